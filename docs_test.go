@@ -29,7 +29,6 @@ const (
 // generatedPages are written by tests, wholly or in their answers, and may be longer and wider than
 // other pages.
 var generatedPages = []string{
-	"docs/reference/cli.md",
 	"docs/reference/metrics.md",
 	"docs/reference/tables.md",
 	"docs/reference/views.md",

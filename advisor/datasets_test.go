@@ -127,7 +127,7 @@ func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
 	} {
 		a := advisor.Decide(onDataset(c.model, c.dataset, time.Hour), r, now)
 		if a.Decision != schemas.Exploring || !strings.Contains(a.Message,
-			"nothing is known yet of "+c.want) {
+			"nothing is known yet about "+c.want) {
 			t.Errorf("%s on %q: %s, %q; want exploring, %q", c.model, c.dataset, a.Decision,
 				a.Message, c.want)
 		}
@@ -154,7 +154,7 @@ func TestDecide_NamesTheDataset(t *testing.T) {
 			},
 		},
 		{
-			"another number of CPUs", "because model resnet50 on dataset large ran on such nodes with 1 CPU only",
+			"another number of CPUs", "because model resnet50 on dataset large ran on this node type with 1 CPU only",
 			func(q *advisor.Question) { q.Request.CPUs = schemas.CPUs{4} },
 		},
 		{

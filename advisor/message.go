@@ -75,21 +75,21 @@ func (d *decision) writeCertainty() {
 		d.reachesTarget(*c.AccuracyProbability)
 	case c.Probability == nil:
 	case c.SLOProbability != nil && *c.Probability < unreachableTarget:
-		s.write(", SLO kept with probability ")
+		s.write(", SLO met with probability ")
 		s.probability(*c.SLOProbability)
 	case target > 0 && c.AccuracyProbability != nil:
-		s.write(", SLO kept and accuracy ")
+		s.write(", SLO met and accuracy ")
 		s.ratio(target)
 		s.write(" reached with probability ")
 		s.probability(*c.Probability)
 	default:
-		s.write(", kept with probability ")
+		s.write(", SLO met with probability ")
 		s.probability(*c.Probability)
 	}
 	if a.Decision == schemas.MeetsSLO && *c.Probability < a.Confidence {
-		s.write(", as ")
+		s.write("; the confidence of ")
 		s.ratio(a.Confidence)
-		s.write(" is asked of the mean of all promises")
+		s.write(" applies to the mean of all promises")
 	}
 }
 
@@ -123,7 +123,7 @@ func (d *decision) writeLacking() {
 	a, s := d.a, &d.text
 	switch c := a.Chosen; {
 	case !d.byEvidence() && c.Extrapolated:
-		s.write("that is beyond what was measured")
+		s.write("that is outside the measured range")
 	case c.Extrapolated:
 		d.model()
 		s.writeMissing(d.missing(c))
@@ -153,25 +153,25 @@ func (s *sentence) writeMissing(m evidence.Missing) {
 		s.count(m.High, "configuration")
 		s.write(" only")
 	case m.Lacks == evidence.LacksCPUs && one:
-		s.write("on such nodes with ")
+		s.write("on this node type with ")
 		s.count(m.Low, "CPU")
 		s.write(" only")
 	case m.Lacks == evidence.LacksCPUs:
-		s.between("on such nodes with ", m, " to ", " CPUs")
+		s.between("on this node type with ", m, " to ", " CPUs")
 	case m.Lacks == evidence.LacksBatchSize && one:
-		s.between("on such nodes with batch size ", m, "", " only")
+		s.between("on this node type with batch size ", m, "", " only")
 	case m.Lacks == evidence.LacksBatchSize:
-		s.between("on such nodes with batch sizes ", m, " to ", "")
+		s.between("on this node type with batch sizes ", m, " to ", "")
 	case m.Lacks == evidence.LacksNeighbours:
-		s.between("on such nodes with batch sizes ", m, " and ", ", but none between")
+		s.between("on this node type with batch sizes ", m, " and ", ", but none between")
 	case m.Lacks == evidence.LacksLoad && m.High == 1:
-		s.write("on such nodes only alone")
+		s.write("on this node type only alone")
 	case m.Lacks == evidence.LacksLoad && m.High > 0:
-		s.between("on such nodes with ", m, " to ", " jobs at once")
+		s.between("on this node type with ", m, " to ", " jobs at once")
 	case m.Lacks == evidence.LacksLoad:
-		s.write("on such nodes, but never under such a load")
+		s.write("on this node type, but never under such a load")
 	default:
-		s.write("too seldom around that, or too differently")
+		s.write("too few times around that, or with times that differ too much")
 	}
 }
 
@@ -201,11 +201,11 @@ func (d *decision) writeUnknown() {
 		s.write(", but none on a node like ")
 		s.write(d.f.names[d.at[0]])
 	case len(d.q.Tried) > 0:
-		s.write("nothing has been learned yet of ")
+		s.write("nothing has been learned yet about ")
 		d.model()
 		s.write(", which has run")
 	default:
-		s.write("nothing is known yet of ")
+		s.write("nothing is known yet about ")
 		s.trained(a, d.otherDatasets())
 	}
 	s.write(": run it with ")
@@ -279,7 +279,7 @@ func (d *decision) writeNoAlternative() {
 		d.writeNeverReached()
 		return
 	case target > 0 && byEvidence:
-		s.write("no alternative keeps the SLO and reaches accuracy ")
+		s.write("no alternative meets the SLO and reaches accuracy ")
 		s.ratio(target)
 		s.write(" with probability ")
 		s.ratio(d.a.RequiredProbability())
@@ -287,11 +287,11 @@ func (d *decision) writeNoAlternative() {
 		d.writeTargetObstacle()
 		return
 	case target > 0 && probability(d.a.Chosen) >= q.minProbability():
-		s.write("no alternative that keeps the SLO is predicted to reach accuracy ")
+		s.write("no alternative that meets the SLO is predicted to reach accuracy ")
 		s.ratio(target)
 		return
 	}
-	s.write("no alternative keeps the SLO with probability ")
+	s.write("no alternative meets the SLO with probability ")
 	s.ratio(d.a.RequiredProbability())
 }
 
@@ -310,7 +310,7 @@ func (d *decision) writeTargetObstacle() {
 		s.route(fewest)
 		s.write(" at least, more than the ")
 		s.number(limit)
-		s.write(" asked for")
+		s.write(" requested")
 	case quickest.seconds > d.q.left():
 		s.write("the accuracy takes ")
 		s.seconds(quickest.seconds)
@@ -330,7 +330,7 @@ func (d *decision) writeJointShortfall() {
 		s.write("they are too unlikely together")
 		return
 	}
-	s.write("at best the SLO is kept with ")
+	s.write("at best the SLO is met with probability ")
 	s.probability(*c.SLOProbability)
 	s.write(" and the accuracy reached with ")
 	s.probability(*c.AccuracyProbability)

@@ -215,7 +215,7 @@ func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
 	if warned {
 		r.Cause = j.Risk.Cause
-		r.Message = fmt.Sprintf("all clear: %s, kept with probability %s", needed(r),
+		r.Message = fmt.Sprintf("all clear: %s, SLO met with probability %s", needed(r),
 			schemas.FormatProbability(p))
 		return r
 	}

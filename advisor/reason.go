@@ -6,71 +6,69 @@ import (
 )
 
 // Reasons of the alternatives. They are constants, so that an answer allocates nothing per
-// alternative.
+// alternative. An alternative can be promised if its probability reaches the threshold of the
+// request.
 const (
-	reasonMostAccurate = "the most accurate of those likely enough to keep the SLO"
-	reasonFastest      = "none keeps the SLO likely enough: this is the most likely"
-	reasonSurest       = "the most likely to keep the SLO, and likely enough to be promised"
+	reasonMostAccurate = "the most accurate of those that can be promised"
+	reasonFastest      = "none can be promised: this one is the most likely to meet the SLO"
+	reasonSurest       = "can be promised, and is the most likely to meet the SLO"
 	reasonScore        = "highest weighted score"
 	reasonLearn        = "run it to learn from it"
-	reasonKeep         = "runs already, and keeps the SLO likely enough"
-	reasonChange       = "likely enough to keep the SLO, but so is what runs already"
-	reasonTooUnlikely  = "keeps the SLO too rarely"
-	reasonBeyond       = "beyond what was measured: nothing can be promised"
-	reasonLessAccurate = "likely enough to keep the SLO, but less accurate"
-	reasonTieDearer    = "as accurate as its validation can tell, but costs more CPU time"
-	reasonCheapest     = "likely enough to keep the SLO, and the cheapest of those that are " +
-		"as accurate as its validation can tell"
-	reasonLessLikely = "less likely to keep the SLO"
+	reasonKeep         = "runs already, and can be promised"
+	reasonChange       = "can be promised, but so can the current batch size"
+	reasonTooUnlikely  = "too unlikely to meet the SLO"
+	reasonBeyond       = "outside the measured range: cannot be promised"
+	reasonLessAccurate = "can be promised, but is less accurate"
+	reasonTieDearer    = "as accurate within the error of validation, but costs more CPU time"
+	reasonCheapest     = "can be promised, and costs the least CPU time of those that are as " +
+		"accurate within the error of validation"
+	reasonLessLikely = "less likely to meet the SLO"
 	reasonLowerScore = "lower weighted score"
 	reasonUnknown    = "not known yet"
-	reasonShort      = "does not reach the accuracy"
+	reasonShort      = "does not reach the target accuracy"
 )
 
-// Reasons of the alternatives of evidence regressors.
+// Reasons of the alternatives of evidence regressors. With a target accuracy, an alternative can be
+// promised if it meets the SLO and reaches the target with enough probability.
 const (
-	reasonBestExpected = "the highest expected accuracy of those likely enough to keep the SLO"
-	reasonQuickest     = "the fastest of those likely enough to keep the SLO and reach " +
-		"the accuracy"
-	reasonLikeliest = "the most likely to keep the SLO and reach the accuracy"
-	reasonClosest   = "none keeps the SLO likely enough: this is the best by " +
-		"probability and accuracy"
-	reasonClosestTarget = "none keeps the SLO and reaches the accuracy likely enough: this " +
-		"is the most likely"
-	reasonClosestNever = "no run of the model has reached the accuracy: this gives the " +
-		"highest expected one in time"
-	reasonClosestHope = "none keeps the SLO and reaches the accuracy: this gives the " +
-		"highest expected one in time"
-	reasonLessSure       = "likely enough to keep the SLO, but less likely than the chosen one"
-	reasonLowerExpected  = "likely enough to keep the SLO, but its expected accuracy is lower"
-	reasonSlower         = "likely enough to keep the SLO, but slower"
-	reasonLessSureTarget = "likely enough to keep the SLO and reach the accuracy, but less likely"
-	reasonSlowerTarget   = "likely enough to keep the SLO and reach the accuracy, but slower"
+	reasonBestExpected  = "the best by probability and expected accuracy of those that can be promised"
+	reasonQuickest      = "the fastest of those that can be promised"
+	reasonLikeliest     = "the most likely to meet the SLO and reach the target accuracy"
+	reasonClosest       = "none can be promised: this one is the best by probability and accuracy"
+	reasonClosestTarget = "none can be promised: this one is the most likely to meet the SLO and " +
+		"reach the target accuracy"
+	reasonClosestNever = "no run of the model has reached the target accuracy: this one has the " +
+		"highest expected accuracy within the SLO"
+	reasonClosestHope = "none meets the SLO and reaches the target accuracy: this one has the " +
+		"highest expected accuracy within the SLO"
+	reasonLessSure       = "can be promised, but is less likely to meet the SLO"
+	reasonLowerExpected  = "can be promised, but its expected accuracy is lower"
+	reasonSlower         = "can be promised, but is slower"
+	reasonLessSureTarget = "can be promised, but is less likely to meet the SLO and reach the " +
+		"target accuracy"
 
-	reasonNever    = "no run of the model has reached the accuracy"
-	reasonRarely   = "reaches the accuracy too rarely"
-	reasonBoth     = "keeps the SLO and reaches the accuracy too rarely"
-	reasonJoint    = "keeps the SLO and reaches the accuracy likely enough each, but not both"
+	reasonNever  = "no run of the model has reached the target accuracy"
+	reasonRarely = "too unlikely to reach the target accuracy"
+	reasonBoth   = "too unlikely to meet the SLO, and to reach the target accuracy"
+	reasonJoint  = "likely to meet the SLO, and likely to reach the target accuracy, but too " +
+		"unlikely to do both"
 	reasonBlind    = "its accuracy after so many epochs is not known"
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
 	reasonNoRun    = "no run of the model: nothing is known"
-	reasonNoNode   = "no run of the model on such a node: nothing is known"
-	reasonManyCPUs = "no run of the model with so many CPUs on such a node: nothing " +
-		"can be promised"
-	reasonFewCPUs = "no run of the model with so few CPUs on such a node: nothing " +
-		"can be promised"
-	reasonNoLoad = "no run of the model beside so much else on such a node: nothing " +
-		"can be promised"
-	reasonLargeBatch = "no run of the model with so large a batch size on such a node: " +
-		"nothing can be promised"
-	reasonSmallBatch = "no run of the model with so small a batch size on such a node: " +
-		"nothing can be promised"
-	reasonNoNeighbours = "the batch sizes that ran are too far from it: nothing can be promised"
-	reasonTooFew       = "too few configurations of the model ran to promise anything " +
-		"between them"
-	reasonNoAgreement = "the runs around it are too few or differ too much: nothing can " +
+	reasonNoNode   = "no run of the model on this node type: nothing is known"
+	reasonManyCPUs = "no run of the model with so many CPUs on this node type: cannot be promised"
+	reasonFewCPUs  = "no run of the model with so few CPUs on this node type: cannot be promised"
+	reasonNoLoad   = "no run of the model under such a load on this node type: cannot be " +
+		"promised"
+	reasonLargeBatch = "no run of the model with so large a batch size on this node type: cannot " +
 		"be promised"
+	reasonSmallBatch = "no run of the model with so small a batch size on this node type: cannot " +
+		"be promised"
+	reasonNoNeighbours = "too far from the batch sizes that ran: cannot be promised"
+	reasonTooFew       = "too few configurations of the model ran to interpolate: cannot be promised"
+	reasonNoAgreement  = "the runs around it are too few or differ too much: cannot be promised"
+
 	reasonAccuracyUnseen = "its time is known, but no accuracy of the model has been measured"
 )
 
@@ -202,7 +200,7 @@ func (d *decision) lostReason(i, best int) string {
 	case target && min(nearlyCertain, probability(alt)) < min(nearlyCertain, probability(chosen)):
 		return reasonLessSureTarget
 	case target:
-		return reasonSlowerTarget
+		return reasonSlower
 	case m.mean < than.mean:
 		return reasonLowerExpected
 	case probability(alt) < probability(chosen):

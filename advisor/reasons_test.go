@@ -26,56 +26,56 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 		reason   string   // part of that of batch size 128
 	}{
 		{
-			"in time", nil, schemas.MeetsSLO, []string{"20 epochs in", "kept with probability"},
-			"likely enough",
+			"in time", nil, schemas.MeetsSLO, []string{"20 epochs in", "SLO met with probability"},
+			"can be promised, but",
 		},
 		{"too late", slo(time.Minute), schemas.BestEffort,
 			[]string{
-				"no alternative keeps the SLO with probability 0.95",
+				"no alternative meets the SLO with probability 0.95",
 				"more than the 60 s that the SLO leaves",
-			}, "keeps the SLO too rarely"},
+			}, "too unlikely to meet the SLO"},
 		{"a target in time", free(40, 0.5, time.Hour), schemas.MeetsSLO,
 			[]string{
-				"SLO kept and accuracy 0.5 reached with probability",
-			}, "likely enough to keep the SLO and reach the accuracy"},
+				"SLO met and accuracy 0.5 reached with probability",
+			}, "can be promised, but is "},
 		{"a target that no run reached", free(40, 0.9, time.Hour), schemas.BestEffort,
 			[]string{
 				"no run of model shufflenet has reached accuracy 0.9, the highest was 0.75; " +
 					"batch size 32 on 1 CPU comes closest: 40 epochs",
-			}, "no run of the model has reached the accuracy"},
+			}, "no run of the model has reached the target accuracy"},
 		{"a target that takes more epochs", free(5, 0.6, time.Hour), schemas.BestEffort,
 			[]string{
-				"no alternative keeps the SLO and reaches accuracy 0.6", "the accuracy takes",
-				"more than the 5 asked for", "batch size 32 on 1 CPU comes closest: 5 epochs",
-			}, "reaches the accuracy too rarely"},
+				"no alternative meets the SLO and reaches accuracy 0.6", "the accuracy takes",
+				"more than the 5 requested", "batch size 32 on 1 CPU comes closest: 5 epochs",
+			}, "too unlikely to reach the target accuracy"},
 		{
 			"a target that takes longer than the SLO", free(40, 0.6, 3*time.Minute),
 			schemas.BestEffort,
 			[]string{
 				"the accuracy takes", "at least (", "batch size 256 on 1 CPU comes closest",
 			},
-			"too rarely",
+			"too unlikely",
 		},
 		{"a target that the asked batch sizes never reach", func(q *schemas.JobRequest) {
 			free(40, 0.75, time.Hour)(q)
 			q.BatchSizes = []int{128, 256}
 		}, schemas.BestEffort, []string{
 			"however long it runs, the accuracy is reached with probability",
-		}, "reaches the accuracy too rarely"},
+		}, "too unlikely to reach the target accuracy"},
 		{
 			"a batch size that is too large",
 			func(q *schemas.JobRequest) { q.BatchSizes = []int{1024, 128 * 64} },
 			schemas.Exploring,
 			[]string{
-				"nothing can be promised, because model shufflenet ran on such nodes with batch sizes 32 to 512",
+				"nothing can be promised, because model shufflenet ran on this node type with batch sizes 32 to 512",
 			},
 			"",
 		},
 		{"too many CPUs", func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{4} },
-			schemas.Exploring, []string{"ran on such nodes with 1 CPU only"}, "so many CPUs"},
+			schemas.Exploring, []string{"ran on this node type with 1 CPU only"}, "so many CPUs"},
 		{"a model that never ran", func(q *schemas.JobRequest) { q.Model = "resnet" },
 			schemas.Exploring, []string{
-				"nothing is known yet of model resnet: run it with",
+				"nothing is known yet about model resnet: run it with",
 			}, "no run of the model: nothing is known"},
 	} {
 		a := advisor.Decide(evidenceQuestion(c.change), r, evidenceBegin)
@@ -120,7 +120,7 @@ func TestDecide_NamesAJointProbability(t *testing.T) {
 			continue
 		}
 		found = true
-		want := fmt.Sprintf("at best the SLO is kept with %.3f and the accuracy reached with %.3f",
+		want := fmt.Sprintf("at best the SLO is met with probability %.3f and the accuracy reached with %.3f",
 			onTime, reaches)
 		if a.Decision != schemas.BestEffort || !strings.Contains(a.Message, want) {
 			t.Errorf("%s: %q has no %q", a.Decision, a.Message, want)

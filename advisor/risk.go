@@ -8,12 +8,12 @@ import (
 
 // warning returns the message of a risk.
 func warning(r *schemas.Risk) string {
-	s := fmt.Sprintf("%s: the SLO is kept with probability %s, %.4g was asked for; %s",
+	s := fmt.Sprintf("%s: the SLO is met with probability %s, %.4g was requested; %s",
 		needed(r), schemas.FormatProbability(r.Probability), r.Confidence, causeText[r.Cause])
 	if r.BatchSize == 0 {
 		return s
 	}
-	s += fmt.Sprintf("; batch size %d keeps it with probability %s",
+	s += fmt.Sprintf("; batch size %d meets it with probability %s",
 		r.BatchSize, schemas.FormatProbability(*r.SavedProbability))
 	if r.AccuracyLoss != nil {
 		s += fmt.Sprintf(" and costs %.4f of accuracy", *r.AccuracyLoss)
@@ -35,8 +35,8 @@ var causeText = map[string]string{
 	schemas.CauseEpochs: "its epochs take longer than predicted",
 	schemas.CauseIOWait: "its epochs take longer than predicted, " +
 		"and the node waits for its disks",
-	schemas.CauseNeighbours: "more runs beside it than when it was promised",
-	schemas.CauseForeign: "work unknown to Courier takes more of its node " +
+	schemas.CauseNeighbours: "more jobs run beside it than when it was promised",
+	schemas.CauseForeign: "foreign load takes more of its node " +
 		"than when it was promised",
 	schemas.CauseLate:  "it was started late",
 	schemas.CauseModel: "the predictions have changed",

@@ -19,7 +19,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t\n", kind, name, confidence,
 			x.Jobs, x.Kept, Optional(x.KeptRatio, "%.3f"), interval, x.Cancelled, x.Lost)
 	}
-	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tkept\tratio\tinterval\tcancelled\tlost\t")
+	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\tcancelled\tlost\t")
 	line("all", "", "", s.Promises.Tally)
 	for _, g := range []struct {
 		kind  string
@@ -42,7 +42,7 @@ func Score(out io.Writer, s *schemas.Score) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(t, "\nprobability said\tmean\tjobs\tkept\tratio\tinterval\t")
+	fmt.Fprintln(t, "\npredicted probability\tmean\tjobs\tmet SLO\tattainment\tinterval\t")
 	for i := range s.Calibration {
 		b := &s.Calibration[i]
 		if b.Jobs == 0 {

@@ -24,7 +24,7 @@ type epochState struct {
 	offset         uint32    // 1 for a job that counts from 0, otherwise 0
 	last           uint32    // last epoch
 	lastAt         time.Time // when it was reported
-	done           uint32    // number of accepted epochs
+	done           uint32    // number of accepted epochs, with those that a report covers
 	ignored        int       // reports with a repeated or smaller number, or without a duration
 	hasReport      bool      // a report was added
 	startupSeconds *float64  // until the first epoch; nil: unknown
@@ -37,7 +37,8 @@ func newEpochState(startedAt time.Time) *epochState {
 // add takes the reports that arrived together, and returns the epochs that are accepted. A number
 // must be greater than the previous one. An epoch without a reported duration lasts from the
 // previous report to this one, by the monotonic clock. Reports that arrived together share that
-// time, because the job has buffered them. The first such duration includes the start-up.
+// time, because the job has buffered them. The first such duration includes the start-up, unless the
+// start of the epoch was printed.
 func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
 	previous := f.last
@@ -50,6 +51,7 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 			f.ignored++
 			continue
 		}
+		f.done += min(max(r.Epochs, 1), number-f.last)
 		f.last = number
 		accepted = append(accepted, finishedEpoch{
 			number:    number,
@@ -68,25 +70,33 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 	at := reports[len(reports)-1].At
 	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
 	f.lastAt = at
-	f.done += uint32(len(accepted))
 	return accepted
 }
 
 // addFirst takes the first report of a run, and returns the number of the epoch before it. A run
 // that continues from a checkpoint starts with a higher number. The start-up time is known if the
-// report has a duration.
+// report has a duration, or if the start of its epoch was printed.
 func (f *epochState) addFirst(r output.EpochReport) (previous uint32) {
 	f.hasReport = true
 	if r.Epoch == 0 {
 		f.offset = 1
 	}
-	f.last = r.Epoch + f.offset - 1
-	if r.Seconds > 0 {
-		startup := max(0, r.At.Sub(f.startedAt).Seconds()-r.Seconds)
+	epochs := min(max(r.Epochs, 1), r.Epoch+f.offset)
+	f.last = r.Epoch + f.offset - epochs
+	switch {
+	case r.Seconds > 0:
+		startup := max(0, r.At.Sub(f.startedAt).Seconds()-r.Seconds*float64(epochs))
 		f.startupSeconds = &startup
+	case !r.BeganAt.IsZero() && r.At.Sub(r.BeganAt) >= minPrintedDuration:
+		startup := r.BeganAt.Sub(f.startedAt).Seconds()
+		f.startupSeconds, f.lastAt = &startup, r.BeganAt
 	}
 	return f.last
 }
+
+// minPrintedDuration is the minimum time between the lines of the start and the end of an epoch.
+// Lines that arrive together were buffered, so their times do not measure the epoch.
+const minPrintedDuration = 10 * time.Millisecond
 
 // timeByArrival sets the duration of epochs without a reported one, and removes epochs that have
 // no duration after that.

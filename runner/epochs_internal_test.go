@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 func TestEpochFold(t *testing.T) {
 	type arrival struct {
 		after   float64 // seconds since the start
-		reports string  // number[=seconds] separated by spaces
+		reports string  // [covered*]number[=seconds][@began], separated by spaces
 	}
 	for _, test := range []struct {
 		name     string
@@ -60,6 +61,28 @@ func TestEpochFold(t *testing.T) {
 		},
 		{"no time passed", []arrival{{0, "1"}, {5, "1 2"}}, "2=5/arrival", 2, "-"},
 		{"reported before the start", []arrival{{1, "1=5"}}, "1=5/reported", 0, "0"},
+		{
+			"a block of rounds",
+			[]arrival{{12, "6*6"}, {15, "3*9"}},
+			"6=2/arrival 9=1/arrival",
+			0,
+			"-",
+		},
+		{
+			"a block with a duration",
+			[]arrival{{12, "6*6=1.5"}},
+			"6=1.5/reported",
+			0,
+			"3",
+		},
+		{
+			"the start of the first epoch",
+			[]arrival{{12, "1@9"}, {16, "2@13"}},
+			"1=3/arrival 2=4/arrival",
+			0,
+			"9",
+		},
+		{"a start that was buffered", []arrival{{12, "1@12"}}, "1=12/arrival", 0, "-"},
 		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -69,6 +92,21 @@ func TestEpochFold(t *testing.T) {
 				var reports []output.EpochReport
 				for _, text := range strings.Fields(a.reports) {
 					r := output.EpochReport{At: noon.Add(durationOf(a.after))}
+					text, began, hasBegun := strings.Cut(text, "@")
+					if hasBegun {
+						seconds, err := strconv.ParseFloat(began, 64)
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.BeganAt = noon.Add(durationOf(seconds))
+					}
+					if covered, rest, ok := strings.Cut(text, "*"); ok {
+						n, err := strconv.ParseUint(covered, 10, 32)
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.Epochs, text = uint32(n), rest
+					}
 					if n, _ := fmt.Sscanf(text, "%d=%g", &r.Epoch, &r.Seconds); n == 0 {
 						t.Fatalf("report %q", text)
 					}

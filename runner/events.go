@@ -1,6 +1,8 @@
 package runner
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"courier/runner/output"
@@ -82,25 +84,44 @@ const (
 	hintLines = 200
 )
 
-// hint informs the user once that no epoch is recognized, and how to change that.
+// hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.output.Recognised() {
+	if j.hasHinted || j.epochs.hasReport || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)
 	if elapsed < hintAfter && j.output.Lines() < hintLines {
 		return
 	}
-
 	j.hasHinted = true
+	j.describeOutput(fmt.Sprintf("after %s", durationWords(elapsed)))
+}
+
+// hintAtEnd informs the user that the run ended without a recognized epoch.
+func (j *job) hintAtEnd() {
+	if !j.epochs.hasReport && !j.isRestarting {
+		j.describeOutput("in the whole run")
+	}
+}
+
+// describeOutput shows the line that most resembles an epoch, and the pattern that reads it.
+func (j *job) describeOutput(when string) {
+	const consequence = "without epochs, only the duration of the whole run is recorded"
 	if j.output.Lines() == 0 {
-		j.screen.message("no epoch recognized after %s: the job has printed nothing", durationWords(elapsed))
+		j.screen.message("no epoch recognized %s: the job has printed nothing", when)
 		return
 	}
-	j.screen.message("no epoch recognized after %s and %d lines; the last line is\n  %s\n"+
-		"if the job prints its epochs in another format than BigDL or JSON, use --epoch-pattern '%s'\n"+
-		"until an epoch is recognized, only the duration of the whole run is recorded",
-		durationWords(elapsed), j.output.Lines(), j.output.LastLine(), output.PatternExample)
+	line, pattern := j.output.Suggest()
+	if pattern == "" {
+		j.screen.message("no epoch recognized %s and %d lines; the last line is\n  %s\n"+
+			"if the job prints its epochs, describe their lines, for example with "+
+			"--epoch-pattern '%s'\n%s",
+			when, j.output.Lines(), line, output.PatternExample, consequence)
+		return
+	}
+	j.screen.message("no epoch recognized %s and %d lines; this line counts\n  %s\n"+
+		"if it is an epoch, use --epoch-pattern '%s'\n%s",
+		when, j.output.Lines(), line, strings.ReplaceAll(pattern, "'", `'\''`), consequence)
 }
 
 // drawProgress updates the progress bar.

@@ -29,6 +29,12 @@ func TestHint(t *testing.T) {
 			time.Second,
 			"no epoch recognized after 1 s and 200 lines; the last line is\n  step\n",
 		},
+		{
+			"a line that counts",
+			"pass 1 done: acc=0.5\npass 2 done: acc=0.6\n",
+			time.Minute,
+			`use --epoch-pattern 'pass\s+(?P<epoch>\d+).*?\s+done:\s+acc=(?P<accuracy>[-+\d.eE]+)'`,
+		},
 		{"no output", "", time.Minute, "no epoch recognized after 60 s: the job has printed nothing\n"},
 		{"a long line is truncated", long + "\n", time.Minute, "\n  " + long[:160] + "…\n"},
 		{

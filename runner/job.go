@@ -240,6 +240,7 @@ func (j *job) supervise(ctx context.Context) {
 	}
 
 	j.addReports(j.output.Close(time.Now()))
+	j.hintAtEnd()
 	j.screen.close()
 	j.process.close()
 }

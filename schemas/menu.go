@@ -124,7 +124,7 @@ func (c *Choice) Text() string {
 		s += ", CPU time " + FormatSeconds(*c.CPUSeconds)
 	}
 	if c.Probability != nil {
-		s += ", kept with probability " + FormatProbability(*c.Probability)
+		s += ", SLO met with probability " + FormatProbability(*c.Probability)
 	}
 	return s
 }

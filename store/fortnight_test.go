@@ -250,12 +250,12 @@ func (f *fortnight) addJob(p *plan) {
 func (f *fortnight) alternatives(p *plan, epochs uint32) (all []schemas.Alternative) {
 	for _, batch := range []uint32{16, 64, 256} {
 		seconds := 4 + (p.predicted-4)*settings[batch][0]/settings[p.batch][0]
-		odds, reason := 0.98, "likely enough to keep the SLO, but less accurate"
+		odds, reason := 0.98, "can be promised, but its expected accuracy is lower"
 		if seconds*1.1 > p.slo {
-			odds, reason = 0.25, "keeps the SLO too rarely"
+			odds, reason = 0.25, "too unlikely to meet the SLO"
 		}
 		if batch == p.batch {
-			odds, reason = p.odds, "chosen"
+			odds, reason = p.odds, "the best by probability and expected accuracy of those that can be promised"
 		}
 		all = append(
 			all,
@@ -532,7 +532,7 @@ func (f *fortnight) regressors() {
 			Stamp:       stamp(5*24, "b/rejected"),
 			Target:      schemas.TargetEpochTime,
 			ModelDigest: digest("b"),
-			Reason:      "worse on jobs that neither had learnt from",
+			Reason:      "worse: on 52 jobs of 9 configurations",
 			Rival:       digest("a"),
 			Judgement:   judged(0.5, 0.875),
 		},
@@ -571,7 +571,7 @@ func (f *fortnight) regressors() {
 		360,
 		0.0625,
 		schemas.DecidedTest,
-		"better on jobs that neither had learnt from",
+		"better: on 52 jobs of 9 configurations",
 		judged(0.125, 0.9375),
 	)
 	f.add(
@@ -579,7 +579,7 @@ func (f *fortnight) regressors() {
 			Stamp:       stamp(12*24, "d/rejected"),
 			Target:      schemas.TargetAccuracy,
 			ModelDigest: digest("d"),
-			Reason:      "nobody tells of its fit",
+			Reason:      "replaced by another challenger before it was judged",
 		},
 	)
 }

@@ -20,7 +20,7 @@ type Example struct {
 	Weight   float64
 	At       time.Time
 	EndedAt  time.Time // end of the run; zero while it runs
-	WholeRun bool      // the mean of a run whose epochs were not recognised
+	WholeRun bool      // the mean of a run whose epochs were not recognized
 	Seconds  float64   // duration of the measurement, which ended at At
 }
 
@@ -160,7 +160,7 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	return x, true
 }
 
-// wholeJob returns one example of a finished run whose epochs were not recognised: its accuracy, or
+// wholeJob returns one example of a finished run whose epochs were not recognized: its accuracy, or
 // its time, less a known start-up, divided by its epochs.
 func (p *Past) wholeJob(r *run, target string) (x Example, ok bool) {
 	w := r.whole

@@ -67,7 +67,7 @@ func ended(
 	return e
 }
 
-// untimed returns the end of a run whose epochs were not recognised.
+// untimed returns the end of a run whose epochs were not recognized.
 func untimed(job string, run uint32, s, seconds float64, set schemas.Setting) *schemas.Ended {
 	e := ended(job, run, schemas.EventFinished, s, seconds, set)
 	e.EpochsDone = set.Epochs

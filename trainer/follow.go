@@ -163,7 +163,7 @@ func (t *Trainer) reasonToFit(ctx context.Context, w *watcher, r *appliedEvent) 
 		t.newEpochs.Add(1)
 	case *schemas.Ended:
 		if e.EpochsDone == 0 {
-			t.newEpochs.Add(1) // a run without recognised epochs is one example
+			t.newEpochs.Add(1) // a run without recognized epochs is one example
 		}
 		if w.epochTime == nil {
 			return firstReason // this job may complete the minimum of examples

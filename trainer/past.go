@@ -218,7 +218,7 @@ func (p *Past) end(e *schemas.Ended) *run {
 	return r
 }
 
-// wholeOf returns the example data of a run whose epochs were not recognised; nil if it has epochs
+// wholeOf returns the example data of a run whose epochs were not recognized; nil if it has epochs
 // or did not finish.
 func wholeOf(r *run, e *schemas.Ended) *wholeRun {
 	finished := e.Outcome == schemas.EventFinished && e.EpochsDone > 0 && e.DurationSeconds > 0

@@ -49,7 +49,7 @@ func busyJob(random *rand.Rand, n int, at time.Time) (all []schemas.Event) {
 	at = at.Add(3 * time.Second)
 	for number := range uint32(6) {
 		if n%11 == 0 {
-			break // its epochs are not recognised
+			break // its epochs are not recognized
 		}
 		if n%13 == 0 && number == 3 {
 			set.BatchSize *= 2

@@ -66,7 +66,7 @@ const (
 	indexedEnded
 )
 
-// wholeRun is a finished run whose epochs were not recognised.
+// wholeRun is a finished run whose epochs were not recognized.
 type wholeRun struct {
 	epochs, batch, cpus uint32
 	seconds, startup    float64 // 0: unknown

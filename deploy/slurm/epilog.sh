@@ -1,13 +1,13 @@
 #!/bin/sh
 # In slurm.conf of all nodes: Epilog=/etc/slurm/courier_epilog.sh
 #
-# A job that Slurm killed (time limit, out of memory) could not say that it ended,
-# and counts as load until it has been silent for half a minute. This says so at once.
-# It runs as root on each node of the job, once all processes of the job have ended;
-# a job that has said its end itself stays as it is.
+# A job that Slurm killed (time limit, out of memory) cannot report its end, and counts as
+# load until its events have been absent for half a minute. This script reports the end at
+# once. It runs as root on each node of the job, after all processes of the job have ended.
+# A job that has reported its end is not changed.
 #
-# It ends with 0 whatever comes, because Slurm takes a node away whose epilog fails,
-# and within seconds, because the node waits for it.
+# The script always exits with 0, because Slurm drains a node whose epilog fails, and
+# within seconds, because the node waits for it.
 PATH=/usr/local/bin:/usr/bin:/bin
 export PATH
 settings=/etc/courier/client.env
@@ -18,7 +18,7 @@ if [ -r "$settings" ]; then
 fi
 [ -n "${SLURM_JOB_ID:-}" ] || exit 0
 
-# As job.sbatch and nodes.sbatch name it: one for each time that Slurm started it.
+# The job ID of job.sbatch and nodes.sbatch: one for each start by Slurm.
 start=0
 while timeout 5 courier status "slurm-$SLURM_JOB_ID-$start" >/dev/null 2>&1; do
   timeout 5 courier cancel "slurm-$SLURM_JOB_ID-$start" --reason='Slurm has ended the job' >/dev/null 2>&1

@@ -1,19 +1,18 @@
 #!/bin/sh
-# BigDL's LeNet under a deadline, by spark-submit on this node:
+# Train BigDL's LeNet under an SLO with spark-submit on this node:
 #
 #   BIGDL_JAR=bigdl-0.11.0-jar-with-dependencies.jar MNIST=/data/mnist spark/lenet.sh --slo 10m
 #
-# The options are those of courier run; what stands behind -- is any spark-submit.
+# The options are those of courier run; the command after -- is any spark-submit.
 #
-# courier run reads the driver's log, so the driver must run here: deploy mode
-# "client". Its lines come by BigDL's logger from the standard output or, by Spark's
-# own, from the standard error, in the form of either; both are read. Where
-# LoggerFilter sends them to bigdl.log only, see that Spark's console shows
-# com.intel.analytics.bigdl.optim at INFO (conf/log4j.properties).
+# courier run reads the log of the driver, so the driver must run on this node (deploy mode
+# "client"). BigDL's logger writes to standard output, Spark's to standard error; both
+# formats are read on both. If LoggerFilter redirects the log to bigdl.log, make Spark's
+# console show com.intel.analytics.bigdl.optim at INFO (conf/log4j.properties).
 #
-# Batch sizes must be multiples of the processes: BigDL refuses others. On YARN it is
-# --master yarn --num-executors {cpus} --executor-cores 1, with --nodes for where
-# executors run; what an epoch took of CPU and memory is then that of the driver.
+# BigDL requires batch sizes that are multiples of the number of processes. On YARN use
+# --master yarn --num-executors {cpus} --executor-cores 1, and name the nodes of the
+# executors with --nodes; the measured CPU time and memory are then those of the driver.
 set -eu
 : "${BIGDL_JAR:?names the jar of BigDL}" "${MNIST:?names the folder of the MNIST data}"
 export COURIER_MODEL="${COURIER_MODEL:-lenet5}"

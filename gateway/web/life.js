@@ -74,16 +74,16 @@ export function life({ versions, first, promotions, rejections, drifts }, room) 
   if (judged.length) {
     const most = Math.min(3, 1.15 * Math.max(1.2, ...judged.map((e) => e.loss / e.rival_loss)));
     const say = (e) => `version ${index.get(e.model_digest) ?? '?'} ${e.name === 'hollow' ? 'rejected' : 'promoted'}, ${number(e.judged_jobs)} jobs: ${e.reason}`;
-    panels.push(draw({ ...base, height: 170, high: most, unit: (v) => number(v, 2), title: 'Loss on new jobs / loss of the rival: below 1 is better',
+    panels.push(draw({ ...base, height: 170, high: most, unit: (v) => number(v, 2), title: 'Loss on new jobs relative to the compared regressor; below 1 is better',
       paint: (x, y) => [el('path', { class: 'diagonal', d: `M${left},${y(1)}H${width - right}` }), ...judged.flatMap((e) => {
         const px = x(spot(e.at)), end = (d) => y(Math.max(0, 1 + d / e.rival_loss));
         const stroke = e.loss_difference_low === undefined ? [] : [el('path', { class: 'interval', d: `M${px},${end(e.loss_difference_low)}V${end(e.loss_difference_high)}` })];
         return [...stroke, dot(e.name, px, y(e.loss / e.rival_loss), say(e))];
       })] }));
-    panels.push(draw({ ...base, height: 170, high: 1.05, unit: (v) => percent(v), title: 'Coverage of the upper bound; dash: nominal level, ×: rival',
+    panels.push(draw({ ...base, height: 170, high: 1.05, unit: (v) => percent(v), title: 'Coverage of the upper bound; dash: nominal level, ×: compared regressor',
       paint: (x, y) => judged.filter((e) => e.coverage_ratio !== undefined).flatMap((e) => {
         const px = x(spot(e.at)), py = y(e.rival_coverage_ratio);
-        return [el('path', { class: 'diagonal', d: `M${px - 9},${y(e.judged_level)}h18` }), el('path', { class: 'other', d: `M${px - 3},${py - 3}l6,6m0,-6l-6,6` }), dot(e.name, px, y(e.coverage_ratio), `coverage ${percent(e.coverage_ratio, 1)}, rival ${percent(e.rival_coverage_ratio, 1)}: ${say(e)}`)];
+        return [el('path', { class: 'diagonal', d: `M${px - 9},${y(e.judged_level)}h18` }), el('path', { class: 'other', d: `M${px - 3},${py - 3}l6,6m0,-6l-6,6` }), dot(e.name, px, y(e.coverage_ratio), `coverage ${percent(e.coverage_ratio, 1)}, compared with ${percent(e.rival_coverage_ratio, 1)}: ${say(e)}`)];
       }) }));
   }
   return panels;

@@ -13,7 +13,7 @@ const short = (digest) => (digest ?? '').slice(0, 12);
 const figures = (v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} configurations, median error ${percent(v.median_absolute_ratio, 1)}`;
 const count = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
 
-// judged describes the comparison of a regressor with its rival on new jobs.
+// judged describes the comparison of a regressor with another one on new jobs.
 function judged(v) {
   if (!v.judged_jobs || v.loss === undefined) return '';
   return `${count(v.judged_jobs, 'job')} of ${count(v.judged_settings, 'configuration')}: loss ${number(v.loss, 5)} compared with ${number(v.rival_loss, 5)}, coverage ${percent(v.coverage_ratio, 1)} compared with ${percent(v.rival_coverage_ratio, 1)}`;

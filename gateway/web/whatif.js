@@ -37,7 +37,7 @@ function row(a, chosen) {
 // foreign describes the foreign load of the nodes if it is known and not 0.
 function foreign(load) {
   const { foreign_cpu_ratio: cpu, foreign_io_wait_ratio: wait } = load;
-  return (cpu ? `, other work uses ${percent(cpu)} of the processors` : '') + (wait ? `, and ${percent(wait)} of them wait for its storage` : '');
+  return (cpu ? `, foreign load uses ${percent(cpu)} of the processors` : '') + (wait ? `, and ${percent(wait)} of them are idle while it waits for storage` : '');
 }
 
 function show(a) {

@@ -9,7 +9,7 @@ import (
 // one node type.
 type StartupTimes struct {
 	NodeType string `json:"node_type,omitempty"`
-	Runs     int    `json:"runs"`
+	Runs     int    `json:"runs"` // that count; see measureStartups
 	// Mean of the log seconds and the sum of Squares about it.
 	Mean    float64 `json:"mean"`
 	Squares float64 `json:"squares"`
@@ -36,25 +36,49 @@ func (s *StartupTimes) check() error {
 	return nil
 }
 
-// measureStartups summarises the start-ups of one subject by node type.
+// measureStartups summarises the start-ups of one subject by node type. The first start on a node
+// type reads programs from a cold disk and fills caches of compilers, which is not repeated. So it
+// counts only until there is a second one.
 func measureStartups(runs []Run) []StartupTimes {
-	var all []StartupTimes
+	var measured []Run
 	for i := range runs { // sorted by node type
-		r := &runs[i]
-		if !isPlausible(r.StartupSeconds) {
+		if isPlausible(runs[i].StartupSeconds) {
+			measured = append(measured, runs[i])
+		}
+	}
+	var all []StartupTimes
+	for len(measured) > 0 {
+		onType := measured[:1]
+		for len(onType) < len(measured) && measured[len(onType)].NodeType == onType[0].NodeType {
+			onType = measured[:len(onType)+1]
+		}
+		all = append(all, measureStartup(onType))
+		measured = measured[len(onType):]
+	}
+	return all
+}
+
+// measureStartup summarises the start-ups of one subject on one node type.
+func measureStartup(runs []Run) StartupTimes {
+	first := 0
+	for i := range runs {
+		if runs[i].StartedAt.Before(runs[first].StartedAt) {
+			first = i
+		}
+	}
+	isCold := len(runs) > 1 && !runs[first].StartedAt.IsZero()
+	s := StartupTimes{NodeType: runs[0].NodeType}
+	for i := range runs {
+		if isCold && i == first {
 			continue
 		}
-		if n := len(all); n == 0 || all[n-1].NodeType != r.NodeType {
-			all = append(all, StartupTimes{NodeType: r.NodeType})
-		}
-		s := &all[len(all)-1]
 		s.Runs++
-		y := math.Log(max(r.StartupSeconds, minStartup))
+		y := math.Log(max(runs[i].StartupSeconds, minStartup))
 		d := y - s.Mean
 		s.Mean += d / float64(s.Runs)
 		s.Squares += d * (y - s.Mean)
 	}
-	return all
+	return s
 }
 
 func startupSpread(all []StartupTimes) (sum spread) {

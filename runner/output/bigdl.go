@@ -183,4 +183,4 @@ func (b *BigDL) End() []EpochReport {
 
 func (b *BigDL) restart() lineFormat { return &BigDL{} }
 
-func (b *BigDL) recognised() bool { return b.seen }
+func (b *BigDL) recognized() bool { return b.seen }

@@ -13,9 +13,12 @@
 //
 //	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597}
 //
-// Only epoch is required. Several common names are recognised for the other fields. FormatBigDL
-// reads the log of BigDL's optimizers. FormatPattern reads lines by a regular expression with
-// named groups (see PatternExample). FormatAuto recognises BigDL and JSON; the first format that
+// Only epoch is required. Several common names are recognized for the other fields. A prefix of a
+// logger may precede the object, and dictionaries of Python are read too, in particular those of the
+// Trainer of Hugging Face. FormatBigDL reads the log of BigDL's optimizers. FormatText reads lines,
+// tables and progress bars with the number of the epoch, and rounds of boosting; it knows words
+// such as "val_acc", not frameworks. FormatPattern reads lines by a regular expression with named
+// groups (see PatternExample). FormatAuto recognizes all formats but patterns; the first format that
 // reports an epoch is used for the rest of the output.
 //
 // A Report has only what the output contains: a missing number is zero or nil, and a number

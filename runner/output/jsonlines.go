@@ -12,9 +12,24 @@ import (
 	"courier/schemas"
 )
 
-// jsonLines reads lines that are a JSON object with an integer "epoch". The other fields are
-// optional, have several known names, and are not case-sensitive.
-type jsonLines struct{ seen bool }
+// jsonLines reads lines that contain a JSON object, or a dictionary of Python, with an "epoch". The
+// other fields are optional, have several known names, and are not case-sensitive. A prefix of a
+// logger or a launcher is skipped.
+//
+// An epoch with a fraction is from the Trainer of Hugging Face, which prints losses after a number
+// of steps and evaluations after an epoch. There an epoch ends with its evaluation, or else with
+// the first line of the next epoch.
+type jsonLines struct {
+	seen        bool
+	percentages percentages
+	rank        string // of the first process that printed an epoch; empty: none has a rank
+
+	isTrainer   bool         // the lines are from the Trainer of Hugging Face
+	lastTrainer uint32       // its last reported epoch
+	loss        *float64     // of its last line
+	accuracy    *float64     // of its last evaluation; nil: none in this epoch
+	pending     *EpochReport // an epoch whose evaluation may follow; its metrics are not set
+}
 
 // Known names of the fields, in order of preference. An accuracy on unseen data comes before an
 // accuracy that may be on training data.
@@ -25,6 +40,8 @@ var (
 		"epoch_seconds",
 		"duration",
 		"epoch_time",
+		"time",
+		"train_wall",
 	}
 	lossNames     = []string{"loss", "train_loss", "training_loss"}
 	accuracyNames = []string{
@@ -46,14 +63,38 @@ var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
 
 // Line implements lineFormat.
 func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
-	fields := parseFields(line)
+	begin := bytes.IndexByte(line, '{')
+	if begin < 0 {
+		return nil
+	}
+	_, rank := withoutPrefix(string(line[:begin]))
+	if rank != "" && j.rank != "" && rank != j.rank {
+		return nil
+	}
+	fields := parseFields(line[begin:])
 	epoch, ok := number(fields, "epoch")
-	if !ok || epoch != math.Trunc(epoch) || epoch < 0 || epoch > schemas.MaxEpochs {
+	if !ok || epoch < 0 || epoch > schemas.MaxEpochs {
+		return nil
+	}
+	if j.rank == "" {
+		j.rank = rank
+	}
+	if j.isTrainer = j.isTrainer || isTrainerLine(fields); j.isTrainer {
+		return j.trainerLine(fields, epoch, at)
+	}
+	if epoch != math.Trunc(epoch) {
 		return nil
 	}
 
 	j.seen = true
-	r := EpochReport{Epoch: uint32(epoch), At: at}
+	return []EpochReport{j.report(fields, uint32(epoch), at)}
+}
+
+// report returns the report of an epoch with the known fields.
+func (j *jsonLines) report(
+	fields map[string]json.RawMessage, epoch uint32, at time.Time,
+) EpochReport {
+	r := EpochReport{Epoch: epoch, At: at}
 	if v, ok := firstNumber(fields, secondsNames); ok {
 		r.Seconds = validSeconds(v)
 	}
@@ -61,7 +102,7 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 		r.Loss = validLoss(v)
 	}
 	if v, ok := firstNumber(fields, accuracyNames); ok {
-		r.Accuracy = validAccuracy(v)
+		r.Accuracy = validAccuracy(j.percentages.toRatio(v, ""))
 	}
 	if v, ok := number(fields, "validation_samples"); ok && v >= 1 && v < 1<<53 {
 		r.ValidationSamples = uint64(v)
@@ -69,27 +110,119 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	if v, ok := number(fields, "batch_size"); ok {
 		r.BatchSize = validBatchSize(v)
 	}
-	return []EpochReport{r}
+	return r
 }
 
-// parseFields returns the fields of a JSON object by lower-case name, or nil if the line is not
-// an object with an epoch.
-func parseFields(line []byte) map[string]json.RawMessage {
-	if line[0] != '{' || !bytes.Contains(bytes.ToLower(line), []byte(`"epoch"`)) {
+// isTrainerLine reports whether a dictionary is from the Trainer of Hugging Face.
+func isTrainerLine(fields map[string]json.RawMessage) bool {
+	for _, name := range []string{"eval_runtime", "train_runtime", "grad_norm", "learning_rate"} {
+		if _, ok := fields[name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// trainerLine takes a line of the Trainer. Its epochs count from 1 where they are whole.
+func (j *jsonLines) trainerLine(
+	fields map[string]json.RawMessage, epoch float64, at time.Time,
+) []EpochReport {
+	const tolerance = 0.005 // the Trainer rounds epochs to two digits
+	whole := uint32(math.Round(epoch))
+	isWhole := math.Abs(epoch-math.Round(epoch)) < tolerance && whole > 0
+	_, isEvaluation := firstNumber(fields, []string{"eval_runtime", "eval_loss"})
+	_, isEnd := number(fields, "train_runtime")
+	j.seen = true
+
+	var reports []EpochReport
+	if p := j.pending; p != nil && (epoch > float64(p.Epoch)+tolerance || isEnd) {
+		reports = j.End()
+	}
+	if v, ok := number(fields, "loss"); ok {
+		j.loss = validLoss(v)
+	}
+	if done := uint32(epoch); !isWhole && done > j.lastTrainer && !isEnd {
+		reports = append(reports, j.trainerReport(done, at)) // it ended without a line of its own
+	}
+	if v := j.evaluated(fields); isEvaluation && v != nil {
+		j.accuracy = v
+	}
+	switch {
+	case isWhole && isEvaluation && whole > j.lastTrainer:
+		reports = append(reports, j.trainerReport(whole, at))
+	case isWhole && !isEvaluation && whole > j.lastTrainer:
+		if isEnd {
+			return append(reports, j.trainerReport(whole, at))
+		}
+		j.pending = &EpochReport{Epoch: whole, At: at}
+	}
+	return reports
+}
+
+// evaluated returns the metric of an evaluation that is between 0 and 1, such as eval_f1.
+func (j *jsonLines) evaluated(fields map[string]json.RawMessage) *float64 {
+	var m measurements
+	for name := range fields {
+		rest, isEvaluation := strings.CutPrefix(name, "eval_")
+		v, ok := number(fields, name)
+		if kind := kindOf(nameWords(rest)); isEvaluation && ok && kind < metricLoss {
+			m.setMetric(kind, scopeValidation, v, "", &j.percentages)
+		}
+	}
+	return m.accuracy
+}
+
+// trainerReport ends an epoch.
+func (j *jsonLines) trainerReport(epoch uint32, at time.Time) EpochReport {
+	r := EpochReport{
+		Epoch: epoch, Epochs: epoch - j.lastTrainer, Loss: j.loss, Accuracy: j.accuracy, At: at,
+	}
+	j.lastTrainer, j.pending, j.loss, j.accuracy = epoch, nil, nil, nil
+	return r
+}
+
+// parseFields returns the fields of an object by lower-case name, or nil if the text does not
+// begin with an object that has an epoch.
+func parseFields(text []byte) map[string]json.RawMessage {
+	if !bytes.Contains(bytes.ToLower(text), []byte(`epoch`)) {
 		return nil
 	}
-	var raw map[string]json.RawMessage
-	if json.Unmarshal(line, &raw) != nil {
-		finite := nonFinite.ReplaceAll(line, []byte("${1}null"))
-		if json.Unmarshal(finite, &raw) != nil {
-			return nil
-		}
+	raw := parseObject(text)
+	if raw == nil {
+		raw = parseObject(nonFinite.ReplaceAll(text, []byte("${1}null")))
+	}
+	if raw == nil {
+		raw = parseDictionary(string(text))
 	}
 	fields := make(map[string]json.RawMessage, len(raw))
 	for name, value := range raw {
 		fields[strings.ToLower(name)] = value
 	}
 	return fields
+}
+
+// parseObject returns the fields of a JSON object, which other text may follow; nil if there is
+// none.
+func parseObject(text []byte) map[string]json.RawMessage {
+	var raw map[string]json.RawMessage
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&raw) != nil {
+		return nil
+	}
+	return raw
+}
+
+// dictionaryItem matches an item of a dictionary of Python whose value is a number or a string.
+var dictionaryItem = regexp.MustCompile(
+	`'([\w./@ -]{1,100})': ?'?([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))'?\s*[,}]`)
+
+// parseDictionary returns the numbers of a dictionary as Python prints it.
+func parseDictionary(text string) map[string]json.RawMessage {
+	items := dictionaryItem.FindAllStringSubmatch(text, maxTokens)
+	raw := make(map[string]json.RawMessage, len(items))
+	for _, item := range items {
+		raw[item[1]] = json.RawMessage(item[2])
+	}
+	return raw
 }
 
 // firstNumber returns the number of the first of the names that has one.
@@ -102,18 +235,23 @@ func firstNumber(fields map[string]json.RawMessage, names []string) (float64, bo
 	return 0, false
 }
 
-// number returns the field if it is a finite number.
+// number returns the field if it is a finite number, or a string that is one.
 func number(fields map[string]json.RawMessage, name string) (float64, bool) {
-	v, err := strconv.ParseFloat(string(fields[name]), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+	v, err := strconv.ParseFloat(strings.Trim(string(fields[name]), `"`), 64)
+	if err != nil || !isFinite(v) {
 		return 0, false
 	}
 	return v, true
 }
 
-// End implements lineFormat. Each line is complete, so nothing is left.
-func (j *jsonLines) End() []EpochReport { return nil }
+// End implements lineFormat.
+func (j *jsonLines) End() []EpochReport {
+	if j.pending == nil {
+		return nil
+	}
+	return []EpochReport{j.trainerReport(j.pending.Epoch, j.pending.At)}
+}
 
-func (j *jsonLines) restart() lineFormat { return &jsonLines{} }
+func (j *jsonLines) restart() lineFormat { return &jsonLines{percentages: j.percentages} }
 
-func (j *jsonLines) recognised() bool { return j.seen }
+func (j *jsonLines) recognized() bool { return j.seen }

@@ -9,37 +9,68 @@ import (
 // a job that prints megabytes without a line break must not exhaust memory.
 const maxLineBytes = 64 << 10
 
-// lines splits a stream of bytes into lines. A line ends with \n or \r, because progress bars
-// return to the start of the line.
+// lines splits a stream of bytes into lines. A progress bar draws a line several times: it returns
+// to the start of the line with \r or \b, or to an earlier line with an escape sequence. Each
+// drawing is handled as a line, and only the last one is final.
 type lines struct {
-	partial []byte // beginning of the unfinished line, at most maxLineBytes long
+	partial     []byte // beginning of the unfinished line, at most maxLineBytes long
+	hasReturned bool   // \r or \b follows the unfinished line
 }
 
-// add takes the next bytes of the stream, and calls handle for every completed line that is not
-// empty. The line has no line break and no escape sequences, and is cut at maxLineBytes. It is
-// valid only during the call.
-func (l *lines) add(data []byte, handle func(line []byte)) {
+// add takes the next bytes of the stream, and calls handle for every completed line or drawing
+// that is not empty. The line has no line break and no escape sequences, and is cut at
+// maxLineBytes. It is valid only during the call.
+func (l *lines) add(data []byte, handle func(line []byte, isFinal bool)) {
 	for len(data) > 0 {
-		i := bytes.IndexAny(data, "\r\n")
+		i := bytes.IndexAny(data, "\r\n\b")
+		text := data
+		if i >= 0 {
+			text = data[:i]
+		}
+		if len(text) > 0 && l.hasReturned {
+			l.end(handle, false)
+		}
+		l.keep(text)
 		if i < 0 {
-			l.keep(data)
 			return
 		}
-		l.keep(data[:i])
-		l.end(handle)
+		if data[i] == '\n' {
+			l.end(handle, true)
+		} else {
+			l.hasReturned = len(l.partial) > 0
+		}
 		data = data[i+1:]
 	}
 }
 
-// end completes the unfinished line, at a line break or at the end of the stream.
-func (l *lines) end(handle func(line []byte)) {
-	line := bytes.TrimSpace(removeEscapes(l.partial))
-	if len(line) > 0 {
-		handle(line)
+// cursorUp matches the sequence that moves the cursor to an earlier line.
+var cursorUp = regexp.MustCompile(`\x1b\[\d*[AF]`)
+
+// end completes the unfinished line, at a line break, before the next drawing, or at the end of
+// the stream.
+func (l *lines) end(handle func(line []byte, isFinal bool), isFinal bool) {
+	rest := l.partial
+	for {
+		up := cursorUp.FindIndex(rest)
+		if up == nil {
+			break
+		}
+		handleText(rest[:up[0]], handle, false)
+		rest = rest[up[1]:]
 	}
-	l.partial = l.partial[:0]
+	handleText(rest, handle, isFinal)
+
+	l.partial, l.hasReturned = l.partial[:0], false
 	if cap(l.partial) > maxLineBytes/4 {
 		l.partial = nil // long lines are rare, so their memory is released
+	}
+}
+
+// handleText calls handle unless the text is empty.
+func handleText(text []byte, handle func(line []byte, isFinal bool), isFinal bool) {
+	line := bytes.TrimSpace(removeEscapes(text))
+	if len(line) > 0 {
+		handle(line, isFinal)
 	}
 }
 

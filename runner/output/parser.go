@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,24 +12,29 @@ import (
 
 // Formats of a job's output.
 const (
-	FormatAuto    = "auto"    // BigDL or JSON, whichever reports the first epoch
+	FormatAuto    = "auto"    // whichever of BigDL, JSON and text reports the first epoch
 	FormatBigDL   = "bigdl"   // the log of BigDL's optimizers
-	FormatJSON    = "json"    // a JSON object per epoch
+	FormatJSON    = "json"    // a JSON object or a dictionary of Python per epoch
+	FormatText    = "text"    // lines and progress bars with the number of the epoch
 	FormatPattern = "pattern" // the user's own regular expression
 )
 
 // Formats lists every format.
-func Formats() []string { return []string{FormatAuto, FormatBigDL, FormatJSON, FormatPattern} }
+func Formats() []string {
+	return []string{FormatAuto, FormatBigDL, FormatJSON, FormatText, FormatPattern}
+}
 
 // EpochReport is what a job's output contains about one epoch.
 type EpochReport struct {
 	Epoch             uint32   // number as printed; some jobs count from 0
+	Epochs            uint32   // epochs that the report covers, up to Epoch; 0 means 1
 	Seconds           float64  // duration; 0: not reported
 	Loss              *float64 // training loss; nil: not reported
 	Accuracy          *float64 // 0 to 1; nil: not reported
 	ValidationSamples uint64   // number of samples behind Accuracy; 0: not reported
 	BatchSize         uint32   // batch size of the epoch; 0: not reported
 	At                time.Time
+	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown
 }
 
 // lineFormat parses one format. It is given every line in order.
@@ -42,22 +48,34 @@ type lineFormat interface {
 	// restart returns a parser of the same format that has read nothing.
 	restart() lineFormat
 
-	// recognised reports whether a line of this format was read.
-	recognised() bool
+	// recognized reports whether a line of this format was read.
+	recognized() bool
+}
+
+// redrawFormat is a format that reads the drawings of progress bars. Of other formats, the last
+// drawing with an epoch counts.
+type redrawFormat interface {
+	lineFormat
+
+	// Redraw takes a line that is drawn again.
+	Redraw(line []byte, at time.Time) []EpochReport
 }
 
 var (
-	_ lineFormat = (*BigDL)(nil)
-	_ lineFormat = (*jsonLines)(nil)
-	_ lineFormat = (*pattern)(nil)
+	_ lineFormat   = (*BigDL)(nil)
+	_ lineFormat   = (*jsonLines)(nil)
+	_ lineFormat   = (*pattern)(nil)
+	_ redrawFormat = (*text)(nil)
 )
 
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
-	formats  []lineFormat // after the first report, only the format that reported it
-	streams  [2]lines     // standard output and standard error
-	count    int          // lines read
-	lastLine string       // shortened
+	formats    []lineFormat  // after the first report, only the format that reported it
+	streams    [2]lines      // standard output and standard error
+	drawn      []EpochReport // of the last drawing of a progress bar, which may be drawn again
+	candidates candidates    // while no epoch is recognized
+	count      int           // lines read, without the drawings of progress bars
+	lastLine   string        // shortened
 }
 
 // New returns a parser of a format. An expression without a format implies FormatPattern. Errors
@@ -72,11 +90,13 @@ func New(format, expression string) (*Parser, error) {
 
 	switch format {
 	case FormatAuto, "":
-		return &Parser{formats: []lineFormat{&BigDL{}, &jsonLines{}}}, nil
+		return &Parser{formats: []lineFormat{&BigDL{}, &jsonLines{}, &text{}}}, nil
 	case FormatBigDL:
 		return &Parser{formats: []lineFormat{&BigDL{}}}, nil
 	case FormatJSON:
 		return &Parser{formats: []lineFormat{&jsonLines{}}}, nil
+	case FormatText:
+		return &Parser{formats: []lineFormat{&text{}}}, nil
 	case FormatPattern:
 		p, err := newPattern(expression)
 		if err != nil {
@@ -101,8 +121,8 @@ func (p *Parser) Restart() *Parser {
 // returns the epochs that they complete.
 func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
 	var reports []EpochReport
-	p.streams[stream].add(data, func(line []byte) {
-		reports = append(reports, p.line(line, at)...)
+	p.streams[stream].add(data, func(line []byte, isFinal bool) {
+		reports = append(reports, p.line(line, at, isFinal)...)
 	})
 	return reports
 }
@@ -111,10 +131,12 @@ func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
 func (p *Parser) Close(at time.Time) []EpochReport {
 	var reports []EpochReport
 	for i := range p.streams {
-		p.streams[i].end(func(line []byte) {
-			reports = append(reports, p.line(line, at)...)
-		})
+		p.streams[i].end(func(line []byte, isFinal bool) {
+			reports = append(reports, p.line(line, at, isFinal)...)
+		}, true)
 	}
+	reports = append(reports, p.drawn...)
+	p.drawn = nil
 	for _, f := range p.formats {
 		if found := f.End(); len(found) > 0 {
 			p.formats = []lineFormat{f}
@@ -124,11 +146,36 @@ func (p *Parser) Close(at time.Time) []EpochReport {
 	return reports
 }
 
-func (p *Parser) line(line []byte, at time.Time) []EpochReport {
-	p.count++
-	p.lastLine = excerpt(line)
+func (p *Parser) line(line []byte, at time.Time, isFinal bool) []EpochReport {
+	if isFinal {
+		p.count++
+		p.lastLine = excerpt(line)
+		if !p.Recognized() {
+			p.candidates.add(p.lastLine)
+		}
+	}
 	for _, f := range p.formats {
-		if found := f.Line(line, at); len(found) > 0 {
+		var found []EpochReport
+		redraw, ok := f.(redrawFormat)
+		switch {
+		case isFinal:
+			found = p.drawnBefore(f.Line(line, at))
+		case ok:
+			found = redraw.Redraw(line, at)
+		default:
+			drawn := f.Line(line, at)
+			if len(drawn) == 0 {
+				continue
+			}
+			p.formats = []lineFormat{f}
+			previous := p.drawn
+			p.drawn = drawn
+			if len(previous) > 0 && previous[0].Epoch != drawn[0].Epoch {
+				return previous
+			}
+			return nil
+		}
+		if len(found) > 0 {
 			p.formats = []lineFormat{f}
 			return found
 		}
@@ -136,10 +183,24 @@ func (p *Parser) line(line []byte, at time.Time) []EpochReport {
 	return nil
 }
 
-// Recognised reports whether the output contained a line of a known format.
-func (p *Parser) Recognised() bool {
+// drawnBefore returns the reports of a line behind those of the last drawing, unless the line is
+// about the same epoch.
+func (p *Parser) drawnBefore(found []EpochReport) []EpochReport {
+	if len(found) == 0 || len(p.drawn) == 0 {
+		return found
+	}
+	drawn := p.drawn
+	p.drawn = nil
+	if drawn[0].Epoch == found[0].Epoch {
+		return found
+	}
+	return append(slices.Clone(drawn), found...)
+}
+
+// Recognized reports whether the output contained a line of a known format.
+func (p *Parser) Recognized() bool {
 	for _, f := range p.formats {
-		if f.recognised() {
+		if f.recognized() {
 			return true
 		}
 	}

@@ -170,7 +170,7 @@ func TestParser_ReadsTheRecoveredLines(t *testing.T) {
 		t.Skipf("the recovered data is not available: %v", err)
 	}
 	var got []string
-	read, recognised := 0, 0
+	read, recognized := 0, 0
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "#") {
 			continue
@@ -182,12 +182,12 @@ func TestParser_ReadsTheRecoveredLines(t *testing.T) {
 		}
 		reports := p.Write(0, []byte(line), noon)
 		got = append(got, format(append(reports, p.Close(noon)...))...)
-		if p.Recognised() {
-			recognised++
+		if p.Recognized() {
+			recognized++
 		}
 	}
-	if read != 35 || recognised != 24 {
-		t.Errorf("%d lines, %d with a header; want 35 and 24", read, recognised)
+	if read != 35 || recognized != 24 {
+		t.Errorf("%d lines, %d with a header; want 35 and 24", read, recognized)
 	}
 	want := []string{
 		"3 91.1142 - -", "3 91.1142 - 0.9665", "3 89.182 - -", "3 89.182 - 0.9614", "1 457.927 - 0.9488",
@@ -233,17 +233,18 @@ func TestParser_ReadsJSONLines(t *testing.T) {
 			`{"epoch": 2, "loss": NaN, "accuracy": 0.1, "grad": [-Infinity, Infinity]}`,
 			[]string{"2 0 - 0.1"},
 		},
-		{"an invalid accuracy", `{"epoch":1,"accuracy":97.5}`, []string{"1 0 - -"}},
+		{"a percentage", `{"epoch":1,"accuracy":97.5}`, []string{"1 0 - 0.975"}},
+		{"an invalid accuracy", `{"epoch":1,"accuracy":-0.1}`, []string{"1 0 - -"}},
 		{"a negative duration", `{"epoch":1,"seconds":-3}`, []string{"1 0 - -"}},
 		{"a duration out of range", `{"epoch":1,"seconds":1e300}`, []string{"1 0 - -"}},
-		{"numbers as text", `{"epoch":1,"loss":"0.5","seconds":null}`, []string{"1 0 - -"}},
+		{"numbers as text", `{"epoch":1,"loss":"0.5","seconds":null}`, []string{"1 0 0.5 -"}},
 		{"a fraction of an epoch", `{"epoch":1.5,"loss":1}`, nil},
 		{"a negative epoch", `{"epoch":-1}`, nil},
 		{"an epoch out of range", `{"epoch":1e30}`, nil},
-		{"an epoch as text", `{"epoch":"1"}`, nil},
+		{"an epoch as text", `{"epoch":"1"}`, []string{"1 0 - -"}},
 		{"without an epoch", `{"step":1}`, nil},
 		{"an incomplete line", `{"epoch":1,"sec`, nil},
-		{"not at the start of the line", `INFO {"epoch":1}`, nil},
+		{"not at the start of the line", `INFO {"epoch":1}`, []string{"1 0 - -"}},
 		{"nested", `{"a":{"epoch":1}}`, nil},
 		{"coloured", "\x1b[32m{\"epoch\":1}\x1b[0m", []string{"1 0 - -"}},
 		{"after a progress bar", " 45%|####\r{\"epoch\":1}\r\n", []string{"1 0 - -"}},

@@ -13,7 +13,7 @@ import (
 )
 
 // PatternExample is an example of a regular expression for FormatPattern, for messages to users.
-const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.]+)`
+const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.e+-]+)`
 
 // maxPatternBytes is the maximum length of a regular expression.
 const maxPatternBytes = 4 << 10
@@ -122,4 +122,4 @@ func (p *pattern) restart() lineFormat {
 	return &next
 }
 
-func (p *pattern) recognised() bool { return p.seen }
+func (p *pattern) recognized() bool { return p.seen }

@@ -18,16 +18,16 @@ type advisorCommand struct {
 
 // admissionFlags are the policy of the cluster.
 type admissionFlags struct {
-	Admission string `help:"Reaction to a job that would break a promise to a running one: advise warns, protect refuses the job, queue holds it until it fits. All advisors of a cluster use the same." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
-	Promise   string `help:"Promise of requests that name none: each keeps the SLO of every job with its confidence, mean only that of the average job, so that more jobs get a promise. All advisors of a cluster use the same." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
+	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
+	Promise   string `help:"Meaning of the confidence, for requests that do not name it. each: every promised job meets its SLO with this probability; mean: the promised jobs do on average, so that more jobs get a promise. Use the same meaning for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
-// adviceFlags set when a running job gets new advice, and how its events are kept.
+// adviceFlags configure when a running job gets new advice, and how long its events are kept.
 type adviceFlags struct {
-	MinChange   float64       `name:"advice-min-change" help:"Share of the remaining time by which the predicted end of a running job must move for a new advice. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
-	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which an advice with a smaller change is published again." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
-	Snapshots   time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state, which a start loads instead of replaying the event log." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
-	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Maximum size in GiB to which the stream of job events grows to keep the events of all running jobs; 0: it never grows." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
+	MinChange   float64       `name:"advice-min-change" help:"Publish new advice for a running job when its predicted end moves by this share of the remaining time. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
+	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which advice with a smaller change is published, too." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
+	Snapshots   time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state. A start loads the newest one, and replays only the events after it." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
+	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Maximum size in GiB to which the advisor raises the limit of the stream JOB, so that it keeps the events of all running jobs; 0: never raise it." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
 }
 
 // options returns the options of an advisor.

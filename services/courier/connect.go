@@ -56,7 +56,7 @@ func (f identityFlags) person(url, name string) bus.Options {
 	return o
 }
 
-// asker returns the user of a request. With the nkey of a person, it is always that person.
+// asker returns the user of a request. With the nkey of a person it is always that person.
 func (f identityFlags) asker(user string) string {
 	if o := f.person("", ""); f.NATSNkey != "" && o.Person {
 		return o.User
@@ -64,7 +64,7 @@ func (f identityFlags) asker(user string) string {
 	return user
 }
 
-// clickHouseFlags are settings of a ClickHouse connection that should not be in its URL.
+// clickHouseFlags configure a ClickHouse connection apart from its URL.
 type clickHouseFlags struct {
 	ClickHouseCA           string `name:"clickhouse-ca" help:"File with the certificates (PEM) of the authorities of the ClickHouse servers. Requires TLS." env:"COURIER_CLICKHOUSE_CA"`
 	ClickHousePasswordFile string `name:"clickhouse-password-file" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`

@@ -22,8 +22,8 @@ const deadTimeout = time.Minute
 // letterFlags select dead letters.
 type letterFlags struct {
 	Stream string        `help:"Only letters of this stream, such as NODE." placeholder:"STREAM"`
-	Since  time.Duration `help:"Only letters of this last period, such as 24h." placeholder:"TIME"`
-	Reason string        `help:"Only letters with this text in their reason." placeholder:"WORDS"`
+	Since  time.Duration `help:"Only letters of this most recent period, such as 24h." placeholder:"TIME"`
+	Reason string        `help:"Only letters with this text in their reason." placeholder:"TEXT"`
 }
 
 // query validates the flags.

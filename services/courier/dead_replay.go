@@ -21,11 +21,11 @@ type deadReplay struct {
 	DryRun  bool     `help:"Only report what would happen."`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *deadReplay) Help() string {
 	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
-counts twice, and then marks the letter. Refuses letters that still cannot be decoded, and truncated
-ones. The exit status is 1 when a letter was refused.
+counts twice, and then marks the letter as replayed. Letters that still cannot be decoded and
+truncated ones are refused. The exit status is 1 if a letter was refused.
 
 Examples:
   courier dead replay 4 7

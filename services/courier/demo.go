@@ -13,8 +13,8 @@ import (
 
 type demoCommand struct {
 	outputFlags
-	Jobs       int     `help:"Run this many jobs that overlap at random, instead of three jobs one after another; takes some minutes." default:"0"`
-	Confidence float64 `help:"Confidence of meeting the SLO that the jobs of --jobs ask for (default: 0.95)." default:"0"`
+	Jobs       int     `help:"Run this number of jobs that overlap at random (takes some minutes); 0: three jobs, one after another." default:"0"`
+	Confidence float64 `help:"Confidence that the jobs of --jobs request; 0: 0.95." default:"0"`
 	admissionFlags
 	Seed          uint64 `help:"Seed of the order of runs, the random batch sizes and the fits." default:"1"`
 	Data          string `help:"Data directory (default: a temporary one, removed at the end)." type:"path"`
@@ -72,7 +72,7 @@ func (c *demoCommand) Run(w *environment) error {
 	return err
 }
 
-// localFlags are the settings of the demo's services.
+// localFlags returns the options of the services of the demo.
 func (c *demoCommand) localFlags(dir string) localFlags {
 	learning := trainerFlags{
 		Method:    string(trainer.MethodEvidence),

@@ -2,7 +2,7 @@ package main
 
 import "strings"
 
-// example returns the end of a command's help: command lines to copy.
+// example returns the end of the help of a command: command lines to copy.
 func example(lines ...string) string {
 	title := "Example:"
 	if len(lines) > 1 {

@@ -38,39 +38,40 @@ type importCommand struct {
 	Epochs          uint32            `help:"Number of epochs of runs whose source has none. A finished run with fewer epochs is refused." placeholder:"N"`
 	TrainingSamples uint64            `help:"Number of samples in one epoch of runs whose source has none." placeholder:"N"`
 	Node            string            `help:"Node of runs whose source names none (default: the name of the source, so that runs of two sources are not neighbours)."`
-	NodeCores       uint32            `help:"Number of logical processors of that node." placeholder:"N"`
+	NodeCores       uint32            `help:"Number of logical processors of the node of such runs." placeholder:"N"`
 	Since           string            `help:"Start of the first run, for sources without timestamps. Runs follow one another from there, with concurrent_jobs equal neighbours." placeholder:"DATE"`
 	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam." default:"UTC"`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *importCommand) Help() string {
 	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
 started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and
-outcome; in a row per epoch also epoch, epoch_seconds, accuracy and loss. Common names, such as batch, njobs,
-network or time_s, are recognized; --columns names others. Timestamps are RFC 3339, a date with or
-without a time of day, or seconds or milliseconds since 1970.
+outcome. A table with a row per epoch also has epoch, epoch_seconds, accuracy and loss. Common other
+names, such as batch, njobs, network or time_s, are recognized; --columns maps the rest. Timestamps
+are RFC 3339, a date with or without a time of day, or seconds or milliseconds since 1970.
 
-A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds if
-known, divided by the number of epochs. That is exact if start-up is negligible or not included, and
-too long otherwise. Its accuracy is that of the last epoch.
+A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds
+if known, divided by the number of epochs. That is exact if start-up is negligible or not included,
+and too long otherwise. Its accuracy is that of the last epoch.
 
-Runs with timestamps are neighbours where they overlap on a node. Runs without are scheduled
-sequentially from --since, each beside concurrent_jobs equal jobs.
+Runs with timestamps are co-located where they overlap on a node. Runs without timestamps are
+scheduled sequentially from --since, each beside concurrent_jobs equal jobs.
 
-json    a run per line, with these fields and the lists epoch_seconds, accuracies and losses (a value
-        per epoch), or an event per line, as courier replay --save writes them
-bigdl   a driver log is a run; it has the batch size, --epochs is the expected number
-mlflow  a metric with a value per epoch (time, accuracy or loss) has the epochs
-spark   an application is a run; its epochs are jobs whose group or description has "epoch 3"; without
-        these give --epochs for the total time, or import the driver log
+json    a run per line, with these fields and the lists epoch_seconds, accuracies and losses (a
+        value per epoch), or an event per line, as courier replay --save writes them
+bigdl   a driver log is a run; it contains the batch size, and --epochs is the expected number
+mlflow  the epochs come from a metric with a value per epoch (time, accuracy or loss)
+spark   an application is a run, and its epochs are the jobs with "epoch 3" in their group or
+        description; without them set --epochs for the total time, or import the driver log
 
 Implausible runs are refused: fewer epochs than expected, exactly the time of another run of this
 import, times that are not positive, an end before the start or in the future, logs of two jobs.
 
 Examples:
+
   courier import --dry-run runs.csv
   courier import --model lenet5 --epochs 10 --train logs/*.log`
 }

@@ -15,10 +15,10 @@ import (
 // localFlags are the flags of a cluster in one process.
 type localFlags struct {
 	Data               string `help:"Data directory." default:"courier-data" type:"path" env:"COURIER_DATA"`
-	NATSPort           int    `name:"nats-port" help:"Port of NATS; 0: any free one (default: 4222, or a free one)." default:"-1" env:"COURIER_NATS_PORT"`
-	HTTPPort           int    `name:"http-port" help:"Port of REST and the page; 0: any free one (default: 8080, or a free one)." default:"-1" env:"COURIER_HTTP_PORT"`
-	ClickHouseHTTPPort int    `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free one (default: 8123, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
-	ClickHouseTCPPort  int    `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free one (default: 9000, or a free one)." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
+	NATSPort           int    `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1" env:"COURIER_NATS_PORT"`
+	HTTPPort           int    `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1" env:"COURIER_HTTP_PORT"`
+	ClickHouseHTTPPort int    `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free port; -1: 8123, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
+	ClickHouseTCPPort  int    `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free port; -1: 9000, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
 	ExternalNATS       string `name:"nats-url" help:"URL of NATS servers to use instead of an embedded one." env:"COURIER_NATS_URL"`
 	identityFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of a ClickHouse to use instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`

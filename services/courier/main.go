@@ -75,7 +75,7 @@ type cli struct {
 	Version   kong.VersionFlag `help:"Print the version and exit."`
 
 	All  allCommand  `cmd:"" help:"Run all services in one process, with embedded NATS and ClickHouse."`
-	Demo demoCommand `cmd:"" help:"Measure, learn and promise with real training jobs, in about two minutes."`
+	Demo demoCommand `cmd:"" help:"Demonstrate measuring, learning and promising with real training jobs, in about two minutes."`
 
 	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
 	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
@@ -93,11 +93,11 @@ type cli struct {
 	Dead      deadCommand      `cmd:"" help:"List, show and replay dead letters: messages that could not be decoded."`
 	Streams   streamsCommand   `cmd:"" help:"Compare the streams of the log with their declaration."`
 
-	Collector collectorCommand `cmd:"" help:"Service: publish samples of this node." group:"services"`
-	Store     storeCommands    `cmd:"" help:"Service: write the event log to ClickHouse; verify and rebuild the tables." group:"services"`
-	Trainer   trainerCommand   `cmd:"" help:"Service: fit regressors." group:"services"`
-	Advisor   advisorCommand   `cmd:"" help:"Service: answer job requests." group:"services"`
-	Gateway   gatewayCommand   `cmd:"" help:"Service: serve REST and the web page." group:"services"`
+	Collector collectorCommand `cmd:"" help:"Run the collector, which publishes samples of this node." group:"services"`
+	Store     storeCommands    `cmd:"" help:"Run the store, which writes the event log to ClickHouse; verify and rebuild the tables." group:"services"`
+	Trainer   trainerCommand   `cmd:"" help:"Run the trainer, which fits regressors." group:"services"`
+	Advisor   advisorCommand   `cmd:"" help:"Run the advisor, which answers job requests." group:"services"`
+	Gateway   gatewayCommand   `cmd:"" help:"Run the gateway, which serves REST and the web page." group:"services"`
 
 	Engine   engineCommand   `cmd:"" help:"Install and show the ClickHouse engine for SQL." group:"parts"`
 	Certs    certsCommand    `cmd:"" help:"Create certificates, nkeys, tokens and passwords for a cluster." group:"parts"`

@@ -18,7 +18,7 @@ type regressorCommand struct {
 	Train    regressorTrain    `cmd:"" help:"Fit the regressors of a cluster now."`
 	Promote  regressorPromote  `cmd:"" help:"Make an earlier regressor the champion."`
 	Rollback regressorRollback `cmd:"" help:"Make the previous champion the champion again."`
-	Report   regressorReport   `cmd:"" help:"Write the history of all regressors of a cluster as an HTML page."`
+	Report   regressorReport   `cmd:"" help:"Write the history of the regressors of a cluster as an HTML page."`
 
 	Fit     regressorFit     `cmd:"" help:"Choose and fit a regressor from a table of examples." group:"files"`
 	Predict regressorPredict `cmd:"" help:"Add predictions, bounds and probabilities to a table." group:"files"`

@@ -17,7 +17,7 @@ type regressorCompare struct {
 	Confidence float64  `help:"Confidence of the upper bounds, between 0 and 1." default:"0.9"`
 }
 
-// Help is the example of courier regressor compare --help.
+// Help returns the examples of courier regressor compare.
 func (c *regressorCompare) Help() string {
 	return `Example:
   courier regressor compare --examples later.csv old new`

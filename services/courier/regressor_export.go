@@ -11,11 +11,11 @@ import (
 
 type regressorExport struct {
 	Regressor string `arg:"" help:"Directory of the regressor." type:"path"`
-	Format    string `help:"Format of the file: lightgbm, text for LightGBM and leaves, or manifest, everything else as JSON." enum:"lightgbm,manifest" default:"lightgbm"`
+	Format    string `help:"Format of the file. lightgbm: the trees as text for LightGBM and leaves; manifest: everything else as JSON." enum:"lightgbm,manifest" default:"lightgbm"`
 	Out       string `help:"File to write; - is standard output." default:"-" placeholder:"FILE"`
 }
 
-// Help is the example of courier regressor export --help.
+// Help returns the examples of courier regressor export.
 func (c *regressorExport) Help() string {
 	return `Example:
   courier regressor export fitted --out model.txt`

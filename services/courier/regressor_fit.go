@@ -18,26 +18,26 @@ import (
 type regressorFit struct {
 	examplesFlags
 	outputFlags
-	Target     string         `help:"Column to predict; rows without a value are left out." required:"" placeholder:"COLUMN"`
+	Target     string         `help:"Column to predict; rows without a value are dropped." required:"" placeholder:"COLUMN"`
 	Features   []string       `help:"Columns to predict from; text is a category." required:"" placeholder:"COLUMN"`
-	Group      []string       `help:"Columns of a configuration, whose rows are never split between folds (default: the features)." placeholder:"COLUMN"`
+	Group      []string       `help:"Columns that identify a configuration; all rows of a configuration are in the same fold (default: the features)." placeholder:"COLUMN"`
 	Category   []string       `help:"Features that are categories although they are numbers." placeholder:"COLUMN"`
-	Monotone   map[string]int `help:"Constraint on the target as a feature grows: 1 never falls, -1 never rises." placeholder:"COLUMN=SIGN"`
+	Monotone   map[string]int `help:"Constraint on the target as a feature grows: 1: it never falls; -1: it never rises." placeholder:"COLUMN=SIGN"`
 	Weight     string         `help:"Column with the weight of each example." placeholder:"COLUMN"`
-	Unit       string         `help:"Unit of the target, such as s. Drops durations at 0 or below, and ratios outside 0 to 1."`
+	Unit       string         `help:"Unit of the target, such as s. Rows with a duration of 0 or below, or a ratio outside 0 to 1, are dropped."`
 	Family     string         `help:"Family of regressors (auto, forest, boosting, law, gaussian)." enum:"auto,forest,boosting,law,gaussian" default:"auto"`
-	Grid       string         `help:"Search a grid of forest settings first: none, or paper for the 252 of the ICPE 2021 study." enum:"none,paper" default:"none"`
+	Grid       string         `help:"Search a grid of forest hyperparameters first: none, or paper for the 252 combinations of the ICPE 2021 study." enum:"none,paper" default:"none"`
 	Transform  string         `help:"Transformation of the target (auto, log, none)." enum:"auto,log,none" default:"auto"`
-	Confidence float64        `help:"Confidence of the bound by which regressors are chosen, between 0 and 1." default:"0.9"`
-	Shuffles   int            `help:"Number of shuffles of the configurations into folds; 0: 4, or 1 above 1000 examples." default:"0"`
-	Folds      int            `help:"Number of folds of configurations." default:"5"`
+	Confidence float64        `help:"Confidence of the upper bound by which regressors are compared, between 0 and 1." default:"0.9"`
+	Shuffles   int            `help:"Number of random divisions of the configurations into folds; 0: 4, or 1 above 1000 examples." default:"0"`
+	Folds      int            `help:"Number of folds of the cross-validation." default:"5"`
 	Seed       uint64         `help:"Seed of all random numbers." default:"1"`
 	Threads    int            `help:"Maximum number of processors; 0: all but one." default:"0"`
 	NoProgress bool           `help:"Show no progress bar."`
 	Out        string         `help:"Directory for the regressor and its report." required:"" type:"path" placeholder:"DIR"`
 }
 
-// Help is the example of courier regressor fit --help.
+// Help returns the examples of courier regressor fit.
 func (c *regressorFit) Help() string {
 	return `Example:
   courier regressor fit --examples runs.csv --target seconds --unit s \
@@ -151,7 +151,7 @@ func familiesOf(flag string) []string {
 	return []string{cmp.Or(flag, regress.FamilyForest)}
 }
 
-// fitProgress draws a bar at most once per percent, on a terminal only.
+// fitProgress draws a progress bar on a terminal, at most once per percent.
 type fitProgress struct {
 	*services.ProgressBar
 	what        string

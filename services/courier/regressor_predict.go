@@ -15,12 +15,12 @@ import (
 type regressorPredict struct {
 	examplesFlags
 	Regressor  string  `help:"Directory of the regressor." required:"" type:"path" placeholder:"DIR"`
-	SLO        float64 `name:"slo" help:"Also add the probability that the target is at most this, in its unit." placeholder:"SECONDS"`
+	SLO        float64 `name:"slo" help:"Also add the probability that the target is at most this value, in the unit of the target." placeholder:"SECONDS"`
 	Confidence float64 `help:"Confidence of the upper bound, between 0 and 1." default:"0.9"`
 	Out        string  `help:"File to write; - is standard output." default:"-" placeholder:"FILE"`
 }
 
-// Help is the example of courier regressor predict --help.
+// Help returns the examples of courier regressor predict.
 func (c *regressorPredict) Help() string {
 	return `Example:
   courier regressor predict --regressor fitted --examples new.csv --slo 120 --out predicted.csv`
@@ -46,7 +46,7 @@ func (c *regressorPredict) Run(w *environment) error {
 	}
 	for _, name := range addedColumns {
 		if slices.Contains(t.Header, name) {
-			return fmt.Errorf("%s: there is a column %s already", c.Examples, name)
+			return fmt.Errorf("%s: the column %s exists already", c.Examples, name)
 		}
 	}
 	rows, err := t.RowsFor(p)

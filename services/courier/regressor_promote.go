@@ -12,7 +12,7 @@ type regressorPromote struct {
 	outputFlags
 	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
 	Digest string `arg:"" help:"At least 6 digits of the digest of the regressor, from courier regressor list."`
-	Reason string `help:"Reason to record." placeholder:"WORDS"`
+	Reason string `help:"Reason to record." placeholder:"TEXT"`
 }
 
 func (c *regressorPromote) Run(w *environment) error {
@@ -27,7 +27,7 @@ type regressorRollback struct {
 	natsFlags
 	outputFlags
 	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
-	Reason string `help:"Reason to record." placeholder:"WORDS"`
+	Reason string `help:"Reason to record." placeholder:"TEXT"`
 }
 
 func (c *regressorRollback) Run(w *environment) error {

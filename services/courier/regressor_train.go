@@ -19,7 +19,7 @@ type regressorTrain struct {
 	natsFlags
 	outputFlags
 	Target  string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
-	Promote bool   `help:"Use the fitted regressors at once, without comparing them with the champions on later jobs."`
+	Promote bool   `help:"Promote the fitted regressors at once, without comparing them with the champions on later jobs."`
 }
 
 // Run requests fits, and shows their progress on a terminal.

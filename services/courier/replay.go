@@ -18,16 +18,16 @@ import (
 type replayCommand struct {
 	natsFlags
 	outputFlags
-	Data       string   `help:"Data directory of a courier all whose log is replayed, running or not." type:"path" placeholder:"DIR" xor:"source"`
+	Data       string   `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
 	Log        string   `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
 	Save       string   `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
 	Rules      []string `help:"Rules that answer every submission again: ${past_rules}; none: only verify." default:"${past_rules}"`
 	Regressor  []string `help:"Also let the rules answer with this regressor: a directory of courier regressor fit, or a digest of the log (at least 6 digits)." placeholder:"DIR"`
-	Confidence float64  `help:"Also let the rules answer as if every job had asked for this confidence, between 0 and 1." placeholder:"RATIO"`
-	Promise    string   `help:"Also let the rules answer as if every job had asked for this promise (each, mean)." enum:",each,mean" default:""`
+	Confidence float64  `help:"Also let the rules answer as if every job had requested this confidence, between 0 and 1." placeholder:"RATIO"`
+	Promise    string   `help:"Also let the rules answer as if every job had requested this meaning of the confidence (each, mean)." enum:",each,mean" default:""`
 }
 
-// Help is the example of courier replay --help.
+// Help returns the examples of courier replay.
 func (c *replayCommand) Help() string {
 	return `Examples:
   courier replay --data courier-data

@@ -14,15 +14,15 @@ import (
 type runCommand struct {
 	natsFlags
 	requestFlags
-	Adapt        string   `help:"How the command takes a new batch size while it runs. off: not at all; control: it reads batch_size between epochs from the JSON file in $$COURIER_CONTROL, and prints it with each epoch; restart: it is terminated after an epoch (SIGTERM) and started again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize    int      `help:"Run with this batch size instead of the advised one; with --adapt, start with it."`
+	Adapt        string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
+	BatchSize    int      `help:"Start with this batch size instead of the advised one."`
 	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
-	Format       string   `help:"Format of the output of the command (auto, bigdl, json, pattern)." default:"auto" enum:"auto,bigdl,json,pattern" env:"COURIER_FORMAT"`
-	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, only to measure its use." env:"COURIER_NO_CGROUP"`
+	Format       string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
+	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	SpoolDir     string   `help:"Directory for events that cannot be published now (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	SpoolDir     string   `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 

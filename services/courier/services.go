@@ -21,8 +21,8 @@ type collectorCommand struct {
 	Node              string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval          time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
 	NodeExporterURL   string        `name:"node-exporter-url" help:"Read the counters of the node from this node_exporter, such as http://127.0.0.1:9100/metrics, instead of collecting them in this process." env:"COURIER_NODE_EXPORTER_URL"`
-	SamplesPerMessage int           `help:"Number of samples in a message, 1 to 100. The first waits for the others." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
-	SpoolDir          string        `help:"Directory for samples, and events of jobs of this node, that cannot be published now (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	SamplesPerMessage int           `help:"Number of samples per message, 1 to 100. A message is sent after its last sample was taken." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
+	SpoolDir          string        `help:"Directory that keeps samples, and the events of this node's jobs, until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 }
 
 func (c *collectorCommand) Run(w *environment) error {
@@ -111,11 +111,11 @@ func (c *storeCommand) Run(w *environment) error {
 
 type gatewayCommand struct {
 	serviceFlags
-	Tokens        string  `help:"File of tokens: a line for each with its SHA-256 in hex, the user, and the role (reader, submitter, admin). It is read again when it changes. Without it every client has all rights." env:"COURIER_TOKENS"`
+	Tokens        string  `help:"File of tokens, one per line: SHA-256 in hex, user, and role (reader, submitter, admin). Changes apply without a restart. Without the file every client has all rights." env:"COURIER_TOKENS"`
 	RateLimit     float64 `name:"rate-limit" help:"Requests per second of a user, or of an address without a token, with bursts of twice as many; 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
 	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway. Serves HTTPS." env:"COURIER_TLS_CERT"`
 	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
-	ClickHouseURL string  `name:"clickhouse-http-url" help:"HTTP address of ClickHouse for people, to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+	ClickHouseURL string  `name:"clickhouse-http-url" help:"HTTP address of ClickHouse to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
 	hostFlags
 }
 

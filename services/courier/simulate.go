@@ -13,21 +13,21 @@ import (
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	SLO   simulateSLO   `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
-	Drift simulateDrift `cmd:"" help:"Measure how soon drift is detected, which cause is named, how many alarms are false, and how promises hold meanwhile, all by method families."`
+	Drift simulateDrift `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
 }
 
 type simulateSLO struct {
 	outputFlags
 	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
 	Seed        uint64   `help:"Seed of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
-	Submissions int      `help:"Number of jobs that are submitted." default:"1000"`
-	Confidence  float64  `help:"Confidence of meeting the SLO that every job asks for, between 0 and 1." default:"0.95"`
-	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows every probability." default:"${rules}"`
+	Submissions int      `help:"Number of submitted jobs." default:"1000"`
+	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
+	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows the true probabilities." default:"${rules}"`
 	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
-	Method      string   `help:"Method of the fits of courier and courier-mean: evidence or families, as of courier trainer; the paper's rule uses families." enum:"evidence,families" default:"evidence"`
+	Method      string   `help:"Method of fits for the rules courier and courier-mean (evidence, families), see courier trainer --help; the rule paper always uses families." enum:"evidence,families" default:"evidence"`
 }
 
-// Help is the example of courier simulate slo --help.
+// Help returns the examples of courier simulate slo.
 func (c *simulateSLO) Help() string {
 	return `Example:
   courier simulate slo --submissions 200 --rules courier,paper,random`
@@ -94,12 +94,12 @@ type simulateDrift struct {
 	Noise          float64 `help:"Standard deviation of log(measured / predicted)." default:"0.05"`
 	StationaryJobs int     `help:"Number of jobs without drift, in which false alarms are counted." default:"1000000"`
 	Repetitions    int     `help:"Number of simulated drifts of each kind." default:"1000"`
-	Nodes          int     `help:"Nodes of the cluster." default:"4"`
-	Models         int     `help:"Models that are trained." default:"2"`
+	Nodes          int     `help:"Number of nodes." default:"4"`
+	Models         int     `help:"Number of models." default:"2"`
 	Confidence     float64 `help:"Confidence of the promises, between 0 and 1." default:"0.90"`
 }
 
-// Help is the example of courier simulate drift --help.
+// Help returns the examples of courier simulate drift.
 func (c *simulateDrift) Help() string {
 	return `Example:
   courier simulate drift --change 0.30 --repetitions 100 --stationary-jobs 100000`

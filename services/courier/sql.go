@@ -22,18 +22,19 @@ type sqlCommand struct {
 	Statement string `arg:"" optional:"" help:"A SELECT statement; - or none reads it from standard input."`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *sqlCommand) Help() string {
-	return `Views, and what a row is:
+	return `Views, and what a row of each is:
   jobs              submitted job          node_load          node and minute
-  promises          SLO, kept or not       node_load_hourly   node and hour
+  promises          job with an SLO        node_load_hourly   node and hour
   epochs            epoch                  regressors         regressor
   advice            advice                 regressor_life     event of a regressor
   alternatives      alternative            drifts             alarm
   warnings          SLO at risk            moves              move of a running job
 
-DESCRIBE jobs lists the columns of a view; docs/cookbook.md has questions with their SQL. The user can
-only read. A query may take a minute (ten with SETTINGS max_execution_time = 600) and 512 MiB of memory.
+DESCRIBE jobs lists the columns of a view; docs/cookbook.md has questions with their SQL. The user
+has read access only. A query may take a minute (ten with SETTINGS max_execution_time = 600) and
+512 MiB of memory.
 
 Examples:
   courier sql 'SELECT * FROM promises LIMIT 10'
@@ -47,7 +48,7 @@ var sqlFormats = map[string]string{
 	"json":  "JSONEachRow",
 }
 
-// longestStatement is the maximum length in bytes, that of ClickHouse (max_query_size).
+// longestStatement is the maximum length of a statement in bytes (max_query_size of ClickHouse).
 const longestStatement = 256 << 10
 
 // Run queries the embedded ClickHouse as its read-only user.
@@ -84,7 +85,7 @@ func (c *sqlCommand) statement() (string, error) {
 	var err error
 	switch {
 	case c.File != "" && c.Statement != "":
-		return "", errors.New("give a statement or --file, not both")
+		return "", errors.New("set a statement or --file, not both")
 	case c.File != "":
 		from = c.File
 		text, err = os.ReadFile(c.File)
@@ -96,7 +97,7 @@ func (c *sqlCommand) statement() (string, error) {
 		return "", fmt.Errorf("read %s: %w", from, err)
 	}
 	if strings.TrimSpace(string(text)) == "" {
-		return "", fmt.Errorf("%s is empty: give a statement such as 'SELECT * FROM jobs'", from)
+		return "", fmt.Errorf("%s is empty: want a statement such as 'SELECT * FROM jobs'", from)
 	}
 	if len(text) > longestStatement {
 		return "", fmt.Errorf("%s is longer than %d bytes", from, longestStatement)

@@ -10,7 +10,7 @@ import (
 // storeCommands are the service that writes the tables, which is the default, and the tools for the
 // tables.
 type storeCommands struct {
-	Serve   storeCommand        `cmd:"" default:"withargs" help:"Service: write the event log to ClickHouse (the default command)."`
+	Serve   storeCommand        `cmd:"" default:"withargs" help:"Run the store, which writes the event log to ClickHouse (the default command)."`
 	Verify  storeVerifyCommand  `cmd:"" help:"Compare the tables with the log, and repair them."`
 	Rebuild storeRebuildCommand `cmd:"" help:"Fill all tables again from the log."`
 	Schema  storeSchemaCommand  `cmd:"" help:"Print the SQL of the tables, for one server or a cluster."`

@@ -17,9 +17,9 @@ type storeRebuildCommand struct {
 	BatchMessages int `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *storeRebuildCommand) Help() string {
-	return `Removes the events that the log still has from the tables, replays the log, and compares both as
+	return `Removes from the tables the events that the log still has, replays the log, and compares both as
 courier store verify does. Events that the log has dropped by age stay in the tables and in the
 roll-ups. A lost database is created again. No store may run at the same time. If a rebuild is
 interrupted, the next store finishes it.

@@ -10,14 +10,14 @@ type storeSchemaCommand struct {
 	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print replicated and distributed tables with ON CLUSTER (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *storeSchemaCommand) Help() string {
-	return `Prints the SQL of the tables and views, to create them by hand. On a single server the store creates
-them when it starts. The statements for a cluster were parsed by ClickHouse, but not yet run on a
-cluster; see docs/howto/clickhouse-cluster.md.
+	return `Prints the SQL that creates the tables and views. On a single server the store runs it at its
+start. The statements for a cluster were parsed by ClickHouse, but not yet run on a cluster; see
+docs/howto/clickhouse-cluster.md.
 
 Example:
-  courier store schema --cluster production`
+  courier store schema --clickhouse-cluster production`
 }
 
 func (c *storeSchemaCommand) Run(w *environment) error {

@@ -18,18 +18,18 @@ type storeVerifyCommand struct {
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse to verify, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	Data   string        `help:"Data directory of a courier all to verify instead; replaces --nats-url and --clickhouse-url." type:"path"`
-	Since  time.Duration `help:"Only verify events of this last period, such as 24h; 0s: everything that the tables keep." default:"0s" env:"COURIER_SINCE"`
-	Repair bool          `help:"Insert missing events from the log, remove duplicates, compute wrong roll-ups again."`
+	Data   string        `help:"Data directory of the courier all to verify; replaces --nats-url and --clickhouse-url." type:"path"`
+	Since  time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
+	Repair bool          `help:"Insert missing events from the log, remove duplicates, and recompute wrong roll-ups."`
 }
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *storeVerifyCommand) Help() string {
-	return `Compares the distinct events of the log with those of the tables for each hour, by number and
-checksum, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
-events that the log has dropped by age, are no difference. Without --repair the ClickHouse user needs
-read access only. The exit status is 1 when something differs, with --repair when something still
-differs.
+	return `Compares the distinct events of the log with those of the tables by number and checksum for each
+hour, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
+events that the log has dropped by age, do not count as differences. Without --repair the ClickHouse
+user needs only read access. The exit status is 1 if anything differs, with --repair if anything
+still differs.
 
 Examples:
   courier store verify --data courier-data
@@ -112,7 +112,7 @@ func (c *storeVerifyCommand) locate() error {
 			return err
 		}
 	}
-	c.clickHouseFlags = clickHouseFlags{} // The URL has all settings.
+	c.clickHouseFlags = clickHouseFlags{} // The URL contains them.
 	c.ClickHouseURL, c.NATSURL = at.StoreURL(), e.NATSURL
 	return nil
 }

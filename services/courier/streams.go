@@ -12,17 +12,17 @@ type streamsCommand struct {
 	natsFlags
 	replicaFlags
 	outputFlags
-	Apply bool `help:"Create absent streams, change differing settings, and report those that NATS cannot change. No message is deleted."`
+	Apply bool `help:"Create absent streams, change configuration that differs, and report what NATS cannot change. No message is deleted."`
 }
 
 // streamsTimeout bounds all requests and changes of one call.
 const streamsTimeout = 30 * time.Second
 
-// Help is the end of the help text.
+// Help returns the end of the help text.
 func (c *streamsCommand) Help() string {
-	return `Compares every stream of the log, and the durable consumers of the store, with the declaration in this
-program. Higher limits of an operator (age, bytes, replicas) are kept. The exit status is 1 when
-something differs.
+	return `Compares every stream of the log, and the durable consumers of the store, with their declaration in
+this program. Higher limits (age, bytes, replicas) that an operator has set are kept. The exit
+status is 1 if anything differs.
 
 Examples:
   courier streams

@@ -14,15 +14,15 @@ import (
 type requestFlags struct {
 	ID              string            `help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
 	Model           string            `help:"Name of the model." required:"" env:"COURIER_MODEL"`
-	Dataset         string            `help:"Name of the training data. Only runs on the same dataset are evidence; no name is a dataset of its own." env:"COURIER_DATASET"`
+	Dataset         string            `help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
-	Epochs          int               `help:"Number of epochs (default: chosen, see --max-epochs and --target-accuracy)." env:"COURIER_EPOCHS"`
-	MaxEpochs       int               `help:"Maximum number of epochs if they are chosen (default: 100)." env:"COURIER_MAX_EPOCHS"`
-	TargetAccuracy  float64           `help:"Sufficient accuracy if epochs are chosen, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
-	SLO             schemas.Duration  `name:"slo" help:"Time from submission to the end of the last epoch, such as 10m, 6h30m or 2d; without it a weighted score decides." env:"COURIER_SLO"`
+	Epochs          int               `help:"Number of epochs (default: Courier chooses it, see --max-epochs and --target-accuracy)." env:"COURIER_EPOCHS"`
+	MaxEpochs       int               `help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
+	TargetAccuracy  float64           `help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
+	SLO             schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
-	Promise         string            `help:"Promise of the confidence: each keeps the SLO of every job with it, mean only that of the average job (default: as the advisor is configured)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
+	Promise         string            `help:"Meaning of the confidence. each: the job meets its SLO with this probability; mean: the promised jobs of the cluster do on average (default: that of the advisor)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
 	Nodes           []string          `help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
 	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
 	User            string            `help:"User who submits the job." env:"USER"`
@@ -152,7 +152,7 @@ type jobsCommand struct {
 	outputFlags
 	State string `help:"Only jobs in this state."`
 	Limit int    `help:"Maximum number of jobs." default:"20"`
-	After string `help:"Continue after this job."`
+	After string `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
 func (c *jobsCommand) Run(w *environment) error {

@@ -18,9 +18,9 @@ type trainerFlags struct {
 	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
 	RefitEvery    time.Duration `help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
 	CoolDown      time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
-	ExampleWindow time.Duration `help:"Only use runs of this last period (0: no limit). Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
-	SettingRuns   int           `help:"Maximum number of ended runs kept for each configuration: model, batch size, CPUs, load and node type." default:"1000" env:"COURIER_SETTING_RUNS"`
-	HistoryRuns   int           `help:"Maximum number of ended runs kept in memory. Beyond it, the oldest runs of the most frequent configurations are dropped." default:"50000" env:"COURIER_HISTORY_RUNS"`
+	ExampleWindow time.Duration `help:"Only use runs of this most recent period; 0: no limit. Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
+	SettingRuns   int           `name:"configuration-runs" aliases:"setting-runs" help:"Maximum number of ended runs kept for each configuration: model, dataset, batch size, CPUs, load and node type." default:"1000" env:"COURIER_CONFIGURATION_RUNS,COURIER_SETTING_RUNS"`
+	HistoryRuns   int           `help:"Maximum number of ended runs kept in memory. Beyond it, the trainer drops the oldest runs of the configurations with the most runs." default:"50000" env:"COURIER_HISTORY_RUNS"`
 	HistoryEpochs int           `help:"Maximum number of epochs of ended runs kept in memory." default:"200000" env:"COURIER_HISTORY_EPOCHS"`
 	MostExamples  int           `help:"Maximum number of examples of a fit: the newest of each configuration, and at least one of each." default:"10000" env:"COURIER_MOST_EXAMPLES"`
 	Trees         int           `help:"Number of trees of each forest." default:"200" env:"COURIER_TREES"`
@@ -53,7 +53,7 @@ func (f trainerFlags) options() trainer.Options {
 type trainerCommand struct {
 	serviceFlags
 	trainerFlags
-	OnlyIdle      bool   `help:"Only fit while a processor is idle (Linux). Answers of an advisor on the same node hardly wait, but where jobs use all processors a fit never ends." env:"COURIER_ONLY_IDLE"`
+	OnlyIdle      bool   `help:"Only fit while a processor is idle (Linux). An advisor on the same node then answers without delay, but a fit never ends where jobs keep all processors busy." env:"COURIER_ONLY_IDLE"`
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 	Supervised bool `hidden:"" help:"Stop when standard input closes, and read the ClickHouse URL from it."`

@@ -1,0 +1,359 @@
+package output
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestParser_ReadsCapturedOutput reads what training frameworks really printed.
+func TestParser_ReadsCapturedOutput(t *testing.T) {
+	files, err := filepath.Glob("../../../shared/data/framework-output/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Skip("there is no ../shared/data/framework-output")
+	}
+	var all strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&all, strings.TrimSuffix(filepath.Base(file), ".txt"))
+		whole := parse(t, FormatAuto, "", string(text))
+		for _, line := range whole {
+			fmt.Fprintln(&all, "\t"+line)
+		}
+		if diff := cmp.Diff(whole, parseBytes(t, string(text))); diff != "" {
+			t.Errorf("%s: the reports depend on the pieces that arrive (-whole +bytes):\n%s", file, diff)
+		}
+	}
+	const golden = "testdata/captured.golden"
+	if os.Getenv("COURIER_UPDATE") != "" {
+		if err := os.WriteFile(golden, []byte(all.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), all.String()); diff != "" {
+		t.Errorf("reports of captured output, COURIER_UPDATE=1 writes them (-want +got):\n%s", diff)
+	}
+}
+
+// Where lines have a number that counts, the pattern that is suggested reads every epoch.
+func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
+	for file, epochs := range map[string]int{
+		"catboost":              6,
+		"jax-flax-loop":         4,
+		"lightgbm":              6,
+		"pytorch-one-line":      4,
+		"sklearn-mlpclassifier": 6,
+		"sklearn-partial-fit":   4,
+		"xgboost":               6,
+	} {
+		text, err := os.ReadFile("../../../shared/data/framework-output/" + file + ".txt")
+		if err != nil {
+			t.Skip("there is no ../shared/data/framework-output")
+		}
+		p := &Parser{} // without formats
+		p.Write(0, text, noon)
+		line, pattern := p.Suggest()
+		if got := parse(t, FormatPattern, pattern, string(text)); len(got) != epochs {
+			t.Errorf("%s: %q of %q finds %d epochs, want %d", file, pattern, line, len(got), epochs)
+		}
+	}
+}
+
+// parseBytes parses an output that arrives byte by byte.
+func parseBytes(t *testing.T, text string) []string {
+	t.Helper()
+	p, err := New(FormatAuto, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reports []EpochReport
+	for i := range len(text) {
+		reports = append(reports, p.Write(0, []byte{text[i]}, noon)...)
+	}
+	return format(append(reports, p.Close(noon)...))
+}
+
+func TestParser_ReadsTextOfTrainingPrograms(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		want       []string
+	}{
+		{"PyTorch's MNIST example", `
+Train Epoch: 1 [0/60000 (0%)]	Loss: 2.305400
+Train Epoch: 1 [640/60000 (1%)]	Loss: 1.359781
+
+Test set: Average loss: 0.0459, Accuracy: 9844/10000 (98%)
+
+Train Epoch: 2 [0/60000 (0%)]	Loss: 0.110000
+Train Epoch: 2 [640/60000 (1%)]	Loss: 0.090000
+
+Test set: Average loss: 0.0345, Accuracy: 9886/10000 (99%)
+`, []string{"1 0 1.359781 0.9844", "2 0 0.09 0.9886"}},
+		{"PyTorch's ImageNet example", `
+Epoch: [0][   1/5005]	Time  6.200 ( 6.200)	Data  1.000 ( 1.000)	Loss 7.0000e+00 (7.0000e+00)	Acc@1   0.00 (  0.00)	Acc@5   0.39 (  0.39)
+Epoch: [0][5000/5005]	Time  0.200 ( 0.210)	Data  0.001 ( 0.002)	Loss 4.5000e+00 (4.8000e+00)	Acc@1  12.50 ( 11.00)	Acc@5  30.00 ( 29.00)
+Test: [  0/196]	Time  2.1 ( 2.1)	Loss 3.2 (3.2)	Acc@1  28.1 (28.1)	Acc@5 56.0 (56.0)
+ *   Acc@1 23.500 Acc@5 47.100
+Epoch: [1][   1/5005]	Time  6.200 ( 6.200)	Data  1.000 ( 1.000)	Loss 4.0000e+00 (4.0000e+00)	Acc@1  15.00 ( 15.00)	Acc@5  40.00 ( 40.00)
+Test: [  0/196]	Time  2.1 ( 2.1)	Loss 3.0 (3.0)	Acc@1  30.1 (30.1)	Acc@5 60.0 (60.0)
+ *   Acc@1 31.250 Acc@5 55.100
+`, []string{"0 0 4.5 0.235", "1 0 4 0.3125"}},
+		{"PyTorch's CIFAR tutorial", `
+[1,  2000] loss: 2.187
+[1,  4000] loss: 1.850
+[2,  2000] loss: 1.393
+[2,  4000] loss: 1.374
+Finished Training
+Accuracy of the network on the 10000 test images: 54 %
+`, []string{"1 0 1.85 -", "2 0 1.374 0.54"}},
+		{"train and validation on lines of their own", `
+Epoch 1/2
+Train Loss: 0.9 Acc: 0.60
+Val Loss: 0.7 Acc: 0.71
+Epoch 2/2
+Train Loss: 0.5 Acc: 0.80
+Val Loss: 0.6 Acc: 0.75
+Training complete in 0m 12s
+`, []string{"1 0 0.9 0.71", "2 0 0.5 0.75"}},
+		{"tabs between losses", "Epoch: 1 \tTraining Loss: 0.8292 \tValidation Loss: 0.3710\n" +
+			"Epoch: 2 \tTraining Loss: 0.3400 \tValidation Loss: 0.2910\n",
+			[]string{"1 0 0.8292 -", "2 0 0.34 -"}},
+		{"a logger before", `
+2026-11-22 09:07:21,123 - INFO - Epoch 1/2 - loss: 0.9021 - val_accuracy: 0.81
+2026-11-22 09:07:25,123 - INFO - Epoch 2/2 - loss: 0.7021 - val_accuracy: 0.86
+`, []string{"1 0 0.9021 0.81", "2 0 0.7021 0.86"}},
+		{"Keras of TensorFlow 1", `
+Train on 60000 samples, validate on 10000 samples
+Epoch 1/2
+60000/60000 [==============================] - 15s 250us/sample - loss: 0.2 - acc: 0.93 - val_loss: 0.1 - val_acc: 0.96
+Epoch 2/2
+60000/60000 [==============================] - 14s 240us/sample - loss: 0.1 - acc: 0.97 - val_loss: 0.09 - val_acc: 0.97
+`, []string{"1 15 0.2 0.96", "2 14 0.1 0.97"}},
+		{"Keras's callbacks between", `
+Epoch 1/3
+10/10 - 1s - 100ms/step - accuracy: 0.50 - loss: 1.0 - val_accuracy: 0.55 - val_loss: 0.9
+Epoch 1: val_loss improved from inf to 0.90000, saving model to best.keras
+Epoch 2/3
+10/10 - 1s - 100ms/step - accuracy: 0.60 - loss: 0.8 - val_accuracy: 0.65 - val_loss: 0.7
+Epoch 2: val_loss improved from 0.90000 to 0.70000, saving model to best.keras
+Epoch 2: early stopping
+Restoring model weights from the end of the best epoch: 2.
+`, []string{"1 1 1 0.55", "2 1 0.8 0.65"}},
+		{"Keras without validation", `
+Epoch 1/2
+10/10 - 12s - 1s/step - loss: 1.0
+Epoch 2/2
+10/10 - 11s - 1s/step - loss: 0.8
+`, []string{"1 12 1 -", "2 11 0.8 -"}},
+		{"MXNet", `
+INFO:root:Epoch[0] Batch [0-100]	Speed: 1000.00 samples/sec	accuracy=0.80
+INFO:root:Epoch[0] Train-accuracy=0.904
+INFO:root:Epoch[0] Time cost=2.300
+INFO:root:Epoch[0] Validation-accuracy=0.955
+INFO:root:Epoch[1] Batch [0-100]	Speed: 1000.00 samples/sec	accuracy=0.95
+INFO:root:Epoch[1] Train-accuracy=0.961
+INFO:root:Epoch[1] Time cost=2.100
+INFO:root:Epoch[1] Validation-accuracy=0.965
+`, []string{"0 2.3 - 0.955", "1 2.1 - 0.965"}},
+		{"JAX's MNIST example", `
+Epoch 0 in 3.21 sec
+Training set accuracy 0.8700000047683716
+Test set accuracy 0.8799999952316284
+Epoch 1 in 2.10 sec
+Training set accuracy 0.9000000047683716
+Test set accuracy 0.9100000262260437
+`, []string{"0 3.21 - 0.8799999952316284", "1 2.1 - 0.9100000262260437"}},
+		{"HistGradientBoosting of scikit-learn", `
+Binning 0.010 GB of training data: 0.123 s
+Fitting gradient boosted rounds:
+[1/3] 1 tree, 31 leaves, max depth = 9, train loss: 0.65000, in 0.310s
+[2/3] 1 tree, 31 leaves, max depth = 8, train loss: 0.61000, in 0.280s
+[3/3] 1 tree, 31 leaves, max depth = 9, train loss: 0.58000, in 0.290s
+Fit 3 trees in 1.0 s, (93 total leaves)
+`, []string{"1 0.31 0.65 -", "2 0.28 0.61 -", "3 0.29 0.58 -"}},
+		{"GradientBoosting of scikit-learn", `
+      Iter       Train Loss   Remaining Time
+         1           1.2613            0.05s
+         2           1.1715            0.04s
+`, []string{"1 0 1.2613 -", "2 0 1.1715 -"}},
+		{"SGDClassifier of scikit-learn", `
+-- Epoch 1
+Norm: 12.34, NNZs: 4, Bias: -0.100000, T: 100, Avg. loss: 0.500000
+Total training time: 0.00 seconds.
+-- Epoch 2
+Norm: 11.34, NNZs: 4, Bias: -0.110000, T: 200, Avg. loss: 0.400000
+Total training time: 0.01 seconds.
+Convergence after 2 epochs took 0.01 seconds
+`, []string{"1 0 0.5 -", "2 0 0.4 -"}},
+		{"a CSV file", "epoch,accuracy,loss,val_accuracy,val_loss\n0,0.6,1.2,0.65,1.1\n1,0.7,1.0,0.72,0.9\n",
+			[]string{"0 0 1.2 0.65", "1 0 1 0.72"}},
+		{"a table with bars", `
+| epoch | train_loss | valid_acc | time |
+|-------|------------|-----------|------|
+| 1     | 0.9        | 71.5%     | 3.2s |
+| 2     | 0.7        | 75.5%     | 3.1s |
+`, []string{"1 3.2 0.9 0.715", "2 3.1 0.7 0.755"}},
+		{"accuracies of percent without a sign", "epoch: 1 val acc: 52.5\nepoch: 2 val acc: 0.9\n",
+			[]string{"1 0 - 0.525", "2 0 - 0.009"}},
+		{"JSON behind a prefix", `
+INFO:root:{"epoch": 1, "accuracy": 91.0}
+0: {"epoch": 2, "accuracy": 92.0}
+`,
+			[]string{"1 0 - 0.91", "2 0 - 0.92"}},
+		{"JSON of docker compose", "trainer-1  | {\"epoch\": 1, \"seconds\": 2, \"val_acc\": 0.91}\n",
+			[]string{"1 2 - 0.91"}},
+		{"a dictionary of Python", `
+{'epoch': 1, 'loss': 0.5, 'val_acc': 0.8}
+{'epoch': 2, 'loss': nan, 'val_acc': 0.9}
+`,
+			[]string{"1 0 0.5 0.8", "2 0 - 0.9"}},
+		{"Hugging Face with losses only", `
+{'loss': 0.9, 'grad_norm': 1.2, 'learning_rate': 4e-05, 'epoch': 0.53}
+{'loss': 0.7, 'grad_norm': 1.1, 'learning_rate': 3e-05, 'epoch': 1.06}
+{'loss': 0.6, 'grad_norm': 1.1, 'learning_rate': 2e-05, 'epoch': 1.6}
+{'train_runtime': 12.3, 'train_samples_per_second': 100.0, 'train_loss': 0.7, 'epoch': 2.0}
+`, []string{"1 0 0.7 -", "2 0 0.6 -"}},
+		{"Hugging Face with a loss each epoch", `
+{'loss': 0.9, 'grad_norm': 1.2, 'learning_rate': 4e-05, 'epoch': 1.0}
+{'eval_loss': 0.8, 'eval_accuracy': 0.7, 'eval_runtime': 0.2, 'epoch': 1.0}
+{'loss': 0.7, 'grad_norm': 1.2, 'learning_rate': 4e-05, 'epoch': 2.0}
+{'eval_loss': 0.6, 'eval_accuracy': 0.8, 'eval_runtime': 0.2, 'epoch': 2.0}
+{'train_runtime': 12.3, 'train_loss': 0.8, 'epoch': 2.0}
+`, []string{"1 0 0.9 0.7", "2 0 0.7 0.8"}},
+		{"headings only", "Epoch 1\nEpoch 2\nEpoch 3\n", []string{"1 0 - -", "2 0 - -"}},
+		{"headings with a total", "Epoch 1/2\nEpoch 2/2\n", []string{"1 0 - -", "2 0 - -"}},
+		{"steps of an epoch", `
+Epoch [1/2], Step [100/200], Loss: 0.9
+Epoch [1/2], Step [200/200], Loss: 0.7
+Epoch [2/2], Step [100/200], Loss: 0.6
+Epoch [2/2], Step [200/200], Loss: 0.5
+Accuracy of the model on the 10000 test images: 97.1 %
+`, []string{"1 0 0.7 -", "2 0 0.5 -"}},
+		{"lines of several ranks", `
+[rank 0] Epoch 1 | val acc 0.5 | 2.0s
+[rank 1] Epoch 1 | val acc 0.4 | 2.1s
+[rank 1] Epoch 2 | val acc 0.5 | 2.1s
+[rank 0] Epoch 2 | val acc 0.6 | 2.0s
+`, []string{"1 2 - 0.5", "2 2 - 0.6"}},
+		{"error rate", "epoch 1: valid error rate 12.5%\nepoch 2: valid error rate 10.0%\n",
+			[]string{"1 0 - 0.875", "2 0 - 0.9"}},
+		{"validation after the end of the first epoch", `
+epoch 1 train acc 0.6 test acc 0.5
+epoch 1 val acc 0.55
+epoch 2 train acc 0.7 test acc 0.6
+epoch 2 val acc 0.65
+`, []string{"1 0 - 0.5", "2 0 - 0.65"}},
+		{"a tqdm bar and a line of validation", "" +
+			"\rEpoch 1/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.9]" +
+			"\rEpoch 1/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.8]\nval acc: 0.7\n" +
+			"\rEpoch 2/2:  50%|█████     | 5/10 [00:05<00:05, 1.00it/s, loss=0.7]" +
+			"\rEpoch 2/2: 100%|██████████| 10/10 [00:10<00:00, 1.00it/s, loss=0.6]\nval acc: 0.8\n",
+			[]string{"1 0 0.8 0.7", "2 0 0.6 0.8"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, parse(t, FormatAuto, "", test.text)); diff != "" {
+				t.Errorf("reports (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A suggested pattern reads the epochs of the line that it was made of.
+func TestParser_SuggestsAPattern(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		want []string
+	}{
+		{
+			"started\ne1 done, quality 0.91\ne2 done, quality 0.93\ne3 done, quality 0.95\n",
+			nil, // no number counts: e1 is a word
+		},
+		{
+			"pass 1 finished: acc=0.91 loss=1e-1 (12 s)\npass 2 finished: acc=0.93 loss=9e-2 (11 s)\n",
+			[]string{"1 0 0.1 0.91", "2 0 0.09 0.93"},
+		},
+		{
+			"cycle 7 of 9\n[12:00:01] sweep=0 of data, valid acc 0.5\n" +
+				"[12:00:09] sweep=1 of data, valid acc 0.6\n",
+			[]string{"0 0 - 0.5", "1 0 - 0.6"},
+		},
+	} {
+		p := &Parser{} // without formats
+		p.Write(0, []byte(test.text), noon)
+		_, pattern := p.Suggest()
+		if pattern == "" {
+			if test.want != nil {
+				t.Errorf("no pattern for %q", test.text)
+			}
+			continue
+		}
+		if diff := cmp.Diff(test.want, parse(t, FormatPattern, pattern, test.text)); diff != "" {
+			t.Errorf("reports by %q (-want +got):\n%s", pattern, diff)
+		}
+	}
+}
+
+// Text that resembles epochs, but is not the output of a training.
+func TestParser_IgnoresOtherText(t *testing.T) {
+	for _, text := range []string{
+		"2026-11-22 09:07:21 GET /epoch/17 200 0.3ms\n",
+		"Number of epochs: 10\nbatch size: 32\nloading data... done in 3.2s\n",
+		"max epoch 10, warmup epoch 2\n",
+		"leader epoch 5 for partition topic-0\nleader epoch 6 for partition topic-0\n",
+		"Iteration 1, inertia 12.5\nIteration 2, inertia 11.5\n",
+		"step 250: train loss 1.9, val loss 2.0\n",
+		"[1/3] Compiling a.c\n[2/3] Compiling b.c\n[3/3] Linking\n",
+		"PASS test_epoch (0.01s)\naccuracy 0.99\n",
+		"Epoch 1\n",
+	} {
+		if got := parse(t, FormatAuto, "", text); len(got) > 0 {
+			t.Errorf("reports of %q = %v, want none", text, got)
+		}
+	}
+}
+
+func FuzzText(f *testing.F) {
+	for _, text := range []string{
+		"Epoch 1/2\n3/3 - 1s - 2ms/step - loss: 1e-3 - val_accuracy: 50%\nEpoch 2/2\n",
+		"\rEpoch 0:  62%|██| 5/8 [00:00<00:00, acc=12.6]\b\b\x1b[2A\n",
+		"[0]\ttrain-mlogloss:1.08\teval-merror:0.1\n0:\tlearn: 0.4\ttotal: 67ms\n",
+		"epoch,loss\n1,nan\n", "{'epoch': 1.5, 'eval_f1': '0.5', 'grad_norm': 1}\n",
+		"[rank 1] Epoch 999999999999 | loss inf | -1:60:99s\n",
+	} {
+		f.Add([]byte(text), 3)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, size int) {
+		whole := parse(t, FormatAuto, "", string(text))
+		p, err := New(FormatAuto, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		size = max(1, size%64)
+		var reports []EpochReport
+		for rest := text; len(rest) > 0; {
+			n := min(size, len(rest))
+			reports = append(reports, p.Write(0, rest[:n], noon)...)
+			rest = rest[n:]
+		}
+		reports = append(reports, p.Close(noon)...)
+		if diff := cmp.Diff(whole, format(reports)); diff != "" {
+			t.Errorf("the reports depend on the pieces that arrive (-whole +pieces):\n%s", diff)
+		}
+		for _, r := range reports {
+			if r.Accuracy != nil && (*r.Accuracy < 0 || *r.Accuracy > 1) || r.Seconds < 0 {
+				t.Errorf("report = %+v, want valid numbers", r)
+			}
+		}
+	})
+}
