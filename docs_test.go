@@ -26,11 +26,9 @@ const (
 	maxColumns     = 100
 )
 
-// generatedPages are written by tests, wholly or in their answers, and may be longer and wider than
-// other pages.
+// generatedPages are written by tests and may have wider lines than other pages.
 var generatedPages = []string{
 	"docs/reference/metrics.md",
-	"docs/reference/tables.md",
 	"docs/reference/views.md",
 }
 
@@ -121,9 +119,6 @@ func TestDocs_LinksLeadSomewhere(t *testing.T) {
 // wrapped.
 func TestDocs_ArePagesOfReadableSize(t *testing.T) {
 	for _, page := range pages(t) {
-		if slices.Contains(generatedPages, page) {
-			continue
-		}
 		text := readPage(t, page)
 		limit := maxPageLines
 		if page == "README.md" {
@@ -131,6 +126,9 @@ func TestDocs_ArePagesOfReadableSize(t *testing.T) {
 		}
 		if n := strings.Count(text, "\n"); n > limit {
 			t.Errorf("%s has %d lines, want at most %d", page, n, limit)
+		}
+		if slices.Contains(generatedPages, page) {
+			continue
 		}
 		for _, line := range strings.Split(codeBlock.ReplaceAllString(text, ""), "\n") {
 			fixed := strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ")

@@ -63,7 +63,8 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 			t.Errorf("batch size %d: accuracy rests on %+v, want %+v", alt.BatchSize,
 				*got.Accuracy, *want.Accuracy)
 		}
-		if s := got.Startup; s.NodeTypeRuns != 20 || s.ModelRuns != 20 || s.Seconds < 2.5 ||
+		// The first of the 20 starts was cold.
+		if s := got.Startup; s.NodeTypeRuns != 19 || s.ModelRuns != 19 || s.Seconds < 2.5 ||
 			s.Seconds > 3.5 {
 			t.Errorf("batch size %d: the start-up rests on %+v", alt.BatchSize, *s)
 		}

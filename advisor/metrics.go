@@ -47,13 +47,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		promises: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_advisor_promises_total",
 			Help: "Promises whose jobs ran as advised and finished or failed, by " +
-				"confidence (rounded to two digits) and whether the SLO was kept.",
+				"confidence (rounded to two digits) and whether the SLO was met.",
 		}, []string{"confidence", "kept"}),
 		calibration: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_advisor_calibration_total",
 			Help: "Submissions whose jobs ran as advised and finished or failed, by the " +
 				"lower end of the range of the predicted probability and whether the " +
-				"SLO was kept.",
+				"SLO was met.",
 		}, []string{"from_probability", "kept"}),
 		admissions: f.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_advisor_admissions_total",

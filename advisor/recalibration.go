@@ -268,8 +268,8 @@ type meanThreshold struct {
 const (
 	meanThresholdStep = 0.2  // learning rate of a threshold
 	minMeanThreshold  = 0.5  // below it a promise would more likely be missed than met
-	meanWindow        = 1000 // promises that determine overestimate
-	meanShrinkage     = 100  // weight of an overestimate of 0, in promises
+	meanWindow        = 200  // promises that determine overestimate
+	meanShrinkage     = 20   // weight of an overestimate of 0, in promises
 	maxMeanThresholds = 64   // confidences; any other applies to each promise
 )
 

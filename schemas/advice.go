@@ -52,7 +52,7 @@ type Alternative struct {
 	CPUSeconds *float64 `json:"cpu_seconds,omitempty"`
 	// Weighted score of a request without an SLO.
 	Score *float64 `json:"score,omitempty"`
-	// True if the prediction is outside the support: no guarantee.
+	// True if the prediction is outside the support: no promise.
 	Extrapolated bool `json:"extrapolated,omitempty"`
 	// Why the alternative was chosen or rejected.
 	Reason string `json:"reason,omitempty"`

@@ -17,7 +17,7 @@ type Evidence struct {
 // TimeEvidence describes the measurements behind a predicted time. Only timed runs count.
 type TimeEvidence struct {
 	// "measured": the configuration was run; "interpolated": batch sizes around it were run;
-	// "extrapolated": no similar configuration was run, no guarantee; "never run": nothing was run
+	// "extrapolated": no similar configuration was run, no promise; "never run": nothing was run
 	// on such a node.
 	Support string `json:"support"`
 	// Runs with this batch size, CPUs and load on such a node.
@@ -29,7 +29,7 @@ type TimeEvidence struct {
 	// Type of node whose runs count; absent if only the node's name is known.
 	NodeType string `json:"node_type,omitempty"`
 
-	// Why there is no guarantee: no runs of this "model", "node_type", "cpus", "load" or
+	// Why nothing can be promised: no runs of this "model", "node_type", "cpus", "load" or
 	// "batch_size"; measured batch sizes too far apart ("neighbours"); too few configurations
 	// ("configurations"); or runs that differ too much ("agreement").
 	Lacks string `json:"lacks,omitempty"`
