@@ -140,7 +140,7 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 		if err != nil {
 			ts.Fatalf("%s has not ended: %v", args[0], err)
 		}
-		var e event
+		var e jobEvent
 		ts.Check(json.Unmarshal(m.Data(), &e))
 		kind := m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
 		e.print(ts.Stdout(), kind)
@@ -151,8 +151,8 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// event contains the fields of a job's events that are printed.
-type event struct {
+// jobEvent contains the fields of a job's events that are printed.
+type jobEvent struct {
 	Run            int      `json:"run"`
 	BatchSize      int      `json:"batch_size"`
 	CPUs           int      `json:"cpus"`
@@ -172,7 +172,7 @@ type event struct {
 	} `json:"advice"`
 }
 
-func (e *event) print(out io.Writer, kind string) {
+func (e *jobEvent) print(out io.Writer, kind string) {
 	switch kind {
 	case "submitted":
 		fmt.Fprintf(out, "submitted %s batch=%d cpus=%d\n", e.Advice.Decision,

@@ -24,13 +24,13 @@ const (
 	slowness    = 1.4       // duration on the slow node, relative to before
 )
 
-// network describes an epoch of a model with batch size 64, alone on a fast node.
-type network struct {
+// trainedNetwork describes an epoch of a model with batch size 64, alone on a fast node.
+type trainedNetwork struct {
 	model, dataset, user string
 	seconds              float64
 }
 
-var networks = []network{
+var networks = []trainedNetwork{
 	{"lenet5", "mnist", "ada", 64}, {"digits-mlp", "digits", "bob", 24}, {"resnet20", "cifar10", "carl", 128},
 }
 
@@ -39,7 +39,7 @@ var settings = map[uint32][2]float64{16: {1.625, 0.9375}, 64: {1, 0.90625}, 256:
 
 // plan is one job of the fortnight.
 type plan struct {
-	network
+	trainedNetwork
 	id, node   string
 	hour       int // of its request, since the start of the fortnight
 	number     int
@@ -100,12 +100,12 @@ func (f *fortnight) inOrder() []schemas.Event {
 func (f *fortnight) plan(network, day, hour int, node string) *plan {
 	n := networks[network]
 	p := &plan{
-		network:    n,
-		node:       node,
-		hour:       24*day + hour,
-		number:     8*day + hour/2,
-		outcome:    schemas.EventFinished,
-		waitsQueue: hour == 18,
+		trainedNetwork: n,
+		node:           node,
+		hour:           24*day + hour,
+		number:         8*day + hour/2,
+		outcome:        schemas.EventFinished,
+		waitsQueue:     hour == 18,
 	}
 	p.id = fmt.Sprintf("%s-%s", n.model, f.begin.Add(time.Duration(p.hour)*time.Hour).Format("0102-15"))
 	p.batch = []uint32{16, 64, 256}[hash(100*p.number+network)%3]

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// cluster is a running docker-compose.yml.
-type cluster struct {
+// composeCluster is a running docker-compose.yml.
+type composeCluster struct {
 	project string   // name of the Compose project; differs from one that runs here already
 	files   []string // of the composition
 	tool    []string // command of Docker Compose
@@ -28,9 +28,9 @@ type cluster struct {
 }
 
 // newCluster returns a cluster that is ready to be started.
-func newCluster(t *testing.T) *cluster {
+func newCluster(t *testing.T) *composeCluster {
 	t.Helper()
-	c := &cluster{
+	c := &composeCluster{
 		project: "courier-test",
 		files:   []string{"docker-compose.yml", "deploy/containers/compose.override.yml"},
 	}
@@ -39,7 +39,7 @@ func newCluster(t *testing.T) *cluster {
 }
 
 // prepare chooses the ports and the Compose command, and removes what a previous test left behind.
-func (c *cluster) prepare(t *testing.T) {
+func (c *composeCluster) prepare(t *testing.T) {
 	t.Helper()
 	c.tool = []string{"docker-compose"}
 	if exec.Command("docker", "compose", "version").Run() == nil {
@@ -65,7 +65,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.down(t)
 }
 
-func (c *cluster) compose(args ...string) (string, error) {
+func (c *composeCluster) compose(args ...string) (string, error) {
 	words := append(slices.Clone(c.tool[1:]), "-p", c.project)
 	for _, f := range c.files {
 		words = append(words, "-f", f)
@@ -73,7 +73,7 @@ func (c *cluster) compose(args ...string) (string, error) {
 	return run(root, c.env, c.tool[0], append(words, args...)...)
 }
 
-func (c *cluster) down(t *testing.T) {
+func (c *composeCluster) down(t *testing.T) {
 	t.Helper()
 	if out, err := c.compose("down", "--volumes", "--remove-orphans", "--timeout", "1"); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -81,7 +81,7 @@ func (c *cluster) down(t *testing.T) {
 }
 
 // ids returns the container IDs of a service.
-func (c *cluster) ids(t *testing.T, service string) []string {
+func (c *composeCluster) ids(t *testing.T, service string) []string {
 	t.Helper()
 	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+
 		c.project, "--filter", "label=com.docker.compose.service="+service,
@@ -94,16 +94,16 @@ func (c *cluster) ids(t *testing.T, service string) []string {
 	return names
 }
 
-func (c *cluster) id(t *testing.T, service string) string { return c.ids(t, service)[0] }
+func (c *composeCluster) id(t *testing.T, service string) string { return c.ids(t, service)[0] }
 
 // kill kills the processes of containers, like a crash. Docker does not restart a container that
 // was killed by a command, so the test calls start.
-func (c *cluster) kill(t *testing.T, ids ...string) {
+func (c *composeCluster) kill(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"kill"}, ids...)...)
 }
 
-func (c *cluster) start(t *testing.T, ids ...string) {
+func (c *composeCluster) start(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"start"}, ids...)...)
 	c.awaitHealth(t, ids...)
@@ -111,7 +111,7 @@ func (c *cluster) start(t *testing.T, ids ...string) {
 
 // awaitHealth waits until containers are healthy, or running if they have no health check. It
 // runs the health checks itself and does not wait for their interval.
-func (c *cluster) awaitHealth(t *testing.T, ids ...string) {
+func (c *composeCluster) awaitHealth(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		var check []string
@@ -154,7 +154,7 @@ func await(t *testing.T, longest time.Duration, what string, check func() error)
 }
 
 // post sends JSON to the gateway and returns the status and body of the answer.
-func (c *cluster) post(
+func (c *composeCluster) post(
 	path string, body []byte, longest time.Duration,
 ) (status int, answer []byte, err error) {
 	q, err := http.NewRequest(http.MethodPost, c.page+path, bytes.NewReader(body))
@@ -178,7 +178,7 @@ func (c *cluster) post(
 }
 
 // sql runs a query as the read-only user and returns the result.
-func (c *cluster) sql(t *testing.T, query string) (string, error) {
+func (c *composeCluster) sql(t *testing.T, query string) (string, error) {
 	t.Helper()
 	at := "http://" + c.address(t, "clickhouse") + ":8123/?user=reader&password=reader"
 	client := http.Client{Timeout: 10 * time.Second}
@@ -203,14 +203,14 @@ func (c *cluster) sql(t *testing.T, query string) (string, error) {
 }
 
 // address returns the IP address of a service's container in the network of the containers.
-func (c *cluster) address(t *testing.T, service string) string {
+func (c *composeCluster) address(t *testing.T, service string) string {
 	t.Helper()
 	return must(t, "docker", "inspect", "--format",
 		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, service))
 }
 
 // courier runs courier in a service's container.
-func (c *cluster) courier(t *testing.T, service string, args ...string) (string, error) {
+func (c *composeCluster) courier(t *testing.T, service string, args ...string) (string, error) {
 	t.Helper()
 	return run("", nil, "docker", append([]string{
 		"exec", c.id(t, service), "/courier",
@@ -218,7 +218,7 @@ func (c *cluster) courier(t *testing.T, service string, args ...string) (string,
 }
 
 // logs prints the logs of the containers of a failed test.
-func (c *cluster) logs(t *testing.T) {
+func (c *composeCluster) logs(t *testing.T) {
 	t.Helper()
 	out, err := c.compose("logs", "--no-color", "--tail", "60")
 	t.Logf("%s\n%v", out, err)

@@ -60,7 +60,7 @@ func requestRate(t *testing.T) int {
 }
 
 // checkJobs waits until the workers' jobs are stored as finished.
-func (c *cluster) checkJobs(t *testing.T) {
+func (c *composeCluster) checkJobs(t *testing.T) {
 	t.Helper()
 	took := await(t, time.Minute, "finished jobs of the workers in the tables", func() error {
 		n, err := c.sql(t,
@@ -78,7 +78,7 @@ func (c *cluster) checkJobs(t *testing.T) {
 
 // up starts all services from existing images. It measures the time to the first advice, which
 // must not exceed longest.
-func (c *cluster) up(t *testing.T, longest time.Duration) {
+func (c *composeCluster) up(t *testing.T, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	first := make(chan time.Duration, 1)

@@ -17,7 +17,7 @@ import (
 const maxPause = 10 * time.Second
 
 // damage kills containers one at a time and disconnects their networks, under load.
-func (c *cluster) damage(t *testing.T) *load {
+func (c *composeCluster) damage(t *testing.T) *load {
 	t.Helper()
 	l := startLoad(t, c, "damage", requestRate(t), retriesDamaged)
 	leader := c.leader(t, l, "NODE")
@@ -55,7 +55,7 @@ func (c *cluster) damage(t *testing.T) *load {
 }
 
 // leader returns the name of the NATS server that leads a stream.
-func (c *cluster) leader(t *testing.T, l *load, stream string) string {
+func (c *composeCluster) leader(t *testing.T, l *load, stream string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -70,7 +70,7 @@ func (c *cluster) leader(t *testing.T, l *load, stream string) string {
 }
 
 // acknowledged waits for an acknowledgement of an event at begin+after or later.
-func (c *cluster) acknowledged(t *testing.T, l *load, begin time.Time, after time.Duration) {
+func (c *composeCluster) acknowledged(t *testing.T, l *load, begin time.Time, after time.Duration) {
 	t.Helper()
 	await(t, 30*time.Second, "an acknowledgement", func() error {
 		l.mu.Lock()
@@ -84,7 +84,7 @@ func (c *cluster) acknowledged(t *testing.T, l *load, begin time.Time, after tim
 }
 
 // checkPause compares the longest pauses since begin with maxPause.
-func (c *cluster) checkPause(t *testing.T, l *load, begin time.Time, what string) {
+func (c *composeCluster) checkPause(t *testing.T, l *load, begin time.Time, what string) {
 	t.Helper()
 	for _, name := range []string{"event over NATS", "submit over HTTP"} {
 		longest := l.pause(name, begin)
@@ -98,7 +98,7 @@ func (c *cluster) checkPause(t *testing.T, l *load, begin time.Time, what string
 
 // roll replaces every container by a new one, one service at a time, like an upgrade. It waits
 // until a service is healthy before it replaces the next.
-func (c *cluster) roll(t *testing.T) *load {
+func (c *composeCluster) roll(t *testing.T) *load {
 	t.Helper()
 	l := startLoad(t, c, "rolling", requestRate(t), retriesRolled)
 	begin := time.Now()
@@ -131,7 +131,7 @@ func (c *cluster) roll(t *testing.T) *load {
 }
 
 // renewAdvisors starts new advisors before it stops the old ones.
-func (c *cluster) renewAdvisors(t *testing.T) {
+func (c *composeCluster) renewAdvisors(t *testing.T) {
 	t.Helper()
 	old := c.ids(t, "advisor")
 	if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--no-recreate",
@@ -147,7 +147,7 @@ func (c *cluster) renewAdvisors(t *testing.T) {
 
 // loseQuorum kills two of three NATS servers. Requests are then rejected with a reason, and
 // succeed again once the servers are back.
-func (c *cluster) loseQuorum(t *testing.T) {
+func (c *composeCluster) loseQuorum(t *testing.T) {
 	t.Helper()
 	lost := []string{c.id(t, "nats1"), c.id(t, "nats3")}
 	c.kill(t, lost...)
@@ -179,7 +179,7 @@ func (c *cluster) loseQuorum(t *testing.T) {
 }
 
 // checkTables stops the workers and compares the log with the tables.
-func (c *cluster) checkTables(t *testing.T, loads ...*load) {
+func (c *composeCluster) checkTables(t *testing.T, loads ...*load) {
 	t.Helper()
 	if out, err := c.compose("stop", "worker"); err != nil {
 		t.Errorf("%v\n%s", err, out)
@@ -209,7 +209,7 @@ func (c *cluster) checkTables(t *testing.T, loads ...*load) {
 }
 
 // checkDashboards runs the queries of the dashboards as their user.
-func (c *cluster) checkDashboards(t *testing.T) {
+func (c *composeCluster) checkDashboards(t *testing.T) {
 	t.Helper()
 	var board struct {
 		Panels []struct {

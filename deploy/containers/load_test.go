@@ -77,7 +77,7 @@ type answered struct {
 
 // load sends requests at a constant rate until it is stopped.
 type load struct {
-	*cluster
+	*composeCluster
 	name    string // prefix of its request IDs
 	began   time.Time
 	retries int // after the first attempt
@@ -92,14 +92,14 @@ type load struct {
 }
 
 // startLoad starts a load.
-func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *load {
+func startLoad(t *testing.T, c *composeCluster, name string, perSecond, retries int) *load {
 	t.Helper()
 	l := &load{
-		cluster: c,
-		name:    name,
-		began:   time.Now(),
-		retries: retries,
-		counts:  map[string]*requestCounts{},
+		composeCluster: c,
+		name:           name,
+		began:          time.Now(),
+		retries:        retries,
+		counts:         map[string]*requestCounts{},
 	}
 	if err := json.Unmarshal([]byte(readFile(t, root+
 		"/schemas/testdata/sample.json")), &l.sample); err != nil {

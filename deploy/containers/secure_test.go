@@ -85,7 +85,7 @@ func (k *keys) flags(seed string) []string {
 
 // newSecureCluster returns a cluster of docker-compose.secure.yml. The key files belong to a user
 // that does not exist in the containers.
-func newSecureCluster(t *testing.T) *cluster {
+func newSecureCluster(t *testing.T) *composeCluster {
 	t.Helper()
 	k := newKeys(t)
 	if os.Geteuid() == 0 {
@@ -95,7 +95,7 @@ func newSecureCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
+	c := &composeCluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
 		files: []string{
 			"docker-compose.yml", "deploy/containers/compose.override.yml",
 			"docker-compose.secure.yml", "deploy/containers/compose.secure.yml",
@@ -141,7 +141,7 @@ func TestSecureCluster(t *testing.T) {
 }
 
 // checkMountedKeys checks that each container has its own files of courier certs and no others.
-func (c *cluster) checkMountedKeys(t *testing.T) {
+func (c *composeCluster) checkMountedKeys(t *testing.T) {
 	for service, want := range map[string]string{
 		"nats1":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
 		"nats3":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
@@ -173,7 +173,7 @@ func (c *cluster) checkMountedKeys(t *testing.T) {
 
 // listJobs runs courier jobs against each NATS server, concurrently, because a rejected client
 // retries for some seconds. With a non-empty want, courier must fail and print it.
-func (c *cluster) listJobs(want string, flags ...string) error {
+func (c *composeCluster) listJobs(want string, flags ...string) error {
 	servers := strings.Split(c.nats, ",")
 	failed := make(chan error, len(servers))
 	for _, at := range servers {
@@ -200,7 +200,7 @@ func (c *cluster) listJobs(want string, flags ...string) error {
 
 // checkClients checks that NATS accepts a known user, and rejects clients with incomplete or
 // foreign credentials.
-func (c *cluster) checkClients(t *testing.T) {
+func (c *composeCluster) checkClients(t *testing.T) {
 	otherKeys := newKeys(t)
 	worker := c.keys.flags("worker.nk")
 	ca, seed := worker[0], worker[1]
@@ -254,7 +254,7 @@ func exchange(t *testing.T, conn net.Conn, text string) string {
 
 // checkRoutes connects as a further NATS server. Only the certificate for routes must be accepted:
 // with any other certificate of the same authority, its owner could act as the whole cluster.
-func (c *cluster) checkRoutes(t *testing.T) {
+func (c *composeCluster) checkRoutes(t *testing.T) {
 	at := net.JoinHostPort(c.address(t, "nats1"), "6222")
 	otherKeys := newKeys(t)
 	route := func(k *keys, name string) string {
@@ -290,7 +290,7 @@ func (c *cluster) checkRoutes(t *testing.T) {
 }
 
 // checkClickHouse connects to ClickHouse without TLS and with wrong passwords.
-func (c *cluster) checkClickHouse(t *testing.T) {
+func (c *composeCluster) checkClickHouse(t *testing.T) {
 	at := c.address(t, "clickhouse")
 	for _, port := range []string{"8123", "9000"} {
 		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(at, port), time.Second); err == nil {
@@ -340,7 +340,7 @@ func do(t *testing.T, client *http.Client, q *http.Request) (status int, answer 
 }
 
 // jobsStatus requests the list of jobs from the gateway and returns the HTTP status.
-func (c *cluster) jobsStatus(t *testing.T, token string) int {
+func (c *composeCluster) jobsStatus(t *testing.T, token string) int {
 	t.Helper()
 	q, err := http.NewRequest(http.MethodGet, c.page+"/api/v1/jobs", nil)
 	if err != nil {
@@ -356,7 +356,7 @@ func (c *cluster) jobsStatus(t *testing.T, token string) int {
 }
 
 // checkGateway checks that the gateway requires a token and TLS.
-func (c *cluster) checkGateway(t *testing.T) {
+func (c *composeCluster) checkGateway(t *testing.T) {
 	for token, want := range map[string]int{
 		"":                                401,
 		"wrong":                           401,
@@ -379,7 +379,7 @@ func (c *cluster) checkGateway(t *testing.T) {
 
 // checkKeyRotation adds and removes a person and replaces keys of every kind, as
 // docs/howto/secure-a-cluster.md describes. It restarts only the services named there.
-func (c *cluster) checkKeyRotation(t *testing.T) {
+func (c *composeCluster) checkKeyRotation(t *testing.T) {
 	k, old := c.keys, t.TempDir()
 	nats, page := c.serial(t, "nats1", "4222"), c.serial(t, "gateway", "8080")
 	for _, name := range []string{
@@ -434,7 +434,7 @@ func (c *cluster) checkKeyRotation(t *testing.T) {
 }
 
 // reload makes the NATS servers read their configuration again.
-func (c *cluster) reload(t *testing.T) {
+func (c *composeCluster) reload(t *testing.T) {
 	t.Helper()
 	must(t, "docker", "kill", "--signal", "HUP", c.id(t, "nats1"), c.id(t, "nats2"),
 		c.id(t, "nats3"))
@@ -448,7 +448,7 @@ func compareStatus(got, want int) error {
 }
 
 // serial returns the serial number of a service's certificate.
-func (c *cluster) serial(t *testing.T, service, port string) string {
+func (c *composeCluster) serial(t *testing.T, service, port string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", net.JoinHostPort(c.address(t, service), port))
 	if err != nil {
@@ -472,7 +472,7 @@ func (c *cluster) serial(t *testing.T, service, port string) string {
 
 // checkLogs searches the logs and the start parameters of containers, which every user of Docker
 // can read, for secrets. It also searches the logs for permission violations.
-func (c *cluster) checkLogs(t *testing.T) {
+func (c *composeCluster) checkLogs(t *testing.T) {
 	var secrets []string
 	for _, pattern := range []string{"*.nk", "*.token", "*.key", "*.password"} {
 		files, err := filepath.Glob(c.keys.file(pattern))
