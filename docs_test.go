@@ -154,6 +154,42 @@ func TestDocs_IndexNamesEveryPage(t *testing.T) {
 	}
 }
 
+var (
+	testName = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9_]*)(…?)`")
+	testFunc = regexp.MustCompile(`(?m)^func (Test[A-Za-z0-9_]+)\(`)
+)
+
+// TestDocs_NameExistingTests checks that every test that a page names exists. A name that ends in …
+// is a prefix.
+func TestDocs_NameExistingTests(t *testing.T) {
+	var all []string
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, m := range testFunc.FindAllStringSubmatch(readPage(t, path), -1) {
+			all = append(all, m[1])
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range pages(t) {
+		if page == "CHANGELOG.md" || page == "BENCHMARKS.md" {
+			continue
+		}
+		for _, m := range testName.FindAllStringSubmatch(readPage(t, page), -1) {
+			isNamed := func(name string) bool {
+				return name == m[1] || m[2] != "" && strings.HasPrefix(name, m[1])
+			}
+			if !slices.ContainsFunc(all, isNamed) {
+				t.Errorf("%s: there is no test %s", page, m[1])
+			}
+		}
+	}
+}
+
 // metric is a Prometheus metric as its package declares it.
 type metric struct{ name, kind, help string }
 

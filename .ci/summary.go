@@ -1,7 +1,6 @@
-// Command summary reads the events of "go test -json" and prints what go test
-// prints without -v: a line for each package, and the output of tests that fail.
-// Then it says what was skipped and why: a green run tells how much it ran. The
-// status is 1 if a test was skipped for the reason that -never names.
+// Command summary reads the output of "go test -json" and prints that of "go test" without -v: a
+// line for each package, and the output of failed tests. Then it lists the skipped tests with their
+// reasons. The exit status is 1 if a test was skipped for the reason in -never.
 package main
 
 import (
@@ -14,8 +13,8 @@ import (
 	"strings"
 )
 
-// event is what test2json documents.
-type event struct {
+// testEvent is an event of test2json.
+type testEvent struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
@@ -24,15 +23,15 @@ var reason = regexp.MustCompile(`^\s*\S+\.go:\d+: (.*)`)
 func main() {
 	never := flag.String("never", "", "a skipped test whose reason contains this fails the run")
 	flag.Parse()
-	output := map[string][]string{} // of each test that runs
+	output := map[string][]string{} // by running test
 	count := map[string]int{}
 	var skipped, forbidden []string
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
-		var e event
+		var e testEvent
 		if json.Unmarshal(in.Bytes(), &e) != nil {
-			fmt.Println(in.Text()) // not of a test: what go itself says
+			fmt.Println(in.Text()) // a message of the go command
 			continue
 		}
 		id := e.Package + " " + e.Test
@@ -43,7 +42,7 @@ func main() {
 			output[id] = append(output[id], e.Output)
 		case e.Test == "":
 			count["package "+e.Action]++
-			for id, lines := range output { // of tests that did not end
+			for id, lines := range output { // tests that did not end
 				if e.Action == "fail" && strings.HasPrefix(id, e.Package+" ") {
 					fmt.Print(strings.Join(lines, ""))
 				}
@@ -54,7 +53,7 @@ func main() {
 		case e.Action == "pass", e.Action == "skip":
 			count[e.Action]++
 			if e.Action == "skip" {
-				why := because(output[id])
+				why := skipReason(output[id])
 				skipped = append(skipped, fmt.Sprintf("  %s: %s", id, why))
 				if *never != "" && strings.Contains(why, *never) {
 					forbidden = append(forbidden, id)
@@ -78,8 +77,8 @@ func main() {
 	}
 }
 
-// because returns what a test said when it was skipped.
-func because(output []string) string {
+// skipReason returns the reason with which a test was skipped.
+func skipReason(output []string) string {
 	for _, line := range output {
 		if m := reason.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
 			return m[1]

@@ -64,7 +64,7 @@ func (b *Bus) Artifact(ctx context.Context, digest string) ([]byte, error) {
 	return data, nil
 }
 
-// DropArtifact deletes the bytes with the sha256 digest. A missing artifact is no error.
+// DropArtifact deletes the bytes with the sha256 digest. A missing artifact is not an error.
 func (b *Bus) DropArtifact(ctx context.Context, digest string) error {
 	store, err := b.js.ObjectStore(ctx, schemas.BucketRegressors)
 	if err != nil {

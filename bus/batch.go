@@ -78,7 +78,7 @@ func (b *Bus) ConsumeBatch(
 		if r.succeeded {
 			attempt = 0
 		}
-		retry := retryAfter(min(attempt, 1)) // a new attempt costs little
+		retry := retryAfter(min(attempt, 1)) // short, because an attempt is cheap
 		b.log.Warn("batches restart after a failure",
 			"stream", d.Stream, "retry_seconds", retry.Seconds(), "error", err)
 		if sleep(ctx, retry) != nil {
@@ -122,7 +122,7 @@ func (r *batcher) consume(ctx context.Context, p *puller) error {
 
 	var failed error
 	for g := range batches {
-		if failed == nil { // after a failure the remaining batches are delivered again
+		if failed == nil { // after a failure the remaining batches are gathered again
 			if failed = r.commit(ctx, g); failed != nil {
 				close(abandoned)
 			} else {

@@ -59,8 +59,8 @@ func (c *batchBuilder) intent() intent {
 	return intent{First: c.batch.First, Last: c.batch.Last, At: c.at, Count: c.count}
 }
 
-// maxBatchBytes limits a batch by its size in the log. In memory its events take three times
-// as much, and another batch is gathered meanwhile.
+// maxBatchBytes limits the size of a batch in the log. Its events need three times as much memory,
+// and the next batch is gathered at the same time.
 const maxBatchBytes = 32 << 20
 
 // isFull reports whether a batch has reached a limit of messages, events or bytes.
@@ -69,8 +69,8 @@ func (c *batchBuilder) isFull() bool {
 	return n >= c.options.MaxMessages || c.batch.Bytes >= maxBatchBytes
 }
 
-// gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch may
-// have one, for messages that were handled before.
+// gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch has a
+// subject if it only acknowledges messages that were handled before.
 type gatheredBatch struct {
 	*batchBuilder
 	ack string

@@ -108,7 +108,7 @@ func (r *batcher) restartAt(ctx context.Context, sequence uint64) error {
 	if err := r.js.DeleteConsumer(ctx, r.durable.Stream, r.durable.Name); err != nil {
 		return fmt.Errorf("delete durable %s: %w", r.durable.Name, unavailable(err))
 	}
-	return fmt.Errorf("the log was truncated, as by a power cut, or created again: "+
+	return fmt.Errorf("the log was truncated, for example by a power cut, or created again: "+
 		"new messages from %d on, although the messages up to %d were handled",
 		sequence, handled)
 }

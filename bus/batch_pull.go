@@ -17,10 +17,10 @@ const (
 	pullRequests = 4           // open requests at the server
 	pullMessages = 2500        // maximum per request
 	pullBytes    = 2 << 20     // maximum per request
-	pullExpires  = time.Second // the server then ends a request and reports that
+	pullExpires  = time.Second // after it the server ends a request with a status message
 
-	pullLost  = 2500 * time.Millisecond // without any message: the server has lost the requests
-	pullDrain = 100 * time.Millisecond  // after the end of ctx, without a message: none follows
+	pullLost  = 2500 * time.Millisecond // silence after which requests count as lost
+	pullDrain = 100 * time.Millisecond  // silence after the end of ctx after which next returns nil
 )
 
 // puller receives the messages of a durable ahead of their use. It sends its own pull
@@ -33,7 +33,7 @@ type puller struct {
 	inbox       *nats.Subscription
 	messages    chan *nats.Msg
 	outstanding int       // requested messages that have not arrived
-	heardAt     time.Time // of the last request or message
+	activeAt    time.Time // time of the last request or message
 }
 
 // newPuller subscribes to the messages of a durable, with at most maxMessages per request.
@@ -43,8 +43,8 @@ func (b *Bus) newPuller(d schemas.Durable, maxMessages int) (*puller, error) {
 		subject:     "$JS.API.CONSUMER.MSG.NEXT." + d.Stream + "." + d.Name,
 		requestSize: min(pullMessages, maxMessages),
 	}
-	// The channel has twice the room, for late messages of requests that were given up. If a
-	// message is dropped nevertheless, gather fills the gap.
+	// The channel has twice the necessary capacity, for late messages of requests that count as
+	// lost. If a message is dropped nevertheless, gather fills the gap.
 	p.messages = make(chan *nats.Msg, 2*pullRequests*(p.requestSize+1))
 	var err error
 	if p.inbox, err = b.nc.ChanSubscribe(b.nc.NewInbox(), p.messages); err != nil {
@@ -97,7 +97,7 @@ func (p *puller) request(ctx context.Context) error {
 			return fmt.Errorf("request messages by %s: %w", p.subject, unavailable(err))
 		}
 		p.outstanding += p.requestSize
-		p.heardAt = time.Now()
+		p.activeAt = time.Now()
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (p *puller) request(ctx context.Context) error {
 // again.
 func (p *puller) await(ctx context.Context, deadline time.Time) (msg *nats.Msg, more bool) {
 	end := ctx.Done()
-	timeout := min(time.Until(deadline), time.Until(p.heardAt.Add(pullLost)))
+	timeout := min(time.Until(deadline), time.Until(p.activeAt.Add(pullLost)))
 	switch {
 	case ctx.Err() == nil:
 		if time.Until(deadline) <= 0 {
@@ -122,13 +122,13 @@ func (p *puller) await(ctx context.Context, deadline time.Time) (msg *nats.Msg, 
 	defer t.Stop()
 	select {
 	case msg = <-p.messages:
-		p.heardAt = time.Now()
+		p.activeAt = time.Now()
 	case <-end:
 	case <-t.C:
 		if ctx.Err() != nil {
 			p.drain()
 		}
-		if time.Since(p.heardAt) >= pullLost {
+		if time.Since(p.activeAt) >= pullLost {
 			p.outstanding = 0
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The server ends requests by messages, bytes and time. None of these restarts the batches,
-// and no message is missing.
-func TestConsumeBatch_ContinuesAtTheEndOfItsRequests(t *testing.T) {
+// The server ends a pull request after a number of messages, of bytes, or after a timeout. In each
+// case the batches continue without a restart or a missing message.
+func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
 	server := bustest.NewServer(t)
 	server.Connect(t) // prepares
 	again := make(warnings, 10)
@@ -24,7 +24,7 @@ func TestConsumeBatch_ContinuesAtTheEndOfItsRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const small, large, each = 12_000, 600, 100 // four requests hold 10,000 messages, or of the large 400
+	const small, large, each = 12_000, 600, 100 // four requests admit 10,000 small or 400 large messages
 	publishSamples(t, server, 0, small, 1)
 	publishSamples(t, server, small, large, each)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -40,7 +40,7 @@ func TestConsumeBatch_ContinuesAtTheEndOfItsRequests(t *testing.T) {
 			}
 			next, events = batch.Last+1, events+len(batch.Records)
 			switch batch.Last {
-			case small + large: // by now requests have ended by the time
+			case small + large: // by now requests have ended by their timeout
 				publishSamples(t, server, small+large*each, 1, 1)
 			case small + large + 1:
 				cancel()
@@ -59,7 +59,7 @@ func TestConsumeBatch_ContinuesAtTheEndOfItsRequests(t *testing.T) {
 		)
 	}
 	if len(again) > 0 {
-		t.Errorf("batches started again %d times, want never", len(again))
+		t.Errorf("batches restarted %d times, want 0", len(again))
 	}
 }
 
@@ -107,6 +107,6 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 	select {
 	case <-js.PublishAsyncComplete():
 	case <-time.After(patience):
-		t.Fatal("not all is published")
+		t.Fatal("timeout: not all messages were acknowledged")
 	}
 }

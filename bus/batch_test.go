@@ -135,7 +135,7 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	}
 }
 
-// warnings is a log that keeps the lines about batches that restart, as many as fit.
+// warnings is a log that keeps the lines about batches that restart, up to its capacity.
 type warnings chan string
 
 func (w warnings) Write(line []byte) (int, error) {
@@ -226,7 +226,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	}
 }
 
-// The messages of an unfinished batch count, those of a finished one do not.
+// The messages of an unfinished batch are in the backlog, those of a finished batch are not.
 func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 	b := bustest.New(t)
 	d := schemas.StoreDurables()[1]
@@ -238,7 +238,7 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 		}
 		if got.Messages != messages || got.Oldest.IsZero() != (messages == 0) ||
 			messages > 0 && time.Since(got.Oldest) > time.Minute {
-			t.Errorf("Backlog() = %+v, want %d messages of just now", got, messages)
+			t.Errorf("Backlog() = %+v, want %d recent messages", got, messages)
 		}
 	}
 	backlog(0)
@@ -324,7 +324,7 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 			t.Error(err)
 		}
 		if got, err := second.Backlog(ctx, d); err != nil || got.Messages != 1 {
-			t.Errorf("Backlog() = %+v, %v in mid-batch, want its message", got, err)
+			t.Errorf("Backlog() = %+v, %v during the batch, want its message", got, err)
 		}
 		endSecond()
 		return nil
@@ -437,14 +437,15 @@ func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
 					batch.Redelivered,
 				)
 			}
-			for batch.First == 1 && attempts[batch.Token] == 1 { // the second is prepared before the first is handled
+			// The second batch is prepared while the first one is handled.
+			for batch.First == 1 && attempts[batch.Token] == 1 {
 				select {
 				case token := <-prepared:
 					if token == "NODE/11-20" {
-						return errors.New("the database is away")
+						return errors.New("the database is unavailable")
 					}
 				case <-ctx.Done():
-					t.Error("the next batch is not prepared in the meantime")
+					t.Error("the next batch was not prepared during the current one")
 					return nil
 				}
 			}

@@ -16,8 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options names the server and the user of a connection. Without any of the files, the
-// connection uses TLS and credentials only as far as the URL asks for them.
+// Options names the server and the user of a connection. Without any of the files, only the URL
+// determines whether the connection uses TLS and credentials.
 type Options struct {
 	URL       string                     // such as "nats://127.0.0.1:4222"; comma-separated
 	InProcess nats.InProcessConnProvider // a server in this process; takes precedence over URL
@@ -67,7 +67,7 @@ const (
 	maxPingsOut  = 2
 )
 
-// Connect connects to NATS. It retries until ctx ends, and reconnects for ever afterwards.
+// Connect connects to NATS. It retries until ctx ends. A lost connection is always re-established.
 // The error names the address. If a file cannot be used, Connect fails at once with
 // ErrIdentity.
 func Connect(

@@ -187,7 +187,7 @@ func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
 			func(bus.Record) error { seen++; return nil },
 		)
 		if err != nil || seen != stored || calls != 1 {
-			t.Errorf("with %d stored: saw %d, caught up %d times, err %v", stored, seen, calls, err)
+			t.Errorf("with %d stored: delivered %d, caught up %d times, err %v", stored, seen, calls, err)
 		}
 	}
 }
@@ -220,7 +220,7 @@ func TestFollow_ContinuesAfterAnOutage(t *testing.T) {
 		select {
 		case <-seen:
 		case <-ctx.Done():
-			t.Fatal("nothing came after the restart")
+			t.Fatal("no message was delivered after the restart")
 		}
 	}
 	cancel()
@@ -287,8 +287,8 @@ func TestConsumeBatch_DeliversExactRanges(t *testing.T) {
 	}
 }
 
-// After a crash between the handler and the ack, the handler gets the same batch again even
-// if newer messages are stored, and then only the newer ones.
+// After a crash between the handler and the ack, the handler gets the same batch again, even if
+// newer messages are stored. The following batches contain only the newer messages.
 func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 8)
@@ -301,18 +301,18 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 		}
 		return s
 	}
-	died := errors.New("died")
+	crashed := errors.New("crashed")
 	ctx, cancel := context.WithCancel(within(t))
 	_ = b.ConsumeBatch(ctx, nodeDurable(), options, func(h context.Context, batch bus.Batch) error {
 		token, digest = batch.Token, ids(batch)
 		cancel()
-		return died
+		return crashed
 	})
 	publish(t, b, 8, 12)
 	ctx, cancel = context.WithCancel(within(t))
 	options = bus.BatchOptions{MaxMessages: 100, MaxAge: 50 * time.Millisecond}
 	var tokens []string
-	var rest []uint64 // one batch, or several if the messages come slowly
+	var rest []uint64 // one batch, or several if the messages arrive slowly
 	err := b.ConsumeBatch(ctx, nodeDurable(), options, func(_ context.Context, batch bus.Batch) error {
 		if tokens = append(tokens, batch.Token); len(tokens) > 1 {
 			for _, r := range batch.Records {
@@ -350,7 +350,7 @@ func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
 		func(_ context.Context, batch bus.Batch) error {
 			calls++
 			if calls == 1 {
-				return errors.New("the database is away")
+				return errors.New("the database is unavailable")
 			}
 			cancel()
 			return nil
@@ -479,7 +479,7 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 	}
 }
 
-// Progress also counts the messages that the filters leave out.
+// Progress also includes the messages that the filters exclude.
 func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
 	b := bustest.New(t)
 	set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}

@@ -136,7 +136,7 @@ func (b *Bus) letterAt(ctx context.Context, sequence uint64) (*Letter, error) {
 	}
 	e, l := parseDead(msg.Subject, msg.Data, msg.Sequence, msg.Time)
 	if mark, ok := e.(*schemas.Replayed); ok {
-		notFound.Message = fmt.Sprintf("message %d is no letter: it marks letter %d as replayed",
+		notFound.Message = fmt.Sprintf("message %d is not a letter: it marks letter %d as replayed",
 			sequence, mark.LetterSequence)
 		return nil, notFound
 	}
@@ -160,7 +160,7 @@ func parseDead(
 		l.Dead = *e
 	default:
 		if err == nil {
-			err = fmt.Errorf("%q is no subject of dead letters", subject)
+			err = fmt.Errorf("%q is not a subject of dead letters", subject)
 		}
 		l.Dead = schemas.Dead{
 			Stream:         schemas.StreamDead,
@@ -179,8 +179,8 @@ func parseDead(
 }
 
 // visitDead visits the messages of a subject ("": any) of the stream DEAD in order, from the
-// first one stored at since or later to the last one at the time of the call. Later messages
-// may be a reaction to the visit.
+// first one stored at since or later to the last one at the time of the call. It excludes later
+// messages, because visit may publish some.
 func (b *Bus) visitDead(
 	ctx context.Context, subject string, since time.Time, visit func(schemas.Event, *Letter),
 ) error {

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// letter publishes a dead letter for data, as a reader does that cannot decode it, and
-// returns its sequence in the stream DEAD.
+// letter publishes a dead letter with the data, like a reader that cannot decode it. It returns
+// the sequence of the letter in the stream DEAD.
 func letter(
 	t *testing.T,
 	b *bus.Bus,
@@ -89,7 +89,7 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
 	again := func(d *schemas.Dead) {
 		d.EventID = "NODE/7/dead"
-	} // as after the window: under another message ID
+	} // with another message ID, as after the duplicate window
 	data := body(t, sample(7))
 	if _, err := js.Publish(
 		within(t),
@@ -101,7 +101,7 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	if _, err := js.Publish(
 		within(t),
 		schemas.DeadSubject("NODE"),
-		deadBody(t, "NODE", 7, nodeSubject, []byte("the same place in a new stream"), again),
+		deadBody(t, "NODE", 7, nodeSubject, []byte("the same sequence in a new stream"), again),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 	}
 }
 
-// deadBody is a dead letter as bytes.
+// deadBody returns an encoded dead letter.
 func deadBody(
 	t *testing.T,
 	stream string,
@@ -178,7 +178,7 @@ func TestLetter_ReportsWhatIsMissing(t *testing.T) {
 	}
 	for sequence, want := range map[uint64]string{
 		0: "letter: stream DEAD has no message 0; it holds 2 messages, from 1 to 2",
-		2: "letter: message 2 is no letter: it marks letter 1 as replayed",
+		2: "letter: message 2 is not a letter: it marks letter 1 as replayed",
 		3: "letter: stream DEAD has no message 3; it holds 2 messages, from 1 to 2",
 	} {
 		if _, err := b.Letter(within(t), sequence); !errors.Is(err, schemas.ErrNotFound) ||
@@ -210,7 +210,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		t.Errorf("Replayable = %+v, %v", r, err)
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
-		t.Fatalf("Replayable published something: NODE ends at %d, %v", last, err)
+		t.Fatalf("Replayable published a message: NODE ends at %d, %v", last, err)
 	}
 	r, err := b.Replay(within(t), &letters[0])
 	if err != nil || r.Fate != bus.FateReplayed || r.Sequence != 2 {
@@ -237,14 +237,14 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		within(t),
 		schemas.DeadSubject("NODE"),
 		copied,
-	); err != nil { // a reader that still does not understand it
+	); err != nil { // a reader that still cannot decode it
 		t.Fatal(err)
 	}
 	if letters, _, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
 		lines(letters) != "1 NODE/1 x2 2" {
 		t.Errorf("Letters = %s, %v", lines(letters), err)
 	}
-	for _, sequence := range []uint64{at, 3} { // the copy is younger than the mark
+	for _, sequence := range []uint64{at, 3} { // the copy is newer than the mark
 		l, err := b.Letter(within(t), sequence)
 		if err != nil {
 			t.Fatal(err)
@@ -301,20 +301,20 @@ func TestReplay_Refuses(t *testing.T) {
 			"the letter was cut to 131072 bytes of 200000; stream NODE may still have the message at 50",
 		},
 		{
-			"cut by an older program",
+			"cut by an old release",
 			"NODE",
 			nodeSubject,
 			long,
 			func(d *schemas.Dead) { d.OriginBytes = 0 },
 			"the letter was cut to 131072 bytes; stream",
 		},
-		{"as long as can be", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
+		{"maximum length", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
 		{
-			"kept by nobody", "JOB", "job.a.alive", aliveBody, nil,
+			"not stored by any stream", "JOB", "job.a.alive", aliveBody, nil,
 			"no stream stores job.a.alive now",
 		},
 		{
-			"of another stream",
+			"rejected by its stream",
 			"JOB",
 			nodeSubject,
 			body(t, sample(6)),
@@ -340,8 +340,8 @@ func TestReplay_Refuses(t *testing.T) {
 	}
 }
 
-// Within the duplicate window the stream knows the identity either of the dead original, so
-// that a replay would vanish, or of a copy that was stored later.
+// Within the duplicate window the stream has the message ID of the dead original, and would drop a
+// replay, or that of a valid message that was stored later.
 func TestReplay_InsideTheWindow(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 3)
@@ -409,7 +409,7 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	}
 	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored ||
 		r.Sequence != 1 {
-		t.Errorf("Replay after the death = %+v, %v", r, err)
+		t.Errorf("Replay after the crash = %+v, %v", r, err)
 	}
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
 	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil ||
@@ -465,7 +465,7 @@ func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
 	_, replay := b.Replay(ctx, l)
 	for name, err := range map[string]error{"Letters": list, "Letter": one, "Replay": replay} {
 		if !errors.Is(err, schemas.ErrUnavailable) {
-			t.Errorf("%s of a server that is away = %v, want unavailable", name, err)
+			t.Errorf("%s without a server = %v, want unavailable", name, err)
 		}
 	}
 }

@@ -81,10 +81,10 @@ func checkLetter(l *Letter) Replay {
 // Replay publishes the bytes of a dead letter on their original subject, with the identity of
 // their event, and then publishes a mark for the letter and its copies. The letter stays.
 //
-// If the process crashes before the mark, the letter stays open. The next Replay then finds
-// the event in the stream's duplicate window, or publishes a duplicate after it, which every
-// reader recognizes by its event_id. An error means that the letter may have been replayed,
-// but was not marked.
+// If the process crashes before the mark, the letter stays open. The next Replay then finds the
+// event in the stream's duplicate window. After that window it publishes a duplicate, which every
+// reader recognizes by its event_id. If Replay returns an error, the letter may have been replayed
+// but is not marked.
 func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	r, err := b.Replayable(ctx, l)
 	if err != nil || r.Fate != FateReplayable {

@@ -28,8 +28,8 @@
 // A message that cannot be decoded goes to dead.<stream> with the reason. Letters lists
 // dead letters. Replay publishes their bytes again once they can be decoded.
 //
-// The connection is re-established for ever. Calls made in the meantime fail with an error
-// that matches schemas.ErrUnavailable, or wait until their context ends.
+// A lost connection is always re-established. Until then calls fail with an error that matches
+// schemas.ErrUnavailable, or wait until their context ends.
 //
 // # Users
 //

@@ -144,7 +144,7 @@ func (b *Bus) follow(ctx context.Context, o *FollowOptions, handle func(Record) 
 }
 
 // handleMessage passes the events of one message to handle, and moves o past the message. It
-// returns errEndReached or errLastDelivered if the consumer has delivered all that o asks for.
+// returns errEndReached or errLastDelivered if the consumer has delivered all selected messages.
 func (b *Bus) handleMessage(
 	ctx context.Context, o *FollowOptions, msg jetstream.Msg, handle func(Record) error,
 ) error {

@@ -15,8 +15,8 @@ import (
 
 // canListen reports whether Follow can do without a JetStream consumer: o selects only the
 // last messages of subjects without wildcards, and new messages. Where users have permissions
-// this is the only way, because the right to create consumers would let a user have messages
-// delivered to subjects to which the user may not publish.
+// this is the only way: a user who may create consumers can make the server deliver messages to
+// subjects to which the user may not publish.
 func (b *Bus) canListen(o *FollowOptions) bool {
 	hasWildcard := func(s string) bool { return strings.ContainsAny(s, "*>") }
 	return b.user != "" && o.LastPerSubject && o.From == 0 && len(o.Subjects) > 0 &&

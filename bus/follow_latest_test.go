@@ -145,10 +145,10 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 		select {
 		case got := <-heard:
 			if got != want {
-				t.Fatalf("heard %s, want %s", got, want)
+				t.Fatalf("delivered %s, want %s", got, want)
 			}
 		case <-within(t).Done():
-			t.Fatalf("did not hear %s", want)
+			t.Fatalf("timeout waiting for %s", want)
 		}
 	}
 	next("j1/2/cancelled")
@@ -170,7 +170,7 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 		strings.Join(read, " ") != "j1/4/cancelled" {
 		t.Errorf("Read = %v, %v", read, err)
 	}
-	// What needs a consumer is refused, and not silently.
+	// Reading the whole stream needs a consumer, and fails with an error.
 	all, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer end()
 	if err := ada.Read(
@@ -178,7 +178,7 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 		bus.FollowOptions{Stream: schemas.StreamJob},
 		func(bus.Record) error { return nil },
 	); err == nil {
-		t.Error("who may make no consumer reads the whole stream")
+		t.Error("a user without the right to create consumers reads the whole stream")
 	}
 }
 

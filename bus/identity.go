@@ -102,7 +102,7 @@ func Authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// seedError describes why a file is no seed file, without quoting its content.
+// seedError describes why a file is not a seed file, without quoting its content.
 func seedError(file string) error {
 	data, err := os.ReadFile(file)
 	if err != nil {

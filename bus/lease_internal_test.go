@@ -47,6 +47,6 @@ func TestFinishContext_EndsWithTheLease(t *testing.T) {
 		return context.Cause(finishing)
 	})
 	if !errors.Is(err, errLeaseLost) {
-		t.Errorf("the batch in hand ended with %v, want %v", err, errLeaseLost)
+		t.Errorf("cause of the end = %v, want %v", err, errLeaseLost)
 	}
 }

@@ -32,7 +32,7 @@ func TestHold_OneAtATime(t *testing.T) {
 		all.Go(func() {
 			err := b.Hold(ctx, "test", testTTL, func(context.Context) error {
 				if at.Add(1) > 1 {
-					t.Error("two hold the lease at once")
+					t.Error("two processes hold the lease at the same time")
 				}
 				defer at.Add(-1)
 				turns.Add(1)
@@ -45,7 +45,7 @@ func TestHold_OneAtATime(t *testing.T) {
 	}
 	all.Wait()
 	if turns.Load() != 4 {
-		t.Errorf("%d of 4 had their turn", turns.Load())
+		t.Errorf("%d of 4 processes got the lease", turns.Load())
 	}
 }
 
@@ -64,9 +64,9 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	holds, taken := make(chan struct{}), make(chan struct{})
-	renewed := make(chan struct{}) // for longer than a TTL
+	renewed := make(chan struct{}) // closed after more than a TTL
 	go func() {
-		for range 1 + 5 { // taken, and renewed thrice per TTL
+		for range 1 + 5 { // the first write, and five renewals at a third of the TTL each
 			<-watcher.Updates()
 		}
 		close(renewed)
@@ -77,9 +77,9 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 			close(holds)
 			select {
 			case <-taken:
-				t.Error("taken from a holder that renews it")
+				t.Error("another process took the lease although its holder renews it")
 			case <-working.Done():
-				t.Error("lost by a holder that renews it")
+				t.Error("the holder lost the lease although it renews it")
 			case <-renewed:
 			}
 			return nil
@@ -93,7 +93,7 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 	select {
 	case <-taken:
 	default:
-		t.Error("the lease was not handed on")
+		t.Error("the lease was not given back")
 	}
 }
 
@@ -117,7 +117,7 @@ func TestHold_KeepsTheLeaseUntilWorkReturns(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for range 2 { // the first may have been under way
+		for range 2 { // the first renewal may have begun before
 			if _, err := renewals.NextMsgWithContext(ctx); err != nil {
 				return fmt.Errorf("wait for the lease to be renewed: %w", err)
 			}
@@ -136,21 +136,22 @@ func TestHold_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	holds := make(chan struct{})
-	died := errors.New("died")
+	failed := errors.New("failed")
 	var all sync.WaitGroup
 	all.Go(func() {
 		_ = first.Hold(ctx, "test", testTTL, func(working context.Context) error {
 			close(holds)
 			<-working.Done()
-			return died
+			return failed
 		})
 	})
 	<-holds
 	if err := first.Close(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Hold(ctx, "test", testTTL, func(context.Context) error { return died }); !errors.Is(err, died) {
-		t.Errorf("Hold = %v, want the work's own error", err)
+	work := func(context.Context) error { return failed }
+	if err := second.Hold(ctx, "test", testTTL, work); !errors.Is(err, failed) {
+		t.Errorf("Hold = %v, want the error of work", err)
 	}
 	cancel()
 	all.Wait()

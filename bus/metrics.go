@@ -61,8 +61,8 @@ func reasonLabel(data []byte, reason error) string {
 	return "subject"
 }
 
-// WithoutSecrets removes users, passwords and tokens from a list of addresses, including
-// addresses that cannot be parsed.
+// WithoutSecrets removes users, passwords and tokens from a list of addresses. Addresses may be
+// invalid.
 func WithoutSecrets(urls string) string {
 	list := strings.Split(urls, ",")
 	for i, s := range list {

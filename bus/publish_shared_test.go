@@ -17,7 +17,7 @@ func sampleOfOwnNode(number uint64) *schemas.Sample {
 	return s
 }
 
-// A later event on the subject is never the first, at any distance in time.
+// Only one event per subject is the first, regardless of the duplicate window.
 func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
 	b := bustest.NewServer(t).Connect(t)
 	sequence, first, err := b.PublishOnce(within(t), sample(1))
@@ -60,19 +60,19 @@ func TestFollow_ReusesPublishedEvents(t *testing.T) {
 	if _, first, err := other.PublishOnce(within(t), theirs); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
-	late := sampleOfOwnNode(1) // the same identity, another body
+	late := sampleOfOwnNode(1) // the same identity with a different body
 	if _, first, err := mine.PublishOnce(within(t), late); err != nil || first {
-		t.Fatalf("PublishOnce of a copy = first %v, %v, want a copy", first, err)
+		t.Fatalf("PublishOnce of a duplicate = first %v, %v, want a duplicate", first, err)
 	}
 	own := sampleOfOwnNode(2)
 	if _, first, err := mine.PublishOnce(within(t), own); err != nil || !first {
 		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
 	}
 	if r := <-records; r.Event.(*schemas.Sample).Cores != 16 || r.Sequence != 1 {
-		t.Errorf("first record = %+v, want the other's sample with 16 cores", r.Event)
+		t.Errorf("first record = %+v, want the sample of the other process with 16 cores", r.Event)
 	}
 	if r := <-records; r.Event != schemas.Event(own) || r.Sequence != 2 {
-		t.Errorf("second record = %p, want the value %p that was sent", r.Event, own)
+		t.Errorf("second record = %p, want the published value %p", r.Event, own)
 	}
 	cancel()
 	if err := <-ended; err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// A replicated stream rejects a duplicate while it stores the original. A single server never
-// does, so the test answers in place of the stream.
+// A replicated stream rejects a duplicate while it stores the original. The stream of a single
+// server never does, so the test sends the answers of a replicated stream.
 func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())

@@ -79,7 +79,7 @@ func (b *Bus) getStored(
 const (
 	leaderTimeout = 5 * time.Second // without an answer, the stream has no leader
 
-	// A leader that is behind is asked again after behindPause, at most behindTries times.
+	// If the leader is behind, the request is repeated after behindPause, at most behindTries times.
 	behindPause = 100 * time.Millisecond
 	behindTries = 50
 )

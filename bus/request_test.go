@@ -48,7 +48,7 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 					); err != nil ||
 						a.Model != model ||
 						a.Message != strings.Repeat(model, 50) {
-						t.Errorf("asked about %s, got %q, %q, %v", model, a.Model, a.Message, err)
+						t.Errorf("request for %s: reply %q, %q, %v", model, a.Model, a.Message, err)
 						return
 					}
 				}
@@ -71,7 +71,7 @@ func TestServe_RecoversFromAPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = b.Close(context.Background()) }() // the test is over
+	defer func() { _ = b.Close(context.Background()) }()
 	handle := func(_ context.Context, q *schemas.JobRequest) (any, error) {
 		switch q.Model {
 		case "panics":

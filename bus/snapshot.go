@@ -21,10 +21,10 @@ import (
 
 // Snapshot describes the stored state of a service after an event of a stream.
 type Snapshot struct {
-	Kind            string    `json:"kind"`              // of state, [a-z]+
+	Kind            string    `json:"kind"`              // name of the state, [a-z]+
 	Version         int       `json:"version"`           // of the encoding
-	Stream          string    `json:"stream"`            // replayed to reach the state
-	StreamCreatedAt time.Time `json:"stream_created_at"` // differs if it was created again
+	Stream          string    `json:"stream"`            // source of the events
+	StreamCreatedAt time.Time `json:"stream_created_at"` // identifies the stream if it is recreated
 	Sequence        uint64    `json:"sequence"`          // of the last event in the state
 	StoredAt        time.Time `json:"stored_at"`         // when the stream stored that event
 	WrittenAt       time.Time `json:"written_at"`

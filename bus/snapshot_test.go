@@ -87,7 +87,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 	if data, err := load(t, b, all[0]); err != nil || !bytes.Equal(data, large) {
 		t.Errorf("loaded %d bytes, %v, want %d", len(data), err, len(large))
 	}
-	for _, s := range append(all, all[0]) { // one is gone already the second time
+	for _, s := range append(all, all[0]) { // the last one does not exist any more
 		if err := b.DropSnapshot(within(t), s); err != nil {
 			t.Error(err)
 		}
@@ -97,7 +97,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stream.CachedInfo().State.Msgs; len(snapshots(t, b)) != 0 || n != 2 {
-		t.Errorf("%d messages are left, want the two of the other version", n)
+		t.Errorf("%d messages are left, want two: those of the other version", n)
 	}
 }
 
@@ -122,20 +122,20 @@ func TestLoadSnapshot_Damaged(t *testing.T) {
 		damage func(*testing.T, jetstream.JetStream)
 		decode func(io.Reader) error
 	}{
-		{"a part is missing", func(t *testing.T, js jetstream.JetStream) {
+		{"a missing chunk", func(t *testing.T, js jetstream.JetStream) {
 			damageObject(t, js, func(s jetstream.Stream, chunks []*jetstream.RawStreamMsg) error {
 				return s.DeleteMsg(within(t), chunks[1].Sequence)
 			})
 		}, nil},
-		{"a part is another", func(t *testing.T, js jetstream.JetStream) {
+		{"a changed chunk", func(t *testing.T, js jetstream.JetStream) {
 			damageObject(t, js, func(s jetstream.Stream, chunks []*jetstream.RawStreamMsg) error {
 				last := chunks[len(chunks)-1]
 				_, err := js.Publish(within(t), last.Subject, bytes.ToUpper(last.Data))
 				return errors.Join(err, s.DeleteMsg(within(t), last.Sequence))
 			})
 		}, nil},
-		{"its decoder panics", nil, func(io.Reader) error { panic("of the test") }},
-		{"its decoder fails", nil, func(io.Reader) error { return errors.New("of the test") }},
+		{"a decoder that panics", nil, func(io.Reader) error { panic("of the test") }},
+		{"a decoder that fails", nil, func(io.Reader) error { return errors.New("of the test") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := bustest.NewServer(t)
@@ -181,8 +181,8 @@ func damageObject(
 	}
 }
 
-// A snapshot does not match a stream that was created again, ends before it, or diverged after
-// a restore.
+// A snapshot does not match a stream that was created again, is shorter, or has different events
+// after a restore.
 func TestCheckSnapshot_MatchesItsStream(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 4)

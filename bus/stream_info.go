@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// StreamInfo describes what a stream holds. CreatedAt tells streams of the same name apart.
+// StreamInfo describes the content of a stream. CreatedAt distinguishes streams of the same name.
 type StreamInfo struct {
 	CreatedAt   time.Time
 	First, Last uint64 // sequences; First is Last+1 in an empty stream

@@ -31,7 +31,7 @@ type declaredSetting[C any] struct {
 	minimum bool
 }
 
-// exact is a setting with exactly one right value.
+// exact is a setting that must equal its declaration.
 func exact[C any, V comparable](
 	name string, field func(*C) *V, format func(V) string,
 ) declaredSetting[C] {

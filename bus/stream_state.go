@@ -41,7 +41,7 @@ type ConsumerState struct {
 const Absent = "absent"
 
 // OK reports whether the stream and its declared consumers have their declared settings. A
-// missing durable is no difference: the service that reads with it creates it.
+// missing durable is not a difference: the service that uses it creates it.
 func (s *StreamState) OK() bool {
 	differs := func(c ConsumerState) bool { return len(c.Differences) > 0 }
 	return len(s.Differences) == 0 && !slices.ContainsFunc(s.Consumers, differs)

@@ -17,7 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// outside is a JetStream client that is not a Bus.
+// outside returns a JetStream client that is not a Bus.
 func outside(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -32,13 +32,13 @@ func outside(t *testing.T, url string) jetstream.JetStream {
 	return js
 }
 
-// editNode changes the configuration of the stream NODE behind Courier's back.
+// editNode changes the configuration of the stream NODE without a Bus.
 func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	editStream(t, js, schemas.StreamNode, change)
 }
 
-// editStream changes the configuration of a stream behind Courier's back.
+// editStream changes the configuration of a stream without a Bus.
 func editStream(
 	t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig),
 ) {
@@ -54,7 +54,8 @@ func editStream(
 	}
 }
 
-// node is the state of the stream NODE; all other streams must be as declared.
+// node returns the state of the stream NODE, and fails if another stream differs from its
+// declaration.
 func node(t *testing.T, all []bus.StreamState, err error) bus.StreamState {
 	t.Helper()
 	if err != nil {
@@ -100,8 +101,7 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 	}
 }
 
-// Each case changes NODE without a Bus and expects a difference, and what remains of it after
-// ApplyStreams.
+// Each case changes NODE without a Bus, and lists the differences before and after ApplyStreams.
 func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -113,18 +113,18 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			"max_age: 1h, at least 168h",
 		},
 		{
-			"longer is the operator's own",
+			"a higher limit of the operator",
 			func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 },
 			"",
 		},
-		{"without an end", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, ""},
+		{"unlimited", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, ""},
 		{
 			"smaller",
 			func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
 			"max_bytes: 1048576, at least 1073741824",
 		},
 		{
-			"a window in the way of an age",
+			"an age limited by the duplicate window",
 			func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute },
 			"max_age: 1m, at least 168h; duplicate_window: 1m, 2m",
 		},
@@ -136,7 +136,7 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			"subjects: node.*.other node.*.sample, node.*.sample",
 		},
 		{
-			"smaller messages, refused when full",
+			"smaller messages, rejected when full",
 			func(c *jetstream.StreamConfig) {
 				c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew
 			},
@@ -151,7 +151,7 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false },
 			"allow_direct: false, true",
 		},
-		{"what is not declared", func(c *jetstream.StreamConfig) { c.Description = "ours" }, ""},
+		{"an undeclared setting", func(c *jetstream.StreamConfig) { c.Description = "ours" }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := bustest.NewServer(t)
@@ -162,7 +162,7 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			if s := node(t, before, err); formatAll(s.Differences) != c.want {
 				t.Errorf("Streams: NODE differs in %q, want %q", formatAll(s.Differences), c.want)
 			}
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second call changes nothing
 				after, err := b.ApplyStreams(within(t))
 				if s := node(t, after, err); !s.OK() || s.Messages != 1 {
 					t.Errorf("ApplyStreams left %q and %d messages", formatAll(s.Differences),
@@ -177,7 +177,7 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 				want := got
 				if c.change(&want); want.MaxAge != got.MaxAge || want.MaxBytes != got.MaxBytes ||
 					want.Description != got.Description {
-					t.Errorf("the operator's own setting is gone: %+v", got)
+					t.Errorf("ApplyStreams changed an undeclared setting: %+v", got)
 				}
 			}
 		})
@@ -234,7 +234,7 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 		t.Errorf("ApplyStreams left %s\nwant %s", formatAll(s.Differences), want)
 	}
 	if s.Server.MaxAge != 7*24*time.Hour || s.Server.Duplicates != 2*time.Minute {
-		t.Errorf("what can be changed was not: %+v", s.Server)
+		t.Errorf("other settings were not changed: %+v", s.Server)
 	}
 }
 
@@ -301,7 +301,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // taken and not acknowledged, so that they come again
+	for range 2 { // fetched without an acknowledgement, so that they are redelivered
 		batch, err := c.Fetch(4, jetstream.FetchMaxWait(patience))
 		if err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 	} {
 		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(),
 			"nats does not answer") {
-			t.Errorf("%s of a server that is away = %v", name, err)
+			t.Errorf("%s without a server = %v", name, err)
 		}
 	}
 }
@@ -404,7 +404,7 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 	states, err := first.Streams(within(t))
 	if err != nil || slices.ContainsFunc(states, func(s bus.StreamState) bool { return !s.OK() }) {
-		t.Errorf("after four at once: %+v, %v", states, err)
+		t.Errorf("after four concurrent calls: %+v, %v", states, err)
 	}
 }
 

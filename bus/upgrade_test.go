@@ -43,7 +43,7 @@ func oldLayout(t *testing.T, js jetstream.JetStream) {
 	})
 }
 
-// stored returns the event IDs that a stream holds on some subjects.
+// stored returns the IDs of the stored events that o selects.
 func stored(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
 	t.Helper()
 	err := b.Read(within(t), o, func(r bus.Record) error {
@@ -80,7 +80,7 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			for range 2 { // the second time there is nothing to do
+			for range 2 { // the second call changes nothing
 				if err := upgrade(b); err != nil {
 					t.Fatal(err)
 				}

@@ -6,7 +6,7 @@ import (
 	"courier/schemas"
 )
 
-// BenchmarkObserver_Load measures what reading the node's load costs per epoch.
+// BenchmarkObserver_Load measures the cost of reading the load of the node, once per epoch.
 func BenchmarkObserver_Load(b *testing.B) {
 	o := NewObserver(quiet)
 	b.ReportAllocs()

@@ -61,7 +61,7 @@ func samples(t *testing.T, b *bus.Bus, node string, n int) []*schemas.Sample {
 	if err := b.Follow(ctx, o, func(r bus.Record) error {
 		s := r.Event.(*schemas.Sample)
 		if seen[s.EventID] {
-			return nil // a batch may repeat a sample whose acknowledgement was lost
+			return nil // a message may repeat a sample whose acknowledgement was lost
 		}
 		seen[s.EventID] = true
 		if all = append(all, s); len(all) == n {

@@ -10,8 +10,8 @@ import (
 )
 
 // ReleaseMemory releases memory that only the start of the program needed: the unused heap, and
-// pages of the program file, which the initialisation of every package reads. Pages that are needed
-// again are read from the page cache. It is for a process that does little after its start.
+// pages of the program file, which the initialization of every package reads. Pages that are needed
+// again are read from the page cache. Use it in a process that does little after its start.
 func ReleaseMemory() {
 	releaseProgramPages() // before the garbage collection reads some of them again
 	debug.FreeOSMemory()

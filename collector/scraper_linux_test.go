@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// recordingCollector wraps a gatherer as a prometheus.Collector, and stores what it collects as a
-// reading.
+// recordingCollector wraps a gatherer as a prometheus.Collector, and stores the collected metrics
+// as a reading.
 type recordingCollector struct {
 	g       *gatherer
 	mu      sync.Mutex

@@ -52,7 +52,7 @@ func speedUnderLoad(threads int) float64 {
 func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	linuxOnly(t)
 	if testing.Short() {
-		t.Skip("it measures this machine, which runs other tests")
+		t.Skip("the measurement needs a machine without other tests")
 	}
 	const n = 9
 	var idle, busy []float64

@@ -30,8 +30,8 @@ func jobRequest(q schemas.JobRequest) schemas.JobRequest {
 }
 
 // runJob runs the workload in a process of its own, as courier run does with the command of a user.
-// It uses the advised batch size if batch is 0. It returns after the advisor knows that the job has
-// ended, so that the next job is not its neighbour.
+// It uses the advised batch size if batch is 0. It returns after the advisor has recorded the end of
+// the job, so that the next job has no neighbour.
 func (d *demo) runJob(
 	ctx context.Context, q schemas.JobRequest, batch int, seed uint32,
 ) (runner.Result, error) {
@@ -78,7 +78,7 @@ func (d *demo) runJob(
 // responseSeconds is the time from submission to end, to which the SLO applies.
 func responseSeconds(r runner.Result) float64 { return r.Ended.Sub(r.Submitted).Seconds() }
 
-// awaitFinished waits until the advisor knows that a job has finished.
+// awaitFinished waits until the advisor has recorded the end of a job.
 func (d *demo) awaitFinished(ctx context.Context, job string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

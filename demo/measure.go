@@ -18,7 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// The sequence measures each batch size several times on one CPU, to know the noise of the machine.
+// The sequence measures each batch size several times on one CPU, to estimate the noise of the
+// machine.
 // The overlapping jobs need a full factorial design.
 var (
 	sequenceBatchSizes  = []int{4, 8, 16, 32, 64, 128}

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// composition is what the tests read of docker-compose.yml.
+// composition contains the fields of docker-compose.yml that the tests use.
 type composition struct {
 	Services map[string]*service `yaml:"services"`
 	Volumes  map[string]any      `yaml:"volumes"`
@@ -43,8 +43,8 @@ type service struct {
 	Drop     []string `yaml:"cap_drop"`
 }
 
-// ours reports whether the service runs the program of this repository.
-func (s *service) ours() bool { return strings.HasPrefix(s.Image, "courier:") }
+// runsCourier reports whether the service runs courier.
+func (s *service) runsCourier() bool { return strings.HasPrefix(s.Image, "courier:") }
 
 const root = ".."
 
@@ -73,7 +73,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// find returns the first group of a pattern in a file.
+// find returns the match of the first group of a pattern in a file.
 func find(t *testing.T, path, pattern string) string {
 	t.Helper()
 	found := regexp.MustCompile(pattern).FindStringSubmatch(read(t, path))
@@ -107,16 +107,15 @@ func TestCompose_HasTheServices(t *testing.T) {
 	}
 }
 
-// No container takes the machine, and those of the house, and what they keep the log
-// in, can change nothing but their volumes.
-func TestCompose_LimitsWhatAContainerMay(t *testing.T) {
+// Every container has limited memory and CPUs. Courier and NATS can write only to their volumes.
+func TestCompose_LimitsEveryContainer(t *testing.T) {
 	for name, s := range compose(t).Services {
 		if s.Memory == "" || s.CPUs <= 0 || s.CPUs > 2 {
-			t.Errorf("%s: mem_limit %q, cpus %g: want both, and no more than two CPUs", name,
+			t.Errorf("%s: mem_limit %q, cpus %g, want both and at most two CPUs", name,
 				s.Memory, s.CPUs)
 		}
 		if name == "clickhouse" || len(s.Profiles) > 0 {
-			continue // their images change files of their own when they start
+			continue // the image writes to its own files at the start
 		}
 		if !s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"}) || s.PIDs == 0 {
 			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d", name, s.ReadOnly, s.Drop,
@@ -125,11 +124,11 @@ func TestCompose_LimitsWhatAContainerMay(t *testing.T) {
 	}
 }
 
-// The services may lose any one server of NATS: they know all, and ask for a copy on
-// each of whatever is kept.
-func TestCompose_KeepsTheLogThrice(t *testing.T) {
+// The services tolerate the loss of one NATS server: they have the addresses of all servers, and
+// require three replicas.
+func TestCompose_UsesThreeReplicas(t *testing.T) {
 	for name, s := range compose(t).Services {
-		if !s.ours() {
+		if !s.runsCourier() {
 			continue
 		}
 		if got, want := s.Environment["COURIER_NATS_URL"],
@@ -137,16 +136,15 @@ func TestCompose_KeepsTheLogThrice(t *testing.T) {
 			t.Errorf("%s connects to %s, want %s", name, got, want)
 		}
 		if got := s.Environment["COURIER_NATS_REPLICAS"]; got != "3" && name != "worker" {
-			t.Errorf("%s wants %q replicas", name, got)
+			t.Errorf("%s requires %q replicas, want 3", name, got)
 		}
 	}
 }
 
-// The parser refuses an unknown flag, or a value that a flag cannot have, also
-// beside --help, which lists the variables.
-func TestCompose_CommandLinesAreOurs(t *testing.T) {
+// The parser rejects unknown flags and invalid values even with --help, which lists the variables.
+func TestCompose_CommandLinesAreValid(t *testing.T) {
 	for name, s := range compose(t).Services {
-		if !s.ours() {
+		if !s.runsCourier() {
 			continue
 		}
 		args, rest, _ := cut(s.Command)
@@ -157,19 +155,19 @@ func TestCompose_CommandLinesAreOurs(t *testing.T) {
 		}
 		for variable := range s.Environment {
 			if !regexp.MustCompile(`\(\$` + variable + `\)`).MatchString(help) {
-				t.Errorf("%s: courier %s knows no %s", name, args[0], variable)
+				t.Errorf("%s: courier %s has no variable %s", name, args[0], variable)
 			}
 		}
 		if len(rest) > 0 && rest[0] != "/courier" {
-			t.Errorf("%s runs %q, which the image does not have", name, rest[0])
+			t.Errorf("%s runs %q, which the image does not contain", name, rest[0])
 		}
 	}
 	if spool := find(t, "deploy/Dockerfile", `(?m)^ENV ([A-Z_]+)=/data/spool$`); spool != "COURIER_SPOOL_DIR" {
-		t.Errorf("the image sets %s", spool)
+		t.Errorf("the image sets %s, want COURIER_SPOOL_DIR", spool)
 	}
 }
 
-// cut separates the flags of courier run from the command it runs.
+// cut splits the arguments of courier run into its flags and the command of the job.
 func cut(command []string) (args, rest []string, found bool) {
 	if i := slices.Index(command, "--"); i >= 0 {
 		return slices.Clone(command[:i]), command[i+1:], true
@@ -183,8 +181,8 @@ func TestCompose_StartsInTheOrderOfReadiness(t *testing.T) {
 		if s.Healthcheck == nil && name != "worker" {
 			t.Errorf("%s has no health check", name)
 		}
-		if s.ours() && len(s.DependsOn) == 0 {
-			t.Errorf("%s waits for nothing", name)
+		if s.runsCourier() && len(s.DependsOn) == 0 {
+			t.Errorf("%s has no depends_on", name)
 		}
 		for other, d := range s.DependsOn {
 			if c.Services[other] == nil || c.Services[other].Healthcheck == nil ||
@@ -202,7 +200,7 @@ func TestCompose_StartsInTheOrderOfReadiness(t *testing.T) {
 	}
 }
 
-// order lists the services so that each stands behind those it waits for.
+// order sorts the services so that each follows its dependencies.
 func order(c composition) ([]string, error) {
 	var all []string
 	for len(all) < len(c.Services) {
@@ -217,18 +215,18 @@ func order(c composition) ([]string, error) {
 			}
 		}
 		if len(all) == before {
-			return nil, fmt.Errorf("services wait for each other: only %v can start", all)
+			return nil, fmt.Errorf("circular depends_on: only %v can start", all)
 		}
 	}
 	return all, nil
 }
 
-func TestCompose_PublishesThePageOnly(t *testing.T) {
+func TestCompose_PublishesOnlyTheGateway(t *testing.T) {
 	for name, s := range compose(t).Services {
 		for _, p := range s.Ports {
 			if name != "gateway" && len(s.Profiles) == 0 || !strings.HasPrefix(p, "127.0.0.1:") {
-				t.Errorf("%s publishes %s, want only the gateway, or what was asked for by a profile, on 127.0.0.1",
-					name, p)
+				t.Errorf("%s publishes %s, want only the gateway and services with a profile, "+
+					"on 127.0.0.1", name, p)
 			}
 		}
 	}
@@ -253,18 +251,18 @@ func TestCompose_KeepsItsDataInNamedVolumes(t *testing.T) {
 	}
 	for name := range c.Volumes {
 		if !used[name] {
-			t.Errorf("the volume %s is not used", name)
+			t.Errorf("volume %s is not used", name)
 		}
 		delete(used, name)
 	}
 	for name := range used {
-		t.Errorf("the volume %s is not declared", name)
+		t.Errorf("volume %s is not declared", name)
 	}
 }
 
-// One machine and a cluster run the same servers: NATS is the module that is
-// embedded, ClickHouse the release that the engine's library was made from.
-func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
+// A cluster runs the same releases as a single machine: those of the embedded NATS server and of
+// the library of the ClickHouse engine.
+func TestCompose_VersionsMatchTheEmbeddedServers(t *testing.T) {
 	c := compose(t)
 	for _, v := range []struct{ image, want string }{
 		{c.Services["nats1"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
@@ -284,7 +282,7 @@ func TestCompose_VersionsAreThoseOfTheHouse(t *testing.T) {
 	}
 }
 
-// Prometheus finds every service, at the port where its health check finds it.
+// Prometheus scrapes every service at the port of its health check.
 func TestPrometheus_ScrapesEveryService(t *testing.T) {
 	for _, file := range []string{"prometheus.yml", "secure.yml"} {
 		t.Run(file, func(t *testing.T) { scrapesEveryService(t, "deploy/prometheus/"+file) })
@@ -314,7 +312,7 @@ func scrapesEveryService(t *testing.T, file string) {
 		}
 	}
 	for name, s := range compose(t).Services {
-		if s.ours() && name != "worker" {
+		if s.runsCourier() && name != "worker" {
 			port := regexp.MustCompile(`:(\d+)/`).FindStringSubmatch(s.Healthcheck.Test[3])
 			want[name] = "courier-" + name + " at " + port[1]
 		}
@@ -324,28 +322,29 @@ func scrapesEveryService(t *testing.T, file string) {
 	}
 }
 
-// rights are those of a user of ClickHouse in a users.xml.
-type rights struct {
-	Grants  []string `xml:"users>courier>grants>query"`
-	Profile string   `xml:"users>courier>profile"`
-	Reads   []string `xml:"users>reader>grants>query"`
-	Reader  string   `xml:"users>reader>profile"`
-	Open    []string `xml:"users>default>networks>ip"`
+// clickhouseUsers contains the fields of a users.xml of ClickHouse that the tests use.
+type clickhouseUsers struct {
+	CourierGrants  []string `xml:"users>courier>grants>query"`
+	CourierProfile string   `xml:"users>courier>profile"`
+	ReaderGrants   []string `xml:"users>reader>grants>query"`
+	ReaderProfile  string   `xml:"users>reader>profile"`
+	DefaultSources []string `xml:"users>default>networks>ip"` // of the user without a password
 }
 
-func rightsIn(t *testing.T, path string) rights {
+func readUsers(t *testing.T, path string) clickhouseUsers {
 	t.Helper()
-	var r rights
-	if err := xml.Unmarshal([]byte(read(t, path)), &r); err != nil {
+	var u clickhouseUsers
+	if err := xml.Unmarshal([]byte(read(t, path)), &u); err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return u
 }
 
-func TestClickHouse_RightsAreThoseOfTheEmbeddedEngine(t *testing.T) {
-	got := rightsIn(t, "deploy/clickhouse/users.xml")
-	want := rightsIn(t, "store/engine/testdata/library.users.xml")
-	if diff := cmp.Diff(want.Grants, got.Grants); diff != "" || len(got.Grants) == 0 {
+func TestClickHouse_GrantsMatchTheEmbeddedEngine(t *testing.T) {
+	got := readUsers(t, "deploy/clickhouse/users.xml")
+	want := readUsers(t, "store/engine/testdata/library.users.xml")
+	if diff := cmp.Diff(want.CourierGrants, got.CourierGrants); diff != "" ||
+		len(got.CourierGrants) == 0 {
 		t.Errorf("grants of courier (-engine +container):\n%s", diff)
 	}
 	constraints := regexp.MustCompile(`(?s)<constraints>.*?</constraints>`)
@@ -354,25 +353,28 @@ func TestClickHouse_RightsAreThoseOfTheEmbeddedEngine(t *testing.T) {
 	if diff := cmp.Diff(constraints.FindString(engine), constraints.FindString(container)); diff != "" {
 		t.Errorf("constraints of courier (-engine +container):\n%s", diff)
 	}
-	if diff := cmp.Diff(want.Reads, got.Reads); diff != "" || len(got.Reads) == 0 {
+	if diff := cmp.Diff(want.ReaderGrants, got.ReaderGrants); diff != "" ||
+		len(got.ReaderGrants) == 0 {
 		t.Errorf("grants of reader (-engine +container):\n%s", diff)
 	}
 	for _, m := range regexp.MustCompile(`from_env="(\w+)"`).FindAllStringSubmatch(read(t,
 		"deploy/clickhouse/users.xml"), -1) {
 		if compose(t).Services["clickhouse"].Environment[m[1]] == "" {
-			t.Errorf("the container of ClickHouse has no %s", m[1])
+			t.Errorf("the container of ClickHouse has no variable %s", m[1])
 		}
 	}
-	limits := regexp.MustCompile(`(?s)<people>\s*<profile>\w+</profile>(.*?)</people>`) // the profile above has another name
+
+	// The parent profiles have different names.
+	limits := regexp.MustCompile(`(?s)<people>\s*<profile>\w+</profile>(.*?)</people>`)
 	if diff := cmp.Diff(limits.FindStringSubmatch(engine)[1],
-		limits.FindStringSubmatch(container)[1]); diff != "" || got.Reader != want.Reader {
+		limits.FindStringSubmatch(container)[1]); diff != "" || got.ReaderProfile != want.ReaderProfile {
 		t.Errorf("reader has the profile %q; limits of people (-engine +container):\n%s",
-			got.Reader, diff)
+			got.ReaderProfile, diff)
 	}
 	if diff := cmp.Diff([]string{
 		"127.0.0.1", "::1",
-	}, got.Open); diff != "" || got.Profile != "courier" {
-		t.Errorf("courier has the profile %q; the user without a password logs in from (-want +got):\n%s",
-			got.Profile, diff)
+	}, got.DefaultSources); diff != "" || got.CourierProfile != "courier" {
+		t.Errorf("courier has the profile %q; "+
+			"addresses of the user without a password (-want +got):\n%s", got.CourierProfile, diff)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest is what the tests read of an object of Kubernetes. That it is of the API at
-// all is for the module in kubernetes/testdata/validate.
+// manifest contains the fields of a Kubernetes object that the tests use. The module in
+// kubernetes/testdata/validate validates objects against the API.
 type manifest struct {
 	file     string
 	Kind     string `yaml:"kind"`
@@ -128,7 +128,7 @@ func manifests(t *testing.T) []manifest {
 	return all
 }
 
-// workloads are the objects that run the program.
+// workloads returns the objects that run courier.
 func workloads(t *testing.T) []manifest {
 	return slices.DeleteFunc(manifests(t), func(m manifest) bool {
 		return m.Kind != "Deployment" && m.Kind != "DaemonSet"
@@ -150,7 +150,7 @@ func TestKubernetes_HasTheServices(t *testing.T) {
 	}
 }
 
-func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
+func TestKubernetes_CommandsAndVariablesAreValid(t *testing.T) {
 	settings := map[string]map[string]string{}
 	for _, m := range manifests(t) {
 		if m.Kind == "ConfigMap" {
@@ -168,8 +168,7 @@ func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
 		for _, from := range c.EnvFrom {
 			data := settings[m.Metadata.Namespace+"/"+from.ConfigMapRef.Name]
 			if data["COURIER_NATS_URL"] == "" {
-				t.Errorf("%s: the settings %s do not say where NATS is", m.file,
-					from.ConfigMapRef.Name)
+				t.Errorf("%s: config map %s has no COURIER_NATS_URL", m.file, from.ConfigMapRef.Name)
 			}
 			for key, value := range data {
 				variables[key] = value
@@ -184,24 +183,23 @@ func TestKubernetes_CommandsAndVariablesAreOurs(t *testing.T) {
 		}), " ")
 		for name := range variables {
 			if !strings.Contains(help, "($"+name+")") && !strings.Contains(used, "$("+name+")") {
-				t.Errorf("%s: courier %s knows no %s, and no variable is made of it", m.file,
-					c.Args[0], name)
+				t.Errorf("%s: neither courier %s nor another variable uses %s", m.file, c.Args[0], name)
 			}
 		}
 	}
 }
 
-// The probes ask what the program serves, where it listens.
-func TestKubernetes_ProbesFindTheProgram(t *testing.T) {
+// The probes use the port and the paths that courier serves.
+func TestKubernetes_ProbesMatchTheServer(t *testing.T) {
 	for _, m := range workloads(t) {
 		c := m.Spec.Template.Spec.Containers[0]
 		listens := port(c.variables()["COURIER_HTTP_ADDRESS"])
 		if len(c.Ports) != 1 || c.Ports[0].Name != "http" ||
 			listens != yamlText(c.Ports[0].ContainerPort) {
-			t.Errorf("%s: it listens on %s and has the ports %v", m.file, listens, c.Ports)
+			t.Errorf("%s: courier listens on %s, but the pod has the ports %v", m.file, listens, c.Ports)
 		}
 		if a := m.Spec.Template.Metadata.Annotations["prometheus.io/port"]; a != listens {
-			t.Errorf("%s: Prometheus is sent to port %s, not %s", m.file, a, listens)
+			t.Errorf("%s: annotation prometheus.io/port = %s, want %s", m.file, a, listens)
 		}
 		for name, pair := range map[string][2]string{"startup": {
 			c.StartupProbe.HTTPGet.Path, "/healthz",
@@ -209,11 +207,12 @@ func TestKubernetes_ProbesFindTheProgram(t *testing.T) {
 			c.LivenessProbe.HTTPGet.Path, "/healthz",
 		}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/readyz"}} {
 			if pair[0] != pair[1] {
-				t.Errorf("%s: the probe of %s asks %q, want %q", m.file, name, pair[0], pair[1])
+				t.Errorf("%s: path of the %s probe = %q, want %q", m.file, name, pair[0], pair[1])
 			}
 		}
 		if grace := m.Spec.Template.Spec.GraceSeconds; grace < 15 {
-			t.Errorf("%s: %d s to stop, want the services' ten and some", m.file, grace)
+			t.Errorf("%s: grace period %d s, want at least 15: the services need up to ten", m.file,
+				grace)
 		}
 	}
 }
@@ -223,34 +222,34 @@ func yamlText(v any) string {
 	return strings.TrimSpace(string(text))
 }
 
-func TestKubernetes_PodsMayDoNothingElse(t *testing.T) {
+func TestKubernetes_RestrictsPods(t *testing.T) {
 	user := find(t, "deploy/Dockerfile", `(?m)^USER (\d+):`)
 	for _, m := range workloads(t) {
 		pod := m.Spec.Template.Spec
 		if pod.Token == nil || *pod.Token || pod.HostPID {
-			t.Errorf("%s: it has a token of the API, or sees the node's processes", m.file)
+			t.Errorf("%s: the pod has a token of the API or access to the processes of its node", m.file)
 		}
 		if s := pod.SecurityContext; s.NonRoot == nil || !*s.NonRoot || yamlText(s.User) != user ||
 			s.Seccomp.Type != "RuntimeDefault" {
-			t.Errorf("%s: pod's security is %+v, want user %s", m.file, s, user)
+			t.Errorf("%s: security context of the pod = %+v, want user %s", m.file, s, user)
 		}
 		if pod.HostNetwork != (m.Metadata.Name == "collector") {
 			t.Errorf("%s: hostNetwork is %t", m.file, pod.HostNetwork)
 		}
 		for _, v := range pod.Volumes {
 			if v["emptyDir"] == nil {
-				t.Errorf("%s: it mounts %v", m.file, v)
+				t.Errorf("%s: the pod mounts %v, want only emptyDir", m.file, v)
 			}
 		}
 		for _, c := range pod.Containers {
 			s := c.SecurityContext
 			if s.Escalate == nil || *s.Escalate || !s.ReadOnly || len(s.Capabilities.Add) > 0 ||
 				!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
-				t.Errorf("%s: container's security is %+v", m.file, s)
+				t.Errorf("%s: security context of the container = %+v", m.file, s)
 			}
 			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" ||
 				c.Resources.Limits["memory"] == "" {
-				t.Errorf("%s: resources are %+v", m.file, c.Resources)
+				t.Errorf("%s: resources = %+v, want requests and a memory limit", m.file, c.Resources)
 			}
 			if strings.Contains(read(t, "deploy/kubernetes/"+m.file), "password") {
 				t.Errorf("%s has a password", m.file)
@@ -259,9 +258,9 @@ func TestKubernetes_PodsMayDoNothingElse(t *testing.T) {
 	}
 }
 
-// Selectors find pods, disruption budgets guard what has more than one, and the list
-// of files is whole.
-func TestKubernetes_PartsFindEachOther(t *testing.T) {
+// Selectors match pods, every service with several replicas has a disruption budget, and the
+// kustomization lists all files.
+func TestKubernetes_ReferencesAreConsistent(t *testing.T) {
 	replicas := map[string]int{}
 	for _, m := range workloads(t) {
 		replicas[m.Metadata.Name] = m.Spec.Replicas
@@ -288,7 +287,7 @@ func TestKubernetes_PartsFindEachOther(t *testing.T) {
 	}
 	for name, n := range replicas {
 		if guarded[name] != (n > 1) {
-			t.Errorf("%s has %d replicas; a disruption budget: %t", name, n, guarded[name])
+			t.Errorf("%s has %d replicas; has a disruption budget: %t", name, n, guarded[name])
 		}
 	}
 	var list struct {

@@ -16,7 +16,7 @@ const (
 	backupGuide = "docs/howto/back-up.md"
 )
 
-// guides returns the pages whose commands are checked: not those that name files of a user.
+// guides returns the pages whose commands are checked, without those that use files of the reader.
 func guides(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob("../docs/howto/*.md")
@@ -32,8 +32,8 @@ func guides(t *testing.T) []string {
 	return append(found, "deploy/kubernetes/README.md")
 }
 
-// Every alert has its section, and every section its alert.
-func TestOperations_SaysWhatToDoAboutEveryAlert(t *testing.T) {
+// Every alert has a section in the guide, and every section an alert.
+func TestOperations_EveryAlertHasInstructions(t *testing.T) {
 	var rules struct {
 		Groups []struct {
 			Rules []struct {
@@ -56,7 +56,7 @@ func TestOperations_SaysWhatToDoAboutEveryAlert(t *testing.T) {
 		name, text, _ := strings.Cut(section, "\n")
 		sections = append(sections, name)
 		if !strings.Contains(text, "Look:") || !strings.Contains(text, "Do:") {
-			t.Errorf("the section of %s does not say where to look and what to do", name)
+			t.Errorf("the section of %s has no \"Look:\" or no \"Do:\"", name)
 		}
 	}
 	if diff := cmp.Diff(alerts, sections); diff != "" {
@@ -65,14 +65,14 @@ func TestOperations_SaysWhatToDoAboutEveryAlert(t *testing.T) {
 }
 
 var (
-	// A line of a code block; the rest of a command that goes on behind a backslash is left out.
+	// A line of a code block, without the continuation after a backslash.
 	indented = regexp.MustCompile(`(?m)^(?:    )?(courier [a-z].*?)(?: \\)?$`)
 	quoted   = regexp.MustCompile("`(courier [a-z][^`]*)`")
 	word     = regexp.MustCompile(`'[^']*'|"[^"]*"|\S+`)
 )
 
-// Whatever the guides tell to type is a command of the program.
-func TestOperations_CommandsAreOurs(t *testing.T) {
+// Every command in the guides has valid arguments.
+func TestOperations_CommandsAreValid(t *testing.T) {
 	tried := map[string]bool{}
 	for _, path := range guides(t) {
 		text := read(t, path)
@@ -93,23 +93,23 @@ func TestOperations_CommandsAreOurs(t *testing.T) {
 		}
 	}
 	if len(tried) < 8 {
-		t.Errorf("%d commands are in the guides: %v", len(tried), tried)
+		t.Errorf("found only %d commands in the guides: %v", len(tried), tried)
 	}
 }
 
-// requested matches an example that asks for advice, up to the command of the job.
+// requested matches an example that requests advice, without the command of the job.
 var requested = regexp.MustCompile(
 	`(?m)^(?:\$ )?courier ((?:predict|run|submit) .*?)(?: --)?(?: \\)?$`,
 )
 
-// The examples that a new user types first have all flags that they need: what stops them is that
-// no NATS server answers.
+// The first examples for a new user have all required flags: they fail only because no NATS server
+// answers.
 func TestOperations_FirstExamplesAreComplete(t *testing.T) {
 	found := 0
 	for _, path := range []string{"README.md", "docs/tutorial.md"} {
 		for _, m := range requested.FindAllStringSubmatch(read(t, path), -1) {
 			if strings.Contains(m[1], "$") {
-				continue // a variable of a loop
+				continue // contains the variable of a loop
 			}
 			found++
 			t.Run(m[1], func(t *testing.T) {
@@ -127,11 +127,11 @@ func TestOperations_FirstExamplesAreComplete(t *testing.T) {
 		}
 	}
 	if found < 4 {
-		t.Errorf("%d examples found, want 4 or more", found)
+		t.Errorf("found %d examples, want at least 4", found)
 	}
 }
 
-// The streams that the guides name are those of the backup that is tested.
+// The guides name the same streams as the backup that is tested.
 func TestOperations_GuidesNameTheSameStreams(t *testing.T) {
 	list := regexp.MustCompile(`for s in ([A-Z_ ]+); do`)
 	names := func(path string) []string {

@@ -22,8 +22,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// programs are built once, as the image has them: the services without the
-// embedded engine, and NATS from the module that go.mod names.
+// programs are built once: courier as in the image, without the embedded engine, and nats-server
+// from the module in go.mod.
 var programs = struct {
 	once sync.Once
 	dir  string
@@ -63,25 +63,25 @@ func build(dir, name, from string) error {
 // patience is how long a test waits for a condition. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// courier runs the program and returns what it printed.
+// courier runs courier and returns its output.
 func courier(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	path := program(t, "courier") // built before the time runs
+	path := program(t, "courier") // built before the timeout starts
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	return string(out), err
 }
 
-// machine runs services of the composition as processes of this machine: each
-// has its own port where it has its own address in a container.
+// machine runs the services of docker-compose.yml as local processes. Instead of an address of its
+// own, each has a port of its own.
 type machine struct {
 	composition
-	nats  []string // addresses of the servers of NATS
+	nats  []string // addresses of the NATS servers
 	spool string
 }
 
-// address returns one of this machine that was free just now.
+// address returns a local address with a free port.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -92,32 +92,32 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// here rewrites the words of a service for this machine: the program, NATS, and
-// the port that its health check asks.
-func (m *machine) here(t *testing.T, s *service) *strings.Replacer {
+// localAddresses replaces the addresses of NATS and of the health check in the configuration of
+// a service by local ones.
+func (m *machine) localAddresses(t *testing.T, s *service) *strings.Replacer {
 	t.Helper()
-	words := []string{"nats://nats1:4222,nats://nats2:4222,nats://nats3:4222", m.natsURL()}
+	pairs := []string{"nats://nats1:4222,nats://nats2:4222,nats://nats3:4222", m.natsURL()}
 	if s.Healthcheck != nil {
 		u, err := url.Parse(s.Healthcheck.Test[len(s.Healthcheck.Test)-1])
 		if err != nil {
 			t.Fatal(err)
 		}
 		at := address(t)
-		words = append(words, "127.0.0.1:"+u.Port(), at, ":"+u.Port(), at)
+		pairs = append(pairs, "127.0.0.1:"+u.Port(), at, ":"+u.Port(), at)
 	}
-	return strings.NewReplacer(words...)
+	return strings.NewReplacer(pairs...)
 }
 
-// natsURL is how a client names the servers of NATS.
+// natsURL returns the URL of the NATS servers for clients.
 func (m *machine) natsURL() string { return "nats://" + strings.Join(m.nats, ",nats://") }
 
-// command is a service's, and healthy asks as its container would.
+// command returns the command of a service, and a function that runs its health check.
 func (m *machine) command(t *testing.T, s *service) (c *exec.Cmd, healthy func() error) {
 	t.Helper()
-	here := m.here(t, s)
+	local := m.localAddresses(t, s)
 	var args []string
 	for _, arg := range s.Command {
-		if arg = here.Replace(arg); arg == "/courier" {
+		if arg = local.Replace(arg); arg == "/courier" {
 			arg = program(t, "courier")
 		}
 		args = append(args, arg)
@@ -125,20 +125,20 @@ func (m *machine) command(t *testing.T, s *service) (c *exec.Cmd, healthy func()
 	c = exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "courier"), args...)
 	c.Env = []string{"HOME=" + t.TempDir(), "COURIER_SPOOL_DIR=" + m.spool}
 	for _, key := range slices.Sorted(maps.Keys(s.Environment)) {
-		c.Env = append(c.Env, key+"="+here.Replace(s.Environment[key]))
+		c.Env = append(c.Env, key+"="+local.Replace(s.Environment[key]))
 	}
 	return c, func() error {
 		if test := s.Healthcheck.Test; !slices.Equal(test[:3], []string{
 			"CMD", "/courier", "health",
 		}) {
-			return fmt.Errorf("the health check is %q", test)
+			return fmt.Errorf("health check %q, want courier health", test)
 		}
-		_, err := courier(t, "health", here.Replace(s.Healthcheck.Test[3]))
+		_, err := courier(t, "health", local.Replace(s.Healthcheck.Test[3]))
 		return err
 	}
 }
 
-// start runs a command until the test ends, then interrupts it: it must end well.
+// start runs a command until the test ends. It must then end without error after an interrupt.
 func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 	t.Helper()
 	var output bytes.Buffer
@@ -153,7 +153,7 @@ func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 		select {
 		case err := <-ended:
 			if err != nil || t.Failed() {
-				t.Errorf("%s ended with %v:\n%s", name, err, output.String())
+				t.Errorf("%s: exit %v:\n%s", name, err, output.String())
 			}
 		case <-time.After(patience):
 			_ = c.Process.Kill() // reported below
@@ -164,8 +164,8 @@ func start(t *testing.T, name string, c *exec.Cmd, healthy func() error) {
 	awaitHealthy(t, name, healthy, ended)
 }
 
-// awaitHealthy waits until a service is healthy; ended tells, if it is not nil, that its
-// process has ended.
+// awaitHealthy waits until a service is healthy. It fails if its process has ended, which ended
+// reports if it is not nil.
 func awaitHealthy(t *testing.T, name string, healthy func() error, ended chan error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
@@ -183,8 +183,8 @@ func awaitHealthy(t *testing.T, name string, healthy func() error, ended chan er
 	}
 }
 
-// startNATS runs the three servers with the configuration of their containers, but
-// ports and directories of their own.
+// startNATS runs the three NATS servers with the configuration of their containers, and with
+// their own ports and directories.
 func (m *machine) startNATS(t *testing.T) {
 	t.Helper()
 	names := []string{"nats1", "nats2", "nats3"}
@@ -206,14 +206,14 @@ func (m *machine) startNATS(t *testing.T) {
 		}; !slices.Equal(s.Volumes, want) {
 			t.Fatalf("%s has the volumes %q, want %q", name, s.Volumes, want)
 		}
-		here := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222",
+		local := strings.NewReplacer("0.0.0.0:4222", m.nats[i], "127.0.0.1:8222", address(t), "0.0.0.0:6222",
 			routes[name], " /data\n", " "+t.TempDir()+"\n",
 			"nats1:6222", routes["nats1"], "nats2:6222", routes["nats2"], "nats3:6222", routes["nats3"])
 		dir := t.TempDir()
 		config := filepath.Join(dir, "nats.conf")
 		for _, part := range []string{"nats.conf", "cluster.conf"} {
 			if err := os.WriteFile(filepath.Join(dir, part),
-				[]byte(here.Replace(read(t, "deploy/nats/"+part))), 0o600); err != nil {
+				[]byte(local.Replace(read(t, "deploy/nats/"+part))), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -225,29 +225,28 @@ func (m *machine) startNATS(t *testing.T) {
 		start(t, name, c, func() error { return nil })
 		healths[name] = func() error {
 			_, err := courier(t, "health",
-				here.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
+				local.Replace(s.Healthcheck.Test[len(s.Healthcheck.Test)-1]))
 			return err
 		}
 	}
-	for _, name := range names { // none is before two of them run
+	for _, name := range names { // a server is healthy only if two of them run
 		awaitHealthy(t, name, healths[name], nil)
 	}
 }
 
-// The composition without its containers and its ClickHouse: every service starts
-// in order, becomes healthy as its check says, and stops; the worker's job is
-// advised, runs and is known as finished.
+// The services run without containers and without ClickHouse. Each starts in the order of
+// depends_on, becomes healthy, and stops. The worker's job gets advice, runs and finishes.
 func TestCompose_RunsAJob(t *testing.T) {
 	m := &machine{composition: compose(t), spool: t.TempDir()}
 	m.startNATS(t)
-	m.keepOnce(t)
+	m.createWithOneReplica(t)
 	names, err := order(m.composition)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
 		s := m.Services[name]
-		if !s.ours() || name == "worker" || name == "store" { // the store has nothing to write to
+		if !s.runsCourier() || name == "worker" || name == "store" { // the store needs ClickHouse
 			continue
 		}
 		if name == "trainer" {
@@ -259,37 +258,36 @@ func TestCompose_RunsAJob(t *testing.T) {
 		}
 	}
 	worker := m.Services["worker"]
-	worker.Environment["COURIER_EPOCHS"] = "2" // shorter, but for real
+	worker.Environment["COURIER_EPOCHS"] = "2" // a short job
 	c, _ := m.command(t, worker)
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("the worker's job: %v\n%s", err, out)
 	}
 	m.awaitJob(t)
-	m.keepsThrice(t)
+	m.checkReplicas(t)
 }
 
-// keepOnce makes the streams and buckets as a cluster has them that had one server of
-// NATS until now, by a service that asks for no more.
-func (m *machine) keepOnce(t *testing.T) {
+// createWithOneReplica creates the streams and buckets by a service that requires one replica, as
+// in a cluster with a single NATS server.
+func (m *machine) createWithOneReplica(t *testing.T) {
 	t.Helper()
 	s := *m.Services["trainer"]
 	s.Environment = maps.Clone(s.Environment)
 	delete(s.Environment, "COURIER_CLICKHOUSE_URL")
 	s.Environment["COURIER_NATS_REPLICAS"] = "1"
 	c, healthy := m.command(t, &s)
-	start(t, "trainer of before", c, healthy)
+	start(t, "trainer with one replica", c, healthy)
 	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err == nil ||
 		!strings.Contains(out, "replicas is 1, want at least 3") {
-		t.Errorf("streams that one server keeps: %v\n%s", err, out)
+		t.Errorf("courier streams with one replica: %v\n%s", err, out)
 	}
 }
 
-// keepsThrice reports every stream, those of the buckets among them, that not all three
-// servers of NATS keep by now.
-func (m *machine) keepsThrice(t *testing.T) {
+// checkReplicas reports streams and buckets that do not have three replicas.
+func (m *machine) checkReplicas(t *testing.T) {
 	t.Helper()
 	if out, err := courier(t, "streams", "--nats-url", m.natsURL(), "--nats-replicas", "3"); err != nil {
-		t.Errorf("the streams are not kept by three servers: %v\n%s", err, out)
+		t.Errorf("courier streams with three replicas: %v\n%s", err, out)
 	}
 	nc, err := nats.Connect(m.natsURL())
 	if err != nil {
@@ -307,7 +305,7 @@ func (m *machine) keepsThrice(t *testing.T) {
 	for s := range list.Info() {
 		seen++
 		if s.Config.Replicas != 3 {
-			t.Errorf("%s is kept by %d servers", s.Config.Name, s.Config.Replicas)
+			t.Errorf("%s has %d replicas, want 3", s.Config.Name, s.Config.Replicas)
 		}
 	}
 	if list.Err() != nil || seen < 9 {
@@ -315,7 +313,7 @@ func (m *machine) keepsThrice(t *testing.T) {
 	}
 }
 
-// awaitJob waits until the one job is known as finished.
+// awaitJob waits until the only job has finished.
 func (m *machine) awaitJob(t *testing.T) {
 	t.Helper()
 	type list struct {
@@ -339,7 +337,7 @@ func (m *machine) awaitJob(t *testing.T) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("jobs: %v\n%s\nwant one that finished two epochs", err, out)
+			t.Fatalf("jobs: %v\n%s\nwant one finished job with two epochs", err, out)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// closing is what the tests read of docker-compose.secure.yml.
-type closing struct {
+// secureComposition contains the fields of docker-compose.secure.yml that the tests use.
+type secureComposition struct {
 	Services map[string]struct {
 		Command     []string          `yaml:"command"`
 		Environment map[string]string `yaml:"environment"`
@@ -26,13 +26,13 @@ type closing struct {
 	} `yaml:"services"`
 }
 
-// mount is a volume in either form.
+// mount is a volume in the short or the long syntax.
 type mount struct {
 	source, target string
 	readOnly       bool
 }
 
-// UnmarshalYAML reads it.
+// UnmarshalYAML decodes both forms.
 func (m *mount) UnmarshalYAML(node *yaml.Node) error {
 	var long struct {
 		Source   string `yaml:"source"`
@@ -53,9 +53,9 @@ func (m *mount) UnmarshalYAML(node *yaml.Node) error {
 
 const secureFile = "docker-compose.secure.yml"
 
-func composeSecure(t *testing.T) closing {
+func composeSecure(t *testing.T) secureComposition {
 	t.Helper()
-	var c closing
+	var c secureComposition
 	text := variable.ReplaceAllString(read(t, secureFile), "$1")
 	if strings.Contains(text, "${") {
 		t.Errorf("%s has a variable without a default", secureFile)
@@ -66,7 +66,7 @@ func composeSecure(t *testing.T) closing {
 	return c
 }
 
-// makeKeys runs courier certs as the file says, and returns the directory.
+// makeKeys runs courier certs as docker-compose.secure.yml documents, and returns the directory.
 func makeKeys(t *testing.T) string {
 	t.Helper()
 	line := find(t, secureFile, `go run ./services/courier (certs --out keys .*)`)
@@ -79,7 +79,7 @@ func makeKeys(t *testing.T) string {
 	return dir
 }
 
-// Every service of docker-compose.yml is closed, and sees the keys of its own name.
+// Every service of docker-compose.yml gets its own keys and no others.
 func TestComposeSecure_ClosesEveryService(t *testing.T) {
 	open, closed, keys := compose(t), composeSecure(t), makeKeys(t)
 	if diff := cmp.Diff(slices.Sorted(maps.Keys(open.Services)),
@@ -88,12 +88,12 @@ func TestComposeSecure_ClosesEveryService(t *testing.T) {
 	}
 	var folders []string
 	for name, s := range closed.Services {
-		own := strings.TrimRight(name, "123") // the servers of NATS share theirs
+		own := strings.TrimRight(name, "123") // the NATS servers share their keys
 		folders = append(folders, own)
 		seen := false
 		for _, m := range s.Volumes {
 			if !m.readOnly {
-				t.Errorf("%s may change %s", name, m.target)
+				t.Errorf("%s can write to %s", name, m.target)
 			}
 			folder, ofKeys := strings.CutPrefix(m.source, "./keys/containers/")
 			if !ofKeys {
@@ -103,15 +103,15 @@ func TestComposeSecure_ClosesEveryService(t *testing.T) {
 				continue
 			}
 			if folder != own && !strings.HasPrefix(folder, own+"/") {
-				t.Errorf("%s sees %s", name, m.source)
+				t.Errorf("%s mounts the keys of another service: %s", name, m.source)
 			}
 			if _, err := os.Stat(filepath.Join(keys, "containers", folder)); err != nil {
-				t.Errorf("%s mounts what courier certs does not make: %v", name, err)
+				t.Errorf("%s mounts a file that courier certs does not create: %v", name, err)
 			}
 			seen = seen || folder == own && m.target == "/etc/courier/tls"
 		}
 		if !seen {
-			t.Errorf("%s does not see its keys", name)
+			t.Errorf("%s does not mount its keys", name)
 		}
 	}
 	entries, err := os.ReadDir(filepath.Join(keys, "containers"))
@@ -120,28 +120,26 @@ func TestComposeSecure_ClosesEveryService(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !slices.Contains(folders, e.Name()) {
-			t.Errorf("nobody sees the keys of %s", e.Name())
+			t.Errorf("no service mounts the keys of %s", e.Name())
 		}
 	}
 }
 
-// Whatever file of keys a service, or the settings of a server, name is in the folder
-// that the container sees, and each service is itself.
-func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
+// Every key file that a service or the configuration of a server names is in the folder that its
+// container mounts. Each service uses its own NATS user.
+func TestComposeSecure_KeyFilesExist(t *testing.T) {
 	open, closed, keys := compose(t), composeSecure(t), makeKeys(t)
 	texts := map[string]string{
-		"nats": read(t, "deploy/nats/secure.conf") +
-			read(t, "deploy/nats/tls.conf"), "clickhouse": read(
-			t, "deploy/clickhouse/tls.xml",
-		),
-		"prometheus": read(t, "deploy/prometheus/secure.yml"), "grafana": read(t,
-			"deploy/grafana/secure.yml"),
+		"nats":       read(t, "deploy/nats/secure.conf") + read(t, "deploy/nats/tls.conf"),
+		"clickhouse": read(t, "deploy/clickhouse/tls.xml"),
+		"prometheus": read(t, "deploy/prometheus/secure.yml"),
+		"grafana":    read(t, "deploy/grafana/secure.yml"),
 	}
 	for name, s := range closed.Services {
 		texts[name] += strings.Join(slices.Concat(slices.Collect(maps.Values(s.Environment)),
 			s.Healthcheck.Test),
 			"\n")
-		if !open.Services[name].ours() {
+		if !open.Services[name].runsCourier() {
 			continue
 		}
 		if s.Environment["COURIER_NATS_NKEY"] != "/etc/courier/tls/"+name+".nk" ||
@@ -155,7 +153,7 @@ func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
 		}
 		for variable := range s.Environment {
 			if !strings.Contains(help, "($"+variable+")") {
-				t.Errorf("%s: courier %s knows no %s", name, args[0], variable)
+				t.Errorf("%s: courier %s has no variable %s", name, args[0], variable)
 			}
 		}
 	}
@@ -172,15 +170,15 @@ func TestComposeSecure_NamesTheFilesOfItsKeys(t *testing.T) {
 		}
 	}
 	if named < 25 {
-		t.Errorf("%d files are named", named)
+		t.Errorf("found only %d names of key files", named)
 	}
 }
 
-// The settings of the servers of NATS, as their containers see them, are accepted by
-// nats-server, and those of docker-compose.yml still hold.
-func TestComposeSecure_SettingsOfNATSAreAccepted(t *testing.T) {
+// nats-server accepts the configuration of its containers, which includes that of
+// docker-compose.yml.
+func TestComposeSecure_NATSConfigurationIsValid(t *testing.T) {
 	keys, dir := makeKeys(t), t.TempDir()
-	here := strings.NewReplacer("/etc/courier/tls", filepath.Join(keys, "containers/nats"),
+	local := strings.NewReplacer("/etc/courier/tls", filepath.Join(keys, "containers/nats"),
 		"../tls", "../keys/containers/nats")
 	if err := os.Symlink(keys, filepath.Join(dir, "keys")); err != nil {
 		t.Fatal(err)
@@ -190,7 +188,7 @@ func TestComposeSecure_SettingsOfNATSAreAccepted(t *testing.T) {
 	}
 	for _, name := range []string{"nats.conf", "cluster.conf", "tls.conf", "secure.conf"} {
 		if err := os.WriteFile(filepath.Join(dir, "nats", name),
-			[]byte(here.Replace(read(t, "deploy/nats/"+name))), 0o600); err != nil {
+			[]byte(local.Replace(read(t, "deploy/nats/"+name))), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -208,8 +206,8 @@ func TestComposeSecure_SettingsOfNATSAreAccepted(t *testing.T) {
 	}
 }
 
-// The hashes take the place of every password that the server would have from its
-// environment, and are read after them.
+// The hashes replace every password that ClickHouse reads from its environment, because their
+// file is read last.
 func TestComposeSecure_ReplacesEveryPassword(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(makeKeys(t), "passwords.xml"))
 	if err != nil {
@@ -222,7 +220,7 @@ func TestComposeSecure_ReplacesEveryPassword(t *testing.T) {
 		) {
 			if !strings.Contains(passwords,
 				"<"+m[1]+"><password remove=\"1\"/><password_sha256_hex>") {
-				t.Errorf("%s in %s keeps the password of the environment", m[1], file)
+				t.Errorf("%s in %s keeps the password from the environment", m[1], file)
 			}
 		}
 	}
@@ -233,6 +231,6 @@ func TestComposeSecure_ReplacesEveryPassword(t *testing.T) {
 		}
 	}
 	if slices.Sort(order); !slices.Equal(order, []string{"trainer.xml", "z-passwords.xml"}) {
-		t.Errorf("users.d has %v besides courier.xml, want the passwords last", order)
+		t.Errorf("users.d contains %v besides courier.xml, want trainer.xml, z-passwords.xml", order)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unit is a service of systemd: its directives in order, values of one name together.
+// unit is a service unit of systemd with the values of each directive in order.
 type unit struct {
 	name       string
 	text       string
@@ -49,7 +49,7 @@ func units(t *testing.T) []unit {
 	return all
 }
 
-// command is what the unit runs, without the place of the program.
+// command returns the arguments of courier.
 func (u *unit) command(t *testing.T) []string {
 	t.Helper()
 	rest, ours := strings.CutPrefix(strings.Join(u.directives["ExecStart"], "\n"),
@@ -61,7 +61,7 @@ func (u *unit) command(t *testing.T) []string {
 	return strings.Fields(rest)
 }
 
-// variables are those that the unit sets.
+// variables returns the environment variables that the unit sets.
 func (u *unit) variables() map[string]string {
 	all := map[string]string{}
 	for _, line := range u.directives["Environment"] {
@@ -73,14 +73,14 @@ func (u *unit) variables() map[string]string {
 	return all
 }
 
-func TestSystemd_CommandsAndVariablesAreOurs(t *testing.T) {
+func TestSystemd_CommandsAndVariablesAreValid(t *testing.T) {
 	var services []string
 	addresses := map[string]string{}
 	for _, u := range units(t) {
 		args := u.command(t)
 		services = append(services, args[0])
 		if want := "courier-" + args[0] + ".service"; u.name != want {
-			t.Errorf("%s runs %s: want it called %s", u.name, args[0], want)
+			t.Errorf("%s runs %s, want the name %s", u.name, args[0], want)
 		}
 		help, err := courier(t, append(args, "--help")...)
 		if err != nil {
@@ -89,17 +89,16 @@ func TestSystemd_CommandsAndVariablesAreOurs(t *testing.T) {
 		}
 		for variable, value := range u.variables() {
 			if !strings.Contains(help, "($"+variable+")") {
-				t.Errorf("%s: courier %s knows no %s", u.name, args[0], variable)
+				t.Errorf("%s: courier %s has no variable %s", u.name, args[0], variable)
 			}
 			if other := addresses[value]; variable == "COURIER_HTTP_ADDRESS" && other != "" {
-				t.Errorf("%s and %s listen on %s", u.name, other, value)
+				t.Errorf("%s and %s both listen on %s", u.name, other, value)
 			}
 			addresses[value] = u.name
 		}
 		for _, variable := range regexp.MustCompile(`COURIER_[A-Z_]+`).FindAllString(u.text, -1) {
 			if !strings.Contains(help, "($"+variable+")") {
-				t.Errorf("%s speaks of %s, which courier %s does not know", u.name, variable,
-					args[0])
+				t.Errorf("%s mentions %s, but courier %s has no such variable", u.name, variable, args[0])
 			}
 		}
 	}
@@ -110,7 +109,7 @@ func TestSystemd_CommandsAndVariablesAreOurs(t *testing.T) {
 	}
 }
 
-// A unit has the sandbox of the others, and what it adds or lacks is said here.
+// All units have the same sandbox except for the listed directives.
 func TestSystemd_SandboxIsTheSame(t *testing.T) {
 	const begin = "# Limit what an attacker who controls the process can do.\n"
 	sandbox := func(u unit) []string {
@@ -145,17 +144,17 @@ func TestSystemd_SandboxIsTheSame(t *testing.T) {
 	}
 }
 
-// worstExposure is ten times the most that systemd-analyze security may say of a
-// unit, from 0 (nothing to take) to 10 for each.
-const worstExposure = "12"
+// maxExposure is the highest accepted exposure level of a unit in systemd-analyze security, times
+// ten: the levels range from 0 (safe) to 10.
+const maxExposure = "12"
 
 func TestSystemd_AnalyzeAcceptsTheUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not there to verify the units")
+		t.Skip("verifying the units requires systemd-analyze")
 	}
 	dir := t.TempDir()
-	for _, u := range units(t) { // with the program where this machine has one
+	for _, u := range units(t) { // with the path of the test's program
 		path := filepath.Join(dir, u.name)
 		if err := os.WriteFile(path,
 			[]byte(strings.ReplaceAll(u.text, "/usr/local/bin/courier", program(t, "courier"))),
@@ -163,7 +162,7 @@ func TestSystemd_AnalyzeAcceptsTheUnits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"verify", "--man=no", path}, {
-			"security", "--offline=true", "--threshold=" + worstExposure, path,
+			"security", "--offline=true", "--threshold=" + maxExposure, path,
 		}} {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			out, err := exec.CommandContext(ctx, analyze, args...).CombinedOutput()
@@ -175,13 +174,13 @@ func TestSystemd_AnalyzeAcceptsTheUnits(t *testing.T) {
 	}
 }
 
-// permitted are the system calls that the unit's filter lets through, by the groups
-// of this machine's systemd.
+// permitted returns the system calls that the filter of the unit allows, according to the groups
+// of the installed systemd.
 func (u *unit) permitted(t *testing.T, analyze string) map[string]bool {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), analyze, "syscall-filter", "--no-pager").Output()
 	if err != nil {
-		t.Skipf("systemd-analyze knows no groups of system calls: %v", err)
+		t.Skipf("systemd-analyze cannot list groups of system calls: %v", err)
 	}
 	groups, name := map[string][]string{}, ""
 	for line := range strings.Lines(string(out)) {
@@ -224,16 +223,16 @@ var (
 	sockets = regexp.MustCompile(`\bsocket\((?:PF|AF)_([A-Z0-9]+),`)
 )
 
-// Each service is started as its unit says, becomes ready and stops, under strace:
-// whatever it asks of the system its sandbox lets through.
-func TestSystemd_ServicesLiveWithinTheirSandbox(t *testing.T) {
+// Each service starts as in its unit, becomes ready and stops, under strace. Its sandbox permits
+// all its system calls.
+func TestSystemd_SandboxPermitsTheSystemCalls(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil {
-		t.Skip("strace is not there to see what services ask of the system")
+		t.Skip("recording the system calls of services requires strace")
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not there to tell what a sandbox lets through")
+		t.Skip("listing the permitted system calls requires systemd-analyze")
 	}
 	nats, monitor := address(t), address(t)
 	c := exec.CommandContext(context.WithoutCancel(t.Context()), program(t, "nats-server"), "-a",
@@ -263,7 +262,7 @@ func TestSystemd_ServicesLiveWithinTheirSandbox(t *testing.T) {
 				working = func() bool {
 					return sampled.MatchString(page(t, "http://"+at+"/metrics"))
 				}
-			case "courier-store.service": // it waits for a ClickHouse, which is not there
+			case "courier-store.service": // without ClickHouse it waits
 				v["COURIER_CLICKHOUSE_URL"], health = "clickhouse://127.0.0.1:1/courier", "/healthz"
 			}
 			for key, value := range v {
@@ -272,18 +271,18 @@ func TestSystemd_ServicesLiveWithinTheirSandbox(t *testing.T) {
 			start(t, u.name, c, func() error {
 				_, err := courier(t, "health", "http://"+at+health)
 				if err == nil && !working() {
-					err = errors.New("it does nothing yet")
+					err = errors.New("not ready yet")
 				}
 				return err
 			})
 		})
-		u.judge(t, awaitTrace(t, log), u.permitted(t, analyze))
+		u.checkTrace(t, awaitTrace(t, log), u.permitted(t, analyze))
 	}
 }
 
 func port(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// page returns what an address shows, or nothing.
+// page returns the body at an address, or "".
 func page(t *testing.T, address string) string {
 	t.Helper()
 	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -295,11 +294,11 @@ func page(t *testing.T, address string) string {
 		return ""
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(answer.Body) // what came
+	text, _ := io.ReadAll(answer.Body) // the part that arrived is enough
 	return string(text)
 }
 
-// awaitTrace returns what strace wrote, once its program has ended.
+// awaitTrace returns the output of strace after its program has ended.
 func awaitTrace(t *testing.T, path string) string {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -312,27 +311,28 @@ func awaitTrace(t *testing.T, path string) string {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("strace wrote no end of its program: %v", err)
+			t.Fatalf("the trace has no end of the program: %v", err)
 		}
 	}
 }
 
-func (u *unit) judge(t *testing.T, trace string, permitted map[string]bool) {
+// checkTrace reports system calls and sockets that the sandbox of the unit forbids.
+func (u *unit) checkTrace(t *testing.T, trace string, permitted map[string]bool) {
 	t.Helper()
 	seen := map[string]bool{}
 	for _, m := range traced.FindAllStringSubmatch(trace, -1) {
 		if seen[m[1]] = true; !permitted[m[1]] {
-			permitted[m[1]] = true // once
-			t.Errorf("%s refuses the system call %s", u.name, m[1])
+			permitted[m[1]] = true // report it once
+			t.Errorf("%s forbids the system call %s", u.name, m[1])
 		}
 	}
 	families := strings.Fields(strings.Join(u.directives["RestrictAddressFamilies"], " "))
 	for _, m := range sockets.FindAllStringSubmatch(trace, -1) {
 		if !slices.Contains(families, "AF_"+m[1]) {
-			t.Errorf("%s refuses sockets of the family %s", u.name, m[1])
+			t.Errorf("%s forbids sockets of the family %s", u.name, m[1])
 		}
 	}
 	if len(seen) < 20 {
-		t.Errorf("%s: strace saw %d system calls", u.name, len(seen))
+		t.Errorf("%s: the trace has only %d system calls", u.name, len(seen))
 	}
 }

@@ -17,14 +17,16 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// What runs jobs for users of Slurm and Spark, as they would, against a real courier
-// all. cluster DIR waits until the one in DIR answers; slurm makes a configuration of
-// Slurm with our prolog and epilog; events JOB prints what the log has of a job, a
-// line each; awaitfile FILE waits for a file and removes it.
+// The scripts run jobs like users of Slurm and Spark, against a running courier all. Commands:
+//
+//   - cluster DIR waits until the courier all with the data directory DIR answers
+//   - slurm creates a configuration of Slurm with the prolog and epilog of Courier
+//   - events JOB prints the events of a job in the log, one per line
+//   - awaitfile FILE waits for a file and removes it
 func TestWrap(t *testing.T) {
 	for _, tool := range []string{"setsid", "ps"} {
 		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("the commands that stand in for Slurm need %s", tool)
+			t.Skipf("the replacements of the Slurm commands require %s", tool)
 		}
 	}
 	here, err := os.Getwd()
@@ -54,7 +56,7 @@ func TestWrap(t *testing.T) {
 	})
 }
 
-// await tries until it succeeds.
+// await repeats try until it returns true.
 func await(ts *testscript.TestScript, what string, try func() bool) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -89,8 +91,8 @@ func awaitCluster(ts *testscript.TestScript, _ bool, args []string) {
 	})
 }
 
-// configureSlurm installs our scripts as a cluster would, but for the places: it has
-// the program and the cluster's settings below the script's directory.
+// configureSlurm installs the scripts of Courier as on a cluster, except that the program and the
+// configuration of the cluster are in the directory of the test script.
 func configureSlurm(ts *testscript.TestScript, _ bool, _ []string) {
 	dir := ts.MkAbs("slurm")
 	ts.Check(os.MkdirAll(dir, 0o755))
@@ -117,10 +119,10 @@ func configureSlurm(ts *testscript.TestScript, _ bool, _ []string) {
 		fmt.Fprintf(&conf, "%s=%s\n", key, filepath.Join(dir, name))
 	}
 	ts.Check(os.WriteFile(ts.Getenv("SLURM_CONF"), []byte(conf.String()), 0o600))
-	ts.Setenv("COURIER_NATS_URL", "") // jobs hear of it from the prolog
+	ts.Setenv("COURIER_NATS_URL", "") // jobs get it from the prolog
 }
 
-// printEvents prints the life of a job as the log has it, once that has ended.
+// printEvents waits for the end of a job and prints its events in the log.
 func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 	nc, err := nats.Connect(ts.Getenv("NATS_URL"))
 	ts.Check(err)
@@ -138,7 +140,7 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 		if err != nil {
 			ts.Fatalf("%s has not ended: %v", args[0], err)
 		}
-		var e event
+		var e jobEvent
 		ts.Check(json.Unmarshal(m.Data(), &e))
 		kind := m.Subject()[strings.LastIndexByte(m.Subject(), '.')+1:]
 		e.print(ts.Stdout(), kind)
@@ -149,8 +151,8 @@ func printEvents(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// event has the fields of a job's events that a line tells.
-type event struct {
+// jobEvent contains the fields of a job's events that are printed.
+type jobEvent struct {
 	Run            int      `json:"run"`
 	BatchSize      int      `json:"batch_size"`
 	CPUs           int      `json:"cpus"`
@@ -170,7 +172,7 @@ type event struct {
 	} `json:"advice"`
 }
 
-func (e *event) print(out io.Writer, kind string) {
+func (e *jobEvent) print(out io.Writer, kind string) {
 	switch kind {
 	case "submitted":
 		fmt.Fprintf(out, "submitted %s batch=%d cpus=%d\n", e.Advice.Decision,

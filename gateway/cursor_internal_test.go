@@ -39,14 +39,14 @@ func TestCursor_IsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-// A client may name fewer streams, or streams that another version follows.
-func TestCursor_ReadsWhatItKnows(t *testing.T) {
+// A client may send an ID with fewer streams, or with streams of another version.
+func TestCursor_IgnoresUnknownStreams(t *testing.T) {
 	got, err := parseCursor("advice=3,job=12", testFeeds)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got[0] != unknownPosition || got[1] != endOf(12) || got[2] != unknownPosition {
-		t.Errorf("cursor = %v, want the job's only", got)
+		t.Errorf("cursor = %v, want only the position of job", got)
 	}
 }
 
@@ -76,9 +76,9 @@ func TestMissedBefore_BoundsWhatIsReadAgain(t *testing.T) {
 		{endOf(5), 6, 9, 0},
 		{endOf(5), 8, 9, 2},       // 6 and 7 were dropped
 		{position{5, 1}, 6, 9, 1}, // the rest of 5 was dropped
-		{endOf(5), 10, 9, 4},      // all of them were
-		{endOf(5), 1, 5 + max, 0}, // just as many as are read
-		{endOf(5), 1, 6 + max, 1}, // one more
+		{endOf(5), 10, 9, 4},      // all messages were dropped
+		{endOf(5), 1, 5 + max, 0}, // the maximum that is read
+		{endOf(5), 1, 6 + max, 1}, // one more than the maximum
 		{endOf(0), 1, 1_000_000 + max, 1_000_000},
 	} {
 		if got := missedBefore(c.have, c.first, endOf(c.head)); got != c.want {

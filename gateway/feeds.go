@@ -43,7 +43,7 @@ func (g *Gateway) newFeeds() []feed {
 		{
 			stream: schemas.StreamJob,
 			kinds:  []string{"job", "advice"},
-		}, // old logs store advice in JOB
+		}, // JOB of old releases contains advice
 		{stream: schemas.StreamAdvice, kinds: []string{"advice"}},
 		{
 			stream: schemas.StreamRegressor,

@@ -25,15 +25,15 @@ import (
 // patience is how long a test waits for a condition. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// within returns a context that ends the waiting of a test after its patience.
+// within returns a context that ends after patience.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// eventually tries until check returns nil, and fails the test with its last error after
-// its patience.
+// eventually repeats check until it returns nil. After patience it fails the test with the last
+// error.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
 	ctx := within(t)
@@ -52,7 +52,7 @@ func eventually(t *testing.T, check func() error) {
 	}
 }
 
-// example reads the contract's example of a message.
+// example returns the example of a message in package schemas.
 func example[T any](t *testing.T, name string) *T {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", name+".json"))
@@ -66,15 +66,15 @@ func example[T any](t *testing.T, name string) *T {
 	return v
 }
 
-// house is a gateway that runs over a bus and listens.
-type house struct {
+// testGateway is a running gateway with a listener.
+type testGateway struct {
 	bus *bus.Bus
 	url string
 	end func() error // ends Run and returns its error
 }
 
-// open starts a gateway over b with the options.
-func open(t *testing.T, b *bus.Bus, o gateway.Options) *house {
+// open starts a gateway with the options.
+func open(t *testing.T, b *bus.Bus, o gateway.Options) *testGateway {
 	t.Helper()
 	reg := prometheus.NewRegistry()
 	if o.Gatherer == nil {
@@ -88,7 +88,7 @@ func open(t *testing.T, b *bus.Bus, o gateway.Options) *house {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
-	h := &house{bus: b, url: s.URL, end: func() error {
+	h := &testGateway{bus: b, url: s.URL, end: func() error {
 		cancel()
 		err := <-done
 		done <- err
@@ -103,8 +103,7 @@ func open(t *testing.T, b *bus.Bus, o gateway.Options) *house {
 	return h
 }
 
-// serve answers requests as a service does, until the test ends. It returns
-// when the service answers.
+// serve runs a service until the test ends. It returns when the service answers requests.
 func serve(t *testing.T, b *bus.Bus, endpoints ...bus.Endpoint) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -125,21 +124,21 @@ func serve(t *testing.T, b *bus.Bus, endpoints ...bus.Endpoint) {
 			t.Error(err)
 		}
 	})
-	eventually(t, func() error { // endpoints are added in order: when the last one answers, all do
+	eventually(t, func() error { // endpoints are added in order: if the last one answers, all do
 		return b.Request(within(t), schemas.SubjectRegressorTrain, schemas.TrainRequest{},
 			new(struct{}))
 	})
 }
 
-// answer is what an HTTP request came to.
-type answer struct {
+// httpResponse is the response to an HTTP request.
+type httpResponse struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do sends a request; a body is sent as JSON.
-func (h *house) do(t *testing.T, method, path, body string) answer {
+// do sends a request, with a JSON body if body is not empty.
+func (h *testGateway) do(t *testing.T, method, path, body string) httpResponse {
 	t.Helper()
 	header := http.Header{}
 	if body != "" {
@@ -148,7 +147,7 @@ func (h *house) do(t *testing.T, method, path, body string) answer {
 	return h.send(t, method, path, header, strings.NewReader(body))
 }
 
-func (h *house) send(t *testing.T, method, path string, header http.Header, body io.Reader) answer {
+func (h *testGateway) send(t *testing.T, method, path string, header http.Header, body io.Reader) httpResponse {
 	t.Helper()
 	r, err := http.NewRequestWithContext(within(t), method, h.url+path, body)
 	if err != nil {
@@ -164,11 +163,11 @@ func (h *house) send(t *testing.T, method, path string, header http.Header, body
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(data)}
+	return httpResponse{resp.StatusCode, resp.Header, string(data)}
 }
 
-// read returns the body as a T.
-func read[T any](t *testing.T, a answer) T {
+// read decodes the body of a response.
+func read[T any](t *testing.T, a httpResponse) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
@@ -177,8 +176,8 @@ func read[T any](t *testing.T, a answer) T {
 	return v
 }
 
-// refused fails the test unless the answer is a refusal of that status, code and field.
-func refused(t *testing.T, what string, a answer, status int, code schemas.Code, field string) {
+// checkError fails the test unless the response is an error with the status, code and field.
+func checkError(t *testing.T, what string, a httpResponse, status int, code schemas.Code, field string) {
 	t.Helper()
 	e := read[schemas.Error](t, a)
 	if a.status != status || e.Code != code || e.Field != field || e.Message == "" {
@@ -192,24 +191,24 @@ func refused(t *testing.T, what string, a answer, status int, code schemas.Code,
 
 func TestReady_SaysWhatIsMissing(t *testing.T) {
 	s := bustest.NewServer(t)
-	trouble := errors.New("the trainer is not there yet")
-	h := open(t, s.Connect(t), gateway.Options{Ready: func() error { return trouble }})
+	notReady := errors.New("the trainer is not ready yet")
+	h := open(t, s.Connect(t), gateway.Options{Ready: func() error { return notReady }})
 	if a := h.do(t, "GET", "/healthz", ""); a.status != http.StatusOK {
 		t.Errorf("GET /healthz = %d, want 200: the process answers", a.status)
 	}
 	a := h.do(t, "GET", "/readyz", "")
-	refused(t, "GET /readyz", a, http.StatusServiceUnavailable, schemas.CodeUnavailable, "")
-	if !strings.Contains(a.body, trouble.Error()) {
-		t.Errorf("GET /readyz = %s, want it to say %q", a.body, trouble)
+	checkError(t, "GET /readyz", a, http.StatusServiceUnavailable, schemas.CodeUnavailable, "")
+	if !strings.Contains(a.body, notReady.Error()) {
+		t.Errorf("GET /readyz = %s, want %q", a.body, notReady)
 	}
-	trouble = nil
+	notReady = nil
 	if a := h.do(t, "GET", "/readyz", ""); a.status != http.StatusOK {
 		t.Errorf("GET /readyz = %d %s, want 200", a.status, a.body)
 	}
 	s.Stop()
 	eventually(t, func() error {
 		if a := h.do(t, "GET", "/readyz", ""); a.status != http.StatusServiceUnavailable {
-			return errors.New("GET /readyz is not 503 although NATS is away")
+			return errors.New("GET /readyz is not 503 although NATS is unreachable")
 		}
 		return nil
 	})

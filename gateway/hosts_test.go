@@ -14,8 +14,8 @@ import (
 	"courier/schemas"
 )
 
-// askAs asks for a path under a host name, as a browser does after DNS rebinding.
-func (h *house) askAs(t *testing.T, host, path string) answer {
+// getAs requests a path with a host name, like a browser after DNS rebinding.
+func (h *testGateway) getAs(t *testing.T, host, path string) httpResponse {
 	t.Helper()
 	r, err := http.NewRequestWithContext(within(t), http.MethodGet, h.url+path, nil)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h *house) askAs(t *testing.T, host, path string) answer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(body)}
+	return httpResponse{resp.StatusCode, resp.Header, string(body)}
 }
 
 func TestHost_MustBeANameOfTheGateway(t *testing.T) {
@@ -39,7 +39,7 @@ func TestHost_MustBeANameOfTheGateway(t *testing.T) {
 	plain := open(t, b, gateway.Options{})
 	named := open(t, b, gateway.Options{AllowedHosts: []string{"gateway.example.org", "gateway"}})
 	any := open(t, b, gateway.Options{AllowedHosts: []string{gateway.AnyHost}})
-	tokens := knowing(t, b, gateway.Options{})
+	tokens := openWithTokens(t, b, gateway.Options{})
 	for _, c := range []struct {
 		host         string
 		plain, named int
@@ -61,30 +61,30 @@ func TestHost_MustBeANameOfTheGateway(t *testing.T) {
 	} {
 		for _, path := range []string{"/", "/api/v1/nodes", "/web/app.js", "/api/v1/events"} {
 			if path == "/api/v1/events" && c.plain == 200 {
-				continue // it would not end
+				continue // the response does not end
 			}
-			if got := plain.askAs(t, c.host, path); got.status != c.plain {
+			if got := plain.getAs(t, c.host, path); got.status != c.plain {
 				t.Errorf("GET %s as %q = %d, want %d", path, c.host, got.status, c.plain)
 			}
 		}
-		if got := named.askAs(t, c.host, "/"); got.status != c.named {
+		if got := named.getAs(t, c.host, "/"); got.status != c.named {
 			t.Errorf("GET / as %q with allowed hosts = %d, want %d", c.host, got.status, c.named)
 		}
-		for name, h := range map[string]*house{"any host": any, "tokens": tokens} {
-			if got := h.askAs(t, c.host, "/"); got.status != 200 {
+		for name, h := range map[string]*testGateway{"any host": any, "tokens": tokens} {
+			if got := h.getAs(t, c.host, "/"); got.status != 200 {
 				t.Errorf("GET / as %q with %s = %d, want 200", c.host, name, got.status)
 			}
 		}
-		for _, path := range []string{"/healthz", "/readyz", "/metrics"} { // are asked by pod names
-			if got := plain.askAs(t, c.host, path); got.status != 200 {
+		for _, path := range []string{"/healthz", "/readyz", "/metrics"} { // requested by pod names
+			if got := plain.getAs(t, c.host, path); got.status != 200 {
 				t.Errorf("GET %s as %q = %d, want 200", path, c.host, got.status)
 			}
 		}
 	}
-	refusal := plain.askAs(t, "evil.example", "/api/v1/jobs")
-	refused(t, "a foreign name", refusal, http.StatusMisdirectedRequest, schemas.CodeForbidden, "")
+	refusal := plain.getAs(t, "evil.example", "/api/v1/jobs")
+	checkError(t, "a foreign name", refusal, http.StatusMisdirectedRequest, schemas.CodeForbidden, "")
 	if !strings.Contains(refusal.body, "--allowed-host") {
-		t.Errorf("%s does not say what to set", refusal.body)
+		t.Errorf("%s does not name the flags to set", refusal.body)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestNew_RefusesWhatIsNoHost(t *testing.T) {
 		_, err := gateway.New(b, gateway.Options{AllowedHosts: []string{host}},
 			slog.New(slog.DiscardHandler), nil)
 		if err == nil || !strings.Contains(err.Error(), "allowed host") {
-			t.Errorf("New with the allowed host %q = %v, want an error that says so", host, err)
+			t.Errorf("New with the allowed host %q = %v, want an error that names it", host, err)
 		}
 	}
 }

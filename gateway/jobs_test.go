@@ -17,16 +17,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// asked remembers the requests that the service saw.
-type asked struct {
+// receivedRequests records the requests that a service has received.
+type receivedRequests struct {
 	request *schemas.JobRequest
 	list    *schemas.JobListRequest
 	cancel  *schemas.JobCancelRequest
 }
 
-// advisor is a service that answers job.* with the contract's examples, and
-// refuses jobs whose ID is an error code with that code.
-func advisor(t *testing.T, saw *asked) []bus.Endpoint {
+// advisor returns endpoints that answer job.* with the examples of package schemas. A job whose ID
+// is an error code is rejected with that code.
+func advisor(t *testing.T, saw *receivedRequests) []bus.Endpoint {
 	advice := example[schemas.Advice](t, "advice")
 	status := example[schemas.JobStatus](t, "job_status")
 	answerJob := func(_ context.Context, q *schemas.JobRequest) (any, error) {
@@ -61,7 +61,7 @@ func advisor(t *testing.T, saw *asked) []bus.Endpoint {
 }
 
 func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
-	b, saw := bustest.New(t), &asked{}
+	b, saw := bustest.New(t), &receivedRequests{}
 	serve(t, b, advisor(t, saw)...)
 	h := open(t, b, gateway.Options{})
 	advice := example[schemas.Advice](t, "advice")
@@ -74,14 +74,14 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 			a.header.Get("Location"), advice.JobID)
 	}
 	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); d != "" {
-		t.Errorf("POST /api/v1/jobs: the advice differs from the service's (-want +got):\n%s", d)
+		t.Errorf("POST /api/v1/jobs: advice (-want +got):\n%s", d)
 	}
 	want := &schemas.JobRequest{}
 	if err := schemas.DecodeRequest([]byte(body), want); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(want, saw.request); d != "" {
-		t.Errorf("POST /api/v1/jobs: the service was asked something else (-want +got):\n%s", d)
+		t.Errorf("POST /api/v1/jobs: forwarded request (-want +got):\n%s", d)
 	}
 
 	saw.request = nil
@@ -90,20 +90,20 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 		t.Errorf("POST /api/v1/predict = %d (-want +got):\n%s", a.status, d)
 	}
 	if d := cmp.Diff(want, saw.request); d != "" {
-		t.Errorf("POST /api/v1/predict: the service was asked something else (-want +got):\n%s", d)
+		t.Errorf("POST /api/v1/predict: forwarded request (-want +got):\n%s", d)
 	}
 
 	a = h.do(t, "GET", "/api/v1/jobs?state=running&limit=7&after=mlp-9", "")
 	if l := read[schemas.JobList](t, a); a.status != http.StatusOK || len(l.Jobs) != 1 ||
 		l.Next != "mlp-6" {
-		t.Errorf("GET /api/v1/jobs = %d %s, want the service's page", a.status, a.body)
+		t.Errorf("GET /api/v1/jobs = %d %s, want the page of the service", a.status, a.body)
 	}
 	if d := cmp.Diff(&schemas.JobListRequest{
 		State: schemas.StateRunning,
 		Limit: 7,
 		After: "mlp-9",
 	}, saw.list); d != "" {
-		t.Errorf("GET /api/v1/jobs: the service was asked something else (-want +got):\n%s", d)
+		t.Errorf("GET /api/v1/jobs: forwarded request (-want +got):\n%s", d)
 	}
 
 	a = h.do(t, "GET", "/api/v1/jobs/"+status.JobID, "")
@@ -116,14 +116,14 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 		JobID:  "mlp-7",
 		Reason: "wrong data",
 	}, saw.cancel); a.status != http.StatusOK || d != "" {
-		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; the service was asked (-want +got):\n%s",
+		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; forwarded request (-want +got):\n%s",
 			a.status, d)
 	}
 }
 
 func TestJobs_RefuseWithStatusCodeAndField(t *testing.T) {
 	b := bustest.New(t)
-	serve(t, b, advisor(t, &asked{})...)
+	serve(t, b, advisor(t, &receivedRequests{})...)
 	h := open(t, b, gateway.Options{})
 	for _, c := range []struct {
 		method, path, body string
@@ -164,17 +164,17 @@ func TestJobs_RefuseWithStatusCodeAndField(t *testing.T) {
 		{"GET", "/api/v1/jobs/never-heard-of/advice", "", 404, schemas.CodeNotFound, "id"},
 	} {
 		what := c.method + " " + c.path
-		refused(t, what, h.do(t, c.method, c.path, c.body), c.status, c.code, c.field)
+		checkError(t, what, h.do(t, c.method, c.path, c.body), c.status, c.code, c.field)
 	}
 	if a := h.do(t, "GET", "/api/v1/jobs/broken", ""); strings.Contains(a.body,
 		io.ErrUnexpectedEOF.Error()) {
-		t.Errorf("GET /api/v1/jobs/broken = %s: the details belong in the log", a.body)
+		t.Errorf("GET /api/v1/jobs/broken = %s, want no details of the error", a.body)
 	}
 }
 
 func TestBody_IsLimitedAndTyped(t *testing.T) {
 	b := bustest.New(t)
-	serve(t, b, advisor(t, &asked{})...)
+	serve(t, b, advisor(t, &receivedRequests{})...)
 	h := open(t, b, gateway.Options{})
 	padded := func(n int) string {
 		body := `{"model":"m","cpus":2,"epochs":10}`
@@ -187,7 +187,7 @@ func TestBody_IsLimitedAndTyped(t *testing.T) {
 		{"the largest body", "application/json", padded(schemas.MaxMessageBytes), 201},
 		{"one byte more", "application/json", padded(schemas.MaxMessageBytes + 1), 413},
 		{"a form", "application/x-www-form-urlencoded", padded(100), 415},
-		{"JSON that a foreign page may send unasked", "text/plain", padded(100), 415},
+		{"text/plain, which needs no CORS preflight", "text/plain", padded(100), 415},
 		{"no content type", "", padded(100), 415},
 		{"no body", "application/json", "", 400},
 	} {
@@ -200,14 +200,14 @@ func TestBody_IsLimitedAndTyped(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.name, a.status, a.body, c.status)
 		}
 		if c.status != 201 {
-			refused(t, c.name, a, c.status, schemas.CodeInvalid, "")
+			checkError(t, c.name, a, c.status, schemas.CodeInvalid, "")
 		}
 	}
 }
 
 func TestJobs_AreUnavailableWithoutAService(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
+	checkError(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
 		schemas.CodeUnavailable, "")
 }
 
@@ -219,9 +219,9 @@ func TestJobs_AreUnavailableWhenTheServiceIsTooSlow(t *testing.T) {
 		<-free
 		return schemas.JobList{}, nil
 	}))
-	t.Cleanup(func() { close(free) }) // before serve's own, which waits for the request in hand
+	t.Cleanup(func() { close(free) }) // before the cleanup of serve, which waits for the request
 	h := open(t, b, gateway.Options{})
-	refused(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
+	checkError(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
 		schemas.CodeUnavailable, "")
 }
 
@@ -254,7 +254,7 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 	}
 }
 
-// A log from before advice had a stream of its own holds it in JOB.
+// Old releases stored advice in JOB.
 func TestAdvice_OfAnOldLog(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -276,7 +276,7 @@ func TestAdvice_OfAnOldLog(t *testing.T) {
 	}
 }
 
-// storeAdviceInJob makes the streams of a server those of the releases that stored advice in JOB.
+// storeAdviceInJob changes the streams of a server to those of old releases.
 func storeAdviceInJob(t *testing.T, url string) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -312,6 +312,6 @@ func TestScore_IsAskedOfTheAdvisor(t *testing.T) {
 	if diff := cmp.Diff(want, read[schemas.Score](t, h.do(t, "GET", "/api/v1/score", ""))); diff != "" {
 		t.Errorf("GET /api/v1/score: %s", diff)
 	}
-	refused(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid,
+	checkError(t, "a query", h.do(t, "GET", "/api/v1/score?user=ada", ""), 400, schemas.CodeInvalid,
 		"user")
 }

@@ -14,9 +14,9 @@ func promotion(target string, revision uint64) *schemas.Promoted {
 	}
 }
 
-// A copy of an event is no second event, other targets are not remembered, and
-// the oldest are forgotten; who reads meanwhile keeps what it got.
-func TestLives_RememberTheLastOfEachKindOnce(t *testing.T) {
+// The history ignores duplicates and unknown targets, and drops the oldest events. A value that a
+// reader holds does not change.
+func TestRegressorHistory_KeepsTheLastEventsOfEachKind(t *testing.T) {
 	l := regressorHistory{}
 	for revision := range uint64(maxTargetEvents + 10) {
 		l = l.apply(promotion(schemas.TargetAccuracy, revision))
@@ -46,7 +46,7 @@ func TestLives_RememberTheLastOfEachKindOnce(t *testing.T) {
 	}
 	if old := before[schemas.TargetAccuracy]; len(old.drifts) != 0 ||
 		old.promotions[maxTargetEvents-1].Revision != maxTargetEvents+9 {
-		t.Errorf("what a reader got has changed: %d drifts, last revision %d", len(old.drifts),
+		t.Errorf("the value of a reader has changed: %d drifts, last revision %d", len(old.drifts),
 			old.promotions[maxTargetEvents-1].Revision)
 	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fitter is a service that answers regressor.* with the contract's examples, and
-// refuses what it does not keep.
-func fitter(t *testing.T, saw *[]any) []bus.Endpoint {
+// trainer returns endpoints that answer regressor.* with the examples of package schemas, and
+// reject unknown regressors.
+func trainer(t *testing.T, saw *[]any) []bus.Endpoint {
 	list := example[schemas.RegressorList](t, "regressor_list")
 	promoted := example[schemas.Promoted](t, "promoted")
 	return []bus.Endpoint{
@@ -42,9 +42,9 @@ func fitter(t *testing.T, saw *[]any) []bus.Endpoint {
 	}
 }
 
-// The life is what the trainer lists and what the log tells, from before the
-// gateway ran and from after, each event once.
-func TestLife_IsTheListAndWhatHappened(t *testing.T) {
+// The response contains the regressors of the trainer and the events of the log, each once, whether
+// they were stored before or after the start of the gateway.
+func TestRegressorLife_ListsRegressorsAndEvents(t *testing.T) {
 	b, saw := bustest.New(t), []any{}
 	publish := func(e schemas.Event) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestLife_IsTheListAndWhatHappened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	serve(t, b, fitter(t, &saw)...)
+	serve(t, b, trainer(t, &saw)...)
 	promoted := example[schemas.Promoted](t, "promoted")
 	rejected := example[schemas.Rejected](t, "rejected")
 	drift := example[schemas.Drift](t, "drift")
@@ -85,29 +85,29 @@ func TestLife_IsTheListAndWhatHappened(t *testing.T) {
 		return nil
 	})
 	if last := saw[len(saw)-1]; last != (schemas.RegressorListRequest{Target: promoted.Target}) {
-		t.Errorf("the trainer was asked %+v, want the target", last)
+		t.Errorf("request to the trainer = %+v, want the target", last)
 	}
 	if n := len(
 		read[gateway.RegressorLife](t, h.do(t, "GET", "/api/v1/regressors/life", "")).Promotions,
 	); n != 3 {
 		t.Errorf("%d promotions of all targets, want 3", n)
 	}
-	refused(t, "a target that nobody fits",
+	checkError(t, "an unknown target",
 		h.do(t, "GET", "/api/v1/regressors/life?target=weather", ""), 400, schemas.CodeInvalid,
 		"target")
-	refused(t, "another parameter", h.do(t, "GET", "/api/v1/regressors/life?limit=3", ""), 400,
+	checkError(t, "another parameter", h.do(t, "GET", "/api/v1/regressors/life?limit=3", ""), 400,
 		schemas.CodeInvalid, "limit")
 }
 
 func TestLife_NeedsTheTrainer(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	refused(t, "life", h.do(t, "GET", "/api/v1/regressors/life", ""), 503, schemas.CodeUnavailable,
+	checkError(t, "life", h.do(t, "GET", "/api/v1/regressors/life", ""), 503, schemas.CodeUnavailable,
 		"")
 }
 
 func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 	b, saw := bustest.New(t), []any{}
-	serve(t, b, fitter(t, &saw)...)
+	serve(t, b, trainer(t, &saw)...)
 	h := open(t, b, gateway.Options{})
 	promoted := *example[schemas.Promoted](t, "promoted")
 	for _, c := range []struct {
@@ -134,7 +134,7 @@ func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 			t.Errorf("%s = %d, want the promotion (-want +got):\n%s", c.path, a.status, d)
 		}
 		if got := saw[len(saw)-1]; got != c.want {
-			t.Errorf("%s asked %+v, want %+v", c.path, got, c.want)
+			t.Errorf("%s: forwarded request %+v, want %+v", c.path, got, c.want)
 		}
 	}
 	for _, c := range []struct {
@@ -156,9 +156,9 @@ func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 		{"epoch_time/rollback", `[1]`, 400, schemas.CodeInvalid, ""},
 		{
 			"epoch_time/rollback", ``, 415, schemas.CodeInvalid, "",
-		}, // no JSON: another page's form cannot roll back
+		}, // not JSON, as a form of another site sends it
 	} {
-		refused(t, c.path+" "+c.body, h.do(t, "POST", "/api/v1/regressors/"+c.path, c.body),
+		checkError(t, c.path+" "+c.body, h.do(t, "POST", "/api/v1/regressors/"+c.path, c.body),
 			c.status, c.code, c.field)
 	}
 }

@@ -19,22 +19,22 @@ func TestLimiter_FillsWithTime(t *testing.T) {
 		return taken
 	}
 	if got := take(100); got != 20 {
-		t.Errorf("at once %d requests, want 20", got)
+		t.Errorf("burst of %d requests, want 20", got)
 	}
 	if wait, ok := l.allow("ada", now); ok || wait != 100*time.Millisecond {
-		t.Errorf("the next is allowed: %t, or in %s; want in 100ms", ok, wait)
+		t.Errorf("next request allowed: %t, else after %s; want after 100ms", ok, wait)
 	}
 	now = now.Add(time.Second)
 	if got := take(100); got != 10 {
-		t.Errorf("a second later %d, want 10", got)
+		t.Errorf("after a second %d requests, want 10", got)
 	}
 	now = now.Add(time.Hour)
 	if got := take(100); got != 20 {
-		t.Errorf("after a rest %d, want 20", got)
+		t.Errorf("after a pause %d requests, want 20", got)
 	}
-	now = now.Add(-time.Minute) // a clock that was set back gives nothing and takes nothing
+	now = now.Add(-time.Minute) // setting the clock back changes no bucket
 	if got := take(1); got != 0 {
-		t.Errorf("with the clock set back %d, want 0", got)
+		t.Errorf("with the clock set back %d requests, want 0", got)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestLimiter_IsBounded(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	for i := range 3 * maxBuckets {
 		if _, ok := l.allow(fmt.Sprint(i), now); !ok {
-			t.Fatalf("the first request of client %d is refused", i)
+			t.Fatalf("the first request of client %d is rejected", i)
 		}
 	}
 	if n := len(l.buckets); n > maxBuckets {

@@ -102,7 +102,7 @@ type client struct {
 
 // Errors of hub.join.
 var (
-	errTooManyOfKey = unavailable("you have too many live clients; close some")
+	errTooManyOfKey = unavailable("too many live clients of this user or address; close some")
 	errTooMany      = unavailable("too many live clients; retry later")
 	errStopping     = unavailable("the gateway is stopping")
 )

@@ -20,7 +20,7 @@ func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
 		t.Errorf("client %d of one user: %v, want %v", maxClientsPerKey+1, err, errTooManyOfKey)
 	}
 	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != nil {
-		t.Errorf("the first of another: %v, want room", err)
+		t.Errorf("first client of another user: %v, want nil", err)
 	}
 }
 
@@ -43,9 +43,9 @@ func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
 		t.Errorf("client %d: %v, want %v", maxClients+1, err, errTooMany)
 	}
 	h.leave(first)
-	h.leave(first) // twice is once
+	h.leave(first) // the second call does nothing
 	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != nil {
-		t.Errorf("after one left: %v, want room", err)
+		t.Errorf("after a client has left: %v, want nil", err)
 	}
 	h.close()
 	if _, _, err := h.join(t.Context(), "bob", &eventFilter{}); err != errStopping ||

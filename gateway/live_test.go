@@ -22,22 +22,22 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// listener reads server-sent events.
-type listener struct {
+// eventClient reads server-sent events.
+type eventClient struct {
 	t    *testing.T
 	scan *bufio.Scanner
-	id   string // of the last event, or of a comment after it
+	id   string // of the last event or of a later comment
 	stop func() // ends the connection
 }
 
-// listen connects from now on.
-func listen(t *testing.T, h *house) *listener {
+// listen connects to receive new events.
+func listen(t *testing.T, h *testGateway) *eventClient {
 	t.Helper()
 	return h.listen(t, "", "")
 }
 
-// listen connects with a query, from the event with an id on.
-func (h *house) listen(t *testing.T, query, id string) *listener {
+// listen connects with a query, to receive the events after the one with the id.
+func (h *testGateway) listen(t *testing.T, query, id string) *eventClient {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
 	r, err := http.NewRequestWithContext(ctx, "GET", h.url+"/api/v1/events"+query, nil)
@@ -48,7 +48,7 @@ func (h *house) listen(t *testing.T, query, id string) *listener {
 		r.Header.Set("Last-Event-ID", id)
 	}
 	var resp *http.Response
-	eventually(t, func() error { // a gateway that begins may not follow the log yet
+	eventually(t, func() error { // a new gateway may not follow the log yet
 		if resp, err = http.DefaultClient.Do(r); err != nil {
 			t.Fatal(err)
 		}
@@ -66,11 +66,11 @@ func (h *house) listen(t *testing.T, query, id string) *listener {
 	}
 	scan := bufio.NewScanner(resp.Body)
 	scan.Buffer(nil, 2*schemas.MaxMessageBytes)
-	return &listener{t: t, scan: scan, stop: cancel}
+	return &eventClient{t: t, scan: scan, stop: cancel}
 }
 
-// next returns the lines up to the next empty one without the id; ok is false at the end.
-func (l *listener) next() (lines []string, ok bool) {
+// next returns the lines before the next empty line, without the id; ok is false at the end.
+func (l *eventClient) next() (lines []string, ok bool) {
 	for l.scan.Scan() {
 		text := l.scan.Text()
 		if text == "" {
@@ -85,8 +85,8 @@ func (l *listener) next() (lines []string, ok bool) {
 	return nil, false
 }
 
-// event returns the next event, past comments.
-func (l *listener) event() (kind string, data map[string]any) {
+// event returns the next event and skips comments.
+func (l *eventClient) event() (kind string, data map[string]any) {
 	l.t.Helper()
 	for {
 		lines, ok := l.next()
@@ -104,7 +104,7 @@ func (l *listener) event() (kind string, data map[string]any) {
 }
 
 // publish sends an event and returns its sequence.
-func (h *house) publish(t *testing.T, e schemas.Event) uint64 {
+func (h *testGateway) publish(t *testing.T, e schemas.Event) uint64 {
 	t.Helper()
 	sequence, err := h.bus.Publish(within(t), e)
 	if err != nil {
@@ -198,18 +198,18 @@ func TestEvents_EndWhenTheGatewayStops(t *testing.T) {
 	if err := l.scan.Err(); err != nil {
 		t.Errorf("the events ended with %v, want a clean end", err)
 	}
-	refused(t, "GET /api/v1/events after the end", h.do(t, "GET", "/api/v1/events", ""), 503,
+	checkError(t, "GET /api/v1/events after the end", h.do(t, "GET", "/api/v1/events", ""), 503,
 		schemas.CodeUnavailable, "")
 }
 
-// A client that does not read loses events, is told how many, and goes on; the others do
-// not notice.
-func TestEvents_TellASlowClientWhatItMissed(t *testing.T) {
+// A client that does not read loses events, receives their number, and continues. Other clients are
+// not affected.
+func TestEvents_ReportMissedEventsToASlowClient(t *testing.T) {
 	b := bustest.New(t)
-	h := open(t, b, gateway.Options{WriteTimeout: patience}) // the slow one reads in the end
+	h := open(t, b, gateway.Options{WriteTimeout: patience}) // the slow client finally reads
 	slow, quick := listen(t, h), listen(t, h)
 	read := make(chan string, 8)
-	go func() { // the quick one reads to the end, whatever the slow one does
+	go func() { // the quick client reads all events
 		defer close(read)
 		for {
 			lines, ok := quick.next()
@@ -221,14 +221,14 @@ func TestEvents_TellASlowClientWhatItMissed(t *testing.T) {
 			}
 		}
 	}()
-	arrives := func(want string) { // streams are not in order, so each event is awaited
+	arrives := func(want string) { // streams have no common order: the test waits for each event
 		t.Helper()
 		if got := <-read; got != "event: "+want {
 			t.Fatalf("the quick client reads %q, want %s", got, want)
 		}
 	}
 
-	// Large events soon fill what the sockets hold, and then the slow client's queue.
+	// Large events soon fill the socket buffers and then the queue of the slow client.
 	large := example[schemas.Advice](t, "advice")
 	large.Message = strings.Repeat("x", 64<<10)
 	missing := func() bool {
@@ -238,7 +238,7 @@ func TestEvents_TellASlowClientWhatItMissed(t *testing.T) {
 	published := uint64(0)
 	for !missing() {
 		if published++; published > 5000 {
-			t.Fatal("5000 events of 64 KiB did not fill the slow client's queue")
+			t.Fatal("5000 events of 64 KiB did not fill the queue of the slow client")
 		}
 		large.EventID = schemas.AdviceID(large.JobID, published)
 		h.publish(t, large)
@@ -265,22 +265,21 @@ func TestEvents_TellASlowClientWhatItMissed(t *testing.T) {
 		t.Errorf("the slow client read %d of %d events and missed %v", got, published, missed)
 	}
 
-	large.EventID = schemas.AdviceID(large.JobID, published+1) // it goes on
+	large.EventID = schemas.AdviceID(large.JobID, published+1) // the client continues
 	sequence := h.publish(t, large)
 	arrives("advice")
 	if kind, data := slow.event(); kind != "advice" || data["sequence"] != float64(sequence) {
-		t.Errorf("after what was missed: %s %v, want advice %d", kind, data["sequence"], sequence)
+		t.Errorf("after the missed events: %s %v, want advice %d", kind, data["sequence"], sequence)
 	}
-	again := h.listen(t, "?type=advice", lastID) // or it reads again what it missed
+	again := h.listen(t, "?type=advice", lastID) // a new connection reads the missed events
 	for range uint64(lost) + 1 {
 		if kind, data := again.event(); kind != "advice" {
-			t.Fatalf("read again: %s %v", kind, data)
+			t.Fatalf("after a reconnect: %s %v", kind, data)
 		}
 	}
 }
 
-// Whichever event was the last one that arrived, the next connection begins with the one
-// after it, also at another gateway.
+// After any event, the next connection continues with the following event, also at another gateway.
 func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 	b := bustest.New(t)
 	h, other := open(t, b, gateway.Options{}), open(t, b, gateway.Options{})
@@ -299,11 +298,11 @@ func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 
 	events, ids := l.events(8)
 	for i, id := range ids {
-		for name, g := range map[string]*house{"the same gateway": h, "another": other} {
+		for name, g := range map[string]*testGateway{"the same gateway": h, "another": other} {
 			after := g.listen(t, "", id)
 			got, _ := after.events(len(events) - i - 1)
 			want := slices.Sorted(slices.Values(events[i+1:]))
-			slices.Sort(got) // streams are read one after the other
+			slices.Sort(got) // the order between streams is undefined
 			if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
 				t.Errorf("after %s at %s (-want +got):\n%s", id, name, d)
 			}
@@ -312,8 +311,9 @@ func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 	}
 }
 
-// What was filtered out is not read again, and a filter also holds for what is.
-func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
+// Filters apply to new events and to those after a reconnect. The ID also advances past filtered
+// events.
+func TestEvents_AreFiltered(t *testing.T) {
 	b := bustest.New(t)
 	h := open(t, b, gateway.Options{})
 	publish := func(n int) {
@@ -332,7 +332,7 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 	type stream struct {
 		query string
 		want  []string // subjects, sorted
-		l     *listener
+		l     *eventClient
 	}
 	streams := []*stream{
 		{
@@ -355,7 +355,7 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 	for _, s := range streams {
 		s.l = h.listen(t, s.query, "")
 	}
-	check := func(when string, s *stream, l *listener, times int) {
+	check := func(when string, s *stream, l *eventClient, times int) {
 		t.Helper()
 		var got []string
 		for range times * len(s.want) {
@@ -376,7 +376,7 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 	}
 	for _, s := range streams {
 		l := h.listen(t, s.query, begin)
-		check("from the begin", s, l, 2)
+		check("from the beginning", s, l, 2)
 		l.stop()
 	}
 	publish(3)
@@ -389,15 +389,15 @@ func TestEvents_AreFilteredLiveAndAgain(t *testing.T) {
 			"?type=node", "type",
 		}, {"?type=", "type"}, {"?job=A", "job"}, {"?node=a,,b", "node"}, {"?since=1", "since"},
 	} {
-		refused(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid,
+		checkError(t, c.query, h.do(t, "GET", "/api/v1/events"+c.query, ""), 400, schemas.CodeInvalid,
 			c.field)
 	}
 	a := h.send(t, "GET", "/api/v1/events", http.Header{"Last-Event-Id": {"yesterday"}}, nil)
-	refused(t, "a wrong id", a, 400, schemas.CodeInvalid, "Last-Event-ID")
+	checkError(t, "a wrong id", a, 400, schemas.CodeInvalid, "Last-Event-ID")
 }
 
-// A client that was away too long is told what the log has dropped meanwhile.
-func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
+// A client that reconnects late receives the number of events that the log has dropped.
+func TestEvents_ReportDroppedEvents(t *testing.T) {
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	h := open(t, b, gateway.Options{})
@@ -405,7 +405,7 @@ func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
 	for n := range uint32(5) {
 		h.publish(t, epoch(t, "a", n+1))
 	}
-	before.events(5) // the gateway has them all
+	before.events(5) // the gateway has received all
 	nc, err := nats.Connect(s.URL())
 	if err != nil {
 		t.Fatal(err)
@@ -436,7 +436,7 @@ func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
 		}
 	}
 
-	l = h.listen(t, "", "job=900,node=0") // of a log that was lost
+	l = h.listen(t, "", "job=900,node=0") // an ID of a lost log
 	if kind, missed := l.event(); kind != "missed" || missed["reason"] != "reset" {
 		t.Errorf("after a reset: %s %v, want missed", kind, missed)
 	}
@@ -446,8 +446,8 @@ func TestEvents_TellWhatIsNoLongerInTheLog(t *testing.T) {
 	}
 }
 
-// events returns the identities of the next n events and their ids.
-func (l *listener) events(n int) (all, ids []string) {
+// events returns the event IDs and the server-sent ids of the next n events.
+func (l *eventClient) events(n int) (all, ids []string) {
 	l.t.Helper()
 	for range n {
 		_, data := l.event()

@@ -14,9 +14,9 @@ import (
 
 // Bounds of the node table.
 const (
-	maxNodes      = 16_384           // a new node evicts the one that was silent for the longest time
-	minLiveAge    = 10 * time.Second // a node is live at least that long after a sample
-	liveIntervals = 3                // and for at least that many of its intervals
+	maxNodes      = 16_384           // a new node evicts the node with the oldest sample
+	minLiveAge    = 10 * time.Second // minimum time that a node is live after a sample
+	liveIntervals = 3                // minimum number of sampling intervals that a node is live
 )
 
 // NodeList is the response of GET /api/v1/nodes.

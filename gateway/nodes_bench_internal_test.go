@@ -28,7 +28,7 @@ func busyTable(n, points int) (*nodeTable, []*schemas.Sample) {
 	return table, samples
 }
 
-// What one sample costs among many nodes.
+// BenchmarkNodeTable_Apply measures the cost of a sample by the number of nodes.
 func BenchmarkNodeTable_Apply(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
@@ -45,7 +45,7 @@ func BenchmarkNodeTable_Apply(b *testing.B) {
 	}
 }
 
-// What a page costs, and what remembers the nodes.
+// BenchmarkNodeTable_List measures the cost of a page, and the memory of the table.
 func BenchmarkNodeTable_List(b *testing.B) {
 	const n = 10_000
 	var before, after runtime.MemStats

@@ -15,9 +15,9 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// hear applies a sample of a node that was taken and stored s seconds after noon, and
-// returns the node that made room.
-func hear(t *nodeTable, node string, s int) string {
+// applySample applies a sample of a node that was taken and stored s seconds after noon, and
+// returns the evicted node.
+func applySample(t *nodeTable, node string, s int) string {
 	at := noon.Add(time.Duration(s) * time.Second)
 	return t.apply(&schemas.Sample{
 		Stamp:           schemas.Stamp{At: at},
@@ -54,7 +54,7 @@ func TestNodeTable_SaysHowOldEachNodeIs(t *testing.T) {
 			live:      true,
 			patience:  10,
 			wantedAge: 0,
-		}, // the clocks differ
+		}, // the clocks of node and server differ
 	} {
 		table := newNodeTable()
 		table.apply(&schemas.Sample{
@@ -75,17 +75,17 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	table := newNodeTable()
 	name := func(i int) string { return fmt.Sprintf("node-%05d", i) }
 	for i := range maxNodes {
-		if evicted := hear(table, name(i), i); evicted != "" {
-			t.Fatalf("node %d evicts %s, want room for %d", i, evicted, maxNodes)
+		if evicted := applySample(table, name(i), i); evicted != "" {
+			t.Fatalf("node %d evicts %s, want capacity for %d", i, evicted, maxNodes)
 		}
 	}
-	hear(table, name(0), maxNodes) // heard again: number 1 is silent longest now
-	if evicted := hear(table, "newcomer", maxNodes+1); evicted != name(1) {
-		t.Errorf("a newcomer evicts %q, want %s", evicted, name(1))
+	applySample(table, name(0), maxNodes) // node 1 then has the oldest sample
+	if evicted := applySample(table, "newcomer", maxNodes+1); evicted != name(1) {
+		t.Errorf("a new node evicts %q, want %s", evicted, name(1))
 	}
 	if table.size() != maxNodes || len(table.byName) != maxNodes ||
 		table.bySampleAt.Len() != maxNodes {
-		t.Errorf("%d nodes sorted, %d by name, %d heard, want %d each",
+		t.Errorf("%d nodes sorted, %d by name, %d by sample, want %d each",
 			table.size(), len(table.byName), table.bySampleAt.Len(), maxNodes)
 	}
 	for want, there := range map[string]bool{
@@ -95,7 +95,7 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 		"newcomer": true,
 	} {
 		if _, is := table.byName[want]; is != there {
-			t.Errorf("%s is remembered: %t, want %t", want, is, there)
+			t.Errorf("the table has %s: %t, want %t", want, is, there)
 		}
 	}
 	if !slices.IsSortedFunc(table.sorted, func(a, b *tableNode) int {
@@ -105,7 +105,7 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	}
 }
 
-// Pages hold each node once, in order, whatever the page size and filter.
+// The pages contain each matching node once and in order, for each page size and filter.
 func TestNodeTable_PagesAndFilters(t *testing.T) {
 	table := newNodeTable()
 	now := noon.Add(time.Minute)
@@ -142,7 +142,7 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 			nodeQuery{names: map[string]bool{"cpu-3": true, "gpu-2": true, "absent": true}},
 			"cpu-3 gpu-2", 2,
 		},
-		{"nothing", nodeQuery{search: "tpu"}, "", 0},
+		{"no match", nodeQuery{search: "tpu"}, "", 0},
 	} {
 		for size := 1; size <= len(loads)+1; size++ {
 			var got []string
@@ -160,7 +160,7 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 				}
 				q.after = l.Next
 				if pages > len(loads) {
-					t.Fatalf("%s, pages of %d: they do not end", c.name, size)
+					t.Fatalf("%s, pages of %d: there is always a next page", c.name, size)
 				}
 			}
 			if d := cmp.Diff(strings.Fields(c.want), got); d != "" && len(got)+len(c.want) > 0 {
@@ -169,7 +169,7 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 		}
 	}
 	if _, err := table.list(&nodeQuery{byLoad: true, after: "gone", limit: 1}, now); err == nil {
-		t.Error("a page by load after a node that is gone: no error")
+		t.Error("a page by load after an unknown node: no error")
 	}
 }
 
@@ -197,7 +197,7 @@ func TestPointRing_KeepsTheLastPoints(t *testing.T) {
 		t.Errorf("the last 5 s hold %d points, want 6", len(got))
 	}
 	if cap(r.points) != recentPoints {
-		t.Errorf("room for %d points, want %d", cap(r.points), recentPoints)
+		t.Errorf("capacity for %d points, want %d", cap(r.points), recentPoints)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestPointRing_HoldsClocksThatJump(t *testing.T) {
 		{noon, []time.Time{noon}},
 		{noon.Add(-time.Hour), []time.Time{noon}}, // late
 		{noon.Add(long), []time.Time{noon, noon.Add(long)}},
-		{noon.Add(3 * long), []time.Time{noon.Add(3 * long)}}, // too far
+		{noon.Add(3 * long), []time.Time{noon.Add(3 * long)}}, // beyond the range of an offset
 	} {
 		r.add(c.at, &half, &half)
 		var got []time.Time
@@ -224,7 +224,7 @@ func TestPointRing_HoldsClocksThatJump(t *testing.T) {
 		}
 	}
 
-	r = pointRing{} // a node that reports for longer than an offset can tell
+	r = pointRing{} // a node that reports for longer than the range of an offset
 	day := 24 * time.Hour
 	for i := range 2 * recentPoints {
 		r.add(noon.Add(time.Duration(i)*day/10), &half, nil)
@@ -241,10 +241,10 @@ func TestPointRing_HoldsClocksThatJump(t *testing.T) {
 func TestPackRatio_KeepsWhatIsMeasured(t *testing.T) {
 	for _, r := range []float64{0, 0.3, 0.5, 1} {
 		if got := unpackRatio(packRatio(&r)); got == nil || *got != r {
-			t.Errorf("ratio %v comes back as %v", r, got)
+			t.Errorf("ratio %v is decoded as %v", r, got)
 		}
 	}
 	if got := unpackRatio(packRatio(nil)); got != nil {
-		t.Errorf("an unknown ratio comes back as %v", *got)
+		t.Errorf("an unknown ratio is decoded as %v", *got)
 	}
 }

@@ -21,7 +21,7 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 	put := func(node string, n uint64, cpu float64) {
 		t.Helper()
 		s := example[schemas.Sample](t, "sample")
-		s.IntervalSeconds = patience.Seconds() // it is live for longer
+		s.IntervalSeconds = patience.Seconds() // the node stays live during the test
 		s.Node, s.Number, s.CPURatio, s.At = node, n, &cpu, now.Add(
 			time.Duration(n)*time.Millisecond,
 		)
@@ -30,7 +30,7 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("node-b", 1, 0.1) // before the gateway runs: only the last of each is read
+	put("node-b", 1, 0.1) // before the gateway starts: it reads only the last sample of a node
 	put("node-b", 2, 0.2)
 	put("node-a", 1, 0.3)
 	h := open(t, b, gateway.Options{})
@@ -68,10 +68,10 @@ func TestNodes_AreTheLastSamplesByName(t *testing.T) {
 		"node":  "node=A,b",
 		"after": "after=x&sort=load",
 	} {
-		refused(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid,
+		checkError(t, query, h.do(t, "GET", "/api/v1/nodes?"+query, ""), 400, schemas.CodeInvalid,
 			field)
 	}
-	refused(t, "recent_seconds=-1", h.do(t, "GET", "/api/v1/nodes?recent_seconds=-1", ""), 400,
+	checkError(t, "recent_seconds=-1", h.do(t, "GET", "/api/v1/nodes?recent_seconds=-1", ""), 400,
 		schemas.CodeInvalid, "recent_seconds")
 }
 

@@ -32,7 +32,7 @@ func TestRoutes_RefuseWhatIsNone(t *testing.T) {
 		{"GET", "/api/v1/predict", 405, schemas.CodeInvalid, "POST"},
 	} {
 		a := h.do(t, c.method, c.path, "")
-		refused(t, c.method+" "+c.path, a, c.status, c.code, "")
+		checkError(t, c.method+" "+c.path, a, c.status, c.code, "")
 		if got := a.header.Get("Allow"); got != c.allow {
 			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, got, c.allow)
 		}
@@ -47,7 +47,7 @@ func TestRoutes_CarrySecurityHeaders(t *testing.T) {
 		a := h.send(t, "GET", path, http.Header{"Origin": {"https://elsewhere.example"}}, nil)
 		if got := a.header.Get("Content-Security-Policy"); !strings.HasPrefix(got,
 			"default-src 'self';") {
-			t.Errorf("GET %s: policy %q, want this origin only", path, got)
+			t.Errorf("GET %s: policy %q, want only this origin", path, got)
 		}
 		if got := a.header.Get("X-Content-Type-Options"); got != "nosniff" {
 			t.Errorf("GET %s: X-Content-Type-Options %q, want nosniff", path, got)
@@ -58,7 +58,7 @@ func TestRoutes_CarrySecurityHeaders(t *testing.T) {
 	}
 }
 
-// references finds what a file of the page loads or links to on this server.
+// references matches the paths on this server that a file of the page loads or links to.
 var references = regexp.MustCompile(`(?:src="|href="|from '\.|url\()(/[^"')#]*)`)
 
 func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
@@ -78,7 +78,7 @@ func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
 		seen[path] = true
 		a := h.do(t, "GET", path, "")
 		if a.status == http.StatusServiceUnavailable && strings.HasPrefix(path, "/api/v1/jobs") {
-			continue // a link to the jobs, and no service in this test
+			continue // a link to the jobs: this test has no service
 		}
 		if a.status != http.StatusOK {
 			t.Errorf("GET %s = %d, but the page refers to it", path, a.status)
@@ -104,7 +104,7 @@ func TestPage_HasEveryFileThatItRefersTo(t *testing.T) {
 		"/api/v1/openapi.yaml",
 	} {
 		if !seen[want] {
-			t.Errorf("the page does not lead to %s", want)
+			t.Errorf("the page does not refer to %s", want)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 		`(?i)(?:src|href)="https?:`,
 	} {
 		if m := regexp.MustCompile(forbidden).FindString(page); m != "" {
-			t.Errorf("the page holds %q", m)
+			t.Errorf("the page contains %q", m)
 		}
 	}
 	for _, name := range []string{
@@ -130,7 +130,7 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 		).FindString(
 			script,
 		); m != "" {
-			t.Errorf("%s.js uses %s: text from the log must never become markup", name, m)
+			t.Errorf("%s.js uses %s, which would interpret text from the log as markup", name, m)
 		}
 	}
 }

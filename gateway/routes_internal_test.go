@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// document is what the tests read of openapi.yaml.
+// document contains the fields of openapi.yaml that the tests use.
 type document struct {
 	Paths      map[string]map[string]yaml.Node
 	Components struct {
@@ -62,7 +62,7 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 			}
 			if _, errors := o.Responses["default"]; o.Summary == "" || o.OperationID == "" ||
 				len(o.Responses) < 2 || !errors {
-				t.Errorf("%s %s: want a summary, an operationId, an answer and a default refusal",
+				t.Errorf("%s %s: want a summary, an operationId, a response and a default error",
 					method, path)
 			}
 		}
@@ -70,12 +70,12 @@ func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 	slices.Sort(served)
 	slices.Sort(described)
 	if d := cmp.Diff(described, served); d != "" {
-		t.Errorf("routes() differs from openapi.yaml (-described +served):\n%s", d)
+		t.Errorf("routes (-openapi.yaml +routes()):\n%s", d)
 	}
 }
 
-// Whoever has no token reaches these and nothing else, as openapi.yaml says.
-func TestRoutes_AreClosedButForThese(t *testing.T) {
+// Only these routes need no token, and openapi.yaml describes them so.
+func TestRoutes_RequireATokenExceptForThese(t *testing.T) {
 	open := []string{
 		"GET /api/v1/session", "DELETE /api/v1/session", "GET /api/v1/openapi.yaml",
 		"GET /healthz", "GET /readyz", "GET /web/{file}", "GET /{$}",
@@ -84,7 +84,7 @@ func TestRoutes_AreClosedButForThese(t *testing.T) {
 	for _, rt := range (&Gateway{}).routes() {
 		name := rt.method + " " + rt.path
 		if want := slices.Contains(open, name); want != (rt.role == Anybody) {
-			t.Errorf("%s is for %s, want for anybody: %t", name, rt.role, want)
+			t.Errorf("%s requires the role %s, want anybody: %t", name, rt.role, want)
 		}
 		var o struct{ Security []map[string][]string }
 		operation := d.Paths[strings.ReplaceAll(rt.path, "{$}", "")][strings.ToLower(rt.method)]
@@ -93,7 +93,7 @@ func TestRoutes_AreClosedButForThese(t *testing.T) {
 		}
 		if described := o.Security != nil &&
 			len(o.Security) == 0; described != (rt.role == Anybody) {
-			t.Errorf("openapi.yaml says that %s is open: %t", name, described)
+			t.Errorf("openapi.yaml describes %s without a token: %t", name, described)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func TestOpenAPI_RefersOnlyToWhatItHas(t *testing.T) {
 					at = m[step]
 				}
 				if at == nil {
-					t.Errorf("line %d: %s leads nowhere", c.Line, n.Content[i+1].Value)
+					t.Errorf("line %d: %s has no target", c.Line, n.Content[i+1].Value)
 				}
 			}
 			walk(c)
@@ -197,7 +197,7 @@ func TestOpenAPI_RefersOnlyToWhatItHas(t *testing.T) {
 	}
 	walk(&root)
 	if references == 0 {
-		t.Error("no reference was found: this test sees nothing")
+		t.Error("found no reference")
 	}
 }
 

@@ -151,7 +151,7 @@ func submissionError(w http.ResponseWriter, err error, id, key string) error {
 				id)
 		}
 	default:
-		return err // the request was rejected, and there is no job
+		return err // the request was rejected: no job was created
 	}
 	return &failedSubmission{jobID: id, response: &response, cause: err}
 }

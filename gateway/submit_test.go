@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// recorder is a service that records submissions like the advisor, and fails the first
-// answer of each job after it has recorded the job.
+// recorder is a service that records submissions like the advisor. Its first answer for each job
+// is an error, although the job was recorded.
 type recorder struct {
 	mu   sync.Mutex
 	jobs map[string]int // submissions by job ID
@@ -73,14 +73,14 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 
 			h := open(t, b, gateway.Options{})
 			failed := h.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(c.first))
-			refused(t, "first submission", failed, 503, schemas.CodeUnavailable, "")
+			checkError(t, "first submission", failed, 503, schemas.CodeUnavailable, "")
 			id := read[gateway.SubmitError](t, failed).JobID
 			if !schemas.ValidToken(id) || failed.header.Get("Location") != "/api/v1/jobs/"+id {
 				t.Fatalf("failed submission = %s at %q, want a job_id and its path", failed.body,
 					failed.header.Get("Location"))
 			}
 
-			other := open(t, b, gateway.Options{}) // the client's next request may reach another gateway
+			other := open(t, b, gateway.Options{}) // the retry may reach another gateway
 			again := other.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(c.again(id)))
 			if again.status != http.StatusCreated ||
 				again.header.Get("Location") != "/api/v1/jobs/"+id {
@@ -88,7 +88,7 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 					again.status, again.body, again.header.Get("Location"), id)
 			}
 			if n := r.count(); n != 1 {
-				t.Errorf("two submissions made %d jobs, want 1", n)
+				t.Errorf("two submissions created %d jobs, want 1", n)
 			}
 		})
 	}
@@ -103,8 +103,8 @@ func TestSubmit_WithoutAnAdvisorNamesTheJob(t *testing.T) {
 	}
 }
 
-// The advisor may use all of its time; the gateway waits for its answer.
-func TestSubmit_WaitsAsLongAsTheAdvisorWorks(t *testing.T) {
+// The gateway waits for an advisor that uses its whole timeout.
+func TestSubmit_WaitsForASlowAdvisor(t *testing.T) {
 	t.Parallel()
 	b := bustest.New(t)
 	serve(t, b, bus.Handle(schemas.SubjectJobSubmit, func(ctx context.Context, q *schemas.JobRequest) (any, error) {
@@ -115,7 +115,7 @@ func TestSubmit_WaitsAsLongAsTheAdvisorWorks(t *testing.T) {
 	}))
 	h := open(t, b, gateway.Options{})
 	if a := h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`); a.status != http.StatusCreated {
-		t.Errorf("a submission that is answered at the last moment = %d %s, want 201", a.status,
+		t.Errorf("submission with a late answer = %d %s, want 201", a.status,
 			a.body)
 	}
 }
@@ -123,7 +123,7 @@ func TestSubmit_WaitsAsLongAsTheAdvisorWorks(t *testing.T) {
 func TestSubmit_KeyIsOfItsUser(t *testing.T) {
 	b, r := bustest.New(t), &recorder{jobs: map[string]int{}}
 	serve(t, b, r.endpoints()...)
-	h := knowing(t, b, gateway.Options{})
+	h := openWithTokens(t, b, gateway.Options{})
 	ids := map[string]bool{}
 	for _, c := range []struct{ token, key string }{
 		{submitterToken, "a"}, {adminToken, "a"}, {submitterToken, "b"}, {submitterToken, "a"},
@@ -135,7 +135,7 @@ func TestSubmit_KeyIsOfItsUser(t *testing.T) {
 		ids[strings.TrimPrefix(a.header.Get("Location"), "/api/v1/jobs/")] = true
 	}
 	if len(ids) != 3 || r.count() != 3 {
-		t.Errorf("three keys of two users name the jobs %v, %d recorded, want 3", ids, r.count())
+		t.Errorf("jobs of three keys of two users = %v, %d recorded, want 3", ids, r.count())
 	}
 }
 
@@ -151,15 +151,15 @@ func TestSubmit_RefusesWhatIsNoKey(t *testing.T) {
 		field  string
 		status int
 	}{
-		{"the longest", []string{strings.Repeat("k", 255)}, plain, "", 503},
+		{"maximum length", []string{strings.Repeat("k", 255)}, plain, "", 503},
 		{"empty", []string{""}, plain, "Idempotency-Key", 400},
 		{"too long", []string{strings.Repeat("k", 256)}, plain, "Idempotency-Key", 400},
 		{"a space", []string{"a b"}, plain, "Idempotency-Key", 400},
 		{"not ASCII", []string{"schlüssel"}, plain, "Idempotency-Key", 400},
 		{"two", []string{"a", "b"}, plain, "Idempotency-Key", 400},
-		{"beside an id", []string{"a"}, named, "Idempotency-Key", 400},
-		{"an id that is no text", nil, `{"id":7}`, "id", 400},
-		{"no object", []string{"a"}, `[]`, "", 400},
+		{"together with an id", []string{"a"}, named, "Idempotency-Key", 400},
+		{"an id that is not a string", nil, `{"id":7}`, "id", 400},
+		{"not an object", []string{"a"}, `[]`, "", 400},
 	} {
 		header := http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": c.keys}
 		a := h.send(t, "POST", "/api/v1/jobs", header, strings.NewReader(c.body))
@@ -167,9 +167,9 @@ func TestSubmit_RefusesWhatIsNoKey(t *testing.T) {
 		if c.status == 503 {
 			code = schemas.CodeUnavailable
 		}
-		refused(t, c.name, a, c.status, code, c.field)
+		checkError(t, c.name, a, c.status, code, c.field)
 	}
 	if n := r.count(); n != 1 {
-		t.Errorf("%d jobs were recorded, want only that of the longest key", n)
+		t.Errorf("%d jobs were recorded, want only that of the key with the maximum length", n)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// A token that is taken out of the file works no longer, and a file that is wrong
-// or away changes nothing.
-func TestTokens_FollowTheirFile(t *testing.T) {
+// A token that was removed from the file becomes invalid. An invalid or missing file changes
+// nothing.
+func TestTokens_ReloadTheirFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	written := time.Unix(1_790_000_000, 0)
 	write := func(text string) {
@@ -23,7 +23,7 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chtimes(file, written, written); err != nil { // as if a second had passed
+		if err := os.Chtimes(file, written, written); err != nil { // a second after the previous version
 			t.Fatal(err)
 		}
 	}
@@ -46,7 +46,7 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 		bob    bool
 		said   string
 	}{
-		{"at first", func() {}, time.Hour, true, false, ""},
+		{"initially", func() {}, time.Hour, true, false, ""},
 		{
 			"bob in place of ada, a moment later", func() { write(line("bob")) }, time.Millisecond,
 			true, false, "",
@@ -56,7 +56,7 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 			"nonsense", func() { write("nonsense\n") }, checkInterval, false, true,
 			"keeping the previous ones",
 		},
-		{"nonsense still", func() {}, checkInterval, false, true, ""},
+		{"the same nonsense", func() {}, checkInterval, false, true, ""},
 		{
 			"no file", func() { _ = os.Remove(file) }, checkInterval, false, true,
 			"keeping the previous ones",
@@ -74,7 +74,7 @@ func TestTokens_FollowTheirFile(t *testing.T) {
 		_, bob := tokens.find("token-of-bob")
 		if ada != c.ada || bob != c.bob || c.said == "" && log.Len() > 0 ||
 			!strings.Contains(log.String(), c.said) {
-			t.Errorf("%s: ada %t, bob %t, said %q; want %t, %t, %q", c.what, ada, bob,
+			t.Errorf("%s: ada %t, bob %t, log %q; want %t, %t, %q", c.what, ada, bob,
 				log.String(), c.ada, c.bob, c.said)
 		}
 	}

@@ -29,7 +29,7 @@ func hashOf(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// tokens reads a file with the lines.
+// tokens reads a token file with the lines.
 func tokens(t *testing.T, lines ...string) (*gateway.Tokens, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "tokens")
@@ -39,12 +39,12 @@ func tokens(t *testing.T, lines ...string) (*gateway.Tokens, error) {
 	return gateway.ReadTokens(file)
 }
 
-// Tokens of three people, and a gateway that knows them.
+// Tokens of three users.
 const (
 	readerToken, submitterToken, adminToken = "token-of-rita", "token-of-ada", "token-of-otto"
 )
 
-func knowing(t *testing.T, b *bus.Bus, o gateway.Options) *house {
+func openWithTokens(t *testing.T, b *bus.Bus, o gateway.Options) *testGateway {
 	t.Helper()
 	var err error
 	if o.Tokens, err = tokens(t, "# who may ask", "", hashOf(readerToken)+" rita reader",
@@ -63,19 +63,19 @@ func bearer(token string) http.Header {
 	return h
 }
 
-// callers remembers in whose name requests came, and answers them.
-type callers struct {
+// userRecorder is a service that records the users of its requests.
+type userRecorder struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (a *callers) note(name string) {
+func (a *userRecorder) note(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.names = append(a.names, name)
 }
 
-func (a *callers) take() string {
+func (a *userRecorder) take() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := strings.Join(a.names, " ")
@@ -83,7 +83,7 @@ func (a *callers) take() string {
 	return all
 }
 
-func (a *callers) endpoints() []bus.Endpoint {
+func (a *userRecorder) endpoints() []bus.Endpoint {
 	return []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, func(context.Context, *schemas.JobRequest) (any, error) {
 			a.note("submit")
@@ -116,18 +116,18 @@ func (a *callers) endpoints() []bus.Endpoint {
 }
 
 func TestTokens_GiveRolesAndNames(t *testing.T) {
-	b, a := bustest.New(t), &callers{}
+	b, a := bustest.New(t), &userRecorder{}
 	serve(t, b, a.endpoints()...)
-	h := knowing(t, b, gateway.Options{})
+	h := openWithTokens(t, b, gateway.Options{})
 	const job = `{"model":"m","cpus":2,"epochs":3}`
 	promotion := `{"model_digest":"` + strings.Repeat("a", 64) + `"}`
 	for _, c := range []struct {
 		method, path, body string
-		nobody             int // without a token, or with a wrong one
+		nobody             int // without a valid token
 		reader             int
 		submitter          int
 		admin              int
-		as                 [2]string // in whose name it arrives: of the submitter, of the admin
+		as                 [2]string // user of the forwarded request: from the submitter, from the admin
 	}{
 		{"GET", "/api/v1/jobs", "", 401, 200, 200, 200, [2]string{}},
 		{"GET", "/api/v1/nodes", "", 401, 200, 200, 200, [2]string{}},
@@ -150,7 +150,7 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 			want        int
 			as          string
 		}{{"nobody", "", c.nobody, ""}, {
-			"a stranger", "token-of-nobody", c.nobody, "",
+			"an unknown token", "token-of-nobody", c.nobody, "",
 		}, {"a reader", readerToken, c.reader, ""},
 			{
 				"a submitter", submitterToken, c.submitter, c.as[0],
@@ -172,30 +172,30 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 			}
 		}
 	}
-	refused(t, "no token", h.do(t, "GET", "/api/v1/jobs", ""), http.StatusUnauthorized,
+	checkError(t, "no token", h.do(t, "GET", "/api/v1/jobs", ""), http.StatusUnauthorized,
 		schemas.CodeForbidden, "")
 }
 
-// Without tokens everything is as it was: nobody has a name, and everybody may.
-func TestTokens_AreNotNeededWhereThereAreNone(t *testing.T) {
-	b, a := bustest.New(t), &callers{}
+// A gateway without tokens allows every request, and forwards it without a user.
+func TestTokens_AreOptional(t *testing.T) {
+	b, a := bustest.New(t), &userRecorder{}
 	serve(t, b, a.endpoints()...)
 	h := open(t, b, gateway.Options{})
 	h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`)
 	h.do(t, "DELETE", "/api/v1/jobs/j1", "")
 	if as := a.take(); as != "submit cancel" {
-		t.Errorf("requests reached services as %q, want them plain", as)
+		t.Errorf("users of the forwarded requests = %q, want none", as)
 	}
 	if s := read[gateway.Session](t, h.do(t, "GET", "/api/v1/session", "")); s != (gateway.Session{Role: "admin"}) {
-		t.Errorf("session = %+v, want an admin without a name", s)
+		t.Errorf("session = %+v, want an admin without a user", s)
 	}
 }
 
-// The page gets a cookie for its token, and all that it asks for with it.
-func TestSession_LetsThePageWork(t *testing.T) {
-	b, a := bustest.New(t), &callers{}
+// The page gets a cookie for its token, which authorizes all its requests.
+func TestSession_AuthorizesThePage(t *testing.T) {
+	b, a := bustest.New(t), &userRecorder{}
 	serve(t, b, a.endpoints()...)
-	h := knowing(t, b, gateway.Options{})
+	h := openWithTokens(t, b, gateway.Options{})
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -217,12 +217,12 @@ func TestSession_LetsThePageWork(t *testing.T) {
 	}
 	if got := ask("POST", "/api/v1/session", "token-of-nobody"); got.StatusCode != 401 ||
 		len(got.Cookies()) != 0 {
-		t.Errorf("a wrong token = %d with cookies %v", got.StatusCode, got.Cookies())
+		t.Errorf("session with a wrong token = %d, cookies %v", got.StatusCode, got.Cookies())
 	}
 	opened := ask("POST", "/api/v1/session", submitterToken)
 	if cookies := opened.Cookies(); opened.StatusCode != 200 || len(cookies) != 1 ||
 		!cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteStrictMode {
-		t.Fatalf("a session = %d with cookies %v, want one that is HttpOnly and SameSite=Strict",
+		t.Fatalf("session = %d, cookies %v, want one with HttpOnly and SameSite=Strict",
 			opened.StatusCode, cookies)
 	}
 	for _, path := range []string{"/api/v1/jobs", "/api/v1/events", "/api/v1/about"} {
@@ -232,7 +232,7 @@ func TestSession_LetsThePageWork(t *testing.T) {
 	}
 	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 ||
 		a.take() != "cancel:ada" {
-		t.Errorf("a cancel with the cookie = %d, want it ada's", got.StatusCode)
+		t.Errorf("cancellation with the cookie = %d, want one by ada", got.StatusCode)
 	}
 	ask("DELETE", "/api/v1/session", "")
 	if got := ask("GET", "/api/v1/jobs", ""); got.StatusCode != 401 {
@@ -240,12 +240,12 @@ func TestSession_LetsThePageWork(t *testing.T) {
 	}
 }
 
-// A page of another origin changes nothing, whatever cookies its visitor has, and
-// reads nothing: there is no header that would let it.
-func TestRoutes_AreClosedToOtherOrigins(t *testing.T) {
-	b, a := bustest.New(t), &callers{}
+// A page of another origin can change nothing, regardless of cookies. It can read nothing, because
+// no response has a CORS header.
+func TestRoutes_RejectOtherOrigins(t *testing.T) {
+	b, a := bustest.New(t), &userRecorder{}
 	serve(t, b, a.endpoints()...)
-	h := knowing(t, b, gateway.Options{})
+	h := openWithTokens(t, b, gateway.Options{})
 	for _, c := range []struct {
 		method string
 		header http.Header
@@ -264,7 +264,7 @@ func TestRoutes_AreClosedToOtherOrigins(t *testing.T) {
 			405,
 		},
 		{"DELETE", http.Header{"Origin": {h.url}}, 200},
-		{"DELETE", http.Header{}, 200}, // no browser
+		{"DELETE", http.Header{}, 200}, // not sent by a browser
 	} {
 		c.header.Set("Cookie", "courier_token="+submitterToken)
 		got := h.send(t, c.method, "/api/v1/jobs/j1", c.header, nil)
@@ -306,21 +306,20 @@ func TestReadTokens_SaysWhichLineIsWrong(t *testing.T) {
 	}
 	if _, err := gateway.ReadTokens(filepath.Join(t.TempDir(), "absent")); err == nil ||
 		!strings.Contains(err.Error(), "absent") {
-		t.Errorf("ReadTokens of a file that is not there = %v", err)
+		t.Errorf("ReadTokens of a missing file = %v", err)
 	}
 }
 
-// Each user has requests of his own, and so has each address; what watches over
-// the gateway is never refused.
-func TestRate_IsOfEachClient(t *testing.T) {
-	b, a := bustest.New(t), &callers{}
+// Each user and each address has its own limit. Probes have none.
+func TestRate_AppliesToEachClient(t *testing.T) {
+	b, a := bustest.New(t), &userRecorder{}
 	serve(t, b, a.endpoints()...)
-	h := knowing(t, b, gateway.Options{Rate: 1e-6}) // none comes back while this test runs
-	status := func(path, token string) answer { return h.send(t, "GET", path, bearer(token), nil) }
+	h := openWithTokens(t, b, gateway.Options{Rate: 1e-6}) // buckets do not refill during the test
+	status := func(path, token string) httpResponse { return h.send(t, "GET", path, bearer(token), nil) }
 	for _, token := range []string{submitterToken, adminToken, "", "token-of-nobody"} {
 		left := 2
 		if token == "token-of-nobody" {
-			left = 0 // the address has asked already
+			left = 0 // an earlier request of the address
 		}
 		for i := range 4 {
 			got := status("/api/v1/session", token)
@@ -338,12 +337,12 @@ func TestRate_IsOfEachClient(t *testing.T) {
 		}
 	}
 	if after := status("/api/v1/session", readerToken); after.status != 200 {
-		t.Errorf("a user who has asked nothing yet = %d", after.status)
+		t.Errorf("first request of a user = %d", after.status)
 	}
 }
 
-// The gateway times out on a body that never ends, and keeps serving other requests.
-func TestBody_IsNotWaitedForForEver(t *testing.T) {
+// The gateway ends a request whose body is incomplete after a timeout.
+func TestBody_HasATimeout(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{BodyTimeout: 100 * time.Millisecond})
 	c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
 	if err != nil {
@@ -363,7 +362,7 @@ func TestBody_IsNotWaitedForForEver(t *testing.T) {
 	}
 }
 
-// What the gateway logs tells no token, however it was shown and whatever failed.
+// The log contains no token, regardless of how a client sent it and of the error.
 func TestTokens_AreNotLogged(t *testing.T) {
 	b := bustest.New(t)
 	known, err := tokens(t, hashOf(submitterToken)+" ada submitter")
@@ -382,8 +381,8 @@ func TestTokens_AreNotLogged(t *testing.T) {
 	serve(t, b, bad)
 	s := httptest.NewServer(g.Handler())
 	defer s.Close()
-	h := &house{url: s.URL}
-	for range 12 { // beyond the rate too
+	h := &testGateway{url: s.URL}
+	for range 12 { // exceeds the rate limit, too
 		for _, header := range []http.Header{
 			bearer(submitterToken),
 			bearer("token-of-nobody"),
@@ -395,11 +394,11 @@ func TestTokens_AreNotLogged(t *testing.T) {
 	}
 	if text := log.String(); !strings.Contains(text, "request failed") || strings.Contains(text,
 		"token-of") || strings.Contains(text, hashOf(submitterToken)) {
-		t.Errorf("the log tells a token, or nothing at all:\n%s", text)
+		t.Errorf("the log contains a token or is empty:\n%s", text)
 	}
 }
 
-// lockedBuffer takes what several goroutines write.
+// lockedBuffer is a buffer for concurrent writers.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -12,7 +12,7 @@ import (
 	"courier/schemas"
 )
 
-// since is the start of runs without timestamps.
+// since is the start time of runs without timestamps.
 var since = time.Date(2020, 10, 21, 0, 0, 0, 0, time.UTC)
 
 // now is later than all runs of these tests.
@@ -28,7 +28,7 @@ func read(t testing.TB, o importer.Options, format, name, text string) importer.
 	return r.Finish()
 }
 
-// brief formats the main fields of a result: a line per run, and then the refusals.
+// brief formats the main fields of a result: a line per run, and then the rejected runs.
 func brief(f importer.ReadResult) string {
 	var b strings.Builder
 	for _, r := range f.Runs {
@@ -245,7 +245,7 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 	}
 }
 
-// The more runs, the more digits are equal by chance.
+// With more runs, more digits are equal by chance.
 func TestReader_CopiesNeedDigits(t *testing.T) {
 	for _, c := range []struct {
 		runs   int
@@ -285,15 +285,15 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 		seen[id] = true
 	}
 	if !strings.HasPrefix(a.Runs[0].JobID, "past-ff-1-") {
-		t.Errorf("job %s does not show the run's own name", a.Runs[0].JobID)
+		t.Errorf("job ID %s does not contain the ID of the run", a.Runs[0].JobID)
 	}
 	o.Defaults[importer.FieldDataset] = "cifar10"
 	if c := read(t, o, importer.FormatCSV, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
-		t.Error("a run on another dataset has the same name")
+		t.Error("a run on a different dataset has the same ID")
 	}
 	o.Defaults[importer.FieldEpochs] = "5"
 	if c := read(t, o, importer.FormatCSV, "runs.csv", text); c.Runs[0].JobID == a.Runs[0].JobID {
-		t.Error("a run that says something else has the same name")
+		t.Error("a run with different content has the same ID")
 	}
 }
 
@@ -326,11 +326,11 @@ func TestRun_Events(t *testing.T) {
 	}
 }
 
-// The runs of the study: its README lists the rows with copied times.
+// The test reads the runs of the study, whose README lists the rows with copied times.
 func TestReader_TheStudy(t *testing.T) {
 	file, err := os.Open("../../shared/data/courier-paper/measured_runs.csv")
 	if err != nil {
-		t.Skip("the study's runs are not here: ", err)
+		t.Skip("the runs of the study are not available: ", err)
 	}
 	defer file.Close()
 	r := importer.New(importer.Options{

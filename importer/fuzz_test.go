@@ -8,20 +8,20 @@ import (
 	"courier/importer"
 )
 
-// sound checks the properties of every result: the counts of runs and refusals match, every event
-// is valid, and the same bytes give the same events.
-func sound(t *testing.T, read func() (importer.ReadResult, error)) {
+// checkProperties checks the properties of every result: the counts of accepted and rejected runs
+// match, every event is valid, and the same bytes give the same events.
+func checkProperties(t *testing.T, read func() (importer.ReadResult, error)) {
 	t.Helper()
 	a, err := read()
 	if err != nil {
 		return
 	}
 	if len(a.Runs)+len(a.Refused) != a.Read {
-		t.Fatalf("%d runs and %d refusals of %d", len(a.Runs), len(a.Refused), a.Read)
+		t.Fatalf("%d accepted and %d rejected runs of %d", len(a.Runs), len(a.Refused), a.Read)
 	}
 	for _, r := range a.Refused {
 		if r.Reason == "" || r.Message == "" || r.File == "" {
-			t.Fatalf("refused without a reason or a place: %+v", r)
+			t.Fatalf("rejected without a reason or a position: %+v", r)
 		}
 	}
 	text := func(f importer.ReadResult) string {
@@ -41,7 +41,7 @@ func sound(t *testing.T, read func() (importer.ReadResult, error)) {
 	}
 	b, err := read()
 	if err != nil || text(a) != text(b) {
-		t.Fatalf("the same bytes again make other events (%v):\n%s\n%s", err, text(a), text(b))
+		t.Fatalf("reading the same bytes again gives different events (%v):\n%s\n%s", err, text(a), text(b))
 	}
 }
 
@@ -52,7 +52,7 @@ func fuzzFile(f *testing.F, format string, seeds ...string) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		importer.Detect("a", []byte(text))
-		sound(t, func() (importer.ReadResult, error) {
+		checkProperties(t, func() (importer.ReadResult, error) {
 			r := importer.New(importer.Options{
 				Since:   since,
 				Now:     now,
@@ -97,7 +97,7 @@ func FuzzMLflow(f *testing.F) {
 		string(run["6067/1c6b2d5b/metrics/val_accuracy"].Data), "64", "3")
 	f.Add("run_uuid: \"a\"\nstatus: FAILED\nstart_time: 1.7e12", "1721450907000 1\n", "1e300", "1")
 	f.Fuzz(func(t *testing.T, meta, metric, batch, epochs string) {
-		sound(t, func() (importer.ReadResult, error) {
+		checkProperties(t, func() (importer.ReadResult, error) {
 			r := importer.New(importer.Options{
 				Since:    since,
 				Now:      now,

@@ -90,7 +90,7 @@ func event(t *testing.T, wrapped bool, e schemas.Event) string {
 	return string(body) + "\n"
 }
 
-// Events of the contract keep their IDs in all formats.
+// Events of package schemas keep their IDs in all formats.
 func TestReader_JSONEvents(t *testing.T) {
 	at := func(s float64) time.Time { return since.Add(time.Duration(s * float64(time.Second))) }
 	set := schemas.Setting{Model: "m", BatchSize: 64, CPUs: 2, Epochs: 2, Nodes: []string{"n"}}

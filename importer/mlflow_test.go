@@ -10,8 +10,8 @@ import (
 	"courier/importer"
 )
 
-// store returns a file store of MLflow with one run, as its client writes it. change may change its
-// files; paths are relative to the run.
+// store returns a file store of MLflow with one run in the format of its client. change may change
+// the files; paths are relative to the run.
 func store(change map[string]string) fstest.MapFS {
 	const zero = 1721450907000 // 2024-07-20T04:48:27Z
 	files := map[string]string{
@@ -201,6 +201,6 @@ func TestReader_MLflow(t *testing.T) {
 	r := importer.New(importer.Options{})
 	if err := r.Directory(importer.FormatAuto, "elsewhere", fstest.MapFS{"a/b": {}}); err == nil ||
 		!strings.Contains(err.Error(), "elsewhere has neither a run of MLflow") {
-		t.Errorf("a directory of something else: %v", err)
+		t.Errorf("a directory of an unknown format: %v", err)
 	}
 }

@@ -113,7 +113,7 @@ func TestReader_Spark(t *testing.T) {
 	if got := brief(read(t, importer.Options{Columns: columns}, importer.FormatSpark, "app",
 		strings.ReplaceAll(whole, "JobSucceeded", "JobFailed"))); !strings.Contains(got,
 		"the run has failed, and no epoch has a time") {
-		t.Errorf("an application whose jobs failed: %s", got)
+		t.Errorf("an application with failed jobs: %s", got)
 	}
 
 	// A rolling log is read in the order of the numbers of its files.

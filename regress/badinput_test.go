@@ -24,14 +24,14 @@ var badInputs = []struct {
 		"examples", "NaN or infinite feature or target",
 		[]string{
 			"regress/TestClean_ReportsDroppedExamples", "regress/TestFitForest_RefusesExamples",
-			"services/courier/TestRegressorFit_DropsWhatCannotBe",
+			"services/courier/TestRegressorFit_DropsImpossibleExamples",
 		},
 	},
 	{
 		"examples", "time at 0 or below, accuracy outside 0 to 1",
 		[]string{
 			"regress/TestClean_ReportsDroppedExamples", "regress/TestClean_KeepsRatiosWithinTheirRange",
-			"services/courier/TestRegressorFit_DropsWhatCannotBe",
+			"services/courier/TestRegressorFit_DropsImpossibleExamples",
 		},
 	},
 	{
@@ -138,7 +138,7 @@ var badInputs = []struct {
 			"regress/TestFitBoosting_StopsWithItsContext",
 			"regress/TestFitGaussian_StopsWithItsContext",
 			"regress/TestSelect_StopsWithItsContext",
-			"services/courier/TestRegressorFit_LeavesNothingHalf",
+			"services/courier/TestRegressorFit_ReplacesTheDirectoryAsAWhole",
 		},
 	},
 	{

@@ -63,14 +63,14 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	case e.ModelRuns == 0:
 		return s + "no run of " + a.Model
 	case e.NodeTypeRuns == 0:
-		return s + fmt.Sprintf("no run of %s on %s, %d on other nodes", a.Model, placeText(e),
+		return s + fmt.Sprintf("no run of %s on %s, %d on other node types", a.Model, placeText(e),
 			e.ModelRuns)
 	}
 	s += fmt.Sprintf("%s of this configuration, %d of %s on %s",
 		schemas.FormatCount(uint64(e.ConfigurationRuns), "run"), e.NodeTypeRuns, a.Model,
 		placeText(e))
 	if others := e.ModelRuns - e.NodeTypeRuns; others > 0 {
-		s += fmt.Sprintf(", %d on other nodes", others)
+		s += fmt.Sprintf(", %d on other node types", others)
 	}
 	if lacks := lacksText(e); lacks != "" {
 		s += "; " + lacks
@@ -83,7 +83,7 @@ func placeText(e *schemas.TimeEvidence) string {
 	if e.NodeType == "" {
 		return "nodes of unknown hardware"
 	}
-	return "such nodes (" + e.NodeType + ")"
+	return "this node type (" + e.NodeType + ")"
 }
 
 // lacksText returns why no promise is possible; empty if one is.
@@ -159,10 +159,10 @@ func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 	case s == nil:
 		return "never measured: the time does not include it"
 	case s.NodeTypeRuns == 0:
-		return fmt.Sprintf("%s, of %s on other nodes", schemas.FormatSeconds(s.Seconds),
+		return fmt.Sprintf("%s, of %s on other node types", schemas.FormatSeconds(s.Seconds),
 			schemas.FormatCount(uint64(s.ModelRuns), "run"))
 	}
-	return fmt.Sprintf("%s, of %s on such nodes", schemas.FormatSeconds(s.Seconds),
+	return fmt.Sprintf("%s, of %s on this node type", schemas.FormatSeconds(s.Seconds),
 		schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
 }
 

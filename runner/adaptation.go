@@ -23,7 +23,7 @@ const (
 )
 
 // adaptation decides which advised batch size a run changes to at the next epoch, and whether the
-// change was worthwhile. It is a fold over advice and epochs, and performs no I/O.
+// change was worthwhile. Its state follows from the advice and epochs alone; it performs no I/O.
 //
 //	current ──advice──► requested ──first epoch──► on trial ──third epoch──► kept
 //	   ▲                    │ withdrawn or ignored                   └─────► undone, requested back

@@ -39,7 +39,7 @@
 //
 // # Observe, test
 //
-// Options.Stderr receives messages and a progress bar, the logger diagnostics. The folds over
-// epochs, advice and progress are pure functions with tables of tests. Other tests run the test
-// program as the training command, with the NATS server of package bus/bustest.
+// Options.Stderr receives messages and a progress bar, the logger diagnostics. The states of epochs,
+// adaptation and progress have no I/O and table-driven tests. Other tests run the test program as
+// the training command, with the NATS server of package bus/bustest.
 package runner

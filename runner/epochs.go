@@ -18,8 +18,8 @@ type finishedEpoch struct {
 	batchSize uint32 // batch size of the epoch; 0: not reported
 }
 
-// epochFold is the state of a run's epochs. It is a fold over reports.
-type epochFold struct {
+// epochState is the state of a run's epochs. It follows from the reports alone.
+type epochState struct {
 	startedAt      time.Time // start of the first process; has the monotonic clock
 	offset         uint32    // 1 for a job that counts from 0, otherwise 0
 	last           uint32    // last epoch
@@ -30,8 +30,8 @@ type epochFold struct {
 	startupSeconds *float64  // until the first epoch; nil: unknown
 }
 
-func newEpochFold(startedAt time.Time) *epochFold {
-	return &epochFold{startedAt: startedAt, lastAt: startedAt}
+func newEpochState(startedAt time.Time) *epochState {
+	return &epochState{startedAt: startedAt, lastAt: startedAt}
 }
 
 // add takes the reports that arrived together, and returns the epochs that are accepted. A number
@@ -39,7 +39,7 @@ func newEpochFold(startedAt time.Time) *epochFold {
 // previous report to this one, by the monotonic clock. Reports that arrived together share that
 // time, because the job has buffered them. The first such duration includes the start-up, unless the
 // start of the epoch was printed.
-func (f *epochFold) add(reports []output.EpochReport) []finishedEpoch {
+func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
 	previous := f.last
 	for _, r := range reports {
@@ -76,7 +76,7 @@ func (f *epochFold) add(reports []output.EpochReport) []finishedEpoch {
 // addFirst takes the first report of a run, and returns the number of the epoch before it. A run
 // that continues from a checkpoint starts with a higher number. The start-up time is known if the
 // report has a duration, or if the start of its epoch was printed.
-func (f *epochFold) addFirst(r output.EpochReport) (previous uint32) {
+func (f *epochState) addFirst(r output.EpochReport) (previous uint32) {
 	f.hasReport = true
 	if r.Epoch == 0 {
 		f.offset = 1
@@ -95,12 +95,12 @@ func (f *epochFold) addFirst(r output.EpochReport) (previous uint32) {
 }
 
 // minPrintedDuration is the minimum time between the lines of the start and the end of an epoch.
-// Lines that arrive together were buffered, and their times mean nothing.
+// Lines that arrive together were buffered, so their times do not measure the epoch.
 const minPrintedDuration = 10 * time.Millisecond
 
 // timeByArrival sets the duration of epochs without a reported one, and removes epochs that have
 // no duration after that.
-func (f *epochFold) timeByArrival(epochs []finishedEpoch, seconds float64) []finishedEpoch {
+func (f *epochState) timeByArrival(epochs []finishedEpoch, seconds float64) []finishedEpoch {
 	timed := epochs[:0]
 	for _, e := range epochs {
 		if e.seconds == 0 && seconds > 0 && seconds <= schemas.MaxSLO.Seconds() {

@@ -86,7 +86,7 @@ func TestEpochFold(t *testing.T) {
 		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			e := newEpochFold(noon)
+			e := newEpochState(noon)
 			var got []string
 			for _, a := range test.arrivals {
 				var reports []output.EpochReport

@@ -57,7 +57,7 @@ func TestHint(t *testing.T) {
 			j := &job{
 				screen:    newScreen(&b, &b, false),
 				output:    out,
-				epochs:    newEpochFold(noon),
+				epochs:    newEpochState(noon),
 				startedAt: noon,
 			}
 			j.epochs.add(j.output.Write(0, []byte(test.text), noon.Add(time.Second)))

@@ -39,7 +39,7 @@ type job struct {
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
 
 	output        *output.Parser
-	epochs        *epochFold
+	epochs        *epochState
 	used          usage.Totals // until the start of the current epoch
 	progress      progressLine
 	heartbeats    int
@@ -97,7 +97,7 @@ func (j *job) start() error {
 	}
 
 	s := &j.result.Setting
-	j.result.Started, j.epochs = j.startedAt, newEpochFold(j.startedAt)
+	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.progress = progressLine{
 		epochs:    s.Epochs,
 		batchSize: s.BatchSize,
@@ -127,7 +127,7 @@ func (j *job) publishStart() {
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
 }
 
-// launch starts the program with the current setting, after a number of completed epochs.
+// launch starts the program with the current configuration, after a number of completed epochs.
 func (j *job) launch(epochsDone uint32) error {
 	s := &j.result.Setting
 	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))

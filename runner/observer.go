@@ -11,7 +11,7 @@ import (
 
 // NodeObserver measures the node on which a job runs.
 type NodeObserver interface {
-	// Hardware returns the cores and the CPU model of the node, as far as they are known.
+	// Hardware returns the cores and the CPU model of the node; unknown ones are zero.
 	Hardware() schemas.Hardware
 
 	// Load sets the node fields of an epoch event to the load since the previous call. The first

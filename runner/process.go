@@ -38,8 +38,8 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 	return filled
 }
 
-// environment returns the environment of a job: that of this process and the setting of the job.
-// Python buffers its output unless PYTHONUNBUFFERED is set.
+// environment returns the environment of a job: that of this process and the configuration of the
+// job. Python buffers its output unless PYTHONUNBUFFERED is set.
 func environment(
 	inherited []string,
 	job string,
@@ -92,7 +92,7 @@ type jobProcess struct {
 	endedAt time.Time // has the monotonic clock
 
 	terminal    *os.File // this process's end of the pseudo terminal; nil: pipes
-	terminalErr error    // why there is no pseudo terminal although it was requested
+	terminalErr error    // why a requested pseudo terminal could not be created
 }
 
 // startProcess starts a command in a cgroup, which may be nil. Its output first goes to copyTo, in

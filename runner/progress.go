@@ -9,7 +9,7 @@ import (
 	"courier/schemas"
 )
 
-// progressLine is the state of the progress bar. It is a fold over epochs and advice.
+// progressLine is the state of the progress bar. It follows from epochs and advice alone.
 type progressLine struct {
 	epochs    uint32        // number of epochs of the job
 	done      uint32        // last epoch

@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// submit asks the advisor for advice, waits for the admission of the job, and determines its
-// setting. An error means that the request is rejected. An unreachable advisor is not an error.
+// submit requests advice, waits for the admission of the job, and determines its configuration. It
+// returns an error if the request is rejected. An unreachable advisor is not an error.
 func (j *job) submit(ctx context.Context) error {
 	request := &j.o.Request
 	mayHaveRun := request.JobID != ""

@@ -66,7 +66,7 @@ func TestMarshal_EncodesAdviceLikeEncodingJSON(t *testing.T) {
 		if n > 0 {
 			fill(reflect.ValueOf(a).Elem(), random, n > 200)
 		}
-		if len(a.Alternatives) > 0 && n%2 == 0 { // as in every published advice
+		if len(a.Alternatives) > 0 && n%2 == 0 { // like every published advice
 			chosen := a.Alternatives[n%len(a.Alternatives)]
 			a.Chosen = &chosen
 		}

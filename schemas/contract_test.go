@@ -34,7 +34,7 @@ type message struct {
 	description string
 }
 
-// arrays is the message that may also be sent as an array.
+// arrays is the name of the message that may also be sent as an array.
 const arrays = "sample"
 
 func messages() []message {
@@ -205,7 +205,7 @@ func readComments(t *testing.T) comments {
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// enums holds the values of types that are closed sets.
+// enums holds the values of enumeration types.
 var enums = map[reflect.Type][]string{
 	reflect.TypeFor[schemas.Decision](): {
 		string(schemas.MeetsSLO), string(schemas.BestEffort), string(schemas.Exploring),
@@ -507,7 +507,7 @@ func TestContract_Examples(t *testing.T) {
 			t.Fatal(file)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s changes when it is decoded and encoded (-file +encoded):\n%s", file, d)
+			t.Errorf("%s decoded and encoded again (-file +encoded):\n%s", file, d)
 		}
 		checkAgainstSchema(t, m.name, want.(object))
 	}

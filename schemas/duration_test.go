@@ -63,7 +63,7 @@ func TestFormatSeconds(t *testing.T) {
 	}
 }
 
-// The result is at least the argument, little longer, and printed without rounding.
+// The result is the argument or slightly longer, and is printed without rounding.
 func TestCeilSeconds(t *testing.T) {
 	for _, v := range []float64{
 		0.0004, 0.1141, 0.9995, 1, 1.2, 1.4812, 9.991, 9.996, 48.74, 99.9, 99.91, 99.96,
@@ -75,7 +75,7 @@ func TestCeilSeconds(t *testing.T) {
 			t.Errorf("CeilSeconds(%v) = %v, printed as %q (%v)", v, got, schemas.FormatSeconds(got), err)
 		}
 		if got < v-1e-9 || got > 1.05*v+0.001 {
-			t.Errorf("CeilSeconds(%v) = %v, want at least that and little more", v, got)
+			t.Errorf("CeilSeconds(%v) = %v, want the argument or slightly more", v, got)
 		}
 	}
 }

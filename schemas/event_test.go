@@ -61,7 +61,7 @@ func TestParseAll_ReadsOneOrSeveral(t *testing.T) {
 			wrong(`,{"event_id":"`+three[1].EventID,
 				`,{"node":"other","event_id":"`+three[1].EventID),
 			"", 3,
-		}, // the last value of a repeated key counts, as in encoding/json
+		}, // the last value of a repeated key is used, as in encoding/json
 		{"one out of range", subject, wrong(`"number":2`, `"number":-2`), "sample 2", 0},
 		{"no cores", subject, wrong(`"cores":`, `"cores":0,"no":`), "sample 1", 0},
 		{"cut", subject, string(array[:len(array)-1]), "not JSON", 0},

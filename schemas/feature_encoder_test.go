@@ -114,7 +114,7 @@ func TestNewEncoder_ChoosesColumnsByWhatExamplesKnow(t *testing.T) {
 	nodes := []schemas.Hardware{quick}
 	got := schemas.NewEncoder(schemas.TargetAccuracy, []string{"m"}, nodes).Columns()
 	if cmp.Diff(schemas.ColumnsOf(schemas.TargetAccuracy), got) != "" {
-		t.Errorf("the accuracy has the columns %v: it does not depend on the node", got)
+		t.Errorf("columns of the accuracy = %v, want none of the node", got)
 	}
 }
 
@@ -205,16 +205,16 @@ func TestEncoder_ReadsNodes(t *testing.T) {
 		CPUModel: "z",
 		Speed:    9e9,
 	}), (schemas.NodeCode{Cores: 8, Speed: fast}); got != want {
-		t.Errorf("the nearest to a node beyond all: %+v, want %+v", got, want)
+		t.Errorf("nearest node to one outside of the support = %+v, want %+v", got, want)
 	}
 	if _, err := schemas.ReadEncoder([]schemas.EncoderInput{
 		{Name: "batch_size"},
 		{Name: "processes_per_core"},
 	}); err == nil {
-		t.Error("ReadEncoder took processes per core without cores")
+		t.Error("ReadEncoder accepts processes per core without cores")
 	}
 	if _, err := schemas.ReadEncoder([]schemas.EncoderInput{{Name: "phase_of_the_moon"}}); err == nil {
-		t.Error("ReadEncoder took a feature that does not exist")
+		t.Error("ReadEncoder accepts an unknown feature")
 	}
 }
 

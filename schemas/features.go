@@ -254,8 +254,9 @@ func longestGap(times []time.Time) float64 {
 	return longest.Seconds()
 }
 
-// LoadNow returns the load that the job self has, or would have, beside the jobs whose spans have
-// no end, and the node with that load. The foreign load is taken from self.
+// LoadNow returns the load that the job self has, or would have, together with the jobs whose spans
+// have no end. It also returns the hardware of the node with that load. The foreign load is that of
+// self.
 func LoadNow(self Span, spans []Span) (Load, Hardware) {
 	return self.highestLoad(func(node string) Load {
 		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}

@@ -184,6 +184,6 @@ func TestColumns_NameEveryFeature(t *testing.T) {
 		t.Errorf("Fill (-want +got):\n%s", d)
 	}
 	if _, err := schemas.ParseColumns([]string{"batch_size", "phase_of_the_moon"}); err == nil {
-		t.Error("ParseColumns took a feature that does not exist")
+		t.Error("ParseColumns accepts an unknown feature")
 	}
 }

@@ -30,7 +30,7 @@ func TestRatio_IsAbsentInJSONWhereItIsUnknown(t *testing.T) {
 		}
 		var read schemas.Load
 		if err := json.Unmarshal(got, &read); err != nil || read != c.load {
-			t.Errorf("read back: %+v, %v, want %+v", read, err, c.load)
+			t.Errorf("decoded again: %+v, %v, want %+v", read, err, c.load)
 		}
 	}
 }
@@ -170,6 +170,6 @@ func TestEncoder_AnUnknownForeignLoadIsTheTypicalOne(t *testing.T) {
 		t.Errorf("columns without a foreign load (-want +got):\n%s", d)
 	}
 	if plain.LacksForeign(&schemas.Features{}) {
-		t.Error("an encoder without such columns lacks a foreign load")
+		t.Error("an encoder without columns of the foreign load reports a missing foreign load")
 	}
 }

@@ -64,10 +64,10 @@ func rounded(speed float64) float64 {
 	return math.Exp(speedStep * math.Round(math.Log(speed)/speedStep))
 }
 
-// Fleet maps node names to the known hardware. It is a fold over samples and job events. A known
-// property stays until an incompatible report replaces the hardware of the node. Disturbances only
-// lower a measured speed, so for a node with unchanged cores and CPU model a speed replaces the
-// known one only if it is faster by about a tenth.
+// Fleet maps node names to the known hardware. It is built by applying samples and job events in
+// order. A known property stays until an incompatible report replaces the hardware of the node.
+// Disturbances only lower a measured speed. Therefore, for a node with unchanged cores and CPU
+// model, a speed replaces the known one only if it is faster by about a tenth.
 type Fleet map[string]Hardware
 
 // Sample adds the hardware of a node's sample and returns the known hardware of the node.
@@ -114,8 +114,8 @@ func (f Fleet) Of(nodes []string) []Hardware {
 	return all
 }
 
-// Complete returns h, which was known of a node during the fold, with unknown properties taken from
-// the end of the fold. It returns h unchanged if the node was a different machine.
+// Complete returns h, the hardware of a node as it was known after an earlier event, with unknown
+// properties taken from f. It returns h unchanged if the node was a different machine.
 func (f Fleet) Complete(node string, h Hardware) Hardware {
 	if known := f[node]; known.compatible(h) {
 		return known.or(h)

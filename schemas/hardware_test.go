@@ -22,9 +22,9 @@ func TestFleet_KeepsWhatWasToldUntilItChanges(t *testing.T) {
 		{4, "", 0, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
 		{
 			4, "x", 1.05e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9},
-		}, // measured again
+		}, // a repeated measurement
 		{4, "x", 1.2e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1.2e9, Slowest: 1e9}},
-		{8, "", 0, schemas.Hardware{Cores: 8}}, // another machine
+		{8, "", 0, schemas.Hardware{Cores: 8}}, // a different machine
 	} {
 		if got := f.See([]string{"n"}, []schemas.Hardware{{
 			Cores:    c.cores,
@@ -36,10 +36,10 @@ func TestFleet_KeepsWhatWasToldUntilItChanges(t *testing.T) {
 	}
 	both := f.See([]string{"n", "other"}, nil, 2)
 	if d := cmp.Diff([]schemas.Hardware{{Cores: 8}, {Cores: 2}}, both); d != "" {
-		t.Errorf("the smallest of several nodes is told only (-want +got):\n%s", d)
+		t.Errorf("nodes of which only the smallest is reported (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]schemas.Hardware{{Cores: 8}, {}}, f.Of([]string{"n", "other"})); d != "" {
-		t.Errorf("what is known of the nodes afterwards (-want +got):\n%s", d)
+		t.Errorf("known hardware at the end (-want +got):\n%s", d)
 	}
 	f.Sample(&schemas.Sample{Node: "n", Cores: 8, CPUModel: "y"})
 	if got, want := f.Complete("n", schemas.Hardware{Cores: 8}), (schemas.Hardware{
@@ -50,13 +50,13 @@ func TestFleet_KeepsWhatWasToldUntilItChanges(t *testing.T) {
 	}
 	other := schemas.Hardware{Cores: 2}
 	if got, want := f.Complete("n", other), other; got != want {
-		t.Errorf("Complete of another machine = %+v, want %+v", got, want)
+		t.Errorf("Complete of a different machine = %+v, want %+v", got, want)
 	}
 }
 
-// The speed of a node is the highest reported one, unless another property shows that it is another
-// machine.
-func TestFleet_BelievesTheFastestMeasurementOfANode(t *testing.T) {
+// The speed of a node is the highest reported speed of the machine. A change of another property
+// shows that the node is a different machine.
+func TestFleet_KeepsTheFastestMeasurementOfANode(t *testing.T) {
 	const slow, fast = 2.7e9, 4.9e9
 	x := func(speed float64) schemas.Hardware {
 		return schemas.Hardware{Cores: 2, CPUModel: "x", Speed: speed}
@@ -132,10 +132,10 @@ func TestFleet_BelievesTheFastestMeasurementOfANode(t *testing.T) {
 			last = append(last, f.Complete("n", h).Speed)
 		}
 		if d := cmp.Diff(c.speeds, speeds) + cmp.Diff(c.speeds, fromJobs); d != "" {
-			t.Errorf("%s: what is known after each (-want +got):\n%s", c.name, d)
+			t.Errorf("%s: known speeds after each report (-want +got):\n%s", c.name, d)
 		}
 		if d := cmp.Diff(c.last, last); d != "" {
-			t.Errorf("%s: what is known in the end (-want +got):\n%s", c.name, d)
+			t.Errorf("%s: completed speeds (-want +got):\n%s", c.name, d)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func TestValidate_RejectsImplausibleNodes(t *testing.T) {
 		var refused *schemas.Error
 		if errors.As(err, &refused) != (c.field != "") || refused != nil &&
 			refused.Field != c.field {
-			t.Errorf("%s: %v, want an error of %q", c.name, err, c.field)
+			t.Errorf("%s: %v, want an error that names %q", c.name, err, c.field)
 		}
 	}
 }

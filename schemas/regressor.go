@@ -50,10 +50,9 @@ type Grounds struct {
 	Judgement
 }
 
-// Judgement compares a regressor with its rival, the other regressor of the comparison, on the same
-// jobs. Neither was fitted on these. A loss is the mean of two pinball losses; lower is better. One
-// is that of the prediction (level 0.5), the other that of the upper bound. Losses of times are
-// computed on log seconds. Unknown figures are absent.
+// Judgement compares a regressor with a competitor on the same jobs, on which neither was fitted. A
+// loss is the mean of two pinball losses: that of the prediction (level 0.5), and that of the upper
+// bound. Lower is better. Losses of times are computed on log seconds. Unknown figures are absent.
 type Judgement struct {
 	// Level of the upper bound, 0 to 1.
 	JudgedLevel float64 `json:"judged_level,omitempty" ch:"judged_level"`
@@ -63,19 +62,19 @@ type Judgement struct {
 	JudgedSettings uint32 `json:"judged_settings,omitempty" ch:"judged_settings"`
 	// Mean loss of the regressor per job.
 	Loss *float64 `json:"loss,omitempty" ch:"loss"`
-	// Mean loss of the rival per job.
+	// Mean loss of the competitor per job.
 	RivalLoss *float64 `json:"rival_loss,omitempty" ch:"rival_loss"`
-	// Lower end of the 95 % interval of loss - rival loss, by a bootstrap over configurations.
+	// Lower end of the 95 % interval of loss - rival_loss, by a bootstrap over configurations.
 	LossDifferenceLow *float64 `json:"loss_difference_low,omitempty" ch:"loss_difference_low"`
 	// Upper end of that interval.
 	LossDifferenceHigh *float64 `json:"loss_difference_high,omitempty" ch:"loss_difference_high"`
 	// Share of jobs within the regressor's upper bound.
 	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
-	// Share of jobs within the rival's upper bound.
+	// Share of jobs within the competitor's upper bound.
 	RivalCoverageRatio *float64 `json:"rival_coverage_ratio,omitempty" ch:"rival_coverage_ratio"`
 	// Configurations for which only the regressor gives a bound.
 	GainedSettings uint32 `json:"gained_settings,omitempty" ch:"gained_settings"`
-	// Configurations for which only the rival gives a bound.
+	// Configurations for which only the competitor gives a bound.
 	LostSettings uint32 `json:"lost_settings,omitempty" ch:"lost_settings"`
 }
 
@@ -338,7 +337,7 @@ func (r *RegressorListRequest) Validate() error { return validateTarget(r.Target
 // States of a regressor.
 const (
 	RegressorChampion   = "champion"   // in use
-	RegressorChallenger = "challenger" // predicts beside the champion, to be compared with it
+	RegressorChallenger = "challenger" // predicts the same jobs as the champion, for comparison
 	RegressorFormer     = "former"     // was champion before
 	RegressorRejected   = "rejected"   // was worse than the champion, or is unusable
 	RegressorUntried    = "untried"    // a newer challenger replaced it before the comparison

@@ -116,8 +116,8 @@ type JobRequest struct {
 	Weights *Weights `json:"weights,omitempty"`
 	// Required probability of meeting the SLO, between 0 and 1; default 0.95.
 	Confidence float64 `json:"confidence,omitempty"`
-	// Whether the confidence applies to each promise or to the mean of all; default: the setting
-	// of the cluster.
+	// Whether the confidence applies to each promise or to the mean of all; default: as configured
+	// for the cluster.
 	Promise Promise `json:"promise,omitempty"`
 	// Nodes on which the job runs; absent: the least loaded node on which it fits.
 	Nodes []string `json:"nodes,omitempty"`

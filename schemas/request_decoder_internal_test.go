@@ -38,7 +38,7 @@ func fullRequest() JobRequest {
 }
 
 // The decoder reads every field of a job request without encoding/json.
-func TestReadJobRequest_KnowsEveryField(t *testing.T) {
+func TestReadJobRequest_DecodesEveryField(t *testing.T) {
 	want := fullRequest()
 	v := reflect.ValueOf(want)
 	for i := range v.NumField() {
@@ -115,7 +115,7 @@ func FuzzReadJobRequest(f *testing.F) {
 // BenchmarkDecodeRequest decodes a request with all fields, also with encoding/json.
 func BenchmarkDecodeRequest(b *testing.B) {
 	q := fullRequest()
-	q.MaxEpochs, q.TargetAccuracy, q.Weights = 0, 0, nil // only valid without slo and epochs
+	q.MaxEpochs, q.TargetAccuracy, q.Weights = 0, 0, nil // not allowed together with slo and epochs
 	data, err := json.Marshal(q)
 	if err != nil {
 		b.Fatal(err)

@@ -37,7 +37,7 @@ func fullSample() *Sample {
 }
 
 // The decoder reads every field of a sample without encoding/json.
-func TestReadSample_KnowsEveryField(t *testing.T) {
+func TestReadSample_DecodesEveryField(t *testing.T) {
 	want := fullSample()
 	figures := 0
 	v := reflect.ValueOf(want).Elem()

@@ -33,7 +33,7 @@ var (
 	blanks = regexp.MustCompile(`\s+`)
 )
 
-// described holds the tables after all migrations: their columns in order and the rest of the
+// described returns the tables after all migrations: the columns in order, and the rest of the
 // definition.
 func described(t *testing.T) (columns map[string][]sqlColumn, engines map[string]string) {
 	t.Helper()
@@ -152,7 +152,7 @@ func TestTables_AreTheirStructs(t *testing.T) {
 	}
 }
 
-// The columns of a row that is itself a message have the message's JSON names.
+// If a row is a message, its columns have the JSON names of the fields of the message.
 func TestTables_HaveTheNamesOfTheMessages(t *testing.T) {
 	var check func(row reflect.Type)
 	check = func(row reflect.Type) {
@@ -197,7 +197,7 @@ func TestMigrations_AreNumberedAndMayBeRepeated(t *testing.T) {
 		}
 		for _, s := range m.Statements {
 			if !repeatable.MatchString(s) {
-				t.Errorf("%s: a program that died halfway cannot repeat %.60q", m.Name, s)
+				t.Errorf("%s: cannot be repeated after a crash: %.60q", m.Name, s)
 			}
 		}
 	}

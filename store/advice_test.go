@@ -68,8 +68,8 @@ func upgraded(t *testing.T) (*bus.Bus, *store.Database, []advisedAt) {
 	must(t, b.Prepare(t.Context()))
 
 	stop := run(t, newStore(t, b, d))
-	reach(t, d, map[string]uint64{schemas.StreamJob: last})
-	reach(t, d, publish(t, b, fresh.events))
+	awaitSequences(t, d, map[string]uint64{schemas.StreamJob: last})
+	awaitSequences(t, d, publish(t, b, fresh.events))
 	stop()
 
 	var want []advisedAt
@@ -99,17 +99,17 @@ func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
 	}
 	same("the upgrade")
 	if _, differ := verify(t, b, d, store.VerifyOptions{}, 0); len(differ) > 0 {
-		t.Errorf("verify finds %+v", differ)
+		t.Errorf("differences %+v, want none", differ)
 	}
 
 	must(t, d.Exec(t.Context(), "DELETE FROM job_advice WHERE sequence <= 5"))
 	lost := uint64(6 - len(adviceRows(t, d)))
 	if lost == 0 {
-		t.Fatal("nothing was taken out")
+		t.Fatal("no row was deleted")
 	}
 	_, differ := verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 	if f := differ["job_advice"]; f.Missing != lost || !f.Mended || f.Extra+f.Double > 0 {
-		t.Errorf("repair finds %+v, want %d missing and mended", f, lost)
+		t.Errorf("differences before the repair %+v, want %d missing rows, all repaired", f, lost)
 	}
 	same("a repair")
 
@@ -117,15 +117,15 @@ func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
 	must(t, d.Exec(t.Context(), double))
 	_, differ = verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 	if differ["job_advice"].Double != 3 {
-		t.Errorf("repair finds %+v, want three doubles", differ)
+		t.Errorf("differences before the repair %+v, want three duplicates", differ)
 	}
-	same("a repair of doubles")
+	same("a repair of duplicates")
 
 	must(t, store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler), store.RebuildOptions{}))
 	same("a rebuild")
 }
 
-// A duplicate of an advice in the other stream is dropped, even with the same sequence.
+// A duplicate of an advice in the other stream is dropped even if it has the same sequence.
 func TestStore_DropsTheDuplicateOfAnOldAdvice(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkStore_Write writes batches of samples and of epochs (of jobs with 25 epochs each) as
-// Run does: look up duplicates, insert, roll up, record the position.
+// BenchmarkStore_Write writes batches of samples, and of epochs of jobs with 25 epochs each. Like
+// Run, it looks up duplicates, inserts, and records the position.
 func BenchmarkStore_Write(b *testing.B) {
 	for _, protocol := range storetest.Protocols(b) {
 		for _, kind := range []string{"samples", "epochs"} {
@@ -97,7 +97,7 @@ func BenchmarkHistory_Events(b *testing.B) {
 			b.ReportAllocs()
 			events := 0
 			for b.Loop() {
-				events = len(recall(b, d, time.Time{}))
+				events = len(history(b, d, time.Time{}))
 			}
 			b.ReportMetric(float64(events)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 			if events != batches*jobs*27 {
@@ -107,15 +107,15 @@ func BenchmarkHistory_Events(b *testing.B) {
 	}
 }
 
-// BenchmarkVerifier_Verify compares 200,000 samples of 100 nodes, and the roll-up: without a
-// difference, and with one missing row per hour.
+// BenchmarkVerifier_Verify compares 200,000 samples of 100 nodes and the roll-up, without a
+// difference and with one missing row per hour.
 func BenchmarkVerifier_Verify(b *testing.B) {
 	const samples = 200_000
 	d, server := storetest.New(b), bustest.NewServer(b)
 	log := server.Connect(b)
 	publishRaw(b, server.URL(), samples, 1)
 	stop := run(b, store.New(log, d, slog.New(slog.DiscardHandler), nil, store.Options{}))
-	reach(b, d, map[string]uint64{schemas.StreamNode: samples})
+	awaitSequences(b, d, map[string]uint64{schemas.StreamNode: samples})
 	stop()
 	for _, damage := range []string{
 		"",
@@ -132,7 +132,7 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 			for b.Loop() {
 				_, got := verify(b, log, d, store.VerifyOptions{}, 0)
 				if (got["node_sample"].Missing > 0) != (want > 0) {
-					b.Fatalf("%+v differ", got)
+					b.Fatalf("unexpected differences %+v", got)
 				}
 			}
 			b.ReportMetric(float64(samples)*float64(b.N)/b.Elapsed().Seconds(), "events/s")
@@ -140,7 +140,7 @@ func BenchmarkVerifier_Verify(b *testing.B) {
 	}
 }
 
-// streams connects to a server's streams without a Bus, until the end of a benchmark.
+// streams returns a JetStream client without a Bus, connected until the benchmark ends.
 func streams(b *testing.B, url string, options ...jetstream.JetStreamOpt) jetstream.JetStream {
 	b.Helper()
 	nc, err := nats.Connect(url)
@@ -151,8 +151,8 @@ func streams(b *testing.B, url string, options ...jetstream.JetStreamOpt) jetstr
 	return js
 }
 
-// publishRaw fills the log fast: several samples of a node per message, and acknowledgements only
-// at the end.
+// publishRaw fills the log fast: each message has several samples of a node, and the benchmark
+// waits for acknowledgements only at the end.
 func publishRaw(b *testing.B, url string, samples, each int) {
 	b.Helper()
 	js := streams(b, url, jetstream.WithPublishAsyncMaxPending(1000))

@@ -32,8 +32,8 @@ func TestClockSkew(t *testing.T) {
 	expect("a right clock", 0, 10*time.Millisecond)
 	sample("fast", -90*time.Second, -30*time.Second)
 	sample("slow", 40*time.Second)
-	sample("spool", time.Hour, time.Millisecond) // it replayed one and sent one
-	expect("two that are off", 90*time.Second, 40*time.Second)
+	sample("spool", time.Hour, time.Millisecond) // a replayed sample and a current one
+	expect("two wrong clocks", 90*time.Second, 40*time.Second)
 	now = now.Add(clockWindow)
 	sample("right", 5*time.Millisecond)
 	expect("in the next window", 90*time.Second, 40*time.Second)
@@ -42,5 +42,5 @@ func TestClockSkew(t *testing.T) {
 	sample("slow", time.Millisecond)
 	expect("set right", 0, 5*time.Millisecond)
 	now = now.Add(2 * clockWindow)
-	expect("when all are gone", 0, 0)
+	expect("without current samples", 0, 0)
 }

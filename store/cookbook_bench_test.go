@@ -18,8 +18,8 @@ const (
 	manySamples = 10_000_000
 )
 
-// someJobs computes the values of numbered jobs. The last one ends with the fortnight of the
-// cookbook, so that the tables hold the days that its queries name.
+// someJobs computes the values of numbered jobs. The last job ends at the end of the fortnight of
+// the cookbook, so that the tables include the dates in its queries.
 const someJobs = `SELECT number AS j, concat('job-', toString(number)) AS job_id, concat('net-', toString(cityHash64(number) % 5)) AS model,
 	arrayElement([16, 32, 64, 128, 256], 1 + cityHash64(number, 1) % 5) AS batch, [1, 2, 4, 8][1 + cityHash64(number, 2) % 4] AS cpus,
 	concat('node-', toString(cityHash64(number, 7) % 100)) AS node, concat('user-', toString(number % 17)) AS user,
@@ -103,10 +103,10 @@ func fillMany(b *testing.B, d *store.Database) {
 	for from := 0; from < manySamples; from += step {
 		must(b, d.Exec(b.Context(), manySamplesRows, from, step))
 	}
-	if n := ask(b, d, "SELECT sum(epochs) AS n FROM job_run"); n != 25*manyJobs {
+	if n := selectNumber(b, d, "SELECT sum(epochs) AS n FROM job_run"); n != 25*manyJobs {
 		b.Fatalf("%d epochs, want %d", n, 25*manyJobs)
 	}
-	if n := ask(b, d, "SELECT sum(samples) AS n FROM node_hour"); n != manySamples {
+	if n := selectNumber(b, d, "SELECT sum(samples) AS n FROM node_hour"); n != manySamples {
 		b.Fatalf("%d samples, want %d", n, manySamples)
 	}
 }

@@ -147,13 +147,13 @@ func views(t testing.TB, d *store.Database) (names []string) {
 func TestViews_AreDescribed(t *testing.T) {
 	d := storetest.New(t)
 	for _, view := range views(t, d) {
-		comments := ask(
+		comments := selectNumber(
 			t,
 			d,
 			"SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?",
 			view,
 		)
-		columns := ask(
+		columns := selectNumber(
 			t,
 			d,
 			"SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?",
@@ -175,7 +175,7 @@ func TestViews_AreDescribed(t *testing.T) {
 		for _, s := range m.Statements {
 			for _, c := range commented.FindAllStringSubmatch(s, -1) {
 				table := strings.Fields(s)[2]
-				if ask(
+				if selectNumber(
 					t,
 					d,
 					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = "+
@@ -183,7 +183,7 @@ func TestViews_AreDescribed(t *testing.T) {
 					table,
 					c[1],
 				) != 1 {
-					t.Errorf("%s comments %s.%s, which is not there", m.Name, table, c[1])
+					t.Errorf("%s comments on %s.%s, which does not exist", m.Name, table, c[1])
 				}
 			}
 		}
@@ -191,7 +191,7 @@ func TestViews_AreDescribed(t *testing.T) {
 }
 
 // curl runs a query over HTTP and returns a formatted table.
-func curl(t testing.TB, address, question string) string {
+func curl(t testing.TB, address, query string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	must(t, err)
@@ -204,13 +204,13 @@ func curl(t testing.TB, address, question string) string {
 	}.Encode()
 	u.Path = "/"
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Post(u.String(), "text/plain", strings.NewReader(question))
+	response, err := client.Post(u.String(), "text/plain", strings.NewReader(query))
 	must(t, err)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	must(t, err)
 	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s\n%s", question, answer)
+		t.Fatalf("%s\n%s", query, answer)
 	}
 	return string(answer)
 }

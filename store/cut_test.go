@@ -13,23 +13,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// wire is a proxy of a server whose connections a test can cut.
-type wire struct {
+// proxy is a proxy of a server whose connections a test can cut.
+type proxy struct {
 	listener net.Listener
 	target   string
 	all      sync.WaitGroup
 
-	mu     sync.Mutex
-	open   []net.Conn
-	cuts   int
-	pieces int // that came through, either way
-	left   int // until a cut, the last of which does not come through; 0: no cut
+	mu      sync.Mutex
+	open    []net.Conn
+	cuts    int
+	packets int // forwarded in both directions
+	left    int // packets until a cut, which drops the last one; 0: no cut
 }
 
-func newWire(t *testing.T, target string) *wire {
+func newProxy(t *testing.T, target string) *proxy {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
-	w := &wire{listener: l, target: target}
+	w := &proxy{listener: l, target: target}
 	w.all.Go(w.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
@@ -39,7 +39,7 @@ func newWire(t *testing.T, target string) *wire {
 	return w
 }
 
-func (w *wire) accept() {
+func (w *proxy) accept() {
 	for {
 		client, err := w.listener.Accept()
 		if err != nil {
@@ -53,13 +53,13 @@ func (w *wire) accept() {
 		w.mu.Lock()
 		w.open = append(w.open, client, server)
 		w.mu.Unlock()
-		w.all.Go(func() { w.carry(server, client) })
-		w.all.Go(func() { w.carry(client, server) })
+		w.all.Go(func() { w.forward(server, client) })
+		w.all.Go(func() { w.forward(client, server) })
 	}
 }
 
-// carry copies data in one direction until one end closes.
-func (w *wire) carry(to, from net.Conn) {
+// forward copies data in one direction until one end closes.
+func (w *proxy) forward(to, from net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
 	for {
@@ -74,43 +74,43 @@ func (w *wire) carry(to, from net.Conn) {
 }
 
 // passes counts a packet and reports whether to forward it.
-func (w *wire) passes() bool {
+func (w *proxy) passes() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pieces++
+	w.packets++
 	if w.left == 0 {
 		return true
 	}
 	if w.left--; w.left > 0 {
 		return true
 	}
-	w.cutNow()
+	w.cutLocked()
 	return false
 }
 
 // cutAfter cuts the connections after this number of packets; 0: never.
-func (w *wire) cutAfter(pieces int) {
+func (w *proxy) cutAfter(pieces int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.left = pieces
 }
 
-// carried is the number of packets.
-func (w *wire) carried() int {
+// forwarded returns the number of packets.
+func (w *proxy) forwarded() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.pieces
+	return w.packets
 }
 
 // cut resets all connections.
-func (w *wire) cut() {
+func (w *proxy) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.cutNow()
+	w.cutLocked()
 }
 
-// cutNow is cut for callers that hold the lock.
-func (w *wire) cutNow() {
+// cutLocked is cut for callers that hold the lock.
+func (w *proxy) cutLocked() {
 	for _, c := range w.open {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
@@ -121,8 +121,8 @@ func (w *wire) cutNow() {
 	w.cuts++
 }
 
-// The test cuts the connection at every moment of an insert, so that an insert may have succeeded
-// although its answer was lost.
+// The test cuts the connection at random packets of an insert, so that an insert may succeed
+// although its answer is lost.
 func TestStore_LosesItsConnection(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
@@ -130,12 +130,12 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			must(t, err)
 			direct := storetest.Open(t, u.String())
 			must(t, direct.Migrate(t.Context()))
-			w := newWire(t, u.Host)
+			w := newProxy(t, u.Host)
 			u.Host = w.listener.Addr().String()
 			d := storetest.Open(t, u.String())
 			writer := newStore(t, nil, d)
 			var samples []*schemas.Sample
-			failures, pieces := 0, 20 // of a whole batch, so that cuts fall anywhere in it
+			failures, packets := 0, 20 // packets of a batch: each may be cut
 			for n := range uint64(20) {
 				s := newTestLog()
 				for i := range uint64(50) {
@@ -143,17 +143,17 @@ func TestStore_LosesItsConnection(t *testing.T) {
 				}
 				b := batch(schemas.StreamNode, 50*n+1, s.events...)
 				for attempt := 1; ; attempt++ {
-					begin := w.carried()
+					begin := w.forwarded()
 					if attempt <= 6 {
-						w.cutAfter(1 + rand.N(attempt*pieces))
+						w.cutAfter(1 + rand.N(attempt*packets))
 					}
 					err = writer.Write(t.Context(), b)
 					w.cutAfter(0)
 					if attempt == 20 {
-						t.Fatalf("batch %d was not written in 20 attempts, the last without a cut: %v", n, err)
+						t.Fatalf("batch %d failed in 20 attempts, the last without a cut: %v", n, err)
 					}
 					if err == nil {
-						pieces = w.carried() - begin
+						packets = w.forwarded() - begin
 						break
 					}
 					failures++
@@ -166,16 +166,16 @@ func TestStore_LosesItsConnection(t *testing.T) {
 			cuts := w.cuts
 			w.mu.Unlock()
 			if failures == 0 {
-				t.Errorf("none of %d cuts met a batch", cuts)
+				t.Errorf("none of %d cuts made a batch fail", cuts)
 			}
 			t.Logf("%d cuts, %d attempts failed", cuts, failures)
-			if got := ask(t, direct, "SELECT count() AS n FROM node_sample"); got != uint64(len(samples)) {
+			if got := selectNumber(t, direct, "SELECT count() AS n FROM node_sample"); got != uint64(len(samples)) {
 				t.Errorf("node_sample has %d rows, want %d", got, len(samples))
 			}
 			var got []minute
 			must(t, direct.Query(t.Context(), &got, minutesOf))
 			if diff := cmp.Diff(rollUp(samples), got); diff != "" {
-				t.Errorf("the roll-up is not that of the samples (-want +got):\n%s", diff)
+				t.Errorf("roll-up of the samples (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ type Database struct {
 	log     *slog.Logger
 	metrics *databaseMetrics
 
-	reloading sync.Mutex // serialises reloads of tables
+	reloading sync.Mutex // serializes reloads of tables
 }
 
 // Open checks the options and returns a database without connecting to it: each statement

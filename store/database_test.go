@@ -14,7 +14,7 @@ import (
 )
 
 func TestOpen_RejectsInvalidAddresses(t *testing.T) {
-	tests := []struct{ url, says string }{
+	tests := []struct{ url, want string }{
 		{"", "(no scheme)"},
 		{"127.0.0.1:9000", "(no scheme)"},
 		{"nats://u:secret@127.0.0.1:4222", "nats://127.0.0.1:4222"},
@@ -32,11 +32,11 @@ func TestOpen_RejectsInvalidAddresses(t *testing.T) {
 			if !errors.Is(err, store.ErrAddress) {
 				t.Fatalf("Open(%s) = %v, want ErrAddress", test.url, err)
 			}
-			if !strings.Contains(err.Error(), test.says) {
-				t.Errorf("Open(%s) = %q, want it to say %q", test.url, err, test.says)
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Open(%s) = %q, want %q", test.url, err, test.want)
 			}
 			if strings.Contains(strings.ReplaceAll(err.Error(), "a;secret", ""), "secret") {
-				t.Errorf("Open(%s) = %q, which tells the password", test.url, err)
+				t.Errorf("Open(%s) = %q, which contains the password", test.url, err)
 			}
 		})
 	}
@@ -61,7 +61,8 @@ func TestOpen_AcceptsEachScheme(t *testing.T) {
 	}
 }
 
-// attempts is a log that calls enough at the second attempt. One goroutine writes to it.
+// attempts is a log that calls enough after the second attempt to connect. One goroutine writes
+// to it.
 type attempts struct {
 	bytes.Buffer
 	count  int
@@ -77,7 +78,7 @@ func (a *attempts) Write(line []byte) (int, error) {
 	return a.Buffer.Write(line)
 }
 
-// Migrate starts before anything listens.
+// Migrate starts before the server listens.
 func TestMigrate_WaitsForTheDatabase(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "http"} {
 		t.Run(scheme, func(t *testing.T) {
@@ -94,10 +95,10 @@ func TestMigrate_WaitsForTheDatabase(t *testing.T) {
 				t.Errorf("Migrate = %v, want an error that names the address", err)
 			}
 			if log.count < 2 {
-				t.Errorf("%d attempts are in the log, want 2 or more:\n%s", log.count, log.String())
+				t.Errorf("the log has %d attempts, want at least 2:\n%s", log.count, log.String())
 			}
 			if strings.Contains(log.String()+err.Error(), "secret") {
-				t.Errorf("log or error tell the password:\n%s\n%v", log.String(), err)
+				t.Errorf("the log or the error contains the password:\n%s\n%v", log.String(), err)
 			}
 		})
 	}
@@ -119,7 +120,7 @@ func TestMigrate_RejectsAWrongPassword(t *testing.T) {
 }
 
 func TestQuery_ErrorsNameTheDatabase(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		var rows []struct{}
 		err := d.Query(t.Context(), &rows, "SELECT nothing FROM nowhere")
 		if err == nil || !strings.Contains(err.Error(), d.Address()) || !strings.Contains(err.Error(), "nowhere") {

@@ -17,8 +17,8 @@
 //     ClickHouse skips a block with a known token, in the table and in each roll-up
 //     separately, so a repeated insert completes an interrupted one.
 //   - Before an insert, the store drops events whose event_id is already in the table:
-//     duplicates from outside the duplicate window of NATS. A row with the same sequence is no
-//     duplicate but comes from an earlier attempt of the same batch, so a repeated batch has
+//     duplicates from outside the duplicate window of NATS. A row with the same sequence is not
+//     a duplicate but comes from an earlier attempt of the same batch, so a repeated batch has
 //     the same block and the same token.
 //   - A batch is acknowledged when all its rows are in their tables. log_position records the
 //     sequence up to which that holds, and History reads no further. Its result is a prefix of
@@ -34,7 +34,7 @@
 // A Verifier compares the log with the tables at any time: the number and checksum of distinct
 // event_ids per hour, and the roll-ups with their tables. It reports missing rows, duplicate
 // rows, and rows of which the log has no event. With Repair it restores the tables from the
-// log, beside a running store. Its memory does not grow with the log: it sums hours, and
+// log, also while a store is running. Its memory does not grow with the log: it sums hours, and
 // compares single events only in hours that differ, at most half a million at a time.
 //
 // # Permissions

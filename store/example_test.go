@@ -47,7 +47,7 @@ func ExampleStore_Run() {
 	}
 }
 
-// The epochs of the last day, as they were published.
+// The history returns the epochs of the last day as they were published.
 func ExampleHistory_Events() {
 	d, err := store.Open(
 		context.Background(),

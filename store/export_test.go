@@ -9,10 +9,10 @@ import (
 	"courier/schemas"
 )
 
-// Write writes one batch, as Run does for each.
+// Write writes one batch.
 func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.writeBatch(ctx, b) }
 
-// Prepare prepares a batch, as Run does while the previous batch is written.
+// Prepare prepares a batch.
 func (s *Store) Prepare(ctx context.Context, b *bus.Batch) { s.prepare(ctx, b) }
 
 // Ready reports whether an insert of a batch is prepared.
@@ -21,7 +21,7 @@ func Ready(b bus.Batch) bool {
 	return a != nil && a.insert != nil
 }
 
-// Follow consumes one stream as Run does, with a different handler.
+// Follow consumes one stream with the given handler.
 func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error) error {
 	return s.consume(ctx, d, handle)
 }
@@ -37,7 +37,7 @@ func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
 	return d.insert(ctx, tableOf(name), rows)
 }
 
-// InsertAs inserts rows with a token, as a batch does.
+// InsertAs inserts rows with a deduplication token.
 func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token string) error {
 	i, err := d.prepareInsert(ctx, tableOf(name), rows, token)
 	if err != nil {

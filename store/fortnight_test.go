@@ -18,17 +18,19 @@ type fortnight struct {
 	begin time.Time
 }
 
-// Hours after the start at which node-c becomes slow (noon of Tuesday), and at which a regressor
-// that has learned it is promoted.
-const slowHour, learntHour, slowness = 8*24 + 12, 10*24 + 9, 1.4
+const (
+	slowHour    = 8*24 + 12 // hours after the start: node-c becomes slow (Tuesday noon)
+	learnedHour = 10*24 + 9 // hours after the start: a regressor with that knowledge is promoted
+	slowness    = 1.4       // duration on the slow node, relative to before
+)
 
-// network describes an epoch of a model with batch size 64, alone on a fast node.
-type network struct {
+// trainedNetwork describes an epoch of a model with batch size 64, alone on a fast node.
+type trainedNetwork struct {
 	model, dataset, user string
 	seconds              float64
 }
 
-var networks = []network{
+var networks = []trainedNetwork{
 	{"lenet5", "mnist", "ada", 64}, {"digits-mlp", "digits", "bob", 24}, {"resnet20", "cifar10", "carl", 128},
 }
 
@@ -37,18 +39,18 @@ var settings = map[uint32][2]float64{16: {1.625, 0.9375}, 64: {1, 0.90625}, 256:
 
 // plan is one job of the fortnight.
 type plan struct {
-	network
+	trainedNetwork
 	id, node   string
-	hour       int // since the begin, of its request
+	hour       int // of its request, since the start of the fortnight
 	number     int
 	batch      uint32
-	beside     string // the model that shares its node for its first three epochs; empty: none
+	neighbour  string // model that shares its node for its first three epochs; "": none
 	outcome    string // empty: no events after two epochs
 	reason     string
-	predicted  float64 // seconds, as promised
+	predicted  float64 // seconds
 	slo        float64
 	odds       float64
-	best       bool // best effort: nothing is promised
+	best       bool // best effort: no promise
 	waitsQueue bool
 }
 
@@ -62,16 +64,16 @@ func twoWeeks() (jobs, samples, regressors []schemas.Event) {
 			if hour == 16 {
 				first, second = 0, 1
 			}
-			node := fmt.Sprintf("node-%c", 'a'+mixed(8*day+slot)%3)
+			node := fmt.Sprintf("node-%c", 'a'+hash(8*day+slot)%3)
 			a, b := f.plan(first, day, hour, node), f.plan(second, day, hour, node)
 			if shared {
-				a.beside, b.beside = networks[second].model, networks[first].model
+				a.neighbour, b.neighbour = networks[second].model, networks[first].model
 				b.promise()
 			}
 			a.promise()
-			f.job(a)
+			f.addJob(a)
 			if shared {
-				f.job(b)
+				f.addJob(b)
 			}
 		}
 	}
@@ -86,8 +88,8 @@ func twoWeeks() (jobs, samples, regressors []schemas.Event) {
 	return jobs, samples, f.events
 }
 
-// mixed is an arbitrary number derived from n.
-func mixed(n int) int { return int(uint32(n+1) * 2654435761 >> 20) }
+// hash returns a pseudo-random number for n.
+func hash(n int) int { return int(uint32(n+1) * 2654435761 >> 20) }
 
 // inOrder returns the events in the order of their timestamps.
 func (f *fortnight) inOrder() []schemas.Event {
@@ -98,15 +100,15 @@ func (f *fortnight) inOrder() []schemas.Event {
 func (f *fortnight) plan(network, day, hour int, node string) *plan {
 	n := networks[network]
 	p := &plan{
-		network:    n,
-		node:       node,
-		hour:       24*day + hour,
-		number:     8*day + hour/2,
-		outcome:    schemas.EventFinished,
-		waitsQueue: hour == 18,
+		trainedNetwork: n,
+		node:           node,
+		hour:           24*day + hour,
+		number:         8*day + hour/2,
+		outcome:        schemas.EventFinished,
+		waitsQueue:     hour == 18,
 	}
 	p.id = fmt.Sprintf("%s-%s", n.model, f.begin.Add(time.Duration(p.hour)*time.Hour).Format("0102-15"))
-	p.batch = []uint32{16, 64, 256}[mixed(100*p.number+network)%3]
+	p.batch = []uint32{16, 64, 256}[hash(100*p.number+network)%3]
 	switch p.hour {
 	case 4*24 + 14:
 		p.outcome, p.reason = schemas.EventFailed, "exit status 137: out of memory"
@@ -120,15 +122,15 @@ func (f *fortnight) plan(network, day, hour int, node string) *plan {
 	return p
 }
 
-// promise sets the advice for the request: five epochs and a start of 4 s.
+// promise sets the advice for a request with five epochs and a start time of 4 s.
 func (p *plan) promise() {
 	seconds := p.seconds * settings[p.batch][0]
-	if p.node == "node-c" && p.hour >= learntHour {
+	if p.node == "node-c" && p.hour >= learnedHour {
 		seconds *= slowness
 	}
 	known := 0.0
-	if p.beside != "" {
-		known = 0.25 // usual interference of a neighbour, unlike that of resnet20
+	if p.neighbour != "" {
+		known = 0.25 // typical interference of a neighbour; that of resnet20 is higher
 	}
 	p.predicted = 4 + seconds*(5+3*known)
 	p.slo = float64(int(p.predicted*1.2/10)+1) * 10
@@ -136,7 +138,7 @@ func (p *plan) promise() {
 	if p.waitsQueue {
 		p.slo += 180
 	}
-	if p.hour%24 == 10 && mixed(p.number)%3 == 1 { // an infeasible request
+	if p.hour%24 == 10 && hash(p.number)%3 == 1 { // an infeasible request
 		p.best, p.odds, p.slo = true, 0.5, float64(int(p.predicted/10))*10
 	}
 }
@@ -147,10 +149,10 @@ func (p *plan) epochSeconds(n uint32, hour int) (seconds, neighbours, ioWait flo
 	if p.model == "resnet20" {
 		ioWait = 0.125
 	}
-	if n <= 3 && p.beside != "" {
+	if n <= 3 && p.neighbour != "" {
 		neighbours = 1
 		seconds *= 1.25
-		if p.beside == "resnet20" {
+		if p.neighbour == "resnet20" {
 			seconds, ioWait = seconds*1.5, 0.375
 		}
 	}
@@ -160,8 +162,8 @@ func (p *plan) epochSeconds(n uint32, hour int) (seconds, neighbours, ioWait flo
 	return seconds * (1 + float64((p.number*7+int(n)*3)%5-2)/64), neighbours, ioWait
 }
 
-// job adds the events of a job.
-func (f *fortnight) job(p *plan) {
+// addJob adds the events of a job.
+func (f *fortnight) addJob(p *plan) {
 	at := f.begin.Add(time.Duration(p.hour) * time.Hour)
 	requested := at
 	stamp := func(id string) schemas.JobStamp {
@@ -169,7 +171,7 @@ func (f *fortnight) job(p *plan) {
 	}
 	f.submit(p, at)
 	if p.waitsQueue {
-		at = at.Add(time.Duration(1+mixed(p.number)%8) * 30 * time.Second)
+		at = at.Add(time.Duration(1+hash(p.number)%8) * 30 * time.Second)
 		e := f.advise(p, stamp(schemas.AdmittedID(p.id)), p.batch, 5, p.predicted)
 		e.Action, e.ElapsedSeconds, e.Message = schemas.ActionStart, at.Sub(requested).Seconds(), "start now"
 	}
@@ -360,9 +362,9 @@ func (f *fortnight) warn(
 ) uint32 {
 	cause := schemas.CauseEpochs
 	switch {
-	case p.beside == "resnet20":
+	case p.neighbour == "resnet20":
 		cause = schemas.CauseIOWait
-	case p.beside != "":
+	case p.neighbour != "":
 		cause = schemas.CauseNeighbours
 	case p.waitsQueue:
 		cause = schemas.CauseLate
@@ -391,7 +393,7 @@ func (f *fortnight) warn(
 	}
 	f.advise(p, stamp(schemas.AdviceID(p.id, cost)), 256, 3, seconds*3*0.75/settings[batch][0])
 	outcome, gain := schemas.MoveKept, 0.9375
-	if mixed(p.number)%3 == 0 {
+	if hash(p.number)%3 == 0 {
 		outcome, gain = schemas.MoveRefused, 0
 	}
 	move := func(n uint32, outcome string) *schemas.Moved {
@@ -422,7 +424,8 @@ func (f *fortnight) warn(
 	return 256
 }
 
-// sample adds the sample of ten minutes: busy at work, most at noon and four.
+// sample adds the sample of ten minutes. Nodes are busy in working hours, most of all at noon and
+// at four.
 func (f *fortnight) sample(node string, n, i int) {
 	at := f.begin.Add(time.Duration(i) * 10 * time.Minute)
 	busy, wait := 0.0625, 0.015625
@@ -457,8 +460,8 @@ func (f *fortnight) sample(node string, n, i int) {
 // digest is a made-up sha256 of a regressor.
 func digest(letter string) string { return strings.Repeat(letter, 64) }
 
-// regressors adds the first regressor, the alarm about node-c, a challenger that loses and one
-// that wins.
+// regressors adds the first regressor, the drift alarm about node-c, a rejected challenger and a
+// promoted one.
 func (f *fortnight) regressors() {
 	stamp := func(hour int, id string) schemas.Stamp {
 		return schemas.Stamp{EventID: id, At: f.begin.Add(time.Duration(hour) * time.Hour)}
@@ -562,7 +565,7 @@ func (f *fortnight) regressors() {
 	)
 	trained(9*24+15, "c", 360, 0.0625, "drift: node-c")
 	promoted(
-		learntHour,
+		learnedHour,
 		"c",
 		2,
 		360,

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// recall returns all events of a history.
-func recall(t testing.TB, d *store.Database, since time.Time) (all []schemas.Event) {
+// history returns the stored events since a time.
+func history(t testing.TB, d *store.Database, since time.Time) (all []schemas.Event) {
 	t.Helper()
 	must(t, store.NewHistory(d).Events(t.Context(), since, func(e schemas.Event) error {
 		all = append(all, e)
@@ -27,7 +27,7 @@ func recall(t testing.TB, d *store.Database, since time.Time) (all []schemas.Eve
 	return all
 }
 
-// eventsSince returns the events of a history since a time.
+// eventsSince returns the events since a time.
 func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) {
 	for _, e := range events {
 		switch e := e.(type) {
@@ -49,7 +49,7 @@ func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) 
 }
 
 func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
 		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
@@ -61,12 +61,12 @@ func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 		s.ended("beta", 1, schemas.EventCancelled)
 		s.ended("alpha", 2, schemas.EventFailed)
 		run(t, newStore(t, b, d))
-		reach(t, d, publish(t, b, s.events))
+		awaitSequences(t, d, publish(t, b, s.events))
 		third := s.events[2].(*schemas.Epoch).At
 		for _, since := range []time.Time{{}, third, s.at.Add(time.Nanosecond)} {
-			if diff := cmp.Diff(eventsSince(s.events, since), recall(t, d, since),
+			if diff := cmp.Diff(eventsSince(s.events, since), history(t, d, since),
 				cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("history since %v (-published +told):\n%s", since, diff)
+				t.Errorf("history since %v (-published +got):\n%s", since, diff)
 			}
 		}
 	})
@@ -80,12 +80,12 @@ func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
 	must(t, d.Exec(t.Context(), "INSERT INTO job_epoch SELECT * REPLACE (9 AS sequence) FROM job_epoch"))
 	must(t, d.Exec(t.Context(), "INSERT INTO log_position SELECT 'JOB', 9, now64(9)"))
-	if diff := cmp.Diff(s.events, recall(t, d, time.Time{})); diff != "" {
-		t.Errorf("history of a table with a copy (-want +got):\n%s", diff)
+	if diff := cmp.Diff(s.events, history(t, d, time.Time{})); diff != "" {
+		t.Errorf("history of a table with duplicates (-want +got):\n%s", diff)
 	}
 }
 
-// The test reads while a batch is in only some of its tables.
+// The test reads the history while only some tables have the rows of a batch.
 func TestHistory_HasNoGaps(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
@@ -97,15 +97,15 @@ func TestHistory_HasNoGaps(t *testing.T) {
 	next.ended("alpha", 1, schemas.EventFinished)
 	must(t, d.Exec(t.Context(), "RENAME TABLE job_ended TO hidden"))
 	if err := w.Write(t.Context(), batch(schemas.StreamJob, 2, next.events...)); err == nil {
-		t.Fatal("a batch was written without its table")
+		t.Fatal("writing a batch to a missing table succeeded, want an error")
 	}
 	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO job_ended"))
-	if diff := cmp.Diff(s.events, recall(t, d, time.Time{})); diff != "" {
-		t.Errorf("history beside a batch that is in half (-want +got):\n%s", diff)
+	if diff := cmp.Diff(s.events, history(t, d, time.Time{})); diff != "" {
+		t.Errorf("history during an incomplete batch (-want +got):\n%s", diff)
 	}
 	write(t, w, batch(schemas.StreamJob, 2, next.events...))
-	if diff := cmp.Diff(append(s.events, next.events...), recall(t, d, time.Time{})); diff != "" {
-		t.Errorf("history when the batch is whole (-want +got):\n%s", diff)
+	if diff := cmp.Diff(append(s.events, next.events...), history(t, d, time.Time{})); diff != "" {
+		t.Errorf("history after the batch (-want +got):\n%s", diff)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 
 // Each reader holds three connections of a bounded pool.
 func TestHistory_ConcurrentReaders(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		s := newTestLog()
 		for job := range 50 {
 			s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)

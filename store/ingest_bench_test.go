@@ -17,11 +17,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkIngest writes node samples from the log into the tables, and measures its two halves
-// alone: a plain JetStream consumer that reads the same log (ack of all with each batch), and
-// clickhouse-go that inserts the same rows from memory into the same table and roll-ups. It
-// reports samples per second, and the store's throughput relative to the slower half. With 100
-// samples per message the log is read faster.
+// BenchmarkIngest measures how fast the store writes samples from the log to the tables, and each
+// half alone: a plain JetStream consumer that reads the same log, and clickhouse-go, which inserts
+// the same rows from memory into the same table and roll-ups. It reports samples per second, and
+// the throughput of the store relative to the slower half.
 func BenchmarkIngest(b *testing.B) {
 	for _, each := range []int{1, 100} {
 		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) { benchIngest(b, each) })
@@ -43,7 +42,7 @@ func benchIngest(b *testing.B, each int) {
 			"node_sample",
 			"node_minute",
 			"node_hour",
-		} { // else they are merged beside the store
+		} { // without rows, no merge competes with the store
 			must(b, d.Exec(b.Context(), "TRUNCATE TABLE "+table))
 		}
 		forget(b, server.URL())
@@ -79,7 +78,7 @@ func handled(b *testing.B, log *bus.Bus, samples uint64) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			b.Fatal("the store does not come to an end")
+			b.Fatal("timeout: the store has not handled all samples")
 		}
 	}
 }
@@ -90,12 +89,12 @@ func rate(samples int, do func()) float64 {
 	return float64(samples) / time.Since(begin).Seconds()
 }
 
-// sampleRows are the rows of all samples in the log.
+// sampleRows returns the rows of all samples in the log.
 func sampleRows(b *testing.B, log *bus.Bus) (rows []any) {
 	err := log.Read(b.Context(), bus.FollowOptions{Stream: schemas.StreamNode}, func(r bus.Record) error {
 		_, row, ok := schemas.RowOf(r.Event)
 		if !ok {
-			return fmt.Errorf("%s has no row", r.Subject)
+			return fmt.Errorf("%s: the event has no row", r.Subject)
 		}
 		rows = append(rows, row)
 		return nil
@@ -118,8 +117,8 @@ func forget(b *testing.B, url string) {
 	}
 }
 
-// readBare fetches all messages with its own consumer, in portions: nats.go drops messages beyond
-// 64 MiB.
+// readBare fetches all messages with a plain consumer. It limits each fetch, because nats.go drops
+// messages beyond 64 MiB.
 func readBare(b *testing.B, url string, samples, fetch int) {
 	js := streams(b, url)
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
@@ -151,7 +150,7 @@ func readBare(b *testing.B, url string, samples, fetch int) {
 	}
 }
 
-// insertBare inserts rows in batches of the store's size.
+// insertBare inserts rows in batches of the same size as those of the store.
 func insertBare(b *testing.B, d *store.Database, rows []any) {
 	for len(rows) > 0 {
 		n := min(len(rows), schemas.MaxBatchMessages)

@@ -27,13 +27,13 @@ const victimVariable = "COURIER_TEST_STORE_VICTIM"
 // killOrder configures a victim, as JSON in its environment.
 type killOrder struct {
 	NATS, ClickHouse string
-	Batch            int           // which batch it dies at, from 1; 0: none
-	Point            string        // "before" the inserts, "after" them (before the ack), or "during"
-	Delay            time.Duration // of the death "during", from the batch's begin
+	Batch            int           // number of the batch at which it is killed, from 1; 0: never
+	Point            string        // "before", "during" or "after" the inserts
+	Delay            time.Duration // for "during": from the start of the batch to the kill
 }
 
-// ownEnd is the exit status of a victim that has not killed itself.
-const ownEnd = 2
+// exitNotKilled is the exit status of a victim that has not killed itself.
+const exitNotKilled = 2
 
 // victim is the main function of a process that runs a store and kills itself as configured.
 func victim() int {
@@ -41,18 +41,18 @@ func victim() int {
 	var o killOrder
 	if err := json.Unmarshal([]byte(os.Getenv(victimVariable)), &o); err != nil {
 		log.Error("read order", "error", err)
-		return ownEnd
+		return exitNotKilled
 	}
 	ctx := context.Background()
 	b, err := bus.Connect(ctx, bus.Options{URL: o.NATS}, log, nil)
 	if err != nil {
 		log.Error("connect", "error", err)
-		return ownEnd
+		return exitNotKilled
 	}
 	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
 	if err != nil {
 		log.Error("open", "error", err)
-		return ownEnd
+		return exitNotKilled
 	}
 	s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
 	var mu sync.Mutex
@@ -79,7 +79,7 @@ func victim() int {
 		all.Go(func() { _ = s.Follow(ctx, durable, handle) })
 	}
 	all.Wait()
-	return ownEnd
+	return exitNotKilled
 }
 
 func die() {
@@ -112,10 +112,10 @@ func TestStore_IsKilled(t *testing.T) {
 	}
 	last := stop()
 	if repeated < 8 {
-		t.Errorf("%d open batches were repeated in 12 rounds, want 8 or more: else the kills missed", repeated)
+		t.Errorf("%d unfinished batches in 12 rounds, want at least 8", repeated)
 	}
 	finish := run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	compare(t, b, d)
 }
@@ -132,14 +132,14 @@ func runVictim(t *testing.T, o killOrder) []byte {
 	var out bytes.Buffer
 	cmd.Stderr = &out
 	err = cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); ctx.Err() != nil || err == nil || code == ownEnd {
-		t.Fatalf("victim %+v ended with %v, want to be killed\n%s", o, err, out.Bytes())
+	if code := cmd.ProcessState.ExitCode(); ctx.Err() != nil || err == nil || code == exitNotKilled {
+		t.Fatalf("victim %+v ended with %v, want a kill\n%s", o, err, out.Bytes())
 	}
 	return out.Bytes()
 }
 
-// publishAll publishes samples and job events until stop is called, which returns the last
-// sequence of each stream.
+// publishAll publishes samples and job events until stop is called. stop returns the last sequence
+// of each stream.
 func publishAll(t *testing.T, b *bus.Bus) (stop func() map[string]uint64) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan map[string]uint64, 1)
@@ -210,7 +210,7 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
 		if diff := cmp.Diff(want[table.Name], got); diff != "" {
 			t.Errorf(
-				"%s is not the log: %d rows, want %d (-want +got):\n%.2000s",
+				"%s differs from the log: %d rows, want %d (-want +got):\n%.2000s",
 				table.Name,
 				len(got),
 				len(want[table.Name]),
@@ -221,10 +221,10 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 	var got []minute
 	must(t, d.Query(t.Context(), &got, minutesOf))
 	if diff := cmp.Diff(rollUp(samples), got); diff != "" {
-		t.Errorf("the roll-up is not that of the log (-want +got):\n%.2000s", diff)
+		t.Errorf("roll-up of the samples in the log (-want +got):\n%.2000s", diff)
 	}
 	compareRollUps(t, d)
-	t.Logf("log, tables and roll-up agree on %d epochs and %d samples", len(want["job_epoch"]), len(samples))
+	t.Logf("compared %d epochs and %d samples", len(want["job_epoch"]), len(samples))
 }
 
 // readLog returns all events of a stream.

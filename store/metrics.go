@@ -36,7 +36,7 @@ func newDatabaseMetrics(reg prometheus.Registerer) *databaseMetrics {
 	return m
 }
 
-// observe counts a statement. A cancelled statement is no error.
+// observe counts a statement. A cancelled statement is not an error.
 func (m *databaseMetrics) observe(statement string, duration time.Duration, err error) {
 	kind, _, _ := strings.Cut(statement, " ")
 	switch {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// gather returns the values of a registry, by name and label values.
+// gather returns the metric values of a registry by name and label values.
 func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := reg.Gather()
@@ -56,12 +56,12 @@ func TestMetrics_CountABatch(t *testing.T) {
 
 	must(t, d.Exec(t.Context(), "RENAME TABLE job_epoch TO hidden"))
 	if err := w.Write(t.Context(), b); err == nil {
-		t.Fatal("a batch was written without its table")
+		t.Fatal("writing a batch to a missing table succeeded, want an error")
 	}
 	got := gather(t, reg)
 	if age := got["courier_store_oldest_unacked_seconds/JOB"]; age < 60 ||
 		age > time.Since(b.Records[0].StoredAt).Seconds() {
-		t.Errorf("oldest unacked event is %v s old, want at least 60", age)
+		t.Errorf("age of the oldest unacked event = %v s, want at least 60", age)
 	}
 	if n := got["courier_store_batch_errors_total/JOB"]; n != 1 {
 		t.Errorf("%v batch errors, want 1", n)
@@ -88,8 +88,8 @@ func TestMetrics_CountABatch(t *testing.T) {
 	}
 }
 
-// The metrics show the number of events that the tables lack, and the age of the oldest, even if
-// they are in no batch.
+// The metrics show the number of events missing in the tables and the age of the oldest one, even
+// before they are in a batch.
 func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d, b := storetest.New(t), bustest.New(t)
@@ -110,7 +110,7 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 		return gather(t, reg)["courier_store_lag_messages/NODE"] == 100
 	})
 	old := gather(t, reg)["courier_store_lag_seconds/NODE"]
-	await(t, "it to grow older", func() bool {
+	await(t, "a higher age of the oldest event", func() bool {
 		return gather(t, reg)["courier_store_lag_seconds/NODE"] > old+1
 	})
 	must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO node_sample"))
@@ -123,11 +123,11 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	got := gather(t, reg)
 	if ahead := got["courier_store_clock_ahead_seconds"]; ahead < 3000 || ahead > 3710 ||
 		got["courier_store_clock_behind_seconds"] != 0 {
-		t.Errorf("clocks are %v s ahead and %v behind, want one ahead by an hour",
+		t.Errorf("clock skew %v s ahead and %v s behind, want an hour ahead",
 			ahead, got["courier_store_clock_behind_seconds"])
 	}
 	if bytes := got["courier_store_batch_bytes_total/NODE"]; bytes < 100*100 {
-		t.Errorf("batches had %v bytes, want those of 100 samples", bytes)
+		t.Errorf("batches have %v bytes, want those of 100 samples", bytes)
 	}
 }
 
@@ -141,7 +141,7 @@ func await(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited too long for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

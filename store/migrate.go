@@ -79,7 +79,7 @@ func (d *Database) applyMigrations(
 }
 
 func newerError(applied, known int) error {
-	return fmt.Errorf("%w: it has migration %d, the program knows %d", ErrNewer, applied, known)
+	return fmt.Errorf("%w: it has migration %d, the last one of this program is %d", ErrNewer, applied, known)
 }
 
 // checkMigrated returns an error unless the database has exactly the migrations of this program.

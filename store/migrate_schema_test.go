@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The schema of a cluster is derived from the migrations. The golden file shows the result of a
-// new one.
+// The schema of a cluster is derived from the migrations. The golden file shows the effect of a
+// new migration.
 func TestSchema_OfAClusterMatchesTheGoldenFile(t *testing.T) {
 	statements, err := store.Schema("main")
 	must(t, err)
@@ -26,16 +26,16 @@ func TestSchema_OfAClusterMatchesTheGoldenFile(t *testing.T) {
 	want, err := os.ReadFile(path)
 	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("the schema of a cluster changed; -update writes it (-want +got):\n%s", diff)
+		t.Errorf("schema of a cluster; -update writes the file (-want +got):\n%s", diff)
 	}
 	for _, s := range statements {
 		clustered := strings.Contains(s, " ON CLUSTER main")
 		if insert := strings.HasPrefix(s, "INSERT INTO "); clustered == insert {
-			t.Errorf("on the cluster: %v, want %v of\n%s", clustered, !insert, s)
+			t.Errorf("has ON CLUSTER: %v, want %v:\n%s", clustered, !insert, s)
 		}
 	}
 	if _, err := store.Schema("no; such"); err == nil {
-		t.Error("a name that is none was taken")
+		t.Error("Schema accepts an invalid cluster name, want an error")
 	}
 }
 
@@ -60,7 +60,7 @@ func TestSchema_IsValid(t *testing.T) {
 		must(t, other.Exec(t.Context(), s))
 	}
 	if diff := cmp.Diff(relations(t, d), relations(t, other)); diff != "" {
-		t.Errorf("the database (-Migrate +Schema):\n%s", diff)
+		t.Errorf("database (-Migrate +Schema):\n%s", diff)
 	}
 	must(t, other.Migrate(t.Context()))
 }

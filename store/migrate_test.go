@@ -36,14 +36,14 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 }
 
 func TestMigrate_IsIdempotent(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		migrations, err := schemas.Migrations()
 		must(t, err)
 		want := relations(t, d)
 		for range 2 {
 			must(t, d.Migrate(t.Context()))
 		}
-		if got := ask(t, d, "SELECT count() AS n FROM schema_migrations"); got != uint64(
+		if got := selectNumber(t, d, "SELECT count() AS n FROM schema_migrations"); got != uint64(
 			len(migrations),
 		) {
 			t.Errorf("schema_migrations has %d rows, want %d", got, len(migrations))
@@ -54,7 +54,8 @@ func TestMigrate_IsIdempotent(t *testing.T) {
 	})
 }
 
-// A process has crashed after it applied some statements and before it recorded a migration.
+// A process may crash after it has applied statements of a migration and before it records the
+// migration.
 func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 	want := relations(t, storetest.New(t))
 	migrations, err := schemas.Migrations()
@@ -70,7 +71,7 @@ func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 		}
 		must(t, d.Migrate(t.Context()))
 		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
-			t.Errorf("database after a death behind statement %d (-want +got):\n%s", done, diff)
+			t.Errorf("database after a crash after statement %d (-want +got):\n%s", done, diff)
 		}
 	}
 }
@@ -87,7 +88,7 @@ func TestMigrate_RunsConcurrently(t *testing.T) {
 	}
 	all.Wait()
 	if diff := cmp.Diff(relations(t, storetest.New(t)), relations(t, storetest.Open(t, address))); diff != "" {
-		t.Errorf("database after four migrations at once (-want +got):\n%s", diff)
+		t.Errorf("database after four concurrent migrations (-want +got):\n%s", diff)
 	}
 }
 

@@ -17,12 +17,12 @@ func TestStore_OutlivesItsDatabase(t *testing.T) {
 	finish := run(t, newStore(t, b, d))
 	stop := publishAll(t, b)
 	for range 2 {
-		before := ask(t, d, "SELECT max(sequence) AS n FROM log_position")
-		reach(t, d, map[string]uint64{"JOB": before + 50, "NODE": before + 50})
+		before := selectNumber(t, d, "SELECT max(sequence) AS n FROM log_position")
+		awaitSequences(t, d, map[string]uint64{"JOB": before + 50, "NODE": before + 50})
 		server.Kill(t)
-		reach(t, d, map[string]uint64{"JOB": before + 60})
+		awaitSequences(t, d, map[string]uint64{"JOB": before + 60})
 	}
-	reach(t, d, stop())
+	awaitSequences(t, d, stop())
 	finish()
 	compare(t, b, d)
 }

@@ -19,7 +19,7 @@ var ErrStoreRunning = errors.New("a store follows the log; stop it first")
 type RebuildOptions struct {
 	MaxMessages int // of a batch; default schemas.MaxBatchMessages
 
-	// Progress, if set, is called now and then from one goroutine.
+	// Progress, if set, is called at intervals from one goroutine.
 	Progress func(action string, done, total uint64)
 }
 
@@ -107,7 +107,7 @@ func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) erro
 				t.name, first, t.fromStream(stream)))
 			continue
 		}
-		// The log is complete: clear the roll-ups too.
+		// The log has all events, so the roll-ups are cleared, too.
 		statements = append(statements, "TRUNCATE TABLE "+t.name)
 		for _, u := range rollUps[t.name] {
 			statements = append(statements, "TRUNCATE TABLE "+u.name)
@@ -167,7 +167,7 @@ func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error 
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// By the backlog, because a dead letter at the end of a stream has no position.
+		// A dead letter at the end of a stream has no position, so progress is that of the backlog.
 		done, total := uint64(0), uint64(0)
 		for _, d := range schemas.StoreDurables() {
 			b, err := r.bus.Backlog(ctx, d)

@@ -19,8 +19,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// filled is a log of samples and epochs that ends with a dead letter.
-func filled(t *testing.T, b *bus.Bus) map[string]uint64 {
+// fillLog publishes samples and epochs, and returns the last sequence of each stream.
+func fillLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	t.Helper()
 	s := newTestLog()
 	last := make(map[string]uint64)
@@ -55,9 +55,9 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	}
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
-	last := filled(t, b)
+	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	for _, statement := range []string{
 		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5, load_average = 99 WHERE number % 5 = 0 SETTINGS " +
@@ -71,13 +71,13 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	rebuild(t, b, d)
 	compare(t, b, d)
 	clean(t, b, d, "after a rebuild")
-	if n := ask(
+	if n := selectNumber(
 		t,
 		d,
 		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n "+
 			"FROM node_sample",
 	); n > 0 {
-		t.Errorf("%d wrong values are there still", n)
+		t.Errorf("%d values are still wrong", n)
 	}
 	nc, err := nats.Connect(server.URL())
 	must(t, err)
@@ -85,17 +85,17 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	must(
 		t,
 		nc.Publish(schemas.NodeSubject("node-0", schemas.EventSample), []byte("garbage")),
-	) // it ends the log, and no row comes of it
+	) // the last message of the log becomes a dead letter
 	must(t, nc.Flush())
 	lost := storetest.New(t)
 	rebuild(t, b, lost)
 	compare(t, b, lost)
-	finish = run(t, newStore(t, b, lost)) // the store goes on
+	finish = run(t, newStore(t, b, lost)) // the store continues after the rebuild
 	s := newTestLog()
 	s.sample("node-9", 1)
 	sequence, err := b.Publish(t.Context(), s.events[0])
 	must(t, err)
-	reach(t, lost, map[string]uint64{schemas.StreamNode: sequence})
+	awaitSequences(t, lost, map[string]uint64{schemas.StreamNode: sequence})
 	finish()
 	compare(t, b, lost)
 }
@@ -104,9 +104,9 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
-	last := filled(t, b)
+	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	var before, after []minute
 	must(t, d.Query(t.Context(), &before, minutesOf))
@@ -127,29 +127,29 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	)
 	rebuild(t, b, d)
 	clean(t, b, d, "after a rebuild")
-	if n := ask(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 ||
-		n != ask(t, d, "SELECT count() AS n FROM node_sample") {
-		t.Errorf("node_sample has %d events, want 400, each once", n)
+	if n := selectNumber(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 ||
+		n != selectNumber(t, d, "SELECT count() AS n FROM node_sample") {
+		t.Errorf("node_sample has %d distinct events, want 400 without duplicates", n)
 	}
 	must(t, d.Query(t.Context(), &after, minutesOf))
 	if diff := cmp.Diff(before, after); diff != "" {
-		t.Errorf("the roll-up (-before +after):\n%s", diff)
+		t.Errorf("roll-up (-before +after):\n%s", diff)
 	}
 	compareRollUps(t, d)
 }
 
-// A rebuild beside a running store fails. A store completes an interrupted rebuild.
-func TestRebuild_FailsBesideAStoreAndIsCompletedByIt(t *testing.T) {
+// Rebuild fails while a store is running. A store completes an interrupted rebuild.
+func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
-	last := filled(t, b)
+	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler),
 		store.RebuildOptions{}); !errors.Is(
 		err,
 		store.ErrStoreRunning,
 	) {
-		t.Errorf("Rebuild beside a store = %v, want ErrStoreRunning", err)
+		t.Errorf("Rebuild during a store = %v, want ErrStoreRunning", err)
 	}
 	compare(t, b, d)
 	finish()
@@ -166,10 +166,10 @@ func TestRebuild_FailsBesideAStoreAndIsCompletedByIt(t *testing.T) {
 		}},
 	)
 	if err == nil {
-		t.Error("a rebuild that died says that it is done")
+		t.Error("an interrupted rebuild is recorded as complete")
 	}
 	finish = run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	compare(t, b, d)
 }
@@ -178,9 +178,9 @@ func TestRebuild_FailsBesideAStoreAndIsCompletedByIt(t *testing.T) {
 // a backup, or created again.
 func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	b, d := bustest.New(t), storetest.New(t)
-	last := filled(t, b)
+	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	other := bustest.New(t)
 	s := newTestLog()

@@ -102,8 +102,8 @@ func referencePage(t *testing.T, d *store.Database, title, other, condition stri
 	return b.String()
 }
 
-// messageFields returns the descriptions of the columns of each table: those of the fields of the
-// message that the table stores.
+// messageFields returns the descriptions of the columns of each table. They are those of the fields
+// of the stored message.
 func messageFields(t *testing.T) map[string]map[string]string {
 	t.Helper()
 	fields := map[string]map[string]string{}
@@ -115,7 +115,7 @@ func messageFields(t *testing.T) map[string]map[string]string {
 	return fields
 }
 
-// viewOf are the views whose columns mean the same as the columns of a table that is not a message.
+// viewOf maps tables that store no message to views with the same columns.
 var viewOf = map[string]string{
 	"job_advice":    "advice",
 	"job_submitted": "advice",

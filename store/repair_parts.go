@@ -40,7 +40,7 @@ func unreadableTable(err error) string {
 	}
 	cause := e.Code
 	if m := causeCode.FindStringSubmatch(e.Message); m != nil && cause == codeUnfinished {
-		n, _ := strconv.ParseInt(m[1], 10, 32) // digits; a number out of range is no code
+		n, _ := strconv.ParseInt(m[1], 10, 32) // only digits; a number out of range is not a code
 		cause = int32(n)
 	}
 	if !unreadableCodes[cause] {
@@ -56,8 +56,8 @@ func unreadableTable(err error) string {
 //
 // A merge or mutation on a full disk may activate a part with empty files (26.7). From then on
 // every query that reads the part fails, even when the disk has space again. When ClickHouse
-// attaches the table, it sets unreadable parts aside and uses their source parts, as far as
-// these still exist. A repair restores the other rows from the log. Nothing is deleted.
+// attaches the table, it detaches unreadable parts and uses their source parts if these still
+// exist. A repair restores the other rows from the log. Nothing is deleted.
 func (d *Database) reload(ctx context.Context, table string) error {
 	d.reloading.Lock()
 	defer d.reloading.Unlock()

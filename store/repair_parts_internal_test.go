@@ -21,7 +21,7 @@ func TestUnreadableTable(t *testing.T) {
 	}{
 		{"a part", &clickhouse.Exception{Code: 246, Message: part}, "node_sample"},
 		{
-			"a part, met by a mutation",
+			"a part, in a mutation",
 			&clickhouse.Exception{
 				Code: 341,
 				Message: "Exception happened during execution of mutations 'mutation_707.txt' with part " +
@@ -44,7 +44,7 @@ func TestUnreadableTable(t *testing.T) {
 			"",
 		},
 		{"no table named", &clickhouse.Exception{Code: 246, Message: "corrupted"}, ""},
-		{"not of the server", errors.New(part), ""},
+		{"not an error of the server", errors.New(part), ""},
 		{"nothing", nil, ""},
 	} {
 		err := c.err

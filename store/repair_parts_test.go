@@ -23,7 +23,7 @@ func breakParts(t *testing.T, d *store.Database, table string) {
 	await(t, "the merges of "+table+" to end", func() bool {
 		const merges = "SELECT count() AS n FROM system.merges" +
 			" WHERE database = currentDatabase() AND table = ?"
-		return ask(t, d, merges, table) == 0
+		return selectNumber(t, d, merges, table) == 0
 	})
 	if emptyParts(t, d, table) == 0 {
 		t.Fatalf("%s has no parts", table)
@@ -54,31 +54,32 @@ func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 	return files
 }
 
-// The store, and a repair, reload the table and restore the missing rows from the log, whatever
-// the source parts still hold.
+// The store and a repair reload the table and restore the missing rows from the log, regardless of
+// the rows in source parts.
 func TestStore_RepairsUnreadableParts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
 	if os.Getenv(storetest.ServerVariable) != "" {
-		t.Skip("the files of a server elsewhere cannot be broken")
+		t.Skip("the files of a remote server cannot be damaged")
 	}
 	d, b := storetest.New(t), bustest.New(t)
 	finish := run(t, newStore(t, b, d))
 	stop := publishAll(t, b)
-	reach(t, d, map[string]uint64{schemas.StreamNode: 100, schemas.StreamJob: 50})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 100, schemas.StreamJob: 50})
 	for _, table := range []string{"node_sample", "node_minute", "job_run"} {
 		breakParts(t, d, table)
 	}
-	reach(t, d, map[string]uint64{schemas.StreamNode: 400, schemas.StreamJob: 200})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 400, schemas.StreamJob: 200})
 	last := stop()
-	reach(t, d, last)
+	awaitSequences(t, d, last)
 	finish()
 	breakParts(t, d, "job_epoch")
-	verify(t, b, d, store.VerifyOptions{Repair: true}, 0) // may find nothing: all rows may be in older parts still
+	// The repair may find no difference, because older parts may still have all rows.
+	verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 	want := []string{"job_epoch", "job_run", "node_minute", "node_sample"}
 	if diff := cmp.Diff(want, unreadableTables(t, d)); diff != "" {
-		t.Errorf("tables of which parts were set aside (-want +got):\n%s", diff)
+		t.Errorf("tables with unreadable parts (-want +got):\n%s", diff)
 	}
 	clean(t, b, d, "after the repair")
 	compare(t, b, d)

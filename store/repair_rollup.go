@@ -86,7 +86,7 @@ func (c *rollUpCheck) recompute(ctx context.Context, p rollUpPart, keys map[stri
 		return nil
 	}
 
-	// By a side table, because another roll-up may read this one.
+	// Rows are added by a side table, because another roll-up may read this one.
 	err = c.database.attachSideTable(ctx, c.name, "repaired", func(side string) error {
 		condition := fmt.Sprintf("%s AND sequence <= %d", p.sourceCondition, position)
 		return c.database.exec(ctx, "rebuild "+c.name, fmt.Sprintf(

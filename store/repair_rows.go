@@ -10,7 +10,7 @@ import (
 // restore adds rows to a table without its roll-ups.
 //
 // ClickHouse stores the token of a block before the block becomes visible. If it crashes in
-// between, it skips the repeated block for ever as a duplicate, while the roll-ups accept it
+// between, it skips every repetition of the block as a duplicate, while the roll-ups accept it
 // under their own tokens. Therefore the store looks up a repeated batch again after its insert,
 // and restores missing rows by attaching the parts of a side table, which has no roll-ups.
 //

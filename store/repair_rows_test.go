@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// fifty is a written batch of fifty samples.
-func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
+// writeFifty writes a batch of fifty samples.
+func writeFifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	t.Helper()
 	s := newTestLog()
 	for i := range uint64(50) {
@@ -27,46 +27,46 @@ func fifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	return writer, b
 }
 
-// A ClickHouse that crashes between the token of a block and the block skips the block for ever.
-// Parts that vanish from its disk leave the same state: the token is known, the rows are gone,
-// and the roll-up has counted them.
+// If ClickHouse crashes after it has stored the token of a block and before it stores the block, it
+// skips the block from then on. The test creates the same state by deleting parts from the disk:
+// the token is known, the rows are lost, and the roll-up has counted them.
 func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
-			writer, b := fifty(t, d)
-			counted := ask(t, d, "SELECT sum(samples) AS n FROM node_minute")
+			writer, b := writeFifty(t, d)
+			counted := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute")
 			loseParts(t, d, "node_sample")
-			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
-				t.Fatalf("%d rows are left, want none: else nothing is tested", n)
+			if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
+				t.Fatalf("%d rows are left, want none before the repair", n)
 			}
 			b.Redelivered = true
 			must(t, writer.Write(t.Context(), b))
 			must(t, writer.Write(t.Context(), b))
-			if n := ask(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
+			if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
 				t.Errorf("%d rows after the batch was repeated, want 50", n)
 			}
-			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
-				t.Errorf("the roll-up counts %d samples, want %d as before", n, counted)
+			if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
+				t.Errorf("the roll-up counts %d samples, want %d", n, counted)
 			}
-			if n := ask(
+			if n := selectNumber(
 				t,
 				d,
 				"SELECT count() AS n FROM system.tables WHERE database = currentDatabase() AND name LIKE '%restored'",
 			); n != 0 {
-				t.Errorf("%d side tables are left, want none", n)
+				t.Errorf("%d temporary tables are left, want none", n)
 			}
 		})
 	}
 }
 
 // Tables from a backup have no tokens. A batch that was unfinished at the backup of the log is
-// repeated, although its rows are there.
+// repeated although the tables have its rows.
 func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 	d := storetest.New(t)
-	writer, b := fifty(t, d)
+	writer, b := writeFifty(t, d)
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
-		for _, window := range []int{0, 1000} { // it forgets at 0
+		for _, window := range []int{0, 1000} { // 0 deletes the tokens
 			must(
 				t,
 				d.Exec(
@@ -87,13 +87,13 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 		"SELECT sum(samples) AS n FROM node_minute",
 		"SELECT sum(samples) AS n FROM node_hour",
 	} {
-		if n := ask(t, d, q); n != 50 {
+		if n := selectNumber(t, d, q); n != 50 {
 			t.Errorf("%s: %d, want 50", q, n)
 		}
 	}
 }
 
-// A roll-up alone may have a token without the rows. The samples of other batches in the same
+// Only a roll-up may have lost the rows of a known token. The samples of other batches in the same
 // minutes stay.
 func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	for _, protocol := range storetest.Protocols(t) {
@@ -129,7 +129,7 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 			loseParts(t, d, "node_minute")
 			for _, again := range []bus.Batch{
 				before, b,
-			} { // all that was in flight is repeated, and once more
+			} { // repeat every batch twice
 				again.Redelivered = true
 				must(t, writer.Write(t.Context(), again))
 				must(t, writer.Write(t.Context(), again))
@@ -164,7 +164,7 @@ func loseParts(t *testing.T, d *store.Database, table string) {
 	must(t, d.Exec(t.Context(), "DETACH TABLE "+table+" SYNC"))
 	for _, p := range parts {
 		if _, err := os.Stat(p.Path); err != nil {
-			t.Skipf("the server's files are out of reach: %v", err)
+			t.Skipf("the files of the server cannot be accessed: %v", err)
 		}
 		must(t, os.RemoveAll(filepath.Clean(p.Path)))
 	}

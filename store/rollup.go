@@ -48,8 +48,8 @@ var rollUps = map[string][]rollUp{
 //
 // ClickHouse inserts into a table and its roll-ups one after the other. If it crashes in
 // between, or between the token and the block of a roll-up, the roll-up may lack rows that
-// ClickHouse skips for ever as duplicates. The rows of a roll-up follow from the table alone,
-// so they are deleted and recomputed. After a crash during that, the batch is repeated.
+// ClickHouse skips as duplicates from then on. The rows of a roll-up follow from the table alone,
+// so they are deleted and recomputed. After a crash in between, the batch is repeated.
 //
 //	node_sample ─► node_minute: deleted, recomputed ─► node_hour: has counted them twice,
 //	                                                   deleted, recomputed

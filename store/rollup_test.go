@@ -13,12 +13,12 @@ import (
 	"courier/store/storetest"
 )
 
-// minutesOf reads rows of the roll-up to minutes.
+// minutesOf selects the rows of the roll-up to minutes.
 const minutesOf = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average FROM " +
 	"node_load ORDER BY node, minute"
 
-// rolledUp are the roll-ups to hours and of runs, each with the same rows computed from the
-// table. The values of the tests add up exactly, in any order.
+// rolledUp maps the roll-ups to hours and of runs to two queries: one of the roll-up, and one that
+// computes the same rows from the table. The sums of the test values are exact in any order.
 var rolledUp = map[string][2]string{
 	"node_hour": {
 		"SELECT node, hour, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, load_average, cores FROM " +
@@ -42,17 +42,17 @@ var rolledUp = map[string][2]string{
 func compareRollUps(t *testing.T, d *store.Database) {
 	t.Helper()
 	for name, q := range rolledUp {
-		missing := ask(t, d, "SELECT count() AS n FROM (("+q[1]+") EXCEPT ("+q[0]+"))")
-		wrong := ask(t, d, "SELECT count() AS n FROM (("+q[0]+") EXCEPT ("+q[1]+"))")
+		missing := selectNumber(t, d, "SELECT count() AS n FROM (("+q[1]+") EXCEPT ("+q[0]+"))")
+		wrong := selectNumber(t, d, "SELECT count() AS n FROM (("+q[0]+") EXCEPT ("+q[1]+"))")
 		if missing > 0 || wrong > 0 {
-			t.Errorf("%s is not that of its table: %d lines are missing, %d wrong", name, missing,
+			t.Errorf("%s differs from its table: %d rows are missing, %d wrong", name, missing,
 				wrong)
 		}
 	}
 }
 
-// A repeated batch repairs its rows in the roll-ups to hours and of runs, whether they are lost
-// or counted twice. The contributions of other batches stay.
+// A repeated batch repairs its rows in the roll-ups to hours and of runs if they are lost or
+// counted twice. The rows of other batches stay.
 func TestStore_RebuildsEachRollUp(t *testing.T) {
 	d := storetest.New(t)
 	s := newTestLog()
@@ -98,7 +98,7 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 			}
 			t.Log(table, name)
 			compareRollUps(t, d)
-			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 180 {
+			if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 180 {
 				t.Errorf("the minutes count %d samples, want 180", n)
 			}
 		}
@@ -141,10 +141,10 @@ func TestMigrate_FillsNewRollUps(t *testing.T) {
 		),
 	)
 	apply(added, added+1)
-	apply(added, added+1) // a program that died before it could record the step
+	apply(added, added+1) // a crash before the migration is recorded
 	must(t, d.Migrate(t.Context()))
 	compareRollUps(t, d)
-	if n := ask(t, d,
+	if n := selectNumber(t, d,
 		"SELECT sum(samples) + (SELECT sum(epochs) FROM job_run) AS n FROM node_hour"); n != 10000 {
 		t.Errorf("the roll-ups count %d samples and epochs, want 10000", n)
 	}

@@ -24,8 +24,8 @@ import (
 	"courier/store/storetest"
 )
 
-// tlsFront is a TLS proxy of a server, with the file of its self-signed certificate.
-func tlsFront(t *testing.T, behind string) (address, caFile string) {
+// newTLSProxy starts a TLS proxy of a server with a self-signed certificate.
+func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -56,23 +56,23 @@ func tlsFront(t *testing.T, behind string) (address, caFile string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() }) // ends the loop below
+	t.Cleanup(func() { _ = l.Close() }) // ends the accept loop
 	go func() {
 		for {
 			near, err := l.Accept()
 			if err != nil {
 				return
 			}
-			go join(near, behind)
+			go join(near, server)
 		}
 	}()
 	return l.Addr().String(), caFile
 }
 
 // join copies data in both directions until one side closes.
-func join(near net.Conn, behind string) {
+func join(near net.Conn, server string) {
 	defer near.Close()
-	far, err := net.Dial("tcp", behind)
+	far, err := net.Dial("tcp", server)
 	if err != nil {
 		return
 	}
@@ -80,7 +80,7 @@ func join(near net.Conn, behind string) {
 	ended := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // the end of either is the end
+			_, _ = io.Copy(way[0], way[1]) // a broken connection ends both directions
 			ended <- struct{}{}
 		}()
 	}
@@ -91,14 +91,14 @@ func join(near net.Conn, behind string) {
 func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 	u, err := url.Parse(storetest.Empty(t, "clickhouse"))
 	if err != nil {
-		t.Fatal("the address cannot be read")
+		t.Fatal("the address of the server is invalid")
 	}
 	password, _ := u.User.Password()
 	if password == "" {
 		t.Skip("the ClickHouse of the tests has no password")
 	}
-	address, ca := tlsFront(t, u.Host)
-	_, strange := tlsFront(t, u.Host)
+	address, ca := newTLSProxy(t, u.Host)
+	_, otherCA := newTLSProxy(t, u.Host)
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 			store.Options{URL: u.String() + "?secure=true", PasswordFile: file},
 			"unknown authority",
 		},
-		{"with another authority", store.Options{URL: u.String(), CAFile: strange, PasswordFile: file}, "x509"},
+		{"with another authority", store.Options{URL: u.String(), CAFile: otherCA, PasswordFile: file}, "x509"},
 		{"without the password", store.Options{URL: u.String(), CAFile: ca}, "Authentication failed"},
 	} {
 		d, err := store.Open(t.Context(), c.o, slog.New(slog.DiscardHandler), nil)
@@ -133,7 +133,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.what, err, c.want)
 		}
 		if err != nil && strings.Contains(err.Error(), password) {
-			t.Errorf("%s: the error tells the password", c.what)
+			t.Errorf("%s: the error contains the password", c.what)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -160,7 +160,7 @@ func TestOpen_ErrorsNameTheFile(t *testing.T) {
 		_, err := store.Open(t.Context(), c.o, slog.New(slog.DiscardHandler), nil)
 		if !errors.Is(err, store.ErrAddress) || !strings.Contains(err.Error(), c.want) ||
 			strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("Open(%s) = %v, want ErrAddress that says %q", c.o.URL, err, c.want)
+			t.Errorf("Open(%s) = %v, want ErrAddress with %q", c.o.URL, err, c.want)
 		}
 	}
 }

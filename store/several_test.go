@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// The log has messages with several samples, more than a batch may have. Some samples are
-// duplicates in a different message, and one message cannot be decoded.
+// The log has messages with several samples, more than fit in a batch. Some messages contain
+// duplicate samples of other messages, and one message cannot be decoded.
 func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 	d, server := storetest.New(t), bustest.NewServer(t)
 	b := server.Connect(t)
@@ -62,20 +62,20 @@ func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 		return reason != ""
 	})
 	if !strings.HasPrefix(reason, "sample 2: ") {
-		t.Errorf("the dead letter says %q, want that the second sample is wrong", reason)
+		t.Errorf("reason of the dead letter = %q, want one that names sample 2", reason)
 	}
-	reach(t, d, map[string]uint64{schemas.StreamNode: last})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: last})
 	stop()
 	for statement, want := range map[string]uint64{
 		"SELECT count() AS n FROM node_sample":                  count,
 		"SELECT count(DISTINCT event_id) AS n FROM node_sample": count,
 		"SELECT sum(samples) AS n FROM node_minute":             count,
 	} {
-		if got := ask(t, d, statement); got != want {
+		if got := selectNumber(t, d, statement); got != want {
 			t.Errorf("%s: %d, want %d", statement, got, want)
 		}
 	}
 	if r, found := verify(t, b, d, store.VerifyOptions{}, 0); len(found) > 0 {
-		t.Errorf("tables differ from the log: %v\n%+v", found, r)
+		t.Errorf("differences between the tables and the log: %v\n%+v", found, r)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Of several stores one writes each stream. When it ends, another one continues: no row is
-// written twice, and no batch is repeated.
+// One of several stores writes each stream. When it ends, another one continues without duplicate
+// rows or repeated batches.
 func TestStore_SharesTheStreams(t *testing.T) {
 	d, server := storetest.New(t), bustest.NewServer(t)
 	feed := server.Connect(t)
@@ -37,8 +37,8 @@ func TestStore_SharesTheStreams(t *testing.T) {
 		m.stop = run(t, s)
 		members = append(members, m)
 	}
-	// hasOneWriter reports whether one store is the writer of the stream. On a busy machine
-	// another may do so before the one that has lost the lease knows of it.
+	// hasOneWriter reports whether exactly one store is the writer of the stream. On a busy
+	// machine two may be, until the first one notices the loss of its lease.
 	hasOneWriter := func(d schemas.Durable) bool {
 		n := 0.0
 		for _, m := range members {
@@ -61,46 +61,46 @@ func TestStore_SharesTheStreams(t *testing.T) {
 		members[0].stop()
 		members = members[1:]
 	}
-	reach(t, d, stop())
+	awaitSequences(t, d, stop())
 	for _, m := range members {
 		m.stop()
 	}
 	compare(t, feed, d)
 }
 
-// The running statements of a previous writer end before another one writes.
+// A new writer first stops the running statements of the previous writer.
 func TestStore_StopsThePreviousWriter(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		ended := make(chan error, 1)
 		before := d.AsWriter(t.Context(), schemas.StreamNode)
 		go func() {
 			ended <- d.Exec(before,
 				"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 		}()
-		running := func() bool { // its own text: the next writer's statements have names like it
-			return ask(
+		running := func() bool { // matches the text: statements of the next writer have similar IDs
+			return selectNumber(
 				t,
 				d,
 				"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || "+
 					"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
 			) > 0
 		}
-		await(t, "the writer before", running)
+		await(t, "the statement of the previous writer", running)
 		stop := run(t, newStore(t, bustest.New(t), d))
 		defer stop()
 		if err := <-ended; err == nil {
-			t.Error("it ended by itself")
+			t.Error("the statement of the previous writer ended by itself")
 		}
 		await(t, "its end", func() bool {
 			return !running()
-		}) // ClickHouse answers the client first
+		}) // ClickHouse may list a statement after its answer
 	})
 }
 
-// An insert that timed out may still run in ClickHouse. It ends before the roll-ups of its batch
-// are rebuilt, which otherwise would count its rows twice.
+// After a timeout an insert may still run in ClickHouse. The store stops it before it rebuilds the
+// roll-ups of the batch, which would otherwise count the rows twice.
 func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		ctx := d.AsWriter(t.Context(), schemas.StreamNode)
 		first, giveUp := context.WithCancel(ctx)
 		ended := make(chan error, 1)
@@ -110,7 +110,7 @@ func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 		}()
 		defer func() { giveUp(); <-ended }()
 		running := func() uint64 {
-			return ask(t, d, "SELECT count() AS n FROM system.processes"+
+			return selectNumber(t, d, "SELECT count() AS n FROM system.processes"+
 				" WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/')"+
 				" AND query LIKE 'SELECT sum(sipHash64%'")
 		}

@@ -10,8 +10,8 @@ import (
 	"courier/store/storetest"
 )
 
-// On a busy machine the goroutine that watches a statement ends late. It must not close the
-// connection of a later statement.
+// On a busy machine the goroutine that watches the context of a statement may end late. It must
+// not close the connection of a later statement.
 func TestStore_KeepsItsConnectionsOnABusyMachine(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)

@@ -18,8 +18,8 @@ import (
 // patience bounds the waits of a test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// contract runs a test with each protocol of the server.
-func contract(t *testing.T, test func(t *testing.T, d *store.Database)) {
+// forEachProtocol runs a test with each protocol of the server.
+func forEachProtocol(t *testing.T, test func(t *testing.T, d *store.Database)) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) { test(t, storetest.NewIn(t, protocol)) })
 	}
@@ -30,8 +30,8 @@ func newStore(t testing.TB, b *bus.Bus, d *store.Database) *store.Store {
 	return store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 20 * time.Millisecond})
 }
 
-// ask returns the number n that a query selects.
-func ask(t testing.TB, d *store.Database, statement string, args ...any) uint64 {
+// selectNumber returns the number n that a query selects.
+func selectNumber(t testing.TB, d *store.Database, statement string, args ...any) uint64 {
 	t.Helper()
 	var rows []struct {
 		N uint64 `ch:"n"`
@@ -40,7 +40,7 @@ func ask(t testing.TB, d *store.Database, statement string, args ...any) uint64 
 		t.Fatal(err)
 	}
 	if len(rows) != 1 {
-		t.Fatalf("%s gave %d rows, want 1", statement, len(rows))
+		t.Fatalf("%s returns %d rows, want 1", statement, len(rows))
 	}
 	return rows[0].N
 }
@@ -80,8 +80,8 @@ func run(t testing.TB, s *store.Store) (stop func()) {
 	return stop
 }
 
-// reach waits until the tables hold the streams up to these sequences.
-func reach(t testing.TB, d *store.Database, want map[string]uint64) {
+// awaitSequences waits until the tables hold the streams up to these sequences.
+func awaitSequences(t testing.TB, d *store.Database, want map[string]uint64) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -103,7 +103,7 @@ func reach(t testing.TB, d *store.Database, want map[string]uint64) {
 }
 
 func TestStore_FillsEveryTable(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
 		s := newTestLog()
 		s.job("alpha", time.Minute, schemas.EventFinished)
@@ -113,7 +113,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 		}
 		s.regressors()
 		run(t, newStore(t, b, d))
-		reach(t, d, publish(t, b, s.events))
+		awaitSequences(t, d, publish(t, b, s.events))
 		want := map[string]uint64{
 			"job_submitted":      2,
 			"job_started":        2,
@@ -128,7 +128,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 			"regressor_drift":    1,
 		}
 		for _, table := range schemas.Tables() {
-			if got := ask(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
+			if got := selectNumber(t, d, "SELECT count() AS n FROM "+table.Name); got != want[table.Name] {
 				t.Errorf("%s has %d rows, want %d", table.Name, got, want[table.Name])
 			}
 		}
@@ -136,13 +136,13 @@ func TestStore_FillsEveryTable(t *testing.T) {
 }
 
 // The views show corrections, and count a correction as one drift of its regressor.
-func TestStore_WritesTheLifeOfACorrection(t *testing.T) {
+func TestStore_WritesCorrections(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
-	s.regressors() // with an alarm
+	s.regressors() // includes a drift alarm
 	s.corrections()
 	run(t, newStore(t, b, d))
-	reach(t, d, publish(t, b, s.events))
+	awaitSequences(t, d, publish(t, b, s.events))
 	scope := "drifted = 'resnet on V100, batch size from 512'"
 	for query, want := range map[string]uint64{
 		"SELECT count() AS n FROM drifts WHERE state = 'active' AND ratio_low = 1.375 AND " + scope:   1,
@@ -151,7 +151,7 @@ func TestStore_WritesTheLifeOfACorrection(t *testing.T) {
 		"SELECT count() AS n FROM regressor_life WHERE kind = 'drift_end' AND " + scope:               1,
 		"SELECT sum(drifts) AS n FROM regressors WHERE model_digest = 'abc'":                          2,
 	} {
-		if got := ask(t, d, query); got != want {
+		if got := selectNumber(t, d, query); got != want {
 			t.Errorf("%s: %d, want %d", query, got, want)
 		}
 	}
@@ -165,16 +165,16 @@ func TestStore_ContinuesAtItsPosition(t *testing.T) {
 		for range 20 {
 			s.sample("node-a", uint64(len(s.events))+1)
 		}
-		reach(t, d, publish(t, b, s.events[round*20:]))
+		awaitSequences(t, d, publish(t, b, s.events[round*20:]))
 		stop()
 	}
-	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 60 {
+	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 60 {
 		t.Errorf("node_sample has %d rows, want 60", got)
 	}
 }
 
-// The test writes a batch again after each possible interruption: complete, in some tables only,
-// without its roll-up.
+// The test writes a batch again after each possible interruption: before any table, after some
+// tables, before the roll-up, and after all.
 func TestStore_RepeatsABatch(t *testing.T) {
 	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
@@ -189,33 +189,33 @@ func TestStore_RepeatsABatch(t *testing.T) {
 		name  string
 		leave func(t *testing.T, d *store.Database, w *store.Store)
 	}{
-		{"nothing was written", func(*testing.T, *store.Database, *store.Store) {}},
-		{"all was written", func(t *testing.T, d *store.Database, w *store.Store) {
+		{"not written", func(*testing.T, *store.Database, *store.Store) {}},
+		{"written completely", func(t *testing.T, d *store.Database, w *store.Store) {
 			write(t, w, batch(schemas.StreamJob, 1, jobs...))
 			write(t, w, batch(schemas.StreamNode, 1, samples...))
 		}},
-		{"some tables were written", func(t *testing.T, d *store.Database, w *store.Store) {
+		{"written to some tables", func(t *testing.T, d *store.Database, w *store.Store) {
 			must(t, d.Exec(t.Context(), "RENAME TABLE job_epoch TO hidden"))
 			if err := w.Write(t.Context(), batch(schemas.StreamJob, 1, jobs...)); err == nil {
-				t.Fatal("a batch was written without its table")
+				t.Fatal("writing a batch to a missing table succeeded, want an error")
 			}
 			must(t, d.Exec(t.Context(), "RENAME TABLE hidden TO job_epoch"))
-			if n := ask(t, d, "SELECT count() AS n FROM job_started"); n != 1 {
-				t.Fatalf("job_started has %d rows, want the 1 that was written before the failure", n)
+			if n := selectNumber(t, d, "SELECT count() AS n FROM job_started"); n != 1 {
+				t.Fatalf("job_started has %d rows, want the one written before the failure", n)
 			}
 		}},
-		{"the roll-up was not written", func(t *testing.T, d *store.Database, w *store.Store) {
+		{"written without the roll-up", func(t *testing.T, d *store.Database, w *store.Store) {
 			must(t, d.Exec(t.Context(), "DETACH TABLE node_minute_view"))
 			write(t, w, batch(schemas.StreamNode, 1, samples...))
 			must(t, d.Exec(t.Context(), "ATTACH TABLE node_minute_view"))
-			if n := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 0 {
+			if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != 0 {
 				t.Fatalf("node_minute counts %d samples, want none yet", n)
 			}
 		}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			contract(t, func(t *testing.T, d *store.Database) {
+			forEachProtocol(t, func(t *testing.T, d *store.Database) {
 				w := newStore(t, nil, d)
 				test.leave(t, d, w)
 				for range 2 {
@@ -223,14 +223,14 @@ func TestStore_RepeatsABatch(t *testing.T) {
 					write(t, w, batch(schemas.StreamNode, 1, samples...))
 				}
 				got := state{
-					ask(t, d, "SELECT count() AS n FROM job_epoch"),
-					ask(t, d, "SELECT count() AS n FROM job_ended"),
-					ask(
+					selectNumber(t, d, "SELECT count() AS n FROM job_epoch"),
+					selectNumber(t, d, "SELECT count() AS n FROM job_ended"),
+					selectNumber(
 						t,
 						d,
 						"SELECT count() AS n FROM node_sample",
 					),
-					ask(t, d, "SELECT sum(samples) AS n FROM node_minute"),
+					selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"),
 				}
 				if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
 					t.Errorf("rows after two repetitions (-want +got):\n%s", diff)
@@ -240,9 +240,9 @@ func TestStore_RepeatsABatch(t *testing.T) {
 	}
 }
 
-// The log repeats events at later sequences, as after the duplicate window.
+// The log has duplicates at later sequences, as it may after the duplicate window.
 func TestStore_DropsDuplicates(t *testing.T) {
-	contract(t, func(t *testing.T, d *store.Database) {
+	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		w := newStore(t, nil, d)
 		told := func() []schemas.Event {
 			s := newTestLog()
@@ -261,14 +261,14 @@ func TestStore_DropsDuplicates(t *testing.T) {
 			4,
 			append(append(told(), told()...), s.events...)...)
 		write(t, w, first)
-		for range 2 { // the second time as a repeated batch
+		for range 2 { // the second write repeats the batch
 			write(t, w, second)
-			if got := ask(t, d, "SELECT count() AS n FROM job_epoch"); got != 3 {
+			if got := selectNumber(t, d, "SELECT count() AS n FROM job_epoch"); got != 3 {
 				t.Fatalf("job_epoch has %d rows, want 3", got)
 			}
 		}
-		if got := ask(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
-			t.Errorf("the copies' rows have sequences up to %d, want those of the first batch, up to 3", got)
+		if got := selectNumber(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
+			t.Errorf("highest sequence of the first epochs = %d, want 3, that of the originals", got)
 		}
 		sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
 		original := sample()
@@ -276,13 +276,13 @@ func TestStore_DropsDuplicates(t *testing.T) {
 		repeated := batch(schemas.StreamNode, 500, sample()[0])
 		repeated.Records[0].Event.(*schemas.Sample).At = original[0].(*schemas.Sample).At
 		write(t, w, repeated)
-		if got := ask(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
+		if got := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
 			t.Errorf("the roll-up counts %d samples, want 1", got)
 		}
 	})
 }
 
-// A new log on the same database has batches with the same ranges as the old log.
+// The batches of a new log have the same ranges as those of the old log in the same database.
 func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
@@ -293,12 +293,12 @@ func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	again := batch(schemas.StreamNode, 1, s.events[1])
 	again.Records[0].StoredAt = again.Records[0].StoredAt.Add(time.Hour)
 	write(t, w, again)
-	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 2 {
-		t.Errorf("node_sample has %d rows, want 2: one of each log", got)
+	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 2 {
+		t.Errorf("node_sample has %d rows, want one of each log", got)
 	}
 }
 
-// A wrong clock must not stop the store.
+// Nodes with wrong clocks do not stop the store.
 func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
 	d := storetest.New(t)
 	s := newTestLog()
@@ -307,7 +307,7 @@ func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
 		s.sample("node-a", uint64(month)+1)
 	}
 	write(t, newStore(t, nil, d), batch(schemas.StreamNode, 1, s.events...))
-	if got := ask(t, d, "SELECT count() AS n FROM node_sample"); got != 130 {
+	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 130 {
 		t.Errorf("node_sample has %d rows, want 130", got)
 	}
 }

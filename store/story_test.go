@@ -10,7 +10,7 @@ import (
 	"courier/schemas"
 )
 
-// testLog is a log for a test: events in order, one second apart.
+// testLog builds a log: a list of events that are one second apart.
 type testLog struct {
 	events []schemas.Event
 	at     time.Time
@@ -206,7 +206,7 @@ func (s *testLog) risk(job string, cause uint64) {
 	)
 }
 
-// moved adds a change to batch size 32 that the runner kept.
+// moved adds a successful change to batch size 32.
 func (s *testLog) moved(job string, cause uint64) {
 	for n, outcome := range []string{schemas.MoveCarriedOut, schemas.MoveKept} {
 		e := &schemas.Moved{
@@ -305,7 +305,7 @@ func (s *testLog) regressors() {
 	)
 }
 
-// job adds all events of a job: submitted, run, advised, ended.
+// job adds all events of a job, from its submission to its end.
 func (s *testLog) job(job string, slo time.Duration, outcome string) {
 	s.submitted(job, slo)
 	s.started(job, 1)
@@ -331,8 +331,8 @@ func stream(e schemas.Event) string {
 	return schemas.StreamJob
 }
 
-// batch returns the events of one stream as a batch from a sequence on. JOB may hold advice, as
-// in logs from before the stream ADVICE.
+// batch returns a batch of events of one stream that begins at a sequence. JOB may contain advice,
+// as in the logs of old releases.
 func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 	b := bus.Batch{Stream: name, First: first}
 	for i, e := range events {
@@ -365,7 +365,7 @@ func TestStory_IsValid(t *testing.T) {
 	}
 }
 
-// corrections adds the events of a correction, which a fit ends.
+// corrections adds the events of a correction that ends with a fit.
 func (s *testLog) corrections() {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	e := schemas.Drift{

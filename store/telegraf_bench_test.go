@@ -29,7 +29,7 @@ const telegrafVariable = "COURIER_TELEGRAF"
 func BenchmarkIngestByTelegraf(b *testing.B) {
 	program := os.Getenv(telegrafVariable)
 	if program == "" {
-		b.Skipf("%s names no telegraf", telegrafVariable)
+		b.Skipf("set %s to the path of telegraf", telegrafVariable)
 	}
 	const samples = 300_000
 	server := bustest.NewServer(b)
@@ -60,15 +60,15 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 	defer func() { cancel(); <-ended }()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
-	for ask(b, d, "SELECT count() AS n FROM node_sample") < samples {
+	for selectNumber(b, d, "SELECT count() AS n FROM node_sample") < samples {
 		select {
 		case <-tick.C:
 		case err := <-ended:
 			ended <- err
 			b.Fatalf("telegraf ended: %v", err)
 		case <-ctx.Done():
-			b.Fatalf("telegraf brought %d of %d samples",
-				ask(b, d, "SELECT count() AS n FROM node_sample"), samples)
+			b.Fatalf("telegraf wrote %d of %d samples",
+				selectNumber(b, d, "SELECT count() AS n FROM node_sample"), samples)
 		}
 	}
 }

@@ -24,7 +24,7 @@ type VerifyOptions struct {
 	// Repair restores missing rows, deletes duplicate rows and recomputes wrong roll-ups.
 	Repair bool
 
-	// Progress, if set, is called now and then from one goroutine.
+	// Progress, if set, is called at intervals from one goroutine.
 	Progress func(action string, done, total uint64)
 
 	windowRows uint64 // rows that are compared at once; default defaultWindowRows
@@ -68,10 +68,10 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 //     differs are its events compared one by one. An event with a duplicate that the store
 //     dropped is found in the hour of the original.
 //
-// With Repair each difference is repaired and compared again. A repair is safe beside a running
-// store and after a crash at any point; two repairs run one after the other. Rows without an
-// event in the log stay, because nothing proves them wrong. A table with a part that ClickHouse
-// cannot read, as after a full disk, is reloaded without it.
+// With Repair each difference is repaired and compared again. A repair is safe while a store is
+// running and after a crash at any point; two repairs run one after the other. Rows without an
+// event in the log stay, because nothing proves them wrong. If ClickHouse cannot read a part of a
+// table, for example after a full disk, the table is reloaded without the part.
 //
 // The error matches ErrOtherLog, ErrNewer or ErrRefused, or is that of an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.

@@ -13,16 +13,16 @@ import (
 	"courier/store/storetest"
 )
 
-// The store keeps writing, including late samples of the minutes that are being repaired.
-func TestVerify_WorksBesideARunningStore(t *testing.T) {
+// The store writes during the repair, including late samples of the repaired minutes.
+func TestVerify_WorksDuringARunningStore(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	begin := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
-	// Each batch makes a part, of which each DELETE makes another: not too many.
+	// Each batch creates a part, and each DELETE rewrites every part: 200 ms limits their number.
 	stop := run(t, store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 200 * time.Millisecond}))
 	var late sync.WaitGroup
 	done := make(chan struct{})
 	last := uint64(0)
-	const firstLate = 1 << 40 // beyond the numbers of publishAll, which names the same nodes
+	const firstLate = 1 << 40 // beyond the numbers of publishAll for the same nodes
 	late.Go(func() {
 		tick := time.NewTicker(10 * time.Millisecond)
 		defer tick.Stop()
@@ -44,10 +44,10 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 		}
 	})
 	halt := publishAll(t, b)
-	reach(t, d, map[string]uint64{schemas.StreamNode: 500, schemas.StreamJob: 50})
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 500, schemas.StreamJob: 50})
 	for range 2 {
 		if _, got := verify(t, b, d, store.VerifyOptions{}, 0); len(got) > 0 {
-			t.Errorf("while a store writes %+v differ, want nothing", got)
+			t.Errorf("differences during a running store %+v, want none", got)
 		}
 	}
 	missing, mended, busy := uint64(0), false, uint64(0)
@@ -74,24 +74,24 @@ func TestVerify_WorksBesideARunningStore(t *testing.T) {
 		for name, f := range got {
 			_, rollUp := map[string]bool{"node_minute": true, "node_hour": true, "job_run": true}[name]
 			if !f.Mended && !(rollUp && r.Busy() > 0) {
-				t.Errorf("round %d: %s: %+v, want it mended", round, name, f)
+				t.Errorf("round %d: %s: %+v, want it repaired", round, name, f)
 			}
 		}
 		if got["job_epoch"].Double != 10 {
-			t.Errorf("round %d: %d double epochs, want 10", round, got["job_epoch"].Double)
+			t.Errorf("round %d: %d duplicate epochs, want 10", round, got["job_epoch"].Double)
 		}
 	}
 	close(done)
 	late.Wait()
 	want := halt()
 	want[schemas.StreamNode] = max(want[schemas.StreamNode], last)
-	reach(t, d, want)
+	awaitSequences(t, d, want)
 	stop()
 	if missing != 499 || !mended {
-		t.Errorf("%d samples were missing in all, want 499; minutes were wrong: %v, want true", missing, mended)
+		t.Errorf("missing samples = %d, want 499; repaired minutes: %v, want true", missing, mended)
 	}
-	if busy > 0 { // minutes that a slow store was writing at every look
-		t.Logf("%d rows were busy", busy)
+	if busy > 0 { // minutes that a slow store wrote during each comparison
+		t.Logf("%d rows were skipped as busy", busy)
 		verify(t, b, d, store.VerifyOptions{Repair: true}, 0)
 	}
 	clean(t, b, d, "at the end")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Windows tile the range and respect the row limit. Only an hour with more rows is divided into
-// slices.
+// Windows cover the range without overlap and respect the row limit. Only an hour with more rows
+// is divided into slices.
 func TestDivide(t *testing.T) {
 	tests := []struct {
 		name string

@@ -17,9 +17,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// jet returns a bus and a plain JetStream client of the same server, to publish unusual messages
-// and to delete messages.
-func jet(t *testing.T) (*bus.Bus, jetstream.JetStream) {
+// newBusAndClient returns a bus and a plain JetStream client of the same server, with which a test
+// publishes invalid messages and deletes messages.
+func newBusAndClient(t *testing.T) (*bus.Bus, jetstream.JetStream) {
 	t.Helper()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -31,8 +31,8 @@ func jet(t *testing.T) (*bus.Bus, jetstream.JetStream) {
 	return b, js
 }
 
-// again publishes an event without a message ID, so that NATS stores a duplicate.
-func again(t *testing.T, js jetstream.JetStream, e schemas.Event) {
+// publishDuplicate publishes an event without a message ID, so that NATS stores a duplicate.
+func publishDuplicate(t *testing.T, js jetstream.JetStream, e schemas.Event) {
 	t.Helper()
 	data, err := schemas.Marshal(e)
 	must(t, err)
@@ -56,10 +56,10 @@ func totals(r *store.Report, table string) (log, have, older, expired uint64) {
 	return log, have, older, expired
 }
 
-// Duplicates in the log, dropped messages and dead letters are no differences.
+// Duplicates in the log, dropped messages and dead letters are not differences.
 func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	d := storetest.New(t)
-	b, js := jet(t)
+	b, js := newBusAndClient(t)
 	s := newTestLog()
 	for n := range uint64(60) {
 		s.sample("node-a", n+1)
@@ -70,24 +70,24 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	publish(t, b, s.events)
 	_, err := js.Publish(t.Context(), schemas.NodeSubject("node-a", schemas.EventSample), []byte("garbage"))
 	must(t, err)
-	reach(
+	awaitSequences(
 		t,
 		d,
 		map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2},
-	) // copies come later, in other batches
+	) // duplicates follow in other batches
 	for _, e := range s.events[10:30] {
-		again(t, js, e)
+		publishDuplicate(t, js, e)
 	}
-	late := *s.events[61].(*schemas.Epoch) // the same epoch in another hour: the store drops it
+	late := *s.events[61].(*schemas.Epoch) // a duplicate in another hour, which the store drops
 	late.At = late.At.Add(-5 * time.Hour)
-	again(t, js, &late)
-	reach(t, d, map[string]uint64{schemas.StreamNode: 81, schemas.StreamJob: 3})
+	publishDuplicate(t, js, &late)
+	awaitSequences(t, d, map[string]uint64{schemas.StreamNode: 81, schemas.StreamJob: 3})
 	r := clean(t, b, d, "with copies")
 	if log, have, older, _ := totals(r, "node_sample"); log != 60 || have != 60 || older != 0 {
 		t.Errorf("%d events in the log, %d in the table, %d older, want 60, 60, 0", log, have, older)
 	}
 
-	// The log drops the originals of some copies, and some events altogether.
+	// The log drops some events, and the originals of some duplicates.
 	stream, err := js.Stream(t.Context(), schemas.StreamNode)
 	must(t, err)
 	must(t, stream.Purge(t.Context(), jetstream.WithPurgeSequence(21)))
@@ -96,7 +96,7 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 		t.Errorf("%d events in the log, %d in the table, %d older, want 50, 50, 10", log, have, older)
 	}
 
-	// Rows that only the table has stay, but their duplicates are found.
+	// Rows without an event in the log stay, but their duplicates are reported.
 	must(
 		t,
 		d.Exec(
@@ -116,8 +116,8 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	}
 }
 
-// Samples beyond the TTL of the table, or from a clock that is a century off, are no differences,
-// whether the table still has them or not.
+// Samples beyond the TTL of the table, or with a timestamp that is a century off, are not
+// differences, whether or not the table still has them.
 func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
@@ -130,23 +130,23 @@ func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 	} {
 		s.at = at.UTC()
 		s.sample("node-a", uint64(n+1))
-		s.started(fmt.Sprintf("job-%d", n), 1) // this table keeps all
+		s.started(fmt.Sprintf("job-%d", n), 1) // its table has no TTL
 	}
 	stop := run(t, newStore(t, b, d))
-	reach(t, d, publish(t, b, s.events))
+	awaitSequences(t, d, publish(t, b, s.events))
 	stop()
-	r := clean(t, b, d, "before anything is dropped")
+	r := clean(t, b, d, "before rows are dropped")
 	if log, _, _, expired := totals(r, "node_sample"); log != 2 || expired != 3 {
-		t.Errorf("%d samples compared and %d left out, want 2 and 3", log, expired)
+		t.Errorf("%d samples compared and %d skipped, want 2 and 3", log, expired)
 	}
 	if log, have, _, _ := totals(r, "job_started"); log != 5 || have != 5 {
 		t.Errorf("%d starts in the log and %d in the table, want 5 and 5", log, have)
 	}
 	must(t, d.Exec(t.Context(), "OPTIMIZE TABLE node_sample FINAL"))
-	clean(t, b, d, "after the table has dropped what is past its time")
+	clean(t, b, d, "after the table has dropped expired rows")
 	r, _ = verify(t, b, d, store.VerifyOptions{Since: 10 * time.Hour}, 0)
 	if log, _, _, expired := totals(r, "node_sample"); log != 1 || expired != 4 {
-		t.Errorf("of the last ten hours %d samples compared and %d left out, want 1 and 4", log, expired)
+		t.Errorf("last ten hours: %d samples compared and %d skipped, want 1 and 4", log, expired)
 	}
 }
 
@@ -156,9 +156,9 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 		statement string
 		want      error
 	}{
-		{"another log's", "INSERT INTO log_position VALUES ('NODE', 1000, now64(9))", store.ErrOtherLog},
+		{"another log", "INSERT INTO log_position VALUES ('NODE', 1000, now64(9))", store.ErrOtherLog},
 		{
-			"a newer program's",
+			"a newer program",
 			"INSERT INTO schema_migrations VALUES (999, '0999_later.sql', now64(9))",
 			store.ErrNewer,
 		},
@@ -174,7 +174,7 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 			}
 		})
 	}
-	t.Run("not made yet", func(t *testing.T) {
+	t.Run("not migrated yet", func(t *testing.T) {
 		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
 		if _, err := store.NewVerifier(bustest.New(t), d, slog.New(slog.DiscardHandler),
 			store.VerifyOptions{}).Verify(t.Context()); err == nil {
@@ -183,19 +183,19 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 	})
 }
 
-// New tables, and those from a backup, lack rows that a store has written before.
+// New tables and tables from a backup lack rows that a store has written to the old tables.
 func TestVerify_FindsRowsThatOnlyOldTablesHad(t *testing.T) {
 	b := bustest.New(t)
-	last := filled(t, b)
+	last := fillLog(t, b)
 	before := storetest.New(t)
 	finish := run(t, newStore(t, b, before))
-	reach(t, before, last)
+	awaitSequences(t, before, last)
 	finish()
 	d := storetest.New(t)
 	must(t, d.Migrate(t.Context()))
 	r, _ := verify(t, b, d, store.VerifyOptions{}, 0)
 	if found, left := r.Different(); found == 0 || left != found {
-		t.Errorf("%d hours differ, %d of them still, want all hours", found, left)
+		t.Errorf("%d hours differed and %d still differ, want all and 0", found, left)
 	}
 	if log, have, _, _ := totals(r, "node_sample"); log != 400 || have != 0 {
 		t.Errorf("%d samples in the log and %d in the table, want 400 and none", log, have)

@@ -15,10 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// found sums the hours of one table or roll-up of a report.
+// found contains the sums over the hours of one table or roll-up of a report.
 type found struct {
 	Missing, Double, Extra, Wrong uint64
-	Mended                        bool // every hour that differed
+	Mended                        bool // every hour with a difference was repaired
 }
 
 // verify returns the differences by table.
@@ -54,7 +54,7 @@ func verify(
 				if h.Differs() {
 					note(table.Table, h.Missing, h.Double, h.Extra, 0, h.Mended)
 				} else if h.LogEvents != h.TableEvents || h.LogChecksum != h.TableChecksum {
-					t.Errorf("%s at %s: %+v differs and names no difference", table.Table, h.At, h)
+					t.Errorf("%s at %s: %+v differs without a named difference", table.Table, h.At, h)
 				}
 			}
 		}
@@ -72,31 +72,31 @@ func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Repo
 	t.Helper()
 	r, all := verify(t, b, d, store.VerifyOptions{}, 0)
 	if len(all) > 0 {
-		t.Errorf("%s: %+v differ, want nothing", when, all)
+		t.Errorf("%s: differences %+v, want none", when, all)
 	}
 	return r
 }
 
-// lived publishes the events of two jobs and of samples over three hours, some of them late, and
-// runs a store.
-func lived(t testing.TB, b *bus.Bus, d *store.Database) {
+// storeThreeHours publishes the events of two jobs and samples of three hours, some of them late,
+// and runs a store until the tables have them.
+func storeThreeHours(t testing.TB, b *bus.Bus, d *store.Database) {
 	t.Helper()
 	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	s.job("beta", time.Second, schemas.EventFailed)
 	s.regressors()
 	now := s.at.Truncate(time.Hour)
-	for n := range uint64(300) { // three in a minute
+	for n := range uint64(300) { // three per minute
 		s.at = now.Add(-2 * time.Hour).Add(time.Duration(n) * 20 * time.Second)
 		s.sample("node-a", n+1)
 		s.sample("node-b", n+1)
 	}
-	for n := range uint64(40) { // from a spool: yesterday's
+	for n := range uint64(40) { // from a spool, of the day before
 		s.at = now.Add(-24 * time.Hour).Add(time.Duration(n) * time.Second)
 		s.sample("node-c", n+1)
 	}
 	stop := run(t, newStore(t, b, d))
-	reach(t, d, publish(t, b, s.events))
+	awaitSequences(t, d, publish(t, b, s.events))
 	stop()
 }
 
@@ -109,8 +109,8 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 	tests := []struct {
 		name     string
 		damage   []string
-		found    all // roll-ups against the damaged table
-		repaired all // roll-ups against the mended one
+		found    all // roll-ups compared with the damaged table
+		repaired all // roll-ups compared with the repaired table
 	}{
 		{"rows are deleted",
 			[]string{
@@ -138,7 +138,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 				"node_minute": {Extra: 201},
 				"node_hour":   {Extra: 5},
 			}, all{"node_sample": {Missing: 640, Mended: true}}},
-		{"rows are double, also in the roll-up",
+		{"duplicate rows, also in the roll-up",
 			[]string{
 				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number % 10 = 0" + undone,
 				"INSERT INTO job_ended SELECT * FROM job_ended" + undone,
@@ -150,7 +150,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 				"node_minute": {Wrong: 61, Mended: true},
 				"node_hour":   {Wrong: 5, Mended: true},
 			}},
-		{"rows are there up to four times, among deleted ones",
+		{"up to four copies of rows, and deleted rows",
 			[]string{
 				"DETACH TABLE node_minute_view",
 				"INSERT INTO node_sample SELECT * FROM node_sample WHERE number < 11" + undone,
@@ -164,7 +164,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 				"node_hour":   {Wrong: 3},
 			},
 			all{"node_sample": {Missing: 3, Double: 3 * (4*3 + 5), Mended: true}}},
-		{"a roll-up is wrong, and a table has a row that the log lacks, which stays",
+		{"a wrong roll-up, and a row without an event in the log, which stays",
 			[]string{
 				"DELETE FROM node_minute WHERE node = 'node-c'",
 				"INSERT INTO node_minute (node, minute, samples) SELECT DISTINCT node, minute, 1 FROM " +
@@ -185,7 +185,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 			}},
 	}
 	for i, protocol := range storetest.Protocols(t) {
-		window := []uint64{200, 0}[i%2] // of 200 rows: hours are cut into slices
+		window := []uint64{200, 0}[i%2] // a window of 200 rows divides hours into slices
 		tests := tests
 		if i > 0 {
 			tests = tests[len(tests)-1:]
@@ -193,7 +193,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 		for _, test := range tests {
 			t.Run(protocol+"/"+test.name, func(t *testing.T) {
 				d, b := storetest.NewIn(t, protocol), bustest.New(t)
-				lived(t, b, d)
+				storeThreeHours(t, b, d)
 				for _, statement := range test.damage {
 					must(t, d.Exec(t.Context(), statement))
 				}
@@ -213,7 +213,7 @@ func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
 					delete(got, name)
 				}
 				if len(got) > 0 {
-					t.Errorf("after the repair %+v differ, want nothing more", got)
+					t.Errorf("differences after the repair %+v, want none", got)
 				}
 			})
 		}

@@ -20,9 +20,9 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 	yes, no := true, false
 	tests := []struct {
-		name string
-		tell func(s *testLog, job string)
-		want line
+		name    string
+		publish func(s *testLog, job string)
+		want    line
 	}{
 		{"only-submitted", func(s *testLog, job string) { s.submitted(job, time.Minute) }, line{State: "submitted"}},
 		{"running", func(s *testLog, job string) {
@@ -77,7 +77,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	d := storetest.New(t)
 	s := newTestLog()
 	for _, test := range tests {
-		test.tell(s, test.name)
+		test.publish(s, test.name)
 	}
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
 	for _, test := range tests {
@@ -99,7 +99,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 }
 
-// Every view with a model has its dataset. Drift concerns a model on a dataset.
+// Every view with a model also has the dataset. Drift is that of a model on a dataset.
 func TestViews_HaveTheDataset(t *testing.T) {
 	d := storetest.New(t)
 	s := newTestLog()

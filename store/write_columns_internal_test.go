@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The values of the columns equal those that reflection finds, also for several chunks.
+// The columns have the same values as the fields of the rows, also for several chunks.
 func TestTable_Columns(t *testing.T) {
 	for _, table := range tables() {
 		of := reflect.TypeOf(table.row)
@@ -41,12 +41,12 @@ func TestTable_Columns(t *testing.T) {
 			}
 		}
 		if err := table.eachColumn([]any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
-			t.Errorf("%s takes a row that is none of its own", table.name)
+			t.Errorf("%s accepts a row of another table", table.name)
 		}
 	}
 }
 
-// number sets a field that is no list to a unique value.
+// number sets a field that is not a list to a unique value.
 func number(field reflect.Value, n int) {
 	switch to := field.Addr().Interface().(type) {
 	case *string:

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Duplicates are detected whoever wrote the original. Samples that cannot be duplicates are not
-// looked up.
+// Duplicates are detected regardless of which store has written the original. Samples that cannot be
+// duplicates are not looked up.
 func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	d, err := store.Open(
@@ -40,21 +40,23 @@ func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	}{
 		{first, 1, e[0:4], false},
 		{first, 5, []schemas.Event{e[1], e[4], e[4], e[2], e[5]}, true},
-		{second, 10, []schemas.Event{e[5], e[3], e[6], e[7]}, true}, // after a restart: it knows the table only
+		// A store after a restart has only the table.
+		{second, 10, []schemas.Event{e[5], e[3], e[6], e[7]}, true},
 		{second, 14, e[8:10], false},
-		{first, 16, []schemas.Event{e[7], e[6], e[10]}, true}, // written by the other store
+		// The other store has written the originals.
+		{first, 16, []schemas.Event{e[7], e[6], e[10]}, true},
 		{third, 19, e[11:12], false},
 		{third, 20, []schemas.Event{e[12], e[10], e[11]}, true},
 	} {
 		write(t, step.by, batch(schemas.StreamNode, step.at, step.events...))
 		now := gather(t, reg)["courier_store_statement_seconds/lookup"]
 		if now > looked != step.looks {
-			t.Errorf("batch %d: %v lookups, %v before; want more: %v", i, now, looked, step.looks)
+			t.Errorf("batch %d: %v lookups after %v; want a further one: %v", i, now, looked, step.looks)
 		}
 		looked = now
 	}
 	for _, count := range []string{"count()", "uniqExact(event_id)"} {
-		if n := ask(t, d, "SELECT "+count+" AS n FROM node_sample"); n != uint64(len(e)) {
+		if n := selectNumber(t, d, "SELECT "+count+" AS n FROM node_sample"); n != uint64(len(e)) {
 			t.Errorf("%s is %d, want %d", count, n, len(e))
 		}
 	}

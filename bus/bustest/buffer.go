@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Buffer collects the output or the log of a program, and lets a test wait for a text in it. It may
-// be used by several goroutines.
+// Buffer collects the output or the log of a program, and lets a test wait for a text in it. It is
+// safe for concurrent use.
 type Buffer struct {
 	mu      sync.Mutex
 	b       bytes.Buffer

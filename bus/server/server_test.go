@@ -20,9 +20,9 @@ import (
 // patience bounds the waits of the test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// The test fills the disk until the server stops writing, and frees space again. The server
-// then accepts messages and still has every acknowledged one, for clients over the network and
-// in this process.
+// The test fills the disk until the server stops writing, and then frees space. Afterwards the
+// server accepts messages and has every acknowledged one. This holds for clients over the network
+// and in the same process.
 func TestServer_RecoversFromAFullDisk(t *testing.T) {
 	for name, port := range map[string]int{"network": 0, "in process": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -60,23 +60,23 @@ func TestServer_RecoversFromAFullDisk(t *testing.T) {
 				_, err := js.Publish(trying, "log", make([]byte, 1000))
 				return err
 			}
-			const full, again = 3 * time.Second, 500 * time.Millisecond // a full disk leaves out the answer
+			const full, again = 3 * time.Second, 500 * time.Millisecond // timeouts: a full disk gives no answer
 			acknowledged := uint64(0)
 			for range 100 {
 				must(t, publish(patience))
 				acknowledged++
 			}
 			filler := fill(t, dir)
-			for publish(full) == nil { // the last block may have had some room
+			for publish(full) == nil { // the last block of the stream may have space
 				acknowledged++
 			}
 			if publish(full) == nil {
-				t.Fatal("a full disk took a message")
+				t.Fatal("a message was stored on a full disk")
 			}
 			must(t, os.Remove(filler))
 			for err = publish(again); err != nil; err = publish(again) {
 				if ctx.Err() != nil {
-					t.Fatalf("no message was taken again: %v", err)
+					t.Fatalf("no message was accepted after space was freed: %v", err)
 				}
 			}
 			acknowledged++
@@ -105,7 +105,7 @@ func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", dir).CombinedOutput(); err != nil {
-		t.Skipf("no disk can be mounted here: %v %s", err, out)
+		t.Skipf("mounting a disk is not permitted: %v %s", err, out)
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", "--lazy", dir).CombinedOutput(); err != nil {
@@ -115,7 +115,7 @@ func smallDisk(t *testing.T) string {
 	return dir
 }
 
-// fill fills a disk and returns the file that does it.
+// fill fills a disk with a file and returns its path.
 func fill(t *testing.T, dir string) string {
 	t.Helper()
 	path := filepath.Join(dir, "filler")

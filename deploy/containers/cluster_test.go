@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// cluster is docker-compose.yml, running.
-type cluster struct {
-	project string   // name of the composition, so that one that runs here already is left alone
+// composeCluster is a running docker-compose.yml.
+type composeCluster struct {
+	project string   // name of the Compose project; differs from one that runs here already
 	files   []string // of the composition
-	tool    []string // docker-compose, or docker compose
+	tool    []string // command of Docker Compose
 	env     []string
 	page    string // address of the gateway
 	nats    string // addresses of the three servers
-	keys    *keys  // by which we ask; nil: of an open cluster
+	keys    *keys  // of the test as a client; nil: the cluster has no authentication
 }
 
-// newCluster is a cluster as it comes, ready to be started.
-func newCluster(t *testing.T) *cluster {
+// newCluster returns a cluster that is ready to be started.
+func newCluster(t *testing.T) *composeCluster {
 	t.Helper()
-	c := &cluster{
+	c := &composeCluster{
 		project: "courier-test",
 		files:   []string{"docker-compose.yml", "deploy/containers/compose.override.yml"},
 	}
@@ -38,8 +38,8 @@ func newCluster(t *testing.T) *cluster {
 	return c
 }
 
-// prepare chooses the ports and the tool, and removes what a test before left.
-func (c *cluster) prepare(t *testing.T) {
+// prepare chooses the ports and the Compose command, and removes what a previous test left behind.
+func (c *composeCluster) prepare(t *testing.T) {
 	t.Helper()
 	c.tool = []string{"docker-compose"}
 	if exec.Command("docker", "compose", "version").Run() == nil {
@@ -56,7 +56,7 @@ func (c *cluster) prepare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close() // together, so that each is another
+		defer l.Close() // after the loop, so that the ports differ
 		at = append(at, l.Addr().String())
 		c.env = append(c.env, fmt.Sprintf("%s=%d", name, l.Addr().(*net.TCPAddr).Port))
 	}
@@ -65,7 +65,7 @@ func (c *cluster) prepare(t *testing.T) {
 	c.down(t)
 }
 
-func (c *cluster) compose(args ...string) (string, error) {
+func (c *composeCluster) compose(args ...string) (string, error) {
 	words := append(slices.Clone(c.tool[1:]), "-p", c.project)
 	for _, f := range c.files {
 		words = append(words, "-f", f)
@@ -73,15 +73,15 @@ func (c *cluster) compose(args ...string) (string, error) {
 	return run(root, c.env, c.tool[0], append(words, args...)...)
 }
 
-func (c *cluster) down(t *testing.T) {
+func (c *composeCluster) down(t *testing.T) {
 	t.Helper()
 	if out, err := c.compose("down", "--volumes", "--remove-orphans", "--timeout", "1"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// ids are the containers of a service.
-func (c *cluster) ids(t *testing.T, service string) []string {
+// ids returns the container IDs of a service.
+func (c *composeCluster) ids(t *testing.T, service string) []string {
 	t.Helper()
 	out := must(t, "docker", "ps", "--all", "--filter", "label=com.docker.compose.project="+
 		c.project, "--filter", "label=com.docker.compose.service="+service,
@@ -94,24 +94,24 @@ func (c *cluster) ids(t *testing.T, service string) []string {
 	return names
 }
 
-func (c *cluster) id(t *testing.T, service string) string { return c.ids(t, service)[0] }
+func (c *composeCluster) id(t *testing.T, service string) string { return c.ids(t, service)[0] }
 
-// kill ends a container's process at once, as a crash would. The engine does not start
-// again what was killed by hand, whatever its restart policy: start does.
-func (c *cluster) kill(t *testing.T, ids ...string) {
+// kill kills the processes of containers, like a crash. Docker does not restart a container that
+// was killed by a command, so the test calls start.
+func (c *composeCluster) kill(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"kill"}, ids...)...)
 }
 
-func (c *cluster) start(t *testing.T, ids ...string) {
+func (c *composeCluster) start(t *testing.T, ids ...string) {
 	t.Helper()
 	must(t, "docker", append([]string{"start"}, ids...)...)
 	c.awaitHealth(t, ids...)
 }
 
-// awaitHealth waits until containers are healthy, or run if they have no health check.
-// It asks what the check of the container asks, without waiting for the check's turn.
-func (c *cluster) awaitHealth(t *testing.T, ids ...string) {
+// awaitHealth waits until containers are healthy, or running if they have no health check. It
+// runs the health checks itself and does not wait for their interval.
+func (c *composeCluster) awaitHealth(t *testing.T, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		var check []string
@@ -134,27 +134,27 @@ func (c *cluster) awaitHealth(t *testing.T, ids ...string) {
 	}
 }
 
-// await asks until there is no error.
-func await(t *testing.T, longest time.Duration, what string, ask func() error) time.Duration {
+// await repeats check until it returns no error, and returns the time that this took.
+func await(t *testing.T, longest time.Duration, what string, check func() error) time.Duration {
 	t.Helper()
 	begin := time.Now()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(longest); ; {
-		err := ask()
+		err := check()
 		if err == nil {
 			return time.Since(begin)
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("%s did not come within %s: %v", what, longest, err)
+			t.Fatalf("wait for %s: timeout after %s: %v", what, longest, err)
 		}
 	}
 }
 
-// post sends JSON to the gateway and reads the answer.
-func (c *cluster) post(
+// post sends JSON to the gateway and returns the status and body of the answer.
+func (c *composeCluster) post(
 	path string, body []byte, longest time.Duration,
 ) (status int, answer []byte, err error) {
 	q, err := http.NewRequest(http.MethodPost, c.page+path, bytes.NewReader(body))
@@ -177,8 +177,8 @@ func (c *cluster) post(
 	return r.StatusCode, answer, err
 }
 
-// sql asks the tables as the user who only reads.
-func (c *cluster) sql(t *testing.T, question string) (string, error) {
+// sql runs a query as the read-only user and returns the result.
+func (c *composeCluster) sql(t *testing.T, query string) (string, error) {
 	t.Helper()
 	at := "http://" + c.address(t, "clickhouse") + ":8123/?user=reader&password=reader"
 	client := http.Client{Timeout: 10 * time.Second}
@@ -190,35 +190,35 @@ func (c *cluster) sql(t *testing.T, question string) (string, error) {
 		client.Transport = c.keys.transport("clickhouse")
 		defer client.CloseIdleConnections()
 	}
-	r, err := client.Post(at+"&database=courier", "text/plain", strings.NewReader(question))
+	r, err := client.Post(at+"&database=courier", "text/plain", strings.NewReader(query))
 	if err != nil {
 		return "", err
 	}
 	defer r.Body.Close()
 	answer, err := io.ReadAll(r.Body)
 	if err == nil && r.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", question, answer)
+		err = fmt.Errorf("%s: %s", query, answer)
 	}
 	return strings.TrimSpace(string(answer)), err
 }
 
-// address is where a service's container is in the network of the containers.
-func (c *cluster) address(t *testing.T, service string) string {
+// address returns the IP address of a service's container in the network of the containers.
+func (c *composeCluster) address(t *testing.T, service string) string {
 	t.Helper()
 	return must(t, "docker", "inspect", "--format",
 		"{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}", c.id(t, service))
 }
 
-// courier runs our program in a service's container.
-func (c *cluster) courier(t *testing.T, service string, args ...string) (string, error) {
+// courier runs courier in a service's container.
+func (c *composeCluster) courier(t *testing.T, service string, args ...string) (string, error) {
 	t.Helper()
 	return run("", nil, "docker", append([]string{
 		"exec", c.id(t, service), "/courier",
 	}, args...)...)
 }
 
-// logs are what the containers said, for a test that failed.
-func (c *cluster) logs(t *testing.T) {
+// logs prints the logs of the containers of a failed test.
+func (c *composeCluster) logs(t *testing.T) {
 	t.Helper()
 	out, err := c.compose("logs", "--no-color", "--tail", "60")
 	t.Logf("%s\n%v", out, err)
@@ -227,7 +227,7 @@ func (c *cluster) logs(t *testing.T) {
 	t.Logf("%s\n%v", out, err)
 }
 
-// object is JSON whose fields are not all known here.
+// object is a JSON object.
 type object = map[string]any
 
 func encode(t *testing.T, v any) []byte {

@@ -10,19 +10,19 @@ import (
 	"time"
 )
 
-// need skips where containers are not asked for, or there is no engine for them.
-func need(t *testing.T) {
+// requireDocker skips the test unless containers are requested and Docker is available.
+func requireDocker(t *testing.T) {
 	t.Helper()
 	if os.Getenv("COURIER_CONTAINERS") == "" {
-		t.Skip("COURIER_CONTAINERS=1 runs the tests in containers")
+		t.Skip("set COURIER_CONTAINERS=1 to run the tests in containers")
 	}
 	if out, err := exec.Command("docker", "version").CombinedOutput(); err != nil {
 		t.Skipf("SKIPPED: NO DOCKER ENGINE: %v\n%s", err, out)
 	}
 }
 
-// question is a job request of the load.
-var question = object{
+// jobRequest is the job request of the load.
+var jobRequest = object{
 	"model":       "digits-mlp",
 	"cpus":        []int{1, 2},
 	"batch_sizes": []int{8, 32, 128},
@@ -31,7 +31,7 @@ var question = object{
 }
 
 func TestCluster(t *testing.T) {
-	need(t)
+	requireDocker(t)
 	buildImages(t)
 	c := newCluster(t)
 	if os.Getenv("COURIER_CONTAINERS") != "keep" {
@@ -43,26 +43,26 @@ func TestCluster(t *testing.T) {
 		}
 	})
 	c.up(t, 30*time.Second)
-	c.jobs(t)
+	c.checkJobs(t)
 	damaged, rolled := c.damage(t), c.roll(t)
-	c.minority(t)
-	c.whole(t, damaged, rolled)
+	c.loseQuorum(t)
+	c.checkTables(t, damaged, rolled)
 }
 
-// rate is the requests per second of the load.
-func rate(t *testing.T) int {
+// requestRate returns the requests per second of the load.
+func requestRate(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("COURIER_CONTAINERS_RATE"), "100"))
 	if err != nil || n < 1 {
-		t.Fatalf("COURIER_CONTAINERS_RATE: want requests per second")
+		t.Fatalf("COURIER_CONTAINERS_RATE: want a positive number of requests per second")
 	}
 	return n
 }
 
-// jobs waits until the workers' jobs have finished, are known, and are rows.
-func (c *cluster) jobs(t *testing.T) {
+// checkJobs waits until the workers' jobs are stored as finished.
+func (c *composeCluster) checkJobs(t *testing.T) {
 	t.Helper()
-	took := await(t, time.Minute, "finished jobs of the workers as rows", func() error {
+	took := await(t, time.Minute, "finished jobs of the workers in the tables", func() error {
 		n, err := c.sql(t,
 			"SELECT uniqExact(job_id) FROM jobs WHERE state = 'finished' AND epochs_done = 6")
 		if err == nil && (n == "0" || n == "1") {
@@ -70,19 +70,19 @@ func (c *cluster) jobs(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("two jobs of the workers finished, as rows, after %.1f s more", took.Seconds())
+	t.Logf("two finished jobs of the workers were stored after another %.1f s", took.Seconds())
 	if out, err := c.courier(t, "store", "streams", "--nats-replicas", "3"); err != nil {
-		t.Errorf("the streams are not kept by three servers: %v\n%s", err, out)
+		t.Errorf("courier streams with three replicas: %v\n%s", err, out)
 	}
 }
 
-// up starts everything with images that are there, and measures how long the first
-// advice takes, longest by promise.
-func (c *cluster) up(t *testing.T, longest time.Duration) {
+// up starts all services from existing images. It measures the time to the first advice, which
+// must not exceed longest.
+func (c *composeCluster) up(t *testing.T, longest time.Duration) {
 	t.Helper()
 	begin := time.Now()
 	first := make(chan time.Duration, 1)
-	body := encode(t, question)
+	body := encode(t, jobRequest)
 	go func() {
 		tick := time.NewTicker(100 * time.Millisecond)
 		defer tick.Stop()

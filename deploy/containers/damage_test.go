@@ -12,29 +12,29 @@ import (
 	"time"
 )
 
-// most is how long writes may stand still when the leader of a stream is lost: the
-// longest election timeout of NATS, and a second for those who send to notice.
-const most = 10 * time.Second
+// maxPause is the longest accepted interruption of writes when the leader of a stream is lost:
+// the longest election timeout of NATS, and one second until the clients notice.
+const maxPause = 10 * time.Second
 
-// damage kills what may be lost, one at a time, and cuts networks, under the load.
-func (c *cluster) damage(t *testing.T) *load {
+// damage kills containers one at a time and disconnects their networks, under load.
+func (c *composeCluster) damage(t *testing.T) *load {
 	t.Helper()
-	l := startLoad(t, c, "damage", rate(t), retriesDamaged)
+	l := startLoad(t, c, "damage", requestRate(t), retriesDamaged)
 	leader := c.leader(t, l, "NODE")
 	begin := time.Now()
 	c.kill(t, c.id(t, leader))
 	c.acknowledged(t, l, begin, 3*time.Second)
-	c.standstill(t, l, begin, "the server of NATS that leads the stream was killed")
+	c.checkPause(t, l, begin, "the NATS server that leads the stream was killed")
 	begin = time.Now()
 	c.start(t, c.id(t, leader))
-	t.Logf("it is healthy again after %.1f s", time.Since(begin).Seconds())
+	t.Logf("NATS server healthy again after %.1f s", time.Since(begin).Seconds())
 
 	for _, service := range []string{"advisor", "store"} {
 		begin = time.Now()
 		c.kill(t, c.id(t, service))
 		c.acknowledged(t, l, begin, time.Second)
 		c.start(t, c.id(t, service))
-		t.Logf("%s killed and healthy again after %.1f s", service, time.Since(begin).Seconds())
+		t.Logf("%s healthy again %.1f s after it was killed", service, time.Since(begin).Seconds())
 	}
 
 	leader = c.leader(t, l, "JOB")
@@ -42,7 +42,7 @@ func (c *cluster) damage(t *testing.T) *load {
 	network := c.project
 	must(t, "docker", "network", "disconnect", network, c.id(t, leader))
 	c.acknowledged(t, l, begin, 3*time.Second)
-	c.standstill(t, l, begin, "the network of the leading server of NATS was cut")
+	c.checkPause(t, l, begin, "the network of the leading NATS server was disconnected")
 	must(t, "docker", "network", "connect", "--alias", leader, network, c.id(t, leader))
 	c.awaitHealth(t, c.id(t, leader))
 	begin = time.Now()
@@ -54,8 +54,8 @@ func (c *cluster) damage(t *testing.T) *load {
 	return l
 }
 
-// leader names the server that leads a stream.
-func (c *cluster) leader(t *testing.T, l *load, stream string) string {
+// leader returns the name of the NATS server that leads a stream.
+func (c *composeCluster) leader(t *testing.T, l *load, stream string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -64,18 +64,18 @@ func (c *cluster) leader(t *testing.T, l *load, stream string) string {
 		t.Fatal(err)
 	}
 	if s.CachedInfo().Cluster == nil {
-		t.Fatalf("the stream %s is in no cluster", stream)
+		t.Fatalf("stream %s is not in a cluster", stream)
 	}
 	return s.CachedInfo().Cluster.Leader
 }
 
-// acknowledged waits until events are acknowledged that were sent so long after begin.
-func (c *cluster) acknowledged(t *testing.T, l *load, begin time.Time, after time.Duration) {
+// acknowledged waits for an acknowledgement of an event at begin+after or later.
+func (c *composeCluster) acknowledged(t *testing.T, l *load, begin time.Time, after time.Duration) {
 	t.Helper()
 	await(t, 30*time.Second, "an acknowledgement", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		at := l.tallies["event over NATS"].at
+		at := l.counts["event over NATS"].at
 		if len(at) == 0 || at[len(at)-1].Before(begin.Add(after)) {
 			return errors.New("none yet")
 		}
@@ -83,23 +83,24 @@ func (c *cluster) acknowledged(t *testing.T, l *load, begin time.Time, after tim
 	})
 }
 
-func (c *cluster) standstill(t *testing.T, l *load, begin time.Time, what string) {
+// checkPause compares the longest pauses since begin with maxPause.
+func (c *composeCluster) checkPause(t *testing.T, l *load, begin time.Time, what string) {
 	t.Helper()
 	for _, name := range []string{"event over NATS", "submit over HTTP"} {
 		longest := l.pause(name, begin)
-		t.Logf("%s: longest pause of %q %.2f s (want %s at most)", what, name, longest.Seconds(),
-			most)
-		if longest > most {
-			t.Errorf("%s: %q stood still for %s", what, name, longest)
+		t.Logf("%s: longest pause of %q %.2f s (want at most %s)", what, name, longest.Seconds(),
+			maxPause)
+		if longest > maxPause {
+			t.Errorf("%s: %q paused for %s, want at most %s", what, name, longest, maxPause)
 		}
 	}
 }
 
-// roll replaces every container by a new one, as an upgrade does, one service at a
-// time, each when the one before is healthy.
-func (c *cluster) roll(t *testing.T) *load {
+// roll replaces every container by a new one, one service at a time, like an upgrade. It waits
+// until a service is healthy before it replaces the next.
+func (c *composeCluster) roll(t *testing.T) *load {
 	t.Helper()
-	l := startLoad(t, c, "rolling", rate(t), retriesRolled)
+	l := startLoad(t, c, "rolling", requestRate(t), retriesRolled)
 	begin := time.Now()
 	for _, service := range []string{
 		"nats1", "nats2", "nats3", "clickhouse", "store", "trainer", "advisor", "collector",
@@ -116,20 +117,21 @@ func (c *cluster) roll(t *testing.T) *load {
 		if slices.ContainsFunc(c.ids(t, service), func(id string) bool {
 			return slices.Contains(before, id)
 		}) {
-			t.Errorf("%s has a container of before", service)
+			t.Errorf("%s still has an old container", service)
 		}
-		t.Logf("rolled %s in %.1f s, longest pause of predict %.2f s, of events %.2f s", service, time.Since(
-			one,
-		).Seconds(),
-			l.pause("predict over HTTP", one).Seconds(), l.pause("event over NATS", one).Seconds())
+		t.Logf("%s replaced in %.1f s, longest pause of predict %.2f s, of events %.2f s",
+			service,
+			time.Since(one).Seconds(),
+			l.pause("predict over HTTP", one).Seconds(),
+			l.pause("event over NATS", one).Seconds())
 	}
-	t.Logf("every container was rolled in %.1f s", time.Since(begin).Seconds())
+	t.Logf("all containers replaced in %.1f s", time.Since(begin).Seconds())
 	l.stop(t)
 	return l
 }
 
-// renewAdvisors starts new advisors beside the old ones before those are stopped.
-func (c *cluster) renewAdvisors(t *testing.T) {
+// renewAdvisors starts new advisors before it stops the old ones.
+func (c *composeCluster) renewAdvisors(t *testing.T) {
 	t.Helper()
 	old := c.ids(t, "advisor")
 	if out, err := c.compose("up", "--detach", "--no-build", "--no-deps", "--no-recreate",
@@ -143,14 +145,14 @@ func (c *cluster) renewAdvisors(t *testing.T) {
 	}
 }
 
-// minority kills two of three servers of NATS: requests are refused with a reason, and
-// all goes on by itself when they are back.
-func (c *cluster) minority(t *testing.T) {
+// loseQuorum kills two of three NATS servers. Requests are then rejected with a reason, and
+// succeed again once the servers are back.
+func (c *composeCluster) loseQuorum(t *testing.T) {
 	t.Helper()
 	lost := []string{c.id(t, "nats1"), c.id(t, "nats3")}
 	c.kill(t, lost...)
-	body := encode(t, named("minority"))
-	await(t, 20*time.Second, "a refusal that says why", func() error {
+	body := encode(t, jobRequestWithID("minority"))
+	await(t, 20*time.Second, "a rejection with a reason", func() error {
 		status, answer, err := c.post("/api/v1/jobs", body, 10*time.Second)
 		if err != nil {
 			return err
@@ -160,7 +162,7 @@ func (c *cluster) minority(t *testing.T) {
 			refusal.Code != "unavailable" || !strings.Contains(refusal.Message, "nats") {
 			return fmt.Errorf("%d %s", status, answer)
 		}
-		t.Logf("with two servers of NATS lost: %d %s", status, answer)
+		t.Logf("with two NATS servers killed: %d %s", status, answer)
 		return nil
 	})
 	begin := time.Now()
@@ -172,41 +174,42 @@ func (c *cluster) minority(t *testing.T) {
 		}
 		return err
 	})
-	t.Logf("jobs are taken again %.1f s after the servers were started",
+	t.Logf("jobs are accepted again %.1f s after the start of the servers",
 		time.Since(begin).Seconds())
 }
 
-// whole stops the workers and compares the log with the tables.
-func (c *cluster) whole(t *testing.T, loads ...*load) {
+// checkTables stops the workers and compares the log with the tables.
+func (c *composeCluster) checkTables(t *testing.T, loads ...*load) {
 	t.Helper()
 	if out, err := c.compose("stop", "worker"); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 	for _, l := range loads {
-		l.stored(t)
+		l.checkStored(t)
 	}
-	took := await(t, time.Minute, "tables that are as the log", func() error {
+	took := await(t, time.Minute, "tables that equal the log", func() error {
 		_, err := c.courier(t, "store", "store", "verify")
 		return err
 	})
-	t.Logf("courier store verify: nothing differs (after %.1f s)", took.Seconds())
-	// What the workers' jobs told while NATS was damaged came, too.
+	t.Logf("courier store verify: no difference after %.1f s", took.Seconds())
+
+	// The jobs of the workers have also published epochs while NATS was damaged.
 	answer, err := c.sql(t,
 		"SELECT countIf(state = 'finished'), countIf(state = 'finished' AND epochs_done != 6) FROM jobs FORMAT TSV")
 	if finished, short, _ := strings.Cut(answer, "\t"); err != nil || short != "0" {
-		t.Errorf("of %s finished jobs %s lack epochs (%v)", finished, short, err)
+		t.Errorf("%[2]s of %[1]s finished jobs lack epochs (%[3]v)", finished, short, err)
 	} else {
-		t.Logf("%s jobs of the workers finished, none lacks an epoch", finished)
+		t.Logf("%s jobs of the workers finished with all epochs", finished)
 	}
-	c.dashboards(t)
+	c.checkDashboards(t)
 	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil ||
 		strings.Contains(out, "origin_sequence") {
 		t.Errorf("dead letters: %v\n%s", err, out)
 	}
 }
 
-// dashboards asks what the dashboards ask of the tables, as the user they ask as.
-func (c *cluster) dashboards(t *testing.T) {
+// checkDashboards runs the queries of the dashboards as their user.
+func (c *composeCluster) checkDashboards(t *testing.T) {
 	t.Helper()
 	var board struct {
 		Panels []struct {
@@ -225,10 +228,10 @@ func (c *cluster) dashboards(t *testing.T) {
 				regexp.MustCompile(`\$__timeFilter\((\w+)\)`).ReplaceAllString(target.RawSQL,
 					"$1 > now() - INTERVAL 1 DAY"))
 			if err != nil {
-				t.Errorf("the panel %q: %v", p.Title, err)
+				t.Errorf("panel %q: %v", p.Title, err)
 			}
 			rows += len(strings.Split(answer, "\n"))
 		}
 	}
-	t.Logf("%d panels ask the tables and get %d rows", len(board.Panels), rows)
+	t.Logf("the queries of %d panels return %d rows", len(board.Panels), rows)
 }

@@ -1,15 +1,15 @@
-// Package containers tests docker-compose.yml as it is used: in containers of a
-// Docker engine, with images that are built here from source. It starts everything,
-// asks for advice, kills servers and services, cuts a network, renews one container
-// after the other under load, and then compares the log with the tables. Then it starts
-// the cluster that docker-compose.secure.yml closes, and tries to get in.
+// Package containers tests docker-compose.yml with Docker and images that are built from source.
+// It starts all services, requests advice, kills servers and services, disconnects a network,
+// and replaces one container after the other under load. Then it compares the log with the
+// tables. Finally it starts the cluster of docker-compose.secure.yml and tries to connect
+// without permission.
 //
 //	COURIER_CONTAINERS=1 go test -v ./deploy/containers
 //
-// It needs a Docker engine (.ci/run starts one where there is none), docker-compose
-// or docker compose, and the library of the ClickHouse engine: that stands in for
-// the image of a ClickHouse server, which is not pulled, and reads the settings that are
-// mounted for it. COURIER_CONTAINERS=keep
-// leaves everything up for a look, COURIER_COMPOSE names another docker-compose, and
-// COURIER_CONTAINERS_RATE asks for more or fewer than 100 requests per second.
+// The tests need Docker (.ci/run starts it if necessary), Docker Compose, and the library of the
+// ClickHouse engine. The library replaces the image of a ClickHouse server, which is not pulled,
+// and reads the configuration mounted for that image.
+//
+// COURIER_CONTAINERS=keep leaves the containers running for inspection. COURIER_COMPOSE names a
+// different Compose command. COURIER_CONTAINERS_RATE sets the requests per second (default 100).
 package containers

@@ -8,18 +8,18 @@ import (
 	"testing"
 )
 
-// largest is how many bytes the image may have.
-const largest = 60_000_000
+// maxImageBytes is the maxImageBytes accepted size of the image.
+const maxImageBytes = 60_000_000
 
 func TestImage(t *testing.T) {
-	need(t)
+	requireDocker(t)
 	program := buildImages(t)
 	image := "courier:" + version
 	size, user, _ := strings.Cut(must(t, "docker", "image", "inspect", "--format",
 		"{{.Size}} {{.Config.User}}", image),
 		" ")
-	if bytes, err := strconv.Atoi(size); err != nil || bytes > largest {
-		t.Errorf("the image has %s bytes, want %d at most (%v)", size, largest, err)
+	if bytes, err := strconv.Atoi(size); err != nil || bytes > maxImageBytes {
+		t.Errorf("the image has %s bytes, want at most %d (%v)", size, maxImageBytes, err)
 	}
 	if user == "" || strings.HasPrefix(user, "0") || strings.HasPrefix(user, "root") {
 		t.Errorf("the image runs as %q", user)
@@ -29,9 +29,9 @@ func TestImage(t *testing.T) {
 		"none", image, "--version"); got != want {
 		t.Errorf("courier --version = %q, want %q", got, want)
 	}
-	t.Logf("the image has %s bytes, runs as %s, and says %s", size, user, want)
+	t.Logf("image: %s bytes, user %s, version %s", size, user, want)
 
-	// The same source elsewhere gives the same bytes.
+	// The same source in another directory gives the same bytes.
 	other := t.TempDir()
 	for name := range strings.SplitSeq(must(t, "git", "-C", root, "ls-files", "--cached",
 		"--others", "--exclude-standard"),
@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 	}
 	first, second := digest(t, program), digest(t, compile(t, other, t.TempDir()))
 	if first != second {
-		t.Errorf("two builds of the same source are %s and %s", first, second)
+		t.Errorf("two builds of the same source differ: %s and %s", first, second)
 	}
-	t.Logf("two builds in two places are %s", fmt.Sprintf("%.12s…", first))
+	t.Logf("builds in two directories are equal: %s", fmt.Sprintf("%.12s…", first))
 }

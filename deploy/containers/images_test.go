@@ -18,7 +18,7 @@ import (
 
 const (
 	root    = "../.."
-	version = "0.0.0-test" // of the images that are built here
+	version = "0.0.0-test" // of the built images
 	commit  = "0123456789abcdef0123456789abcdef01234567"
 )
 
@@ -51,8 +51,8 @@ func readFile(t *testing.T, path string) string {
 	return string(data)
 }
 
-// dockerfile is deploy/Dockerfile, cut into the commands that build the program and
-// the image that it is put into: the former run here, for no image has a compiler.
+// dockerfile splits deploy/Dockerfile into the commands that build the program and the
+// instructions of the image. The test runs the commands itself, because no image has a compiler.
 func dockerfile(t *testing.T) (build, image string) {
 	t.Helper()
 	text := readFile(t, filepath.Join(root, "deploy/Dockerfile"))
@@ -62,13 +62,13 @@ func dockerfile(t *testing.T) (build, image string) {
 		text,
 	)
 	if found == nil {
-		t.Fatal("deploy/Dockerfile does not build the program and put it into an empty image")
+		t.Fatal("deploy/Dockerfile does not build the program and copy it to an empty image")
 	}
 	return found[1], strings.ReplaceAll(strings.ReplaceAll(found[2], "--from=build ", ""),
 		" /out/", " out/")
 }
 
-// compile runs the build of the Dockerfile on a source, into dir/out.
+// compile runs the build commands of the Dockerfile in a source tree, with output in dir/out.
 func compile(t *testing.T, source, dir string) (program string) {
 	t.Helper()
 	build, _ := dockerfile(t)
@@ -81,7 +81,7 @@ func compile(t *testing.T, source, dir string) (program string) {
 	return filepath.Join(dir, "out/courier")
 }
 
-// image builds an image of what lies in dir.
+// image builds an image from the files in dir.
 func image(t *testing.T, dir, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600); err != nil {
@@ -93,10 +93,10 @@ func image(t *testing.T, dir, name, text string) {
 	}
 }
 
-// built is our program, once the images were made.
+// built is the program after the images were built.
 var built struct{ dir, program string }
 
-// buildImages makes the three images, once, and returns our program.
+// buildImages builds the three images once and returns the path of the program.
 func buildImages(t *testing.T) (program string) {
 	t.Helper()
 	if built.program != "" {
@@ -125,8 +125,8 @@ func buildImages(t *testing.T) (program string) {
 	return program
 }
 
-// buildClickHouse makes the image that stands in for ClickHouse: this test binary, the
-// engine's library, and the C library of this machine that both need.
+// buildClickHouse builds the image that replaces ClickHouse: this test binary, the library of
+// the engine, and the C library of this machine, which both need.
 func buildClickHouse(t *testing.T, program string) {
 	t.Helper()
 	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)
@@ -154,7 +154,7 @@ func buildClickHouse(t *testing.T, program string) {
 		"FROM scratch\nCOPY . /\nENTRYPOINT [\"clickhouse\"]\nCMD [\"clickhouse\"]\n")
 }
 
-// libraries are the paths of the shared libraries that a file needs.
+// libraries returns the paths of the shared libraries that a file needs.
 func libraries(t *testing.T, path string) []string {
 	t.Helper()
 	var all []string
@@ -171,7 +171,7 @@ func libraries(t *testing.T, path string) []string {
 	return all
 }
 
-// copyFile makes a link where it can, else a copy, with the folders to it.
+// copyFile links or else copies a file and creates its directory.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {

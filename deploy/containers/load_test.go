@@ -16,90 +16,90 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// The load is what programs of users do: they ask over HTTP and over NATS, and send
-// events. Whoever gets no answer waits and asks again.
+// The load sends requests over HTTP and NATS, and publishes events. A request without an answer
+// is repeated after a pause.
 const (
-	answerPatience = 3 * time.Second
-	retryPause     = 3 * time.Second // longer than a single gateway takes to come back
+	answerTimeout = 3 * time.Second
+	retryPause    = 3 * time.Second // longer than the restart of a single gateway
 
-	// While containers are renewed one by one, once more must do. After a crash a
-	// stream of NATS has no leader for 4 to 9 s (nats-server 2.15, raft.go: the election
-	// timeout, which cannot be set), and who asks must have more patience.
+	// While containers are replaced one by one, a single retry must succeed. After a crash a
+	// stream has no leader for 4 to 9 s (nats-server 2.15, raft.go: the election timeout is
+	// fixed), so clients must retry more often.
 	retriesRolled  = 1
 	retriesDamaged = 5
 )
 
-// kind is what one request of the load does; id is its own.
-type kind struct {
+// requestKind is a kind of request of the load.
+type requestKind struct {
 	name   string
 	share  int // of ten requests
-	ask    func(l *load, ctx context.Context, id string) (reply string, err error)
-	stored string // what finds the id of an answered request in the tables; "" if nothing is kept
+	send   func(l *load, ctx context.Context, id string) (reply string, err error)
+	stored string // query for the IDs of answered requests; "" if they are not stored
 }
 
-var kinds = []kind{
-	{name: "predict over HTTP", share: 5, ask: (*load).predict},
+var requestKinds = []requestKind{
+	{name: "predict over HTTP", share: 5, send: (*load).predict},
 	{
 		name:   "submit over HTTP",
 		share:  1,
-		ask:    (*load).submitHTTP,
+		send:   (*load).submitHTTP,
 		stored: "SELECT job_id FROM job_submitted",
 	},
 	{
 		name:   "submit over NATS",
 		share:  1,
-		ask:    (*load).submitNATS,
+		send:   (*load).submitNATS,
 		stored: "SELECT job_id FROM job_submitted",
 	},
 	{
 		name:   "event over NATS",
 		share:  3,
-		ask:    (*load).publish,
+		send:   (*load).publish,
 		stored: "SELECT concat(boot_id, '-', number) FROM node_sample WHERE node = 'load'",
 	},
 }
 
-// tally is what became of the requests of a kind.
-type tally struct {
+// requestCounts counts the outcomes of the requests of one kind.
+type requestCounts struct {
 	sent, retried int
 	reasons       map[string]int
 	failed        []string
-	answered      map[string]answered // by id
-	at            []time.Time         // when each answer came
+	answered      map[string]answered // by ID
+	at            []time.Time         // of each answer
 }
 
-// answered is how a request was answered, for the case that what it sent is lost.
+// answered describes the answer to a request, to investigate the loss of its data.
 type answered struct {
 	sent, at time.Time
 	reply    string
-	failures []error // of the attempts before
+	failures []error // of earlier attempts
 }
 
-// load asks at a steady rate until it is stopped.
+// load sends requests at a constant rate until it is stopped.
 type load struct {
-	*cluster
-	name    string // of this load, the first word of its ids
+	*composeCluster
+	name    string // prefix of its request IDs
 	began   time.Time
 	retries int // after the first attempt
 	nc      *nats.Conn
 	js      jetstream.JetStream
 	sample  object
 
-	cancel  context.CancelFunc
-	wait    sync.WaitGroup
-	mu      sync.Mutex
-	tallies map[string]*tally
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
+	mu     sync.Mutex
+	counts map[string]*requestCounts // by kind
 }
 
-// startLoad begins to ask so many times per second.
-func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *load {
+// startLoad starts a load.
+func startLoad(t *testing.T, c *composeCluster, name string, perSecond, retries int) *load {
 	t.Helper()
 	l := &load{
-		cluster: c,
-		name:    name,
-		began:   time.Now(),
-		retries: retries,
-		tallies: map[string]*tally{},
+		composeCluster: c,
+		name:           name,
+		began:          time.Now(),
+		retries:        retries,
+		counts:         map[string]*requestCounts{},
 	}
 	if err := json.Unmarshal([]byte(readFile(t, root+
 		"/schemas/testdata/sample.json")), &l.sample); err != nil {
@@ -116,9 +116,12 @@ func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *l
 	if l.js, err = jetstream.New(l.nc); err != nil {
 		t.Fatal(err)
 	}
-	var order []kind
-	for _, k := range kinds {
-		l.tallies[k.name] = &tally{answered: map[string]answered{}, reasons: map[string]int{}}
+	var order []requestKind
+	for _, k := range requestKinds {
+		l.counts[k.name] = &requestCounts{
+			answered: map[string]answered{},
+			reasons:  map[string]int{},
+		}
 		for range k.share {
 			order = append(order, k)
 		}
@@ -129,7 +132,7 @@ func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *l
 		tick := time.NewTicker(time.Second / time.Duration(perSecond))
 		defer tick.Stop()
 		for n := 1; ; {
-			// A busy machine drops ticks.
+			// On a busy machine the ticker drops ticks.
 			for due := int(time.Since(l.began).Seconds() * float64(perSecond)); n <= due; n++ {
 				k, id := order[n%len(order)], fmt.Sprintf("%s-%d", name, n)
 				l.wait.Go(func() { l.try(k, id) })
@@ -144,11 +147,11 @@ func startLoad(t *testing.T, c *cluster, name string, perSecond, retries int) *l
 	return l
 }
 
-// port is what differs in the errors of many connections.
-var port = regexp.MustCompile(`127\.0\.0\.1:\d+->`)
+// localAddress matches the part of an error that differs between connections.
+var localAddress = regexp.MustCompile(`127\.0\.0\.1:\d+->`)
 
-// try asks, and again.
-func (l *load) try(k kind, id string) {
+// try sends a request, repeats it after failures, and counts the outcome.
+func (l *load) try(k requestKind, id string) {
 	a := answered{sent: time.Now()}
 	var err error
 	for {
@@ -164,11 +167,11 @@ func (l *load) try(k kind, id string) {
 	a.at = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	y := l.tallies[k.name]
+	y := l.counts[k.name]
 	y.sent++
 	if len(a.failures) > 0 {
 		y.retried++
-		y.reasons[a.sent.Format(time.TimeOnly)+" "+port.ReplaceAllString(
+		y.reasons[a.sent.Format(time.TimeOnly)+" "+localAddress.ReplaceAllString(
 			strings.TrimSpace(a.failures[0].Error()), "",
 		)]++
 	}
@@ -181,35 +184,35 @@ func (l *load) try(k kind, id string) {
 	y.answered[id], y.at = a, append(y.at, a.at)
 }
 
-func (l *load) once(k kind, id string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), answerPatience)
+func (l *load) once(k requestKind, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	return k.ask(l, ctx, id)
+	return k.send(l, ctx, id)
 }
 
 func (l *load) predict(_ context.Context, _ string) (string, error) {
-	return l.askHTTP("/api/v1/predict", question, 200)
+	return l.requestHTTP("/api/v1/predict", jobRequest, 200)
 }
 
 func (l *load) submitHTTP(_ context.Context, id string) (string, error) {
-	return l.askHTTP("/api/v1/jobs", named(id), 201)
+	return l.requestHTTP("/api/v1/jobs", jobRequestWithID(id), 201)
 }
 
-// named is the question with an identity, so that asking again makes no second job.
-func named(id string) object {
+// jobRequestWithID returns the job request with an ID, so that a retry creates no second job.
+func jobRequestWithID(id string) object {
 	q := object{"id": id}
-	for key, value := range question {
+	for key, value := range jobRequest {
 		q[key] = value
 	}
 	return q
 }
 
-func (l *load) askHTTP(path string, q object, want int) (string, error) {
+func (l *load) requestHTTP(path string, q object, want int) (string, error) {
 	body, err := json.Marshal(q)
 	if err != nil {
 		return "", err
 	}
-	status, answer, err := l.post(path, body, answerPatience)
+	status, answer, err := l.post(path, body, answerTimeout)
 	if err == nil && status != want {
 		err = fmt.Errorf("%d %s", status, answer)
 	}
@@ -217,7 +220,7 @@ func (l *load) askHTTP(path string, q object, want int) (string, error) {
 }
 
 func (l *load) submitNATS(ctx context.Context, id string) (string, error) {
-	body, err := json.Marshal(named(id))
+	body, err := json.Marshal(jobRequestWithID(id))
 	if err != nil {
 		return "", err
 	}
@@ -228,7 +231,7 @@ func (l *load) submitNATS(ctx context.Context, id string) (string, error) {
 	return "advice", err
 }
 
-// publish sends a sample of a node, as a collector does.
+// publish publishes a sample of a node, like a collector.
 func (l *load) publish(ctx context.Context, id string) (string, error) {
 	var number int
 	if _, err := fmt.Sscanf(id, l.name+"-%d", &number); err != nil {
@@ -252,11 +255,11 @@ func (l *load) publish(ctx context.Context, id string) (string, error) {
 	return fmt.Sprintf("sequence %d, duplicate %v", ack.Sequence, ack.Duplicate), nil
 }
 
-// pause is the longest time without an answer to a kind since an instant.
+// pause returns the longest time since an instant without an answer to a kind of request.
 func (l *load) pause(name string, since time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := slices.Clone(l.tallies[name].at)
+	at := slices.Clone(l.counts[name].at)
 	slices.SortFunc(at, time.Time.Compare)
 	last, longest := since, time.Duration(0)
 	for _, now := range append(at, time.Now()) {
@@ -268,15 +271,15 @@ func (l *load) pause(name string, since time.Time) time.Duration {
 	return longest
 }
 
-// stop ends the load when every request has its answer, and judges it.
+// stop ends the load after every request has its answer, and reports failed requests.
 func (l *load) stop(t *testing.T) {
 	t.Helper()
 	l.cancel()
 	asked := time.Since(l.began)
 	l.wait.Wait()
 	sent := 0
-	for _, k := range kinds {
-		y := l.tallies[k.name]
+	for _, k := range requestKinds {
+		y := l.counts[k.name]
 		sent += y.sent
 		t.Logf("%s: %-18s %5d requests, %3d of them answered at a later attempt, %d failed",
 			l.name, k.name, y.sent, y.retried, len(y.failed))
@@ -292,19 +295,19 @@ func (l *load) stop(t *testing.T) {
 		asked.Seconds())
 }
 
-// stored waits until everything that was answered is in the tables.
-func (l *load) stored(t *testing.T) {
+// checkStored waits until the data of every answered request is in the tables.
+func (l *load) checkStored(t *testing.T) {
 	t.Helper()
-	for _, k := range kinds {
+	for _, k := range requestKinds {
 		if k.stored == "" {
 			continue
 		}
 		want := map[string]answered{}
-		for id, a := range l.tallies[k.name].answered {
+		for id, a := range l.counts[k.name].answered {
 			want[id] = a
 		}
 		count := len(want)
-		await(t, time.Minute, "what was acknowledged in the tables", func() error {
+		await(t, time.Minute, "acknowledged requests in the tables", func() error {
 			answer, err := l.sql(t, k.stored)
 			if err != nil {
 				return err
@@ -313,11 +316,16 @@ func (l *load) stored(t *testing.T) {
 				delete(want, id)
 			}
 			for id, a := range want {
-				return fmt.Errorf("%s: of %d that were acknowledged %d are in no table, such as %s, sent at "+
-					"%s, answered at %s with %s after %v",
-					k.name, count, len(want), id, a.sent.Format(time.StampMilli), a.at.Format(
-						time.StampMilli,
-					), a.reply, a.failures)
+				return fmt.Errorf("%s: %d of %d acknowledged requests are not stored, such as %s, "+
+					"sent at %s, answered at %s with %s after %v",
+					k.name,
+					len(want),
+					count,
+					id,
+					a.sent.Format(time.StampMilli),
+					a.at.Format(time.StampMilli),
+					a.reply,
+					a.failures)
 			}
 			return nil
 		})

@@ -19,7 +19,7 @@ import (
 	"courier/store/engine/host"
 )
 
-// The test binary is also the program of the image that stands in for ClickHouse.
+// The test binary is also the program of the image that replaces ClickHouse.
 const (
 	roleServer = "clickhouse"
 	roleHost   = "engine-host"
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// The settings that the server's image brings, as far as the engine needs any. What
-// docker-compose.yml mounts beside them is the real thing.
+// Minimal configuration files in place of those of the ClickHouse image. docker-compose.yml mounts
+// further files.
 const (
 	settings       = "/etc/clickhouse-server"
 	imagesSettings = `<clickhouse><path>/var/lib/clickhouse</path><users_config>` + settings +
@@ -52,9 +52,8 @@ const (
 	imagesUsers = `<clickhouse><profiles><default/></profiles><quotas><default/></quotas><users><default><password></password><profile>default</profile><quota>default</quota></default></users></clickhouse>`
 )
 
-// clickhouse runs the engine in a container, with the settings of a server, until it is
-// asked to stop. The engine listens on the loopback address alone, and not by TLS: a
-// relay opens the ports of a server.
+// clickhouse runs the engine in a container with the configuration of a server until SIGTERM. The
+// engine listens only on the loopback address and without TLS, so relays serve the public ports.
 func clickhouse() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -66,11 +65,11 @@ func clickhouse() error {
 			return err
 		}
 	}
-	front, err := fronts()
+	listeners, err := publicListeners()
 	if err != nil {
 		return err
 	}
-	life, end, err := os.Pipe()
+	alive, end, err := os.Pipe()
 	if err != nil {
 		return err
 	}
@@ -79,15 +78,15 @@ func clickhouse() error {
 		"--listen_host=127.0.0.1", "--http_port=18123", "--tcp_port=19000", "--interactive",
 		"--disable_suggestion", "--progress=off", "--history_file=/dev/null",
 		"--query=SYSTEM START LISTEN HTTP; SYSTEM START LISTEN TCP")
-	c.ExtraFiles, c.Stderr, c.Env = []*os.File{life}, os.Stderr, append(os.Environ(), "HOME=/tmp",
-		"TERM=dumb")
+	c.ExtraFiles, c.Stderr = []*os.File{alive}, os.Stderr
+	c.Env = append(os.Environ(), "HOME=/tmp", "TERM=dumb")
 	if err := c.Start(); err != nil {
 		return err
 	}
-	for to, l := range front {
+	for to, l := range listeners {
 		go relay(l, to)
 	}
-	_ = life.Close() // the child has it
+	_ = alive.Close() // the child has a copy
 	context.AfterFunc(ctx, func() { _ = end.Close() })
 	if err := c.Wait(); ctx.Err() == nil {
 		return fmt.Errorf("the engine ended: %v", err)
@@ -95,9 +94,9 @@ func clickhouse() error {
 	return nil
 }
 
-// fronts are the ports of the server, by the address of the engine that each leads to:
-// those of deploy/clickhouse/tls.xml with its certificate, where that is mounted.
-func fronts() (map[string]net.Listener, error) {
+// publicListeners returns the listeners of the server by the address of the engine to which each
+// is relayed. If deploy/clickhouse/tls.xml is mounted, they use its ports and certificate.
+func publicListeners() (map[string]net.Listener, error) {
 	var s struct {
 		TCPSecure   string `xml:"tcp_port_secure"`
 		HTTPS       string `xml:"https_port"`
@@ -140,7 +139,7 @@ func fronts() (map[string]net.Listener, error) {
 	return all, nil
 }
 
-// relay carries the bytes of every connection to an address and back.
+// relay connects every connection of a listener with an address.
 func relay(l net.Listener, to string) {
 	for {
 		from, err := l.Accept()

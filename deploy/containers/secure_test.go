@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// keys are what courier certs made for a closed cluster.
+// keys are the files that courier certs created for a secured cluster.
 type keys struct {
 	t       *testing.T
 	program string
@@ -33,7 +33,7 @@ func newKeys(t *testing.T) *keys {
 	return k
 }
 
-// make runs courier certs as docker-compose.secure.yml says.
+// make runs courier certs with the options that docker-compose.secure.yml documents.
 func (k *keys) make(args ...string) {
 	k.t.Helper()
 	must(k.t, k.program, append([]string{
@@ -44,13 +44,13 @@ func (k *keys) make(args ...string) {
 
 func (k *keys) file(name string) string { return filepath.Join(k.dir, name) }
 
-// secret is what a file holds.
+// secret returns the content of a file without surrounding space.
 func (k *keys) secret(name string) string {
 	k.t.Helper()
 	return strings.TrimSpace(readFile(k.t, k.file(name)))
 }
 
-// authorities are those of a file.
+// authorities returns the certificate authorities in a file.
 func (k *keys) authorities(name string) *x509.CertPool {
 	k.t.Helper()
 	pool := x509.NewCertPool()
@@ -60,7 +60,7 @@ func (k *keys) authorities(name string) *x509.CertPool {
 	return pool
 }
 
-// transport speaks TLS with a server of a name.
+// transport returns an HTTP transport that expects a certificate for the server name.
 func (k *keys) transport(server string) *http.Transport {
 	k.t.Helper()
 	return &http.Transport{
@@ -68,7 +68,7 @@ func (k *keys) transport(server string) *http.Transport {
 	}
 }
 
-// replace puts what courier certs would have now in the place of files.
+// replace replaces files by the new versions that courier certs has written beside them.
 func (k *keys) replace(names ...string) {
 	k.t.Helper()
 	for _, name := range names {
@@ -78,14 +78,14 @@ func (k *keys) replace(names ...string) {
 	}
 }
 
-// flags are how the owner of a seed connects to NATS.
+// flags returns the flags to connect to NATS with a seed.
 func (k *keys) flags(seed string) []string {
 	return []string{"--nats-ca=" + k.file("ca.crt"), "--nats-nkey=" + k.file(seed)}
 }
 
-// newClosedCluster starts a cluster of docker-compose.secure.yml with the keys of a user that no
-// container knows.
-func newClosedCluster(t *testing.T) *cluster {
+// newSecureCluster returns a cluster of docker-compose.secure.yml. The key files belong to a user
+// that does not exist in the containers.
+func newSecureCluster(t *testing.T) *composeCluster {
 	t.Helper()
 	k := newKeys(t)
 	if os.Geteuid() == 0 {
@@ -95,7 +95,7 @@ func newClosedCluster(t *testing.T) *cluster {
 			t.Fatal(err)
 		}
 	}
-	c := &cluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
+	c := &composeCluster{project: "courier-secure", keys: k, env: []string{"COURIER_KEYS=" + k.dir},
 		files: []string{
 			"docker-compose.yml", "deploy/containers/compose.override.yml",
 			"docker-compose.secure.yml", "deploy/containers/compose.secure.yml",
@@ -106,8 +106,8 @@ func newClosedCluster(t *testing.T) *cluster {
 }
 
 func TestSecureCluster(t *testing.T) {
-	need(t)
-	c := newClosedCluster(t)
+	requireDocker(t)
+	c := newSecureCluster(t)
 	if os.Getenv("COURIER_CONTAINERS") != "keep" {
 		t.Cleanup(func() { c.down(t) })
 	}
@@ -116,14 +116,14 @@ func TestSecureCluster(t *testing.T) {
 			c.logs(t)
 		}
 	})
-	c.up(t, time.Minute) // TestCluster holds the time to its promise
-	for _, question := range []string{
+	c.up(t, time.Minute) // TestCluster checks the documented time
+	for _, query := range []string{
 		"SELECT count() FROM node_sample",
 		"SELECT uniqExact(job_id) FROM job_submitted WHERE user = 'worker'",
 		"SELECT count() FROM job_epoch",
 	} {
-		await(t, time.Minute, question, func() error {
-			n, err := c.sql(t, question)
+		await(t, time.Minute, query, func() error {
+			n, err := c.sql(t, query)
 			if err == nil && n == "0" {
 				err = errors.New("no row")
 			}
@@ -131,18 +131,17 @@ func TestSecureCluster(t *testing.T) {
 		})
 	}
 	c.awaitHealth(t, slices.Concat(c.ids(t, "store"), c.ids(t, "trainer"), c.ids(t, "gateway"))...)
-	t.Run("each sees its own keys", c.seesItsOwn)
-	t.Run("clients without key or TLS", c.refusesClients)
-	t.Run("routes", c.refusesRoutes)
-	t.Run("tables", c.closesTables)
-	t.Run("gateway", c.closesGateway)
-	t.Run("keys change", c.changesKeys)
-	t.Run("no secret is told", c.tellsNoSecret)
+	t.Run("own keys only", c.checkMountedKeys)
+	t.Run("clients without key or TLS", c.checkClients)
+	t.Run("routes", c.checkRoutes)
+	t.Run("tables", c.checkClickHouse)
+	t.Run("gateway", c.checkGateway)
+	t.Run("key rotation", c.checkKeyRotation)
+	t.Run("no secret in logs", c.checkLogs)
 }
 
-// seesItsOwn looks into each container: what courier certs made for it, and no seed,
-// key or password besides.
-func (c *cluster) seesItsOwn(t *testing.T) {
+// checkMountedKeys checks that each container has its own files of courier certs and no others.
+func (c *composeCluster) checkMountedKeys(t *testing.T) {
 	for service, want := range map[string]string{
 		"nats1":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
 		"nats3":      "ca.crt nats.crt nats.key routes.crt routes.key users.conf",
@@ -162,19 +161,19 @@ func (c *cluster) seesItsOwn(t *testing.T) {
 			got = append(got, e.Name())
 		}
 		if strings.Join(got, " ") != want {
-			t.Errorf("%s sees %v, want %s", service, got, want)
+			t.Errorf("%s has the files %v, want %s", service, got, want)
 		}
 	}
 	for _, dir := range []string{c.keys.dir, c.keys.file("containers")} {
 		if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("%s may be entered by others: %v, %v", dir, info.Mode(), err)
+			t.Errorf("%s is accessible to others: %v, %v", dir, info.Mode(), err)
 		}
 	}
 }
 
-// asksEach runs courier jobs on this machine, at each server of NATS at once: who is
-// refused tries for some seconds. It must succeed, or fail with what is to be said.
-func (c *cluster) asksEach(says string, flags ...string) error {
+// listJobs runs courier jobs against each NATS server, concurrently, because a rejected client
+// retries for some seconds. With a non-empty want, courier must fail and print it.
+func (c *composeCluster) listJobs(want string, flags ...string) error {
 	servers := strings.Split(c.nats, ",")
 	failed := make(chan error, len(servers))
 	for _, at := range servers {
@@ -183,10 +182,10 @@ func (c *cluster) asksEach(says string, flags ...string) error {
 				"jobs", "--nats-url", at,
 			}, flags...)...)
 			switch {
-			case says == "":
+			case want == "":
 				failed <- err
-			case err == nil || !strings.Contains(out, says):
-				failed <- fmt.Errorf("%s answers %q (%v), want that it says %q", at, out, err, says)
+			case err == nil || !strings.Contains(out, want):
+				failed <- fmt.Errorf("courier jobs at %s = %q (%v), want %q", at, out, err, want)
 			default:
 				failed <- nil
 			}
@@ -199,32 +198,33 @@ func (c *cluster) asksEach(says string, flags ...string) error {
 	return all
 }
 
-// refusesClients tries to connect to NATS without what it takes, beside one who may.
-func (c *cluster) refusesClients(t *testing.T) {
-	strange := newKeys(t)
+// checkClients checks that NATS accepts a known user, and rejects clients with incomplete or
+// foreign credentials.
+func (c *composeCluster) checkClients(t *testing.T) {
+	otherKeys := newKeys(t)
 	worker := c.keys.flags("worker.nk")
 	ca, seed := worker[0], worker[1]
-	if err := c.asksEach("", worker...); err != nil {
+	if err := c.listJobs("", worker...); err != nil {
 		t.Errorf("worker: %v", err)
 	}
 	var tried sync.WaitGroup
 	for _, try := range []struct {
-		what, says string
+		what, want string
 		flags      []string
 	}{
 		{"without a key", "requires authentication", []string{ca}},
 		{
 			"with a key of another cluster", "knows no user",
-			[]string{ca, "--nats-nkey=" + strange.file("worker.nk")},
+			[]string{ca, "--nats-nkey=" + otherKeys.file("worker.nk")},
 		},
 		{
 			"with the authority of another cluster", "not signed by the authority",
-			[]string{"--nats-ca=" + strange.file("ca.crt"), seed},
+			[]string{"--nats-ca=" + otherKeys.file("ca.crt"), seed},
 		},
 		{"without an authority", "name the file of the authority", []string{seed}},
 	} {
 		tried.Go(func() {
-			if err := c.asksEach(try.says, try.flags...); err != nil {
+			if err := c.listJobs(try.want, try.flags...); err != nil {
 				t.Errorf("%s: %v", try.what, err)
 			}
 		})
@@ -235,14 +235,14 @@ func (c *cluster) refusesClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	answer := ask(t, plain, "CONNECT {\"verbose\":false}\r\nPING\r\n")
+	answer := exchange(t, plain, "CONNECT {\"verbose\":false}\r\nPING\r\n")
 	if !strings.Contains(answer, `"tls_required":true`) || strings.Contains(answer, "PONG") {
-		t.Errorf("a client that speaks no TLS is answered %q", answer)
+		t.Errorf("NATS answers a client without TLS: %q", answer)
 	}
 }
 
-// ask sends text and returns all that is answered within two seconds.
-func ask(t *testing.T, conn net.Conn, text string) string {
+// exchange sends text and returns what the server sends within two seconds, and the errors.
+func exchange(t *testing.T, conn net.Conn, text string) string {
 	t.Helper()
 	if err := conn.SetDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		t.Fatal(err)
@@ -252,11 +252,11 @@ func ask(t *testing.T, conn net.Conn, text string) string {
 	return fmt.Sprintf("%s (%v, %v)", answer, failed, ended)
 }
 
-// refusesRoutes tries to be one more server of NATS. Certificates that our authority
-// signed for others must not do, or whoever has one could act as the whole cluster.
-func (c *cluster) refusesRoutes(t *testing.T) {
+// checkRoutes connects as a further NATS server. Only the certificate for routes must be accepted:
+// with any other certificate of the same authority, its owner could act as the whole cluster.
+func (c *composeCluster) checkRoutes(t *testing.T) {
 	at := net.JoinHostPort(c.address(t, "nats1"), "6222")
-	strange := newKeys(t)
+	otherKeys := newKeys(t)
 	route := func(k *keys, name string) string {
 		conn, err := net.Dial("tcp", at)
 		if err != nil {
@@ -269,34 +269,33 @@ func (c *cluster) refusesRoutes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Whatever the server names as its authorities, as one would who means ill.
+			// An attacker ignores the authorities that the server requests.
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				return &pair, nil
 			}
 		}
-		return ask(t, tls.Client(conn, config), "PING\r\n")
+		return exchange(t, tls.Client(conn, config), "PING\r\n")
 	}
 	for _, name := range []string{"", "client", "nats", "gateway"} {
 		if answer := route(c.keys, name); !strings.Contains(answer, "remote error: tls") {
-			t.Errorf("a route with the certificate %q of ours is answered %q", name, answer)
+			t.Errorf("NATS answers a route with the certificate %q: %q", name, answer)
 		}
 	}
-	if answer := route(strange, "routes"); !strings.Contains(answer, "remote error: tls") {
-		t.Errorf("a route of another cluster is answered %q", answer)
+	if answer := route(otherKeys, "routes"); !strings.Contains(answer, "remote error: tls") {
+		t.Errorf("NATS answers a route of another cluster: %q", answer)
 	}
 	if answer := route(c.keys, "routes"); !strings.HasPrefix(answer, "INFO {") {
-		t.Errorf("a route with the certificate of routes is answered %q", answer)
+		t.Errorf("NATS answers a route with the right certificate: %q, want INFO", answer)
 	}
 }
 
-// closesTables asks ClickHouse in the clear, and with passwords that are not those of
-// the files.
-func (c *cluster) closesTables(t *testing.T) {
+// checkClickHouse connects to ClickHouse without TLS and with wrong passwords.
+func (c *composeCluster) checkClickHouse(t *testing.T) {
 	at := c.address(t, "clickhouse")
 	for _, port := range []string{"8123", "9000"} {
 		if conn, err := net.DialTimeout("tcp", net.JoinHostPort(at, port), time.Second); err == nil {
 			conn.Close()
-			t.Errorf("ClickHouse listens in the clear at %s", port)
+			t.Errorf("ClickHouse listens without TLS on port %s", port)
 		}
 	}
 	client := http.Client{Timeout: 10 * time.Second, Transport: c.keys.transport("clickhouse")}
@@ -340,8 +339,8 @@ func do(t *testing.T, client *http.Client, q *http.Request) (status int, answer 
 	return r.StatusCode, string(body)
 }
 
-// jobsOverREST is how the gateway answers whoever has a token.
-func (c *cluster) jobsOverREST(t *testing.T, token string) int {
+// jobsStatus requests the list of jobs from the gateway and returns the HTTP status.
+func (c *composeCluster) jobsStatus(t *testing.T, token string) int {
 	t.Helper()
 	q, err := http.NewRequest(http.MethodGet, c.page+"/api/v1/jobs", nil)
 	if err != nil {
@@ -356,16 +355,16 @@ func (c *cluster) jobsOverREST(t *testing.T, token string) int {
 	return status
 }
 
-func (c *cluster) closesGateway(t *testing.T) {
+// checkGateway checks that the gateway requires a token and TLS.
+func (c *composeCluster) checkGateway(t *testing.T) {
 	for token, want := range map[string]int{
 		"":                                401,
 		"wrong":                           401,
 		c.keys.secret("worker.token"):     200,
 		c.keys.secret("prometheus.token"): 200,
 	} {
-		if status := c.jobsOverREST(t, token); status != want {
-			t.Errorf("the gateway answers a token of %d characters by %d, want %d", len(token),
-				status, want)
+		if status := c.jobsStatus(t, token); status != want {
+			t.Errorf("status for a token of %d characters = %d, want %d", len(token), status, want)
 		}
 	}
 	q, err := http.NewRequest(http.MethodGet,
@@ -374,19 +373,19 @@ func (c *cluster) closesGateway(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, answer := do(t, http.DefaultClient, q); status != 400 {
-		t.Errorf("the gateway answers who speaks no TLS by %d %s", status, answer)
+		t.Errorf("without TLS the gateway answers %d %s, want 400", status, answer)
 	}
 }
 
-// changesKeys lets a person in and out again and changes keys of every kind, as
-// docs/howto/secure-a-cluster.md says; what has to be started again is, and nothing else.
-func (c *cluster) changesKeys(t *testing.T) {
-	k, away := c.keys, t.TempDir()
+// checkKeyRotation adds and removes a person and replaces keys of every kind, as
+// docs/howto/secure-a-cluster.md describes. It restarts only the services named there.
+func (c *composeCluster) checkKeyRotation(t *testing.T) {
+	k, old := c.keys, t.TempDir()
 	nats, page := c.serial(t, "nats1", "4222"), c.serial(t, "gateway", "8080")
 	for _, name := range []string{
 		"nats.crt", "nats.key", "gateway.crt", "gateway.key", "collector.nk", "reader.password",
 	} {
-		if err := os.Rename(k.file(name), filepath.Join(away, name)); err != nil {
+		if err := os.Rename(k.file(name), filepath.Join(old, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -395,17 +394,17 @@ func (c *cluster) changesKeys(t *testing.T) {
 	k.make()
 	c.reload(t)
 	must(t, "docker", "restart", c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
-	await(t, 20*time.Second, "eve at every server", func() error {
-		return c.asksEach("", k.flags("eve.nk")...)
+	await(t, 20*time.Second, "access of eve to every server", func() error {
+		return c.listJobs("", k.flags("eve.nk")...)
 	})
 	c.awaitHealth(t, c.id(t, "collector"), c.id(t, "gateway"), c.id(t, "clickhouse"))
-	await(t, 20*time.Second, "eve at the gateway", func() error {
-		return wrong(c.jobsOverREST(t, k.secret("eve.token")), 200)
+	await(t, 20*time.Second, "access of eve to the gateway", func() error {
+		return compareStatus(c.jobsStatus(t, k.secret("eve.token")), 200)
 	})
 	if c.serial(t, "nats1", "4222") == nats || c.serial(t, "gateway", "8080") == page {
-		t.Error("nats1 or the gateway still shows its old certificate")
+		t.Error("nats1 or the gateway still uses its old certificate")
 	}
-	await(t, 20*time.Second, "rows by the new password, of the collector with the new key", func() error {
+	await(t, 20*time.Second, "samples of the collector with the new key", func() error {
 		n, err := c.sql(t, "SELECT count() FROM node_sample WHERE at > now() - INTERVAL 5 SECOND")
 		if err == nil && n == "0" {
 			err = errors.New("no sample")
@@ -415,7 +414,7 @@ func (c *cluster) changesKeys(t *testing.T) {
 
 	token := k.secret("eve.token")
 	for _, name := range []string{"eve.nk", "eve.token"} {
-		if err := os.Rename(k.file(name), filepath.Join(away, name)); err != nil {
+		if err := os.Rename(k.file(name), filepath.Join(old, name)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -424,39 +423,39 @@ func (c *cluster) changesKeys(t *testing.T) {
 	k.make()
 	c.reload(t)
 	for _, name := range []string{"eve.nk", "collector.nk"} {
-		await(t, 20*time.Second, "the end of "+name, func() error {
-			return c.asksEach("knows no user", "--nats-ca="+k.file("ca.crt"),
-				"--nats-nkey="+filepath.Join(away, name))
+		await(t, 20*time.Second, "rejection of "+name, func() error {
+			return c.listJobs("knows no user", "--nats-ca="+k.file("ca.crt"),
+				"--nats-nkey="+filepath.Join(old, name))
 		})
 	}
-	await(t, 20*time.Second, "eve's end at the gateway", func() error {
-		return wrong(c.jobsOverREST(t, token), 401)
+	await(t, 20*time.Second, "rejection of eve by the gateway", func() error {
+		return compareStatus(c.jobsStatus(t, token), 401)
 	})
 }
 
-// reload has the servers of NATS read their settings again.
-func (c *cluster) reload(t *testing.T) {
+// reload makes the NATS servers read their configuration again.
+func (c *composeCluster) reload(t *testing.T) {
 	t.Helper()
 	must(t, "docker", "kill", "--signal", "HUP", c.id(t, "nats1"), c.id(t, "nats2"),
 		c.id(t, "nats3"))
 }
 
-func wrong(got, want int) error {
+func compareStatus(got, want int) error {
 	if got != want {
-		return fmt.Errorf("%d, want %d", got, want)
+		return fmt.Errorf("status %d, want %d", got, want)
 	}
 	return nil
 }
 
-// serial is the number of the certificate that a service shows at a port.
-func (c *cluster) serial(t *testing.T, service, port string) string {
+// serial returns the serial number of a service's certificate.
+func (c *composeCluster) serial(t *testing.T, service, port string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", net.JoinHostPort(c.address(t, service), port))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if service == "nats1" { // tells who it is before it turns to TLS
+	if service == "nats1" { // NATS sends INFO before the TLS handshake
 		if _, err := bufio.NewReaderSize(conn, 1<<16).ReadString('\n'); err != nil {
 			t.Fatal(err)
 		}
@@ -471,14 +470,14 @@ func (c *cluster) serial(t *testing.T, service, port string) string {
 	return secured.ConnectionState().PeerCertificates[0].SerialNumber.String()
 }
 
-// tellsNoSecret looks for every secret in what containers said and in how they were
-// started, which whoever may use the engine can read.
-func (c *cluster) tellsNoSecret(t *testing.T) {
+// checkLogs searches the logs and the start parameters of containers, which every user of Docker
+// can read, for secrets. It also searches the logs for permission violations.
+func (c *composeCluster) checkLogs(t *testing.T) {
 	var secrets []string
 	for _, pattern := range []string{"*.nk", "*.token", "*.key", "*.password"} {
 		files, err := filepath.Glob(c.keys.file(pattern))
 		if err != nil || len(files) < 2 {
-			t.Fatalf("%v are the files %s (%v)", files, pattern, err)
+			t.Fatalf("%s matches %v (%v), want at least 2 files", pattern, files, err)
 		}
 		for _, name := range files {
 			for line := range strings.Lines(readFile(t, name)) {
@@ -493,26 +492,26 @@ func (c *cluster) tellsNoSecret(t *testing.T) {
 		"gateway", "worker",
 	} {
 		for _, id := range c.ids(t, service) {
-			said, started := must(t, "docker", "logs", id), must(t, "docker", "inspect", id)
-			if said == "" && service != "clickhouse" {
-				t.Errorf("%s said nothing", service)
+			log, parameters := must(t, "docker", "logs", id), must(t, "docker", "inspect", id)
+			if log == "" && service != "clickhouse" {
+				t.Errorf("the log of %s is empty", service)
 			}
 			for _, s := range secrets {
-				if strings.Contains(said, s) || strings.Contains(started, s) {
-					t.Errorf("%s tells a secret", service)
+				if strings.Contains(log, s) || strings.Contains(parameters, s) {
+					t.Errorf("the log or the parameters of %s contain a secret", service)
 				}
 			}
 			for _, bad := range []string{"does not permit", "ermissions Violation"} {
-				if strings.Contains(withoutLateReplies(said), bad) {
-					t.Errorf("%s asked for what it may not:\n%s", service, said)
+				if strings.Contains(withoutLateReplies(log), bad) {
+					t.Errorf("%s violated a permission:\n%s", service, log)
 				}
 			}
 		}
 	}
 }
 
-// withoutLateReplies returns the lines of a log without replies that were refused: a server that
-// reads its users again forgets which requests wait for a reply, and the requester asks again.
+// withoutLateReplies removes rejected replies from a log. A server that reloads its users forgets
+// which requests wait for a reply, and the client then retries.
 func withoutLateReplies(log string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(log) {

@@ -19,7 +19,7 @@
 // means that no controller for processors or disks is enabled. The cgroup is removed at the end,
 // or by a later run if processes were left in it.
 //
-// Pressure requires v2, alone or beside v1. The I/O wait of threads requires delay accounting
+// Pressure requires v2, alone or together with v1. The I/O wait of threads requires delay accounting
 // (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
 //
 // # Limits

@@ -19,10 +19,10 @@ import (
 	"courier/schemas"
 )
 
-// Options say which credentials are created.
+// Options select the credentials to create.
 type Options struct {
 	Dir        string   // created if absent
-	Persons    []string // who submit jobs, besides worker
+	Persons    []string // names of persons who submit jobs, besides worker
 	Hosts      []string // further names and addresses of the servers
 	Rights     string   // file with the permissions of NATS users; empty: do not write them
 	Containers bool     // also fill the folder of each container of docker-compose.secure.yml
@@ -119,8 +119,8 @@ func (d *directory) add(name string, data []byte) error {
 	return nil
 }
 
-// put adds a file that is derived from others. If an existing one differs, the new one is written
-// beside it.
+// put adds a file that is derived from other files. If an existing file differs, the new version
+// gets the suffix .new.
 func (d *directory) put(name string, data []byte) error {
 	old, err := os.ReadFile(d.file(name))
 	if errors.Is(err, os.ErrNotExist) {

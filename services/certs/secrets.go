@@ -123,7 +123,7 @@ func (d *directory) containers() error {
 func (d *directory) copy(from, to string) error {
 	data, err := os.ReadFile(d.file(from))
 	if errors.Is(err, fs.ErrNotExist) && from == "users.conf" {
-		return fmt.Errorf("there is no %s: create it with --rights", from)
+		return fmt.Errorf("missing file %s: create it with --rights", from)
 	}
 	if err != nil {
 		return err

@@ -18,8 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The epochs of a training job become eight times as long. The advisor sees this and advises a
-// larger batch size, the run applies it at the end of an epoch, and log and tables have the move.
+// The epochs of a training job become eight times as long. The advisor then advises a larger batch
+// size, and the run applies it at the end of an epoch. The log and the tables have the move.
 func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -44,20 +44,20 @@ func TestAdapt_MovesAJobThatIsSlowedDown(t *testing.T) {
 
 	j := slowedJob{t: t, bus: l.Bus(), id: q.JobID, epochs: q.Epochs}
 	r := j.run(q)
-	t.Logf("%s", j.said.String())
-	checkMoves(t, q, r, j.said.String())
+	t.Logf("%s", j.output.String())
+	checkMoves(t, q, r, j.output.String())
 
 	var status schemas.JobStatus
-	await(t, "the job's end", func() bool {
+	await(t, "the end of the job", func() bool {
 		status = j.status()
 		return status.State == schemas.StateFinished
 	})
 	if status.BatchSize != r.Setting.BatchSize || status.EpochsDone != uint32(q.Epochs) {
-		t.Errorf("status %+v, want the batch size that it ran with at last, %d",
+		t.Errorf("status %+v, want the last batch size of the run, %d",
 			status, r.Setting.BatchSize)
 	}
 	if n := countLog(t, l.Bus())["job_moved"]; n != uint64(len(r.Moves)) {
-		t.Errorf("the log holds %d moves, want %d", n, len(r.Moves))
+		t.Errorf("the log has %d moves, want %d", n, len(r.Moves))
 	}
 	if library != "" {
 		checkMovesInSQL(t, l, r.Moves)
@@ -86,7 +86,7 @@ type slowedJob struct {
 	bus    *bus.Bus
 	id     string
 	epochs int
-	said   sharedBuffer // by courier run
+	output sharedBuffer // of courier run
 }
 
 // run runs the job, first with batch size 4.
@@ -99,20 +99,21 @@ func (j *slowedJob) run(q schemas.JobRequest) runner.Result {
 	defer end.Close()
 	o := runner.Options{
 		Request: q, BatchSize: 4, Adapt: runner.AdaptControl,
-		Stdin: end, Stdout: io.Discard, Stderr: &j.said,
+		Stdin: end, Stdout: io.Discard, Stderr: &j.output,
 	}
 	var paced sync.WaitGroup
 	paced.Go(func() { j.pace(begin) })
-	r := runClocked(j.t, j.bus, o, &j.said)
+	r := runClocked(j.t, j.bus, o, &j.output)
 	paced.Wait()
 	return r
 }
 
-// Numbers of the epochs that are the first of the slow ones, and after which the job
-// waits until it has another batch size: the advisor knows slow ones alone by then.
-const firstSlow, decided = 6, 16
+const (
+	firstSlow = 6  // number of the first slow epoch
+	decided   = 16 // after this epoch, the recent epochs are all slow, and the job waits for a move
+)
 
-// pace ends one epoch after another, each after the advisor has received the previous one.
+// pace completes one epoch after another, each after the advisor has received the previous one.
 func (j *slowedJob) pace(input io.WriteCloser) {
 	defer input.Close()
 	for n := 1; n <= j.epochs && !j.t.Failed(); n++ {
@@ -125,17 +126,18 @@ func (j *slowedJob) pace(input io.WriteCloser) {
 			return
 		}
 		known := func() bool { return j.status().EpochsDone >= uint32(n) }
-		moved := func() bool { return strings.Contains(j.said.String(), asksForMore) }
-		if !j.reaches(known) || n == decided && !j.reaches(moved) {
-			j.t.Errorf("waited too long after epoch %d: %s", n, j.said.String())
+		moved := func() bool { return strings.Contains(j.output.String(), moveMessage) }
+		if !j.awaits(known) || n == decided && !j.awaits(moved) {
+			j.t.Errorf("timeout after epoch %d: %s", n, j.output.String())
 		}
 	}
 }
 
-const asksForMore = "changing the batch size from 4 to"
+const moveMessage = "changing the batch size from 4 to"
 
-// reaches waits for a condition. It may be called in any goroutine.
-func (j *slowedJob) reaches(ok func() bool) bool {
+// awaits waits for a condition and reports whether it became true. It may be called in any
+// goroutine.
+func (j *slowedJob) awaits(ok func() bool) bool {
 	ctx := within(j.t, patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -149,10 +151,10 @@ func (j *slowedJob) reaches(ok func() bool) bool {
 	return true
 }
 
-// status returns the state of the job in the advisor; nil before the advisor knows the job.
+// status returns the state of the job in the advisor; zero if the advisor has not received it yet.
 func (j *slowedJob) status() (s schemas.JobStatus) {
 	q := schemas.JobStatusRequest{JobID: j.id}
-	_ = j.bus.Request(within(j.t, oneTry), schemas.SubjectJobStatus, &q, &s) // asked again
+	_ = j.bus.Request(within(j.t, oneTry), schemas.SubjectJobStatus, &q, &s) // the caller retries
 	return s
 }
 
@@ -163,13 +165,13 @@ func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string
 		return m.Outcome == schemas.MoveCarriedOut
 	})
 	if i < 0 || r.Moves[i].FromBatchSize != 4 {
-		t.Fatalf("moves %+v, want batch size 4 left", r.Moves)
+		t.Fatalf("moves %+v, want one from batch size 4", r.Moves)
 	}
 	first := r.Moves[i]
 	if first.PredictedEpochSeconds == nil || first.UnmovedEpochSeconds == nil ||
 		*first.PredictedEpochSeconds >= *first.UnmovedEpochSeconds ||
 		first.BeforeEpochSeconds == nil || first.AfterEpochSeconds == nil {
-		t.Errorf("move %+v, want what was predicted and measured", first)
+		t.Errorf("move %+v, want predicted and measured epoch times", first)
 	}
 	for i, e := range r.Epochs[:first.Epoch] {
 		want := uint32(4)
@@ -177,12 +179,12 @@ func checkMoves(t *testing.T, q schemas.JobRequest, r runner.Result, said string
 			want = first.ToBatchSize
 		}
 		if e.Epoch != uint32(i+1) || e.BatchSize != want {
-			t.Errorf("epoch %d is number %d with batch size %d, want %d",
+			t.Errorf("epoch %d has number %d and batch size %d, want %d",
 				i+1, e.Epoch, e.BatchSize, want)
 		}
 	}
-	if len(r.Epochs) != q.Epochs || !strings.Contains(said, asksForMore) {
-		t.Errorf("%d epochs, want all %d, and the change told", len(r.Epochs), q.Epochs)
+	if len(r.Epochs) != q.Epochs || !strings.Contains(said, moveMessage) {
+		t.Errorf("%d epochs, want %d, and a message about the move", len(r.Epochs), q.Epochs)
 	}
 }
 

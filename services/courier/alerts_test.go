@@ -43,7 +43,7 @@ func exported(t *testing.T) map[string][]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.Close() }) // it was never used
+	t.Cleanup(func() { _ = d.Close() }) // it has no connection
 	store.New(b, d, log, reg, store.Options{})
 	advisor.New(b, advisor.Options{}, log, reg)
 	trainer.New(b, nil, trainer.Options{}, log, reg)
@@ -121,7 +121,7 @@ func namesOf(
 		metrics, labels = append(metrics, m[1]), append(labels, own...)
 		for _, l := range matcher.FindAllStringSubmatch(m[2], -1) {
 			if !slices.Contains(own, l[1]) {
-				t.Errorf("%s asks for the label %s, which %s has not", where, l[1], m[1])
+				t.Errorf("%s uses the label %s, which %s does not have", where, l[1], m[1])
 			}
 		}
 	}
@@ -147,14 +147,14 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 		for _, r := range g.Rules {
 			rules++
 			if !strings.Contains(string(fires), `ALERTS{alertname="`+r.Alert+`"`) {
-				t.Errorf("nothing tests when %s fires", r.Alert)
+				t.Errorf("%s has no test of its firing", r.Alert)
 			}
 			_, labels := namesOf(t, have, r.Alert, r.Expr)
 			for _, m := range grouped.FindAllStringSubmatch(r.Expr, -1) {
 				for _, l := range strings.Split(m[1], ",") {
 					if l = strings.TrimSpace(l); !slices.Contains(labels, l) &&
 						!slices.Contains(ofScrape, l) {
-						t.Errorf("%s groups by %s, which nothing in it has", r.Alert, l)
+						t.Errorf("%s groups by the label %s, which no metric in it has", r.Alert, l)
 					}
 				}
 			}
@@ -162,7 +162,7 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 				t.Errorf("%s has the severity %q", r.Alert, s)
 			}
 			if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
-				t.Errorf("%s does not say what is and what to do", r.Alert)
+				t.Errorf("%s has no summary or a description of less than 60 bytes", r.Alert)
 			}
 			if _, err := time.ParseDuration(r.For); err != nil {
 				t.Errorf("%s: for: %v", r.Alert, err)
@@ -171,7 +171,7 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 				r.Annotations["summary"], -1,
 			) {
 				if !slices.Contains(labels, m[1]) && !slices.Contains(ofScrape, m[1]) {
-					t.Errorf("%s tells the label %s, which nothing in it has", r.Alert, m[1])
+					t.Errorf("%s prints the label %s, which no metric in it has", r.Alert, m[1])
 				}
 			}
 		}

@@ -23,8 +23,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// streamBackup is the backup of a stream as nats stream backup stores it: its configuration, and a
-// server archive of its messages and consumers.
+// streamBackup is the backup of a stream in the form of nats stream backup: its configuration, and
+// an archive of its messages and consumers.
 type streamBackup struct {
 	Config json.RawMessage `json:"config"`
 	State  json.RawMessage `json:"state"`
@@ -168,8 +168,8 @@ func statement(t *testing.T, library, data, sql string) {
 		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+
 			"' TRUNCATE FORMAT TSV")
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = run, []string{"HOME=" + run, "TZ=UTC"}, []*os.File{alive}
-	out, _ := cmd.CombinedOutput() // its status is that of an engine that ended unasked
-	_ = alive.Close()              // the process has it
+	out, _ := cmd.CombinedOutput() // the status is an error after every statement
+	_ = alive.Close()              // the process has a copy
 	if _, err := os.Stat(done); err != nil {
 		t.Fatalf("%s: %s", sql, out)
 	}
@@ -178,25 +178,24 @@ func statement(t *testing.T, library, data, sql string) {
 	}
 }
 
-// cluster is a log, its tables, and a store between them.
-type cluster struct {
+// logAndTables is a log, its tables, and a store between them.
+type logAndTables struct {
 	log   *bus.Bus
 	url   string
 	table string // address of ClickHouse
 }
 
-// running runs NATS, ClickHouse and a store on their directories while do runs, and then stops
-// them.
+// running starts NATS, ClickHouse and a store with their directories, calls do, and stops them.
 func running(
 	t *testing.T,
 	name string,
 	server *bustest.Server,
 	data string,
-	do func(t *testing.T, c *cluster),
+	do func(t *testing.T, c *logAndTables),
 ) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
-		c := &cluster{
+		c := &logAndTables{
 			log:   server.Connect(t),
 			url:   server.URL(),
 			table: storetest.NewServerIn(t, data).Address(t),
@@ -209,8 +208,8 @@ func running(
 	}
 }
 
-// happen publishes numbered samples and epochs, and waits until the tables have all.
-func (c *cluster) happen(t *testing.T, from, to uint64) {
+// publish publishes numbered samples and epochs, and waits until the tables have them.
+func (c *logAndTables) publish(t *testing.T, from, to uint64) {
 	t.Helper()
 	accuracy := 0.9
 	for n := from; n < to; n++ {
@@ -250,7 +249,7 @@ func (c *cluster) happen(t *testing.T, from, to uint64) {
 
 // count waits until tables and roll-ups have these numbers of samples and epochs, without
 // duplicates.
-func (c *cluster) count(t *testing.T, want uint64) {
+func (c *logAndTables) count(t *testing.T, want uint64) {
 	t.Helper()
 	d := storetest.Open(t, c.table)
 	await(t, fmt.Sprintf("%d in every table", want), func() bool {
@@ -265,7 +264,7 @@ func (c *cluster) count(t *testing.T, want uint64) {
 				N uint64 `ch:"n"`
 			}
 			if err := d.Query(within(t, patience), &rows, sql); err != nil || rows[0].N != want {
-				return false // perhaps the table is not there yet
+				return false // the table may not exist yet
 			}
 		}
 		return true
@@ -273,7 +272,7 @@ func (c *cluster) count(t *testing.T, want uint64) {
 }
 
 // command runs courier store rebuild or verify as an operator.
-func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
+func (c *logAndTables) command(t *testing.T, want exitStatus, args ...string) {
 	t.Helper()
 	var out bytes.Buffer
 	err := run(within(t, patience),
@@ -288,11 +287,11 @@ func (c *cluster) command(t *testing.T, want exitStatus, args ...string) {
 	}
 }
 
-// backups are the backups of a cluster.
+// backups has the backups of a cluster.
 type backups struct {
 	log    map[string]*streamBackup
 	tables string // folder of the engine whose backup it has
-	digest string // of the regressor in use
+	digest string // of the champion
 }
 
 // Numbers of the events in the first backup, in the second one, and after both.
@@ -311,8 +310,8 @@ func keep(t *testing.T, library string, logFirst bool) *backups {
 			k.log[stream] = backUp(t, nc, stream)
 		}
 	}
-	running(t, "before", server, k.tables, func(t *testing.T, c *cluster) {
-		c.happen(t, 0, early)
+	running(t, "before", server, k.tables, func(t *testing.T, c *logAndTables) {
+		c.publish(t, 0, early)
 		var err error
 		if k.digest, err = c.log.PutArtifact(
 			within(t, patience), []byte("a regressor"),
@@ -327,13 +326,13 @@ func keep(t *testing.T, library string, logFirst bool) *backups {
 		}
 		if logFirst {
 			backUpLog(t)
-			c.happen(t, early, late)
+			c.publish(t, early, late)
 		}
 	})
 	statement(t, library, k.tables, "BACKUP DATABASE courier TO File('courier')")
 	if !logFirst {
-		running(t, "meanwhile", server, k.tables, func(t *testing.T, c *cluster) {
-			c.happen(t, early, late)
+		running(t, "meanwhile", server, k.tables, func(t *testing.T, c *logAndTables) {
+			c.publish(t, early, late)
 			backUpLog(t)
 		})
 	}
@@ -378,25 +377,25 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			k := keep(t, library, logFirst)
 			server, data := k.restore(t, library)
-			if !logFirst { // the log has what the tables lack
+			if !logFirst { // the log has events that the tables lack
 				t.Run("rebuild", func(t *testing.T) {
-					(&cluster{
+					(&logAndTables{
 						url:   server.URL(),
 						table: storetest.NewServerIn(t, data).Address(t),
 					}).command(t, 0, "rebuild")
 				})
 			}
-			running(t, "after", server, data, func(t *testing.T, c *cluster) {
+			running(t, "after", server, data, func(t *testing.T, c *logAndTables) {
 				c.count(t, late)
 				if text, err := c.log.Artifact(within(t, patience), k.digest); err != nil ||
 					string(text) != "a regressor" {
-					t.Errorf("the regressor is %q, %v", text, err)
+					t.Errorf("regressor %q, %v", text, err)
 				}
 				if champion, _, err := c.log.Champion(within(t, patience),
 					schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
-					t.Errorf("the champion is %+v, %v", champion, err)
+					t.Errorf("champion %+v, %v", champion, err)
 				}
-				c.happen(t, late, later)
+				c.publish(t, late, later)
 				if !logFirst {
 					c.command(t, 0, "verify")
 				}
@@ -415,7 +414,7 @@ func documentedStreams(t *testing.T) []string {
 	_, list, found := strings.Cut(string(text), "for s in ")
 	list, _, ended := strings.Cut(list, ";")
 	if !found || !ended {
-		t.Fatal("docs/howto/back-up.md does not say which streams to back up")
+		t.Fatal("docs/howto/back-up.md does not list the streams to back up")
 	}
 	all := strings.Fields(list)
 	slices.Sort(all)

@@ -22,7 +22,7 @@ import (
 func BenchmarkAll(b *testing.B) {
 	library := testLibrary(b)
 	if library == "" {
-		b.Skip("without an engine there is nothing to hold against the bar")
+		b.Skip("no ClickHouse engine")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -43,7 +43,7 @@ func BenchmarkAll(b *testing.B) {
 		ready += time.Since(begin).Seconds()
 		awaitEndpoints(b, dir, func(e local.Endpoints) bool { return e.ClickHouseHTTPURL != "" })
 		sql += time.Since(begin).Seconds()
-		wait := time.NewTimer(6 * time.Second) // three samples of the node: idle, not asleep
+		wait := time.NewTimer(6 * time.Second) // includes three samples of the node
 		<-wait.C
 		idle += residentMB(b, cmd.Process.Pid)
 		n++
@@ -94,10 +94,10 @@ func residentMB(t testing.TB, pid int) float64 {
 		t.Fatal(err)
 	}
 	if len(tasks) == 0 {
-		t.Skip("no /proc here")
+		t.Skip("this system has no /proc")
 	}
 	var children []byte
-	for _, name := range tasks { // a child belongs to the thread that started it
+	for _, name := range tasks { // children are listed by the thread that started them
 		c, err := os.ReadFile(name)
 		if err != nil {
 			continue // the thread has ended

@@ -55,7 +55,7 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 			put(b, js, e)
 		}
 		<-js.PublishAsyncComplete()
-		for _, w := range []weighed{
+		for _, w := range []eventSize{
 			{"sample", schemas.StreamNode, "node_sample", samples},
 			{"epoch", schemas.StreamJob, "job_epoch", epochs},
 		} {
@@ -64,14 +64,14 @@ func BenchmarkBytesPerEvent(b *testing.B) {
 	}
 }
 
-// weighed is a kind of event with the number of published events.
-type weighed struct {
+// eventSize measures one kind of event.
+type eventSize struct {
 	name, stream, table string
 	count               uint64
 }
 
 // report reports the bytes per event in the log, and in the table after its parts were merged.
-func (w weighed) report(b *testing.B, log *bus.Bus, address string) {
+func (w eventSize) report(b *testing.B, log *bus.Bus, address string) {
 	b.Helper()
 	all, err := log.Streams(within(b, 10*time.Second))
 	if err != nil {

@@ -40,7 +40,7 @@ func benchmarkCatchUp(b *testing.B, each int) {
 			b.Fatal(err)
 		}
 		parts := map[string][]int{"nats": {nats}, "clickhouse": {clickhouse.Process(b).Pid}}
-		rested(b, parts["nats"], parts["clickhouse"])
+		awaitRest(b, parts["nats"], parts["clickhouse"])
 		before := map[string]float64{}
 		for part, pids := range parts {
 			before[part] = spentBy(b, pids)

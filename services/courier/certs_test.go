@@ -62,7 +62,7 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 	}
 	if out, err := makeCerts(t, "--out", dir, "--rights", rights); err != nil ||
 		strings.Contains(out, "made") || strings.Contains(out, "differs") {
-		t.Errorf("again: %v\n%s\nwant that all is kept", err, out)
+		t.Errorf("second run: %v\n%s\nwant no changes", err, out)
 	}
 	if err := os.Rename(safe, filepath.Join(dir, "ca.key")); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 	second := contents(t, dir)
 	for name, text := range first {
 		if same := second[name] == text; same == strings.HasPrefix(name, "nats.") {
-			t.Errorf("%s is the same: %t; want a new one only of what was taken away", name, same)
+			t.Errorf("%s is unchanged: %t; want new files only in place of deleted ones", name, same)
 		}
 	}
 	for name, want := range map[string][]string{
@@ -93,12 +93,12 @@ func TestCerts_NeverOverwrites(t *testing.T) {
 		}
 	}
 	if strings.Contains(second["users.conf.new"], "$COURIER_NKEY") {
-		t.Error("a nkey is not filled in")
+		t.Error("a placeholder of an nkey was not replaced")
 	}
 	third := maps.Clone(second)
 	if _, err := makeCerts(t, "--out", dir, "--person", "bob", "--rights", rights); err != nil ||
 		!maps.Equal(third, contents(t, dir)) {
-		t.Errorf("the same once more changes something (%v)", err)
+		t.Errorf("a repeated run changes files (%v)", err)
 	}
 }
 
@@ -109,7 +109,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM([]byte(read(t, filepath.Join(dir, "ca.crt")))) {
-		t.Fatal("ca.crt holds no certificate")
+		t.Fatal("ca.crt contains no certificate")
 	}
 	for name, hosts := range map[string][]string{
 		"nats": {
@@ -151,7 +151,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 			Roots:     pool,
 			KeyUsages: []x509.ExtKeyUsage{usage},
 		}); err == nil {
-			t.Errorf("%s.crt may be used from the other side", name)
+			t.Errorf("%s.crt is valid for both client and server, want one", name)
 		}
 	}
 	routes, err := tls.LoadX509KeyPair(filepath.Join(dir, "routes.crt"),
@@ -169,16 +169,16 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 			}
 			o.Roots = pool
 			if _, err := routes.Leaf.Verify(o); err == nil {
-				t.Error("routes.crt is one of our authority's")
+				t.Error("routes.crt is signed by the authority of clients")
 			}
 		}
 	}
 	if len(routes.Leaf.ExtKeyUsage) != 2 {
-		t.Errorf("routes.crt has the usages %v, want both sides", routes.Leaf.ExtKeyUsage)
+		t.Errorf("routes.crt has the usages %v, want client and server", routes.Leaf.ExtKeyUsage)
 	}
 }
 
-// The folders of the containers have the current files, which are readable inside them only.
+// The folders of the containers have the current files. Only the containers can read them.
 func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil ||
@@ -206,7 +206,7 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	out, err := makeCerts(t, "--out", dir, "--containers")
 	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil ||
 		got != "# none\n" || strings.Count(out, "copied") != 1 {
-		t.Errorf("after a change of tokens: %v\n%s\nthe gateway sees %q", err, out, got)
+		t.Errorf("after a change of tokens: %v\n%s\nfile of the gateway: %q", err, out, got)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil ||
 		len(left) > 0 {
@@ -214,8 +214,8 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	}
 }
 
-// The settings in deploy use the file names of courier certs.
-func TestCerts_AreThoseOfTheSettings(t *testing.T) {
+// The configuration files in deploy use the file names of courier certs.
+func TestCerts_MatchTheConfigurationFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if out, err := makeCerts(t, "--out", dir); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -257,7 +257,7 @@ func TestCerts_SaysWhatIsWrong(t *testing.T) {
 		"with its key ca.key":     {"--out", lost},
 	} {
 		if _, err := makeCerts(t, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("courier certs %v: %v, want it to say %q", args, err, want)
+			t.Errorf("courier certs %v: %v, want an error with %q", args, err, want)
 		}
 	}
 }

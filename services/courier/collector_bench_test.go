@@ -22,7 +22,7 @@ import (
 // the resident memory at the end, and the highest one (limit 30 MB).
 func BenchmarkCollectorProcess(b *testing.B) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
-		b.Skip("what a process takes is read from /proc")
+		b.Skip("measuring a process requires /proc")
 	}
 	program := filepath.Join(b.TempDir(), "courier")
 	build := exec.Command("go", "build", "-o", program, "courier/services/courier")
@@ -91,7 +91,7 @@ func processSeconds(b *testing.B, pid int) (seconds float64) {
 	for _, path := range threads {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it ended, and did little
+			continue // the thread has ended
 		}
 		nanoseconds, err := strconv.ParseFloat(string(bytes.Fields(text)[0]), 64)
 		if err != nil {

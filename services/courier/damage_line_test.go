@@ -8,29 +8,29 @@ import (
 	"testing"
 )
 
-// line is a connection to a server that a test can cut or silence. A silent line transmits nothing
-// until it is repaired, and neither side gets an error.
-type line struct {
+// faultyProxy is a proxy of a server whose connections a test can cut or silence. A silent proxy
+// transmits nothing until it is repaired, and neither side gets an error.
+type faultyProxy struct {
 	listener net.Listener
 	target   string
 
 	mu     sync.Mutex
 	open   map[net.Conn]bool
 	broken bool
-	quiet  chan struct{} // closed when the line speaks again; nil: it does
+	silent chan struct{} // closed at the end of the silence; nil: the proxy is not silent
 	all    sync.WaitGroup
 }
 
-func newLine(t *testing.T, target string) *line {
+func newFaultyProxy(t *testing.T, target string) *faultyProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &line{listener: l, target: target, open: make(map[net.Conn]bool)}
+	w := &faultyProxy{listener: l, target: target, open: make(map[net.Conn]bool)}
 	w.all.Go(w.accept)
 	t.Cleanup(func() {
-		_ = l.Close() // nothing is kept
+		_ = l.Close()
 		w.cut()
 		w.mend()
 		w.all.Wait()
@@ -38,11 +38,11 @@ func newLine(t *testing.T, target string) *line {
 	return w
 }
 
-func (w *line) address() string { return w.listener.Addr().String() }
+func (w *faultyProxy) address() string { return w.listener.Addr().String() }
 
-func (w *line) url(scheme string) string { return scheme + "://" + w.address() }
+func (w *faultyProxy) url(scheme string) string { return scheme + "://" + w.address() }
 
-func (w *line) accept() {
+func (w *faultyProxy) accept() {
 	for {
 		near, err := w.listener.Accept()
 		if err != nil {
@@ -59,19 +59,19 @@ func (w *line) accept() {
 			reset(far)
 		} else {
 			w.open[near], w.open[far] = true, true
-			w.all.Go(func() { w.carry(far, near) })
-			w.all.Go(func() { w.carry(near, far) })
+			w.all.Go(func() { w.forward(far, near) })
+			w.all.Go(func() { w.forward(near, far) })
 		}
 		w.mu.Unlock()
 	}
 }
 
-// carry copies bytes in one direction until one end closes.
-func (w *line) carry(to, from net.Conn) {
+// forward copies bytes in one direction until one end closes.
+func (w *faultyProxy) forward(to, from net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buffer)
-		w.speak()
+		w.awaitRepair()
 		if n > 0 {
 			if _, failed := to.Write(buffer[:n]); failed != nil {
 				err = failed
@@ -84,23 +84,23 @@ func (w *line) carry(to, from net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range []net.Conn{to, from} {
-		_ = c.Close() // one of them is closed already
+		_ = c.Close() // one of them may be closed already
 		delete(w.open, c)
 	}
 }
 
-// speak waits until the line is not silent.
-func (w *line) speak() {
+// awaitRepair waits until the proxy is not silent.
+func (w *faultyProxy) awaitRepair() {
 	w.mu.Lock()
-	quiet := w.quiet
+	quiet := w.silent
 	w.mu.Unlock()
 	if quiet != nil {
 		<-quiet
 	}
 }
 
-// cut resets all connections and refuses new ones.
-func (w *line) cut() {
+// cut resets all connections and rejects new ones.
+func (w *faultyProxy) cut() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken = true
@@ -109,25 +109,25 @@ func (w *line) cut() {
 	}
 }
 
-func (w *line) silence() {
+func (w *faultyProxy) silence() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.quiet = make(chan struct{})
+	w.silent = make(chan struct{})
 }
 
-func (w *line) mend() {
+func (w *faultyProxy) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.broken = false; w.quiet != nil {
-		close(w.quiet)
-		w.quiet = nil
+	if w.broken = false; w.silent != nil {
+		close(w.silent)
+		w.silent = nil
 	}
 }
 
 // reset closes a connection with a TCP reset.
 func reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // it may be closed already, as below
+		_ = tcp.SetLinger(0) // the connection may be closed already
 	}
 	_ = c.Close()
 }

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	loadLanes  = 8
-	loadPause  = 8 * time.Millisecond // between two events of a lane
-	runEpochs  = 20                   // of one run of a lane's job
-	lateCopies = 50                   // one event in so many is published again, later
+	loadLanes       = 8
+	loadPause       = 8 * time.Millisecond // between two events of a publisher
+	runEpochs       = 20                   // epochs of a run
+	duplicatePeriod = 50                   // every 50th event is published again later
 )
 
-// load publishes samples and epochs until it is stopped. It repeats each event until it is
-// acknowledged, and publishes some again afterwards, as the replay of a spool does.
-type load struct {
+// eventLoad publishes samples and epochs until it is stopped. It repeats each event until it is
+// acknowledged, and later publishes duplicates of some events, like the replay of a spool.
+type eventLoad struct {
 	bus   *bus.Bus
 	lanes []*lane
 	end   context.CancelFunc
 	all   sync.WaitGroup
 
 	mu       sync.Mutex
-	sequence map[string]uint64 // last acknowledged, by stream
+	sequence map[string]uint64 // last acknowledged sequence by stream
 	copies   int
 }
 
@@ -39,13 +39,13 @@ type load struct {
 type lane struct {
 	name    string
 	samples uint64
-	epochs  uint32 // of all runs
-	ended   uint32 // runs
+	epochs  uint32 // number of epochs of all runs
+	ended   uint32 // number of ended runs
 	turn    int
-	old     []schemas.Event // some that may be published again
+	old     []schemas.Event // some published events, for duplicates
 }
 
-func startLoad(t *testing.T, url string) *load {
+func startLoad(t *testing.T, url string) *eventLoad {
 	t.Helper()
 	b, err := bus.Connect(within(t, patience), bus.Options{
 		URL:  url,
@@ -57,7 +57,7 @@ func startLoad(t *testing.T, url string) *load {
 	t.Cleanup(func() { closeBus(b) })
 	await(t, "the streams", func() bool { return b.Prepare(within(t, oneTry)) == nil })
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{bus: b, end: cancel, sequence: make(map[string]uint64)}
+	l := &eventLoad{bus: b, end: cancel, sequence: make(map[string]uint64)}
 	for i := range loadLanes {
 		a := &lane{name: fmt.Sprintf("lane-%d", i)}
 		l.lanes = append(l.lanes, a)
@@ -67,7 +67,7 @@ func startLoad(t *testing.T, url string) *load {
 }
 
 // publish publishes the events of a lane. It completes the current event before it ends.
-func (l *load) publish(ctx context.Context, t *testing.T, a *lane) {
+func (l *eventLoad) publish(ctx context.Context, t *testing.T, a *lane) {
 	tick := time.NewTicker(loadPause)
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil && t.Context().Err() == nil; n++ {
@@ -76,7 +76,7 @@ func (l *load) publish(ctx context.Context, t *testing.T, a *lane) {
 		if !l.put(t, e) {
 			return
 		}
-		if n%lateCopies != 0 {
+		if n%duplicatePeriod != 0 {
 			continue
 		}
 		a.old = append(a.old, e)
@@ -90,7 +90,7 @@ func (l *load) publish(ctx context.Context, t *testing.T, a *lane) {
 }
 
 // put publishes one event until it is acknowledged.
-func (l *load) put(t *testing.T, e schemas.Event) bool {
+func (l *eventLoad) put(t *testing.T, e schemas.Event) bool {
 	for t.Context().Err() == nil {
 		sequence, err := l.bus.Publish(t.Context(), e)
 		if err == nil {
@@ -107,8 +107,8 @@ func (l *load) put(t *testing.T, e schemas.Event) bool {
 	return false
 }
 
-// next returns a sample, every third time an epoch, and the end of each run. Samples are of the
-// last three hours, so that the roll-ups have many rows.
+// next returns the next event: samples, an epoch after every second sample, and the end of each run.
+// Samples have timestamps of the last three hours, so that the roll-ups have many rows.
 func (a *lane) next() schemas.Event {
 	now := time.Now().UTC()
 	stamp := func(run uint32, id string) schemas.JobStamp {
@@ -158,13 +158,13 @@ func (a *lane) next() schemas.Event {
 }
 
 // stop ends the publishers after all events are acknowledged.
-func (l *load) stop() {
+func (l *eventLoad) stop() {
 	l.end()
 	l.all.Wait()
 }
 
 // last returns the last acknowledged sequences.
-func (l *load) last() map[string]uint64 {
+func (l *eventLoad) last() map[string]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	all := make(map[string]uint64, len(l.sequence))
@@ -174,32 +174,32 @@ func (l *load) last() map[string]uint64 {
 	return all
 }
 
-// question is a query with its expected number.
-type question struct {
+// expectedCount is a query with its expected number.
+type expectedCount struct {
 	what, sql string
 	want      uint64
 }
 
-// questions returns queries for the rows and distinct events of each lane.
-func (l *load) questions() (all []question) {
+// expectedCounts returns queries for the rows and distinct events of each lane.
+func (l *eventLoad) expectedCounts() (all []expectedCount) {
 	for _, a := range l.lanes {
-		for _, q := range []question{
+		for _, q := range []expectedCount{
 			{"samples", "FROM node_sample WHERE node = '" + a.name + "'", a.samples},
 			{"epochs", "FROM job_epoch WHERE job_id = '" + a.name + "'", uint64(a.epochs)},
 			{"ends", "FROM job_ended WHERE job_id = '" + a.name + "'", uint64(a.ended)},
 		} {
-			all = append(all, question{
+			all = append(all, expectedCount{
 				q.what,
 				"SELECT count() AS n " + q.sql,
 				q.want,
-			}, question{q.what + " told apart", "SELECT uniqExact(event_id) AS n " + q.sql, q.want})
+			}, expectedCount{q.what + " told apart", "SELECT uniqExact(event_id) AS n " + q.sql, q.want})
 		}
-		all = append(all, question{
+		all = append(all, expectedCount{
 			"samples of the roll-up",
 			"SELECT sum(samples) AS n FROM node_hour WHERE node = '" + a.name + "'",
 			a.samples,
 		},
-			question{
+			expectedCount{
 				"epochs of the roll-up",
 				"SELECT sum(epochs) AS n FROM job_run WHERE job_id = '" + a.name + "'",
 				uint64(a.epochs),
@@ -209,7 +209,7 @@ func (l *load) questions() (all []question) {
 }
 
 // String describes the published events.
-func (l *load) String() string {
+func (l *eventLoad) String() string {
 	var samples, epochs uint64
 	for _, a := range l.lanes {
 		samples, epochs = samples+a.samples, epochs+uint64(a.epochs)

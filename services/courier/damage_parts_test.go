@@ -61,21 +61,21 @@ func natsServer(args []string) error {
 type site struct {
 	t                *testing.T
 	long             bool
-	draw             *rand.Rand // of the test's own goroutine
+	draw             *rand.Rand // used only by the goroutine of the test
 	pause            time.Duration
 	nats             *child
-	natsURL          string // past the lines
+	natsURL          string // without a proxy
 	clickhouse       *storetest.Server
-	address          string // of ClickHouse, past the lines
+	address          string // of ClickHouse, without a proxy
 	tables           *store.Database
 	store, collector *child
-	published        *line // and so on: who is at its near end
-	collected        *line
-	stored, written  *line
+	published        *faultyProxy // proxies by the side of their clients
+	collected        *faultyProxy
+	stored, written  *faultyProxy
 	disks            map[string]string // directories of the servers that are small disks
 
 	busy    map[string]*sync.Mutex // by part: one damage at a time
-	lasting sync.WaitGroup         // damages that have not ended
+	ongoing sync.WaitGroup         // damages that have not ended
 }
 
 func newSite(t *testing.T, long bool, seed uint64) *site {
@@ -101,13 +101,13 @@ func newSite(t *testing.T, long bool, seed uint64) *site {
 	s.nats = spawn(t, natsRole, filepath.Join(natsDir, "jetstream"), strconv.Itoa(port))
 	nats := fmt.Sprintf("127.0.0.1:%d", port)
 	s.natsURL = "nats://" + nats
-	s.published, s.collected, s.stored = newLine(t, nats), newLine(t, nats), newLine(t, nats)
+	s.published, s.collected, s.stored = newFaultyProxy(t, nats), newFaultyProxy(t, nats), newFaultyProxy(t, nats)
 	s.address = s.clickhouse.Address(t)
 	u, err := url.Parse(s.address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.written = newLine(t, u.Host)
+	s.written = newFaultyProxy(t, u.Host)
 	s.tables = storetest.Open(t, s.address)
 	u.Host = s.written.address()
 	s.store = spawn(t, "store", "--nats-url="+s.stored.url("nats"),
@@ -121,7 +121,7 @@ func newSite(t *testing.T, long bool, seed uint64) *site {
 // engine returns the current process of ClickHouse.
 func (s *site) engine() *os.Process { return s.clickhouse.Process(s.t) }
 
-// bus returns a connection that does not use the lines.
+// bus returns a connection without a proxy.
 func (s *site) bus(t *testing.T) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(within(t, patience), bus.Options{
@@ -135,8 +135,8 @@ func (s *site) bus(t *testing.T) *bus.Bus {
 	return b
 }
 
-// deck returns damages in random order: one of each kind in the short version; in the long one,
-// several kills of every part and the other kinds on every part.
+// deck returns damages in random order. The short version has one of each kind. The long version
+// has several kills of every part, and the other kinds for every part.
 func (s *site) deck() []damage {
 	kills, others := []damage{s.killEngine()}, [][]damage{{s.stopEngine()}, nil, nil}
 	for _, p := range []struct {
@@ -154,7 +154,7 @@ func (s *site) deck() []damage {
 	}
 	for _, l := range []struct {
 		name string
-		*line
+		*faultyProxy
 	}{
 		{"publishers-line", s.published},
 		{"collector-line", s.collected},
@@ -231,7 +231,7 @@ func (s *site) disk(t *testing.T, name, dir string) {
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+
 		size, "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Run("full disk of "+name, func(t *testing.T) {
-			t.Skipf("no disk can be mounted here: %v %s", err, out)
+			t.Skipf("mounting a disk is not permitted: %v %s", err, out)
 		})
 		return
 	}
@@ -253,13 +253,13 @@ func (s *site) fill(name string) damage {
 		begin: func() {
 			f, err := os.Create(path)
 			if err != nil {
-				return // full already, of itself
+				return // the disk is already full
 			}
 			zeros := make([]byte, 1<<20)
 			for err == nil {
 				_, err = f.Write(zeros)
 			}
-			_ = f.Close() // that it is full is what was wanted
+			_ = f.Close() // an error only shows that the disk is full
 		},
 		end: func() { _ = os.Remove(path) },
 	}

@@ -19,19 +19,19 @@ import (
 
 // Environment of TestDamage_LosesNothing.
 const (
-	longVariable  = "COURIER_LONG"  // "1": draws until so many were killed
-	killsVariable = "COURIER_KILLS" // default 200
-	seedVariable  = "COURIER_SEED"  // of the draws; default: another each time
+	longVariable  = "COURIER_LONG"  // "1": continue until killsVariable processes were killed
+	killsVariable = "COURIER_KILLS" // number of kills; default 200
+	seedVariable  = "COURIER_SEED"  // seed of the random damages; default: random
 )
 
 // damage is a damage to a part, and its end.
 type damage struct {
 	name  string
 	kill  bool
-	begin func() // waits for nothing
+	begin func() // does not wait
 	end   func()
-	lasts time.Duration // at most
-	waits time.Duration // at least; mostly 0
+	lasts time.Duration // maximum
+	waits time.Duration // minimum; usually 0
 }
 
 // TestDamage_LosesNothing kills, stops and disconnects the collector, NATS, the store and ClickHouse,
@@ -48,7 +48,7 @@ type damage struct {
 func TestDamage_LosesNothing(t *testing.T) {
 	long := os.Getenv(longVariable) == "1"
 	if testing.Short() && !long {
-		t.Skip("takes a quarter of a minute")
+		t.Skip("takes 15 s")
 	}
 	seed := numberFrom(t, seedVariable, rand.Uint64N(1<<32))
 	t.Logf("%s=%d", seedVariable, seed)
@@ -91,7 +91,7 @@ func tallied(done map[string]int) string {
 
 // damage inflicts one damage after another until enough processes were killed, and returns a
 // description. After a third of them it waits until the tables are up to date; the others overlap.
-func (s *site) damage(t *testing.T, load *load, kills int) map[string]int {
+func (s *site) damage(t *testing.T, load *eventLoad, kills int) map[string]int {
 	done := make(map[string]int)
 	killed := 0
 	for killed < kills {
@@ -111,7 +111,7 @@ func (s *site) damage(t *testing.T, load *load, kills int) map[string]int {
 			}
 		}
 	}
-	s.lasting.Wait()
+	s.ongoing.Wait()
 	return done
 }
 
@@ -123,7 +123,7 @@ func (s *site) inflict(t *testing.T, d damage) {
 	busy.Lock()
 	d.begin()
 	lasts := d.waits + s.upTo(d.lasts)
-	s.lasting.Go(func() {
+	s.ongoing.Go(func() {
 		defer busy.Unlock()
 		s.rest(t, lasts)
 		d.end()
@@ -146,13 +146,13 @@ func (s *site) rest(t *testing.T, d time.Duration) {
 }
 
 // follow waits until all parts work, and the tables have the events published now.
-func (s *site) follow(t *testing.T, load *load) {
-	s.lasting.Wait()
-	s.reach(t, load.last())
+func (s *site) follow(t *testing.T, load *eventLoad) {
+	s.ongoing.Wait()
+	s.awaitSequences(t, load.last())
 }
 
-// reach waits until the tables have the streams up to these sequences.
-func (s *site) reach(t *testing.T, want map[string]uint64) {
+// awaitSequences waits until the tables have the streams up to these sequences.
+func (s *site) awaitSequences(t *testing.T, want map[string]uint64) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -166,7 +166,7 @@ func (s *site) reach(t *testing.T, want map[string]uint64) {
 				break
 			}
 			if t.Context().Err() != nil || time.Now().After(deadline) {
-				t.Fatalf("the tables hold %s up to %d (%v) %s after all was whole, want %d",
+				t.Fatalf("the tables have %s up to %d (%v) %s after the last damage, want %d",
 					stream, position, err, patience, sequence)
 			}
 			<-tick.C
@@ -175,19 +175,19 @@ func (s *site) reach(t *testing.T, want map[string]uint64) {
 }
 
 // settle waits until the tables have all events.
-func (s *site) settle(t *testing.T, load *load) {
-	s.reach(t, load.last())
-	s.collector.kill() // it would publish for ever
+func (s *site) settle(t *testing.T, load *eventLoad) {
+	s.awaitSequences(t, load.last())
+	s.collector.kill() // it would continue to publish
 	last, err := s.bus(t).LastSequence(within(t, patience), "NODE")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.reach(t, map[string]uint64{"NODE": last})
+	s.awaitSequences(t, map[string]uint64{"NODE": last})
 }
 
 // examine compares the tables with the published events and with the log.
-func (s *site) examine(t *testing.T, load *load) {
-	for _, q := range load.questions() {
+func (s *site) examine(t *testing.T, load *eventLoad) {
+	for _, q := range load.expectedCounts() {
 		if got := one(t, s.tables, q.sql); got != q.want {
 			t.Errorf("%s: %s = %d, want %d", q.what, q.sql, got, q.want)
 		}
@@ -197,7 +197,7 @@ func (s *site) examine(t *testing.T, load *load) {
 	got := one(t, s.tables,
 		"SELECT uniqExact(number) AS n FROM node_sample WHERE node = 'node-a' AND number > 0")
 	if got != samples || samples == 0 {
-		t.Errorf("the collector's samples have %d numbers up to %d, want each", got, samples)
+		t.Errorf("the samples of the collector have %d distinct numbers, want %d", got, samples)
 	}
 	if got, want := one(t, s.tables, "SELECT sum(samples) AS n FROM node_minute"), one(t,
 		s.tables, "SELECT count() AS n FROM node_sample"); got != want {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// board has the parts of a Grafana dashboard that the tests read.
+// board contains the fields of a Grafana dashboard that the tests use.
 type board struct {
 	UID    string
 	Panels []struct {
@@ -41,7 +41,7 @@ func boards(t *testing.T) map[string]board {
 }
 
 var (
-	// of Prometheus and its client
+	// exported by Prometheus and its client library
 	ofProcess = []string{
 		"up", "ALERTS", "process_resident_memory_bytes", "process_cpu_seconds_total",
 	}
@@ -57,11 +57,11 @@ func TestDashboards_NameWhatIsExported(t *testing.T) {
 	for file, b := range boards(t) {
 		for _, p := range b.Panels {
 			if p.Title == "" || len(p.Description) < 10 || len(p.Targets) == 0 {
-				t.Errorf("%s: the panel %q shows nothing, or does not say what", file, p.Title)
+				t.Errorf("%s: panel %q has no target or no description", file, p.Title)
 			}
 			for _, target := range p.Targets {
 				if (target.Expr == "") == (target.RawSQL == "") {
-					t.Errorf("%s: %s asks neither metrics nor tables, or both", file, p.Title)
+					t.Errorf("%s: %s needs exactly one of a metric and an SQL query", file, p.Title)
 				}
 				for _, m := range otherNames.FindAllStringSubmatch(target.Expr, -1) {
 					if !slices.Contains(ofProcess, m[1]) {
@@ -82,7 +82,7 @@ func TestDashboards_NameWhatIsExported(t *testing.T) {
 				for _, l := range named {
 					if l = strings.TrimSpace(l); !slices.Contains(labels, l) &&
 						!slices.Contains(ofScrape, l) {
-						t.Errorf("%s: %s names the label %s, which nothing in it has", file,
+						t.Errorf("%s: %s uses the label %s, which no metric in it has", file,
 							p.Title, l)
 					}
 				}

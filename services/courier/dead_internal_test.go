@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// An older program created the stream DEAD, which cannot store marks of replayed letters. Nothing
-// is published, and the error names the command that repairs the stream.
+// An older release created the stream DEAD, which cannot store marks of replayed letters. Courier
+// publishes nothing, and the error names the command that repairs the stream.
 func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
@@ -70,7 +70,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 		t.Errorf("replay = %v", err)
 	}
 	if last, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || last != 0 {
-		t.Errorf("NODE ends at %d, %v, want nothing", last, err)
+		t.Errorf("NODE ends at %d, %v, want an empty stream", last, err)
 	}
 	if _, err := b.ApplyStreams(t.Context()); err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ import (
 const fleetVariable = "COURIER_FLEET"
 
 const (
-	fleetInterval     = 2 * time.Second // between two samples of a node
+	fleetInterval     = 2 * time.Second // interval of the samples of a node
 	fleetJobEpochs    = 50
 	fleetEpochSeconds = 6 // mean over models and batch sizes
 	fleetBatchSize    = 64
@@ -112,7 +112,7 @@ type fleet struct {
 	due   epochQueue
 
 	samples, epochs int
-	refused         int // submissions that failed
+	failed          int // submissions that failed
 
 	mu        sync.Mutex
 	published map[string]publishedEpoch // the last of each job
@@ -135,7 +135,7 @@ type publishedEpoch struct {
 type epochQueue []dueEpoch
 
 type dueEpoch struct {
-	at   time.Duration // since the begin
+	at   time.Duration // since the start
 	node int
 }
 
@@ -164,7 +164,7 @@ func newFleet(nodes int, lasts time.Duration) *fleet {
 	return f
 }
 
-// publish sends each event when it is due, encoded as a collector encodes it.
+// publish publishes each event at its time, in the encoding of a collector.
 func (f *fleet) publish(ctx context.Context, url string) error {
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -175,11 +175,11 @@ func (f *fleet) publish(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	heard, err := nc.Subscribe(schemas.JobSubject("*", schemas.EventAdvice), f.hear)
+	heard, err := nc.Subscribe(schemas.JobSubject("*", schemas.EventAdvice), f.measureLatency)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = heard.Unsubscribe() }() // the connection goes next
+	defer func() { _ = heard.Unsubscribe() }() // the connection is closed next
 
 	put := func(e schemas.Event) error {
 		data, err := schemas.Marshal(e)
@@ -256,7 +256,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 // submission is an answered request for the next job of a node.
 type submission struct {
 	node   int
-	advice *schemas.Advice // nil: it was refused or not answered
+	advice *schemas.Advice // nil: rejected or without an answer
 }
 
 // submitters submit the next job of each node in a channel, until the channel is closed.
@@ -302,7 +302,7 @@ func (f *fleet) submit(ctx context.Context, nc *nats.Conn, node int) *schemas.Ad
 func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	n := &f.nodes[s.node]
 	if s.advice == nil {
-		f.refused++
+		f.failed++
 		heap.Push(&f.due, dueEpoch{time.Since(f.begin) + time.Second, s.node})
 		return nil
 	}
@@ -418,8 +418,8 @@ func (f *fleet) note(e *schemas.Epoch) {
 	f.published[e.JobID] = publishedEpoch{e.Epoch, e.At}
 }
 
-// hear measures the time from an epoch to its advice.
-func (f *fleet) hear(m *nats.Msg) {
+// measureLatency records the time from an epoch to its advice.
+func (f *fleet) measureLatency(m *nats.Msg) {
 	var a struct {
 		JobID      string `json:"job_id"`
 		EpochsDone uint32 `json:"epochs_done"`
@@ -438,10 +438,10 @@ func (f *fleet) hear(m *nats.Msg) {
 func (f *fleet) report(b *testing.B) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	b.ReportMetric(float64(f.refused), "unanswered")
+	b.ReportMetric(float64(f.failed), "unanswered")
 	b.ReportMetric(float64(len(f.latencies))/f.lasts.Seconds(), "advice/s")
 	if len(f.latencies) == 0 {
-		b.Error("no advice was heard")
+		b.Error("no advice was received")
 		return
 	}
 	slices.Sort(f.latencies)

@@ -25,9 +25,9 @@ import (
 	"courier/trainer"
 )
 
-// Simulated jobs on a simulated node whose processors a foreign process uses at times, with real
-// services. After the trainer has learned its effect, predictions with the process are longer, and
-// those without are not.
+// Simulated jobs run on a simulated node, where a foreign process uses the processors at times. The
+// services are real. After the trainer has learned the effect, predictions are longer only while
+// the process runs.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 	for _, method := range []trainer.FitMethod{trainer.MethodEvidence, trainer.MethodFamilies} {
 		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
@@ -90,10 +90,10 @@ func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 	}
 	before, beside, after := seconds(0), seconds(0.5), seconds(0)
 	if ratio := beside / before; ratio < 1.3 || ratio > 1.7 {
-		t.Errorf("%.2f s without a hog, %.2f s beside one, want 1.5 times that", before, beside)
+		t.Errorf("%.2f s without a hog, %.2f s with a hog, want at least 1.5 times that", before, beside)
 	}
 	if after != before {
-		t.Errorf("%.2f s without a hog, %.2f s when it has gone", before, after)
+		t.Errorf("%.2f s before the hog, %.2f s after it", before, after)
 	}
 }
 
@@ -136,13 +136,13 @@ func publishBesideHog(
 	return at.Add(time.Second)
 }
 
-// Real jobs on this machine, with and without a real hog. It needs a machine that does nothing
-// else, and for the disk a kernel that accounts delays (sysctl kernel.task_delayacct=1):
+// Real jobs run on this machine, with and without a real hog. The test needs an idle machine. The
+// test of the disk needs a kernel that accounts delays (sysctl kernel.task_delayacct=1):
 //
 //	COURIER_LONG=1 go test ./services/courier -run Foreign_ARealHog -v
 func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
-		t.Skipf("it measures, on a machine that must be quiet: %s=1", longVariable)
+		t.Skipf("set %s=1 on an idle machine to run this measurement", longVariable)
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -164,7 +164,7 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 		}.test(t)
 	})
 	t.Run("disk", func(t *testing.T) {
-		delays, _ := os.ReadFile("/proc/sys/kernel/task_delayacct") // absent: not this kernel
+		delays, _ := os.ReadFile("/proc/sys/kernel/task_delayacct") // absent in old kernels
 		if !bytes.HasPrefix(delays, []byte("1")) {
 			t.Skip("the kernel does not account delays: sysctl kernel.task_delayacct=1")
 		}
@@ -178,7 +178,7 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	})
 }
 
-// realHog is an experiment: a job, and processes on its node that Courier does not know.
+// realHog is an experiment with a job and foreign processes on its node.
 type realHog struct {
 	model    string
 	job, hog []string
@@ -205,7 +205,7 @@ func (h realHog) test(t *testing.T) {
 	defer h.start(t)()
 	busy := h.adviceWith(t, l.Bus(), 0.3, 1)
 	before, beside := *calm.Chosen.PredictedSeconds, *busy.Chosen.PredictedSeconds
-	t.Logf("predicted %.2f s at a load of %g, %.2f s at %g beside the hog",
+	t.Logf("predicted %.2f s at a load of %g, %.2f s at %g with the hog",
 		before, h.load(&calm.Load).Value, beside, h.load(&busy.Load).Value)
 	if !(beside > before) {
 		t.Error("the hog does not lengthen the prediction")
@@ -232,7 +232,8 @@ func (h realHog) adviceWith(t *testing.T, b *bus.Bus, least, most float64) (a sc
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("no load from %g to %g: %+v, %s", least, most, a.Load, a.Message)
+			t.Fatalf("advice assumes the load %+v, want one from %g to %g: %s",
+				a.Load, least, most, a.Message)
 		}
 	}
 }

@@ -41,14 +41,14 @@ func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	return n
 }
 
-// An import of the published study: the runs are learned at once, predictions are close to the
-// measurements, implausible runs are refused, and a second import adds nothing.
+// The test imports the published study. The trainer learns from the runs, predictions are close to
+// the measurements, implausible runs are rejected, and a second import adds nothing.
 func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fits for long")
+		t.Skip("slow fit")
 	}
 	if _, err := os.Stat(studyPath); err != nil {
-		t.Skip("the study's runs are not here: ", err)
+		t.Skip("the runs of the study are not available: ", err)
 	}
 	l := startAll(t, nil)
 	file := []string{
@@ -79,7 +79,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	var again importer.Summary
 	courierJSON(t, &again, file...)
 	if again.Imported != 0 || again.Existing != 80 || lastSequence(t, l.Bus()) != before {
-		t.Errorf("again: %+v and %d new events, want nothing new", again,
+		t.Errorf("second import: %+v and %d new events, want none", again,
 			lastSequence(t, l.Bus())-before)
 	}
 
@@ -114,16 +114,15 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 			}
 		}
 		if a.Decision != schemas.MeetsSLO || a.Load.ConcurrentJobs != 1 {
-			t.Errorf("advice %s beside %g jobs, want meets_slo alone", a.Decision,
+			t.Errorf("advice %s with %g co-located jobs, want meets_slo with none", a.Decision,
 				a.Load.ConcurrentJobs)
 		}
 	}
-	silentPast(t, l.Bus())
+	checkNoReactions(t, l.Bus())
 }
 
-// silentPast fails if the log has advice, warnings, lost jobs or drift, because past runs must
-// cause none.
-func silentPast(t *testing.T, b *bus.Bus) {
+// checkNoReactions fails if past runs have caused advice, warnings, lost jobs or drift.
+func checkNoReactions(t *testing.T, b *bus.Bus) {
 	t.Helper()
 	for _, stream := range []string{
 		schemas.StreamJob,
@@ -142,7 +141,7 @@ func silentPast(t *testing.T, b *bus.Bus) {
 					t.Errorf("a past job was lost: %s", r.Subject)
 				}
 			default:
-				t.Errorf("%s was said about the past", r.Subject)
+				t.Errorf("the past runs have caused %s", r.Subject)
 			}
 			return nil
 		})
@@ -152,8 +151,8 @@ func silentPast(t *testing.T, b *bus.Bus) {
 	}
 }
 
-// An import that was killed is completed by the next one, wherever it stopped.
-func TestImport_GoesOnWhereItStopped(t *testing.T) {
+// A repeated import completes an interrupted one, regardless of where it stopped.
+func TestImport_CompletesAnInterruptedImport(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "epochs.csv")
 	rows := "run,model,batch,cpus,started_at,epoch,epoch_seconds,accuracy\n"
@@ -192,7 +191,7 @@ func TestImport_GoesOnWhereItStopped(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
-				t.Errorf("%d events were added, %d are there; want %d and %d", p.Events,
+				t.Errorf("%d events added, %d in total; want %d and %d", p.Events,
 					lastSequence(t, b), len(all)-stopped, len(all))
 			}
 		})

@@ -41,7 +41,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text := strings.Join(args, " "); strings.Contains(text, "--nats-url") {
-			t.Errorf("arguments %s have the flag that was left out", text)
+			t.Errorf("arguments %s have the excluded flag", text)
 		}
 		var got trainerCommand
 		parser, err := kong.New(&got)
@@ -51,7 +51,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 		if _, err := parser.Parse(args); err != nil {
 			t.Fatalf("parse %q: %v", args, err)
 		}
-		want.NATSURL = got.NATSURL // left out
+		want.NATSURL = got.NATSURL // excluded
 		ours := cmp.AllowUnexported(trainerCommand{}, serviceFlags{}, natsFlags{})
 		if diff := cmp.Diff(want, got, ours); diff != "" {
 			t.Errorf("flags after arguments %q differ (-want +got):\n%s", args, diff)
@@ -110,7 +110,7 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 		t.Fatalf("train = %+v, %v, want one regressor promoted", reply, err)
 	}
 	if got := reply.Promoted[0].Examples; got != 400 {
-		t.Errorf("fit learnt from %d epochs, want 400", got)
+		t.Errorf("the fit used %d epochs, want 400", got)
 	}
 	awaitMetrics(t, l,
 		`courier_services_child_up{process="trainer"} 1`,
@@ -156,10 +156,10 @@ func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 	if err := all.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = all.Process.Kill() }) // it was, unless the test failed before
+	t.Cleanup(func() { _ = all.Process.Kill() }) // in case the test fails before its own kill
 	log := make(chan string, 1)
 	go func() {
-		text, _ := io.ReadAll(stderr) // what there is of it tells enough
+		text, _ := io.ReadAll(stderr) // the part that was read is enough
 		log <- string(text)
 	}()
 	e := awaitEndpoints(t, dir, func(e local.Endpoints) bool { return e.HTTPURL != "" })
@@ -176,7 +176,7 @@ func TestAll_KilledLeavesNoTrainer(t *testing.T) {
 			t.Errorf("the log has no line of the trainer:\n%s", text)
 		}
 	case <-within(t, patience).Done():
-		t.Error("courier all was killed and its trainer still lives")
+		t.Error("the trainer still runs after courier all was killed")
 	}
-	_ = all.Wait() // its status is that of the kill
+	_ = all.Wait() // the status is that of the kill
 }

@@ -47,7 +47,7 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// plain returns the text of an error for people: a refusal without its code.
+// plain returns the text of an error for users, without the code of a schemas.Error.
 func plain(err error) string {
 	var refusal *schemas.Error
 	if errors.As(err, &refusal) && refusal.Code != schemas.CodeInternal {

@@ -61,7 +61,7 @@ func await(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited too long for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }
@@ -210,7 +210,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 			continue
 		}
 		if text := plain(err) + err.Error() + out.String(); !strings.Contains(text, c.want) {
-			t.Errorf("courier %s: %q does not say %q", c.args, text, c.want)
+			t.Errorf("courier %s: %q, want an error with %q", c.args, text, c.want)
 		}
 	}
 }

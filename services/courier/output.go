@@ -21,14 +21,14 @@ func (f outputFlags) print(out io.Writer, v any, text func(io.Writer) error) err
 	return text(out)
 }
 
-// indented writes JSON for people.
+// indented writes indented JSON.
 func indented(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }
 
-// writeOut writes a file whole or not at all; - is standard output.
+// writeOut writes a file atomically; the path - is standard output.
 func writeOut(w *environment, path string, write func(out io.Writer) error) (err error) {
 	if path == "-" {
 		return write(w.stdout)

@@ -14,8 +14,8 @@ import (
 	"courier/store/engine"
 )
 
-// From a sample of a node to an answered request and a kept promise: real samples, real training
-// jobs with simulated durations, a real fit, and real tables if the engine is installed.
+// The test covers the path from a sample to advice and an SLO that is met. Samples, training jobs,
+// the fit and, if the engine is installed, the tables are real. Durations are simulated.
 func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
@@ -29,7 +29,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Step 1: samples come in, and the advisor knows the node.
+	// Step 1: the advisor receives samples of the node.
 	request := schemas.JobRequest{
 		Model:      digitsModel,
 		CPUs:       schemas.CPUs{1, 2},
@@ -68,7 +68,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 		}
 	})
 
-	if len(trained.Promoted) != 2 { // too few starts for a third
+	if len(trained.Promoted) != 2 { // too few starts for a regressor of the startup time
 		t.Fatalf("train = %+v", trained)
 	}
 
@@ -91,7 +91,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	}, 0)
 	ran++
 	var status schemas.JobStatus
-	await(t, "the job's end", func() bool {
+	await(t, "the end of the job", func() bool {
 		err := l.Bus().Request(ctx, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
 			JobID: "kept",
 		}, &status)
@@ -105,7 +105,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs/kept/advice", &advised)
 	if advised.CauseSequence == 0 || advised.Chosen == nil ||
 		advised.Chosen.PredictedSeconds == nil {
-		t.Errorf("the running job was not predicted again: %+v", advised)
+		t.Errorf("the running job was not re-predicted: %+v", advised)
 	}
 	var page schemas.JobList
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs?state=finished", &page)
@@ -126,11 +126,11 @@ func compareTables(t *testing.T, l *local.Instance) {
 	for table, n := range want {
 		await(t, "all rows of "+table, func() bool { return countTable(t, l, table) >= n })
 		if got := countTable(t, l, table); got != n && table != "node_sample" {
-			t.Errorf("%s has %d rows, the log %d events", table, got, n)
+			t.Errorf("%s has %d rows, want %d as in the log", table, got, n)
 		}
 	}
 	if want["job_epoch"] == 0 || want["job_submitted"] == 0 {
-		t.Errorf("the log holds %v", want)
+		t.Errorf("the log has %v, want epochs and submissions", want)
 	}
 }
 

@@ -65,7 +65,7 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 		}
 		return time.Since(begin).Seconds()
 	}
-	refit() // answers have figures from now on
+	refit() // later answers have predictions
 	var seconds float64
 	for b.Loop() {
 		calm := latencies(b, l, q, func(ctx context.Context) { <-ctx.Done() }, 5*time.Second)
@@ -135,7 +135,7 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	own := fnv.New32a()
 	fmt.Fprint(own, prefix)
-	stretch := 1 + 1e-12*float64(own.Sum32()) // the trainer leaves out copies of runs
+	stretch := 1 + 1e-12*float64(own.Sum32()) // makes runs distinct: the trainer ignores copies
 	var free [36]float64
 	origin := time.Now().Add(-time.Duration(
 		float64(epochs)/36*1.1*float64(time.Second),

@@ -78,8 +78,8 @@ func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
 	return wobble * (40 + 30000/batch*(0.3+0.7/cpus)*(1+0.1*float64(jobs))*(1-0.3*float64(network)))
 }
 
-// Every report has the three simple rules, with the feature names of the study and of Courier, and
-// the reason if one cannot be fitted.
+// Every report has the three simple rules, or the reason why one cannot be fitted. Feature names may
+// be those of the study or of Courier.
 func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
@@ -99,7 +99,7 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 				c.missing,
 			} {
 				if !strings.Contains(files[report], rule) {
-					t.Errorf("%s: %s does not show %q", c.header, report, rule)
+					t.Errorf("%s: %s does not contain %q", c.header, report, rule)
 				}
 			}
 			if strings.Contains(files[report], "NaN") {
@@ -112,7 +112,7 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	}
 }
 
-// One shuffle has no range, and the report shows none.
+// A single shuffle has no range, so the report shows none.
 func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "seconds"}
 	arguments := []string{
@@ -153,7 +153,7 @@ func TestRegressorFit_PageHasEveryPlot(t *testing.T) {
 	}
 	if strings.Contains(page, "http://") || strings.Contains(page, "https://") ||
 		strings.Contains(page, "<script") {
-		t.Error("the page needs more than itself")
+		t.Error("the page loads other files")
 	}
 }
 
@@ -183,7 +183,7 @@ func TestRegressorFit_WarnsOfUselessFeatures(t *testing.T) {
 }
 
 // Durations of 0, ratios above 1 and text in numeric columns are dropped and counted.
-func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
+func TestRegressorFit_DropsImpossibleExamples(t *testing.T) {
 	for _, c := range []struct{ unit, bad, says string }{{
 		"s",
 		"0",
@@ -220,7 +220,7 @@ func TestRegressorFit_DropsWhatCannotBe(t *testing.T) {
 }
 
 // A cancelled fit leaves no directory, and a repeated one replaces all files.
-func TestRegressorFit_LeavesNothingHalf(t *testing.T) {
+func TestRegressorFit_ReplacesTheDirectoryAsAWhole(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "runs.csv"), filepath.Join(dir, "fitted")
 	var b bytes.Buffer

@@ -11,9 +11,9 @@ import (
 	"courier/regress/table"
 )
 
-// The last column distinguishes measured levels, interpolation and extrapolation; the upper bound
-// is wider between and beyond levels.
-func TestRegressorPredict_TellsBetweenFromBeyond(t *testing.T) {
+// The last column distinguishes measured levels, interpolation and extrapolation. The upper bound
+// is wider for the latter two.
+func TestRegressorPredict_ReportsExtrapolation(t *testing.T) {
 	header := []string{"batch", "cpu", "njobs", "network", "s"}
 	files := fitTable(t, header, studyLike(aboutTheStudy), "--target", "s", "--features",
 		"batch,cpu,njobs,network", "--family", "law")

@@ -91,8 +91,8 @@ func (c *replayCommand) read(w *environment) (*replay.Log, error) {
 	return l, nil
 }
 
-// readDirectory reads the log of a courier all: through its server if that runs, else through a
-// server that is started on its files.
+// readDirectory reads the log of a courier all, from its server if that runs, or else from a new
+// server with the same files.
 func readDirectory(w *environment, dir string) (*replay.Log, error) {
 	if _, err := os.Stat(filepath.Join(dir, "nats")); err != nil {
 		return nil, fmt.Errorf("%s holds no log: %w", dir, err)

@@ -73,15 +73,15 @@ func realPast(t *testing.T, l *local.Instance) (past *replay.Log, ran int) {
 // A log of real jobs is replayed.
 func TestReplay_OfARealLog(t *testing.T) {
 	if testing.Short() {
-		t.Skip("only computes, for long")
+		t.Skip("slow computation")
 	}
 	l := startAll(t, func(f *localFlags) { f.Promise = string(schemas.PromiseMean) })
 	log, ran := realPast(t, l)
-	t.Run("gives the same numbers", func(t *testing.T) { sameNumbers(t, l, log, ran) })
-	t.Run("gives the same numbers where JOB holds the advice", func(t *testing.T) {
+	t.Run("equal numbers", func(t *testing.T) { sameNumbers(t, l, log, ran) })
+	t.Run("equal numbers with advice in JOB", func(t *testing.T) {
 		sameInOldLog(t, log)
 	})
-	t.Run("finds what differs", func(t *testing.T) { differs(t, log) }) // changes the log
+	t.Run("differences", func(t *testing.T) { differs(t, log) }) // changes the log
 }
 
 // The replay gives the same numbers from the bus and from a file.
@@ -93,7 +93,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 	if all := v.Total(); all.Different > 0 || all.Unrepeatable > 0 || v.Answers.Equal != ran ||
 		v.Predictions.Equal == 0 {
-		t.Errorf("verify = %+v, want %d equal answers, equal predictions, and nothing else", v, ran)
+		t.Errorf("verify = %+v, want %d equal answers, equal predictions, and no difference", v, ran)
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
@@ -118,7 +118,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal ||
 		from.Total().Different > 0 {
-		t.Errorf("from the file %+v, from the bus %+v", from, v)
+		t.Errorf("verify of the file %+v, of the bus %+v", from, v)
 	}
 
 	digest := ""
@@ -145,7 +145,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 		}
 	}
 	if diff := cmp.Diff(results[0], results[1]); diff != "" {
-		t.Errorf("the same replay again differs:\n%s", diff)
+		t.Errorf("second replay (-first +second):\n%s", diff)
 	}
 	rules := results[0].Rules
 	if len(rules) != 7 {
@@ -161,7 +161,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 	courier.Rule = recorded.Rule
 	if diff := cmp.Diff(recorded, courier); diff != "" {
-		t.Errorf("the same rule with the same regressors is another:\n%s", diff)
+		t.Errorf("the same rule with the same regressors differs:\n%s", diff)
 	}
 	for _, s := range rules {
 		if s.Promised != s.Measured+s.Predicted+s.Unjudged ||
@@ -191,14 +191,14 @@ func sameInOldLog(t *testing.T, log *replay.Log) {
 		t.Errorf("%d advice were moved, %+v predictions are in the log", advised, v.Predictions)
 	}
 	if diff := cmp.Diff(v.Total(), from.Total()); diff != "" {
-		t.Errorf("the old log replays to other numbers (-new +old):\n%s\n%+v", diff, from)
+		t.Errorf("replay of the old log (-new +old):\n%s\n%+v", diff, from)
 	}
 }
 
 // inJob moves the advice of a log to JOB, in the stored order, and returns the number of advice.
 func inJob(log *replay.Log) (old *replay.Log, advised int) {
 	old = &replay.Log{Artifacts: log.Artifacts}
-	places, last := map[uint64]uint64{}, uint64(0) // in JOB: old by new
+	places, last := map[uint64]uint64{}, uint64(0) // new sequences in JOB by old sequence
 	for _, r := range log.Records {
 		if r.Stream == schemas.StreamAdvice || r.Stream == schemas.StreamJob {
 			last++
@@ -249,7 +249,7 @@ func differs(t *testing.T, log *replay.Log) {
 		v.Differences[0].EventID != "four/submitted" ||
 		v.Differences[0].Field != "alternatives[1].predicted_seconds" ||
 		string(v.Differences[0].Recorded) != "0.123456" {
-		t.Errorf("verify = %+v, want the lie in alternatives[1].predicted_seconds of four/submitted",
+		t.Errorf("verify = %+v, want a change in alternatives[1].predicted_seconds of four/submitted",
 			v)
 	}
 
@@ -263,7 +263,7 @@ func differs(t *testing.T, log *replay.Log) {
 	}
 	for _, u := range v.Unrepeatable {
 		if !strings.Contains(u.Reason, "are not in the log") {
-			t.Errorf("unrepeatable because %s", u.Reason)
+			t.Errorf("reason for unrepeatable = %s", u.Reason)
 		}
 	}
 }

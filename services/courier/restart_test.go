@@ -65,12 +65,12 @@ func (c *child) start() {
 
 // kill kills the process with SIGKILL.
 func (c *child) kill() {
-	_ = c.cmd.Process.Kill() // it may have ended by itself: the log tells
-	_ = c.cmd.Wait()         // its status is that of the kill
+	_ = c.cmd.Process.Kill() // it may have ended already; the log has the reason
+	_ = c.cmd.Wait()         // the status is that of the kill
 }
 
-// Each part is killed, and NATS is down for a while. Then the log has every event of every job
-// once, the tables equal the log, and the advisor knows the end of every job.
+// Each part is killed, and NATS is stopped for a while. Afterwards the log has every event of every
+// job once, the tables equal the log, and the advisor has recorded the end of every job.
 func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -108,14 +108,14 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	server.Stop()
 	server.Restart(t)
 	epochsSoFar := seen(t, b)
-	await(t, "more epochs after NATS was away", func() bool { return seen(t, b) > epochsSoFar+30 })
+	await(t, "more epochs after the outage of NATS", func() bool { return seen(t, b) > epochsSoFar+30 })
 	close(stop)
 	jobs := append(<-done, <-done...)
 	if _, err := spool.Replay(within(t, patience), spoolDir, b, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	checkLog(t, b, jobs)
-	await(t, "the advisor to know every end", func() bool {
+	await(t, "the end of every job in the advisor", func() bool {
 		var l schemas.JobList
 		err := b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{
 			State: schemas.StateFinished,
@@ -212,7 +212,7 @@ func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 	t.Helper()
 	if len(jobs) < 6 {
-		t.Errorf("only %d jobs ran", len(jobs))
+		t.Errorf("only %d jobs have run", len(jobs))
 	}
 	log := readLog(t, b)
 	runs := map[string]bool{} // Each job runs once in this test.

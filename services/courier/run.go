@@ -9,6 +9,7 @@ import (
 	"courier/bus"
 	"courier/collector"
 	"courier/runner"
+	"courier/services"
 )
 
 type runCommand struct {
@@ -19,7 +20,7 @@ type runCommand struct {
 	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
 	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
-	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe instead of a terminal." env:"COURIER_NO_PTY"`
+	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	SpoolDir     string   `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
@@ -49,7 +50,7 @@ func (c *runCommand) Run(w *environment) error {
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
 		Format:         c.Format,
-		NoPTY:          c.NoPTY,
+		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,
 		Adapt:          c.Adapt,

@@ -49,14 +49,14 @@ func benchmarkScale(b *testing.B, advisors int) {
 
 		before = s.spent(b)
 		s.progress(b, jobs, epochs, round)
-		after = s.quiet(b)
+		after = s.awaitIdle(b)
 		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/epochs*1e6,
 			"us/epoch-advisor")
 		b.ReportMetric((after.nats-before.nats)/epochs*1e6, "us/epoch-nats")
 
 		before = after
 		s.sample(b, samples, round)
-		after = s.quiet(b)
+		after = s.awaitIdle(b)
 		b.ReportMetric((after.advisors-before.advisors)/float64(advisors)/samples*1e6,
 			"us/sample-advisor")
 		b.ReportMetric((after.nats-before.nats)/samples*1e6, "us/sample-nats")
@@ -127,7 +127,7 @@ func (s *scale) add(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		defer func() { _ = answers.Unsubscribe() }() // the connection goes with the benchmark
+		defer func() { _ = answers.Unsubscribe() }() // the connection ends with the benchmark
 		if err := nc.PublishRequest("$SRV.PING.courier-advisor", answers.Subject, nil); err != nil {
 			b.Fatal(err)
 		}
@@ -153,7 +153,7 @@ func (s *scale) events(b *testing.B) float64 {
 			return float64(stream.Messages)
 		}
 	}
-	b.Fatal("no stream of jobs")
+	b.Fatal("the stream JOB does not exist")
 	return 0
 }
 
@@ -166,8 +166,8 @@ func (s *scale) spent(b *testing.B) spent {
 	return all
 }
 
-// quiet waits until all processes are idle.
-func (s *scale) quiet(b *testing.B) spent {
+// awaitIdle waits until all processes are idle.
+func (s *scale) awaitIdle(b *testing.B) spent {
 	b.Helper()
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -213,7 +213,7 @@ func (s *scale) begin(b *testing.B, jobs int) {
 			b.Fatal(err)
 		}
 	}
-	s.quiet(b)
+	s.awaitIdle(b)
 }
 
 func settingOf(n int) schemas.Setting {

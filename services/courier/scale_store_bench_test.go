@@ -37,7 +37,7 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 			spawn(b, "store", "--nats-url="+url, "--clickhouse-url="+
 				clickhouse.Address(b)).cmd.Process.Pid)
 	}
-	rested(b, parts["stores"], parts["clickhouse"]) // all have made or seen the tables
+	awaitRest(b, parts["stores"], parts["clickhouse"]) // after the migration
 	js, err := jetstream.New(dial(b, url))
 	if err != nil {
 		b.Fatal(err)
@@ -74,8 +74,8 @@ func benchmarkScaleStores(b *testing.B, stores int) {
 	}
 }
 
-// rested waits until processes have used little processor time for a second.
-func rested(b *testing.B, all ...[]int) {
+// awaitRest waits until processes have used little processor time for a second.
+func awaitRest(b *testing.B, all ...[]int) {
 	b.Helper()
 	pids := slices.Concat(all...)
 	tick := time.NewTicker(time.Second)

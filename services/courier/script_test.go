@@ -98,7 +98,7 @@ func awaitScript(ts *testscript.TestScript, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			ts.Fatalf("waited too long for %s", what)
+			ts.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

@@ -77,16 +77,16 @@ func startTables(t *testing.T) int {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = life.Close() // the child has it
+	_ = life.Close() // the child has a copy
 	t.Cleanup(func() {
-		_ = end.Close() // asks the engine to end
-		_ = c.Wait()    // by a signal, usually
+		_ = end.Close() // stops the engine
+		_ = c.Wait()    // the status is usually that of a signal
 	})
 	return port
 }
 
-// The users of deploy/clickhouse on a real engine: each can do its work, the trainer and the reader
-// cannot change anything, and none can create users.
+// Each user of deploy/clickhouse can do its work on a real engine. The trainer and the reader cannot
+// change anything, and no user can create users.
 func TestSecure_UsersOfTheTables(t *testing.T) {
 	port := startTables(t)
 	as := func(user string) *store.Database {
@@ -102,16 +102,16 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = d.Close() }) // its server may have ended
+		t.Cleanup(func() { _ = d.Close() }) // the server may have ended
 		return d
 	}
 	writer := as("courier")
 	if err := writer.Migrate(within(t, patience)); err != nil {
-		t.Fatalf("the store makes its tables: %v", err)
+		t.Fatalf("create the tables as the store: %v", err)
 	}
 	for _, c := range []struct {
 		statement string
-		may       string // who may
+		allowed   string // users
 	}{
 		{"INSERT INTO job_epoch (event_id) VALUES ('x')", "courier"},
 		{"ALTER TABLE job_epoch DELETE WHERE event_id = 'x'", "courier"},
@@ -126,12 +126,12 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 	} {
 		for user := range tablePasswords {
 			err := as(user).Exec(within(t, patience), c.statement)
-			if may := strings.Contains(c.may, user); may != (err == nil) {
-				t.Errorf("%s: %s = %v, want it done: %t", user, c.statement, err, may)
+			if may := strings.Contains(c.allowed, user); may != (err == nil) {
+				t.Errorf("%s: %s = %v, want success: %t", user, c.statement, err, may)
 			} else if !may && !strings.Contains(err.Error(), "ACCESS_DENIED") &&
 				!strings.Contains(err.Error(), "Not enough privileges") &&
 				!strings.Contains(err.Error(), "readonly mode") {
-				t.Errorf("%s: %s = %v, want it denied", user, c.statement, err)
+				t.Errorf("%s: %s = %v, want a denial", user, c.statement, err)
 			}
 		}
 	}
@@ -142,12 +142,12 @@ func TestSecure_UsersOfTheTables(t *testing.T) {
 		if err := as(user).Query(
 			within(t, patience), &rows, "SELECT count() AS n FROM jobs",
 		); err != nil {
-			t.Errorf("%s reads: %v", user, err)
+			t.Errorf("read as %s: %v", user, err)
 		}
 	}
 	if err := store.NewHistory(as("trainer")).Events(within(t, patience), time.Time{}, func(schemas.Event) error {
 		return nil
 	}); err != nil {
-		t.Errorf("the trainer recalls: %v", err)
+		t.Errorf("read the history as the trainer: %v", err)
 	}
 }

@@ -36,15 +36,14 @@ func listens(subject string) trial {
 
 // permits reports whether the server permits an action. The server answers a flush after it has
 // checked all earlier messages.
-func (g *guarded) permits(user string, try trial) bool {
+func (g *secureServer) permits(user string, try trial) bool {
 	g.t.Helper()
 	nc, refused := g.raw(user)
 	if err := errors.Join(try(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
-	// The client reads a refusal before the answer to the flush, but another goroutine handles it.
-	// A second refused action is handled later, so that its refusal shows that the first one was
-	// handled.
+	// The client reads a rejection before the answer to the flush, but another goroutine handles it.
+	// Rejections are handled in order: once that of a second action arrives, the first is handled.
 	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
@@ -52,13 +51,13 @@ func (g *guarded) permits(user string, try trial) bool {
 	case err := <-refused:
 		return strings.Contains(err.Error(), "not.permitted.to.anybody")
 	case <-time.After(patience):
-		g.t.Fatalf("%s: the server did not refuse what nobody may", user)
+		g.t.Fatalf("%s: the server did not reject a forbidden action", user)
 	}
 	return false
 }
 
-// The permissions of deploy/nats/users.conf: the actions that each user may not do, and a user who
-// may, so that an action that fails for all users is not accepted as a proof.
+// The test tries each action as the users who may not do it. It also tries the action as a user who
+// may, because an action that always fails proves nothing.
 func TestSecure_RightsHold(t *testing.T) {
 	g := guard(t, false, "ada", "bob")
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
@@ -68,10 +67,10 @@ func TestSecure_RightsHold(t *testing.T) {
 		schemas.EventEpoch)
 	const api = "$JS.API."
 	for _, c := range []struct {
-		what string
-		try  trial
-		may  string // who may; "": nobody of the list
-		not  string // who may not
+		what    string
+		try     trial
+		allowed string // user who may; "": none
+		denied  string // users who may not
 	}{
 		{
 			"hear advice",
@@ -92,7 +91,7 @@ func TestSecure_RightsHold(t *testing.T) {
 			"collector trainer",
 		},
 		{
-			"hear that a job is admitted",
+			"subscribe to admissions of jobs",
 			listens(schemas.JobSubject("*", schemas.EventAdmitted)),
 			"ada",
 			"collector store trainer gateway",
@@ -104,13 +103,13 @@ func TestSecure_RightsHold(t *testing.T) {
 			"collector trainer",
 		},
 		{
-			"make a consumer of advice",
+			"create a consumer of advice",
 			publishes(api + "CONSUMER.CREATE.ADVICE.mine." + advice),
 			"gateway store",
 			"collector ada trainer advisor",
 		},
 		{
-			"take the store's place at advice",
+			"consume advice by the durable of the store",
 			publishes(api + "CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"),
 			"store",
 			"collector ada trainer gateway advisor",
@@ -122,19 +121,19 @@ func TestSecure_RightsHold(t *testing.T) {
 			"collector ada trainer gateway",
 		},
 		{
-			"make a consumer of jobs",
+			"create a consumer of jobs",
 			publishes(api + "CONSUMER.CREATE.JOB.mine." + advice),
 			"advisor trainer gateway store",
 			"collector ada",
 		},
 		{
-			"make an old consumer of jobs",
+			"create a consumer of jobs by the old API",
 			publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"),
 			"",
 			"collector ada store trainer gateway advisor",
 		},
 		{
-			"take the store's place",
+			"consume jobs by the durable of the store",
 			publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"),
 			"store",
 			"collector ada trainer gateway advisor",
@@ -147,7 +146,7 @@ func TestSecure_RightsHold(t *testing.T) {
 		},
 		{"write an epoch", publishes(epoch), "advisor", "collector ada bob store trainer gateway"},
 		{
-			"tell of a job as ada",
+			"publish an event of a job as ada",
 			publishes(schemas.PersonSubject("ada", epoch)),
 			"ada",
 			"bob worker collector store trainer gateway advisor",
@@ -171,7 +170,7 @@ func TestSecure_RightsHold(t *testing.T) {
 			"bob worker collector store trainer advisor",
 		},
 		{
-			"cancel a job of anybody",
+			"cancel a job of any user",
 			publishes(schemas.SubjectJobCancel),
 			"gateway",
 			"ada bob collector store trainer advisor",
@@ -183,13 +182,13 @@ func TestSecure_RightsHold(t *testing.T) {
 			"ada bob collector store trainer gateway",
 		},
 		{
-			"hear what persons tell",
+			"subscribe to events of persons",
 			listens("person.>"),
 			"",
 			"ada bob collector store trainer gateway",
 		},
 		{
-			"hear ada's answers",
+			"subscribe to ada's replies",
 			listens(schemas.InboxPrefix("ada") + ".>"),
 			"ada",
 			"bob worker collector store trainer gateway advisor",
@@ -201,13 +200,13 @@ func TestSecure_RightsHold(t *testing.T) {
 			"bob worker collector store trainer gateway advisor",
 		},
 		{
-			"ask for another champion",
+			"request a promotion",
 			publishes(schemas.SubjectRegressorPromote),
 			"gateway",
 			"ada bob collector store trainer advisor",
 		},
 		{
-			"say that one was promoted",
+			"publish a promotion",
 			publishes(schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)),
 			"trainer",
 			"ada bob collector store gateway advisor",
@@ -279,33 +278,33 @@ func TestSecure_RightsHold(t *testing.T) {
 			"ada bob collector store trainer gateway advisor",
 		},
 		{
-			"make a stream of any name",
+			"create a stream of any name",
 			publishes(api + "STREAM.CREATE.MINE"),
 			"operator",
 			"ada bob collector store trainer gateway advisor",
 		},
 		{
-			"look into the server",
+			"read the state of the server",
 			publishes("$SYS.REQ.SERVER.PING"),
 			"",
 			"ada bob collector store trainer gateway advisor",
 		},
 	} {
-		for user := range strings.FieldsSeq(c.may) {
+		for user := range strings.FieldsSeq(c.allowed) {
 			if user != schemas.Operator && !g.permits(user, c.try) {
-				t.Errorf("%s may not %s, want that it may", user, c.what)
+				t.Errorf("%s may not %s, want permission", user, c.what)
 			}
 		}
-		for user := range strings.FieldsSeq(c.not) {
+		for user := range strings.FieldsSeq(c.denied) {
 			if g.permits(user, c.try) {
-				t.Errorf("%s may %s", user, c.what)
+				t.Errorf("%s may %s, want a violation", user, c.what)
 			}
 		}
 	}
 }
 
-// Only the trainer can promote a regressor: every other user tries to write the key of the champion
-// in all ways.
+// Only the trainer can promote a regressor. Every other user tries to write the key of the champion
+// in several ways.
 func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	g := guard(t, false, "ada")
 	ctx := within(t, patience)
@@ -323,7 +322,7 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	}
 	for _, seed := range seeds {
 		user := bus.UserOf(seed)
-		if user == "trainer" || user == "system" { // the one has no JetStream
+		if user == "trainer" || user == "system" { // system has no JetStream
 			continue
 		}
 		nc, refused := g.raw(user)
@@ -334,21 +333,21 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 		select {
 		case <-refused:
 		case <-time.After(patience):
-			t.Errorf("%s writes the champion's key", user)
+			t.Errorf("%s can write the key of the champion", user)
 		}
 	}
 	trainer := g.as("trainer", false)
 	if c, _, err := trainer.Champion(ctx, champion.Target); !errors.Is(err, schemas.ErrNotFound) {
-		t.Errorf("champion %+v, %v: want none after all those", c, err)
+		t.Errorf("champion %+v, %v, want none", c, err)
 	}
 	if _, err := trainer.SetChampion(ctx, champion, 0); err != nil {
-		t.Errorf("the trainer promotes: %v", err)
+		t.Errorf("promote as the trainer: %v", err)
 	}
 }
 
-// A person can only submit and publish under their own name. A refused request or event returns an
-// error at once instead of a timeout.
-func TestSecure_RefusalsAreTold(t *testing.T) {
+// A person can only submit and publish under their own name. A rejected request or event returns an
+// error instead of a timeout.
+func TestSecure_RejectionsAreReported(t *testing.T) {
 	g := guard(t, false, "ada")
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
 		t.Fatal(err)
@@ -411,7 +410,7 @@ func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 	}
 	defer closeBus(b)
 	if err := b.Prepare(within(t, patience)); err != nil {
-		t.Errorf("the advisor makes the streams: %v", err)
+		t.Errorf("create the streams as the advisor: %v", err)
 	}
 }
 
@@ -425,7 +424,7 @@ func relative(t *testing.T, from, to string) string {
 }
 
 // Mistakes in the credentials are reported at once, with a correction and without secrets.
-func TestSecure_MistakesAreTold(t *testing.T) {
+func TestSecure_MistakesAreReported(t *testing.T) {
 	g, other := guard(t, true, "ada"), guard(t, false)
 	empty := filepath.Join(t.TempDir(), "empty.nk")
 	if err := os.WriteFile(empty, []byte("SUsomethingelse\n"), 0o600); err != nil {
@@ -471,7 +470,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		},
 		{[]string{ca, nk}, "certificate required"},
 	} {
-		mistakes.Go(func() { // most wait for a server that will not have them
+		mistakes.Go(func() { // concurrently, because most retry for some seconds
 			var out bytes.Buffer
 			err := run(ctx, append([]string{"jobs", "--nats-url=" +
 				g.url()}, c.args...), func(string) string {
@@ -479,9 +478,9 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 			}, &out, &out)
 			text := fmt.Sprint(err) + out.String()
 			if err == nil || !strings.Contains(text, c.want) {
-				t.Errorf("courier jobs %v: %s, want it to say %q", c.args, text, c.want)
+				t.Errorf("courier jobs %v: %s, want %q", c.args, text, c.want)
 			}
-			tellsNone(t, fmt.Sprint(c.args), text, secrets)
+			checkNoSecret(t, fmt.Sprint(c.args), text, secrets)
 		})
 	}
 	mistakes.Wait()
@@ -495,7 +494,7 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		return ""
 	}, &out, &out); err == nil ||
 		!strings.Contains(err.Error(), "secure connection not available") {
-		t.Errorf("an authority, and a server without TLS: %v, want that it is refused", err)
+		t.Errorf("an authority with a server without TLS: %v, want an error", err)
 	}
 	b, err := bus.Connect(within(t, patience), bus.Options{
 		URL:      g.url(),
@@ -505,12 +504,12 @@ func TestSecure_MistakesAreTold(t *testing.T) {
 		SeedFile: g.file("ada.nk"),
 	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
-		t.Fatalf("with all of it right: %v", err)
+		t.Fatalf("with valid credentials: %v", err)
 	}
 	closeBus(b)
 }
 
-// No error and no log line has a secret of an address.
+// No error and no log line contains a secret of an address.
 func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 	const secret = "pa55-w0rd-of-ada"
 	var addresses sync.WaitGroup
@@ -550,22 +549,22 @@ func TestSecure_AddressesKeepTheirSecrets(t *testing.T) {
 		},
 	} {
 		addresses.Go(func() {
-			text := tellsOfAddress(within(t, patience), append(args, "--log-level=debug"))
+			text := runUntilUnreachable(within(t, patience), append(args, "--log-level=debug"))
 			if text == "" {
-				t.Errorf("courier %s says nothing", args[0])
+				t.Errorf("courier %s prints nothing", args[0])
 			}
-			tellsNone(t, fmt.Sprint("courier ", args[0]), text, []string{secret})
+			checkNoSecret(t, fmt.Sprint("courier ", args[0]), text, []string{secret})
 		})
 	}
 	addresses.Wait()
 }
 
-// tellsOfAddress runs the program to its end, a service until it has told of an address that does
-// not answer, and returns what it wrote and its error.
-func tellsOfAddress(ctx context.Context, args []string) string {
+// runUntilUnreachable runs the program to its end, or a service until it has logged an unreachable
+// address. It returns the output and the error.
+func runUntilUnreachable(ctx context.Context, args []string) string {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	// of this process and of the trainer's
+	// The output of this process and of its trainer.
 	out := &watchedBuffer{word: "127.0.0.1:1", seen: func() {}}
 	if args[0] != "jobs" && args[1] != "verify" {
 		out.seen = stop

@@ -23,10 +23,10 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// guarded is a NATS server with TLS and the rights of deploy/nats/users.conf.
-type guarded struct {
+// secureServer is a NATS server with TLS and the permissions of deploy/nats/users.conf.
+type secureServer struct {
 	t      testing.TB
-	dir    string // what courier certs made
+	dir    string // files of courier certs
 	server *server.Server
 }
 
@@ -34,9 +34,9 @@ type guarded struct {
 var rights = filepath.Join("..", "..", "deploy", "nats", "users.conf")
 
 // guard creates credentials for all users with courier certs, and starts the server with them.
-func guard(t testing.TB, verify bool, persons ...string) *guarded {
+func guard(t testing.TB, verify bool, persons ...string) *secureServer {
 	t.Helper()
-	g := &guarded{t: t, dir: filepath.Join(t.TempDir(), "keys")}
+	g := &secureServer{t: t, dir: filepath.Join(t.TempDir(), "keys")}
 	args := []string{"certs", "--out", g.dir, "--rights", rights}
 	for _, p := range persons {
 		args = append(args, "--person", p)
@@ -68,13 +68,13 @@ func guard(t testing.TB, verify bool, persons ...string) *guarded {
 	return g
 }
 
-func (g *guarded) file(name string) string { return filepath.Join(g.dir, name) }
+func (g *secureServer) file(name string) string { return filepath.Join(g.dir, name) }
 
-// url is the address of the server. The client switches to TLS by itself.
-func (g *guarded) url() string { return g.server.URL() }
+// url returns the address of the server. The client switches to TLS by itself.
+func (g *secureServer) url() string { return g.server.URL() }
 
 // flags returns the connection flags of a user.
-func (g *guarded) flags(user string) []string {
+func (g *secureServer) flags(user string) []string {
 	return []string{
 		"--nats-url=" + g.url(),
 		"--nats-ca=" + g.file("ca.crt"),
@@ -83,7 +83,7 @@ func (g *guarded) flags(user string) []string {
 }
 
 // as connects as a user: as a person, unless the user is a service.
-func (g *guarded) as(user string, person bool) *bus.Bus {
+func (g *secureServer) as(user string, person bool) *bus.Bus {
 	g.t.Helper()
 	b, err := bus.Connect(within(g.t, patience), bus.Options{
 		URL:      g.url(),
@@ -99,9 +99,8 @@ func (g *guarded) as(user string, person bool) *bus.Bus {
 	return b
 }
 
-// raw connects as a user with the NATS client only. The channel receives the refusals of the
-// server.
-func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
+// raw connects as a user with a plain NATS client. The channel receives permission violations.
+func (g *secureServer) raw(user string) (*nats.Conn, <-chan error) {
 	g.t.Helper()
 	key, err := nats.NkeyOptionFromSeed(g.file(user + ".nk"))
 	if err != nil {
@@ -119,7 +118,7 @@ func (g *guarded) raw(user string) (*nats.Conn, <-chan error) {
 }
 
 // command runs the program to its end and returns its output.
-func (g *guarded) command(user string, args ...string) (string, error) {
+func (g *secureServer) command(user string, args ...string) (string, error) {
 	g.t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -141,12 +140,11 @@ func (g *guarded) command(user string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// The whole pipeline runs with the permissions of deploy/nats/users.conf, each service as its own
-// user over TLS, from a sample to advice with predictions and to rows. No service requests anything
-// that it may not.
-func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
+// The whole pipeline, from a sample to predictions and rows, runs with the permissions of
+// deploy/nats/users.conf. Each service is its own user over TLS. No service violates a permission.
+func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 	if testing.Short() {
-		t.Skip("runs every service as a process")
+		t.Skip("starts a process for every service")
 	}
 	whole := storetest.Address(t, storetest.Protocols(t)[0])
 	address, file, password := passwordFile(t, whole)
@@ -156,7 +154,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		return spawn(t, append(append([]string{name}, g.flags(name)...), args...)...)
 	}
 	answers := func() bool { _, err := g.command("ada", "jobs"); return err == nil }
-	parts := []*child{service("advisor")} // makes the streams, which nobody else may
+	parts := []*child{service("advisor")} // only the advisor may create the streams
 	await(t, "the advisor", answers)
 	parts = append(parts,
 		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file,
@@ -190,7 +188,7 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 	out, err = g.command("ada", "jobs", "-o", "json")
 	if err != nil || strings.Count(out, `"finished"`) != 6 ||
 		strings.Count(out, `"user": "ada"`) != 3 {
-		t.Errorf("jobs: %v\n%s\nwant six that finished, three of them ada's", err, out)
+		t.Errorf("jobs: %v\n%s\nwant six finished jobs, three of them by ada", err, out)
 	}
 	d := storetest.Open(t, whole)
 	await(t, "rows of all epochs", func() bool {
@@ -200,23 +198,23 @@ func TestSecure_ThePipelineRunsUnderItsRights(t *testing.T) {
 		return d.Query(within(t, oneTry), &rows, "SELECT count() AS n FROM job_epoch") == nil &&
 			rows[0].N == 24
 	})
-	g.tellsLater(parts[0])
-	g.asksTheGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
+	g.publishesLater(parts[0])
+	g.checkGateway(fmt.Sprintf("https://127.0.0.1:%d", port))
 	secrets := append(g.secrets(), password)
 	for _, c := range parts {
 		log := read(t, c.log.Name())
 		for _, bad := range []string{"does not permit", "ermissions"} {
 			if strings.Contains(log, bad) {
-				t.Errorf("%s asked for what it may not:\n%s", c.args[0], log)
+				t.Errorf("%s violated a permission:\n%s", c.args[0], log)
 			}
 		}
-		tellsNone(t, c.args[0], log, secrets)
+		checkNoSecret(t, c.args[0], log, secrets)
 	}
 }
 
 // train runs a job of a person under courier run. A law sets the times of its epochs, regardless of
 // the load of the machine, so that a regressor of them is always usable.
-func (g *guarded) train(user, id string, cpus, batch int) {
+func (g *secureServer) train(user, id string, cpus, batch int) {
 	g.t.Helper()
 	seconds := 0.05 * (1 + 8/float64(batch)) / float64(cpus)
 	script := fmt.Sprintf(`for e in 1 2 3 4; do sleep %.3f; echo "{\"epoch\":$e,\"seconds\":%.3f,\"accuracy\":0.9$e}"; done`,
@@ -230,9 +228,9 @@ func (g *guarded) train(user, id string, cpus, batch int) {
 	}
 }
 
-// tellsLater runs a job while NATS is down. The next run of the same person publishes its events
+// publishesLater runs a job while NATS is down. The next run of the same person publishes its events
 // under the name of that person.
-func (g *guarded) tellsLater(advisor *child) {
+func (g *secureServer) publishesLater(advisor *child) {
 	g.t.Helper()
 	advisor.kill()
 	g.train("ada", "alone", 1, 64)
@@ -245,14 +243,13 @@ func (g *guarded) tellsLater(advisor *child) {
 	out, err := g.command("bob", "status", "alone", "-o", "json")
 	if err != nil || !strings.Contains(out, `"finished"`) || !strings.Contains(out,
 		`"user": "ada"`) {
-		g.t.Errorf("a job that ran without the advisor: %v\n%s\nwant it finished, and ada's", err,
+		g.t.Errorf("a job without the advisor: %v\n%s\nwant one finished job by ada", err,
 			out)
 	}
 }
 
-// asksTheGateway sends requests of a person over HTTPS with a token, which has the same
-// permissions.
-func (g *guarded) asksTheGateway(at string) {
+// checkGateway sends requests of a person over HTTPS with a token, which has the same permissions.
+func (g *secureServer) checkGateway(at string) {
 	g.t.Helper()
 	if out, err := g.command("", "health", "--ca="+g.file("ca.crt"), at+"/readyz"); err != nil {
 		g.t.Errorf("courier health: %v\n%s", err, out)
@@ -314,14 +311,14 @@ func (g *guarded) asksTheGateway(at string) {
 		body, err := io.ReadAll(answer.Body)
 		if err = errors.Join(err, answer.Body.Close()); err != nil ||
 			answer.StatusCode != c.status || !strings.Contains(string(body), c.says) {
-			g.t.Errorf("%s: %s %s = %d %s (%v), want %d that says %s", c.user, c.method, c.path,
+			g.t.Errorf("%s: %s %s = %d %s (%v), want %d with %s", c.user, c.method, c.path,
 				answer.StatusCode, body, err, c.status, c.says)
 		}
 	}
 }
 
 // secrets returns all secrets that courier certs created: seeds, tokens and the lines of keys.
-func (g *guarded) secrets() []string {
+func (g *secureServer) secrets() []string {
 	g.t.Helper()
 	var all []string
 	for _, pattern := range []string{"*.nk", "*.token", "*.key"} {
@@ -340,12 +337,12 @@ func (g *guarded) secrets() []string {
 	return all
 }
 
-// tellsNone fails the test if a text contains a secret.
-func tellsNone(t testing.TB, what, text string, secrets []string) {
+// checkNoSecret fails the test if a text contains a secret.
+func checkNoSecret(t testing.TB, what, text string, secrets []string) {
 	t.Helper()
 	for _, s := range secrets {
 		if strings.Contains(text, s) {
-			t.Errorf("%s tells the secret %s:\n%s", what, s, text)
+			t.Errorf("%s contains the secret %s:\n%s", what, s, text)
 		}
 	}
 }
@@ -364,7 +361,7 @@ func passwordFile(t testing.TB, address string) (without, file, password string)
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal("the address of ClickHouse cannot be read")
+		t.Fatal("the address of ClickHouse is invalid")
 	}
 	password, _ = u.User.Password()
 	if password == "" {

@@ -40,7 +40,7 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 		"users.xml": "<yandex><profiles><default/></profiles><quotas><default/></quotas><users>" +
 			"<default><password>of-nobody</password><networks><ip>127.0.0.1</ip></networks>" +
 			"<profile>default</profile><quota>default</quota></default></users></yandex>",
-		// Releases before 2021 only know the old name of the root element, which is still accepted.
+		// Releases before 2021 accept only the old name of the root element; later ones accept both.
 		"config.d/tls.xml": strings.NewReplacer("clickhouse>", "yandex>", "9440<",
 			fmt.Sprintf("%d<", native), "8443<", fmt.Sprintf("%d<", https), "/etc/courier/tls",
 			keys).
@@ -63,7 +63,7 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = c.Process.Kill() // it keeps nothing
+		_ = c.Process.Kill() // its data is not needed
 		_ = c.Wait()
 		if t.Failed() {
 			t.Log(read(t, log.Name()))
@@ -73,8 +73,8 @@ func startTLSTables(t *testing.T, keys string) (native, https int, plain []int) 
 	return native, https, plain
 }
 
-// deploy/clickhouse/tls.xml on a real server: the store and courier health connect with TLS, and
-// the server refuses plain connections and versions older than TLS 1.2.
+// With deploy/clickhouse/tls.xml the store and courier health connect to a real server by TLS. The
+// server rejects plain connections and versions older than TLS 1.2.
 func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	keys := filepath.Join(t.TempDir(), "keys")
 	if out, err := makeCerts(t, "--out", keys); err != nil {
@@ -94,7 +94,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		defer func() { _ = d.Close() }() // nothing was written
+		defer func() { _ = d.Close() }()
 		var rows []struct {
 			Version string `ch:"version"`
 		}
@@ -102,7 +102,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	}
 	await(t, "the server", func() bool { return ask("127.0.0.1", ca) == nil })
 	if err := ask("localhost", ""); err == nil {
-		t.Error("the native port answers in the clear")
+		t.Error("the native port answers without TLS")
 	}
 	other := filepath.Join(t.TempDir(), "keys")
 	if _, err := makeCerts(t, "--out", other); err != nil {
@@ -110,7 +110,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	}
 	if err := ask("127.0.0.1", filepath.Join(other, "ca.crt")); err == nil ||
 		!strings.Contains(err.Error(), "x509") {
-		t.Errorf("with the authority of others: %v", err)
+		t.Errorf("with a different authority: %v", err)
 	}
 	var out strings.Builder
 	if err := run(t.Context(), []string{
@@ -130,13 +130,13 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		}
 		if conn, err := tls.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port), old); err == nil {
 			_ = conn.Close()
-			t.Errorf("port %d speaks TLS 1.1", port)
+			t.Errorf("port %d accepts TLS 1.1", port)
 		}
 	}
 	for _, port := range plain {
 		if conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			_ = conn.Close()
-			t.Errorf("the server listens at %d, which tls.xml takes away", port)
+			t.Errorf("the server listens on %d, which tls.xml removes", port)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type collectorCommand struct {
 
 func (c *collectorCommand) Run(w *environment) error {
 	if w.getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // It allocates little, and every node runs one.
+		debug.SetGCPercent(50) // A collector allocates little, and every node runs one.
 	}
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
 	return c.serve(w, "collector", func(r *serviceEnvironment) (builtService, error) {

@@ -86,7 +86,7 @@ func withStdin(t *testing.T, text string) {
 	}
 	before := os.Stdin
 	os.Stdin = f
-	t.Cleanup(func() { os.Stdin = before; _ = f.Close() }) // read only
+	t.Cleanup(func() { os.Stdin = before; _ = f.Close() })
 }
 
 const someQuestion = "SELECT job_id, slo_seconds, predicted_seconds, met_slo FROM jobs ORDER BY" +
@@ -159,7 +159,7 @@ func TestSQL_TakesTheStatementFromFileAndInput(t *testing.T) {
 		withStdin(t, c.stdin)
 		if _, err := sqlRun(t, data, c.args...); err == nil ||
 			!strings.Contains(err.Error(), c.want) {
-			t.Errorf("courier sql %q = %v, want an error that says %q", c.args, err, c.want)
+			t.Errorf("courier sql %q = %v, want an error with %q", c.args, err, c.want)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestSQL_SaysWhatIsWrong(t *testing.T) {
 	} {
 		got, err := sqlRun(t, data, c.statement)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v\nwant an error that says %q", c.statement, err, c.want)
+			t.Errorf("%s: %v\nwant an error with %q", c.statement, err, c.want)
 		}
 		if got != "" {
 			t.Errorf("%s: printed %.80q before it failed", c.statement, got)
@@ -218,7 +218,7 @@ func TestSQL_LimitsTheReader(t *testing.T) {
 	want := "\"name\",\"value\"\n\"max_execution_time\",\"60\"\n" +
 		"\"max_memory_usage\",\"536870912\"\n\"readonly\",\"2\"\n"
 	if err != nil || got != want {
-		t.Errorf("the reader's settings are %v\n%s\nwant\n%s", err, got, want)
+		t.Errorf("settings of the reader: %v\n%s\nwant\n%s", err, got, want)
 	}
 }
 
@@ -266,7 +266,7 @@ func TestSQL_HelpListsTheViews(t *testing.T) {
 	}
 	views := strings.Fields(strings.ReplaceAll(got, `"`, ""))[1:]
 	if len(views) < 10 {
-		t.Fatalf("the engine has the views %q", views)
+		t.Fatalf("views of the engine = %q", views)
 	}
 	for _, view := range views {
 		if !strings.Contains(out.String(), " "+view+" ") {

@@ -12,8 +12,8 @@ import (
 	"courier/store/storetest"
 )
 
-// A log without a database: one command creates it. The command is refused while a store runs.
-func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
+// One command creates the database from the log. It fails while a store is running.
+func TestStoreRebuild_CreatesTheDatabaseFromTheLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -87,6 +87,6 @@ func TestStoreRebuild_MakesADatabaseFromTheLog(t *testing.T) {
 		return err == nil && have > 50
 	})
 	if out, err := rebuild(); err == nil || !strings.Contains(err.Error(), "stop it first") {
-		t.Errorf("courier store rebuild beside a store = %v\n%s", err, out)
+		t.Errorf("courier store rebuild during a store = %v\n%s", err, out)
 	}
 }

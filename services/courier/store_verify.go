@@ -99,7 +99,7 @@ func (c *storeVerifyCommand) locate() error {
 	if err != nil {
 		return err
 	}
-	at := engine.Endpoint{
+	at := engine.Connection{
 		NativeURL: e.ClickHouseNativeURL,
 		Database:  e.ClickHouseDatabase,
 		User:      e.ClickHouseUser,

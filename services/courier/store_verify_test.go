@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Rows of a running courier all are lost and duplicated, and repaired.
-func TestStoreVerify_FindsAndRepairsWhatACourierAllLost(t *testing.T) {
+// Rows of a running courier all are deleted and duplicated, and then repaired.
+func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 	library := testLibrary(t)
 	if library == "" {
 		t.Skip("no ClickHouse engine")
@@ -100,22 +100,22 @@ func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
 	nothing := func(string) string { return "" }
 	err := run(within(t, patience), []string{"store"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--clickhouse-url") {
-		t.Errorf("courier store = %v, want the service's own flags missed", err)
+		t.Errorf("courier store = %v, want an error about missing flags of the service", err)
 	}
 	err = run(within(t, patience), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
-		t.Errorf("courier store --batch-age=soon = %v, want the flag refused as the service does",
+		t.Errorf("courier store --batch-age=soon = %v, want an error about the flag",
 			err)
 	}
 	if err := run(within(t, patience), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err,
 		exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") ||
 		!strings.Contains(out.String(), "store verify") {
-		t.Errorf("courier store --help ended with %v, want the service's flags and verify in\n%s",
+		t.Errorf("courier store --help ended with %v, want the flags of the service and verify in\n%s",
 			err, out.String())
 	}
 	err = run(within(t, patience), []string{"store", "verify"}, nothing, &out, &out)
 	if err == nil || !strings.Contains(err.Error(), "--data") {
-		t.Errorf("courier store verify = %v, want to be told what to name", err)
+		t.Errorf("courier store verify = %v, want an error that names the missing flags", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"courier/schemas"
 )
 
-// Requests with the same key over HTTP are one job in the log of a real advisor.
+// HTTP requests with the same key create one job in the log of a real advisor.
 func TestSubmit_TheSameKeyIsTheSameJob(t *testing.T) {
 	l := startAll(t, nil)
 	submit := func(epochs int) (status int, e gateway.SubmitError, advice schemas.Advice) {

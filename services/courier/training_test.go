@@ -33,8 +33,8 @@ func init() {
 	}
 }
 
-// clockedCommand returns the command of a perceptron that trains as the workload does, in a
-// separate process.
+// clockedCommand returns the command that trains a perceptron like the workload in a separate
+// process.
 func clockedCommand(t testing.TB) []string {
 	t.Helper()
 	return []string{
@@ -44,9 +44,9 @@ func clockedCommand(t testing.TB) []string {
 	}
 }
 
-// clockedDigits trains really, but reports times from epochSeconds, regardless of the load of the
-// machine. It reports each epoch after reading a line of input, which has a factor for the time of
-// the epoch. Without input the factor is 1.
+// clockedDigits trains a real network, but reports the times of epochSeconds, regardless of the load
+// of the machine. It reports each epoch after it has read a line of input with a factor for the time
+// of the epoch. At the end of the input the factor is 1.
 func clockedDigits(cpus string, args []string) error {
 	n, err := strconv.ParseFloat(cpus, 64)
 	if err != nil {
@@ -59,7 +59,7 @@ func clockedDigits(cpus string, args []string) error {
 	})
 }
 
-// clockedEpochs prints the lines of a training with other durations.
+// clockedEpochs replaces the durations in the output of a training.
 type clockedEpochs struct {
 	cpus   float64
 	slower float64
@@ -96,7 +96,7 @@ func epochSeconds(batch, cpus, epoch float64) float64 {
 }
 
 // digitsJob runs a real training job under courier run. Its durations are those of epochSeconds, so
-// that regressors of them are always usable.
+// regressors can always learn them.
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()
 	var output sharedBuffer

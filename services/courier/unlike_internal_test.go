@@ -27,15 +27,15 @@ type unlikeFleet struct {
 	past       *trainer.Past
 	regressors advisor.Regressors
 	manifest   *regress.Manifest // manifest of the regressor of epoch times
-	machines   map[string]machine
+	machines   map[string]unlikeMachine
 	now        time.Time
 	sequence   uint64
 	jobs       int
-	unlearnt   bool // the trainer does not see what happens
+	unlearned  bool // the trainer does not receive events
 }
 
-// machine is the true speed of a node, and the reported one.
-type machine struct {
+// unlikeMachine is a node with its true and its reported hardware.
+type unlikeMachine struct {
 	truth           schemas.Hardware
 	sampled, stated schemas.Hardware // by a collector, and by runners; zero: nothing
 }
@@ -43,7 +43,7 @@ type machine struct {
 func (f *unlikeFleet) apply(e schemas.Event) {
 	f.sequence++
 	f.cluster.Apply(e, f.sequence, f.now)
-	if !f.unlearnt {
+	if !f.unlearned {
 		f.past.Add(e, f.sequence)
 	}
 }
@@ -68,7 +68,7 @@ func (f *unlikeFleet) sample() {
 type unlikeJob struct {
 	node        string
 	batch, cpus int
-	beside      int // processes of a job that runs there all the time; 0: none
+	beside      int // processes of a permanent neighbour; 0: none
 }
 
 const unlikeEpochs = 3
@@ -85,17 +85,17 @@ func (f *unlikeFleet) draw(nodes ...string) unlikeJob {
 	return unlikeJob{nodes[f.random.IntN(len(nodes))], pick(16, 64, 256), pick(1, 2), pick(0, 2, 4)}
 }
 
-// asked is an answer with the outcome of its job.
-type asked struct {
+// advisedOutcome is an advice with the outcome of its job.
+type advisedOutcome struct {
 	decision     schemas.Decision
 	extrapolated bool
-	bound        *float64 // seconds, if one was promised
+	bound        *float64 // upper bound in seconds; nil: none
 	predicted    float64
 	measured     float64
 }
 
 // run submits a job, simulates it, and returns its outcome.
-func (f *unlikeFleet) run(j unlikeJob) asked {
+func (f *unlikeFleet) run(j unlikeJob) advisedOutcome {
 	stamp := func(id, job string, run uint32) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: f.now}, JobID: job, Run: run}
 	}
@@ -167,7 +167,7 @@ func (f *unlikeFleet) run(j unlikeJob) asked {
 }
 
 // ask requests advice for a job with an SLO that the job meets.
-func (f *unlikeFleet) ask(job string, j unlikeJob) (answer asked) {
+func (f *unlikeFleet) ask(job string, j unlikeJob) (answer advisedOutcome) {
 	if f.regressors.EpochTime == nil {
 		return answer
 	}
@@ -213,12 +213,12 @@ func (f *unlikeFleet) fit() {
 	f.regressors.EpochTime, f.regressors.Accuracy = use(schemas.TargetEpochTime), use(schemas.TargetAccuracy)
 }
 
-// record has the figures of some outcomes.
+// recorded summarizes outcomes.
 type recorded struct {
 	mape      float64 // mean absolute error / measured
-	flagged   float64 // share beyond what was measured
-	promised  float64 // share with a bound
-	kept      float64 // share of the promised that was within its bound
+	flagged   float64 // share of extrapolations
+	promised  float64 // share with an upper bound
+	kept      float64 // share within the upper bound, of those with one
 	predicted float64 // median of predicted / measured
 }
 
@@ -228,7 +228,7 @@ func (r recorded) String() string {
 		100*r.mape, r.flagged, r.promised, r.kept, r.predicted)
 }
 
-func record(all []asked) (r recorded) {
+func record(all []advisedOutcome) (r recorded) {
 	var ratios []float64
 	n, within := float64(len(all)), 0.0
 	for _, a := range all {
@@ -254,9 +254,9 @@ func record(all []asked) (r recorded) {
 
 // trial runs jobs whose events the trainer does not receive.
 func (f *unlikeFleet) trial(jobs int, nodes ...string) recorded {
-	f.unlearnt = true
-	defer func() { f.unlearnt = false }()
-	var all []asked
+	f.unlearned = true
+	defer func() { f.unlearned = false }()
+	var all []advisedOutcome
 	for range jobs {
 		all = append(all, f.run(f.draw(nodes...)))
 	}
@@ -282,38 +282,38 @@ func newUnlikeFleet(t *testing.T, seed uint64) *unlikeFleet {
 	}
 }
 
-// unlikeCase is a node b that joins nodes a.
+// unlikeCase describes a node b that joins two equal nodes a.
 type unlikeCase struct {
 	name  string
 	b     schemas.Hardware
-	since bool    // all jobs but one on each a ran before anything was told of nodes
+	since bool    // only the last job on each a has hardware in its events
 	blind bool    // without a collector
-	jobs  int     // that b needs
-	mape  float64 // of jobs on b after those, at most
+	jobs  int     // number of jobs that b needs
+	mape  float64 // maximum error of later jobs on b
 }
 
 // play adds b and returns the outcomes: on a, on b after 1, 4 and 7 jobs there and after sufficient
 // jobs, and on a again.
 func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
-	tell := func(h schemas.Hardware) machine {
+	reported := func(h schemas.Hardware) unlikeMachine {
 		if c.blind {
-			return machine{truth: h, stated: schemas.Hardware{Cores: h.Cores, CPUModel: h.CPUModel}}
+			return unlikeMachine{truth: h, stated: schemas.Hardware{Cores: h.Cores, CPUModel: h.CPUModel}}
 		}
-		return machine{h, h, h}
+		return unlikeMachine{h, h, h}
 	}
 	a := schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}
 	f := newUnlikeFleet(t, seed)
-	f.machines = map[string]machine{"a1": tell(a), "a2": tell(a), "b": tell(c.b)}
+	f.machines = map[string]unlikeMachine{"a1": reported(a), "a2": reported(a), "b": reported(c.b)}
 	if c.since {
-		f.machines["a1"], f.machines["a2"] = machine{truth: a}, machine{truth: a}
+		f.machines["a1"], f.machines["a2"] = unlikeMachine{truth: a}, unlikeMachine{truth: a}
 	}
 	f.learn(58, "a1", "a2")
-	f.machines["a1"], f.machines["a2"] = tell(a), tell(a)
+	f.machines["a1"], f.machines["a2"] = reported(a), reported(a)
 	f.sample()
 	f.learn(1, "a1")
 	f.learn(1, "a2")
 	on = append(on, f.trial(100, "a1", "a2"))
-	f.run(f.draw("b")) // without a collector the first job tells what b is
+	f.run(f.draw("b")) // without a collector the first job reports the hardware of b
 	for range 3 {
 		on = append(on, f.trial(60, "b"))
 		f.sample()
@@ -323,16 +323,16 @@ func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 		f.learn(c.jobs-10, "b")
 	}
 	on = append(on, f.trial(200, "b"), f.trial(100, "a1", "a2"))
-	t.Logf("fitted is a %s of %v", f.manifest.Family, names(f))
+	t.Logf("fitted a %s with the features %v", f.manifest.Family, names(f))
 	return on
 }
 
-// A different node joins equal nodes. Nothing is promised there until ten jobs have run, or twenty
-// if it has another number of cores. Then it is predicted about as well as the other nodes, and
-// promises are kept. One play is a small sample; with COURIER_LONG there are ten.
-func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
+// A different node joins equal nodes. It gets no upper bounds until ten jobs have run there, or
+// twenty if it has a different number of cores. Afterwards its predictions are about as accurate as
+// those of the other nodes, and the bounds hold. COURIER_LONG repeats the test ten times.
+func TestUnlikeNode_GetsNoBoundsUntilItIsLearned(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fits dozens of regressors")
+		t.Skip("slow: fits dozens of regressors")
 	}
 	plays, least := uint64(1), 0.75
 	if os.Getenv("COURIER_LONG") != "" {
@@ -385,22 +385,22 @@ func TestUnlikeNode_IsPromisedNothingThenPredictedRight(t *testing.T) {
 				"b after 4 jobs",
 				"b after 7 jobs",
 				fmt.Sprintf("b after %d jobs", c.jobs),
-				"a at last",
+				"a at the end",
 			} {
 				t.Logf("%-15s %v", where, sum[i])
 			}
 			for i, r := range sum[1:4] {
 				if r.promised > 0 || r.flagged < 1 {
-					t.Errorf("after %d jobs on an unlike node: %v, want no promise", 3*i+1, r)
+					t.Errorf("after %d jobs on the new node: %v, want no upper bound", 3*i+1, r)
 				}
 			}
 			if r := sum[4]; r.mape > c.mape || r.promised < 0.9 || r.kept < least {
-				t.Errorf("after %d jobs: %v; want at most %.2f, and promises kept", c.jobs, r,
+				t.Errorf("after %d jobs: %v; want an error of at most %.2f, and bounds that hold", c.jobs, r,
 					c.mape)
 			}
 			for _, r := range []recorded{sum[0], sum[5]} {
 				if r.promised < 1 || r.kept < 0.8 || r.mape > 0.06 {
-					t.Errorf("on nodes alike: %v, want promises kept", r)
+					t.Errorf("on the equal nodes: %v, want bounds that hold", r)
 				}
 			}
 		})
@@ -414,21 +414,20 @@ func (r *recorded) add(o recorded, plays float64) {
 		o.predicted/plays
 }
 
-// With events without hardware fields, all nodes count as equal.
-func TestUnlikeNode_OfWhichNothingIsToldCountsAsAlike(t *testing.T) {
+// If events have no hardware fields, all nodes count as equal.
+func TestUnlikeNode_WithoutHardwareCountsAsEqual(t *testing.T) {
 	if testing.Short() {
-		t.Skip("fits for long")
+		t.Skip("slow fit")
 	}
 	a, b := schemas.Hardware{Cores: 4, Speed: 1e9}, schemas.Hardware{Cores: 4, Speed: 6e8}
 	f := newUnlikeFleet(t, 1)
-	f.machines = map[string]machine{"a": {truth: a}, "b": {truth: b}}
+	f.machines = map[string]unlikeMachine{"a": {truth: a}, "b": {truth: b}}
 	f.learn(60, "a")
 	if got := fmt.Sprint(names(f)); got != "[batch_size cpus concurrent_jobs processes model cores]" {
-		t.Errorf("columns %s, want those of the paper and the cores that old events tell", got)
+		t.Errorf("features %s, want those of the paper and the cores of old events", got)
 	}
 	if on := f.trial(60, "b"); on.promised < 1 || on.mape < 0.2 {
-		t.Errorf("on a slower node of which nothing is told: %v, want promises that are wrong,"+
-			" as nobody could know",
+		t.Errorf("on a slower node without hardware in its events: %v, want wrong bounds",
 			on)
 	}
 }

@@ -2,9 +2,9 @@
 //
 // Start opens the parts of an Instance, and Run works until its context ends. The trainer and the
 // ClickHouse engine are child processes, so that neither delays an answer. All other parts run in
-// this process. NATS and ClickHouse may also be external. A lock on the data directory keeps a
-// second instance out; only the owner can read the directory. Without a ClickHouse engine, all
-// parts except SQL work. DIR/run/endpoints.json has the addresses for other processes.
+// this process. NATS and ClickHouse may also be external. A lock on the data directory prevents a
+// second instance; only the owner can read the directory. Without a ClickHouse engine, all parts
+// except SQL work. DIR/run/endpoints.json has the addresses for other processes.
 package local
 
 import (

@@ -15,8 +15,8 @@ import (
 	"courier/store/engine"
 )
 
-// BenchmarkStart measures the start up to the first answer, with an existing directory, and the
-// stop.
+// BenchmarkStart measures the time from the start with an existing directory to the first answer,
+// and the time to stop.
 func BenchmarkStart(b *testing.B) {
 	o := withEngine(b)
 	if err := run(b, o).stop(); err != nil {
@@ -96,7 +96,7 @@ func BenchmarkInsert(b *testing.B) {
 }
 
 // inserter returns a function that posts the same body on one connection.
-func inserter(b *testing.B, p engine.Endpoint, statement string, body []byte) func() {
+func inserter(b *testing.B, p engine.Connection, statement string, body []byte) func() {
 	b.Helper()
 	transport := &http.Transport{}
 	b.Cleanup(transport.CloseIdleConnections)

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "renew the golden files")
+var update = flag.Bool("update", false, "update the golden files")
 
 // exampleSettings are the default settings of `courier all`.
 func exampleSettings() settings {
@@ -96,7 +96,7 @@ func TestUsers_ContainNoPassword(t *testing.T) {
 	}
 	for _, password := range []string{s.courierPassword, s.readerPassword} {
 		if strings.Contains(string(users), password) {
-			t.Errorf("users.xml holds the password %q", password)
+			t.Errorf("users.xml contains the password %q", password)
 		}
 	}
 	elements := readXML(t, string(users))
@@ -163,7 +163,7 @@ func TestSetDefaults_RejectsInvalidOptions(t *testing.T) {
 		{"default", Options{DataDir: "/d", Database: "default"}, "database"},
 	} {
 		if err := setDefaults(&c.options); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: complete() = %v, want an error with %q", c.name, err, c.want)
+			t.Errorf("%s: setDefaults() = %v, want an error with %q", c.name, err, c.want)
 		}
 	}
 }
@@ -175,7 +175,7 @@ func TestSetDefaults_SetsDefaults(t *testing.T) {
 	}
 	if !filepath.IsAbs(o.DataDir) || o.Database != "courier" || len(o.HostCommand) != 2 ||
 		o.HostCommand[1] != "engine-host" {
-		t.Errorf("complete() = %+v, want an absolute directory, database courier and this program as host",
+		t.Errorf("setDefaults() = %+v, want an absolute directory, database courier and this program as host",
 			o)
 	}
 	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, minMemoryBytes) {

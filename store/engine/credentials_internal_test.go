@@ -18,14 +18,14 @@ func TestCredentials_AreGeneratedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first != again {
-		t.Error("the second start has other passwords than the first")
+		t.Error("the passwords differ after a restart")
 	}
 	other, err := loadCredentials(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if first.Courier == other.Courier || first.Courier == first.Reader || len(first.Courier) < 26 {
-		t.Error("passwords are shared or short, want 128 random bits each")
+		t.Error("passwords are equal or short, want 128 random bits each")
 	}
 	info, err := os.Stat(filepath.Join(dir, "credentials.json"))
 	if err != nil {
@@ -65,6 +65,6 @@ func TestSeedSystemDatabase_KeepsAnExistingDatabase(t *testing.T) {
 		return string(content)
 	}
 	if first, second := read(), read(); first != second {
-		t.Errorf("the second start wrote %q over %q", second, first)
+		t.Errorf("the second start replaced the passwords %q by %q", first, second)
 	}
 }

@@ -30,7 +30,7 @@
 // A data directory has one engine: a second one fails with ErrInUse and changes no file. When the
 // child crashes, the supervisor restarts it after a growing delay, on the same ports unless
 // another program has taken them. Connections are refused in the meantime. When the supervisor
-// dies, even by SIGKILL, the child ends within seconds, and the next supervisor waits for that.
+// ends, even by SIGKILL, the child ends within seconds, and the next supervisor waits for that.
 // Acknowledged inserts survive a kill of either process.
 //
 // # Requirements

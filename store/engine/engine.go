@@ -49,9 +49,9 @@ type Options struct {
 	MaxRestartDelay time.Duration
 }
 
-// Endpoint describes how to connect to the engine. The URLs and the log value contain no
+// Connection describes how to connect to the engine. The URLs and the log value contain no
 // passwords.
-type Endpoint struct {
+type Connection struct {
 	HTTPURL   string // such as http://127.0.0.1:8123
 	NativeURL string // such as clickhouse://127.0.0.1:9000
 
@@ -69,7 +69,7 @@ type Endpoint struct {
 }
 
 // StoreURL returns the URL of Database with the credentials of User.
-func (p Endpoint) StoreURL() string {
+func (p Connection) StoreURL() string {
 	u, err := url.Parse(p.NativeURL)
 	if err != nil {
 		return p.NativeURL // store.Open reports the error.
@@ -79,7 +79,7 @@ func (p Endpoint) StoreURL() string {
 }
 
 // LogValue omits the passwords.
-func (p Endpoint) LogValue() slog.Value {
+func (p Connection) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("http_url", p.HTTPURL),
 		slog.String("native_url", p.NativeURL),
@@ -184,7 +184,7 @@ func setHostDefaults(o *Options) error {
 //
 // A restart keeps the ports unless another program has taken one and PortsAreDefaults is set:
 // call Ready again after a connection error.
-func (e *Engine) Ready(ctx context.Context) (Endpoint, error) {
+func (e *Engine) Ready(ctx context.Context) (Connection, error) {
 	return e.readiness.wait(ctx)
 }
 

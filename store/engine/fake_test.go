@@ -20,16 +20,16 @@ import (
 // Modes of the fake host, its first argument. It takes the arguments of the real host and answers
 // the readiness probe over HTTP.
 const (
-	fakeWell        = "well"         // as the real one
+	fakeWell        = "well"         // works like the real host
 	fakeSlow        = "slow"         // listens only after half a second
-	fakeUnable      = "unable"       // ends at once, with the reason
-	fakeSilent      = "silent"       // lives, and never writes ports
-	fakeOther       = "other"        // answers with another nonce
+	fakeUnable      = "unable"       // prints a reason and ends
+	fakeSilent      = "silent"       // runs, and never writes ports
+	fakeOther       = "other"        // answers with a wrong nonce
 	fakeDeaf        = "deaf"         // ignores a stop request
-	fakeSelfKilled  = "self-killed"  // dies of a signal before it listens
-	fakeException   = "exception"    // prints an exception of the engine and lives on
+	fakeSelfKilled  = "self-killed"  // is killed by a signal before it listens
+	fakeException   = "exception"    // prints an exception of the engine and keeps running
 	fakeUnconfined  = "unconfined"   // reports that the kernel has no Landlock
-	fakeOnce        = "once"         // works the first time, and never again
+	fakeOnce        = "once"         // works only the first time
 	fakeHalfWritten = "half-written" // writes its ports in two pieces
 )
 
@@ -40,7 +40,7 @@ func fakeHost(mode string, args []string) int {
 	run := filepath.Dir(argument(args, "--config-file="))
 	over := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, os.NewFile(3, "lifetime")) // its end is what counts
+		_, _ = io.Copy(io.Discard, os.NewFile(3, "lifetime")) // waits for its end
 		close(over)
 	}()
 	switch mode {
@@ -52,9 +52,9 @@ func fakeHost(mode string, args []string) int {
 		if err != nil {
 			return 2
 		}
-		_ = file.Close() // it is empty
+		_ = file.Close() // nothing was written
 	case fakeSelfKilled:
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // nothing comes after it
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL) // does not return
 	case fakeSlow:
 		<-time.NewTimer(500 * time.Millisecond).C
 	case fakeSilent:
@@ -109,7 +109,7 @@ func fakeServer(args []string) int {
 	return 0
 }
 
-// fakeConfig is the part of config.xml that a fake reads.
+// fakeConfig contains the fields of config.xml that a fake server reads.
 type fakeConfig struct {
 	Nonce    string `xml:"display_name"`
 	HTTPPort string `xml:"http_port"`
@@ -149,7 +149,8 @@ func serveFake(nonce, httpPort, tcpPort string) (ports string, err error) {
 	return strings.Join(chosen, "\t") + "\n", nil
 }
 
-// writePorts writes the file, or first a part of it that could be read as other ports.
+// writePorts writes the file of ports, with halves in two steps. The first step alone is a valid
+// file with different ports.
 func writePorts(path, ports string, halves bool) error {
 	if halves {
 		if err := os.WriteFile(path, []byte(ports[:len(ports)-2]), 0o600); err != nil {

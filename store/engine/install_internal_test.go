@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-// fixtureLibrary is the content of the library in the fixtures.
+// fixtureLibrary is the content of the library in the test archives.
 var fixtureLibrary = bytes.Repeat([]byte("not really a library\n"), 5000)
 
 // archiveEntry is one file of an archive.
@@ -30,8 +30,8 @@ type archiveEntry struct {
 	body []byte
 }
 
-// packed builds a package archive.
-func packed(t *testing.T, entries ...archiveEntry) []byte {
+// archiveOf returns a package archive with the entries.
+func archiveOf(t *testing.T, entries ...archiveEntry) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
@@ -56,7 +56,7 @@ func packed(t *testing.T, entries ...archiveEntry) []byte {
 	return b.Bytes()
 }
 
-// checksumsOf returns the checksums of an archive and of the library of the fixture.
+// checksumsOf returns the checksums of an archive and of fixtureLibrary.
 func checksumsOf(archive []byte) checksums {
 	whole, library := sha512.Sum512(archive), sha256.Sum256(fixtureLibrary)
 	return checksums{
@@ -69,7 +69,7 @@ func checksumsOf(archive []byte) checksums {
 func needHost(t *testing.T) {
 	t.Helper()
 	if !canSupervise {
-		t.Skipf("no engine can be installed on %s", runtime.GOOS)
+		t.Skipf("the engine cannot be installed on %s", runtime.GOOS)
 	}
 }
 
@@ -77,14 +77,14 @@ func TestInstall_FromAnArchive(t *testing.T) {
 	needHost(t)
 	readme := archiveEntry{"package/package.json", tar.TypeReg, []byte("{}")}
 	library := archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary}
-	right := packed(t, readme, library)
+	right := archiveOf(t, readme, library)
 	changed := bytes.Clone(right)
 	changed[len(changed)/2] ^= 1
 	truncated := right[:len(right)-100]
-	escaping := packed(t, archiveEntry{"../../escaped", tar.TypeReg, []byte("x")}, library)
-	absolute := packed(t, archiveEntry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
-	symlink := packed(t, archiveEntry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
-	other := packed(t, archiveEntry{archivedLibrary, tar.TypeReg, []byte("another library")})
+	escaping := archiveOf(t, archiveEntry{"../../escaped", tar.TypeReg, []byte("x")}, library)
+	absolute := archiveOf(t, archiveEntry{"/tmp/escaped", tar.TypeReg, []byte("x")}, library)
+	symlink := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeSymlink, []byte("/etc/passwd")})
+	other := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeReg, []byte("another library")})
 	for _, c := range []struct {
 		name    string
 		archive []byte
@@ -101,13 +101,13 @@ func TestInstall_FromAnArchive(t *testing.T) {
 		{"a link instead of the library", symlink, checksumsOf(symlink), "regular file", nil},
 		{"another library", other, checksumsOf(other), "", ErrIntegrity},
 		{
-			"no library", packed(t, readme), checksumsOf(packed(t, readme)),
+			"no library", archiveOf(t, readme), checksumsOf(archiveOf(t, readme)),
 			"no package/libchdb.so", nil,
 		},
 		{
 			"twice the library",
-			packed(t, library, library),
-			checksumsOf(packed(t, library, library)),
+			archiveOf(t, library, library),
+			checksumsOf(archiveOf(t, library, library)),
 			"one regular file",
 			nil,
 		},
@@ -129,7 +129,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			if c.want == "" && c.is == nil {
 				content, readErr := os.ReadFile(found.Path)
 				if err != nil || readErr != nil || !bytes.Equal(content, fixtureLibrary) {
-					t.Fatalf("install() = %+v, %v; read it: %v, want the library", found, err,
+					t.Fatalf("install() = %+v, %v; reading the library: %v", found, err,
 						readErr)
 				}
 				return
@@ -142,7 +142,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 	}
 }
 
-// checkNothingElse fails if an installation left more files than its lock and its result.
+// checkNothingElse fails if an installation left files other than its lock and its result.
 func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
 	t.Helper()
 	allowed := map[string]bool{filepath.Join(cache, "install.lock"): true}
@@ -162,12 +162,12 @@ func checkNothingElse(t *testing.T, outside, cache string, installed bool) {
 
 func TestInstall_InstallsOnce(t *testing.T) {
 	needHost(t)
-	archive := packed(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
+	archive := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
 	path, cache := filepath.Join(t.TempDir(), "package.tgz"), t.TempDir()
 	if err := os.WriteFile(path, archive, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// What an install that was killed left.
+	// The directory of an interrupted installation.
 	if err := os.MkdirAll(filepath.Join(cache, ".install-killed", "node_modules"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestInstall_InstallsOnce(t *testing.T) {
 		}
 	}
 	if unpacked != 1 {
-		t.Errorf("eight installs at once unpacked %d times, want 1", unpacked)
+		t.Errorf("eight concurrent installations unpacked %d times, want 1", unpacked)
 	}
 	checkNothingElse(t, cache, cache, true)
 }
@@ -218,7 +218,7 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 		err,
 		context.Canceled,
 	) {
-		t.Errorf("install() while another installs = %v, want context.Canceled", err)
+		t.Errorf("install() during another installation = %v, want context.Canceled", err)
 	}
 }
 
@@ -236,28 +236,28 @@ func TestInstall_WithNPM(t *testing.T) {
 		is               error
 	}{
 		{
-			name: "brings the library",
+			name: "the library",
 			does: "mkdir -p " + folder + " && cp \"$(dirname \"$0\")/library\" " + folder + "/" +
 				libraryName,
 		},
 		{
-			name: "brings another library",
+			name: "a wrong library",
 			does: "mkdir -p " + folder + " && echo x > " + folder + "/" + libraryName,
 			is:   ErrIntegrity,
 		},
 		{
-			name: "finds other bytes",
+			name: "wrong checksum",
 			does: "echo 'npm error code EINTEGRITY' >&2; exit 1",
 			want: "EINTEGRITY",
 			is:   ErrIntegrity,
 		},
 		{
-			name: "has no network",
+			name: "no network",
 			does: "echo 'npm warn old' >&2; echo 'npm error code ENOTFOUND' >&2; echo 'npm error A complete " +
 				"log of this run can be found in: x' >&2; exit 1",
 			want: "npm: exit status 1: code ENOTFOUND",
 		},
-		{name: "brings nothing", does: "true", want: libraryName},
+		{name: "no library", does: "true", want: libraryName},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			bin := tree(t, map[string][]byte{
@@ -301,7 +301,7 @@ func TestInstall_ReportsTheAlternativeWithoutNPM(t *testing.T) {
 		Progress: t.Output(),
 	}, checksums{})
 	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
-		t.Errorf("install() = %v, want ErrNoNPM and the other way", err)
+		t.Errorf("install() = %v, want ErrNoNPM and a hint at --from", err)
 	}
 }
 
@@ -324,7 +324,7 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 	}
 	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON,
 		[]byte("://")) {
-		t.Error("package-lock.json names an address, want whatever registry npm is configured for")
+		t.Error("package-lock.json names an address, want none: npm uses its configured registry")
 	}
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
@@ -333,6 +333,6 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := manifest.Dependencies[pinnedPackage]; got != pinnedVersion {
-		t.Errorf("package.json wants version %q, want %s exactly", got, pinnedVersion)
+		t.Errorf("package.json requires version %q, want exactly %s", got, pinnedVersion)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"courier/store/engine"
 )
 
-// Parameters of the kill test: writers insert batches, the engine is killed meanwhile, and every
+// Parameters of the kill test. The engine is killed while writers insert batches. Afterwards every
 // acknowledged batch must be complete.
 const (
 	killRounds  = 20
@@ -25,7 +25,7 @@ const (
 type ledger struct {
 	mu    sync.Mutex
 	next  int
-	acked map[int]bool // of the batches sent: whether they were acknowledged
+	acked map[int]bool // whether a sent batch was acknowledged
 }
 
 // take returns the number of a new batch.
@@ -37,7 +37,7 @@ func (l *ledger) take() int {
 	return l.next
 }
 
-// ack records an acknowledgement and returns their number.
+// ack records an acknowledgement and returns the number of acknowledgements.
 func (l *ledger) ack(batch int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *ledger) ack(batch int) int {
 }
 
 // insertBatch inserts one batch with its token.
-func insertBatch(p engine.Endpoint, batch int) error {
+func insertBatch(p engine.Connection, batch int) error {
 	var body strings.Builder
 	for row := range batchRows {
 		fmt.Fprintf(&body, "{\"batch\":%d,\"row\":%d,\"text\":\"some payload\"}\n", batch, row)
@@ -94,12 +94,12 @@ func TestEngine_LosesNoAcknowledgedBatchWhenKilled(t *testing.T) {
 		checkRepeated(t, p, l)
 		all = l.next
 	}
-	t.Logf("%d kills, %d batches of %d rows, %d sent again", killRounds, all, batchRows, repeated)
+	t.Logf("%d kills, %d batches of %d rows, %d repeated", killRounds, all, batchRows, repeated)
 }
 
 // writeUntilKilled runs the writers until enough batches are acknowledged, kills the engine, and
 // waits for the writers to fail.
-func writeUntilKilled(t *testing.T, p engine.Endpoint, l *ledger, enough int) {
+func writeUntilKilled(t *testing.T, p engine.Connection, l *ledger, enough int) {
 	t.Helper()
 	var group sync.WaitGroup
 	reached := make(chan struct{})
@@ -122,8 +122,8 @@ func writeUntilKilled(t *testing.T, p engine.Endpoint, l *ledger, enough int) {
 	group.Wait()
 }
 
-// sizes runs a query of batch and count, for batches from first on.
-func sizes(t *testing.T, p engine.Endpoint, query string) map[int]int {
+// sizes runs a query that returns the batches and their numbers of rows.
+func sizes(t *testing.T, p engine.Connection, query string) map[int]int {
 	t.Helper()
 	found := map[int]int{}
 	for line := range strings.Lines(must(t, p, query)) {
@@ -137,17 +137,17 @@ func sizes(t *testing.T, p engine.Endpoint, query string) map[int]int {
 }
 
 // tableSizes counts the rows of each batch.
-func tableSizes(t *testing.T, p engine.Endpoint) map[int]int {
+func tableSizes(t *testing.T, p engine.Connection) map[int]int {
 	return sizes(t, p, "SELECT batch, count() FROM batches GROUP BY batch")
 }
 
 // viewSizes returns the counts of the view.
-func viewSizes(t *testing.T, p engine.Endpoint) map[int]int {
+func viewSizes(t *testing.T, p engine.Connection) map[int]int {
 	return sizes(t, p, "SELECT batch, countMerge(n) FROM sizes GROUP BY batch")
 }
 
 // checkBatches compares the tables with the acknowledgements.
-func checkBatches(t *testing.T, p engine.Endpoint, acked map[int]bool) {
+func checkBatches(t *testing.T, p engine.Connection, acked map[int]bool) {
 	t.Helper()
 	table, view := tableSizes(t, p), viewSizes(t, p)
 	for batch, is := range acked {
@@ -161,16 +161,16 @@ func checkBatches(t *testing.T, p engine.Endpoint, acked map[int]bool) {
 			)
 		}
 		if n := table[batch]; n != 0 && n != batchRows {
-			t.Errorf("batch %d is there with %d rows, want all or none", batch, n)
+			t.Errorf("batch %d has %d rows in the table, want all or none", batch, n)
 		}
 		if n := view[batch]; n != 0 && n != batchRows {
-			t.Errorf("batch %d is in the view with %d rows, want all or none", batch, n)
+			t.Errorf("batch %d has %d rows in the view, want all or none", batch, n)
 		}
 	}
 }
 
 // repeat inserts every unacknowledged batch again, and one acknowledged batch.
-func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
+func repeat(t *testing.T, p engine.Connection, l *ledger, random *rand.Rand) int {
 	t.Helper()
 	n := 0
 	for batch, acked := range l.acked {
@@ -185,12 +185,12 @@ func repeat(t *testing.T, p engine.Endpoint, l *ledger, random *rand.Rand) int {
 	return n
 }
 
-// checkRepeated checks that every batch is once in table and view. After a kill between the token
-// of a block and the block, of the table or of the view, ClickHouse skips the repeated block as a
-// duplicate. The store then restores the table and rebuilds the view
+// checkRepeated checks that the table and the view have every batch exactly once. A kill after
+// ClickHouse has stored the token of a block and before it stores the block is an exception: it
+// skips the repeated block as a duplicate. The store then restores the table and rebuilds the view
 // (TestStore_RestoresABatchThatClickHouseHasLost, TestStore_RebuildsWhatARollUpLost). This never
 // happens to an acknowledged batch.
-func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
+func checkRepeated(t *testing.T, p engine.Connection, l *ledger) {
 	t.Helper()
 	table, view, lost := tableSizes(t, p), viewSizes(t, p), 0
 	for batch, acked := range l.acked {
@@ -204,7 +204,7 @@ func checkRepeated(t *testing.T, p engine.Endpoint, l *ledger) {
 		l.acked[batch] = true
 	}
 	if lost > killWriters {
-		t.Errorf("%d batches were refused after one kill, more than were in flight", lost)
+		t.Errorf("%d batches were lost after one kill, more than were in flight", lost)
 	}
 	checkBatches(t, p, l.acked)
 }

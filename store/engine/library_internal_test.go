@@ -65,43 +65,43 @@ func TestFindLibrary_Order(t *testing.T) {
 		name     string
 		explicit string
 		env      map[string]string
-		without  []string // files of the tree that are not there
-		broken   string   // a file that is no library
-		want     string   // the file, "" for an error
-		from     string   // or part of the error
+		without  []string // missing files of the tree
+		broken   string   // a file that is not a library
+		want     string   // path of the result; "": an error
+		from     string   // origin of the result, or part of the error
 	}{
 		{
-			name:     "the flag is first",
+			name:     "the flag comes first",
 			explicit: "flag.so",
 			env:      map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "PATH": "bin"},
 			want:     "flag.so",
 			from:     "--engine-library",
 		},
 		{
-			name: "then its variable",
+			name: "then the variable of Courier",
 			env:  map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "CHDB_LIB_PATH": "chdb.so"},
 			want: "env.so",
 			from: "COURIER_ENGINE_LIBRARY",
 		},
 		{
-			name: "then that of other programs",
+			name: "then the variable of other programs",
 			env:  map[string]string{"CHDB_LIB_PATH": "chdb.so", "PATH": "bin"},
 			want: "chdb.so",
 			from: "CHDB_LIB_PATH",
 		},
 		{
-			name:     "a flag that is wrong ends the search",
+			name:     "a wrong flag ends the search",
 			explicit: "none.so",
 			env:      map[string]string{"CHDB_LIB_PATH": "chdb.so"},
 			from:     "--engine-library",
 		},
 		{
-			name: "a variable that is wrong ends the search",
+			name: "a wrong variable ends the search",
 			env:  map[string]string{"CHDB_LIB_PATH": "none.so"},
 			from: "CHDB_LIB_PATH",
 		},
 		{
-			name:     "a named file that is no library",
+			name:     "a named file that is not a library",
 			explicit: "flag.so",
 			broken:   "flag.so",
 			from:     "not a shared library",
@@ -112,7 +112,7 @@ func TestFindLibrary_Order(t *testing.T) {
 			want:     "bin/clickhouse",
 			from:     "--engine-library",
 		},
-		{name: "a named program that is too old", explicit: "old/clickhouse", from: "18.16.1"},
+		{name: "a named program of an old version", explicit: "old/clickhouse", from: "18.16.1"},
 		{
 			name: "a clickhouse on the PATH",
 			env:  map[string]string{"PATH": "programDir:bin"},
@@ -120,7 +120,7 @@ func TestFindLibrary_Order(t *testing.T) {
 			from: "PATH",
 		},
 		{
-			name: "an old one is passed over",
+			name: "skips an old clickhouse on the PATH",
 			env:  map[string]string{"PATH": "old:bin"},
 			want: "beside/" + libraryName,
 			from: "beside the program",
@@ -141,7 +141,7 @@ func TestFindLibrary_Order(t *testing.T) {
 			from: "system",
 		},
 		{
-			name:   "a broken one that nobody named",
+			name:   "a broken library that was found",
 			broken: "beside/" + libraryName,
 			from:   "not a shared library",
 		},
@@ -225,7 +225,7 @@ func TestFindLibrary_ReportsTheSearch(t *testing.T) {
 	}
 	for _, place := range []string{"beside", pinnedVersion, "system", "courier engine install"} {
 		if !strings.Contains(err.Error(), place) {
-			t.Errorf("find() = %v, want it to name %s", err, place)
+			t.Errorf("find() = %v, want an error that names %s", err, place)
 		}
 	}
 }

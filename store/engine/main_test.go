@@ -15,12 +15,12 @@ import (
 // The roles in which the tests run their own binary.
 const (
 	roleHost       = "engine-host" // the real host, with the real engine
-	roleFakeHost   = "fake-host"   // a child that behaves badly
-	roleFakeServer = "fake-server" // a program in the place of clickhouse
+	roleFakeHost   = "fake-host"   // a fake host, see the modes
+	roleFakeServer = "fake-server" // a fake clickhouse program
 	roleSupervisor = "supervisor"  // an Engine in a process that can be killed
 )
 
-// withoutLibrary counts the tests that were skipped because there is no engine.
+// withoutLibrary counts the tests that were skipped because no engine was found.
 var withoutLibrary atomic.Int64
 
 // TestMain runs the tests, or a role.
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	status := m.Run()
 	if n := withoutLibrary.Load(); n > 0 {
 		fmt.Printf(
-			"engine: %d tests skipped: no ClickHouse engine here; `courier engine install` or %s turns them on\n",
+			"engine: %d tests skipped: no ClickHouse engine; run `courier engine install`, or set %s\n",
 			n,
 			libraryVariable,
 		)

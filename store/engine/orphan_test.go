@@ -18,7 +18,7 @@ import (
 	"courier/store/engine"
 )
 
-// superviseAlone runs a supervisor in its own process. It prints the endpoint and never ends.
+// superviseAlone runs an Engine, prints its endpoint and never returns.
 func superviseAlone(library, data string) int {
 	program, err := os.Executable()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	if err := supervisor.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var p engine.Endpoint
+	var p engine.Connection
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &p)
@@ -72,17 +72,17 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	}
 	must(t, p, "CREATE TABLE kept (x Int8) ENGINE = MergeTree ORDER BY x")
 	must(t, p, "INSERT INTO kept SELECT 1")
-	// A client that stays connected: the engine waits for it, but not forever.
+	// The engine waits for a client that stays connected, but only for a limited time.
 	idle := dial(t, p.HTTPURL)
-	idle.say(request(p, "SELECT 1", ""))
-	idle.hear(10)
+	idle.send(request(p, "SELECT 1", ""))
+	idle.receive(10)
 	defer idle.reset()
 
 	if err := supervisor.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = supervisor.Wait() // it was killed
-	eventually(t, "the engine is gone and its lock with it", func() bool { return unlocked(t, o.DataDir) })
+	eventually(t, "the end of the engine and its lock", func() bool { return unlocked(t, o.DataDir) })
 	if response, err := http.Get(p.HTTPURL); err == nil {
 		response.Body.Close()
 		t.Error("the engine still answers")
@@ -93,8 +93,7 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	}
 }
 
-// unlocked reports whether the lock of the engine is free. It takes the lock, and closes the file
-// to release it.
+// unlocked reports whether the lock of the engine is free.
 func unlocked(t testing.TB, data string) bool {
 	t.Helper()
 	file, err := os.Open(filepath.Join(data, "run", "lock"))

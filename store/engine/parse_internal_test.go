@@ -42,7 +42,7 @@ func TestException(t *testing.T) {
 		t.Errorf("exception() = %q, want %q", got, want)
 	}
 	if got := exception("SELECT 'Code: 1. DB::Exception: no'\nOk.\n"); got != "" {
-		t.Errorf("exception() of a quoted one = %q, want none", got)
+		t.Errorf("exception() of a quoted exception = %q, want none", got)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestRestartDelay_Grows(t *testing.T) {
 		}
 	}
 	if got := restartDelay(1<<40, time.Second); got != time.Second {
-		t.Errorf("restartDelay after very many = %v, want the longest", got)
+		t.Errorf("restartDelay after many failures = %v, want the maximum", got)
 	}
 }
 

@@ -22,7 +22,7 @@ func newNonce() string { return "courier-" + strings.ToLower(rand.Text()) }
 
 // awaitReady waits until the child answers with the nonce of this start. It fails if the child
 // prints an exception or ends, or after StartTimeout.
-func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Endpoint, error) {
+func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, v.options.StartTimeout,
 		fmt.Errorf("the engine did not answer within %v", v.options.StartTimeout))
 	defer cancel()
@@ -30,8 +30,8 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Endpoint, 
 	defer tick.Stop()
 	p := newReadinessProbe(v.settings)
 	defer p.client.CloseIdleConnections()
-	fail := func(err error) (Endpoint, error) {
-		return Endpoint{}, fmt.Errorf("start the engine: %w", err)
+	fail := func(err error) (Connection, error) {
+		return Connection{}, fmt.Errorf("start the engine: %w", err)
 	}
 
 	lastErr := errors.New("it has not reported its ports")
@@ -102,21 +102,21 @@ func newReadinessProbe(s settings) *readinessProbe {
 
 // check returns the endpoint if the engine of this start answers on the ports. It creates the
 // database.
-func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Endpoint, error) {
+func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Connection, error) {
 	s := p.settings
 	base := "http://" + net.JoinHostPort(loopback, strconv.Itoa(httpPort))
 	answer, err := p.query(ctx, base, "SELECT displayName(), version()")
 	if err != nil {
-		return Endpoint{}, err
+		return Connection{}, err
 	}
 	name, version, _ := strings.Cut(answer, "\t")
 	if name != s.nonce {
-		return Endpoint{}, fmt.Errorf("another program answers on port %d", httpPort)
+		return Connection{}, fmt.Errorf("another program answers on port %d", httpPort)
 	}
 	if _, err := p.query(ctx, base, "CREATE DATABASE IF NOT EXISTS `"+s.database+"`"); err != nil {
-		return Endpoint{}, err
+		return Connection{}, err
 	}
-	return Endpoint{
+	return Connection{
 		HTTPURL:        base,
 		NativeURL:      "clickhouse://" + net.JoinHostPort(loopback, strconv.Itoa(tcpPort)),
 		User:           userCourier,

@@ -49,18 +49,19 @@ func withEngine(t testing.TB) engine.Options {
 	}
 }
 
-// client queries an engine over HTTP. It keeps no connection open, which would delay a stop.
+// client queries an engine over HTTP. It closes its connections, because an idle one would delay
+// the end of the engine.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
 // user is a user of the engine.
 type user struct{ name, password string }
 
 // courier and reader return the users of an endpoint.
-func courier(p engine.Endpoint) user { return user{p.User, p.Password} }
-func reader(p engine.Endpoint) user  { return user{p.ReaderUser, p.ReaderPassword} }
+func courier(p engine.Connection) user { return user{p.User, p.Password} }
+func reader(p engine.Connection) user  { return user{p.ReaderUser, p.ReaderPassword} }
 
 // ask runs a statement with a body and settings, and returns the response.
-func ask(p engine.Endpoint, u user, statement, body string, settings ...string) (string, error) {
+func ask(p engine.Connection, u user, statement, body string, settings ...string) (string, error) {
 	values := url.Values{"query": {statement}, "database": {p.Database}}
 	for _, s := range settings {
 		name, value, _ := strings.Cut(s, "=")
@@ -87,8 +88,8 @@ func ask(p engine.Endpoint, u user, statement, body string, settings ...string) 
 	return strings.TrimSpace(string(answer)), nil
 }
 
-// must is ask for a statement that must not fail.
-func must(t testing.TB, p engine.Endpoint, statement string, settings ...string) string {
+// must runs a statement that must not fail.
+func must(t testing.TB, p engine.Connection, statement string, settings ...string) string {
 	t.Helper()
 	answer, err := ask(p, courier(p), statement, "", settings...)
 	if err != nil {
@@ -98,7 +99,7 @@ func must(t testing.TB, p engine.Endpoint, statement string, settings ...string)
 }
 
 // kill kills the engine with SIGKILL.
-func kill(t testing.TB, p engine.Endpoint) {
+func kill(t testing.TB, p engine.Connection) {
 	t.Helper()
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 	} {
 		must(t, p, statement)
 	}
-	check := func(p engine.Endpoint, after string) {
+	check := func(p engine.Connection, after string) {
 		t.Helper()
 		for query, want := range map[string]string{
 			"SELECT count(), sum(id), max(at) FROM events":            "1000\t499500\t1970-01-01 00:16:39.000000000",
@@ -159,7 +160,7 @@ func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
 		p := e.ready()
 		must(t, p, "SELECT 'remember me'")
 		total++
-		// The log's entry is written after the answer.
+		// The engine writes the entry of the query log after its answer.
 		eventually(t, fmt.Sprintf("the query is in the log %d times", total), func() bool {
 			must(t, p, "SYSTEM FLUSH LOGS")
 			return must(
@@ -197,7 +198,7 @@ func TestEngine_ServesUsers(t *testing.T) {
 
 func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 	o := withEngine(t)
-	o.MemoryBytes = 400_000_000 // the least that it is given
+	o.MemoryBytes = 400_000_000 // the minimum
 	p := run(t, o).ready()
 	deep := "SELECT " + strings.Repeat("(", 50_000) + "1" + strings.Repeat(")", 50_000)
 	for name, c := range map[string]struct {
@@ -219,12 +220,12 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 		},
 		"not a query":               {"SELEC 1", "SYNTAX_ERROR", nil},
 		"a query of a million ones": {"SELECT " + strings.Repeat("1+", 1_000_000) + "1", "", nil},
-		"longer than it may take": {
+		"exceeds its time limit": {
 			"SELECT sum(sipHash64(number)) FROM numbers(100000000000)", "TIMEOUT_EXCEEDED",
 			[]string{"max_execution_time=1"},
 		},
 	} {
-		// The statement is the body: it is too long for an address.
+		// Some statements are too long for a URL, so they are sent as the body.
 		_, err := ask(p, courier(p), "", c.statement, c.settings...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %s", name, err, c.want)
@@ -233,7 +234,7 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 	if got := must(t, p, "SELECT 1"); got != "1" {
 		t.Errorf("SELECT 1 = %q", got)
 	}
-	// What sends signals to the engine's own threads.
+	// This query sends signals to the threads of the engine.
 	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
 	must(
 		t,
@@ -250,7 +251,7 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 func TestEngine_ReportsATakenPort(t *testing.T) {
 	o := withEngine(t)
 	o.TCPPort = occupied(t)
-	o.StartTimeout = 2 * patience // it does not wait for that
+	o.StartTimeout = 2 * patience // not reached
 	err := run(t, o).wait()
 	if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(),
 		fmt.Sprint(o.TCPPort)) {
@@ -269,7 +270,7 @@ func TestEngine_RejectsASecondEngine(t *testing.T) {
 		t.Errorf("Run() of the second = %v, want ErrInUse", err)
 	}
 	if after := snapshot(t, generated); after != before {
-		t.Errorf("the second engine changed files of the first:\n%s\nwere\n%s", after, before)
+		t.Errorf("the second engine changed files of the first:\n%s\nwant\n%s", after, before)
 	}
 	must(t, p, "INSERT INTO t SELECT 1")
 }
@@ -279,6 +280,6 @@ func TestEngine_RejectsALibraryThatDoesNotLoad(t *testing.T) {
 	o.Library = elfLibrary(t)
 	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(),
 		"load engine library "+o.Library) {
-		t.Errorf("Run() = %v, want that %s does not load", err, o.Library)
+		t.Errorf("Run() = %v, want an error that names %s", err, o.Library)
 	}
 }

@@ -62,8 +62,7 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 	}
 }
 
-// The grants of this engine do not cover the function file(); the confinement of the host denies
-// it.
+// ClickHouse does not check a grant for the function file(). The sandbox of the host denies access.
 func TestEngine_ReadsNoFileOfTheHost(t *testing.T) {
 	o := withEngine(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
@@ -108,7 +107,7 @@ func TestEngine_ReaderOnlyReads(t *testing.T) {
 	}
 }
 
-// Any program on this machine can log in as the user of the console.
+// Any local program can log in as the console user.
 func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 	t.Parallel()
 	e := run(t, withEngine(t))

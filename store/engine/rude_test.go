@@ -33,11 +33,11 @@ func dial(t testing.TB, address string) rudeClient {
 	return rudeClient{t, conn.(*net.TCPConn)}
 }
 
-// say sends bytes. The server may have closed the connection already.
-func (r rudeClient) say(text string) { _, _ = io.WriteString(r, text) }
+// send sends bytes. It ignores errors: the server may have closed the connection.
+func (r rudeClient) send(text string) { _, _ = io.WriteString(r, text) }
 
-// hear reads at most n bytes, or until the server closes the connection.
-func (r rudeClient) hear(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
+// receive reads at most n bytes, or until the server closes the connection.
+func (r rudeClient) receive(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
 
 // reset closes the connection by RST.
 func (r rudeClient) reset() {
@@ -45,11 +45,11 @@ func (r rudeClient) reset() {
 	if err := r.SetLinger(0); err != nil {
 		r.t.Error(err)
 	}
-	_ = r.Close() // it is gone either way
+	_ = r.Close() // the server may have closed it
 }
 
 // request returns a complete HTTP request of a user.
-func request(p engine.Endpoint, query, more string) string {
+func request(p engine.Connection, query, more string) string {
 	verb := "GET"
 	if strings.Contains(more, "Content-Length") || strings.Contains(more, "chunked") {
 		verb = "POST"
@@ -69,65 +69,72 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 		name string
 		does func(t *testing.T)
 	}{
-		{"TLS to the HTTP port", func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(hello); c.hear(1); c.reset() }},
+		{"TLS to the HTTP port", func(t *testing.T) {
+			c := dial(t, p.HTTPURL)
+			c.send(hello)
+			c.receive(1)
+			c.reset()
+		}},
 		{
 			"garbage to the HTTP port",
-			func(t *testing.T) { c := dial(t, p.HTTPURL); c.say("\x00\xff\r\n\r\n\r\n"); c.reset() },
+			func(t *testing.T) { c := dial(t, p.HTTPURL); c.send("\x00\xff\r\n\r\n\r\n"); c.reset() },
 		},
 		{"a header without end", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
-			c.say("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20))
+			c.send("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20))
 			c.reset()
 		}},
 		{
 			"reset before the answer",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.reset() }) },
+			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.reset() }) },
 		},
 		{
 			"reset within the answer",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.hear(1); c.reset() }) },
+			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.receive(1); c.reset() }) },
 		},
 		{
 			"reset after the answer",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick); c.hear(20); c.reset() }) },
+			func(t *testing.T) {
+				storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.receive(20); c.reset() })
+			},
 		},
 		{
 			"reset with two requests under way",
 			func(t *testing.T) {
-				storm(t, p.HTTPURL, func(c rudeClient) { c.say(quick + quick); c.hear(1); c.reset() })
+				storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick + quick); c.receive(1); c.reset() })
 			},
 		},
 		{
 			"reset within a long answer",
-			func(t *testing.T) { c := dial(t, p.HTTPURL); c.say(endless); c.hear(100_000); c.reset() },
+			func(t *testing.T) { c := dial(t, p.HTTPURL); c.send(endless); c.receive(100_000); c.reset() },
 		},
-		{"half a close within a long answer", func(t *testing.T) {
+		{"half-closed within a long answer", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
-			c.say(endless)
-			_ = c.CloseWrite() // and reads on
-			c.hear(100_000)
+			c.send(endless)
+			_ = c.CloseWrite() // the client continues to read
+			c.receive(100_000)
 			c.reset()
 		}},
 		{"reset within an insert", func(t *testing.T) {
 			storm(t, p.HTTPURL,
-				func(c rudeClient) { c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
+				func(c rudeClient) { c.send(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
 		}},
-		{"an insert that is cut off", func(t *testing.T) {
+		{"an incomplete insert", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
-			c.say(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n")
-			_ = c.CloseWrite() // the engine answers, or hangs up
-			c.hear(1)
+			c.send(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n")
+			_ = c.CloseWrite() // the engine answers or closes the connection
+			c.receive(1)
 			c.reset()
 		}},
 		{"a bad chunk", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
-			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "ZZZ\r\n")
-			c.hear(1)
+			c.send(request(p, insert, "Transfer-Encoding: chunked\r\n") + "ZZZ\r\n")
+			c.receive(1)
 			c.reset()
 		}},
-		{"a chunk that is cut off", func(t *testing.T) {
+		{"an incomplete chunk", func(t *testing.T) {
 			c := dial(t, p.HTTPURL)
-			c.say(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
+			c.send(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
 			c.reset()
 		}},
 		{
@@ -136,36 +143,41 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 		},
 		{
 			"HTTP to the native port",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("GET / HTTP/1.0\r\n\r\n"); c.hear(1); c.reset() },
+			func(t *testing.T) {
+				c := dial(t, p.NativeURL)
+				c.send("GET / HTTP/1.0\r\n\r\n")
+				c.receive(1)
+				c.reset()
+			},
 		},
 		{
 			"TLS to the native port",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.say(hello); c.hear(1); c.reset() },
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.send(hello); c.receive(1); c.reset() },
 		},
 		{"garbage to the native port", func(t *testing.T) {
-			storm(t, p.NativeURL, func(c rudeClient) { c.say("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
+			storm(t, p.NativeURL, func(c rudeClient) { c.send("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
 		}},
 		{
 			"half a native hello",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x00\x0aClickHouse"); c.reset() },
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.send("\x00\x0aClickHouse"); c.reset() },
 		},
 		{
 			"a native query before the hello",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.say("\x01\x00\x00SELECT 1"); c.hear(1); c.reset() },
+			func(t *testing.T) { c := dial(t, p.NativeURL); c.send("\x01\x00\x00SELECT 1"); c.receive(1); c.reset() },
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.does(t)
 			if got := must(t, p, "SELECT 1"); got != "1" {
-				t.Errorf("the next query answers %q", got)
+				t.Errorf("SELECT 1 = %q", got)
 			}
 			if again := e.ready(); again.PID != p.PID || !alive(p.PID) {
-				t.Fatalf("the engine is process %d now, want %d still", again.PID, p.PID)
+				t.Fatalf("the engine has restarted as process %d, want still %d", again.PID, p.PID)
 			}
 		})
 	}
 	if got := must(t, p, "SELECT count() FROM sink"); got != "0" {
-		t.Errorf("inserts that were cut off left %s rows, want none", got)
+		t.Errorf("incomplete inserts left %s rows, want none", got)
 	}
 }
 
@@ -180,7 +192,7 @@ func storm(t *testing.T, address string, does func(rudeClient)) {
 					t.Error(err)
 					return
 				}
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // else the test's own deadline ends it
+				_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // ignores errors: the test has a deadline
 				does(rudeClient{t, conn.(*net.TCPConn)})
 			}
 		})

@@ -89,7 +89,7 @@ func (r *runningEngine) wait() error {
 func (r *runningEngine) stop() error { r.cancel(); return r.wait() }
 
 // ready waits for the endpoint.
-func (r *runningEngine) ready() engine.Endpoint {
+func (r *runningEngine) ready() engine.Connection {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
 	defer cancel()
@@ -101,9 +101,9 @@ func (r *runningEngine) ready() engine.Endpoint {
 }
 
 // readyAfter waits for an endpoint with a different PID.
-func (r *runningEngine) readyAfter(pid int) engine.Endpoint {
+func (r *runningEngine) readyAfter(pid int) engine.Connection {
 	r.t.Helper()
-	var p engine.Endpoint
+	var p engine.Connection
 	eventually(r.t, "the engine is started again", func() bool {
 		p = r.ready()
 		return p.PID != pid
@@ -121,7 +121,7 @@ func eventually(t testing.TB, what string, holds func() bool) {
 		select {
 		case <-again.C:
 		case <-deadline:
-			t.Fatalf("waited too long for: %s", what)
+			t.Fatalf("timeout waiting for: %s", what)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func testProgram(t testing.TB) string {
 	return program
 }
 
-// elfLibrary is a file that looks like a library until it is loaded.
+// elfLibrary returns a file that passes the check of libraries but cannot be loaded.
 func elfLibrary(t testing.TB) string {
 	t.Helper()
 	h := elf.Header64{
@@ -173,7 +173,7 @@ func elfLibrary(t testing.TB) string {
 	return path
 }
 
-// needFake skips a test where the supervisor would reject the library of the fake.
+// needFake skips a test on systems where the supervisor rejects the library of the fake.
 func needFake(t testing.TB) {
 	t.Helper()
 	o := fake(t, fakeWell)
@@ -182,7 +182,7 @@ func needFake(t testing.TB) {
 	}
 }
 
-// alive reports whether a process exists and is no zombie.
+// alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // port returns the port of an endpoint's address.
@@ -199,7 +199,7 @@ func port(t testing.TB, address string) int {
 	return n
 }
 
-// counter returns one registered metric as a collector.
+// counter returns a registered metric as a collector.
 func counter(t testing.TB, reg *prometheus.Registry, name string) prometheus.Collector {
 	t.Helper()
 	families, err := reg.Gather()
@@ -232,7 +232,7 @@ func snapshot(t testing.TB, dir string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasSuffix(path, ".log") {
-			return err // the engine goes on writing its logs
+			return err // the engine still writes its logs
 		}
 		info, err := d.Info()
 		if err != nil {

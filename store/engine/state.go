@@ -8,7 +8,7 @@ import (
 // readiness holds the state of the engine for callers of Ready: starting, ready, or ended.
 type readiness struct {
 	mu       sync.Mutex
-	endpoint Endpoint
+	endpoint Connection
 	ready    bool
 	ended    bool
 	err      error
@@ -20,7 +20,7 @@ func newReadiness() *readiness {
 }
 
 // setReady sets the endpoint of a started engine.
-func (r *readiness) setReady(p Endpoint) {
+func (r *readiness) setReady(p Connection) {
 	r.update(func() { r.endpoint, r.ready = p, true })
 }
 
@@ -47,7 +47,7 @@ func (r *readiness) update(change func()) {
 }
 
 // wait waits until the engine is ready and returns its endpoint.
-func (r *readiness) wait(ctx context.Context) (Endpoint, error) {
+func (r *readiness) wait(ctx context.Context) (Connection, error) {
 	for {
 		r.mu.Lock()
 		endpoint, ready, ended, err, changed := r.endpoint, r.ready, r.ended, r.err, r.changed
@@ -56,12 +56,12 @@ func (r *readiness) wait(ctx context.Context) (Endpoint, error) {
 			return endpoint, nil
 		}
 		if ended {
-			return Endpoint{}, err
+			return Connection{}, err
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Endpoint{}, ctx.Err()
+			return Connection{}, ctx.Err()
 		}
 	}
 }

@@ -163,7 +163,7 @@ func (v *supervisor) choosePorts() error {
 }
 
 // setReady publishes the endpoint of a started child.
-func (v *supervisor) setReady(p Endpoint, c *hostProcess, took time.Duration) {
+func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) {
 	v.hasAnswered = true
 	v.settings.httpPort, v.settings.tcpPort = p.httpPort, p.tcpPort
 	v.metrics.up.Set(1)

@@ -37,13 +37,13 @@ func TestEngine_StartsAnswersAndStops(t *testing.T) {
 				response.Body.Close()
 			}
 			if strings.Contains(e.log.String(), p.Password) {
-				t.Error("the log holds the password")
+				t.Error("the log contains the password")
 			}
 			if err := e.stop(); err != nil {
 				t.Errorf("Run() = %v after a clean end", err)
 			}
 			if alive(p.PID) {
-				t.Error("the child lives after Run has returned")
+				t.Error("the child still runs after Run has returned")
 			}
 			if _, err := e.Ready(t.Context()); !errors.Is(err, engine.ErrStopped) {
 				t.Errorf("Ready() after the end = %v, want ErrStopped", err)
@@ -71,7 +71,7 @@ func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 			e := run(t, o)
 			err := e.wait()
 			for err != nil && !strings.Contains(err.Error(), c.want) &&
-				o.StartTimeout < patience { // the child did not come so far on a loaded machine
+				o.StartTimeout < patience { // on a busy machine the child may need more time
 				o.StartTimeout *= 2
 				e = run(t, o)
 				err = e.wait()
@@ -80,7 +80,7 @@ func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 				t.Errorf("Run() = %v, want an error with %q that is %v", err, c.want, c.is)
 			}
 			if _, ready := e.Ready(t.Context()); ready == nil || ready.Error() != err.Error() {
-				t.Errorf("Ready() = %v, want Run's error", ready)
+				t.Errorf("Ready() = %v, want the error of Run", ready)
 			}
 		})
 	}
@@ -95,7 +95,7 @@ func TestEngine_RestartsAfterACrash(t *testing.T) {
 	}
 	second := e.readyAfter(first.PID)
 	if second.HTTPURL != first.HTTPURL || second.NativeURL != first.NativeURL || second.Password != first.Password {
-		t.Errorf("after the restart it is at %v, want %v", second, first)
+		t.Errorf("address after the restart = %v, want %v", second, first)
 	}
 	if n := testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")); n != 1 {
 		t.Errorf("restarts = %v, want 1", n)
@@ -120,10 +120,10 @@ func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if p, err := e.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Ready() of an engine that is down = %v, %v, want to wait", p, err)
+		t.Errorf("Ready() of an engine that is down = %v, %v, want a timeout", p, err)
 	}
 	if err := e.stop(); err != nil {
-		t.Errorf("Run() = %v, want nil when it is stopped between two starts", err)
+		t.Errorf("Run() = %v after a stop between two starts, want nil", err)
 	}
 }
 
@@ -137,10 +137,10 @@ func TestEngine_IsKilledIfItDoesNotStop(t *testing.T) {
 		t.Errorf("Run() = %v, want nil", err)
 	}
 	if alive(p.PID) {
-		t.Error("the child lives")
+		t.Error("the child still runs")
 	}
 	if !strings.Contains(e.log.String(), "did not stop") {
-		t.Errorf("the log does not say that it was killed:\n%s", e.log)
+		t.Errorf("the log has no warning about the kill:\n%s", e.log)
 	}
 }
 
@@ -175,14 +175,14 @@ func TestEngine_RejectsADataDirectoryInUse(t *testing.T) {
 		t.Errorf("Run() of the second = %v, want ErrInUse for %s", err, o.DataDir)
 	}
 	if after := snapshot(t, o.DataDir); after != before {
-		t.Errorf("the second engine changed files of the first:\n%s\nwere\n%s", after, before)
+		t.Errorf("the second engine changed files of the first:\n%s\nwant\n%s", after, before)
 	}
 	if err := errors.Join(first.stop(), second.stop()); !errors.Is(err, engine.ErrInUse) {
 		t.Error(err)
 	}
 	third := run(t, o)
 	if third.ready().Password != p.Password {
-		t.Error("the third engine has other passwords")
+		t.Error("the third engine has different passwords")
 	}
 }
 
@@ -195,7 +195,7 @@ func TestEngine_RejectsAPortInUse(t *testing.T) {
 	} {
 		o := fake(t, fakeWell)
 		set(&o)
-		o.StartTimeout = 2 * patience // it does not wait for that
+		o.StartTimeout = 2 * patience // not reached
 		err := run(t, o).wait()
 		if !errors.Is(err, engine.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(taken)) {
 			t.Errorf("%s: Run() = %v, want ErrPortTaken for %d", name, err, taken)
@@ -209,10 +209,10 @@ func TestEngine_ReplacesADefaultPortInUse(t *testing.T) {
 	o.HTTPPort, o.PortsAreDefaults = occupied(t), true
 	e := run(t, o)
 	if got := port(t, e.ready().HTTPURL); got == o.HTTPPort {
-		t.Errorf("HTTP port = %d, want another one", got)
+		t.Errorf("HTTP port = %d, want a different port", got)
 	}
 	if n := strings.Count(e.log.String(), "port is taken"); n != 1 {
-		t.Errorf("the log says %d times that a port is taken, want once:\n%s", n, e.log)
+		t.Errorf("%d log messages about a taken port, want 1:\n%s", n, e.log)
 	}
 }
 
@@ -237,7 +237,7 @@ func TestEngine_MovesIfItsChosenPortIsTaken(t *testing.T) {
 	}
 	defer thief.Close()
 	if second := e.readyAfter(first.PID); second.HTTPURL == first.HTTPURL {
-		t.Errorf("it is still at %s, which another program has", second.HTTPURL)
+		t.Errorf("the engine still uses %s, which another program has taken", second.HTTPURL)
 	}
 }
 
@@ -266,14 +266,14 @@ func TestEngine_RunsAClickHouseProgramFromThePATH(t *testing.T) {
 		string(content) != fmt.Sprintf("%d\t%d\n", port(t, first.HTTPURL), port(t, first.NativeURL)) {
 		t.Errorf("ports.tsv = %q, %v, want the ports of %v", content, err, first)
 	}
-	// The watcher is killed: its server ends too, and both are started again.
+	// If the host is killed, its server ends too, and both are restarted.
 	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	second := e.readyAfter(first.PID)
 	if second.HTTPURL != first.HTTPURL {
 		t.Errorf(
-			"after the restart it is at %s, want %s: the old server kept its port",
+			"address after the restart = %s, want %s: the old server kept its port",
 			second.HTTPURL,
 			first.HTTPURL,
 		)
@@ -283,6 +283,6 @@ func TestEngine_RunsAClickHouseProgramFromThePATH(t *testing.T) {
 	}
 	if response, err := http.Get(second.HTTPURL); err == nil {
 		response.Body.Close()
-		t.Error("the server lives after Run has returned")
+		t.Error("the server still runs after Run has returned")
 	}
 }

@@ -32,7 +32,7 @@ func init() {
 
 // testEngine is a running engine.
 type testEngine struct {
-	endpoint engine.Endpoint
+	endpoint engine.Connection
 	stop     func() error
 }
 
@@ -70,7 +70,7 @@ func Main(m *testing.M) int {
 // Engine returns an engine that runs at least until the test ends: the shared one if the TestMain
 // of this binary calls Main, otherwise one for this test. If no engine is installed, the test is
 // skipped. If the engine of EngineVariable does not start, the test fails.
-func Engine(t testing.TB) engine.Endpoint {
+func Engine(t testing.TB) engine.Connection {
 	t.Helper()
 	return engineFor(t).endpoint
 }

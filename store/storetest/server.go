@@ -84,7 +84,7 @@ func FreePort(t testing.TB) int {
 }
 
 // ready waits until the engine answers.
-func (s *Server) ready(t testing.TB) engine.Endpoint {
+func (s *Server) ready(t testing.TB) engine.Connection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

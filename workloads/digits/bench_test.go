@@ -97,7 +97,7 @@ func BenchmarkCPUs(b *testing.B) {
 					ratio := best[1] / best[0]
 					b.ReportMetric(ratio, "cpus2/cpus1")
 					if ratio > 0.65 {
-						b.Errorf("two CPUs take %.2f of one's time, want 0.65 at most", ratio)
+						b.Errorf("the time with two CPUs is %.2f of that with one, want at most 0.65", ratio)
 					}
 				}
 			})
@@ -119,7 +119,7 @@ func BenchmarkNeighbours(b *testing.B) {
 					stop()
 					b.ReportMetric(beside/alone, "beside/alone")
 					if beside < 1.4*alone {
-						b.Errorf("an epoch beside two neighbours takes %.2f times one alone,"+
+						b.Errorf("an epoch with two neighbours takes %.2f times one alone,"+
 							" want 1.4",
 							beside/alone)
 					}

@@ -13,7 +13,7 @@ import (
 // change, of the cheapest of many short alternating epochs; the benchmark measures wall-clock time.
 func TestTrainer_SmallBatchesTakeMoreWork(t *testing.T) {
 	if RaceDetector {
-		t.Skip("the race detector's work is no measure")
+		t.Skip("the race detector distorts the measurement")
 	}
 	small, large := math.Inf(1), math.Inf(1)
 	for range 8 {

@@ -24,7 +24,7 @@ func mustLoad(t testing.TB) (training, heldOut imageSet) {
 func TestImages_AreThoseOfTheRepository(t *testing.T) {
 	training, heldOut := mustLoad(t)
 	if training.len() != 1200 || heldOut.len() != 597 {
-		t.Errorf("%d images to learn from and %d held out, want 1200 and 597", training.len(),
+		t.Errorf("%d training and %d held-out images, want 1200 and 597", training.len(),
 			heldOut.len())
 	}
 	counts := make([]int, classCount)
@@ -157,6 +157,6 @@ func TestDistort_GivesOtherImages(t *testing.T) {
 	distort(one, training.image(5), random)
 	distort(two, training.image(5), random)
 	if cmp.Equal(one, two) || cmp.Equal(one, training.image(5)) {
-		t.Error("distort() gave the same image twice, or the one that it was given")
+		t.Error("distort() returned the same image twice, or its argument")
 	}
 }

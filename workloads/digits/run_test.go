@@ -53,7 +53,7 @@ func train(t testing.TB, args ...string) []epoch {
 
 func TestRun_Learns(t *testing.T) {
 	if digits.RaceDetector {
-		t.Skip("learning is the same under the race detector, and very slow; the other tests run" +
+		t.Skip("the results are the same under the race detector, but very slow; the other tests run" +
 			" the workers")
 	}
 	for _, network := range []string{"mlp", "cnn"} {
@@ -91,11 +91,11 @@ func TestRun_RepeatsItself(t *testing.T) {
 		}
 		first := run("5")
 		if diff := cmp.Diff(first, run("5")); diff != "" {
-			t.Errorf("cpus %s: another run of the same seed differs (-first +second):\n%s", cpus,
+			t.Errorf("cpus %s: a second run with the same seed differs (-first +second):\n%s", cpus,
 				diff)
 		}
 		if cmp.Equal(first, run("6")) {
-			t.Errorf("cpus %s: another seed gave the same epochs", cpus)
+			t.Errorf("cpus %s: a different seed gives the same epochs", cpus)
 		}
 	}
 }

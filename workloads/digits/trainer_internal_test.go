@@ -105,7 +105,7 @@ func TestBarrier_HoldsAllParties(t *testing.T) {
 					b.wait()
 					for other, at := range reached {
 						if at != turn {
-							t.Errorf("of %d parties, %d was in turn %d when %d left turn %d",
+							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d",
 								parties, other, at, i, turn)
 						}
 					}

@@ -73,13 +73,13 @@ func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 		want     string
 		status   int
 	}{
-		{"by hand", false, []string{"-library", text, "-store", store}, "only `courier all`", 2},
-		{"nothing to run", true, nil, "-library or -server", 2},
-		{"two things to run", true, []string{"-library", text, "-server", text}, "-library or -server", 2},
+		{"started by a user", false, []string{"-library", text, "-store", store}, "only `courier all`", 2},
+		{"neither library nor server", true, nil, "-library or -server", 2},
+		{"both library and server", true, []string{"-library", text, "-server", text}, "-library or -server", 2},
 		{"no store", true, []string{"-library", text}, "-store", 2},
 		{"an unknown flag", true, []string{"-librory", text}, "librory", 2},
-		{"a file that is no library", true, []string{"-library", text, "-store", store}, "", 2},
-		{"a server that is not there", true, []string{"-server", filepath.Join(store, "none")}, "none", 2},
+		{"not a library", true, []string{"-library", text, "-store", store}, "", 2},
+		{"missing server", true, []string{"-server", filepath.Join(store, "none")}, "none", 2},
 		{
 			"a server that ends",
 			true,
@@ -106,8 +106,7 @@ func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 	}
 }
 
-// A server inherits the lock of the data directory as its descriptor 3, but not the lifetime
-// pipe.
+// A server inherits the lock of the data directory as descriptor 3, but not the lifetime pipe.
 func TestHostMain_PassesTheLockToAServer(t *testing.T) {
 	got := runHost(
 		t,
@@ -119,6 +118,6 @@ func TestHostMain_PassesTheLockToAServer(t *testing.T) {
 		"if [ -f /dev/fd/3 ]; then echo lock; fi; if [ -e /dev/fd/4 ]; then echo more; fi",
 	)
 	if !strings.Contains(got.output, "lock\n") || strings.Contains(got.output, "more") {
-		t.Errorf("the server's descriptors: %q, want the lock and no more", got.output)
+		t.Errorf("descriptors of the server: %q, want only the lock", got.output)
 	}
 }

@@ -22,7 +22,7 @@ func TestNewEnough(t *testing.T) {
 func TestOpenLibrary_RejectsAnotherLibrary(t *testing.T) {
 	_, err := openLibrary("libc.so.6")
 	if err == nil || !strings.Contains(err.Error(), "has no chdb_") {
-		t.Errorf("openLibrary(libc) = %v, want that it lacks the engine's symbols", err)
+		t.Errorf("openLibrary(libc) = %v, want an error that names a missing symbol", err)
 	}
 }
 
@@ -34,17 +34,17 @@ func TestGrants_ExcludeTheHomeDirectory(t *testing.T) {
 	var written []string
 	for _, g := range grants {
 		if g.path == "/" || g.path == "/etc" || g.path == "/home" || g.path == "/data" {
-			t.Errorf("%s is granted", g.path)
+			t.Errorf("the engine gets access to %s", g.path)
 		}
 		if g.rights == writeTree {
 			written = append(written, g.path)
 		}
 	}
 	if want := []string{"/data/store", "/data/run"}; !slices.Equal(written, want) {
-		t.Errorf("trees that may be written: %q, want %q", written, want)
+		t.Errorf("writable directories: %q, want %q", written, want)
 	}
 	directories, err := libraryDirectories()
 	if err != nil || len(directories) == 0 {
-		t.Errorf("libraryDirectories() = %q, %v, want the C library's", directories, err)
+		t.Errorf("libraryDirectories() = %q, %v, want that of the C library", directories, err)
 	}
 }
