@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"courier/schemas"
 )
@@ -63,7 +64,7 @@ func (d *Database) applyMigrations(
 
 	for _, m := range all[*next:] {
 		for _, statement := range m.Statements {
-			if err := d.exec(ctx, "migrate", statement); err != nil {
+			if err := d.migrateStatement(ctx, statement); err != nil {
 				return fmt.Errorf("apply %s: %w", m.Name, err)
 			}
 		}
@@ -76,6 +77,28 @@ func (d *Database) applyMigrations(
 		d.log.Info("database migrated", "address", d.address, "migration", m.Name)
 	}
 	return nil
+}
+
+// migrationRetries and migrationPause limit how long a statement waits for another store.
+const (
+	migrationRetries = 20
+	migrationPause   = 100 * time.Millisecond
+)
+
+// migrateStatement executes a statement of a migration. ClickHouse reads the definition of a table
+// from a file, and reports a syntax error while another store's migration replaces that file.
+func (d *Database) migrateStatement(ctx context.Context, statement string) error {
+	for attempt := 0; ; attempt++ {
+		err := d.exec(ctx, "migrate", statement)
+		if serverCode(err) != codeSyntax || attempt == migrationRetries {
+			return err
+		}
+		select {
+		case <-time.After(migrationPause):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func newerError(applied, known int) error {
