@@ -21,14 +21,14 @@ type accuracyCurve struct{ points []curvePoint }
 // maxCurvePoints is the approximate number of points of a long curve.
 const maxCurvePoints = 64
 
-// fill predicts the curve up to a number of epochs; with only, it predicts the last point.
+// fill predicts the curve up to a number of epochs. With lastOnly it predicts the last point only.
 func (c *accuracyCurve) fill(
-	r *Regressor, f schemas.Features, epochs uint32, only bool, m *predictionCache,
+	r *LoadedRegressor, f schemas.Features, epochs uint32, lastOnly bool, m *predictionCache,
 ) {
 	c.points = c.points[:0]
 	best, ratio := 0.0, stepTo(epochs)
 	next := uint32(1)
-	if only {
+	if lastOnly {
 		next = epochs
 	}
 	for n := next; n <= epochs; n = next {
@@ -69,21 +69,21 @@ func (c *accuracyCurve) at(epochs uint32) (accuracy float64) {
 	return accuracy
 }
 
-// accuracies fills the accuracy curve up to a number of epochs, or only its last point if the
+// fillCurve fills the accuracy curve up to a number of epochs, or only its last point if the
 // request sets the epochs.
-func (d *decision) accuracies(batch, cpus, epochs uint32, load schemas.Load) {
+func (d *decider) fillCurve(batch, cpus, epochs uint32, load schemas.Load) {
 	f := schemas.Features{BatchSize: batch, CPUs: cpus, ModelCode: d.codes.accuracy, Load: load}
 	d.curve.fill(d.r.Accuracy, f, epochs, d.q.Request.Epochs > 0, &d.f.cache)
 }
 
-// maxEpochs returns the number of epochs that the job has left at most.
-func (d *decision) maxEpochs() uint32 {
+// maxEpochs returns the number of epochs left until the maximum of the request.
+func (d *decider) maxEpochs() uint32 {
 	return uint32(d.q.Request.MaxEpochs) - min(uint32(d.q.Request.MaxEpochs), d.q.epochsDone())
 }
 
-// epochs chooses the number of remaining epochs if the request does not set it: the fewest that
-// reach the target accuracy, otherwise as many as increase the accuracy within the SLO.
-func (d *decision) epochs(all uint32, o *outlook) uint32 {
+// chooseEpochs chooses the number of remaining epochs if the request does not set it: the fewest
+// that reach the target accuracy, otherwise as many as increase the accuracy within the SLO.
+func (d *decider) chooseEpochs(all uint32, o *outlook) uint32 {
 	done, best := d.q.epochsDone(), uint32(0)
 	for _, l := range d.curve.points {
 		if l.epochs <= done || l.epochs > done+all {
@@ -92,7 +92,7 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 		n := l.epochs - done
 		if best > 0 && d.q.Request.SLO > 0 {
 			in := *o
-			in.seconds = d.f.after(float64(all), float64(n))
+			in.seconds = d.f.endAfter(float64(all), float64(n))
 			p, _ := in.probability(d.q.left(), d.q.Request.Confidence)
 			if p < d.q.likelyThreshold() {
 				break
@@ -108,7 +108,7 @@ func (d *decision) epochs(all uint32, o *outlook) uint32 {
 	return max(best, min(1, all))
 }
 
-// merit holds the figures that rank an alternative and are not part of it.
+// merit holds the figures that rank an alternative but are not published with it.
 type merit struct {
 	mean              float64 // expected accuracy, 0 if unknown
 	sloProbability    float64 // of the SLO alone
@@ -117,9 +117,9 @@ type merit struct {
 	known             bool    // the accuracy after the epochs of the alternative is known
 }
 
-// reach sets the accuracy of an alternative, and multiplies the probability of the SLO by that of
-// the target accuracy. The errors of time and accuracy are assumed to be independent.
-func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
+// applyAccuracy sets the accuracy of an alternative, and multiplies the probability of the SLO by
+// that of the target accuracy. The errors of time and accuracy are assumed to be independent.
+func (d *decider) applyAccuracy(alt *schemas.Alternative, a *evidence.Accuracy) {
 	m := merit{
 		mean:              a.Mean,
 		sloProbability:    probability(alt),
@@ -145,8 +145,8 @@ func (d *decision) reach(alt *schemas.Alternative, a *evidence.Accuracy) {
 	d.merits = append(d.merits, m)
 }
 
-// promisedReach returns the probability of the target accuracy for a promise: 0 for a batch size
-// outside the support.
+// promisedReach returns the probability of the target accuracy; 0 if the batch size is outside the
+// support, where nothing may be promised.
 func promisedReach(a *evidence.Accuracy, target float64) float64 {
 	if !a.Support.Promisable() {
 		return 0
@@ -162,10 +162,12 @@ const nearlyCertain = 0.99
 // ignored, because a job that misses the target is better than none.
 const unreachableTarget = 0.001
 
-// freeEpochs chooses the number of remaining epochs if the request does not set it. With a target
-// accuracy it is the fewest epochs that reach the target within the SLO nearly certainly. Without
-// one it maximizes probability times expected accuracy.
-func (d *decision) freeEpochs(alt *schemas.Alternative, result *jobForecast, o *outlook) uint32 {
+// chooseEpochsByEvidence chooses the number of remaining epochs if the request does not set it.
+// With a target accuracy it is the fewest epochs that reach the target within the SLO nearly
+// certainly. Without one it maximizes probability times expected accuracy.
+func (d *decider) chooseEpochsByEvidence(
+	alt *schemas.Alternative, result *jobForecast, o *outlook,
+) uint32 {
 	all, done := alt.Epochs, d.q.epochsDone()
 	target, slo := d.q.Request.TargetAccuracy, d.q.Request.SLO > 0
 	startup := d.startupOf(d.codes.startup, d.hardware())
@@ -175,7 +177,7 @@ func (d *decision) freeEpochs(alt *schemas.Alternative, result *jobForecast, o *
 		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, alt.BatchSize, done+n)
 		in := *o
 		in.uncertainty = result.spread(startup, float64(n))
-		in.seconds = d.f.after(float64(d.maxEpochs()), float64(n))
+		in.seconds = d.f.endAfter(float64(d.maxEpochs()), float64(n))
 		p := 1.0
 		if slo {
 			p, _ = in.probability(d.q.left(), d.q.Request.Confidence)

@@ -11,8 +11,8 @@ import (
 	"courier/schemas"
 )
 
-// readTimeout bounds how long a request waits for the fold to catch up, or for an answer of the
-// event log.
+// readTimeout bounds how long a request waits until this advisor has applied recent events, or
+// until the event log answers.
 const readTimeout = 2 * time.Second
 
 // hasAdmissionPolicy reports whether the policy may refuse or queue a job.
@@ -76,7 +76,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	}
 }
 
-// readToTheEnd waits until the fold has applied the current last event of JOB.
+// readToTheEnd waits until this advisor has applied the current last event of JOB.
 func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	last, err := a.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {

@@ -33,8 +33,8 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	return b, stop
 }
 
-// manyEpochs is a request for 750 s of work alone, so long that the duration of the test does not
-// matter.
+// manyEpochs requests 750 s of work without co-located jobs. Compared with it the duration of the
+// test is negligible.
 func manyEpochs(id string, slo time.Duration) schemas.JobRequest {
 	return schemas.JobRequest{
 		JobID: id, Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 1000,
@@ -58,10 +58,10 @@ func verdict(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Verdict, s
 	return a.Admission.Verdict, a
 }
 
-func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
+func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 	b, _ := startWithPolicy(t, schemas.AdmissionProtect)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
-		t.Fatalf("the first job is %s", v)
+		t.Fatalf("verdict for the first job: %s", v)
 	}
 	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool {
@@ -70,12 +70,12 @@ func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 
 	q := manyEpochs("new", 100*time.Minute)
 	if a := predict(t, b, q); a.Admission == nil || a.Admission.Verdict != schemas.Refused {
-		t.Errorf("predict tells %+v, want what submit will say", a.Admission)
+		t.Errorf("predict returns admission %+v, want a refusal as from submit", a.Admission)
 	}
 	v, a := verdict(t, b, q)
 	if v != schemas.Refused || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
 		!slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
-		t.Errorf("a job that breaks a promise is %s, breaks %v, menu %v", v, a.Admission.Breaks,
+		t.Errorf("verdict for a job that breaks a promise: %s, breaks %v, menu %v", v, a.Admission.Breaks,
 			kinds(a.Menu))
 	}
 	if s := status(t, b, "new"); s.State != schemas.StateRefused || s.Reason == "" {
@@ -84,18 +84,18 @@ func TestProtect_RefusesWhatBreaksAPromise(t *testing.T) {
 	short := manyEpochs("short", 100*time.Minute)
 	short.BatchSizes, short.Epochs = []int{64}, 1
 	if v, a := verdict(t, b, short); v != schemas.Admitted {
-		t.Errorf("a job that breaks nothing is %s: %s", v, a.Message)
+		t.Errorf("verdict for a job that breaks nothing: %s: %s", v, a.Message)
 	}
 	unknown := manyEpochs("unknown", 100*time.Minute)
 	unknown.Model = "nobody-knows"
 	if v, a := verdict(t, b, unknown); v != schemas.Refused {
-		t.Errorf("a job that may take any time beside a promise is %s: %s", v, a.Message)
+		t.Errorf("verdict for a co-located job without an SLO: %s: %s", v, a.Message)
 	}
 }
 
 // Two jobs of 2000 s fit on a node together; a third breaks both promises. Regardless of the number
 // of concurrent requests and of the advisor that answers, two jobs are admitted to each node.
-func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
+func TestProtect_AdmitsOnlyJobsThatFitConcurrently(t *testing.T) {
 	b, _ := startWithPolicy(t, schemas.AdmissionProtect)
 	const nodes, jobs = 40, 4
 	admitted := make([]atomic.Int32, nodes)
@@ -124,10 +124,10 @@ func TestProtect_AdmitsNoMoreThanFitAtOnce(t *testing.T) {
 
 // The queue starts the job with the earliest deadline first, continues when an advisor crashes, and
 // drops a cancelled job.
-func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
+func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	b, stop := startWithPolicy(t, schemas.AdmissionQueue)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
-		t.Fatalf("the first job is %s", v)
+		t.Fatalf("verdict for the first job: %s", v)
 	}
 	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool {
@@ -137,22 +137,22 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 	v, a := verdict(t, b, manyEpochs("whenever", 100*time.Hour))
 	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil ||
 		*a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
-		t.Errorf("the second job is %s: %+v", v, a.Admission)
+		t.Errorf("verdict for the second job: %s: %+v", v, a.Admission)
 	}
 	for i, id := range []string{"soon", "never"} {
 		if v, a := verdict(t, b, manyEpochs(id, 100*time.Minute)); v != schemas.Queued ||
 			a.Admission.Position != 2+i {
-			t.Errorf("%s is %s: %+v", id, v, a.Admission)
+			t.Errorf("verdict for %s: %s: %+v", id, v, a.Admission)
 		}
 	}
 	var s schemas.JobStatus
 	if err := b.Request(within(t), schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "never"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("cancel of a waiting job = %+v, %v", s, err)
+		t.Errorf("cancel of a queued job = %+v, %v", s, err)
 	}
 	if s := status(t, b, "soon"); s.State != schemas.StateQueued {
-		t.Errorf("while the first runs, the state is %s, want queued", s.State)
+		t.Errorf("state while the first job runs: %s, want queued", s.State)
 	}
 	stop()
 	publish(t, b, finishedEvent("old", 1))
@@ -171,7 +171,7 @@ func TestQueue_StartsWhatFitsByDeadline(t *testing.T) {
 		}
 	}
 	if s := status(t, b, "never"); s.State != schemas.StateCancelled {
-		t.Errorf("the cancelled job is %s", s.State)
+		t.Errorf("state of the cancelled job: %s", s.State)
 	}
 }
 
@@ -199,4 +199,4 @@ func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []st
 	return jobs
 }
 
-var errEnough = errors.New("enough was seen")
+var errEnough = errors.New("all expected events were received")

@@ -32,8 +32,8 @@ func example[E any](t *testing.T, name string) *E {
 	return e
 }
 
-// queuedJob returns the events of a job that was queued and runs: as in the current streams, and as
-// in a log of earlier versions with advice in JOB.
+// queuedJob returns the events of a running job that was queued before: as in the current streams,
+// and as in a log of earlier versions with advice in JOB.
 func queuedJob(t *testing.T) (now, before []schemas.Event) {
 	t.Helper()
 	submitted := example[schemas.Submitted](t, "submitted")
@@ -60,9 +60,9 @@ func queuedJob(t *testing.T) (now, before []schemas.Event) {
 }
 
 // A log with advice in JOB gives the same state as one with advice in ADVICE.
-func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
+func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
 	states := map[string][]Job{}
-	fold := func(name string, events []schemas.Event) {
+	replay := func(name string, events []schemas.Event) {
 		c := NewCluster()
 		for i, e := range events {
 			c.Apply(e, uint64(i+1), e.Stamped().At)
@@ -72,23 +72,23 @@ func TestCluster_ReadsLogsThatHoldAdvice(t *testing.T) {
 			}
 		}
 		if len(c.running) != 1 || c.queueLength()+len(c.arrivals.order) != 0 {
-			t.Errorf("%s: %d jobs run, want 1; %d are held", name, len(c.running),
+			t.Errorf("%s: %d jobs run, want 1; %d are queued", name, len(c.running),
 				c.queueLength()+len(c.arrivals.order))
 		}
 	}
 	now, before := queuedJob(t)
-	fold("new", now)
-	fold("old", before)
+	replay("new", now)
+	replay("old", before)
 	var seen []schemas.State
 	for _, j := range states["new"] {
 		seen = append(seen, j.State)
 	}
 	want := []schemas.State{schemas.StateQueued, schemas.StateSubmitted, schemas.StateRunning}
 	if !slices.Equal(seen, want) || states["new"][1].Promise == nil {
-		t.Fatalf("the job is %v, promised %v, want %v", seen, states["new"][1].Promise, want)
+		t.Fatalf("job %v, promise %v, want %v", seen, states["new"][1].Promise, want)
 	}
 	if d := cmp.Diff(states["old"], states["new"], cmpopts.IgnoreUnexported(Job{})); d != "" {
-		t.Errorf("an old log folds to another state (-old +new):\n%s", d)
+		t.Errorf("the state after replaying an old log differs (-old +new):\n%s", d)
 	}
 }
 
@@ -127,7 +127,7 @@ func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
 }
 
 // A starting advisor does not read ADVICE, so it re-predicts every running job.
-func TestAdvisor_PredictsRunningJobsAgainAfterARestart(t *testing.T) {
+func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	b := bustest.New(t)
 	events, _ := queuedJob(t)
 	publishAll(t, b, events)
@@ -136,12 +136,12 @@ func TestAdvisor_PredictsRunningJobsAgainAfterARestart(t *testing.T) {
 	defer a.mu.RUnlock()
 	j := a.cluster.running["mlp-7"]
 	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.last || j.Advice.Run != 1 {
-		t.Errorf("after the restart the job is %+v", j)
+		t.Errorf("job after the restart: %+v", j)
 	}
 }
 
-// An advisor that crashed after an admission has not published its advice; the next advisor that
-// starts does.
+// If an advisor crashes after an admission and before publishing its advice, the next advisor
+// publishes the advice.
 func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 	b := bustest.New(t)
 	events, _ := queuedJob(t)
@@ -149,7 +149,7 @@ func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 	run(t, b)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	published := errors.New("the advice was published")
+	published := errors.New("stop following")
 	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamAdvice}, func(r bus.Record) error {
 		if r.Event.ID() == schemas.AdmittedID("mlp-7") {
 			return published
@@ -157,6 +157,6 @@ func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, published) {
-		t.Errorf("ADVICE does not hold the advice of the admission: %v", err)
+		t.Errorf("ADVICE lacks the advice of the admission: %v", err)
 	}
 }

@@ -110,13 +110,13 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 // Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
 // at the end. These are its parts:
 //
-//	JOB stream ──► fold ──► re-predict ──► outbox ──► job.<id>.advice (ADVICE), job.<id>.risk
-//	NODE stream ─► fold        ▲
+//	JOB stream ──► apply ─► re-predict ──► outbox ──► job.<id>.advice, job.<id>.risk
+//	NODE stream ─► apply       ▲
 //	job.*.alive ─► heartbeat   │ lock
 //	clock ───────► silent? ────┤──► job.<id>.lost
 //	champions ───► load, check ┘
 //	job.submit, … (after the replay) ──► Decide ──► reply
-//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice: start
+//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice
 //	clock ──► snapshots of the state, limits of the JOB stream
 func (a *Advisor) Run(ctx context.Context) error {
 	if a.restore(ctx) != nil {
@@ -220,7 +220,7 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 		},
 	}
 	return a.bus.Follow(ctx, o, func(r bus.Record) error {
-		a.fold(r, live)
+		a.handleJobEvent(r, live)
 		return nil
 	})
 }
@@ -242,8 +242,8 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// watchSilence records silent jobs as lost. While NATS is unreachable no sign of life can arrive,
-// so no job is lost.
+// watchSilence records silent jobs as lost. While NATS is unreachable neither heartbeats nor events
+// can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -298,7 +298,7 @@ func (a *Advisor) record(ctx context.Context, e schemas.Event) {
 	a.waitFor(ctx, sequence)
 }
 
-// waitFor waits until the fold has applied JOB up to the sequence, or ctx ends.
+// waitFor waits until this advisor has applied JOB up to the sequence, or ctx ends.
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	for {
 		a.mu.RLock()
@@ -315,7 +315,7 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	}
 }
 
-// onAlive records a heartbeat. It ignores the heartbeat of a person for another person's job.
+// onAlive records a heartbeat. It ignores a heartbeat that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
 	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
@@ -324,7 +324,7 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if j := a.cluster.jobs[alive.JobID]; j != nil &&
-		alive.Run == j.Run { // the job may have been packed since owner was called
+		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
 		j.lastSeen = time.Now()
 	}
 }

@@ -32,14 +32,15 @@ func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
 	return startMeasured(t, b, nil)
 }
 
-// startMeasured is start with a registry for metrics.
+// startMeasured is like start, but registers the metrics.
 func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor.Advisor {
 	t.Helper()
 	a, _ := startWith(t, b, advisor.Options{}, reg)
 	return a
 }
 
-// startWith is start with options; the returned function stops the advisor before the test ends.
+// startWith is like start, with options. The returned function stops the advisor before the test
+// ends.
 func startWith(
 	t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer,
 ) (a *advisor.Advisor, stop func()) {
@@ -70,7 +71,7 @@ func await(t testing.TB, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited too long for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }
@@ -118,7 +119,7 @@ func startedEvent(job string, run uint32) *schemas.Started {
 	return e
 }
 
-// silentFor is the start event of a job that is not lost before the given silence.
+// silentFor returns the start event of a job that counts as lost after the given silence.
 func silentFor(job string, long time.Duration) *schemas.Started {
 	e := startedEvent(job, 1)
 	e.HeartbeatSeconds = long.Seconds()
@@ -177,7 +178,7 @@ func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 	}
 }
 
-func TestAdvisor_TheSameSubmitGetsTheFirstAdvice(t *testing.T) {
+func TestAdvisor_RepeatedSubmitReturnsTheFirstAdvice(t *testing.T) {
 	b := bustest.New(t)
 	q := schemas.JobRequest{
 		JobID:  "mlp-1",
@@ -191,20 +192,20 @@ func TestAdvisor_TheSameSubmitGetsTheFirstAdvice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start(t, b) // a second advisor, which knows the job from the log
+	start(t, b) // a second advisor, which reads the job from the log
 	for range 6 {
 		again, err := submit(t, b, q)
 		if err != nil || !again.At.Equal(first.At) {
-			t.Fatalf("second submit = %+v, %v, want the first of %s", again, err, first.At)
+			t.Fatalf("second submit = %+v, %v, want the first advice, of %s", again, err, first.At)
 		}
 	}
 	q.Epochs = 4
 	if _, err := submit(t, b, q); !errors.Is(err, schemas.ErrConflict) {
-		t.Errorf("submit with another body = %v, want conflict", err)
+		t.Errorf("submit with submit with another body = %v, want conflict", err)
 	}
 }
 
-func TestAdvisor_RefusesByField(t *testing.T) {
+func TestAdvisor_NamesTheInvalidField(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	_, err := submit(t, b, schemas.JobRequest{
@@ -225,7 +226,7 @@ func TestAdvisor_RefusesByField(t *testing.T) {
 	}
 }
 
-// promote makes the regressors of the fixture champions.
+// promote publishes the regressors of the fixture as champions.
 func promote(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	all, err := fitted()
@@ -275,7 +276,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
 	})
 	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("alone: %s %d, want meets_slo 4", a.Decision, a.Chosen.BatchSize)
+		t.Errorf("without other jobs: %s, batch size %d, want meets_slo, 4", a.Decision, a.Chosen.BatchSize)
 	}
 	publish(t, b, silentFor("other", time.Hour))
 	await(t, "the neighbour to count", func() bool {
@@ -283,7 +284,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 	})
 	if a := predict(t, b, q); a.Chosen.BatchSize != 16 || len(a.Effects) != 1 ||
 		a.Effects[0].JobID != "other" {
-		t.Errorf("beside another: %d, effects %+v, want 16 and an effect on other",
+		t.Errorf("with a co-located job: batch size %d, effects %+v, want 16 and an effect on other",
 			a.Chosen.BatchSize, a.Effects)
 	}
 	publish(t, b, finishedEvent("other", 1))
@@ -292,11 +293,11 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 	})
 }
 
-func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
+func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	promote(t, b)
-	q := schemas.JobRequest{ // its SLO is long enough for the slowest machine that runs the test
+	q := schemas.JobRequest{ // the SLO exceeds any duration of the test
 		JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
 		Epochs: 10, SLO: schemas.Duration(time.Hour), Nodes: []string{"node-a"},
 	}
@@ -321,7 +322,7 @@ func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
 	}()
 	var advice []*schemas.Advice
 	var causes []uint64
-	for _, e := range []schemas.Event{ // one after the other: a newer advice replaces an unsent one
+	for _, e := range []schemas.Event{ // sequentially, because a newer advice replaces an unsent one
 		silentFor("mlp-1", time.Hour), epochEvent("mlp-1", 1, 1), silentFor("other", time.Hour),
 		finishedEvent("other", 1),
 	} {
@@ -337,14 +338,14 @@ func TestAdvisor_PredictsRunningJobsAgain(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	// Ten epochs of 0.75 s; nine; nine beside another job, twice as slow; nine alone.
+	// Ten epochs of 0.75 s; nine; nine with a co-located job, twice as slow; nine without it.
 	for i, want := range []float64{7.5, 6.75, 13.5, 6.75} {
 		a := advice[i]
 		if a.EventID != schemas.AdviceID("mlp-1", causes[i]) || a.Chosen.PredictedSeconds == nil {
-			t.Fatalf("advice %d is %s, want the cause %d", i, a.EventID, causes[i])
+			t.Fatalf("advice %d has ID %s, want cause %d", i, a.EventID, causes[i])
 		}
 		if got := *a.Chosen.PredictedSeconds; got < 0.95*want || got > 1.05*want {
-			t.Errorf("advice %d: %.2f s are left, want %.2f s", i, got, want)
+			t.Errorf("advice %d: %.2f s left, want %.2f s", i, got, want)
 		}
 	}
 	await(t, "the predicted end", func() bool {
@@ -395,7 +396,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := predict(t, b, q).Regressors; fmt.Sprint(got) != fmt.Sprint(before) {
-		t.Errorf("after a half-written regressor %v answers, want %v", got, before)
+		t.Errorf("digests after a truncated regressor: %v, want %v", got, before)
 	}
 }
 
@@ -434,7 +435,7 @@ func TestAdvisor_Cancel(t *testing.T) {
 			&schemas.JobListRequest{State: schemas.StateRunning}, &l) == nil && len(l.Jobs) == 1
 	})
 	var s schemas.JobStatus
-	for range 2 { // a second time changes nothing
+	for range 2 { // a repetition has no effect
 		if err := b.Request(within(t), schemas.SubjectJobCancel, &schemas.JobCancelRequest{
 			JobID:  "mlp-1",
 			Reason: "wrong data",
@@ -485,8 +486,8 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 	}
 }
 
-// A request without the field promise gets the setting of the cluster. If it is repeated after the
-// setting has changed, it gets its first advice.
+// A request without the field promise gets the default of the cluster. If the request is repeated
+// after the default has changed, it gets its first advice.
 func TestAdvisor_UsesThePromiseOfTheCluster(t *testing.T) {
 	b := bustest.New(t)
 	_, stop := startWith(t, b, advisor.Options{Promise: schemas.PromiseMean}, nil)
@@ -511,7 +512,7 @@ func TestAdvisor_UsesThePromiseOfTheCluster(t *testing.T) {
 		}
 	}
 	stop()
-	start(t, b) // set to each
+	start(t, b) // with the default PromiseEach
 	for _, c := range []struct {
 		id         string
 		addPromise schemas.Promise
@@ -522,11 +523,11 @@ func TestAdvisor_UsesThePromiseOfTheCluster(t *testing.T) {
 		a, err := submit(t, b, within(c.id, c.addPromise))
 		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err,
 			schemas.ErrConflict) {
-			t.Errorf("%s again with promise %q: threshold %g, %v, want the first advice: %v", c.id,
+			t.Errorf("%s repeated with promise %q: threshold %g, %v, want the first advice: %v", c.id,
 				c.addPromise, a.Threshold, err, c.ok)
 		}
 	}
 	if a, err := submit(t, b, within("later", "")); err != nil || a.Threshold != 0 {
-		t.Errorf("later: threshold %g, %v, want none", a.Threshold, err)
+		t.Errorf("after the change: threshold %g, %v, want none", a.Threshold, err)
 	}
 }

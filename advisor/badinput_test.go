@@ -22,51 +22,51 @@ var badInputs = []struct {
 	input string
 	tests []string // folder/Test
 }{
-	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersWaysOutOfAMiss"}},
-	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver"}},
+	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersChoicesThatKeepTheSLO"}},
+	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingAfterTheDeadline"}},
 	{
 		"duplicate job IDs",
 		[]string{
-			"advisor/TestAdvisor_TheSameSubmitGetsTheFirstAdvice",
+			"advisor/TestAdvisor_RepeatedSubmitReturnsTheFirstAdvice",
 			"bus/TestPublishOnce_StoresOneEventPerSubject",
 		},
 	},
 	{
 		"epochs out of order or twice",
 		[]string{
-			"advisor/TestCluster_ApplyIgnoresWhatIsOld", "advisor/TestCluster_FoldsToTheSameState",
+			"advisor/TestCluster_ApplyIgnoresOldEvents", "advisor/TestCluster_ReplaysToTheSameState",
 		},
 	},
 	{
 		"a job that never reports",
-		[]string{"advisor/TestDecide_PromisesNothingWhenTimeIsOver", "advisor/TestCluster_Silent"},
+		[]string{"advisor/TestDecide_PromisesNothingAfterTheDeadline", "advisor/TestCluster_Silent"},
 	},
-	{"clocks that disagree", []string{"advisor/TestCluster_JudgesByCausesNotByClocks"}},
+	{"clocks that disagree", []string{"advisor/TestCluster_CorrectsTheClockOfTheRunner"}},
 	{
 		"cancelled jobs",
-		[]string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsWhatFitsByDeadline"},
+		[]string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsFittingJobsByDeadline"},
 	},
-	{"unknown jobs", []string{"advisor/TestAdvisor_RefusesByField"}},
+	{"unknown jobs", []string{"advisor/TestAdvisor_NamesTheInvalidField"}},
 	{
 		"a thousand submissions at once",
 		[]string{
-			"advisor/TestAdvisor_TakesAThousandSubmissionsAtOnce",
-			"advisor/TestProtect_AdmitsNoMoreThanFitAtOnce",
+			"advisor/TestAdvisor_AnswersAThousandConcurrentSubmissions",
+			"advisor/TestProtect_AdmitsOnlyJobsThatFitConcurrently",
 		},
 	},
 	{
 		"regressors that are missing",
-		[]string{"advisor/TestDecide_NothingKnownShowsNothing", "advisor/TestDecide"},
+		[]string{"advisor/TestDecide_WithoutRegressorsHasNoFigures", "advisor/TestDecide"},
 	},
 	{
 		"regressors older or newer than the features",
-		[]string{"advisor/TestNewRegressor_OfOtherFeatures"},
+		[]string{"advisor/TestNewRegressor_ChecksTheFeatures"},
 	},
 	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
 	{
 		"requests that are wrong",
 		[]string{
-			"advisor/TestAdvisor_RefusesByField", "schemas/TestDecodeRequest_NamesTheWrongField",
+			"advisor/TestAdvisor_NamesTheInvalidField", "schemas/TestDecodeRequest_NamesTheWrongField",
 		},
 	},
 }
@@ -89,9 +89,9 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 	}
 }
 
-// A job after the end of its SLO, and one without events for an hour, have probability 0 and finite
+// A job whose SLO has passed, and a job without events for an hour, have probability 0 and finite
 // figures.
-func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
+func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		elapsed time.Duration
@@ -119,7 +119,7 @@ func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
 		a := advisor.Decide(q, regressors(t), time.Now())
 		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil ||
 			*a.Chosen.Probability != 0 {
-			t.Errorf("%s: %s with %+v, want best_effort and no chance", c.name, a.Decision,
+			t.Errorf("%s: %s with %+v, want best_effort and probability 0", c.name, a.Decision,
 				a.Chosen)
 		}
 		for _, alt := range a.Alternatives {
@@ -131,9 +131,9 @@ func TestDecide_PromisesNothingWhenTimeIsOver(t *testing.T) {
 }
 
 // A regressor with fewer features than this version knows can be used; one with an unknown feature
-// is refused by the name of the feature.
-func TestNewRegressor_OfOtherFeatures(t *testing.T) {
-	fit := func(change func(*regress.Dataset)) (*advisor.Regressor, error) {
+// is refused with an error that names the feature.
+func TestNewRegressor_ChecksTheFeatures(t *testing.T) {
+	fit := func(change func(*regress.Dataset)) (*advisor.LoadedRegressor, error) {
 		d := dataset(schemas.TargetEpochTime)
 		change(d)
 		r, err := regress.FitLaw(testContext, d, regress.LawOptions{
@@ -163,19 +163,19 @@ func TestNewRegressor_OfOtherFeatures(t *testing.T) {
 		Accuracy:  regressors(t).Accuracy,
 	}, time.Now())
 	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("with an older regressor: %s %+v, want a promise for batch size 4", a.Decision,
+		t.Errorf("decision with an older regressor: %s %+v, want a promise for batch size 4", a.Decision,
 			a.Chosen)
 	}
 	if _, err := fit(func(d *regress.Dataset) {
 		d.Features[0].Name = "moon_phase"
 	}); err == nil || !strings.Contains(err.Error(), "moon_phase") {
-		t.Errorf("NewRegressor with a feature of a later version = %v, want it named", err)
+		t.Errorf("NewRegressor with a feature of a later version = %v, want an error that names it", err)
 	}
 }
 
 // Regardless of the number of concurrent submissions and of the advisor, each gets its answer and
 // is recorded once.
-func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
+func TestAdvisor_AnswersAThousandConcurrentSubmissions(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	promote(t, b)
@@ -194,7 +194,7 @@ func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
 	all.Wait()
 	last, err := b.LastSequence(within(t), schemas.StreamJob)
 	if err != nil || last != jobs {
-		t.Errorf("the log holds %d events, %v, want %d", last, err, jobs)
+		t.Errorf("the log has %d events, %v, want %d", last, err, jobs)
 	}
 	await(t, "all jobs in the list", func() bool {
 		seen := map[string]bool{}
@@ -204,7 +204,7 @@ func TestAdvisor_TakesAThousandSubmissionsAtOnce(t *testing.T) {
 				Limit: 300,
 				After: after,
 			}, &page); err != nil {
-				return false // the other advisor has not read as far as this one
+				return false // the advisor has not applied the event yet
 			}
 			for _, j := range page.Jobs {
 				seen[j.JobID] = true

@@ -12,9 +12,9 @@ import (
 )
 
 // BenchmarkAdviceAfterEpoch measures the time from publishing an epoch to receiving the advice that
-// it causes, between two connections to a real server. The epoch is stored, followed and folded,
+// it causes, between two connections to a real server. The epoch is stored, delivered and applied,
 // the job is re-predicted with nine co-located jobs, and the advice is stored and delivered. The
-// epochs of one job per node arrive in turn, and differ so much that all advice is news.
+// epochs of one job per node arrive in turn, and differ so much that all advice is published.
 func BenchmarkAdviceAfterEpoch(b *testing.B) {
 	for _, jobs := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("jobs=%d", jobs), func(b *testing.B) { benchAdvice(b, jobs) })
@@ -64,7 +64,7 @@ func benchAdvice(b *testing.B, jobs int) {
 		node, number := n%(jobs/10), n/(jobs/10)
 		e := epochEvent(fmt.Sprint("job-", 10*node), 1, uint32(number+1))
 		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", node)}
-		e.DurationSeconds = []float64{1, 20, 55}[number%3] // predicted are about 7.5
+		e.DurationSeconds = []float64{1, 20, 55}[number%3] // the prediction is about 7.5
 		n++
 		return time.Now(), publish(b, client, e)
 	}
@@ -80,7 +80,7 @@ func benchAdvice(b *testing.B, jobs int) {
 			}
 		}
 	}
-	for ok := false; !ok; { // until the listener listens
+	for ok := false; !ok; { // until the subscription is active
 		_, cause := epoch()
 		_, ok = wait(cause, time.After(time.Second))
 	}

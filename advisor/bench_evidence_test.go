@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// processorMicroseconds returns the CPU time of the process, which other processes disturb less
-// than elapsed time.
+// processorMicroseconds returns the CPU time of the process. Other processes affect it less than
+// elapsed time.
 func processorMicroseconds(b *testing.B) float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

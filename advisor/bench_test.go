@@ -92,7 +92,7 @@ func BenchmarkRequests(b *testing.B) {
 	}
 	times := map[string][]float64{}
 	for b.Loop() {
-		for _, subject := range subjects { // in turn, so that all see the same machine
+		for _, subject := range subjects { // alternate, so that machine load affects all alike
 			begin := time.Now()
 			m, err := asker.Request(subject, data, 5*time.Second)
 			if err != nil || m.Header.Get("Nats-Service-Error") != "" {

@@ -9,7 +9,7 @@ import (
 )
 
 // choose sets the decision and the chosen alternative, and the reason of every alternative.
-func (d *decision) choose() {
+func (d *decider) choose() {
 	q, a := d.q, d.a
 	var best int
 	switch {
@@ -33,7 +33,7 @@ func (d *decision) choose() {
 }
 
 // accuracyUnknown reports whether the accuracy of an alternative after its epochs is unknown.
-func (d *decision) accuracyUnknown(i int) bool { return i < len(d.merits) && !d.merits[i].known }
+func (d *decider) accuracyUnknown(i int) bool { return i < len(d.merits) && !d.merits[i].known }
 
 // seconds returns the predicted time of an alternative whose time is known.
 func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
@@ -54,8 +54,8 @@ func probability(alt *schemas.Alternative) float64 {
 	return *alt.Probability
 }
 
-// worth returns the accuracy up to the target: more than the target is no better.
-func (q *Question) worth(alt *schemas.Alternative) float64 {
+// usefulAccuracy returns the predicted accuracy, capped at the target accuracy.
+func (q *Question) usefulAccuracy(alt *schemas.Alternative) float64 {
 	if t := q.Request.TargetAccuracy; t > 0 {
 		return min(t, accuracy(alt))
 	}
@@ -73,9 +73,9 @@ func (q *Question) isPromisable(alt *schemas.Alternative) bool {
 	return probability(alt) >= q.minProbability() && !alt.Extrapolated
 }
 
-// chooseWithin chooses the most accurate alternative that is likely to keep the SLO, ties by CPU
-// time. If there is none, it chooses the alternative with the highest probability. An extrapolated
-// alternative wins only if all are extrapolated.
+// chooseWithin chooses the most accurate alternative that is likely to keep the SLO; CPU time
+// breaks ties. If none is likely to, it chooses the alternative with the highest probability. An
+// extrapolated alternative wins only if all are extrapolated.
 func chooseWithin(q *Question, a *schemas.Advice) int {
 	best, fallback, highest := -1, 0, 0.0
 	for i := range a.Alternatives {
@@ -84,7 +84,7 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 			fallback = i
 		}
 		if q.isLikely(alt) {
-			highest = max(highest, q.worth(alt))
+			highest = max(highest, q.usefulAccuracy(alt))
 		}
 	}
 	tie := highest - q.standardError(highest)
@@ -98,7 +98,7 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		a.Decision = schemas.BestEffort
 		chosen := reasonFastest
 		if q.isPromisable(&a.Alternatives[fallback]) {
-			a.Decision, chosen = q.reaching(&a.Alternatives[fallback], reasonSurest)
+			a.Decision, chosen = q.keepingDecision(&a.Alternatives[fallback], reasonSurest)
 		}
 		explain(a, fallback, chosen, func(alt *schemas.Alternative) string {
 			if alt.Extrapolated {
@@ -109,13 +109,13 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 		return fallback
 	}
 	chosen := reasonMostAccurate
-	if q.worth(&a.Alternatives[best]) < highest {
+	if q.usefulAccuracy(&a.Alternatives[best]) < highest {
 		chosen = reasonCheapest
 	}
 	if q.isCurrent(&a.Alternatives[best]) {
 		chosen = reasonKeep
 	}
-	a.Decision, chosen = q.reaching(&a.Alternatives[best], chosen)
+	a.Decision, chosen = q.keepingDecision(&a.Alternatives[best], chosen)
 	explain(a, best, chosen, func(alt *schemas.Alternative) string {
 		switch {
 		case alt.Extrapolated:
@@ -124,7 +124,7 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 			return reasonTooUnlikely
 		case q.isCurrent(&a.Alternatives[best]):
 			return reasonChange
-		case q.worth(alt) >= tie:
+		case q.usefulAccuracy(alt) >= tie:
 			return reasonTieDearer
 		}
 		return reasonLessAccurate
@@ -132,10 +132,12 @@ func chooseWithin(q *Question, a *schemas.Advice) int {
 	return best
 }
 
-// reaching returns the decision for an alternative that keeps the SLO, and its reason. It is
-// promised only if it also reaches the target accuracy.
-func (q *Question) reaching(alt *schemas.Alternative, why string) (schemas.Decision, string) {
-	if t := q.Request.TargetAccuracy; t > 0 && q.worth(alt) < t {
+// keepingDecision returns the decision for an alternative that keeps the SLO, and its reason. The
+// SLO is promised only if the alternative also reaches the target accuracy.
+func (q *Question) keepingDecision(
+	alt *schemas.Alternative, why string,
+) (schemas.Decision, string) {
+	if t := q.Request.TargetAccuracy; t > 0 && q.usefulAccuracy(alt) < t {
 		return schemas.BestEffort, reasonShort
 	}
 	return schemas.MeetsSLO, why
@@ -159,14 +161,14 @@ func (q *Question) betterLikely(alt, best *schemas.Alternative, tie float64) boo
 	if q.isCurrent(alt) != q.isCurrent(best) {
 		return q.isCurrent(alt)
 	}
-	a, b := min(tie, q.worth(alt)), min(tie, q.worth(best))
+	a, b := min(tie, q.usefulAccuracy(alt)), min(tie, q.usefulAccuracy(best))
 	switch {
 	case a != b:
 		return a > b
 	case *alt.CPUSeconds != *best.CPUSeconds:
 		return *alt.CPUSeconds < *best.CPUSeconds
 	}
-	return q.worth(alt) > q.worth(best)
+	return q.usefulAccuracy(alt) > q.usefulAccuracy(best)
 }
 
 // standardError returns the standard error of an accuracy on the validation set, sqrt(p (1 - p) /
@@ -182,7 +184,7 @@ func (q *Question) standardError(accuracy float64) float64 {
 
 // chooseScore maximizes weight of accuracy · accuracy / largest + weight of time · (1 − time /
 // longest). If any alternative reaches the target accuracy, it chooses among those.
-func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
+func (d *decider) chooseScore(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Weighted
 	w := q.Request.Weights
 	var largest, longest float64
@@ -220,7 +222,7 @@ func (d *decision) chooseScore(q *Question, a *schemas.Advice) int {
 // reaching returns a function that reports whether an alternative reaches the target accuracy with
 // at least minProbability. If none does, the function selects the most likely or the most accurate
 // ones.
-func (d *decision) reaching(largest float64) func(i int) bool {
+func (d *decider) reaching(largest float64) func(i int) bool {
 	if len(d.merits) == 0 {
 		target := min(d.q.Request.TargetAccuracy, largest)
 		return func(i int) bool { return accuracy(&d.a.Alternatives[i]) >= target }
@@ -244,10 +246,10 @@ func explain(a *schemas.Advice, best int, chosen string, lost func(*schemas.Alte
 }
 
 // chooseByEvidence chooses among the alternatives that may be promised. Without a target accuracy
-// it maximizes probability times expected accuracy, ties by time. With a target accuracy it chooses
-// the fastest one that is nearly certain, otherwise the most likely one. If none may be promised,
-// it maximizes probability times expected accuracy.
-func (d *decision) chooseByEvidence(q *Question, a *schemas.Advice) int {
+// it maximizes probability times expected accuracy; the shorter time breaks ties. With a target
+// accuracy it chooses the fastest one that is nearly certain, otherwise the most likely one. If
+// none may be promised, it maximizes probability times expected accuracy.
+func (d *decider) chooseByEvidence(q *Question, a *schemas.Advice) int {
 	best, fallback := -1, 0
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
@@ -343,7 +345,7 @@ func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
 // everything, it chooses the one with the shortest epoch, which is taken to be the largest batch
 // with the most CPUs. Alternatives that will probably miss the SLO come last. A running job
 // continues unchanged.
-func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
+func (d *decider) exploreFirst(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Exploring
 	for i := range a.Alternatives {
 		a.Alternatives[i].Reason = reasonUnknown
@@ -367,8 +369,8 @@ func (d *decision) exploreFirst(q *Question, a *schemas.Advice) int {
 // mayKeepSLO reports whether an alternative has a fair chance to keep its SLO.
 func mayKeepSLO(alt *schemas.Alternative) bool { return probability(alt) >= likelyMissed }
 
-// farthest returns the index of the allowed alternative that is farthest from the tried ones, ties
-// by the shortest epoch; -1 if none is allowed.
+// farthest returns the index of the allowed alternative that is farthest from the tried ones; -1 if
+// none is allowed. The shortest epoch breaks ties.
 func farthest(
 	all []schemas.Alternative, tried []BatchAndCPUs, may func(*schemas.Alternative) bool,
 ) int {
@@ -394,10 +396,10 @@ func farthest(
 // maxProbes bounds the epochs that an answer proposes for learning a model.
 const maxProbes = 3
 
-// probes plans the epochs that show most about an unknown model: the chosen configuration, then
-// repeatedly the one that is farthest from all before it. It returns nil if all configurations have
-// been tried.
-func (d *decision) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
+// probes plans the most informative epochs of an unknown model: the chosen configuration, then
+// repeatedly the one that is farthest from all previous ones. It returns nil if all configurations
+// have been tried.
+func (d *decider) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
 	tried := slices.Clone(d.q.Tried)
 	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {
 		return alt.BatchSize == a.Chosen.BatchSize && alt.CPUs == a.Chosen.CPUs

@@ -21,7 +21,7 @@ type Cluster struct {
 	order      jobList             // all jobs, by first sequence
 	ended      jobList             // ended jobs that are not packed, by endOrder
 	packedJobs jobList             // packed jobs, by endOrder
-	due        jobList             // submitted jobs that have not started, by expiry
+	unstarted  jobList             // submitted jobs that have not started, by expiry
 	ends       uint64              // the last endOrder
 
 	running  map[string]*Job
@@ -39,7 +39,7 @@ type Cluster struct {
 	recalibration       *Recalibration // of probabilities, by the outcomes of ended jobs
 	recalibrationShared atomic.Bool    // a question or a snapshot may use the recalibration
 	score               score          // the SLO attainment that job.score returns
-	means               meanThresholds // for promises with PromiseMean
+	meanThresholds      meanThresholds // for promises with PromiseMean
 }
 
 // stateLimits bounds the number of entries of each kind.
@@ -54,17 +54,17 @@ func NewCluster() *Cluster {
 			ended:    maxEndedJobs,
 			unpacked: maxUnpackedJobs,
 		},
-		jobs:          map[string]*Job{},
-		past:          map[string]*pastJob{},
-		running:       map[string]*Job{},
-		arrivals:      arrivals{onNode: map[string]*expectation{}},
-		nodes:         map[string]*Node{},
-		idleNodes:     newLRUNames(),
-		fleet:         schemas.Fleet{},
-		loadIntegrals: loadIntegrals{},
-		models:        map[string]*model{},
-		lastModels:    newLRUNames(),
-		means:         meanThresholds{},
+		jobs:           map[string]*Job{},
+		past:           map[string]*pastJob{},
+		running:        map[string]*Job{},
+		arrivals:       arrivals{onNode: map[string]*expectation{}},
+		nodes:          map[string]*Node{},
+		idleNodes:      newLRUNames(),
+		fleet:          schemas.Fleet{},
+		loadIntegrals:  loadIntegrals{},
+		models:         map[string]*model{},
+		lastModels:     newLRUNames(),
+		meanThresholds: meanThresholds{},
 	}
 }
 
@@ -94,9 +94,9 @@ func (c *Cluster) indexOf(id string) int {
 	return -1
 }
 
-// newestFirst returns the jobs in a state ("" for all), the newest first. It begins behind the job
-// with the ID after, or with the newest job if after is empty. known is false if that job is
-// unknown.
+// newestFirst returns the jobs in a state ("" for all), the newest first. It begins with the job
+// that follows the job named by after, or with the newest job if after is empty. known is false if
+// the named job is unknown.
 func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
 	i := len(c.order.entries)
 	if after != "" {

@@ -85,7 +85,7 @@ func TestCluster_Silent(t *testing.T) {
 
 // An imported past run is on no node, is not lost, and ends with its outcome. A job with a recent
 // event runs, regardless of its start time.
-func TestCluster_ThePastDoesNotRun(t *testing.T) {
+func TestCluster_ImportedRunsUseNoNode(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	ago := func(e schemas.Event, d time.Duration) schemas.Event {
 		switch e := e.(type) {
@@ -144,7 +144,7 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 			Nodes:  running.Nodes,
 		}, now)
 		if j.State != c.state || float64(1+len(q.Others)) != c.colocated {
-			t.Errorf("%s: %s, a new job is beside %d; want %s, %g jobs", c.name, j.State,
+			t.Errorf("%s: state %s, %d co-located jobs; want %s, %g jobs", c.name, j.State,
 				len(q.Others), c.state, c.colocated)
 		}
 		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
@@ -155,7 +155,7 @@ func TestCluster_ThePastDoesNotRun(t *testing.T) {
 }
 
 // Duplicates, events of earlier runs and events after the end change nothing.
-func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
+func TestCluster_ApplyIgnoresOldEvents(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
 	for _, c := range []struct {
 		name     string
@@ -208,7 +208,7 @@ func TestCluster_ApplyIgnoresWhatIsOld(t *testing.T) {
 
 // A job runs from the first to the eleventh second of its SLO of 20 s, regardless of the clock of
 // its runner. Events from a spool count from the time when they happened.
-func TestCluster_JudgesByCausesNotByClocks(t *testing.T) {
+func TestCluster_CorrectsTheClockOfTheRunner(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		clock time.Duration // of the runner, ahead of the advisor's

@@ -36,7 +36,7 @@ func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
 
 // The state distinguishes the datasets of a model: descriptions, tried configurations, score,
 // recalibration and job status.
-func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
+func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 	c, at := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for i, of := range []struct {
 		job, dataset string
@@ -100,7 +100,7 @@ func TestCluster_TellsTheDatasetsOfAModelApart(t *testing.T) {
 	quick := c.recalibration.shift(jobKind{"resnet50", "cifar10", 2})
 	slow := c.recalibration.shift(jobKind{"resnet50", "imagenet", 2})
 	if quick >= slow {
-		t.Errorf("jobs on cifar10 took longer than predicted by %g, on imagenet by %g: want less", quick, slow)
+		t.Errorf("shift of jobs on cifar10 is %g, on imagenet %g: want the former to be smaller", quick, slow)
 	}
 	again := restored(t, c)
 	for _, k := range []jobKind{{"resnet50", "cifar10", 2}, {"resnet50", "imagenet", 2}} {

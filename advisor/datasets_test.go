@@ -40,7 +40,7 @@ func datasetRegressors(t testing.TB) advisor.Regressors {
 				r.Model, r.Dataset, r.BatchSize, r.CPUs = trainedModel, dataset, batch, 1
 				r.ConcurrentJobs = 1
 				for e := 1; e <= 10; e++ {
-					r.Epochs = append(r.Epochs, evidence.Epoch{
+					r.Epochs = append(r.Epochs, evidence.EpochRecord{
 						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(
 							k-1,
 						)),
@@ -66,9 +66,9 @@ func onDataset(model, dataset string, slo time.Duration) *advisor.Question {
 }
 
 // Time, start-up and accuracy of an answer depend on the runs on the requested dataset only.
-func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
+func TestDecide_UsesRunsOnTheRequestedDatasetOnly(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
-	const slo = 300 * time.Second // ample on the small dataset, hopeless on the large one
+	const slo = 300 * time.Second // ample on the small dataset, impossible on the large one
 	for dataset, decision := range map[string]schemas.Decision{
 		"small": schemas.MeetsSLO, "large": schemas.BestEffort,
 	} {
@@ -90,7 +90,7 @@ func TestDecide_RestsOnTheDatasetThatWasAskedFor(t *testing.T) {
 }
 
 // A co-located job on the slow dataset takes as long as the runs on that dataset.
-func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
+func TestDecide_UsesTheDatasetsOfNeighbours(t *testing.T) {
 	r := datasetRegressors(t)
 	for dataset := range datasetTimes {
 		q := onDataset(trainedModel, "small", time.Hour)
@@ -110,7 +110,7 @@ func TestDecide_KnowsTheDatasetsOfNeighbours(t *testing.T) {
 
 // Without runs on the requested dataset nothing is predicted, and the answer lists the datasets of
 // the model's runs.
-func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
+func TestDecide_ListsOtherDatasetsOfAModel(t *testing.T) {
 	r, now := datasetRegressors(t), time.Now()
 	for _, c := range []struct{ model, dataset, want string }{
 		{
@@ -134,7 +134,7 @@ func TestDecide_ListsTheDatasetsOfAModelWhereItKnowsNothing(t *testing.T) {
 		for _, alt := range a.Alternatives {
 			if alt.PredictedSeconds != nil || alt.Probability != nil ||
 				alt.PredictedAccuracy != nil {
-				t.Errorf("%s on %q: figures without a run: %+v", c.model, c.dataset, alt)
+				t.Errorf("%s on %q: alternative %+v has figures, want none", c.model, c.dataset, alt)
 			}
 		}
 	}

@@ -9,20 +9,20 @@ import (
 	"courier/schemas"
 )
 
-// decisions holds the buffers of past answers for reuse, so that an answer allocates nothing per
+// deciders holds the buffers of past answers for reuse, so that an answer allocates nothing per
 // alternative.
-var decisions = sync.Pool{New: func() any { return &decision{} }}
+var deciders = sync.Pool{New: func() any { return &decider{} }}
 
 // figuresPerAlternative is the capacity of figureSlab per alternative.
 const figuresPerAlternative = 11
 
-// decision holds the intermediate results of Decide for one question.
-type decision struct {
+// decider holds the intermediate results of Decide for one question.
+type decider struct {
 	q                     *Question
 	r                     Regressors
 	a                     *schemas.Advice
 	f                     forecast
-	figureSlab            []float64        // backing array of the figures of the advice, which retains it
+	figureSlab            []float64        // backing array of the figures; retained by the advice
 	evidenceBuffers       []evidenceBuffer // kept by the advice; nil for a running job
 	curve                 accuracyCurve
 	spans                 []schemas.Span // of the co-located jobs
@@ -34,10 +34,10 @@ type decision struct {
 	startupNode           nodeCodeCache  // node of the last predicted start-up
 	startupCache          cachedStartup  // the last predicted start-up
 	text                  sentence       // the message
-	factor                float64        // measured by predicted time of the job's own epochs
+	factor                float64        // ratio of measured to predicted time of its own epochs
 	narrowing             float64        // factor of the uncertainty that its own epochs leave
 	varianceLeft          float64        // share of the run's variance that its own epochs leave
-	standIn               bool           // runs on nodes of unknown hardware are examples for the job
+	standIn               bool           // runs on unknown hardware are examples for the job
 	knows                 struct{ time, accuracy bool }
 	codes                 struct{ time, startup, accuracy float64 }
 }
@@ -62,8 +62,8 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		EpochsDone:     q.epochsDone(),
 		Regressors:     r.digests(),
 	}
-	d := decisions.Get().(*decision)
-	defer decisions.Put(d)
+	d := deciders.Get().(*decider)
+	defer deciders.Put(d)
 	d.reset(q, r, a)
 
 	d.gather()
@@ -93,7 +93,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 }
 
 // reset prepares a reused decision for another question.
-func (d *decision) reset(q *Question, r Regressors, a *schemas.Advice) {
+func (d *decider) reset(q *Question, r Regressors, a *schemas.Advice) {
 	d.q, d.r, d.a = q, r, a
 	d.factor, d.narrowing, d.varianceLeft = 1, 1, 1
 	d.standIn = false
@@ -106,7 +106,7 @@ func (d *decision) reset(q *Question, r Regressors, a *schemas.Advice) {
 
 // gather adds the running jobs to the forecast, looks up the codes of the job, and compares the
 // epochs of a running job with their predictions.
-func (d *decision) gather() {
+func (d *decider) gather() {
 	f := &d.f
 	d.at = f.nodeIndices(d.q.Nodes, d.q.Hardware, d.q.Foreign)
 
@@ -152,14 +152,14 @@ func (d *decision) gather() {
 			j.factor, j.narrowing, j.varianceLeft = m.compareEpochs(
 				d.r.EpochTime, j.model, &f.cache,
 			)
-			d.beginRun(&j, m)
+			d.setProgress(&j, m)
 		}
 		f.base = append(f.base, j)
 	}
 }
 
-// beginRun sets the progress of a running job in its start-up or in its current epoch.
-func (d *decision) beginRun(j *jobForecast, m *Member) {
+// setProgress sets the progress of a running job in its start-up or in its current epoch.
+func (d *decider) setProgress(j *jobForecast, m *Member) {
 	if m.EpochsDone > 0 || d.r.Startup == nil {
 		j.spent = m.Since.Seconds()
 		return
@@ -173,12 +173,12 @@ func (d *decision) beginRun(j *jobForecast, m *Member) {
 	}, d.spans)
 	at := loadOnNode{load, on}
 	j.startup = max(0,
-		d.startup(m.Setting.BatchSize, m.Setting.CPUs, code, at)-m.Since.Seconds())
+		d.startupSeconds(m.Setting.BatchSize, m.Setting.CPUs, code, at)-m.Since.Seconds())
 	j.plannedStartup = j.startup
 }
 
-// startup predicts the seconds from a start to the first epoch, 0 if unknown.
-func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) float64 {
+// startupSeconds predicts the seconds from a start to the first epoch, 0 if unknown.
+func (d *decider) startupSeconds(batch, cpus uint32, code float64, load loadOnNode) float64 {
 	if d.r.Startup == nil {
 		return 0
 	}
@@ -202,7 +202,7 @@ func (d *decision) startup(batch, cpus uint32, code float64, load loadOnNode) fl
 }
 
 // loadOf returns the load that the job has, or would have with some CPUs.
-func (d *decision) loadOf(cpus uint32) loadOnNode {
+func (d *decider) loadOf(cpus uint32) loadOnNode {
 	self := schemas.Span{
 		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
 		Hardware: d.q.Hardware, Foreign: d.q.Foreign,
@@ -211,19 +211,19 @@ func (d *decision) loadOf(cpus uint32) loadOnNode {
 	return loadOnNode{load, on}
 }
 
-// on returns the code of the job's first node.
-func (d *decision) on() schemas.NodeCode { return d.f.codes[d.at[0]] }
+// nodeCode returns the code of the job's first node.
+func (d *decider) nodeCode() schemas.NodeCode { return d.f.codes[d.at[0]] }
 
 // figure stores a number for the advice, rounded to a millionth, so that decisions are made with
 // the published numbers.
-func (d *decision) figure(v float64) *float64 {
+func (d *decider) figure(v float64) *float64 {
 	d.figureSlab = append(d.figureSlab, math.Round(v*1e6)/1e6)
 	return &d.figureSlab[len(d.figureSlab)-1]
 }
 
 // predict fills in the alternatives: each batch size with each number of CPUs. A running job keeps
 // its CPUs.
-func (d *decision) predict() {
+func (d *decider) predict() {
 	q := d.q
 	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
@@ -239,13 +239,13 @@ func (d *decision) predict() {
 				BatchSize: uint32(batch),
 				CPUs:      uint32(c),
 			})
-			d.alternative(&d.a.Alternatives[len(d.a.Alternatives)-1], load)
+			d.predictAlternative(&d.a.Alternatives[len(d.a.Alternatives)-1], load)
 		}
 	}
 }
 
-// alternative fills in the figures of one alternative.
-func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
+// predictAlternative fills in the figures of one alternative.
+func (d *decider) predictAlternative(alt *schemas.Alternative, load loadOnNode) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
 	if all == 0 {
@@ -253,7 +253,7 @@ func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 	}
 	alt.Epochs = all - min(all, q.epochsDone())
 	if d.knows.accuracy && d.r.Accuracy.evidence == nil {
-		d.accuracies(alt.BatchSize, alt.CPUs, all, load.Load)
+		d.fillCurve(alt.BatchSize, alt.CPUs, all, load.Load)
 	}
 	var result *jobForecast
 	if d.knows.time {
@@ -261,14 +261,14 @@ func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 		d.knows.time = !math.IsInf(result.end, 1)
 	}
 	if d.knows.time {
-		d.time(alt, result)
+		d.predictTime(alt, result)
 	}
 	var reached *evidence.Accuracy
 	switch {
 	case !d.knows.accuracy:
 	case d.r.Accuracy.evidence != nil:
 		a := d.r.Accuracy.accuracyAt(d.codes.accuracy, alt.BatchSize, q.epochsDone()+alt.Epochs)
-		d.reach(alt, &a)
+		d.applyAccuracy(alt, &a)
 		reached = &a
 	default:
 		alt.PredictedAccuracy = d.figure(d.curve.at(q.epochsDone() + alt.Epochs))
@@ -280,13 +280,13 @@ func (d *decision) alternative(alt *schemas.Alternative, load loadOnNode) {
 }
 
 // outlook returns the distribution of the job's time after a forecast.
-func (d *decision) outlook(result *jobForecast) outlook {
+func (d *decider) outlook(result *jobForecast) outlook {
 	startup := d.startupOf(d.codes.startup, d.hardware())
 	kind := jobKind{d.a.Model, d.a.Dataset, result.cpus}
 	return outlook{
 		seconds:        result.end,
 		uncertainty:    result.spread(startup, result.allEpochs),
-		table:          d.r.EpochTime.residuals(d.codes.time, d.on()),
+		table:          d.r.EpochTime.residuals(d.codes.time, d.nodeCode()),
 		narrowing:      d.narrowing,
 		isExtrapolated: result.extrapolated,
 		recalibration:  d.q.Recalibration,
@@ -295,7 +295,7 @@ func (d *decision) outlook(result *jobForecast) outlook {
 }
 
 // forecastJob returns the job of the question, run with an alternative, for the forecast.
-func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
+func (d *decider) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
 	d.self = jobForecast{
 		at:           d.at,
 		cpus:         alt.CPUs,
@@ -311,26 +311,27 @@ func (d *decision) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobFo
 	j := &d.self
 	switch m := d.q.Self; {
 	case m == nil:
-		j.startup = d.startup(alt.BatchSize, alt.CPUs, d.codes.startup, load)
+		j.startup = d.startupSeconds(alt.BatchSize, alt.CPUs, d.codes.startup, load)
 		j.plannedStartup = j.startup
 	case d.q.isCurrent(alt):
-		d.beginRun(j, m)
+		d.setProgress(j, m)
 	}
 	return j
 }
 
-// time fills in the predicted times, and chooses the epochs if the request does not set them.
-func (d *decision) time(alt *schemas.Alternative, result *jobForecast) {
+// predictTime fills in the predicted times, and chooses the epochs if the request does not set
+// them.
+func (d *decider) predictTime(alt *schemas.Alternative, result *jobForecast) {
 	o := d.outlook(result)
 	if d.q.Request.Epochs == 0 && d.knows.accuracy {
 		if d.r.Accuracy.evidence != nil {
-			alt.Epochs = d.freeEpochs(alt, result, &o)
+			alt.Epochs = d.chooseEpochsByEvidence(alt, result, &o)
 		} else {
-			alt.Epochs = d.epochs(alt.Epochs, &o)
+			alt.Epochs = d.chooseEpochs(alt.Epochs, &o)
 		}
 		startup := d.startupOf(d.codes.startup, d.hardware())
 		o.uncertainty = result.spread(startup, float64(alt.Epochs))
-		o.seconds = d.f.after(float64(d.maxEpochs()), float64(alt.Epochs))
+		o.seconds = d.f.endAfter(float64(d.maxEpochs()), float64(alt.Epochs))
 	}
 	alt.Extrapolated = o.isExtrapolated
 	alt.PredictedSeconds = d.figure(o.seconds)

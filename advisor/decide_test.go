@@ -34,8 +34,8 @@ func slo(d time.Duration) func(*schemas.JobRequest) {
 	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
 }
 
-// On two CPUs alone, ten epochs take 15 s with batch size 4, 7.5 s with 16 and 5.6 s with 64. The
-// smaller the batch, the more accurate.
+// On two CPUs without other jobs, ten epochs take 15 s with batch size 4, 7.5 s with 16 and 5.6 s
+// with 64. A smaller batch is more accurate.
 func TestDecide(t *testing.T) {
 	r := regressors(t)
 	beside := []advisor.Member{{
@@ -172,13 +172,13 @@ func TestDecide(t *testing.T) {
 		}
 		for _, alt := range a.Alternatives {
 			if alt.Reason == "" {
-				t.Errorf("%s: batch %d does not say why", c.name, alt.BatchSize)
+				t.Errorf("%s: batch size %d has no reason", c.name, alt.BatchSize)
 			}
 		}
 	}
 }
 
-func TestDecide_FiguresFollowTheTruth(t *testing.T) {
+func TestDecide_PredictsTheTruthOfTheFixture(t *testing.T) {
 	a := advisor.Decide(&advisor.Question{Request: request(slo(10 * time.Second))}, regressors(t),
 		time.Now())
 	for _, alt := range a.Alternatives {
@@ -200,7 +200,7 @@ func TestDecide_FiguresFollowTheTruth(t *testing.T) {
 }
 
 // Between measured batch sizes the upper bound is wider, by the error measured on held-out levels.
-func TestDecide_IsWiderBetweenLevels(t *testing.T) {
+func TestDecide_WidensBoundsBetweenLevels(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.SLO = schemas.Duration(time.Minute)
 		q.BatchSizes = []int{16, 32, 64}
@@ -210,12 +210,12 @@ func TestDecide_IsWiderBetweenLevels(t *testing.T) {
 		return *a.Alternatives[i].UpperBoundSeconds / *a.Alternatives[i].PredictedSeconds
 	}
 	if !(width(1) > width(0) && width(1) > width(2)) || a.Alternatives[1].Extrapolated {
-		t.Errorf("bounds are %.4f, %.4f and %.4f of the predictions, want that between two levels to be the widest",
+		t.Errorf("ratios of bound to prediction are %.4f, %.4f and %.4f, want the largest between two levels",
 			width(0), width(1), width(2))
 	}
 }
 
-func TestDecide_NothingKnownShowsNothing(t *testing.T) {
+func TestDecide_WithoutRegressorsHasNoFigures(t *testing.T) {
 	a := advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))},
 		advisor.Regressors{}, time.Now())
 	data, err := schemas.Marshal(a)
@@ -226,11 +226,11 @@ func TestDecide_NothingKnownShowsNothing(t *testing.T) {
 		"predicted_seconds", "predicted_accuracy", "probability", "upper_bound",
 	} {
 		if strings.Contains(string(data), field) {
-			t.Errorf("advice without regressors says %s: %s", field, data)
+			t.Errorf("advice without regressors has field %s: %s", field, data)
 		}
 	}
 	if !strings.Contains(a.Message, "run it with batch size 64") {
-		t.Errorf("message %q does not say what to run", a.Message)
+		t.Errorf("message %q does not name an epoch to run", a.Message)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestDecide_RunningJob(t *testing.T) {
 	}
 }
 
-func TestDecide_TellsTheEffectOnOthers(t *testing.T) {
+func TestDecide_PredictsTheEffectOnOtherJobs(t *testing.T) {
 	other := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	q := &advisor.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
 		Others: []advisor.Member{{
@@ -321,16 +321,16 @@ func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 	}
 	few := count([]int{4, 64})
 	many := count([]int{4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 32, 48, 64})
-	// fmt's pool of buffers forgets some of them at random under the race detector,
-	// for the message; fourteen more alternatives would cost fourteen.
+	// Under the race detector the buffer pool of fmt drops some buffers at random. The message
+	// uses that pool. Fourteen more alternatives would cause fourteen allocations.
 	if many > few+3 {
 		t.Errorf("%g allocations for 16 alternatives, %g for 2", many, few)
 	}
 }
 
-// With PromiseMean a promise may have less than the confidence. Accuracy may use half of the
-// surplus, a promise all of it.
-func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
+// With PromiseMean a promise may have a probability below the confidence. Accuracy may use half of
+// the surplus, a promise all of it.
+func TestDecide_PromisesBelowAMeanConfidence(t *testing.T) {
 	r := regressors(t)
 	within := func(seconds float64) func(*schemas.JobRequest) {
 		return slo(time.Duration(seconds * float64(time.Second)))
@@ -345,7 +345,7 @@ func TestDecide_BelowTheConfidenceOfAMean(t *testing.T) {
 		name      string
 		seconds   float64
 		threshold float64
-		isCurrent uint32 // batch size that it runs with already
+		isCurrent uint32 // batch size of the running job
 		decision  schemas.Decision
 		batch     uint32
 	}{

@@ -14,13 +14,13 @@
 // advisors, so that the stream keeps one copy of each.
 //
 // The reply to job.submit is sent after job.<id>.submitted has been recorded. Advice for running
-// jobs goes to the ADVICE stream. No advisor reads that stream; on start, an advisor re-predicts the
-// running jobs instead. Regressors come from the bucket CHAMPIONS; a new one is validated and loaded
-// without pausing requests. For a damaged one the advisor publishes regressor.<target>.rejected and keeps the
-// previous one.
+// jobs goes to the ADVICE stream. No advisor reads that stream; on start, an advisor re-predicts
+// the running jobs instead. Regressors come from the bucket CHAMPIONS. A new one is validated and
+// loaded without pausing requests. For a damaged one the advisor publishes
+// regressor.<target>.rejected and keeps the previous one.
 //
-// Requests wait until the replay is complete. While NATS is unreachable they fail for the caller,
-// who may repeat them: a second job.submit with the same ID and body returns the first advice.
+// Requests wait until the replay is complete. While NATS is unreachable they fail, and the caller
+// may repeat them: a second job.submit with the same ID and body returns the first advice.
 //
 // # The path of an event
 //
@@ -31,7 +31,7 @@
 //  2. node.go: the load of its nodes, and its co-located jobs
 //  3. question.go: the questions that re-predict the affected jobs
 //  4. decide.go: Decide answers each question
-//  5. publish.go: advice that is news, and warnings, go to the outbox and to NATS
+//  5. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
 //
 // # Observe, test
 //

@@ -9,12 +9,12 @@ import (
 )
 
 // byEvidence reports whether an evidence regressor predicts epoch times.
-func (d *decision) byEvidence() bool {
+func (d *decider) byEvidence() bool {
 	return d.r.EpochTime != nil && d.r.EpochTime.evidence != nil
 }
 
 // chooseStandIn decides whether runs on nodes of unknown hardware are examples for the job.
-func (d *decision) chooseStandIn() {
+func (d *decider) chooseStandIn() {
 	r := d.r.EpochTime
 	if !d.knows.time || r.evidence == nil || d.q.Self != nil || len(d.q.Request.Nodes) > 0 {
 		return
@@ -23,7 +23,7 @@ func (d *decision) chooseStandIn() {
 }
 
 // hardware returns the hardware of the job's first node.
-func (d *decision) hardware() schemas.Hardware { return d.f.hardware[d.at[0]] }
+func (d *decider) hardware() schemas.Hardware { return d.f.hardware[d.at[0]] }
 
 // cachedStartup is the last predicted start-up.
 type cachedStartup struct {
@@ -36,7 +36,7 @@ type cachedStartup struct {
 
 // startupOf predicts the seconds from the start to the first epoch with an evidence regressor;
 // otherwise the scale of the result is 0.
-func (d *decision) startupOf(code float64, on schemas.Hardware) evidence.Distribution {
+func (d *decider) startupOf(code float64, on schemas.Hardware) evidence.Distribution {
 	r := d.r.Startup
 	if r == nil || r.evidence == nil {
 		return evidence.Distribution{}
@@ -65,7 +65,7 @@ type evidenceBuffer struct {
 
 // fillEvidence sets the evidence of an alternative. Advice for a running job has none, because the
 // answer to its request had it.
-func (d *decision) fillEvidence(
+func (d *decider) fillEvidence(
 	alt *schemas.Alternative, result *jobForecast, a *evidence.Accuracy,
 ) {
 	if d.evidenceBuffers == nil {
@@ -101,16 +101,16 @@ func (d *decision) fillEvidence(
 }
 
 // knownFrom returns the epoch from which the accuracy of a batch size is known; 0 means never.
-func (d *decision) knownFrom(batch uint32) uint32 {
+func (d *decider) knownFrom(batch uint32) uint32 {
 	r := d.r.Accuracy
 	const anyAccuracy, likely = 0, 0.5
 	c := r.accuracyConfiguration(d.codes.accuracy, batch)
 	return uint32(r.evidence.SmallestEpochs(c, anyAccuracy, likely, schemas.MaxEpochs))
 }
 
-// fillTimeEvidence sets the evidence of the predicted time: of the least certain prediction if the
-// load changes during the job. result is nil if the time is unknown.
-func (d *decision) fillTimeEvidence(
+// fillTimeEvidence sets the evidence of the predicted time. If the load changes during the job, it
+// is the evidence of the least certain prediction. result is nil if the time is unknown.
+func (d *decider) fillTimeEvidence(
 	t *schemas.TimeEvidence, alt *schemas.Alternative, result *jobForecast,
 ) {
 	r := d.r.EpochTime
@@ -141,7 +141,7 @@ func (d *decision) fillTimeEvidence(
 }
 
 // configuration returns the configuration of an alternative at the load at its start.
-func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuration {
+func (d *decider) configuration(alt *schemas.Alternative) evidence.Configuration {
 	r, cores := d.r.EpochTime, d.f.hardware[d.at[0]].Cores
 	if d.standIn {
 		cores = 0
@@ -153,16 +153,16 @@ func (d *decision) configuration(alt *schemas.Alternative) evidence.Configuratio
 }
 
 // nodeType returns the type of the job's first node, or the type that stands in for it.
-func (d *decision) nodeType() string {
+func (d *decider) nodeType() string {
 	if d.standIn {
 		return d.r.EpochTime.evidence.NodeType(d.f.names[d.at[0]], "")
 	}
 	return d.f.types[d.at[0]]
 }
 
-// missing returns what an alternative lacks for a promise. If it lacks nothing at its start, it
-// lacks the load that it meets later.
-func (d *decision) missing(alt *schemas.Alternative) evidence.Missing {
+// missing returns the evidence that is missing for a promise of an alternative. If none is missing
+// for the load at its start, it is missing for the load that occurs later.
+func (d *decider) missing(alt *schemas.Alternative) evidence.Missing {
 	r := d.r.EpochTime
 	if r == nil || r.evidence == nil {
 		return evidence.Missing{}
@@ -189,7 +189,7 @@ func visibleRatio(shift float64) float64 {
 }
 
 // correctionsOf returns the drift corrections that apply to a configuration.
-func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+func (r *LoadedRegressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
 	var all []schemas.DriftFactor
 	for i := range r.factors {
 		f := &r.factors[i]

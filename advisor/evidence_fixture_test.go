@@ -49,13 +49,13 @@ func evidenceRuns(change func(n int, r *evidence.Run)) []evidence.Run {
 				ID: fmt.Sprint(batch, "-", k),
 				Configuration: evidence.Configuration{
 					Model: evidenceModel, NodeType: evidenceNode.NodeType(), BatchSize: batch, CPUs: 1,
-					Load: evidence.Load{ConcurrentJobs: 1, ProcessesPerCore: 1. / 16},
+					NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1, ProcessesPerCore: 1. / 16},
 				},
 				StartedAt:      evidenceBegin.Add(time.Duration(len(runs)) * time.Hour),
 				StartupSeconds: 3 * math.Exp(0.1*random.NormFloat64()),
 			}
 			for e := 1; e <= evidenceEpochs; e++ {
-				r.Epochs = append(r.Epochs, evidence.Epoch{
+				r.Epochs = append(r.Epochs, evidence.EpochRecord{
 					Number: e, Seconds: lawSeconds(batch) * own * math.Exp(0.03*random.NormFloat64()),
 					Accuracy: curveAccuracy(batch, e, k%2), HasAccuracy: true,
 				})
@@ -72,10 +72,10 @@ func evidenceRuns(change func(n int, r *evidence.Run)) []evidence.Run {
 
 // evidenceRegressors fits regressors on runs as the trainer does. Their files hold only one
 // example, because an advisor does not use the predictions of the files.
-func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.State) advisor.Regressors {
+func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.ServedHierarchy) advisor.Regressors {
 	t.Helper()
-	use := func(target string, runs []evidence.Run) *advisor.Regressor {
-		var state *evidence.State
+	use := func(target string, runs []evidence.Run) *advisor.LoadedRegressor {
+		var state *evidence.ServedHierarchy
 		for _, s := range states {
 			if target == schemas.TargetEpochTime {
 				state = s
@@ -83,7 +83,7 @@ func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.S
 		}
 		if state == nil {
 			var err error
-			if state, err = (*evidence.State)(nil).Update(testContext, runs, evidence.Options{}); err != nil {
+			if state, err = (*evidence.ServedHierarchy)(nil).Update(testContext, runs, evidence.Options{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -103,7 +103,7 @@ func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.S
 	}
 	startups := make([]evidence.Run, len(runs))
 	for i, r := range runs {
-		r.Load, r.Epochs = evidence.Load{}, nil
+		r.NodeLoad, r.Epochs = evidence.NodeLoad{}, nil
 		startups[i] = r
 	}
 	return advisor.Regressors{
@@ -115,8 +115,8 @@ func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.S
 
 // evidenceRegressor returns a regressor with the state and columns of foreign load.
 func evidenceRegressor(
-	t testing.TB, target string, state *evidence.State, foreign ...schemas.ForeignColumn,
-) *advisor.Regressor {
+	t testing.TB, target string, state *evidence.ServedHierarchy, foreign ...schemas.ForeignColumn,
+) *advisor.LoadedRegressor {
 	t.Helper()
 	var levels []string
 	for i := range state.Subjects {

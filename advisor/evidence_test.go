@@ -53,29 +53,29 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 		want.Accuracy.LongestEpochs, want.Accuracy.HighestAccuracy = evidenceEpochs, 0.75
 		got := alt.Evidence
 		if got == nil || got.Time == nil || got.Accuracy == nil || got.Startup == nil {
-			t.Fatalf("batch size %d rests on %+v", alt.BatchSize, got)
+			t.Fatalf("batch size %d has evidence %+v", alt.BatchSize, got)
 		}
 		if fmt.Sprintf("%+v", *got.Time) != fmt.Sprintf("%+v", *want.Time) {
-			t.Errorf("batch size %d: time rests on %+v, want %+v", alt.BatchSize, *got.Time,
+			t.Errorf("batch size %d: evidence of time %+v, want %+v", alt.BatchSize, *got.Time,
 				*want.Time)
 		}
 		if *got.Accuracy != *want.Accuracy {
-			t.Errorf("batch size %d: accuracy rests on %+v, want %+v", alt.BatchSize,
+			t.Errorf("batch size %d: evidence of accuracy %+v, want %+v", alt.BatchSize,
 				*got.Accuracy, *want.Accuracy)
 		}
 		// The first of the 20 starts was cold.
 		if s := got.Startup; s.NodeTypeRuns != 19 || s.ModelRuns != 19 || s.Seconds < 2.5 ||
 			s.Seconds > 3.5 {
-			t.Errorf("batch size %d: the start-up rests on %+v", alt.BatchSize, *s)
+			t.Errorf("batch size %d: evidence of start-up %+v", alt.BatchSize, *s)
 		}
 	}
 	if a.Chosen.Evidence != a.Running(a.Chosen.BatchSize, 1).Evidence {
-		t.Error("the chosen alternative rests on something else")
+		t.Error("the chosen alternative has other evidence than in the list")
 	}
 }
 
 // The interval of an accuracy contains it, and is absent if the accuracy is unknown.
-func TestDecide_GivesAnIntervalOfTheAccuracy(t *testing.T) {
+func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	for _, batches := range [][]int{{32, 64, 256}, {48, 96, 300}} {
 		a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
@@ -99,7 +99,7 @@ func TestDecide_GivesAnIntervalOfTheAccuracy(t *testing.T) {
 	}), r, evidenceBegin)
 	if alt := a.Alternatives[0]; alt.AccuracyLower != nil || alt.AccuracyUpper != nil ||
 		alt.MeanAccuracy != nil {
-		t.Errorf("%+v has an interval of an accuracy that is not known", alt)
+		t.Errorf("%+v has an interval of an unknown accuracy", alt)
 	}
 }
 
@@ -112,13 +112,13 @@ func TestDecide_ReportsAMissingNodeType(t *testing.T) {
 	if want := "model shufflenet has 20 runs, but none on a node like node-a"; !strings.Contains(
 		a.Message, want,
 	) {
-		t.Errorf("%s: %q has no %q", a.Decision, a.Message, want)
+		t.Errorf("%s: message %q lacks %q", a.Decision, a.Message, want)
 	}
 	for _, alt := range a.Alternatives {
 		got := *alt.Evidence.Time
 		if got.Lacks != evidence.LacksNodeType || got.ModelRuns != 20 || got.NodeTypeRuns != 0 ||
 			alt.PredictedSeconds != nil {
-			t.Errorf("batch size %d rests on %+v", alt.BatchSize, got)
+			t.Errorf("batch size %d has evidence %+v", alt.BatchSize, got)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		}
 		return runs
 	}
-	state, err := (*evidence.State)(nil).Update(testContext, banded(runs), evidence.Options{})
+	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, banded(runs), evidence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,12 +162,12 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		e := alt.Evidence.Time
 		if alt.BatchSize < 128 {
 			if len(e.Corrections) > 0 {
-				t.Errorf("batch size %d is corrected by %+v", alt.BatchSize, e.Corrections)
+				t.Errorf("batch size %d has corrections %+v", alt.BatchSize, e.Corrections)
 			}
 			continue
 		}
 		if len(e.Corrections) == 0 || e.CorrectionRatio < 1.35 || e.CorrectionRatio > 1.65 {
-			t.Fatalf("batch size %d is corrected by %g: %+v", alt.BatchSize, e.CorrectionRatio,
+			t.Fatalf("batch size %d has correction ratio %g: %+v", alt.BatchSize, e.CorrectionRatio,
 				e.Corrections)
 		}
 		if c := e.Corrections[0]; c.Scope != evidence.ScopeFrom || c.BatchSize != 128 ||
@@ -178,7 +178,7 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 }
 
 // Advice for a running job has no evidence, because the answer to its request had it.
-func TestDecide_ARunningJobHasNoEvidence(t *testing.T) {
+func TestDecide_ReportsNoEvidenceForARunningJob(t *testing.T) {
 	q := evidenceQuestion(nil)
 	setting := schemas.Setting{
 		Model:     evidenceModel,

@@ -13,7 +13,7 @@ import (
 
 // A user who follows the advice tries every configuration once, so that a regressor gets its
 // minimum of five configurations; the first ones are far apart.
-func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
+func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 	cluster := advisor.NewCluster()
 	var order []advisor.BatchAndCPUs
 	for n := range uint32(6) {
@@ -45,7 +45,7 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 	seen := map[advisor.BatchAndCPUs]bool{}
 	for _, c := range order {
 		if seen[c] {
-			t.Errorf("explored %v: %v twice before the others", order, c)
+			t.Errorf("explored %v: %v a second time before all others", order, c)
 		}
 		seen[c] = true
 	}
@@ -53,7 +53,7 @@ func TestDecide_ExploresWhatTheLogHasNot(t *testing.T) {
 
 // Other models are no evidence: for a model that has never run, the answer has no figures but a
 // plan of epochs to run.
-func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
+func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		tried []advisor.BatchAndCPUs
@@ -71,7 +71,7 @@ func TestDecide_GivesNoFiguresOfAModelThatNeverRan(t *testing.T) {
 			})}
 			a := advisor.Decide(q, regressors(t), time.Unix(0, 0))
 			if a.Decision != schemas.Exploring || len(a.Relatives) != 0 {
-				t.Errorf("%s from %v, want exploring from no other model", a.Decision, a.Relatives)
+				t.Errorf("decision %s from models %v, want exploring and no other model", a.Decision, a.Relatives)
 			}
 			for _, alt := range a.Alternatives {
 				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil ||
@@ -95,10 +95,10 @@ func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, wa
 	for i, p := range a.Probes {
 		next := advisor.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
 		if slices.Contains(tried, next) || p.PredictedSeconds != nil {
-			t.Errorf("probe %+v was tried or has a time, want a new configuration without one", p)
+			t.Errorf("probe %+v was tried or has a predicted time", p)
 		}
 		if i == 0 && (p.BatchSize != a.Chosen.BatchSize || p.CPUs != a.Chosen.CPUs) {
-			t.Errorf("probe %+v comes first, want the chosen %+v", p, a.Chosen)
+			t.Errorf("first probe %+v, want the chosen %+v", p, a.Chosen)
 		}
 		if text := fmt.Sprintf("batch size %d on", p.BatchSize); !strings.Contains(a.Message, text) {
 			t.Errorf("message %q does not name probe %+v", a.Message, p)
@@ -108,7 +108,7 @@ func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, wa
 }
 
 // A running job of an unknown model keeps its batch size.
-func TestDecide_LeavesARunningJobOfAnUnknownModelAlone(t *testing.T) {
+func TestDecide_KeepsARunningJobOfAnUnknownModel(t *testing.T) {
 	running := schemas.Setting{
 		Model:     "new",
 		BatchSize: 16,
@@ -125,7 +125,7 @@ func TestDecide_LeavesARunningJobOfAnUnknownModelAlone(t *testing.T) {
 	}
 	a := advisor.Decide(q, regressors(t), time.Unix(0, 0))
 	if a.Action != schemas.ActionKeep || a.Chosen.BatchSize != 16 || len(a.Probes) != 0 {
-		t.Errorf("%s batch size %d, probes %v, want to keep 16 and no probes",
+		t.Errorf("%s, batch size %d, probes %v, want batch size 16 and no probes",
 			a.Action, a.Chosen.BatchSize, a.Probes)
 	}
 }

@@ -12,11 +12,12 @@ import (
 
 const model = "digits-mlp"
 
-// Truth of the fixture: seconds of an epoch, and accuracy after some epochs.
+// trueSeconds returns the seconds of an epoch in the fixture.
 func trueSeconds(batch, cpus, jobs float64) float64 { return (1 + 8/batch) * jobs / cpus }
 
 const trueStartup = 0.1
 
+// trueAccuracy returns the true accuracy of the fixture after some epochs.
 func trueAccuracy(batch, epochs float64) float64 {
 	return 0.98 - 0.01*math.Log2(batch/4) - 0.3*math.Exp(-epochs/3)
 }
@@ -45,7 +46,7 @@ func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
 	return d
 }
 
-// fillOn adds the examples on a node; the numbers of their groups begin with group.
+// fillOn adds the examples of a node. Their groups are numbered from group.
 func fillOn(
 	d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int,
 ) int {
@@ -96,7 +97,7 @@ func fillOn(
 // fitted fits the regressors of the fixture once.
 var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit() })
 
-// Two unlike nodes, and regressors that were fitted on both.
+// small and large are different nodes; the regressors were fitted on both.
 var (
 	small, large = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}, schemas.Hardware{
 		Cores:    16,
@@ -148,7 +149,7 @@ func compileFitted(t testing.TB, fitted func() (map[string]*regress.Regressor, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	use := func(target string) *advisor.Regressor {
+	use := func(target string) *advisor.LoadedRegressor {
 		p, err := regress.Compile(all[target])
 		if err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ type jobForecast struct {
 	batch     uint32  // batch size
 	model     float64 // code of its model in the regressor
 	known     bool    // the regressor knows its model; otherwise its end is unknown
-	factor    float64 // measured by predicted time of its own epochs; 1 without any
+	factor    float64 // ratio of measured to predicted time of its own epochs; 1 without any
 	narrowing float64 // of the uncertainty by its own epochs; 1 without any
 	wait      float64 // seconds until it starts
 	startup   float64 // remaining seconds of its start-up
@@ -43,7 +43,7 @@ type nodeLoad struct {
 // from the epoch time that the regressor predicts for the current load; a job that ends frees its
 // nodes. base stays unchanged, jobs is simulated. A forecast is used by one goroutine at a time.
 type forecast struct {
-	r        *Regressor
+	r        *LoadedRegressor
 	names    []string           // of the nodes
 	hardware []schemas.Hardware // of each
 	codes    []schemas.NodeCode // of each, as the regressor encodes it
@@ -63,7 +63,7 @@ type forecast struct {
 type progressPoint struct{ at, epochs float64 }
 
 // reset prepares a reused forecast for another decision.
-func (f *forecast) reset(r *Regressor) {
+func (f *forecast) reset(r *LoadedRegressor) {
 	f.r = r
 	f.names, f.hardware, f.codes = f.names[:0], f.hardware[:0], f.codes[:0]
 	f.types, f.foreign, f.base = f.types[:0], f.foreign[:0], f.base[:0]
@@ -174,7 +174,7 @@ func (f *forecast) untilChange(j *jobForecast) float64 {
 	if !(j.seconds < math.Inf(1)) {
 		return math.Inf(1)
 	}
-	if j.spent > 0 { // at the current rate; the epoch has not ended without its event
+	if j.spent > 0 { // no event has reported the end of this epoch, so some of it is left
 		j.epochs -= min(j.spent/j.seconds, maxUnreportedShare)
 		j.spent = 0
 	}
@@ -332,9 +332,9 @@ func (j *jobForecast) isTraining() bool {
 	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.known
 }
 
-// after returns when the job would have ended with fewer epochs. Until its end, the other jobs do
-// not depend on its number of epochs.
-func (f *forecast) after(all, epochs float64) float64 {
+// endAfter returns when the job would have ended with fewer epochs. Until its end, the other jobs
+// do not depend on its number of epochs.
+func (f *forecast) endAfter(all, epochs float64) float64 {
 	last := progressPoint{0, all}
 	for _, m := range f.path {
 		if all-m.epochs >= epochs-tinyEpochs {

@@ -11,10 +11,10 @@ import (
 	"courier/schemas"
 )
 
-// The epoch time is unknown on a node type where the model has never run. A job there that has
-// completed its epochs has 0 epochs of unknown duration left. The forecast must end it immediately
-// and not loop forever.
-func TestDecide_EndsForAJobThatIsDone(t *testing.T) {
+// The epoch time is unknown on a node type where the model has never run. If a job there has
+// completed its epochs, 0 epochs of unknown duration are left. The forecast must end it immediately
+// instead of looping forever.
+func TestDecide_TerminatesForACompletedJob(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	unknown := schemas.Hardware{Cores: 8, CPUModel: "never used"}
 	for _, hardware := range []schemas.Hardware{evidenceNode, unknown} {
@@ -28,19 +28,19 @@ func TestDecide_EndsForAJobThatIsDone(t *testing.T) {
 			want = schemas.Exploring
 		}
 		if a := advisor.Decide(q, r, evidenceBegin); a.Decision != want {
-			t.Errorf("beside it on %v: decision %s (%s), want %s", hardware, a.Decision, a.Message, want)
+			t.Errorf("co-located on %v: decision %s (%s), want %s", hardware, a.Decision, a.Message, want)
 		}
 
 		q = evidenceQuestion(nil)
 		q.Hardware, q.JobID, q.Run, q.Self = done.Hardware, "done", 1, &done
 		if a := advisor.Decide(q, r, evidenceBegin); a.Decision == "" {
-			t.Errorf("of itself on %v: no decision", hardware)
+			t.Errorf("re-predicted on %v: no decision", hardware)
 		}
 	}
 }
 
-// Regardless of the co-located jobs, a decision ends, and its figures are finite.
-func TestDecide_EndsWhateverRunsBeside(t *testing.T) {
+// For any co-located jobs Decide returns, with finite figures.
+func TestDecide_TerminatesForAnyCoLocatedJobs(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	random := rand.New(rand.NewPCG(17, 1))
 	types := []schemas.Hardware{evidenceNode, {Cores: 8, CPUModel: "never used"}, {}}
@@ -66,11 +66,11 @@ func TestDecide_EndsWhateverRunsBeside(t *testing.T) {
 		}
 		a := advisor.Decide(q, r, evidenceBegin)
 		if strings.Contains(a.Message, "NaN") || strings.Contains(a.Message, "Inf") {
-			t.Fatalf("beside %+v: %s", q.Others, a.Message)
+			t.Fatalf("co-located with %+v: %s", q.Others, a.Message)
 		}
 		for _, x := range a.Alternatives {
 			if x.PredictedSeconds != nil && !(*x.PredictedSeconds >= 0) {
-				t.Fatalf("beside %+v: predicted %v seconds", q.Others, *x.PredictedSeconds)
+				t.Fatalf("co-located with %+v: predicted %v seconds", q.Others, *x.PredictedSeconds)
 			}
 		}
 	}

@@ -25,7 +25,7 @@ func member(id string, batch, epochs uint32, nodes ...string) advisor.Member {
 }
 
 // With one co-located job an epoch takes twice as long (trueSeconds), so that the forecasts can be
-// computed by hand. A start-up takes 0.1 s, an epoch alone with batch size 16 on two CPUs 0.75 s.
+// computed by hand. A start-up takes 0.1 s, an epoch with batch size 16 on two CPUs 0.75 s.
 func TestDecide_SimulatesCoLocatedJobs(t *testing.T) {
 	r := regressors(t)
 	only16 := func(q *schemas.JobRequest) {
@@ -36,10 +36,10 @@ func TestDecide_SimulatesCoLocatedJobs(t *testing.T) {
 		others []advisor.Member
 		want   float64 // seconds for 10 epochs
 	}{
-		{"alone", nil, 0.1 + 7.5},
-		{"beside one that stays", []advisor.Member{member("a", 16, 101, "n")}, 0.1 + 15},
-		// The other has 2 epochs left at 1.5 s: 3 s after the start of both. Until
-		// then 2.9 s give 2.9/1.5 epochs, the rest runs alone.
+		{"no other job", nil, 0.1 + 7.5},
+		{"one job that does not end", []advisor.Member{member("a", 16, 101, "n")}, 0.1 + 15},
+		// The other job has 2 epochs left at 1.5 s: 3 s after the start of both. Until
+		// then the job completes 2.9/1.5 epochs in 2.9 s; the others run without it.
 		{
 			"beside one that leaves", []advisor.Member{member("a", 16, 3, "n")},
 			3 - 0.05 + (10-2.9/1.5)*0.75,
@@ -69,15 +69,15 @@ func TestDecide_UnknownJobNeverEnds(t *testing.T) {
 	}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if got := *a.Alternatives[1].PredictedSeconds; math.Abs(got-15.1) > 0.3 {
-		t.Errorf("beside a stranger batch 16 takes %.2f s, want 15.1 s", got)
+		t.Errorf("co-located with an unknown model, batch size 16 takes %.2f s, want 15.1 s", got)
 	}
 	if len(a.Effects) != 0 {
-		t.Errorf("effects on a job that nobody can predict: %+v", a.Effects)
+		t.Errorf("effects on a job of an unknown model: %+v, want none", a.Effects)
 	}
 }
 
-// Epochs are chosen: with a target the fewest that reach it, without one as many as increase the
-// accuracy in time. A smaller batch wins if it needs fewer epochs.
+// With a target accuracy the fewest epochs that reach it are chosen. Without one, as many as
+// increase the accuracy within the SLO. A smaller batch size wins if it needs fewer epochs.
 func TestDecide_ChoosesEpochs(t *testing.T) {
 	r := regressors(t)
 	free := func(d time.Duration, target float64) func(*schemas.JobRequest) {

@@ -7,7 +7,7 @@ import (
 	"courier/schemas"
 )
 
-func TestRecentMean_FollowsWhatChanges(t *testing.T) {
+func TestRecentMean_FollowsTheMeasurements(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0)
 	m := RecentMean{}
 	for range 12 {
@@ -23,6 +23,6 @@ func TestRecentMean_FollowsWhatChanges(t *testing.T) {
 	}
 	m.add(schemas.Ratio{}, 5, at)
 	if got := m.at(at); got != schemas.RatioOf(0.6) {
-		t.Errorf("an unknown measurement changes it to %+v", got)
+		t.Errorf("after an unknown measurement: %+v, want no change", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"courier/schemas"
 )
 
-// fittedBesideHogs fits regressors on epochs whose time is multiplied by 1 + foreign load, for loads
-// of 0, 0.2 and 0.5 of the CPUs.
-var fittedBesideHogs = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+// fittedWithForeignLoad fits regressors on epochs whose time is multiplied by 1 + foreign load, for
+// loads of 0, 0.2 and 0.5 of the CPUs.
+var fittedWithForeignLoad = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 	all, err := fit()
 	if err != nil {
 		return nil, err
@@ -65,9 +65,9 @@ func applySamples(c *advisor.Cluster, node string, samples int, cpu, ioWait *flo
 	}
 }
 
-func TestDecide_AHogChangesThePrediction(t *testing.T) {
+func TestDecide_UsesTheForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	hogs, old := compileFitted(t, fittedBesideHogs), regressors(t)
+	hogs, old := compileFitted(t, fittedWithForeignLoad), regressors(t)
 	alone := trueStartup + 10*trueSeconds(16, 2, 1)
 	beside := func(hog float64) float64 { return trueStartup + 10*trueSeconds(16, 2, 1)*(1+hog) }
 	for _, c := range []struct {
@@ -99,16 +99,16 @@ func TestDecide_AHogChangesThePrediction(t *testing.T) {
 		}
 	}
 
-	// The bound of an unknown load holds for the greatest that was measured.
+	// The bound of an unknown load holds for the highest measured load.
 	unknown, busiest := advisor.NewCluster(), advisor.NewCluster()
 	applySamples(busiest, "n", 12, ratio(0.5), nil, now)
 	bound := *askOn(hogs, unknown, now, "n").Chosen.UpperBoundSeconds
 	if least := *askOn(hogs, busiest, now, "n").Chosen.UpperBoundSeconds; bound < 0.99*least {
-		t.Errorf("the bound of an unknown load is %.2f s, that of the greatest %.2f s", bound, least)
+		t.Errorf("bound of an unknown load %.2f s, of the highest measured load %.2f s", bound, least)
 	}
 }
 
-func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
+func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	started := func(job string, ago time.Duration) func(*advisor.Cluster) {
 		return func(c *advisor.Cluster) {
@@ -122,7 +122,7 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		baseline func(*advisor.Cluster)
 		cpu      *float64
 		ioWait   *float64
-		after    time.Duration // that the question comes after the last sample
+		after    time.Duration // from the last sample to the question
 		want     schemas.Foreign
 	}{
 		{"nothing is told", nil, nil, nil, 0, schemas.Foreign{}},
@@ -145,17 +145,17 @@ func TestAsk_TakesTheForeignLoadFromSamples(t *testing.T) {
 		}
 	}
 
-	late := advisor.NewCluster() // a spool that was found again
+	late := advisor.NewCluster() // receives samples of a spool late
 	late.Apply(busySample("n", ratio(0.9), nil, now.Add(-time.Hour)), 1, now)
 	q := late.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now)
 	if q.Foreign[0] != (schemas.Foreign{}) {
-		t.Errorf("a sample of an hour ago counts: %+v", q.Foreign[0])
+		t.Errorf("a sample of an hour ago changed the load to %+v", q.Foreign[0])
 	}
 }
 
-// Epochs show the foreign load of a node without samples. A job that uses less than its processes
-// leaves the rest to others.
-func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
+// Epochs report the foreign load of a node without samples. A job that keeps fewer CPUs busy than
+// it has processes leaves the rest to other jobs.
+func TestAsk_ReadsTheForeignLoadFromEpochs(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	cluster := advisor.NewCluster()
 	start := startedEvent("a", 1)
@@ -163,39 +163,39 @@ func TestAsk_TakesTheForeignLoadFromEpochs(t *testing.T) {
 	cluster.Apply(start, 1, start.At)
 	e := epochEvent("a", 1, 1)
 	e.At, e.Setting.Nodes, e.DurationSeconds = now, []string{"n"}, 9.5
-	e.NodeCPURatio, e.JobCPUSeconds = ratio(0.8), ratio(6) // of 1.6 processors it keeps 0.6 busy
+	e.NodeCPURatio, e.JobCPUSeconds = ratio(0.8), ratio(6) // the job uses 0.6 of the 1.6 busy CPUs
 	j := cluster.Apply(e, 2, now)
 
 	want := schemas.RatioOf(0.5)
 	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
-		t.Errorf("of a new job: %+v, want %+v", q.Foreign[0].CPU, want)
+		t.Errorf("foreign load for a new job: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
 	if q := cluster.AskRunning(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
-		t.Errorf("of the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
+		t.Errorf("foreign load for the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
 	}
 	now = now.Add(6 * time.Second)
 	cluster.Apply(busySample("n", ratio(0.8), nil, now), 3, now)
 	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
-		t.Errorf("with a sample that says the same: %+v, want %+v", q.Foreign[0].CPU, want)
+		t.Errorf("foreign load after an equal sample: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
 }
 
-func TestAsk_PlacesAJobBesideLessForeignLoad(t *testing.T) {
+func TestAsk_PlacesAJobOnTheNodeWithLessForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	cluster := advisor.NewCluster()
 	applySamples(cluster, "a", 3, ratio(0.8), nil, now)
 	applySamples(cluster, "b", 3, ratio(0.1), nil, now)
 	q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}}, now)
 	if fmt.Sprint(q.Nodes) != "[b]" {
-		t.Errorf("placed on %v, want the node without a hog", q.Nodes)
+		t.Errorf("placed on %v, want the node without foreign load", q.Nodes)
 	}
 }
 
 // Foreign work that starts while a job runs lengthens the remaining time after one epoch, and is
 // the cause of the risk. The risk is cleared after the foreign work has ended.
-func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
+func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster, sequence := compileFitted(t, fittedBesideHogs), advisor.NewCluster(), uint64(100)
+	r, cluster, sequence := compileFitted(t, fittedWithForeignLoad), advisor.NewCluster(), uint64(100)
 	applySamples(cluster, "node-a", 12, ratio(0), nil, now)
 	q := schemas.JobRequest{
 		JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
@@ -227,18 +227,18 @@ func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 	apply(start)
 
 	if epoch(1, 0); len(risks) != 0 {
-		t.Fatalf("a risk without a hog: %s", risks[0].Message)
+		t.Fatalf("risk without foreign load: %s", risks[0].Message)
 	}
 	a := epoch(2, 0.5)
 	want := 8 * trueSeconds(16, 2, 1) * 1.5
 	if got := *a.Chosen.PredictedSeconds; math.Abs(got/want-1) > 0.05 {
-		t.Errorf("beside the hog %.2f s are left, want about %.2f", got, want)
+		t.Errorf("%.2f s left with foreign load, want about %.2f", got, want)
 	}
 	if math.Abs(a.EpochRatio-1) > 0.05 {
-		t.Errorf("its epochs take %.2f times as long as predicted, want 1", a.EpochRatio)
+		t.Errorf("ratio of measured to predicted epochs %.2f, want 1", a.EpochRatio)
 	}
 	if len(risks) != 1 || risks[0].Cause != schemas.CauseForeign || risks[0].Cleared {
-		t.Fatalf("risks %+v, want one of the foreign load", risks)
+		t.Fatalf("risks %+v, want one with the cause foreign load", risks)
 	}
 	if epoch(3, 0); len(risks) != 1 || !risks[0].Cleared {
 		t.Errorf("risks %+v, want an all-clear", risks)
@@ -246,9 +246,9 @@ func TestWatch_AHogThatComesPutsAPromiseAtRisk(t *testing.T) {
 }
 
 // A replay uses the foreign load of the recorded answer, regardless of samples.
-func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
+func TestRecall_UsesTheRecordedForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster := compileFitted(t, fittedBesideHogs), advisor.NewCluster()
+	r, cluster := compileFitted(t, fittedWithForeignLoad), advisor.NewCluster()
 	applySamples(cluster, "n", 12, ratio(0.2), nil, now)
 	recorded := &schemas.Submitted{Advice: *askOn(r, cluster, now, "n")}
 	recorded.Request = schemas.JobRequest{
@@ -260,14 +260,14 @@ func TestRecall_AssumesTheRecordedForeignLoad(t *testing.T) {
 	again := advisor.Decide(cluster.Recall(recorded), r, now)
 	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
 	if again.Load != recorded.Advice.Load || got != want {
-		t.Errorf("replayed %+v, %.3f s, want %+v, %.3f s", again.Load, got, recorded.Advice.Load, want)
+		t.Errorf("recalled load %+v, %.3f s, want %+v, %.3f s", again.Load, got, recorded.Advice.Load, want)
 	}
 }
 
 // With evidence regressors, too, a job takes longer at a known foreign load, and an unknown load
 // makes its time less certain. Nothing is promised outside the measured loads.
-func TestDecide_ByEvidenceBesideAForeignLoad(t *testing.T) {
-	const slower = 1.5 // beside a foreign load of a half
+func TestDecide_ByEvidenceWithForeignLoad(t *testing.T) {
+	const slower = 1.5 // factor of the time at a foreign load of 0.5
 	runs := evidenceRuns(func(n int, r *evidence.Run) {
 		if n%2 == 0 {
 			return
@@ -277,7 +277,7 @@ func TestDecide_ByEvidenceBesideAForeignLoad(t *testing.T) {
 			r.Epochs[i].Seconds *= slower
 		}
 	})
-	state, err := (*evidence.State)(nil).Update(testContext, runs, evidence.Options{})
+	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, runs, evidence.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,23 +295,23 @@ func TestDecide_ByEvidenceBesideAForeignLoad(t *testing.T) {
 	calm, busy := ask(schemas.RatioOf(0)), ask(schemas.RatioOf(0.5))
 	unknown, beyond := ask(schemas.Ratio{}), ask(schemas.RatioOf(0.9))
 	if ratio := *busy.PredictedSeconds / *calm.PredictedSeconds; math.Abs(ratio/slower-1) > 0.05 {
-		t.Errorf("%.2f times as long beside a foreign load, want %g", ratio, slower)
+		t.Errorf("a foreign load multiplies the time by %.2f, want %g", ratio, slower)
 	}
 	if *unknown.PredictedSeconds != *calm.PredictedSeconds {
-		t.Errorf("%.1f s with an unknown load, want %.1f s as with the typical one",
+		t.Errorf("%.1f s with an unknown load, want %.1f s as with the typical load",
 			*unknown.PredictedSeconds, *calm.PredictedSeconds)
 	}
 	if bound := *unknown.UpperBoundSeconds; bound < 0.95**busy.PredictedSeconds {
-		t.Errorf("bound %.1f s with an unknown load, but %.1f s are predicted beside the largest",
+		t.Errorf("bound %.1f s with an unknown load, want at least %.1f s, the prediction for the highest load",
 			bound, *busy.PredictedSeconds)
 	}
 	for _, alt := range []*schemas.Alternative{&calm, &busy, &unknown} {
 		if alt.Extrapolated {
-			t.Errorf("extrapolated with a load that was measured: %+v", alt.Evidence.Time)
+			t.Errorf("extrapolated at a measured load: %+v", alt.Evidence.Time)
 		}
 	}
 	if !beyond.Extrapolated || beyond.Evidence.Time.Lacks != evidence.LacksLoad {
-		t.Errorf("beyond the measured loads: extrapolated %v, lacks %q",
+		t.Errorf("above the measured loads: extrapolated %v, lacks %q",
 			beyond.Extrapolated, beyond.Evidence.Time.Lacks)
 	}
 }

@@ -41,7 +41,7 @@ func TestCluster_RandomHistory(t *testing.T) {
 func playHistory(t *testing.T, seed uint64, steps int) {
 	w := newRandomCluster(NewCluster(), seed)
 	w.c.limits = smallLimits
-	saved, since := restored(t, w.c), 0 // a state, and where the log goes on from it
+	saved, since := restored(t, w.c), 0 // a restored state, and the log position that follows it
 	checks, restarts := 0, 0
 	next := 100
 	for step := range steps {
@@ -57,15 +57,15 @@ func playHistory(t *testing.T, seed uint64, steps int) {
 		applyAll(saved, w.log[since:])
 		live := encoded(t, w.c)
 		if !bytes.Equal(encoded(t, saved), live) {
-			t.Fatalf("step %d: the restored state is another:\n%s", step,
+			t.Fatalf("step %d: the restored state differs:\n%s", step,
 				differenceOf(t, saved, w.c))
 		}
 		if checks%8 == 1 {
 			if diff := firstDifference(fingerprint(t, saved, w.now), fingerprint(t, w.c, w.now)); diff != "" {
-				t.Fatalf("step %d: restored, it answers %s", step, diff)
+				t.Fatalf("step %d: the restored state answers differently: %s", step, diff)
 			}
 		}
-		if w.random.IntN(2) == 0 { // the advisor starts again
+		if w.random.IntN(2) == 0 { // the advisor restarts
 			w.c = saved
 			restarts++
 		}
@@ -96,14 +96,14 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	}
 	counts := map[schemas.State]int{}
 	procs, jobs, expected := map[string]float64{}, map[string]float64{}, map[string]float64{}
-	ended, due := 0, 0
+	ended, unstarted := 0, 0
 	for id, j := range c.jobs {
 		counts[j.State]++
 		if j.ID != id || c.past[id] != nil {
-			wrong("job %s is kept as %s, or twice", j.ID, id)
+			wrong("job %s has the key %s, or two keys", j.ID, id)
 		}
 		if (c.running[id] == j) != (j.State == schemas.StateRunning) {
-			wrong("job %s is %s, and running: %v", id, j.State, c.running[id] == j)
+			wrong("job %s has state %s, in the running index: %v", id, j.State, c.running[id] == j)
 		}
 		if j.State == schemas.StateRunning {
 			for _, n := range j.Setting.Nodes {
@@ -123,28 +123,28 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		if j.endOrder > 0 {
 			ended++
 		}
-		if j.due > 0 {
-			due++
+		if j.expiry > 0 {
+			unstarted++
 		}
 		if j.hasEnded() != (j.endOrder > 0) && j.State != schemas.StateSubmitted {
-			wrong("job %s is %s, and its place among the ended ones is %d", id, j.State, j.endOrder)
+			wrong("job %s has state %s and endOrder %d", id, j.State, j.endOrder)
 		}
-		if j.State == schemas.StateSubmitted && (j.endOrder > 0) == (j.due > 0) {
-			wrong("job %s is submitted, abandoned %v, may be %v", id, j.endOrder > 0, j.due > 0)
+		if j.State == schemas.StateSubmitted && (j.endOrder > 0) == (j.expiry > 0) {
+			wrong("job %s is submitted, expired %v, may expire %v", id, j.endOrder > 0, j.expiry > 0)
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
 		len(c.waiting) != counts[schemas.StateQueued] || c.queueLength() != len(c.queue()) {
-		wrong("%d run and %d wait, the indices have %d and %d", counts[schemas.StateRunning],
+		wrong("%d jobs run and %d are queued, the indices have %d and %d", counts[schemas.StateRunning],
 			counts[schemas.StateQueued], len(c.running), len(c.waiting))
 	}
 	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
-		wrong("the queue is not in order")
+		wrong("the queue is not sorted")
 	}
-	if ended != c.ended.count || due != c.due.count || len(c.past) != c.packedJobs.count ||
+	if ended != c.ended.count || unstarted != c.unstarted.count || len(c.past) != c.packedJobs.count ||
 		len(c.jobs)+len(c.past) != c.order.count {
-		wrong("%d ended, %d due, %d packed, %d in all; the lists have %d, %d, %d and %d", ended,
-			due, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.due.count, c.packedJobs.count,
+		wrong("%d ended, %d unstarted, %d packed, %d jobs in total; the lists have %d, %d, %d and %d", ended,
+			unstarted, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.unstarted.count, c.packedJobs.count,
 			c.order.count)
 	}
 	busy := 0
@@ -156,7 +156,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 			busy++
 			if tally := c.loadIntegrals[name]; tally == nil || tally.procs != procs[name] ||
 				tally.jobs != jobs[name] {
-				wrong("tally %+v of node %s, want %g jobs and %g processes", tally, name,
+				wrong("load integral %+v of node %s, want %g jobs and %g processes", tally, name,
 					jobs[name], procs[name])
 			}
 		}
@@ -165,12 +165,12 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		}
 	}
 	if len(c.loadIntegrals) != busy || len(jobs) != busy || len(c.idleNodes.at) != len(c.nodes)-busy {
-		wrong("%d tallies, %d nodes with jobs, %d idle of %d, want %d busy", len(c.loadIntegrals),
+		wrong("%d load integrals, %d nodes with jobs, %d idle of %d nodes, want %d busy", len(c.loadIntegrals),
 			len(jobs), len(c.idleNodes.at), len(c.nodes), busy)
 	}
 	for name := range c.fleet {
 		if c.nodes[name] == nil {
-			wrong("the fleet has a node %s that nobody knows", name)
+			wrong("the fleet has the unknown node %s", name)
 		}
 	}
 	checkLimits(t, w)
@@ -189,7 +189,7 @@ func checkLimits(t *testing.T, w *randomCluster) {
 		{"all ended jobs", c.ended.count + c.packedJobs.count, c.limits.ended},
 		{"order", len(c.order.entries), 2*c.order.count + 64},
 		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
-		{"means", len(c.means), maxMeanThresholds},
+		{"means", len(c.meanThresholds), maxMeanThresholds},
 		{"users", len(c.score.users), maxGroups + 1},
 	} {
 		if l.size > l.max {
@@ -198,7 +198,7 @@ func checkLimits(t *testing.T, w *randomCluster) {
 	}
 	if r := c.recalibration; r != nil && (len(r.kinds) > maxJobKinds || len(r.alpha) > maxAlphas ||
 		len(r.recent) > recalibrationWindow) {
-		t.Fatalf("a record of %d kinds, %d confidences and %d jobs", len(r.kinds), len(r.alpha),
+		t.Fatalf("recalibration of %d kinds, %d confidences and %d jobs exceeds its limits", len(r.kinds), len(r.alpha),
 			len(r.recent))
 	}
 }

@@ -30,7 +30,7 @@ type Job struct {
 	batchChanged    bool            // the run has changed its batch size
 	observedEpochs  []observedEpoch // the last epochs of this run
 	loadAtLastEpoch []loadIntegral  // of its nodes, at its start or the end of its last epoch
-	progressAt      time.Time       // the same moment, by the server's clock
+	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock
 	usage           schemas.Usage   // in its last epoch
 	ioWait          float64         // of its node in its last epoch, 0 if unknown
 	epochAt         time.Time       // end of its last epoch
@@ -38,11 +38,11 @@ type Job struct {
 
 	first     uint64    // sequence of its first event: the order of job.list
 	last      uint64    // sequence of its last event, without advice
-	lastSeen  time.Time // last sign of life, by the clock of this process or of the server
+	lastSeen  time.Time // last event or heartbeat, by the clock of this process or of the server
 	heartbeat bool      // its runner sends heartbeats
 
 	endOrder    uint64 // its position among the ended jobs; 0 if it is not one of them
-	due         uint64 // its unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
+	expiry      uint64 // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
 	countedLost bool   // the score counts it as lost
 }
 

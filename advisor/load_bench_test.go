@@ -112,7 +112,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 		for due := int(time.Since(begin) / time.Millisecond); next < b.N && next < due; next++ {
 			i := next
 			sent := begin.Add(time.Duration(i+
-				1) * time.Millisecond) // when it should have been: waiting counts
+				1) * time.Millisecond) // scheduled time, so that waiting counts
 			asked.Go(func() {
 				if m, err := asker.Request(schemas.SubjectJobPredict, data, 5*time.Second); err != nil || m.Header.Get(
 					"Nats-Service-Error",
@@ -198,7 +198,7 @@ func BenchmarkThroughput(b *testing.B) {
 		return float64(requests) / time.Since(begin).Seconds()
 	}
 	var plain, same, answers []float64
-	for b.Loop() { // in turn, so that both see the same machine
+	for b.Loop() { // alternate, so that machine load affects both alike
 		plain = append(plain, rate("plain.echo", 12_800))
 		answers = append(answers, rate(schemas.SubjectJobPredict, 12_800))
 		same = append(same, rate("plain.same", 12_800))

@@ -11,9 +11,9 @@ import (
 )
 
 // playMeans applies jobs to a cluster. Their true probability of meeting the SLO is uniform between
-// 0.6 and 1, and their predicted probability is higher by bold. It returns the SLO attainment of
+// 0.6 and 1, and their predicted probability exceeds it by excess. It returns the SLO attainment of
 // the promises from job begin, and the last threshold.
-func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
+func playMeans(c *Cluster, begin int, excess float64) (kept, threshold float64) {
 	const confidence = 0.9
 	r, at := rand.New(rand.NewPCG(1, 2)), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	held, promised := 0, 0
@@ -26,7 +26,7 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 			SLO:        schemas.Duration(10 * time.Second),
 			Promise:    schemas.PromiseMean,
 		}
-		said := min(1, truth+bold)
+		said := min(1, truth+excess)
 		asked := c.Ask(q, at)
 		threshold = asked.Threshold
 		decision := schemas.BestEffort
@@ -78,7 +78,7 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 			},
 		} {
 			c.Apply(e, uint64(i), at.Add(time.Minute))
-			c.Apply(e, uint64(i), at.Add(time.Minute)) // a copy counts once
+			c.Apply(e, uint64(i), at.Add(time.Minute)) // a duplicate has no effect
 		}
 	}
 	return float64(held) / float64(promised), threshold
@@ -86,29 +86,29 @@ func playMeans(c *Cluster, begin int, bold float64) (kept, threshold float64) {
 
 // The mean SLO attainment equals the confidence, with accurate and with too high probabilities, and
 // more jobs get a promise than with PromiseEach.
-func TestMeans_KeepTheConfidenceOnAverage(t *testing.T) {
-	for _, bold := range []float64{0, 0.05} {
-		kept, threshold := playMeans(NewCluster(), 1000, bold)
+func TestMeanThresholds_KeepTheConfidenceOnAverage(t *testing.T) {
+	for _, excess := range []float64{0, 0.05} {
+		kept, threshold := playMeans(NewCluster(), 1000, excess)
 		if math.Abs(kept-0.9) > 0.015 {
-			t.Errorf("%g too bold: %.3f of the promises kept, want 0.9", bold, kept)
+			t.Errorf("probabilities too high by %g: %.3f of the promises kept, want 0.9", excess, kept)
 		}
 		// Probabilities that are uniform between 0.8 and 1 have the mean 0.9.
-		if want := 0.8 + bold; math.Abs(threshold-want) > 0.07 {
-			t.Errorf("%g too bold: promised from %.3f on, want about %.2f", bold, threshold, want)
+		if want := 0.8 + excess; math.Abs(threshold-want) > 0.07 {
+			t.Errorf("probabilities too high by %g: threshold %.3f, want about %.2f", excess, threshold, want)
 		}
 	}
 }
 
-func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
+func TestMeanThresholds_ApplyOnlyToRequestsForAMean(t *testing.T) {
 	c := NewCluster()
 	playMeans(c, 0, 0)
 	for _, q := range []schemas.JobRequest{
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second)},
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseEach},
-		{Confidence: 0.9, Promise: schemas.PromiseMean}, // of nothing
+		{Confidence: 0.9, Promise: schemas.PromiseMean}, // without an SLO
 	} {
 		if asked := c.Ask(q, time.Now()); asked.minProbability() != 0.9 || asked.likelyThreshold() != 0.9 {
-			t.Errorf("%+v is promised from %g on, want its confidence", q, asked.minProbability())
+			t.Errorf("%+v has threshold %g, want its confidence", q, asked.minProbability())
 		}
 	}
 	other := c.Ask(schemas.JobRequest{
@@ -117,12 +117,12 @@ func TestMeans_OnlyWhoAsksForAMeanGetsOne(t *testing.T) {
 		Promise:    schemas.PromiseMean,
 	}, time.Now())
 	if other.Threshold != 0.8 {
-		t.Errorf("another confidence begins at %g, want 0.8", other.Threshold)
+		t.Errorf("the threshold of another confidence begins at %g, want 0.8", other.Threshold)
 	}
 }
 
-// Made-up confidences cost no memory.
-func TestMeans_AreBounded(t *testing.T) {
+// Arbitrarily many confidences need bounded memory.
+func TestMeanThresholds_AreBounded(t *testing.T) {
 	m, p := meanThresholds{}, 0.99
 	for i := range 2 * maxMeanThresholds {
 		confidence := 0.5 + float64(i)/1000
@@ -136,6 +136,6 @@ func TestMeans_AreBounded(t *testing.T) {
 		})
 	}
 	if len(m) != maxMeanThresholds {
-		t.Errorf("%d confidences are remembered, want %d", len(m), maxMeanThresholds)
+		t.Errorf("%d confidences in memory, want %d", len(m), maxMeanThresholds)
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // forecastBaseline forecasts the co-located jobs without the job of the question.
-func (d *decision) forecastBaseline() {
+func (d *decider) forecastBaseline() {
 	d.f.run(nil)
 	d.baseline = append(d.baseline[:0], d.f.jobs...)
 	d.baselineProbabilities = d.baselineProbabilities[:0]
@@ -22,7 +22,7 @@ func (d *decision) forecastBaseline() {
 
 // effects predicts the effects of the chosen alternative on the co-located jobs. If the end of the
 // job is unknown, it outlasts them.
-func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
+func (d *decider) effects(chosen *schemas.Alternative) []schemas.Effect {
 	d.forecastBaseline()
 	d.f.run(d.forecastJob(chosen, d.loadOf(chosen.CPUs)))
 	var all []schemas.Effect
@@ -50,7 +50,7 @@ func (d *decision) effects(chosen *schemas.Alternative) []schemas.Effect {
 // breaks reports whether the last forecast breaks the promise of a co-located job. Its probability
 // falls below its threshold, or falls further while the SLO can still be met. A job that will
 // probably miss its SLO cannot be broken. forecastBaseline must have been called.
-func (d *decision) breaks(i int) bool {
+func (d *decider) breaks(i int) bool {
 	threshold, without := d.q.Others[i].minProbability(), d.baselineProbabilities[i]
 	with := d.probability(i, &d.f.jobs[i])
 	switch {
@@ -67,7 +67,7 @@ const maxFurtherDrop = 0.01
 
 // probability returns the probability that a co-located job meets its deadline, NaN if it has none
 // or the probability is unknown.
-func (d *decision) probability(i int, result *jobForecast) float64 {
+func (d *decider) probability(i int, result *jobForecast) float64 {
 	m := &d.q.Others[i]
 	if m.Left == 0 || math.IsInf(result.end, 1) {
 		return math.NaN()
@@ -97,7 +97,7 @@ type menuVariant struct {
 // menu lists other ways to run the job. If the chosen alternative breaks a promise or misses the
 // SLO, they avoid that. If the request leaves the SLO or the epochs open, they are the
 // Pareto-optimal choices.
-func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
+func (d *decider) menu(a *schemas.Advice) (all []schemas.Choice) {
 	if q := &d.q.Request; q.SLO == 0 || q.Epochs == 0 {
 		all = d.paretoChoices(a)
 	}
@@ -117,7 +117,7 @@ func (d *decision) menu(a *schemas.Advice) (all []schemas.Choice) {
 
 // tryVariant forecasts a variant. keeps reports whether it keeps the SLO and reaches the target
 // accuracy with enough probability, harmless whether it breaks no promise of another job.
-func (d *decision) tryVariant(
+func (d *decider) tryVariant(
 	kind string, t menuVariant,
 ) (c *schemas.Choice, keeps, harmless bool) {
 	alt := &schemas.Alternative{BatchSize: t.batch, CPUs: t.cpus, Epochs: t.epochs}
@@ -156,7 +156,7 @@ func (d *decision) tryVariant(
 
 // tryAccuracy fills in the accuracy of a choice, and returns the probability of the target
 // accuracy. The probability is 1 without a target, or if the regressor gives none.
-func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches float64) {
+func (d *decider) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches float64) {
 	switch {
 	case !d.knows.accuracy:
 	case d.r.Accuracy.evidence != nil:
@@ -168,14 +168,14 @@ func (d *decision) tryAccuracy(c *schemas.Choice, load schemas.Load) (reaches fl
 			return promisedReach(&a, t)
 		}
 	default:
-		d.accuracies(c.BatchSize, c.CPUs, c.Epochs, load)
+		d.fillCurve(c.BatchSize, c.CPUs, c.Epochs, load)
 		c.PredictedAccuracy = d.figure(d.curve.at(c.Epochs))
 	}
 	return 1
 }
 
 // harmlessVariant returns a variant that keeps its own SLO and breaks no promise, otherwise nil.
-func (d *decision) harmlessVariant(kind string, t menuVariant) *schemas.Choice {
+func (d *decider) harmlessVariant(kind string, t menuVariant) *schemas.Choice {
 	if c, keeps, harmless := d.tryVariant(kind, t); keeps && harmless {
 		return c
 	}
@@ -183,7 +183,7 @@ func (d *decision) harmlessVariant(kind string, t menuVariant) *schemas.Choice {
 }
 
 // mostAccurate returns the most accurate harmless variant among the batch sizes of the request.
-func (d *decision) mostAccurate(kind string, a *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) mostAccurate(kind string, a *schemas.Advice, t menuVariant) *schemas.Choice {
 	var best *schemas.Choice
 	for _, batch := range d.q.Request.BatchSizes {
 		t.batch = uint32(batch)
@@ -210,12 +210,12 @@ func choiceAccuracy(c *schemas.Choice) float64 {
 }
 
 // anotherBatch varies the batch size only.
-func (d *decision) anotherBatch(a *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) anotherBatch(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	return d.mostAccurate(schemas.ChoiceBatch, a, t)
 }
 
 // fewerCPUs tries fewer CPUs than chosen: those of the request, and halves of the chosen number.
-func (d *decision) fewerCPUs(a *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) fewerCPUs(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	counts := slices.Clone([]int(d.q.Request.CPUs))
 	for c := int(t.cpus) / 2; c > 0; c /= 2 {
 		counts = append(counts, c)
@@ -234,7 +234,7 @@ func (d *decision) fewerCPUs(a *schemas.Advice, t menuVariant) *schemas.Choice {
 }
 
 // fewerEpochs finds the highest number of epochs that is harmless, by binary search.
-func (d *decision) fewerEpochs(_ *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) fewerEpochs(_ *schemas.Advice, t menuVariant) *schemas.Choice {
 	highest := t.epochs
 	n := sort.Search(int(highest), func(less int) bool {
 		t.epochs = highest - uint32(less)
@@ -251,7 +251,7 @@ const maxLaterStarts = 8
 
 // starts returns the times to try for a later start: now and the ends of co-located jobs, in order,
 // from the first at which the variant is harmless.
-func (d *decision) starts(t menuVariant) []float64 {
+func (d *decider) starts(t menuVariant) []float64 {
 	ends := []float64{0}
 	for i := range d.baseline {
 		if end := d.baseline[i].end; !math.IsInf(end, 1) {
@@ -269,7 +269,7 @@ func (d *decision) starts(t menuVariant) []float64 {
 }
 
 // laterStart returns the earliest start at which the job keeps its SLO and breaks no promise.
-func (d *decision) laterStart(_ *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) laterStart(_ *schemas.Advice, t menuVariant) *schemas.Choice {
 	for _, t.wait = range d.starts(t) {
 		if t.wait == 0 {
 			continue
@@ -283,7 +283,7 @@ func (d *decision) laterStart(_ *schemas.Advice, t menuVariant) *schemas.Choice 
 
 // laterDeadline returns the SLO that the job would keep at its first harmless start. With a target
 // accuracy it runs until it reaches the target.
-func (d *decision) laterDeadline(a *schemas.Advice, t menuVariant) *schemas.Choice {
+func (d *decider) laterDeadline(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	if d.q.Request.TargetAccuracy > 0 && len(d.merits) > 0 {
 		confidence := d.q.Request.Confidence
 		reach := (1 + confidence) / 2 // halfway to 1; the other half is for the time
@@ -317,7 +317,7 @@ const maxChoices = 12
 
 // paretoChoices lists the alternatives such that none is faster, more accurate and cheaper at once,
 // by time. If the request leaves the epochs open, it includes alternatives with fewer epochs.
-func (d *decision) paretoChoices(a *schemas.Advice) []schemas.Choice {
+func (d *decider) paretoChoices(a *schemas.Advice) []schemas.Choice {
 	var all []schemas.Choice
 	for i := range a.Alternatives {
 		if alt := &a.Alternatives[i]; alt.PredictedSeconds != nil && alt.PredictedAccuracy != nil &&
@@ -354,7 +354,7 @@ func (d *decision) paretoChoices(a *schemas.Advice) []schemas.Choice {
 
 // choicesOf returns an alternative as a choice, and with repeatedly halved epochs if the request
 // leaves them open.
-func (d *decision) choicesOf(alt *schemas.Alternative) []schemas.Choice {
+func (d *decider) choicesOf(alt *schemas.Alternative) []schemas.Choice {
 	epochs := []uint32{alt.Epochs}
 	if d.q.Request.Epochs == 0 {
 		for n := alt.Epochs / 2; n > 0; n /= 2 {
@@ -384,7 +384,7 @@ type route struct {
 
 // fewestEpochs returns the alternative that reaches the target accuracy in the fewest epochs with
 // minProbability, and the highest probability with which any alternative ever reaches it.
-func (d *decision) fewestEpochs() (fewest route, ever float64) {
+func (d *decider) fewestEpochs() (fewest route, ever float64) {
 	for i := range d.a.Alternatives {
 		alt := &d.a.Alternatives[i]
 		if alt.Extrapolated {
@@ -400,7 +400,7 @@ func (d *decision) fewestEpochs() (fewest route, ever float64) {
 
 // quickestRoute returns the alternative that reaches the target accuracy with probability p in the
 // shortest time, within the epochs of the request.
-func (d *decision) quickestRoute(p float64) (quickest route) {
+func (d *decider) quickestRoute(p float64) (quickest route) {
 	limit := d.q.epochsDone() + d.maxEpochsLeft()
 	for i := range d.a.Alternatives {
 		alt := &d.a.Alternatives[i]
@@ -419,7 +419,7 @@ func (d *decision) quickestRoute(p float64) (quickest route) {
 }
 
 // maxEpochsLeft returns the number of epochs that the job may still run.
-func (d *decision) maxEpochsLeft() uint32 {
+func (d *decider) maxEpochsLeft() uint32 {
 	q := d.q
 	if q.Request.Epochs > 0 {
 		return uint32(q.Request.Epochs) - min(uint32(q.Request.Epochs), q.epochsDone())
@@ -429,7 +429,7 @@ func (d *decision) maxEpochsLeft() uint32 {
 
 // epochsTo returns the number of epochs after which a batch size has reached the target accuracy
 // with probability p, 0 if never, and the probability that it ever reaches it.
-func (d *decision) epochsTo(batch uint32, p float64) (epochs uint32, ever float64) {
+func (d *decider) epochsTo(batch uint32, p float64) (epochs uint32, ever float64) {
 	r, target := d.r.Accuracy, d.q.Request.TargetAccuracy
 	a := r.accuracyAt(d.codes.accuracy, batch, schemas.MaxEpochs)
 	if ever = promisedReach(&a, target); ever < p {
@@ -440,7 +440,7 @@ func (d *decision) epochsTo(batch uint32, p float64) (epochs uint32, ever float6
 }
 
 // secondsOf predicts the end of an alternative that runs until an epoch.
-func (d *decision) secondsOf(alt *schemas.Alternative, epochs uint32) float64 {
+func (d *decider) secondsOf(alt *schemas.Alternative, epochs uint32) float64 {
 	another := *alt
 	another.Epochs = epochs - min(epochs, d.q.epochsDone())
 	return d.f.run(d.forecastJob(&another, d.loadOf(alt.CPUs))).end

@@ -19,8 +19,8 @@ func kinds(menu []schemas.Choice) []string {
 }
 
 // The running job needs 7.5 s of its 10 s. The new job with batch size 4 needs 1.5 s per epoch
-// alone, and each second of co-location costs the running job one second.
-func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
+// without other jobs, and each second of co-location delays the running job by one second.
+func TestDecide_OffersChoicesThatBreakNoPromise(t *testing.T) {
 	r := regressors(t)
 	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	ask := func(change func(*schemas.JobRequest)) *schemas.Advice {
@@ -52,19 +52,19 @@ func TestDecide_OffersWaysOutOfWhatItBreaks(t *testing.T) {
 		q.Epochs = 1
 	})
 	if len(shorter.Menu) > 0 || shorter.Effects[0].BreaksSLO {
-		t.Errorf("asked for what the menu offers, it breaks %+v and offers %+v", shorter.Effects,
+		t.Errorf("a request for the offered choice breaks %+v and gets the menu %+v", shorter.Effects,
 			shorter.Menu)
 	}
 	if a := ask(slo(13 * time.Second)); !slices.Contains(kinds(a.Menu), schemas.ChoiceDeadline) ||
 		slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
-		t.Errorf("with no time to wait, the menu is %v, want a later deadline and no later start",
+		t.Errorf("menu for a tight SLO: %v, want a later deadline and no later start",
 			kinds(a.Menu))
 	}
 }
 
 // The running job needs 7.5 s. A promise at risk that can still be kept is protected like a safe
-// one; a promise that will probably be broken is not.
-func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
+// one. A promise that will probably be broken is not protected.
+func TestDecide_ProtectsPromisesThatCanBeKept(t *testing.T) {
 	old := schemas.Setting{Model: model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
 	for _, c := range []struct {
 		left   time.Duration
@@ -86,13 +86,13 @@ func TestDecide_BreaksWhatCanStillBeKept(t *testing.T) {
 		}
 		e := advisor.Decide(q, regressors(t), time.Now()).Effects[0]
 		if e.BreaksSLO != c.breaks {
-			t.Errorf("with %s left, probability %.3f becomes %.3f: breaks %v, want %v", c.left,
+			t.Errorf("%s left, probability before %.3f, after %.3f: breaks %v, want %v", c.left,
 				*e.BeforeProbability, *e.AfterProbability, e.BreaksSLO, c.breaks)
 		}
 	}
 }
 
-func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
+func TestDecide_OffersChoicesThatKeepTheSLO(t *testing.T) {
 	r := regressors(t)
 	a := advisor.Decide(&advisor.Question{Request: request(slo(2 * time.Second))}, r, time.Now())
 	if want := []string{
@@ -108,13 +108,14 @@ func TestDecide_OffersWaysOutOfAMiss(t *testing.T) {
 			}
 		})
 		if again := advisor.Decide(&advisor.Question{Request: q}, r, time.Now()); again.Decision != schemas.MeetsSLO {
-			t.Errorf("asked for %+v, the decision is %s", c, again.Decision)
+			t.Errorf("decision for the choice %+v: %s", c, again.Decision)
 		}
 	}
 }
 
-// More CPUs than requested are never offered, fewer are if they help. In the fixture the number of
-// jobs slows down a co-located job, not the number of processes, so here fewer do not help.
+// More CPUs than requested are never offered; fewer are offered if they help. In the fixture the
+// number of jobs slows down a co-located job, not the number of processes, so fewer CPUs do not
+// help.
 func TestDecide_OffersFewerCPUs(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.CPUs = schemas.CPUs{2}
@@ -123,12 +124,12 @@ func TestDecide_OffersFewerCPUs(t *testing.T) {
 	})}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if slices.Contains(kinds(a.Menu), schemas.ChoiceCPUs) {
-		t.Errorf("fewer CPUs are slower, and offered: %+v", a.Menu)
+		t.Errorf("menu offers fewer CPUs, which are slower: %+v", a.Menu)
 	}
 }
 
 // The menu holds exactly the Pareto-optimal choices.
-func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
+func TestDecide_OffersParetoOptimalChoices(t *testing.T) {
 	q := &advisor.Question{Request: request(func(q *schemas.JobRequest) {
 		q.CPUs = schemas.CPUs{1, 2}
 	})}
@@ -144,7 +145,7 @@ func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
 		for k := range a.Menu {
 			if b := &a.Menu[k]; k != i && beats(*b.PredictedSeconds, *b.CPUSeconds,
 				*b.PredictedAccuracy, c) {
-				t.Errorf("%+v beats %+v", b, c)
+				t.Errorf("%+v dominates %+v", b, c)
 			}
 		}
 	}
@@ -154,7 +155,7 @@ func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
 				*c.CPUSeconds <= *alt.CPUSeconds && *c.PredictedAccuracy >= *alt.PredictedAccuracy
 		})
 		if !on[[2]uint32{alt.BatchSize, alt.CPUs}] && !beaten {
-			t.Errorf("batch size %d on %d CPUs is not on the menu, and nothing beats it",
+			t.Errorf("batch size %d on %d CPUs is Pareto-optimal but not on the menu",
 				alt.BatchSize, alt.CPUs)
 		}
 	}
@@ -168,6 +169,6 @@ func TestDecide_OffersWhatIsUnbeaten(t *testing.T) {
 		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
 			return c.Epochs < 5
 		}) {
-		t.Errorf("with epochs to choose the menu is %+v, want shorter trainings too", a.Menu)
+		t.Errorf("menu with open epochs: %+v, want choices with fewer epochs too", a.Menu)
 	}
 }

@@ -34,7 +34,7 @@ func (s *sentence) setting(batch, cpus uint32) {
 }
 
 // message describes the advice in a sentence.
-func (d *decision) message() string {
+func (d *decider) message() string {
 	a, s := d.a, &d.text
 	*s = (*s)[:0]
 	if a.Chosen.PredictedSeconds == nil {
@@ -64,7 +64,7 @@ func (d *decision) message() string {
 }
 
 // writeCertainty writes the probability of the chosen alternative, or why it is unknown.
-func (d *decision) writeCertainty() {
+func (d *decider) writeCertainty() {
 	a, s := d.a, &d.text
 	c, target := a.Chosen, d.q.Request.TargetAccuracy
 	switch {
@@ -94,7 +94,7 @@ func (d *decision) writeCertainty() {
 }
 
 // reachesTarget writes the probability of the target accuracy.
-func (d *decision) reachesTarget(p float64) {
+func (d *decider) reachesTarget(p float64) {
 	s, target := &d.text, d.q.Request.TargetAccuracy
 	if m := &d.merits[0]; d.q.neverReached(m) {
 		s.write("; ")
@@ -108,7 +108,7 @@ func (d *decision) reachesTarget(p float64) {
 }
 
 // writeNeverReached writes that no run of the model has reached the target accuracy.
-func (d *decision) writeNeverReached() {
+func (d *decider) writeNeverReached() {
 	s := &d.text
 	s.write("no run of ")
 	d.model()
@@ -119,7 +119,7 @@ func (d *decision) writeNeverReached() {
 }
 
 // writeLacking writes why a chosen alternative with a known time cannot be promised.
-func (d *decision) writeLacking() {
+func (d *decider) writeLacking() {
 	a, s := d.a, &d.text
 	switch c := a.Chosen; {
 	case !d.byEvidence() && c.Extrapolated:
@@ -187,7 +187,7 @@ func (s *sentence) between(before string, m evidence.Missing, to, after string) 
 }
 
 // writeUnknown writes what to run for a model whose times are unknown.
-func (d *decision) writeUnknown() {
+func (d *decider) writeUnknown() {
 	a, s := d.a, &d.text
 	ran := 0
 	if d.byEvidence() {
@@ -270,7 +270,7 @@ func (s *sentence) remaining(needed, left float64) {
 }
 
 // writeNoAlternative writes why no alternative can be promised.
-func (d *decision) writeNoAlternative() {
+func (d *decider) writeNoAlternative() {
 	q, s := d.q, &d.text
 	target := q.Request.TargetAccuracy
 	byEvidence := len(d.merits) > 0
@@ -296,7 +296,7 @@ func (d *decision) writeNoAlternative() {
 }
 
 // writeTargetObstacle writes why SLO and target accuracy cannot be promised together.
-func (d *decision) writeTargetObstacle() {
+func (d *decider) writeTargetObstacle() {
 	s, limit := &d.text, d.q.epochsDone()+d.maxEpochsLeft()
 	fewest, ever := d.fewestEpochs()
 	quickest := d.quickestRoute(d.q.minProbability())
@@ -324,7 +324,7 @@ func (d *decision) writeTargetObstacle() {
 
 // writeJointShortfall writes the probabilities of SLO and target accuracy that are too low
 // together.
-func (d *decision) writeJointShortfall() {
+func (d *decider) writeJointShortfall() {
 	s, c := &d.text, d.a.Chosen
 	if c.SLOProbability == nil || c.AccuracyProbability == nil {
 		s.write("they are too unlikely together")
@@ -347,7 +347,7 @@ const maxListedDatasets = 5
 
 // otherDatasets returns the sorted datasets of the model's runs if none of them is on the dataset
 // of the question; "" stands for runs without a dataset. It returns nil if figures are known.
-func (d *decision) otherDatasets() (all []string) {
+func (d *decider) otherDatasets() (all []string) {
 	r := d.r.EpochTime
 	if r == nil || d.a.Chosen.PredictedSeconds != nil || d.codes.time >= 0 {
 		return nil
@@ -362,7 +362,7 @@ func (d *decision) otherDatasets() (all []string) {
 }
 
 // model writes the model of the question and its dataset.
-func (d *decision) model() {
+func (d *decider) model() {
 	r := d.r.EpochTime
 	isNamed := func(c evidence.Configuration) bool {
 		return c.Model == d.a.Model && c.Dataset != ""

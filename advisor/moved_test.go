@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// The epochs of a job take half as long again as predicted, and the job is moved to another batch
-// size. Its own factor stays, because each epoch is compared with the prediction for its own batch
-// size.
+// The epochs of a job take 1.5 times as long as predicted, and the job is moved to another batch
+// size. Its factor does not change, because each epoch is compared with the prediction for its
+// batch size.
 func TestCluster_FollowsAMovedJob(t *testing.T) {
 	const slower = 1.5
 	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
@@ -62,7 +62,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		a := advisor.Decide(c.AskRunning(j, now), r, now)
 		want := math.Pow(slower, float64(n)/float64(n+1))
 		if math.Abs(a.EpochRatio/want-1) > 0.05 {
-			t.Errorf("after epoch %d with batch size %d its epochs take %.3f times as long, want %.3f",
+			t.Errorf("after epoch %d with batch size %d: epoch ratio %.3f, want %.3f",
 				n, batch, a.EpochRatio, want)
 		}
 		if runs := a.Running(batch, 2); runs == nil ||
@@ -73,7 +73,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		}
 	}
 	if j.Setting.BatchSize != 64 {
-		t.Errorf("batch size %d, want the present one, 64", j.Setting.BatchSize)
+		t.Errorf("batch size %d, want the current one, 64", j.Setting.BatchSize)
 	}
 	ended := finishedEvent("a", 1)
 	ended.BatchSize, ended.At = 64, now
@@ -82,6 +82,6 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		t.Errorf("SLO met: %v, want yes", j.MetSLO)
 	}
 	if record := c.Ask(q, now).Recalibration; record != nil {
-		t.Error("a moved job is in the record of what was predicted without a move")
+		t.Error("the recalibration has the outcome of a moved job")
 	}
 }

@@ -45,7 +45,7 @@ func sampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *sc
 
 // Regressors that were fitted on two different nodes, or on one, predict for similar and for
 // different nodes.
-func TestDecide_KnowsNodesApart(t *testing.T) {
+func TestDecide_DistinguishesNodes(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
 	one, both, none := compileFitted(t, fittedOnOne), compileFitted(t, fittedOnBoth), regressors(t)
 	alone := trueStartup + 10*trueSeconds(16, 2, 1) // on small
@@ -54,7 +54,7 @@ func TestDecide_KnowsNodesApart(t *testing.T) {
 		name       string
 		r          advisor.Regressors
 		sample     *schemas.Sample
-		want       float64 // seconds; 0: whatever
+		want       float64 // seconds; 0: not checked
 		addPromise bool
 	}{
 		{"like the one known", one, sampleOf("n", small, nil), alone, true},
@@ -159,8 +159,8 @@ func clusterAfterJob(byJobs bool, speeds ...float64) *advisor.Cluster {
 	return cluster
 }
 
-// A node whose measured speed changes remains the node that jobs ran on.
-func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
+// A node is recognized as the node that jobs ran on although its measured speed has changed.
+func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 	now := time.Unix(1_790_000_010, 0).UTC()
 	half := small
 	half.Speed /= 2
@@ -171,7 +171,7 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 		r      advisor.Regressors
 		byJobs bool
 		speeds []float64
-		like   []float64 // equivalent reported speeds
+		like   []float64 // reported speeds that give the same advice
 	}{
 		{"slower", one, false, []float64{1e9, 5e8, 5e8}, []float64{1e9, 1e9, 1e9}},
 		{
@@ -199,12 +199,12 @@ func TestDecide_KnowsANodeThatIsMeasuredAgain(t *testing.T) {
 			t.Errorf("%s: %s, %+v, want a promise", c.name, got.Decision, got.Chosen)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: differs from an advisor that knew it before (-want +got):\n%s", c.name, d)
+			t.Errorf("%s: advice differs from that with the speed known in advance (-want +got):\n%s", c.name, d)
 		}
 		rest := &schemas.Advice{JobStamp: schemas.JobStamp{JobID: "job", Run: 1}, ElapsedSeconds: 9}
 		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now),
 			advisor.Decide(was.Recall(rest), c.r, now)); d != "" {
-			t.Errorf("%s: of the job that runs there differs from an advisor that knew it before (-want +got):\n%s",
+			t.Errorf("%s: advice for the running job differs (-known in advance +got):\n%s",
 				c.name, d)
 		}
 	}
@@ -224,13 +224,13 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 	}, 2, now)
 	if a := askOn(compileFitted(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
 		a.Load.ProcessesPerCore != 2.0/16 {
-		t.Errorf("asked of a node that a job told of: %+v at %+v", a.Chosen, a.Load)
+		t.Errorf("advice for a node that only a job has reported: %+v at %+v", a.Chosen, a.Load)
 	}
 }
 
 // Three jobs run on two different nodes: a on small, b on both, c on large. With a and c, b has 2
 // processes per core on small and 0.6 on large.
-func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
+func TestDecide_UsesTheFullestNode(t *testing.T) {
 	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
 	cluster.Apply(sampleOf("small", small, nil), 1, now)
 	cluster.Apply(sampleOf("large", large, nil), 2, now)
@@ -244,15 +244,15 @@ func TestDecide_TakesTheNodeThatIsFullest(t *testing.T) {
 	r := compileFitted(t, fittedOnBoth)
 	both := askOn(r, cluster, now, "small", "large")
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
-		t.Errorf("on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
+		t.Errorf("load on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
 	}
 	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 ||
 		other.ProcessesPerCore != 10.0/16 {
-		t.Errorf("on large alone: %+v, want 10 processes on 16 cores", other)
+		t.Errorf("load on large: %+v, want 10 processes on 16 cores", other)
 	}
 	on := askOn(r, cluster, now, "small")
 	if x, y := *both.Chosen.PredictedSeconds, *on.Chosen.PredictedSeconds; x != y {
-		t.Errorf("on both nodes it takes %.2f s, on the fuller %.2f s, want the same", x, y)
+		t.Errorf("%.2f s on both nodes, %.2f s on the fuller node, want the same", x, y)
 	}
 }
 

@@ -17,9 +17,9 @@ import (
 // gatedLog is an event log that blocks each publish until a test releases it.
 type gatedLog struct {
 	mu    sync.Mutex
-	fails int // how many publishes of warnings fail first
+	fails int // number of publishes of warnings that fail first
 	sent  []string
-	gate  chan struct{} // each publish takes one; closed: all go
+	gate  chan struct{} // each publish receives one value; closed: none blocks
 }
 
 func (p *gatedLog) publish(ctx context.Context, e schemas.Event) (uint64, error) {
@@ -85,16 +85,16 @@ func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
 	o := newTestOutbox(p)
 	o.addAdvice(adviceFor("a", 1))
 	if o.nextAdvice().CauseSequence != 1 {
-		t.Fatal("the first advice is another")
+		t.Fatal("the first advice is not advice 1 of a")
 	}
 	o.addAdvice(adviceFor("a", 2))
 	o.addAdvice(adviceFor("b", 3))
 	if a := o.nextAdvice(); a.JobID != "b" {
-		t.Fatalf("beside advice 1 of a, %s is sent", a.EventID)
+		t.Fatalf("while advice 1 of a is being sent, got %s, want b", a.EventID)
 	}
 	o.sentAdvice("a")
 	if a := o.nextAdvice(); a.JobID != "a" || a.CauseSequence != 2 {
-		t.Errorf("after advice 1 of a, %s is sent", a.EventID)
+		t.Errorf("after advice 1 of a, got %s", a.EventID)
 	}
 }
 
@@ -123,22 +123,22 @@ func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
 	}
 }
 
-// The outbox is bounded: the oldest advice is dropped.
-func TestOutbox_HasABound(t *testing.T) {
+// Beyond the bound the outbox drops the oldest advice.
+func TestOutbox_DropsTheOldestAdviceBeyondTheBound(t *testing.T) {
 	o := newTestOutbox(&gatedLog{gate: make(chan struct{})})
 	for n := range uint64(maxUnsent + 1000) {
 		o.addAdvice(adviceFor(fmt.Sprint("job-", n), n))
 	}
 	if len(o.advice) != maxUnsent || len(o.order) != maxUnsent {
-		t.Errorf("%d pieces of advice in %d places, want %d", len(o.advice), len(o.order), maxUnsent)
+		t.Errorf("%d unsent pieces of advice, %d in the order, want %d", len(o.advice), len(o.order), maxUnsent)
 	}
 	if a := o.nextAdvice(); a.CauseSequence != 1000 {
-		t.Errorf("the oldest is of %d, want 1000", a.CauseSequence)
+		t.Errorf("the oldest advice has cause %d, want 1000", a.CauseSequence)
 	}
 }
 
-// If too many warnings are unsent, the fold blocks until the outbox ends.
-func TestOutbox_AFullListOfWarningsHoldsTheFold(t *testing.T) {
+// If too many warnings are unsent, addRisk blocks until the outbox ends.
+func TestOutbox_BlocksWhileTooManyWarningsAreUnsent(t *testing.T) {
 	p := &gatedLog{gate: make(chan struct{})}
 	o := newTestOutbox(p)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -156,12 +156,12 @@ func TestOutbox_AFullListOfWarningsHoldsTheFold(t *testing.T) {
 	}
 	select {
 	case n := <-added:
-		t.Errorf("warning %d was taken beyond the bound", n)
+		t.Errorf("warning %d was added beyond the bound", n)
 	default:
 	}
-	p.gate <- struct{}{} // one is published, and one more is taken
+	p.gate <- struct{}{} // one warning is published, so that one more can be added
 	if n := <-added; n != maxUnsent {
-		t.Errorf("warning %d was taken next, want %d", n, maxUnsent)
+		t.Errorf("warning %d was added next, want %d", n, maxUnsent)
 	}
 	cancel()
 	all.Wait()
@@ -179,12 +179,12 @@ func TestOutbox_EndsWithItsContext(t *testing.T) {
 	cancel()
 	<-ended
 	if o.unsentRisks() != 1 {
-		t.Error("a warning that was not published counts as sent")
+		t.Error("a warning counts as sent, but was not published")
 	}
 }
 
 // A stopping advisor publishes the unsent advice first.
-func TestAdvisor_PublishesWhatWaitsBeforeItStops(t *testing.T) {
+func TestAdvisor_PublishesUnsentAdviceBeforeItStops(t *testing.T) {
 	b := bustest.New(t)
 	a := advisorBehindLog(t, b, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -216,6 +216,6 @@ func streamOf(t *testing.T, event string) string {
 			return s.Name
 		}
 	}
-	t.Fatalf("no stream keeps %s", event)
+	t.Fatalf("no stream stores %s", event)
 	return ""
 }

@@ -8,11 +8,12 @@ import (
 	"courier/schemas"
 )
 
-// outlook is the distribution of the remaining time of a job: the forecast as the median, times a
-// residual. Residuals come from two sorted tables of logarithms: those of the regressor, for epochs
-// that it was not fitted on, and those of the recalibration, for whole jobs. The latter count
-// fully; the former fill up the recalibration window. Alternatively an evidence regressor gives a
-// Student-t distribution.
+// outlook is the distribution of the remaining time of a job: the median of the forecast times a
+// residual. An evidence regressor supplies a Student-t distribution of residuals. For any other
+// regressor they come from two sorted tables of logarithms: the table of the regressor has
+// residuals of held-out epochs, that of the recalibration has residuals of whole jobs. Each
+// residual of the recalibration has weight 1; the table of the regressor has the weight that is
+// left of recalibrationWindow.
 type outlook struct {
 	seconds        float64   // the median
 	table          []float64 // log residuals of the regressor, sorted
@@ -31,15 +32,18 @@ func (o *outlook) share(x float64) float64 {
 	}
 	own, n := o.recalibration.rank(x)
 	all := float64(own)
-	fill := o.fill(n)
+	fill := o.regressorWeight(n)
 	if fill > 0 {
 		all += fill * float64(rankIn(o.table, x)) / float64(len(o.table))
 	}
 	return all / (float64(n) + fill + 1)
 }
 
-// fill returns the weight of the regressor's table beside n residuals of the recalibration.
-func (o *outlook) fill(n int) float64 { return float64(min(len(o.table), recalibrationWindow-n)) }
+// regressorWeight returns the weight of the regressor's table beside n residuals of the
+// recalibration.
+func (o *outlook) regressorWeight(n int) float64 {
+	return float64(min(len(o.table), recalibrationWindow-n))
+}
 
 // rankIn returns the number of entries of a sorted table that are at most x.
 func rankIn(table []float64, x float64) int {
@@ -87,7 +91,7 @@ func (o *outlook) bound(confidence float64) (float64, bool) {
 // residuals of the recalibration, the share of an entry is its rank.
 func (o *outlook) first(table []float64, level float64) int {
 	if len(table) > 0 && len(o.recalibration.table()) == 0 {
-		fill := o.fill(0)
+		fill := o.regressorWeight(0)
 		return max(0, int(math.Ceil(level*(fill+1)/fill*float64(len(table))-1e-9))-1)
 	}
 	return sort.Search(len(table), func(i int) bool { return o.share(o.shift+table[i]) >= level })
@@ -128,7 +132,7 @@ func lessCertain(a, b *evidence.EpochTime) bool {
 // the factor between them, the narrowing of the residuals, and the share of the run's variance that
 // is left.
 func (m *Member) compareEpochs(
-	r *Regressor, code float64, cache *predictionCache,
+	r *LoadedRegressor, code float64, cache *predictionCache,
 ) (factor, narrowing, varianceLeft float64) {
 	if r.evidence != nil {
 		factor, varianceLeft = m.ownEvidence(r, code)
@@ -142,7 +146,7 @@ func (m *Member) compareEpochs(
 // narrowing of the uncertainty. The mean log ratio of n epochs is shrunk by n/(n+1): the run is
 // assumed to cause as much of the error as each epoch.
 func (m *Member) ownFactor(
-	r *Regressor, code float64, cache *predictionCache,
+	r *LoadedRegressor, code float64, cache *predictionCache,
 ) (factor, narrowing float64) {
 	sum, n := 0.0, 0.0
 	var on nodeCodeCache
@@ -173,7 +177,7 @@ const minNarrowing = 0.5
 // ownEvidence returns the factor between the observed and the predicted epochs of a running job,
 // and the share of the run's variance that is left. n epochs correct the prediction as a conjugate
 // normal update by n v / (n v + s), with the variance v of the run and the noise s of an epoch.
-func (m *Member) ownEvidence(r *Regressor, code float64) (factor, left float64) {
+func (m *Member) ownEvidence(r *LoadedRegressor, code float64) (factor, left float64) {
 	var sum, n, variance, noise float64
 	for i := range m.observedEpochs {
 		l := &m.observedEpochs[i]

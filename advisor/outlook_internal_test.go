@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// At its upper bound a job has the confidence, and just below it less, for any tables.
-func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
+// For any tables, the probability is at least the confidence at the upper bound, and less just
+// below it.
+func TestOutlook_BoundMatchesProbability(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	table := func(n int) []float64 {
 		all := make([]float64, n)
@@ -44,9 +45,9 @@ func TestOutlook_BoundAndProbabilityNeverContradict(t *testing.T) {
 	}
 	void := outlook{seconds: 10, table: table(100), narrowing: 1, isExtrapolated: true}
 	if _, ok := void.bound(0.5); ok {
-		t.Error("a bound beyond the examples")
+		t.Error("an extrapolated outlook has a bound")
 	}
 	if _, ok := void.probability(math.MaxFloat64, 0.5); ok {
-		t.Error("a probability beyond the examples")
+		t.Error("an extrapolated outlook has a probability")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // A job that is not in memory keeps its owner, and nobody else can start it.
 func TestOwnerInLog(t *testing.T) {
 	b := bustest.New(t)
-	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil) // it does not run, and so it has read nothing
+	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil) // it does not run, so its memory is empty
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	begin := func(job, user string) *schemas.Started {
@@ -49,6 +49,6 @@ func TestOwnerInLog(t *testing.T) {
 		}
 	}
 	if _, err := a.personEvent(ctx, "bob", begin("old", "")); schemas.AsError(err).Code != schemas.CodeForbidden {
-		t.Errorf("bob starts a job that was ada's: %v, want forbidden", err)
+		t.Errorf("start of ada's job by bob = %v, want forbidden", err)
 	}
 }

@@ -16,7 +16,7 @@ func publishAsPerson(t *testing.T, b *bus.Bus, person string, e schemas.Event) e
 	var reply schemas.Receipt
 	err := b.RequestFor(within(t), person, e.Subject(), e, &reply)
 	if err == nil && reply.Sequence == 0 {
-		t.Errorf("%s told %s, and it has no sequence", person, e.ID())
+		t.Errorf("event of %s: %s has no sequence", person, e.ID())
 	}
 	return err
 }
@@ -31,7 +31,7 @@ func lastSequence(t *testing.T, b *bus.Bus) uint64 {
 	return last
 }
 
-func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
+func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	q := schemas.JobRequest{
@@ -46,21 +46,21 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := status(t, b, "mine"); s.User != "ada" {
-		t.Errorf("a job that ada submitted is of user %q", s.User)
+		t.Errorf("user of a job that ada submitted: %q", s.User)
 	}
 	stranger := startedEvent("unsaid", 1)
 	stranger.User = "bob"
-	foreign := epochEvent("his", 1, 1) // of bob's job, under an identity of ada's
+	foreign := epochEvent("his", 1, 1) // an event of bob's job with an ID of ada's job
 	foreign.EventID = schemas.EpochID("mine", 1, 1)
 	if err := publishAsPerson(t, b, "bob", startedEvent("his", 1)); err != nil {
-		t.Fatalf("bob starts a job that nobody submitted: %v", err)
+		t.Fatalf("start of an unsubmitted job by bob: %v", err)
 	}
 	if s := status(t, b, "his"); s.User != "bob" {
-		t.Errorf("a job that bob started is of user %q", s.User)
+		t.Errorf("user of a job that bob started: %q", s.User)
 	}
 	const before = 2 // the submission and the start
 	if n := lastSequence(t, b); n != before {
-		t.Fatalf("the log holds %d events of jobs, want %d", n, before)
+		t.Fatalf("the log has %d events of jobs, want %d", n, before)
 	}
 	var s schemas.JobStatus
 	for what, c := range map[string]struct {
@@ -106,22 +106,22 @@ func TestAdvisor_LetsPersonsSpeakForTheirOwnJobsOnly(t *testing.T) {
 		}
 	}
 	if after := lastSequence(t, b); after != before {
-		t.Errorf("what was refused left %d events in the log", after-before)
+		t.Errorf("refused requests added %d events to the log", after-before)
 	}
 	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
 		if err := publishAsPerson(t, b, "ada", e); err != nil {
-			t.Errorf("ada tells %s of her job: %v", e.ID(), err)
+			t.Errorf("event %s by the owner: %v", e.ID(), err)
 		}
 	}
 	await(t, "ada's epoch", func() bool { return status(t, b, "mine").EpochsDone == 1 })
 	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "mine"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("ada cancels her job: %+v, %v", s, err)
+		t.Errorf("cancel by the owner = %+v, %v", s, err)
 	}
 	if err := b.Request(within(t), schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "his"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("the operator cancels a job of another: %+v, %v", s, err)
+		t.Errorf("cancel by the operator = %+v, %v", s, err)
 	}
 }

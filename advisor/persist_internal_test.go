@@ -28,7 +28,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("waited too long for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }
@@ -143,7 +143,7 @@ func stored(t *testing.T, b *bus.Bus) []bus.Snapshot {
 }
 
 // replayed returns the state of a restored advisor after the rest of the log, without the parts
-// that do not follow from the log: signs of life, and the last advice.
+// that do not follow from the log: the last heartbeats and the last advice.
 func replayed(t *testing.T, a *Advisor) []byte {
 	t.Helper()
 	o := bus.FollowOptions{Stream: schemas.StreamJob, From: a.applied + 1}
@@ -175,16 +175,16 @@ func restoredAdvisor(t *testing.T, b *bus.Bus) *Advisor {
 
 // A crashed advisor continues from its last snapshot and reaches the state of a full replay, also
 // after several crashes.
-func TestRestore_AfterAKillEqualsAFullReplay(t *testing.T) {
+func TestRestore_AfterACrashEqualsAFullReplay(t *testing.T) {
 	b := bustest.New(t)
 	r := &jobPublisher{t, b}
 	for round := range 3 {
 		last := r.jobs(10*round, 10*round+10)
 		runAndKill(t, b, last, last, frequentSnapshots)
-		r.jobs(100+round, 101+round) // nobody sees them before the next start
+		r.jobs(100+round, 101+round) // published while no advisor runs
 		a := restoredAdvisor(t, b)
 		if a.applied < last {
-			t.Fatalf("round %d begins with event %d, want the snapshot of %d", round, a.applied, last)
+			t.Fatalf("round %d starts from event %d, want the snapshot of %d", round, a.applied, last)
 		}
 		if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
 			t.Errorf("round %d: the state differs from that of a full replay", round)
@@ -206,12 +206,12 @@ func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	if next := restoredAdvisor(t, b); next.applied < last {
-		t.Errorf("the next start begins with event %d, want %d", next.applied, last)
+		t.Errorf("the next start begins from event %d, want %d", next.applied, last)
 	}
 }
 
 // An unusable snapshot is skipped in favour of an older one, or of a full replay.
-func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
+func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 	garbage := func(w io.Writer) error {
 		_, err := io.WriteString(w, fmt.Sprintf(snapshotTitle, SnapshotVersion)+"and then nothing of the kind")
 		return err
@@ -258,14 +258,14 @@ func TestRestore_IgnoresWhatDoesNotFit(t *testing.T) {
 			}
 			next := restoredAdvisor(t, b)
 			if next.applied != 0 {
-				t.Errorf("it begins with event %d, want the whole log", next.applied)
+				t.Errorf("start from event %d, want the whole log", next.applied)
 			}
 			if !bytes.Equal(replayed(t, next), want) {
 				t.Error("the state differs from that of a full replay")
 			}
-			runAndKill(t, b, last, last, frequentSnapshots) // writes one that fits
+			runAndKill(t, b, last, last, frequentSnapshots) // stores a usable snapshot
 			if next := restoredAdvisor(t, b); next.applied < last {
-				t.Errorf("beside one that fits it begins with event %d, want %d", next.applied, last)
+				t.Errorf("with a usable snapshot: start from event %d, want %d", next.applied, last)
 			}
 		})
 	}
@@ -308,17 +308,17 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	// An advisor that is stopped between a snapshot and the removal of older ones leaves one more.
+	// An advisor that stops between storing a snapshot and removing older ones leaves an extra one.
 	if n := len(stored(t, b)); n < 1 || n > 2*keptSnapshots {
 		t.Errorf("%d snapshots are kept, want 1 to %d", n, 2*keptSnapshots)
 	}
 	newer, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion+1)
 	if err != nil || len(newer) != 3 {
-		t.Errorf("%d snapshots of the other version, %v, want all 3", len(newer), err)
+		t.Errorf("%d snapshots of the other version, error %v, want 3", len(newer), err)
 	}
 	a := restoredAdvisor(t, b)
 	if a.applied < last {
-		t.Errorf("the next start begins with event %d, want %d", a.applied, last)
+		t.Errorf("the next start begins from event %d, want %d", a.applied, last)
 	}
 	if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
 		t.Error("the state differs from that of a full replay")
@@ -326,7 +326,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 }
 
 // A snapshot restores a running job whose events the log has dropped.
-func TestRestore_KnowsARunningJobWhoseEventsAreDropped(t *testing.T) {
+func TestRestore_KeepsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	r := &jobPublisher{t, b}
@@ -393,31 +393,31 @@ func TestReady_ReportsReplayProgress(t *testing.T) {
 }
 
 // A state with a warning that is not in the event log is not stored.
-func TestFreeze_WaitsForTheLogToHaveTheWarnings(t *testing.T) {
+func TestFreeze_WaitsForUnsentWarnings(t *testing.T) {
 	a := advisorBehindLog(t, bustest.New(t), Options{})
 	a.outbox.expectRisk()
 	if _, frozen := a.freeze(); frozen != nil {
-		t.Error("the state is stored before its warning")
+		t.Error("the state was frozen before its warning was published")
 	}
 	a.outbox.addRisk(riskFor("a", 1))
 	if _, frozen := a.freeze(); frozen != nil {
-		t.Error("the state is stored before its warning")
+		t.Error("the state was frozen before its warning was published")
 	}
 	a.outbox.close()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	a.outbox.publish = func(context.Context, schemas.Event) (uint64, error) {
-		return 0, errors.New("refused for good")
+		return 0, errors.New("refused")
 	}
 	a.outbox.run(ctx)
 	if _, frozen := a.freeze(); frozen == nil {
-		t.Error("the state is not stored after its warning")
+		t.Error("the state was not frozen after its warning was published")
 	}
 }
 
 // The state is stored while events arrive: an event that is applied between two reads is not
 // mistaken for a recreated stream.
-func TestSnapshots_AreStoredWhileEventsCome(t *testing.T) {
+func TestSnapshots_AreStoredWhileEventsArrive(t *testing.T) {
 	b := bustest.New(t)
 	log := &jobPublisher{t, b}
 	job, _ := log.beginRun(1)

@@ -10,7 +10,7 @@ import (
 )
 
 // slopedRegressor predicts times that grow with batch size and load, the more the larger slope is.
-func slopedRegressor(t *testing.T, slope float64) *Regressor {
+func slopedRegressor(t *testing.T, slope float64) *LoadedRegressor {
 	t.Helper()
 	encoder := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m", "n"}, []schemas.Hardware{
 		{Cores: 2, Speed: 1e9},
@@ -73,8 +73,8 @@ func settingOf(n int) schemas.Features {
 
 // A cached prediction equals a computed one, with more features and regressors than the cache has
 // slots.
-func TestPredictionCache_ChangesNoPrediction(t *testing.T) {
-	all := []*Regressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
+func TestPredictionCache_ReturnsComputedPredictions(t *testing.T) {
+	all := []*LoadedRegressor{slopedRegressor(t, 0.1), slopedRegressor(t, 3)}
 	random, kept, found := rand.New(rand.NewPCG(1, 2)), predictionCache{}, 0
 	for range 20 * predictionCacheSlots {
 		f, r := settingOf(random.IntN(predictionCacheSlots)), all[random.IntN(len(all))]
@@ -83,10 +83,10 @@ func TestPredictionCache_ChangesNoPrediction(t *testing.T) {
 		}
 		got, ok := r.predict(&f, &kept)
 		if want, wantOK := r.predict(&f, &predictionCache{}); got != want || ok != wantOK {
-			t.Fatalf("%+v, %t remembered of %+v, want %+v, %t", got, ok, f, want, wantOK)
+			t.Fatalf("cached prediction %+v, %t for %+v, want %+v, %t", got, ok, f, want, wantOK)
 		}
 	}
 	if found < 2*predictionCacheSlots {
-		t.Errorf("%d of %d predictions were remembered", found, 20*predictionCacheSlots)
+		t.Errorf("%d of %d predictions were in the cache", found, 20*predictionCacheSlots)
 	}
 }

@@ -15,10 +15,10 @@ import (
 	"courier/schemas"
 )
 
-// fold applies an event and re-predicts the running jobs that it affects. If that panics, the panic
-// is logged and counted, and the event is skipped. Otherwise one event in the log would crash every
-// advisor.
-func (a *Advisor) fold(r bus.Record, live bool) {
+// handleJobEvent applies an event and re-predicts the running jobs that it affects. If that panics,
+// the panic is logged and counted, and the event is skipped. Otherwise one event in the log would
+// crash every advisor.
+func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			a.metrics.panics.Inc()
@@ -93,8 +93,8 @@ func (a *Advisor) catchUp() {
 	}
 }
 
-// advise re-predicts a running job, and adds the advice and the warning to the outbox if they are
-// news.
+// advise re-predicts a running job. It adds the advice to the outbox if it differs enough from the
+// last one, and the warning if there is one.
 func (a *Advisor) advise(q *Question, cause uint64) {
 	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
@@ -111,9 +111,9 @@ func (a *Advisor) advise(q *Question, cause uint64) {
 	}
 }
 
-// newsAndRisk decides whether an advice is news, and returns the warning that it causes. Both are
-// recorded in the state at once, so that the next event does not repeat them before they are back
-// from the log.
+// newsAndRisk decides whether an advice is published, and returns the warning that it causes. Both
+// are recorded in the state immediately, so that the next event does not repeat them before they
+// arrive from the log.
 func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -127,23 +127,22 @@ func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, r
 		j.Risk = risk
 		a.outbox.expectRisk()
 	}
-	if news = a.o.isNews(j.Advice, advice); news {
+	if news = a.o.worthPublishing(j.Advice, advice); news {
 		j.Advice = lastAdvice(advice)
 	}
 	return news, risk
 }
 
-// Defaults for a change of advice that is news. After each epoch the predicted end moves by about
-// the scatter of epochs divided by the square root of the number of observed epochs: with the usual
-// 5 percent by less than 2 percent of the remaining time.
+// Defaults for publishing changed advice. After each epoch the predicted end moves by about the
+// scatter of epochs divided by the square root of the number of observed epochs. With the usual
+// scatter of 5 percent this is less than 2 percent of the remaining time.
 const (
 	defaultMinChange   = 0.05             // of the remaining time
 	defaultMinInterval = 30 * time.Second // until an unchanged advice is repeated
 )
 
-// isNews reports whether an advice for a running job differs enough from the last one to be
-// published.
-func (o *Options) isNews(last, next *schemas.Advice) bool {
+// worthPublishing reports whether an advice for a running job differs enough from the last one.
+func (o *Options) worthPublishing(last, next *schemas.Advice) bool {
 	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
 		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
 		return true
@@ -160,9 +159,9 @@ func (o *Options) isNews(last, next *schemas.Advice) bool {
 	return math.Abs(nextEnd.Sub(previousEnd).Seconds()) >= o.AdviceMinChange**b.PredictedSeconds
 }
 
-// lastAdvice returns the part of an advice for a running job that the state keeps: what isNews
-// compares, job.status returns, and a replay assumes. The full advice is in the ADVICE stream; for
-// thousands of running jobs it would be most of a snapshot.
+// lastAdvice returns the part of an advice for a running job that the state keeps, for
+// worthPublishing, job.status and replays. The full advice is in the ADVICE stream; for thousands
+// of running jobs it would be most of a snapshot.
 func lastAdvice(a *schemas.Advice) *schemas.Advice {
 	kept := &schemas.Advice{
 		JobStamp:      a.JobStamp,
@@ -253,9 +252,9 @@ const (
 	riskRetry = 250 * time.Millisecond // before a warning is published again
 )
 
-// outbox publishes advice and warnings in the background, so that the fold does not wait for
+// outbox publishes advice and warnings in the background, so that applying events does not wait for
 // acknowledgements. Of the unsent advice of a job it keeps the newest. Warnings are never dropped
-// and keep their order; if too many are unsent, the fold waits.
+// and keep their order; if too many are unsent, addRisk blocks.
 type outbox struct {
 	publish func(context.Context, schemas.Event) (uint64, error)
 	metrics *metrics
@@ -315,8 +314,8 @@ func (o *outbox) addRisk(r *schemas.Risk) {
 	o.changed.Broadcast()
 }
 
-// expectRisk records that the state has a warning which is about to be passed to addRisk, so that no
-// snapshot is taken before the warning is published.
+// expectRisk records that the state has a warning which is about to be passed to addRisk, so that
+// no snapshot is taken before the warning is published.
 func (o *outbox) expectRisk() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

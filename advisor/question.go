@@ -45,13 +45,13 @@ type Member struct {
 	observedEpochs []observedEpoch
 }
 
-// minProbability is the probability below which nothing is promised.
+// minProbability returns the minimum probability of a promise.
 func (q *Question) minProbability() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
 
-// likelyThreshold is the probability from which the more accurate alternative is preferred to the
-// more likely one. It lies halfway between minProbability and the confidence: the surplus of a mean
-// confidence is better spent on promises than on accuracy. A running job keeps its promise, so its
-// threshold is minProbability.
+// likelyThreshold returns the probability above which the more accurate alternative is preferred to
+// the more likely one. It lies halfway between minProbability and the confidence, because the
+// surplus of a mean confidence is better spent on promises than on accuracy. The threshold of a
+// running job is minProbability, because its promise has already been made.
 func (q *Question) likelyThreshold() float64 {
 	if q.Self != nil {
 		return q.minProbability()
@@ -151,7 +151,7 @@ func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 		Others:        c.members(c.colocated(nodes, q.JobID, now), now),
 		Tried:         known.configurations,
 		Recalibration: c.sharedRecalibration(),
-		Threshold:     c.means.threshold(&q),
+		Threshold:     c.meanThresholds.threshold(&q),
 		Described:     known.described,
 	}
 }
@@ -234,7 +234,8 @@ func (m *model) add(s *schemas.Setting) {
 	}
 }
 
-// Description is what requests and jobs report about a model. Zero means unknown.
+// Description is the size of a model and its dataset, as requests and jobs report it. A zero field
+// means unknown.
 type Description struct {
 	Parameters        uint64 // weights of the network
 	TrainingSamples   uint64 // in one epoch

@@ -27,7 +27,7 @@ type randomCluster struct {
 	now      time.Time
 	sequence uint64
 	log      []logged // of the JOB and NODE streams, as one
-	made     int      // jobs
+	made     int      // number of jobs
 	copies   bool     // the log has duplicates and late copies
 }
 
@@ -43,7 +43,7 @@ func newRandomCluster(c *Cluster, seed uint64) *randomCluster {
 // step generates mostly an event, sometimes a request or a check.
 func (w *randomCluster) step(t testing.TB) {
 	w.now = w.now.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
-	if w.random.IntN(500) == 0 { // a quiet night
+	if w.random.IntN(500) == 0 { // a long gap
 		w.now = w.now.Add(time.Duration(w.random.IntN(40)) * time.Hour)
 	}
 	switch n := w.random.IntN(100); {
@@ -123,7 +123,7 @@ func (w *randomCluster) setting() schemas.Setting {
 
 func (w *randomCluster) stamp(id string, job string, run uint32) schemas.JobStamp {
 	at := w.now.Add(-time.Duration(w.random.IntN(3000)) * time.Millisecond)
-	if w.random.IntN(50) == 0 { // a wrong clock, a spool, an import
+	if w.random.IntN(50) == 0 { // a wrong clock, a spooled event or an imported run
 		at = at.Add(time.Duration(w.random.IntN(240)-200) * time.Minute)
 	}
 	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: run}
@@ -145,7 +145,7 @@ func (w *randomCluster) submit() {
 	id := fmt.Sprintf("job-%d", w.made)
 	w.made++
 	if w.random.IntN(20) == 0 {
-		id = w.job() // after it has started, or again
+		id = w.job() // an existing job
 	}
 	q := schemas.JobRequest{
 		JobID:      id,
@@ -253,7 +253,7 @@ func (w *randomCluster) epoch() {
 	id, run, number, s := w.job(), uint32(1), uint32(1), w.setting()
 	j := w.running()
 	if w.random.IntN(6) == 0 {
-		j = w.c.job(id) // perhaps one that was lost, or has ended
+		j = w.c.job(id) // may be lost or ended
 	}
 	if j != nil {
 		id, run, number = j.ID, max(1, j.Run), j.EpochsDone+1
@@ -263,7 +263,7 @@ func (w *randomCluster) epoch() {
 		if w.random.IntN(10) == 0 {
 			s.BatchSize *= 2
 		}
-		if w.random.IntN(30) == 0 { // it moves, or its start was lost
+		if w.random.IntN(30) == 0 { // the job moves, or its start event was lost
 			s.Nodes, run = w.nodes(), run+uint32(w.random.IntN(2))
 		}
 	}
@@ -389,7 +389,7 @@ func (w *randomCluster) silence() {
 	}
 }
 
-// hear takes heartbeats, which are not in the log: a nil event stands for them.
+// onAlive applies heartbeats, which are not in the log: a nil event stands for them.
 func (w *randomCluster) onAlive() {
 	w.log = append(w.log, logged{nil, 0, w.now})
 	applyHeartbeats(w.c, w.now)
@@ -461,7 +461,7 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 	for _, j := range c.queue() {
 		question(c.AskQueued(j, now))
 	}
-	for _, j := range c.Silent(now) { // last: it drops what has expired
+	for _, j := range c.Silent(now) { // last, because it drops expired jobs
 		fmt.Fprintln(&s, "silent", j.ID)
 	}
 	line(c.Score())

@@ -74,7 +74,7 @@ const (
 
 // extrapolationReason explains why an alternative with an extrapolated or unknown time cannot be
 // promised.
-func (d *decision) extrapolationReason(alt *schemas.Alternative) string {
+func (d *decider) extrapolationReason(alt *schemas.Alternative) string {
 	m := d.missing(alt)
 	switch m.Lacks {
 	case evidence.LacksModel:
@@ -147,7 +147,7 @@ func (q *Question) neverReached(m *merit) bool {
 }
 
 // chosenReason returns the reason of the chosen alternative.
-func (d *decision) chosenReason(i int) string {
+func (d *decider) chosenReason(i int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	target := q.Request.TargetAccuracy > 0
 	switch short := q.shortfallOf(alt, m); {
@@ -174,7 +174,7 @@ func (d *decision) chosenReason(i int) string {
 }
 
 // lostReason returns why an alternative is worse than the chosen one.
-func (d *decision) lostReason(i, best int) string {
+func (d *decider) lostReason(i, best int) string {
 	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
 	switch q.shortfallOf(alt, m) {
 	case shortEvidence:

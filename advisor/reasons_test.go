@@ -11,7 +11,7 @@ import (
 )
 
 // Each answer gives the actual reason for a promise or for its absence.
-func TestDecide_NamesTheTrueReason(t *testing.T) {
+func TestDecide_NamesTheReason(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	free := func(most int, target float64, slo time.Duration) func(*schemas.JobRequest) {
 		return func(q *schemas.JobRequest) {
@@ -84,13 +84,13 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 		}
 		for _, part := range c.message {
 			if !strings.Contains(a.Message, part) {
-				t.Errorf("%s: message %q has no %q", c.name, a.Message, part)
+				t.Errorf("%s: message %q lacks %q", c.name, a.Message, part)
 			}
 		}
 		if alt := a.Running(128, a.Alternatives[0].CPUs); alt != nil &&
 			!strings.Contains(alt.Reason, c.reason) &&
 			a.Chosen.BatchSize != 128 {
-			t.Errorf("%s: batch size 128 lost as %q, want %q", c.name, alt.Reason, c.reason)
+			t.Errorf("%s: reason of batch size 128 is %q, want %q", c.name, alt.Reason, c.reason)
 		}
 		if testing.Verbose() {
 			t.Logf("%s: %s", c.name, a.Message)
@@ -104,7 +104,8 @@ func TestDecide_NamesTheTrueReason(t *testing.T) {
 	}
 }
 
-// If SLO and target accuracy are each likely enough but not together, the answer explains that.
+// If SLO and target accuracy are likely enough separately but not jointly, the answer explains
+// that.
 func TestDecide_NamesAJointProbability(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	found := false
@@ -123,11 +124,11 @@ func TestDecide_NamesAJointProbability(t *testing.T) {
 		want := fmt.Sprintf("at best the SLO is met with probability %.3f and the accuracy reached with %.3f",
 			onTime, reaches)
 		if a.Decision != schemas.BestEffort || !strings.Contains(a.Message, want) {
-			t.Errorf("%s: %q has no %q", a.Decision, a.Message, want)
+			t.Errorf("%s: message %q lacks %q", a.Decision, a.Message, want)
 		}
 	}
 	if !found {
-		t.Error("no SLO makes both likely enough but not together")
+		t.Error("for no SLO are both probabilities high enough but not the joint one")
 	}
 }
 
@@ -154,12 +155,12 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 		t.Fatalf("%d longer SLOs on the menu, want one: %v", longer, a.Menu)
 	}
 	if again := advisor.Decide(q, r, evidenceBegin); again.Decision != schemas.MeetsSLO {
-		t.Errorf("with the longer SLO of the menu it is %s: %s", again.Decision, again.Message)
+		t.Errorf("decision with the longer SLO of the menu: %s: %s", again.Decision, again.Message)
 	}
 }
 
 // With PromiseMean, accuracy may use half of the surplus of other promises.
-func TestDecide_AMeanConfidenceBuysAccuracy(t *testing.T) {
+func TestDecide_AMeanConfidencePermitsMoreAccuracy(t *testing.T) {
 	r := evidenceRegressors(t, evidenceRuns(nil))
 	ask := func(seconds int, threshold float64) *schemas.Advice {
 		q := evidenceQuestion(func(q *schemas.JobRequest) {
@@ -176,7 +177,7 @@ func TestDecide_AMeanConfidenceBuysAccuracy(t *testing.T) {
 			continue
 		}
 		if got := ask(seconds, 0).Chosen.BatchSize; got != 64 {
-			t.Errorf("SLO %d s, each promise: batch size %d with 32 at %.3f, want 64", seconds, got, p)
+			t.Errorf("SLO %d s, PromiseEach: batch size %d, want 64; probability of 32 is %.3f", seconds, got, p)
 		}
 		want := uint32(64)
 		if p >= (0.8+schemas.DefaultConfidence)/2 {
@@ -186,7 +187,7 @@ func TestDecide_AMeanConfidenceBuysAccuracy(t *testing.T) {
 			unlikely++
 		}
 		if got := ask(seconds, 0.8).Chosen.BatchSize; got != want {
-			t.Errorf("SLO %d s, mean: batch size %d with 32 at %.3f, want %d", seconds, got, p, want)
+			t.Errorf("SLO %d s, PromiseMean: batch size %d; probability of 32 is %.3f, want %d", seconds, got, p, want)
 		}
 	}
 	if likely == 0 || unlikely == 0 {

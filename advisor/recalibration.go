@@ -266,11 +266,11 @@ type meanThreshold struct {
 
 // Parameters of the mean thresholds.
 const (
-	meanThresholdStep = 0.2  // learning rate of a threshold
-	minMeanThreshold  = 0.5  // below it a promise would more likely be missed than met
-	meanWindow        = 200  // promises that determine overestimate
-	meanShrinkage     = 20   // weight of an overestimate of 0, in promises
-	maxMeanThresholds = 64   // confidences; any other applies to each promise
+	meanThresholdStep = 0.2 // learning rate of a threshold
+	minMeanThreshold  = 0.5 // below it a promise would more likely be missed than met
+	meanWindow        = 200 // promises that determine overestimate
+	meanShrinkage     = 20  // weight of an overestimate of 0, in promises
+	maxMeanThresholds = 64  // confidences; any other applies to each promise
 )
 
 // threshold returns the minimum probability that a request may be promised; 0 means its confidence.

@@ -10,7 +10,7 @@ import (
 
 // Jobs take longer than predicted, by more than any residual of the regressor. The recalibration
 // learns this, and the bound holds with the confidence.
-func TestRecalibration_KeepsBoundsHonest(t *testing.T) {
+func TestRecalibration_BoundsHoldWithTheConfidence(t *testing.T) {
 	const confidence, jobs = 0.9, 4000
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, drift := range []float64{0, 0.3} {
@@ -44,15 +44,15 @@ func TestRecalibration_KeepsBoundsHonest(t *testing.T) {
 	}
 }
 
-func TestRecord_IgnoresWhatIsNoTime(t *testing.T) {
+func TestRecalibration_IgnoresInvalidTimes(t *testing.T) {
 	var none *Recalibration
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
 		if r := after(none, &predictedRun{"a", jobKind{}, 1, 1, 0.9, measured}); r != nil {
-			t.Errorf("a job that took %g s changed the record to %+v", measured, r)
+			t.Errorf("a job that took %g s changed the recalibration to %+v", measured, r)
 		}
 	}
 	if p := none.calibrated(0.5, 0.9); p != 0.5 {
-		t.Errorf("calibrated without a record = %g, want what the table says, 0.5", p)
+		t.Errorf("calibrated(0.5) without a recalibration = %g, want 0.5", p)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestRecalibration_CalibratedIsMonotone(t *testing.T) {
 
 // One kind of job takes longer than predicted, another shorter. The bounds of each kind hold with
 // the confidence.
-func TestRecalibration_IsHonestToEachKind(t *testing.T) {
+func TestRecalibration_BoundsHoldForEachKind(t *testing.T) {
 	const confidence, jobs = 0.9, 6000
 	random := rand.New(rand.NewPCG(5, 6))
 	kinds := []jobKind{{"lenet5", "", 1}, {"lenet5", "", 8}}
@@ -117,7 +117,7 @@ func TestRecalibration_IsBounded(t *testing.T) {
 		r = after(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
 	}
 	if len(r.kinds) != maxJobKinds {
-		t.Errorf("%d kinds are remembered, want %d", len(r.kinds), maxJobKinds)
+		t.Errorf("%d kinds in memory, want %d", len(r.kinds), maxJobKinds)
 	}
 	if other, known := r.shift(jobKind{"new", "", 1}), r.shift(jobKind{"m", "", 1}); other <= 0 ||
 		known <= 0 {
@@ -125,30 +125,30 @@ func TestRecalibration_IsBounded(t *testing.T) {
 	}
 }
 
-// Conditions that broke promises are forgotten together with the regressor that did not know them.
-func TestRecalibration_DoesNotBlameTheNextRegressor(t *testing.T) {
+// Residuals of a miscalibrated regressor are dropped when a new regressor replaces it.
+func TestRecalibration_IsResetForANewRegressor(t *testing.T) {
 	var r *Recalibration
 	for i := range 60 {
 		took := 1.0
 		if i >= 50 {
-			took = 3 // something happened, and nobody knew
+			took = 3 // a change that the regressor does not know
 		}
 		r = after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, took})
 	}
 	if !r.isMiscalibrated() || len(r.table()) != 60 {
-		t.Fatalf("after ten misses broken %v with %d residuals, want broken with 60", r.isMiscalibrated(),
+		t.Fatalf("after ten misses: miscalibrated %v, %d residuals; want true, 60", r.isMiscalibrated(),
 			len(r.table()))
 	}
 	if again := after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
-		t.Errorf("the same regressor: %d residuals, want 61", len(again.table()))
+		t.Errorf("with the same regressor: %d residuals, want 61", len(again.table()))
 	}
 	next := after(r, &predictedRun{"b", jobKind{}, 3, 3.5, 0.95, 3})
 	if len(next.table()) != 1 || next.isMiscalibrated() {
-		t.Errorf("the next regressor: %d residuals, broken %v, want one of its own",
+		t.Errorf("with the next regressor: %d residuals, miscalibrated %v; want 1, false",
 			len(next.table()), next.isMiscalibrated())
 	}
 	if kept := after(next, &predictedRun{"c", jobKind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
-		t.Errorf("a record that held: %d residuals under another regressor, want 2",
+		t.Errorf("calibrated, with another regressor: %d residuals, want 2",
 			len(kept.table()))
 	}
 }
@@ -182,7 +182,7 @@ func TestCluster_CopiesASharedRecalibration(t *testing.T) {
 		}
 		after, err := json.Marshal(state())
 		if err != nil || !bytes.Equal(after, before) {
-			t.Errorf("%v, the record became %s, want %s", err, after, before)
+			t.Errorf("error %v, recalibration %s, want %s", err, after, before)
 		}
 	}
 	if len(c.recalibration.recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {

@@ -14,8 +14,8 @@ import (
 	"courier/schemas"
 )
 
-// Regressor is a loaded regressor with the encoder of its features.
-type Regressor struct {
+// LoadedRegressor is a loaded regressor with the encoder of its features.
+type LoadedRegressor struct {
 	Digest    string // SHA-256 of its file
 	predictor *regress.Predictor
 	evidence  *evidence.Predictor // the distributions of a regressor of that family; nil for others
@@ -31,7 +31,7 @@ var regressorSerials atomic.Uint64
 
 // NewRegressor prepares a loaded predictor. It returns an error if a feature is unknown to this
 // version, or if no feature names the model.
-func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
+func NewRegressor(p *regress.Predictor, digest string) (*LoadedRegressor, error) {
 	features := p.Manifest().Features
 	if len(features) > maxColumns {
 		return nil, fmt.Errorf("regressor has %d features, maximum %d", len(features), maxColumns)
@@ -46,7 +46,7 @@ func NewRegressor(p *regress.Predictor, digest string) (*Regressor, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Regressor{
+	r := &LoadedRegressor{
 		Digest:    digest,
 		predictor: p,
 		encoder:   encoder,
@@ -81,7 +81,7 @@ func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Correc
 	if m.Family != regress.FamilyHierarchy {
 		return nil, nil, nil
 	}
-	var s evidence.State
+	var s evidence.ServedHierarchy
 	if err := json.Unmarshal(m.Hierarchy, &s); err != nil {
 		return nil, nil, fmt.Errorf("read the hierarchy of %s: %w", m.Target, err)
 	}
@@ -90,7 +90,7 @@ func compileEvidence(m *regress.Manifest) (*evidence.Predictor, *evidence.Correc
 
 // knows returns the code of a model level, and whether the regressor was fitted on examples of it.
 // A nil regressor knows nothing.
-func (r *Regressor) knows(level string) (float64, bool) {
+func (r *LoadedRegressor) knows(level string) (float64, bool) {
 	if r == nil {
 		return 0, false
 	}
@@ -99,7 +99,7 @@ func (r *Regressor) knows(level string) (float64, bool) {
 
 // residuals returns the sorted residuals that apply to a model on a node: those of the model or of
 // the CPU model if there is a table, otherwise those of all examples.
-func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 {
+func (r *LoadedRegressor) residuals(modelCode float64, on schemas.NodeCode) []float64 {
 	c := &r.predictor.Manifest().Calibration
 	if l := c.Levels; l != nil {
 		code := modelCode
@@ -119,7 +119,7 @@ func (r *Regressor) residuals(modelCode float64, on schemas.NodeCode) []float64 
 
 // predict returns the prediction for encoded features. The prediction is an extrapolation if a
 // relevant property of the node is unknown.
-func (r *Regressor) predict(f *schemas.Features, m *predictionCache) (regress.Prediction, bool) {
+func (r *LoadedRegressor) predict(f *schemas.Features, m *predictionCache) (regress.Prediction, bool) {
 	s := m.slot(r, f)
 	if s.by != r.serial || s.of != *f {
 		row := m.row[:len(r.encoder.Columns())]
@@ -135,12 +135,12 @@ func (r *Regressor) predict(f *schemas.Features, m *predictionCache) (regress.Pr
 
 // nodeCodeCache caches the code of the last node, because most lookups repeat it.
 type nodeCodeCache struct {
-	by   *Regressor
+	by   *LoadedRegressor
 	of   schemas.Hardware
 	code schemas.NodeCode
 }
 
-func (m *nodeCodeCache) node(r *Regressor, h schemas.Hardware) schemas.NodeCode {
+func (m *nodeCodeCache) node(r *LoadedRegressor, h schemas.Hardware) schemas.NodeCode {
 	if m.by != r || m.of != h {
 		*m = nodeCodeCache{r, h, r.encoder.Node(h)}
 	}
@@ -149,13 +149,13 @@ func (m *nodeCodeCache) node(r *Regressor, h schemas.Hardware) schemas.NodeCode 
 
 // Regressors are the regressors in use, nil for a target without one.
 type Regressors struct {
-	EpochTime, Startup, Accuracy *Regressor
+	EpochTime, Startup, Accuracy *LoadedRegressor
 
 	digestByTarget map[string]string // result of digests, immutable; nil if not computed yet
 }
 
 // with returns the regressors with one replaced, or false for an unknown target.
-func (r Regressors) with(target string, next *Regressor) (Regressors, bool) {
+func (r Regressors) with(target string, next *LoadedRegressor) (Regressors, bool) {
 	switch target {
 	case schemas.TargetEpochTime:
 		r.EpochTime = next
@@ -191,7 +191,7 @@ func (r Regressors) digests() map[string]string {
 
 // foreignSpread returns the log ratio between the predictions at the highest and at the typical
 // foreign load, if the foreign load is unknown; otherwise 0.
-func (r *Regressor) foreignSpread(
+func (r *LoadedRegressor) foreignSpread(
 	f *schemas.Features, typical float64, m *predictionCache,
 ) float64 {
 	if !r.encoder.LacksForeign(f) {
@@ -225,7 +225,7 @@ type cachedPrediction struct {
 }
 
 // slot returns the only slot that may hold the prediction for the features.
-func (m *predictionCache) slot(r *Regressor, f *schemas.Features) *cachedPrediction {
+func (m *predictionCache) slot(r *LoadedRegressor, f *schemas.Features) *cachedPrediction {
 	const prime = 0x9e3779b97f4a7c15
 	key := (r.serial*31+uint64(f.BatchSize))*31 + uint64(f.CPUs)
 	key = (key*31+uint64(f.EpochsDone))*prime ^ math.Float64bits(f.Load.Processes)
@@ -238,7 +238,7 @@ func (m *predictionCache) slot(r *Regressor, f *schemas.Features) *cachedPredict
 }
 
 // configuration returns the model and the dataset of a code, or the zero value.
-func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
+func (r *LoadedRegressor) configuration(code float64) (c evidence.Configuration) {
 	if i := int(code); i >= 0 && i < len(r.trained) {
 		return r.trained[i]
 	}
@@ -246,7 +246,7 @@ func (r *Regressor) configuration(code float64) (c evidence.Configuration) {
 }
 
 // epochTime predicts an epoch under a load with an evidence regressor.
-func (r *Regressor) epochTime(
+func (r *LoadedRegressor) epochTime(
 	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
 ) evidence.EpochTime {
 	e := r.evidence.Epochs(r.drift, r.timeConfiguration(code, batch, cpus, l, cores, nodeType))
@@ -269,26 +269,26 @@ func (r *Regressor) epochTime(
 const foreignDeviations = 2
 
 // timeConfiguration returns the configuration that determines an epoch time.
-func (r *Regressor) timeConfiguration(
+func (r *LoadedRegressor) timeConfiguration(
 	code float64, batch, cpus uint32, l schemas.Load, cores uint32, nodeType string,
 ) evidence.Configuration {
-	load := evidence.Load{ConcurrentJobs: l.ConcurrentJobs}
+	load := evidence.NodeLoad{ConcurrentJobs: l.ConcurrentJobs}
 	if cores > 0 {
 		load.ProcessesPerCore = l.Processes / float64(cores)
 	}
 	load.ForeignCPURatio, load.ForeignIOWaitRatio = r.encoder.ForeignRatios(&l)
 	c := r.configuration(code)
-	c.NodeType, c.BatchSize, c.CPUs, c.Load = nodeType, int(batch), int(cpus), load
+	c.NodeType, c.BatchSize, c.CPUs, c.NodeLoad = nodeType, int(batch), int(cpus), load
 	return c
 }
 
 // accuracyAt predicts the accuracy of a batch size after some epochs.
-func (r *Regressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accuracy {
+func (r *LoadedRegressor) accuracyAt(code float64, batch, epochs uint32) evidence.Accuracy {
 	return r.evidence.Accuracy(r.accuracyConfiguration(code, batch), int(epochs))
 }
 
 // accuracyConfiguration returns the configuration that determines an accuracy.
-func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
+func (r *LoadedRegressor) accuracyConfiguration(code float64, batch uint32) evidence.Configuration {
 	c := r.configuration(code)
 	c.BatchSize, c.CPUs = int(batch), 1
 	return c
@@ -297,7 +297,7 @@ func (r *Regressor) accuracyConfiguration(code float64, batch uint32) evidence.C
 // standIn reports whether runs on nodes of unknown hardware, such as imported runs, are examples
 // for a request that names no node. They are until the model has run on a node of known hardware,
 // and as long as they do not differ from node to node.
-func (r *Regressor) standIn(code float64, nodeType string) bool {
+func (r *LoadedRegressor) standIn(code float64, nodeType string) bool {
 	types := r.evidence.NodeTypes(r.configuration(code))
 	return nodeType != "" && len(types) == 1 && types[0] == ""
 }
@@ -359,7 +359,7 @@ func (a *Advisor) fetch(ctx context.Context, digest string) ([]byte, error) {
 }
 
 // load fetches and checks the files of a champion.
-func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*Regressor, error) {
+func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*LoadedRegressor, error) {
 	manifest, err := a.fetch(ctx, c.ManifestDigest)
 	if err != nil {
 		return nil, err

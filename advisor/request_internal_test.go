@@ -41,14 +41,14 @@ func adviceOf(t *testing.T, reply any) *schemas.Advice {
 	t.Helper()
 	a, ok := reply.(*schemas.Advice)
 	if !ok || a == nil {
-		t.Fatalf("the reply is %T %v, want the first advice", reply, reply)
+		t.Fatalf("reply %T %v, want the first advice", reply, reply)
 	}
 	return a
 }
 
 // The same request gets its first advice, and a different one a conflict. This also holds if memory
 // has dropped the job or its request, or has not read it yet.
-func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
+func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionAdvise, schemas.AdmissionQueue} {
 		for _, memory := range []struct {
 			name          string
@@ -79,11 +79,11 @@ func TestSubmit_AnswersFromTheLogWhatMemoryLacks(t *testing.T) {
 				}
 				got := adviceOf(t, reply)
 				if !got.At.Equal(first.At) || got.EventID != first.EventID {
-					t.Errorf("advice %s of %s, want the first, of %s", got.EventID, got.At, first.At)
+					t.Errorf("advice %s of %s, want the first advice, of %s", got.EventID, got.At, first.At)
 				}
 				_, err = a.submit(inTime(t), nightly(4))
 				if !errors.Is(err, schemas.ErrConflict) {
-					t.Errorf("another body = %v, want conflict", err)
+					t.Errorf("submit with another body = %v, want conflict", err)
 				}
 			})
 		}
@@ -101,7 +101,7 @@ func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 }
 
 // If the event log does not answer, the reply is an error.
-func TestSubmit_IsUnavailableWithoutTheLog(t *testing.T) {
+func TestSubmit_ReturnsUnavailableWithoutTheLog(t *testing.T) {
 	s := bustest.NewServer(t)
 	a := advisorBehindLog(t, s.Connect(t), Options{})
 	a.cluster.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
@@ -114,13 +114,13 @@ func TestSubmit_IsUnavailableWithoutTheLog(t *testing.T) {
 }
 
 // A job that is only in the log has a status, and only its owner may cancel it.
-func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
+func TestStatus_ReadsTheLog(t *testing.T) {
 	b := bustest.New(t)
 	if _, err := advisorBehindLog(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
 		t.Fatal(err)
 	}
 	a := advisorBehindLog(t, b, Options{})
-	a.applied = math.MaxUint64 // it has read everything, and dropped the job since
+	a.applied = math.MaxUint64 // as if it had applied everything and dropped the job
 	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: "nightly"})
 	if err != nil {
 		t.Fatal(err)
@@ -131,12 +131,12 @@ func TestStatus_OfAJobThatOnlyTheLogHas(t *testing.T) {
 	}
 	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
 	if _, err := a.personCancel(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
-		t.Errorf("bob cancels ada's job: %v, want forbidden", err)
+		t.Errorf("cancel of ada's job by bob = %v, want forbidden", err)
 	}
-	for range 2 { // the second time changes nothing
+	for range 2 { // a repetition has no effect
 		reply, err = a.personCancel(inTime(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
-			t.Errorf("ada cancels her job: %+v, %v", reply, err)
+			t.Errorf("cancel by the owner = %+v, %v", reply, err)
 		}
 	}
 	unknown := &schemas.JobStatusRequest{JobID: "unknown"}

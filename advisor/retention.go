@@ -12,8 +12,8 @@ const (
 	// retentionCheck is the interval of checks of the limits of JOB.
 	retentionCheck = time.Minute
 
-	// retentionFactor is the ratio of what the stream must keep to the events since the first
-	// event of the oldest running job. It leaves room for as many events again.
+	// The stream must have room for retentionFactor times the events since the first event of the
+	// oldest running job.
 	retentionFactor = 2
 
 	retentionStep = int64(1) << 30 // bytes; limits are multiples of it and change rarely

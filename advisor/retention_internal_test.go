@@ -72,7 +72,7 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 	const mebibyte = 1 << 20
 	for _, c := range []struct {
 		name    string
-		limit   int64 // of the stream, before it is raised
+		limit   int64 // initial limit of the stream
 		ceiling int64
 		want    int64
 	}{
@@ -92,14 +92,14 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			a.o.MaxLogBytes = c.ceiling
 			replayed(t, a)
 			if a.applied != last || len(a.cluster.running) != 1 {
-				t.Fatalf("after event %d %d jobs run, want one", a.applied, len(a.cluster.running))
+				t.Fatalf("after event %d, %d jobs run, want 1", a.applied, len(a.cluster.running))
 			}
 			if err := a.checkLog(inTime(t)); err != nil {
 				t.Fatal(err)
 			}
 			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil || place.MaxBytes != c.want {
-				t.Errorf("the limit is %d, %v, want %d", place.MaxBytes, err, c.want)
+				t.Errorf("limit %d, error %v, want %d", place.MaxBytes, err, c.want)
 			}
 		})
 	}

@@ -57,9 +57,9 @@ func rise(from, to schemas.Ratio) float64 {
 	return to.Value - from.Value
 }
 
-// causeOf returns the most plausible cause of a risk. The order is: more load on its node by
-// foreign work or by other jobs, if that explains most; its own slow epochs or a node that waits
-// for its disks; a late start.
+// causeOf returns the most plausible cause of a risk. Additional load on the node is the cause if
+// it grew more than the job's own epochs slowed down. Otherwise slow epochs are, with or without
+// I/O wait, and then a late start.
 func causeOf(j *Job, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
 	moreProcesses := 0.0

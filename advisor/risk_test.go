@@ -12,7 +12,7 @@ import (
 
 // A job was promised 950 s, and its first epoch takes twice as long as predicted. The warning comes
 // immediately, with a batch size that saves the SLO. When later epochs are as predicted, the
-// all-clear follows. The SLO is so long that the duration of the test does not matter.
+// all-clear follows. Compared with the SLO, the duration of the test is negligible.
 func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
@@ -42,7 +42,7 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	}
 	if r.Action != string(schemas.ActionBatch) || r.BatchSize != 64 || r.SavedProbability == nil ||
 		r.AccuracyLoss == nil || *r.AccuracyLoss <= 0 {
-		t.Errorf("risk %+v, want a move to batch size 64 and what it costs", r)
+		t.Errorf("risk %+v, want a move to batch size 64 and its cost", r)
 	}
 	if s := status(t, b, "mlp-1"); !s.AtRisk {
 		t.Errorf("status %+v, want at risk", s)

@@ -63,14 +63,14 @@ func applyEnded(c *Cluster, job, user string, confidence, probability float64, b
 			Setting:    setting,
 			Outcome:    schemas.EventFinished,
 			EpochsDone: 3,
-		}, // a copy
+		}, // a duplicate
 		&schemas.Started{JobStamp: stamp(2, 20), Setting: setting},
 		&schemas.Ended{
 			JobStamp:   stamp(2, 90),
 			Setting:    setting,
 			Outcome:    schemas.EventFinished,
 			EpochsDone: 3,
-		}, // again: not what was promised
+		}, // another run, which the promise does not cover
 	} {
 		c.Apply(e, 1, at.Add(time.Hour))
 	}
@@ -171,7 +171,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 			cluster.limits.unpacked = 0
 			cluster.packEndedJobs()
 		}
-		for _, e := range append(c.after, events...) { // the old ones are late copies
+		for _, e := range append(c.after, events...) { // the earlier events are late duplicates
 			cluster.Apply(e, 2, at.Add(time.Minute))
 		}
 		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept ||
@@ -204,7 +204,7 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&want, c.Score()); diff != "" {
-		t.Errorf("score (-example +folded):\n%s", diff)
+		t.Errorf("score (-example +replayed):\n%s", diff)
 	}
 }
 
@@ -218,6 +218,6 @@ func TestCluster_ScoreIsBounded(t *testing.T) {
 	last := users[len(users)-1]
 	if len(users) != maxGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
 		last.Confidence != nil {
-		t.Errorf("%d users, the last %+v, want %d and 50 others", len(users), last, maxGroups+1)
+		t.Errorf("%d users, last line %+v; want %d users, and 50 jobs in the last line", len(users), last, maxGroups+1)
 	}
 }

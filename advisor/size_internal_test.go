@@ -11,9 +11,9 @@ import (
 	"courier/schemas"
 )
 
-// lifeOfPod returns the events of a job with its own model on its own node, as where each pod is a
-// node.
-func lifeOfPod(n int) []schemas.Event {
+// podEvents returns the events of a job with its own model on its own node, as in a cluster where
+// each pod is a node.
+func podEvents(n int) []schemas.Event {
 	id, probability, seconds := fmt.Sprintf("job-%d", n), 0.97, 4.2
 	setting := schemas.Setting{
 		Model: fmt.Sprintf("model-%d", n), BatchSize: 64, CPUs: 2, Epochs: 2,
@@ -54,10 +54,10 @@ func lifeOfPod(n int) []schemas.Event {
 }
 
 // runThrough applies all events of a job.
-func runThrough(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n), n, at) }
+func runThrough(c *Cluster, n int, at time.Time) { apply(c, podEvents(n), n, at) }
 
 // begin applies the events of a job up to its advice after the first epoch.
-func begin(c *Cluster, n int, at time.Time) { apply(c, lifeOfPod(n)[:4], n, at) }
+func begin(c *Cluster, n int, at time.Time) { apply(c, podEvents(n)[:4], n, at) }
 
 func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
 	for i, e := range events {
@@ -94,7 +94,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		{"models", len(c.models), c.limits.models},
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
-		{"jobs that may be abandoned", len(c.due.entries), 0},
+		{"jobs that may be abandoned", len(c.unstarted.entries), 0},
 		{"kinds of jobs", len(c.recalibration.kinds), maxJobKinds},
 		{"groups of models", len(c.score.models), maxGroups + 1},
 	} {

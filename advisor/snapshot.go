@@ -108,7 +108,8 @@ func (f *Frozen) encodeFrames(w io.Writer) error {
 	return out.w.Flush()
 }
 
-// sort sorts what has no order. Freeze does not do it, because the cluster waits for Freeze.
+// sort sorts the nodes and models whose order is arbitrary. It is separate from Freeze, because
+// events wait for Freeze.
 func (f *Frozen) sort() {
 	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeSnapshot) int {
 		return cmp.Compare(a.Name, b.Name)

@@ -63,7 +63,7 @@ func (f *valueFiller) fillStruct(v reflect.Value) {
 	}
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("json") == "-" {
-			continue // of a message, and not part of it
+			continue // derived from the message
 		}
 		field := v.Field(i)
 		f.fill(reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem())
@@ -114,22 +114,22 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 		{"Node", nodeVia(t, node), &node},
 	} {
 		for _, field := range different(reflect.ValueOf(c.got), reflect.ValueOf(c.want)) {
-			t.Errorf("field %s of %s is not what the snapshot was made of", field, c.name)
+			t.Errorf("field %s of %s differs after encoding and decoding", field, c.name)
 		}
 	}
 }
 
-// Every part of the state is in the snapshot, or follows from it.
+// Every field of the state is stored in the snapshot or derived from it.
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
-		"jobs", "past", "order", "ends", "due", "nodes", "idleNodes", "fleet", "loadIntegrals",
-		"models", "lastModels", "recalibration", "score", "means",
+		"jobs", "past", "order", "ends", "unstarted", "nodes", "idleNodes", "fleet", "loadIntegrals",
+		"models", "lastModels", "recalibration", "score", "meanThresholds",
 	}
 	derived := []string{"limits", "ended", "packedJobs", "running", "waiting", "arrivals",
 		"recalibrationShared"}
 	for field := range reflect.TypeFor[Cluster]().Fields() {
 		if !slices.Contains(saved, field.Name) && !slices.Contains(derived, field.Name) {
-			t.Errorf("field %s: does a snapshot have it, and SnapshotVersion another value?", field.Name)
+			t.Errorf("field %s: add it to the snapshot and to this test, and change SnapshotVersion", field.Name)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func nodeVia(t *testing.T, n Node) *Node {
 	*c.useNode(n.Name) = n
 	c.idleNodes.remove(n.Name)
 	j := n.running[0]
-	j.State, j.Setting.Nodes, j.due, j.endOrder = schemas.StateRunning, []string{n.Name}, 0, 0
+	j.State, j.Setting.Nodes, j.expiry, j.endOrder = schemas.StateRunning, []string{n.Name}, 0, 0
 	j.Submitted, j.loadAtLastEpoch = nil, nil
 	c.jobs[j.ID], c.running[j.ID] = j, j
 	c.order.add(listEntry{key: j.first, job: j})

@@ -64,7 +64,7 @@ func TestSnapshot_RestoresTheSameState(t *testing.T) {
 	c := w.c
 	first := encoded(t, c)
 	if again := encoded(t, restored(t, c)); !bytes.Equal(again, first) {
-		t.Errorf("a restored state is encoded to other bytes: %d, want %d", len(again), len(first))
+		t.Errorf("the encoding of a restored state differs: %d bytes, want %d", len(again), len(first))
 	}
 	if diff := firstDifference(fingerprint(t, restored(t, c), w.now), fingerprint(t, c, w.now)); diff != "" {
 		t.Error(diff)
@@ -75,17 +75,17 @@ func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
 	other := fmt.Sprintf(snapshotTitle, SnapshotVersion+1)
 	_, rest, _ := strings.Cut(string(encoded(t, NewCluster())), "\n")
 	if _, err := DecodeCluster(strings.NewReader(other + rest)); err == nil || errors.Is(err, errDamaged) {
-		t.Errorf("error %v, want one that names the version", err)
+		t.Errorf("error %v, want an error that names the version", err)
 	}
 }
 
-// With any wrong or missing byte, the input is refused or gives the same state.
+// Input with any wrong or missing byte is refused, or gives the same state.
 func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	c := busyCluster(t)
 	data := encoded(t, c)
 	for cut := 0; cut < len(data); cut += 1 + len(data)/60 {
 		if _, err := DecodeCluster(bytes.NewReader(data[:cut])); err == nil {
-			t.Fatalf("%d of %d bytes were accepted", cut, len(data))
+			t.Fatalf("the first %d of %d bytes were accepted", cut, len(data))
 		}
 	}
 	for at := 0; at < len(data); at += 1 + len(data)/60 {
@@ -93,7 +93,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 		damaged[at] ^= 0x55
 		got, err := DecodeCluster(bytes.NewReader(damaged))
 		if err == nil && !bytes.Equal(encoded(t, got), data) {
-			t.Fatalf("byte %d of %d was wrong, and the state is another", at, len(data))
+			t.Fatalf("the state differs with a wrong byte %d of %d", at, len(data))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func FuzzDecodeCluster(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			w := newRandomCluster(c, 1) // what was accepted can be used
+			w := newRandomCluster(c, 1) // an accepted state must be usable
 			for range 100 {
 				w.step(t)
 			}

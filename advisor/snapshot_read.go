@@ -320,7 +320,7 @@ func (d *decoder) readHead(h *headSnapshot) error {
 	}
 	d.head = h
 	d.c.ends, d.c.recalibration = h.Ends, h.Recalibration.recalibration()
-	d.c.score, d.c.means = h.Score.score(), meansOf(h.Means)
+	d.c.score, d.c.meanThresholds = h.Score.score(), meansOf(h.Means)
 	return nil
 }
 
@@ -406,10 +406,10 @@ func (d *decoder) finish() (*Cluster, error) {
 	}
 	for _, id := range d.head.Due {
 		j := c.jobs[id]
-		if j == nil || j.due == 0 {
+		if j == nil || j.expiry == 0 {
 			return nil, fmt.Errorf("job %s in the expiry list cannot expire", id)
 		}
-		c.due.add(listEntry{key: j.due, job: j})
+		c.unstarted.add(listEntry{key: j.expiry, job: j})
 	}
 	return c, nil
 }

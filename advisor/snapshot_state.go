@@ -92,7 +92,7 @@ func (j *Job) state() *jobSnapshot {
 		LastSeen:     j.lastSeen,
 		Heartbeat:    j.heartbeat,
 		Filed:        j.endOrder,
-		Due:          j.due,
+		Due:          j.expiry,
 		CountedLost:  j.countedLost,
 	}
 	for _, l := range j.observedEpochs {
@@ -155,7 +155,7 @@ func (s *jobSnapshot) job() *Job {
 		lastSeen:     s.LastSeen,
 		heartbeat:    s.Heartbeat,
 		endOrder:     s.Filed,
-		due:          s.Due,
+		expiry:       s.Due,
 		countedLost:  s.CountedLost,
 	}
 	for _, l := range s.Laps {
@@ -191,9 +191,9 @@ func (c *Cluster) headSnapshot() headSnapshot {
 		Ends:          c.ends,
 		Recalibration: c.sharedRecalibration().state(),
 		Score:         c.score.state(),
-		Means:         c.means.states(),
+		Means:         c.meanThresholds.states(),
 	}
-	for _, e := range c.due.entries {
+	for _, e := range c.unstarted.entries {
 		if !e.removed() {
 			h.Due = append(h.Due, e.job.ID)
 		}

@@ -24,22 +24,22 @@ import (
 )
 
 const (
-	startEvents = "COURIER_START_EVENTS"     // how many events BenchmarkStart publishes
-	startURL    = "COURIER_START_ADVISOR_OF" // set for the process that it starts
+	startEvents = "COURIER_START_EVENTS"     // number of events that BenchmarkStart publishes
+	startURL    = "COURIER_START_ADVISOR_OF" // set for the process that BenchmarkStart starts
 
 	epochsOfAJob = 30 // with submitted, started and finished: 33 events
 
-	// startTail is how many events come after the snapshot, at most: so many an advisor
-	// that is killed has to replay.
+	// startTail is the maximum number of events after the snapshot, which an advisor replays
+	// after a crash.
 	startTail = 20_000
 )
 
 // startReport is the report of the started advisor.
 type startReport struct {
 	Seconds   float64 // from the start of the process to its first answer
-	CPU       float64 // seconds of all processors until then
-	HeapBytes uint64  // in use then, after a collection
-	PeakBytes uint64  // resident, at most until then
+	CPU       float64 // CPU seconds until the first answer
+	HeapBytes uint64  // in use after the first answer and a garbage collection
+	PeakBytes uint64  // maximum resident memory until the first answer
 }
 
 // BenchmarkStart publishes COURIER_START_EVENTS job events, each job with its own model and node.
@@ -121,7 +121,7 @@ func newJobWriter(b *testing.B, url string) *jobWriter {
 // which is several times as fast.
 func (w *jobWriter) write(events int) {
 	w.b.Helper()
-	const together = 2000 // well below what the server queues before it refuses more
+	const together = 2000 // well below the limit of the server for pending messages
 	for n := range events {
 		e := w.next()
 		data, err := schemas.Marshal(e)
@@ -157,7 +157,7 @@ func (w *jobWriter) next() schemas.Event {
 		const beside = 10
 		var jobs [beside][]schemas.Event
 		for i := range jobs {
-			jobs[i] = lifeOf(w.jobs)
+			jobs[i] = eventsOf(w.jobs)
 			w.jobs++
 		}
 		for n := range jobs[0] {
@@ -171,8 +171,8 @@ func (w *jobWriter) next() schemas.Event {
 	return e
 }
 
-// lifeOf returns the events of one job.
-func lifeOf(n int) []schemas.Event {
+// eventsOf returns the events of one job.
+func eventsOf(n int) []schemas.Event {
 	id := fmt.Sprintf("job-%08d", n)
 	setting := schemas.Setting{
 		Model: fmt.Sprint("model-", n), BatchSize: 16, CPUs: 2, Epochs: epochsOfAJob,

@@ -66,8 +66,8 @@ func noJob(id string) error {
 	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
 }
 
-// waitUntilKnown waits for an unknown job until the fold has caught up, because another advisor may
-// have recorded the job a moment ago.
+// waitUntilKnown waits for an unknown job until this advisor has applied all events, because
+// another advisor may have just recorded the job.
 func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	a.mu.RLock()
 	known := a.cluster.knows(id)

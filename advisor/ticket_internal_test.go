@@ -13,7 +13,7 @@ import (
 
 // The next admission waits for the previous one while that may still be recorded, and for one that
 // is in the log but not read yet. A ticket of a crashed advisor does not block it.
-func TestLastAdmission_IsWaitedForWhileItMayBeRecorded(t *testing.T) {
+func TestLastAdmission_WaitsWhileItMayBeRecorded(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		at       time.Duration // of the ticket, from now
@@ -35,7 +35,7 @@ func TestLastAdmission_IsWaitedForWhileItMayBeRecorded(t *testing.T) {
 				record(t, b)
 			}
 			ctx := inTime(t)
-			if c.want != nil { // it waits for what does not come
+			if c.want != nil { // it waits for an admission that never arrives
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
 				defer cancel()

@@ -9,8 +9,8 @@ import (
 	"courier/schemas"
 )
 
-// longAgo is the age when stored from which an event does not show that its job is alive: it comes
-// from an imported run, or from a spool that was published late.
+// longAgo is the delay between an event and its storage from which the event does not show that its
+// job is still running: it comes from an imported run, or from a spool that was published late.
 const longAgo = time.Hour
 
 // Apply changes the state by an event that the stream stored at the given time. It returns the job
@@ -33,7 +33,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 				TrainingSamples: e.Request.TrainingSamples,
 			})
 		}
-		c.means.addPromise(j)
+		c.meanThresholds.addPromise(j)
 		return j
 	case *schemas.Started:
 		return c.started(e, sequence, storedAt)
@@ -64,7 +64,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.admitted(a) }
 	j := c.applyToJob(a.JobID, sequence, at, storedAt, change)
-	c.means.addPromise(j)
+	c.meanThresholds.addPromise(j)
 	return j
 }
 
@@ -116,7 +116,7 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 		c.recordOutcome(j)
 	}
 	c.score.end(j)
-	c.means.end(j)
+	c.meanThresholds.end(j)
 	return j
 }
 
@@ -127,8 +127,8 @@ func (c *Cluster) evictNames() {
 }
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
-// if change reports that nothing changed. at is when the
-// event happened, storedAt when the stream stored it.
+// if change reports that nothing changed. at is the time of the event, storedAt the time at which
+// the stream stored it.
 func (c *Cluster) applyToJob(
 	id string, sequence uint64, at, storedAt time.Time, change func(*Job) bool,
 ) *Job {
@@ -145,7 +145,7 @@ func (c *Cluster) applyToJob(
 		c.insert(j)
 	}
 	if j.State == schemas.StateRunning && storedAt.Sub(j.correctedTime(at, storedAt)) > longAgo {
-		j.State = schemas.StateLost // until a sign of life: it uses no node and needs no advice
+		j.State = schemas.StateLost // it uses no node and needs no advice until its next event
 	}
 
 	if previous == schemas.StateLost {
@@ -390,18 +390,18 @@ func (j *Job) hasEventSince(e *schemas.Ended) bool {
 // updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
 func (c *Cluster) updateEndedLists(j *Job) {
 	submitted := j.State == schemas.StateSubmitted
-	if j.due > 0 && !submitted {
-		c.due.remove(listEntry{key: j.due, job: j})
-		j.due = 0
+	if j.expiry > 0 && !submitted {
+		c.unstarted.remove(listEntry{key: j.expiry, job: j})
+		j.expiry = 0
 	}
 	if j.endOrder > 0 && !j.hasEnded() {
 		c.ended.remove(listEntry{key: j.endOrder, job: j})
 		j.endOrder = 0
 	}
 	switch {
-	case submitted && j.due == 0 && j.endOrder == 0:
-		j.due = uint64(j.unstartedExpiry().UnixNano())
-		c.due.add(listEntry{key: j.due, job: j})
+	case submitted && j.expiry == 0 && j.endOrder == 0:
+		j.expiry = uint64(j.unstartedExpiry().UnixNano())
+		c.unstarted.add(listEntry{key: j.expiry, job: j})
 	case j.hasEnded() && j.endOrder == 0:
 		c.addEnded(j)
 	}
@@ -435,12 +435,12 @@ func (j *Job) unstartedExpiry() time.Time {
 // expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
 func (c *Cluster) expireUnstarted(now time.Time) {
 	for {
-		e, ok := c.due.first()
+		e, ok := c.unstarted.first()
 		if !ok || int64(e.key) > now.UnixNano() {
 			return
 		}
-		c.due.remove(e)
-		e.job.due = 0
+		c.unstarted.remove(e)
+		e.job.expiry = 0
 		c.addEnded(e.job)
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"courier/regress"
 )
 
-// badInputs says which test holds which answer to bad input: each cause, as it
-// can reach a regressor, and the tests that feed it in. The rows that only come
-// from a wire or a log are held where these are read.
+// badInputs lists the tests for each kind of bad input of a regressor.
+// Input that arrives only over the network or in a log is tested in the packages
+// that read it.
 var badInputs = []struct {
 	where, input string
 	tests        []string // folder/Test
@@ -23,26 +23,26 @@ var badInputs = []struct {
 	{
 		"examples", "NaN or infinite feature or target",
 		[]string{
-			"regress/TestClean_DropsAndSaysWhy", "regress/TestFitForest_RefusesExamples",
+			"regress/TestClean_ReportsDroppedExamples", "regress/TestFitForest_RefusesExamples",
 			"services/courier/TestRegressorFit_DropsImpossibleExamples",
 		},
 	},
 	{
 		"examples", "time at 0 or below, accuracy outside 0 to 1",
 		[]string{
-			"regress/TestClean_DropsAndSaysWhy", "regress/TestClean_KeepsRatiosWithinTheirRange",
+			"regress/TestClean_ReportsDroppedExamples", "regress/TestClean_KeepsRatiosWithinTheirRange",
 			"services/courier/TestRegressorFit_DropsImpossibleExamples",
 		},
 	},
 	{
 		"examples", "negative or zero-sum weights",
-		[]string{"regress/TestClean_DropsAndSaysWhy", "regress/TestFit_RefusesWeights"},
+		[]string{"regress/TestClean_ReportsDroppedExamples", "regress/TestFit_RefusesWeights"},
 	},
 	{"examples", "more than 5 % bad", []string{"regress/TestClean_RefusesWhenTooManyAreBad"}},
 	{
 		"examples", "fewer than 20 examples or 5 settings, one setting only",
 		[]string{
-			"regress/TestFitForest_AsksForMoreExamples", "regress/TestFit_EveryFamilyAsksForMore",
+			"regress/TestFitForest_NeedsEnoughExamples", "regress/TestFit_EveryFamilyNeedsEnoughExamples",
 			"services/courier/TestScript",
 		},
 	},
@@ -50,7 +50,7 @@ var badInputs = []struct {
 		"examples", "constant target, constant feature",
 		[]string{
 			"regress/TestFitForest_DegenerateData", "regress/TestFitBoosting_DegenerateData",
-			"regress/TestFormulas_SurviveAwkwardExamples",
+			"regress/TestFormulas_FitDegenerateExamples",
 			"services/courier/TestRegressorFit_WarnsOfUselessFeatures",
 		},
 	},
@@ -69,10 +69,10 @@ var badInputs = []struct {
 		"examples", "features that repeat another, 1e308",
 		[]string{
 			"regress/TestFitForest_DegenerateData", "regress/TestFitBoosting_DegenerateData",
-			"regress/TestFormulas_SurviveAwkwardExamples",
+			"regress/TestFormulas_FitDegenerateExamples",
 		},
 	},
-	{"examples", "10^6 distinct values", []string{"regress/TestFit_TakesAMillionDifferentValues"}},
+	{"examples", "10^6 distinct values", []string{"regress/TestFit_BinsAMillionDistinctValues"}},
 	{
 		"settings", "0 trees, depth 0 or over 64, quantile outside 0 to 1",
 		[]string{
@@ -110,7 +110,7 @@ var badInputs = []struct {
 		"request", "NaN, missing or extra feature",
 		[]string{
 			"regress/TestPredict_RefusesRows", "schemas/TestDecodeRequest_NamesTheWrongField",
-			"advisor/TestAdvisor_RefusesByField", "services/courier/TestScript",
+			"advisor/TestAdvisor_NamesTheInvalidField", "services/courier/TestScript",
 		},
 	},
 	{
@@ -121,14 +121,14 @@ var badInputs = []struct {
 		"request", "unseen network, values beyond the examples",
 		[]string{
 			"regress/TestPredict_MarksExtrapolation",
-			"regress/TestSelect_StaysSensibleWithoutALevel", "services/courier/TestScript",
+			"regress/TestSelect_PredictsLeftOutLevels", "services/courier/TestScript",
 		},
 	},
 	{
 		"clock", "jobs out of order, replay of old events",
 		[]string{
-			"trainer/TestPast_Examples", "advisor/TestCluster_ApplyIgnoresWhatIsOld",
-			"advisor/TestCluster_FoldsToTheSameState",
+			"trainer/TestPast_Examples", "advisor/TestCluster_ApplyIgnoresOldEvents",
+			"advisor/TestCluster_ReplaysToTheSameState",
 		},
 	},
 	{
@@ -145,13 +145,13 @@ var badInputs = []struct {
 		"trainer", "killed midway, two at once",
 		[]string{
 			"services/courier/TestRestart_EachPartKilledMidwayLosesNothing",
-			"trainer/TestTrainer_RepeatsAPromotionThatNobodyHeard",
+			"trainer/TestTrainer_PublishesAMissingPromotion",
 			"bus/TestChampion_ChangesByCompareAndSet",
 		},
 	},
 }
 
-// The inventory above must not name a test that has gone.
+// Every test in badInputs exists.
 func TestBadInputs_AreAllTested(t *testing.T) {
 	texts := map[string]string{}
 	for _, row := range badInputs {
@@ -174,13 +174,13 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 				}
 			}
 			if !strings.Contains(texts[folder], "func "+name+"(") {
-				t.Errorf("%s, %s: %s is gone", row.where, row.input, test)
+				t.Errorf("%s, %s: test %s does not exist", row.where, row.input, test)
 			}
 		}
 	}
 }
 
-// families fits each family with settings that are quick.
+// families fits each family with options that make fits fast.
 var families = map[string]func(d *regress.Dataset, folds int) (*regress.Regressor, error){
 	"forest": func(d *regress.Dataset, folds int) (*regress.Regressor, error) {
 		return regress.FitForest(context.Background(), d, regress.ForestOptions{
@@ -228,7 +228,7 @@ var families = map[string]func(d *regress.Dataset, folds int) (*regress.Regresso
 	},
 }
 
-func TestFit_EveryFamilyAsksForMore(t *testing.T) {
+func TestFit_EveryFamilyNeedsEnoughExamples(t *testing.T) {
 	oneSetting := paperLike(96, 1)
 	for i := range oneSetting.Group {
 		oneSetting.Group[i] = 1
@@ -253,9 +253,9 @@ func TestFit_EveryFamilyAsksForMore(t *testing.T) {
 
 func TestFit_EveryFamilyRefusesTooManyFolds(t *testing.T) {
 	for family, fit := range families {
-		if _, err := fit(paperLike(96, 1), 97); !errors.Is(err, regress.ErrBadSettings) ||
+		if _, err := fit(paperLike(96, 1), 97); !errors.Is(err, regress.ErrBadOptions) ||
 			!strings.Contains(err.Error(), "folds is 97 for 96 settings") {
-			t.Errorf("%s: %v, want ErrBadSettings", family, err)
+			t.Errorf("%s: %v, want ErrBadOptions", family, err)
 		}
 		if _, err := fit(paperLike(24, 1), 24); err != nil {
 			t.Errorf("%s: each setting a fold: %v", family, err)
@@ -300,13 +300,13 @@ func TestClean_KeepsRatiosWithinTheirRange(t *testing.T) {
 	d.Target[1], d.Target[2], d.Target[3], d.Target[4] = -0.1, 1.1, 0, 1
 	kept, dropped, err := d.Clean(0, 1)
 	if err != nil || kept.Len() != 94 || len(dropped) != 2 {
-		t.Errorf("Clean keeps %d of 96 and drops %v, %v, want 94 and two reasons", kept.Len(),
+		t.Errorf("Clean kept %d of 96 examples, dropped %v, error %v; want 94 and two reasons", kept.Len(),
 			dropped, err)
 	}
 }
 
-// A feature that never repeats is binned, not grown to a leaf for each value.
-func TestFit_TakesAMillionDifferentValues(t *testing.T) {
+// A feature with a million distinct values is binned and predicted well.
+func TestFit_BinsAMillionDistinctValues(t *testing.T) {
 	skipUnderRace(t)
 	const n = 1_000_000
 	if testing.Short() {

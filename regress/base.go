@@ -27,7 +27,7 @@ func (f *baseFit) predict(row []float64) float64 {
 	return f.base.predict(row) + f.trees.predict(row)
 }
 
-// baseOptions are the settings of all families with a base function.
+// baseOptions are the options of all families with a base function.
 type baseOptions struct {
 	Transform                 Transform
 	Folds, examples, settings int
@@ -50,18 +50,18 @@ func resolveBaseOptions(
 	}
 	switch {
 	case s.Transform != None && s.Transform != Log:
-		return s, fmt.Errorf("%w: transform is %q", ErrBadSettings, s.Transform)
+		return s, fmt.Errorf("%w: transform is %q", ErrBadOptions, s.Transform)
 	case s.Folds == 1:
 		return s, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none",
-			ErrBadSettings)
+			ErrBadOptions)
 	case s.examples < 1 || s.settings < 1 || s.Threads < 1 || s.Threads > 1024:
-		return s, fmt.Errorf("%w: min_examples %d, min_settings %d, threads %d", ErrBadSettings,
+		return s, fmt.Errorf("%w: min_examples %d, min_settings %d, threads %d", ErrBadOptions,
 			s.examples, s.settings, s.Threads)
 	}
 	return s, nil
 }
 
-// fitBase fits all examples, and again without each fold of settings for the calibration.
+// fitBase fits all examples, and again without each fold of configurations for the calibration.
 func fitBase(
 	ctx context.Context, d *Dataset, s baseOptions, fit func(train *Dataset) (baseFit, error),
 ) (*Regressor, error) {
@@ -214,7 +214,8 @@ func stepsOf(column []float64) []float64 {
 	return steps
 }
 
-// firstWrong returns a feature along which a function moves the wrong way; -1 if there is none.
+// firstWrong returns a feature along which a function violates its monotone sign; -1 if there is
+// none.
 func (s *slopes) firstWrong(b baseFunction) int {
 	for _, w := range s.walks {
 		last := 0.0
@@ -230,7 +231,7 @@ func (s *slopes) firstWrong(b baseFunction) int {
 	return -1
 }
 
-// wrongStep is a step along a walk that moves the wrong way.
+// wrongStep is a step along a walk that violates a monotone sign.
 type wrongStep struct {
 	from, to []float64 // rows
 	by       float64

@@ -14,7 +14,7 @@ import (
 	"courier/regress"
 )
 
-// formulas are the families whose manifest holds more than trees.
+// formulas fits the families whose manifest has a base function.
 var formulas = map[string]func(d *regress.Dataset, seed uint64) (*regress.Regressor, error){
 	"gaussian": func(d *regress.Dataset, seed uint64) (*regress.Regressor, error) {
 		return regress.FitGaussian(context.Background(), d, regress.GaussianOptions{
@@ -106,7 +106,7 @@ func TestFormulas_AreTheSameInAnyOrder(t *testing.T) {
 		b, err2 := mixed.EncodeManifest()
 		if err != nil || err2 != nil || !bytes.Equal(a, b) || !bytes.Equal(r.EncodeModel(),
 			mixed.EncodeModel()) {
-			t.Errorf("%s: the order of the examples changes the bytes (%v, %v)", name, err, err2)
+			t.Errorf("%s: bytes depend on the order of the examples (%v, %v)", name, err, err2)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestFormulas_ObeyMonotoneSigns(t *testing.T) {
 	for name, fit := range formulas {
 		d := paperLike(60, 1)
 		d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
-		for i := range d.Target { // noise that tempts to go the wrong way
+		for i := range d.Target { // noise that contradicts the monotone sign
 			d.Target[i] *= math.Exp(0.3 * random.NormFloat64())
 		}
 		r, err := fit(d, 1)
@@ -196,13 +196,13 @@ func TestFitLaw_RefusesTerms(t *testing.T) {
 	} {
 		_, err := regress.FitLaw(context.Background(), paperLike(96, 1),
 			regress.LawOptions{Terms: []string{c.term}})
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.says) {
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("term %q: %v, want %q", c.term, err, c.says)
 		}
 	}
 }
 
-func TestFormulas_SurviveAwkwardExamples(t *testing.T) {
+func TestFormulas_FitDegenerateExamples(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")
 	}
@@ -306,7 +306,7 @@ func TestFitGaussian_StopsWithItsContext(t *testing.T) {
 	}
 }
 
-// A manifest must be JSON that other languages read too.
+// The manifest is valid JSON.
 func TestFormulas_ManifestIsJSON(t *testing.T) {
 	r, err := formulas["gaussian"](paperLike(96, 1), 1)
 	if err != nil {

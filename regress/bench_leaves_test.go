@@ -8,8 +8,8 @@ import (
 	"courier/regress"
 )
 
-// BenchmarkLoad compares what a regressor goes through before it may answer
-// (parsed, compiled, read by leaves, both compared on 256 rows) with leaves alone.
+// BenchmarkLoad compares loading a regressor
+// (parsing, compiling, reading by leaves, comparing both on 256 rows) with reading by leaves only.
 func BenchmarkLoad(b *testing.B) {
 	model, manifest := encode(b, paperRegressor(b))
 	for _, c := range []struct {
@@ -30,8 +30,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkPredictContinuous answers for candidates that differ in one of 20
-// features, each with about 255 thresholds, and lets leaves do the same.
+// BenchmarkPredictContinuous predicts rows that differ in one of 20
+// features, each with about 255 thresholds, and compares with leaves.
 func BenchmarkPredictContinuous(b *testing.B) {
 	data := continuous(2000, 20, 3)
 	for _, depth := range []int{6, 12} {

@@ -30,7 +30,7 @@ func BenchmarkFitForest(b *testing.B) {
 	}
 }
 
-// BenchmarkPredict answers for one or four batch sizes with bound and
+// BenchmarkPredict predicts one or four batch sizes with bound and
 // probability, as the advisor does for a request.
 func BenchmarkPredict(b *testing.B) {
 	p := paperForest(b)
@@ -52,7 +52,7 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// BenchmarkGuarantee adds the bound and the probability of one candidate.
+// BenchmarkGuarantee computes the bound and the probability of one prediction.
 func BenchmarkGuarantee(b *testing.B) {
 	p := paperForest(b)
 	b.ReportAllocs()
@@ -90,7 +90,7 @@ func paperForest(b *testing.B) *regress.Predictor {
 	return p
 }
 
-// BenchmarkSearchForest is the paper's whole search for one target.
+// BenchmarkSearchForest runs the grid search of the paper for one target.
 func BenchmarkSearchForest(b *testing.B) {
 	data := paperLike(288, 1)
 	o := regress.ForestOptions{Bootstrap: true, Threads: 1}
@@ -126,7 +126,7 @@ func BenchmarkFitBoosting(b *testing.B) {
 	}
 }
 
-// BenchmarkFitForestOfMany grows ten trees to the end.
+// BenchmarkFitForestOfMany grows ten trees without a depth limit.
 func BenchmarkFitForestOfMany(b *testing.B) {
 	for _, c := range []struct {
 		criterion regress.Criterion

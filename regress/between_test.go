@@ -16,7 +16,7 @@ import (
 	"courier/regress"
 )
 
-// betweenFamilies are those that the bounds between levels are tried with.
+// betweenFamilies returns the families whose bounds between levels are tested.
 func betweenFamilies() map[string]func(d *regress.Dataset) (*regress.Regressor, error) {
 	ctx := context.Background()
 	families := map[string]func(d *regress.Dataset) (*regress.Regressor, error){
@@ -55,8 +55,8 @@ func betweenFamilies() map[string]func(d *regress.Dataset) (*regress.Regressor, 
 	return families
 }
 
-// boundCounts counts truths under their bounds: as they are, and as they would be
-// without what is known of levels left out.
+// boundCounts counts truths within their bounds, with and
+// without the widening by left-out levels.
 type boundCounts struct{ total, held, before, wide float64 }
 
 func (k *boundCounts) add(t *testing.T, p *regress.Predictor, left *regress.Dataset, between bool) {
@@ -68,7 +68,7 @@ func (k *boundCounts) add(t *testing.T, p *regress.Predictor, left *regress.Data
 		}
 		bound, promised := p.UpperBound(point, 0.9)
 		if point.Between != between || point.Extrapolated == between || promised != between {
-			t.Fatalf("%+v is promised %g: %v", point, bound, promised)
+			t.Fatalf("%+v has bound %g, guaranteed %v", point, bound, promised)
 		}
 		plain := regress.Unwidened(p, point, 0.9)
 		k.total++
@@ -88,8 +88,8 @@ func (k boundCounts) String() string {
 }
 
 // Each level of the study's batch sizes, CPUs and jobs is left out in turn. The
-// bound at 0.90 must hold there, by what is known of the levels that are left. A
-// Gaussian process takes long: without COURIER_LONG it does without two only.
+// bound at 0.90 must hold there, given the errors at the other levels. The fits of a
+// Gaussian process are slow: without COURIER_LONG only two levels are left out.
 func TestUpperBound_HoldsBetweenMeasuredLevels(t *testing.T) {
 	skipUnderRace(t)
 	d := signed(t)
@@ -121,17 +121,17 @@ func TestUpperBound_HoldsBetweenMeasuredLevels(t *testing.T) {
 			t.Logf("between: %v", inner)
 			t.Logf("beyond: %v", outer)
 			if inner.held < 0.87*inner.total {
-				t.Errorf("between levels %v, want 0.87", inner)
+				t.Errorf("coverage between levels %v, want at least 0.87", inner)
 			}
 			if outer.held < 0.87*outer.total {
-				t.Errorf("beyond them %v, want 0.87", outer)
+				t.Errorf("coverage outside the levels %v, want at least 0.87", outer)
 			}
 		})
 	}
 }
 
-// The same on studies like the paper's, drawn anew.
-func TestUpperBound_HoldsBetweenLevelsOfLookAlikeData(t *testing.T) {
+// The bounds between levels also hold on simulated studies like the paper's.
+func TestUpperBound_HoldsBetweenLevelsOfSimulatedData(t *testing.T) {
 	skipUnderRace(t)
 	studies := uint64(2)
 	if os.Getenv("COURIER_LONG") != "" {
@@ -163,14 +163,14 @@ func TestUpperBound_HoldsBetweenLevelsOfLookAlikeData(t *testing.T) {
 			}
 			t.Logf("between: %v", inner)
 			if inner.held < 0.87*inner.total {
-				t.Errorf("between levels %v, want 0.87", inner)
+				t.Errorf("coverage between levels %v, want at least 0.87", inner)
 			}
 		})
 	}
 }
 
-// At a measured level nothing changes. Off it a bound grows with the distance,
-// and the probability of any limit falls with it: both read one table.
+// At a measured level the bound is not widened. Elsewhere it grows with the distance,
+// and the probability of any limit falls, because both use the same table.
 func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 	for _, transform := range []regress.Transform{regress.Log, regress.None} {
 		o := small()
@@ -192,7 +192,7 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 		if plain := regress.Unwidened(p, level, 0.9); last != plain {
 			t.Errorf("at a level the bound is %g, want %g", last, plain)
 		}
-		for _, batch := range []float64{64.01, 66, 70, 80, 90} { // all are the forest's 64
+		for _, batch := range []float64{64.01, 66, 70, 80, 90} { // the forest predicts all like 64
 			point := at(batch)
 			bound := mustBound(t, p, point, 0.9)
 			if !point.Between || point.Value != level.Value || !(bound > last) {
@@ -227,11 +227,11 @@ func mustBound(
 	return bound
 }
 
-// Loads are means over time: such a number has no levels, and any value within
-// its range is as good as another. Nor has one with a level that only one setting
-// had. A number with two levels has nothing to leave out: its middle is not promised
-// unless another number tells how wrong the regressor is between levels.
-func TestPredict_KnowsWhichNumbersHaveLevels(t *testing.T) {
+// Loads are means over time: such a number has no levels, and any value within its range is inside
+// the support. A number with a value that only one configuration has has no levels either. Of a
+// number with two levels none can be left out: between them nothing is guaranteed unless another
+// number shows the error between levels.
+func TestPredict_DistinguishesNumbersWithLevels(t *testing.T) {
 	whole := paperLike(288, 1)
 	cut := func(features ...int) *regress.Dataset {
 		d := *whole
@@ -283,7 +283,7 @@ func TestPredict_KnowsWhichNumbersHaveLevels(t *testing.T) {
 	}
 }
 
-// A manifest of before levels were left out answers as it did.
+// A manifest without left-out levels gives unchanged predictions.
 func TestLoad_ReadsManifestsWithoutLevels(t *testing.T) {
 	r, p := forest(t, paperLike(288, 1), small())
 	model, manifest := encode(t, r)

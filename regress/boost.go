@@ -8,7 +8,7 @@ import (
 	"runtime"
 )
 
-// BoostingOptions are the settings of gradient boosting.
+// BoostingOptions are the options of gradient boosting.
 type BoostingOptions struct {
 	// Trees is the number of trees, from 1 to 100000; with Patience the maximum.
 	Trees int `json:"trees"`
@@ -24,14 +24,14 @@ type BoostingOptions struct {
 	LearningRate float64 `json:"learning_rate"`
 	// Criterion is Absolute if empty.
 	Criterion Criterion `json:"criterion"`
-	// Level, in (0, 1), is the predicted quantile under Quantile, without a default, and under
-	// Huber the share of residuals with squared loss; 0 means 0.9.
+	// Level, in (0, 1), is the predicted quantile under Quantile, without a default. Under
+	// Huber it is the share of residuals with squared loss; 0 means 0.9.
 	Level float64 `json:"level,omitempty"`
 	// RowShare and FeatureShare, in (0, 1], are the shares drawn for each tree without
 	// replacement; 0 means 1.
 	RowShare     float64 `json:"row_share"`
 	FeatureShare float64 `json:"feature_share"`
-	// Patience, if not 0, ends the fit early: the loss on held-out settings is measured after
+	// Patience, if not 0, ends the fit early: the loss on held-out configurations is measured after
 	// each tree until it has not fallen for that many trees. The best number of trees is then
 	// grown on all examples.
 	Patience int `json:"patience,omitempty"`
@@ -77,7 +77,7 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 	o.Threads = cmp.Or(o.Threads, max(1, runtime.GOMAXPROCS(0)-1))
 	if o.Leaves != 0 || o.MaxDepth == 0 {
 		if o.Leaves < 2 || o.Leaves > maxLeaves {
-			return o, fmt.Errorf("%w: leaves is %d, want 2 to %d", ErrBadSettings, o.Leaves,
+			return o, fmt.Errorf("%w: leaves is %d, want 2 to %d", ErrBadOptions, o.Leaves,
 				maxLeaves)
 		}
 	}
@@ -94,7 +94,7 @@ func (o BoostingOptions) resolve() (BoostingOptions, error) {
 		{"min_settings", o.MinSettings, 1, math.MaxInt32},
 	} {
 		if c.value < c.low || c.value > c.up {
-			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value,
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadOptions, c.name, c.value,
 				c.low, c.up)
 		}
 	}
@@ -112,28 +112,28 @@ func (o *BoostingOptions) checkShares() error {
 		{"feature_share", o.FeatureShare},
 	} {
 		if !(c.value > 0 && c.value <= 1) {
-			return fmt.Errorf("%w: %s is %g, want above 0 and at most 1", ErrBadSettings, c.name,
+			return fmt.Errorf("%w: %s is %g, want above 0 and at most 1", ErrBadOptions, c.name,
 				c.value)
 		}
 	}
 	if o.Folds == 1 {
-		return fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadSettings)
+		return fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none", ErrBadOptions)
 	}
 	switch o.Criterion {
 	case Squared, Absolute:
 		if o.Level != 0 {
-			return fmt.Errorf("%w: level is %g, but %s has none", ErrBadSettings, o.Level,
+			return fmt.Errorf("%w: level is %g, but %s has none", ErrBadOptions, o.Level,
 				o.Criterion)
 		}
 	case Huber, Quantile:
 		if !(o.Level > 0 && o.Level < 1) {
-			return fmt.Errorf("%w: level is %g, want above 0 and below 1", ErrBadSettings, o.Level)
+			return fmt.Errorf("%w: level is %g, want above 0 and below 1", ErrBadOptions, o.Level)
 		}
 	default:
-		return fmt.Errorf("%w: criterion is %q", ErrBadSettings, o.Criterion)
+		return fmt.Errorf("%w: criterion is %q", ErrBadOptions, o.Criterion)
 	}
 	if o.Transform != None && o.Transform != Log {
-		return fmt.Errorf("%w: transform is %q", ErrBadSettings, o.Transform)
+		return fmt.Errorf("%w: transform is %q", ErrBadOptions, o.Transform)
 	}
 	return nil
 }

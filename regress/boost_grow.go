@@ -9,7 +9,7 @@ import (
 type growingLeaf struct {
 	rows   []int32 // a part of booster.rows, in order
 	depth  int
-	sums   *pullHistogram // nil if it is not to be split
+	sums   *pullHistogram // nil if it must not be split
 	best   histogramCut
 	bounds valueLimits
 	parent int32 // -1 for the root
@@ -119,7 +119,7 @@ func (b *booster) applySign(left, right *growingLeaf, feature int) {
 	}
 }
 
-// search finds a leaf's best cut, or releases its sums.
+// search finds the best cut of a leaf, or releases its sums if there is none.
 func (b *booster) search(s *growingLeaf) {
 	if b.canSplit(s) {
 		whole := s.sums.whole(len(b.bins.low[0]))
@@ -136,7 +136,7 @@ func (b *booster) search(s *growingLeaf) {
 	}
 }
 
-// addUp sums examples; many of them on several threads.
+// addUp sums examples, on several threads if there are many.
 func (b *booster) addUp(rows []int32) *pullHistogram {
 	sums := b.take()
 	b.parts = b.parts[:0]
@@ -178,7 +178,7 @@ func (b *booster) release(t *pullHistogram) {
 	}
 }
 
-// restoreGain returns a gain in squared units of the pulls; for Squared of the target.
+// restoreGain returns a gain in squared units of the pulls; under Squared in those of the target.
 func (b *booster) restoreGain(gain float64) float64 {
 	gain *= b.pulling.unit * b.pulling.unit
 	if b.weight != nil {
@@ -275,7 +275,7 @@ func (h histogram) clear(bins [][]float64) {
 	}
 }
 
-// packing converts numbers to entries of histograms. None of n numbers may exceed most; the unit is
+// packing converts numbers to entries of histograms. None of n numbers may exceed most. The unit is
 // chosen so that the sum of n numbers just fits 39 bits and a sign. It is a power of two, so that
 // ones, halves and the like are not rounded.
 type packing struct{ unit, perUnit float64 }
@@ -358,10 +358,10 @@ type pullTotal struct{ pulls, weights int64 }
 //	gain = WL WR / W (GL/WL - GR/WR)² = (GL W - G WL)² / (W WL WR)
 //
 // with G the sum of pulls and W the weight of a side: the reduction of the squared distance between
-// a leaf's pulls and their mean (Friedman 2001, equation 35). sign is that of a monotone feature; at
-// least minimum examples, 1 or more, remain on both sides. The cut after an empty bin equals the one
-// before it and gains no more, so no branch tests for it. It divides only if a cut is better apart
-// from rounding.
+// a leaf's pulls and their mean (Friedman 2001, equation 35). sign is that of a monotone feature;
+// at least minimum examples, 1 or more, remain on both sides. The cut after an empty bin equals the
+// one before it and gains no more, so no branch tests for it. It divides only if a cut is better
+// apart from rounding.
 func (t *pullHistogram) search(
 	feature, bins, minimum, sign int, whole pullTotal,
 ) (best histogramCut) {

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// slowBooster grows trees the slow way: every leaf, feature and threshold by
+// slowBooster grows trees by brute force: every leaf, feature and threshold by
 // floating-point sums over all its rows, values from sorted copies. It shares
-// with the real one the cuts between values, the rule for ties, and nothing else.
+// with booster only the cuts between values and the rule for ties.
 type slowBooster struct {
 	reference
 	options  BoostingOptions
@@ -221,15 +221,15 @@ func TestBooster_EqualsBruteForce(t *testing.T) {
 	}
 }
 
-// delta0 is Huber's delta for the start: of the distances from the middle.
+// delta0 returns Huber's delta for the start: the quantile of the distances from the middle.
 func (s *slowBooster) delta0(rows []int, middle float64) float64 {
 	return s.quantile(rows, s.options.Level, func(y float64) float64 {
 		return math.Abs(y - middle)
 	})
 }
 
-// A tree of a booster routes the examples that it was not grown on where the
-// tree itself sends them.
+// A booster assigns examples that a tree was not grown on to the same leaf as the
+// tree does.
 func TestBooster_ResidualsFollowTheTrees(t *testing.T) {
 	random := rand.New(rand.NewPCG(33, 34))
 	for i := range 30 {

@@ -50,7 +50,7 @@ func (l *loss) pull(r float64) float64 {
 	return 0
 }
 
-// value returns the number whose subtraction from all residuals of a leaf minimises the loss; for
+// value returns the number whose subtraction from all residuals of a leaf minimizes the loss; for
 // Huber one step from the median towards it (Friedman 2001, equation 33). It changes the order of
 // leaf.
 func (l *loss) value(leaf []weightedResidual) float64 {
@@ -89,7 +89,7 @@ func (l *loss) cost(r float64) float64 {
 	return math.Abs(r)
 }
 
-// quantile returns the smallest r at which the cumulated weight exceeds a level of the total, or
+// quantile returns the smallest r at which the cumulative weight exceeds a level of the total, or
 // the midpoint of two where it equals that: for 0.5 the median. It selects (Hoare 1961) and changes
 // the order of the numbers.
 func quantile(of []weightedResidual, level float64) float64 {
@@ -162,15 +162,15 @@ func divide(of []weightedResidual) (less, more int) {
 	return less, more
 }
 
-// stoppingFolds is the number of folds of settings. Below onlyOneFrom examples each fold is held out
-// once; from there on one fold suffices to find the minimum of the loss.
+// stoppingFolds is the number of folds of configurations. Below onlyOneFrom examples each fold is
+// held out once; from there on one fold suffices to find the minimum of the loss.
 const (
 	stoppingFolds = 5
 	onlyOneFrom   = 5000
 )
 
-// bestCount returns the number of trees with the smallest loss on held-out settings. All folds
-// advance together, a tree at a time, until there was no better number for Patience trees.
+// bestCount returns the number of trees with the smallest loss on held-out configurations. All
+// folds advance together, a tree at a time, until there was no better number for Patience trees.
 func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progressCounter) (int, error) {
 	held := d.holdOuts(b.options.Seed)
 	if held == nil {
@@ -202,7 +202,7 @@ func (b *booster) bestCount(ctx context.Context, d *Dataset, done *progressCount
 	return max(best, 1), nil
 }
 
-// holdOuts returns the examples of each fold; nil for fewer than two settings.
+// holdOuts returns the examples of each fold; nil for fewer than two configurations.
 func (d *Dataset) holdOuts(seed uint64) [][]int32 {
 	folds := Folds(d.Group, stoppingFolds, uint64(stream(seed).split(foldBranch+1)))
 	if folds == nil {

@@ -41,7 +41,7 @@ func smallBoosting() regress.BoostingOptions {
 	}
 }
 
-func TestFitBoosting_LearnsWhatItSaw(t *testing.T) {
+func TestFitBoosting_FitsItsExamples(t *testing.T) {
 	d := paperLike(288, 1)
 	for _, c := range []struct {
 		criterion regress.Criterion
@@ -108,11 +108,11 @@ func TestFitBoosting_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	}
 	o.Seed++
 	if model, _ := encodeBoosting(t, d, o); bytes.Equal(model, want) {
-		t.Error("another seed: the same bytes")
+		t.Error("bytes do not depend on the seed")
 	}
 }
 
-// So many examples are added up, divided and predicted by several threads.
+// The number of examples is large enough for several threads.
 func TestFitBoosting_ThreadsAgreeOnManyExamples(t *testing.T) {
 	d := continuous(40_000, 6, 3)
 	for _, weighted := range []bool{false, true} {
@@ -193,8 +193,8 @@ func TestFitBoosting_RefusesSettings(t *testing.T) {
 		o := smallBoosting()
 		c.change(&o)
 		_, err := regress.FitBoosting(context.Background(), d, o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.field) {
-			t.Errorf("%s: FitBoosting = %v, want ErrBadSettings that names it", c.field, err)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: FitBoosting = %v, want ErrBadOptions that names the field", c.field, err)
 		}
 	}
 }
@@ -206,7 +206,7 @@ func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 	} {
 		d := paperLike(192, 4)
 		d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
-		for i := range d.Target { // noise that trees would follow
+		for i := range d.Target { // noise that an unconstrained tree would fit
 			d.Target[i] *= math.Exp(1.5 * random.NormFloat64())
 		}
 		o := smallBoosting()
@@ -219,10 +219,10 @@ func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 		free.Features[0].Monotone, free.Features[2].Monotone = 0, 0
 		_, unbound := boosting(t, free, o)
 		if broken := walk(t, p); broken != 0 {
-			t.Errorf("%s: %d steps against the signs", criterion, broken)
+			t.Errorf("%s: %d steps violate the signs", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
-			t.Errorf("%s: no step against the signs even without them: the test shows nothing",
+			t.Errorf("%s: no step violates the signs without constraints, so the test is void",
 				criterion)
 		}
 	}
@@ -268,12 +268,12 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 			t.Errorf("FitBoosting = %v, want context.Canceled", err)
 		}
 		if last > 2 {
-			t.Errorf("%d trees were grown after the end", last-1)
+			t.Errorf("%d trees were grown after cancellation", last-1)
 		}
 	}
 }
 
-// Noise that no feature explains: the loss on held-out settings turns early.
+// With pure noise the loss on held-out configurations soon rises.
 func TestFitBoosting_PatienceStopsBeforeItOverfits(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	d := continuous(200, 5, 5)
@@ -298,7 +298,7 @@ func TestFitBoosting_PatienceStopsBeforeItOverfits(t *testing.T) {
 	}
 }
 
-// A share of new targets as large as the level lies below a quantile.
+// The share of new targets below a predicted quantile equals its level.
 func TestFitBoosting_QuantilesHoldTheirShare(t *testing.T) {
 	d, fresh := continuous(3000, 5, 7), continuous(4000, 5, 8)
 	for _, level := range []float64{0.05, 0.25, 0.5, 0.75, 0.95} {

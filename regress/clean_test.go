@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestClean_DropsAndSaysWhy(t *testing.T) {
+func TestClean_ReportsDroppedExamples(t *testing.T) {
 	d := paperLike(200, 1)
 	d.Weight = make([]float64, d.Len())
 	for i := range d.Weight {

@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sign makes a manifest fit a file that was changed, so that a test meets the
-// parser and not the digest.
+// sign updates the digest of a manifest for a changed file, so that a test reaches the
+// parser.
 func sign(t testing.TB, model, manifest []byte) []byte {
 	t.Helper()
 	var m map[string]any
@@ -48,7 +48,7 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		staysTheSame(t, name, r)
+		checkRoundTrip(t, name, r)
 		b := smallBoosting()
 		for b.Criterion, b.Level = range map[regress.Criterion]float64{
 			regress.Squared:  0,
@@ -60,13 +60,13 @@ func TestDecode_ReturnsWhatWasEncoded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			staysTheSame(t, name+", boosting "+string(b.Criterion), r)
+			checkRoundTrip(t, name+", boosting "+string(b.Criterion), r)
 		}
 	}
 }
 
-// staysTheSame writes, reads and writes a regressor.
-func staysTheSame(t *testing.T, name string, r *regress.Regressor) {
+// checkRoundTrip encodes, decodes and encodes a regressor.
+func checkRoundTrip(t *testing.T, name string, r *regress.Regressor) {
 	t.Helper()
 	model, manifest := encode(t, r)
 	got, err := regress.Decode(model, manifest)
@@ -75,10 +75,10 @@ func staysTheSame(t *testing.T, name string, r *regress.Regressor) {
 	}
 	modelAgain, manifestAgain := encode(t, got)
 	if !bytes.Equal(model, modelAgain) {
-		t.Errorf("%s: the file changes when it is read and written", name)
+		t.Errorf("%s: the file differs after decoding and encoding", name)
 	}
 	if diff := cmp.Diff(string(manifest), string(manifestAgain)); diff != "" {
-		t.Errorf("%s: the manifest changes when it is read and written:\n%s", name, diff)
+		t.Errorf("%s: the manifest differs after decoding and encoding:\n%s", name, diff)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestDecode_RefusesManifests(t *testing.T) {
 	}
 }
 
-// What a hostile file makes us allocate stays within a multiple of its length.
+// Decoding any file allocates at most a multiple of its length.
 func TestDecode_MemoryIsBoundedByTheFile(t *testing.T) {
 	model, manifest := example(t)
 	hostile := map[string]string{
@@ -282,7 +282,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		model, manifest = encode(t, r)
 		if _, err := regress.Decode(model, manifest); err != nil {
-			t.Fatalf("what was read cannot be written and read: %v", err)
+			t.Fatalf("the decoded regressor cannot be encoded and decoded: %v", err)
 		}
 	})
 }

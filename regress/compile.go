@@ -19,13 +19,13 @@ type form interface {
 }
 
 // Compile returns the predictor of a regressor. It predicts by a table of all cells between
-// thresholds if that is small enough, else by trees in a flat layout. All forms give the same
+// thresholds if that is small enough, otherwise by trees in a flat layout. All forms give the same
 // numbers. Its error wraps ErrBadFile if a prediction would not be finite.
 func Compile(r *Regressor) (*Predictor, error) { return compile(r, maxPaint) }
 
-// compile fills a table only if that takes at most worth additions: for a few predictions a table
-// does not pay.
-func compile(r *Regressor, worth int) (*Predictor, error) {
+// compile fills a table only if that takes at most maxAdditions additions: for a few predictions a
+// table is not worthwhile.
+func compile(r *Regressor, maxAdditions int) (*Predictor, error) {
 	base, transform := r.Manifest.base(), r.Manifest.Transform
 	if base != nil {
 		transform = None // of the trees: the base is added first
@@ -36,7 +36,7 @@ func compile(r *Regressor, worth int) (*Predictor, error) {
 	}
 	p := newPredictor(&r.Manifest)
 	axes := axesOf(&r.ensemble, len(p.features))
-	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= worth {
+	if cells, fits := countCells(axes); fits && cells*len(r.trees) <= maxAdditions {
 		p.form = paint(&r.ensemble, axes, cells, transform)
 	} else if trees := completed(&r.ensemble, axes, transform); trees != nil {
 		p.form = trees

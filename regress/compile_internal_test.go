@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// All forms predict what the trees do, bit by bit, also on thresholds and
-// beside them.
+// All forms predict exactly like the trees, also at thresholds and
+// at neighbouring numbers.
 func TestCompile_FormsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	forms := make(map[bool]int)
@@ -95,7 +95,7 @@ func TestCompile_ChoosesTheForm(t *testing.T) {
 	}
 }
 
-func TestCompile_RefusesWhatIsNotFinite(t *testing.T) {
+func TestCompile_RefusesNonFinitePredictions(t *testing.T) {
 	r := example()
 	r.Manifest.Transform = Log
 	r.trees[0].leaves[0].value = 2000 // the mean of both trees is 1090: e^1090 is too much

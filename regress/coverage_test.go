@@ -10,8 +10,8 @@ import (
 	"courier/regress"
 )
 
-// simulated is a study like the paper's: one surface of times over 96 settings,
-// drawn anew, with noise that grows with the jobs.
+// simulated is a study like the paper's: one surface of times over 96 configurations,
+// drawn at random, with noise that grows with the number of jobs.
 type simulated struct {
 	slope, curve, load float64
 	random             *rand.Rand
@@ -23,7 +23,7 @@ func simulate(random *rand.Rand) simulated {
 	}
 }
 
-// runs measures settings (numbers below 96) in turn.
+// runs measures configurations (numbers below 96) in turn.
 func (s simulated) runs(settings []int, n int) *regress.Dataset {
 	d := &regress.Dataset{
 		Features: []regress.Feature{{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"},
@@ -59,15 +59,15 @@ func lookAlike(runs int, random *rand.Rand) (train, again, fresh *regress.Datase
 	return s.runs(settings[:77], runs), s.runs(settings[:77], 154), s.runs(settings[77:], 190)
 }
 
-// covering is a family whose bound is measured, on as many runs as it is asked to
-// learn from and as many studies as fit into a normal test.
-type covering struct {
+// coverageCase is a family whose coverage is measured, with the number of runs to
+// fit and a number of studies that is fast enough for a normal test.
+type coverageCase struct {
 	name          string
 	runs, studies int
 	fit           func(d *regress.Dataset) (*regress.Regressor, error)
 }
 
-func coverings() []covering {
+func coverings() []coverageCase {
 	forest := regress.ForestOptions{Trees: 60, MaxDepth: 6, Bootstrap: true, Transform: regress.Log}
 	boosting := regress.BoostingOptions{
 		Trees:        100,
@@ -86,7 +86,7 @@ func coverings() []covering {
 		},
 	}
 	ctx := context.Background()
-	return []covering{
+	return []coverageCase{
 		{
 			"forest, 77 runs", 77, 20,
 			func(d *regress.Dataset) (*regress.Regressor, error) {
@@ -140,7 +140,7 @@ func coverings() []covering {
 	}
 }
 
-// share counts bounds that held, for each of the two networks.
+// share counts the bounds that hold, for each of the two networks.
 type share struct{ held, total [2]float64 }
 
 func (s *share) add(t *testing.T, p *regress.Predictor, later *regress.Dataset) {
@@ -165,11 +165,11 @@ func (s *share) of(network int) float64 { return s.held[network] / s.total[netwo
 
 func (s *share) whole() float64 { return (s.held[0] + s.held[1]) / (s.total[0] + s.total[1]) }
 
-// A bound at 0.90 must cover 0.90 to 0.95 of the runs of settings that were never
-// measured, and each family of networks not under 0.87: 200 simulated studies
-// where COURIER_LONG is set. Fewer say it less exactly. Of settings that were
-// measured trees know more than they promise; that must only not be less.
-func TestUpperBound_CoversLookAlikeData(t *testing.T) {
+// A bound at 0.90 must cover 0.90 to 0.95 of the runs of configurations that were never
+// measured, and at least 0.87 for each network: 200 simulated studies
+// if COURIER_LONG is set, otherwise fewer, with wider limits. Of
+// measured configurations trees cover more; the coverage must not be lower.
+func TestUpperBound_CoversSimulatedData(t *testing.T) {
 	skipUnderRace(t)
 	const deviation = 0.05 // of the share of one study, at most
 	long := os.Getenv("COURIER_LONG") != ""
@@ -199,7 +199,7 @@ func TestUpperBound_CoversLookAlikeData(t *testing.T) {
 			t.Logf("%d studies: %.4f of new settings, %.4f and %.4f per network; %.4f of known ones",
 				studies, unknown.whole(), unknown.of(0), unknown.of(1), known.whole())
 			if whole := unknown.whole(); whole < 0.90-doubt || whole > 0.95+doubt {
-				t.Errorf("the bound at 0.90 covers %.4f, want 0.90 to 0.95", whole)
+				t.Errorf("coverage of the bound at 0.90 is %.4f, want 0.90 to 0.95", whole)
 			}
 			for k := range 2 {
 				if unknown.of(k) < 0.87-doubt {
@@ -207,7 +207,7 @@ func TestUpperBound_CoversLookAlikeData(t *testing.T) {
 				}
 			}
 			if known.whole() < 0.90-doubt {
-				t.Errorf("of known settings the bound covers %.4f, want 0.90 at least",
+				t.Errorf("coverage of measured configurations is %.4f, want at least 0.90",
 					known.whole())
 			}
 		})

@@ -19,8 +19,8 @@ func skipUnderRace(t *testing.T) {
 	}
 }
 
-// paperLike makes runs like those of the paper: batch, cpus, jobs, network and
-// processes on their levels, the 96 settings in turn until there are enough, with noise.
+// paperLike returns runs like those of the paper: batch, cpus, jobs, network and
+// processes on their levels, the 96 configurations in turn until there are enough, with noise.
 func paperLike(examples int, seed uint64) *regress.Dataset {
 	random := rand.New(rand.NewPCG(seed, 7))
 	d := &regress.Dataset{

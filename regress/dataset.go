@@ -60,9 +60,9 @@ type Dataset struct {
 	Target []float64
 	// Weight of each example, from 0 (ignored) to 1e50. Nil means 1 for all.
 	Weight []float64
-	// Group is the setting of each example. Replications of a setting have the same number, and
-	// no split separates them. Only equality matters. Nil means that examples with equal features
-	// are one setting.
+	// Group is the configuration of each example. Replications of a configuration have the same
+	// number, and no split separates them. Only equality matters. Nil means that examples with
+	// equal features are one configuration.
 	Group []int
 	// TargetName and TargetUnit describe the target in the manifest.
 	TargetName, TargetUnit string
@@ -93,7 +93,7 @@ func (d *Dataset) Subset(rows []int) *Dataset {
 	return &s
 }
 
-// Settings returns the number of distinct settings.
+// Settings returns the number of distinct configurations.
 func (d *Dataset) Settings() int {
 	small, count := make([]bool, len(d.Group)), 0 // small numbers need no map
 	seen := make(map[int]struct{})
@@ -243,7 +243,7 @@ func (d *Dataset) canonical() *Dataset {
 	c := d.Subset(d.sorted(rows))
 	for _, numbers := range append(slices.Clone(c.Columns), c.Target) {
 		for i := range numbers {
-			numbers[i] += 0 // -0 becomes 0: they are equal, their bytes are not
+			numbers[i] += 0 // turns -0 into 0, because their bytes differ
 		}
 	}
 	c.numberGroups()
@@ -265,7 +265,7 @@ func (d *Dataset) sorted(rows []int) []int {
 }
 
 // prepare checks the examples and returns them sorted, if there are enough. A default number of
-// folds is reduced to the number of settings; an explicit one that is too large is an error.
+// folds is reduced to the number of configurations; an explicit one that is too large is an error.
 func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset,
 			n, s, examples, settings)
 	}
 	if s := sorted.Settings(); folds > s && folds > defaultFolds {
-		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadSettings, folds, s)
+		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadOptions, folds, s)
 	}
 	return sorted, t.check(sorted.Target)
 }

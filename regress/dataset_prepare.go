@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// Folds deals settings into k folds of about equal size and returns the fold, 0 to k-1, of each
-// example. Examples of one group are in the same fold. The result depends on the seed and the order
-// in which groups first appear. With fewer than k groups each gets its own fold. It is nil for
-// fewer than two groups or folds.
+// Folds divides configurations into k folds of about equal size and returns the fold, 0 to k-1, of
+// each example. Examples of one group are in the same fold. The result depends on the seed and the
+// order in which groups first appear. With fewer than k groups each gets its own fold. It is nil
+// for fewer than two groups or folds.
 func Folds(group []int, k int, seed uint64) []int {
 	number := make(map[int]int)
 	for _, g := range group {
@@ -49,14 +49,14 @@ func foldCount(folds []int) int {
 	return count
 }
 
-// OutOfFold predicts every example by a function that was fitted without its setting. For each
-// fold, fit gets the examples of the other folds and returns a prediction function, in any unit.
-// The result has one prediction per example of d.
+// OutOfFold predicts every example by a function that was fitted without its configuration. For
+// each fold, fit gets the examples of the other folds and returns a prediction function, in any
+// unit. The result has one prediction per example of d.
 func OutOfFold(
 	d *Dataset, folds []int, fit func(train *Dataset) (func(row []float64) float64, error),
 ) ([]float64, error) {
 	if len(folds) != d.Len() {
-		return nil, fmt.Errorf("%w: %d folds for %d examples", ErrBadSettings, len(folds), d.Len())
+		return nil, fmt.Errorf("%w: %d folds for %d examples", ErrBadOptions, len(folds), d.Len())
 	}
 	predicted := make([]float64, d.Len())
 	var row []float64
@@ -70,7 +70,7 @@ func OutOfFold(
 			}
 		}
 		if len(train) == 0 || len(test) == 0 {
-			return nil, fmt.Errorf("%w: fold %d holds %d of %d examples", ErrBadSettings, fold,
+			return nil, fmt.Errorf("%w: fold %d holds %d of %d examples", ErrBadOptions, fold,
 				len(test), d.Len())
 		}
 		predict, err := fit(d.Subset(train))
@@ -85,7 +85,7 @@ func OutOfFold(
 	return predicted, nil
 }
 
-// maxDroppedShare is the maximum share of examples that Clean drops; more indicate another problem.
+// maxDroppedShare is the maximum share of examples that Clean drops; more indicate wrong input.
 const maxDroppedShare = 0.05
 
 // Dropped is the number of examples that were dropped for one reason.
@@ -132,7 +132,7 @@ func (d *Dataset) Clean(low, high float64) (*Dataset, []Dropped, error) {
 	return d.Subset(rows), dropped, nil
 }
 
-// flaw returns why an example is invalid; "" if it is valid.
+// flaw returns the reason why an example is invalid; "" if it is valid.
 func (d *Dataset) flaw(i int, low, high float64) string {
 	for f, column := range d.Columns {
 		if !finite(column[i]) {
@@ -217,7 +217,7 @@ func center(target []float64, byY []int32) centred {
 	return c
 }
 
-// restore returns a centred and scaled target in its original unit.
+// restore returns a centered and scaled target in its original unit.
 func (c *centred) restore(y float64) float64 { return y*c.perScale + c.center }
 
 // fewOrdered is the length up to which comparing is faster than radix sort.

@@ -361,7 +361,7 @@ func number64(s string) (float64, error) {
 	return x, nil
 }
 
-// footer checks the text after the trees. It has no influence on predictions, but must be complete.
+// footer checks the text after the trees. It does not affect predictions, but must be complete.
 func (p *parser) footer() error {
 	if err := p.expect("end of trees", "", "feature_importances:"); err != nil {
 		return err
@@ -437,7 +437,7 @@ var powersOfTen = [16]float64{
 	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
 }
 
-// shortInteger does the same for an integer of at most 15 digits.
+// shortInteger is like shortNumber for an integer of at most 15 digits.
 func shortInteger(text string) (n, length int) {
 	i := 0
 	if len(text) > 0 && text[0] == '-' {

@@ -35,7 +35,7 @@ func TestShortNumber_ReadsWhatStrconvReads(t *testing.T) {
 		"1234567890123456",
 	} {
 		if x, length := shortNumber(text); length != 0 {
-			t.Errorf("shortNumber(%q) = %v, %d, want strconv to judge", text, x, length)
+			t.Errorf("shortNumber(%q) = %v, %d, want length 0, so that strconv parses it", text, x, length)
 		}
 	}
 }
@@ -56,7 +56,7 @@ func TestShortInteger_ReadsWhatStrconvReads(t *testing.T) {
 		"", " 1", "-", "+1", "1.0", "1e3", "1_0", "--1", "1234567890123456",
 	} {
 		if n, length := shortInteger(text); length != 0 {
-			t.Errorf("shortInteger(%q) = %d, %d, want strconv to judge", text, n, length)
+			t.Errorf("shortInteger(%q) = %d, %d, want length 0, so that strconv parses it", text, n, length)
 		}
 	}
 }

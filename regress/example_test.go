@@ -7,7 +7,7 @@ import (
 	"courier/regress"
 )
 
-// Learn how long an epoch takes from a few runs, and ask about one that was
+// Fit epoch times on a few runs, and predict a configuration that was
 // never measured.
 func Example() {
 	data := &regress.Dataset{

@@ -36,7 +36,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds,
 		regress.Folds(group, 5, 4)) {
-		t.Error("folds must depend on the seed, and on it alone")
+		t.Error("folds must depend on the seed only")
 	}
 	if got := regress.Folds([]int{8, 8, 9}, 5, 1); got[0] != got[1] || got[0] == got[2] {
 		t.Errorf("Folds of two settings = %d, want one fold for each", got)
@@ -46,7 +46,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 }
 
-func TestOutOfFold_NeverLearnsWhatItPredicts(t *testing.T) {
+func TestOutOfFold_ExcludesThePredictedConfiguration(t *testing.T) {
 	d := paperLike(288, 1)
 	folds := regress.Folds(d.Group, 5, 1)
 	predicted, err := regress.OutOfFold(d, folds, func(train *regress.Dataset) (func([]float64) float64, error) {
@@ -70,8 +70,8 @@ func TestOutOfFold_NeverLearnsWhatItPredicts(t *testing.T) {
 	}); !errors.Is(err, failed) {
 		t.Errorf("OutOfFold = %v, want the error of the fit", err)
 	}
-	if _, err := regress.OutOfFold(d, folds[1:], nil); !errors.Is(err, regress.ErrBadSettings) {
-		t.Errorf("OutOfFold = %v, want ErrBadSettings for folds of another length", err)
+	if _, err := regress.OutOfFold(d, folds[1:], nil); !errors.Is(err, regress.ErrBadOptions) {
+		t.Errorf("OutOfFold = %v, want ErrBadOptions for folds of another length", err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestScore_ByHand(t *testing.T) {
 			t.Errorf("%s = %g, want %g", c.name, c.got, c.want)
 		}
 	}
-	// Two settings, drawn with replacement: MSE is 2, 7.25 or 12.5.
+	// Two configurations, drawn with replacement: MSE is 2, 7.25 or 12.5.
 	if s.MSE.Low != 2 || s.MSE.High != 12.5 {
 		t.Errorf("interval of MSE = %g to %g, want 2 to 12.5", s.MSE.Low, s.MSE.High)
 	}
@@ -124,8 +124,8 @@ func TestCover_CountsAndRefuses(t *testing.T) {
 	}
 }
 
-// The promise of the whole package: on settings that were never measured the
-// bound holds as often as it says, on average over 100 studies.
+// On configurations that were never measured the
+// coverage of the bound equals its confidence, on average over 100 studies.
 func TestUpperBound_CoversNewSettings(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes, for long")

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Criterion is the loss that the splits and the leaves of a tree minimise.
+// Criterion is the loss that the splits and the leaves of a tree minimize.
 type Criterion string
 
 // The criteria: a leaf predicts the mean (Squared), the median (Absolute), the median corrected by
@@ -23,7 +23,7 @@ const (
 	Quantile Criterion = "quantile"
 )
 
-// ForestOptions are the settings of a random forest.
+// ForestOptions are the options of a random forest.
 type ForestOptions struct {
 	// Trees is the number of trees, from 1 to 100000.
 	Trees int `json:"trees"`
@@ -42,9 +42,9 @@ type ForestOptions struct {
 	Transform Transform `json:"transform"`
 	// Seed of all random numbers.
 	Seed uint64 `json:"seed"`
-	// Folds of the calibration; 0 means 5, or the number of settings if that is less. More folds
-	// than settings are an error. A negative number skips calibration and scores; such a
-	// regressor has no bounds.
+	// Folds of the calibration; 0 means 5, or the number of configurations if that is less. More
+	// folds than configurations are an error. A negative number skips calibration and scores; such
+	// a regressor has no bounds.
 	Folds int `json:"folds"`
 	// MinExamples and MinSettings are the minimum for a fit, which otherwise returns
 	// ErrTooFewExamples; 0 means 20 and 5.
@@ -88,25 +88,26 @@ func (o ForestOptions) resolve(features int) (ForestOptions, error) {
 		{"min_settings", o.MinSettings, 1, math.MaxInt32},
 	} {
 		if c.value < c.low || c.value > c.up {
-			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadSettings, c.name, c.value,
+			return o, fmt.Errorf("%w: %s is %d, want %d to %d", ErrBadOptions, c.name, c.value,
 				c.low, c.up)
 		}
 	}
 	if o.Folds == 1 {
 		return o, fmt.Errorf("%w: folds is 1, want 2 or more, or less than 0 for none",
-			ErrBadSettings)
+			ErrBadOptions)
 	}
 	if o.Criterion != Squared && o.Criterion != Absolute {
-		return o, fmt.Errorf("%w: criterion is %q", ErrBadSettings, o.Criterion)
+		return o, fmt.Errorf("%w: criterion is %q", ErrBadOptions, o.Criterion)
 	}
 	if o.Transform != None && o.Transform != Log {
-		return o, fmt.Errorf("%w: transform is %q", ErrBadSettings, o.Transform)
+		return o, fmt.Errorf("%w: transform is %q", ErrBadOptions, o.Transform)
 	}
 	return o, nil
 }
 
 // FitForest grows a random forest (Breiman 2001) and calibrates it: it fits again without each fold
-// of settings, and the errors on the held-out folds form the table of bounds and probabilities.
+// of configurations, and the errors on the held-out folds form the table of bounds and
+// probabilities.
 //
 // Equal examples in any order, options and seed give the same bytes for any number of threads. It
 // returns ctx's error when ctx ends.

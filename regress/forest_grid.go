@@ -8,12 +8,12 @@ import (
 	"slices"
 )
 
-// Grid is a set of forest settings to compare: every combination of the lists. An empty list stands
+// Grid is a set of forest options to compare: every combination of the lists. An empty list stands
 // for the one value of the options.
 type Grid struct {
 	Trees, MaxDepth, MinLeaf, FeaturesPerSplit []int
 	Criteria                                   []Criterion
-	// Shuffles is the number of random assignments of settings to folds; scores are the means
+	// Shuffles is the number of random assignments of configurations to folds; scores are the means
 	// over all. 0 means 1.
 	Shuffles int
 }
@@ -38,9 +38,9 @@ type GridPoint struct {
 	MSE, MAE, R2, MAPE float64
 }
 
-// SearchForest compares all settings of a grid by folds of settings. It returns them in the order
-// of the grid's lists (the last list fastest, in the order of its fields), and the index of the one
-// with the smallest MSE.
+// SearchForest compares all options of a grid by folds of configurations. It returns them in the
+// order of the grid's lists (the last list fastest, in the order of its fields), and the index of
+// the one with the smallest MSE.
 //
 // The search is nested. Trees depend on their number and nodes on their path only, so the first
 // trees of many are a smaller forest, and trees cut at a depth are those grown to it. One forest
@@ -183,7 +183,7 @@ type gridSearch struct {
 	nests  []nest
 }
 
-// shuffle adds the errors of all points for one assignment of the settings to folds.
+// shuffle adds the errors of all points for one assignment of the configurations to folds.
 func (s *gridSearch) shuffle(ctx context.Context, folds []int, done *progressCounter) error {
 	predicted := make([][]float64, len(s.points))
 	for i := range predicted {
@@ -240,7 +240,7 @@ func (s *gridSearch) predict(n *nest, trees []tree, example int, predicted [][]f
 		trees[i].predictCut(row, n.depths, sums)
 		for ; next < len(n.points); next++ {
 			o := &s.points[n.points[next]].Options
-			// A constant target has one tree, whatever was asked for.
+			// A constant target has one tree, regardless of the options.
 			if o.Trees > i+1 && i+1 < len(trees) {
 				break
 			}

@@ -48,7 +48,7 @@ func small() regress.ForestOptions {
 	}
 }
 
-func TestFitForest_LearnsWhatItSaw(t *testing.T) {
+func TestFitForest_FitsItsExamples(t *testing.T) {
 	d := paperLike(288, 1)
 	r, p := forest(t, d, small())
 	if r2 := r.Manifest.Scores.R2; r2.Value < 0.8 || !(r2.Low <= r2.Value && r2.Value <= r2.High) {
@@ -76,7 +76,7 @@ func TestFitForest_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	d := paperLike(120, 2)
 	order := rand.New(rand.NewPCG(1, 1)).Perm(d.Len())
 	shuffled := d.Subset(order)
-	for i := range shuffled.Group { // other numbers for the same settings
+	for i := range shuffled.Group { // other numbers for the same configurations
 		shuffled.Group[i] = 1000 - shuffled.Group[i]
 	}
 	o := small()
@@ -96,7 +96,7 @@ func TestFitForest_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 	}
 	o.Seed++
 	if model, _ := encodeFit(t, d, o); bytes.Equal(model, want) {
-		t.Error("another seed: the same bytes")
+		t.Error("bytes do not depend on the seed")
 	}
 }
 
@@ -129,8 +129,8 @@ func TestFitForest_RefusesSettings(t *testing.T) {
 		o := small()
 		c.change(&o)
 		_, err := regress.FitForest(context.Background(), d, o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.field) {
-			t.Errorf("%s: FitForest = %v, want ErrBadSettings that names it", c.field, err)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.field) {
+			t.Errorf("%s: FitForest = %v, want ErrBadOptions that names the field", c.field, err)
 		}
 	}
 }
@@ -165,12 +165,12 @@ func TestFitForest_RefusesExamples(t *testing.T) {
 		c.change(d)
 		_, err := regress.FitForest(context.Background(), d, small())
 		if !errors.Is(err, regress.ErrBadExamples) || !strings.Contains(err.Error(), c.name) {
-			t.Errorf("%s: FitForest = %v, want ErrBadExamples that names it", c.name, err)
+			t.Errorf("%s: FitForest = %v, want ErrBadExamples that names the field", c.name, err)
 		}
 	}
 }
 
-func TestFitForest_AsksForMoreExamples(t *testing.T) {
+func TestFitForest_NeedsEnoughExamples(t *testing.T) {
 	few := paperLike(19, 1)
 	oneSetting := paperLike(96, 1)
 	for i := range oneSetting.Group {
@@ -257,7 +257,7 @@ func TestFitForest_DegenerateData(t *testing.T) {
 	}
 }
 
-func TestFitForest_MovesWithItsTarget(t *testing.T) {
+func TestFitForest_IsEquivariantToShiftsOfTheTarget(t *testing.T) {
 	d := paperLike(96, 3)
 	o := small()
 	o.Transform, o.Criterion = regress.None, regress.Squared
@@ -290,7 +290,7 @@ func TestFitForest_KeepsMonotoneOrder(t *testing.T) {
 	for _, criterion := range []regress.Criterion{regress.Absolute, regress.Squared} {
 		d := paperLike(192, 4)
 		d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
-		for i := range d.Target { // noise that trees would follow
+		for i := range d.Target { // noise that an unconstrained tree would fit
 			d.Target[i] *= math.Exp(1.5 * random.NormFloat64())
 		}
 		o := small()
@@ -301,10 +301,10 @@ func TestFitForest_KeepsMonotoneOrder(t *testing.T) {
 		free.Features[0].Monotone, free.Features[2].Monotone = 0, 0
 		_, unbound := forest(t, free, o)
 		if broken := walk(t, p); broken != 0 {
-			t.Errorf("%s: %d steps against the signs", criterion, broken)
+			t.Errorf("%s: %d steps violate the signs", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
-			t.Errorf("%s: no step against the signs even without them: the test shows nothing",
+			t.Errorf("%s: no step violates the signs without constraints, so the test is void",
 				criterion)
 		}
 	}
@@ -355,18 +355,18 @@ func TestFitForest_StopsWithItsContext(t *testing.T) {
 		t.Errorf("FitForest = %v, want context.Canceled", err)
 	}
 	if last > 3 {
-		t.Errorf("%d trees were grown after the end", last-1)
+		t.Errorf("%d trees were grown after cancellation", last-1)
 	}
 }
 
-// A split that leaves no loss ends the search of its node before all features
-// were looked at. What was gathered of the others must not reach the next node.
-func TestFitForest_ForgetsWhatItDidNotSearch(t *testing.T) {
+// A split without remaining loss ends the search of its node before all features
+// are searched. Sums of the other features must not affect the next node.
+func TestFitForest_ClearsUnsearchedSums(t *testing.T) {
 	d := &regress.Dataset{TargetName: "y", Columns: make([][]float64, 4)}
 	for f := range d.Columns {
 		d.Features = append(d.Features, regress.Feature{Name: string(rune('a' + f))})
 	}
-	for i := range 360 { // all levels of a, b, c and d, three times each; b and c say nothing
+	for i := range 360 { // all levels of a, b, c and d, three times each; b and c have no effect
 		row := []float64{
 			float64(i % 3), float64(i / 3 % 2), float64(i / 6 % 2), float64(i / 12 % 10),
 		}

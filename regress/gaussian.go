@@ -17,7 +17,7 @@ import (
 type Gaussian struct {
 	Trend  Law     `json:"trend"`
 	Inputs []Input `json:"inputs"`
-	// Lengths over which inputs matter, in their standard deviations.
+	// Lengths are the length scales of the inputs, in their standard deviations.
 	Lengths []float64 `json:"lengths"`
 	// Amplitude of the correction and Noise of one measurement, as standard
 	// deviations in the unit of the fit.
@@ -95,7 +95,7 @@ func (g *Gaussian) check(features []FeatureRange) error {
 	return nil
 }
 
-// GaussianOptions are the settings of a Gaussian process.
+// GaussianOptions are the options of a Gaussian process.
 type GaussianOptions struct {
 	// Starts of the search for the lengths; 0 means 3.
 	Starts int `json:"starts"`
@@ -121,9 +121,9 @@ const (
 	maxSearched = 128
 )
 
-// The priors guide the search for few examples: a length is about 2 standard deviations of its input
-// within a factor of e, the noise a tenth of the target's deviation, and a trend moves by about its
-// deviation.
+// The priors guide the search for few examples: a length is about 2 standard deviations of its
+// input within a factor of e, the noise a tenth of the target's deviation, and a trend moves by
+// about its deviation.
 const (
 	lengthPrior, lengthWidth = 2.0, 1.0
 	noisePrior, noiseWidth   = 0.1, 1.0
@@ -140,7 +140,7 @@ func FitGaussian(ctx context.Context, d *Dataset, o GaussianOptions) (*Regressor
 	s, err := resolveBaseOptions(o.Transform, o.Folds, o.MinExamples, o.MinSettings, o.Threads,
 		o.Seed)
 	if err == nil && o.Starts < 0 {
-		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadSettings, o.Starts)
+		err = fmt.Errorf("%w: starts is %d, want 0 or more", ErrBadOptions, o.Starts)
 	}
 	if err == nil && d.Len() > MaxGaussian {
 		err = fmt.Errorf("%w: %d are too many for a Gaussian process, want at most %d",
@@ -204,7 +204,7 @@ func (p *gaussianProcess) monotonePosterior(d *Dataset, theta []float64) *Gaussi
 	return g
 }
 
-// weaken scales the correction down until it obeys.
+// weaken scales the correction down until it obeys the monotone signs.
 func (g *Gaussian) weaken(walk *slopes) {
 	for f := walk.firstWrong(&g.Trend); f >= 0; f = walk.firstWrong(&g.Trend) {
 		for k, term := range g.Trend.Terms {

@@ -23,7 +23,7 @@ func wavy(n int) *Dataset {
 	return d
 }
 
-// The gradient of the marginal likelihood must be that of finite differences.
+// The gradient of the marginal likelihood equals that by finite differences.
 func TestProcess_LossHasItsGradient(t *testing.T) {
 	d := wavy(30)
 	d.Weight = make([]float64, d.Len())
@@ -55,7 +55,7 @@ func TestProcess_LossHasItsGradient(t *testing.T) {
 	}
 }
 
-// With next to no noise a Gaussian process goes through its examples.
+// With almost no noise a Gaussian process interpolates its examples.
 func TestProcess_PosteriorInterpolates(t *testing.T) {
 	d := wavy(12)
 	p, err := newGaussianProcess(d, d.Target)

@@ -26,7 +26,7 @@ func newGaussianProcess(d *Dataset, y []float64) (*gaussianProcess, error) {
 	p := &gaussianProcess{inputs: mainInputs(d), center: mean(y), size: deviation(y)}
 	if len(p.inputs) > maxInputs {
 		return nil, fmt.Errorf("%w: a Gaussian process of %d inputs, want at most %d",
-			ErrBadSettings, len(p.inputs), maxInputs)
+			ErrBadOptions, len(p.inputs), maxInputs)
 	}
 	if p.size == 0 {
 		p.size = 1

@@ -9,8 +9,8 @@ import (
 	"courier/regress"
 )
 
-// Each point of the nested search has the scores that a forest of its settings
-// gets when it is fitted for itself.
+// Each point of the nested search has the scores that a forest of its configurations
+// gets when it is fitted separately.
 func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
 	d := paperLike(150, 3)
 	g := regress.Grid{
@@ -62,9 +62,9 @@ func TestSearchForest_RefusesAndStops(t *testing.T) {
 		bad := g
 		change(&bad)
 		if _, _, err := regress.SearchForest(context.Background(), d, bad, regress.ForestOptions{}); !errors.Is(
-			err, regress.ErrBadSettings,
+			err, regress.ErrBadOptions,
 		) {
-			t.Errorf("%s: SearchForest = %v, want ErrBadSettings", name, err)
+			t.Errorf("%s: SearchForest = %v, want ErrBadOptions", name, err)
 		}
 	}
 	if _, _, err := regress.SearchForest(context.Background(), d, g,

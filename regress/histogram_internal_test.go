@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// plainSearch is the formula above tally.search, cut by cut between bins that
+// plainSearch evaluates the formula of pullHistogram.search for each cut between bins that
 // have examples.
 func plainSearch(t *pullHistogram, feature, bins, minimum, sign int) (best histogramCut) {
 	var present []int
@@ -42,7 +42,7 @@ func plainSearch(t *pullHistogram, feature, bins, minimum, sign int) (best histo
 	return best
 }
 
-func TestTally_SearchFindsWhatTheFormulaSays(t *testing.T) {
+func TestPullHistogram_SearchEqualsTheFormula(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	found := 0
 	for trial := range 4000 {
@@ -56,7 +56,7 @@ func TestTally_SearchFindsWhatTheFormulaSays(t *testing.T) {
 			for f := range 2 {
 				b := random.IntN(bins)
 				sums.pulls[f][b] += pull<<countBits + 1
-				if weighted { // a weight of 0 has no say and makes no gain infinite
+				if weighted { // a weight of 0 has no effect and makes no gain infinite
 					sums.weights[f][b] += weight<<countBits + 1
 				}
 			}
@@ -76,6 +76,6 @@ func TestTally_SearchFindsWhatTheFormulaSays(t *testing.T) {
 		}
 	}
 	if found < 10000 {
-		t.Errorf("%d cuts were found, too few to tell", found)
+		t.Errorf("only %d cuts were found", found)
 	}
 }

@@ -105,7 +105,7 @@ func (in *Input) name(features []Feature) string {
 	return f.Name
 }
 
-// LawOptions are the settings of a law.
+// LawOptions are the options of a law.
 type LawOptions struct {
 	// Terms of the sum: "batch", "log(batch)", "log1p(processes)", "1/cpu", "network" (a
 	// category: all levels), and products with "*". Nil selects them automatically: each feature
@@ -115,8 +115,8 @@ type LawOptions struct {
 	// Linear limits the automatic terms to products of plain features: the linear model of an
 	// analysis of variance with every interaction.
 	Linear bool `json:"linear,omitempty"`
-	// Ridge is the penalty on coefficients; 0 selects it by held-out settings, a negative number
-	// means none (least squares).
+	// Ridge is the penalty on coefficients; 0 selects it by held-out configurations, a negative
+	// number means none (least squares).
 	Ridge float64 `json:"ridge"`
 	// Forest or Boosting fit trees to the residuals of the law; nil for none. Transform, seed,
 	// folds and threads are those of the law.
@@ -159,11 +159,11 @@ func FitLaw(ctx context.Context, d *Dataset, o LawOptions) (*Regressor, error) {
 	return r, nil
 }
 
-// resolveTrees completes the settings of trees that correct a law. Their targets are transformed
+// resolveTrees completes the options of trees that correct a law. Their targets are transformed
 // residuals.
 func (o *LawOptions) resolveTrees(s baseOptions, features int) error {
 	if o.Forest != nil && o.Boosting != nil {
-		return fmt.Errorf("%w: forest and boosting: want one of them", ErrBadSettings)
+		return fmt.Errorf("%w: forest and boosting: want one of them", ErrBadOptions)
 	}
 	if o.Forest != nil {
 		f := *o.Forest
@@ -209,15 +209,15 @@ func (o *LawOptions) fit(ctx context.Context, d *Dataset) (baseFit, error) {
 	return out, err
 }
 
-// law fits the formula; it drops products and features along which the target moves the wrong way,
-// and fits again.
+// law fits the formula. It drops products and features along which the target violates a monotone
+// sign, and fits again.
 func (o *LawOptions) law(d *Dataset, y []float64) (*Law, error) {
 	inputs, terms, err := o.terms(d)
 	if err != nil {
 		return nil, err
 	}
 	if len(inputs) > maxInputs {
-		return nil, fmt.Errorf("%w: a law of %d inputs, want at most %d", ErrBadSettings,
+		return nil, fmt.Errorf("%w: a law of %d inputs, want at most %d", ErrBadOptions,
 			len(inputs), maxInputs)
 	}
 	walk := newSlopes(d)
@@ -231,7 +231,7 @@ func (o *LawOptions) law(d *Dataset, y []float64) (*Law, error) {
 	}
 }
 
-// withoutFeature drops the products with a feature, else its inverse, else all its terms.
+// withoutFeature drops the products with a feature, otherwise its inverse, else all its terms.
 func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 	for _, drop := range []func(term []int) bool{
 		func(term []int) bool { return len(term) > 1 },
@@ -251,7 +251,7 @@ func withoutFeature(inputs []Input, terms [][]int, feature int) [][]int {
 	return nil
 }
 
-// leastSquares fits the terms. Ridge 0 is selected among several values by held-out settings.
+// leastSquares fits the terms. Ridge 0 is selected among several values by held-out configurations.
 func leastSquares(d *Dataset, y []float64, inputs []Input, terms [][]int, ridge float64) *Law {
 	e := newEquations(d, y, inputs, terms)
 	if ridge == 0 {

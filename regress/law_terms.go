@@ -18,7 +18,7 @@ func (o *LawOptions) terms(d *Dataset) ([]Input, [][]int, error) {
 	return automaticTerms(d)
 }
 
-// automaticTerms returns each feature once, all products of two that do not act alone, and the
+// automaticTerms returns each feature once, all products of two features without Alone, and the
 // inverses of positive numbers. A feature that is the product of two others enters as log(1+x),
 // which is not the sum of their logarithms.
 func automaticTerms(d *Dataset) ([]Input, [][]int, error) {
@@ -75,7 +75,7 @@ func linearTerms(d *Dataset) ([]Input, [][]int, error) {
 	}
 	if len(inputs) > 10 {
 		return nil, nil, fmt.Errorf("%w: all products of %d features are too many, want at most 10",
-			ErrBadSettings, len(inputs))
+			ErrBadOptions, len(inputs))
 	}
 	var terms [][]int
 	for set := 1; set < 1<<len(inputs); set++ {
@@ -100,7 +100,7 @@ func namedTerms(d *Dataset, names []string) ([]Input, [][]int, error) {
 		for factor := range strings.SplitSeq(name, "*") {
 			choices, err := namedInputs(d, strings.TrimSpace(factor))
 			if err != nil {
-				return nil, nil, fmt.Errorf("%w: term %q: %w", ErrBadSettings, name, err)
+				return nil, nil, fmt.Errorf("%w: term %q: %w", ErrBadOptions, name, err)
 			}
 			var longer [][]int
 			for _, p := range products {
@@ -297,7 +297,7 @@ func symmetricForm(column []float64) Form {
 	return Plain
 }
 
-// skewness returns the mean of the cubes of standardised deviations.
+// skewness returns the mean of the cubes of standardized deviations.
 func skewness(numbers []float64) float64 {
 	center, size, sum := mean(numbers), deviation(numbers), 0.0
 	for _, x := range numbers {

@@ -11,8 +11,8 @@ import (
 	"courier/regress"
 )
 
-// signed are the recovered runs with the signs that are true of any cluster, and
-// without processes, which follow from two others.
+// signed returns the recovered runs with the monotone signs of any cluster, and
+// without processes, which follow from two other features.
 func signed(t *testing.T) *regress.Dataset {
 	d := recovered(t)
 	d.Features, d.Columns = slices.Clone(d.Features[:4]), d.Columns[:4]
@@ -49,12 +49,12 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 	return all
 }
 
-// Every level of the study is left out in turn, and a regressor chosen without
-// it. What it says there must be sensible: close between measured levels;
-// widened, flagged and not absurd beyond them; positive and in order anywhere.
-// Without COURIER_LONG these are a level between others, and one beyond without
+// Every level of the study is left out in turn, and a regressor selected without
+// it. Its predictions there must be plausible: close between measured levels;
+// widened, flagged and bounded outside them; positive and monotone everywhere.
+// Without COURIER_LONG these are an inner level, and an outer one without
 // which trees happen to have the smallest loss.
-func TestSelect_StaysSensibleWithoutALevel(t *testing.T) {
+func TestSelect_PredictsLeftOutLevels(t *testing.T) {
 	skipUnderRace(t)
 	for _, l := range levelsLeftOut(signed(t)) {
 		if os.Getenv("COURIER_LONG") == "" && !slices.Contains([]string{
@@ -104,13 +104,13 @@ func TestSelect_StaysSensibleWithoutALevel(t *testing.T) {
 			t.Errorf("without %s: %s misses it by %.3f, %d of %d under the bound, %d flagged",
 				l.name, report.Winner, missed, held, l.left.Len(), flagged)
 		}
-		inOrder(t, l, p)
-		notFooled(t, l.name, report)
+		checkMonotone(t, l, p)
+		checkSelection(t, l.name, report)
 	}
 }
 
-// inOrder walks over batch sizes and jobs, far beyond what was measured.
-func inOrder(t *testing.T, l leftOut, p *regress.Predictor) {
+// checkMonotone walks over batch sizes and jobs, far outside the support.
+func checkMonotone(t *testing.T, l leftOut, p *regress.Predictor) {
 	t.Helper()
 	for i := range l.kept.Len() {
 		for f, sign := range map[int]float64{0: -1, 2: 1} {
@@ -132,9 +132,9 @@ func inOrder(t *testing.T, l leftOut, p *regress.Predictor) {
 	}
 }
 
-// notFooled checks that what is chosen by held-out settings is also right where
-// nothing was measured: not twice as wrong as the best that could have been chosen.
-func notFooled(t *testing.T, name string, report regress.SelectReport) {
+// checkSelection checks that the family selected on held-out configurations also predicts well
+// where nothing was measured: its error is less than twice that of the best family.
+func checkSelection(t *testing.T, name string, report regress.SelectReport) {
 	t.Helper()
 	sums, counts := map[string]float64{}, map[string]float64{}
 	for _, l := range report.Levels {

@@ -13,7 +13,7 @@ import (
 	"courier/regress"
 )
 
-// askLightGBM returns what LightGBM predicts by a file for each row.
+// askLightGBM returns the prediction of LightGBM for each row.
 func askLightGBM(t *testing.T, interpreter string, model []byte, rows [][]float64) []float64 {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "model.txt")
@@ -34,7 +34,7 @@ func askLightGBM(t *testing.T, interpreter string, model []byte, rows [][]float6
 	command.Stdin, command.Stderr = strings.NewReader(text.String()), os.Stderr
 	output, err := command.Output()
 	if err != nil {
-		t.Fatalf("LightGBM cannot read what we wrote: %v", err)
+		t.Fatalf("LightGBM cannot read the file: %v", err)
 	}
 	var predicted []float64
 	for line := range strings.FieldsSeq(string(output)) {
@@ -130,7 +130,7 @@ func TestEncodeModel_LightGBMReadsEveryFamily(t *testing.T) {
 				want -= math.Log(below.Value)
 			}
 			if math.Abs(theirs[i]-want) > 1e-11 {
-				t.Fatalf("%s, row %d: LightGBM says %g, we say %g", c.name, i, theirs[i], want)
+				t.Fatalf("%s, row %d: LightGBM predicts %g, want %g", c.name, i, theirs[i], want)
 			}
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"courier/regress"
 )
 
-// python returns a Python that has LightGBM: the one that COURIER_TEST_PYTHON
+// python returns a Python interpreter with LightGBM: the one that COURIER_TEST_PYTHON
 // names, or that of the path. Without it the test is skipped.
 func python(t *testing.T) string {
 	t.Helper()
@@ -29,7 +29,7 @@ func python(t *testing.T) string {
 	return name
 }
 
-// LightGBM opens what we wrote, and predicts what we predict.
+// LightGBM reads the files and gives the same predictions.
 func TestEncodeModel_IsReadByLightGBM(t *testing.T) {
 	interpreter := python(t)
 	bound := paperLike(288, 1)
@@ -99,7 +99,7 @@ func TestEncodeModel_IsReadByLightGBM(t *testing.T) {
 	command.Stdin, command.Stderr = strings.NewReader(text.String()), os.Stderr
 	output, err := command.Output()
 	if err != nil {
-		t.Fatalf("LightGBM cannot read what we wrote: %v", err)
+		t.Fatalf("LightGBM cannot read the file: %v", err)
 	}
 	lines := strings.Fields(string(output))
 	if len(lines) != rows*len(predictors) {
@@ -115,7 +115,7 @@ func TestEncodeModel_IsReadByLightGBM(t *testing.T) {
 		}
 		if want, err := strconv.ParseFloat(line, 64); err != nil ||
 			math.Abs(got.Value-want) > 1e-12*math.Abs(want) {
-			t.Errorf("%s, row %d: Predict = %v, LightGBM says %s", name, k%rows, got.Value, line)
+			t.Errorf("%s, row %d: Predict = %v, LightGBM predicts %s", name, k%rows, got.Value, line)
 		}
 	}
 }

@@ -41,8 +41,8 @@ func Load(model, manifest []byte) (*Predictor, error) {
 	return p, nil
 }
 
-// agree compares a compiled regressor with another reader's raw predictions. Both add in the same
-// order, so only fused multiplications may differ; the tolerance grows with the added numbers.
+// agree compares a compiled regressor with the raw predictions of another reader. Both add in the
+// same order, so only fused multiplications may differ; the tolerance grows with the added numbers.
 func agree(r *Regressor, p *Predictor, other func(row []float64) float64) error {
 	size := 1.0
 	for i := range r.trees {

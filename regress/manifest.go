@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// manifestFormat is raised when an older program could misread a manifest.
+// manifestFormat is incremented when an older program could misread a manifest.
 const manifestFormat = 1
 
 // The families of regressors, fitted by FitForest, FitBoosting, FitLaw (with or without trees) and
@@ -47,14 +47,14 @@ type Manifest struct {
 	// Transform of the target before the fit.
 	Transform Transform `json:"transform"`
 	// Smearing converts a prediction of the median to one of the mean (Duan 1983): the mean of
-	// exp(residual) under Log, else 1.
+	// exp(residual) under Log, otherwise 1.
 	Smearing float64 `json:"smearing"`
 	// Spread is the standard deviation of the transformed targets. Outside the support, bounds
 	// widen by at least Spread per range of a feature.
 	Spread float64 `json:"spread"`
 	// Features in the order of a row, with their support.
 	Features []FeatureRange `json:"features"`
-	// Family and settings of the fit.
+	// Family and options of the fit.
 	Family      string           `json:"family"`
 	Forest      *ForestOptions   `json:"forest,omitempty"`
 	Boosting    *BoostingOptions `json:"boosting,omitempty"`
@@ -92,7 +92,7 @@ type FeatureRange struct {
 	// Seen are the sorted indices of the levels of a category in the examples.
 	Seen []int `json:"seen,omitempty"`
 	// Measured are the values of a number with levels, such as a batch size: at most 32, each in
-	// two settings or more. It is empty for a number without levels.
+	// two configurations or more. It is empty for a number without levels.
 	Measured []float64 `json:"measured,omitempty"`
 }
 

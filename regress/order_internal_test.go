@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Sorted by digits or by comparing, places are in the order of their numbers.
-func TestOrder_IsThatOfComparing(t *testing.T) {
+// Radix sort and comparison sort give the same order.
+func TestSortedOrder_EqualsComparisonSort(t *testing.T) {
 	random := rand.New(rand.NewPCG(11, 12))
 	for _, n := range []int{1, 100, fewOrdered, 3 * fewOrdered} {
 		numbers := make([]float64, n)
@@ -29,14 +29,14 @@ func TestOrder_IsThatOfComparing(t *testing.T) {
 				return cmp.Compare(numbers[a], numbers[b])
 			})
 			if got := sortedOrder(numbers); !slices.Equal(got, want) {
-				t.Errorf("kind %d, %d numbers: order is not that of comparing", kind, n)
+				t.Errorf("kind %d, %d numbers: order differs from comparison sort", kind, n)
 			}
 		}
 	}
 }
 
-// A ladder finds what a search that compares floats does.
-func TestLadder_CountsTheCutsBelow(t *testing.T) {
+// cutSearch finds the same cut as a search that compares floats.
+func TestCutSearch_CountsTheCutsBelow(t *testing.T) {
 	random := rand.New(rand.NewPCG(13, 14))
 	for range 100 {
 		cuts := make([]float64, random.IntN(maxBins))

@@ -21,7 +21,7 @@ type Predictor struct {
 // offsets is a table of residuals ready for use.
 type offsets struct {
 	*CalibrationTable
-	factors []float64 // what a prediction is multiplied by (Log) or raised by
+	factors []float64 // factors (Log) or summands of a prediction
 }
 
 // seenFeature is the support of a feature.
@@ -30,13 +30,13 @@ type seenFeature struct {
 	levels   []bool       // seen, for a category
 	measured []float64    // levels of a number that has such
 	scarce   []float64    // values that too few of them had
-	seen     *perfectHash // levels of either, nil where there are none or too many
+	seen     *perfectHash // measured or scarce values; nil if there are none or too many
 	widening
 }
 
 // Prediction is the prediction for one row.
 type Prediction struct {
-	// Value is the prediction in the unit of the target: under Log about the median, else the
+	// Value is the prediction in the unit of the target: under Log about the median, otherwise the
 	// value of the criterion.
 	Value float64
 	// Mean is Value times the smearing factor; use it in sums.
@@ -50,8 +50,8 @@ type Prediction struct {
 	// by the errors at levels that were left out.
 	Between bool
 
-	level    int     // whose table of residuals counts: that of level-1, 0 for the shared one
-	widening float64 // in the unit of the fit, beside Distance times Spread
+	level    int     // number of the table of residuals: 0 for the shared table, n for that of level n-1
+	widening float64 // in the unit of the fit, in addition to Distance times Spread
 }
 
 func newPredictor(m *Manifest) *Predictor {
@@ -183,19 +183,19 @@ func (p *Predictor) UpperBound(point Prediction, confidence float64) (float64, b
 		return math.Inf(1), false
 	}
 	bound := p.moveBound(point, o.factors[k])
-	return bound, p.promises(point) && finite(bound)
+	return bound, p.isGuaranteed(point) && finite(bound)
 }
 
-// promises reports whether a guarantee holds for a prediction: inside the support, and between
+// isGuaranteed reports whether a guarantee holds for a prediction: inside the support, and between
 // levels only if the error there was measured.
-func (p *Predictor) promises(point Prediction) bool {
+func (p *Predictor) isGuaranteed(point Prediction) bool {
 	return !point.Extrapolated && (!point.Between || p.hasBetweenSlope)
 }
 
 // Widening returns how much the bounds of a prediction are widened, in the unit of the fit (under
 // Log: a logarithm), and whether a guarantee holds.
 func (p *Predictor) Widening(point Prediction) (float64, bool) {
-	return point.Distance*p.manifest.Spread + point.widening, p.promises(point)
+	return point.Distance*p.manifest.Spread + point.widening, p.isGuaranteed(point)
 }
 
 // Probability returns the probability that the target is at most limit, from the table of
@@ -217,9 +217,9 @@ func (p *Predictor) Probability(point Prediction, limit float64) (float64, bool)
 		}
 	}
 	if low == 0 {
-		return 0, p.promises(point)
+		return 0, p.isGuaranteed(point)
 	}
-	return float64(o.rank(low-1)) / float64(o.Count+1), p.promises(point)
+	return float64(o.rank(low-1)) / float64(o.Count+1), p.isGuaranteed(point)
 }
 
 // moveBound returns the prediction shifted by an offset of its table and widened by its distance
@@ -244,7 +244,7 @@ type perfectHash struct {
 const maxHashed = maxMeasured
 
 // newPerfectHash returns nil for no numbers, for more than maxHashed, and if no multiplier is
-// found, which no finite numbers are known to cause.
+// found. No finite numbers are known to cause the latter.
 func newPerfectHash(numbers []float64) *perfectHash {
 	if len(numbers) == 0 || len(numbers) > maxHashed {
 		return nil
@@ -253,7 +253,7 @@ func newPerfectHash(numbers []float64) *perfectHash {
 	for range 10_000 {
 		s := &perfectHash{multiplier: random.next() | 1}
 		for i := range s.at {
-			s.at[i] = math.NaN() // equal to nothing
+			s.at[i] = math.NaN() // differs from every number
 		}
 		free := true
 		for _, x := range numbers {

@@ -62,8 +62,8 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 	}
 }
 
-// The bound at a level and the probability of staying under it come from one
-// table and must tell the same.
+// The bound at a level and the probability of a value below it come from the same
+// table and must agree.
 func TestUpperBound_AgreesWithProbability(t *testing.T) {
 	for _, transform := range []regress.Transform{regress.Log, regress.None} {
 		o := small()
@@ -114,16 +114,16 @@ func TestUpperBound_RefusesLevels(t *testing.T) {
 		}
 	}
 	if _, ok := p.Probability(regress.Prediction{Value: 10}, math.NaN()); ok {
-		t.Error("the probability of NaN is promised")
+		t.Error("the probability of NaN is guaranteed")
 	}
 	o := small()
 	o.Folds = -1
 	_, uncalibrated := forest(t, paperLike(96, 1), o)
 	if _, ok := uncalibrated.UpperBound(regress.Prediction{Value: 10}, 0.5); ok {
-		t.Error("a regressor without calibration promises a bound")
+		t.Error("a regressor without calibration guarantees a bound")
 	}
 	if _, ok := uncalibrated.Probability(regress.Prediction{Value: 10}, 10); ok {
-		t.Error("a regressor without calibration promises a probability")
+		t.Error("a regressor without calibration guarantees a probability")
 	}
 }
 

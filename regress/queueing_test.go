@@ -9,8 +9,8 @@ import (
 	"courier/regress"
 )
 
-// The baselines of the ICPE 2021 study on its recovered runs, with five folds of whole settings:
-// medians of 20 shuffles.
+// The baselines of the ICPE 2021 study on its recovered runs, with five folds of whole
+// configurations: medians of 20 shuffles.
 func TestBaselines_OnTheRecoveredRuns(t *testing.T) {
 	d := recovered(t)
 	group, seen := make([]int, d.Len()), map[string]int{}

@@ -13,7 +13,7 @@ import (
 	"courier/regress"
 )
 
-// recovered reads the usable runs of the paper's study, 77 of 72 settings. The
+// recovered reads the usable runs of the paper's study, 77 of 72 configurations. The
 // test is skipped where the data is absent.
 func recovered(t testing.TB) *regress.Dataset {
 	t.Helper()
@@ -59,7 +59,7 @@ func recovered(t testing.TB) *regress.Dataset {
 	return d
 }
 
-// The paper's forest on its own runs, without a setting on both sides of a
+// The paper's forest on its own runs, without a configuration on both sides of a
 // split. scikit-learn 1.9 has an MSE of 1836 there (median of 20 shuffles of the
 // folds, from 1630 to 3780; 300 trees, depth 6, absolute error), 1.2 one of 2058.
 func TestFitForest_MatchesScikitLearnOnTheRecoveredRuns(t *testing.T) {

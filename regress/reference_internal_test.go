@@ -11,10 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// reference grows a tree the slow way: every feature, every threshold between
+// reference grows a tree by brute force: every feature, every threshold between
 // two values that occur, medians and means from sorted copies. It shares with
-// the real trainer the random order of features, the rule for ties, and nothing
-// else.
+// grower only the random order of features and the rule for ties.
 type reference struct {
 	d       *Dataset
 	o       ForestOptions
@@ -312,7 +311,7 @@ func above(lines []string, depth int) []string {
 	return kept
 }
 
-// Both ways to search cuts find the same gain, and the walk knows the medians.
+// Scan and walk find the same gain, and the walk gives the medians.
 func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 	random := rand.New(rand.NewPCG(17, 18))
 	for i := range 100 {

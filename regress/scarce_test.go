@@ -10,9 +10,9 @@ import (
 	"courier/regress"
 )
 
-// A value that too few examples had is predicted like any other, and nothing is
-// promised for it: its bound is wider by a range.
-func TestPredict_PromisesNothingForAScarceValue(t *testing.T) {
+// A value that too few examples had is predicted like any other, but nothing is
+// guaranteed for it: its bound is wider by the spread.
+func TestPredict_GuaranteesNothingForAScarceValue(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		feature int
@@ -65,8 +65,8 @@ func TestPredict_PromisesNothingForAScarceValue(t *testing.T) {
 	}
 }
 
-// A feature that acts alone is in no product and has no inverse.
-func TestFitLaw_HasNoProductsWithWhatActsAlone(t *testing.T) {
+// A feature with Alone is in no product and has no inverse.
+func TestFitLaw_HasNoProductsOfFeaturesWithAlone(t *testing.T) {
 	d := paperLike(288, 1)
 	d.Features = slices.Clone(d.Features)
 	d.Features[2].Alone, d.Features[3].Alone = true, true

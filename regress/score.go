@@ -45,7 +45,7 @@ type estimateJSON struct {
 }
 
 // Scores compare predictions with the truth, in the unit of the target. Intervals come from a
-// bootstrap over settings, not over examples.
+// bootstrap over configurations, not over examples.
 type Scores struct {
 	Examples int `json:"examples"`
 	Settings int `json:"settings"`
@@ -60,12 +60,12 @@ type Scores struct {
 	MedianAPE Estimate `json:"median_ape"`
 }
 
-// resamples returns the number of bootstrap samples of an interval: 1000, fewer for many settings,
-// whose intervals are narrow and slow.
+// resamples returns the number of bootstrap samples of an interval: 1000, fewer for many
+// configurations, whose intervals are narrow and slow.
 func resamples(settings int) int { return min(1000, max(100, 20_000_000/settings)) }
 
-// Score compares predictions with the truth. Group is the setting of each example; nil means that
-// every example is a setting. All slices have the same length, at least 1.
+// Score compares predictions with the truth. Group is the configuration of each example; nil means
+// that every example is a configuration. All slices have the same length, at least 1.
 func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 	sums := errorSums(truth, predicted, group)
 	whole := moments{}
@@ -96,8 +96,8 @@ func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 
 const bootstrapBranch = 1 << 41
 
-// moments are the sums from which all scores except the median follow. Those of settings add up,
-// which makes a bootstrap over settings cheap.
+// moments are the sums from which all scores except the median follow. Those of configurations add
+// up, which makes a bootstrap over configurations cheap.
 type moments struct{ n, y, y2, e2, e, ape float64 }
 
 func (m *moments) add(o moments) {
@@ -117,8 +117,8 @@ func (m moments) scores() (mse, mae, r2, mape float64) {
 	return mse, m.e / m.n, r2, m.ape / m.n
 }
 
-// errorSums returns the moments of each setting in order of first appearance. Truths are relative
-// to their mean, to keep the precision of y2.
+// errorSums returns the moments of each configuration in order of first appearance. Truths are
+// relative to their mean, to keep the precision of y2.
 func errorSums(truth, predicted []float64, group []int) []moments {
 	center := 0.0
 	for _, y := range truth {
@@ -258,8 +258,8 @@ func wilson(held, size float64) Estimate {
 }
 
 // Paired returns the mean of a - b, two losses of the same examples, and its 95 % interval by a
-// bootstrap over settings (nil: every example is a setting). If the interval lies below 0, a is
-// significantly better. An error wraps ErrBadExamples: the slices are empty or of different
+// bootstrap over configurations (nil: every example is a configuration). If the interval lies below
+// 0, a is significantly better. An error wraps ErrBadExamples: the slices are empty or of different
 // lengths.
 func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
 	if len(a) == 0 || len(a) != len(b) || group != nil && len(group) != len(a) {
@@ -300,4 +300,81 @@ func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
 	e := Estimate{Value: whole.difference / whole.count}
 	e.Low, e.High = middle95(draws)
 	return e, nil
+}
+
+// maxExplained is the maximum number of examples of an explanation.
+const maxExplained = 500
+
+// Importance returns the influence of each feature on the predictions: the mean change of the
+// logarithm (without Log: of the value) when the feature is shuffled among the examples (Breiman
+// 2001), as shares that sum to 1, or zeros if nothing changes. An error wraps ErrBadRow.
+func Importance(p *Predictor, d *Dataset, seed uint64) ([]float64, error) {
+	rows := spreadRows(d.Len())
+	shares, total := make([]float64, len(d.Features)), 0.0
+	for f := range d.Features {
+		random := stream(seed).split(uint64(f))
+		mixed := slices.Clone(rows)
+		random.shuffle(mixed)
+		var row []float64
+		for k, i := range rows {
+			row = d.Row(i, row)
+			before, err := p.Predict(row)
+			if err != nil {
+				return nil, fmt.Errorf("example %d: %w", i, err)
+			}
+			row[f] = d.Columns[f][mixed[k]]
+			after, err := p.Predict(row)
+			if err != nil {
+				return nil, fmt.Errorf("example %d: %w", i, err)
+			}
+			shares[f] += math.Abs(p.fitted(after.Value)-p.fitted(before.Value)) / float64(len(rows))
+		}
+		total += shares[f]
+	}
+	for f := range shares {
+		if total > 0 {
+			shares[f] /= total
+		}
+	}
+	return shares, nil
+}
+
+func (p *Predictor) fitted(value float64) float64 {
+	if p.manifest.Transform == Log {
+		return math.Log(value)
+	}
+	return value
+}
+
+// spreadRows returns at most maxExplained examples, evenly spaced.
+func spreadRows(n int) []int {
+	step := (n + maxExplained - 1) / maxExplained
+	var rows []int
+	for i := 0; i < n; i += max(step, 1) {
+		rows = append(rows, i)
+	}
+	return rows
+}
+
+// PartialDependence returns the mean prediction over the examples with a feature set to each of
+// some values (Friedman 2001), in the unit of the target; under Log the geometric mean. An error
+// wraps ErrBadRow.
+func PartialDependence(p *Predictor, d *Dataset, feature int, values []float64) ([]float64, error) {
+	rows := spreadRows(d.Len())
+	curve := make([]float64, len(values))
+	var row []float64
+	for k, x := range values {
+		sum := 0.0
+		for _, i := range rows {
+			row = d.Row(i, row)
+			row[feature] = x
+			point, err := p.Predict(row)
+			if err != nil {
+				return nil, fmt.Errorf("feature %s at %g: %w", d.Features[feature].Name, x, err)
+			}
+			sum += p.fitted(point.Value) / float64(len(rows))
+		}
+		curve[k] = p.manifest.Transform.invert(sum)
+	}
+	return curve, nil
 }

@@ -18,15 +18,15 @@ type SelectOptions struct {
 	// Methods to compare in addition to those of the families. With an empty, non-nil Families only
 	// these are compared.
 	Methods []Method
-	// Baselines to compare in addition to the linear model and the nearest setting.
+	// Baselines to compare in addition to the linear model and the nearest configuration.
 	Baselines []Baseline
 	// Confidence, in (0, 1), of the bound whose pinball loss is compared; 0 means 0.95.
 	Confidence float64
 	// Transform of the target; empty means the logarithm for positive targets that span a factor
-	// of 2 or more, else none.
+	// of 2 or more, otherwise none.
 	Transform Transform
-	// Folds of settings; 0 means 5. They are assigned Shuffles times; 0 means 4, or 1 above 1000
-	// examples.
+	// Folds of configurations; 0 means 5. They are assigned Shuffles times; 0 means 4, or 1 above
+	// 1000 examples.
 	Folds, Shuffles int
 	// Seed of all random numbers.
 	Seed uint64
@@ -51,31 +51,31 @@ func (o SelectOptions) resolve(d *Dataset) (SelectOptions, baseOptions, error) {
 	}
 	if !(o.Confidence > 0 && o.Confidence < 1) {
 		return o, s, fmt.Errorf("%w: confidence is %g, want a number between 0 and 1",
-			ErrBadSettings, o.Confidence)
+			ErrBadOptions, o.Confidence)
 	}
 	if o.Folds < 2 || o.Shuffles < 1 || o.Shuffles > 1000 {
 		return o, s, fmt.Errorf("%w: %d folds and %d shuffles, want at least 2 and 1 to 1000",
-			ErrBadSettings, o.Folds, o.Shuffles)
+			ErrBadOptions, o.Folds, o.Shuffles)
 	}
 	if o.Families == nil {
 		o.Families = Families()
 	}
 	for _, f := range o.Families {
 		if !slices.Contains(Families(), f) {
-			return o, s, fmt.Errorf("%w: family is %q, want one of %q", ErrBadSettings, f,
+			return o, s, fmt.Errorf("%w: family is %q, want one of %q", ErrBadOptions, f,
 				Families())
 		}
 	}
 	return o, s, nil
 }
 
-// Select compares families and settings by their held-out predictions. It returns the best, fitted
+// Select compares families and options by their held-out predictions. It returns the best, fitted
 // on all examples and calibrated, with a report of the comparison.
 //
 // The best has the smallest pinball loss of the bound at the confidence: a bound should hold and be
-// as low as possible. Within 2 % of it the smoother family wins, because it is also right between
-// measured levels. A family whose error at left-out levels between others is less than half wins
-// within 25 %.
+// as low as possible. Within 2 % of it the smoother family wins, because it also predicts well
+// between measured levels. A family whose error at left-out levels between others is less than half
+// wins within 25 %.
 //
 // Equal examples in any order and equal options give the same choice and bytes. It returns ctx's
 // error when ctx ends.
@@ -105,7 +105,7 @@ func selectRegressor(
 	}
 	c := newComparison(d, o)
 	if len(c.methods) == len(c.baselines()) {
-		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadSettings,
+		return nil, SelectReport{}, fmt.Errorf("%w: no family suits %d examples", ErrBadOptions,
 			d.Len())
 	}
 	if err := c.run(ctx); err != nil {
@@ -265,7 +265,7 @@ func (c *comparison) finish(ctx context.Context) (*Regressor, SelectReport, erro
 	if best == nil {
 		return nil, report, errors.Join(failures...)
 	}
-	best = c.betterBetweenLevels(best, judged, missesBetween(report.Levels))
+	best = c.betterBetweenLevels(best, judged, errorsBetween(report.Levels))
 	report.Winner = best.method.Name
 	r, err := best.method.Fit(ctx, c.d, FitOptions{
 		Transform:   c.o.Transform,
@@ -313,9 +313,9 @@ func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	return best
 }
 
-// betweenLevelsMargin is how much more pinball loss (a ratio) a family may have whose error between
-// levels is less than half: on some fifty runs the assignment of folds changes the loss by as much,
-// and users also request settings between measured ones.
+// betweenLevelsMargin is the relative increase of pinball loss that is accepted for a family whose
+// error between levels is less than half. On some fifty runs the assignment of folds changes the
+// loss by as much, and users also request configurations between measured ones.
 const betweenLevelsMargin = 0.25
 
 // betterBetweenLevels returns the best method, or one that is clearly better at levels that were
@@ -338,8 +338,8 @@ func (c *comparison) betterBetweenLevels(
 	return choice
 }
 
-// missesBetween returns the mean absolute error of each method at left-out levels between others.
-func missesBetween(levels []LevelCheck) map[string]float64 {
+// errorsBetween returns the mean absolute error of each method at left-out levels between others.
+func errorsBetween(levels []LevelCheck) map[string]float64 {
 	sums, counts := make(map[string]float64), make(map[string]float64)
 	for _, l := range levels {
 		if l.Between && l.MAPE >= 0 {

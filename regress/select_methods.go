@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Method is a family with its settings, which Select compares.
+// Method is a family with its options, which Select compares.
 type Method struct {
-	// Name is for people; Family is one of the families.
+	// Name appears in reports; Family is one of the families.
 	Name, Family string
 	// Fit fits all examples; Folds below 0 skips the calibration.
 	Fit func(ctx context.Context, d *Dataset, o FitOptions) (*Regressor, error)
@@ -29,7 +29,7 @@ func Families() []string {
 	return []string{FamilyForest, FamilyBoosting, FamilyLaw, FamilyLawTrees, FamilyGaussian}
 }
 
-// methodsOf returns the methods of a family. Small datasets get more settings, large ones those
+// methodsOf returns the methods of a family. Small datasets get more methods, large ones those
 // that finish in time.
 func methodsOf(family string, d *Dataset) []Method {
 	switch family {
@@ -125,7 +125,7 @@ func boostingMethods(d *Dataset) []Method {
 	return methods
 }
 
-// ForestMethod returns a method that fits a forest with these settings.
+// ForestMethod returns a method that fits a forest with these options.
 func ForestMethod(name string, o ForestOptions) Method {
 	return Method{
 		name,
@@ -139,7 +139,7 @@ func ForestMethod(name string, o ForestOptions) Method {
 	}
 }
 
-// BoostingMethod returns a method that fits boosting with these settings.
+// BoostingMethod returns a method that fits boosting with these options.
 func BoostingMethod(name string, o BoostingOptions) Method {
 	return Method{
 		name,
@@ -153,7 +153,7 @@ func BoostingMethod(name string, o BoostingOptions) Method {
 	}
 }
 
-// LawMethod returns a method that fits a law with these settings.
+// LawMethod returns a method that fits a law with these options.
 func LawMethod(name string, o LawOptions) Method {
 	family := FamilyLaw
 	if o.Forest != nil || o.Boosting != nil {
@@ -171,7 +171,7 @@ func LawMethod(name string, o LawOptions) Method {
 	}
 }
 
-// GaussianMethod returns a method that fits a Gaussian process with these settings.
+// GaussianMethod returns a method that fits a Gaussian process with these options.
 func GaussianMethod(name string, o GaussianOptions) Method {
 	return Method{
 		name,
@@ -217,7 +217,7 @@ func LinearBaseline() Baseline {
 	}
 }
 
-// NearestBaseline predicts the mean of the most similar measured setting.
+// NearestBaseline predicts the mean of the most similar measured configuration.
 func NearestBaseline() Baseline {
 	return Baseline{"same as last time", func(train *Dataset) (func(row []float64) float64, error) {
 		inputs := mainInputs(train)
@@ -258,7 +258,7 @@ func transformOf(target []float64) Transform {
 }
 
 // LeastSquares fits the plain target by a sum of terms, written as in LawOptions, and returns the
-// prediction function. An error wraps ErrBadExamples or ErrBadSettings.
+// prediction function. An error wraps ErrBadExamples or ErrBadOptions.
 func LeastSquares(d *Dataset, terms []string) (func(row []float64) float64, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -268,4 +268,93 @@ func LeastSquares(d *Dataset, terms []string) (func(row []float64) float64, erro
 		return nil, err
 	}
 	return leastSquares(d, d.Target, inputs, products, -1).predict, nil
+}
+
+// Constants of the queueing law of the ICPE 2021 study: service time of the CPU in seconds per
+// iteration, number of workers, and images in all ten epochs.
+const (
+	queueServiceSeconds = 0.045
+	queueWorkers        = 3
+	queueImages         = 600_000
+	queueName           = "queueing law"
+)
+
+// queueFeatures are the features of the law: the name in the study and the name in Courier.
+var queueFeatures = [3][2]string{
+	{"batch", "batch_size"},
+	{"cpu", "cpus"},
+	{"njobs", "concurrent_jobs"},
+}
+
+// QueueingBaseline returns the queueing law of the ICPE 2021 study (DOI
+// 10.1145/3427921.3450233, section 4.2). A job makes a number of iterations. In each it is served
+// by a CPU without a queue and waits for a disk, an M/M/1 queue whose rate mu is linear in batch
+// size and processes:
+//
+//	time = iterations (S + 1 / (mu - lambda)),  lambda = max(1, cpus jobs / workers) / S
+//
+// mu - lambda is kept at or above the smallest value of the training set, because on other data it
+// would cross zero. A dataset without the features of the study gets a baseline whose Fit returns
+// an error that names the missing feature.
+func QueueingBaseline(d *Dataset) Baseline {
+	q := queueingLaw{}
+	for i, names := range queueFeatures {
+		q.columns[i] = slices.IndexFunc(d.Features, func(f Feature) bool {
+			return slices.Contains(names[:], f.Name) && f.Levels == nil
+		})
+		if q.columns[i] < 0 || slices.Min(d.Columns[q.columns[i]]) <= 0 {
+			err := fmt.Errorf("needs a feature %s or %s with positive values", names[0], names[1])
+			return Baseline{
+				Name: queueName,
+				Fit:  func(*Dataset) (func(row []float64) float64, error) { return nil, err },
+			}
+		}
+	}
+	return Baseline{Name: queueName, Fit: q.fit}
+}
+
+// queueingLaw knows the columns of batch size, CPUs and concurrent jobs.
+type queueingLaw struct{ columns [3]int }
+
+func (q *queueingLaw) batch(row []float64) float64 { return row[q.columns[0]] }
+
+func (q *queueingLaw) processes(row []float64) float64 {
+	return row[q.columns[1]] * row[q.columns[2]]
+}
+
+// arrivals returns lambda, the arrival rate at the disk.
+func (q *queueingLaw) arrivals(row []float64) float64 {
+	return max(1, q.processes(row)/queueWorkers) / queueServiceSeconds
+}
+
+func (q *queueingLaw) fit(train *Dataset) (func(row []float64) float64, error) {
+	rates := &Dataset{
+		Features: []Feature{{Name: "batch"}, {Name: "processes"}},
+		Columns:  make([][]float64, 2),
+	}
+	smallest := math.Inf(1)
+	for i, seconds := range train.Target {
+		row := train.Row(i, nil)
+		wait := seconds*q.batch(row)/queueImages - queueServiceSeconds
+		if wait <= 0 {
+			continue // the run is faster than the service time of the CPU
+		}
+
+		smallest = min(smallest, 1/wait)
+		rates.Columns[0] = append(rates.Columns[0], q.batch(row))
+		rates.Columns[1] = append(rates.Columns[1], q.processes(row))
+		rates.Target = append(rates.Target, 1/wait+q.arrivals(row))
+	}
+	if n := len(rates.Target); n < 3 {
+		return nil, fmt.Errorf("%d runs take longer than the CPU alone, want 3", n)
+	}
+
+	mu, err := LeastSquares(rates, []string{"batch", "processes"})
+	if err != nil {
+		return nil, err
+	}
+	return func(row []float64) float64 {
+		spare := max(mu([]float64{q.batch(row), q.processes(row)})-q.arrivals(row), smallest)
+		return queueImages / q.batch(row) * (queueServiceSeconds + 1/spare)
+	}, nil
 }

@@ -30,12 +30,12 @@ type SelectReport struct {
 	HeldOut []HeldOut `json:"held_out"`
 }
 
-// Judged is the score of a method or baseline on held-out settings: medians over the shuffles and
-// the range of 95 % of them, which is unknown for a single shuffle.
+// Judged is the score of a method or baseline on held-out configurations: medians over the shuffles
+// and the range of 95 % of them, which is unknown for a single shuffle.
 type Judged struct {
 	Name   string `json:"name"`
 	Family string `json:"family,omitempty"`
-	// Pinball loss of the bound at the confidence, in the unit of the target.
+	// Pinball is the loss of the bound at the confidence, in the unit of the target.
 	Pinball Estimate `json:"pinball"`
 	MSE     Estimate `json:"mse"`
 	R2      Estimate `json:"r2"`
@@ -226,7 +226,7 @@ func (c *comparison) checkLevels(ctx context.Context, report *SelectReport) erro
 	return nil
 }
 
-// checkMethod fits a method without each level, except for features that act alone, and scores its
+// checkMethod fits a method without each level, except for features with Alone, and scores its
 // predictions there. The bounds at a level widen by the errors at the other levels.
 func (c *comparison) checkMethod(
 	ctx context.Context, report *SelectReport, e *comparedMethod,

@@ -15,8 +15,8 @@ import (
 	"courier/regress"
 )
 
-// The bars of the study's own runs: 77 of 72 settings, grouped folds, the median
-// of 20 shuffles.
+// The accuracy targets on the runs of the study: 77 runs of 72 configurations, grouped folds, the
+// median of 20 shuffles.
 func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	skipUnderRace(t)
 	d := recovered(t)
@@ -68,8 +68,8 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 	}
 }
 
-// Choosing is learning, too: here a family is chosen anew without each fold, and
-// judged on that fold, which nothing of the choice has seen.
+// Nested validation: a family is selected without each fold, and
+// scored on that fold.
 func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 	skipUnderRace(t)
 	d := recovered(t)
@@ -78,7 +78,7 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 		shuffles = 20
 	}
 	d.Group = make([]int, d.Len())
-	for i := range d.Group { // equal features are one setting
+	for i := range d.Group { // equal features are one configuration
 		for k := range i + 1 {
 			if slices.Equal(d.Row(k, nil), d.Row(i, nil)) {
 				d.Group[i] = k
@@ -128,12 +128,12 @@ func TestSelect_MeetsTheBarsOnWhatItDidNotChooseBy(t *testing.T) {
 	}
 }
 
-// Signs that are true of the cluster must not cost accuracy.
+// Correct monotone signs must not reduce accuracy.
 func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 	skipUnderRace(t)
 	d := recovered(t)
 	d.Features[0].Monotone, d.Features[2].Monotone = -1, 1
-	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes it has to be told
+	d.Features, d.Columns = d.Features[:4], d.Columns[:4] // without processes, which depend on the others
 	var mse []float64
 	for seed := range uint64(3) {
 		r, err := regress.FitGaussian(context.Background(), d, regress.GaussianOptions{
@@ -195,8 +195,8 @@ func TestSelect_RefusesSettings(t *testing.T) {
 		{regress.SelectOptions{Transform: "square"}, `transform is "square"`},
 	} {
 		_, _, err := regress.Select(context.Background(), paperLike(96, 1), c.o)
-		if !errors.Is(err, regress.ErrBadSettings) || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("Select(%+v) = %v, want ErrBadSettings with %q", c.o, err, c.says)
+		if !errors.Is(err, regress.ErrBadOptions) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Select(%+v) = %v, want ErrBadOptions with %q", c.o, err, c.says)
 		}
 	}
 	if _, _, err := regress.Select(context.Background(), paperLike(12, 1), regress.SelectOptions{}); !errors.Is(
@@ -221,8 +221,8 @@ func TestSelect_StopsWithItsContext(t *testing.T) {
 	}
 }
 
-// A category whose levels differ in spread gets a table of residuals per level,
-// and it survives the file.
+// A category whose levels differ in spread gets a table of residuals per level;
+// encoding and decoding keep it.
 func TestCalibration_OwnTablePerLevel(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
 	d := simulate(random).runs(random.Perm(96), 288)

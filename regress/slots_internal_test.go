@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSlots_HoldWhatWasPutIn(t *testing.T) {
+func TestPerfectHash_ContainsItsNumbers(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	numbers := map[string]func(i int) float64{
 		"powers of two":  func(i int) float64 { return math.Ldexp(1, i-10) },
@@ -25,24 +25,24 @@ func TestSlots_HoldWhatWasPutIn(t *testing.T) {
 		}
 		s := newPerfectHash(in)
 		if s == nil {
-			t.Errorf("%s: no slots", name)
+			t.Errorf("%s: no perfect hash", name)
 			continue
 		}
 		for _, x := range in {
 			if !s.holds(x) || s.holds(math.Nextafter(x, 1e300)) && name != "neighbours" {
-				t.Errorf("%s: %g is not held, or its neighbour is", name, x)
+				t.Errorf("%s: %g is not found, or its neighbour is", name, x)
 			}
 		}
 		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.123, 1e9} {
 			if s.holds(x) {
-				t.Errorf("%s: %g is held", name, x)
+				t.Errorf("%s: %g is found, but was not added", name, x)
 			}
 		}
 	}
 	if s := newPerfectHash([]float64{0}); !s.holds(math.Copysign(0, -1)) {
-		t.Error("-0 is not held where 0 is")
+		t.Error("-0 is not found although 0 is")
 	}
 	if newPerfectHash(nil) != nil || newPerfectHash(make([]float64, maxHashed+1)) != nil {
-		t.Error("slots for none or too many numbers")
+		t.Error("perfect hash of no or too many numbers")
 	}
 }

@@ -10,7 +10,7 @@ import (
 // A node's best cut must not depend on how it is looked at: with its items sorted
 // anew, kept sorted since a larger node was divided, or put into bins. Each way
 // finds what the others do, whatever node came before.
-func TestSquaredSearch_FindsTheSameEachWay(t *testing.T) {
+func TestSquaredSearch_FormsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const features = 3
 	all := []int{0, 1, 2}

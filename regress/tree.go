@@ -13,7 +13,7 @@ type tree struct {
 	leaves []treeLeaf
 }
 
-// treeNode sends a row left if its feature's value is <= threshold, else right.
+// treeNode sends a row left if its feature's value is <= threshold, otherwise right.
 type treeNode struct {
 	threshold   float64
 	gain        float64 // reduction of the loss by the split
@@ -181,10 +181,10 @@ type splitSelection struct {
 	*growth
 	best    split
 	found   bool
-	limit   float64 // a gain must exceed it
+	limit   float64 // minimum gain of the next best split
 	loss    float64 // upper limit of the gain
 	noise   float64 // see splitSearch.beginNode
-	feature int     // whose cuts are offered
+	feature int     // feature whose cuts are offered
 	bounds  valueLimits
 }
 
@@ -227,8 +227,8 @@ type pair struct{ w, s float64 }
 func (p *pair) add(o pair) { p.w += o.w; p.s += o.s }
 func (p *pair) sub(o pair) { p.w -= o.w; p.s -= o.s }
 
-// masked returns p if i < at, else zero. It has no branch, which would be mispredicted half of the
-// time.
+// masked returns p if i < at, otherwise zero. It has no branch, which would be mispredicted half of
+// the time.
 func (p pair) masked(i, at int) pair {
 	mask := uint64(int64(i-at) >> 63)
 	return pair{

@@ -6,9 +6,9 @@ import (
 )
 
 // absoluteSearch finds the cut with the smallest sum of absolute differences from the medians of
-// both sides, exactly. Items are ordered by target, y_1 to y_n. Measured from the node's median, the
-// losses of both sides add up to the node's loss. The gain of a cut is what each side saves by using
-// its own median. On the way from y_i to y_i+1 that is
+// both sides, exactly. Items are ordered by target, y_1 to y_n. Measured from the node's median,
+// the losses of both sides add up to the node's loss. The gain of a cut is what each side saves by
+// using its own median. On the way from y_i to y_i+1 that is
 //
 //	(y_i+1 - y_i) |2 F_i - W|
 //
@@ -167,9 +167,9 @@ func (a *absoluteSearch) offer(bins *[maxBins + 1]int64, codes []uint8, to *spli
 	}
 }
 
-// win returns the gain of a side with some balance on its way from the node's median to its own.
-// The left side has the bins up to last; the right side, with flip -1, has the others. The weight
-// of an item is masked, because a branch would be mispredicted half of the time.
+// win returns the gain of a side: what it saves on the way from the node's median to its own
+// median. The left side has the bins up to last; the right side, with flip -1, has the others. The
+// weight of an item is masked, because a branch would be mispredicted half of the time.
 func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (gain float64) {
 	gaps, weights := a.gaps[:len(codes)], a.weights[:len(codes)]
 	at := a.plot.medianAt
@@ -192,7 +192,7 @@ func (a *absoluteSearch) win(codes []uint8, last, flip int64, balance float64) (
 	return gain
 }
 
-// splitNode keeps nothing: the codes of a side are in another order.
+// splitNode keeps nothing, because the codes of a side are in another order.
 func (a *absoluteSearch) splitNode(int, int, []int, [2]bool, *[2]keptSums) {}
 
 func (a *absoluteSearch) sideSums(*[2]keptSums) {}
@@ -334,7 +334,7 @@ func (k *walkSearch) pass(positions []int32) {
 	k.left.whole, k.left.before, k.right.before = whole, below, above
 }
 
-// settle moves the median after members came and went. There is at least one member.
+// settle moves the median after members have been added or removed. There is at least one member.
 func (h *cutSide) settle(items []centredItem) {
 	if h.at == len(items) || h.members[h.at>>6]>>(h.at&63)&1 == 0 {
 		at := h.next(h.at, len(items))
@@ -391,7 +391,7 @@ func (h *cutSide) loss(items []centredItem) float64 {
 	return h.whole.s - 2*h.before.s + items[h.at].y*(2*h.before.w-h.whole.w)
 }
 
-// median returns the target at which the cumulated weight exceeds half, or the midpoint of two
+// median returns the target at which the cumulative weight exceeds half, or the midpoint of two
 // where it equals half.
 func (h *cutSide) median(p *nodeItems) float64 {
 	if y := p.item(h.at).y; h.before.w == h.whole.w/2 {

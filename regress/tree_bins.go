@@ -38,7 +38,7 @@ func bin(columns [][]float64, threads int) *binned {
 	return b
 }
 
-// bin bins one feature. A value belongs to the first bin whose cut it does not exceed.
+// bin assigns the values of a feature to bins: each to the first bin whose cut it does not exceed.
 func (b *binned) bin(f int, column []float64) {
 	codes := make([]uint8, len(column))
 	if len(column) <= sampledValues && distinct(column, maxBins) == nil {
@@ -108,7 +108,7 @@ func (l *cutSearch) find(x float64) uint8 {
 }
 
 // edges returns the smallest and the largest value of each bin: one bin per value if there are at
-// most maxBins values, else bins with about equal numbers of examples.
+// most maxBins values, otherwise bins with about equal numbers of examples.
 func edges(column []float64) (low, high []float64) {
 	if values := distinct(column, maxBins); values != nil {
 		return values, slices.Clone(values)
@@ -170,7 +170,7 @@ func (b *binned) byExample(threads int) []uint8 {
 	n := len(b.codes[0])
 	codes := make([]uint8, n*features)
 	parallel(threads, n, 1<<14, func(_, from, to int) {
-		const block = 512 // rows that stay in the cache until all features are in
+		const block = 512 // rows that stay in the cache until all their features are copied
 		for ; from < to; from += block {
 			for f, column := range b.codes {
 				for i, code := range column[from:min(from+block, to)] {

@@ -9,7 +9,7 @@ import (
 // slice, ordered by target.
 type drawnItem struct {
 	target float64
-	y, w   float64 // target (centred, see growth.center) and weight
+	y, w   float64 // target (centered, see growth.center) and weight
 	count  int     // drawn examples, with repetitions
 }
 
@@ -36,7 +36,7 @@ type grower struct {
 	search      splitSearch
 	selection   splitSelection
 	current     nodeItems
-	large       int // items of a node whose features are best filled in one go
+	large       int // minimum number of items of a node whose features are filled in one call
 	nodes       []treeNode
 	leaves      []treeLeaf
 	sides       [maxDepth][2]keptSums // of the nodes above, by depth
@@ -47,8 +47,8 @@ type nodeItems struct {
 	items    []int32
 	all      []drawnItem // by number
 	whole    pair        // weight and weighted sum of targets
-	count    int         // how often the example was drawn
-	medianAt int         // item at which the cumulated weight reaches half
+	count    int         // number of drawn examples, with repetitions
+	medianAt int         // item at which the cumulative weight reaches half
 }
 
 // valueLimits are the limits that monotone splits above a node put on its value.
@@ -204,8 +204,8 @@ func (g *grower) competingFeatures() int {
 }
 
 // bestSplit tries features in random order until enough of them had more than one value, as
-// scikit-learn does, and selects the split with the largest gain. A split without gain is made as
-// well, because its children may gain.
+// scikit-learn does, and selects the split with the largest gain. A split without gain is also
+// made, because its children may gain.
 func (g *grower) bestSplit(
 	known *keptSums, s stream, bounds valueLimits, settled uint64,
 ) (uint64, bool) {
@@ -317,8 +317,8 @@ func (g *grower) predict() float64 {
 	return min(max(g.restore(p.whole.s/p.whole.w), least), most)
 }
 
-// median returns the smallest target at which the cumulated weight exceeds half, or the midpoint of
-// two targets where it equals half, and stores its place.
+// median returns the smallest target at which the cumulative weight exceeds half, or the midpoint
+// of two targets where it equals half, and stores its place.
 func (g *grower) median(p *nodeItems) float64 {
 	below, half := 0.0, p.whole.w/2
 	for i := range p.items {

@@ -32,7 +32,7 @@ type squaredSearch struct {
 	pulled  float64      // S of the node
 	gaining float64      // unit of gains per W of the node
 	perGain float64      // 1/gaining
-	own     binMoments   // of a large node, else nil
+	own     binMoments   // sums of a large node, otherwise nil
 	small   bool         // fewer than large items: they are sorted
 	ranks   ranks
 	from    int             // first place of a small node in the ranks
@@ -302,7 +302,7 @@ func (q *squaredSearch) splitNode(
 		small, large = large, small
 	}
 	if len(items[large]) < q.large || !wanted[large] {
-		return // beginNode takes the node's sums back
+		return // beginNode reuses the sums of the node
 	}
 	part := q.take()
 	for _, i := range items[small] {
@@ -325,7 +325,7 @@ func (q *squaredSearch) splitNode(
 	}
 }
 
-// uncentred returns the sum of the items of the node, S relative to 0.
+// uncentred returns the sum of the items of the node, with S relative to 0.
 func (q *squaredSearch) uncentred() itemMoment {
 	return itemMoment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
 }

@@ -1,7 +1,7 @@
 // Package replay re-evaluates a recorded log: the events of jobs, nodes and regressors, and the
 // advice. Verify makes every answer, prediction and warning of the log again and compares the
 // numbers. Run also lets other rules, regressors or confidences answer the same submissions, and
-// compares how they would have done.
+// compares their scores.
 //
 // A log is read from a bus (ReadBus) or from JSON lines (Parse), and saved as JSON lines
 // (Log.Write). The package changes nothing: it never publishes. The same log gives the same result.
@@ -22,10 +22,10 @@ import (
 
 // Options say which rules answer the submissions of a log again.
 type Options struct {
-	Rules      []string        // of Rules; none: only verify
-	Regressors []string        // regressors that the rules also answer with; see Load
-	Confidence float64         // that every job also asks for; 0: none
-	Promise    schemas.Promise // that every job also asks for; empty: none
+	Rules      []string        // names from Rules; without any, Run only verifies
+	Regressors []string        // additional regressors for the rules; see Load
+	Confidence float64         // additional confidence that every job requests; 0 means none
+	Promise    schemas.Promise // additional promise that every job requests; empty means none
 
 	// Load loads a regressor whose name is not a digest of the log. Nil without Regressors.
 	Load func(name string) (*regress.Predictor, error)
@@ -47,21 +47,21 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Result is the outcome of Run.
-type Result struct {
+// Evaluation is the outcome of Run.
+type Evaluation struct {
 	Events       int           `json:"events"`
 	FirstOfJobs  uint64        `json:"first_sequence"` // of JOB; more than 1: older events are gone
 	Verification *Verification `json:"verification"`
-	Referee      string        `json:"referee,omitempty"` // what predicts outcomes that were not measured
+	Referee      string        `json:"referee,omitempty"` // predictor of the outcomes that were not measured
 	Rules        []RuleScore   `json:"rules,omitempty"`
 }
 
 // Run verifies a log and lets the rules of the options answer its submissions.
-func Run(ctx context.Context, l *Log, o Options) (*Result, error) {
+func Run(ctx context.Context, l *Log, o Options) (*Evaluation, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Result{Events: len(l.Records)}
+	r := &Evaluation{Events: len(l.Records)}
 	for i := range l.Records {
 		if l.Records[i].ofJobs() {
 			r.FirstOfJobs = l.Records[i].Sequence
@@ -140,7 +140,7 @@ func (o *Options) variants(l *Log) ([]variant, error) {
 }
 
 // Rules returns the names of the rules that can answer the submissions of a log: those of simulate
-// without the oracle, which would have to see the future.
+// without the oracle, which needs the future.
 func Rules() []string {
 	return []string{
 		simulate.RuleCourier,
@@ -150,5 +150,5 @@ func Rules() []string {
 	}
 }
 
-// RuleRecorded is the name of the decisions that the log holds.
+// RuleRecorded is the name of the recorded decisions.
 const RuleRecorded = "recorded"

@@ -106,9 +106,9 @@ func withAllEpochs(q schemas.JobRequest) schemas.JobRequest {
 
 // variant changes the circumstances in which a rule answers.
 type variant struct {
-	name       string // for people; empty: as recorded
+	name       string // name in reports; empty means as recorded
 	regressors regressorSet
-	confidence float64 // 0: as each job asked
+	confidence float64 // 0 means that of each request
 	promise    schemas.Promise
 }
 
@@ -119,7 +119,7 @@ func (v *variant) request(e *schemas.Submitted) schemas.JobRequest {
 		q.Nodes = e.Advice.Nodes
 	}
 	if len(q.Nodes) == 0 {
-		q.Nodes = []string{""} // No node was known: an empty node of its own.
+		q.Nodes = []string{""} // no node was known: an unnamed node without load
 	}
 	if v.confidence > 0 {
 		q.Confidence = v.confidence

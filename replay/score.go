@@ -10,11 +10,11 @@ import (
 	"courier/trainer"
 )
 
-// RuleScore is how a rule would have done on a log. Measured and predicted outcomes are kept apart,
+// RuleScore is the score of a rule on a log. Measured and predicted outcomes are separate,
 // because each job ran in one way only.
 type RuleScore struct {
 	Rule        string `json:"rule"`
-	Variant     string `json:"setting,omitempty"` // what was changed; absent: nothing
+	Variant     string `json:"setting,omitempty"` // name of the variant; absent if nothing was changed
 	Submissions int    `json:"submissions"`       // with an SLO
 	Promised    int    `json:"promised"`
 	Refused     int    `json:"refused"`
@@ -44,7 +44,7 @@ type RuleScore struct {
 	AllPredictedRegret *float64 `json:"all_predicted_regret"`
 }
 
-// hindsight is what is known of the submissions of a log after its end.
+// hindsight holds the measured and predicted outcomes of the submissions of a log.
 type hindsight struct {
 	submissions []*schemas.Submitted // with an SLO
 	outcomes    map[string]advisor.SubmissionOutcome
@@ -237,7 +237,7 @@ func (h *hindsight) bestAccuracy(e *schemas.Submitted) (best float64) {
 	return best
 }
 
-// mean is an arithmetic mean.
+// runningMean is an arithmetic mean.
 type runningMean struct {
 	sum float64
 	n   int

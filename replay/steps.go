@@ -6,7 +6,7 @@ import (
 	"courier/schemas"
 )
 
-// step of a replay: a record is applied, or the decision that it holds is made again.
+// step is a step of a replay: it applies a record, or repeats the decision in the record.
 type step struct {
 	*LogRecord
 	decide bool
@@ -63,25 +63,25 @@ func (l *Log) steps() []step {
 	}
 
 	var all []step
-	var due []*LogRecord // their causes are applied
+	var ready []*LogRecord // decisions whose causes have been applied
 	for i := range l.Records {
 		r := &l.Records[i]
-		rest := due[:0]
-		for _, d := range due {
+		rest := ready[:0]
+		for _, d := range ready {
 			if _, at, _ := d.madeFrom(); r.ofJobs() || !at.After(r.StoredAt) {
 				all = append(all, step{d, true})
 			} else {
 				rest = append(rest, d)
 			}
 		}
-		due = rest
+		ready = rest
 
 		if _, earlier, ok := madeEarlier(r); ok && !earlier {
 			all = append(all, step{r, true})
 		}
 		all = append(all, step{r, false})
 		if r.ofJobs() {
-			due = append(due, waiting[r.Sequence]...)
+			ready = append(ready, waiting[r.Sequence]...)
 		}
 	}
 	return all

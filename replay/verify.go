@@ -13,7 +13,7 @@ import (
 	"courier/schemas"
 )
 
-// Verification compares the decisions of a log with those made again from its events.
+// Verification compares the decisions of a log with those repeated from its events.
 type Verification struct {
 	Answers      VerifyCounts      `json:"answers"`     // to job.submit
 	Predictions  VerifyCounts      `json:"predictions"` // advice for running jobs, and admissions
@@ -22,7 +22,7 @@ type Verification struct {
 	Differences  []FieldDifference `json:"first_differences"` // at most one of each kind
 }
 
-// VerifyCounts counts recorded events by the outcome of making them again: with the same numbers,
+// VerifyCounts counts recorded events by the outcome of repeating them: with the same numbers,
 // with other numbers, or not at all, because their inputs are not in the log.
 type VerifyCounts struct {
 	Equal        int `json:"equal"`
@@ -40,7 +40,7 @@ func (v *Verification) Total() (all VerifyCounts) {
 	return all
 }
 
-// Unrepeatable is the reason why some events could not be made again.
+// Unrepeatable is the reason why some events could not be repeated.
 type Unrepeatable struct {
 	Reason string `json:"reason"`
 	Events int    `json:"events"`
@@ -65,16 +65,16 @@ type verifier struct {
 	first    map[*VerifyCounts]*FieldDifference
 }
 
-// attempt is the outcome of making a decision again; equal if both fields are nil.
+// attempt is the outcome of repeating a decision; equal if both fields are nil.
 type attempt struct {
 	difference *FieldDifference
-	err        error // why it cannot be made again
+	err        error // reason why it cannot be repeated
 }
 
 // errNoRun means that the state has no run of the job of an event.
 var errNoRun = errors.New("the log does not hold the run of the event")
 
-// Verify makes every decision of the log again and compares the numbers.
+// Verify repeats every decision of the log and compares the numbers.
 func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 	v := &verifier{
 		versions: l.versions(),
@@ -143,7 +143,7 @@ func (v *verifier) count(r *LogRecord) {
 	}
 }
 
-// decideAgain makes the decision of a record with the current state.
+// decideAgain repeats the decision of a record with the current state.
 func (v *verifier) decideAgain(r *LogRecord) attempt {
 	q := v.cluster.Recall(r.Event)
 	if q == nil {

@@ -16,7 +16,7 @@ import (
 
 // version is a promoted regressor, as the advisor and as the rule of the paper use it.
 type version struct {
-	advised *advisor.Regressor
+	advised *advisor.LoadedRegressor
 	point   *simulate.PointRegressor
 }
 
@@ -42,7 +42,7 @@ func (s regressorSet) with(target string, v *version) regressorSet {
 // advisor returns the set for advisor.Decide.
 func (s regressorSet) advisor() advisor.Regressors {
 	var all advisor.Regressors
-	for target, field := range map[string]**advisor.Regressor{
+	for target, field := range map[string]**advisor.LoadedRegressor{
 		schemas.TargetEpochTime: &all.EpochTime,
 		schemas.TargetStartup:   &all.Startup,
 		schemas.TargetAccuracy:  &all.Accuracy,

@@ -22,7 +22,7 @@ func (c *chronicle) correction(
 
 // The list, the text of one regressor and the page show corrections; the end of a correction is not
 // an alarm.
-func TestRegressors_TellCorrections(t *testing.T) {
+func TestRegressors_ShowCorrections(t *testing.T) {
 	c := newChronicle(t)
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
@@ -37,7 +37,7 @@ func TestRegressors_TellCorrections(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := life.versions[0]
-	r := &RegressorLife{v, life.Of(v.Target, v.ModelDigest)}
+	r := &RegressorHistory{v, life.Of(v.Target, v.ModelDigest)}
 	if err := r.WriteText(&shown); err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestRegressors_TellCorrections(t *testing.T) {
 		shown.String(): "corrected  jobs of model net take 1.50 times as long",
 	} {
 		if !strings.Contains(name, text) {
-			t.Errorf("%q is not in:\n%s", text, name)
+			t.Errorf("%q is missing in:\n%s", text, name)
 		}
 	}
 	c.publish(c.correction(2, schemas.DriftReplaced, 1, "a fit has learned"))
@@ -57,11 +57,11 @@ func TestRegressors_TellCorrections(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := life.versions[0].Corrections; len(got) != 0 {
-		t.Errorf("corrections %+v after their end", got)
+		t.Errorf("corrections %+v after their end, want none", got)
 	}
 	for _, text := range []string{"1 drift alarms", "drift_end", "a fit has learned"} {
 		if !strings.Contains(page.String(), text) {
-			t.Errorf("%q is not in the page", text)
+			t.Errorf("%q is missing in the page", text)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package report writes what people read: texts for a terminal, and self-contained HTML pages with
-// SVG plots. It turns messages and the state of a cluster into words and tables, and decides
-// nothing.
+// Package report writes reports for users: texts for a terminal, and self-contained HTML pages with
+// SVG plots. It formats messages and the state of a cluster, and makes no
+// decisions.
 //
 // A function that is named after a message writes it as text, such as Advice or Score. A type with
 // a WriteText, WriteJSON or WriteHTML method combines several sources, such as Life, the history of

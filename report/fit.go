@@ -15,14 +15,14 @@ import (
 
 // Fit is a regressor that was selected and fitted on a table of examples.
 type Fit struct {
-	*table.Examples
+	*table.CleanExamples
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
 	Report    regress.SelectReport
 	Grid      []regress.GridPoint // searched forest settings; may be nil
 }
 
-// WriteText writes the report for people.
+// WriteText writes the report as text.
 func (f *Fit) WriteText(out io.Writer) error {
 	r := &f.Report
 	var b strings.Builder
@@ -94,7 +94,7 @@ func known(format string, x float64) string {
 	return fmt.Sprintf(format, x)
 }
 
-// shufflesText describes how figures of several shuffles are summarised.
+// shufflesText describes how figures of several shuffles are summarized.
 func shufflesText(shuffles int) string {
 	if shuffles == 1 {
 		return "one shuffle"

@@ -53,12 +53,12 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 		for _, tick := range (&chart{names: many[:n]}).ticksX() {
 			letters += len([]rune(tick.name)) + 1
 			if seen[tick.name] {
-				t.Errorf("of %d names two are %s", n, tick.name)
+				t.Errorf("of %d names, two are %s", n, tick.name)
 			}
 			seen[tick.name] = true
 		}
 		if float64(letters)*letterWidth > plotWidth {
-			t.Errorf("%d names take %d letters", n, letters)
+			t.Errorf("%d names have %d letters", n, letters)
 		}
 	}
 	if got := cut("transformer", 6, false); got != "trans…" {
@@ -73,7 +73,7 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	}
 }
 
-func TestWhyNotFirst_TellsWhatWasBorne(t *testing.T) {
+func TestWhyNotFirst_NamesTheDifference(t *testing.T) {
 	r := &regress.SelectReport{
 		Winner: "law",
 		Candidates: []regress.Judged{
@@ -107,7 +107,7 @@ func TestThreeDigits(t *testing.T) {
 }
 
 // Equivalent grid points are listed once.
-func TestWriteGrid_TellsEachSettingOnce(t *testing.T) {
+func TestWriteGrid_ListsEachPointOnce(t *testing.T) {
 	f := &Fit{Report: regress.SelectReport{Target: "t"}}
 	for k, trees := range []int{50, 50, 100} {
 		f.Grid = append(f.Grid, regress.GridPoint{

@@ -14,8 +14,8 @@ import (
 	"courier/schemas"
 )
 
-// Letter is a dead letter as JSON; lists have no data.
-type Letter struct {
+// DeadLetter is a dead letter as JSON; lists have no data.
+type DeadLetter struct {
 	Letter         uint64            `json:"letter_sequence"` // sequence in the stream DEAD
 	EventID        string            `json:"event_id"`
 	At             time.Time         `json:"at"`
@@ -32,8 +32,8 @@ type Letter struct {
 }
 
 // NewLetter returns the report of a dead letter.
-func NewLetter(l *bus.Letter) Letter {
-	return Letter{
+func NewLetter(l *bus.Letter) DeadLetter {
+	return DeadLetter{
 		Letter:         l.Sequence,
 		EventID:        l.EventID,
 		At:             l.At,
@@ -52,8 +52,8 @@ func NewLetter(l *bus.Letter) Letter {
 
 // LetterList is a list of dead letters as JSON.
 type LetterList struct {
-	Letters []Letter `json:"letters"`
-	Total   int      `json:"total"` // number without the limit
+	Letters []DeadLetter `json:"letters"`
+	Total   int          `json:"total"` // number without the limit
 }
 
 // Letters writes a line for each dead letter; total is their number without the limit.

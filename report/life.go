@@ -22,7 +22,7 @@ const (
 	momentDriftEnd = "drift_end" // a correction of drift ended
 )
 
-// Moment is an event in the life of a regressor.
+// Moment is an event in the history of a regressor.
 type Moment struct {
 	At          time.Time `json:"at"`
 	Kind        string    `json:"kind"` // one of the constants above

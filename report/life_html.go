@@ -70,7 +70,7 @@ func newTargetLife(l *Life, target string) *targetLife {
 	return t
 }
 
-// number returns the number of a version, from 1; 0 if the log does not have it any more.
+// number returns the number of a version, from 1; 0 if it is no longer in the log.
 func (t *targetLife) number(digest string) int {
 	return 1 + slices.IndexFunc(t.Versions, func(v schemas.RegressorVersion) bool {
 		return v.ModelDigest == digest

@@ -64,14 +64,14 @@ func fittedAs(letter string, medianError float64) schemas.Fitted {
 }
 
 // judged returns the figures of a comparison that the regressor won or lost.
-func judged(loss, rival float64) schemas.Judgement {
-	low, high, coverage, rivals := 0.9*(loss-rival), 1.1*(loss-rival), 0.94, 0.625
+func judged(loss, otherLoss float64) schemas.Judgement {
+	low, high, coverage, rivals := 0.9*(loss-otherLoss), 1.1*(loss-otherLoss), 0.94, 0.625
 	return schemas.Judgement{
 		JudgedLevel:        0.9,
 		JudgedJobs:         52,
 		JudgedSettings:     9,
 		Loss:               &loss,
-		RivalLoss:          &rival,
+		RivalLoss:          &otherLoss,
 		LossDifferenceLow:  &low,
 		LossDifferenceHigh: &high,
 		CoverageRatio:      &coverage,
@@ -101,9 +101,9 @@ func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgeme
 	c.publish(e)
 }
 
-// story is a life with all kinds of events: a first regressor, a drift, a challenger that loses,
-// one that wins, and a rollback.
-func (c *chronicle) story() {
+// publishAllKinds publishes all kinds of events: a first regressor, a drift, a challenger that
+// loses, one that wins, and a rollback.
+func (c *chronicle) publishAllKinds() {
 	c.trained("a", "the first regressor", 0.125)
 	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
 	c.publish(&schemas.Drift{
@@ -133,9 +133,9 @@ func (c *chronicle) story() {
 	c.promoted("a", "c", schemas.DecidedRollback, "better: as before", judged(0.02, 0.03))
 }
 
-func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
+func TestReadLife_ReturnsTheMomentsOfEachRegressor(t *testing.T) {
 	c := newChronicle(t)
-	c.story()
+	c.publishAllKinds()
 	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)
@@ -161,19 +161,19 @@ func TestReadLife_TellsTheMomentsOfEach(t *testing.T) {
 		}
 	}
 	if got := life.targets(); !slices.Equal(got, []string{schemas.TargetEpochTime}) {
-		t.Errorf("targets %v, want epoch_time alone", got)
+		t.Errorf("targets %v, want epoch_time only", got)
 	}
 }
 
 // The page has plots and texts of all events, and escapes text from the log.
-func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
+func TestLifePage_ShowsAlarmsPromotionsAndReasons(t *testing.T) {
 	c := newChronicle(t)
 	var empty, page, other bytes.Buffer
 	life, err := ReadLife(t.Context(), c.bus)
 	if err == nil {
 		err = life.WriteHTML(&empty, "", "1.2.3", c.at)
 	}
-	c.story()
+	c.publishAllKinds()
 	if err == nil {
 		life, err = ReadLife(t.Context(), c.bus)
 	}
@@ -210,7 +210,7 @@ func TestLifePage_TellsAlarmsPromotionsAndReasons(t *testing.T) {
 // Version n has the position n, and events between two fits are between them.
 func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	c := newChronicle(t)
-	c.story()
+	c.publishAllKinds()
 	life, err := ReadLife(t.Context(), c.bus)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,7 @@ func (t *targetLife) place(m *Moment) float64 {
 	return float64(k) + m.At.Sub(from).Seconds()/to.Sub(from).Seconds()
 }
 
-// after returns how far a moment is beyond the last version, from 0 to 0.9.
+// after returns the distance of a moment from the last version, from 0 to 0.9.
 func (t *targetLife) after(m *Moment, k int) float64 {
 	if k == 0 || len(t.Moments) == 0 {
 		return 0

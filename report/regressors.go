@@ -10,14 +10,14 @@ import (
 	"courier/schemas"
 )
 
-// RegressorLife is a regressor of a cluster with its history.
-type RegressorLife struct {
+// RegressorHistory is a regressor of a cluster with its history.
+type RegressorHistory struct {
 	schemas.RegressorVersion
 	Life []Moment `json:"life"` // in the order of the log
 }
 
 // WriteText writes the figures of a regressor, its state and its history.
-func (v *RegressorLife) WriteText(out io.Writer) error {
+func (v *RegressorHistory) WriteText(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(name, format string, values ...any) {
 		fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, values...))

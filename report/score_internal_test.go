@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The text of the example score of the contract.
+// Score prints the example of the contract.
 func TestScore_PrintsTheExample(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {

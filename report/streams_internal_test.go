@@ -10,7 +10,7 @@ import (
 	"courier/schemas"
 )
 
-// Changes are printed first, and then the settings that NATS cannot change, with the reason of the
+// Changes are printed first, and then the limits that NATS cannot change, with the reason of the
 // server.
 func TestStreams_ListsChangesAndFailures(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -74,7 +74,7 @@ NODE store-NODE: ack_policy is explicit, want all
 	}
 }
 
-func TestAgeWords(t *testing.T) {
+func TestAgeText(t *testing.T) {
 	for _, c := range []struct {
 		seconds float64
 		want    string
@@ -96,7 +96,7 @@ func TestAgeWords(t *testing.T) {
 	}
 }
 
-func TestSizeWords(t *testing.T) {
+func TestSizeText(t *testing.T) {
 	var got []string
 	for _, n := range []int64{-1, 0, 1023, 1024, 1536, 256 << 20, 1 << 30, 5 << 40} {
 		got = append(got, sizeText(n))

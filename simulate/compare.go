@@ -56,7 +56,7 @@ type RuleComparison struct {
 	Confidence  float64           `json:"confidence"`
 	Seed        uint64            `json:"seed"`
 	Method      trainer.FitMethod `json:"method"`
-	Rules       []RuleScore       `json:"rules"`
+	Rules       []SimulationScore `json:"rules"`
 }
 
 // Compare lets each rule answer the same submissions, each in its own copy of the world.

@@ -89,15 +89,15 @@ func (n *node) publishStep(publish func(e schemas.Event, at float64)) (runningJo
 // groups returns groups of jobs that start together on a node. For each number of concurrent jobs,
 // the whole design in random order is split into groups; the last group is completed with the first
 // jobs.
-func (w *World) groups(seed uint64) [][]Job {
+func (w *World) groups(seed uint64) [][]Submission {
 	random := randomFor(seed, streamWarmUp, "")
-	var all [][]Job
+	var all [][]Submission
 	jobs := 0
 	for _, atOnce := range w.WarmUp.JobsAtOnce {
 		design := w.design()
 		random.Shuffle(len(design), func(i, k int) { design[i], design[k] = design[k], design[i] })
 		for i := 0; i < len(design); i += atOnce {
-			group := make([]Job, atOnce)
+			group := make([]Submission, atOnce)
 			for k := range group {
 				group[k] = design[(i+k)%len(design)]
 				jobs++
@@ -113,20 +113,20 @@ func (w *World) groups(seed uint64) [][]Job {
 
 // shuffled shuffles the groups, so that examples of each number of concurrent jobs are spread over
 // time.
-func shuffled(groups [][]Job, random *rand.Rand) [][]Job {
+func shuffled(groups [][]Submission, random *rand.Rand) [][]Submission {
 	random.Shuffle(len(groups), func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
 	return groups
 }
 
 // design returns every family with each batch size and number of CPUs, and its largest number of
 // epochs.
-func (w *World) design() []Job {
-	var all []Job
+func (w *World) design() []Submission {
+	var all []Submission
 	for i := range w.Families {
 		f := &w.Families[i]
 		for _, batch := range f.BatchSizes {
 			for _, cpus := range f.cpuLevels() {
-				all = append(all, Job{
+				all = append(all, Submission{
 					family: f,
 					Request: schemas.JobRequest{Model: f.Model, TrainingSamples: f.TrainingSamples,
 						BatchSizes: []int{batch},

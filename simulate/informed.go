@@ -61,8 +61,8 @@ func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 			break
 		}
 	}
-	v := View{nodes: []Node{*on.Node}}
-	a := Answer(&q, at, decision, *on.Node, v.Load(*on.Node, best.cpus), best.batch, best.cpus)
+	v := View{nodes: []WorldNode{*on.WorldNode}}
+	a := Answer(&q, at, decision, *on.WorldNode, v.Load(*on.WorldNode, best.cpus), best.batch, best.cpus)
 	a.Chosen.Probability = &most
 	return a, nil
 }
@@ -81,7 +81,7 @@ func (i *informed) probability(c jobCandidate, on string, r *rand.Rand) float64 
 }
 
 // future simulates one future of all nodes and reports whether the job meets its SLO.
-func (i *informed) future(j *Job, c jobCandidate, on string, r *rand.Rand) bool {
+func (i *informed) future(j *Submission, c jobCandidate, on string, r *rand.Rand) bool {
 	nodes := make([]node, len(i.p.nodes))
 	for k := range nodes {
 		if nodes[k] = i.p.nodes[k].copied(); nodes[k].Name == on {

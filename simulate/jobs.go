@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Job is a submission with its noise.
-type Job struct {
+// Submission is a submission with its noise.
+type Submission struct {
 	Request schemas.JobRequest // request as submitted
 	At      float64            // time of submission in seconds since origin
 	family  *Family
@@ -19,10 +19,10 @@ type Job struct {
 }
 
 // Jobs draws submissions of a Poisson process. The same arguments give the same jobs.
-func (w *World) Jobs(submissions int, confidence float64, seed uint64) []Job {
+func (w *World) Jobs(submissions int, confidence float64, seed uint64) []Submission {
 	r := randomFor(seed, streamArrivals, "")
 	gap, at := w.gapSeconds(), 0.0
-	jobs := make([]Job, submissions)
+	jobs := make([]Submission, submissions)
 	for i := range jobs {
 		at += gap * r.ExpFloat64()
 		jobs[i] = w.job(fmt.Sprintf("sim-%06d", i+1), at, confidence, r, seed)
@@ -30,7 +30,7 @@ func (w *World) Jobs(submissions int, confidence float64, seed uint64) []Job {
 	return jobs
 }
 
-func (w *World) job(id string, at, confidence float64, r *rand.Rand, seed uint64) Job {
+func (w *World) job(id string, at, confidence float64, r *rand.Rand, seed uint64) Submission {
 	f := w.drawFamily(r)
 	q := schemas.JobRequest{
 		JobID:           id,
@@ -44,7 +44,7 @@ func (w *World) job(id string, at, confidence float64, r *rand.Rand, seed uint64
 	ratio := w.SLO.LeastRatio + (w.SLO.MostRatio-w.SLO.LeastRatio)*r.Float64()
 	slo := time.Duration(ratio * f.fastest(&q) * float64(time.Second))
 	q.SLO = schemas.Duration(max(slo.Round(time.Millisecond), time.Millisecond))
-	return Job{Request: q, At: at, family: f, noise: w.Noise.runNoise(seed, id, q.Epochs)}
+	return Submission{Request: q, At: at, family: f, noise: w.Noise.runNoise(seed, id, q.Epochs)}
 }
 
 func (w *World) drawFamily(r *rand.Rand) *Family {
@@ -104,7 +104,7 @@ func (f *Family) meanCoreSeconds() float64 {
 	return sum
 }
 
-// candidate is a batch size and number of CPUs for a job.
+// jobCandidate is a batch size and number of CPUs for a job.
 type jobCandidate struct{ batch, cpus uint32 }
 
 // candidates returns the candidates of a request in its order.

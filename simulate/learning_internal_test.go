@@ -66,19 +66,19 @@ func learningRules(t testing.TB) map[string]Rule {
 	}
 }
 
-// told records the events before each answer of a rule, and the answers.
-type told struct {
+// recordedRule records the events before each answer of a rule, and the answers.
+type recordedRule struct {
 	Rule
 	events []schemas.Event
 	lines  []string // per submission
 }
 
-func (r *told) Apply(e schemas.Event, sequence uint64, at time.Time) {
+func (r *recordedRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.events = append(r.events, e)
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *told) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (r *recordedRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, at)
 	line, failed := json.Marshal(struct {
 		Events []schemas.Event
@@ -108,13 +108,13 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 		b.Jobs = append(b.Jobs, j)
 	}
 	for _, name := range Rules() {
-		var first *told
+		var first *recordedRule
 		for _, s := range []*Scenario{a, b} {
 			rule := NewRule(t.Context(), name, trainer.MethodEvidence, simulateSeed, 0)
 			if known := learningRules(t)[name]; known != nil {
 				rule = known
 			}
-			r := &told{Rule: rule}
+			r := &recordedRule{Rule: rule}
 			if name == RuleOracle || name == RuleInformed {
 				break // Rules that see the world may differ.
 			}
@@ -126,10 +126,10 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 				continue
 			}
 			if diff := cmp.Diff(first.lines[:same], r.lines[:same]); diff != "" {
-				t.Errorf("%s: events or advice differ before the futures do:\n%s", name, diff)
+				t.Errorf("%s: events or advice differ before the scenarios differ:\n%s", name, diff)
 			}
 			if first.lines[len(first.lines)-1] == r.lines[len(r.lines)-1] {
-				t.Errorf("%s: the futures do not differ", name)
+				t.Errorf("%s: the scenarios do not differ", name)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
 	for name := range learningRules(t) {
-		var scores []RuleScore
+		var scores []SimulationScore
 		for range 2 {
 			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
 			if err != nil {
@@ -163,7 +163,7 @@ func TestLearner_Refits(t *testing.T) {
 	}
 	l := NewLearner(t.Context(), trainer.MethodEvidence, 1, 2)
 	s := NewScenario(simulatedWorld(), 0, 0.95, 1)
-	for _, r := range s.History[:len(s.History)/3] { // enough for each target, and quickly fitted
+	for _, r := range s.History[:len(s.History)/3] { // enough for each target, but fast to fit
 		l.add(r.Event, r.Sequence)
 	}
 	finished := func(id string) {

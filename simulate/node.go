@@ -8,7 +8,7 @@ import (
 
 // runningJob is a running job. It is a plain value, so that copies of it can be simulated ahead.
 type runningJob struct {
-	job    *Job
+	job    *Submission
 	choice jobCandidate
 	epochs uint32  // number of epochs
 	epoch  uint32  // current epoch; 0 is the start-up
@@ -23,7 +23,7 @@ type runningJob struct {
 
 // node is the current state of a node.
 type node struct {
-	*Node
+	*WorldNode
 	now       float64
 	jobs      []runningJob // ordered by start
 	processes int          // number of processes of all jobs
@@ -33,7 +33,7 @@ type node struct {
 func (w *World) nodes(now float64) []node {
 	all := make([]node, len(w.Nodes))
 	for i := range w.Nodes {
-		all[i] = node{Node: &w.Nodes[i], now: now}
+		all[i] = node{WorldNode: &w.Nodes[i], now: now}
 		for _, d := range w.Drift {
 			if d.Node == "" || d.Node == w.Nodes[i].Name {
 				all[i].drifts = append(all[i].drifts, d)
@@ -54,7 +54,7 @@ func (n *node) copied() node {
 }
 
 // start starts a job on the node at the current time.
-func (n *node) start(j *Job, c jobCandidate, epochs uint32, promised bool) {
+func (n *node) start(j *Submission, c jobCandidate, epochs uint32, promised bool) {
 	n.jobs = append(n.jobs, runningJob{
 		job:       j,
 		choice:    c,

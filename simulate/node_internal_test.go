@@ -8,16 +8,16 @@ import (
 	"courier/schemas"
 )
 
-// still returns a job without noise. An epoch takes e^constant seconds without neighbours, and
+// noiseless returns a job without noise. An epoch takes the given seconds without neighbours, and
 // twice as long with one other process per core.
-func still(id string, startup float64, epochs int, seconds float64) *Job {
+func noiseless(id string, startup float64, epochs int, seconds float64) *Submission {
 	f := &Family{
 		Model:           "m",
 		StartupSeconds:  startup,
 		TrainingSamples: 64,
 		EpochSeconds:    TimeLaw{Constant: math.Log(seconds), Neighbours: 1},
 	}
-	j := &Job{
+	j := &Submission{
 		Request: schemas.JobRequest{
 			JobID:      id,
 			Model:      "m",
@@ -48,7 +48,7 @@ func steps(n *node) string {
 // Two jobs of 4 CPUs on 4 cores: with a neighbour, every epoch takes twice as long, because ln(1 +
 // 4/4) = ln 2.
 func TestNode_ContentionByHand(t *testing.T) {
-	a, b := still("a", 10, 2, 100), still("b", 0, 1, 30)
+	a, b := noiseless("a", 10, 2, 100), noiseless("b", 0, 1, 30)
 	alone := jobCandidate{64, 4}
 	for _, c := range []struct {
 		name string
@@ -59,7 +59,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 			n.start(a, alone, 2, false)
 			return steps(n)
 		}, "a/0 at 10; a/1 at 110; a/2 at 210; "},
-		// b arrives at 60, in the middle of a's first epoch. It starts at once and needs 60 s:
+		// b arrives at 60, during the first epoch of a. It starts immediately and needs 60 s:
 		// until 120 both are half as fast, and a completes 30 of its 50 s.
 		{"a neighbour in the middle of an epoch", func(n *node) string {
 			n.start(a, alone, 2, false)
@@ -70,7 +70,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 		}, "a/0 at 10; b/0 at 60; b/1 at 120; a/1 at 140; a/2 at 240; "},
 		// b arrives at 4. a's start-up still ends at 10. b runs at half its rate from the start,
 		// although a is only starting up, and ends at 64. By then a has completed 27 of 100 s.
-		{"a start-up loads the node, and nothing delays it", func(n *node) string {
+		{"a start-up loads the node, and neighbours do not delay it", func(n *node) string {
 			n.start(a, alone, 1, false)
 			n.advance(4)
 			n.start(b, alone, 1, false)
@@ -83,27 +83,27 @@ func TestNode_ContentionByHand(t *testing.T) {
 			return steps(n)
 		}, "a/0 at 10; a/1 at 260; "},
 	} {
-		n := &node{Node: &Node{Name: "n", Cores: 4}}
+		n := &node{WorldNode: &WorldNode{Name: "n", Cores: 4}}
 		got := c.run(n)
 		if c.name == "a neighbour in the middle of an epoch" {
-			got = "a/0 at 10; " + got // its first step was taken by hand
+			got = "a/0 at 10; " + got // the test has already made the first step
 		}
 		if got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 		if n.processes != 0 {
-			t.Errorf("%s: %d processes are left", c.name, n.processes)
+			t.Errorf("%s: %d processes remain", c.name, n.processes)
 		}
 	}
 }
 
 func TestNode_TryChangesNothing(t *testing.T) {
-	n := &node{Node: &Node{Name: "n", Cores: 4}}
-	n.start(still("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
+	n := &node{WorldNode: &WorldNode{Name: "n", Cores: 4}}
+	n.start(noiseless("a", 10, 2, 100), jobCandidate{64, 4}, 2, false)
 	before := n.copied()
 	// b runs from 0 to 60. c arrives at 20, and everything becomes (1 + 8/4) times slower: b has 20
 	// of 30 s left at 20, which take 60 s.
-	b, c := still("b", 0, 1, 30), still("c", 0, 1, 1000)
+	b, c := noiseless("b", 0, 1, 30), noiseless("c", 0, 1, 1000)
 	if got := n.try(b, jobCandidate{64, 4}, nil); math.Abs(got-60) > 1e-9 {
 		t.Errorf("try = %g s, want 60", got)
 	}
@@ -163,7 +163,7 @@ func TestNoise_BelongsToTheJob(t *testing.T) {
 	}
 }
 
-// Each term of the law.
+// Each term of the law has the documented effect.
 func TestTimeLaw(t *testing.T) {
 	l := TimeLaw{
 		Constant:    1,
@@ -200,21 +200,21 @@ func TestTimeLaw(t *testing.T) {
 func TestAccuracyLaw(t *testing.T) {
 	l := AccuracyLaw{Constant: 1.84, Iterations: -0.567}
 	if a, b := l.after(60_000, 64, 1), l.after(60_000, 512, 8); math.Abs(a-b) > 1e-12 {
-		t.Errorf("as many iterations: %g and %g", a, b)
+		t.Errorf("accuracy after equal iterations: %g and %g", a, b)
 	}
 	if a, b := l.after(60_000, 64, 10), l.after(60_000, 512, 10); !(a > b && a < 1 && b > 0) {
-		t.Errorf("as many epochs: %g with batch 64, %g with 512", a, b)
+		t.Errorf("accuracy after equal epochs: %g with batch size 64, %g with 512", a, b)
 	}
 	if got := (&AccuracyLaw{Constant: 20}).after(1, 1, 1); got != 0 {
-		t.Errorf("an error beyond 1 gives the accuracy %g, want 0", got)
+		t.Errorf("an error above 1 gives accuracy %g, want 0", got)
 	}
 }
 
-// Hindsight about the actual choice equals its outcome, and a foreseen future is close to it.
-func TestPlay_HindsightIsWhatHappened(t *testing.T) {
+// The simulated outcome of the actual choice equals its real outcome.
+func TestPlay_HindsightEqualsTheOutcome(t *testing.T) {
 	s := NewScenario(DefaultWorld(), 150, 0.95, 3)
 	var p *play
-	outcomes, err := s.Play(t.Context(), &spy{Rule: NewRandom(3), play: &p}, nil)
+	outcomes, err := s.Play(t.Context(), &worldRecorder{Rule: NewRandom(3), play: &p}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,19 +234,19 @@ func TestPlay_HindsightIsWhatHappened(t *testing.T) {
 		}
 		got := p.before[i].try(&s.Jobs[i], jobCandidate{o.BatchSize, o.CPUs}, later)
 		if math.Abs(got-o.Seconds) > 1e-6 {
-			t.Fatalf("%s took %g s, in hindsight %g", o.JobID, o.Seconds, got)
+			t.Fatalf("%s took %g s, simulated %g s", o.JobID, o.Seconds, got)
 		}
 		if o.MetSLO && o.InHindsight.Accuracy < o.Accuracy {
-			t.Fatalf("%s met its SLO with accuracy %g, and the best in hindsight is %+v", o.JobID,
+			t.Fatalf("%s met its SLO with accuracy %g, but the best candidate is %+v", o.JobID,
 				o.Accuracy, o.InHindsight)
 		}
 	}
 }
 
-// spy keeps the world of the play.
-type spy struct {
+// worldRecorder keeps the world of the play.
+type worldRecorder struct {
 	Rule
 	play **play
 }
 
-func (s *spy) know(p *play) { *s.play = p }
+func (s *worldRecorder) know(p *play) { *s.play = p }

@@ -49,7 +49,7 @@ func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, er
 		StableTimeRatio: 1,
 	}
 	load.ProcessesPerCore = load.Processes / float64(n.Cores)
-	return Answer(&q, at, decision, *n.Node, load, best.BatchSize, best.CPUs), nil
+	return Answer(&q, at, decision, *n.WorldNode, load, best.BatchSize, best.CPUs), nil
 }
 
 // leastLoaded returns the node that View.Place finds from the events.
@@ -73,7 +73,7 @@ func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores
 // foresee simulates a copy of the world with the job on the node, until the job and all running
 // jobs with a promise have ended. It returns the time of the job in seconds and the number of
 // broken promises.
-func (p *play) foresee(j *Job, c jobCandidate, on *node) (seconds float64, broken int) {
+func (p *play) foresee(j *Submission, c jobCandidate, on *node) (seconds float64, broken int) {
 	nodes, waiting := make([]node, len(p.nodes)), 1
 	for i := range nodes {
 		nodes[i] = p.nodes[i].copied()
@@ -111,7 +111,7 @@ func (p *play) foresee(j *Job, c jobCandidate, on *node) (seconds float64, broke
 }
 
 // admit starts an arriving job, unless it cannot meet its SLO.
-func admit(nodes []node, j *Job) {
+func admit(nodes []node, j *Submission) {
 	for i := range nodes {
 		nodes[i].pass(j.At)
 	}

@@ -58,7 +58,7 @@ type predictedCandidate struct {
 
 // predictCandidates predicts every candidate on a node.
 func (p *PaperRule) predictCandidates(
-	q *schemas.JobRequest, on Node,
+	q *schemas.JobRequest, on WorldNode,
 ) ([]predictedCandidate, error) {
 	level := schemas.ModelLevel(q.Model, q.Dataset)
 	node := schemas.Hardware{Cores: on.Cores}

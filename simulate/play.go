@@ -12,7 +12,7 @@ import (
 type Scenario struct {
 	World   *World
 	History []HistoryRecord
-	Jobs    []Job // ordered by time
+	Jobs    []Submission // ordered by time
 }
 
 // NewScenario draws a scenario. The same arguments give the same scenario.
@@ -58,9 +58,9 @@ type play struct {
 	rule      Rule
 	nodes     []node
 	sequence  uint64
-	samples   uint64 // number of samples of each node
-	submitted int    // number of submitted jobs, including job
-	job       *Job   // job that is being submitted
+	samples   uint64      // number of samples of each node
+	submitted int         // number of submitted jobs, including job
+	job       *Submission // job that is being submitted
 	outcomes  []JobOutcome
 	before    []node               // state of the advised node of each outcome at submission
 	index     map[string]int       // job ID to its outcome
@@ -198,7 +198,7 @@ func (p *play) node(name string) *node {
 }
 
 // submit lets the rule answer the job, and starts the job as advised.
-func (p *play) submit(j *Job) error {
+func (p *play) submit(j *Submission) error {
 	q := j.Request.WithDefaults()
 	a, err := p.rule.Submit(q, timeAt(j.At))
 	if err != nil {

@@ -40,19 +40,19 @@ func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.JobO
 	return outcomes
 }
 
-// recorder records the events and the advice of a rule.
-type recorder struct {
+// recordingRule records the events and the advice of a rule.
+type recordingRule struct {
 	simulate.Rule
 	log    []simulate.HistoryRecord
 	advice []*schemas.Advice
 }
 
-func (r *recorder) Apply(e schemas.Event, sequence uint64, at time.Time) {
+func (r *recordingRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.log = append(r.log, simulate.HistoryRecord{Event: e, Sequence: sequence, At: at})
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (r *recordingRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, at)
 	r.advice = append(r.advice, a)
 	return a, err
@@ -60,7 +60,7 @@ func (r *recorder) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
-		r := &recorder{Rule: rules(seed)[name]}
+		r := &recordingRule{Rule: rules(seed)[name]}
 		var outcomes []simulate.JobOutcome
 		if name == simulate.RuleOracle { // Only the oracle sees the future.
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
@@ -76,10 +76,10 @@ func TestPlay_IsDeterministic(t *testing.T) {
 	for name := range rules(0) {
 		first := play(1, name)
 		if again := play(1, name); again != first {
-			t.Errorf("%s: the same seed gives another play", name)
+			t.Errorf("%s: plays of the same seed differ", name)
 		}
 		if play(2, name) == first {
-			t.Errorf("%s: another seed gives the same play", name)
+			t.Errorf("%s: plays of two seeds are equal", name)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 // All rules meet the same submissions and the same noise.
 func TestPlay_CommonRandomNumbers(t *testing.T) {
 	startups := func(name string) map[string]float64 {
-		r := &recorder{Rule: rules(1)[name]}
+		r := &recordingRule{Rule: rules(1)[name]}
 		played(t, simulate.NewScenario(smallWorld(), 40, 0.95, 5), r)
 		all := map[string]float64{}
 		for _, record := range r.log {
@@ -106,7 +106,7 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 // A refused job is withdrawn and never starts.
 func TestPlay_Conserves(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
-	r := &recorder{Rule: refuseEveryThird{simulate.NewRandom(4)}}
+	r := &recordingRule{Rule: refuseEveryThird{simulate.NewRandom(4)}}
 	outcomes := played(t, s, r)
 	type life struct{ submitted, started, epochs, ended int }
 	lives := map[string]*life{}
@@ -202,8 +202,8 @@ func futures(same int) (a, b *simulate.Scenario) {
 	return a, b
 }
 
-// Rules only see events: with equal events and different futures they give equal advice. Only the
-// oracle differs.
+// Rules depend on events only: after equal events they give equal advice, although the futures
+// differ. Only the oracle differs.
 func TestPlay_NoRuleSeesTheFuture(t *testing.T) {
 	const same = 40
 	for name := range rules(0) {
@@ -236,13 +236,13 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// silly gives invalid advice.
-type silly struct {
+// invalidRule gives invalid advice.
+type invalidRule struct {
 	simulate.View
 	spoil func(a *schemas.Advice) (*schemas.Advice, error)
 }
 
-func (s *silly) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (s *invalidRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
 	n, err := s.Place(&q)
 	if err != nil {
 		return nil, err
@@ -289,7 +289,7 @@ func TestPlay_RefusesInvalidAdvice(t *testing.T) {
 			},
 		},
 	} {
-		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &silly{
+		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &invalidRule{
 			spoil: c.spoil,
 		}, nil)
 		if err == nil || !strings.Contains(err.Error(), c.says) ||
@@ -322,7 +322,7 @@ func TestJobs_Load(t *testing.T) {
 	fast, tight := 0, 0
 	for i := range jobs {
 		if i > 0 && jobs[i].At < jobs[i-1].At {
-			t.Fatalf("job %d comes before the one before", i)
+			t.Fatalf("job %d is submitted before job %[1]d - 1", i)
 		}
 		if jobs[i].Request.Model == "lenet5" {
 			fast++
@@ -332,14 +332,14 @@ func TestJobs_Load(t *testing.T) {
 		}
 	}
 	gap := jobs[len(jobs)-1].At / float64(len(jobs))
-	if gap < 27.5 || gap > 28.5 { // 27.97 s by the law of world.json, 1 % of chance
-		t.Errorf("a job each %.2f s, want 28", gap)
+	if gap < 27.5 || gap > 28.5 { // 27.97 s by the laws of world.json, with an error of 1 %
+		t.Errorf("mean time between jobs %.2f s, want 28", gap)
 	}
 	if fast < 9_700 || fast > 10_300 {
-		t.Errorf("%d of 20,000 jobs are of a family with half of the share", fast)
+		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5", fast)
 	}
 	if tight == 0 || tight == len(jobs) {
-		t.Errorf("%d of all SLOs are under a minute", tight)
+		t.Errorf("%d SLOs are shorter than a minute", tight)
 	}
 }
 
@@ -350,18 +350,18 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
 	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 ||
 		score.Refused == 0 {
-		t.Errorf("informed: %+v, want promises, some of them broken, and at least 0.6 kept", score)
+		t.Errorf("informed: %+v, want some broken promises, and at least 0.6 of them kept", score)
 	}
 	said := 0.0
 	for _, b := range score.Calibration {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed said %.3f on average, and kept %.3f to %.3f", said, *score.KeptLow,
+		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f", said, *score.KeptLow,
 			*score.KeptHigh)
 	}
 	if diff := cmp.Diff(score,
 		simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
-		t.Errorf("another play differs:\n%s", diff)
+		t.Errorf("a repeated play differs:\n%s", diff)
 	}
 }

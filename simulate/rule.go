@@ -32,7 +32,7 @@ type omniscient interface{ know(p *play) }
 // View is the state of nodes and running jobs according to the events so far. It is for rules that
 // have no other state.
 type View struct {
-	nodes   []Node // ordered by name
+	nodes   []WorldNode // ordered by name
 	running map[string]schemas.Span
 }
 
@@ -40,7 +40,7 @@ type View struct {
 func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
 	switch e := e.(type) {
 	case *schemas.Sample:
-		i, known := slices.BinarySearchFunc(v.nodes, e.Node, func(n Node, name string) int {
+		i, known := slices.BinarySearchFunc(v.nodes, e.Node, func(n WorldNode, name string) int {
 			switch {
 			case n.Name < name:
 				return -1
@@ -50,9 +50,9 @@ func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
 			return 0
 		})
 		if !known {
-			v.nodes = slices.Insert(v.nodes, i, Node{})
+			v.nodes = slices.Insert(v.nodes, i, WorldNode{})
 		}
-		v.nodes[i] = Node{Name: e.Node, Cores: e.Cores}
+		v.nodes[i] = WorldNode{Name: e.Node, Cores: e.Cores}
 	case *schemas.Started:
 		if v.running == nil {
 			v.running = map[string]schemas.Span{}
@@ -64,7 +64,7 @@ func (v *View) Apply(e schemas.Event, _ uint64, _ time.Time) {
 }
 
 // Load returns the load on a node including a new job with cpus CPUs.
-func (v *View) Load(n Node, cpus uint32) schemas.Load {
+func (v *View) Load(n WorldNode, cpus uint32) schemas.Load {
 	spans := make([]schemas.Span, 0, len(v.running))
 	for _, s := range v.running {
 		spans = append(spans, s) // in any order: sums of whole numbers are exact
@@ -80,9 +80,9 @@ func (v *View) Load(n Node, cpus uint32) schemas.Load {
 // Place returns the requested node. Otherwise it returns the node with the fewest processes per
 // core among those with enough cores for the smallest requested number of CPUs, the first by name,
 // as the advisor does.
-func (v *View) Place(q *schemas.JobRequest) (Node, error) {
+func (v *View) Place(q *schemas.JobRequest) (WorldNode, error) {
 	if len(q.Nodes) > 0 {
-		named := Node{Name: q.Nodes[0]}
+		named := WorldNode{Name: q.Nodes[0]}
 		for _, n := range v.nodes {
 			if n.Name == named.Name {
 				named.Cores = n.Cores
@@ -100,7 +100,7 @@ func (v *View) Place(q *schemas.JobRequest) (Node, error) {
 		}
 	}
 	if best < 0 {
-		return Node{}, fmt.Errorf("no node has enough cores for job %s", q.JobID)
+		return WorldNode{}, fmt.Errorf("no node has enough cores for job %s", q.JobID)
 	}
 	return v.nodes[best], nil
 }
@@ -110,7 +110,7 @@ func Answer(
 	q *schemas.JobRequest,
 	at time.Time,
 	decision schemas.Decision,
-	on Node,
+	on WorldNode,
 	load schemas.Load,
 	batch, cpus uint32,
 ) *schemas.Advice {

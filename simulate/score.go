@@ -6,8 +6,8 @@ import (
 	"courier/schemas"
 )
 
-// RuleScore is the result of a rule.
-type RuleScore struct {
+// SimulationScore is the result of a rule.
+type SimulationScore struct {
 	Rule      string `json:"rule"`
 	Submitted int    `json:"submitted"`
 	Accepted  int    `json:"accepted"` // number of promises
@@ -61,8 +61,8 @@ func (o *JobOutcome) promised() bool {
 }
 
 // ScoreOf returns the score of a rule.
-func ScoreOf(rule string, outcomes []JobOutcome) RuleScore {
-	s := RuleScore{
+func ScoreOf(rule string, outcomes []JobOutcome) SimulationScore {
+	s := SimulationScore{
 		Rule:        rule,
 		Submitted:   len(outcomes),
 		Watched:     watched(outcomes),

@@ -16,7 +16,7 @@ func TestScoreOf(t *testing.T) {
 		Accuracy: 0.95,
 	}, simulate.Best{Feasible: true, Accuracy: 0.90}
 	got := simulate.ScoreOf("some", []simulate.JobOutcome{
-		// 0.01 too little; more than possible in hindsight
+		// accuracy 0.01 too low; above the best in hindsight
 		{
 			Decision:    schemas.MeetsSLO,
 			CPUs:        2,
@@ -35,7 +35,7 @@ func TestScoreOf(t *testing.T) {
 			AtOnce:      poor,
 			InHindsight: poor,
 		},
-		// 0.03 too little
+		// accuracy 0.03 too low
 		{
 			Decision: schemas.MeetsSLO,
 			CPUs:     1,
@@ -44,16 +44,16 @@ func TestScoreOf(t *testing.T) {
 			Accuracy: 0.92,
 			AtOnce:   good,
 		},
-		// a promise that nobody could keep
+		// a promise that no candidate could keep
 		{Decision: schemas.MeetsSLO, CPUs: 4, Seconds: 25, MetSLO: false, Accuracy: 0.97},
-		{Decision: schemas.BestEffort, AtOnce: good}, // wrong, but not in hindsight
+		{Decision: schemas.BestEffort, AtOnce: good}, // a wrong refusal at submission, but not in hindsight
 		{Decision: schemas.BestEffort, AtOnce: good, InHindsight: good},
 		{Decision: schemas.BestEffort},
 		// no promise, no refusal
 		{Decision: schemas.Exploring, CPUs: 1, Seconds: 10, MetSLO: true, AtOnce: good},
 	})
 	number := func(v float64) *float64 { return &v }
-	want := simulate.RuleScore{
+	want := simulate.SimulationScore{
 		Rule:                    "some",
 		Submitted:               8,
 		Accepted:                4,

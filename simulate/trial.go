@@ -12,7 +12,7 @@ type Best struct {
 
 // bestOf returns the best candidate of a job. seconds returns the time of a candidate from
 // submission to end.
-func bestOf(j *Job, seconds func(c jobCandidate) float64) Best {
+func bestOf(j *Submission, seconds func(c jobCandidate) float64) Best {
 	var b Best
 	quickest := 0.0
 	for _, c := range candidates(&j.Request) {
@@ -30,12 +30,12 @@ func bestOf(j *Job, seconds func(c jobCandidate) float64) Best {
 }
 
 // accuracy returns the true accuracy of a candidate.
-func (j *Job) accuracy(c jobCandidate, epochs uint32) float64 {
+func (j *Submission) accuracy(c jobCandidate, epochs uint32) float64 {
 	return j.family.Accuracy.after(j.family.TrainingSamples, c.batch, epochs)
 }
 
 // best returns the best candidate of a job that starts now, without later jobs.
-func (n *node) best(j *Job) Best {
+func (n *node) best(j *Submission) Best {
 	return bestOf(j, func(c jobCandidate) float64 { return n.try(j, c, nil) })
 }
 
@@ -43,14 +43,14 @@ func (n *node) best(j *Job) Best {
 type arrival struct {
 	number int // number of the submission, from 0
 	at     float64
-	job    *Job
+	job    *Submission
 	choice jobCandidate
 	epochs uint32
 }
 
 // try simulates a copy of the node with the job from now on and others later. It returns the
 // seconds until the job ends.
-func (n *node) try(j *Job, c jobCandidate, later []arrival) float64 {
+func (n *node) try(j *Submission, c jobCandidate, later []arrival) float64 {
 	ahead := n.copied()
 	ahead.start(j, c, uint32(j.Request.Epochs), false)
 	for {

@@ -92,7 +92,7 @@ func (w *World) validateNodes() error {
 		if !schemas.ValidToken(n.Name) {
 			return schemas.Invalid(field+".name", "%q: want 1 to 64 of a-z 0-9 _ -", n.Name)
 		}
-		if slices.ContainsFunc(w.Nodes[:i], func(o Node) bool { return o.Name == n.Name }) {
+		if slices.ContainsFunc(w.Nodes[:i], func(o WorldNode) bool { return o.Name == n.Name }) {
 			return schemas.Invalid(field+".name", "%q is given twice", n.Name)
 		}
 		if n.Cores < 1 || n.Cores > schemas.MaxCPUs {
@@ -115,7 +115,7 @@ func (w *World) validateDrift() error {
 		if err := between(field+".factor", d.Factor, 0.01, 100); err != nil {
 			return err
 		}
-		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n Node) bool {
+		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n WorldNode) bool {
 			return n.Name == d.Node
 		}) {
 			return schemas.Invalid(field+".node", "%q is not a node of this world", d.Node)
@@ -155,7 +155,7 @@ func (w *World) validateFit(i int) error {
 
 // validateWarmUp limits the length of the history.
 func (w *World) validateWarmUp() error {
-	least := slices.MinFunc(w.Nodes, func(a, b Node) int {
+	least := slices.MinFunc(w.Nodes, func(a, b WorldNode) int {
 		return int(a.Cores) - int(b.Cores)
 	}).Cores
 	runs, seconds := 0.0, 0.0

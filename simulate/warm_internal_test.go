@@ -9,7 +9,7 @@ import (
 )
 
 // A warm-up that would take too long is refused.
-func TestWorld_BoundsTheWarmUp(t *testing.T) {
+func TestWorld_RefusesALongWarmUp(t *testing.T) {
 	w := DefaultWorld()
 	for i := range w.Families {
 		w.Families[i].Epochs, w.Families[i].EpochSeconds.Constant = []int{1000}, 9
@@ -42,6 +42,6 @@ func TestPlay_EndsInAnOverloadedWorld(t *testing.T) {
 	w.Drift = []NodeDrift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
 	_, err := (&Scenario{World: w, Jobs: w.Jobs(2, 0.9, 1)}).Play(t.Context(), NewLargest(), nil)
 	if err == nil || !strings.Contains(err.Error(), "overloaded") {
-		t.Errorf("Play = %v, want that the world is overloaded", err)
+		t.Errorf("Play = %v, want an error about an overloaded world", err)
 	}
 }

@@ -28,12 +28,12 @@ func TestWatched(t *testing.T) {
 		warned(false, at(80)),                    // exactly a fifth is left
 		warned(false, at(81)),                    // too late
 		warned(false),                            // never
-		warned(false, at(10), clear(20), at(95)), // early, but taken back
-		warned(false, at(10), clear(20), at(50)), // early, and again in time
+		warned(false, at(10), clear(20), at(95)), // early, but cleared
+		warned(false, at(10), clear(20), at(50)), // early, cleared, and warned again in time
 		warned(false, at(130)),                   // after the deadline
-		warned(true, at(30), clear(40)),          // in vain
+		warned(true, at(30), clear(40)),          // a false warning
 		warned(true), warned(true), warned(true), //
-		refused, {Decision: schemas.MeetsSLO}, // no promise; nobody watched
+		refused, {Decision: schemas.MeetsSLO}, // no promise; not watched
 		{Decision: schemas.Exploring, Watched: true}, // no promise either
 	})
 	number := func(v float64) *float64 { return &v }
@@ -52,6 +52,6 @@ func TestWatched(t *testing.T) {
 		t.Errorf("watched: %s", diff)
 	}
 	if got := watched([]JobOutcome{{Decision: schemas.MeetsSLO}}); got != (Watched{}) {
-		t.Errorf("nobody watched: %+v", got)
+		t.Errorf("figures without a Watcher: %+v, want none", got)
 	}
 }

@@ -13,8 +13,8 @@ import (
 
 // World is a cluster and its jobs. It has the laws and the noise, which rules must not see.
 type World struct {
-	Source string `json:"source,omitempty"` // source of the figures, for people
-	Nodes  []Node `json:"nodes"`
+	Source string      `json:"source,omitempty"` // source of the figures, for people
+	Nodes  []WorldNode `json:"nodes"`
 	// Load is the ratio of busy cores if all jobs were accepted, ran without neighbours, and had
 	// uniformly drawn batch sizes and CPUs; 0.01 to 4. Contention increases it.
 	Load          float64     `json:"load"`
@@ -26,8 +26,8 @@ type World struct {
 	Families      []Family    `json:"families"`
 }
 
-// Node is a node of a World.
-type Node struct {
+// WorldNode is a node of a World.
+type WorldNode struct {
 	Name  string `json:"name"`
 	Cores uint32 `json:"cores"` // logical processors
 }

@@ -26,7 +26,7 @@ func changed(t testing.TB, old, new string) []byte {
 func TestParseWorld_NamesTheField(t *testing.T) {
 	for _, c := range []struct{ old, new, field string }{
 		{`"load":0.7`, `"load":0`, "load"},
-		{`"load":0.7`, `"load":0.01`, ""}, // the least
+		{`"load":0.7`, `"load":0.01`, ""}, // the minimum
 		{`"load":0.7`, `"load":5`, "load"},
 		{`"load":0.7`, `"load":"much"`, "load"},
 		{`"load":0.7`, `"laod":0.7`, ""},

@@ -12,7 +12,7 @@ import (
 	"courier/trainer"
 )
 
-// pastOf folds the log of a cluster of twelve nodes in which runs of twenty epochs
+// pastOf returns the past of a cluster of twelve nodes in which runs of twenty epochs
 // follow each other, three at a time on each node.
 func pastOf(epochs int) *trainer.Past {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -52,7 +52,7 @@ func pastOf(epochs int) *trainer.Past {
 	return p
 }
 
-// BenchmarkRefit measures the way from the past to a fitted regressor of epoch times: the time
+// BenchmarkRefit measures the steps from the past to a fitted regressor of epoch times: the time
 // between the last event and a promotion without reading the log.
 func BenchmarkRefit(b *testing.B) {
 	for _, epochs := range []int{1_000, 10_000, 100_000, 1_000_000} {

@@ -16,9 +16,9 @@ var (
 	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8, Slowest: 6e8}
 )
 
-// on returns the events of a run of one epoch that starts at second s. They report the hardware of
-// its nodes; nil: like events of versions without hardware.
-func on(
+// runOn returns the events of a run of one epoch that starts at second s. They report the hardware
+// of its nodes; with nil they are like events of versions without hardware.
+func runOn(
 	job string, s float64, cores uint32, told []schemas.Hardware, nodes ...string,
 ) []schemas.Event {
 	set := setting(16, 2)
@@ -36,10 +36,10 @@ func all(runs ...[]schemas.Event) (events []schemas.Event) {
 	return events
 }
 
-func TestPast_TellsNodesApart(t *testing.T) {
+func TestPast_DistinguishesNodes(t *testing.T) {
 	bare := func(h schemas.Hardware) schemas.Hardware { return schemas.Hardware{Cores: h.Cores} }
 	slower := quick
-	both := quick // measured while the machine was disturbed; by jobs before and after
+	both := quick // measured under other load; reported by earlier and later jobs
 	slower.Speed, slower.Slowest, both.Slowest = 6e8, 6e8, 6e8
 	for _, c := range []struct {
 		name   string
@@ -48,25 +48,25 @@ func TestPast_TellsNodesApart(t *testing.T) {
 	}{
 		{
 			"as told",
-			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"),
-				on("b", 9, 8, []schemas.Hardware{lame}, "m")),
+			all(runOn("a", 0, 2, []schemas.Hardware{quick}, "n"),
+				runOn("b", 9, 8, []schemas.Hardware{lame}, "m")),
 			[]schemas.Hardware{quick, lame},
 		},
-		{"events of old tell cores", all(on("a", 0, 2, nil, "n")), []schemas.Hardware{bare(quick)}},
+		{"events of old tell cores", all(runOn("a", 0, 2, nil, "n")), []schemas.Hardware{bare(quick)}},
 		{
 			"what is told of a node holds for its jobs before and after",
-			all(on("a", 0, 2, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n"),
-				on("c", 19, 2, nil, "n")),
+			all(runOn("a", 0, 2, nil, "n"), runOn("b", 9, 2, []schemas.Hardware{quick}, "n"),
+				runOn("c", 19, 2, nil, "n")),
 			[]schemas.Hardware{quick, quick, quick},
 		},
 		{
 			"but not for another machine of that name",
-			all(on("a", 0, 4, nil, "n"), on("b", 9, 2, []schemas.Hardware{quick}, "n")),
+			all(runOn("a", 0, 4, nil, "n"), runOn("b", 9, 2, []schemas.Hardware{quick}, "n")),
 			[]schemas.Hardware{{Cores: 4}, quick},
 		},
 		{
 			"measured again: the same node",
-			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"), on("b", 9, 2, []schemas.Hardware{{
+			all(runOn("a", 0, 2, []schemas.Hardware{quick}, "n"), runOn("b", 9, 2, []schemas.Hardware{{
 				Cores:    2,
 				CPUModel: "x",
 				Speed:    1.06e9,
@@ -75,36 +75,36 @@ func TestPast_TellsNodesApart(t *testing.T) {
 		},
 		{
 			"measured slower: it stays as fast",
-			all(on("a", 0, 2, []schemas.Hardware{quick}, "n"),
-				on("b", 9, 2, []schemas.Hardware{slower}, "n")),
+			all(runOn("a", 0, 2, []schemas.Hardware{quick}, "n"),
+				runOn("b", 9, 2, []schemas.Hardware{slower}, "n")),
 			[]schemas.Hardware{both, both},
 		},
 		{
 			"measured faster: it was before",
-			all(on("a", 0, 2, []schemas.Hardware{slower}, "n"),
-				on("b", 9, 2, []schemas.Hardware{quick}, "n"), on("c", 19, 2, nil, "n"),
-				on("d", 29, 2, []schemas.Hardware{slower}, "n")),
+			all(runOn("a", 0, 2, []schemas.Hardware{slower}, "n"),
+				runOn("b", 9, 2, []schemas.Hardware{quick}, "n"), runOn("c", 19, 2, nil, "n"),
+				runOn("d", 29, 2, []schemas.Hardware{slower}, "n")),
 			[]schemas.Hardware{both, both, both, both},
 		},
 		{
 			"a machine of other cores is another",
-			all(on("a", 0, 2, []schemas.Hardware{slower}, "n"),
-				on("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
+			all(runOn("a", 0, 2, []schemas.Hardware{slower}, "n"),
+				runOn("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
 			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
 		},
 		{
 			"of two nodes the fuller",
-			all(on("a", 0, 2, []schemas.Hardware{lame, quick}, "m", "n")),
+			all(runOn("a", 0, 2, []schemas.Hardware{lame, quick}, "m", "n")),
 			[]schemas.Hardware{quick},
 		},
 		{
 			"two nodes in events of old: the smallest is all that is told",
-			all(on("a", 0, 2, nil, "m", "n")), []schemas.Hardware{bare(quick)},
+			all(runOn("a", 0, 2, nil, "m", "n")), []schemas.Hardware{bare(quick)},
 		},
 	} {
 		for _, target := range []string{schemas.TargetEpochTime, schemas.TargetAccuracy} {
 			var got []schemas.Hardware
-			for _, x := range fold(c.events...).Examples(target) {
+			for _, x := range pastAfter(c.events...).Examples(target) {
 				got = append(got, x.Hardware)
 			}
 			if diff := cmp.Diff(c.want, got); diff != "" {
@@ -114,8 +114,8 @@ func TestPast_TellsNodesApart(t *testing.T) {
 	}
 }
 
-// Values of nodes that a few jobs had, beside many others, are scarce.
-func TestDataset_SaysWhichNodesHadFewJobs(t *testing.T) {
+// Node values of few jobs are scarce if another value is frequent.
+func TestDataset_MarksScarceNodeValues(t *testing.T) {
 	jobs := func(n int, h schemas.Hardware) (all []trainer.Example) {
 		for i := range n {
 			for range 3 {
@@ -136,7 +136,7 @@ func TestDataset_SaysWhichNodesHadFewJobs(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		examples []trainer.Example
-		want     string // columns that have a scarce value
+		want     string // columns with a scarce value
 	}{
 		{"nodes alike", jobs(3, quick), ""},
 		{

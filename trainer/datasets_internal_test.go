@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// onDatasets returns runs of one model on two datasets, at five batch sizes with three runs each. An
-// epoch on the large dataset takes a hundred times as long.
+// onDatasets returns runs of one model on two datasets, at five batch sizes with three runs each.
+// An epoch on the large dataset takes a hundred times as long.
 func onDatasets() (all []Example) {
 	begin := time.Unix(1_790_000_000, 0)
 	for _, of := range []struct {
@@ -39,7 +39,7 @@ func onDatasets() (all []Example) {
 
 // Runs of a model on one dataset do not change its predictions on another, and predict nothing
 // without a dataset.
-func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
+func TestFitEvidence_SeparatesDatasets(t *testing.T) {
 	examples := onDatasets()
 	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
 	if err != nil {
@@ -52,17 +52,17 @@ func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
 	for dataset, times := range map[string]float64{"small": 1, "large": 100} {
 		c := evidence.Configuration{
 			Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1,
-			Load: evidence.Load{ConcurrentJobs: 1},
+			NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		got, want := p.CorrectedTime(corrections, c, 1), times*(4+400./64)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 3 || got.Counts.Model != 15 {
-			t.Errorf("%s: %g s by %+v, want %g s by 15 runs", dataset, got.Median(), got.Counts, want)
+			t.Errorf("%s: %g s from runs %+v, want %g s from 15 runs", dataset, got.Median(), got.Counts, want)
 		}
 	}
 	for _, dataset := range []string{"", "other"} {
 		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
 		if got := p.Epochs(corrections, c); got.Known() || got.Support.Promisable() {
-			t.Errorf("dataset %q: %s, %+v; it has no run", dataset, got.Support, got)
+			t.Errorf("dataset %q without runs: support %s, %+v", dataset, got.Support, got)
 		}
 	}
 	if n := r.Manifest.Examples.Settings; n != 10 {
@@ -71,7 +71,7 @@ func TestFitEvidence_TellsDatasetsApart(t *testing.T) {
 }
 
 // The regressors of all families have a level for each dataset of a model.
-func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
+func TestFit_HasALevelForEachDataset(t *testing.T) {
 	for _, method := range []FitMethod{MethodEvidence, MethodFamilies} {
 		examples := onDatasets()
 		r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: method})
@@ -101,7 +101,7 @@ func TestFit_ADatasetMakesALevelOfItsOwn(t *testing.T) {
 		nameless := examples[0]
 		nameless.Dataset = ""
 		if got, ok := judge.predict(&nameless); ok {
-			t.Errorf("%s: without a dataset, of which there is no run: %g s", method, got.Value)
+			t.Errorf("%s: prediction without a dataset: %g s, want none", method, got.Value)
 		}
 	}
 }
@@ -153,20 +153,20 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 	}
 	// Each target leaves out the two runs that name several datasets.
 	if n := p.Skipped()[skippedModel]; n != 2*len(schemas.Targets()) {
-		t.Errorf("%d runs of several datasets are left out, want 2 of each target", n)
+		t.Errorf("%d runs with several datasets skipped, want 2 of each target", n)
 	}
 	if n := len(p.archive.configurations); n != 3 {
-		t.Errorf("%d configurations, want one of each dataset", n)
+		t.Errorf("%d configurations, want one per dataset", n)
 	}
 	for _, run := range p.order {
 		p.forget(run)
 	}
 	if len(p.datasets) > 0 {
-		t.Errorf("datasets %v are kept without a run", p.datasets)
+		t.Errorf("dataset names %v remain without a run", p.datasets)
 	}
 }
 
-// Events of drift name the model and its dataset, and are read back as the same scope.
+// A drift event names the model and its dataset, and is decoded as the same scope.
 func TestDrift_NamesTheDataset(t *testing.T) {
 	for _, c := range []struct {
 		cause          DriftScope
@@ -183,7 +183,7 @@ func TestDrift_NamesTheDataset(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e.Model != c.model || e.Dataset != c.dataset || causeOf(e) != c.cause {
-			t.Errorf("%s: an event of model %q on %q, read as %s", c.cause, e.Model, e.Dataset, causeOf(e))
+			t.Errorf("%s: event of model %q on %q, decoded as %s", c.cause, e.Model, e.Dataset, causeOf(e))
 		}
 	}
 	old := []knownDrift{{DriftScope{ScopeModel, "m@cifar10"}, time.Unix(10, 0), 1.5}}

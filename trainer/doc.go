@@ -1,10 +1,11 @@
-// Package trainer turns the log of jobs into examples, fits a regressor for each target, and promotes
-// it: with MethodEvidence, the default of courier trainer, each new fit at once; with MethodFamilies
-// once it has predicted new jobs better than the champion.
+// Package trainer turns the log of jobs into examples, fits a regressor for each target, and
+// promotes it. With MethodEvidence, the default of courier trainer, each new fit is promoted
+// immediately. With MethodFamilies it is promoted once it has predicted new jobs better than the
+// champion.
 //
 // # Use
 //
-// New takes a bus and, where there is a database, a History. Run follows the log of jobs. It fits
+// New takes a bus and, if there is a database, a History. Run follows the log of jobs. It fits
 // when enough new epochs arrived, when jobs drift from their predictions, and when regressor.train
 // requests it.
 //
@@ -12,29 +13,29 @@
 // fits; examples from before the drift get little weight in that fit.
 //
 // With MethodEvidence each run that ends requests a fit, and drift is corrected without a fit:
-// within about a second the served regressor has the factors that the ended runs show, even while a
-// fit is running. Each correction that begins, changes or ends is published as
-// regressor.<target>.drift. The log is the memory of which corrections were published.
+// within about a second the served regressor has correction factors from the ended runs, even while
+// a fit is running. Each correction that begins, changes or ends is published as
+// regressor.<target>.drift. The trainer reads from the log which corrections it has published.
 //
 // # Files
 //
-// past_*.go fold events into examples (Past). drift_*.go detect and correct drift. fit_*.go fit
-// regressors; learn.go decides what happens to a new one. registry*.go fold the REGRESSOR stream.
-// trial*.go compare champion and challenger of MethodFamilies. trainer.go and follow.go connect these
-// parts to the bus.
+// past_*.go turn events into examples (Past). drift_*.go detect and correct drift. fit_*.go fit
+// regressors; learn.go decides what happens to a new one. registry*.go replay the REGRESSOR stream.
+// trial*.go compare champion and challenger of MethodFamilies. trainer.go and follow.go connect
+// these parts to the bus.
 //
 // The path of a run that ends:
 //
 //  1. past_read.go: readJobs reads its events
 //  2. follow.go: handleEvent applies them to the Past, and reasonToFit decides whether to fit
-//  3. trainer.go: work takes the request, at once or after the cool-down
+//  3. trainer.go: work takes the request, immediately or after the cool-down
 //  4. learn.go: learn gets the examples (examples.go) and calls the fit
 //  5. fit_evidence.go or fit_families.go: the regressor is fitted
 //  6. learn.go: placeCandidate promotes it, tries it as a challenger, or rejects it
 //
 // Words: a regressor of MethodEvidence has the family "hierarchy". Its manifest holds an
-// evidence.State: the fitted hierarchy and the corrections for drift. Schema fields call the other
-// regressor of a comparison the rival.
+// evidence.ServedHierarchy: the fitted hierarchy and the corrections for drift. Schema fields call
+// the other regressor of a comparison the rival.
 //
 // # Memory
 //
@@ -44,8 +45,9 @@
 // kept while a run refers to them, or in LRU maps. At start the trainer reads the database and then
 // the log once, one event at a time.
 //
-// The hardware of a node is a feature if an event of a job reported it; it then holds for other jobs
-// there, too. Hardware on which too few jobs ran is marked scarce: predictions for it have no bound.
+// The hardware of a node is a feature if an event of a job reported it; it then holds for other
+// jobs there, too. Hardware on which too few jobs ran is marked scarce: predictions for it have no
+// bound.
 //
 // # Order, concurrency, failure
 //

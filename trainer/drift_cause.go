@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// knownSlack is how many jobs before the estimated begin of a drift a known change is still listed
-// with it: twice the usual error of the estimate.
+// knownSlack is the number of jobs before the estimated begin of a drift in which a known change is
+// listed with the drift: twice the usual error of the estimate.
 const knownSlack = 5
 
-// Finding describes a drift. "Since then" means since Since.
+// Finding describes a drift. Figures "since then" begin at Since.
 type Finding struct {
 	Cause       DriftScope // jobs that drifted
 	Since       time.Time  // begin of the first drifted job
@@ -23,7 +23,7 @@ type Finding struct {
 	Detector    DriftScope // scope of the detector that raised the alarm
 	Statistic   float64    // Page-Hinkley sum, in standard deviations
 	Threshold   float64    // threshold of the detector
-	Deviation   float64    // that standard deviation, of log residuals
+	Deviation   float64    // standard deviation of log residuals
 	WindowJobs  int        // jobs in ADWIN's window
 	WindowSince time.Time  // begin of the first of them
 	WindowCut   bool       // ADWIN dropped older jobs
@@ -37,8 +37,8 @@ type Finding struct {
 // surpriseSum adds up surprises: residuals less their expected values.
 type surpriseSum struct{ n, sum float64 }
 
-// gain is how much of the squared surprises a shift explains. Half of it is the logarithm of the
-// likelihood ratio.
+// gain returns the sum of squared surprises that a shift explains. Half of it is the logarithm of
+// the likelihood ratio.
 func (t surpriseSum) gain() float64 { return t.sum * t.sum / t.n }
 
 // causeScore rates a scope as the cause of an alarm.
@@ -57,10 +57,10 @@ func (g *causeScore) add(surprise float64, i int) {
 }
 
 const (
-	// modelRarity is how many times rarer a model changes than a node.
+	// modelRarity is the assumed ratio of changes of nodes to changes of models.
 	modelRarity = 8
-	// sureMargin is the lead over the next cause, in gain, at which a cause is named at once: with
-	// equal prior odds it is then 12 times likelier.
+	// sureMargin is the lead over the next cause, in gain, at which a cause is named immediately:
+	// with equal prior odds, it is then 12 times as likely.
 	sureMargin = 5
 )
 
@@ -72,7 +72,7 @@ const (
 // without surprise. The extremum of Page-Hinkley may lie some jobs before the change; the
 // likelihood locates it.
 //
-// By chance some node or model always explains a little more. The prior therefore gives "all jobs"
+// By chance some node or model always explains a little more. Therefore the prior gives "all jobs"
 // and "some node" equal odds, and each node an equal share. unit is the standard deviation of
 // surprises by noise alone.
 func explain(

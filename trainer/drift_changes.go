@@ -11,8 +11,8 @@ import (
 
 const (
 	nodeSilence = time.Minute // after which a node counts as gone
-	maxNotes    = 256         // changes that are remembered
-	maxKnown    = 20_000      // nodes, and models, that are remembered (least recently used out)
+	maxNotes    = 256         // changes in memory
+	maxKnown    = 20_000      // nodes, and models; the least recently used are evicted
 	clockSlack  = time.Minute // tolerated difference between clocks of nodes
 )
 

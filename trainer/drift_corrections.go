@@ -15,39 +15,39 @@ import (
 	"courier/schemas"
 )
 
-// compareEndedRuns compares runs that ended with the predictions of the champion, if that is a
+// compareEndedRuns compares ended runs with the predictions of the champion, if that is a
 // state of package evidence, and requests a correction if jobs drift.
-func (t *Trainer) compareEndedRuns(w *watcher, runs ...*run) {
-	if w.state == nil {
+func (t *Trainer) compareEndedRuns(fw *follower, runs ...*run) {
+	if fw.state == nil {
 		return
 	}
 	var examples []Example
 	for _, r := range runs {
-		examples = w.past.appendExamples(examples, r, schemas.TargetEpochTime)
+		examples = fw.past.appendExamples(examples, r, schemas.TargetEpochTime)
 	}
 	examples = withForeignAtStart(schemas.TargetEpochTime, examples)
-	next, isNew, err := w.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, w.foreign))
+	next, isNew, err := fw.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, fw.foreign))
 	if err != nil {
 		t.log.Warn("runs not compared with predictions", "error", err)
 		return
 	}
-	if w.state = next; isNew && w.live {
+	if fw.state = next; isNew && fw.live {
 		t.requestCorrection()
 	}
 }
 
 // compareMissedRuns compares the runs that ended since a new champion was fitted.
-func (t *Trainer) compareMissedRuns(w *watcher) {
-	if w.state == nil || !w.live {
+func (t *Trainer) compareMissedRuns(fw *follower) {
+	if fw.state == nil || !fw.live {
 		return
 	}
 	var ended []*run
-	for _, r := range w.past.order {
-		if !r.dropped && r.outcome != "" && r.span.Until.After(w.state.Through) {
+	for _, r := range fw.past.order {
+		if !r.dropped && r.outcome != "" && r.span.Until.After(fw.state.Through) {
 			ended = append(ended, r)
 		}
 	}
-	t.compareEndedRuns(w, ended...)
+	t.compareEndedRuns(fw, ended...)
 }
 
 // requestCorrection signals the work goroutine, which also corrects during a fit.
@@ -113,17 +113,17 @@ func (t *Trainer) correct(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w := fitRequest{targets: []string{target}, reason: correctionReason(state)}
-	outcome, err := t.placeCandidate(ctx, c, l.last, target, &w, &schemas.TrainReply{})
+	request := fitRequest{targets: []string{target}, reason: correctionReason(state)}
+	outcome, err := t.placeCandidate(ctx, c, l.last, target, &request, &schemas.TrainReply{})
 	if err == nil {
 		t.metrics.fits.WithLabelValues(target, "corrected").Inc()
-		t.log.Debug("drift corrected", "reason", w.reason, "outcome", outcome)
+		t.log.Debug("drift corrected", "reason", request.reason, "outcome", outcome)
 	}
 	return err
 }
 
 // correctionReason returns the reason for serving a corrected state.
-func correctionReason(s *evidence.State) string {
+func correctionReason(s *evidence.ServedHierarchy) string {
 	factors := s.Factors()
 	switch {
 	case !s.Corrected:
@@ -199,7 +199,7 @@ func (t *Trainer) publishCorrections(ctx context.Context, target string) {
 	}
 }
 
-// maxCorrections is the number of corrections that a registry remembers; a state has at most four.
+// maxCorrections is the number of corrections in a registry; a state has at most four.
 const maxCorrections = 64
 
 // corrected applies an event about a correction.
@@ -229,10 +229,10 @@ func correctionKey(e *schemas.Drift) string {
 }
 
 // changedCorrections returns the events that lead from the published corrections, by key, to those
-// of a state, in a fixed order. A correction has changed if its ratio leaves the published
+// of a state, in a fixed order. A correction has changed if its ratio is outside the published
 // interval.
 func changedCorrections(
-	s *evidence.State, published map[string]*schemas.Drift, v *schemas.RegressorVersion, now time.Time,
+	s *evidence.ServedHierarchy, published map[string]*schemas.Drift, v *schemas.RegressorVersion, now time.Time,
 ) (events []*schemas.Drift) {
 	isServed := map[string]bool{}
 	for _, f := range s.Factors() {
@@ -259,7 +259,7 @@ func changedCorrections(
 
 // correctionEvent returns the event of an active factor.
 func correctionEvent(
-	f *evidence.Factor, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
+	f *evidence.Factor, s *evidence.ServedHierarchy, v *schemas.RegressorVersion, now time.Time,
 ) *schemas.Drift {
 	e := scopeOf(f)
 	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
@@ -278,7 +278,7 @@ func correctionEvent(
 
 // windowOf returns the number of runs that a state has compared, the begin of the first, and the
 // standard deviation that the predictor expected of them.
-func windowOf(s *evidence.State) (jobs uint32, since time.Time, deviation float64) {
+func windowOf(s *evidence.ServedHierarchy) (jobs uint32, since time.Time, deviation float64) {
 	all := s.Drift.Residuals
 	if len(all) == 0 {
 		return 0, since, 0
@@ -291,7 +291,7 @@ func windowOf(s *evidence.State) (jobs uint32, since time.Time, deviation float6
 
 // endOfCorrection returns the event that ends a published correction.
 func endOfCorrection(
-	published *schemas.Drift, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
+	published *schemas.Drift, s *evidence.ServedHierarchy, v *schemas.RegressorVersion, now time.Time,
 ) *schemas.Drift {
 	e := *published
 	e.ModelDigest, e.CauseSequence = v.ModelDigest, v.SinceSequence

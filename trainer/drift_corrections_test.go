@@ -15,15 +15,15 @@ import (
 	"courier/trainer"
 )
 
-// oneByOne publishes runs of one model after another, each of three epochs.
-type oneByOne struct {
+// runPublisher publishes sequential runs of one model, each of three epochs.
+type runPublisher struct {
 	bus  *bus.Bus
 	s    float64
 	runs int
 }
 
-// run publishes a run whose epochs take a factor longer than the law predicts.
-func (o *oneByOne) run(t testing.TB, batch uint32, factor float64) {
+// run publishes a run whose epochs take factor times as long as the law predicts.
+func (o *runPublisher) run(t testing.TB, batch uint32, factor float64) {
 	t.Helper()
 	set := setting(batch, 1)
 	job := fmt.Sprint("run-", o.runs)
@@ -44,12 +44,12 @@ func (o *oneByOne) run(t testing.TB, batch uint32, factor float64) {
 	}
 }
 
-// byEvidence are options of a trainer that fits on request only and corrects in between.
+// byEvidence are options of a trainer that fits on request only and corrects drift between fits.
 var byEvidence = trainer.Options{Method: trainer.MethodEvidence, NewEpochs: 1 << 30, CoolDown: time.Hour}
 
 // largeBatches publishes a history, then two runs with a drift of large batches.
-func largeBatches(t testing.TB, b *bus.Bus) *oneByOne {
-	runs := &oneByOne{bus: b}
+func largeBatches(t testing.TB, b *bus.Bus) *runPublisher {
+	runs := &runPublisher{bus: b}
 	for range 3 {
 		for _, batch := range []uint32{16, 32, 64, 128, 256, 512} {
 			runs.run(t, batch, 1)
@@ -58,7 +58,7 @@ func largeBatches(t testing.TB, b *bus.Bus) *oneByOne {
 	return runs
 }
 
-func (o *oneByOne) drift(t testing.TB) {
+func (o *runPublisher) drift(t testing.TB) {
 	for _, run := range []struct {
 		batch  uint32
 		factor float64
@@ -109,20 +109,20 @@ func TestTrainer_CorrectsDriftOfLargeBatches(t *testing.T) {
 	}
 	if e.RatioLow == nil || e.RatioHigh == nil || *e.RatioLow > 1.5 || *e.RatioHigh < 1.5 ||
 		math.Abs(e.Ratio/1.5-1) > 0.05 || e.Jobs != 2 || e.BeforeRatio != 1 {
-		t.Errorf("drift %+v, want 1.5 in its interval, of two jobs", e)
+		t.Errorf("drift %+v, want ratio 1.5 in its interval, from two jobs", e)
 	}
 	if e.Statistic < e.Threshold || e.Threshold < 6 || e.RestJobs == 0 || math.Abs(*e.RestRatio-1) > 0.05 {
-		t.Errorf("drift without its evidence: %+v", e)
+		t.Errorf("drift lacks evidence: %+v", e)
 	}
 	awaitTrained(t, b, "drift: jobs of model m with batch size 256 or more take 1.")
 	awaitServed(t, b, func() bool { return predictEpoch(t, b, 512, 1) > 1.4*before[512] })
 	for batch, factor := range map[float64]float64{16: 1, 256: 1.5, 512: 1.5} {
 		if got := predictEpoch(t, b, batch, 1) / before[batch]; math.Abs(got/factor-1) > 0.06 {
-			t.Errorf("batch size %g is predicted %.2f times as long as before, want %.2f", batch, got, factor)
+			t.Errorf("batch size %g: prediction changed by the factor %.2f, want %.2f", batch, got, factor)
 		}
 	}
 	if got := corrections(t, b); len(got) != 1 || got[0].BatchSizeFrom != 256 || got[0].State != schemas.DriftActive {
-		t.Errorf("the list has the corrections %+v, want that of batch sizes from 256", got)
+		t.Errorf("listed corrections %+v, want that of batch sizes from 256", got)
 	}
 	for range 6 {
 		runs.run(t, 256, 1.5)
@@ -134,13 +134,13 @@ func TestTrainer_CorrectsDriftOfLargeBatches(t *testing.T) {
 		t.Errorf("end of drift %+v, want that of batch sizes from 256 after 14 jobs", over)
 	}
 	if got := predictEpoch(t, b, 512, 1) / before[512]; math.Abs(got/1.5-1) > 0.03 {
-		t.Errorf("after a fit, batch size 512 is predicted %.2f times as long as before, want 1.5", got)
+		t.Errorf("after a fit, batch size 512: prediction changed by the factor %.2f, want 1.5", got)
 	}
 	if got := corrections(t, b); len(got) != 0 {
-		t.Errorf("the list has the corrections %+v, want none", got)
+		t.Errorf("listed corrections %+v, want none", got)
 	}
 	if all := drifts(t, b); len(all) != 2 {
-		t.Errorf("%d drifts were published, want its begin and its end", len(all))
+		t.Errorf("%d drifts published, want a begin and an end", len(all))
 	}
 }
 
@@ -190,7 +190,7 @@ func awaitUp(t testing.TB, b *bus.Bus) {
 
 // A trainer that stops between a correction and its event publishes the event after its restart,
 // once.
-func TestTrainer_TellsACorrectionOnce(t *testing.T) {
+func TestTrainer_PublishesACorrectionOnce(t *testing.T) {
 	b := bustest.New(t)
 	runs := largeBatches(t, b)
 	stop := startTrainer(t, b, byEvidence)
@@ -212,7 +212,7 @@ func TestTrainer_TellsACorrectionOnce(t *testing.T) {
 		t.Fatalf("the trainer ended with %v, stopped %v", err, dead)
 	}
 	if all := drifts(t, b); len(all) != 0 {
-		t.Fatalf("%d drifts were published before it stopped", len(all))
+		t.Fatalf("%d drifts published before the trainer stopped", len(all))
 	}
 	for range 2 {
 		stop = startTrainer(t, b, byEvidence)
@@ -223,7 +223,7 @@ func TestTrainer_TellsACorrectionOnce(t *testing.T) {
 		stop()
 	}
 	if all := drifts(t, b); len(all) != 1 {
-		t.Errorf("%d drifts were published, want one", len(all))
+		t.Errorf("%d drifts published, want 1", len(all))
 	}
 }
 

@@ -16,14 +16,14 @@ const (
 	driftClip = 8
 )
 
-// PageHinkley detects a lasting shift of standardised residuals from 0, in both directions (Page
+// PageHinkley detects a lasting shift of standardized residuals from 0, in both directions (Page
 // 1954). The zero value has no residuals.
 type PageHinkley struct {
 	up, down excursion
 }
 
-// excursion is the sum of residuals beyond the tolerated shift since the sum was 0 last. A shift,
-// if there is one, began there.
+// excursion is the sum of residuals beyond the tolerated shift since the sum was last 0. If there
+// is a shift, it began there.
 type excursion struct {
 	sum   float64
 	first int // number of the first residual of the excursion
@@ -36,7 +36,7 @@ func (e *excursion) add(z float64, number int) {
 	e.sum = max(0, e.sum+z-driftDelta)
 }
 
-// Add takes the next residual, in standard deviations, and the caller's number of it, which must
+// Add adds the next residual, in standard deviations. number is the caller's index, which must
 // increase.
 func (p *PageHinkley) Add(z float64, number int) {
 	z = min(max(z, -driftClip), driftClip)
@@ -61,10 +61,10 @@ const (
 	adwinRows    = 40    // sizes: at most 2^40 values
 )
 
-// Adwin is an adaptive window over standardised residuals (Bifet, Gavaldà 2007). It grows while
-// their mean is stable, and drops its older part once that has another mean, so that the window
-// holds current residuals only. Its memory grows with the logarithm of the window. The zero value
-// is empty.
+// Adwin is an adaptive window over standardized residuals (Bifet, Gavaldà 2007). It grows while
+// their mean is stable, and drops its older part when the means of both parts differ, so that the
+// window holds current residuals only. Its memory grows with the logarithm of the window. The zero
+// value is empty.
 type Adwin struct {
 	rows  [][]bucket // by size, each oldest first; row k holds 2^k values per bucket
 	total bucket
@@ -72,7 +72,7 @@ type Adwin struct {
 	cut   bool // older values were dropped
 }
 
-// bucket summarises consecutive values.
+// bucket summarizes consecutive values.
 type bucket struct {
 	n, mean, squares float64 // squares: sum of squared distances from the mean
 	begin            time.Time
@@ -98,7 +98,7 @@ func (b bucket) without(c bucket) bucket {
 	return bucket{n, mean, max(0, b.squares-c.squares-d*d*n*c.n/b.n), b.begin}
 }
 
-// Add takes the next residual, in standard deviations, and its time. It reports whether the older
+// Add adds the next residual, in standard deviations, and its time. It reports whether the older
 // part was dropped.
 func (a *Adwin) Add(z float64, at time.Time) bool {
 	b := bucket{n: 1, mean: min(max(z, -driftClip), driftClip), begin: at}
@@ -194,7 +194,7 @@ func (a *Adwin) Window() (count int, since time.Time, cut bool) {
 }
 
 const (
-	noiseJobs    = 31 // differences that are kept
+	noiseJobs    = 31 // differences in memory
 	minNoiseJobs = 20 // differences below which the factor is 1
 	noiseLimit   = 2  // times the calibrated deviation that a difference may reach by chance
 
@@ -204,7 +204,7 @@ const (
 
 // noiseMeter detects that consecutive jobs of one model on the same nodes differ by more than the
 // calibration expects, for example because the calibration ran on an idle machine. Otherwise that
-// noise would raise alarms again and again, and each alarm costs a fit. A lasting shift affects one
+// noise would raise repeated alarms, and each alarm causes a fit. A lasting shift affects one
 // of the successive differences, so it hardly changes their median (von Neumann 1941, with the
 // median instead of the mean).
 type noiseMeter struct {

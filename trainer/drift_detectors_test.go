@@ -10,7 +10,7 @@ import (
 	"courier/trainer"
 )
 
-// drifting returns standardised residuals that change by a factor after some.
+// drifting returns a function that draws standardized residuals, before or after a change.
 func drifting(seed uint64, change, noise float64) func(changed bool) float64 {
 	random := rand.New(rand.NewPCG(seed, 1))
 	return func(changed bool) float64 {
@@ -28,7 +28,7 @@ var delayCases = []struct {
 	most          int
 }{{0.10, 0.05, 10}, {0.30, 0.05, 3}, {0.10, 0.15, 55}, {0.30, 0.15, 12}, {-0.25, 0.05, 3}}
 
-func TestPageHinkley_NoticesInTime(t *testing.T) {
+func TestPageHinkley_DetectsChanges(t *testing.T) {
 	for _, c := range delayCases {
 		var delays, errors []int
 		for seed := range uint64(201) {
@@ -48,11 +48,11 @@ func TestPageHinkley_NoticesInTime(t *testing.T) {
 		slices.Sort(delays)
 		slices.Sort(errors)
 		if got := delays[100]; got > c.most {
-			t.Errorf("a change of %+.2f at noise %.2f is noticed after %d jobs, want at most %d",
+			t.Errorf("a change of %+.2f at noise %.2f is detected after %d jobs, want at most %d",
 				c.change, c.noise, got, c.most)
 		}
 		if got := errors[100]; got > c.most/4+1 {
-			t.Errorf("a change of %+.2f at noise %.2f is dated %d jobs off", c.change,
+			t.Errorf("a change of %+.2f at noise %.2f: estimated begin is wrong by %d jobs", c.change,
 				c.noise, got)
 		}
 	}
@@ -68,25 +68,25 @@ func TestPageHinkley_IsSilentWithoutDrift(t *testing.T) {
 			p = trainer.PageHinkley{}
 		}
 	}
-	// 3.7 are expected; more than 11 come with a probability of 0.0005.
+	// 3.7 alarms are expected; the probability of more than 11 is 0.0005.
 	if alarms > 11 {
 		t.Errorf("%d false alarms in 10^6 stationary jobs, want 3.7 on average", alarms)
 	}
 }
 
-func TestPageHinkley_OneOddJobIsNoAlarm(t *testing.T) {
+func TestPageHinkley_IgnoresOneOutlier(t *testing.T) {
 	var p trainer.PageHinkley
 	p.Add(1000, 0)
 	if _, sum, alarm := p.Alarm(14); alarm {
-		t.Errorf("one job of 1000 standard deviations is an alarm of %.1f", sum)
+		t.Errorf("one job of 1000 standard deviations raises an alarm of %.1f", sum)
 	}
 	p.Add(1000, 1)
 	if first, sum, alarm := p.Alarm(14); !alarm || first != 0 {
-		t.Errorf("two of them: alarm %v of %.1f since %d, want one since 0", alarm, sum, first)
+		t.Errorf("two outliers: alarm %v, sum %.1f since %d, want an alarm since 0", alarm, sum, first)
 	}
 }
 
-func TestAdwin_KeepsWhatIsTrue(t *testing.T) {
+func TestAdwin_KeepsCurrentResiduals(t *testing.T) {
 	var a trainer.Adwin
 	draw := drifting(3, 0.3, 0.05)
 	for i := range 20_000 {
@@ -94,7 +94,7 @@ func TestAdwin_KeepsWhatIsTrue(t *testing.T) {
 	}
 	count, since, cut := a.Window()
 	if count != 20_000 || cut || !since.Equal(at(0)) {
-		t.Errorf("without drift %d of 20000 are true since %v, cut %v", count, since, cut)
+		t.Errorf("without drift: %d of 20000 residuals in the window since %v, cut %v", count, since, cut)
 	}
 	noticed := 0
 	for i := 20_000; i < 20_200; i++ {
@@ -103,18 +103,18 @@ func TestAdwin_KeepsWhatIsTrue(t *testing.T) {
 		}
 	}
 	if noticed == 0 || noticed > 60 {
-		t.Errorf("+30 %% is noticed after %d jobs, want at most 60", noticed)
+		t.Errorf("+30 %% is detected after %d jobs, want at most 60", noticed)
 	}
 	count, since, cut = a.Window()
 	if want := at(20_000); !cut || count > 240 || since.Before(want.Add(-40*time.Second)) ||
 		since.After(want.Add(40*time.Second)) {
-		t.Errorf("%d are true since %v, want about 200 since %v", count, since, want)
+		t.Errorf("%d residuals in the window since %v, want about 200 since %v", count, since, want)
 	}
-	for i := 20_200; i < 20_400; i++ { // and the way back
+	for i := 20_200; i < 20_400; i++ { // the change is reverted
 		a.Add(draw(false), at(float64(i)))
 	}
 	if _, since, _ = a.Window(); since.Before(at(20_160)) {
-		t.Errorf("after the return, all since %v is true, want about %v", since, at(20_200))
+		t.Errorf("after the return, the window begins at %v, want about %v", since, at(20_200))
 	}
 }
 

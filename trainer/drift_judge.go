@@ -11,16 +11,16 @@ import (
 	"courier/schemas"
 )
 
-// epochsPerOutcome is the number of epochs of a running job that make one residual; the end of a
-// run makes one of the remaining epochs. Errors of epochs of one run are correlated, so they are
-// averaged.
+// epochsPerOutcome is the number of epochs of a running job whose mean is one residual. The end of
+// a run adds one residual for the remaining epochs. Errors of epochs of one run are correlated, so
+// they are averaged.
 const epochsPerOutcome = 20
 
-// newsLimit is the age from which an event does not describe the current cluster: it belongs to an
+// newsLimit is the age above which an event does not describe the current cluster: it belongs to an
 // imported run or a late spool.
 const newsLimit = time.Hour
 
-// maxUnpublished is the number of drifts that wait while NATS is unreachable; older ones are
+// maxUnpublished is the number of drifts that are stored while NATS is unreachable; older ones are
 // dropped.
 const maxUnpublished = 64
 
@@ -46,78 +46,78 @@ func (s *runResiduals) add(residual float64, within *bool) {
 }
 
 // judgeEvent compares an event with its prediction, and returns the drift that it reveals.
-func (w *watcher) judgeEvent(n *appliedEvent) (f Finding, found bool) {
+func (fw *follower) judgeEvent(n *appliedEvent) (f Finding, found bool) {
 	at := n.Event.Stamped().At
-	if !at.After(w.epochTime.Manifest().Examples.Last) {
-		return f, false // the champion has learned from it
+	if !at.After(fw.epochTime.Manifest().Examples.Last) {
+		return f, false // the champion was fitted on it
 	}
 	if n.StoredAt.Sub(at) > newsLimit {
-		return f, false // imported: an example, but not the current cluster
+		return f, false // an imported run does not describe the current cluster
 	}
-	if w.watch == nil {
-		w.calibrate() // only now the past contains the examples of the champion
+	if fw.watch == nil {
+		fw.calibrate() // the past now contains the examples of the champion
 	}
 	switch n.Event.(type) {
 	case *schemas.Epoch:
-		return w.judgeEpoch(n.run, n.epoch)
+		return fw.judgeEpoch(n.run, n.epoch)
 	case *schemas.Ended:
-		return w.judgeEnd(n.run)
+		return fw.judgeEnd(n.run)
 	}
 	return f, false
 }
 
 // judgeEpoch compares an epoch with its prediction.
-func (w *watcher) judgeEpoch(r *run, e *keptEpoch) (f Finding, found bool) {
-	x, ok := w.past.example(r, e, false, schemas.TargetEpochTime)
+func (fw *follower) judgeEpoch(r *run, e *keptEpoch) (f Finding, found bool) {
+	x, ok := fw.past.example(r, e, false, schemas.TargetEpochTime)
 	if !ok {
 		return f, false
 	}
-	residual, within, ok := w.residual(&x)
+	residual, within, ok := fw.residual(&x)
 	if !ok {
 		return f, false
 	}
-	s, _ := w.running.get(r.key)
+	s, _ := fw.running.get(r.key)
 	if s == nil {
 		s = &runResiduals{begin: e.begin()}
-		w.running.put(r.key, s)
+		fw.running.put(r.key, s)
 	}
 	s.add(residual, within)
 	if s.n < epochsPerOutcome {
 		return f, false
 	}
-	return w.endOutcome(r)
+	return fw.endOutcome(r)
 }
 
 // judgeEnd compares the remaining epochs of an ended run with their predictions.
-func (w *watcher) judgeEnd(r *run) (f Finding, found bool) {
+func (fw *follower) judgeEnd(r *run) (f Finding, found bool) {
 	if r.epochCount > 0 {
-		return w.endOutcome(r)
+		return fw.endOutcome(r)
 	}
-	x, ok := w.past.wholeJob(r, schemas.TargetEpochTime)
+	x, ok := fw.past.wholeJob(r, schemas.TargetEpochTime)
 	if !ok {
 		return f, false
 	}
-	residual, within, ok := w.residual(&x)
+	residual, within, ok := fw.residual(&x)
 	if !ok {
 		return f, false
 	}
 	s := &runResiduals{begin: r.span.From}
 	s.add(residual, within)
-	w.running.put(r.key, s)
-	return w.endOutcome(r)
+	fw.running.put(r.key, s)
+	return fw.endOutcome(r)
 }
 
-// endOutcome hands the mean residual of a run to the watch.
-func (w *watcher) endOutcome(r *run) (f Finding, found bool) {
-	s, _ := w.running.get(r.key)
+// endOutcome adds the mean residual of a run to the watch.
+func (fw *follower) endOutcome(r *run) (f Finding, found bool) {
+	s, _ := fw.running.get(r.key)
 	if s == nil {
 		return f, false
 	}
-	w.running.remove(r.key)
-	if w.replicated != nil && !w.replicated[settingOf(r)] {
+	fw.running.remove(r.key)
+	if fw.replicated != nil && !fw.replicated[settingOf(r)] {
 		return f, false
 	}
-	return w.watch.Add(JobResidual{
+	return fw.watch.Add(JobResidual{
 		At:          s.begin,
 		Model:       r.level(),
 		Nodes:       r.span.Nodes,
@@ -127,21 +127,21 @@ func (w *watcher) endOutcome(r *run) (f Finding, found bool) {
 	})
 }
 
-// minReplications is the number of runs, beyond one per setting, from which the deviation within
-// settings is estimated.
+// minReplications is the number of runs, beyond one per configuration, above which the deviation
+// within configurations is estimated.
 const minReplications = 5
 
 // calibrationRuns is the number of recent runs of the champion's examples that calibrate a watch.
 // It gives the standard deviation to 2 % (1/sqrt(2n) for normal residuals).
 const calibrationRuns = 2000
 
-// runSetting is what a user selects for a run; its load is not part of it.
+// runSetting is the configuration that a user selects for a run, without its load.
 type runSetting struct {
 	model       string // level
 	batch, cpus uint32
 }
 
-// settingOf returns the setting of a run at its last epoch, or at its end.
+// settingOf returns the configuration of a run at its last epoch, or at its end.
 func settingOf(r *run) runSetting {
 	m := runSetting{r.level(), r.batch, r.span.CPUs}
 	if r.whole != nil {
@@ -150,21 +150,21 @@ func settingOf(r *run) runSetting {
 	return m
 }
 
-// calibrate starts a watch for the champion. The regressor's residuals are those of held-out
-// settings and include its error for unseen settings, which is no drift. Where settings were run
-// several times, the deviation is that of their runs around the champion's prediction (with one
-// degree of freedom less per setting), and only runs of these settings are compared. Otherwise it
-// is the regressor's.
-func (w *watcher) calibrate() {
-	d := deviation(w.epochTime.Manifest().Calibration.Residuals)
-	w.replicated = nil
+// calibrate starts a watch for the champion. The regressor's residuals come from held-out
+// configurations and include its error for unseen configurations, which is no drift. Where
+// configurations were run several times, the deviation is that of their runs around the champion's
+// prediction (with one degree of freedom less per configuration), and only runs of these
+// configurations are compared. Otherwise it is the regressor's.
+func (fw *follower) calibrate() {
+	d := deviation(fw.epochTime.Manifest().Calibration.Residuals)
+	fw.replicated = nil
 	settings := map[runSetting]bool{}
 	runs, squares := 0, 0.0
-	for _, r := range slices.Backward(w.past.order) {
+	for _, r := range slices.Backward(fw.past.order) {
 		if runs == calibrationRuns {
 			break
 		}
-		mean, ok := w.meanResidual(r)
+		mean, ok := fw.meanResidual(r)
 		if !ok {
 			continue
 		}
@@ -173,16 +173,16 @@ func (w *watcher) calibrate() {
 	}
 	if free := runs - len(settings); free >= minReplications {
 		if replicated := math.Sqrt(squares / float64(free)); replicated < d {
-			d, w.replicated = replicated, settings
+			d, fw.replicated = replicated, settings
 		}
 	}
-	w.watch = NewWatch(d)
+	fw.watch = NewWatch(d)
 }
 
 // meanResidual returns the mean residual of the last epochs of a run (at most epochsPerOutcome)
-// that the champion has learned from; ok is false if there are none.
-func (w *watcher) meanResidual(r *run) (mean float64, ok bool) {
-	last := w.epochTime.Manifest().Examples.Last
+// that the champion was fitted on; ok is false if there are none.
+func (fw *follower) meanResidual(r *run) (mean float64, ok bool) {
+	last := fw.epochTime.Manifest().Examples.Last
 	if r.dropped || len(r.epochs) == 0 || r.epochs[0].end().After(last) {
 		return 0, false
 	}
@@ -192,11 +192,11 @@ func (w *watcher) meanResidual(r *run) (mean float64, ok bool) {
 		if e.end().After(last) {
 			continue
 		}
-		x, usable := w.past.example(r, e, i < r.frozen, schemas.TargetEpochTime)
+		x, usable := fw.past.example(r, e, i < r.frozen, schemas.TargetEpochTime)
 		if !usable {
 			continue
 		}
-		if residual, _, known := w.residual(&x); known {
+		if residual, _, known := fw.residual(&x); known {
 			sum, n = sum+residual, n+1
 		}
 	}
@@ -205,21 +205,21 @@ func (w *watcher) meanResidual(r *run) (mean float64, ok bool) {
 
 // residual returns log(measured / predicted) of an example, and whether the time is within the
 // bound at the default confidence (nil: no bound). ok is false if the champion cannot predict it. A
-// node unlike all nodes that the champion knows is predicted as the most similar one: a large error
-// then calls for a fit.
-func (w *watcher) residual(x *Example) (residual float64, within *bool, ok bool) {
-	code, known := w.encoder.Model(x.level())
+// node that differs from all known nodes is predicted as the most similar one; a large error
+// then causes a fit.
+func (fw *follower) residual(x *Example) (residual float64, within *bool, ok bool) {
+	code, known := fw.encoder.Model(x.level())
 	if !known {
 		return 0, nil, false
 	}
-	x.Features.ModelCode, x.Features.Node = code, w.encoder.Nearest(x.Hardware)
-	row := make([]float64, len(w.encoder.Columns()))
-	w.encoder.Fill(row, &x.Features)
-	p, err := w.epochTime.Predict(row)
+	x.Features.ModelCode, x.Features.Node = code, fw.encoder.Nearest(x.Hardware)
+	row := make([]float64, len(fw.encoder.Columns()))
+	fw.encoder.Fill(row, &x.Features)
+	p, err := fw.epochTime.Predict(row)
 	if err != nil || p.Extrapolated || !(p.Value > 0 && x.Value > 0) {
 		return 0, nil, false
 	}
-	if bound, bounded := w.epochTime.UpperBound(p, schemas.DefaultConfidence); bounded {
+	if bound, bounded := fw.epochTime.UpperBound(p, schemas.DefaultConfidence); bounded {
 		isWithin := x.Value <= bound
 		within = &isWithin
 	}
@@ -242,14 +242,14 @@ func deviation(values []float64) float64 {
 }
 
 // setChampion installs a new champion, unless this version does not know its features.
-func (w *watcher) setChampion(p *regress.Predictor, digest string) {
+func (fw *follower) setChampion(p *regress.Predictor, digest string) {
 	encoder, err := readEncoder(p.Manifest())
 	if err != nil || p.Manifest().Transform != regress.Log {
 		return
 	}
-	w.epochTime, w.digest, w.encoder = p, digest, encoder
-	w.watch, w.windowBegin = nil, time.Time{}
-	w.running = newLRU[runKey, *runResiduals](maxShadows)
+	fw.epochTime, fw.digest, fw.encoder = p, digest, encoder
+	fw.watch, fw.windowBegin = nil, time.Time{}
+	fw.running = newLRU[runKey, *runResiduals](maxShadows)
 }
 
 // readEncoder returns the encoder of a regressor's features.
@@ -266,20 +266,20 @@ func readEncoder(m *regress.Manifest) (*schemas.Encoder, error) {
 // handleFinding publishes a drift and marks older examples as stale. It returns the reason for a
 // fit.
 func (t *Trainer) handleFinding(
-	ctx context.Context, w *watcher, f *Finding, r *appliedEvent,
+	ctx context.Context, fw *follower, f *Finding, r *appliedEvent,
 ) (reason string) {
-	w.driftedAt = f.Since
-	if r.Sequence <= w.publishedThrough {
+	fw.driftedAt = f.Since
+	if r.Sequence <= fw.publishedThrough {
 		return "" // published by an earlier process
 	}
 	t.rememberDrift(knownDrift{f.Cause, f.Since, f.Ratio / f.BeforeRatio})
 	t.mu.Lock()
 	delete(t.trials, schemas.TargetEpochTime) // restarts without stale jobs
 	t.mu.Unlock()
-	e := f.drift(schemas.TargetEpochTime, w.digest, r.Sequence, r.StoredAt,
+	e := f.drift(schemas.TargetEpochTime, fw.digest, r.Sequence, r.StoredAt,
 		t.nodeChanges.between(f.LooseSince, r.StoredAt))
-	w.unpublished = append(w.unpublished[max(0, len(w.unpublished)+1-maxUnpublished):], e)
-	t.publishDrifts(ctx, w)
+	fw.unpublished = append(fw.unpublished[max(0, len(fw.unpublished)+1-maxUnpublished):], e)
+	t.publishDrifts(ctx, fw)
 	t.metrics.drifts.Inc()
 	t.log.Info("drift",
 		"target", e.Target,
@@ -295,25 +295,25 @@ func (t *Trainer) handleFinding(
 }
 
 // publishDrifts publishes pending drifts. After an error it is retried with the next event.
-func (t *Trainer) publishDrifts(ctx context.Context, w *watcher) {
-	for len(w.unpublished) > 0 {
-		if _, err := t.bus.Publish(ctx, w.unpublished[0]); err != nil {
+func (t *Trainer) publishDrifts(ctx context.Context, fw *follower) {
+	for len(fw.unpublished) > 0 {
+		if _, err := t.bus.Publish(ctx, fw.unpublished[0]); err != nil {
 			if ctx.Err() == nil {
 				t.log.Warn("drift not published, will retry",
-					"target", w.unpublished[0].Target, "error", err)
+					"target", fw.unpublished[0].Target, "error", err)
 			}
 			return
 		}
-		w.unpublished = w.unpublished[1:]
+		fw.unpublished = fw.unpublished[1:]
 	}
 }
 
 // checkWindow marks examples as stale that ADWIN dropped without a finding: the change was too slow
 // or too small for Page-Hinkley.
-func (t *Trainer) checkWindow(w *watcher) {
-	_, since, cut := w.watch.Window()
-	if cut && since.After(w.windowBegin) {
-		if w.windowBegin = since; w.driftedAt.IsZero() || since.After(w.driftedAt) {
+func (t *Trainer) checkWindow(fw *follower) {
+	_, since, cut := fw.watch.Window()
+	if cut && since.After(fw.windowBegin) {
+		if fw.windowBegin = since; fw.driftedAt.IsZero() || since.After(fw.driftedAt) {
 			t.rememberDrift(knownDrift{DriftScope{Kind: ScopeAll}, since, 1})
 		}
 	}

@@ -48,14 +48,14 @@ func fittedUntil(t *testing.T, last int64) *loadedRegressor {
 	return &loadedRegressor{predictor: p}
 }
 
-// A challenger that leads stays, unless the drift began after all of its examples.
-func TestBusy_NotForWhoKnowsNothingOfADrift(t *testing.T) {
-	champion, rival := fittedUntil(t, 100), fittedUntil(t, 200)
+// A leading challenger stays, unless the drift began after all of its examples.
+func TestIsTrialPending_EndsForAChallengerFromBeforeADrift(t *testing.T) {
+	champion, challenger := fittedUntil(t, 100), fittedUntil(t, 200)
 	tr := &Trainer{trials: map[string]*Trial{}}
 	tr.active.Store(&map[string]activeRegressors{
-		schemas.TargetEpochTime: {champion: champion, challenger: rival},
+		schemas.TargetEpochTime: {champion: champion, challenger: challenger},
 	})
-	trial, err := newTrial(schemas.TargetEpochTime, champion.predictor, rival.predictor)
+	trial, err := newTrial(schemas.TargetEpochTime, champion.predictor, challenger.predictor)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,21 +74,21 @@ func TestBusy_NotForWhoKnowsNothingOfADrift(t *testing.T) {
 	}{{"before it was fitted", 150, true}, {"after", 250, false}} {
 		tr.drifts = []knownDrift{{DriftScope{Kind: ScopeAll}, secondAt(c.from), 2}}
 		if got := tr.isTrialPending(schemas.TargetEpochTime, true); got != c.want {
-			t.Errorf("a drift %s: isTrialPending = %t, want %t", c.name, got, c.want)
+			t.Errorf("drift %s: isTrialPending = %t, want %t", c.name, got, c.want)
 		}
 	}
 }
 
 // Growth counts current examples only.
-func TestCountTrue_LeavesOutWhatIsStale(t *testing.T) {
+func TestCountCurrent_IgnoresStaleExamples(t *testing.T) {
 	tr := &Trainer{drifts: []knownDrift{{DriftScope{ScopeNode, "a"}, secondAt(190), 2}}}
-	examples := append(examplesUntil(100), examplesUntil(200)...) // 48, of which 11 from the drift on
-	if before, now := tr.countTrue(examples, secondAt(194)); before != 5 || now != 11 {
+	examples := append(examplesUntil(100), examplesUntil(200)...) // 48, of which 11 after the drift
+	if before, now := tr.countCurrent(examples, secondAt(194)); before != 5 || now != 11 {
 		t.Errorf("before %d, now %d, want 5 and 11", before, now)
 	}
 	tr.drifts[0].scope.Name = "b"
-	if before, now := tr.countTrue(examples, secondAt(100)); before != 24 || now != 48 {
-		t.Errorf("another node's drift: before %d, now %d, want 24 and 48", before, now)
+	if before, now := tr.countCurrent(examples, secondAt(100)); before != 24 || now != 48 {
+		t.Errorf("drift of another node: before %d, now %d, want 24 and 48", before, now)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTrial_ComparesSinceADrift(t *testing.T) {
 			span:  schemas.Span{From: secondAt(c.begin), Nodes: []string{c.node}},
 		}
 		if got := trial.isFair(r, 5); got != c.want {
-			t.Errorf("a run on %s at %d: fair = %t, want %t", c.node, c.begin, got, c.want)
+			t.Errorf("run on %s at %d: isFair = %t, want %t", c.node, c.begin, got, c.want)
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// staleShare is the maximum weight of all stale examples, relative to the current ones: they
-	// still show how settings differ, but not how long they take.
+	// staleShare is the maximum weight of all stale examples, relative to the current ones. They
+	// still show how configurations differ, but not how long they take now.
 	staleShare = 0.25
-	// maxDrifts is the number of drifts that are remembered.
+	// maxDrifts is the number of drifts in memory.
 	maxDrifts = 16
 )
 
@@ -37,9 +37,9 @@ func anyStale(drifts []knownDrift, at time.Time, level string, nodes []string) b
 }
 
 // correctStale corrects the examples of times that drifts made stale. A stale example is left out
-// if its setting has a current one. The others are scaled by the measured ratio of each drift, and
-// together get at most staleShare of the weight of the current examples. Without current examples
-// nothing changes.
+// if its configuration has a current one. The others are scaled by the measured ratio of each
+// drift, and together get at most staleShare of the weight of the current examples. Without current
+// examples nothing changes.
 func correctStale(examples []Example, drifts []knownDrift) []Example {
 	setting := func(x *Example) string {
 		f := x.Features

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRecent_WeighsWhatIsStale(t *testing.T) {
+func TestCorrectStale_LowersWeights(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	x := func(node string, batch uint32, s int64) Example {
 		return Example{
@@ -59,7 +59,7 @@ func TestRecent_WeighsWhatIsStale(t *testing.T) {
 	}
 }
 
-func TestRecent_StretchesWhatIsStale(t *testing.T) {
+func TestCorrectStale_ScalesTimes(t *testing.T) {
 	at := func(s int64) time.Time { return time.Unix(s, 0) }
 	x := func(node string, batch uint32, s int64) Example {
 		return Example{

@@ -15,14 +15,14 @@ import (
 	"courier/trainer"
 )
 
-// jobSeries publishes jobs on several nodes, one after the other.
+// jobSeries publishes sequential jobs on several nodes.
 type jobSeries struct {
 	bus    *bus.Bus
 	random *rand.Rand
-	factor map[string]float64 // of the times on a node; absent: 1
+	factor map[string]float64 // of times, by node; absent means 1
 	cores  map[string]uint32
 	nodes  []string
-	rich   bool // fifteen settings instead of six, and one epoch a job instead of three
+	rich   bool // fifteen configurations instead of six, and one epoch per job instead of three
 	s      float64
 	jobs   int
 }
@@ -37,7 +37,7 @@ func newFleet(b *bus.Bus, nodes ...string) *jobSeries {
 	}
 }
 
-// run publishes some jobs, each of three epochs with a setting and a node in turn.
+// run publishes jobs of three epochs. Their configurations and nodes alternate.
 func (f *jobSeries) run(t testing.TB, jobs int) {
 	t.Helper()
 	publish := func(e schemas.Event) {
@@ -83,7 +83,7 @@ func (f *jobSeries) run(t testing.TB, jobs int) {
 	}
 }
 
-// awaitDrift returns the first drift after some.
+// awaitDrift skips some drifts and returns the next one.
 func awaitDrift(t testing.TB, b *bus.Bus, after int) *schemas.Drift {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
@@ -113,7 +113,7 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	f.run(t, 60)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
 	train(t, b)
-	f.run(t, 9) // as before
+	f.run(t, 9) // without a change
 	slowed := at(f.s)
 	f.factor["b"], f.cores["b"] = 1.3, 1
 	f.run(t, 30)
@@ -123,11 +123,11 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 		t.Errorf("drift %+v, want node b at 1.3", e)
 	}
 	if late := e.SinceAt.Sub(slowed).Seconds(); late < -20 || late > 40 {
-		t.Errorf("it drifts since %v, %.0f s after the change", e.SinceAt, late)
+		t.Errorf("drift since %v, %.0f s after the change", e.SinceAt, late)
 	}
 	if e.CauseSequence == 0 || e.ModelDigest == "" || !strings.Contains(e.Message,
 		"jobs on node b take 1.") {
-		t.Errorf("drift without its evidence: %+v", e)
+		t.Errorf("drift lacks evidence: %+v", e)
 	}
 	if got := strings.Join(e.KnownChanges, "; "); got != "node b has 1 cores instead of 2" {
 		t.Errorf("known changes %q, want the lost core", got)
@@ -135,9 +135,9 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 	awaitTrained(t, b, "drift: jobs on node b")
 }
 
-// Old runs that are imported are no evidence about the current cluster, however slow they were and
-// whatever hardware their node had, even if the champion knows only older runs.
-func TestTrainer_ThePastIsNoDrift(t *testing.T) {
+// Imported old runs are no evidence of drift, regardless of their speed and of the
+// hardware of their node, even if the champion was fitted on older runs only.
+func TestTrainer_ImportedRunsAreNoDrift(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
 	f.s = -1e6
@@ -165,7 +165,7 @@ func TestTrainer_ThePastIsNoDrift(t *testing.T) {
 
 // All nodes become slower: the drift names no node, and the next fit predicts the new times
 // although most examples are old.
-func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
+func TestTrainer_CorrectsStaleExamplesAfterADrift(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
 	f.run(t, 90)
@@ -180,15 +180,15 @@ func TestTrainer_ForgetsWhatIsNoLongerTrue(t *testing.T) {
 		t.Errorf("drift %+v, want all at 1.5", e)
 	}
 	awaitTrained(t, b, "drift: jobs take 1.")
-	train(t, b) // on all that came since
+	train(t, b) // includes the runs after the drift
 	if after := predictEpoch(t, b, 16, 2); math.Abs(after/before/1.5-1) > 0.1 {
-		t.Errorf("an epoch is predicted as %.3f s after the drift, %.3f s before, want 1.5 times as much",
+		t.Errorf("predicted epoch %.3f s after the drift, %.3f s before, want 1.5 times as much",
 			after, before)
 	}
 }
 
-// A trainer finds the drift of a log that it was not running for, and publishes it once.
-func TestTrainer_SaysADriftOnce(t *testing.T) {
+// A trainer detects a drift in events that arrived while no trainer ran, and publishes it once.
+func TestTrainer_PublishesADriftOnce(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b")
 	f.run(t, 60)
@@ -216,6 +216,6 @@ func TestTrainer_SaysADriftOnce(t *testing.T) {
 		return nil
 	})
 	if err != nil || drifts != 1 {
-		t.Errorf("%d drifts were published, %v; want 1", drifts, err)
+		t.Errorf("%d drifts published, error %v; want 1", drifts, err)
 	}
 }

@@ -20,9 +20,9 @@ func Lambda(detectors int) float64 {
 const (
 	recentOutcomes = 1024 // jobs in which a cause is searched
 	maxScopes      = 1024 // nodes, and models, with detectors; the least recently used are evicted
-	maxWait        = 8    // jobs that an alarm waits while its cause is ambiguous
-	settlingJobs   = 50   // jobs after an alarm from which the new level is learned
-	alarmJobsLimit = 4    // weight of the alarming jobs in the new level: the alarm selected them
+	maxWait        = 8    // jobs for which an ambiguous alarm is delayed
+	settlingJobs   = 50   // jobs after an alarm from which the new shift is estimated
+	alarmJobsLimit = 4    // weight of the jobs of the alarm in that estimate, which they bias
 )
 
 // JobResidual compares one job with its prediction.
@@ -60,10 +60,10 @@ type Watch struct {
 	noise         noiseMeter
 	level         *lru[DriftScope, float64] // known shifts, in standard deviations
 	settling      DriftScope
-	settled       float64          // jobs behind the level that settles; 0: none settles
+	settled       float64          // jobs in the estimate of the last shift; 0: no estimate is in progress
 	recent        []judgedResidual // ring of the last recentOutcomes
 	count         int              // of outcomes
-	jobsWaited    int              // jobs that an alarm waits already
+	jobsWaited    int              // jobs for which the current alarm has been delayed
 }
 
 // judgedResidual is a residual and its expected value, in standard deviations.
@@ -73,11 +73,11 @@ type judgedResidual struct {
 }
 
 // minDeviation is the smallest standard deviation that a watch assumes. Times on an idle machine
-// wander by some percent over hours, which is not worth a fit, and consecutive runs do not show it.
+// vary by some percent over hours, which is not worth a fit; consecutive runs do not show it.
 const minDeviation = 0.03
 
-// NewWatch returns a watch for a regressor with a standard deviation of its log residuals;
-// minDeviation if that is more.
+// NewWatch returns a watch for a regressor with a standard deviation of its log residuals; it
+// assumes at least minDeviation.
 func NewWatch(deviation float64) *Watch {
 	return &Watch{
 		deviation: max(deviation, minDeviation),
@@ -88,7 +88,7 @@ func NewWatch(deviation float64) *Watch {
 	}
 }
 
-// Add takes the residual of the next job. found reports whether it reveals a drift. A residual that
+// Add adds the residual of the next job. found reports whether it reveals a drift. A residual that
 // is not finite is ignored.
 func (w *Watch) Add(o JobResidual) (f Finding, found bool) {
 	z := o.Residual / w.deviation
@@ -138,7 +138,7 @@ func detectorOf(all *lru[string, *PageHinkley], name string) *PageHinkley {
 	return p
 }
 
-// expected returns the known shift of a job. Several slow nodes slow a job once, by the slowest.
+// expected returns the known shift of a job. Of several slow nodes, the slowest determines it.
 func (w *Watch) expected(o *JobResidual) float64 {
 	if w.level.len() == 0 {
 		return 0
@@ -162,7 +162,7 @@ func (w *Watch) remember(j judgedResidual) {
 	w.recent[w.count%recentOutcomes] = j
 }
 
-// since returns the remembered outcomes from a number on, oldest first.
+// since returns the recent outcomes from a number on, oldest first.
 func (w *Watch) since(first int) []judgedResidual {
 	first = max(first, w.count-len(w.recent))
 	all := make([]judgedResidual, 0, w.count-first)
@@ -172,7 +172,7 @@ func (w *Watch) since(first int) []judgedResidual {
 	return all
 }
 
-// settle learns the level of the last drift from the jobs after it.
+// settle estimates the shift of the last drift from the jobs after it.
 func (w *Watch) settle(o *JobResidual, surprise float64) {
 	if w.settled == 0 || !w.settling.covers(o) {
 		return
@@ -184,7 +184,7 @@ func (w *Watch) settle(o *JobResidual, surprise float64) {
 	}
 }
 
-// raiseLevel adds to the level of a scope.
+// raiseLevel adds to the known shift of a scope.
 func (w *Watch) raiseLevel(s DriftScope, by float64) {
 	level, _ := w.level.get(s)
 	w.level.put(s, level+by)

@@ -11,19 +11,19 @@ import (
 	"courier/trainer"
 )
 
-// place simulates jobs of two models on some nodes, with drift.
-type place struct {
+// driftingNodes simulates jobs of two models on some nodes, with drift.
+type driftingNodes struct {
 	random *rand.Rand
 	watch  *trainer.Watch
 	nodes  int
 	models []string
 	noise  float64
-	drift  func(trainer.JobResidual) float64 // its factor
+	drift  func(trainer.JobResidual) float64 // factor of the time of a job
 	jobs   int
 }
 
-func newPlace(seed uint64, nodes int, noise float64) *place {
-	return &place{
+func newDriftingNodes(seed uint64, nodes int, noise float64) *driftingNodes {
+	return &driftingNodes{
 		random: rand.New(rand.NewPCG(seed, 2)),
 		watch:  trainer.NewWatch(noise),
 		nodes:  nodes,
@@ -33,7 +33,7 @@ func newPlace(seed uint64, nodes int, noise float64) *place {
 }
 
 // job simulates the next job.
-func (p *place) job() (trainer.Finding, bool) {
+func (p *driftingNodes) job() (trainer.Finding, bool) {
 	o := trainer.JobResidual{
 		At:    at(float64(p.jobs)),
 		Model: p.models[p.random.IntN(len(p.models))],
@@ -47,15 +47,15 @@ func (p *place) job() (trainer.Finding, bool) {
 	return p.watch.Add(o)
 }
 
-// await simulates until there is a finding, and returns the number of jobs.
-func (p *place) await(t *testing.T) (trainer.Finding, int) {
+// await simulates jobs until there is a finding, and returns their number.
+func (p *driftingNodes) await(t *testing.T) (trainer.Finding, int) {
 	t.Helper()
 	for n := 1; n < 2000; n++ {
 		if f, found := p.job(); found {
 			return f, n
 		}
 	}
-	t.Fatal("nothing was found in 2000 jobs")
+	t.Fatal("no finding in 2000 jobs")
 	return trainer.Finding{}, 0
 }
 
@@ -71,15 +71,15 @@ func slow(s trainer.DriftScope, factor float64) func(trainer.JobResidual) float6
 
 // A finding names the scope, the ratio and the begin of a drift, and separates a slow node from a
 // slow cluster.
-func TestWatch_NamesWhatDrifted(t *testing.T) {
+func TestWatch_NamesTheCause(t *testing.T) {
 	const plays = 200
 	for _, c := range []struct {
 		cause  trainer.DriftScope
 		nodes  int
 		factor float64
 		noise  float64
-		delay  int     // most jobs at the median
-		share  float64 // least that are named rightly
+		delay  int     // maximum median number of jobs
+		share  float64 // minimum share of correct causes
 	}{
 		{trainer.DriftScope{Kind: trainer.ScopeAll}, 4, 1.10, 0.05, 10, 0.95},
 		{trainer.DriftScope{Kind: trainer.ScopeAll}, 4, 1.30, 0.05, 3, 0.95},
@@ -95,7 +95,7 @@ func TestWatch_NamesWhatDrifted(t *testing.T) {
 		var delays []int
 		named, ratio := 0, 0.0
 		for seed := range uint64(plays) {
-			p := newPlace(seed, c.nodes, c.noise)
+			p := newDriftingNodes(seed, c.nodes, c.noise)
 			for range 60 {
 				p.job()
 			}
@@ -116,66 +116,66 @@ func TestWatch_NamesWhatDrifted(t *testing.T) {
 	}
 }
 
-// A drift is found once, its end is found, and then there are no alarms.
-func TestWatch_NoticesTheReturn(t *testing.T) {
+// A drift and its end are found once each; after that there are no alarms.
+func TestWatch_DetectsTheEndOfADrift(t *testing.T) {
 	for seed := range uint64(20) {
-		p := newPlace(seed, 4, 0.05)
+		p := newDriftingNodes(seed, 4, 0.05)
 		node := trainer.DriftScope{Kind: trainer.ScopeNode, Name: "n1"}
 		p.drift = slow(node, 1.3)
 		if f, _ := p.await(t); f.Cause != node {
-			continue // held above
+			continue // checked above
 		}
 		for range 400 {
 			if f, found := p.job(); found {
-				t.Errorf("seed %d: found again: %+v", seed, f)
+				t.Errorf("seed %d: second finding of the same drift: %+v", seed, f)
 			}
 		}
 		p.drift = nil
 		f, n := p.await(t)
 		if f.Cause != node || math.Abs(f.Ratio-1) > 0.1 || math.Abs(f.BeforeRatio-1.3) > 0.06 ||
 			n > 60 {
-			t.Errorf("seed %d: after the return of %v %+v was found, after %d jobs", seed, node, f,
+			t.Errorf("seed %d: after the return of %v, finding %+v after %d jobs", seed, node, f,
 				n)
 		}
 		for range 400 {
 			if f, found := p.job(); found {
-				t.Errorf("seed %d: found after the return: %+v", seed, f)
+				t.Errorf("seed %d: finding after the return: %+v", seed, f)
 			}
 		}
 	}
 }
 
-// With all detectors on, few alarms are false.
+// With all detectors together, false alarms are rare.
 func TestWatch_IsSilentWithoutDrift(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
-	p, found := newPlace(5, 4, 0.05), 0
+	p, found := newDriftingNodes(5, 4, 0.05), 0
 	for range 300_000 {
 		if _, is := p.job(); is {
 			found++
 		}
 	}
-	// One detector alone has 1.1 here; more than 9 would be 3 in 10^5 jobs.
+	// A single detector has 1.1 false alarms here; more than 9 would be 3 in 10^5 jobs.
 	if found > 9 {
 		t.Errorf("%d false alarms in 300000 stationary jobs with all detectors on", found)
 	}
 }
 
 // A residual that is not finite is ignored.
-func TestWatch_IgnoresWhatIsNoNumber(t *testing.T) {
+func TestWatch_IgnoresNonFiniteResiduals(t *testing.T) {
 	w := trainer.NewWatch(0.05)
 	for range 100 {
 		for _, r := range []float64{math.NaN(), math.Inf(1)} {
 			if f, found := w.Add(trainer.JobResidual{Residual: r}); found {
-				t.Fatalf("found %+v", f)
+				t.Fatalf("finding %+v, want none", f)
 			}
 		}
 	}
 }
 
 // A finding has the coverage of the bounds since the drift.
-func TestWatch_TellsTheCoverageSinceTheChange(t *testing.T) {
+func TestWatch_ReportsTheCoverageSinceTheChange(t *testing.T) {
 	w := trainer.NewWatch(0.05)
 	for i := range 200 {
 		o := trainer.JobResidual{
@@ -196,14 +196,14 @@ func TestWatch_TellsTheCoverageSinceTheChange(t *testing.T) {
 			return
 		}
 	}
-	t.Error("nothing was found")
+	t.Error("no finding")
 }
 
-// Where consecutive jobs differ five times as much as calibrated, that is not reported as drift
-// again and again; a change that stands out is still found.
-func TestWatch_KnowsARoughPlace(t *testing.T) {
+// If consecutive jobs differ five times as much as calibrated, this is not reported as drift
+// repeatedly; a larger change is still detected.
+func TestWatch_AdaptsToNoise(t *testing.T) {
 	for seed := range uint64(5) {
-		p := newPlace(seed, 1, 0.25)
+		p := newDriftingNodes(seed, 1, 0.25)
 		p.watch = trainer.NewWatch(0.05)
 		early, late := 0, 0
 		for n := range 2000 {
@@ -220,7 +220,7 @@ func TestWatch_KnowsARoughPlace(t *testing.T) {
 		}
 		p.drift = slow(trainer.DriftScope{Kind: trainer.ScopeAll}, 2)
 		if f, n := p.await(t); n > 15 || f.Deviation < 0.12 || f.Deviation > 0.5 {
-			t.Errorf("seed %d: twice the time was noticed after %d jobs, with a deviation of %.2f; "+
+			t.Errorf("seed %d: a doubled time was detected after %d jobs, with a deviation of %.2f; "+
 				"want 15 at most, and 0.25",
 				seed, n, f.Deviation)
 		}

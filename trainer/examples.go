@@ -9,7 +9,7 @@ import (
 
 // Example is one measurement that a regressor learns from.
 type Example struct {
-	Job      string // "": the example belongs to no job
+	Job      string // empty if the example belongs to no job
 	Run      uint32 // number of the run of that job
 	Model    string
 	Dataset  string           // dataset of the job; "" if none was named
@@ -94,7 +94,7 @@ func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) E
 // whether the load of the epoch is final.
 func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Example, ok bool) {
 	if target == schemas.TargetAccuracy && (math.IsNaN(e.accuracy) || e.afterBatchChange) {
-		// The weights were trained with both batch sizes: the accuracy belongs to neither.
+		// The weights were trained with two batch sizes, so the accuracy belongs to neither.
 		if !math.IsNaN(e.accuracy) {
 			p.skip(target, skippedMixed)
 		}

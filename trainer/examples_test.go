@@ -10,7 +10,7 @@ import (
 	"courier/trainer"
 )
 
-// origin is recent: an event stored an hour after it happened counts as imported.
+// origin is recent, because an event that is stored more than an hour late counts as imported.
 var origin = time.Now().UTC().Truncate(time.Second).Add(-45 * time.Minute)
 
 func at(seconds float64) time.Time {
@@ -74,8 +74,8 @@ func untimed(job string, run uint32, s, seconds float64, set schemas.Setting) *s
 	return e
 }
 
-// fold applies events in order.
-func fold(events ...schemas.Event) *trainer.Past {
+// pastAfter applies events in order.
+func pastAfter(events ...schemas.Event) *trainer.Past {
 	p := trainer.NewPast()
 	for i, e := range events {
 		p.Add(e, uint64(i+1))
@@ -131,7 +131,7 @@ func TestPast_Examples(t *testing.T) {
 			"b16 c2 jobs 1.00 procs 2.00 done 2 value 2.00 weight 1.00; ",
 		},
 		{
-			"an only epoch by arrival is better than nothing",
+			"a single epoch timed by arrival is used",
 			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5)}, schemas.TargetEpochTime,
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 5.00 weight 1.00; ",
 		},
@@ -264,7 +264,7 @@ func TestPast_Examples(t *testing.T) {
 			"b16 c2 jobs 1.00 procs 2.00 done 1 value 0.91 weight 0.50; " +
 				"b16 c2 jobs 1.00 procs 2.00 done 2 value 0.92 weight 0.50; "},
 		{
-			"a change of the batch size by arrival: perhaps a restart",
+			"a change of the batch size timed by arrival may be a restart",
 			[]schemas.Event{
 				started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2), changed(3, 10, 3),
 				changed(4, 11, 1),
@@ -274,7 +274,7 @@ func TestPast_Examples(t *testing.T) {
 				"b64 c2 jobs 1.00 procs 2.00 done 4 value 1.00 weight 1.00; ",
 		},
 	} {
-		if got := brief(fold(c.events...).Examples(c.target)); got != c.want {
+		if got := brief(pastAfter(c.events...).Examples(c.target)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 	}
@@ -282,7 +282,7 @@ func TestPast_Examples(t *testing.T) {
 
 func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
 	a, b := setting(16, 2), setting(64, 2)
-	examples := fold(started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a), ended(
+	examples := pastAfter(started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a), ended(
 		"a", 1, schemas.EventFinished, 4, 4, a,
 	),
 		started("b", 1, 5, b), epochEvent("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)

@@ -64,7 +64,7 @@ func configurationOf(
 	}
 	c.NodeType = x.Hardware.NodeType()
 	if target == schemas.TargetEpochTime {
-		c.Load = evidence.Load{
+		c.NodeLoad = evidence.NodeLoad{
 			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,
 			ProcessesPerCore: x.Features.Load.ProcessesPerCore,
 		}
@@ -91,7 +91,7 @@ func addExample(target string, r *evidence.Run, x *Example) {
 	case schemas.TargetStartup:
 		r.StartupSeconds = x.Value
 	case schemas.TargetAccuracy:
-		r.Epochs = append(r.Epochs, evidence.Epoch{
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
 			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
 		})
 	default:
@@ -99,14 +99,14 @@ func addExample(target string, r *evidence.Run, x *Example) {
 			r.MeanSeconds, r.EpochCount = x.Value, int(max(1, x.Features.EpochsDone))
 			return
 		}
-		r.Epochs = append(r.Epochs, evidence.Epoch{
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
 			Number:  int(x.Features.EpochsDone),
 			Seconds: x.Value,
 		})
 	}
 }
 
-// fitEvidence fits a target by the runs of each model. before is the manifest of the champion,
+// fitEvidence fits a target on the runs of each model. before is the manifest of the champion,
 // whose state is updated; nil if there is none.
 func fitEvidence(
 	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
@@ -126,14 +126,14 @@ func fitEvidence(
 	}
 	var evaluations json.RawMessage
 	if state.Corrected && before != nil {
-		evaluations = before.Evaluations // nothing was fitted
+		evaluations = before.Evaluations // no model was fitted again
 	}
 	return newHierarchyRegressor(ctx, target, examples, foreign, state, evaluations, o)
 }
 
-// withForeignAtStart returns the examples with the foreign load that was first measured in each run.
-// A prediction knows the load when a job starts, not how it changes afterwards. So changes during a
-// run count as noise of the run.
+// withForeignAtStart returns the examples with the foreign load that was first measured in each
+// run. A prediction knows the load when a job starts, not how it changes afterwards. So changes
+// during a run count as noise of the run.
 func withForeignAtStart(target string, examples []Example) []Example {
 	if target != schemas.TargetEpochTime {
 		return examples
@@ -179,7 +179,7 @@ func withForeignAtStart(target string, examples []Example) []Example {
 // are computed.
 func newHierarchyRegressor(
 	ctx context.Context, target string, examples []Example, foreign []schemas.ForeignColumn,
-	state *evidence.State, evaluations json.RawMessage, o Options,
+	state *evidence.ServedHierarchy, evaluations json.RawMessage, o Options,
 ) (*regress.Regressor, error) {
 	runs := evidenceRuns(target, examples, foreign)
 	served := servedState{target: target, foreign: foreign}
@@ -255,13 +255,13 @@ func heldOutScores(target string, all []evidence.Evaluation) *regress.Scores {
 }
 
 // evidenceOf returns the state in a manifest of family hierarchy; nil for other families.
-func evidenceOf(m *regress.Manifest) *evidence.State {
+func evidenceOf(m *regress.Manifest) *evidence.ServedHierarchy {
 	if m == nil || m.Family != regress.FamilyHierarchy {
 		return nil
 	}
-	var s evidence.State
+	var s evidence.ServedHierarchy
 	if json.Unmarshal(m.Hierarchy, &s) != nil || s.Hierarchy == nil {
-		return nil // an advisor refuses it as well; the next fit starts from nothing
+		return nil // an advisor also refuses it; the next fit does not update it
 	}
 	return &s
 }

@@ -12,8 +12,8 @@ import (
 	"courier/schemas"
 )
 
-// fitHogEvidence fits epoch times by evidence; before may be nil.
-func fitHogEvidence(t *testing.T, examples []Example, before *regress.Manifest) *regress.Manifest {
+// fitEpochTimes fits epoch times by evidence; before may be nil.
+func fitEpochTimes(t *testing.T, examples []Example, before *regress.Manifest) *regress.Manifest {
 	t.Helper()
 	r, err := fitAfter(t.Context(), schemas.TargetEpochTime, examples, before, Options{
 		Method: MethodEvidence,
@@ -25,7 +25,8 @@ func fitHogEvidence(t *testing.T, examples []Example, before *regress.Manifest) 
 	return &r.Manifest
 }
 
-// heldOutEvidence returns the relative error of runs predicted by other runs of their configuration.
+// heldOutEvidence returns the relative error of runs predicted by other runs of their
+// configuration.
 func heldOutEvidence(t *testing.T, m *regress.Manifest) float64 {
 	t.Helper()
 	var all []evidence.Evaluation
@@ -35,10 +36,10 @@ func heldOutEvidence(t *testing.T, m *regress.Manifest) float64 {
 	return all[0].Measured.RelativeError
 }
 
-func TestFitEvidence_PredictsLongerTimesBesideAHog(t *testing.T) {
+func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 	for seed := range uint64(3) {
-		examples := hogExamples(seed, 120, 1)
-		m := fitHogEvidence(t, examples, nil)
+		examples := examplesWithForeignLoad(seed, 120, 1)
+		m := fitEpochTimes(t, examples, nil)
 		if got := columnsOf(foreignOf(m)); !slices.Equal(got, []string{"foreign_cpu_ratio"}) {
 			t.Fatalf("seed %d: columns %v, want the foreign CPU", seed, got)
 		}
@@ -54,10 +55,10 @@ func TestFitEvidence_PredictsLongerTimesBesideAHog(t *testing.T) {
 		}
 		calm, between, busy, beyond := epoch(0), epoch(0.8), epoch(1), epoch(3)
 		if ratio := math.Exp(busy.Location - calm.Location); !(ratio > 1.8 && ratio < 2.2) {
-			t.Errorf("seed %d: %.2f times as long beside a hog of both processors, want 2", seed, ratio)
+			t.Errorf("seed %d: factor %.2f with foreign load on both processors, want 2", seed, ratio)
 		}
 		if ratio := math.Exp(between.Location - calm.Location); !(ratio > 1.6 && ratio < 2) {
-			t.Errorf("seed %d: %.2f times as long beside a hog of 1.6 processors, want 1.8", seed, ratio)
+			t.Errorf("seed %d: factor %.2f with foreign load on 1.6 processors, want 1.8", seed, ratio)
 		}
 		for _, e := range []*evidence.EpochTime{&calm, &between, &busy} {
 			if !e.Support.Promisable() {
@@ -65,14 +66,14 @@ func TestFitEvidence_PredictsLongerTimesBesideAHog(t *testing.T) {
 			}
 		}
 		if beyond.Support.Promisable() {
-			t.Errorf("seed %d: support %s beyond the measured loads", seed, beyond.Support)
+			t.Errorf("seed %d: support %s above the measured loads", seed, beyond.Support)
 		}
 
 		blind := slices.Clone(examples)
 		for i := range blind {
 			schemas.Foreign{}.Set(&blind[i].Features.Load)
 		}
-		with, without := heldOutEvidence(t, m), heldOutEvidence(t, fitHogEvidence(t, blind, nil))
+		with, without := heldOutEvidence(t, m), heldOutEvidence(t, fitEpochTimes(t, blind, nil))
 		if !(with < 0.3*without) {
 			t.Errorf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
 		}
@@ -80,43 +81,43 @@ func TestFitEvidence_PredictsLongerTimesBesideAHog(t *testing.T) {
 	}
 }
 
-func TestFitEvidence_LeavesOutAHogWithoutInfluence(t *testing.T) {
-	if m := fitHogEvidence(t, hogExamples(1, 120, 0), nil); len(foreignOf(m)) > 0 {
+func TestFitEvidence_IgnoresForeignLoadWithoutEffect(t *testing.T) {
+	if m := fitEpochTimes(t, examplesWithForeignLoad(1, 120, 0), nil); len(foreignOf(m)) > 0 {
 		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
 	}
 }
 
 // Columns are kept unless they raise the error, because without them all configurations change.
 func TestFitEvidence_KeepsItsColumns(t *testing.T) {
-	examples := hogExamples(1, 120, 1)
-	first := fitHogEvidence(t, examples, nil)
+	examples := examplesWithForeignLoad(1, 120, 1)
+	first := fitEpochTimes(t, examples, nil)
 	calm := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
 		return x.Features.Load.ForeignCPURatio.Value > 0
 	})
 	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, calm); len(columns) > 0 {
-		t.Fatalf("columns %v of examples that do not vary, want none", columnsOf(columns))
+		t.Fatalf("columns %v for examples with constant load, want none", columnsOf(columns))
 	}
-	next := fitHogEvidence(t, calm, first)
+	next := fitEpochTimes(t, calm, first)
 	if got, want := foreignOf(next), foreignOf(first); !slices.Equal(columnsOf(got), columnsOf(want)) {
 		t.Errorf("columns %v, want %v", columnsOf(got), columnsOf(want))
 	}
 }
 
-// A load that changes from epoch to epoch explains the epochs that are over, but not those to come:
-// at the start of a job nothing is known of it.
-func TestFitEvidence_LeavesOutALoadThatDoesNotLast(t *testing.T) {
+// A load that changes from epoch to epoch explains past epochs but not future ones,
+// because it is unknown at the start of a job.
+func TestFitEvidence_IgnoresAShortLivedLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	examples := hogExamples(1, 120, 0)
+	examples := examplesWithForeignLoad(1, 120, 0)
 	for i := range examples {
 		foreign := float64(random.IntN(6)) / 10
 		schemas.Foreign{CPU: schemas.RatioOf(foreign)}.Set(&examples[i].Features.Load)
 		examples[i].Value *= 1 + foreign
 	}
 	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, examples); len(columns) == 0 {
-		t.Fatal("the load explains no epoch, although it lengthens each")
+		t.Fatal("the load does not lower the held-out error, although it lengthens each epoch")
 	}
 
-	m := fitHogEvidence(t, examples, nil)
+	m := fitEpochTimes(t, examples, nil)
 	if len(foreignOf(m)) > 0 {
 		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
 	}

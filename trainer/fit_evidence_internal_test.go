@@ -33,7 +33,7 @@ func timed(model string, run int, batch uint32, begin time.Time, seconds ...floa
 	return all
 }
 
-// Every run counts at once, and models whose times differ by a factor of a thousand do not
+// Every run counts immediately, and models whose times differ by a factor of a thousand do not
 // influence each other.
 func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
@@ -45,7 +45,7 @@ func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Manifest.Family != regress.FamilyHierarchy || evidenceOf(&r.Manifest) == nil {
-		t.Fatalf("a regressor of family %q without evidence", r.Manifest.Family)
+		t.Fatalf("family %q, want a regressor with evidence", r.Manifest.Family)
 	}
 	p, _, err := evidenceOf(&r.Manifest).Compile()
 	if err != nil {
@@ -53,11 +53,11 @@ func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	}
 	for model, want := range map[string]float64{"quick": 10, "slow": 10_000} {
 		c := evidence.Configuration{
-			Model: model, BatchSize: 64, CPUs: 1, Load: evidence.Load{ConcurrentJobs: 1},
+			Model: model, BatchSize: 64, CPUs: 1, NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		got := p.Time(c, 1)
 		if math.Abs(got.Median()/want-1) > 0.02 || got.Counts.Configuration != 1 {
-			t.Errorf("%s: %g s by %+v, want about %g s by one run", model, got.Median(),
+			t.Errorf("%s: %g s from runs %+v, want about %g s from one run", model, got.Median(),
 				got.Counts, want)
 		}
 	}
@@ -102,15 +102,15 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	for i := range grid {
 		got, ok := judge.predict(&grid[i])
 		if !ok || math.Abs(got.Value/grid[i].Value-1) > 0.01 {
-			t.Errorf("batch size %d: the file has %g s, served are %g s",
+			t.Errorf("batch size %d: %g s in the file, %g s served",
 				grid[i].Features.BatchSize, got.Value, grid[i].Value)
 		}
 	}
 }
 
-// Runs that all take longer correct the predictions of every batch size at once, including those
-// without new runs.
-func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
+// Runs that all take longer correct the predictions of every batch size immediately, including
+// those without new runs.
+func TestFitEvidence_CorrectsDriftImmediately(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
 	batches := []uint32{16, 32, 64, 128, 256}
 	var examples []Example
@@ -131,7 +131,7 @@ func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, batch := range batches[:4] { // 256 is not run again
+	for _, batch := range batches[:4] { // no new run has batch size 256
 		run(n, batch, 1.5)
 		n++
 		if r, err = fitAfter(context.Background(), schemas.TargetEpochTime, examples, &r.Manifest,
@@ -148,7 +148,7 @@ func TestFitEvidence_CorrectsDriftAtOnce(t *testing.T) {
 			Model:     "mlp",
 			BatchSize: int(batch),
 			CPUs:      1,
-			Load:      evidence.Load{ConcurrentJobs: 1},
+			NodeLoad:  evidence.NodeLoad{ConcurrentJobs: 1},
 		}
 		want := 1.5 * (4 + 400/float64(batch))
 		if got := p.CorrectedTime(corrections, c, 1).Median(); math.Abs(got/want-1) > 0.08 {

@@ -13,8 +13,8 @@ import (
 )
 
 // timeFamilies are compared for the targets that are times: the paper's forest, and the laws, which
-// are right between and outside the measured settings. A Gaussian process predicts as well, but
-// needs minutes for some thousand epochs.
+// interpolate and extrapolate correctly. A Gaussian process predicts as well, but
+// a fit takes minutes for some thousand epochs.
 var timeFamilies = []string{regress.FamilyForest, regress.FamilyLaw, regress.FamilyLawTrees}
 
 // startupExamples is the minimum number of examples of a start-up time: each run has only one, and
@@ -97,12 +97,12 @@ const (
 	// foreignKnownShare is the share of the examples, by weight, that must know a foreign load.
 	foreignKnownShare = 0.5
 	// foreignRuns is the minimum number of runs at the most common level of a foreign load, and at
-	// all other levels together. Fewer runs may owe their times to something else.
+	// all other levels together. With fewer runs other causes may explain their times.
 	foreignRuns = 5
 	// foreignGain is the share by which a column must lower the held-out error.
 	foreignGain = 0.02
-	// lastingShare is the squared error of a run's first value as a prediction of its later values, as
-	// a share of that between independent values, up to which a foreign load lasts.
+	// lastingShare is the squared error of a run's first value as a prediction of its later values,
+	// as a share of that between independent values, up to which a foreign load lasts.
 	lastingShare = 0.2
 	// foreignExamples is the maximum number of examples on which columns are compared.
 	foreignExamples = 2000
@@ -176,9 +176,9 @@ func chooseForeign(
 	return columns, len(columns) > 0 || len(kept) > 0
 }
 
-// lasts reports whether a foreign load lasts: whether the first value of a run predicts the later
-// ones, with a mean squared error of at most lastingShare of that between independent values.
-// Without a run of several values it is unknown, and false.
+// lasts reports whether a foreign load lasts, that is, whether the first value of a run predicts
+// the later ones, with a mean squared error of at most lastingShare of that between independent
+// values. It returns false if no run has several values.
 func lasts(c schemas.Column, examples []Example) bool {
 	type runOfJob struct {
 		job string
@@ -275,7 +275,7 @@ func foreignColumn(
 	return column, len(runs[usual]) >= foreignRuns && len(others) >= foreignRuns
 }
 
-// usualLevel returns the level that most runs had; of several the lowest.
+// usualLevel returns the level that most runs had; the lowest level breaks ties.
 func usualLevel(runs map[float64]map[string]bool) (usual float64) {
 	most := 0
 	for _, level := range slices.Sorted(maps.Keys(runs)) {
@@ -388,9 +388,9 @@ func foreignExplains(ctx context.Context, all, corrected []Example, drifts []kno
 	return n > 0 && m > 0 && sum/n <= (1+explainedSlack)*others/m
 }
 
-// trueExamples returns the examples of a target as they would be measured now: stale examples are
-// corrected for their drift, unless foreign load explains the drift.
-func (t *Trainer) trueExamples(ctx context.Context, target string, all []Example) []Example {
+// currentExamples returns the examples of a target as they would be measured now: stale examples
+// are corrected for their drift, unless foreign load explains the drift.
+func (t *Trainer) currentExamples(ctx context.Context, target string, all []Example) []Example {
 	if target != schemas.TargetEpochTime {
 		return all
 	}

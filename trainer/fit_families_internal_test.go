@@ -12,16 +12,17 @@ import (
 	"courier/schemas"
 )
 
-// hogCores is the CPU demand of foreign processes on a node with two processors.
-var hogCores = []float64{0, 0.6, 1, 2}
+// foreignCores is the CPU demand of foreign processes on a node with two processors.
+var foreignCores = []float64{0, 0.6, 1, 2}
 
-// hogExamples returns runs of three epochs on a node with two processors, with foreign CPU load, and
-// foreign storage load without effect. effect is the share of the CPU load that slows jobs down.
-func hogExamples(seed uint64, runs int, effect float64) (all []Example) {
+// examplesWithForeignLoad returns runs of three epochs on a node with two processors, with foreign
+// CPU load, and foreign storage load without effect. effect is the share of the CPU load that slows
+// jobs down.
+func examplesWithForeignLoad(seed uint64, runs int, effect float64) (all []Example) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	for run := range runs {
 		batch, cpus := []uint32{4, 16, 64}[random.IntN(3)], uint32(1+random.IntN(2))
-		hog := hogCores[random.IntN(len(hogCores))]
+		hog := foreignCores[random.IntN(len(foreignCores))]
 		wanted := float64(cpus) + effect*hog
 		seconds := 4 * (1 + 8/float64(batch)) / float64(cpus) * max(1, wanted/2) *
 			math.Exp(0.03*random.NormFloat64())
@@ -49,7 +50,7 @@ func columnsOf(chosen []schemas.ForeignColumn) (names []string) {
 	return names
 }
 
-func TestForeignColumns_AreThoseThatLowerTheHeldOutError(t *testing.T) {
+func TestForeignColumns_LowerTheHeldOutError(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
@@ -69,14 +70,14 @@ func TestForeignColumns_AreThoseThatLowerTheHeldOutError(t *testing.T) {
 			want     []string
 		}{
 			{"a hog that slows jobs down", schemas.TargetEpochTime,
-				hogExamples(seed, 120, 1), []string{"foreign_cpu_ratio"}},
-			{"a hog without influence", schemas.TargetEpochTime, hogExamples(seed, 120, 0), nil},
+				examplesWithForeignLoad(seed, 120, 1), []string{"foreign_cpu_ratio"}},
+			{"a hog without influence", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 120, 0), nil},
 			{"a third of the examples do not know it", schemas.TargetEpochTime,
-				unknown(hogExamples(seed, 120, 1), 1./3), []string{"foreign_cpu_ratio"}},
+				unknown(examplesWithForeignLoad(seed, 120, 1), 1./3), []string{"foreign_cpu_ratio"}},
 			{"most examples do not know it", schemas.TargetEpochTime,
-				unknown(hogExamples(seed, 120, 1), 0.6), nil},
-			{"too few runs", schemas.TargetEpochTime, hogExamples(seed, 5, 1), nil},
-			{"another target", schemas.TargetAccuracy, hogExamples(seed, 120, 1), nil},
+				unknown(examplesWithForeignLoad(seed, 120, 1), 0.6), nil},
+			{"too few runs", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 5, 1), nil},
+			{"another target", schemas.TargetAccuracy, examplesWithForeignLoad(seed, 120, 1), nil},
 		} {
 			got := columnsOf(foreignColumns(t.Context(), c.target, c.examples))
 			if !slices.Equal(got, c.want) {
@@ -87,7 +88,7 @@ func TestForeignColumns_AreThoseThatLowerTheHeldOutError(t *testing.T) {
 }
 
 func TestHeldOut_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
-	examples := hogExamples(1, 120, 1)
+	examples := examplesWithForeignLoad(1, 120, 1)
 	columns := foreignColumns(t.Context(), schemas.TargetEpochTime, examples)
 	with := heldOut(t.Context(), examples, columns)
 	without := heldOut(t.Context(), examples, nil)
@@ -100,11 +101,11 @@ func TestHeldOut_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
 
 // A fit on examples with foreign load predicts longer times with such load, extrapolates beyond the
 // largest measured load, and treats an unknown load as the typical one.
-func TestFit_PredictsLongerTimesBesideAHog(t *testing.T) {
+func TestFit_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
-	examples := hogExamples(1, 120, 1)
+	examples := examplesWithForeignLoad(1, 120, 1)
 	fitted, err := Fit(t.Context(), schemas.TargetEpochTime, examples, Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -135,13 +136,13 @@ func TestFit_PredictsLongerTimesBesideAHog(t *testing.T) {
 	}
 	calm, busy := predict(schemas.RatioOf(0)), predict(schemas.RatioOf(1))
 	if ratio := busy.Value / calm.Value; ratio < 1.6 || ratio > 2.4 || busy.Extrapolated {
-		t.Errorf("beside a hog of both processors it takes %.2f times as long, want about 2", ratio)
+		t.Errorf("factor %.2f with foreign load on both processors, want about 2", ratio)
 	}
 	if v := predict(schemas.Ratio{}).Value; !(v >= calm.Value && v <= busy.Value) {
-		t.Errorf("an unknown load: %.2f s, want %.2f to %.2f", v, calm.Value, busy.Value)
+		t.Errorf("prediction with unknown load: %.2f s, want %.2f to %.2f", v, calm.Value, busy.Value)
 	}
 
-	few := slices.DeleteFunc(hogExamples(1, 160, 1), func(x Example) bool {
+	few := slices.DeleteFunc(examplesWithForeignLoad(1, 160, 1), func(x Example) bool {
 		return x.Features.Load.ForeignCPURatio.Value > 0.5
 	})
 	if fitted, err = Fit(t.Context(), schemas.TargetEpochTime, few, Options{Seed: 1}); err != nil {
@@ -154,18 +155,18 @@ func TestFit_PredictsLongerTimesBesideAHog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !predict(schemas.RatioOf(1)).Extrapolated || predict(schemas.RatioOf(0.5)).Extrapolated {
-		t.Error("a load beyond the greatest measured one must be extrapolated, one within must not")
+		t.Error("want extrapolation above the highest measured load, and none below it")
 	}
 }
 
 // New foreign load is no reason to scale older times; a slower machine is.
-func TestForeignExplains_TellsAHogFromASlowerMachine(t *testing.T) {
+func TestForeignExplains_DistinguishesForeignLoadFromASlowerMachine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
 	for seed := range uint64(5) {
 		calm := func(hog float64) []Example {
-			return slices.DeleteFunc(hogExamples(seed, 300, 1), func(x Example) bool {
+			return slices.DeleteFunc(examplesWithForeignLoad(seed, 300, 1), func(x Example) bool {
 				return x.Features.Load.ForeignCPURatio != schemas.RatioOf(hog/2)
 			})
 		}
@@ -192,7 +193,7 @@ func TestForeignExplains_TellsAHogFromASlowerMachine(t *testing.T) {
 		} {
 			all := append(slices.Clone(before), c.since...)
 			if got := foreignExplains(t.Context(), all, correctStale(all, drifts), drifts); got != c.want {
-				t.Errorf("seed %d, %s: the foreign load explains it: %t", seed, c.name, got)
+				t.Errorf("seed %d, %s: foreignExplains = %t", seed, c.name, got)
 			}
 		}
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 // train fits each target of a request on the current past.
-func (t *Trainer) train(ctx context.Context, w fitRequest) (schemas.TrainReply, error) {
+func (t *Trainer) train(ctx context.Context, request fitRequest) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
 	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
 	if err != nil {
 		return reply, err
 	}
-	for _, target := range w.targets {
-		outcome, err := t.learn(ctx, last, target, &w, &reply)
+	for _, target := range request.targets {
+		outcome, err := t.learn(ctx, last, target, &request, &reply)
 		switch {
 		case errors.Is(err, regress.ErrTooFewExamples):
 			t.metrics.fits.WithLabelValues(target, "too_few").Inc()
@@ -39,17 +39,17 @@ func (t *Trainer) train(ctx context.Context, w fitRequest) (schemas.TrainReply, 
 // places the candidate: it is promoted, becomes a challenger, or is rejected. outcome is a metric
 // label.
 func (t *Trainer) learn(
-	ctx context.Context, last uint64, target string, w *fitRequest, reply *schemas.TrainReply,
+	ctx context.Context, last uint64, target string, request *fitRequest, reply *schemas.TrainReply,
 ) (outcome string, err error) {
 	_, revision, err := t.champion(ctx, target)
 	if err != nil {
 		return "", err
 	}
-	if revision > 0 && w.reason == firstReason { // an earlier request has fitted it
+	if revision > 0 && request.reason == firstReason { // an earlier request has fitted it
 		if t.newEpochs.Load() < int64(t.o.NewEpochs) {
 			return "late", nil
 		}
-		w.reason = enoughReason
+		request.reason = enoughReason
 	}
 	var l exampleSet
 	var c *fittedCandidate
@@ -60,7 +60,7 @@ func (t *Trainer) learn(
 		for reason, n := range l.skipped {
 			t.metrics.skipped.WithLabelValues(reason).Set(float64(n))
 		}
-		c, err = t.fit(ctx, l.examples, target, w.reason)
+		c, err = t.fit(ctx, l.examples, target, request.reason)
 		return err
 	})
 	if err != nil {
@@ -69,13 +69,13 @@ func (t *Trainer) learn(
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	return t.placeCandidate(ctx, c, l.last, target, w, reply)
+	return t.placeCandidate(ctx, c, l.last, target, request, reply)
 }
 
 // placeCandidate decides what happens to a candidate that was fitted on the log up to a sequence:
 // promotion, a trial as challenger, or rejection.
 func (t *Trainer) placeCandidate(
-	ctx context.Context, c *fittedCandidate, last uint64, target string, w *fitRequest,
+	ctx context.Context, c *fittedCandidate, last uint64, target string, request *fitRequest,
 	reply *schemas.TrainReply,
 ) (outcome string, err error) {
 	// The champion may have changed during the fit.
@@ -87,12 +87,12 @@ func (t *Trainer) placeCandidate(
 		champion.ManifestDigest == c.fitted.ManifestDigest {
 		reply.Waiting = append(reply.Waiting,
 			target+": the fit equals the champion, which stays in use")
-		if w.promoteAtOnce {
+		if request.promoteImmediately {
 			reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
 		}
 		return "same", nil
 	}
-	g := schemas.Grounds{Rival: champion.ModelDigest, SinceSequence: last, Reason: w.reason}
+	g := schemas.Grounds{Rival: champion.ModelDigest, SinceSequence: last, Reason: request.reason}
 	rejected := ""
 	switch {
 	case revision == 0:
@@ -100,23 +100,23 @@ func (t *Trainer) placeCandidate(
 		if c.predictor.Manifest().Family != regress.FamilyHierarchy {
 			rejected = worseThanMean(c.fitted.MeanSquaredError, c.examples)
 		}
-	case w.promoteAtOnce:
+	case request.promoteImmediately:
 		g.DecidedBy = schemas.DecidedRequest
 	case c.predictor.Manifest().Family == regress.FamilyHierarchy:
-		// The same method has learned from more runs, and corrects itself where they drift.
+		// The candidate was fitted by the same method on more runs, and drift is corrected.
 		g.DecidedBy = schemas.DecidedGrowth
 	default:
 		grown, err := t.hasGrown(target, c, &g)
 		if err != nil {
 			return "", err
 		}
-		if !grown && !w.isManual && t.isTrialPending(target, drifting(w.reason)) {
+		if !grown && !request.isManual && t.isTrialPending(target, isDrift(request.reason)) {
 			reply.Waiting = append(reply.Waiting,
 				target+": another challenger is still compared with the champion")
 			return "waiting", nil
 		}
 	}
-	e, err := t.publishCandidate(ctx, c, target, w.reason, &g)
+	e, err := t.publishCandidate(ctx, c, target, request.reason, &g)
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +149,7 @@ type fittedCandidate struct {
 	model, manifest []byte
 	predictor       *regress.Predictor
 	fitted          schemas.Fitted
-	examples        []Example // it was fitted on these
+	examples        []Example // examples that the candidate was fitted on
 }
 
 // fit fits one target. A regressor that an advisor would refuse is an error here.
@@ -184,7 +184,7 @@ func (t *Trainer) fitTarget(
 		}
 		return fitAfter(ctx, target, examples, before, o)
 	}
-	r, err := Fit(ctx, target, t.trueExamples(ctx, target, examples), o)
+	r, err := Fit(ctx, target, t.currentExamples(ctx, target, examples), o)
 	if errors.Is(err, regress.ErrTooFewExamples) {
 		return Fit(ctx, target, examples, o) // stale examples are better than none
 	}
@@ -237,7 +237,7 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 	return f
 }
 
-// firstSlack is how much higher the error of the first regressor may be than that of the mean: a
+// firstSlack is the share by which the error of the first regressor may exceed that of the mean: a
 // target that depends on nothing is predicted as well as by its mean, apart from noise.
 const firstSlack = 0.1
 
@@ -282,7 +282,7 @@ func meanError(examples []Example) float64 {
 		}
 	}
 	if weight == 0 {
-		return math.Inf(1) // one setting: there is no other
+		return math.Inf(1) // there is only one configuration
 	}
 	return squares / weight
 }
@@ -299,7 +299,7 @@ func (t *Trainer) hasGrown(target string, c *fittedCandidate, g *schemas.Grounds
 		return false, err
 	}
 	j := compareCoverage(trial, c.examples)
-	before, now := t.countTrue(c.examples, s.champion.predictor.Manifest().Examples.Last)
+	before, now := t.countCurrent(c.examples, s.champion.predictor.Manifest().Examples.Last)
 	switch {
 	case j.LostSettings > 0:
 		return false, nil
@@ -317,18 +317,18 @@ func (t *Trainer) hasGrown(target string, c *fittedCandidate, g *schemas.Grounds
 	return true, nil
 }
 
-// growthFactor is how many times as many examples a candidate needs to be promoted before its
-// trial. With few examples regressors improve quickly: twice the examples are worth more than the
-// outcome of fifty jobs. The former champion is compared with it afterwards, and comes back if it
-// was better.
+// growthFactor is the factor by which the number of examples must grow to promote a candidate
+// before its trial. With few examples regressors improve quickly: twice the examples are worth more
+// than the outcome of fifty jobs. The former champion is compared with it afterwards, and returns
+// if it was better.
 const growthFactor = 2
 
 // smallSampleLimit is the number of current examples below which growthFactor applies.
 const smallSampleLimit = 200
 
-// countTrue counts the examples that no drift has made stale: those up to last, which the champion
-// has learned from, and all.
-func (t *Trainer) countTrue(examples []Example, last time.Time) (before, now int) {
+// countCurrent counts the examples that no drift has made stale: those up to last, which the
+// champion was fitted on, and all.
+func (t *Trainer) countCurrent(examples []Example, last time.Time) (before, now int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range examples {
@@ -387,14 +387,15 @@ func (t *Trainer) challengerStanding(
 // earlyJobs is the number of jobs after which a trial shows which of two regressors leads.
 const earlyJobs = 5
 
-// coverageShortfall is how far the coverage of a challenger's bound may fall below its level before
-// a newer challenger replaces it: it was fitted on the first few jobs of something new.
+// coverageShortfall is the difference by which the coverage of a challenger's bound may fall below
+// its level before a newer challenger replaces it. Such a challenger was fitted on too few jobs of
+// a new kind.
 const coverageShortfall = 0.15
 
 // isTrialPending reports whether the challenger of a target stays until its trial ends. It does not
-// stay if its bound fails, or if it was not clearly better after minJobs. If drift calls for a new
-// challenger, it also does not stay if it was fitted before the drift or is not leading: where
-// things change often, no trial would ever end otherwise.
+// stay if its bound fails, or if it was not clearly better after minJobs. If drift requires a new
+// challenger, it also does not stay if it was fitted before the drift or is not leading. Otherwise,
+// in a cluster that changes often, no trial would ever end.
 func (t *Trainer) isTrialPending(target string, drift bool) bool {
 	s, j := t.challengerStanding(target, earlyJobs)
 	if s.challenger == nil || drift && t.driftedSince(
@@ -406,7 +407,7 @@ func (t *Trainer) isTrialPending(target string, drift bool) bool {
 		return !drift
 	}
 	if !drift && j.JudgedJobs >= minJobs {
-		return false // a newer challenger has learned from those jobs
+		return false // a newer challenger was fitted on those jobs
 	}
 	if j.JudgedLevel != medianLevel && *j.CoverageRatio < j.JudgedLevel-coverageShortfall {
 		return false

@@ -23,10 +23,10 @@ import (
 
 const (
 	monthJobs = "COURIER_MONTH_JOBS_PER_DAY" // number of jobs a day of TestTrainer_LearnsFromAMonth
-	monthURL  = "COURIER_MONTH_TRAINER_OF"   // set for the process that it starts
+	monthURL  = "COURIER_MONTH_TRAINER_OF"   // set for the process that the test starts
 )
 
-// A trainer that starts beside a log of a month fits all targets within its memory. The log is
+// A trainer that starts on the log of a month fits all targets within its memory limit. The log is
 // published to a NATS server and the trainer is a process of its own:
 //
 //	COURIER_MONTH_JOBS_PER_DAY=10000 go test ./trainer -run LearnsFromAMonth -v -timeout 1h
@@ -75,7 +75,7 @@ func publishMonth(t *testing.T, url string, jobsPerDay int) (events int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// One event of 2,000 waits until the stream has it and all before it.
+		// Every 2,000th publish waits until the stream has that event and all previous ones.
 		if events++; events%2000 != 0 {
 			err = nc.Publish(e.Subject(), data)
 		} else {
@@ -123,7 +123,7 @@ func TestMonthTrainer(t *testing.T) {
 		if !errors.Is(err, schemas.ErrUnavailable) || asking.Err() != nil {
 			t.Fatal(err)
 		}
-		<-again.C // the trainer starts, or still reads the log
+		<-again.C // the trainer is starting or still replaying the log
 	}
 	t.Logf("fitted %+v", reply)
 	stop()
@@ -137,7 +137,7 @@ func TestMonthTrainer(t *testing.T) {
 	}
 }
 
-// peakMegabytes returns the most memory that this process has had resident.
+// peakMegabytes returns the maximum resident memory of this process.
 func peakMegabytes(t *testing.T) int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

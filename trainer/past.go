@@ -73,7 +73,7 @@ func (p *Past) add(e schemas.Event, sequence uint64) (r *run, x *keptEpoch) {
 	default:
 		return nil, nil
 	}
-	if sequence < p.last { // read before
+	if sequence < p.last { // already applied
 		return nil, nil
 	}
 	p.last = sequence
@@ -92,7 +92,7 @@ func (p *Past) add(e schemas.Event, sequence uint64) (r *run, x *keptEpoch) {
 	return r, x
 }
 
-// run returns the run of an event; a new one if there is none.
+// run returns the run of an event, created on first use.
 func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting, sequence uint64) *run {
 	k := runKey{s.JobID, s.Run}
 	if r := p.runs[k]; r != nil {
@@ -163,8 +163,8 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
 	return r, x
 }
 
-// resume starts a run in place of one that was lost and dropped. Its examples are those of a run that
-// resumed from a checkpoint; for co-located runs it remains one run.
+// resume starts a run in place of one that was lost and dropped. Its examples are those of a run
+// that resumed from a checkpoint; for co-located runs it remains one run.
 func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
 	from, hardware := r.span.From, r.span.Hardware
 	p.neighbours.remove(r)
@@ -175,7 +175,7 @@ func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
 	return next
 }
 
-// reopen opens a lost run again that sends events.
+// reopen reopens a lost run that sends events again.
 func (p *Past) reopen(r *run) {
 	if r.outcome == "" {
 		return

@@ -15,14 +15,14 @@ type configuration struct {
 	hardware    schemas.Hardware // of the most loaded node, rounded
 }
 
-// rareRuns is the number of runs up to which a configuration does not give way to others. If all
-// are rare, the configuration whose last run is oldest gives way.
+// rareRuns is the number of runs up to which a configuration is not evicted in favour of others. If
+// all are rare, the configuration with the oldest last run is evicted.
 const rareRuns = 8
 
 // archive holds the ended runs of a Past by configuration and drops runs beyond its limits. Beyond
 // the limit of one configuration it drops its oldest run; beyond the limit of all runs it drops the
-// oldest run of the configuration with the most runs. A rare configuration therefore outlives many
-// runs of a frequent one, and names that never return do not displace current ones.
+// oldest run of the configuration with the most runs. Therefore a rare configuration outlives many
+// runs of a frequent one, and models that are trained once do not displace others.
 type archive struct {
 	limits         *Limits
 	configurations map[configuration]*archived
@@ -65,7 +65,7 @@ func (s *archive) add(r *run, of configuration) (dropped []*run) {
 	return dropped
 }
 
-// remove takes a run out of the archive.
+// remove removes a run from the archive.
 func (s *archive) remove(r *run) {
 	c := r.archived
 	before := c.runs.Len()
@@ -85,7 +85,7 @@ func (s *archive) dropOldest(c *archived) *run {
 	return r
 }
 
-// mostExpendable returns the configuration that gives way: the one with the most runs, of several
+// mostExpendable returns the configuration that loses a run: the one with the most runs; of several
 // the one that has had that many for longest. If all are rare, it is the least recently run one.
 func (s *archive) mostExpendable() *archived {
 	for s.sizes[s.largest] == nil || s.sizes[s.largest].Len() == 0 {

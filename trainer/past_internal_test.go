@@ -49,7 +49,7 @@ func busyJob(random *rand.Rand, n int, at time.Time) (all []schemas.Event) {
 	at = at.Add(3 * time.Second)
 	for number := range uint32(6) {
 		if n%11 == 0 {
-			break // its epochs are not recognized
+			break // no epochs are recognized
 		}
 		if n%13 == 0 && number == 3 {
 			set.BatchSize *= 2
@@ -75,7 +75,7 @@ func busyJob(random *rand.Rand, n int, at time.Time) (all []schemas.Event) {
 		})
 	}
 	if n%17 == 0 {
-		return all // it never ends
+		return all // the run never ends
 	}
 	at = at.Add(time.Second)
 	return append(all, &schemas.Ended{
@@ -101,7 +101,7 @@ func everyExample(p *Past) map[string][]Example {
 }
 
 // Duplicates, and a part of the log that is read again, change nothing.
-func TestPast_IsTheSameHoweverTheLogIsRead(t *testing.T) {
+func TestPast_IgnoresDuplicatesAndReplayedEvents(t *testing.T) {
 	events := busyLog(1, 300)
 	limits := Limits{SettingRuns: 8, Runs: 90, Spans: 30, OpenRuns: 40, RunEpochs: 4}
 	for _, c := range []struct {
@@ -136,7 +136,7 @@ func TestPast_IsTheSameHoweverTheLogIsRead(t *testing.T) {
 		addAll(want, events, 1)
 		c.read(got)
 		if diff := cmp.Diff(everyExample(want), everyExample(got)); diff != "" {
-			t.Errorf("%s (-read once +read so):\n%s", c.name, diff)
+			t.Errorf("%s (-read once +read with repetitions):\n%s", c.name, diff)
 		}
 	}
 }
@@ -157,14 +157,14 @@ func TestPast_DroppedRunsStayNeighbours(t *testing.T) {
 		examples := few.Examples(target)
 		for _, x := range examples {
 			if known[key(x)].Weight != x.Weight && wasLost(x.Job) {
-				continue // dropped while it was lost: the rest of it is a run of its own
+				continue // dropped while lost, so its rest is a separate run
 			}
 			if diff := cmp.Diff(known[key(x)], x); diff != "" {
 				t.Fatalf("%s of %s (-unbounded +bounded):\n%s", target, x.Job, diff)
 			}
 		}
 		if len(examples) == 0 || len(examples) > len(known)/2 {
-			t.Errorf("%s: %d of %d examples are left", target, len(examples), len(known))
+			t.Errorf("%s: %d of %d examples remain", target, len(examples), len(known))
 		}
 	}
 }
@@ -211,17 +211,17 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 		newest = x.Job
 	}
 	if len(models) != 11 || models["frequent"] != 10 || newest != "job-299" {
-		t.Errorf("%v with %s as the newest, want 10 of the frequent model, the newest, and 10 others",
+		t.Errorf("runs by model %v, newest %s; want 10 of the frequent model, the newest, and 10 others",
 			models, newest)
 	}
 	if len(p.runs) > 25 || len(p.models) > 12 || len(p.archive.configurations) != 11 {
-		t.Errorf("%d runs, %d models and %d configurations are kept", len(p.runs), len(p.models),
+		t.Errorf("%d runs, %d models and %d configurations remain", len(p.runs), len(p.models),
 			len(p.archive.configurations))
 	}
 }
 
 // Models that are trained once do not displace those that are trained every day.
-func TestPast_KeepsWhatIsStillRun(t *testing.T) {
+func TestPast_KeepsModelsThatStillRun(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{Runs: 20, Spans: 5}), uint64(0)
 	for n := range 400 {
 		set := schemas.Setting{
@@ -254,13 +254,13 @@ func TestPast_KeepsWhatIsStillRun(t *testing.T) {
 		models[x.Model]++
 	}
 	if models["daily"] < rareRuns || len(models) < 10 {
-		t.Errorf("%v are kept, want %d runs of the daily model and the newest of others", models,
+		t.Errorf("models %v remain, want %d runs of the daily model and the newest of others", models,
 			rareRuns)
 	}
 }
 
-// Runs that never end, names that never return and long runs are bounded as well.
-func TestPast_BoundsWhatNeverEnds(t *testing.T) {
+// Runs that never end, names that occur once, and long runs need bounded memory.
+func TestPast_BoundsRunsThatNeverEnd(t *testing.T) {
 	l := Limits{OpenRuns: 10, Spans: 5, Runs: 10, Epochs: 300, RunEpochs: 100}
 	p, sequence := NewLimitedPast(l), uint64(0)
 	for n := range 200 {
@@ -301,11 +301,11 @@ func TestPast_BoundsWhatNeverEnds(t *testing.T) {
 	}
 	p.Expire(time.Unix(1_790_000_000+11_000, 0))
 	if runs, epochs := p.Len(); runs != 0 || epochs != 0 {
-		t.Errorf("%d runs and %d epochs are left behind the window", runs, epochs)
+		t.Errorf("%d runs and %d epochs from before the window remain", runs, epochs)
 	}
 }
 
-func TestLRU_DropsTheLongestUnused(t *testing.T) {
+func TestLRU_DropsTheLeastRecentlyUsed(t *testing.T) {
 	l := newLRU[int, string](3)
 	for i := range 3 {
 		l.put(i, fmt.Sprint(i))

@@ -40,26 +40,26 @@ func (l *Limits) runEpochs(open int) int {
 type names map[string]*name
 
 type name struct {
-	alone [1]string // the name, as the list of a job on one node
-	refs  int
+	single [1]string // the name, as the list of a job on one node
+	refs   int
 }
 
 // acquire returns the interned copy of a name and counts the reference.
 func (n names) acquire(text string) string {
 	kept := n[text]
 	if kept == nil {
-		kept = &name{alone: [1]string{text}}
+		kept = &name{single: [1]string{text}}
 		n[text] = kept
 	}
 	kept.refs++
-	return kept.alone[0]
+	return kept.single[0]
 }
 
 // acquireAll acquires several names. Lists of one name share one slice.
 func (n names) acquireAll(texts []string) []string {
 	if len(texts) == 1 {
 		n.acquire(texts[0])
-		return n[texts[0]].alone[:]
+		return n[texts[0]].single[:]
 	}
 	all := make([]string, len(texts))
 	for i, text := range texts {

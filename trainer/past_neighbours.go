@@ -67,7 +67,7 @@ func (n *neighbours) end(r *run) {
 	}
 }
 
-// remove takes a run out of the index. Its span must not have changed since it was added, except
+// remove removes a run from the index. Its span must not have changed since it was added, except
 // for the end of an open run.
 func (n *neighbours) remove(r *run) {
 	for _, node := range r.indexedNodes {

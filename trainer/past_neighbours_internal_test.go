@@ -12,7 +12,7 @@ import (
 )
 
 // The index finds the neighbours that a scan of all runs finds.
-func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
+func TestNeighbours_EqualAScanOfAllRuns(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	p := NewPast()
 	at := func(hours float64) time.Time {
@@ -48,7 +48,7 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 			DurationSeconds: 1,
 		}, uint64(3*n+2))
 		if n%11 == 0 {
-			continue // it still runs
+			continue // the run is still open
 		}
 		outcome := schemas.EventFinished
 		if n%13 == 0 {
@@ -59,7 +59,7 @@ func TestNeighbours_AreFoundAsByLookingAtAll(t *testing.T) {
 			Setting:  set,
 			Outcome:  outcome,
 		}, uint64(3*n+3))
-		if n%26 == 0 { // it comes back
+		if n%26 == 0 { // the lost run continues
 			p.Add(&schemas.Epoch{
 				JobStamp:        stamp(job, "e2", begin+long+0.1),
 				Setting:         set,

@@ -38,7 +38,7 @@ const (
 type logUpdate struct {
 	record   bus.Record // valid if Event is not nil
 	position uint64     // sequence up to which the log was read; 0: unchanged
-	live     bool       // everything stored at the start was read
+	live     bool       // all events stored at the start have been read
 }
 
 // readJobs sends the events of jobs, first from the database, then from the log, until ctx ends.
@@ -167,19 +167,19 @@ func (t *Trainer) recall(ctx context.Context, target string, at uint64) (example
 
 // answer replies to the requests for which the log was read far enough. Runs older than the horizon
 // are dropped first.
-func (w *watcher) answer(horizon time.Time) {
-	if !w.live || len(w.exampleRequests) == 0 {
+func (fw *follower) answer(horizon time.Time) {
+	if !fw.live || len(fw.exampleRequests) == 0 {
 		return
 	}
-	w.past.Expire(horizon)
-	waiting := w.exampleRequests[:0]
-	for _, v := range w.exampleRequests {
-		if v.sequence > w.position {
+	fw.past.Expire(horizon)
+	waiting := fw.exampleRequests[:0]
+	for _, v := range fw.exampleRequests {
+		if v.sequence > fw.position {
 			waiting = append(waiting, v)
 			continue
 		}
-		examples := w.past.Examples(v.target)
-		v.reply <- exampleSet{examples, w.past.last, w.past.Skipped()}
+		examples := fw.past.Examples(v.target)
+		v.reply <- exampleSet{examples, fw.past.last, fw.past.Skipped()}
 	}
-	w.exampleRequests = waiting
+	fw.exampleRequests = waiting
 }

@@ -27,17 +27,17 @@ type run struct {
 	at      time.Time
 
 	epochs     []keptEpoch // by number; one in stride
-	stride     int         // every stride-th epoch is kept; 0: all
+	stride     int         // every stride-th epoch is kept; 0 means all
 	epochCount int         // epochs in order, kept or not
 	last       uint32      // number of the last epoch
 	lastEnd    int64       // end of the last epoch, in nanoseconds since 1970
 	batch      uint32      // batch size of the last epoch
-	unmixed    int         // kept epochs before the first change of the batch size
+	unmixed    int         // number of kept epochs before the first change of the batch size
 	times      runTimes
 
 	hasStarted   bool // its started event arrived
 	batchChanged bool // the batch size changed
-	wentBack     bool // an epoch number was not above the previous one
+	wentBack     bool // an epoch number did not increase
 	hasGap       bool // an epoch number is missing
 	inconsistent bool // events name different models or datasets
 
@@ -261,10 +261,10 @@ func (r *run) drop() {
 	r.frozen, r.unmixed = 0, 0
 }
 
-// isLost reports whether the run ended by silence only, so that it may continue.
+// isLost reports whether the run ended because it was silent, so that it may continue.
 func (r *run) isLost() bool { return r.outcome == schemas.EventLost }
 
-// Reasons for skipping a whole run. Published studies contain such runs.
+// Reasons for skipping a whole run. Published data sets contain such runs.
 const (
 	skippedGap    = "run with epochs missing between others"
 	skippedBack   = "run whose epoch numbers decrease: a restart, or the log of another job"
@@ -272,7 +272,7 @@ const (
 	skippedCopied = "run with the epoch times of another run"
 )
 
-// distinctEpochs is the number of epochs from which equal times of two runs are no coincidence.
+// distinctEpochs is the minimum number of epochs with equal times that identify a copied run.
 const distinctEpochs = 3
 
 // implausible returns the reason for skipping a run; "" if it is plausible. seen holds the hashes
@@ -322,7 +322,7 @@ func (t *runTimes) add(seconds float64) {
 	}
 }
 
-// areDistinctive reports whether another run has the same durations only as a copy.
+// areDistinctive reports whether a run with the same durations must be a copy.
 func (t *runTimes) areDistinctive() bool { return t.epochs >= distinctEpochs && t.differ }
 
 // checkModel marks the run as inconsistent if an event names another model or dataset.

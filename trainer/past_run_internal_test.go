@@ -97,7 +97,7 @@ func TestThin(t *testing.T) {
 	for n := range 1000 {
 		batch := uint32(4)
 		if n%100 == 0 {
-			batch = uint32(8 + n) // ten settings of one example
+			batch = uint32(8 + n) // ten configurations with one example each
 		}
 		examples = append(examples, Example{
 			Model:    "m",
@@ -113,7 +113,7 @@ func TestThin(t *testing.T) {
 		settings[x.Features.BatchSize]++
 		weight += x.Weight
 		if x.Features.BatchSize == 4 && x.Value < 890 {
-			t.Errorf("example %v stays, although it is old", x.Value)
+			t.Errorf("the old example %v was kept", x.Value)
 		}
 		if i > 0 && x.At.Before(thinned[i-1].At) {
 			t.Error("the order changed")

@@ -131,13 +131,13 @@ func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Pro
 
 // reject publishes that a regressor was rejected.
 func (t *Trainer) reject(
-	ctx context.Context, target, digest, rival, reason string, j schemas.Judgement,
+	ctx context.Context, target, digest, challenger, reason string, j schemas.Judgement,
 ) (schemas.Rejected, error) {
 	e := schemas.Rejected{
 		Target:      target,
 		ModelDigest: digest,
 		Reason:      reason,
-		Rival:       rival,
+		Rival:       challenger,
 		Judgement:   j,
 	}
 	e.EventID, e.At = schemas.RejectedID(target, digest), time.Now().UTC()
@@ -148,7 +148,7 @@ func (t *Trainer) reject(
 	return e, t.o.step("rejected")
 }
 
-// decide carries out the verdict of a trial, unless champion or challenger have changed.
+// decide executes the verdict of a trial, unless champion or challenger have changed.
 func (t *Trainer) decide(
 	ctx context.Context, target string, c pairing, r verdict, j schemas.Judgement, reason string,
 ) error {

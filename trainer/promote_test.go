@@ -37,7 +37,7 @@ func awaitPromotionByTest(t testing.TB, b *bus.Bus, by string) *schemas.Promoted
 
 // All nodes become slower: the challenger fitted afterwards is compared on later jobs, wins, and is
 // promoted.
-func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
+func TestTrainer_PromotesABetterChallenger(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
 	f.rich = true
@@ -66,7 +66,7 @@ func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
 	e := awaitPromotionByTest(t, b, schemas.DecidedTest)
 	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss ||
 		*e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
-		t.Errorf("promoted %+v, want a challenger by its figures", e)
+		t.Errorf("promoted %+v, want a challenger with the figures of its trial", e)
 	}
 	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil || c.ModelDigest != e.ModelDigest || revision != e.Revision {
@@ -83,7 +83,7 @@ func TestTrainer_PromotesWhatWasRightOnNewJobs(t *testing.T) {
 	}
 }
 
-func TestTrainer_TellsHowAChallengerStands(t *testing.T) {
+func TestTrainer_ListsTheStandingOfAChallenger(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b")
 	f.rich = true
@@ -103,14 +103,14 @@ func TestTrainer_TellsHowAChallengerStands(t *testing.T) {
 			return
 		}
 		if deadline.Err() != nil {
-			t.Fatalf("the newest is %s, judged on %d jobs (%s), want a challenger judged on 15",
+			t.Fatalf("newest regressor: %s, compared on %d jobs (%s); want a challenger compared on 15",
 				v[0].State, v[0].JudgedJobs, v[0].Reason)
 		}
 	}
 }
 
-// A regressor that a trial promoted proves worse: the previous champion returns.
-func TestTrainer_RollsBackByItself(t *testing.T) {
+// If a regressor that a trial promoted is worse on later jobs, the previous champion returns.
+func TestTrainer_RollsBackAutomatically(t *testing.T) {
 	b := bustest.New(t)
 	f := newFleet(b, "a", "b", "c")
 	f.rich = true
@@ -121,7 +121,7 @@ func TestTrainer_RollsBackByItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range f.nodes { // a spell that teaches what is not true afterwards
+	for _, n := range f.nodes { // a temporary slowdown
 		f.factor[n] = 1.15
 	}
 	f.run(t, 60)
@@ -129,9 +129,9 @@ func TestTrainer_RollsBackByItself(t *testing.T) {
 	stop()
 	bad, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil || bad.ModelDigest == good.ModelDigest {
-		t.Fatalf("champion %v, %v; want another", bad, err)
+		t.Fatalf("champion %v, error %v; want another champion", bad, err)
 	}
-	bad.DecidedBy = schemas.DecidedTest // as if it had been lucky
+	bad.DecidedBy = schemas.DecidedTest // as if a trial had promoted it
 	if bad.SinceSequence, err = b.LastSequence(within(t), schemas.StreamJob); err != nil {
 		t.Fatal(err)
 	}
@@ -145,11 +145,11 @@ func TestTrainer_RollsBackByItself(t *testing.T) {
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
 	e := awaitPromotionByTest(t, b, schemas.DecidedRollback)
 	if e.ModelDigest != good.ModelDigest || e.Rival != bad.ModelDigest || *e.Loss >= *e.RivalLoss {
-		t.Errorf("rolled back to %+v, want the first", e)
+		t.Errorf("rolled back to %+v, want the first regressor", e)
 	}
 }
 
-func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
+func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
@@ -168,18 +168,18 @@ func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
 		}, &promoted)
 	}
 	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
-		t.Errorf("roll back the first: %v, want not_found", err)
+		t.Errorf("rollback of the first regressor: %v, want not_found", err)
 	}
 	study(t, b, "b", 1000, 1.2)
 	second := train(t, b).Promoted[0]
 	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
 		promoted.Reason != "rolled back: jobs are late" ||
 		promoted.DecidedBy != schemas.DecidedRequest {
-		t.Errorf("roll back: %+v, %v", promoted, err)
+		t.Errorf("rollback: %+v, %v", promoted, err)
 	}
 	if err := promote(second.ModelDigest[:8]); err != nil ||
 		promoted.ModelDigest != second.ModelDigest {
-		t.Errorf("promote the second again: %+v, %v", promoted, err)
+		t.Errorf("promotion of the second regressor: %+v, %v", promoted, err)
 	}
 	for digits, want := range map[string]error{
 		second.ModelDigest[:8]: schemas.ErrConflict,
@@ -193,13 +193,13 @@ func TestTrainer_PromotesAndRollsBackAsAsked(t *testing.T) {
 	}
 	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil ||
 		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
-		t.Errorf("the champion is %v %d, %v", c, revision, err)
+		t.Errorf("champion %v, revision %d, error %v", c, revision, err)
 	}
 }
 
 // A rollback does not wait for a fit, and the fitted regressor is compared with the champion after
 // the rollback.
-func TestTrainer_GoesBackDuringAFit(t *testing.T) {
+func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	var long atomic.Bool
@@ -233,14 +233,14 @@ func TestTrainer_GoesBackDuringAFit(t *testing.T) {
 	if err := b.Request(within(t), schemas.SubjectRegressorRollback,
 		&schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil ||
 		back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
-		t.Errorf("rolled back to %+v, %v; want the first", back, err)
+		t.Errorf("rolled back to %+v, error %v; want the first regressor", back, err)
 	}
 	free()
 	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest ||
 		r.Promoted[0].Revision != back.Revision+1 {
-		t.Errorf("the fit ended with %+v, want it promoted in the place of the first", r)
+		t.Errorf("reply of the fit: %+v, want a promotion that replaces the first regressor", r)
 	}
-	consistent(t, b)
+	checkConsistency(t, b)
 }
 
 // Only the files of the last three champions are kept, and these can be promoted.
@@ -266,16 +266,16 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 	}
 }
 
-// A trainer is stopped after each step in turn. With the next trainer every champion is readable
-// and has one event, and no revision of a key belongs to two regressors.
-func TestTrainer_DiesAtEveryStep(t *testing.T) {
+// A trainer crashes after each step in turn. After the next trainer has started, every champion is
+// readable and has one event, and no revision of a key belongs to two regressors.
+func TestTrainer_RecoversFromACrashAfterEachStep(t *testing.T) {
 	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published", "rejected"} {
 		t.Run(step, func(t *testing.T) {
 			b := bustest.New(t)
 			f := newFleet(b, "a", "b")
 			f.rich = true
 			f.run(t, 60)
-			if step == "rejected" { // there is a challenger that learnt what is no longer so
+			if step == "rejected" { // the challenger was fitted before the drift
 				stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
 				train(t, b)
 				f.factor["a"], f.factor["b"] = 1.5, 1.5
@@ -309,20 +309,20 @@ func TestTrainer_DiesAtEveryStep(t *testing.T) {
 			runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
 			reply := train(t, b)
 			if len(reply.Promoted) != len(schemas.Targets()) {
-				t.Fatalf("the next trainer: %+v, want a champion of every target", reply)
+				t.Fatalf("reply of the next trainer: %+v, want a champion of every target", reply)
 			}
-			consistent(t, b)
+			checkConsistency(t, b)
 			if got, want := reply.Promoted[0].Examples, uint64(
 				len(collect(t, b).Examples(schemas.TargetEpochTime)),
-			); got != want && step != "rejected" { // there, what is no longer true is left out
-				t.Errorf("learnt from %d examples, want all %d", got, want)
+			); got != want && step != "rejected" { // that step leaves out stale examples
+				t.Errorf("fitted on %d examples, want all %d", got, want)
 			}
 		})
 	}
 }
 
-// consistent compares the keys with the events and the files.
-func consistent(t testing.TB, b *bus.Bus) {
+// checkConsistency compares the keys with the events and the files.
+func checkConsistency(t testing.TB, b *bus.Bus) {
 	t.Helper()
 	promoted := map[string]string{} // target and revision to digest
 	last := map[string]uint64{}
@@ -334,7 +334,7 @@ func consistent(t testing.TB, b *bus.Bus) {
 		if e, ok := r.Event.(*schemas.Promoted); ok {
 			k := fmt.Sprint(e.Target, "/", e.Revision)
 			if promoted[k] != "" {
-				t.Errorf("two events promote %s", k)
+				t.Errorf("two promotion events for %s", k)
 			}
 			promoted[k], last[e.Target] = e.ModelDigest, e.Revision
 		}
@@ -347,7 +347,7 @@ func consistent(t testing.TB, b *bus.Bus) {
 		c, revision, err := b.Champion(within(t), target)
 		if err != nil || revision != told ||
 			promoted[fmt.Sprint(target, "/", revision)] != c.ModelDigest {
-			t.Errorf("%s: the champion is %.12s of revision %d (%v), the last event has revision %d",
+			t.Errorf("%s: champion %.12s, revision %d (%v); the last event has revision %d",
 				target, c.ModelDigest, revision, err, told)
 		}
 		for _, digest := range []string{c.ModelDigest, c.ManifestDigest} {
@@ -358,8 +358,8 @@ func consistent(t testing.TB, b *bus.Bus) {
 	}
 }
 
-// Two trainers: one works, and the other takes over when it stops.
-func TestTrainer_OneOfTwoWorks(t *testing.T) {
+// Of two trainers one works; the other takes over when the first stops.
+func TestTrainer_SecondTrainerTakesOver(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	study(t, b, "a", 0, 1)
@@ -369,7 +369,7 @@ func TestTrainer_OneOfTwoWorks(t *testing.T) {
 	stop()
 	study(t, b, "b", 1000, 1.2)
 	if r := train(t, b); len(r.Promoted) != 2 || r.Promoted[0].Examples != 48 {
-		t.Errorf("the second trainer: %+v, want it to know all 48 examples", r)
+		t.Errorf("reply of the second trainer: %+v, want 48 examples", r)
 	}
-	consistent(t, b)
+	checkConsistency(t, b)
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // A fit on a bounded past predicts the jobs that follow as well as one on the whole past.
-// COURIER_QUALITY_JOBS plays more jobs a day.
+// COURIER_QUALITY_JOBS sets the number of jobs per day.
 func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
@@ -24,7 +24,7 @@ func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv("COURIER_QUALITY_JOBS")); err == nil {
 		jobs, o = n, Options{}
 	}
-	epochs := 20 * 30 * jobs // that are played
+	epochs := 20 * 30 * jobs
 	all := NewLimitedPast(Limits{Runs: 1 << 30, Epochs: 1 << 30, SettingRuns: 1 << 30})
 	few := NewLimitedPast(Limits{Runs: epochs / 60, Epochs: epochs / 4, SettingRuns: 20, Spans: 5 * jobs})
 	y := newYear(func(e schemas.Event, sequence uint64) {
@@ -78,7 +78,7 @@ func medianError(t *testing.T, j *trialPredictor, held []Example) (median float6
 		}
 	}
 	if len(errors) == 0 {
-		t.Fatal("nothing is predicted")
+		t.Fatal("no example was predicted")
 	}
 	slices.SortFunc(errors, cmp.Compare[float64])
 	return errors[len(errors)/2], len(errors)

@@ -12,7 +12,7 @@ import (
 // filesOfChampions is the number of champions whose files are kept, including the current one.
 const filesOfChampions = 3
 
-// Registry folds the REGRESSOR stream: the state of every regressor.
+// Registry holds the state of every regressor, replayed from the REGRESSOR stream.
 type Registry struct {
 	seen    *lru[string, struct{}] // IDs of the last events, to ignore duplicates
 	targets map[string]*targetRegistry
@@ -41,10 +41,10 @@ const (
 	// maxSeenEvents is the number of events in which duplicates are detected. A trainer repeats an
 	// event only right after a failed publish, or at its start.
 	maxSeenEvents = 1024
-	// maxVersions is the number of versions of a target that are remembered beside those whose
+	// maxVersions is the number of versions of a target in memory, in addition to those whose
 	// files are kept.
 	maxVersions = 2 * maxListed
-	// maxChampions is the number of promotions of a target that are remembered.
+	// maxChampions is the number of promotions of a target in memory.
 	maxChampions = 64
 )
 

@@ -23,12 +23,12 @@ type loadedRegressor struct {
 	digest    string // of its model
 
 	readState sync.Once
-	state     *evidence.State
+	state     *evidence.ServedHierarchy
 }
 
 // evidence returns the state of a regressor of family hierarchy, ready for Correct; nil for other
 // families.
-func (l *loadedRegressor) evidence() *evidence.State {
+func (l *loadedRegressor) evidence() *evidence.ServedHierarchy {
 	if l == nil {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (t *Trainer) followRegistry(ctx context.Context, replayed chan struct{}) er
 	})
 }
 
-// publish publishes an event of a regressor and applies it at once; the copy from the stream is
+// publish publishes an event of a regressor and applies it immediately; the copy from the stream is
 // then a duplicate.
 func (t *Trainer) publish(ctx context.Context, e schemas.Event) error {
 	if _, err := t.bus.Publish(ctx, e); err != nil {

@@ -31,7 +31,7 @@ func TestRegistry(t *testing.T) {
 			Revision:    revision,
 		}
 		l.Apply(e)
-		l.Apply(e) // a copy
+		l.Apply(e) // a duplicate
 	}
 	states := func() string {
 		s := ""
@@ -56,7 +56,7 @@ func TestRegistry(t *testing.T) {
 	}
 	promoted("c", schemas.DecidedTest, 2)
 	if c, found := l.target("epoch_time").pairing(); !found || c.challenger.ModelDigest != "a" || !c.isRollback {
-		t.Errorf("pairing %+v %v, want a to come back", c, found)
+		t.Errorf("pairing %+v %v, want a as previous champion", c, found)
 	}
 	trained("d")
 	l.Apply(&schemas.Rejected{
@@ -73,18 +73,18 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("after the rollback: %+v", v)
 	}
 	if _, found := l.target("epoch_time").pairing(); found {
-		t.Error("a rolled-back champion is compared with its successor again")
+		t.Error("after a rollback the champion is compared with its successor")
 	}
 	for i := range 2 * maxListed {
 		trained(fmt.Sprint("x", i))
 	}
 	if got := len(l.List("")); got != maxListed+2 {
-		t.Errorf("%d are listed, want the last %d and two that are kept", got, maxListed)
+		t.Errorf("%d regressors listed, want the last %d and two whose files are kept", got, maxListed)
 	}
 }
 
-// Old fits are forgotten, but the champions with files and the challenger stay.
-func TestRegistry_ForgetsOldFits(t *testing.T) {
+// Old fits are dropped, except for champions with files and the challenger.
+func TestRegistry_DropsOldFits(t *testing.T) {
 	l := NewRegistry()
 	at := time.Unix(0, 0).UTC()
 	for n := range 5000 {
@@ -109,12 +109,12 @@ func TestRegistry_ForgetsOldFits(t *testing.T) {
 	most := maxVersions
 	if len(r.versions) > most || len(r.sinceSequence) > most || len(r.pruned) > most ||
 		l.seen.len() > maxSeenEvents || len(r.champions) > maxChampions {
-		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions are remembered",
+		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions in memory",
 			len(r.versions), len(r.sinceSequence), len(r.pruned), l.seen.len(), len(r.champions))
 	}
 	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {
 		if r.versions[digest] == nil {
-			t.Errorf("%s is forgotten, want the last champions and the challenger to stay", digest)
+			t.Errorf("%s was dropped, want the last champions and the challenger to remain", digest)
 		}
 	}
 }

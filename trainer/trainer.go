@@ -30,7 +30,7 @@ type Options struct {
 	Threads   int           // threads of a fit; one less than processors
 	Progress  func(target string, done, planned int)
 
-	step func(name string) error // test hook: called after each step, an error stops the trainer
+	step func(name string) error // test hook after each step; an error stops the trainer
 }
 
 // FitMethod selects how regressors are fitted.
@@ -38,15 +38,15 @@ type FitMethod string
 
 const (
 	// MethodEvidence predicts each model by its own runs, with the distributions of package
-	// evidence. Every run counts at once, and drift is corrected.
+	// evidence. Every run counts immediately, and drift is corrected.
 	MethodEvidence FitMethod = "evidence"
 	// MethodFamilies fits one regressor for all models and selects the best of several families.
 	// A challenger is promoted once it has predicted new jobs better than the champion.
 	MethodFamilies FitMethod = "families"
 )
 
-// defaultWindow is 10 years because imported studies are that old. Limits bound the memory, and
-// drift detection finds what changed, so a shorter window is seldom needed.
+// defaultWindow is 10 years because imported runs may be that old. Limits bound the memory, and
+// drift detection handles old examples, so a shorter window is seldom needed.
 const defaultWindow = 10 * 365 * 24 * time.Hour
 
 func (o Options) withDefaults() Options {
@@ -105,11 +105,11 @@ type Trainer struct {
 
 // fitRequest asks the work goroutine for a fit.
 type fitRequest struct {
-	targets       []string
-	reason        string
-	promoteAtOnce bool // skip the comparison with the champion
-	isManual      bool // requested by a user
-	reply         chan fitResult
+	targets            []string
+	reason             string
+	promoteImmediately bool // skip the comparison with the champion
+	isManual           bool // requested by a user
+	reply              chan fitResult
 }
 
 type fitResult struct {
@@ -234,9 +234,9 @@ func (t *Trainer) work(ctx context.Context) error {
 			if time.Since(fitted) < t.coolDown() {
 				continue
 			}
-			if w := t.pendingFit.Swap(nil); w != nil {
+			if request := t.pendingFit.Swap(nil); request != nil {
 				t.newEpochs.Store(0)
-				t.handleFit(ctx, *w)
+				t.handleFit(ctx, *request)
 				fitted = time.Now()
 			}
 		case <-every.C:
@@ -245,8 +245,8 @@ func (t *Trainer) work(ctx context.Context) error {
 				t.handleFit(ctx, fitRequest{targets: schemas.Targets(), reason: "on schedule"})
 				fitted = time.Now()
 			}
-		case w := <-t.fitRequests:
-			t.handleFit(ctx, w)
+		case request := <-t.fitRequests:
+			t.handleFit(ctx, request)
 			fitted = time.Now()
 		case o := <-t.commands:
 			o.execute(ctx)
@@ -274,15 +274,15 @@ func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error)
 }
 
 // handleFit fits the targets of a request and replies.
-func (t *Trainer) handleFit(ctx context.Context, w fitRequest) {
+func (t *Trainer) handleFit(ctx context.Context, request fitRequest) {
 	begin := time.Now()
-	reply, err := t.train(ctx, w)
+	reply, err := t.train(ctx, request)
 	t.fitDuration.Store(int64(time.Since(begin)))
 	if err != nil && ctx.Err() == nil {
-		t.log.Warn("fit ended with an error", "reason", w.reason, "error", err)
+		t.log.Warn("fit ended with an error", "reason", request.reason, "error", err)
 	}
-	if w.reply != nil {
-		w.reply <- fitResult{reply, err}
+	if request.reply != nil {
+		request.reply <- fitResult{reply, err}
 	}
 }
 
@@ -323,20 +323,20 @@ func (t *Trainer) handleTrain(ctx context.Context, q *schemas.TrainRequest) (any
 	if q.Target != "" {
 		targets = []string{q.Target}
 	}
-	w := fitRequest{
-		targets:       targets,
-		reason:        "requested",
-		promoteAtOnce: q.Promote,
-		isManual:      true,
-		reply:         make(chan fitResult, 1),
+	request := fitRequest{
+		targets:            targets,
+		reason:             "requested",
+		promoteImmediately: q.Promote,
+		isManual:           true,
+		reply:              make(chan fitResult, 1),
 	}
 	select {
-	case t.fitRequests <- w:
+	case t.fitRequests <- request:
 	case <-ctx.Done():
 		return nil, errStopping
 	}
 	select {
-	case o := <-w.reply:
+	case o := <-request.reply:
 		return o.reply, o.err
 	case <-ctx.Done():
 		return nil, errStopping

@@ -17,7 +17,7 @@ import (
 	"courier/trainer"
 )
 
-// maxWait is how long a test waits for a condition. It only guards against hanging.
+// maxWait is the timeout of conditions in tests. It only guards against hanging.
 const maxWait = 5 * time.Minute
 
 func within(t testing.TB) context.Context {
@@ -75,8 +75,8 @@ func ask(t testing.TB, b *bus.Bus, q schemas.TrainRequest) schemas.TrainReply {
 	}
 }
 
-// study publishes runs of every setting: six settings of four epochs, alone.
-// factor stretches all times.
+// study publishes one run of four epochs for each of six configurations, without co-located jobs.
+// All times are multiplied by factor.
 func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 	t.Helper()
 	publish := func(e schemas.Event) {
@@ -92,7 +92,7 @@ func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 			publish(started(job, 1, s, set))
 			seconds := factor * (1 + 8/float64(batch)) / float64(cpus) * (1 + 1e-7*(begin+float64(
 				batch,
-			))) // no copy of another run
+			))) // differs from the other runs
 			first := s
 			for n := range uint32(4) {
 				s += seconds
@@ -123,7 +123,7 @@ func predictEpoch(t testing.TB, b *bus.Bus, batch, cpus float64) float64 {
 		t.Fatal(err)
 	}
 	row := []float64{batch, cpus, 1, cpus, 0}
-	for _, f := range p.Manifest().Features[len(row):] { // of nodes, which are all alike
+	for _, f := range p.Manifest().Features[len(row):] { // features of the node, which are constant
 		row = append(row, f.Min)
 	}
 	got, err := p.Predict(row)
@@ -156,11 +156,11 @@ func TestTrainer_LearnsFromTheLog(t *testing.T) {
 		t.Fatalf("reply %+v, want two regressors of 24 examples in 6 settings", r)
 	}
 	if got := predictEpoch(t, b, 16, 2); got < 0.74 || got > 0.78 {
-		t.Errorf("an epoch with batch 16 on 2 CPUs: %.3f s, want 0.75 s", got)
+		t.Errorf("epoch with batch size 16 on 2 CPUs: %.3f s, want 0.75 s", got)
 	}
 }
 
-func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
+func TestTrainer_FitsAfterEnoughNewEpochs(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
@@ -170,15 +170,15 @@ func TestTrainer_FitsWhenEnoughNewEpochsCame(t *testing.T) {
 }
 
 // The first fit does not wait for a multiple of NewEpochs.
-func TestTrainer_FitsAsSoonAsThereIsEnough(t *testing.T) {
+func TestTrainer_FitsAtTheMinimumOfExamples(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
-	train(t, b) // it listens
+	train(t, b) // waits until the trainer replies
 	study(t, b, "a", 0, 1)
 	awaitPromotion(t, b, "the first regressor")
 }
 
-func TestTrainer_FitsWhenEpochsAreNotAsPredicted(t *testing.T) {
+func TestTrainer_FitsAfterADrift(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	study(t, b, "again", 500, 1.01)
@@ -200,7 +200,7 @@ func awaitTrained(t testing.TB, b *bus.Bus, reason string) *schemas.Trained {
 	return await(t, b, func(e *schemas.Trained) string { return e.Reason }, reason)
 }
 
-// await returns the first event of a kind whose text contains what is wanted.
+// await returns the first event of a kind whose text contains want.
 func await[E schemas.Event](t testing.TB, b *bus.Bus, text func(E) string, want string) (found E) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(within(t))
@@ -216,18 +216,18 @@ func await[E schemas.Event](t testing.TB, b *bus.Bus, text func(E) string, want 
 		return nil
 	})
 	if err != nil || !done {
-		t.Fatalf("%T because of %q, %v; want %q", found, seen, err, want)
+		t.Fatalf("event %T with text %q, error %v; want %q", found, seen, err, want)
 	}
 	return found
 }
 
-// past is a database that has the first half of the log, and stops inside it.
-type past struct {
+// laggingHistory is a database that has a part of the log.
+type laggingHistory struct {
 	events []schemas.Event
 	err    error
 }
 
-func (p past) Events(_ context.Context, _ time.Time, yield func(schemas.Event) error) error {
+func (p laggingHistory) Events(_ context.Context, _ time.Time, yield func(schemas.Event) error) error {
 	for _, e := range p.events {
 		if err := yield(e); err != nil {
 			return err
@@ -237,19 +237,19 @@ func (p past) Events(_ context.Context, _ time.Time, yield func(schemas.Event) e
 }
 
 // A database that lags, is empty or fails does not change the regressor.
-func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
+func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 	digests := map[string]string{}
 	for _, c := range []struct {
 		name  string
 		share float64
 		err   error
 	}{{"none", 0, nil}, {"half", 0.5, nil}, {"all", 1, nil}, {
-		"fails midway", 0.5, errors.New("the database is away"),
+		"fails midway", 0.5, errors.New("the database is unavailable"),
 	}} {
 		b := bustest.New(t)
 		study(t, b, "a", 0, 1)
 		events := logged(t, b)
-		h := past{events[:int(c.share*float64(len(events)))], c.err}
+		h := laggingHistory{events[:int(c.share*float64(len(events)))], c.err}
 		runTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
 		if r := train(t, b); len(r.Promoted) == 2 {
 			digests[c.name] = r.Promoted[0].ModelDigest
@@ -257,17 +257,18 @@ func TestTrainer_TheLogCompletesTheDatabase(t *testing.T) {
 	}
 	for name, digest := range digests {
 		if digest != digests["none"] {
-			t.Errorf("with a database that has %s the regressor is %.8s, from the log alone %.8s",
+			t.Errorf("regressor with a database that %s is %.8s, from the log alone %.8s",
 				name, digest, digests["none"])
 		}
 	}
 	if len(digests) != 4 {
-		t.Errorf("fitted %v, want 4", digests)
+		t.Errorf("digests %v, want 4", digests)
 	}
 }
 
-// A trainer that stopped between the key and the event repeats the event.
-func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
+// If a trainer stops after it has set the key and before it publishes the event, the next trainer
+// publishes it.
+func TestTrainer_PublishesAMissingPromotion(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
 	d := trainer.Dataset(schemas.TargetEpochTime, collect(t, b).Examples(schemas.TargetEpochTime))
@@ -297,7 +298,7 @@ func TestTrainer_RepeatsAPromotionThatNobodyHeard(t *testing.T) {
 	awaitPromotion(t, b, "event repeated")
 }
 
-// collect folds the log.
+// collect returns the past of the log.
 func collect(t testing.TB, b *bus.Bus) *trainer.Past {
 	t.Helper()
 	p := trainer.NewPast()
@@ -320,11 +321,12 @@ func logged(t testing.TB, b *bus.Bus) (events []schemas.Event) {
 	return events
 }
 
-// A trainer with a past reads only new events, and fits the same regressor as one that reads all.
-func TestTrainer_FoldsThePastOnce(t *testing.T) {
+// A second fit reads new events only, and gives the same regressor as a trainer that reads all
+// events.
+func TestTrainer_ReadsTheDatabaseOnce(t *testing.T) {
 	b := bustest.New(t)
 	study(t, b, "a", 0, 1)
-	h := &counted{past: past{events: logged(t, b)}}
+	h := &countingHistory{laggingHistory: laggingHistory{events: logged(t, b)}}
 	stop := beginTrainer(t, b, func() trainer.History {
 		return h
 	}, trainer.Options{NewEpochs: 1 << 30})
@@ -343,35 +345,35 @@ func TestTrainer_FoldsThePastOnce(t *testing.T) {
 	for i, p := range again.Promoted {
 		if n := fromStart.Promoted[i]; p.ModelDigest != n.ModelDigest ||
 			p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
-			t.Errorf("%s: of %d examples %.8s %.8s, by one that read all %.8s %.8s", p.Target,
+			t.Errorf("%s: %d examples, digests %.8s %.8s; want %.8s %.8s as from a full replay", p.Target,
 				p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
 		}
 	}
 }
 
-// counted is a database that counts its reads.
-type counted struct {
-	past
+// countingHistory is a database that counts its reads.
+type countingHistory struct {
+	laggingHistory
 	asked atomic.Int64
 }
 
-func (c *counted) Events(
+func (c *countingHistory) Events(
 	ctx context.Context, since time.Time, yield func(schemas.Event) error,
 ) error {
 	c.asked.Add(1)
-	return c.past.Events(ctx, since, yield)
+	return c.laggingHistory.Events(ctx, since, yield)
 }
 
 // Events older than the window are ignored in the database and in the log: both give the same
 // regressor, and the database query has the limit.
-func TestTrainer_TheWindowEndsThePast(t *testing.T) {
+func TestTrainer_IgnoresEventsBeforeTheWindow(t *testing.T) {
 	digests := map[string]bool{}
 	for _, share := range []float64{0, 1} {
 		b := bustest.New(t)
-		study(t, b, "a", -86_400, 1.3) // a day before
+		study(t, b, "a", -86_400, 1.3) // one day earlier
 		study(t, b, "b", 0, 1)
 		events := logged(t, b)
-		asked := &windowed{events: events[:int(share*float64(len(events)))]}
+		asked := &recordingHistory{events: events[:int(share*float64(len(events)))]}
 		runTrainer(t, b, func() trainer.History {
 			return asked
 		}, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
@@ -382,7 +384,7 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 		digests[r.Promoted[0].ModelDigest] = true
 		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||
 			ago > 13*time.Hour {
-			t.Errorf("the database was queried for events %v old", ago)
+			t.Errorf("the limit of the database query is %v ago", ago)
 		}
 	}
 	if len(digests) != 1 {
@@ -390,13 +392,13 @@ func TestTrainer_TheWindowEndsThePast(t *testing.T) {
 	}
 }
 
-// windowed is a database that records its queries.
-type windowed struct {
+// recordingHistory is a database that records the limit of its queries.
+type recordingHistory struct {
 	events []schemas.Event
 	since  atomic.Int64 // Unix seconds
 }
 
-func (w *windowed) Events(
+func (w *recordingHistory) Events(
 	_ context.Context, since time.Time, yield func(schemas.Event) error,
 ) error {
 	w.since.Store(since.Unix())

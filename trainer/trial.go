@@ -17,7 +17,7 @@ const (
 	maxJobs              = 400         // jobs after which a challenger that is not better is rejected
 	minBootstrapSettings = 5           // with fewer settings the bootstrap resamples jobs
 	lookFactor           = 2           // growth of the number of jobs between two tests
-	maxJudged            = 4 * maxJobs // jobs that are counted while a verdict cannot be carried out
+	maxJudged            = 4 * maxJobs // jobs that are counted while the verdict cannot be executed
 	maxShadows           = 50_000      // runs that are compared at a time
 	maxGained            = 10_000      // settings that are counted as gained, or as lost
 	medianLevel          = 0.5         // level of a prediction, and of the bound of an accuracy
@@ -88,7 +88,7 @@ func (j *trialPredictor) predictBound(x *Example, level float64) (value, bound f
 }
 
 // newTrial compares two regressors of a target.
-func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error) {
+func newTrial(target string, champion, challenger *regress.Predictor) (*Trial, error) {
 	t := &Trial{
 		level:      schemas.DefaultConfidence,
 		running:    newLRU[runKey, *shadowRun](maxShadows),
@@ -104,7 +104,7 @@ func newTrial(target string, champion, rival *regress.Predictor) (*Trial, error)
 	if t.champion, err = newTrialPredictor(champion); err != nil {
 		return nil, err
 	}
-	t.challenger, err = newTrialPredictor(rival)
+	t.challenger, err = newTrialPredictor(challenger)
 	return t, err
 }
 
@@ -174,7 +174,7 @@ func (t *Trial) count(k runKey) {
 	}
 }
 
-// settingText identifies the setting of an example: what its user and the cluster fix.
+// settingText identifies the configuration of an example, including its number of co-located jobs.
 func settingText(x *Example) string {
 	f := x.Features
 	return fmt.Sprint(x.level(), x.Hardware.Rounded(), f.BatchSize, f.CPUs,
@@ -200,7 +200,7 @@ func (t *Trial) judgement() schemas.Judgement {
 	}
 	difference, err := regress.Paired(t.losses[1], t.losses[0], groups, 1)
 	if err != nil {
-		return j // not reached: the slices are as long
+		return j // unreachable: the slices have equal lengths
 	}
 	var means [2]float64
 	for i, losses := range t.losses {

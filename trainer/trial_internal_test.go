@@ -107,8 +107,8 @@ func drawn(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
 	return r
 }
 
-// Regressors that are equal must not replace each other, those that are better must.
-func TestTrial_IsNotFooled(t *testing.T) {
+// Equal regressors rarely replace each other; better ones do.
+func TestTrial_RarelyPromotesEqualRegressors(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
@@ -116,7 +116,7 @@ func TestTrial_IsNotFooled(t *testing.T) {
 	const plays = 300
 	for _, c := range []struct {
 		factor    float64
-		low, high float64 // share of the plays in which the rival must win
+		low, high float64 // range of the share of trials that the challenger wins
 	}{{1.02, 0, 0.03}, {1, 0, 0.15}, {1.1, 0, 0.01}, {0.8, 0.9, 1}} {
 		won := 0.0
 		for range plays {
@@ -124,15 +124,15 @@ func TestTrial_IsNotFooled(t *testing.T) {
 				won += 1.0 / plays
 			}
 		}
-		t.Logf("losses at %.2f of the champion's: won %.3f", c.factor, won)
+		t.Logf("loss ratio %.2f: challenger won %.3f", c.factor, won)
 		if won < c.low || won > c.high {
-			t.Errorf("losses at %.2f of the champion's: promoted in %.3f of the plays, want %.2f to %.2f",
+			t.Errorf("loss ratio %.2f: challenger won %.3f of the trials, want %.2f to %.2f",
 				c.factor, won, c.low, c.high)
 		}
 	}
 }
 
-func TestTrial_OneSettingIsNoProof(t *testing.T) {
+func TestTrial_NeedsSeveralConfigurations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	won := 0
 	for range 100 {
@@ -141,7 +141,7 @@ func TestTrial_OneSettingIsNoProof(t *testing.T) {
 		}
 	}
 	if won > 5 {
-		t.Errorf("with one setting %d of 100 equal rivals won: the interval of one group is no interval",
+		t.Errorf("with one configuration, %d of 100 equal challengers won",
 			won)
 	}
 }
@@ -176,7 +176,7 @@ func TestMeanError(t *testing.T) {
 	}
 }
 
-func TestWorthless(t *testing.T) {
+func TestWorseThanMean(t *testing.T) {
 	x := func(batch uint32, value float64) Example {
 		return Example{
 			Model:    "m",

@@ -8,8 +8,8 @@ import (
 	"courier/schemas"
 )
 
-// runTrials hands an event to the trial of each target, and submits the decisions that follow.
-func (t *Trainer) runTrials(w *watcher, active map[string]activeRegressors, n *appliedEvent) {
+// runTrials applies an event to the trial of each target, and submits the resulting decisions.
+func (t *Trainer) runTrials(fw *follower, active map[string]activeRegressors, n *appliedEvent) {
 	for target, s := range active {
 		if s.challenger == nil {
 			continue
@@ -18,10 +18,10 @@ func (t *Trainer) runTrials(w *watcher, active map[string]activeRegressors, n *a
 		trial := t.trials[target]
 		if trial == nil || trial.champion.predictor != s.champion.predictor ||
 			trial.challenger.predictor != s.challenger.predictor {
-			trial = t.startTrial(target, s, w.past) // with this event
+			trial = t.startTrial(target, s, fw.past) // with this event
 			t.trials[target] = trial
 		} else {
-			trial.apply(target, w.past, s.pairing.sinceSequence, n)
+			trial.apply(target, fw.past, s.pairing.sinceSequence, n)
 		}
 		verdict, j, reason := trial.verdict()
 		t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *Trainer) startTrial(target string, s activeRegressors, past *Past) *Tri
 	}
 	for _, r := range past.since(s.pairing.sinceSequence) {
 		if len(trial.groups) >= maxJobs {
-			break // enough for a verdict
+			break // there are enough jobs for a verdict
 		}
 		if !r.dropped {
 			trial.replay(target, past, r, s.pairing.sinceSequence)

@@ -28,31 +28,31 @@ func unknownFeature(t *testing.T) *loadedRegressor {
 }
 
 // A trial that cannot begin is logged once, not for every event.
-func TestTrainer_WarnsOnceOfATrialThatCannotBegin(t *testing.T) {
+func TestTrainer_LogsOnceThatATrialCannotBegin(t *testing.T) {
 	var out bytes.Buffer
 	tr := New(nil, nil, Options{}, slog.New(slog.NewTextHandler(&out, nil)), nil)
 	tr.trials = map[string]*Trial{}
 	s := activeRegressors{champion: fittedUntil(t, 100), challenger: unknownFeature(t)}
-	w := &watcher{past: NewPast()}
+	fw := &follower{past: NewPast()}
 	var n *appliedEvent
 	for i, e := range busyLog(3, 20) {
 		n = &appliedEvent{Record: bus.Record{Event: e, Sequence: uint64(i + 1)}}
-		if n.run, n.epoch = w.past.add(e, n.Sequence); n.run != nil {
-			tr.runTrials(w, map[string]activeRegressors{schemas.TargetEpochTime: s}, n)
+		if n.run, n.epoch = fw.past.add(e, n.Sequence); n.run != nil {
+			tr.runTrials(fw, map[string]activeRegressors{schemas.TargetEpochTime: s}, n)
 		}
 	}
 	if got := strings.Count(out.String(), "regressors cannot be compared"); got != 1 {
-		t.Errorf("it is logged %d times, want once:\n%s", got, out.String())
+		t.Errorf("logged %d times, want once:\n%s", got, out.String())
 	}
 	other := s
 	other.challenger = unknownFeature(t)
-	tr.runTrials(w, map[string]activeRegressors{schemas.TargetEpochTime: other}, n)
+	tr.runTrials(fw, map[string]activeRegressors{schemas.TargetEpochTime: other}, n)
 	if got := strings.Count(out.String(), "regressors cannot be compared"); got != 2 {
-		t.Errorf("it is logged %d times for two rivals, want twice", got)
+		t.Errorf("logged %d times for two challengers, want twice", got)
 	}
 }
 
-// A trial whose verdict cannot be carried out does not grow with the jobs that follow.
+// A trial whose verdict cannot be executed does not grow with later jobs.
 func TestTrial_IsBounded(t *testing.T) {
 	trial, err := newTrial(schemas.TargetEpochTime, fittedUntil(t, 100).predictor,
 		fittedUntil(t, 200).predictor)
@@ -69,7 +69,7 @@ func TestTrial_IsBounded(t *testing.T) {
 	}
 	if len(trial.groups) != maxJudged || len(trial.losses[0]) != maxJudged ||
 		trial.running.len() != 0 || trial.nextLookAt > maxJudged+1 {
-		t.Errorf("%d jobs are judged, %d run; want %d and none", len(trial.groups),
+		t.Errorf("%d jobs counted, %d runs; want %d and 0", len(trial.groups),
 			trial.running.len(), maxJudged)
 	}
 	for n := range maxShadows + 10 {

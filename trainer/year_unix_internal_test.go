@@ -21,12 +21,12 @@ import (
 	"courier/schemas"
 )
 
-// year plays the events of a cluster: half of its jobs run on 200 nodes, the others on pods whose
-// name is never used again, and one job in ten trains a model that is never trained again.
+// year generates the events of a cluster. Half of its jobs run on 200 nodes, the others on pods
+// whose name is never used again, and one job in ten trains a model that is never trained again.
 type year struct {
 	random   *rand.Rand
 	now      time.Time
-	models   int // that are trained again and again
+	models   int // number of models that are trained repeatedly
 	jobs     int
 	sequence uint64
 	running  jobHeap
@@ -65,7 +65,7 @@ func newYear(feed func(schemas.Event, uint64)) *year {
 	}
 }
 
-// days plays some days with a number of jobs each.
+// days generates some days with a number of jobs each.
 func (y *year) days(days, jobsPerDay int) {
 	gap := 24 * time.Hour / time.Duration(jobsPerDay)
 	for range days * jobsPerDay {
@@ -139,19 +139,20 @@ func (y *year) publish(e schemas.Event) {
 	y.feed(e, y.sequence)
 }
 
-// yearTrainer is a trainer with its watcher, of which nothing runs.
-func yearTrainer(t *testing.T, l Limits) (*Trainer, *watcher) {
+// yearTrainer returns a trainer and its follower; no goroutine runs.
+func yearTrainer(t *testing.T, l Limits) (*Trainer, *follower) {
 	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
 	tr.commands, tr.nodeChanges, tr.fitRequests = make(chan command, 8), newChangeLog(), make(chan fitRequest, 1)
 	tr.trials = map[string]*Trial{}
 	tr.active.Store(&map[string]activeRegressors{})
-	return tr, &watcher{past: NewLimitedPast(l)}
+	return tr, &follower{past: NewLimitedPast(l)}
 }
 
-// stand lets two regressors of epoch times that were fitted on the past predict what follows.
-func (w *watcher) stand(t *testing.T, tr *Trainer) {
+// setRegressors fits a champion and a challenger of epoch times on the past, which predict later
+// jobs.
+func (fw *follower) setRegressors(t *testing.T, tr *Trainer) {
 	t.Helper()
-	examples := w.past.Examples(schemas.TargetEpochTime)
+	examples := fw.past.Examples(schemas.TargetEpochTime)
 	var both [2]*loadedRegressor
 	for i := range both {
 		o := Options{Trees: 5, Depth: 4, Examples: 300, Seed: uint64(i)}
@@ -165,15 +166,15 @@ func (w *watcher) stand(t *testing.T, tr *Trainer) {
 		}
 		both[i] = &loadedRegressor{predictor: p, digest: strconv.Itoa(i)}
 	}
-	s := activeRegressors{champion: both[0], challenger: both[1], pairing: pairing{sinceSequence: w.past.last}}
+	s := activeRegressors{champion: both[0], challenger: both[1], pairing: pairing{sinceSequence: fw.past.last}}
 	tr.active.Store(&map[string]activeRegressors{schemas.TargetEpochTime: s})
 }
 
-// counts returns the size of everything that events can make grow, with its bound.
-func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
+// counts returns the size and the bound of everything that grows with events.
+func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 	l = l.withDefaults()
 	runs := l.Runs + l.Spans + l.OpenRuns
-	p := w.past
+	p := fw.past
 	_, epochs := p.Len()
 	sizes := map[string][2]int{
 		"runs":            {len(p.runs), runs},
@@ -189,18 +190,18 @@ func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
 		"changed nodes":   {tr.nodeChanges.nodes.len(), maxKnown},
 		"changed models":  {tr.nodeChanges.models.len(), maxKnown},
 		"notes":           {len(tr.nodeChanges.notes), maxNotes},
-		"unsaid":          {len(w.unpublished), maxUnpublished},
+		"unsaid":          {len(fw.unpublished), maxUnpublished},
 		"drifts":          {len(tr.drifts), maxDrifts},
-		"measured":        {len(w.replicated), calibrationRuns},
+		"measured":        {len(fw.replicated), calibrationRuns},
 	}
-	if w.running != nil {
-		sizes["judged runs"] = [2]int{w.running.len(), maxShadows}
+	if fw.running != nil {
+		sizes["judged runs"] = [2]int{fw.running.len(), maxShadows}
 	}
-	if w.watch != nil {
-		sizes["node detectors"] = [2]int{w.watch.nodes.len(), maxScopes}
-		sizes["model detectors"] = [2]int{w.watch.models.len(), maxScopes}
-		sizes["levels"] = [2]int{w.watch.level.len(), maxScopes}
-		sizes["rough places"] = [2]int{w.watch.noise.last.len(), maxScopes}
+	if fw.watch != nil {
+		sizes["node detectors"] = [2]int{fw.watch.nodes.len(), maxScopes}
+		sizes["model detectors"] = [2]int{fw.watch.models.len(), maxScopes}
+		sizes["levels"] = [2]int{fw.watch.level.len(), maxScopes}
+		sizes["rough places"] = [2]int{fw.watch.noise.last.len(), maxScopes}
 	}
 	if trial := tr.trials[schemas.TargetEpochTime]; trial != nil {
 		sizes["compared runs"] = [2]int{trial.running.len(), maxShadows}
@@ -212,8 +213,8 @@ func (w *watcher) counts(tr *Trainer, l Limits) map[string][2]int {
 	return sizes
 }
 
-// What a trainer keeps is the same after twelve months as after one. With
-// COURIER_YEAR_JOBS_PER_DAY the year is played in full size and the heap is reported.
+// A trainer needs as much memory after twelve months as after one. With
+// COURIER_YEAR_JOBS_PER_DAY the year has full size and the heap is reported.
 func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
@@ -225,11 +226,11 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 	if full > 0 {
 		jobs, l = full, Limits{}
 	}
-	tr, w := yearTrainer(t, l)
+	tr, fw := yearTrainer(t, l)
 	events := 0
 	y := newYear(func(e schemas.Event, sequence uint64) {
 		events++
-		tr.handleEvent(t.Context(), w, bus.Record{Event: e, Sequence: sequence, StoredAt: e.Stamped().At})
+		tr.handleEvent(t.Context(), fw, bus.Record{Event: e, Sequence: sequence, StoredAt: e.Stamped().At})
 	})
 	months := 12
 	if n, err := strconv.Atoi(os.Getenv("COURIER_YEAR_MONTHS")); err == nil {
@@ -239,32 +240,32 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 		begin, before := cpuTime(t), events
 		y.days(30, jobs)
 		if full > 0 {
-			reportMonth(t, w, month+1, cpuTime(t)-begin, events-before)
+			reportMonth(t, fw, month+1, cpuTime(t)-begin, events-before)
 		} else if month == 1 {
-			w.stand(t, tr)
+			fw.setRegressors(t, tr)
 		}
-		for what, n := range w.counts(tr, l) {
+		for what, n := range fw.counts(tr, l) {
 			if n[0] > n[1] {
 				t.Errorf("after month %d: %d %s, want at most %d", month+1, n[0], what, n[1])
 			}
 		}
 	}
 	if full >= usual {
-		reportFit(t, w)
+		reportFit(t, fw)
 	}
-	if full == 0 && w.past.archive.runs != l.Runs {
-		t.Errorf("the past has %d runs after a year, want its limit, %d", w.past.archive.runs, l.Runs)
+	if full == 0 && fw.past.archive.runs != l.Runs {
+		t.Errorf("the past has %d runs after a year, want its limit, %d", fw.past.archive.runs, l.Runs)
 	}
 }
 
 // reportMonth reports the live heap and the time of an event.
-func reportMonth(t *testing.T, w *watcher, month int, took time.Duration, events int) {
+func reportMonth(t *testing.T, fw *follower, month int, took time.Duration, events int) {
 	t.Helper()
 	heap := liveHeap()
-	runs, epochs := w.past.Len()
+	runs, epochs := fw.past.Len()
 	t.Logf("month %2d: %4.0f MB live, %d runs, %d epochs, %d runs known, "+
 		"%d nodes, %d models, %d events, %.0f ns of CPU time each",
-		month, heap, runs, epochs, len(w.past.runs), len(w.past.nodes), len(w.past.models), events,
+		month, heap, runs, epochs, len(fw.past.runs), len(fw.past.nodes), len(fw.past.models), events,
 		float64(took.Nanoseconds())/float64(events))
 	if heap > 600 {
 		t.Errorf("after month %d the heap is %.0f MB, want at most 600", month, heap)
@@ -273,13 +274,13 @@ func reportMonth(t *testing.T, w *watcher, month int, took time.Duration, events
 
 // reportFit fits the targets one after the other as a trainer does, and reports the memory that
 // the process took from the system.
-func reportFit(t *testing.T, w *watcher) {
+func reportFit(t *testing.T, fw *follower) {
 	t.Helper()
 	for _, target := range schemas.Targets() {
 		begin := time.Now()
-		examples := w.past.Examples(target)
+		examples := fw.past.Examples(target)
 		if len(examples) == 0 {
-			continue // no job of the year tells its start-up
+			continue // no job of the year has a start-up time
 		}
 		read := time.Since(begin)
 		if _, err := Fit(context.Background(), target, examples, Options{}); err != nil {
@@ -295,7 +296,7 @@ func reportFit(t *testing.T, w *watcher) {
 	}
 }
 
-// cpuTime returns the CPU time of the process, which other processes do not stretch.
+// cpuTime returns the CPU time of the process.
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var use syscall.Rusage

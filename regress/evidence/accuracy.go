@@ -187,7 +187,7 @@ func (p *accuracyPredictor) predict(batch, epochs int) Accuracy {
 		return a
 	}
 	monotone(a.passed[:len(a.levels)])
-	a.summarise()
+	a.summarize()
 	return a
 }
 
@@ -211,8 +211,8 @@ func (p *accuracyPredictor) between(a *Accuracy, b, x float64) bool {
 	return true
 }
 
-// summarise computes the median and the mean from the probabilities of the levels.
-func (a *Accuracy) summarise() {
+// summarize computes the median and the mean from the probabilities of the levels.
+func (a *Accuracy) summarize() {
 	if a.Known = a.passed[0] >= 0.5; !a.Known {
 		return
 	}

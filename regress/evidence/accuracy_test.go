@@ -26,7 +26,7 @@ func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
 		}
 	}
 	if n := p.SmallestEpochs(c, 1.1, 0.5, 60); n != 0 {
-		t.Errorf("%d epochs to an accuracy that was never seen", n)
+		t.Errorf("%d epochs to an accuracy that was never measured, want 0", n)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
 func curveOf(id string, batch, epochs int, most float64) evidence.Run {
 	r := evidence.Run{ID: id, Configuration: configurationOf("a", batch, "x")}
 	for e := 1; e <= epochs; e++ {
-		r.Epochs = append(r.Epochs, evidence.Epoch{Number: e, Seconds: 1,
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e, Seconds: 1,
 			Accuracy: min(math.Round(float64(e))/10, most), HasAccuracy: true})
 	}
 	return r
@@ -56,7 +56,7 @@ func TestAccuracy_EndedEarlyIsNoFailure(t *testing.T) {
 }
 
 func TestAccuracy_IsUnknownBeforeTheFirstLevel(t *testing.T) {
-	r := evidence.Run{ID: "1", Configuration: configurationOf("a", 32, "x"), Epochs: []evidence.Epoch{
+	r := evidence.Run{ID: "1", Configuration: configurationOf("a", 32, "x"), Epochs: []evidence.EpochRecord{
 		{Number: 10, Accuracy: 0.5, HasAccuracy: true}, {Number: 20, Accuracy: 0.6, HasAccuracy: true}}}
 	_, p := fit(t, []evidence.Run{r})
 	c := configurationOf("a", 32, "x")

@@ -38,7 +38,7 @@
 //
 // Equal runs in any order give equal fits and equal JSON. A Predictor is immutable and safe for
 // concurrent use. It allocates only for the first prediction under a load that no run had. Support
-// tells where no SLO may be promised: without runs of the model on the node type, outside the
+// shows where no SLO may be promised: without runs of the model on the node type, outside the
 // measured range, or far from any measured configuration.
 //
 // The package does no I/O and needs no clock.

@@ -39,8 +39,8 @@ func (p *Predictor) Residual(r *Run) (Residual, bool) {
 		Value: timing.mean - e.mean, Variance: d.Scale * d.Scale, Shared: e.variance}, true
 }
 
-// DriftState is the state of the correction of a served predictor: a fold over the residuals of new
-// runs in the order of their ends. It is plain data. The zero value has no residuals.
+// DriftState is the state of the correction of a served predictor. It follows from the residuals of
+// new runs in the order of their ends. It is plain data. The zero value has no residuals.
 type DriftState struct {
 	// Residuals of the last runs, oldest first, at most MaxResiduals.
 	Residuals []Residual `json:"residuals,omitempty"`
@@ -48,7 +48,7 @@ type DriftState struct {
 	Past []Factor `json:"past,omitempty"`
 	// Likelihoods of each deviation of the slow field, discounted.
 	Likelihoods [len(fieldDeviations)]float64 `json:"likelihoods"`
-	// ErrorSquares of standardised one-step errors and ErrorWeight, discounted.
+	// ErrorSquares of standardized one-step errors and ErrorWeight, discounted.
 	ErrorSquares float64 `json:"error_squares"`
 	ErrorWeight  float64 `json:"error_weight"`
 }
@@ -65,7 +65,7 @@ const (
 	residualTolerance = 1e-12
 )
 
-// check returns an error for a residual that no comparison produces.
+// check returns an error for a residual that Predictor.Residual cannot produce.
 func (r *Residual) check() error {
 	if !r.valid() || !(math.Abs(r.Value) <= maxResidual) ||
 		!(r.Variance > residualTolerance) || r.Variance > 1e6 ||
@@ -75,7 +75,7 @@ func (r *Residual) check() error {
 	return nil
 }
 
-// check returns an error for a state that no fold produces.
+// check returns an error for a state that Add cannot produce.
 func (d *DriftState) check() error {
 	if len(d.Residuals) > MaxResiduals || !(d.ErrorSquares >= 0) || !(d.ErrorWeight >= 0) ||
 		math.IsInf(d.ErrorSquares, 0) || math.IsInf(d.ErrorWeight, 0) {
@@ -131,7 +131,7 @@ func studentLog(z, scale2 float64) float64 {
 }
 
 // inflation returns the factor of the squared scale of predictions: the discounted mean of squared
-// standardised errors.
+// standardized errors.
 func (d *DriftState) inflation() float64 {
 	return max(minInflation, (errorWeight+d.ErrorSquares)/(errorWeight+d.ErrorWeight))
 }

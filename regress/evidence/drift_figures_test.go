@@ -59,7 +59,7 @@ func (q *sequence) next(t testing.TB) {
 		StartedAt: time.Unix(int64(1000+q.runs), 0).UTC(),
 		EndedAt:   time.Unix(int64(1001+q.runs), 0).UTC()}
 	for i, x := range draw(q.random, q.after(k), 5) {
-		run.Epochs = append(run.Epochs, evidence.Epoch{Number: i + 1, Seconds: x})
+		run.Epochs = append(run.Epochs, evidence.EpochRecord{Number: i + 1, Seconds: x})
 	}
 	q.runs++
 	run.ID = fmt.Sprint("news", q.runs)
@@ -83,8 +83,8 @@ func (q *sequence) corrections(t testing.TB) *evidence.Corrections {
 	return c
 }
 
-// errors returns the errors of the corrected medians, of the affected batch sizes and of the others,
-// and the number of bounds that cover another run.
+// errors returns the errors of the corrected medians, of the affected batch sizes and of the
+// others, and the number of bounds that cover another run.
 func (q *sequence) errors(t testing.TB, affected func(zeusSetting) bool) (slow, rest, held scoreMean) {
 	t.Helper()
 	by := q.corrections(t)
@@ -239,8 +239,8 @@ func TestFigures_UniformDriftAndNone(t *testing.T) {
 	}
 }
 
-// The recovered runs in random order are predicted out of fold, with corrections by the residuals of
-// earlier runs.
+// The recovered runs in random order are predicted out of fold, with corrections by the residuals
+// of earlier runs.
 func TestFigures_RecoveredRunsOnline(t *testing.T) {
 	runs := recovered(t)
 	for _, factor := range []float64{1, 1.08, 1.3} {

@@ -90,7 +90,7 @@ func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *sc
 		for i := range 4 {
 			r := evidence.Run{ID: fmt.Sprint(b, i), Configuration: configurationOf("a", b, "x")}
 			for e, x := range draw(random, seconds, 5) {
-				r.Epochs = append(r.Epochs, evidence.Epoch{Number: e + 1, Seconds: x})
+				r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e + 1, Seconds: x})
 			}
 			runs = append(runs, r)
 		}

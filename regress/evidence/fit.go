@@ -81,7 +81,7 @@ func forEach(threads, n int, do func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// measure summarises the timed runs of one subject by configuration.
+// measure summarizes the timed runs of one subject by configuration.
 func measure(runs []Run) []ConfigurationTimes {
 	var all []ConfigurationTimes
 	for i := 0; i < len(runs); {

@@ -49,7 +49,7 @@ func (j *jumps) describe(a int, residuals []Residual) {
 	}
 }
 
-// border notes the nearest configuration outside a range that has later runs.
+// border records the nearest configuration outside a range that has later runs.
 func (f *Factor) border(c *Configuration) {
 	if c.Model != f.Model || c.Dataset != f.Dataset {
 		return

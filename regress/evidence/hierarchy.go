@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Hierarchy is everything that was learned from runs. It is plain data: read back from JSON it
-// predicts the same. Compile returns its predictor.
+// Hierarchy is the result of a fit. It is plain data: decoded from JSON it
+// gives the same predictions. Compile returns its predictor.
 type Hierarchy struct {
 	Format   int       `json:"format"` // 1
 	Subjects []Subject `json:"subjects"`
@@ -18,7 +18,7 @@ type Hierarchy struct {
 
 const format = 1
 
-// Subject is everything that was learned about one model on one dataset.
+// Subject is the result of a fit for one model on one dataset.
 type Subject struct {
 	Model    string         `json:"model"`
 	Dataset  string         `json:"dataset,omitempty"`
@@ -39,7 +39,7 @@ type TimeModel struct {
 	Configurations []ConfigurationTimes `json:"configurations"`
 }
 
-// ConfigurationTimes summarises the epoch times of the runs of one configuration.
+// ConfigurationTimes summarizes the epoch times of the runs of one configuration.
 type ConfigurationTimes struct {
 	Configuration
 	Runs int `json:"runs"`
@@ -58,7 +58,7 @@ type ConfigurationTimes struct {
 // ErrInvalid is wrapped by the errors of Compile.
 var ErrInvalid = errors.New("invalid hierarchy")
 
-// check returns an error for a hierarchy that no fit produces.
+// check returns an error for a hierarchy that Fit cannot produce.
 func (h *Hierarchy) check() error {
 	if h.Format != format {
 		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, h.Format, format)

@@ -192,7 +192,7 @@ func (j *jumps) strongest(
 }
 
 // clipped limits a deviation to a number of standard deviations, so that one disturbed run is never
-// taken for a change.
+// mistaken for a change.
 func (r *Residual) clipped(deviation, most float64) float64 {
 	most *= math.Sqrt(r.Variance)
 	return max(-most, min(most, deviation))

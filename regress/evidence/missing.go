@@ -61,7 +61,7 @@ func (r *measuredRange) missing(p *point) Missing {
 		}
 		switch f {
 		case 1:
-			return Missing{LacksCPUs, exactly(r.low[f]), exactly(r.high[f])}
+			return Missing{LacksCPUs, exactPower(r.low[f]), exactPower(r.high[f])}
 		case 2: // concurrent jobs / 2
 			return Missing{LacksLoad, int(math.Floor(2 * r.low[f])), int(math.Ceil(2 * r.high[f]))}
 		}
@@ -70,12 +70,12 @@ func (r *measuredRange) missing(p *point) Missing {
 	below, above := r.around(p.x[0])
 	switch {
 	case math.IsInf(below, 0) || math.IsInf(above, 0):
-		return Missing{LacksBatchSize, exactly(r.low[0]), exactly(r.high[0])}
+		return Missing{LacksBatchSize, exactPower(r.low[0]), exactPower(r.high[0])}
 	case above-below > maxOctaves:
-		return Missing{LacksNeighbours, exactly(below), exactly(above)}
+		return Missing{LacksNeighbours, exactPower(below), exactPower(above)}
 	}
 	return Missing{}
 }
 
-// exactly returns the whole number with the given log2.
-func exactly(log2 float64) int { return int(math.Round(math.Exp2(log2))) }
+// exactPower returns the whole number with the given log2.
+func exactPower(log2 float64) int { return int(math.Round(math.Exp2(log2))) }

@@ -11,7 +11,7 @@ import (
 // is fitted as a type of its own.
 type NodeGroup struct {
 	Node     string `json:"node"`
-	NodeType string `json:"node_type,omitempty"` // name by the caller
+	NodeType string `json:"node_type,omitempty"` // node type given by the caller
 	Group    string `json:"group"`               // node type of its runs in fits
 }
 

@@ -25,7 +25,7 @@ type AccuracyModel struct {
 	Batches []BatchAccuracy `json:"batches"`
 }
 
-// BatchAccuracy summarises the accuracies of the runs of one batch size.
+// BatchAccuracy summarizes the accuracies of the runs of one batch size.
 type BatchAccuracy struct {
 	BatchSize int       `json:"batch_size"`
 	Runs      int       `json:"runs"`
@@ -33,7 +33,7 @@ type BatchAccuracy struct {
 	Passages  []Passage `json:"passages"` // of each level
 }
 
-// Passage summarises when the runs of one batch size first reached a level.
+// Passage summarizes when the runs of one batch size first reached a level.
 type Passage struct {
 	// Tried counts the runs that reached the level or were long enough to; Reached those that did.
 	Tried   int `json:"tried"`
@@ -53,7 +53,7 @@ const (
 // epochCurve is the accuracies of one run.
 type epochCurve struct {
 	batch  int
-	epochs []Epoch // with accuracies, in order
+	epochs []EpochRecord // with accuracies, in order
 }
 
 func (c *epochCurve) last() int { return c.epochs[len(c.epochs)-1].Number }
@@ -122,7 +122,7 @@ func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel,
 	return m, err
 }
 
-// count summarises the curves, which are ordered by batch size.
+// count summarizes the curves, which are ordered by batch size.
 func (m *AccuracyModel) count(curves []epochCurve) {
 	for i := 0; i < len(curves); {
 		n := i
@@ -156,7 +156,7 @@ func levelsOf(curves []epochCurve) (levels []float64, quantiles bool) {
 	return levels, true
 }
 
-// measure summarises the passages of the runs of one batch size.
+// measure summarizes the passages of the runs of one batch size.
 func (m *AccuracyModel) measure(curves []epochCurve) BatchAccuracy {
 	b := BatchAccuracy{BatchSize: curves[0].batch, Runs: len(curves)}
 	for i := range curves {

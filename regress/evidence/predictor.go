@@ -82,7 +82,7 @@ func (p *Predictor) Startup(c Configuration) Distribution {
 func (p *Predictor) LargestEpochs(
 	by *Corrections, c Configuration, limit, probability float64, most int,
 ) int {
-	low, high := 0, most // low keeps the limit
+	low, high := 0, most // low is within the limit
 	for low < high {
 		middle := low + (high-low+1)/2
 		if t := p.CorrectedTime(by, c, middle); t.Known() && t.Probability(limit) >= probability {
@@ -104,7 +104,7 @@ func (p *Predictor) SmallestEpochs(c Configuration, target, probability float64,
 	if most < 1 || !reaches(most) {
 		return 0
 	}
-	low, high := 0, most // high reaches it
+	low, high := 0, most // high reaches the target
 	for high-low > 1 {
 		if middle := low + (high-low)/2; reaches(middle) {
 			high = middle

@@ -19,7 +19,7 @@ func runsOf(c evidence.Configuration, seconds ...float64) []evidence.Run {
 	var runs []evidence.Run
 	for i, s := range seconds {
 		runs = append(runs, evidence.Run{ID: fmt.Sprint(c, i), Configuration: c,
-			Epochs: []evidence.Epoch{{Number: 1, Seconds: s}, {Number: 2, Seconds: s}}})
+			Epochs: []evidence.EpochRecord{{Number: 1, Seconds: s}, {Number: 2, Seconds: s}}})
 	}
 	return runs
 }
@@ -144,7 +144,7 @@ func TestEpochs_GivenTheRunsOwn(t *testing.T) {
 	for i := range 5 {
 		r := evidence.Run{ID: fmt.Sprint(i), Configuration: c}
 		for e, x := range draw(random, 10, 20) {
-			r.Epochs = append(r.Epochs, evidence.Epoch{Number: e + 1, Seconds: x})
+			r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e + 1, Seconds: x})
 		}
 		runs = append(runs, r)
 	}

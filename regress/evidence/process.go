@@ -26,7 +26,7 @@ func pointOf(c *Configuration, node int) point {
 	}, node}
 }
 
-// Hyperparameters of the law and the Gaussian process of one subject, which maximise marginal
+// Hyperparameters of the law and the Gaussian process of one subject, which maximize marginal
 // likelihood times priors.
 type Hyperparameters struct {
 	// Offset is the log2 of the batch size at which the cost per iteration equals

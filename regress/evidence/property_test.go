@@ -13,8 +13,8 @@ import (
 	"courier/regress/evidence"
 )
 
-// strange returns runs of a few models with extreme data: single runs and epochs, constant, huge and
-// tiny times, missing and impossible numbers, duplicates.
+// strange returns runs of a few models with extreme data: single runs and epochs, constant, huge
+// and tiny times, missing and impossible numbers, duplicates.
 func strange(random *rand.Rand) []evidence.Run {
 	var runs []evidence.Run
 	pick := func(of ...float64) float64 { return of[random.IntN(len(of))] }
@@ -25,7 +25,7 @@ func strange(random *rand.Rand) []evidence.Run {
 				Model: pickString(random, "m", "n"), Dataset: pickString(random, "", "d"),
 				NodeType:  pickString(random, "", "x", "y"),
 				BatchSize: int(pick(1, 2, 16, 64, 100, 1<<20, 0, -3)), CPUs: int(pick(1, 1, 2, 64, 0)),
-				Load: evidence.Load{ConcurrentJobs: pick(0, 1, 1.3, 3, -1, math.NaN()),
+				NodeLoad: evidence.NodeLoad{ConcurrentJobs: pick(0, 1, 1.3, 3, -1, math.NaN()),
 					ProcessesPerCore: pick(0, 0.5, 40), ForeignCPURatio: pick(0, 0.07, 1)}},
 			Node:           pickString(random, "", "1", "2", "3"),
 			StartedAt:      time.Unix(int64(random.IntN(1000)), 0).UTC(),
@@ -39,7 +39,7 @@ func strange(random *rand.Rand) []evidence.Run {
 			if random.IntN(10) == 0 {
 				seconds = pick(0, -1, math.NaN(), math.Inf(1))
 			}
-			r.Epochs = append(r.Epochs, evidence.Epoch{Number: e + random.IntN(2), Seconds: seconds,
+			r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e + random.IntN(2), Seconds: seconds,
 				Accuracy: pick(random.Float64(), 0, 1, 0.5, 2, math.NaN()), HasAccuracy: random.IntN(3) > 0})
 		}
 		runs = append(runs, r)

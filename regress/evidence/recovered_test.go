@@ -21,7 +21,7 @@ func recovered(t testing.TB) []evidence.Run {
 		r := evidence.Run{ID: row["run_id"], EpochCount: epochs,
 			Configuration: evidence.Configuration{Model: row["network"],
 				BatchSize: int(number(t, row["batch"])), CPUs: int(number(t, row["cpu"])),
-				Load: evidence.Load{ConcurrentJobs: number(t, row["njobs"])}}}
+				NodeLoad: evidence.NodeLoad{ConcurrentJobs: number(t, row["njobs"])}}}
 		r.MeanSeconds = number(t, row["time_s"]) / epochs
 		runs = append(runs, r)
 	}

@@ -11,7 +11,7 @@ import (
 // jump their runs differ from those of other nodes of their type, and the base does not separate
 // them. usable are the runs to learn from then: of these nodes only the later runs, because a node
 // may have changed alone.
-func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, found bool) {
+func (s *ServedHierarchy) findNodeDifferences(runs []Run) (since time.Time, usable []Run, found bool) {
 	factors := slices.Concat(s.Drift.Past, s.Drift.activeFactors())
 	if len(factors) == 0 {
 		return since, nil, false
@@ -32,7 +32,7 @@ func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, 
 			r.multiply(0)
 		}
 	}
-	// A group that a fit would not find would be found again by each update.
+	// Without this check each update would find a group again that a fit does not find.
 	found = slices.ContainsFunc(groupNodes(usable), func(g NodeGroup) bool {
 		return groups[nodeKey{g.Node, g.NodeType}] != ""
 	})
@@ -41,9 +41,9 @@ func (s *State) findNodeDifferences(runs []Run) (since time.Time, usable []Run, 
 
 // regroup replaces the base by one that separates these nodes. It drops the drift found since then,
 // which may have been the difference between the nodes.
-func (s *State) regroup(
+func (s *ServedHierarchy) regroup(
 	ctx context.Context, usable []Run, since time.Time, o Options,
-) (*State, error) {
+) (*ServedHierarchy, error) {
 	next := *s
 	earlier := slices.DeleteFunc(slices.Clone(s.Drift.Past), func(f Factor) bool {
 		return !f.Since.Before(since)

@@ -15,12 +15,12 @@ type Configuration struct {
 	NodeType  string `json:"node_type,omitempty"`
 	BatchSize int    `json:"batch_size"` // samples, 1 or more
 	CPUs      int    `json:"cpus"`       // processes of the job, 1 or more
-	Load
+	NodeLoad
 }
 
-// Load is the load of the node, including the job. Zero fields mean that it was not measured;
+// NodeLoad is the load of the node, including the job. Zero fields mean that it was not measured;
 // unmeasured loads form a level of their own.
-type Load struct {
+type NodeLoad struct {
 	ConcurrentJobs   float64 `json:"concurrent_jobs,omitempty"`
 	ProcessesPerCore float64 `json:"processes_per_core,omitempty"`
 	// Shares of the node's processors that are busy with foreign work, or idle and waiting for its
@@ -100,7 +100,7 @@ type Run struct {
 	// StartupSeconds from the start to the begin of the first epoch; 0 if unknown.
 	StartupSeconds float64
 	// Epochs that were measured, in any order.
-	Epochs []Epoch
+	Epochs []EpochRecord
 	// MeanSeconds per epoch of EpochCount epochs, for runs whose epochs were not
 	// timed one by one. It is ignored if an epoch has Seconds.
 	MeanSeconds float64
@@ -118,8 +118,8 @@ func (r *Run) endOrStart() time.Time {
 	return r.EndedAt
 }
 
-// Epoch is one pass over the data.
-type Epoch struct {
+// EpochRecord is one pass over the data.
+type EpochRecord struct {
 	Number      int     // from 1
 	Seconds     float64 // 0 if unknown
 	Accuracy    float64 // after the epoch, 0 to 1
@@ -175,7 +175,7 @@ func distinct(runs []Run) []Run {
 		}
 		r.Configuration = r.Banded()
 		r.Epochs = slices.Clone(r.Epochs)
-		slices.SortStableFunc(r.Epochs, func(a, b Epoch) int {
+		slices.SortStableFunc(r.Epochs, func(a, b EpochRecord) int {
 			return cmp.Compare(a.Number, b.Number)
 		})
 		kept = append(kept, r)

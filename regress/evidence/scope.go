@@ -74,7 +74,7 @@ type Factor struct {
 	// RestRatio is the ratio of the RestRuns other runs that ended since then; 0 without any.
 	RestRatio float64 `json:"rest_ratio,omitempty"`
 	RestRuns  int     `json:"rest_runs,omitempty"`
-	// Explained is the share of squared standardised residuals since then that the factor
+	// Explained is the share of squared standardized residuals since then that the factor
 	// explains, 0 to 1.
 	Explained float64 `json:"explained,omitempty"`
 	// Evidence is the sum of the residuals in standard deviations; Threshold is its minimum.

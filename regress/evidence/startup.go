@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// StartupTimes summarises the time from the start to the first epoch of the runs of a subject on
+// StartupTimes summarizes the time from the start to the first epoch of the runs of a subject on
 // one node type.
 type StartupTimes struct {
 	NodeType string `json:"node_type,omitempty"`
@@ -36,7 +36,7 @@ func (s *StartupTimes) check() error {
 	return nil
 }
 
-// measureStartups summarises the start-ups of one subject by node type. The first start on a node
+// measureStartups summarizes the start-ups of one subject by node type. The first start on a node
 // type reads programs from a cold disk and fills caches of compilers, which is not repeated. So it
 // counts only until there is a second one.
 func measureStartups(runs []Run) []StartupTimes {
@@ -58,7 +58,7 @@ func measureStartups(runs []Run) []StartupTimes {
 	return all
 }
 
-// measureStartup summarises the start-ups of one subject on one node type.
+// measureStartup summarizes the start-ups of one subject on one node type.
 func measureStartup(runs []Run) StartupTimes {
 	first := 0
 	for i := range runs {

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// State is a served hierarchy with the drift since it was learned. It is plain data and a fold over
-// runs: Update returns the next state, Correct the next state without a fit.
-type State struct {
+// ServedHierarchy is a hierarchy in use, with the drift since it was learned. It is plain data that
+// follows from the runs: Update returns the next state with a fit, Correct without one.
+type ServedHierarchy struct {
 	// Hierarchy is served, corrected by Drift if Corrected.
 	*Hierarchy
 	Corrected bool `json:"corrected,omitempty"`
@@ -51,15 +51,15 @@ const (
 // Without drift it serves a fit of all runs. While factors, suspects or a slow field are active, it
 // serves the base with corrections, until there are enough runs since the jump for a fit; the fit
 // adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
-// by an import, are learned at once, also by the base.
-func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, error) {
+// by an import, are learned immediately, also by the base.
+func (s *ServedHierarchy) Update(ctx context.Context, runs []Run, o Options) (*ServedHierarchy, error) {
 	runs = withoutDuplicates(runs)
 	if !slices.ContainsFunc(runs, isTimed) {
 		h, err := Fit(ctx, runs, o)
-		return &State{Hierarchy: h}, err
+		return &ServedHierarchy{Hierarchy: h}, err
 	}
 	if s == nil || s.Hierarchy == nil {
-		return (&State{}).rebase(ctx, runs, o)
+		return (&ServedHierarchy{}).rebase(ctx, runs, o)
 	}
 	next, err := s.Follow(runs)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *State) Update(ctx context.Context, runs []Run, o Options) (*State, erro
 
 // Correct returns the state that serves the base, corrected by the given runs: all known runs, or
 // only new ones. isNew is false if that is served already, or if nothing drifts. It is fast.
-func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
+func (s *ServedHierarchy) Correct(runs []Run) (next *ServedHierarchy, isNew bool, err error) {
 	if next, err = s.Follow(runs); err != nil {
 		return nil, false, err
 	}
@@ -111,18 +111,18 @@ func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
 }
 
 // serveCorrected serves the base with corrections.
-func (s *State) serveCorrected() *State {
+func (s *ServedHierarchy) serveCorrected() *ServedHierarchy {
 	s.Hierarchy, s.Base, s.Corrected = s.base(), nil, true
 	return s
 }
 
 // base returns the hierarchy that runs are compared with.
-func (s *State) base() *Hierarchy { return cmp.Or(s.Base, s.Hierarchy) }
+func (s *ServedHierarchy) base() *Hierarchy { return cmp.Or(s.Base, s.Hierarchy) }
 
 // Follow returns the state after comparing the given runs that ended since the base was learned. It
 // ignores runs that were compared before, and runs that the base cannot predict. The served
 // hierarchy does not change.
-func (s *State) Follow(runs []Run) (*State, error) {
+func (s *ServedHierarchy) Follow(runs []Run) (*ServedHierarchy, error) {
 	next := *s
 	next.Base = s.base()
 	if next.compiled == nil {
@@ -186,7 +186,7 @@ func withoutDuplicates(runs []Run) []Run {
 
 // lateConfigurations returns the configurations that the base learned from late runs, and the end
 // of the first run of each.
-func (s *State) lateConfigurations() map[Configuration]time.Time {
+func (s *ServedHierarchy) lateConfigurations() map[Configuration]time.Time {
 	all := map[Configuration]time.Time{}
 	for i := range s.Taught {
 		l := &s.Taught[i]
@@ -199,7 +199,7 @@ func (s *State) lateConfigurations() map[Configuration]time.Time {
 
 // canCompare reports whether a run can be compared with the base, which must have evidence for its
 // configuration from before the compared runs.
-func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
+func (s *ServedHierarchy) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 	c := s.compiled.banded(r)
 	if _, is := taught[c]; is {
 		return false
@@ -209,7 +209,7 @@ func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 }
 
 // corrections returns the corrections of the base, nil before the first residual.
-func (s *State) corrections() (*Corrections, error) {
+func (s *ServedHierarchy) corrections() (*Corrections, error) {
 	by, err := s.Drift.Corrections()
 	if by == nil || len(s.Taught) == 0 {
 		return by, err
@@ -238,7 +238,7 @@ func (s *State) corrections() (*Corrections, error) {
 
 // needsRebase reports whether to replace the base by a fit of all runs: there are enough runs since
 // every jump, or enough runs without a jump.
-func (s *State) needsRebase(by *Corrections) bool {
+func (s *ServedHierarchy) needsRebase(by *Corrections) bool {
 	since := len(s.Compared) + len(s.Taught)
 	factors := by.Factors()
 	fresh := slices.ContainsFunc(factors, func(f Factor) bool { return f.Runs < minRunsSinceJump })
@@ -247,7 +247,7 @@ func (s *State) needsRebase(by *Corrections) bool {
 }
 
 // rebase returns a state with a fit of all runs as its base; runs from before jumps are adjusted.
-func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, error) {
+func (s *ServedHierarchy) rebase(ctx context.Context, runs []Run, o Options) (*ServedHierarchy, error) {
 	adjusted := runs
 	if s.compiled != nil {
 		adjusted = s.Drift.Adjust(s.compiled, runs)
@@ -256,7 +256,7 @@ func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, erro
 	if err != nil {
 		return nil, err
 	}
-	next := &State{Hierarchy: h, Drift: s.Drift.Refitted()}
+	next := &ServedHierarchy{Hierarchy: h, Drift: s.Drift.Refitted()}
 	for i := range runs {
 		if end := runs[i].EndedAt; end.After(next.Through) {
 			next.Through = end
@@ -267,7 +267,7 @@ func (s *State) rebase(ctx context.Context, runs []Run, o Options) (*State, erro
 }
 
 // countLearned counts the runs that had ended when the base was learned.
-func (s *State) countLearned(runs []Run) (n int) {
+func (s *ServedHierarchy) countLearned(runs []Run) (n int) {
 	for i := range runs {
 		if end := runs[i].EndedAt; !end.IsZero() && !end.After(s.Through) {
 			n++
@@ -278,7 +278,7 @@ func (s *State) countLearned(runs []Run) (n int) {
 
 // collectLateRuns adds runs that the base should learn from, and reports whether there are any:
 // runs from before it was learned that arrived later, or later runs of unknown configurations.
-func (s *State) collectLateRuns(runs []Run) (any bool) {
+func (s *ServedHierarchy) collectLateRuns(runs []Run) (any bool) {
 	names, taught := map[string]bool{}, s.lateConfigurations()
 	for i := range s.Taught {
 		names[s.Taught[i].Run] = true
@@ -299,7 +299,7 @@ func (s *State) collectLateRuns(runs []Run) (any bool) {
 }
 
 // refitBase fits the base again with its late runs.
-func (s *State) refitBase(ctx context.Context, runs []Run, o Options) error {
+func (s *ServedHierarchy) refitBase(ctx context.Context, runs []Run, o Options) error {
 	taught := map[string]bool{}
 	for i := range s.Taught {
 		taught[s.Taught[i].Run] = true
@@ -317,7 +317,7 @@ func (s *State) refitBase(ctx context.Context, runs []Run, o Options) error {
 
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or
 // multiplied.
-func (s *State) Adjusted(runs []Run) []Run {
+func (s *ServedHierarchy) Adjusted(runs []Run) []Run {
 	p := s.compiled
 	if p == nil {
 		var err error
@@ -329,7 +329,7 @@ func (s *State) Adjusted(runs []Run) []Run {
 }
 
 // Factors returns the factors that correct the served hierarchy.
-func (s *State) Factors() []Factor {
+func (s *ServedHierarchy) Factors() []Factor {
 	if s == nil || !s.Corrected {
 		return nil
 	}
@@ -338,7 +338,7 @@ func (s *State) Factors() []Factor {
 
 // Compile returns the predictor of the state and its corrections, which are nil without drift. An
 // error wraps ErrInvalid.
-func (s *State) Compile() (*Predictor, *Corrections, error) {
+func (s *ServedHierarchy) Compile() (*Predictor, *Corrections, error) {
 	if s.Hierarchy == nil {
 		return nil, nil, fmt.Errorf("%w: no hierarchy", ErrInvalid)
 	}

@@ -19,7 +19,7 @@ type runSimulation struct {
 	random *rand.Rand
 	lanes  []time.Time // at which each is free
 	runs   []evidence.Run
-	state  *evidence.State
+	state  *evidence.ServedHierarchy
 	node   string // of runs and questions
 }
 
@@ -43,7 +43,7 @@ func (c *runSimulation) run(of evidence.Configuration, seconds float64) time.Tim
 	run := evidence.Run{ID: name, Configuration: of, Node: c.node, StartedAt: c.lanes[lane]}
 	at := run.StartedAt
 	for i, s := range draw(c.random, seconds, 3) {
-		run.Epochs = append(run.Epochs, evidence.Epoch{Number: i + 1, Seconds: s})
+		run.Epochs = append(run.Epochs, evidence.EpochRecord{Number: i + 1, Seconds: s})
 		at = at.Add(time.Duration(s * float64(time.Minute)))
 	}
 	run.EndedAt, c.lanes[lane] = at, at
@@ -254,7 +254,7 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again evidence.State
+	var again evidence.ServedHierarchy
 	if err := json.Unmarshal(first, &again); err != nil {
 		t.Fatal(err)
 	}

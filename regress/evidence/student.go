@@ -23,7 +23,7 @@ func (d Distribution) Quantile(p float64) float64 {
 	return math.Exp(d.Location + d.Scale*studentOf(d.Degrees).quantile(p))
 }
 
-// Probability returns how likely a value of at most limit is.
+// Probability returns the probability of a value of at most limit.
 func (d Distribution) Probability(limit float64) float64 {
 	if !(limit > 0) {
 		return 0

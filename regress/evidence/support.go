@@ -15,7 +15,7 @@ const (
 
 var supportNames = [...]string{"never run", "extrapolated", "interpolated", "measured"}
 
-// String returns the name for people.
+// String returns the name for reports.
 func (s Support) String() string { return supportNames[s] }
 
 // Promisable reports whether the support suffices to promise an SLO.
@@ -42,7 +42,7 @@ type measuredRange struct {
 	runs      int
 }
 
-// slack is how far a load may lie outside the measured range: the width of its band.
+// slack is the tolerance of the measured range of a load: the width of its band.
 var slack = [inputs]float64{
 	2: jobsBand / 2,
 	3: processesBand,

@@ -104,11 +104,11 @@ type zeusSetting struct {
 	batch   int
 }
 
-// study is the Zeus data: trainings by setting, and seconds per epoch.
+// study is the Zeus data: trainings by configuration, and seconds per epoch.
 type study struct {
 	trainings map[zeusSetting][]*training
 	optimizer map[zeusSetting]string
-	seconds   map[string]map[zeusSetting]map[int]float64 // by GPU, setting, power limit
+	seconds   map[string]map[zeusSetting]map[int]float64 // by GPU, configuration, power limit
 	datasets  []string
 	batches   map[string][]int // with a time on the V100 and two trainings or more
 	floor     map[string]float64
@@ -199,12 +199,12 @@ func draw(random *rand.Rand, seconds float64, epochs int) []float64 {
 type zeusSplit struct {
 	*study
 	truth   map[zeusSetting]*training
-	times   map[zeusSetting][]float64 // cumulated seconds of the true runs
+	times   map[zeusSetting][]float64 // cumulative seconds of the true runs
 	history map[zeusSetting][]*training
 	unseen  map[zeusSetting]bool
 }
 
-// newWorld uses another training of each setting as truth in each repetition.
+// newWorld uses another training of each configuration as truth in each repetition.
 func newWorld(s *study, repetition uint64, unseen map[zeusSetting]bool) *zeusSplit {
 	w := &zeusSplit{study: s, truth: map[zeusSetting]*training{}, times: map[zeusSetting][]float64{},
 		history: map[zeusSetting][]*training{}, unseen: unseen}
@@ -250,7 +250,7 @@ func (w *zeusSplit) pastAccuracy(d string, b, epochs int) float64 {
 	return sum / float64(len(of))
 }
 
-// runs returns the history as evidence; limit is how many runs of each setting.
+// runs returns the history as evidence; limit is how many runs of each configuration.
 func (w *zeusSplit) runs(repetition uint64, limit int) []evidence.Run {
 	random := rand.New(rand.NewPCG(repetition, 7))
 	var runs []evidence.Run
@@ -273,14 +273,14 @@ func (w *zeusSplit) runs(repetition uint64, limit int) []evidence.Run {
 
 func configurationOf(d string, b int, node string) evidence.Configuration {
 	return evidence.Configuration{Model: d, NodeType: node, BatchSize: b, CPUs: 1,
-		Load: evidence.Load{ConcurrentJobs: 1}}
+		NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1}}
 }
 
 func runOf(r *training, node string, seconds []float64) evidence.Run {
 	run := evidence.Run{ID: fmt.Sprint(node, r.dataset, "-", r.batch, "-", r.seed),
 		Configuration: configurationOf(r.dataset, r.batch, node)}
 	for i, s := range seconds {
-		e := evidence.Epoch{Number: i + 1, Seconds: s}
+		e := evidence.EpochRecord{Number: i + 1, Seconds: s}
 		e.Accuracy, e.HasAccuracy = r.accuracy(i + 1)
 		run.Epochs = append(run.Epochs, e)
 	}

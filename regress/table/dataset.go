@@ -21,15 +21,15 @@ type Columns struct {
 	Log        bool           // the target must have a logarithm
 }
 
-// Examples are the clean examples of a table.
-type Examples struct {
+// CleanExamples are the clean examples of a table.
+type CleanExamples struct {
 	Data              *regress.Dataset
 	Dropped           []regress.Dropped
 	RowsWithoutTarget int
 }
 
 // Dataset returns the examples of the rows that have a target. It removes the other rows.
-func (t *Table) Dataset(c Columns) (*Examples, error) {
+func (t *Table) Dataset(c Columns) (*CleanExamples, error) {
 	target, err := t.Column(c.Target)
 	if err != nil {
 		return nil, fmt.Errorf("target: %w", err)
@@ -38,7 +38,7 @@ func (t *Table) Dataset(c Columns) (*Examples, error) {
 	t.Rows = slices.DeleteFunc(t.Rows, func(row []string) bool {
 		return strings.TrimSpace(row[target]) == ""
 	})
-	e := &Examples{RowsWithoutTarget: before - len(t.Rows)}
+	e := &CleanExamples{RowsWithoutTarget: before - len(t.Rows)}
 	if len(t.Rows) == 0 {
 		return nil, fmt.Errorf("no row has a %s", c.Target)
 	}

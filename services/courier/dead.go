@@ -74,7 +74,7 @@ func (c *deadList) Run(w *environment) error {
 		return err
 	}
 	if c.Output == "json" {
-		list := report.LetterList{Letters: []report.Letter{}, Total: total}
+		list := report.LetterList{Letters: []report.DeadLetter{}, Total: total}
 		for i := range letters {
 			list.Letters = append(list.Letters, report.NewLetter(&letters[i]))
 		}

@@ -50,7 +50,7 @@ func (c *regressorFit) Run(w *environment) error {
 		return err
 	}
 	f := &report.Fit{}
-	f.Examples, err = t.Dataset(table.Columns{
+	f.CleanExamples, err = t.Dataset(table.Columns{
 		Target:     c.Target,
 		Unit:       c.Unit,
 		Features:   c.Features,

@@ -70,6 +70,6 @@ func (c *regressorShow) cluster(w *environment) error {
 	if err != nil {
 		return err
 	}
-	s := &report.RegressorLife{RegressorVersion: *v, Life: life.Of(v.Target, v.ModelDigest)}
+	s := &report.RegressorHistory{RegressorVersion: *v, Life: life.Of(v.Target, v.ModelDigest)}
 	return c.print(w.stdout, s, s.WriteText)
 }

@@ -190,7 +190,7 @@ func (f *unlikeFleet) ask(job string, j unlikeJob) (answer advisedOutcome) {
 // fit fits regressors on all events, as the trainer does.
 func (f *unlikeFleet) fit() {
 	f.t.Helper()
-	use := func(target string) *advisor.Regressor {
+	use := func(target string) *advisor.LoadedRegressor {
 		fitted, err := trainer.Fit(context.Background(), target, f.past.Examples(target), trainer.Options{
 			Seed: 1,
 		})

@@ -14,7 +14,7 @@ import (
 const shards = 64
 
 // falseAlarms counts the alarms of one detector, and of all together, in jobs without drift.
-func (s *simulation) falseAlarms(ctx context.Context, r *Result) error {
+func (s *simulation) falseAlarms(ctx context.Context, r *Summary) error {
 	var one, all [shards]int
 	err := inParallel(ctx, shards, func(ctx context.Context, shard int) error {
 		jobs := s.StationaryJobs / shards
@@ -61,8 +61,8 @@ func detectorAlarms(random *rand.Rand, jobs int) (alarms int) {
 	return alarms
 }
 
-// cluster runs simulated jobs of some models, each on one node, under the drift detectors.
-type cluster struct {
+// simulatedCluster runs simulated jobs of some models, each on one node, under the drift detectors.
+type simulatedCluster struct {
 	random   *rand.Rand
 	watch    *trainer.Watch
 	noise    float64
@@ -72,8 +72,8 @@ type cluster struct {
 	lastNode int // of the last job
 }
 
-func (s *simulation) newCluster(stream, number int) *cluster {
-	c := &cluster{
+func (s *simulation) newCluster(stream, number int) *simulatedCluster {
+	c := &simulatedCluster{
 		random: s.random(stream, number),
 		watch:  trainer.NewWatch(s.Noise),
 		noise:  s.Noise,
@@ -89,7 +89,7 @@ func (s *simulation) newCluster(stream, number int) *cluster {
 
 // runJob runs the next job. logChange is added to its log residual if it runs on one of the
 // drifting nodes.
-func (c *cluster) runJob(logChange float64, drifting ...int) (trainer.Finding, bool) {
+func (c *simulatedCluster) runJob(logChange float64, drifting ...int) (trainer.Finding, bool) {
 	c.lastNode = c.random.IntN(len(c.nodes))
 	residual := c.noise * c.random.NormFloat64()
 	for _, n := range drifting {
@@ -113,7 +113,7 @@ const (
 
 // delays simulates drifts of all nodes and of a single node, and measures when each is detected and
 // whether its cause is named.
-func (s *simulation) delays(ctx context.Context, r *Result) error {
+func (s *simulation) delays(ctx context.Context, r *Summary) error {
 	everyNode := make([]int, s.Nodes)
 	for n := range everyNode {
 		everyNode[n] = n

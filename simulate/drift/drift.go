@@ -67,14 +67,14 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Result is the outcome of Run. Medians of nothing and ratios of nothing are 0.
-type Result struct {
+// Summary is the outcome of Run. Medians and ratios without values are 0.
+type Summary struct {
 	Change         float64 `json:"change"`
 	Noise          float64 `json:"noise"`
 	Seed           uint64  `json:"seed"`
 	StationaryJobs int     `json:"stationary_jobs"`
 	Repetitions    int     `json:"repetitions"`
-	Detectors      int     `json:"detectors"` // that run at the same time
+	Detectors      int     `json:"detectors"` // number of concurrent detectors
 
 	// Median number of jobs from the change to the alarm with all detectors: of all jobs when all
 	// of them change, and of the jobs of a node when that node alone changes.
@@ -108,11 +108,11 @@ type Result struct {
 }
 
 // Run simulates the change of the options and measures the reaction.
-func Run(ctx context.Context, o Options) (*Result, error) {
+func Run(ctx context.Context, o Options) (*Summary, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Result{
+	r := &Summary{
 		Change:         o.Change,
 		Noise:          o.Noise,
 		Seed:           o.Seed,
@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		Confidence:     o.Confidence,
 	}
 	s := &simulation{Options: o}
-	for _, measure := range []func(context.Context, *Result) error{
+	for _, measure := range []func(context.Context, *Summary) error{
 		s.falseAlarms,
 		s.delays,
 		s.coverage,
@@ -134,8 +134,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
-// WriteText writes the result for people.
-func (r *Result) WriteText(out io.Writer) error {
+// WriteText writes the result as text.
+func (r *Summary) WriteText(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `jobs take %+.0f %%, noise %.0f %%, seed %d, %d repetitions, %d detectors
 
 detected after          %6.1f jobs if all jobs change (median)

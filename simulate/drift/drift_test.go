@@ -9,7 +9,7 @@ import (
 )
 
 // simulated runs a few jobs with the default options after a change.
-func simulated(t *testing.T, change func(o *drift.Options)) drift.Result {
+func simulated(t *testing.T, change func(o *drift.Options)) drift.Summary {
 	t.Helper()
 	o := options()
 	change(&o)
@@ -33,8 +33,8 @@ func options() drift.Options {
 	}
 }
 
-// The targets of drift detection on few repetitions; tests of the trainer measure delays and causes
-// in more detail.
+// Drift detection meets its targets on few repetitions; tests of the trainer measure delays and
+// causes in more detail.
 func TestRun_MeetsItsTargets(t *testing.T) {
 	for _, c := range []struct{ change, noise, delay float64 }{{0.30, 0.05, 3}, {0.10, 0.15, 55}} {
 		r := simulated(t, func(o *drift.Options) {
@@ -48,7 +48,7 @@ func TestRun_MeetsItsTargets(t *testing.T) {
 		}
 		if r.CoverageAfter20 < 0.85 || r.CoverageAfter50 < 0.90 ||
 			r.CoverageAtOnce > r.CoverageAfter20 || r.UnpromisedRatio > 0.01 {
-			t.Errorf("%+g at noise %g: promises kept %.3f at once, %.3f, %.3f; %.3f not promised",
+			t.Errorf("%+g at noise %g: SLO attainment %.3f, %.3f, %.3f; %.3f without a promise",
 				c.change, c.noise, r.CoverageAtOnce, r.CoverageAfter20, r.CoverageAfter50,
 				r.UnpromisedRatio)
 		}
@@ -59,15 +59,15 @@ func TestRun_IsDeterministic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long")
 	}
-	seed := func(s uint64) drift.Result {
+	seed := func(s uint64) drift.Summary {
 		return simulated(t, func(o *drift.Options) { o.Seed = s })
 	}
 	a, b, other := seed(3), seed(3), seed(4)
 	if a != b {
-		t.Errorf("seed 3 gives %+v and %+v", a, b)
+		t.Errorf("results of seed 3 differ: %+v and %+v", a, b)
 	}
 	if other.Seed = a.Seed; a == other {
-		t.Errorf("seeds 3 and 4 give the same: %+v", a)
+		t.Errorf("results of seeds 3 and 4 are equal: %+v", a)
 	}
 }
 

@@ -11,20 +11,20 @@ import (
 func history(t *testing.T, seed uint64, steps int) []logged {
 	t.Helper()
 	w := newRandomCluster(NewCluster(), seed)
-	w.copies, w.c.limits = false, foldLimits
+	w.copies, w.c.limits = false, replayLimits
 	for range steps {
 		w.step(t)
 	}
 	return w.log
 }
 
-// foldLimits pack jobs soon but drop none, because a duplicate for a dropped job looks like a new
-// event.
-var foldLimits = stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: 10}
+// replayLimits pack jobs soon but drop none, because a duplicate event of a dropped job looks like
+// an event of a new job.
+var replayLimits = stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: 10}
 
-func folded(log []logged) *Cluster {
+func clusterOf(log []logged) *Cluster {
 	c := NewCluster()
-	c.limits = foldLimits
+	c.limits = replayLimits
 	applyAll(c, log)
 	return c
 }
@@ -64,15 +64,15 @@ func isJobEvent(e schemas.Event) bool {
 	return e != nil && !isSample
 }
 
-// A replay of a log always gives the same state, despite immediate and late duplicates and a restart
-// from a snapshot at any point.
-func TestCluster_FoldsToTheSameState(t *testing.T) {
+// A replay of a log always gives the same state, despite immediate and late duplicates and a
+// restart from a snapshot at any point.
+func TestCluster_ReplaysToTheSameState(t *testing.T) {
 	const steps = 800
 	for seed := range uint64(2) {
 		log := history(t, seed, steps)
-		want := folded(log)
+		want := clusterOf(log)
 		if len(want.jobs)+len(want.past) < 50 || len(want.past) == 0 {
-			t.Fatalf("seed %d: %d jobs and %d packed ones are too few", seed, len(want.jobs), len(want.past))
+			t.Fatalf("seed %d: %d jobs and %d packed jobs, want more", seed, len(want.jobs), len(want.past))
 		}
 		same := func(name string, got *Cluster) {
 			t.Helper()
@@ -80,9 +80,9 @@ func TestCluster_FoldsToTheSameState(t *testing.T) {
 				t.Fatalf("seed %d, %s: %s", seed, name, differenceOf(t, got, want))
 			}
 		}
-		same("with duplicates", folded(withCopies(log)))
+		same("with duplicates", clusterOf(withCopies(log)))
 		for cut := 0; cut < len(log); cut += 1 + len(log)/10 {
-			c := restored(t, folded(log[:cut]))
+			c := restored(t, clusterOf(log[:cut]))
 			applyAll(c, log[cut:])
 			same("cut and restored", c)
 		}

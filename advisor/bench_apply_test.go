@@ -17,13 +17,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkFold publishes epochs of a thousand running jobs, ten on each node, as fast as the
+// BenchmarkApply publishes epochs of a thousand running jobs, ten on each node, as fast as the
 // stream accepts them. It measures the epochs per second that the advisor applies and re-predicts.
-// Epochs scatter by 5 percent around their prediction, so that only some advice is news.
-// COURIER_BENCH_NATS sets other servers than the embedded one; their streams have three replicas.
-func BenchmarkFold(b *testing.B) {
+// Epochs scatter by 5 percent around their prediction, so that only some advice is published.
+// COURIER_BENCH_NATS replaces the embedded server by others, on which streams have three replicas.
+func BenchmarkApply(b *testing.B) {
 	const jobs = 1000
-	url, connect := foldServer(b)
+	url, connect := streamServer(b)
 	client := connect()
 	promote(b, client)
 	start(b, connect())
@@ -89,7 +89,7 @@ func benchKnows(client *bus.Bus, n int, b *testing.B) bool {
 	return client.Request(within(b), schemas.SubjectJobStatus, &q, &s) == nil
 }
 
-func foldServer(b *testing.B) (url string, connect func() *bus.Bus) {
+func streamServer(b *testing.B) (url string, connect func() *bus.Bus) {
 	b.Helper()
 	url = os.Getenv("COURIER_BENCH_NATS")
 	if url == "" {
