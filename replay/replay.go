@@ -47,8 +47,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Evaluation is the outcome of Run.
-type Evaluation struct {
+// Reevaluation is the outcome of Run.
+type Reevaluation struct {
 	Events       int           `json:"events"`
 	FirstOfJobs  uint64        `json:"first_sequence"` // of JOB; more than 1: older events are gone
 	Verification *Verification `json:"verification"`
@@ -57,11 +57,11 @@ type Evaluation struct {
 }
 
 // Run verifies a log and lets the rules of the options answer its submissions.
-func Run(ctx context.Context, l *Log, o Options) (*Evaluation, error) {
+func Run(ctx context.Context, l *Log, o Options) (*Reevaluation, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Evaluation{Events: len(l.Records)}
+	r := &Reevaluation{Events: len(l.Records)}
 	for i := range l.Records {
 		if l.Records[i].ofJobs() {
 			r.FirstOfJobs = l.Records[i].Sequence

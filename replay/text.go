@@ -8,7 +8,7 @@ import (
 )
 
 // WriteText writes the result as tables with a legend.
-func (r *Evaluation) WriteText(out io.Writer) error {
+func (r *Reevaluation) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%d events", r.Events)
 	if r.FirstOfJobs > 1 {
 		fmt.Fprintf(out, "; the log begins with event %d of the jobs, earlier events were dropped",
@@ -49,7 +49,7 @@ func (v *Verification) writeText(out io.Writer) error {
 	return nil
 }
 
-func (r *Evaluation) writeRules(out io.Writer) error {
+func (r *Reevaluation) writeRules(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t,
 		"\nrule\tpromised\trefused\texplored\tmeasured\tkept\tinterval\taccuracy\tCPU s\t"+

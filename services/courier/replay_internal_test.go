@@ -127,7 +127,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 			digest = p.ManifestDigest
 		}
 	}
-	var results [2]replay.Evaluation
+	var results [2]replay.Reevaluation
 	for i := range results {
 		out.Reset()
 		c := replayCommand{

@@ -14,7 +14,7 @@ import (
 const shards = 64
 
 // falseAlarms counts the alarms of one detector, and of all together, in jobs without drift.
-func (s *simulation) falseAlarms(ctx context.Context, r *Summary) error {
+func (s *simulation) falseAlarms(ctx context.Context, r *Reaction) error {
 	var one, all [shards]int
 	err := inParallel(ctx, shards, func(ctx context.Context, shard int) error {
 		jobs := s.StationaryJobs / shards
@@ -113,7 +113,7 @@ const (
 
 // delays simulates drifts of all nodes and of a single node, and measures when each is detected and
 // whether its cause is named.
-func (s *simulation) delays(ctx context.Context, r *Summary) error {
+func (s *simulation) delays(ctx context.Context, r *Reaction) error {
 	everyNode := make([]int, s.Nodes)
 	for n := range everyNode {
 		everyNode[n] = n

@@ -2,7 +2,7 @@
 // how many jobs drift is detected, which cause is named, how often an alarm is false, and which
 // share of the promises is kept meanwhile.
 //
-// Run is deterministic: the same Options give the same Result on any machine and with any number of
+// Run is deterministic: the same Options give the same Reaction on any machine and with any number of
 // processors. It uses the trainer's drift detector and the advisor's decisions as they are; only
 // the jobs and their times are simulated.
 package drift
@@ -67,8 +67,8 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// Summary is the outcome of Run. Medians and ratios without values are 0.
-type Summary struct {
+// Reaction is the outcome of Run. Medians and ratios without values are 0.
+type Reaction struct {
 	Change         float64 `json:"change"`
 	Noise          float64 `json:"noise"`
 	Seed           uint64  `json:"seed"`
@@ -108,11 +108,11 @@ type Summary struct {
 }
 
 // Run simulates the change of the options and measures the reaction.
-func Run(ctx context.Context, o Options) (*Summary, error) {
+func Run(ctx context.Context, o Options) (*Reaction, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	r := &Summary{
+	r := &Reaction{
 		Change:         o.Change,
 		Noise:          o.Noise,
 		Seed:           o.Seed,
@@ -122,7 +122,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 		Confidence:     o.Confidence,
 	}
 	s := &simulation{Options: o}
-	for _, measure := range []func(context.Context, *Summary) error{
+	for _, measure := range []func(context.Context, *Reaction) error{
 		s.falseAlarms,
 		s.delays,
 		s.coverage,
@@ -135,7 +135,7 @@ func Run(ctx context.Context, o Options) (*Summary, error) {
 }
 
 // WriteText writes the result as text.
-func (r *Summary) WriteText(out io.Writer) error {
+func (r *Reaction) WriteText(out io.Writer) error {
 	_, err := fmt.Fprintf(out, `jobs take %+.0f %%, noise %.0f %%, seed %d, %d repetitions, %d detectors
 
 detected after          %6.1f jobs if all jobs change (median)

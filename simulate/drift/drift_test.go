@@ -9,7 +9,7 @@ import (
 )
 
 // simulated runs a few jobs with the default options after a change.
-func simulated(t *testing.T, change func(o *drift.Options)) drift.Summary {
+func simulated(t *testing.T, change func(o *drift.Options)) drift.Reaction {
 	t.Helper()
 	o := options()
 	change(&o)
@@ -59,7 +59,7 @@ func TestRun_IsDeterministic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("computes for long")
 	}
-	seed := func(s uint64) drift.Summary {
+	seed := func(s uint64) drift.Reaction {
 		return simulated(t, func(o *drift.Options) { o.Seed = s })
 	}
 	a, b, other := seed(3), seed(3), seed(4)

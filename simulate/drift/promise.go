@@ -30,7 +30,7 @@ func promiseSeconds(batch, cpus int) float64 {
 
 // coverage asks the advisor for promises before and after all jobs change, and counts how many are
 // kept. The regressors are not fitted again: this measures the conformal bounds alone.
-func (s *simulation) coverage(ctx context.Context, r *Summary) error {
+func (s *simulation) coverage(ctx context.Context, r *Reaction) error {
 	var fits [promiseFits]advisor.Regressors
 	err := inParallel(ctx, promiseFits, func(ctx context.Context, number int) (err error) {
 		fits[number], err = s.fit(ctx, s.random(streamExamples, number))
