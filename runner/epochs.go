@@ -67,7 +67,11 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 		return nil
 	}
 
-	at := reports[len(reports)-1].At
+	last := &reports[len(reports)-1]
+	at := last.At
+	if !at.After(f.lastAt) && last.ReportedAt.After(f.lastAt) {
+		at = last.ReportedAt // its lines were buffered with those of the previous epoch
+	}
 	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
 	f.lastAt = at
 	return accepted

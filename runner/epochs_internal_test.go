@@ -13,7 +13,7 @@ import (
 func TestEpochFold(t *testing.T) {
 	type arrival struct {
 		after   float64 // seconds since the start
-		reports string  // [covered*]number[=seconds][@began], separated by spaces
+		reports string  // [covered*]number[=seconds][@began][@@reported], separated by spaces
 	}
 	for _, test := range []struct {
 		name     string
@@ -82,6 +82,13 @@ func TestEpochFold(t *testing.T) {
 			0,
 			"9",
 		},
+		{
+			"lines that arrived with those of the previous epoch",
+			[]arrival{{12, "1"}, {12, "2@@15"}},
+			"1=12/arrival 2=3/arrival",
+			0,
+			"-",
+		},
 		{"a start that was buffered", []arrival{{12, "1@12"}}, "1=12/arrival", 0, "-"},
 		{"a number out of range", []arrival{{1, "1=1"}, {2, "2000000=1"}}, "1=1/reported", 1, "0"},
 	} {
@@ -92,6 +99,14 @@ func TestEpochFold(t *testing.T) {
 				var reports []output.EpochReport
 				for _, text := range strings.Fields(a.reports) {
 					r := output.EpochReport{At: noon.Add(durationOf(a.after))}
+					text, reported, isLate := strings.Cut(text, "@@")
+					if isLate {
+						seconds, err := strconv.ParseFloat(reported, 64)
+						if err != nil {
+							t.Fatal(err)
+						}
+						r.ReportedAt = noon.Add(durationOf(seconds))
+					}
 					text, began, hasBegun := strings.Cut(text, "@")
 					if hasBegun {
 						seconds, err := strconv.ParseFloat(began, 64)

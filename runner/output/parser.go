@@ -26,14 +26,15 @@ func Formats() []string {
 
 // EpochReport is what a job's output contains about one epoch.
 type EpochReport struct {
-	Epoch             uint32   // number as printed; some jobs count from 0
-	Epochs            uint32   // epochs that the report covers, up to Epoch; 0 means 1
-	Seconds           float64  // duration; 0: not reported
-	Loss              *float64 // training loss; nil: not reported
-	Accuracy          *float64 // 0 to 1; nil: not reported
-	ValidationSamples uint64   // number of samples behind Accuracy; 0: not reported
-	BatchSize         uint32   // batch size of the epoch; 0: not reported
-	At                time.Time
+	Epoch             uint32    // number as printed; some jobs count from 0
+	Epochs            uint32    // epochs that the report covers, up to Epoch; 0 means 1
+	Seconds           float64   // duration; 0: not reported
+	Loss              *float64  // training loss; nil: not reported
+	Accuracy          *float64  // 0 to 1; nil: not reported
+	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
+	BatchSize         uint32    // batch size of the epoch; 0: not reported
+	At                time.Time // arrival of its last line
+	ReportedAt        time.Time // arrival of the line that showed that the epoch had ended
 	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown
 }
 
@@ -124,6 +125,14 @@ func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
 	p.streams[stream].add(data, func(line []byte, isFinal bool) {
 		reports = append(reports, p.line(line, at, isFinal)...)
 	})
+	return reportedAt(reports, at)
+}
+
+// reportedAt sets when epochs were reported.
+func reportedAt(reports []EpochReport, at time.Time) []EpochReport {
+	for i := range reports {
+		reports[i].ReportedAt = at
+	}
 	return reports
 }
 
@@ -140,10 +149,10 @@ func (p *Parser) Close(at time.Time) []EpochReport {
 	for _, f := range p.formats {
 		if found := f.End(); len(found) > 0 {
 			p.formats = []lineFormat{f}
-			return append(reports, found...)
+			return reportedAt(append(reports, found...), at)
 		}
 	}
-	return reports
+	return reportedAt(reports, at)
 }
 
 func (p *Parser) line(line []byte, at time.Time, isFinal bool) []EpochReport {
