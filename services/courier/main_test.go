@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -37,7 +38,20 @@ func TestMain(m *testing.M) {
 // sharedEngine runs the tests with one ClickHouse engine if it is installed.
 type sharedEngine struct{ m *testing.M }
 
-func (s sharedEngine) Run() int { return storetest.Main(s.m) }
+// Run keeps the events of earlier jobs, which wait in the user's spool directory, out of the tests.
+func (s sharedEngine) Run() int {
+	dir, err := os.MkdirTemp("", "courier-spool-")
+	if err == nil {
+		err = os.Setenv("COURIER_SPOOL_DIR", dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "set the spool directory:", err)
+		return 1
+	}
+	status := storetest.Main(s.m)
+	_ = os.RemoveAll(dir) // it is in the directory for temporary files
+	return status
+}
 
 // patience is the maximum wait of a test. It only guards against hanging, on any machine.
 const patience = 5 * time.Minute
