@@ -48,8 +48,8 @@ func (c *accuracyCurve) fill(
 	}
 }
 
-// stepTo returns the ratio of neighbouring epoch numbers with which about maxCurvePoints steps
-// reach epochs.
+// stepTo returns the ratio of neighbouring epoch numbers such that about maxCurvePoints steps lead
+// to epochs.
 func stepTo(epochs uint32) float64 {
 	if epochs <= maxCurvePoints {
 		return 1
@@ -118,7 +118,8 @@ type merit struct {
 }
 
 // applyAccuracy sets the accuracy of an alternative, and multiplies the probability of the SLO by
-// that of the target accuracy. The errors of time and accuracy are assumed to be independent.
+// the probability of the target accuracy. The errors of time and accuracy are assumed to be
+// independent.
 func (d *decider) applyAccuracy(alt *schemas.Alternative, a *evidence.Accuracy) {
 	m := merit{
 		mean:              a.Mean,
@@ -145,8 +146,8 @@ func (d *decider) applyAccuracy(alt *schemas.Alternative, a *evidence.Accuracy) 
 	d.merits = append(d.merits, m)
 }
 
-// promisedReach returns the probability of the target accuracy; 0 if the batch size is outside the
-// support, where nothing may be promised.
+// promisedReach returns the probability of the target accuracy. It is 0 if the batch size is
+// outside the support, because such a batch size may not be promised.
 func promisedReach(a *evidence.Accuracy, target float64) float64 {
 	if !a.Support.Promisable() {
 		return 0
@@ -154,8 +155,8 @@ func promisedReach(a *evidence.Accuracy, target float64) float64 {
 	return a.Reaches(target)
 }
 
-// nearlyCertain is the probability from which the fastest way to a target accuracy is preferred to
-// the most likely one.
+// nearlyCertain is the minimum probability at which the fastest alternative is preferred to the
+// most likely alternative.
 const nearlyCertain = 0.99
 
 // unreachableTarget is the probability of SLO and target accuracy below which the target is
@@ -163,7 +164,7 @@ const nearlyCertain = 0.99
 const unreachableTarget = 0.001
 
 // chooseEpochsByEvidence chooses the number of remaining epochs if the request does not set it.
-// With a target accuracy it is the fewest epochs that reach the target within the SLO nearly
+// With a target accuracy it chooses the fewest epochs that reach the target within the SLO almost
 // certainly. Without one it maximizes probability times expected accuracy.
 func (d *decider) chooseEpochsByEvidence(
 	alt *schemas.Alternative, result *jobForecast, o *outlook,
@@ -201,8 +202,8 @@ func (d *decider) chooseEpochsByEvidence(
 	return best
 }
 
-// epochGrid returns the numbers of epochs to consider: every small number, then steps of some per
-// cent up to highest.
+// epochGrid returns the numbers of epochs to consider: every small number, then numbers up to
+// highest that grow by a few percent per step.
 func epochGrid(highest uint32) []uint32 {
 	var all []uint32
 	ratio := stepTo(highest)

@@ -100,7 +100,7 @@ func applyPolicy(advice *schemas.Advice, policy string, waits int) {
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
 		v.Verdict = schemas.Refused
-		advice.Message = "refused, as it would break the promise to " + names(v.Breaks) + ": " +
+		advice.Message = "refused, as it would break the promise to " + listJobs(v.Breaks) + ": " +
 			advice.Message
 	case policy == schemas.AdmissionQueue && (waits > 0 || !fitsNow(advice)):
 		v.Verdict, v.Position = schemas.Queued, waits+1
@@ -110,7 +110,7 @@ func applyPolicy(advice *schemas.Advice, policy string, waits int) {
 		why := "others wait before it"
 		switch {
 		case len(v.Breaks) > 0:
-			why = "a start now would break the promise to " + names(v.Breaks)
+			why = "a start now would break the promise to " + listJobs(v.Breaks)
 		case waits == 0:
 			why = "started later it keeps its own SLO"
 		}
@@ -118,8 +118,8 @@ func applyPolicy(advice *schemas.Advice, policy string, waits int) {
 	}
 }
 
-// names returns a short list of jobs for a message.
-func names(jobs []string) string {
+// listJobs returns a short list of jobs for a message.
+func listJobs(jobs []string) string {
 	if len(jobs) > 3 {
 		return strings.Join(jobs[:3], ", ") + " and others"
 	}

@@ -61,7 +61,7 @@ func verdict(t testing.TB, b *bus.Bus, q schemas.JobRequest) (schemas.Verdict, s
 func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 	b, _ := startWithPolicy(t, schemas.AdmissionProtect)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
-		t.Fatalf("verdict for the first job: %s", v)
+		t.Fatalf("verdict for the first job: got %s, want admitted", v)
 	}
 	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool {
@@ -117,7 +117,7 @@ func TestProtect_AdmitsOnlyJobsThatFitConcurrently(t *testing.T) {
 	all.Wait()
 	for node := range nodes {
 		if n := admitted[node].Load(); n != 2 {
-			t.Errorf("%d jobs of %d were admitted to node %d, want 2", n, jobs, node)
+			t.Errorf("got %d of %d jobs admitted to node %d, want 2", n, jobs, node)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestProtect_AdmitsOnlyJobsThatFitConcurrently(t *testing.T) {
 func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	b, stop := startWithPolicy(t, schemas.AdmissionQueue)
 	if v, _ := verdict(t, b, manyEpochs("old", 20*time.Minute)); v != schemas.Admitted {
-		t.Fatalf("verdict for the first job: %s", v)
+		t.Fatalf("verdict for the first job: got %s, want admitted", v)
 	}
 	publish(t, b, manyStarted("old"))
 	await(t, "the first job to run", func() bool {

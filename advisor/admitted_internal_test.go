@@ -72,7 +72,7 @@ func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
 			}
 		}
 		if len(c.running) != 1 || c.queueLength()+len(c.arrivals.order) != 0 {
-			t.Errorf("%s: %d jobs run, want 1; %d are queued", name, len(c.running),
+			t.Errorf("%s: got %d running jobs, want 1; %d are queued", name, len(c.running),
 				c.queueLength()+len(c.arrivals.order))
 		}
 	}
@@ -85,7 +85,7 @@ func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
 	}
 	want := []schemas.State{schemas.StateQueued, schemas.StateSubmitted, schemas.StateRunning}
 	if !slices.Equal(seen, want) || states["new"][1].Promise == nil {
-		t.Fatalf("job %v, promise %v, want %v", seen, states["new"][1].Promise, want)
+		t.Fatalf("got states %v and promise %v, want states %v and a promise", seen, states["new"][1].Promise, want)
 	}
 	if d := cmp.Diff(states["old"], states["new"], cmpopts.IgnoreUnexported(Job{})); d != "" {
 		t.Errorf("the state after replaying an old log differs (-old +new):\n%s", d)

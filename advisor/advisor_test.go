@@ -201,7 +201,7 @@ func TestAdvisor_RepeatedSubmitReturnsTheFirstAdvice(t *testing.T) {
 	}
 	q.Epochs = 4
 	if _, err := submit(t, b, q); !errors.Is(err, schemas.ErrConflict) {
-		t.Errorf("submit with submit with another body = %v, want conflict", err)
+		t.Errorf("submit with another body = %v, want conflict", err)
 	}
 }
 
@@ -331,7 +331,7 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 		case a := <-given:
 			advice = append(advice, a)
 		case <-ctx.Done():
-			t.Fatalf("no advice after %s", e.ID())
+			t.Fatalf("got no advice after %s, want one", e.ID())
 		}
 	}
 	cancel()
@@ -354,7 +354,7 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	publish(t, b, finishedEvent("mlp-1", 1))
 	await(t, "the end", func() bool { return status(t, b, "mlp-1").State == schemas.StateFinished })
 	if s := status(t, b, "mlp-1"); s.MetSLO == nil || !*s.MetSLO {
-		t.Errorf("status %+v, want met", s)
+		t.Errorf("got status %+v, want met", s)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 				text, err := os.ReadFile(file)
 				return err == nil && strings.Contains(string(text), "func "+filepath.Base(test)+"(")
 			}) {
-				t.Errorf("%s: no %s", row.input, test)
+				t.Errorf("%s: test %s does not exist", row.input, test)
 			}
 		}
 	}
@@ -119,7 +119,7 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 		a := advisor.Decide(q, regressors(t), time.Now())
 		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil ||
 			*a.Chosen.Probability != 0 {
-			t.Errorf("%s: %s with %+v, want best_effort and probability 0", c.name, a.Decision,
+			t.Errorf("%s: got decision %s with %+v, want best_effort and probability 0", c.name, a.Decision,
 				a.Chosen)
 		}
 		for _, alt := range a.Alternatives {
@@ -194,7 +194,7 @@ func TestAdvisor_AnswersAThousandConcurrentSubmissions(t *testing.T) {
 	all.Wait()
 	last, err := b.LastSequence(within(t), schemas.StreamJob)
 	if err != nil || last != jobs {
-		t.Errorf("the log has %d events, %v, want %d", last, err, jobs)
+		t.Errorf("got %d events in the log, error %v; want %d", last, err, jobs)
 	}
 	await(t, "all jobs in the list", func() bool {
 		seen := map[string]bool{}

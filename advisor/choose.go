@@ -341,9 +341,9 @@ func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
 }
 
 // exploreFirst chooses the alternative farthest from the tried ones, so that each job extends the
-// support of the regressors (maximin design, Johnson et al. 1990). If nothing was tried, or
-// everything, it chooses the one with the shortest epoch, which is taken to be the largest batch
-// with the most CPUs. Alternatives that will probably miss the SLO come last. A running job
+// support of the regressors (maximin design, Johnson et al. 1990). If no alternative or every
+// alternative was tried, it chooses the largest batch size with the most CPUs, which is assumed to
+// have the shortest epoch. Alternatives that will probably miss the SLO come last. A running job
 // continues unchanged.
 func (d *decider) exploreFirst(q *Question, a *schemas.Advice) int {
 	a.Decision = schemas.Exploring
@@ -397,8 +397,8 @@ func farthest(
 const maxProbes = 3
 
 // probes plans the most informative epochs of an unknown model: the chosen configuration, then
-// repeatedly the one that is farthest from all previous ones. It returns nil if all configurations
-// have been tried.
+// repeatedly the configuration that is farthest from all previous configurations. It returns nil if
+// all configurations have been tried.
 func (d *decider) probes(a *schemas.Advice) (plan []schemas.ProbeEpoch) {
 	tried := slices.Clone(d.q.Tried)
 	next := slices.IndexFunc(a.Alternatives, func(alt schemas.Alternative) bool {

@@ -12,7 +12,7 @@ import (
 
 // Cluster is the state of all jobs and nodes, rebuilt from the event log by Apply. Its size depends
 // on the number of live jobs and nodes, not on the age of the log. Several goroutines may read it
-// at the same time, but nothing may read it while it changes.
+// at the same time, but none may read it during a change.
 type Cluster struct {
 	limits stateLimits
 

@@ -131,10 +131,10 @@ func TestCluster_ImportedRunsUseNoNode(t *testing.T) {
 		var j *advisor.Job
 		for i, e := range c.events {
 			if j = cluster.Apply(e, uint64(i+1), now); j == nil {
-				t.Fatalf("%s: event %d changed nothing", c.name, i+1)
+				t.Fatalf("%s: event %d changed no job, want a change", c.name, i+1)
 			}
 			if risks := cluster.Watch(e, j, uint64(i+1), regressors(t), now); len(risks) > 0 {
-				t.Errorf("%s: warnings %v", c.name, risks)
+				t.Errorf("%s: got warnings %v, want none", c.name, risks)
 			}
 		}
 		q := cluster.Ask(schemas.JobRequest{
@@ -144,12 +144,12 @@ func TestCluster_ImportedRunsUseNoNode(t *testing.T) {
 			Nodes:  running.Nodes,
 		}, now)
 		if j.State != c.state || float64(1+len(q.Others)) != c.colocated {
-			t.Errorf("%s: state %s, %d co-located jobs; want %s, %g jobs", c.name, j.State,
+			t.Errorf("%s: got state %s and %d co-located jobs, want %s and %g", c.name, j.State,
 				len(q.Others), c.state, c.colocated)
 		}
 		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
 			len(silent) > 0 {
-			t.Errorf("%s: %v is silent", c.name, silent)
+			t.Errorf("%s: got silent jobs %v, want none", c.name, silent)
 		}
 	}
 }
@@ -234,10 +234,10 @@ func TestCluster_CorrectsTheClockOfTheRunner(t *testing.T) {
 		cluster.Apply(start, 2, begin.Add(time.Second+c.late))
 		j := cluster.Apply(end, 3, begin.Add(11*time.Second+c.late))
 		if j == nil || j.MetSLO == nil || *j.MetSLO != c.met {
-			t.Errorf("%s: %+v, want the SLO met: %v", c.name, j, c.met)
+			t.Errorf("%s: got job %+v, want SLO met: %v", c.name, j, c.met)
 		}
 		if took := j.EndedAt.Sub(j.StartedAt); took != 10*time.Second {
-			t.Errorf("%s: the job ran for %s, want 10 s", c.name, took)
+			t.Errorf("%s: got run time %s, want 10 s", c.name, took)
 		}
 	}
 }

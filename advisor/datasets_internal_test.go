@@ -29,7 +29,7 @@ func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
 		var s sentence
 		s.trained(&schemas.Advice{Model: "m", Dataset: c.dataset}, c.others)
 		if string(s) != c.want {
-			t.Errorf("%q with runs on %q: %s, want %s", c.dataset, c.others, s, c.want)
+			t.Errorf("dataset %q with runs on %q: got message %s, want %s", c.dataset, c.others, s, c.want)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 			DurationSource: schemas.DurationReported,
 		})
 		if again := c.AskRunning(c.jobs[of.job], at.Add(time.Minute)).Request; again.Dataset != of.dataset {
-			t.Errorf("running job on dataset %q, want %q", again.Dataset, of.dataset)
+			t.Errorf("question of the running job: got dataset %q, want %q", again.Dataset, of.dataset)
 		}
 		apply(&schemas.Ended{
 			JobStamp: stamp("/1/finished", 1, of.took), Setting: set, Outcome: schemas.EventFinished, EpochsDone: 1,
@@ -105,7 +105,7 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 	again := restored(t, c)
 	for _, k := range []jobKind{{"resnet50", "cifar10", 2}, {"resnet50", "imagenet", 2}} {
 		if got, want := again.recalibration.shift(k), c.recalibration.shift(k); got != want {
-			t.Errorf("%+v: shift %g after a restart, before %g", k, got, want)
+			t.Errorf("%+v: got shift %g after a restart, want %g", k, got, want)
 		}
 	}
 	if diff := cmp.Diff(c.Score(), again.Score()); diff != "" {

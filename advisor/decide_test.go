@@ -168,11 +168,11 @@ func TestDecide(t *testing.T) {
 				c.decision, c.batch)
 		}
 		if want := len(c.q.Request.BatchSizes) * len(c.q.Request.CPUs); len(a.Alternatives) != want {
-			t.Errorf("%s: %d alternatives, want %d", c.name, len(a.Alternatives), want)
+			t.Errorf("%s: got %d alternatives, want %d", c.name, len(a.Alternatives), want)
 		}
 		for _, alt := range a.Alternatives {
 			if alt.Reason == "" {
-				t.Errorf("%s: batch size %d has no reason", c.name, alt.BatchSize)
+				t.Errorf("%s: alternative with batch size %d has no reason, want one", c.name, alt.BatchSize)
 			}
 		}
 	}
@@ -301,11 +301,11 @@ func TestDecide_PredictsTheEffectOnOtherJobs(t *testing.T) {
 		}}}
 	a := advisor.Decide(q, regressors(t), time.Now())
 	if len(a.Effects) != 1 {
-		t.Fatalf("effects %+v, want one", a.Effects)
+		t.Fatalf("got effects %+v, want one", a.Effects)
 	}
 	if e := a.Effects[0]; e.JobID != "old" || !e.BreaksSLO || math.Abs(e.BeforeSeconds-7.5) > 0.2 ||
 		math.Abs(e.AfterSeconds-15) > 0.4 {
-		t.Errorf("effect %+v, want old from 7.5 s to 15 s, breaking its SLO", e)
+		t.Errorf("got effect %+v, want old from 7.5 s to 15 s, breaking its SLO", e)
 	}
 }
 
@@ -375,7 +375,7 @@ func TestDecide_PromisesBelowAMeanConfidence(t *testing.T) {
 		}
 		a := advisor.Decide(q, r, time.Now())
 		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Threshold != c.threshold {
-			t.Errorf("%s: %s, batch size %d with probability %.3f; want %s, %d", c.name,
+			t.Errorf("%s: got decision %s for batch size %d with probability %.3f; want %s for %d", c.name,
 				a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
 		}
 		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO &&

@@ -15,8 +15,8 @@
 //
 // The reply to job.submit is sent after job.<id>.submitted has been recorded. Advice for running
 // jobs goes to the ADVICE stream. No advisor reads that stream; on start, an advisor re-predicts
-// the running jobs instead. Regressors come from the bucket CHAMPIONS. A new one is validated and
-// loaded without pausing requests. For a damaged one the advisor publishes
+// the running jobs instead. Regressors come from the bucket CHAMPIONS. A new regressor is validated
+// and loaded without pausing requests. If the file is damaged, the advisor publishes
 // regressor.<target>.rejected and keeps the previous one.
 //
 // Requests wait until the replay is complete. While NATS is unreachable they fail, and the caller

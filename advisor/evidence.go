@@ -160,8 +160,8 @@ func (d *decider) nodeType() string {
 	return d.f.types[d.at[0]]
 }
 
-// missing returns the evidence that is missing for a promise of an alternative. If none is missing
-// for the load at its start, it is missing for the load that occurs later.
+// missing returns the evidence that is missing for a promise of an alternative. If no evidence is
+// missing for the load at its start, the evidence is missing for a later load.
 func (d *decider) missing(alt *schemas.Alternative) evidence.Missing {
 	r := d.r.EpochTime
 	if r == nil || r.evidence == nil {

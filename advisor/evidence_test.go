@@ -70,7 +70,7 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 		}
 	}
 	if a.Chosen.Evidence != a.Running(a.Chosen.BatchSize, 1).Evidence {
-		t.Error("the chosen alternative has other evidence than in the list")
+		t.Error("evidence of the chosen alternative differs from the evidence in the list")
 	}
 }
 
@@ -84,7 +84,7 @@ func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
 		for _, alt := range a.Alternatives {
 			low, high := alt.AccuracyLower, alt.AccuracyUpper
 			if low == nil || high == nil || alt.MeanAccuracy == nil {
-				t.Fatalf("batch size %d: no interval", alt.BatchSize)
+				t.Fatalf("batch size %d: got no interval, want one", alt.BatchSize)
 			}
 			m := *alt.PredictedAccuracy
 			if *low > m || *high < m || *low == *high || *alt.MeanAccuracy < *low ||
@@ -99,7 +99,7 @@ func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
 	}), r, evidenceBegin)
 	if alt := a.Alternatives[0]; alt.AccuracyLower != nil || alt.AccuracyUpper != nil ||
 		alt.MeanAccuracy != nil {
-		t.Errorf("%+v has an interval of an unknown accuracy", alt)
+		t.Errorf("alternative %+v has an interval of an unknown accuracy, want none", alt)
 	}
 }
 
@@ -191,7 +191,7 @@ func TestDecide_ReportsNoEvidenceForARunningJob(t *testing.T) {
 	a := advisor.Decide(q, evidenceRegressors(t, evidenceRuns(nil)), evidenceBegin)
 	for _, alt := range a.Alternatives {
 		if alt.Evidence != nil || alt.PredictedSeconds == nil {
-			t.Errorf("%+v, want a time and no evidence", alt)
+			t.Errorf("got alternative %+v, want a time and no evidence", alt)
 		}
 	}
 }

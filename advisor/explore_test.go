@@ -40,7 +40,7 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 		BatchSize: 64,
 		CPUs:      2,
 	}), (advisor.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
-		t.Errorf("explored %v, want %v, then the opposite corner %v", order, first, second)
+		t.Errorf("got order %v, want %v, then the opposite corner %v", order, first, second)
 	}
 	seen := map[advisor.BatchAndCPUs]bool{}
 	for _, c := range order {
@@ -78,7 +78,7 @@ func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 					alt.UpperBoundSeconds != nil ||
 					alt.Probability != nil || alt.CPUSeconds != nil ||
 					alt.PredictedAccuracy != nil {
-					t.Errorf("%+v has figures, want none", alt)
+					t.Errorf("alternative %+v has figures, want none", alt)
 				}
 			}
 			checkPlan(t, a, c.tried, c.plan)
@@ -90,7 +90,7 @@ func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, want int) {
 	t.Helper()
 	if len(a.Probes) != want {
-		t.Fatalf("%d probes, want %d: %+v", len(a.Probes), want, a.Probes)
+		t.Fatalf("got %d probes, want %d: %+v", len(a.Probes), want, a.Probes)
 	}
 	for i, p := range a.Probes {
 		next := advisor.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}

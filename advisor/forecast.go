@@ -132,7 +132,7 @@ func (f *forecast) run(job *jobForecast) *jobForecast {
 		j := &f.jobs[i]
 		j.end = math.Inf(1)
 		if j.wait == 0 {
-			f.enter(j, 1)
+			f.addToNodes(j, 1)
 		}
 	}
 	for now := 0.0; ; {
@@ -149,8 +149,8 @@ func (f *forecast) run(job *jobForecast) *jobForecast {
 	return &f.jobs[len(f.jobs)-1]
 }
 
-// enter adds a job to its nodes (sign 1) or removes it (sign -1).
-func (f *forecast) enter(j *jobForecast, sign int) {
+// addToNodes adds a job to its nodes (sign 1) or removes it (sign -1).
+func (f *forecast) addToNodes(j *jobForecast, sign int) {
 	for _, n := range j.at {
 		f.nodes[n].jobs += sign
 		f.nodes[n].procs += float64(sign) * float64(j.cpus)
@@ -314,7 +314,7 @@ func (f *forecast) advance(now, step float64, next *jobForecast) {
 		case j.wait > 0:
 			if j.wait -= step; j == next || j.wait < tinySeconds {
 				j.wait = 0
-				f.enter(j, 1)
+				f.addToNodes(j, 1)
 			}
 		case j.startup > 0:
 			if j.startup -= step; j == next || j.startup < tinySeconds {
@@ -322,7 +322,7 @@ func (f *forecast) advance(now, step float64, next *jobForecast) {
 			}
 		case j.known && j.epochs < tinyEpochs:
 			j.end = now
-			f.enter(j, -1)
+			f.addToNodes(j, -1)
 		}
 	}
 }

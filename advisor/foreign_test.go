@@ -104,7 +104,8 @@ func TestDecide_UsesTheForeignLoad(t *testing.T) {
 	applySamples(busiest, "n", 12, ratio(0.5), nil, now)
 	bound := *askOn(hogs, unknown, now, "n").Chosen.UpperBoundSeconds
 	if least := *askOn(hogs, busiest, now, "n").Chosen.UpperBoundSeconds; bound < 0.99*least {
-		t.Errorf("bound of an unknown load %.2f s, of the highest measured load %.2f s", bound, least)
+		t.Errorf("bound of an unknown load: got %.2f s, want at least %.2f s, the bound of the highest load",
+			bound, least)
 	}
 }
 
@@ -141,7 +142,7 @@ func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 		applySamples(cluster, "n", 12, c.cpu, c.ioWait, now)
 		q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
 		if q.Foreign[0] != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, q.Foreign[0], c.want)
+			t.Errorf("%s: got foreign load %+v, want %+v", c.name, q.Foreign[0], c.want)
 		}
 	}
 
@@ -149,7 +150,7 @@ func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 	late.Apply(busySample("n", ratio(0.9), nil, now.Add(-time.Hour)), 1, now)
 	q := late.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now)
 	if q.Foreign[0] != (schemas.Foreign{}) {
-		t.Errorf("a sample of an hour ago changed the load to %+v", q.Foreign[0])
+		t.Errorf("got load %+v after a sample from an hour ago, want it unchanged", q.Foreign[0])
 	}
 }
 
@@ -204,7 +205,7 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, now), r, now)}
 	submitted.JobID, submitted.At = "a", now
 	if submitted.Advice.Decision != schemas.MeetsSLO {
-		t.Fatalf("the SLO is not promised: %s", submitted.Advice.Message)
+		t.Fatalf("got no promise, want one: %s", submitted.Advice.Message)
 	}
 	var risks []*schemas.Risk
 	apply := func(e schemas.Event) *advisor.Job {
@@ -227,7 +228,7 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 	apply(start)
 
 	if epoch(1, 0); len(risks) != 0 {
-		t.Fatalf("risk without foreign load: %s", risks[0].Message)
+		t.Fatalf("got a risk without foreign load, want none: %s", risks[0].Message)
 	}
 	a := epoch(2, 0.5)
 	want := 8 * trueSeconds(16, 2, 1) * 1.5
@@ -235,13 +236,13 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 		t.Errorf("%.2f s left with foreign load, want about %.2f", got, want)
 	}
 	if math.Abs(a.EpochRatio-1) > 0.05 {
-		t.Errorf("ratio of measured to predicted epochs %.2f, want 1", a.EpochRatio)
+		t.Errorf("ratio of measured to predicted epochs: got %.2f, want 1", a.EpochRatio)
 	}
 	if len(risks) != 1 || risks[0].Cause != schemas.CauseForeign || risks[0].Cleared {
-		t.Fatalf("risks %+v, want one with the cause foreign load", risks)
+		t.Fatalf("got risks %+v, want one with the cause foreign load", risks)
 	}
 	if epoch(3, 0); len(risks) != 1 || !risks[0].Cleared {
-		t.Errorf("risks %+v, want an all-clear", risks)
+		t.Errorf("got risks %+v, want an all-clear", risks)
 	}
 }
 
@@ -295,14 +296,14 @@ func TestDecide_ByEvidenceWithForeignLoad(t *testing.T) {
 	calm, busy := ask(schemas.RatioOf(0)), ask(schemas.RatioOf(0.5))
 	unknown, beyond := ask(schemas.Ratio{}), ask(schemas.RatioOf(0.9))
 	if ratio := *busy.PredictedSeconds / *calm.PredictedSeconds; math.Abs(ratio/slower-1) > 0.05 {
-		t.Errorf("a foreign load multiplies the time by %.2f, want %g", ratio, slower)
+		t.Errorf("ratio of times with and without foreign load: got %.2f, want %g", ratio, slower)
 	}
 	if *unknown.PredictedSeconds != *calm.PredictedSeconds {
-		t.Errorf("%.1f s with an unknown load, want %.1f s as with the typical load",
+		t.Errorf("time with an unknown load: got %.1f s, want %.1f s as with the typical load",
 			*unknown.PredictedSeconds, *calm.PredictedSeconds)
 	}
 	if bound := *unknown.UpperBoundSeconds; bound < 0.95**busy.PredictedSeconds {
-		t.Errorf("bound %.1f s with an unknown load, want at least %.1f s, the prediction for the highest load",
+		t.Errorf("bound with an unknown load: got %.1f s, want at least %.1f s as for the highest load",
 			bound, *busy.PredictedSeconds)
 	}
 	for _, alt := range []*schemas.Alternative{&calm, &busy, &unknown} {

@@ -193,7 +193,7 @@ func checkLimits(t *testing.T, w *randomCluster) {
 		{"users", len(c.score.users), maxGroups + 1},
 	} {
 		if l.size > l.max {
-			t.Fatalf("after event %d: %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
+			t.Fatalf("after event %d: got %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
 	if r := c.recalibration; r != nil && (len(r.kinds) > maxJobKinds || len(r.alpha) > maxAlphas ||

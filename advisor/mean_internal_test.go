@@ -90,11 +90,11 @@ func TestMeanThresholds_KeepTheConfidenceOnAverage(t *testing.T) {
 	for _, excess := range []float64{0, 0.05} {
 		kept, threshold := playMeans(NewCluster(), 1000, excess)
 		if math.Abs(kept-0.9) > 0.015 {
-			t.Errorf("probabilities too high by %g: %.3f of the promises kept, want 0.9", excess, kept)
+			t.Errorf("probabilities too high by %g: got SLO attainment %.3f, want 0.9", excess, kept)
 		}
 		// Probabilities that are uniform between 0.8 and 1 have the mean 0.9.
 		if want := 0.8 + excess; math.Abs(threshold-want) > 0.07 {
-			t.Errorf("probabilities too high by %g: threshold %.3f, want about %.2f", excess, threshold, want)
+			t.Errorf("probabilities too high by %g: got threshold %.3f, want about %.2f", excess, threshold, want)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestMeanThresholds_ApplyOnlyToRequestsForAMean(t *testing.T) {
 		{Confidence: 0.9, Promise: schemas.PromiseMean}, // without an SLO
 	} {
 		if asked := c.Ask(q, time.Now()); asked.minProbability() != 0.9 || asked.likelyThreshold() != 0.9 {
-			t.Errorf("%+v has threshold %g, want its confidence", q, asked.minProbability())
+			t.Errorf("request %+v: got threshold %g, want its confidence", q, asked.minProbability())
 		}
 	}
 	other := c.Ask(schemas.JobRequest{
@@ -117,7 +117,7 @@ func TestMeanThresholds_ApplyOnlyToRequestsForAMean(t *testing.T) {
 		Promise:    schemas.PromiseMean,
 	}, time.Now())
 	if other.Threshold != 0.8 {
-		t.Errorf("the threshold of another confidence begins at %g, want 0.8", other.Threshold)
+		t.Errorf("first threshold of another confidence: got %g, want 0.8", other.Threshold)
 	}
 }
 
@@ -136,6 +136,6 @@ func TestMeanThresholds_AreBounded(t *testing.T) {
 		})
 	}
 	if len(m) != maxMeanThresholds {
-		t.Errorf("%d confidences in memory, want %d", len(m), maxMeanThresholds)
+		t.Errorf("got %d confidences in memory, want %d", len(m), maxMeanThresholds)
 	}
 }

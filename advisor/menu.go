@@ -47,9 +47,10 @@ func (d *decider) effects(chosen *schemas.Alternative) []schemas.Effect {
 	return all
 }
 
-// breaks reports whether the last forecast breaks the promise of a co-located job. Its probability
-// falls below its threshold, or falls further while the SLO can still be met. A job that will
-// probably miss its SLO cannot be broken. forecastBaseline must have been called.
+// breaks reports whether the last forecast breaks the promise of a co-located job. A promise breaks
+// if its probability falls below its threshold, or falls further while the SLO can still be met.
+// The promise of a job that will probably miss its SLO cannot be broken. forecastBaseline must have
+// been called.
 func (d *decider) breaks(i int) bool {
 	threshold, without := d.q.Others[i].minProbability(), d.baselineProbabilities[i]
 	with := d.probability(i, &d.f.jobs[i])
@@ -214,7 +215,8 @@ func (d *decider) anotherBatch(a *schemas.Advice, t menuVariant) *schemas.Choice
 	return d.mostAccurate(schemas.ChoiceBatch, a, t)
 }
 
-// fewerCPUs tries fewer CPUs than chosen: those of the request, and halves of the chosen number.
+// fewerCPUs tries fewer CPUs than chosen: the numbers in the request, and repeated halves of the
+// chosen number.
 func (d *decider) fewerCPUs(a *schemas.Advice, t menuVariant) *schemas.Choice {
 	counts := slices.Clone([]int(d.q.Request.CPUs))
 	for c := int(t.cpus) / 2; c > 0; c /= 2 {

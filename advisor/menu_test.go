@@ -37,7 +37,7 @@ func TestDecide_OffersChoicesThatBreakNoPromise(t *testing.T) {
 	if want := []string{
 		schemas.ChoiceEpochs, schemas.ChoiceStart,
 	}; !slices.Equal(kinds(a.Menu), want) {
-		t.Fatalf("menu %v, want %v", kinds(a.Menu), want)
+		t.Fatalf("got menu %v, want %v", kinds(a.Menu), want)
 	}
 	if c := a.Menu[0]; c.Epochs != 1 || c.BatchSize != 4 {
 		t.Errorf("fewer epochs: %+v, want one epoch of batch size 4", c)
@@ -86,7 +86,7 @@ func TestDecide_ProtectsPromisesThatCanBeKept(t *testing.T) {
 		}
 		e := advisor.Decide(q, regressors(t), time.Now()).Effects[0]
 		if e.BreaksSLO != c.breaks {
-			t.Errorf("%s left, probability before %.3f, after %.3f: breaks %v, want %v", c.left,
+			t.Errorf("%s left, probability before %.3f, after %.3f: got breaks %v, want %v", c.left,
 				*e.BeforeProbability, *e.AfterProbability, e.BreaksSLO, c.breaks)
 		}
 	}
@@ -98,7 +98,7 @@ func TestDecide_OffersChoicesThatKeepTheSLO(t *testing.T) {
 	if want := []string{
 		schemas.ChoiceEpochs, schemas.ChoiceDeadline,
 	}; a.Decision != schemas.BestEffort || !slices.Equal(kinds(a.Menu), want) {
-		t.Fatalf("%s with menu %v, want best_effort with %v", a.Decision, kinds(a.Menu), want)
+		t.Fatalf("got decision %s with menu %v, want best_effort with %v", a.Decision, kinds(a.Menu), want)
 	}
 	for _, c := range a.Menu {
 		q := request(func(q *schemas.JobRequest) {
@@ -108,7 +108,7 @@ func TestDecide_OffersChoicesThatKeepTheSLO(t *testing.T) {
 			}
 		})
 		if again := advisor.Decide(&advisor.Question{Request: q}, r, time.Now()); again.Decision != schemas.MeetsSLO {
-			t.Errorf("decision for the choice %+v: %s", c, again.Decision)
+			t.Errorf("choice %+v: got decision %s, want a promise", c, again.Decision)
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestDecide_OffersParetoOptimalChoices(t *testing.T) {
 		for k := range a.Menu {
 			if b := &a.Menu[k]; k != i && beats(*b.PredictedSeconds, *b.CPUSeconds,
 				*b.PredictedAccuracy, c) {
-				t.Errorf("%+v dominates %+v", b, c)
+				t.Errorf("choice %+v dominates choice %+v, want no dominated choice", b, c)
 			}
 		}
 	}

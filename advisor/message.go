@@ -25,8 +25,8 @@ func (s *sentence) number(n uint32) { *s = strconv.AppendUint(*s, uint64(n), 10)
 
 func (s *sentence) count(n int, of string) { *s = schemas.AppendCount(*s, uint64(n), of) }
 
-// setting writes the batch size and the CPUs of an alternative.
-func (s *sentence) setting(batch, cpus uint32) {
+// writeConfiguration writes the batch size and the CPUs of an alternative.
+func (s *sentence) writeConfiguration(batch, cpus uint32) {
 	s.write("batch size ")
 	s.number(batch)
 	s.write(" on ")
@@ -45,7 +45,7 @@ func (d *decider) message() string {
 		d.writeNoAlternative()
 		s.write("; ")
 	}
-	s.setting(a.Chosen.BatchSize, a.Chosen.CPUs)
+	s.writeConfiguration(a.Chosen.BatchSize, a.Chosen.CPUs)
 	switch a.Decision {
 	case schemas.BestEffort:
 		s.write(" comes closest: ")
@@ -157,17 +157,17 @@ func (s *sentence) writeMissing(m evidence.Missing) {
 		s.count(m.Low, "CPU")
 		s.write(" only")
 	case m.Lacks == evidence.LacksCPUs:
-		s.between("on this node type with ", m, " to ", " CPUs")
+		s.writeRange("on this node type with ", m, " to ", " CPUs")
 	case m.Lacks == evidence.LacksBatchSize && one:
-		s.between("on this node type with batch size ", m, "", " only")
+		s.writeRange("on this node type with batch size ", m, "", " only")
 	case m.Lacks == evidence.LacksBatchSize:
-		s.between("on this node type with batch sizes ", m, " to ", "")
+		s.writeRange("on this node type with batch sizes ", m, " to ", "")
 	case m.Lacks == evidence.LacksNeighbours:
-		s.between("on this node type with batch sizes ", m, " and ", ", but none between")
+		s.writeRange("on this node type with batch sizes ", m, " and ", ", but none between")
 	case m.Lacks == evidence.LacksLoad && m.High == 1:
 		s.write("on this node type only alone")
 	case m.Lacks == evidence.LacksLoad && m.High > 0:
-		s.between("on this node type with ", m, " to ", " jobs at once")
+		s.writeRange("on this node type with ", m, " to ", " jobs at once")
 	case m.Lacks == evidence.LacksLoad:
 		s.write("on this node type, but never under such a load")
 	default:
@@ -175,8 +175,8 @@ func (s *sentence) writeMissing(m evidence.Missing) {
 	}
 }
 
-// between writes a range of values, or its only value.
-func (s *sentence) between(before string, m evidence.Missing, to, after string) {
+// writeRange writes a range of values, or its only value.
+func (s *sentence) writeRange(before string, m evidence.Missing, to, after string) {
 	s.write(before)
 	s.number(uint32(m.Low))
 	if m.High != m.Low {
@@ -209,7 +209,7 @@ func (d *decider) writeUnknown() {
 		s.trained(a, d.otherDatasets())
 	}
 	s.write(": run it with ")
-	s.setting(a.Chosen.BatchSize, a.Chosen.CPUs)
+	s.writeConfiguration(a.Chosen.BatchSize, a.Chosen.CPUs)
 	s.write(" to learn from it")
 	for i, p := range a.Probes {
 		switch i {
@@ -220,7 +220,7 @@ func (d *decider) writeUnknown() {
 		default:
 			s.write(", then with ")
 		}
-		s.setting(p.BatchSize, p.CPUs)
+		s.writeConfiguration(p.BatchSize, p.CPUs)
 	}
 }
 
@@ -234,8 +234,8 @@ func brokenCount(a *schemas.Advice) (n int) {
 	return n
 }
 
-// figures writes the predicted time and accuracy of the chosen alternative, and what is left of the
-// SLO.
+// figures writes the predicted time and accuracy of the chosen alternative, and the time left of
+// the SLO.
 func (s *sentence) figures(a *schemas.Advice) {
 	c := a.Chosen
 	s.count(int(c.Epochs), "epoch")
@@ -250,7 +250,7 @@ func (s *sentence) figures(a *schemas.Advice) {
 	}
 }
 
-// remaining writes the seconds left of the SLO, compared with those that are needed.
+// remaining writes the seconds left of the SLO, compared with the seconds that the job needs.
 func (s *sentence) remaining(needed, left float64) {
 	switch {
 	case left < 0:

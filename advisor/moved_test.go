@@ -62,7 +62,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		a := advisor.Decide(c.AskRunning(j, now), r, now)
 		want := math.Pow(slower, float64(n)/float64(n+1))
 		if math.Abs(a.EpochRatio/want-1) > 0.05 {
-			t.Errorf("after epoch %d with batch size %d: epoch ratio %.3f, want %.3f",
+			t.Errorf("after epoch %d with batch size %d: got epoch ratio %.3f, want %.3f",
 				n, batch, a.EpochRatio, want)
 		}
 		if runs := a.Running(batch, 2); runs == nil ||
@@ -73,15 +73,15 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		}
 	}
 	if j.Setting.BatchSize != 64 {
-		t.Errorf("batch size %d, want the current one, 64", j.Setting.BatchSize)
+		t.Errorf("got batch size %d, want the current one, 64", j.Setting.BatchSize)
 	}
 	ended := finishedEvent("a", 1)
 	ended.BatchSize, ended.At = 64, now
 	j = apply(ended)
 	if j.MetSLO == nil || !*j.MetSLO {
-		t.Errorf("SLO met: %v, want yes", j.MetSLO)
+		t.Errorf("SLO met: got %v, want true", j.MetSLO)
 	}
 	if record := c.Ask(q, now).Recalibration; record != nil {
-		t.Error("the recalibration has the outcome of a moved job")
+		t.Error("got a recalibration with the outcome of a moved job, want none")
 	}
 }

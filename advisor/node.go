@@ -20,12 +20,12 @@ type Node struct {
 	foreign ForeignLoad
 }
 
-// nodeSilence is the age of the last sample from which a node gets no new jobs.
+// nodeSilence is the age of the last sample at which a node stops receiving new jobs.
 const nodeSilence = 30 * time.Second
 
 // maxNodes bounds the nodes in memory. It leaves room for 10,000 live nodes and for the names of
-// short-lived pods. Beyond it the least recently used node without running jobs is evicted; its
-// next event adds it again.
+// short-lived pods. If there are more, the least recently used node without running jobs is
+// evicted. The next event of the node adds it again.
 const maxNodes = 1 << 14
 
 // useNode returns a node, created on first use, and marks it as most recently used.
@@ -54,8 +54,8 @@ func (c *Cluster) evictNodes() {
 	}
 }
 
-// enter adds a running job to its nodes.
-func (c *Cluster) enter(j *Job, at time.Time) {
+// addToNodes adds a running job to its nodes.
+func (c *Cluster) addToNodes(j *Job, at time.Time) {
 	c.running[j.ID] = j
 	for _, name := range j.Setting.Nodes {
 		n := c.useNode(name)
@@ -65,8 +65,8 @@ func (c *Cluster) enter(j *Job, at time.Time) {
 	}
 }
 
-// leave removes a job from the nodes that it ran on.
-func (c *Cluster) leave(j *Job, nodes []string, at time.Time) {
+// removeFromNodes removes a job from the nodes that it ran on.
+func (c *Cluster) removeFromNodes(j *Job, nodes []string, at time.Time) {
 	delete(c.running, j.ID)
 	for _, name := range nodes {
 		n := c.nodes[name]
@@ -80,7 +80,8 @@ func (c *Cluster) leave(j *Job, nodes []string, at time.Time) {
 }
 
 // colocated returns the running jobs that share a node with the given nodes, directly or through
-// other jobs, sorted by ID. It includes jobs that are about to start and leaves out one job.
+// other jobs, sorted by ID. It includes jobs that are about to start, and excludes the job named by
+// except.
 func (c *Cluster) colocated(nodes []string, except string, now time.Time) []*Job {
 	var all []*Job
 	seen := slices.Clone(nodes)
@@ -101,7 +102,7 @@ func (c *Cluster) colocated(nodes []string, except string, now time.Time) []*Job
 				add(j, j.Setting.Nodes)
 			}
 		}
-		for _, j := range c.arrivals.on(seen[i]) {
+		for _, j := range c.arrivals.jobsOn(seen[i]) {
 			if j.isExpected(now) {
 				add(j, j.Promise.Nodes)
 			}
@@ -250,9 +251,9 @@ func (a *arrivals) expire(now time.Time) {
 	}
 }
 
-// on returns the jobs that are about to start on a node, by ID. Some may have exceeded
+// jobsOn returns the jobs that are about to start on a node, by ID. Some may have exceeded
 // startTimeout.
-func (a *arrivals) on(node string) []*Job {
+func (a *arrivals) jobsOn(node string) []*Job {
 	if e := a.onNode[node]; e != nil {
 		return e.jobs
 	}
@@ -286,8 +287,8 @@ type loadIntegral struct {
 	jobSeconds, procsSeconds float64
 }
 
-// until extends the integral to a later time; an earlier time changes nothing.
-func (t *loadIntegral) until(at time.Time) {
+// extendTo extends the integral to a later time; an earlier time changes nothing.
+func (t *loadIntegral) extendTo(at time.Time) {
 	if seconds := at.Sub(t.at).Seconds(); seconds > 0 {
 		if !t.at.IsZero() {
 			t.jobSeconds += seconds * t.jobs
@@ -308,7 +309,7 @@ func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) 
 			t = &loadIntegral{node: n}
 			all[n] = t
 		}
-		t.until(at)
+		t.extendTo(at)
 		t.jobs += sign
 		t.procs += sign * float64(s.CPUs)
 	}
@@ -329,16 +330,16 @@ func (all loadIntegrals) snapshot(nodes []string, at time.Time) []loadIntegral {
 	var notes []loadIntegral
 	for _, n := range nodes {
 		if t := all[n]; t != nil {
-			t.until(at)
+			t.extendTo(at)
 			notes = append(notes, *t)
 		}
 	}
 	return notes
 }
 
-// between returns the mean load between two snapshots of the same nodes, on the most loaded node.
+// meanLoad returns the mean load between two snapshots of the same nodes, on the most loaded node.
 // ok is false if no time has passed or the nodes differ.
-func (c *Cluster) between(from, to []loadIntegral) (load loadOnNode, node string, ok bool) {
+func (c *Cluster) meanLoad(from, to []loadIntegral) (load loadOnNode, node string, ok bool) {
 	if len(from) != len(to) {
 		return load, node, false
 	}
@@ -366,8 +367,8 @@ func (c *Cluster) between(from, to []loadIntegral) (load loadOnNode, node string
 const (
 	// foreignWindow is the time constant of the means of a node's foreign load.
 	foreignWindow = 20 * time.Second
-	// foreignStale is the age from which a foreign load is unknown again, and the delay from
-	// which a late sample is ignored.
+	// foreignStale is the age at which a foreign load becomes unknown again. A sample that arrives
+	// later than this is ignored.
 	foreignStale = time.Minute
 )
 

@@ -110,7 +110,7 @@ func TestDecide_DistinguishesNodes(t *testing.T) {
 			!a.Chosen.Extrapolated
 		if promised != c.addPromise || !promised && (a.Decision != schemas.Exploring ||
 			!a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
-			t.Errorf("%s: %s, %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.addPromise)
+			t.Errorf("%s: got decision %s for %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.addPromise)
 		}
 	}
 }
@@ -244,15 +244,15 @@ func TestDecide_UsesTheFullestNode(t *testing.T) {
 	r := compileFitted(t, fittedOnBoth)
 	both := askOn(r, cluster, now, "small", "large")
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
-		t.Errorf("load on both nodes: %+v, want that of small: 4 processes on 2 cores", l)
+		t.Errorf("load on both nodes: got %+v, want 4 processes on 2 cores as on small", l)
 	}
 	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 ||
 		other.ProcessesPerCore != 10.0/16 {
-		t.Errorf("load on large: %+v, want 10 processes on 16 cores", other)
+		t.Errorf("load on large: got %+v, want 10 processes on 16 cores", other)
 	}
 	on := askOn(r, cluster, now, "small")
 	if x, y := *both.Chosen.PredictedSeconds, *on.Chosen.PredictedSeconds; x != y {
-		t.Errorf("%.2f s on both nodes, %.2f s on the fuller node, want the same", x, y)
+		t.Errorf("got %.2f s on both nodes and %.2f s on the fuller node, want equal times", x, y)
 	}
 }
 

@@ -85,7 +85,7 @@ func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
 	o := newTestOutbox(p)
 	o.addAdvice(adviceFor("a", 1))
 	if o.nextAdvice().CauseSequence != 1 {
-		t.Fatal("the first advice is not advice 1 of a")
+		t.Fatal("got another advice first, want advice 1 of job a")
 	}
 	o.addAdvice(adviceFor("a", 2))
 	o.addAdvice(adviceFor("b", 3))
@@ -112,7 +112,7 @@ func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
 		want = append(want, schemas.RiskID(job, cause))
 	}
 	if n := o.unsentRisks(); n != 100 {
-		t.Errorf("%d warnings are unsent, want 100", n)
+		t.Errorf("got %d unsent warnings, want 100", n)
 	}
 	o.close()
 	o.run(t.Context())
@@ -130,10 +130,10 @@ func TestOutbox_DropsTheOldestAdviceBeyondTheBound(t *testing.T) {
 		o.addAdvice(adviceFor(fmt.Sprint("job-", n), n))
 	}
 	if len(o.advice) != maxUnsent || len(o.order) != maxUnsent {
-		t.Errorf("%d unsent pieces of advice, %d in the order, want %d", len(o.advice), len(o.order), maxUnsent)
+		t.Errorf("got %d unsent advice, %d in the order; want %d each", len(o.advice), len(o.order), maxUnsent)
 	}
 	if a := o.nextAdvice(); a.CauseSequence != 1000 {
-		t.Errorf("the oldest advice has cause %d, want 1000", a.CauseSequence)
+		t.Errorf("cause of the oldest advice: got %d, want 1000", a.CauseSequence)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestOutbox_BlocksWhileTooManyWarningsAreUnsent(t *testing.T) {
 	}
 	select {
 	case n := <-added:
-		t.Errorf("warning %d was added beyond the bound", n)
+		t.Errorf("warning %d was added to a full outbox, want addRisk to block", n)
 	default:
 	}
 	p.gate <- struct{}{} // one warning is published, so that one more can be added
@@ -204,7 +204,7 @@ func TestAdvisor_PublishesUnsentAdviceBeforeItStops(t *testing.T) {
 	last := schemas.JobSubject("job-199", schemas.EventAdvice)
 	records, err := b.Last(inTime(t), streamOf(t, schemas.EventAdvice), last)
 	if err != nil || len(records) != 1 || a.outbox.unsentRisks() != 0 {
-		t.Errorf("the last advice is %+v, %v, want it in the log", records, err)
+		t.Errorf("last advice in the log: got %+v, error %v; want one", records, err)
 	}
 }
 

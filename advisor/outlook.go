@@ -10,10 +10,10 @@ import (
 
 // outlook is the distribution of the remaining time of a job: the median of the forecast times a
 // residual. An evidence regressor supplies a Student-t distribution of residuals. For any other
-// regressor they come from two sorted tables of logarithms: the table of the regressor has
-// residuals of held-out epochs, that of the recalibration has residuals of whole jobs. Each
-// residual of the recalibration has weight 1; the table of the regressor has the weight that is
-// left of recalibrationWindow.
+// regressor the residuals come from two sorted tables of logarithms. The table of the regressor
+// holds residuals of held-out epochs; the table of the recalibration holds residuals of whole jobs.
+// Each residual of the recalibration has weight 1. The table of the regressor has the rest of
+// recalibrationWindow as its weight.
 type outlook struct {
 	seconds        float64   // the median
 	table          []float64 // log residuals of the regressor, sorted
@@ -39,8 +39,7 @@ func (o *outlook) share(x float64) float64 {
 	return all / (float64(n) + fill + 1)
 }
 
-// regressorWeight returns the weight of the regressor's table beside n residuals of the
-// recalibration.
+// regressorWeight returns the weight of the regressor's table if the recalibration has n residuals.
 func (o *outlook) regressorWeight(n int) float64 {
 	return float64(min(len(o.table), recalibrationWindow-n))
 }
@@ -102,8 +101,8 @@ type uncertainty struct {
 	scale, degrees float64 // of a Student-t distribution; with scale 0 the tables apply
 }
 
-// spread returns the uncertainty of the job's remaining time: that of its epochs and that of its
-// start-up, weighted by their shares of the time.
+// spread returns the uncertainty of the job's remaining time. It weights the uncertainties of the
+// epochs and of the start-up by their shares of the time.
 func (j *jobForecast) spread(startup evidence.Distribution, epochs float64) uncertainty {
 	e := &j.leastCertain
 	if !e.Known() || !(j.end > 0) {

@@ -30,24 +30,27 @@ func TestOutlook_BoundMatchesProbability(t *testing.T) {
 				bound, ok := o.bound(confidence)
 				if !ok {
 					if p, _ := o.probability(1e9, confidence); p >= confidence {
-						t.Errorf("%d and %d residuals: no bound at %g, but a probability of %g", n, own, confidence, p)
+						t.Errorf("%d and %d residuals: got no bound for %g, want one because the probability is %g",
+							n, own, confidence, p)
 					}
 					continue
 				}
 				if p, _ := o.probability(bound*(1+1e-9), confidence); p < confidence-1e-9 {
-					t.Errorf("%d and %d residuals: probability %g at the bound for %g", n, own, p, confidence)
+					t.Errorf("%d and %d residuals: got probability %g at the bound for %g, want at least that level",
+						n, own, p, confidence)
 				}
 				if p, _ := o.probability(bound*(1-1e-9), confidence); p >= confidence+1e-9 {
-					t.Errorf("%d and %d residuals: probability %g below the bound for %g", n, own, p, confidence)
+					t.Errorf("%d and %d residuals: got probability %g below the bound for %g, want less than that",
+						n, own, p, confidence)
 				}
 			}
 		}
 	}
 	void := outlook{seconds: 10, table: table(100), narrowing: 1, isExtrapolated: true}
 	if _, ok := void.bound(0.5); ok {
-		t.Error("an extrapolated outlook has a bound")
+		t.Error("got a bound of an extrapolated outlook, want none")
 	}
 	if _, ok := void.probability(math.MaxFloat64, 0.5); ok {
-		t.Error("an extrapolated outlook has a probability")
+		t.Error("got a probability of an extrapolated outlook, want none")
 	}
 }

@@ -46,7 +46,7 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := status(t, b, "mine"); s.User != "ada" {
-		t.Errorf("user of a job that ada submitted: %q", s.User)
+		t.Errorf("user of a job that ada submitted: got %q, want ada", s.User)
 	}
 	stranger := startedEvent("unsaid", 1)
 	stranger.User = "bob"
@@ -56,11 +56,11 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 		t.Fatalf("start of an unsubmitted job by bob: %v", err)
 	}
 	if s := status(t, b, "his"); s.User != "bob" {
-		t.Errorf("user of a job that bob started: %q", s.User)
+		t.Errorf("user of a job that bob started: got %q, want bob", s.User)
 	}
 	const before = 2 // the submission and the start
 	if n := lastSequence(t, b); n != before {
-		t.Fatalf("the log has %d events of jobs, want %d", n, before)
+		t.Fatalf("got %d job events in the log, want %d", n, before)
 	}
 	var s schemas.JobStatus
 	for what, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 		}
 	}
 	if after := lastSequence(t, b); after != before {
-		t.Errorf("refused requests added %d events to the log", after-before)
+		t.Errorf("got %d events in the log from refused requests, want 0", after-before)
 	}
 	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
 		if err := publishAsPerson(t, b, "ada", e); err != nil {

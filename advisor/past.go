@@ -22,10 +22,10 @@ const (
 // pastJob is an ended job in packed form. It never changes: a job that comes back is unpacked, and
 // packed again after its end.
 //
-// It keeps what job.status and job.list return and what a later run needs: the request without
-// labels, and the figures of the promise. It loses the rest of the answer, the labels, the observed
-// epochs, the last warning, and the last advice except for its decision. A lost job that comes back
-// starts again to observe epochs.
+// It keeps the fields that job.status and job.list return and that a later run needs: the request
+// without labels, and the figures of the promise. It loses the rest of the answer, the labels, the
+// observed epochs, the last warning, and the last advice except for its decision. A lost job that
+// comes back has no observed epochs.
 type pastJob struct {
 	id       string
 	state    schemas.State
@@ -165,7 +165,7 @@ func (j *Job) pack() *pastJob {
 	return &pastJob{id: j.ID, state: j.State, first: j.first, endOrder: j.endOrder, text: text}
 }
 
-// unpack returns the job with all that was packed.
+// unpack returns the job with every packed field.
 func (p *pastJob) unpack() *Job {
 	var k packedJob
 	if json.Unmarshal(p.text, &k) != nil {

@@ -38,7 +38,7 @@ type snapshotRecord struct {
 }
 
 // restore loads the newest usable snapshot. Without one the whole event log is replayed. It waits
-// while NATS is unavailable; the error is that of ctx.
+// while NATS is unavailable, and returns an error only if ctx ends.
 func (a *Advisor) restore(ctx context.Context) error {
 	for warned := false; ; {
 		err := a.tryRestore(ctx)
@@ -209,7 +209,7 @@ func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
 }
 
 // isFresh reports whether a stored snapshot makes another one unnecessary: it holds all events, or
-// nearly all and is recent.
+// it is recent and holds nearly all events.
 func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
 	if s.Sequence >= applied {
 		return true
@@ -232,10 +232,10 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 	}, a.cluster.Freeze()
 }
 
-// storedSnapshots lists the snapshots of this version. usable ones belong to the current stream and
-// are sorted newest first; useless are the others. The stream is examined after the snapshots. In
-// the other order the stream could grow in between, and a snapshot ahead of it would seem to belong
-// to another stream.
+// storedSnapshots lists the snapshots of this version. The usable snapshots belong to the current
+// stream and are sorted newest first; the others are useless. The stream is examined after the
+// snapshots. In the other order the stream could grow in between, and a snapshot ahead of it would
+// seem to belong to another stream.
 func (a *Advisor) storedSnapshots(
 	ctx context.Context,
 ) (stream bus.StreamInfo, usable, useless []bus.Snapshot, err error) {

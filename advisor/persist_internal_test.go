@@ -88,7 +88,7 @@ func (r *jobPublisher) end(n int) uint64 {
 	})
 }
 
-// jobs publishes some jobs, of which every other one has ended.
+// jobs publishes some jobs and ends every other job.
 func (r *jobPublisher) jobs(from, until int) (last uint64) {
 	r.t.Helper()
 	for n := from; n < until; n++ {
@@ -187,7 +187,7 @@ func TestRestore_AfterACrashEqualsAFullReplay(t *testing.T) {
 			t.Fatalf("round %d starts from event %d, want the snapshot of %d", round, a.applied, last)
 		}
 		if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
-			t.Errorf("round %d: the state differs from that of a full replay", round)
+			t.Errorf("round %d: state differs from the state after a full replay", round)
 		}
 	}
 }
@@ -258,10 +258,10 @@ func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 			}
 			next := restoredAdvisor(t, b)
 			if next.applied != 0 {
-				t.Errorf("start from event %d, want the whole log", next.applied)
+				t.Errorf("got a start from event %d, want a replay of the whole log", next.applied)
 			}
 			if !bytes.Equal(replayed(t, next), want) {
-				t.Error("the state differs from that of a full replay")
+				t.Error("state after the restart differs from the state after a full replay")
 			}
 			runAndKill(t, b, last, last, frequentSnapshots) // stores a usable snapshot
 			if next := restoredAdvisor(t, b); next.applied < last {
@@ -310,18 +310,18 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	}
 	// An advisor that stops between storing a snapshot and removing older ones leaves an extra one.
 	if n := len(stored(t, b)); n < 1 || n > 2*keptSnapshots {
-		t.Errorf("%d snapshots are kept, want 1 to %d", n, 2*keptSnapshots)
+		t.Errorf("got %d snapshots, want 1 to %d", n, 2*keptSnapshots)
 	}
 	newer, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion+1)
 	if err != nil || len(newer) != 3 {
-		t.Errorf("%d snapshots of the other version, error %v, want 3", len(newer), err)
+		t.Errorf("got %d snapshots of the other version, error %v; want 3", len(newer), err)
 	}
 	a := restoredAdvisor(t, b)
 	if a.applied < last {
 		t.Errorf("the next start begins from event %d, want %d", a.applied, last)
 	}
 	if !bytes.Equal(replayed(t, a), replayed(t, advisorBehindLog(t, b, Options{}))) {
-		t.Error("the state differs from that of a full replay")
+		t.Error("state after the restart differs from the state after a full replay")
 	}
 }
 
@@ -397,11 +397,11 @@ func TestFreeze_WaitsForUnsentWarnings(t *testing.T) {
 	a := advisorBehindLog(t, bustest.New(t), Options{})
 	a.outbox.expectRisk()
 	if _, frozen := a.freeze(); frozen != nil {
-		t.Error("the state was frozen before its warning was published")
+		t.Error("freeze returned a state before its warning was published, want nil")
 	}
 	a.outbox.addRisk(riskFor("a", 1))
 	if _, frozen := a.freeze(); frozen != nil {
-		t.Error("the state was frozen before its warning was published")
+		t.Error("freeze returned a state before its warning was published, want nil")
 	}
 	a.outbox.close()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -411,7 +411,7 @@ func TestFreeze_WaitsForUnsentWarnings(t *testing.T) {
 	}
 	a.outbox.run(ctx)
 	if _, frozen := a.freeze(); frozen == nil {
-		t.Error("the state was not frozen after its warning was published")
+		t.Error("freeze returned nil after the warning was published, want a state")
 	}
 }
 

@@ -253,7 +253,7 @@ const (
 )
 
 // outbox publishes advice and warnings in the background, so that applying events does not wait for
-// acknowledgements. Of the unsent advice of a job it keeps the newest. Warnings are never dropped
+// acknowledgements. It keeps only the newest unsent advice of each job. Warnings are never dropped
 // and keep their order; if too many are unsent, addRisk blocks.
 type outbox struct {
 	publish func(context.Context, schemas.Event) (uint64, error)
@@ -267,8 +267,8 @@ type outbox struct {
 	order         []string                   // jobs in advice and not in sending, oldest first
 	risks         []*schemas.Risk            // unsent or being published, oldest first
 	expectedRisks int                        // warnings in the state, about to be added
-	closed        bool                       // nothing is added anymore
-	ended         bool                       // nothing is sent anymore
+	closed        bool                       // no message is added after this
+	ended         bool                       // no message is sent after this
 }
 
 func newOutbox(
@@ -387,8 +387,8 @@ func (o *outbox) nextAdvice() *schemas.Advice {
 	return nil
 }
 
-// sentAdvice makes the next advice of the job available. Of one job only one advice is published at
-// a time, so that two do not change order.
+// sentAdvice makes the next advice of the job available. Only one advice of a job is published at a
+// time, so that the order is preserved.
 func (o *outbox) sentAdvice(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -216,8 +216,8 @@ func (c *Cluster) sharedRecalibration() *Recalibration {
 	return c.recalibration
 }
 
-// model is what the events report about a model on a dataset. The slice is never changed in place,
-// because questions share it.
+// model holds the facts that events report about a model on a dataset. The slice is never changed
+// in place, because questions share it.
 type model struct {
 	described      Description
 	configurations []BatchAndCPUs // with an epoch, at most maxTried
@@ -251,9 +251,9 @@ func (d Description) or(other Description) Description {
 	}
 }
 
-// maxModels bounds the models in memory; beyond it the least recently used one is evicted. A
-// cluster of 10,000 nodes trains hundreds of models. The limit protects against names that are
-// generated for each job.
+// maxModels bounds the models in memory. If there are more, the least recently used model is
+// evicted. A cluster of 10,000 nodes trains hundreds of models. The limit protects against names
+// that are generated for each job.
 const maxModels = 1 << 12
 
 // levelOf returns the level of the model and dataset that a job trains.
@@ -318,8 +318,8 @@ func (c *Cluster) Watch(
 
 // Recall returns the question that a recorded event answered: a submission, an admission, an advice
 // for a running job, or a warning. The cluster must be in the state after the event's cause. The
-// time follows from the elapsed time in the event, to the nanosecond, and the foreign load is that
-// of the event. Recall returns nil for any other event. It also returns nil if the job is unknown
+// time follows from the elapsed time in the event, to the nanosecond, and the foreign load is taken
+// from the event. Recall returns nil for any other event. It also returns nil if the job is unknown
 // or in another run, because the log begins too late or the event is a late duplicate.
 func (c *Cluster) Recall(e schemas.Event) *Question {
 	switch e := e.(type) {
@@ -349,9 +349,9 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 	return nil
 }
 
-// assume replaces the foreign load by that of a recorded answer. The load depended on the samples
-// that had arrived, and those are in another stream. The answer has the load of one node only, so a
-// question with several nodes is left as it is.
+// assume replaces the foreign load by the foreign load of a recorded answer. That load depended on
+// the samples that had arrived, and another stream stores the samples. The answer has the load of
+// one node only, so a question with several nodes is left as it is.
 func (q *Question) assume(l *schemas.Load) *Question {
 	if q == nil || len(q.Nodes) != 1 {
 		return q

@@ -23,7 +23,7 @@ func TestDecide_NamesTheReason(t *testing.T) {
 		change   func(*schemas.JobRequest)
 		decision schemas.Decision
 		message  []string // parts of it
-		reason   string   // part of that of batch size 128
+		reason   string   // part of the reason of batch size 128
 	}{
 		{
 			"in time", nil, schemas.MeetsSLO, []string{"20 epochs in", "SLO met with probability"},
@@ -80,7 +80,7 @@ func TestDecide_NamesTheReason(t *testing.T) {
 	} {
 		a := advisor.Decide(evidenceQuestion(c.change), r, evidenceBegin)
 		if a.Decision != c.decision {
-			t.Errorf("%s: %s, want %s: %s", c.name, a.Decision, c.decision, a.Message)
+			t.Errorf("%s: got decision %s, want %s: %s", c.name, a.Decision, c.decision, a.Message)
 		}
 		for _, part := range c.message {
 			if !strings.Contains(a.Message, part) {
@@ -90,7 +90,7 @@ func TestDecide_NamesTheReason(t *testing.T) {
 		if alt := a.Running(128, a.Alternatives[0].CPUs); alt != nil &&
 			!strings.Contains(alt.Reason, c.reason) &&
 			a.Chosen.BatchSize != 128 {
-			t.Errorf("%s: reason of batch size 128 is %q, want %q", c.name, alt.Reason, c.reason)
+			t.Errorf("%s: reason of batch size 128: got %q, want %q", c.name, alt.Reason, c.reason)
 		}
 		if testing.Verbose() {
 			t.Logf("%s: %s", c.name, a.Message)
@@ -128,7 +128,7 @@ func TestDecide_NamesAJointProbability(t *testing.T) {
 		}
 	}
 	if !found {
-		t.Error("for no SLO are both probabilities high enough but not the joint one")
+		t.Error("got no SLO with two sufficient probabilities and an insufficient joint one, want one")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 	longer := 0
 	for _, c := range a.Menu {
 		if c.PredictedAccuracy == nil || *c.PredictedAccuracy < 0.6 {
-			t.Errorf("%s does not reach the target", c.Text())
+			t.Errorf("choice %s does not reach the target, want only choices that do", c.Text())
 		}
 		if c.Kind == schemas.ChoiceDeadline {
 			longer++
@@ -155,7 +155,7 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 		t.Fatalf("%d longer SLOs on the menu, want one: %v", longer, a.Menu)
 	}
 	if again := advisor.Decide(q, r, evidenceBegin); again.Decision != schemas.MeetsSLO {
-		t.Errorf("decision with the longer SLO of the menu: %s: %s", again.Decision, again.Message)
+		t.Errorf("got decision %s with the longer SLO of the menu, want a promise: %s", again.Decision, again.Message)
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 // cluster then changes a copy.
 //
 // At first the residuals are those of the regressor. Each ended job replaces one of them by the
-// residual of the whole job, which includes what no regressor of epochs knows: jobs that start
-// later.
+// residual of the whole job, which includes the effect of jobs that start later. No regressor of
+// epochs knows that effect.
 //
 // The residual of a job depends on its kind: a job with few CPUs is slowed down more by jobs that
 // start later. So each kind of job has a shift, the mean of its residuals, and the table holds the
@@ -41,7 +41,7 @@ const (
 	minAlphaRatio, maxAlphaRatio = 0.2, 3
 )
 
-// jobKind is what the residual of a job depends on, as far as it is known before the job runs.
+// jobKind holds the properties that affect the residual of a job and are known before the job runs.
 type jobKind struct {
 	model, dataset string
 	cpus           uint32
@@ -52,12 +52,12 @@ func kindOf(s *schemas.Setting) jobKind { return jobKind{s.Model, s.Dataset, s.C
 // residualSum is a sum of residuals in which old ones fade.
 type residualSum struct{ sum, n float64 }
 
-// Parameters of the shift of a kind of job, and limits of what is remembered.
+// Parameters of the shift of a kind of job, and limits on the entries in memory.
 const (
 	jobKindWindow    = 50  // number of residuals of a kind
 	jobKindShrinkage = 4   // weight of the mean of all kinds, in residuals
-	maxJobKinds      = 256 // beyond it the least recently used kind is evicted
-	maxAlphas        = 64  // beyond it the least recently used confidence is evicted
+	maxJobKinds      = 256 // maximum; the least recently used kind is evicted
+	maxAlphas        = 64  // maximum; the least recently used confidence is evicted
 )
 
 func (t residualSum) add(residual, window float64) residualSum {
@@ -67,8 +67,8 @@ func (t residualSum) add(residual, window float64) residualSum {
 	return residualSum{t.sum + residual, t.n + 1}
 }
 
-// shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds, and
-// that towards 0.
+// shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds,
+// which is shrunk towards 0.
 func (r *Recalibration) shift(k jobKind) float64 {
 	if r == nil {
 		return 0
@@ -112,13 +112,13 @@ type predictedRun struct {
 // residual returns the log ratio of the measured to the predicted time.
 func (o *predictedRun) residual() float64 { return math.Log(o.measured / o.predicted) }
 
-// counts reports whether the residual is finite.
-func (o *predictedRun) counts() bool {
+// isFinite reports whether the residual is finite.
+func (o *predictedRun) isFinite() bool {
 	residual := o.residual()
 	return !math.IsNaN(residual) && !math.IsInf(residual, 0)
 }
 
-// clone returns a copy that may be changed; of nil an empty recalibration.
+// clone returns a copy that may be changed. The copy of nil is empty.
 func (r *Recalibration) clone() *Recalibration {
 	if r == nil {
 		return &Recalibration{kinds: map[jobKind]residualSum{}, alpha: map[float64]float64{}}
@@ -144,7 +144,7 @@ func (r *Recalibration) add(o *predictedRun) {
 	}
 }
 
-// addResidual adds a residual, and drops the oldest one beyond the window.
+// addResidual adds a residual, and drops the oldest one if the window is full.
 func (r *Recalibration) addResidual(residual float64) {
 	if len(r.recent) >= recalibrationWindow {
 		at, _ := slices.BinarySearch(r.sorted, r.recent[0])
@@ -167,8 +167,8 @@ func (r *Recalibration) updateAlpha(o *predictedRun) {
 	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, maxAlphas, evictAlpha)
 }
 
-// lastUsed moves an element to the end of a list, or appends it, and returns the list. Beyond the
-// limit the first element is forgotten.
+// lastUsed moves an element to the end of a list, or appends it, and returns the list. If the list
+// exceeds the limit, the first element is removed and passed to forget.
 func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
 	if at := slices.Index(all, one); at >= 0 {
 		all = slices.Delete(all, at, at+1)
@@ -241,7 +241,7 @@ func (c *Cluster) recordOutcome(j *Job) {
 // addOutcome adds a finished job to the recalibration. It copies the recalibration only if a
 // question or a snapshot may share it.
 func (c *Cluster) addOutcome(o *predictedRun) {
-	if !o.counts() {
+	if !o.isFinite() {
 		return
 	}
 	r := c.recalibration.forRegressor(o.digest)

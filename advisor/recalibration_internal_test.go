@@ -19,7 +19,8 @@ func TestRecalibration_BoundsHoldWithTheConfidence(t *testing.T) {
 		for n := range jobs {
 			bound, own := math.Exp(0.06), 0.0
 			if count := len(r.table()); count > 0 {
-				// The smallest multiple whose calibrated share reaches the confidence.
+				// This loop finds the smallest multiple whose calibrated share reaches the
+				// confidence.
 				for own = -1; ; own += 0.002 {
 					if rank, _ := r.rank(own - r.shift(jobKind{})); r.calibrated(
 						float64(rank)/float64(count+1), confidence,
@@ -36,10 +37,10 @@ func TestRecalibration_BoundsHoldWithTheConfidence(t *testing.T) {
 					held++
 				}
 			}
-			r = after(r, &predictedRun{"a", jobKind{}, 1, bound, confidence, took})
+			r = withOutcome(r, &predictedRun{"a", jobKind{}, 1, bound, confidence, took})
 		}
 		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
-			t.Errorf("drift %.1f: %.3f of the bounds held, want %.2f", drift, share, confidence)
+			t.Errorf("drift %.1f: got %.3f of the bounds held, want %.2f", drift, share, confidence)
 		}
 	}
 }
@@ -47,8 +48,8 @@ func TestRecalibration_BoundsHoldWithTheConfidence(t *testing.T) {
 func TestRecalibration_IgnoresInvalidTimes(t *testing.T) {
 	var none *Recalibration
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if r := after(none, &predictedRun{"a", jobKind{}, 1, 1, 0.9, measured}); r != nil {
-			t.Errorf("a job that took %g s changed the recalibration to %+v", measured, r)
+		if r := withOutcome(none, &predictedRun{"a", jobKind{}, 1, 1, 0.9, measured}); r != nil {
+			t.Errorf("run time %g s: got recalibration %+v, want none", measured, r)
 		}
 	}
 	if p := none.calibrated(0.5, 0.9); p != 0.5 {
@@ -65,7 +66,8 @@ func TestRecalibration_CalibratedIsMonotone(t *testing.T) {
 		for s := 0.0; s <= 1; s += 1.0 / 64 {
 			p := r.calibrated(s, 0.95)
 			if p < last || p < 0 || p > 1 {
-				t.Fatalf("alpha %g: calibrated(%g) = %g after %g", alpha, s, p, last)
+				t.Fatalf("alpha %g: calibrated(%g): got %g, want 0 to 1 and at least the previous %g",
+					alpha, s, p, last)
 			}
 			last = p
 		}
@@ -101,11 +103,11 @@ func TestRecalibration_BoundsHoldForEachKind(t *testing.T) {
 				held[i]++
 			}
 		}
-		r = after(r, &predictedRun{"a", kinds[i], 1, bound, confidence, took})
+		r = withOutcome(r, &predictedRun{"a", kinds[i], 1, bound, confidence, took})
 	}
 	for i := range kinds {
 		if share := float64(held[i]) / float64(count[i]); math.Abs(share-confidence) > 0.03 {
-			t.Errorf("%v: %.3f of the bounds held, want %.2f", kinds[i], share, confidence)
+			t.Errorf("kind %v: got %.3f of the bounds held, want %.2f", kinds[i], share, confidence)
 		}
 	}
 }
@@ -114,14 +116,14 @@ func TestRecalibration_BoundsHoldForEachKind(t *testing.T) {
 func TestRecalibration_IsBounded(t *testing.T) {
 	var r *Recalibration
 	for n := range maxJobKinds + 50 {
-		r = after(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
+		r = withOutcome(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
 	}
 	if len(r.kinds) != maxJobKinds {
-		t.Errorf("%d kinds in memory, want %d", len(r.kinds), maxJobKinds)
+		t.Errorf("got %d kinds in memory, want %d", len(r.kinds), maxJobKinds)
 	}
 	if other, known := r.shift(jobKind{"new", "", 1}), r.shift(jobKind{"m", "", 1}); other <= 0 ||
 		known <= 0 {
-		t.Errorf("shifts %g and %g, want both above 0", other, known)
+		t.Errorf("got shifts %g and %g, want both above 0", other, known)
 	}
 }
 
@@ -133,21 +135,21 @@ func TestRecalibration_IsResetForANewRegressor(t *testing.T) {
 		if i >= 50 {
 			took = 3 // a change that the regressor does not know
 		}
-		r = after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, took})
+		r = withOutcome(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, took})
 	}
 	if !r.isMiscalibrated() || len(r.table()) != 60 {
 		t.Fatalf("after ten misses: miscalibrated %v, %d residuals; want true, 60", r.isMiscalibrated(),
 			len(r.table()))
 	}
-	if again := after(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
-		t.Errorf("with the same regressor: %d residuals, want 61", len(again.table()))
+	if again := withOutcome(r, &predictedRun{"a", jobKind{}, 1, 1.2, 0.95, 3}); len(again.table()) != 61 {
+		t.Errorf("with the same regressor: got %d residuals, want 61", len(again.table()))
 	}
-	next := after(r, &predictedRun{"b", jobKind{}, 3, 3.5, 0.95, 3})
+	next := withOutcome(r, &predictedRun{"b", jobKind{}, 3, 3.5, 0.95, 3})
 	if len(next.table()) != 1 || next.isMiscalibrated() {
 		t.Errorf("with the next regressor: %d residuals, miscalibrated %v; want 1, false",
 			len(next.table()), next.isMiscalibrated())
 	}
-	if kept := after(next, &predictedRun{"c", jobKind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
+	if kept := withOutcome(next, &predictedRun{"c", jobKind{}, 3, 3.5, 0.95, 3}); len(kept.table()) != 2 {
 		t.Errorf("calibrated, with another regressor: %d residuals, want 2",
 			len(kept.table()))
 	}
@@ -182,18 +184,19 @@ func TestCluster_CopiesASharedRecalibration(t *testing.T) {
 		}
 		after, err := json.Marshal(state())
 		if err != nil || !bytes.Equal(after, before) {
-			t.Errorf("error %v, recalibration %s, want %s", err, after, before)
+			t.Errorf("got error %v and recalibration %s, want %s", err, after, before)
 		}
 	}
 	if len(c.recalibration.recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {
-		t.Errorf("%d and %d residuals, want %d", len(c.recalibration.recent), len(c.recalibration.sorted),
+		t.Errorf("got %d recent and %d sorted residuals, want %d each",
+			len(c.recalibration.recent), len(c.recalibration.sorted),
 			recalibrationWindow)
 	}
 }
 
-// after returns the recalibration after a finished run, without changing r.
-func after(r *Recalibration, o *predictedRun) *Recalibration {
-	if !o.counts() {
+// withOutcome returns the recalibration after a finished run, without changing r.
+func withOutcome(r *Recalibration, o *predictedRun) *Recalibration {
+	if !o.isFinite() {
 		return r
 	}
 	next := r.forRegressor(o.digest).clone()

@@ -97,8 +97,8 @@ func (r *LoadedRegressor) knows(level string) (float64, bool) {
 	return r.predictor.Features()[r.model].Level(level)
 }
 
-// residuals returns the sorted residuals that apply to a model on a node: those of the model or of
-// the CPU model if there is a table, otherwise those of all examples.
+// residuals returns the sorted residuals that apply to a model on a node: the table of the model or
+// of the CPU model if there is one, otherwise the table of all examples.
 func (r *LoadedRegressor) residuals(modelCode float64, on schemas.NodeCode) []float64 {
 	c := &r.predictor.Manifest().Calibration
 	if l := c.Levels; l != nil {
@@ -295,8 +295,8 @@ func (r *LoadedRegressor) accuracyConfiguration(code float64, batch uint32) evid
 }
 
 // standIn reports whether runs on nodes of unknown hardware, such as imported runs, are examples
-// for a request that names no node. They are until the model has run on a node of known hardware,
-// and as long as they do not differ from node to node.
+// for a request that names no node. They are examples until the model has run on a node of known
+// hardware, and only if they do not differ from node to node.
 func (r *LoadedRegressor) standIn(code float64, nodeType string) bool {
 	types := r.evidence.NodeTypes(r.configuration(code))
 	return nodeType != "" && len(types) == 1 && types[0] == ""

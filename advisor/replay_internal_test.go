@@ -72,7 +72,7 @@ func TestCluster_ReplaysToTheSameState(t *testing.T) {
 		log := history(t, seed, steps)
 		want := clusterOf(log)
 		if len(want.jobs)+len(want.past) < 50 || len(want.past) == 0 {
-			t.Fatalf("seed %d: %d jobs and %d packed jobs, want more", seed, len(want.jobs), len(want.past))
+			t.Fatalf("seed %d: got %d jobs and %d packed jobs, want more", seed, len(want.jobs), len(want.past))
 		}
 		same := func(name string, got *Cluster) {
 			t.Helper()

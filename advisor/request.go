@@ -136,10 +136,10 @@ func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Ad
 // submittedBefore returns the advice of an identical earlier request. It returns nil if the ID is
 // new as far as this advisor knows, or a conflict if the ID belongs to a different request.
 //
-// A job that has not ended is in memory with its full request. Of ended jobs memory keeps less, and
-// of old jobs nothing, so the event log is read. An unknown ID needs no look at the log, because
-// PublishOnce refuses an ID that is recorded. With an admission policy the log is read
-// nevertheless, so that no admission is granted to a recorded ID.
+// A job that has not ended is in memory with its full request. Memory keeps only a part of an ended
+// job and nothing of an old job, so the event log is read for these. For an unknown ID the log is
+// not read, because PublishOnce refuses an ID that is recorded. With an admission policy the log is
+// read nevertheless, so that no admission is granted to a recorded ID.
 func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {

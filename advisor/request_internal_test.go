@@ -41,7 +41,7 @@ func adviceOf(t *testing.T, reply any) *schemas.Advice {
 	t.Helper()
 	a, ok := reply.(*schemas.Advice)
 	if !ok || a == nil {
-		t.Fatalf("reply %T %v, want the first advice", reply, reply)
+		t.Fatalf("got reply %T %v, want the first advice", reply, reply)
 	}
 	return a
 }
@@ -127,7 +127,7 @@ func TestStatus_ReadsTheLog(t *testing.T) {
 	}
 	s, ok := reply.(schemas.JobStatus)
 	if !ok || s.State != schemas.StateSubmitted || s.User != "ada" || s.Epochs != 3 {
-		t.Errorf("status %+v, want submitted by ada", reply)
+		t.Errorf("got status %+v, want submitted by ada", reply)
 	}
 	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
 	if _, err := a.personCancel(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {

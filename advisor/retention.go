@@ -19,7 +19,7 @@ const (
 	retentionStep = int64(1) << 30 // bytes; limits are multiples of it and change rarely
 )
 
-// keepLog regularly compares the limits of JOB with what the running jobs need. It reports the
+// keepLog regularly compares the limits of JOB with the needs of the running jobs. It reports the
 // headroom, and widens the limits up to Options.MaxLogBytes.
 func (a *Advisor) keepLog(ctx context.Context) error {
 	tick := time.NewTicker(retentionCheck)
@@ -69,7 +69,8 @@ func (a *Advisor) checkLog(ctx context.Context) error {
 	return err
 }
 
-// logNeed is what JOB must keep for the oldest running job; zero if none runs.
+// logNeed describes the events that JOB must keep for the oldest running job. It is zero if no job
+// runs.
 type logNeed struct {
 	job   string
 	first uint64        // sequence of its first event
@@ -78,8 +79,8 @@ type logNeed struct {
 	since time.Duration // time since its first event
 }
 
-// logNeed computes what JOB must keep from the sequences since the first event of the oldest
-// running job, and from the mean size of a message.
+// logNeed estimates the events that JOB must keep. It uses the sequences since the first event of
+// the oldest running job, and the mean size of a message.
 func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
 	oldest := a.cluster.oldestRunning()

@@ -58,7 +58,7 @@ func TestLogNeed(t *testing.T) {
 		a := &Advisor{cluster: c.c}
 		n := a.logNeed(c.place, noon.Add(100*time.Minute))
 		if n.job != c.job || n.bytes != c.gib*gibibyte || n.age != c.age {
-			t.Errorf("%s: %+v, want %q, %d GiB and %s", c.name, n, c.job, c.gib, c.age)
+			t.Errorf("%s: got need %+v, want job %q, %d GiB and %s", c.name, n, c.job, c.gib, c.age)
 		}
 		if got := headroom(c.place, n); math.Abs(got-c.headroom) > 1e-9 {
 			t.Errorf("%s: headroom %g, want %g", c.name, got, c.headroom)
@@ -92,14 +92,14 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			a.o.MaxLogBytes = c.ceiling
 			replayed(t, a)
 			if a.applied != last || len(a.cluster.running) != 1 {
-				t.Fatalf("after event %d, %d jobs run, want 1", a.applied, len(a.cluster.running))
+				t.Fatalf("after event %d: got %d running jobs, want 1", a.applied, len(a.cluster.running))
 			}
 			if err := a.checkLog(inTime(t)); err != nil {
 				t.Fatal(err)
 			}
 			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
 			if err != nil || place.MaxBytes != c.want {
-				t.Errorf("limit %d, error %v, want %d", place.MaxBytes, err, c.want)
+				t.Errorf("got size limit %d, error %v; want %d", place.MaxBytes, err, c.want)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ func warning(r *schemas.Risk) string {
 	return s
 }
 
-// needed compares the remaining time of a job with what is left of its SLO.
+// needed compares the remaining time of a job with the time left of its SLO.
 func needed(r *schemas.Risk) string {
 	if r.LeftSeconds < 0 {
 		return fmt.Sprintf("it takes %s more, and the SLO has been over for %s",
@@ -58,8 +58,8 @@ func rise(from, to schemas.Ratio) float64 {
 }
 
 // causeOf returns the most plausible cause of a risk. Additional load on the node is the cause if
-// it grew more than the job's own epochs slowed down. Otherwise slow epochs are, with or without
-// I/O wait, and then a late start.
+// it grew more than the job's own epochs slowed down. Otherwise the cause is slow epochs, with or
+// without I/O wait. A late start is considered last.
 func causeOf(j *Job, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
 	moreProcesses := 0.0

@@ -27,7 +27,7 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	if advice.Decision != schemas.MeetsSLO || advice.Chosen.BatchSize != 16 {
-		t.Fatalf("advice %s batch %d, want a promise for 16", advice.Decision,
+		t.Fatalf("got decision %s for batch size %d, want a promise for 16", advice.Decision,
 			advice.Chosen.BatchSize)
 	}
 	publish(t, b, manyStarted("mlp-1"))
@@ -38,14 +38,14 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	r := <-risks
 	if r.Cleared || r.Cause != schemas.CauseEpochs || r.Probability >= r.Confidence ||
 		r.LeftSeconds < 500 || r.Message == "" {
-		t.Errorf("risk %+v, want a warning for slow epochs with seconds left", r)
+		t.Errorf("got risk %+v, want a warning for slow epochs with seconds left", r)
 	}
 	if r.Action != string(schemas.ActionBatch) || r.BatchSize != 64 || r.SavedProbability == nil ||
 		r.AccuracyLoss == nil || *r.AccuracyLoss <= 0 {
-		t.Errorf("risk %+v, want a move to batch size 64 and its cost", r)
+		t.Errorf("got risk %+v, want a move to batch size 64 and its cost", r)
 	}
 	if s := status(t, b, "mlp-1"); !s.AtRisk {
-		t.Errorf("status %+v, want at risk", s)
+		t.Errorf("got status %+v, want at risk", s)
 	}
 	for n := uint32(2); n <= 30; n++ {
 		e := epochEvent("mlp-1", 1, n)
@@ -53,7 +53,7 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 		publish(t, b, e)
 	}
 	if r = <-risks; !r.Cleared || r.Probability < r.Confidence {
-		t.Errorf("risk %+v, want an all-clear", r)
+		t.Errorf("got risk %+v, want an all-clear", r)
 	}
 	await(t, "the all-clear", func() bool { return !status(t, b, "mlp-1").AtRisk })
 }

@@ -33,8 +33,9 @@ type group struct {
 
 type groups map[group]*schemas.Tally
 
-// tally returns the counts of a group, created on first use; beyond the limit it returns those of
-// the others. A group is never removed, so that a job stays in its group.
+// tally returns the counts of a group, created on first use. If the limit is reached, it returns
+// the counts of the group for all others. A group is never removed, so that a job stays in its
+// group.
 func (g *groups) tally(key group) *schemas.Tally {
 	if *g == nil {
 		*g = groups{}

@@ -177,7 +177,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept ||
 			p.Lost != c.lost ||
 			p.Cancelled != 0 {
-			t.Errorf("%s: %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept,
+			t.Errorf("%s: got tally %+v, want %d jobs, %d kept, %d lost", c.name, p.Tally, c.jobs, c.kept,
 				c.lost)
 		}
 	}
@@ -218,6 +218,7 @@ func TestCluster_ScoreIsBounded(t *testing.T) {
 	last := users[len(users)-1]
 	if len(users) != maxGroups+1 || !last.Others || last.Jobs != 50 || last.Kept != 25 ||
 		last.Confidence != nil {
-		t.Errorf("%d users, last line %+v; want %d users, and 50 jobs in the last line", len(users), last, maxGroups+1)
+		t.Errorf("got %d users, last line %+v; want %d users, and 50 jobs in the last line",
+			len(users), last, maxGroups+1)
 	}
 }

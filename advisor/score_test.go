@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The score counts promises whose jobs began as advised: kept ones, broken ones, and those moved to
-// another batch size. It ignores jobs that ran differently.
+// The score counts promises whose jobs began as advised: kept promises, broken promises, and
+// promises of jobs that moved to another batch size. It ignores jobs that ran differently.
 func TestAdvisor_CountsPromises(t *testing.T) {
 	b, reg := bustest.New(t), prometheus.NewRegistry()
 	startMeasured(t, b, reg)

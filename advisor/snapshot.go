@@ -25,8 +25,8 @@ type Frozen struct {
 	jobs          []listEntry // copies of jobs, and packed jobs, by first sequence
 }
 
-// Freeze returns a copy of the state. It shares what cannot change, and takes some milliseconds for
-// 10,000 running and 100,000 ended jobs.
+// Freeze returns a copy of the state. It shares the immutable parts, and takes a few milliseconds
+// for 10,000 running and 100,000 ended jobs.
 func (c *Cluster) Freeze() *Frozen {
 	f := &Frozen{
 		head:          c.headSnapshot(),

@@ -64,7 +64,7 @@ func TestSnapshot_RestoresTheSameState(t *testing.T) {
 	c := w.c
 	first := encoded(t, c)
 	if again := encoded(t, restored(t, c)); !bytes.Equal(again, first) {
-		t.Errorf("the encoding of a restored state differs: %d bytes, want %d", len(again), len(first))
+		t.Errorf("encoding of the restored state differs: got %d bytes, want %d", len(again), len(first))
 	}
 	if diff := firstDifference(fingerprint(t, restored(t, c), w.now), fingerprint(t, c, w.now)); diff != "" {
 		t.Error(diff)
@@ -75,7 +75,7 @@ func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
 	other := fmt.Sprintf(snapshotTitle, SnapshotVersion+1)
 	_, rest, _ := strings.Cut(string(encoded(t, NewCluster())), "\n")
 	if _, err := DecodeCluster(strings.NewReader(other + rest)); err == nil || errors.Is(err, errDamaged) {
-		t.Errorf("error %v, want an error that names the version", err)
+		t.Errorf("got error %v, want one that names the version", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	data := encoded(t, c)
 	for cut := 0; cut < len(data); cut += 1 + len(data)/60 {
 		if _, err := DecodeCluster(bytes.NewReader(data[:cut])); err == nil {
-			t.Fatalf("the first %d of %d bytes were accepted", cut, len(data))
+			t.Fatalf("DecodeCluster accepts the first %d of %d bytes, want an error", cut, len(data))
 		}
 	}
 	for at := 0; at < len(data); at += 1 + len(data)/60 {
@@ -93,7 +93,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 		damaged[at] ^= 0x55
 		got, err := DecodeCluster(bytes.NewReader(damaged))
 		if err == nil && !bytes.Equal(encoded(t, got), data) {
-			t.Fatalf("the state differs with a wrong byte %d of %d", at, len(data))
+			t.Fatalf("state differs after corrupting byte %d of %d, want the same state or an error", at, len(data))
 		}
 	}
 }

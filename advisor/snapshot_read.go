@@ -110,7 +110,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// readPast decodes what frameWriter.past encoded.
+// readPast decodes a packed job that frameWriter.past encoded.
 func readPast(b []byte) (*pastJob, error) {
 	p := &pastJob{}
 	var state string
@@ -349,7 +349,7 @@ func (d *decoder) job(s *jobSnapshot) error {
 	return nil
 }
 
-// check returns an error for a job that no event log can produce, and on which other code relies.
+// check returns an error for a job that no event log can produce and that other code cannot handle.
 func (j *Job) check() error {
 	if s := j.Submitted; s != nil && s.Advice.Chosen == nil {
 		return errors.New("answer without a chosen alternative")
@@ -427,7 +427,7 @@ func (d *decoder) index(j *Job) error {
 				return fmt.Errorf("node %s of job %s has no load integral", n, j.ID)
 			}
 		}
-		d.c.enter(j, time.Time{})
+		d.c.addToNodes(j, time.Time{})
 	}
 	return nil
 }

@@ -9,15 +9,16 @@ import (
 	"courier/schemas"
 )
 
-// longAgo is the delay between an event and its storage from which the event does not show that its
-// job is still running: it comes from an imported run, or from a spool that was published late.
+// longAgo is the delay between an event and its storage after which the event does not prove that
+// its job is still running. Such an event comes from an imported run, or from a spool that was
+// published late.
 const longAgo = time.Hour
 
 // Apply changes the state by an event that the stream stored at the given time. It returns the job
 // that the event changed, or nil. Duplicates and events of earlier runs change nothing.
 //
 // All state transitions of a job are in this file. Each kind of event calls applyToJob with the
-// transition of the job, and then updates what else depends on the event.
+// transition of the job, and then updates all other state that depends on the event.
 func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *Job {
 	c.arrivals.expire(storedAt)
 	defer c.evictNames()
@@ -173,8 +174,8 @@ func (c *Cluster) unpackedOrNew(id string, sequence uint64) *Job {
 	return &Job{ID: id, first: sequence}
 }
 
-// insert adds a new job, or a job that was packed. The order is that of the stream sequences,
-// because a submission that this process recorded may be applied before an older event arrives.
+// insert adds a new job, or a job that was packed. The list is ordered by stream sequence, because
+// a submission that this process recorded may be applied before an older event arrives.
 func (c *Cluster) insert(j *Job) {
 	if p := c.past[j.ID]; p != nil {
 		delete(c.past, j.ID)
@@ -193,11 +194,11 @@ func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time
 		return
 	}
 	if ran {
-		c.leave(j, before.Nodes, at)
+		c.removeFromNodes(j, before.Nodes, at)
 		c.loadIntegrals.change(before, -1, at)
 	}
 	if runs {
-		c.enter(j, at)
+		c.addToNodes(j, at)
 		c.loadIntegrals.change(&j.Setting, 1, at)
 	} else {
 		j.loadAtLastEpoch = nil // the load integrals of its nodes may be dropped
@@ -324,7 +325,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.clockLag), storedAt)
 	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.between(j.loadAtLastEpoch, now); ok &&
+	if load, node, ok := c.meanLoad(j.loadAtLastEpoch, now); ok &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
 		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}

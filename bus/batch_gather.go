@@ -39,10 +39,10 @@ func (c *batchBuilder) add(
 	return err
 }
 
-// fillGap adds the messages of the stream with first <= sequence < end. The durable leaves a
-// gap if a process crashed after it had received messages and before it recorded their intent:
-// the server withholds these messages until AckWait has passed, and an acknowledgement of
-// later messages would acknowledge them too.
+// fillGap adds the messages of the stream with first <= sequence < end. The durable leaves a gap if
+// a process crashed between receiving messages and recording their intent: the server withholds
+// these messages until AckWait has passed, and an acknowledgement of later messages would
+// acknowledge them too.
 func (c *batchBuilder) fillGap(ctx context.Context, first, end uint64) error {
 	if first >= end {
 		return nil

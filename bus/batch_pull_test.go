@@ -36,7 +36,7 @@ func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
 		bus.BatchOptions{MaxMessages: 5500, MaxAge: 1500 * time.Millisecond},
 		func(_ context.Context, batch bus.Batch) error {
 			if batch.First != next {
-				t.Errorf("a batch begins with %d, want %d", batch.First, next)
+				t.Errorf("first sequence of the batch: got %d, want %d", batch.First, next)
 			}
 			next, events = batch.Last+1, events+len(batch.Records)
 			switch batch.Last {
@@ -59,7 +59,7 @@ func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
 		)
 	}
 	if len(again) > 0 {
-		t.Errorf("batches restarted %d times, want 0", len(again))
+		t.Errorf("got %d restarts of batches, want 0", len(again))
 	}
 }
 

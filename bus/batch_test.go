@@ -148,7 +148,7 @@ func (w warnings) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// shortRetry matches the delays before batches restart; those of a single batch grow to 15 s.
+// shortRetry matches the delays before batches restart. The delays of a single batch grow to 15 s.
 var shortRetry = regexp.MustCompile(`retry_seconds=[15]\s`)
 
 // After many outages, batches restart as soon as after the first one.
@@ -226,7 +226,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	}
 }
 
-// The messages of an unfinished batch are in the backlog, those of a finished batch are not.
+// The backlog contains the messages of an unfinished batch, but not of a finished batch.
 func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 	b := bustest.New(t)
 	d := schemas.StoreDurables()[1]
@@ -266,7 +266,7 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 		MaxAge:      patience,
 	}, func(_ context.Context, batch bus.Batch) error {
 		if backlog(20 - batch.First + 1); batch.Bytes < 10*100 {
-			t.Errorf("the batch has %d bytes, want those of ten samples", batch.Bytes)
+			t.Errorf("batch size = %d bytes, want the size of ten samples", batch.Bytes)
 		}
 		if batch.Last == 20 {
 			cancel()
@@ -393,7 +393,7 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 	consume(publish(41, 80)) // beyond the end of the old stream
 	for n := uint64(1); n <= 80; n++ {
 		if id := schemas.SampleID("node-a", "boot", n); handled[id] != 1 {
-			t.Errorf("%s was handled %d times, want once", id, handled[id])
+			t.Errorf("%s: got %d calls of the handler, want 1", id, handled[id])
 		}
 	}
 }

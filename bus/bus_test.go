@@ -357,7 +357,7 @@ func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
 		},
 	)
 	if err != nil || calls != 2 {
-		t.Errorf("handled %d times, %v; want 2", calls, err)
+		t.Errorf("got %d calls of the handler, error %v; want 2", calls, err)
 	}
 }
 
@@ -475,7 +475,7 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stream.CachedInfo().State.Consumers; n != 0 {
-		t.Errorf("%d consumers are left, want none", n)
+		t.Errorf("got %d remaining consumers, want none", n)
 	}
 }
 

@@ -132,7 +132,7 @@ func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
 		for _, l := range got {
 			if l.Data != nil || len(l.Digest) != 64 || l.Reason == "" ||
 				time.Since(l.StoredAt) > time.Minute {
-				t.Errorf("letter %+v", l)
+				t.Errorf("got letter %+v, want a recent one with digest and reason, without data", l)
 			}
 		}
 	}
@@ -340,8 +340,8 @@ func TestReplay_Refuses(t *testing.T) {
 	}
 }
 
-// Within the duplicate window the stream has the message ID of the dead original, and would drop a
-// replay, or that of a valid message that was stored later.
+// Within the duplicate window the stream would drop a replay, because it has the message ID of the
+// dead original or of a valid message that was stored later.
 func TestReplay_InsideTheWindow(t *testing.T) {
 	b := bustest.New(t)
 	publish(t, b, 1, 3)

@@ -36,7 +36,7 @@ func refusedReplay(eventID, format string, args ...any) Replay {
 	return Replay{Fate: FateRefused, EventID: eventID, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Replayable returns what Replay would do, as far as the letter alone decides it:
+// Replayable returns what Replay would do, as far as that depends on the letter alone:
 // FateReplayable, FateAlreadyReplayed or FateRefused.
 func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
 	if m := l.Replayed; m != nil {

@@ -45,7 +45,7 @@ func TestHold_OneAtATime(t *testing.T) {
 	}
 	all.Wait()
 	if turns.Load() != 4 {
-		t.Errorf("%d of 4 processes got the lease", turns.Load())
+		t.Errorf("got the lease in %d of 4 processes, want all", turns.Load())
 	}
 }
 

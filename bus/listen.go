@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// maxQueued bounds the core NATS messages that wait for their handler; the client drops
-// messages beyond it.
+// maxQueued bounds the core NATS messages that wait for their handler; the client drops further
+// messages.
 const maxQueued = 1024
 
 // Listen delivers core NATS messages of a subject until ctx ends. A message that cannot be

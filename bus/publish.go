@@ -32,9 +32,9 @@ func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
 	return sequence, err
 }
 
-// PublishOnce publishes an event that may exist only once on its subject, at any distance in
-// time: the server rejects a second one. It reports whether the event is the first. If not,
-// the sequence is that of the first. The caller must not change the event afterwards, because
+// PublishOnce publishes an event that may exist only once on its subject, at any distance in time:
+// the server rejects a second one. It reports whether the event is the first. If not, it returns
+// the sequence of the first event. The caller must not change the event afterwards, because
 // followers with ReusePublished receive the same value.
 func (b *Bus) PublishOnce(
 	ctx context.Context, e schemas.Event,
@@ -115,8 +115,8 @@ func (b *Bus) publish(
 	return ack.Sequence, !ack.Duplicate, nil
 }
 
-// inProcessPause is the pause before a message is sent again of which the stream is storing
-// a copy.
+// inProcessPause is the pause before a message is sent again while the stream is storing a copy of
+// it.
 const inProcessPause = 50 * time.Millisecond
 
 // duplicateInProcess is JSStreamDuplicateMessageConflict of nats-server, for which the

@@ -70,8 +70,8 @@ func newEndpoint[Q any, R interface {
 	return Endpoint{subject: subject, handle: decodeAndHandle}
 }
 
-// HandleEvent returns an endpoint for events that persons publish about their jobs. It passes
-// the person to handle, whose result is the reply.
+// HandleEvent returns an endpoint for events that persons publish about their jobs. It passes the
+// person to handle, and replies with the result of handle.
 func HandleEvent(
 	subject string,
 	handle func(ctx context.Context, person string, e schemas.Event) (any, error),

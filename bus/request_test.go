@@ -89,7 +89,7 @@ func TestServe_RecoversFromAPanic(t *testing.T) {
 		var a schemas.Advice
 		q := &schemas.JobRequest{Model: c.model, CPUs: schemas.CPUs{1}, Epochs: 1}
 		if err := b.Request(within(t), schemas.SubjectJobPredict, q, &a); !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", c.model, err, c.want)
+			t.Errorf("%s: got error %v, want %v", c.model, err, c.want)
 		}
 	}
 	want := strings.NewReader(`

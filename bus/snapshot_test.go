@@ -70,7 +70,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if all := snapshots(t, b); len(all) != 0 {
-		t.Fatalf("%d snapshots of an empty bucket", len(all))
+		t.Fatalf("got %d snapshots in an empty bucket, want 0", len(all))
 	}
 	large := bytes.Repeat([]byte("0123456789"), 100_000)
 	for n, data := range [][]byte{[]byte("first"), large} {
@@ -82,10 +82,10 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 	save(t, b, other, []byte("of another version"))
 	all := snapshots(t, b)
 	if len(all) != 2 || all[0].Sequence != 2 || all[1].Sequence != 1 || all[0].Bytes != uint64(len(large)) {
-		t.Fatalf("snapshots %+v, want those of 2 and 1", all)
+		t.Fatalf("got snapshots %+v, want the snapshots of events 2 and 1", all)
 	}
 	if data, err := load(t, b, all[0]); err != nil || !bytes.Equal(data, large) {
-		t.Errorf("loaded %d bytes, %v, want %d", len(data), err, len(large))
+		t.Errorf("got %d bytes, error %v; want %d", len(data), err, len(large))
 	}
 	for _, s := range append(all, all[0]) { // the last one does not exist any more
 		if err := b.DropSnapshot(within(t), s); err != nil {
@@ -97,7 +97,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := stream.CachedInfo().State.Msgs; len(snapshots(t, b)) != 0 || n != 2 {
-		t.Errorf("%d messages are left, want two: those of the other version", n)
+		t.Errorf("got %d remaining messages, want the two of the other version", n)
 	}
 }
 

@@ -174,8 +174,8 @@ func merge[C any](settings []declaredSetting[C], have, want C) C {
 	return have
 }
 
-// apply updates have to want and returns the differences that remain, with the reason. It
-// first tries all settings at once, then each setting alone, and repeats that as long as one
+// apply updates have to want and returns the differences that remain, with the reason. It first
+// tries all settings at once, then each setting alone, and repeats both steps as long as an update
 // succeeds, because one limit may depend on another.
 func apply[C any](settings []declaredSetting[C], have, want C, update func(C) error) []Difference {
 	if len(compare(settings, have, want)) == 0 || update(merge(settings, have, want)) == nil {

@@ -66,7 +66,7 @@ func node(t *testing.T, all []bus.StreamState, err error) bus.StreamState {
 		if s.Declared.Name == schemas.StreamNode {
 			found = s
 		} else if !s.OK() {
-			t.Errorf("%s differs: %+v", s.Declared.Name, s.Differences)
+			t.Errorf("stream %s: got differences %+v, want none", s.Declared.Name, s.Differences)
 		}
 	}
 	return found
@@ -97,7 +97,7 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 		time.Since(s.OldestAt) > time.Minute ||
 		s.Server.MaxAge != 7*24*time.Hour ||
 		s.Server.MaxBytes != 1<<30 {
-		t.Errorf("NODE is %+v", s)
+		t.Errorf("got NODE %+v, want a recent message and the declared limits", s)
 	}
 }
 
@@ -234,7 +234,7 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 		t.Errorf("ApplyStreams left %s\nwant %s", formatAll(s.Differences), want)
 	}
 	if s.Server.MaxAge != 7*24*time.Hour || s.Server.Duplicates != 2*time.Minute {
-		t.Errorf("other settings were not changed: %+v", s.Server)
+		t.Errorf("got settings %+v, want the other settings changed", s.Server)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 	states, err := b.Streams(within(t))
 	s := node(t, states, err)
 	if len(s.Consumers) != 2 || s.Consumers[0].Name != d.Name || s.Consumers[1].Name != "passing" {
-		t.Fatalf("consumers %+v, want the durable first", s.Consumers)
+		t.Fatalf("got consumers %+v, want the durable first", s.Consumers)
 	}
 	got, other := s.Consumers[0], s.Consumers[1]
 	if !got.Durable || !got.Declared || got.Pending+uint64(got.AckPending) != 10 ||

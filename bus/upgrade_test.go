@@ -30,7 +30,7 @@ func advice(t *testing.T, cause uint64) *schemas.Advice {
 	return a
 }
 
-// oldLayout turns the streams of a server into those of the releases that stored advice in JOB.
+// oldLayout gives a server the streams of the releases that stored advice in JOB.
 func oldLayout(t *testing.T, js jetstream.JetStream) {
 	t.Helper()
 	if err := js.DeleteStream(within(t), schemas.StreamAdvice); err != nil {
@@ -87,7 +87,7 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 			}
 			sequence, err := b.Publish(within(t), advice(t, 3))
 			if err != nil || sequence != 1 {
-				t.Fatalf("the next advice is %d, %v, want the first of ADVICE", sequence, err)
+				t.Fatalf("sequence of the next advice: got %d, error %v; want the first of ADVICE", sequence, err)
 			}
 			subject := schemas.JobSubject("j1", schemas.EventAdvice)
 			job := bus.FollowOptions{Stream: schemas.StreamJob}

@@ -39,7 +39,7 @@ func TestParseDuration(t *testing.T) {
 			t.Errorf("%q: %v, %v; want %v", c.text, got, err, c.want)
 		}
 		if c.error != "" && (err == nil || !strings.Contains(err.Error(), c.error)) {
-			t.Errorf("%q: error %v, want one with %q", c.text, err, c.error)
+			t.Errorf("%q: got error %v, want one with %q", c.text, err, c.error)
 		}
 	}
 }

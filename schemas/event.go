@@ -120,7 +120,7 @@ func ParseAll(subject string, data []byte) ([]Event, error) {
 }
 
 // MessageID returns the message ID for one or more events of one message: the identity of the only
-// event, or those of the first and the last.
+// event, or the identities of the first and the last event.
 func MessageID(events []Event) string {
 	if len(events) == 1 {
 		return events[0].ID()

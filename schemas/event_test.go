@@ -115,7 +115,7 @@ func FuzzParseAll(f *testing.F) {
 			texts = []json.RawMessage{data}
 		}
 		if len(texts) != len(all) {
-			t.Fatalf("%d events of %d texts", len(all), len(texts))
+			t.Fatalf("got %d events from %d JSON texts, want the same number", len(all), len(texts))
 		}
 		for i, text := range texts {
 			e, err := schemas.Parse(subject, text)

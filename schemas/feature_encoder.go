@@ -319,8 +319,8 @@ func (e *Encoder) cpuModel(h Hardware) float64 {
 	return float64(i)
 }
 
-// Fill writes the row of features, whose codes are from this encoder, into dst, which has the
-// length of Columns. A typical value replaces an unknown foreign load.
+// Fill writes the row of features into dst, which has the length of Columns. The codes of the
+// features must come from this encoder. A typical value replaces an unknown foreign load.
 func (e *Encoder) Fill(dst []float64, f *Features) {
 	if len(e.foreign) > 0 && e.LacksForeign(f) {
 		typical := *f

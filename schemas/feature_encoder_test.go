@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// storedEncoder returns the encoder of a regressor that was fitted on nodes, as read from its file:
-// the ranges are those of the examples' rows.
+// storedEncoder returns the encoder of a regressor that was fitted on nodes, as read from its file.
+// Its ranges come from the rows of the examples.
 func storedEncoder(t *testing.T, nodes ...schemas.Hardware) *schemas.Encoder {
 	t.Helper()
 	models := make([]string, len(nodes))

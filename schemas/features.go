@@ -177,8 +177,8 @@ func (s *Span) hardware(i int) (h Hardware) {
 	return h
 }
 
-// on reports whether the span's job runs on the node.
-func (s *Span) on(node string) bool { return slices.Contains(s.Nodes, node) }
+// runsOn reports whether the span's job runs on the node.
+func (s *Span) runsOn(node string) bool { return slices.Contains(s.Nodes, node) }
 
 // overlap returns how much of the span lies between from and until.
 func (s *Span) overlap(from, until time.Time) time.Duration {
@@ -225,7 +225,7 @@ func loadOn(node string, self Span, spans []Span, from, until time.Time) Load {
 	changes := []time.Time{from, until}
 	for i := range spans {
 		s := &spans[i]
-		if s.JobID == self.JobID || !s.on(node) {
+		if s.JobID == self.JobID || !s.runsOn(node) {
 			continue
 		}
 		share := float64(s.overlap(from, until)) / float64(whole)
@@ -255,8 +255,8 @@ func longestGap(times []time.Time) float64 {
 }
 
 // LoadNow returns the load that the job self has, or would have, together with the jobs whose spans
-// have no end. It also returns the hardware of the node with that load. The foreign load is that of
-// self.
+// have no end. It also returns the hardware of the node with that load. The foreign load is taken
+// from self.
 func LoadNow(self Span, spans []Span) (Load, Hardware) {
 	return self.highestLoad(func(node string) Load {
 		l := Load{ConcurrentJobs: 1, Processes: float64(self.CPUs), StableTimeRatio: 1}
@@ -265,7 +265,7 @@ func LoadNow(self Span, spans []Span) (Load, Hardware) {
 		}
 		for i := range spans {
 			s := &spans[i]
-			if s.JobID != self.JobID && s.Until.IsZero() && s.on(node) {
+			if s.JobID != self.JobID && s.Until.IsZero() && s.runsOn(node) {
 				l.ConcurrentJobs++
 				l.Processes += float64(s.CPUs)
 			}

@@ -158,7 +158,7 @@ func (o Observation) Foreign(self Span, others []Span, until time.Time) (f Forei
 	from := until.Add(-time.Duration(o.Usage.Seconds * float64(time.Second)))
 	for i := range others {
 		s := &others[i]
-		if s.JobID == self.JobID || !s.on(self.Nodes[0]) {
+		if s.JobID == self.JobID || !s.runsOn(self.Nodes[0]) {
 			continue
 		}
 		share := s.overlap(from, until).Seconds() / o.Usage.Seconds

@@ -158,7 +158,7 @@ func TestEncoder_AnUnknownForeignLoadIsTheTypicalOne(t *testing.T) {
 			t.Errorf("%s: an unknown load is %g, want the typical 0.2", name, got)
 		}
 		if f = e.Busiest(f); value() != 0.9 || e.LacksForeign(&f) {
-			t.Errorf("%s: the busiest load is %g, want 0.9", name, value())
+			t.Errorf("%s: busiest load: got %g, want 0.9", name, value())
 		}
 		f.Load.ForeignCPURatio = schemas.RatioOf(0)
 		if got := value(); got != 0 || e.LacksForeign(&f) {

@@ -19,7 +19,8 @@ const (
 // LeaseTTL is the validity of one write of a lease: a killed trainer is replaced after that time.
 const LeaseTTL = 5 * time.Second
 
-// StoreLeaseTTL is the validity for the writer of a stream's tables, whose lease has the name of
-// its durable. Rows are delayed by that time after a store was killed. It is not shorter, because a
-// store whose disk stalls for two thirds of it loses the lease and repeats its batch.
+// StoreLeaseTTL is the validity of the lease of the writer of a stream's tables. The lease has the
+// name of the writer's durable. Rows are delayed by that time after a store was killed. It is not
+// shorter, because a store whose disk stalls for two thirds of it loses the lease and repeats its
+// batch.
 const StoreLeaseTTL = 5 * time.Second

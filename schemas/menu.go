@@ -18,7 +18,7 @@ const (
 )
 
 // Choice is an entry of an advice's menu: another way to run the job. A choice of a kind other than
-// ChoiceUnbeaten meets the job's SLO with the requested confidence, and that of every running job.
+// ChoiceUnbeaten meets the SLOs of the job and of every running job with the requested confidence.
 type Choice struct {
 	// Difference from the chosen alternative.
 	Kind string `json:"kind"`
@@ -87,8 +87,8 @@ type Admission struct {
 // AdmissionPool is the key of the only pool to which a cluster admits jobs.
 const AdmissionPool = "cluster"
 
-// Ticket records an admission or a place in the queue. An advisor must read the last ticket before
-// it writes the next one, so that two advisors never assign the same capacity.
+// Ticket records an admission or a position in the queue. An advisor must read the last ticket
+// before it writes the next one, so that two advisors never assign the same capacity.
 type Ticket struct {
 	JobID   string    `json:"job_id"`
 	Verdict Verdict   `json:"verdict"` // admitted or queued

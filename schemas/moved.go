@@ -62,7 +62,7 @@ type Moved struct {
 	Reason string `json:"reason,omitempty" ch:"reason"`
 }
 
-// MovedID returns the identity of a moved event; number counts those of the run.
+// MovedID returns the identity of a moved event; number counts the moved events of the run.
 func MovedID(job string, run, number uint32) string {
 	return fmt.Sprintf("%s/%d/%d/moved", job, run, number)
 }

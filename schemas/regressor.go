@@ -51,8 +51,9 @@ type Grounds struct {
 }
 
 // Judgement compares a regressor with a competitor on the same jobs, on which neither was fitted. A
-// loss is the mean of two pinball losses: that of the prediction (level 0.5), and that of the upper
-// bound. Lower is better. Losses of times are computed on log seconds. Unknown figures are absent.
+// loss is the mean of two pinball losses: the loss of the prediction (level 0.5) and the loss of
+// the upper bound. Lower is better. Losses of times are computed on log seconds. Unknown figures
+// are absent.
 type Judgement struct {
 	// Level of the upper bound, 0 to 1.
 	JudgedLevel float64 `json:"judged_level,omitempty" ch:"judged_level"`
@@ -102,7 +103,7 @@ type Fitted struct {
 }
 
 // Trained is regressor.<target>.trained: a challenger was fitted. It is used only after its
-// promotion; until then its predictions are compared with those of the champion.
+// promotion; until then its predictions are compared with the champion's predictions.
 type Trained struct {
 	Stamp
 	Target string `json:"target" ch:"target"`

@@ -141,8 +141,8 @@ const (
 // Subject implements Request.
 func (r *JobRequest) Subject() string { return SubjectJobSubmit }
 
-// DefaultBatchSizes returns the batch sizes of a request without batch sizes, those of the paper
-// (Courier, ICPE 2021, Table 1).
+// DefaultBatchSizes returns the batch sizes of a request without batch sizes. They come from the
+// paper (Courier, ICPE 2021, Table 1).
 func DefaultBatchSizes() []int { return []int{64, 128, 256, 512} }
 
 // DefaultConfidence is the confidence of a request without one.

@@ -101,13 +101,13 @@ func FuzzReadJobRequest(f *testing.F) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&want); err != nil {
-			t.Fatalf("encoding/json rejects it: %v", err)
+			t.Fatalf("decoder accepts input that encoding/json rejects: %v", err)
 		}
 		if rest := data[d.InputOffset():]; len(bytes.TrimSpace(rest)) > 0 {
 			t.Fatalf("encoding/json has %q left", rest)
 		}
 		if !reflect.DeepEqual(got, want) {
-			t.Fatalf("read %+v, encoding/json %+v", got, want)
+			t.Fatalf("got %+v, want %+v as from encoding/json", got, want)
 		}
 	})
 }

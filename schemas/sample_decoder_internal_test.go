@@ -91,10 +91,10 @@ func FuzzReadSample(f *testing.F) {
 		}
 		var want Sample
 		if err := json.Unmarshal(data, &want); err != nil {
-			t.Fatalf("encoding/json rejects it: %v", err)
+			t.Fatalf("decoder accepts input that encoding/json rejects: %v", err)
 		}
 		if !reflect.DeepEqual(got, &want) {
-			t.Fatalf("read %+v, encoding/json %+v", got, want)
+			t.Fatalf("got %+v, want %+v as from encoding/json", got, want)
 		}
 	})
 }

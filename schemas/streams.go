@@ -125,7 +125,7 @@ const (
 )
 
 // SnapshotAge is the age at which a snapshot is deleted. Services write snapshots far more often;
-// the age removes those of versions that no longer run.
+// the age removes the snapshots of versions that no longer run.
 const SnapshotAge = 7 * day
 
 // MaxMessageBytes is the maximum size of a request or event.

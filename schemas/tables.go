@@ -229,7 +229,7 @@ type SubmittedRow struct {
 	PredictedAccuracy *float64          `ch:"predicted_accuracy"`
 	Probability       *float64          `ch:"probability"`
 	AlternativeArrays
-	// Verdict is that of the admission policy; empty under the policy advise.
+	// Verdict is the verdict of the admission policy; empty under the policy advise.
 	Verdict string `ch:"verdict"`
 	// Threshold is Advice.RequiredProbability.
 	Threshold float64 `ch:"threshold"`

@@ -181,7 +181,7 @@ func TestMigrations_AreNumberedAndMayBeRepeated(t *testing.T) {
 	}
 	files, err := filepath.Glob("clickhouse/*.sql")
 	if err != nil || len(files) != len(migrations) {
-		t.Fatalf("%d migrations of %d files (%v)", len(migrations), len(files), err)
+		t.Fatalf("got %d migrations from %d files, error %v; want one per file", len(migrations), len(files), err)
 	}
 	for i, m := range migrations {
 		if m.Number != i+1 || !strings.HasPrefix(m.Name, fmt.Sprintf("%04d_", i+1)) {
