@@ -335,7 +335,7 @@ func TestDecide_PromisesBelowAMeanConfidence(t *testing.T) {
 	within := func(seconds float64) func(*schemas.JobRequest) {
 		return slo(time.Duration(seconds * float64(time.Second)))
 	}
-	// The median time of batch 64 is kept with about 0.5.
+	// An SLO of the median time of batch size 64 is met with a probability of about 0.5.
 	median := *advisor.Decide(&advisor.Question{Request: request(slo(time.Minute))}, r, time.Now()).Running(
 		64, 2,
 	).PredictedSeconds

@@ -52,7 +52,7 @@ var unknownPosition = position{sequence: math.MaxUint64}
 // "node=34.0,job=12", is the ID of a live event.
 type cursor []position
 
-// advance moves each position forward to that of another cursor.
+// advance moves each position forward to the position of another cursor.
 func (c cursor) advance(to cursor) {
 	for i := range c {
 		if c[i].compare(to[i]) < 0 {

@@ -80,7 +80,7 @@ var statusOf = map[schemas.Code]int{
 	schemas.CodeInternal:    http.StatusInternalServerError,
 }
 
-// statusError is an error with a more specific HTTP status than that of its code.
+// statusError is an error with an HTTP status that is more specific than the status of its code.
 type statusError struct {
 	status int
 	err    *schemas.Error

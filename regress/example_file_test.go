@@ -49,7 +49,7 @@ func ExampleLoad() {
 	// half a file: true
 }
 
-// Drop what cannot be a duration, and say why.
+// Remove values that cannot be durations, and explain why.
 func ExampleDataset_Clean() {
 	data := runs()
 	data.Target[3], data.Columns[1][7] = 0, math.NaN()

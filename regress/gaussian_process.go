@@ -200,7 +200,7 @@ func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, err
 		at, value, slope := []float64(nil), 0.0, make([]float64, d+2)
 		look := func(x []float64) {
 			if !slices.Equal(at, x) {
-				at, value = slices.Clone(x), p.negativeLogPosterior(p.inside(x), slope)
+				at, value = slices.Clone(x), p.negativeLogPosterior(p.clamp(x), slope)
 			}
 		}
 		problem := optimize.Problem{
@@ -220,14 +220,14 @@ func (p *gaussianProcess) search(ctx context.Context, count int) ([]float64, err
 			return nil, fmt.Errorf("search hyperparameters: %w", err)
 		}
 		if result.F < least || best == nil {
-			best, least = p.inside(result.X), result.F
+			best, least = p.clamp(result.X), result.F
 		}
 	}
 	return best, nil
 }
 
-// inside limits hyperparameters to a sensible range.
-func (p *gaussianProcess) inside(theta []float64) []float64 {
+// clamp limits hyperparameters to a sensible range.
+func (p *gaussianProcess) clamp(theta []float64) []float64 {
 	kept := slices.Clone(theta)
 	for i, x := range kept {
 		kept[i] = min(max(x, -5), 6)

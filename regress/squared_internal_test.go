@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A node's best cut must not depend on how it is looked at: with its items sorted
-// anew, kept sorted since a larger node was divided, or put into bins. Each way
-// finds what the others do, whatever node came before.
+// The best cut of a node does not depend on the search: with sorted items, with items that were
+// kept sorted since a larger node was divided, or with bins. It does not depend on the previous
+// node either.
 func TestSquaredSearch_FormsAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	const features = 3
@@ -61,7 +61,7 @@ func TestSquaredSearch_FormsAgree(t *testing.T) {
 			plots := [2]nodeItems{surveyed(drawn, left), surveyed(drawn, right)}
 			var want [2]split
 			var wantVaried [2][features]bool
-			for side := range plots { // both before anything is sorted anew
+			for side := range plots { // both before anything is sorted again
 				want[side], wantVaried[side] = searchAll(g, q, &plots[side], &sides[side])
 			}
 			for side := range plots {

@@ -168,7 +168,7 @@ func (q *squaredSearch) fill(features []int) {
 
 func (q *squaredSearch) search(feature int, to *splitSelection) bool {
 	if q.small {
-		keys := q.ranks.of(feature, q.from, len(q.plot.items))
+		keys := q.ranks.keysOf(feature, q.from, len(q.plot.items))
 		if !q.near {
 			q.centre(keys)
 		}
@@ -363,8 +363,8 @@ const fewSorted = 20
 
 func newRanks(features int) ranks { return ranks{keys: make([][2 * 256]uint16, features)} }
 
-// of returns the keys of n items by a feature, from a place on.
-func (r *ranks) of(feature, from, n int) []uint16 {
+// keysOf returns the keys of n items by a feature, starting at an index.
+func (r *ranks) keysOf(feature, from, n int) []uint16 {
 	return (*[256]uint16)(r.keys[feature][from:])[:n]
 }
 
@@ -407,11 +407,11 @@ func (r *ranks) byDigit(keys []uint16, shift uint) {
 	copy(keys, r.spare[:])
 }
 
-// divide moves the first left items by one feature, of n from a place on, to the front of all
-// features. It writes each key to both sides and advances one, because a branch would be
+// divide takes n items starting at an index, and moves the first left of them by one feature to
+// the front of all features. It writes each key to both sides and advances one, because a branch would be
 // mispredicted half of the time.
 func (r *ranks) divide(by, from, left, n int, features []int) {
-	for i, key := range r.of(by, from, n) {
+	for i, key := range r.keysOf(by, from, n) {
 		r.right[uint8(key)] = 0
 		if i >= left {
 			r.right[uint8(key)] = 1

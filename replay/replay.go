@@ -20,7 +20,7 @@ import (
 	"courier/simulate"
 )
 
-// Options say which rules answer the submissions of a log again.
+// Options determine which rules answer the submissions of a log again.
 type Options struct {
 	Rules      []string        // names from Rules; without any, Run only verifies
 	Regressors []string        // additional regressors for the rules; see Load

@@ -52,7 +52,8 @@ func (t *targetLife) axis(title, y string, values []float64) *chart {
 	return p
 }
 
-// errorPlot plots the held-out error of each version, and as a line that of the champion.
+// errorPlot plots the held-out error of each version as a point, and the champion's error over
+// time as a line.
 func (t *targetLife) errorPlot() template.HTML {
 	var errors []float64
 	for i := range t.Versions {

@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Dataset turns examples into a dataset of package regress. Its groups are settings: equal features
-// except for the epochs done. foreign selects columns of foreign load.
+// Dataset turns examples into a dataset of package regress. Its groups are configurations, which
+// have equal features except for the epochs done. foreign selects columns of foreign load.
 func Dataset(target string, examples []Example, foreign ...schemas.ForeignColumn) *regress.Dataset {
 	e := encoderOf(target, examples, foreign)
 	columns := e.Columns()
@@ -123,10 +123,10 @@ func times(examples []Example) (first, last time.Time) {
 	return slices.MinFunc(examples, byTime).At, slices.MaxFunc(examples, byTime).At
 }
 
-// thin returns at most maxExamples examples, or one per setting if that is more: the newest of each
-// setting, and equally many of each as far as possible. Their weights are scaled so that each
-// setting keeps its total weight. Some hundred examples describe a setting as well as a million,
-// but a fit of a million takes minutes.
+// thin returns at most maxExamples examples, or one per configuration if that is more: the newest
+// of each configuration, and equally many of each as far as possible. Their weights are scaled so
+// that each configuration keeps its total weight. Some hundred examples describe a configuration as
+// well as a million, but a fit of a million takes minutes.
 func thin(examples []Example, maxExamples int) []Example {
 	if len(examples) <= maxExamples {
 		return examples
@@ -172,7 +172,7 @@ func thin(examples []Example, maxExamples int) []Example {
 	return thinned
 }
 
-// levelText identifies the setting of an example and its level of foreign load.
+// levelText identifies the configuration of an example and its level of foreign load.
 func levelText(x *Example) string {
 	l := &x.Features.Load
 	return fmt.Sprint(settingText(x), l.ForeignCPURatio, l.ForeignIOWaitRatio)

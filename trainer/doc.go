@@ -34,8 +34,8 @@
 //  6. learn.go: placeCandidate promotes it, tries it as a challenger, or rejects it
 //
 // Words: a regressor of MethodEvidence has the family "hierarchy". Its manifest holds an
-// evidence.ServedHierarchy: the fitted hierarchy and the corrections for drift. Schema fields call
-// the other regressor of a comparison the rival.
+// evidence.ServedHierarchy: the fitted hierarchy and the corrections for drift. The field
+// rival of the schemas is the regressor to which another one is compared.
 //
 // # Memory
 //

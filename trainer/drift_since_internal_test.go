@@ -10,7 +10,7 @@ import (
 
 func secondAt(s int64) time.Time { return time.Unix(s, 0).UTC() }
 
-// examplesUntil returns runs of six settings, one each second up to an instant.
+// examplesUntil returns runs of six configurations, one each second up to an instant.
 func examplesUntil(last int64) (all []Example) {
 	for s := last - 23; s <= last; s++ {
 		batch, cpus := uint32(4)<<(2*(s%3)), uint32(1+s%2)

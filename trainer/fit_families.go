@@ -54,7 +54,7 @@ func complete(r *regress.Regressor, examples []Example, o Options) {
 }
 
 // fitFamilies fits one regressor for all models. Times are fitted on their logarithm, by the family
-// that predicts held-out settings best at the default confidence; accuracies by the paper's forest.
+// that predicts held-out configurations best at the default confidence; accuracies by the paper's forest.
 // Epoch times have columns of foreign load if these lower the held-out error.
 func fitFamilies(
 	ctx context.Context, target string, examples []Example, o Options,

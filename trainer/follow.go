@@ -23,7 +23,7 @@ type follower struct {
 	digest           string // of its file
 	encoder          *schemas.Encoder
 	watch            *Watch
-	replicated       map[runSetting]bool // settings that are compared; nil: all
+	replicated       map[runSetting]bool // configurations that are compared; nil: all
 	running          *lru[runKey, *runResiduals]
 	driftedAt        time.Time                 // begin of the last drift
 	windowBegin      time.Time                 // begin of ADWIN's window, if it was cut

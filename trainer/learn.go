@@ -256,7 +256,7 @@ func worseThanMean(squared float64, examples []Example) string {
 }
 
 // meanError returns the mean squared error of predicting each example by the mean of its model's
-// other settings, or of all other settings if its model has only one.
+// other configurations, or of all other configurations if its model has only one.
 func meanError(examples []Example) float64 {
 	type sum struct{ value, weight float64 }
 	var all sum
@@ -287,7 +287,7 @@ func meanError(examples []Example) float64 {
 	return squares / weight
 }
 
-// hasGrown reports whether a candidate covers more settings than the champion, or has learned from
+// hasGrown reports whether a candidate covers more configurations than the champion, or has learned from
 // far more examples, and writes that into the grounds.
 func (t *Trainer) hasGrown(target string, c *fittedCandidate, g *schemas.Grounds) (bool, error) {
 	s := (*t.active.Load())[target]

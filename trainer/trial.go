@@ -11,15 +11,15 @@ import (
 // Rules of trials (docs/decisions/0011).
 const (
 	minJobs              = 50          // number of jobs that both predicted, or
-	minSettings          = 20          // number of distinct settings among them
+	minSettings          = 20          // number of distinct configurations among them
 	minGain              = 0.02        // share by which the loss must be lower
 	coverageSlack        = 0.03        // tolerated shortfall of the bound's coverage below its level
 	maxJobs              = 400         // jobs after which a challenger that is not better is rejected
-	minBootstrapSettings = 5           // with fewer settings the bootstrap resamples jobs
+	minBootstrapSettings = 5           // with fewer configurations the bootstrap resamples jobs
 	lookFactor           = 2           // growth of the number of jobs between two tests
 	maxJudged            = 4 * maxJobs // jobs that are counted while the verdict cannot be executed
 	maxShadows           = 50_000      // runs that are compared at a time
-	maxGained            = 10_000      // settings that are counted as gained, or as lost
+	maxGained            = 10_000      // configurations that are counted as gained, or as lost
 	medianLevel          = 0.5         // level of a prediction, and of the bound of an accuracy
 )
 
@@ -31,9 +31,9 @@ type Trial struct {
 	running              *lru[runKey, *shadowRun]
 	losses               [2][]float64 // of champion and challenger, by job
 	covered              [2]float64   // jobs within the bound
-	groups               []int        // setting of each job
+	groups               []int        // configuration of each job
 	settings             map[string]int
-	gained, lost         map[string]bool // settings covered only by the challenger, or champion
+	gained, lost         map[string]bool // configurations covered only by the challenger, or champion
 	drifts               []knownDrift
 	nextLookAt           int // number of jobs of the next test
 	ended                bool
@@ -133,7 +133,7 @@ func (t *Trial) add(k runKey, x *Example) {
 	}
 }
 
-// compareReach counts a setting that only one of the two predicts without extrapolation.
+// compareReach counts a configuration that only one of the two predicts without extrapolation.
 func (t *Trial) compareReach(setting string, champion, challenger bool) {
 	switch {
 	case challenger && !champion && len(t.gained) < maxGained:
@@ -277,7 +277,7 @@ func judge(j *schemas.Judgement) (verdict, string) {
 	return undecided, "undecided: " + figures
 }
 
-// compareCoverage counts the settings of examples that only the challenger, or only the champion,
+// compareCoverage counts the configurations of examples that only the challenger, or only the champion,
 // predicts without extrapolation.
 func compareCoverage(t *Trial, examples []Example) schemas.Judgement {
 	for i := range examples {

@@ -48,7 +48,8 @@ type DriftState struct {
 	Past []Factor `json:"past,omitempty"`
 	// Likelihoods of each deviation of the slow field, discounted.
 	Likelihoods [len(fieldDeviations)]float64 `json:"likelihoods"`
-	// ErrorSquares of standardized one-step errors and ErrorWeight, discounted.
+	// ErrorSquares is the discounted sum of squares of standardized one-step errors, ErrorWeight
+	// their discounted number.
 	ErrorSquares float64 `json:"error_squares"`
 	ErrorWeight  float64 `json:"error_weight"`
 }

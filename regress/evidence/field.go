@@ -8,10 +8,10 @@ var fieldDeviations = [...]float64{0, .01, .02, .05, .1}
 const (
 	fieldDiscount    = 0.98 // of the likelihood of a deviation, per run
 	fieldCorrelation = 0.98 // of the field, per run
-	fieldOwn         = 0.6  // deviation of a model's own field, relative to that of all models
+	fieldOwn         = 0.6  // deviation of a model's own field, relative to the common field
 	fieldWindow      = 64   // residuals that condition the field
 	fieldSurprise    = 2.5  // maximum residual in standard deviations: changes are slow
-	fieldPrior       = 2.0  // minimum lead of a log likelihood over that of no field
+	fieldPrior       = 2.0  // minimum lead over the log likelihood without a field
 )
 
 // field is a slow change of the times of all models, plus one of each model, conditioned on the

@@ -36,8 +36,8 @@ type Hyperparameters struct {
 	// deviations of log seconds.
 	Amplitude     float64 `json:"amplitude"`
 	NodeAmplitude float64 `json:"node_amplitude,omitempty"`
-	// Lengths over which features matter, in their units. 0, as of a feature that a file of an
-	// earlier version does not have, means the mean of the prior.
+	// Lengths over which features matter, in their units. 0 means the mean of the prior: a file of
+	// an earlier version lacks the length of a new feature.
 	Lengths [inputs]float64 `json:"lengths"`
 	// Effect is the standard deviation of the configuration effect.
 	Effect float64 `json:"effect"`

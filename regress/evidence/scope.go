@@ -44,8 +44,8 @@ func (s *Scope) Covers(c *Configuration) bool {
 	return true
 }
 
-// penalty is subtracted from the evidence for a scope, so that of two scopes that explain the same
-// the wider one is selected.
+// penalty is subtracted from the evidence for a scope. Of two scopes that explain the same runs,
+// the wider one is then selected.
 func (s *Scope) penalty() float64 {
 	switch s.Kind {
 	case ScopeAll:

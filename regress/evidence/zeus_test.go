@@ -88,7 +88,7 @@ func (r *training) accuracy(epoch int) (float64, bool) {
 	return best, known
 }
 
-// first epoch at which a target is reached; a large number if none.
+// first returns the first epoch that reaches a target, or a large number if none does.
 func (r *training) first(target float64) int {
 	at := math.MaxInt
 	for _, s := range r.steps {

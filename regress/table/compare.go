@@ -9,7 +9,7 @@ import (
 	"courier/regress"
 )
 
-// CompareOptions say how two regressors are compared.
+// CompareOptions determine how two regressors are compared.
 type CompareOptions struct {
 	Names      [2]string // of the regressors
 	Group      []string  // columns of a configuration; none: all features of both

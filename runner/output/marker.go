@@ -67,7 +67,7 @@ func hasAnyMetric(tokens []token) bool {
 // Words before a number that counts parts of an epoch.
 var partWords = strings.Fields("step steps batch batches iter iters iteration minibatch")
 
-// part tells how much of an epoch a line shows.
+// part is how much of an epoch a line shows.
 type part struct {
 	isInProgress bool
 	isComplete   bool    // a progress bar at its end

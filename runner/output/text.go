@@ -138,7 +138,7 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 // epochBar matches a progress bar that counts epochs.
 var epochBar = regexp.MustCompile(`(?i)^\W*(?:training )?epochs?\b\W*\d+%\|[^|]*\| *(\d+)/(\d+) \[`)
 
-// barLine reads a progress bar that counts epochs. It is drawn anew when an epoch has ended.
+// barLine reads a progress bar that counts epochs. It is redrawn when an epoch has ended.
 func (t *text) barLine(
 	line string, tokens []token, at time.Time,
 ) (reports []EpochReport, isBar bool) {
