@@ -175,8 +175,8 @@ func merge[C any](settings []declaredSetting[C], have, want C) C {
 }
 
 // apply updates have to want and returns the differences that remain, with the reason. It first
-// tries all settings at once, then each setting alone, and repeats both steps as long as an update
-// succeeds, because one limit may depend on another.
+// tries all settings at once. If that fails, it tries each setting alone, and repeats this as long
+// as an update succeeds, because one limit may depend on another.
 func apply[C any](settings []declaredSetting[C], have, want C, update func(C) error) []Difference {
 	if len(compare(settings, have, want)) == 0 || update(merge(settings, have, want)) == nil {
 		return nil
