@@ -75,7 +75,8 @@ func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 	v, a := verdict(t, b, q)
 	if v != schemas.Refused || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
 		!slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
-		t.Errorf("verdict for a job that breaks a promise: %s, breaks %v, menu %v", v, a.Admission.Breaks,
+		t.Errorf("verdict = %s, breaks %v, menu %v; want refused, breaks old, start on the menu",
+			v, a.Admission.Breaks,
 			kinds(a.Menu))
 	}
 	if s := status(t, b, "new"); s.State != schemas.StateRefused || s.Reason == "" {
@@ -84,12 +85,13 @@ func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 	short := manyEpochs("short", 100*time.Minute)
 	short.BatchSizes, short.Epochs = []int{64}, 1
 	if v, a := verdict(t, b, short); v != schemas.Admitted {
-		t.Errorf("verdict for a job that breaks nothing: %s: %s", v, a.Message)
+		t.Errorf("verdict = %s: %s; want admitted, because the job breaks nothing", v, a.Message)
 	}
 	unknown := manyEpochs("unknown", 100*time.Minute)
 	unknown.Model = "nobody-knows"
 	if v, a := verdict(t, b, unknown); v != schemas.Refused {
-		t.Errorf("verdict for a co-located job without an SLO: %s: %s", v, a.Message)
+		t.Errorf("verdict = %s: %s; want refused, because the co-located model is unknown",
+			v, a.Message)
 	}
 }
 
@@ -137,12 +139,13 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	v, a := verdict(t, b, manyEpochs("whenever", 100*time.Hour))
 	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil ||
 		*a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
-		t.Errorf("verdict for the second job: %s: %+v", v, a.Admission)
+		t.Errorf("verdict for the second job = %s, %+v; want queued first, to start in 500 to 800 s",
+			v, a.Admission)
 	}
 	for i, id := range []string{"soon", "never"} {
 		if v, a := verdict(t, b, manyEpochs(id, 100*time.Minute)); v != schemas.Queued ||
 			a.Admission.Position != 2+i {
-			t.Errorf("verdict for %s: %s: %+v", id, v, a.Admission)
+			t.Errorf("verdict for %s = %s, %+v; want queued at %d", id, v, a.Admission, 2+i)
 		}
 	}
 	var s schemas.JobStatus
@@ -171,7 +174,7 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 		}
 	}
 	if s := status(t, b, "never"); s.State != schemas.StateCancelled {
-		t.Errorf("state of the cancelled job: %s", s.State)
+		t.Errorf("state of the cancelled job = %s, want cancelled", s.State)
 	}
 }
 

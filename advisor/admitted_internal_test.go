@@ -85,7 +85,8 @@ func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
 	}
 	want := []schemas.State{schemas.StateQueued, schemas.StateSubmitted, schemas.StateRunning}
 	if !slices.Equal(seen, want) || states["new"][1].Promise == nil {
-		t.Fatalf("got states %v and promise %v, want states %v and a promise", seen, states["new"][1].Promise, want)
+		t.Fatalf("got states %v and promise %v, want states %v and a promise",
+			seen, states["new"][1].Promise, want)
 	}
 	if d := cmp.Diff(states["old"], states["new"], cmpopts.IgnoreUnexported(Job{})); d != "" {
 		t.Errorf("the state after replaying an old log differs (-old +new):\n%s", d)
@@ -136,7 +137,7 @@ func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	defer a.mu.RUnlock()
 	j := a.cluster.running["mlp-7"]
 	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.last || j.Advice.Run != 1 {
-		t.Errorf("job after the restart: %+v", j)
+		t.Errorf("job after the restart = %+v, want run 1 with the advice of its last event", j)
 	}
 }
 

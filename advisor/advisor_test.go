@@ -174,7 +174,7 @@ func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 	}
 	if s := status(t, b, a.JobID); s.State != schemas.StateSubmitted || s.DeadlineAt == nil ||
 		s.BatchSize != 512 {
-		t.Errorf("status %+v", s)
+		t.Errorf("status = %+v, want submitted with a deadline and batch size 512", s)
 	}
 }
 
@@ -276,7 +276,8 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
 	})
 	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("without other jobs: %s, batch size %d, want meets_slo, 4", a.Decision, a.Chosen.BatchSize)
+		t.Errorf("without other jobs: %s, batch size %d, want meets_slo, 4",
+			a.Decision, a.Chosen.BatchSize)
 	}
 	publish(t, b, silentFor("other", time.Hour))
 	await(t, "the neighbour to count", func() bool {
@@ -386,7 +387,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	err = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamRegressor}, func(r bus.Record) error {
 		if e, ok := r.Event.(*schemas.Rejected); ok {
 			if e.ModelDigest != half.ModelDigest || e.Reason == "" {
-				t.Errorf("rejected %+v", e)
+				t.Errorf("rejected = %+v, want %.12s with a reason", e, half.ModelDigest)
 			}
 			cancel()
 		}
@@ -482,7 +483,7 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 		}
 	}
 	if fmt.Sprint(got) != "[job-4 job-3 job-2 job-1 job-0]" {
-		t.Errorf("pages %v", got)
+		t.Errorf("jobs of all pages = %v, want job-4 to job-0", got)
 	}
 }
 
@@ -523,7 +524,8 @@ func TestAdvisor_UsesThePromiseOfTheCluster(t *testing.T) {
 		a, err := submit(t, b, within(c.id, c.addPromise))
 		if ok := err == nil && a.Threshold == 0.95; ok != c.ok || !ok && !errors.Is(err,
 			schemas.ErrConflict) {
-			t.Errorf("%s repeated with promise %q: threshold %g, %v, want the first advice: %v", c.id,
+			t.Errorf("%s repeated with promise %q: threshold %g, %v, want the first advice: %v",
+				c.id,
 				c.addPromise, a.Threshold, err, c.ok)
 		}
 	}

@@ -84,7 +84,8 @@ func TestDecide_UsesRunsOnTheRequestedDatasetOnly(t *testing.T) {
 			t.Errorf("%s: accuracy %g, want %g", dataset, got, datasetAccuracy(dataset, 10))
 		}
 		if kept := *a.Chosen.Probability; (kept > 0.95) != (decision == schemas.MeetsSLO) {
-			t.Errorf("%s: %s with probability %g", dataset, decision, kept)
+			t.Errorf("%s: probability = %g, want above 0.95 exactly with meets_slo, not %s",
+				dataset, kept, decision)
 		}
 	}
 }
@@ -134,7 +135,8 @@ func TestDecide_ListsOtherDatasetsOfAModel(t *testing.T) {
 		for _, alt := range a.Alternatives {
 			if alt.PredictedSeconds != nil || alt.Probability != nil ||
 				alt.PredictedAccuracy != nil {
-				t.Errorf("%s on %q: alternative %+v has figures, want none", c.model, c.dataset, alt)
+				t.Errorf("%s on %q: alternative %+v has figures, want none",
+					c.model, c.dataset, alt)
 			}
 		}
 	}

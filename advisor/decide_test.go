@@ -172,7 +172,8 @@ func TestDecide(t *testing.T) {
 		}
 		for _, alt := range a.Alternatives {
 			if alt.Reason == "" {
-				t.Errorf("%s: alternative with batch size %d has no reason, want one", c.name, alt.BatchSize)
+				t.Errorf("%s: alternative with batch size %d has no reason, want one",
+					c.name, alt.BatchSize)
 			}
 		}
 	}
@@ -193,7 +194,8 @@ func TestDecide_PredictsTheTruthOfTheFixture(t *testing.T) {
 		}
 		if alt.UpperBoundSeconds == nil || *alt.UpperBoundSeconds < *alt.PredictedSeconds ||
 			alt.Probability == nil {
-			t.Errorf("batch %d: bound %v, probability %v", alt.BatchSize, alt.UpperBoundSeconds,
+			t.Errorf("batch %d: bound %v, probability %v; want a probability and a bound above the time",
+				alt.BatchSize, alt.UpperBoundSeconds,
 				alt.Probability)
 		}
 	}
@@ -324,7 +326,7 @@ func TestDecide_AllocatesNothingPerAlternative(t *testing.T) {
 	// Under the race detector the buffer pool of fmt drops some buffers at random. The message
 	// uses that pool. Fourteen more alternatives would cause fourteen allocations.
 	if many > few+3 {
-		t.Errorf("%g allocations for 16 alternatives, %g for 2", many, few)
+		t.Errorf("%g allocations for 16 alternatives, %g for 2; want at most 3 more", many, few)
 	}
 }
 
@@ -375,12 +377,14 @@ func TestDecide_PromisesBelowAMeanConfidence(t *testing.T) {
 		}
 		a := advisor.Decide(q, r, time.Now())
 		if a.Decision != c.decision || a.Chosen.BatchSize != c.batch || a.Threshold != c.threshold {
-			t.Errorf("%s: got decision %s for batch size %d with probability %.3f; want %s for %d", c.name,
+			t.Errorf("%s: got decision %s for batch size %d with probability %.3f; want %s for %d",
+				c.name,
 				a.Decision, a.Chosen.BatchSize, *a.Chosen.Probability, c.decision, c.batch)
 		}
 		if said := strings.Contains(a.Message, "mean of all promises"); said != (c.decision == schemas.MeetsSLO &&
 			*a.Chosen.Probability < 0.95) {
-			t.Errorf("%s: message %q", c.name, a.Message)
+			t.Errorf("%s: message %q names the mean of all promises: %t, want %t",
+				c.name, a.Message, said, !said)
 		}
 	}
 }

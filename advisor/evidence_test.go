@@ -53,7 +53,8 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 		want.Accuracy.LongestEpochs, want.Accuracy.HighestAccuracy = evidenceEpochs, 0.75
 		got := alt.Evidence
 		if got == nil || got.Time == nil || got.Accuracy == nil || got.Startup == nil {
-			t.Fatalf("batch size %d has evidence %+v", alt.BatchSize, got)
+			t.Fatalf("batch size %d: evidence = %+v, want that of time, accuracy and start-up",
+				alt.BatchSize, got)
 		}
 		if fmt.Sprintf("%+v", *got.Time) != fmt.Sprintf("%+v", *want.Time) {
 			t.Errorf("batch size %d: evidence of time %+v, want %+v", alt.BatchSize, *got.Time,
@@ -66,7 +67,8 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 		// The first of the 20 starts was cold.
 		if s := got.Startup; s.NodeTypeRuns != 19 || s.ModelRuns != 19 || s.Seconds < 2.5 ||
 			s.Seconds > 3.5 {
-			t.Errorf("batch size %d: evidence of start-up %+v", alt.BatchSize, *s)
+			t.Errorf("batch size %d: evidence of start-up = %+v, want 19 runs of about 3 s",
+				alt.BatchSize, *s)
 		}
 	}
 	if a.Chosen.Evidence != a.Running(a.Chosen.BatchSize, 1).Evidence {
@@ -89,7 +91,8 @@ func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
 			m := *alt.PredictedAccuracy
 			if *low > m || *high < m || *low == *high || *alt.MeanAccuracy < *low ||
 				*alt.MeanAccuracy > *high {
-				t.Errorf("batch size %d: accuracy %g, mean %g, between %g and %g", alt.BatchSize,
+				t.Errorf("batch size %d: accuracy %g and mean %g, want both between %g and %g",
+					alt.BatchSize,
 					m, *alt.MeanAccuracy, *low, *high)
 			}
 		}
@@ -118,7 +121,8 @@ func TestDecide_ReportsAMissingNodeType(t *testing.T) {
 		got := *alt.Evidence.Time
 		if got.Lacks != evidence.LacksNodeType || got.ModelRuns != 20 || got.NodeTypeRuns != 0 ||
 			alt.PredictedSeconds != nil {
-			t.Errorf("batch size %d has evidence %+v", alt.BatchSize, got)
+			t.Errorf("batch size %d: evidence = %+v, want 20 runs of the model, none on this node type",
+				alt.BatchSize, got)
 		}
 	}
 }
@@ -162,12 +166,14 @@ func TestDecide_NamesActiveCorrections(t *testing.T) {
 		e := alt.Evidence.Time
 		if alt.BatchSize < 128 {
 			if len(e.Corrections) > 0 {
-				t.Errorf("batch size %d has corrections %+v", alt.BatchSize, e.Corrections)
+				t.Errorf("batch size %d: corrections = %+v, want none",
+					alt.BatchSize, e.Corrections)
 			}
 			continue
 		}
 		if len(e.Corrections) == 0 || e.CorrectionRatio < 1.35 || e.CorrectionRatio > 1.65 {
-			t.Fatalf("batch size %d has correction ratio %g: %+v", alt.BatchSize, e.CorrectionRatio,
+			t.Fatalf("batch size %d: correction ratio = %g, want about 1.5: %+v",
+				alt.BatchSize, e.CorrectionRatio,
 				e.Corrections)
 		}
 		if c := e.Corrections[0]; c.Scope != evidence.ScopeFrom || c.BatchSize != 128 ||

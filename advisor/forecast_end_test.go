@@ -28,7 +28,8 @@ func TestDecide_TerminatesForACompletedJob(t *testing.T) {
 			want = schemas.Exploring
 		}
 		if a := advisor.Decide(q, r, evidenceBegin); a.Decision != want {
-			t.Errorf("co-located on %v: decision %s (%s), want %s", hardware, a.Decision, a.Message, want)
+			t.Errorf("co-located on %v: decision %s (%s), want %s",
+				hardware, a.Decision, a.Message, want)
 		}
 
 		q = evidenceQuestion(nil)
@@ -66,11 +67,12 @@ func TestDecide_TerminatesForAnyCoLocatedJobs(t *testing.T) {
 		}
 		a := advisor.Decide(q, r, evidenceBegin)
 		if strings.Contains(a.Message, "NaN") || strings.Contains(a.Message, "Inf") {
-			t.Fatalf("co-located with %+v: %s", q.Others, a.Message)
+			t.Fatalf("co-located with %+v: message %q, want finite numbers", q.Others, a.Message)
 		}
 		for _, x := range a.Alternatives {
 			if x.PredictedSeconds != nil && !(*x.PredictedSeconds >= 0) {
-				t.Fatalf("co-located with %+v: predicted %v seconds", q.Others, *x.PredictedSeconds)
+				t.Fatalf("co-located with %+v: predicted %v s, want 0 or more",
+					q.Others, *x.PredictedSeconds)
 			}
 		}
 	}

@@ -92,7 +92,8 @@ func TestDecide_UsesTheForeignLoad(t *testing.T) {
 			t.Errorf("%s: predicted %.2f s, want about %.2f", c.name, got, c.want)
 		}
 		if a.Load.ForeignCPURatio != c.ratio {
-			t.Errorf("%s: the advice assumes %+v, want %+v", c.name, a.Load.ForeignCPURatio, c.ratio)
+			t.Errorf("%s: the advice assumes %+v, want %+v",
+				c.name, a.Load.ForeignCPURatio, c.ratio)
 		}
 		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.addPromise {
 			t.Errorf("%s: promised %t, want %t", c.name, promised, c.addPromise)
@@ -172,7 +173,8 @@ func TestAsk_ReadsTheForeignLoadFromEpochs(t *testing.T) {
 		t.Errorf("foreign load for a new job: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
 	if q := cluster.AskRunning(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
-		t.Errorf("foreign load for the job itself: %+v, %+v, want %+v", q.Foreign[0], q.Self.Foreign[0], want)
+		t.Errorf("foreign load for the job itself: %+v, %+v, want %+v",
+			q.Foreign[0], q.Self.Foreign[0], want)
 	}
 	now = now.Add(6 * time.Second)
 	cluster.Apply(busySample("n", ratio(0.8), nil, now), 3, now)
@@ -261,7 +263,8 @@ func TestRecall_UsesTheRecordedForeignLoad(t *testing.T) {
 	again := advisor.Decide(cluster.Recall(recorded), r, now)
 	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
 	if again.Load != recorded.Advice.Load || got != want {
-		t.Errorf("recalled load %+v, %.3f s, want %+v, %.3f s", again.Load, got, recorded.Advice.Load, want)
+		t.Errorf("recalled load %+v, %.3f s, want %+v, %.3f s",
+			again.Load, got, recorded.Advice.Load, want)
 	}
 }
 
@@ -308,11 +311,11 @@ func TestDecide_ByEvidenceWithForeignLoad(t *testing.T) {
 	}
 	for _, alt := range []*schemas.Alternative{&calm, &busy, &unknown} {
 		if alt.Extrapolated {
-			t.Errorf("extrapolated at a measured load: %+v", alt.Evidence.Time)
+			t.Errorf("evidence at a measured load = %+v, want no extrapolation", alt.Evidence.Time)
 		}
 	}
 	if !beyond.Extrapolated || beyond.Evidence.Time.Lacks != evidence.LacksLoad {
-		t.Errorf("above the measured loads: extrapolated %v, lacks %q",
+		t.Errorf("above the measured loads: extrapolated = %v, lacks %q; want an extrapolation of the load",
 			beyond.Extrapolated, beyond.Evidence.Time.Lacks)
 	}
 }

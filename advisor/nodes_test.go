@@ -110,7 +110,8 @@ func TestDecide_DistinguishesNodes(t *testing.T) {
 			!a.Chosen.Extrapolated
 		if promised != c.addPromise || !promised && (a.Decision != schemas.Exploring ||
 			!a.Chosen.Extrapolated || a.Chosen.UpperBoundSeconds != nil) {
-			t.Errorf("%s: got decision %s for %+v, want a promise: %v", c.name, a.Decision, a.Chosen, c.addPromise)
+			t.Errorf("%s: got decision %s for %+v, want a promise: %v",
+				c.name, a.Decision, a.Chosen, c.addPromise)
 		}
 	}
 }
@@ -199,7 +200,8 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 			t.Errorf("%s: %s, %+v, want a promise", c.name, got.Decision, got.Chosen)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: advice differs from that with the speed known in advance (-want +got):\n%s", c.name, d)
+			t.Errorf("%s: advice differs from that with the speed known in advance (-want +got):\n%s",
+				c.name, d)
 		}
 		rest := &schemas.Advice{JobStamp: schemas.JobStamp{JobID: "job", Run: 1}, ElapsedSeconds: 9}
 		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now),
@@ -224,7 +226,8 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 	}, 2, now)
 	if a := askOn(compileFitted(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
 		a.Load.ProcessesPerCore != 2.0/16 {
-		t.Errorf("advice for a node that only a job has reported: %+v at %+v", a.Chosen, a.Load)
+		t.Errorf("node that only a job has reported: %+v at %+v, want a known time at 2/16 processes per core",
+			a.Chosen, a.Load)
 	}
 }
 

@@ -165,7 +165,8 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 			for range 2 { // the second call changes nothing
 				after, err := b.ApplyStreams(within(t))
 				if s := node(t, after, err); !s.OK() || s.Messages != 1 {
-					t.Errorf("ApplyStreams left %q and %d messages", formatAll(s.Differences),
+					t.Errorf("ApplyStreams left the differences %q and %d messages, want none and 1",
+						formatAll(s.Differences),
 						s.Messages)
 				}
 			}
@@ -192,11 +193,11 @@ func TestApplyStreams_CreatesMissingStreams(t *testing.T) {
 	}
 	states, err := b.Streams(within(t))
 	if s := node(t, states, err); s.Found || formatAll(s.Differences) != "stream: absent, present" {
-		t.Errorf("Streams: %+v", s)
+		t.Errorf("Streams() = %+v, want an absent stream", s)
 	}
 	states, err = b.ApplyStreams(within(t))
 	if s := node(t, states, err); !s.Found || !s.OK() {
-		t.Errorf("ApplyStreams: %+v", s)
+		t.Errorf("ApplyStreams() = %+v, want a stream without differences", s)
 	}
 }
 
@@ -255,7 +256,8 @@ func TestApplyStreams_ReportsOverlappingSubjects(t *testing.T) {
 	if s := node(t, states, err); formatAll(
 		s.Differences,
 	) != "stream: absent, present (subjects overlap with an existing stream)" {
-		t.Errorf("ApplyStreams left %s", formatAll(s.Differences))
+		t.Errorf("ApplyStreams left %s, want an absent stream with overlapping subjects",
+			formatAll(s.Differences))
 	}
 }
 
@@ -272,7 +274,8 @@ func TestPrepare_KeepsHigherLimits(t *testing.T) {
 	states, err := b.Streams(within(t))
 	if s := node(t, states, err); !s.OK() || s.Server.MaxAge != 1000*time.Hour ||
 		s.Server.MaxMessage != schemas.MaxMessageBytes {
-		t.Errorf("after Prepare NODE is %+v", s.Server)
+		t.Errorf("NODE after Prepare = %+v, want an age of 1000 h and messages of full size",
+			s.Server)
 	}
 }
 
@@ -320,7 +323,8 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 		other.Durable ||
 		other.Declared ||
 		other.Pending != 10 {
-		t.Errorf("consumers %+v", s.Consumers)
+		t.Errorf("consumers = %+v, want another one that is not declared, with 10 pending",
+			s.Consumers)
 	}
 	if w := formatAll(got.Differences); w != fmt.Sprintf(
 		"ack_wait: 200ms, 1m30s; max_ack_pending: 100, %d",
@@ -331,7 +335,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 	}
 	states, err = b.ApplyStreams(within(t))
 	if s := node(t, states, err); !s.OK() || s.Consumers[0].AckPending < 4 {
-		t.Errorf("after ApplyStreams %+v", s.Consumers)
+		t.Errorf("consumers after ApplyStreams = %+v, want 4 unacknowledged or more", s.Consumers)
 	}
 }
 
@@ -356,7 +360,7 @@ func TestApplyStreams_ReportsRejectedSettingsOfADurable(t *testing.T) {
 	s := node(t, states, err)
 	if rest := s.Consumers[0].Differences; len(rest) != 1 || rest[0].Setting != "ack_policy" ||
 		rest[0].Failure == "" {
-		t.Errorf("left %s", formatAll(rest))
+		t.Errorf("ApplyStreams left %s, want ack_policy with a failure", formatAll(rest))
 	}
 }
 

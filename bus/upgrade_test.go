@@ -87,7 +87,8 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 			}
 			sequence, err := b.Publish(within(t), advice(t, 3))
 			if err != nil || sequence != 1 {
-				t.Fatalf("sequence of the next advice: got %d, error %v; want the first of ADVICE", sequence, err)
+				t.Fatalf("sequence of the next advice: got %d, error %v; want the first of ADVICE",
+					sequence, err)
 			}
 			subject := schemas.JobSubject("j1", schemas.EventAdvice)
 			job := bus.FollowOptions{Stream: schemas.StreamJob}
@@ -158,6 +159,6 @@ func TestReplay_OfAnOldAdvice(t *testing.T) {
 	}
 	got := stored(t, b, bus.FollowOptions{Stream: schemas.StreamAdvice})
 	if !slices.Equal(got, []string{a.EventID}) {
-		t.Errorf("ADVICE holds %v", got)
+		t.Errorf("events of ADVICE = %v, want only %s", got, a.EventID)
 	}
 }

@@ -307,7 +307,7 @@ func TestRun_Events(t *testing.T) {
 	}
 	f := read(t, o, importer.FormatCSV, "dir/lenet-n2.csv", "batch,time_s,accuracy\n64,100,0.9\n")
 	if len(f.Runs) != 1 {
-		t.Fatalf("%s", brief(f))
+		t.Fatalf("runs = %s, want one", brief(f))
 	}
 	got := ""
 	for _, e := range f.Runs[0].Events() {
@@ -322,7 +322,7 @@ func TestRun_Events(t *testing.T) {
 	end := f.Runs[0].Events()[3].(*schemas.Ended)
 	if end.EpochsDone != 10 || end.Epochs != 10 || end.DurationSeconds != 100 ||
 		*end.Accuracy != 0.9 || !end.At.Equal(since.Add(100*time.Second)) {
-		t.Errorf("end %+v", end)
+		t.Errorf("ended = %+v, want 10 epochs in 100 s with accuracy 0.9", end)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestReader_TheStudy(t *testing.T) {
 	}
 	for _, refused := range f.Refused {
 		if refused.Reason != importer.ReasonCopied {
-			t.Errorf("%s", refused)
+			t.Errorf("refused = %s, want %s", refused, importer.ReasonCopied)
 		}
 	}
 }

@@ -113,7 +113,7 @@ func TestReader_Spark(t *testing.T) {
 	if got := brief(read(t, importer.Options{Columns: columns}, importer.FormatSpark, "app",
 		strings.ReplaceAll(whole, "JobSucceeded", "JobFailed"))); !strings.Contains(got,
 		"the run has failed, and no epoch has a time") {
-		t.Errorf("an application with failed jobs: %s", got)
+		t.Errorf("application with failed jobs = %s, want a failed run without epoch times", got)
 	}
 
 	// A rolling log is read in the order of the numbers of its files.
@@ -129,6 +129,6 @@ func TestReader_Spark(t *testing.T) {
 	}
 	if got := brief(r.Finish()); got != "lenet5 b128 c4 e3 on worker-1-lan+worker-2-lan from 2020-10-21T12:57:28"+
 		" 36.25s finished startup 6.5 1:11 2:9 3:9.75\n" {
-		t.Errorf("rolling: %s", got)
+		t.Errorf("rolling log = %s, want three epochs of lenet5", got)
 	}
 }

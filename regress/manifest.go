@@ -268,7 +268,8 @@ func (m *Manifest) check() error {
 		}
 		for _, level := range f.Seen {
 			if level < 0 || level >= len(f.Levels) {
-				return fmt.Errorf("feature %s: seen level %d of %d", f.Name, level, len(f.Levels))
+				return fmt.Errorf("feature %s: level %d is out of range, there are %d",
+					f.Name, level, len(f.Levels))
 			}
 		}
 	}

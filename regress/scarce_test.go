@@ -82,7 +82,8 @@ func TestFitLaw_HasNoProductsOfFeaturesWithAlone(t *testing.T) {
 		for _, i := range term {
 			if f := l.Inputs[i].Feature; d.Features[f].Alone {
 				if alone[f]++; len(term) > 1 || l.Inputs[i].Form == regress.Inverse {
-					t.Errorf("a term of %d inputs, among them %+v", len(term), l.Inputs[i])
+					t.Errorf("term of %d inputs with %+v, want no product of a feature that is alone",
+						len(term), l.Inputs[i])
 				}
 			}
 		}

@@ -151,7 +151,8 @@ func TestNoise_BelongsToTheJob(t *testing.T) {
 	short, long := noise.runNoise(1, "a", 3), noise.runNoise(1, "a", 9)
 	for k := range short.epochs {
 		if short.epochs[k] != long.epochs[k] {
-			t.Errorf("epoch %d: %g in a run of 3, %g in one of 9", k+1, short.epochs[k],
+			t.Errorf("noise of epoch %d = %g in a run of 3 epochs, %g in a run of 9; want equal noise",
+				k+1, short.epochs[k],
 				long.epochs[k])
 		}
 	}
@@ -200,10 +201,11 @@ func TestTimeLaw(t *testing.T) {
 func TestAccuracyLaw(t *testing.T) {
 	l := AccuracyLaw{Constant: 1.84, Iterations: -0.567}
 	if a, b := l.after(60_000, 64, 1), l.after(60_000, 512, 8); math.Abs(a-b) > 1e-12 {
-		t.Errorf("accuracy after equal iterations: %g and %g", a, b)
+		t.Errorf("accuracy after equal iterations = %g and %g, want equal ones", a, b)
 	}
 	if a, b := l.after(60_000, 64, 10), l.after(60_000, 512, 10); !(a > b && a < 1 && b > 0) {
-		t.Errorf("accuracy after equal epochs: %g with batch size 64, %g with 512", a, b)
+		t.Errorf("accuracy after equal epochs = %g with batch size 64, %g with 512; want more with 64",
+			a, b)
 	}
 	if got := (&AccuracyLaw{Constant: 20}).after(1, 1, 1); got != 0 {
 		t.Errorf("an error above 1 gives accuracy %g, want 0", got)

@@ -152,17 +152,17 @@ func TestPlay_Conserves(t *testing.T) {
 		}
 		if ran := o.Decision != schemas.BestEffort; ran != (o.Seconds > 0) ||
 			ran != (o.Epochs > 0) {
-			t.Errorf("outcome %+v", o)
+			t.Errorf("outcome = %+v, want seconds and epochs exactly if the job ran", o)
 		}
 	}
 	score := simulate.ScoreOf("some", outcomes)
 	if score.Submitted != 120 || score.Accepted != 80 || score.Refused != 40 ||
 		score.Accepted+score.Refused+score.Explored != score.Submitted {
-		t.Errorf("score %+v", score)
+		t.Errorf("score = %+v, want 120 submitted, 80 accepted, 40 refused", score)
 	}
 	for id, l := range lives {
 		if strings.HasPrefix(id, "warm-") && *l != (life{0, 1, 10, 1}) {
-			t.Errorf("%s: %+v", id, *l)
+			t.Errorf("events of %s = %+v, want 1 start, 10 epochs, 1 end", id, *l)
 		}
 	}
 }
@@ -227,7 +227,8 @@ func TestOracle(t *testing.T) {
 	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
 	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 ||
 		*oracle.AccuracyRegret > 0.001 {
-		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f", *oracle.KeptRatio,
+		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f; want about 1, 0, 0",
+			*oracle.KeptRatio,
 			oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
 	}
 	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, simulate.NewRandom(2)))
@@ -306,7 +307,7 @@ func TestPlay_StopsWithItsContext(t *testing.T) {
 			cancel()
 		}
 		if done > 10 {
-			t.Errorf("%d jobs after the end", done)
+			t.Errorf("%d jobs after the cancellation, want at most 10", done)
 		}
 	})
 	if !errors.Is(err, context.Canceled) {
@@ -357,7 +358,8 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f", said, *score.KeptLow,
+		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f",
+			said, *score.KeptLow,
 			*score.KeptHigh)
 	}
 	if diff := cmp.Diff(score,

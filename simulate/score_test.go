@@ -76,6 +76,6 @@ func TestScoreOf(t *testing.T) {
 	}
 	if empty := simulate.ScoreOf("none", nil); empty.KeptRatio != nil ||
 		empty.AccuracyRegretAtOnce != nil || empty.WrongRefusalAtOnceRatio != 0 {
-		t.Errorf("ScoreOf(nothing) = %+v", empty)
+		t.Errorf("ScoreOf(nothing) = %+v, want no ratios", empty)
 	}
 }

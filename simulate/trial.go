@@ -2,8 +2,8 @@ package simulate
 
 import "math"
 
-// Best is the most accurate candidate that would have met the SLO; of equally accurate ones the
-// fastest.
+// Best is the most accurate candidate that would have met the SLO. Among equally accurate ones it
+// is the fastest.
 type Best struct {
 	Feasible        bool // there is such a candidate
 	BatchSize, CPUs uint32

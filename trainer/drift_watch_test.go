@@ -127,19 +127,21 @@ func TestWatch_DetectsTheEndOfADrift(t *testing.T) {
 		}
 		for range 400 {
 			if f, found := p.job(); found {
-				t.Errorf("seed %d: second finding of the same drift: %+v", seed, f)
+				t.Errorf("seed %d: finding %+v, want none, because the drift is already known",
+					seed, f)
 			}
 		}
 		p.drift = nil
 		f, n := p.await(t)
 		if f.Cause != node || math.Abs(f.Ratio-1) > 0.1 || math.Abs(f.BeforeRatio-1.3) > 0.06 ||
 			n > 60 {
-			t.Errorf("seed %d: after the return of %v, finding %+v after %d jobs", seed, node, f,
+			t.Errorf("seed %d: after the return of %v, finding %+v after %d jobs; want ratio 1 within 60",
+				seed, node, f,
 				n)
 		}
 		for range 400 {
 			if f, found := p.job(); found {
-				t.Errorf("seed %d: finding after the return: %+v", seed, f)
+				t.Errorf("seed %d: finding %+v after the return, want none", seed, f)
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func TestRegistry(t *testing.T) {
 		t.Errorf("after a rollback: %s, want %s", got, want)
 	}
 	if v := l.target("epoch_time").versions["a"]; !v.ReplacedAt.IsZero() || v.Revision != 3 {
-		t.Errorf("after the rollback: %+v", v)
+		t.Errorf("version after the rollback = %+v, want revision 3, not replaced", v)
 	}
 	if _, found := l.target("epoch_time").pairing(); found {
 		t.Error("after a rollback the champion is compared with its successor")
@@ -79,7 +79,8 @@ func TestRegistry(t *testing.T) {
 		trained(fmt.Sprint("x", i))
 	}
 	if got := len(l.List("")); got != maxListed+2 {
-		t.Errorf("%d regressors listed, want the last %d and two whose files are kept", got, maxListed)
+		t.Errorf("%d regressors listed, want the last %d and two whose files are kept",
+			got, maxListed)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	})
 
 	if len(trained.Promoted) != 2 { // too few starts for a regressor of the startup time
-		t.Fatalf("train = %+v", trained)
+		t.Fatalf("trained = %+v, want two promoted regressors", trained)
 	}
 
 	// Steps 8 and 9: the answer has predictions, and the job meets its SLO.
