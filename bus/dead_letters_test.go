@@ -207,7 +207,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	}
 	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable ||
 		r.EventID != sample(7).ID() {
-		t.Errorf("Replayable = %+v, %v", r, err)
+		t.Errorf("Replayable() = %+v, %v; want a replayable sample 7", r, err)
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
 		t.Fatalf("Replayable published a message: NODE ends at %d, %v", last, err)

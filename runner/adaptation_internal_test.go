@@ -446,7 +446,7 @@ func FuzzAdaptation(f *testing.F) {
 			}
 			if s.batchSize > 0 && !slices.Contains(a.sizes, int(s.batchSize)) &&
 				!slices.Contains(seen, s.batchSize) {
-				t.Fatalf("requested batch size %d", s.batchSize)
+				t.Fatalf("requested batch size %d, want one of %v or %v", s.batchSize, a.sizes, seen)
 			}
 			if s.moved != nil {
 				s.moved.JobStamp = schemas.JobStamp{

@@ -230,7 +230,7 @@ func (m *AccuracyModel) check() error {
 	}
 	for _, x := range [...]float64{m.Amplitude, m.Length, m.Effect} {
 		if !(x > 0) || x > 1e3 {
-			return fmt.Errorf("hyperparameter is %g", x)
+			return fmt.Errorf("hyperparameter is %g, want above 0 and at most 1000", x)
 		}
 	}
 	for i := range m.Batches {

@@ -120,7 +120,7 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 		_, p := fit(t, runs)
 		got := p.Time(c, 8)
 		if math.Abs(got.StartupSeconds-3) > 1e-9 || math.Abs(got.Median()-3.8) > 0.05 {
-			t.Fatalf("%d runs of 3 s: start-up %g s, total %g s", n, got.StartupSeconds, got.Median())
+			t.Fatalf("%d runs: start-up %g s, total %g s, want 3 and 3.8 s", n, got.StartupSeconds, got.Median())
 		}
 		return got.Quantile(0.95) / got.Median()
 	}

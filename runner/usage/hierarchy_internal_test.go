@@ -209,7 +209,7 @@ func FuzzCgroupFiles(f *testing.F) {
 		}
 		for key, value := range parseKeyed([]byte(text)) {
 			if !(value >= 0) {
-				t.Errorf("%q = %v", key, value)
+				t.Errorf("parseKeyed: value of %q = %v, want 0 or more", key, value)
 			}
 		}
 		for _, parse := range []func([]byte, func(string) bool) (float64, float64, bool){
