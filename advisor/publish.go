@@ -408,13 +408,15 @@ func (o *outbox) sendRisks(ctx context.Context) {
 			return
 		}
 		_, err := o.publish(ctx, r)
-		if errors.Is(err, schemas.ErrUnavailable) && ctx.Err() == nil {
-			o.failed(ctx, r, err)
-			pause(ctx, riskRetry)
-			continue
-		}
 		if err != nil {
 			o.failed(ctx, r, err)
+		}
+		if err != nil && ctx.Err() != nil {
+			return // the warning stays unsent, so that no snapshot counts it as published
+		}
+		if errors.Is(err, schemas.ErrUnavailable) {
+			pause(ctx, riskRetry)
+			continue
 		}
 		o.mu.Lock()
 		o.risks = o.risks[1:]
