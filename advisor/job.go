@@ -69,6 +69,16 @@ func (j *Job) isOver() bool {
 		j.State == schemas.StateCancelled
 }
 
+// isIncomplete reports whether the job finished with fewer epochs than it should have, or without
+// recognized epochs. It meets no SLO then. A job that finished after its deadline is not incomplete,
+// because it missed the SLO in any case.
+func (j *Job) isIncomplete() bool {
+	if j.State != schemas.StateFinished || j.EpochsDone >= j.Setting.Epochs {
+		return false
+	}
+	return !j.hasDeadline() || !j.EndedAt.After(j.deadline())
+}
+
 // hasEnded reports whether the job may never change again. A lost job may still come back, a
 // refused job may be started nevertheless, and any job may run again.
 func (j *Job) hasEnded() bool {

@@ -73,11 +73,15 @@ func (g groups) lines() []schemas.ScoreLine {
 	return all
 }
 
-// end counts an ended job if it shows something about a promise. Cancelled and lost jobs have
-// separate counts, so that cancelling late jobs changes no ratio.
+// end counts an ended job if it shows something about a promise. Cancelled, lost and incomplete
+// jobs have separate counts, so that cancelling late jobs changes no ratio.
 func (s *score) end(j *Job) {
 	switch j.State {
 	case schemas.StateFinished, schemas.StateFailed:
+		if j.isIncomplete() {
+			s.countIncomplete(j)
+			return
+		}
 		s.judge(j)
 	case schemas.StateCancelled:
 		if j.hasDeadline() && j.asAdvised() {
@@ -88,6 +92,13 @@ func (s *score) end(j *Job) {
 			j.countedLost = true
 			s.count(j, func(t *schemas.Tally) { t.Lost++ })
 		}
+	}
+}
+
+// countIncomplete counts a job that finished with fewer epochs than it should have.
+func (s *score) countIncomplete(j *Job) {
+	if j.hasDeadline() && j.asAdvised() {
+		s.count(j, func(t *schemas.Tally) { t.Incomplete++ })
 	}
 }
 

@@ -183,6 +183,51 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 	}
 }
 
+// A job meets its SLO only with all of its epochs. If it has fewer, it is incomplete in time and
+// missed after its deadline.
+func TestCluster_JudgesOnlyCompleteJobs(t *testing.T) {
+	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	const yes, no, unknown = "met", "missed", "unknown"
+	for _, c := range []struct {
+		name       string
+		outcome    string
+		epochsDone uint32
+		seconds    int
+		met        string
+		incomplete bool
+	}{
+		{"all epochs in time", schemas.EventFinished, 3, 9, yes, false},
+		{"all epochs late", schemas.EventFinished, 3, 11, no, false},
+		{"two of three epochs in time", schemas.EventFinished, 2, 9, unknown, true},
+		{"no epochs in time", schemas.EventFinished, 0, 9, unknown, true},
+		{"no epochs late", schemas.EventFinished, 0, 11, no, false},
+		{"failed", schemas.EventFailed, 1, 9, no, false},
+		{"cancelled", schemas.EventCancelled, 1, 9, unknown, false},
+		{"cancelled late", schemas.EventCancelled, 1, 11, unknown, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := NewCluster()
+			events := applyCutShort(cluster, "a", "ada", schemas.EventLost)
+			end := *events[len(events)-1].(*schemas.Ended)
+			end.At, end.Outcome = at.Add(time.Duration(c.seconds)*time.Second), c.outcome
+			end.EventID, end.EpochsDone = schemas.EndedID("a", 1, c.outcome), c.epochsDone
+			cluster.Apply(&end, 2, at.Add(time.Minute))
+
+			s := cluster.jobs["a"].status()
+			met := unknown
+			if s.MetSLO != nil {
+				met = map[bool]string{true: yes, false: no}[*s.MetSLO]
+			}
+			if met != c.met || s.Incomplete != c.incomplete {
+				t.Errorf("SLO %s, incomplete %t; want %s, %t", met, s.Incomplete, c.met, c.incomplete)
+			}
+			if n := cluster.Score().Promises.Incomplete; (n == 1) != c.incomplete {
+				t.Errorf("the score has %d incomplete jobs, want %t", n, c.incomplete)
+			}
+		})
+	}
+}
+
 // The score of a log equals the example of the contract.
 func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	c := NewCluster()
@@ -195,6 +240,7 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	applyEnded(c, "g", "ada", 0.95, 0.97, 64, false) // not as advised
 	applyCutShort(c, "h", "ada", schemas.EventLost)
 	applyCutShort(c, "i", "grace", schemas.EventCancelled)
+	applyCutShort(c, "j", "grace", schemas.EventFinished) // without epochs
 	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
 	if err != nil {
 		t.Fatal(err)

@@ -117,6 +117,7 @@ func (j *Job) status() schemas.JobStatus {
 		DeadlineAt: instant(j.deadline()),
 		Accuracy:   j.Accuracy,
 		MetSLO:     j.MetSLO,
+		Incomplete: j.isIncomplete(),
 		Reason:     j.Reason,
 	}
 	if q := j.Submitted; q != nil {

@@ -373,11 +373,24 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 	}
-	if j.Submitted != nil && j.Submitted.Request.SLO > 0 && e.Outcome != schemas.EventLost {
-		met := e.Outcome == schemas.EventFinished && !j.trainedAt().After(j.deadline())
-		j.MetSLO = &met
-	}
+	j.judgeSLO()
 	return true
+}
+
+// judgeSLO sets MetSLO of a job that has ended. It stays nil if the end does not show whether the
+// job would have met its SLO: the job was cancelled or lost, or it is incomplete.
+func (j *Job) judgeSLO() {
+	j.MetSLO = nil
+	if !j.hasDeadline() || j.isIncomplete() {
+		return
+	}
+	switch j.State {
+	case schemas.StateFinished:
+		met := !j.trainedAt().After(j.deadline())
+		j.MetSLO = &met
+	case schemas.StateFailed:
+		j.MetSLO = new(bool)
+	}
 }
 
 // hasEventSince reports whether the job had an event after the last one that the lost event names.

@@ -114,7 +114,10 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 	for i := range l.Jobs {
 		j := &l.Jobs[i]
 		met := "-"
-		if j.MetSLO != nil {
+		switch {
+		case j.Incomplete:
+			met = "incomplete"
+		case j.MetSLO != nil:
 			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,

@@ -16,10 +16,12 @@ func Score(out io.Writer, s *schemas.Score) error {
 		if x.KeptLow != nil {
 			interval = fmt.Sprintf("%.3f-%.3f", *x.KeptLow, *x.KeptHigh)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t\n", kind, name, confidence,
-			x.Jobs, x.Kept, Optional(x.KeptRatio, "%.3f"), interval, x.Cancelled, x.Lost)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%s\t%s\t%d\t%d\t%d\t\n",
+			kind, name, confidence, x.Jobs, x.Kept, Optional(x.KeptRatio, "%.3f"), interval,
+			x.Incomplete, x.Cancelled, x.Lost)
 	}
-	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\tcancelled\tlost\t")
+	fmt.Fprintln(t, "promises of\tname\tconfidence\tjobs\tmet SLO\tattainment\tinterval\t"+
+		"incomplete\tcancelled\tlost\t")
 	line("all", "", "", s.Promises.Tally)
 	for _, g := range []struct {
 		kind  string
@@ -64,5 +66,6 @@ const scoreLegend = `
 The table counts submissions with an SLO whose jobs ran as advised and ended without being cancelled.
 A promise is an answer with the decision meets_slo; the lines by decision and by probability also
 count the other answers. Intervals have 95 % (Wilson). Jobs that ran as advised but were cancelled or
-lost are counted separately and change no ratio.
+lost are counted separately and change no ratio. So are incomplete jobs, which finished in time with
+fewer epochs than they should have, or without recognized epochs.
 `

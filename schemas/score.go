@@ -70,11 +70,14 @@ type Tally struct {
 	// Upper end of that interval.
 	KeptHigh *float64 `json:"kept_high,omitempty"`
 
-	// Further jobs that ran as advised and were cancelled. Cancelled and lost jobs are not among
-	// the jobs above, because it is unknown whether they would have met their SLO.
+	// Further jobs that ran as advised and were cancelled. Cancelled, lost and incomplete jobs are
+	// not among the jobs above, because it is unknown whether they would have met their SLO.
 	Cancelled uint64 `json:"cancelled"`
 	// Further jobs that ran as advised and are lost.
 	Lost uint64 `json:"lost"`
+	// Further jobs that ran as advised and finished before their deadline with fewer epochs than
+	// they should have, or without recognized epochs.
+	Incomplete uint64 `json:"incomplete"`
 }
 
 // Add counts a job.

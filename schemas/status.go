@@ -129,8 +129,12 @@ type JobStatus struct {
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	// Decision of the last advice.
 	Decision Decision `json:"decision,omitempty"`
-	// Whether a finished job met its SLO.
+	// Whether a job that ended by itself met its SLO; absent for a cancelled, lost or incomplete
+	// job.
 	MetSLO *bool `json:"met_slo,omitempty"`
+	// True for a job that finished before its deadline with fewer epochs than it should have, or
+	// without recognized epochs.
+	Incomplete bool `json:"incomplete,omitempty"`
 	// Why the job ended.
 	Reason string `json:"reason,omitempty"`
 }

@@ -154,6 +154,12 @@ func (s *testLog) ended(job string, run uint32, outcome string) {
 	s.add(e)
 }
 
+// incomplete ends the first run of a job successfully after a number of epochs.
+func (s *testLog) incomplete(job string, epochsDone uint32) {
+	s.ended(job, 1, schemas.EventFinished)
+	s.events[len(s.events)-1].(*schemas.Ended).EpochsDone = epochsDone
+}
+
 func (s *testLog) advice(job string, cause uint64) {
 	chosen := schemas.Alternative{
 		BatchSize:         64,

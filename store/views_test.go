@@ -17,6 +17,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 		Epochs uint32   `ch:"epochs_done"`
 		Met    *bool    `ch:"met_slo"`
 		Took   *float64 `ch:"response_seconds"`
+		Short  bool     `ch:"incomplete"`
 	}
 	yes, no := true, false
 	tests := []struct {
@@ -33,32 +34,43 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 		{
 			"in-time",
 			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFinished) },
-			line{"finished", 1, 3, &yes, pointer(11.000000077)},
+			line{"finished", 1, 3, &yes, pointer(11.000000077), false},
 		},
 		{
 			"too-late",
 			func(s *testLog, job string) { s.job(job, 2*time.Second, schemas.EventFinished) },
-			line{"finished", 1, 3, &no, pointer(11.000000077)},
+			line{"finished", 1, 3, &no, pointer(11.000000077), false},
 		},
 		{
 			"without-slo",
 			func(s *testLog, job string) { s.job(job, 0, schemas.EventFinished) },
-			line{"finished", 1, 3, nil, pointer(11.000000077)},
+			line{"finished", 1, 3, nil, pointer(11.000000077), false},
 		},
 		{
 			"failed",
 			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFailed) },
-			line{"failed", 1, 3, &no, pointer(11.000000077)},
+			line{"failed", 1, 3, &no, pointer(11.000000077), false},
 		},
+		{"without-epochs", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.started(job, 1)
+			s.incomplete(job, 0)
+		}, line{"finished", 1, 0, nil, pointer(2.000000014), true}},
+		{"with-too-few-epochs", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.started(job, 1)
+			s.epoch(job, 1, 1)
+			s.incomplete(job, 1)
+		}, line{"finished", 1, 1, nil, pointer(3.000000021), true}},
 		{"cancelled-before-start", func(s *testLog, job string) {
 			s.submitted(job, time.Minute)
 			s.ended(job, 0, schemas.EventCancelled)
-		}, line{"cancelled", 0, 0, &no, pointer(1.000000007)}},
+		}, line{"cancelled", 0, 0, nil, pointer(1.000000007), false}},
 		{"lost", func(s *testLog, job string) {
 			s.submitted(job, 0)
 			s.started(job, 1)
 			s.ended(job, 1, schemas.EventLost)
-		}, line{"lost", 1, 0, nil, pointer(2.000000014)}},
+		}, line{"lost", 1, 0, nil, pointer(2.000000014), false}},
 		{"lost-and-found", func(s *testLog, job string) {
 			s.submitted(job, 0)
 			s.started(job, 1)
@@ -68,7 +80,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 		{"late-epoch-of-a-finished-run", func(s *testLog, job string) {
 			s.job(job, 0, schemas.EventFinished)
 			s.epoch(job, 1, 4)
-		}, line{"finished", 1, 4, nil, pointer(11.000000077)}},
+		}, line{"finished", 1, 4, nil, pointer(11.000000077), false}},
 		{"started-again", func(s *testLog, job string) {
 			s.job(job, time.Minute, schemas.EventFailed)
 			s.started(job, 2)
@@ -76,6 +88,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 	d := storetest.New(t)
 	s := newTestLog()
+	inPromises := map[string]bool{"in-time": true, "too-late": true, "failed": true, "started-again": true}
 	for _, test := range tests {
 		test.publish(s, test.name)
 	}
@@ -88,12 +101,20 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 				d.Query(
 					t.Context(),
 					&got,
-					"SELECT state, run, epochs_done, met_slo, response_seconds FROM jobs WHERE job_id = ?",
+					"SELECT state, run, epochs_done, met_slo, response_seconds, incomplete FROM jobs WHERE job_id = ?",
 					test.name,
 				),
 			)
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
+			}
+			var promises []struct {
+				Jobs uint64 `ch:"jobs"`
+			}
+			must(t, d.Query(t.Context(), &promises,
+				"SELECT count() AS jobs FROM promises WHERE job_id = ?", test.name))
+			if listed := promises[0].Jobs == 1; listed != inPromises[test.name] {
+				t.Errorf("listed in promises: got %t, want %t", listed, inPromises[test.name])
 			}
 		})
 	}

@@ -55,7 +55,7 @@ function update(row, j) {
     [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
     [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
     [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
-    [j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? probability(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
+    [j.incomplete ? '◐ incomplete' : j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? probability(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
     [decision(j.decision), ''],
   ];
   cells.forEach(([main, small], i) => { text(at(i, 'span'), main); text(at(i, 'small'), small); });

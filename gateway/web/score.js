@@ -6,7 +6,7 @@ import { calibration } from './chart.js';
 const shown = 8; // groups of each kind; the REST API returns all
 const interval = (t) => (t.jobs ? `${(100 * t.kept_low).toFixed(1)} to ${percent(t.kept_high, 1)}` : unknown);
 const row = (name, small, t) => el('tr', {}, el('th', { scope: 'row' }, el('span', {}, name), el('small', {}, small)),
-  el('td', {}, number(t.jobs)), el('td', {}, `${number(t.cancelled)} / ${number(t.lost)}`), el('td', {}, el('span', {}, percent(t.kept_ratio, 1)), el('small', {}, interval(t))));
+  el('td', {}, number(t.jobs)), el('td', {}, `${number(t.incomplete)} / ${number(t.cancelled)} / ${number(t.lost)}`), el('td', {}, el('span', {}, percent(t.kept_ratio, 1)), el('small', {}, interval(t))));
 const asked = (l) => (l.confidence === undefined ? '' : `confidence ${number(100 * l.confidence, 2)}\u00a0%`);
 
 export function load(score) {
