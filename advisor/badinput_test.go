@@ -124,7 +124,8 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 		}
 		for _, alt := range a.Alternatives {
 			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
-				t.Errorf("%s: batch size %d takes %g s", c.name, alt.BatchSize, s)
+				t.Errorf("%s: predicted seconds of batch size %d = %g, want finite and at least 0",
+					c.name, alt.BatchSize, s)
 			}
 		}
 	}

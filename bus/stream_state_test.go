@@ -91,7 +91,8 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 	states, err := b.Streams(within(t))
 	s := node(t, states, err)
 	if len(states) != len(schemas.Streams()) || !s.Found || !s.OK() {
-		t.Errorf("%d streams, NODE differs in %s", len(states), formatAll(s.Differences))
+		t.Errorf("%d streams and differences of NODE %q, want all streams and no difference",
+			len(states), formatAll(s.Differences))
 	}
 	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 ||
 		time.Since(s.OldestAt) > time.Minute ||
@@ -331,7 +332,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 		d.MaxAckPending,
 	) ||
 		s.OK() {
-		t.Errorf("the durable differs in %q", w)
+		t.Errorf("differences of the durable = %q, want ack_wait and max_ack_pending", w)
 	}
 	states, err = b.ApplyStreams(within(t))
 	if s := node(t, states, err); !s.OK() || s.Consumers[0].AckPending < 4 {
@@ -430,7 +431,7 @@ func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 	}
 	for _, s := range states {
 		if w := formatAll(s.Differences); w != "replicas: 1, at least 3" {
-			t.Errorf("%s differs in %q", s.Declared.Name, w)
+			t.Errorf("differences of %s = %q, want only replicas: 1, at least 3", s.Declared.Name, w)
 		}
 	}
 	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),

@@ -80,11 +80,11 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	case len(idle) < 3:
 		t.Log("other processes run on this machine: its idle speed is not measured")
 	case near <= len(idle)/2:
-		t.Errorf("%d of %d measurements are within two steps of their median: %.4g",
+		t.Errorf("%d of %d idle speeds are within two steps of their median, want over half: %.4g",
 			near, len(idle), idle)
 	}
 	if math.Abs(math.Log(busy[n/2])) > 0.2 {
-		t.Errorf("with busy threads, the speed is %.3f of the previous one", busy[n/2])
+		t.Errorf("speed with busy threads = %.3f of the idle speed, want about 1", busy[n/2])
 	}
 }
 

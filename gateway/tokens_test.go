@@ -167,7 +167,8 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 			if asksFor := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(
 				asksFor, "Bearer",
 			) {
-				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q", who.name, c.method, c.path,
+				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q, want Bearer with 401 only",
+					who.name, c.method, c.path,
 					got.status, asksFor)
 			}
 		}
@@ -217,7 +218,8 @@ func TestSession_AuthorizesThePage(t *testing.T) {
 	}
 	if got := ask("POST", "/api/v1/session", "token-of-nobody"); got.StatusCode != 401 ||
 		len(got.Cookies()) != 0 {
-		t.Errorf("session with a wrong token = %d, cookies %v", got.StatusCode, got.Cookies())
+		t.Errorf("session with a wrong token = %d with cookies %v, want 401 without",
+			got.StatusCode, got.Cookies())
 	}
 	opened := ask("POST", "/api/v1/session", submitterToken)
 	if cookies := opened.Cookies(); opened.StatusCode != 200 || len(cookies) != 1 ||
@@ -227,7 +229,7 @@ func TestSession_AuthorizesThePage(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/jobs", "/api/v1/events", "/api/v1/about"} {
 		if got := ask("GET", path, ""); got.StatusCode != 200 {
-			t.Errorf("GET %s with the cookie = %d", path, got.StatusCode)
+			t.Errorf("GET %s with the cookie = %d, want 200", path, got.StatusCode)
 		}
 	}
 	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 ||
@@ -333,11 +335,11 @@ func TestRate_AppliesToEachClient(t *testing.T) {
 	}
 	for range 20 {
 		if got := status("/healthz", ""); got.status != 200 {
-			t.Fatalf("GET /healthz = %d", got.status)
+			t.Fatalf("GET /healthz = %d, want 200", got.status)
 		}
 	}
 	if after := status("/api/v1/session", readerToken); after.status != 200 {
-		t.Errorf("first request of a user = %d", after.status)
+		t.Errorf("first request of a user = %d, want 200", after.status)
 	}
 }
 

@@ -280,7 +280,8 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 	for i := range a.Runs {
 		id := a.Runs[i].JobID
 		if id != b.Runs[i].JobID || seen[id] || !schemas.ValidToken(id) {
-			t.Errorf("run %d is %s, then %s", i, id, b.Runs[i].JobID)
+			t.Errorf("run %d has the ID %s, then %s; want the same valid and unique ID",
+				i, id, b.Runs[i].JobID)
 		}
 		seen[id] = true
 	}

@@ -191,7 +191,7 @@ func TestUpperBound_CoversSimulatedData(t *testing.T) {
 					t.Fatal(err)
 				}
 				if own := r.Manifest.Calibration.Levels != nil; own != (c.runs > 100) {
-					t.Fatalf("tables per network: %v", own)
+					t.Fatalf("a table per network = %v, want one from over 100 runs on", own)
 				}
 				known.add(t, p, again)
 				unknown.add(t, p, fresh)

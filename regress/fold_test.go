@@ -21,7 +21,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	of := make(map[int]int)
 	for i, fold := range folds {
 		if known, seen := of[group[i]]; seen && known != fold {
-			t.Fatalf("setting %d is in folds %d and %d", group[i], known, fold)
+			t.Fatalf("configuration %d is in the folds %d and %d, want one fold", group[i], known, fold)
 		}
 		of[group[i]] = fold
 		if settings[fold] == nil {
@@ -100,7 +100,7 @@ func TestScore_ByHand(t *testing.T) {
 	}
 	constant := regress.Score([]float64{5, 5, 0}, []float64{5, 5, 0}, nil, 1)
 	if !math.IsNaN(constant.MAPE.Value) || math.IsNaN(constant.R2.Value) {
-		t.Errorf("scores with a truth of 0: %+v", constant)
+		t.Errorf("scores with a target of 0 = %+v, want MAPE NaN and a known R2", constant)
 	}
 	if r2 := regress.Score([]float64{5, 5}, []float64{5, 6}, nil, 1).R2.Value; !math.IsNaN(r2) {
 		t.Errorf("R2 about equal truths = %g, want unknown", r2)
@@ -155,8 +155,9 @@ func TestUpperBound_CoversNewSettings(t *testing.T) {
 		}
 	}
 	ratio := float64(held) / float64(asked)
-	t.Logf("the bound at %g held for %.4f of %d new settings", level, ratio, asked)
+	t.Logf("the bound at %g holds for %.4f of %d new configurations", level, ratio, asked)
 	if ratio < level-0.01 || ratio > level+0.06 {
-		t.Errorf("the bound at %g held for %.4f of %d new settings", level, ratio, asked)
+		t.Errorf("the bound at %g holds for %.4f of %d new configurations, want about its level",
+			level, ratio, asked)
 	}
 }

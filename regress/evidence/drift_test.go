@@ -114,7 +114,7 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	}
 	earlier := f[0].Since.Add(-time.Second)
 	if !f[0].Obsolete(a, earlier) || f[0].Obsolete(a, f[0].Since) || f[0].Obsolete(b, earlier) {
-		t.Error("obsolete are the runs of a before the jump")
+		t.Error("Obsolete is wrong, want it for runs of a before the jump only")
 	}
 }
 

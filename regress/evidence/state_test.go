@@ -131,7 +131,8 @@ func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
 		}
 		for i := range 10 {
 			if off := c.off(place(i), 1.4*seconds(i)); math.Abs(off) > 0.1 {
-				t.Errorf("seed %d: %v is off by %.2f after six slower runs", seed, place(i), off)
+				t.Errorf("seed %d: %v: relative error after six slower runs = %.2f, want at most 0.1",
+					seed, place(i), off)
 			}
 		}
 		f := c.state.Factors()
@@ -162,11 +163,13 @@ func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
 		for i := range 10 {
 			c.node = "fast"
 			if off := c.off(place(i), seconds(i)); math.Abs(off) > 0.05 {
-				t.Errorf("seed %d: %v on the fast node is off by %.2f", seed, place(i), off)
+				t.Errorf("seed %d: %v on the fast node: relative error = %.2f, want at most 0.05",
+					seed, place(i), off)
 			}
 			c.node = "slow"
 			if off := c.off(place(i), 1.5*seconds(i)); math.Abs(off) > 0.06 {
-				t.Errorf("seed %d: %v on the slow node is off by %.2f", seed, place(i), off)
+				t.Errorf("seed %d: %v on the slow node: relative error = %.2f, want at most 0.06",
+					seed, place(i), off)
 			}
 		}
 		if f := c.state.Factors(); len(f) > 0 {
@@ -180,18 +183,18 @@ func TestState_OneDisturbedRunIsNoDrift(t *testing.T) {
 	c := settled(t, 1, 1)
 	c.update(c.known(c.run(place(0), 3*seconds(0))))
 	if off := c.off(place(1), seconds(1)); math.Abs(off) > 0.04 {
-		t.Errorf("the other model is off by %.2f", off)
+		t.Errorf("relative error of the other model = %.2f, want at most 0.04", off)
 	}
 	if off, f := c.off(place(2), seconds(2)), c.state.Factors(); off < 0.3 || len(f) > 0 {
 		t.Errorf("its model is off by %.2f with %d factors, want a suspicion", off, len(f))
 	}
 	c.update(c.known(c.run(place(2), seconds(2))))
 	if off := c.off(place(4), seconds(4)); math.Abs(off) > 0.05 {
-		t.Errorf("its model is off by %.2f after the next run", off)
+		t.Errorf("relative error of the same model after its next run = %.2f, want at most 0.05", off)
 	}
 	c.update(c.known(c.run(place(0), seconds(0))))
 	if off := c.off(place(0), seconds(0)); off > 0.4 || c.state.Corrected {
-		t.Errorf("it is off by %.2f after its next run", off)
+		t.Errorf("relative error after the next run = %.2f, want at most 0.4 and no correction", off)
 	}
 }
 
@@ -208,7 +211,7 @@ func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 		t.Helper()
 		for i, factor := range []float64{1.5, 1, 1.5, 1, 1.5, 1, 1.5, 1} {
 			if off := c.off(place(i), factor*seconds(i)); math.Abs(off) > 0.12 {
-				t.Errorf("%s: %v is off by %.2f", label, place(i), off)
+				t.Errorf("%s: relative error of %v = %.2f, want at most 0.12", label, place(i), off)
 			}
 		}
 	}
@@ -217,14 +220,15 @@ func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 	c.update(c.known(c.run(young, 7)))
 	check("a new model")
 	if off := c.off(young, 7); math.Abs(off) > 0.1 {
-		t.Errorf("the new model is off by %.2f", off)
+		t.Errorf("relative error of the new model = %.2f, want at most 0.1", off)
 	}
 	again := configurationOf("a", 1024, "x") // twice the largest batch size
 	before := 4 * (1 + 64/1024.)
 	c.update(c.known(c.run(again, 1.5*before)))
 	check("a new batch size")
 	if off := c.off(again, 1.5*before); math.Abs(off) > 0.1 {
-		t.Errorf("the new batch size is off by %.2f: it ran after the drift", off)
+		t.Errorf("relative error of the new batch size = %.2f, want at most 0.1: it ran after the drift",
+			off)
 	}
 	for i := range 10 {
 		late := c.runs[i]
@@ -266,7 +270,7 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(first) != string(second) {
-		t.Errorf("the same runs change a state:\n%s\n%s", first, second)
+		t.Errorf("an update with the same runs changed the state:\n%s\n%s", first, second)
 	}
 }
 
@@ -283,7 +287,8 @@ func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
 		}
 		c.update(c.known(end))
 		if !drifts || !c.state.Corrected {
-			t.Fatalf("after %d runs: drifts %v, an update says %v", i+1, drifts, c.state.Corrected)
+			t.Fatalf("after %d runs: drifts %v, Corrected %v, want both",
+				i+1, drifts, c.state.Corrected)
 		}
 		want := c.off(place(5), seconds(5))
 		updated := c.state
@@ -311,6 +316,7 @@ func TestState_AHistoryThatComesInPartsIsTheBase(t *testing.T) {
 		}
 	}
 	if off := c.off(place(5), 1.45*seconds(5)); math.Abs(off) > 0.15 {
-		t.Errorf("another configuration is off by %.2f after two slower runs", off)
+		t.Errorf("relative error of another configuration = %.2f after two slower runs, want <= 0.15",
+			off)
 	}
 }
