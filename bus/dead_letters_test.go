@@ -369,7 +369,7 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		r, err := b.Replay(within(t), l)
 		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
 			(l.Replayed != nil) != (c.fate == bus.FateAlreadyStored) {
-			t.Errorf("Replay(sample %d) = %+v, %v, marked as replayed: %v; want fate %s, sequence %d and reason %q",
+			t.Errorf("Replay(sample %d) = %+v, %v, marked %v; want fate %s, sequence %d and reason %q",
 				c.number, r, err, l.Replayed, c.fate, c.sequence, c.reason)
 		}
 	}

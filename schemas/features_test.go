@@ -149,7 +149,7 @@ func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 		t.Errorf("LoadNow = %+v on %+v, want %+v", got, on, want)
 	}
 	if got, _ := schemas.LoadNow(jobs[0], jobs); got.ConcurrentJobs != 1 {
-		t.Errorf("LoadNow of a job among the spans counts it twice: %+v", got)
+		t.Errorf("LoadNow of a job among the spans = %+v, want one concurrent job", got)
 	}
 }
 

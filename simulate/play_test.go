@@ -117,7 +117,8 @@ func TestPlay_Conserves(t *testing.T) {
 			t.Fatalf("%s: %v", record.Event.ID(), err)
 		}
 		if record.At.Before(last) || record.Sequence != lastSequence+1 {
-			t.Fatalf("%s: sequence %d at %s after %d at %s", record.Event.ID(), record.Sequence,
+			t.Fatalf("%s: sequence %d at %s after %d at %s, want the next one, not earlier",
+				record.Event.ID(), record.Sequence,
 				record.At, lastSequence, last)
 		}
 		last, lastSequence = record.At, record.Sequence
@@ -135,7 +136,7 @@ func TestPlay_Conserves(t *testing.T) {
 		case *schemas.Epoch:
 			of(e.JobID).epochs++
 			if int(e.Epoch) != lives[e.JobID].epochs {
-				t.Fatalf("epoch %d of %s comes as number %d", e.Epoch, e.JobID,
+				t.Fatalf("epoch %d of %s is event number %d, want epochs in order", e.Epoch, e.JobID,
 					lives[e.JobID].epochs)
 			}
 		case *schemas.Ended:
@@ -337,10 +338,10 @@ func TestJobs_Load(t *testing.T) {
 		t.Errorf("mean time between jobs %.2f s, want 28", gap)
 	}
 	if fast < 9_700 || fast > 10_300 {
-		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5", fast)
+		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5, want about 10,000", fast)
 	}
 	if tight == 0 || tight == len(jobs) {
-		t.Errorf("%d SLOs are shorter than a minute", tight)
+		t.Errorf("%d SLOs are shorter than a minute, want some but not all", tight)
 	}
 }
 
@@ -358,7 +359,7 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f",
+		t.Errorf("informed: mean predicted probability = %.3f, want the SLO attainment %.3f to %.3f",
 			said, *score.KeptLow,
 			*score.KeptHigh)
 	}

@@ -94,7 +94,7 @@ func TestFit_HasALevelForEachDataset(t *testing.T) {
 			x := &examples[i]
 			got, ok := judge.predict(x)
 			if !ok || math.Abs(got.Value/x.Value-1) > 0.1 {
-				t.Errorf("%s, %s, batch size %d: %g s, measured %g s",
+				t.Errorf("%s, %s, batch size %d: predicted %g s, want about %g s",
 					method, x.level(), x.Features.BatchSize, got.Value, x.Value)
 			}
 		}
@@ -190,7 +190,7 @@ func TestDrift_NamesTheDataset(t *testing.T) {
 	for _, dataset := range []string{"cifar10", "imagenet", ""} {
 		x := Example{Model: "m", Dataset: dataset, At: time.Unix(1, 0)}
 		if got := anyStale(old, x.At, x.level(), nil); got != (dataset == "cifar10") {
-			t.Errorf("dataset %q is stale: %v", dataset, got)
+			t.Errorf("anyStale of dataset %q = %v, want true for cifar10 only", dataset, got)
 		}
 	}
 	k := newChangeLog()

@@ -52,8 +52,9 @@ func TestPageHinkley_DetectsChanges(t *testing.T) {
 				c.change, c.noise, got, c.most)
 		}
 		if got := errors[100]; got > c.most/4+1 {
-			t.Errorf("a change of %+.2f at noise %.2f: estimated begin is wrong by %d jobs", c.change,
-				c.noise, got)
+			t.Errorf("a change of %+.2f at noise %.2f: estimated begin is wrong by %d jobs, want %d at most",
+				c.change,
+				c.noise, got, c.most/4+1)
 		}
 	}
 }

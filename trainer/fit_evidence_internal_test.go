@@ -102,7 +102,7 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	for i := range grid {
 		got, ok := judge.predict(&grid[i])
 		if !ok || math.Abs(got.Value/grid[i].Value-1) > 0.01 {
-			t.Errorf("batch size %d: %g s in the file, %g s served",
+			t.Errorf("batch size %d: predicted %g s, want %g s as in the file",
 				grid[i].Features.BatchSize, got.Value, grid[i].Value)
 		}
 	}

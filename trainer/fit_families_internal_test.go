@@ -193,7 +193,7 @@ func TestForeignExplains_DistinguishesForeignLoadFromASlowerMachine(t *testing.T
 		} {
 			all := append(slices.Clone(before), c.since...)
 			if got := foreignExplains(t.Context(), all, correctStale(all, drifts), drifts); got != c.want {
-				t.Errorf("seed %d, %s: foreignExplains = %t", seed, c.name, got)
+				t.Errorf("seed %d, %s: foreignExplains = %t, want %t", seed, c.name, got, c.want)
 			}
 		}
 	}

@@ -257,7 +257,7 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 	}
 	for name, digest := range digests {
 		if digest != digests["none"] {
-			t.Errorf("regressor with a database that %s is %.8s, from the log alone %.8s",
+			t.Errorf("digest with a database that %s = %.8s, want %.8s as from the log alone",
 				name, digest, digests["none"])
 		}
 	}
@@ -384,7 +384,7 @@ func TestTrainer_IgnoresEventsBeforeTheWindow(t *testing.T) {
 		digests[r.Promoted[0].ModelDigest] = true
 		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||
 			ago > 13*time.Hour {
-			t.Errorf("the limit of the database query is %v ago", ago)
+			t.Errorf("the database query begins %v ago, want about 12 h", ago)
 		}
 	}
 	if len(digests) != 1 {

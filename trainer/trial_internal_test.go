@@ -141,7 +141,7 @@ func TestTrial_NeedsSeveralConfigurations(t *testing.T) {
 		}
 	}
 	if won > 5 {
-		t.Errorf("with one configuration, %d of 100 equal challengers won",
+		t.Errorf("with one configuration, %d of 100 equal challengers won, want at most 5",
 			won)
 	}
 }

@@ -132,7 +132,7 @@ func checkAccuracy(t *testing.T, p *evidence.Predictor, c evidence.Configuration
 		for target := 0.0; target <= 1; target += 0.05 {
 			reaches := a.Reaches(target)
 			if !(reaches >= 0 && reaches <= last) || reaches < before.Reaches(target)-1e-12 {
-				t.Fatalf("%+v: P(%g) = %g, want at most %g as at the lower target and at least %g as before",
+				t.Fatalf("%+v: P(%g) = %g, want at most %g (lower target) and at least %g (fewer epochs)",
 					c, target, reaches, last, before.Reaches(target))
 			}
 			last = reaches

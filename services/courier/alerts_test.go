@@ -159,7 +159,7 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 				}
 			}
 			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-				t.Errorf("%s has the severity %q", r.Alert, s)
+				t.Errorf("severity of %s = %q, want warning or critical", r.Alert, s)
 			}
 			if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
 				t.Errorf("%s has no summary or a description of less than 60 bytes", r.Alert)

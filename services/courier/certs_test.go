@@ -206,7 +206,8 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	out, err := makeCerts(t, "--out", dir, "--containers")
 	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil ||
 		got != "# none\n" || strings.Count(out, "copied") != 1 {
-		t.Errorf("after a change of tokens: %v\n%s\nfile of the gateway: %q", err, out, got)
+		t.Errorf("after a change of tokens: error %v, token file %[3]q; want an empty list, copied once\n%[2]s",
+			err, out, got)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil ||
 		len(left) > 0 {
@@ -224,7 +225,7 @@ func TestCerts_MatchTheConfigurationFiles(t *testing.T) {
 		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t,
 			filepath.Join("..", "..", "deploy", settings)), -1)
 		if len(named) < 2 {
-			t.Errorf("%s names %d files", settings, len(named))
+			t.Errorf("%s names %d certificate files, want at least 2", settings, len(named))
 		}
 		for _, n := range named {
 			if _, err := os.Stat(filepath.Join(dir, n[1])); err != nil {

@@ -61,7 +61,8 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 					Epochs:     4,
 				}, batch)
 				if len(r.Epochs) != 4 || r.Accuracy == nil {
-					t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
+					t.Fatalf("job %s: %d epochs, accuracy %v; want 4 epochs and an accuracy",
+						r.JobID, len(r.Epochs), r.Accuracy)
 				}
 				ran++
 			}

@@ -107,7 +107,8 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 			}
 		}
 		if strings.Contains(files["report.txt"], "no queueing law") != (c.missing != "") {
-			t.Errorf("%s:\n%s", c.header, files["report.txt"])
+			t.Errorf("%s: report names a missing queueing law, or does not:\n%s",
+				c.header, files["report.txt"])
 		}
 	}
 }
@@ -123,10 +124,10 @@ func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	for _, report := range []string{"report.txt", "report.html"} {
 		if !strings.Contains(once[report], "folds, one shuffle") ||
 			strings.Contains(once[report], "95 % range") {
-			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
+			t.Errorf("%s of one shuffle, want no 95 %% range:\n%s", report, once["report.txt"])
 		}
 		if !strings.Contains(twice[report], "median and 95 % range of 2 shuffles") {
-			t.Errorf("%s of two shuffles:\n%s", report, twice["report.txt"])
+			t.Errorf("%s of two shuffles, want a 95 %% range:\n%s", report, twice["report.txt"])
 		}
 	}
 	if !strings.Contains(once["report.json"], `"low": null`) {

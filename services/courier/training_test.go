@@ -118,7 +118,8 @@ func runClocked(
 	o.Connect = func(context.Context) (*bus.Bus, error) { return b, nil }
 	r, err := runner.Run(within(t, patience), o, slog.New(slog.DiscardHandler))
 	if err != nil || r.ExitCode != 0 {
-		t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
+		t.Fatalf("job %s: exit code %d, error %v, want 0\n%s",
+			r.JobID, r.ExitCode, err, output.String())
 	}
 	return r
 }

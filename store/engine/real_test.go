@@ -232,7 +232,7 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 		}
 	}
 	if got := must(t, p, "SELECT 1"); got != "1" {
-		t.Errorf("SELECT 1 = %q", got)
+		t.Errorf("SELECT 1 = %q, want 1", got)
 	}
 	// This query sends signals to the threads of the engine.
 	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
