@@ -188,7 +188,7 @@ func TestAdvisor_AnswersAThousandConcurrentSubmissions(t *testing.T) {
 		all.Go(func() {
 			q := manyEpochs(fmt.Sprintf("job-%d", i), 100*time.Minute)
 			if a, err := submit(t, b, q); err != nil || a.JobID != q.JobID {
-				t.Errorf("submit %s = %+v, %v", q.JobID, a, err)
+				t.Errorf("submit %s = %+v, %v, want advice for this job", q.JobID, a, err)
 			}
 		})
 	}

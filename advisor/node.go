@@ -161,7 +161,7 @@ func (c *Cluster) useNodes(names []string) {
 }
 
 // refreshHardware updates the running jobs of a node and their observed epochs after its hardware
-// became known. The state is then the same as that of an advisor that replays the log.
+// became known. An advisor that replays the log reaches the same state.
 func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
 	if c.fleet[node] == before {
 		return

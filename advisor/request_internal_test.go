@@ -95,7 +95,7 @@ func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 	subject := schemas.JobSubject("nightly", schemas.EventSubmitted)
 	records, err := b.Last(inTime(t), schemas.StreamJob, subject)
 	if err != nil || len(records) != 1 {
-		t.Fatalf("%d records, %v", len(records), err)
+		t.Fatalf("found %d submissions, want 1 (%v)", len(records), err)
 	}
 	return &records[0].Event.(*schemas.Submitted).Advice
 }
@@ -136,7 +136,7 @@ func TestStatus_ReadsTheLog(t *testing.T) {
 	for range 2 { // a repetition has no effect
 		reply, err = a.personCancel(inTime(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
-			t.Errorf("cancel by the owner = %+v, %v", reply, err)
+			t.Errorf("cancel by the owner = %+v, %v, want cancelled", reply, err)
 		}
 	}
 	unknown := &schemas.JobStatusRequest{JobID: "unknown"}

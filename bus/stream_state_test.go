@@ -226,7 +226,7 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(),
 		"change stream NODE (max_age is 1m, want at least 168h; ") ||
 		!strings.Contains(err.Error(), "storage is memory, want file") {
-		t.Errorf("Prepare = %v", err)
+		t.Errorf("Prepare = %v, want the differences of NODE", err)
 	}
 	states, err := b.ApplyStreams(within(t))
 	s := node(t, states, err)
@@ -377,7 +377,7 @@ func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 	} {
 		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(),
 			"nats does not answer") {
-			t.Errorf("%s without a server = %v", name, err)
+			t.Errorf("%s without a server = %v, want nats does not answer", name, err)
 		}
 	}
 }
@@ -409,7 +409,7 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 	states, err := first.Streams(within(t))
 	if err != nil || slices.ContainsFunc(states, func(s bus.StreamState) bool { return !s.OK() }) {
-		t.Errorf("after four concurrent calls: %+v, %v", states, err)
+		t.Errorf("streams after four concurrent calls = %+v, %v, want no difference", states, err)
 	}
 }
 
@@ -436,6 +436,6 @@ func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 	}
 	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
 		"replicas is 1, want at least 3") {
-		t.Errorf("Prepare on one server = %v", err)
+		t.Errorf("Prepare on one server = %v, want too few replicas", err)
 	}
 }

@@ -155,7 +155,7 @@ func TestReplay_OfAnOldAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateReplayed || r.Sequence != 1 {
-		t.Errorf("Replay = %+v, %v", r, err)
+		t.Errorf("Replay = %+v, %v, want replayed as 1", r, err)
 	}
 	got := stored(t, b, bus.FollowOptions{Stream: schemas.StreamAdvice})
 	if !slices.Equal(got, []string{a.EventID}) {

@@ -97,7 +97,7 @@ func runnableThreads(t *testing.T) (n int) {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Sscanf(strings.Fields(string(data))[3], "%d/", &n); err != nil {
-		t.Fatalf("%s: %v", data, err)
+		t.Fatalf("parse load average %q: %v", data, err)
 	}
 	return n
 }
@@ -126,7 +126,7 @@ func nextSampleSpeed(c *Collector) float64 {
 	return s.Hardware().Speed
 }
 
-// Samples contain the best known speed: the collector's, or that of the last sample in the log if
+// Samples contain the best known speed: the collector's, or the one in the last logged sample if
 // it is of the same machine.
 func TestCollector_PublishesTheBestSpeed(t *testing.T) {
 	linuxOnly(t)

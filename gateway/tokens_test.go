@@ -308,7 +308,7 @@ func TestReadTokens_SaysWhichLineIsWrong(t *testing.T) {
 	}
 	if _, err := gateway.ReadTokens(filepath.Join(t.TempDir(), "absent")); err == nil ||
 		!strings.Contains(err.Error(), "absent") {
-		t.Errorf("ReadTokens of a missing file = %v", err)
+		t.Errorf("ReadTokens of a missing file = %v, want an error with its name", err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // bigdl reads the log of a BigDL driver, which is one run. Package output parses the epochs, as for
-// a running job. The batch size is that of the first iteration. If lines begin with a timestamp,
+// a running job. The batch size is taken from the first iteration. If lines begin with a timestamp,
 // the time before the training is the start-up.
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{

@@ -258,7 +258,7 @@ func TestFit_EveryFamilyRefusesTooManyFolds(t *testing.T) {
 			t.Errorf("%s: %v, want ErrBadOptions", family, err)
 		}
 		if _, err := fit(paperLike(24, 1), 24); err != nil {
-			t.Errorf("%s: each setting a fold: %v", family, err)
+			t.Errorf("%s: one fold per configuration: %v", family, err)
 		}
 	}
 }

@@ -315,7 +315,7 @@ func TestFormulas_ManifestIsJSON(t *testing.T) {
 	}
 	b, err := r.EncodeManifest()
 	if err != nil || !json.Valid(b) {
-		t.Fatalf("manifest: %v", err)
+		t.Fatalf("EncodeManifest() = %v, want valid JSON", err)
 	}
 	if r.Manifest.Family != regress.FamilyGaussian || r.Manifest.Gaussian.Noise <= 0 {
 		t.Errorf("family %q with noise %g, want a Gaussian process with noise above 0",

@@ -119,7 +119,7 @@ type LawOptions struct {
 	// number means none (least squares).
 	Ridge float64 `json:"ridge"`
 	// Forest or Boosting fit trees to the residuals of the law; nil for none. Transform, seed,
-	// folds and threads are those of the law.
+	// folds and threads come from the law.
 	Forest   *ForestOptions   `json:"forest,omitempty"`
 	Boosting *BoostingOptions `json:"boosting,omitempty"`
 	// Transform is None where it is empty.

@@ -183,7 +183,7 @@ const (
 // Input is a number that a formula computes from one feature: (form(x) - Center) / Width, limited
 // to Low and High.
 type Input struct {
-	// Feature is the index in a row, LevelIndex that of a category's level.
+	// Feature is the index in a row, LevelIndex the index of a category's level.
 	Feature    int  `json:"feature"`
 	Form       Form `json:"form"`
 	LevelIndex int  `json:"level_index,omitempty"`

@@ -54,7 +54,8 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		within, _ := p.UpperBound(regress.Prediction{Value: got.Value}, 0.9)
 		if promised == got.Extrapolated || got.Between != c.between ||
 			(bound > within) != (got.Extrapolated || got.Between) {
-			t.Errorf("%s: bound %g (%v), without distance %g", c.name, bound, promised, within)
+			t.Errorf("%s: bound = %g (guaranteed %v), without distance %g; want a wider one outside levels",
+				c.name, bound, promised, within)
 		}
 		if _, promised := p.Probability(got, 100); promised == got.Extrapolated {
 			t.Errorf("%s: probability guaranteed = %v, want it unless extrapolated", c.name, promised)

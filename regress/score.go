@@ -236,8 +236,8 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	return c
 }
 
-// averaged returns the coverage of the same examples in several shuffles. The interval is that of
-// one shuffle, because repeated predictions are no further examples.
+// averaged returns the coverage of the same examples in several shuffles. The interval is as wide
+// as for one shuffle, because repeated predictions are no further examples.
 func (c Coverage) averaged(shuffles int) Coverage {
 	size := float64(c.Examples) / float64(shuffles)
 	c.Ratio = wilson(c.Ratio.Value*size, size)

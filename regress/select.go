@@ -15,7 +15,7 @@ import (
 type SelectOptions struct {
 	// Families to compare; nil means all of them.
 	Families []string
-	// Methods to compare in addition to those of the families. With an empty, non-nil Families only
+	// Methods to compare in addition to the Families. With an empty, non-nil Families only
 	// these are compared.
 	Methods []Method
 	// Baselines to compare in addition to the linear model and the nearest configuration.

@@ -278,7 +278,7 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) {
-			t.Errorf("Decode of a spoiled calibration = %v", err)
+			t.Errorf("Decode of a spoiled calibration = %v, want ErrBadFile", err)
 		}
 	}
 }

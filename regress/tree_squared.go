@@ -11,10 +11,10 @@ import (
 //	gain = WL WR / W (SL/WL - SR/WR)² = (SL W - S WL)² / (W WL WR)
 //
 // with W the weight and S the weighted sum of targets of a side. Both are integer sums in small
-// units. They are exact in any order, and the sums of one side are those of the node minus those of
-// the other. A large node that considers all features therefore sums the smaller half of its items
-// only; a small one keeps its items sorted by each feature (see ranks). Targets are relative to the
-// node's mean, to keep their precision.
+// units. They are exact in any order, and the sums of one side are the sums of the node minus
+// the sums of the other side. A large node that considers all features therefore sums the smaller
+// half of its items only; a small one keeps its items sorted by each feature (see ranks). Targets
+// are relative to the node's mean, to keep their precision.
 type squaredSearch struct {
 	minimum int // minimum number of examples on a side
 	large   int // items of a node that has its own sums; at most 255

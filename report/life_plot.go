@@ -107,7 +107,7 @@ func (t *targetLife) judged() []*Moment {
 	return all
 }
 
-// lossPlot plots the loss of each compared version relative to that of the other regressor.
+// lossPlot plots the loss of each compared version divided by the loss of the other regressor.
 func (t *targetLife) lossPlot() template.HTML {
 	values := []float64{1}
 	for _, m := range t.judged() {

@@ -176,7 +176,7 @@ func TestColumns_NameEveryFeature(t *testing.T) {
 	}
 	back, err := schemas.ParseColumns(names)
 	if err != nil || cmp.Diff(columns, back) != "" {
-		t.Fatalf("ParseColumns(%v) = %v, %v", names, back, err)
+		t.Fatalf("ParseColumns(%v) = %v, %v, want the named columns", names, back, err)
 	}
 	row := make([]float64, len(columns))
 	f.Fill(row, columns)

@@ -324,7 +324,7 @@ func TestJobs_Load(t *testing.T) {
 	fast, tight := 0, 0
 	for i := range jobs {
 		if i > 0 && jobs[i].At < jobs[i-1].At {
-			t.Fatalf("job %d is submitted before job %[1]d - 1", i)
+			t.Fatalf("job %d is submitted before its predecessor", i)
 		}
 		if jobs[i].Request.Model == "lenet5" {
 			fast++

@@ -107,7 +107,7 @@ func FuzzParseWorld(f *testing.F) {
 		w, err := simulate.ParseWorld(data)
 		if err != nil {
 			if !errors.Is(err, schemas.ErrInvalid) {
-				t.Fatalf("%v is not invalid", err)
+				t.Fatalf("ParseWorld = %v, want ErrInvalid", err)
 			}
 			return
 		}

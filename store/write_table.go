@@ -96,7 +96,7 @@ func columnNames(row reflect.Type) []string {
 	return names
 }
 
-// columnFields returns the index of the field of each column, including those of embedded
+// columnFields returns the index of the field of each column, including fields of embedded
 // structs.
 func columnFields(row reflect.Type) [][]int {
 	var fields [][]int

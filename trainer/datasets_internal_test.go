@@ -62,7 +62,8 @@ func TestFitEvidence_SeparatesDatasets(t *testing.T) {
 	for _, dataset := range []string{"", "other"} {
 		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
 		if got := p.Epochs(corrections, c); got.Known() || got.Support.Promisable() {
-			t.Errorf("dataset %q without runs: support %s, %+v", dataset, got.Support, got)
+			t.Errorf("dataset %q without runs: support %s, %+v; want no prediction",
+				dataset, got.Support, got)
 		}
 	}
 	if n := r.Manifest.Examples.Settings; n != 10 {

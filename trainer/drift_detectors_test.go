@@ -95,7 +95,8 @@ func TestAdwin_KeepsCurrentResiduals(t *testing.T) {
 	}
 	count, since, cut := a.Window()
 	if count != 20_000 || cut || !since.Equal(at(0)) {
-		t.Errorf("without drift: %d of 20000 residuals in the window since %v, cut %v", count, since, cut)
+		t.Errorf("without drift: %d residuals in the window since %v, cut %v; want all 20000 uncut",
+			count, since, cut)
 	}
 	noticed := 0
 	for i := 20_000; i < 20_200; i++ {

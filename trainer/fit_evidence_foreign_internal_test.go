@@ -77,9 +77,11 @@ func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 		}
 		with, without := heldOutEvidence(t, m), heldOutEvidence(t, fitEpochTimes(t, blind, nil))
 		if !(with < 0.3*without) {
-			t.Errorf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+			t.Errorf("seed %d: held-out error %.3f with the foreign load, want below 0.3 times %.3f without it",
+				seed, with, without)
 		}
-		t.Logf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+		t.Logf("seed %d: held-out error %.3f with the foreign load, want below 0.3 times %.3f without it",
+			seed, with, without)
 	}
 }
 

@@ -237,8 +237,8 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 	return f
 }
 
-// firstSlack is the share by which the error of the first regressor may exceed that of the mean: a
-// target that depends on nothing is predicted as well as by its mean, apart from noise.
+// firstSlack is the share by which the error of the first regressor may exceed the error of the
+// mean: a target that depends on nothing is predicted as well as by its mean, apart from noise.
 const firstSlack = 0.1
 
 // worseThanMean returns why a first regressor with a mean squared error is useless; "" if it is

@@ -175,11 +175,11 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
 		promoted.Reason != "rolled back: jobs are late" ||
 		promoted.DecidedBy != schemas.DecidedRequest {
-		t.Errorf("rollback: %+v, %v", promoted, err)
+		t.Errorf("rollback promoted %+v, %v, want the first regressor", promoted, err)
 	}
 	if err := promote(second.ModelDigest[:8]); err != nil ||
 		promoted.ModelDigest != second.ModelDigest {
-		t.Errorf("promotion of the second regressor: %+v, %v", promoted, err)
+		t.Errorf("promotion = %+v, %v, want the second regressor", promoted, err)
 	}
 	for digits, want := range map[string]error{
 		second.ModelDigest[:8]: schemas.ErrConflict,
@@ -193,7 +193,7 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	}
 	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil ||
 		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
-		t.Errorf("champion %v, revision %d, error %v", c, revision, err)
+		t.Errorf("Champion = %v, revision %d, %v, want the second regressor", c, revision, err)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 	for i, v := range list(t, b, schemas.TargetEpochTime) {
 		_, err := b.Artifact(within(t), v.ModelDigest)
 		if there := err == nil; there != v.Kept {
-			t.Errorf("regressor %d: files exist %v, Kept %v (%v)", i, there, v.Kept, err)
+			t.Errorf("regressor %d: files exist = %v, want %v like Kept (%v)", i, there, v.Kept, err)
 		}
 		if v.Kept {
 			kept++

@@ -63,7 +63,7 @@ func (l *Registry) target(target string) *targetRegistry {
 	return r
 }
 
-// Apply applies the next event; other events than those of regressors are ignored.
+// Apply applies the next event. It ignores events that are not about regressors.
 func (l *Registry) Apply(e schemas.Event) {
 	if _, seen := l.seen.get(e.ID()); seen {
 		return
@@ -227,8 +227,8 @@ func (r *targetRegistry) pairing() (c pairing, found bool) {
 	return c, true
 }
 
-// keptFiles returns the digests whose files are kept: those of the last champions and of the
-// challenger.
+// keptFiles returns the digests of the files to keep: of the last champions and of
+// the challenger.
 func (r *targetRegistry) keptFiles() map[string]bool {
 	keep := map[string]bool{}
 	for _, digest := range slices.Backward(r.champions) {

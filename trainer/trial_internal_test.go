@@ -82,8 +82,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// drawn returns the verdict of a trial with random losses; those of the challenger are lower by a
-// factor.
+// drawn returns the verdict of a trial with random losses. The losses of the challenger are lower
+// by a factor.
 func drawn(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
 	t := &Trial{level: 0.95, settings: map[string]int{}, nextLookAt: minSettings}
 	for n := range jobs {

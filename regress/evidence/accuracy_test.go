@@ -115,6 +115,6 @@ func TestAccuracy_IntervalSpansTheRuns(t *testing.T) {
 	}
 	unknown := p.Accuracy(configurationOf("other", 32, "x"), 12)
 	if low, high := unknown.Interval(0.9); low != 0 || high != 0 || unknown.Highest() != 0 {
-		t.Errorf("a model that never ran is between %g and %g", low, high)
+		t.Errorf("accuracy interval of a model without runs = %g to %g, want none", low, high)
 	}
 }

@@ -12,7 +12,7 @@ import (
 type Hierarchy struct {
 	Format   int       `json:"format"` // 1
 	Subjects []Subject `json:"subjects"`
-	// NodeGroups are nodes whose runs differ from those of other nodes of their type.
+	// NodeGroups are nodes whose runs differ from other nodes of their type.
 	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
 }
 

@@ -111,7 +111,7 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	runs := runsOf(c, 0.1, 0.1, 0.1, 0.1)
 	_, p := fit(t, runs)
 	if got := p.Time(c, 8); got.StartupSeconds != 0 || math.Abs(got.Median()-0.8) > 0.01 {
-		t.Fatalf("without a start-up: %g s of %g s", got.StartupSeconds, got.Median())
+		t.Fatalf("start-up = %g s of %g s, want 0 of 0.8 s", got.StartupSeconds, got.Median())
 	}
 	width := func(n int) float64 {
 		for i := range n {

@@ -154,6 +154,6 @@ func TestFeature_TellsNumbersFromCategories(t *testing.T) {
 		Rows:   [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}},
 	}).Groups([]string{"a", "b"})
 	if err != nil || !reflect.DeepEqual(group, []int{0, 0, 1}) {
-		t.Errorf("groups = %v, %v", group, err)
+		t.Errorf("Groups() = %v, %v, want [0 0 1]", group, err)
 	}
 }

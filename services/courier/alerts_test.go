@@ -165,7 +165,7 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 				t.Errorf("%s has no summary or a description of less than 60 bytes", r.Alert)
 			}
 			if _, err := time.ParseDuration(r.For); err != nil {
-				t.Errorf("%s: for: %v", r.Alert, err)
+				t.Errorf("%s: field for is not a duration: %v", r.Alert, err)
 			}
 			for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(
 				r.Annotations["summary"], -1,

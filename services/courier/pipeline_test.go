@@ -106,7 +106,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs/kept/advice", &advised)
 	if advised.CauseSequence == 0 || advised.Chosen == nil ||
 		advised.Chosen.PredictedSeconds == nil {
-		t.Errorf("the running job was not re-predicted: %+v", advised)
+		t.Errorf("last advice for the running job = %+v, want a new prediction", advised)
 	}
 	var page schemas.JobList
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs?state=finished", &page)

@@ -79,7 +79,7 @@ func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
 }
 
 // Every report has the three simple rules, or the reason why one cannot be fitted. Feature names may
-// be those of the study or of Courier.
+// be names of the study or of Courier.
 func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
@@ -215,7 +215,7 @@ func TestRegressorFit_DropsImpossibleExamples(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(files["report.json"]), &told); err != nil ||
 			len(told.Dropped) != 1 || told.Dropped[0].Count != 1 {
-			t.Errorf("report.json: %+v, %v", told, err)
+			t.Errorf("report.json = %+v, %v, want one dropped example", told, err)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func TestRegressorFit_ReplacesTheDirectoryAsAWhole(t *testing.T) {
 		}
 		p, err := loadRegressor(out)
 		if err != nil || !strings.HasPrefix(p.Manifest().Family, family) {
-			t.Errorf("after a fit of a %s: %v, %v", family, p, err)
+			t.Errorf("regressor after a fit of %s = %v, %v, want this family", family, p, err)
 		}
 		if files, err := os.ReadDir(out); err != nil || len(files) != 5 {
 			t.Errorf("%d files in the directory, %v, want 5", len(files), err)

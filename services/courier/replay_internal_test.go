@@ -166,7 +166,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	for _, s := range rules {
 		if s.Promised != s.Measured+s.Predicted+s.Unjudged ||
 			s.Submissions != s.Promised+s.Refused+s.Explored {
-			t.Errorf("%s does not add up: %+v", s.Rule, s)
+			t.Errorf("%s: the counts do not add up to the submissions: %+v", s.Rule, s)
 		}
 	}
 	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 ||

@@ -95,7 +95,7 @@ func epochSeconds(batch, cpus, epoch float64) float64 {
 	return (20 + 1120/batch) / cpus * scatter
 }
 
-// digitsJob runs a real training job under courier run. Its durations are those of epochSeconds, so
+// digitsJob runs a real training job under courier run. Its durations come from epochSeconds, so
 // regressors can always learn them.
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()

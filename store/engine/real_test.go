@@ -192,7 +192,7 @@ func TestEngine_ServesUsers(t *testing.T) {
 	}
 	if got, err := ask(p, reader(p), "SELECT currentUser(), currentDatabase()", ""); err != nil ||
 		got != "reader\tcourier" {
-		t.Errorf("reader's query = %q, %v", got, err)
+		t.Errorf("query as reader = %q, %v, want user reader and database courier", got, err)
 	}
 }
 

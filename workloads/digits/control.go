@@ -15,7 +15,7 @@ type control struct {
 	FromEpoch int `json:"from_epoch"` // first epoch with this batch size
 }
 
-// applyControl changes the batch size to that of the control file, before an epoch begins. A file
+// applyControl reads the batch size from the control file before an epoch begins. A file
 // that is absent, cannot be parsed or has an invalid batch size changes nothing: the batch size in
 // the output shows this to its writer.
 //

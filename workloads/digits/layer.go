@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// layer is one layer of a network. It has no state: its parameters are a part of those of the
-// network, and a worker has its values and derivatives. Slices have the values of one image after
-// the other.
+// layer is one layer of a network. It has no state: its parameters are a part of the parameters of
+// the network, and a worker has its values and derivatives. Slices have the values of one image
+// after the other.
 type layer interface {
 	inputs() int     // number of input values per image
 	outputs() int    // number of output values per image
