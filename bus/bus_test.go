@@ -509,7 +509,7 @@ func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
 	if got := strings.Join(order, ", "); got != want || err != nil {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
-	if place, err := b.StreamInfo(within(t), schemas.StreamJob); place.First != 1 || err != nil {
-		t.Errorf("Place = %+v, %v; want 1 as the first event", place, err)
+	if info, err := b.StreamInfo(within(t), schemas.StreamJob); info.First != 1 || err != nil {
+		t.Errorf("StreamInfo = %+v, %v; want 1 as the first event", info, err)
 	}
 }

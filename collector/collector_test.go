@@ -348,7 +348,7 @@ func TestCollector_PublishesEventsOfEarlierRuns(t *testing.T) {
 	}
 
 	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: dir}, quiet, nil)
-	stored(t, b, schemas.JobSubject("left", "*"), 3)
+	waitForEvents(t, b, schemas.JobSubject("left", "*"), 3)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -75,7 +75,7 @@ func (a *userRecorder) note(name string) {
 	a.names = append(a.names, name)
 }
 
-func (a *userRecorder) take() string {
+func (a *userRecorder) drain() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := strings.Join(a.names, " ")
@@ -160,7 +160,7 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 				t.Errorf("%s: %s %s = %d %s, want %d", who.name, c.method, c.path, got.status,
 					got.body, who.want)
 			}
-			if as := a.take(); as != who.as {
+			if as := a.drain(); as != who.as {
 				t.Errorf("%s: %s %s reached a service as %q, want %q", who.name, c.method, c.path,
 					as, who.as)
 			}
@@ -184,7 +184,7 @@ func TestTokens_AreOptional(t *testing.T) {
 	h := open(t, b, gateway.Options{})
 	h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`)
 	h.do(t, "DELETE", "/api/v1/jobs/j1", "")
-	if as := a.take(); as != "submit cancel" {
+	if as := a.drain(); as != "submit cancel" {
 		t.Errorf("users of the forwarded requests = %q, want none", as)
 	}
 	if s := read[gateway.Session](t, h.do(t, "GET", "/api/v1/session", "")); s != (gateway.Session{Role: "admin"}) {
@@ -233,7 +233,7 @@ func TestSession_AuthorizesThePage(t *testing.T) {
 		}
 	}
 	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 ||
-		a.take() != "cancel:ada" {
+		a.drain() != "cancel:ada" {
 		t.Errorf("cancellation with the cookie = %d, want one by ada", got.StatusCode)
 	}
 	ask("DELETE", "/api/v1/session", "")
@@ -270,7 +270,7 @@ func TestRoutes_RejectOtherOrigins(t *testing.T) {
 	} {
 		c.header.Set("Cookie", "courier_token="+submitterToken)
 		got := h.send(t, c.method, "/api/v1/jobs/j1", c.header, nil)
-		if as := a.take(); got.status != c.want || (as == "cancel:ada") != (c.want == 200) {
+		if as := a.drain(); got.status != c.want || (as == "cancel:ada") != (c.want == 200) {
 			t.Errorf("%s with %v = %d %s and reached a service as %q, want %d", c.method, c.header,
 				got.status, got.body, as, c.want)
 		}

@@ -138,11 +138,11 @@ func (b *booster) search(s *growingLeaf) {
 
 // addUp sums examples, on several threads if there are many.
 func (b *booster) addUp(rows []int32) *pullHistogram {
-	sums := b.take()
+	sums := b.newHistogram()
 	b.parts = b.parts[:0]
 	least := 1 << 17 / len(b.sign)
 	for range min(b.options.Threads, len(rows)/max(least, 1)) - 1 {
-		b.parts = append(b.parts, b.take())
+		b.parts = append(b.parts, b.newHistogram())
 	}
 	parallel(b.options.Threads, len(rows), least, func(run, from, to int) {
 		part := sums
@@ -161,8 +161,8 @@ func (b *booster) addUp(rows []int32) *pullHistogram {
 	return sums
 }
 
-// take returns an empty histogram; release returns it to the pool.
-func (b *booster) take() *pullHistogram {
+// newHistogram returns an empty histogram; release returns it to the pool.
+func (b *booster) newHistogram() *pullHistogram {
 	if n := len(b.idle); n > 0 {
 		t := b.idle[n-1]
 		b.idle = b.idle[:n-1]

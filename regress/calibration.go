@@ -69,8 +69,8 @@ func calibrateRows(d *Dataset, residuals []float64, rows []int) CalibrationTable
 	return c
 }
 
-// of returns the table for a row.
-func (c *CalibrationTable) of(row []float64) *CalibrationTable {
+// tableFor returns the table for a row.
+func (c *CalibrationTable) tableFor(row []float64) *CalibrationTable {
 	if k := c.level(row); k >= 0 {
 		return &c.Levels.Tables[k]
 	}

@@ -199,7 +199,7 @@ func (m *Manifest) heldOutBounds(
 		c := calibrateRows(d, residuals, others)
 		for _, i := range own {
 			row = d.Row(i, row)
-			table := c.of(row)
+			table := c.tableFor(row)
 			bounds[i] = math.Inf(1)
 			if k, known := table.entry(level); known {
 				bounds[i] = m.Transform.move(points[i], table.Residuals[k])

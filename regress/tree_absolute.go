@@ -43,7 +43,7 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 	features := len(g.bins.codes)
 	return &absoluteSearch{
 		minimum:   g.options.MinLeaf,
-		large:     largeNode(g.bins.most()),
+		large:     largeNode(g.bins.maxBins()),
 		wanted:    g.hasSigns,
 		table:     g.bins,
 		weighting: newPacking(len(g.target), g.heaviest()),

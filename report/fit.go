@@ -19,7 +19,7 @@ type Fit struct {
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
 	Report    regress.SelectReport
-	Grid      []regress.GridPoint // searched forest settings; may be nil
+	Grid      []regress.GridPoint // searched forest options; may be nil
 }
 
 // WriteText writes the report as text.

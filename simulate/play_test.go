@@ -122,7 +122,7 @@ func TestPlay_Conserves(t *testing.T) {
 				record.At, lastSequence, last)
 		}
 		last, lastSequence = record.At, record.Sequence
-		of := func(id string) *life {
+		lifeOf := func(id string) *life {
 			if lives[id] == nil {
 				lives[id] = &life{}
 			}
@@ -130,17 +130,17 @@ func TestPlay_Conserves(t *testing.T) {
 		}
 		switch e := record.Event.(type) {
 		case *schemas.Submitted:
-			of(e.JobID).submitted++
+			lifeOf(e.JobID).submitted++
 		case *schemas.Started:
-			of(e.JobID).started++
+			lifeOf(e.JobID).started++
 		case *schemas.Epoch:
-			of(e.JobID).epochs++
+			lifeOf(e.JobID).epochs++
 			if int(e.Epoch) != lives[e.JobID].epochs {
 				t.Fatalf("epoch %d of %s is event number %d, want epochs in order", e.Epoch, e.JobID,
 					lives[e.JobID].epochs)
 			}
 		case *schemas.Ended:
-			of(e.JobID).ended++
+			lifeOf(e.JobID).ended++
 		}
 	}
 	for i, o := range outcomes {

@@ -24,7 +24,7 @@ func onDatasets() (all []Example) {
 		for i, batch := range []uint32{16, 32, 64, 128, 256} {
 			for k := range 3 {
 				seconds := of.times * (4 + 400/float64(batch)) * (1 + 0.01*float64(k-1))
-				run := timed("resnet50", 10*i+k, batch, begin, seconds, seconds)
+				run := epochExamples("resnet50", 10*i+k, batch, begin, seconds, seconds)
 				for j := range run {
 					run[j].Job += of.dataset
 					run[j].Dataset = of.dataset

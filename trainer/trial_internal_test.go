@@ -82,9 +82,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// drawn returns the verdict of a trial with random losses. The losses of the challenger are lower
+// randomVerdict returns the verdict of a trial with random losses. The losses of the challenger are lower
 // by a factor.
-func drawn(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
+func randomVerdict(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
 	t := &Trial{level: 0.95, settings: map[string]int{}, nextLookAt: minSettings}
 	for n := range jobs {
 		loss := [2]float64{math.Exp(0.5*random.NormFloat64() - 4), 0}
@@ -120,7 +120,7 @@ func TestTrial_RarelyPromotesEqualRegressors(t *testing.T) {
 	}{{1.02, 0, 0.03}, {1, 0, 0.15}, {1.1, 0, 0.01}, {0.8, 0.9, 1}} {
 		won := 0.0
 		for range plays {
-			if drawn(random, maxJobs, 12, c.factor) == better {
+			if randomVerdict(random, maxJobs, 12, c.factor) == better {
 				won += 1.0 / plays
 			}
 		}
@@ -136,7 +136,7 @@ func TestTrial_NeedsSeveralConfigurations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	won := 0
 	for range 100 {
-		if drawn(random, minJobs, 1, 1) == better {
+		if randomVerdict(random, minJobs, 1, 1) == better {
 			won++
 		}
 	}

@@ -104,7 +104,7 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 func TestLikelihood_IsThatOfTheProcess(t *testing.T) {
 	o := fixture(9)
 	l := newLikelihood(o)
-	got := l.of(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
+	got := l.logPosterior(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
 
 	g, _ := newGaussianProcess(fixtureParameters, o)
 	inverse := mat.NewDense(9, 9, slices.Clone(g.inverse))

@@ -80,8 +80,8 @@ type fittingBars struct {
 	bar      *services.ProgressBar // nil before the first fit
 }
 
-// take draws the progress of a fit; it ignores other events.
-func (p *fittingBars) take(e schemas.Event) {
+// handle draws the progress of a fit and ignores other events.
+func (p *fittingBars) handle(e schemas.Event) {
 	f, ok := e.(*schemas.Fitting)
 	if !ok || f.Planned == 0 {
 		return

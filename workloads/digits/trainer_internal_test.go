@@ -105,7 +105,7 @@ func TestBarrier_HoldsAllParties(t *testing.T) {
 					b.wait()
 					for other, at := range reached {
 						if at != turn {
-							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d, want the same turn",
+							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d, want equal",
 								parties, other, at, i, turn)
 						}
 					}
