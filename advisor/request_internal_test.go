@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// advisorBehindLog returns an advisor that has not read the event log, like one that lags behind or
-// has dropped old jobs from memory.
+// advisorBehindLog returns an advisor that has not read the event log, like an advisor that lags
+// behind or has dropped old jobs from memory.
 func advisorBehindLog(t *testing.T, b *bus.Bus, o Options) *Advisor {
 	t.Helper()
 	return New(b, o, slog.New(slog.DiscardHandler), nil)

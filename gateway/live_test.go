@@ -312,7 +312,7 @@ func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 	}
 }
 
-// Filters apply to new events and to those after a reconnect. The ID also advances past filtered
+// Filters apply to new events and to events after a reconnect. The ID also advances past filtered
 // events.
 func TestEvents_AreFiltered(t *testing.T) {
 	b := bustest.New(t)

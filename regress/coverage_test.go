@@ -52,8 +52,8 @@ func (s simulated) runs(settings []int, n int) *regress.Dataset {
 	return d
 }
 
-// lookAlike returns a study that measured four of five configurations, later runs of these, and
-// runs of the fifth.
+// lookAlike returns a study of four fifths of the configurations, later runs of the same
+// configurations, and runs of the remaining fifth.
 func lookAlike(runs int, random *rand.Rand) (train, again, fresh *regress.Dataset) {
 	s, settings := simulate(random), random.Perm(96)
 	return s.runs(settings[:77], runs), s.runs(settings[:77], 154), s.runs(settings[77:], 190)

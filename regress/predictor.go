@@ -240,7 +240,7 @@ type perfectHash struct {
 	at         [256]float64
 }
 
-// maxHashed is the number of numbers for which one multiplier in eight has no collision.
+// maxHashed is the size of a set that one multiplier in eight hashes without collision.
 const maxHashed = maxMeasured
 
 // newPerfectHash returns nil for no numbers, for more than maxHashed, and if no multiplier is

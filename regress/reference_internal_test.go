@@ -71,8 +71,8 @@ func (r *reference) best(
 	return feature, threshold, found
 }
 
-// nearest is the cut between two values, of those halfway between neighbouring
-// values of all examples, that is nearest to their middle.
+// nearest returns a cut between two values: of the midpoints between neighbouring values of all
+// examples, the one nearest to their middle.
 func (r *reference) nearest(f int, low, high float64) float64 {
 	best := math.Inf(1)
 	for _, cut := range r.cuts[f] {

@@ -197,7 +197,7 @@ type Coverage struct {
 	Level float64 `json:"level"`
 	// Ratio of covered examples, with its 95 % binomial interval (Wilson 1927).
 	Ratio Estimate `json:"ratio"`
-	// Examples with a finite bound, and those without one (Refused).
+	// Examples with a finite bound, and examples without a bound (Refused).
 	Examples int `json:"examples"`
 	Refused  int `json:"refused"`
 	// Pinball is the mean pinball loss of the bounds at Level, in the unit of

@@ -291,7 +291,7 @@ const tieMargin = 0.02
 // levels, trees are step functions.
 var smoothness = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
 
-// best returns the method with the smallest loss, or the smoothest of those that tie with it; nil
+// best returns the method with the smallest loss, or the smoothest method that ties with it; nil
 // if there is none.
 func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	least := math.Inf(1)

@@ -158,7 +158,7 @@ func warning(r *regress.SelectReport) string {
 	return ""
 }
 
-// shownLevels is the maximum number of levels in a report: those with the lowest coverage.
+// shownLevels is the maximum number of levels in a report. It shows the lowest coverages.
 const shownLevels = 8
 
 func writeGroups(b *strings.Builder, r *regress.SelectReport) {

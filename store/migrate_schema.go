@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// Schema returns the statements that set up an empty database, in order: those that Migrate
+// Schema returns the statements that set up an empty database, in order: the ones that Migrate
 // runs, with the records of the applied migrations.
 //
 // With the name of a cluster, the statements set up the cluster: each table is a replicated

@@ -137,8 +137,8 @@ func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) erro
 	return nil
 }
 
-// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours of which
-// its TTL has deleted nothing.
+// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours from
+// which its TTL has deleted nothing.
 func (r *rebuilder) repairRollUps(
 	ctx context.Context, t *eventTable, stream string, position uint64,
 ) error {

@@ -61,7 +61,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 //     has written, so that messages in flight are no difference. Rows from before the first
 //     message of the log, which the stream's limits have dropped, are counted as older and
 //     checked for duplicates only.
-//   - of each table the hours, by the events' timestamps, of which its TTL has deleted nothing.
+//   - of each table the hours, by the events' timestamps, from which its TTL has deleted nothing.
 //   - of each hour the distinct event_ids: their number, and the sum of a 64-bit hash of each
 //     (the first eight bytes of the MD5, available in Go and in ClickHouse). A sum does not
 //     depend on the order, and unlike an exclusive or it shows duplicates. Only if an hour

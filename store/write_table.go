@@ -202,8 +202,8 @@ func (g *tableRows) append(r eventRow) {
 	g.rows = append(g.rows, r)
 }
 
-// withoutDuplicates returns the rows without those that are stored at a different sequence. A
-// row that is stored at its own sequence was written by an earlier attempt of the batch.
+// withoutDuplicates drops rows that are stored at a different sequence. A row that is stored at its
+// own sequence was written by an earlier attempt of the batch.
 func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
 	byID := make(map[string][]storedRow, len(stored))
 	for _, s := range stored {

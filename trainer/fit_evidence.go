@@ -50,7 +50,7 @@ func evidenceRuns(
 }
 
 // configurationOf returns the features that the predictions of a target depend on. Of the foreign
-// loads it includes those with a column.
+// loads it includes the loads with a column.
 func configurationOf(
 	target string, x *Example, foreign []schemas.ForeignColumn,
 ) evidence.Configuration {

@@ -109,7 +109,7 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 }
 
 // Runs that all take longer correct the predictions of every batch size immediately, including
-// those without new runs.
+// batch sizes without new runs.
 func TestFitEvidence_CorrectsDriftImmediately(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
 	batches := []uint32{16, 32, 64, 128, 256}

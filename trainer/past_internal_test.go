@@ -222,7 +222,7 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 	}
 }
 
-// Models that are trained once do not displace those that are trained every day.
+// Models that are trained once do not displace models that are trained every day.
 func TestPast_KeepsModelsThatStillRun(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{Runs: 20, Spans: 5}), uint64(0)
 	for n := range 400 {

@@ -14,7 +14,7 @@ const longRun = 48
 
 func hourOf(at time.Time) int64 { return at.Unix() / 3600 }
 
-// neighbours is an index of runs by node and time. It holds the open runs and those that ended
+// neighbours is an index of runs by node and time. It holds the open runs and runs that ended
 // last; Past decides when a run is removed.
 type neighbours struct {
 	nodes map[string]*nodeIndex

@@ -14,7 +14,7 @@ import (
 	"courier/schemas"
 )
 
-// A fit on a bounded past predicts the jobs that follow as well as one on the whole past.
+// A fit on a bounded past predicts the following jobs as well as a fit on the whole past.
 // COURIER_QUALITY_JOBS sets the number of jobs per day.
 func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	if testing.Short() {

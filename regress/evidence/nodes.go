@@ -23,7 +23,7 @@ const (
 )
 
 // groupNodes separates nodes of one type whose runs differ, because their hardware is unknown or
-// its difference is not visible. For each node type it compares the nodes, those with most runs
+// its difference is not visible. For each node type it compares the nodes, the nodes with most runs
 // first, configuration by configuration. A node that is clearly faster or slower than all groups
 // starts a group; others join the first group that they do not differ from.
 func groupNodes(runs []Run) []NodeGroup {

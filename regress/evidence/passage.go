@@ -35,7 +35,7 @@ type BatchAccuracy struct {
 
 // Passage summarizes when the runs of one batch size first reached a level.
 type Passage struct {
-	// Tried counts the runs that reached the level or were long enough to; Reached those that did.
+	// Tried counts the runs that reached the level or were long enough. Reached counts the former.
 	Tried   int `json:"tried"`
 	Reached int `json:"reached"`
 	// Mean of ln(epoch - 0.5) of the first epoch at the level, and the Squares about it.
@@ -73,8 +73,8 @@ func (c *epochCurve) passage(level float64, forGood bool) int {
 	return first
 }
 
-// curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, those with
-// most runs.
+// curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, the ones
+// with most runs.
 func curvesOf(runs []Run) []epochCurve {
 	var curves []epochCurve
 	count := map[int]int{}

@@ -61,7 +61,7 @@ func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string)
 	go func() {
 		defer close(done)
 		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
-			p.take); err != nil {
+			p.handle); err != nil {
 			w.log.Warn("cannot show progress", "error", err)
 		}
 	}()

@@ -19,8 +19,8 @@ type control struct {
 // that is absent, cannot be parsed or has an invalid batch size changes nothing: the batch size in
 // the output shows this to its writer.
 //
-// The learning rate does not change, so that the job continues like one that began with this batch
-// size, and predictions for those apply.
+// The learning rate does not change, so the job continues like a job that began with this batch
+// size, and the same predictions apply.
 func (t *trainer) applyControl(path string, epoch int) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are those that the manifests may have.
+// kinds are the kinds that manifests may have.
 var kinds = map[string]func() any{
 	"apps/v1 DaemonSet":                  func() any { return &apps.DaemonSet{} },
 	"apps/v1 Deployment":                 func() any { return &apps.Deployment{} },
