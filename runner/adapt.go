@@ -164,7 +164,7 @@ func (j *job) restart() (isRunning bool) {
 	if !j.isRestarting || j.result.Cancelled {
 		return false
 	}
-	j.addReports(j.output.Close(time.Now()))
+	j.closeOutput()
 	s := &j.result.Setting
 	if s.Epochs > 0 && j.epochs.last >= s.Epochs && j.process.state.Success() {
 		return false // it completed its last epoch before it stopped

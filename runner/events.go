@@ -86,7 +86,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.output.Recognized() {
+	if j.hasHinted || j.epochs.hasReport || j.channelOutput != nil || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)

@@ -95,7 +95,7 @@ func New(format, expression string) (*Parser, error) {
 	case FormatBigDL:
 		return &Parser{formats: []lineFormat{&BigDL{}}}, nil
 	case FormatJSON:
-		return &Parser{formats: []lineFormat{&jsonLines{}}}, nil
+		return NewJSON(), nil
 	case FormatText:
 		return &Parser{formats: []lineFormat{&text{}}}, nil
 	case FormatPattern:
@@ -107,6 +107,9 @@ func New(format, expression string) (*Parser, error) {
 	}
 	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
 }
+
+// NewJSON returns a parser of FormatJSON.
+func NewJSON() *Parser { return &Parser{formats: []lineFormat{&jsonLines{}}} }
 
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
