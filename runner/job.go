@@ -46,6 +46,7 @@ type job struct {
 	progress      progressLine
 	heartbeats    int
 	hasHinted     bool // the user was informed that no epoch is recognized
+	hasExplained  bool // the user was informed that the accuracy is not the printed number
 	hasWarned     bool // the user was informed that an epoch was ignored
 	isFirstReport bool // the process has not reported an epoch
 
@@ -80,9 +81,14 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 
 // start starts the command and publishes the start of the job.
 func (j *job) start() error {
-	if !hasBatchPlaceholder(j.o.Command) {
+	if !hasPlaceholder(j.o.Command, batchPlaceholder) {
 		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
 			batchPlaceholder)
+	}
+	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+		j.screen.message("the command has no %s: numerical libraries get %s, but nothing else "+
+			"limits the job", cpusPlaceholder,
+			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
 	}
 	if err := j.startAdaptation(); err != nil {
 		return err
@@ -135,6 +141,9 @@ func (j *job) publishStart() {
 func (j *job) launch(epochsDone uint32) error {
 	s := &j.result.Setting
 	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
+	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+		env = limitThreads(env, s.CPUs)
+	}
 	if j.controlPath != "" {
 		env = append(env, controlVariable+"="+j.controlPath)
 	}

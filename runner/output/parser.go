@@ -31,6 +31,7 @@ type EpochReport struct {
 	Seconds           float64   // duration; 0: not reported
 	Loss              *float64  // training loss; nil: not reported
 	Accuracy          *float64  // 0 to 1; nil: not reported
+	Metric            Metric    // behind Accuracy, or a loss on held-out data without one
 	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
 	BatchSize         uint32    // batch size of the epoch; 0: not reported
 	At                time.Time // arrival of its last line
