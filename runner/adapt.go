@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"courier/schemas"
@@ -19,13 +17,6 @@ const controlVariable = "COURIER_CONTROL"
 type controlFile struct {
 	BatchSize uint32 `json:"batch_size"`
 	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size, from 1
-}
-
-// hasBatchPlaceholder reports whether a command contains the placeholder of the batch size.
-func hasBatchPlaceholder(command []string) bool {
-	return slices.ContainsFunc(command, func(argument string) bool {
-		return strings.Contains(argument, batchPlaceholder)
-	})
 }
 
 // supportedMoves returns the moves that the run can carry out.
@@ -164,7 +155,7 @@ func (j *job) restart() (isRunning bool) {
 	if !j.isRestarting || j.result.Cancelled {
 		return false
 	}
-	j.addReports(j.output.Close(time.Now()))
+	j.closeOutput()
 	s := &j.result.Setting
 	if s.Epochs > 0 && j.epochs.last >= s.Epochs && j.process.state.Success() {
 		return false // it completed its last epoch before it stopped

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -45,6 +46,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 			j.result.Accuracy = f.accuracy
 		}
 		j.out.Add(e)
+		j.explainAccuracy(f)
 		j.assessEpoch(f, isFirst)
 	}
 	j.used = totals
@@ -74,8 +76,26 @@ func (j *job) epochEvent(
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
 	}
+	if m := f.metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
+		e.Metric, e.MetricValue = m.Name, &m.Value
+	}
 	used.Fill(e, epochs)
 	return e
+}
+
+// explainAccuracy informs the user once if the accuracy is not the number that the job printed.
+func (j *job) explainAccuracy(f finishedEpoch) {
+	m := f.metric
+	if j.hasExplained || f.accuracy == nil || m.Name == "" || m.Value == *f.accuracy {
+		return
+	}
+	j.hasExplained = true
+	meaning := "a percentage"
+	if m.Value <= 1 {
+		meaning = "an error rate, of which lower is better"
+	}
+	j.screen.message("%s %.6g is read as %s: accuracy %.6g",
+		oneLine(m.Name), m.Value, meaning, *f.accuracy)
 }
 
 // Limits after which the user is informed that no epoch is recognized.
@@ -86,7 +106,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.output.Recognized() {
+	if j.hasHinted || j.epochs.hasReport || j.channelOutput != nil || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)
@@ -97,16 +117,22 @@ func (j *job) hint(now time.Time) {
 	j.describeOutput(fmt.Sprintf("after %s", durationWords(elapsed)))
 }
 
-// hintAtEnd informs the user that the run ended without a recognized epoch.
+// hintAtEnd informs the user that the run ended without a recognized epoch, or with too few.
 func (j *job) hintAtEnd() {
-	if !j.epochs.hasReport && !j.isRestarting {
+	switch epochs := j.result.Setting.Epochs; {
+	case j.isRestarting:
+	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
+	case j.epochs.last < epochs && j.process.state.Success():
+		j.screen.message("the command ended after epoch %d of %d: the job is incomplete, and does "+
+			"not count as having met its SLO", j.epochs.last, epochs)
 	}
 }
 
 // describeOutput shows the line that most resembles an epoch, and the pattern that reads it.
 func (j *job) describeOutput(when string) {
-	const consequence = "without epochs, only the duration of the whole run is recorded"
+	const consequence = "without epochs, only the duration of the whole run is recorded, " +
+		"and the job counts as incomplete"
 	if j.output.Lines() == 0 {
 		j.screen.message("no epoch recognized %s: the job has printed nothing", when)
 		return

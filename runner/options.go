@@ -145,7 +145,7 @@ func (o *Options) validate() error {
 		return schemas.Invalid("adapt", "%q is not one of %s",
 			o.Adapt, strings.Join(adaptValues, ", "))
 	}
-	if o.Adapt == AdaptRestart && !hasBatchPlaceholder(o.Command) {
+	if o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) {
 		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
 			AdaptRestart, batchPlaceholder)
 	}

@@ -14,6 +14,7 @@ import (
 type column struct {
 	kind  metricKind
 	scope scope
+	words []string // of its name
 }
 
 // maxColumns bounds the columns of a table.
@@ -44,7 +45,8 @@ func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRo
 	for i, c := range t.columns[1:] {
 		tokens := scan(fields[i+1])
 		if len(tokens) == 1 && strings.TrimSpace(tokens[0].gap) == "" {
-			m.setMetric(c.kind, c.scope, tokens[0].value, tokens[0].unit, &t.percentages)
+			tokens[0].words = c.words
+			m.setMetric(c.kind, c.scope, &tokens[0], &t.percentages)
 		}
 	}
 	if m.accuracy == nil && m.loss == nil {
@@ -53,7 +55,12 @@ func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRo
 	t.current = nil
 	t.last, t.hasLast, t.isSeen = number, true, true
 	return []EpochReport{{
-		Epoch: number, Seconds: m.seconds, Loss: m.loss, Accuracy: m.accuracy, At: at,
+		Epoch:    number,
+		Seconds:  m.seconds,
+		Loss:     m.loss,
+		Accuracy: m.accuracy,
+		Metric:   m.metric,
+		At:       at,
 	}}, true
 }
 
@@ -81,7 +88,7 @@ func tableHead(line string) ([]column, separator) {
 			return nil, ""
 		}
 		words := nameWords(strings.ReplaceAll(field, "/", "_"))
-		columns[i] = column{kind: kindOf(words), scope: scopeOf(words)}
+		columns[i] = column{kind: kindOf(words), scope: scopeOf(words), words: words}
 		hasMetric = hasMetric || i > 0 && columns[i].kind != noMetric
 	}
 	if !hasMetric {

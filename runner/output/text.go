@@ -154,7 +154,12 @@ func (t *text) barLine(
 	bar := text{current: &e, percentages: t.percentages}
 	bar.read(line, tokens, true)
 	r := EpochReport{
-		Epoch: number, Epochs: number - t.last, Loss: e.loss, Accuracy: e.accuracy, At: at,
+		Epoch:    number,
+		Epochs:   number - t.last,
+		Loss:     e.loss,
+		Accuracy: e.accuracy,
+		Metric:   e.metric,
+		At:       at,
 	}
 	t.percentages = bar.percentages
 	t.current, t.last, t.hasLast, t.isSeen = nil, number, true, true
@@ -226,6 +231,7 @@ func (t *text) close(at time.Time) []EpochReport {
 		Seconds:           e.seconds,
 		Loss:              e.loss,
 		Accuracy:          e.accuracy,
+		Metric:            e.metric,
 		ValidationSamples: e.samples,
 		At:                e.at,
 		BeganAt:           e.beganAt,
@@ -331,13 +337,15 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 		isDuration := kind == metricDuration || kind == metricElapsed
 		switch {
 		case kind == metricAccuracy && isFraction(tokens, i):
-			e.setAccuracy(n.value/tokens[i+1].value, s, kind, uint64(tokens[i+1].value))
+			ratio, samples := n.value/tokens[i+1].value, uint64(tokens[i+1].value)
+			e.setAccuracy(ratio, s, kind, samples, metricOf(n.words, ratio))
 			hasMetric = true
 		case isDuration && p.isInProgress: // of a part of the epoch
 		case kind == noMetric && hasMarker && isScopeAlone(n):
-			e.setAccuracy(t.percentages.toRatio(n.value, n.unit), s, metricAccuracy, 0)
+			ratio := t.percentages.toRatio(n.value, n.unit)
+			e.setAccuracy(ratio, s, metricAccuracy, 0, metricOf(n.words, n.value))
 		case kind != noMetric:
-			hasMetric = e.setMetric(kind, s, n.value, n.unit, &t.percentages) || hasMetric
+			hasMetric = e.setMetric(kind, s, n, &t.percentages) || hasMetric
 		case unitSeconds(n.unit) > 0 && !n.isClock && isBareDuration(n.words):
 			bare = n.value * unitSeconds(n.unit)
 		case perStepSeconds(n.unit) > 0 && len(n.words) == 0:
@@ -367,7 +375,8 @@ func (e *openEpoch) readPhrase(line string, tokens []token, s scope) (hasMetric 
 	}
 	for i := range tokens {
 		if tokens[i].text == m[1] && strings.TrimSpace(tokens[i].unit) == "%" {
-			e.setAccuracy(fromPercent(tokens[i].value), s, metricAccuracy, 0)
+			printed := Metric{Name: "accuracy", Value: tokens[i].value}
+			e.setAccuracy(fromPercent(tokens[i].value), s, metricAccuracy, 0, printed)
 			hasMetric = true
 		}
 	}

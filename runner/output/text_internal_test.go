@@ -84,6 +84,48 @@ func parseBytes(t *testing.T, text string) []string {
 	return format(append(reports, p.Close(noon)...))
 }
 
+// A report has the metric behind its accuracy as it was printed.
+func TestParser_ReportsThePrintedMetric(t *testing.T) {
+	const none = -1
+	for _, c := range []struct {
+		name, line string
+		accuracy   float64
+		want       Metric
+	}{
+		{"a ratio", "Epoch 1/2 loss=0.5 val_acc=0.91", 0.91, Metric{"val acc", 0.91}},
+		{"a percentage", "Epoch 1/2 loss=0.5 val_acc=91.5", 0.915, Metric{"val acc", 91.5}},
+		{"a percent sign", "Epoch 1/2, test accuracy: 91 %", 0.91, Metric{"test accuracy", 91}},
+		{"an error rate", "Epoch 1/2 loss=0.5 val_error=0.08", 0.92, Metric{"val error", 0.08}},
+		{"a word error rate", "epoch 1 | loss 0.5 | dev WER 0.25", 0.75, Metric{"dev wer", 0.25}},
+		{"a distance", "Epoch 1/2 loss=0.5 val_rmse=3.2", none, Metric{"val rmse", 3.2}},
+		{"validation wins", "Epoch 1/2 acc=0.99 val_acc=0.9", 0.9, Metric{"val acc", 0.9}},
+		{"accuracy wins over a loss", "Epoch 1/2 val_acc=0.9 val_loss=0.4", 0.9, Metric{"val acc", 0.9}},
+		{"only a loss of the training", "Epoch 1/2 loss=0.5", none, Metric{}},
+		{"JSON", `{"epoch":1,"dev_wer":0.25}`, 0.75, Metric{"dev_wer", 0.25}},
+		{"JSON with a percentage", `{"epoch":1,"val_acc":91.5}`, 0.915, Metric{"val_acc", 91.5}},
+		{"Hugging Face", `{'eval_loss': 0.5, 'eval_wer': 0.25, 'eval_runtime': 1, 'epoch': 1.0}`, 0.75,
+			Metric{"eval_wer", 0.25}},
+	} {
+		p, err := New(FormatAuto, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports := append(p.Write(0, []byte(c.line+"\nEpoch 2/2\n"), noon), p.Close(noon)...)
+		if len(reports) == 0 {
+			t.Errorf("%s: no report", c.name)
+			continue
+		}
+		accuracy := float64(none)
+		if a := reports[0].Accuracy; a != nil {
+			accuracy = *a
+		}
+		if accuracy != c.accuracy || reports[0].Metric != c.want {
+			t.Errorf("%s: accuracy %g of %+v, want %g of %+v",
+				c.name, accuracy, reports[0].Metric, c.accuracy, c.want)
+		}
+	}
+}
+
 func TestParser_ReadsTextOfTrainingPrograms(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
