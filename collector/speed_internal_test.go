@@ -127,7 +127,7 @@ func nextSampleSpeed(c *Collector) float64 {
 }
 
 // Samples contain the best known speed: the collector's, or the one in the last logged sample if
-// it is of the same machine.
+// the machine is the same.
 func TestCollector_PublishesTheBestSpeed(t *testing.T) {
 	linuxOnly(t)
 	const slow, fast = 2.7e9, 4.9e9

@@ -196,7 +196,7 @@ func TestUpperBound_CoversSimulatedData(t *testing.T) {
 				known.add(t, p, again)
 				unknown.add(t, p, fresh)
 			}
-			t.Logf("%d studies: %.4f of new settings, %.4f and %.4f per network; %.4f of known ones",
+			t.Logf("%d studies: %.4f of new configurations, %.4f and %.4f per network; %.4f of known ones",
 				studies, unknown.whole(), unknown.ofNetwork(0), unknown.ofNetwork(1), known.whole())
 			if whole := unknown.whole(); whole < 0.90-doubt || whole > 0.95+doubt {
 				t.Errorf("coverage of the bound at 0.90 is %.4f, want 0.90 to 0.95", whole)

@@ -31,7 +31,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 	for fold, s := range settings {
 		if len(s) < 19 || len(s) > 20 {
-			t.Errorf("fold %d has %d of 97 settings, want 19 or 20", fold, len(s))
+			t.Errorf("fold %d has %d of 97 configurations, want 19 or 20", fold, len(s))
 		}
 	}
 	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds,
@@ -39,10 +39,10 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 		t.Error("folds must depend on the seed only")
 	}
 	if got := regress.Folds([]int{8, 8, 9}, 5, 1); got[0] != got[1] || got[0] == got[2] {
-		t.Errorf("Folds of two settings = %d, want one fold for each", got)
+		t.Errorf("Folds of two configurations = %d, want one fold for each", got)
 	}
 	if got := regress.Folds([]int{8, 8, 8}, 5, 1); got != nil {
-		t.Errorf("Folds of one setting = %d, want nil", got)
+		t.Errorf("Folds of one configuration = %d, want nil", got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOutOfFold_ExcludesThePredictedConfiguration(t *testing.T) {
 		}, nil
 	})
 	if err != nil || len(predicted) != d.Len() || slices.Max(predicted) != 0 {
-		t.Errorf("OutOfFold = %v…, %v, want 288 predictions of unseen settings", predicted[:5], err)
+		t.Errorf("OutOfFold = %v…, %v, want 288 predictions of unseen configurations", predicted[:5], err)
 	}
 	failed := errors.New("no fit")
 	if _, err := regress.OutOfFold(d, folds, func(*regress.Dataset) (func([]float64) float64, error) {

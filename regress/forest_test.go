@@ -124,7 +124,7 @@ func TestFitForest_RefusesSettings(t *testing.T) {
 		{"criterion", func(o *regress.ForestOptions) { o.Criterion = "gini" }},
 		{"transform", func(o *regress.ForestOptions) { o.Transform = "sqrt" }},
 		{"folds", func(o *regress.ForestOptions) { o.Folds = 1 }},
-		{"folds is 97 for 96 settings", func(o *regress.ForestOptions) { o.Folds = 97 }},
+		{"folds is 97 for 96 configurations", func(o *regress.ForestOptions) { o.Folds = 97 }},
 		{"threads", func(o *regress.ForestOptions) { o.Threads = -1 }},
 	} {
 		o := small()
@@ -190,7 +190,7 @@ func TestFitForest_NeedsEnoughExamples(t *testing.T) {
 	o.MinExamples, o.MinSettings = 3, 2
 	r, _ := forest(t, paperLike(3, 1), o)
 	if got := r.Manifest.Calibration.Count; got != 3 {
-		t.Errorf("3 examples of 3 settings are calibrated by %d residuals, want 3", got)
+		t.Errorf("3 examples of 3 configurations are calibrated by %d residuals, want 3", got)
 	}
 	o.MinSettings = 1
 	if _, p := forest(t, oneSetting, o); p.Manifest().Scores != nil {
@@ -198,7 +198,7 @@ func TestFitForest_NeedsEnoughExamples(t *testing.T) {
 	}
 }
 
-// degenerate returns examples at the edges of what can be fitted.
+// degenerate returns examples that can barely be fitted.
 func degenerate() map[string]*regress.Dataset {
 	constantTarget, constantFeature, single := paperLike(96, 1), paperLike(96, 1), paperLike(96, 1)
 	for i := range constantTarget.Target {

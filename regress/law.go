@@ -21,7 +21,7 @@ type Law struct {
 	Ridge float64 `json:"ridge"`
 }
 
-// predict is in the unit of the fit.
+// predict returns a value in the unit of the fit.
 func (l *Law) predict(row []float64) float64 {
 	var values [maxInputs]float64
 	fill(l.Inputs, row, &values)

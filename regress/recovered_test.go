@@ -74,7 +74,7 @@ func TestFitForest_MatchesScikitLearnOnTheRecoveredRuns(t *testing.T) {
 		}
 		s := r.Manifest.Scores
 		if s.Examples != 77 || s.Settings != 72 {
-			t.Fatalf("%d examples of %d settings, want 77 of 72", s.Examples, s.Settings)
+			t.Fatalf("%d examples of %d configurations, want 77 of 72", s.Examples, s.Settings)
 		}
 		mse, r2 = append(mse, s.MSE.Value), append(r2, s.R2.Value)
 	}

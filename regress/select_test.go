@@ -190,7 +190,7 @@ func TestSelect_RefusesSettings(t *testing.T) {
 		{regress.SelectOptions{Confidence: 1}, "confidence is 1"},
 		{regress.SelectOptions{Folds: 1}, "folds is 1"},
 		{regress.SelectOptions{Folds: -1}, "-1 folds"},
-		{regress.SelectOptions{Folds: 200}, "folds is 200 for 96 settings"},
+		{regress.SelectOptions{Folds: 200}, "folds is 200 for 96 configurations"},
 		{regress.SelectOptions{Shuffles: -1}, "-1 shuffles"},
 		{regress.SelectOptions{Families: []string{}}, "no family suits"},
 		{regress.SelectOptions{Transform: "square"}, `transform is "square"`},

@@ -16,8 +16,8 @@ type control struct {
 }
 
 // applyControl reads the batch size from the control file before an epoch begins. A file
-// that is absent, cannot be parsed or has an invalid batch size changes nothing: the batch size in
-// the output shows this to its writer.
+// that is absent, cannot be parsed or has an invalid batch size changes nothing. The
+// batch size in the output shows which one applies.
 //
 // The learning rate does not change, so the job continues like a job that began with this batch
 // size, and the same predictions apply.
