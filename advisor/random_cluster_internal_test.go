@@ -310,7 +310,7 @@ func (w *randomCluster) end() {
 	w.apply(e)
 }
 
-// admit admits a job, which may not be queued.
+// admit admits a job, whether it is queued or not.
 func (w *randomCluster) admit() {
 	id := w.job()
 	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {

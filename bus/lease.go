@@ -75,8 +75,8 @@ var errLeaseLost = errors.New("the lease is lost")
 // heldKey is the context key of a context that ends when the lease is lost.
 type heldKey struct{}
 
-// afterLoss calls f when the lease of ctx is lost. It does nothing if ctx is not, and does not
-// descend from, the context of a function that Hold called. The end of ctx does not matter.
+// afterLoss calls f when the lease of ctx is lost. It does nothing if
+// ctx does not come from Hold. The end of ctx does not matter.
 func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	held, ok := ctx.Value(heldKey{}).(context.Context)
 	if !ok {

@@ -262,7 +262,7 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 			Defaults: map[string]string{importer.FieldEpochs: "10"},
 		}, importer.FormatCSV, "runs.csv", text)
 		if len(f.Refused) != c.copied || len(f.Runs) != c.runs-c.copied {
-			t.Errorf("%d runs, twice %s: %d refused, want %d", c.runs, c.time, len(f.Refused),
+			t.Errorf("%d runs with two copies at %s: %d were rejected, want %d", c.runs, c.time, len(f.Refused),
 				c.copied)
 		}
 	}

@@ -349,7 +349,8 @@ func (in *Input) check(features []FeatureRange) error {
 	}
 	if !finite(in.Center) || !(in.Width > 0) || !finite(in.Width) || !(in.Low <= in.High) ||
 		!finite(in.Low) || !finite(in.High) {
-		return fmt.Errorf("scale is %g, %g within %g and %g", in.Center, in.Width, in.Low, in.High)
+		return fmt.Errorf("center %g, width %g or range %g to %g is invalid",
+			in.Center, in.Width, in.Low, in.High)
 	}
 	return nil
 }

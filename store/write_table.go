@@ -56,8 +56,9 @@ func newTable(s schemas.Table) *eventTable {
 		"AND event_id IN (SELECT event_id FROM %s)",
 		columns, t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
-		// A job has few rows, but a node has no end of them: without the time range, a lookup
-		// would read all samples of its nodes. A duplicate has the timestamp of its original.
+		// The rows of a job are few, but the rows of a node grow forever: without the time range, a
+		// lookup would read all samples of its nodes. A duplicate has the timestamp of its
+		// original.
 		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC')" +
 			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}

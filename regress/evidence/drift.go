@@ -80,7 +80,7 @@ func (r *Residual) check() error {
 func (d *DriftState) check() error {
 	if len(d.Residuals) > MaxResiduals || !(d.ErrorSquares >= 0) || !(d.ErrorWeight >= 0) ||
 		math.IsInf(d.ErrorSquares, 0) || math.IsInf(d.ErrorWeight, 0) {
-		return fmt.Errorf("%w: drift of %d residuals, error squares %g of weight %g",
+		return fmt.Errorf("%w: drift with %d residuals, error_squares %g and error_weight %g",
 			ErrInvalid, len(d.Residuals), d.ErrorSquares, d.ErrorWeight)
 	}
 	for i := range d.Past {

@@ -30,8 +30,8 @@ type Subject struct {
 // TimeModel predicts the epoch times of a subject.
 type TimeModel struct {
 	Hyperparameters
-	// EpochVariance of the log seconds of an epoch within its run, RunVariance of a
-	// run within its configuration, with Degrees of freedom.
+	// EpochVariance is the variance of the log seconds of an epoch within its run, and RunVariance
+	// of a run within its configuration. Degrees are the degrees of freedom of RunVariance.
 	EpochVariance float64 `json:"epoch_variance"`
 	RunVariance   float64 `json:"run_variance"`
 	Degrees       float64 `json:"degrees"`

@@ -30,7 +30,7 @@ const (
 func (s *StartupTimes) check() error {
 	if s.Runs < 1 || !(math.Abs(s.Mean) < 100) || !(s.Squares >= 0) ||
 		!(s.Variance > 0) || s.Variance > 1e6 || !(s.Degrees > 0) {
-		return fmt.Errorf("%d runs, mean %g, variance %g, degrees %g",
+		return fmt.Errorf("start-up with %d runs, mean %g, variance %g and degrees %g is invalid",
 			s.Runs, s.Mean, s.Variance, s.Degrees)
 	}
 	return nil

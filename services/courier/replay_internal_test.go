@@ -171,7 +171,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 ||
 		largest.AllPredictedAccuracy == nil {
-		t.Errorf("largest %+v, want four promises, those that ran otherwise predicted", largest)
+		t.Errorf("largest = %+v, want four promises, all measured or predicted", largest)
 	}
 }
 
