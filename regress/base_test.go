@@ -263,7 +263,7 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 		spoil func(m *regress.Manifest)
 		says  string
 	}{
-		{"law", func(m *regress.Manifest) { m.Law.Terms[0] = []int{99} }, "term 0 names input 99"},
+		{"law", func(m *regress.Manifest) { m.Law.Terms[0] = []int{99} }, "term 0 refers to input 99"},
 		{
 			"law", func(m *regress.Manifest) { m.Law.Coefficients = m.Law.Coefficients[1:] },
 			"coefficients",

@@ -61,13 +61,13 @@ func (l *Law) check(features []FeatureRange) error {
 		}
 		for _, i := range term {
 			if i < 0 || i >= len(l.Inputs) {
-				return fmt.Errorf("law: term %d names input %d of %d", k, i, len(l.Inputs))
+				return fmt.Errorf("law: term %d refers to input %d of %d", k, i, len(l.Inputs))
 			}
 		}
 	}
 	for _, c := range append(slices.Clone(l.Coefficients), l.Intercept) {
 		if !finite(c) {
-			return fmt.Errorf("law: a coefficient is %g", c)
+			return fmt.Errorf("law: a coefficient is %g, want finite numbers", c)
 		}
 	}
 	return nil

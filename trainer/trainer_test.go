@@ -75,8 +75,8 @@ func ask(t testing.TB, b *bus.Bus, q schemas.TrainRequest) schemas.TrainReply {
 	}
 }
 
-// publishStudy publishes one run of four epochs for each of six configurations, without co-located jobs.
-// All times are multiplied by factor.
+// publishStudy publishes one run of four epochs for each of six configurations, without co-located
+// jobs. All times are multiplied by factor.
 func publishStudy(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 	t.Helper()
 	publish := func(e schemas.Event) {

@@ -82,14 +82,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// randomVerdict returns the verdict of a trial with random losses. The losses of the challenger are lower
-// by a factor.
-func randomVerdict(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
+// randomVerdict returns the verdict of a trial with random losses. The losses of the challenger are
+// lower by a factor.
+func randomVerdict(random *rand.Rand, jobs, configurations int, factor float64) (r verdict) {
 	t := &Trial{level: 0.95, settings: map[string]int{}, nextLookAt: minSettings}
 	for n := range jobs {
 		loss := [2]float64{math.Exp(0.5*random.NormFloat64() - 4), 0}
 		loss[1] = factor * loss[0] * math.Exp(0.2*random.NormFloat64()-0.02)
-		name := string(rune('a' + n%settings))
+		name := string(rune('a' + n%configurations))
 		if _, met := t.settings[name]; !met {
 			t.settings[name] = len(t.settings)
 		}

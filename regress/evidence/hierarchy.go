@@ -97,12 +97,12 @@ func (t *TimeModel) check(s *Subject) error {
 	}
 	for _, x := range []float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees} {
 		if !(x > 0) || x > 1e6 {
-			return fmt.Errorf("hyperparameter or variance is %g", x)
+			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
 		}
 	}
 	for _, x := range t.Lengths {
 		if !(x >= 0) || x > 1e6 {
-			return fmt.Errorf("length is %g", x)
+			return fmt.Errorf("length is %g, want 0 to 1e6", x)
 		}
 	}
 	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||
@@ -121,7 +121,7 @@ func (t *TimeModel) check(s *Subject) error {
 		}
 		if m.Runs < 1 || !(math.Abs(m.Mean) < 100) || !(m.Squares >= 0) || m.Squares > 1e9 ||
 			!(m.InverseEpochs > 0) || m.InverseEpochs > 1 {
-			return fmt.Errorf("configuration %d: %d runs, mean %g, squares %g, inverse epochs %g",
+			return fmt.Errorf("configuration %d is invalid: %d runs, mean %g, squares %g, inverse epochs %g",
 				i, m.Runs, m.Mean, m.Squares, m.InverseEpochs)
 		}
 	}
