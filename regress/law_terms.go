@@ -349,7 +349,7 @@ func (in *Input) check(features []FeatureRange) error {
 	}
 	if !finite(in.Center) || !(in.Width > 0) || !finite(in.Width) || !(in.Low <= in.High) ||
 		!finite(in.Low) || !finite(in.High) {
-		return fmt.Errorf("center %g, width %g or range %g to %g is invalid",
+		return fmt.Errorf("invalid scale: center %g, width %g, range %g to %g",
 			in.Center, in.Width, in.Low, in.High)
 	}
 	return nil
