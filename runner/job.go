@@ -182,7 +182,10 @@ func (j *job) launch(epochsDone uint32) error {
 	return nil
 }
 
-func (j *job) terminalSize() windowSize { return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin) }
+// terminalSize returns the size of the job's terminal.
+func (j *job) terminalSize() windowSize {
+	return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin).widened()
+}
 
 // createCgroup creates a cgroup for the command if that is permitted.
 func (j *job) createCgroup() {
