@@ -103,7 +103,8 @@ var modules = map[string][]string{
 		"collector",
 		"services",
 	},
-	"golang.org/x/term": {"runner", "services"},
+	"golang.org/x/term":          {"runner", "services"},
+	"google.golang.org/protobuf": {"runner/output"},
 }
 
 // testModules may be imported by any test.

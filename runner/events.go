@@ -106,7 +106,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.channelOutput != nil || j.output.Recognized() {
+	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)
@@ -133,6 +133,11 @@ func (j *job) hintAtEnd() {
 func (j *job) describeOutput(when string) {
 	const consequence = "without epochs, only the duration of the whole run is recorded, " +
 		"and the job counts as incomplete"
+	if j.metrics != nil {
+		j.screen.message("no epoch recognized %s in %s, want a CSV file with a column \"epoch\", JSON "+
+			"lines, or TensorBoard metrics of a validation\n%s", when, j.o.MetricsFile, consequence)
+		return
+	}
 	if j.output.Lines() == 0 {
 		j.screen.message("no epoch recognized %s: the job has printed nothing", when)
 		return

@@ -39,6 +39,7 @@ type job struct {
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
 
 	channel       *sideChannel   // nil: it could not be opened
+	metrics       *metricsLog    // nil: Options.MetricsFile is empty
 	channelOutput *output.Parser // of the lines of the side channel; nil: no client has connected
 	output        *output.Parser
 	epochs        *epochState
@@ -69,7 +70,14 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	var metrics *metricsLog
+	if o.MetricsFile != "" {
+		if metrics, err = newMetricsLog(o.MetricsFile); err != nil {
+			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
+		}
+	}
 	return &job{
+		metrics: metrics,
 		o:       o,
 		log:     log,
 		output:  parser,
@@ -174,7 +182,10 @@ func (j *job) launch(epochsDone uint32) error {
 	return nil
 }
 
-func (j *job) terminalSize() windowSize { return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin) }
+// terminalSize returns the size of the job's terminal.
+func (j *job) terminalSize() windowSize {
+	return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin).widened()
+}
 
 // createCgroup creates a cgroup for the command if that is permitted.
 func (j *job) createCgroup() {
@@ -212,6 +223,13 @@ func (j *job) supervise(ctx context.Context) {
 	defer heartbeat.Stop()
 	defer second.Stop()
 	defer signal.Stop(j.signals)
+
+	var poll <-chan time.Time // nil without a metrics file
+	if j.metrics != nil {
+		ticker := time.NewTicker(pollInterval)
+		defer ticker.Stop()
+		poll = ticker.C
+	}
 
 	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
 	reported := j.channel.reported()
@@ -251,6 +269,10 @@ func (j *job) supervise(ctx context.Context) {
 			j.drawProgress()
 		case r := <-j.conn.risks:
 			j.screen.message("%s", oneLine(r.Message))
+		case <-poll:
+			if j.channelOutput == nil {
+				j.addReports(j.metrics.poll(false))
+			}
 		case <-heartbeat.C:
 			j.sendHeartbeat()
 		case <-second.C:
@@ -276,16 +298,22 @@ func (j *job) supervise(ctx context.Context) {
 // channel reports the epochs.
 func (j *job) reportsOf(c outputChunk) []output.EpochReport {
 	reports := j.output.Write(c.stream, c.data, c.at)
-	if j.channelOutput != nil {
+	if j.reportsElsewhere() {
 		return nil
 	}
 	return reports
 }
 
+// reportsElsewhere reports whether epochs are not read from the output.
+func (j *job) reportsElsewhere() bool { return j.channelOutput != nil || j.metrics != nil }
+
 // closeOutput takes the epochs that the end of the output completes.
 func (j *job) closeOutput() {
 	reports := j.output.Close(time.Now())
-	if j.channelOutput == nil {
+	switch {
+	case j.metrics != nil && j.channelOutput == nil:
+		j.addReports(j.metrics.poll(!j.isRestarting))
+	case !j.reportsElsewhere():
 		j.addReports(reports)
 	}
 }

@@ -46,6 +46,11 @@ type Options struct {
 	Format       string // format of the output, see output.Formats; default output.FormatAuto
 	EpochPattern string // regular expression for output.FormatPattern
 
+	// MetricsFile is a file, a directory or a pattern of files that the job's logger writes: CSV
+	// with a column "epoch", JSON lines, or event files of TensorBoard. If it is set, epochs are not
+	// read from the output.
+	MetricsFile string
+
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
 	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown

@@ -19,6 +19,7 @@ type runCommand struct {
 	BatchSize    int      `help:"Start with this batch size instead of the advised one."`
 	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
+	MetricsFile  string   `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
 	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
@@ -50,6 +51,7 @@ func (c *runCommand) Run(w *environment) error {
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
 		Format:         c.Format,
+		MetricsFile:    c.MetricsFile,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,
