@@ -49,7 +49,7 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 	return all
 }
 
-// Every level of the study is left out in turn, and a regressor selected without
+// Every level of the study is left out in turn, and a regressor is selected without
 // it. Its predictions there must be plausible: close between measured levels;
 // widened, flagged and bounded outside them; positive and monotone everywhere.
 // Without COURIER_LONG these are an inner level, and an outer one without
