@@ -1,8 +1,8 @@
 package runner
 
 // minJobColumns is the minimum width of the job's terminal. Progress bars leave out their metrics
-// on a narrow one: tqdm does so below about 100 columns.
-const minJobColumns = 160
+// on a narrower one. On a wider one they would draw a longer bar, and the user would see no metrics.
+const minJobColumns = 100
 
 // widened returns the size of the job's terminal for a terminal of the user.
 func (w windowSize) widened() windowSize {

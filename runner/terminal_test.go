@@ -23,7 +23,7 @@ import (
 
 func init() {
 	// terminal: prints the properties of its terminal, and the size after each change, until the
-	// terminal has 191 columns.
+	// terminal has 33 rows.
 	trainingJobs["terminal"] = func([]string) int {
 		changed := make(chan os.Signal, 1)
 		signal.Notify(changed, unix.SIGWINCH)
@@ -33,7 +33,7 @@ func init() {
 		for {
 			columns, rows, _ := term.GetSize(1)
 			fmt.Println("size", columns, rows)
-			if columns == 191 {
+			if rows == 33 {
 				return 0
 			}
 			<-changed
@@ -101,15 +101,15 @@ func TestRun_ForwardsTheWindowSize(t *testing.T) {
 	o := options(t, trainingCommand("terminal"))
 	o.NoPTY, o.Stdout, o.Stderr = false, childEnd, childEnd
 	done := start(t, context.Background(), o)
-	screen.Await(t, "size 160 40") // wider than the terminal of 120 columns
-	if err := pty.Setsize(parentEnd, &pty.Winsize{Cols: 191, Rows: 33}); err != nil {
+	screen.Await(t, "size 120 40")
+	if err := pty.Setsize(parentEnd, &pty.Winsize{Cols: 91, Rows: 33}); err != nil {
 		t.Fatal(err)
 	}
 	// The terminal does not control this process, so the kernel sends no signal.
 	if err := syscall.Kill(os.Getpid(), unix.SIGWINCH); err != nil {
 		t.Fatal(err)
 	}
-	screen.Await(t, "size 191 33")
+	screen.Await(t, "size 100 33") // wider than the terminal
 	<-done
 }
 
