@@ -53,6 +53,10 @@ type job struct {
 
 	adaptation   *adaptation
 	controlPath  string // path of the control file; empty: none
+	control      controlFile
+	fit          epochFit
+	fitBatchSize uint32 // of the epochs of fit
+	lateReason   string // why the job was asked to end; empty: it was not
 	isRestarting bool   // the process was stopped for a restart
 	restartErr   error  // why a restart failed
 	stopReason   string // why the process was stopped; empty: it was not
@@ -115,6 +119,7 @@ func (j *job) start() error {
 	}
 
 	s := &j.result.Setting
+	j.startFit()
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.progress = progressLine{
 		epochs:    s.Epochs,

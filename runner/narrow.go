@@ -1,7 +1,7 @@
 package runner
 
 // minJobColumns is the minimum width of the job's terminal. Progress bars leave out their metrics
-// on a narrower one. On a wider one they would draw a longer bar, and the user would see no metrics.
+// on a narrower one. A wider one would make their bars longer and push the metrics out of sight.
 const minJobColumns = 100
 
 // widened returns the size of the job's terminal for a terminal of the user.

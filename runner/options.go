@@ -43,6 +43,10 @@ type Options struct {
 	Adapt     string // how the job changes to an advised batch size; default AdaptOff
 	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
 
+	// StopWhenLate ends the job cleanly before an epoch that would probably end after the deadline
+	// of the SLO or after Slurm's time limit; default StopOff.
+	StopWhenLate string
+
 	Format       string // format of the output, see output.Formats; default output.FormatAuto
 	EpochPattern string // regular expression for output.FormatPattern
 
@@ -113,6 +117,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Adapt == "" {
 		o.Adapt = AdaptOff
 	}
+	if o.StopWhenLate == "" {
+		o.StopWhenLate = StopOff
+	}
 	if o.Observer == nil {
 		o.Observer = unobservedNode{}
 	}
@@ -149,6 +156,10 @@ func (o *Options) validate() error {
 	if !slices.Contains(adaptValues, o.Adapt) {
 		return schemas.Invalid("adapt", "%q is not one of %s",
 			o.Adapt, strings.Join(adaptValues, ", "))
+	}
+	if !slices.Contains(stopValues, o.StopWhenLate) {
+		return schemas.Invalid("stop_when_late", "%q is not one of %s",
+			o.StopWhenLate, strings.Join(stopValues, ", "))
 	}
 	if o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) {
 		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",

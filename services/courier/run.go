@@ -24,6 +24,7 @@ type runCommand struct {
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	StopWhenLate string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
 	SpoolDir     string   `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
@@ -56,6 +57,7 @@ func (c *runCommand) Run(w *environment) error {
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,
 		Adapt:          c.Adapt,
+		StopWhenLate:   c.StopWhenLate,
 		BatchSize:      c.BatchSize,
 		SpoolDir:       c.SpoolDir,
 		Stdin:          os.Stdin,
