@@ -78,8 +78,8 @@ func (v *View) Load(n WorldNode, cpus uint32) schemas.Load {
 }
 
 // Place returns the requested node. Otherwise it returns the node with the fewest processes per
-// core among those with enough cores for the smallest requested number of CPUs, the first by name,
-// as the advisor does.
+// core among the nodes with enough cores for the smallest requested number of CPUs, the first by
+// name, as the advisor does.
 func (v *View) Place(q *schemas.JobRequest) (WorldNode, error) {
 	if len(q.Nodes) > 0 {
 		named := WorldNode{Name: q.Nodes[0]}

@@ -92,7 +92,7 @@ func (f localFlags) trainerArgs() ([]string, error) {
 	return arguments(&c, "nats-url")
 }
 
-// arguments returns a command line that is parsed to the flags of command, without those in
+// arguments returns a command line that sets the flags of command, except the flags in
 // leftOut.
 func arguments(command any, leftOut ...string) ([]string, error) {
 	parser, err := kong.New(command)
