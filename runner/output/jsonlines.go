@@ -229,6 +229,9 @@ func parseFields(text []byte) map[string]json.RawMessage {
 	fields := make(map[string]json.RawMessage, len(raw))
 	for name, value := range raw {
 		fields[strings.ToLower(name)] = value
+		for inner, v := range parseObject(value) { // {"val": {"accuracy": 0.8}}
+			fields[strings.ToLower(name+"_"+inner)] = v
+		}
 	}
 	return fields
 }

@@ -83,7 +83,7 @@ var kindsByWord = map[string]metricKind{
 var (
 	otherTimes    = strings.Fields("eta remaining left data batch step iter load per eval startup")
 	elapsedWords  = strings.Fields("total elapsed wall cumulative")
-	trailingWords = strings.Fields("set avg mean average score value rate is of was")
+	trailingWords = strings.Fields("set avg mean average score value rate is of was micro macro weighted")
 	squaredWords  = strings.Fields("squared square absolute abs reconstruction l1 l2 log")
 	topWords      = strings.Fields("top acc prec precision accuracy rank")
 	excludedWords = strings.Fields("best target top5 acc@5 acc5 prec@5 top@5")
@@ -108,7 +108,10 @@ func kindOf(words []string) metricKind {
 			return noMetric
 		}
 	}
-	kind := kindsByWord[last]
+	kind, isKnown := kindsByWord[last]
+	if !isKnown {
+		kind = kindsByWord[strings.Join(words[max(0, len(words)-3):], "")] // mIoU is three words
+	}
 	switch {
 	case kind == metricErrorRate && containsAny(words, squaredWords):
 		return metricDistance
@@ -225,7 +228,7 @@ func (m *measurements) setMetric(
 	case metricLoss, metricDistance:
 		m.setLoss(v, s, kind, printed)
 	case metricDuration:
-		m.seconds = validSeconds(v * durationUnit(unit))
+		m.seconds = max(m.seconds, validSeconds(v*durationUnit(unit))) // that of a part is shorter
 	case metricElapsed:
 		m.elapsed = validSeconds(v * durationUnit(unit))
 	default:

@@ -77,8 +77,11 @@ var tableKeys = []string{"epoch", "iter", "iteration", "round"}
 func tableHead(line string) ([]column, separator) {
 	separator := separatorOf(line)
 	fields := separator.split(line)
-	if len(fields) < 2 || len(fields) > maxColumns ||
-		!slices.Contains(tableKeys, strings.ToLower(fields[0])) {
+	if len(fields) < 2 || len(fields) > maxColumns {
+		return nil, ""
+	}
+	isSpaCy := fields[0] == "E" && fields[1] == "#"
+	if !isSpaCy && !slices.Contains(tableKeys, strings.ToLower(fields[0])) {
 		return nil, ""
 	}
 	columns := make([]column, len(fields))
@@ -89,6 +92,9 @@ func tableHead(line string) ([]column, separator) {
 		}
 		words := nameWords(strings.ReplaceAll(field, "/", "_"))
 		columns[i] = column{kind: kindOf(words), scope: scopeOf(words), words: words}
+		if isSpaCy && field == "SCORE" { // the weighted score of the pipeline
+			columns[i].kind, columns[i].scope = metricAccuracy, scopeValidation
+		}
 		hasMetric = hasMetric || i > 0 && columns[i].kind != noMetric
 	}
 	if !hasMetric {

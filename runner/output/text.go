@@ -31,6 +31,7 @@ type text struct {
 	separator   separator
 	rounds      *rounds // of boosting; nil: no round was printed
 	isSeen      bool
+	isFromZero  bool // the steps of an epoch count from 0
 }
 
 // openEpoch is an epoch that may get more metrics.
@@ -93,7 +94,11 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 	if strings.Contains(line, "][Wall Clock ") {
 		return nil // BigDL, whose lines are read by their own format
 	}
+	if strings.HasPrefix(line, "wandb: ") {
+		return nil // the summary of a logger, behind the training
+	}
 	line, rank := withoutPrefix(line)
+	line = withPlainHeading(line)
 	if t.isOtherRank(rank) {
 		return nil
 	}
@@ -324,8 +329,15 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 	p := partOf(line, tokens, hasMarker)
 	isHeldOut := !hasMarker && (general == scopeValidation || general == scopeTest)
 	if p.steps > 0 && !isHeldOut {
+		t.isFromZero = t.isFromZero || p.isInProgress && p.done == 0
 		e.steps = p.steps
+		if t.isFromZero && p.done+1 >= p.steps {
+			p.isInProgress, p.isComplete = false, true
+		}
 	}
+	isStepTime := slices.ContainsFunc(tokens, func(n token) bool { // beside the loading of its data
+		return slices.Contains(n.words, "data")
+	})
 	var bare, perStep float64 // durations without a name
 	for i := range tokens {
 		n := &tokens[i]
@@ -336,6 +348,7 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 		kind := kindOf(n.words)
 		isDuration := kind == metricDuration || kind == metricElapsed
 		switch {
+		case isDuration && isStepTime: // of a step
 		case kind == metricAccuracy && isFraction(tokens, i):
 			ratio, samples := n.value/tokens[i+1].value, uint64(tokens[i+1].value)
 			e.setAccuracy(ratio, s, kind, samples, metricOf(n.words, ratio))
