@@ -44,7 +44,7 @@ type Setting struct {
 
 func (s *Setting) validate() error {
 	if s.Model == "" {
-		return Invalid("model", "is missing")
+		return Invalid("model", "missing")
 	}
 	if err := validateText("model", s.Model); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Setting) validate() error {
 		return Invalid("epochs", "%d is more than %d", s.Epochs, MaxEpochs)
 	}
 	if len(s.Nodes) == 0 {
-		return Invalid("nodes", "is missing; want the nodes on which the job runs")
+		return Invalid("nodes", "missing; want the nodes on which the job runs")
 	}
 	return validateNodes(s.Nodes)
 }

@@ -123,7 +123,7 @@ func Answer(
 		Confidence: q.Confidence,
 		Load:       load,
 		Regressors: map[string]string{},
-		Message:    fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
+		Message:    fmt.Sprintf("batch size %d on %s", batch, schemas.FormatCPUs(cpus))}
 	for _, c := range candidates(q) {
 		a.Alternatives = append(a.Alternatives, schemas.Alternative{
 			BatchSize: c.batch,

@@ -189,9 +189,9 @@ func command(c *kong.Context) string {
 }
 
 // buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52.
-// Without a release it is 0.0.0; the commit may be unknown.
+// Without a release it is 0.0.0-dev; the commit may be unknown.
 func buildVersion() string {
-	release, revision := cmp.Or(version, "0.0.0"), commit
+	release, revision := cmp.Or(version, "0.0.0-dev"), commit
 	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
