@@ -38,6 +38,7 @@ var importGraph = map[string][]string{
 	"trainer":           {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":           {"bus", "schemas"},
+	"explore":           {"bus", "regress/evidence", "runner", "schemas"},
 	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
 	"replay":            {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
 	"simulate":          {"advisor", "regress", "schemas", "trainer"},
@@ -59,7 +60,7 @@ var importGraph = map[string][]string{
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
-		"replay", "simulate", "simulate/drift", "demo", "workloads/digits",
+		"explore", "replay", "simulate", "simulate/drift", "demo", "workloads/digits",
 	},
 }
 
@@ -78,9 +79,11 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
-	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "workloads/digits"},
-	"golang.org/x/sync":                   {"demo", "services", "services/courier", "simulate/drift"},
-	"github.com/alecthomas/kong":          {"services/courier"},
+	"gonum.org/v1/gonum": {
+		"explore", "regress", "regress/evidence", "workloads/digits",
+	},
+	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift"},
+	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",
 		"collector",

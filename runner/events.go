@@ -210,6 +210,7 @@ func (j *job) describeExit(e *schemas.Ended) {
 	seconds := j.result.Ended.Sub(j.startedAt).Seconds()
 	e.ExitCode, e.DurationSeconds = &code, min(seconds, schemas.MaxSLO.Seconds())
 	e.EpochsDone, e.StartupSeconds = j.epochs.done, j.epochs.startupSeconds
+	j.result.StartupSeconds = j.epochs.startupSeconds
 
 	switch {
 	case j.restartErr != nil:

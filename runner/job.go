@@ -111,6 +111,9 @@ func (j *job) start() error {
 	notifyResize(j.signals)
 	j.createCgroup()
 	j.openChannel()
+	if j.o.BeforeStart != nil {
+		j.o.BeforeStart()
+	}
 	j.startedAt = time.Now()
 	if err := j.launch(0); err != nil {
 		j.channel.stop()

@@ -69,6 +69,10 @@ type Options struct {
 	Patience       time.Duration // maximum wait for NATS and the advisor; default 5 s
 	Grace          time.Duration // time between SIGTERM and SIGKILL; default 10 s
 
+	// BeforeStart is called directly before the command starts, for example to start several jobs
+	// together; nil: nothing is called.
+	BeforeStart func()
+
 	// Connect connects to NATS, and retries until its context ends. Run calls it once, in another
 	// goroutine, and does not close the bus. Nil: NATS is not used, and events stay in SpoolDir.
 	Connect func(ctx context.Context) (*bus.Bus, error)
@@ -76,19 +80,20 @@ type Options struct {
 
 // Result describes a run of a job.
 type Result struct {
-	JobID     string
-	Run       uint32          // number of the run, see Run
-	Advice    *schemas.Advice // nil: the advisor was unreachable
-	Setting   schemas.Setting // what it ran with, including the final batch size
-	Epochs    []schemas.Epoch // in order
-	Moves     []schemas.Moved // changes of the batch size, in order
-	Submitted time.Time
-	Started   time.Time // zero: the command was not started
-	Ended     time.Time // zero: the command was not started
-	ExitCode  int       // of the command; 128 + number if a signal ended it
-	Accuracy  *float64  // of the last epoch that reported one; nil: none did
-	Cancelled bool      // stopped by job.cancel, a signal, or the end of the context
-	Spooled   int       // events in SpoolDir, which the next run publishes
+	JobID          string
+	Run            uint32          // number of the run, see Run
+	Advice         *schemas.Advice // nil: the advisor was unreachable
+	Setting        schemas.Setting // what it ran with, including the final batch size
+	Epochs         []schemas.Epoch // in order
+	Moves          []schemas.Moved // changes of the batch size, in order
+	Submitted      time.Time
+	Started        time.Time // zero: the command was not started
+	Ended          time.Time // zero: the command was not started
+	ExitCode       int       // of the command; 128 + number if a signal ended it
+	Accuracy       *float64  // of the last epoch that reported one; nil: none did
+	Cancelled      bool      // stopped by job.cancel, a signal, or the end of the context
+	StartupSeconds *float64  // until the first epoch; nil: unknown
+	Spooled        int       // events in SpoolDir, which the next run publishes
 }
 
 const (
