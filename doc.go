@@ -16,7 +16,9 @@
 //   - runner: runs a training job and publishes its epochs.
 //   - services, services/local, services/courier: the process runtime, all services in one process,
 //     and the program.
-//   - simulate, replay, report, importer, demo: tools that the program offers as sub-commands.
+//   - explore, simulate, replay, report, importer, demo: tools that the program offers as
+//     sub-commands.
+//   - clients/python: the client for training scripts in Python.
 //
 // One event takes this path. The collector publishes a sample, or the runner an epoch. The event
 // log (JetStream) keeps it, and the store writes it to a table. The trainer follows the log, too: at

@@ -46,6 +46,7 @@ var importGraph = map[string][]string{
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
+	"clients/python":              {"bus", "schemas"},
 	"deploy":                      {},
 	"deploy/containers":           {},
 	"workloads/digits":            {},

@@ -1,0 +1,214 @@
+"""Where the events of a job go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import queue
+import socket
+import threading
+import time
+from datetime import datetime, timezone
+from typing import Any, Callable, Dict, Optional, Tuple
+
+log = logging.getLogger("courier_client")
+
+Event = Dict[str, Any]
+
+
+class Transport:
+    """Takes epochs and drops them: there is no server."""
+
+    def start(self, setting: Event) -> None:
+        """Reports the start of the job."""
+
+    def epoch(self, fields: Event) -> None:
+        """Reports an epoch."""
+
+    def end(self, outcome: str, fields: Event) -> None:
+        """Reports the end of the job, and waits for a few seconds until everything is sent."""
+
+    def advised_batch_size(self) -> Optional[int]:
+        """The batch size of the last advice to change it; None without one."""
+        return None
+
+
+class Channel(Transport):
+    """The side channel of courier run: a Unix socket that takes a JSON object for each epoch."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.settimeout(5)
+        self._socket.connect(path)
+
+    def epoch(self, fields: Event) -> None:
+        self._socket.sendall(json.dumps(fields, allow_nan=False).encode() + b"\n")
+
+    def end(self, outcome: str, fields: Event) -> None:
+        self._socket.close()
+
+
+class Nats(Transport):
+    """Events over NATS JetStream, sent by one background thread. A training never waits for it."""
+
+    _CAPACITY = 10_000  # events that wait while NATS is unreachable; later ones are dropped
+    _HEARTBEAT_SECONDS = 10.0
+    _PATIENCE_SECONDS = 5.0  # of the end, for events that are not sent yet
+
+    def __init__(self, url: str, job_id: str, is_new: bool) -> None:
+        self._url = url
+        self._job_id = job_id
+        self._run = 1
+        self._is_new = is_new
+        self._setting: Event = {}
+        self._advised: Optional[int] = None
+        self._events: "queue.Queue[Optional[Tuple[str, Event]]]" = queue.Queue(self._CAPACITY)
+        self._is_closing = threading.Event()
+        self._thread = threading.Thread(target=self._main, name="courier", daemon=True)
+        self._thread.start()
+
+    def start(self, setting: Event) -> None:
+        self._setting = setting
+        self._put("started", {
+            "node_cores": os.cpu_count() or 1,
+            "heartbeat_seconds": self._HEARTBEAT_SECONDS,
+        })
+
+    def epoch(self, fields: Event) -> None:
+        fields = dict(fields)
+        if not fields.get("seconds"):
+            return
+        event = {"epoch": fields["epoch"], "duration_seconds": fields["seconds"],
+                 "duration_source": "reported", "node_cores": os.cpu_count() or 1}
+        for name in ("loss", "accuracy", "validation_samples", "batch_size"):
+            if fields.get(name) is not None:
+                event[name] = fields[name]
+        self._put("epoch", event)
+
+    def end(self, outcome: str, fields: Event) -> None:
+        self._put(outcome, dict(fields, outcome=outcome))
+        self._is_closing.set()
+        self._thread.join(self._PATIENCE_SECONDS)
+
+    def advised_batch_size(self) -> Optional[int]:
+        return self._advised
+
+    def _put(self, kind: str, fields: Event) -> None:
+        event = {"at": now(), "job_id": self._job_id, **self._setting, **fields}
+        try:
+            self._events.put_nowait((kind, event))
+        except queue.Full:
+            log.warning("event dropped: NATS has been unreachable for too long")
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:  # the training must go on
+            log.warning("events are not sent to %s: %s", self._url, error)
+
+    async def _serve(self) -> None:
+        import nats
+
+        connection = None
+        while connection is None:
+            try:
+                connection = await nats.connect(
+                    self._url, connect_timeout=2, max_reconnect_attempts=-1, name="courier-client")
+            except Exception as error:
+                if self._is_closing.is_set():
+                    raise
+                log.debug("NATS is not reachable yet: %s", error)
+                await asyncio.sleep(1)
+        try:
+            if not self._is_new:
+                self._run = await self._next_run(connection)
+            subject = f"job.{self._job_id}.advice"
+            await connection.subscribe(subject, cb=self._advise)
+            beat = asyncio.ensure_future(self._beat(connection))
+            await self._publish_all(connection.jetstream())
+            beat.cancel()
+        finally:
+            await connection.close()
+
+    async def _next_run(self, connection: Any) -> int:
+        """The number of this run: one more than the advisor knows."""
+        try:
+            request = json.dumps({"id": self._job_id}).encode()
+            reply = await connection.request("job.status", request, timeout=2)
+            return int(json.loads(reply.data).get("run", 0)) + 1
+        except Exception:  # as in courier run: a number that no counted run has
+            return int(time.time() - datetime(2020, 1, 1, tzinfo=timezone.utc).timestamp())
+
+    async def _publish_all(self, jetstream: Any) -> None:
+        while True:
+            try:
+                item = self._events.get_nowait()
+            except queue.Empty:
+                if self._is_closing.is_set():
+                    return
+                await asyncio.sleep(0.05)
+                continue
+            if item is None:
+                return
+            kind, event = item
+            name = {"epoch": str(event.get("epoch"))}.get(kind, kind)
+            event["run"] = self._run
+            event["event_id"] = f"{self._job_id}/{self._run}/{name}"
+            await self._publish(jetstream, f"job.{self._job_id}.{kind}", event)
+
+    async def _publish(self, jetstream: Any, subject: str, event: Event) -> None:
+        """Publishes until it is acknowledged. The message ID makes repetitions harmless."""
+        data = json.dumps(event, allow_nan=False).encode()
+        while True:
+            try:
+                await jetstream.publish(
+                    subject, data, timeout=2, headers={"Nats-Msg-Id": event["event_id"]})
+                return
+            except Exception as error:
+                if self._is_closing.is_set():
+                    raise
+                log.debug("%s not published yet: %s", subject, error)
+                await asyncio.sleep(1)
+
+    async def _beat(self, connection: Any) -> None:
+        number = 0
+        while True:
+            await asyncio.sleep(self._HEARTBEAT_SECONDS)
+            number += 1
+            event = {"event_id": f"{self._job_id}/{self._run}/alive/{number}", "at": now(),
+                     "job_id": self._job_id, "run": self._run}
+            await connection.publish(f"job.{self._job_id}.alive", json.dumps(event).encode())
+
+    async def _advise(self, message: Any) -> None:
+        try:
+            advice = json.loads(message.data)
+            if advice.get("action") == "change_batch_size":
+                self._advised = int(advice["chosen"]["batch_size"])
+            elif advice.get("action") == "keep":
+                self._advised = None
+        except Exception as error:
+            log.debug("advice not understood: %s", error)
+
+
+def now() -> str:
+    """The time as RFC 3339 in UTC."""
+    return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def quietly(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Turns exceptions of a method into one log message, because the training must go on."""
+    reported = set()
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except Exception as error:
+            if method.__name__ not in reported:
+                reported.add(method.__name__)
+                log.warning("%s: %s", method.__name__, error)
+            return None
+
+    wrapper.__name__, wrapper.__doc__ = method.__name__, method.__doc__
+    return wrapper
