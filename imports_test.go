@@ -20,6 +20,7 @@ var importGraph = map[string][]string{
 	"regress":           {},
 	"regress/evidence":  {},
 	"regress/table":     {"regress"},
+	"regress/anova":     {"regress/table"},
 	"bus":               {"schemas"},
 	"bus/server":        {},
 	"bus/bustest":       {"bus", "bus/server", "schemas"},
@@ -36,10 +37,15 @@ var importGraph = map[string][]string{
 	"trainer":           {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":           {"bus", "schemas"},
-	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
-	"replay":            {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
-	"simulate":          {"advisor", "regress", "schemas", "trainer"},
-	"simulate/drift":    {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"report": {
+		"bus", "regress", "regress/anova", "regress/table", "report/study", "schemas", "trainer",
+	},
+	"report/study": {"regress", "regress/anova", "regress/evidence", "regress/table"},
+	"replay": {
+		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
+	},
+	"simulate":       {"advisor", "regress", "schemas", "trainer"},
+	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
@@ -57,7 +63,7 @@ var importGraph = map[string][]string{
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
-		"replay", "simulate", "simulate/drift", "demo", "workloads/digits",
+		"report/study", "replay", "simulate", "simulate/drift", "demo", "workloads/digits",
 	},
 }
 
@@ -76,9 +82,11 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
-	"gonum.org/v1/gonum":                  {"regress", "regress/evidence", "workloads/digits"},
-	"golang.org/x/sync":                   {"demo", "services", "services/courier", "simulate/drift"},
-	"github.com/alecthomas/kong":          {"services/courier"},
+	"gonum.org/v1/gonum": {
+		"regress", "regress/anova", "regress/evidence", "workloads/digits",
+	},
+	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift"},
+	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",
 		"collector",
