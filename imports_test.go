@@ -15,19 +15,21 @@ import (
 // importGraph maps each package to the packages of this repository that it may import. Tests may
 // also import the packages in testOnly. Change this map in a commit of its own.
 var importGraph = map[string][]string{
-	".":                 {},
-	"schemas":           {},
-	"regress":           {},
-	"regress/evidence":  {},
-	"regress/table":     {"regress"},
-	"regress/anova":     {"regress/table"},
-	"bus":               {"schemas"},
-	"bus/server":        {},
-	"bus/bustest":       {"bus", "bus/server", "schemas"},
-	"spool":             {"bus", "schemas"},
-	"runner/output":     {"schemas"},
-	"runner/usage":      {"schemas"},
-	"runner":            {"bus", "schemas", "spool", "runner/output", "runner/usage"},
+	".":                {},
+	"schemas":          {},
+	"regress":          {},
+	"regress/evidence": {},
+	"regress/table":    {"regress"},
+	"regress/anova":    {"regress/table"},
+	"bus":              {"schemas"},
+	"bus/server":       {},
+	"bus/bustest":      {"bus", "bus/server", "schemas"},
+	"spool":            {"bus", "schemas"},
+	"runner/output":    {"schemas"},
+	"runner/usage":     {"schemas"},
+	"runner": {
+		"bus", "regress/evidence", "schemas", "spool", "runner/output", "runner/usage",
+	},
 	"collector":         {"bus", "schemas", "spool"},
 	"importer":          {"bus", "runner/output", "schemas"},
 	"store":             {"bus", "schemas"},
@@ -37,10 +39,9 @@ var importGraph = map[string][]string{
 	"trainer":           {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":           {"bus", "schemas"},
-	"report": {
-		"bus", "regress", "regress/anova", "regress/table", "report/study", "schemas", "trainer",
-	},
-	"report/study": {"regress", "regress/anova", "regress/evidence", "regress/table"},
+	"explore":           {"bus", "regress/evidence", "runner", "schemas"},
+	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
+	"report/study":      {"regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
 		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
 	},
@@ -63,7 +64,8 @@ var importGraph = map[string][]string{
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
-		"report/study", "replay", "simulate", "simulate/drift", "demo", "workloads/digits",
+		"explore", "report/study", "replay", "simulate", "simulate/drift", "demo",
+		"workloads/digits",
 	},
 }
 
@@ -83,7 +85,7 @@ var modules = map[string][]string{
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum": {
-		"regress", "regress/anova", "regress/evidence", "workloads/digits",
+		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",
 	},
 	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong": {"services/courier"},
@@ -111,7 +113,8 @@ var modules = map[string][]string{
 		"collector",
 		"services",
 	},
-	"golang.org/x/term": {"runner", "services"},
+	"golang.org/x/term":          {"runner", "services"},
+	"google.golang.org/protobuf": {"runner/output"},
 }
 
 // testModules may be imported by any test.

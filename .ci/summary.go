@@ -1,6 +1,6 @@
-// Command summary reads the output of "go test -json" and prints that of "go test" without -v: a
-// line for each package, and the output of failed tests. Then it lists the skipped tests with their
-// reasons. The exit status is 1 if a test was skipped for the reason in -never.
+// Command summary reads the output of "go test -json" and prints what "go test" prints without -v:
+// a line for each package, and the output of failed tests. Then it lists the skipped tests with
+// their reasons. The exit status is 1 if a test was skipped for the reason in -never.
 package main
 
 import (

@@ -109,7 +109,7 @@ func TestProtect_AdmitsOnlyJobsThatFitConcurrently(t *testing.T) {
 				q.Nodes = []string{fmt.Sprintf("node-%d", node)}
 				a, err := submit(t, b, q)
 				if err != nil || a.Admission == nil {
-					t.Errorf("submit = %+v, %v", a, err)
+					t.Errorf("submit = %+v, %v, want an admission", a, err)
 				} else if a.Admission.Verdict == schemas.Admitted {
 					admitted[node].Add(1)
 				}
@@ -152,7 +152,7 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	if err := b.Request(within(t), schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "never"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("cancel of a queued job = %+v, %v", s, err)
+		t.Errorf("cancel of a queued job = %+v, %v, want cancelled", s, err)
 	}
 	if s := status(t, b, "soon"); s.State != schemas.StateQueued {
 		t.Errorf("state while the first job runs: %s, want queued", s.State)

@@ -59,7 +59,7 @@ func queuedJob(t *testing.T) (now, before []schemas.Event) {
 	return []schemas.Event{submitted, admitted, begun}, []schemas.Event{submitted, &start, begun, keep}
 }
 
-// A log with advice in JOB gives the same state as one with advice in ADVICE.
+// A log with advice in JOB gives the same state as a log with advice in ADVICE.
 func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
 	states := map[string][]Job{}
 	replay := func(name string, events []schemas.Event) {

@@ -170,7 +170,7 @@ func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 		SLO:    schemas.Duration(time.Minute),
 	})
 	if err != nil || a.Decision != schemas.Exploring || a.JobID == "" || len(a.Alternatives) != 4 {
-		t.Fatalf("submit = %+v, %v", a, err)
+		t.Fatalf("submit = %+v, %v, want exploring with 4 alternatives", a, err)
 	}
 	if s := status(t, b, a.JobID); s.State != schemas.StateSubmitted || s.DeadlineAt == nil ||
 		s.BatchSize != 512 {
@@ -441,7 +441,7 @@ func TestAdvisor_Cancel(t *testing.T) {
 			JobID:  "mlp-1",
 			Reason: "wrong data",
 		}, &s); err != nil || s.State != schemas.StateCancelled || s.Reason != "wrong data" {
-			t.Fatalf("cancel = %+v, %v", s, err)
+			t.Fatalf("cancel = %+v, %v, want cancelled with its reason", s, err)
 		}
 	}
 	publish(t, b, startedEvent("mlp-2", 1))

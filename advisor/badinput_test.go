@@ -124,7 +124,8 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 		}
 		for _, alt := range a.Alternatives {
 			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
-				t.Errorf("%s: batch size %d takes %g s", c.name, alt.BatchSize, s)
+				t.Errorf("%s: predicted seconds of batch size %d = %g, want finite and at least 0",
+					c.name, alt.BatchSize, s)
 			}
 		}
 	}
@@ -187,7 +188,7 @@ func TestAdvisor_AnswersAThousandConcurrentSubmissions(t *testing.T) {
 		all.Go(func() {
 			q := manyEpochs(fmt.Sprintf("job-%d", i), 100*time.Minute)
 			if a, err := submit(t, b, q); err != nil || a.JobID != q.JobID {
-				t.Errorf("submit %s = %+v, %v", q.JobID, a, err)
+				t.Errorf("submit %s = %+v, %v, want advice for this job", q.JobID, a, err)
 			}
 		})
 	}

@@ -109,6 +109,6 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(c.Score(), again.Score()); diff != "" {
-		t.Errorf("score (-before +after a restart):\n%s", diff)
+		t.Errorf("score after the restart differs (-before +after):\n%s", diff)
 	}
 }

@@ -45,7 +45,7 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 	seen := map[advisor.BatchAndCPUs]bool{}
 	for _, c := range order {
 		if seen[c] {
-			t.Errorf("explored %v: %v a second time before all others", order, c)
+			t.Errorf("exploration order %v repeats %v, want each candidate once", order, c)
 		}
 		seen[c] = true
 	}
@@ -95,7 +95,7 @@ func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, wa
 	for i, p := range a.Probes {
 		next := advisor.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
 		if slices.Contains(tried, next) || p.PredictedSeconds != nil {
-			t.Errorf("probe %+v was tried or has a predicted time", p)
+			t.Errorf("probe %+v, want an untried candidate without a predicted time", p)
 		}
 		if i == 0 && (p.BatchSize != a.Chosen.BatchSize || p.CPUs != a.Chosen.CPUs) {
 			t.Errorf("first probe %+v, want the chosen %+v", p, a.Chosen)

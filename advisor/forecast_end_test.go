@@ -35,7 +35,7 @@ func TestDecide_TerminatesForACompletedJob(t *testing.T) {
 		q = evidenceQuestion(nil)
 		q.Hardware, q.JobID, q.Run, q.Self = done.Hardware, "done", 1, &done
 		if a := advisor.Decide(q, r, evidenceBegin); a.Decision == "" {
-			t.Errorf("re-predicted on %v: no decision", hardware)
+			t.Errorf("advice for a finished epoch on %v has no decision", hardware)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (e *listEntry) unpacked() *Job {
 	return e.past.unpack()
 }
 
-// add inserts an entry after those with the same key.
+// add inserts an entry after all entries with the same key.
 func (l *jobList) add(e listEntry) {
 	l.count++
 	if n := len(l.entries); n == 0 || l.entries[n-1].key <= e.key {
@@ -85,7 +85,7 @@ func (l *jobList) replace(old, with listEntry) {
 	}
 }
 
-// dropRemoved drops removed entries: those at the ends immediately, others when most entries have
+// dropRemoved drops removed entries: at the ends immediately, elsewhere when most entries have
 // been removed.
 func (l *jobList) dropRemoved() {
 	for len(l.entries) > 0 && l.entries[0].removed() {

@@ -52,7 +52,8 @@ func TestDecide_OffersChoicesThatBreakNoPromise(t *testing.T) {
 		q.Epochs = 1
 	})
 	if len(shorter.Menu) > 0 || shorter.Effects[0].BreaksSLO {
-		t.Errorf("a request for the offered choice breaks %+v and gets the menu %+v", shorter.Effects,
+		t.Errorf("effects %+v and menu %+v of the offered choice, want no broken SLO and no menu",
+			shorter.Effects,
 			shorter.Menu)
 	}
 	if a := ask(slo(13 * time.Second)); !slices.Contains(kinds(a.Menu), schemas.ChoiceDeadline) ||

@@ -112,7 +112,7 @@ func (c *Cluster) colocated(nodes []string, except string, now time.Time) []*Job
 	return all
 }
 
-// placement returns the nodes of a request: those that the request names, otherwise the live node
+// placement returns the nodes of a request: the nodes that it names, otherwise the live node
 // with the fewest processes per CPU that has enough CPUs. A CPU that foreign work uses counts as a
 // process. Without such a node the result is nil.
 func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
@@ -161,7 +161,7 @@ func (c *Cluster) useNodes(names []string) {
 }
 
 // refreshHardware updates the running jobs of a node and their observed epochs after its hardware
-// became known. The state is then the same as that of an advisor that replays the log.
+// became known. An advisor that replays the log reaches the same state.
 func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
 	if c.fleet[node] == before {
 		return

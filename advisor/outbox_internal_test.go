@@ -94,7 +94,7 @@ func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
 	}
 	o.sentAdvice("a")
 	if a := o.nextAdvice(); a.JobID != "a" || a.CauseSequence != 2 {
-		t.Errorf("after advice 1 of a, got %s", a.EventID)
+		t.Errorf("next advice after advice 1 of job a = %s, want a's with cause 2", a.EventID)
 	}
 }
 

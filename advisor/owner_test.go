@@ -16,7 +16,7 @@ func publishAsPerson(t *testing.T, b *bus.Bus, person string, e schemas.Event) e
 	var reply schemas.Receipt
 	err := b.RequestFor(within(t), person, e.Subject(), e, &reply)
 	if err == nil && reply.Sequence == 0 {
-		t.Errorf("event of %s: %s has no sequence", person, e.ID())
+		t.Errorf("receipt for %s's event %s has no sequence", person, e.ID())
 	}
 	return err
 }
@@ -110,18 +110,18 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 	}
 	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
 		if err := publishAsPerson(t, b, "ada", e); err != nil {
-			t.Errorf("event %s by the owner: %v", e.ID(), err)
+			t.Errorf("publish %[1]s as the owner: %[2]v", e.ID(), err)
 		}
 	}
 	await(t, "ada's epoch", func() bool { return status(t, b, "mine").EpochsDone == 1 })
 	if err := b.RequestFor(within(t), "ada", schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "mine"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("cancel by the owner = %+v, %v", s, err)
+		t.Errorf("cancel by the owner = %+v, %v, want cancelled", s, err)
 	}
 	if err := b.Request(within(t), schemas.SubjectJobCancel,
 		&schemas.JobCancelRequest{JobID: "his"}, &s); err != nil ||
 		s.State != schemas.StateCancelled {
-		t.Errorf("cancel by the operator = %+v, %v", s, err)
+		t.Errorf("cancel by the operator = %+v, %v, want cancelled", s, err)
 	}
 }

@@ -133,7 +133,7 @@ var frequentSnapshots = Options{
 	Check: time.Millisecond, SnapshotInterval: time.Millisecond, SnapshotEvents: 1,
 }
 
-func stored(t *testing.T, b *bus.Bus) []bus.Snapshot {
+func storedSnapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 	t.Helper()
 	all, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion)
 	if err != nil {
@@ -299,7 +299,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	}
 	last := r.jobs(0, 20)
 	eventually(t, "a snapshot of the last event", func() bool {
-		all := stored(t, b)
+		all := storedSnapshots(t, b)
 		return len(all) > 0 && all[0].Sequence >= last
 	})
 	stop()
@@ -309,7 +309,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 		}
 	}
 	// An advisor that stops between storing a snapshot and removing older ones leaves an extra one.
-	if n := len(stored(t, b)); n < 1 || n > 2*keptSnapshots {
+	if n := len(storedSnapshots(t, b)); n < 1 || n > 2*keptSnapshots {
 		t.Errorf("got %d snapshots, want 1 to %d", n, 2*keptSnapshots)
 	}
 	newer, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion+1)

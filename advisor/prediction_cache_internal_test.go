@@ -87,6 +87,7 @@ func TestPredictionCache_ReturnsComputedPredictions(t *testing.T) {
 		}
 	}
 	if found < 2*predictionCacheSlots {
-		t.Errorf("%d of %d predictions were in the cache", found, 20*predictionCacheSlots)
+		t.Errorf("%d of %d predictions were in the cache, want at least %d",
+			found, 20*predictionCacheSlots, 2*predictionCacheSlots)
 	}
 }

@@ -66,7 +66,7 @@ func (w *randomCluster) step(t testing.TB) {
 	case n < 93:
 		w.repeat()
 	case n < 95:
-		w.silence()
+		w.loseSilentJobs()
 	case n < 96:
 		w.onAlive()
 	default:
@@ -310,7 +310,7 @@ func (w *randomCluster) end() {
 	w.apply(e)
 }
 
-// admit admits a job, which may not be queued.
+// admit admits a job, whether it is queued or not.
 func (w *randomCluster) admit() {
 	id := w.job()
 	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
@@ -375,8 +375,8 @@ func (w *randomCluster) repeat() {
 	}
 }
 
-// silence records the silent jobs as lost.
-func (w *randomCluster) silence() {
+// loseSilentJobs records the silent jobs as lost.
+func (w *randomCluster) loseSilentJobs() {
 	for _, j := range w.c.Silent(w.now) {
 		e := &schemas.Ended{
 			Outcome:    schemas.EventLost,

@@ -12,7 +12,7 @@ import (
 // the event log only, because a recorded promise includes its figures. Questions share it; the
 // cluster then changes a copy.
 //
-// At first the residuals are those of the regressor. Each ended job replaces one of them by the
+// At first the residuals come from the regressor. Each ended job replaces one of them by the
 // residual of the whole job, which includes the effect of jobs that start later. No regressor of
 // epochs knows that effect.
 //

@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// advisorBehindLog returns an advisor that has not read the event log, like one that lags behind or
-// has dropped old jobs from memory.
+// advisorBehindLog returns an advisor that has not read the event log, like an advisor that lags
+// behind or has dropped old jobs from memory.
 func advisorBehindLog(t *testing.T, b *bus.Bus, o Options) *Advisor {
 	t.Helper()
 	return New(b, o, slog.New(slog.DiscardHandler), nil)
@@ -95,7 +95,7 @@ func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 	subject := schemas.JobSubject("nightly", schemas.EventSubmitted)
 	records, err := b.Last(inTime(t), schemas.StreamJob, subject)
 	if err != nil || len(records) != 1 {
-		t.Fatalf("%d records, %v", len(records), err)
+		t.Fatalf("found %d submissions, want 1 (%v)", len(records), err)
 	}
 	return &records[0].Event.(*schemas.Submitted).Advice
 }
@@ -136,7 +136,7 @@ func TestStatus_ReadsTheLog(t *testing.T) {
 	for range 2 { // a repetition has no effect
 		reply, err = a.personCancel(inTime(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
-			t.Errorf("cancel by the owner = %+v, %v", reply, err)
+			t.Errorf("cancel by the owner = %+v, %v, want cancelled", reply, err)
 		}
 	}
 	unknown := &schemas.JobStatusRequest{JobID: "unknown"}

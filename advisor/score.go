@@ -73,7 +73,7 @@ func (g groups) lines() []schemas.ScoreLine {
 	return all
 }
 
-// end counts an ended job if it shows something about a promise. Cancelled, lost and incomplete
+// end counts an ended job if its promise can be judged. Cancelled, lost and incomplete
 // jobs have separate counts, so that cancelling late jobs changes no ratio.
 func (s *score) end(j *Job) {
 	switch j.State {

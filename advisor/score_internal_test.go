@@ -250,7 +250,7 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(&want, c.Score()); diff != "" {
-		t.Errorf("score (-example +replayed):\n%s", diff)
+		t.Errorf("score differs (-want +replayed):\n%s", diff)
 	}
 }
 

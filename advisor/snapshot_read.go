@@ -368,7 +368,8 @@ func (j *Job) check() error {
 	case j.State == schemas.StateSubmitted && j.Promise == nil:
 		return errors.New("submitted without a promise")
 	case j.State == schemas.StateRunning && len(j.Hardware) != len(j.Setting.Nodes):
-		return fmt.Errorf("%d nodes, but hardware of %d", len(j.Setting.Nodes), len(j.Hardware))
+		return fmt.Errorf("%d nodes, but hardware of %d nodes",
+			len(j.Setting.Nodes), len(j.Hardware))
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// Limits of what a puller requests ahead. Each request admits the largest message of any
-// stream.
+// Limits of the messages that a puller requests ahead. Each request admits the largest message of
+// any stream.
 const (
 	pullRequests = 4           // open requests at the server
 	pullMessages = 2500        // maximum per request

@@ -187,7 +187,8 @@ func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
 			func(bus.Record) error { seen++; return nil },
 		)
 		if err != nil || seen != stored || calls != 1 {
-			t.Errorf("with %d stored: delivered %d, caught up %d times, err %v", stored, seen, calls, err)
+			t.Errorf("%d stored, %d delivered, %d CaughtUp calls, error %v; want all delivered and one call",
+				stored, seen, calls, err)
 		}
 	}
 }
@@ -257,7 +258,7 @@ func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
 	})
 	if err != nil || dead == nil || string(dead.Data) != "{broken" || dead.OriginSequence != 1 ||
 		!strings.Contains(dead.Reason, "JSON") {
-		t.Errorf("dead letter %+v, err %v", dead, err)
+		t.Errorf("dead letter = %+v, %v, want the broken message and a JSON reason", dead, err)
 	}
 }
 
@@ -283,7 +284,7 @@ func TestConsumeBatch_DeliversExactRanges(t *testing.T) {
 		},
 	)
 	if err != nil || next != 26 {
-		t.Errorf("ConsumeBatch ended at %d, %v", next, err)
+		t.Errorf("ConsumeBatch ended at %d, %v, want 26", next, err)
 	}
 }
 
@@ -334,7 +335,8 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 		return nil
 	})
 	if err != nil || token != "NODE/1-7" || fmt.Sprint(rest) != "[8 9 10 11]" {
-		t.Errorf("batches %v with %v after the first, %v", tokens, rest, err)
+		t.Errorf("first batch %v, then sequences %v, %v; want NODE/1-7, then 8 to 11",
+			tokens, rest, err)
 	}
 }
 
@@ -432,11 +434,11 @@ func TestChampion_ChangesByCompareAndSet(t *testing.T) {
 	}
 	got, r, err := b.Champion(ctx, schemas.TargetEpochTime)
 	if err != nil || got != c || r != revision {
-		t.Errorf("Champion = %+v, %d, %v", got, r, err)
+		t.Errorf("Champion = %+v, %d, %v, want %+v, %d", got, r, err, c, revision)
 	}
 	data, err := b.Artifact(ctx, digest)
 	if err != nil || string(data) != "tree" {
-		t.Errorf("Artifact = %q, %v", data, err)
+		t.Errorf("Artifact = %q, %v, want tree", data, err)
 	}
 	if _, err := b.Artifact(ctx, strings.Repeat("0", 64)); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("Artifact of unknown digest = %v, want not_found", err)
@@ -458,7 +460,7 @@ func TestConnect_ErrorNamesTheAddress(t *testing.T) {
 	defer cancel()
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://me:secret@127.0.0.1:1"}, slog.New(slog.DiscardHandler), nil)
 	if err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") || strings.Contains(err.Error(), "secret") {
-		t.Errorf("Connect = %v", err)
+		t.Errorf("Connect = %v, want an error with the address and without the password", err)
 	}
 }
 
@@ -507,7 +509,7 @@ func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
 	if got := strings.Join(order, ", "); got != want || err != nil {
 		t.Errorf("%s, %v; want %s", got, err, want)
 	}
-	if place, err := b.StreamInfo(within(t), schemas.StreamJob); place.First != 1 || err != nil {
-		t.Errorf("Place = %+v, %v; want 1 as the first event", place, err)
+	if info, err := b.StreamInfo(within(t), schemas.StreamJob); info.First != 1 || err != nil {
+		t.Errorf("StreamInfo = %+v, %v; want 1 as the first event", info, err)
 	}
 }

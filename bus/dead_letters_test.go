@@ -171,10 +171,10 @@ func TestLetter_ReportsWhatIsMissing(t *testing.T) {
 	at := letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
 	l, err := b.Letter(within(t), at)
 	if err != nil || string(l.Data) != string(body(t, sample(7))) || l.Replayed != nil {
-		t.Fatalf("Letter = %+v, %v", l, err)
+		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
 	}
 	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateReplayed {
-		t.Fatalf("Replay = %+v, %v", r, err)
+		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
 	for sequence, want := range map[uint64]string{
 		0: "letter: stream DEAD has no message 0; it holds 2 messages, from 1 to 2",
@@ -203,7 +203,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
 	if err != nil || len(letters) != 1 {
-		t.Fatalf("Letters = %+v, %v", letters, err)
+		t.Fatalf("Letters = %+v, %v, want one", letters, err)
 	}
 	if r, err := b.Replayable(within(t), &letters[0]); err != nil || r.Fate != bus.FateReplayable ||
 		r.EventID != sample(7).ID() {
@@ -214,7 +214,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	}
 	r, err := b.Replay(within(t), &letters[0])
 	if err != nil || r.Fate != bus.FateReplayed || r.Sequence != 2 {
-		t.Fatalf("Replay = %+v, %v", r, err)
+		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
 	stream, err := js.Stream(within(t), schemas.StreamNode)
 	if err != nil {
@@ -223,7 +223,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	msg, err := stream.GetMsg(within(t), 2)
 	if err != nil || string(msg.Data) != string(body(t, sample(7))) || msg.Subject != nodeSubject ||
 		msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
-		t.Errorf("the log has %+v, %v", msg, err)
+		t.Errorf("replayed message = %+v, %v, want sample 7 with its ID", msg, err)
 	}
 	copied := deadBody(
 		t,
@@ -242,7 +242,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	}
 	if letters, _, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
 		lines(letters) != "1 NODE/1 x2 2" {
-		t.Errorf("Letters = %s, %v", lines(letters), err)
+		t.Errorf("Letters = %s, %v, want one letter", lines(letters), err)
 	}
 	for _, sequence := range []uint64{at, 3} { // the copy is newer than the mark
 		l, err := b.Letter(within(t), sequence)
@@ -251,7 +251,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		}
 		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed ||
 			r.Sequence != 2 {
-			t.Errorf("Replay again = %+v, %v", r, err)
+			t.Errorf("second Replay = %+v, %v, want already replayed as 2", r, err)
 		}
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
@@ -334,7 +334,7 @@ func TestReplay_Refuses(t *testing.T) {
 			}
 			letters, _, err := b.Letters(within(t), bus.LetterQuery{})
 			if err != nil || lines(letters) != "1 "+c.stream+"/50 x1 -" {
-				t.Errorf("Letters = %s, %v", lines(letters), err)
+				t.Errorf("Letters = %s, %v, want one letter", lines(letters), err)
 			}
 		})
 	}
@@ -369,7 +369,8 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 		r, err := b.Replay(within(t), l)
 		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
 			(l.Replayed != nil) != (c.fate == bus.FateAlreadyStored) {
-			t.Errorf("Replay(sample %d) = %+v, %v, marked %v", c.number, r, err, l.Replayed)
+			t.Errorf("Replay(sample %d) = %+v, %v, marked %v; want fate %s, sequence %d and reason %q",
+				c.number, r, err, l.Replayed, c.fate, c.sequence, c.reason)
 		}
 	}
 	if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 2 {
@@ -399,23 +400,24 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	if r, err := b.Replay(within(t), l); err == nil ||
 		!strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") ||
 		r.Fate != bus.FateReplayed {
-		t.Fatalf("Replay = %+v, %v", r, err)
+		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
 	if _, err := b.ApplyStreams(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
-		t.Fatalf("Letter = %+v, %v", l, err)
+		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
 	}
 	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyStored ||
 		r.Sequence != 1 {
-		t.Errorf("Replay after the crash = %+v, %v", r, err)
+		t.Errorf("Replay after the crash = %+v, %v, want already stored as 1", r, err)
 	}
 	letters, _, err := b.Letters(within(t), bus.LetterQuery{})
 	if last, _ := b.LastSequence(within(t), schemas.StreamNode); err != nil ||
 		lines(letters) != "1 NODE/40 x1 1" ||
 		last != 1 {
-		t.Errorf("Letters = %s, NODE ends at %d, %v", lines(letters), last, err)
+		t.Errorf("Letters = %s, NODE ends at %d, %v; want one letter, replayed as 1",
+			lines(letters), last, err)
 	}
 }
 
@@ -444,7 +446,7 @@ func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	}
 	for i := range letters {
 		if r, err := b.Replay(within(t), &letters[i]); err != nil || r.Fate != bus.FateRefused {
-			t.Errorf("Replay(%q) = %+v, %v", letters[i].OriginSubject, r, err)
+			t.Errorf("Replay(%q) = %+v, %v, want fate refused", letters[i].OriginSubject, r, err)
 		}
 	}
 }

@@ -168,7 +168,7 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 		func(r bus.Record) error { read = append(read, r.Event.ID()); return nil },
 	); err != nil ||
 		strings.Join(read, " ") != "j1/4/cancelled" {
-		t.Errorf("Read = %v, %v", read, err)
+		t.Errorf("Read = %v, %v, want j1/4/cancelled", read, err)
 	}
 	// Reading the whole stream needs a consumer, and fails with an error.
 	all, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
@@ -186,7 +186,7 @@ func TestNewUser_KeysAreReadableByTheClient(t *testing.T) {
 	for range 50 {
 		seed, public, err := bus.NewUser()
 		if err != nil || !strings.HasPrefix(seed, "SU") || !strings.HasPrefix(public, "U") {
-			t.Fatalf("NewUser = %.2s…, %s, %v", seed, public, err)
+			t.Fatalf("NewUser = %.2s…, %s, %v, want the prefixes SU and U", seed, public, err)
 		}
 		file := filepath.Join(t.TempDir(), "ada.nk")
 		if err := os.WriteFile(file, []byte(seed+"\n"), 0o600); err != nil {

@@ -26,11 +26,11 @@ func (b *Bus) Hold(
 ) error {
 	l := &lease{bus: b, name: name, ttl: ttl, holder: rand.Text()}
 	for {
-		if err := l.take(ctx); err != nil {
+		if err := l.acquire(ctx); err != nil {
 			return nil // ctx has ended
 		}
 
-		lost, err := l.hold(ctx, work)
+		lost, err := l.holdWhile(ctx, work)
 		if lost == nil {
 			l.giveBack(ctx)
 			return err
@@ -39,9 +39,9 @@ func (b *Bus) Hold(
 	}
 }
 
-// hold calls work and renews the lease until work returns. It returns the error of work and,
+// holdWhile calls work and renews the lease until work returns. It returns the error of work and,
 // if the loss of the lease has ended work, the reason of the loss.
-func (l *lease) hold(
+func (l *lease) holdWhile(
 	ctx context.Context, work func(ctx context.Context) error,
 ) (lost, err error) {
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -75,8 +75,8 @@ var errLeaseLost = errors.New("the lease is lost")
 // heldKey is the context key of a context that ends when the lease is lost.
 type heldKey struct{}
 
-// afterLoss calls f when the lease of ctx is lost. It does nothing if ctx is not, and does not
-// descend from, the context of a function that Hold called. The end of ctx does not matter.
+// afterLoss calls f when the lease of ctx is lost. It does nothing if
+// ctx does not come from Hold. The end of ctx does not matter.
 func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	held, ok := ctx.Value(heldKey{}).(context.Context)
 	if !ok {
@@ -95,8 +95,8 @@ type lease struct {
 	sentAt   time.Time // of the last successful write: the lease holds for ttl from then
 }
 
-// take waits until the lease is free and takes it. An error means that ctx ended.
-func (l *lease) take(ctx context.Context) error {
+// acquire waits until the lease is free and acquires it. An error means that ctx ended.
+func (l *lease) acquire(ctx context.Context) error {
 	var seen uint64
 	var seenAt time.Time // by the monotonic clock: the clocks of other machines may differ
 	for {

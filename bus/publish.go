@@ -97,7 +97,7 @@ func (b *Bus) publish(
 	if published.add(e, data) {
 		defer func() {
 			if !first { // a duplicate or an error: the follower will not receive it
-				published.take(e.ID(), data)
+				published.remove(e.ID(), data)
 			}
 		}()
 	}

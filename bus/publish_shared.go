@@ -49,8 +49,8 @@ func (p *publishedEvents) add(e schemas.Event, data []byte) bool {
 	return true
 }
 
-// take removes and returns the event with these bytes, or nil if there is none.
-func (p *publishedEvents) take(id string, data []byte) schemas.Event {
+// remove removes and returns the event with these bytes, or nil if there is none.
+func (p *publishedEvents) remove(id string, data []byte) schemas.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found, ok := p.byID[id]
@@ -67,5 +67,5 @@ func (p *publishedEvents) eventOf(o *FollowOptions, msg jetstream.Msg) schemas.E
 	if !o.ReusePublished {
 		return nil
 	}
-	return p.take(msg.Headers().Get(jetstream.MsgIDHeader), msg.Data())
+	return p.remove(msg.Headers().Get(jetstream.MsgIDHeader), msg.Data())
 }

@@ -48,7 +48,8 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 					); err != nil ||
 						a.Model != model ||
 						a.Message != strings.Repeat(model, 50) {
-						t.Errorf("request for %s: reply %q, %q, %v", model, a.Model, a.Message, err)
+						t.Errorf("request for %s: model %q, message %q, %v; want its own reply",
+							model, a.Model, a.Message, err)
 						return
 					}
 				}

@@ -32,7 +32,7 @@ func snapshotAt(t *testing.T, b *bus.Bus) bus.Snapshot {
 	}
 	records, err := b.Last(within(t), schemas.StreamNode, sample(1).Subject())
 	if err != nil || len(records) != 1 {
-		t.Fatalf("%d records, %v", len(records), err)
+		t.Fatalf("found %d records, want 1 (%v)", len(records), err)
 	}
 	return bus.Snapshot{
 		Kind: "test", Version: 1, Stream: schemas.StreamNode, StreamCreatedAt: place.CreatedAt,

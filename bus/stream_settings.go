@@ -62,7 +62,7 @@ type (
 	consumerConfig = jetstream.ConsumerConfig
 )
 
-// streamSettings are the settings that schemas.Stream declares, and those that would lose
+// streamSettings are the settings that schemas.Stream declares, and the settings that would lose
 // messages if they were changed.
 var streamSettings = []declaredSetting[streamConfig]{
 	{

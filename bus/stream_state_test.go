@@ -91,7 +91,8 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 	states, err := b.Streams(within(t))
 	s := node(t, states, err)
 	if len(states) != len(schemas.Streams()) || !s.Found || !s.OK() {
-		t.Errorf("%d streams, NODE differs in %s", len(states), formatAll(s.Differences))
+		t.Errorf("%d streams and differences of NODE %q, want all streams and no difference",
+			len(states), formatAll(s.Differences))
 	}
 	if s.Messages != 3 || s.First != 1 || s.Last != 3 || s.Bytes == 0 ||
 		time.Since(s.OldestAt) > time.Minute ||
@@ -225,7 +226,7 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(),
 		"change stream NODE (max_age is 1m, want at least 168h; ") ||
 		!strings.Contains(err.Error(), "storage is memory, want file") {
-		t.Errorf("Prepare = %v", err)
+		t.Errorf("Prepare = %v, want the differences of NODE", err)
 	}
 	states, err := b.ApplyStreams(within(t))
 	s := node(t, states, err)
@@ -331,7 +332,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 		d.MaxAckPending,
 	) ||
 		s.OK() {
-		t.Errorf("the durable differs in %q", w)
+		t.Errorf("differences of the durable = %q, want ack_wait and max_ack_pending", w)
 	}
 	states, err = b.ApplyStreams(within(t))
 	if s := node(t, states, err); !s.OK() || s.Consumers[0].AckPending < 4 {
@@ -376,7 +377,7 @@ func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 	} {
 		if _, err := call(ctx); err == nil || !strings.Contains(err.Error(),
 			"nats does not answer") {
-			t.Errorf("%s without a server = %v", name, err)
+			t.Errorf("%s without a server = %v, want nats does not answer", name, err)
 		}
 	}
 }
@@ -408,7 +409,7 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 	states, err := first.Streams(within(t))
 	if err != nil || slices.ContainsFunc(states, func(s bus.StreamState) bool { return !s.OK() }) {
-		t.Errorf("after four concurrent calls: %+v, %v", states, err)
+		t.Errorf("streams after four concurrent calls = %+v, %v, want no difference", states, err)
 	}
 }
 
@@ -430,11 +431,11 @@ func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
 	}
 	for _, s := range states {
 		if w := formatAll(s.Differences); w != "replicas: 1, at least 3" {
-			t.Errorf("%s differs in %q", s.Declared.Name, w)
+			t.Errorf("differences of %s = %q, want only replicas: 1, at least 3", s.Declared.Name, w)
 		}
 	}
 	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
 		"replicas is 1, want at least 3") {
-		t.Errorf("Prepare on one server = %v", err)
+		t.Errorf("Prepare on one server = %v, want too few replicas", err)
 	}
 }

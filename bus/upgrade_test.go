@@ -43,8 +43,8 @@ func oldLayout(t *testing.T, js jetstream.JetStream) {
 	})
 }
 
-// stored returns the IDs of the stored events that o selects.
-func stored(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
+// storedIDs returns the IDs of the stored events that o selects.
+func storedIDs(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
 	t.Helper()
 	err := b.Read(within(t), o, func(r bus.Record) error {
 		ids = append(ids, r.Event.ID())
@@ -105,7 +105,7 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 				{lastOfJob, []string{"j1/2/advice"}},
 				{bus.FollowOptions{Stream: schemas.StreamAdvice}, []string{"j1/3/advice"}},
 			} {
-				if got := stored(t, b, c.o); !slices.Equal(got, c.want) {
+				if got := storedIDs(t, b, c.o); !slices.Equal(got, c.want) {
 					t.Errorf("%s %v holds %v, want %v", c.o.Stream, c.o.Subjects, got, c.want)
 				}
 			}
@@ -155,9 +155,9 @@ func TestReplay_OfAnOldAdvice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateReplayed || r.Sequence != 1 {
-		t.Errorf("Replay = %+v, %v", r, err)
+		t.Errorf("Replay = %+v, %v, want replayed as 1", r, err)
 	}
-	got := stored(t, b, bus.FollowOptions{Stream: schemas.StreamAdvice})
+	got := storedIDs(t, b, bus.FollowOptions{Stream: schemas.StreamAdvice})
 	if !slices.Equal(got, []string{a.EventID}) {
 		t.Errorf("events of ADVICE = %v, want only %s", got, a.EventID)
 	}

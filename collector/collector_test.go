@@ -93,7 +93,8 @@ func TestCollector_PublishesSamples(t *testing.T) {
 			t.Errorf("sample %d = %+v, want load and memory", i, s)
 		}
 		if s.SpeedOperationsPerSecond == nil || *s.SpeedOperationsPerSecond < 1e6 {
-			t.Errorf("sample %d has the speed %v", i, s.SpeedOperationsPerSecond)
+			t.Errorf("speed in sample %d = %v, want at least 1e6 operations per second",
+				i, s.SpeedOperationsPerSecond)
 		}
 	}
 	if err := stop(); err != nil {
@@ -285,7 +286,7 @@ func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
 	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Number <= all[i-1].Number || !all[i].At.After(all[i-1].At) {
-			t.Errorf("sample %d has number %d and timestamp %s after %d and %s",
+			t.Errorf("sample %d: number %d at %s after number %d at %s, want both to increase",
 				i, all[i].Number, all[i].At, all[i-1].Number, all[i-1].At)
 		}
 	}
@@ -347,7 +348,7 @@ func TestCollector_PublishesEventsOfEarlierRuns(t *testing.T) {
 	}
 
 	stop := start(t, b, collector.Options{Node: "n1", SpoolDir: dir}, quiet, nil)
-	stored(t, b, schemas.JobSubject("left", "*"), 3)
+	waitForEvents(t, b, schemas.JobSubject("left", "*"), 3)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

@@ -10,7 +10,7 @@
 //
 // The counters come from node_exporter's collectors in this process, or from a node_exporter on
 // this node (Options.NodeExporterURL). The CPU model is the one in /proc/cpuinfo. The speed of the
-// node is that of one processor in a fixed calculation. It is measured in the CPU time of the
+// node is the speed of one processor in a fixed calculation. It is measured in CPU time of the
 // thread, so other processes have little effect. As they can only make it slower, samples contain
 // the best measured speed, including those in the log from before a restart.
 //

@@ -18,8 +18,8 @@ const patience = 5 * time.Minute
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// stored waits until n events in JOB match the subject, and returns them.
-func stored(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
+// waitForEvents waits until n events in JOB match the subject, and returns them.
+func waitForEvents(t *testing.T, b *bus.Bus, subject string, n int) []schemas.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -19,7 +19,7 @@ func readingOf(t *testing.T, at time.Time, text string) nodeReading {
 		name, rest, _ := strings.Cut(strings.TrimSpace(line), "{")
 		labels, number, found := strings.Cut(rest, "} ")
 		if !found {
-			t.Fatalf("line %q", line)
+			t.Fatalf("metric line %q has no labels", line)
 		}
 		label := func(key string) string {
 			_, value, _ := strings.Cut(labels, key+`="`)

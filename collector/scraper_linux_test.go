@@ -47,7 +47,7 @@ func (t tee) Update(out chan<- prometheus.Metric) error {
 	return nil
 }
 
-// A sample of scraped metrics is the same as one of metrics that are read in this process.
+// Scraped metrics give the same sample as metrics that are read in this process.
 func TestScraper_MakesTheSameSampleAsTheGatherer(t *testing.T) {
 	g, err := sharedGatherer()
 	if err != nil {

@@ -80,11 +80,11 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	case len(idle) < 3:
 		t.Log("other processes run on this machine: its idle speed is not measured")
 	case near <= len(idle)/2:
-		t.Errorf("%d of %d measurements are within two steps of their median: %.4g",
+		t.Errorf("%d of %d idle speeds are within two steps of their median, want over half: %.4g",
 			near, len(idle), idle)
 	}
 	if math.Abs(math.Log(busy[n/2])) > 0.2 {
-		t.Errorf("with busy threads, the speed is %.3f of the previous one", busy[n/2])
+		t.Errorf("speed with busy threads = %.3f of the idle speed, want about 1", busy[n/2])
 	}
 }
 
@@ -97,7 +97,7 @@ func runnableThreads(t *testing.T) (n int) {
 		t.Fatal(err)
 	}
 	if _, err := fmt.Sscanf(strings.Fields(string(data))[3], "%d/", &n); err != nil {
-		t.Fatalf("%s: %v", data, err)
+		t.Fatalf("parse load average %q: %v", data, err)
 	}
 	return n
 }
@@ -126,8 +126,8 @@ func nextSampleSpeed(c *Collector) float64 {
 	return s.Hardware().Speed
 }
 
-// Samples contain the best known speed: the collector's, or that of the last sample in the log if
-// it is of the same machine.
+// Samples contain the best known speed: the collector's, or the one in the last logged sample if
+// the machine is the same.
 func TestCollector_PublishesTheBestSpeed(t *testing.T) {
 	linuxOnly(t)
 	const slow, fast = 2.7e9, 4.9e9

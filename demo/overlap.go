@@ -100,7 +100,7 @@ func (d *demo) overlap(ctx context.Context, measured []float64) (overlapResult, 
 	}
 
 	for i := range result.Jobs {
-		result.Jobs[i].QuarterSeconds = predicted.of(result.Jobs[i].JobID)
+		result.Jobs[i].QuarterSeconds = predicted.forJob(result.Jobs[i].JobID)
 	}
 	result.score()
 	return result, nil
@@ -196,8 +196,8 @@ func (q *quarterPredictions) record(a *schemas.Advice) {
 	}
 }
 
-// of returns the prediction for a job; nil if there was none.
-func (q *quarterPredictions) of(job string) *float64 {
+// forJob returns the prediction for a job; nil if there was none.
+func (q *quarterPredictions) forJob(job string) *float64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s, ok := q.seconds[job]; ok {

@@ -118,7 +118,8 @@ func TestCompose_LimitsEveryContainer(t *testing.T) {
 			continue // the image writes to its own files at the start
 		}
 		if !s.ReadOnly || !slices.Equal(s.Drop, []string{"ALL"}) || s.PIDs == 0 {
-			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d", name, s.ReadOnly, s.Drop,
+			t.Errorf("%s: read_only %v, cap_drop %v, pids_limit %d; want true, [ALL] and a limit",
+				name, s.ReadOnly, s.Drop,
 				s.PIDs)
 		}
 	}
@@ -192,7 +193,7 @@ func TestCompose_StartsInTheOrderOfReadiness(t *testing.T) {
 			}
 		}
 		if s.Restart != "unless-stopped" && s.Restart != "always" {
-			t.Errorf("%s: restart is %q", name, s.Restart)
+			t.Errorf("%s: restart = %q, want unless-stopped or always", name, s.Restart)
 		}
 	}
 	if _, err := order(c); err != nil {

@@ -9,7 +9,7 @@
 // docker-compose.secure.yml adds users and TLS.
 //
 // The package contains only tests, which compare the files with the program. They parse every flag
-// and variable, compare versions and rights with those of courier all, start the services of
+// and variable, compare versions and rights with courier all, start the services of
 // docker-compose.yml as local processes (except ClickHouse and its clients), and run the job scripts
 // with stand-ins for the commands of Slurm and Spark (testdata). Only the tests in containers need a
 // container engine.

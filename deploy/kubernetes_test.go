@@ -234,7 +234,7 @@ func TestKubernetes_RestrictsPods(t *testing.T) {
 			t.Errorf("%s: security context of the pod = %+v, want user %s", m.file, s, user)
 		}
 		if pod.HostNetwork != (m.Metadata.Name == "collector") {
-			t.Errorf("%s: hostNetwork is %t", m.file, pod.HostNetwork)
+			t.Errorf("%s: hostNetwork = %t, want it only for the collector", m.file, pod.HostNetwork)
 		}
 		for _, v := range pod.Volumes {
 			if v["emptyDir"] == nil {
@@ -245,7 +245,8 @@ func TestKubernetes_RestrictsPods(t *testing.T) {
 			s := c.SecurityContext
 			if s.Escalate == nil || *s.Escalate || !s.ReadOnly || len(s.Capabilities.Add) > 0 ||
 				!slices.Equal(s.Capabilities.Drop, []string{"ALL"}) {
-				t.Errorf("%s: security context of the container = %+v", m.file, s)
+				t.Errorf("%s: security context of the container = %+v, want a read-only one without capabilities",
+					m.file, s)
 			}
 			if c.Resources.Requests["cpu"] == "" || c.Resources.Requests["memory"] == "" ||
 				c.Resources.Limits["memory"] == "" {
@@ -266,7 +267,8 @@ func TestKubernetes_ReferencesAreConsistent(t *testing.T) {
 		replicas[m.Metadata.Name] = m.Spec.Replicas
 		if name := m.Spec.Template.Metadata.Labels["app.kubernetes.io/name"]; name != m.Metadata.Name ||
 			m.Metadata.Labels["app.kubernetes.io/part-of"] != "courier" {
-			t.Errorf("%s: pods are labelled %v", m.file, m.Spec.Template.Metadata.Labels)
+			t.Errorf("%s: labels of the pods = %v, want name and part-of courier",
+				m.file, m.Spec.Template.Metadata.Labels)
 		}
 	}
 	guarded := map[string]bool{}
@@ -287,7 +289,8 @@ func TestKubernetes_ReferencesAreConsistent(t *testing.T) {
 	}
 	for name, n := range replicas {
 		if guarded[name] != (n > 1) {
-			t.Errorf("%s has %d replicas; has a disruption budget: %t", name, n, guarded[name])
+			t.Errorf("%s has %d replicas and a disruption budget: %t, want one only for several replicas",
+				name, n, guarded[name])
 		}
 	}
 	var list struct {

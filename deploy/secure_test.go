@@ -144,7 +144,7 @@ func TestComposeSecure_KeyFilesExist(t *testing.T) {
 		}
 		if s.Environment["COURIER_NATS_NKEY"] != "/etc/courier/tls/"+name+".nk" ||
 			s.Environment["COURIER_NATS_CA"] != "/etc/courier/tls/ca.crt" {
-			t.Errorf("%s connects to NATS as %v", name, s.Environment)
+			t.Errorf("%s: environment %v lacks its NATS key or authority", name, s.Environment)
 		}
 		args, _, _ := cut(open.Services[name].Command)
 		help, err := courier(t, append(args, "--help")...)
@@ -170,7 +170,7 @@ func TestComposeSecure_KeyFilesExist(t *testing.T) {
 		}
 	}
 	if named < 25 {
-		t.Errorf("found only %d names of key files", named)
+		t.Errorf("found %d names of key files, want at least 25", named)
 	}
 }
 

@@ -34,7 +34,7 @@ func TestCursor_IsReadAsItIsWritten(t *testing.T) {
 			t.Errorf("parseCursor(%q) = %v, %v, want %v", c.text, got, err, c.want)
 		}
 		if written := string(c.want.appendTo(nil, testFeeds)); c.want != nil && written != c.text {
-			t.Errorf("cursor %q is written as %q", c.text, written)
+			t.Errorf("cursor %q is encoded as %q, want no change", c.text, written)
 		}
 	}
 }
@@ -61,7 +61,8 @@ func TestPosition_CountsTheEventsOfAMessage(t *testing.T) {
 	}
 	if got := p.next(10, false); got != endOf(10) || got.resumeSequence() != 11 ||
 		p.resumeSequence() != 9 {
-		t.Errorf("after a message with one event: %v, then from %d", got, got.resumeSequence())
+		t.Errorf("next position = %v, to be resumed from %d; want the end of 10, from 11",
+			got, got.resumeSequence())
 	}
 }
 

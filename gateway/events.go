@@ -131,7 +131,7 @@ func (s *eventStream) serve(from, heads cursor) error {
 		case <-s.client.ctx.Done():
 			return nil
 		}
-		if err := s.writeBatch(s.gateway.hub.take(s.client), idle); err != nil {
+		if err := s.writeBatch(s.gateway.hub.drain(s.client), idle); err != nil {
 			return err
 		}
 	}

@@ -171,7 +171,7 @@ func read[T any](t *testing.T, a httpResponse) T {
 	t.Helper()
 	var v T
 	if err := json.Unmarshal([]byte(a.body), &v); err != nil {
-		t.Fatalf("answer %d %q: %v", a.status, a.body, err)
+		t.Fatalf("decode response %d %q: %v", a.status, a.body, err)
 	}
 	return v
 }

@@ -46,7 +46,8 @@ func TestRegressorHistory_KeepsTheLastEventsOfEachKind(t *testing.T) {
 	}
 	if old := before[schemas.TargetAccuracy]; len(old.drifts) != 0 ||
 		old.promotions[maxTargetEvents-1].Revision != maxTargetEvents+9 {
-		t.Errorf("the value of a reader has changed: %d drifts, last revision %d", len(old.drifts),
+		t.Errorf("the value that a reader holds changed to %d drifts and the last revision %d",
+			len(old.drifts),
 			old.promotions[maxTargetEvents-1].Revision)
 	}
 }

@@ -230,8 +230,8 @@ type batch struct {
 	heads  cursor   // position after the batch
 }
 
-// take returns the content of the client's queue and empties it.
-func (h *hub) take(c *client) batch {
+// drain returns the content of the client's queue and empties it.
+func (h *hub) drain(c *client) batch {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b := batch{events: c.queue, lost: c.lost, heads: slices.Clone(h.heads)}

@@ -262,7 +262,8 @@ func TestEvents_ReportMissedEventsToASlowClient(t *testing.T) {
 	}
 	lost, _ := missed["advice"].(float64)
 	if lost == 0 || got+uint64(lost) != published || missed["node"] != 1.0 {
-		t.Errorf("the slow client read %d of %d events and missed %v", got, published, missed)
+		t.Errorf("the slow client read %d of %d events and missed %v, want all advice counted",
+			got, published, missed)
 	}
 
 	large.EventID = schemas.AdviceID(large.JobID, published+1) // the client continues
@@ -274,7 +275,7 @@ func TestEvents_ReportMissedEventsToASlowClient(t *testing.T) {
 	again := h.listen(t, "?type=advice", lastID) // a new connection reads the missed events
 	for range uint64(lost) + 1 {
 		if kind, data := again.event(); kind != "advice" {
-			t.Fatalf("after a reconnect: %s %v", kind, data)
+			t.Fatalf("event after the reconnect = %s %v, want advice", kind, data)
 		}
 	}
 }
@@ -311,7 +312,7 @@ func TestEvents_ContinueAfterAnyEvent(t *testing.T) {
 	}
 }
 
-// Filters apply to new events and to those after a reconnect. The ID also advances past filtered
+// Filters apply to new events and to events after a reconnect. The ID also advances past filtered
 // events.
 func TestEvents_AreFiltered(t *testing.T) {
 	b := bustest.New(t)

@@ -234,17 +234,18 @@ func TestPointRing_HoldsClocksThatJump(t *testing.T) {
 		noon.Add((2*recentPoints-1)*day/10),
 	) ||
 		!first.Equal(noon.Add(recentPoints*day/10)) || len(all) != recentPoints {
-		t.Errorf("after 60 days: %d points from %v to %v", len(all), first, last)
+		t.Errorf("after 60 days: %d points from %v to %v, want the most recent ones",
+			len(all), first, last)
 	}
 }
 
 func TestPackRatio_KeepsWhatIsMeasured(t *testing.T) {
 	for _, r := range []float64{0, 0.3, 0.5, 1} {
 		if got := unpackRatio(packRatio(&r)); got == nil || *got != r {
-			t.Errorf("ratio %v is decoded as %v", r, got)
+			t.Errorf("unpackRatio(packRatio(%v)) = %v, want no change", r, got)
 		}
 	}
 	if got := unpackRatio(packRatio(nil)); got != nil {
-		t.Errorf("an unknown ratio is decoded as %v", *got)
+		t.Errorf("unpackRatio(packRatio(nil)) = %v, want nil", *got)
 	}
 }

@@ -93,7 +93,8 @@ func TestRoutes_RequireATokenExceptForThese(t *testing.T) {
 		}
 		if described := o.Security != nil &&
 			len(o.Security) == 0; described != (rt.role == Anybody) {
-			t.Errorf("openapi.yaml describes %s without a token: %t", name, described)
+			t.Errorf("openapi.yaml: %s needs no token = %t, want the opposite as in routes",
+				name, described)
 		}
 	}
 }

@@ -58,7 +58,7 @@ type fileVersion struct {
 	size       int64
 }
 
-// checkInterval is the maximum time for which a token that was removed from the file remains valid.
+// checkInterval is how long a token remains valid at most after its removal from the file.
 const checkInterval = time.Second
 
 // userToken is a line of the token file.

@@ -75,7 +75,7 @@ func (a *userRecorder) note(name string) {
 	a.names = append(a.names, name)
 }
 
-func (a *userRecorder) take() string {
+func (a *userRecorder) drain() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	all := strings.Join(a.names, " ")
@@ -160,14 +160,15 @@ func TestTokens_GiveRolesAndNames(t *testing.T) {
 				t.Errorf("%s: %s %s = %d %s, want %d", who.name, c.method, c.path, got.status,
 					got.body, who.want)
 			}
-			if as := a.take(); as != who.as {
+			if as := a.drain(); as != who.as {
 				t.Errorf("%s: %s %s reached a service as %q, want %q", who.name, c.method, c.path,
 					as, who.as)
 			}
 			if asksFor := got.header.Get("WWW-Authenticate"); (got.status == 401) != strings.HasPrefix(
 				asksFor, "Bearer",
 			) {
-				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q", who.name, c.method, c.path,
+				t.Errorf("%s: %s %s = %d with WWW-Authenticate %q, want Bearer with 401 only",
+					who.name, c.method, c.path,
 					got.status, asksFor)
 			}
 		}
@@ -183,7 +184,7 @@ func TestTokens_AreOptional(t *testing.T) {
 	h := open(t, b, gateway.Options{})
 	h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`)
 	h.do(t, "DELETE", "/api/v1/jobs/j1", "")
-	if as := a.take(); as != "submit cancel" {
+	if as := a.drain(); as != "submit cancel" {
 		t.Errorf("users of the forwarded requests = %q, want none", as)
 	}
 	if s := read[gateway.Session](t, h.do(t, "GET", "/api/v1/session", "")); s != (gateway.Session{Role: "admin"}) {
@@ -217,7 +218,8 @@ func TestSession_AuthorizesThePage(t *testing.T) {
 	}
 	if got := ask("POST", "/api/v1/session", "token-of-nobody"); got.StatusCode != 401 ||
 		len(got.Cookies()) != 0 {
-		t.Errorf("session with a wrong token = %d, cookies %v", got.StatusCode, got.Cookies())
+		t.Errorf("session with a wrong token = %d with cookies %v, want 401 without",
+			got.StatusCode, got.Cookies())
 	}
 	opened := ask("POST", "/api/v1/session", submitterToken)
 	if cookies := opened.Cookies(); opened.StatusCode != 200 || len(cookies) != 1 ||
@@ -227,11 +229,11 @@ func TestSession_AuthorizesThePage(t *testing.T) {
 	}
 	for _, path := range []string{"/api/v1/jobs", "/api/v1/events", "/api/v1/about"} {
 		if got := ask("GET", path, ""); got.StatusCode != 200 {
-			t.Errorf("GET %s with the cookie = %d", path, got.StatusCode)
+			t.Errorf("GET %s with the cookie = %d, want 200", path, got.StatusCode)
 		}
 	}
 	if got := ask("DELETE", "/api/v1/jobs/j1", ""); got.StatusCode != 200 ||
-		a.take() != "cancel:ada" {
+		a.drain() != "cancel:ada" {
 		t.Errorf("cancellation with the cookie = %d, want one by ada", got.StatusCode)
 	}
 	ask("DELETE", "/api/v1/session", "")
@@ -268,7 +270,7 @@ func TestRoutes_RejectOtherOrigins(t *testing.T) {
 	} {
 		c.header.Set("Cookie", "courier_token="+submitterToken)
 		got := h.send(t, c.method, "/api/v1/jobs/j1", c.header, nil)
-		if as := a.take(); got.status != c.want || (as == "cancel:ada") != (c.want == 200) {
+		if as := a.drain(); got.status != c.want || (as == "cancel:ada") != (c.want == 200) {
 			t.Errorf("%s with %v = %d %s and reached a service as %q, want %d", c.method, c.header,
 				got.status, got.body, as, c.want)
 		}
@@ -306,7 +308,7 @@ func TestReadTokens_SaysWhichLineIsWrong(t *testing.T) {
 	}
 	if _, err := gateway.ReadTokens(filepath.Join(t.TempDir(), "absent")); err == nil ||
 		!strings.Contains(err.Error(), "absent") {
-		t.Errorf("ReadTokens of a missing file = %v", err)
+		t.Errorf("ReadTokens of a missing file = %v, want an error with its name", err)
 	}
 }
 
@@ -333,11 +335,11 @@ func TestRate_AppliesToEachClient(t *testing.T) {
 	}
 	for range 20 {
 		if got := status("/healthz", ""); got.status != 200 {
-			t.Fatalf("GET /healthz = %d", got.status)
+			t.Fatalf("GET /healthz = %d, want 200", got.status)
 		}
 	}
 	if after := status("/api/v1/session", readerToken); after.status != 200 {
-		t.Errorf("first request of a user = %d", after.status)
+		t.Errorf("first request of a user = %d, want 200", after.status)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // bigdl reads the log of a BigDL driver, which is one run. Package output parses the epochs, as for
-// a running job. The batch size is that of the first iteration. If lines begin with a timestamp,
+// a running job. The batch size is taken from the first iteration. If lines begin with a timestamp,
 // the time before the training is the start-up.
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{
@@ -23,14 +23,14 @@ func (r *Reader) bigdl(name string, in io.Reader) error {
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	l.take(l.log.End())
+	l.addEpochs(l.log.End())
 	d, why := l.end()
 	if why != nil {
 		r.read++
 		r.refuse(d.Place, why)
 		return nil
 	}
-	r.place(d)
+	r.addRun(d)
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (l *driverLog) line(number int, line []byte) {
 	if m := bigdlRecords.FindSubmatch(line); m != nil && l.draft.values[FieldBatchSize] == "" {
 		l.draft.values[FieldBatchSize] = string(m[1])
 	}
-	l.take(l.log.Line(line, time.Time{}))
+	l.addEpochs(l.log.Line(line, time.Time{}))
 }
 
 // time returns the timestamp of a line, or zero.
@@ -118,7 +118,7 @@ func (l *driverLog) time(line []byte) time.Time {
 	return at
 }
 
-func (l *driverLog) take(epochs []output.EpochReport) {
+func (l *driverLog) addEpochs(epochs []output.EpochReport) {
 	for _, e := range epochs {
 		l.draft.epochs = append(l.draft.epochs, PastEpoch{
 			Number:   e.Epoch,

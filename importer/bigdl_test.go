@@ -103,7 +103,7 @@ func TestReader_BigDLTimes(t *testing.T) {
 		}
 		if f := read(t, o, importer.FormatBigDL, "a.log", text); len(f.Runs) != 1 ||
 			f.LaidOut != 0 {
-			t.Errorf("%q: %s", stamp, brief(f))
+			t.Errorf("timestamp %q: read %s, want one run with its own times", stamp, brief(f))
 		}
 	}
 }

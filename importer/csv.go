@@ -133,7 +133,7 @@ func (t *csvTable) row(line int, row []string) {
 				len(t.header)))
 		return
 	}
-	t.place(d)
+	t.addRun(d)
 }
 
 // epoch adds a row to its run. An invalid row invalidates the whole run.
@@ -201,7 +201,7 @@ func (t *csvTable) end() {
 			delete(d.values, field) // belongs to the first epoch
 		}
 		countFromOne(d.epochs)
-		t.place(d)
+		t.addRun(d)
 	}
 }
 

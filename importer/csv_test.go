@@ -262,7 +262,7 @@ func TestReader_CopiesNeedDigits(t *testing.T) {
 			Defaults: map[string]string{importer.FieldEpochs: "10"},
 		}, importer.FormatCSV, "runs.csv", text)
 		if len(f.Refused) != c.copied || len(f.Runs) != c.runs-c.copied {
-			t.Errorf("%d runs, twice %s: %d refused, want %d", c.runs, c.time, len(f.Refused),
+			t.Errorf("%d runs with two copies at %s: %d were rejected, want %d", c.runs, c.time, len(f.Refused),
 				c.copied)
 		}
 	}
@@ -280,7 +280,8 @@ func TestReader_NamesAreOfTheContent(t *testing.T) {
 	for i := range a.Runs {
 		id := a.Runs[i].JobID
 		if id != b.Runs[i].JobID || seen[id] || !schemas.ValidToken(id) {
-			t.Errorf("run %d is %s, then %s", i, id, b.Runs[i].JobID)
+			t.Errorf("run %d has the ID %s, then %s; want the same valid and unique ID",
+				i, id, b.Runs[i].JobID)
 		}
 		seen[id] = true
 	}

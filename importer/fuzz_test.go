@@ -17,7 +17,8 @@ func checkProperties(t *testing.T, read func() (importer.ReadResult, error)) {
 		return
 	}
 	if len(a.Runs)+len(a.Refused) != a.Read {
-		t.Fatalf("%d accepted and %d rejected runs of %d", len(a.Runs), len(a.Refused), a.Read)
+		t.Fatalf("%d accepted and %d rejected runs, want %d in total",
+			len(a.Runs), len(a.Refused), a.Read)
 	}
 	for _, r := range a.Refused {
 		if r.Reason == "" || r.Message == "" || r.File == "" {

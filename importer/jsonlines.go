@@ -104,7 +104,7 @@ func (r *Reader) line(at Place, fields map[string]json.RawMessage) {
 		r.refuse(at, why)
 		return
 	}
-	r.place(d)
+	r.addRun(d)
 }
 
 // lists reads the fields with one value per epoch.

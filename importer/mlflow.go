@@ -168,7 +168,7 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 		r.refuse(d.Place, why)
 		return nil
 	}
-	r.place(d)
+	r.addRun(d)
 	return nil
 }
 

@@ -201,6 +201,6 @@ func TestReader_MLflow(t *testing.T) {
 	r := importer.New(importer.Options{})
 	if err := r.Directory(importer.FormatAuto, "elsewhere", fstest.MapFS{"a/b": {}}); err == nil ||
 		!strings.Contains(err.Error(), "elsewhere has neither a run of MLflow") {
-		t.Errorf("a directory of an unknown format: %v", err)
+		t.Errorf("Directory of an unknown format = %v, want the missing formats", err)
 	}
 }

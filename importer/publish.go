@@ -122,7 +122,7 @@ func (p *Publisher) Plan(runs []*PastRun) {
 }
 
 // Publish publishes the events of the runs in order. It calls progress before each run with the
-// number of runs up to it. After an error the counts are those of the completed runs.
+// number of runs up to it. After an error the counts cover the completed runs.
 func (p *Publisher) Publish(ctx context.Context, runs []*PastRun, progress func(runs int)) error {
 	for i, r := range runs {
 		progress(i + 1)

@@ -220,8 +220,8 @@ func (r *Reader) value(d *runDraft, field string) string {
 	return strings.TrimSpace(r.o.Defaults[field])
 }
 
-// place adds the run of a draft, or records its rejection.
-func (r *Reader) place(d *runDraft) {
+// addRun adds the run of a draft, or records its rejection.
+func (r *Reader) addRun(d *runDraft) {
 	r.read++
 	run, why := r.build(d)
 	if why != nil {

@@ -137,7 +137,7 @@ func (r *PastRun) name(occurrence int) {
 	}
 }
 
-// content returns the text of which the job ID contains a digest.
+// content returns the text whose digest is part of the job ID.
 func (r *PastRun) content() string {
 	s := &r.Setting
 	var b strings.Builder

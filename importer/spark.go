@@ -36,7 +36,7 @@ func (r *Reader) application(a *application) {
 		r.refuse(d.Place, why)
 		return
 	}
-	r.place(d)
+	r.addRun(d)
 }
 
 // application is the state of reading an event log.

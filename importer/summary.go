@@ -30,7 +30,7 @@ type ReasonCount struct {
 	Runs   int    `json:"runs"`
 }
 
-// NewSummary returns the summary of runs of which none was published yet.
+// NewSummary returns the summary of runs before any is published.
 func NewSummary(found *ReadResult) *Summary {
 	s := &Summary{
 		Read:     found.Read,

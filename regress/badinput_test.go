@@ -254,11 +254,11 @@ func TestFit_EveryFamilyNeedsEnoughExamples(t *testing.T) {
 func TestFit_EveryFamilyRefusesTooManyFolds(t *testing.T) {
 	for family, fit := range families {
 		if _, err := fit(paperLike(96, 1), 97); !errors.Is(err, regress.ErrBadOptions) ||
-			!strings.Contains(err.Error(), "folds is 97 for 96 settings") {
+			!strings.Contains(err.Error(), "folds is 97 for 96 configurations") {
 			t.Errorf("%s: %v, want ErrBadOptions", family, err)
 		}
 		if _, err := fit(paperLike(24, 1), 24); err != nil {
-			t.Errorf("%s: each setting a fold: %v", family, err)
+			t.Errorf("%s: one fold per configuration: %v", family, err)
 		}
 	}
 }

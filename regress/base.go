@@ -201,7 +201,7 @@ func newSlopes(d *Dataset) *slopes {
 	return s
 }
 
-// stepsOf returns evenly spaced values; those of a positive feature are spaced by ratio.
+// stepsOf returns evenly spaced values. Values of a positive feature are spaced by ratio.
 func stepsOf(column []float64) []float64 {
 	low, high := slices.Min(column), slices.Max(column)
 	steps := make([]float64, walkSteps)

@@ -70,7 +70,7 @@ func TestFormulas_SurviveTheirFiles(t *testing.T) {
 			a, err := read.Predict(row)
 			b, err2 := direct.Predict(row)
 			if err != nil || err2 != nil || a != b {
-				t.Errorf("%s: Predict(%g) = %v (%v) after a file, %v (%v) before", name, row, a,
+				t.Errorf("%s: Predict(%g) = %v (%v) of the decoded file, want %v (%v)", name, row, a,
 					err, b, err2)
 			}
 			if name != "linear" && !(a.Value > 0) || math.IsInf(a.Value, 0) {
@@ -78,7 +78,7 @@ func TestFormulas_SurviveTheirFiles(t *testing.T) {
 			}
 		}
 		if s := r.Manifest.Scores; name != "linear" && s.R2.Value < 0.97 {
-			t.Errorf("%s: R2 = %g of held-out settings", name, s.R2.Value)
+			t.Errorf("%s: R2 of held-out configurations = %g, want at least 0.97", name, s.R2.Value)
 		}
 		row := d.Row(3, nil)
 		if n := testing.AllocsPerRun(50, func() {
@@ -86,7 +86,7 @@ func TestFormulas_SurviveTheirFiles(t *testing.T) {
 				t.Error(err)
 			}
 		}); n != 0 {
-			t.Errorf("%s: a prediction allocates %g times", name, n)
+			t.Errorf("%s: a prediction makes %g allocations, want 0", name, n)
 		}
 	}
 }
@@ -143,7 +143,8 @@ func TestFormulas_ObeyMonotoneSigns(t *testing.T) {
 						t.Fatal(err)
 					}
 					if x > 50 && sign*(point.Value-last) < -1e-3*math.Abs(last) {
-						t.Errorf("%s: %g has %g after %g", name, walk, point.Value, last)
+						t.Errorf("%s: prediction at %g = %g after %g, want a monotone feature",
+							name, walk, point.Value, last)
 					}
 					last = point.Value
 				}
@@ -183,7 +184,7 @@ func TestFitLaw_FindsTheLaw(t *testing.T) {
 	}
 	if f := r.Manifest.Law.Formula(d.Features); !strings.Contains(f, "log(batch)") ||
 		!strings.Contains(f, "1/cpu") {
-		t.Errorf("Formula = %q", f)
+		t.Errorf("Formula = %q, want log(batch) and 1/cpu in it", f)
 	}
 }
 
@@ -262,7 +263,7 @@ func TestDecode_RefusesBadFormulas(t *testing.T) {
 		spoil func(m *regress.Manifest)
 		says  string
 	}{
-		{"law", func(m *regress.Manifest) { m.Law.Terms[0] = []int{99} }, "term 0 names input 99"},
+		{"law", func(m *regress.Manifest) { m.Law.Terms[0] = []int{99} }, "term 0 refers to input 99"},
 		{
 			"law", func(m *regress.Manifest) { m.Law.Coefficients = m.Law.Coefficients[1:] },
 			"coefficients",
@@ -314,9 +315,10 @@ func TestFormulas_ManifestIsJSON(t *testing.T) {
 	}
 	b, err := r.EncodeManifest()
 	if err != nil || !json.Valid(b) {
-		t.Fatalf("manifest: %v", err)
+		t.Fatalf("EncodeManifest() = %v, want valid JSON", err)
 	}
 	if r.Manifest.Family != regress.FamilyGaussian || r.Manifest.Gaussian.Noise <= 0 {
-		t.Errorf("family %q, noise %g", r.Manifest.Family, r.Manifest.Gaussian.Noise)
+		t.Errorf("family %q with noise %g, want a Gaussian process with noise above 0",
+			r.Manifest.Family, r.Manifest.Gaussian.Noise)
 	}
 }

@@ -68,7 +68,8 @@ func (k *boundCounts) add(t *testing.T, p *regress.Predictor, left *regress.Data
 		}
 		bound, promised := p.UpperBound(point, 0.9)
 		if point.Between != between || point.Extrapolated == between || promised != between {
-			t.Fatalf("%+v has bound %g, guaranteed %v", point, bound, promised)
+			t.Fatalf("%+v with bound %g, guaranteed %v; want the flags of between = %v",
+				point, bound, promised, between)
 		}
 		plain := regress.Unwidened(p, point, 0.9)
 		k.total++
@@ -186,7 +187,7 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 		}
 		level := at(64)
 		if level.Between || level.Extrapolated {
-			t.Fatalf("a measured setting: %+v", level)
+			t.Fatalf("prediction of a measured configuration = %+v, want neither flag", level)
 		}
 		last := mustBound(t, p, level, 0.9)
 		if plain := regress.Unwidened(p, level, 0.9); last != plain {
@@ -201,12 +202,14 @@ func TestUpperBound_GrowsWithTheDistanceFromALevel(t *testing.T) {
 			}
 			more, _ := p.Probability(level, last)
 			if less, _ := p.Probability(point, last); less > more {
-				t.Errorf("batch %g: a probability of %g, at the level %g", batch, less, more)
+				t.Errorf("batch %g: probability = %g, want at most %g as at the measured level",
+					batch, less, more)
 			}
 			for c := 0.01; c < 1; c += 0.01 {
 				if b, promised := p.UpperBound(point, c); promised {
 					if chance, ok := p.Probability(point, b); !ok || chance < c-1e-9 {
-						t.Errorf("batch %g: P(target <= bound at %g) = %g (%v)", batch, c, chance,
+						t.Errorf("batch %g: P(target <= bound at %g) = %g (%v), want at least the confidence",
+							batch, c, chance,
 							ok)
 					}
 				}
@@ -317,7 +320,8 @@ func TestLoad_ReadsManifestsWithoutLevels(t *testing.T) {
 		t.Fatal(err)
 	}
 	if before.Between || !now.Between || before.Value != now.Value {
-		t.Errorf("Predict = %+v, by the older manifest %+v", now, before)
+		t.Errorf("Predict = %+v, want an interpolation with the value of the older manifest: %+v",
+			now, before)
 	}
 	if got, want := mustBound(t, old, before, 0.9), regress.Unwidened(p, now, 0.9); got != want {
 		t.Errorf("by the older manifest the bound is %g, want %g", got, want)

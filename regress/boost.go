@@ -48,7 +48,7 @@ type BoostingOptions struct {
 	// Threads is the maximum number of goroutines; 0 means GOMAXPROCS - 1, at least 1.
 	Threads int `json:"-"`
 	// Progress, if not nil, is called after each tree with the number of completed and planned
-	// trees, including those of the calibration and of Patience, and at the end with all. Calls
+	// trees, including trees for calibration and Patience, and at the end with all. Calls
 	// come one at a time and in order.
 	Progress func(done, planned int) `json:"-"`
 }

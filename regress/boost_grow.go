@@ -138,11 +138,11 @@ func (b *booster) search(s *growingLeaf) {
 
 // addUp sums examples, on several threads if there are many.
 func (b *booster) addUp(rows []int32) *pullHistogram {
-	sums := b.take()
+	sums := b.newHistogram()
 	b.parts = b.parts[:0]
 	least := 1 << 17 / len(b.sign)
 	for range min(b.options.Threads, len(rows)/max(least, 1)) - 1 {
-		b.parts = append(b.parts, b.take())
+		b.parts = append(b.parts, b.newHistogram())
 	}
 	parallel(b.options.Threads, len(rows), least, func(run, from, to int) {
 		part := sums
@@ -161,8 +161,8 @@ func (b *booster) addUp(rows []int32) *pullHistogram {
 	return sums
 }
 
-// take returns an empty histogram; release returns it to the pool.
-func (b *booster) take() *pullHistogram {
+// newHistogram returns an empty histogram; release returns it to the pool.
+func (b *booster) newHistogram() *pullHistogram {
 	if n := len(b.idle); n > 0 {
 		t := b.idle[n-1]
 		b.idle = b.idle[:n-1]
@@ -178,7 +178,7 @@ func (b *booster) release(t *pullHistogram) {
 	}
 }
 
-// restoreGain returns a gain in squared units of the pulls; under Squared in those of the target.
+// restoreGain returns a gain in squared units of the pulls (with Squared, of the target).
 func (b *booster) restoreGain(gain float64) float64 {
 	gain *= b.pulling.unit * b.pulling.unit
 	if b.weight != nil {
@@ -358,10 +358,10 @@ type pullTotal struct{ pulls, weights int64 }
 //	gain = WL WR / W (GL/WL - GR/WR)² = (GL W - G WL)² / (W WL WR)
 //
 // with G the sum of pulls and W the weight of a side: the reduction of the squared distance between
-// a leaf's pulls and their mean (Friedman 2001, equation 35). sign is that of a monotone feature;
-// at least minimum examples, 1 or more, remain on both sides. The cut after an empty bin equals the
-// one before it and gains no more, so no branch tests for it. It divides only if a cut is better
-// apart from rounding.
+// a leaf's pulls and their mean (Friedman 2001, equation 35). sign is the sign of a monotone
+// feature; at least minimum examples, 1 or more, remain on both sides. The cut after an empty bin
+// equals the one before it and gains no more, so no branch tests for it. It divides only if a cut
+// is better apart from rounding.
 func (t *pullHistogram) search(
 	feature, bins, minimum, sign int, whole pullTotal,
 ) (best histogramCut) {

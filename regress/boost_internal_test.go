@@ -253,7 +253,8 @@ func TestBooster_ResidualsFollowTheTrees(t *testing.T) {
 		for k := range d.Target {
 			want := d.Target[k] - e.predict(d.Row(k, nil))
 			if math.Abs(b.residual[k]-want) > 1e-9 {
-				t.Fatalf("case %d: residual of example %d = %g, the trees leave %g", i, k,
+				t.Fatalf("case %d: residual of example %d = %g, want target minus prediction = %g",
+					i, k,
 					b.residual[k], want)
 			}
 		}

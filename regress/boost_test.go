@@ -103,7 +103,7 @@ func TestFitBoosting_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 		o.Threads = fit.threads
 		model, manifest := encodeBoosting(t, fit.data, o)
 		if !bytes.Equal(model, want) || !bytes.Equal(manifest, wantManifest) {
-			t.Errorf("%s: bytes differ", name)
+			t.Errorf("%s: model or manifest differ from the first fit", name)
 		}
 	}
 	o.Seed++
@@ -219,7 +219,7 @@ func TestFitBoosting_KeepsMonotoneOrder(t *testing.T) {
 		free.Features[0].Monotone, free.Features[2].Monotone = 0, 0
 		_, unbound := boosting(t, free, o)
 		if broken := walk(t, p); broken != 0 {
-			t.Errorf("%s: %d steps violate the signs", criterion, broken)
+			t.Errorf("%s: %d steps against the signs of the features, want 0", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
 			t.Errorf("%s: no step violates the signs without constraints, so the test is void",
@@ -238,7 +238,8 @@ func TestFitBoosting_DegenerateData(t *testing.T) {
 				o.Trees, o.LearningRate, o.Transform, o.Criterion = 8, 0.5, transform, criterion
 				r, p := boosting(t, d, o)
 				if r.Manifest.Constant != (name == "constant target") {
-					t.Errorf("%s: constant = %v", name, r.Manifest.Constant)
+					t.Errorf("%s: Constant = %v, want true only for a constant target",
+						name, r.Manifest.Constant)
 				}
 				got, err := p.Predict(d.Row(0, nil))
 				if err != nil || !(math.Abs(got.Value/d.Target[0]-1) < 0.6) {
@@ -258,7 +259,8 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 		last := 0
 		o.Progress = func(done, planned int) {
 			if done != last+1 || planned != 2_200_000*(1+min(patience, 1)) {
-				t.Errorf("progress %d of %d after %d", done, planned, last)
+				t.Errorf("progress = %d of %d trees after %d, want one more of all planned trees",
+					done, planned, last)
 			}
 			last = done
 			cancel()
@@ -268,7 +270,7 @@ func TestFitBoosting_StopsWithItsContext(t *testing.T) {
 			t.Errorf("FitBoosting = %v, want context.Canceled", err)
 		}
 		if last > 2 {
-			t.Errorf("%d trees were grown after cancellation", last-1)
+			t.Errorf("%d trees were grown after cancellation, want at most 1", last-1)
 		}
 	}
 }
@@ -324,7 +326,7 @@ func TestFitBoosting_QuantilesHoldTheirShare(t *testing.T) {
 			}
 		}
 		if math.Abs(below-level) > 0.05 {
-			t.Errorf("%.3f of new targets are below the quantile at %g", below, level)
+			t.Errorf("share of new targets below the quantile = %.3f, want about %g", below, level)
 		}
 	}
 }

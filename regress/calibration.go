@@ -69,8 +69,8 @@ func calibrateRows(d *Dataset, residuals []float64, rows []int) CalibrationTable
 	return c
 }
 
-// of returns the table for a row.
-func (c *CalibrationTable) of(row []float64) *CalibrationTable {
+// tableFor returns the table for a row.
+func (c *CalibrationTable) tableFor(row []float64) *CalibrationTable {
 	if k := c.level(row); k >= 0 {
 		return &c.Levels.Tables[k]
 	}
@@ -138,7 +138,7 @@ func (c *CalibrationTable) checkLevels(features []FeatureRange) error {
 	for i := range c.Levels.Tables {
 		t := &c.Levels.Tables[i]
 		if t.Levels != nil {
-			return fmt.Errorf("calibration: the table of level %d has tables", i)
+			return fmt.Errorf("calibration: the table of level %d has tables itself", i)
 		}
 		if err := t.check(); err != nil {
 			return fmt.Errorf("level %d: %w", i, err)
@@ -150,7 +150,7 @@ func (c *CalibrationTable) checkLevels(features []FeatureRange) error {
 // check checks a table of a manifest.
 func (c *CalibrationTable) check() error {
 	if n := len(c.Residuals); n != min(c.Count, maxResiduals) || c.Count > math.MaxInt32 {
-		return fmt.Errorf("calibration: %d residuals stand for %d", n, c.Count)
+		return fmt.Errorf("calibration: %d residuals represent %d examples", n, c.Count)
 	}
 	for i, r := range c.Residuals {
 		if !finite(r) || i > 0 && r < c.Residuals[i-1] {

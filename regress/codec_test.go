@@ -198,7 +198,7 @@ func TestDecode_RefusesManifests(t *testing.T) {
 		{`"name": "processes"`, `"name": "batch_size"`, "used twice"},
 		{`"max": 40`, `"max": 0`, "range is 1 to 0"},
 		{`"max": 40`, `"max": 40, "seen": [0]`, "level 0 is out of range, there are 0"},
-		{`"count": 3`, `"count": 30`, "3 residuals stand for 30"},
+		{`"count": 3`, `"count": 30`, "3 residuals represent 30 examples"},
 		{`-20,`, `20,`, "residual 1 is 0"},
 		{`"criterion": "absolute"`, `"criterion": "gini"`, "unknown objective"},
 		{`"length": `, `"length": 1`, "manifest says 1"},

@@ -43,14 +43,14 @@ func TestCompile_FormsAgree(t *testing.T) {
 				t.Fatalf("case %d: %T predicts %v for %g, the trees %v", i, p.form, got, row, want)
 			}
 			if got := walked.predict(row); got != want {
-				t.Fatalf("case %d: flat trees predict %v for %g, the trees %v", i, got, row, want)
+				t.Fatalf("case %d: flat trees predict %v for %g, want %v", i, got, row, want)
 			}
 			if filled != nil && filled.predict(row) != want {
-				t.Fatalf("case %d: complete trees predict %v for %g, the trees %v", i,
+				t.Fatalf("case %d: complete trees predict %v for %g, want %v", i,
 					filled.predict(row), row, want)
 			}
 			if got := flown.predict(row); got != want {
-				t.Fatalf("case %d: trees in flight predict %v for %g, the trees %v", i, got, row,
+				t.Fatalf("case %d: interleaved trees predict %v for %g, want %v", i, got, row,
 					want)
 			}
 		}

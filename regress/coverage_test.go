@@ -52,8 +52,8 @@ func (s simulated) runs(settings []int, n int) *regress.Dataset {
 	return d
 }
 
-// lookAlike returns a study that measured four of five configurations, later runs of these, and
-// runs of the fifth.
+// lookAlike returns a study of four fifths of the configurations, later runs of the same
+// configurations, and runs of the remaining fifth.
 func lookAlike(runs int, random *rand.Rand) (train, again, fresh *regress.Dataset) {
 	s, settings := simulate(random), random.Perm(96)
 	return s.runs(settings[:77], runs), s.runs(settings[:77], 154), s.runs(settings[77:], 190)
@@ -161,7 +161,7 @@ func (s *share) add(t *testing.T, p *regress.Predictor, later *regress.Dataset) 
 	}
 }
 
-func (s *share) of(network int) float64 { return s.held[network] / s.total[network] }
+func (s *share) ofNetwork(network int) float64 { return s.held[network] / s.total[network] }
 
 func (s *share) whole() float64 { return (s.held[0] + s.held[1]) / (s.total[0] + s.total[1]) }
 
@@ -191,19 +191,19 @@ func TestUpperBound_CoversSimulatedData(t *testing.T) {
 					t.Fatal(err)
 				}
 				if own := r.Manifest.Calibration.Levels != nil; own != (c.runs > 100) {
-					t.Fatalf("tables per network: %v", own)
+					t.Fatalf("a table per network = %v, want one from over 100 runs on", own)
 				}
 				known.add(t, p, again)
 				unknown.add(t, p, fresh)
 			}
-			t.Logf("%d studies: %.4f of new settings, %.4f and %.4f per network; %.4f of known ones",
-				studies, unknown.whole(), unknown.of(0), unknown.of(1), known.whole())
+			t.Logf("%d studies: %.4f of new configurations, %.4f and %.4f per network; %.4f of known ones",
+				studies, unknown.whole(), unknown.ofNetwork(0), unknown.ofNetwork(1), known.whole())
 			if whole := unknown.whole(); whole < 0.90-doubt || whole > 0.95+doubt {
 				t.Errorf("coverage of the bound at 0.90 is %.4f, want 0.90 to 0.95", whole)
 			}
 			for k := range 2 {
-				if unknown.of(k) < 0.87-doubt {
-					t.Errorf("network %d: %.4f, want at least 0.87", k, unknown.of(k))
+				if unknown.ofNetwork(k) < 0.87-doubt {
+					t.Errorf("network %d: %.4f, want at least 0.87", k, unknown.ofNetwork(k))
 				}
 			}
 			if known.whole() < 0.90-doubt {

@@ -19,7 +19,7 @@ func skipUnderRace(t *testing.T) {
 	}
 }
 
-// paperLike returns runs like those of the paper: batch, cpus, jobs, network and
+// paperLike returns runs like the paper's: batch, cpus, jobs, network and
 // processes on their levels, the 96 configurations in turn until there are enough, with noise.
 func paperLike(examples int, seed uint64) *regress.Dataset {
 	random := rand.New(rand.NewPCG(seed, 7))

@@ -280,7 +280,7 @@ func (d *Dataset) prepare(t Transform, examples, settings, folds int) (*Dataset,
 			n, s, examples, settings)
 	}
 	if s := sorted.Settings(); folds > s && folds > defaultFolds {
-		return nil, fmt.Errorf("%w: folds is %d for %d settings", ErrBadOptions, folds, s)
+		return nil, fmt.Errorf("%w: folds is %d for %d configurations", ErrBadOptions, folds, s)
 	}
 	return sorted, t.check(sorted.Target)
 }

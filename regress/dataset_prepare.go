@@ -35,7 +35,7 @@ func Folds(group []int, k int, seed uint64) []int {
 	return folds
 }
 
-// foldBranch separates the random numbers of folds from those of trees, which are numbered from 0.
+// foldBranch separates the random numbers of folds from the trees', which are numbered from 0.
 const foldBranch = 1 << 40
 
 func (d *Dataset) folds(k int, seed uint64) []int { return Folds(d.Group, k, seed) }

@@ -44,8 +44,8 @@ func (p *parser) regressor() (*Regressor, error) {
 	return r, p.footer()
 }
 
-// trees reads the blocks of all trees, a range of them per goroutine. If several trees are invalid,
-// the error is that of the first.
+// trees reads the blocks of all trees, a range per goroutine. If several trees are invalid, it
+// returns the error of the first.
 func (p *parser) trees(sizes []int) ([]tree, error) {
 	trees := make([]tree, len(sizes))
 	parts, found := make([]parser, readers()), make([]error, readers())

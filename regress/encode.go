@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// columns returns the feature names of the file: those of the manifest, plus a constant one for a
+// columns returns the feature names of the file: the manifest's, plus a constant one for a
 // single feature, because readers reject files with one feature.
 func (m *Manifest) columns() []string {
 	var names []string

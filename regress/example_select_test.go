@@ -35,7 +35,7 @@ func runs() *regress.Dataset {
 }
 
 // Let the examples decide which family fits them, and ask about a batch size
-// between those that were measured.
+// between measured batch sizes.
 func ExampleSelect() {
 	data := runs()
 	r, report, err := regress.Select(context.Background(), data, regress.SelectOptions{

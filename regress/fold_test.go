@@ -21,7 +21,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	of := make(map[int]int)
 	for i, fold := range folds {
 		if known, seen := of[group[i]]; seen && known != fold {
-			t.Fatalf("setting %d is in folds %d and %d", group[i], known, fold)
+			t.Fatalf("configuration %d is in the folds %d and %d, want one fold", group[i], known, fold)
 		}
 		of[group[i]] = fold
 		if settings[fold] == nil {
@@ -31,7 +31,7 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 	}
 	for fold, s := range settings {
 		if len(s) < 19 || len(s) > 20 {
-			t.Errorf("fold %d has %d of 97 settings, want 19 or 20", fold, len(s))
+			t.Errorf("fold %d has %d of 97 configurations, want 19 or 20", fold, len(s))
 		}
 	}
 	if !slices.Equal(folds, regress.Folds(group, 5, 3)) || slices.Equal(folds,
@@ -39,10 +39,10 @@ func TestFolds_KeepSettingsTogether(t *testing.T) {
 		t.Error("folds must depend on the seed only")
 	}
 	if got := regress.Folds([]int{8, 8, 9}, 5, 1); got[0] != got[1] || got[0] == got[2] {
-		t.Errorf("Folds of two settings = %d, want one fold for each", got)
+		t.Errorf("Folds of two configurations = %d, want one fold for each", got)
 	}
 	if got := regress.Folds([]int{8, 8, 8}, 5, 1); got != nil {
-		t.Errorf("Folds of one setting = %d, want nil", got)
+		t.Errorf("Folds of one configuration = %d, want nil", got)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestOutOfFold_ExcludesThePredictedConfiguration(t *testing.T) {
 		}, nil
 	})
 	if err != nil || len(predicted) != d.Len() || slices.Max(predicted) != 0 {
-		t.Errorf("OutOfFold = %v…, %v, want 288 predictions of unseen settings", predicted[:5], err)
+		t.Errorf("OutOfFold = %v…, %v, want 288 predictions of unseen configurations", predicted[:5], err)
 	}
 	failed := errors.New("no fit")
 	if _, err := regress.OutOfFold(d, folds, func(*regress.Dataset) (func([]float64) float64, error) {
@@ -100,7 +100,7 @@ func TestScore_ByHand(t *testing.T) {
 	}
 	constant := regress.Score([]float64{5, 5, 0}, []float64{5, 5, 0}, nil, 1)
 	if !math.IsNaN(constant.MAPE.Value) || math.IsNaN(constant.R2.Value) {
-		t.Errorf("scores with a truth of 0: %+v", constant)
+		t.Errorf("scores with a target of 0 = %+v, want MAPE NaN and a known R2", constant)
 	}
 	if r2 := regress.Score([]float64{5, 5}, []float64{5, 6}, nil, 1).R2.Value; !math.IsNaN(r2) {
 		t.Errorf("R2 about equal truths = %g, want unknown", r2)
@@ -155,8 +155,9 @@ func TestUpperBound_CoversNewSettings(t *testing.T) {
 		}
 	}
 	ratio := float64(held) / float64(asked)
-	t.Logf("the bound at %g held for %.4f of %d new settings", level, ratio, asked)
+	t.Logf("the bound at %g holds for %.4f of %d new configurations", level, ratio, asked)
 	if ratio < level-0.01 || ratio > level+0.06 {
-		t.Errorf("the bound at %g held for %.4f of %d new settings", level, ratio, asked)
+		t.Errorf("the bound at %g holds for %.4f of %d new configurations, want about its level",
+			level, ratio, asked)
 	}
 }

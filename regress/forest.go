@@ -53,7 +53,7 @@ type ForestOptions struct {
 	// Threads is the maximum number of goroutines; 0 means GOMAXPROCS - 1, at least 1.
 	Threads int `json:"-"`
 	// Progress, if not nil, is called after each tree with the number of completed and planned
-	// trees, including those of the calibration. Calls come from several goroutines, one at a
+	// trees, including trees for calibration. Calls come from several goroutines, one at a
 	// time and in order.
 	Progress func(done, planned int) `json:"-"`
 }

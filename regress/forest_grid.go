@@ -84,7 +84,7 @@ func searchForest(
 	for shuffle := range uint64(shuffles) {
 		folds := d.folds(o.Folds, o.Seed+shuffle)
 		if folds == nil {
-			return nil, 0, fmt.Errorf("%w: no settings can be held out", ErrTooFewExamples)
+			return nil, 0, fmt.Errorf("%w: no configurations can be held out", ErrTooFewExamples)
 		}
 		if err := s.shuffle(ctx, folds, done); err != nil {
 			return nil, 0, err

@@ -56,7 +56,8 @@ func TestFitForest_FitsItsExamples(t *testing.T) {
 	}
 	for _, c := range r.Manifest.Coverage {
 		if c.Ratio.High < c.Level || c.Refused > 0 {
-			t.Errorf("coverage of the bound at %g = %+v", c.Level, c.Ratio)
+			t.Errorf("coverage of the bound at %g = %+v, want a range that includes it",
+				c.Level, c.Ratio)
 		}
 	}
 	sum := 0.0
@@ -91,7 +92,7 @@ func TestFitForest_BytesDependOnExamplesAndSeedOnly(t *testing.T) {
 		o.Threads = fit.threads
 		model, manifest := encodeFit(t, fit.data, o)
 		if !bytes.Equal(model, want) || !bytes.Equal(manifest, wantManifest) {
-			t.Errorf("%s: bytes differ", name)
+			t.Errorf("%s: model or manifest differ from the first fit", name)
 		}
 	}
 	o.Seed++
@@ -123,7 +124,7 @@ func TestFitForest_RefusesSettings(t *testing.T) {
 		{"criterion", func(o *regress.ForestOptions) { o.Criterion = "gini" }},
 		{"transform", func(o *regress.ForestOptions) { o.Transform = "sqrt" }},
 		{"folds", func(o *regress.ForestOptions) { o.Folds = 1 }},
-		{"folds is 97 for 96 settings", func(o *regress.ForestOptions) { o.Folds = 97 }},
+		{"folds is 97 for 96 configurations", func(o *regress.ForestOptions) { o.Folds = 97 }},
 		{"threads", func(o *regress.ForestOptions) { o.Threads = -1 }},
 	} {
 		o := small()
@@ -189,15 +190,15 @@ func TestFitForest_NeedsEnoughExamples(t *testing.T) {
 	o.MinExamples, o.MinSettings = 3, 2
 	r, _ := forest(t, paperLike(3, 1), o)
 	if got := r.Manifest.Calibration.Count; got != 3 {
-		t.Errorf("3 examples of 3 settings are calibrated by %d residuals, want 3", got)
+		t.Errorf("3 examples of 3 configurations are calibrated by %d residuals, want 3", got)
 	}
 	o.MinSettings = 1
 	if _, p := forest(t, oneSetting, o); p.Manifest().Scores != nil {
-		t.Error("one setting has scores, though nothing could be held out")
+		t.Error("a regressor of one configuration has scores, though nothing could be held out")
 	}
 }
 
-// degenerate returns examples at the edges of what can be fitted.
+// degenerate returns examples that can barely be fitted.
 func degenerate() map[string]*regress.Dataset {
 	constantTarget, constantFeature, single := paperLike(96, 1), paperLike(96, 1), paperLike(96, 1)
 	for i := range constantTarget.Target {
@@ -245,7 +246,8 @@ func TestFitForest_DegenerateData(t *testing.T) {
 				}
 				r, p := forest(t, d, o)
 				if r.Manifest.Constant != (name == "constant target") {
-					t.Errorf("%s: constant = %v", name, r.Manifest.Constant)
+					t.Errorf("%s: Constant = %v, want true only for a constant target",
+						name, r.Manifest.Constant)
 				}
 				got, err := p.Predict(d.Row(0, nil))
 				if err != nil || !(math.Abs(got.Value/d.Target[0]-1) < 0.6) {
@@ -301,7 +303,7 @@ func TestFitForest_KeepsMonotoneOrder(t *testing.T) {
 		free.Features[0].Monotone, free.Features[2].Monotone = 0, 0
 		_, unbound := forest(t, free, o)
 		if broken := walk(t, p); broken != 0 {
-			t.Errorf("%s: %d steps violate the signs", criterion, broken)
+			t.Errorf("%s: %d steps against the signs of the features, want 0", criterion, broken)
 		}
 		if walk(t, unbound) == 0 {
 			t.Errorf("%s: no step violates the signs without constraints, so the test is void",
@@ -346,7 +348,8 @@ func TestFitForest_StopsWithItsContext(t *testing.T) {
 	last := 0
 	o.Progress = func(done, planned int) {
 		if done != last+1 || planned != 2_200_000 { // a fit, five folds, sixteen levels
-			t.Errorf("progress %d of %d after %d", done, planned, last)
+			t.Errorf("progress = %d of %d trees after %d, want one more of all planned trees",
+				done, planned, last)
 		}
 		last = done
 		cancel()
@@ -355,7 +358,7 @@ func TestFitForest_StopsWithItsContext(t *testing.T) {
 		t.Errorf("FitForest = %v, want context.Canceled", err)
 	}
 	if last > 3 {
-		t.Errorf("%d trees were grown after cancellation", last-1)
+		t.Errorf("%d trees were grown after cancellation, want at most 2", last-1)
 	}
 }
 

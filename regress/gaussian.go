@@ -79,7 +79,7 @@ func (g *Gaussian) check(features []FeatureRange) error {
 			return fmt.Errorf("gaussian: input %d: %w", i, err)
 		}
 		if l := g.Lengths[i]; !(l > 1e-6) || !finite(l) {
-			return fmt.Errorf("gaussian: length %d is %g", i, l)
+			return fmt.Errorf("gaussian: length %d is %g, want above 1e-6", i, l)
 		}
 	}
 	for p, point := range g.Points {

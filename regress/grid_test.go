@@ -40,7 +40,8 @@ func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
 			}, "MAE": {p.MAE, s.MAE.Value},
 				"R2": {p.R2, s.R2.Value}, "MAPE": {p.MAPE, s.MAPE.Value}} {
 				if math.Abs(pair[0]-pair[1]) > 1e-9*math.Abs(pair[1]) {
-					t.Errorf("%d trees, depth %d, %d features, %s: %s = %v, fitted alone %v", p.Options.Trees,
+					t.Errorf("%d trees, depth %d, %d features, %s: %s = %v, want %v of a separate fit",
+						p.Options.Trees,
 						p.Options.MaxDepth, p.Options.FeaturesPerSplit, p.Options.Criterion, name, pair[0], pair[1])
 				}
 			}

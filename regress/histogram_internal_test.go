@@ -76,6 +76,6 @@ func TestPullHistogram_SearchEqualsTheFormula(t *testing.T) {
 		}
 	}
 	if found < 10000 {
-		t.Errorf("only %d cuts were found", found)
+		t.Errorf("found %d cuts, want at least 10000", found)
 	}
 }

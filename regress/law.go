@@ -21,7 +21,7 @@ type Law struct {
 	Ridge float64 `json:"ridge"`
 }
 
-// predict is in the unit of the fit.
+// predict returns a value in the unit of the fit.
 func (l *Law) predict(row []float64) float64 {
 	var values [maxInputs]float64
 	fill(l.Inputs, row, &values)
@@ -61,13 +61,13 @@ func (l *Law) check(features []FeatureRange) error {
 		}
 		for _, i := range term {
 			if i < 0 || i >= len(l.Inputs) {
-				return fmt.Errorf("law: term %d names input %d of %d", k, i, len(l.Inputs))
+				return fmt.Errorf("law: term %d refers to input %d of %d", k, i, len(l.Inputs))
 			}
 		}
 	}
 	for _, c := range append(slices.Clone(l.Coefficients), l.Intercept) {
 		if !finite(c) {
-			return fmt.Errorf("law: a coefficient is %g", c)
+			return fmt.Errorf("law: a coefficient is %g, want finite numbers", c)
 		}
 	}
 	return nil
@@ -119,7 +119,7 @@ type LawOptions struct {
 	// number means none (least squares).
 	Ridge float64 `json:"ridge"`
 	// Forest or Boosting fit trees to the residuals of the law; nil for none. Transform, seed,
-	// folds and threads are those of the law.
+	// folds and threads come from the law.
 	Forest   *ForestOptions   `json:"forest,omitempty"`
 	Boosting *BoostingOptions `json:"boosting,omitempty"`
 	// Transform is None where it is empty.

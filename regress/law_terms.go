@@ -183,7 +183,7 @@ const (
 // Input is a number that a formula computes from one feature: (form(x) - Center) / Width, limited
 // to Low and High.
 type Input struct {
-	// Feature is the index in a row, LevelIndex that of a category's level.
+	// Feature is the index in a row, LevelIndex the index of a category's level.
 	Feature    int  `json:"feature"`
 	Form       Form `json:"form"`
 	LevelIndex int  `json:"level_index,omitempty"`
@@ -349,7 +349,8 @@ func (in *Input) check(features []FeatureRange) error {
 	}
 	if !finite(in.Center) || !(in.Width > 0) || !finite(in.Width) || !(in.Low <= in.High) ||
 		!finite(in.Low) || !finite(in.High) {
-		return fmt.Errorf("scale is %g, %g within %g and %g", in.Center, in.Width, in.Low, in.High)
+		return fmt.Errorf("invalid scale: center %g, width %g, range %g to %g",
+			in.Center, in.Width, in.Low, in.High)
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func levelsLeftOut(d *regress.Dataset) (all []leftOut) {
 	return all
 }
 
-// Every level of the study is left out in turn, and a regressor selected without
+// Every level of the study is left out in turn, and a regressor is selected without
 // it. Its predictions there must be plausible: close between measured levels;
 // widened, flagged and bounded outside them; positive and monotone everywhere.
 // Without COURIER_LONG these are an inner level, and an outer one without
@@ -86,7 +86,7 @@ func TestSelect_PredictsLeftOutLevels(t *testing.T) {
 			bound, promised := p.UpperBound(point, 0.9)
 			inside, _ := p.UpperBound(regress.Prediction{Value: point.Value}, 0.9)
 			if promised == point.Extrapolated || point.Extrapolated && !(bound > 1.05*inside) {
-				t.Errorf("without %s: %+v has the bound %g (%v), inside it would have %g", l.name,
+				t.Errorf("without %s: %+v has the bound %g (%v), want it wider than %g", l.name,
 					point, bound, promised, inside)
 			}
 			if truth <= bound {
@@ -124,7 +124,8 @@ func checkMonotone(t *testing.T, l leftOut, p *regress.Predictor) {
 					t.Fatalf("without %s: Predict(%g) = %g, %v", l.name, row, point.Value, err)
 				}
 				if sign*(point.Value-last) < -1e-3*last {
-					t.Fatalf("without %s: %g has %g after %g", l.name, row, point.Value, last)
+					t.Fatalf("without %s: prediction at %g = %g after %g, want a monotone feature",
+						l.name, row, point.Value, last)
 				}
 				last = point.Value
 			}
@@ -133,7 +134,7 @@ func checkMonotone(t *testing.T, l leftOut, p *regress.Predictor) {
 }
 
 // checkSelection checks that the family selected on held-out configurations also predicts well
-// where nothing was measured: its error is less than twice that of the best family.
+// where nothing was measured: its error is less than twice the error of the best family.
 func checkSelection(t *testing.T, name string, report regress.SelectReport) {
 	t.Helper()
 	sums, counts := map[string]float64{}, map[string]float64{}

@@ -15,7 +15,7 @@ import (
 )
 
 // python returns a Python interpreter with LightGBM: the one that COURIER_TEST_PYTHON
-// names, or that of the path. Without it the test is skipped.
+// names, or the first in PATH. Without one the test is skipped.
 func python(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("COURIER_TEST_PYTHON")

@@ -156,7 +156,7 @@ func deviation(numbers []float64) float64 {
 }
 
 // calibrate sets smearing, calibration, scores and coverage from out-of-fold predictions in the
-// unit of the fit. The seed is that of the scores' bootstrap.
+// unit of the fit. seed initializes the bootstrap of the scores.
 func (m *Manifest) calibrate(d *Dataset, predicted []float64, folds []int, seed uint64) {
 	fitted := m.Transform.apply(d.Target)
 	residuals, smear := make([]float64, d.Len()), 0.0
@@ -199,7 +199,7 @@ func (m *Manifest) heldOutBounds(
 		c := calibrateRows(d, residuals, others)
 		for _, i := range own {
 			row = d.Row(i, row)
-			table := c.of(row)
+			table := c.tableFor(row)
 			bounds[i] = math.Inf(1)
 			if k, known := table.entry(level); known {
 				bounds[i] = m.Transform.move(points[i], table.Residuals[k])

@@ -240,7 +240,7 @@ type perfectHash struct {
 	at         [256]float64
 }
 
-// maxHashed is the number of numbers for which one multiplier in eight has no collision.
+// maxHashed is the size of a set that one multiplier in eight hashes without collision.
 const maxHashed = maxMeasured
 
 // newPerfectHash returns nil for no numbers, for more than maxHashed, and if no multiplier is
@@ -257,9 +257,9 @@ func newPerfectHash(numbers []float64) *perfectHash {
 		}
 		free := true
 		for _, x := range numbers {
-			place := &s.at[s.place(x)]
-			free = free && (math.IsNaN(*place) || *place == x)
-			*place = x
+			slot := &s.at[s.slot(x)]
+			free = free && (math.IsNaN(*slot) || *slot == x)
+			*slot = x
 		}
 		if free {
 			return s
@@ -268,9 +268,9 @@ func newPerfectHash(numbers []float64) *perfectHash {
 	return nil
 }
 
-// place returns the place of x; 0 and -0 are equal.
-func (s *perfectHash) place(x float64) uint8 {
+// slot returns the slot of x; 0 and -0 are equal.
+func (s *perfectHash) slot(x float64) uint8 {
 	return uint8(math.Float64bits(x+0) * s.multiplier >> 56)
 }
 
-func (s *perfectHash) holds(x float64) bool { return s.at[s.place(x)] == x }
+func (s *perfectHash) holds(x float64) bool { return s.at[s.slot(x)] == x }

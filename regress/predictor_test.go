@@ -54,10 +54,11 @@ func TestPredict_MarksExtrapolation(t *testing.T) {
 		within, _ := p.UpperBound(regress.Prediction{Value: got.Value}, 0.9)
 		if promised == got.Extrapolated || got.Between != c.between ||
 			(bound > within) != (got.Extrapolated || got.Between) {
-			t.Errorf("%s: bound %g (%v), without distance %g", c.name, bound, promised, within)
+			t.Errorf("%s: bound = %g (guaranteed %v), without distance %g; want a wider one outside levels",
+				c.name, bound, promised, within)
 		}
 		if _, promised := p.Probability(got, 100); promised == got.Extrapolated {
-			t.Errorf("%s: probability is promised: %v", c.name, promised)
+			t.Errorf("%s: probability guaranteed = %v, want it unless extrapolated", c.name, promised)
 		}
 	}
 }
@@ -89,14 +90,16 @@ func TestUpperBound_AgreesWithProbability(t *testing.T) {
 				}
 				probability, _ := p.Probability(point, bound)
 				if probability < level-1e-9 || probability > level+1.5/min(n, 1000)+0.001 {
-					t.Errorf("P(target <= bound at %g) = %g", level, probability)
+					t.Errorf("P(target <= bound at %g) = %g, want about the confidence",
+						level, probability)
 				}
 				if bound < last {
-					t.Errorf("bound at %g is %g, below that of the level before", level, bound)
+					t.Errorf("bound at %g = %g, want at least %g as at the lower confidence",
+						level, bound, last)
 				}
 				last = bound
 				if less, _ := p.Probability(point, math.Nextafter(bound, math.Inf(-1))); less > probability {
-					t.Errorf("a tighter limit is more likely: %g > %g", less, probability)
+					t.Errorf("probability of a lower limit = %g, want at most %g", less, probability)
 				}
 			}
 		}

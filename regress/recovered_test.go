@@ -60,8 +60,8 @@ func recovered(t testing.TB) *regress.Dataset {
 }
 
 // The paper's forest on its own runs, without a configuration on both sides of a
-// split. scikit-learn 1.9 has an MSE of 1836 there (median of 20 shuffles of the
-// folds, from 1630 to 3780; 300 trees, depth 6, absolute error), 1.2 one of 2058.
+// split. With scikit-learn 1.9 the MSE is 1836 (median of 20 shuffles of the
+// folds, from 1630 to 3780; 300 trees, depth 6, absolute error), with 1.2 it is 2058.
 func TestFitForest_MatchesScikitLearnOnTheRecoveredRuns(t *testing.T) {
 	skipUnderRace(t)
 	d := recovered(t)
@@ -74,7 +74,7 @@ func TestFitForest_MatchesScikitLearnOnTheRecoveredRuns(t *testing.T) {
 		}
 		s := r.Manifest.Scores
 		if s.Examples != 77 || s.Settings != 72 {
-			t.Fatalf("%d examples of %d settings, want 77 of 72", s.Examples, s.Settings)
+			t.Fatalf("%d examples of %d configurations, want 77 of 72", s.Examples, s.Settings)
 		}
 		mse, r2 = append(mse, s.MSE.Value), append(r2, s.R2.Value)
 	}

@@ -71,8 +71,8 @@ func (r *reference) best(
 	return feature, threshold, found
 }
 
-// nearest is the cut between two values, of those halfway between neighbouring
-// values of all examples, that is nearest to their middle.
+// nearest returns a cut between two values: of the midpoints between neighbouring values of all
+// examples, the one nearest to their middle.
 func (r *reference) nearest(f int, low, high float64) float64 {
 	best := math.Inf(1)
 	for _, cut := range r.cuts[f] {
@@ -336,7 +336,7 @@ func TestAbsoluteSearch_ScanEqualsWalk(t *testing.T) {
 				best[k] = c.best
 			}
 			if math.Abs(best[0].gain-best[1].gain) > 1e-9 || best[0].last != best[1].last {
-				t.Fatalf("case %d: scan finds %+v, walk %+v", i, best[0], best[1])
+				t.Fatalf("case %d: scan found %+v, walk %+v, want the same split", i, best[0], best[1])
 			}
 			if math.IsInf(best[1].gain, -1) {
 				continue

@@ -197,7 +197,7 @@ type Coverage struct {
 	Level float64 `json:"level"`
 	// Ratio of covered examples, with its 95 % binomial interval (Wilson 1927).
 	Ratio Estimate `json:"ratio"`
-	// Examples with a finite bound, and those without one (Refused).
+	// Examples with a finite bound, and examples without a bound (Refused).
 	Examples int `json:"examples"`
 	Refused  int `json:"refused"`
 	// Pinball is the mean pinball loss of the bounds at Level, in the unit of
@@ -236,8 +236,8 @@ func Cover(truth, predicted, bound []float64, level float64) Coverage {
 	return c
 }
 
-// averaged returns the coverage of the same examples in several shuffles. The interval is that of
-// one shuffle, because repeated predictions are no further examples.
+// averaged returns the coverage of the same examples in several shuffles. The interval is as wide
+// as for one shuffle, because repeated predictions are no further examples.
 func (c Coverage) averaged(shuffles int) Coverage {
 	size := float64(c.Examples) / float64(shuffles)
 	c.Ratio = wilson(c.Ratio.Value*size, size)
@@ -263,7 +263,7 @@ func wilson(held, size float64) Estimate {
 // lengths.
 func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
 	if len(a) == 0 || len(a) != len(b) || group != nil && len(group) != len(a) {
-		return Estimate{}, fmt.Errorf("%w: losses of %d, %d and groups of %d examples",
+		return Estimate{}, fmt.Errorf("%w: %d losses, %d losses and %d groups, want equal numbers",
 			ErrBadExamples, len(a), len(b), len(group))
 	}
 	type sum struct{ difference, count float64 }

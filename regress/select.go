@@ -15,7 +15,7 @@ import (
 type SelectOptions struct {
 	// Families to compare; nil means all of them.
 	Families []string
-	// Methods to compare in addition to those of the families. With an empty, non-nil Families only
+	// Methods to compare in addition to the Families. With an empty, non-nil Families only
 	// these are compared.
 	Methods []Method
 	// Baselines to compare in addition to the linear model and the nearest configuration.
@@ -291,7 +291,7 @@ const tieMargin = 0.02
 // levels, trees are step functions.
 var smoothness = []string{FamilyGaussian, FamilyLaw, FamilyLawTrees, FamilyBoosting, FamilyForest}
 
-// best returns the method with the smallest loss, or the smoothest of those that tie with it; nil
+// best returns the method with the smallest loss, or the smoothest method that ties with it; nil
 // if there is none.
 func (c *comparison) best(judged map[*comparedMethod]Judged) *comparedMethod {
 	least := math.Inf(1)

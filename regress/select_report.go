@@ -265,7 +265,7 @@ type levelTrial struct {
 	missed    *LeftOutLevel // nil if the level is not a number with levels
 }
 
-// withoutLevel fits without a level. The offset of the bound is that of the first shuffle.
+// withoutLevel fits without a level. The bound gets the offset of the first shuffle.
 func (c *comparison) withoutLevel(
 	ctx context.Context, e *comparedMethod, f int, levels []float64, k int,
 ) (*levelTrial, error) {

@@ -32,7 +32,7 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 			all.Candidates[0].Name, all.Candidates[0].Family)
 	}
 	if len(all.Baselines) != 2 || all.Baselines[0].MSE.Value < all.Candidates[0].MSE.Value {
-		t.Errorf("baselines %+v beat the winner, or are missing", all.Baselines)
+		t.Errorf("baselines = %+v, want two that are worse than the winner", all.Baselines)
 	}
 	r, report, err := regress.Select(context.Background(), d, regress.SelectOptions{
 		Families:   []string{all.Candidates[0].Family},
@@ -64,7 +64,8 @@ func TestSelect_MeetsTheBarsOnTheRecoveredRuns(t *testing.T) {
 		}
 	}
 	if r.Manifest.Scores == nil || len(report.HeldOut) != 77 {
-		t.Errorf("%d held out, scores %v", len(report.HeldOut), r.Manifest.Scores)
+		t.Errorf("%d examples held out with scores %v, want 77 and scores",
+			len(report.HeldOut), r.Manifest.Scores)
 	}
 }
 
@@ -189,7 +190,7 @@ func TestSelect_RefusesSettings(t *testing.T) {
 		{regress.SelectOptions{Confidence: 1}, "confidence is 1"},
 		{regress.SelectOptions{Folds: 1}, "folds is 1"},
 		{regress.SelectOptions{Folds: -1}, "-1 folds"},
-		{regress.SelectOptions{Folds: 200}, "folds is 200 for 96 settings"},
+		{regress.SelectOptions{Folds: 200}, "folds is 200 for 96 configurations"},
 		{regress.SelectOptions{Shuffles: -1}, "-1 shuffles"},
 		{regress.SelectOptions{Families: []string{}}, "no family suits"},
 		{regress.SelectOptions{Transform: "square"}, `transform is "square"`},
@@ -213,7 +214,7 @@ func TestSelect_StopsWithItsContext(t *testing.T) {
 			cancel()
 		}
 		if done > 3 {
-			t.Errorf("%d of %d fits done after the end", done, planned)
+			t.Errorf("%d of %d fits were done after cancellation, want at most 3", done, planned)
 		}
 	}}
 	if _, _, err := regress.Select(ctx, paperLike(96, 1), o); !errors.Is(err, context.Canceled) {
@@ -252,11 +253,12 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 		bound, _ := p.UpperBound(point, 0.9)
 		width[network] = bound / point.Value
 		if probability, _ := p.Probability(point, bound); math.Abs(probability-0.9) > 0.02 {
-			t.Errorf("network %d: probability at the bound is %g", network, probability)
+			t.Errorf("network %d: probability at the bound = %g, want about 0.9", network, probability)
 		}
 	}
 	if !(width[1] > 1.3*width[0]) {
-		t.Errorf("bound / prediction is %g for the noisy network and %g for the other", width[1],
+		t.Errorf("bound / prediction = %g for the noisy network, want over 1.3 times %g of the other",
+			width[1],
 			width[0])
 	}
 	for _, spoil := range []func(c *regress.CalibrationTable){
@@ -276,7 +278,7 @@ func TestCalibration_OwnTablePerLevel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := regress.Decode(r.EncodeModel(), manifest); !errors.Is(err, regress.ErrBadFile) {
-			t.Errorf("Decode of a spoiled calibration = %v", err)
+			t.Errorf("Decode of a spoiled calibration = %v, want ErrBadFile", err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func TestPerfectHash_ContainsItsNumbers(t *testing.T) {
 		}
 		for _, x := range in {
 			if !s.holds(x) || s.holds(math.Nextafter(x, 1e300)) && name != "neighbours" {
-				t.Errorf("%s: %g is not found, or its neighbour is", name, x)
+				t.Errorf("%s: %g is not found, or the next larger number is", name, x)
 			}
 		}
 		for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -0.123, 1e9} {

@@ -68,7 +68,7 @@ func TestSquaredSearch_FormsAgree(t *testing.T) {
 				for _, q.large = range []int{maxBins, 0} {
 					if got, varied := searchAll(g, q, &plots[side], &keptSums{}); got != want[side] ||
 						varied != wantVaried[side] {
-						t.Fatalf("trial %d, minimum %d, %d items: large from %d finds %+v (%v), kept sorted %+v (%v)",
+						t.Fatalf("trial %d, minimum %d, %d items: search with large = %d found %+v (%v), want %+v (%v)",
 							trial, minimum, len(plots[side].items), q.large, got, varied, want[side], wantVaried[side])
 					}
 				}

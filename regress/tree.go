@@ -163,8 +163,8 @@ type keptSums struct {
 // filled reports whether features need not be filled.
 func (k *keptSums) filled() bool { return k.sums != nil || k.isSorted }
 
-// largeNode returns the number of items from which it is faster to visit all bins than only those
-// with items.
+// largeNode returns the number of items from which it is faster to visit all bins than only the
+// ones with items.
 func largeNode(most int) int { return max(8, most/2) }
 
 // split is a cut of a node.

@@ -12,9 +12,9 @@ import (
 //
 //	(y_i+1 - y_i) |2 F_i - W|
 //
-// where F_i is the weight of the side's items up to item i and W that of all its items. The gain of
-// the cut is the sum of both sides. A cut costs at most the distance between the medians. Features
-// of many bins are searched by walkSearch, in O(n) for all cuts.
+// where F_i is the weight of the side's items up to item i and W the weight of all its items. The
+// gain of the cut is the sum of both sides. A cut costs at most the distance between the medians.
+// Features of many bins are searched by walkSearch, in O(n) for all cuts.
 type absoluteSearch struct {
 	minimum   int  // minimum number of examples on a side
 	large     int  // number of items from which every bin is visited
@@ -43,7 +43,7 @@ func newAbsoluteSearch(g *growth) *absoluteSearch {
 	features := len(g.bins.codes)
 	return &absoluteSearch{
 		minimum:   g.options.MinLeaf,
-		large:     largeNode(g.bins.most()),
+		large:     largeNode(g.bins.maxBins()),
 		wanted:    g.hasSigns,
 		table:     g.bins,
 		weighting: newPacking(len(g.target), g.heaviest()),
@@ -317,7 +317,7 @@ func (k *walkSearch) sort(present []uint8, bins *[maxBins + 1]int64, codes []uin
 }
 
 // pass moves items from the right side to the left. The sum of the right side is not updated: it
-// follows from those of the node and the left side.
+// follows from the sums of the node and the left side.
 func (k *walkSearch) pass(positions []int32) {
 	whole, below, above := k.left.whole, k.left.before, k.right.before
 	from, to := k.right.members, k.left.members

@@ -182,8 +182,8 @@ func (b *binned) byExample(threads int) []uint8 {
 	return codes
 }
 
-// most returns the maximum number of bins of a feature.
-func (b *binned) most() int {
+// maxBins returns the maximum number of bins of a feature.
+func (b *binned) maxBins() int {
 	most := 0
 	for _, low := range b.low {
 		most = max(most, len(low))

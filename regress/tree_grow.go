@@ -72,7 +72,7 @@ func (g *growth) newGrower() *grower {
 		spare:     make([]int32, n),
 		items:     make([]drawnItem, n),
 		selection: splitSelection{growth: g},
-		large:     largeNode(g.bins.most()),
+		large:     largeNode(g.bins.maxBins()),
 	}
 	if g.options.Criterion == Squared {
 		r.search, r.large = newSquaredSearch(g), 3

@@ -11,10 +11,10 @@ import (
 //	gain = WL WR / W (SL/WL - SR/WR)² = (SL W - S WL)² / (W WL WR)
 //
 // with W the weight and S the weighted sum of targets of a side. Both are integer sums in small
-// units. They are exact in any order, and the sums of one side are those of the node minus those of
-// the other. A large node that considers all features therefore sums the smaller half of its items
-// only; a small one keeps its items sorted by each feature (see ranks). Targets are relative to the
-// node's mean, to keep their precision.
+// units. They are exact in any order, and the sums of one side are the sums of the node minus
+// the sums of the other side. A large node that considers all features therefore sums the smaller
+// half of its items only; a small one keeps its items sorted by each feature (see ranks). Targets
+// are relative to the node's mean, to keep their precision.
 type squaredSearch struct {
 	minimum int // minimum number of examples on a side
 	large   int // items of a node that has its own sums; at most 255
@@ -56,7 +56,7 @@ func newSquaredSearch(g *growth) *squaredSearch {
 	unit := 1 / g.pulling / g.pulling / g.weighting.unit
 	return &squaredSearch{
 		minimum: g.options.MinLeaf,
-		large:   max(8, g.bins.most()*2/3),
+		large:   max(8, g.bins.maxBins()*2/3),
 		bins:    g.bins,
 		moments: make([]itemMoment, len(g.target)),
 		items:   make([]itemMoment, len(g.target)),
@@ -108,7 +108,7 @@ func (q *squaredSearch) beginNode(p *nodeItems, known *keptSums) (loss, noise fl
 	q.plot, q.own, q.whole, q.from = p, known.sums, known.whole, known.from
 	q.small, q.near = known.sums == nil && len(p.items) < q.large, false
 	if known.sums == nil && !q.small {
-		q.own = q.take()
+		q.own = q.newSums()
 	}
 	if !known.filled() {
 		q.sum(p.items)
@@ -304,7 +304,7 @@ func (q *squaredSearch) splitNode(
 	if len(items[large]) < q.large || !wanted[large] {
 		return // beginNode reuses the sums of the node
 	}
-	part := q.take()
+	part := q.newSums()
 	for _, i := range items[small] {
 		m, codes := q.moments[i], q.bins.row(i)
 		for _, f := range features {
@@ -330,8 +330,8 @@ func (q *squaredSearch) uncentred() itemMoment {
 	return itemMoment{q.whole.s + q.mean*(q.whole.w>>countBits), q.whole.w}
 }
 
-// take returns empty sums; release returns them to the pool.
-func (q *squaredSearch) take() binMoments {
+// newSums returns empty sums; release returns them to the pool.
+func (q *squaredSearch) newSums() binMoments {
 	if n := len(q.idle); n > 0 {
 		s := q.idle[n-1]
 		q.idle = q.idle[:n-1]

@@ -29,7 +29,7 @@ func TestParse_NamesTheLine(t *testing.T) {
 func TestRun_OfAnEmptyLog(t *testing.T) {
 	l, err := replay.Parse(strings.NewReader(""))
 	if err != nil || len(l.Records) != 0 {
-		t.Fatalf("Parse of nothing = %v, %v", l, err)
+		t.Fatalf("Parse of an empty log = %v, %v, want no records", l, err)
 	}
 	if _, err := replay.Run(t.Context(), l, replay.Options{Rules: replay.Rules()}); err != nil {
 		t.Errorf("Run of an empty log = %v", err)

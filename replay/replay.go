@@ -139,8 +139,8 @@ func (o *Options) variants(l *Log) ([]variant, error) {
 	return append(all, changed), nil
 }
 
-// Rules returns the names of the rules that can answer the submissions of a log: those of simulate
-// without the oracle, which needs the future.
+// Rules returns the names of the rules that can answer the submissions of a log: all rules of
+// simulate except the oracle, which needs the future.
 func Rules() []string {
 	return []string{
 		simulate.RuleCourier,

@@ -145,7 +145,7 @@ func (l *Log) answers(
 			if err := ctx.Err(); err != nil {
 				return nil, err
 			}
-			r.use(versions.of(e, v.regressors))
+			r.use(versions.regressorsOf(e, v.regressors))
 			a, err := r.Submit(v.request(e), e.Advice.At)
 			if err != nil {
 				return nil, err

@@ -172,8 +172,8 @@ func (v *versions) champions(at time.Time) (regressorSet, error) {
 	return all, missing
 }
 
-// of returns the regressors that answered a submission, with those of replaced instead.
-func (v *versions) of(e *schemas.Submitted, replaced regressorSet) regressorSet {
+// regressorsOf returns the regressors that answered a submission, overridden by replaced.
+func (v *versions) regressorsOf(e *schemas.Submitted, replaced regressorSet) regressorSet {
 	set, _ := v.champions(e.Advice.At) // The verification reports missing files.
 	if named, err := v.named(e.Advice.Regressors, e.Advice.At); err == nil {
 		set = named[0]

@@ -19,7 +19,7 @@ type Fit struct {
 	Regressor *regress.Regressor
 	Predictor *regress.Predictor
 	Report    regress.SelectReport
-	Grid      []regress.GridPoint // searched forest settings; may be nil
+	Grid      []regress.GridPoint // searched forest options; may be nil
 }
 
 // WriteText writes the report as text.
@@ -158,7 +158,7 @@ func warning(r *regress.SelectReport) string {
 	return ""
 }
 
-// shownLevels is the maximum number of levels in a report: those with the lowest coverage.
+// shownLevels is the maximum number of levels in a report. It shows the lowest coverages.
 const shownLevels = 8
 
 func writeGroups(b *strings.Builder, r *regress.SelectReport) {

@@ -46,27 +46,27 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 	if got := fmt.Sprint((&chart{
 		names: []string{"lenet5", "simplenet"},
 	}).ticksX()); got != "[{0 lenet5} {1 simplenet}]" {
-		t.Errorf("ticksX of two names = %s", got)
+		t.Errorf("ticksX of two names = %s, want one tick for each", got)
 	}
 	for n := 3; n <= 30; n++ {
 		letters, seen := 0, map[string]bool{}
 		for _, tick := range (&chart{names: many[:n]}).ticksX() {
 			letters += len([]rune(tick.name)) + 1
 			if seen[tick.name] {
-				t.Errorf("of %d names, two are %s", n, tick.name)
+				t.Errorf("two ticks of %d names are labeled %s, want unique labels", n, tick.name)
 			}
 			seen[tick.name] = true
 		}
 		if float64(letters)*letterWidth > plotWidth {
-			t.Errorf("%d names have %d letters", n, letters)
+			t.Errorf("labels of %d names have %d letters, want them to fit the plot", n, letters)
 		}
 	}
 	if got := cut("transformer", 6, false); got != "trans…" {
-		t.Errorf("cut = %q", got)
+		t.Errorf("cut(transformer) = %q, want trans…", got)
 	}
 	if got := fewValues([]float64{512, 64, 128, 64}, true); !reflect.DeepEqual(got,
 		[]float64{64, 128, 512}) {
-		t.Errorf("fewValues = %g", got)
+		t.Errorf("fewValues = %g, want 64, 128 and 512", got)
 	}
 	if got := fewValues([]float64{1, 1.01, 100}, false); got != nil {
 		t.Errorf("fewValues of crowded numbers = %g, want none", got)
@@ -83,11 +83,11 @@ func TestWhyNotFirst_NamesTheDifference(t *testing.T) {
 	}
 	if got := whyNotFirst(r); !strings.Contains(got,
 		"The loss of forest is 10.0 % lower, but law is smoother") {
-		t.Errorf("whyNotFirst = %q", got)
+		t.Errorf("whyNotFirst = %q, want the lower loss of forest and the smoother law", got)
 	}
 	r.Winner = "forest"
 	if got := whyNotFirst(r); got != "" {
-		t.Errorf("whyNotFirst of the first = %q", got)
+		t.Errorf("whyNotFirst of the first candidate = %q, want none", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestWriteGrid_ListsEachPointOnce(t *testing.T) {
 	var b strings.Builder
 	writeGrid(&b, f)
 	if n := strings.Count(b.String(), " trees, depth 4"); n != 2 {
-		t.Errorf("%d settings:\n%s", n, b.String())
+		t.Errorf("%d grid points are listed, want 2:\n%s", n, b.String())
 	}
 }
 
@@ -136,11 +136,11 @@ func TestTicks_AreFewAndInside(t *testing.T) {
 	} {
 		all := ticks(c.low, c.high, c.log)
 		if len(all) < 2 || len(all) > 12 {
-			t.Errorf("ticks(%+v) = %g", c, all)
+			t.Errorf("ticks(%+v) = %g, want 2 to 12 ticks", c, all)
 		}
 		for _, v := range all {
 			if v < c.low-1e-9 || v > c.high+1e-9 {
-				t.Errorf("ticks(%+v) has %g", c, v)
+				t.Errorf("ticks(%+v) contains %g, want only values within the range", c, v)
 			}
 		}
 	}

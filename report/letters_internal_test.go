@@ -97,7 +97,7 @@ func FuzzPlainText(f *testing.F) {
 			return
 		}
 		if strings.ReplaceAll(string(data), "\r\n", "\n") != text {
-			t.Errorf("plainText(%q) = %q", data, text)
+			t.Errorf("plainText(%q) = %q, want the text without carriage returns", data, text)
 		}
 		if i := strings.IndexFunc(text, func(c rune) bool {
 			return unicode.IsControl(c) && c != '\n' && c != '\t'

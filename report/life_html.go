@@ -11,7 +11,7 @@ import (
 )
 
 // WriteHTML writes the history of the regressors of a target, or of all if it is empty, as one
-// self-contained page. version is that of the program.
+// self-contained page. version is the program's version.
 func (l *Life) WriteHTML(out io.Writer, target, version string, now time.Time) error {
 	page := struct {
 		Version string

@@ -218,7 +218,7 @@ func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
 	l := newTargetLife(life, schemas.TargetEpochTime)
 	var got []string
 	for i := range l.Moments {
-		got = append(got, fmt.Sprintf("%s %.2f", l.Moments[i].Kind, l.place(&l.Moments[i])))
+		got = append(got, fmt.Sprintf("%s %.2f", l.Moments[i].Kind, l.axisPosition(&l.Moments[i])))
 	}
 	want := []string{
 		"trained 1.00", "promoted 1.33", "drift 1.67", "trained 2.00", "rejected 2.50",

@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// place returns the position of a moment on the axis of versions. Version n was fitted at n;
+// axisPosition returns the position of a moment on the axis of versions. Version n was fitted at n;
 // moments between two fits are interpolated by time.
-func (t *targetLife) place(m *Moment) float64 {
+func (t *targetLife) axisPosition(m *Moment) float64 {
 	k := 0
 	for k < len(t.Versions) && !t.Versions[k].TrainedAt.After(m.At) {
 		k++
@@ -46,7 +46,7 @@ func (t *targetLife) axis(title, y string, values []float64) *chart {
 	}
 	for i := range t.Moments {
 		if m := &t.Moments[i]; m.Kind == momentDrift {
-			p.upright("drift", t.place(m), fmt.Sprintf("%s: %s", second(m.At), m.Reason))
+			p.upright("drift", t.axisPosition(m), fmt.Sprintf("%s: %s", second(m.At), m.Reason))
 		}
 	}
 	return p
@@ -67,7 +67,7 @@ func (t *targetLife) errorPlot() template.HTML {
 		if m.Kind != momentPromoted || n == 0 {
 			continue
 		}
-		at := t.place(m)
+		at := t.axisPosition(m)
 		if !math.IsNaN(height) {
 			p.line("curve", []float64{begin, at, at}, []float64{height, height, errors[n-1]})
 		}
@@ -79,7 +79,7 @@ func (t *targetLife) errorPlot() template.HTML {
 	for i := range t.Moments {
 		m := &t.Moments[i]
 		if n := t.number(m.ModelDigest); m.Kind == momentPromoted && n > 0 {
-			p.upmark(t.place(m), errors[n-1],
+			p.upTriangle(t.axisPosition(m), errors[n-1],
 				fmt.Sprintf("%s: version %d promoted: %s", second(m.At), n, m.Reason))
 		}
 	}
@@ -107,7 +107,7 @@ func (t *targetLife) judged() []*Moment {
 	return all
 }
 
-// lossPlot plots the loss of each compared version relative to that of the other regressor.
+// lossPlot plots the loss of each compared version divided by the loss of the other regressor.
 func (t *targetLife) lossPlot() template.HTML {
 	values := []float64{1}
 	for _, m := range t.judged() {
@@ -117,7 +117,7 @@ func (t *targetLife) lossPlot() template.HTML {
 		values)
 	p.line("even", []float64{p.minX, p.maxX}, []float64{1, 1})
 	for _, m := range t.judged() {
-		x, y := t.place(m), *m.Loss / *m.RivalLoss
+		x, y := t.axisPosition(m), *m.Loss / *m.RivalLoss
 		class := "dot"
 		if m.Kind == momentRejected {
 			class = "hollow"
@@ -144,7 +144,7 @@ func (t *targetLife) coveragePlot() template.HTML {
 		if m.CoverageRatio == nil || m.RivalCoverageRatio == nil {
 			continue
 		}
-		x, name := t.place(m), fmt.Sprintf("version %d %s", t.number(m.ModelDigest), m.Kind)
+		x, name := t.axisPosition(m), fmt.Sprintf("version %d %s", t.number(m.ModelDigest), m.Kind)
 		p.line("even", []float64{x - 0.3, x + 0.3}, []float64{m.JudgedLevel, m.JudgedLevel})
 		p.mark("hollow", x, *m.RivalCoverageRatio,
 			fmt.Sprintf("%s: coverage of the other %.3f of %d jobs", name, *m.RivalCoverageRatio, m.JudgedJobs))
@@ -162,8 +162,8 @@ func (p *chart) mark(class string, x, y float64, tip string) {
 		p.px(x), p.py(y), html.EscapeString(tip))
 }
 
-// upmark draws a triangle below a point.
-func (p *chart) upmark(x, y float64, tip string) {
+// upTriangle draws a triangle below a point.
+func (p *chart) upTriangle(x, y float64, tip string) {
 	fmt.Fprintf(&p.marks,
 		`<path class="promoted" d="M%.1f %.1fl5 8h-10z"><title>%s</title></path>`, p.px(x),
 		p.py(y)+5, html.EscapeString(tip))

@@ -25,7 +25,7 @@ const (
 	plotLeft, plotRight, plotTop, plotBottom = 62.0, 14.0, 30.0, 46.0
 )
 
-// span sets the range of the axes to that of the values, with a margin.
+// span sets the ranges of the axes to the ranges of the values, with a margin.
 func (p *chart) span(xs, ys []float64) {
 	p.minX, p.maxX = around(xs, p.logX)
 	p.minY, p.maxY = around(ys, p.logY)

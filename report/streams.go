@@ -12,7 +12,7 @@ import (
 	"courier/schemas"
 )
 
-// Streams compares the streams of a server with those that the program declares.
+// Streams compares the streams of a server with the declared streams.
 type Streams struct {
 	OK      bool           `json:"ok"` // nothing differs
 	Streams []streamReport `json:"streams"`

@@ -103,6 +103,6 @@ func TestSizeText(t *testing.T) {
 	}
 	if s := strings.Join(got, ", "); s != "unlimited, 0 B, 1023 B, 1 KiB, 1.5 KiB, 256 MiB, 1"+
 		" GiB, 5120 GiB" {
-		t.Errorf("sizes %s", s)
+		t.Errorf("formatted sizes = %s, want unlimited and 0 B to 5120 GiB", s)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"courier/schemas"
@@ -15,17 +13,16 @@ import (
 // controlVariable is the environment variable with the path of the control file.
 const controlVariable = "COURIER_CONTROL"
 
-// controlFile is the content of the control file. The file is replaced as a whole.
+// controlFile is the content of the control file. The file is replaced as a whole after each epoch
+// and each change.
 type controlFile struct {
 	BatchSize uint32 `json:"batch_size"`
 	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size, from 1
-}
 
-// hasBatchPlaceholder reports whether a command contains the placeholder of the batch size.
-func hasBatchPlaceholder(command []string) bool {
-	return slices.ContainsFunc(command, func(argument string) bool {
-		return strings.Contains(argument, batchPlaceholder)
-	})
+	// Probability that one more epoch, with its checkpoint, ends before DeadlineAt; nil: unknown.
+	NextEpochProbability *float64   `json:"next_epoch_probability,omitempty"`
+	DeadlineAt           *time.Time `json:"deadline_at,omitempty"` // of the SLO or Slurm's time limit
+	Stop                 bool       `json:"stop,omitempty"`        // the job should end now
 }
 
 // supportedMoves returns the moves that the run can carry out.
@@ -44,20 +41,18 @@ func (j *job) startAdaptation() error {
 		means = ""
 	}
 	j.adaptation = newAdaptation(means, &j.o.Request, s)
-	if j.o.Adapt != AdaptControl {
-		return nil
-	}
+	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
 	dir, err := os.MkdirTemp("", "courier-")
 	if err != nil {
 		return fmt.Errorf("create a directory for the control file: %w", err)
 	}
 	j.controlPath = filepath.Join(dir, "control.json")
-	return j.writeControlFile(controlFile{BatchSize: s.BatchSize, FromEpoch: 1})
+	return j.writeControlFile()
 }
 
 // writeControlFile replaces the control file atomically.
-func (j *job) writeControlFile(c controlFile) error {
-	text, err := json.Marshal(c)
+func (j *job) writeControlFile() error {
+	text, err := json.Marshal(j.control)
 	if err != nil {
 		return err
 	}
@@ -120,8 +115,8 @@ func (j *job) perform(s adaptationStep) {
 	if s.batchSize == 0 || j.o.Adapt != AdaptControl {
 		return // a restart waits for the end of the epoch
 	}
-	c := controlFile{BatchSize: s.batchSize, FromEpoch: j.epochs.last + 1}
-	if err := j.writeControlFile(c); err != nil {
+	j.control.BatchSize, j.control.FromEpoch = s.batchSize, j.epochs.last+1
+	if err := j.writeControlFile(); err != nil {
 		j.log.Warn("batch size not changed", "error", err)
 		j.perform(adaptationStep{moved: j.adaptation.end(err.Error()).moved})
 	}
@@ -164,7 +159,7 @@ func (j *job) restart() (isRunning bool) {
 	if !j.isRestarting || j.result.Cancelled {
 		return false
 	}
-	j.addReports(j.output.Close(time.Now()))
+	j.closeOutput()
 	s := &j.result.Setting
 	if s.Epochs > 0 && j.epochs.last >= s.Epochs && j.process.state.Success() {
 		return false // it completed its last epoch before it stopped
@@ -182,6 +177,7 @@ func (j *job) restart() (isRunning bool) {
 		return false
 	}
 	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
+	j.control.BatchSize, j.control.FromEpoch = s.BatchSize, j.epochs.last+1
 	j.log.Info("job restarted",
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
 		"epochs_done", j.epochs.last)

@@ -15,6 +15,10 @@
 // which. The first epoch that is timed by arrival includes the start-up of the job. A run without
 // recognized epochs still has the duration of the whole run.
 //
+// A job may report its epochs beside its output: COURIER_CHANNEL names a Unix stream socket that
+// takes the same JSON objects, one a line. Once a client has connected, epochs in the output do not
+// count. A client keeps one connection open.
+//
 // # Changing the batch size of a running job
 //
 // If Options.Adapt permits it, a running job changes to the batch size of new advice. With

@@ -14,6 +14,7 @@ type finishedEpoch struct {
 	source    string // schemas.DurationReported or schemas.DurationArrival
 	loss      *float64
 	accuracy  *float64
+	metric    output.Metric
 	samples   uint64 // number of samples behind accuracy; 0: not reported
 	batchSize uint32 // batch size of the epoch; 0: not reported
 }
@@ -59,6 +60,7 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 			source:    schemas.DurationReported,
 			loss:      r.Loss,
 			accuracy:  r.Accuracy,
+			metric:    r.Metric,
 			samples:   r.ValidationSamples,
 			batchSize: r.BatchSize,
 		})

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -21,6 +22,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 	if isRestart && reports[0].Epoch+j.epochs.offset <= j.epochs.last {
 		j.abandonRestarts(reports[0].Epoch)
 	}
+	previousAt, previous := j.epochs.lastAt, j.epochs.last
 	accepted := j.epochs.add(reports)
 	if j.epochs.ignored > 0 && !j.hasWarned {
 		j.hasWarned = true
@@ -45,12 +47,30 @@ func (j *job) addReports(reports []output.EpochReport) {
 			j.result.Accuracy = f.accuracy
 		}
 		j.out.Add(e)
+		j.explainAccuracy(f)
 		j.assessEpoch(f, isFirst)
 	}
 	j.used = totals
+	j.fitEpochs(j.wallSeconds(accepted, isFirst, previous, previousAt),
+		j.result.Setting.BatchSize)
 	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.drawProgress()
 	j.stopForRestart()
+}
+
+// wallSeconds returns the time between the last two reports, per epoch, which includes what the
+// job does between its epochs. The first report of a process comes after a start-up, so that only a
+// reported duration counts; otherwise it returns 0.
+func (j *job) wallSeconds(
+	accepted []finishedEpoch, isFirst bool, previous uint32, previousAt time.Time,
+) float64 {
+	if !isFirst {
+		return j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
+	}
+	if e := accepted[0]; e.source == schemas.DurationReported || j.epochs.startupSeconds != nil {
+		return e.seconds
+	}
+	return 0
 }
 
 // epochEvent returns the event of one of several epochs that were reported together.
@@ -74,8 +94,26 @@ func (j *job) epochEvent(
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
 	}
+	if m := f.metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
+		e.Metric, e.MetricValue = m.Name, &m.Value
+	}
 	used.Fill(e, epochs)
 	return e
+}
+
+// explainAccuracy informs the user once if the accuracy is not the number that the job printed.
+func (j *job) explainAccuracy(f finishedEpoch) {
+	m := f.metric
+	if j.hasExplained || f.accuracy == nil || m.Name == "" || m.Value == *f.accuracy {
+		return
+	}
+	j.hasExplained = true
+	meaning := "a percentage"
+	if m.Value <= 1 {
+		meaning = "an error rate, of which lower is better"
+	}
+	j.screen.message("%s %.6g is read as %s: accuracy %.6g",
+		oneLine(m.Name), m.Value, meaning, *f.accuracy)
 }
 
 // Limits after which the user is informed that no epoch is recognized.
@@ -86,7 +124,7 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.output.Recognized() {
+	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)
@@ -97,16 +135,27 @@ func (j *job) hint(now time.Time) {
 	j.describeOutput(fmt.Sprintf("after %s", durationWords(elapsed)))
 }
 
-// hintAtEnd informs the user that the run ended without a recognized epoch.
+// hintAtEnd informs the user that the run ended without a recognized epoch, or with too few.
 func (j *job) hintAtEnd() {
-	if !j.epochs.hasReport && !j.isRestarting {
+	switch epochs := j.result.Setting.Epochs; {
+	case j.isRestarting:
+	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
+	case j.epochs.last < epochs && j.process.state.Success():
+		j.screen.message("the command ended after epoch %d of %d: the job is incomplete, and does "+
+			"not count as having met its SLO", j.epochs.last, epochs)
 	}
 }
 
 // describeOutput shows the line that most resembles an epoch, and the pattern that reads it.
 func (j *job) describeOutput(when string) {
-	const consequence = "without epochs, only the duration of the whole run is recorded"
+	const consequence = "without epochs, only the duration of the whole run is recorded, " +
+		"and the job counts as incomplete"
+	if j.metrics != nil {
+		j.screen.message("no epoch recognized %s in %s, want a CSV file with a column \"epoch\", JSON "+
+			"lines, or TensorBoard metrics of a validation\n%s", when, j.o.MetricsFile, consequence)
+		return
+	}
 	if j.output.Lines() == 0 {
 		j.screen.message("no epoch recognized %s: the job has printed nothing", when)
 		return
@@ -161,10 +210,13 @@ func (j *job) describeExit(e *schemas.Ended) {
 	seconds := j.result.Ended.Sub(j.startedAt).Seconds()
 	e.ExitCode, e.DurationSeconds = &code, min(seconds, schemas.MaxSLO.Seconds())
 	e.EpochsDone, e.StartupSeconds = j.epochs.done, j.epochs.startupSeconds
+	j.result.StartupSeconds = j.epochs.startupSeconds
 
 	switch {
 	case j.restartErr != nil:
 		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(j.restartErr.Error())
+	case j.lateReason != "" && !j.result.Cancelled && (code == 0 || j.o.StopWhenLate == StopSignal):
+		e.Reason = truncateReason(j.lateReason) // it finished as asked, with fewer epochs
 	case j.result.Cancelled || j.stopReason != "" && code != 0:
 		e.Outcome, e.Reason = schemas.EventCancelled, truncateReason(j.stopReason)
 	case code != 0:

@@ -38,17 +38,25 @@ type job struct {
 	signals   chan os.Signal
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
 
+	channel       *sideChannel   // nil: it could not be opened
+	metrics       *metricsLog    // nil: Options.MetricsFile is empty
+	channelOutput *output.Parser // of the lines of the side channel; nil: no client has connected
 	output        *output.Parser
 	epochs        *epochState
 	used          usage.Totals // until the start of the current epoch
 	progress      progressLine
 	heartbeats    int
 	hasHinted     bool // the user was informed that no epoch is recognized
+	hasExplained  bool // the user was informed that the accuracy is not the printed number
 	hasWarned     bool // the user was informed that an epoch was ignored
 	isFirstReport bool // the process has not reported an epoch
 
 	adaptation   *adaptation
 	controlPath  string // path of the control file; empty: none
+	control      controlFile
+	fit          epochFit
+	fitBatchSize uint32 // of the epochs of fit
+	lateReason   string // why the job was asked to end; empty: it was not
 	isRestarting bool   // the process was stopped for a restart
 	restartErr   error  // why a restart failed
 	stopReason   string // why the process was stopped; empty: it was not
@@ -66,7 +74,14 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	var metrics *metricsLog
+	if o.MetricsFile != "" {
+		if metrics, err = newMetricsLog(o.MetricsFile); err != nil {
+			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
+		}
+	}
 	return &job{
+		metrics: metrics,
 		o:       o,
 		log:     log,
 		output:  parser,
@@ -78,9 +93,14 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 
 // start starts the command and publishes the start of the job.
 func (j *job) start() error {
-	if !hasBatchPlaceholder(j.o.Command) {
+	if !hasPlaceholder(j.o.Command, batchPlaceholder) {
 		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
 			batchPlaceholder)
+	}
+	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+		j.screen.message("the command has no %s: numerical libraries get %s, but nothing else "+
+			"limits the job", cpusPlaceholder,
+			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
 	}
 	if err := j.startAdaptation(); err != nil {
 		return err
@@ -90,13 +110,19 @@ func (j *job) start() error {
 	}
 	notifyResize(j.signals)
 	j.createCgroup()
+	j.openChannel()
+	if j.o.BeforeStart != nil {
+		j.o.BeforeStart()
+	}
 	j.startedAt = time.Now()
 	if err := j.launch(0); err != nil {
+		j.channel.stop()
 		signal.Stop(j.signals)
 		return err
 	}
 
 	s := &j.result.Setting
+	j.startFit()
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.progress = progressLine{
 		epochs:    s.Epochs,
@@ -131,8 +157,14 @@ func (j *job) publishStart() {
 func (j *job) launch(epochsDone uint32) error {
 	s := &j.result.Setting
 	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
+	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
+		env = limitThreads(env, s.CPUs)
+	}
 	if j.controlPath != "" {
 		env = append(env, controlVariable+"="+j.controlPath)
+	}
+	if j.channel != nil {
+		env = append(env, channelVariable+"="+j.channel.path())
 	}
 	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
 	j.used = usage.Started(j.cgroup)
@@ -158,7 +190,10 @@ func (j *job) launch(epochsDone uint32) error {
 	return nil
 }
 
-func (j *job) terminalSize() windowSize { return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin) }
+// terminalSize returns the size of the job's terminal.
+func (j *job) terminalSize() windowSize {
+	return sizeOf(j.o.Stdout, j.o.Stderr, j.o.Stdin).widened()
+}
 
 // createCgroup creates a cgroup for the command if that is permitted.
 func (j *job) createCgroup() {
@@ -197,15 +232,29 @@ func (j *job) supervise(ctx context.Context) {
 	defer second.Stop()
 	defer signal.Stop(j.signals)
 
+	var poll <-chan time.Time // nil without a metrics file
+	if j.metrics != nil {
+		ticker := time.NewTicker(pollInterval)
+		defer ticker.Stop()
+		poll = ticker.C
+	}
+
 	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
-	for exited != nil || chunks != nil {
+	reported := j.channel.reported()
+	for exited != nil || chunks != nil || reported != nil {
 		select {
 		case c, isOpen := <-chunks:
 			if !isOpen {
 				chunks = nil
 				break
 			}
-			j.addReports(j.output.Write(c.stream, c.data, c.at))
+			j.addReports(j.reportsOf(c))
+		case c, isOpen := <-reported:
+			if !isOpen {
+				reported = nil
+				break
+			}
+			j.readChannel(c)
 		case <-exited:
 			exited, j.killTimer = nil, nil
 			j.process.wakeReaders()
@@ -228,21 +277,78 @@ func (j *job) supervise(ctx context.Context) {
 			j.drawProgress()
 		case r := <-j.conn.risks:
 			j.screen.message("%s", oneLine(r.Message))
+		case <-poll:
+			if j.channelOutput == nil {
+				j.addReports(j.metrics.poll(false))
+			}
 		case <-heartbeat.C:
 			j.sendHeartbeat()
 		case <-second.C:
 			j.drawProgress()
 		}
 		j.hint(time.Now())
-		if exited == nil && chunks == nil && j.restart() {
-			exited, chunks = j.process.exited, j.process.chunks
+		if exited == nil && chunks == nil && !j.channel.isStopping() {
+			if j.restart() {
+				exited, chunks = j.process.exited, j.process.chunks
+			} else {
+				j.channel.stop()
+			}
 		}
 	}
 
-	j.addReports(j.output.Close(time.Now()))
+	j.closeOutput()
 	j.hintAtEnd()
 	j.screen.close()
 	j.process.close()
+}
+
+// reportsOf returns the epochs that output of the job completes, unless a client of the side
+// channel reports the epochs.
+func (j *job) reportsOf(c outputChunk) []output.EpochReport {
+	reports := j.output.Write(c.stream, c.data, c.at)
+	if j.reportsElsewhere() {
+		return nil
+	}
+	return reports
+}
+
+// reportsElsewhere reports whether epochs are not read from the output.
+func (j *job) reportsElsewhere() bool { return j.channelOutput != nil || j.metrics != nil }
+
+// closeOutput takes the epochs that the end of the output completes.
+func (j *job) closeOutput() {
+	reports := j.output.Close(time.Now())
+	switch {
+	case j.metrics != nil && j.channelOutput == nil:
+		j.addReports(j.metrics.poll(!j.isRestarting))
+	case !j.reportsElsewhere():
+		j.addReports(reports)
+	}
+}
+
+// readChannel takes a line of the side channel, or the start of a connection.
+func (j *job) readChannel(c outputChunk) {
+	if j.channelOutput == nil {
+		j.channelOutput = output.NewJSON()
+	}
+	j.addReports(j.channelOutput.Write(0, c.data, c.at))
+}
+
+// openChannel opens the side channel. A job without one still prints its epochs.
+func (j *job) openChannel() {
+	c, err := openSideChannel()
+	if err != nil {
+		j.log.Warn("no side channel", "error", err)
+		return
+	}
+	j.channel = c
+}
+
+// removeChannel removes the side channel.
+func (j *job) removeChannel() {
+	if err := j.channel.remove(); err != nil {
+		j.log.Warn("side channel not removed", "error", err)
+	}
 }
 
 func (j *job) sendHeartbeat() {

@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -38,6 +41,57 @@ var trainingJobs = map[string]func(arguments []string) int{
 			input.Scan()
 			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"loss\":%g,\"accuracy\":%g}\n",
 				i, 0.25*float64(i), 1/float64(i), 1-1/float64(i+1))
+		}
+		return 0
+	},
+	// percentages N: prints N epochs with an accuracy of 91 %.
+	"percentages": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		for i := 1; i <= n; i++ {
+			fmt.Printf("{\"epoch\":%d,\"seconds\":1,\"val_acc\":91}\n", i)
+		}
+		return 0
+	},
+	// channel N [garbage]: writes N epochs to the side channel.
+	"channel": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		conn, err := net.Dial("unix", os.Getenv("COURIER_CHANNEL"))
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		for i := 1; i <= n; i++ {
+			if len(arguments) > 1 {
+				fmt.Fprintln(conn, "step 1\n{\"epoch\":\"x\"}\n[1,2\x00")
+			}
+			accuracy := 1 - math.Pow(0.5, float64(i))
+			fmt.Fprintf(conn, "{\"epoch\":%d,\"seconds\":1,\"accuracy\":%g}\n", i, accuracy)
+		}
+		return 0
+	},
+	// obedient N: prints epochs until the control file asks it to stop.
+	"obedient": func(arguments []string) int {
+		n, _ := strconv.Atoi(arguments[0])
+		for i := 1; i <= n; i++ {
+			fmt.Printf("{\"epoch\":%d,\"seconds\":1}\n", i)
+			for { // until the runner has read the epoch
+				var c struct {
+					Probability *float64 `json:"next_epoch_probability"`
+					Stop        bool     `json:"stop"`
+				}
+				text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
+				if err != nil || json.Unmarshal(text, &c) != nil {
+					return 1
+				}
+				if c.Stop {
+					fmt.Println("checkpoint written")
+					return 0
+				}
+				if c.Probability != nil {
+					break
+				}
+				runtime.Gosched()
+			}
 		}
 		return 0
 	},

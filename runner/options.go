@@ -43,8 +43,17 @@ type Options struct {
 	Adapt     string // how the job changes to an advised batch size; default AdaptOff
 	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
 
+	// StopWhenLate ends the job cleanly before an epoch that would probably end after the deadline
+	// of the SLO or after Slurm's time limit; default StopOff.
+	StopWhenLate string
+
 	Format       string // format of the output, see output.Formats; default output.FormatAuto
 	EpochPattern string // regular expression for output.FormatPattern
+
+	// MetricsFile is a file, a directory or a pattern of files that the job's logger writes: CSV
+	// with a column "epoch", JSON lines, or event files of TensorBoard. If it is set, epochs are not
+	// read from the output.
+	MetricsFile string
 
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
@@ -60,6 +69,10 @@ type Options struct {
 	Patience       time.Duration // maximum wait for NATS and the advisor; default 5 s
 	Grace          time.Duration // time between SIGTERM and SIGKILL; default 10 s
 
+	// BeforeStart is called directly before the command starts, for example to start several jobs
+	// together; nil: nothing is called.
+	BeforeStart func()
+
 	// Connect connects to NATS, and retries until its context ends. Run calls it once, in another
 	// goroutine, and does not close the bus. Nil: NATS is not used, and events stay in SpoolDir.
 	Connect func(ctx context.Context) (*bus.Bus, error)
@@ -67,19 +80,20 @@ type Options struct {
 
 // Result describes a run of a job.
 type Result struct {
-	JobID     string
-	Run       uint32          // number of the run, see Run
-	Advice    *schemas.Advice // nil: the advisor was unreachable
-	Setting   schemas.Setting // what it ran with, including the final batch size
-	Epochs    []schemas.Epoch // in order
-	Moves     []schemas.Moved // changes of the batch size, in order
-	Submitted time.Time
-	Started   time.Time // zero: the command was not started
-	Ended     time.Time // zero: the command was not started
-	ExitCode  int       // of the command; 128 + number if a signal ended it
-	Accuracy  *float64  // of the last epoch that reported one; nil: none did
-	Cancelled bool      // stopped by job.cancel, a signal, or the end of the context
-	Spooled   int       // events in SpoolDir, which the next run publishes
+	JobID          string
+	Run            uint32          // number of the run, see Run
+	Advice         *schemas.Advice // nil: the advisor was unreachable
+	Setting        schemas.Setting // what it ran with, including the final batch size
+	Epochs         []schemas.Epoch // in order
+	Moves          []schemas.Moved // changes of the batch size, in order
+	Submitted      time.Time
+	Started        time.Time // zero: the command was not started
+	Ended          time.Time // zero: the command was not started
+	ExitCode       int       // of the command; 128 + number if a signal ended it
+	Accuracy       *float64  // of the last epoch that reported one; nil: none did
+	Cancelled      bool      // stopped by job.cancel, a signal, or the end of the context
+	StartupSeconds *float64  // until the first epoch; nil: unknown
+	Spooled        int       // events in SpoolDir, which the next run publishes
 }
 
 const (
@@ -107,6 +121,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Adapt == "" {
 		o.Adapt = AdaptOff
+	}
+	if o.StopWhenLate == "" {
+		o.StopWhenLate = StopOff
 	}
 	if o.Observer == nil {
 		o.Observer = unobservedNode{}
@@ -145,7 +162,11 @@ func (o *Options) validate() error {
 		return schemas.Invalid("adapt", "%q is not one of %s",
 			o.Adapt, strings.Join(adaptValues, ", "))
 	}
-	if o.Adapt == AdaptRestart && !hasBatchPlaceholder(o.Command) {
+	if !slices.Contains(stopValues, o.StopWhenLate) {
+		return schemas.Invalid("stop_when_late", "%q is not one of %s",
+			o.StopWhenLate, strings.Join(stopValues, ", "))
+	}
+	if o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) {
 		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
 			AdaptRestart, batchPlaceholder)
 	}

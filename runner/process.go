@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,6 +37,38 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 		filled[i] = replacer.Replace(argument)
 	}
 	return filled
+}
+
+// hasPlaceholder reports whether a command contains a placeholder.
+func hasPlaceholder(command []string, placeholder string) bool {
+	return slices.ContainsFunc(command, func(argument string) bool {
+		return strings.Contains(argument, placeholder)
+	})
+}
+
+// threadVariables limit the threads of OpenMP, which PyTorch and scikit-learn use, of the linear
+// algebra libraries, and of NumExpr, Numba and Polars.
+var threadVariables = []string{
+	"OMP_NUM_THREADS",
+	"MKL_NUM_THREADS",
+	"OPENBLAS_NUM_THREADS",
+	"BLIS_NUM_THREADS",
+	"VECLIB_MAXIMUM_THREADS",
+	"NUMEXPR_NUM_THREADS",
+	"NUMBA_NUM_THREADS",
+	"POLARS_MAX_THREADS",
+}
+
+// limitThreads sets the thread variables that the environment does not have. A command with {cpus}
+// is not limited, because it may start that number of processes.
+func limitThreads(env []string, cpus uint32) []string {
+	for _, name := range threadVariables {
+		isSet := func(v string) bool { return strings.HasPrefix(v, name+"=") }
+		if !slices.ContainsFunc(env, isSet) {
+			env = append(env, fmt.Sprintf("%s=%d", name, cpus))
+		}
+	}
+	return env
 }
 
 // environment returns the environment of a job: that of this process and the configuration of the

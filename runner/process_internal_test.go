@@ -3,9 +3,23 @@ package runner
 import (
 	"os/exec"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
+
+// Variables that the user has set are kept.
+func TestLimitThreads(t *testing.T) {
+	env := limitThreads([]string{"A=1", "OMP_NUM_THREADS=8"}, 2)
+	for _, want := range []string{"A=1", "OMP_NUM_THREADS=8", "MKL_NUM_THREADS=2"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%v lacks %s", env, want)
+		}
+	}
+	if slices.Contains(env, "OMP_NUM_THREADS=2") {
+		t.Errorf("%v replaces the user's OMP_NUM_THREADS", env)
+	}
+}
 
 // The end of a process is seen in /proc before the goroutine that waits for it has its state.
 func TestJobProcess_WaitsForTheStateOfAReapedProcess(t *testing.T) {

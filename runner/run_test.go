@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"path/filepath"
@@ -247,6 +248,57 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 			}
 			if stdout.String() != "" {
 				t.Errorf("the command ran and printed %q", stdout)
+			}
+		})
+	}
+}
+
+// A job is told what Courier makes of its output and of its number of CPUs.
+func TestRun_ExplainsItself(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		command []string
+		want    []string
+		without []string
+	}{
+		{
+			"all epochs, CPUs in the command",
+			append(trainingCommand("epochs", "3"), "{batch}", "{cpus}"),
+			nil,
+			[]string{"incomplete", "{cpus}", "is read as"},
+		},
+		{
+			"too few epochs, CPUs not in the command",
+			trainingCommand("epochs", "2"),
+			[]string{
+				"the command ended after epoch 2 of 3: the job is incomplete",
+				"the command has no {cpus}: numerical libraries get 2 threads",
+			},
+			nil,
+		},
+		{
+			"percentages",
+			trainingCommand("percentages", "3"),
+			[]string{"val_acc 91 is read as a percentage: accuracy 0.91"},
+			[]string{"incomplete"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var messages bytes.Buffer
+			o := options(t, c.command)
+			o.Stderr = &messages
+			if _, err := runner.Run(t.Context(), o, quiet); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if n := strings.Count(messages.String(), want); n != 1 {
+					t.Errorf("messages have %q %d times, want once:\n%s", want, n, &messages)
+				}
+			}
+			for _, text := range c.without {
+				if strings.Contains(messages.String(), text) {
+					t.Errorf("messages have %q, want it absent:\n%s", text, &messages)
+				}
 			}
 		})
 	}

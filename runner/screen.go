@@ -8,7 +8,8 @@ import (
 )
 
 // screen writes the output of the job, messages and the progress bar to standard output and
-// standard error. The output of the job is unchanged. The progress bar is one line, which is
+// standard error. The output of the job is unchanged, except on a terminal that is narrower than
+// that of the job. The progress bar is one line, which is
 // cleared before other output and drawn again after it, but never within a line of the job. A
 // screen is safe for concurrent use.
 type screen struct {
@@ -19,6 +20,9 @@ type screen struct {
 	isBarShown bool
 	isMidLine  [2]bool // the job has not completed its line on that stream
 	isBroken   [2]bool // a write to that stream failed
+
+	width  func() int // width of the terminal at standard output; nil: it is no terminal
+	narrow narrower   // of the job's terminal, which may be wider
 }
 
 // newScreen returns a screen. It has a progress bar if that is requested and standard error is a
@@ -31,6 +35,12 @@ func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
 			return columns
 		}
 	}
+	if _, isTerminal := columnsOf(stdout); isTerminal {
+		s.width = func() int {
+			columns, _ := columnsOf(stdout)
+			return columns
+		}
+	}
 	return s
 }
 
@@ -40,11 +50,18 @@ func (s *screen) write(stream int, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clearBar()
+	if s.width != nil && stream == 0 {
+		if columns := s.width(); columns > 0 && columns < minJobColumns {
+			data = s.narrow.cut(data, columns)
+		}
+	}
 	if !s.isBroken[stream] {
 		_, err := s.streams[stream].Write(data)
 		s.isBroken[stream] = err != nil
 	}
-	s.isMidLine[stream] = data[len(data)-1] != '\n'
+	if len(data) > 0 {
+		s.isMidLine[stream] = data[len(data)-1] != '\n'
+	}
 	s.showBar()
 }
 

@@ -196,7 +196,7 @@ func (a *Advice) Validate() error {
 	}
 
 	if a.Chosen == nil {
-		return Invalid("chosen", "is missing")
+		return Invalid("chosen", "missing")
 	}
 	if len(a.Alternatives) > MaxCandidates {
 		return Invalid("alternatives", "%d are more than %d", len(a.Alternatives), MaxCandidates)

@@ -88,6 +88,6 @@ func TestMarshal_EncodesAdviceLikeEncodingJSON(t *testing.T) {
 	}
 	if got, err := schemas.Append([]byte("before"), &schemas.Receipt{Sequence: 7}); err != nil ||
 		string(got) != `before{"sequence":7}` {
-		t.Errorf("Append = %s, %v", got, err)
+		t.Errorf("Append = %s, %v, want the receipt after the prefix", got, err)
 	}
 }

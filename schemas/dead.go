@@ -30,7 +30,7 @@ func (e *Dead) Validate() error {
 		return err
 	}
 	if e.OriginSubject == "" {
-		return Invalid("origin_subject", "is missing")
+		return Invalid("origin_subject", "missing")
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (e *Replayed) Validate() error {
 		return err
 	}
 	if e.LetterID == "" {
-		return Invalid("letter_id", "is missing")
+		return Invalid("letter_id", "missing")
 	}
 	if len(e.DataDigest) != 64 {
 		return Invalid("data_digest", "%q is not a sha256 in hex", clip(e.DataDigest))

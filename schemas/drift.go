@@ -149,7 +149,7 @@ func (e *Drift) validateScope() error {
 		return validateToken("node", e.Node)
 	case DriftModel:
 		if e.Model == "" {
-			return Invalid("model", "is missing; scope model needs the model that drifted")
+			return Invalid("model", "missing; scope model needs the model that drifted")
 		}
 		return validateText("model", e.Model)
 	default:

@@ -72,7 +72,8 @@ func TestCeilSeconds(t *testing.T) {
 		got := schemas.CeilSeconds(v)
 		written, err := schemas.ParseDuration(schemas.FormatSeconds(got))
 		if err != nil || math.Abs(written.Seconds()-got) > 1e-6 {
-			t.Errorf("CeilSeconds(%v) = %v, printed as %q (%v)", v, got, schemas.FormatSeconds(got), err)
+			t.Errorf("CeilSeconds(%v) = %v, formatted as %q (%v), want the same duration",
+				v, got, schemas.FormatSeconds(got), err)
 		}
 		if got < v-1e-9 || got > 1.05*v+0.001 {
 			t.Errorf("CeilSeconds(%v) = %v, want the argument or slightly more", v, got)

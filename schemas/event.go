@@ -212,7 +212,7 @@ func jsonError(err error) *Error {
 		return Invalid("", "not JSON at byte %d: %s", e.Offset, e.Error())
 	}
 	if name, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
-		return Invalid(strings.Trim(clip(name), `"`), "is not a field of this request")
+		return Invalid(strings.Trim(clip(name), `"`), "not a field of this request")
 	}
 	return Invalid("", "not JSON: %s", clip(err.Error()))
 }

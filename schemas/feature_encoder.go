@@ -305,7 +305,7 @@ func (e *Encoder) level(h Hardware) cpuModel {
 }
 
 // cpuModel returns the code of a node's level, or -1. If all examples have the same speed, an
-// unknown speed counts as that one. If they have only one level, an unknown CPU model counts as it.
+// unknown speed counts as this speed. If they have only one level, so does an unknown CPU model.
 func (e *Encoder) cpuModel(h Hardware) float64 {
 	level := e.level(h)
 	i := slices.Index(e.cpuModels, level)

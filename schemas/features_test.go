@@ -149,7 +149,7 @@ func TestLoadNow_CountsWhatStillRuns(t *testing.T) {
 		t.Errorf("LoadNow = %+v on %+v, want %+v", got, on, want)
 	}
 	if got, _ := schemas.LoadNow(jobs[0], jobs); got.ConcurrentJobs != 1 {
-		t.Errorf("LoadNow of a job among the spans counts it twice: %+v", got)
+		t.Errorf("LoadNow of a job among the spans = %+v, want one concurrent job", got)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestColumns_NameEveryFeature(t *testing.T) {
 	}
 	back, err := schemas.ParseColumns(names)
 	if err != nil || cmp.Diff(columns, back) != "" {
-		t.Fatalf("ParseColumns(%v) = %v, %v", names, back, err)
+		t.Fatalf("ParseColumns(%v) = %v, %v, want the named columns", names, back, err)
 	}
 	row := make([]float64, len(columns))
 	f.Fill(row, columns)

@@ -72,7 +72,7 @@ func TestForeignOf_IsWhatKnownJobsDoNotExplain(t *testing.T) {
 	}
 	got := schemas.ForeignOf(0, schemas.RatioOf(0.5), unknown, schemas.Known{})
 	if got != (schemas.Foreign{}) {
-		t.Errorf("a node of unknown size: %+v", got)
+		t.Errorf("ForeignOf a node of unknown size = %+v, want no load", got)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestEncoder_AnUnknownForeignLoadIsTheTypicalOne(t *testing.T) {
 		}
 		f.Load.ForeignCPURatio = schemas.RatioOf(0)
 		if got := value(); got != 0 || e.LacksForeign(&f) {
-			t.Errorf("%s: a known load of 0 is %g", name, got)
+			t.Errorf("%s: encoded foreign load of 0 = %g, want 0 and known", name, got)
 		}
 	}
 	plain := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m"}, []schemas.Hardware{{}})

@@ -26,7 +26,7 @@ func (c Column) Near(x, y float64) bool {
 	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
 }
 
-// faster reports whether a speed exceeds another by more than measurements of one node differ.
+// faster reports whether a speed exceeds another by more than the noise of the measurement.
 func faster(speed, than float64) bool { return speed > than*math.Exp(speedStep) }
 
 // compatible reports whether two reports about one node may describe the same machine. Different

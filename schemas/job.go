@@ -44,7 +44,7 @@ type Setting struct {
 
 func (s *Setting) validate() error {
 	if s.Model == "" {
-		return Invalid("model", "is missing")
+		return Invalid("model", "missing")
 	}
 	if err := validateText("model", s.Model); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (s *Setting) validate() error {
 		return Invalid("epochs", "%d is more than %d", s.Epochs, MaxEpochs)
 	}
 	if len(s.Nodes) == 0 {
-		return Invalid("nodes", "is missing; want the nodes on which the job runs")
+		return Invalid("nodes", "missing; want the nodes on which the job runs")
 	}
 	return validateNodes(s.Nodes)
 }
@@ -232,6 +232,11 @@ type Epoch struct {
 	Loss *float64 `json:"loss,omitempty" ch:"loss"`
 	// Accuracy on the validation set, 0 to 1.
 	Accuracy *float64 `json:"accuracy,omitempty" ch:"accuracy"`
+	// Name of the printed metric behind Accuracy, or of a loss on held-out data without one, in
+	// lower-case words; empty if it is unknown.
+	Metric string `json:"metric,omitempty" ch:"metric"`
+	// Value of Metric as printed: 91.5 for 91.5 %, 0.08 for an error of 0.08.
+	MetricValue *float64 `json:"metric_value,omitempty" ch:"metric_value"`
 
 	// Time-weighted number of jobs on the node during the epoch, this one included, as known to
 	// the runner.
@@ -322,8 +327,14 @@ func (e *Epoch) Validate() error {
 	if err := e.validatePressure(); err != nil {
 		return err
 	}
+	if len(e.Metric) > MaxMetricLength {
+		return Invalid("metric", "%d bytes, want at most %d", len(e.Metric), MaxMetricLength)
+	}
 	return e.Setting.validate()
 }
+
+// MaxMetricLength is the maximum length of the name of a metric in bytes.
+const MaxMetricLength = 64
 
 // validatePressure checks the figures of the job's cgroup.
 func (e *Epoch) validatePressure() error {

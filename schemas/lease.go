@@ -16,11 +16,11 @@ const (
 	LeaseRepair  = "store-repair" // the right to repair the tables
 )
 
-// LeaseTTL is the validity of one write of a lease: a killed trainer is replaced after that time.
+// LeaseTTL is the validity of one write of a lease. A killed trainer is replaced after LeaseTTL.
 const LeaseTTL = 5 * time.Second
 
 // StoreLeaseTTL is the validity of the lease of the writer of a stream's tables. The lease has the
-// name of the writer's durable. Rows are delayed by that time after a store was killed. It is not
-// shorter, because a store whose disk stalls for two thirds of it loses the lease and repeats its
-// batch.
+// name of the writer's durable. After a store is killed, rows are late by StoreLeaseTTL. It is not
+// shorter, because a store loses the lease and repeats its batch if its disk stalls for two thirds
+// of it.
 const StoreLeaseTTL = 5 * time.Second

@@ -35,7 +35,8 @@ func FuzzModelLevel(f *testing.F) {
 	f.Fuzz(func(t *testing.T, model, dataset, otherModel, otherDataset string) {
 		level := schemas.ModelLevel(model, dataset)
 		if m, d := schemas.ParseModelLevel(level); m != model || d != dataset {
-			t.Errorf("%q, %q became the level %q and then %q, %q", model, dataset, level, m, d)
+			t.Errorf("model %q and dataset %q became the level %q, decoded as %q and %q",
+				model, dataset, level, m, d)
 		}
 		same := model == otherModel && dataset == otherDataset
 		if other := schemas.ModelLevel(otherModel, otherDataset); (level == other) != same {

@@ -257,7 +257,7 @@ func validateTarget(target string, all bool) error {
 	case target == "" && all, slices.Contains(Targets(), target):
 		return nil
 	case target == "":
-		return Invalid("target", "is missing, want one of %v", Targets())
+		return Invalid("target", "missing, want one of %v", Targets())
 	}
 	return Invalid("target", "%q is not one of %v", clip(target), Targets())
 }

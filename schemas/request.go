@@ -40,7 +40,7 @@ func DecodeRequest(data []byte, r Request) error {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return Invalid("", "the JSON is incomplete")
 		}
-		return jsonError(err)
+		return nearField(jsonError(err), r)
 	}
 	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
 		return Invalid("", "more than one JSON value")
@@ -176,7 +176,7 @@ func (r *JobRequest) Validate() error {
 		}
 	}
 	if r.Model == "" {
-		return Invalid("model", "is missing; want the name of the model")
+		return Invalid("model", "missing; want the name of the model")
 	}
 	if err := r.validateTexts(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (r *JobRequest) Validate() error {
 		return err
 	}
 	if len(r.CPUs) == 0 {
-		return Invalid("cpus", "is missing; want a number of CPUs, or a list to choose from")
+		return Invalid("cpus", "missing; want a number of CPUs, or a list to choose from")
 	}
 	if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
 		return err
@@ -207,11 +207,12 @@ func (r *JobRequest) validateEpochs() error {
 	switch {
 	case r.Epochs == 0 && !chosen:
 		return Invalid("epochs",
-			"is missing; want a number, or max_epochs or target_accuracy to choose it")
+			"missing; want a number, or max_epochs or target_accuracy to let Courier choose it")
 	case r.Epochs < 0 || r.Epochs > MaxEpochs:
 		return Invalid("epochs", "%d is not between 1 and %d", r.Epochs, MaxEpochs)
 	case r.Epochs > 0 && chosen:
-		return Invalid("epochs", "excludes max_epochs and target_accuracy, which choose it")
+		return Invalid("epochs",
+			"given together with max_epochs or target_accuracy, which choose it; want one of them")
 	case r.MaxEpochs < 0 || r.MaxEpochs > MaxEpochs:
 		return Invalid("max_epochs", "%d is not between 1 and %d", r.MaxEpochs, MaxEpochs)
 	case !(r.TargetAccuracy >= 0 && r.TargetAccuracy <= 1):

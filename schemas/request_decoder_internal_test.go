@@ -51,7 +51,7 @@ func TestReadJobRequest_DecodesEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, ok := readJobRequest(data); !ok || !reflect.DeepEqual(got, want) {
-		t.Errorf("read %+v, %t\nof %s", got, ok, data)
+		t.Errorf("readJobRequest() = %+v, %t, want the encoded request\n%s", got, ok, data)
 	}
 }
 

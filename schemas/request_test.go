@@ -96,7 +96,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		}
 		var again schemas.JobRequest
 		if err := schemas.DecodeRequest(b, &again); err != nil {
-			t.Fatalf("%s was accepted, with its defaults it is refused: %v", data, err)
+			t.Fatalf("%s is accepted, but rejected after encoding: %v", data, err)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("accepted %+v from %s", e, subject)
 		}
 		if _, err := schemas.Marshal(e); err != nil {
-			t.Fatalf("accepted %s, but cannot write it: %v", data, err)
+			t.Fatalf("%s is accepted, but cannot be encoded: %v", data, err)
 		}
 		schemas.RowOf(e)
 	})
@@ -141,7 +141,7 @@ func TestParse_IsTolerantOfNewFields(t *testing.T) {
 	later := strings.Replace(string(data), "{", `{"field_of_a_later_version": 1,`, 1)
 	e, err := schemas.Parse("job.mlp-7.epoch", []byte(later))
 	if err != nil || e.(*schemas.Epoch).Epoch != 3 {
-		t.Errorf("Parse = %+v, %v", e, err)
+		t.Errorf("Parse = %+v, %v, want epoch 3 despite the unknown field", e, err)
 	}
 	if _, err := schemas.Parse("job.other.epoch", data); !errors.Is(err, schemas.ErrInvalid) {
 		t.Errorf("Parse of another job's subject = %v, want invalid", err)

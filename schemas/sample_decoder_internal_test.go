@@ -58,7 +58,7 @@ func TestReadSample_DecodesEveryField(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := readSample(data); !reflect.DeepEqual(got, want) {
-		t.Errorf("read %+v\nof %s", got, data)
+		t.Errorf("readSample() = %+v, want the encoded sample\n%s", got, data)
 	}
 }
 

@@ -87,8 +87,8 @@ func DefaultRules() []string {
 func Rules() []string { return append(DefaultRules(), RuleInformed) }
 
 // NewRule returns the rule of a name for one play; nil if there is no such rule. The rules of
-// Courier fit by the given method, that of the paper by families. refit is the number of finished
-// jobs between two fits, 0 for a single fit.
+// Courier use the given method to fit, the rule of the paper uses families. refit is the number of
+// finished jobs between two fits, 0 for a single fit.
 func NewRule(ctx context.Context, name string, method trainer.FitMethod, seed uint64, refit int) Rule {
 	switch name {
 	case RuleCourier:

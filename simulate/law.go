@@ -23,7 +23,7 @@ func (l *TimeLaw) alone(batch, cpus uint32) float64 {
 }
 
 // contention returns the factor by which neighbours lengthen an epoch, 1 without neighbours. cpus
-// are the CPUs of the job, processes those of all jobs on the node.
+// are the CPUs of the job, processes the processes of all jobs on the node.
 func (l *TimeLaw) contention(cpus uint32, jobs, processes int, cores uint32) float64 {
 	if jobs == 1 {
 		return 1

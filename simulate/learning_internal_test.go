@@ -151,7 +151,7 @@ func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if scores[0].Accepted == 0 {
-			t.Errorf("%s accepted nothing of %d", name, scores[0].Submitted)
+			t.Errorf("%s accepted none of %d jobs", name, scores[0].Submitted)
 		}
 	}
 }

@@ -92,7 +92,7 @@ func TestNode_ContentionByHand(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
 		if n.processes != 0 {
-			t.Errorf("%s: %d processes remain", c.name, n.processes)
+			t.Errorf("%s: %d processes remain, want 0", c.name, n.processes)
 		}
 	}
 }
@@ -236,7 +236,7 @@ func TestPlay_HindsightEqualsTheOutcome(t *testing.T) {
 		}
 		got := p.before[i].try(&s.Jobs[i], jobCandidate{o.BatchSize, o.CPUs}, later)
 		if math.Abs(got-o.Seconds) > 1e-6 {
-			t.Fatalf("%s took %g s, simulated %g s", o.JobID, o.Seconds, got)
+			t.Fatalf("%s took %g s, want %g s as of a separate simulation", o.JobID, o.Seconds, got)
 		}
 		if o.MetSLO && o.InHindsight.Accuracy < o.Accuracy {
 			t.Fatalf("%s met its SLO with accuracy %g, but the best candidate is %+v", o.JobID,

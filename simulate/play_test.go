@@ -117,11 +117,12 @@ func TestPlay_Conserves(t *testing.T) {
 			t.Fatalf("%s: %v", record.Event.ID(), err)
 		}
 		if record.At.Before(last) || record.Sequence != lastSequence+1 {
-			t.Fatalf("%s: sequence %d at %s after %d at %s", record.Event.ID(), record.Sequence,
+			t.Fatalf("%s: sequence %d at %s after %d at %s, want the next one, not earlier",
+				record.Event.ID(), record.Sequence,
 				record.At, lastSequence, last)
 		}
 		last, lastSequence = record.At, record.Sequence
-		of := func(id string) *life {
+		lifeOf := func(id string) *life {
 			if lives[id] == nil {
 				lives[id] = &life{}
 			}
@@ -129,17 +130,17 @@ func TestPlay_Conserves(t *testing.T) {
 		}
 		switch e := record.Event.(type) {
 		case *schemas.Submitted:
-			of(e.JobID).submitted++
+			lifeOf(e.JobID).submitted++
 		case *schemas.Started:
-			of(e.JobID).started++
+			lifeOf(e.JobID).started++
 		case *schemas.Epoch:
-			of(e.JobID).epochs++
+			lifeOf(e.JobID).epochs++
 			if int(e.Epoch) != lives[e.JobID].epochs {
-				t.Fatalf("epoch %d of %s comes as number %d", e.Epoch, e.JobID,
+				t.Fatalf("epoch %d of %s is event number %d, want epochs in order", e.Epoch, e.JobID,
 					lives[e.JobID].epochs)
 			}
 		case *schemas.Ended:
-			of(e.JobID).ended++
+			lifeOf(e.JobID).ended++
 		}
 	}
 	for i, o := range outcomes {
@@ -323,7 +324,7 @@ func TestJobs_Load(t *testing.T) {
 	fast, tight := 0, 0
 	for i := range jobs {
 		if i > 0 && jobs[i].At < jobs[i-1].At {
-			t.Fatalf("job %d is submitted before job %[1]d - 1", i)
+			t.Fatalf("job %d is submitted before its predecessor", i)
 		}
 		if jobs[i].Request.Model == "lenet5" {
 			fast++
@@ -337,10 +338,10 @@ func TestJobs_Load(t *testing.T) {
 		t.Errorf("mean time between jobs %.2f s, want 28", gap)
 	}
 	if fast < 9_700 || fast > 10_300 {
-		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5", fast)
+		t.Errorf("%d of 20,000 jobs belong to a family with share 0.5, want about 10,000", fast)
 	}
 	if tight == 0 || tight == len(jobs) {
-		t.Errorf("%d SLOs are shorter than a minute", tight)
+		t.Errorf("%d SLOs are shorter than a minute, want some but not all", tight)
 	}
 }
 
@@ -358,7 +359,7 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 		said += *b.MeanProbability * float64(b.Jobs)
 	}
 	if said /= float64(score.Accepted); said < *score.KeptLow-0.02 || said > *score.KeptHigh+0.02 {
-		t.Errorf("informed: mean predicted probability %.3f, SLO attainment %.3f to %.3f",
+		t.Errorf("informed: mean predicted probability = %.3f, want the SLO attainment %.3f to %.3f",
 			said, *score.KeptLow,
 			*score.KeptHigh)
 	}

@@ -78,8 +78,8 @@ func (v *View) Load(n WorldNode, cpus uint32) schemas.Load {
 }
 
 // Place returns the requested node. Otherwise it returns the node with the fewest processes per
-// core among those with enough cores for the smallest requested number of CPUs, the first by name,
-// as the advisor does.
+// core among the nodes with enough cores for the smallest requested number of CPUs, the first by
+// name, as the advisor does.
 func (v *View) Place(q *schemas.JobRequest) (WorldNode, error) {
 	if len(q.Nodes) > 0 {
 		named := WorldNode{Name: q.Nodes[0]}
@@ -123,7 +123,7 @@ func Answer(
 		Confidence: q.Confidence,
 		Load:       load,
 		Regressors: map[string]string{},
-		Message:    fmt.Sprintf("batch size %d on %d CPUs", batch, cpus)}
+		Message:    fmt.Sprintf("batch size %d on %s", batch, schemas.FormatCPUs(cpus))}
 	for _, c := range candidates(q) {
 		a.Alternatives = append(a.Alternatives, schemas.Alternative{
 			BatchSize: c.batch,

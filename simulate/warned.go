@@ -6,13 +6,13 @@ import (
 	"courier/schemas"
 )
 
-// aheadRatio is the ratio of the SLO that must be left at the warning of a missed SLO, so that the
-// warning counts as timely.
+// aheadRatio is the smallest share of the SLO between a warning and the deadline. Later warnings do
+// not count as timely.
 const aheadRatio = 0.2
 
-// Watched are the figures of the warnings of a Watcher; all are null for other rules. A miss is a
-// broken promise. It counts as warned if at least a fifth of the time between submission and
-// deadline was left at its first warning:
+// Watched contains the figures on warnings of a Watcher. All are null for other rules. A miss is a
+// job that was expected to meet its SLO, but did not. It counts as warned if at least a fifth of
+// the time between submission and deadline was left at its first warning:
 //
 //	submitted ──────────── first warning ──────────── deadline
 //	                              │◄──── at least 0.2 · SLO ────►│

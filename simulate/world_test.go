@@ -107,7 +107,7 @@ func FuzzParseWorld(f *testing.F) {
 		w, err := simulate.ParseWorld(data)
 		if err != nil {
 			if !errors.Is(err, schemas.ErrInvalid) {
-				t.Fatalf("%v is not invalid", err)
+				t.Fatalf("ParseWorld = %v, want ErrInvalid", err)
 			}
 			return
 		}
@@ -122,7 +122,7 @@ func FuzzParseWorld(f *testing.F) {
 			t.Fatal(err)
 		}
 		if err == nil && len(outcomes) != 3 {
-			t.Fatalf("%d outcomes of 3 jobs", len(outcomes))
+			t.Fatalf("%d outcomes, want one for each of 3 jobs", len(outcomes))
 		}
 	})
 }

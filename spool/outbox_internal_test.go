@@ -205,7 +205,7 @@ func FuzzReadLines(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		validate := func(e schemas.Event) error {
 			if e.ID() == "" || e.Validate() != nil {
-				t.Errorf("event %+v is not valid", e)
+				t.Errorf("the outbox returned the invalid event %+v", e)
 			}
 			return nil
 		}

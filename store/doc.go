@@ -33,7 +33,7 @@
 //
 // A Verifier compares the log with the tables at any time: the number and checksum of distinct
 // event_ids per hour, and the roll-ups with their tables. It reports missing rows, duplicate
-// rows, and rows of which the log has no event. With Repair it restores the tables from the
+// rows, and rows without an event in the log. With Repair it restores the tables from the
 // log, also while a store is running. Its memory does not grow with the log: it sums hours, and
 // compares single events only in hours that differ, at most half a million at a time.
 //

@@ -51,7 +51,7 @@ func tableOf(name string) *eventTable {
 	return all[slices.IndexFunc(all, func(t *eventTable) bool { return t.name == name })]
 }
 
-// AsWriter marks the statements of a context as those of a stream's writer.
+// AsWriter marks the statements of a context as statements of a stream's writer.
 func (d *Database) AsWriter(ctx context.Context, stream string) context.Context {
 	return d.asWriter(ctx, stream)
 }

@@ -150,7 +150,7 @@ func readBare(b *testing.B, url string, samples, fetch int) {
 	}
 }
 
-// insertBare inserts rows in batches of the same size as those of the store.
+// insertBare inserts rows in batches of the store's size.
 func insertBare(b *testing.B, d *store.Database, rows []any) {
 	for len(rows) > 0 {
 		n := min(len(rows), schemas.MaxBatchMessages)

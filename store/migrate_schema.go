@@ -8,7 +8,7 @@ import (
 	"courier/schemas"
 )
 
-// Schema returns the statements that set up an empty database, in order: those that Migrate
+// Schema returns the statements that set up an empty database, in order: the ones that Migrate
 // runs, with the records of the applied migrations.
 //
 // With the name of a cluster, the statements set up the cluster: each table is a replicated
@@ -78,7 +78,7 @@ func (p *clusterPlanner) translate(s string) ([]string, error) {
 		if m[2] != "" {
 			rest = p.useLocalTables(rest)
 		}
-		return []string{m[1] + p.on() + rest}, nil
+		return []string{m[1] + p.onCluster() + rest}, nil
 	}
 	if m := alter.FindStringSubmatch(s); m != nil {
 		return p.alter(m[1], m[2]), nil
@@ -90,7 +90,7 @@ func (p *clusterPlanner) translate(s string) ([]string, error) {
 	return nil, fmt.Errorf("cannot translate the statement %.60q for a cluster", s)
 }
 
-func (p *clusterPlanner) on() string { return " ON CLUSTER " + p.cluster }
+func (p *clusterPlanner) onCluster() string { return " ON CLUSTER " + p.cluster }
 
 // createTable creates a replicated table and the distributed table over it.
 func (p *clusterPlanner) createTable(
@@ -109,10 +109,10 @@ func (p *clusterPlanner) createTable(
 	return []string{
 		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s %s ENGINE = Replicated%s("+
 			"'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'%s)%s",
-			local(name), p.on(), columns, engine, arguments, rest),
+			local(name), p.onCluster(), columns, engine, arguments, rest),
 		fmt.Sprintf("CREATE TABLE IF NOT EXISTS %s%s AS %s ENGINE = Distributed("+
 			"%s, currentDatabase(), %[3]s, cityHash64(%[5]s))",
-			name, p.on(), local(name), p.cluster, key[1]),
+			name, p.onCluster(), local(name), p.cluster, key[1]),
 	}, nil
 }
 
@@ -130,7 +130,7 @@ func (p *clusterPlanner) useLocalTables(view string) string {
 // alter changes a table on its shards, and the distributed table if that needs the change.
 func (p *clusterPlanner) alter(name, change string) []string {
 	statement := func(name string) string {
-		return "ALTER TABLE " + name + p.on() + " " + p.useLocalTables(change)
+		return "ALTER TABLE " + name + p.onCluster() + " " + p.useLocalTables(change)
 	}
 	switch {
 	case !p.tables[name]:

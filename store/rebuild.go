@@ -137,8 +137,8 @@ func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) erro
 	return nil
 }
 
-// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours of which
-// its TTL has deleted nothing.
+// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours from
+// which its TTL has deleted nothing.
 func (r *rebuilder) repairRollUps(
 	ctx context.Context, t *eventTable, stream string, position uint64,
 ) error {
@@ -167,7 +167,7 @@ func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error 
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// A dead letter at the end of a stream has no position, so progress is that of the backlog.
+		// A dead letter at the end of a stream has no position, so progress follows the backlog.
 		done, total := uint64(0), uint64(0)
 		for _, d := range schemas.StoreDurables() {
 			b, err := r.bus.Backlog(ctx, d)

@@ -77,7 +77,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n "+
 			"FROM node_sample",
 	); n > 0 {
-		t.Errorf("%d values are still wrong", n)
+		t.Errorf("%d values are still wrong, want 0", n)
 	}
 	nc, err := nats.Connect(server.URL())
 	must(t, err)

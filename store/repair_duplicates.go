@@ -59,7 +59,7 @@ const positionSQL = "_part AS part, _part_offset AS place, " +
 	"toUInt64(splitByChar('_', _part)[2]) AS first_block, " +
 	"toUInt64(splitByChar('_', _part)[3]) AS last_block"
 
-// deleteRows deletes the rows at these positions, except those that a merge has moved.
+// deleteRows deletes the rows at these positions, except rows that a merge has moved.
 func (d *Database) deleteRows(ctx context.Context, table string, rows []rowPosition) error {
 	if len(rows) == 0 {
 		return nil

@@ -32,7 +32,7 @@ func breakParts(t *testing.T, d *store.Database, table string) {
 }
 
 // emptyParts empties the marks and data of a table's parts and returns the number of files. Empty
-// marks alone do not suffice: those of a part that was read are cached.
+// marks alone do not suffice: the marks of a part that was read are cached.
 func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 	t.Helper()
 	var parts []struct {

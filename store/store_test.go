@@ -282,7 +282,7 @@ func TestStore_DropsDuplicates(t *testing.T) {
 	})
 }
 
-// The batches of a new log have the same ranges as those of the old log in the same database.
+// The batches of a new log have the same ranges as batches of the old log in the same database.
 func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 	d := storetest.New(t)
 	w := newStore(t, nil, d)

@@ -61,7 +61,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 //     has written, so that messages in flight are no difference. Rows from before the first
 //     message of the log, which the stream's limits have dropped, are counted as older and
 //     checked for duplicates only.
-//   - of each table the hours, by the events' timestamps, of which its TTL has deleted nothing.
+//   - of each table the hours, by the events' timestamps, from which its TTL has deleted nothing.
 //   - of each hour the distinct event_ids: their number, and the sum of a 64-bit hash of each
 //     (the first eight bytes of the MD5, available in Go and in ClickHouse). A sum does not
 //     depend on the order, and unlike an exclusive or it shows duplicates. Only if an hour
@@ -73,7 +73,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 // event in the log stay, because nothing proves them wrong. If ClickHouse cannot read a part of a
 // table, for example after a full disk, the table is reloaded without the part.
 //
-// The error matches ErrOtherLog, ErrNewer or ErrRefused, or is that of an unreachable server.
+// The error matches ErrOtherLog, ErrNewer or ErrRefused, or reports an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.
 func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	if err := v.database.checkMigrated(ctx); err != nil {
@@ -158,7 +158,7 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 	if err != nil {
 		return nil, err
 	}
-	// In new tables, and in those of an old backup, the recorded position is too low.
+	// In new tables and in tables of an old backup, the recorded position is too low.
 	position = max(position, backlog.Done)
 	log, err := v.readLogHours(ctx, name, position)
 	if err != nil {

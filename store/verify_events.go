@@ -287,7 +287,7 @@ func (c *eventComparison) resolveUnseen(ctx context.Context) error {
 }
 
 // countRows counts the rows of the table. It returns, by hour, the hashes of events with
-// duplicate rows, and of those that the log does not have.
+// duplicate rows, and of rows that the log does not have.
 func (c *eventComparison) countRows() (duplicates, extras map[int64][]uint64) {
 	duplicates, extras = make(map[int64][]uint64), make(map[int64][]uint64)
 	for e, state := range c.events {

@@ -31,8 +31,8 @@ func hash(id string) uint64 {
 	return binary.BigEndian.Uint64(sum[:8])
 }
 
-// readLog passes the events from one sequence of a stream to another to handle. It omits those that
-// the log has dropped, and waits for an unreachable server.
+// readLog passes the events from one sequence of a stream to another to handle. It omits events
+// that the log has dropped, and waits for an unreachable server.
 func (v *Verifier) readLog(
 	ctx context.Context, stream string, from, last uint64, handle func(bus.Record) error,
 ) error {

@@ -99,7 +99,7 @@ func appendLimited(list *[]string, ids ...string) {
 }
 
 // Different returns the number of hours of tables and roll-ups that differed, and the number of
-// those that still differ.
+// the hours that still differ.
 func (r *Report) Different() (found, left int) {
 	count := func(differs, mended bool) {
 		if differs {

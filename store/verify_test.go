@@ -54,7 +54,8 @@ func verify(
 				if h.Differs() {
 					note(table.Table, h.Missing, h.Double, h.Extra, 0, h.Mended)
 				} else if h.LogEvents != h.TableEvents || h.LogChecksum != h.TableChecksum {
-					t.Errorf("%s at %s: %+v differs without a named difference", table.Table, h.At, h)
+					t.Errorf("%s at %s: count or checksum differ without a reported difference: %+v",
+						table.Table, h.At, h)
 				}
 			}
 		}

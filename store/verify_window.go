@@ -49,7 +49,7 @@ const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
 var ttlClause = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)
 
 // keptHours returns the hours whose rows a table keeps for at least another hour, limited to
-// those that started within since (0: no limit). timeColumn is the column of the TTL.
+// hours that started within since (0: no limit). timeColumn is the column of the TTL.
 //
 // A TTL is computed in 32-bit seconds. Rows beyond that expire unpredictably, so the range ends
 // before.

@@ -120,7 +120,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 }
 
-// Every view with a model also has the dataset. Drift is that of a model on a dataset.
+// Every view with a model also has the dataset. Drift is reported for a model on a dataset.
 func TestViews_HaveTheDataset(t *testing.T) {
 	d := storetest.New(t)
 	s := newTestLog()

@@ -11,8 +11,8 @@ import (
 // writerKey is the context key of the query ID prefix of a stream's writer.
 type writerKey struct{}
 
-// asWriter marks the statements of a context as those of the writer of a stream: their query
-// IDs get a common prefix.
+// asWriter marks the statements of a context as statements of the writer of a stream: their
+// query IDs get a common prefix.
 func (d *Database) asWriter(ctx context.Context, stream string) context.Context {
 	prefix := fmt.Sprintf("courier/%s/%s/", d.options.Auth.Database, stream)
 	return context.WithValue(ctx, writerKey{}, prefix)

@@ -56,8 +56,9 @@ func newTable(s schemas.Table) *eventTable {
 		"AND event_id IN (SELECT event_id FROM %s)",
 		columns, t.name, t.key, batchTable, batchTable)
 	if t.name == "node_sample" {
-		// A job has few rows, but a node has no end of them: without the time range, a lookup
-		// would read all samples of its nodes. A duplicate has the timestamp of its original.
+		// The rows of a job are few, but the rows of a node grow forever: without the time range, a
+		// lookup would read all samples of its nodes. A duplicate has the timestamp of its
+		// original.
 		t.lookup += " AND at BETWEEN fromUnixTimestamp64Nano(?, 'UTC')" +
 			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
@@ -96,7 +97,7 @@ func columnNames(row reflect.Type) []string {
 	return names
 }
 
-// columnFields returns the index of the field of each column, including those of embedded
+// columnFields returns the index of the field of each column, including fields of embedded
 // structs.
 func columnFields(row reflect.Type) [][]int {
 	var fields [][]int
@@ -202,8 +203,8 @@ func (g *tableRows) append(r eventRow) {
 	g.rows = append(g.rows, r)
 }
 
-// withoutDuplicates returns the rows without those that are stored at a different sequence. A
-// row that is stored at its own sequence was written by an earlier attempt of the batch.
+// withoutDuplicates drops rows that are stored at a different sequence. A row that is stored at its
+// own sequence was written by an earlier attempt of the batch.
 func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
 	byID := make(map[string][]storedRow, len(stored))
 	for _, s := range stored {

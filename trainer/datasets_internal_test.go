@@ -24,7 +24,7 @@ func onDatasets() (all []Example) {
 		for i, batch := range []uint32{16, 32, 64, 128, 256} {
 			for k := range 3 {
 				seconds := of.times * (4 + 400/float64(batch)) * (1 + 0.01*float64(k-1))
-				run := timed("resnet50", 10*i+k, batch, begin, seconds, seconds)
+				run := epochExamples("resnet50", 10*i+k, batch, begin, seconds, seconds)
 				for j := range run {
 					run[j].Job += of.dataset
 					run[j].Dataset = of.dataset
@@ -62,7 +62,8 @@ func TestFitEvidence_SeparatesDatasets(t *testing.T) {
 	for _, dataset := range []string{"", "other"} {
 		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
 		if got := p.Epochs(corrections, c); got.Known() || got.Support.Promisable() {
-			t.Errorf("dataset %q without runs: support %s, %+v", dataset, got.Support, got)
+			t.Errorf("dataset %q without runs: support %s, %+v; want no prediction",
+				dataset, got.Support, got)
 		}
 	}
 	if n := r.Manifest.Examples.Settings; n != 10 {
@@ -94,7 +95,7 @@ func TestFit_HasALevelForEachDataset(t *testing.T) {
 			x := &examples[i]
 			got, ok := judge.predict(x)
 			if !ok || math.Abs(got.Value/x.Value-1) > 0.1 {
-				t.Errorf("%s, %s, batch size %d: %g s, measured %g s",
+				t.Errorf("%s, %s, batch size %d: predicted %g s, want about %g s",
 					method, x.level(), x.Features.BatchSize, got.Value, x.Value)
 			}
 		}
@@ -190,7 +191,7 @@ func TestDrift_NamesTheDataset(t *testing.T) {
 	for _, dataset := range []string{"cifar10", "imagenet", ""} {
 		x := Example{Model: "m", Dataset: dataset, At: time.Unix(1, 0)}
 		if got := anyStale(old, x.At, x.level(), nil); got != (dataset == "cifar10") {
-			t.Errorf("dataset %q is stale: %v", dataset, got)
+			t.Errorf("anyStale of dataset %q = %v, want true for cifar10 only", dataset, got)
 		}
 	}
 	k := newChangeLog()

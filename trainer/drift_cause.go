@@ -64,8 +64,8 @@ const (
 	sureMargin = 5
 )
 
-// explain returns the scope whose single shift explains the surprises best, the index of the job
-// since which it does, and whether its lead is clear.
+// explain returns the scope whose single shift explains the surprises best, the index of the
+// first job with this shift, and whether its lead is clear.
 //
 // A slow cluster is explained best by all jobs, because each single node leaves the others
 // unexplained. A slow node is explained best by that node, because all jobs would include those

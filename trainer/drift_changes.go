@@ -64,7 +64,7 @@ func (k *changeLog) sample(e *schemas.Sample, isLive bool) {
 	if !e.At.After(s.sampledAt) {
 		return
 	}
-	k.see(e.Node, e.Cores, e.At, e.At)
+	k.record(e.Node, e.Cores, e.At, e.At)
 	if s, met = k.nodes.get(e.Node); met && e.CPUModel != "" && e.CPUModel != s.cpu {
 		if s.cpu != "" {
 			k.note(e.At, "node %s has CPUs %s instead of %s", e.Node, e.CPUModel, s.cpu)
@@ -91,13 +91,13 @@ func (k *changeLog) job(s *schemas.Setting, cores uint32, at time.Time) {
 		if len(s.Nodes) > 1 {
 			cores = state.cores // an event of several nodes reports the smallest
 		}
-		k.see(name, cores, state.sampledAt, at)
+		k.record(name, cores, state.sampledAt, at)
 	}
 }
 
-// see stores the state of a node and notes a change of its cores. An old report, of an imported
+// record stores the state of a node and notes a change of its cores. An old report, of an imported
 // run, is ignored.
-func (k *changeLog) see(name string, cores uint32, heard, at time.Time) {
+func (k *changeLog) record(name string, cores uint32, heard, at time.Time) {
 	before, _ := k.nodes.get(name)
 	if at.Before(before.reportedAt) {
 		return

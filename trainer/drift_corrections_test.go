@@ -212,7 +212,7 @@ func TestTrainer_PublishesACorrectionOnce(t *testing.T) {
 		t.Fatalf("the trainer ended with %v, stopped %v", err, dead)
 	}
 	if all := drifts(t, b); len(all) != 0 {
-		t.Fatalf("%d drifts published before the trainer stopped", len(all))
+		t.Fatalf("%d drifts were published before the trainer stopped, want 0", len(all))
 	}
 	for range 2 {
 		stop = startTrainer(t, b, byEvidence)

@@ -52,8 +52,9 @@ func TestPageHinkley_DetectsChanges(t *testing.T) {
 				c.change, c.noise, got, c.most)
 		}
 		if got := errors[100]; got > c.most/4+1 {
-			t.Errorf("a change of %+.2f at noise %.2f: estimated begin is wrong by %d jobs", c.change,
-				c.noise, got)
+			t.Errorf("a change of %+.2f at noise %.2f: estimated begin is wrong by %d jobs, want %d at most",
+				c.change,
+				c.noise, got, c.most/4+1)
 		}
 	}
 }
@@ -94,7 +95,8 @@ func TestAdwin_KeepsCurrentResiduals(t *testing.T) {
 	}
 	count, since, cut := a.Window()
 	if count != 20_000 || cut || !since.Equal(at(0)) {
-		t.Errorf("without drift: %d of 20000 residuals in the window since %v, cut %v", count, since, cut)
+		t.Errorf("without drift: %d residuals in the window since %v, cut %v; want all 20000 uncut",
+			count, since, cut)
 	}
 	noticed := 0
 	for i := 20_000; i < 20_200; i++ {

@@ -152,8 +152,8 @@ func settingOf(r *run) runSetting {
 
 // calibrate starts a watch for the champion. The regressor's residuals come from held-out
 // configurations and include its error for unseen configurations, which is no drift. Where
-// configurations were run several times, the deviation is that of their runs around the champion's
-// prediction (with one degree of freedom less per configuration), and only runs of these
+// configurations were run several times, the deviation is measured between their runs and the
+// champion's prediction (with one degree of freedom less per configuration), and only runs of these
 // configurations are compared. Otherwise it is the regressor's.
 func (fw *follower) calibrate() {
 	d := deviation(fw.epochTime.Manifest().Calibration.Residuals)

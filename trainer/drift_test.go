@@ -123,7 +123,7 @@ func TestTrainer_NamesASlowNodeAndFits(t *testing.T) {
 		t.Errorf("drift %+v, want node b at 1.3", e)
 	}
 	if late := e.SinceAt.Sub(slowed).Seconds(); late < -20 || late > 40 {
-		t.Errorf("drift since %v, %.0f s after the change", e.SinceAt, late)
+		t.Errorf("drift since %v, %.0f s after the change, want -20 to 40 s", e.SinceAt, late)
 	}
 	if e.CauseSequence == 0 || e.ModelDigest == "" || !strings.Contains(e.Message,
 		"jobs on node b take 1.") {

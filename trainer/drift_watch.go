@@ -42,8 +42,8 @@ const (
 	ScopeModel = "model"
 )
 
-// DriftScope is the set of jobs that a detector watches, or that drifted: all jobs, those of a
-// model, or those on a node.
+// DriftScope is the set of jobs that a detector watches, or that drifted: all jobs, the jobs
+// of a model, or the jobs on a node.
 type DriftScope struct {
 	Kind string // ScopeAll, ScopeNode or ScopeModel
 	Name string // of the node or model; empty for ScopeAll

@@ -109,8 +109,8 @@ func TestWatch_NamesTheCause(t *testing.T) {
 		slices.Sort(delays)
 		if got := delays[plays/2]; got > c.delay || float64(named) < c.share*plays ||
 			math.Abs(math.Exp(ratio)/c.factor-1) > 0.04 {
-			t.Errorf("%v times %.2f at noise %.2f on %d nodes: named %d times of %d as %.2f, "+
-				"after %d jobs at the median; want %d jobs at most",
+			t.Errorf("change of %v by %.2f at noise %.2f on %d nodes: detected in %d of %d plays as %.2f, "+
+				"after a median of %d jobs; want at most %d",
 				c.cause, c.factor, c.noise, c.nodes, named, plays, math.Exp(ratio), got, c.delay)
 		}
 	}
@@ -160,7 +160,7 @@ func TestWatch_IsSilentWithoutDrift(t *testing.T) {
 	}
 	// A single detector has 1.1 false alarms here; more than 9 would be 3 in 10^5 jobs.
 	if found > 9 {
-		t.Errorf("%d false alarms in 300000 stationary jobs with all detectors on", found)
+		t.Errorf("%d false alarms in 300000 stationary jobs with all detectors, want at most 9", found)
 	}
 }
 
@@ -217,7 +217,7 @@ func TestWatch_AdaptsToNoise(t *testing.T) {
 		}
 		if early > 12 || late > 2 {
 			t.Errorf("seed %d: %d alarms in the first 100 jobs and %d in the next 1,900, "+
-				"want few and hardly any",
+				"want at most 12 and 2",
 				seed, early, late)
 		}
 		p.drift = slow(trainer.DriftScope{Kind: trainer.ScopeAll}, 2)

@@ -294,6 +294,6 @@ func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
 		t.Errorf("groups %s, want [0 0 1]", got)
 	}
 	if got := d.Features[4].Levels; len(got) != 1 || got[0] != "m" {
-		t.Errorf("levels of the model %v", got)
+		t.Errorf("levels of the model = %v, want [m]", got)
 	}
 }

@@ -50,7 +50,7 @@ func evidenceRuns(
 }
 
 // configurationOf returns the features that the predictions of a target depend on. Of the foreign
-// loads it includes those with a column.
+// loads it includes the loads with a column.
 func configurationOf(
 	target string, x *Example, foreign []schemas.ForeignColumn,
 ) evidence.Configuration {
@@ -224,7 +224,7 @@ func configurations(runs []evidence.Run) int {
 }
 
 // heldOutScores averages the held-out errors of runs of measured configurations, one weight per
-// run; nil if no run could be held out. The error of an accuracy is absolute, that of a time
+// run; nil if no run could be held out. Errors of accuracies are absolute, errors of times
 // relative.
 func heldOutScores(target string, all []evidence.Evaluation) *regress.Scores {
 	runs, sum := 0, 0.0
@@ -291,7 +291,7 @@ func (s *servedState) tree(
 }
 
 // grid returns an example with the served median for each distinct configuration of the examples,
-// and for batch sizes a quarter octave apart between those of a model on a dataset.
+// and for batch sizes a quarter octave apart within the range of a model on a dataset.
 func (s *servedState) grid(examples []Example) []Example {
 	type gridPoint struct {
 		configuration evidence.Configuration

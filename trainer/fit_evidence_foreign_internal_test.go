@@ -62,11 +62,13 @@ func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 		}
 		for _, e := range []*evidence.EpochTime{&calm, &between, &busy} {
 			if !e.Support.Promisable() {
-				t.Errorf("seed %d: support %s between measured loads", seed, e.Support)
+				t.Errorf("seed %d: support between measured loads = %s, want a promisable one",
+					seed, e.Support)
 			}
 		}
 		if beyond.Support.Promisable() {
-			t.Errorf("seed %d: support %s above the measured loads", seed, beyond.Support)
+			t.Errorf("seed %d: support above the measured loads = %s, want no promisable one",
+				seed, beyond.Support)
 		}
 
 		blind := slices.Clone(examples)
@@ -75,9 +77,11 @@ func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 		}
 		with, without := heldOutEvidence(t, m), heldOutEvidence(t, fitEpochTimes(t, blind, nil))
 		if !(with < 0.3*without) {
-			t.Errorf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+			t.Errorf("seed %d: held-out error %.3f with the foreign load, want below 0.3 times %.3f without it",
+				seed, with, without)
 		}
-		t.Logf("seed %d: held-out error %.3f with the foreign load, %.3f without", seed, with, without)
+		t.Logf("seed %d: held-out error %.3f with the foreign load, want below 0.3 times %.3f without it",
+			seed, with, without)
 	}
 }
 
@@ -126,6 +130,6 @@ func TestFitEvidence_IgnoresAShortLivedLoad(t *testing.T) {
 		t.Fatalf("%d evaluations, %v, want 1", len(all), err)
 	}
 	if c := all[0].Measured.Coverage; c < 0.9 {
-		t.Errorf("the bound at 0.95 covers %.2f of the held-out runs", c)
+		t.Errorf("coverage of the bound at 0.95 = %.2f of the held-out runs, want at least 0.9", c)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"courier/schemas"
 )
 
-// timed returns the epochs of a run of a model: as many as there are seconds.
-func timed(model string, run int, batch uint32, begin time.Time, seconds ...float64) []Example {
+// epochExamples returns the epochs of a run of a model: as many as there are seconds.
+func epochExamples(model string, run int, batch uint32, begin time.Time, seconds ...float64) []Example {
 	var all []Example
 	at, end := begin, begin
 	for _, s := range seconds {
@@ -37,8 +37,8 @@ func timed(model string, run int, batch uint32, begin time.Time, seconds ...floa
 // influence each other.
 func TestFitEvidence_LearnsEachModelFromItsFirstRun(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
-	examples := append(timed("quick", 1, 64, begin, 10, 10.2, 9.8),
-		timed("slow", 1, 64, begin, 10_000)...)
+	examples := append(epochExamples("quick", 1, 64, begin, 10, 10.2, 9.8),
+		epochExamples("slow", 1, 64, begin, 10_000)...)
 	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples,
 		Options{Method: MethodEvidence})
 	if err != nil {
@@ -70,7 +70,7 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	for i, batch := range []uint32{16, 32, 64, 128, 256} {
 		law := 4 + 400/float64(batch)
 		examples = append(examples,
-			timed("mlp", i, batch, begin.Add(time.Duration(i)*time.Hour), law, law*1.01)...)
+			epochExamples("mlp", i, batch, begin.Add(time.Duration(i)*time.Hour), law, law*1.01)...)
 	}
 	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples,
 		Options{Method: MethodEvidence})
@@ -102,14 +102,14 @@ func TestFitEvidence_TheFileHasTheServedMedians(t *testing.T) {
 	for i := range grid {
 		got, ok := judge.predict(&grid[i])
 		if !ok || math.Abs(got.Value/grid[i].Value-1) > 0.01 {
-			t.Errorf("batch size %d: %g s in the file, %g s served",
+			t.Errorf("batch size %d: predicted %g s, want %g s as in the file",
 				grid[i].Features.BatchSize, got.Value, grid[i].Value)
 		}
 	}
 }
 
 // Runs that all take longer correct the predictions of every batch size immediately, including
-// those without new runs.
+// batch sizes without new runs.
 func TestFitEvidence_CorrectsDriftImmediately(t *testing.T) {
 	begin := time.Unix(1_790_000_000, 0)
 	batches := []uint32{16, 32, 64, 128, 256}
@@ -117,7 +117,7 @@ func TestFitEvidence_CorrectsDriftImmediately(t *testing.T) {
 	run := func(n int, batch uint32, factor float64) {
 		s := factor * (4 + 400/float64(batch))
 		examples = append(examples,
-			timed("mlp", n, batch, begin.Add(time.Duration(n)*time.Hour), s, s*1.01, s*0.99)...)
+			epochExamples("mlp", n, batch, begin.Add(time.Duration(n)*time.Hour), s, s*1.01, s*0.99)...)
 	}
 	n := 0
 	for range 4 {

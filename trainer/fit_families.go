@@ -177,7 +177,7 @@ func chooseForeign(
 }
 
 // lasts reports whether a foreign load lasts, that is, whether the first value of a run predicts
-// the later ones, with a mean squared error of at most lastingShare of that between independent
+// the later ones, with a mean squared error of at most lastingShare of the error for independent
 // values. It returns false if no run has several values.
 func lasts(c schemas.Column, examples []Example) bool {
 	type runOfJob struct {

@@ -93,9 +93,10 @@ func TestHeldOut_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
 	with := heldOut(t.Context(), examples, columns)
 	without := heldOut(t.Context(), examples, nil)
 	if a, b := meanOf(with), meanOf(without); !(a < 0.7*b) {
-		t.Errorf("mean absolute log error %.4f with the foreign load, %.4f without", a, b)
+		t.Errorf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
+			a, b)
 	}
-	t.Logf("mean absolute log error %.4f with the foreign load, %.4f without",
+	t.Logf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
 		meanOf(with), meanOf(without))
 }
 
@@ -193,7 +194,7 @@ func TestForeignExplains_DistinguishesForeignLoadFromASlowerMachine(t *testing.T
 		} {
 			all := append(slices.Clone(before), c.since...)
 			if got := foreignExplains(t.Context(), all, correctStale(all, drifts), drifts); got != c.want {
-				t.Errorf("seed %d, %s: foreignExplains = %t", seed, c.name, got)
+				t.Errorf("seed %d, %s: foreignExplains = %t, want %t", seed, c.name, got, c.want)
 			}
 		}
 	}

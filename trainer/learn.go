@@ -237,8 +237,8 @@ func fitted(m *regress.Manifest) schemas.Fitted {
 	return f
 }
 
-// firstSlack is the share by which the error of the first regressor may exceed that of the mean: a
-// target that depends on nothing is predicted as well as by its mean, apart from noise.
+// firstSlack is the share by which the error of the first regressor may exceed the error of the
+// mean: a target that depends on nothing is predicted as well as by its mean, apart from noise.
 const firstSlack = 0.1
 
 // worseThanMean returns why a first regressor with a mean squared error is useless; "" if it is
@@ -251,7 +251,7 @@ func worseThanMean(squared float64, examples []Example) string {
 	if squared <= mean*(1+firstSlack)+rounding {
 		return ""
 	}
-	return fmt.Sprintf("no better than the mean of each model's other settings: "+
+	return fmt.Sprintf("no better than the mean of each model's other configurations: "+
 		"mean squared error %.4g, error of the mean %.4g", squared, mean)
 }
 
@@ -304,7 +304,7 @@ func (t *Trainer) hasGrown(target string, c *fittedCandidate, g *schemas.Grounds
 	case j.LostSettings > 0:
 		return false, nil
 	case j.GainedSettings > 0:
-		g.Reason = fmt.Sprintf("%s: it covers %d settings that the champion does not, "+
+		g.Reason = fmt.Sprintf("%s: it covers %d configurations that the champion does not, "+
 			"and all others", g.Reason, j.GainedSettings)
 	case before < smallSampleLimit && now >= growthFactor*before &&
 		!t.driftedSince(s.champion.predictor.Manifest().Examples.Last):

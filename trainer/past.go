@@ -163,8 +163,8 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
 	return r, x
 }
 
-// resume starts a run in place of one that was lost and dropped. Its examples are those of a run
-// that resumed from a checkpoint; for co-located runs it remains one run.
+// resume starts a run in place of one that was lost and dropped. Its examples equal the examples
+// of a run that resumed from a checkpoint. For co-located runs it remains one run.
 func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
 	from, hardware := r.span.From, r.span.Hardware
 	p.neighbours.remove(r)

@@ -85,8 +85,8 @@ func (s *archive) dropOldest(c *archived) *run {
 	return r
 }
 
-// mostExpendable returns the configuration that loses a run: the one with the most runs; of several
-// the one that has had that many for longest. If all are rare, it is the least recently run one.
+// mostExpendable returns the configuration that loses a run: the one with the most runs, and among
+// equals the one that reached this number first. If all are rare, it is the least recently run one.
 func (s *archive) mostExpendable() *archived {
 	for s.sizes[s.largest] == nil || s.sizes[s.largest].Len() == 0 {
 		s.largest--

@@ -164,7 +164,8 @@ func TestPast_DroppedRunsStayNeighbours(t *testing.T) {
 			}
 		}
 		if len(examples) == 0 || len(examples) > len(known)/2 {
-			t.Errorf("%s: %d of %d examples remain", target, len(examples), len(known))
+			t.Errorf("%s: %d of %d examples remain, want some but at most half",
+				target, len(examples), len(known))
 		}
 	}
 }
@@ -215,12 +216,13 @@ func TestPast_KeepsRareConfigurations(t *testing.T) {
 			models, newest)
 	}
 	if len(p.runs) > 25 || len(p.models) > 12 || len(p.archive.configurations) != 11 {
-		t.Errorf("%d runs, %d models and %d configurations remain", len(p.runs), len(p.models),
+		t.Errorf("%d runs, %d models and %d configurations remain, want at most 25, 12 and 11",
+			len(p.runs), len(p.models),
 			len(p.archive.configurations))
 	}
 }
 
-// Models that are trained once do not displace those that are trained every day.
+// Models that are trained once do not displace models that are trained every day.
 func TestPast_KeepsModelsThatStillRun(t *testing.T) {
 	p, sequence := NewLimitedPast(Limits{Runs: 20, Spans: 5}), uint64(0)
 	for n := range 400 {
@@ -313,7 +315,7 @@ func TestLRU_DropsTheLeastRecentlyUsed(t *testing.T) {
 	l.get(0)
 	l.put(3, "3")
 	if _, found := l.get(1); found || l.len() != 3 {
-		t.Errorf("%d entries, the least recently used exists: %v", l.len(), found)
+		t.Errorf("%d entries, the least recently used exists: %v; want 3 without it", l.len(), found)
 	}
 	for i := range 1000 {
 		l.put(i, "again")

@@ -14,7 +14,7 @@ const longRun = 48
 
 func hourOf(at time.Time) int64 { return at.Unix() / 3600 }
 
-// neighbours is an index of runs by node and time. It holds the open runs and those that ended
+// neighbours is an index of runs by node and time. It holds the open runs and runs that ended
 // last; Past decides when a run is removed.
 type neighbours struct {
 	nodes map[string]*nodeIndex
@@ -31,13 +31,13 @@ type nodeIndex struct {
 
 func newNeighbours() *neighbours { return &neighbours{nodes: map[string]*nodeIndex{}} }
 
-func (n *neighbours) of(node string) *nodeIndex {
-	of := n.nodes[node]
-	if of == nil {
-		of = &nodeIndex{hours: map[int64][]*run{}}
-		n.nodes[node] = of
+func (n *neighbours) index(node string) *nodeIndex {
+	index := n.nodes[node]
+	if index == nil {
+		index = &nodeIndex{hours: map[int64][]*run{}}
+		n.nodes[node] = index
 	}
-	return of
+	return index
 }
 
 // begin adds an open run.
@@ -45,8 +45,8 @@ func (n *neighbours) begin(r *run) {
 	n.remove(r)
 	r.indexedNodes, r.indexed = r.span.Nodes, indexedOpen
 	for _, node := range r.indexedNodes {
-		of := n.of(node)
-		of.open = append(of.open, r)
+		index := n.index(node)
+		index.open = append(index.open, r)
 	}
 }
 
@@ -56,13 +56,13 @@ func (n *neighbours) end(r *run) {
 	r.indexedNodes, r.indexed = r.span.Nodes, indexedEnded
 	first, last := hourOf(r.span.From), hourOf(r.span.Until)
 	for _, node := range r.indexedNodes {
-		of := n.of(node)
+		index := n.index(node)
 		if last-first >= longRun {
-			of.long = append(of.long, r)
+			index.long = append(index.long, r)
 			continue
 		}
 		for h := first; h <= last; h++ {
-			of.hours[h] = append(of.hours[h], r)
+			index.hours[h] = append(index.hours[h], r)
 		}
 	}
 }
@@ -71,31 +71,31 @@ func (n *neighbours) end(r *run) {
 // for the end of an open run.
 func (n *neighbours) remove(r *run) {
 	for _, node := range r.indexedNodes {
-		of := n.nodes[node]
-		if of == nil {
+		index := n.nodes[node]
+		if index == nil {
 			continue
 		}
-		of.remove(r)
-		if len(of.open)+len(of.long)+len(of.hours) == 0 {
+		index.remove(r)
+		if len(index.open)+len(index.long)+len(index.hours) == 0 {
 			delete(n.nodes, node)
 		}
 	}
 	r.indexedNodes, r.indexed = nil, notIndexed
 }
 
-func (of *nodeIndex) remove(r *run) {
+func (index *nodeIndex) remove(r *run) {
 	if r.indexed == indexedOpen {
-		of.open = without(of.open, r)
+		index.open = without(index.open, r)
 		return
 	}
 	first, last := hourOf(r.span.From), hourOf(r.span.Until)
 	if last-first >= longRun {
-		of.long = without(of.long, r)
+		index.long = without(index.long, r)
 		return
 	}
 	for h := first; h <= last; h++ {
-		if of.hours[h] = without(of.hours[h], r); len(of.hours[h]) == 0 {
-			delete(of.hours, h)
+		if index.hours[h] = without(index.hours[h], r); len(index.hours[h]) == 0 {
+			delete(index.hours, h)
 		}
 	}
 }
@@ -131,8 +131,8 @@ func (n *neighbours) touching(r *run, from, until time.Time) []*run {
 		until = r.span.Until
 	}
 	for _, node := range r.span.Nodes {
-		if of := n.nodes[node]; of != nil {
-			n.take(of, r, from, until)
+		if index := n.nodes[node]; index != nil {
+			n.collect(index, r, from, until)
 		}
 	}
 	slices.SortFunc(n.found, func(a, b *run) int { return cmp.Compare(a.number, b.number) })
@@ -140,7 +140,7 @@ func (n *neighbours) touching(r *run, from, until time.Time) []*run {
 	return n.found
 }
 
-func (n *neighbours) take(of *nodeIndex, r *run, from, until time.Time) {
+func (n *neighbours) collect(index *nodeIndex, r *run, from, until time.Time) {
 	add := func(all []*run) {
 		for _, o := range all {
 			ended := !o.span.Until.IsZero()
@@ -149,16 +149,16 @@ func (n *neighbours) take(of *nodeIndex, r *run, from, until time.Time) {
 			}
 		}
 	}
-	add(of.open)
-	add(of.long)
+	add(index.open)
+	add(index.long)
 	first, last := hourOf(from), hourOf(until)
-	if last-first > int64(len(of.hours)) {
-		for _, all := range of.hours {
+	if last-first > int64(len(index.hours)) {
+		for _, all := range index.hours {
 			add(all)
 		}
 		return
 	}
 	for h := first; h <= last; h++ {
-		add(of.hours[h])
+		add(index.hours[h])
 	}
 }

@@ -121,11 +121,11 @@ func TestThin(t *testing.T) {
 	}
 	if len(thinned) != 100 || len(settings) != 11 || settings[4] != 90 || weight < 499.999 ||
 		weight > 500.001 {
-		t.Errorf("%d examples of %d settings, %d of the large one, weight %v; want 100, 11, 90, 500",
+		t.Errorf("%d examples of %d configurations, %d of the large one, weight %v; want 100, 11, 90, 500",
 			len(thinned), len(settings), settings[4], weight)
 	}
 	if all := thin(examples, 5); len(all) != 11 {
-		t.Errorf("%d examples, want one of each of 11 settings", len(all))
+		t.Errorf("%d examples, want one for each of 11 configurations", len(all))
 	}
 	if all := thin(examples, 1000); len(all) != 1000 {
 		t.Errorf("%d examples, want all", len(all))

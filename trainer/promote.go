@@ -72,7 +72,7 @@ func (t *Trainer) publishCandidate(
 }
 
 // promote changes the champion's key, publishes the promotion, and drops files that are no longer
-// needed. revision is that of the key when the promotion was decided.
+// needed. revision is the key's revision when the promotion was decided.
 func (t *Trainer) promote(
 	ctx context.Context, target string, f schemas.Fitted, g schemas.Grounds, revision uint64,
 ) (schemas.Promoted, error) {

@@ -151,7 +151,7 @@ func TestTrainer_RollsBackAutomatically(t *testing.T) {
 
 func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
 	first := train(t, b).Promoted[0]
 	var promoted schemas.Promoted
@@ -170,16 +170,16 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("rollback of the first regressor: %v, want not_found", err)
 	}
-	study(t, b, "b", 1000, 1.2)
+	publishStudy(t, b, "b", 1000, 1.2)
 	second := train(t, b).Promoted[0]
 	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
 		promoted.Reason != "rolled back: jobs are late" ||
 		promoted.DecidedBy != schemas.DecidedRequest {
-		t.Errorf("rollback: %+v, %v", promoted, err)
+		t.Errorf("rollback promoted %+v, %v, want the first regressor", promoted, err)
 	}
 	if err := promote(second.ModelDigest[:8]); err != nil ||
 		promoted.ModelDigest != second.ModelDigest {
-		t.Errorf("promotion of the second regressor: %+v, %v", promoted, err)
+		t.Errorf("promotion = %+v, %v, want the second regressor", promoted, err)
 	}
 	for digits, want := range map[string]error{
 		second.ModelDigest[:8]: schemas.ErrConflict,
@@ -193,7 +193,7 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	}
 	if c, revision, err := b.Champion(within(t), schemas.TargetEpochTime); err != nil ||
 		c.ModelDigest != second.ModelDigest || revision != promoted.Revision {
-		t.Errorf("champion %v, revision %d, error %v", c, revision, err)
+		t.Errorf("Champion = %v, revision %d, %v, want the second regressor", c, revision, err)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 // the rollback.
 func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	var long atomic.Bool
 	fitting, release := make(chan struct{}, 1), make(chan struct{})
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, Progress: func(string, int, int) {
@@ -213,9 +213,9 @@ func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	free := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)
 	first := train(t, b).Promoted[0]
-	study(t, b, "b", 1000, 1.2)
+	publishStudy(t, b, "b", 1000, 1.2)
 	second := train(t, b).Promoted[0]
-	study(t, b, "c", 2000, 1.4)
+	publishStudy(t, b, "c", 2000, 1.4)
 	long.Store(true)
 	third := make(chan schemas.TrainReply, 1)
 	go func() {
@@ -248,14 +248,14 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
 	for n := range 5 {
-		study(t, b, fmt.Sprint("study-", n), float64(1000*n), 1+0.2*float64(n))
+		publishStudy(t, b, fmt.Sprint("study-", n), float64(1000*n), 1+0.2*float64(n))
 		train(t, b)
 	}
 	kept := 0
 	for i, v := range list(t, b, schemas.TargetEpochTime) {
 		_, err := b.Artifact(within(t), v.ModelDigest)
 		if there := err == nil; there != v.Kept {
-			t.Errorf("regressor %d: files exist %v, Kept %v (%v)", i, there, v.Kept, err)
+			t.Errorf("regressor %d: files exist = %v, want %v like Kept (%v)", i, there, v.Kept, err)
 		}
 		if v.Kept {
 			kept++
@@ -362,12 +362,12 @@ func checkConsistency(t testing.TB, b *bus.Bus) {
 func TestTrainer_SecondTrainerTakesOver(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
 	train(t, b)
 	runTrainer(t, server.Connect(t), nil, trainer.Options{NewEpochs: 1 << 30})
 	stop()
-	study(t, b, "b", 1000, 1.2)
+	publishStudy(t, b, "b", 1000, 1.2)
 	if r := train(t, b); len(r.Promoted) != 2 || r.Promoted[0].Examples != 48 {
 		t.Errorf("reply of the second trainer: %+v, want 48 examples", r)
 	}

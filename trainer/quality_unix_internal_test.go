@@ -14,7 +14,7 @@ import (
 	"courier/schemas"
 )
 
-// A fit on a bounded past predicts the jobs that follow as well as one on the whole past.
+// A fit on a bounded past predicts the following jobs as well as a fit on the whole past.
 // COURIER_QUALITY_JOBS sets the number of jobs per day.
 func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	if testing.Short() {
@@ -46,7 +46,7 @@ func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	t.Logf("median error on %d epochs that followed: %.4f on all %d epochs, %.4f on %d (%d and %d predicted)",
 		len(held), want, known, got, kept, predicted, too)
 	if got > 1.1*want || float64(too) < 0.9*float64(predicted) {
-		t.Errorf("the median error is %.4f on a bounded past, %.4f on the whole; %d and %d of %d are predicted",
+		t.Errorf("median error = %.4f on a bounded past, want about %.4f; predicted %d, want about %d of %d",
 			got, want, too, predicted, len(held))
 	}
 }

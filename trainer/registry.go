@@ -41,7 +41,7 @@ const (
 	// maxSeenEvents is the number of events in which duplicates are detected. A trainer repeats an
 	// event only right after a failed publish, or at its start.
 	maxSeenEvents = 1024
-	// maxVersions is the number of versions of a target in memory, in addition to those whose
+	// maxVersions is the number of versions of a target in memory, in addition to versions whose
 	// files are kept.
 	maxVersions = 2 * maxListed
 	// maxChampions is the number of promotions of a target in memory.
@@ -63,7 +63,7 @@ func (l *Registry) target(target string) *targetRegistry {
 	return r
 }
 
-// Apply applies the next event; other events than those of regressors are ignored.
+// Apply applies the next event. It ignores events that are not about regressors.
 func (l *Registry) Apply(e schemas.Event) {
 	if _, seen := l.seen.get(e.ID()); seen {
 		return
@@ -227,8 +227,8 @@ func (r *targetRegistry) pairing() (c pairing, found bool) {
 	return c, true
 }
 
-// keptFiles returns the digests whose files are kept: those of the last champions and of the
-// challenger.
+// keptFiles returns the digests of the files to keep: of the last champions and of
+// the challenger.
 func (r *targetRegistry) keptFiles() map[string]bool {
 	keep := map[string]bool{}
 	for _, digest := range slices.Backward(r.champions) {
@@ -242,11 +242,11 @@ func (r *targetRegistry) keptFiles() map[string]bool {
 	return keep
 }
 
-// maxListed is the number of listed regressors of a target, beside those whose files are kept.
+// maxListed is the number of listed regressors of a target in addition to regressors with files.
 const maxListed = 100
 
 // List returns the regressors of a target, or of all targets (""), by target and newest first: the
-// last maxListed and those whose files are kept.
+// last maxListed and all regressors whose files are kept.
 func (l *Registry) List(target string) []schemas.RegressorVersion {
 	all := []schemas.RegressorVersion{}
 	for _, name := range slices.Sorted(maps.Keys(l.targets)) {

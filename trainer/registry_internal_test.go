@@ -110,7 +110,7 @@ func TestRegistry_DropsOldFits(t *testing.T) {
 	most := maxVersions
 	if len(r.versions) > most || len(r.sinceSequence) > most || len(r.pruned) > most ||
 		l.seen.len() > maxSeenEvents || len(r.champions) > maxChampions {
-		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions in memory",
+		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions exceed the limits",
 			len(r.versions), len(r.sinceSequence), len(r.pruned), l.seen.len(), len(r.champions))
 	}
 	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {

@@ -75,9 +75,9 @@ func ask(t testing.TB, b *bus.Bus, q schemas.TrainRequest) schemas.TrainReply {
 	}
 }
 
-// study publishes one run of four epochs for each of six configurations, without co-located jobs.
-// All times are multiplied by factor.
-func study(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
+// publishStudy publishes one run of four epochs for each of six configurations, without co-located
+// jobs. All times are multiplied by factor.
+func publishStudy(t testing.TB, b *bus.Bus, name string, begin, factor float64) {
 	t.Helper()
 	publish := func(e schemas.Event) {
 		if _, err := b.Publish(within(t), e); err != nil {
@@ -149,11 +149,11 @@ func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
 
 func TestTrainer_LearnsFromTheLog(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
 	r := train(t, b)
 	if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 || r.Promoted[0].Settings != 6 {
-		t.Fatalf("reply %+v, want two regressors of 24 examples in 6 settings", r)
+		t.Fatalf("reply %+v, want two regressors of 24 examples of 6 configurations", r)
 	}
 	if got := predictEpoch(t, b, 16, 2); got < 0.74 || got > 0.78 {
 		t.Errorf("epoch with batch size 16 on 2 CPUs: %.3f s, want 0.75 s", got)
@@ -162,10 +162,10 @@ func TestTrainer_LearnsFromTheLog(t *testing.T) {
 
 func TestTrainer_FitsAfterEnoughNewEpochs(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
 	train(t, b)
-	study(t, b, "b", 1000, 1)
+	publishStudy(t, b, "b", 1000, 1)
 	awaitTrained(t, b, "enough new epochs")
 }
 
@@ -174,17 +174,17 @@ func TestTrainer_FitsAtTheMinimumOfExamples(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
 	train(t, b) // waits until the trainer replies
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	awaitPromotion(t, b, "the first regressor")
 }
 
 func TestTrainer_FitsAfterADrift(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
-	study(t, b, "again", 500, 1.01)
+	publishStudy(t, b, "a", 0, 1)
+	publishStudy(t, b, "again", 500, 1.01)
 	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
 	train(t, b)
-	study(t, b, "b", 1_000, 1.5)
+	publishStudy(t, b, "b", 1_000, 1.5)
 	awaitTrained(t, b, "drift: jobs take 1.4")
 }
 
@@ -247,7 +247,7 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 		"fails midway", 0.5, errors.New("the database is unavailable"),
 	}} {
 		b := bustest.New(t)
-		study(t, b, "a", 0, 1)
+		publishStudy(t, b, "a", 0, 1)
 		events := logged(t, b)
 		h := laggingHistory{events[:int(c.share*float64(len(events)))], c.err}
 		runTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
@@ -257,7 +257,7 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 	}
 	for name, digest := range digests {
 		if digest != digests["none"] {
-			t.Errorf("regressor with a database that %s is %.8s, from the log alone %.8s",
+			t.Errorf("digest with a database that %s = %.8s, want %.8s as from the log alone",
 				name, digest, digests["none"])
 		}
 	}
@@ -270,7 +270,7 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 // publishes it.
 func TestTrainer_PublishesAMissingPromotion(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	d := trainer.Dataset(schemas.TargetEpochTime, collect(t, b).Examples(schemas.TargetEpochTime))
 	r, err := regress.FitForest(within(t), d, regress.ForestOptions{
 		Trees:     5,
@@ -325,13 +325,13 @@ func logged(t testing.TB, b *bus.Bus) (events []schemas.Event) {
 // events.
 func TestTrainer_ReadsTheDatabaseOnce(t *testing.T) {
 	b := bustest.New(t)
-	study(t, b, "a", 0, 1)
+	publishStudy(t, b, "a", 0, 1)
 	h := &countingHistory{laggingHistory: laggingHistory{events: logged(t, b)}}
 	stop := beginTrainer(t, b, func() trainer.History {
 		return h
 	}, trainer.Options{NewEpochs: 1 << 30})
 	train(t, b)
-	study(t, b, "b", 3600, 1.2)
+	publishStudy(t, b, "b", 3600, 1.2)
 	again := train(t, b)
 	stop()
 	if n := h.asked.Load(); n != 1 {
@@ -370,8 +370,8 @@ func TestTrainer_IgnoresEventsBeforeTheWindow(t *testing.T) {
 	digests := map[string]bool{}
 	for _, share := range []float64{0, 1} {
 		b := bustest.New(t)
-		study(t, b, "a", -86_400, 1.3) // one day earlier
-		study(t, b, "b", 0, 1)
+		publishStudy(t, b, "a", -86_400, 1.3) // one day earlier
+		publishStudy(t, b, "b", 0, 1)
 		events := logged(t, b)
 		asked := &recordingHistory{events: events[:int(share*float64(len(events)))]}
 		runTrainer(t, b, func() trainer.History {
@@ -384,7 +384,7 @@ func TestTrainer_IgnoresEventsBeforeTheWindow(t *testing.T) {
 		digests[r.Promoted[0].ModelDigest] = true
 		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||
 			ago > 13*time.Hour {
-			t.Errorf("the limit of the database query is %v ago", ago)
+			t.Errorf("the database query begins %v ago, want about 12 h", ago)
 		}
 	}
 	if len(digests) != 1 {

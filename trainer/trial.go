@@ -256,7 +256,7 @@ func judge(j *schemas.Judgement) (verdict, string) {
 	if j.Loss == nil || j.LossDifferenceHigh == nil || j.LossDifferenceLow == nil {
 		return undecided, "no jobs to compare"
 	}
-	figures := fmt.Sprintf("on %d jobs of %d settings: loss %.4g, champion's loss %.4g "+
+	figures := fmt.Sprintf("on %d jobs of %d configurations: loss %.4g, champion's loss %.4g "+
 		"(difference %.3g to %.3g), coverage %.3f, champion's coverage %.3f",
 		j.JudgedJobs, j.JudgedSettings, *j.Loss, *j.RivalLoss,
 		*j.LossDifferenceLow, *j.LossDifferenceHigh, *j.CoverageRatio, *j.RivalCoverageRatio)
@@ -269,7 +269,7 @@ func judge(j *schemas.Judgement) (verdict, string) {
 	case *j.LossDifferenceLow > 0:
 		return noBetter, "worse: " + figures
 	case lower && covers && j.JudgedJobs >= maxJobs:
-		return noBetter, fmt.Sprintf("it does not cover %d settings that the champion covers: %s",
+		return noBetter, fmt.Sprintf("it does not cover %d configurations that the champion covers: %s",
 			j.LostSettings, figures)
 	case j.JudgedJobs >= maxJobs:
 		return noBetter, "no better: " + figures

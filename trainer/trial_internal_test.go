@@ -82,14 +82,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// drawn returns the verdict of a trial with random losses; those of the challenger are lower by a
-// factor.
-func drawn(random *rand.Rand, jobs, settings int, factor float64) (r verdict) {
+// randomVerdict returns the verdict of a trial with random losses. The losses of the challenger are
+// lower by a factor.
+func randomVerdict(random *rand.Rand, jobs, configurations int, factor float64) (r verdict) {
 	t := &Trial{level: 0.95, settings: map[string]int{}, nextLookAt: minSettings}
 	for n := range jobs {
 		loss := [2]float64{math.Exp(0.5*random.NormFloat64() - 4), 0}
 		loss[1] = factor * loss[0] * math.Exp(0.2*random.NormFloat64()-0.02)
-		name := string(rune('a' + n%settings))
+		name := string(rune('a' + n%configurations))
 		if _, met := t.settings[name]; !met {
 			t.settings[name] = len(t.settings)
 		}
@@ -120,7 +120,7 @@ func TestTrial_RarelyPromotesEqualRegressors(t *testing.T) {
 	}{{1.02, 0, 0.03}, {1, 0, 0.15}, {1.1, 0, 0.01}, {0.8, 0.9, 1}} {
 		won := 0.0
 		for range plays {
-			if drawn(random, maxJobs, 12, c.factor) == better {
+			if randomVerdict(random, maxJobs, 12, c.factor) == better {
 				won += 1.0 / plays
 			}
 		}
@@ -136,12 +136,12 @@ func TestTrial_NeedsSeveralConfigurations(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	won := 0
 	for range 100 {
-		if drawn(random, minJobs, 1, 1) == better {
+		if randomVerdict(random, minJobs, 1, 1) == better {
 			won++
 		}
 	}
 	if won > 5 {
-		t.Errorf("with one configuration, %d of 100 equal challengers won",
+		t.Errorf("with one configuration, %d of 100 equal challengers won, want at most 5",
 			won)
 	}
 }

@@ -78,7 +78,8 @@ func TestTrial_IsBounded(t *testing.T) {
 	}
 	if trial.running.len() > maxShadows || len(trial.gained) > maxGained ||
 		len(trial.lost) > maxGained {
-		t.Errorf("%d runs, %d gained and %d lost settings", trial.running.len(), len(trial.gained),
+		t.Errorf("%d runs, %d gained and %d lost configurations exceed the limits",
+			trial.running.len(), len(trial.gained),
 			len(trial.lost))
 	}
 }

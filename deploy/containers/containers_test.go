@@ -105,7 +105,7 @@ func (c *composeCluster) up(t *testing.T, longest time.Duration) {
 		t.Logf("from docker-compose up to the first advice: %.1f s (want %s at most)",
 			took.Seconds(), longest)
 		if took > longest {
-			t.Errorf("the first advice took %s", took)
+			t.Errorf("the first advice took %s, want at most %s", took, longest)
 		}
 	case <-time.After(time.Minute):
 		t.Fatal("no advice")

@@ -64,7 +64,7 @@ func (c *composeCluster) leader(t *testing.T, l *load, stream string) string {
 		t.Fatal(err)
 	}
 	if s.CachedInfo().Cluster == nil {
-		t.Fatalf("stream %s is not in a cluster", stream)
+		t.Fatalf("stream %s is not replicated in a cluster", stream)
 	}
 	return s.CachedInfo().Cluster.Leader
 }

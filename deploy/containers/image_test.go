@@ -22,7 +22,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("the image has %s bytes, want at most %d (%v)", size, maxImageBytes, err)
 	}
 	if user == "" || strings.HasPrefix(user, "0") || strings.HasPrefix(user, "root") {
-		t.Errorf("the image runs as %q", user)
+		t.Errorf("user of the image = %q, want one other than root", user)
 	}
 	want := version + "+" + commit[:12]
 	if got := must(t, "docker", "run", "--rm", "--read-only", "--cap-drop", "ALL", "--network",

@@ -166,7 +166,7 @@ func libraries(t *testing.T, path string) []string {
 		}
 	}
 	if len(all) < 2 {
-		t.Fatalf("ldd %s names %v", path, all)
+		t.Fatalf("ldd %s lists %v, want at least two libraries", path, all)
 	}
 	return all
 }

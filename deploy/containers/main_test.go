@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// Minimal configuration files in place of those of the ClickHouse image. docker-compose.yml mounts
+// Minimal configuration files replace the files of the ClickHouse image. docker-compose.yml mounts
 // further files.
 const (
 	settings       = "/etc/clickhouse-server"

@@ -205,7 +205,7 @@ func (c *composeCluster) checkClients(t *testing.T) {
 	worker := c.keys.flags("worker.nk")
 	ca, seed := worker[0], worker[1]
 	if err := c.listJobs("", worker...); err != nil {
-		t.Errorf("worker: %v", err)
+		t.Errorf("list jobs with the worker's key: %v", err)
 	}
 	var tried sync.WaitGroup
 	for _, try := range []struct {
@@ -225,7 +225,7 @@ func (c *composeCluster) checkClients(t *testing.T) {
 	} {
 		tried.Go(func() {
 			if err := c.listJobs(try.want, try.flags...); err != nil {
-				t.Errorf("%s: %v", try.what, err)
+				t.Errorf("list jobs, %s: %v", try.what, err)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
 }
 
 // passing sets the distribution of the log of the passage. Epochs are whole numbers, so the
-// variance is at least that of rounding, times a factor.
+// variance is at least the variance of rounding, times a factor.
 func (c crossing) passing(mean, variance, factor float64) crossing {
 	epoch := math.Exp(mean) + 0.5
 	c.location, c.scale = mean, math.Sqrt(max(variance, factor/(12*epoch*epoch)))

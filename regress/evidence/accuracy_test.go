@@ -19,10 +19,10 @@ func TestSmallestEpochs_ReachesTheTarget(t *testing.T) {
 			return a.Reaches(target) >= 0.9
 		}
 		if n == 0 || !reaches(n) || reaches(n-1) {
-			t.Errorf("target %g: %d epochs", target, n)
+			t.Errorf("SmallestEpochs(%g) = %d, want the first epoch that reaches it", target, n)
 		}
 		if few := p.SmallestEpochs(c, target, 0.9, n-1); few != 0 {
-			t.Errorf("target %g: %d epochs of at most %d", target, few, n-1)
+			t.Errorf("SmallestEpochs(%g) = %d with a limit of %d, want 0", target, few, n-1)
 		}
 	}
 	if n := p.SmallestEpochs(c, 1.1, 0.5, 60); n != 0 {
@@ -50,7 +50,7 @@ func TestAccuracy_EndedEarlyIsNoFailure(t *testing.T) {
 		return a.Reaches(0.9)
 	}
 	if short, long := reaches(3, 1), reaches(20, 0.5); short < 0.9 || long > 0.75 {
-		t.Errorf("P(0.9) is %g with two runs that ended early, %g with two that stayed below",
+		t.Errorf("P(0.9) = %g after two short runs and %g after two long ones, want >= 0.9 and <= 0.75",
 			short, long)
 	}
 }
@@ -86,7 +86,8 @@ func TestAccuracy_LastEpochCounts(t *testing.T) {
 		}
 		a := p.Accuracy(configurationOf("a", 32, "x"), 4)
 		if got := a.Reaches(0.8) > 0.5; got == last {
-			t.Errorf("last epoch %v: P(0.8) after 4 epochs is %g", last, a.Reaches(0.8))
+			t.Errorf("report at the last epoch only: %v; P(0.8) = %g, want below 0.5 only then",
+				last, a.Reaches(0.8))
 		}
 	}
 }
@@ -102,16 +103,18 @@ func TestAccuracy_IntervalSpansTheRuns(t *testing.T) {
 	a := p.Accuracy(configurationOf("a", 32, "x"), 12)
 	low, high := a.Interval(0.9)
 	if low > 0.7 || high < 0.9 || a.Median < low || a.Median > high {
-		t.Errorf("accuracy is %g between %g and %g, runs reached 0.7 to 0.9", a.Median, low, high)
+		t.Errorf("accuracy = %g with the interval %g to %g, want one that includes 0.7 to 0.9",
+			a.Median, low, high)
 	}
 	if narrow, wide := a.Interval(0.2); narrow < low || wide > high {
-		t.Errorf("with confidence 0.2 between %g and %g, with 0.9 between %g and %g", narrow, wide, low, high)
+		t.Errorf("interval at 0.2 = %g to %g, want it within the one at 0.9, %g to %g",
+			narrow, wide, low, high)
 	}
 	if a.ModelRuns != 6 || a.Longest != 12 || a.Highest() != 0.9 {
 		t.Errorf("%d runs of up to %d epochs, the highest %g; want 6, 12 and 0.9", a.ModelRuns, a.Longest, a.Highest())
 	}
 	unknown := p.Accuracy(configurationOf("other", 32, "x"), 12)
 	if low, high := unknown.Interval(0.9); low != 0 || high != 0 || unknown.Highest() != 0 {
-		t.Errorf("a model that never ran is between %g and %g", low, high)
+		t.Errorf("accuracy interval of a model without runs = %g to %g, want none", low, high)
 	}
 }

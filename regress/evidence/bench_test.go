@@ -82,7 +82,7 @@ func BenchmarkFitManyModels(b *testing.B) {
 	b.ReportMetric(float64(len(runs)), "runs")
 }
 
-// A decision: time and accuracy of four alternatives.
+// BenchmarkDecision predicts time and accuracy of four alternatives.
 func BenchmarkDecision(b *testing.B) {
 	for _, n := range []int{16, 50, 200} {
 		runs := synthetic(n)

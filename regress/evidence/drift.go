@@ -71,7 +71,8 @@ func (r *Residual) check() error {
 	if !r.valid() || !(math.Abs(r.Value) <= maxResidual) ||
 		!(r.Variance > residualTolerance) || r.Variance > 1e6 ||
 		!(r.Shared >= 0) || r.Shared > r.Variance {
-		return fmt.Errorf("residual %g with variance %g, shared %g", r.Value, r.Variance, r.Shared)
+		return fmt.Errorf("invalid residual %g with variance %g and shared variance %g",
+			r.Value, r.Variance, r.Shared)
 	}
 	return nil
 }
@@ -80,12 +81,13 @@ func (r *Residual) check() error {
 func (d *DriftState) check() error {
 	if len(d.Residuals) > MaxResiduals || !(d.ErrorSquares >= 0) || !(d.ErrorWeight >= 0) ||
 		math.IsInf(d.ErrorSquares, 0) || math.IsInf(d.ErrorWeight, 0) {
-		return fmt.Errorf("%w: drift of %d residuals, error squares %g of weight %g",
+		return fmt.Errorf("%w: drift with %d residuals, error_squares %g and error_weight %g",
 			ErrInvalid, len(d.Residuals), d.ErrorSquares, d.ErrorWeight)
 	}
 	for i := range d.Past {
 		if x := d.Past[i].Ratio; !(x > 1e-9 && x < 1e9) || len(d.Past) > MaxPastFactors {
-			return fmt.Errorf("%w: past factor %d of %d is %g", ErrInvalid, i, len(d.Past), x)
+			return fmt.Errorf("%w: past factor %d of %d is %g, want 1e-9 to 1e9",
+				ErrInvalid, i, len(d.Past), x)
 		}
 	}
 	for i := range d.Residuals {

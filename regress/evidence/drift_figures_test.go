@@ -280,7 +280,8 @@ func TestFigures_RecoveredRunsOnline(t *testing.T) {
 		t.Logf("times %g: MAPE %.1f %%, coverage at 0.9 %.3f, after ten runs %.3f",
 			factor, 100*off.value(), covered.value(), late.value())
 		if covered.value() < 0.8 || late.value() < 0.85 {
-			t.Errorf("times %g: want a coverage of 0.80, after ten runs 0.85", factor)
+			t.Errorf("times %g: coverage %.3f, want 0.80; after ten runs %.3f, want 0.85",
+				factor, covered.value(), late.value())
 		}
 	}
 }

@@ -67,7 +67,7 @@ func TestDrift_RefusesWhatIsNoResidual(t *testing.T) {
 		r := good
 		spoil(&r)
 		if d, err := drift.Add(r); err == nil || len(d.Residuals) != 0 {
-			t.Errorf("%s is added: %v", name, err)
+			t.Errorf("Add(%s) = %v, want an error and no residual", name, err)
 		}
 	}
 	if _, err := drift.Add(good); err != nil {
@@ -114,7 +114,7 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	}
 	earlier := f[0].Since.Add(-time.Second)
 	if !f[0].Obsolete(a, earlier) || f[0].Obsolete(a, f[0].Since) || f[0].Obsolete(b, earlier) {
-		t.Error("obsolete are the runs of a before the jump")
+		t.Error("Obsolete is wrong, want it for runs of a before the jump only")
 	}
 }
 
@@ -138,12 +138,13 @@ func TestDrift_AfterARefitOnlyTheSpreadIsKept(t *testing.T) {
 	}
 	before, after := p.Time(c, 1), p.CorrectedTime(by, c, 1)
 	if len(drift.Residuals) != 0 || after.Location != before.Location || after.Scale < 2*before.Scale {
-		t.Errorf("after errors of 20 %% and a refit: %+v, without corrections %+v", after, before)
+		t.Errorf("after errors of 20 %% and a refit: %+v, want the location and twice the scale of %+v",
+			after, before)
 	}
 }
 
-// After a jump, old times of a configuration with new runs are removed; those of another
-// configuration in scope are multiplied; other times and all accuracies stay.
+// After a jump, old times of a configuration with new runs are removed. Times of another
+// configuration in scope are multiplied. Other times and all accuracies stay.
 func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 	old := curveOf("old", 32, 5, 1)
 	other := curveOf("other", 64, 5, 1)

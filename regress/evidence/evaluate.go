@@ -43,8 +43,7 @@ const (
 )
 
 // Evaluate predicts each run without its fold: first folds of runs, then folds of configurations.
-// Hyperparameters and variances are those of h, which was fitted to all runs; there are few of
-// them.
+// It uses the few hyperparameters and variances of h, which was fitted to all runs.
 func Evaluate(ctx context.Context, runs []Run, h *Hierarchy) ([]Evaluation, error) {
 	runsOf := bySubject(regrouped(distinct(runs), h.NodeGroups))
 	var all []Evaluation

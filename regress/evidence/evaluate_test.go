@@ -35,7 +35,8 @@ func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 			t.Errorf("%s: %+v, want %d runs", e.Model, e, n)
 		}
 		if e.Measured.RelativeError > 0.03 || e.Measured.Coverage < 0.85 || e.Measured.LogDensity < 1.5 {
-			t.Errorf("%s: measured %+v", e.Model, e.Measured)
+			t.Errorf("%s: measured = %+v, want error <= 0.03, coverage >= 0.85, log density >= 1.5",
+				e.Model, e.Measured)
 		}
 		if e.Unmeasured.RelativeError < e.Measured.RelativeError ||
 			e.Unmeasured.LogDensity > e.Measured.LogDensity {
@@ -43,7 +44,8 @@ func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
 		}
 		x, off := e.AccuracyMeasured.AbsoluteError, e.AccuracyUnmeasured.AbsoluteError
 		if x > 0.02 || x > off+0.002 {
-			t.Errorf("%s: accuracy error %g, unmeasured %g", e.Model, x, off)
+			t.Errorf("%s: accuracy error = %g, want at most 0.02 and the unmeasured one, %g",
+				e.Model, x, off)
 		}
 	}
 }

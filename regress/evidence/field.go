@@ -73,7 +73,7 @@ func (f *field) covariance(apart int, a, b *Residual) float64 {
 	return k
 }
 
-// at predicts the field for the next run: its mean, and what it adds to the variance of the run's
+// at predicts the field for the next run: its mean, and its share of the variance of the run's
 // prediction. It uses configuration and shared variance of r only.
 func (f *field) at(r *Residual) (mean, variance float64) {
 	n := len(f.window)

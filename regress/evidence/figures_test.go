@@ -115,7 +115,7 @@ func TestFigures_NothingIsPromisedWithoutEvidence(t *testing.T) {
 		batches := study.batches[d]
 		for _, b := range []int{1, 3, 65536, batches[0] - 1, 2 * batches[len(batches)-1]} {
 			if p.Time(configurationOf(d, b, "v100"), 5).Support.Promisable() {
-				t.Errorf("%s: batch size %d is promised", d, b)
+				t.Errorf("%s: the support of batch size %d is promisable, want extrapolation", d, b)
 			}
 		}
 		elsewhere := p.Time(configurationOf(d, batches[0], "p100"), 5)

@@ -147,8 +147,8 @@ func fitTime(
 	return t, err
 }
 
-// observations are the data of the process: the means of the configurations, and what the variances
-// of runs and epochs contribute to the variances of these means.
+// observations are the data of the process: the means of the configurations, and the
+// contributions of the variances of runs and epochs to the variances of these means.
 type observations struct {
 	points          []point
 	several         bool // there are several node types

@@ -81,7 +81,7 @@ func compareConfigurations(a, b Configuration) int {
 // suspect is a shift that a single run shows: the last run of its model on a node type with a large
 // residual. Another run will confirm or refute it. Until then a part of it is corrected, for
 // configurations with the same factors and between the refuting batch sizes. The part decreases
-// with each later run without the shift. The variance is that of all or nothing.
+// with each later run without the shift. The variance covers both outcomes, all or nothing.
 type suspect struct {
 	scope           Scope
 	holding         uint // bit set of the factors

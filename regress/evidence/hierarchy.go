@@ -12,7 +12,7 @@ import (
 type Hierarchy struct {
 	Format   int       `json:"format"` // 1
 	Subjects []Subject `json:"subjects"`
-	// NodeGroups are nodes whose runs differ from those of other nodes of their type.
+	// NodeGroups are nodes whose runs differ from other nodes of their type.
 	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
 }
 
@@ -30,8 +30,8 @@ type Subject struct {
 // TimeModel predicts the epoch times of a subject.
 type TimeModel struct {
 	Hyperparameters
-	// EpochVariance of the log seconds of an epoch within its run, RunVariance of a
-	// run within its configuration, with Degrees of freedom.
+	// EpochVariance is the variance of the log seconds of an epoch within its run, and RunVariance
+	// of a run within its configuration. Degrees are the degrees of freedom of RunVariance.
 	EpochVariance float64 `json:"epoch_variance"`
 	RunVariance   float64 `json:"run_variance"`
 	Degrees       float64 `json:"degrees"`
@@ -97,12 +97,12 @@ func (t *TimeModel) check(s *Subject) error {
 	}
 	for _, x := range []float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees} {
 		if !(x > 0) || x > 1e6 {
-			return fmt.Errorf("hyperparameter or variance is %g", x)
+			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
 		}
 	}
 	for _, x := range t.Lengths {
 		if !(x >= 0) || x > 1e6 {
-			return fmt.Errorf("length is %g", x)
+			return fmt.Errorf("length is %g, want 0 to 1e6", x)
 		}
 	}
 	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||
@@ -121,7 +121,7 @@ func (t *TimeModel) check(s *Subject) error {
 		}
 		if m.Runs < 1 || !(math.Abs(m.Mean) < 100) || !(m.Squares >= 0) || m.Squares > 1e9 ||
 			!(m.InverseEpochs > 0) || m.InverseEpochs > 1 {
-			return fmt.Errorf("configuration %d: %d runs, mean %g, squares %g, inverse epochs %g",
+			return fmt.Errorf("configuration %d is invalid: %d runs, mean %g, squares %g, inverse epochs %g",
 				i, m.Runs, m.Mean, m.Squares, m.InverseEpochs)
 		}
 	}

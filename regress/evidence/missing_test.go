@@ -71,7 +71,8 @@ func TestPredictor_NamesWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 		if e.Support.Promisable() != (got.Lacks == "") {
-			t.Errorf("%s: support %s, but %+v is missing", c.name, e.Support, got)
+			t.Errorf("%s: support %s with missing evidence %+v, want one of the two",
+				c.name, e.Support, got)
 		}
 	}
 }

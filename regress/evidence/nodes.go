@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// NodeGroup is a node whose runs differ from those of other nodes with the same known hardware. It
+// NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
 // is fitted as a type of its own.
 type NodeGroup struct {
 	Node     string `json:"node"`
@@ -23,7 +23,7 @@ const (
 )
 
 // groupNodes separates nodes of one type whose runs differ, because their hardware is unknown or
-// its difference is not visible. For each node type it compares the nodes, those with most runs
+// its difference is not visible. For each node type it compares the nodes, the nodes with most runs
 // first, configuration by configuration. A node that is clearly faster or slower than all groups
 // starts a group; others join the first group that they do not differ from.
 func groupNodes(runs []Run) []NodeGroup {
@@ -146,7 +146,7 @@ func groupMap(groups []NodeGroup) map[nodeKey]string {
 }
 
 // NodeType returns the node type for configurations on a node: the given type, unless the runs of
-// the node differ from those of its type.
+// the node differ from other nodes of its type.
 func (p *Predictor) NodeType(node, nodeType string) string {
 	if g, ok := p.groups[nodeKey{node, nodeType}]; ok {
 		return g

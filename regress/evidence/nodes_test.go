@@ -115,7 +115,8 @@ func TestFit_TellsNodesApartByTheirRuns(t *testing.T) {
 		}
 		off := got.Median()/(4*study.seconds["p100"][zeusSetting{d, b}][250]) - 1
 		if math.Abs(off) > 0.06 {
-			t.Errorf("%s %d on p100: %g s, off by %.1f %%", d, b, got.Median(), 100*off)
+			t.Errorf("%s, batch size %d on p100: %g s with an error of %.1f %%, want at most 6 %%",
+				d, b, got.Median(), 100*off)
 		}
 	}
 	run := runs[0]

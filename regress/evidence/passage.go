@@ -35,7 +35,7 @@ type BatchAccuracy struct {
 
 // Passage summarizes when the runs of one batch size first reached a level.
 type Passage struct {
-	// Tried counts the runs that reached the level or were long enough to; Reached those that did.
+	// Tried counts the runs that reached the level or were long enough. Reached counts the former.
 	Tried   int `json:"tried"`
 	Reached int `json:"reached"`
 	// Mean of ln(epoch - 0.5) of the first epoch at the level, and the Squares about it.
@@ -73,8 +73,8 @@ func (c *epochCurve) passage(level float64, forGood bool) int {
 	return first
 }
 
-// curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, those with
-// most runs.
+// curvesOf returns the accuracies of runs by batch size: at most maxBatches batch sizes, the ones
+// with most runs.
 func curvesOf(runs []Run) []epochCurve {
 	var curves []epochCurve
 	count := map[int]int{}
@@ -221,11 +221,12 @@ func (m *AccuracyModel) usualPassage(b, k int) float64 {
 func (m *AccuracyModel) check() error {
 	levels, batches := len(m.Levels), len(m.Batches)
 	if levels == 0 || levels > maxLevels || batches == 0 || batches > maxBatches {
-		return fmt.Errorf("%d levels of %d batch sizes", levels, batches)
+		return fmt.Errorf("%d levels and %d batch sizes, want 1 to %d and 1 to %d",
+			levels, batches, maxLevels, maxBatches)
 	}
 	for k, a := range m.Levels {
 		if !(a >= 0 && a <= 1) || k > 0 && a <= m.Levels[k-1] {
-			return fmt.Errorf("level %d is %g", k, a)
+			return fmt.Errorf("level %d is %g, want 0 to 1 and above the previous level", k, a)
 		}
 	}
 	for _, x := range [...]float64{m.Amplitude, m.Length, m.Effect} {
@@ -237,13 +238,13 @@ func (m *AccuracyModel) check() error {
 		b := &m.Batches[i]
 		if b.BatchSize < 1 || i > 0 && b.BatchSize <= m.Batches[i-1].BatchSize ||
 			len(b.Passages) != len(m.Levels) || b.Runs < 1 {
-			return fmt.Errorf("batch %d: size %d, %d runs, %d passages",
+			return fmt.Errorf("invalid entry %d: batch size %d, %d runs, %d passages",
 				i, b.BatchSize, b.Runs, len(b.Passages))
 		}
 		for k, p := range b.Passages {
 			if p.Reached < 0 || p.Tried < p.Reached || p.Tried > b.Runs ||
 				!(math.Abs(p.Mean) < 100) || !(p.Squares >= 0) || p.Squares > 1e9 {
-				return fmt.Errorf("batch size %d, level %d: %+v", b.BatchSize, k, p)
+				return fmt.Errorf("batch size %d, level %d: invalid passage %+v", b.BatchSize, k, p)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func TestTime_SupportIsTheModelsOwn(t *testing.T) {
 		}
 		promisable := test.want == evidence.Measured || test.want == evidence.Interpolated
 		if got.Support.Promisable() != promisable {
-			t.Errorf("%+v: promisable is %v", test, !promisable)
+			t.Errorf("%+v: Promisable = %v, want %v", test, !promisable, promisable)
 		}
 	}
 	counts := p.Time(configurationOf("a", 32, "x"), 3).Counts
@@ -74,7 +74,7 @@ func TestTime_AnotherDatasetIsNoEvidence(t *testing.T) {
 	_, p := fit(t, runsOf(c, 1, 1))
 	c.Dataset = "large"
 	if got := p.Time(c, 1); got.Known() {
-		t.Errorf("another dataset is predicted: %+v", got)
+		t.Errorf("prediction for another dataset = %+v, want an unknown one", got)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
 		t.Errorf("median is %g, want about 1000", got.Median())
 	}
 	if bound := got.Quantile(0.95) / got.Median(); bound > 1.06 {
-		t.Errorf("bound is %g times the median after 40 runs with a deviation of 0.014", bound)
+		t.Errorf("bound after 40 similar runs = %g times the median, want at most 1.06", bound)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	runs := runsOf(c, 0.1, 0.1, 0.1, 0.1)
 	_, p := fit(t, runs)
 	if got := p.Time(c, 8); got.StartupSeconds != 0 || math.Abs(got.Median()-0.8) > 0.01 {
-		t.Fatalf("without a start-up: %g s of %g s", got.StartupSeconds, got.Median())
+		t.Fatalf("start-up = %g s of %g s, want 0 of 0.8 s", got.StartupSeconds, got.Median())
 	}
 	width := func(n int) float64 {
 		for i := range n {
@@ -126,7 +126,8 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	}
 	first, fourth := width(1), width(4)
 	if first < 1.5 || fourth >= first {
-		t.Errorf("the bound is %g times the median after one start-up, %g after four", first, fourth)
+		t.Errorf("bound / median = %g after one start-up and %g after four, want >= 1.5, then less",
+			first, fourth)
 	}
 	elsewhere := configurationOf("a", 32, "y")
 	_, p = fit(t, append(runs, runsOf(elsewhere, 0.1)...))
@@ -158,7 +159,7 @@ func TestEpochs_GivenTheRunsOwn(t *testing.T) {
 		own := e.Given(12, n)
 		d := own.Seconds(20)
 		if d.Median() <= before || d.Median() > 240 || d.Scale >= width {
-			t.Errorf("after %d epochs of 12 s: median %g (before %g), scale %g (before %g)",
+			t.Errorf("after %d epochs of 12 s: median %g, want %g to 240; scale %g, want less than %g",
 				n, d.Median(), before, d.Scale, width)
 		}
 		before, width = d.Median(), d.Scale
@@ -213,7 +214,8 @@ func TestLargestEpochs_KeepsTheLimit(t *testing.T) {
 			return d.Probability(limit) >= 0.95
 		}
 		if n > 0 && !keeps(n) || n < 60 && keeps(n+1) {
-			t.Errorf("limit %g: %d epochs", limit, n)
+			t.Errorf("largest number of epochs for the limit %g = %d, want the last that keeps it",
+				limit, n)
 		}
 	}
 	if n := p.LargestEpochs(nil, configurationOf("b", 32, "x"), 1e9, 0.95, 60); n != 0 {
@@ -304,7 +306,7 @@ func FuzzCompile(f *testing.F) {
 			}
 			a := p.Accuracy(c, 3)
 			if x := a.Reaches(0.5); !(x >= 0 && x <= 1) {
-				t.Errorf("P(0.5) is %g", x)
+				t.Errorf("P(0.5) = %g, want 0 to 1", x)
 			}
 		}
 	})

@@ -20,7 +20,7 @@ func TestStudent_IsTheDistribution(t *testing.T) {
 		}
 		for _, p := range []float64{1e-6, 0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 0.9999, 1 - 1e-9} {
 			if got := s.below(s.quantile(p)); math.Abs(got-p) > 1e-9 {
-				t.Errorf("%g degrees: P of the quantile for %g is %g", degrees, p, got)
+				t.Errorf("%g degrees: below(quantile(%g)) = %g, want no change", degrees, p, got)
 			}
 		}
 	}
@@ -91,20 +91,20 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 		mean, variance := g.predict(&o.points[3], 3, make([]float64, n))
 		off := math.Abs(mean - o.y[3])
 		if off >= before || variance > o.runs[3]+1e-9 {
-			t.Errorf("%g runs: %g from the mean (before %g), variance %g of %g",
+			t.Errorf("%g runs: distance from the mean %g, want less than %g; variance %g, want at most %g",
 				runs, off, before, variance, o.runs[3])
 		}
 		before = off
 	}
 	if before > 0.01 {
-		t.Errorf("a configuration that ran 1000 times is predicted %g from its mean", before)
+		t.Errorf("prediction after 1000 runs is %g from their mean, want at most 0.01", before)
 	}
 }
 
 func TestLikelihood_IsThatOfTheProcess(t *testing.T) {
 	o := fixture(9)
 	l := newLikelihood(o)
-	got := l.of(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
+	got := l.logPosterior(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
 
 	g, _ := newGaussianProcess(fixtureParameters, o)
 	inverse := mat.NewDense(9, 9, slices.Clone(g.inverse))

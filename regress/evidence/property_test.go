@@ -89,16 +89,18 @@ func checkTime(t *testing.T, p *evidence.Predictor, c evidence.Configuration, ep
 	}
 	median := d.Median()
 	if !(median > 0) || math.IsInf(median, 0) || !(d.Scale > 0) || math.IsInf(d.Scale, 0) {
-		t.Fatalf("%+v: median %g, scale %g", c, median, d.Scale)
+		t.Fatalf("%+v: median %g, scale %g; want both positive and finite", c, median, d.Scale)
 	}
 	last := 0.0
 	for _, f := range []float64{1e-9, 0.5, 0.9, 0.99, 1, 1.01, 1.1, 2, 10, 1e9} {
 		probability := d.Probability(median * f)
 		if !(probability >= last && probability <= 1) {
-			t.Fatalf("%+v: probability %g of %g times the median, before %g", c, probability, f, last)
+			t.Fatalf("%+v: probability = %g at %g times the median, want %g to 1",
+				c, probability, f, last)
 		}
 		if f < 1 && probability > 0.5 || f > 1.001 && probability < 0.5 {
-			t.Fatalf("%+v: probability %g of %g times the median", c, probability, f)
+			t.Fatalf("%+v: probability = %g at %g times the median, want 0.5 at the median",
+				c, probability, f)
 		}
 		last = probability
 	}
@@ -108,7 +110,8 @@ func checkTime(t *testing.T, p *evidence.Predictor, c evidence.Configuration, ep
 			continue
 		}
 		if got := d.Probability(bound); math.Abs(got-confidence) > 1e-6 {
-			t.Fatalf("%+v: probability of the bound for %g is %g", c, confidence, got)
+			t.Fatalf("%+v: probability of the bound for %g = %g, want the confidence",
+				c, confidence, got)
 		}
 	}
 }
@@ -119,16 +122,17 @@ func checkAccuracy(t *testing.T, p *evidence.Predictor, c evidence.Configuration
 	for _, epochs := range []int{1, 2, 3, 5, 10, 100, 1 << 40} {
 		a := p.Accuracy(c, epochs)
 		if a.Known && !(a.Median >= 0 && a.Median <= 1 && a.Mean >= 0 && a.Mean <= 1) {
-			t.Fatalf("%+v after %d epochs: %+v", c, epochs, a)
+			t.Fatalf("%+v: accuracy after %d epochs = %+v, want mean and median from 0 to 1",
+				c, epochs, a)
 		}
 		if before.Known && (!a.Known || a.Median < before.Median || a.Mean < before.Mean-1e-12) {
-			t.Fatalf("%+v: accuracy falls to %+v after %d epochs", c, a, epochs)
+			t.Fatalf("%+v: accuracy = %+v after %d epochs, want no decrease", c, a, epochs)
 		}
 		last := 1.0
 		for target := 0.0; target <= 1; target += 0.05 {
 			reaches := a.Reaches(target)
 			if !(reaches >= 0 && reaches <= last) || reaches < before.Reaches(target)-1e-12 {
-				t.Fatalf("%+v: P(%g) is %g, of less %g, before %g",
+				t.Fatalf("%+v: P(%g) = %g, want at most %g (lower target) and at least %g (fewer epochs)",
 					c, target, reaches, last, before.Reaches(target))
 			}
 			last = reaches

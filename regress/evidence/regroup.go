@@ -8,8 +8,8 @@ import (
 )
 
 // findNodeDifferences looks for nodes that explain the jumps better than time does: since the first
-// jump their runs differ from those of other nodes of their type, and the base does not separate
-// them. usable are the runs to learn from then: of these nodes only the later runs, because a node
+// jump their runs differ from other nodes of their type, and the base does not separate
+// them. usable are the runs to learn from: only the later runs of these nodes, because a node
 // may have changed alone.
 func (s *ServedHierarchy) findNodeDifferences(runs []Run) (since time.Time, usable []Run, found bool) {
 	factors := slices.Concat(s.Drift.Past, s.Drift.activeFactors())

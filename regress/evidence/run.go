@@ -91,7 +91,7 @@ type Run struct {
 	// the job has ended.
 	Job string
 	Configuration
-	// Node is the name of the node. A node whose runs differ from those of other nodes of its
+	// Node is the name of the node. A node whose runs differ from other nodes of its
 	// type is fitted as a type of its own: see Predictor.NodeType.
 	Node      string
 	StartedAt time.Time

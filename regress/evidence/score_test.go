@@ -41,7 +41,7 @@ func newScores() *scores {
 		heldBy: map[string]*scoreMean{}, reachedBy: map[string]*scoreMean{}}
 }
 
-func of(m map[string]*scoreMean, key string) *scoreMean {
+func meanOf(m map[string]*scoreMean, key string) *scoreMean {
 	if m[key] == nil {
 		m[key] = &scoreMean{}
 	}
@@ -72,7 +72,7 @@ func (s *scores) add(w *zeusSplit, q *adviceQuestion) {
 		}
 		if q.target > 0 {
 			s.reached.count(reached)
-			of(s.reachedBy, d).count(reached)
+			meanOf(s.reachedBy, d).count(reached)
 			s.reachSaid.add(c.probability / time)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *scores) addOption(w *zeusSplit, q *adviceQuestion, o option) {
 	} else {
 		s.time.add(off)
 		s.held.count(held)
-		of(s.heldBy, k.dataset).count(held)
+		meanOf(s.heldBy, k.dataset).count(held)
 		s.width.add(o.time.Quantile(confidence) / o.seconds)
 	}
 	if a, ok := w.truth[k].accuracy(o.epochs); ok && o.accuracy.Known {
@@ -195,7 +195,7 @@ func (s *scores) log(t *testing.T, label string) {
 	t.Logf("  promised targets reached %.3f (stated %.3f, %.0f)",
 		s.reached.value(), s.reachSaid.value(), s.reached.n)
 	for _, d := range []string{"cifar100", "movielens-1m", "squad"} {
-		t.Logf("    %-13s coverage %.3f, targets reached %.3f of %.0f", d, of(s.heldBy, d).value(),
-			of(s.reachedBy, d).value(), of(s.reachedBy, d).n)
+		t.Logf("    %-13s coverage %.3f, targets reached %.3f of %.0f", d, meanOf(s.heldBy, d).value(),
+			meanOf(s.reachedBy, d).value(), meanOf(s.reachedBy, d).n)
 	}
 }

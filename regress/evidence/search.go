@@ -77,8 +77,8 @@ func (l *likelihood) refresh(h *Hyperparameters) {
 	}
 }
 
-// of returns the log of marginal likelihood times priors, up to a constant.
-func (l *likelihood) of(h *Hyperparameters) float64 {
+// logPosterior returns the log of marginal likelihood times priors, up to a constant.
+func (l *likelihood) logPosterior(h *Hyperparameters) float64 {
 	l.refresh(h)
 	g := timeProcess{Hyperparameters: *h, severalNodes: l.several}
 	n := len(l.points)
@@ -148,7 +148,7 @@ func (l *likelihood) search(ctx context.Context) (Hyperparameters, error) {
 		h.NodeAmplitude = .12
 		axes = append(axes, gridAxis{at: &h.NodeAmplitude, grid: amplitudes})
 	}
-	best := l.of(&h)
+	best := l.logPosterior(&h)
 	for range sweeps {
 		before := best
 		for _, a := range axes {
@@ -174,7 +174,7 @@ func (l *likelihood) along(h *Hyperparameters, a gridAxis, best float64) float64
 	for _, x := range a.grid {
 		for _, x2 := range a.grid2 {
 			*a.at, *a.with = x, x2
-			if value := l.of(h); value > best {
+			if value := l.logPosterior(h); value > best {
 				best, kept, kept2 = value, x, x2
 			}
 		}

@@ -13,7 +13,7 @@ type StartupTimes struct {
 	// Mean of the log seconds and the sum of Squares about it.
 	Mean    float64 `json:"mean"`
 	Squares float64 `json:"squares"`
-	// Variance of one run, shrunk towards that of all subjects, with Degrees of freedom.
+	// Variance of one run, shrunk towards the variance of all subjects, with Degrees of freedom.
 	Variance float64 `json:"variance"`
 	Degrees  float64 `json:"degrees"`
 }
@@ -30,7 +30,7 @@ const (
 func (s *StartupTimes) check() error {
 	if s.Runs < 1 || !(math.Abs(s.Mean) < 100) || !(s.Squares >= 0) ||
 		!(s.Variance > 0) || s.Variance > 1e6 || !(s.Degrees > 0) {
-		return fmt.Errorf("%d runs, mean %g, variance %g, degrees %g",
+		return fmt.Errorf("start-up with %d runs, mean %g, variance %g and degrees %g is invalid",
 			s.Runs, s.Mean, s.Variance, s.Degrees)
 	}
 	return nil
@@ -88,8 +88,8 @@ func startupSpread(all []StartupTimes) (sum spread) {
 	return sum
 }
 
-// shareStartupVariance sets the variances of one subject: its own squares, shrunk towards those of
-// all subjects, which are shrunk towards the prior.
+// shareStartupVariance sets the variances of one subject: its own squares, shrunk towards the
+// squares of all subjects, which are shrunk towards the prior.
 func shareStartupVariance(own []StartupTimes, all spread) {
 	prior := all.shrunk(priorStartupDeviation*priorStartupDeviation, priorStartupDegrees)
 	sum := startupSpread(own)
@@ -137,7 +137,7 @@ func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
 
 // Plus returns the distribution of the sum of two independent durations by the delta method. The
 // variance of its log is the sum of the variances of the logs, weighted by the squared shares of
-// the medians; its degrees of freedom are those of Welch and Satterthwaite.
+// the medians. The degrees of freedom follow Welch and Satterthwaite.
 func (d Distribution) Plus(e Distribution) Distribution {
 	if !e.Known() {
 		return d

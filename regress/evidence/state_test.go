@@ -100,7 +100,7 @@ func settled(t *testing.T, seed uint64, lanes int) *runSimulation {
 	c := newCluster(t, seed, lanes)
 	var last time.Time
 	for i := range 30 {
-		if end := c.run(place(i), seconds(i)); end.After(last) {
+		if end := c.run(exampleConfiguration(i), seconds(i)); end.After(last) {
 			last = end
 		}
 	}
@@ -108,13 +108,13 @@ func settled(t *testing.T, seed uint64, lanes int) *runSimulation {
 	return c
 }
 
-// place and seconds return the ith of ten configurations, of two models in turn.
-func place(i int) evidence.Configuration {
+// exampleConfiguration and seconds return the ith of ten configurations, of two models in turn.
+func exampleConfiguration(i int) evidence.Configuration {
 	return configurationOf([]string{"a", "b"}[i%2], 16<<(i/2%5), "x")
 }
 
 func seconds(i int) float64 {
-	return []float64{4, 20}[i%2] * (1 + 64/float64(place(i).BatchSize))
+	return []float64{4, 20}[i%2] * (1 + 64/float64(exampleConfiguration(i).BatchSize))
 }
 
 // A run that ends after others that started later is compared as well.
@@ -124,14 +124,15 @@ func TestState_NoticesDriftOfRunsThatOverlap(t *testing.T) {
 		order := c.random.Perm(10)
 		var ends []time.Time
 		for _, i := range order[:6] {
-			ends = append(ends, c.run(place(i), 1.4*seconds(i)))
+			ends = append(ends, c.run(exampleConfiguration(i), 1.4*seconds(i)))
 		}
 		for _, end := range ends {
 			c.update(c.known(end))
 		}
 		for i := range 10 {
-			if off := c.off(place(i), 1.4*seconds(i)); math.Abs(off) > 0.1 {
-				t.Errorf("seed %d: %v is off by %.2f after six slower runs", seed, place(i), off)
+			if off := c.off(exampleConfiguration(i), 1.4*seconds(i)); math.Abs(off) > 0.1 {
+				t.Errorf("seed %d: %v: relative error after six slower runs = %.2f, want at most 0.1",
+					seed, exampleConfiguration(i), off)
 			}
 		}
 		f := c.state.Factors()
@@ -149,24 +150,26 @@ func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
 		c.node = "fast"
 		var last time.Time
 		for i := range 30 {
-			last = c.run(place(i), seconds(i))
+			last = c.run(exampleConfiguration(i), seconds(i))
 		}
 		c.update(c.known(last))
 		order := c.random.Perm(40)
 		for _, k := range order {
 			c.node = []string{"fast", "slow"}[k%2]
 			factor := []float64{1, 1.5}[k%2]
-			end := c.run(place(k/2), factor*seconds(k/2))
+			end := c.run(exampleConfiguration(k/2), factor*seconds(k/2))
 			c.update(c.known(end))
 		}
 		for i := range 10 {
 			c.node = "fast"
-			if off := c.off(place(i), seconds(i)); math.Abs(off) > 0.05 {
-				t.Errorf("seed %d: %v on the fast node is off by %.2f", seed, place(i), off)
+			if off := c.off(exampleConfiguration(i), seconds(i)); math.Abs(off) > 0.05 {
+				t.Errorf("seed %d: %v on the fast node: relative error = %.2f, want at most 0.05",
+					seed, exampleConfiguration(i), off)
 			}
 			c.node = "slow"
-			if off := c.off(place(i), 1.5*seconds(i)); math.Abs(off) > 0.06 {
-				t.Errorf("seed %d: %v on the slow node is off by %.2f", seed, place(i), off)
+			if off := c.off(exampleConfiguration(i), 1.5*seconds(i)); math.Abs(off) > 0.06 {
+				t.Errorf("seed %d: %v on the slow node: relative error = %.2f, want at most 0.06",
+					seed, exampleConfiguration(i), off)
 			}
 		}
 		if f := c.state.Factors(); len(f) > 0 {
@@ -178,20 +181,20 @@ func TestState_ANodeThatDiffersIsNoDrift(t *testing.T) {
 // One disturbed run does not affect other models, and is no suspect after the next run.
 func TestState_OneDisturbedRunIsNoDrift(t *testing.T) {
 	c := settled(t, 1, 1)
-	c.update(c.known(c.run(place(0), 3*seconds(0))))
-	if off := c.off(place(1), seconds(1)); math.Abs(off) > 0.04 {
-		t.Errorf("the other model is off by %.2f", off)
+	c.update(c.known(c.run(exampleConfiguration(0), 3*seconds(0))))
+	if off := c.off(exampleConfiguration(1), seconds(1)); math.Abs(off) > 0.04 {
+		t.Errorf("relative error of the other model = %.2f, want at most 0.04", off)
 	}
-	if off, f := c.off(place(2), seconds(2)), c.state.Factors(); off < 0.3 || len(f) > 0 {
+	if off, f := c.off(exampleConfiguration(2), seconds(2)), c.state.Factors(); off < 0.3 || len(f) > 0 {
 		t.Errorf("its model is off by %.2f with %d factors, want a suspicion", off, len(f))
 	}
-	c.update(c.known(c.run(place(2), seconds(2))))
-	if off := c.off(place(4), seconds(4)); math.Abs(off) > 0.05 {
-		t.Errorf("its model is off by %.2f after the next run", off)
+	c.update(c.known(c.run(exampleConfiguration(2), seconds(2))))
+	if off := c.off(exampleConfiguration(4), seconds(4)); math.Abs(off) > 0.05 {
+		t.Errorf("relative error of the same model after its next run = %.2f, want at most 0.05", off)
 	}
-	c.update(c.known(c.run(place(0), seconds(0))))
-	if off := c.off(place(0), seconds(0)); off > 0.4 || c.state.Corrected {
-		t.Errorf("it is off by %.2f after its next run", off)
+	c.update(c.known(c.run(exampleConfiguration(0), seconds(0))))
+	if off := c.off(exampleConfiguration(0), seconds(0)); off > 0.4 || c.state.Corrected {
+		t.Errorf("relative error after the next run = %.2f, want at most 0.4 and no correction", off)
 	}
 }
 
@@ -201,14 +204,14 @@ func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 	c := settled(t, 2, 1)
 	var end time.Time
 	for _, i := range []int{0, 1, 2, 4} { // model a alone is slower
-		end = c.run(place(i), seconds(i)*[]float64{1.5, 1}[i%2])
+		end = c.run(exampleConfiguration(i), seconds(i)*[]float64{1.5, 1}[i%2])
 	}
 	c.update(c.known(end))
 	check := func(label string) {
 		t.Helper()
 		for i, factor := range []float64{1.5, 1, 1.5, 1, 1.5, 1, 1.5, 1} {
-			if off := c.off(place(i), factor*seconds(i)); math.Abs(off) > 0.12 {
-				t.Errorf("%s: %v is off by %.2f", label, place(i), off)
+			if off := c.off(exampleConfiguration(i), factor*seconds(i)); math.Abs(off) > 0.12 {
+				t.Errorf("%s: relative error of %v = %.2f, want at most 0.12", label, exampleConfiguration(i), off)
 			}
 		}
 	}
@@ -217,14 +220,15 @@ func TestState_KeepsItsCorrectionWhateverBecomesKnown(t *testing.T) {
 	c.update(c.known(c.run(young, 7)))
 	check("a new model")
 	if off := c.off(young, 7); math.Abs(off) > 0.1 {
-		t.Errorf("the new model is off by %.2f", off)
+		t.Errorf("relative error of the new model = %.2f, want at most 0.1", off)
 	}
 	again := configurationOf("a", 1024, "x") // twice the largest batch size
 	before := 4 * (1 + 64/1024.)
 	c.update(c.known(c.run(again, 1.5*before)))
 	check("a new batch size")
 	if off := c.off(again, 1.5*before); math.Abs(off) > 0.1 {
-		t.Errorf("the new batch size is off by %.2f: it ran after the drift", off)
+		t.Errorf("relative error of the new batch size = %.2f, want at most 0.1: it ran after the drift",
+			off)
 	}
 	for i := range 10 {
 		late := c.runs[i]
@@ -243,7 +247,7 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 	c := settled(t, 3, 2)
 	var ends []time.Time
 	for i := range 4 {
-		ends = append(ends, c.run(place(i), 1.4*seconds(i)))
+		ends = append(ends, c.run(exampleConfiguration(i), 1.4*seconds(i)))
 	}
 	for _, end := range ends {
 		runs := c.known(end)
@@ -266,7 +270,7 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(first) != string(second) {
-		t.Errorf("the same runs change a state:\n%s\n%s", first, second)
+		t.Errorf("an update with the same runs changed the state:\n%s\n%s", first, second)
 	}
 }
 
@@ -275,7 +279,7 @@ func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
 	c := settled(t, 4, 1)
 	first := len(c.runs)
 	for i := range 4 {
-		end := c.run(place(i), 1.4*seconds(i))
+		end := c.run(exampleConfiguration(i), 1.4*seconds(i))
 		before := c.state
 		quick, drifts, err := before.Correct(c.runs[first+i:])
 		if err != nil {
@@ -283,12 +287,13 @@ func TestState_CorrectsAsAnUpdateDoes(t *testing.T) {
 		}
 		c.update(c.known(end))
 		if !drifts || !c.state.Corrected {
-			t.Fatalf("after %d runs: drifts %v, an update says %v", i+1, drifts, c.state.Corrected)
+			t.Fatalf("after %d runs: drifts %v, Corrected %v, want both",
+				i+1, drifts, c.state.Corrected)
 		}
-		want := c.off(place(5), seconds(5))
+		want := c.off(exampleConfiguration(5), seconds(5))
 		updated := c.state
 		c.state = quick
-		if got := c.off(place(5), seconds(5)); got != want {
+		if got := c.off(exampleConfiguration(5), seconds(5)); got != want {
 			t.Errorf("after %d runs: corrected by %.3f, an update by %.3f", i+1, got, want)
 		}
 		c.state = updated
@@ -300,17 +305,18 @@ func TestState_AHistoryThatComesInPartsIsTheBase(t *testing.T) {
 	c := newCluster(t, 5, 1)
 	var ends []time.Time
 	for i := range 30 {
-		ends = append(ends, c.run(place(i/3), seconds(i/3)))
+		ends = append(ends, c.run(exampleConfiguration(i/3), seconds(i/3)))
 	}
 	c.update(c.known(ends[6])) // of two configurations, and some epochs of a third
 	c.update(c.known(ends[29]))
 	for n, i := range []int{9, 2} {
-		c.update(c.known(c.run(place(i), 1.45*seconds(i))))
+		c.update(c.known(c.run(exampleConfiguration(i), 1.45*seconds(i))))
 		if !c.state.Corrected {
 			t.Errorf("not corrected after %d slower runs", n+1)
 		}
 	}
-	if off := c.off(place(5), 1.45*seconds(5)); math.Abs(off) > 0.15 {
-		t.Errorf("another configuration is off by %.2f after two slower runs", off)
+	if off := c.off(exampleConfiguration(5), 1.45*seconds(5)); math.Abs(off) > 0.15 {
+		t.Errorf("relative error of another configuration = %.2f after two slower runs, want <= 0.15",
+			off)
 	}
 }

@@ -41,7 +41,7 @@ func (d Distribution) logDensity(y float64) float64 {
 func (d Distribution) Known() bool { return d.Scale > 0 }
 
 // Around returns the distribution with the same relative spread around another median, for example
-// that of a forecast with changing loads.
+// the median of a forecast with changing loads.
 func (d Distribution) Around(median float64) Distribution {
 	d.Location = math.Log(median)
 	return d

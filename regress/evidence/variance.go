@@ -81,7 +81,7 @@ func variancesOf(own, all components) variances {
 	return variances{epoch, own.runVariance(prior, epoch), priorRunDegrees + own.runs.freedom}
 }
 
-// ownRun returns the variance of a run of one configuration: that of the model, updated by the
+// ownRun returns the variance of a run of one configuration: the model's, updated by the
 // configuration's own repetitions.
 func (v *variances) ownRun(m *ConfigurationTimes) float64 {
 	free := math.Max(float64(m.Runs-1), 0)

@@ -87,13 +87,13 @@ func FuzzRead(f *testing.F) {
 		seen := map[string]bool{}
 		for _, name := range table.Header {
 			if seen[name] || name == "" {
-				t.Fatalf("column %q", name)
+				t.Fatalf("column name %q is empty or a duplicate", name)
 			}
 			seen[name] = true
 		}
 		for _, row := range table.Rows {
 			if len(row) != len(table.Header) {
-				t.Fatalf("row of %d cells for %d columns", len(row), len(table.Header))
+				t.Fatalf("row has %d cells, want %d", len(row), len(table.Header))
 			}
 		}
 		last := table.Header[len(table.Header)-1]
@@ -107,7 +107,7 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, x := range append(e.Data.Columns[0], e.Data.Target...) {
 			if math.IsNaN(x) || math.IsInf(x, 0) {
-				t.Fatalf("a clean example has %g", x)
+				t.Fatalf("example contains %g after the cleaning, want finite numbers", x)
 			}
 		}
 	})
@@ -154,6 +154,6 @@ func TestFeature_TellsNumbersFromCategories(t *testing.T) {
 		Rows:   [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}},
 	}).Groups([]string{"a", "b"})
 	if err != nil || !reflect.DeepEqual(group, []int{0, 0, 1}) {
-		t.Errorf("groups = %v, %v", group, err)
+		t.Errorf("Groups() = %v, %v, want [0 0 1]", group, err)
 	}
 }

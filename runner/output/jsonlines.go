@@ -3,8 +3,10 @@ package output
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +31,7 @@ type jsonLines struct {
 	lastTrainer uint32       // its last reported epoch
 	loss        *float64     // of its last line
 	accuracy    *float64     // of its last evaluation; nil: none in this epoch
+	metric      Metric       // of its last evaluation
 	pending     *EpochReport // an epoch whose evaluation may follow; its metrics are not set
 }
 
@@ -106,9 +109,7 @@ func (j *jsonLines) report(
 	if v, ok := firstNumber(fields, lossNames); ok {
 		r.Loss = validLoss(v)
 	}
-	if v, ok := firstNumber(fields, accuracyNames); ok {
-		r.Accuracy = validAccuracy(j.percentages.toRatio(v, ""))
-	}
+	r.Accuracy, r.Metric = j.accuracyOf(fields)
 	if v, ok := number(fields, "validation_samples"); ok && v >= 1 && v < 1<<53 {
 		r.ValidationSamples = uint64(v)
 	}
@@ -116,6 +117,26 @@ func (j *jsonLines) report(
 		r.BatchSize = validBatchSize(v)
 	}
 	return r
+}
+
+// accuracyOf returns the accuracy of an epoch. If the object has none with a known name, its other
+// fields are read by the words of their names, such as "val_error" or "dev_wer".
+func (j *jsonLines) accuracyOf(fields map[string]json.RawMessage) (*float64, Metric) {
+	for _, name := range accuracyNames {
+		if v, ok := number(fields, name); ok {
+			return validAccuracy(j.percentages.toRatio(v, "")), metricOf([]string{name}, v)
+		}
+	}
+	var m measurements
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		words := nameWords(strings.ReplaceAll(name, "/", "_"))
+		v, ok := number(fields, name)
+		if kind := kindOf(words); ok && kind < metricDuration {
+			n := token{value: v, words: []string{name}}
+			m.setMetric(kind, scopeOf(words), &n, &j.percentages)
+		}
+	}
+	return m.accuracy, m.metric
 }
 
 // isTrainerLine reports whether a dictionary is from the Trainer of Hugging Face.
@@ -149,8 +170,8 @@ func (j *jsonLines) trainerLine(
 	if done := uint32(epoch); !isWhole && done > j.lastTrainer && !isEnd {
 		reports = append(reports, j.trainerReport(done, at)) // it ended without a line of its own
 	}
-	if v := j.evaluated(fields); isEvaluation && v != nil {
-		j.accuracy = v
+	if m := j.evaluated(fields); isEvaluation && m.metric.Name != "" {
+		j.accuracy, j.metric = m.accuracy, m.metric
 	}
 	switch {
 	case isWhole && isEvaluation && whole > j.lastTrainer:
@@ -164,25 +185,31 @@ func (j *jsonLines) trainerLine(
 	return reports
 }
 
-// evaluated returns the metric of an evaluation that is between 0 and 1, such as eval_f1.
-func (j *jsonLines) evaluated(fields map[string]json.RawMessage) *float64 {
-	var m measurements
+// evaluated returns the metrics of an evaluation.
+func (j *jsonLines) evaluated(fields map[string]json.RawMessage) (m measurements) {
 	for name := range fields {
 		rest, isEvaluation := strings.CutPrefix(name, "eval_")
 		v, ok := number(fields, name)
-		if kind := kindOf(nameWords(rest)); isEvaluation && ok && kind < metricLoss {
-			m.setMetric(kind, scopeValidation, v, "", &j.percentages)
+		if kind := kindOf(nameWords(rest)); isEvaluation && ok && kind != metricDuration {
+			n := token{value: v, words: []string{strings.ToLower(name)}}
+			m.setMetric(kind, scopeValidation, &n, &j.percentages)
 		}
 	}
-	return m.accuracy
+	return m
 }
 
 // trainerReport ends an epoch.
 func (j *jsonLines) trainerReport(epoch uint32, at time.Time) EpochReport {
 	r := EpochReport{
-		Epoch: epoch, Epochs: epoch - j.lastTrainer, Loss: j.loss, Accuracy: j.accuracy, At: at,
+		Epoch:    epoch,
+		Epochs:   epoch - j.lastTrainer,
+		Loss:     j.loss,
+		Accuracy: j.accuracy,
+		Metric:   j.metric,
+		At:       at,
 	}
 	j.lastTrainer, j.pending, j.loss, j.accuracy = epoch, nil, nil, nil
+	j.metric = Metric{}
 	return r
 }
 
@@ -202,6 +229,9 @@ func parseFields(text []byte) map[string]json.RawMessage {
 	fields := make(map[string]json.RawMessage, len(raw))
 	for name, value := range raw {
 		fields[strings.ToLower(name)] = value
+		for inner, v := range parseObject(value) { // {"val": {"accuracy": 0.8}}
+			fields[strings.ToLower(name+"_"+inner)] = v
+		}
 	}
 	return fields
 }

@@ -47,6 +47,23 @@ func marker(line string, tokens []token) (number, total uint32, ok bool) {
 	return 0, 0, false
 }
 
+// Headings in which the number of the epoch is not behind the word: of MMEngine and ESPnet.
+var (
+	scopedHeading = regexp.MustCompile(`\bEpoch\((train|val|test)\) +\[(\d+)\]`)
+	resultHeading = regexp.MustCompile(`\b(\d+)epoch results:`)
+)
+
+// withPlainHeading returns a line with the number of the epoch behind the word.
+func withPlainHeading(line string) string {
+	switch {
+	case strings.Contains(line, "Epoch("):
+		return scopedHeading.ReplaceAllString(line, "Epoch $2 $1")
+	case strings.Contains(line, "epoch results:"):
+		return resultHeading.ReplaceAllString(line, "epoch $1:")
+	}
+	return line
+}
+
 // isTotal reports whether a number is the second one of "3/10" or "3 of 10".
 func isTotal(t token) bool {
 	gap := strings.Trim(t.gap, " ")
@@ -71,6 +88,7 @@ var partWords = strings.Fields("step steps batch batches iter iters iteration mi
 type part struct {
 	isInProgress bool
 	isComplete   bool    // a progress bar at its end
+	done         float64 // steps so far
 	steps        float64 // of the epoch; 0: not printed
 }
 
@@ -94,7 +112,7 @@ func partOf(line string, tokens []token, hasMarker bool) part {
 		isCounted := kind == noMetric && isFraction(tokens, i)
 		switch {
 		case isCounted:
-			p.steps = tokens[i+1].value
+			p.done, p.steps = n.value, tokens[i+1].value
 			p.isComplete = n.value >= p.steps
 			p.isInProgress = !p.isComplete
 		case kind == noMetric && len(n.words) > 0 && n.isWhole && n.unit == "" &&

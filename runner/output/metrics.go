@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"courier/schemas"
 )
 
 // scope is the data on which a metric was measured. A smaller scope is preferred for an accuracy.
@@ -65,6 +67,7 @@ var kindsByWord = map[string]metricKind{
 	"map": metricPrecision, "map50": metricPrecision,
 	"dice": metricOverlap, "iou": metricOverlap, "miou": metricOverlap, "r2": metricR2,
 	"error": metricErrorRate, "err": metricErrorRate, "merror": metricErrorRate,
+	"wer": metricErrorRate, "cer": metricErrorRate, "per": metricErrorRate, "eer": metricErrorRate,
 
 	"loss": metricLoss, "losses": metricLoss, "logloss": metricLoss, "mlogloss": metricLoss,
 	"nll": metricLoss, "crossentropy": metricLoss, "entropy": metricLoss, "xent": metricLoss,
@@ -80,7 +83,7 @@ var kindsByWord = map[string]metricKind{
 var (
 	otherTimes    = strings.Fields("eta remaining left data batch step iter load per eval startup")
 	elapsedWords  = strings.Fields("total elapsed wall cumulative")
-	trailingWords = strings.Fields("set avg mean average score value rate is of was")
+	trailingWords = strings.Fields("set avg mean average score value rate is of was micro macro weighted")
 	squaredWords  = strings.Fields("squared square absolute abs reconstruction l1 l2 log")
 	topWords      = strings.Fields("top acc prec precision accuracy rank")
 	excludedWords = strings.Fields("best target top5 acc@5 acc5 prec@5 top@5")
@@ -105,7 +108,10 @@ func kindOf(words []string) metricKind {
 			return noMetric
 		}
 	}
-	kind := kindsByWord[last]
+	kind, isKnown := kindsByWord[last]
+	if !isKnown {
+		kind = kindsByWord[strings.Join(words[max(0, len(words)-3):], "")] // mIoU is three words
+	}
 	switch {
 	case kind == metricErrorRate && containsAny(words, squaredWords):
 		return metricDistance
@@ -132,16 +138,32 @@ type measurements struct {
 	samples                uint64
 	seconds                float64 // duration of the epoch; 0: not printed
 	elapsed                float64 // since the start of the training; 0: not printed
+
+	metric Metric // behind accuracy, or else a loss on held-out data
 }
 
-// setAccuracy takes a metric between 0 and 1 where larger is better.
-func (m *measurements) setAccuracy(v float64, s scope, kind metricKind, samples uint64) {
+// Metric is a metric of an epoch as the job printed it.
+type Metric struct {
+	Name  string  // in lower-case words, such as "val error"; empty: no metric
+	Value float64 // as printed: a percentage is not converted
+}
+
+// metricOf returns the metric with a name of these words.
+func metricOf(words []string, v float64) Metric {
+	name := strings.Join(words, " ")
+	return Metric{Name: strings.ToValidUTF8(name[:min(len(name), schemas.MaxMetricLength)], ""), Value: v}
+}
+
+// setAccuracy takes a metric between 0 and 1 where larger is better, with the number as printed.
+func (m *measurements) setAccuracy(
+	v float64, s scope, kind metricKind, samples uint64, printed Metric,
+) {
 	ratio := validAccuracy(v)
 	rank := int(s)*int(metricLoss) + int(kind)
 	if ratio == nil || m.accuracy != nil && rank > m.accuracyRank {
 		return
 	}
-	m.accuracy, m.accuracyRank, m.samples = ratio, rank, samples
+	m.accuracy, m.accuracyRank, m.samples, m.metric = ratio, rank, samples, printed
 }
 
 // isValidated reports whether the accuracy was measured on data that was held out.
@@ -151,7 +173,10 @@ func (m *measurements) isValidated() bool {
 
 // setLoss takes a loss. The loss of the training is preferred, because that is what an epoch event
 // contains.
-func (m *measurements) setLoss(v float64, s scope, kind metricKind) {
+func (m *measurements) setLoss(v float64, s scope, kind metricKind, printed Metric) {
+	if isFinite(v) && m.accuracy == nil && (s == scopeValidation || s == scopeTest) {
+		m.metric = printed
+	}
 	rank := 2 * int(scopeTraining-s)
 	if kind == metricDistance {
 		rank += 2*int(scopeTraining) + 1
@@ -184,25 +209,26 @@ func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 
 // setMetric takes a number by its kind.
 func (m *measurements) setMetric(
-	kind metricKind, s scope, v float64, unit string, p *percentages,
+	kind metricKind, s scope, n *token, p *percentages,
 ) (isSet bool) {
+	v, unit, printed := n.value, n.unit, metricOf(n.words, n.value)
 	if math.IsNaN(v) && kind != metricLoss && kind != metricDistance {
 		return false
 	}
 	switch kind {
 	case metricAccuracy, metricF1, metricAUC, metricPrecision, metricOverlap:
-		m.setAccuracy(p.toRatio(v, unit), s, kind, 0)
+		m.setAccuracy(p.toRatio(v, unit), s, kind, 0, printed)
 	case metricR2:
-		m.setAccuracy(v, s, kind, 0)
+		m.setAccuracy(v, s, kind, 0, printed)
 	case metricErrorRate:
 		if strings.TrimSpace(unit) == "%" {
 			v = fromPercent(v)
 		}
-		m.setAccuracy(math.Round((1-v)*1e12)/1e12, s, kind, 0)
+		m.setAccuracy(math.Round((1-v)*1e12)/1e12, s, kind, 0, printed)
 	case metricLoss, metricDistance:
-		m.setLoss(v, s, kind)
+		m.setLoss(v, s, kind, printed)
 	case metricDuration:
-		m.seconds = validSeconds(v * durationUnit(unit))
+		m.seconds = max(m.seconds, validSeconds(v*durationUnit(unit))) // that of a part is shorter
 	case metricElapsed:
 		m.elapsed = validSeconds(v * durationUnit(unit))
 	default:

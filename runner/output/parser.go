@@ -31,6 +31,7 @@ type EpochReport struct {
 	Seconds           float64   // duration; 0: not reported
 	Loss              *float64  // training loss; nil: not reported
 	Accuracy          *float64  // 0 to 1; nil: not reported
+	Metric            Metric    // behind Accuracy, or a loss on held-out data without one
 	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
 	BatchSize         uint32    // batch size of the epoch; 0: not reported
 	At                time.Time // arrival of its last line
@@ -95,7 +96,7 @@ func New(format, expression string) (*Parser, error) {
 	case FormatBigDL:
 		return &Parser{formats: []lineFormat{&BigDL{}}}, nil
 	case FormatJSON:
-		return &Parser{formats: []lineFormat{&jsonLines{}}}, nil
+		return NewJSON(), nil
 	case FormatText:
 		return &Parser{formats: []lineFormat{&text{}}}, nil
 	case FormatPattern:
@@ -107,6 +108,9 @@ func New(format, expression string) (*Parser, error) {
 	}
 	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
 }
+
+// NewJSON returns a parser of FormatJSON.
+func NewJSON() *Parser { return &Parser{formats: []lineFormat{&jsonLines{}}} }
 
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.

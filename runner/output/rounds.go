@@ -47,7 +47,7 @@ func (t *text) roundLine(
 	hasMetric := false
 	for _, n := range tokens[1:] {
 		kind := roundKind(n.words)
-		if m.setMetric(kind, scopeOf(n.words), n.value, n.unit, &t.percentages) {
+		if m.setMetric(kind, scopeOf(n.words), &n, &t.percentages) {
 			hasMetric = true
 		}
 	}
@@ -85,6 +85,7 @@ func (r *rounds) add(number uint32, m measurements, at time.Time) []EpochReport 
 		Epochs:   done - r.last,
 		Loss:     m.loss,
 		Accuracy: m.accuracy,
+		Metric:   m.metric,
 		At:       at,
 	}
 	r.blockTime = m.elapsed

@@ -2,6 +2,8 @@ package output
 
 import (
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -39,7 +41,8 @@ func scan(line string) []token {
 		if t.isClock {
 			t.value = clockSeconds(t.text)
 		} else {
-			t.value, _ = strconv.ParseFloat(t.text, 64) // an infinity if it is out of range
+			text := strings.Replace(t.text, ",", ".", 1)
+			t.value, _ = strconv.ParseFloat(text, 64) // an infinity if it is out of range
 		}
 		t.unit = unitOf(rest)
 		t.words = nameWords(t.gap)
@@ -59,7 +62,9 @@ func scan(line string) []token {
 
 // continuesDuration reports whether a number is the second one of "1m 12s".
 func continuesDuration(first, second *token) bool {
-	return (first.unit == "h" || first.unit == "m") && strings.Trim(second.gap, " ") == "" &&
+	unit := strings.TrimSpace(first.unit)
+	return slices.Contains([]string{"h", "m", "min", "minutes"}, unit) &&
+		slices.Contains([]string{"", "and"}, strings.Trim(second.gap, " ")) &&
 		unitSeconds(second.unit) > 0 && unitSeconds(second.unit) < unitSeconds(first.unit)
 }
 
@@ -107,12 +112,29 @@ func numberLength(line string, i int) int {
 	if clock := clockLength(line, i); clock > 0 && i > digits {
 		return i + clock - start
 	}
+	if comma := commaLength(line[i:]); comma > 0 && line[digits:i] == "0" {
+		return i + comma - start
+	}
 	if i+1 < len(line) && line[i] == '.' && isDigit(line[i+1]) {
 		for i++; i < len(line) && isDigit(line[i]); {
 			i++
 		}
 	}
 	return i + exponentLength(line[i:]) - start
+}
+
+// commaLength returns the length of ",51" in a number with a decimal comma, or 0. A list of numbers
+// is not one.
+func commaLength(text string) int {
+	i := 1
+	for i < len(text) && isDigit(text[i]) {
+		i++
+	}
+	if len(text) < 2 || text[0] != ',' || i == 1 || i+1 < len(text) && text[i] == ',' &&
+		isDigit(text[i+1]) {
+		return 0
+	}
+	return i
 }
 
 // hasWord reports whether text begins with a word, in lower, upper or mixed case.
@@ -219,11 +241,14 @@ func perStepSeconds(unit string) float64 {
 	return unitSeconds(time)
 }
 
+// parenthesis matches "(micro avg)" at the end of a name.
+var parenthesis = regexp.MustCompile(`\([A-Za-z ]+\)[\s:=]*$`)
+
 var nameSeparators = []string{",", ";", "|", "•", "\t", " - ", "(", "[", "{", "]", ")", "│"}
 
 // nameWords returns the lower-case words at the end of a gap, after the last separator.
 func nameWords(gap string) []string {
-	name := strings.TrimRight(gap, " \t:=>#[({\"'%)")
+	name := strings.TrimRight(parenthesis.ReplaceAllString(gap, ""), " \t:=>#[({\"'%)")
 	for _, separator := range nameSeparators {
 		if i := strings.LastIndex(name, separator); i >= 0 {
 			name = name[i+len(separator):]

@@ -14,6 +14,7 @@ import (
 type column struct {
 	kind  metricKind
 	scope scope
+	words []string // of its name
 }
 
 // maxColumns bounds the columns of a table.
@@ -44,7 +45,8 @@ func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRo
 	for i, c := range t.columns[1:] {
 		tokens := scan(fields[i+1])
 		if len(tokens) == 1 && strings.TrimSpace(tokens[0].gap) == "" {
-			m.setMetric(c.kind, c.scope, tokens[0].value, tokens[0].unit, &t.percentages)
+			tokens[0].words = c.words
+			m.setMetric(c.kind, c.scope, &tokens[0], &t.percentages)
 		}
 	}
 	if m.accuracy == nil && m.loss == nil {
@@ -53,7 +55,12 @@ func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRo
 	t.current = nil
 	t.last, t.hasLast, t.isSeen = number, true, true
 	return []EpochReport{{
-		Epoch: number, Seconds: m.seconds, Loss: m.loss, Accuracy: m.accuracy, At: at,
+		Epoch:    number,
+		Seconds:  m.seconds,
+		Loss:     m.loss,
+		Accuracy: m.accuracy,
+		Metric:   m.metric,
+		At:       at,
 	}}, true
 }
 
@@ -70,8 +77,11 @@ var tableKeys = []string{"epoch", "iter", "iteration", "round"}
 func tableHead(line string) ([]column, separator) {
 	separator := separatorOf(line)
 	fields := separator.split(line)
-	if len(fields) < 2 || len(fields) > maxColumns ||
-		!slices.Contains(tableKeys, strings.ToLower(fields[0])) {
+	if len(fields) < 2 || len(fields) > maxColumns {
+		return nil, ""
+	}
+	isSpaCy := fields[0] == "E" && fields[1] == "#"
+	if !isSpaCy && !slices.Contains(tableKeys, strings.ToLower(fields[0])) {
 		return nil, ""
 	}
 	columns := make([]column, len(fields))
@@ -81,7 +91,10 @@ func tableHead(line string) ([]column, separator) {
 			return nil, ""
 		}
 		words := nameWords(strings.ReplaceAll(field, "/", "_"))
-		columns[i] = column{kind: kindOf(words), scope: scopeOf(words)}
+		columns[i] = column{kind: kindOf(words), scope: scopeOf(words), words: words}
+		if isSpaCy && field == "SCORE" { // the weighted score of the pipeline
+			columns[i].kind, columns[i].scope = metricAccuracy, scopeValidation
+		}
 		hasMetric = hasMetric || i > 0 && columns[i].kind != noMetric
 	}
 	if !hasMetric {

@@ -31,6 +31,7 @@ type text struct {
 	separator   separator
 	rounds      *rounds // of boosting; nil: no round was printed
 	isSeen      bool
+	isFromZero  bool // the steps of an epoch count from 0
 }
 
 // openEpoch is an epoch that may get more metrics.
@@ -93,7 +94,11 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 	if strings.Contains(line, "][Wall Clock ") {
 		return nil // BigDL, whose lines are read by their own format
 	}
+	if strings.HasPrefix(line, "wandb: ") {
+		return nil // the summary of a logger, behind the training
+	}
 	line, rank := withoutPrefix(line)
+	line = withPlainHeading(line)
 	if t.isOtherRank(rank) {
 		return nil
 	}
@@ -154,7 +159,12 @@ func (t *text) barLine(
 	bar := text{current: &e, percentages: t.percentages}
 	bar.read(line, tokens, true)
 	r := EpochReport{
-		Epoch: number, Epochs: number - t.last, Loss: e.loss, Accuracy: e.accuracy, At: at,
+		Epoch:    number,
+		Epochs:   number - t.last,
+		Loss:     e.loss,
+		Accuracy: e.accuracy,
+		Metric:   e.metric,
+		At:       at,
 	}
 	t.percentages = bar.percentages
 	t.current, t.last, t.hasLast, t.isSeen = nil, number, true, true
@@ -226,6 +236,7 @@ func (t *text) close(at time.Time) []EpochReport {
 		Seconds:           e.seconds,
 		Loss:              e.loss,
 		Accuracy:          e.accuracy,
+		Metric:            e.metric,
 		ValidationSamples: e.samples,
 		At:                e.at,
 		BeganAt:           e.beganAt,
@@ -318,8 +329,15 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 	p := partOf(line, tokens, hasMarker)
 	isHeldOut := !hasMarker && (general == scopeValidation || general == scopeTest)
 	if p.steps > 0 && !isHeldOut {
+		t.isFromZero = t.isFromZero || p.isInProgress && p.done == 0
 		e.steps = p.steps
+		if t.isFromZero && p.done+1 >= p.steps {
+			p.isInProgress, p.isComplete = false, true
+		}
 	}
+	isStepTime := slices.ContainsFunc(tokens, func(n token) bool { // beside the loading of its data
+		return slices.Contains(n.words, "data")
+	})
 	var bare, perStep float64 // durations without a name
 	for i := range tokens {
 		n := &tokens[i]
@@ -330,14 +348,17 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 		kind := kindOf(n.words)
 		isDuration := kind == metricDuration || kind == metricElapsed
 		switch {
+		case isDuration && isStepTime: // of a step
 		case kind == metricAccuracy && isFraction(tokens, i):
-			e.setAccuracy(n.value/tokens[i+1].value, s, kind, uint64(tokens[i+1].value))
+			ratio, samples := n.value/tokens[i+1].value, uint64(tokens[i+1].value)
+			e.setAccuracy(ratio, s, kind, samples, metricOf(n.words, ratio))
 			hasMetric = true
 		case isDuration && p.isInProgress: // of a part of the epoch
 		case kind == noMetric && hasMarker && isScopeAlone(n):
-			e.setAccuracy(t.percentages.toRatio(n.value, n.unit), s, metricAccuracy, 0)
+			ratio := t.percentages.toRatio(n.value, n.unit)
+			e.setAccuracy(ratio, s, metricAccuracy, 0, metricOf(n.words, n.value))
 		case kind != noMetric:
-			hasMetric = e.setMetric(kind, s, n.value, n.unit, &t.percentages) || hasMetric
+			hasMetric = e.setMetric(kind, s, n, &t.percentages) || hasMetric
 		case unitSeconds(n.unit) > 0 && !n.isClock && isBareDuration(n.words):
 			bare = n.value * unitSeconds(n.unit)
 		case perStepSeconds(n.unit) > 0 && len(n.words) == 0:
@@ -367,7 +388,8 @@ func (e *openEpoch) readPhrase(line string, tokens []token, s scope) (hasMetric 
 	}
 	for i := range tokens {
 		if tokens[i].text == m[1] && strings.TrimSpace(tokens[i].unit) == "%" {
-			e.setAccuracy(fromPercent(tokens[i].value), s, metricAccuracy, 0)
+			printed := Metric{Name: "accuracy", Value: tokens[i].value}
+			e.setAccuracy(fromPercent(tokens[i].value), s, metricAccuracy, 0, printed)
 			hasMetric = true
 		}
 	}

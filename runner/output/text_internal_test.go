@@ -84,6 +84,48 @@ func parseBytes(t *testing.T, text string) []string {
 	return format(append(reports, p.Close(noon)...))
 }
 
+// A report has the metric behind its accuracy as it was printed.
+func TestParser_ReportsThePrintedMetric(t *testing.T) {
+	const none = -1
+	for _, c := range []struct {
+		name, line string
+		accuracy   float64
+		want       Metric
+	}{
+		{"a ratio", "Epoch 1/2 loss=0.5 val_acc=0.91", 0.91, Metric{"val acc", 0.91}},
+		{"a percentage", "Epoch 1/2 loss=0.5 val_acc=91.5", 0.915, Metric{"val acc", 91.5}},
+		{"a percent sign", "Epoch 1/2, test accuracy: 91 %", 0.91, Metric{"test accuracy", 91}},
+		{"an error rate", "Epoch 1/2 loss=0.5 val_error=0.08", 0.92, Metric{"val error", 0.08}},
+		{"a word error rate", "epoch 1 | loss 0.5 | dev WER 0.25", 0.75, Metric{"dev wer", 0.25}},
+		{"a distance", "Epoch 1/2 loss=0.5 val_rmse=3.2", none, Metric{"val rmse", 3.2}},
+		{"validation wins", "Epoch 1/2 acc=0.99 val_acc=0.9", 0.9, Metric{"val acc", 0.9}},
+		{"accuracy wins over a loss", "Epoch 1/2 val_acc=0.9 val_loss=0.4", 0.9, Metric{"val acc", 0.9}},
+		{"only a loss of the training", "Epoch 1/2 loss=0.5", none, Metric{}},
+		{"JSON", `{"epoch":1,"dev_wer":0.25}`, 0.75, Metric{"dev_wer", 0.25}},
+		{"JSON with a percentage", `{"epoch":1,"val_acc":91.5}`, 0.915, Metric{"val_acc", 91.5}},
+		{"Hugging Face", `{'eval_loss': 0.5, 'eval_wer': 0.25, 'eval_runtime': 1, 'epoch': 1.0}`, 0.75,
+			Metric{"eval_wer", 0.25}},
+	} {
+		p, err := New(FormatAuto, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		reports := append(p.Write(0, []byte(c.line+"\nEpoch 2/2\n"), noon), p.Close(noon)...)
+		if len(reports) == 0 {
+			t.Errorf("%s: no report", c.name)
+			continue
+		}
+		accuracy := float64(none)
+		if a := reports[0].Accuracy; a != nil {
+			accuracy = *a
+		}
+		if accuracy != c.accuracy || reports[0].Metric != c.want {
+			t.Errorf("%s: accuracy %g of %+v, want %g of %+v",
+				c.name, accuracy, reports[0].Metric, c.accuracy, c.want)
+		}
+	}
+}
+
 func TestParser_ReadsTextOfTrainingPrograms(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
@@ -233,6 +275,127 @@ INFO:root:{"epoch": 1, "accuracy": 91.0}
 `, []string{"1 0 0.9 0.7", "2 0 0.7 0.8"}},
 		{"headings only", "Epoch 1\nEpoch 2\nEpoch 3\n", []string{"1 0 - -", "2 0 - -"}},
 		{"headings with a total", "Epoch 1/2\nEpoch 2/2\n", []string{"1 0 - -", "2 0 - -"}},
+		{"pytorch-tabnet", "" +
+			"epoch 0  | loss: 0.65 | val_0_auc: 0.7 |  0:00:02s\n" +
+			"epoch 1  | loss: 0.55 | val_0_auc: 0.75 |  0:00:04s\n" +
+			"epoch 2  | loss: 0.45 | val_0_auc: 0.78 |  0:00:06s\n",
+			[]string{"0 0 0.65 0.7", "1 0 0.55 0.75", "2 0 0.45 0.78"}},
+		{"torchvision's references", "" +
+			"Epoch: [0]  [ 0/10]  eta: 0:00:10  lr: 0.1  img/s: 30.1  loss: 6.9 (6.9)  acc1: 0.0 (0.0)  " +
+			"acc5: 0.0 (0.0)  time: 1.0  data: 0.5  max mem: 100\n" +
+			"Epoch: [0]  [ 9/10]  eta: 0:00:01  lr: 0.1  img/s: 30.1  loss: 5.9 (6.4)  acc1: 10.0 (5.0) " +
+			" acc5: 20.0 (10.0)  time: 1.0  data: 0.5  max mem: 100\n" +
+			"Epoch: [0] Total time: 0:00:12\n" +
+			"Test:   [0/5]  eta: 0:00:05  loss: 5.0 (5.0)  acc1: 10.0 (10.0)  acc5: 20.0 (20.0)  time: " +
+			"1.0  data: 0.5  max mem: 100\n" +
+			"Test:  Total time: 0:00:05\n" +
+			"Test:  Acc@1 12.500 Acc@5 30.000\n" +
+			"Epoch: [1]  [ 0/10]  eta: 0:00:10  lr: 0.1  img/s: 30.1  loss: 4.9 (4.9)  acc1: 0.0 (0.0)  " +
+			"acc5: 0.0 (0.0)  time: 1.0  data: 0.5  max mem: 100\n" +
+			"Epoch: [1] Total time: 0:00:11\n" +
+			"Test:  Acc@1 22.500 Acc@5 40.000\n" +
+			"Training time 0:00:40\n",
+			[]string{"0 0 5.9 0.125", "1 0 4.9 0.225"}},
+		{"DGL", "" +
+			"Epoch 00000 | Time(s) nan | Loss 1.94 | Accuracy 0.31 | ETputs(KTEPS) nan\n" +
+			"Epoch 00001 | Time(s) nan | Loss 1.92 | Accuracy 0.42 | ETputs(KTEPS) nan\n" +
+			"Epoch 00002 | Time(s) nan | Loss 1.90 | Accuracy 0.52 | ETputs(KTEPS) nan\n" +
+			"Test accuracy 58.1%\n",
+			[]string{"0 0 1.94 0.31", "1 0 1.92 0.42", "2 0 1.9 0.52"}},
+		{"Flair", "" +
+			"2026-01-01 10:00:00,123 ----------\n" +
+			"2026-01-01 10:00:00,123 epoch 1 - iter 10/100 - loss 1.5 - time (sec): 1.00 - samples/sec: " +
+			"300.0 - lr: 0.1\n" +
+			"2026-01-01 10:00:05,123 EPOCH 1 done: loss 1.2 - lr: 0.100000\n" +
+			"2026-01-01 10:00:06,123 DEV : loss 0.5 - f1-score (micro avg)  0.81\n" +
+			"2026-01-01 10:00:06,124  - 0 epochs without improvement\n" +
+			"2026-01-01 10:00:07,123 epoch 2 - iter 10/100 - loss 1.1 - time (sec): 1.00 - samples/sec: " +
+			"300.0 - lr: 0.1\n" +
+			"2026-01-01 10:00:10,123 EPOCH 2 done: loss 1.0 - lr: 0.100000\n" +
+			"2026-01-01 10:00:11,123 DEV : loss 0.4 - f1-score (micro avg)  0.85\n",
+			[]string{"1 0 1.2 0.81", "2 0 1 0.85"}},
+		{"Ignite", "" +
+			"Training Results - Epoch: 1  Avg accuracy: 0.95 Avg loss: 0.17\n" +
+			"Validation Results - Epoch: 1  Avg accuracy: 0.94 Avg loss: 0.19\n" +
+			"Training Results - Epoch: 2  Avg accuracy: 0.97 Avg loss: 0.1\n" +
+			"Validation Results - Epoch: 2  Avg accuracy: 0.96 Avg loss: 0.12\n",
+			[]string{"1 0 0.17 0.94", "2 0 0.1 0.96"}},
+		{"Chainer", "" +
+			"epoch       main/loss   validation/main/loss  main/accuracy  validation/main/accuracy  " +
+			"elapsed_time\n" +
+			"1           0.191       0.0985                0.9423         0.9683                    3.2\n" +
+			"2           0.0737      0.0855                0.9772         0.9731                    6.3\n",
+			[]string{"1 0 0.191 0.9683", "2 0 0.0737 0.9731"}},
+		{"Flax's examples", "" +
+			"train epoch: 1, loss: 0.2311, accuracy: 93.05\n" +
+			"eval epoch: 1, loss: 0.0606, accuracy: 98.05\n" +
+			"train epoch: 2, loss: 0.0611, accuracy: 98.12\n" +
+			"eval epoch: 2, loss: 0.0464, accuracy: 98.40\n",
+			[]string{"1 0 0.2311 0.9805", "2 0 0.0611 0.984"}},
+		{"spaCy", "" +
+			"\x1b[1m\n" +
+			"=========================== Training pipeline ===========================\x1b[0m\n" +
+			"ℹ Pipeline: ['tok2vec', 'ner']\n" +
+			"E    #       LOSS TOK2VEC  LOSS NER  ENTS_F  ENTS_P  ENTS_R  SCORE \n" +
+			"---  ------  ------------  --------  ------  ------  ------  ------\n" +
+			"  0       0          0.00     50.00    0.00    0.00    0.00    0.00\n" +
+			"  1     200         30.00   2000.00   50.00   50.10   49.00    0.50\n" +
+			"  2     400         60.00   1500.00   60.00   61.00   59.00    0.60\n",
+			[]string{"0 0 - 0", "1 0 - 0.5", "2 0 - 0.6"}},
+		{"ESPnet", "" +
+			"[host] 2026-01-01 10:00:00,000 (trainer:338) INFO: 1epoch results: [train] iter_time=0.1, " +
+			"loss=50.1, time=10 minutes and 5.2 seconds, total_count=100, [valid] loss=40.2, acc=0.51, " +
+			"time=30.2 seconds\n" +
+			"[host] 2026-01-01 10:11:00,000 (trainer:338) INFO: 2epoch results: [train] iter_time=0.1, " +
+			"loss=40.1, time=10 minutes and 1.2 seconds, total_count=200, [valid] loss=30.2, acc=0.61, " +
+			"time=30.2 seconds\n",
+			[]string{"1 605.2 40.2 0.51", "2 601.2 30.2 0.61"}},
+		{"MMEngine", "" +
+			"2026/01/01 10:00:00 - mmengine - INFO - Epoch(train)  [1][100/391]  lr: 1.0e-01  eta: " +
+			"0:30:00  time: 0.05  data_time: 0.01  memory: 100  loss: 2.1\n" +
+			"2026/01/01 10:00:20 - mmengine - INFO - Epoch(val) [1][79/79]    accuracy/top1: 45.1000  " +
+			"accuracy/top5: 90.0  data_time: 0.01  time: 0.02\n" +
+			"2026/01/01 10:00:30 - mmengine - INFO - Epoch(train)  [2][100/391]  lr: 1.0e-01  eta: " +
+			"0:30:00  time: 0.05  data_time: 0.01  memory: 100  loss: 1.8\n" +
+			"2026/01/01 10:00:50 - mmengine - INFO - Epoch(val) [2][79/79]    accuracy/top1: 55.1000  " +
+			"accuracy/top5: 93.0  data_time: 0.01  time: 0.02\n",
+			[]string{"1 0 2.1 0.451", "2 0 1.8 0.551"}},
+		{"steps that count from 0", "" +
+			"[Epoch 1/3] [Batch 0/10] [D loss: 0.6] [G loss: 0.7]\n" +
+			"[Epoch 1/3] [Batch 9/10] [D loss: 0.5] [G loss: 0.8]\n" +
+			"[Epoch 2/3] [Batch 0/10] [D loss: 0.4] [G loss: 0.9]\n" +
+			"[Epoch 2/3] [Batch 9/10] [D loss: 0.4] [G loss: 0.9]\n" +
+			"[Epoch 3/3] [Batch 9/10] [D loss: 0.3] [G loss: 1.0]\n",
+			[]string{"1 0 0.8 -", "2 0 0.9 -", "3 0 1 -"}},
+		{"decimal commas", "" +
+			"Epoch 1: loss 0,51 acc 0,80\n" +
+			"Epoch 2: loss 0,41 acc 0,85\n",
+			[]string{"1 0 0.51 0.8", "2 0 0.41 0.85"}},
+		{"a frame", "" +
+			"│ Epoch 1/2 │ loss 0.5 │ val_acc 0.8 │\n" +
+			"│ Epoch 2/2 │ loss 0.4 │ val_acc 0.9 │\n",
+			[]string{"1 0 0.5 0.8", "2 0 0.4 0.9"}},
+		{"logfmt", "" +
+			"time=\"2026-01-01T10:00:00Z\" level=info msg=\"epoch finished\" epoch=1 val_accuracy=0.91 " +
+			"duration=12.1s\n" +
+			"time=\"2026-01-01T10:00:10Z\" level=info msg=\"epoch finished\" epoch=2 val_accuracy=0.92 " +
+			"duration=12.2s\n",
+			[]string{"1 2026 - 0.91", "2 2026 - 0.92"}},
+		{"a dictionary without epoch", "" +
+			"epoch 0: {'accuracy': 0.7, 'f1': 0.8}\n" +
+			"epoch 1: {'accuracy': 0.8, 'f1': 0.85}\n" +
+			"epoch 2: {'accuracy': 0.82, 'f1': 0.86}\n",
+			[]string{"0 0 - 0.7", "1 0 - 0.8", "2 0 - 0.82"}},
+		{"the epoch at the end", "" +
+			"Train loss: 0.5 | Val acc: 0.8 | Epoch: 1\n" +
+			"Train loss: 0.4 | Val acc: 0.85 | Epoch: 2\n",
+			[]string{"1 0 0.5 0.8", "2 0 0.4 0.85"}},
+		{"nested JSON", `{"epoch": 1, "train": {"loss": 0.5}, "val": {"accuracy": 0.8}}` + "\n" +
+			`{"epoch": 2, "train": {"loss": 0.4}, "val": {"accuracy": 0.85}}` + "\n",
+			[]string{"1 0 0.5 0.8", "2 0 0.4 0.85"}},
+		{"mean intersection over union", "Epoch 1/2: loss=0.5 mIoU=61.2\nEpoch 2/2: loss=0.4 mIoU=65.2\n",
+			[]string{"1 0 0.5 0.612", "2 0 0.4 0.652"}},
+		{"the summary of a logger", "wandb: Run summary:\nwandb:      epoch 3\nwandb: val_acc 0.9\n", nil},
 		{"timm", `
 Train: 0 [   0/100 (  0%)]  Loss: 6.9 (6.9)  Time: 1.2s,  26/s  LR: 1.0e-5  Data: 0.9
 Test: [   0/10]  Time: 0.5 (0.5)  Loss: 6.8 (6.8)  Acc@1: 1.0 (1.0)  Acc@5: 3.0

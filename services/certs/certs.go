@@ -140,7 +140,7 @@ func (d *directory) put(name string, data []byte) error {
 	return nil
 }
 
-// persons returns the given persons, and those that have a seed already.
+// persons returns the given persons, and all persons with an existing seed.
 func (d *directory) persons(wanted []string) ([]string, error) {
 	seeds, err := filepath.Glob(d.file("*.nk"))
 	if err != nil {

@@ -127,7 +127,7 @@ func (j *slowedJob) pace(input io.WriteCloser) {
 		}
 		known := func() bool { return j.status().EpochsDone >= uint32(n) }
 		moved := func() bool { return strings.Contains(j.output.String(), moveMessage) }
-		if !j.awaits(known) || n == decided && !j.awaits(moved) {
+		if !j.waitFor(known) || n == decided && !j.waitFor(moved) {
 			j.t.Errorf("timeout after epoch %d: %s", n, j.output.String())
 		}
 	}
@@ -135,9 +135,9 @@ func (j *slowedJob) pace(input io.WriteCloser) {
 
 const moveMessage = "changing the batch size from 4 to"
 
-// awaits waits for a condition and reports whether it became true. It may be called in any
+// waitFor waits for a condition and reports whether it became true. It may be called in any
 // goroutine.
-func (j *slowedJob) awaits(ok func() bool) bool {
+func (j *slowedJob) waitFor(ok func() bool) bool {
 	ctx := within(j.t, patience)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

@@ -159,13 +159,13 @@ func TestAlerts_NameWhatIsExported(t *testing.T) {
 				}
 			}
 			if s := r.Labels["severity"]; s != "warning" && s != "critical" {
-				t.Errorf("%s has the severity %q", r.Alert, s)
+				t.Errorf("severity of %s = %q, want warning or critical", r.Alert, s)
 			}
 			if r.Annotations["summary"] == "" || len(r.Annotations["description"]) < 60 {
 				t.Errorf("%s has no summary or a description of less than 60 bytes", r.Alert)
 			}
 			if _, err := time.ParseDuration(r.For); err != nil {
-				t.Errorf("%s: for: %v", r.Alert, err)
+				t.Errorf("%s: field for is not a duration: %v", r.Alert, err)
 			}
 			for _, m := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(
 				r.Annotations["summary"], -1,

@@ -389,11 +389,11 @@ func TestBackup_BringsBackLogAndTables(t *testing.T) {
 				c.count(t, late)
 				if text, err := c.log.Artifact(within(t, patience), k.digest); err != nil ||
 					string(text) != "a regressor" {
-					t.Errorf("regressor %q, %v", text, err)
+					t.Errorf("restored regressor = %q, %v, want the one in the backup", text, err)
 				}
 				if champion, _, err := c.log.Champion(within(t, patience),
 					schemas.TargetEpochTime); err != nil || champion.ModelDigest != k.digest {
-					t.Errorf("champion %+v, %v", champion, err)
+					t.Errorf("restored champion = %+v, %v, want the one in the backup", champion, err)
 				}
 				c.publish(t, late, later)
 				if !logFirst {

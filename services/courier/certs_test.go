@@ -133,7 +133,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 		}
 		for _, h := range hosts {
 			if _, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: h}); err != nil {
-				t.Errorf("%s.crt as %s: %v", name, h, err)
+				t.Errorf("verify %s.crt for host %s: %v", name, h, err)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func TestCerts_AreOfTheirAuthority(t *testing.T) {
 		for _, h := range []string{"nats1", "nats2", "nats3", "nats.example.org"} {
 			o := x509.VerifyOptions{Roots: itself, DNSName: h, KeyUsages: []x509.ExtKeyUsage{usage}}
 			if _, err := routes.Leaf.Verify(o); err != nil {
-				t.Errorf("routes.crt as %s: %v", h, err)
+				t.Errorf("verify routes.crt for host %s: %v", h, err)
 			}
 			o.Roots = pool
 			if _, err := routes.Leaf.Verify(o); err == nil {
@@ -183,7 +183,7 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "keys")
 	if _, err := makeCerts(t, "--out", dir, "--containers"); err == nil ||
 		!strings.Contains(err.Error(), "--rights") {
-		t.Errorf("without rights: %v", err)
+		t.Errorf("courier certs without rights = %v, want a hint at --rights", err)
 	}
 	if out, err := makeCerts(t, "--out", dir, "--rights", rights, "--containers"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -206,11 +206,12 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	out, err := makeCerts(t, "--out", dir, "--containers")
 	if got := read(t, filepath.Join(dir, "containers", "gateway", "tokens")); err != nil ||
 		got != "# none\n" || strings.Count(out, "copied") != 1 {
-		t.Errorf("after a change of tokens: %v\n%s\nfile of the gateway: %q", err, out, got)
+		t.Errorf("after a change of tokens: error %v, token file %[3]q; want an empty list, copied once\n%[2]s",
+			err, out, got)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil ||
 		len(left) > 0 {
-		t.Errorf("%v are left (%v)", left, err)
+		t.Errorf("temporary files %v remain (%v)", left, err)
 	}
 }
 
@@ -224,11 +225,11 @@ func TestCerts_MatchTheConfigurationFiles(t *testing.T) {
 		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t,
 			filepath.Join("..", "..", "deploy", settings)), -1)
 		if len(named) < 2 {
-			t.Errorf("%s names %d files", settings, len(named))
+			t.Errorf("%s names %d certificate files, want at least 2", settings, len(named))
 		}
 		for _, n := range named {
 			if _, err := os.Stat(filepath.Join(dir, n[1])); err != nil {
-				t.Errorf("%s names %s: %v", settings, n[1], err)
+				t.Errorf("%s names %s, which courier certs did not create: %v", settings, n[1], err)
 			}
 		}
 	}

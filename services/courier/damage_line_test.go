@@ -109,12 +109,14 @@ func (w *faultyProxy) cut() {
 	}
 }
 
-func (w *faultyProxy) silence() {
+// stall stops forwarding without closing connections, until mend.
+func (w *faultyProxy) stall() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silent = make(chan struct{})
 }
 
+// mend forwards again and accepts new connections.
 func (w *faultyProxy) mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -169,7 +169,7 @@ func (s *site) deck() []damage {
 		},
 			damage{
 				name:  "silence " + l.name,
-				begin: l.silence,
+				begin: l.stall,
 				end:   l.mend,
 				lasts: s.at(time.Second, 5*time.Second),
 			})

@@ -65,7 +65,7 @@ func TestDashboards_NameWhatIsExported(t *testing.T) {
 				}
 				for _, m := range otherNames.FindAllStringSubmatch(target.Expr, -1) {
 					if !slices.Contains(ofProcess, m[1]) {
-						t.Errorf("%s: %s names %s", file, p.Title, m[1])
+						t.Errorf("%s: panel %s uses the unknown metric %s", file, p.Title, m[1])
 					}
 				}
 				metrics, labels := namesOf(t, have, file+": "+p.Title, target.Expr)

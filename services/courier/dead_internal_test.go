@@ -67,7 +67,7 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 		!strings.Contains(err.Error(),
 			"could not be marked: DEAD: subjects is dead.*, want dead.* dead.*.replayed; run"+
 				" courier streams --apply") {
-		t.Errorf("replay = %v", err)
+		t.Errorf("dead replay = %v, want a hint at courier streams --apply", err)
 	}
 	if last, err := b.LastSequence(t.Context(), schemas.StreamNode); err != nil || last != 0 {
 		t.Errorf("NODE ends at %d, %v, want an empty stream", last, err)
@@ -78,6 +78,6 @@ func TestDeadReplay_NeedsTheSubjectOfMarks(t *testing.T) {
 	w, out := testEnvironment(t.Context())
 	if err := c.Run(w); err != nil ||
 		out.String() != "1  NODE 9 node.node-b.sample: replayed as NODE 1\n1 replayed\n" {
-		t.Errorf("replay wrote %q, %v", out.String(), err)
+		t.Errorf("dead replay printed %q, %v, want one replayed letter", out.String(), err)
 	}
 }

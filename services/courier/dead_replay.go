@@ -69,12 +69,12 @@ func (c *deadReplay) check(q bus.LetterQuery) error {
 	switch {
 	case !c.All && len(c.Letters) == 0:
 		return schemas.Invalid("letter",
-			"is missing: give numbers from courier dead list, or --all")
+			"missing: give numbers from courier dead list, or --all")
 	case c.All && len(c.Letters) > 0:
 		return schemas.Invalid("all",
 			"cannot be combined with %d given letters", len(c.Letters))
 	case !c.All && (q.Stream != "" || q.Reason != "" || !q.Since.IsZero()):
-		return schemas.Invalid("all", "is missing: --stream, --since and --reason require it")
+		return schemas.Invalid("all", "missing: --stream, --since and --reason require it")
 	}
 	return nil
 }

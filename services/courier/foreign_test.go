@@ -93,7 +93,8 @@ func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 		t.Errorf("%.2f s without a hog, %.2f s with a hog, want at least 1.5 times that", before, beside)
 	}
 	if after != before {
-		t.Errorf("%.2f s before the hog, %.2f s after it", before, after)
+		t.Errorf("prediction before the foreign load = %.2f s, %.2f s after it; want the same",
+			before, after)
 	}
 }
 
@@ -257,7 +258,8 @@ func (h realHog) runJobs(t *testing.T, b *bus.Bus) {
 			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
 		}, slog.New(slog.DiscardHandler))
 		if err != nil || r.ExitCode != 0 || len(r.Epochs) != 3 {
-			t.Fatalf("status %d, %d epochs, %v: %s", r.ExitCode, len(r.Epochs), err,
+			t.Fatalf("exit code %d, %d epochs, error %v; want 0 and 3 epochs: %s",
+				r.ExitCode, len(r.Epochs), err,
 				printed.String())
 		}
 		before := r.Started

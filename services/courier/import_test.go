@@ -108,7 +108,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 			}
 			if math.Abs(*x.PredictedSeconds/c.seconds[i]-1) > 0.15 ||
 				math.Abs(*x.PredictedAccuracy-c.accuracy[i]) > 0.015 {
-				t.Errorf("%s, batch size %d: %.1f s and %.4f, measured %.1f s and %.4f", c.model,
+				t.Errorf("%s, batch size %d: %.1f s and accuracy %.4f, want about %.1f s and %.4f",
+					c.model,
 					x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, c.seconds[i],
 					c.accuracy[i])
 			}
@@ -141,7 +142,7 @@ func checkNoReactions(t *testing.T, b *bus.Bus) {
 					t.Errorf("a past job was lost: %s", r.Subject)
 				}
 			default:
-				t.Errorf("the past runs have caused %s", r.Subject)
+				t.Errorf("importing past runs caused %s, want only job and training events", r.Subject)
 			}
 			return nil
 		})

@@ -19,7 +19,7 @@ type localFlags struct {
 	HTTPPort           int    `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1" env:"COURIER_HTTP_PORT"`
 	ClickHouseHTTPPort int    `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free port; -1: 8123, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
 	ClickHouseTCPPort  int    `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free port; -1: 9000, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
-	ExternalNATS       string `name:"nats-url" help:"URL of NATS servers to use instead of an embedded one." env:"COURIER_NATS_URL"`
+	ExternalNATS       string `name:"nats-url" help:"URL of NATS servers to use instead of an embedded one. The variable of the other commands, COURIER_NATS_URL, does not apply." env:"COURIER_EXTERNAL_NATS_URL"`
 	identityFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of a ClickHouse to use instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
@@ -92,7 +92,7 @@ func (f localFlags) trainerArgs() ([]string, error) {
 	return arguments(&c, "nats-url")
 }
 
-// arguments returns a command line that is parsed to the flags of command, without those in
+// arguments returns a command line that sets the flags of command, except the flags in
 // leftOut.
 func arguments(command any, leftOut ...string) ([]string, error) {
 	parser, err := kong.New(command)

@@ -77,6 +77,7 @@ type cli struct {
 	All  allCommand  `cmd:"" help:"Run all services in one process, with embedded NATS and ClickHouse."`
 	Demo demoCommand `cmd:"" help:"Demonstrate measuring, learning and promising with real training jobs, in about two minutes."`
 
+	Explore exploreCommand `cmd:"" help:"Measure an own training script, and advise which batch size meets which SLO."`
 	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
 	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
 	Predict predictCommand `cmd:"" help:"Print the advice for a job request without submitting it."`
@@ -190,9 +191,9 @@ func command(c *kong.Context) string {
 }
 
 // buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52.
-// Without a release it is 0.0.0; the commit may be unknown.
+// Without a release it is 0.0.0-dev; the commit may be unknown.
 func buildVersion() string {
-	release, revision := cmp.Or(version, "0.0.0"), commit
+	release, revision := cmp.Or(version, "0.0.0-dev"), commit
 	if info, ok := debug.ReadBuildInfo(); ok && revision == "" {
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {

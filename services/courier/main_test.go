@@ -199,7 +199,7 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 	}{
 		{"", "expected one of"},
 		{"fly", "unexpected argument fly"},
-		{"submit --model m --cpus 2", "epochs: is missing"},
+		{"submit --model m --cpus 2", "epochs: missing"},
 		{"submit --model m --cpus 0 --epochs 3", "cpus"},
 		{
 			"submit --model m --cpus 2 --epochs 3 --nats-url nats://127.0.0.1:1",

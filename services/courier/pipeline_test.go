@@ -61,7 +61,8 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 					Epochs:     4,
 				}, batch)
 				if len(r.Epochs) != 4 || r.Accuracy == nil {
-					t.Fatalf("job %s: %d epochs, accuracy %v", r.JobID, len(r.Epochs), r.Accuracy)
+					t.Fatalf("job %s: %d epochs, accuracy %v; want 4 epochs and an accuracy",
+						r.JobID, len(r.Epochs), r.Accuracy)
 				}
 				ran++
 			}
@@ -105,7 +106,7 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs/kept/advice", &advised)
 	if advised.CauseSequence == 0 || advised.Chosen == nil ||
 		advised.Chosen.PredictedSeconds == nil {
-		t.Errorf("the running job was not re-predicted: %+v", advised)
+		t.Errorf("last advice for the running job = %+v, want a new prediction", advised)
 	}
 	var page schemas.JobList
 	get(t, l.Endpoints().HTTPURL+"/api/v1/jobs?state=finished", &page)

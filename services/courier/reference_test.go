@@ -26,8 +26,8 @@ var referencePages = []referencePage{
 		"demo", "run", "submit", "predict", "status", "jobs", "cancel", "score", "sql", "workload",
 	}},
 	{"cli-regressors.md", "Commands for regressors", []string{"regressor"}},
-	{"cli-history.md", "Commands for past runs and simulations", []string{
-		"import", "anova", "replay", "simulate",
+	{"cli-history.md", "Commands for studies, past runs and simulations", []string{
+		"explore", "import", "anova", "replay", "simulate",
 	}},
 	{"cli-services.md", "Services", []string{
 		"all", "collector", "store serve", "trainer", "advisor", "gateway",

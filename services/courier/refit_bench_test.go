@@ -61,7 +61,7 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 		if err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
 			Promote: true,
 		}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
-			b.Fatalf("train = %+v, %v", reply, err)
+			b.Fatalf("train = %+v, %v, want a promotion for each target", reply, err)
 		}
 		return time.Since(begin).Seconds()
 	}

@@ -79,7 +79,7 @@ func aboutTheStudy(batch, cpus float64, jobs, network int) float64 {
 }
 
 // Every report has the three simple rules, or the reason why one cannot be fitted. Feature names may
-// be those of the study or of Courier.
+// be names of the study or of Courier.
 func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 	for _, c := range []struct {
 		header  string
@@ -107,7 +107,8 @@ func TestRegressorFit_ReportShowsEveryBaseline(t *testing.T) {
 			}
 		}
 		if strings.Contains(files["report.txt"], "no queueing law") != (c.missing != "") {
-			t.Errorf("%s:\n%s", c.header, files["report.txt"])
+			t.Errorf("%s: report names a missing queueing law, or does not:\n%s",
+				c.header, files["report.txt"])
 		}
 	}
 }
@@ -123,10 +124,10 @@ func TestRegressorFit_ShowsNoRangeOfOneShuffle(t *testing.T) {
 	for _, report := range []string{"report.txt", "report.html"} {
 		if !strings.Contains(once[report], "folds, one shuffle") ||
 			strings.Contains(once[report], "95 % range") {
-			t.Errorf("%s of one shuffle:\n%s", report, once["report.txt"])
+			t.Errorf("%s of one shuffle, want no 95 %% range:\n%s", report, once["report.txt"])
 		}
 		if !strings.Contains(twice[report], "median and 95 % range of 2 shuffles") {
-			t.Errorf("%s of two shuffles:\n%s", report, twice["report.txt"])
+			t.Errorf("%s of two shuffles, want a 95 %% range:\n%s", report, twice["report.txt"])
 		}
 	}
 	if !strings.Contains(once["report.json"], `"low": null`) {
@@ -214,7 +215,7 @@ func TestRegressorFit_DropsImpossibleExamples(t *testing.T) {
 		}
 		if err := json.Unmarshal([]byte(files["report.json"]), &told); err != nil ||
 			len(told.Dropped) != 1 || told.Dropped[0].Count != 1 {
-			t.Errorf("report.json: %+v, %v", told, err)
+			t.Errorf("report.json = %+v, %v, want one dropped example", told, err)
 		}
 	}
 }
@@ -258,7 +259,7 @@ func TestRegressorFit_ReplacesTheDirectoryAsAWhole(t *testing.T) {
 		}
 		p, err := loadRegressor(out)
 		if err != nil || !strings.HasPrefix(p.Manifest().Family, family) {
-			t.Errorf("after a fit of a %s: %v, %v", family, p, err)
+			t.Errorf("regressor after a fit of %s = %v, %v, want this family", family, p, err)
 		}
 		if files, err := os.ReadDir(out); err != nil || len(files) != 5 {
 			t.Errorf("%d files in the directory, %v, want 5", len(files), err)

@@ -61,7 +61,7 @@ func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string)
 	go func() {
 		defer close(done)
 		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
-			p.take); err != nil {
+			p.handle); err != nil {
 			w.log.Warn("cannot show progress", "error", err)
 		}
 	}()
@@ -80,8 +80,8 @@ type fittingBars struct {
 	bar      *services.ProgressBar // nil before the first fit
 }
 
-// take draws the progress of a fit; it ignores other events.
-func (p *fittingBars) take(e schemas.Event) {
+// handle draws the progress of a fit and ignores other events.
+func (p *fittingBars) handle(e schemas.Event) {
 	f, ok := e.(*schemas.Fitting)
 	if !ok || f.Planned == 0 {
 		return

@@ -20,9 +20,9 @@ func TestFittingBars_FollowEachFit(t *testing.T) {
 		{Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"},
 		{Target: "accuracy"},
 	} {
-		bars.take(&f)
+		bars.handle(&f)
 	}
-	bars.take(&schemas.Promoted{})
+	bars.handle(&schemas.Promoted{})
 	bars.end()
 	var got []string
 	for line := range strings.Lines(out.String()) {

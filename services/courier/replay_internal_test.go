@@ -118,7 +118,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 	if from.Answers != v.Answers || from.Predictions.Equal < v.Predictions.Equal ||
 		from.Total().Different > 0 {
-		t.Errorf("verify of the file %+v, of the bus %+v", from, v)
+		t.Errorf("verification of the file = %+v, want as of the bus: %+v", from, v)
 	}
 
 	digest := ""
@@ -166,12 +166,12 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	for _, s := range rules {
 		if s.Promised != s.Measured+s.Predicted+s.Unjudged ||
 			s.Submissions != s.Promised+s.Refused+s.Explored {
-			t.Errorf("%s does not add up: %+v", s.Rule, s)
+			t.Errorf("%s: the counts do not add up to the submissions: %+v", s.Rule, s)
 		}
 	}
 	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 ||
 		largest.AllPredictedAccuracy == nil {
-		t.Errorf("largest %+v, want four promises, those that ran otherwise predicted", largest)
+		t.Errorf("largest = %+v, want four promises, all measured or predicted", largest)
 	}
 }
 
@@ -188,7 +188,7 @@ func sameInOldLog(t *testing.T, log *replay.Log) {
 		t.Fatal(err)
 	}
 	if advised == 0 || advised != v.Predictions.Equal {
-		t.Errorf("%d advice were moved, %+v predictions are in the log", advised, v.Predictions)
+		t.Errorf("%d advice were moved, want one per equal prediction of %+v", advised, v.Predictions)
 	}
 	if diff := cmp.Diff(v.Total(), from.Total()); diff != "" {
 		t.Errorf("replay of the old log (-new +old):\n%s\n%+v", diff, from)
@@ -263,7 +263,7 @@ func differs(t *testing.T, log *replay.Log) {
 	}
 	for _, u := range v.Unrepeatable {
 		if !strings.Contains(u.Reason, "are not in the log") {
-			t.Errorf("reason for unrepeatable = %s", u.Reason)
+			t.Errorf("reason for an unrepeatable answer = %s, want one about the log", u.Reason)
 		}
 	}
 }

@@ -168,7 +168,8 @@ func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan stru
 			Connect: func(context.Context) (*bus.Bus, error) { return b, nil },
 		}, slog.New(slog.DiscardHandler))
 		if err != nil || r.ExitCode != 0 || len(r.Epochs) != restartEpochs {
-			t.Errorf("job %s: status %d, %d epochs, %v\n%s", q.JobID, r.ExitCode, len(r.Epochs),
+			t.Errorf("job %s: exit code %d, %d epochs, error %v; want 0 and all epochs\n%s",
+				q.JobID, r.ExitCode, len(r.Epochs),
 				err, output.String())
 			return jobs
 		}
@@ -212,7 +213,7 @@ func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 	t.Helper()
 	if len(jobs) < 6 {
-		t.Errorf("only %d jobs have run", len(jobs))
+		t.Errorf("%d jobs have run, want at least 6", len(jobs))
 	}
 	log := readLog(t, b)
 	runs := map[string]bool{} // Each job runs once in this test.
@@ -220,7 +221,7 @@ func checkLog(t *testing.T, b *bus.Bus, jobs []string) {
 		runs[id[:len(id)-len("/started")]] = true
 	}
 	if len(runs) != len(jobs) {
-		t.Errorf("%d started events for %d jobs", len(runs), len(jobs))
+		t.Errorf("%d jobs with a started event, want %d", len(runs), len(jobs))
 	}
 	for run := range runs {
 		for epoch := 1; epoch <= restartEpochs; epoch++ {
@@ -249,7 +250,7 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 		times := map[string]int{}
 		for _, r := range rows {
 			if times[r.ID]++; times[r.ID] > 1 {
-				t.Errorf("%s has %s %d times", table, r.ID, times[r.ID])
+				t.Errorf("table %s has the event %s %d times, want once", table, r.ID, times[r.ID])
 			}
 		}
 		for id := range ids {

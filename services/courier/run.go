@@ -19,10 +19,12 @@ type runCommand struct {
 	BatchSize    int      `help:"Start with this batch size instead of the advised one."`
 	EpochPattern string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
 	Format       string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
+	MetricsFile  string   `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
 	NoCgroup     bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
 	NoPTY        bool     `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
 	NoProgress   bool     `help:"Show no progress bar."`
 	Node         string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	StopWhenLate string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
 	SpoolDir     string   `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
@@ -50,10 +52,12 @@ func (c *runCommand) Run(w *environment) error {
 		Command:        command,
 		EpochPattern:   c.EpochPattern,
 		Format:         c.Format,
+		MetricsFile:    c.MetricsFile,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,
 		Adapt:          c.Adapt,
+		StopWhenLate:   c.StopWhenLate,
 		BatchSize:      c.BatchSize,
 		SpoolDir:       c.SpoolDir,
 		Stdin:          os.Stdin,

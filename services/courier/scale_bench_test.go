@@ -23,7 +23,7 @@ import (
 
 // BenchmarkScale runs one, two and four advisors in separate processes with one NATS server. It
 // reports answers per second with 64 concurrent requests, the processor time of all advisors per
-// answer, and that of each advisor per epoch and sample, while two hundred jobs run. It also
+// answer and of each advisor per epoch and sample, while two hundred jobs run. It also
 // reports the time per job event that an additional advisor needs to replay the log. All processes
 // share the processors of this machine, so the costs scale, but not the rate.
 func BenchmarkScale(b *testing.B) {

@@ -43,7 +43,8 @@ func (g *secureServer) permits(user string, try trial) bool {
 		g.t.Fatalf("%s: %v", user, err)
 	}
 	// The client reads a rejection before the answer to the flush, but another goroutine handles it.
-	// Rejections are handled in order: once that of a second action arrives, the first is handled.
+	// Rejections are handled in order: after the rejection of a second action, the first is
+	// handled.
 	if err := errors.Join(publishes("not.permitted.to.anybody")(nc), nc.FlushTimeout(patience)); err != nil {
 		g.t.Fatalf("%s: %v", user, err)
 	}
@@ -318,7 +319,7 @@ func TestSecure_OnlyTheTrainerPromotes(t *testing.T) {
 	}
 	seeds, err := filepath.Glob(g.file("*.nk"))
 	if err != nil || len(seeds) < 9 {
-		t.Fatalf("%d seeds: %v", len(seeds), err)
+		t.Fatalf("found %d seed files, want at least 9: %v", len(seeds), err)
 	}
 	for _, seed := range seeds {
 		user := bus.UserOf(seed)

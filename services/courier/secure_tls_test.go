@@ -110,7 +110,7 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 	}
 	if err := ask("127.0.0.1", filepath.Join(other, "ca.crt")); err == nil ||
 		!strings.Contains(err.Error(), "x509") {
-		t.Errorf("with a different authority: %v", err)
+		t.Errorf("connect with a different authority = %v, want an error", err)
 	}
 	var out strings.Builder
 	if err := run(t.Context(), []string{

@@ -110,7 +110,7 @@ func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 	if err != nil || len(rows) != 3 || rows[0][0] != "job_id" || rows[2][0] != "night, late" ||
 		rows[1][2] != "412.5" {
-		t.Errorf("as CSV: %v %q", err, rows)
+		t.Errorf("CSV: error %v, rows %q; want a header and two jobs", err, rows)
 	}
 	lines, err := sqlRun(t, data, "-o", "json", someQuestion)
 	if err != nil {
@@ -125,7 +125,7 @@ func TestSQL_PrintsTableCSVAndJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(objects[len(objects)-1]), &last); err != nil ||
 		len(objects) != 2 || last.JobID != "night, late" || last.SLO == nil ||
 		last.Predicted != nil {
-		t.Errorf("as JSON: %v %s", err, lines)
+		t.Errorf("JSON lines: error %v, want two jobs: %s", err, lines)
 	}
 }
 

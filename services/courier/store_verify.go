@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -18,7 +17,7 @@ type storeVerifyCommand struct {
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse to verify, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	Data   string        `help:"Data directory of the courier all to verify; replaces --nats-url and --clickhouse-url." type:"path"`
+	Data   string        `help:"Data directory of the courier all to verify (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
 	Since  time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 	Repair bool          `help:"Insert missing events from the log, remove duplicates, and recompute wrong roll-ups."`
 }
@@ -87,13 +86,16 @@ func compare(
 	return err
 }
 
+// defaultData is the data directory of courier all without --data.
+const defaultData = "courier-data"
+
 // locate finds the endpoints of a courier all. A repair uses the credentials of its store.
 func (c *storeVerifyCommand) locate() error {
 	if c.Data == "" {
 		if c.ClickHouseURL != "" {
 			return nil
 		}
-		return errors.New("set --clickhouse-url, or --data to the directory of a courier all")
+		c.Data = defaultData // as courier sql does
 	}
 	e, err := sqlEndpoints(c.Data)
 	if err != nil {

@@ -85,12 +85,12 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 	text := verify(0, "-o", "json", "--since", "0s")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK ||
 		len(r.Streams) != len(schemas.StoreDurables()) {
-		t.Errorf("-o json: %v\n%s", err, text)
+		t.Errorf("verify -o json: error %v, want all streams and OK\n%s", err, text)
 	}
 	for _, s := range r.Streams {
 		if s.Stream == schemas.StreamNode && (s.Tables[0].Hours[0].LogEvents == 0 ||
 			len(s.Tables[0].Hours[0].LogChecksum) != 16) {
-			t.Errorf("the first hour of samples: %+v", s.Tables[0].Hours[0])
+			t.Errorf("first hour of samples = %+v, want events and a checksum", s.Tables[0].Hours[0])
 		}
 	}
 }

@@ -95,7 +95,7 @@ func epochSeconds(batch, cpus, epoch float64) float64 {
 	return (20 + 1120/batch) / cpus * scatter
 }
 
-// digitsJob runs a real training job under courier run. Its durations are those of epochSeconds, so
+// digitsJob runs a real training job under courier run. Its durations come from epochSeconds, so
 // regressors can always learn them.
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()
@@ -118,7 +118,8 @@ func runClocked(
 	o.Connect = func(context.Context) (*bus.Bus, error) { return b, nil }
 	r, err := runner.Run(within(t, patience), o, slog.New(slog.DiscardHandler))
 	if err != nil || r.ExitCode != 0 {
-		t.Fatalf("job %s: status %d, %v\n%s", r.JobID, r.ExitCode, err, output.String())
+		t.Fatalf("job %s: exit code %d, error %v, want 0\n%s",
+			r.JobID, r.ExitCode, err, output.String())
 	}
 	return r
 }

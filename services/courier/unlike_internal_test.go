@@ -329,7 +329,7 @@ func (c *unlikeCase) play(t *testing.T, seed uint64) (on []recorded) {
 
 // A different node joins equal nodes. It gets no upper bounds until ten jobs have run there, or
 // twenty if it has a different number of cores. Afterwards its predictions are about as accurate as
-// those of the other nodes, and the bounds hold. COURIER_LONG repeats the test ten times.
+// for the other nodes, and the bounds hold. COURIER_LONG repeats the test ten times.
 func TestUnlikeNode_GetsNoBoundsUntilItIsLearned(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow: fits dozens of regressors")

@@ -48,7 +48,7 @@ func TestRun_MeetsItsTargets(t *testing.T) {
 		}
 		if r.CoverageAfter20 < 0.85 || r.CoverageAfter50 < 0.90 ||
 			r.CoverageAtOnce > r.CoverageAfter20 || r.UnpromisedRatio > 0.01 {
-			t.Errorf("%+g at noise %g: SLO attainment %.3f, %.3f, %.3f; %.3f without a promise",
+			t.Errorf("shift %+g at noise %g: coverage %.3f, after 20 jobs %.3f, after 50 %.3f; without a bound %.3f",
 				c.change, c.noise, r.CoverageAtOnce, r.CoverageAfter20, r.CoverageAfter50,
 				r.UnpromisedRatio)
 		}

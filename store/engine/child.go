@@ -67,7 +67,7 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	return c, nil
 }
 
-// hostCommand returns the program, the arguments of the host and those of the engine.
+// hostCommand returns the program, the arguments of the host and the arguments of the engine.
 func (v *supervisor) hostCommand() []string {
 	command := append([]string{}, v.options.HostCommand...)
 	if v.library.Server {

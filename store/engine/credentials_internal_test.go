@@ -47,7 +47,7 @@ func TestCredentials_RejectADamagedFile(t *testing.T) {
 			t.Errorf("loadCredentials with %q: no error", content)
 		}
 		if kept, err := os.ReadFile(path); err != nil || string(kept) != content {
-			t.Errorf("the file with %q was changed to %q (%v)", content, kept, err)
+			t.Errorf("credentials file %q was changed to %q (%v)", content, kept, err)
 		}
 	}
 }

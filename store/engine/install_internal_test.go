@@ -129,7 +129,8 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			if c.want == "" && c.is == nil {
 				content, readErr := os.ReadFile(found.Path)
 				if err != nil || readErr != nil || !bytes.Equal(content, fixtureLibrary) {
-					t.Fatalf("install() = %+v, %v; reading the library: %v", found, err,
+					t.Fatalf("install() = %+v, %v, want the unchanged library; reading it: %v",
+						found, err,
 						readErr)
 				}
 				return

@@ -28,8 +28,8 @@ type ledger struct {
 	acked map[int]bool // whether a sent batch was acknowledged
 }
 
-// take returns the number of a new batch.
-func (l *ledger) take() int {
+// nextBatch returns the number of a new batch.
+func (l *ledger) nextBatch() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next++
@@ -107,7 +107,7 @@ func writeUntilKilled(t *testing.T, p engine.Connection, l *ledger, enough int) 
 	for range killWriters {
 		group.Go(func() {
 			for {
-				batch := l.take()
+				batch := l.nextBatch()
 				if err := insertBatch(p, batch); err != nil {
 					return
 				}

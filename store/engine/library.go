@@ -218,7 +218,7 @@ func serverVersion(program string) (string, error) {
 	}
 	m := versionPattern.FindSubmatch(output)
 	if m == nil {
-		return "", errors.New("its --version output is not that of ClickHouse")
+		return "", errors.New("its --version output does not name ClickHouse")
 	}
 	return strings.TrimSuffix(string(m[1]), "."), nil
 }

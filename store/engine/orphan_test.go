@@ -124,6 +124,6 @@ func TestEngine_WaitsForAnOrphanToEnd(t *testing.T) {
 	_ = supervisor.Wait() // it was killed
 	p := run(t, o).ready()
 	if got := must(t, p, "SELECT 1"); got != "1" {
-		t.Errorf("SELECT 1 = %q", got)
+		t.Errorf("SELECT 1 = %q, want 1", got)
 	}
 }

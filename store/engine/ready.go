@@ -62,7 +62,7 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection
 }
 
 // listenerPorts returns the ports of the listeners. The library reports them in a file; a server
-// uses those of its configuration.
+// uses the ports in its configuration.
 func (v *supervisor) listenerPorts() (httpPort, tcpPort int, ok bool) {
 	if v.settings.isServer {
 		return v.settings.httpPort, v.settings.tcpPort, true

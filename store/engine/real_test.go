@@ -192,7 +192,7 @@ func TestEngine_ServesUsers(t *testing.T) {
 	}
 	if got, err := ask(p, reader(p), "SELECT currentUser(), currentDatabase()", ""); err != nil ||
 		got != "reader\tcourier" {
-		t.Errorf("reader's query = %q, %v", got, err)
+		t.Errorf("query as reader = %q, %v, want user reader and database courier", got, err)
 	}
 }
 
@@ -232,7 +232,7 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 		}
 	}
 	if got := must(t, p, "SELECT 1"); got != "1" {
-		t.Errorf("SELECT 1 = %q", got)
+		t.Errorf("SELECT 1 = %q, want 1", got)
 	}
 	// This query sends signals to the threads of the engine.
 	must(t, p, "SELECT count() > 0 FROM system.stack_trace")

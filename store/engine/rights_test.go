@@ -130,6 +130,6 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 		}
 	}
 	if got := must(t, p, "SELECT 1"); got != "1" {
-		t.Errorf("afterwards SELECT 1 = %q", got)
+		t.Errorf("SELECT 1 after the rejected statements = %q, want 1", got)
 	}
 }

@@ -169,7 +169,7 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.does(t)
 			if got := must(t, p, "SELECT 1"); got != "1" {
-				t.Errorf("SELECT 1 = %q", got)
+				t.Errorf("SELECT 1 = %q, want 1", got)
 			}
 			if again := e.ready(); again.PID != p.PID || !alive(p.PID) {
 				t.Fatalf("the engine has restarted as process %d, want still %d", again.PID, p.PID)

@@ -66,7 +66,7 @@ func BenchmarkEpoch(b *testing.B) {
 	}
 }
 
-// BenchmarkBatchSize checks that an epoch with batch size 4 takes 1.3 times as long as one with 64.
+// BenchmarkBatchSize checks that an epoch with batch size 4 takes 1.3 times as long as with 64.
 func BenchmarkBatchSize(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
@@ -106,7 +106,7 @@ func BenchmarkCPUs(b *testing.B) {
 }
 
 // BenchmarkNeighbours checks that an epoch with two such jobs as neighbours takes 1.4 times as long
-// as one without, by the medians of 20 epochs.
+// as without, by the medians of 20 epochs.
 func BenchmarkNeighbours(b *testing.B) {
 	for _, network := range networks {
 		for _, cpus := range []int{1, 2} {
@@ -119,8 +119,8 @@ func BenchmarkNeighbours(b *testing.B) {
 					stop()
 					b.ReportMetric(beside/alone, "beside/alone")
 					if beside < 1.4*alone {
-						b.Errorf("an epoch with two neighbours takes %.2f times one alone,"+
-							" want 1.4",
+						b.Errorf("an epoch with two neighbours takes %.2f times as long as alone,"+
+							" want at least 1.4",
 							beside/alone)
 					}
 				}

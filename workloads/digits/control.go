@@ -15,12 +15,12 @@ type control struct {
 	FromEpoch int `json:"from_epoch"` // first epoch with this batch size
 }
 
-// applyControl changes the batch size to that of the control file, before an epoch begins. A file
-// that is absent, cannot be parsed or has an invalid batch size changes nothing: the batch size in
-// the output shows this to its writer.
+// applyControl reads the batch size from the control file before an epoch begins. A file
+// that is absent, cannot be parsed or has an invalid batch size changes nothing. The
+// batch size in the output shows which one applies.
 //
-// The learning rate does not change, so that the job continues like one that began with this batch
-// size, and predictions for those apply.
+// The learning rate does not change, so the job continues like a job that began with this batch
+// size, and the same predictions apply.
 func (t *trainer) applyControl(path string, epoch int) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// layer is one layer of a network. It has no state: its parameters are a part of those of the
-// network, and a worker has its values and derivatives. Slices have the values of one image after
-// the other.
+// layer is one layer of a network. It has no state: its parameters are a part of the parameters of
+// the network, and a worker has its values and derivatives. Slices have the values of one image
+// after the other.
 type layer interface {
 	inputs() int     // number of input values per image
 	outputs() int    // number of output values per image
@@ -17,8 +17,8 @@ type layer interface {
 	initialise(params []float32, random *rand.Rand)
 	// forward computes out from in.
 	forward(params, out, in []float32, images int)
-	// backward computes derivatives of the loss from outDelta, those with respect to out. It adds
-	// those with respect to the parameters to gradient, and sets inDelta to those with respect to
+	// backward computes derivatives of the loss from outDelta, its derivatives by out. It adds
+	// the derivatives by the parameters to gradient, and sets inDelta to the derivatives by
 	// in. inDelta may be nil for the first layer.
 	backward(params, gradient, inDelta, outDelta, out, in []float32, images int)
 }

@@ -64,7 +64,7 @@ func TestTrainer_CPUsChangeOnlyTheLastBits(t *testing.T) {
 			more := oneEpoch(t, append(args, "--cpus", cpus)...)
 			if math.Abs(more.loss-one.loss) > 1e-3*one.loss ||
 				math.Abs(more.accuracy-one.accuracy) > 0.02 {
-				t.Errorf("%s with %s CPUs: loss %g and accuracy %g, with one %g and %g",
+				t.Errorf("%s with %s CPUs: loss %g and accuracy %g, want about %g and %g as with one CPU",
 					name, cpus, more.loss, more.accuracy, one.loss, one.accuracy)
 			}
 		}
@@ -105,7 +105,7 @@ func TestBarrier_HoldsAllParties(t *testing.T) {
 					b.wait()
 					for other, at := range reached {
 						if at != turn {
-							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d",
+							t.Errorf("barrier of %d: worker %d is in turn %d when worker %d leaves turn %d, want equal",
 								parties, other, at, i, turn)
 						}
 					}

@@ -66,16 +66,16 @@ func (w *worker) accumulate(batch []uint32, epoch int) {
 		return
 	}
 	for i, place := range batch[first:last] {
-		w.place(i, int(place), epoch)
+		w.loadImage(i, int(place), epoch)
 	}
 	scores := t.network.forward(t.params, w.space, images)
 	w.loss += crossEntropy(w.space.scoreDeltas(), scores, w.labels[:images], 1/float64(len(batch)))
 	t.network.backward(t.params, w.gradient, w.space, images)
 }
 
-// place sets input i of the network to a copy of an image: the image itself for the first copy, a
+// loadImage sets input i of the network to a copy of an image: the image itself for the first copy, a
 // distorted one for others. The distortion depends on seed, epoch and copy only, not on the worker.
-func (w *worker) place(i, number, epoch int) {
+func (w *worker) loadImage(i, number, epoch int) {
 	t := w.trainer
 	image := number % t.training.len()
 	w.labels[i] = t.training.labels[image]

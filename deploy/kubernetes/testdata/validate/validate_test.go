@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kinds are those that the manifests may have.
+// kinds are the kinds that manifests may have.
 var kinds = map[string]func() any{
 	"apps/v1 DaemonSet":                  func() any { return &apps.DaemonSet{} },
 	"apps/v1 Deployment":                 func() any { return &apps.Deployment{} },
@@ -48,7 +48,7 @@ var separator = regexp.MustCompile(`(?m)^---$`)
 func TestManifests_AreOfTheAPI(t *testing.T) {
 	paths, err := filepath.Glob("../../*.yaml")
 	if err != nil || len(paths) < 8 {
-		t.Fatalf("manifests: %v, %v", paths, err)
+		t.Fatalf("found manifests %v, want at least 8 (%v)", paths, err)
 	}
 	for _, path := range paths {
 		if filepath.Base(path) == "kustomization.yaml" {

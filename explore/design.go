@@ -1,0 +1,144 @@
+package explore
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+)
+
+// Kinds of designs.
+const (
+	DesignAdaptive   = "adaptive"
+	DesignFull       = "full"
+	DesignTwoLevels  = "2k"
+	DesignFractional = "fractional"
+	DesignDOptimal   = "d-optimal"
+)
+
+// Designs lists every kind of design.
+func Designs() []string {
+	return []string{
+		DesignAdaptive, DesignFull, DesignTwoLevels, DesignFractional, DesignDOptimal,
+	}
+}
+
+// Factors are the levels of each factor of a study, in the order of the flags.
+type Factors struct {
+	BatchSizes []int `json:"batch_sizes"`
+	CPUs       []int `json:"cpus"`
+	GPUs       []int `json:"gpus"` // 0: no GPU
+	Jobs       []int `json:"jobs"` // concurrent jobs
+}
+
+// lists returns the levels of the factors in a constant order.
+func (f *Factors) lists() [4][]int { return [4][]int{f.BatchSizes, f.CPUs, f.GPUs, f.Jobs} }
+
+// Cell is a combination of levels.
+type Cell struct {
+	BatchSize, CPUs, GPUs, Jobs int
+}
+
+func cellOf(levels [4]int) Cell { return Cell{levels[0], levels[1], levels[2], levels[3]} }
+
+func (c Cell) levels() [4]int { return [4]int{c.BatchSize, c.CPUs, c.GPUs, c.Jobs} }
+
+// Cells returns all combinations in order.
+func (f *Factors) Cells() []Cell {
+	cells := []Cell{{}}
+	for i, levels := range f.lists() {
+		var next []Cell
+		for _, c := range cells {
+			for _, level := range levels {
+				l := c.levels()
+				l[i] = level
+				next = append(next, cellOf(l))
+			}
+		}
+		cells = next
+	}
+	return cells
+}
+
+// Block is one measurement of a cell.
+type Block struct {
+	Cell
+	Replication int // from 1
+}
+
+// ID identifies a block in a study.
+func (b Block) ID() string {
+	return fmt.Sprintf("r%d-b%d-c%d-g%d-j%d", b.Replication, b.BatchSize, b.CPUs, b.GPUs, b.Jobs)
+}
+
+// blocksOf returns the blocks of a design with fixed cells, in random order within each replication.
+func (o *Options) blocksOf() ([]Block, error) {
+	cells, err := o.designCells()
+	if err != nil {
+		return nil, err
+	}
+	var blocks []Block
+	for r := 1; r <= o.Replications; r++ {
+		order := slices.Clone(cells)
+		random := rand.New(rand.NewPCG(o.Seed, uint64(r)))
+		random.Shuffle(len(order), func(i, k int) { order[i], order[k] = order[k], order[i] })
+		for _, c := range order {
+			blocks = append(blocks, Block{Cell: c, Replication: r})
+		}
+	}
+	return blocks, nil
+}
+
+// designCells returns the cells that a design measures.
+func (o *Options) designCells() ([]Cell, error) {
+	switch o.Design {
+	case DesignTwoLevels:
+		ends := o.Factors.ends()
+		return ends.Cells(), nil
+	case DesignFractional:
+		return o.Factors.half()
+	case DesignDOptimal:
+		return dOptimal(o.Factors.Cells(), o.Runs, o.Seed)
+	}
+	return o.Factors.Cells(), nil
+}
+
+// ends returns the lowest and highest level of each factor.
+func (f *Factors) ends() Factors {
+	end := func(levels []int) []int {
+		low, high := slices.Min(levels), slices.Max(levels)
+		if low == high {
+			return []int{low}
+		}
+		return []int{low, high}
+	}
+	return Factors{end(f.BatchSizes), end(f.CPUs), end(f.GPUs), end(f.Jobs)}
+}
+
+// half returns the half fraction 2^(k-1) of the factors with two levels. Its generator is the
+// product of all of them, so that its resolution is k: with three factors, main effects are
+// confounded with interactions of two.
+func (f *Factors) half() ([]Cell, error) {
+	ends := f.ends()
+	varied := 0
+	for _, levels := range ends.lists() {
+		varied += len(levels) - 1
+	}
+	if varied < 3 {
+		return nil, fmt.Errorf("--design fractional needs three factors with several levels, got %d: "+
+			"use --design 2k or full", varied)
+	}
+	var cells []Cell
+	for _, c := range ends.Cells() {
+		high := 0
+		for i, levels := range ends.lists() {
+			if len(levels) == 2 && c.levels()[i] == levels[1] {
+				high |= 1 << i
+			}
+		}
+		if bits.OnesCount(uint(high))%2 == varied%2 { // the product of the signs is positive
+			cells = append(cells, c)
+		}
+	}
+	return cells, nil
+}

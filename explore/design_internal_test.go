@@ -1,0 +1,116 @@
+package explore
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+)
+
+func TestDesignCells(t *testing.T) {
+	three := Factors{BatchSizes: []int{8, 32, 128}, CPUs: []int{1, 2}, Jobs: []int{1, 2, 4}}
+	for _, c := range []struct {
+		design string
+		want   int
+	}{{DesignFull, 18}, {DesignAdaptive, 18}, {DesignTwoLevels, 8}, {DesignFractional, 4}} {
+		o := Options{Factors: three, Design: c.design, Epochs: 1, Command: []string{"x"}}.withDefaults()
+		cells, err := o.designCells()
+		if err != nil || len(cells) != c.want {
+			t.Errorf("%s has %d cells, %v; want %d", c.design, len(cells), err, c.want)
+		}
+	}
+}
+
+// In a half fraction, each factor has as many cells at its low level as at its high one, and so have
+// each two factors at equal and at different ends.
+func TestHalf_IsBalanced(t *testing.T) {
+	f := Factors{
+		BatchSizes: []int{8, 128}, CPUs: []int{1, 2}, GPUs: []int{0, 1}, Jobs: []int{1, 2},
+	}
+	cells, err := f.half()
+	if err != nil || len(cells) != 8 {
+		t.Fatalf("half() = %d cells, %v; want 8", len(cells), err)
+	}
+	sign := func(c Cell, i int) int {
+		if c.levels()[i] == f.lists()[i][0] {
+			return -1
+		}
+		return 1
+	}
+	for i := range 4 {
+		for k := range i + 1 {
+			sum := 0
+			for _, c := range cells {
+				if i == k {
+					sum += sign(c, i)
+				} else {
+					sum += sign(c, i) * sign(c, k)
+				}
+			}
+			if sum != 0 {
+				t.Errorf("factors %d and %d have a sum of signs of %d, want 0", i, k, sum)
+			}
+		}
+	}
+}
+
+// No random choice of as many cells has a larger determinant than the D-optimal one.
+func TestDOptimal_BeatsRandomDesigns(t *testing.T) {
+	f := Factors{BatchSizes: []int{8, 16, 32, 64, 128}, CPUs: []int{1, 2, 4}, GPUs: []int{0}, Jobs: []int{1, 2}}
+	candidates := f.Cells()
+	rows := modelRows(candidates)
+	cells, err := dOptimal(candidates, 12, 1)
+	if err != nil || len(cells) != 12 {
+		t.Fatalf("dOptimal() = %d cells, %v; want 12", len(cells), err)
+	}
+	chosen := make([]int, len(cells))
+	for i, c := range cells {
+		chosen[i] = slices.Index(candidates, c)
+	}
+	best := logDeterminant(rows, chosen)
+	for start := range len(candidates) - 12 {
+		var other []int
+		for i := range 12 {
+			other = append(other, (start+i*7)%len(candidates))
+		}
+		if v := logDeterminant(rows, other); v > best+1e-9 {
+			t.Errorf("the cells from %d have log det %g, want at most %g", start, v, best)
+		}
+	}
+	if math.IsInf(best, 0) {
+		t.Error("the design is singular, want every effect to be estimable")
+	}
+}
+
+// Every replication has each cell once, in an order of its own that only the seed determines.
+func TestBlocksOf_RandomisesEachReplication(t *testing.T) {
+	o := Options{
+		Factors: Factors{BatchSizes: []int{1, 2, 4, 8, 16, 32}}, Design: DesignFull, Replications: 3, Seed: 5,
+	}.withDefaults()
+	blocks, err := o.blocksOf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := o.blocksOf()
+	if err != nil || !slices.Equal(blocks, again) {
+		t.Errorf("the order differs for one seed: %v", err)
+	}
+	orders := map[string]bool{}
+	for r := range 3 {
+		var sizes []int
+		for _, b := range blocks[6*r : 6*r+6] {
+			if b.Replication != r+1 {
+				t.Errorf("block %+v is in replication %d, want %d", b, b.Replication, r+1)
+			}
+			sizes = append(sizes, b.BatchSize)
+		}
+		orders[fmt.Sprint(sizes)] = true
+		slices.Sort(sizes)
+		if !slices.Equal(sizes, o.Factors.BatchSizes) {
+			t.Errorf("replication %d has batch sizes %v, want each once", r+1, sizes)
+		}
+	}
+	if len(orders) != 3 {
+		t.Errorf("%d different orders, want 3", len(orders))
+	}
+}

@@ -1,0 +1,135 @@
+package explore
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"courier/schemas"
+)
+
+// Result is what a study shows.
+type Result struct {
+	Reason  string   `json:"reason"` // why the study ended
+	Runs    int      `json:"runs"`   // measured
+	Design  int      `json:"design"` // runs of the whole design
+	Cells   []Row    `json:"cells"`  // measured and predicted cells
+	Advice  []Answer `json:"advice"` // for each SLO and number of concurrent jobs
+	Missing int      `json:"incomplete_runs"`
+}
+
+// Row is a cell with its predictions. Nil figures are unknown.
+type Row struct {
+	BatchSize    int      `json:"batch_size"`
+	CPUs         int      `json:"cpus"`
+	GPUs         int      `json:"gpus,omitempty"`
+	Jobs         int      `json:"jobs"`
+	Runs         int      `json:"runs"` // measured
+	Seconds      *float64 `json:"predicted_seconds,omitempty"`
+	BoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // at the confidence
+	Accuracy     *float64 `json:"predicted_accuracy,omitempty"`
+	Support      string   `json:"support"` // as in the evidence of an advice
+}
+
+// Answer is the advice for one SLO.
+type Answer struct {
+	SLOSeconds  float64 `json:"slo_seconds"`
+	Jobs        int     `json:"jobs"`
+	Chosen      Row     `json:"chosen"`
+	Probability float64 `json:"probability"` // of meeting the SLO and the target accuracy
+	IsPromised  bool    `json:"promised"`
+}
+
+// result returns the advice of the runs so far.
+func (s *Study) result(f *fitted, reason string) *Result {
+	r := &Result{Reason: reason, Runs: len(s.records), Cells: []Row{}, Advice: []Answer{}}
+	for _, b := range s.blocks {
+		r.Design += b.Jobs
+	}
+	for i := range s.records {
+		if s.records[i].Status == StatusIncomplete {
+			r.Missing++
+		}
+	}
+	for _, c := range s.o.Factors.Cells() {
+		p := f.cell(c)
+		r.Cells = append(r.Cells, f.row(&p))
+	}
+	for _, cells := range s.o.conditions() {
+		for _, slo := range s.o.SLOs {
+			p, isPromised := f.choose(cells, slo)
+			r.Advice = append(r.Advice, Answer{
+				SLOSeconds:  slo.Seconds(),
+				Jobs:        cells[0].Jobs,
+				Chosen:      f.row(&p),
+				Probability: f.meets(&p, slo),
+				IsPromised:  isPromised,
+			})
+		}
+	}
+	return r
+}
+
+func (f *fitted) row(p *prediction) Row {
+	r := Row{
+		BatchSize: p.BatchSize,
+		CPUs:      p.CPUs,
+		GPUs:      p.GPUs,
+		Jobs:      p.Jobs,
+		Runs:      p.runs,
+		Support:   p.time.Support.String(),
+	}
+	if p.time.Known() {
+		median, bound := p.time.Median(), p.time.Quantile(f.o.Confidence)
+		r.Seconds, r.BoundSeconds = &median, &bound
+	}
+	if p.accuracy.Known {
+		r.Accuracy = &p.accuracy.Mean
+	}
+	return r
+}
+
+// WriteText writes the result as two tables.
+func (r *Result) WriteText(w io.Writer) error {
+	fmt.Fprintf(w, "%d of %s measured: %s\n", r.Runs,
+		schemas.FormatCount(uint64(r.Design), "run"), r.Reason)
+	if r.Missing > 0 {
+		fmt.Fprintf(w, "%s incomplete: fewer epochs than asked for, or none recognized\n",
+			schemas.FormatCount(uint64(r.Missing), "run"))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nbatch\tcpus\tjobs\truns\ttime\tbound\taccuracy\tevidence\t")
+	for i := range r.Cells {
+		c := &r.Cells[i]
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n", c.BatchSize, c.CPUs, c.Jobs, c.Runs,
+			seconds(c.Seconds), seconds(c.BoundSeconds), ratio(c.Accuracy), c.Support)
+	}
+	if len(r.Advice) > 0 {
+		fmt.Fprintln(t, "\nSLO\tjobs\tbatch\tcpus\ttime\tbound\taccuracy\tprobability\tpromise\t")
+	}
+	for i := range r.Advice {
+		a := &r.Advice[i]
+		promise := map[bool]string{true: "yes", false: "no"}[a.IsPromised]
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t%s\t\n",
+			time.Duration(a.SLOSeconds*float64(time.Second)), a.Jobs, a.Chosen.BatchSize,
+			a.Chosen.CPUs, seconds(a.Chosen.Seconds), seconds(a.Chosen.BoundSeconds),
+			ratio(a.Chosen.Accuracy), schemas.FormatProbability(a.Probability), promise)
+	}
+	return t.Flush()
+}
+
+func seconds(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return schemas.FormatSeconds(*v)
+}
+
+func ratio(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*v, 'f', 4, 64)
+}

@@ -1,0 +1,160 @@
+package runner
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// channelVariable is the environment variable with the path of the side channel: a Unix stream
+// socket to which a job may write a JSON object per epoch, as in output.FormatJSON.
+const channelVariable = "COURIER_CHANNEL"
+
+// maxConnections bounds the open connections of a side channel. Ranks of a job may have one each.
+const maxConnections = 64
+
+// maxChannelWait limits the reading of a connection after the job has ended. A child of the job can
+// keep a connection open.
+const maxChannelWait = 2 * time.Second
+
+// sideChannel receives epochs beside the output of the job, so that a callback of a framework does
+// not print anything.
+type sideChannel struct {
+	dir      string
+	listener *net.UnixListener
+	chunks   chan outputChunk // an empty one for each connection, then its lines; closed after stop
+	readers  sync.WaitGroup
+
+	mu          sync.Mutex
+	connections map[*net.UnixConn]bool
+	isStopped   bool
+}
+
+// openSideChannel opens the socket in a new directory that only this user can read.
+func openSideChannel() (*sideChannel, error) {
+	dir, err := os.MkdirTemp("", "courier-")
+	if err != nil {
+		return nil, fmt.Errorf("create a directory for the side channel: %w", err)
+	}
+	c := &sideChannel{
+		dir:         dir,
+		chunks:      make(chan outputChunk, 64),
+		connections: map[*net.UnixConn]bool{},
+	}
+	c.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: c.path(), Net: "unix"})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open the side channel: %w", err), os.RemoveAll(dir))
+	}
+	go c.accept()
+	return c, nil
+}
+
+func (c *sideChannel) path() string { return filepath.Join(c.dir, "epochs") }
+
+// lastPath is the address of the connection of stop.
+func (c *sideChannel) lastPath() string { return filepath.Join(c.dir, "last") }
+
+// accept reads every connection up to the one of stop, and then closes chunks.
+func (c *sideChannel) accept() {
+	defer close(c.chunks)
+	defer c.readers.Wait()
+	defer func() { _ = c.listener.Close() }() // nothing is lost: the queue is empty
+	for {
+		conn, err := c.listener.AcceptUnix()
+		if err != nil {
+			return // the listener was closed
+		}
+		if a, ok := conn.RemoteAddr().(*net.UnixAddr); ok && a.Name == c.lastPath() {
+			_ = conn.Close()
+			return
+		}
+		if !c.add(conn) {
+			_ = conn.Close()
+			continue
+		}
+		c.readers.Go(func() { c.read(conn) })
+	}
+}
+
+// add registers a connection, unless there are too many.
+func (c *sideChannel) add(conn *net.UnixConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.connections) >= maxConnections {
+		return false
+	}
+	if c.isStopped {
+		_ = conn.SetReadDeadline(time.Now().Add(maxChannelWait)) // it may have been closed
+	}
+	c.connections[conn] = true
+	return true
+}
+
+// read reads one connection to its end.
+func (c *sideChannel) read(conn *net.UnixConn) {
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.connections, conn)
+		_ = conn.Close() // it was only read
+	}()
+	c.chunks <- outputChunk{at: time.Now()}
+	lines := bufio.NewScanner(conn) // a line above 64 KiB ends the connection
+	for lines.Scan() {
+		data := append(append([]byte(nil), lines.Bytes()...), '\n')
+		c.chunks <- outputChunk{data: data, at: time.Now()}
+	}
+}
+
+// reported returns the channel of the reports; nil without a side channel.
+func (c *sideChannel) reported() <-chan outputChunk {
+	if c == nil {
+		return nil
+	}
+	return c.chunks
+}
+
+// isStopping reports whether stop was called, or there is no side channel to stop.
+func (c *sideChannel) isStopping() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.isStopped
+}
+
+// stop ends the channel after the connections that the job has opened. The queue of connections is
+// in order, so that the connection of stop comes after them.
+func (c *sideChannel) stop() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	c.isStopped = true
+	for conn := range c.connections {
+		_ = conn.SetReadDeadline(time.Now().Add(maxChannelWait)) // it may have been closed
+	}
+	c.mu.Unlock()
+	last, err := net.DialUnix("unix",
+		&net.UnixAddr{Name: c.lastPath(), Net: "unix"},
+		&net.UnixAddr{Name: c.path(), Net: "unix"})
+	if err != nil {
+		_ = c.listener.Close()
+		return
+	}
+	_ = last.Close()
+}
+
+// remove removes the directory of the channel.
+func (c *sideChannel) remove() error {
+	if c == nil {
+		return nil
+	}
+	return os.RemoveAll(c.dir)
+}

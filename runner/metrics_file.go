@@ -1,0 +1,181 @@
+package runner
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/runner/output"
+)
+
+// metricsLog follows the files that a logger of the job writes: CSV, JSON lines, or the event files
+// of TensorBoard. The path is a file, a directory, or a pattern, and need not exist at the start of
+// the job. What a file contained before the start does not count.
+type metricsLog struct {
+	path   string
+	before map[string]int64 // sizes of the files at the start
+	tables map[string]*followedFile
+	events map[string]*followedFile
+	board  *output.TensorBoard
+}
+
+// followedFile is a file that is read as it grows.
+type followedFile struct {
+	parser *output.Parser // nil for an event file
+	offset int64
+}
+
+// pollInterval is the time between two readings of the files.
+const pollInterval = 200 * time.Millisecond
+
+// Bounds of a metrics log.
+const (
+	maxLogFiles = 64
+	maxReadOnce = 4 << 20 // bytes of a file in one reading
+)
+
+// newMetricsLog remembers the files that exist before the job.
+func newMetricsLog(path string) (*metricsLog, error) {
+	if _, err := filepath.Match(path, ""); err != nil {
+		return nil, err
+	}
+	m := &metricsLog{
+		path:   path,
+		before: map[string]int64{},
+		tables: map[string]*followedFile{},
+		events: map[string]*followedFile{},
+		board:  output.NewTensorBoard(),
+	}
+	for _, f := range m.files() {
+		if info, err := os.Stat(f); err == nil {
+			m.before[f] = info.Size()
+		}
+	}
+	return m, nil
+}
+
+// isEventFile reports whether a name is that of an event file of TensorBoard.
+func isEventFile(name string) bool { return strings.Contains(filepath.Base(name), "tfevents") }
+
+// files returns the files of the log, at most maxLogFiles, in a constant order.
+func (m *metricsLog) files() []string {
+	paths, err := filepath.Glob(m.path)
+	if err != nil {
+		return nil // newMetricsLog has checked the pattern
+	}
+	var all []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		switch {
+		case err != nil: // it was removed in the meantime
+		case info.IsDir():
+			all = append(all, logsBelow(path)...)
+		default:
+			all = append(all, path)
+		}
+	}
+	slices.Sort(all)
+	return all[:min(len(all), maxLogFiles)]
+}
+
+// logsBelow returns the files of loggers in a directory.
+func logsBelow(dir string) []string {
+	var all []string
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // an unreadable directory has no logs
+		}
+		isLog := isEventFile(path) || slices.Contains([]string{".csv", ".tsv", ".jsonl"},
+			filepath.Ext(path))
+		if isLog && entry.Type().IsRegular() {
+			all = append(all, path)
+		}
+		return nil
+	})
+	return all
+}
+
+// poll returns the epochs that were written since the last call. With isEnd, no more are written.
+func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
+	var reports []output.EpochReport
+	isIdle := true
+	for _, path := range m.files() {
+		if isEventFile(path) {
+			data, _ := m.read(path, m.events)
+			isIdle = isIdle && len(data) == 0
+			m.board.Write(path, data)
+			continue
+		}
+		data, writtenAt := m.read(path, m.tables)
+		f := m.tables[path]
+		if f == nil {
+			continue
+		}
+		reports = append(reports, f.parser.Write(0, data, writtenAt)...)
+		if isEnd {
+			reports = append(reports, f.parser.Close(writtenAt)...)
+		}
+	}
+	return append(reports, m.board.Take(isIdle || isEnd)...)
+}
+
+// read returns what was appended to a file, and when. A file that became shorter is read from its
+// start.
+func (m *metricsLog) read(path string, files map[string]*followedFile) ([]byte, time.Time) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, time.Time{}
+	}
+	f := files[path]
+	if f == nil {
+		if info.Size() == m.before[path] {
+			return nil, time.Time{} // unchanged since the start
+		}
+		f = m.open(path, info.Size())
+		files[path] = f
+	}
+	if info.Size() < f.offset {
+		f.offset, f.parser = 0, output.NewLog()
+	}
+	data, err := readAt(path, f.offset)
+	if err != nil {
+		return nil, info.ModTime()
+	}
+	f.offset += int64(len(data))
+	return data, info.ModTime()
+}
+
+// open begins to read a file behind the bytes that it had before the job. The head of a table is
+// read nevertheless.
+func (m *metricsLog) open(path string, size int64) *followedFile {
+	f := &followedFile{parser: output.NewLog()}
+	before := m.before[path]
+	if before == 0 || size < before || isEventFile(path) {
+		return f
+	}
+	if data, err := readAt(path, 0); err == nil {
+		head, _, _ := strings.Cut(string(data), "\n")
+		f.parser.Write(0, []byte(head+"\n"), time.Time{})
+		f.offset = before
+	}
+	return f
+}
+
+// readAt returns the bytes of a file behind an offset, at most maxReadOnce.
+func readAt(path string, offset int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	data, err := io.ReadAll(io.NewSectionReader(f, offset, maxReadOnce))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return data, err
+}

@@ -1,0 +1,133 @@
+package output
+
+import (
+	"encoding/csv"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// csvLog reads a table that a CSV logger writes to a file. Its head has a column "epoch". An epoch
+// may have several rows, each with a part of the metrics. It ends with the first row that has a
+// metric on held-out data, or else with the first row of the next epoch.
+type csvLog struct {
+	columns     []column // nil: no head was read
+	epochColumn int
+	separator   rune
+	current     *csvEpoch
+	last        uint32 // last reported epoch, once isSeen is set
+	isSeen      bool
+	percentages percentages
+}
+
+// csvEpoch is an epoch that has not ended.
+type csvEpoch struct {
+	measurements
+	number uint32
+	at     time.Time // of its last row
+}
+
+var _ lineFormat = (*csvLog)(nil)
+
+// Line implements lineFormat.
+func (c *csvLog) Line(line []byte, at time.Time) []EpochReport {
+	if c.readHead(string(line)) || c.columns == nil {
+		return nil
+	}
+	fields := c.split(string(line), c.separator)
+	if len(fields) <= c.epochColumn {
+		return nil
+	}
+	value, err := strconv.ParseFloat(fields[c.epochColumn], 64)
+	if err != nil || value < 0 || value > schemas.MaxEpochs {
+		return nil
+	}
+	number := uint32(value) // a fraction is a part of the next epoch
+	if c.isSeen && number <= c.last {
+		return nil
+	}
+
+	var reports []EpochReport
+	if c.current != nil && c.current.number != number {
+		reports = c.End()
+	}
+	if c.current == nil {
+		c.current = &csvEpoch{number: number}
+	}
+	c.current.at = at
+	if c.readRow(fields) {
+		reports = append(reports, c.End()...)
+	}
+	return reports
+}
+
+// readHead reads the head of a table, and reports whether the line is one.
+func (c *csvLog) readHead(line string) bool {
+	for _, separator := range []rune{',', '\t', ';'} {
+		fields := c.split(strings.ToLower(line), separator)
+		i := slices.Index(fields, "epoch")
+		if i < 0 || len(fields) < 2 || len(fields) > maxColumns {
+			continue
+		}
+		c.columns, c.epochColumn, c.separator = make([]column, len(fields)), i, separator
+		for k, field := range fields {
+			kind, where := kindInLog(field)
+			c.columns[k] = column{kind: kind, scope: where, words: []string{field}}
+		}
+		return true
+	}
+	return false
+}
+
+// split returns the fields of a row, or nil if it is not a row.
+func (c *csvLog) split(line string, separator rune) []string {
+	r := csv.NewReader(strings.NewReader(line))
+	r.Comma, r.TrimLeadingSpace, r.FieldsPerRecord = separator, true, -1
+	fields, err := r.Read()
+	if err != nil {
+		return nil
+	}
+	return fields
+}
+
+// readRow takes the metrics of a row, and reports whether one is of held-out data.
+func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
+	for i, column := range c.columns[:min(len(fields), len(c.columns))] {
+		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
+		if err != nil || column.kind == noMetric || i == c.epochColumn {
+			continue
+		}
+		n := token{value: v, words: column.words}
+		isSet := c.current.setMetric(column.kind, column.scope, &n, &c.percentages)
+		isHeldOut = isHeldOut ||
+			isSet && (column.scope == scopeValidation || column.scope == scopeTest)
+	}
+	return isHeldOut
+}
+
+// End implements lineFormat.
+func (c *csvLog) End() []EpochReport {
+	e := c.current
+	if e == nil {
+		return nil
+	}
+	c.current, c.last, c.isSeen = nil, e.number, true
+	return []EpochReport{{
+		Epoch:    e.number,
+		Seconds:  e.seconds,
+		Loss:     e.loss,
+		Accuracy: e.accuracy,
+		Metric:   e.metric,
+		At:       e.at,
+	}}
+}
+
+func (c *csvLog) restart() lineFormat { return &csvLog{percentages: c.percentages} }
+
+func (c *csvLog) recognized() bool { return c.isSeen }
+
+// NewLog returns a parser of a file that a logger writes: a table with a head, or JSON lines.
+func NewLog() *Parser { return &Parser{formats: []lineFormat{&jsonLines{}, &csvLog{}}} }

@@ -1,0 +1,296 @@
+package output
+
+import (
+	"encoding/binary"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// TensorBoard reads epochs from the event files of TensorBoard. An epoch ends with each new step of
+// one metric on held-out data, such as "Accuracy/val". If a job writes none, the metrics of Keras
+// count, whose names begin with "epoch_". The times of events are those that the job recorded.
+type TensorBoard struct {
+	files      map[string]*eventFile
+	clock      string // metric whose steps are epochs, with its directory; empty: none was read
+	isTraining bool   // clock is a metric of the training
+	current    *boardEpoch
+	steps      uint32   // complete steps of clock
+	loss       *float64 // last loss of the training
+	stepLosses map[int64]*float64
+	complete   []EpochReport
+}
+
+// boardEpoch is the last step of the metric that counts epochs.
+type boardEpoch struct {
+	measurements
+	step int64
+	at   time.Time
+	loss *float64 // of the training
+}
+
+// maxStepLosses bounds the losses that are kept for the next step.
+const maxStepLosses = 1024
+
+// maxEventFiles bounds the event files of one log.
+const maxEventFiles = 64
+
+// NewTensorBoard returns a parser that has read nothing.
+func NewTensorBoard() *TensorBoard {
+	return &TensorBoard{files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
+}
+
+// Write takes the next bytes of an event file. The name of its directory tells data sets apart, as
+// Keras writes them: "train" and "validation".
+func (b *TensorBoard) Write(path string, data []byte) {
+	f := b.files[path]
+	if f == nil {
+		if len(b.files) >= maxEventFiles {
+			return
+		}
+		f = &eventFile{directory: strings.ToLower(filepath.Base(filepath.Dir(path)))}
+		b.files[path] = f
+	}
+	f.add(data, func(s scalar) { b.scalar(f, s) })
+}
+
+// Take returns the epochs since the last call. With isIdle, the last step is complete, because its
+// other metrics were written with it.
+func (b *TensorBoard) Take(isIdle bool) []EpochReport {
+	if isIdle {
+		b.end()
+	}
+	reports := b.complete
+	b.complete = nil
+	return reports
+}
+
+// end completes the current step.
+func (b *TensorBoard) end() {
+	e := b.current
+	if e == nil {
+		return
+	}
+	b.current = nil
+	if v, ok := b.stepLosses[e.step]; ok && strings.Contains(b.clock, "/epoch_") {
+		e.loss = v // Keras writes it in another file
+	}
+	b.steps++
+	b.complete = append(b.complete, EpochReport{
+		Epoch:      b.steps,
+		Loss:       e.loss,
+		Accuracy:   e.accuracy,
+		Metric:     e.metric,
+		At:         e.at,
+		ReportedAt: e.at,
+	})
+}
+
+// scalar takes one value.
+func (b *TensorBoard) scalar(f *eventFile, s scalar) {
+	name := strings.ToLower(s.tag)
+	kind, where := kindInLog(name)
+	if where == scopeUnknown {
+		_, where = kindInLog(f.directory)
+	}
+	if kind == noMetric || kind >= metricDuration || strings.Contains(name, "_vs_iterations") {
+		return
+	}
+	isHeldOut := where == scopeValidation || where == scopeTest
+	if !isHeldOut && kind == metricLoss {
+		b.loss = validLoss(s.value)
+		if len(b.stepLosses) >= maxStepLosses {
+			clear(b.stepLosses)
+		}
+		b.stepLosses[s.step] = b.loss
+	}
+	if !isHeldOut && !strings.HasPrefix(name, "epoch_") {
+		return
+	}
+
+	clock := f.directory + "/" + name
+	if b.clock == "" || b.isTraining && isHeldOut {
+		b.steps -= uint32(len(b.complete)) // they are counted by the better metric
+		b.clock, b.isTraining, b.current, b.complete = clock, !isHeldOut, nil, nil
+	}
+	if clock == b.clock && b.current != nil && s.step != b.current.step {
+		b.end()
+	}
+	if b.current == nil {
+		if clock != b.clock {
+			return
+		}
+		b.current = &boardEpoch{step: s.step, at: s.at, loss: b.loss}
+	}
+	n, p := token{value: s.value, words: []string{name}}, percentages{}
+	b.current.setMetric(kind, where, &n, &p)
+}
+
+// kindInLog returns what a name of a logger measures, such as "val_acc", "Accuracy/val" and
+// "eval/loss".
+func kindInLog(name string) (metricKind, scope) {
+	words := nameWords(strings.NewReplacer("/", "_", ".", "_").Replace(name))
+	where := scopeOf(words)
+	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+		return scopeOf([]string{w}) != scopeUnknown
+	})
+	return kindOf(words), where
+}
+
+// scalar is a value of an event file.
+type scalar struct {
+	tag   string
+	step  int64
+	value float64
+	at    time.Time
+}
+
+// eventFile splits an event file into records. A record is its length (8 bytes, little endian), a
+// checksum of it (4), the data and a checksum of them (4), as TensorFlow's record_writer.cc
+// documents. Checksums are not verified: a record of an open file may be incomplete.
+type eventFile struct {
+	directory string
+	partial   []byte
+	skip      uint64 // bytes of a large record to ignore
+}
+
+// maxRecordBytes bounds a record. Larger ones are images or graphs.
+const maxRecordBytes = 1 << 20
+
+func (f *eventFile) add(data []byte, handle func(scalar)) {
+	f.partial = append(f.partial, data...)
+	for {
+		if n := min(f.skip, uint64(len(f.partial))); n > 0 {
+			f.partial, f.skip = f.partial[n:], f.skip-n
+		}
+		if len(f.partial) < 12 {
+			return
+		}
+		length := binary.LittleEndian.Uint64(f.partial)
+		if length > maxRecordBytes {
+			f.skip = length
+			if length < math.MaxUint64-16 {
+				f.skip += 16
+			}
+			continue
+		}
+		end := int(length) + 16
+		if len(f.partial) < end {
+			return
+		}
+		readEvent(f.partial[12:end-4], handle)
+		f.partial = append([]byte(nil), f.partial[end:]...)
+	}
+}
+
+// readEvent reads the scalars of a tensorflow.Event: wall_time (1), step (2) and summary (5), whose
+// values (1) have a tag (1) and a simple_value (2) or a tensor (8).
+func readEvent(data []byte, handle func(scalar)) {
+	var s scalar
+	var summaries [][]byte
+	eachField(data, func(f field) {
+		switch {
+		case f.is(1, protowire.Fixed64Type):
+			seconds, fraction := math.Modf(math.Float64frombits(f.number))
+			s.at = time.Unix(int64(seconds), int64(fraction*1e9))
+		case f.is(2, protowire.VarintType):
+			s.step = int64(f.number)
+		case f.is(5, protowire.BytesType):
+			summaries = append(summaries, f.bytes)
+		}
+	})
+	for _, summary := range summaries {
+		eachField(summary, func(f field) {
+			if f.is(1, protowire.BytesType) {
+				readValue(f.bytes, s, handle)
+			}
+		})
+	}
+}
+
+// readValue reads a tensorflow.Summary.Value.
+func readValue(data []byte, s scalar, handle func(scalar)) {
+	isScalar := false
+	eachField(data, func(f field) {
+		switch {
+		case f.is(1, protowire.BytesType):
+			s.tag = string(f.bytes)
+		case f.is(2, protowire.Fixed32Type):
+			s.value, isScalar = float64(math.Float32frombits(uint32(f.number))), true
+		case f.is(8, protowire.BytesType):
+			if value, ok := tensorValue(f.bytes); ok {
+				s.value, isScalar = value, true
+			}
+		}
+	})
+	if isScalar && s.tag != "" {
+		handle(s)
+	}
+}
+
+// tensorValue reads the only number of a tensorflow.TensorProto of floats (dtype 1): tensor_content
+// (4) or float_val (5).
+func tensorValue(data []byte) (value float64, ok bool) {
+	const float = 1
+	isFloat := false
+	eachField(data, func(f field) {
+		isContent := f.is(4, protowire.BytesType) || f.is(5, protowire.BytesType)
+		switch {
+		case f.is(1, protowire.VarintType):
+			isFloat = f.number == float
+		case isContent && len(f.bytes) == 4:
+			bits := binary.LittleEndian.Uint32(f.bytes)
+			value, ok = float64(math.Float32frombits(bits)), true
+		case f.is(5, protowire.Fixed32Type):
+			value, ok = float64(math.Float32frombits(uint32(f.number))), true
+		}
+	})
+	return value, ok && isFloat
+}
+
+// field is a field of a message of protocol buffers.
+type field struct {
+	id     protowire.Number
+	kind   protowire.Type
+	number uint64 // its value, of the kinds that are numbers
+	bytes  []byte // its value, of the kind of bytes
+}
+
+func (f *field) is(id protowire.Number, kind protowire.Type) bool {
+	return f.id == id && f.kind == kind
+}
+
+// eachField calls handle for the fields of a message, up to the first error.
+func eachField(data []byte, handle func(f field)) {
+	for len(data) > 0 {
+		id, kind, n := protowire.ConsumeTag(data)
+		if n < 0 {
+			return
+		}
+		data = data[n:]
+		f := field{id: id, kind: kind}
+		switch kind {
+		case protowire.VarintType:
+			f.number, n = protowire.ConsumeVarint(data)
+		case protowire.Fixed64Type:
+			f.number, n = protowire.ConsumeFixed64(data)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(data)
+		case protowire.Fixed32Type:
+			var v uint32
+			v, n = protowire.ConsumeFixed32(data)
+			f.number = uint64(v)
+		default:
+			n = protowire.ConsumeFieldValue(id, kind, data)
+		}
+		if n < 0 {
+			return
+		}
+		data = data[n:]
+		handle(f)
+	}
+}

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/collector"
+	"courier/explore"
+	"courier/runner"
+	"courier/schemas"
+)
+
+type exploreCommand struct {
+	outputFlags
+	identityFlags
+	NATSURL        string             `name:"nats-url" help:"NATS servers to which the runs are published, so that Courier learns from them at once. By default they are only stored in --dir, from where courier import reads them."`
+	Model          string             `help:"Name of the model (default: name of the script)."`
+	Dataset        string             `help:"Name of the dataset."`
+	BatchSizes     []int              `help:"Batch sizes to measure." default:"16,32,64,128"`
+	CPUs           []int              `name:"cpus" help:"Numbers of CPUs to measure." default:"1"`
+	GPUs           []int              `name:"gpus" help:"Numbers of GPUs to measure; {gpus} in the command."`
+	Jobs           []int              `help:"Numbers of concurrent jobs to measure. They start together." default:"1"`
+	Epochs         int                `help:"Epochs of each run." required:""`
+	Replications   int                `help:"Runs of each combination; the design adaptive needs fewer." default:"3"`
+	SLO            []schemas.Duration `name:"slo" help:"SLOs that the advice is for, such as 10m,20m. Without one, everything is measured and nothing is advised."`
+	TargetAccuracy float64            `help:"Accuracy, 0 to 1, that the advice must reach too; 0: none." default:"0"`
+	Confidence     float64            `help:"Confidence of a promise." default:"0.95"`
+	Design         string             `help:"Which combinations are measured. adaptive: the most informative one next, until no run is expected to improve the advice (default with --slo); full: all of them (default without); 2k: the lowest and highest level of each factor; fractional: half of 2k; d-optimal: the best --runs of them." enum:",adaptive,full,2k,fractional,d-optimal" default:""`
+	Runs           int                `help:"Combinations of the design d-optimal; 0: half more than it has effects." default:"0"`
+	MinGain        float64            `help:"Expected gain of accuracy below which the design adaptive ends." default:"0.002"`
+	Budget         time.Duration      `help:"Time for all runs, such as 20m; no run starts that would end later. 0s: no limit." default:"0s"`
+	Dir            string             `help:"Directory of the study. If it has an unfinished one with the same design, that continues." default:"courier-study" type:"path"`
+	Seed           uint64             `help:"Seed of the random order." default:"1"`
+	EpochPattern   string             `help:"Regular expression that matches an epoch in a line of output, as for courier run."`
+	Format         string             `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern"`
+	MetricsFile    string             `help:"File, directory or pattern of files in which the logger of the command writes its epochs, as for courier run."`
+	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {gpus}, {epochs} and {replication} are replaced."`
+}
+
+// Help returns the end of the help text.
+func (c *exploreCommand) Help() string {
+	return `Runs the command with several batch sizes, in random order, and prints which of them meets each SLO
+at the highest accuracy. runs.csv in --dir has a row for each run, and logs the output of each.
+Interrupt it at any time: the same command continues the study.
+
+Examples:
+  courier explore --epochs 3 --batch-sizes 32,64,128 --slo 5m,10m -- python train.py --batch-size {batch} --epochs {epochs}
+  courier explore --epochs 3 --design full --cpus 1,2,4 --jobs 1,2 -- python train.py --batch-size {batch} --threads {cpus}`
+}
+
+func (c *exploreCommand) Run(w *environment) error {
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	if len(command) == 0 {
+		return errors.New("no command: courier explore --epochs N -- COMMAND --batch-size {batch}")
+	}
+	if !strings.Contains(strings.Join(command, " "), "{batch}") {
+		return errors.New("the command has no {batch}: write it where the batch size belongs, " +
+			"for example --batch-size {batch}")
+	}
+	o := c.options(command)
+	study, err := explore.Open(c.Dir, o)
+	if err != nil {
+		return err
+	}
+	measurer, err := c.runner(w, o)
+	if err != nil {
+		return err
+	}
+	closeAll, err := c.connect(w, measurer)
+	if err != nil {
+		return err
+	}
+	defer closeAll()
+	defer func() { _ = os.RemoveAll(filepath.Join(c.Dir, "spool")) }() // runs.csv has all runs
+
+	printf := func(format string, values ...any) {
+		fmt.Fprintf(w.stderr, "courier: "+format+"\n", values...)
+	}
+	measurer.Messages = func(runID, text string) { printf("%s: %s", runID, text) }
+	result, err := study.Run(w.ctx, measurer.Block, func(p explore.Progress) {
+		printf("%s", p.Text())
+	})
+	if errors.Is(err, explore.ErrInterrupted) {
+		_, done := study.Blocks()
+		printf("interrupted after %s: the same command continues the study in %s",
+			schemas.FormatCount(uint64(done), "block"), c.Dir)
+		return exitStatus(130)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(w.stdout, result, result.WriteText)
+}
+
+// options returns the options of the study.
+func (c *exploreCommand) options(command []string) explore.Options {
+	o := explore.Options{
+		Model:   c.Model,
+		Dataset: c.Dataset,
+		Command: command,
+		Factors: explore.Factors{
+			BatchSizes: c.BatchSizes, CPUs: c.CPUs, GPUs: c.GPUs, Jobs: c.Jobs,
+		},
+		Design:         c.Design,
+		Epochs:         c.Epochs,
+		Replications:   c.Replications,
+		Runs:           c.Runs,
+		Seed:           c.Seed,
+		Cores:          runtime.NumCPU(),
+		Confidence:     c.Confidence,
+		TargetAccuracy: c.TargetAccuracy,
+		MinGain:        c.MinGain,
+		Budget:         c.Budget,
+	}
+	for _, slo := range c.SLO {
+		o.SLOs = append(o.SLOs, time.Duration(slo))
+	}
+	if o.Model == "" {
+		o.Model = explore.ModelOf(command)
+	}
+	return o
+}
+
+// runner returns what measures the blocks of the study.
+func (c *exploreCommand) runner(w *environment, o explore.Options) (*explore.Runner, error) {
+	node, err := nodeName("")
+	if err != nil {
+		return nil, err
+	}
+	r := &explore.Runner{Dir: c.Dir, Options: o, Log: w.log, Job: runner.Options{
+		Observer:     collector.NewObserver(w.log),
+		Node:         node,
+		EpochPattern: c.EpochPattern,
+		Format:       c.Format,
+		MetricsFile:  c.MetricsFile,
+	}}
+	if u, err := user.Current(); err == nil {
+		r.Job.Request.User = u.Username
+	}
+	return r, nil
+}
+
+// connect connects to the servers of --nats-url, if there are any. The caller calls close.
+func (c *exploreCommand) connect(w *environment, r *explore.Runner) (closeAll func(), err error) {
+	if c.NATSURL == "" {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
+	defer cancel()
+	b, err := bus.Connect(ctx, c.person(c.NATSURL, "courier-explore"), w.log, nil)
+	if err != nil {
+		return nil, fmt.Errorf("--nats-url %s: %w", c.NATSURL, err)
+	}
+	r.Connect = func(context.Context) (*bus.Bus, error) { return b, nil }
+	return func() { closeBus(b) }, nil
+}
