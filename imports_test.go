@@ -20,6 +20,7 @@ var importGraph = map[string][]string{
 	"regress":          {},
 	"regress/evidence": {},
 	"regress/table":    {"regress"},
+	"regress/anova":    {"regress/table"},
 	"bus":              {"schemas"},
 	"bus/server":       {},
 	"bus/bustest":      {"bus", "bus/server", "schemas"},
@@ -40,9 +41,12 @@ var importGraph = map[string][]string{
 	"gateway":           {"bus", "schemas"},
 	"explore":           {"bus", "regress/evidence", "runner", "schemas"},
 	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
-	"replay":            {"advisor", "bus", "regress", "schemas", "simulate", "trainer"},
-	"simulate":          {"advisor", "regress", "schemas", "trainer"},
-	"simulate/drift":    {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"report/study":      {"regress", "regress/anova", "regress/evidence", "regress/table"},
+	"replay": {
+		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
+	},
+	"simulate":       {"advisor", "regress", "schemas", "trainer"},
+	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
@@ -61,7 +65,8 @@ var importGraph = map[string][]string{
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
-		"explore", "replay", "simulate", "simulate/drift", "demo", "workloads/digits",
+		"explore", "report/study", "replay", "simulate", "simulate/drift", "demo",
+		"workloads/digits",
 	},
 }
 
@@ -81,7 +86,7 @@ var modules = map[string][]string{
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum": {
-		"explore", "regress", "regress/evidence", "workloads/digits",
+		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",
 	},
 	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift"},
 	"github.com/alecthomas/kong": {"services/courier"},

@@ -91,6 +91,7 @@ type cli struct {
 	Simulate  simulateCommand  `cmd:"" help:"Simulate clusters, and compare rules."`
 	Import    importCommand    `cmd:"" help:"Import past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
 	Replay    replayCommand    `cmd:"" help:"Replay a recorded log: verify its numbers, and compare rules on it."`
+	Anova     anovaCommand     `cmd:"" help:"Analyse which settings influence the time and the accuracy of runs: analysis of variance."`
 	Dead      deadCommand      `cmd:"" help:"List, show and replay dead letters: messages that could not be decoded."`
 	Streams   streamsCommand   `cmd:"" help:"Compare the streams of the log with their declaration."`
 

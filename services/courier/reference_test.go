@@ -27,7 +27,7 @@ var referencePages = []referencePage{
 	}},
 	{"cli-regressors.md", "Commands for regressors", []string{"regressor"}},
 	{"cli-history.md", "Commands for studies, past runs and simulations", []string{
-		"explore", "import", "replay", "simulate",
+		"explore", "import", "anova", "replay", "simulate",
 	}},
 	{"cli-services.md", "Services", []string{
 		"all", "collector", "store serve", "trainer", "advisor", "gateway",

@@ -1,0 +1,199 @@
+package anova
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Variable is a column that may influence the response.
+type Variable struct {
+	Name string
+	// Levels of a factor; nil for a covariate, which has a slope.
+	Levels []string
+	// Values of the runs: the index of the level, or the value of the covariate.
+	Values []float64
+}
+
+// Design is a response with the variables that may influence it.
+type Design struct {
+	Response  string
+	Y         []float64 // the response of each run
+	Variables []Variable
+	// Interactions are the names of variables that influence the response together. All
+	// interactions among some of the names are terms, too.
+	Interactions [][]string
+}
+
+// Limits of a design. They bound the time and memory of a fit.
+const (
+	MaxLevels     = 60
+	MaxParameters = 200
+	MaxRuns       = 10_000
+)
+
+// check returns why a design cannot be analysed.
+func (d *Design) check() error {
+	if err := d.checkResponse(); err != nil {
+		return err
+	}
+	if len(d.Variables) == 0 {
+		return fmt.Errorf("%s: there is no factor, want at least one", d.Response)
+	}
+	seen := map[string]bool{d.Response: true}
+	for i := range d.Variables {
+		v := &d.Variables[i]
+		if seen[v.Name] {
+			return fmt.Errorf("%s is named twice, want each column once", v.Name)
+		}
+		seen[v.Name] = true
+		if err := v.check(len(d.Y)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Design) checkResponse() error {
+	if len(d.Y) < 3 {
+		return fmt.Errorf("%s has %d runs, want at least 3", d.Response, len(d.Y))
+	}
+	if len(d.Y) > MaxRuns {
+		return fmt.Errorf("%s has %d runs, want at most %d", d.Response, len(d.Y), MaxRuns)
+	}
+	if i := slices.IndexFunc(d.Y, notFinite); i >= 0 {
+		return fmt.Errorf("%s of run %d is %g, want a finite number", d.Response, i+1, d.Y[i])
+	}
+	low, high := slices.Min(d.Y), slices.Max(d.Y)
+	if !(high-low > 1e-12*max(math.Abs(low), math.Abs(high))) {
+		return fmt.Errorf("%s is %g in all %d runs: there is no variance to analyse", d.Response,
+			low, len(d.Y))
+	}
+	if math.IsInf(high-low, 0) || math.IsInf((high-low)*(high-low)*float64(len(d.Y)), 0) {
+		return fmt.Errorf("%s is between %g and %g: its squares exceed the range of numbers",
+			d.Response, low, high)
+	}
+	return nil
+}
+
+func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
+
+func (v *Variable) check(runs int) error {
+	if len(v.Values) != runs {
+		return fmt.Errorf("%s has %d values for %d runs", v.Name, len(v.Values), runs)
+	}
+	if i := slices.IndexFunc(v.Values, notFinite); i >= 0 {
+		return fmt.Errorf("%s of run %d is %g, want a finite number", v.Name, i+1, v.Values[i])
+	}
+	if v.Levels == nil {
+		low, high := slices.Min(v.Values), slices.Max(v.Values)
+		if !(high-low > 1e-12*max(math.Abs(low), math.Abs(high))) {
+			return fmt.Errorf("covariate %s is %g in all runs: remove it", v.Name, low)
+		}
+		if math.IsInf((high-low)*(high-low)*float64(runs), 0) {
+			return fmt.Errorf("covariate %s is between %g and %g: want a smaller range", v.Name,
+				low, high)
+		}
+		return nil
+	}
+	return v.checkLevels()
+}
+
+func (v *Variable) checkLevels() error {
+	switch {
+	case len(v.Levels) == 1:
+		return fmt.Errorf("factor %s has the single level %q in these runs: remove it, or measure"+
+			" another level", v.Name, v.Levels[0])
+	case len(v.Levels) > MaxLevels:
+		return fmt.Errorf("factor %s has %d levels, want at most %d: a number with many values is"+
+			" better a covariate", v.Name, len(v.Levels), MaxLevels)
+	}
+	runs := make([]int, len(v.Levels))
+	for i, x := range v.Values {
+		if x != math.Trunc(x) || x < 0 || int(x) >= len(v.Levels) {
+			return fmt.Errorf("factor %s of run %d is %g, want the index of one of %d levels",
+				v.Name, i+1, x, len(v.Levels))
+		}
+		runs[int(x)]++
+	}
+	if i := slices.Index(runs, 0); i >= 0 {
+		return fmt.Errorf("factor %s has no run with the level %q", v.Name, v.Levels[i])
+	}
+	return nil
+}
+
+// term is the sorted indices of the variables of an effect.
+type term []int
+
+func (t term) contains(u term) bool {
+	for _, v := range u {
+		if !slices.Contains(t, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// terms returns the variables, the interactions, and all interactions among some of their names,
+// by order.
+func (d *Design) terms() ([]term, error) {
+	index := map[string]int{}
+	var all []term
+	for i, v := range d.Variables {
+		index[v.Name] = i
+		all = append(all, term{i})
+	}
+	for _, names := range d.Interactions {
+		var t term
+		for _, name := range names {
+			i, known := index[name]
+			if !known || slices.Contains(t, i) {
+				return nil, fmt.Errorf("interaction %s: %q is not another factor of the model",
+					strings.Join(names, ":"), name)
+			}
+			t = append(t, i)
+		}
+		if len(t) > 8 {
+			return nil, fmt.Errorf("interaction %s: want at most 8 factors",
+				strings.Join(names, ":"))
+		}
+		slices.Sort(t)
+		for _, u := range subsets(t) {
+			if !slices.ContainsFunc(all, func(v term) bool { return slices.Equal(u, v) }) {
+				all = append(all, u)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b term) int {
+		if len(a) != len(b) {
+			return len(a) - len(b)
+		}
+		return slices.Compare(a, b)
+	})
+	return all, nil
+}
+
+// subsets returns the subsets of a term that have a variable.
+func subsets(t term) []term {
+	var all []term
+	for mask := 1; mask < 1<<len(t); mask++ {
+		var u term
+		for i, v := range t {
+			if mask&(1<<i) != 0 {
+				u = append(u, v)
+			}
+		}
+		all = append(all, u)
+	}
+	return all
+}
+
+// name returns the names of the variables, such as cpus:jobs.
+func (d *Design) name(t term) string {
+	var names []string
+	for _, v := range t {
+		names = append(names, d.Variables[v].Name)
+	}
+	return strings.Join(names, ":")
+}

@@ -1,0 +1,252 @@
+package anova
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Result is an analysis of variance.
+type Result struct {
+	Response string `json:"response"`
+	Runs     int    `json:"runs"`
+	Terms    []Term `json:"terms"`
+	// ResidualSquares is the sum of squares that the model leaves, with ResidualDegrees.
+	ResidualSquares float64 `json:"residual_squares"`
+	ResidualDegrees int     `json:"residual_degrees"`
+	R2              float64 `json:"r2"`
+	AdjustedR2      float64 `json:"adjusted_r2"`
+	// Normality is nil if there are too few or too many residuals.
+	Normality *Normality `json:"normality,omitempty"`
+	// Variances are tests of equal variances across the levels of each factor.
+	Variances []LevelTest `json:"variances,omitempty"`
+	// Ranks are Kruskal-Wallis tests of each factor, which ignore the other factors.
+	Ranks []LevelTest `json:"ranks,omitempty"`
+	Means []Means     `json:"means,omitempty"`
+	// Notes are limits of the analysis, such as cells without runs.
+	Notes []string `json:"notes,omitempty"`
+
+	Fitted    []float64 `json:"-"` // of each run
+	Residuals []float64 `json:"-"`
+}
+
+// Term is the effect of a factor, a covariate or an interaction.
+type Term struct {
+	Name    string  `json:"name"`
+	Degrees int     `json:"degrees"`
+	Squares float64 `json:"squares"` // type II
+	F       float64 `json:"f"`
+	P       float64 `json:"p"`
+	// PartialOmega2 estimates the share of the variance that the term explains, without the
+	// variance that other terms explain. EffectLow and EffectHigh are its interval at 95 %.
+	PartialOmega2 float64 `json:"partial_omega2"`
+	EffectLow     float64 `json:"effect_low"`
+	EffectHigh    float64 `json:"effect_high"`
+	// PartialEta2 is the share in these runs. It is biased upwards, most of all in a model with
+	// many parameters, and may lie above the interval.
+	PartialEta2 float64 `json:"partial_eta2"`
+	// RobustF and RobustP are of the Wald test with covariance HC3; nil if it cannot be computed.
+	RobustF *float64 `json:"robust_f,omitempty"`
+	RobustP *float64 `json:"robust_p,omitempty"`
+}
+
+// ErrSaturated is wrapped by the error of Fit for a design with too few runs.
+var ErrSaturated = errors.New("no residual degrees of freedom")
+
+// IntervalConfidence is the confidence of all intervals.
+const IntervalConfidence = 0.95
+
+// Fit analyses the variance of a design.
+func Fit(d Design) (*Result, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	l, err := newLayout(&d)
+	if err != nil {
+		return nil, err
+	}
+	m, err := newModel(l)
+	if err != nil {
+		return nil, err
+	}
+	r := m.result()
+	if err := m.addTerms(r); err != nil {
+		return nil, err
+	}
+	e := m.estimate()
+	m.addRobust(r, e)
+	r.addChecks(&d)
+	m.addMeans(r, e)
+	return r, nil
+}
+
+// model is a fitted linear model.
+type model struct {
+	*layout
+	matrix          [][]float64
+	kept            []int // columns that do not depend on earlier ones
+	space           orthogonalBasis
+	fitted, rest    []float64
+	squares         float64 // of the residuals
+	residualDegrees int
+}
+
+func newModel(l *layout) (*model, error) {
+	m := &model{layout: l, matrix: l.matrix()}
+	runs := len(l.design.Y)
+	for i, column := range m.matrix {
+		if m.space.add(column) {
+			m.kept = append(m.kept, i)
+		}
+		if len(m.kept) == runs {
+			break
+		}
+	}
+	m.residualDegrees = runs - len(m.kept)
+	if m.residualDegrees < 1 {
+		return nil, fmt.Errorf("%s: %w: the model has %d parameters for %d runs; use fewer"+
+			" interactions or factors, or more replications", l.design.Response, ErrSaturated,
+			l.columns(), runs)
+	}
+	m.rest = m.space.residuals(l.design.Y)
+	m.squares = dot(m.rest, m.rest)
+	for i, y := range l.design.Y {
+		m.fitted = append(m.fitted, y-m.rest[i])
+	}
+	if total := m.total(); m.squares < 1e-20*total {
+		return nil, fmt.Errorf("%s: the model reproduces all %d runs exactly, so there is no"+
+			" residual variance to compare with: use fewer factors, or check that the runs were"+
+			" measured", l.design.Response, runs)
+	}
+	return m, nil
+}
+
+// total returns the sum of squares about the mean.
+func (m *model) total() float64 {
+	_, deviation := spread(m.design.Y)
+	return deviation * deviation * float64(len(m.design.Y))
+}
+
+func (m *model) result() *Result {
+	runs, total := len(m.design.Y), m.total()
+	r := &Result{
+		Response:        m.design.Response,
+		Runs:            runs,
+		ResidualSquares: m.squares,
+		ResidualDegrees: m.residualDegrees,
+		R2:              1 - m.squares/total,
+		Fitted:          m.fitted,
+		Residuals:       m.rest,
+	}
+	r.AdjustedR2 = 1 - (1-r.R2)*float64(runs-1)/float64(m.residualDegrees)
+	return r
+}
+
+// addTerms adds the type II test of each term.
+func (m *model) addTerms(r *Result) error {
+	for k, t := range m.terms {
+		degrees, squares := m.typeII(t)
+		name, full := m.design.name(t), m.start[k+1]-m.start[k]
+		if degrees == 0 && len(t) == 1 {
+			return fmt.Errorf("%s: %s cannot be separated from the other terms of the model: it"+
+				" changes only together with them; remove it or one of them", r.Response, name)
+		}
+		if degrees < full {
+			r.Notes = append(r.Notes, fmt.Sprintf("%s has %d of %d degrees of freedom: %s", name,
+				degrees, full, m.reason(t)))
+		}
+		if degrees > 0 {
+			r.Terms = append(r.Terms, m.term(name, degrees, squares))
+		}
+	}
+	return nil
+}
+
+// reason returns why a term has fewer degrees of freedom than columns.
+func (m *model) reason(t term) string {
+	if empty := m.emptyCells(t); len(empty) > 0 {
+		const shown = 3
+		list := strings.Join(empty[:min(shown, len(empty))], ", ")
+		if len(empty) > shown {
+			list += fmt.Sprintf(" and %d more", len(empty)-shown)
+		}
+		return "there are no runs with " + list + "; the test is about the other combinations"
+	}
+	return "the rest cannot be separated from other terms"
+}
+
+// emptyCells returns the combinations of levels that have no run.
+func (m *model) emptyCells(t term) []string {
+	cells := []string{""}
+	keys := make([]string, len(m.design.Y))
+	for _, v := range t {
+		variable := &m.design.Variables[v]
+		if variable.Levels == nil {
+			continue
+		}
+		var next []string
+		for _, cell := range cells {
+			for _, level := range variable.Levels {
+				next = append(next, cell+" "+variable.Name+"="+level)
+			}
+		}
+		cells = next
+		for i, x := range variable.Values {
+			keys[i] += " " + variable.Name + "=" + variable.Levels[int(x)]
+		}
+	}
+	seen := map[string]bool{}
+	for _, key := range keys {
+		seen[key] = true
+	}
+	var empty []string
+	for _, cell := range cells {
+		if !seen[cell] {
+			empty = append(empty, strings.TrimSpace(cell))
+		}
+	}
+	return empty
+}
+
+// typeII returns the decrease of the residual squares when t is added to all terms that do not
+// contain it.
+func (m *model) typeII(t term) (degrees int, squares float64) {
+	var basis orthogonalBasis
+	basis.add(m.matrix[0])
+	own := 0
+	for k, u := range m.terms {
+		if !u.contains(t) {
+			for i := m.start[k]; i < m.start[k+1]; i++ {
+				basis.add(m.matrix[i])
+			}
+		} else if len(u) == len(t) {
+			own = k
+		}
+	}
+	rest := basis.residuals(m.design.Y)
+	for i := m.start[own]; i < m.start[own+1]; i++ {
+		if basis.add(m.matrix[i]) {
+			projection := dot(basis[len(basis)-1], rest)
+			squares += projection * projection
+			degrees++
+		}
+	}
+	return degrees, squares
+}
+
+func (m *model) term(name string, degrees int, squares float64) Term {
+	d1, d2, runs := float64(degrees), float64(m.residualDegrees), float64(len(m.design.Y))
+	mean := m.squares / d2
+	t := Term{
+		Name:          name,
+		Degrees:       degrees,
+		Squares:       squares,
+		F:             squares / d1 / mean,
+		PartialEta2:   squares / (squares + m.squares),
+		PartialOmega2: max(0, (squares-d1*mean)/(squares+(runs-d1)*mean)),
+	}
+	t.P = survivalF(t.F, d1, d2)
+	low, high := noncentrality(t.F, d1, d2, IntervalConfidence)
+	t.EffectLow, t.EffectHigh = low/(low+runs), high/(high+runs)
+	return t
+}

@@ -1,0 +1,133 @@
+package anova
+
+import "slices"
+
+// Means are the estimated means of the response at the levels of a term, with the same weight for
+// all levels of other factors and at the mean of other covariates.
+type Means struct {
+	Term   string  `json:"term"`
+	Values []Point `json:"values"`
+	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
+	// line.
+	Covariate bool `json:"covariate,omitempty"`
+}
+
+// Point is an estimated mean with its interval at 95 %.
+type Point struct {
+	Levels []string `json:"levels"` // of the variables of the term
+	X      float64  `json:"x"`      // the index of the first level, or the covariate
+	Mean   float64  `json:"mean"`
+	Low    float64  `json:"low"`
+	High   float64  `json:"high"`
+	Runs   int      `json:"runs"` // with these levels; 0 on the line of a covariate
+}
+
+// covariatePoints is the number of points at which the line of a covariate is computed.
+const covariatePoints = 5
+
+// maxMeans is the largest number of points of a term.
+const maxMeans = 600
+
+// addMeans adds the means of all terms of one or two variables. Means that cannot be estimated,
+// because a combination of levels has no run, are left out.
+func (m *model) addMeans(r *Result, e *estimator) {
+	missing := false
+	for _, t := range m.terms {
+		if len(t) > 2 {
+			continue
+		}
+		points, all := m.means(e, t)
+		missing = missing || !all
+		if len(points) > 0 {
+			r.Means = append(r.Means, Means{
+				Term:      m.design.name(t),
+				Values:    points,
+				Covariate: m.design.Variables[m.ordered(t)[0]].Levels == nil,
+			})
+		}
+	}
+	if missing {
+		r.Notes = append(r.Notes, "means over combinations of levels without runs are left out")
+	}
+}
+
+// ordered returns the variables of a term with a covariate first.
+func (m *model) ordered(t term) term {
+	u := slices.Clone(t)
+	slices.SortStableFunc(u, func(a, b int) int {
+		return min(1, len(m.design.Variables[a].Levels)) - min(1, len(m.design.Variables[b].Levels))
+	})
+	return u
+}
+
+// means returns the estimated means of a term, and whether all of them could be estimated.
+func (m *model) means(e *estimator, t term) (points []Point, all bool) {
+	t, all = m.ordered(t), true
+	bases := make([][]float64, len(m.design.Variables))
+	for v := range bases {
+		bases[v] = m.average(v)
+	}
+	settings := [][]float64{nil}
+	for _, v := range t {
+		var next [][]float64
+		for _, s := range settings {
+			for _, x := range m.values(v) {
+				next = append(next, append(slices.Clone(s), x))
+			}
+		}
+		settings = next
+	}
+	if len(settings) > maxMeans {
+		return nil, false
+	}
+	for _, setting := range settings {
+		p := Point{X: setting[0], Runs: m.runsAt(t, setting)}
+		for k, v := range t {
+			bases[v] = m.basis(v, setting[k])
+			p.Levels = append(p.Levels, m.design.Variables[v].label(setting[k]))
+		}
+		if e.mean(m.row(bases), &p) {
+			points = append(points, p)
+		} else {
+			all = false
+		}
+	}
+	return points, all
+}
+
+// values returns the values at which means are computed.
+func (m *model) values(v int) []float64 {
+	var all []float64
+	if levels := m.design.Variables[v].Levels; levels != nil {
+		for i := range levels {
+			all = append(all, float64(i))
+		}
+		return all
+	}
+	low, high := slices.Min(m.design.Variables[v].Values), slices.Max(m.design.Variables[v].Values)
+	for i := range covariatePoints {
+		all = append(all, low+(high-low)*float64(i)/(covariatePoints-1))
+	}
+	return all
+}
+
+func (v *Variable) label(value float64) string {
+	if v.Levels == nil {
+		return formatNumber(value)
+	}
+	return v.Levels[int(value)]
+}
+
+func (m *model) runsAt(t term, setting []float64) int {
+	runs := 0
+	for run := range m.design.Y {
+		same := true
+		for k, v := range t {
+			same = same && m.design.Variables[v].Values[run] == setting[k]
+		}
+		if same {
+			runs++
+		}
+	}
+	return runs
+}

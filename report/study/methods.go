@@ -1,0 +1,179 @@
+package study
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"courier/regress"
+	"courier/regress/evidence"
+)
+
+// method predicts the time of a run from the runs of a training set. All numbers are positions in
+// the data of the comparison.
+type method struct {
+	name string
+	fit  func(ctx context.Context, train []int) (func(run int) (float64, error), error)
+}
+
+// allMethods returns the method of the advisor, the rule to beat, and others.
+func (c *comparison) allMethods() []method {
+	return []method{
+		{"courier (evidence)", c.fitEvidence},
+		{"mean of past runs", c.fitMean},
+		{"random forest", c.fitForest},
+		{"gradient boosting", c.fitBoosting},
+		c.baseline(regress.LinearBaseline()),
+		c.baseline(regress.NearestBaseline()),
+	}
+}
+
+// evidenceRuns returns the runs as evidence. The table must have batch sizes and CPUs.
+func (c *comparison) evidenceRuns() ([]evidence.Run, error) {
+	batches, cpus := Numbers(c.table, Column(c.table, BatchSize)), Numbers(c.table,
+		Column(c.table, CPUs))
+	if batches == nil || cpus == nil {
+		return nil, errors.New("the method needs columns batch_size and cpus")
+	}
+	jobs := Numbers(c.table, Column(c.table, Jobs))
+	runs := make([]evidence.Run, len(c.rows))
+	for i := range runs {
+		if !(batches[i] >= 1 && batches[i] <= math.MaxInt32 && cpus[i] >= 1 &&
+			cpus[i] <= math.MaxInt32) {
+			return nil, fmt.Errorf("run %d has %g CPUs and a batch size of %g, want 1 or more",
+				c.rows[i]+1, cpus[i], batches[i])
+		}
+		r := evidence.Run{ID: fmt.Sprint(i), MeanSeconds: c.data.Target[i], EpochCount: 1}
+		r.Model, r.Dataset = c.cell(i, Model), c.cell(i, Dataset)
+		r.BatchSize, r.CPUs = int(batches[i]), int(cpus[i])
+		if jobs != nil && isNumber(jobs[i]) {
+			r.ConcurrentJobs = jobs[i]
+		}
+		runs[i] = r
+	}
+	return runs, nil
+}
+
+// cell returns a cell of the column of a role; empty without the column.
+func (c *comparison) cell(run int, role Role) string {
+	k, err := c.table.Column(Column(c.table, role))
+	if err != nil {
+		return ""
+	}
+	return c.table.Rows[run][k]
+}
+
+func (c *comparison) fitEvidence(
+	ctx context.Context, train []int,
+) (func(run int) (float64, error), error) {
+	runs, err := c.evidenceRuns()
+	if err != nil {
+		return nil, err
+	}
+	var known []evidence.Run
+	for _, i := range train {
+		known = append(known, runs[i])
+	}
+	h, err := evidence.Fit(ctx, known, evidence.Options{})
+	if err != nil {
+		return nil, err
+	}
+	p, err := evidence.Compile(h)
+	if err != nil {
+		return nil, err
+	}
+	return func(run int) (float64, error) {
+		time := p.Time(runs[run].Configuration, 1)
+		if !time.Known() {
+			return 0, errors.New("a held-out configuration has no prediction")
+		}
+		return time.Median(), nil
+	}, nil
+}
+
+// fitMean predicts the mean of the past runs of the configuration, or of all runs if it has none.
+func (c *comparison) fitMean(
+	_ context.Context, train []int,
+) (func(run int) (float64, error), error) {
+	sums, counts := map[int]float64{}, map[int]float64{}
+	sum := 0.0
+	for _, i := range train {
+		sums[c.groups[i]] += c.data.Target[i]
+		counts[c.groups[i]]++
+		sum += c.data.Target[i]
+	}
+	return func(run int) (float64, error) {
+		if n := counts[c.groups[run]]; n > 0 {
+			return sums[c.groups[run]] / n, nil
+		}
+		return sum / float64(len(train)), nil
+	}, nil
+}
+
+// Options of the trees: those of the paper's forest for the time (ICPE 2021, table 7), with fewer
+// trees.
+const treeCount, treeDepth, treeSeed = 200, 6, 1
+
+func (c *comparison) fitForest(
+	ctx context.Context, train []int,
+) (func(run int) (float64, error), error) {
+	r, err := regress.FitForest(ctx, c.data.Subset(train), regress.ForestOptions{
+		Trees:       treeCount,
+		MaxDepth:    treeDepth,
+		Bootstrap:   true,
+		Transform:   regress.Log,
+		Criterion:   regress.Squared,
+		Seed:        treeSeed,
+		Folds:       -1,
+		MinExamples: 4,
+		MinSettings: 2,
+	})
+	return c.compiled(r, err)
+}
+
+func (c *comparison) fitBoosting(
+	ctx context.Context, train []int,
+) (func(run int) (float64, error), error) {
+	r, err := regress.FitBoosting(ctx, c.data.Subset(train), regress.BoostingOptions{
+		Trees:       treeCount,
+		MaxDepth:    3,
+		MinLeaf:     1,
+		Transform:   regress.Log,
+		Criterion:   regress.Squared,
+		Seed:        treeSeed,
+		Folds:       -1,
+		MinExamples: 4,
+		MinSettings: 2,
+	})
+	return c.compiled(r, err)
+}
+
+func (c *comparison) compiled(
+	r *regress.Regressor, err error,
+) (func(run int) (float64, error), error) {
+	if err != nil {
+		return nil, err
+	}
+	p, err := regress.Compile(r)
+	if err != nil {
+		return nil, err
+	}
+	return func(run int) (float64, error) {
+		point, err := p.Predict(c.data.Row(run, nil))
+		return point.Value, err
+	}, nil
+}
+
+func (c *comparison) baseline(b regress.Baseline) method {
+	return method{
+		b.Name,
+		func(_ context.Context, train []int) (func(run int) (float64, error), error) {
+			predict, err := b.Fit(c.data.Subset(train))
+			if err != nil {
+				return nil, err
+			}
+			return func(run int) (float64, error) { return predict(c.data.Row(run, nil)), nil }, nil
+		},
+	}
+}

@@ -1,0 +1,246 @@
+package study
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"courier/regress"
+	"courier/regress/table"
+)
+
+// Comparison scores how methods predict the time of runs that they did not see.
+type Comparison struct {
+	Response string `json:"response"`
+	Runs     int    `json:"runs"`
+	Folds    int    `json:"folds"`
+	// Repeated holds out runs of configurations that have other runs; Unmeasured holds out all
+	// runs of a configuration. Each is sorted by the error.
+	Repeated   []MethodScore `json:"repeated,omitempty"`
+	Unmeasured []MethodScore `json:"unmeasured,omitempty"`
+}
+
+// MethodScore is the score of a method.
+type MethodScore struct {
+	Method string         `json:"method"`
+	Runs   int            `json:"runs"` // that were held out and predicted
+	Scores regress.Scores `json:"scores"`
+	// Error is the reason why there are no scores.
+	Error string `json:"error,omitempty"`
+}
+
+const (
+	heldOutFolds = 5
+	// minCompared and maxCompared bound the number of runs of a comparison.
+	minCompared, maxCompared = 10, 1000
+)
+
+// comparison is the data of a comparison.
+type comparison struct {
+	table   *table.Table
+	rows    []int // of the table
+	data    *regress.Dataset
+	groups  []int // configuration of each row
+	methods []method
+}
+
+// compareRegressors adds the comparison of regressors for the time, if there are enough runs.
+func (s *Study) compareRegressors(ctx context.Context, seed uint64) error {
+	response := cmp.Or(Column(s.Table, EpochSeconds), Column(s.Table, TotalSeconds))
+	if response == "" || slices.Contains(s.Settings, response) {
+		s.Notes = append(s.Notes, "regressors are not compared: there is no column total_seconds")
+		return nil
+	}
+	c, err := s.comparison(response, seed)
+	if err != nil {
+		s.Notes = append(s.Notes, "regressors are not compared: "+err.Error())
+		return nil
+	}
+	r := &Comparison{Response: response, Runs: len(c.rows), Folds: heldOutFolds}
+	if r.Repeated, err = c.score(ctx, c.foldsOfRuns(seed)); err != nil {
+		return err
+	}
+	if r.Unmeasured, err = c.score(ctx, c.foldsOfConfigurations(seed)); err != nil {
+		return err
+	}
+	s.Regressors = r
+	return nil
+}
+
+func (s *Study) comparison(response string, seed uint64) (*comparison, error) {
+	c := &comparison{table: s.Table, data: &regress.Dataset{TargetName: response}}
+	seconds := Numbers(s.Table, response)
+	columns := make([]int, len(s.Settings))
+	for i, name := range s.Settings {
+		columns[i] = slices.Index(s.Table.Header, name)
+	}
+	for row, cells := range s.Table.Rows {
+		if seconds[row] > 0 && !slices.ContainsFunc(columns, func(k int) bool {
+			return strings.TrimSpace(cells[k]) == ""
+		}) {
+			c.rows = append(c.rows, row)
+		}
+	}
+	if len(c.rows) < minCompared {
+		return nil, fmt.Errorf("%d runs have a time, want at least %d", len(c.rows), minCompared)
+	}
+	if len(c.rows) > maxCompared {
+		random := rand.New(rand.NewPCG(seed, 0))
+		random.Shuffle(len(c.rows), func(i, k int) {
+			c.rows[i], c.rows[k] = c.rows[k], c.rows[i]
+		})
+		c.rows = slices.Sorted(slices.Values(c.rows[:maxCompared]))
+	}
+	for _, row := range c.rows {
+		c.data.Target = append(c.data.Target, seconds[row])
+	}
+	kept := &table.Table{Header: s.Table.Header}
+	for _, row := range c.rows {
+		kept.Rows = append(kept.Rows, s.Table.Rows[row])
+	}
+	if err := c.addFeatures(kept, s.Settings); err != nil {
+		return nil, err
+	}
+	var err error
+	if c.groups, err = kept.Groups(s.Settings); err != nil {
+		return nil, err
+	}
+	c.data.Group = c.groups
+	c.table = kept
+	c.methods = c.allMethods()
+	return c, c.data.Validate()
+}
+
+func (c *comparison) addFeatures(t *table.Table, names []string) error {
+	for _, name := range names {
+		f, err := t.Feature(name, false)
+		if err != nil {
+			return err
+		}
+		values, err := t.Values(f)
+		if err != nil {
+			return err
+		}
+		c.data.Features, c.data.Columns = append(c.data.Features, f), append(c.data.Columns, values)
+	}
+	return nil
+}
+
+// foldsOfRuns deals the runs of each configuration to folds; -1 for the only run of one.
+func (c *comparison) foldsOfRuns(seed uint64) []int {
+	of := map[int][]int{}
+	for i, g := range c.groups {
+		of[g] = append(of[g], i)
+	}
+	random := rand.New(rand.NewPCG(seed, 1))
+	folds := slices.Repeat([]int{-1}, len(c.rows))
+	for g := range len(of) {
+		first := random.IntN(heldOutFolds)
+		for k, i := range random.Perm(len(of[g])) {
+			if len(of[g]) > 1 {
+				folds[of[g][i]] = (first + k) % heldOutFolds
+			}
+		}
+	}
+	return folds
+}
+
+// foldsOfConfigurations deals the configurations to folds.
+func (c *comparison) foldsOfConfigurations(seed uint64) []int {
+	random := rand.New(rand.NewPCG(seed, 2))
+	deal := random.Perm(slices.Max(c.groups) + 1)
+	folds := make([]int, len(c.rows))
+	for i, g := range c.groups {
+		folds[i] = deal[g] % heldOutFolds
+	}
+	return folds
+}
+
+// score scores all methods on the runs of the folds. It returns nil if no run is in a fold.
+func (c *comparison) score(ctx context.Context, folds []int) ([]MethodScore, error) {
+	if slices.Max(folds) < 0 {
+		return nil, nil
+	}
+	var scores []MethodScore
+	for _, m := range c.methods {
+		s, err := c.scoreMethod(ctx, m, folds)
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if err != nil {
+			s = MethodScore{Error: err.Error()}
+		}
+		s.Method = m.name
+		scores = append(scores, s)
+	}
+	slices.SortStableFunc(scores, func(a, b MethodScore) int {
+		return cmp.Or(cmp.Compare(len(a.Error), len(b.Error)),
+			cmp.Compare(a.Scores.MAPE.Value, b.Scores.MAPE.Value))
+	})
+	return scores, nil
+}
+
+func (c *comparison) scoreMethod(ctx context.Context, m method, folds []int) (MethodScore, error) {
+	var truth, predicted []float64
+	var groups []int
+	for fold := range heldOutFolds {
+		var train, test []int
+		for i, f := range folds {
+			if f == fold {
+				test = append(test, i)
+			} else {
+				train = append(train, i)
+			}
+		}
+		if len(test) == 0 {
+			continue
+		}
+		predict, err := m.fit(ctx, train)
+		if err != nil {
+			return MethodScore{}, err
+		}
+		for _, i := range test {
+			y, err := predict(i)
+			if err != nil {
+				return MethodScore{}, err
+			}
+			truth, predicted = append(truth, c.data.Target[i]), append(predicted, y)
+			groups = append(groups, c.groups[i])
+		}
+	}
+	return MethodScore{Runs: len(truth), Scores: regress.Score(truth, predicted, groups, 1)}, nil
+}
+
+// titleWidth is the width of the first column of the tables.
+const titleWidth = len("configurations that were never measured")
+
+// write writes the comparison as a table.
+func (c *Comparison) write(w io.Writer) {
+	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
+		c.Folds)
+	for _, part := range []struct {
+		title  string
+		scores []MethodScore
+	}{
+		{"configurations with other runs", c.Repeated},
+		{"configurations that were never measured", c.Unmeasured},
+	} {
+		if len(part.scores) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n  %-*s\truns\tMAPE\t95 %% interval\tR2\t\n", titleWidth, part.title)
+		for _, m := range part.scores {
+			if m.Error != "" {
+				fmt.Fprintf(w, "  %-*s\t-\t\t\t\t %s\n", titleWidth, m.Method, m.Error)
+				continue
+			}
+			fmt.Fprintf(w, "  %-*s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\t\n", titleWidth,
+				m.Method, m.Runs, 100*m.Scores.MAPE.Value, 100*m.Scores.MAPE.Low, 100*m.Scores.MAPE.High,
+				m.Scores.R2.Value)
+		}
+	}
+}

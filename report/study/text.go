@@ -1,0 +1,152 @@
+package study
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"courier/regress/anova"
+)
+
+// WriteJSON writes the study as JSON.
+func (s *Study) WriteJSON(out io.Writer) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(s)
+}
+
+// WriteCSV writes a line per term and response.
+func (s *Study) WriteCSV(out io.Writer) error {
+	w := csv.NewWriter(out)
+	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
+		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p"}}
+	for i := range s.Analyses {
+		a := &s.Analyses[i]
+		for _, t := range a.Terms {
+			lines = append(lines, []string{a.Response, t.Name, strconv.Itoa(t.Degrees),
+				all(&t.Squares), all(&t.F), all(&t.P), all(&t.PartialOmega2), all(&t.EffectLow),
+				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP)})
+		}
+		lines = append(lines, []string{a.Response, "residual", strconv.Itoa(a.ResidualDegrees),
+			all(&a.ResidualSquares), "", "", "", "", "", "", "", ""})
+	}
+	return w.WriteAll(lines)
+}
+
+// all formats all digits of a number; empty for nil.
+func all(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'g', -1, 64)
+}
+
+// WriteText writes the study as tables.
+func (s *Study) WriteText(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%s\n", s.Summary())
+	for i := range s.Analyses {
+		s.Analyses[i].write(w)
+	}
+	if s.Regressors != nil {
+		s.Regressors.write(w)
+	}
+	for _, note := range s.Notes {
+		fmt.Fprintf(w, "\nNote: %s.\n", note)
+	}
+	return w.Flush()
+}
+
+// Summary returns how many runs were analysed.
+func (s *Study) Summary() string {
+	text := fmt.Sprintf("%d runs", s.Runs)
+	if s.Source != "" {
+		text += " of " + s.Source
+	}
+	if s.Unfinished > 0 {
+		text += fmt.Sprintf("; %d that did not finish are left out", s.Unfinished)
+	}
+	return text
+}
+
+func (a *Analysis) write(w io.Writer) {
+	fmt.Fprintf(w, "\n%s: R2 %.4f, adjusted R2 %.4f, %d runs", a.Response, a.R2, a.AdjustedR2,
+		a.Runs)
+	if a.Incomplete > 0 {
+		fmt.Fprintf(w, " (%d without a value are left out)", a.Incomplete)
+	}
+	width := len("residual")
+	for _, t := range a.Terms {
+		width = max(width, len(t.Name))
+	}
+	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
+		"partial eta2\tHC3 F\tHC3 p\t\n", width, "term")
+	for _, t := range a.Terms {
+		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t\n", width,
+			t.Name, t.Degrees, Digits(t.Squares), Digits(t.F), Probability(t.P), t.PartialOmega2,
+			t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Digits),
+			optional(t.RobustP, Probability))
+	}
+	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
+		Digits(a.ResidualSquares))
+	for _, line := range a.Checks() {
+		fmt.Fprintf(w, "%s.\n", line)
+	}
+	for _, note := range a.Notes {
+		fmt.Fprintf(w, "Note: %s.\n", note)
+	}
+}
+
+// Checks returns the results of the checks of the assumptions as sentences without full stop.
+func (a *Analysis) Checks() []string {
+	var lines []string
+	if n := a.Normality; n != nil {
+		verdict := "no sign of another distribution"
+		if n.P < anova.Unusual {
+			verdict = "the residuals are not normally distributed"
+		}
+		lines = append(lines, fmt.Sprintf("Normality (Shapiro-Wilk): W %.4f, p %s: %s", n.W,
+			Probability(n.P), verdict))
+	} else {
+		lines = append(lines, "Normality: not tested, which takes 3 to 5000 different residuals")
+	}
+	lines = append(lines, testLine("Equal variances (Brown-Forsythe)", "F", a.Variances))
+	if a.RobustWanted() {
+		lines = append(lines, "The variances differ: read the columns HC3, which allow for that")
+	}
+	return append(lines, testLine("By ranks, each factor alone (Kruskal-Wallis)", "H", a.Ranks))
+}
+
+func testLine(name, letter string, tests []anova.LevelTest) string {
+	if len(tests) == 0 {
+		return name + ": there is no factor to test"
+	}
+	var parts []string
+	for _, t := range tests {
+		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter, Digits(t.Statistic),
+			Probability(t.P)))
+	}
+	return name + ": " + strings.Join(parts, ", ")
+}
+
+func optional(x *float64, format func(float64) string) string {
+	if x == nil {
+		return "-"
+	}
+	return format(*x)
+}
+
+// Digits formats a number with four significant digits.
+func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// Probability formats a p value.
+func Probability(p float64) string {
+	if p >= 0.0001 {
+		return strconv.FormatFloat(p, 'f', 4, 64)
+	}
+	return strconv.FormatFloat(p, 'e', 1, 64)
+}
