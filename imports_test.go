@@ -40,6 +40,7 @@ var importGraph = map[string][]string{
 	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
 	"gateway":           {"bus", "schemas"},
 	"explore":           {"bus", "regress/evidence", "runner", "schemas"},
+	"receipt":           {"bus", "schemas"},
 	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
 	"report/study":      {"regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
@@ -65,7 +66,7 @@ var importGraph = map[string][]string{
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
-		"explore", "report/study", "replay", "simulate", "simulate/drift", "demo",
+		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
 		"workloads/digits",
 	},
 }

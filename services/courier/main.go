@@ -82,6 +82,8 @@ type cli struct {
 	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
 	Predict predictCommand `cmd:"" help:"Print the advice for a job request without submitting it."`
 	Status  statusCommand  `cmd:"" help:"Show the state of a job."`
+	ETA     etaCommand     `cmd:"" name:"eta" help:"Show when a running job is predicted to end."`
+	Receipt receiptCommand `cmd:"" help:"Summarize an ended job: promise, result, lost time, and what was learned."`
 	Jobs    jobsCommand    `cmd:"" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" help:"Cancel a job."`
 	Score   scoreCommand   `cmd:"" help:"Show SLO attainment and the calibration of probabilities."`

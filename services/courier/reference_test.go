@@ -22,8 +22,11 @@ type referencePage struct {
 }
 
 var referencePages = []referencePage{
-	{"cli-jobs.md", "Commands for jobs", []string{
-		"demo", "run", "submit", "predict", "status", "jobs", "cancel", "score", "sql", "workload",
+	{"cli-jobs.md", "Commands that start jobs", []string{
+		"demo", "run", "submit", "predict", "cancel", "workload",
+	}},
+	{"cli-results.md", "Commands for the state of jobs", []string{
+		"status", "eta", "receipt", "jobs", "score", "sql",
 	}},
 	{"cli-regressors.md", "Commands for regressors", []string{"regressor"}},
 	{"cli-history.md", "Commands for studies, past runs and simulations", []string{

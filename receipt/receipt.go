@@ -1,0 +1,302 @@
+// Package receipt summarizes a job after its end: what was promised and what came, the time that it
+// lost to neighbours and waits, which batch size would have been better, and what was learned.
+//
+// Read collects the events of a job from the log and asks the advisor again; New is a pure function
+// of them. Figures that were not measured are absent, never zero.
+package receipt
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// Receipt is the summary of one job. Nil figures are unknown.
+type Receipt struct {
+	JobID   string        `json:"job_id"`
+	State   schemas.State `json:"state"`
+	Reason  string        `json:"reason,omitempty"`
+	Model   string        `json:"model"`
+	Dataset string        `json:"dataset,omitempty"`
+	Nodes   []string      `json:"nodes"`
+
+	BatchSize  uint32 `json:"batch_size"`
+	CPUs       uint32 `json:"cpus"`
+	Epochs     uint32 `json:"epochs"`
+	EpochsDone uint32 `json:"epochs_done"`
+
+	Promise *Promise `json:"promise,omitempty"` // nil: the job was started without a request
+	Result  Result   `json:"result"`
+	Losses  []Loss   `json:"losses"` // largest first
+	Better  *Better  `json:"better,omitempty"`
+	Learned *Learned `json:"learned,omitempty"`
+}
+
+// Promise is the answer to the request, or the admission of a queued job.
+type Promise struct {
+	Decision          schemas.Decision `json:"decision"`
+	SLOSeconds        float64          `json:"slo_seconds,omitempty"` // 0: none
+	Confidence        float64          `json:"confidence"`
+	Probability       *float64         `json:"probability,omitempty"`
+	PredictedSeconds  *float64         `json:"predicted_seconds,omitempty"`
+	UpperBoundSeconds *float64         `json:"upper_bound_seconds,omitempty"`
+	PredictedAccuracy *float64         `json:"predicted_accuracy,omitempty"`
+}
+
+// Result is what came.
+type Result struct {
+	MetSLO          *bool    `json:"met_slo,omitempty"` // nil: no SLO, cancelled, lost or incomplete
+	Incomplete      bool     `json:"incomplete,omitempty"`
+	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`     // from the request to the start
+	StartupSeconds  *float64 `json:"startup_seconds,omitempty"`  // until the first epoch
+	RunSeconds      *float64 `json:"run_seconds,omitempty"`      // from the start to the end
+	ResponseSeconds *float64 `json:"response_seconds,omitempty"` // from the request to the end
+	Accuracy        *float64 `json:"accuracy,omitempty"`
+	Metric          string   `json:"metric,omitempty"` // behind the accuracy, as printed
+	MetricValue     *float64 `json:"metric_value,omitempty"`
+}
+
+// Causes of lost time.
+const (
+	LossNeighbour = "neighbour" // another job on the same node
+	LossStorage   = "storage"   // all tasks of the job waited for storage
+	LossMemory    = "memory"    // all tasks of the job waited for memory
+)
+
+// Loss is time that a job lost.
+type Loss struct {
+	Cause   string  `json:"cause"`
+	JobID   string  `json:"job_id,omitempty"` // of the neighbour
+	Seconds float64 `json:"seconds"`
+}
+
+// Better is the batch size that the advisor would choose now for the same request.
+type Better struct {
+	BatchSize         uint32           `json:"batch_size"`
+	Decision          schemas.Decision `json:"decision"`
+	PredictedSeconds  *float64         `json:"predicted_seconds,omitempty"`
+	PredictedAccuracy *float64         `json:"predicted_accuracy,omitempty"`
+}
+
+// Learned compares what is known about the configuration before and after the run.
+type Learned struct {
+	RunsBefore int      `json:"runs_before"` // of the configuration
+	RunsNow    int      `json:"runs_now"`
+	ErrorRatio *float64 `json:"error_ratio,omitempty"` // measured / predicted time - 1
+}
+
+// Story is what a receipt is made of.
+type Story struct {
+	Status     schemas.JobStatus
+	Events     []schemas.Event     // of the job, in the order of the log
+	Neighbours []schemas.JobStatus // jobs that may have shared its nodes
+	Now        *schemas.Advice     // answer to the same request now; nil: unknown
+}
+
+// New returns the receipt of a job.
+func New(s *Story) *Receipt {
+	j := &s.Status
+	r := &Receipt{
+		JobID: j.JobID, State: j.State, Reason: j.Reason,
+		Model: j.Model, Dataset: j.Dataset, Nodes: j.Nodes,
+		BatchSize: j.BatchSize, CPUs: j.CPUs, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
+		Losses: []Loss{},
+		Result: Result{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
+	}
+	epochs := r.read(s)
+	r.addWaits(epochs)
+	r.addNeighbours(epochs, s.Neighbours)
+	slices.SortStableFunc(r.Losses, func(a, b Loss) int { return cmp.Compare(b.Seconds, a.Seconds) })
+	r.compare(s)
+	return r
+}
+
+// read takes the events of the last run, and returns its epochs.
+func (r *Receipt) read(s *Story) []*schemas.Epoch {
+	var epochs []*schemas.Epoch
+	for _, e := range s.Events {
+		switch e := e.(type) {
+		case *schemas.Submitted:
+			r.promise(&e.Advice)
+		case *schemas.JobAdmitted:
+			r.promise(&e.Advice)
+		case *schemas.Epoch:
+			if e.Run == s.Status.Run {
+				epochs = append(epochs, e)
+				r.Result.Metric, r.Result.MetricValue = e.Metric, e.MetricValue
+			}
+		case *schemas.Ended:
+			if e.Run == s.Status.Run {
+				r.Result.StartupSeconds = e.StartupSeconds
+			}
+		}
+	}
+	j := &s.Status
+	r.Result.WaitSeconds = between(j.SubmittedAt, j.StartedAt)
+	r.Result.RunSeconds = between(j.StartedAt, j.EndedAt)
+	r.Result.ResponseSeconds = between(j.SubmittedAt, j.EndedAt)
+	return epochs
+}
+
+// between returns the seconds between two instants, or nil if one is unknown.
+func between(from, to *time.Time) *float64 {
+	if from == nil || to == nil || to.Before(*from) {
+		return nil
+	}
+	seconds := to.Sub(*from).Seconds()
+	return &seconds
+}
+
+// promise takes the answer to the request, or an admission after it.
+func (r *Receipt) promise(a *schemas.Advice) {
+	r.Promise = &Promise{
+		Decision:   a.Decision,
+		SLOSeconds: a.SLOSeconds,
+		Confidence: a.Confidence,
+	}
+	if c := a.Chosen; c != nil {
+		p := r.Promise
+		p.Probability, p.PredictedSeconds = c.Probability, c.PredictedSeconds
+		p.UpperBoundSeconds, p.PredictedAccuracy = c.UpperBoundSeconds, c.PredictedAccuracy
+	}
+}
+
+// addWaits adds the time in which all tasks of the job waited (PSI).
+func (r *Receipt) addWaits(epochs []*schemas.Epoch) {
+	storage, memory := 0.0, 0.0
+	hasStorage, hasMemory := false, false
+	for _, e := range epochs {
+		if p := e.JobIOFullPressureRatio; p != nil {
+			storage, hasStorage = storage+*p*e.DurationSeconds, true
+		}
+		if p := e.JobMemoryFullPressureRatio; p != nil {
+			memory, hasMemory = memory+*p*e.DurationSeconds, true
+		}
+	}
+	if hasStorage {
+		r.Losses = append(r.Losses, Loss{Cause: LossStorage, Seconds: storage})
+	}
+	if hasMemory {
+		r.Losses = append(r.Losses, Loss{Cause: LossMemory, Seconds: memory})
+	}
+}
+
+// addNeighbours adds the time that epochs beside other jobs took longer than the epochs without
+// them, with the same batch size. It is divided among the neighbours by their CPUs and by how long
+// they overlapped. Without an epoch alone, it is unknown.
+func (r *Receipt) addNeighbours(epochs []*schemas.Epoch, jobs []schemas.JobStatus) {
+	type beside struct {
+		epoch  *schemas.Epoch
+		shares []float64 // of the neighbours
+		total  float64
+	}
+	var all []beside
+	alone := map[uint32][]float64{} // seconds by batch size
+	for _, e := range epochs {
+		b := beside{epoch: e, shares: make([]float64, len(jobs))}
+		for i := range jobs {
+			if jobs[i].JobID != r.JobID && sharesNode(jobs[i].Nodes, e.Nodes) {
+				b.shares[i] = overlap(e, &jobs[i]) * float64(max(1, jobs[i].CPUs))
+				b.total += b.shares[i]
+			}
+		}
+		if b.total == 0 {
+			alone[e.BatchSize] = append(alone[e.BatchSize], e.DurationSeconds)
+		}
+		all = append(all, b)
+	}
+
+	lost := make([]float64, len(jobs))
+	for _, b := range all {
+		base := alone[b.epoch.BatchSize]
+		if b.total == 0 || len(base) == 0 {
+			continue
+		}
+		excess := b.epoch.DurationSeconds - median(base)
+		for i, share := range b.shares {
+			lost[i] += excess * share / b.total
+		}
+	}
+	for i, seconds := range lost {
+		if seconds > 0 {
+			r.Losses = append(r.Losses,
+				Loss{Cause: LossNeighbour, JobID: jobs[i].JobID, Seconds: seconds})
+		}
+	}
+}
+
+func sharesNode(a, b []string) bool {
+	return slices.ContainsFunc(a, func(n string) bool { return slices.Contains(b, n) })
+}
+
+// overlap returns the seconds of an epoch in which another job ran.
+func overlap(e *schemas.Epoch, j *schemas.JobStatus) float64 {
+	if j.StartedAt == nil {
+		return 0
+	}
+	begin := e.At.Add(-time.Duration(e.DurationSeconds * float64(time.Second)))
+	end := e.At
+	if j.StartedAt.After(begin) {
+		begin = *j.StartedAt
+	}
+	if j.EndedAt != nil && j.EndedAt.Before(end) {
+		end = *j.EndedAt
+	}
+	return max(0, end.Sub(begin).Seconds())
+}
+
+// median returns the median of at least one value.
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// compare adds what the advisor would answer now, and what it learned.
+func (r *Receipt) compare(s *Story) {
+	if s.Now == nil || r.Promise == nil || s.Now.Chosen == nil {
+		return
+	}
+	c := s.Now.Chosen
+	if c.BatchSize != r.BatchSize && s.Now.Decision == schemas.MeetsSLO {
+		r.Better = &Better{
+			BatchSize:         c.BatchSize,
+			Decision:          s.Now.Decision,
+			PredictedSeconds:  c.PredictedSeconds,
+			PredictedAccuracy: c.PredictedAccuracy,
+		}
+	}
+	before := runsOf(s, r.BatchSize, r.CPUs, func(e *schemas.Submitted) *schemas.Advice { return &e.Advice })
+	r.Learned = &Learned{RunsBefore: before, RunsNow: runsIn(s.Now, r.BatchSize, r.CPUs)}
+	if p, t := r.Promise.PredictedSeconds, r.Result.RunSeconds; p != nil && t != nil && *p > 0 &&
+		r.EpochsDone >= r.Epochs {
+		ratio := *t / *p - 1
+		r.Learned.ErrorRatio = &ratio
+	}
+}
+
+// runsOf returns the runs behind the submitted answer about a configuration.
+func runsOf(
+	s *Story, batch, cpus uint32, advice func(*schemas.Submitted) *schemas.Advice,
+) int {
+	for _, e := range s.Events {
+		if e, ok := e.(*schemas.Submitted); ok {
+			return runsIn(advice(e), batch, cpus)
+		}
+	}
+	return 0
+}
+
+// runsIn returns the number of runs of a configuration behind an advice.
+func runsIn(a *schemas.Advice, batch, cpus uint32) int {
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		if alt.BatchSize == batch && alt.CPUs == cpus && alt.Evidence != nil &&
+			alt.Evidence.Time != nil {
+			return int(alt.Evidence.Time.ConfigurationRuns)
+		}
+	}
+	return 0
+}

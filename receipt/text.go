@@ -1,0 +1,153 @@
+package receipt
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"courier/schemas"
+)
+
+// line is a line of a receipt.
+type line struct{ name, text string }
+
+// lines returns the receipt as text. Unknown figures are left out.
+func (r *Receipt) lines() []line {
+	all := []line{{"job", r.headline()}}
+	if p := r.promiseText(); p != "" {
+		all = append(all, line{"predicted", p})
+	}
+	all = append(all, line{"result", r.resultText()})
+	for _, l := range r.Losses {
+		if text := l.text(); text != "" {
+			all = append(all, line{"lost", text})
+		}
+	}
+	if b := r.Better; b != nil {
+		text := fmt.Sprintf("batch size %d would be advised now", b.BatchSize)
+		if b.PredictedSeconds != nil {
+			text += ": " + schemas.FormatSeconds(*b.PredictedSeconds)
+		}
+		if b.PredictedAccuracy != nil {
+			text += fmt.Sprintf(", accuracy %.4f", *b.PredictedAccuracy)
+		}
+		all = append(all, line{"better", text})
+	}
+	if l := r.Learned; l != nil {
+		text := fmt.Sprintf("%s of this configuration before, %d now",
+			schemas.FormatCount(uint64(max(0, l.RunsBefore)), "run"), l.RunsNow)
+		if l.ErrorRatio != nil {
+			than := "more"
+			if *l.ErrorRatio < 0 {
+				than = "less"
+			}
+			text += fmt.Sprintf("; it took %.1f %% %s than predicted", 100*math.Abs(*l.ErrorRatio), than)
+		}
+		all = append(all, line{"learned", text})
+	}
+	return all
+}
+
+// headline returns the job with its configuration and how it ended.
+func (r *Receipt) headline() string {
+	s := fmt.Sprintf("%s: %s, batch size %d on %s, %d of %s", r.JobID, r.State, r.BatchSize,
+		schemas.FormatCPUs(r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))
+	if r.Reason != "" {
+		s += ": " + r.Reason
+	}
+	return s
+}
+
+func (r *Receipt) promiseText() string {
+	p := r.Promise
+	if p == nil {
+		return ""
+	}
+	var parts []string
+	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
+	add("%s", p.Decision)
+	if p.PredictedSeconds != nil {
+		add("%s", schemas.FormatSeconds(*p.PredictedSeconds))
+	}
+	if p.UpperBoundSeconds != nil {
+		add("at most %s with probability %g",
+			schemas.FormatSeconds(*p.UpperBoundSeconds), p.Confidence)
+	}
+	if p.PredictedAccuracy != nil {
+		add("accuracy %.4f", *p.PredictedAccuracy)
+	}
+	if p.SLOSeconds > 0 && p.Probability != nil {
+		add("SLO of %s met with probability %s",
+			schemas.FormatSeconds(p.SLOSeconds), schemas.FormatProbability(*p.Probability))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *Receipt) resultText() string {
+	var parts []string
+	add := func(name string, v *float64) {
+		if v != nil {
+			parts = append(parts, name+schemas.FormatSeconds(*v))
+		}
+	}
+	add("", r.Result.RunSeconds)
+	add("start-up ", r.Result.StartupSeconds)
+	add("waited ", r.Result.WaitSeconds)
+	if a := r.Result.Accuracy; a != nil {
+		text := fmt.Sprintf("accuracy %.4f", *a)
+		if v := r.Result.MetricValue; v != nil && *v != *a {
+			text += fmt.Sprintf(" (%s %.6g)", r.Result.Metric, *v)
+		}
+		parts = append(parts, text)
+	}
+	switch {
+	case r.Result.Incomplete:
+		parts = append(parts, "incomplete: it does not count for its SLO")
+	case r.Result.MetSLO != nil && *r.Result.MetSLO:
+		parts = append(parts, "SLO met")
+	case r.Result.MetSLO != nil:
+		parts = append(parts, "SLO missed")
+	}
+	if len(parts) == 0 {
+		return "unknown"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// text returns a loss of at least a hundredth of a second.
+func (l *Loss) text() string {
+	const least = 0.01
+	if l.Seconds < least {
+		return ""
+	}
+	seconds := schemas.FormatSeconds(l.Seconds)
+	switch l.Cause {
+	case LossNeighbour:
+		return seconds + " to job " + l.JobID
+	case LossStorage:
+		return seconds + " waiting for storage"
+	}
+	return seconds + " waiting for memory"
+}
+
+// WriteText writes the receipt as lines of names and values.
+func (r *Receipt) WriteText(w io.Writer) error {
+	for _, l := range r.lines() {
+		if _, err := fmt.Fprintf(w, "%-9s  %s\n", l.name, l.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteMarkdown writes the receipt as a list.
+func (r *Receipt) WriteMarkdown(w io.Writer) error {
+	escape := strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "<", "&lt;")
+	for _, l := range r.lines() {
+		if _, err := fmt.Fprintf(w, "- **%s**: %s\n", l.name, escape.Replace(l.text)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
