@@ -283,7 +283,7 @@ func TestKubernetes_ReferencesAreConsistent(t *testing.T) {
 		}
 		for _, name := range selected.FindAllStringSubmatch(string(text), -1) {
 			if _, found := replicas[name[1]]; !found || name[1] != m.Metadata.Name {
-				t.Errorf("%s %s selects pods of %s", m.Kind, m.Metadata.Name, name[1])
+				t.Errorf("%s %s selects pods of %s, want its own", m.Kind, m.Metadata.Name, name[1])
 			}
 		}
 	}

@@ -82,7 +82,7 @@ func TestStudy_ContinuesAfterAnInterruption(t *testing.T) {
 	}
 }
 
-// What a crash leaves behind is repaired, and another design is refused.
+// Open repairs the files that a crash has left, and refuses another design.
 func TestOpen_ReadsWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	o := studyOptions()

@@ -139,7 +139,7 @@ func namedInputs(d *Dataset, factor string) ([]Input, error) {
 	forms := []Input{{Form: form}}
 	if d.Features[f].Levels != nil {
 		if form != Plain {
-			return nil, fmt.Errorf("%s is a category", name)
+			return nil, fmt.Errorf("form of %s: the feature is a category, want the form %q", name, Plain)
 		}
 		forms = mainForms(d, f)
 	}

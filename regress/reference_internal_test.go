@@ -295,8 +295,7 @@ func TestForest_PrefixAndCutEqualTraining(t *testing.T) {
 	}
 }
 
-// above keeps the lines of nodes above a depth: where a deep tree goes on, a
-// short one has a leaf, and both differ from there.
+// above returns the lines of nodes above a depth. Below it, trees of different maximum depth differ.
 func above(lines []string, depth int) []string {
 	var kept []string
 	for _, line := range lines {

@@ -96,8 +96,8 @@ func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 
 const bootstrapBranch = 1 << 41
 
-// moments are the sums from which all scores except the median follow. Those of configurations add
-// up, which makes a bootstrap over configurations cheap.
+// moments are the sums from which all scores except the median follow. The moments of several
+// configurations add up, which makes a bootstrap over configurations cheap.
 type moments struct{ n, y, y2, e2, e, ape float64 }
 
 func (m *moments) add(o moments) {

@@ -108,6 +108,6 @@ func (c *composeCluster) up(t *testing.T, longest time.Duration) {
 			t.Errorf("the first advice took %s, want at most %s", took, longest)
 		}
 	case <-time.After(time.Minute):
-		t.Fatal("no advice")
+		t.Fatal("no advice within a minute")
 	}
 }
