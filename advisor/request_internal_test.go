@@ -79,7 +79,8 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 				}
 				got := adviceOf(t, reply)
 				if !got.At.Equal(first.At) || got.EventID != first.EventID {
-					t.Errorf("advice %s of %s, want the advice of the first request, at %s", got.EventID, got.At, first.At)
+					t.Errorf("advice %s of %s, want the advice of the first request, at %s",
+						got.EventID, got.At, first.At)
 				}
 				_, err = a.submit(inTime(t), nightly(4))
 				if !errors.Is(err, schemas.ErrConflict) {

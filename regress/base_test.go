@@ -191,7 +191,7 @@ func TestFitLaw_FindsTheLaw(t *testing.T) {
 func TestFitLaw_RefusesTerms(t *testing.T) {
 	for _, c := range []struct{ term, says string }{
 		{"log(steam)", `there is no feature "steam"`},
-		{"1/network", "network is a category"},
+		{"1/network", "the feature is a category"},
 		{"", `there is no feature ""`},
 		{"log(cpus)*nothing", `there is no feature "nothing"`},
 	} {
