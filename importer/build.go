@@ -182,6 +182,11 @@ func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
 			return refusal
 		}
 	}
+	if run.Seconds == 0 && (start.IsZero() || end.IsZero()) && len(d.epochs) == 0 {
+		if run.Seconds, refusal = r.secondsOfEpochs(d, run); refusal != nil {
+			return refusal
+		}
+	}
 	if !start.IsZero() && !end.IsZero() {
 		if refusal := run.checkInterval(start, end); refusal != nil {
 			return refusal
@@ -203,6 +208,20 @@ func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
 		run.Beside = 0 // concurrency follows from the times of the runs
 	}
 	return nil
+}
+
+// secondsOfEpochs returns the duration of a run that has only the mean duration of its epochs; 0
+// without one.
+func (r *Reader) secondsOfEpochs(d *runDraft, run *PastRun) (float64, *Refusal) {
+	text := r.value(d, FieldEpochSeconds)
+	if text == "" {
+		return 0, nil
+	}
+	each, refusal := seconds(FieldEpochSeconds, text)
+	if refusal != nil {
+		return 0, refusal
+	}
+	return each*float64(run.Setting.Epochs) + run.startup(), nil
 }
 
 // instant reads a timestamp; zero if the source has none.

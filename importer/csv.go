@@ -45,6 +45,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		return err
 	}
 	maps.Copy(r.columns, table.columns)
+	maps.Copy(r.unused, proposals(header, r.usedColumns(table.columns)))
 	for {
 		row, err := t.Read()
 		if errors.Is(err, io.EOF) {
@@ -64,6 +65,15 @@ func (r *Reader) csv(name string, in io.Reader) error {
 	}
 	table.end()
 	return nil
+}
+
+// usedColumns returns the columns that are read: those of fields and of --where.
+func (r *Reader) usedColumns(columns map[string]string) map[string]string {
+	used := maps.Clone(columns)
+	for column := range r.o.Where {
+		used["--where "+column] = column
+	}
+	return used
 }
 
 // separator returns the separator that occurs most often in the first line.

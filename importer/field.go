@@ -81,7 +81,10 @@ var fieldNames = []struct {
 	{FieldUser, []string{"user", "user_id"}},
 	{FieldOutcome, []string{"outcome", "status", "state"}},
 	{FieldEpoch, []string{"epoch"}},
-	{FieldEpochSeconds, []string{"epoch_seconds", "epoch_time", "epoch_time_s", "epoch_duration"}},
+	{FieldEpochSeconds, []string{
+		"epoch_seconds", "epoch_time", "epoch_time_s", "epoch_duration", "time_per_epoch",
+		"seconds_per_epoch",
+	}},
 	{FieldLoss, []string{"loss", "train_loss", "training_loss"}},
 }
 
@@ -107,7 +110,7 @@ func columnsOf(have []string, requested map[string]string) map[string]string {
 		}
 		for _, known := range n.known {
 			if i := slices.IndexFunc(have, func(h string) bool {
-				return normalize(h) == known
+				return compact(h) == compact(known)
 			}); i >= 0 {
 				found[n.field] = have[i]
 				break
@@ -125,6 +128,43 @@ func normalize(name string) string {
 		}
 		return r
 	}, strings.ToLower(strings.TrimSpace(name)))
+}
+
+// compact returns a name in lower case without separators, so that "ValAcc" equals "val_acc".
+func compact(name string) string { return strings.ReplaceAll(normalize(name), "_", "") }
+
+// proposals maps the columns that are not used to the field that each resembles, or to "".
+func proposals(have []string, columns map[string]string) map[string]string {
+	unused := map[string]string{}
+	for _, name := range have {
+		isUsed := false
+		for _, column := range columns {
+			isUsed = isUsed || column == name
+		}
+		if !isUsed {
+			unused[name] = resembledField(compact(name), columns)
+		}
+	}
+	return unused
+}
+
+// resembledField returns the field without a column that has a known name which contains the name,
+// or is contained in it.
+func resembledField(name string, columns map[string]string) string {
+	const least = 4 // characters; shorter names are contained in too many others
+	for _, n := range fieldNames {
+		if _, found := columns[n.field]; found {
+			continue
+		}
+		for _, known := range n.known {
+			k := compact(known)
+			if len(name) >= least && strings.Contains(k, name) ||
+				len(k) >= least && strings.Contains(name, k) {
+				return n.field
+			}
+		}
+	}
+	return ""
 }
 
 // count parses a whole number between 1 and limit.

@@ -39,6 +39,7 @@ type Reader struct {
 	read    int               // runs in the sources
 	left    int               // rows skipped by Options.Where
 	columns map[string]string // field to the name of its column
+	unused  map[string]string // see ReadResult.Unused
 	laidOut int               // runs scheduled from Options.Since
 }
 
@@ -48,6 +49,7 @@ type ReadResult struct {
 	LeftOut int               // number of rows skipped by Options.Where
 	LaidOut int               // number of runs scheduled from Options.Since
 	Columns map[string]string // field to the name of its column
+	Unused  map[string]string // column to the field that it resembles, or to ""
 	Runs    []*PastRun        // oldest first
 	Refused []*Refusal
 }
@@ -57,7 +59,7 @@ func New(o Options) *Reader {
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}
-	return &Reader{o: o, columns: map[string]string{}}
+	return &Reader{o: o, columns: map[string]string{}, unused: map[string]string{}}
 }
 
 // Formats of sources.
@@ -137,6 +139,7 @@ func (r *Reader) Finish() ReadResult {
 		LeftOut: r.left,
 		LaidOut: r.laidOut,
 		Columns: r.columns,
+		Unused:  r.unused,
 		Runs:    r.runs,
 		Refused: r.refused,
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -16,12 +17,13 @@ type Summary struct {
 	Events   int               `json:"events"`            // new events
 	Existing int               `json:"already_there"`     // runs that the log had already
 	Refused  int               `json:"refused"`
-	LeftOut  int               `json:"left_out,omitempty"` // rows excluded by --where
-	LaidOut  int               `json:"laid_out,omitempty"` // runs scheduled from --since
-	Columns  map[string]string `json:"columns,omitempty"`  // column of each field
-	Reasons  []ReasonCount     `json:"reasons"`            // of refusals, the most frequent first
-	Refusals []*Refusal        `json:"refusals"`           // all
-	Trained  []string          `json:"trained,omitempty"`  // outcomes of the fits
+	LeftOut  int               `json:"left_out,omitempty"`       // rows excluded by --where
+	LaidOut  int               `json:"laid_out,omitempty"`       // runs scheduled from --since
+	Columns  map[string]string `json:"columns,omitempty"`        // column of each field
+	Unused   map[string]string `json:"unused_columns,omitempty"` // to the field that each resembles
+	Reasons  []ReasonCount     `json:"reasons"`                  // of refusals, the most frequent first
+	Refusals []*Refusal        `json:"refusals"`                 // all
+	Trained  []string          `json:"trained,omitempty"`        // outcomes of the fits
 }
 
 // ReasonCount is the number of runs refused for a reason.
@@ -38,6 +40,7 @@ func NewSummary(found *ReadResult) *Summary {
 		LeftOut:  found.LeftOut,
 		LaidOut:  found.LaidOut,
 		Columns:  found.Columns,
+		Unused:   found.Unused,
 		Reasons:  []ReasonCount{},
 		Refusals: append([]*Refusal{}, found.Refused...),
 	}
@@ -59,6 +62,45 @@ func (s *Summary) Count(p *Publisher) {
 	s.Imported, s.Existing, s.Events = p.Imported, p.Existing, p.Events
 }
 
+// writeUnused writes the columns that were not read, with the fields that they resemble.
+func (s *Summary) writeUnused(out io.Writer) {
+	var names []string
+	for _, column := range slices.Sorted(maps.Keys(s.Unused)) {
+		if field := s.Unused[column]; field != "" {
+			column += fmt.Sprintf(" (use --columns %s=%s?)", field, column)
+		}
+		names = append(names, column)
+	}
+	if len(names) > 0 {
+		fmt.Fprintf(out, "not used  %s\n", strings.Join(names, ", "))
+	}
+}
+
+// writeRefusals writes the refusals. Those with the same message in one file are one line.
+func (s *Summary) writeRefusals(out io.Writer) {
+	type kind struct{ file, field, message string }
+	more := map[kind]int{}
+	var first []*Refusal
+	for _, f := range s.Refusals {
+		k := kind{f.File, f.Field, f.Message}
+		if _, seen := more[k]; !seen {
+			first = append(first, f)
+		}
+		more[k]++
+	}
+	for i, f := range first {
+		if i == shownRefusals {
+			fmt.Fprintf(out, "… and %d other messages: --output json lists all\n", len(first)-i)
+			return
+		}
+		text := f.Error()
+		if n := more[kind{f.File, f.Field, f.Message}] - 1; n > 0 {
+			text += fmt.Sprintf(" (and %d more)", n)
+		}
+		fmt.Fprintln(out, text)
+	}
+}
+
 // shownRefusals is the maximum number of refusals in text; JSON has all.
 const shownRefusals = 20
 
@@ -73,6 +115,7 @@ func (s *Summary) WriteText(out io.Writer) error {
 		}
 		fmt.Fprintf(out, "columns   %s\n", strings.Join(pairs, ","))
 	}
+	s.writeUnused(out)
 	fmt.Fprintf(out, "read      %d runs", s.Read)
 	if s.LeftOut > 0 {
 		fmt.Fprintf(out, "; %d rows left out by --where", s.LeftOut)
@@ -89,13 +132,7 @@ func (s *Summary) WriteText(out io.Writer) error {
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
 	}
-	for i, f := range s.Refusals {
-		if i == shownRefusals {
-			fmt.Fprintf(out, "… and %d more: --output json lists all\n", len(s.Refusals)-i)
-			break
-		}
-		fmt.Fprintln(out, f)
-	}
+	s.writeRefusals(out)
 	for _, line := range s.Trained {
 		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
 			return err

@@ -1,0 +1,56 @@
+package importer_test
+
+import (
+	"strings"
+	"testing"
+
+	"courier/importer"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Columns with another case or separators are recognized, similar ones proposed, and equal refusals
+// are one message.
+func TestSummary_ProposesColumns(t *testing.T) {
+	r := importer.New(importer.Options{})
+	const text = "Model,BatchSize,CPUs,Epochs,Duration,ValAcc,gpu_type\n" +
+		"resnet,32,2,3,120,0.8,V100\nresnet,64,2,3,100,0.8,V100\nresnet,128,2,3,90,0.8,V100\n"
+	if err := r.File(importer.FormatCSV, "runs.csv", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	found := r.Finish()
+	want := map[string]string{"Duration": "duration_seconds", "gpu_type": ""}
+	if diff := cmp.Diff(want, found.Unused); diff != "" {
+		t.Errorf("unused columns (-want +got):\n%s", diff)
+	}
+	if found.Columns["accuracy"] != "ValAcc" {
+		t.Errorf("columns %v, want accuracy in ValAcc", found.Columns)
+	}
+	var out strings.Builder
+	if err := importer.NewSummary(&found).WriteText(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"not used  Duration (use --columns duration_seconds=Duration?), gpu_type\n",
+		"runs.csv:2: duration_seconds: missing in the source: name its column with --columns " +
+			"duration_seconds=NAME (and 2 more)\n",
+	} {
+		if strings.Count(out.String(), want) != 1 {
+			t.Errorf("the summary lacks %q:\n%s", want, &out)
+		}
+	}
+}
+
+// The mean duration of the epochs stands for that of the run.
+func TestReader_TakesTheTimeOfAnEpoch(t *testing.T) {
+	r := importer.New(importer.Options{})
+	const text = "model,batch_size,cpus,epochs,time_per_epoch,startup_seconds,start\n" +
+		"bert,16,4,3,50.5,10,2026-11-01T10:00:00Z\n"
+	if err := r.File(importer.FormatCSV, "runs.csv", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	found := r.Finish()
+	if len(found.Runs) != 1 || found.Runs[0].Seconds != 161.5 {
+		t.Errorf("runs %+v, refused %v; want one of 161.5 s", found.Runs, found.Refused)
+	}
+}
