@@ -39,18 +39,18 @@ func digitsOptions(design string, seed uint64) explore.Options {
 
 // replayed returns a function that measures blocks by the stored runs. The seed chooses which
 // stored replication stands for which.
-func replayed(t *testing.T, seed uint64) func(context.Context, explore.Block) ([]explore.Record, error) {
+func replayed(t *testing.T, seed uint64) func(context.Context, explore.Block) ([]explore.MeasuredRun, error) {
 	t.Helper()
 	stored, err := explore.ReadRecords(filepath.Join("testdata", "digits"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	byBlock := map[string]explore.Record{}
+	byBlock := map[string]explore.MeasuredRun{}
 	for _, r := range stored {
 		byBlock[r.Block.ID()] = r
 	}
 	order := rand.New(rand.NewPCG(seed, 7)).Perm(digitsReplications)
-	return func(_ context.Context, b explore.Block) ([]explore.Record, error) {
+	return func(_ context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 		source := b
 		source.Replication = order[b.Replication-1] + 1
 		r, found := byBlock[source.ID()]
@@ -58,12 +58,12 @@ func replayed(t *testing.T, seed uint64) func(context.Context, explore.Block) ([
 			t.Fatalf("there is no stored run %s", source.ID())
 		}
 		r.Block = b
-		return []explore.Record{r}, nil
+		return []explore.MeasuredRun{r}, nil
 	}
 }
 
 // chosen returns the advised batch size for each SLO.
-func chosen(r *explore.Result) [3]int {
+func chosen(r *explore.Findings) [3]int {
 	var all [3]int
 	for i, a := range r.Advice {
 		all[i] = a.Chosen.BatchSize
@@ -74,7 +74,7 @@ func chosen(r *explore.Result) [3]int {
 // The adaptive design finds the batch sizes of the full design for three SLOs with at most 60 % of
 // its runs, in each of 20 seeds. As many runs in random order find them less often.
 func TestStudy_FindsTheBestBatchSizesWithFewerRuns(t *testing.T) {
-	measure := func(design string, seed uint64, runs int) *explore.Result {
+	measure := func(design string, seed uint64, runs int) *explore.Findings {
 		study, err := explore.Open(t.TempDir(), digitsOptions(design, seed))
 		if err != nil {
 			t.Fatal(err)
@@ -82,8 +82,8 @@ func TestStudy_FindsTheBestBatchSizesWithFewerRuns(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		replay, n := replayed(t, seed), 0
-		var result *explore.Result
-		result, err = study.Run(ctx, func(ctx context.Context, b explore.Block) ([]explore.Record, error) {
+		var result *explore.Findings
+		result, err = study.Run(ctx, func(ctx context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 			if n++; n > runs {
 				cancel()
 			}

@@ -24,18 +24,18 @@ func studyOptions() explore.Options {
 }
 
 // law measures a block by a law: small batches take longer and are more accurate.
-func law(_ context.Context, b explore.Block) ([]explore.Record, error) {
+func law(_ context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 	at := time.Date(2026, time.November, 23, 9, 0, 0, 0, time.UTC)
-	var records []explore.Record
+	var records []explore.MeasuredRun
 	for job := range b.Jobs {
-		r := explore.Record{
+		r := explore.MeasuredRun{
 			Block: b, Job: job + 1, Epochs: 2, EpochsDone: 2, NodeProcesses: b.Jobs * b.CPUs, Node: "node-a",
 			StartedAt: at, Status: explore.StatusFinished,
 		}
 		for epoch := 1; epoch <= 2; epoch++ {
 			seconds := (10 + 400/float64(b.BatchSize)) / float64(b.CPUs) * (1 + 0.01*float64(b.Replication))
 			accuracy := 0.9 - float64(b.BatchSize)/1000 + 0.01*float64(epoch)
-			r.Curve = append(r.Curve, explore.Point{Epoch: epoch, Seconds: seconds, Accuracy: &accuracy})
+			r.Curve = append(r.Curve, explore.EpochPoint{Epoch: epoch, Seconds: seconds, Accuracy: &accuracy})
 			r.Accuracy, r.TotalSeconds = &accuracy, r.TotalSeconds+seconds
 		}
 		r.EndedAt = at.Add(time.Duration(r.TotalSeconds * float64(time.Second)))
@@ -57,7 +57,7 @@ func TestStudy_ContinuesAfterAnInterruption(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		blocks := 0
-		result, err := study.Run(ctx, func(ctx context.Context, b explore.Block) ([]explore.Record, error) {
+		result, err := study.Run(ctx, func(ctx context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 			if blocks++; blocks > 4 {
 				cancel() // while the block runs
 				return nil, ctx.Err()
@@ -87,7 +87,7 @@ func TestOpen_ReadsWhatIsThere(t *testing.T) {
 	dir := t.TempDir()
 	o := studyOptions()
 	o.Design = explore.DesignFull
-	run := func(o explore.Options) (*explore.Result, error) {
+	run := func(o explore.Options) (*explore.Findings, error) {
 		study, err := explore.Open(dir, o)
 		if err != nil {
 			return nil, err
@@ -133,7 +133,9 @@ func TestStudy_LeavesOutFailedBlocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, err := study.Run(t.Context(), func(ctx context.Context, b explore.Block) ([]explore.Record, error) {
+		result, err := study.Run(t.Context(), func(
+			ctx context.Context, b explore.Block,
+		) ([]explore.MeasuredRun, error) {
 			records, err := law(ctx, b)
 			if b.BatchSize == 128 && isBroken {
 				records[0].Status = explore.StatusFailed
@@ -153,7 +155,7 @@ func TestStudy_LeavesOutFailedBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = study.Run(t.Context(), func(ctx context.Context, b explore.Block) ([]explore.Record, error) {
+	_, err = study.Run(t.Context(), func(ctx context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 		records, err := law(ctx, b)
 		records[0].Status = explore.StatusFailed
 		return records, err
@@ -172,7 +174,7 @@ func TestStudy_KeepsItsBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	spent := 0.0
-	result, err := study.Run(t.Context(), func(ctx context.Context, b explore.Block) ([]explore.Record, error) {
+	result, err := study.Run(t.Context(), func(ctx context.Context, b explore.Block) ([]explore.MeasuredRun, error) {
 		records, err := law(ctx, b)
 		spent += records[0].TotalSeconds
 		return records, err

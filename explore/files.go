@@ -33,10 +33,10 @@ var runColumns = []string{
 var epochColumns = []string{"run_id", "epoch", "seconds", "loss", "accuracy"}
 
 // RunID identifies a run in a study.
-func (r *Record) RunID() string { return fmt.Sprintf("%s-%d", r.Block.ID(), r.Job) }
+func (r *MeasuredRun) RunID() string { return fmt.Sprintf("%s-%d", r.Block.ID(), r.Job) }
 
 // row returns the row of a run in runs.csv.
-func (o *Options) row(r *Record) []string {
+func (o *Options) row(r *MeasuredRun) []string {
 	return []string{
 		r.RunID(), strconv.Itoa(r.Replication), r.Block.ID(), o.Model, o.Dataset,
 		strconv.Itoa(r.BatchSize), strconv.Itoa(r.CPUs), strconv.Itoa(r.GPUs), strconv.Itoa(r.Jobs),
@@ -59,7 +59,7 @@ func optional(v *float64) string {
 
 // append writes records to the files of the study. The epochs come first, so that a run in runs.csv
 // has all of them.
-func (s *Study) append(records []Record) error {
+func (s *Study) append(records []MeasuredRun) error {
 	var epochs, runs [][]string
 	for i := range records {
 		r := &records[i]
@@ -148,10 +148,10 @@ func (s *Study) read() error {
 	if err != nil {
 		return err
 	}
-	curves := map[string][]Point{}
+	curves := map[string][]EpochPoint{}
 	for _, row := range epochs {
 		f := fieldReader{row: row}
-		p := Point{f.integer("epoch"), f.float("seconds"), f.optional("loss"), f.optional("accuracy")}
+		p := EpochPoint{f.integer("epoch"), f.float("seconds"), f.optional("loss"), f.optional("accuracy")}
 		if f.err != nil {
 			return fmt.Errorf("%s: %w", epochsFile, f.err)
 		}
@@ -172,16 +172,16 @@ func (s *Study) read() error {
 }
 
 // ReadRecords returns the runs in the directory of a study, in order.
-func ReadRecords(dir string) ([]Record, error) {
+func ReadRecords(dir string) ([]MeasuredRun, error) {
 	s := &Study{dir: dir, done: map[string]int{}}
 	err := s.read()
 	return s.records, err
 }
 
 // recordOf returns the record of a row of runs.csv without its epochs.
-func recordOf(row map[string]string) (Record, error) {
+func recordOf(row map[string]string) (MeasuredRun, error) {
 	f := fieldReader{row: row}
-	r := Record{
+	r := MeasuredRun{
 		Block: Block{
 			Cell: Cell{
 				f.integer("batch_size"), f.integer("cpus"), f.integer("gpus"), f.integer("jobs"),

@@ -31,8 +31,8 @@ func (s *Study) fit(ctx context.Context) (*fitted, error) {
 	return f, err
 }
 
-// prediction is what is known about a cell.
-type prediction struct {
+// cellPrediction is what is known about a cell.
+type cellPrediction struct {
 	Cell
 	runs     int
 	time     evidence.Time
@@ -40,9 +40,9 @@ type prediction struct {
 }
 
 // cell predicts a cell.
-func (f *fitted) cell(c Cell) prediction {
+func (f *fitted) cell(c Cell) cellPrediction {
 	at := f.o.configuration(c)
-	return prediction{
+	return cellPrediction{
 		Cell:     c,
 		runs:     f.runs[c],
 		time:     f.predictor.Time(at, f.o.Epochs),
@@ -60,7 +60,7 @@ func (f *fitted) seconds(c Cell) time.Duration {
 }
 
 // meets returns the probability that a run meets an SLO and, if there is one, the target accuracy.
-func (f *fitted) meets(p *prediction, slo time.Duration) float64 {
+func (f *fitted) meets(p *cellPrediction, slo time.Duration) float64 {
 	if !p.time.Known() {
 		return 0
 	}
@@ -72,7 +72,7 @@ func (f *fitted) meets(p *prediction, slo time.Duration) float64 {
 }
 
 // isPromisable reports whether a promise may rest on a prediction.
-func (f *fitted) isPromisable(p *prediction, slo time.Duration) bool {
+func (f *fitted) isPromisable(p *cellPrediction, slo time.Duration) bool {
 	return p.time.Support.Promisable() && p.accuracy.Known && f.meets(p, slo) >= f.o.Confidence
 }
 
@@ -91,7 +91,7 @@ func (o *Options) conditions() [][]Cell {
 // choose returns the promisable cell with the highest expected accuracy; of equal ones the fastest.
 // Without a promisable cell it returns the most probable one. The advisor also prefers a higher
 // probability among the promisable ones.
-func (f *fitted) choose(cells []Cell, slo time.Duration) (best prediction, isPromised bool) {
+func (f *fitted) choose(cells []Cell, slo time.Duration) (best cellPrediction, isPromised bool) {
 	probability := -1.0
 	for _, c := range cells {
 		p := f.cell(c)
@@ -108,7 +108,7 @@ func (f *fitted) choose(cells []Cell, slo time.Duration) (best prediction, isPro
 }
 
 // isBetter compares two promisable cells.
-func isBetter(a, b *prediction) bool {
+func isBetter(a, b *cellPrediction) bool {
 	if a.accuracy.Mean != b.accuracy.Mean {
 		return a.accuracy.Mean > b.accuracy.Mean
 	}

@@ -36,7 +36,7 @@ const (
 
 // Block runs the jobs of a block. Their commands start together, after all of them are ready. A job
 // that fails has a record with StatusFailed. An error means that a job could not be started.
-func (m *Runner) Block(ctx context.Context, b Block) ([]Record, error) {
+func (m *Runner) Block(ctx context.Context, b Block) ([]MeasuredRun, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var ready, jobs sync.WaitGroup
@@ -44,7 +44,7 @@ func (m *Runner) Block(ctx context.Context, b Block) ([]Record, error) {
 	all := make(chan struct{})
 	jobs.Go(func() { ready.Wait(); close(all) })
 
-	records, failures := make([]Record, b.Jobs), make([]error, b.Jobs)
+	records, failures := make([]MeasuredRun, b.Jobs), make([]error, b.Jobs)
 	for i := range b.Jobs {
 		jobs.Go(func() {
 			isReady := sync.OnceFunc(ready.Done)
@@ -67,8 +67,8 @@ func (m *Runner) Block(ctx context.Context, b Block) ([]Record, error) {
 }
 
 // job runs one job of a block. It calls await directly before its command starts.
-func (m *Runner) job(ctx context.Context, b Block, number int, await func()) (Record, error) {
-	r := Record{Block: b, Job: number, Epochs: m.Options.Epochs, NodeProcesses: b.Jobs * b.CPUs}
+func (m *Runner) job(ctx context.Context, b Block, number int, await func()) (MeasuredRun, error) {
+	r := MeasuredRun{Block: b, Job: number, Epochs: m.Options.Epochs, NodeProcesses: b.Jobs * b.CPUs}
 	path := filepath.Join(m.Dir, "logs", r.RunID()+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return r, err
@@ -123,7 +123,7 @@ func (m *Runner) options(
 }
 
 // fill sets the figures of a run.
-func (r *Record) fill(result *runner.Result) {
+func (r *MeasuredRun) fill(result *runner.Result) {
 	r.Node = strings.Join(result.Setting.Nodes, " ")
 	r.StartedAt, r.EndedAt = result.Started, result.Ended
 	r.TotalSeconds = result.Ended.Sub(result.Started).Seconds()
@@ -134,7 +134,7 @@ func (r *Record) fill(result *runner.Result) {
 	for i := range result.Epochs {
 		e := &result.Epochs[i]
 		r.EpochsDone = int(e.Epoch)
-		r.Curve = append(r.Curve, Point{int(e.Epoch), e.DurationSeconds, e.Loss, e.Accuracy})
+		r.Curve = append(r.Curve, EpochPoint{int(e.Epoch), e.DurationSeconds, e.Loss, e.Accuracy})
 		if e.Loss != nil {
 			r.Loss = e.Loss
 		}

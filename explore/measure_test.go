@@ -10,7 +10,7 @@ import (
 )
 
 // block measures a block of a shell script.
-func block(t *testing.T, script string, b explore.Block) ([]explore.Record, string) {
+func block(t *testing.T, script string, b explore.Block) ([]explore.MeasuredRun, string) {
 	t.Helper()
 	var messages strings.Builder
 	o := studyOptions()

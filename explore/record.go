@@ -13,8 +13,8 @@ const (
 	StatusIncomplete = "incomplete" // fewer epochs than asked for, or none recognized
 )
 
-// Record is one measured run.
-type Record struct {
+// MeasuredRun is one measured run.
+type MeasuredRun struct {
 	Block
 	Job            int // index in the block, from 1
 	Epochs         int // asked for
@@ -32,11 +32,11 @@ type Record struct {
 	EndedAt        time.Time
 	Status         string
 
-	Curve []Point // the epochs in order
+	Curve []EpochPoint // the epochs in order
 }
 
-// Point is one epoch of a run.
-type Point struct {
+// EpochPoint is one epoch of a run.
+type EpochPoint struct {
 	Epoch    int
 	Seconds  float64
 	Loss     *float64
@@ -44,7 +44,7 @@ type Point struct {
 }
 
 // EpochSeconds returns the mean duration of the epochs; 0 without any.
-func (r *Record) EpochSeconds() float64 {
+func (r *MeasuredRun) EpochSeconds() float64 {
 	if len(r.Curve) == 0 {
 		return 0
 	}
@@ -74,7 +74,7 @@ func (o *Options) configuration(c Cell) evidence.Configuration {
 }
 
 // evidenceRun returns a record for package evidence.
-func (o *Options) evidenceRun(r *Record) evidence.Run {
+func (o *Options) evidenceRun(r *MeasuredRun) evidence.Run {
 	run := evidence.Run{
 		ID:             r.RunID(),
 		Configuration:  o.configuration(r.Cell),

@@ -10,8 +10,8 @@ import (
 	"courier/schemas"
 )
 
-// Result is what a study shows.
-type Result struct {
+// Findings is what a study shows.
+type Findings struct {
 	Reason  string   `json:"reason"` // why the study ended
 	Runs    int      `json:"runs"`   // measured
 	Design  int      `json:"design"` // runs of the whole design
@@ -43,8 +43,8 @@ type Answer struct {
 }
 
 // result returns the advice of the runs so far.
-func (s *Study) result(f *fitted, reason string) *Result {
-	r := &Result{Reason: reason, Runs: len(s.records), Cells: []Row{}, Advice: []Answer{}}
+func (s *Study) result(f *fitted, reason string) *Findings {
+	r := &Findings{Reason: reason, Runs: len(s.records), Cells: []Row{}, Advice: []Answer{}}
 	for _, b := range s.blocks {
 		r.Design += b.Jobs
 	}
@@ -72,7 +72,7 @@ func (s *Study) result(f *fitted, reason string) *Result {
 	return r
 }
 
-func (f *fitted) row(p *prediction) Row {
+func (f *fitted) row(p *cellPrediction) Row {
 	r := Row{
 		BatchSize: p.BatchSize,
 		CPUs:      p.CPUs,
@@ -92,7 +92,7 @@ func (f *fitted) row(p *prediction) Row {
 }
 
 // WriteText writes the result as two tables.
-func (r *Result) WriteText(w io.Writer) error {
+func (r *Findings) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%d of %s measured: %s\n", r.Runs,
 		schemas.FormatCount(uint64(r.Design), "run"), r.Reason)
 	if r.Missing > 0 {

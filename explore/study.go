@@ -147,7 +147,7 @@ type Study struct {
 	o       Options
 	dir     string
 	blocks  []Block // of the design, in order
-	records []Record
+	records []MeasuredRun
 	done    map[string]int  // finished runs of each block
 	failed  map[string]bool // blocks that failed in this process, which are not repeated
 	spent   time.Duration   // of all blocks
@@ -189,7 +189,7 @@ func (s *Study) Blocks() (total, done int) {
 func (s *Study) isDone(b Block) bool { return s.failed[b.ID()] || s.done[b.ID()] >= b.Jobs }
 
 // add adds a measured run. A failed run is kept in the file only.
-func (s *Study) add(r Record) {
+func (s *Study) add(r MeasuredRun) {
 	if r.Job == 1 {
 		s.spent += time.Duration(r.TotalSeconds * float64(time.Second))
 	}
@@ -219,9 +219,9 @@ var ErrInterrupted = errors.New("the study was interrupted")
 // block that fails is left out, but an error if no run has succeeded before it.
 func (s *Study) Run(
 	ctx context.Context,
-	measure func(context.Context, Block) ([]Record, error),
+	measure func(context.Context, Block) ([]MeasuredRun, error),
 	report func(Progress),
-) (*Result, error) {
+) (*Findings, error) {
 	for {
 		fitted, err := s.fit(ctx)
 		if err != nil {
@@ -262,7 +262,7 @@ func (s *Study) Run(
 }
 
 // Advice returns the advice of the runs so far.
-func (s *Study) Advice(ctx context.Context) (*Result, error) {
+func (s *Study) Advice(ctx context.Context) (*Findings, error) {
 	f, err := s.fit(ctx)
 	if err != nil {
 		return nil, err

@@ -119,7 +119,7 @@ func (f *fitted) addGains(gains map[Cell]float64, cells []Cell, slo time.Duratio
 
 // excess returns the expected accuracy of a cell above a value. An accuracy that was never measured
 // is at the highest measured one, give or take unknownAccuracySpread.
-func (f *fitted) excess(p *prediction, value float64) float64 {
+func (f *fitted) excess(p *cellPrediction, value float64) float64 {
 	const unknownAccuracySpread = 0.05
 	mean, spread := p.accuracy.Mean, 0.0
 	switch {

@@ -14,7 +14,7 @@ import (
 const maxNeighbours = 2000
 
 // Read returns the receipt of a job. It fails if the job is unknown or has not ended.
-func Read(ctx context.Context, b *bus.Bus, jobID string) (*Receipt, error) {
+func Read(ctx context.Context, b *bus.Bus, jobID string) (*JobReceipt, error) {
 	s := Story{}
 	q := &schemas.JobStatusRequest{JobID: jobID}
 	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s.Status); err != nil {

@@ -13,8 +13,8 @@ import (
 	"courier/schemas"
 )
 
-// Receipt is the summary of one job. Nil figures are unknown.
-type Receipt struct {
+// JobReceipt is the summary of one job. Nil figures are unknown.
+type JobReceipt struct {
 	JobID   string        `json:"job_id"`
 	State   schemas.State `json:"state"`
 	Reason  string        `json:"reason,omitempty"`
@@ -27,15 +27,15 @@ type Receipt struct {
 	Epochs     uint32 `json:"epochs"`
 	EpochsDone uint32 `json:"epochs_done"`
 
-	Promise *Promise `json:"promise,omitempty"` // nil: the job was started without a request
-	Result  Result   `json:"result"`
-	Losses  []Loss   `json:"losses"` // largest first
-	Better  *Better  `json:"better,omitempty"`
-	Learned *Learned `json:"learned,omitempty"`
+	Promise *PredictedOutcome `json:"promise,omitempty"` // nil: the job was started without a request
+	Result  JobResult         `json:"result"`
+	Losses  []Loss            `json:"losses"` // largest first
+	Better  *Better           `json:"better,omitempty"`
+	Learned *Learned          `json:"learned,omitempty"`
 }
 
-// Promise is the answer to the request, or the admission of a queued job.
-type Promise struct {
+// PredictedOutcome is the answer to the request, or the admission of a queued job.
+type PredictedOutcome struct {
 	Decision          schemas.Decision `json:"decision"`
 	SLOSeconds        float64          `json:"slo_seconds,omitempty"` // 0: none
 	Confidence        float64          `json:"confidence"`
@@ -45,8 +45,8 @@ type Promise struct {
 	PredictedAccuracy *float64         `json:"predicted_accuracy,omitempty"`
 }
 
-// Result is what came.
-type Result struct {
+// JobResult is the measured result of a job.
+type JobResult struct {
 	MetSLO          *bool    `json:"met_slo,omitempty"` // nil: no SLO, cancelled, lost or incomplete
 	Incomplete      bool     `json:"incomplete,omitempty"`
 	WaitSeconds     *float64 `json:"wait_seconds,omitempty"`     // from the request to the start
@@ -96,14 +96,14 @@ type Story struct {
 }
 
 // New returns the receipt of a job.
-func New(s *Story) *Receipt {
+func New(s *Story) *JobReceipt {
 	j := &s.Status
-	r := &Receipt{
+	r := &JobReceipt{
 		JobID: j.JobID, State: j.State, Reason: j.Reason,
 		Model: j.Model, Dataset: j.Dataset, Nodes: j.Nodes,
 		BatchSize: j.BatchSize, CPUs: j.CPUs, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
 		Losses: []Loss{},
-		Result: Result{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
+		Result: JobResult{MetSLO: j.MetSLO, Incomplete: j.Incomplete, Accuracy: j.Accuracy},
 	}
 	epochs := r.read(s)
 	r.addWaits(epochs)
@@ -114,7 +114,7 @@ func New(s *Story) *Receipt {
 }
 
 // read takes the events of the last run, and returns its epochs.
-func (r *Receipt) read(s *Story) []*schemas.Epoch {
+func (r *JobReceipt) read(s *Story) []*schemas.Epoch {
 	var epochs []*schemas.Epoch
 	for _, e := range s.Events {
 		switch e := e.(type) {
@@ -150,8 +150,8 @@ func between(from, to *time.Time) *float64 {
 }
 
 // promise takes the answer to the request, or an admission after it.
-func (r *Receipt) promise(a *schemas.Advice) {
-	r.Promise = &Promise{
+func (r *JobReceipt) promise(a *schemas.Advice) {
+	r.Promise = &PredictedOutcome{
 		Decision:   a.Decision,
 		SLOSeconds: a.SLOSeconds,
 		Confidence: a.Confidence,
@@ -164,7 +164,7 @@ func (r *Receipt) promise(a *schemas.Advice) {
 }
 
 // addWaits adds the time in which all tasks of the job waited (PSI).
-func (r *Receipt) addWaits(epochs []*schemas.Epoch) {
+func (r *JobReceipt) addWaits(epochs []*schemas.Epoch) {
 	storage, memory := 0.0, 0.0
 	hasStorage, hasMemory := false, false
 	for _, e := range epochs {
@@ -186,7 +186,7 @@ func (r *Receipt) addWaits(epochs []*schemas.Epoch) {
 // addNeighbours adds the time that epochs beside other jobs took longer than the epochs without
 // them, with the same batch size. It is divided among the neighbours by their CPUs and by how long
 // they overlapped. Without an epoch alone, it is unknown.
-func (r *Receipt) addNeighbours(epochs []*schemas.Epoch, jobs []schemas.JobStatus) {
+func (r *JobReceipt) addNeighbours(epochs []*schemas.Epoch, jobs []schemas.JobStatus) {
 	type beside struct {
 		epoch  *schemas.Epoch
 		shares []float64 // of the neighbours
@@ -255,7 +255,7 @@ func median(values []float64) float64 {
 }
 
 // compare adds what the advisor would answer now, and what it learned.
-func (r *Receipt) compare(s *Story) {
+func (r *JobReceipt) compare(s *Story) {
 	if s.Now == nil || r.Promise == nil || s.Now.Chosen == nil {
 		return
 	}

@@ -13,7 +13,7 @@ import (
 type line struct{ name, text string }
 
 // lines returns the receipt as text. Unknown figures are left out.
-func (r *Receipt) lines() []line {
+func (r *JobReceipt) lines() []line {
 	all := []line{{"job", r.headline()}}
 	if p := r.promiseText(); p != "" {
 		all = append(all, line{"predicted", p})
@@ -50,7 +50,7 @@ func (r *Receipt) lines() []line {
 }
 
 // headline returns the job with its configuration and how it ended.
-func (r *Receipt) headline() string {
+func (r *JobReceipt) headline() string {
 	s := fmt.Sprintf("%s: %s, batch size %d on %s, %d of %s", r.JobID, r.State, r.BatchSize,
 		schemas.FormatCPUs(r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))
 	if r.Reason != "" {
@@ -59,7 +59,7 @@ func (r *Receipt) headline() string {
 	return s
 }
 
-func (r *Receipt) promiseText() string {
+func (r *JobReceipt) promiseText() string {
 	p := r.Promise
 	if p == nil {
 		return ""
@@ -84,7 +84,7 @@ func (r *Receipt) promiseText() string {
 	return strings.Join(parts, ", ")
 }
 
-func (r *Receipt) resultText() string {
+func (r *JobReceipt) resultText() string {
 	var parts []string
 	add := func(name string, v *float64) {
 		if v != nil {
@@ -132,7 +132,7 @@ func (l *Loss) text() string {
 }
 
 // WriteText writes the receipt as lines of names and values.
-func (r *Receipt) WriteText(w io.Writer) error {
+func (r *JobReceipt) WriteText(w io.Writer) error {
 	for _, l := range r.lines() {
 		if _, err := fmt.Fprintf(w, "%-9s  %s\n", l.name, l.text); err != nil {
 			return err
@@ -142,7 +142,7 @@ func (r *Receipt) WriteText(w io.Writer) error {
 }
 
 // WriteMarkdown writes the receipt as a list.
-func (r *Receipt) WriteMarkdown(w io.Writer) error {
+func (r *JobReceipt) WriteMarkdown(w io.Writer) error {
 	escape := strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "<", "&lt;")
 	for _, l := range r.lines() {
 		if _, err := fmt.Fprintf(w, "- **%s**: %s\n", l.name, escape.Replace(l.text)); err != nil {

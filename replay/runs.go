@@ -51,25 +51,25 @@ func (l *Log) RunTable() *table.Table {
 // runReader turns events into a table of runs.
 type runReader struct {
 	table *table.Table
-	open  map[runKey]*recordedRun
+	open  map[runIdentity]*recordedRun
 }
 
 func newRunReader() *runReader {
-	return &runReader{&table.Table{Header: runColumns}, map[runKey]*recordedRun{}}
+	return &runReader{&table.Table{Header: runColumns}, map[runIdentity]*recordedRun{}}
 }
 
 func (r *runReader) add(event schemas.Event) {
 	switch e := event.(type) {
 	case *schemas.Started:
-		if key := (runKey{e.JobID, e.Run}); r.open[key] == nil {
+		if key := (runIdentity{e.JobID, e.Run}); r.open[key] == nil {
 			r.open[key] = &recordedRun{started: e.At, batch: e.BatchSize}
 		}
 	case *schemas.Epoch:
-		if run := r.open[runKey{e.JobID, e.Run}]; run != nil {
+		if run := r.open[runIdentity{e.JobID, e.Run}]; run != nil {
 			run.add(e)
 		}
 	case *schemas.Ended:
-		key := runKey{e.JobID, e.Run}
+		key := runIdentity{e.JobID, e.Run}
 		run := r.open[key]
 		if run == nil || e.Outcome == schemas.EventLost {
 			return // A lost run may continue.
@@ -85,7 +85,7 @@ func (r *runReader) add(event schemas.Event) {
 	}
 }
 
-type runKey struct {
+type runIdentity struct {
 	job string
 	run uint32
 }

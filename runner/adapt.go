@@ -33,7 +33,8 @@ func (j *job) supportedMoves() []string {
 	return []string{schemas.MoveBatchSize}
 }
 
-// startAdaptation prepares changes of the batch size, and writes the first control file.
+// startAdaptation prepares changes of the batch size, and writes the first control file. A job that
+// does not need the file starts without it.
 func (j *job) startAdaptation() error {
 	s := &j.result.Setting
 	means := j.o.Adapt
@@ -44,6 +45,10 @@ func (j *job) startAdaptation() error {
 	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
 	dir, err := os.MkdirTemp("", "courier-")
 	if err != nil {
+		if j.o.Adapt != AdaptControl && j.o.StopWhenLate != StopControl {
+			j.log.Debug("no control file", "error", err) // for example, in a container without /tmp
+			return nil
+		}
 		return fmt.Errorf("create a directory for the control file: %w", err)
 	}
 	j.controlPath = filepath.Join(dir, "control.json")

@@ -225,6 +225,33 @@ func (j *job) describeExit(e *schemas.Ended) {
 	j.result.Cancelled = e.Outcome == schemas.EventCancelled
 }
 
+// summarize compares the end of a run with its prediction. courier receipt has the details.
+func (j *job) summarize() {
+	a := j.result.Advice
+	if a == nil || j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
+		return
+	}
+	s := &j.result.Setting
+	predicted := a.Running(s.BatchSize, s.CPUs)
+	if predicted == nil || predicted.PredictedSeconds == nil {
+		return
+	}
+	took := j.result.Ended.Sub(j.startedAt).Seconds()
+	text := fmt.Sprintf("the run took %s, predicted %s",
+		schemas.FormatSeconds(took), schemas.FormatSeconds(*predicted.PredictedSeconds))
+	if bound := predicted.UpperBoundSeconds; bound != nil {
+		text += fmt.Sprintf(", at most %s", schemas.FormatSeconds(*bound))
+	}
+	if slo := time.Duration(j.o.Request.SLO); slo > 0 && j.epochs.last >= s.Epochs {
+		verdict := "met"
+		if j.epochs.lastAt.Sub(j.result.Submitted) > slo {
+			verdict = "missed"
+		}
+		text += fmt.Sprintf("; SLO of %s %s", schemas.FormatSeconds(slo.Seconds()), verdict)
+	}
+	j.screen.message("%s: courier receipt %s", text, j.result.JobID)
+}
+
 // truncateReason truncates a reason to the size that an event can hold.
 func truncateReason(reason string) string {
 	const maxBytes = 4 << 10

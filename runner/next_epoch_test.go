@@ -51,3 +51,25 @@ func TestRun_StopsBeforeALateEpoch(t *testing.T) {
 		})
 	}
 }
+
+// A job starts without a directory for temporary files, unless it asks for the control file.
+func TestRun_NeedsNoTemporaryDirectory(t *testing.T) {
+	for _, c := range []struct {
+		adapt, stop string
+		starts      bool
+	}{
+		{runner.AdaptOff, runner.StopOff, true},
+		{runner.AdaptOff, runner.StopSignal, true},
+		{runner.AdaptControl, runner.StopOff, false},
+		{runner.AdaptOff, runner.StopControl, false},
+	} {
+		o := options(t, trainingCommand("epochs", "3"))
+		o.Adapt, o.StopWhenLate = c.adapt, c.stop
+		t.Setenv("TMPDIR", "/nonexistent")
+		got, err := runner.Run(t.Context(), o, quiet)
+		if starts := err == nil && len(got.Epochs) == 3; starts != c.starts {
+			t.Errorf("adapt %s, stop %s: %d epochs, %v; want it to start: %t",
+				c.adapt, c.stop, len(got.Epochs), err, c.starts)
+		}
+	}
+}

@@ -50,6 +50,7 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 		j.supervise(ctx)
 	}
 	j.publishEnd(err)
+	j.summarize()
 
 	deadline := time.AfterFunc(finishTimeout, stop)
 	defer deadline.Stop()

@@ -171,8 +171,11 @@ func TestRun_DrawsTheBarBetweenLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	isCleared := func(all string) bool { return strings.HasSuffix(all, "\r\x1b[K") }
-	screen.AwaitThat(t, "end with the bar removed", isCleared)
+	isCleared := func(all string) bool {
+		_, end, _ := strings.Cut(all, "\r\x1b[Kcourier: the run took ")
+		return strings.HasSuffix(end, "courier receipt bar\r\n")
+	}
+	screen.AwaitThat(t, "the bar removed before the last message", isCleared)
 	text := screen.String()
 	for i, line := range strings.Split(text, "\n") {
 		if at := strings.LastIndex(line, `{"epoch"`); at > 0 &&

@@ -19,12 +19,12 @@ type LevelTest struct {
 const Unusual = 0.05
 
 // RobustWanted reports whether a check found unequal variances, so that the robust F is to be used.
-func (r *Result) RobustWanted() bool {
+func (r *VarianceAnalysis) RobustWanted() bool {
 	return slices.ContainsFunc(r.Variances, func(t LevelTest) bool { return t.P < Unusual })
 }
 
 // addChecks adds the checks of the residuals, and the tests by ranks.
-func (r *Result) addChecks(d *Design) {
+func (r *VarianceAnalysis) addChecks(d *Design) {
 	r.Normality = shapiroWilk(r.Residuals)
 	for i := range d.Variables {
 		v := &d.Variables[i]

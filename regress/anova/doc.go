@@ -3,7 +3,7 @@
 //
 // # Use
 //
-//	d, err := anova.FromTable(t, anova.Columns{Response: "total_seconds",
+//	d, err := anova.FromTable(t, anova.ColumnChoice{Response: "total_seconds",
 //		Factors: []string{"batch_size", "cpus"}, Order: 2})
 //	r, err := anova.Fit(d.Design)
 //	r.Terms[0].F, r.Terms[0].P, r.Terms[0].PartialEta2

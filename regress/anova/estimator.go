@@ -19,7 +19,7 @@ type estimator struct {
 
 // estimate returns the estimator of a model. The kept columns are the product of the orthonormal
 // basis and a triangular factor.
-func (m *model) estimate() *estimator {
+func (m *linearModel) estimate() *estimator {
 	e := &estimator{kept: m.kept}
 	n, degrees := len(m.kept), float64(m.residualDegrees)
 	factor := mat.NewTriDense(n, mat.Upper, nil)
@@ -58,7 +58,7 @@ func (e *estimator) solve(space orthogonalBasis, y []float64) *mat.VecDense {
 
 // mean sets the mean of a row of the model matrix and its interval. It reports false if the runs do
 // not determine the mean.
-func (e *estimator) mean(row []float64, p *Point) bool {
+func (e *estimator) mean(row []float64, p *MeanPoint) bool {
 	own := mat.NewVecDense(len(e.kept), nil)
 	for k, i := range e.kept {
 		own.SetVec(k, row[i])

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Result is an analysis of variance.
-type Result struct {
+// VarianceAnalysis is an analysis of variance.
+type VarianceAnalysis struct {
 	Response string `json:"response"`
 	Runs     int    `json:"runs"`
 	Terms    []Term `json:"terms"`
@@ -57,7 +57,7 @@ var ErrSaturated = errors.New("no residual degrees of freedom")
 const IntervalConfidence = 0.95
 
 // Fit analyses the variance of a design.
-func Fit(d Design) (*Result, error) {
+func Fit(d Design) (*VarianceAnalysis, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func Fit(d Design) (*Result, error) {
 	return r, nil
 }
 
-// model is a fitted linear model.
-type model struct {
+// linearModel is a fitted linear model.
+type linearModel struct {
 	*layout
 	matrix          [][]float64
 	kept            []int // columns that do not depend on earlier ones
@@ -91,8 +91,8 @@ type model struct {
 	residualDegrees int
 }
 
-func newModel(l *layout) (*model, error) {
-	m := &model{layout: l, matrix: l.matrix()}
+func newModel(l *layout) (*linearModel, error) {
+	m := &linearModel{layout: l, matrix: l.matrix()}
 	runs := len(l.design.Y)
 	for i, column := range m.matrix {
 		if m.space.add(column) {
@@ -122,14 +122,14 @@ func newModel(l *layout) (*model, error) {
 }
 
 // total returns the sum of squares about the mean.
-func (m *model) total() float64 {
+func (m *linearModel) total() float64 {
 	_, deviation := spread(m.design.Y)
 	return deviation * deviation * float64(len(m.design.Y))
 }
 
-func (m *model) result() *Result {
+func (m *linearModel) result() *VarianceAnalysis {
 	runs, total := len(m.design.Y), m.total()
-	r := &Result{
+	r := &VarianceAnalysis{
 		Response:        m.design.Response,
 		Runs:            runs,
 		ResidualSquares: m.squares,
@@ -143,7 +143,7 @@ func (m *model) result() *Result {
 }
 
 // addTerms adds the type II test of each term.
-func (m *model) addTerms(r *Result) error {
+func (m *linearModel) addTerms(r *VarianceAnalysis) error {
 	for k, t := range m.terms {
 		degrees, squares := m.typeII(t)
 		name, full := m.design.name(t), m.start[k+1]-m.start[k]
@@ -163,7 +163,7 @@ func (m *model) addTerms(r *Result) error {
 }
 
 // reason returns why a term has fewer degrees of freedom than columns.
-func (m *model) reason(t term) string {
+func (m *linearModel) reason(t term) string {
 	if empty := m.emptyCells(t); len(empty) > 0 {
 		const shown = 3
 		list := strings.Join(empty[:min(shown, len(empty))], ", ")
@@ -176,7 +176,7 @@ func (m *model) reason(t term) string {
 }
 
 // emptyCells returns the combinations of levels that have no run.
-func (m *model) emptyCells(t term) []string {
+func (m *linearModel) emptyCells(t term) []string {
 	cells := []string{""}
 	keys := make([]string, len(m.design.Y))
 	for _, v := range t {
@@ -210,7 +210,7 @@ func (m *model) emptyCells(t term) []string {
 
 // typeII returns the decrease of the residual squares when t is added to all terms that do not
 // contain it.
-func (m *model) typeII(t term) (degrees int, squares float64) {
+func (m *linearModel) typeII(t term) (degrees int, squares float64) {
 	var basis orthogonalBasis
 	basis.add(m.matrix[0])
 	own := 0
@@ -234,7 +234,7 @@ func (m *model) typeII(t term) (degrees int, squares float64) {
 	return degrees, squares
 }
 
-func (m *model) term(name string, degrees int, squares float64) Term {
+func (m *linearModel) term(name string, degrees int, squares float64) Term {
 	d1, d2, runs := float64(degrees), float64(m.residualDegrees), float64(len(m.design.Y))
 	mean := m.squares / d2
 	t := Term{

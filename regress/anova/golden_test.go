@@ -28,7 +28,7 @@ type goldenCase struct {
 	Normality       anova.Normality       `json:"normality"`
 	Variances       map[string]anova.LevelTest
 	Ranks           map[string]anova.LevelTest
-	Means           map[string][]anova.Point
+	Means           map[string][]anova.MeanPoint
 }
 
 func goldenCases(t *testing.T) []goldenCase {
@@ -62,8 +62,8 @@ func (c *goldenCase) table() *table.Table {
 	return t
 }
 
-func (c *goldenCase) fit(t *testing.T) *anova.Result {
-	d, err := anova.FromTable(c.table(), anova.Columns{
+func (c *goldenCase) fit(t *testing.T) *anova.VarianceAnalysis {
+	d, err := anova.FromTable(c.table(), anova.ColumnChoice{
 		Response:     "y",
 		Factors:      c.Factors,
 		Covariates:   c.Covariates,
@@ -154,7 +154,7 @@ func compareTests(
 
 func compareMeans(
 	t *testing.T, compare func(string, float64, float64), got []anova.Means,
-	want map[string][]anova.Point,
+	want map[string][]anova.MeanPoint,
 ) {
 	compared := 0
 	for _, g := range got {

@@ -5,15 +5,15 @@ import "slices"
 // Means are the estimated means of the response at the levels of a term, with the same weight for
 // all levels of other factors and at the mean of other covariates.
 type Means struct {
-	Term   string  `json:"term"`
-	Values []Point `json:"values"`
+	Term   string      `json:"term"`
+	Values []MeanPoint `json:"values"`
 	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
 	// line.
 	Covariate bool `json:"covariate,omitempty"`
 }
 
-// Point is an estimated mean with its interval at 95 %.
-type Point struct {
+// MeanPoint is an estimated mean with its interval at 95 %.
+type MeanPoint struct {
 	Levels []string `json:"levels"` // of the variables of the term
 	X      float64  `json:"x"`      // the index of the first level, or the covariate
 	Mean   float64  `json:"mean"`
@@ -30,7 +30,7 @@ const maxMeans = 600
 
 // addMeans adds the means of all terms of one or two variables. Means that cannot be estimated,
 // because a combination of levels has no run, are left out.
-func (m *model) addMeans(r *Result, e *estimator) {
+func (m *linearModel) addMeans(r *VarianceAnalysis, e *estimator) {
 	missing := false
 	for _, t := range m.terms {
 		if len(t) > 2 {
@@ -52,7 +52,7 @@ func (m *model) addMeans(r *Result, e *estimator) {
 }
 
 // ordered returns the variables of a term with a covariate first.
-func (m *model) ordered(t term) term {
+func (m *linearModel) ordered(t term) term {
 	u := slices.Clone(t)
 	slices.SortStableFunc(u, func(a, b int) int {
 		return min(1, len(m.design.Variables[a].Levels)) - min(1, len(m.design.Variables[b].Levels))
@@ -61,7 +61,7 @@ func (m *model) ordered(t term) term {
 }
 
 // means returns the estimated means of a term, and whether all of them could be estimated.
-func (m *model) means(e *estimator, t term) (points []Point, all bool) {
+func (m *linearModel) means(e *estimator, t term) (points []MeanPoint, all bool) {
 	t, all = m.ordered(t), true
 	bases := make([][]float64, len(m.design.Variables))
 	for v := range bases {
@@ -81,7 +81,7 @@ func (m *model) means(e *estimator, t term) (points []Point, all bool) {
 		return nil, false
 	}
 	for _, setting := range settings {
-		p := Point{X: setting[0], Runs: m.runsAt(t, setting)}
+		p := MeanPoint{X: setting[0], Runs: m.runsAt(t, setting)}
 		for k, v := range t {
 			bases[v] = m.basis(v, setting[k])
 			p.Levels = append(p.Levels, m.design.Variables[v].label(setting[k]))
@@ -96,7 +96,7 @@ func (m *model) means(e *estimator, t term) (points []Point, all bool) {
 }
 
 // values returns the values at which means are computed.
-func (m *model) values(v int) []float64 {
+func (m *linearModel) values(v int) []float64 {
 	var all []float64
 	if levels := m.design.Variables[v].Levels; levels != nil {
 		for i := range levels {
@@ -118,7 +118,7 @@ func (v *Variable) label(value float64) string {
 	return v.Levels[int(value)]
 }
 
-func (m *model) runsAt(t term, setting []float64) int {
+func (m *linearModel) runsAt(t term, setting []float64) int {
 	runs := 0
 	for run := range m.design.Y {
 		same := true

@@ -14,7 +14,7 @@ const fullLeverage = 1 - 1e-9
 const maxRobustF = 1e15
 
 // addRobust adds the Wald tests with the covariance HC3 (MacKinnon, White, 1985).
-func (m *model) addRobust(r *Result, e *estimator) {
+func (m *linearModel) addRobust(r *VarianceAnalysis, e *estimator) {
 	leverages := m.space.leverages(r.Runs)
 	if slices.Max(leverages) > fullLeverage {
 		r.Notes = append(r.Notes, "there is no robust test: a run is the only one with its"+
@@ -42,7 +42,7 @@ func (m *model) addRobust(r *Result, e *estimator) {
 }
 
 // robustCovariance returns the covariance HC3 of the coefficients of the kept columns.
-func (m *model) robustCovariance(e *estimator, leverages []float64) *mat.Dense {
+func (m *linearModel) robustCovariance(e *estimator, leverages []float64) *mat.Dense {
 	weighted := mat.NewDense(len(m.kept), len(m.rest), nil)
 	for k, q := range m.space {
 		for run, x := range q {
@@ -57,7 +57,7 @@ func (m *model) robustCovariance(e *estimator, leverages []float64) *mat.Dense {
 
 // wald tests the parameters of a term and of the terms that contain it, as far as their contrasts
 // are uncorrelated with the parameters of the latter. It is the type II test for the covariance.
-func (m *model) wald(t term, e *estimator, covariance *mat.Dense) (f float64, degrees int) {
+func (m *linearModel) wald(t term, e *estimator, covariance *mat.Dense) (f float64, degrees int) {
 	own, higher := m.parametersOf(t)
 	all := slices.Concat(own, higher)
 	contrasts := mat.NewDense(len(own), len(all), nil)
@@ -89,7 +89,7 @@ func (m *model) wald(t term, e *estimator, covariance *mat.Dense) (f float64, de
 
 // parametersOf returns the positions in kept of the columns of a term, and of those of the terms
 // that contain it.
-func (m *model) parametersOf(t term) (own, higher []int) {
+func (m *linearModel) parametersOf(t term) (own, higher []int) {
 	for k, u := range m.terms {
 		if !u.contains(t) {
 			continue

@@ -10,8 +10,8 @@ import (
 	"courier/regress/table"
 )
 
-// Columns select the columns of a table that make a design.
-type Columns struct {
+// ColumnChoice selects the columns of a table that make a design.
+type ColumnChoice struct {
 	Response   string
 	Factors    []string // columns whose values are levels, even if they are numbers
 	Covariates []string // numbers whose effect is a slope
@@ -34,7 +34,7 @@ type TableDesign struct {
 
 // FromTable returns the design of some columns of a table. Rows with an empty cell in one of them
 // are left out.
-func FromTable(t *table.Table, c Columns) (*TableDesign, error) {
+func FromTable(t *table.Table, c ColumnChoice) (*TableDesign, error) {
 	d := &TableDesign{Design: Design{Response: c.Response}}
 	names := slices.Concat([]string{c.Response}, c.Factors, c.Covariates, c.Blocks)
 	columns := make([]int, len(names))
@@ -78,7 +78,7 @@ func FromTable(t *table.Table, c Columns) (*TableDesign, error) {
 func isEmpty(cell string) bool { return strings.TrimSpace(cell) == "" }
 
 // interactions returns the names of the variables of all interactions.
-func (c *Columns) interactions() ([][]string, error) {
+func (c *ColumnChoice) interactions() ([][]string, error) {
 	crossed := slices.Concat(c.Factors, c.Covariates)
 	if c.Order > 1 && len(crossed) > 12 {
 		return nil, fmt.Errorf("%d factors have too many interactions: name some, such as %s:%s",

@@ -12,7 +12,7 @@ import (
 // average replaces the jobs that were started together by their mean, if the table names the block
 // and the job in it. These jobs share a node at the same time, so they are one observation and not
 // several.
-func (s *Study) average(o *Options, responses []string) {
+func (s *RunsAnalysis) average(o *Options, responses []string) {
 	block, job := Column(s.Table, Block), Column(s.Table, Job)
 	if block == "" || job == "" || slices.Contains(o.Factors, job) {
 		return

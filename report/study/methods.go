@@ -18,7 +18,7 @@ type method struct {
 }
 
 // allMethods returns the method of the advisor, the rule to beat, and others.
-func (c *comparison) allMethods() []method {
+func (c *heldOutComparison) allMethods() []method {
 	return []method{
 		{"courier (evidence)", c.fitEvidence},
 		{"mean of past runs", c.fitMean},
@@ -30,7 +30,7 @@ func (c *comparison) allMethods() []method {
 }
 
 // evidenceRuns returns the runs as evidence. The table must have batch sizes and CPUs.
-func (c *comparison) evidenceRuns() ([]evidence.Run, error) {
+func (c *heldOutComparison) evidenceRuns() ([]evidence.Run, error) {
 	batches, cpus := Numbers(c.table, Column(c.table, BatchSize)), Numbers(c.table,
 		Column(c.table, CPUs))
 	if batches == nil || cpus == nil {
@@ -56,7 +56,7 @@ func (c *comparison) evidenceRuns() ([]evidence.Run, error) {
 }
 
 // cell returns a cell of the column of a role; empty without the column.
-func (c *comparison) cell(run int, role Role) string {
+func (c *heldOutComparison) cell(run int, role ColumnRole) string {
 	k, err := c.table.Column(Column(c.table, role))
 	if err != nil {
 		return ""
@@ -64,7 +64,7 @@ func (c *comparison) cell(run int, role Role) string {
 	return c.table.Rows[run][k]
 }
 
-func (c *comparison) fitEvidence(
+func (c *heldOutComparison) fitEvidence(
 	ctx context.Context, train []int,
 ) (func(run int) (float64, error), error) {
 	runs, err := c.evidenceRuns()
@@ -93,7 +93,7 @@ func (c *comparison) fitEvidence(
 }
 
 // fitMean predicts the mean of the past runs of the configuration, or of all runs if it has none.
-func (c *comparison) fitMean(
+func (c *heldOutComparison) fitMean(
 	_ context.Context, train []int,
 ) (func(run int) (float64, error), error) {
 	sums, counts := map[int]float64{}, map[int]float64{}
@@ -115,7 +115,7 @@ func (c *comparison) fitMean(
 // trees.
 const treeCount, treeDepth, treeSeed = 200, 6, 1
 
-func (c *comparison) fitForest(
+func (c *heldOutComparison) fitForest(
 	ctx context.Context, train []int,
 ) (func(run int) (float64, error), error) {
 	r, err := regress.FitForest(ctx, c.data.Subset(train), regress.ForestOptions{
@@ -132,7 +132,7 @@ func (c *comparison) fitForest(
 	return c.compiled(r, err)
 }
 
-func (c *comparison) fitBoosting(
+func (c *heldOutComparison) fitBoosting(
 	ctx context.Context, train []int,
 ) (func(run int) (float64, error), error) {
 	r, err := regress.FitBoosting(ctx, c.data.Subset(train), regress.BoostingOptions{
@@ -149,7 +149,7 @@ func (c *comparison) fitBoosting(
 	return c.compiled(r, err)
 }
 
-func (c *comparison) compiled(
+func (c *heldOutComparison) compiled(
 	r *regress.Regressor, err error,
 ) (func(run int) (float64, error), error) {
 	if err != nil {
@@ -165,7 +165,7 @@ func (c *comparison) compiled(
 	}, nil
 }
 
-func (c *comparison) baseline(b regress.Baseline) method {
+func (c *heldOutComparison) baseline(b regress.Baseline) method {
 	return method{
 		b.Name,
 		func(_ context.Context, train []int) (func(run int) (float64, error), error) {

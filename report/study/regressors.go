@@ -13,8 +13,8 @@ import (
 	"courier/regress/table"
 )
 
-// Comparison scores how methods predict the time of runs that they did not see.
-type Comparison struct {
+// RegressorComparison scores how methods predict the time of runs that they did not see.
+type RegressorComparison struct {
 	Response string `json:"response"`
 	Runs     int    `json:"runs"`
 	Folds    int    `json:"folds"`
@@ -39,8 +39,8 @@ const (
 	minCompared, maxCompared = 10, 1000
 )
 
-// comparison is the data of a comparison.
-type comparison struct {
+// heldOutComparison is the data of a comparison.
+type heldOutComparison struct {
 	table   *table.Table
 	rows    []int // of the table
 	data    *regress.Dataset
@@ -49,7 +49,7 @@ type comparison struct {
 }
 
 // compareRegressors adds the comparison of regressors for the time, if there are enough runs.
-func (s *Study) compareRegressors(ctx context.Context, seed uint64) error {
+func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error {
 	response := cmp.Or(Column(s.Table, EpochSeconds), Column(s.Table, TotalSeconds))
 	if response == "" || slices.Contains(s.Settings, response) {
 		s.Notes = append(s.Notes, "regressors are not compared: there is no column total_seconds")
@@ -60,7 +60,7 @@ func (s *Study) compareRegressors(ctx context.Context, seed uint64) error {
 		s.Notes = append(s.Notes, "regressors are not compared: "+err.Error())
 		return nil
 	}
-	r := &Comparison{Response: response, Runs: len(c.rows), Folds: heldOutFolds}
+	r := &RegressorComparison{Response: response, Runs: len(c.rows), Folds: heldOutFolds}
 	if r.Repeated, err = c.score(ctx, c.foldsOfRuns(seed)); err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func (s *Study) compareRegressors(ctx context.Context, seed uint64) error {
 	return nil
 }
 
-func (s *Study) comparison(response string, seed uint64) (*comparison, error) {
-	c := &comparison{table: s.Table, data: &regress.Dataset{TargetName: response}}
+func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutComparison, error) {
+	c := &heldOutComparison{table: s.Table, data: &regress.Dataset{TargetName: response}}
 	seconds := Numbers(s.Table, response)
 	columns := make([]int, len(s.Settings))
 	for i, name := range s.Settings {
@@ -115,7 +115,7 @@ func (s *Study) comparison(response string, seed uint64) (*comparison, error) {
 	return c, c.data.Validate()
 }
 
-func (c *comparison) addFeatures(t *table.Table, names []string) error {
+func (c *heldOutComparison) addFeatures(t *table.Table, names []string) error {
 	for _, name := range names {
 		f, err := t.Feature(name, false)
 		if err != nil {
@@ -131,7 +131,7 @@ func (c *comparison) addFeatures(t *table.Table, names []string) error {
 }
 
 // foldsOfRuns deals the runs of each configuration to folds; -1 for the only run of one.
-func (c *comparison) foldsOfRuns(seed uint64) []int {
+func (c *heldOutComparison) foldsOfRuns(seed uint64) []int {
 	of := map[int][]int{}
 	for i, g := range c.groups {
 		of[g] = append(of[g], i)
@@ -150,7 +150,7 @@ func (c *comparison) foldsOfRuns(seed uint64) []int {
 }
 
 // foldsOfConfigurations deals the configurations to folds.
-func (c *comparison) foldsOfConfigurations(seed uint64) []int {
+func (c *heldOutComparison) foldsOfConfigurations(seed uint64) []int {
 	random := rand.New(rand.NewPCG(seed, 2))
 	deal := random.Perm(slices.Max(c.groups) + 1)
 	folds := make([]int, len(c.rows))
@@ -161,7 +161,7 @@ func (c *comparison) foldsOfConfigurations(seed uint64) []int {
 }
 
 // score scores all methods on the runs of the folds. It returns nil if no run is in a fold.
-func (c *comparison) score(ctx context.Context, folds []int) ([]MethodScore, error) {
+func (c *heldOutComparison) score(ctx context.Context, folds []int) ([]MethodScore, error) {
 	if slices.Max(folds) < 0 {
 		return nil, nil
 	}
@@ -184,7 +184,7 @@ func (c *comparison) score(ctx context.Context, folds []int) ([]MethodScore, err
 	return scores, nil
 }
 
-func (c *comparison) scoreMethod(ctx context.Context, m method, folds []int) (MethodScore, error) {
+func (c *heldOutComparison) scoreMethod(ctx context.Context, m method, folds []int) (MethodScore, error) {
 	var truth, predicted []float64
 	var groups []int
 	for fold := range heldOutFolds {
@@ -219,7 +219,7 @@ func (c *comparison) scoreMethod(ctx context.Context, m method, folds []int) (Me
 const titleWidth = len("configurations that were never measured")
 
 // write writes the comparison as a table.
-func (c *Comparison) write(w io.Writer) {
+func (c *RegressorComparison) write(w io.Writer) {
 	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
 		c.Folds)
 	for _, part := range []struct {

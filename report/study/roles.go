@@ -8,12 +8,12 @@ import (
 	"courier/regress/table"
 )
 
-// Role is what a column of a table of runs contains.
-type Role int
+// ColumnRole is what a column of a table of runs contains.
+type ColumnRole int
 
 // The roles of columns.
 const (
-	TotalSeconds Role = iota
+	TotalSeconds ColumnRole = iota
 	EpochSeconds
 	Accuracy
 	Model
@@ -35,7 +35,7 @@ const (
 
 // columnNames are the names of the columns of each role: that of courier explore, and others that
 // are common in tables of other programs.
-var columnNames = map[Role][]string{
+var columnNames = map[ColumnRole][]string{
 	TotalSeconds: {"total_seconds", "time_s", "seconds", "duration_seconds", "duration", "time"},
 	EpochSeconds: {"epoch_seconds", "time_per_epoch"},
 	Accuracy:     {"accuracy", "final_accuracy", "val_accuracy"},
@@ -57,7 +57,7 @@ var columnNames = map[Role][]string{
 }
 
 // Column returns the name of the column of a role; empty if the table has none with a value.
-func Column(t *table.Table, role Role) string {
+func Column(t *table.Table, role ColumnRole) string {
 	for _, name := range columnNames[role] {
 		k := slices.Index(t.Header, name)
 		if k >= 0 && slices.ContainsFunc(t.Rows, func(row []string) bool {

@@ -34,8 +34,8 @@ type Options struct {
 	NoRegressors bool
 }
 
-// Study is the analysis of the runs of a table.
-type Study struct {
+// RunsAnalysis is the analysis of the runs of a table.
+type RunsAnalysis struct {
 	Source string `json:"source,omitempty"`
 	// Runs that were analysed. Unfinished runs were left out. Averaged counts the runs that are
 	// part of a mean of jobs that ran together.
@@ -45,8 +45,8 @@ type Study struct {
 
 	Analyses []Analysis `json:"analyses"`
 	// Regressors is nil if the table has too few runs or lacks a column.
-	Regressors *Comparison `json:"regressors,omitempty"`
-	Notes      []string    `json:"notes,omitempty"`
+	Regressors *RegressorComparison `json:"regressors,omitempty"`
+	Notes      []string             `json:"notes,omitempty"`
 
 	// Table has the runs, and Settings the columns that may influence them.
 	Table    *table.Table `json:"-"`
@@ -55,14 +55,14 @@ type Study struct {
 
 // Analysis is the analysis of variance of a response.
 type Analysis struct {
-	*anova.Result
+	*anova.VarianceAnalysis
 	// Incomplete counts the runs without the response or a factor.
 	Incomplete int `json:"incomplete"`
 }
 
 // Analyse analyses the runs of a table.
-func Analyse(ctx context.Context, t *table.Table, o Options) (*Study, error) {
-	s := &Study{Table: &table.Table{Header: t.Header, Rows: slices.Clone(t.Rows)}}
+func Analyse(ctx context.Context, t *table.Table, o Options) (*RunsAnalysis, error) {
+	s := &RunsAnalysis{Table: &table.Table{Header: t.Header, Rows: slices.Clone(t.Rows)}}
 	s.keepFinished()
 	if len(s.Table.Rows) == 0 {
 		return nil, errors.New("there is no finished run")
@@ -96,7 +96,7 @@ func Analyse(ctx context.Context, t *table.Table, o Options) (*Study, error) {
 }
 
 // keepFinished leaves out runs that did not finish.
-func (s *Study) keepFinished() {
+func (s *RunsAnalysis) keepFinished() {
 	name := Column(s.Table, Status)
 	if name == "" {
 		return
@@ -111,7 +111,7 @@ func (s *Study) keepFinished() {
 
 // responses returns the columns to analyse: by default the time of the runs, or of their epochs if
 // the runs have different numbers of epochs, and the accuracy.
-func (s *Study) responses(o *Options) ([]string, error) {
+func (s *RunsAnalysis) responses(o *Options) ([]string, error) {
 	if len(o.Responses) > 0 {
 		return o.Responses, nil
 	}
@@ -141,10 +141,10 @@ func (s *Study) responses(o *Options) ([]string, error) {
 }
 
 // settingRoles are the columns that are factors by default.
-var settingRoles = []Role{Model, Dataset, BatchSize, CPUs, GPUs, Jobs}
+var settingRoles = []ColumnRole{Model, Dataset, BatchSize, CPUs, GPUs, Jobs}
 
 // setFactors sets the default factors: the settings with several levels.
-func (s *Study) setFactors(o *Options, responses []string) error {
+func (s *RunsAnalysis) setFactors(o *Options, responses []string) error {
 	isFree := func(name string) bool {
 		return name != "" && !slices.Contains(o.Covariates, name) &&
 			!slices.Contains(o.Blocks, name) && !slices.Contains(o.Factors, name) &&
@@ -170,13 +170,13 @@ func (s *Study) setFactors(o *Options, responses []string) error {
 
 // analyse adds the analysis of a response. Without a chosen order, interactions that leave no
 // residual degrees of freedom are left out.
-func (s *Study) analyse(response string, o *Options) error {
+func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	order, chosen := o.Order, o.Order > 0 || len(o.Interactions) > 0
 	if !chosen {
 		order = 2
 	}
-	fit := func(order int) (*anova.TableDesign, *anova.Result, error) {
-		d, err := anova.FromTable(s.Table, anova.Columns{
+	fit := func(order int) (*anova.TableDesign, *anova.VarianceAnalysis, error) {
+		d, err := anova.FromTable(s.Table, anova.ColumnChoice{
 			Response:     response,
 			Factors:      o.Factors,
 			Covariates:   o.Covariates,
@@ -200,7 +200,7 @@ func (s *Study) analyse(response string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s.Analyses = append(s.Analyses, Analysis{Result: r, Incomplete: d.Incomplete})
+	s.Analyses = append(s.Analyses, Analysis{VarianceAnalysis: r, Incomplete: d.Incomplete})
 	return nil
 }
 

@@ -13,14 +13,14 @@ import (
 )
 
 // WriteJSON writes the study as JSON.
-func (s *Study) WriteJSON(out io.Writer) error {
+func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")
 	return e.Encode(s)
 }
 
 // WriteCSV writes a line per term and response.
-func (s *Study) WriteCSV(out io.Writer) error {
+func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
 		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p"}}
@@ -46,7 +46,7 @@ func all(x *float64) string {
 }
 
 // WriteText writes the study as tables.
-func (s *Study) WriteText(out io.Writer) error {
+func (s *RunsAnalysis) WriteText(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "%s\n", s.Summary())
 	for i := range s.Analyses {
@@ -62,7 +62,7 @@ func (s *Study) WriteText(out io.Writer) error {
 }
 
 // Summary returns how many runs were analysed.
-func (s *Study) Summary() string {
+func (s *RunsAnalysis) Summary() string {
 	text := fmt.Sprintf("%d runs", s.Runs)
 	if s.Source != "" {
 		text += " of " + s.Source

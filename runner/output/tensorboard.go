@@ -192,7 +192,7 @@ func (f *eventFile) add(data []byte, handle func(scalar)) {
 func readEvent(data []byte, handle func(scalar)) {
 	var s scalar
 	var summaries [][]byte
-	eachField(data, func(f field) {
+	eachField(data, func(f protoField) {
 		switch {
 		case f.is(1, protowire.Fixed64Type):
 			seconds, fraction := math.Modf(math.Float64frombits(f.number))
@@ -204,7 +204,7 @@ func readEvent(data []byte, handle func(scalar)) {
 		}
 	})
 	for _, summary := range summaries {
-		eachField(summary, func(f field) {
+		eachField(summary, func(f protoField) {
 			if f.is(1, protowire.BytesType) {
 				readValue(f.bytes, s, handle)
 			}
@@ -215,7 +215,7 @@ func readEvent(data []byte, handle func(scalar)) {
 // readValue reads a tensorflow.Summary.Value.
 func readValue(data []byte, s scalar, handle func(scalar)) {
 	isScalar := false
-	eachField(data, func(f field) {
+	eachField(data, func(f protoField) {
 		switch {
 		case f.is(1, protowire.BytesType):
 			s.tag = string(f.bytes)
@@ -237,7 +237,7 @@ func readValue(data []byte, s scalar, handle func(scalar)) {
 func tensorValue(data []byte) (value float64, ok bool) {
 	const float = 1
 	isFloat := false
-	eachField(data, func(f field) {
+	eachField(data, func(f protoField) {
 		isContent := f.is(4, protowire.BytesType) || f.is(5, protowire.BytesType)
 		switch {
 		case f.is(1, protowire.VarintType):
@@ -252,27 +252,27 @@ func tensorValue(data []byte) (value float64, ok bool) {
 	return value, ok && isFloat
 }
 
-// field is a field of a message of protocol buffers.
-type field struct {
+// protoField is a field of a message of protocol buffers.
+type protoField struct {
 	id     protowire.Number
 	kind   protowire.Type
 	number uint64 // its value, of the kinds that are numbers
 	bytes  []byte // its value, of the kind of bytes
 }
 
-func (f *field) is(id protowire.Number, kind protowire.Type) bool {
+func (f *protoField) is(id protowire.Number, kind protowire.Type) bool {
 	return f.id == id && f.kind == kind
 }
 
 // eachField calls handle for the fields of a message, up to the first error.
-func eachField(data []byte, handle func(f field)) {
+func eachField(data []byte, handle func(f protoField)) {
 	for len(data) > 0 {
 		id, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
 			return
 		}
 		data = data[n:]
-		f := field{id: id, kind: kind}
+		f := protoField{id: id, kind: kind}
 		switch kind {
 		case protowire.VarintType:
 			f.number, n = protowire.ConsumeVarint(data)
