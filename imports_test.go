@@ -30,19 +30,20 @@ var importGraph = map[string][]string{
 	"runner": {
 		"bus", "regress/evidence", "schemas", "spool", "runner/output", "runner/usage",
 	},
-	"collector":         {"bus", "schemas", "spool"},
-	"importer":          {"bus", "runner/output", "schemas"},
-	"store":             {"bus", "schemas"},
-	"store/engine":      {},
-	"store/engine/host": {},
-	"store/storetest":   {"store", "store/engine", "store/engine/host"},
-	"trainer":           {"bus", "schemas", "regress", "regress/evidence"},
-	"advisor":           {"bus", "schemas", "regress", "regress/evidence"},
-	"gateway":           {"bus", "schemas"},
-	"explore":           {"bus", "regress/evidence", "runner", "schemas"},
-	"receipt":           {"bus", "schemas"},
-	"report":            {"bus", "regress", "regress/table", "schemas", "trainer"},
-	"report/study":      {"regress", "regress/anova", "regress/evidence", "regress/table"},
+	"collector":           {"bus", "schemas", "spool"},
+	"importer":            {"bus", "runner/output", "schemas"},
+	"store":               {"bus", "schemas"},
+	"store/engine":        {},
+	"store/engine/host":   {},
+	"store/storetest":     {"store", "store/engine", "store/engine/host"},
+	"trainer":             {"bus", "schemas", "regress", "regress/evidence"},
+	"advisor":             {"bus", "schemas", "regress", "regress/evidence"},
+	"gateway":             {"bus", "receipt", "schemas"},
+	"gateway/browsertest": {},
+	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
+	"receipt":             {"bus", "schemas"},
+	"report":              {"bus", "regress", "regress/table", "schemas", "trainer"},
+	"report/study":        {"regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
 		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
 	},
@@ -73,7 +74,8 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
+	"advisor", "bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
+	"gateway/browsertest",
 }
 
 // modules maps each third-party module to the packages that may import it.

@@ -18,7 +18,7 @@ type Cluster struct {
 
 	jobs       map[string]*Job     // all except the packed jobs
 	past       map[string]*pastJob // packed jobs
-	order      jobList             // all jobs, by first sequence
+	order      jobList             // all jobs, by the time of their first event
 	ended      jobList             // ended jobs that are not packed, by endOrder
 	packedJobs jobList             // packed jobs, by endOrder
 	unstarted  jobList             // submitted jobs that have not started, by expiry
@@ -86,10 +86,10 @@ func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.past[id]
 // indexOf returns the index of a job in c.order, or -1.
 func (c *Cluster) indexOf(id string) int {
 	if j := c.jobs[id]; j != nil {
-		return c.order.index(listEntry{key: j.first, job: j})
+		return c.order.index(j.orderEntry())
 	}
 	if p := c.past[id]; p != nil {
-		return c.order.index(listEntry{key: p.first, past: p})
+		return c.order.index(p.orderEntry())
 	}
 	return -1
 }

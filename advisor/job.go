@@ -36,7 +36,8 @@ type Job struct {
 	epochAt         time.Time       // end of its last epoch
 	clockLag        time.Duration   // minimum lag of the runner's clock behind the submitter's
 
-	first     uint64    // sequence of its first event: the order of job.list
+	first     uint64    // sequence of its first event
+	listedAt  uint64    // its time, in Unix milliseconds: the order of job.list
 	last      uint64    // sequence of its last event, without advice
 	lastSeen  time.Time // last event or heartbeat, by the clock of this process or of the server
 	heartbeat bool      // its runner sends heartbeats

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"container/list"
 	"slices"
+	"sort"
 
 	"courier/schemas"
 )
 
-// jobList is a list of jobs, sorted by a key. Appending and removing take amortized constant time,
-// and a search is binary. Jobs with the same key stay in the order in which they were added.
+// jobList is a list of jobs, sorted by a key and then by a tie. Appending and removing take amortized
+// constant time, and a search is binary. Jobs with the same key and tie stay in the order in which
+// they were added.
 type jobList struct {
 	entries []listEntry
 	count   int // entries that are not removed
@@ -18,6 +20,7 @@ type jobList struct {
 // listEntry is an entry of a list: a job, a packed job, or neither if it has been removed.
 type listEntry struct {
 	key  uint64
+	tie  uint64 // orders entries with the same key
 	job  *Job
 	past *pastJob
 }
@@ -39,26 +42,29 @@ func (e *listEntry) unpacked() *Job {
 	return e.past.unpack()
 }
 
-// add inserts an entry after all entries with the same key.
+func (e *listEntry) compare(to *listEntry) int {
+	return cmp.Or(cmp.Compare(e.key, to.key), cmp.Compare(e.tie, to.tie))
+}
+
+// add inserts an entry after all entries with the same key and tie.
 func (l *jobList) add(e listEntry) {
 	l.count++
-	if n := len(l.entries); n == 0 || l.entries[n-1].key <= e.key {
+	if n := len(l.entries); n == 0 || l.entries[n-1].compare(&e) <= 0 {
 		l.entries = append(l.entries, e)
 		return
 	}
-	l.entries = slices.Insert(l.entries, l.lowerBound(e.key+1), e)
+	at := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].compare(&e) > 0 })
+	l.entries = slices.Insert(l.entries, at, e)
 }
 
-func (l *jobList) lowerBound(key uint64) int {
-	at, _ := slices.BinarySearchFunc(l.entries, key, func(e listEntry, key uint64) int {
-		return cmp.Compare(e.key, key)
-	})
-	return at
+// lowerBound returns the index of the first entry that is not before e.
+func (l *jobList) lowerBound(e *listEntry) int {
+	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].compare(e) >= 0 })
 }
 
 // index returns the index of a job or a packed job, or -1.
 func (l *jobList) index(of listEntry) int {
-	for i := l.lowerBound(of.key); i < len(l.entries) && l.entries[i].key == of.key; i++ {
+	for i := l.lowerBound(&of); i < len(l.entries) && l.entries[i].compare(&of) == 0; i++ {
 		if e := &l.entries[i]; e.job == of.job && e.past == of.past && !e.removed() {
 			return i
 		}

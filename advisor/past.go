@@ -30,6 +30,7 @@ type pastJob struct {
 	id       string
 	state    schemas.State
 	first    uint64 // as in Job
+	listedAt uint64 // as in Job
 	endOrder uint64
 	text     []byte // JSON of a packedJob
 }
@@ -162,8 +163,16 @@ func (j *Job) pack() *pastJob {
 	if err != nil { // a number is not finite; no valid event has one
 		text = nil
 	}
-	return &pastJob{id: j.ID, state: j.State, first: j.first, endOrder: j.endOrder, text: text}
+	return &pastJob{id: j.ID, state: j.State, first: j.first, listedAt: j.listedAt, endOrder: j.endOrder, text: text}
 }
+
+// orderEntry returns the entry of the packed job in Cluster.order.
+func (p *pastJob) orderEntry() listEntry {
+	return listEntry{key: p.listedAt, tie: p.first, past: p}
+}
+
+// orderEntry returns the entry of the job in Cluster.order.
+func (j *Job) orderEntry() listEntry { return listEntry{key: j.listedAt, tie: j.first, job: j} }
 
 // unpack returns the job with every packed field.
 func (p *pastJob) unpack() *Job {
@@ -175,6 +184,7 @@ func (p *pastJob) unpack() *Job {
 		ID:           p.id,
 		State:        p.state,
 		first:        p.first,
+		listedAt:     p.listedAt,
 		Setting:      k.Setting,
 		Run:          k.Run,
 		User:         k.User,

@@ -13,7 +13,7 @@ import (
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 3
+const SnapshotVersion = 4
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {
@@ -136,6 +136,7 @@ func (o *frameWriter) json(kind byte, v any) {
 
 func (o *frameWriter) past(p *pastJob) {
 	b := binary.AppendUvarint(o.buf[:0], p.first)
+	b = binary.AppendUvarint(b, p.listedAt)
 	b = binary.AppendUvarint(b, p.endOrder)
 	b = appendText(b, string(p.state))
 	b = appendText(b, p.id)

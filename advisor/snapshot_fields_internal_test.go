@@ -160,7 +160,7 @@ func nodeVia(t *testing.T, n Node) *Node {
 	j.State, j.Setting.Nodes, j.expiry, j.endOrder = schemas.StateRunning, []string{n.Name}, 0, 0
 	j.Submitted, j.loadAtLastEpoch = nil, nil
 	c.jobs[j.ID], c.running[j.ID] = j, j
-	c.order.add(listEntry{key: j.first, job: j})
+	c.order.add(j.orderEntry())
 	c.loadIntegrals.change(&j.Setting, 1, n.changed)
 	return restored(t, c).nodes[n.Name]
 }

@@ -116,6 +116,7 @@ func readPast(b []byte) (*pastJob, error) {
 	var state string
 	for _, read := range []func() bool{
 		func() (ok bool) { p.first, b, ok = cutUvarint(b); return ok },
+		func() (ok bool) { p.listedAt, b, ok = cutUvarint(b); return ok },
 		func() (ok bool) { p.endOrder, b, ok = cutUvarint(b); return ok },
 		func() (ok bool) { state, b, ok = cutText(b); return ok },
 		func() (ok bool) { p.id, b, ok = cutText(b); return ok },
@@ -309,7 +310,7 @@ func (d *decoder) applyFrame(state any) error {
 		return d.job(s)
 	case *pastJob:
 		d.c.past[s.id] = s
-		d.c.order.add(listEntry{key: s.first, past: s})
+		d.c.order.add(s.orderEntry())
 	}
 	return nil
 }
@@ -345,7 +346,7 @@ func (d *decoder) job(s *jobSnapshot) error {
 		return fmt.Errorf("job %s: %w", j.ID, err)
 	}
 	d.c.jobs[j.ID] = j
-	d.c.order.add(listEntry{key: j.first, job: j})
+	d.c.order.add(j.orderEntry())
 	return nil
 }
 

@@ -45,6 +45,7 @@ type jobSnapshot struct {
 	Behind     time.Duration      `json:"behind,omitempty"`
 
 	First       uint64    `json:"first"`
+	ListedAt    uint64    `json:"listed_at"`
 	Last        uint64    `json:"last"`
 	LastSeen    time.Time `json:"heard,omitzero"`
 	Heartbeat   bool      `json:"heartbeat,omitempty"`
@@ -88,6 +89,7 @@ func (j *Job) state() *jobSnapshot {
 		EpochAt:      j.epochAt,
 		Behind:       j.clockLag,
 		First:        j.first,
+		ListedAt:     j.listedAt,
 		Last:         j.last,
 		LastSeen:     j.lastSeen,
 		Heartbeat:    j.heartbeat,
@@ -151,6 +153,7 @@ func (s *jobSnapshot) job() *Job {
 		epochAt:      s.EpochAt,
 		clockLag:     s.Behind,
 		first:        s.First,
+		listedAt:     s.ListedAt,
 		last:         s.Last,
 		lastSeen:     s.LastSeen,
 		heartbeat:    s.Heartbeat,

@@ -2,6 +2,8 @@ package advisor
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -176,8 +178,11 @@ func instant(t time.Time) *time.Time {
 	return &t
 }
 
+// maxSearched bounds the jobs that one request searches, because ended jobs are unpacked for it.
+const maxSearched = 5000
+
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
-// end.
+// end. A page of a search ends after maxSearched jobs.
 func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
@@ -189,11 +194,27 @@ func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft,
 			"no job %q: use the next field of the previous page", q.After)
 	}
 	var page []statusDraft
+	last, searched := "", 0
+	search := strings.ToLower(q.Search)
 	for j := range jobs {
-		if len(page) == limit {
-			return page, page[limit-1].status.JobID, nil
+		if len(page) == limit || searched == maxSearched {
+			return page, last, nil
+		}
+		last = j.ID
+		if search != "" {
+			searched++
+			if !j.contains(search) {
+				continue
+			}
 		}
 		page = append(page, c.statusDraft(j, now))
 	}
 	return page, "", nil
+}
+
+// contains returns whether a name of the job contains a text in lower case.
+func (j *Job) contains(search string) bool {
+	s := j.status()
+	return slices.ContainsFunc(append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...),
+		func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
 }

@@ -135,7 +135,7 @@ func (c *Cluster) applyToJob(
 ) *Job {
 	j, inMemory := c.jobs[id]
 	if !inMemory {
-		j = c.unpackedOrNew(id, sequence)
+		j = c.unpackedOrNew(id, sequence, at, storedAt)
 	}
 	before, previous := j.Setting, j.State
 
@@ -167,22 +167,25 @@ func (c *Cluster) applyToJob(
 
 // unpackedOrNew returns an unpacked copy of a packed job, or a new job. Neither is part of the
 // state until insert.
-func (c *Cluster) unpackedOrNew(id string, sequence uint64) *Job {
+func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Time) *Job {
 	if p := c.past[id]; p != nil {
 		return p.unpack()
 	}
-	return &Job{ID: id, first: sequence}
+	if at.After(storedAt) {
+		at = storedAt
+	}
+	return &Job{ID: id, first: sequence, listedAt: uint64(max(0, at.UnixMilli()))}
 }
 
-// insert adds a new job, or a job that was packed. The list is ordered by stream sequence, because
-// a submission that this process recorded may be applied before an older event arrives.
+// insert adds a new job, or a job that was packed. The list is ordered by time, because
+// imported jobs are older than their events in the stream.
 func (c *Cluster) insert(j *Job) {
 	if p := c.past[j.ID]; p != nil {
 		delete(c.past, j.ID)
 		c.packedJobs.remove(listEntry{key: p.endOrder, past: p})
-		c.order.replace(listEntry{key: p.first, past: p}, listEntry{key: p.first, job: j})
+		c.order.replace(p.orderEntry(), j.orderEntry())
 	} else {
-		c.order.add(listEntry{key: j.first, job: j})
+		c.order.add(j.orderEntry())
 	}
 	c.jobs[j.ID] = j
 }
@@ -467,13 +470,13 @@ func (c *Cluster) packEndedJobs() {
 		p := e.job.pack()
 		delete(c.jobs, p.id)
 		c.past[p.id] = p
-		c.order.replace(listEntry{key: p.first, job: e.job}, listEntry{key: p.first, past: p})
+		c.order.replace(e.job.orderEntry(), p.orderEntry())
 		c.packedJobs.add(listEntry{key: p.endOrder, past: p})
 	}
 	for c.packedJobs.count > max(0, c.limits.ended-c.limits.unpacked) {
 		e, _ := c.packedJobs.first()
 		c.packedJobs.remove(e)
 		delete(c.past, e.past.id)
-		c.order.remove(listEntry{key: e.past.first, past: e.past})
+		c.order.remove(e.past.orderEntry())
 	}
 }

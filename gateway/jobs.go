@@ -20,7 +20,7 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 
 // listJobs is GET /api/v1/jobs.
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "state", "limit", "after")
+	query, err := readQuery(r, "state", "search", "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -32,9 +32,10 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
 	request := schemas.JobListRequest{
-		State: schemas.State(query.Get("state")),
-		Limit: limit,
-		After: query.Get("after"),
+		State:  schemas.State(query.Get("state")),
+		Search: query.Get("search"),
+		Limit:  limit,
+		After:  query.Get("after"),
 	}
 	return g.forward(w, r, request.Subject(), &request)
 }
@@ -77,15 +78,11 @@ func (g *Gateway) forward(
 // advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
 // answered its submission, read from the event log.
 func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readQuery(r); err != nil {
+	id, err := jobID(r)
+	if err != nil {
 		return err
 	}
-	// The ID becomes a filter, in which "*" would match every job.
-	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
-	if err := request.Validate(); err != nil {
-		return err
-	}
-	advice, err := g.lastAdvice(r.Context(), request.JobID)
+	advice, err := g.lastAdvice(r.Context(), id)
 	if err != nil {
 		return err
 	}

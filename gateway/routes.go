@@ -28,6 +28,7 @@ type apiRoute struct {
 	role      Role // required role if the gateway has tokens
 	live      bool // long-lived: its duration is not a response time
 	unlimited bool // exempt from the rate limit, for probes
+	page      bool // an address of the page, not part of the API
 	anyHost   bool // allowed under any host name, for probes and scrapers that use a pod's name
 }
 
@@ -39,6 +40,8 @@ func (g *Gateway) routes() []apiRoute {
 		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job, role: Reader},
 		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob, role: Submitter},
 		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: g.advice, role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}/history", handle: g.jobHistory, role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}/receipt", handle: g.jobReceipt, role: Reader},
 		{method: "POST", path: "/api/v1/predict", handle: g.predict, role: Reader},
 		{method: "GET", path: "/api/v1/score", handle: g.score, role: Reader},
 		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes, role: Reader},
@@ -66,7 +69,14 @@ func (g *Gateway) routes() []apiRoute {
 		{method: "GET", path: "/healthz", handle: g.health, unlimited: true, anyHost: true},
 		{method: "GET", path: "/readyz", handle: g.ready, unlimited: true, anyHost: true},
 		{method: "GET", path: "/web/{file}", handle: g.asset},
-		{method: "GET", path: "/{$}", handle: g.page},
+		{method: "GET", path: "/{$}", handle: g.page, page: true},
+		{method: "GET", path: "/jobs", handle: g.page, page: true},
+		{method: "GET", path: "/jobs/{id}", handle: g.page, page: true},
+		{method: "GET", path: "/nodes", handle: g.page, page: true},
+		{method: "GET", path: "/attainment", handle: g.page, page: true},
+		{method: "GET", path: "/advice", handle: g.page, page: true},
+		{method: "GET", path: "/what-if", handle: g.page, page: true},
+		{method: "GET", path: "/regressors", handle: g.page, page: true},
 	}
 }
 

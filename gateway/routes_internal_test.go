@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"courier/receipt"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,9 +42,16 @@ func readDocument(t *testing.T) document {
 	return d
 }
 
+// apiRoutes returns the routes of the API and, of the addresses of the page, the first.
+func apiRoutes() []apiRoute {
+	return slices.DeleteFunc((&Gateway{}).routes(), func(rt apiRoute) bool {
+		return rt.page && rt.path != "/{$}"
+	})
+}
+
 func TestRoutes_AreThoseOfOpenAPI(t *testing.T) {
 	var served, described []string
-	for _, rt := range (&Gateway{}).routes() {
+	for _, rt := range apiRoutes() {
 		served = append(served, rt.method+" "+strings.ReplaceAll(rt.path, "{$}", ""))
 	}
 	for path, item := range readDocument(t).Paths {
@@ -81,7 +89,7 @@ func TestRoutes_RequireATokenExceptForThese(t *testing.T) {
 		"GET /healthz", "GET /readyz", "GET /web/{file}", "GET /{$}",
 	}
 	d := readDocument(t)
-	for _, rt := range (&Gateway{}).routes() {
+	for _, rt := range apiRoutes() {
 		name := rt.method + " " + rt.path
 		if want := slices.Contains(open, name); want != (rt.role == Anybody) {
 			t.Errorf("%s requires the role %s, want anybody: %t", name, rt.role, want)
@@ -107,7 +115,10 @@ func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 		schemas.AccuracyEvidence{}, schemas.DriftFactor{}, schemas.Load{}, schemas.Effect{},
 		schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{},
-		schemas.CalibrationBin{}, schemas.Sample{}, schemas.Promoted{}, Point{}, NodeStatus{},
+		schemas.CalibrationBin{}, schemas.Sample{}, receipt.JobHistory{},
+		receipt.EpochPoint{}, receipt.PredictionPoint{}, receipt.Change{}, receipt.Neighbour{},
+		ReadableReceipt{}, receipt.PredictedOutcome{}, receipt.JobResult{}, receipt.Loss{},
+		receipt.Better{}, receipt.Learned{}, receipt.Line{}, schemas.Promoted{}, Point{}, NodeStatus{},
 		NodeList{}, ChampionStatus{},
 		ChampionList{}, schemas.RegressorVersion{},
 		schemas.Rejected{}, schemas.Drift{}, RegressorLife{}, schemas.PromoteRequest{},

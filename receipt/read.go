@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"courier/bus"
@@ -12,6 +13,9 @@ import (
 
 // maxNeighbours bounds the jobs that are compared with a job, newest first.
 const maxNeighbours = 2000
+
+// maxReceiptEpochs bounds the epochs behind a receipt, which covers the last ones of a longer job.
+const maxReceiptEpochs = 20_000
 
 // Read returns the receipt of a job. It fails if the job is unknown or has not ended.
 func Read(ctx context.Context, b *bus.Bus, jobID string) (*JobReceipt, error) {
@@ -23,20 +27,32 @@ func Read(ctx context.Context, b *bus.Bus, jobID string) (*JobReceipt, error) {
 	switch s.Status.State {
 	case schemas.StateFinished, schemas.StateFailed, schemas.StateCancelled, schemas.StateLost:
 	default:
-		return nil, fmt.Errorf("job %s is %s: there is a receipt after its end",
-			jobID, s.Status.State)
+		return nil, &schemas.Error{
+			Code:  schemas.CodeConflict,
+			Field: "id",
+			Message: fmt.Sprintf("job %s is %s: there is a receipt after its end",
+				jobID, s.Status.State),
+		}
 	}
 	o := bus.FollowOptions{
 		Stream:   schemas.StreamJob,
 		Subjects: []string{schemas.JobSubject(jobID, "*")},
 	}
+	var epochs []schemas.Event
 	err := b.Read(ctx, o, func(r bus.Record) error {
-		s.Events = append(s.Events, r.Event)
+		if _, ok := r.Event.(*schemas.Epoch); !ok {
+			s.Events = append(s.Events, r.Event)
+			return nil
+		}
+		if epochs = append(epochs, r.Event); len(epochs) == 2*maxReceiptEpochs {
+			epochs = slices.Delete(epochs, 0, maxReceiptEpochs)
+		}
 		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read the events of job %s: %w", jobID, err)
 	}
+	s.Events = append(s.Events, epochs[max(0, len(epochs)-maxReceiptEpochs):]...)
 	if err := s.addNeighbours(ctx, b); err != nil {
 		return nil, err
 	}

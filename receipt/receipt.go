@@ -2,7 +2,8 @@
 // lost to neighbours and waits, which batch size would have been better, and what was learned.
 //
 // Read collects the events of a job from the log and asks the advisor again; New is a pure function
-// of them. Figures that were not measured are absent, never zero.
+// of them. ReadHistory returns the course of a job that may still run. Figures that
+// were not measured are absent, never zero.
 package receipt
 
 import (
@@ -29,7 +30,7 @@ type JobReceipt struct {
 
 	Promise *PredictedOutcome `json:"promise,omitempty"` // nil: the job was started without a request
 	Result  JobResult         `json:"result"`
-	Losses  []Loss            `json:"losses"` // largest first
+	Losses  []Loss            `json:"losses"` // of the last 20,000 epochs, largest first
 	Better  *Better           `json:"better,omitempty"`
 	Learned *Learned          `json:"learned,omitempty"`
 }
@@ -90,7 +91,7 @@ type Learned struct {
 // Story is what a receipt is made of.
 type Story struct {
 	Status     schemas.JobStatus
-	Events     []schemas.Event     // of the job, in the order of the log
+	Events     []schemas.Event     // of the job; its epochs last, in the order of the log
 	Neighbours []schemas.JobStatus // jobs that may have shared its nodes
 	Now        *schemas.Advice     // answer to the same request now; nil: unknown
 }

@@ -9,19 +9,22 @@ import (
 	"courier/schemas"
 )
 
-// line is a line of a receipt.
-type line struct{ name, text string }
+// Line is a line of a receipt.
+type Line struct {
+	Name string `json:"name"` // job, predicted, result, lost, better or learned
+	Text string `json:"text"`
+}
 
-// lines returns the receipt as text. Unknown figures are left out.
-func (r *JobReceipt) lines() []line {
-	all := []line{{"job", r.headline()}}
+// Lines returns the receipt as text. Unknown figures are left out.
+func (r *JobReceipt) Lines() []Line {
+	all := []Line{{"job", r.headline()}}
 	if p := r.promiseText(); p != "" {
-		all = append(all, line{"predicted", p})
+		all = append(all, Line{"predicted", p})
 	}
-	all = append(all, line{"result", r.resultText()})
+	all = append(all, Line{"result", r.resultText()})
 	for _, l := range r.Losses {
 		if text := l.text(); text != "" {
-			all = append(all, line{"lost", text})
+			all = append(all, Line{"lost", text})
 		}
 	}
 	if b := r.Better; b != nil {
@@ -32,7 +35,7 @@ func (r *JobReceipt) lines() []line {
 		if b.PredictedAccuracy != nil {
 			text += fmt.Sprintf(", accuracy %.4f", *b.PredictedAccuracy)
 		}
-		all = append(all, line{"better", text})
+		all = append(all, Line{"better", text})
 	}
 	if l := r.Learned; l != nil {
 		text := fmt.Sprintf("%s of this configuration before, %d now",
@@ -44,7 +47,7 @@ func (r *JobReceipt) lines() []line {
 			}
 			text += fmt.Sprintf("; it took %.1f %% %s than predicted", 100*math.Abs(*l.ErrorRatio), than)
 		}
-		all = append(all, line{"learned", text})
+		all = append(all, Line{"learned", text})
 	}
 	return all
 }
@@ -66,7 +69,7 @@ func (r *JobReceipt) promiseText() string {
 	}
 	var parts []string
 	add := func(format string, values ...any) { parts = append(parts, fmt.Sprintf(format, values...)) }
-	add("%s", p.Decision)
+	add("%s", strings.NewReplacer("_slo", " SLO", "_", " ").Replace(string(p.Decision)))
 	if p.PredictedSeconds != nil {
 		add("%s", schemas.FormatSeconds(*p.PredictedSeconds))
 	}
@@ -133,8 +136,8 @@ func (l *Loss) text() string {
 
 // WriteText writes the receipt as lines of names and values.
 func (r *JobReceipt) WriteText(w io.Writer) error {
-	for _, l := range r.lines() {
-		if _, err := fmt.Fprintf(w, "%-9s  %s\n", l.name, l.text); err != nil {
+	for _, l := range r.Lines() {
+		if _, err := fmt.Fprintf(w, "%-9s  %s\n", l.Name, l.Text); err != nil {
 			return err
 		}
 	}
@@ -144,8 +147,8 @@ func (r *JobReceipt) WriteText(w io.Writer) error {
 // WriteMarkdown writes the receipt as a list.
 func (r *JobReceipt) WriteMarkdown(w io.Writer) error {
 	escape := strings.NewReplacer("_", `\_`, "*", `\*`, "`", "\\`", "<", "&lt;")
-	for _, l := range r.lines() {
-		if _, err := fmt.Fprintf(w, "- **%s**: %s\n", l.name, escape.Replace(l.text)); err != nil {
+	for _, l := range r.Lines() {
+		if _, err := fmt.Fprintf(w, "- **%s**: %s\n", l.Name, escape.Replace(l.Text)); err != nil {
 			return err
 		}
 	}

@@ -59,10 +59,17 @@ const (
 	MaxPage     = 1000
 )
 
+// MaxSearchBytes is the maximum length of the text of a search.
+const MaxSearchBytes = 256
+
 // JobListRequest is job.list: list jobs, newest first.
 type JobListRequest struct {
-	State State  `json:"state,omitempty"` // only jobs in this state
-	Limit int    `json:"limit,omitempty"` // jobs per page, 1 to 1000; default 100
+	State State `json:"state,omitempty"` // only jobs in this state
+	// Only jobs whose ID, model, dataset, user or a node contains this text, in any case.
+	Search string `json:"search,omitempty"`
+	// Jobs per page, 1 to 1000; default 100. A page of a search may have fewer, also none, and a
+	// next one.
+	Limit int    `json:"limit,omitempty"`
 	After string `json:"after,omitempty"` // the field next of the previous page
 }
 
@@ -73,6 +80,9 @@ func (r *JobListRequest) Subject() string { return SubjectJobList }
 func (r *JobListRequest) Validate() error {
 	if r.Limit < 0 || r.Limit > MaxPage {
 		return Invalid("limit", "%d is not between 1 and %d", r.Limit, MaxPage)
+	}
+	if len(r.Search) > MaxSearchBytes {
+		return Invalid("search", "longer than %d bytes", MaxSearchBytes)
 	}
 	if r.After != "" {
 		if err := validateToken("after", r.After); err != nil {

@@ -1,27 +1,33 @@
 // Access to the REST API and the live events.
 
 // ask sends a request, with an optional body, and returns the response. It throws an Error with the
-// field that the error response names.
-export async function ask(path, body) {
-  const post = { method: 'POST', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
-  const response = await fetch('/api/v1/' + path, body && post);
+// status and with the field that the error response names.
+export async function ask(path, body, method = body ? 'POST' : 'GET') {
+  const response = await fetch('/api/v1/' + path, { method, ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }) });
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw Object.assign(new Error(answer.message ?? `HTTP ${response.status}`), { field: answer.field });
+  if (!response.ok) throw Object.assign(new Error(answer.message ?? `HTTP ${response.status}`), { field: answer.field, status: response.status });
   return answer;
 }
 
 // follow calls on.<kind> for each live event of these kinds, on.missed after lost events, and on.open
 // and on.lost for the connection. The browser reconnects and resumes after the last event, except
-// after a response that is not an event stream.
+// after a response that is not an event stream. A page in the background is not connected, because
+// browsers open only six connections to a server.
 export function follow(kinds, on) {
-  const source = new EventSource(`/api/v1/events?type=${kinds.join(',')}`);
-  source.onopen = on.open;
-  source.onerror = () => {
-    on.lost();
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => follow(kinds, on), 3000);
+  let source;
+  const connect = () => {
+    if (document.hidden || (source && source.readyState !== EventSource.CLOSED)) return;
+    source = new EventSource(`/api/v1/events?type=${kinds.join(',')}`);
+    source.onopen = on.open;
+    source.onerror = () => {
+      on.lost();
+      if (source.readyState === EventSource.CLOSED) setTimeout(connect, 3000);
+    };
+    for (const kind of kinds) {
+      source.addEventListener(kind, (e) => on[kind](JSON.parse(e.data).event));
+    }
+    source.addEventListener('missed', on.missed);
   };
-  for (const kind of kinds) {
-    source.addEventListener(kind, (e) => on[kind](JSON.parse(e.data).event));
-  }
-  source.addEventListener('missed', on.missed);
+  document.addEventListener('visibilitychange', () => (document.hidden ? source?.close() : connect()));
+  connect();
 }

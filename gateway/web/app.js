@@ -1,7 +1,10 @@
-// Connects the parts of the page: loads the current state at each connection, then follows events.
+// Connects the parts of the page: shows the sections of the address, loads the current state at each
+// connection, then follows events.
 import { ask, follow } from './api.js';
 import { byId, el, text } from './dom.js';
+import { time } from './format.js';
 import * as advice from './advice.js';
+import * as job from './job.js';
 import * as jobs from './jobs.js';
 import * as nodes from './nodes.js';
 import * as regressors from './regressors.js';
@@ -12,11 +15,25 @@ import * as whatIf from './whatif.js';
 let limit = 50; // requested jobs
 let past = 10; // displayed jobs that have ended
 let following = false;
+let current; // when the data was last up to date
 
-// connection shows whether the page is up to date.
+// The first part of the address names the view; /jobs/ID is the view of a job.
+const [, section = '', id = ''] = location.pathname.split('/').map(decodeURIComponent);
+const view = section === 'jobs' && id ? 'job' : section || 'overview';
+document.body.dataset.view = view;
+for (const s of document.querySelectorAll('section[data-views]')) s.hidden = !s.dataset.views.split(' ').includes(view);
+for (const a of document.querySelectorAll('nav a')) {
+  if (a.getAttribute('href') === `/${section}`) a.setAttribute('aria-current', view === 'job' ? 'true' : 'page');
+}
+const shows = (name) => !byId(name).hidden;
+
+// connection shows whether the page is up to date, and dims data that is not.
 function connection(trouble) {
-  byId('connection').dataset.state = trouble ? 'lost' : 'live';
-  text(byId('connection'), trouble ? `✕ ${trouble}` : '● live');
+  const state = trouble ? 'lost' : 'live';
+  if (!trouble) current = new Date();
+  byId('connection').dataset.state = state;
+  document.body.dataset.connection = state;
+  text(byId('connection'), trouble ? `✕ ${trouble}${current ? `; data of ${time(current)}` : ''}` : '● live');
 }
 
 // debounce returns a function that runs task shortly after the first of many calls. Runs never
@@ -43,7 +60,8 @@ function debounce(task) {
   return call;
 }
 
-const readJobs = debounce(async () => jobs.load(await ask(`jobs?limit=${limit}`), past));
+const readJobs = debounce(() => jobs.read(ask, limit, past));
+const readJob = debounce(job.read);
 const readNodes = debounce(() => nodes.read(ask));
 const readScore = debounce(async () => score.load(await ask('score')));
 const readRegressors = debounce(async () => {
@@ -51,24 +69,42 @@ const readRegressors = debounce(async () => {
   await ask('regressors/life').then(regressors.load, regressors.trouble); // only the trainer may be unavailable
 });
 const readAll = debounce(async () => {
-  jobs.load(await ask(`jobs?limit=${limit}`), past);
+  await jobs.read(ask, limit, past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
   advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
 });
 
 await session.start();
 
-const readState = () => { readNodes(); readRegressors(); readScore(); readAll(); };
+// The what-if form needs the jobs too: it proposes their models.
+const needs = [
+  { read: readNodes, for: ['nodes'], seconds: 2 }, // polls, because a large cluster has too many live samples
+  { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 }, // the judgement of challengers
+  { read: readScore, for: ['score'] },
+  { read: readAll, for: ['jobs', 'advice', 'predict'] },
+  { read: readJobs, for: ['jobs'], seconds: 10 }, // changes without an event, and services that were unavailable
+  { read: readJob, for: ['job'], seconds: 10 },
+].filter((n) => n.for.some(shows));
+const wanted = (read) => () => { if (needs.some((n) => n.read === read)) read(); };
+const readState = () => needs.forEach((n) => n.read());
+if (view === 'job') job.start(id, readJob);
 
 follow(['job', 'advice', 'regressor'], {
   open: () => { following = true; readState(); },
   lost: () => { following = false; connection('connection lost, reconnecting'); },
   missed: readState,
-  job: (e) => { if (e.advice) advice.take(e.advice); readJobs(); if (e.outcome) readScore(); },
-  advice: (a) => { advice.take(a); readJobs(); },
-  regressor: readRegressors,
+  job: (e) => {
+    if (e.advice) advice.take(e.advice);
+    wanted(readJobs)();
+    if (e.outcome) wanted(readScore)();
+    if (job.is(e.job_id)) readJob();
+  },
+  advice: (a) => { advice.take(a); wanted(readJobs)(); if (job.is(a.job_id)) readJob(); },
+  regressor: wanted(readRegressors),
 });
 nodes.start(readNodes);
+jobs.start(readJobs);
+advice.start();
 
 byId('jobs-more').addEventListener('click', () => { past *= 4; limit = Math.min(1000, Math.max(limit, 2 * past)); readJobs(); });
 whatIf.start();
@@ -77,7 +113,5 @@ ask('about').then((a) => {
   text(byId('about'), `Courier ${a.version}.`);
   if (a.clickhouse_url) byId('links').append(el('a', { href: a.clickhouse_url }, 'SQL over HTTP'));
 }).catch(() => {}); // the footer is optional
-setInterval(() => { nodes.draw(); jobs.draw(); }, 1000);
-setInterval(() => document.hidden || readNodes(), 2000); // polls, because a large cluster has too many live samples
-setInterval(readJobs, 10_000); // changes without an event, and services that were unavailable
-setInterval(readRegressors, 10_000); // the judgement of challengers
+setInterval(() => { nodes.draw(); jobs.draw(); job.redraw(); }, 1000);
+for (const { read, seconds } of needs.filter((n) => n.seconds)) setInterval(() => document.hidden || read(), 1000 * seconds);

@@ -28,7 +28,7 @@ export function duration(seconds) {
   const s = Math.round(seconds), m = Math.round(s / 60), h = Math.round(m / 60);
   if (s < 120) return s + '\u00a0s';
   if (s < 7200) return twoUnits(s, 60, 'min', 's');
-  return m < 2880 ? two(m, 60, 'h', 'min') : twoUnits(h, 24, 'd', 'h');
+  return m < 2880 ? twoUnits(m, 60, 'h', 'min') : twoUnits(h, 24, 'd', 'h');
 }
 
 // time formats the time of day, with the date unless it is today.

@@ -6,16 +6,43 @@ import { timeline } from './chart.js';
 const states = { submitted: '◌ submitted', queued: '◔ queued', refused: '⊘ refused', running: '▶ running', finished: '■ finished', failed: '✕ failed', cancelled: '– cancelled', lost: '? lost' };
 let jobs = [];
 
-const open = (j) => ['submitted', 'queued', 'running'].includes(j.state);
+export const stateText = (state) => states[state] ?? state;
+export const isOpen = (j) => ['submitted', 'queued', 'running'].includes(j.state);
 // advised returns the IDs of the first few open jobs with advice.
-export const advised = () => jobs.filter((j) => open(j) && j.decision).slice(0, 8).map((j) => j.job_id);
+export const advised = () => jobs.filter((j) => isOpen(j) && j.decision).slice(0, 8).map((j) => j.job_id);
 
-// load shows a page of jobs: all open ones, then the newest that have ended.
-export function load(list, past) {
-  const ended = list.jobs.filter((j) => !open(j));
-  jobs = [...list.jobs.filter(open), ...ended.slice(0, past)];
+const maxSearches = 8; // requests of one search, each of which looks at some thousands of jobs
+
+// filters returns the query parameters of the search form.
+function filters() {
+  const q = new URLSearchParams();
+  const search = byId('jobs-search').value.trim(), state = byId('jobs-state').value;
+  if (search) q.set('search', search);
+  if (state) q.set('state', state);
+  return q;
+}
+
+// read loads jobs that match the form: all open ones, then the newest that have ended.
+export async function read(ask, limit, past) {
+  const q = filters(), filtered = [...q].length > 0;
+  q.set('limit', limit);
+  const list = await ask(`jobs?${q}`);
+  for (let i = 1; i < maxSearches && list.next && list.jobs.length < limit && filtered; i++) {
+    q.set('after', list.next);
+    const page = await ask(`jobs?${q}`);
+    list.jobs.push(...page.jobs);
+    list.next = page.next;
+  }
+  load(list, past, filtered);
+}
+
+function load(list, past, filtered) {
+  const ended = list.jobs.filter((j) => !isOpen(j));
+  jobs = [...list.jobs.filter(isOpen), ...ended.slice(0, past)];
   text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next || ended.length > past ? ' newest' : ''} shown` : '');
-  byId('jobs-empty').hidden = jobs.length > 0;
+  byId('jobs-empty').hidden = jobs.length > 0 || filtered;
+  byId('jobs-none').hidden = jobs.length > 0 || !filtered;
+  byId('jobs-form').hidden = !jobs.length && !filtered;
   byId('jobs-table').hidden = jobs.length === 0;
   byId('jobs-more').hidden = !list.next && ended.length <= past;
   for (const name of ['model', 'dataset']) {
@@ -27,15 +54,22 @@ export function load(list, past) {
 
 // make creates an empty row; the table header labels the cells.
 const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].map(({ textContent: name }, i) => {
-  const cell = el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'));
+  const cell = el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el(i ? 'span' : 'a'), el('small'));
   if (i === 3) cell.prepend(el('progress', { 'aria-label': name }));
   if (i === 4) cell.prepend(el('div'));
   return cell;
 }));
 
+// outcome describes whether a job met its SLO, or with which probability it will.
+export function outcome(j) {
+  if (j.incomplete) return '◐ incomplete';
+  if (j.met_slo !== undefined) return j.met_slo ? '✓ met' : '✕ missed';
+  return j.slo_seconds ? probability(j.probability) : 'no SLO';
+}
+
 // late returns by how many seconds a job ends, or will end, after its deadline; negative if before.
 function late(j) {
-  const at = j.state === 'finished' ? j.ended_at : open(j) && j.predicted_end_at;
+  const at = j.state === 'finished' ? j.ended_at : isOpen(j) && j.predicted_end_at;
   return at && j.deadline_at ? (Date.parse(at) - Date.parse(j.deadline_at)) / 1000 : undefined;
 }
 
@@ -49,19 +83,35 @@ function end(j) {
 
 function update(row, j) {
   const at = (i, query) => row.children[i].querySelector(query);
+  at(0, 'a').setAttribute('href', `/jobs/${j.job_id}`);
   const cells = [
     [j.job_id, modelLevel(j.model, j.dataset)],
     [states[j.state] ?? j.state, j.reason ?? (j.nodes ?? []).join(', ')],
     [j.batch_size ? `batch ${number(j.batch_size)}` : unknown, j.cpus ? cpus(j.cpus) : ''],
     [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
     [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
-    [j.incomplete ? '◐ incomplete' : j.met_slo ? '✓ met' : j.met_slo === false ? '✕ missed' : j.slo_seconds ? probability(j.probability) : 'no SLO', j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
+    [outcome(j), j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
     [decision(j.decision), ''],
   ];
-  cells.forEach(([main, small], i) => { text(at(i, 'span'), main); text(at(i, 'small'), small); });
+  cells.forEach(([main, small], i) => { text(at(i, i ? 'span' : 'a'), main); text(at(i, 'small'), small); });
   row.className = late(j) > 0 || j.met_slo === false ? 'risk' : '';
   Object.assign(at(3, 'progress'), { hidden: !j.epochs, max: j.epochs || 1, value: j.epochs_done });
   at(4, 'div').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
+}
+
+// start connects the search form, whose values are also in the address of the page.
+export function start(again) {
+  const given = new URLSearchParams(location.search);
+  byId('jobs-search').value = given.get('search') ?? '';
+  byId('jobs-state').append(...Object.keys(states).map((s) => el('option', { value: s }, stateText(s))));
+  byId('jobs-state').value = given.get('state') ?? '';
+  const changed = () => {
+    history.replaceState(null, '', `${location.pathname}${[...filters()].length ? `?${filters()}` : ''}`);
+    again();
+  };
+  byId('jobs-search').addEventListener('input', changed);
+  byId('jobs-state').addEventListener('change', changed);
+  byId('jobs-form').addEventListener('submit', (e) => { e.preventDefault(); changed(); });
 }
 
 export const draw = () => keyed(byId('jobs-table').tBodies[0], jobs, (j) => j.job_id, make, update);

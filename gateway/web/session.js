@@ -20,12 +20,18 @@ async function signIn(event) {
   }
 }
 
+let role = 'admin'; // without tokens, every client has all rights
+
+// maySubmit returns whether the user may submit and cancel jobs.
+export const maySubmit = () => role !== 'reader';
+
 // start returns when the page may send requests. If a token is missing it never returns, because the
 // page is reloaded after the sign-in.
 export async function start() {
   const who = await session('GET').catch(() => ({ tokens: false })); // unavailable: later requests report it
   if (!who.tokens) return;
-  if (who.role !== 'anybody') {
+  role = who.role;
+  if (role !== 'anybody') {
     text(byId('user'), `${who.user}, ${who.role}`);
     byId('sign-out').addEventListener('click', () => session('DELETE').then(() => location.reload(), () => {}));
     byId('signed-in').hidden = false;

@@ -150,15 +150,17 @@ func (c *cancelCommand) Run(w *environment) error {
 type jobsCommand struct {
 	natsFlags
 	outputFlags
-	State string `help:"Only jobs in this state."`
-	Limit int    `help:"Maximum number of jobs." default:"20"`
-	After string `help:"Only jobs after this one in the list; continues a previous page."`
+	State  string `help:"Only jobs in this state."`
+	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
+	Limit  int    `help:"Maximum number of jobs." default:"20"`
+	After  string `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
 func (c *jobsCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
-		State: schemas.State(c.State),
-		Limit: c.Limit,
-		After: c.After,
+		State:  schemas.State(c.State),
+		Search: c.Search,
+		Limit:  c.Limit,
+		After:  c.After,
 	}, report.Jobs)
 }

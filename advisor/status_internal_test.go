@@ -1,0 +1,92 @@
+package advisor
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/schemas"
+)
+
+// imported applies the start and the end of a job, stored in January, of an earlier time.
+func imported(c *Cluster, id, model string, began time.Time, sequence uint64) {
+	stored := time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
+	stamp := func(at time.Time) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: id, Run: 1}
+	}
+	setting := schemas.Setting{Model: model, BatchSize: 8, CPUs: 1, Epochs: 1, Nodes: []string{"Rack-7"}}
+	c.Apply(&schemas.Started{JobStamp: stamp(began), Setting: setting}, sequence, stored)
+	c.Apply(&schemas.Ended{
+		JobStamp: stamp(began.Add(time.Hour)), Setting: setting, Outcome: "finished", EpochsDone: 1,
+	}, sequence+1, stored)
+}
+
+func listed(t *testing.T, c *Cluster, q schemas.JobListRequest) (ids []string, next string) {
+	t.Helper()
+	page, next, err := c.list(&q, time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range page {
+		ids = append(ids, page[i].status.JobID)
+	}
+	return ids, next
+}
+
+func TestList_IsOrderedByTheTimeOfTheJobs(t *testing.T) {
+	c := NewCluster()
+	day := func(n int) time.Time { return time.Date(2026, time.May, n, 0, 0, 0, 0, time.UTC) }
+	imported(c, "second", "cnn", day(2), 1)
+	imported(c, "third", "cnn", day(3), 3)
+	imported(c, "first", "cnn", day(1), 5) // imported last
+	imported(c, "also-third", "cnn", day(3), 7)
+	want := []string{"also-third", "third", "second", "first"}
+	if got, _ := listed(t, c, schemas.JobListRequest{}); !slices.Equal(got, want) {
+		t.Errorf("list = %v, want %v", got, want)
+	}
+	if got, _ := listed(t, restored(t, c), schemas.JobListRequest{}); !slices.Equal(got, want) {
+		t.Errorf("list of a snapshot = %v, want %v", got, want)
+	}
+}
+
+func TestList_Searches(t *testing.T) {
+	c := NewCluster()
+	at := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
+	imported(c, "a-1", "ResNet50", at, 1)
+	imported(c, "b-resnet", "mlp", at.Add(time.Hour), 3)
+	imported(c, "c-1", "mlp", at.Add(2*time.Hour), 5)
+	for _, test := range []struct {
+		search string
+		want   []string
+	}{
+		{"resnet", []string{"b-resnet", "a-1"}},
+		{"MLP", []string{"c-1", "b-resnet"}},
+		{"rack-7", []string{"c-1", "b-resnet", "a-1"}},
+		{"bert", nil},
+	} {
+		got, next := listed(t, c, schemas.JobListRequest{Search: test.search})
+		if !slices.Equal(got, test.want) || next != "" {
+			t.Errorf("list with %q = %v and next %q, want %v", test.search, got, next, test.want)
+		}
+	}
+}
+
+// One request searches maxSearched jobs; the next page continues after them.
+func TestList_BoundsASearch(t *testing.T) {
+	c := NewCluster()
+	at := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
+	imported(c, "oldest", "bert", at, 1)
+	for i := range maxSearched {
+		imported(c, fmt.Sprint("j", i), "mlp", at.Add(time.Duration(i+1)*time.Second), uint64(3+2*i))
+	}
+	q := schemas.JobListRequest{Search: "bert"}
+	got, next := listed(t, c, q)
+	if len(got) != 0 || next != "j0" {
+		t.Fatalf("first page = %v and next %q, want no job and next j0", got, next)
+	}
+	q.After = next
+	if got, next = listed(t, c, q); !slices.Equal(got, []string{"oldest"}) || next != "" {
+		t.Errorf("second page = %v and next %q, want oldest and no next", got, next)
+	}
+}

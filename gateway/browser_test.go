@@ -1,0 +1,346 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	realadvisor "courier/advisor"
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/gateway"
+	"courier/gateway/browsertest"
+	"courier/schemas"
+)
+
+// widths are the windows in which the pages are tested: a desktop and a telephone.
+var widths = []int{1440, 390}
+
+// screenshot writes a screenshot of the page to the directory of COURIER_SCREENSHOTS, if it is set.
+func screenshot(t *testing.T, p *browsertest.Page, name string, width int) {
+	t.Helper()
+	if dir := os.Getenv("COURIER_SCREENSHOTS"); dir != "" {
+		p.Screenshot(filepath.Join(dir, fmt.Sprintf("%s-%d.png", name, width)))
+	}
+}
+
+// checkPage fails the test if the page reported an error, other than with the excepted texts, or is
+// wider than its window.
+func checkPage(t *testing.T, p *browsertest.Page, name string, width int, except ...string) {
+	t.Helper()
+	if errors := p.Errors(except...); len(errors) > 0 {
+		t.Errorf("%s at %d pixels reported %s", name, width, strings.Join(errors, "\n"))
+	}
+	var wide struct {
+		Page int
+		Who  []string
+	}
+	err := p.Eval(fmt.Sprintf(`({page: document.documentElement.scrollWidth, who:
+		[...document.querySelectorAll('body *')]
+			.filter((e) => e.getBoundingClientRect().right > %d && !e.closest('svg, .u-wrap'))
+			.slice(0, 5).map((e) => e.outerHTML.slice(0, 120))})`, width+1), &wide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wide.Page > width {
+		t.Errorf("%s at %d pixels is %d pixels wide because of %q", name, width, wide.Page, wide.Who)
+	}
+}
+
+// startAdvisor runs an advisor until the test ends.
+func startAdvisor(t *testing.T, b *bus.Bus) {
+	t.Helper()
+	a := realadvisor.New(b, realadvisor.Options{}, slog.New(slog.DiscardHandler), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("advisor ended with %v", err)
+		}
+	})
+	eventually(t, a.Ready)
+}
+
+// runJob publishes the events of a job that was submitted some time ago: the request with its
+// advice, the start, epochs with new advice, and the end, unless outcome is "".
+func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, outcome string) {
+	t.Helper()
+	setting := schemas.Setting{
+		Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 12, Nodes: []string{"node-a"},
+	}
+	stamp := func(event string, run uint32, seconds float64) schemas.JobStamp {
+		return schemas.JobStamp{
+			Stamp: schemas.Stamp{
+				EventID: id + "/" + event, At: began.Add(time.Duration(seconds * float64(time.Second))),
+			},
+			JobID: id, Run: run,
+		}
+	}
+	advice := func(stamp schemas.JobStamp, done int, seconds float64) schemas.Advice {
+		bound, probability, accuracy := 1.2*seconds+2, 0.97, 0.96
+		chosen := schemas.Alternative{
+			BatchSize: 16, CPUs: 2, Epochs: uint32(12 - done), PredictedSeconds: &seconds,
+			UpperBoundSeconds: &bound, Probability: &probability, PredictedAccuracy: &accuracy,
+		}
+		return schemas.Advice{
+			JobStamp: stamp, Decision: schemas.MeetsSLO, Action: schemas.ActionKeep,
+			Message: "the SLO is met with probability 0.97", Model: "digits-mlp", SLOSeconds: 45,
+			Confidence: 0.95, Nodes: setting.Nodes, EpochsDone: uint32(done), Chosen: &chosen,
+			Alternatives: []schemas.Alternative{chosen},
+		}
+	}
+
+	submitted := stamp("submitted", 0, 0)
+	events := []schemas.Event{
+		&schemas.Submitted{
+			JobStamp: submitted,
+			Request: schemas.JobRequest{
+				JobID: id, Model: "digits-mlp", CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 12,
+				SLO: schemas.Duration(45 * time.Second), Nodes: setting.Nodes, Confidence: 0.95,
+			},
+			Advice: advice(submitted, 0, 30),
+		},
+		&schemas.Started{JobStamp: stamp("started", 1, 1), Setting: setting},
+	}
+	for i := range epochs {
+		loss, accuracy, wait := 2.0/float64(i+1), 1-0.5/float64(i+1), 0.02*float64(i%3)
+		jobs := 1 + float64(i%2)
+		seconds := 2.2 + 0.2*float64(i%3)
+		end := 4 + 2.4*float64(i)
+		next := advice(stamp(fmt.Sprint("advice", i), 1, end+0.1), i+1, 2.4*float64(11-i)+0.3*float64(i%4))
+		next.CauseSequence = uint64(i + 1)
+		events = append(events, &schemas.Epoch{
+			JobStamp: stamp(fmt.Sprint("epoch", i), 1, end), Setting: setting, Epoch: uint32(i + 1),
+			DurationSeconds: seconds, DurationSource: schemas.DurationReported, NodeCores: 4, Loss: &loss,
+			Accuracy: &accuracy, JobIOFullPressureRatio: &wait, ConcurrentJobs: &jobs,
+		}, &next)
+	}
+	if outcome != "" {
+		startup := 1.5
+		events = append(events, &schemas.Ended{
+			JobStamp: stamp(outcome, 1, 5+2.4*float64(epochs)), Setting: setting, Outcome: outcome,
+			EpochsDone: uint32(epochs), StartupSeconds: &startup,
+		})
+	}
+	for _, e := range events {
+		if _, err := b.Publish(within(t), e); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	h := open(t, b, gateway.Options{})
+	began := time.Now().Add(-5 * time.Minute)
+	runJob(t, b, "ended", began, 12, "finished")
+	runJob(t, b, "beside", began.Add(10*time.Second), 6, "")
+	runJob(t, b, "first", began.Add(-time.Hour), 0, "")
+
+	for _, width := range widths {
+		p := browser.Page(t, h.url+"/jobs", width, 900)
+		p.WaitFor(`document.querySelectorAll('#jobs-table tbody tr').length === 3`)
+		p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
+		for section, want := range map[string]bool{"jobs": true, "nodes": false, "advice": false, "job": false} {
+			visible := false
+			if err := p.Eval(fmt.Sprintf("document.getElementById(%q).checkVisibility()", section),
+				&visible); err != nil || visible != want {
+				t.Errorf("/jobs shows section %s: %v, %v, want %v", section, visible, err, want)
+			}
+		}
+		if got := p.Text("nav [aria-current]"); got != "Jobs" {
+			t.Errorf("current page of the menu = %q, want Jobs", got)
+		}
+		checkPage(t, p, "/jobs", width)
+		screenshot(t, p, "jobs", width)
+
+		// A click leads to the page of the job.
+		p.Must(`document.querySelector('a[href="/jobs/ended"]').click()`)
+		p.WaitFor(`location.pathname === '/jobs/ended' && document.querySelectorAll('#job-receipt dd').length > 2`)
+		p.WaitFor(`document.querySelectorAll('.plots canvas').length === 4`)
+		for selector, want := range map[string]string{
+			"#job-title": "ended", "#job-summary": "12 of 12", "#job-receipt": "start-up",
+			"#job-advice": "meets slo", "#job-changes": "started", "#job-neighbours": "beside",
+		} {
+			if got := p.Text(selector); !strings.Contains(strings.ToLower(got), want) {
+				t.Errorf("%s of the page of a job = %q, want %q in it", selector, got, want)
+			}
+		}
+		p.Must(`document.querySelector('#job-epochs-details').open = true`)
+		if got := p.Text("#job-epochs tbody"); !strings.Contains(got, "95.83") {
+			t.Errorf("table of epochs = %q, want the accuracy 95.83 %% of the last one", got)
+		}
+		checkPage(t, p, "/jobs/ended", width)
+		screenshot(t, p, "job", width)
+		p.Close()
+	}
+}
+
+func TestBrowser_FollowsARunningJobAndCancelsIt(t *testing.T) {
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	h := open(t, b, gateway.Options{})
+	runJob(t, b, "running", time.Now().Add(-time.Minute), 3, "")
+
+	p := browser.Page(t, h.url+"/jobs/running", 1440, 900)
+	p.WaitFor(`document.querySelector('#job-summary').innerText.includes('3 of 12')`)
+	// A new epoch appears without a click.
+	loss := 0.2
+	_, err := b.Publish(within(t), &schemas.Epoch{
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: "running/epoch4", At: time.Now()}, JobID: "running", Run: 1,
+		},
+		Setting: schemas.Setting{
+			Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 12, Nodes: []string{"node-a"},
+		},
+		Epoch: 4, DurationSeconds: 2, DurationSource: schemas.DurationReported, NodeCores: 4, Loss: &loss,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.WaitFor(`document.querySelector('#job-summary').innerText.includes('4 of 12')`)
+
+	p.Must(`document.querySelector('#job-cancel').click()`)
+	p.WaitFor(`document.querySelector('#cancel-dialog').open`)
+	p.Must(`document.querySelector('#cancel-no').click()`)
+	var status schemas.JobStatus
+	if err := b.Request(within(t), schemas.SubjectJobStatus, &schemas.JobStatusRequest{JobID: "running"},
+		&status); err != nil || status.State != schemas.StateRunning {
+		t.Fatalf("status after the dialog was declined = %s, %v, want running", status.State, err)
+	}
+	p.Must(`document.querySelector('#job-cancel').click()`)
+	p.Must(`document.querySelector('#cancel-reason').value = 'wrong data'`)
+	screenshot(t, p, "cancel", 1440)
+	p.Must(`document.querySelector('#cancel-form').requestSubmit()`)
+	p.WaitFor(`document.querySelector('#job-summary').innerText.includes('cancelled: wrong data')`)
+	p.WaitFor(`document.querySelector('#job-cancel').hidden`)
+	checkPage(t, p, "/jobs/running", 1440)
+}
+
+func TestBrowser_ShowsEachPage(t *testing.T) {
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	h := open(t, b, gateway.Options{})
+	runJob(t, b, "ended", time.Now().Add(-time.Minute), 12, "finished")
+	publish := example[schemas.Sample](t, "sample")
+	publish.At = time.Now()
+	if _, err := b.Publish(within(t), publish); err != nil {
+		t.Fatal(err)
+	}
+	for _, width := range widths {
+		for path, section := range map[string]string{
+			"/": "jobs", "/nodes": "nodes", "/attainment": "score", "/advice": "advice",
+			"/what-if": "predict", "/regressors": "regressors",
+		} {
+			p := browser.Page(t, h.url+path, width, 900)
+			p.WaitFor(fmt.Sprintf(`document.getElementById(%q).checkVisibility()`, section))
+			var shown []string
+			if err := p.Eval(`[...document.querySelectorAll('main > section')].filter((s) => s.checkVisibility()).map((s) => s.id)`, &shown); err != nil {
+				t.Fatal(err)
+			}
+			if path != "/" && !slices.Equal(shown, []string{section}) {
+				t.Errorf("%s shows %q, want %s alone", path, shown, section)
+			}
+			// The trainer does not run here; its list is unavailable, and the page says so.
+			p.WaitFor(`document.querySelector('#connection').dataset.state !== undefined`)
+			checkPage(t, p, path, width, "503")
+			screenshot(t, p, "page"+strings.ReplaceAll(path, "/", "-"), width)
+			p.Close()
+		}
+	}
+}
+
+func TestBrowser_SearchesJobs(t *testing.T) {
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	h := open(t, b, gateway.Options{})
+	for _, id := range []string{"alpha-1", "alpha-2", "beta-1"} {
+		runJob(t, b, id, time.Now().Add(-time.Minute), 1, "")
+	}
+	p := browser.Page(t, h.url+"/jobs?search=beta", 1440, 900)
+	rows := `[...document.querySelectorAll('#jobs-table tbody th a')].map((a) => a.textContent).join()`
+	p.WaitFor(rows + ` === 'beta-1'`)
+	input := func(text string) {
+		p.Must(fmt.Sprintf(`(() => { const i = document.querySelector('#jobs-search');
+			i.value = %q; i.dispatchEvent(new Event('input')); })()`, text))
+	}
+	input("ALPHA")
+	p.WaitFor(rows + ` === 'alpha-2,alpha-1'`)
+	p.WaitFor(`location.search === '?search=ALPHA'`)
+	input("gamma")
+	p.WaitFor(`document.querySelector('#jobs-none').checkVisibility()`)
+	checkPage(t, p, "/jobs", 1440)
+}
+
+// While the connection is lost, the data is dimmed and its time is shown.
+func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	h := open(t, b, gateway.Options{})
+	target, err := url.Parse(h.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cut atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy.FlushInterval = -1
+	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cut.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer func() {
+		cut.Store(true) // the page reconnects, and Close waits for every connection
+		s.CloseClientConnections()
+		s.Close()
+	}()
+
+	p := browser.Page(t, s.URL+"/", 1440, 900)
+	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
+	cut.Store(true)
+	s.CloseClientConnections()
+	p.WaitFor(`document.querySelector('#connection').innerText.includes('data of')`)
+	p.WaitFor(`getComputedStyle(document.querySelector('main')).opacity === '0.55'`)
+	cut.Store(false)
+	p.WaitFor(`getComputedStyle(document.querySelector('main')).opacity === '1'`)
+}
+
+func TestBrowser_FormatsFigures(t *testing.T) {
+	p := browsertest.Open(t).Page(t, open(t, bustest.New(t), gateway.Options{}).url, 1440, 900)
+	p.WaitFor(`document.readyState === 'complete'`)
+	for expression, want := range map[string]string{
+		"duration(0.05)": "0.05 s", "duration(9.94)": "9.9 s", "duration(119)": "119 s",
+		"duration(121)": "2 min 1 s", "duration(7260)": "2 h 1 min", "duration(100000)": "27 h 47 min",
+		"duration(180000)": "2 d 2 h", "duration(undefined)": "–", "percent(0.125, 1)": "12.5 %",
+		"probability(0.999)": "> 99 %", "probability(0.001)": "< 1 %", "bytes(3 * 2 ** 30)": "3 GiB",
+		"cpus(1)": "1 CPU", "number(1234567)": "1,234,567", "modelLevel('a', 'b')": "a@b",
+	} {
+		var got string
+		if err := p.Eval("import('/web/format.js').then((f) => f."+expression+")", &got); err != nil {
+			t.Errorf("%s: %v", expression, err)
+		} else if got = strings.ReplaceAll(got, "\u00a0", " "); got != want {
+			t.Errorf("%s = %q, want %q", expression, got, want)
+		}
+	}
+}

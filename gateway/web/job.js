@@ -1,0 +1,135 @@
+// The page of one job: its course, predictions, advice, neighbours and receipt.
+import { ask } from './api.js';
+import { byId, el, text } from './dom.js';
+import { cpus, decision, duration, modelLevel, number, percent, probability, time, unknown } from './format.js';
+import { timeline } from './chart.js';
+import { isOpen, outcome, stateText } from './jobs.js';
+import { draw, joined, points, series } from './plot.js';
+import * as session from './session.js';
+
+const maxRows = 200; // epochs in the table, newest first
+let id = '';
+let shown; // the last history
+
+// start prepares the page of a job; changed is called after a cancellation.
+export function start(job, changed) {
+  id = job;
+  text(byId('job-title'), id);
+  document.title = `${id} – Courier`;
+  const dialog = byId('cancel-dialog');
+  byId('job-cancel').addEventListener('click', () => { text(byId('cancel-error'), ''); dialog.showModal(); });
+  byId('cancel-no').addEventListener('click', () => dialog.close());
+  byId('cancel-form').addEventListener('submit', async (e) => {
+    e.preventDefault();
+    try {
+      await ask(`jobs/${id}?${new URLSearchParams({ reason: byId('cancel-reason').value.trim() })}`, undefined, 'DELETE');
+      dialog.close();
+      changed();
+    } catch (err) {
+      text(byId('cancel-error'), err.message);
+    }
+  });
+}
+
+export const is = (job) => job === id;
+
+// read loads the history and, after the end, the receipt.
+export async function read() {
+  try {
+    shown = await ask(`jobs/${id}/history`);
+  } catch (err) {
+    if (err.status !== 404 && err.status !== 400) throw err; // unavailable
+    text(byId('job-error'), err.message);
+    byId('job-body').hidden = true;
+    return;
+  }
+  text(byId('job-error'), '');
+  byId('job-body').hidden = false;
+  show(shown);
+  if (!isOpen(shown.job) && shown.job.ended_at && shown.job.state !== 'refused') {
+    await ask(`jobs/${id}/receipt`).then(receipt, (err) => text(byId('job-receipt-empty'), err.message));
+  }
+}
+
+function show(h) {
+  const j = h.job;
+  byId('job-cancel').hidden = !isOpen(j) || !session.maySubmit();
+  summary(j);
+  charts(h);
+  byId('job-charts-empty').hidden = h.epochs.length > 0;
+  rows('job-epochs', h.epochs.toReversed().slice(0, maxRows), (e) => [number(e.epoch), time(e.at), duration(e.duration_seconds), number(e.batch_size), figure(e.loss), metric(e), number(e.concurrent_jobs, 1), percent(e.storage_wait_ratio, 1), percent(e.memory_wait_ratio, 1)]);
+  byId('job-epochs-details').hidden = !h.epochs.length;
+  list('job-advice', h.predictions, (p) => [decision(p.decision), `${p.action.replaceAll('_', ' ')}${p.ends_at ? `, end predicted for ${time(p.ends_at)}` : ''}${p.latest_at ? `, at the latest ${time(p.latest_at)}` : ''}${p.probability === undefined ? '' : `, SLO met with probability ${probability(p.probability)}`}`, p.message, p.decision]);
+  list('job-changes', h.changes, (c) => [c.kind, '', c.text, c.kind === 'risk' ? 'best_effort' : '']);
+  rows('job-neighbours', h.neighbours, (n) => [el('a', { href: `/jobs/${n.job_id}` }, n.job_id), stateText(n.state), n.model, number(n.batch_size), number(n.cpus), n.started_at ? time(n.started_at) : unknown, n.ended_at ? time(n.ended_at) : unknown]);
+  byId('job-neighbours').hidden = !h.neighbours.length;
+  byId('job-neighbours-empty').hidden = h.neighbours.length > 0;
+}
+
+const figure = (v) => (v === undefined ? unknown : v.toPrecision(4));
+const metric = (e) => (e.metric_value !== undefined && e.metric_value !== e.accuracy ? `${e.metric} ${figure(e.metric_value)}` : percent(e.accuracy, 2));
+
+function summary(j) {
+  const fields = [
+    ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`], ['Model', modelLevel(j.model, j.dataset)],
+    ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
+    ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
+    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ['Decision', decision(j.decision)],
+    ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
+    ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
+  ].filter(([, value]) => value);
+  byId('job-summary').replaceChildren(...fields.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+  byId('job-timeline').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
+}
+
+// charts draws predicted ends, epoch times, loss and accuracy, and waits.
+function charts({ job: j, epochs, predictions }) {
+  const at = (v) => v && Date.parse(v) / 1000;
+  const clock = (v) => time(1000 * v);
+  const plain = (v) => +v.toPrecision(3) + '';
+  const percents = (v) => `${+(100 * v).toPrecision(3)} %`;
+  const ends = predictions.filter((p) => p.ends_at);
+  draw(byId('plot-end'), points(ends, 'at', (p) => at(p.ends_at), (p) => at(p.latest_at), () => at(j.deadline_at), () => at(j.ended_at)), [
+    series('predicted end', 'predicted', clock), series('at the latest', 'bound', clock, { dash: [4, 4] }),
+    ...(j.deadline_at ? [series('deadline', 'deadline', clock)] : [series('deadline', 'deadline', clock, { show: false })]),
+    series('end', 'measured', clock, { show: Boolean(j.ended_at) }),
+  ], { left: (v) => new Date(1000 * v).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: '2-digit' }), from: Infinity });
+  const mean = (p) => (p.ends_at && j.epochs > p.epochs_done ? (at(p.ends_at) - at(p.at)) / (j.epochs - p.epochs_done) : undefined);
+  draw(byId('plot-epochs'), joined(points(epochs, 'at', (e) => e.duration_seconds), points(ends.filter(mean), 'at', mean)), [
+    series('measured', 'measured', duration), series('predicted mean of the rest', 'predicted', duration, { dash: [6, 4] }),
+  ], { left: (v) => duration(v), from: 0 });
+  const right = { scale: 'right' };
+  draw(byId('plot-learning'), points(epochs.some((e) => e.loss !== undefined || e.accuracy !== undefined) ? epochs : [], 'at', (e) => e.loss, (e) => e.accuracy), [
+    series('loss', 'predicted', plain), series('accuracy', 'measured', percents, right),
+  ], { left: plain, right: percents });
+  const waits = epochs.some((e) => ['storage_wait_ratio', 'memory_wait_ratio', 'node_io_wait_ratio', 'concurrent_jobs'].some((k) => e[k] !== undefined));
+  draw(byId('plot-waits'), points(waits ? epochs : [], 'at', (e) => e.storage_wait_ratio, (e) => e.memory_wait_ratio, (e) => e.node_io_wait_ratio, (e) => e.concurrent_jobs), [
+    series('waits for storage', 'predicted', percents), series('waits for memory', 'deadline', percents), series('IO-wait of the node', 'bound', percents, { dash: [4, 4] }),
+    series('jobs on the node', 'measured', plain, right),
+  ], { left: percents, right: plain, from: 0 });
+}
+
+// rows fills a table; a cell is text or an element.
+function rows(table, records, cells) {
+  const heads = byId(table).tHead.rows[0].cells;
+  byId(table).tBodies[0].replaceChildren(...records.map((r) => el('tr', {}, ...cells(r).map((c, i) => el('td', { 'data-label': heads[i].textContent }, c)))));
+}
+
+// list fills a list, newest first, with entries of [tag, note, text, class].
+function list(name, records, entry) {
+  byId(`${name}-empty`).hidden = records.length > 0;
+  byId(name).replaceChildren(...records.toReversed().map((r) => {
+    const [tag, note, message, kind] = entry(r);
+    return el('li', {}, el('p', {}, el('time', { datetime: r.at }, time(r.at)), ' ', el('span', { class: `tag ${kind}` }, tag), ' ', el('small', {}, note)), ...(message ? [el('p', {}, message)] : []));
+  }));
+}
+
+function receipt(r) {
+  byId('job-receipt-empty').hidden = true;
+  byId('job-receipt').replaceChildren(...r.lines.map((l) => el('div', {}, el('dt', {}, l.name), el('dd', {}, l.text))));
+}
+
+// redraw updates what changes with time alone.
+export function redraw() {
+  if (shown && isOpen(shown.job)) byId('job-timeline').replaceChildren(...(shown.job.deadline_at || shown.job.predicted_end_at ? [timeline(shown.job, Date.now())] : []));
+}

@@ -1,0 +1,265 @@
+package receipt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// maxPoints bounds the epochs and the predictions of a history. A longer series keeps every second,
+// fourth, ... point and the last one.
+const maxPoints = 1000
+
+// maxChanges bounds the changes of a history; the newest are kept.
+const maxChanges = 200
+
+// JobHistory is the course of a job up to now: its epochs, what was predicted when, and the jobs
+// beside it.
+type JobHistory struct {
+	Job         schemas.JobStatus `json:"job"`
+	Epochs      []EpochPoint      `json:"epochs"`
+	Predictions []PredictionPoint `json:"predictions"`
+	Changes     []Change          `json:"changes"`
+	Neighbours  []Neighbour       `json:"neighbours"`
+}
+
+// EpochPoint is one epoch of a history. Nil figures were not measured.
+type EpochPoint struct {
+	At              time.Time `json:"at"` // end of the epoch
+	Run             uint32    `json:"run"`
+	Epoch           uint32    `json:"epoch"`
+	BatchSize       uint32    `json:"batch_size"`
+	DurationSeconds float64   `json:"duration_seconds"`
+	Loss            *float64  `json:"loss,omitempty"`
+	Accuracy        *float64  `json:"accuracy,omitempty"`
+	Metric          string    `json:"metric,omitempty"` // behind the accuracy, as printed
+	MetricValue     *float64  `json:"metric_value,omitempty"`
+	ConcurrentJobs  *float64  `json:"concurrent_jobs,omitempty"` // this one included
+	NodeCPURatio    *float64  `json:"node_cpu_ratio,omitempty"`
+	NodeIOWaitRatio *float64  `json:"node_io_wait_ratio,omitempty"`
+	// Shares of the epoch in which all tasks of the job waited for storage or memory.
+	StorageWaitRatio *float64 `json:"storage_wait_ratio,omitempty"`
+	MemoryWaitRatio  *float64 `json:"memory_wait_ratio,omitempty"`
+}
+
+// PredictionPoint is what one advice predicted for the job as it ran then.
+type PredictionPoint struct {
+	At                time.Time        `json:"at"`
+	EpochsDone        uint32           `json:"epochs_done"`
+	Decision          schemas.Decision `json:"decision"`
+	Action            schemas.Action   `json:"action"`
+	Message           string           `json:"message"`
+	EndsAt            *time.Time       `json:"ends_at,omitempty"`   // median
+	LatestAt          *time.Time       `json:"latest_at,omitempty"` // upper bound at the confidence
+	Probability       *float64         `json:"probability,omitempty"`
+	PredictedAccuracy *float64         `json:"predicted_accuracy,omitempty"`
+}
+
+// Change is an event of a job other than an epoch or an advice.
+type Change struct {
+	At   time.Time `json:"at"`
+	Kind string    `json:"kind"` // last part of the subject: submitted, started, moved, risk, ...
+	Text string    `json:"text"`
+}
+
+// Neighbour is a job that ran on a node of the job at the same time.
+type Neighbour struct {
+	JobID     string        `json:"job_id"`
+	State     schemas.State `json:"state"`
+	Model     string        `json:"model"`
+	BatchSize uint32        `json:"batch_size,omitempty"`
+	CPUs      uint32        `json:"cpus,omitempty"`
+	StartedAt *time.Time    `json:"started_at,omitempty"`
+	EndedAt   *time.Time    `json:"ended_at,omitempty"`
+}
+
+// ReadHistory returns the history of a job from the event log. It fails if the job is unknown. The
+// log keeps advice for days only; older predictions are missing.
+func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, error) {
+	q := &schemas.JobStatusRequest{JobID: jobID}
+	var s Story
+	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s.Status); err != nil {
+		return nil, err
+	}
+	r := newHistoryReader(s.Status)
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamAdvice} {
+		o := bus.FollowOptions{Stream: stream, Subjects: []string{schemas.JobSubject(jobID, "*")}}
+		err := b.Read(ctx, o, func(record bus.Record) error {
+			r.add(record.Event)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("read the events of job %s: %w", jobID, err)
+		}
+	}
+	if err := s.addNeighbours(ctx, b); err != nil {
+		return nil, err
+	}
+	return r.history(s.Neighbours), nil
+}
+
+// historyReader collects a history from events.
+type historyReader struct {
+	job         schemas.JobStatus
+	settings    []settingSince
+	epochs      thinned[EpochPoint]
+	predictions thinned[PredictionPoint]
+	changes     []Change
+}
+
+// settingSince is the batch size and the CPUs of a job from an instant on.
+type settingSince struct {
+	at        time.Time
+	batchSize uint32
+	cpus      uint32
+}
+
+func newHistoryReader(s schemas.JobStatus) *historyReader { return &historyReader{job: s} }
+
+func (r *historyReader) add(event schemas.Event) {
+	switch e := event.(type) {
+	case *schemas.Submitted:
+		r.change(e.At, schemas.EventSubmitted, e.Advice.Message)
+		r.predict(&e.Advice, e.Advice.Chosen)
+	case *schemas.JobAdmitted:
+		r.change(e.At, schemas.EventAdmitted, e.Advice.Message)
+		r.predict(&e.Advice, e.Advice.Chosen)
+	case *schemas.Started:
+		r.change(e.At, schemas.EventStarted, fmt.Sprintf("run %d: batch size %d on %s",
+			e.Run, e.BatchSize, schemas.FormatCPUs(e.CPUs)))
+		r.set(e.At, &e.Setting)
+	case *schemas.Moved:
+		r.change(e.At, schemas.EventMoved, fmt.Sprintf("batch size %d to %d: %s",
+			e.FromBatchSize, e.ToBatchSize, strings.ReplaceAll(e.Outcome, "_", " ")))
+	case *schemas.Risk:
+		r.change(e.At, schemas.EventRisk, e.Message)
+	case *schemas.Ended:
+		r.change(e.At, e.Outcome, e.Reason)
+	case *schemas.Advice:
+		r.predict(e, r.running(e))
+	case *schemas.Epoch:
+		r.set(e.At, &e.Setting)
+		r.epochs.add(EpochPoint{
+			At: e.At, Run: e.Run, Epoch: e.Epoch, BatchSize: e.BatchSize,
+			DurationSeconds: e.DurationSeconds, Loss: e.Loss, Accuracy: e.Accuracy,
+			Metric: e.Metric, MetricValue: e.MetricValue, ConcurrentJobs: e.ConcurrentJobs,
+			NodeCPURatio: e.NodeCPURatio, NodeIOWaitRatio: e.NodeIOWaitRatio,
+			StorageWaitRatio: e.JobIOFullPressureRatio,
+			MemoryWaitRatio:  e.JobMemoryFullPressureRatio,
+		})
+	}
+}
+
+func (r *historyReader) change(at time.Time, kind, text string) {
+	if len(r.changes) == maxChanges {
+		r.changes = r.changes[1:]
+	}
+	r.changes = append(r.changes, Change{At: at, Kind: kind, Text: text})
+}
+
+// set remembers the setting of a job. The number of changes is bounded like that of changes.
+func (r *historyReader) set(at time.Time, s *schemas.Setting) {
+	if n := len(r.settings); n > 0 && r.settings[n-1].batchSize == s.BatchSize &&
+		r.settings[n-1].cpus == s.CPUs {
+		return
+	}
+	if len(r.settings) == maxChanges {
+		r.settings = r.settings[1:]
+	}
+	r.settings = append(r.settings, settingSince{at, s.BatchSize, s.CPUs})
+}
+
+// running returns the alternative that the job ran with at the time of an advice.
+func (r *historyReader) running(a *schemas.Advice) *schemas.Alternative {
+	for _, s := range slices.Backward(r.settings) {
+		if s.at.After(a.At) {
+			continue
+		}
+		if alt := a.Running(s.batchSize, s.cpus); alt != nil {
+			return alt
+		}
+		break
+	}
+	return a.Chosen
+}
+
+// predict adds a prediction for a job that runs as an alternative.
+func (r *historyReader) predict(a *schemas.Advice, running *schemas.Alternative) {
+	p := PredictionPoint{
+		At: a.At, EpochsDone: a.EpochsDone,
+		Decision: a.Decision, Action: a.Action, Message: a.Message,
+	}
+	if running != nil {
+		p.EndsAt, p.LatestAt = after(a.At, running.PredictedSeconds), after(a.At, running.UpperBoundSeconds)
+		p.Probability, p.PredictedAccuracy = running.Probability, running.PredictedAccuracy
+	}
+	r.predictions.add(p)
+}
+
+func (r *historyReader) history(neighbours []schemas.JobStatus) *JobHistory {
+	h := &JobHistory{
+		Job:         r.job,
+		Epochs:      r.epochs.all(),
+		Predictions: r.predictions.all(),
+		Changes:     append([]Change{}, r.changes...),
+		Neighbours:  []Neighbour{},
+	}
+	for i := range neighbours {
+		j := &neighbours[i]
+		h.Neighbours = append(h.Neighbours, Neighbour{
+			JobID: j.JobID, State: j.State, Model: j.Model,
+			BatchSize: j.BatchSize, CPUs: j.CPUs, StartedAt: j.StartedAt, EndedAt: j.EndedAt,
+		})
+	}
+	return h
+}
+
+// after returns the instant some seconds after another, or nil if the seconds are unknown.
+func after(at time.Time, seconds *float64) *time.Time {
+	if seconds == nil {
+		return nil
+	}
+	t := at.Add(time.Duration(*seconds * float64(time.Second)))
+	return &t
+}
+
+// thinned keeps at most maxPoints points of a series, evenly spaced, and the last one.
+type thinned[T any] struct {
+	points []T
+	step   int // of the points that are kept
+	next   int // index of the next point in the whole series
+	last   T
+}
+
+func (s *thinned[T]) add(p T) {
+	if s.step == 0 {
+		s.step = 1
+	}
+	s.last = p
+	if s.next%s.step == 0 {
+		if len(s.points) == maxPoints {
+			for i := range maxPoints / 2 {
+				s.points[i] = s.points[2*i]
+			}
+			s.points = s.points[:maxPoints/2]
+			s.step *= 2
+		}
+		if s.next%s.step == 0 {
+			s.points = append(s.points, p)
+		}
+	}
+	s.next++
+}
+
+func (s *thinned[T]) all() []T {
+	points := append([]T{}, s.points...)
+	if s.next > 0 && (s.next-1)%s.step != 0 {
+		points = append(points, s.last)
+	}
+	return points
+}

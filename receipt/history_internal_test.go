@@ -1,0 +1,102 @@
+package receipt
+
+import (
+	"testing"
+	"time"
+
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
+
+func seconds(n float64) *float64 { return &n }
+
+func at(n float64) *time.Time { return after(noon, &n) }
+
+// A prediction is the one for the batch size that the job had at the time, although the advice
+// chose another one and the job has changed since.
+func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
+	stamp := func(n float64) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{At: *at(n)}, JobID: "mlp-1", Run: 1}
+	}
+	setting := func(batch uint32) schemas.Setting {
+		return schemas.Setting{Model: "mlp", BatchSize: batch, CPUs: 2, Epochs: 3, Nodes: []string{"a"}}
+	}
+	alternatives := []schemas.Alternative{
+		{BatchSize: 16, CPUs: 2, PredictedSeconds: seconds(30), UpperBoundSeconds: seconds(40)},
+		{BatchSize: 32, CPUs: 2, PredictedSeconds: seconds(20), UpperBoundSeconds: seconds(25)},
+	}
+	advice := func(n float64, action schemas.Action) *schemas.Advice {
+		return &schemas.Advice{
+			JobStamp: stamp(n), Decision: schemas.MeetsSLO, Action: action, Chosen: &alternatives[1],
+			Alternatives: alternatives,
+		}
+	}
+	r := newHistoryReader(schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2})
+	for _, e := range []schemas.Event{
+		&schemas.Started{JobStamp: stamp(0), Setting: setting(16)},
+		&schemas.Epoch{JobStamp: stamp(10), Setting: setting(16), Epoch: 1, DurationSeconds: 10},
+		&schemas.Moved{
+			JobStamp: stamp(12), FromBatchSize: 16, ToBatchSize: 32, Outcome: "carried_out",
+		},
+		&schemas.Epoch{JobStamp: stamp(18), Setting: setting(32), Epoch: 2, DurationSeconds: 6},
+		&schemas.Ended{JobStamp: stamp(24), Setting: setting(32), Outcome: "finished"},
+		advice(11, schemas.ActionBatch),
+		advice(19, schemas.ActionKeep),
+	} {
+		r.add(e)
+	}
+	got := r.history([]schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}})
+	want := &JobHistory{
+		Job: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2},
+		Epochs: []EpochPoint{
+			{At: *at(10), Run: 1, Epoch: 1, BatchSize: 16, DurationSeconds: 10},
+			{At: *at(18), Run: 1, Epoch: 2, BatchSize: 32, DurationSeconds: 6},
+		},
+		Predictions: []PredictionPoint{
+			{
+				At: *at(11), Decision: schemas.MeetsSLO, Action: schemas.ActionBatch,
+				EndsAt: at(41), LatestAt: at(51),
+			},
+			{
+				At: *at(19), Decision: schemas.MeetsSLO, Action: schemas.ActionKeep,
+				EndsAt: at(39), LatestAt: at(44),
+			},
+		},
+		Changes: []Change{
+			{*at(0), "started", "run 1: batch size 16 on 2 CPUs"},
+			{*at(12), "moved", "batch size 16 to 32: carried out"},
+			{*at(24), "finished", ""},
+		},
+		Neighbours: []Neighbour{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("history (-want +got):\n%s", d)
+	}
+}
+
+func TestThinned_KeepsEvenlySpacedPointsAndTheLast(t *testing.T) {
+	for _, n := range []int{0, 1, 2, maxPoints - 1, maxPoints, maxPoints + 1, 7 * maxPoints, 123_457} {
+		var s thinned[int]
+		for i := range n {
+			s.add(i)
+		}
+		got := s.all()
+		if len(got) > maxPoints+1 || n > 0 && len(got) < min(n, maxPoints/2) {
+			t.Errorf("%d points: got %d of them, want %d to %d", n, len(got), min(n, maxPoints/2), maxPoints+1)
+		}
+		for i, p := range got {
+			if i == len(got)-1 && p == n-1 {
+				continue
+			}
+			if p != i*s.step {
+				t.Fatalf("%d points: got %d at %d, want %d", n, p, i, i*s.step)
+			}
+		}
+		if n > 0 && got[len(got)-1] != n-1 {
+			t.Errorf("%d points: the last is %d, want %d", n, got[len(got)-1], n-1)
+		}
+	}
+}
