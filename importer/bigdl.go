@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -17,7 +18,7 @@ import (
 // the time before the training is the start-up.
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{
-		zone:  r.o.Zone,
+		zone:  cmp.Or(r.o.Zone, time.UTC),
 		draft: &runDraft{Place: Place{File: name}, values: map[string]string{}},
 	}
 	if err := eachLine(in, l.line); err != nil {

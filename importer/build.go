@@ -3,6 +3,7 @@ package importer
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ const maxConcurrentJobs = 256
 
 // build converts a draft to a run.
 func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
+	convertPercentages(d.epochs)
 	run := &PastRun{
 		Place:    d.Place,
 		SourceID: r.value(d, FieldRunID),
@@ -119,6 +121,9 @@ func (r *Reader) cluster(d *runDraft, run *PastRun) *Refusal {
 		}
 		run.Cores = uint32(n)
 	}
+	run.NodeModel = strings.Join(slices.DeleteFunc(
+		[]string{r.value(d, FieldCPUModel), r.value(d, FieldGPUModel)},
+		func(s string) bool { return s == "" }), " + ")
 	if text := r.value(d, FieldConcurrentJobs); text != "" {
 		n, refusal := count(FieldConcurrentJobs, text, maxConcurrentJobs)
 		if refusal != nil {
@@ -151,6 +156,13 @@ func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 			return refusal
 		}
 	}
+	if text := r.value(d, FieldError); text != "" && run.Accuracy == nil {
+		wrong, refusal := ratio(FieldError, text)
+		if refusal != nil {
+			return refusal
+		}
+		run.Accuracy = accuracyOf(*wrong)
+	}
 	if n := len(d.epochs); n > 0 && run.Accuracy == nil {
 		run.Accuracy = d.epochs[n-1].Accuracy
 	}
@@ -162,6 +174,27 @@ func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 		run.Startup = &v
 	}
 	return nil
+}
+
+// convertPercentages converts the accuracies of epochs to ratios if one of them is above 1: a low
+// percentage alone may look like a ratio.
+func convertPercentages(epochs []PastEpoch) {
+	isPercent := func(e PastEpoch) bool { return e.Accuracy != nil && *e.Accuracy > 1 }
+	if !slices.ContainsFunc(epochs, isPercent) {
+		return
+	}
+	for i := range epochs {
+		if v := epochs[i].Accuracy; v != nil {
+			r := fromPercent(*v)
+			epochs[i].Accuracy = &r
+		}
+	}
+}
+
+// accuracyOf returns the accuracy of an error rate, without the digits that the subtraction adds.
+func accuracyOf(errorRate float64) *float64 {
+	v := math.Round((1-errorRate)*1e12) / 1e12
+	return &v
 }
 
 // clockSlack is the maximum difference of two clocks in one run, in seconds.

@@ -157,7 +157,7 @@ func (t *csvTable) epoch(d *runDraft) {
 	if run.broken != nil {
 		return
 	}
-	e, why := epochOf(d)
+	e, why := epochOf(d, t.columns[FieldError])
 	if why != nil {
 		why.Field = callField(t.columns, why.Field)
 		run.Place, run.broken = d.Place, why
@@ -166,8 +166,8 @@ func (t *csvTable) epoch(d *runDraft) {
 	run.epochs = append(run.epochs, e)
 }
 
-// epochOf parses the fields of an epoch.
-func epochOf(d *runDraft) (e PastEpoch, why *Refusal) {
+// epochOf parses the fields of an epoch. errorColumn is the name of the column of FieldError.
+func epochOf(d *runDraft, errorColumn string) (e PastEpoch, why *Refusal) {
 	field := FieldEpochSeconds
 	if d.called[field] == "" {
 		field = FieldSeconds
@@ -186,9 +186,19 @@ func epochOf(d *runDraft) (e PastEpoch, why *Refusal) {
 		return e, why
 	}
 	if text := d.values[FieldAccuracy]; text != "" {
-		if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v > 1 && v <= 100 {
+			e.Accuracy = &v // see convertPercentages
+		} else if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
 			return e, why
 		}
+	}
+	if text := d.values[FieldError]; text != "" && e.Accuracy == nil {
+		wrong, why := ratio(FieldError, text)
+		if why != nil {
+			return e, why
+		}
+		e.Accuracy = accuracyOf(*wrong)
+		e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
 	}
 	if v, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && v-v == 0 {
 		e.Loss = &v
@@ -206,7 +216,7 @@ func (t *csvTable) end() {
 			continue
 		}
 		for _, field := range []string{
-			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldEpoch, FieldLoss,
+			FieldEpochSeconds, FieldSeconds, FieldAccuracy, FieldError, FieldEpoch, FieldLoss,
 		} {
 			delete(d.values, field) // belongs to the first epoch
 		}

@@ -49,6 +49,9 @@ func brief(f importer.ReadResult) string {
 		if r.Accuracy != nil {
 			fmt.Fprintf(&b, " accuracy %g", *r.Accuracy)
 		}
+		if r.NodeModel != "" {
+			fmt.Fprintf(&b, " of %s", r.NodeModel)
+		}
 		for i := range r.Epochs {
 			fmt.Fprintf(&b, " %d:%.4g", r.Epochs[i].Number, r.Epochs[i].Seconds)
 			if a := r.Epochs[i].Accuracy; a != nil {
@@ -102,8 +105,34 @@ func TestReader_CSV(t *testing.T) {
 			"times of their own",
 			"model;batch;cpus;start_time;end_time;host;njobs\nm;64;1;2021-03-01 10:00:00;2021-03-01" +
 				" 10:01:40;Worker.1;3\n",
-			nil,
+			func(o *importer.Options) { o.Zone = time.UTC },
 			"m b64 c1 e10 on worker-1 from 2021-03-01T10:00:00 100s finished\n",
+		},
+		{
+			"a time without a zone",
+			"model,batch,cpus,start_time,time_s\nm,64,1,2021-03-01 10:00:00,100\n", nil,
+			"refused: runs.csv:2: started_at (start_time): \"2021-03-01 10:00:00\" has no time zone: give" +
+				" --time-zone, such as --time-zone Europe/Amsterdam or --time-zone UTC\n",
+		},
+		{
+			"the runs without timestamps would end in the future",
+			"model,batch,cpus,time_s\nm,64,1,86400\nm,64,2,172799\n",
+			func(o *importer.Options) { o.Since = time.Date(2025, time.December, 30, 0, 0, 0, 0, time.UTC) },
+			"m b64 c1 e10 on runs from 2025-12-30T00:00:00 86400s finished\nrefused: runs.csv:3: since: the run" +
+				" would end at 2026-01-02T00:00:00Z, in the future: --since 2025-12-27 would do\n",
+		},
+		{
+			"percentages, error rates, and node types",
+			"model,batch,cpus,time_s,acc,gpu_type,cpu_model\nm,64,1,10.5,93,V100,\nm,64,1,11.5,91.5%,A100,EPYC\n",
+			nil,
+			"m b64 c1 e10 on runs from 2020-10-21T00:00:00 10.5s finished accuracy 0.93 of V100\n" +
+				"m b64 c1 e10 on runs from 2020-10-21T00:00:11.5 11.5s finished accuracy 0.915 of EPYC + A100\n",
+		},
+		{
+			"error rates of epochs",
+			"run_id,model,batch,cpus,epoch,epoch_seconds,val_error\na,m,64,1,1,5,0.25\na,m,64,1,2,5,12 %\n",
+			func(o *importer.Options) { o.Defaults[importer.FieldEpochs] = "2" },
+			"m b64 c1 e2 on runs from 2020-10-21T00:00:00 10s finished accuracy 0.88 1:5=0.75 2:5=0.88\n",
 		},
 		{
 			"milliseconds since 1970, and a duration with a unit",
@@ -123,13 +152,13 @@ func TestReader_CSV(t *testing.T) {
 				" duration_seconds (time_s): -3.5 is not above 0 seconds\n"},
 		{
 			"it has not happened yet",
-			"model,batch,cpus,start_time,time_s\nm,64,1,2030-01-01,100\n", nil,
+			"model,batch,cpus,start_time,time_s\nm,64,1,2030-01-01T00:00:00Z,100\n", nil,
 			"refused: runs.csv:2: ended_at: 2030-01-01T00:01:40Z is in the future\n",
 		},
 		{
 			"nobody knows when", "model,batch,cpus,time_s\nm,64,1,100\n",
 			func(o *importer.Options) { o.Since = time.Time{} },
-			"refused: runs.csv:2: started_at: missing in the source: give --since, such as --since 2020-10-21, to" +
+			"refused: runs.csv:2: started_at: missing in the source: give --since, such as --since 2025-12-30, to" +
 				" schedule such runs sequentially\n",
 		},
 		{"a field is missing", "model,cpus,time_s\nm,1,100\n", nil,
@@ -138,13 +167,13 @@ func TestReader_CSV(t *testing.T) {
 		{
 			"a field is wrong",
 			"model,batch,cpus,time_s,accuracy,status\nm,64.5,1,100,0.9,ok\n" +
-				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,93,ok\nm,64,1,100,0.9,odd\n",
+				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,930,ok\nm,64,1,100,0.9,odd\n",
 			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
 				"refused: runs.csv:3: cpus: \"none\" is not a whole number between 1 and 65536\n" +
 				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or" +
 				" with a unit, such as 8m13.5s\n" +
-				"refused: runs.csv:5: accuracy: \"93\" is not a number between 0 and 1\n" +
+				"refused: runs.csv:5: accuracy: \"930\" is neither a number between 0 and 1 nor a percentage\n" +
 				"refused: runs.csv:6: outcome (status): \"odd\" is not finished, failed or cancelled\n",
 		},
 		{

@@ -6,7 +6,7 @@
 // New takes Options. File and Directory read any number of sources in any of the Formats. Finish
 // returns the runs, oldest first, and the rejected runs. Run.Events returns the events of a run at
 // its original times. A Publisher publishes the events that the log does not have yet. Nothing else
-// has side effects: the package opens no files and reads no clock.
+// has side effects: only Path opens files, and the package reads no clock.
 //
 // # Guarantees
 //

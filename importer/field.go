@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -24,9 +25,12 @@ const (
 	FieldStartedAt       = "started_at"
 	FieldEndedAt         = "ended_at"
 	FieldAccuracy        = "accuracy"
+	FieldError           = "error" // 1 - accuracy
 	FieldConcurrentJobs  = "concurrent_jobs"
 	FieldNodes           = "nodes"
 	FieldNodeCores       = "node_cores"
+	FieldCPUModel        = "cpu_model"
+	FieldGPUModel        = "gpu_model"
 	FieldTrainingSamples = "training_samples"
 	FieldUser            = "user"
 	FieldOutcome         = "outcome"
@@ -74,9 +78,19 @@ var fieldNames = []struct {
 			"test_accuracy", "test_acc", "eval_accuracy", "top1_accuracy", "acc",
 		},
 	},
+	{
+		FieldError,
+		[]string{
+			"error", "val_error", "validation_error", "test_error", "eval_error", "error_rate",
+			"val_error_rate", "test_error_rate", "top1_error", "val_err", "test_err", "wer", "val_wer",
+			"test_wer", "cer", "val_cer", "test_cer",
+		},
+	},
 	{FieldConcurrentJobs, []string{"concurrent_jobs", "njobs", "jobs"}},
 	{FieldNodes, []string{"nodes", "node", "host", "hostname"}},
 	{FieldNodeCores, []string{"node_cores"}},
+	{FieldCPUModel, []string{"cpu_model", "cpu_type", "processor"}},
+	{FieldGPUModel, []string{"gpu_model", "gpu_type", "gpu_name", "accelerator"}},
 	{FieldTrainingSamples, []string{"training_samples", "train_samples", "samples"}},
 	{FieldUser, []string{"user", "user_id"}},
 	{FieldOutcome, []string{"outcome", "status", "state"}},
@@ -199,28 +213,51 @@ func seconds(field, text string) (float64, *Refusal) {
 	return v, nil
 }
 
-// ratio parses a ratio from 0 to 1.
+// ratio parses a ratio from 0 to 1, or a percentage: a number above 1, or with a percent sign.
 func ratio(field, text string) (*float64, *Refusal) {
-	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err == nil && (isPercent || v > 1) {
+		v = fromPercent(v)
+	}
 	if err != nil || !(v >= 0 && v <= 1) {
-		return nil, refuse(ReasonInvalid, field, "%q is not a number between 0 and 1", clip(text))
+		return nil, refuse(ReasonInvalid, field,
+			"%q is neither a number between 0 and 1 nor a percentage", clip(text))
 	}
 	return &v, nil
 }
 
-// layouts lists the accepted layouts of timestamps.
-var layouts = []string{
-	time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02T15:04:05.999999999",
-	"2006-01-02 15:04:05.999999999", "2006-01-02",
-}
+// fromPercent returns a percentage as a ratio, without the digits that the division adds.
+func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
+
+// Accepted layouts of timestamps with and without a time zone.
+var (
+	zonedLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00"}
+	localLayouts = []string{
+		"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02",
+	}
+)
 
 // Instant parses a timestamp: RFC 3339, a date with or without a time of day in the zone, or
-// seconds or milliseconds since 1970.
+// seconds or milliseconds since 1970. With a nil zone, a timestamp without one is an error.
 func Instant(text string, zone *time.Location) (time.Time, error) {
 	text = strings.TrimSpace(text)
-	for _, layout := range layouts {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil && t.Year() >= 1970 &&
-			t.Year() <= 2200 {
+	isValid := func(t time.Time, err error) bool {
+		return err == nil && t.Year() >= 1970 && t.Year() <= 2200
+	}
+	for _, layout := range zonedLayouts {
+		if t, err := time.Parse(layout, text); isValid(t, err) {
+			return t.UTC(), nil
+		}
+	}
+	for _, layout := range localLayouts {
+		t, err := time.ParseInLocation(layout, text, cmp.Or(zone, time.UTC))
+		switch {
+		case !isValid(t, err):
+		case zone == nil:
+			return time.Time{}, fmt.Errorf("%q has no time zone: give --time-zone, such as"+
+				" --time-zone Europe/Amsterdam or --time-zone UTC", clip(text))
+		default:
 			return t.UTC(), nil
 		}
 	}

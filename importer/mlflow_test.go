@@ -177,7 +177,8 @@ func TestReader_MLflow(t *testing.T) {
 					zero+12000, zero+16750),
 			},
 			nil,
-			"refused: mlruns/6067/1c6b2d5b: accuracy: \"90\" is not a number between 0 and 1\n",
+			"resnet8 b64 c2 e3 on mlruns from 2024-07-20T04:48:27 20s finished accuracy 0.9" +
+				" 1:7.5=0.8 2:4.5=0.85 3:4.75=0.9\n",
 		},
 		{
 			"a metric that is none",

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"path"
@@ -25,7 +26,8 @@ type Options struct {
 	// Since is the start of the first run without timestamps; such runs are scheduled sequentially
 	// from it. Zero: they are rejected.
 	Since time.Time
-	// Zone is the time zone of instants without one; nil: UTC.
+	// Zone is the time zone of timestamps without one; nil: such timestamps are refused. The log of a
+	// driver, which names none anywhere, is then in UTC.
 	Zone *time.Location
 	// Now is the maximum end of a run; zero: not checked.
 	Now time.Time
@@ -56,9 +58,6 @@ type ReadResult struct {
 
 // New returns a Reader that has read nothing.
 func New(o Options) *Reader {
-	if o.Zone == nil {
-		o.Zone = time.UTC
-	}
 	return &Reader{o: o, columns: map[string]string{}, unused: map[string]string{}}
 }
 
@@ -154,14 +153,15 @@ func (r *Reader) refuse(at Place, why *Refusal) {
 // layOut schedules runs without timestamps sequentially, so that they are not co-located.
 func (r *Reader) layOut() {
 	next := r.o.Since
+	latest := r.latestSince()
 	r.filter(func(run *PastRun) *Refusal {
 		if !run.timeless {
 			return nil
 		}
 		if r.o.Since.IsZero() {
 			return refuse(ReasonMissing, FieldStartedAt,
-				"missing in the source: give --since, such as --since 2020-10-21, to schedule"+
-					" such runs sequentially")
+				"missing in the source: give --since, such as --since %s, to schedule such runs"+
+					" sequentially", latest)
 		}
 		run.StartedAt = next
 		next = run.EndedAt().Add(time.Second)
@@ -170,18 +170,30 @@ func (r *Reader) layOut() {
 	})
 }
 
+// latestSince returns the last date from which the runs without timestamps end before Options.Now.
+func (r *Reader) latestSince() string {
+	end := cmp.Or(r.o.Now, time.Date(2020, time.October, 31, 0, 0, 0, 0, time.UTC))
+	for _, run := range r.runs {
+		if run.timeless {
+			end = end.Add(-duration(run.Seconds) - time.Second)
+		}
+	}
+	return end.UTC().AddDate(0, 0, -1).Format(time.DateOnly) // whatever the zone of the date
+}
+
 // rejectFuture rejects runs that end in the future.
 func (r *Reader) rejectFuture() {
+	latest := r.latestSince()
 	r.filter(func(run *PastRun) *Refusal {
 		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
 			return nil
 		}
-		field := FieldEndedAt
+		end := run.EndedAt().UTC().Format(time.RFC3339)
 		if run.timeless {
-			field = "since"
+			return refuse(ReasonFuture, "since",
+				"the run would end at %s, in the future: --since %s would do", end, latest)
 		}
-		return refuse(ReasonFuture, field, "%s is in the future",
-			run.EndedAt().UTC().Format(time.RFC3339))
+		return refuse(ReasonFuture, FieldEndedAt, "%s is in the future", end)
 	})
 }
 

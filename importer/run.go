@@ -14,18 +14,19 @@ import (
 // PastRun is a past training run.
 type PastRun struct {
 	Place
-	SourceID string // ID in the source; empty: none
-	JobID    string
-	Number   uint32 // number of the job's start, from 1
-	Setting  schemas.Setting
-	Cores    uint32      // logical processors of the smallest node; 0: unknown
-	User     string      // user who ran it
-	Beside   uint32      // number of equal jobs that ran concurrently all the time
-	Outcome  string      // schemas.EventFinished, EventFailed or EventCancelled
-	Seconds  float64     // from the start to the end
-	Startup  *float64    // seconds before the first epoch; nil: unknown
-	Accuracy *float64    // final accuracy, 0 to 1; nil: unknown
-	Epochs   []PastEpoch // empty: only the total time is known
+	SourceID  string // ID in the source; empty: none
+	JobID     string
+	Number    uint32 // number of the job's start, from 1
+	Setting   schemas.Setting
+	NodeModel string      // CPU and GPU model of the nodes; empty: unknown
+	Cores     uint32      // logical processors of the smallest node; 0: unknown
+	User      string      // user who ran it
+	Beside    uint32      // number of equal jobs that ran concurrently all the time
+	Outcome   string      // schemas.EventFinished, EventFailed or EventCancelled
+	Seconds   float64     // from the start to the end
+	Startup   *float64    // seconds before the first epoch; nil: unknown
+	Accuracy  *float64    // final accuracy, 0 to 1; nil: unknown
+	Epochs    []PastEpoch // empty: only the total time is known
 
 	StartedAt time.Time       // without timestamps: zero until it is scheduled
 	hasNoTime bool            // imported events without a measured time
@@ -41,6 +42,8 @@ type PastEpoch struct {
 	End      float64  // seconds from the start of the run; 0: directly after the previous epoch
 	Loss     *float64 // training loss
 	Accuracy *float64 // 0 to 1
+	Metric   string   // behind the accuracy, if that is not the metric itself
+	Printed  float64  // value of Metric
 }
 
 // EndedAt returns the end of the run.
@@ -85,6 +88,9 @@ func (r *PastRun) Events() []schemas.Event {
 			Loss:            e.Loss,
 			Accuracy:        e.Accuracy,
 		}
+		if e.Metric != "" {
+			x.Metric, x.MetricValue = e.Metric, &e.Printed
+		}
 		x.JobStamp = r.stamp(r.JobID, schemas.EpochID(r.JobID, r.Number, e.Number), r.after(end))
 		events = append(events, x)
 	}
@@ -114,6 +120,12 @@ func (r *PastRun) stamp(job, id string, at time.Time) schemas.JobStamp {
 
 func (r *PastRun) started(job string) *schemas.Started {
 	e := &schemas.Started{Setting: r.Setting, NodeCores: r.Cores, User: r.User}
+	if r.NodeModel != "" {
+		for range r.Setting.Nodes {
+			e.NodesCPUModel = append(e.NodesCPUModel, r.NodeModel)
+			e.NodesCores = append(e.NodesCores, r.Cores)
+		}
+	}
 	e.JobStamp = r.stamp(job, schemas.StartedID(job, r.Number), r.StartedAt)
 	return e
 }
@@ -145,6 +157,9 @@ func (r *PastRun) content() string {
 		s.Epochs, s.TrainingSamples, r.Beside, r.Outcome, r.Seconds)
 	if s.Dataset != "" {
 		fmt.Fprintf(&b, " dataset %q", s.Dataset)
+	}
+	if r.NodeModel != "" {
+		fmt.Fprintf(&b, " node %q", r.NodeModel)
 	}
 	if r.Accuracy != nil {
 		fmt.Fprintf(&b, " accuracy %v", *r.Accuracy)

@@ -3,6 +3,7 @@ package trainer
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	"courier/bus"
@@ -101,10 +102,56 @@ func (t *Trainer) handleEvent(ctx context.Context, fw *follower, r bus.Record) {
 	t.runTrials(fw, standings, n)
 	reason := t.reasonToFit(ctx, fw, n)
 	t.metrics.newEpochs.Set(float64(t.newEpochs.Load()))
-	if fw.live {
+	switch {
+	case fw.live && isImported(&r) && reason != "":
+		t.imports.add(time.Now())
+		t.storeFit(reason)
+	case fw.live:
 		t.requestFit(fw, reason)
-	} else if reason != "" {
+	case reason != "":
 		fw.pendingReason = reason
+	}
+}
+
+// importAge is the age at which the log receives the event of an imported run. A runner that was
+// disconnected for as long is no different.
+const importAge = time.Hour
+
+func isImported(r *bus.Record) bool {
+	return r.StoredAt.Sub(r.Event.Stamped().At) > importAge
+}
+
+// maxImport bounds how long an import defers a fit.
+const maxImport = 10 * time.Minute
+
+// importClock tells whether runs are being imported. Until they all are, no fit begins: the first
+// regressor of an import would be promoted with what its first runs happen to be.
+type importClock struct {
+	mu          sync.Mutex
+	began, last time.Time
+}
+
+// add records an imported event.
+func (c *importClock) add(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now.Sub(c.last) > maxImport {
+		c.began = now
+	}
+	c.last = now
+}
+
+// isRunning reports whether an event was imported within the last pause.
+func (c *importClock) isRunning(now time.Time, pause time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now.Sub(c.last) < pause && now.Sub(c.began) < maxImport
+}
+
+// storeFit stores a request, which work carries out after the cool-down.
+func (t *Trainer) storeFit(reason string) {
+	if before := t.pendingFit.Load(); before == nil || !isDrift(before.reason) {
+		t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
 	}
 }
 

@@ -90,7 +90,8 @@ type Trainer struct {
 	fitDuration     atomic.Int64               // of the last fit of all targets, in nanoseconds
 	newEpochs       atomic.Int64               // epochs since the last fit
 	pendingFit      atomic.Pointer[fitRequest] // waits for the cool-down
-	exampleRequests chan exampleRequest        // to the goroutine that owns the past
+	imports         importClock
+	exampleRequests chan exampleRequest // to the goroutine that owns the past
 
 	correctionSignal   chan struct{} // holds a value while a correction is requested
 	correctionDeferred atomic.Bool   // a correction is scheduled
@@ -231,7 +232,7 @@ func (t *Trainer) work(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-cool.C:
-			if time.Since(fitted) < t.coolDown() {
+			if time.Since(fitted) < t.coolDown() || t.imports.isRunning(time.Now(), t.o.CoolDown) {
 				continue
 			}
 			if request := t.pendingFit.Swap(nil); request != nil {

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,7 +35,7 @@ type importCommand struct {
 	Node            string            `help:"Node of runs whose source names none (default: the name of the source, so that runs of two sources are not neighbours)."`
 	NodeCores       uint32            `help:"Number of logical processors of the node of such runs." placeholder:"N"`
 	Since           string            `help:"Start of the first run, for sources without timestamps. Runs follow one another from there, with concurrent_jobs equal neighbours." placeholder:"DATE"`
-	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam." default:"UTC"`
+	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam. Without it they are refused, except in the logs of drivers, which are then in UTC."`
 }
 
 // Help returns the end of the help text.
@@ -48,10 +43,12 @@ func (c *importCommand) Help() string {
 	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
-started_at, ended_at, accuracy, concurrent_jobs, nodes, node_cores, training_samples, user and
-outcome. A table with a row per epoch also has epoch, epoch_seconds, accuracy and loss. Common other
-names, such as batch, njobs, network or time_s, are recognized; --columns maps the rest. Timestamps
-are RFC 3339, a date with or without a time of day, or seconds or milliseconds since 1970.
+started_at, ended_at, accuracy, error, concurrent_jobs, nodes, node_cores, cpu_model, gpu_model,
+training_samples, user and outcome. A table with a row per epoch also has epoch, epoch_seconds,
+accuracy, error and loss. Common other names, such as batch, njobs, network, val_error or time_s, are
+recognized; --columns maps the rest. Timestamps are RFC 3339, a date with or without a time of day,
+or seconds or milliseconds since 1970. An accuracy above 1 is a percentage; an error, such as a word
+error rate, is 1 - accuracy.
 
 A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds
 if known, divided by the number of epochs. That is exact if start-up is negligible or not included,
@@ -113,25 +110,25 @@ func (c *importCommand) options() (o importer.Options, err error) {
 		},
 	}
 	c.setNumbers(o.Defaults)
-	for field := range c.Columns {
-		if !slices.Contains(importer.Fields(), field) {
-			return o, fmt.Errorf("--columns: %q is not a field; want FIELD=NAME, such as"+
-				" batch_size=bs, with one of %s",
-				field, strings.Join(importer.Fields(), ", "))
+	if err := importer.CheckColumns(c.Columns); err != nil {
+		return o, fmt.Errorf("--columns: %w", err)
+	}
+	if c.TimeZone != "" {
+		if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
+			return o, fmt.Errorf("--time-zone: %w; want a name such as UTC or Europe/Amsterdam", err)
 		}
 	}
-	if o.Zone, err = time.LoadLocation(c.TimeZone); err != nil {
-		return o, fmt.Errorf("--time-zone: %w; want a name such as UTC or Europe/Amsterdam", err)
-	}
 	if c.Since != "" {
-		if o.Since, err = importer.Instant(c.Since, o.Zone); err != nil {
+		if o.Since, err = importer.Instant(c.Since, cmp.Or(o.Zone, time.UTC)); err != nil {
 			return o, fmt.Errorf("--since: %w", err)
 		}
 	}
 	if c.NamePattern != "" {
-		o.Names, err = c.namePattern()
+		if o.Names, err = importer.ParseNames(c.NamePattern); err != nil {
+			return o, fmt.Errorf("--name-pattern: %w", err)
+		}
 	}
-	return o, err
+	return o, nil
 }
 
 // setNumbers sets the defaults of fields that are numbers.
@@ -149,64 +146,15 @@ func (c *importCommand) setNumbers(defaults map[string]string) {
 	}
 }
 
-// namePattern compiles the pattern and checks the names of its groups.
-func (c *importCommand) namePattern() (*regexp.Regexp, error) {
-	pattern, err := regexp.Compile(c.NamePattern)
-	if err != nil {
-		return nil, fmt.Errorf("--name-pattern: %w", err)
-	}
-	for _, group := range pattern.SubexpNames()[1:] {
-		if group != "" && !slices.Contains(importer.Fields(), group) {
-			return nil, fmt.Errorf("--name-pattern: the group %q is not a field; want one of %s",
-				group, strings.Join(importer.Fields(), ", "))
-		}
-	}
-	return pattern, nil
-}
-
 // read reads all sources.
 func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
 	r := importer.New(o)
 	for _, path := range c.Paths {
-		info, err := os.Stat(path)
-		if err == nil && info.IsDir() {
-			err = c.readDirectory(r, path)
-		} else if err == nil {
-			err = c.readFile(r, path)
-		}
-		if err != nil {
+		if err := r.Path(c.Format, path); err != nil {
 			return importer.ReadResult{}, err
 		}
 	}
 	return r.Finish(), nil
-}
-
-func (c *importCommand) readDirectory(r *importer.Reader, path string) error {
-	if c.Format != importer.FormatAuto && c.Format != importer.FormatMLflow &&
-		c.Format != importer.FormatSpark {
-		return fmt.Errorf("%s is a directory: name its files, or --format mlflow or spark", path)
-	}
-	return r.Directory(c.Format, filepath.ToSlash(path), os.DirFS(path))
-}
-
-func (c *importCommand) readFile(r *importer.Reader, path string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close() // Nothing is written.
-	in := bufio.NewReaderSize(file, 64<<10)
-	format := c.Format
-	if format == importer.FormatAuto {
-		begin, err := in.Peek(64 << 10)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read %s: %w", path, err)
-		}
-		if format = importer.Detect(path, begin); format == "" {
-			return fmt.Errorf("%s has an unknown format: set --format", path)
-		}
-	}
-	return r.File(format, filepath.ToSlash(path), in)
 }
 
 // trainTimeout bounds the wait for fits.
