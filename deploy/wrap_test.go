@@ -99,9 +99,7 @@ func configureSlurm(ts *testscript.TestScript, _ bool, _ []string) {
 	settings := filepath.Join(dir, "client.env")
 	ts.Check(os.WriteFile(settings,
 		[]byte("# of the cluster\nCOURIER_NATS_URL="+ts.Getenv("COURIER_NATS_URL")+
-			"\nCOURIER_SPOOL_DIR="+ts.MkAbs(
-			"spool",
-		)+"\n"),
+			"\nCOURIER_SPOOL_DIR="+ts.MkAbs("spool")+"\nCOURIER_SLURM_COMMENT=1\n"),
 		0o600))
 	var conf strings.Builder
 	for key, name := range map[string]string{
@@ -110,8 +108,9 @@ func configureSlurm(ts *testscript.TestScript, _ bool, _ []string) {
 	} {
 		text, err := os.ReadFile(filepath.Join(ts.Getenv("DEPLOY"), "slurm", name))
 		ts.Check(err)
+		fakes := filepath.Join(ts.Getenv("DEPLOY"), "testdata", "slurm")
 		installed := strings.NewReplacer("/etc/courier/client.env", settings,
-			"PATH=/usr/local/bin:", "PATH="+programs.dir+":").Replace(string(text))
+			"PATH=/usr/local/bin:", "PATH="+programs.dir+":"+fakes+":").Replace(string(text))
 		if !strings.Contains(installed, settings) {
 			ts.Fatalf("%s does not read the cluster's settings", name)
 		}

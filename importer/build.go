@@ -145,11 +145,14 @@ func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 	case outcome == "":
 		return refuse(ReasonUnfinished, FieldOutcome,
 			"the run is %s: only ended runs can be imported", word)
-	case len(d.epochs) == 0 && outcome != schemas.EventFinished:
+	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !d.isTimeout:
 		return refuse(ReasonUnfinished, FieldOutcome,
 			"the run has %s, and no epoch has a time: nothing can be learned from it", outcome)
 	}
-	run.Outcome = outcome
+	run.Outcome, run.Limit = outcome, d.limit
+	if d.isTimeout {
+		run.Reason = limitReason(d.limit)
+	}
 	if text := r.value(d, FieldAccuracy); text != "" {
 		var refusal *Refusal
 		if run.Accuracy, refusal = ratio(FieldAccuracy, text); refusal != nil {

@@ -49,6 +49,12 @@ func brief(f importer.ReadResult) string {
 		if r.Accuracy != nil {
 			fmt.Fprintf(&b, " accuracy %g", *r.Accuracy)
 		}
+		if r.Limit > 0 {
+			fmt.Fprintf(&b, " limit %g", r.Limit)
+		}
+		if r.Reason != "" {
+			fmt.Fprintf(&b, " because %s", r.Reason)
+		}
 		if r.NodeModel != "" {
 			fmt.Fprintf(&b, " of %s", r.NodeModel)
 		}

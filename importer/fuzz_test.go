@@ -76,6 +76,13 @@ func FuzzCSV(f *testing.F) {
 		"run;epoch;seconds;val_acc\na;0;2.5;0.8\na;1;2;0.9\n", "\"\n")
 }
 
+func FuzzSlurm(f *testing.F) {
+	header := strings.Join(importer.SacctFields(), "|") + "\n"
+	fuzzFile(f, importer.FormatSlurm,
+		header+"7|m|ada|TIMEOUT|1614592800|1614596400|3600|60|4|gpu[01-3,7]x,b|sbatch t --bs 8 --epochs=2\n",
+		header+"7.0|m||COMPLETED|Unknown|Unknown|0||4|a[|\n", "JobID|State|\n1|2\n")
+}
+
 func FuzzJSONLines(f *testing.F) {
 	fuzzFile(f, importer.FormatJSON, `{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
 		`{"event_id":"j/1/started","at":"2024-05-01T10:00:00Z","job_id":"j","run":1,"model":"m","batch_size":64,"cpus":2,"epochs":1,"nodes":["n"],"heartbeat_seconds":0}`+"\n"+

@@ -2,10 +2,13 @@ package importer
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -66,4 +69,18 @@ func (r *Reader) Path(format, path string) error {
 		}
 	}
 	return r.File(format, filepath.ToSlash(path), in)
+}
+
+// Sacct reads the jobs of all users that ran since a time, such as now-90days, from the accounting
+// of Slurm on this machine. It fails if sacct does.
+func (r *Reader) Sacct(ctx context.Context, since string) error {
+	cmd := exec.CommandContext(ctx, "sacct", "--allusers", "--parsable2", "--starttime="+since,
+		"--format="+strings.Join(SacctFields(), ","))
+	cmd.Env = append(os.Environ(), "SLURM_TIME_FORMAT=%s") // seconds since 1970 have no time zone
+	var out, problem bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problem
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("sacct: %w: %s", err, strings.TrimSpace(problem.String()))
+	}
+	return r.slurm("sacct", &out)
 }

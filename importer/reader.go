@@ -69,6 +69,7 @@ const (
 	FormatBigDL  = "bigdl"  // the log of a BigDL driver: one run
 	FormatSpark  = "spark"  // Spark's event log: one run
 	FormatMLflow = "mlflow" // the directory of MLflow's file store
+	FormatSlurm  = "slurm"  // the output of sacct --parsable2
 )
 
 // Detect returns the format of a file according to its name and first bytes, or "".
@@ -78,6 +79,8 @@ func Detect(name string, begin []byte) string {
 	case strings.Contains(text, `"Event":"SparkListener`),
 		strings.Contains(text, `"Event":"org.apache.spark`):
 		return FormatSpark
+	case strings.HasPrefix(text, "JobID") && strings.Contains(text, "|State|"):
+		return FormatSlurm
 	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
 	case extension == ".csv" || extension == ".tsv":
@@ -106,6 +109,8 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 		return r.bigdl(name, in)
 	case FormatSpark:
 		return r.spark(name, in)
+	case FormatSlurm:
+		return r.slurm(name, in)
 	}
 	return fmt.Errorf("%s: no file can have the format %s", name, format)
 }
@@ -218,6 +223,10 @@ type runDraft struct {
 	epochs []PastEpoch
 	broken *Refusal // set if the run is invalid
 	nodes  []string // nodes of the run; empty: from FieldNodes
+
+	named     string  // text for Options.Names; empty: the name of the file
+	limit     float64 // time limit of the batch system in seconds; 0: none
+	isTimeout bool    // the batch system ended the run at its limit
 }
 
 // value returns a field from the source, the file name or the defaults.
@@ -226,7 +235,7 @@ func (r *Reader) value(d *runDraft, field string) string {
 		return v
 	}
 	if r.o.Names != nil {
-		if m := r.o.Names.FindStringSubmatch(path.Base(d.File)); m != nil {
+		if m := r.o.Names.FindStringSubmatch(cmp.Or(d.named, path.Base(d.File))); m != nil {
 			if i := r.o.Names.SubexpIndex(field); i > 0 && m[i] != "" {
 				return m[i]
 			}

@@ -24,6 +24,8 @@ type PastRun struct {
 	Beside    uint32      // number of equal jobs that ran concurrently all the time
 	Outcome   string      // schemas.EventFinished, EventFailed or EventCancelled
 	Seconds   float64     // from the start to the end
+	Limit     float64     // time limit of the batch system in seconds; 0: none
+	Reason    string      // why the run ended, if the source says so
 	Startup   *float64    // seconds before the first epoch; nil: unknown
 	Accuracy  *float64    // final accuracy, 0 to 1; nil: unknown
 	Epochs    []PastEpoch // empty: only the total time is known
@@ -99,6 +101,7 @@ func (r *PastRun) Events() []schemas.Event {
 		StartupSeconds:  r.Startup,
 		EpochsDone:      r.epochsDone(),
 		Accuracy:        r.Accuracy,
+		Reason:          r.Reason,
 	}))
 }
 
@@ -119,7 +122,9 @@ func (r *PastRun) stamp(job, id string, at time.Time) schemas.JobStamp {
 }
 
 func (r *PastRun) started(job string) *schemas.Started {
-	e := &schemas.Started{Setting: r.Setting, NodeCores: r.Cores, User: r.User}
+	e := &schemas.Started{
+		Setting: r.Setting, NodeCores: r.Cores, User: r.User, LimitSeconds: r.Limit,
+	}
 	if r.NodeModel != "" {
 		for range r.Setting.Nodes {
 			e.NodesCPUModel = append(e.NodesCPUModel, r.NodeModel)
@@ -157,6 +162,9 @@ func (r *PastRun) content() string {
 		s.Epochs, s.TrainingSamples, r.Beside, r.Outcome, r.Seconds)
 	if s.Dataset != "" {
 		fmt.Fprintf(&b, " dataset %q", s.Dataset)
+	}
+	if r.Limit > 0 {
+		fmt.Fprintf(&b, " limit %v", r.Limit)
 	}
 	if r.NodeModel != "" {
 		fmt.Fprintf(&b, " node %q", r.NodeModel)

@@ -98,23 +98,17 @@ func (l *Log) fitReferee(ctx context.Context, h *hindsight) (regressorSet, error
 	}
 	set, v := regressorSet{}, l.versions()
 	for _, target := range schemas.Targets() {
-		examples := past.Examples(target)
-		r, err := trainer.Fit(ctx, target, examples, trainer.Options{Seed: 1})
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		if err != nil {
-			continue // There are too few examples.
-		}
-		p, digest, err := simulate.Reload(r)
+		fitted, err := fitVersion(ctx, past, target, trainer.MethodFamilies)
 		if err != nil {
 			return nil, err
 		}
-		if set[target], err = newVersion(p, digest); err != nil {
-			return nil, err
+		if fitted == nil {
+			continue
 		}
+		set[target] = fitted
 		if target == schemas.TargetEpochTime {
-			h.referee = fmt.Sprintf("regressors fitted on all %d epochs of the log", len(examples))
+			h.referee = fmt.Sprintf("regressors fitted on all %d epochs of the log",
+				len(past.Examples(target)))
 		}
 	}
 
@@ -123,6 +117,25 @@ func (l *Log) fitReferee(ctx context.Context, h *hindsight) (regressorSet, error
 		h.referee = "the last champions, because the log has too few examples for a fit"
 	}
 	return set, nil
+}
+
+// fitVersion fits a regressor on the past; nil if there are too few examples.
+func fitVersion(
+	ctx context.Context, past *trainer.Past, target string, method trainer.FitMethod,
+) (*version, error) {
+	o := trainer.Options{Seed: 1, Method: method}
+	r, err := trainer.Fit(ctx, target, past.Examples(target), o)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, nil // There are too few examples.
+	}
+	p, digest, err := simulate.Reload(r)
+	if err != nil {
+		return nil, err
+	}
+	return newVersion(p, digest)
 }
 
 // choice is a way to run a job.

@@ -147,6 +147,9 @@ func (j *job) publishStart() {
 		User:             j.o.Request.User,
 		Moves:            j.supportedMoves(),
 	}
+	if end := wallOf(time.Time{}, 0, os.Getenv(slurmEnd)); end.After(e.At) {
+		e.LimitSeconds = end.Sub(e.At).Seconds()
+	}
 	e.SetHardware(j.hardware())
 	j.out.Add(e)
 	j.log.Info("job started",

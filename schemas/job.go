@@ -115,6 +115,8 @@ type Started struct {
 	NodeCores uint32 `json:"node_cores" ch:"node_cores"`
 	// Promised interval of job.<id>.alive; 0 if the client sends no heartbeats.
 	HeartbeatSeconds float64 `json:"heartbeat_seconds" ch:"heartbeat_seconds"`
+	// Time limit of the batch system, from the start; absent if there is none.
+	LimitSeconds float64 `json:"limit_seconds,omitempty" ch:"limit_seconds"`
 	// Name of the program, without arguments.
 	Command string `json:"command,omitempty" ch:"command"`
 	// User who runs the job.
@@ -189,6 +191,9 @@ func (e *Started) validateHardware() error {
 	return nil
 }
 
+// MaxLimitSeconds is the maximum time limit of a batch system: ten years.
+const MaxLimitSeconds = 10 * 366 * 24 * 3600.0
+
 // StartedID returns the identity of a started event.
 func StartedID(job string, run uint32) string { return fmt.Sprintf("%s/%d/started", job, run) }
 
@@ -202,6 +207,9 @@ func (e *Started) Validate() error {
 	}
 	if !(e.HeartbeatSeconds >= 0 && e.HeartbeatSeconds <= 3600) {
 		return Invalid("heartbeat_seconds", "%v is not between 0 and 3600", e.HeartbeatSeconds)
+	}
+	if !(e.LimitSeconds >= 0 && e.LimitSeconds <= MaxLimitSeconds) {
+		return Invalid("limit_seconds", "%v is not between 0 and %g", e.LimitSeconds, MaxLimitSeconds)
 	}
 	if err := e.Setting.validate(); err != nil {
 		return err

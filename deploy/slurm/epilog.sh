@@ -6,6 +6,10 @@
 # once. It runs as root on each node of the job, after all processes of the job have ended.
 # A job that has reported its end is not changed.
 #
+# With COURIER_SLURM_COMMENT=1 in /etc/courier/client.env it also stores the receipt of the
+# job in its comment, for sacct -o jobid,comment%200: in slurm.conf,
+# AccountingStoreFlags=job_comment.
+#
 # The script always exits with 0, because Slurm drains a node whose epilog fails, and
 # within seconds, because the node waits for it.
 PATH=/usr/local/bin:/usr/bin:/bin
@@ -22,6 +26,12 @@ fi
 start=0
 while timeout 5 courier status "slurm-$SLURM_JOB_ID-$start" >/dev/null 2>&1; do
   timeout 5 courier cancel "slurm-$SLURM_JOB_ID-$start" --reason='Slurm has ended the job' >/dev/null 2>&1
+  last="slurm-$SLURM_JOB_ID-$start"
   start=$((start + 1))
 done
+
+if [ -n "${COURIER_SLURM_COMMENT:-}" ] && [ -n "${last:-}" ]; then
+  receipt=$(timeout 5 courier receipt "$last" 2>/dev/null | tr -s ' ' | paste -sd ';' - | cut -c 1-1000)
+  [ -z "$receipt" ] || timeout 5 sacctmgr -i modify job where "jobid=$SLURM_JOB_ID" set "comment=$receipt" >/dev/null 2>&1
+fi
 exit 0

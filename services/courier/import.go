@@ -18,8 +18,9 @@ import (
 type importCommand struct {
 	natsFlags
 	outputFlags
-	Paths  []string `arg:"" help:"Files, or directories of MLflow or of a rolling Spark event log."`
-	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run or event; bigdl: a driver log; spark: an event log; mlflow: a file store." enum:"auto,csv,json,bigdl,spark,mlflow" default:"auto"`
+	Paths  []string `arg:"" optional:"" help:"Files, or directories of MLflow or of a rolling Spark event log."`
+	Sacct  string   `help:"Read the jobs of Slurm's accounting since this time, such as now-90days." placeholder:"TIME"`
+	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run or event; bigdl: a driver log; spark: an event log; mlflow: a file store; slurm: the output of sacct." enum:"auto,csv,json,bigdl,spark,mlflow,slurm" default:"auto"`
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
@@ -61,6 +62,8 @@ json    a run per line, with these fields and the lists epoch_seconds, accuracie
         value per epoch), or an event per line, as courier replay --save writes them
 bigdl   a driver log is a run; it contains the batch size, and --epochs is the expected number
 mlflow  the epochs come from a metric with a value per epoch (time, accuracy or loss)
+slurm   a job is a run. Its batch size and its epochs come from flags of the submitted command, such
+        as --batch-size 64, its model from a flag or its name, and its time limit is kept
 spark   an application is a run, and its epochs are the jobs with "epoch 3" in their group or
         description; without them set --epochs for the total time, or import the driver log
 
@@ -70,6 +73,7 @@ import, times that are not positive, an end before the start or in the future, l
 Examples:
 
   courier import --dry-run runs.csv
+  courier import --sacct now-90days --epochs 20
   courier import --model lenet5 --epochs 10 --train logs/*.log`
 }
 
@@ -78,7 +82,7 @@ func (c *importCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.read(o)
+	found, err := c.read(w, o)
 	if err != nil {
 		return err
 	}
@@ -147,8 +151,16 @@ func (c *importCommand) setNumbers(defaults map[string]string) {
 }
 
 // read reads all sources.
-func (c *importCommand) read(o importer.Options) (importer.ReadResult, error) {
+func (c *importCommand) read(w *environment, o importer.Options) (importer.ReadResult, error) {
+	if len(c.Paths) == 0 && c.Sacct == "" {
+		return importer.ReadResult{}, errors.New("no source: name files, or give --sacct")
+	}
 	r := importer.New(o)
+	if c.Sacct != "" {
+		if err := r.Sacct(w.ctx, c.Sacct); err != nil {
+			return importer.ReadResult{}, err
+		}
+	}
 	for _, path := range c.Paths {
 		if err := r.Path(c.Format, path); err != nil {
 			return importer.ReadResult{}, err

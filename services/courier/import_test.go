@@ -171,7 +171,7 @@ func TestImport_CompletesAnInterruptedImport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := c.read(o)
+	found, err := c.read(&environment{ctx: t.Context()}, o)
 	if err != nil || len(found.Runs) != 2 || len(found.Refused) != 0 {
 		t.Fatalf("read %+v, %v; want two runs", found, err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -18,13 +19,14 @@ import (
 type replayCommand struct {
 	natsFlags
 	outputFlags
-	Data       string   `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
-	Log        string   `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
-	Save       string   `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
-	Rules      []string `help:"Rules that answer every submission again: ${past_rules}; none: only verify." default:"${past_rules}"`
-	Regressor  []string `help:"Also let the rules answer with this regressor: a directory of courier regressor fit, or a digest of the log (at least 6 digits)." placeholder:"DIR"`
-	Confidence float64  `help:"Also let the rules answer as if every job had requested this confidence, between 0 and 1." placeholder:"RATIO"`
-	Promise    string   `help:"Also let the rules answer as if every job had requested this meaning of the confidence (each, mean)." enum:",each,mean" default:""`
+	Data          string   `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
+	Log           string   `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
+	Save          string   `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
+	Rules         []string `help:"Rules that answer every submission again: ${past_rules}; none: only verify." default:"${past_rules}"`
+	Regressor     []string `help:"Also let the rules answer with this regressor: a directory of courier regressor fit, or a digest of the log (at least 6 digits)." placeholder:"DIR"`
+	Confidence    float64  `help:"Also let the rules answer as if every job had requested this confidence, between 0 and 1." placeholder:"RATIO"`
+	AsOfLastMonth bool     `help:"Only tell how many late jobs of the last month would have been in time, had Courier chosen their batch size from the runs before them. Late are jobs with an SLO or with a time limit of Slurm." name:"as-of-last-month"`
+	Promise       string   `help:"Also let the rules answer as if every job had requested this meaning of the confidence (each, mean)." enum:",each,mean" default:""`
 }
 
 // Help returns the examples of courier replay.
@@ -32,6 +34,7 @@ func (c *replayCommand) Help() string {
 	return `Examples:
   courier replay --data courier-data
   courier replay --save log.jsonl
+  courier replay --as-of-last-month
   courier replay --log log.jsonl --rules courier,paper --confidence 0.99`
 }
 
@@ -60,6 +63,13 @@ func (c *replayCommand) Run(w *environment) error {
 		_, err = fmt.Fprintf(w.stderr, "saved %d events and %d regressor files\n",
 			len(l.Records), len(l.Artifacts))
 		return err
+	}
+	if c.AsOfLastMonth {
+		r, err := l.LateJobs(w.ctx, cmp.Or(c.Confidence, schemas.DefaultConfidence))
+		if err != nil {
+			return err
+		}
+		return c.print(w.stdout, r, r.WriteText)
 	}
 	r, err := replay.Run(w.ctx, l, o)
 	if err != nil {

@@ -2123,3 +2123,15 @@ ALTER TABLE epochs ON CLUSTER main COMMENT COLUMN IF EXISTS at 'End of the epoch
     COMMENT COLUMN IF EXISTS metric_value 'Value of metric as printed, such as 91.5 for 91.5 %.';
 
 INSERT INTO schema_migrations SELECT 21, '0021_metric.sql', now64(9, 'UTC');
+
+ALTER TABLE job_started_local ON CLUSTER main ADD COLUMN IF NOT EXISTS limit_seconds Float64 AFTER heartbeat_seconds;
+
+ALTER TABLE job_started ON CLUSTER main ADD COLUMN IF NOT EXISTS limit_seconds Float64 AFTER heartbeat_seconds;
+
+ALTER TABLE job_started_local ON CLUSTER main COMMENT COLUMN IF EXISTS limit_seconds
+        'Time limit of the batch system, from the start of the job; 0 if there is none.';
+
+ALTER TABLE job_started ON CLUSTER main COMMENT COLUMN IF EXISTS limit_seconds
+        'Time limit of the batch system, from the start of the job; 0 if there is none.';
+
+INSERT INTO schema_migrations SELECT 22, '0022_limit.sql', now64(9, 'UTC');

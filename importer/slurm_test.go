@@ -1,0 +1,96 @@
+package importer_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"courier/importer"
+)
+
+// row is a row of sacct with the columns of an import.
+func row(cells ...string) string { return strings.Join(cells, "|") + "\n" }
+
+func TestReader_Slurm(t *testing.T) {
+	header := row(importer.SacctFields()...)
+	job := func(id, state, elapsed, limit, nodes, line string) string {
+		return row(id, "night", "ada", state, "1614592800", "1614596400", elapsed, limit, "4", nodes, line)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{
+			"a finished job and its steps",
+			header + job("7", "COMPLETED", "3600", "120", "gpu[01-02],login",
+				"sbatch train.sh --model resnet50 --batch-size=64 --epochs 10 --dataset cifar10") +
+				job("7.batch", "COMPLETED", "3600", "", "gpu01", "") + job("7.0", "COMPLETED", "3600", "", "gpu01", ""),
+			"resnet50@cifar10 b64 c4 e10 on gpu01+gpu02+login from 2021-03-01T10:00:00 3600s finished limit 7200\n",
+		},
+		{
+			"the time limit",
+			header + job("8", "TIMEOUT", "3605", "60", "a", "sbatch t --batch_size 32 --epochs 9"),
+			"night b32 c4 e9 on a from 2021-03-01T10:00:00 3605s failed limit 3600 because" +
+				" the time limit of 1h0m0s was reached\n",
+		},
+		{
+			"a command with the separator",
+			header + job("9", "COMPLETED", "60", "UNLIMITED", "a", "sbatch t --bs 8 --epochs 2 | tee out"),
+			"night b8 c4 e2 on a from 2021-03-01T10:00:00 60s finished\n",
+		},
+		{
+			"jobs without a result",
+			header + job("10", "RUNNING", "60", "60", "a", "sbatch t --bs 8 --epochs 2") +
+				job("11", "CANCELLED by 1000", "60", "60", "a", "sbatch t --bs 8 --epochs 2") +
+				job("12", "COMPLETED", "60", "60", "a", "sbatch t") + "1|2\n",
+			"refused: sacct.txt:2: State: the job is running: only ended jobs can be imported\n" +
+				"refused: sacct.txt:3: outcome: the run has cancelled, and no epoch has a time: nothing can be" +
+				" learned from it\n" +
+				"refused: sacct.txt:4: batch_size: missing in the source: name its column with --columns" +
+				" batch_size=NAME, or give --batch-size\n" +
+				"refused: sacct.txt:5: the row has 2 fields, the header 11\n",
+		},
+		{
+			"other columns", "JobID|JobName|State|Elapsed\n1|a|COMPLETED|00:01:00\n",
+			"refused: sacct.txt:1: JobIDRaw: no such column: want the output of sacct --parsable2 --format=" +
+				strings.Join(importer.SacctFields(), ",") + "\n",
+		},
+	} {
+		o := importer.Options{Now: now}
+		format := importer.Detect("sacct.txt", []byte(c.text))
+		if format != importer.FormatSlurm {
+			t.Errorf("%s: format = %q, want slurm", c.name, format)
+		}
+		if got := brief(read(t, o, importer.FormatSlurm, "sacct.txt", c.text)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
+		}
+	}
+}
+
+// testdata/sacct.txt was written by sacct of Slurm 22.05.8 with SLURM_TIME_FORMAT=%s, after trainings
+// of the workload digits with time limits.
+func TestReader_SlurmAccounting(t *testing.T) {
+	file, err := os.Open(filepath.Join("testdata", "sacct.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	r := importer.New(importer.Options{})
+	if err := r.File(importer.FormatSlurm, "sacct.txt", file); err != nil {
+		t.Fatal(err)
+	}
+	found := r.Finish()
+	late := 0
+	for _, run := range found.Runs {
+		if run.Outcome == "failed" {
+			late++
+		}
+		if run.Limit != 60 || run.Setting.BatchSize == 0 || run.Setting.CPUs != 1 || run.User != "root" {
+			t.Errorf("run %s has limit %g and setting %+v, want 60 s, a batch size and 1 CPU",
+				run.SourceID, run.Limit, run.Setting)
+		}
+	}
+	// 33 jobs, of which one had the batch size "nonsense"; array jobs are jobs of their own.
+	if len(found.Runs) != 32 || len(found.Refused) != 1 || late != 8 {
+		t.Errorf("%d runs, %d of them at their limit, and %d refused, want 32, 8 and 1",
+			len(found.Runs), late, len(found.Refused))
+	}
+}
