@@ -1,6 +1,7 @@
 package advisor_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -215,4 +216,39 @@ func TestAdvisor_AnswersAThousandConcurrentSubmissions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A request names nodes of the cluster. Without collectors no node is known, and a runner may run
+// where no collector does.
+func TestRequest_RefusesUnknownNodes(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	ask := func(newNodes bool, nodes ...string) error {
+		q := schemas.JobRequest{
+			Model: "m", CPUs: schemas.CPUs{1}, Epochs: 3, Nodes: nodes, NewNodes: newNodes,
+		}
+		return b.Request(within(t), schemas.SubjectJobPredict, &q, &schemas.Advice{})
+	}
+	if err := ask(false, "nowhere"); err != nil {
+		t.Errorf("without collectors, predict with a node = %v, want advice", err)
+	}
+	sample := &schemas.Sample{
+		Stamp: schemas.Stamp{EventID: "node-a/1", At: time.Now()}, Node: "node-a", Cores: 4, IntervalSeconds: 2,
+	}
+	if _, err := b.Publish(within(t), sample); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the node to be known", func() bool { return ask(false, "nowhere") != nil })
+	err := ask(false, sample.Node, "nowhere")
+	var refusal *schemas.Error
+	if !errors.As(err, &refusal) || refusal.Field != "nodes" ||
+		!strings.Contains(refusal.Message, `node "nowhere"; known are `+sample.Node) {
+		t.Errorf("predict with an unknown node = %v, want an error that names it and the known nodes", err)
+	}
+	if err := ask(false, sample.Node); err != nil {
+		t.Errorf("predict with a known node = %v, want advice", err)
+	}
+	if err := ask(true, "nowhere"); err != nil {
+		t.Errorf("predict with a new node = %v, want advice", err)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +47,9 @@ func (a *Advisor) serve(ctx context.Context) error {
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
 	request := q.WithDefaults()
 	a.applyDefaults(&request)
+	if err := a.checkNodes(&request); err != nil {
+		return nil, err
+	}
 	advice := a.answer(request)
 	if a.hasAdmissionPolicy() {
 		applyPolicy(advice, a.o.Admission, a.queueLength())
@@ -57,6 +62,37 @@ func (a *Advisor) applyDefaults(q *schemas.JobRequest) {
 	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
 		q.Promise = a.o.Promise
 	}
+}
+
+// checkNodes returns an error that names a node of a request which is not in the cluster. A cluster
+// without collectors knows no nodes and accepts all.
+func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
+	if q.NewNodes {
+		return nil
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	if len(a.cluster.fleet) == 0 {
+		return nil
+	}
+	for _, name := range q.Nodes {
+		if a.cluster.nodes[name] == nil {
+			return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
+				name, a.cluster.knownNodes())
+		}
+	}
+	return nil
+}
+
+// knownNodes names the first few nodes of the cluster.
+func (c *Cluster) knownNodes() string {
+	const some = 5
+	names := slices.Sorted(maps.Keys(c.fleet))
+	text := "known are " + strings.Join(names[:min(len(names), some)], ", ")
+	if len(names) > some {
+		text += fmt.Sprintf(" and %d others", len(names)-some)
+	}
+	return text
 }
 
 // queueLength returns the number of queued jobs.
@@ -92,6 +128,9 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	}
 	asked := request
 	a.applyDefaults(&request)
+	if err := a.checkNodes(&request); err != nil {
+		return nil, err
+	}
 	advice, err := a.decide(ctx, request)
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Grace = defaultGrace
 	}
 	if len(o.Request.Nodes) == 0 {
-		o.Request.Nodes = []string{o.Node}
+		o.Request.Nodes, o.Request.NewNodes = []string{o.Node}, true // it runs here
 	}
 	if o.Request.User == "" {
 		if u, err := user.Current(); err == nil {

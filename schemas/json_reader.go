@@ -154,6 +154,22 @@ func appendDigits(n uint64, digits []byte) uint64 {
 	return n
 }
 
+// boolean reads true or false.
+func (r *jsonReader) boolean() bool {
+	r.next()
+	rest := r.data[r.pos:]
+	switch {
+	case bytes.HasPrefix(rest, []byte("true")):
+		r.pos += len("true")
+		return true
+	case bytes.HasPrefix(rest, []byte("false")):
+		r.pos += len("false")
+	default:
+		r.ok = false
+	}
+	return false
+}
+
 // count reads a whole number as an int.
 func (r *jsonReader) count() int { return int(r.integer(math.MaxInt)) }
 

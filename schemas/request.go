@@ -121,6 +121,9 @@ type JobRequest struct {
 	Promise Promise `json:"promise,omitempty"`
 	// Nodes on which the job runs; absent: the least loaded node on which it fits.
 	Nodes []string `json:"nodes,omitempty"`
+	// True if nodes may have no collector. Otherwise a node that never reported is an error, unless
+	// no node of the cluster has.
+	NewNodes bool `json:"new_nodes,omitempty"`
 	// User who submits the job.
 	User string `json:"user,omitempty"`
 	// Tags of the user.

@@ -52,6 +52,8 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 		q.Promise = Promise(r.text())
 	case "nodes":
 		q.Nodes = r.texts()
+	case "new_nodes":
+		q.NewNodes = r.boolean()
 	case "user":
 		q.User = string(r.text())
 	case "labels":

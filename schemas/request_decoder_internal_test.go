@@ -29,6 +29,7 @@ func fullRequest() JobRequest {
 		Confidence:      0.95,
 		Promise:         PromiseMean,
 		Nodes:           []string{"node-a", "node-b"},
+		NewNodes:        true,
 		User:            "ada",
 		Labels: map[string]string{
 			"team": "vision",

@@ -24,6 +24,7 @@ type requestFlags struct {
 	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
 	Promise         string            `help:"Meaning of the confidence. each: the job meets its SLO with this probability; mean: the promised jobs of the cluster do on average (default: that of the advisor)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
 	Nodes           []string          `help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
+	NewNodes        bool              `help:"Accept nodes without a collector." env:"COURIER_NEW_NODES"`
 	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
 	User            string            `help:"User who submits the job." env:"USER"`
 	Labels          map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
@@ -43,6 +44,7 @@ func (f *requestFlags) request() schemas.JobRequest {
 		Confidence:      f.Confidence,
 		Promise:         schemas.Promise(f.Promise),
 		Nodes:           f.Nodes,
+		NewNodes:        f.NewNodes,
 		TrainingSamples: f.TrainingSamples,
 		User:            f.User,
 		Labels:          f.Labels,
