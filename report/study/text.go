@@ -23,16 +23,18 @@ func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
 func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
-		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p"}}
+		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p", "omega2",
+		"aligned_rank_f", "aligned_rank_p"}}
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
 		for _, t := range a.Terms {
 			lines = append(lines, []string{a.Response, t.Name, strconv.Itoa(t.Degrees),
 				all(&t.Squares), all(&t.F), all(&t.P), all(&t.PartialOmega2), all(&t.EffectLow),
-				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP)})
+				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP), all(&t.Omega2),
+				all(t.AlignedRankF), all(t.AlignedRankP)})
 		}
 		lines = append(lines, []string{a.Response, "residual", strconv.Itoa(a.ResidualDegrees),
-			all(&a.ResidualSquares), "", "", "", "", "", "", "", ""})
+			all(&a.ResidualSquares), "", "", "", "", "", "", "", "", "", "", ""})
 	}
 	return w.WriteAll(lines)
 }
@@ -84,12 +86,13 @@ func (a *Analysis) write(w io.Writer) {
 		width = max(width, len(t.Name))
 	}
 	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
-		"partial eta2\tHC3 F\tHC3 p\t\n", width, "term")
+		"partial eta2\tHC3 F\tHC3 p\tART F\tART p\t\n", width, "term")
 	for _, t := range a.Terms {
-		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t\n", width,
-			t.Name, t.Degrees, Digits(t.Squares), Digits(t.F), Probability(t.P), t.PartialOmega2,
+		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t%s\t%s\t\n",
+			width, t.Name, t.Degrees, Digits(t.Squares), Digits(t.F), Probability(t.P), t.PartialOmega2,
 			t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Digits),
-			optional(t.RobustP, Probability))
+			optional(t.RobustP, Probability), optional(t.AlignedRankF, Digits),
+			optional(t.AlignedRankP, Probability))
 	}
 	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
