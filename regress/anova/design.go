@@ -31,6 +31,10 @@ const (
 	MaxLevels     = 60
 	MaxParameters = 200
 	MaxRuns       = 10_000
+	MaxTerms      = 100
+	// MaxEffort bounds the product of runs, terms and squared parameters, to which the time of a
+	// fit is proportional: about half a minute at this limit.
+	MaxEffort = 2e9
 )
 
 // check returns why a design cannot be analysed.
@@ -38,8 +42,12 @@ func (d *Design) check() error {
 	if err := d.checkResponse(); err != nil {
 		return err
 	}
-	if len(d.Variables) == 0 {
+	switch n := len(d.Variables); {
+	case n == 0:
 		return fmt.Errorf("%s: there is no factor, want at least one", d.Response)
+	case n > MaxTerms:
+		return fmt.Errorf("%s: there are %d factors, want at most %d: name fewer", d.Response, n,
+			MaxTerms)
 	}
 	seen := map[string]bool{d.Response: true}
 	for i := range d.Variables {
@@ -163,6 +171,10 @@ func (d *Design) terms() ([]term, error) {
 			if !slices.ContainsFunc(all, func(v term) bool { return slices.Equal(u, v) }) {
 				all = append(all, u)
 			}
+		}
+		if len(all) > MaxTerms {
+			return nil, fmt.Errorf("%s: the model has over %d terms: use fewer interactions",
+				d.Response, MaxTerms)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b term) int {

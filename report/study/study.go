@@ -62,6 +62,9 @@ type Analysis struct {
 
 // Analyse analyses the runs of a table.
 func Analyse(ctx context.Context, t *table.Table, o Options) (*RunsAnalysis, error) {
+	if err := checkRows(t); err != nil {
+		return nil, err
+	}
 	s := &RunsAnalysis{Table: &table.Table{Header: t.Header, Rows: slices.Clone(t.Rows)}}
 	s.keepFinished()
 	if len(s.Table.Rows) == 0 {

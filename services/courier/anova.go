@@ -97,7 +97,7 @@ func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {
 		defer file.Close() // Nothing is written.
 		in = file
 	}
-	t, err := table.Read(in)
+	t, err := study.Read(in)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}
