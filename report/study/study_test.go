@@ -44,6 +44,8 @@ func FuzzAnalyse(f *testing.F) {
 		"batch_size,cpus,total_seconds,status\n64,1,5,finished\n64,NaN,inf,failed\n",
 		"model,jobs,accuracy\na,1,0.5\nb,2,0.25\na,2,1e308\nb,1,-1e308\n",
 		"a\n", "", "\xef\xbb\xbfbatch,time\n1,1e-320\n2,0\n1,3\n",
+		"batch,cpus,jobs,time,cpu_mean_pct,processes\n1,1,1,5,1e308,1\n2,2,1e300,6,-1e308,1e300\n" +
+			"1,1,1,4,,1e-300\n2,1,2,1,2,1e300\n1,2,1,2,2,2\n",
 		"block,job,batch,cpus,time\na,1,64,1,5\na,2,64,1,6\nb,1,1,1,7\nc,1,1,2,9\n",
 	} {
 		f.Add([]byte(seed))
@@ -63,6 +65,11 @@ func FuzzAnalyse(f *testing.F) {
 		if err := s.WriteJSON(io.Discard); err != nil {
 			t.Errorf("a figure is not a number: %v", err)
 		}
+		var page bytes.Buffer
+		if err := s.WriteHTML(&page); err != nil {
+			t.Error(err)
+		}
+		checkDrawings(t, page.String())
 	})
 }
 

@@ -89,9 +89,9 @@ func (a *Analysis) write(w io.Writer) {
 		"partial eta2\tHC3 F\tHC3 p\tART F\tART p\t\n", width, "term")
 	for _, t := range a.Terms {
 		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t%s\t%s\t\n",
-			width, t.Name, t.Degrees, Digits(t.Squares), Digits(t.F), Probability(t.P), t.PartialOmega2,
-			t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Digits),
-			optional(t.RobustP, Probability), optional(t.AlignedRankF, Digits),
+			width, t.Name, t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P), t.PartialOmega2,
+			t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Statistic),
+			optional(t.RobustP, Probability), optional(t.AlignedRankF, Statistic),
 			optional(t.AlignedRankP, Probability))
 	}
 	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
@@ -130,7 +130,7 @@ func testLine(name, letter string, tests []anova.LevelTest) string {
 	}
 	var parts []string
 	for _, t := range tests {
-		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter, Digits(t.Statistic),
+		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter, Statistic(t.Statistic),
 			Probability(t.P)))
 	}
 	return name + ": " + strings.Join(parts, ", ")
@@ -145,6 +145,14 @@ func optional(x *float64, format func(float64) string) string {
 
 // Digits formats a number with four significant digits.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// Statistic formats a test statistic with four significant digits; a rounding error is 0.
+func Statistic(x float64) string {
+	if x < 1e-9 {
+		return "0"
+	}
+	return Digits(x)
+}
 
 // Probability formats a p value.
 func Probability(p float64) string {
