@@ -1,6 +1,7 @@
 package anova
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,9 +34,12 @@ const (
 	MaxRuns       = 10_000
 	MaxTerms      = 100
 	// MaxEffort bounds the product of runs, terms and squared parameters, to which the time of a
-	// fit is proportional: about half a minute at this limit.
-	MaxEffort = 2e9
+	// fit is proportional: some seconds at this limit.
+	MaxEffort = 4e9
 )
+
+// ErrTooLarge is wrapped by the error of Fit for a model with too many terms or parameters.
+var ErrTooLarge = errors.New("the model is too large")
 
 // check returns why a design cannot be analysed.
 func (d *Design) check() error {
@@ -173,8 +177,8 @@ func (d *Design) terms() ([]term, error) {
 			}
 		}
 		if len(all) > MaxTerms {
-			return nil, fmt.Errorf("%s: the model has over %d terms: use fewer interactions",
-				d.Response, MaxTerms)
+			return nil, fmt.Errorf("%s: %w: it has over %d terms; use fewer interactions",
+				d.Response, ErrTooLarge, MaxTerms)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b term) int {

@@ -13,11 +13,22 @@ import (
 	"courier/report/study"
 )
 
+// wider lists elements that are outside the window and not in a box that scrolls.
+const wider = `(() => {
+	const root = document.documentElement
+	const outside = e => e.getBoundingClientRect().right > root.clientWidth + 0.5
+	const all = [...document.querySelectorAll('body *')].filter(e =>
+		outside(e) && !e.closest('.wide > *'))
+	const names = all.map(e => e.outerHTML.slice(0, 80))
+	return root.scrollWidth > root.clientWidth ? ['the page', ...names] : names
+})()`
+
 // The page fits into a window and a phone, and the browser reports no error and requests nothing
 // else.
 func TestWriteHTML_InABrowser(t *testing.T) {
 	browser := browsertest.Open(t)
-	pages := map[string]string{"names": studyRuns()}
+	long := strings.Repeat("long", 50)
+	pages := map[string]string{"names": strings.ReplaceAll(studyRuns(), "a&b's", long)}
 	if recovered, err := os.ReadFile(recoveredRuns); err == nil {
 		pages["paper"] = string(recovered)
 	}
@@ -28,13 +39,6 @@ func TestWriteHTML_InABrowser(t *testing.T) {
 			p := browser.Page(t, address, width, 900)
 			p.WaitFor("document.readyState == 'complete' && document.querySelector('#method')")
 			var overflow []string
-			const wider = `(() => {
-				const root = document.documentElement
-				const out = [...document.querySelectorAll('body *')].filter(e =>
-					!e.closest('.wide > *') && e.getBoundingClientRect().right > root.clientWidth + 0.5)
-				return root.scrollWidth > root.clientWidth ? ['page', ...out.map(e => e.outerHTML.slice(0, 80))]
-					: out.filter(e => !e.closest('svg')).map(e => e.outerHTML.slice(0, 80))
-			})()`
 			if err := p.Eval(wider, &overflow); err != nil {
 				t.Fatal(err)
 			}

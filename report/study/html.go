@@ -192,7 +192,7 @@ func (d *pageData) addProcesses() {
 		d.Resources = append(d.Resources, section{
 			ID:      "processes",
 			Title:   "Processes",
-			Text:    "Runs by the number of processes (column " + source + "), with a line per batch size.",
+			Text:    "Number of processes (" + source + ") of each run, with a line per batch size.",
 			Figures: figures,
 		})
 	}

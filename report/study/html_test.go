@@ -114,12 +114,14 @@ func checkDrawing(drawing string) error {
 	}
 }
 
+var figureTitle = regexp.MustCompile(`<title id="figure-\d+">(.*?)</title>`)
+
 func TestWriteHTML_ShowsAllFactorsAndFigures(t *testing.T) {
 	page := pageOf(t, studyRuns(), study.Options{})
 	charts := checkDrawings(t, page)
 	var titles []string
 	for _, chart := range charts {
-		title := regexp.MustCompile(`<title id="figure-\d+">(.*?)</title>`).FindStringSubmatch(chart)
+		title := figureTitle.FindStringSubmatch(chart)
 		if title == nil {
 			t.Fatalf("a chart has no title: %.200s", chart)
 		}
@@ -163,7 +165,9 @@ func TestWriteHTML_ShowsAllFactorsAndFigures(t *testing.T) {
 // Names are texts everywhere, and the page loads nothing.
 func TestWriteHTML_EscapesNames(t *testing.T) {
 	page := pageOf(t, studyRuns(), study.Options{})
-	for _, forbidden := range []string{"<script", "http:", "https:", "@import", "url(", "ZgotmplZ", "NaN"} {
+	for _, forbidden := range []string{
+		"<script", "http:", "https:", "@import", "url(", "ZgotmplZ", "NaN",
+	} {
 		if strings.Contains(page, forbidden) {
 			t.Errorf("the page contains %q", forbidden)
 		}

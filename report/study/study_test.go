@@ -2,11 +2,14 @@ package study_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"courier/regress/anova"
 	"courier/regress/table"
 	"courier/report/study"
 )
@@ -136,5 +139,31 @@ func TestAnalyse_Refuses(t *testing.T) {
 				t.Errorf("error %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// By default, a model that is too large with interactions has none, and a note says so.
+func TestAnalyse_LeavesOutTooManyInteractions(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("batch,cpus,time\n")
+	for i := range 2000 {
+		fmt.Fprintf(&b, "%d,%d,%d.5\n", i%20, i/20%20, i*7919%101)
+	}
+	runs, err := study.Read(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Analyse(t.Context(), runs, study.Options{NoRegressors: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.Analyses[0]
+	if len(a.Terms) != 2 || !slices.Contains(a.Notes,
+		"a model with interactions is too large, so it has none") {
+		t.Errorf("%d terms, notes %q, want 2 and one about the size", len(a.Terms), a.Notes)
+	}
+	o := study.Options{Order: 2, NoRegressors: true}
+	if _, err = study.Analyse(t.Context(), runs, o); !errors.Is(err, anova.ErrTooLarge) {
+		t.Errorf("error %v, want one about the size", err)
 	}
 }
