@@ -1,6 +1,7 @@
 package anova
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -31,15 +32,26 @@ const (
 	MaxLevels     = 60
 	MaxParameters = 200
 	MaxRuns       = 10_000
+	MaxTerms      = 100
+	// MaxEffort bounds the product of runs, terms and squared parameters, to which the time of a
+	// fit is proportional: some seconds at this limit.
+	MaxEffort = 4e9
 )
+
+// ErrTooLarge is wrapped by the error of Fit for a model with too many terms or parameters.
+var ErrTooLarge = errors.New("the model is too large")
 
 // check returns why a design cannot be analysed.
 func (d *Design) check() error {
 	if err := d.checkResponse(); err != nil {
 		return err
 	}
-	if len(d.Variables) == 0 {
+	switch n := len(d.Variables); {
+	case n == 0:
 		return fmt.Errorf("%s: there is no factor, want at least one", d.Response)
+	case n > MaxTerms:
+		return fmt.Errorf("%s: there are %d factors, want at most %d: name fewer", d.Response, n,
+			MaxTerms)
 	}
 	seen := map[string]bool{d.Response: true}
 	for i := range d.Variables {
@@ -163,6 +175,10 @@ func (d *Design) terms() ([]term, error) {
 			if !slices.ContainsFunc(all, func(v term) bool { return slices.Equal(u, v) }) {
 				all = append(all, u)
 			}
+		}
+		if len(all) > MaxTerms {
+			return nil, fmt.Errorf("%s: %w: it has over %d terms; use fewer interactions",
+				d.Response, ErrTooLarge, MaxTerms)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b term) int {

@@ -45,9 +45,15 @@ type Term struct {
 	// PartialEta2 is the share in these runs. It is biased upwards, most of all in a model with
 	// many parameters, and may lie above the interval.
 	PartialEta2 float64 `json:"partial_eta2"`
+	// Omega2 estimates the share of the whole variance that the term explains.
+	Omega2 float64 `json:"omega2"`
 	// RobustF and RobustP are of the Wald test with covariance HC3; nil if it cannot be computed.
 	RobustF *float64 `json:"robust_f,omitempty"`
 	RobustP *float64 `json:"robust_p,omitempty"`
+	// AlignedRankF and AlignedRankP are of the aligned rank transform; nil for terms with a
+	// covariate.
+	AlignedRankF *float64 `json:"aligned_rank_f,omitempty"`
+	AlignedRankP *float64 `json:"aligned_rank_p,omitempty"`
 }
 
 // ErrSaturated is wrapped by the error of Fit for a design with too few runs.
@@ -145,7 +151,8 @@ func (m *linearModel) result() *VarianceAnalysis {
 // addTerms adds the type II test of each term.
 func (m *linearModel) addTerms(r *VarianceAnalysis) error {
 	for k, t := range m.terms {
-		degrees, squares := m.typeII(t)
+		others, own := m.spaces(t)
+		degrees := len(own)
 		name, full := m.design.name(t), m.start[k+1]-m.start[k]
 		if degrees == 0 && len(t) == 1 {
 			return fmt.Errorf("%s: %s cannot be separated from the other terms of the model: it"+
@@ -156,7 +163,9 @@ func (m *linearModel) addTerms(r *VarianceAnalysis) error {
 				degrees, full, m.reason(t)))
 		}
 		if degrees > 0 {
-			r.Terms = append(r.Terms, m.term(name, degrees, squares))
+			result := m.term(name, degrees, squaresIn(own, others.residuals(m.design.Y)))
+			m.alignedRank(t, others, own, &result)
+			r.Terms = append(r.Terms, result)
 		}
 	}
 	return nil
@@ -208,30 +217,36 @@ func (m *linearModel) emptyCells(t term) []string {
 	return empty
 }
 
-// typeII returns the decrease of the residual squares when t is added to all terms that do not
-// contain it.
-func (m *linearModel) typeII(t term) (degrees int, squares float64) {
+// spaces returns the space of all terms that do not contain t, and the space by which t extends it.
+// The projection of the response on the latter has the type II sum of squares of t.
+func (m *linearModel) spaces(t term) (others, own orthogonalBasis) {
 	var basis orthogonalBasis
 	basis.add(m.matrix[0])
-	own := 0
+	at := 0
 	for k, u := range m.terms {
 		if !u.contains(t) {
 			for i := m.start[k]; i < m.start[k+1]; i++ {
 				basis.add(m.matrix[i])
 			}
 		} else if len(u) == len(t) {
-			own = k
+			at = k
 		}
 	}
-	rest := basis.residuals(m.design.Y)
-	for i := m.start[own]; i < m.start[own+1]; i++ {
-		if basis.add(m.matrix[i]) {
-			projection := dot(basis[len(basis)-1], rest)
-			squares += projection * projection
-			degrees++
-		}
+	first := len(basis)
+	for i := m.start[at]; i < m.start[at+1]; i++ {
+		basis.add(m.matrix[i])
 	}
-	return degrees, squares
+	return basis[:first:first], basis[first:]
+}
+
+// squaresIn returns the sum of squares of the projection of y on a space.
+func squaresIn(space orthogonalBasis, y []float64) float64 {
+	sum := 0.0
+	for _, q := range space {
+		projection := dot(q, y)
+		sum += projection * projection
+	}
+	return sum
 }
 
 func (m *linearModel) term(name string, degrees int, squares float64) Term {
@@ -244,6 +259,7 @@ func (m *linearModel) term(name string, degrees int, squares float64) Term {
 		F:             squares / d1 / mean,
 		PartialEta2:   squares / (squares + m.squares),
 		PartialOmega2: max(0, (squares-d1*mean)/(squares+(runs-d1)*mean)),
+		Omega2:        max(0, (squares-d1*mean)/(m.total()+mean)),
 	}
 	t.P = survivalF(t.F, d1, d2)
 	low, high := noncentrality(t.F, d1, d2, IntervalConfidence)

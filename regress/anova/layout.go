@@ -36,11 +36,18 @@ func newLayout(d *Design) (*layout, error) {
 		for _, v := range t {
 			width *= l.width(v)
 			if l.columns()+width > MaxParameters {
-				return nil, fmt.Errorf("the model has over %d parameters: use fewer interactions,"+
-					" or covariates for factors with many levels", MaxParameters)
+				return nil, fmt.Errorf("%s: %w: it has over %d parameters; use fewer"+
+					" interactions, or covariates for factors with many levels", d.Response,
+					ErrTooLarge, MaxParameters)
 			}
 		}
 		l.start = append(l.start, l.columns()+width)
+	}
+	runs, parameters := len(d.Y), l.columns()
+	if float64(runs*len(terms))*float64(parameters*parameters) > MaxEffort {
+		return nil, fmt.Errorf("%s: %w: it has %d terms and %d parameters for %d runs; use"+
+			" fewer interactions, or covariates for factors with many levels", d.Response,
+			ErrTooLarge, len(terms), parameters, runs)
 	}
 	return l, nil
 }

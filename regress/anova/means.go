@@ -5,8 +5,10 @@ import "slices"
 // Means are the estimated means of the response at the levels of a term, with the same weight for
 // all levels of other factors and at the mean of other covariates.
 type Means struct {
-	Term   string      `json:"term"`
-	Values []MeanPoint `json:"values"`
+	Term string `json:"term"`
+	// Variables of the term, in the order of the levels of the values: a covariate is first.
+	Variables []string    `json:"variables"`
+	Values    []MeanPoint `json:"values"`
 	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
 	// line.
 	Covariate bool `json:"covariate,omitempty"`
@@ -39,8 +41,13 @@ func (m *linearModel) addMeans(r *VarianceAnalysis, e *estimator) {
 		points, all := m.means(e, t)
 		missing = missing || !all
 		if len(points) > 0 {
+			var names []string
+			for _, v := range m.ordered(t) {
+				names = append(names, m.design.Variables[v].Name)
+			}
 			r.Means = append(r.Means, Means{
 				Term:      m.design.name(t),
+				Variables: names,
 				Values:    points,
 				Covariate: m.design.Variables[m.ordered(t)[0]].Levels == nil,
 			})

@@ -91,8 +91,10 @@ func levels(t *table.Table, name string) []string {
 		return nil
 	}
 	var all []string
+	seen := map[string]bool{}
 	for _, row := range t.Rows {
-		if cell := strings.TrimSpace(row[k]); cell != "" && !slices.Contains(all, cell) {
+		if cell := strings.TrimSpace(row[k]); cell != "" && !seen[cell] {
+			seen[cell] = true
 			all = append(all, cell)
 		}
 	}

@@ -62,6 +62,9 @@ type Analysis struct {
 
 // Analyse analyses the runs of a table.
 func Analyse(ctx context.Context, t *table.Table, o Options) (*RunsAnalysis, error) {
+	if err := checkRows(t); err != nil {
+		return nil, err
+	}
 	s := &RunsAnalysis{Table: &table.Table{Header: t.Header, Rows: slices.Clone(t.Rows)}}
 	s.keepFinished()
 	if len(s.Table.Rows) == 0 {
@@ -169,7 +172,7 @@ func (s *RunsAnalysis) setFactors(o *Options, responses []string) error {
 }
 
 // analyse adds the analysis of a response. Without a chosen order, interactions that leave no
-// residual degrees of freedom are left out.
+// residual degrees of freedom, or make the model too large, are left out.
 func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	order, chosen := o.Order, o.Order > 0 || len(o.Interactions) > 0
 	if !chosen {
@@ -191,10 +194,14 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 		return d, r, err
 	}
 	d, r, err := fit(order)
-	if !chosen && errors.Is(err, anova.ErrSaturated) {
+	saturated, tooLarge := errors.Is(err, anova.ErrSaturated), errors.Is(err, anova.ErrTooLarge)
+	if !chosen && (saturated || tooLarge) {
+		note := "there are too few runs for interactions, so the model has none"
+		if tooLarge {
+			note = "a model with interactions is too large, so it has none"
+		}
 		if d, r, err = fit(1); err == nil {
-			r.Notes = append(r.Notes,
-				"there are too few runs for interactions, so the model has none")
+			r.Notes = append(r.Notes, note)
 		}
 	}
 	if err != nil {

@@ -2,10 +2,14 @@ package study_test
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"courier/regress/anova"
 	"courier/regress/table"
 	"courier/report/study"
 )
@@ -43,6 +47,8 @@ func FuzzAnalyse(f *testing.F) {
 		"batch_size,cpus,total_seconds,status\n64,1,5,finished\n64,NaN,inf,failed\n",
 		"model,jobs,accuracy\na,1,0.5\nb,2,0.25\na,2,1e308\nb,1,-1e308\n",
 		"a\n", "", "\xef\xbb\xbfbatch,time\n1,1e-320\n2,0\n1,3\n",
+		"batch,cpus,jobs,time,cpu_mean_pct,processes\n1,1,1,5,1e308,1\n2,2,1e300,6,-1e308,1e300\n" +
+			"1,1,1,4,,1e-300\n2,1,2,1,2,1e300\n1,2,1,2,2,2\n",
 		"block,job,batch,cpus,time\na,1,64,1,5\na,2,64,1,6\nb,1,1,1,7\nc,1,1,2,9\n",
 	} {
 		f.Add([]byte(seed))
@@ -62,5 +68,102 @@ func FuzzAnalyse(f *testing.F) {
 		if err := s.WriteJSON(io.Discard); err != nil {
 			t.Errorf("a figure is not a number: %v", err)
 		}
+		var page bytes.Buffer
+		if err := s.WriteHTML(&page); err != nil {
+			t.Error(err)
+		}
+		checkDrawings(t, page.String())
 	})
+}
+
+// A table that is too large is refused with its size, before and after it is read.
+func TestRead_RefusesLargeTables(t *testing.T) {
+	line := "64,1.5\n"
+	rows := io.MultiReader(strings.NewReader("batch,time\n"),
+		strings.NewReader(strings.Repeat(line, 1_000_000)))
+	_, err := study.Read(rows)
+	if err == nil || err.Error() !=
+		"the table has 1000000 rows, want at most 100000: analyse a part of the runs" {
+		t.Errorf("error %v, want one about 1000000 rows", err)
+	}
+
+	wide := &repeatedLine{line: []byte(strings.Repeat("1", 1<<16) + "," + line)}
+	_, err = study.Read(io.MultiReader(strings.NewReader("a,batch,time\n"), wide))
+	if err == nil || err.Error() !=
+		"the table has more than 64 MiB: leave out columns or rows" {
+		t.Errorf("error %v, want one about 64 MiB", err)
+	}
+}
+
+// repeatedLine has the same line without end.
+type repeatedLine struct {
+	line []byte
+	at   int
+}
+
+func (r *repeatedLine) Read(p []byte) (int, error) {
+	n := copy(p, r.line[r.at:])
+	r.at = (r.at + n) % len(r.line)
+	return n, nil
+}
+
+// Factors with too many levels, values that are no numbers, and columns that change only together
+// are refused with the column.
+func TestAnalyse_Refuses(t *testing.T) {
+	var many, long strings.Builder
+	many.WriteString("batch,cpus,time\n")
+	long.WriteString("batch,time\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&many, "%d,%d,%d.5\n", i, i%3, i%7)
+	}
+	for i := range 20_000 {
+		fmt.Fprintf(&long, "%d,%d.5\n", i%2, i%7)
+	}
+	for _, c := range []struct{ name, runs, want string }{
+		{"levels", many.String(), "factor batch has 10000 levels, want at most 60"},
+		{"runs", long.String(), "time has 20000 runs, want at most 10000"},
+		{"NaN", "batch,time\n1,5\n2,NaN\n1,4\n2,3\n", `time of row 2 is "NaN", want a finite number`},
+		{"Inf", "batch,time\n1,5\n2,-Inf\n1,4\n2,3\n", `time of row 2 is "-Inf", want a finite`},
+		{"aliased", "batch,cpus,time\n1,2,5\n2,4,6\n1,2,3\n2,4,2\n",
+			"batch cannot be separated from the other terms of the model"},
+		{"terms", "batch,cpus,time\n1,1,5\n2,2,6\n3,3,7\n1,2,8\n",
+			"no residual degrees of freedom: the model has 5 parameters for 4 runs"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			runs, err := study.Read(strings.NewReader(c.runs))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = study.Analyse(t.Context(), runs, study.Options{})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// By default, a model that is too large with interactions has none, and a note says so.
+func TestAnalyse_LeavesOutTooManyInteractions(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("batch,cpus,time\n")
+	for i := range 2000 {
+		fmt.Fprintf(&b, "%d,%d,%d.5\n", i%20, i/20%20, i*7919%101)
+	}
+	runs, err := study.Read(strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := study.Analyse(t.Context(), runs, study.Options{NoRegressors: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := s.Analyses[0]
+	if len(a.Terms) != 2 || !slices.Contains(a.Notes,
+		"a model with interactions is too large, so it has none") {
+		t.Errorf("%d terms, notes %q, want 2 and one about the size", len(a.Terms), a.Notes)
+	}
+	o := study.Options{Order: 2, NoRegressors: true}
+	if _, err = study.Analyse(t.Context(), runs, o); !errors.Is(err, anova.ErrTooLarge) {
+		t.Errorf("error %v, want one about the size", err)
+	}
 }

@@ -23,16 +23,18 @@ func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
 func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
-		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p"}}
+		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p", "omega2",
+		"aligned_rank_f", "aligned_rank_p"}}
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
 		for _, t := range a.Terms {
 			lines = append(lines, []string{a.Response, t.Name, strconv.Itoa(t.Degrees),
 				all(&t.Squares), all(&t.F), all(&t.P), all(&t.PartialOmega2), all(&t.EffectLow),
-				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP)})
+				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP),
+				all(&t.Omega2), all(t.AlignedRankF), all(t.AlignedRankP)})
 		}
 		lines = append(lines, []string{a.Response, "residual", strconv.Itoa(a.ResidualDegrees),
-			all(&a.ResidualSquares), "", "", "", "", "", "", "", ""})
+			all(&a.ResidualSquares), "", "", "", "", "", "", "", "", "", "", ""})
 	}
 	return w.WriteAll(lines)
 }
@@ -84,12 +86,13 @@ func (a *Analysis) write(w io.Writer) {
 		width = max(width, len(t.Name))
 	}
 	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
-		"partial eta2\tHC3 F\tHC3 p\t\n", width, "term")
+		"partial eta2\tHC3 F\tHC3 p\tART F\tART p\t\n", width, "term")
 	for _, t := range a.Terms {
-		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t\n", width,
-			t.Name, t.Degrees, Digits(t.Squares), Digits(t.F), Probability(t.P), t.PartialOmega2,
-			t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Digits),
-			optional(t.RobustP, Probability))
+		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t%s\t%s\t\n",
+			width, t.Name, t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P),
+			t.PartialOmega2, t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Statistic),
+			optional(t.RobustP, Probability), optional(t.AlignedRankF, Statistic),
+			optional(t.AlignedRankP, Probability))
 	}
 	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
@@ -118,7 +121,31 @@ func (a *Analysis) Checks() []string {
 	if a.RobustWanted() {
 		lines = append(lines, "The variances differ: read the columns HC3, which allow for that")
 	}
+	if names := a.disputed(); len(names) > 0 {
+		lines = append(lines, fmt.Sprintf("The tests F, HC3 and ART disagree whether p is below %.2f"+
+			" for %s", anova.Unusual, some(names)))
+	}
 	return append(lines, testLine("By ranks, each factor alone (Kruskal-Wallis)", "H", a.Ranks))
+}
+
+// disputed returns the terms for which the known tests disagree.
+func (a *Analysis) disputed() (names []string) {
+	for _, t := range a.Terms {
+		below, tests := 0, 0
+		for _, p := range []*float64{&t.P, t.RobustP, t.AlignedRankP} {
+			if p == nil {
+				continue
+			}
+			tests++
+			if *p < anova.Unusual {
+				below++
+			}
+		}
+		if below > 0 && below < tests {
+			names = append(names, t.Name)
+		}
+	}
+	return names
 }
 
 func testLine(name, letter string, tests []anova.LevelTest) string {
@@ -127,8 +154,8 @@ func testLine(name, letter string, tests []anova.LevelTest) string {
 	}
 	var parts []string
 	for _, t := range tests {
-		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter, Digits(t.Statistic),
-			Probability(t.P)))
+		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter,
+			Statistic(t.Statistic), Probability(t.P)))
 	}
 	return name + ": " + strings.Join(parts, ", ")
 }
@@ -142,6 +169,14 @@ func optional(x *float64, format func(float64) string) string {
 
 // Digits formats a number with four significant digits.
 func Digits(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+
+// Statistic formats a test statistic with four significant digits; a rounding error is 0.
+func Statistic(x float64) string {
+	if x < 1e-9 {
+		return "0"
+	}
+	return Digits(x)
+}
 
 // Probability formats a p value.
 func Probability(p float64) string {

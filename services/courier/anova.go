@@ -23,6 +23,7 @@ type anovaCommand struct {
 	Where        map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
 	Seed         uint64            `help:"Seed of the folds of held-out runs." default:"1"`
 	Output       string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table"`
+	HTML         string            `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
 	NoRegressors bool              `help:"Do not compare regressors."`
 }
 
@@ -30,6 +31,7 @@ type anovaCommand struct {
 func (c *anovaCommand) Help() string {
 	return `Examples:
   courier anova study
+  courier anova study --html report.html
   courier anova runs.csv --response time_s --factors batch,cpu,network --interactions 2
   courier anova runs.csv --response time_s --factors network --covariates batch,cpu \
     --interactions cpu:batch --output csv
@@ -44,7 +46,7 @@ func (c *anovaCommand) Run(w *environment) error {
 		Blocks:       c.Blocks,
 		Interactions: c.Interactions,
 		Seed:         c.Seed,
-		NoRegressors: c.NoRegressors || c.Output == "csv",
+		NoRegressors: c.NoRegressors || c.Output == "csv" && c.HTML == "",
 	}
 	if len(c.Interactions) == 1 {
 		if order, err := strconv.Atoi(c.Interactions[0]); err == nil {
@@ -66,6 +68,11 @@ func (c *anovaCommand) Run(w *environment) error {
 		return fmt.Errorf("%s: %w", source, err)
 	}
 	s.Source = source
+	if c.HTML != "" {
+		if err := writeOut(w, c.HTML, s.WriteHTML); err != nil || c.HTML == "-" {
+			return err
+		}
+	}
 	switch c.Output {
 	case "json":
 		return s.WriteJSON(w.stdout)
@@ -97,7 +104,7 @@ func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {
 		defer file.Close() // Nothing is written.
 		in = file
 	}
-	t, err := table.Read(in)
+	t, err := study.Read(in)
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,0 +1,143 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"courier/regress/anova"
+	"courier/regress/table"
+)
+
+// distributionFigures shows the values of a column at each level of the settings.
+func (s *RunsAnalysis) distributionFigures(column string) []figure {
+	var all []figure
+	for _, setting := range s.Settings[:min(len(s.Settings), maxSettings)] {
+		if setting != column {
+			all = append(all, s.distributionFigure(column, setting))
+		}
+	}
+	return all
+}
+
+// group has the values of the runs of a level.
+type group struct {
+	name   string
+	values []float64
+}
+
+// groups returns the numbers of a column by the levels of a setting, sorted as numbers if all of
+// the levels are.
+func groups(t *table.Table, column, setting string) []group {
+	k := slices.Index(t.Header, setting)
+	index := map[string]int{}
+	var all []group
+	for i, v := range Numbers(t, column) {
+		cell := strings.TrimSpace(t.Rows[i][k])
+		if !isNumber(v) || cell == "" {
+			continue
+		}
+		at, known := index[cell]
+		if !known {
+			at = len(all)
+			index[cell] = at
+			all = append(all, group{name: cell})
+		}
+		all[at].values = append(all[at].values, v)
+	}
+	allNumbers := !slices.ContainsFunc(all, func(g group) bool {
+		return !isNumber(table.Number(g.name))
+	})
+	slices.SortStableFunc(all, func(a, b group) int {
+		if allNumbers {
+			return cmp.Compare(table.Number(a.name), table.Number(b.name))
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	return all
+}
+
+func (s *RunsAnalysis) distributionFigure(column, setting string) figure {
+	all := groups(s.Table, column, setting)
+	var names []string
+	var values []float64
+	for _, g := range all {
+		names, values = append(names, g.name), append(values, g.values...)
+	}
+	title, ys := fmt.Sprintf("%s by %s", column, setting), numericAxis(values, true)
+	if len(all) > maxNamed {
+		return scatterFigure(title, column, setting, all, ys)
+	}
+	c := newChart(title, setting, column, namedAxis(names), ys)
+	drawn := 0
+	for i, g := range all {
+		slices.Sort(g.values)
+		if len(g.values) >= minBox {
+			c.box(float64(i), g.values)
+		}
+		share := max(1, maxPanelDots*len(g.values)/len(values))
+		for k, at := range sample(len(g.values), share) {
+			tip := fmt.Sprintf("%s %s: %s", setting, g.name, Digits(g.values[at]))
+			c.dot("s1", float64(i), g.values[at], spreadOut(k), tip)
+			drawn++
+		}
+	}
+	return figure{chart: c, Caption: mediansOf(all, column, setting) + partOf(drawn, len(values))}
+}
+
+// maxNamed is the number of levels from which their values are an axis of numbers. Only a covariate
+// can have so many.
+const maxNamed = anova.MaxLevels
+
+// scatterFigure shows a point per run.
+func scatterFigure(title, column, setting string, all []group, ys axis) figure {
+	var xs, values []float64
+	for _, g := range all {
+		slices.Sort(g.values)
+		for _, v := range g.values {
+			xs, values = append(xs, table.Number(g.name)), append(values, v)
+		}
+	}
+	c := newChart(title, setting, column, numericAxis(xs, true), ys)
+	drawn := sample(len(xs), maxPanelDots)
+	for _, i := range drawn {
+		c.dot("s1", xs[i], values[i], 0, fmt.Sprintf("%s %s: %s", setting, Digits(xs[i]),
+			Digits(values[i])))
+	}
+	return figure{chart: c, Caption: mediansOf(all, column, setting) + partOf(len(drawn), len(xs))}
+}
+
+// minBox is the number of runs from which a level has a box.
+const minBox = 5
+
+// spreadOut returns the shift of a point from the middle of its level, so that points with similar
+// values are visible. It repeats after seven points.
+func spreadOut(k int) float64 { return 3 * float64(k*3%7-3) }
+
+// mediansOf describes the levels with the lowest and the highest median. The values of the groups
+// are sorted.
+func mediansOf(all []group, column, setting string) string {
+	if len(all) == 0 {
+		return "No run has a value of " + column + "."
+	}
+	byMedian := func(a, b group) int {
+		return cmp.Compare(quantile(a.values, 0.5), quantile(b.values, 0.5))
+	}
+	low, high := slices.MinFunc(all, byMedian), slices.MaxFunc(all, byMedian)
+	lowest, highest := quantile(low.values, 0.5), quantile(high.values, 0.5)
+	if lowest == highest {
+		return fmt.Sprintf("The median is %s at each %s.", Digits(lowest), setting)
+	}
+	return fmt.Sprintf("The median is lowest at %s %s with %s (%s) and highest at %s with %s (%s).",
+		setting, low.name, Digits(lowest), runsText(len(low.values)), high.name, Digits(highest),
+		runsText(len(high.values)))
+}
+
+func runsText(n int) string {
+	if n == 1 {
+		return "1 run"
+	}
+	return strconv.Itoa(n) + " runs"
+}

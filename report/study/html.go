@@ -1,0 +1,257 @@
+package study
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+)
+
+//go:embed page.html
+var pageFile embed.FS
+
+var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
+	"capital":     capital,
+	"digits":      Digits,
+	"joined":      joined,
+	"statistic":   Statistic,
+	"probability": Probability,
+	"optional":    func(x *float64) string { return optional(x, Statistic) },
+	"optionalP":   func(x *float64) string { return optional(x, Probability) },
+	"share":       func(x float64) string { return fmt.Sprintf("%.3f", x) },
+	"four":        func(x float64) string { return fmt.Sprintf("%.4f", x) },
+}).ParseFS(pageFile, "page.html"))
+
+// pageData is what the template of the page shows.
+type pageData struct {
+	Study       *RunsAnalysis
+	Best        string // sentence about regressors
+	Responses   []responseData
+	Resources   []section // of the paper's other figures
+	Regressors  []figure
+	Missing     []string
+	MaxSettings int
+}
+
+// section is a group of figures with a heading.
+type section struct {
+	ID, Title, Text string
+	Figures         []figure
+}
+
+// responseData is the part of a page about a response.
+type responseData struct {
+	*Analysis
+	ID                string
+	Effects           figure
+	Means             []figure
+	Interactions      []figure
+	InteractionsText  string
+	Residuals         []figure
+	Distributions     []figure
+	DistributionsText string
+	Levels            []levelTests
+}
+
+// levelTests has the tests of the levels of a factor.
+type levelTests struct {
+	Factor                         string
+	Spread, SpreadP, Ranks, RanksP string
+}
+
+// WriteHTML writes the study as one page that needs no other file and no script.
+func (s *RunsAnalysis) WriteHTML(out io.Writer) error {
+	d := pageData{Study: s}
+	for i := range s.Analyses {
+		d.Responses = append(d.Responses, s.responseData(i))
+	}
+	d.addResources()
+	d.addProcesses()
+	d.addRegressors()
+	d.number()
+	var text bytes.Buffer
+	if err := page.Execute(&text, d); err != nil {
+		return err
+	}
+	_, err := out.Write(bytes.Map(allowed, text.Bytes()))
+	return err
+}
+
+// allowed replaces a character that XML does not allow, such as a byte that is no UTF-8.
+func allowed(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
+		return '\ufffd'
+	}
+	return r
+}
+
+func (s *RunsAnalysis) responseData(i int) responseData {
+	a := &s.Analyses[i]
+	r := responseData{
+		Analysis:      a,
+		ID:            fmt.Sprintf("response-%d", i+1),
+		Effects:       effectsFigure(a),
+		Means:         meansFigures(a),
+		Residuals:     residualFigures(a),
+		Distributions: s.distributionFigures(a.Response),
+		Levels:        a.levelTests(),
+	}
+	if rest := len(s.Settings) - maxSettings; rest > 0 {
+		r.DistributionsText = fmt.Sprintf("%d of %d settings are drawn.", maxSettings,
+			len(s.Settings))
+	}
+	var absent []string
+	r.Interactions, absent = interactionFigures(a)
+	hasInteraction := false
+	for _, t := range a.Terms {
+		hasInteraction = hasInteraction || strings.Contains(t.Name, ":")
+	}
+	switch {
+	case !hasInteraction:
+		r.InteractionsText = "The model has no interactions."
+	case len(r.Interactions)+len(absent) == 0:
+		r.InteractionsText = "No interaction has a clear influence."
+	case len(absent) > 0:
+		r.InteractionsText = "Not drawn: " + some(absent) + "."
+	}
+	return r
+}
+
+// levelTests returns the tests of each factor.
+func (a *Analysis) levelTests() []levelTests {
+	var all []levelTests
+	for _, t := range a.Ranks {
+		l := levelTests{
+			Factor:  t.Factor,
+			Spread:  "-",
+			SpreadP: "-",
+			Ranks:   Statistic(t.Statistic),
+			RanksP:  Probability(t.P),
+		}
+		for _, v := range a.Variances {
+			if v.Factor == t.Factor {
+				l.Spread, l.SpreadP = Statistic(v.Statistic), Probability(v.P)
+			}
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// addResources adds the CPU utilisation and the IO-wait by setting.
+func (d *pageData) addResources() {
+	for _, part := range []struct {
+		role      ColumnRole
+		id, title string
+	}{
+		{Utilization, "cpu", "CPU utilisation"},
+		{IOWait, "io-wait", "IO-wait"},
+	} {
+		column := Column(d.Study.Table, part.role)
+		if column == "" {
+			d.missing(part.title, part.role)
+			continue
+		}
+		figures := d.Study.distributionFigures(column)
+		if f := d.Study.processesFigure(column); f != nil {
+			figures = append(figures, *f)
+		}
+		d.Resources = append(d.Resources, section{
+			ID:      part.id,
+			Title:   part.title + " by setting",
+			Text:    "Column " + column + ", a point per run.",
+			Figures: figures,
+		})
+	}
+}
+
+// missing notes that a figure has no data.
+func (d *pageData) missing(what string, role ColumnRole) {
+	d.Missing = append(d.Missing, fmt.Sprintf("%s: no run has a value in a column %s.", what,
+		strings.Join(columnNames[role], " or ")))
+}
+
+// addProcesses adds the responses against the number of processes.
+func (d *pageData) addProcesses() {
+	var figures []figure
+	counts, source := d.Study.processes()
+	for i := range d.Study.Analyses {
+		if f := d.Study.processesFigure(d.Study.Analyses[i].Response); f != nil {
+			figures = append(figures, *f)
+		}
+	}
+	switch {
+	case counts == nil:
+		d.missing("Processes against time", Processes)
+	case len(figures) == 0:
+		d.Missing = append(d.Missing, "Processes against time: all runs have the same number of"+
+			" processes ("+source+").")
+	default:
+		d.Resources = append(d.Resources, section{
+			ID:      "processes",
+			Title:   "Processes",
+			Text:    "Number of processes (" + source + ") of each run, with a line per batch size.",
+			Figures: figures,
+		})
+	}
+}
+
+// addRegressors adds the comparison of regressors.
+func (d *pageData) addRegressors() {
+	c := d.Study.Regressors
+	if c == nil {
+		d.Missing = append(d.Missing, "comparison of regressors: there is none.")
+		return
+	}
+	d.Best = c.sentence()
+	for _, part := range []struct {
+		title  string
+		scores []MethodScore
+	}{
+		{"Error on configurations with other runs", c.Repeated},
+		{"Error on configurations that were never measured", c.Unmeasured},
+	} {
+		if f := regressorFigure(part.title, part.scores); f != nil {
+			d.Regressors = append(d.Regressors, *f)
+		} else {
+			d.Missing = append(d.Missing, part.title+": there are no such runs to hold out.")
+		}
+	}
+}
+
+// capital returns a text with a capital first letter.
+func capital(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
+// joined returns a text in which a line never begins with a percent sign.
+func joined(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
+
+// number gives all charts an ID.
+func (d *pageData) number() {
+	n := 0
+	set := func(figures []figure) {
+		for i := range figures {
+			n++
+			figures[i].ID = fmt.Sprintf("figure-%d", n)
+		}
+	}
+	for i := range d.Responses {
+		r := &d.Responses[i]
+		n++
+		r.Effects.ID = fmt.Sprintf("figure-%d", n)
+		set(r.Means)
+		set(r.Interactions)
+		set(r.Residuals)
+		set(r.Distributions)
+	}
+	for i := range d.Resources {
+		set(d.Resources[i].Figures)
+	}
+	set(d.Regressors)
+}

@@ -1,0 +1,294 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"courier/regress/anova"
+)
+
+// figure is a chart with what it shows in words, and a legend if it has several series.
+type figure struct {
+	*chart
+	Caption string
+	Factor  string // of the legend
+	Legend  []legendEntry
+}
+
+// legendEntry is the mark of a level.
+type legendEntry struct {
+	Class, Path, Name string
+}
+
+func legend(names []string) []legendEntry {
+	var all []legendEntry
+	for i, name := range names {
+		all = append(all, legendEntry{seriesClass(i), markPath(i, 8, 6, 4), name})
+	}
+	return all
+}
+
+// Bounds of the drawn points. They bound the size of the page; captions say what is left out.
+const (
+	maxRunDots      = 2000 // of a chart of residuals
+	maxPanelDots    = 400  // of a chart of a setting
+	maxSettings     = 12   // with charts of their distributions
+	maxInteractions = 8    // with charts
+)
+
+// sample returns up to n indices at regular distances.
+func sample(total, n int) []int {
+	var all []int
+	for i := range min(total, n) {
+		all = append(all, i*total/min(total, n))
+	}
+	return all
+}
+
+// partOf returns a sentence about points that are not drawn; empty if all are.
+func partOf(drawn, total int) string {
+	if drawn >= total {
+		return ""
+	}
+	return fmt.Sprintf(" %d of %d runs are drawn.", drawn, total)
+}
+
+// effectsFigure shows the effect sizes of all terms, the largest first.
+func effectsFigure(a *Analysis) figure {
+	terms := slices.Clone(a.Terms)
+	slices.SortStableFunc(terms, func(x, y anova.Term) int {
+		return cmp.Compare(y.PartialOmega2, x.PartialOmega2)
+	})
+	var rows []estimateRow
+	for _, t := range terms {
+		value := fmt.Sprintf("%.3f (%.3f to %.3f)", t.PartialOmega2, t.EffectLow, t.EffectHigh)
+		rows = append(rows, estimateRow{t.Name, value, t.PartialOmega2, t.EffectLow, t.EffectHigh})
+	}
+	first := terms[0]
+	caption := fmt.Sprintf("The largest is %s with %.3f; its interval is %.3f to %.3f.",
+		first.Name, first.PartialOmega2, first.EffectLow, first.EffectHigh)
+	return figure{
+		chart: rowChart("Effect sizes on "+a.Response+" with 95 % intervals",
+			"partial omega squared", rows, 1, false),
+		Caption: caption,
+	}
+}
+
+// meansFigures shows the means of the levels of each factor.
+func meansFigures(a *Analysis) []figure {
+	var all []figure
+	for i := range a.Means {
+		if m := &a.Means[i]; len(m.Variables) == 1 {
+			all = append(all, meansFigure(a.Response, m))
+		}
+	}
+	return all
+}
+
+// firstAxis returns the axis of the first variable of means.
+func firstAxis(m *anova.Means) axis {
+	var names []string
+	var xs []float64
+	for _, p := range m.Values {
+		xs = append(xs, p.X)
+		for len(names) <= int(p.X) && !m.Covariate {
+			names = append(names, "")
+		}
+		if !m.Covariate {
+			names[int(p.X)] = p.Levels[0]
+		}
+	}
+	if m.Covariate {
+		return numericAxis(xs, false)
+	}
+	return namedAxis(names)
+}
+
+// heights returns all ends of the intervals of means.
+func heights(m *anova.Means) (all []float64) {
+	for _, p := range m.Values {
+		all = append(all, p.Low, p.High)
+	}
+	return all
+}
+
+func meansFigure(response string, m *anova.Means) figure {
+	title := fmt.Sprintf("Mean of %s by %s", response, m.Term)
+	c := newChart(title, m.Term, response, firstAxis(m), numericAxis(heights(m), false))
+	var xs, ys []float64
+	for _, p := range m.Values {
+		xs, ys = append(xs, p.X), append(ys, p.Mean)
+	}
+	c.line("s0 thin", xs, ys, 0)
+	for _, p := range m.Values {
+		c.interval("s0", p.X, p.Low, p.High, 0)
+		c.mark(0, p.X, p.Mean, 0, meanTip(m, p))
+	}
+	return figure{chart: c, Caption: extremes(m)}
+}
+
+// place names the levels of a mean, such as cpus 4, jobs 2.
+func place(m *anova.Means, p anova.MeanPoint) string {
+	var names []string
+	for i, level := range p.Levels {
+		names = append(names, m.Variables[i]+" "+level)
+	}
+	return strings.Join(names, ", ")
+}
+
+func meanTip(m *anova.Means, p anova.MeanPoint) string {
+	return fmt.Sprintf("%s: %s (%s to %s)", place(m, p), Digits(p.Mean), Digits(p.Low),
+		Digits(p.High))
+}
+
+// extremes describes the lowest and the highest mean.
+func extremes(m *anova.Means) string {
+	byMean := func(a, b anova.MeanPoint) int { return cmp.Compare(a.Mean, b.Mean) }
+	low, high := slices.MinFunc(m.Values, byMean), slices.MaxFunc(m.Values, byMean)
+	return fmt.Sprintf("Lowest at %s: %s (95 %% interval %s to %s). Highest at %s: %s (%s to %s).",
+		place(m, low), Digits(low.Mean), Digits(low.Low), Digits(low.High), place(m, high),
+		Digits(high.Mean), Digits(high.Low), Digits(high.High))
+}
+
+// interactionFigures shows the interactions of two factors that have a clear influence, the largest
+// first, and returns the clear interactions that it does not show.
+func interactionFigures(a *Analysis) (all []figure, absent []string) {
+	for _, t := range a.clearTerms() {
+		k := slices.IndexFunc(a.Means, func(m anova.Means) bool { return m.Term == t.Name })
+		switch {
+		case k >= 0 && len(a.Means[k].Variables) == 1 || !strings.Contains(t.Name, ":"):
+			continue
+		case k < 0 || len(all) == maxInteractions:
+			absent = append(absent, t.Name)
+		default:
+			all = append(all, interactionFigure(a.Response, &a.Means[k]))
+		}
+	}
+	return all, absent
+}
+
+// secondLevels returns the levels of the second variable in order.
+func secondLevels(m *anova.Means) (names []string) {
+	for _, p := range m.Values {
+		if !slices.Contains(names, p.Levels[1]) {
+			names = append(names, p.Levels[1])
+		}
+	}
+	return names
+}
+
+// swapped returns means with the other factor first. A factor that comes second has a line per
+// level, so it is better the one with fewer levels.
+func swapped(m *anova.Means) *anova.Means {
+	names := secondLevels(m)
+	if m.Covariate || len(names) <= len(firstAxis(m).names) {
+		return m
+	}
+	s := &anova.Means{Term: m.Term, Variables: []string{m.Variables[1], m.Variables[0]}}
+	for _, p := range m.Values {
+		p.X = float64(slices.Index(names, p.Levels[1]))
+		p.Levels = []string{p.Levels[1], p.Levels[0]}
+		s.Values = append(s.Values, p)
+	}
+	slices.SortStableFunc(s.Values, func(a, b anova.MeanPoint) int { return cmp.Compare(a.X, b.X) })
+	return s
+}
+
+func interactionFigure(response string, m *anova.Means) figure {
+	m = swapped(m)
+	first, second := m.Variables[0], m.Variables[1]
+	names := secondLevels(m)
+	c := newChart(fmt.Sprintf("Mean of %s by %s, a line per %s", response, first, second), first,
+		response, firstAxis(m), numericAxis(heights(m), false))
+	for i, name := range names {
+		shift := 4 * (float64(i) - float64(len(names)-1)/2)
+		if m.Covariate || len(names) > 6 {
+			shift = 0
+		}
+		c.means(i, m, ofSecond(m, name), shift)
+	}
+	return figure{chart: c, Caption: extremes(m), Factor: second, Legend: legend(names)}
+}
+
+func ofSecond(m *anova.Means, name string) (points []anova.MeanPoint) {
+	for _, p := range m.Values {
+		if p.Levels[1] == name {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
+// means adds a series of means. The line has gaps where a level has no mean.
+func (c *chart) means(series int, m *anova.Means, points []anova.MeanPoint, shift float64) {
+	var xs, ys []float64
+	for i, p := range points {
+		if i > 0 && !m.Covariate && p.X != points[i-1].X+1 {
+			c.line(seriesClass(series), xs, ys, shift)
+			xs, ys = nil, nil
+		}
+		xs, ys = append(xs, p.X), append(ys, p.Mean)
+	}
+	c.line(seriesClass(series), xs, ys, shift)
+	for _, p := range points {
+		c.interval(seriesClass(series)+" thin", p.X, p.Low, p.High, shift)
+		c.mark(series, p.X, p.Mean, shift, meanTip(m, p))
+	}
+}
+
+// residualFigures shows the residuals against the fitted values, and their normal quantile plot.
+func residualFigures(a *Analysis) []figure {
+	n := len(a.Residuals)
+	fitted := newChart("Residuals of "+a.Response+" against fitted values", "fitted value",
+		"residual", numericAxis(a.Fitted, false), numericAxis(append(slices.Clone(a.Residuals), 0),
+			false))
+	fitted.line("even", []float64{fitted.x.low, fitted.x.high}, []float64{0, 0}, 0)
+	drawn := sample(n, maxRunDots)
+	for _, i := range drawn {
+		fitted.dot("s0", a.Fitted[i], a.Residuals[i], 0, fmt.Sprintf("fitted %s, residual %s",
+			Digits(a.Fitted[i]), Digits(a.Residuals[i])))
+	}
+	within := 0
+	deviation := math.Sqrt(a.ResidualSquares / float64(a.ResidualDegrees))
+	for _, r := range a.Residuals {
+		if math.Abs(r) <= 2*deviation {
+			within++
+		}
+	}
+	caption := fmt.Sprintf("A cloud of equal height is expected. %d of %d residuals are within two"+
+		" residual standard deviations (2 × %s).%s", within, n, Digits(deviation),
+		partOf(len(drawn), n))
+	return []figure{{chart: fitted, Caption: caption}, quantileFigure(a)}
+}
+
+func quantileFigure(a *Analysis) figure {
+	sorted := slices.Sorted(slices.Values(a.Residuals))
+	n := float64(len(sorted))
+	deviation := math.Sqrt(a.ResidualSquares / (n - 1))
+	var xs, ys []float64
+	for i, r := range sorted {
+		// Expected quantiles by Blom (1958).
+		p := (float64(i+1) - 0.375) / (n + 0.25)
+		xs, ys = append(xs, math.Sqrt2*math.Erfinv(2*p-1)), append(ys, r/deviation)
+	}
+	both := numericAxis(slices.Concat(xs, ys), false)
+	c := newChart("Normal quantile plot of the residuals of "+a.Response,
+		"quantile of the normal distribution", "residual / standard deviation", both, both)
+	c.line("even", []float64{both.low, both.high}, []float64{both.low, both.high},
+		0)
+	drawn := sample(len(sorted), maxRunDots)
+	for _, i := range drawn {
+		c.dot("s0", xs[i], ys[i], 0, "residual "+Digits(sorted[i]))
+	}
+	caption := "Points on the dashed line are normally distributed. "
+	if a.Normality != nil {
+		caption += fmt.Sprintf("Shapiro-Wilk: W %.4f, p %s.", a.Normality.W,
+			Probability(a.Normality.P))
+	} else {
+		caption += "Shapiro-Wilk does not apply to this number of residuals."
+	}
+	return figure{chart: c, Caption: caption + partOf(len(drawn), len(sorted))}
+}

@@ -1,0 +1,54 @@
+package study
+
+import (
+	"fmt"
+	"io"
+
+	"courier/regress/table"
+)
+
+// Limits of a table of runs. They bound the memory of an analysis. Package anova has limits for the
+// runs that remain after the mean of jobs that ran together, and for levels and terms.
+const (
+	MaxRows  = 100_000
+	maxBytes = 64 << 20
+)
+
+// Read reads a table of runs, CSV or JSON lines. It refuses a table above the limits.
+func Read(r io.Reader) (*table.Table, error) {
+	bounded := &boundedReader{from: r, left: maxBytes}
+	t, err := table.Read(bounded)
+	if bounded.exceeded {
+		return nil, fmt.Errorf("the table has more than %d MiB: leave out columns or rows",
+			maxBytes>>20)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, checkRows(t)
+}
+
+func checkRows(t *table.Table) error {
+	if len(t.Rows) > MaxRows {
+		return fmt.Errorf("the table has %d rows, want at most %d: analyse a part of the runs",
+			len(t.Rows), MaxRows)
+	}
+	return nil
+}
+
+// boundedReader fails after a number of bytes.
+type boundedReader struct {
+	from     io.Reader
+	left     int
+	exceeded bool
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if b.left == 0 {
+		b.exceeded = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := b.from.Read(p[:min(len(p), b.left)])
+	b.left -= n
+	return n, err
+}

@@ -1,0 +1,114 @@
+package study
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"courier/regress/anova"
+)
+
+// testOf returns the p value of a term by which the report judges, and the name of its test: HC3 if
+// the variances differ and it is known.
+func (a *Analysis) testOf(t *anova.Term) (p float64, test string) {
+	if a.RobustWanted() && t.RobustP != nil {
+		return *t.RobustP, "HC3"
+	}
+	return t.P, "F"
+}
+
+// clearTerms returns the terms with a p value below the limit, the largest share of the variance
+// first.
+func (a *Analysis) clearTerms() []anova.Term {
+	var terms []anova.Term
+	for i := range a.Terms {
+		if p, _ := a.testOf(&a.Terms[i]); p < anova.Unusual {
+			terms = append(terms, a.Terms[i])
+		}
+	}
+	slices.SortStableFunc(terms, func(x, y anova.Term) int {
+		return cmp.Or(cmp.Compare(y.Omega2, x.Omega2), cmp.Compare(x.P, y.P))
+	})
+	return terms
+}
+
+// listed is the largest number of terms that a sentence names.
+const listed = 6
+
+// Influences describes in sentences what influences the response most.
+func (a *Analysis) Influences() []string {
+	terms := a.clearTerms()
+	if len(terms) == 0 {
+		return []string{fmt.Sprintf("No term of the model has a clear influence on %s: all p are"+
+			" %.2f or more.", a.Response, anova.Unusual)}
+	}
+	first := terms[0]
+	p, test := a.testOf(&first)
+	lines := []string{fmt.Sprintf("%s influences %s most. It explains %s of the variance, and %s"+
+		" (95 %% interval %s to %s) of the part that no other term explains (%s test, p %s).",
+		first.Name, a.Response, wholeShare(&first), percent(first.PartialOmega2),
+		percent(first.EffectLow), percent(first.EffectHigh), test, Probability(p))}
+	var others []string
+	for _, t := range terms[1:] {
+		others = append(others, fmt.Sprintf("%s (%s of the variance, partial %s)", t.Name,
+			wholeShare(&t), percent(t.PartialOmega2)))
+	}
+	if len(others) > 0 {
+		lines = append(lines, "Next: "+some(others)+".")
+	}
+	if unclear := a.unclear(); len(unclear) > 0 {
+		lines = append(lines, fmt.Sprintf("No clear influence (p %.2f or more): %s.", anova.Unusual,
+			some(unclear)))
+	}
+	return append(lines, fmt.Sprintf("The model explains %s of the variance (R2; adjusted for its"+
+		" parameters %s).", percent(a.R2), percent(a.AdjustedR2)))
+}
+
+// wholeShare formats the share of the whole variance. It is at most the partial share, which the
+// estimates do not ensure.
+func wholeShare(t *anova.Term) string { return percent(min(t.Omega2, t.PartialOmega2)) }
+
+// unclear returns the names of the terms without a clear influence.
+func (a *Analysis) unclear() (names []string) {
+	for i := range a.Terms {
+		if p, _ := a.testOf(&a.Terms[i]); p >= anova.Unusual {
+			names = append(names, a.Terms[i].Name)
+		}
+	}
+	return names
+}
+
+// some joins names, with the number of those that it leaves out.
+func some(names []string) string {
+	if rest := len(names) - listed; rest > 0 {
+		return strings.Join(names[:listed], ", ") + fmt.Sprintf(" and %d more", rest)
+	}
+	return strings.Join(names, ", ")
+}
+
+// percent formats a share.
+func percent(share float64) string {
+	if share > 0 && share < 0.0005 {
+		return "under 0.1 %"
+	}
+	if share > 0 && share < 0.0995 {
+		return fmt.Sprintf("%.1f %%", 100*share)
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+// sentence describes which regressor is best.
+func (c *RegressorComparison) sentence() string {
+	scores, what := c.Unmeasured, "configurations that were never measured"
+	if len(scores) == 0 {
+		scores, what = c.Repeated, "configurations with other runs"
+	}
+	if len(scores) == 0 || scores[0].Error != "" {
+		return ""
+	}
+	best := scores[0]
+	return fmt.Sprintf("%s predicts the %s of %s best, with a mean error of %s (95 %% interval %s"+
+		" to %s).", best.Method, c.Response, what, percent(best.Scores.MAPE.Value),
+		percent(best.Scores.MAPE.Low), percent(best.Scores.MAPE.High))
+}
