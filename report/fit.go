@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math"
@@ -20,6 +21,19 @@ type Fit struct {
 	Predictor *regress.Predictor
 	Report    regress.SelectReport
 	Grid      []regress.GridPoint // searched forest options; may be nil
+}
+
+// SearchGrid searches the grid of the paper, with bootstrap samples, and returns its best forest.
+func (f *Fit) SearchGrid(ctx context.Context, o regress.ForestOptions) (regress.Method, error) {
+	o.Bootstrap = true
+	points, best, err := regress.SearchForest(ctx, f.Data, regress.PaperGrid(len(f.Data.Features)), o)
+	if err != nil {
+		return regress.Method{}, err
+	}
+	f.Grid = points
+	b := points[best].Options
+	name := fmt.Sprintf("forest of the grid: %d trees, depth %d, %s", b.Trees, b.MaxDepth, b.Criterion)
+	return regress.ForestMethod(name, b), nil
 }
 
 // WriteText writes the report as text.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -214,6 +215,47 @@ func (r *LetterReplay) Text() string {
 		line += "refused: " + r.Reason
 	}
 	return printable(line)
+}
+
+// ReplayLetters replays letters one after another, or only checks that they can be. It writes the
+// outcome of each to out at once, also of one whose replay failed midway; without out the result
+// lists them. After an error it returns the outcomes so far.
+func ReplayLetters(
+	ctx context.Context, b *bus.Bus, letters []bus.Letter, dryRun bool, out io.Writer,
+) (*LetterReplays, error) {
+	replay := b.Replay
+	if dryRun {
+		replay = b.Replayable
+	}
+	all := &LetterReplays{Replays: []LetterReplay{}, Counts: map[bus.Fate]int{}, DryRun: dryRun}
+	for i := range letters {
+		l := &letters[i]
+		r, failure := replay(ctx, l)
+		if failure != nil {
+			r.Fate, r.Reason = FateOpen, failure.Error()
+		}
+		l.Data = nil
+		all.Counts[r.Fate]++
+		one := LetterReplay{
+			Letter:         l.Sequence,
+			Stream:         l.Stream,
+			OriginSequence: l.OriginSequence,
+			OriginSubject:  l.OriginSubject,
+			Fate:           r.Fate,
+			Sequence:       r.Sequence,
+			EventID:        r.EventID,
+			Reason:         r.Reason,
+		}
+		if out == nil {
+			all.Replays = append(all.Replays, one)
+		} else if _, err := fmt.Fprintln(out, one.Text()); err != nil {
+			return all, err
+		}
+		if failure != nil {
+			return all, failure
+		}
+	}
+	return all, nil
 }
 
 // WriteCounts writes the number of letters with each outcome.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -55,7 +56,11 @@ func (c *deadReplay) Run(w *environment) error {
 			return err
 		}
 	}
-	r, err := c.replay(w, b, letters)
+	var each io.Writer
+	if c.Output != "json" {
+		each = w.stdout
+	}
+	r, err := report.ReplayLetters(w.ctx, b, letters, c.DryRun, each)
 	if err := errors.Join(err, c.print(w.stdout, r, r.WriteCounts)); err != nil {
 		return err
 	}
@@ -121,48 +126,4 @@ func markable(ctx context.Context, b *bus.Bus) error {
 			" run courier streams --apply", difference)
 	}
 	return nil
-}
-
-// replay replays the letters one after another, and prints the outcome of each at once, also of one
-// whose replay failed midway.
-func (c *deadReplay) replay(
-	w *environment, b *bus.Bus, letters []bus.Letter,
-) (*report.LetterReplays, error) {
-	replay := b.Replay
-	if c.DryRun {
-		replay = b.Replayable
-	}
-	all := &report.LetterReplays{
-		Replays: []report.LetterReplay{},
-		Counts:  map[bus.Fate]int{},
-		DryRun:  c.DryRun,
-	}
-	for i := range letters {
-		l := &letters[i]
-		r, failure := replay(w.ctx, l)
-		if failure != nil {
-			r.Fate, r.Reason = report.FateOpen, failure.Error()
-		}
-		l.Data = nil
-		all.Counts[r.Fate]++
-		one := report.LetterReplay{
-			Letter:         l.Sequence,
-			Stream:         l.Stream,
-			OriginSequence: l.OriginSequence,
-			OriginSubject:  l.OriginSubject,
-			Fate:           r.Fate,
-			Sequence:       r.Sequence,
-			EventID:        r.EventID,
-			Reason:         r.Reason,
-		}
-		if c.Output == "json" {
-			all.Replays = append(all.Replays, one)
-		} else if _, err := fmt.Fprintln(w.stdout, one.Text()); err != nil {
-			return all, err
-		}
-		if failure != nil {
-			return all, failure
-		}
-	}
-	return all, nil
 }

@@ -95,9 +95,19 @@ func (c *regressorFit) fit(w *environment, f *report.Fit) error {
 		o.Transform = regress.Transform(c.Transform)
 	}
 	if c.Grid == "paper" {
-		if err := c.searchGrid(w, f, &o); err != nil {
+		progress := c.progress(w, "trees of the grid")
+		best, err := f.SearchGrid(w.ctx, regress.ForestOptions{
+			Transform: regress.Transform(strings.TrimPrefix(c.Transform, "auto")),
+			Seed:      c.Seed,
+			Folds:     c.Folds,
+			Threads:   c.Threads,
+			Progress:  progress.show,
+		})
+		progress.End()
+		if err != nil {
 			return err
 		}
+		o.Methods = append(o.Methods, best)
 	}
 	progress := c.progress(w, "fits")
 	o.Progress = progress.show
@@ -114,31 +124,6 @@ func (c *regressorFit) fit(w *environment, f *report.Fit) error {
 	f.Regressor.Manifest.Version = buildVersion()
 	f.Predictor, err = regress.Compile(f.Regressor)
 	return err
-}
-
-// searchGrid adds the best forest of the paper's grid to the candidates.
-func (c *regressorFit) searchGrid(w *environment, f *report.Fit, o *regress.SelectOptions) error {
-	progress := c.progress(w, "trees of the grid")
-	points, best, err := regress.SearchForest(w.ctx, f.Data,
-		regress.PaperGrid(len(f.Data.Features)),
-		regress.ForestOptions{
-			Bootstrap: true,
-			Transform: regress.Transform(strings.TrimPrefix(c.Transform, "auto")),
-			Seed:      c.Seed,
-			Folds:     c.Folds,
-			Threads:   c.Threads,
-			Progress:  progress.show,
-		})
-	progress.End()
-	if err != nil {
-		return err
-	}
-	f.Grid = points
-	b := points[best].Options
-	name := fmt.Sprintf("forest of the grid: %d trees, depth %d, %s", b.Trees, b.MaxDepth,
-		b.Criterion)
-	o.Methods = append(o.Methods, regress.ForestMethod(name, b))
-	return nil
 }
 
 func familiesOf(flag string) []string {
