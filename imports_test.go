@@ -27,6 +27,7 @@ var importGraph = map[string][]string{
 	"spool":            {"bus", "schemas"},
 	"runner/output":    {"schemas"},
 	"runner/usage":     {"schemas"},
+	"runner/mlflow":    {"schemas"},
 	"runner": {
 		"bus", "regress/evidence", "schemas", "spool", "runner/output", "runner/usage",
 	},
@@ -65,7 +66,7 @@ var importGraph = map[string][]string{
 	},
 	"services/courier": {
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
-		"runner", "runner/output", "collector", "importer", "store", "store/engine",
+		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
 		"workloads/digits",

@@ -131,8 +131,16 @@ func (j *job) start() error {
 		slo:       time.Duration(j.o.Request.SLO),
 	}
 	j.progress.predict(j.result.Advice, j.result.Submitted)
+	j.showAdvice(j.result.Advice)
 	j.publishStart()
 	return nil
+}
+
+// showAdvice calls Options.OnAdvice.
+func (j *job) showAdvice(a *schemas.Advice) {
+	if j.o.OnAdvice != nil && a != nil {
+		j.o.OnAdvice(a, j.result.Setting.BatchSize, j.result.Setting.CPUs)
+	}
 }
 
 // publishStart publishes the started event.
@@ -163,6 +171,7 @@ func (j *job) launch(epochsDone uint32) error {
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		env = limitThreads(env, s.CPUs)
 	}
+	env = append(env, j.o.Environment...)
 	if j.controlPath != "" {
 		env = append(env, controlVariable+"="+j.controlPath)
 	}
@@ -276,6 +285,7 @@ func (j *job) supervise(ctx context.Context) {
 			_ = j.process.kill() // it may have ended already
 		case a := <-j.conn.advice:
 			j.progress.predict(a, time.Now())
+			j.showAdvice(a)
 			j.applyAdvice(a, time.Now())
 			j.drawProgress()
 		case r := <-j.conn.risks:

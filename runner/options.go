@@ -73,6 +73,13 @@ type Options struct {
 	// together; nil: nothing is called.
 	BeforeStart func()
 
+	// Environment is added to that of the command.
+	Environment []string
+
+	// OnAdvice is called with each advice for the job as it runs, first with the answer to the
+	// request. It must return at once. Nil: nothing is called.
+	OnAdvice func(a *schemas.Advice, batchSize, cpus uint32)
+
 	// Connect connects to NATS, and retries until its context ends. Run calls it once, in another
 	// goroutine, and does not close the bus. Nil: NATS is not used, and events stay in SpoolDir.
 	Connect func(ctx context.Context) (*bus.Bus, error)

@@ -50,3 +50,34 @@ func (b *ProgressBar) End() {
 		fmt.Fprintln(b.out)
 	}
 }
+
+// StepBar draws a bar for each step of a long task, on a terminal.
+type StepBar struct {
+	Out io.Writer
+
+	step  string
+	bar   *ProgressBar
+	drawn time.Time
+}
+
+// Draw shows the progress of a step, at most ten times a second.
+func (p *StepBar) Draw(step string, done, total uint64) {
+	if total == 0 || !IsTerminal(p.Out) {
+		return
+	}
+	if p.step != step {
+		p.step, p.bar = step, NewProgressBar(p.Out, int(total))
+	} else if time.Since(p.drawn) < 100*time.Millisecond {
+		return
+	}
+	p.drawn = time.Now()
+	p.bar.Total = int(total)
+	p.bar.Draw(int(min(done, total)), step)
+}
+
+// End removes the bar.
+func (p *StepBar) End() {
+	if p.bar != nil {
+		fmt.Fprint(p.Out, "\r\x1b[K")
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+	"courier/services"
 	"courier/store"
 )
 
@@ -30,15 +31,15 @@ Example:
 
 func (c *storeRebuildCommand) Run(w *environment) error {
 	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.outputFlags,
-		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *verifyProgress) error {
+		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *services.StepBar) error {
 			begin := time.Now()
 			if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{
 				MaxMessages: c.BatchMessages,
-				Progress:    p.draw,
+				Progress:    p.Draw,
 			}); err != nil {
 				return err
 			}
-			p.end()
+			p.End()
 			if c.Output != "json" {
 				fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n",
 					schemas.FormatSeconds(time.Since(begin).Seconds()))

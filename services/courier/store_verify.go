@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"io"
 	"path/filepath"
 	"time"
 
@@ -51,7 +49,7 @@ func compare(
 	database store.Options,
 	output outputFlags,
 	o store.VerifyOptions,
-	first func(*bus.Bus, *store.Database, *verifyProgress) error,
+	first func(*bus.Bus, *store.Database, *services.StepBar) error,
 ) error {
 	b, err := n.connect(w)
 	if err != nil {
@@ -65,16 +63,16 @@ func compare(
 		return err
 	}
 	defer func() { _ = d.Close() }() // The process ends.
-	p := &verifyProgress{out: w.stderr}
+	p := &services.StepBar{Out: w.stderr}
 	if first != nil {
 		if err := first(b, d, p); err != nil {
-			p.end()
+			p.End()
 			return err
 		}
 	}
-	o.Progress = p.draw
+	o.Progress = p.Draw
 	r, err := store.NewVerifier(b, d, w.log, o).Verify(w.ctx)
-	p.end()
+	p.End()
 	if err != nil {
 		return err
 	}
@@ -117,33 +115,4 @@ func (c *storeVerifyCommand) locate() error {
 	c.clickHouseFlags = clickHouseFlags{} // The URL contains them.
 	c.ClickHouseURL, c.NATSURL = at.StoreURL(), e.NATSURL
 	return nil
-}
-
-// verifyProgress draws a bar for each step, on a terminal.
-type verifyProgress struct {
-	out   io.Writer
-	doing string
-	bar   *services.ProgressBar
-	drawn time.Time
-}
-
-func (p *verifyProgress) draw(doing string, done, total uint64) {
-	if total == 0 || !services.IsTerminal(p.out) {
-		return
-	}
-	if p.doing != doing {
-		p.doing, p.bar = doing, services.NewProgressBar(p.out, int(total))
-	} else if time.Since(p.drawn) < 100*time.Millisecond {
-		return
-	}
-	p.drawn = time.Now()
-	p.bar.Total = int(total)
-	p.bar.Draw(int(min(done, total)), doing)
-}
-
-// end removes the bar.
-func (p *verifyProgress) end() {
-	if p.bar != nil {
-		fmt.Fprint(p.out, "\r\x1b[K")
-	}
 }
