@@ -45,8 +45,8 @@ func speedUnderLoad(threads int) float64 {
 	return speed
 }
 
-// Features distinguish speeds in steps of a tenth. On an idle machine, most measurements must be
-// within two steps of their median; a shared processor can have several speeds. With twice as many
+// Features distinguish speeds in steps of a tenth. On an idle machine, at least half of the
+// measurements must be within two steps of one of them; a shared processor can have two speeds. With twice as many
 // busy threads as processors, the median ratio to the previous measurement must be within two
 // steps.
 func TestMeasureSpeed_IsRepeatable(t *testing.T) {
@@ -70,18 +70,22 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 	slices.Sort(busy)
 	t.Logf("idle: %.4g operations per second; with busy threads %.3f of it, from %.3f to %.3f",
 		idle, busy[n/2], busy[0], busy[n-1])
-	near := 0
-	for _, x := range idle {
-		if math.Abs(math.Log(x/idle[len(idle)/2])) <= 0.2 {
-			near++
+	most := 0
+	for _, center := range idle {
+		near := 0
+		for _, x := range idle {
+			if math.Abs(math.Log(x/center)) <= 0.2 {
+				near++
+			}
 		}
+		most = max(most, near)
 	}
 	switch {
 	case len(idle) < 3:
 		t.Log("other processes run on this machine: its idle speed is not measured")
-	case near <= len(idle)/2:
-		t.Errorf("%d of %d idle speeds are within two steps of their median, want over half: %.4g",
-			near, len(idle), idle)
+	case 2*most < len(idle):
+		t.Errorf("%d of %d idle speeds are within two steps of one of them, want half or more: %.4g",
+			most, len(idle), idle)
 	}
 	if math.Abs(math.Log(busy[n/2])) > 0.2 {
 		t.Errorf("speed with busy threads = %.3f of the idle speed, want about 1", busy[n/2])

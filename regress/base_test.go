@@ -113,7 +113,7 @@ func TestFormulas_AreTheSameInAnyOrder(t *testing.T) {
 
 func TestFormulas_ObeyMonotoneSigns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("only computes, for long")
+		t.Skip("a long computation without goroutines")
 	}
 	random := rand.New(rand.NewPCG(3, 4))
 	for name, fit := range formulas {
@@ -205,7 +205,7 @@ func TestFitLaw_RefusesTerms(t *testing.T) {
 
 func TestFormulas_FitDegenerateExamples(t *testing.T) {
 	if testing.Short() {
-		t.Skip("only computes, for long")
+		t.Skip("a long computation without goroutines")
 	}
 	awkward := map[string]func(d *regress.Dataset){
 		"constant feature": func(d *regress.Dataset) {

@@ -128,7 +128,7 @@ func TestCover_CountsAndRefuses(t *testing.T) {
 // coverage of the bound equals its confidence, on average over 100 studies.
 func TestUpperBound_CoversNewSettings(t *testing.T) {
 	if testing.Short() {
-		t.Skip("only computes, for long")
+		t.Skip("a long computation without goroutines")
 	}
 	random := rand.New(rand.NewPCG(3, 3))
 	const level = 0.9

@@ -224,7 +224,7 @@ func FuzzCgroupFiles(f *testing.F) {
 		}
 		if s := parsePressure([]byte(text)); s.some != nil && !(*s.some >= 0) ||
 			s.full != nil && !(*s.full >= 0) {
-			t.Errorf("pressure = %+v", s)
+			t.Errorf("pressure = %+v, want no negative share", s)
 		}
 		parsePIDs([]byte(text)) // must not panic
 	})
