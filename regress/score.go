@@ -263,7 +263,8 @@ func wilson(held, size float64) Estimate {
 // lengths.
 func Paired(a, b []float64, group []int, seed uint64) (Estimate, error) {
 	if len(a) == 0 || len(a) != len(b) || group != nil && len(group) != len(a) {
-		return Estimate{}, fmt.Errorf("%w: %d losses of one regressor, %d of the other and %d groups, want equal numbers",
+		return Estimate{}, fmt.Errorf(
+			"%w: %d losses of one regressor, %d of the other and %d groups, want equal numbers",
 			ErrBadExamples, len(a), len(b), len(group))
 	}
 	type sum struct{ difference, count float64 }

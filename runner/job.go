@@ -71,12 +71,15 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 		return nil, err
 	}
 	parser, err := output.New(o.Format, o.EpochPattern)
+	if err == nil {
+		err = parser.SetMetrics(o.Metrics)
+	}
 	if err != nil {
 		return nil, err
 	}
 	var metrics *metricsLog
 	if o.MetricsFile != "" {
-		if metrics, err = newMetricsLog(o.MetricsFile); err != nil {
+		if metrics, err = newMetricsLog(o.MetricsFile, o.Metrics); err != nil {
 			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
 		}
 	}

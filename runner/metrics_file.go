@@ -17,6 +17,7 @@ import (
 // of TensorBoard. The path is a file, a directory, or a pattern, and need not exist at the start of
 // the job. What a file contained before the start does not count.
 type metricsLog struct {
+	kinds  output.MetricKinds
 	path   string
 	before map[string]int64 // sizes of the files at the start
 	tables map[string]*followedFile
@@ -40,16 +41,17 @@ const (
 )
 
 // newMetricsLog remembers the files that exist before the job.
-func newMetricsLog(path string) (*metricsLog, error) {
+func newMetricsLog(path string, kinds output.MetricKinds) (*metricsLog, error) {
 	if _, err := filepath.Match(path, ""); err != nil {
 		return nil, err
 	}
 	m := &metricsLog{
 		path:   path,
+		kinds:  kinds,
 		before: map[string]int64{},
 		tables: map[string]*followedFile{},
 		events: map[string]*followedFile{},
-		board:  output.NewTensorBoard(),
+		board:  output.NewTensorBoard(kinds),
 	}
 	for _, f := range m.files() {
 		if info, err := os.Stat(f); err == nil {
@@ -140,7 +142,7 @@ func (m *metricsLog) read(path string, files map[string]*followedFile) ([]byte, 
 		files[path] = f
 	}
 	if info.Size() < f.offset {
-		f.offset, f.parser = 0, output.NewLog()
+		f.offset, f.parser = 0, output.NewLog(m.kinds)
 	}
 	data, err := readAt(path, f.offset)
 	if err != nil {
@@ -153,7 +155,7 @@ func (m *metricsLog) read(path string, files map[string]*followedFile) ([]byte, 
 // open begins to read a file behind the bytes that it had before the job. The head of a table is
 // read nevertheless.
 func (m *metricsLog) open(path string, size int64) *followedFile {
-	f := &followedFile{parser: output.NewLog()}
+	f := &followedFile{parser: output.NewLog(m.kinds)}
 	before := m.before[path]
 	if before == 0 || size < before || isEventFile(path) {
 		return f

@@ -90,7 +90,7 @@ func TestMetricsLog_FollowsFiles(t *testing.T) {
 				}
 			}
 			apply(c.before)
-			m, err := newMetricsLog(filepath.Join(dir, c.path))
+			m, err := newMetricsLog(filepath.Join(dir, c.path), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/runner/output"
 	"courier/schemas"
 	"courier/spool"
 )
@@ -54,6 +55,9 @@ type Options struct {
 	// with a column "epoch", JSON lines, or event files of TensorBoard. If it is set, epochs are not
 	// read from the output.
 	MetricsFile string
+
+	// Metrics are the kinds of metrics whose names output does not know; see output.MetricKinds.
+	Metrics output.MetricKinds
 
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process

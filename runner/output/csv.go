@@ -14,6 +14,7 @@ import (
 // may have several rows, each with a part of the metrics. It ends with the first row that has a
 // metric on held-out data, or else with the first row of the next epoch.
 type csvLog struct {
+	kinds       MetricKinds
 	columns     []column // nil: no head was read
 	epochColumn int
 	separator   rune
@@ -74,7 +75,7 @@ func (c *csvLog) readHead(line string) bool {
 		}
 		c.columns, c.epochColumn, c.separator = make([]column, len(fields)), i, separator
 		for k, field := range fields {
-			kind, where := kindInLog(field)
+			kind, where := kindInLog(field, c.kinds)
 			c.columns[k] = column{kind: kind, scope: where, words: []string{field}}
 		}
 		return true
@@ -125,9 +126,11 @@ func (c *csvLog) End() []EpochReport {
 	}}
 }
 
-func (c *csvLog) restart() lineFormat { return &csvLog{percentages: c.percentages} }
+func (c *csvLog) restart() lineFormat { return &csvLog{percentages: c.percentages, kinds: c.kinds} }
 
 func (c *csvLog) recognized() bool { return c.isSeen }
 
 // NewLog returns a parser of a file that a logger writes: a table with a head, or JSON lines.
-func NewLog() *Parser { return &Parser{formats: []lineFormat{&jsonLines{}, &csvLog{}}} }
+func NewLog(kinds MetricKinds) *Parser {
+	return &Parser{formats: []lineFormat{&jsonLines{kinds: kinds}, &csvLog{kinds: kinds}}}
+}

@@ -22,6 +22,7 @@ import (
 // of steps and evaluations after an epoch. There an epoch ends with its evaluation, or else with
 // the first line of the next epoch.
 type jsonLines struct {
+	kinds       MetricKinds
 	seen        bool
 	last        uint32 // last reported epoch, once seen is set
 	percentages percentages
@@ -129,7 +130,7 @@ func (j *jsonLines) accuracyOf(fields map[string]json.RawMessage) (*float64, Met
 	}
 	var m measurements
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		words := nameWords(strings.ReplaceAll(name, "/", "_"))
+		words := j.kinds.extend(nameWords(strings.ReplaceAll(name, "/", "_")))
 		v, ok := number(fields, name)
 		if kind := kindOf(words); ok && kind < metricDuration {
 			n := token{value: v, words: []string{name}}
@@ -190,7 +191,7 @@ func (j *jsonLines) evaluated(fields map[string]json.RawMessage) (m measurements
 	for name := range fields {
 		rest, isEvaluation := strings.CutPrefix(name, "eval_")
 		v, ok := number(fields, name)
-		if kind := kindOf(nameWords(rest)); isEvaluation && ok && kind != metricDuration {
+		if kind := kindOf(j.kinds.extend(nameWords(rest))); isEvaluation && ok && kind != metricDuration {
 			n := token{value: v, words: []string{strings.ToLower(name)}}
 			m.setMetric(kind, scopeValidation, &n, &j.percentages)
 		}
@@ -287,6 +288,8 @@ func (j *jsonLines) End() []EpochReport {
 	return []EpochReport{j.trainerReport(j.pending.Epoch, j.pending.At)}
 }
 
-func (j *jsonLines) restart() lineFormat { return &jsonLines{percentages: j.percentages} }
+func (j *jsonLines) restart() lineFormat {
+	return &jsonLines{percentages: j.percentages, kinds: j.kinds}
+}
 
 func (j *jsonLines) recognized() bool { return j.seen }

@@ -41,7 +41,7 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},
 		{"bad rows", "epoch,loss\nx,1\n-1,1\n1e9,1\n\"\n1\n2,nan\n", []string{"1 0 - -", "2 0 - -"}},
 	} {
-		p := NewLog()
+		p := NewLog(nil)
 		reports := p.Write(0, []byte(c.text), noon)
 		if diff := cmp.Diff(c.want, format(append(reports, p.Close(noon)...))); diff != "" {
 			t.Errorf("%s: reports (-want +got):\n%s", c.name, diff)
@@ -61,7 +61,7 @@ func TestTensorBoard_ReadsEventFiles(t *testing.T) {
 		{"keras", []string{"1 0 0.9 0.55", "2 0 0.8 0.65"}, []float64{0, 3}},
 	} {
 		for _, pieces := range []int{1, 2, 7, 100} {
-			b := NewTensorBoard()
+			b := NewTensorBoard(nil)
 			var reports []EpochReport
 			for k := range pieces {
 				for _, file := range eventFiles(t, filepath.Join("testdata", "tensorboard", c.name)) {
@@ -116,7 +116,7 @@ func FuzzTensorBoard(f *testing.F) {
 		f.Add(data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		b := NewTensorBoard()
+		b := NewTensorBoard(nil)
 		b.Write("logs/validation/a", data)
 		reports := b.Take(true)
 		for i, r := range reports {
@@ -135,7 +135,7 @@ func FuzzLog(f *testing.F) {
 	f.Add("epoch,step,loss,val_acc\n0,1,2,0.5\n1,2,,0.6\n")
 	f.Add("loss;epoch\n\"a\n0;1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		p := NewLog()
+		p := NewLog(nil)
 		reports := append(p.Write(0, []byte(text), noon), p.Close(noon)...)
 		for _, r := range reports {
 			if r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {

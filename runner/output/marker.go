@@ -73,7 +73,7 @@ func isTotal(t token) bool {
 
 func hasAnyMetric(tokens []token) bool {
 	return slices.ContainsFunc(tokens, func(t token) bool {
-		switch kindOf(t.words) {
+		switch t.kind() {
 		case noMetric, metricDuration, metricElapsed:
 			return false
 		}
@@ -108,7 +108,7 @@ func partOf(line string, tokens []token, hasMarker bool) part {
 			seenEpoch = true
 			continue
 		}
-		kind := kindOf(n.words)
+		kind := n.kind()
 		isCounted := kind == noMetric && isFraction(tokens, i)
 		switch {
 		case isCounted:

@@ -12,6 +12,7 @@ import (
 
 // token is a number in a line, with the text before it.
 type token struct {
+	given   []string // kind of the metric that the user gave; nil: none
 	value   float64
 	text    string   // the number as printed
 	gap     string   // text between the previous number and this one

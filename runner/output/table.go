@@ -23,7 +23,7 @@ const maxColumns = 64
 // tableLine reads the head and the rows of a table whose first column is the epoch, as fastai, a
 // CSV logger and scikit-learn print it.
 func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRow bool) {
-	if columns, separator := tableHead(line); columns != nil {
+	if columns, separator := tableHead(line, t.kinds); columns != nil {
 		t.columns, t.separator = columns, separator
 		return nil, true
 	}
@@ -74,7 +74,7 @@ func rowNumber(field string) (uint32, bool) {
 var tableKeys = []string{"epoch", "iter", "iteration", "round"}
 
 // tableHead returns the columns of a head and what separates them, or nil.
-func tableHead(line string) ([]column, separator) {
+func tableHead(line string, kinds MetricKinds) ([]column, separator) {
 	separator := separatorOf(line)
 	fields := separator.split(line)
 	if len(fields) < 2 || len(fields) > maxColumns {
@@ -91,7 +91,7 @@ func tableHead(line string) ([]column, separator) {
 			return nil, ""
 		}
 		words := nameWords(strings.ReplaceAll(field, "/", "_"))
-		columns[i] = column{kind: kindOf(words), scope: scopeOf(words), words: words}
+		columns[i] = column{kind: kindOf(kinds.extend(words)), scope: scopeOf(words), words: words}
 		if isSpaCy && field == "SCORE" { // the weighted score of the pipeline
 			columns[i].kind, columns[i].scope = metricAccuracy, scopeValidation
 		}

@@ -15,6 +15,7 @@ import (
 // one metric on held-out data, such as "Accuracy/val". If a job writes none, the metrics of Keras
 // count, whose names begin with "epoch_". The times of events are those that the job recorded.
 type TensorBoard struct {
+	kinds      MetricKinds
 	files      map[string]*eventFile
 	clock      string // metric whose steps are epochs, with its directory; empty: none was read
 	isTraining bool   // clock is a metric of the training
@@ -40,8 +41,8 @@ const maxStepLosses = 1024
 const maxEventFiles = 64
 
 // NewTensorBoard returns a parser that has read nothing.
-func NewTensorBoard() *TensorBoard {
-	return &TensorBoard{files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
+func NewTensorBoard(kinds MetricKinds) *TensorBoard {
+	return &TensorBoard{kinds: kinds, files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
 }
 
 // Write takes the next bytes of an event file. The name of its directory tells data sets apart, as
@@ -93,9 +94,9 @@ func (b *TensorBoard) end() {
 // scalar takes one value.
 func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 	name := strings.ToLower(s.tag)
-	kind, where := kindInLog(name)
+	kind, where := kindInLog(name, b.kinds)
 	if where == scopeUnknown {
-		_, where = kindInLog(f.directory)
+		_, where = kindInLog(f.directory, nil)
 	}
 	if kind == noMetric || kind >= metricDuration || strings.Contains(name, "_vs_iterations") {
 		return
@@ -132,13 +133,13 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 
 // kindInLog returns what a name of a logger measures, such as "val_acc", "Accuracy/val" and
 // "eval/loss".
-func kindInLog(name string) (metricKind, scope) {
+func kindInLog(name string, kinds MetricKinds) (metricKind, scope) {
 	words := nameWords(strings.NewReplacer("/", "_", ".", "_").Replace(name))
 	where := scopeOf(words)
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
 		return scopeOf([]string{w}) != scopeUnknown
 	})
-	return kindOf(words), where
+	return kindOf(kinds.extend(words)), where
 }
 
 // scalar is a value of an event file.

@@ -16,6 +16,7 @@ import (
 // when the next one begins. It ends earlier with a line of the shape that ended the previous epoch,
 // and with a line that has both the number and a metric of validation.
 type text struct {
+	kinds   MetricKinds
 	current *openEpoch // the epoch that has not ended; nil: none
 	last    uint32     // last reported epoch
 	hasLast bool
@@ -106,6 +107,7 @@ func (t *text) line(line string, at time.Time, isFinal bool) []EpochReport {
 		return reports
 	}
 	tokens := scan(line)
+	t.kinds.mark(tokens)
 	if reports, isRound := t.roundLine(line, tokens, at); isRound {
 		return reports
 	}
@@ -292,7 +294,9 @@ func (t *text) End() []EpochReport {
 	return reports
 }
 
-func (t *text) restart() lineFormat { return &text{rank: t.rank, percentages: t.percentages} }
+func (t *text) restart() lineFormat {
+	return &text{rank: t.rank, percentages: t.percentages, kinds: t.kinds}
+}
 
 func (t *text) recognized() bool { return t.isSeen }
 
@@ -345,7 +349,7 @@ func (t *text) read(line string, tokens []token, hasMarker bool) (hasMetric bool
 		if s == scopeUnknown {
 			s = general
 		}
-		kind := kindOf(n.words)
+		kind := n.kind()
 		isDuration := kind == metricDuration || kind == metricElapsed
 		switch {
 		case isDuration && isStepTime: // of a step
@@ -418,7 +422,7 @@ var durationVerbs = []string{"in", "took", "for", "finished"}
 func lineScope(line string, tokens []token) scope {
 	head := line
 	for _, t := range tokens {
-		if kindOf(t.words) != noMetric {
+		if t.kind() != noMetric {
 			if i := strings.Index(line, t.gap); i >= 0 {
 				head = line[:i+len(t.gap)]
 			}

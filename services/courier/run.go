@@ -16,20 +16,21 @@ import (
 type runCommand struct {
 	natsFlags
 	requestFlags
-	Adapt            string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize        int      `help:"Start with this batch size instead of the advised one."`
-	EpochPattern     string   `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
-	Format           string   `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
-	MetricsFile      string   `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
-	MLflowURI        string   `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
-	MLflowExperiment string   `name:"mlflow-experiment" help:"Experiment of the run in MLflow." default:"Default" env:"COURIER_MLFLOW_EXPERIMENT"`
-	NoCgroup         bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
-	NoPTY            bool     `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
-	NoProgress       bool     `help:"Show no progress bar."`
-	Node             string   `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	StopWhenLate     string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
-	SpoolDir         string   `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
-	Command          []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
+	Adapt            string            `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
+	BatchSize        int               `help:"Start with this batch size instead of the advised one."`
+	EpochPattern     string            `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
+	Format           string            `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
+	MetricsFile      string            `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
+	MLflowURI        string            `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
+	MLflowExperiment string            `name:"mlflow-experiment" help:"Experiment of the run in MLflow." default:"Default" env:"COURIER_MLFLOW_EXPERIMENT"`
+	Metric           map[string]string `help:"What a metric measures whose name is not known: accuracy, error (1 - accuracy) or loss, such as fid=loss." placeholder:"NAME=KIND" env:"COURIER_METRIC"`
+	NoCgroup         bool              `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
+	NoPTY            bool              `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
+	NoProgress       bool              `help:"Show no progress bar."`
+	Node             string            `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	StopWhenLate     string            `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
+	SpoolDir         string            `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
+	Command          []string          `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
 func (c *runCommand) Run(w *environment) error {
@@ -56,6 +57,7 @@ func (c *runCommand) Run(w *environment) error {
 		EpochPattern:   c.EpochPattern,
 		Format:         c.Format,
 		MetricsFile:    c.MetricsFile,
+		Metrics:        c.Metric,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,
