@@ -177,6 +177,7 @@ func (a *adaptiveRun) batchSizes(n int) (all []uint32) {
 }
 
 func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()) // other programs have control files, too
 	a := startAdaptive(t, runner.AdaptControl, true, trainingCommand("control", "10"))
 	a.runEpochs(1, 2)
 	start := a.started()
