@@ -46,6 +46,14 @@ var importGraph = map[string][]string{
 	"replay": {
 		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
 	},
+	"policy":             {},
+	"policy/policytest":  {"policy"},
+	"policy/deadline":    {"policy"},
+	"policy/edf":         {"policy"},
+	"policy/elasticflow": {"policy"},
+	"simulate/elastic": {
+		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
+	},
 	"simulate":       {"advisor", "regress", "schemas", "trainer"},
 	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
@@ -67,13 +75,13 @@ var importGraph = map[string][]string{
 		"runner", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"workloads/digits",
+		"policy", "simulate/elastic", "workloads/digits",
 	},
 }
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
+	"bus/bustest", "policy/policytest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
 }
 
 // modules maps each third-party module to the packages that may import it.
