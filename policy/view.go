@@ -64,9 +64,6 @@ type Job struct {
 	Units int
 	// PausedUntil is the end of the current pause; in the past if the job makes progress.
 	PausedUntil time.Time
-	// RateErrorRatio is the standard deviation of log(actual / predicted) of the rates on the
-	// curve. Zero: the rates are exact.
-	RateErrorRatio float64
 }
 
 // Option is a way to run a job, for example a batch size.

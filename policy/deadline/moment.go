@@ -83,11 +83,13 @@ func (s *plan) lostAfter(seconds float64) int {
 	return s.fill(s.scratch, float64(s.capacity), true).lost - before
 }
 
-// blockedSeconds returns how long after the start of the plan a moment would break a promise.
+// blockedSeconds returns how long after the start of the plan a moment would break a promise. Jobs
+// that end later than Options.Urgent do not count: a single job must not block all others for long.
 func (s *plan) blockedSeconds() float64 {
 	until := 0.0
 	for i := range s.tasks {
-		if end, ok := s.breaks(&s.tasks[i]); ok {
+		end, ok := s.breaks(&s.tasks[i])
+		if ok && end < s.o.Urgent.Seconds() {
 			until = max(until, end)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // Options are the parameters of the policy. A zero field means the documented default. The defaults
-// were chosen on seven traces of ElasticFlow together, and on five of them with a half to an eighth
+// were chosen on seven traces of ElasticFlow together, and on six of them with a half to an eighth
 // of the GPUs; see docs/reference/benchmarks-policies.md.
 type Options struct {
 	// MomentInterval is the distance of moments that plans expect: rates are lowered by the pause
@@ -35,9 +35,6 @@ type Options struct {
 	// relative to the median of recent submissions, times the fourth power of the utilization until
 	// its deadline. Default: 1.
 	CostLimit float64
-	// Caution is the number of standard deviations by which plans overestimate the work of a job
-	// whose rates are predicted. Default: 0.5.
-	Caution float64
 }
 
 func (o Options) withDefaults() Options {
@@ -49,6 +46,5 @@ func (o Options) withDefaults() Options {
 	o.HeadroomRatio = cmp.Or(o.HeadroomRatio, 0.1)
 	o.LostRatio = cmp.Or(o.LostRatio, 0.03)
 	o.CostLimit = cmp.Or(o.CostLimit, 1)
-	o.Caution = cmp.Or(o.Caution, 0.5)
 	return o
 }

@@ -47,22 +47,39 @@ func (p *Policy) Plan(view *policy.View, now time.Time) policy.Decision {
 		typical:  -1,
 	}
 	s.lead = s.start.Sub(now).Seconds()
-	s.tasks = make([]task, 0, len(view.Jobs)+len(view.Queue))
-	for i := range view.Jobs {
-		if job := &view.Jobs[i]; len(job.Options) > 0 {
-			t := s.newTask(job, &job.Options[0])
-			t.current = max(0, job.Units)
-			t.work = max(0, t.work-s.progress(&t, s.lead))
-			s.tasks = append(s.tasks, t)
-		}
-	}
-	slices.SortStableFunc(s.tasks, func(a, b task) int { return cmp.Compare(a.due, b.due) })
-
+	s.tasks = s.admitted()
 	s.admit()
 	s.fill(s.tasks, float64(s.capacity), true)
 	s.allocate()
 	review := s.change()
 	return policy.Decision{Moves: s.moves, ReviewAt: review}
+}
+
+// admitted returns the admitted jobs in order of due time. Equal ones keep their order.
+func (s *plan) admitted() []task {
+	jobs := s.view.Jobs
+	tasks := make([]task, 0, len(jobs))
+	for i := range jobs {
+		if len(jobs[i].Options) > 0 {
+			t := s.newTask(&jobs[i], &jobs[i].Options[0])
+			t.current = max(0, jobs[i].Units)
+			t.work = max(0, t.work-s.progress(&t, s.lead))
+			tasks = append(tasks, t)
+		}
+	}
+
+	order := make([]int, len(tasks)) // swapping numbers is faster than swapping tasks
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(tasks[a].due, tasks[b].due), cmp.Compare(a, b))
+	})
+	sorted := make([]task, len(tasks), len(tasks)+len(s.view.Queue))
+	for i, from := range order {
+		sorted[i] = tasks[from]
+	}
+	return sorted
 }
 
 func (s *plan) move(kind policy.Kind, t *task, units int, reason policy.Reason) {

@@ -39,9 +39,6 @@ func (s *plan) newTask(job *policy.Job, o *policy.Option) task {
 	if math.IsNaN(o.Work) {
 		t.work = 0
 	}
-	if job.RateErrorRatio > 0 {
-		t.work *= math.Exp(s.o.Caution * min(1, job.RateErrorRatio))
-	}
 
 	lowered := make(policy.Curve, 0, 2*len(o.Curve))
 	for _, p := range o.Curve {

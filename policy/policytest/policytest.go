@@ -74,7 +74,6 @@ func (s *source) job(id string, isAdmitted bool) policy.Job {
 	}
 	if isAdmitted {
 		j.PausedUntil = Now.Add(time.Duration(s.next(100)-70) * time.Second)
-		j.RateErrorRatio = float64(s.next(4)) / 10
 		if c := j.Options[0].Curve; len(c) > 0 && s.next(2) == 1 {
 			j.Units = c[s.next(len(c))].Units
 		}

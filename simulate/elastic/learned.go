@@ -13,10 +13,8 @@ import (
 
 const (
 	epochIterations = 1000
-	// unknownError is the error of the rates of a model that never ran.
-	unknownError = 0.5
-	// scaling is the exponent of the assumed rate of such a model by number of GPUs. A job is assumed
-	// to need half of its window with priorGPUs.
+	// scaling is the exponent of the assumed rate, by number of GPUs, of a model that never ran. A
+	// job of it is assumed to need half of its window with priorGPUs.
 	scaling, priorGPUs = 0.7, 8
 )
 
@@ -26,17 +24,12 @@ const (
 type learnedKnowledge struct {
 	runs      map[evidence.Configuration]evidence.Run
 	predictor *evidence.Predictor // nil: fit again
-	curves    map[curveKey]learnedCurve
+	curves    map[curveKey]policy.Curve
 }
 
 type curveKey struct {
 	model     string
 	batchSize int
-}
-
-type learnedCurve struct {
-	curve policy.Curve
-	error float64
 }
 
 func newLearnedKnowledge() *learnedKnowledge {
@@ -48,9 +41,7 @@ func (k *learnedKnowledge) job(j *job) policy.Job {
 	first := j.firstOption()
 	for i := range v.Options {
 		o := &j.options[first+i]
-		learned := k.curve(j, o)
-		v.Options[i].Curve = learned.curve
-		v.RateErrorRatio = max(v.RateErrorRatio, learned.error)
+		v.Options[i].Curve = k.curve(j, o)
 	}
 	return v
 }
@@ -79,7 +70,7 @@ func (k *learnedKnowledge) fit() {
 		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.BatchSize, b.BatchSize),
 			cmp.Compare(a.CPUs, b.CPUs))
 	})
-	k.curves = map[curveKey]learnedCurve{}
+	k.curves = map[curveKey]policy.Curve{}
 	hierarchy, err := evidence.Fit(context.Background(), runs, evidence.Options{})
 	if err == nil {
 		k.predictor, err = evidence.Compile(hierarchy)
@@ -90,7 +81,7 @@ func (k *learnedKnowledge) fit() {
 }
 
 // curve predicts the rates of an option.
-func (k *learnedKnowledge) curve(j *job, o *option) learnedCurve {
+func (k *learnedKnowledge) curve(j *job, o *option) policy.Curve {
 	if k.predictor == nil {
 		k.fit()
 	}
@@ -98,7 +89,7 @@ func (k *learnedKnowledge) curve(j *job, o *option) learnedCurve {
 	if learned, ok := k.curves[key]; ok {
 		return learned
 	}
-	var learned learnedCurve
+	var learned policy.Curve
 	for _, p := range o.curve {
 		c := k.configuration(j, o, p.Units)
 		if run, isMeasured := k.runs[c]; isMeasured {
@@ -109,21 +100,20 @@ func (k *learnedKnowledge) curve(j *job, o *option) learnedCurve {
 				return k.unknown(j, o)
 			}
 			p.Rate = epochIterations / t.Median()
-			learned.error = max(learned.error, t.Scale)
 		}
-		learned.curve = append(learned.curve, p)
+		learned = append(learned, p)
 	}
 	k.curves[key] = learned
 	return learned
 }
 
 // unknown returns the assumed rates of a model that never ran.
-func (k *learnedKnowledge) unknown(j *job, o *option) learnedCurve {
-	learned := learnedCurve{error: unknownError}
+func (k *learnedKnowledge) unknown(j *job, o *option) policy.Curve {
+	var assumed policy.Curve
 	window := max(1, (j.Deadline - j.Submitted).Seconds())
 	for _, p := range o.curve {
 		p.Rate = 2 * o.iterations / window * math.Pow(float64(p.Units)/priorGPUs, scaling)
-		learned.curve = append(learned.curve, p)
+		assumed = append(assumed, p)
 	}
-	return learned
+	return assumed
 }

@@ -24,7 +24,6 @@ type perturbedKnowledge struct {
 
 func (k *perturbedKnowledge) job(j *job) policy.Job {
 	v := j.view()
-	v.RateErrorRatio = k.sigma
 	first := j.firstOption()
 	for i := range v.Options {
 		v.Options[i].Curve = k.curve(j, first+i)

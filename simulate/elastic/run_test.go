@@ -170,7 +170,7 @@ func needFile(t testing.TB, path string) string {
 	return path
 }
 
-// The published checker and Run agree on the ratio of every policy.
+// The checker, a program of its own, and Run agree on the ratio of every policy.
 func TestRun_AgreesWithTheChecker(t *testing.T) {
 	script := needFile(t, filepath.Join(shared, "bench/verify_schedule.py"))
 	if _, err := exec.LookPath("python3"); err != nil {
