@@ -2,8 +2,8 @@
 // reads, the moves that it returns, and the rules that every decision must keep.
 //
 // A policy is a pure function: Plan(view, now) returns the moves for a state of the cluster. It has
-// no clock, network or randomness of its own, so the same code runs in a simulator, over a replayed
-// event log and in the advisor. The policies are sub-packages: deadline (the default), edf and
+// no clock, network or randomness of its own, so the same code can run in a simulator, over a
+// replayed event log and in a service. The policies are sub-packages: deadline (the default), edf and
 // elasticflow.
 //
 // Capacity is counted in units: GPUs, CPUs or workers. A job holds one of the numbers of units on
