@@ -48,6 +48,14 @@ var importGraph = map[string][]string{
 	"replay": {
 		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
 	},
+	"policy":             {},
+	"policy/policytest":  {"policy"},
+	"policy/deadline":    {"policy"},
+	"policy/edf":         {"policy"},
+	"policy/elasticflow": {"policy"},
+	"simulate/elastic": {
+		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
+	},
 	"simulate":       {"advisor", "regress", "schemas", "trainer"},
 	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
@@ -69,14 +77,14 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"workloads/digits",
+		"policy", "simulate/elastic", "workloads/digits",
 	},
 }
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
 	"advisor", "bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
-	"gateway/browsertest",
+	"gateway/browsertest", "policy/policytest",
 }
 
 // modules maps each third-party module to the packages that may import it.

@@ -12,8 +12,9 @@ import (
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
-	SLO   simulateSLO   `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
-	Drift simulateDrift `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
+	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
+	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
+	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
 }
 
 type simulateSLO struct {

@@ -1,0 +1,110 @@
+package deadline
+
+import (
+	"container/heap"
+	"math"
+)
+
+const (
+	lostValue     = 0.01 // of units for a job without a deadline, or one that is lost
+	urgentFactor  = 10
+	missingFactor = 2
+	// A job whose level is high on its segment gets the segment before others at their minimum
+	// share: 0.9 to 1.1.
+	roundingBase, roundingSlope = 0.9, 0.2
+)
+
+// allocate chooses the units of each task from the start of the plan: its share, rounded down to a
+// point of the hull, and then the steps with the highest value.
+func (s *plan) allocate() {
+	free := s.capacity
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		t.units, t.point = 0, -1
+		for k, p := range t.hull {
+			if float64(p.Units) <= t.share+tolerance && p.Units <= free {
+				t.units, t.point = p.Units, k
+			}
+		}
+		free -= t.units
+	}
+	s.leftOver(free)
+}
+
+// leftOver gives the free units to the steps with the highest value.
+func (s *plan) leftOver(free int) {
+	next := make(steps, 0, len(s.tasks))
+	for i := range s.tasks {
+		next = s.appendStep(next, i)
+	}
+	heap.Init(&next)
+	for len(next) > 0 {
+		i := next[0].task
+		t := &s.tasks[i]
+		if more := t.hull[t.point+1].Units - t.units; more <= free {
+			free -= more
+			t.point++
+			t.units = t.hull[t.point].Units
+			if following := s.appendStep(nil, i); len(following) > 0 {
+				next[0] = following[0]
+				heap.Fix(&next, 0)
+				continue
+			}
+		}
+		heap.Pop(&next)
+	}
+}
+
+// step is the step of a task to the next point of its hull.
+type step struct {
+	task  int
+	value float64
+}
+
+// appendStep appends the next step of a task if it has one.
+func (s *plan) appendStep(dst steps, i int) steps {
+	t := &s.tasks[i]
+	if t.work <= 0 || t.point+1 >= len(t.hull) {
+		return dst
+	}
+	return append(dst, step{i, s.value(t)})
+}
+
+// steps is a heap with the highest value first, and of equal values the task that is due first.
+type steps []step
+
+func (s steps) Len() int      { return len(s) }
+func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *steps) Push(v any)   { *s = append(*s, v.(step)) }
+func (s steps) Less(i, j int) bool {
+	if s[i].value != s[j].value {
+		return s[i].value > s[j].value
+	}
+	return s[i].task < s[j].task
+}
+
+func (s *steps) Pop() any {
+	last := (*s)[len(*s)-1]
+	*s = (*s)[:len(*s)-1]
+	return last
+}
+
+// value returns the unit-seconds that a task needs less later, per unit-second of its next step.
+func (s *plan) value(t *task) float64 {
+	next := t.hull.Slope(t.point + 1)
+	if t.isLost || math.IsInf(t.due, 1) {
+		return lostValue * next / t.hull.Slope(0)
+	}
+	v := next / t.hull.Slope(t.segment)
+	if t.point+1 == t.segment {
+		low, high := t.bounds()
+		v *= roundingBase + roundingSlope*(t.level-low)/(high-low)
+	}
+	if t.patience(t.units) < s.o.Urgent.Seconds() {
+		v *= urgentFactor
+	}
+	if t.missing > 0 {
+		v *= missingFactor
+	}
+	return v
+}

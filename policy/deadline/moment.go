@@ -1,0 +1,155 @@
+package deadline
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"courier/policy"
+)
+
+// change carries out the allocation if a moment is worth it, and returns when to review.
+func (s *plan) change() time.Time {
+	isChanged := slices.ContainsFunc(s.tasks, func(t task) bool { return t.units != t.current })
+	switch {
+	case !isChanged:
+		return time.Time{}
+	case s.lead > 0:
+		s.stopExcess()
+		return s.start
+	case s.held() > s.capacity || s.isMomentWorth():
+		s.resize()
+		return time.Time{}
+	}
+	return s.now.Add(s.o.ReviewInterval)
+}
+
+// isMomentWorth compares the promises that a moment now and waiting would lose. If neither loses
+// more, the gain in speed must pay back the pauses.
+func (s *plan) isMomentWorth() bool {
+	broken := 0
+	for i := range s.tasks {
+		if _, ok := s.breaks(&s.tasks[i]); ok {
+			broken++
+		}
+	}
+	wait := max(s.o.ReviewInterval.Seconds(), s.blockedSeconds())
+	lost := max(s.impatient(), s.lostAfter(wait))
+	return lost > broken || broken == 0 && s.paysBack()
+}
+
+// paysBack reports whether the allocation gains more than its pauses cost, in unit-seconds that are
+// not needed later.
+func (s *plan) paysBack() bool {
+	gain, cost := 0.0, 0.0
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		if t.isIdle() {
+			continue
+		}
+		slope := t.hull.Slope(t.segment)
+		rate := t.curve.Rate(t.units)
+		gain += (rate - t.curve.Rate(t.current)) / slope
+		cost += rate / slope * s.view.Pause.Seconds(t.units, t.units != t.current, s.restarts)
+	}
+	return gain*s.o.PayBack.Seconds() > cost
+}
+
+// impatient counts the jobs that must get more units before the next review.
+func (s *plan) impatient() int {
+	n := 0
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		waits := !t.isIdle() && t.units > t.current
+		if waits && t.patience(t.current) < s.o.ReviewInterval.Seconds() {
+			n++
+		}
+	}
+	return n
+}
+
+// lostAfter returns how many more jobs are lost if all jobs keep their units for a time.
+func (s *plan) lostAfter(seconds float64) int {
+	before := 0
+	s.scratch = append(s.scratch[:0], s.tasks...)
+	for i := range s.scratch {
+		t := &s.scratch[i]
+		if t.missing > s.o.LostRatio*t.work {
+			before++
+		}
+		t.work = max(0, t.work-s.progress(t, seconds))
+		t.due -= seconds
+	}
+	return s.fill(s.scratch, float64(s.capacity), true).lost - before
+}
+
+// blockedSeconds returns how long after the start of the plan a moment would break a promise. Jobs
+// that end later than Options.Urgent do not count: a single job must not block all others for long.
+func (s *plan) blockedSeconds() float64 {
+	until := 0.0
+	for i := range s.tasks {
+		end, ok := s.breaks(&s.tasks[i])
+		if ok && end < s.o.Urgent.Seconds() {
+			until = max(until, end)
+		}
+	}
+	return until
+}
+
+// breaks reports whether a job ends in time with its current units, but not after the pause of a
+// moment at the start of the plan. It returns the end of the job.
+func (s *plan) breaks(t *task) (float64, bool) {
+	rate := t.curve.Rate(t.current)
+	if t.current == 0 || rate <= 0 {
+		return 0, false
+	}
+	end := max(0, t.job.PausedUntil.Sub(s.start).Seconds()) + t.work/rate
+	if end > t.window {
+		return 0, false
+	}
+	earliest := math.Inf(1)
+	for _, p := range t.curve {
+		if p.Rate > 0 {
+			wait := s.view.Pause.Seconds(p.Units, p.Units != t.current, s.restarts)
+			earliest = min(earliest, wait+t.work/p.Rate)
+		}
+	}
+	return end, earliest > t.window
+}
+
+func (s *plan) held() int {
+	held := 0
+	for i := range s.view.Jobs {
+		held += max(0, s.view.Jobs[i].Units)
+	}
+	return held
+}
+
+// stopExcess stops jobs that hold more than the capacity, the latest due first. It is needed if
+// nodes leave the cluster at a time at which no moment may be.
+func (s *plan) stopExcess() {
+	held := s.held()
+	for i := len(s.tasks) - 1; i >= 0 && held > s.capacity; i-- {
+		if t := &s.tasks[i]; t.current > 0 {
+			s.move(policy.Resize, t, 0, policy.ReasonYield)
+			held -= t.current
+		}
+	}
+}
+
+// resize returns the allocation as moves.
+func (s *plan) resize() {
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		reason := policy.ReasonShare
+		switch {
+		case t.units == t.current:
+			continue
+		case t.units < t.current:
+			reason = policy.ReasonYield
+		case t.isLost || math.IsInf(t.due, 1) || t.point > t.segment:
+			reason = policy.ReasonLeftOver
+		}
+		s.move(policy.Resize, t, t.units, reason)
+	}
+}

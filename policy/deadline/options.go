@@ -1,0 +1,50 @@
+package deadline
+
+import (
+	"cmp"
+	"time"
+)
+
+// Options are the parameters of the policy. A zero field means the documented default. The defaults
+// were chosen on seven traces of ElasticFlow together, and on six of them with a half to an eighth
+// of the GPUs; see docs/reference/benchmarks-policies.md.
+type Options struct {
+	// MomentInterval is the distance of moments that plans expect: rates are lowered by the pause
+	// per interval. Default: 20 minutes.
+	MomentInterval time.Duration
+	// PayBack is the time in which new shares must gain more than their moment costs. Default: 200
+	// seconds.
+	PayBack time.Duration
+	// ReviewInterval is the time to the next decision while the shares differ from the plan.
+	// Default: 1 minute.
+	ReviewInterval time.Duration
+	// Margin is subtracted from the time to a deadline, at most half of the job's slack. Default: 2
+	// minutes.
+	Margin time.Duration
+	// Urgent is how long a job must be able to wait for more units. A job that cannot gets them
+	// before others. Default: 15 minutes.
+	Urgent time.Duration
+
+	// HeadroomRatio is the ratio of the capacity that admission leaves free, because jobs hold
+	// whole numbers of units. Default: 0.1.
+	HeadroomRatio float64
+	// LostRatio is the ratio of the remaining work above which a job that does not fit counts as
+	// lost. Below it, the margins may suffice. Default: 0.03.
+	LostRatio float64
+	// CostLimit is the cost above which a job is refused although it fits: its unit-seconds,
+	// relative to the median of recent submissions, times the fourth power of the utilization until
+	// its deadline. Default: 1.
+	CostLimit float64
+}
+
+func (o Options) withDefaults() Options {
+	o.MomentInterval = cmp.Or(o.MomentInterval, 20*time.Minute)
+	o.PayBack = cmp.Or(o.PayBack, 200*time.Second)
+	o.ReviewInterval = cmp.Or(o.ReviewInterval, time.Minute)
+	o.Margin = cmp.Or(o.Margin, 2*time.Minute)
+	o.Urgent = cmp.Or(o.Urgent, 15*time.Minute)
+	o.HeadroomRatio = cmp.Or(o.HeadroomRatio, 0.1)
+	o.LostRatio = cmp.Or(o.LostRatio, 0.03)
+	o.CostLimit = cmp.Or(o.CostLimit, 1)
+	return o
+}

@@ -1,0 +1,132 @@
+// Package policytest generates views for the tests of policies and checks the rules that hold for
+// all of them. View turns any bytes into a view, so it is usable for fuzz tests and for random
+// views; Rules calls a policy and reports every broken rule.
+package policytest
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/policy"
+)
+
+// Now is the time of all generated views.
+var Now = time.Unix(1_000_000, 0).UTC()
+
+// source reads numbers from bytes; zeros follow the last byte.
+type source struct{ data []byte }
+
+func (s *source) next(limit int) int {
+	if len(s.data) == 0 {
+		return 0
+	}
+	b := s.data[0]
+	s.data = s.data[1:]
+	return int(b) % limit
+}
+
+// View builds a view from bytes. Numbers may be extreme: jobs without work, windows that have
+// passed, empty curves, rates that fall or are not a number, and less capacity than the jobs hold.
+func View(data []byte) *policy.View {
+	s := &source{data}
+	v := &policy.View{
+		Slot:       time.Duration(s.next(5)) * time.Minute,
+		Moments:    s.next(130),
+		LastMoment: Now.Add(-time.Duration(s.next(200)) * time.Second),
+		Pause: policy.Pause{
+			Base:         time.Duration(s.next(10)) * time.Second,
+			PerDoubling:  2 * time.Second,
+			Restart:      47 * time.Second,
+			RestartEvery: s.next(61),
+			Charge: []policy.Charge{
+				policy.ChargeAll, policy.ChargeRounds, policy.ChargeChanged, policy.ChargeNone,
+			}[s.next(4)],
+		},
+	}
+	for i := range s.next(9) {
+		v.Nodes = append(v.Nodes, policy.Node{Name: fmt.Sprint("node-", i), Units: s.next(17) - 1})
+	}
+	for i := range s.next(40) {
+		v.Jobs = append(v.Jobs, s.job(fmt.Sprint("job-", i), true))
+	}
+	for i := range s.next(20) {
+		v.Queue = append(v.Queue, s.job(fmt.Sprint("queued-", i), false))
+	}
+	v.Recent = slices.Clone(v.Queue)
+	return v
+}
+
+func (s *source) job(id string, isAdmitted bool) policy.Job {
+	j := policy.Job{ID: id, Submitted: Now.Add(-time.Duration(s.next(100)) * time.Minute)}
+	if deadline := s.next(200); deadline > 0 {
+		j.Deadline = Now.Add(time.Duration((deadline-20)*(deadline-20)*s.next(60)) * time.Second)
+	}
+	options := 1
+	if !isAdmitted {
+		options = s.next(4)
+	}
+	for range options {
+		j.Options = append(j.Options, policy.Option{Work: s.work(), Curve: s.curve()})
+	}
+	if isAdmitted {
+		j.PausedUntil = Now.Add(time.Duration(s.next(100)-70) * time.Second)
+		if c := j.Options[0].Curve; len(c) > 0 && s.next(2) == 1 {
+			j.Units = c[s.next(len(c))].Units
+		}
+	}
+	return j
+}
+
+func (s *source) work() float64 {
+	switch s.next(30) {
+	case 0:
+		return 0
+	case 1:
+		return math.Inf(1)
+	case 2:
+		return math.NaN()
+	case 3:
+		return -1
+	case 4:
+		return 1e300
+	}
+	return float64(s.next(256)*s.next(256)) * 10
+}
+
+func (s *source) curve() policy.Curve {
+	var c policy.Curve
+	rate := 0.0
+	for k := range s.next(8) {
+		rate += float64(s.next(100)-10) / 10
+		switch s.next(40) {
+		case 0:
+			rate = math.NaN()
+		case 1:
+			rate = math.Inf(1)
+		}
+		c = append(c, policy.Point{Units: 1 << k, Rate: rate})
+	}
+	return c
+}
+
+// Rules fails a test if a decision breaks a rule: Check passes, the jobs hold at most the capacity,
+// the view is unchanged, and the same view gives the same decision.
+func Rules(t testing.TB, p policy.Policy, data []byte) policy.Decision {
+	t.Helper()
+	v := View(data)
+	d := p.Plan(v, Now)
+	if err := policy.Check(v, Now, d); err != nil {
+		t.Fatalf("broken rule: %v\nmoves: %v", err, d.Moves)
+	}
+	if again := p.Plan(View(data), Now); !reflect.DeepEqual(d, again) {
+		t.Fatalf("two decisions for the same view:\n%v\n%v", d, again)
+	}
+	if fmt.Sprint(*v) != fmt.Sprint(*View(data)) {
+		t.Fatal("the policy modified the view")
+	}
+	return d
+}

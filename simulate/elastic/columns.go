@@ -1,0 +1,82 @@
+package elastic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Columns are the names of the columns of a trace.
+type Columns struct {
+	ID         string
+	Submitted  string
+	Deadline   string
+	Iterations string
+	Model      string
+	BatchSize  string
+}
+
+// DefaultColumns are the names of the published traces of ElasticFlow. The older names of the
+// authors' artifact are accepted, too.
+func DefaultColumns() Columns {
+	return Columns{
+		ID:         "job_id",
+		Submitted:  "submission_time",
+		Deadline:   "deadline",
+		Iterations: "num_iteration",
+		Model:      "model_name",
+		BatchSize:  "batch_size",
+	}
+}
+
+// Set changes names. Each mapping is "name=column", where name is one of the default names.
+func (c *Columns) Set(mappings ...string) error {
+	fields := map[string]*string{
+		"job_id":          &c.ID,
+		"submission_time": &c.Submitted,
+		"deadline":        &c.Deadline,
+		"num_iteration":   &c.Iterations,
+		"model_name":      &c.Model,
+		"batch_size":      &c.BatchSize,
+	}
+	for _, mapping := range mappings {
+		name, column, ok := strings.Cut(mapping, "=")
+		if !ok || column == "" {
+			return fmt.Errorf("invalid column %q: want NAME=COLUMN", mapping)
+		}
+		field := fields[name]
+		if field == nil {
+			return fmt.Errorf("column %q is not one of job_id, submission_time, deadline, "+
+				"num_iteration, model_name, batch_size", name)
+		}
+		*field = column
+	}
+	return nil
+}
+
+// artifactColumns are the older names of ElasticFlow's artifact.
+var artifactColumns = map[string]string{
+	"submission_time": "submit_time",
+	"deadline":        "ddl",
+	"num_iteration":   "iteration",
+}
+
+func newTraceRow(header []string, columns Columns) (*traceRow, error) {
+	row := &traceRow{columns: columns, index: map[string]int{}}
+	for i, name := range header {
+		row.index[name] = i
+	}
+	for _, name := range []*string{
+		&row.columns.ID, &row.columns.Submitted, &row.columns.Deadline, &row.columns.Iterations,
+		&row.columns.Model, &row.columns.BatchSize,
+	} {
+		older := artifactColumns[*name]
+		if !slices.Contains(header, *name) && slices.Contains(header, older) {
+			*name = older
+		}
+		if !slices.Contains(header, *name) {
+			return nil, fmt.Errorf("missing column %q; the columns are %q", *name, header)
+		}
+	}
+	return row, nil
+}

@@ -1,0 +1,91 @@
+package elastic
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+)
+
+// Comparison is the outcome of several policies on the same trace.
+type Comparison struct {
+	Jobs     int      `json:"jobs"`
+	GPUs     int      `json:"gpus"`
+	Slot     float64  `json:"slot_seconds"`
+	Charge   string   `json:"charge"`
+	Rates    string   `json:"rates"` // what policies know: exact, perturbed or predicted
+	Error    float64  `json:"rate_error"`
+	Seed     uint64   `json:"seed"`
+	Policies []Result `json:"policies"`
+}
+
+// CheckPolicies returns an error for an unknown or repeated name.
+func CheckPolicies(names []string) error {
+	for i, name := range names {
+		if _, err := NewPolicy(name); err != nil {
+			return err
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("policy %q is given twice", name)
+		}
+	}
+	return nil
+}
+
+// Compare plays a trace with each policy.
+func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []string, o Options) (
+	*Comparison, error) {
+	if err := CheckPolicies(names); err != nil {
+		return nil, err
+	}
+	c := &Comparison{
+		Jobs:   len(trace),
+		GPUs:   o.Cluster.GPUs,
+		Slot:   o.Cluster.Slot.Seconds(),
+		Charge: string(o.Cluster.Pause.Charge),
+		Rates:  o.knownRates(),
+		Error:  o.RateError,
+		Seed:   o.Seed,
+	}
+	for _, name := range names {
+		r, err := Run(ctx, trace, rates, name, o)
+		if err != nil {
+			return nil, err
+		}
+		c.Policies = append(c.Policies, *r)
+	}
+	return c, nil
+}
+
+// WriteText writes the comparison as a table with a legend.
+func (c *Comparison) WriteText(out io.Writer) error {
+	slot := time.Duration(c.Slot * float64(time.Second))
+	fmt.Fprintf(out, "%d jobs, %d GPUs, slot %s, charge %s, %s rates\n\n", c.Jobs, c.GPUs, slot,
+		c.Charge, c.Rates)
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "policy\tratio\tkept\trefused\tbroken\tGPU hours\tpaused\tmoments\tdecisions\tp99 ms\t")
+	for _, r := range c.Policies {
+		fmt.Fprintf(t, "%s\t%.4f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%.1f\t\n", r.Policy, r.Ratio, r.Kept,
+			r.Refused, r.Broken, r.HeldGPUHours, r.PauseGPUHours, r.Moments, r.Decisions,
+			r.DecisionSeconds*1000)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, comparisonLegend)
+	return err
+}
+
+// comparisonLegend explains the columns.
+const comparisonLegend = `
+ratio      kept jobs / all jobs of the trace, refused ones included
+kept       jobs that completed all iterations by their deadline
+refused    jobs that were refused at their submission
+broken     admitted jobs that were not kept
+GPU hours  held by jobs
+paused     part of the GPU hours in which jobs stood still after moments
+moments    times at which some job started or changed its number of GPUs
+p99 ms     time of a decision at the 99th percentile, measured on this machine
+`

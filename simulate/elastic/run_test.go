@@ -1,0 +1,280 @@
+package elastic_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/policy"
+	"courier/simulate/elastic"
+)
+
+func small(t testing.TB) ([]elastic.TraceJob, elastic.Throughputs) {
+	t.Helper()
+	trace, err := elastic.ReadTraceFile("testdata/trace.csv", elastic.DefaultColumns())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trace, tables(t, "testdata/throughputs")
+}
+
+func tables(t testing.TB, dir string) elastic.Throughputs {
+	t.Helper()
+	rates, err := elastic.ReadThroughputs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rates
+}
+
+func run(t testing.TB, trace []elastic.TraceJob, rates elastic.Throughputs, name string,
+	o elastic.Options) *elastic.Result {
+	t.Helper()
+	r, err := elastic.Run(context.Background(), trace, rates, name, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func cluster(gpus int, charge policy.Charge) elastic.Options {
+	return elastic.Options{Cluster: elastic.NewCluster(gpus, time.Minute, charge)}
+}
+
+var charges = []policy.Charge{
+	policy.ChargeAll, policy.ChargeRounds, policy.ChargeChanged, policy.ChargeNone,
+}
+
+// Run checks each schedule with Verify, so an error is a schedule that breaks the rules.
+func TestRun_EveryPolicyKeepsTheRules(t *testing.T) {
+	trace, rates := small(t)
+	for _, name := range elastic.Policies() {
+		for _, charge := range charges {
+			r := run(t, trace, rates, name, cluster(16, charge))
+			if r.Jobs != len(trace) || r.Kept+r.Broken+r.Refused != r.Jobs || r.Kept == 0 {
+				t.Errorf("%s, charge %s: kept %d, broken %d, refused %d of %d jobs", name, charge,
+					r.Kept, r.Broken, r.Refused, r.Jobs)
+			}
+			if charge == policy.ChargeNone && r.PauseGPUHours != 0 {
+				t.Errorf("%s: %g GPU hours paused without pauses", name, r.PauseGPUHours)
+			}
+		}
+	}
+}
+
+func TestRun_DeadlineKeepsMoreThanTheBaselines(t *testing.T) {
+	trace, rates := small(t)
+	best := run(t, trace, rates, "deadline", cluster(16, policy.ChargeAll))
+	for _, name := range elastic.Policies()[1:] {
+		if r := run(t, trace, rates, name, cluster(16, policy.ChargeAll)); r.Kept >= best.Kept {
+			t.Errorf("%s keeps %d jobs, deadline %d", name, r.Kept, best.Kept)
+		}
+	}
+}
+
+func TestRun_GivesTheSameScheduleAgain(t *testing.T) {
+	trace, rates := small(t)
+	for _, o := range []elastic.Options{
+		cluster(16, policy.ChargeAll),
+		{Cluster: cluster(16, policy.ChargeAll).Cluster, RateError: 0.2, Seed: 3},
+		{Cluster: cluster(16, policy.ChargeAll).Cluster, Predicted: true},
+	} {
+		a, b := run(t, trace, rates, "deadline", o), run(t, trace, rates, "deadline", o)
+		if !slices.Equal(a.Schedule, b.Schedule) {
+			t.Errorf("two schedules with %+v", o)
+		}
+	}
+}
+
+// What a policy does before a time must not depend on the jobs that are submitted later.
+func TestRun_RevealsJobsAtSubmission(t *testing.T) {
+	trace, rates := small(t)
+	half := len(trace) / 2
+	for trace[half].Submitted == trace[half-1].Submitted {
+		half++
+	}
+	cut := trace[half].Submitted
+	before := func(schedule []elastic.Stretch) []elastic.Stretch {
+		var starts []elastic.Stretch
+		for _, s := range schedule {
+			if s.Start < cut {
+				s.End = min(s.End, cut)
+				starts = append(starts, s)
+			}
+		}
+		return starts
+	}
+	for _, name := range elastic.Policies() {
+		all := run(t, trace, rates, name, cluster(16, policy.ChargeAll))
+		first := run(t, trace[:half], rates, name, cluster(16, policy.ChargeAll))
+		if !slices.Equal(before(all.Schedule), before(first.Schedule)) {
+			t.Errorf("%s: the schedule before %s depends on later jobs", name, cut)
+		}
+	}
+}
+
+func TestRun_BatchSizesMayChange(t *testing.T) {
+	trace, rates := small(t)
+	fixed := run(t, trace, rates, "deadline", cluster(16, policy.ChargeAll))
+	o := cluster(16, policy.ChargeAll)
+	o.AllowBatchChange = true
+	free := run(t, trace, rates, "deadline", o)
+	if fixed.BatchChanged != 0 || free.BatchChanged == 0 || free.Kept < fixed.Kept {
+		t.Errorf("%d batch sizes changed and %d jobs kept, without the choice %d and %d",
+			free.BatchChanged, free.Kept, fixed.BatchChanged, fixed.Kept)
+	}
+}
+
+func TestCompare_RejectsUnusableInput(t *testing.T) {
+	trace, rates := small(t)
+	ctx := context.Background()
+	o := cluster(16, policy.ChargeAll)
+	_, err := elastic.Compare(ctx, trace, rates, []string{"magic"}, o)
+	wantError(t, err, `policy "magic" is not one of deadline, edf,`)
+	_, err = elastic.Compare(ctx, trace, rates, []string{"edf", "edf"}, o)
+	wantError(t, err, `policy "edf" is given twice`)
+	_, err = elastic.Compare(ctx, trace, elastic.Throughputs{}, []string{"edf"}, o)
+	wantError(t, err, "has no throughput")
+	o.RateError = 2
+	_, err = elastic.Compare(ctx, trace, rates, []string{"edf"}, o)
+	wantError(t, err, "rate error is 2")
+	o = cluster(0, policy.ChargeAll)
+	_, err = elastic.Compare(ctx, trace, rates, []string{"edf"}, o)
+	wantError(t, err, "gpus is 0")
+}
+
+func wantError(t *testing.T, err error, part string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("error %v, want one with %q", err, part)
+	}
+}
+
+// shared contains data that is not a part of the repository.
+const shared = "../../../shared"
+
+func needFile(t testing.TB, path string) string {
+	t.Helper()
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("skipped: %s is not present", path)
+	}
+	return path
+}
+
+// The checker, a program of its own, and Run agree on the ratio of every policy.
+func TestRun_AgreesWithTheChecker(t *testing.T) {
+	script := needFile(t, filepath.Join(shared, "bench/verify_schedule.py"))
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("skipped: python3 is not installed")
+	}
+	trace, rates := small(t)
+	for _, name := range elastic.Policies() {
+		for _, charge := range charges {
+			o := cluster(16, charge)
+			o.AllowBatchChange = true
+			r := run(t, trace, rates, name, o)
+			check(t, script, r, charge)
+		}
+	}
+}
+
+func check(t *testing.T, script string, r *elastic.Result, charge policy.Charge) {
+	t.Helper()
+	var schedule bytes.Buffer
+	if err := elastic.WriteSchedule(&schedule, r.Schedule); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "schedule.csv")
+	if err := os.WriteFile(path, schedule.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("python3", script, "--trace", "testdata/trace.csv", "--throughputs",
+		"testdata/throughputs", "--gpus", "16", "--schedule", path, "--charge", string(charge),
+		"--allow-batch-change", "--json").Output()
+	if err != nil {
+		t.Fatalf("%s, charge %s: %v\n%s", r.Policy, charge, err, out)
+	}
+	var got struct {
+		Feasible bool
+		Met      int
+		Moments  int
+		Held     float64 `json:"gpu_hours_held"`
+		Paused   float64 `json:"gpu_hours_overhead"`
+	}
+	if err := json.Unmarshal(out, &got); err != nil {
+		t.Fatal(err)
+	}
+	isEqual := func(a, b float64) bool { return math.Abs(a-b) <= 0.051 } // rounded to 0.1
+	if !got.Feasible || got.Met != r.Kept || got.Moments != r.Moments ||
+		!isEqual(got.Held, r.HeldGPUHours) || !isEqual(got.Paused, r.PauseGPUHours) {
+		t.Errorf("%s, charge %s: the checker has %+v, Run %+v", r.Policy, charge, got, r)
+	}
+}
+
+// The bars are those of the design, with one set of parameters for all traces.
+func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
+	data := filepath.Join(shared, "data/elasticflow")
+	needFile(t, data)
+	rates := tables(t, filepath.Join(data, "throughputs_A100"))
+	for _, test := range []struct {
+		trace  string
+		gpus   int
+		slot   time.Duration
+		charge policy.Charge
+		bar    float64
+		isLong bool
+	}{
+		{"195job", 128, 4 * time.Minute, policy.ChargeAll, 0.90, false},
+		{"cluster01", 512, time.Minute, policy.ChargeAll, 0.975, false},
+		{"cluster05", 512, time.Minute, policy.ChargeAll, 0.98, false},
+		{"cluster02", 512, time.Minute, policy.ChargeAll, 0.955, true},
+		{"cluster03", 512, time.Minute, policy.ChargeAll, 0.765, true},
+		{"cluster07", 1024, time.Minute, policy.ChargeRounds, 0.945, true},
+		{"cluster09", 1024, time.Minute, policy.ChargeRounds, 0.993, true},
+	} {
+		t.Run(test.trace, func(t *testing.T) {
+			if test.isLong && os.Getenv("COURIER_LONG") == "" {
+				t.Skip("skipped: a long trace, set COURIER_LONG=1")
+			}
+			path := needFile(t, filepath.Join(data, test.trace+".csv"))
+			trace, err := elastic.ReadTraceFile(path, elastic.DefaultColumns())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := elastic.Options{
+				Cluster: elastic.NewCluster(test.gpus, test.slot, test.charge),
+			}
+			r := run(t, trace, rates, "deadline", o)
+			if r.Ratio < test.bar {
+				t.Errorf("ratio %.4f, want %g or more", r.Ratio, test.bar)
+			}
+			if r.BrokenRatio > 0.005 {
+				t.Errorf("%d broken promises of %d jobs, want 0.5 %% or less", r.Broken, r.Jobs)
+			}
+			per := run(t, trace, rates, "elasticflow-per-arrival", o)
+			if per.Kept >= r.Kept {
+				t.Errorf("%d jobs kept, elasticflow-per-arrival keeps %d", r.Kept, per.Kept)
+			}
+		})
+	}
+}
+
+func ExampleComparison_WriteText() {
+	c := elastic.Comparison{Jobs: 2, GPUs: 8, Slot: 60, Charge: "all", Rates: "exact"}
+	c.Policies = []elastic.Result{{Policy: "edf", Jobs: 2, Kept: 1, Ratio: 0.5, Broken: 1}}
+	var out strings.Builder
+	if err := c.WriteText(&out); err != nil {
+		panic(err)
+	}
+	fmt.Println(strings.Split(out.String(), "\n")[0])
+	// Output: 2 jobs, 8 GPUs, slot 1m0s, charge all, exact rates
+}

@@ -1,0 +1,93 @@
+package elastic
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"courier/policy"
+)
+
+// Throughputs maps a model and a global batch size to iterations per second by number of GPUs.
+type Throughputs map[string]map[int]policy.Curve
+
+// maxGPUs is the largest number of GPUs of one job (ElasticFlow's tables end there).
+const maxGPUs = 64
+
+// ReadThroughputs reads the tables of a directory: one file MODEL.csv per model, one row per global
+// batch size, one column per number of GPUs. Empty cells, nan and 0 were not profiled.
+func ReadThroughputs(dir string) (Throughputs, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.csv"))
+	if err != nil {
+		return nil, err
+	}
+	if len(paths) == 0 {
+		return nil, fmt.Errorf("no throughput tables (MODEL.csv) in %s", dir)
+	}
+	all := Throughputs{}
+	for _, path := range paths {
+		rows, err := readThroughput(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		all[strings.TrimSuffix(filepath.Base(path), ".csv")] = rows
+	}
+	return all, nil
+}
+
+func readThroughput(path string) (map[int]policy.Curve, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	records, err := csv.NewReader(file).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(records) == 0 || records[0][0] != "global_batch_size" {
+		return nil, fmt.Errorf("the first column is not global_batch_size")
+	}
+
+	gpus := make([]int, len(records[0]))
+	for i, name := range records[0][1:] {
+		if gpus[i+1], err = strconv.Atoi(strings.TrimSpace(name)); err != nil || gpus[i+1] < 1 {
+			return nil, fmt.Errorf("column %q is not a number of GPUs", name)
+		}
+	}
+	rows := map[int]policy.Curve{}
+	for n, record := range records[1:] {
+		batch, err := strconv.Atoi(strings.TrimSpace(record[0]))
+		if err != nil || batch < 1 {
+			return nil, fmt.Errorf("line %d: batch size %q", n+2, record[0])
+		}
+		if rows[batch], err = curveOf(batch, gpus, record); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n+2, err)
+		}
+	}
+	return rows, nil
+}
+
+// curveOf returns the profiled numbers of GPUs that a job with this batch size may hold.
+func curveOf(batch int, gpus []int, record []string) (policy.Curve, error) {
+	var curve policy.Curve
+	for i, cell := range record[1:] {
+		if cell = strings.TrimSpace(cell); cell == "" {
+			continue
+		}
+		rate, err := strconv.ParseFloat(cell, 64)
+		if err != nil {
+			return nil, fmt.Errorf("rate %q is not a number", cell)
+		}
+		if rate > 0 && !math.IsInf(rate, 0) && gpus[i+1] <= min(batch, maxGPUs) {
+			curve = append(curve, policy.Point{Units: gpus[i+1], Rate: rate})
+		}
+	}
+	slices.SortFunc(curve, func(a, b policy.Point) int { return a.Units - b.Units })
+	return curve, nil
+}

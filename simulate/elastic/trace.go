@@ -1,0 +1,148 @@
+package elastic
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// TraceJob is a row of a trace. Times are relative to the clock of the trace.
+type TraceJob struct {
+	ID         string
+	Submitted  time.Duration
+	Deadline   time.Duration
+	Iterations float64 // at BatchSize
+	Model      string
+	BatchSize  int // global, over all GPUs
+}
+
+// maxTraceSeconds bounds times, so that they are exact to a microsecond.
+const maxTraceSeconds = 4e9
+
+// ReadTraceFile reads a trace from a CSV file.
+func ReadTraceFile(path string, columns Columns) ([]TraceJob, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	jobs, err := ReadTrace(file, columns)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return jobs, nil
+}
+
+// ReadTrace reads a trace in order of submission. Jobs submitted at the same time keep their order.
+func ReadTrace(r io.Reader, columns Columns) ([]TraceJob, error) {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	row, err := newTraceRow(header, columns)
+	if err != nil {
+		return nil, err
+	}
+
+	var jobs []TraceJob
+	seen := map[string]bool{}
+	for {
+		row.cells, err = in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := in.FieldPos(0)
+		job, err := row.job()
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		if seen[job.ID] {
+			return nil, fmt.Errorf("line %d: job %q occurs twice", line, job.ID)
+		}
+		seen[job.ID] = true
+		jobs = append(jobs, job)
+	}
+	if len(jobs) == 0 {
+		return nil, errors.New("the trace has no jobs")
+	}
+	slices.SortStableFunc(jobs, func(a, b TraceJob) int {
+		return cmp.Compare(a.Submitted, b.Submitted)
+	})
+	return jobs, nil
+}
+
+// traceRow reads the cells of a row by the names of columns.
+type traceRow struct {
+	columns Columns
+	index   map[string]int
+	cells   []string
+}
+
+func (r *traceRow) job() (TraceJob, error) {
+	j := TraceJob{ID: r.text(r.columns.ID), Model: r.text(r.columns.Model)}
+	if j.ID == "" || j.Model == "" {
+		return j, fmt.Errorf("missing %s or %s", r.columns.ID, r.columns.Model)
+	}
+	var err error
+	if j.Submitted, err = r.time(r.columns.Submitted); err != nil {
+		return j, err
+	}
+	if j.Deadline, err = r.time(r.columns.Deadline); err != nil {
+		return j, err
+	}
+	if j.Iterations, err = r.number(r.columns.Iterations); err != nil {
+		return j, err
+	}
+	batch, err := r.number(r.columns.BatchSize)
+	if err != nil {
+		return j, err
+	}
+	if batch < 1 || batch != math.Trunc(batch) || batch > math.MaxInt32 {
+		return j, fmt.Errorf("%s is %g, want a positive integer", r.columns.BatchSize, batch)
+	}
+	j.BatchSize = int(batch)
+	return j, nil
+}
+
+func (r *traceRow) text(column string) string {
+	if i, ok := r.index[column]; ok {
+		return r.cells[i]
+	}
+	return ""
+}
+
+func (r *traceRow) number(column string) (float64, error) {
+	v, err := strconv.ParseFloat(r.text(column), 64)
+	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
+		return 0, fmt.Errorf("%s is %q, want a number that is not negative", column, r.text(column))
+	}
+	return v, nil
+}
+
+func (r *traceRow) time(column string) (time.Duration, error) {
+	seconds, err := r.number(column)
+	if err != nil {
+		return 0, err
+	}
+	if seconds > maxTraceSeconds {
+		return 0, fmt.Errorf("%s is %g seconds, want at most %g", column, seconds, maxTraceSeconds)
+	}
+	return duration(seconds), nil
+}
+
+// duration converts seconds, rounded to a microsecond.
+func duration(seconds float64) time.Duration {
+	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
+}

@@ -1,0 +1,115 @@
+package elastic_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"courier/policy"
+	"courier/simulate/elastic"
+)
+
+func TestReadTrace_MapsColumns(t *testing.T) {
+	columns := elastic.DefaultColumns()
+	if err := columns.Set("job_id=jobid", "submission_time=submitted", "deadline=due"); err != nil {
+		t.Fatal(err)
+	}
+	jobs, err := elastic.ReadTrace(strings.NewReader(
+		"jobid,due,submitted,iteration,model_name,batch_size\n"+
+			"b,100,20,5,bert,64\n"+
+			"a,90,10.5,7,vgg16,32\n"), columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := elastic.TraceJob{
+		ID:         "a",
+		Submitted:  10500 * time.Millisecond,
+		Deadline:   90 * time.Second,
+		Iterations: 7,
+		Model:      "vgg16",
+		BatchSize:  32,
+	}
+	if len(jobs) != 2 || jobs[0] != want {
+		t.Errorf("jobs %+v, want %+v first", jobs, want)
+	}
+}
+
+func TestColumns_SetRejectsUnknownNames(t *testing.T) {
+	columns := elastic.DefaultColumns()
+	wantError(t, columns.Set("priority=p"), `"priority" is not one of job_id,`)
+	wantError(t, columns.Set("deadline"), `invalid column "deadline"`)
+}
+
+func TestReadTrace_RejectsUnusableRows(t *testing.T) {
+	const header = "job_id,submission_time,num_iteration,model_name,deadline,batch_size\n"
+	for name, test := range map[string]struct{ text, want string }{
+		"no header":      {"", "read header"},
+		"no jobs":        {header, "no jobs"},
+		"missing column": {"job_id,deadline\n", `missing column "submission_time"`},
+		"repeated job":   {header + "a,1,1,m,1,1\na,1,1,m,1,1\n", `line 3: job "a" occurs twice`},
+		"not a number":   {header + "a,x,1,m,1,1\n", `line 2: submission_time is "x"`},
+		"negative":       {header + "a,1,-1,m,1,1\n", `num_iteration is "-1"`},
+		"too late":       {header + "a,1,1,m,1e10,1\n", "deadline is 1e+10 seconds"},
+		"broken batch":   {header + "a,1,1,m,1,1.5\n", "batch_size is 1.5"},
+		"nameless":       {header + ",1,1,m,1,1\n", "missing job_id"},
+		"too few cells":  {header + "a,1\n", "wrong number of fields"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := elastic.ReadTrace(strings.NewReader(test.text), elastic.DefaultColumns())
+			wantError(t, err, test.want)
+		})
+	}
+}
+
+func FuzzReadTrace(f *testing.F) {
+	f.Add("job_id,submission_time,num_iteration,model_name,deadline,batch_size\na,1,1,m,1,1\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		jobs, err := elastic.ReadTrace(strings.NewReader(text), elastic.DefaultColumns())
+		if err == nil && len(jobs) == 0 {
+			t.Error("neither jobs nor an error")
+		}
+	})
+}
+
+func TestVerify_FindsBrokenRules(t *testing.T) {
+	trace, rates := small(t)
+	o := cluster(16, policy.ChargeAll)
+	job := trace[0]
+	at := func(from, to time.Duration, gpus int) elastic.Stretch {
+		return elastic.Stretch{
+			Job:       job.ID,
+			Start:     job.Submitted + from,
+			End:       job.Submitted + to,
+			GPUs:      gpus,
+			BatchSize: job.BatchSize,
+		}
+	}
+	other := at(0, time.Hour, 2)
+	other.BatchSize = 96
+	unknown := at(0, time.Hour, 2)
+	unknown.Job = "unknown"
+	for name, test := range map[string]struct {
+		schedule []elastic.Stretch
+		want     string
+	}{
+		"before submission": {[]elastic.Stretch{at(-time.Second, time.Hour, 2)}, "is submitted at"},
+		"not profiled":      {[]elastic.Stretch{at(0, time.Hour, 3)}, "3 GPUs"},
+		"empty":             {[]elastic.Stretch{at(0, 0, 2)}, "the stretch ends at"},
+		"batch size":        {[]elastic.Stretch{other}, "batch size 96"},
+		"unknown":           {[]elastic.Stretch{unknown}, "no such job"},
+		"overlap": {
+			[]elastic.Stretch{at(0, time.Hour, 2), at(30*time.Minute, 2*time.Hour, 2)}, "overlap",
+		},
+		"moments": {
+			[]elastic.Stretch{at(0, 30*time.Second, 2), at(30*time.Second, time.Hour, 4)}, "moments",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := elastic.Verify(trace, rates, o.Cluster, test.schedule, false)
+			wantError(t, err, test.want)
+		})
+	}
+	_, err := elastic.Verify(trace, rates, cluster(1, policy.ChargeAll).Cluster,
+		[]elastic.Stretch{at(0, time.Hour, 2)}, false)
+	wantError(t, err, "2 of 1 GPUs")
+}
