@@ -137,3 +137,26 @@ func reasonFor(v *schemas.RegressorVersion) string {
 	}
 	return v.Reason
 }
+
+// Trained writes the outcomes of fits, a line each.
+func Trained(out io.Writer, r *schemas.TrainReply) error {
+	for _, p := range r.Promoted {
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target,
+			p.Family, p.Examples, p.Settings,
+			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
+	}
+	for _, e := range r.Trained {
+		fmt.Fprintf(out,
+			"%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on"+
+				" later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
+			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
+	}
+	for _, e := range r.Rejected {
+		fmt.Fprintf(out, "%s: rejected: %s\n", e.Target, e.Reason)
+	}
+	for _, reason := range r.Waiting {
+		fmt.Fprintln(out, reason)
+	}
+	return nil
+}

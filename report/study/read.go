@@ -3,6 +3,8 @@ package study
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"courier/regress/table"
 )
@@ -51,4 +53,28 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
+}
+
+// runsFile is the table in a directory of courier explore.
+const runsFile = "runs.csv"
+
+// ReadPath reads a table of runs from a file, from a directory of courier explore, or for "-" from
+// in. It also returns the name of the source.
+func ReadPath(path string, in io.Reader) (string, *table.Table, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		path = filepath.Join(path, runsFile)
+	}
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", nil, err
+		}
+		defer file.Close() // Nothing is written.
+		in = file
+	}
+	t, err := Read(in)
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return path, t, nil
 }

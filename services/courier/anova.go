@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"courier/regress/table"
@@ -82,33 +80,13 @@ func (c *anovaCommand) Run(w *environment) error {
 	return s.WriteText(w.stdout)
 }
 
-// runsFile is the table in a directory of courier explore.
-const runsFile = "runs.csv"
-
 // read returns the table of runs and its name.
 func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {
 	if c.Runs == "" {
 		t, err := readRuns(w, c.natsFlags)
 		return "the event log", t, err
 	}
-	path := c.Runs
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		path = filepath.Join(path, runsFile)
-	}
-	in := io.Reader(os.Stdin)
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return "", nil, err
-		}
-		defer file.Close() // Nothing is written.
-		in = file
-	}
-	t, err := study.Read(in)
-	if err != nil {
-		return "", nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return path, t, nil
+	return study.ReadPath(c.Runs, os.Stdin)
 }
 
 // readRuns returns the runs of the event log.

@@ -11,6 +11,7 @@ import (
 
 	"courier/bus"
 	"courier/importer"
+	"courier/report"
 	"courier/schemas"
 	"courier/services"
 )
@@ -200,31 +201,16 @@ func (c *importCommand) publish(
 	if err != nil && !first {
 		return err
 	}
-	bar := services.NewProgressBar(w.stderr, max(1, len(runs)))
-	if err := p.Publish(w.ctx, runs, showRuns(bar)); err != nil {
+	bar := &services.StepBar{Out: w.stderr}
+	defer bar.End()
+	err = p.Publish(w.ctx, runs, func(n int) { bar.Draw("runs", uint64(n), uint64(len(runs))) })
+	if err != nil {
 		return err
-	}
-	if len(runs) > 0 {
-		bar.End()
 	}
 	if c.Train && p.Imported > 0 {
 		s.Trained, err = trainImported(w.ctx, b, first)
 	}
 	return err
-}
-
-// drawEvery is the minimum time between two updates of the progress bar.
-const drawEvery = 50 * time.Millisecond
-
-// showRuns returns a function that shows the progress on a terminal.
-func showRuns(bar *services.ProgressBar) func(runs int) {
-	drawn := time.Time{}
-	return func(runs int) {
-		if bar.Terminal && (time.Since(drawn) > drawEvery || runs == bar.Total) {
-			bar.Draw(runs, "runs")
-			drawn = time.Now()
-		}
-	}
 }
 
 // trainImported fits the regressors and returns the outcomes as text. Without a trainer the runs
@@ -243,7 +229,7 @@ func trainImported(ctx context.Context, b *bus.Bus, first bool) ([]string, error
 		return nil, fmt.Errorf("train: %w", err)
 	}
 	var lines strings.Builder
-	if err := printTrained(&lines, &reply); err != nil {
+	if err := report.Trained(&lines, &reply); err != nil {
 		return nil, err
 	}
 	return strings.Split(strings.TrimSpace(lines.String()), "\n"), nil

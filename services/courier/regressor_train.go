@@ -2,11 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"io"
 	"time"
 
 	"courier/bus"
+	"courier/report"
 	"courier/schemas"
 	"courier/services"
 )
@@ -48,7 +47,7 @@ func (c *regressorTrain) Run(w *environment) error {
 	if c.Output == "json" {
 		return indented(w.stdout, &reply)
 	}
-	return printTrained(w.stdout, &reply)
+	return report.Trained(w.stdout, &reply)
 }
 
 // showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
@@ -57,69 +56,17 @@ func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string)
 		target = "*"
 	}
 	listening, cancel := context.WithCancel(ctx)
-	p, done := &fittingBars{out: w.stderr, terminal: true}, make(chan struct{})
+	p, done := &services.FittingBars{Out: w.stderr, Terminal: true}, make(chan struct{})
 	go func() {
 		defer close(done)
 		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
-			p.handle); err != nil {
+			p.Handle); err != nil {
 			w.log.Warn("cannot show progress", "error", err)
 		}
 	}()
 	return func() {
 		cancel()
 		<-done
-		p.end()
+		p.End()
 	}
-}
-
-// fittingBars draws a bar for the current fit.
-type fittingBars struct {
-	out      io.Writer
-	terminal bool
-	target   string
-	bar      *services.ProgressBar // nil before the first fit
-}
-
-// handle draws the progress of a fit and ignores other events.
-func (p *fittingBars) handle(e schemas.Event) {
-	f, ok := e.(*schemas.Fitting)
-	if !ok || f.Planned == 0 {
-		return
-	}
-	if p.bar == nil || p.target != f.Target || p.bar.Total != int(f.Planned) {
-		p.end()
-		p.target, p.bar = f.Target, services.NewProgressBar(p.out, int(f.Planned))
-		p.bar.Terminal = p.terminal
-	}
-	p.bar.Draw(int(min(f.Done, f.Planned)), "parts of "+f.Target+", "+f.Reason)
-}
-
-// end keeps the last bar on the terminal.
-func (p *fittingBars) end() {
-	if p.bar != nil {
-		p.bar.End()
-		p.bar = nil
-	}
-}
-
-func printTrained(out io.Writer, r *schemas.TrainReply) error {
-	for _, p := range r.Promoted {
-		fmt.Fprintf(out,
-			"%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target,
-			p.Family, p.Examples, p.Settings,
-			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
-	}
-	for _, e := range r.Trained {
-		fmt.Fprintf(out,
-			"%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on"+
-				" later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
-			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
-	}
-	for _, e := range r.Rejected {
-		fmt.Fprintf(out, "%s: rejected: %s\n", e.Target, e.Reason)
-	}
-	for _, reason := range r.Waiting {
-		fmt.Fprintln(out, reason)
-	}
-	return nil
 }

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -65,7 +63,7 @@ func (c *simulateElastic) Run(w *environment) error {
 		bar.End()
 	}
 	if c.Schedule != "" {
-		if err := writeSchedule(c.Schedule, result.Policies[0].Schedule); err != nil {
+		if err := writeOut(w, c.Schedule, result.Policies[0].WriteSchedule); err != nil {
 			return err
 		}
 	}
@@ -85,18 +83,6 @@ func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.O
 			}
 		},
 	}
-}
-
-func writeSchedule(path string, schedule []elastic.Stretch) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	if err := elastic.WriteSchedule(file, schedule); err != nil {
-		file.Close()
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return file.Close()
 }
 
 // elasticPolicies lists the policies for help texts.

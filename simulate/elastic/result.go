@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"io"
 	"slices"
 	"time"
 )
@@ -64,3 +65,6 @@ func quantile(values []time.Duration, ratio float64) time.Duration {
 	slices.Sort(values)
 	return values[min(len(values)-1, int(ratio*float64(len(values))))]
 }
+
+// WriteSchedule writes the schedule of the policy as CSV.
+func (r *Result) WriteSchedule(out io.Writer) error { return WriteSchedule(out, r.Schedule) }

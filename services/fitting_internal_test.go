@@ -1,4 +1,4 @@
-package main
+package services
 
 import (
 	"bytes"
@@ -13,17 +13,17 @@ import (
 // Each fit has its own bar, which ends when the next one begins.
 func TestFittingBars_FollowEachFit(t *testing.T) {
 	var out bytes.Buffer
-	bars := &fittingBars{out: &out}
+	bars := &FittingBars{Out: &out}
 	for _, f := range []schemas.Fitting{
 		{Target: "epoch_time", Done: 1, Planned: 2, Reason: "requested"},
 		{Target: "epoch_time", Done: 2, Planned: 2, Reason: "requested"},
 		{Target: "accuracy", Done: 3, Planned: 4, Reason: "drift"},
 		{Target: "accuracy"},
 	} {
-		bars.handle(&f)
+		bars.Handle(&f)
 	}
-	bars.handle(&schemas.Promoted{})
-	bars.end()
+	bars.Handle(&schemas.Promoted{})
+	bars.End()
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		got = append(got, line[:strings.LastIndex(line, ",")])
