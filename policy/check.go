@@ -13,7 +13,7 @@ import (
 //   - The jobs hold at most the capacity of the nodes.
 //   - A moment is at least View.Slot after the last one.
 //   - A review is later than now.
-func Check(v *View, now time.Time, d Decision) error {
+func Check(v *ClusterView, now time.Time, d MoveDecision) error {
 	c := newChecker(v)
 	isMoment := false
 	for _, m := range d.Moves {
@@ -48,7 +48,7 @@ type checkedJob struct {
 	isResized bool
 }
 
-func newChecker(v *View) *checker {
+func newChecker(v *ClusterView) *checker {
 	c := &checker{map[string]*checkedJob{}, map[string]*checkedJob{}}
 	for i := range v.Jobs {
 		j := &v.Jobs[i]

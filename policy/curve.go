@@ -5,14 +5,14 @@ import (
 	"math/bits"
 )
 
-// Point is a rate that was measured or predicted for a number of units.
-type Point struct {
+// CurvePoint is a rate that was measured or predicted for a number of units.
+type CurvePoint struct {
 	Units int
 	Rate  float64 // work per second
 }
 
 // Curve has the rates of a job by number of units, ascending. The rates need not rise.
-type Curve []Point
+type Curve []CurvePoint
 
 // Rate returns the rate at one of the curve's numbers of units; 0 for any other number.
 func (c Curve) Rate(units int) float64 {
@@ -25,8 +25,8 @@ func (c Curve) Rate(units int) float64 {
 }
 
 // Fastest returns the point with the highest rate, the one with fewer units if several have it.
-func (c Curve) Fastest() Point {
-	var best Point
+func (c Curve) Fastest() CurvePoint {
+	var best CurvePoint
 	for _, p := range c {
 		if p.Rate > best.Rate {
 			best = p
@@ -57,7 +57,7 @@ func (c Curve) Hull(dst Curve) Curve {
 
 // At returns the rate at a number of units, interpolated on a hull.
 func (c Curve) At(units float64) float64 {
-	var last Point
+	var last CurvePoint
 	for _, p := range c {
 		if units <= float64(p.Units) {
 			return last.Rate + (units-float64(last.Units))*slope(last, p)
@@ -67,19 +67,19 @@ func (c Curve) At(units float64) float64 {
 	return last.Rate
 }
 
-func isUsable(p Point) bool {
+func isUsable(p CurvePoint) bool {
 	return p.Units > 0 && p.Rate > 0 && !math.IsInf(p.Rate, 1)
 }
 
 // slope returns the rate gained per unit between two points.
-func slope(from, to Point) float64 {
+func slope(from, to CurvePoint) float64 {
 	return (to.Rate - from.Rate) / float64(to.Units-from.Units)
 }
 
 // slopeTo returns the slope that ends at a point of a hull; the first starts at the origin.
 func slopeTo(hull Curve, first, i int) float64 {
 	if i == first {
-		return slope(Point{}, hull[i])
+		return slope(CurvePoint{}, hull[i])
 	}
 	return slope(hull[i-1], hull[i])
 }

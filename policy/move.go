@@ -2,8 +2,8 @@ package policy
 
 import "time"
 
-// Decision is what a policy wants to happen now.
-type Decision struct {
+// MoveDecision is what a policy wants to happen now.
+type MoveDecision struct {
 	Moves []Move
 	// ReviewAt is when the policy wants to be called although nothing else happens; zero: at the
 	// next submission or end of a job.
@@ -47,5 +47,5 @@ const (
 
 // A Policy decides about a cluster. See the package comment for its obligations.
 type Policy interface {
-	Plan(view *View, now time.Time) Decision
+	Plan(view *ClusterView, now time.Time) MoveDecision
 }

@@ -15,7 +15,7 @@ func TestHull_IsConcaveAndAboveTheCurve(t *testing.T) {
 	for range 2000 {
 		var curve policy.Curve
 		for k := range 1 + random.IntN(8) {
-			curve = append(curve, policy.Point{Units: 1 << k, Rate: random.Float64() * 10})
+			curve = append(curve, policy.CurvePoint{Units: 1 << k, Rate: random.Float64() * 10})
 		}
 		hull := curve.Hull(nil)
 		for i := range hull {
@@ -68,10 +68,10 @@ func TestPause_DependsOnTheCharge(t *testing.T) {
 func TestCheck_NamesTheBrokenRule(t *testing.T) {
 	now := time.Unix(1000, 0)
 	option := policy.Option{Work: 1, Curve: policy.Curve{{Units: 2, Rate: 1}, {Units: 8, Rate: 3}}}
-	v := &policy.View{
-		Nodes:      []policy.Node{{Name: "a", Units: 4}},
-		Jobs:       []policy.Job{{ID: "run", Units: 2, Options: []policy.Option{option}}},
-		Queue:      []policy.Job{{ID: "wait", Options: []policy.Option{option}}},
+	v := &policy.ClusterView{
+		Nodes:      []policy.NodeView{{Name: "a", Units: 4}},
+		Jobs:       []policy.ElasticJob{{ID: "run", Units: 2, Options: []policy.Option{option}}},
+		Queue:      []policy.ElasticJob{{ID: "wait", Options: []policy.Option{option}}},
 		Slot:       time.Minute,
 		Moments:    1,
 		LastMoment: now.Add(-time.Hour),
@@ -92,17 +92,17 @@ func TestCheck_NamesTheBrokenRule(t *testing.T) {
 		"missing reason":    {{Kind: policy.Refuse, Job: "wait"}},
 		"option 1 of 1":     {{Kind: policy.Admit, Job: "wait", Option: 1, Reason: "x"}},
 	} {
-		wantBroken(t, policy.Check(v, now, policy.Decision{Moves: moves}), want)
+		wantBroken(t, policy.Check(v, now, policy.MoveDecision{Moves: moves}), want)
 	}
 
 	v.LastMoment = now.Add(-time.Second)
-	start := policy.Decision{Moves: []policy.Move{
+	start := policy.MoveDecision{Moves: []policy.Move{
 		move(policy.Admit, "wait", 0), move(policy.Resize, "wait", 2),
 	}}
 	wantBroken(t, policy.Check(v, now, start), "want at least 1m0s")
-	stop := policy.Decision{Moves: []policy.Move{move(policy.Resize, "run", 0)}}
+	stop := policy.MoveDecision{Moves: []policy.Move{move(policy.Resize, "run", 0)}}
 	wantBroken(t, policy.Check(v, now, stop), "")
-	wantBroken(t, policy.Check(v, now, policy.Decision{ReviewAt: now}), "review at")
+	wantBroken(t, policy.Check(v, now, policy.MoveDecision{ReviewAt: now}), "review at")
 }
 
 func wantBroken(t *testing.T, err error, want string) {

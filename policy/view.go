@@ -5,16 +5,16 @@ import "time"
 // RecentJobs bounds View.Recent.
 const RecentJobs = 200
 
-// View is the state of a cluster at the time of a decision.
-type View struct {
-	Nodes []Node
+// ClusterView is the state of a cluster at the time of a decision.
+type ClusterView struct {
+	Nodes []NodeView
 	// Jobs are the admitted, unfinished jobs, in order of admission.
-	Jobs []Job
+	Jobs []ElasticJob
 	// Queue contains the submitted jobs that were neither admitted nor refused.
-	Queue []Job
+	Queue []ElasticJob
 	// Recent are the last submitted jobs, at most RecentJobs of them, as they were when they were
 	// submitted. They show what future jobs may need.
-	Recent []Job
+	Recent []ElasticJob
 
 	// Slot is the minimum time between two moments. Zero: moments may follow each other at any
 	// distance.
@@ -25,14 +25,14 @@ type View struct {
 	Pause      Pause
 }
 
-// Node is a machine with interchangeable units.
-type Node struct {
+// NodeView is a machine with interchangeable units.
+type NodeView struct {
 	Name  string
 	Units int
 }
 
 // Units returns the capacity of all nodes. Nodes with a negative number count as empty.
-func (v *View) Units() int {
+func (v *ClusterView) Units() int {
 	total := 0
 	for _, n := range v.Nodes {
 		total += max(0, n.Units)
@@ -41,7 +41,7 @@ func (v *View) Units() int {
 }
 
 // NextMoment returns the earliest time, now or later, at which a moment may be.
-func (v *View) NextMoment(now time.Time) time.Time {
+func (v *ClusterView) NextMoment(now time.Time) time.Time {
 	if v.Moments == 0 {
 		return now
 	}
@@ -51,8 +51,8 @@ func (v *View) NextMoment(now time.Time) time.Time {
 	return now
 }
 
-// Job is a training job.
-type Job struct {
+// ElasticJob is a training job.
+type ElasticJob struct {
 	ID        string
 	Submitted time.Time
 	// Deadline is the time at which the job must have ended. Zero: no deadline.

@@ -22,14 +22,14 @@ const maxChanges = 200
 // beside it.
 type JobHistory struct {
 	Job         schemas.JobStatus `json:"job"`
-	Epochs      []EpochPoint      `json:"epochs"`
+	Epochs      []HistoryEpoch    `json:"epochs"`
 	Predictions []PredictionPoint `json:"predictions"`
 	Changes     []Change          `json:"changes"`
 	Neighbours  []Neighbour       `json:"neighbours"`
 }
 
-// EpochPoint is one epoch of a history. Nil figures were not measured.
-type EpochPoint struct {
+// HistoryEpoch is one epoch of a history. Nil figures were not measured.
+type HistoryEpoch struct {
 	At              time.Time `json:"at"` // end of the epoch
 	Run             uint32    `json:"run"`
 	Epoch           uint32    `json:"epoch"`
@@ -107,7 +107,7 @@ func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, er
 type historyReader struct {
 	job         schemas.JobStatus
 	settings    []settingSince
-	epochs      thinned[EpochPoint]
+	epochs      thinned[HistoryEpoch]
 	predictions thinned[PredictionPoint]
 	changes     []Change
 }
@@ -144,7 +144,7 @@ func (r *historyReader) add(event schemas.Event) {
 		r.predict(e, r.running(e))
 	case *schemas.Epoch:
 		r.set(e.At, &e.Setting)
-		r.epochs.add(EpochPoint{
+		r.epochs.add(HistoryEpoch{
 			At: e.At, Run: e.Run, Epoch: e.Epoch, BatchSize: e.BatchSize,
 			DurationSeconds: e.DurationSeconds, Loss: e.Loss, Accuracy: e.Accuracy,
 			Metric: e.Metric, MetricValue: e.MetricValue, ConcurrentJobs: e.ConcurrentJobs,

@@ -51,7 +51,7 @@ func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
 	got := r.history([]schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}})
 	want := &JobHistory{
 		Job: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2},
-		Epochs: []EpochPoint{
+		Epochs: []HistoryEpoch{
 			{At: *at(10), Run: 1, Epoch: 1, BatchSize: 16, DurationSeconds: 10},
 			{At: *at(18), Run: 1, Epoch: 2, BatchSize: 32, DurationSeconds: 6},
 		},

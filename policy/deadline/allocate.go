@@ -33,7 +33,7 @@ func (s *plan) allocate() {
 
 // leftOver gives the free units to the steps with the highest value.
 func (s *plan) leftOver(free int) {
-	next := make(steps, 0, len(s.tasks))
+	next := make(gainHeap, 0, len(s.tasks))
 	for i := range s.tasks {
 		next = s.appendStep(next, i)
 	}
@@ -55,35 +55,35 @@ func (s *plan) leftOver(free int) {
 	}
 }
 
-// step is the step of a task to the next point of its hull.
-type step struct {
+// gainStep is the gainStep of a task to the next point of its hull.
+type gainStep struct {
 	task  int
 	value float64
 }
 
 // appendStep appends the next step of a task if it has one.
-func (s *plan) appendStep(dst steps, i int) steps {
+func (s *plan) appendStep(dst gainHeap, i int) gainHeap {
 	t := &s.tasks[i]
 	if t.work <= 0 || t.point+1 >= len(t.hull) {
 		return dst
 	}
-	return append(dst, step{i, s.value(t)})
+	return append(dst, gainStep{i, s.value(t)})
 }
 
-// steps is a heap with the highest value first, and of equal values the task that is due first.
-type steps []step
+// gainHeap is a heap with the highest value first, and of equal values the task that is due first.
+type gainHeap []gainStep
 
-func (s steps) Len() int      { return len(s) }
-func (s steps) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *steps) Push(v any)   { *s = append(*s, v.(step)) }
-func (s steps) Less(i, j int) bool {
+func (s gainHeap) Len() int      { return len(s) }
+func (s gainHeap) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *gainHeap) Push(v any)   { *s = append(*s, v.(gainStep)) }
+func (s gainHeap) Less(i, j int) bool {
 	if s[i].value != s[j].value {
 		return s[i].value > s[j].value
 	}
 	return s[i].task < s[j].task
 }
 
-func (s *steps) Pop() any {
+func (s *gainHeap) Pop() any {
 	last := (*s)[len(*s)-1]
 	*s = (*s)[:len(*s)-1]
 	return last

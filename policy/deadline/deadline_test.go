@@ -36,9 +36,9 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 var now = policytest.Now
 
 // view returns a cluster with jobs that run 1, 1.8 and 3 iterations per second on 1, 2 and 4 units.
-func view(units int, running, queue []policy.Job) *policy.View {
-	return &policy.View{
-		Nodes: []policy.Node{{Name: "a", Units: units}},
+func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
+	return &policy.ClusterView{
+		Nodes: []policy.NodeView{{Name: "a", Units: units}},
 		Jobs:  running,
 		Queue: queue,
 		Slot:  time.Minute,
@@ -47,8 +47,8 @@ func view(units int, running, queue []policy.Job) *policy.View {
 	}
 }
 
-func job(id string, work float64, window time.Duration, units int) policy.Job {
-	return policy.Job{
+func job(id string, work float64, window time.Duration, units int) policy.ElasticJob {
+	return policy.ElasticJob{
 		ID:        id,
 		Submitted: now,
 		Deadline:  now.Add(window),
@@ -61,7 +61,7 @@ func job(id string, work float64, window time.Duration, units int) policy.Job {
 }
 
 // moves returns the moves of a decision by kind, job and units.
-func moves(d policy.Decision) map[string]policy.Reason {
+func moves(d policy.MoveDecision) map[string]policy.Reason {
 	found := map[string]policy.Reason{}
 	for _, m := range d.Moves {
 		found[fmt.Sprint(m.Kind, " ", m.Job, " ", m.Units)] = m.Reason
@@ -71,35 +71,35 @@ func moves(d policy.Decision) map[string]policy.Reason {
 
 func TestPlan_AdmitsWhatFits(t *testing.T) {
 	tests := map[string]struct {
-		running, queue []policy.Job
+		running, queue []policy.ElasticJob
 		units          int
 		want           string
 		reason         policy.Reason
 	}{
 		"an empty cluster starts a job at once": {
-			queue: []policy.Job{job("a", 3600, 2*time.Hour, 0)}, units: 1,
+			queue: []policy.ElasticJob{job("a", 3600, 2*time.Hour, 0)}, units: 1,
 			want: "resize a 1", reason: policy.ReasonShare,
 		},
 		"left-over units go to the only job": {
-			queue: []policy.Job{job("a", 3600, 2*time.Hour, 0)}, units: 4,
+			queue: []policy.ElasticJob{job("a", 3600, 2*time.Hour, 0)}, units: 4,
 			want: "resize a 4", reason: policy.ReasonLeftOver,
 		},
 		"a tight job gets the number of units that it needs": {
-			queue: []policy.Job{job("a", 3600*2.9, time.Hour+10*time.Minute, 0)}, units: 4,
+			queue: []policy.ElasticJob{job("a", 3600*2.9, time.Hour+10*time.Minute, 0)}, units: 4,
 			want: "resize a 4", reason: policy.ReasonShare,
 		},
 		"no number of units is fast enough": {
-			queue: []policy.Job{job("a", 3600*3.1, time.Hour, 0)}, units: 4,
+			queue: []policy.ElasticJob{job("a", 3600*3.1, time.Hour, 0)}, units: 4,
 			want: "refuse a 0", reason: policy.ReasonTooSlow,
 		},
 		"a promise leaves too little": {
-			running: []policy.Job{job("b", 3600*2.6, time.Hour, 4)}, units: 4,
-			queue: []policy.Job{job("a", 3600*1.7, time.Hour, 0)},
+			running: []policy.ElasticJob{job("b", 3600*2.6, time.Hour, 4)}, units: 4,
+			queue: []policy.ElasticJob{job("a", 3600*1.7, time.Hour, 0)},
 			want:  "refuse a 0", reason: policy.ReasonNoCapacity,
 		},
 		"a job that has more than its share yields": {
-			running: []policy.Job{job("b", 3600, 3*time.Hour, 4)}, units: 4,
-			queue: []policy.Job{job("a", 3600*1.7, time.Hour+15*time.Minute, 0)},
+			running: []policy.ElasticJob{job("b", 3600, 3*time.Hour, 4)}, units: 4,
+			queue: []policy.ElasticJob{job("a", 3600*1.7, time.Hour+15*time.Minute, 0)},
 			want:  "resize b 2", reason: policy.ReasonYield,
 		},
 	}
@@ -118,7 +118,7 @@ func TestPlan_AdmitsWhatFits(t *testing.T) {
 }
 
 func TestPlan_AdmitsTheCheaperOfTwoJobs(t *testing.T) {
-	queue := []policy.Job{job("large", 3600*2.6, time.Hour, 0), job("small", 3600*1.7, time.Hour, 0)}
+	queue := []policy.ElasticJob{job("large", 3600*2.6, time.Hour, 0), job("small", 3600*1.7, time.Hour, 0)}
 	got := moves(deadline.New(deadline.Options{}).Plan(view(4, nil, queue), now))
 	if got["admit small 0"] == "" || got["refuse large 0"] != policy.ReasonNoCapacity {
 		t.Errorf("moves %v, want the small job admitted and the large one refused", got)
@@ -126,7 +126,7 @@ func TestPlan_AdmitsTheCheaperOfTwoJobs(t *testing.T) {
 }
 
 func TestPlan_RefusesAJobThatTakesThePlaceOfManyOthers(t *testing.T) {
-	queue := []policy.Job{job("a", 3600*2.3, time.Hour, 0)}
+	queue := []policy.ElasticJob{job("a", 3600*2.3, time.Hour, 0)}
 	v := view(4, nil, queue)
 	if got := moves(deadline.New(deadline.Options{}).Plan(v, now)); got["admit a 0"] == "" {
 		t.Fatalf("moves %v without other submissions, want the job admitted", got)
@@ -141,7 +141,7 @@ func TestPlan_RefusesAJobThatTakesThePlaceOfManyOthers(t *testing.T) {
 }
 
 func TestPlan_WaitsForTheSlot(t *testing.T) {
-	v := view(4, nil, []policy.Job{job("a", 3600, 2*time.Hour, 0)})
+	v := view(4, nil, []policy.ElasticJob{job("a", 3600, 2*time.Hour, 0)})
 	v.Moments, v.LastMoment = 1, now.Add(-20*time.Second)
 	d := deadline.New(deadline.Options{}).Plan(v, now)
 	got := moves(d)
@@ -155,8 +155,8 @@ func TestPlan_WaitsForTheSlot(t *testing.T) {
 
 func TestPlan_AMomentMustNotBreakAPromise(t *testing.T) {
 	// The running job ends one second before its deadline, unless it pauses.
-	running := []policy.Job{job("tight", 3*60, time.Minute+time.Second, 4)}
-	queue := []policy.Job{job("a", 3600, 3*time.Hour, 0)}
+	running := []policy.ElasticJob{job("tight", 3*60, time.Minute+time.Second, 4)}
+	queue := []policy.ElasticJob{job("a", 3600, 3*time.Hour, 0)}
 	d := deadline.New(deadline.Options{}).Plan(view(8, running, queue), now)
 	if got := moves(d); len(got) != 1 || got["admit a 0"] == "" {
 		t.Errorf("moves %v, want the new job admitted and started later", got)
@@ -167,7 +167,7 @@ func TestPlan_AMomentMustNotBreakAPromise(t *testing.T) {
 }
 
 func TestPlan_GivesUpTheJobThatSavesMostOthers(t *testing.T) {
-	running := []policy.Job{job("large", 4*3600*2.9, 4*time.Hour, 0)}
+	running := []policy.ElasticJob{job("large", 4*3600*2.9, 4*time.Hour, 0)}
 	for i := range 4 {
 		running = append(running, job(fmt.Sprint("small-", i), 3600*3, 4*time.Hour, 0))
 	}
@@ -182,13 +182,13 @@ func TestPlan_GivesUpTheJobThatSavesMostOthers(t *testing.T) {
 // BenchmarkPlan plans 1,000 running jobs on 2,048 units.
 func BenchmarkPlan(b *testing.B) {
 	random := rand.New(rand.NewPCG(1, 2))
-	var running []policy.Job
+	var running []policy.ElasticJob
 	for i := range 1000 {
 		window := time.Duration(600+random.IntN(500_000)) * time.Second
 		work := window.Seconds() * (0.1 + 1.5*random.Float64())
 		running = append(running, job(fmt.Sprint(i), work, window, 1))
 	}
-	v := view(2048, running, []policy.Job{job("a", 3600, 2*time.Hour, 0)})
+	v := view(2048, running, []policy.ElasticJob{job("a", 3600, 2*time.Hour, 0)})
 	p := deadline.New(deadline.Options{})
 	for b.Loop() {
 		p.Plan(v, now)

@@ -21,7 +21,7 @@ func New(o Options) *Policy {
 // plan is one decision.
 type plan struct {
 	o        Options
-	view     *policy.View
+	view     *policy.ClusterView
 	now      time.Time
 	start    time.Time // of the plan: the next time at which a moment may be
 	lead     float64   // seconds from now to start
@@ -36,7 +36,7 @@ type plan struct {
 }
 
 // Plan implements policy.Policy.
-func (p *Policy) Plan(view *policy.View, now time.Time) policy.Decision {
+func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
 	s := &plan{
 		o:        p.o,
 		view:     view,
@@ -52,7 +52,7 @@ func (p *Policy) Plan(view *policy.View, now time.Time) policy.Decision {
 	s.fill(s.tasks, float64(s.capacity), true)
 	s.allocate()
 	review := s.change()
-	return policy.Decision{Moves: s.moves, ReviewAt: review}
+	return policy.MoveDecision{Moves: s.moves, ReviewAt: review}
 }
 
 // admitted returns the admitted jobs in order of due time. Equal ones keep their order.

@@ -8,7 +8,7 @@ import (
 
 // task is a job in a plan. Seconds count from the start of the plan.
 type task struct {
-	job     *policy.Job
+	job     *policy.ElasticJob
 	option  int // of a queued job
 	current int // units that the job holds now
 
@@ -34,7 +34,7 @@ type task struct {
 }
 
 // newTask returns a task that starts after the pause of a moment.
-func (s *plan) newTask(job *policy.Job, o *policy.Option) task {
+func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) task {
 	t := task{job: job, curve: o.Curve, work: max(0, o.Work), point: -1}
 	if math.IsNaN(o.Work) {
 		t.work = 0
@@ -74,7 +74,7 @@ func (s *plan) progress(t *task, seconds float64) float64 {
 
 // unitsFor returns the number of units that reaches a rate, at most the largest useful one.
 func (t *task) unitsFor(rate float64) float64 {
-	var last policy.Point
+	var last policy.CurvePoint
 	for _, p := range t.hull {
 		if rate <= p.Rate {
 			ratio := (rate - last.Rate) / (p.Rate - last.Rate)

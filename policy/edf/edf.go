@@ -22,9 +22,9 @@ func New() *Policy {
 }
 
 // Plan implements policy.Policy.
-func (*Policy) Plan(view *policy.View, now time.Time) policy.Decision {
-	var d policy.Decision
-	jobs := make([]*policy.Job, 0, len(view.Jobs)+len(view.Queue))
+func (*Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
+	var d policy.MoveDecision
+	jobs := make([]*policy.ElasticJob, 0, len(view.Jobs)+len(view.Queue))
 	for i := range view.Jobs {
 		jobs = append(jobs, &view.Jobs[i])
 	}
@@ -54,7 +54,7 @@ func (*Policy) Plan(view *policy.View, now time.Time) policy.Decision {
 }
 
 // byDeadline orders jobs; those without a deadline are last.
-func byDeadline(a, b *policy.Job) int {
+func byDeadline(a, b *policy.ElasticJob) int {
 	switch {
 	case a.Deadline.IsZero() && b.Deadline.IsZero():
 		return 0
@@ -67,7 +67,7 @@ func byDeadline(a, b *policy.Job) int {
 }
 
 // share gives the units to the jobs in order.
-func share(jobs []*policy.Job, free int) []policy.Move {
+func share(jobs []*policy.ElasticJob, free int) []policy.Move {
 	var moves []policy.Move
 	for _, job := range jobs {
 		units := 0
@@ -101,7 +101,7 @@ func largest(curve policy.Curve, free int) int {
 }
 
 // stopExcess stops the last jobs if the jobs hold more units than there are.
-func stopExcess(jobs []*policy.Job, capacity int) []policy.Move {
+func stopExcess(jobs []*policy.ElasticJob, capacity int) []policy.Move {
 	held := 0
 	for _, job := range jobs {
 		held += max(0, job.Units)

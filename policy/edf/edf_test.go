@@ -35,8 +35,8 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 var now = policytest.Now
 
 // job runs 1, 1.8 and 3 iterations per second on 1, 2 and 4 units, and 2 on 8.
-func job(id string, work float64, window time.Duration, units int) policy.Job {
-	return policy.Job{
+func job(id string, work float64, window time.Duration, units int) policy.ElasticJob {
+	return policy.ElasticJob{
 		ID:       id,
 		Deadline: now.Add(window),
 		Units:    units,
@@ -49,9 +49,9 @@ func job(id string, work float64, window time.Duration, units int) policy.Job {
 	}
 }
 
-func view(units int, running, queue []policy.Job) *policy.View {
-	return &policy.View{
-		Nodes: []policy.Node{{Name: "a", Units: units}},
+func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
+	return &policy.ClusterView{
+		Nodes: []policy.NodeView{{Name: "a", Units: units}},
 		Jobs:  running,
 		Queue: queue,
 		Slot:  time.Minute,
@@ -59,7 +59,7 @@ func view(units int, running, queue []policy.Job) *policy.View {
 }
 
 // units returns the units that each job holds after a decision.
-func units(v *policy.View, d policy.Decision) map[string]int {
+func units(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
 	held := map[string]int{}
 	for _, j := range v.Jobs {
 		held[j.ID] = j.Units
@@ -74,7 +74,7 @@ func units(v *policy.View, d policy.Decision) map[string]int {
 }
 
 func TestPlan_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
-	queue := []policy.Job{job("late", 60, 2*time.Hour, 0), job("early", 60, time.Hour, 0)}
+	queue := []policy.ElasticJob{job("late", 60, 2*time.Hour, 0), job("early", 60, time.Hour, 0)}
 	v := view(12, nil, queue)
 	got := units(v, edf.New().Plan(v, now))
 	// Eight units are slower than four, but EDF takes them.
@@ -84,7 +84,7 @@ func TestPlan_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
 }
 
 func TestPlan_AdmitsHopelessJobs(t *testing.T) {
-	v := view(8, nil, []policy.Job{job("hopeless", 1e9, time.Second, 0)})
+	v := view(8, nil, []policy.ElasticJob{job("hopeless", 1e9, time.Second, 0)})
 	if got := units(v, edf.New().Plan(v, now)); got["hopeless"] != 8 {
 		t.Errorf("units %v, want the hopeless job running", got)
 	}

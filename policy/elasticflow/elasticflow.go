@@ -29,13 +29,13 @@ type round struct {
 	perArrival bool
 	start      time.Time
 	capacity   int
-	shares     []share // admitted jobs in order of deadline
-	steps      steps
-	d          policy.Decision
+	shares     []minimumShare // admitted jobs in order of deadline
+	steps      freeSteps
+	d          policy.MoveDecision
 }
 
 // Plan implements policy.Policy.
-func (p *Policy) Plan(view *policy.View, now time.Time) policy.Decision {
+func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
 	r := &round{perArrival: p.perArrival, start: view.NextMoment(now), capacity: view.Units()}
 	for i := range view.Jobs {
 		if job := &view.Jobs[i]; len(job.Options) > 0 {
@@ -69,8 +69,8 @@ func (p *Policy) Plan(view *policy.View, now time.Time) policy.Decision {
 	return r.d
 }
 
-func (r *round) newShare(job *policy.Job) share {
-	h := share{
+func (r *round) newShare(job *policy.ElasticJob) minimumShare {
+	h := minimumShare{
 		job:    job,
 		curve:  rising(job.Options[0].Curve),
 		work:   job.Options[0].Work,
@@ -85,13 +85,13 @@ func (r *round) newShare(job *policy.Job) share {
 	return h
 }
 
-func byWindow(a, b share) int {
+func byWindow(a, b minimumShare) int {
 	return cmp.Compare(a.window, b.window)
 }
 
 // fill plans all jobs against an empty cluster and returns the number of unsatisfied ones.
 func (r *round) fill() int {
-	r.steps = append(r.steps[:0], step{0, r.capacity})
+	r.steps = append(r.steps[:0], freeStep{0, r.capacity})
 	unsatisfied := 0
 	for i := range r.shares {
 		r.steps.place(&r.shares[i])
@@ -103,8 +103,8 @@ func (r *round) fill() int {
 }
 
 // candidates returns the jobs of the queue that have a curve, and refuses the others.
-func (r *round) candidates(queue []policy.Job) []share {
-	var all []share
+func (r *round) candidates(queue []policy.ElasticJob) []minimumShare {
+	var all []minimumShare
 	for i := range queue {
 		job := &queue[i]
 		if len(job.Options) == 0 {
@@ -117,7 +117,7 @@ func (r *round) candidates(queue []policy.Job) []share {
 }
 
 // admitAll admits all arrivals if every job can be satisfied, otherwise none.
-func (r *round) admitAll(queue []policy.Job) {
+func (r *round) admitAll(queue []policy.ElasticJob) {
 	arrivals := r.candidates(queue)
 	if len(arrivals) == 0 {
 		return
@@ -136,7 +136,7 @@ func (r *round) admitAll(queue []policy.Job) {
 }
 
 // admitEach admits an arrival if no more jobs are unsatisfied with it than without it.
-func (r *round) admitEach(queue []policy.Job) {
+func (r *round) admitEach(queue []policy.ElasticJob) {
 	arrivals := r.candidates(queue)
 	if len(arrivals) == 0 {
 		return
@@ -155,7 +155,7 @@ func (r *round) admitEach(queue []policy.Job) {
 	}
 }
 
-func (r *round) settle(kind policy.Kind, job *policy.Job, reason policy.Reason) {
+func (r *round) settle(kind policy.Kind, job *policy.ElasticJob, reason policy.Reason) {
 	r.d.Moves = append(r.d.Moves, policy.Move{Kind: kind, Job: job.ID, Reason: reason})
 }
 
@@ -182,17 +182,17 @@ func (r *round) leftOver(free int) {
 }
 
 // next returns the next allowed point.
-func (h *share) next() (policy.Point, bool) {
+func (h *minimumShare) next() (policy.CurvePoint, bool) {
 	for _, p := range h.curve {
 		if p.Units > h.units {
 			return p, true
 		}
 	}
-	return policy.Point{}, false
+	return policy.CurvePoint{}, false
 }
 
 // value orders the jobs for left-over units.
-func (r *round) value(h *share, next policy.Point) float64 {
+func (r *round) value(h *minimumShare, next policy.CurvePoint) float64 {
 	now := h.at(h.units)
 	if now.Units == 0 {
 		return math.MaxFloat64

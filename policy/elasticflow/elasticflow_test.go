@@ -35,8 +35,8 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 var now = policytest.Now
 
 // job runs 1, 1.8 and 3 iterations per second on 1, 2 and 4 units, and 2 on 8.
-func job(id string, work float64, window time.Duration, units int) policy.Job {
-	return policy.Job{
+func job(id string, work float64, window time.Duration, units int) policy.ElasticJob {
+	return policy.ElasticJob{
 		ID:       id,
 		Deadline: now.Add(window),
 		Units:    units,
@@ -49,9 +49,9 @@ func job(id string, work float64, window time.Duration, units int) policy.Job {
 	}
 }
 
-func view(units int, running, queue []policy.Job) *policy.View {
-	return &policy.View{
-		Nodes: []policy.Node{{Name: "a", Units: units}},
+func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
+	return &policy.ClusterView{
+		Nodes: []policy.NodeView{{Name: "a", Units: units}},
 		Jobs:  running,
 		Queue: queue,
 		Slot:  time.Minute,
@@ -59,7 +59,7 @@ func view(units int, running, queue []policy.Job) *policy.View {
 }
 
 // units returns the units that each job holds after a decision.
-func units(v *policy.View, d policy.Decision) map[string]int {
+func units(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
 	held := map[string]int{}
 	for _, j := range v.Jobs {
 		held[j.ID] = j.Units
@@ -82,8 +82,8 @@ func FuzzPlan_PerArrival(f *testing.F) {
 
 func TestPlan_HoldsTheMinimumShare(t *testing.T) {
 	// Four units are taken for an hour by a job that needs them all.
-	running := []policy.Job{job("tight", 3*3600, time.Hour, 4)}
-	v := view(6, running, []policy.Job{job("a", 1.7*3600, time.Hour, 0)})
+	running := []policy.ElasticJob{job("tight", 3*3600, time.Hour, 4)}
+	v := view(6, running, []policy.ElasticJob{job("a", 1.7*3600, time.Hour, 0)})
 	got := units(v, elasticflow.New().Plan(v, now))
 	if got["tight"] != 4 || got["a"] != 2 {
 		t.Errorf("units %v, want 4 for the running job and 2 for the new one", got)
@@ -91,7 +91,7 @@ func TestPlan_HoldsTheMinimumShare(t *testing.T) {
 }
 
 func TestPlan_RefusesTheWholeRound(t *testing.T) {
-	queue := []policy.Job{job("hopeless", 1e9, time.Hour, 0), job("small", 60, time.Hour, 0)}
+	queue := []policy.ElasticJob{job("hopeless", 1e9, time.Hour, 0), job("small", 60, time.Hour, 0)}
 	v := view(8, nil, queue)
 	if got := units(v, elasticflow.New().Plan(v, now)); len(got) != 0 {
 		t.Errorf("units %v, want both refused", got)
@@ -104,7 +104,7 @@ func TestPlan_RefusesTheWholeRound(t *testing.T) {
 
 func TestPlan_ReviewsWhereThePlanChanges(t *testing.T) {
 	// The job needs two units only in the second half of its time.
-	v := view(2, nil, []policy.Job{job("a", 1.4*3600, time.Hour, 0), job("b", 0.5*3600, 30*time.Minute, 0)})
+	v := view(2, nil, []policy.ElasticJob{job("a", 1.4*3600, time.Hour, 0), job("b", 0.5*3600, 30*time.Minute, 0)})
 	d := elasticflow.NewPerArrival().Plan(v, now)
 	if want := now.Add(30 * time.Minute); !d.ReviewAt.Equal(want) {
 		t.Errorf("review at %s, want %s", d.ReviewAt, want)

@@ -7,17 +7,17 @@ import (
 	"courier/policy"
 )
 
-// step is a time in which the number of free units is constant. It lasts to the next one.
-type step struct {
+// freeStep is a time in which the number of free units is constant. It lasts to the next one.
+type freeStep struct {
 	start float64 // seconds from now
 	free  int
 }
 
-// steps are the free units of the future; the last step does not end.
-type steps []step
+// freeSteps are the free units of the future; the last step does not end.
+type freeSteps []freeStep
 
 // end returns the end of a step.
-func (s steps) end(i int) float64 {
+func (s freeSteps) end(i int) float64 {
 	if i+1 < len(s) {
 		return s[i+1].start
 	}
@@ -25,8 +25,8 @@ func (s steps) end(i int) float64 {
 }
 
 // split makes a time the start of a step and returns its index.
-func (s *steps) split(at float64) int {
-	i, found := slices.BinarySearchFunc(*s, at, func(a step, at float64) int {
+func (s *freeSteps) split(at float64) int {
+	i, found := slices.BinarySearchFunc(*s, at, func(a freeStep, at float64) int {
 		switch {
 		case a.start < at:
 			return -1
@@ -36,14 +36,14 @@ func (s *steps) split(at float64) int {
 		return 0
 	})
 	if !found {
-		*s = slices.Insert(*s, i, step{at, (*s)[i-1].free})
+		*s = slices.Insert(*s, i, freeStep{at, (*s)[i-1].free})
 	}
 	return i
 }
 
-// share is a job in a plan.
-type share struct {
-	job    *policy.Job
+// minimumShare is a job in a plan.
+type minimumShare struct {
+	job    *policy.ElasticJob
 	curve  policy.Curve // rising part, numbers of units that the job may hold
 	work   float64
 	window float64 // seconds to the deadline
@@ -67,8 +67,8 @@ func rising(curve policy.Curve) policy.Curve {
 }
 
 // at returns the largest allowed point with at most this many units; zero if there is none.
-func (h *share) at(units int) policy.Point {
-	var best policy.Point
+func (h *minimumShare) at(units int) policy.CurvePoint {
+	var best policy.CurvePoint
 	for _, p := range h.curve {
 		if p.Units <= units {
 			best = p
@@ -78,7 +78,7 @@ func (h *share) at(units int) policy.Point {
 }
 
 // place plans a job in the free units and takes them.
-func (s *steps) place(h *share) {
+func (s *freeSteps) place(h *minimumShare) {
 	h.isSatisfied, h.units, h.until = false, 0, math.Inf(1)
 	if h.work <= 0 || len(h.curve) == 0 {
 		h.isSatisfied = h.work <= 0
@@ -102,7 +102,7 @@ func (s *steps) place(h *share) {
 
 // backwards goes from the deadline to now with at most this many units and returns the start of the
 // step at which the work is done.
-func (s *steps) backwards(h *share, units int) (float64, bool) {
+func (s *freeSteps) backwards(h *minimumShare, units int) (float64, bool) {
 	done := 0.0
 	for i := len(*s) - 1; i >= 0; i-- {
 		start, end := (*s)[i].start, min(s.end(i), h.window)
@@ -119,7 +119,7 @@ func (s *steps) backwards(h *share, units int) (float64, bool) {
 
 // take reserves at most below units before a time and at most units after it, until the work is
 // done. An unsatisfied job may end after its deadline.
-func (s *steps) take(h *share, below int, from float64, units int) {
+func (s *freeSteps) take(h *minimumShare, below int, from float64, units int) {
 	left := h.work
 	for i := 0; i < len(*s) && left > 0; i++ {
 		limit := units

@@ -31,9 +31,9 @@ func (s *source) next(limit int) int {
 
 // View builds a view from bytes. Numbers may be extreme: jobs without work, windows that have
 // passed, empty curves, rates that fall or are not a number, and less capacity than the jobs hold.
-func View(data []byte) *policy.View {
+func View(data []byte) *policy.ClusterView {
 	s := &source{data}
-	v := &policy.View{
+	v := &policy.ClusterView{
 		Slot:       time.Duration(s.next(5)) * time.Minute,
 		Moments:    s.next(130),
 		LastMoment: Now.Add(-time.Duration(s.next(200)) * time.Second),
@@ -48,7 +48,7 @@ func View(data []byte) *policy.View {
 		},
 	}
 	for i := range s.next(9) {
-		v.Nodes = append(v.Nodes, policy.Node{Name: fmt.Sprint("node-", i), Units: s.next(17) - 1})
+		v.Nodes = append(v.Nodes, policy.NodeView{Name: fmt.Sprint("node-", i), Units: s.next(17) - 1})
 	}
 	for i := range s.next(40) {
 		v.Jobs = append(v.Jobs, s.job(fmt.Sprint("job-", i), true))
@@ -60,8 +60,8 @@ func View(data []byte) *policy.View {
 	return v
 }
 
-func (s *source) job(id string, isAdmitted bool) policy.Job {
-	j := policy.Job{ID: id, Submitted: Now.Add(-time.Duration(s.next(100)) * time.Minute)}
+func (s *source) job(id string, isAdmitted bool) policy.ElasticJob {
+	j := policy.ElasticJob{ID: id, Submitted: Now.Add(-time.Duration(s.next(100)) * time.Minute)}
 	if deadline := s.next(200); deadline > 0 {
 		j.Deadline = Now.Add(time.Duration((deadline-20)*(deadline-20)*s.next(60)) * time.Second)
 	}
@@ -108,14 +108,14 @@ func (s *source) curve() policy.Curve {
 		case 1:
 			rate = math.Inf(1)
 		}
-		c = append(c, policy.Point{Units: 1 << k, Rate: rate})
+		c = append(c, policy.CurvePoint{Units: 1 << k, Rate: rate})
 	}
 	return c
 }
 
 // Rules fails a test if a decision breaks a rule: Check passes, the jobs hold at most the capacity,
 // the view is unchanged, and the same view gives the same decision.
-func Rules(t testing.TB, p policy.Policy, data []byte) policy.Decision {
+func Rules(t testing.TB, p policy.Policy, data []byte) policy.MoveDecision {
 	t.Helper()
 	v := View(data)
 	d := p.Plan(v, Now)

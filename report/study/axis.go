@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// axis maps numbers, or the indices of names, to a share of its length.
-type axis struct {
+// chartAxis maps numbers, or the indices of names, to a share of its length.
+type chartAxis struct {
 	low, high float64
 	log       bool
 	whole     bool // ticks are whole numbers
@@ -16,15 +16,15 @@ type axis struct {
 
 // numericAxis returns an axis that contains all values, with a margin. It is logarithmic if wanted
 // and if the values span more than a factor of 20.
-func numericAxis(values []float64, mayBeLog bool) axis {
+func numericAxis(values []float64, mayBeLog bool) chartAxis {
 	if len(values) == 0 {
-		return axis{low: 0, high: 1}
+		return chartAxis{low: 0, high: 1}
 	}
-	a := axis{low: slices.Min(values), high: slices.Max(values)}
+	a := chartAxis{low: slices.Min(values), high: slices.Max(values)}
 	if mayBeLog && a.low > 0 && a.high/20 > a.low {
 		edge := math.Exp(0.04 * (math.Log(a.high) - math.Log(a.low)))
 		a.low = max(a.low/edge, math.SmallestNonzeroFloat64)
-		return axis{low: a.low, high: min(a.high*edge, math.MaxFloat64), log: true}
+		return chartAxis{low: a.low, high: min(a.high*edge, math.MaxFloat64), log: true}
 	}
 	margin := 0.05 * (a.high/2 - a.low/2) * 2
 	if !(margin > 1e-12*max(math.Abs(a.low), math.Abs(a.high))) {
@@ -34,13 +34,13 @@ func numericAxis(values []float64, mayBeLog bool) axis {
 	return a
 }
 
-func namedAxis(names []string) axis {
-	return axis{low: -0.5, high: float64(len(names)) - 0.5, names: names}
+func namedAxis(names []string) chartAxis {
+	return chartAxis{low: -0.5, high: float64(len(names)) - 0.5, names: names}
 }
 
 // share returns the position of a value between the ends of the axis, from 0 to 1. Halves prevent
 // that the difference of large numbers overflows.
-func (a *axis) share(v float64) float64 {
+func (a *chartAxis) share(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
 		v, low, high = math.Log(v), math.Log(low), math.Log(high)
@@ -52,7 +52,7 @@ func (a *axis) share(v float64) float64 {
 const maxTicks = 7
 
 // ticks returns round numbers on the axis.
-func (a *axis) ticks() []float64 {
+func (a *chartAxis) ticks() []float64 {
 	if a.log {
 		if all := a.logTicks(); len(all) > 1 {
 			return all
@@ -80,7 +80,7 @@ func (a *axis) ticks() []float64 {
 }
 
 // logTicks returns the numbers 1, 2 and 5 times a power of ten, or fewer of them.
-func (a *axis) logTicks() []float64 {
+func (a *chartAxis) logTicks() []float64 {
 	low, high := math.Floor(math.Log10(a.low)), math.Log10(a.high)
 	every := 1.0
 	digits := []float64{1, 2, 5}

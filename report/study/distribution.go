@@ -22,18 +22,18 @@ func (s *RunsAnalysis) distributionFigures(column string) []figure {
 	return all
 }
 
-// group has the values of the runs of a level.
-type group struct {
+// levelGroup has the values of the runs of a level.
+type levelGroup struct {
 	name   string
 	values []float64
 }
 
 // groups returns the numbers of a column by the levels of a setting, sorted as numbers if all of
 // the levels are.
-func groups(t *table.Table, column, setting string) []group {
+func groups(t *table.Table, column, setting string) []levelGroup {
 	k := slices.Index(t.Header, setting)
 	index := map[string]int{}
-	var all []group
+	var all []levelGroup
 	for i, v := range Numbers(t, column) {
 		cell := strings.TrimSpace(t.Rows[i][k])
 		if !isNumber(v) || cell == "" {
@@ -43,14 +43,14 @@ func groups(t *table.Table, column, setting string) []group {
 		if !known {
 			at = len(all)
 			index[cell] = at
-			all = append(all, group{name: cell})
+			all = append(all, levelGroup{name: cell})
 		}
 		all[at].values = append(all[at].values, v)
 	}
-	allNumbers := !slices.ContainsFunc(all, func(g group) bool {
+	allNumbers := !slices.ContainsFunc(all, func(g levelGroup) bool {
 		return !isNumber(table.Number(g.name))
 	})
-	slices.SortStableFunc(all, func(a, b group) int {
+	slices.SortStableFunc(all, func(a, b levelGroup) int {
 		if allNumbers {
 			return cmp.Compare(table.Number(a.name), table.Number(b.name))
 		}
@@ -84,7 +84,7 @@ func (s *RunsAnalysis) distributionFigure(column, setting string) figure {
 			drawn++
 		}
 	}
-	return figure{chart: c, Caption: mediansOf(all, column, setting) + partOf(drawn, len(values))}
+	return figure{studyChart: c, Caption: mediansOf(all, column, setting) + partOf(drawn, len(values))}
 }
 
 // maxNamed is the number of levels from which their values are an axis of numbers. Only a covariate
@@ -92,7 +92,7 @@ func (s *RunsAnalysis) distributionFigure(column, setting string) figure {
 const maxNamed = anova.MaxLevels
 
 // scatterFigure shows a point per run.
-func scatterFigure(title, column, setting string, all []group, ys axis) figure {
+func scatterFigure(title, column, setting string, all []levelGroup, ys chartAxis) figure {
 	var xs, values []float64
 	for _, g := range all {
 		slices.Sort(g.values)
@@ -106,7 +106,7 @@ func scatterFigure(title, column, setting string, all []group, ys axis) figure {
 		c.dot("s1", xs[i], values[i], 0, fmt.Sprintf("%s %s: %s", setting, Digits(xs[i]),
 			Digits(values[i])))
 	}
-	return figure{chart: c, Caption: mediansOf(all, column, setting) + partOf(len(drawn), len(xs))}
+	return figure{studyChart: c, Caption: mediansOf(all, column, setting) + partOf(len(drawn), len(xs))}
 }
 
 // minBox is the number of runs from which a level has a box.
@@ -118,11 +118,11 @@ func spreadOut(k int) float64 { return 3 * float64(k*3%7-3) }
 
 // mediansOf describes the levels with the lowest and the highest median. The values of the groups
 // are sorted.
-func mediansOf(all []group, column, setting string) string {
+func mediansOf(all []levelGroup, column, setting string) string {
 	if len(all) == 0 {
 		return "No run has a value of " + column + "."
 	}
-	byMedian := func(a, b group) int {
+	byMedian := func(a, b levelGroup) int {
 		return cmp.Compare(quantile(a.values, 0.5), quantile(b.values, 0.5))
 	}
 	low, high := slices.MinFunc(all, byMedian), slices.MaxFunc(all, byMedian)

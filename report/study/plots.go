@@ -12,7 +12,7 @@ import (
 
 // figure is a chart with what it shows in words, and a legend if it has several series.
 type figure struct {
-	*chart
+	*studyChart
 	Caption string
 	Factor  string // of the legend
 	Legend  []legendEntry
@@ -71,7 +71,7 @@ func effectsFigure(a *Analysis) figure {
 	caption := fmt.Sprintf("The largest is %s with %.3f; its interval is %.3f to %.3f.",
 		first.Name, first.PartialOmega2, first.EffectLow, first.EffectHigh)
 	return figure{
-		chart: rowChart("Effect sizes on "+a.Response+" with 95 % intervals",
+		studyChart: rowChart("Effect sizes on "+a.Response+" with 95 % intervals",
 			"partial omega squared", rows, 1, false),
 		Caption: caption,
 	}
@@ -89,7 +89,7 @@ func meansFigures(a *Analysis) []figure {
 }
 
 // firstAxis returns the axis of the first variable of means.
-func firstAxis(m *anova.Means) axis {
+func firstAxis(m *anova.Means) chartAxis {
 	var names []string
 	var xs []float64
 	for _, p := range m.Values {
@@ -127,7 +127,7 @@ func meansFigure(response string, m *anova.Means) figure {
 		c.interval("s0", p.X, p.Low, p.High, 0)
 		c.mark(0, p.X, p.Mean, 0, meanTip(m, p))
 	}
-	return figure{chart: c, Caption: extremes(m)}
+	return figure{studyChart: c, Caption: extremes(m)}
 }
 
 // place names the levels of a mean, such as cpus 4, jobs 2.
@@ -210,7 +210,7 @@ func interactionFigure(response string, m *anova.Means) figure {
 		}
 		c.means(i, m, ofSecond(m, name), shift)
 	}
-	return figure{chart: c, Caption: extremes(m), Factor: second, Legend: legend(names)}
+	return figure{studyChart: c, Caption: extremes(m), Factor: second, Legend: legend(names)}
 }
 
 func ofSecond(m *anova.Means, name string) (points []anova.MeanPoint) {
@@ -223,7 +223,7 @@ func ofSecond(m *anova.Means, name string) (points []anova.MeanPoint) {
 }
 
 // means adds a series of means. The line has gaps where a level has no mean.
-func (c *chart) means(series int, m *anova.Means, points []anova.MeanPoint, shift float64) {
+func (c *studyChart) means(series int, m *anova.Means, points []anova.MeanPoint, shift float64) {
 	var xs, ys []float64
 	for i, p := range points {
 		if i > 0 && !m.Covariate && p.X != points[i-1].X+1 {
@@ -261,7 +261,7 @@ func residualFigures(a *Analysis) []figure {
 	caption := fmt.Sprintf("A cloud of equal height is expected. %d of %d residuals are within two"+
 		" residual standard deviations (2 × %s).%s", within, n, Digits(deviation),
 		partOf(len(drawn), n))
-	return []figure{{chart: fitted, Caption: caption}, quantileFigure(a)}
+	return []figure{{studyChart: fitted, Caption: caption}, quantileFigure(a)}
 }
 
 func quantileFigure(a *Analysis) figure {
@@ -290,5 +290,5 @@ func quantileFigure(a *Analysis) figure {
 	} else {
 		caption += "Shapiro-Wilk does not apply to this number of residuals."
 	}
-	return figure{chart: c, Caption: caption + partOf(len(drawn), len(sorted))}
+	return figure{studyChart: c, Caption: caption + partOf(len(drawn), len(sorted))}
 }

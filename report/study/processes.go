@@ -60,7 +60,7 @@ func (s *RunsAnalysis) processesFigure(column string) *figure {
 		names, of = nil, nil
 	}
 	drawn := s.drawProcesses(c, counts, values, names, of)
-	f := &figure{chart: c, Caption: processesText(column, xs, ys) + partOf(drawn, len(xs))}
+	f := &figure{studyChart: c, Caption: processesText(column, xs, ys) + partOf(drawn, len(xs))}
 	if len(names) > 1 {
 		f.Factor, f.Legend = Column(s.Table, BatchSize), legend(names)
 	}
@@ -97,7 +97,7 @@ func (s *RunsAnalysis) batchSizes() (names []string, of []int) {
 
 // drawProcesses adds the runs and the means of each batch size, and returns the number of runs.
 func (s *RunsAnalysis) drawProcesses(
-	c *chart, counts, values []float64, names []string, of []int,
+	c *studyChart, counts, values []float64, names []string, of []int,
 ) int {
 	var rows []int
 	for i := range values {
@@ -132,7 +132,7 @@ func (s *RunsAnalysis) drawProcesses(
 const maxProcessMeans = 60
 
 // processMeans adds a line through the means of a series.
-func (c *chart) processMeans(series int, rows []int, counts, values []float64) {
+func (c *studyChart) processMeans(series int, rows []int, counts, values []float64) {
 	sums, runs := map[float64]float64{}, map[float64]float64{}
 	for _, i := range rows {
 		runs[counts[i]]++
@@ -204,7 +204,7 @@ func regressorFigure(title string, scores []MethodScore) *figure {
 		caption += " Not fitted: " + strings.Join(failed, ", ") + "."
 	}
 	return &figure{
-		chart: rowChart(title, "mean absolute percentage error, with 95 % interval", rows,
+		studyChart: rowChart(title, "mean absolute percentage error, with 95 % interval", rows,
 			max(1.03*high, 1e-9), true),
 		Caption: caption,
 	}

@@ -18,7 +18,7 @@ const (
 
 // Read reads a table of runs, CSV or JSON lines. It refuses a table above the limits.
 func Read(r io.Reader) (*table.Table, error) {
-	bounded := &boundedReader{from: r, left: maxBytes}
+	bounded := &boundedTable{from: r, left: maxBytes}
 	t, err := table.Read(bounded)
 	if bounded.exceeded {
 		return nil, fmt.Errorf("the table has more than %d MiB: leave out columns or rows",
@@ -38,14 +38,14 @@ func checkRows(t *table.Table) error {
 	return nil
 }
 
-// boundedReader fails after a number of bytes.
-type boundedReader struct {
+// boundedTable fails after a number of bytes.
+type boundedTable struct {
 	from     io.Reader
 	left     int
 	exceeded bool
 }
 
-func (b *boundedReader) Read(p []byte) (int, error) {
+func (b *boundedTable) Read(p []byte) (int, error) {
 	if b.left == 0 {
 		b.exceeded = true
 		return 0, io.ErrUnexpectedEOF

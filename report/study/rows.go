@@ -13,11 +13,11 @@ const rowHeight, rowBar = 34.0, 16.0
 
 // rowChart returns a chart with a row per estimate: the name above a bar or a point with its
 // interval, so that long names fit on a phone.
-func rowChart(title, x string, rows []estimateRow, high float64, bars bool) *chart {
+func rowChart(title, x string, rows []estimateRow, high float64, bars bool) *studyChart {
 	const left, right, bottom = 6.0, 8.0, 38.0
-	c := &chart{Title: title, X: x, Width: chartWidth}
+	c := &studyChart{Title: title, X: x, Width: chartWidth}
 	c.Height = rowHeight*float64(len(rows)) + bottom + 4
-	c.x = axis{low: 0, high: high}
+	c.x = chartAxis{low: 0, high: high}
 	at := func(v float64) float64 { return left + c.x.share(v)*(c.Width-left-right) }
 	floor := c.Height - bottom
 	for _, v := range c.x.ticks() {

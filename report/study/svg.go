@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// chart is a plot, which the template of the page writes as inline SVG. Positions are in the units
+// studyChart is a plot, which the template of the page writes as inline SVG. Positions are in the units
 // of the axes until a shape is added.
-type chart struct {
+type studyChart struct {
 	ID            string // unique in the page
 	Title         string
 	X, Y          string // names of the axes
@@ -17,7 +17,7 @@ type chart struct {
 	Shapes        []shape
 	Texts         []label
 
-	x, y axis
+	x, y chartAxis
 }
 
 // shape is a path with a style class and a text that a pointer shows.
@@ -38,8 +38,8 @@ const (
 )
 
 // newChart returns a chart with axes. The title is also its accessible name.
-func newChart(title, x, y string, xs, ys axis) *chart {
-	c := &chart{
+func newChart(title, x, y string, xs, ys chartAxis) *studyChart {
+	c := &studyChart{
 		Title:  title,
 		X:      x,
 		Y:      y,
@@ -57,7 +57,7 @@ func newChart(title, x, y string, xs, ys axis) *chart {
 
 // drawX adds the labels of the x axis. Names are truncated, or left out at regular distances, if
 // they do not fit.
-func (c *chart) drawX() {
+func (c *studyChart) drawX() {
 	bottom := chartHeight - chartBottom
 	if c.x.names == nil {
 		for _, v := range c.x.ticks() {
@@ -78,7 +78,7 @@ func (c *chart) drawX() {
 }
 
 // drawY adds the grid and the labels of the y axis.
-func (c *chart) drawY() {
+func (c *studyChart) drawY() {
 	for _, v := range c.y.ticks() {
 		c.Shapes = append(c.Shapes, shape{Class: "grid", Path: fmt.Sprintf("M%s %sH%s",
 			px(chartLeft), px(c.py(v)), px(chartWidth-chartRight))})
@@ -91,18 +91,18 @@ func (c *chart) drawY() {
 	c.text("name", "start", 4, 13, name)
 }
 
-func (c *chart) px(x float64) float64 {
+func (c *studyChart) px(x float64) float64 {
 	return chartLeft + c.x.share(x)*(c.Width-chartLeft-chartRight)
 }
 
-func (c *chart) py(y float64) float64 {
+func (c *studyChart) py(y float64) float64 {
 	return c.Height - chartBottom - c.y.share(y)*(c.Height-chartTop-chartBottom)
 }
 
 // maxLabel bounds the letters of a text of a chart to about its width.
 const maxLabel = 60
 
-func (c *chart) text(class, anchor string, x, y float64, text string) {
+func (c *studyChart) text(class, anchor string, x, y float64, text string) {
 	c.Texts = append(c.Texts, label{
 		Class:  class,
 		Anchor: anchor,
@@ -113,7 +113,7 @@ func (c *chart) text(class, anchor string, x, y float64, text string) {
 }
 
 // line adds a line through points, moved to the right by some pixels.
-func (c *chart) line(class string, xs, ys []float64, shift float64) {
+func (c *studyChart) line(class string, xs, ys []float64, shift float64) {
 	var path strings.Builder
 	for i := range xs {
 		command := "L"
@@ -126,7 +126,7 @@ func (c *chart) line(class string, xs, ys []float64, shift float64) {
 }
 
 // interval adds a vertical line with ends, moved to the right by some pixels.
-func (c *chart) interval(class string, x, low, high, shift float64) {
+func (c *studyChart) interval(class string, x, low, high, shift float64) {
 	at := c.px(x) + shift
 	path := fmt.Sprintf("M%s %sV%s", px(at), px(c.py(low)), px(c.py(high)))
 	for _, y := range []float64{low, high} {
@@ -136,7 +136,7 @@ func (c *chart) interval(class string, x, low, high, shift float64) {
 }
 
 // mark adds a point of a series, moved to the right by some pixels.
-func (c *chart) mark(series int, x, y, shift float64, tip string) {
+func (c *studyChart) mark(series int, x, y, shift float64, tip string) {
 	c.Shapes = append(c.Shapes, shape{
 		Class: "mark " + seriesClass(series),
 		Path:  markPath(series, c.px(x)+shift, c.py(y), 3.5),
@@ -145,7 +145,7 @@ func (c *chart) mark(series int, x, y, shift float64, tip string) {
 }
 
 // dot adds a run.
-func (c *chart) dot(class string, x, y, shift float64, tip string) {
+func (c *studyChart) dot(class string, x, y, shift float64, tip string) {
 	c.Shapes = append(c.Shapes, shape{
 		Class: "dot " + class,
 		Path:  markPath(0, c.px(x)+shift, c.py(y), 2.2),
@@ -155,7 +155,7 @@ func (c *chart) dot(class string, x, y, shift float64, tip string) {
 
 // box adds a box from the first to the third quartile, a line at the median, and lines to the most
 // extreme values within 1.5 times the height of the box (Tukey, 1977).
-func (c *chart) box(x float64, sorted []float64) {
+func (c *studyChart) box(x float64, sorted []float64) {
 	q1, median, q3 := quantile(sorted, 0.25), quantile(sorted, 0.5), quantile(sorted, 0.75)
 	reach := 1.5 * (q3 - q1)
 	low, high := q1, q3

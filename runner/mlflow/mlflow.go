@@ -35,8 +35,8 @@ const (
 // timeout is the timeout of one request.
 const timeout = 10 * time.Second
 
-// Run is a run of MLflow. Its methods must not be called concurrently, except Predict.
-type Run struct {
+// TrackedRun is a run of MLflow. Its methods must not be called concurrently, except Predict.
+type TrackedRun struct {
 	ID string
 
 	base   *url.URL // of the tracking server
@@ -51,12 +51,12 @@ type Run struct {
 // http://mlflow:5000, and creates the experiment if it does not exist. With MLFLOW_RUN_ID in the
 // environment it uses that run. User and password are those of the address, or MLFLOW_TRACKING_TOKEN
 // is sent. The Run writes tags until End.
-func Start(ctx context.Context, address, experiment, name string, log *slog.Logger) (*Run, error) {
+func Start(ctx context.Context, address, experiment, name string, log *slog.Logger) (*TrackedRun, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
 		return nil, fmt.Errorf("mlflow: %q is not an address such as http://mlflow:5000", address)
 	}
-	r := &Run{
+	r := &TrackedRun{
 		ID:     os.Getenv("MLFLOW_RUN_ID"),
 		base:   base,
 		log:    log,
@@ -75,7 +75,7 @@ func Start(ctx context.Context, address, experiment, name string, log *slog.Logg
 }
 
 // create creates the run.
-func (r *Run) create(ctx context.Context, experiment, name string) error {
+func (r *TrackedRun) create(ctx context.Context, experiment, name string) error {
 	var found struct {
 		Experiment struct {
 			ID string `json:"experiment_id"`
@@ -112,12 +112,12 @@ func (r *Run) create(ctx context.Context, experiment, name string) error {
 }
 
 // Environment returns the variables with which the training continues the run.
-func (r *Run) Environment() []string {
+func (r *TrackedRun) Environment() []string {
 	return []string{"MLFLOW_TRACKING_URI=" + r.base.String(), "MLFLOW_RUN_ID=" + r.ID}
 }
 
 // Predict sets the tags of an advice for a job that runs with a batch size and CPUs.
-func (r *Run) Predict(a *schemas.Advice, batchSize, cpus uint32) {
+func (r *TrackedRun) Predict(a *schemas.Advice, batchSize, cpus uint32) {
 	tags := map[string]string{TagJob: a.JobID, TagDecision: string(a.Decision)}
 	running := a.Running(batchSize, cpus)
 	if running == nil {
@@ -144,7 +144,7 @@ func (r *Run) Predict(a *schemas.Advice, batchSize, cpus uint32) {
 }
 
 // write writes tags until End.
-func (r *Run) write(ctx context.Context) {
+func (r *TrackedRun) write(ctx context.Context) {
 	defer close(r.ended)
 	for tags := range r.latest {
 		for key, value := range tags {
@@ -160,7 +160,7 @@ func (r *Run) write(ctx context.Context) {
 
 // End waits until the last tags are written, at most until ctx ends or a request times out, and
 // ends a run that Start created. Predict must not be called after it.
-func (r *Run) End(ctx context.Context, isFinished bool) {
+func (r *TrackedRun) End(ctx context.Context, isFinished bool) {
 	close(r.latest)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -191,7 +191,7 @@ type responseError struct {
 func (e *responseError) Error() string { return fmt.Sprintf("mlflow: HTTP %d: %s", e.status, e.text) }
 
 // send sends a request to the REST API (version 2.0) and decodes the response.
-func (r *Run) send(ctx context.Context, method, path string, body, response any) error {
+func (r *TrackedRun) send(ctx context.Context, method, path string, body, response any) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	data, err := json.Marshal(body)

@@ -94,7 +94,7 @@ func (c *runCommand) Run(w *environment) error {
 
 // track creates a run in MLflow, if that is wanted. A server that is not reachable does not keep the
 // job from running.
-func (c *runCommand) track(w *environment, o *runner.Options) *mlflow.Run {
+func (c *runCommand) track(w *environment, o *runner.Options) *mlflow.TrackedRun {
 	if c.MLflowURI == "" {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Columns are the names of the columns of a trace.
-type Columns struct {
+// TraceColumns are the names of the columns of a trace.
+type TraceColumns struct {
 	ID         string
 	Submitted  string
 	Deadline   string
@@ -18,8 +18,8 @@ type Columns struct {
 
 // DefaultColumns are the names of the published traces of ElasticFlow. The older names of the
 // authors' artifact are accepted, too.
-func DefaultColumns() Columns {
-	return Columns{
+func DefaultColumns() TraceColumns {
+	return TraceColumns{
 		ID:         "job_id",
 		Submitted:  "submission_time",
 		Deadline:   "deadline",
@@ -30,7 +30,7 @@ func DefaultColumns() Columns {
 }
 
 // Set changes names. Each mapping is "name=column", where name is one of the default names.
-func (c *Columns) Set(mappings ...string) error {
+func (c *TraceColumns) Set(mappings ...string) error {
 	fields := map[string]*string{
 		"job_id":          &c.ID,
 		"submission_time": &c.Submitted,
@@ -61,7 +61,7 @@ var artifactColumns = map[string]string{
 	"num_iteration":   "iteration",
 }
 
-func newTraceRow(header []string, columns Columns) (*traceRow, error) {
+func newTraceRow(header []string, columns TraceColumns) (*traceRow, error) {
 	row := &traceRow{columns: columns, index: map[string]int{}}
 	for i, name := range header {
 		row.index[name] = i

@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Comparison is the outcome of several policies on the same trace.
-type Comparison struct {
-	Jobs     int      `json:"jobs"`
-	GPUs     int      `json:"gpus"`
-	Slot     float64  `json:"slot_seconds"`
-	Charge   string   `json:"charge"`
-	Rates    string   `json:"rates"` // what policies know: exact, perturbed or predicted
-	Error    float64  `json:"rate_error"`
-	Seed     uint64   `json:"seed"`
-	Policies []Result `json:"policies"`
+// PolicyComparison is the outcome of several policies on the same trace.
+type PolicyComparison struct {
+	Jobs     int          `json:"jobs"`
+	GPUs     int          `json:"gpus"`
+	Slot     float64      `json:"slot_seconds"`
+	Charge   string       `json:"charge"`
+	Rates    string       `json:"rates"` // what policies know: exact, perturbed or predicted
+	Error    float64      `json:"rate_error"`
+	Seed     uint64       `json:"seed"`
+	Policies []TraceScore `json:"policies"`
 }
 
 // CheckPolicies returns an error for an unknown or repeated name.
@@ -36,11 +36,11 @@ func CheckPolicies(names []string) error {
 
 // Compare plays a trace with each policy.
 func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []string, o Options) (
-	*Comparison, error) {
+	*PolicyComparison, error) {
 	if err := CheckPolicies(names); err != nil {
 		return nil, err
 	}
-	c := &Comparison{
+	c := &PolicyComparison{
 		Jobs:   len(trace),
 		GPUs:   o.Cluster.GPUs,
 		Slot:   o.Cluster.Slot.Seconds(),
@@ -60,7 +60,7 @@ func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []s
 }
 
 // WriteText writes the comparison as a table with a legend.
-func (c *Comparison) WriteText(out io.Writer) error {
+func (c *PolicyComparison) WriteText(out io.Writer) error {
 	slot := time.Duration(c.Slot * float64(time.Second))
 	fmt.Fprintf(out, "%d jobs, %d GPUs, slot %s, charge %s, %s rates\n\n", c.Jobs, c.GPUs, slot,
 		c.Charge, c.Rates)

@@ -5,15 +5,15 @@ import "courier/policy"
 // knowledge is what policies know about jobs.
 type knowledge interface {
 	// job returns the view of an undecided or admitted job.
-	job(j *job) policy.Job
+	job(j *simulatedJob) policy.ElasticJob
 	// measured is called when a running job has made progress at its number of GPUs for a while.
-	measured(j *job)
+	measured(j *simulatedJob)
 }
 
 // exactKnowledge shows the true rates.
 type exactKnowledge struct{}
 
-func (exactKnowledge) job(j *job) policy.Job {
+func (exactKnowledge) job(j *simulatedJob) policy.ElasticJob {
 	v := j.view()
 	for i := range v.Options {
 		v.Options[i].Curve = j.options[j.firstOption()+i].curve
@@ -21,11 +21,11 @@ func (exactKnowledge) job(j *job) policy.Job {
 	return v
 }
 
-func (exactKnowledge) measured(*job) {}
+func (exactKnowledge) measured(*simulatedJob) {}
 
 // view returns the policy's view of a job without its curves. An admitted job has one option.
-func (j *job) view() policy.Job {
-	v := policy.Job{
+func (j *simulatedJob) view() policy.ElasticJob {
+	v := policy.ElasticJob{
 		ID:          j.ID,
 		Submitted:   origin.Add(j.Submitted),
 		Deadline:    origin.Add(j.Deadline),
@@ -44,7 +44,7 @@ func (j *job) view() policy.Job {
 }
 
 // firstOption returns the index of the option that the view's first option shows.
-func (j *job) firstOption() int {
+func (j *simulatedJob) firstOption() int {
 	if j.admitted {
 		return j.chosen
 	}

@@ -36,7 +36,7 @@ func newLearnedKnowledge() *learnedKnowledge {
 	return &learnedKnowledge{runs: map[evidence.Configuration]evidence.Run{}}
 }
 
-func (k *learnedKnowledge) job(j *job) policy.Job {
+func (k *learnedKnowledge) job(j *simulatedJob) policy.ElasticJob {
 	v := j.view()
 	first := j.firstOption()
 	for i := range v.Options {
@@ -47,7 +47,7 @@ func (k *learnedKnowledge) job(j *job) policy.Job {
 }
 
 // measured adds the measured rate of a running job.
-func (k *learnedKnowledge) measured(j *job) {
+func (k *learnedKnowledge) measured(j *simulatedJob) {
 	c := k.configuration(j, &j.options[j.chosen], j.gpus)
 	if _, isKnown := k.runs[c]; isKnown {
 		return
@@ -60,7 +60,7 @@ func (k *learnedKnowledge) measured(j *job) {
 	k.predictor = nil
 }
 
-func (*learnedKnowledge) configuration(j *job, o *option, gpus int) evidence.Configuration {
+func (*learnedKnowledge) configuration(j *simulatedJob, o *gpuOption, gpus int) evidence.Configuration {
 	return evidence.Configuration{Model: j.Model, BatchSize: o.batchSize, CPUs: gpus}
 }
 
@@ -81,7 +81,7 @@ func (k *learnedKnowledge) fit() {
 }
 
 // curve predicts the rates of an option.
-func (k *learnedKnowledge) curve(j *job, o *option) policy.Curve {
+func (k *learnedKnowledge) curve(j *simulatedJob, o *gpuOption) policy.Curve {
 	if k.predictor == nil {
 		k.fit()
 	}
@@ -108,7 +108,7 @@ func (k *learnedKnowledge) curve(j *job, o *option) policy.Curve {
 }
 
 // unknown returns the assumed rates of a model that never ran.
-func (k *learnedKnowledge) unknown(j *job, o *option) policy.Curve {
+func (k *learnedKnowledge) unknown(j *simulatedJob, o *gpuOption) policy.Curve {
 	var assumed policy.Curve
 	window := max(1, (j.Deadline - j.Submitted).Seconds())
 	for _, p := range o.curve {

@@ -22,7 +22,7 @@ type perturbedKnowledge struct {
 	sigma float64
 }
 
-func (k *perturbedKnowledge) job(j *job) policy.Job {
+func (k *perturbedKnowledge) job(j *simulatedJob) policy.ElasticJob {
 	v := j.view()
 	first := j.firstOption()
 	for i := range v.Options {
@@ -31,10 +31,10 @@ func (k *perturbedKnowledge) job(j *job) policy.Job {
 	return v
 }
 
-func (*perturbedKnowledge) measured(*job) {}
+func (*perturbedKnowledge) measured(*simulatedJob) {}
 
 // curve returns the known rates of an option.
-func (k *perturbedKnowledge) curve(j *job, option int) policy.Curve {
+func (k *perturbedKnowledge) curve(j *simulatedJob, option int) policy.Curve {
 	o := &j.options[option]
 	correction := 1.0
 	if j.admitted && j.measured != 0 {
@@ -58,7 +58,7 @@ func (k *perturbedKnowledge) error(id string, batchSize, gpus int) float64 {
 }
 
 // measure notes the rate of a running job once it has made progress for long enough.
-func (j *job) measure(now time.Duration) bool {
+func (j *simulatedJob) measure(now time.Duration) bool {
 	from := max(j.since, j.pausedUntil)
 	if j.gpus == 0 || now-from < observedAfter || j.isMeasured[j.gpus] {
 		return false

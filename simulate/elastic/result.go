@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Result is what a policy reached on a trace.
-type Result struct {
+// TraceScore is what a policy reached on a trace.
+type TraceScore struct {
 	Policy string  `json:"policy"`
 	Jobs   int     `json:"jobs"`
 	Kept   int     `json:"kept"`
@@ -29,8 +29,8 @@ type Result struct {
 }
 
 func newResult(name string, w *world, v *Verified, schedule []Stretch,
-	times []time.Duration) *Result {
-	r := &Result{
+	times []time.Duration) *TraceScore {
+	r := &TraceScore{
 		Policy:        name,
 		Jobs:          len(w.jobs),
 		Kept:          v.Kept,
@@ -67,4 +67,4 @@ func quantile(values []time.Duration, ratio float64) time.Duration {
 }
 
 // WriteSchedule writes the schedule of the policy as CSV.
-func (r *Result) WriteSchedule(out io.Writer) error { return WriteSchedule(out, r.Schedule) }
+func (r *TraceScore) WriteSchedule(out io.Writer) error { return WriteSchedule(out, r.Schedule) }

@@ -16,7 +16,7 @@ import (
 
 // Options are the options of Run and Compare.
 type Options struct {
-	Cluster Cluster
+	Cluster GPUCluster
 	// AllowBatchChange lets policies choose another profiled batch size for the same samples.
 	AllowBatchChange bool
 	// RateError is the standard deviation of log(true / known rate). Zero: known rates are exact.
@@ -81,7 +81,7 @@ func (o *Options) Validate() error {
 }
 
 // Run plays a trace with one policy.
-func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options) (*Result,
+func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options) (*TraceScore,
 	error) {
 	p, err := NewPolicy(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, 
 	}
 
 	var times []time.Duration
-	decide := func(v *policy.View, now time.Time) policy.Decision {
+	decide := func(v *policy.ClusterView, now time.Time) policy.MoveDecision {
 		start := time.Now()
 		d := p.Plan(v, now)
 		times = append(times, time.Since(start))
@@ -130,7 +130,7 @@ func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
 			return nil, fmt.Errorf("job %q: model %q with batch size %d has no throughput", t.ID,
 				t.Model, t.BatchSize)
 		}
-		w.jobs = append(w.jobs, &job{TraceJob: t, options: options})
+		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options})
 	}
 	return w, nil
 }
@@ -147,11 +147,11 @@ func (o *Options) knowledge() knowledge {
 }
 
 // optionsOf returns the batch sizes of a job, its own first.
-func optionsOf(t TraceJob, curves map[int]policy.Curve, allowBatchChange bool) []option {
+func optionsOf(t TraceJob, curves map[int]policy.Curve, allowBatchChange bool) []gpuOption {
 	if len(curves[t.BatchSize]) == 0 {
 		return nil
 	}
-	options := []option{{t.BatchSize, t.Iterations, curves[t.BatchSize]}}
+	options := []gpuOption{{t.BatchSize, t.Iterations, curves[t.BatchSize]}}
 	if !allowBatchChange {
 		return options
 	}
@@ -164,7 +164,7 @@ func optionsOf(t TraceJob, curves map[int]policy.Curve, allowBatchChange bool) [
 	slices.Sort(others)
 	for _, size := range others {
 		iterations := t.Iterations * float64(t.BatchSize) / float64(size)
-		options = append(options, option{size, iterations, curves[size]})
+		options = append(options, gpuOption{size, iterations, curves[size]})
 	}
 	return options
 }

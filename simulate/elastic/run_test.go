@@ -37,7 +37,7 @@ func tables(t testing.TB, dir string) elastic.Throughputs {
 }
 
 func run(t testing.TB, trace []elastic.TraceJob, rates elastic.Throughputs, name string,
-	o elastic.Options) *elastic.Result {
+	o elastic.Options) *elastic.TraceScore {
 	t.Helper()
 	r, err := elastic.Run(context.Background(), trace, rates, name, o)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestRun_AgreesWithTheChecker(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, script string, r *elastic.Result, charge policy.Charge) {
+func check(t *testing.T, script string, r *elastic.TraceScore, charge policy.Charge) {
 	t.Helper()
 	var schedule bytes.Buffer
 	if err := elastic.WriteSchedule(&schedule, r.Schedule); err != nil {
@@ -268,9 +268,9 @@ func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
 	}
 }
 
-func ExampleComparison_WriteText() {
-	c := elastic.Comparison{Jobs: 2, GPUs: 8, Slot: 60, Charge: "all", Rates: "exact"}
-	c.Policies = []elastic.Result{{Policy: "edf", Jobs: 2, Kept: 1, Ratio: 0.5, Broken: 1}}
+func ExamplePolicyComparison_WriteText() {
+	c := elastic.PolicyComparison{Jobs: 2, GPUs: 8, Slot: 60, Charge: "all", Rates: "exact"}
+	c.Policies = []elastic.TraceScore{{Policy: "edf", Jobs: 2, Kept: 1, Ratio: 0.5, Broken: 1}}
 	var out strings.Builder
 	if err := c.WriteText(&out); err != nil {
 		panic(err)

@@ -85,9 +85,9 @@ func curveOf(batch int, gpus []int, record []string) (policy.Curve, error) {
 			return nil, fmt.Errorf("rate %q is not a number", cell)
 		}
 		if rate > 0 && !math.IsInf(rate, 0) && gpus[i+1] <= min(batch, maxGPUs) {
-			curve = append(curve, policy.Point{Units: gpus[i+1], Rate: rate})
+			curve = append(curve, policy.CurvePoint{Units: gpus[i+1], Rate: rate})
 		}
 	}
-	slices.SortFunc(curve, func(a, b policy.Point) int { return a.Units - b.Units })
+	slices.SortFunc(curve, func(a, b policy.CurvePoint) int { return a.Units - b.Units })
 	return curve, nil
 }

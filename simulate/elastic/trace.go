@@ -27,7 +27,7 @@ type TraceJob struct {
 const maxTraceSeconds = 4e9
 
 // ReadTraceFile reads a trace from a CSV file.
-func ReadTraceFile(path string, columns Columns) ([]TraceJob, error) {
+func ReadTraceFile(path string, columns TraceColumns) ([]TraceJob, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func ReadTraceFile(path string, columns Columns) ([]TraceJob, error) {
 }
 
 // ReadTrace reads a trace in order of submission. Jobs submitted at the same time keep their order.
-func ReadTrace(r io.Reader, columns Columns) ([]TraceJob, error) {
+func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord = true
 	header, err := in.Read()
@@ -85,7 +85,7 @@ func ReadTrace(r io.Reader, columns Columns) ([]TraceJob, error) {
 
 // traceRow reads the cells of a row by the names of columns.
 type traceRow struct {
-	columns Columns
+	columns TraceColumns
 	index   map[string]int
 	cells   []string
 }

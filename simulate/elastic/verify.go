@@ -20,7 +20,7 @@ type Verified struct {
 
 // Verify checks a schedule against a trace and computes what it reaches. It reads nothing but its
 // arguments. allowBatchChange lets a job run at another profiled batch size for the same samples.
-func Verify(trace []TraceJob, rates Throughputs, c Cluster, schedule []Stretch,
+func Verify(trace []TraceJob, rates Throughputs, c GPUCluster, schedule []Stretch,
 	allowBatchChange bool) (*Verified, error) {
 	jobs := map[string]*TraceJob{}
 	for i := range trace {

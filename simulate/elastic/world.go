@@ -17,8 +17,8 @@ var origin = time.Unix(0, 0).UTC()
 // two always fit when their sum fits.
 const gpusPerNode = 8
 
-// Cluster describes the simulated cluster.
-type Cluster struct {
+// GPUCluster describes the simulated cluster.
+type GPUCluster struct {
 	GPUs int
 	Slot time.Duration // minimum time between two moments
 	// Pause is derived from the size of the cluster and the slot if its Charge alone is set.
@@ -27,7 +27,7 @@ type Cluster struct {
 
 // NewCluster returns a cluster with the pauses that the authors of ElasticFlow measured: 2 s and at
 // restarts 27 s more below 256 GPUs, otherwise 7 s and 47 s more.
-func NewCluster(gpus int, slot time.Duration, charge policy.Charge) Cluster {
+func NewCluster(gpus int, slot time.Duration, charge policy.Charge) GPUCluster {
 	pause := policy.Pause{
 		Base:         2 * time.Second,
 		PerDoubling:  2 * time.Second,
@@ -38,11 +38,11 @@ func NewCluster(gpus int, slot time.Duration, charge policy.Charge) Cluster {
 	if gpus >= 256 {
 		pause.Base, pause.Restart = 7*time.Second, 47*time.Second
 	}
-	return Cluster{gpus, slot, pause}
+	return GPUCluster{gpus, slot, pause}
 }
 
 // Validate returns an error that names the first invalid field.
-func (c *Cluster) Validate() error {
+func (c *GPUCluster) Validate() error {
 	if c.GPUs < 1 || c.GPUs > 1<<20 {
 		return fmt.Errorf("gpus is %d, want 1 to %d", c.GPUs, 1<<20)
 	}
@@ -52,38 +52,38 @@ func (c *Cluster) Validate() error {
 	return nil
 }
 
-func (c *Cluster) nodes() []policy.Node {
-	var nodes []policy.Node
+func (c *GPUCluster) nodes() []policy.NodeView {
+	var nodes []policy.NodeView
 	for left := c.GPUs; left > 0; left -= gpusPerNode {
 		name := fmt.Sprintf("node-%03d", len(nodes))
-		nodes = append(nodes, policy.Node{Name: name, Units: min(left, gpusPerNode)})
+		nodes = append(nodes, policy.NodeView{Name: name, Units: min(left, gpusPerNode)})
 	}
 	return nodes
 }
 
 // world is the state of a run.
 type world struct {
-	cluster Cluster
-	nodes   []policy.Node
+	cluster GPUCluster
+	nodes   []policy.NodeView
 	rates   Throughputs
 	known   knowledge
-	jobs    []*job // of the trace, in order of submission
+	jobs    []*simulatedJob // of the trace, in order of submission
 
 	next       int // index of the next job to submit
-	recent     []policy.Job
-	queue      []*job // submitted, neither admitted nor refused
-	active     []*job // admitted, unfinished
+	recent     []policy.ElasticJob
+	queue      []*simulatedJob // submitted, neither admitted nor refused
+	active     []*simulatedJob // admitted, unfinished
 	moments    int
 	lastMoment time.Duration
 	review     time.Duration // 0: none
 }
 
-// job is the state of a job of the trace.
-type job struct {
+// simulatedJob is the state of a simulatedJob of the trace.
+type simulatedJob struct {
 	TraceJob
-	options   []option // own batch size first
-	chosen    int      // index of the admitted option
-	left      float64  // iterations left at the chosen batch size
+	options   []gpuOption // own batch size first
+	chosen    int         // index of the admitted option
+	left      float64     // iterations left at the chosen batch size
 	isDecided bool
 	admitted  bool
 
@@ -98,27 +98,27 @@ type job struct {
 	measured   int          // the last of them; 0: none
 }
 
-// option is a batch size with the true rates.
-type option struct {
+// gpuOption is a batch size with the true rates.
+type gpuOption struct {
 	batchSize  int
 	iterations float64
 	curve      policy.Curve
 }
 
 // advance brings the progress of a job to a time.
-func (j *job) advance(now time.Duration) {
+func (j *simulatedJob) advance(now time.Duration) {
 	if from := max(j.updated, j.pausedUntil); j.gpus > 0 && now > from {
 		j.left -= j.rate() * (now - from).Seconds()
 	}
 	j.updated = now
 }
 
-func (j *job) rate() float64 {
+func (j *simulatedJob) rate() float64 {
 	return j.options[j.chosen].curve.Rate(j.gpus)
 }
 
 // end returns when a running job ends if nothing changes, rounded up to a millisecond.
-func (j *job) end() time.Duration {
+func (j *simulatedJob) end() time.Duration {
 	from := max(j.updated, j.pausedUntil)
 	seconds := max(0, j.left) / j.rate()
 	if seconds > maxTraceSeconds {
@@ -129,7 +129,7 @@ func (j *job) end() time.Duration {
 }
 
 // play runs the trace to its end.
-func (w *world) play(ctx context.Context, decide func(*policy.View, time.Time) policy.Decision,
+func (w *world) play(ctx context.Context, decide func(*policy.ClusterView, time.Time) policy.MoveDecision,
 	progress func(submitted int)) error {
 	for {
 		now, ok := w.nextEvent()
@@ -199,16 +199,16 @@ func (w *world) submit(now time.Duration) {
 }
 
 // view returns what a policy may know: nothing about jobs that are not submitted.
-func (w *world) view(now time.Duration) *policy.View {
-	v := &policy.View{
+func (w *world) view(now time.Duration) *policy.ClusterView {
+	v := &policy.ClusterView{
 		Nodes:      w.nodes,
 		Slot:       w.cluster.Slot,
 		Moments:    w.moments,
 		LastMoment: origin.Add(w.lastMoment),
 		Pause:      w.cluster.Pause,
 		Recent:     w.recent,
-		Jobs:       make([]policy.Job, 0, len(w.active)),
-		Queue:      make([]policy.Job, 0, len(w.queue)),
+		Jobs:       make([]policy.ElasticJob, 0, len(w.active)),
+		Queue:      make([]policy.ElasticJob, 0, len(w.queue)),
 	}
 	for _, j := range w.active {
 		j.advance(now)
@@ -226,7 +226,7 @@ func (w *world) view(now time.Duration) *policy.View {
 }
 
 // apply carries out a checked decision.
-func (w *world) apply(now time.Duration, d policy.Decision) {
+func (w *world) apply(now time.Duration, d policy.MoveDecision) {
 	changed := map[string]int{}
 	isMoment := false
 	for _, m := range d.Moves {
@@ -286,13 +286,13 @@ func (w *world) pause(now time.Duration, changed map[string]int) {
 	w.lastMoment = now
 }
 
-func (j *job) start(now time.Duration, gpus int) {
+func (j *simulatedJob) start(now time.Duration, gpus int) {
 	j.gpus, j.since, j.updated = gpus, now, now
 	j.pausedUntil = 0
 }
 
 // stop ends the current stretch.
-func (j *job) stop(now time.Duration) {
+func (j *simulatedJob) stop(now time.Duration) {
 	if j.gpus > 0 && now > j.since {
 		j.stretches = append(j.stretches, Stretch{
 			Job:       j.ID,
