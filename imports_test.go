@@ -57,6 +57,8 @@ var importGraph = map[string][]string{
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
 	},
 	"simulate":       {"advisor", "regress", "schemas", "trainer"},
+	"policy/quality":   {},
+	"simulate/flowcon": {"policy/quality"},
 	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
@@ -77,7 +79,7 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "workloads/digits",
+		"policy", "simulate/elastic", "simulate/flowcon", "workloads/digits",
 	},
 }
 

@@ -2,17 +2,14 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 
-	"courier/bus"
-	"courier/bus/server"
 	"courier/replay"
 	"courier/schemas"
-	"courier/services"
 	"courier/services/local"
 )
 
@@ -104,32 +101,15 @@ func (c *replayCommand) read(w *environment) (*replay.Log, error) {
 // readDirectory reads the log of a courier all, from its server if that runs, or else from a new
 // server with the same files.
 func readDirectory(w *environment, dir string) (*replay.Log, error) {
-	if _, err := os.Stat(filepath.Join(dir, "nats")); err != nil {
-		return nil, fmt.Errorf("%s holds no log: %w", dir, err)
+	b, stop, err := local.OpenLog(w.ctx, dir, w.log)
+	var running *local.RunningError
+	if errors.As(err, &running) {
+		return readServer(w, natsFlags{NATSURL: running.NATSURL})
 	}
-	release, err := services.LockDir(dir)
-	if err != nil {
-		e, missing := local.ReadEndpoints(dir)
-		if missing != nil {
-			return nil, err
-		}
-		return readServer(w, natsFlags{NATSURL: e.NATSURL})
-	}
-	defer release()
-
-	s, err := server.New(server.Options{DataDir: filepath.Join(dir, "nats"), Port: -1}, w.log)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Start(w.ctx); err != nil {
-		return nil, err
-	}
-	defer s.Stop()
-	b, err := bus.Connect(w.ctx, bus.Options{InProcess: s, Name: "courier-replay"}, w.log, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer closeBus(b)
+	defer stop()
 	return replay.ReadBus(w.ctx, b)
 }
 

@@ -7,14 +7,26 @@ import (
 	"courier/services"
 	"courier/simulate"
 	"courier/simulate/drift"
+	"courier/simulate/flowcon"
 	"courier/trainer"
 )
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
+	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
 	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
+}
+
+type simulateFlowcon struct{ outputFlags }
+
+// Help returns the example of courier simulate flowcon.
+func (c *simulateFlowcon) Help() string { return example("courier simulate flowcon --output json") }
+
+func (c *simulateFlowcon) Run(w *environment) error {
+	f := flowcon.Reproduce()
+	return c.print(w.stdout, f, f.WriteText)
 }
 
 type simulateSLO struct {

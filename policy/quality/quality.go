@@ -1,0 +1,176 @@
+// Package quality gives CPU to the jobs whose loss falls fastest.
+//
+// It implements FlowCon (Zheng et al., ICPP 2019) as its code was published, and a variant for
+// losses that arrive at irregular times. A job grows if its progress per CPU exceeds a threshold.
+// A job that does not grow twice in a row gives up CPU, down to a floor, and one good round brings
+// it back. Plan is a pure function: the caller keeps the state of the jobs.
+package quality
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// Phase is what the last rounds showed about a job.
+type Phase int
+
+// The phases.
+const (
+	Growing    Phase = iota // its progress per CPU reaches the threshold, or is not known yet
+	Watched                 // one round below the threshold
+	Completing              // two rounds or more below the threshold
+)
+
+// Window is what was observed about a job in one round.
+type Window struct {
+	Seconds  float64 // time between its two losses
+	Before   float64 // mean loss of the previous window, divided by the largest loss of the job
+	After    float64 // mean loss of this window, divided by the largest loss of the job
+	CPURatio float64 // mean CPU in the window as a share of the node
+}
+
+// growth returns the progress per CPU and second: G in the paper.
+func (w *Window) growth(isSigned bool) float64 {
+	progress := w.Before - w.After
+	if !isSigned {
+		progress = max(progress, -progress)
+	}
+	growth := progress / w.Seconds / w.CPURatio
+	if !(w.Seconds > 0) || !(w.CPURatio > 0) || !(growth > 0) {
+		return 0 // also for a loss that is not a number
+	}
+	return min(growth, maxGrowth)
+}
+
+// maxGrowth bounds the growth of a job whose window or CPU is almost zero.
+const maxGrowth = 1e6
+
+// JobState is the state of a job between two rounds.
+type JobState struct {
+	Phase Phase
+	Share float64 // of the node, as planned in the last round
+}
+
+// Options of Plan.
+type Options struct {
+	// Threshold is the growth that a job must reach, per second: alpha in the paper. Default: 0.01.
+	Threshold float64
+	// Floor divides the smallest share: 1 / (Floor * jobs). It is beta in the paper. Default: 2.
+	// With IsPublished 0 means 1 + 1 / jobs.
+	Floor float64
+	// IsPublished plans as the published code: absolute progress, no floor for growing jobs, no
+	// normalization, and newcomers have no growth.
+	IsPublished bool
+}
+
+// Plan returns the new states of the jobs. A nil window means that a job has not shown two losses
+// yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
+// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1.
+func Plan(
+	before map[string]JobState, windows map[string]*Window, o Options,
+) (after map[string]JobState, isIdle bool) {
+	n := len(windows)
+	if n == 0 {
+		return nil, false
+	}
+	threshold := cmp.Or(o.Threshold, 0.01)
+	floor := 1 / (cmp.Or(o.Floor, 2) * float64(n))
+	if o.IsPublished && o.Floor == 0 {
+		floor = 1 / float64(n+1) // beta = 1 + 1/n
+	}
+
+	names := slices.Sorted(maps.Keys(windows))
+	growth, largest := map[string]float64{}, 0.0
+	for _, name := range names {
+		if w := windows[name]; w != nil {
+			growth[name] = w.growth(!o.IsPublished)
+			largest = max(largest, growth[name])
+		}
+	}
+	after = make(map[string]JobState, n)
+	sum, completing := 0.0, 0
+	for _, name := range names {
+		s := before[name]
+		switch {
+		case windows[name] == nil && !o.IsPublished:
+			growth[name], s.Phase = largest, Growing // newcomers often grow fastest
+		case windows[name] == nil, growth[name] >= threshold:
+			s.Phase = Growing
+		case s.Phase == Growing:
+			s.Phase = Watched
+		default:
+			s.Phase = Completing
+		}
+		if s.Phase == Completing {
+			completing++
+		}
+		sum += growth[name]
+		after[name] = s
+	}
+
+	if completing == n || sum == 0 {
+		share := 1 / float64(n)
+		if o.IsPublished {
+			share = 1
+		}
+		for name, s := range after {
+			s.Share = share
+			after[name] = s
+		}
+		return after, completing == n
+	}
+	for name, s := range after {
+		part := growth[name] / sum
+		switch {
+		case s.Phase == Completing:
+			s.Share = max(part, floor)
+		case s.Phase == Watched && s.Share > 0: // unchanged
+		case o.IsPublished && part == 0:
+			s.Share = 1 // a limit of 0 is no limit
+		default:
+			s.Share = part
+		}
+		after[name] = s
+	}
+	if !o.IsPublished {
+		fill(after, names, floor)
+	}
+	return after, false
+}
+
+// fill raises shares to the floor and scales the others, so that all sum to 1.
+func fill(states map[string]JobState, names []string, floor float64) {
+	atFloor := map[string]bool{}
+	for {
+		rest, sum := 1.0, 0.0
+		for _, name := range names {
+			if atFloor[name] {
+				rest -= floor
+			} else {
+				sum += states[name].Share
+			}
+		}
+		isChanged := false
+		for _, name := range names {
+			s := states[name]
+			switch {
+			case atFloor[name]:
+				s.Share = floor
+			case sum > 0:
+				s.Share *= rest / sum
+			default:
+				s.Share = rest / float64(len(names)-len(atFloor))
+			}
+			states[name] = s
+		}
+		for _, name := range names {
+			if !atFloor[name] && states[name].Share < floor {
+				atFloor[name], isChanged = true, true
+			}
+		}
+		if !isChanged {
+			return
+		}
+	}
+}
