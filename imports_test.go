@@ -56,10 +56,12 @@ var importGraph = map[string][]string{
 	"simulate/elastic": {
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
 	},
-	"simulate":       {"advisor", "regress", "schemas", "trainer"},
+	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},
+	"policy/cost":      {},
+	"simulate/tuning":  {"policy/cost"},
 	"simulate/flowcon": {"policy/quality"},
-	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
@@ -79,7 +81,8 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "simulate/flowcon", "workloads/digits",
+		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning",
+		"workloads/digits",
 	},
 }
 

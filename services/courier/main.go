@@ -19,6 +19,7 @@ import (
 	"courier/schemas"
 	"courier/services"
 	"courier/simulate"
+	"courier/simulate/elastic"
 
 	"github.com/alecthomas/kong"
 )
@@ -149,7 +150,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Description("Courier keeps the deadlines of training jobs on a shared cluster."),
 		kong.Vars{
 			"version":          buildVersion(),
-			"elastic_policies": elasticPolicies(),
+			"elastic_policies": strings.Join(elastic.Policies(), ", "),
 			"rules":            strings.Join(simulate.DefaultRules(), ","),
 			"past_rules":       strings.Join(replay.Rules(), ","),
 			"batch_messages":   strconv.Itoa(schemas.MaxBatchMessages),

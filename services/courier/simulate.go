@@ -8,12 +8,14 @@ import (
 	"courier/simulate"
 	"courier/simulate/drift"
 	"courier/simulate/flowcon"
+	"courier/simulate/tuning"
 	"courier/trainer"
 )
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
+	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning."`
 	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
 	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
@@ -26,6 +28,19 @@ func (c *simulateFlowcon) Help() string { return example("courier simulate flowc
 
 func (c *simulateFlowcon) Run(w *environment) error {
 	f := flowcon.Reproduce()
+	return c.print(w.stdout, f, f.WriteText)
+}
+
+type simulateCE struct{ outputFlags }
+
+// Help returns the example of courier simulate ce.
+func (c *simulateCE) Help() string { return example("courier simulate ce --output json") }
+
+func (c *simulateCE) Run(w *environment) error {
+	f, err := tuning.Reproduce()
+	if err != nil {
+		return err
+	}
 	return c.print(w.stdout, f, f.WriteText)
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"courier/policy"
@@ -83,9 +82,4 @@ func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.O
 			}
 		},
 	}
-}
-
-// elasticPolicies lists the policies for help texts.
-func elasticPolicies() string {
-	return strings.Join(elastic.Policies(), ", ")
 }

@@ -28,15 +28,15 @@ type Figures struct {
 // FlowCon reports, with a makespan that is not longer.
 const publishedRatio = 0.4206
 
-// variant is a rule with the thresholds for which it is simulated.
-type variant struct {
+// sharingVariant is a rule with the thresholds for which it is simulated.
+type sharingVariant struct {
 	name       string
 	thresholds []float64
 	interval   float64
 	options    quality.Options
 }
 
-var variants = []variant{
+var variants = []sharingVariant{
 	{"as published: caps, beta 1 + 1/n", []float64{0.005, 0.01, 0.05}, 20, quality.Options{IsPublished: true}},
 	{"caps, beta 2", []float64{0.005, 0.01, 0.05}, 20, quality.Options{IsPublished: true, Floor: 2}},
 	{"weights, beta 2, losses every 10 s", []float64{0.005, 0.01}, 10, quality.Options{Floor: 2}},
