@@ -40,8 +40,8 @@ const (
 	backOff         = 16   // maximum factor of the interval while all jobs are completing
 )
 
-// runningJob is the state of a job in the simulation.
-type runningJob struct {
+// sharingJob is the state of a job in the simulation.
+type sharingJob struct {
 	*TrainingJob
 	done     float64 // seconds of work
 	share    float64 // CPU in the current tick
@@ -55,12 +55,12 @@ type runningJob struct {
 	cpuRatio float64 // in the last window
 }
 
-func (j *runningJob) loss() float64 {
+func (j *sharingJob) loss() float64 {
 	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-j.done/j.Work/j.Decay)
 }
 
 // closeWindow ends the window at an instant, if it is not empty.
-func (j *runningJob) closeWindow(now float64) {
+func (j *sharingJob) closeWindow(now float64) {
 	if seconds := now - j.since; seconds > tick {
 		j.previous, j.last = j.last, j.lossSum/seconds
 		j.seconds, j.cpuRatio = seconds, j.used/seconds
@@ -72,7 +72,7 @@ func (j *runningJob) closeWindow(now float64) {
 // Simulate returns the completion time of each job, from its arrival, and the end of the last one.
 func Simulate(jobs []TrainingJob, s Sharing) (seconds map[string]float64, makespan float64) {
 	seconds = map[string]float64{}
-	var running []*runningJob
+	var running []*sharingJob
 	states := map[string]quality.JobState{}
 	interval := cmp.Or(s.Interval, defaultInterval)
 	next, wait := 0.0, interval
@@ -80,7 +80,7 @@ func Simulate(jobs []TrainingJob, s Sharing) (seconds map[string]float64, makesp
 		isChanged := false
 		for i := range jobs {
 			if j := &jobs[i]; j.Arrival <= now && j.Arrival > now-tick {
-				running = append(running, &runningJob{TrainingJob: j, since: now})
+				running = append(running, &sharingJob{TrainingJob: j, since: now})
 				isChanged = true
 			}
 		}
@@ -119,7 +119,7 @@ func Simulate(jobs []TrainingJob, s Sharing) (seconds map[string]float64, makesp
 
 // plan runs a round of the policy.
 func plan(
-	running []*runningJob, states map[string]quality.JobState, o quality.Options, now float64,
+	running []*sharingJob, states map[string]quality.JobState, o quality.Options, now float64,
 ) (map[string]quality.JobState, bool) {
 	windows := map[string]*quality.Window{}
 	for _, j := range running {
@@ -136,7 +136,7 @@ func plan(
 
 // divide sets the shares of the jobs. Shares of the published policy are caps: unused CPU goes to
 // jobs below their cap.
-func divide(running []*runningJob, states map[string]quality.JobState, s Sharing) {
+func divide(running []*sharingJob, states map[string]quality.JobState, s Sharing) {
 	n := float64(len(running))
 	if s.IsFair || !s.Quality.IsPublished {
 		for _, j := range running {
@@ -150,7 +150,7 @@ func divide(running []*runningJob, states map[string]quality.JobState, s Sharing
 		j.share = 0
 	}
 	for rest := 1.0; rest > 1e-9; {
-		var open []*runningJob
+		var open []*sharingJob
 		for _, j := range running {
 			if j.share < states[j.Name].Share-1e-12 {
 				open = append(open, j)
@@ -169,7 +169,7 @@ func divide(running []*runningJob, states map[string]quality.JobState, s Sharing
 }
 
 // effective returns the effective number of jobs: 1 / sum of squared shares.
-func effective(running []*runningJob) float64 {
+func effective(running []*sharingJob) float64 {
 	sum, squares := 0.0, 0.0
 	for _, j := range running {
 		sum += j.share
