@@ -43,8 +43,9 @@ var importGraph = map[string][]string{
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
 	"receipt":             {"bus", "schemas"},
-	"report":              {"bus", "regress", "regress/table", "schemas", "trainer"},
-	"report/study":        {"regress", "regress/anova", "regress/evidence", "regress/table"},
+	"report":              {"bus", "report/shorten", "regress", "regress/table", "schemas", "trainer"},
+	"report/shorten":      {},
+	"report/study":        {"report/shorten", "regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
 		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
 	},
@@ -59,8 +60,9 @@ var importGraph = map[string][]string{
 	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
-	"simulate/tuning":  {"policy/cost"},
-	"simulate/flowcon": {"policy/quality"},
+	"simulate/figures": {},
+	"simulate/tuning":  {"policy/cost", "simulate/figures"},
+	"simulate/flowcon": {"policy/quality", "simulate/figures"},
 	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",

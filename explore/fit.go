@@ -31,7 +31,7 @@ func (s *Study) fit(ctx context.Context) (*fitted, error) {
 	return f, err
 }
 
-// cellPrediction is what is known about a cell.
+// cellPrediction is the predicted time and accuracy of a cell.
 type cellPrediction struct {
 	Cell
 	runs     int

@@ -74,6 +74,15 @@ func startAdvisor(t *testing.T, b *bus.Bus) {
 	eventually(t, a.Ready)
 }
 
+// openBrowser starts a browser, a NATS server with an advisor, and a gateway.
+func openBrowser(t *testing.T) (*browsertest.Browser, *bus.Bus, *testGateway) {
+	t.Helper()
+	browser := browsertest.Open(t)
+	b := bustest.New(t)
+	startAdvisor(t, b)
+	return browser, b, open(t, b, gateway.Options{})
+}
+
 // runJob publishes the events of a job that was submitted some time ago: the request with its
 // advice, the start, epochs with new advice, and the end, unless outcome is "".
 func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, outcome string) {
@@ -143,10 +152,7 @@ func runJob(t *testing.T, b *bus.Bus, id string, began time.Time, epochs int, ou
 }
 
 func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
-	browser := browsertest.Open(t)
-	b := bustest.New(t)
-	startAdvisor(t, b)
-	h := open(t, b, gateway.Options{})
+	browser, b, h := openBrowser(t)
 	began := time.Now().Add(-5 * time.Minute)
 	runJob(t, b, "ended", began, 12, "finished")
 	runJob(t, b, "beside", began.Add(10*time.Second), 6, "")
@@ -192,10 +198,7 @@ func TestBrowser_ShowsAJobOnItsPage(t *testing.T) {
 }
 
 func TestBrowser_FollowsARunningJobAndCancelsIt(t *testing.T) {
-	browser := browsertest.Open(t)
-	b := bustest.New(t)
-	startAdvisor(t, b)
-	h := open(t, b, gateway.Options{})
+	browser, b, h := openBrowser(t)
 	runJob(t, b, "running", time.Now().Add(-time.Minute), 3, "")
 
 	p := browser.Page(t, h.url+"/jobs/running", 1440, 900)
@@ -234,10 +237,7 @@ func TestBrowser_FollowsARunningJobAndCancelsIt(t *testing.T) {
 }
 
 func TestBrowser_ShowsEachPage(t *testing.T) {
-	browser := browsertest.Open(t)
-	b := bustest.New(t)
-	startAdvisor(t, b)
-	h := open(t, b, gateway.Options{})
+	browser, b, h := openBrowser(t)
 	runJob(t, b, "ended", time.Now().Add(-time.Minute), 12, "finished")
 	publish := example[schemas.Sample](t, "sample")
 	publish.At = time.Now()
@@ -268,10 +268,7 @@ func TestBrowser_ShowsEachPage(t *testing.T) {
 }
 
 func TestBrowser_SearchesJobs(t *testing.T) {
-	browser := browsertest.Open(t)
-	b := bustest.New(t)
-	startAdvisor(t, b)
-	h := open(t, b, gateway.Options{})
+	browser, b, h := openBrowser(t)
 	for _, id := range []string{"alpha-1", "alpha-2", "beta-1"} {
 		runJob(t, b, id, time.Now().Add(-time.Minute), 1, "")
 	}
@@ -292,10 +289,7 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 
 // While the connection is lost, the data is dimmed and its time is shown.
 func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
-	browser := browsertest.Open(t)
-	b := bustest.New(t)
-	startAdvisor(t, b)
-	h := open(t, b, gateway.Options{})
+	browser, _, h := openBrowser(t)
 	target, err := url.Parse(h.url)
 	if err != nil {
 		t.Fatal(err)

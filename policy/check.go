@@ -11,7 +11,7 @@ import (
 //   - Only queued jobs are admitted or refused, and only with an option that they have.
 //   - A number of units is 0 or a point of the job's curve.
 //   - The jobs hold at most the capacity of the nodes.
-//   - A moment is at least View.Slot after the last one.
+//   - A moment is at least ClusterView.Slot after the last one.
 //   - A review is later than now.
 func Check(v *ClusterView, now time.Time, d MoveDecision) error {
 	c := newChecker(v)

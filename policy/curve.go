@@ -35,6 +35,18 @@ func (c Curve) Fastest() CurvePoint {
 	return best
 }
 
+// Rising returns the valid points of the curve up to the fastest one.
+func (c Curve) Rising() Curve {
+	fastest := c.Fastest()
+	var points Curve
+	for _, p := range c {
+		if isUsable(p) && p.Units <= fastest.Units {
+			points = append(points, p)
+		}
+	}
+	return points
+}
+
 // Hull appends the rising part of the concave hull of the curve and the origin to dst. Points with
 // invalid numbers are left out. Between the points of the hull a job can alternate; a point below
 // the hull is never worth its units.

@@ -8,7 +8,7 @@
 //
 // Capacity is counted in units: GPUs, CPUs or workers. A job holds one of the numbers of units on
 // its curve, or none. A moment is a time at which the number of units of some job starts or changes;
-// two moments are at least View.Slot apart, and running jobs pause at a moment (Pause). Refusing,
+// two moments are at least ClusterView.Slot apart, and running jobs pause at a moment (Pause). Refusing,
 // admitting or stopping jobs is not a moment.
 //
 // A policy must not modify the view. It may be called concurrently. Check returns which rule a

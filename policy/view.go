@@ -2,7 +2,7 @@ package policy
 
 import "time"
 
-// RecentJobs bounds View.Recent.
+// RecentJobs bounds ClusterView.Recent.
 const RecentJobs = 200
 
 // ClusterView is the state of a cluster at the time of a decision.
@@ -93,7 +93,7 @@ const (
 	ChargeAll     Charge = "all"     // every running job, as if it had changed
 	ChargeRounds  Charge = "rounds"  // every running job; only Base if it did not change
 	ChargeChanged Charge = "changed" // only jobs that change; there are no restarts
-	ChargeNone    Charge = "none"    // nobody
+	ChargeNone    Charge = "none"    // no job
 )
 
 // Restarts reports whether the moment with this number, the first being 0, restarts all jobs.

@@ -92,18 +92,11 @@ func (e *ETA) addAdvice(a *schemas.Advice, s *schemas.JobStatus) {
 	if running == nil {
 		return
 	}
-	at := func(seconds *float64) *time.Time {
-		if seconds == nil {
-			return nil
-		}
-		t := a.At.Add(time.Duration(*seconds * float64(time.Second)))
-		return &t
-	}
 	e.Confidence = a.Confidence
-	if end := at(running.PredictedSeconds); end != nil {
+	if end := after(a.At, running.PredictedSeconds); end != nil {
 		e.EndsAt = end
 	}
-	e.LatestAt = at(running.UpperBoundSeconds)
+	e.LatestAt = after(a.At, running.UpperBoundSeconds)
 }
 
 // WriteText writes the prediction in a sentence, with the time left at an instant.

@@ -1,4 +1,4 @@
-// Package receipt summarizes a job after its end: what was promised and what came, the time that it
+// Package receipt summarizes a job after its end: its promise and its result, the time that it
 // lost to neighbours and waits, which batch size would have been better, and what was learned.
 //
 // Read collects the events of a job from the log and asks the advisor again; New is a pure function
@@ -81,7 +81,7 @@ type Better struct {
 	PredictedAccuracy *float64         `json:"predicted_accuracy,omitempty"`
 }
 
-// Learned compares what is known about the configuration before and after the run.
+// Learned compares the evidence about the configuration before and after the run.
 type Learned struct {
 	RunsBefore int      `json:"runs_before"` // of the configuration
 	RunsNow    int      `json:"runs_now"`

@@ -16,7 +16,7 @@ import (
 	"courier/trainer"
 )
 
-// LateJobs tells how many late jobs of the last month would have been in time, had Courier chosen
+// LateJobs counts the late jobs of the last month that would have been in time if Courier had chosen
 // their batch size from the runs that had ended before them.
 type LateJobs struct {
 	From       time.Time `json:"from"`

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"courier/regress"
+	"courier/report/shorten"
 )
 
 func TestLevelsOf_HasACellForEachMethod(t *testing.T) {
@@ -61,8 +62,8 @@ func TestPlot_NamesFitUnderTheAxis(t *testing.T) {
 			t.Errorf("labels of %d names have %d letters, want them to fit the plot", n, letters)
 		}
 	}
-	if got := cut("transformer", 6, false); got != "trans…" {
-		t.Errorf("cut(transformer) = %q, want trans…", got)
+	if got := shorten.Name("transformer", 6, false); got != "trans…" {
+		t.Errorf("Name(transformer) = %q, want trans…", got)
 	}
 	if got := fewValues([]float64{512, 64, 128, 64}, true); !reflect.DeepEqual(got,
 		[]float64{64, 128, 512}) {

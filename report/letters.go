@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"courier/bus"
+	"courier/report/shorten"
 	"courier/schemas"
 )
 
@@ -79,12 +80,12 @@ func Letters(out io.Writer, letters []bus.Letter, total int) error {
 			fmt.Sprint(l.Sequence),
 			second(l.At),
 			fmt.Sprintf("%s %d", printable(l.Stream), l.OriginSequence),
-			cut(printable(l.OriginSubject), subjectLetters, true),
+			shorten.Name(printable(l.OriginSubject), subjectLetters, true),
 			printable(consumer),
 			size,
 			fmt.Sprint(l.Copies),
 			letterState(l),
-			cut(printable(l.Reason), maxReason, false),
+			shorten.Name(printable(l.Reason), maxReason, false),
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"courier/report/shorten"
 )
 
 // chart is a plot as inline SVG: axes, and marks in the units of the data. The style sheet of the
@@ -140,31 +142,9 @@ func (p *chart) ticksX() []tick {
 	every := max(1, (len(p.names)*(minLetters+1)+room-1)/room)
 	letters := max(minLetters, room*every/max(1, len(p.names))-1)
 	for i := 0; i < len(p.names); i += every {
-		all = append(all, tick{float64(i), cut(p.names[i], letters, samePrefix(p.names))})
+		all = append(all, tick{float64(i), shorten.Name(p.names[i], letters, shorten.SamePrefix(p.names))})
 	}
 	return all
-}
-
-// cut truncates a name to its first letters, or to its last letters.
-func cut(name string, letters int, last bool) string {
-	all := []rune(name)
-	switch {
-	case len(all) <= letters:
-		return name
-	case last:
-		return "…" + string(all[len(all)-letters+1:])
-	}
-	return string(all[:letters-1]) + "…"
-}
-
-// samePrefix reports whether several names begin with the same three letters.
-func samePrefix(names []string) bool {
-	for _, name := range names {
-		if len(name) < 3 || name[:3] != names[0][:3] {
-			return false
-		}
-	}
-	return len(names) > 1
 }
 
 // fewValues returns the distinct values of a column if their labels fit on an axis; otherwise nil.

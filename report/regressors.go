@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"courier/report/shorten"
 	"courier/schemas"
 )
 
@@ -108,7 +109,7 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 				false: "no",
 			}[v.Kept], v.Family, v.Examples, v.Settings,
 			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio),
-				" error", "", 1), second(v.TrainedAt), by, cut(reasonFor(v), maxReason, false))
+				" error", "", 1), second(v.TrainedAt), by, shorten.Name(reasonFor(v), maxReason, false))
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -124,8 +124,8 @@ func isImported(r *bus.Record) bool {
 // maxImport bounds how long an import defers a fit.
 const maxImport = 10 * time.Minute
 
-// importClock tells whether runs are being imported. Until they all are, no fit begins: the first
-// regressor of an import would be promoted with what its first runs happen to be.
+// importClock reports whether runs are being imported. No fit begins during an import: otherwise a
+// regressor would be promoted that has seen only the first runs.
 type importClock struct {
 	mu          sync.Mutex
 	began, last time.Time
@@ -149,10 +149,15 @@ func (c *importClock) isRunning(now time.Time, pause time.Duration) bool {
 }
 
 // storeFit stores a request, which work carries out after the cool-down.
-func (t *Trainer) storeFit(reason string) {
-	if before := t.pendingFit.Load(); before == nil || !isDrift(before.reason) {
-		t.pendingFit.Store(&fitRequest{targets: schemas.Targets(), reason: reason})
+func (t *Trainer) storeFit(reason string) { t.pendingFit.Store(t.nextFit(reason)) }
+
+// nextFit returns the request for a reason, or a stored request because of drift, which is the most
+// specific reason.
+func (t *Trainer) nextFit(reason string) *fitRequest {
+	if before := t.pendingFit.Load(); before != nil && isDrift(before.reason) {
+		return before
 	}
+	return &fitRequest{targets: schemas.Targets(), reason: reason}
 }
 
 // requestFit requests a fit if there is a reason. During the cool-down the request is stored, and
@@ -161,10 +166,7 @@ func (t *Trainer) requestFit(fw *follower, reason string) {
 	if reason == "" {
 		return
 	}
-	next := &fitRequest{targets: schemas.Targets(), reason: reason}
-	if before := t.pendingFit.Load(); before != nil && isDrift(before.reason) {
-		next = before // drift is the most specific reason
-	}
+	next := t.nextFit(reason)
 	if fw.epochTime != nil && time.Since(fw.lastFit) < t.coolDown() {
 		t.pendingFit.Store(next)
 		return

@@ -8,6 +8,7 @@
 package cost
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -41,10 +42,7 @@ func Front(options []TrialOption) []TrialOption {
 		return !(o.Seconds > 0) || !(o.Cost >= 0)
 	})
 	slices.SortFunc(sorted, func(a, b TrialOption) int {
-		if a.Cost != b.Cost {
-			return compare(a.Cost, b.Cost)
-		}
-		return compare(a.Seconds, b.Seconds)
+		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.Seconds, b.Seconds))
 	})
 	var hull []TrialOption
 	for _, o := range sorted {
@@ -61,16 +59,6 @@ func Front(options []TrialOption) []TrialOption {
 		hull = append(hull, o)
 	}
 	return hull
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // Plan is the option of each stage, an index of the front.

@@ -55,7 +55,7 @@ func (s *plan) leftOver(free int) {
 	}
 }
 
-// gainStep is the gainStep of a task to the next point of its hull.
+// gainStep is the step of a task to the next point of its hull.
 type gainStep struct {
 	task  int
 	value float64

@@ -19,32 +19,18 @@ func FuzzPlan(f *testing.F) {
 }
 
 func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	moves := 0
-	for range 3000 {
-		data := make([]byte, random.IntN(2000))
-		for i := range data {
-			data[i] = byte(random.IntN(256))
-		}
-		moves += len(policytest.Rules(t, deadline.New(deadline.Options{}), data).Moves)
-	}
-	if moves < 3000 {
-		t.Errorf("%d moves on 3000 views: do the views still contain jobs?", moves)
-	}
+	policytest.RandomViews(t, deadline.New(deadline.Options{}))
 }
 
 var now = policytest.Now
 
 // view returns a cluster with jobs that run 1, 1.8 and 3 iterations per second on 1, 2 and 4 units.
 func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
-	return &policy.ClusterView{
-		Nodes: []policy.NodeView{{Name: "a", Units: units}},
-		Jobs:  running,
-		Queue: queue,
-		Slot:  time.Minute,
-		Pause: policy.Pause{Base: 2 * time.Second, PerDoubling: 2 * time.Second,
-			Charge: policy.ChargeAll},
+	v := policytest.NewView(units, running, queue)
+	v.Pause = policy.Pause{
+		Base: 2 * time.Second, PerDoubling: 2 * time.Second, Charge: policy.ChargeAll,
 	}
+	return v
 }
 
 func job(id string, work float64, window time.Duration, units int) policy.ElasticJob {

@@ -8,7 +8,7 @@
 //     job does not take the place of several others. All others are refused at once.
 //   - Triage (fill.go). If a promise cannot be kept any more, the plan gives up the job that holds
 //     the most unit-seconds before that deadline, so that the fewest jobs are late (Moore and
-//     Hodgson 1968). It gets units that nobody else needs.
+//     Hodgson 1968). It gets units that no other job needs.
 //   - Shares (allocate.go). Each job gets its minimum share, and left-over units go where they save
 //     the most unit-seconds later: to the largest speed gained per unit, relative to that at the
 //     job's minimum share.

@@ -72,7 +72,7 @@ func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecisi
 func (r *round) newShare(job *policy.ElasticJob) minimumShare {
 	h := minimumShare{
 		job:    job,
-		curve:  rising(job.Options[0].Curve),
+		curve:  job.Options[0].Curve.Rising(),
 		work:   job.Options[0].Work,
 		window: math.Inf(1),
 	}

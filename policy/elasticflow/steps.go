@@ -1,6 +1,7 @@
 package elasticflow
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -27,13 +28,7 @@ func (s freeSteps) end(i int) float64 {
 // split makes a time the start of a step and returns its index.
 func (s *freeSteps) split(at float64) int {
 	i, found := slices.BinarySearchFunc(*s, at, func(a freeStep, at float64) int {
-		switch {
-		case a.start < at:
-			return -1
-		case a.start > at:
-			return 1
-		}
-		return 0
+		return cmp.Compare(a.start, at)
 	})
 	if !found {
 		*s = slices.Insert(*s, i, freeStep{at, (*s)[i-1].free})
@@ -51,19 +46,6 @@ type minimumShare struct {
 	isSatisfied bool
 	units       int     // from now on
 	until       float64 // seconds until the planned number changes first
-}
-
-// rising returns the points of a curve up to the fastest one.
-func rising(curve policy.Curve) policy.Curve {
-	fastest := curve.Fastest()
-	var points policy.Curve
-	for _, p := range curve {
-		isUsable := p.Units > 0 && p.Rate > 0 && !math.IsInf(p.Rate, 1)
-		if isUsable && p.Units <= fastest.Units {
-			points = append(points, p)
-		}
-	}
-	return points
 }
 
 // at returns the largest allowed point with at most this many units; zero if there is none.

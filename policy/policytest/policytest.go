@@ -6,6 +6,7 @@ package policytest
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -129,4 +130,61 @@ func Rules(t testing.TB, p policy.Policy, data []byte) policy.MoveDecision {
 		t.Fatal("the policy modified the view")
 	}
 	return d
+}
+
+// RandomViews checks the rules on 3,000 random views, which must lead to moves.
+func RandomViews(t testing.TB, p policy.Policy) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	moves := 0
+	for range 3000 {
+		data := make([]byte, random.IntN(2000))
+		for i := range data {
+			data[i] = byte(random.IntN(256))
+		}
+		moves += len(Rules(t, p, data).Moves)
+	}
+	if moves < 3000 {
+		t.Errorf("%d moves on 3000 views: do the views still contain jobs?", moves)
+	}
+}
+
+// NewJob returns a job that runs 1, 1.8 and 3 iterations per second on 1, 2 and 4 units, and 2 on 8.
+func NewJob(id string, work float64, window time.Duration, units int) policy.ElasticJob {
+	return policy.ElasticJob{
+		ID:       id,
+		Deadline: Now.Add(window),
+		Units:    units,
+		Options: []policy.Option{{
+			Work: work,
+			Curve: policy.Curve{
+				{Units: 1, Rate: 1}, {Units: 2, Rate: 1.8}, {Units: 4, Rate: 3}, {Units: 8, Rate: 2},
+			},
+		}},
+	}
+}
+
+// NewView returns a cluster of one node with these jobs.
+func NewView(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
+	return &policy.ClusterView{
+		Nodes: []policy.NodeView{{Name: "a", Units: units}},
+		Jobs:  running,
+		Queue: queue,
+		Slot:  time.Minute,
+	}
+}
+
+// UnitsAfter returns the units that each job holds after a decision.
+func UnitsAfter(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
+	held := map[string]int{}
+	for _, j := range v.Jobs {
+		held[j.ID] = j.Units
+	}
+	for _, m := range d.Moves {
+		if m.Kind == policy.Refuse {
+			continue
+		}
+		held[m.Job] = m.Units
+	}
+	return held
 }

@@ -74,34 +74,15 @@ func Plan(
 	if n == 0 {
 		return nil, false
 	}
-	threshold := cmp.Or(o.Threshold, 0.01)
-	floor := 1 / (cmp.Or(o.Floor, 2) * float64(n))
-	if o.IsPublished && o.Floor == 0 {
-		floor = 1 / float64(n+1) // beta = 1 + 1/n
-	}
-
 	names := slices.Sorted(maps.Keys(windows))
-	growth, largest := map[string]float64{}, 0.0
-	for _, name := range names {
-		if w := windows[name]; w != nil {
-			growth[name] = w.growth(!o.IsPublished)
-			largest = max(largest, growth[name])
-		}
-	}
+	growth := growthOf(names, windows, o.IsPublished)
+	threshold := cmp.Or(o.Threshold, 0.01)
 	after = make(map[string]JobState, n)
 	sum, completing := 0.0, 0
 	for _, name := range names {
 		s := before[name]
-		switch {
-		case windows[name] == nil && !o.IsPublished:
-			growth[name], s.Phase = largest, Growing // newcomers often grow fastest
-		case windows[name] == nil, growth[name] >= threshold:
-			s.Phase = Growing
-		case s.Phase == Growing:
-			s.Phase = Watched
-		default:
-			s.Phase = Completing
-		}
+		isNew := windows[name] == nil
+		s.Phase = s.Phase.next(isNew || growth[name] >= threshold)
 		if s.Phase == Completing {
 			completing++
 		}
@@ -120,23 +101,65 @@ func Plan(
 		}
 		return after, completing == n
 	}
+	floor := o.floor(n)
 	for name, s := range after {
-		part := growth[name] / sum
-		switch {
-		case s.Phase == Completing:
-			s.Share = max(part, floor)
-		case s.Phase == Watched && s.Share > 0: // unchanged
-		case o.IsPublished && part == 0:
-			s.Share = 1 // a limit of 0 is no limit
-		default:
-			s.Share = part
-		}
+		s.Share = s.nextShare(growth[name]/sum, floor, o.IsPublished)
 		after[name] = s
 	}
 	if !o.IsPublished {
 		fill(after, names, floor)
 	}
 	return after, false
+}
+
+// floor returns the smallest share of n jobs.
+func (o *Options) floor(n int) float64 {
+	if o.IsPublished && o.Floor == 0 {
+		return 1 / float64(n+1) // beta = 1 + 1/n
+	}
+	return 1 / (cmp.Or(o.Floor, 2) * float64(n))
+}
+
+// growthOf returns the growth of each job. Newcomers often grow fastest: they count as the fastest
+// job, but have no growth with the published rule.
+func growthOf(names []string, windows map[string]*Window, isPublished bool) map[string]float64 {
+	growth, largest := map[string]float64{}, 0.0
+	for _, name := range names {
+		if w := windows[name]; w != nil {
+			growth[name] = w.growth(!isPublished)
+			largest = max(largest, growth[name])
+		}
+	}
+	for _, name := range names {
+		if windows[name] == nil && !isPublished {
+			growth[name] = largest
+		}
+	}
+	return growth
+}
+
+// next returns the phase after a round.
+func (p Phase) next(isGrowing bool) Phase {
+	switch {
+	case isGrowing:
+		return Growing
+	case p == Growing:
+		return Watched
+	}
+	return Completing
+}
+
+// nextShare returns the share of a job with a part of the growth of all jobs.
+func (s *JobState) nextShare(part, floor float64, isPublished bool) float64 {
+	switch {
+	case s.Phase == Completing:
+		return max(part, floor)
+	case s.Phase == Watched && s.Share > 0:
+		return s.Share
+	case isPublished && part == 0:
+		return 1 // a limit of 0 is no limit
+	}
+	return part
 }
 
 // fill raises shares to the floor and scales the others, so that all sum to 1.

@@ -101,25 +101,3 @@ func (a *chartAxis) logTicks() []float64 {
 
 // number formats a tick.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
-
-// truncate returns the first letters of a name, or its last letters.
-func truncate(name string, letters int, last bool) string {
-	all := []rune(name)
-	switch {
-	case len(all) <= letters:
-		return name
-	case last:
-		return "…" + string(all[len(all)-letters+1:])
-	}
-	return string(all[:letters-1]) + "…"
-}
-
-// samePrefix reports whether several names begin with the same three bytes.
-func samePrefix(names []string) bool {
-	for _, name := range names {
-		if len(name) < 3 || name[:3] != names[0][:3] {
-			return false
-		}
-	}
-	return len(names) > 1
-}

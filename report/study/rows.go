@@ -1,6 +1,10 @@
 package study
 
-import "fmt"
+import (
+	"fmt"
+
+	"courier/report/shorten"
+)
 
 // estimateRow is a row of a chart of intervals: a name, its value in words, and the numbers.
 type estimateRow struct {
@@ -35,7 +39,7 @@ func rowChart(title, x string, rows []estimateRow, high float64, bars bool) *stu
 	for i, row := range rows {
 		y := 4 + rowHeight*float64(i)
 		letters := maxLabel - len([]rune(row.value)) - 3
-		c.text("row", "start", left, y+10, truncate(row.name, letters, false))
+		c.text("row", "start", left, y+10, shorten.Name(row.name, letters, false))
 		c.text("tick", "end", c.Width-right, y+10, row.value)
 		middle := y + rowBar + 6
 		if bars {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"courier/report/shorten"
 )
 
 // studyChart is a plot, which the template of the page writes as inline SVG. Positions are in the units
@@ -71,7 +73,7 @@ func (c *studyChart) drawX() {
 	every := max(1, (len(c.x.names)*(minLetters+1)+room-1)/room)
 	letters := max(minLetters, room*every/len(c.x.names)-1)
 	for i := 0; i < len(c.x.names); i += every {
-		name := truncate(c.x.names[i], letters, samePrefix(c.x.names))
+		name := shorten.Name(c.x.names[i], letters, shorten.SamePrefix(c.x.names))
 		c.text("tick", "middle", c.px(float64(i)), bottom+15, name)
 	}
 	c.text("name", "middle", (chartLeft+chartWidth-chartRight)/2, chartHeight-6, c.X)
@@ -108,7 +110,7 @@ func (c *studyChart) text(class, anchor string, x, y float64, text string) {
 		Anchor: anchor,
 		X:      px(x),
 		Y:      px(y),
-		Text:   truncate(text, maxLabel, false),
+		Text:   shorten.Name(text, maxLabel, false),
 	})
 }
 

@@ -16,7 +16,7 @@ type receiptCommand struct {
 
 // Help returns the end of the help text.
 func (c *receiptCommand) Help() string {
-	return `Compares what was predicted with what came, and lists the time that the job lost to other jobs on
+	return `Compares the prediction with the result, and lists the time that the job lost to other jobs on
 its nodes and to waits for storage and memory, the batch size that would be advised now, and what
 was learned. Time lost to neighbours is measured against the epochs without any; figures that were
 not measured are left out.

@@ -22,7 +22,7 @@ type replayCommand struct {
 	Rules         []string `help:"Rules that answer every submission again: ${past_rules}; none: only verify." default:"${past_rules}"`
 	Regressor     []string `help:"Also let the rules answer with this regressor: a directory of courier regressor fit, or a digest of the log (at least 6 digits)." placeholder:"DIR"`
 	Confidence    float64  `help:"Also let the rules answer as if every job had requested this confidence, between 0 and 1." placeholder:"RATIO"`
-	AsOfLastMonth bool     `help:"Only tell how many late jobs of the last month would have been in time, had Courier chosen their batch size from the runs before them. Late are jobs with an SLO or with a time limit of Slurm." name:"as-of-last-month"`
+	AsOfLastMonth bool     `help:"Only count the late jobs of the last month that would have been in time if Courier had chosen their batch size from the runs before them. Jobs with an SLO or with a time limit of Slurm count." name:"as-of-last-month"`
 	Promise       string   `help:"Also let the rules answer as if every job had requested this meaning of the confidence (each, mean)." enum:",each,mean" default:""`
 }
 

@@ -78,7 +78,7 @@ type world struct {
 	review     time.Duration // 0: none
 }
 
-// simulatedJob is the state of a simulatedJob of the trace.
+// simulatedJob is the state of a job of the trace.
 type simulatedJob struct {
 	TraceJob
 	options   []gpuOption // own batch size first

@@ -1,28 +1,9 @@
 package flowcon
 
 import (
-	"fmt"
-	"io"
-	"text/tabwriter"
-
 	"courier/policy/quality"
+	"courier/simulate/figures"
 )
-
-// Figure compares a simulated figure with a published one.
-type Figure struct {
-	Name    string  `json:"name"`
-	Target  float64 `json:"target"`  // published, or found by the prototype of the design note
-	Reached float64 `json:"reached"` // middle of Low and High
-	Low     float64 `json:"low"`     // of the thresholds of the variant
-	High    float64 `json:"high"`
-	Variant string  `json:"variant"`
-	IsMet   bool    `json:"met"` // at least as good as the target
-}
-
-// Figures are the figures of a system.
-type Figures struct {
-	Figures []Figure `json:"figures"`
-}
 
 // publishedRatio is the reduction of the completion time of the last job that the abstract of
 // FlowCon reports, with a makespan that is not longer.
@@ -46,10 +27,10 @@ var variants = []sharingVariant{
 
 // Reproduce simulates the fixed schedule of three jobs by each variant. A figure is the reduction of
 // a time against fair sharing as a ratio, negative if the time is longer.
-func Reproduce() *Figures {
+func Reproduce() *figures.Comparisons {
 	jobs := PaperJobs()
 	fair, fairMakespan := Simulate(jobs, Sharing{IsFair: true})
-	f := &Figures{}
+	f := &figures.Comparisons{}
 	for _, v := range variants {
 		reductions := map[string][]float64{}
 		for _, threshold := range v.thresholds {
@@ -61,45 +42,9 @@ func Reproduce() *Figures {
 			}
 			reductions["makespan"] = append(reductions["makespan"], 1-makespan/fairMakespan)
 		}
-		f.add("completion time of the third job", publishedRatio, v.name, reductions["third"])
-		f.add("completion time of the second job", 0, v.name, reductions["second"])
-		f.add("makespan", 0, v.name, reductions["makespan"])
+		f.Add("completion time of the third job", publishedRatio, v.name, reductions["third"], false)
+		f.Add("completion time of the second job", 0, v.name, reductions["second"], false)
+		f.Add("makespan", 0, v.name, reductions["makespan"], false)
 	}
 	return f
-}
-
-// tolerance is the rounding of times to ticks, as a ratio.
-const tolerance = 0.001
-
-func (f *Figures) add(name string, target float64, variant string, reached []float64) {
-	x := Figure{Name: name, Target: target, Variant: variant, Low: reached[0], High: reached[0]}
-	for _, v := range reached {
-		x.Low, x.High = min(x.Low, v), max(x.High, v)
-	}
-	x.Reached = (x.Low + x.High) / 2
-	x.IsMet = x.Low >= target-tolerance
-	f.Figures = append(f.Figures, x)
-}
-
-// change returns a reduction as a change in percent.
-func change(reduction float64) string {
-	if text := fmt.Sprintf("%+.1f", -100*reduction); text != "-0.0" && text != "+0.0" {
-		return text
-	}
-	return "0"
-}
-
-// WriteText writes the figures as a table.
-func (f *Figures) WriteText(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
-	for _, x := range f.Figures {
-		isMet := "no"
-		if x.IsMet {
-			isMet = "yes"
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s %%\t%s to %s %%\t%s\t\n", x.Variant, x.Name,
-			change(x.Target), change(x.High), change(x.Low), isMet)
-	}
-	return t.Flush()
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"courier/policy/quality"
+	"courier/simulate/figures"
 	"courier/simulate/flowcon"
 )
 
@@ -29,9 +30,9 @@ func TestSimulate_FairSharing(t *testing.T) {
 // The published variant reaches what its repetition in the literature does, and ours the published
 // 42.06 % with the makespan of fair sharing.
 func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
-	figures := map[string]flowcon.Figure{}
+	reached := map[string]figures.Figure{}
 	for _, f := range flowcon.Reproduce().Figures {
-		figures[f.Variant+": "+f.Name] = f
+		reached[f.Variant+": "+f.Name] = f
 	}
 	for name, want := range map[string]struct{ low, high float64 }{
 		"as published: caps, beta 1 + 1/n: completion time of the third job":   {0.14, 0.22},
@@ -40,7 +41,7 @@ func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
 		"weights, beta 2, losses every 5 s: completion time of the third job":  {0.4206, 0.50},
 		"weights, beta 2, losses every 5 s: makespan":                          {-0.001, 0.001},
 	} {
-		f, found := figures[name]
+		f, found := reached[name]
 		if !found || f.Low < want.low || f.High > want.high {
 			t.Errorf("%s: %.4f to %.4f (found %t), want within %.4f and %.4f",
 				name, f.Low, f.High, found, want.low, want.high)

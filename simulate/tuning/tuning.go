@@ -5,11 +5,9 @@ package tuning
 
 import (
 	"fmt"
-	"io"
-	"math"
-	"text/tabwriter"
 
 	"courier/policy/cost"
+	"courier/simulate/figures"
 )
 
 // Prices and rates of the functions.
@@ -57,23 +55,6 @@ func (n *Network) Options() (options []cost.TrialOption) {
 	return options
 }
 
-// TuningFigure is the reduction of the time of a tuning against the best single option within the same
-// budget.
-type TuningFigure struct {
-	Name    string  `json:"name"`
-	Target  float64 `json:"target"`  // published, at an unknown number of trials
-	Reached float64 `json:"reached"` // middle of Low and High
-	Low     float64 `json:"low"`     // of the networks and of eta 2 and 3
-	High    float64 `json:"high"`
-	Variant string  `json:"variant"`
-	IsMet   bool    `json:"met"`
-}
-
-// TuningFigures are the figures of the simulation.
-type TuningFigures struct {
-	Figures []TuningFigure `json:"figures"`
-}
-
 // Published reductions of time and cost against static resources (Wu et al., IPDPS 2023, abstract).
 const (
 	publishedTime = 0.63
@@ -81,8 +62,8 @@ const (
 )
 
 // Reproduce plans tunings of different sizes under budgets, which are multiples of the smallest one.
-func Reproduce() (*TuningFigures, error) {
-	f := &TuningFigures{}
+func Reproduce() (*figures.Comparisons, error) {
+	f := &figures.Comparisons{}
 	for _, trials := range []int{64, 1024, 16384} {
 		for _, budget := range []float64{1.02, 1.1, 2, 4} {
 			times, costs := []float64{}, []float64{}
@@ -96,8 +77,8 @@ func Reproduce() (*TuningFigures, error) {
 				}
 			}
 			variant := fmt.Sprintf("%d trials, budget %g of the smallest", trials, budget)
-			f.add("tuning time at equal budget", publishedTime, variant, times)
-			f.add("tuning cost at equal time", publishedCost, variant, costs)
+			f.Add("tuning time at equal budget", publishedTime, variant, times, true)
+			f.Add("tuning cost at equal time", publishedCost, variant, costs, true)
 		}
 	}
 	return f, nil
@@ -122,29 +103,4 @@ func reductions(n *Network, stages []cost.Stage, budget float64) (seconds, dolla
 		return 0, 0, err
 	}
 	return 1 - staged.Seconds/static.Seconds, 1 - cheapest.Cost/static.Cost, nil
-}
-
-func (f *TuningFigures) add(name string, target float64, variant string, reached []float64) {
-	x := TuningFigure{Name: name, Target: target, Variant: variant, Low: math.Inf(1), High: math.Inf(-1)}
-	for _, v := range reached {
-		x.Low, x.High = min(x.Low, v), max(x.High, v)
-	}
-	x.Reached = (x.Low + x.High) / 2
-	x.IsMet = x.High >= target
-	f.Figures = append(f.Figures, x)
-}
-
-// WriteText writes the figures as a table.
-func (f *TuningFigures) WriteText(out io.Writer) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
-	for _, x := range f.Figures {
-		isMet := "no"
-		if x.IsMet {
-			isMet = "yes, by the best"
-		}
-		fmt.Fprintf(t, "%s\t%s\t-%.0f %%\t-%.1f to -%.1f %%\t%s\t\n", x.Variant, x.Name, 100*x.Target,
-			100*x.Low, 100*x.High, isMet)
-	}
-	return t.Flush()
 }

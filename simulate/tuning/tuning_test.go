@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"courier/simulate/figures"
 	"courier/simulate/tuning"
 )
 
@@ -14,13 +15,13 @@ func TestReproduce_NamesWhenThePublishedFiguresAreReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	figures := map[string]tuning.TuningFigure{}
+	reached := map[string]figures.Figure{}
 	for _, x := range f.Figures {
 		if x.Low < -1e-9 || x.High >= 1 || x.IsMet != (x.High >= x.Target) {
 			t.Errorf("%s, %s: %.3f to %.3f, met %t, want reductions of 0 to 1", x.Variant, x.Name, x.Low,
 				x.High, x.IsMet)
 		}
-		figures[x.Variant+": "+x.Name] = x
+		reached[x.Variant+": "+x.Name] = x
 	}
 	for name, want := range map[string]struct{ low, high float64 }{
 		"1024 trials, budget 1.02 of the smallest: tuning time at equal budget":  {0.63, 0.70},
@@ -29,7 +30,7 @@ func TestReproduce_NamesWhenThePublishedFiguresAreReached(t *testing.T) {
 		"1024 trials, budget 2 of the smallest: tuning cost at equal time":       {0.22, 0.30},
 		"16384 trials, budget 4 of the smallest: tuning cost at equal time":      {0.30, 0.41},
 	} {
-		if x, found := figures[name]; !found || x.High < want.low || x.High > want.high {
+		if x, found := reached[name]; !found || x.High < want.low || x.High > want.high {
 			t.Errorf("%s: at most %.3f (found %t), want %.2f to %.2f", name, x.High, found, want.low, want.high)
 		}
 	}
