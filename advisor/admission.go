@@ -30,8 +30,7 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 		if err != nil {
 			return nil, err
 		}
-		advice := a.answer(request)
-		applyPolicy(advice, a.o.Admission, a.queueLength())
+		advice := a.answerUnderPolicy(request)
 		if v := advice.Admission.Verdict; v != schemas.Refused { // a refusal needs no ticket
 			err = a.bus.TakeTicket(ctx, schemas.Ticket{
 				JobID:   request.JobID,
@@ -48,6 +47,43 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 		a.metrics.admissions.WithLabelValues(a.o.Admission, string(advice.Admission.Verdict)).Inc()
 		return advice, nil
 	}
+}
+
+// answerUnderPolicy answers a request with the verdict of the policy. If the job would be refused or
+// queued, elastic jobs may lend it CPUs.
+func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice {
+	advice, waits := a.answer(request), a.queueLength()
+	applyPolicy(advice, a.o.Admission, waits)
+	if advice.Admission.Verdict == schemas.Admitted || waits > 0 || a.o.MoveCPUs != MovesOn {
+		return advice
+	}
+	if room := a.makeRoom(advice, func(now time.Time) *Question {
+		return a.cluster.Ask(request, now)
+	}); room != nil {
+		return room
+	}
+	return advice
+}
+
+// makeRoom returns advice for a job that may start because elastic jobs lend it CPUs, or nil. ask
+// returns the question of the job; it is called with the lock held.
+func (a *Advisor) makeRoom(refused *schemas.Advice, ask func(time.Time) *Question) *schemas.Advice {
+	if len(refused.Nodes) != 1 {
+		return nil
+	}
+	now := time.Now().UTC()
+	a.mu.RLock()
+	q, shares := ask(now), a.cluster.sharesOf(refused.Nodes[0], now)
+	a.mu.RUnlock()
+	if shares == nil {
+		return nil
+	}
+	room := shares.MakeRoom(q, *a.regressors.Load(), now)
+	if room == nil {
+		return nil
+	}
+	room.CauseSequence, room.Admission.Policy = refused.CauseSequence, a.o.Admission
+	return room
 }
 
 // lastAdmission waits until the last admission has been applied here. It returns the revision of
@@ -170,9 +206,14 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	}
 	advice := nextToStart(queue)
 	if advice == nil {
+		advice = a.makeRoomForFirst(queue)
+	}
+	if advice == nil {
 		return false, nil
 	}
-	advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
+	if advice.Admission == nil {
+		advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
+	}
 	advice.EventID = schemas.AdmittedID(advice.JobID)
 	// lastAdmission relies on this timeout.
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
@@ -200,6 +241,21 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
+// makeRoomForFirst returns the advice for the first queued job if elastic jobs can lend it CPUs, or
+// nil.
+func (a *Advisor) makeRoomForFirst(queue []*schemas.Advice) *schemas.Advice {
+	if len(queue) == 0 || a.o.MoveCPUs != MovesOn {
+		return nil
+	}
+	return a.makeRoom(queue[0], func(now time.Time) *Question {
+		j := a.cluster.jobs[queue[0].JobID]
+		if j == nil || j.State != schemas.StateQueued {
+			return nil
+		}
+		return a.cluster.AskQueued(j, now)
+	})
+}
+
 // queueQuestions returns the questions of the first queued jobs.
 func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	a.mu.RLock()
@@ -217,6 +273,8 @@ func (a *Advisor) queueQuestions(now time.Time) []*Question {
 func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
+	case len(v.Loans) > 0:
+		again.Admission, again.Message = v, loanMessage(v.Loans)+": "+again.Message
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
 		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
 	default:

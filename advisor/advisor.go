@@ -24,6 +24,10 @@ type Options struct {
 	// schemas.AdmissionAdvise (the default), AdmissionProtect and AdmissionQueue.
 	Admission string
 
+	// MoveCPUs is whether the CPUs of elastic jobs change, the same for all advisors of the cluster:
+	// one of MovesOff, MovesDryRun (the default) and MovesOn.
+	MoveCPUs string
+
 	// Promise is the default of the field promise of a request, the same for all advisors of
 	// the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise
@@ -52,6 +56,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
+	o.MoveCPUs = cmp.Or(o.MoveCPUs, MovesDryRun)
 	o.Check = positive(o.Check, time.Second)
 	o.AdviceMinChange = positive(o.AdviceMinChange, defaultMinChange)
 	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)

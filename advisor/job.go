@@ -27,7 +27,9 @@ type Job struct {
 	Risk         *schemas.Risk // the last warning or all-clear
 
 	initialBatch    uint32          // batch size at the start of the last run
-	batchChanged    bool            // the run has changed its batch size
+	initialCPUs     uint32          // CPUs at the start of the last run
+	hasMoved        bool            // the run has changed its batch size or its CPUs
+	isElastic       bool            // the runner can change the CPUs of the run
 	observedEpochs  []observedEpoch // the last epochs of this run
 	loadAtLastEpoch []loadIntegral  // of its nodes, at its start or the end of its last epoch
 	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock
@@ -131,13 +133,14 @@ func (j *Job) isExpected(now time.Time) bool {
 func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
 
 // asAdvised reports whether the first run of the job began with the advised batch size, CPUs and
-// epochs. A later change of the batch size keeps the promise valid.
+// epochs. A later move keeps the promise valid.
 func (j *Job) asAdvised() bool {
 	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
 		return false
 	}
 	s, chosen := &j.Setting, j.Promise.Chosen
-	return j.initialBatch == chosen.BatchSize && s.CPUs == chosen.CPUs && s.Epochs == chosen.Epochs
+	return j.initialBatch == chosen.BatchSize && j.initialCPUs == chosen.CPUs &&
+		s.Epochs == chosen.Epochs
 }
 
 // promisedCPUs returns the number of CPUs that the job was promised.

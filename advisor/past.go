@@ -48,6 +48,7 @@ type packedJob struct {
 	Reason       string          `json:"w,omitempty"`
 	MetSLO       *bool           `json:"m,omitempty"`
 	Began        uint32          `json:"b,omitempty"`
+	InitialCPUs  uint32          `json:"bc,omitempty"`
 	Changed      bool            `json:"c,omitempty"`
 	EpochAt      time.Time       `json:"et,omitzero"`
 	Behind       time.Duration   `json:"bh,omitempty"`
@@ -138,7 +139,8 @@ func (j *Job) pack() *pastJob {
 		Reason:       j.Reason[:min(len(j.Reason), maxReasonBytes)],
 		MetSLO:       j.MetSLO,
 		Began:        j.initialBatch,
-		Changed:      j.batchChanged,
+		InitialCPUs:  j.initialCPUs,
+		Changed:      j.hasMoved,
 		EpochAt:      j.epochAt,
 		Behind:       j.clockLag,
 		Last:         j.last,
@@ -196,7 +198,8 @@ func (p *pastJob) unpack() *Job {
 		Reason:       k.Reason,
 		MetSLO:       k.MetSLO,
 		initialBatch: k.Began,
-		batchChanged: k.Changed,
+		initialCPUs:  k.InitialCPUs,
+		hasMoved:     k.Changed,
 		epochAt:      k.EpochAt,
 		clockLag:     k.Behind,
 		last:         k.Last,

@@ -26,13 +26,34 @@ func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	for _, q := range a.apply(r, live) {
-		a.advise(q, r.Sequence)
+	questions, shares := a.apply(r, live)
+	moved := a.moveCPUs(shares, r.Sequence)
+	for _, q := range questions {
+		if !moved[q.JobID] {
+			a.advise(q, r.Sequence)
+		}
 	}
 }
 
-// apply applies an event of JOB and returns the questions to answer because of it.
-func (a *Advisor) apply(r bus.Record, live bool) []*Question {
+// moveCPUs plans the CPUs of nodes, and adds advice to the outbox for each job whose CPUs should
+// change. It returns these jobs.
+func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
+	moved := map[string]bool{}
+	for _, s := range nodes {
+		now := time.Now().UTC()
+		for _, p := range s.Plan(*a.regressors.Load(), now) {
+			p.Move.DryRun = a.o.MoveCPUs != MovesOn
+			advice := DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
+			a.publishAdvice(p.Question, advice, cause)
+			moved[p.Question.JobID] = true
+		}
+	}
+	return moved
+}
+
+// apply applies an event of JOB. It returns the questions to answer because of it, and the nodes
+// whose CPUs to plan.
+func (a *Advisor) apply(r bus.Record, live bool) ([]*Question, []*NodeShares) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.applied, a.appliedAt = r.Sequence, r.StoredAt
@@ -44,7 +65,24 @@ func (a *Advisor) apply(r bus.Record, live bool) []*Question {
 	}
 	a.metrics.running.Set(float64(len(a.cluster.running)))
 	a.metrics.queued.Set(float64(a.cluster.queueLength()))
-	return a.affected(r, j, live)
+	return a.affected(r, j, live), a.affectedShares(j, live)
+}
+
+// affectedShares returns the nodes of a job whose CPUs to plan; none during the replay.
+func (a *Advisor) affectedShares(j *Job, live bool) (shares []*NodeShares) {
+	if !live || j == nil || a.o.MoveCPUs == MovesOff {
+		return nil
+	}
+	nodes := j.Setting.Nodes
+	if j.admittedByPolicy() {
+		nodes = j.Promise.Nodes
+	}
+	for _, node := range nodes {
+		if s := a.cluster.sharesOf(node, time.Now().UTC()); s != nil {
+			shares = append(shares, s)
+		}
+	}
+	return shares
 }
 
 // affected returns the questions that re-predict the jobs affected by an event; none during the
@@ -93,10 +131,14 @@ func (a *Advisor) catchUp() {
 	}
 }
 
-// advise re-predicts a running job. It adds the advice to the outbox if it differs enough from the
-// last one, and the warning if there is one.
+// advise re-predicts a running job.
 func (a *Advisor) advise(q *Question, cause uint64) {
-	advice := Decide(q, *a.regressors.Load(), time.Now().UTC())
+	a.publishAdvice(q, Decide(q, *a.regressors.Load(), time.Now().UTC()), cause)
+}
+
+// publishAdvice adds an advice for a running job to the outbox if it differs enough from the last
+// one, and the warning if there is one.
+func (a *Advisor) publishAdvice(q *Question, advice *schemas.Advice, cause uint64) {
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
 	news, risk := a.newsAndRisk(q, advice)
 	if news {
@@ -148,7 +190,7 @@ func (o *Options) worthPublishing(last, next *schemas.Advice) bool {
 		return true
 	}
 	a, b := last.Chosen, next.Chosen
-	if a.BatchSize != b.BatchSize || (a.PredictedSeconds == nil) != (b.PredictedSeconds == nil) {
+	if a.BatchSize != b.BatchSize || a.CPUs != b.CPUs || (a.PredictedSeconds == nil) != (b.PredictedSeconds == nil) {
 		return true
 	}
 	if b.PredictedSeconds == nil {

@@ -69,9 +69,10 @@ func (q *Question) epochsDone() uint32 {
 // left returns the seconds until the end of the SLO, if there is one.
 func (q *Question) left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
 
-// isCurrent reports whether a running job already has the batch size of the alternative.
+// isCurrent reports whether a running job already has the batch size and CPUs of the alternative.
 func (q *Question) isCurrent(alt *schemas.Alternative) bool {
-	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize
+	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize &&
+		alt.CPUs == q.Self.Setting.CPUs
 }
 
 func (m *Member) minProbability() float64 { return cmp.Or(m.Threshold, m.Confidence) }

@@ -16,6 +16,7 @@ const (
 	reasonLearn        = "run it to learn from it"
 	reasonKeep         = "runs already, and can be promised"
 	reasonChange       = "can be promised, but so can the current batch size"
+	reasonOtherCPUs    = "the current number of CPUs"
 	reasonTooUnlikely  = "too unlikely to meet the SLO"
 	reasonBeyond       = "outside the measured range: cannot be promised"
 	reasonLessAccurate = "can be promised, but is less accurate"

@@ -50,11 +50,10 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 	if err := a.checkNodes(&request); err != nil {
 		return nil, err
 	}
-	advice := a.answer(request)
 	if a.hasAdmissionPolicy() {
-		applyPolicy(advice, a.o.Admission, a.queueLength())
+		return a.answerUnderPolicy(request), nil
 	}
-	return advice, nil
+	return a.answer(request), nil
 }
 
 // applyDefaults sets the fields of a request whose default depends on the cluster.

@@ -122,7 +122,7 @@ func (s *score) judge(j *Job) {
 	}
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
 	if p := o.Promise.Chosen.Probability; p != nil &&
-		!j.batchChanged { // the probability applies to the first batch size only
+		!j.hasMoved { // the probability applies to the first batch size only
 		s.calibration.Add(*p, o.Kept)
 	}
 }

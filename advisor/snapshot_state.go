@@ -34,7 +34,11 @@ type jobSnapshot struct {
 	AdviceIsAnswer  bool            `json:"advice_is_answer,omitempty"`
 	AdviceIsPromise bool            `json:"advice_is_promise,omitempty"`
 
-	Began      uint32             `json:"began,omitempty"`
+	Began uint32 `json:"began,omitempty"`
+
+	InitialCPUs uint32 `json:"initial_cpus,omitempty"`
+	Elastic     bool   `json:"elastic,omitempty"`
+
 	Changed    bool               `json:"changed,omitempty"`
 	Laps       []epochSnapshot    `json:"laps,omitempty"`
 	Mark       []integralSnapshot `json:"mark,omitempty"`
@@ -82,7 +86,9 @@ func (j *Job) state() *jobSnapshot {
 		MetSLO:       j.MetSLO,
 		Risk:         j.Risk,
 		Began:        j.initialBatch,
-		Changed:      j.batchChanged,
+		InitialCPUs:  j.initialCPUs,
+		Changed:      j.hasMoved,
+		Elastic:      j.isElastic,
 		ProgressAt:   j.progressAt,
 		IOWait:       j.ioWait,
 		Usage:        j.usage,
@@ -146,7 +152,9 @@ func (s *jobSnapshot) job() *Job {
 		MetSLO:       s.MetSLO,
 		Risk:         s.Risk,
 		initialBatch: s.Began,
-		batchChanged: s.Changed,
+		initialCPUs:  s.InitialCPUs,
+		hasMoved:     s.Changed,
+		isElastic:    s.Elastic,
 		progressAt:   s.ProgressAt,
 		ioWait:       s.IOWait,
 		usage:        s.Usage,

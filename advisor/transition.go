@@ -112,8 +112,8 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	if j == nil {
 		return nil
 	}
-	if j.State == schemas.StateFinished && !j.batchChanged {
-		// A job that changed its batch size is not compared: its promise was for the first one.
+	if j.State == schemas.StateFinished && !j.hasMoved {
+		// A job that moved is not compared: its promise was for the first configuration.
 		c.recordOutcome(j)
 	}
 	c.score.end(j)
@@ -274,7 +274,8 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	if e.Run <= j.Run {
 		return false
 	}
-	j.beginRun(e.BatchSize)
+	j.beginRun(&e.Setting)
+	j.isElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
 	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
 	j.heartbeat = e.HeartbeatSeconds > 0
 	j.clockLag = 0
@@ -290,8 +291,10 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 	return true
 }
 
-// beginRun records the batch size that a run begins with.
-func (j *Job) beginRun(batch uint32) { j.initialBatch, j.batchChanged = batch, false }
+// beginRun records the configuration that a run begins with.
+func (j *Job) beginRun(s *schemas.Setting) {
+	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
+}
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
 // begins a run whose start event was lost, and revives a lost job.
@@ -300,9 +303,11 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 		return false
 	}
 	if e.Run > j.Run {
-		j.beginRun(e.BatchSize)
+		j.beginRun(&e.Setting)
+	} else if e.CPUs != j.Setting.CPUs {
+		j.observedEpochs = nil // they would correct a prediction for other CPUs
 	}
-	j.batchChanged = j.batchChanged || e.BatchSize != j.initialBatch
+	j.hasMoved = j.hasMoved || e.BatchSize != j.initialBatch || e.CPUs != j.initialCPUs
 	if e.Run > j.Run || j.State != schemas.StateRunning {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
@@ -328,7 +333,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.clockLag), storedAt)
 	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.meanLoad(j.loadAtLastEpoch, now); ok &&
+	if load, node, ok := c.meanLoad(j.loadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
 		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}
@@ -341,6 +346,17 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio
 	}
+}
+
+// maxBurstRatio is the ratio of used to granted CPU time of an elastic job above which an epoch used
+// CPUs that nobody else needed. The rest is the noise of the measurement.
+const maxBurstRatio = 1.1
+
+// hasBurst reports whether an epoch of an elastic job used more CPUs than it was granted. Its duration
+// says nothing about an epoch with the granted CPUs.
+func (j *Job) hasBurst(e *schemas.Epoch) bool {
+	used := e.JobCPUSeconds
+	return j.isElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
 }
 
 // correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
@@ -366,7 +382,7 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 		j.Run = e.Run // the start event of this run may have been lost
 	default:
 		if e.Run > j.Run {
-			j.beginRun(e.BatchSize)
+			j.beginRun(&e.Setting)
 		}
 		j.Run, j.Setting = e.Run, e.Setting
 		j.EpochsDone = max(j.EpochsDone, e.EpochsDone)

@@ -134,8 +134,7 @@ func (r *historyReader) add(event schemas.Event) {
 			e.Run, e.BatchSize, schemas.FormatCPUs(e.CPUs)))
 		r.set(e.At, &e.Setting)
 	case *schemas.Moved:
-		r.change(e.At, schemas.EventMoved, fmt.Sprintf("batch size %d to %d: %s",
-			e.FromBatchSize, e.ToBatchSize, strings.ReplaceAll(e.Outcome, "_", " ")))
+		r.change(e.At, schemas.EventMoved, moveText(e))
 	case *schemas.Risk:
 		r.change(e.At, schemas.EventRisk, e.Message)
 	case *schemas.Ended:
@@ -153,6 +152,25 @@ func (r *historyReader) add(event schemas.Event) {
 			MemoryWaitRatio:  e.JobMemoryFullPressureRatio,
 		})
 	}
+}
+
+// moveText describes a step of a move, with its predicted and measured effect.
+func moveText(e *schemas.Moved) string {
+	text := fmt.Sprintf("batch size %d to %d", e.FromBatchSize, e.ToBatchSize)
+	if e.Move == schemas.MoveCPUs {
+		text = fmt.Sprintf("%d to %s", e.FromCPUs, schemas.FormatCPUs(e.ToCPUs))
+		if e.Purpose != "" {
+			text += ", " + strings.ReplaceAll(e.Purpose, "_", " ")
+		}
+		if e.ForJob != "" {
+			text += " to " + e.ForJob
+		}
+	}
+	text += ": " + strings.ReplaceAll(e.Outcome, "_", " ")
+	if e.Reason != "" {
+		text += ", " + e.Reason
+	}
+	return text
 }
 
 func (r *historyReader) change(at time.Time, kind, text string) {

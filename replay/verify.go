@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"courier/advisor"
 	"courier/schemas"
@@ -158,7 +159,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 
 	var first attempt
 	for i, regressors := range candidates {
-		decided := advisor.Decide(q, regressors.advisor(), at)
+		decided := decide(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
 			v.cluster.ApplyPolicy(decided, recorded)
 		}
@@ -171,6 +172,20 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 		}
 	}
 	return first
+}
+
+// decide repeats a decision, with the moves of CPUs that were planned then.
+func decide(
+	q *advisor.Question, recorded *schemas.Advice, r advisor.Regressors, at time.Time,
+) *schemas.Advice {
+	switch {
+	case recorded == nil:
+	case recorded.Move != nil:
+		return advisor.DecideMove(q, *recorded.Move, r, at)
+	default:
+		q = q.AssumeMoves(recorded)
+	}
+	return advisor.Decide(q, r, at)
 }
 
 // adviceOf returns the advice that an event holds; nil for a warning.

@@ -27,10 +27,14 @@ type controlFile struct {
 
 // supportedMoves returns the moves that the run can carry out.
 func (j *job) supportedMoves() []string {
-	if j.o.Adapt == AdaptOff {
-		return nil
+	var moves []string
+	if j.o.Adapt != AdaptOff {
+		moves = append(moves, schemas.MoveBatchSize)
 	}
-	return []string{schemas.MoveBatchSize}
+	if j.sharing.means != "" {
+		moves = append(moves, schemas.MoveCPUs)
+	}
+	return moves
 }
 
 // startAdaptation prepares changes of the batch size, and writes the first control file. A job that
@@ -42,6 +46,7 @@ func (j *job) startAdaptation() error {
 		means = ""
 	}
 	j.adaptation = newAdaptation(means, &j.o.Request, s)
+	j.startSharing()
 	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
 	dir, err := os.MkdirTemp("", "courier-")
 	if err != nil {
@@ -87,43 +92,46 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 	if !isOfThisRun || j.result.Cancelled || j.isRestarting {
 		return
 	}
-	current := j.result.Setting.BatchSize
 	elapsed := now.Sub(j.epochs.lastAt)
-	s := j.adaptation.addAdvice(a, now, elapsed, j.epochs.startupSeconds)
-	if requested := j.adaptation.requested; s.batchSize > 0 && requested != nil {
-		j.screen.message("changing the batch size from %d to %d at the next epoch: "+
-			"predicted remaining time %s instead of %s",
-			current, s.batchSize,
-			durationText(requested.predicted), durationText(requested.unchanged))
-	} else if s.batchSize > 0 {
-		j.screen.message("keeping batch size %d: the advice was withdrawn", s.batchSize)
+	for _, of := range []*adaptation{j.adaptation, j.sharing} {
+		current := of.current
+		s := of.addAdvice(a, now, elapsed, j.epochs.startupSeconds)
+		if requested := of.requested; s.value > 0 && requested != nil {
+			j.screen.message("changing the %s from %d to %d at the next epoch: "+
+				"predicted remaining time %s instead of %s",
+				of.name(), current, s.value,
+				durationText(requested.predicted), durationText(requested.unchanged))
+		} else if s.value > 0 {
+			j.screen.message("keeping %s %d: the advice was withdrawn", of.name(), s.value)
+		}
+		j.perform(of, s)
 	}
-	j.perform(s)
 }
 
-// assessEpoch lets an epoch confirm or undo a change of the batch size. The first epoch of a
-// process that is timed by arrival has no usable duration, because it includes the start-up.
+// assessEpoch lets an epoch confirm or undo a change of the batch size or the CPUs. The first epoch
+// of a process that is timed by arrival has no usable duration, because it includes the start-up.
 func (j *job) assessEpoch(f finishedEpoch, isFirst bool) {
 	seconds := f.seconds
 	if isFirst && f.source == schemas.DurationArrival {
 		seconds = 0
 	}
-	batchSize := j.result.Setting.BatchSize
-	j.perform(j.adaptation.addEpoch(f.number, batchSize, seconds, time.Now()))
+	now, setting := time.Now(), &j.result.Setting
+	j.perform(j.adaptation, j.adaptation.addEpoch(f.number, setting.BatchSize, seconds, now))
+	j.perform(j.sharing, j.sharing.addEpoch(f.number, setting.CPUs, seconds, now))
 }
 
-// perform carries out a decision of the adaptation.
-func (j *job) perform(s adaptationStep) {
+// perform carries out a decision of an adaptation.
+func (j *job) perform(of *adaptation, s adaptationStep) {
 	if s.moved != nil {
 		j.publishMove(s.moved)
 	}
-	if s.batchSize == 0 || j.o.Adapt != AdaptControl {
-		return // a restart waits for the end of the epoch
+	if s.value == 0 || of != j.adaptation || of.means != schemas.ByControl {
+		return // it waits for the end of the epoch
 	}
-	j.control.BatchSize, j.control.FromEpoch = s.batchSize, j.epochs.last+1
+	j.control.BatchSize, j.control.FromEpoch = s.value, j.epochs.last+1
 	if err := j.writeControlFile(); err != nil {
 		j.log.Warn("batch size not changed", "error", err)
-		j.perform(adaptationStep{moved: j.adaptation.end(err.Error()).moved})
+		j.perform(of, adaptationStep{moved: of.end(err.Error()).moved})
 	}
 }
 
@@ -136,16 +144,32 @@ func (j *job) publishMove(e *schemas.Moved) {
 	j.out.Add(e)
 	switch e.Outcome {
 	case schemas.MoveRefused:
-		j.screen.message("batch size %d rejected: %s", e.ToBatchSize, oneLine(e.Reason))
+		j.screen.message("%s rejected: %s", moveText(e, e.ToBatchSize, e.ToCPUs), oneLine(e.Reason))
+	case schemas.MoveDryRun:
+		if e.EpochsMeasured == 0 {
+			j.screen.message("%s would be changed to %s, but moves are not turned on",
+				moveText(e, e.FromBatchSize, e.FromCPUs), moveText(e, e.ToBatchSize, e.ToCPUs))
+		}
 	case schemas.MoveUndone:
-		j.screen.message("returning to batch size %d: %s", e.FromBatchSize, oneLine(e.Reason))
+		j.screen.message("returning to %s: %s",
+			moveText(e, e.FromBatchSize, e.FromCPUs), oneLine(e.Reason))
 	}
+}
+
+// moveText returns the value of a move for a message.
+func moveText(e *schemas.Moved, batchSize, cpus uint32) string {
+	if e.Move == schemas.MoveCPUs {
+		return schemas.FormatCPUs(cpus)
+	}
+	return fmt.Sprintf("batch size %d", batchSize)
 }
 
 // stopForRestart stops the process if a move requires a restart. It is called at the end of an
 // epoch.
 func (j *job) stopForRestart() {
-	if j.o.Adapt != AdaptRestart || j.adaptation.requested == nil {
+	wantsBatchSize := j.adaptation.means == schemas.ByRestart && j.adaptation.requested != nil
+	wantsCPUs := j.sharing.means == schemas.ByRestart && j.sharing.requested != nil
+	if !wantsBatchSize && !wantsCPUs {
 		return
 	}
 	if j.isRestarting || j.result.Cancelled || !j.process.isRunning() {
@@ -172,13 +196,17 @@ func (j *job) restart() (isRunning bool) {
 
 	j.process.close()
 	j.output, j.isRestarting = j.output.Restart(), false
-	if requested := j.adaptation.requested; requested != nil {
-		s.BatchSize = requested.to
+	if m := j.adaptation.requested; m != nil && j.adaptation.means == schemas.ByRestart {
+		s.BatchSize = m.to
+	}
+	if m := j.sharing.requested; m != nil && j.sharing.means == schemas.ByRestart {
+		s.CPUs = m.to
 	}
 	if err := j.launch(j.epochs.last); err != nil {
-		j.restartErr = fmt.Errorf("restart the command with batch size %d: %w", s.BatchSize, err)
+		j.restartErr = fmt.Errorf("restart the command with batch size %d and %s: %w",
+			s.BatchSize, schemas.FormatCPUs(s.CPUs), err)
 		j.screen.message("%s", oneLine(j.restartErr.Error()))
-		j.perform(j.adaptation.end(j.restartErr.Error()))
+		j.endAdaptations(j.restartErr.Error())
 		return false
 	}
 	j.epochs.lastAt, j.progress.batchSize = time.Now(), s.BatchSize
@@ -193,7 +221,14 @@ func (j *job) restart() (isRunning bool) {
 func (j *job) abandonRestarts(epoch uint32) {
 	j.screen.message("the restarted command began with epoch %d: its epochs are counted from %d; "+
 		"it must continue after {epoch}", epoch, j.epochs.last+1)
-	j.perform(j.adaptation.end(fmt.Sprintf(
+	j.endAdaptations(fmt.Sprintf(
 		"the restarted command began with epoch %d instead of continuing after epoch %d",
-		epoch, j.epochs.last)))
+		epoch, j.epochs.last))
+}
+
+// endAdaptations ends all moves of the run.
+func (j *job) endAdaptations(reason string) {
+	for _, of := range []*adaptation{j.adaptation, j.sharing} {
+		j.perform(of, of.end(reason))
+	}
 }

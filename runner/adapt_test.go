@@ -32,8 +32,18 @@ type adaptiveRun struct {
 	done           chan runner.Result
 }
 
-// startAdaptive starts a run of ten epochs.
+// startAdaptive starts a run of ten epochs whose batch size may change.
 func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adaptiveRun {
+	t.Helper()
+	return startRun(t, how, command, func(o *runner.Options) {
+		o.Adapt, o.NoPTY = how, noPTY
+	})
+}
+
+// startRun starts a run of ten epochs, of which each waits for a line of input.
+func startRun(
+	t *testing.T, id string, command []string, configure func(*runner.Options),
+) *adaptiveRun {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -44,7 +54,7 @@ func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adap
 		t:      t,
 		server: server,
 		bus:    server.Connect(t),
-		id:     how,
+		id:     id,
 		input:  w,
 		stdout: bustest.NewBuffer(),
 		stderr: bustest.NewBuffer(),
@@ -52,9 +62,10 @@ func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adap
 	}
 	o := options(t, command)
 	o.Request.JobID, o.Request.Epochs, o.Request.BatchSizes = a.id, 10, []int{16, 32, 64}
-	o.Connect, o.Adapt, o.BatchSize = over(a.bus), how, 16
+	o.Connect, o.BatchSize = over(a.bus), 16
 	o.Stdin, o.Stdout, o.Stderr = r, a.stdout, a.stderr
-	o.NoPTY, o.Patience = noPTY, time.Millisecond // there is no advisor
+	o.Patience = time.Millisecond // there is no advisor
+	configure(&o)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.cancel = cancel
 	go func() {
@@ -101,13 +112,21 @@ func (a *adaptiveRun) awaitRestart(epoch int, start string) {
 // not be subscribed yet.
 func (a *adaptiveRun) advise(cause uint64, run, after, to uint32, message string) {
 	a.t.Helper()
+	a.repeat(message, func() {
+		a.publish(cause, run, after, to)
+		cause++
+	})
+}
+
+// repeat publishes until the run prints a message.
+func (a *adaptiveRun) repeat(message string, publish func()) {
+	a.t.Helper()
 	deadline := time.NewTimer(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer deadline.Stop()
 	defer tick.Stop()
 	for !strings.Contains(a.stderr.String(), message) {
-		a.publish(cause, run, after, to)
-		cause++
+		publish()
 		select {
 		case <-tick.C:
 		case <-deadline.C:

@@ -22,34 +22,40 @@ const (
 	overdueShare     = 0.95             // of an epoch, after which the epoch is overdue
 )
 
-// adaptation decides which advised batch size a run changes to at the next epoch, and whether the
-// change was worthwhile. Its state follows from the advice and epochs alone; it performs no I/O.
+// adaptation decides which advised moves of one kind a run makes at the next epoch: to another batch
+// size, or to another number of CPUs. It also decides whether a move was worthwhile. Its state
+// follows from the advice and epochs alone; it performs no I/O.
 //
 //	current ──advice──► requested ──first epoch──► on trial ──third epoch──► kept
 //	   ▲                    │ withdrawn or ignored                   └─────► undone, requested back
 //	   └────────────────────┘
 type adaptation struct {
-	means   string // schemas.ByControl or ByRestart; empty: the run does not adapt
-	sizes   []int  // batch sizes of the request
+	kind    string // schemas.MoveBatchSize or schemas.MoveCPUs
+	means   string // such as schemas.ByControl; empty: the run does not adapt
+	values  []int  // of the request
 	epochs  uint32 // number of epochs of the job; 0: unknown
-	current uint32 // batch size of the last epoch; initially that of the start
+	current uint32 // value of the last epoch; initially that of the start
 
 	done       uint32    // last epoch
-	recent     []float64 // durations of the last epochs with the current batch size
+	recent     []float64 // durations of the last epochs with the current value
 	lastCause  uint64    // cause of the newest advice
 	requested  *move     // requested from the job, and not applied yet
 	onTrial    *move     // applied, and not assessed yet
+	dryRun     *move     // reported as a dry run; nil: none since the last advice to keep the value
+	dryEpochs  []float64 // durations of the epochs since that report
 	barredTill map[uint32]time.Time
 	isReported map[string]bool // rejections that were reported
 }
 
-// move is a change of the batch size.
+// move is a change of the batch size or of the CPUs.
 type move struct {
 	from, to    uint32
 	cause       uint64 // of its advice
 	requestedAt uint32 // last epoch when it was requested
-	firstEpoch  uint32 // first epoch with the new batch size
+	firstEpoch  uint32 // first epoch with the new value
 	isUndo      bool   // it undoes another move, and is not assessed
+	planned     schemas.PlannedMove
+	batchSize   uint32 // of the job, for a move of CPUs
 
 	predicted, unchanged           *float64 // remaining seconds of the job with and without it
 	predictedEpoch, unchangedEpoch *float64 // seconds of an epoch with and without it
@@ -59,14 +65,16 @@ type move struct {
 
 // adaptationStep is the decision that follows from advice or an epoch.
 type adaptationStep struct {
-	batchSize uint32         // from the next epoch on; 0: no change
-	moved     *schemas.Moved // event to publish, without its stamp; nil: none
+	value uint32         // from the next epoch on; 0: no change
+	moved *schemas.Moved // event to publish, without its stamp; nil: none
 }
 
+// newAdaptation returns the adaptation of the batch size.
 func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
 	return &adaptation{
+		kind:       schemas.MoveBatchSize,
 		means:      means,
-		sizes:      request.WithDefaults().BatchSizes,
+		values:     request.WithDefaults().BatchSizes,
 		epochs:     s.Epochs,
 		current:    s.BatchSize,
 		barredTill: map[uint32]time.Time{},
@@ -74,9 +82,47 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 	}
 }
 
+// newCPUAdaptation returns the adaptation of the CPUs of an elastic job.
+func newCPUAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
+	a := newAdaptation(means, request, s)
+	a.kind, a.values, a.current = schemas.MoveCPUs, request.CPUs, s.CPUs
+	return a
+}
+
+// action returns the action of an advice that asks for a move of this kind.
+func (a *adaptation) action() schemas.Action {
+	if a.kind == schemas.MoveCPUs {
+		return schemas.ActionCPUs
+	}
+	return schemas.ActionBatch
+}
+
+// valueOf returns the value of an alternative.
+func (a *adaptation) valueOf(alt *schemas.Alternative) uint32 {
+	if a.kind == schemas.MoveCPUs {
+		return alt.CPUs
+	}
+	return alt.BatchSize
+}
+
+// name returns what the adaptation changes.
+func (a *adaptation) name() string {
+	if a.kind == schemas.MoveCPUs {
+		return "number of CPUs"
+	}
+	return "batch size"
+}
+
+func (a *adaptation) plural() string {
+	if a.kind == schemas.MoveCPUs {
+		return "numbers of CPUs"
+	}
+	return "batch sizes"
+}
+
 // addAdvice takes advice for this run. The last epoch ended elapsed before now, and startupSeconds
 // is the start-up time of the job, or nil if unknown. Outdated or duplicate advice, and advice to
-// keep the current batch size, starts no move.
+// keep the current value, starts no move.
 func (a *adaptation) addAdvice(
 	advice *schemas.Advice,
 	now time.Time,
@@ -88,9 +134,13 @@ func (a *adaptation) addAdvice(
 		return adaptationStep{}
 	}
 	a.lastCause = advice.CauseSequence
-	to := advice.Chosen.BatchSize
-	if advice.Action != schemas.ActionBatch || to == a.current {
+	to := a.valueOf(advice.Chosen)
+	if advice.Action != a.action() || to == a.current {
+		a.dryRun = nil
 		return a.withdraw()
+	}
+	if advice.Move != nil && advice.Move.DryRun {
+		return a.rehearse(a.newMove(advice, elapsed))
 	}
 	// Only one move at a time. A request that can be withdrawn is replaced.
 	if a.onTrial != nil || a.requested != nil && (a.requested.to == to || !a.canWithdraw()) {
@@ -102,7 +152,37 @@ func (a *adaptation) addAdvice(
 		return a.reject(m, reason)
 	}
 	a.requested = m
-	return adaptationStep{batchSize: to}
+	return adaptationStep{value: to}
+}
+
+// rehearse reports a move that is not carried out, once until the advice changes.
+func (a *adaptation) rehearse(m *move) adaptationStep {
+	if a.dryRun != nil && a.dryRun.to == m.to {
+		return adaptationStep{}
+	}
+	a.dryRun, a.dryEpochs = m, nil
+	m.before = mean(a.recent)
+	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
+}
+
+// assessDryRun compares the epochs since a dry run with the prediction without the move.
+func (a *adaptation) assessDryRun(seconds float64) adaptationStep {
+	m := a.dryRun
+	if m == nil || seconds <= 0 || len(a.dryEpochs) >= assessedEpochs {
+		return adaptationStep{}
+	}
+	if a.dryEpochs = append(a.dryEpochs, seconds); len(a.dryEpochs) < assessedEpochs {
+		return adaptationStep{}
+	}
+	after, reason := mean(a.dryEpochs), "moves are not turned on"
+	if m.unchangedEpoch != nil && m.predictedEpoch != nil {
+		reason = fmt.Sprintf("moves are not turned on: epochs take %s, predicted were %s, and %s with it",
+			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.unchangedEpoch),
+			schemas.FormatSeconds(*m.predictedEpoch))
+	}
+	e := m.event(a, schemas.MoveDryRun, reason)
+	e.AfterEpochSeconds, e.EpochsMeasured = after, assessedEpochs
+	return adaptationStep{moved: e}
 }
 
 // newMove returns the move that advice asks for.
@@ -110,7 +190,8 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 	with := advice.Chosen
 	m := &move{
 		from:           a.current,
-		to:             with.BatchSize,
+		to:             a.valueOf(with),
+		batchSize:      with.BatchSize,
 		cause:          advice.CauseSequence,
 		requestedAt:    a.done,
 		predicted:      with.PredictedSeconds,
@@ -119,7 +200,14 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 	if advice.EpochsDone == 0 {
 		elapsed = 0 // it was spent on the start-up
 	}
-	if without := advice.Running(a.current, with.CPUs); without != nil {
+	if advice.Move != nil {
+		m.planned = *advice.Move
+	}
+	batchSize, cpus := a.current, with.CPUs
+	if a.kind == schemas.MoveCPUs {
+		batchSize, cpus = with.BatchSize, a.current
+	}
+	if without := advice.Running(batchSize, cpus); without != nil {
 		m.unchanged = without.PredictedSeconds
 		m.unchangedEpoch = meanEpochSeconds(without, elapsed.Seconds())
 	}
@@ -149,11 +237,12 @@ func (a *adaptation) objection(
 	startupSeconds *float64,
 ) string {
 	barredTill, wasUndone := a.barredTill[m.to]
-	hasSaving := m.predicted == nil || m.unchanged == nil ||
+	isLending := a.kind == schemas.MoveCPUs && m.to < m.from // costs time on purpose
+	hasSaving := isLending || m.predicted == nil || m.unchanged == nil ||
 		*m.predicted <= (1-minSavingRatio)**m.unchanged
 	switch {
-	case !slices.Contains(a.sizes, int(m.to)):
-		return fmt.Sprintf("it is not among the requested batch sizes: %v", a.sizes)
+	case !slices.Contains(a.values, int(m.to)):
+		return fmt.Sprintf("it is not among the requested %s: %v", a.plural(), a.values)
 	case advice.EpochsDone+maxAdviceAge < a.done:
 		return fmt.Sprintf("the advice is outdated: it follows epoch %d, but epoch %d has ended",
 			advice.EpochsDone, a.done)
@@ -164,7 +253,7 @@ func (a *adaptation) objection(
 	case !hasSaving:
 		return fmt.Sprintf("it saves too little: predicted are %s with it and %s without it",
 			schemas.FormatSeconds(*m.predicted), schemas.FormatSeconds(*m.unchanged))
-	case a.means == schemas.ByRestart:
+	case a.means == schemas.ByRestart && !isLending:
 		return restartObjection(m, startupSeconds)
 	}
 	return ""
@@ -198,10 +287,10 @@ func (a *adaptation) withdraw() adaptationStep {
 		return adaptationStep{}
 	}
 	a.requested = nil
-	return adaptationStep{batchSize: a.current}
+	return adaptationStep{value: a.current}
 }
 
-// reject returns the event of a rejected move, once for each batch size and reason.
+// reject returns the event of a rejected move, once for each value and reason.
 func (a *adaptation) reject(m *move, reason string) adaptationStep {
 	kind, _, _ := strings.Cut(reason, ":")
 	key := fmt.Sprint(m.to, kind)
@@ -209,12 +298,13 @@ func (a *adaptation) reject(m *move, reason string) adaptationStep {
 		return adaptationStep{}
 	}
 	a.isReported[key] = true
-	return adaptationStep{moved: m.event(a.means, schemas.MoveRefused, reason)}
+	return adaptationStep{moved: m.event(a, schemas.MoveRefused, reason)}
 }
 
-// addEpoch takes an epoch with its batch size. The duration is 0 if it is not usable.
+// addEpoch takes an epoch with its batch size or number of CPUs. The duration is 0 if it is not
+// usable.
 func (a *adaptation) addEpoch(
-	number, batchSize uint32,
+	number, value uint32,
 	seconds float64,
 	now time.Time,
 ) adaptationStep {
@@ -223,20 +313,20 @@ func (a *adaptation) addEpoch(
 		return adaptationStep{}
 	}
 
-	var s adaptationStep
+	s := a.assessDryRun(seconds)
 	switch m := a.requested; {
-	case m != nil && batchSize == m.to:
+	case m != nil && value == m.to:
 		s = a.applied(m, number, seconds)
 	case m != nil && a.means == schemas.ByControl && number >= m.requestedAt+maxPendingEpochs:
 		a.requested = nil
-		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with batch size %d",
-			number, batchSize))
-		s.batchSize = a.current
+		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with %s %d",
+			number, a.name(), value))
+		s.value = a.current
 	}
-	if batchSize != a.current { // the training changed it by itself
-		a.current, a.recent, a.onTrial = batchSize, nil, nil
+	if value != a.current { // the training changed it by itself
+		a.current, a.recent, a.onTrial = value, nil, nil
 		if a.requested != nil {
-			a.requested.from = batchSize
+			a.requested.from = value
 		}
 	}
 	if seconds > 0 {
@@ -259,7 +349,7 @@ func (a *adaptation) applied(m *move, number uint32, seconds float64) adaptation
 		a.onTrial = nil
 		return adaptationStep{}
 	}
-	e := m.event(a.means, schemas.MoveCarriedOut, "")
+	e := m.event(a, schemas.MoveCarriedOut, "")
 	if seconds > 0 {
 		e.AfterEpochSeconds, e.EpochsMeasured, e.GainRatio = &seconds, 1, m.gain(seconds)
 	}
@@ -281,7 +371,7 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		}
 	}
 
-	s := adaptationStep{moved: m.event(a.means, outcome, reason)}
+	s := adaptationStep{moved: m.event(a, outcome, reason)}
 	s.moved.AfterEpochSeconds, s.moved.EpochsMeasured = after, assessedEpochs
 	s.moved.GainRatio = gain
 	if outcome == schemas.MoveUndone {
@@ -292,8 +382,9 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 			cause:       m.cause,
 			requestedAt: a.done,
 			isUndo:      true,
+			batchSize:   m.batchSize,
 		}
-		s.batchSize = m.from
+		s.value = m.from
 	}
 	return s
 }
@@ -326,12 +417,12 @@ func (a *adaptation) end(reason string) adaptationStep {
 }
 
 // event returns the event of a move without its stamp.
-func (m *move) event(means, outcome, reason string) *schemas.Moved {
-	return &schemas.Moved{
+func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
+	e := &schemas.Moved{
 		CauseSequence:         m.cause,
-		Move:                  schemas.MoveBatchSize,
+		Move:                  a.kind,
 		Outcome:               outcome,
-		Means:                 means,
+		Means:                 a.means,
 		FromBatchSize:         m.from,
 		ToBatchSize:           m.to,
 		Epoch:                 m.firstEpoch,
@@ -342,6 +433,12 @@ func (m *move) event(means, outcome, reason string) *schemas.Moved {
 		BeforeEpochSeconds:    m.before,
 		Reason:                reason,
 	}
+	if a.kind == schemas.MoveCPUs {
+		e.FromCPUs, e.ToCPUs = m.from, m.to
+		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
+		e.Purpose, e.ForJob = m.planned.Purpose, m.planned.ForJob
+	}
+	return e
 }
 
 // mean returns the mean, or nil without values.

@@ -382,8 +382,8 @@ func TestAdaptation(t *testing.T) {
 // formatStep returns a step as a line of the table.
 func formatStep(s adaptationStep) string {
 	var words []string
-	if s.batchSize > 0 {
-		words = append(words, fmt.Sprint(s.batchSize))
+	if s.value > 0 {
+		words = append(words, fmt.Sprint(s.value))
 	}
 	if e := s.moved; e != nil {
 		text := fmt.Sprintf("%s %d→%d", e.Outcome, e.FromBatchSize, e.ToBatchSize)
@@ -444,9 +444,9 @@ func FuzzAdaptation(f *testing.F) {
 				seen = append(seen, batch)
 				s = a.addEpoch(uint32(i+1), batch, float64(b)/100, now)
 			}
-			if s.batchSize > 0 && !slices.Contains(a.sizes, int(s.batchSize)) &&
-				!slices.Contains(seen, s.batchSize) {
-				t.Fatalf("requested batch size %d, want one of %v or %v", s.batchSize, a.sizes, seen)
+			if s.value > 0 && !slices.Contains(a.values, int(s.value)) &&
+				!slices.Contains(seen, s.value) {
+				t.Fatalf("requested batch size %d, want one of %v or %v", s.value, a.values, seen)
 			}
 			if s.moved != nil {
 				s.moved.JobStamp = schemas.JobStamp{

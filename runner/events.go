@@ -56,6 +56,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.drawProgress()
 	j.stopForRestart()
+	j.resizeAfterEpoch()
 }
 
 // wallSeconds returns the time between the last two reports, per epoch, which includes what the
@@ -190,7 +191,7 @@ func (j *job) publishEnd(startErr error) {
 	if startErr != nil {
 		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(startErr.Error())
 	} else {
-		j.perform(j.adaptation.end("the job ended first"))
+		j.endAdaptations("the job ended first")
 		e.Setting = j.result.Setting
 		j.describeExit(e)
 	}

@@ -52,6 +52,11 @@ type job struct {
 	isFirstReport bool // the process has not reported an epoch
 
 	adaptation   *adaptation
+	sharing      *adaptation        // of the CPUs; without means if they cannot change
+	resizer      resizer            // nil: the CPUs do not change in place
+	resized      chan resizeOutcome // of the change under way
+	isResizing   bool
+	cancelResize context.CancelFunc
 	controlPath  string // path of the control file; empty: none
 	control      controlFile
 	fit          epochFit
@@ -91,6 +96,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 		screen:  newScreen(o.Stdout, o.Stderr, o.Progress),
 		fleet:   schemas.Fleet{},
 		signals: make(chan os.Signal, 8),
+		resized: make(chan resizeOutcome, 1),
 	}, nil
 }
 
@@ -105,6 +111,7 @@ func (j *job) start() error {
 			"limits the job", cpusPlaceholder,
 			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
 	}
+	j.createCgroup()
 	if err := j.startAdaptation(); err != nil {
 		return err
 	}
@@ -112,7 +119,6 @@ func (j *job) start() error {
 		signal.Notify(j.signals, forwardedSignals...)
 	}
 	notifyResize(j.signals)
-	j.createCgroup()
 	j.openChannel()
 	if j.o.BeforeStart != nil {
 		j.o.BeforeStart()
@@ -169,10 +175,12 @@ func (j *job) publishStart() {
 
 // launch starts the program with the current configuration, after a number of completed epochs.
 func (j *job) launch(epochsDone uint32) error {
-	s := &j.result.Setting
+	started := j.result.Setting
+	started.CPUs = j.threads()
+	s := &started
 	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
-		env = limitThreads(env, s.CPUs)
+		env = limitThreads(env, j.threads())
 	}
 	env = append(env, j.o.Environment...)
 	if j.controlPath != "" {
@@ -192,6 +200,9 @@ func (j *job) launch(epochsDone uint32) error {
 	if err != nil && j.cgroup != nil { // a missing permission may show only here
 		j.log.Debug("job not started in its own cgroup", "error", err)
 		j.removeCgroup()
+		if _, ok := j.resizer.(*cgroupResizer); ok {
+			j.resizer, j.sharing.means = nil, ""
+		}
 		j.used = usage.Started(nil)
 		p, err = start()
 	}
@@ -215,7 +226,11 @@ func (j *job) createCgroup() {
 	if j.o.NoCgroup {
 		return
 	}
-	c, err := usage.NewCgroup(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
+	create := usage.NewCgroup
+	if j.isElastic() && (j.o.Resize == ResizeWeight || j.o.Resize == ResizeCap) {
+		create = usage.NewSharingCgroup
+	}
+	c, err := create(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
 	if err != nil {
 		j.log.Debug("no cgroup created for the job", "reason", err)
 		return
@@ -281,6 +296,8 @@ func (j *job) supervise(ctx context.Context) {
 		case <-done:
 			done = nil
 			j.cancel("courier run was stopped")
+		case o := <-j.resized:
+			j.endResize(o)
 		case e := <-j.conn.cancelled:
 			j.cancelByRequest(e)
 		case <-j.killTimer:
@@ -312,6 +329,7 @@ func (j *job) supervise(ctx context.Context) {
 		}
 	}
 
+	j.awaitResize()
 	j.closeOutput()
 	j.hintAtEnd()
 	j.screen.close()

@@ -44,6 +44,10 @@ type Options struct {
 	Adapt     string // how the job changes to an advised batch size; default AdaptOff
 	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
 
+	// Resize is how the CPUs of a running job change if Request.Elastic is set; default ResizeWeight.
+	Resize    string
+	Container string // Docker container that the command starts, for ResizeDocker
+
 	// StopWhenLate ends the job cleanly before an epoch that would probably end after the deadline
 	// of the SLO or after Slurm's time limit; default StopOff.
 	StopWhenLate string
@@ -133,6 +137,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Adapt == "" {
 		o.Adapt = AdaptOff
 	}
+	if o.Resize == "" {
+		o.Resize = ResizeWeight
+	}
 	if o.StopWhenLate == "" {
 		o.StopWhenLate = StopOff
 	}
@@ -172,6 +179,9 @@ func (o *Options) validate() error {
 	if !slices.Contains(adaptValues, o.Adapt) {
 		return schemas.Invalid("adapt", "%q is not one of %s",
 			o.Adapt, strings.Join(adaptValues, ", "))
+	}
+	if err := o.validateResize(); err != nil {
+		return err
 	}
 	if !slices.Contains(stopValues, o.StopWhenLate) {
 		return schemas.Invalid("stop_when_late", "%q is not one of %s",

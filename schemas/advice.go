@@ -26,7 +26,7 @@ const (
 	ActionStart Action = "start"
 	ActionKeep  Action = "keep" // continue unchanged
 	ActionBatch Action = "change_batch_size"
-	ActionCPUs  Action = "change_cpus"
+	ActionCPUs  Action = "change_cpus" // of an elastic job; Advice.Move says why
 )
 
 // Alternative is one way to run a job. Unknown figures are absent.
@@ -158,6 +158,8 @@ type Advice struct {
 	Relatives []string `json:"relatives,omitempty"`
 	// Result of the cluster's admission policy; absent: the job may start.
 	Admission *Admission `json:"admission,omitempty"`
+	// Why the CPUs of the job should change; absent: they should not.
+	Move *PlannedMove `json:"move,omitempty"`
 	// Target to the sha256 of its regressor.
 	Regressors map[string]string `json:"regressors"`
 }

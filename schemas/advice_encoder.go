@@ -61,6 +61,9 @@ func (w *jsonWriter) advice(b []byte, a *Advice) []byte {
 	if a.Admission != nil {
 		b = w.standard(b, `,"admission":`, a.Admission)
 	}
+	if a.Move != nil {
+		b = w.standard(b, `,"move":`, a.Move)
+	}
 	return append(w.regressors(b, a.Regressors), '}')
 }
 

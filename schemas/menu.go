@@ -82,6 +82,17 @@ type Admission struct {
 	Position int `json:"position,omitempty"`
 	// Predicted time until a queued job starts; absent if unknown.
 	StartSeconds *float64 `json:"start_seconds,omitempty"`
+	// CPUs that running elastic jobs lend, so that the job may start.
+	Loans []Loan `json:"loans,omitempty"`
+}
+
+// Loan is the number of CPUs of a running job that lends some to another job.
+type Loan struct {
+	JobID string `json:"job_id"`
+	// CPUs before the loan.
+	FromCPUs uint32 `json:"from_cpus"`
+	// CPUs during the loan.
+	ToCPUs uint32 `json:"to_cpus"`
 }
 
 // AdmissionPool is the key of the only pool to which a cluster admits jobs.

@@ -1,10 +1,16 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
-// MoveBatchSize is the move that a runner can carry out, as its started event names it: another
-// batch size from the next epoch on.
-const MoveBatchSize = "batch_size"
+// Moves that a runner can carry out, as its started event names them.
+const (
+	MoveBatchSize = "batch_size" // another batch size from the next epoch on
+	MoveCPUs      = "cpus"       // another number of CPUs from the next epoch on
+)
 
 // Outcomes of a move.
 const (
@@ -12,13 +18,40 @@ const (
 	MoveKept       = "kept"        // evaluated: the measured gain is close enough to the prediction
 	MoveUndone     = "undone"      // evaluated: it is not, and the move is reversed
 	MoveRefused    = "refused"     // the runner did not or could not carry out the advice
+	MoveDryRun     = "dry_run"     // planned only: the operator has not turned on moves
 )
 
-// Means by which a runner changes the batch size.
+// Means by which a runner carries out a move.
 const (
-	ByControl = "control" // the training program reads it between epochs
-	ByRestart = "restart" // the runner restarts the command
+	ByControl    = "control"    // batch size: the training program reads it between epochs
+	ByRestart    = "restart"    // the runner restarts the command
+	ByWeight     = "weight"     // CPUs: weight of the job's cgroup
+	ByCap        = "cap"        // CPUs: weight and upper limit of the job's cgroup
+	ByDocker     = "docker"     // CPUs: update of the job's container
+	ByKubernetes = "kubernetes" // CPUs: resize of the job's pod
 )
+
+// Purposes of moves of CPUs.
+const (
+	MoveLent     = "lent"      // a job with slack gives CPUs to another one
+	MoveReturned = "returned"  // a job gets back CPUs that it lent
+	MoveAtRisk   = "at_risk"   // the job would miss its SLO without more CPUs
+	MoveLeftOver = "left_over" // no other job needs the CPUs
+)
+
+// PlannedMove describes the change of the CPUs in an advice with ActionCPUs.
+type PlannedMove struct {
+	// "lent", "returned", "at_risk" or "left_over"
+	Purpose string `json:"purpose"`
+	// Job that the CPUs are lent to; absent if there is none or if there are several.
+	ForJob string `json:"for_job,omitempty"`
+	// CPUs before the move.
+	FromCPUs uint32 `json:"from_cpus"`
+	// CPUs after the move.
+	ToCPUs uint32 `json:"to_cpus"`
+	// True if the runner should only report what the move would have done.
+	DryRun bool `json:"dry_run,omitempty"`
+}
 
 // Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its
 // predicted and measured effect. A move is carried out first and evaluated once. Unknown figures
@@ -27,11 +60,11 @@ type Moved struct {
 	JobStamp
 	// Sequence of the cause of the advice that requested the move.
 	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
-	// "batch_size"
+	// "batch_size" or "cpus"
 	Move string `json:"move" ch:"move"`
-	// "carried_out", "kept", "undone" or "refused"
+	// "carried_out", "kept", "undone", "refused" or "dry_run"
 	Outcome string `json:"outcome" ch:"outcome"`
-	// "control" or "restart"
+	// "control", "restart", "weight", "cap", "docker" or "kubernetes"
 	Means string `json:"means" ch:"means"`
 	// Samples per iteration before the move.
 	FromBatchSize uint32 `json:"from_batch_size" ch:"from_batch_size"`
@@ -50,7 +83,7 @@ type Moved struct {
 	UnmovedEpochSeconds *float64 `json:"unmoved_epoch_seconds,omitempty" ch:"unmoved_epoch_seconds"`
 	// Measured mean time of the last epochs before the move.
 	BeforeEpochSeconds *float64 `json:"before_epoch_seconds,omitempty" ch:"before_epoch_seconds"`
-	// Measured mean time of the first epochs with the move.
+	// Measured mean time of the first epochs with the move; in a dry run, after the advice.
 	AfterEpochSeconds *float64 `json:"after_epoch_seconds,omitempty" ch:"after_epoch_seconds"`
 	// Number of epochs in that mean.
 	EpochsMeasured uint32 `json:"epochs_measured" ch:"epochs_measured"`
@@ -60,6 +93,15 @@ type Moved struct {
 
 	// Why the move was refused, kept or undone.
 	Reason string `json:"reason,omitempty" ch:"reason"`
+
+	// CPUs before a move of CPUs; 0 for other moves.
+	FromCPUs uint32 `json:"from_cpus,omitempty" ch:"from_cpus"`
+	// Advised CPUs; 0 for other moves.
+	ToCPUs uint32 `json:"to_cpus,omitempty" ch:"to_cpus"`
+	// "lent", "returned", "at_risk" or "left_over"; empty for other moves.
+	Purpose string `json:"purpose,omitempty" ch:"purpose"`
+	// Job that the CPUs are lent to; empty if there is none or if there are several.
+	ForJob string `json:"for_job,omitempty" ch:"for_job"`
 }
 
 // MovedID returns the identity of a moved event; number counts the moved events of the run.
@@ -75,21 +117,17 @@ func (e *Moved) Validate() error {
 	if err := e.JobStamp.validate(); err != nil {
 		return err
 	}
-	if e.Move != MoveBatchSize {
-		return Invalid("move", "%q is not %q", clip(e.Move), MoveBatchSize)
-	}
-	switch e.Outcome {
-	case MoveCarriedOut, MoveKept, MoveUndone, MoveRefused:
-	default:
-		return Invalid("outcome", "%q is not carried_out, kept, undone or refused",
-			clip(e.Outcome))
-	}
-	if e.Means != ByControl && e.Means != ByRestart {
-		return Invalid("means", "%q is not %q or %q", clip(e.Means), ByControl, ByRestart)
+	if err := e.validateKind(); err != nil {
+		return err
 	}
 	for _, size := range []uint32{e.FromBatchSize, e.ToBatchSize} {
 		if size < 1 || size > MaxBatchSize {
 			return Invalid("to_batch_size", "%d is not between 1 and %d", size, MaxBatchSize)
+		}
+	}
+	for _, n := range []uint32{e.FromCPUs, e.ToCPUs} {
+		if n > MaxCPUs || n == 0 && e.Move == MoveCPUs {
+			return Invalid("to_cpus", "%d is not between 1 and %d", n, MaxCPUs)
 		}
 	}
 
@@ -105,4 +143,38 @@ func (e *Moved) Validate() error {
 		return Invalid("reason", "%d bytes are more than 4096", len(e.Reason))
 	}
 	return nil
+}
+
+// validateKind checks the fields that describe the kind of the move.
+func (e *Moved) validateKind() error {
+	for _, f := range []struct {
+		name, value string
+		allowed     []string
+	}{
+		{"move", e.Move, []string{MoveBatchSize, MoveCPUs}},
+		{
+			"outcome",
+			e.Outcome,
+			[]string{MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun},
+		},
+		{
+			"means",
+			e.Means,
+			[]string{ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes},
+		},
+		{
+			"purpose",
+			e.Purpose,
+			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver},
+		},
+	} {
+		if !slices.Contains(f.allowed, f.value) {
+			return Invalid(f.name, "%q is not one of %s", clip(f.value),
+				strings.Trim(strings.Join(f.allowed, ", "), " ,"))
+		}
+	}
+	if e.ForJob == "" {
+		return nil
+	}
+	return validateToken("for_job", e.ForJob)
 }

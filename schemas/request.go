@@ -102,6 +102,8 @@ type JobRequest struct {
 	TrainingSamples uint64 `json:"training_samples,omitempty"`
 	// CPU counts to choose from: a list or one number.
 	CPUs CPUs `json:"cpus"`
+	// True if the CPUs of the running job may change to any of the listed counts.
+	Elastic bool `json:"elastic,omitempty"`
 	// Batch sizes to choose from; default 64, 128, 256, 512.
 	BatchSizes []int `json:"batch_sizes,omitempty"`
 	// Passes over the data; absent: chosen according to max_epochs and target_accuracy.
@@ -190,6 +192,10 @@ func (r *JobRequest) Validate() error {
 	}
 	if len(r.CPUs) == 0 {
 		return Invalid("cpus", "missing; want a number of CPUs, or a list to choose from")
+	}
+	if r.Elastic && len(r.CPUs) < 2 {
+		return Invalid("elastic",
+			"the only number of CPUs is %d; want a list to choose from, such as [1,2,4]", r.CPUs[0])
 	}
 	if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
 		return err

@@ -33,6 +33,8 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 		} else {
 			q.CPUs = CPUs{r.count()}
 		}
+	case "elastic":
+		q.Elastic = r.boolean()
 	case "batch_sizes":
 		q.BatchSizes = r.counts()
 	case "epochs":

@@ -20,6 +20,7 @@ func fullRequest() JobRequest {
 		Layers:          3,
 		TrainingSamples: 1797,
 		CPUs:            CPUs{1, 2},
+		Elastic:         true,
 		BatchSizes:      []int{4, 16, 32, 64},
 		Epochs:          10,
 		MaxEpochs:       20,

@@ -32,6 +32,7 @@ const (
 	skippedUnstable = "concurrency changed for most of the epoch"
 	skippedFinished = "epoch after the end of its run"
 	skippedStartup  = "first epoch timed by arrival: it includes the start-up"
+	skippedBurst    = "the elastic job used more CPUs than it was granted"
 	skippedMixed    = "accuracy of epochs with several batch sizes"
 )
 
@@ -104,6 +105,9 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 	if !isFinal {
 		l = p.measureEpoch(r, e)
 	}
+	if r.isElastic { // the load counts it with its CPUs at the start
+		l.processes += float64(e.cpus) - float64(r.span.CPUs)
+	}
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
 	x.Features.EpochsDone, x.Seconds = e.number, e.seconds
 	if target == schemas.TargetAccuracy {
@@ -117,6 +121,9 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 		p.skip(target, skippedUnstable)
 	case e.timedByArrival && r.epochCount > 1 && e.mayContainStartup:
 		p.skip(target, skippedStartup)
+		x.Weight = 0
+	case e.hasBurst:
+		p.skip(target, skippedBurst)
 		x.Weight = 0
 	}
 	return x, x.Weight > 0

@@ -118,12 +118,33 @@ func TestPast_Examples(t *testing.T) {
 	begun := []schemas.Event{
 		started("a", 1, 0, a), epochEvent("a", 1, 1, 5, 2, a), epochEvent("a", 1, 2, 7, 2, a),
 	}
+	one := setting(16, 1)
+	elastic := started("a", 1, 0, a)
+	elastic.Moves = []string{schemas.MoveCPUs}
+	using := func(number uint32, s, seconds, cpuSeconds float64) *schemas.Epoch {
+		e := epochEvent("a", 1, number, s, seconds, one)
+		e.JobCPUSeconds = &cpuSeconds
+		return e
+	}
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
 		target string
 		want   string
 	}{
+		{
+			"an elastic run after it lent a CPU",
+			[]schemas.Event{elastic, epochEvent("a", 1, 1, 2, 2, a), using(2, 6, 4, 4)},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; " +
+				"b16 c1 jobs 1.00 procs 1.00 done 2 value 4.00 weight 1.00; ",
+		},
+		{
+			"an elastic run that used a CPU that nobody else needed",
+			[]schemas.Event{elastic, epochEvent("a", 1, 1, 2, 2, a), using(2, 4, 2, 4)},
+			schemas.TargetEpochTime,
+			"b16 c2 jobs 1.00 procs 2.00 done 1 value 2.00 weight 1.00; ",
+		},
 		{
 			"the first epoch by arrival includes the start-up",
 			[]schemas.Event{started("a", 1, 0, a), byArrival(1, 5, 5), byArrival(2, 7, 2)},

@@ -117,6 +117,7 @@ func (p *Past) start(e *schemas.Started, sequence uint64) *run {
 		return nil
 	}
 	r.hasStarted = true
+	r.isElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
 	r.checkModel(&e.Setting)
 	p.locate(r, &e.Setting, e.At)
 	r.span.Hardware = p.fleet.See(r.span.Nodes, e.Hardware(), e.NodeCores)
@@ -150,6 +151,7 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
 	}
 	r.checkModel(&e.Setting)
 	p.current = newEpoch(e, r.previousEnd())
+	p.current.hasBurst = r.isElastic && burst(e)
 	x := &p.current
 	if r.span.From.IsZero() { // its started event is not in the log
 		p.locate(r, &e.Setting, x.begin())

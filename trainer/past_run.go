@@ -36,6 +36,7 @@ type run struct {
 	times      runTimes
 
 	hasStarted   bool // its started event arrived
+	isElastic    bool // its CPUs may change
 	batchChanged bool // the batch size changed
 	wentBack     bool // an epoch number did not increase
 	hasGap       bool // an epoch number is missing
@@ -88,6 +89,7 @@ type keptEpoch struct {
 	timedByArrival      bool // timed by the arrival of output lines
 	mayContainStartup   bool // the command may have started within it
 	afterBatchChange    bool // the batch size changed before it
+	hasBurst            bool // it used more CPUs than it was granted
 }
 
 // runLoad is the schemas.Load of a run and the node where it has that load.
@@ -171,6 +173,17 @@ func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
 		cpus:           e.CPUs,
 		timedByArrival: e.DurationSource == schemas.DurationArrival,
 	}
+}
+
+// maxBurstRatio is the ratio of used to granted CPU time above which an epoch of an elastic job used
+// CPUs that nobody else needed. The rest is the noise of the measurement.
+const maxBurstRatio = 1.1
+
+// burst reports whether an epoch used more CPUs than it was granted. Its duration says nothing about
+// an epoch with the granted CPUs.
+func burst(e *schemas.Epoch) bool {
+	used := e.JobCPUSeconds
+	return used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
 }
 
 func orNaN(v *float64) float64 {

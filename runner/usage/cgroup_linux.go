@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Cgroup is a cgroup that was created for one job, below the cgroup of this process. It only
-// accounts. If a controller that shares processors or disks were enabled, a job in its own cgroup
-// would get a different share than one in the cgroup of this process.
+// Cgroup is a cgroup that was created for one job, below the cgroup of this process. One that
+// NewCgroup returns only accounts. If a controller that shares processors or disks were enabled, a
+// job in its own cgroup would get a different share than one in the cgroup of this process.
 //
 // The methods of a nil Cgroup do nothing, and start commands in the cgroup of this process.
 type Cgroup struct {
@@ -26,16 +26,35 @@ type Cgroup struct {
 }
 
 // NewCgroup creates a cgroup in each hierarchy that permits it. The error explains why none does.
-func NewCgroup(name string) (*Cgroup, error) {
+func NewCgroup(name string) (*Cgroup, error) { return newCgroup(name, false) }
+
+// NewSharingCgroup creates a cgroup that can also share the processors, see SetCPUs. The error
+// explains why that is not permitted.
+func NewSharingCgroup(name string) (*Cgroup, error) {
+	c, err := newCgroup(name, true)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.cpuFiles(); err != nil {
+		return nil, errors.Join(err, c.Remove())
+	}
+	return c, nil
+}
+
+func newCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
 	c := &Cgroup{created: cgroupDirs{}, parents: cgroupDirs{}}
 	var failures []error
 	for _, m := range membershipsOf("self") {
 		parent, ok := m.dir(mountedCgroups())
-		if !ok || len(m.accounting()) == 0 {
+		controllers := m.accounting()
+		if sharesCPUs && slices.Contains(m.controllers, cpuController) {
+			controllers = append(controllers, cpuController)
+		}
+		if !ok || len(controllers) == 0 {
 			continue
 		}
 		dir := filepath.Join(parent, namePrefix+name)
-		err := m.checkOnlyAccounts(parent)
+		err := m.checkController(parent, sharesCPUs)
 		if err == nil {
 			removeStale(parent)
 			err = os.Mkdir(dir, 0o755)
@@ -44,7 +63,7 @@ func NewCgroup(name string) (*Cgroup, error) {
 			failures = append(failures, err)
 			continue
 		}
-		for _, controller := range m.accounting() {
+		for _, controller := range controllers {
 			c.created[controller] = dir
 			if controller != unified {
 				c.parents[controller] = parent
@@ -82,16 +101,16 @@ func removeStale(parent string) {
 	}
 }
 
-// checkOnlyAccounts returns an error if a cgroup below the directory would change how its
-// processes run.
-func (m membership) checkOnlyAccounts(dir string) error {
+// checkController returns an error if a cgroup below the directory would change how its processes
+// run, except that it may share the processors if that is wanted.
+func (m membership) checkController(dir string, sharesCPUs bool) error {
 	if m.controllers == nil {
 		enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
 		if err != nil {
 			return err
 		}
 		for _, c := range strings.Fields(string(enabled)) {
-			if c != "memory" && c != "pids" {
+			if c != "memory" && c != "pids" && !(sharesCPUs && c == cpuController) {
 				return fmt.Errorf("%s: controller %s is enabled for its children", dir, c)
 			}
 		}
@@ -99,7 +118,7 @@ func (m membership) checkOnlyAccounts(dir string) error {
 	}
 
 	for _, c := range m.controllers {
-		if c != cpuacct && c != memory {
+		if c != cpuacct && c != memory && !(sharesCPUs && c == cpuController) {
 			return fmt.Errorf("%s: controller %s is mounted there", dir, c)
 		}
 	}

@@ -13,6 +13,12 @@ type Cgroup struct{}
 // NewCgroup returns an error.
 func NewCgroup(string) (*Cgroup, error) { return nil, errors.New("only Linux has cgroups") }
 
+// NewSharingCgroup returns an error.
+func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
+
+// SetCPUs returns an error.
+func (c *Cgroup) SetCPUs(uint32, bool) error { return errors.New("only Linux has cgroups") }
+
 func (c *Cgroup) dirs() cgroupDirs { return nil }
 
 // Start starts a command.

@@ -14,6 +14,8 @@ const (
 	cpuacct = "cpuacct"
 	memory  = "memory"
 	blkio   = "blkio"
+
+	cpuController = "cpu" // shares the processors, in v1 and v2
 )
 
 // cgroupDirs are the directories of a cgroup in the hierarchies that account something, by

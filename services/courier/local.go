@@ -63,6 +63,7 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 		Advisor: advisor.Options{
 			Version:   buildVersion(),
 			Admission: f.Admission,
+			MoveCPUs:  f.MoveCPUs,
 			Promise:   schemas.Promise(f.Promise),
 		},
 	}

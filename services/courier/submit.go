@@ -16,6 +16,7 @@ type requestFlags struct {
 	Model           string            `help:"Name of the model." required:"" env:"COURIER_MODEL"`
 	Dataset         string            `help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
+	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
 	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
@@ -36,6 +37,7 @@ func (f *requestFlags) request() schemas.JobRequest {
 		Model:           f.Model,
 		Dataset:         f.Dataset,
 		CPUs:            f.CPUs,
+		Elastic:         f.Elastic,
 		BatchSizes:      f.BatchSizes,
 		Epochs:          f.Epochs,
 		MaxEpochs:       f.MaxEpochs,

@@ -1,0 +1,344 @@
+package advisor_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/bus/bustest"
+	"courier/regress"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// twoCores is the node of the tests of elastic jobs.
+var twoCores = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}
+
+// sharedSeconds is the time of an epoch on twoCores: inversely proportional to the CPUs of the job, and
+// longer if more processes run than the node has cores.
+func sharedSeconds(cpus, processes float64) float64 { return 1.5 / cpus * max(1, processes/2) }
+
+// fitShared fits regressors of epoch times and accuracies to sharedSeconds.
+var fitShared = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+	all := map[string]*regress.Regressor{}
+	for _, target := range schemas.Targets() {
+		encoder := schemas.NewEncoder(target, []string{model}, []schemas.Hardware{twoCores})
+		d := &regress.Dataset{TargetName: target}
+		for _, c := range encoder.Columns() {
+			d.Features = append(d.Features, regress.Feature{
+				Name:       c.String(),
+				Continuous: c.Continuous(),
+				Alone:      c.DescribesNode(),
+				Levels:     encoder.Levels(c),
+			})
+			d.Columns = append(d.Columns, nil)
+		}
+		row := make([]float64, len(d.Columns))
+		group := 0
+		for _, cpus := range []uint32{1, 2} {
+			for other := range 5 {
+				for k := range 12 {
+					processes := float64(cpus) + float64(other)
+					jobs := 1.0
+					if other > 0 {
+						jobs = 2
+					}
+					encoder.Fill(row, &schemas.Features{
+						BatchSize: 16, CPUs: cpus, EpochsDone: uint32(k + 1), Node: encoder.Node(twoCores),
+						Load: schemas.Load{
+							ConcurrentJobs: jobs, Processes: processes, ProcessesPerCore: processes / 2,
+							StableTimeRatio: 1,
+						},
+					})
+					for i := range row {
+						d.Columns[i] = append(d.Columns[i], row[i])
+					}
+					value := sharedSeconds(float64(cpus), processes) * (1 + 0.002*float64(k%3-1))
+					switch target {
+					case schemas.TargetStartup:
+						value = trueStartup * (1 + 0.01*float64(k%3-1))
+					case schemas.TargetAccuracy:
+						value = trueAccuracy(16, float64(k+1))
+					}
+					d.Target, d.Group = append(d.Target, value), append(d.Group, group)
+					group++
+				}
+			}
+		}
+		transform := regress.Log
+		if target == schemas.TargetAccuracy {
+			transform = regress.None
+		}
+		r, err := regress.FitForest(testContext, d, regress.ForestOptions{
+			Trees: 50, MaxDepth: 12, Criterion: regress.Absolute, Seed: 1, Transform: transform,
+		})
+		if err != nil {
+			return nil, err
+		}
+		all[target] = r
+	}
+	return all, nil
+})
+
+// elasticCluster is a node with elastic jobs.
+type elasticCluster struct {
+	*advisor.Cluster
+	t        testing.TB
+	r        advisor.Regressors
+	now      time.Time
+	sequence uint64
+}
+
+func newElasticCluster(t testing.TB) *elasticCluster {
+	t.Helper()
+	c := &elasticCluster{
+		Cluster: advisor.NewCluster(),
+		t:       t,
+		r:       compileFitted(t, fitShared),
+		now:     time.Unix(1_790_000_000, 0).UTC(),
+	}
+	c.apply(sampleOf("node-a", twoCores, func(s *schemas.Sample) { s.At = c.now }))
+	return c
+}
+
+func (c *elasticCluster) apply(e schemas.Event) {
+	c.sequence++
+	c.Apply(e, c.sequence, c.now)
+}
+
+// request returns the request of an elastic job of 1,000 epochs.
+func (c *elasticCluster) request(id string, slo time.Duration) schemas.JobRequest {
+	q := schemas.JobRequest{
+		JobID: id, Model: model, CPUs: schemas.CPUs{1, 2}, Elastic: true, BatchSizes: []int{16},
+		Epochs: 1000, SLO: schemas.Duration(slo), Nodes: []string{"node-a"},
+	}
+	return q.WithDefaults()
+}
+
+// run submits a job and starts it with a number of CPUs.
+func (c *elasticCluster) run(id string, slo time.Duration, cpus uint32) {
+	c.t.Helper()
+	q := c.request(id, slo)
+	advice := advisor.Decide(c.Ask(q, c.now), c.r, c.now)
+	submitted := &schemas.Submitted{Request: q, Advice: *advice}
+	submitted.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: id + "/submitted", At: c.now}, JobID: id,
+	}
+	c.apply(submitted)
+	started := startedEvent(id, 1)
+	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, cpus, 1000, []string{"node-a"}
+	started.Moves = []string{schemas.MoveCPUs}
+	c.apply(started)
+}
+
+// plan returns the planned moves as text.
+func (c *elasticCluster) plan() (moves []string) {
+	c.t.Helper()
+	shares := c.SharesOf("node-a", c.now)
+	if shares == nil {
+		return nil
+	}
+	for _, p := range shares.Plan(c.r, c.now) {
+		moves = append(moves, fmt.Sprintf("%s %s %d→%d for %q",
+			p.Question.JobID, p.Move.Purpose, p.Move.FromCPUs, p.Move.ToCPUs, p.Move.ForJob))
+	}
+	return moves
+}
+
+// An epoch takes 1.5 s with one CPU and 0.75 s with two, if nothing else runs.
+func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		run  func(c *elasticCluster)
+		want []string
+	}{
+		{
+			"a job at risk gets the free CPU",
+			func(c *elasticCluster) { c.run("a", 1000*time.Second, 1) },
+			[]string{`a at_risk 1→2 for ""`},
+		},
+		{
+			"a job that is in time gets it, too",
+			func(c *elasticCluster) { c.run("a", 3*time.Hour, 1) },
+			[]string{`a left_over 1→2 for ""`},
+		},
+		{
+			"a job with slack lends a CPU to a new one",
+			func(c *elasticCluster) {
+				c.run("a", 4000*time.Second, 2)
+				c.run("b", 2500*time.Second, 1)
+			},
+			[]string{`a lent 2→1 for ""`},
+		},
+		{
+			"a job with slack lends a CPU to one at risk",
+			func(c *elasticCluster) {
+				c.run("a", 3*time.Hour, 1)
+				c.run("b", 2000*time.Second, 1)
+			},
+			nil, // both hold the fewest CPUs that they may
+		},
+		{
+			"a job without slack lends nothing",
+			func(c *elasticCluster) {
+				c.run("a", 1250*time.Second, 2) // 1,500 s with one CPU
+				c.run("b", 4*time.Hour, 1)
+			},
+			nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			test.run(c)
+			if diff := cmp.Diff(test.want, c.plan()); diff != "" {
+				t.Errorf("moves (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The queue admits a job at once if a running one can lend it a CPU. With three processes on two
+// cores the new job would miss its SLO.
+func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
+	c := newElasticCluster(t)
+	c.run("old", 2000*time.Second, 2)
+	q := c.request("new", 1700*time.Second)
+	q.CPUs, q.Elastic = schemas.CPUs{1}, false
+	question := c.Ask(q, c.now)
+	if a := advisor.Decide(question, c.r, c.now); a.Decision != schemas.BestEffort {
+		t.Fatalf("without a loan: %s: %s; want best_effort", a.Decision, a.Message)
+	}
+	a := c.SharesOf("node-a", c.now).MakeRoom(question, c.r, c.now)
+	if a == nil {
+		t.Fatal("no room, want a loan of one CPU")
+	}
+	want := []schemas.Loan{{JobID: "old", FromCPUs: 2, ToCPUs: 1}}
+	if diff := cmp.Diff(want, a.Admission.Loans); diff != "" {
+		t.Errorf("loans (-want +got):\n%s", diff)
+	}
+	if a.Decision != schemas.MeetsSLO || a.Chosen.CPUs != 1 {
+		t.Errorf("advice = %s with %d CPUs, want meets_slo with 1", a.Decision, a.Chosen.CPUs)
+	}
+	again := advisor.Decide(question.AssumeMoves(a), c.r, c.now)
+	if *again.Chosen.Probability != *a.Chosen.Probability {
+		t.Errorf("repeated probability = %v, want %v", *again.Chosen.Probability, *a.Chosen.Probability)
+	}
+
+	q = c.request("late", 700*time.Second) // less than the work with two CPUs
+	if a := c.SharesOf("node-a", c.now).MakeRoom(c.Ask(q, c.now), c.r, c.now); a != nil {
+		t.Errorf("room for a job that cannot meet its SLO: %s", a.Message)
+	}
+}
+
+// An advice to move predicts both numbers of CPUs.
+func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
+	c := newElasticCluster(t)
+	c.run("a", 1000*time.Second, 1)
+	p := c.SharesOf("node-a", c.now).Plan(c.r, c.now)[0]
+	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+	a.EventID = schemas.AdviceID("a", 1)
+	if err := a.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	unmoved := a.Running(16, 1)
+	if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 || unmoved == nil ||
+		*a.Chosen.PredictedSeconds >= *unmoved.PredictedSeconds {
+		t.Errorf("advice = %+v, want two CPUs and the longer time with one", a)
+	}
+}
+
+// Whatever runs on a node, no plan gives jobs more CPUs than the node has or they held, stops a job, or
+// takes CPUs from a job that then misses its SLO.
+func TestPlan_KeepsTheRulesOfAllPolicies(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 9))
+	moved := 0
+	for range 300 {
+		c := newElasticCluster(t)
+		held := 0
+		cpus := map[string]int{}
+		for i := range 1 + random.IntN(4) {
+			id, n := fmt.Sprint("job-", i), 1+random.IntN(2)
+			c.run(id, time.Duration(500+random.IntN(6000))*time.Second, uint32(n))
+			cpus[id], held = n, held+n
+		}
+		shares := c.SharesOf("node-a", c.now)
+		total := 0
+		planned := shares.Plan(c.r, c.now)
+		for _, p := range planned {
+			cpus[p.Question.JobID] = int(p.Move.ToCPUs)
+			a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+			before := a.Running(16, p.Move.FromCPUs)
+			wasLikely := before.Probability != nil && *before.Probability >= p.Question.Request.Confidence
+			isLikely := a.Chosen.Probability != nil && *a.Chosen.Probability >= p.Question.Request.Confidence
+			if p.Move.ToCPUs < p.Move.FromCPUs && wasLikely && !isLikely {
+				t.Errorf("%s lends CPUs and then misses its SLO: %s", p.Question.JobID, a.Message)
+			}
+		}
+		for id, n := range cpus {
+			if total += n; n < 1 || n > 2 {
+				t.Errorf("%s gets %d CPUs", id, n)
+			}
+		}
+		if total > max(shares.Capacity, held) {
+			t.Errorf("%d CPUs of %d, before %d", total, shares.Capacity, held)
+		}
+		moved += len(planned)
+	}
+	if moved < 100 {
+		t.Errorf("%d moves in 300 plans: the test shows nothing", moved)
+	}
+}
+
+// The advisor advises a job at risk to take a free CPU. Without the operator's consent the advice is a
+// dry run.
+func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
+	for _, test := range []struct {
+		moves    string
+		isDryRun bool
+	}{{"", true}, {advisor.MovesDryRun, true}, {advisor.MovesOn, false}, {advisor.MovesOff, false}} {
+		t.Run(test.moves, func(t *testing.T) {
+			server := bustest.NewServer(t)
+			b := server.Connect(t)
+			promote(t, b)
+			startWith(t, server.Connect(t), advisor.Options{MoveCPUs: test.moves}, nil)
+			q := manyEpochs("a", 1000*time.Second)
+			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
+			await(t, "all regressors", func() bool {
+				return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+			})
+			if _, err := submit(t, b, q); err != nil {
+				t.Fatal(err)
+			}
+			e := manyStarted("a")
+			e.CPUs, e.Moves = 1, []string{schemas.MoveCPUs}
+			publish(t, b, e)
+
+			var a *schemas.Advice
+			await(t, "advice for the running job", func() bool {
+				records, err := b.Last(within(t), schemas.StreamAdvice, schemas.JobSubject("a", schemas.EventAdvice))
+				if err != nil || len(records) == 0 {
+					return false
+				}
+				a = records[0].Event.(*schemas.Advice)
+				return true
+			})
+			if test.moves == advisor.MovesOff {
+				if a.Move != nil || a.Action == schemas.ActionCPUs {
+					t.Errorf("advice %s with move %+v, want none", a.Action, a.Move)
+				}
+				return
+			}
+			want := schemas.PlannedMove{
+				Purpose: schemas.MoveAtRisk, FromCPUs: 1, ToCPUs: 2, DryRun: test.isDryRun,
+			}
+			if a.Action != schemas.ActionCPUs || a.Move == nil || *a.Move != want || a.Chosen.CPUs != 2 {
+				t.Errorf("advice %s with move %+v to %d CPUs, want %+v",
+					a.Action, a.Move, a.Chosen.CPUs, want)
+			}
+		})
+	}
+}

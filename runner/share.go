@@ -1,0 +1,160 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/runner/resize"
+	"courier/runner/usage"
+	"courier/schemas"
+)
+
+// Values of Options.Resize: how the CPUs of a running elastic job change.
+const (
+	ResizeOff        = "off"                // they do not
+	ResizeWeight     = schemas.ByWeight     // the weight of its cgroup
+	ResizeCap        = schemas.ByCap        // the weight and the upper limit of its cgroup
+	ResizeRestart    = schemas.ByRestart    // it is restarted from its checkpoint after an epoch
+	ResizeDocker     = schemas.ByDocker     // Options.Container is updated
+	ResizeKubernetes = schemas.ByKubernetes // the pod of this process is resized
+)
+
+var resizeValues = []string{
+	ResizeOff, ResizeWeight, ResizeCap, ResizeRestart, ResizeDocker, ResizeKubernetes,
+}
+
+// resizeTimeout bounds one change of the CPUs.
+const resizeTimeout = 30 * time.Second
+
+// resizer changes the CPUs of the running command in place.
+type resizer interface {
+	Resize(ctx context.Context, cpus uint32) error
+}
+
+// cgroupResizer changes the CPUs of a job by its cgroup.
+type cgroupResizer struct {
+	cgroup   *usage.Cgroup
+	isCapped bool
+}
+
+// Resize implements resizer.
+func (r *cgroupResizer) Resize(_ context.Context, cpus uint32) error {
+	return r.cgroup.SetCPUs(cpus, r.isCapped)
+}
+
+// resizeOutcome is the end of a change of the CPUs.
+type resizeOutcome struct {
+	cpus uint32
+	err  error
+}
+
+// isElastic reports whether the CPUs of the job may change while it runs.
+func (j *job) isElastic() bool {
+	return j.o.Request.Elastic && len(j.o.Request.CPUs) > 1 && j.o.Resize != ResizeOff
+}
+
+// startSharing prepares changes of the CPUs. A job whose CPUs cannot change runs with those that it
+// was granted.
+func (j *job) startSharing() {
+	s := &j.result.Setting
+	j.sharing = newCPUAdaptation("", &j.o.Request, s)
+	if !j.isElastic() {
+		return
+	}
+	r, err := j.newResizer()
+	if err != nil {
+		j.screen.message("the CPUs of the job cannot change: %s", oneLine(err.Error()))
+		return
+	}
+	if r != nil {
+		if err := r.Resize(context.Background(), s.CPUs); err != nil {
+			j.screen.message("the CPUs of the job cannot change: %s", oneLine(err.Error()))
+			return
+		}
+	}
+	j.resizer, j.sharing.means = r, j.o.Resize
+}
+
+// newResizer returns what changes the CPUs; nil if the command is restarted for that.
+func (j *job) newResizer() (resizer, error) {
+	switch j.o.Resize {
+	case ResizeWeight, ResizeCap:
+		if j.cgroup == nil {
+			return nil, errors.New("no cgroup could be created that shares the processors: " +
+				"see --log-level debug, or use --resize restart")
+		}
+		return &cgroupResizer{j.cgroup, j.o.Resize == ResizeCap}, nil
+	case ResizeDocker:
+		return &resize.Container{Name: j.o.Container}, nil
+	case ResizeKubernetes:
+		return resize.ThisPod()
+	}
+	return nil, nil
+}
+
+// threads returns the number of CPUs that the command may use at most. A job that is resized in
+// place starts with enough threads for all CPUs that it may get.
+func (j *job) threads() uint32 {
+	if j.sharing == nil || j.resizer == nil {
+		return j.result.Setting.CPUs
+	}
+	return uint32(slices.Max(j.o.Request.CPUs))
+}
+
+// resizeAfterEpoch changes the CPUs in place if a move is requested. It is called at the end of an
+// epoch, so that no epoch runs with two numbers of CPUs. It does not wait.
+func (j *job) resizeAfterEpoch() {
+	m := j.sharing.requested
+	if m == nil || j.resizer == nil || j.isResizing || !j.process.isRunning() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
+	j.isResizing, j.cancelResize = true, cancel
+	go func(r resizer) { j.resized <- resizeOutcome{m.to, r.Resize(ctx, m.to)} }(j.resizer)
+}
+
+// endResize takes the outcome of a change of the CPUs. The following epochs count for the new number.
+func (j *job) endResize(o resizeOutcome) {
+	j.isResizing = false
+	j.cancelResize()
+	if o.err != nil {
+		j.log.Warn("CPUs not changed", "cpus", o.cpus, "error", o.err)
+		if m := j.sharing.requested; m != nil {
+			j.sharing.requested = nil
+			j.perform(j.sharing, j.sharing.reject(m, o.err.Error()))
+		}
+		return
+	}
+	j.result.Setting.CPUs = o.cpus
+	j.screen.message("running with %s", schemas.FormatCPUs(o.cpus))
+	j.log.Info("CPUs changed",
+		"job", j.result.JobID, "run", j.result.Run, "cpus", o.cpus, "from_epoch", j.epochs.last+1)
+}
+
+// awaitResize ends the change of the CPUs that is under way when the job ends.
+func (j *job) awaitResize() {
+	if j.isResizing {
+		j.cancelResize()
+		j.endResize(<-j.resized)
+	}
+}
+
+// validateResize checks the options of moves of CPUs.
+func (o *Options) validateResize() error {
+	if !slices.Contains(resizeValues, o.Resize) {
+		return schemas.Invalid("resize", "%q is not one of %s",
+			o.Resize, strings.Join(resizeValues, ", "))
+	}
+	if o.Resize == ResizeDocker && o.Container == "" {
+		return schemas.Invalid("container",
+			"missing; want the name of the container that the command starts")
+	}
+	if o.Resize == ResizeRestart && o.Request.Elastic && !hasPlaceholder(o.Command, cpusPlaceholder) {
+		return schemas.Invalid("resize", "%s requires %s in the command, otherwise nothing changes",
+			ResizeRestart, cpusPlaceholder)
+	}
+	return nil
+}

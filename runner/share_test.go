@@ -1,0 +1,208 @@
+package runner_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/runner"
+	"courier/runner/usage"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// startElastic starts a run that holds the first of two numbers of CPUs. It skips the test where cgroups are not
+// permitted.
+func startElastic(t *testing.T, resize string, cpus ...int) *adaptiveRun {
+	t.Helper()
+	c, err := usage.NewSharingCgroup("probe-" + strings.ToLower(t.Name()))
+	if err != nil {
+		t.Skip("sharing of processors is not permitted here: ", err)
+	}
+	if err := c.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	return startRun(t, "elastic", trainingCommand("control", "10"), func(o *runner.Options) {
+		o.Request.CPUs, o.Request.Elastic, o.Resize = cpus, true, resize
+	})
+}
+
+// publishCPUs publishes advice to change the CPUs from one number to another. Predicted epochs take
+// half a second with one CPU, which they do, and less with two.
+func (a *adaptiveRun) publishCPUs(cause uint64, after, from, to uint32, isDryRun bool, gain float64) {
+	a.t.Helper()
+	remaining := 10 - after
+	seconds := func(cpus uint32) *float64 {
+		s := float64(remaining) * 0.5 * (1 - gain*float64(cpus-1))
+		return &s
+	}
+	e := &schemas.Advice{
+		CauseSequence: cause,
+		Decision:      schemas.MeetsSLO,
+		Action:        schemas.ActionCPUs,
+		Model:         "digits-mlp",
+		EpochsDone:    after,
+		Confidence:    0.95,
+		Alternatives: []schemas.Alternative{
+			{BatchSize: 16, CPUs: to, Epochs: remaining, PredictedSeconds: seconds(to)},
+			{BatchSize: 16, CPUs: from, Epochs: remaining, PredictedSeconds: seconds(from)},
+		},
+		Move: &schemas.PlannedMove{
+			Purpose: schemas.MoveAtRisk, FromCPUs: from, ToCPUs: to, DryRun: isDryRun,
+		},
+	}
+	e.Chosen = &e.Alternatives[0]
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.AdviceID(a.id, cause), At: time.Now().UTC()},
+		JobID: a.id,
+		Run:   a.started().Run,
+	}
+	if _, err := a.bus.Publish(a.t.Context(), e); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// moves returns the outcomes of the n moves in the log.
+func (a *adaptiveRun) moves(n int) (outcomes []string) {
+	a.t.Helper()
+	for _, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), n) {
+		e := e.(*schemas.Moved)
+		if err := e.Validate(); err != nil {
+			a.t.Error(err)
+		}
+		outcomes = append(outcomes, fmt.Sprintf("%s %s %s %d→%d by %s from %d, %d measured",
+			e.Purpose, e.Move, e.Outcome, e.FromCPUs, e.ToCPUs, e.Means, e.Epoch, e.EpochsMeasured))
+	}
+	return outcomes
+}
+
+// cpus returns the CPUs of the n epochs in the log.
+func (a *adaptiveRun) cpus(n int) (all []uint32) {
+	a.t.Helper()
+	for _, e := range stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventEpoch), n) {
+		all = append(all, e.(*schemas.Epoch).CPUs)
+	}
+	return all
+}
+
+// shareOf returns the content of a file of the CPU controller of the run's cgroup.
+func shareOf(t *testing.T, v1, v2 string) string {
+	t.Helper()
+	for _, pattern := range []string{
+		"/sys/fs/cgroup/cpu*/courier-run-elastic-*/" + v1,
+		"/sys/fs/cgroup/courier-run-elastic-*/" + v2,
+		"/sys/fs/cgroup/*/*/courier-run-elastic-*/" + v2,
+	} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil || len(paths) == 0 {
+			continue
+		}
+		text, err := os.ReadFile(paths[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	t.Fatal("the run has no cgroup with a CPU controller")
+	return ""
+}
+
+// The epochs of the training take 8 / batch size seconds with every number of CPUs, so that a
+// predicted gain never comes: the move is undone.
+func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
+	a := startElastic(t, runner.ResizeCap, 1, 2)
+	a.runEpochs(1, 2)
+	if diff := cmp.Diff([]string{schemas.MoveCPUs}, a.started().Moves); diff != "" {
+		t.Errorf("moves of started (-want +got):\n%s", diff)
+	}
+	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "100000") {
+		t.Errorf("limit at the start = %q, want one CPU", got)
+	}
+	cause := uint64(100)
+	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
+		a.publishCPUs(cause, 1, 1, 2, false, 0.5)
+		cause++
+	})
+	a.runEpochs(2, 3)
+	a.stderr.Await(t, "running with 2 CPUs")
+	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "200000") {
+		t.Errorf("limit with the move = %q, want two CPUs", got)
+	}
+	a.runEpochs(3, 7)
+	a.stderr.Await(t, "running with 1 CPU\n")
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	if got := a.cpus(10); got[0] != 1 || got[3] != 2 || got[9] != 1 {
+		t.Errorf("CPUs of the epochs = %v, want 1, then 2, then 1 again", got)
+	}
+	got := a.moves(2)
+	if !strings.HasPrefix(got[0], "at_risk cpus carried_out 1→2 by cap") ||
+		!strings.HasPrefix(got[1], "at_risk cpus undone 1→2 by cap") {
+		t.Errorf("moves = %q, want carried_out and undone", got)
+	}
+}
+
+// A job that lends a CPU expects no gain, so the move is kept.
+func TestRun_KeepsALentCPU(t *testing.T) {
+	a := startElastic(t, runner.ResizeWeight, 2, 1)
+	a.runEpochs(1, 2)
+	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "2048" && got != "200" {
+		t.Errorf("weight at the start = %q, want that of two CPUs", got)
+	}
+	cause := uint64(100)
+	a.repeat("changing the number of CPUs from 2 to 1 at the next epoch", func() {
+		a.publishCPUs(cause, 1, 2, 1, false, 0.5)
+		cause++
+	})
+	a.runEpochs(2, 3)
+	a.stderr.Await(t, "running with 1 CPU")
+	a.runEpochs(3, 7)
+	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "1024" && got != "100" {
+		t.Errorf("weight after the move = %q, want that of one CPU", got)
+	}
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	if got := a.cpus(10); got[0] != 2 || got[9] != 1 {
+		t.Errorf("CPUs of the epochs = %v, want 2 at the start and 1 at the end", got)
+	}
+	got := a.moves(2)
+	if !strings.HasPrefix(got[0], "at_risk cpus carried_out 2→1 by weight") ||
+		!strings.HasPrefix(got[1], "at_risk cpus kept 2→1 by weight") {
+		t.Errorf("moves = %q, want carried_out and kept", got)
+	}
+}
+
+func TestRun_OnlyReportsADryRun(t *testing.T) {
+	a := startElastic(t, runner.ResizeWeight, 1, 2)
+	a.runEpochs(1, 2)
+	cause := uint64(100)
+	a.repeat("1 CPU would be changed to 2 CPUs, but moves are not turned on", func() {
+		a.publishCPUs(cause, 1, 1, 2, true, 0.5)
+		cause++
+	})
+	a.runEpochs(2, 6)
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	want := []string{
+		"at_risk cpus dry_run 1→2 by weight from 0, 0 measured",
+		"at_risk cpus dry_run 1→2 by weight from 0, 3 measured",
+	}
+	if diff := cmp.Diff(want, a.moves(2)); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+	for _, n := range a.cpus(10) {
+		if n != 1 {
+			t.Errorf("an epoch ran with %d CPUs, want 1: moves are not turned on", n)
+		}
+	}
+}

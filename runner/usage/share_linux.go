@@ -1,0 +1,78 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// Units of the CPU controllers. A cgroup of one CPU has the default weight of its kind, so that two
+// jobs share the processors in the ratio of their CPUs.
+const (
+	weightPerCPU = 100    // cpu.weight of v2, 1 to 10,000
+	sharesPerCPU = 1024   // cpu.shares of v1, 2 to 262,144
+	periodMicros = 100000 // of the upper limit, in v1 and v2
+)
+
+// errNoCPUController is the error of a system that does not permit to share the processors.
+var errNoCPUController = errors.New("the cgroup has no CPU controller: " +
+	"with cgroup v2 its parent needs \"cpu\" in cgroup.subtree_control")
+
+// cpuFiles returns the directory with the CPU controller of the cgroup.
+func (c *Cgroup) cpuFiles() (dir string, err error) {
+	for _, controller := range []string{cpuController, unified} {
+		dir, ok := c.dirs()[controller]
+		if !ok {
+			continue
+		}
+		for _, name := range []string{"cpu.shares", "cpu.weight"} {
+			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+				return dir, nil
+			}
+		}
+	}
+	return "", errNoCPUController
+}
+
+// SetCPUs changes the weight of the cgroup to that of a number of CPUs, 1 or more. With isCapped it
+// also limits the cgroup to as many; otherwise the processes may use CPUs that nobody else uses.
+func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
+	if cpus < 1 {
+		return fmt.Errorf("set the CPUs of a cgroup to %d: want 1 or more", cpus)
+	}
+	dir, err := c.cpuFiles()
+	if err != nil {
+		return err
+	}
+
+	quota := -1
+	if isCapped {
+		quota = int(cpus) * periodMicros
+	}
+	if _, err := os.Stat(filepath.Join(dir, "cpu.shares")); err == nil {
+		return errors.Join(
+			writeNumber(dir, "cpu.shares", min(int(cpus)*sharesPerCPU, 1<<18)),
+			writeNumber(dir, "cpu.cfs_period_us", periodMicros),
+			writeNumber(dir, "cpu.cfs_quota_us", quota),
+		)
+	}
+	limit := "max"
+	if isCapped {
+		limit = strconv.Itoa(quota)
+	}
+	return errors.Join(
+		writeNumber(dir, "cpu.weight", min(int(cpus)*weightPerCPU, 10000)),
+		writeFile(dir, "cpu.max", fmt.Sprintf("%s %d", limit, periodMicros)),
+	)
+}
+
+func writeNumber(dir, name string, n int) error { return writeFile(dir, name, strconv.Itoa(n)) }
+
+func writeFile(dir, name, text string) error {
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		return fmt.Errorf("write %q: %w", text, err)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package usage
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// contentOf returns the content of a file without the final newline.
+func contentOf(t *testing.T, dir, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
+	c, err := NewSharingCgroup("test-share-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Skip("sharing of processors is not permitted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	startInCgroup(t, c)
+	dir, err := c.cpuFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pids, ok := pidsIn(dir); !ok || len(pids) < 2 {
+		t.Errorf("%s holds %v, want the command and its child", dir, pids)
+	}
+
+	files := []string{"cpu.shares", "cpu.cfs_quota_us"}
+	want := map[bool][]string{false: {"3072", "-1"}, true: {"3072", "300000"}}
+	if _, ok := c.created[cpuController]; !ok {
+		files = []string{"cpu.weight", "cpu.max"}
+		want = map[bool][]string{false: {"300", "max 100000"}, true: {"300", "300000 100000"}}
+	}
+	for _, isCapped := range []bool{true, false} {
+		if err := c.SetCPUs(3, isCapped); err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range files {
+			if got := contentOf(t, dir, name); got != want[isCapped][i] {
+				t.Errorf("SetCPUs(3, %t): %s = %q, want %q", isCapped, name, got, want[isCapped][i])
+			}
+		}
+	}
+	if err := c.SetCPUs(0, false); err == nil {
+		t.Error("SetCPUs(0) returned no error: a weight of 0 would mean something else")
+	}
+}
+
+// The files of both versions have the values of their documentation, wherever the test runs.
+func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
+	for _, test := range []struct {
+		name       string
+		controller string
+		files      []string
+		cpus       uint32
+		isCapped   bool
+		want       []string
+	}{
+		{"v2", unified, []string{"cpu.weight", "cpu.max"}, 2, false, []string{"200", "max 100000"}},
+		{"v2 capped", unified, []string{"cpu.weight", "cpu.max"}, 2, true, []string{"200", "200000 100000"}},
+		{"v2 many", unified, []string{"cpu.weight", "cpu.max"}, 400, false, []string{"10000", "max 100000"}},
+		{"v1", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, false, []string{"2048", "-1"}},
+		{"v1 capped", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, true, []string{"2048", "200000"}},
+		{"v1 many", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 400, false, []string{"262144", "-1"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := writeFile(dir, test.files[0], ""); err != nil {
+				t.Fatal(err)
+			}
+			c := &Cgroup{created: cgroupDirs{test.controller: dir}}
+			if err := c.SetCPUs(test.cpus, test.isCapped); err != nil {
+				t.Fatal(err)
+			}
+			for i, name := range test.files {
+				if got := contentOf(t, dir, name); got != test.want[i] {
+					t.Errorf("%s = %q, want %q", name, got, test.want[i])
+				}
+			}
+		})
+	}
+	c := &Cgroup{created: cgroupDirs{unified: t.TempDir()}}
+	if err := c.SetCPUs(2, false); err == nil {
+		t.Error("a cgroup without a CPU controller: no error")
+	}
+}
