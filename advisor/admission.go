@@ -54,36 +54,77 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice {
 	advice, waits := a.answer(request), a.queueLength()
 	applyPolicy(advice, a.o.Admission, waits)
-	if advice.Admission.Verdict == schemas.Admitted || waits > 0 || a.o.MoveCPUs != MovesOn {
+	isShared := a.sharesCPUs(&request, advice)
+	switch {
+	case a.o.MoveCPUs != MovesOn || waits > 0 && a.o.Admission == schemas.AdmissionQueue:
+		return advice
+	case advice.Admission.Verdict == schemas.Admitted && !isShared:
 		return advice
 	}
-	if room := a.makeRoom(advice, func(now time.Time) *Question {
+	admitted := a.admitByShares(advice, func(now time.Time) *Question {
 		return a.cluster.Ask(request, now)
-	}); room != nil {
-		return room
+	})
+	switch {
+	case admitted != nil:
+		return admitted
+	case isShared && advice.Admission.Verdict == schemas.Admitted:
+		holdForCPUs(advice, a.o.Admission, waits)
 	}
 	return advice
 }
 
-// makeRoom returns advice for a job that may start because elastic jobs lend it CPUs, or nil. ask
-// returns the question of the job; it is called with the lock held.
-func (a *Advisor) makeRoom(refused *schemas.Advice, ask func(time.Time) *Question) *schemas.Advice {
-	if len(refused.Nodes) != 1 {
+// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and runs on
+// one node whose cores are known.
+func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool {
+	if !q.Elastic || len(advice.Nodes) != 1 || a.o.MoveCPUs != MovesOn {
+		return false
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cluster.sharesOf(advice.Nodes[0], time.Now().UTC()) != nil
+}
+
+// holdForCPUs queues or refuses an elastic job for which no CPUs are free.
+func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{Policy: policy}
+	advice.Admission = v
+	if policy == schemas.AdmissionProtect {
+		v.Verdict = schemas.Refused
+		advice.Message = "refused" + needCPUs + advice.Message
+		return
+	}
+	v.Verdict, v.Position = schemas.Queued, waits+1
+	advice.Message = "queued" + needCPUs + advice.Message
+}
+
+// needCPUs is the reason in the message of an elastic job for which no CPUs are free.
+const needCPUs = ", as other jobs need the CPUs: "
+
+// admitByShares returns advice for a job that may start under the plan for the CPUs of its node, or
+// nil. ask returns the question of the job; it is called with the lock held.
+func (a *Advisor) admitByShares(
+	held *schemas.Advice, ask func(time.Time) *Question,
+) *schemas.Advice {
+	if len(held.Nodes) != 1 {
 		return nil
 	}
 	now := time.Now().UTC()
 	a.mu.RLock()
-	q, shares := ask(now), a.cluster.sharesOf(refused.Nodes[0], now)
+	q, shares := ask(now), a.cluster.sharesOf(held.Nodes[0], now)
 	a.mu.RUnlock()
-	if shares == nil {
+	if shares == nil || q == nil {
 		return nil
 	}
-	room := shares.MakeRoom(q, *a.regressors.Load(), now)
-	if room == nil {
+	admit := shares.MakeRoom
+	if q.Request.Elastic {
+		admit = shares.Admit
+	}
+	admitted := admit(q, *a.regressors.Load(), now)
+	if admitted == nil {
 		return nil
 	}
-	room.CauseSequence, room.Admission.Policy = refused.CauseSequence, a.o.Admission
-	return room
+	admitted.CauseSequence, admitted.Admission.Policy = held.CauseSequence, a.o.Admission
+	return admitted
 }
 
 // lastAdmission waits until the last admission has been applied here. It returns the revision of
@@ -201,13 +242,23 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	}
 	now := time.Now().UTC()
 	var queue []*schemas.Advice
+	elastic := map[string]bool{}
 	for _, q := range a.queueQuestions(now) {
-		queue = append(queue, Decide(q, *a.regressors.Load(), now))
+		queued := Decide(q, *a.regressors.Load(), now)
+		queue = append(queue, queued)
+		elastic[q.JobID] = a.sharesCPUs(&q.Request, queued)
 	}
-	advice := nextToStart(queue)
-	if advice == nil {
-		advice = a.makeRoomForFirst(queue)
-	}
+	advice := nextToStart(queue, func(i int, queued *schemas.Advice) *schemas.Advice {
+		switch {
+		case elastic[queued.JobID]:
+			return a.admitQueued(queued)
+		case fitsNow(queued):
+			return queued
+		case i == 0 && a.o.MoveCPUs == MovesOn:
+			return a.admitQueued(queued)
+		}
+		return nil
+	})
 	if advice == nil {
 		return false, nil
 	}
@@ -241,14 +292,11 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// makeRoomForFirst returns the advice for the first queued job if elastic jobs can lend it CPUs, or
-// nil.
-func (a *Advisor) makeRoomForFirst(queue []*schemas.Advice) *schemas.Advice {
-	if len(queue) == 0 || a.o.MoveCPUs != MovesOn {
-		return nil
-	}
-	return a.makeRoom(queue[0], func(now time.Time) *Question {
-		j := a.cluster.jobs[queue[0].JobID]
+// admitQueued returns advice for a queued job that may start under the plan for the CPUs of its node,
+// or nil.
+func (a *Advisor) admitQueued(queued *schemas.Advice) *schemas.Advice {
+	return a.admitByShares(queued, func(now time.Time) *Question {
+		j := a.cluster.jobs[queued.JobID]
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}
@@ -270,11 +318,15 @@ func (a *Advisor) queueQuestions(now time.Time) []*Question {
 
 // ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
 // the queue of the cluster.
-func (c *Cluster) ApplyPolicy(again, recorded *schemas.Advice) {
+func (c *Cluster) ApplyPolicy(q *Question, again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
 	case len(v.Loans) > 0:
 		again.Admission, again.Message = v, loanMessage(v.Loans)+": "+again.Message
+	case q.Request.Elastic && v.Verdict == schemas.Admitted:
+		again.Admission = v
+	case strings.Contains(recorded.Message, needCPUs):
+		holdForCPUs(again, v.Policy, c.queueLength())
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
 		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
 	default:
@@ -365,10 +417,13 @@ func likelyMisses(a *schemas.Advice) bool {
 // maxQueueLookahead bounds the queued jobs that are examined to find one that fits.
 const maxQueueLookahead = 64
 
-// nextToStart returns the queued job that may start now, or nil. It is the first in the queue if
-// that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
-// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last.
-func nextToStart(queue []*schemas.Advice) *schemas.Advice {
+// nextToStart returns the advice for the queued job that may start now, or nil. It is the first in the
+// queue if that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
+// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last. admit returns the advice
+// for a job that may start now, nil for any other; its first argument is the position in this order.
+func nextToStart(
+	queue []*schemas.Advice, admit func(i int, queued *schemas.Advice) *schemas.Advice,
+) *schemas.Advice {
 	ordered := slices.Clone(queue)
 	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
 		x, y := likelyMisses(a), likelyMisses(b)
@@ -380,16 +435,17 @@ func nextToStart(queue []*schemas.Advice) *schemas.Advice {
 		}
 		return -1
 	})
-	for i, a := range ordered {
-		if !fitsNow(a) {
+	for i, queued := range ordered {
+		advice := admit(i, queued)
+		if advice == nil {
 			continue
 		}
 		if i == 0 {
-			return a
+			return advice
 		}
 		room := startDelay(ordered[0])
-		if end := a.Chosen.UpperBoundSeconds; end != nil && *end <= room {
-			return a
+		if end := advice.Chosen.UpperBoundSeconds; end != nil && *end <= room {
+			return advice
 		}
 	}
 	return nil

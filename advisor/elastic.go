@@ -42,6 +42,7 @@ type NodeShares struct {
 	Node     string
 	Cores    int
 	Capacity int            // CPUs for the elastic jobs
+	IsIdle   bool           // no job runs or is about to start
 	Jobs     []ElasticShare // by ID
 }
 
@@ -60,11 +61,20 @@ func (j *Job) isElasticNow() bool {
 		j.Submitted != nil && len(j.Submitted.Request.CPUs) > 1
 }
 
-// sharesOf returns the elastic jobs of a node with the capacity that they share; nil if there are
-// none, or if the cores of the node are unknown.
-func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
+// elasticShares returns the shares of a node with elastic jobs; nil if it has none.
+func (c *Cluster) elasticShares(node string, now time.Time) *NodeShares {
 	n := c.nodes[node]
 	if n == nil || !slices.ContainsFunc(n.running, (*Job).isElasticNow) {
+		return nil
+	}
+	return c.sharesOf(node, now)
+}
+
+// sharesOf returns the elastic jobs of a node with the capacity that they share; nil if the cores of
+// the node are unknown.
+func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
+	n := c.nodes[node]
+	if n == nil {
 		return nil
 	}
 	cores := int(n.Cores)
@@ -74,7 +84,10 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	if cores == 0 {
 		return nil
 	}
-	s := &NodeShares{Node: node, Cores: cores, Capacity: cores}
+	arriving := int(math.Ceil(c.arrivals.cpus(node, now)))
+	s := &NodeShares{
+		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
+	}
 	s.Capacity -= int(math.Round(n.foreign.CPU.at(now).Or(0) * float64(cores)))
 	least := 0
 	for _, j := range n.running {
@@ -92,7 +105,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			Submitted: j.Submitted.At,
 		})
 	}
-	s.Capacity -= int(math.Ceil(c.arrivals.cpus(node, now)))
+	s.Capacity -= arriving
 	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
 	return s
 }
@@ -345,9 +358,38 @@ func moveMessage(m *schemas.PlannedMove) string {
 	return text + ", because no other job needs them"
 }
 
-// MakeRoom returns the advice for a job that may start because elastic jobs lend it CPUs; nil if the
-// deadline policy does not admit it, or if its SLO or one of theirs would not be likely. A nil question
-// gives nil.
+// Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that
+// meets its SLO may start if the deadline policy admits it. Any other job may start on CPUs that
+// nobody holds, if that breaks no promise. Foreign load does not keep a job from an idle node.
+func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
+	if q == nil {
+		return nil
+	}
+	if room := s.MakeRoom(q, r, now); room != nil {
+		return room
+	}
+	free := s.Capacity
+	for i := range s.Jobs {
+		free -= int(s.Jobs[i].Question.Self.Setting.CPUs)
+	}
+	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool { return n > free })
+	if len(counts) == 0 && s.IsIdle {
+		counts = schemas.CPUs{slices.Min(q.Request.CPUs)}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	advice := Decide(q.withLoans(nil, slices.Max(counts)), r, now)
+	if len(brokenJobs(advice)) > 0 {
+		return nil
+	}
+	advice.Admission = &schemas.Admission{Verdict: schemas.Admitted}
+	return advice
+}
+
+// MakeRoom returns the advice for a job that may start because elastic jobs lend it CPUs or, if it is
+// elastic, because the CPUs are free. It returns nil if the deadline policy does not admit the job, or
+// if its SLO or one of theirs would not be likely. A nil question gives nil.
 func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
 	if q == nil || q.Request.SLO == 0 {
 		return nil
@@ -368,7 +410,7 @@ func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 			})
 		}
 	}
-	if len(loans) == 0 {
+	if len(loans) == 0 && !q.Request.Elastic {
 		return nil
 	}
 
@@ -377,7 +419,9 @@ func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 		return nil
 	}
 	advice.Admission = &schemas.Admission{Verdict: schemas.Admitted, Loans: loans}
-	advice.Message = loanMessage(loans) + ": " + advice.Message
+	if len(loans) > 0 {
+		advice.Message = loanMessage(loans) + ": " + advice.Message
+	}
 	return advice
 }
 
@@ -422,7 +466,9 @@ func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
 // AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
 // CPUs that were granted.
 func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
-	if v := recorded.Admission; v != nil && len(v.Loans) > 0 && recorded.Chosen != nil {
+	v := recorded.Admission
+	isAdmitted := v != nil && v.Verdict == schemas.Admitted && recorded.Chosen != nil
+	if isAdmitted && (q.Request.Elastic || len(v.Loans) > 0) {
 		return q.withLoans(v.Loans, int(recorded.Chosen.CPUs))
 	}
 	return q

@@ -234,6 +234,40 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	}
 }
 
+// An elastic job without a promise starts on free CPUs only, but foreign load does not keep it from an
+// idle node.
+func TestAdmit_WaitsForFreeCPUs(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		capacity int
+		running  []uint32 // CPUs of the running jobs
+		want     uint32   // granted; 0: the job waits
+	}{
+		{"an idle node", 2, nil, 2},
+		{"an idle node under foreign load", 0, nil, 1},
+		{"a free CPU", 2, []uint32{1}, 1},
+		{"no free CPU", 2, []uint32{1, 1}, 0},
+		{"no CPU for a job that holds more", 1, []uint32{1}, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			for i, n := range test.running {
+				c.run(fmt.Sprint("running-", i), 100*time.Second, n) // lost: it never meets its SLO
+			}
+			s := c.SharesOf("node-a", c.now)
+			s.Capacity = test.capacity
+			q := c.request("new", 700*time.Second) // less than the work with two CPUs
+			got := uint32(0)
+			if a := s.Admit(c.Ask(q, c.now), c.r, c.now); a != nil {
+				got = a.Chosen.CPUs
+			}
+			if got != test.want {
+				t.Errorf("granted CPUs: got %d, want %d", got, test.want)
+			}
+		})
+	}
+}
+
 // An advice to move predicts both numbers of CPUs.
 func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
 	c := newElasticCluster(t)

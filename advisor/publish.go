@@ -78,7 +78,7 @@ func (a *Advisor) affectedShares(j *Job, live bool) (shares []*NodeShares) {
 		nodes = j.Promise.Nodes
 	}
 	for _, node := range nodes {
-		if s := a.cluster.sharesOf(node, time.Now().UTC()); s != nil {
+		if s := a.cluster.elasticShares(node, time.Now().UTC()); s != nil {
 			shares = append(shares, s)
 		}
 	}

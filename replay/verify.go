@@ -161,7 +161,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	for i, regressors := range candidates {
 		decided := decide(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
-			v.cluster.ApplyPolicy(decided, recorded)
+			v.cluster.ApplyPolicy(q, decided, recorded)
 		}
 		d, err := compare(r, q, recorded, decided)
 		if d == nil || err != nil {
