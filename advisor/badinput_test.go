@@ -242,7 +242,7 @@ func TestRequest_RefusesUnknownNodes(t *testing.T) {
 	err := ask(false, sample.Node, "nowhere")
 	var refusal *schemas.Error
 	if !errors.As(err, &refusal) || refusal.Field != "nodes" ||
-		!strings.Contains(refusal.Message, `node "nowhere"; known are `+sample.Node) {
+		!strings.Contains(refusal.Message, `node "nowhere"; known nodes: `+sample.Node) {
 		t.Errorf("predict with an unknown node = %v, want an error that names it and the known nodes", err)
 	}
 	if err := ask(false, sample.Node); err != nil {

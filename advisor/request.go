@@ -87,7 +87,7 @@ func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
 func (c *Cluster) knownNodes() string {
 	const some = 5
 	names := slices.Sorted(maps.Keys(c.fleet))
-	text := "known are " + strings.Join(names[:min(len(names), some)], ", ")
+	text := "known nodes: " + strings.Join(names[:min(len(names), some)], ", ")
 	if len(names) > some {
 		text += fmt.Sprintf(" and %d others", len(names)-some)
 	}

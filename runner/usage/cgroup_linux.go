@@ -35,7 +35,7 @@ func NewSharingCgroup(name string) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.cpuFiles(); err != nil {
+	if _, _, err := c.cpuFiles(); err != nil {
 		return nil, errors.Join(err, c.Remove())
 	}
 	return c, nil

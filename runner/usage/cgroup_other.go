@@ -19,6 +19,9 @@ func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
 // SetCPUs returns an error.
 func (c *Cgroup) SetCPUs(uint32, bool) error { return errors.New("only Linux has cgroups") }
 
+// SetWeight returns an error.
+func (c *Cgroup) SetWeight(float64) error { return errors.New("only Linux has cgroups") }
+
 func (c *Cgroup) dirs() cgroupDirs { return nil }
 
 // Start starts a command.

@@ -3,6 +3,7 @@ package usage
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,8 +21,8 @@ const (
 var errNoCPUController = errors.New("the cgroup has no CPU controller: " +
 	"with cgroup v2 its parent needs \"cpu\" in cgroup.subtree_control")
 
-// cpuFiles returns the directory with the CPU controller of the cgroup.
-func (c *Cgroup) cpuFiles() (dir string, err error) {
+// cpuFiles returns the directory with the CPU controller of the cgroup, and whether that is of v1.
+func (c *Cgroup) cpuFiles() (dir string, isV1 bool, err error) {
 	for _, controller := range []string{cpuController, unified} {
 		dir, ok := c.dirs()[controller]
 		if !ok {
@@ -29,11 +30,11 @@ func (c *Cgroup) cpuFiles() (dir string, err error) {
 		}
 		for _, name := range []string{"cpu.shares", "cpu.weight"} {
 			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				return dir, nil
+				return dir, name == "cpu.shares", nil
 			}
 		}
 	}
-	return "", errNoCPUController
+	return "", false, errNoCPUController
 }
 
 // SetCPUs changes the weight of the cgroup to that of a number of CPUs, 1 or more. With isCapped it
@@ -42,7 +43,10 @@ func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
 	if cpus < 1 {
 		return fmt.Errorf("set the CPUs of a cgroup to %d: want 1 or more", cpus)
 	}
-	dir, err := c.cpuFiles()
+	if err := c.SetWeight(float64(cpus)); err != nil {
+		return err
+	}
+	dir, isV1, err := c.cpuFiles()
 	if err != nil {
 		return err
 	}
@@ -51,9 +55,8 @@ func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
 	if isCapped {
 		quota = int(cpus) * periodMicros
 	}
-	if _, err := os.Stat(filepath.Join(dir, "cpu.shares")); err == nil {
+	if isV1 {
 		return errors.Join(
-			writeNumber(dir, "cpu.shares", min(int(cpus)*sharesPerCPU, 1<<18)),
 			writeNumber(dir, "cpu.cfs_period_us", periodMicros),
 			writeNumber(dir, "cpu.cfs_quota_us", quota),
 		)
@@ -62,10 +65,22 @@ func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
 	if isCapped {
 		limit = strconv.Itoa(quota)
 	}
-	return errors.Join(
-		writeNumber(dir, "cpu.weight", min(int(cpus)*weightPerCPU, 10000)),
-		writeFile(dir, "cpu.max", fmt.Sprintf("%s %d", limit, periodMicros)),
-	)
+	return writeFile(dir, "cpu.max", fmt.Sprintf("%s %d", limit, periodMicros))
+}
+
+// SetWeight changes the weight of the cgroup to that of a number of CPUs, which may be a fraction
+// above 0. The kernel's smallest weight is 1 % of a CPU.
+func (c *Cgroup) SetWeight(cpus float64) error {
+	dir, isV1, err := c.cpuFiles()
+	switch {
+	case err != nil:
+		return err
+	case !(cpus > 0):
+		return fmt.Errorf("set the weight of a cgroup to that of %v CPUs: want more than 0", cpus)
+	case isV1:
+		return writeNumber(dir, "cpu.shares", int(min(max(math.Round(cpus*sharesPerCPU), 2), 1<<18)))
+	}
+	return writeNumber(dir, "cpu.weight", int(min(max(math.Round(cpus*weightPerCPU), 1), 10000)))
 }
 
 func writeNumber(dir, name string, n int) error { return writeFile(dir, name, strconv.Itoa(n)) }

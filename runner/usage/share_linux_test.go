@@ -29,7 +29,7 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 		}
 	})
 	startInCgroup(t, c)
-	dir, err := c.cpuFiles()
+	dir, _, err := c.cpuFiles()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +52,15 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 				t.Errorf("SetCPUs(3, %t): %s = %q, want %q", isCapped, name, got, want[isCapped][i])
 			}
 		}
+	}
+	weights := map[string]string{"cpu.shares": "256", "cpu.weight": "25"}
+	if err := c.SetWeight(0.25); err != nil {
+		t.Error(err)
+	} else if got := contentOf(t, dir, files[0]); got != weights[files[0]] {
+		t.Errorf("SetWeight(0.25): %s = %q, want %q", files[0], got, weights[files[0]])
+	}
+	if err := c.SetWeight(0); err == nil {
+		t.Error("SetWeight(0) returned no error")
 	}
 	if err := c.SetCPUs(0, false); err == nil {
 		t.Error("SetCPUs(0) returned no error: a weight of 0 would mean something else")

@@ -113,7 +113,9 @@ func runClocked(
 	t.Helper()
 	o.Request.Model, o.Command, o.NoPTY = digitsModel, clockedCommand(t), true
 	o.Patience = patience
-	o.Observer = collector.NewObserver(slog.New(slog.DiscardHandler))
+	if o.Observer == nil {
+		o.Observer = collector.NewObserver(slog.New(slog.DiscardHandler))
+	}
 	o.SpoolDir = filepath.Join(t.TempDir(), "spool")
 	o.Connect = func(context.Context) (*bus.Bus, error) { return b, nil }
 	r, err := runner.Run(within(t, patience), o, slog.New(slog.DiscardHandler))

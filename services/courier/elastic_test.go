@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/runner"
+	"courier/runner/usage"
+	"courier/schemas"
+)
+
+// calmNode is a node with four cores without other load.
+type calmNode struct{}
+
+func (calmNode) Hardware() schemas.Hardware { return schemas.Hardware{Cores: 4, CPUModel: "calm"} }
+
+func (n calmNode) Load(e *schemas.Epoch) { e.NodeCores = n.Hardware().Cores }
+
+// An elastic job starts with the only number of CPUs that is known. When two CPUs become known, it
+// gets a second one that no other job needs. It does not become faster, because its trainings of this
+// test report the time of two CPUs in any case, so the move is undone. The log and the tables have
+// each step.
+func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
+	c, err := usage.NewSharingCgroup("probe-elastic")
+	if err != nil {
+		t.Skip("sharing of processors is not permitted here: ", err)
+	}
+	if err := c.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	library := testLibrary(t)
+	l := startAll(t, func(f *localFlags) {
+		f.MoveCPUs, f.Method = advisor.MovesOn, "evidence"
+		if library != "" {
+			f.Engine, f.EngineLibrary = "auto", library
+		}
+	})
+	measure := func(cpus int) {
+		learn(t, l.Bus(), func() {
+			for range 4 {
+				var output sharedBuffer
+				runClocked(t, l.Bus(), runner.Options{
+					Request: schemas.JobRequest{
+						CPUs: schemas.CPUs{cpus}, BatchSizes: []int{16}, Epochs: 8,
+					},
+					Node: "calm", Observer: calmNode{}, Stdout: &output, Stderr: &output,
+				}, &output)
+			}
+		})
+	}
+	measure(1)
+
+	j := slowedJob{t: t, bus: l.Bus(), id: "elastic", epochs: 40}
+	end, begin, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	o := runner.Options{
+		Request: schemas.JobRequest{
+			JobID: j.id, CPUs: schemas.CPUs{1, 2}, Elastic: true, BatchSizes: []int{16},
+			Epochs: j.epochs, SLO: schemas.Duration(24 * time.Hour),
+		},
+		Node: "calm", Observer: calmNode{},
+		Stdin: end, Stdout: io.Discard, Stderr: &j.output,
+	}
+	var paced sync.WaitGroup
+	paced.Go(func() {
+		defer begin.Close()
+		j.paceElastic(begin, func() { measure(2) })
+	})
+	r := runClocked(t, l.Bus(), o, &j.output)
+	paced.Wait()
+	t.Logf("%s", j.output.String())
+
+	var steps []string
+	for _, m := range r.Moves {
+		steps = append(steps, fmt.Sprintf("%s %s %d→%d by %s", m.Purpose, m.Outcome, m.FromCPUs, m.ToCPUs, m.Means))
+	}
+	want := []string{"left_over carried_out 1→2 by weight", "left_over undone 1→2 by weight"}
+	if len(steps) < 2 || !slices.Equal(steps[:2], want) {
+		t.Errorf("moves %q, want %q first", steps, want)
+	}
+	if n := countLog(t, l.Bus())["job_moved"]; n != uint64(len(r.Moves)) {
+		t.Errorf("the log has %d moves, want %d", n, len(r.Moves))
+	}
+	if library != "" {
+		checkMovesInSQL(t, l, r.Moves)
+	}
+}
+
+// paceElastic completes one epoch after another, each after the advisor has received the previous
+// one. After the third epoch it calls learn, and after the fifth it waits for the move.
+func (j *slowedJob) paceElastic(input io.Writer, learn func()) {
+	for n := 1; n <= j.epochs && !j.t.Failed(); n++ {
+		if _, err := fmt.Fprintln(input, 1); err != nil {
+			j.t.Errorf("epoch %d: %v", n, err)
+			return
+		}
+		known := func() bool { return j.status().EpochsDone >= uint32(n) }
+		said := func(text string) func() bool {
+			return func() bool { return strings.Contains(j.output.String(), text) }
+		}
+		isInTime := j.waitFor(known)
+		switch n {
+		case 3:
+			learn()
+		case 5:
+			isInTime = isInTime && j.waitFor(said("changing the number of CPUs from 1 to 2"))
+		case 6:
+			isInTime = isInTime && j.waitFor(said("running with 2 CPUs"))
+		case 9:
+			isInTime = isInTime && j.waitFor(said("returning to 1 CPU"))
+		}
+		if !isInTime {
+			j.t.Errorf("timeout after epoch %d: %s", n, j.output.String())
+		}
+	}
+}
