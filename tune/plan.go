@@ -2,7 +2,7 @@ package tune
 
 import (
 	"fmt"
-	"slices"
+	"math"
 
 	"courier/policy/cost"
 	"courier/schemas"
@@ -17,8 +17,8 @@ type StagePlan struct {
 	CoreSeconds float64 `json:"core_seconds"`
 }
 
-// UnreachableBound reports a bound below the smallest one that suffices, by the measured upper
-// bounds.
+// UnreachableBound reports a bound that even the lower bound of the time or the cost exceeds. Smallest
+// is the upper bound of what is needed.
 type UnreachableBound struct {
 	Flag     string
 	Bound    string
@@ -155,42 +155,53 @@ func (t *Tuning) plan() error {
 	return t.adopt(fronts, chosen, open, measured, isAssumed)
 }
 
-// choose returns the plan within the bound: the cheapest one within a time, the fastest one within a
-// budget, or else the fastest one. If none is, it returns the one that comes nearest, but an error
-// for the first plan.
+// choose returns the plan whose upper bound keeps --max-time or --budget: the cheapest one within a
+// time, the fastest one within a budget, or else the fastest one. If none does, it returns the one
+// that comes nearest, but an error for the first plan if even its lower bound exceeds the bound of the user.
 func (t *Tuning) choose(fronts cost.StageFronts, v *speeds, isAssumed bool) (cost.Plan, error) {
 	if isAssumed || t.o.MaxTime == 0 && t.o.Budget == 0 {
 		return fronts.Fastest(), nil
 	}
-	margin := v.margin()
 	if t.o.MaxTime > 0 {
-		left := t.limitSeconds() - t.elapsed()
-		p, err := fronts.CheapestWithin(left / margin)
+		left, used := t.limitSeconds()-t.elapsed(), t.elapsed()+t.o.Grace.Seconds()
+		p, err := fronts.CheapestWithin(left / v.margin())
 		if err == nil {
 			return p, nil
 		}
 		p = fronts.Fastest()
-		return p, t.refuse("--max-time", t.o.MaxTime.String(),
-			schemas.FormatSeconds(t.o.MaxTime.Seconds()-left+p.Seconds*margin))
+		return p, t.warnOrRefuse(p.Seconds > left*v.margin(), &UnreachableBound{
+			"--max-time", t.o.MaxTime.String(),
+			schemas.FormatSeconds(roundUp(used + p.Seconds*v.margin())),
+		})
 	}
 	left := t.o.Budget*secondsPerHour - t.state.spent
-	p, err := fronts.FastestWithin(left / margin)
+	p, err := fronts.FastestWithin(left / v.margin())
 	if err == nil {
 		return p, nil
 	}
 	p = fronts.Cheapest()
-	return p, t.refuse("--budget", formatCoreHours(t.o.Budget*secondsPerHour),
-		formatCoreHours(t.state.spent+p.Cost*margin))
+	return p, t.warnOrRefuse(p.Cost > left*v.margin(), &UnreachableBound{
+		"--budget", formatCoreHours(t.o.Budget * secondsPerHour), formatCoreHours(t.state.spent + p.Cost*v.margin()),
+	})
 }
 
-// refuse returns an error for the first plan of a tuning, and a warning for later ones.
-func (t *Tuning) refuse(flag, bound, smallest string) error {
-	if slices.ContainsFunc(t.state.plan, func(p StagePlan) bool { return p.CPUs > 0 }) {
-		t.message("the rest probably does not fit into %s %s, which would need %s: it ends with the best so far",
-			flag, bound, smallest)
-		return nil
+// roundUp rounds seconds up to tenths, and above ten to seconds.
+func roundUp(seconds float64) float64 {
+	if seconds >= 10 {
+		return math.Ceil(seconds)
 	}
-	return &UnreachableBound{flag, bound, smallest}
+	return math.Ceil(10*seconds) / 10
+}
+
+// warnOrRefuse returns an error if the first plan of a tuning exceeds its bound, and warns if a later
+// one does, or one that only may.
+func (t *Tuning) warnOrRefuse(exceeds bool, e *UnreachableBound) error {
+	if exceeds && !t.state.hasPlan() {
+		return e
+	}
+	t.message("%s %s may not suffice for all stages, which need up to %s: it ends with the best so far", e.Flag,
+		e.Bound, e.Smallest)
+	return nil
 }
 
 // adopt makes a plan the current one. A plan on measured times is recorded, with the prediction for
