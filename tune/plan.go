@@ -103,6 +103,9 @@ func (t *Tuning) needsPlan(numbers []int) bool {
 		len(t.state.speed.segments) > 0 {
 		return true
 	}
+	if p.isProvisional && !t.isEarly() {
+		return true
+	}
 	if t.o.Algorithm == AlgorithmHalving && p.stage != t.state.currentStage() {
 		return true
 	}
@@ -135,7 +138,7 @@ func (t *Tuning) plan() error {
 	}
 	v := s.speed.fit()
 	measured, isAssumed := t.poolSpeeds(v)
-	t.planned = plannedFor{numbers, s.continues, isAssumed, s.currentStage()}
+	t.planned = plannedFor{numbers: numbers, continues: s.continues, isAssumed: isAssumed, stage: s.currentStage()}
 
 	var left []cost.Stage // the trials that are not finished
 	var open []int
@@ -157,7 +160,7 @@ func (t *Tuning) plan() error {
 
 // choose returns the plan whose upper bound keeps --max-time or --budget: the cheapest one within a
 // time, the fastest one within a budget, or else the fastest one. If none does, it returns the one
-// that comes nearest, but an error for the first plan if even its lower bound exceeds the bound of the user.
+// that comes nearest, but an error for the first plan if even its lower bound exceeds that of the user.
 func (t *Tuning) choose(fronts cost.StageFronts, v *speeds, isAssumed bool) (cost.Plan, error) {
 	if isAssumed || t.o.MaxTime == 0 && t.o.Budget == 0 {
 		return fronts.Fastest(), nil
@@ -197,11 +200,24 @@ func roundUp(seconds float64) float64 {
 // one does, or one that only may.
 func (t *Tuning) warnOrRefuse(exceeds bool, e *UnreachableBound) error {
 	if exceeds && !t.state.hasPlan() {
+		if t.isEarly() {
+			t.planned.isProvisional = true
+			return nil
+		}
 		return e
 	}
 	t.message("%s %s may not suffice for all stages, which need up to %s: it ends with the best so far", e.Flag,
 		e.Bound, e.Smallest)
 	return nil
+}
+
+// refusalEpochs is the number of measured epochs on which a refusal rests, unless the first stage has
+// fewer. The first ones of a busy machine may be much slower than the rest.
+const refusalEpochs = 8
+
+// isEarly reports whether too few epochs were measured to refuse a bound.
+func (t *Tuning) isEarly() bool {
+	return !t.isBlocked && t.state.currentStage() == 0 && t.state.speed.epochs() < refusalEpochs
 }
 
 // adopt makes a plan the current one. A plan on measured times is recorded, with the prediction for
@@ -224,7 +240,7 @@ func (t *Tuning) adopt(
 			}
 		}
 	}
-	if isAssumed || len(plans) == 0 {
+	if isAssumed || t.planned.isProvisional || len(plans) == 0 {
 		return nil
 	}
 	t.planMessage(plans)

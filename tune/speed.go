@@ -68,6 +68,14 @@ func (m *speedModel) isExact(key speedKey) bool {
 	return p != nil && p.count > 0
 }
 
+// epochs returns the number of measured epochs.
+func (m *speedModel) epochs() (n int) {
+	for _, p := range m.pairs {
+		n += int(p.count)
+	}
+	return n
+}
+
 // hasCoarse reports whether some times of epochs include the start of the command.
 func (m *speedModel) hasCoarse() bool {
 	for _, p := range m.pairs {

@@ -156,16 +156,17 @@ func (o *Options) design() tuningDesign {
 
 // Tuning is a tuning with what was measured. It is not safe for concurrent use.
 type Tuning struct {
-	o       Options
-	dir     string
-	record  *record
-	state   *tuningState
-	opened  time.Time // has the monotonic clock
-	before  float64   // elapsed seconds when it was opened
-	cpus    []int     // planned for each stage
-	planned plannedFor
-	report  func(TuningProgress)
-	stopped string // why the segments were stopped; empty: they were not
+	o         Options
+	dir       string
+	record    *record
+	state     *tuningState
+	opened    time.Time // has the monotonic clock
+	before    float64   // elapsed seconds when it was opened
+	cpus      []int     // planned for each stage
+	planned   plannedFor
+	report    func(TuningProgress)
+	isBlocked bool   // nothing can start, so that the bound is judged by what is measured
+	stopped   string // why the segments were stopped; empty: they were not
 }
 
 // plannedFor is what the current plan rests on.
@@ -174,6 +175,8 @@ type plannedFor struct {
 	continues bool
 	isAssumed bool // no times were measured
 	stage     int
+
+	isProvisional bool // too few epochs were measured to refuse the bound
 }
 
 // Open opens the tuning in a directory, which is created if it does not exist. If it has a tuning
@@ -277,7 +280,11 @@ func (t *Tuning) prepare() (g *Segment, reason string, err error) {
 		return nil, "", err
 	}
 	g, reason = t.next()
-	return g, reason, nil
+	if g == nil && reason != "" && len(s.active) == 0 && t.planned.isProvisional {
+		t.isBlocked = true
+		err = t.plan()
+	}
+	return g, reason, err
 }
 
 // runSegment runs a segment and sends its messages.
