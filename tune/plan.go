@@ -84,7 +84,7 @@ func (t *Tuning) poolSpeeds(v *speeds) (measured []cost.PoolSpeed, isAssumed boo
 			measured = append(measured, cost.PoolSpeed{Cores: c, EpochSeconds: seconds, StartSeconds: v.startMean})
 		}
 	}
-	if len(measured) > 0 && t.nextProbe() == nil {
+	if len(measured) > 0 && len(t.state.speed.segments) > 0 && t.nextProbe() == nil {
 		return measured, false
 	}
 	measured = nil

@@ -178,6 +178,34 @@ func TestRun_ContinuesAfterAnInterruption(t *testing.T) {
 	}
 }
 
+// A segment that has reported all of its epochs is done, also if it is stopped before its command
+// ends.
+func TestRun_DoesNotRepeatACompleteSegment(t *testing.T) {
+	dir := t.TempDir()
+	tuning, err := Open(dir, recordOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = tuning.Run(ctx, func(
+		ctx context.Context, g Segment, values []string, report func(TrialEpoch),
+	) (Ending, error) {
+		ending, err := instant(ctx, g, values, report)
+		cancel()
+		ending.Outcome = OutcomeStopped
+		return ending, err
+	}, nil)
+	if !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("Run() = %v, want an interruption", err)
+	}
+	if err := tuning.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if segments, _ := complete(t, dir); segments != 6 {
+		t.Errorf("%d more segments, want 6 of 7", segments)
+	}
+}
+
 // No bytes crash the reader of a record or its fold, and what it reads is written alike.
 func FuzzRecord(f *testing.F) {
 	dir := f.TempDir()

@@ -159,12 +159,12 @@ func (t *Tuning) next() (g *Segment, reason string) {
 	return nil, reason
 }
 
-// fallbacks returns numbers of CPUs for a trial: the planned one, and under --max-time the larger
-// ones, which may still end in time.
+// fallbacks returns numbers of CPUs for a trial: the planned one, then under --max-time the larger
+// ones, which may still end in time, and under --budget the smaller ones, which may cost less.
 func (t *Tuning) fallbacks(cpus int) []int {
 	all := []int{cpus}
 	for _, c := range t.o.CPUs {
-		if c > cpus && t.o.MaxTime > 0 {
+		if c > cpus && t.o.MaxTime > 0 || c < cpus && t.o.Budget > 0 {
 			all = append(all, c)
 		}
 	}

@@ -218,8 +218,10 @@ func TestTuning_EndsIfTheFirstTrialsFail(t *testing.T) {
 // with a larger one.
 func TestTuning_RefusesABoundBelowTheSmallest(t *testing.T) {
 	for name, set := range map[string]func(*tune.Options, float64){
-		"--max-time": func(o *tune.Options, ratio float64) { o.MaxTime = time.Duration(ratio * 100 * float64(time.Second)) },
-		"--budget":   func(o *tune.Options, ratio float64) { o.Budget = ratio * 400 / 3600 },
+		"--max-time": func(o *tune.Options, ratio float64) {
+			o.MaxTime = time.Duration(ratio * 100 * float64(time.Second))
+		},
+		"--budget": func(o *tune.Options, ratio float64) { o.Budget = ratio * 400 / 3600 },
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			o, dir := tuningOptions(), t.TempDir()

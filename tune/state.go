@@ -34,6 +34,12 @@ type activeSegment struct {
 	epochs    []TrialEpoch
 }
 
+// isComplete reports whether the segment has reported all of its epochs.
+func (a *activeSegment) isComplete() bool {
+	n := len(a.epochs)
+	return n > 0 && a.epochs[n-1].Number >= a.Epochs
+}
+
 // tuningState follows from the design and the lines of the record alone.
 type tuningState struct {
 	design  tuningDesign
@@ -112,7 +118,7 @@ func (s *tuningState) apply(l *recordLine) {
 func (s *tuningState) endLost() {
 	for _, a := range s.running() {
 		e := Ending{Outcome: OutcomeStopped, Seconds: max(0, s.elapsed-a.startedAt), HasStartInEpoch: true}
-		if n := len(a.epochs); n > 0 && a.epochs[n-1].Number >= a.Epochs {
+		if a.isComplete() {
 			e.Outcome = OutcomeDone
 		}
 		s.end(a, &e)

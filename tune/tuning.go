@@ -318,9 +318,13 @@ func (t *Tuning) await(messages <-chan segmentMessage, stop func()) (ended int, 
 			t.notify("")
 			return 0, err
 		}
-		g := t.state.active[m.id].Segment
-		if m.err != nil {
+		a := t.state.active[m.id]
+		g := a.Segment
+		switch {
+		case m.err != nil:
 			m.ending.Outcome = OutcomeStopped // the trial itself did not fail
+		case m.ending.Outcome == OutcomeStopped && a.isComplete():
+			m.ending.Outcome = OutcomeDone
 		}
 		err := t.add(&recordLine{Kind: kindEnd, ID: m.id, Ending: m.ending})
 		t.message("%s", t.endText(&g, m.ending))

@@ -15,7 +15,7 @@ import (
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
-	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning, and of a training as its loss falls."`
+	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
 	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
 	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
