@@ -53,7 +53,10 @@ func (t *Tuning) notify(message string) {
 	}
 	var running []string
 	for _, a := range s.running() {
-		epoch := a.From
+		epoch := 0
+		if s.continues {
+			epoch = a.From
+		}
 		if len(a.epochs) > 0 {
 			epoch = a.epochs[len(a.epochs)-1].Number
 		}
@@ -69,21 +72,21 @@ func (t *Tuning) notify(message string) {
 // message reports a message with the current state.
 func (t *Tuning) message(format string, values ...any) { t.notify(fmt.Sprintf(format, values...)) }
 
-// Text returns the state in a few words.
+// Text returns the state in a few words, the most important ones first.
 func (p *TuningProgress) Text() string {
 	parts := []string{fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)}
-	if p.Running != "" {
-		parts = append(parts, "running "+p.Running)
-	}
 	if p.Best > 0 {
-		parts = append(parts, fmt.Sprintf("best: trial %d, %s", p.Best, p.BestText))
+		parts = append(parts, fmt.Sprintf("best %s (trial %d)", p.BestText, p.Best))
 	}
 	if p.CostLeft != "" {
-		parts = append(parts, fmt.Sprintf("about %s and %s left", schemas.FormatSeconds(roundSeconds(p.SecondsLeft)),
-			p.CostLeft))
+		left := schemas.FormatSeconds(roundSeconds(p.SecondsLeft))
+		parts = append(parts, fmt.Sprintf("%s, %s left", left, p.CostLeft))
 	}
 	if !math.IsInf(p.BoundSeconds, 1) {
-		parts = append(parts, schemas.FormatSeconds(roundSeconds(p.BoundSeconds))+" until --max-time")
+		parts = append(parts, "end in at most "+schemas.FormatSeconds(roundSeconds(p.BoundSeconds)))
+	}
+	if p.Running != "" {
+		parts = append(parts, "running "+p.Running)
 	}
 	return strings.Join(parts, ", ")
 }

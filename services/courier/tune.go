@@ -159,7 +159,7 @@ func (v *tuningView) show(p tune.TuningProgress) {
 	}
 	if v.bar.Terminal {
 		v.bar.Total = max(1, p.Total)
-		v.bar.Draw(min(p.Done, v.bar.Total), "runs; "+p.Text())
+		v.bar.Draw(min(p.Done, v.bar.Total), p.Text())
 	}
 }
 
