@@ -18,7 +18,7 @@
 //   - runner: runs a training job and publishes its epochs.
 //   - services, services/local, services/courier: the process runtime, all services in one process,
 //     and the program.
-//   - explore, simulate, replay, report, importer, demo: tools that the program offers as
+//   - explore, tune, simulate, replay, report, importer, demo: tools that the program offers as
 //     sub-commands.
 //   - clients/python: the client for training scripts in Python.
 //

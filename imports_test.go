@@ -44,6 +44,7 @@ var importGraph = map[string][]string{
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
+	"tune":                {"policy/cost", "runner", "schemas"},
 	"receipt":             {"bus", "schemas"},
 	"report":              {"bus", "report/shorten", "regress", "regress/table", "schemas", "trainer"},
 	"report/shorten":      {},
@@ -85,7 +86,7 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning",
+		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning", "tune",
 		"workloads/digits",
 	},
 }

@@ -46,6 +46,9 @@ func (j *job) addReports(reports []output.EpochReport) {
 		if f.accuracy != nil {
 			j.result.Accuracy = f.accuracy
 		}
+		if j.o.OnEpoch != nil {
+			j.o.OnEpoch(e)
+		}
 		j.out.Add(e)
 		j.explainAccuracy(f)
 		j.assessEpoch(f, isFirst)

@@ -88,6 +88,10 @@ type Options struct {
 	// request. It must return at once. Nil: nothing is called.
 	OnAdvice func(a *schemas.Advice, batchSize, cpus uint32)
 
+	// OnEpoch is called with each epoch, before it is published. The job does not wait for an epoch
+	// meanwhile, but its output is read only afterwards. Nil: nothing is called.
+	OnEpoch func(*schemas.Epoch)
+
 	// Connect connects to NATS, and retries until its context ends. Run calls it once, in another
 	// goroutine, and does not close the bus. Nil: NATS is not used, and events stay in SpoolDir.
 	Connect func(ctx context.Context) (*bus.Bus, error)

@@ -3,10 +3,13 @@ package services
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
 	"courier/schemas"
+
+	"golang.org/x/term"
 )
 
 // ProgressBar shows the progress of a command: a line that changes on a terminal, and a line per
@@ -38,10 +41,23 @@ func (b *ProgressBar) Draw(done int, text string) {
 		strings.Repeat("#", full), strings.Repeat(".", width-full),
 		done, b.Total, text, schemas.FormatSeconds(elapsed))
 	if b.Terminal {
-		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
+		fmt.Fprintf(b.out, "\r\x1b[K%s", truncated(line, b.out))
 	} else {
 		fmt.Fprintln(b.out, line)
 	}
+}
+
+// truncated returns a line without the end that would wrap on a terminal.
+func truncated(line string, out io.Writer) string {
+	f, isFile := out.(*os.File)
+	if !isFile {
+		return line
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	if runes := []rune(line); err == nil && columns > 1 && len(runes) >= columns {
+		return string(runes[:columns-1])
+	}
+	return line
 }
 
 // End keeps the last line on the terminal.

@@ -5,10 +5,14 @@
 // costs q r C. FastestWithin minimizes the time under a budget, CheapestWithin the cost under a
 // deadline. Both step greedily along the lower convex hull of the options, which is optimal but for
 // the last step.
+//
+// On a pool of cores, the trials of a stage run in waves, so that each stage has a front of its own:
+// PoolOptions returns its options, and StageFronts plans with them.
 package cost
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -16,6 +20,7 @@ import (
 // TrialOption is a configuration of one trial, with the time and the cost of one epoch.
 type TrialOption struct {
 	Name    string
+	Cores   int // of the trial on a pool; 0: not on a pool
 	Seconds float64
 	Cost    float64
 }
@@ -61,40 +66,84 @@ func Front(options []TrialOption) []TrialOption {
 	return hull
 }
 
-// Plan is the option of each stage, an index of the front.
+// Plan is the option of each stage, an index of its front.
 type Plan struct {
 	Options []int
 	Seconds float64
 	Cost    float64
 }
 
+// StageFronts are the options of each stage. Their times and costs are those of the whole stage.
+type StageFronts [][]TrialOption
+
+// frontsOf returns the fronts of stages whose trials all run at the same time.
+func frontsOf(front []TrialOption, stages []Stage) StageFronts {
+	fronts := make(StageFronts, len(stages))
+	for i, s := range stages {
+		for _, o := range front {
+			o.Seconds *= float64(s.Epochs)
+			o.Cost *= float64(s.Trials * s.Epochs)
+			fronts[i] = append(fronts[i], o)
+		}
+	}
+	return fronts
+}
+
 // PlanOf returns the plan with these options.
 func PlanOf(front []TrialOption, stages []Stage, options []int) Plan {
+	return frontsOf(front, stages).PlanOf(options)
+}
+
+// PlanOf returns the plan with these options.
+func (f StageFronts) PlanOf(options []int) Plan {
 	p := Plan{Options: options}
-	for i, s := range stages {
-		o := front[options[i]]
-		p.Seconds += float64(s.Epochs) * o.Seconds
-		p.Cost += float64(s.Trials*s.Epochs) * o.Cost
+	for i, k := range options {
+		p.Seconds += f[i][k].Seconds
+		p.Cost += f[i][k].Cost
 	}
 	return p
 }
 
+// Cheapest returns the plan with the first option of each stage, the cheapest of its front.
+func (f StageFronts) Cheapest() Plan { return f.PlanOf(make([]int, len(f))) }
+
+// Fastest returns the plan with the last option of each stage, the fastest of its front.
+func (f StageFronts) Fastest() Plan {
+	options := make([]int, len(f))
+	for i := range f {
+		options[i] = len(f[i]) - 1
+	}
+	return f.PlanOf(options)
+}
+
+// validate returns an error if a stage has no option.
+func (f StageFronts) validate() error {
+	if len(f) == 0 {
+		return errors.New("no stages, want one or more")
+	}
+	for i := range f {
+		if len(f[i]) == 0 {
+			return fmt.Errorf("stage %d has no options, want one or more", i+1)
+		}
+	}
+	return nil
+}
+
 // step returns the time gained and the cost added by the next faster option of a stage.
-func (p *Plan) step(front []TrialOption, s Stage, i int) (gain, added float64, ok bool) {
+func (f StageFronts) step(p *Plan, i int) (gain, added float64, ok bool) {
 	k := p.Options[i]
-	if k+1 >= len(front) {
+	if k+1 >= len(f[i]) {
 		return 0, 0, false
 	}
-	gain = float64(s.Epochs) * (front[k].Seconds - front[k+1].Seconds)
-	return gain, float64(s.Trials*s.Epochs) * (front[k+1].Cost - front[k].Cost), true
+	return f[i][k].Seconds - f[i][k+1].Seconds, f[i][k+1].Cost - f[i][k].Cost, true
 }
 
 // best returns the stage whose next step gains the most time per cost among those that are allowed;
 // -1 if there is none.
-func (p *Plan) best(front []TrialOption, stages []Stage, isAllowed func(added float64) bool) int {
+func (f StageFronts) best(p *Plan, isAllowed func(added float64) bool) int {
 	best, ratio := -1, 0.0
-	for i, s := range stages {
-		gain, added, ok := p.step(front, s, i)
+	for i := range f {
+		gain, added, ok := f.step(p, i)
 		if ok && isAllowed(added) && gain/added > ratio {
 			best, ratio = i, gain/added
 		}
@@ -105,39 +154,56 @@ func (p *Plan) best(front []TrialOption, stages []Stage, isAllowed func(added fl
 // FastestWithin returns the fastest plan that costs at most the budget. The error names the smallest
 // budget that suffices.
 func FastestWithin(front []TrialOption, stages []Stage, budget float64) (Plan, error) {
-	if len(front) == 0 || len(stages) == 0 {
-		return Plan{}, fmt.Errorf("%d options and %d stages, want one or more", len(front), len(stages))
+	return frontsOf(front, stages).FastestWithin(budget)
+}
+
+// FastestWithin returns the fastest plan that costs at most the budget. The error names the smallest
+// budget that suffices.
+func (f StageFronts) FastestWithin(budget float64) (Plan, error) {
+	if err := f.validate(); err != nil {
+		return Plan{}, err
 	}
-	p := PlanOf(front, stages, make([]int, len(stages)))
+	p := f.Cheapest()
 	if p.Cost > budget {
 		return Plan{}, fmt.Errorf("the budget is %g, want at least %g", budget, p.Cost)
 	}
 	for {
-		i := p.best(front, stages, func(added float64) bool { return p.Cost+added <= budget })
+		i := f.best(&p, func(added float64) bool { return p.Cost+added <= budget })
 		if i < 0 {
 			return p, nil
 		}
 		p.Options[i]++
-		p = PlanOf(front, stages, p.Options)
+		p = f.PlanOf(p.Options)
 	}
 }
 
 // CheapestWithin returns the cheapest plan that takes at most a deadline in seconds. The error names
 // the shortest deadline that can be met.
 func CheapestWithin(front []TrialOption, stages []Stage, deadline float64) (Plan, error) {
-	if len(front) == 0 || len(stages) == 0 {
-		return Plan{}, fmt.Errorf("%d options and %d stages, want one or more", len(front), len(stages))
+	return frontsOf(front, stages).CheapestWithin(deadline)
+}
+
+// CheapestWithin returns the cheapest plan that takes at most a deadline in seconds. The error names
+// the shortest deadline that can be met.
+func (f StageFronts) CheapestWithin(deadline float64) (Plan, error) {
+	if err := f.validate(); err != nil {
+		return Plan{}, err
 	}
-	p := PlanOf(front, stages, make([]int, len(stages)))
+	p := f.Cheapest()
 	for p.Seconds > deadline {
-		i := p.best(front, stages, func(float64) bool { return true })
+		i := f.best(&p, func(float64) bool { return true })
 		if i < 0 {
 			return Plan{}, fmt.Errorf("the deadline is %g s, want at least %g s", deadline, p.Seconds)
 		}
 		p.Options[i]++
-		p = PlanOf(front, stages, p.Options)
+		p = f.PlanOf(p.Options)
 	}
-	for { // give back steps that are not needed, the most expensive first
+	return f.giveBack(p, deadline), nil
+}
+
+// giveBack takes back steps that the deadline does not need, the most expensive first.
+func (f StageFronts) giveBack(p Plan, deadline float64) Plan {
+	for {
 		best, saved := -1, 0.0
 		for i, k := range p.Options {
 			if k == 0 {
@@ -145,28 +211,38 @@ func CheapestWithin(front []TrialOption, stages []Stage, deadline float64) (Plan
 			}
 			back := slices.Clone(p.Options)
 			back[i]--
-			if q := PlanOf(front, stages, back); q.Seconds <= deadline && p.Cost-q.Cost > saved {
+			if q := f.PlanOf(back); q.Seconds <= deadline && p.Cost-q.Cost > saved {
 				best, saved = i, p.Cost-q.Cost
 			}
 		}
 		if best < 0 {
-			return p, nil
+			return p
 		}
 		p.Options[best]--
-		p = PlanOf(front, stages, p.Options)
+		p = f.PlanOf(p.Options)
 	}
 }
 
 // Static returns the fastest plan within a budget whose stages all have the same option.
 func Static(options []TrialOption, stages []Stage, budget float64) (Plan, bool) {
+	fits := func(p Plan) bool { return p.Cost <= budget }
+	return frontsOf(options, stages).Static(fits, func(p Plan) float64 { return p.Seconds })
+}
+
+// Static returns the plan with the least measure among those that fit and whose stages all have the
+// same option. Each stage must have the same options in the same order.
+func (f StageFronts) Static(fits func(Plan) bool, measure func(Plan) float64) (Plan, bool) {
 	var best Plan
 	found := false
-	for k := range options {
-		same := make([]int, len(stages))
+	if f.validate() != nil {
+		return best, false
+	}
+	for k := range f[0] {
+		same := make([]int, len(f))
 		for i := range same {
 			same[i] = k
 		}
-		if p := PlanOf(options, stages, same); p.Cost <= budget && (!found || p.Seconds < best.Seconds) {
+		if p := f.PlanOf(same); fits(p) && (!found || measure(p) < measure(best)) {
 			best, found = p, true
 		}
 	}

@@ -79,6 +79,7 @@ type cli struct {
 	Demo demoCommand `cmd:"" help:"Demonstrate measuring, learning and promising with real training jobs, in about two minutes."`
 
 	Explore exploreCommand `cmd:"" help:"Measure an own training script, and advise which batch size meets which SLO."`
+	Tune    tuneCommand    `cmd:"" help:"Tune the hyperparameters of a training command under a deadline or a budget."`
 	Run     runCommand     `cmd:"" help:"Run a training command under an SLO."`
 	Submit  submitCommand  `cmd:"" help:"Submit a job request and print the advice."`
 	Predict predictCommand `cmd:"" help:"Print the advice for a job request without submitting it."`

@@ -23,7 +23,7 @@ type referencePage struct {
 
 var referencePages = []referencePage{
 	{"cli-jobs.md", "Commands that start jobs", []string{
-		"demo", "run", "submit", "predict", "cancel", "workload",
+		"demo", "tune", "run", "submit", "predict", "cancel", "workload",
 	}},
 	{"cli-results.md", "Commands for the state of jobs", []string{
 		"status", "eta", "receipt", "jobs", "score", "sql",

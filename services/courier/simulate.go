@@ -15,7 +15,7 @@ import (
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
-	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning."`
+	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
 	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
 	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
@@ -37,7 +37,7 @@ type simulateCE struct{ outputFlags }
 func (c *simulateCE) Help() string { return example("courier simulate ce --output json") }
 
 func (c *simulateCE) Run(w *environment) error {
-	f, err := tuning.Reproduce()
+	f, err := tuning.ReproduceAll()
 	if err != nil {
 		return err
 	}

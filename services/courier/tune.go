@@ -1,0 +1,178 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"courier/collector"
+	"courier/runner"
+	"courier/services"
+	"courier/tune"
+)
+
+type tuneCommand struct {
+	Param        []string          `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command, and is in the environment as COURIER_PARAM_LR. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
+	Trials       int               `help:"Number of combinations of the parameters to try." default:"16"`
+	Eta          int               `help:"Each stage keeps one of this number of trials." default:"2"`
+	Epochs       int               `help:"Epochs of a trial that reaches the last stage." required:""`
+	Algorithm    string            `help:"halving: a stage begins when the one before has ended; asha: a trial is promoted as soon as it is among the best of its stage." enum:"halving,asha" default:"halving"`
+	Objective    string            `help:"Figure that ranks the trials; auto: the accuracy if the first epoch reports one, else the loss." enum:"auto,accuracy,loss" default:"auto"`
+	MaxTime      time.Duration     `help:"Time for the tuning, such as 30m, which is never exceeded. The cheapest resources within it are used. Interruptions do not count. 0s: no limit." default:"0s"`
+	Budget       float64           `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
+	Price        float64           `help:"Price of a core-hour, to show costs in money; 0: none." default:"0"`
+	CPUs         []int             `name:"cpus" help:"Numbers of CPUs of a trial to choose from, stage by stage; {cpus} in the command." default:"1"`
+	CPUsTotal    int               `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)."`
+	Seed         uint64            `help:"Seed of the values of the parameters." default:"1"`
+	Dir          string            `help:"Directory of the tuning. If it has an unfinished one with the same design, that continues." default:"courier-tuning" type:"path"`
+	EpochPattern string            `help:"Regular expression that matches an epoch in a line of output, as for courier run."`
+	Format       string            `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern"`
+	Metric       map[string]string `help:"What a metric measures whose name is not known: accuracy, error (1 - accuracy) or loss, such as fid=loss." placeholder:"NAME=KIND"`
+	MetricsFile  string            `help:"File, directory or pattern of files in which the logger of the command writes its epochs, as for courier run; with {dir} or {trial}."`
+	Output       string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table" env:"COURIER_OUTPUT"`
+	Command      []string          `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
+}
+
+// Help returns the end of the help text.
+func (c *tuneCommand) Help() string {
+	return `Searches the parameters of a training command by successive halving: all trials run for a few
+epochs, and the best of them longer. A command with {epoch} or {dir} continues a trial from the
+checkpoint that it wrote before it printed the epoch; otherwise it starts again, and those epochs
+count as spent. The time of an epoch is measured while trials run, with each number of CPUs, and
+the CPUs of each stage are planned by it. trials.csv in --dir has a row for each trial, and logs the
+output. Interrupt it at any time: the same command continues the tuning.
+
+Examples:
+  courier tune --max-time 30m --trials 16 --epochs 16 --param lr=log:1e-4..1e-1 --param batch=16,32,64 -- python train.py --lr {lr} --batch-size {batch} --epochs {epochs}
+  courier tune --budget 2.5 --cpus 1,2,4 --algorithm asha --trials 81 --eta 3 --epochs 27 --param lr=log:1e-4..1e-1 -- python train.py --lr {lr} --threads {cpus} --epochs {epochs} --resume {dir}/model.pt`
+}
+
+func (c *tuneCommand) Run(w *environment) error {
+	o, err := c.options()
+	if err != nil {
+		return err
+	}
+	unlock, err := services.LockDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	launcher, err := c.launcher(w, o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(filepath.Join(c.Dir, "spool")) }() // the record has all epochs
+	tuning, err := tune.Open(c.Dir, o)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tuning.Close() }() // each line is on disk
+
+	view := &tuningView{out: w.stderr, bar: services.NewProgressBar(w.stderr, 1)}
+	for _, name := range launcher.Unused() {
+		view.print(fmt.Sprintf("the command has no {%s}: it must read COURIER_PARAM_%s", name, strings.ToUpper(name)))
+	}
+	ranking, err := tuning.Run(w.ctx, launcher.Measure, view.show)
+	view.end()
+	if errors.Is(err, tune.ErrInterrupted) {
+		view.print(fmt.Sprintf("interrupted: the same command continues the tuning in %s", c.Dir))
+		return exitStatus(130)
+	}
+	if err != nil {
+		return err
+	}
+	switch c.Output {
+	case "json":
+		return indented(w.stdout, ranking)
+	case "csv":
+		return ranking.WriteCSV(w.stdout)
+	}
+	return ranking.WriteText(w.stdout)
+}
+
+// options returns the options of the tuning.
+func (c *tuneCommand) options() (tune.Options, error) {
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	space, err := tune.ParseSpace(c.Param)
+	if err != nil {
+		return tune.Options{}, fmt.Errorf("--param: %w", err)
+	}
+	o := tune.Options{
+		Command:   command,
+		Space:     space,
+		Trials:    c.Trials,
+		Eta:       c.Eta,
+		Epochs:    c.Epochs,
+		Algorithm: c.Algorithm,
+		Objective: c.Objective,
+		Seed:      c.Seed,
+		CPUs:      c.CPUs,
+		Pool:      c.CPUsTotal,
+		MaxTime:   c.MaxTime,
+		Budget:    c.Budget,
+		Price:     c.Price,
+	}
+	if o.Pool == 0 {
+		o.Pool = runtime.NumCPU()
+	}
+	return o, nil
+}
+
+// launcher returns what runs the trials.
+func (c *tuneCommand) launcher(w *environment, o tune.Options) (*tune.Launcher, error) {
+	node, err := nodeName("")
+	if err != nil {
+		return nil, err
+	}
+	l := &tune.Launcher{Dir: c.Dir, Options: o, Log: w.log, Job: runner.Options{
+		Observer:     collector.NewObserver(w.log),
+		Node:         node,
+		EpochPattern: c.EpochPattern,
+		Format:       c.Format,
+		Metrics:      c.Metric,
+		MetricsFile:  c.MetricsFile,
+	}}
+	if u, err := user.Current(); err == nil {
+		l.Job.Request.User = u.Username
+	}
+	return l, nil
+}
+
+// tuningView shows the progress: a bar on a terminal, with a line above it for each message.
+type tuningView struct {
+	out io.Writer
+	bar *services.ProgressBar
+}
+
+func (v *tuningView) show(p tune.TuningProgress) {
+	if p.Message != "" {
+		v.print(p.Message)
+	}
+	if v.bar.Terminal {
+		v.bar.Total = max(1, p.Total)
+		v.bar.Draw(min(p.Done, v.bar.Total), p.Text())
+	}
+}
+
+// print prints a line, in the place of the bar.
+func (v *tuningView) print(message string) {
+	if v.bar.Terminal {
+		fmt.Fprint(v.out, "\r\x1b[K")
+	}
+	fmt.Fprintf(v.out, "courier: %s\n", message)
+}
+
+func (v *tuningView) end() {
+	if v.bar.Terminal {
+		fmt.Fprint(v.out, "\r\x1b[K")
+	}
+}

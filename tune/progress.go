@@ -1,0 +1,191 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"courier/schemas"
+)
+
+// TuningProgress is the state of a tuning after a change.
+type TuningProgress struct {
+	Message string // what happened; empty: only figures have changed
+
+	Done    int    // trials that have ended a stage, counted once for each stage
+	Total   int    // expected at the end
+	Stage   int    // first unfinished stage, from 1
+	Stages  int    // of the tuning
+	Running string // the running trials with their epochs
+
+	Best         int     // number of the best trial; 0: none
+	BestText     string  // its figure
+	SecondsLeft  float64 // predicted; 0: unknown
+	CostLeft     string  // predicted; empty: unknown
+	BoundSeconds float64 // until --max-time; infinity: none
+}
+
+// notify reports the current state with a message.
+func (t *Tuning) notify(message string) {
+	if t.report == nil {
+		return
+	}
+	s := t.state
+	p := TuningProgress{Message: message, Stage: s.currentStage() + 1, Stages: len(s.stages)}
+	seconds, coreSeconds, isKnown := 0.0, 0.0, true
+	for i, n := range s.expectedTrials() {
+		finished := min(n, s.finishedTrials(i))
+		p.Done, p.Total = p.Done+finished, p.Total+n
+		if n > finished {
+			left := float64(n-finished) / float64(n)
+			seconds += left * s.plan[i].Seconds
+			coreSeconds += left * s.plan[i].CoreSeconds
+			isKnown = isKnown && s.plan[i].CPUs > 0
+		}
+	}
+	if isKnown {
+		p.SecondsLeft, p.CostLeft = seconds, t.formatCost(coreSeconds)
+	}
+	p.BoundSeconds = math.Inf(1)
+	if t.o.MaxTime > 0 {
+		p.BoundSeconds = max(0, t.o.MaxTime.Seconds()-t.elapsed())
+	}
+	var running []string
+	for _, a := range s.running() {
+		epoch := 0
+		if s.continues {
+			epoch = a.From
+		}
+		if len(a.epochs) > 0 {
+			epoch = a.epochs[len(a.epochs)-1].Number
+		}
+		running = append(running, fmt.Sprintf("%d (%d/%d)", a.Trial, epoch, a.Epochs))
+	}
+	p.Running = strings.Join(running, ", ")
+	if b := s.best(); b != nil {
+		p.Best, p.BestText = b.number, s.figureText(b)
+	}
+	t.report(p)
+}
+
+// message reports a message with the current state.
+func (t *Tuning) message(format string, values ...any) { t.notify(fmt.Sprintf(format, values...)) }
+
+// Text returns the state in a few words, the most important ones first.
+func (p *TuningProgress) Text() string {
+	parts := []string{fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)}
+	if p.Best > 0 {
+		parts = append(parts, fmt.Sprintf("best %s (trial %d)", p.BestText, p.Best))
+	}
+	if p.CostLeft != "" {
+		left := schemas.FormatSeconds(roundSeconds(p.SecondsLeft))
+		parts = append(parts, fmt.Sprintf("%s, %s left", left, p.CostLeft))
+	}
+	if !math.IsInf(p.BoundSeconds, 1) {
+		parts = append(parts, "end in at most "+schemas.FormatSeconds(roundSeconds(p.BoundSeconds)))
+	}
+	if p.Running != "" {
+		parts = append(parts, "running "+p.Running)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// roundSeconds rounds to tenths, and above ten to seconds.
+func roundSeconds(v float64) float64 {
+	if v >= 10 {
+		return math.Round(v)
+	}
+	return math.Round(10*v) / 10
+}
+
+// figureText returns the figure by which a trial is ranked.
+func (s *tuningState) figureText(t *trialState) string {
+	return s.objective + " " + formatFigure(s.figure(t.last.Loss, t.last.Accuracy))
+}
+
+// startText describes the start of a segment.
+func (t *Tuning) startText(g *Segment) string {
+	cpus := schemas.FormatCPUs(uint32(g.CPUs))
+	if g.IsProbe {
+		return fmt.Sprintf("trial %d: %s with %s again, to measure the time of an epoch", g.Trial,
+			schemas.FormatCount(uint64(g.Epochs), "epoch"), cpus)
+	}
+	trial := t.state.trial(g.Trial)
+	text := fmt.Sprintf("stage %d, trial %d with %s", g.Stage+1, g.Trial, cpus)
+	if g.From == 0 {
+		return text + ": " + t.parametersText(trial)
+	}
+	if !t.state.continues {
+		return fmt.Sprintf("%s: to epoch %d, from the beginning", text, g.Epochs)
+	}
+	return fmt.Sprintf("%s: from epoch %d to %d", text, g.From, g.Epochs)
+}
+
+// parametersText returns the values of a trial.
+func (t *Tuning) parametersText(trial *trialState) string {
+	var parts []string
+	for i, p := range t.o.Space {
+		parts = append(parts, p.Name+"="+trial.values[i])
+	}
+	return strings.Join(parts, " ")
+}
+
+// endText describes the end of a segment.
+func (t *Tuning) endText(g *Segment, e *Ending) string {
+	trial := t.state.trial(g.Trial)
+	seconds := schemas.FormatSeconds(roundSeconds(e.Seconds))
+	switch {
+	case g.IsProbe && e.Outcome == OutcomeFailed:
+		return fmt.Sprintf("trial %d failed with %s, which is not used: %s", g.Trial,
+			schemas.FormatCPUs(uint32(g.CPUs)), e.Reason)
+	case g.IsProbe:
+		return fmt.Sprintf("trial %d: measured in %s", g.Trial, seconds)
+	case e.Outcome == OutcomeStopped:
+		return fmt.Sprintf("stage %d, trial %d: stopped after %s", g.Stage+1, g.Trial, seconds)
+	case trial.isOut():
+		return fmt.Sprintf("stage %d, trial %d is out: %s", g.Stage+1, g.Trial, trial.reason)
+	}
+	return fmt.Sprintf("stage %d, trial %d: %s after %s and %s", g.Stage+1, g.Trial, t.state.figureText(trial),
+		schemas.FormatCount(uint64(max(0, trial.done)), "epoch"), seconds)
+}
+
+// planMessage reports a plan, beside the best one with the same CPUs in all stages.
+func (t *Tuning) planMessage(plans []StagePlan) {
+	seconds, coreSeconds := 0.0, 0.0
+	var parts []string
+	for _, p := range plans {
+		seconds, coreSeconds = seconds+p.Seconds, coreSeconds+p.CoreSeconds
+		parts = append(parts, fmt.Sprintf("stage %d: %s of %s", p.Stage+1,
+			schemas.FormatCount(uint64(p.Trials), "trial"), schemas.FormatCPUs(uint32(p.CPUs))))
+	}
+	text := fmt.Sprintf("plan: %s; %s and %s predicted", strings.Join(parts, ", "),
+		schemas.FormatSeconds(roundSeconds(seconds)), t.formatCost(coreSeconds))
+	if p, cpus, ok := t.static(); ok && len(plans) == len(t.state.stages) {
+		text += fmt.Sprintf(" (with %s in all stages: %s and %s)", schemas.FormatCPUs(uint32(cpus)),
+			schemas.FormatSeconds(roundSeconds(p.Seconds)), t.formatCost(p.Cost))
+	}
+	t.message("%s", text)
+}
+
+// formatCoreHours writes core-seconds for people.
+func formatCoreHours(coreSeconds float64) string {
+	return strconv.FormatFloat(coreSeconds/secondsPerHour, 'g', 4, 64) + " core-hours"
+}
+
+// formatCost writes core-seconds as core-hours, with their price if there is one.
+func (t *Tuning) formatCost(coreSeconds float64) string {
+	text := formatCoreHours(coreSeconds)
+	if t.o.Price > 0 {
+		text += fmt.Sprintf(" (price %.4g)", coreSeconds/secondsPerHour*t.o.Price)
+	}
+	return text
+}
+
+// formatFigure writes a loss or an accuracy; "-" if it is unknown.
+func formatFigure(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return strconv.FormatFloat(*v, 'g', 5, 64)
+}

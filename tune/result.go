@@ -1,0 +1,259 @@
+package tune
+
+import (
+	"cmp"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"courier/schemas"
+)
+
+// Ranking is the result of a tuning.
+type Ranking struct {
+	Reason      string        `json:"reason"` // why it ended
+	Algorithm   string        `json:"algorithm"`
+	Objective   string        `json:"objective,omitempty"` // accuracy or loss; empty: neither was reported
+	Seconds     float64       `json:"seconds"`             // without interruptions
+	CoreSeconds float64       `json:"core_seconds"`
+	Price       *float64      `json:"price,omitempty"`
+	Best        []string      `json:"best_command,omitempty"` // with the parameters of the best trial
+	Trials      []RankedTrial `json:"trials"`                 // the best first
+	Stages      []StageRow    `json:"stages"`
+	ProbeCost   float64       `json:"probe_core_seconds"` // of repeated epochs that measured a time
+	Static      *StaticPlan   `json:"static,omitempty"`   // nil: none keeps the bound, or nothing was measured
+
+	parameters []string // names, in the order of the command line
+	cost       func(coreSeconds float64) string
+}
+
+// RankedTrial is a trial of a ranking.
+type RankedTrial struct {
+	Rank        int               `json:"rank"` // from 1; 0: without the figure that ranks
+	Trial       int               `json:"trial"`
+	Parameters  map[string]string `json:"parameters"`
+	Stage       int               `json:"stage"`        // completed stages
+	Epochs      int               `json:"epochs"`       // last epoch
+	SpentEpochs int               `json:"spent_epochs"` // with repeated ones
+	Loss        *float64          `json:"loss,omitempty"`
+	Accuracy    *float64          `json:"accuracy,omitempty"`
+	Seconds     float64           `json:"seconds"` // of its command
+	CoreSeconds float64           `json:"core_seconds"`
+	Reason      string            `json:"reason,omitempty"` // why it is out
+}
+
+// StageRow compares the plan of a stage with what was measured. Figures that are not known are 0.
+type StageRow struct {
+	Stage                int     `json:"stage"`  // from 1
+	Epochs               int     `json:"epochs"` // that its trials have reached at its end
+	CPUs                 int     `json:"cpus"`   // of each trial
+	PlannedTrials        int     `json:"planned_trials"`
+	Trials               int     `json:"trials"`
+	PredictedSeconds     float64 `json:"predicted_seconds"`
+	Seconds              float64 `json:"seconds"`
+	PredictedCoreSeconds float64 `json:"predicted_core_seconds"`
+	CoreSeconds          float64 `json:"core_seconds"`
+}
+
+// StaticPlan is the best plan with the same CPUs in all stages under the same bound, by the measured
+// times.
+type StaticPlan struct {
+	CPUs        int     `json:"cpus"`
+	Seconds     float64 `json:"predicted_seconds"`
+	CoreSeconds float64 `json:"predicted_core_seconds"`
+}
+
+// result returns the ranking of the trials so far.
+func (t *Tuning) result(reason string) *Ranking {
+	s := t.state
+	r := &Ranking{
+		Reason:      reason,
+		Algorithm:   t.o.Algorithm,
+		Objective:   s.objective,
+		Seconds:     s.elapsed,
+		CoreSeconds: s.spent,
+		Trials:      t.ranked(),
+		ProbeCost:   s.probed,
+		cost:        t.formatCost,
+	}
+	for _, p := range t.o.Space {
+		r.parameters = append(r.parameters, p.Name)
+	}
+	if t.o.Price > 0 {
+		price := s.spent / secondsPerHour * t.o.Price
+		r.Price = &price
+	}
+	if b := s.best(); b != nil {
+		var pairs []string
+		for i, p := range t.o.Space {
+			pairs = append(pairs, "{"+p.Name+"}", b.values[i])
+		}
+		for _, argument := range t.o.Command {
+			r.Best = append(r.Best, strings.NewReplacer(pairs...).Replace(argument))
+		}
+	}
+	for i, span := range s.spans {
+		p := s.plan[i]
+		r.Stages = append(r.Stages, StageRow{
+			Stage: i + 1, Epochs: s.stages[i].Epochs, CPUs: cmp.Or(p.CPUs, t.cpus[i]),
+			PlannedTrials: cmp.Or(p.Trials, s.stages[i].Trials), Trials: span.trials,
+			PredictedSeconds: p.Seconds, Seconds: span.ended - span.started,
+			PredictedCoreSeconds: p.CoreSeconds, CoreSeconds: span.coreSeconds,
+		})
+	}
+	if p, cpus, ok := t.static(); ok {
+		r.Static = &StaticPlan{cpus, p.Seconds, p.Cost}
+	}
+	return r
+}
+
+// ranked returns the trials that have started, the best first. Those that are out come last.
+func (t *Tuning) ranked() []RankedTrial {
+	s := t.state
+	var started []*trialState
+	for i := range s.trials {
+		if s.trials[i].entered > 0 {
+			started = append(started, &s.trials[i])
+		}
+	}
+	isRanked := func(t *trialState) bool { return !t.isOut() && s.has(t) }
+	slices.SortFunc(started, func(a, b *trialState) int {
+		if isRanked(a) != isRanked(b) {
+			if isRanked(a) {
+				return -1
+			}
+			return 1
+		}
+		return s.compareTrials(a, b)
+	})
+	rows := []RankedTrial{}
+	for i, trial := range started {
+		row := RankedTrial{
+			Trial: trial.number, Parameters: map[string]string{}, Stage: trial.completed, Epochs: trial.done,
+			SpentEpochs: trial.spentEpochs, Loss: trial.last.Loss, Accuracy: trial.last.Accuracy,
+			Seconds: trial.seconds, CoreSeconds: trial.coreSeconds, Reason: trial.reason,
+		}
+		if isRanked(trial) {
+			row.Rank = i + 1
+		}
+		for j, p := range t.o.Space {
+			row.Parameters[p.Name] = trial.values[j]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// trialsFile is the table of the trials.
+const trialsFile = "trials.csv"
+
+// writeTrials writes the table of the trials.
+func (t *Tuning) writeTrials() error {
+	path := filepath.Join(t.dir, trialsFile)
+	f, err := os.Create(path + ".new")
+	if err != nil {
+		return err
+	}
+	err = t.result("").WriteCSV(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// WriteCSV writes the trials as CSV.
+func (r *Ranking) WriteCSV(out io.Writer) error {
+	w := csv.NewWriter(out)
+	head := append([]string{"rank", "trial"}, r.parameters...)
+	_ = w.Write(append(head, "stage", "epochs", "spent_epochs", "loss", "accuracy", "seconds", "core_seconds",
+		"reason")) // an error stays until Flush
+	for i := range r.Trials {
+		_ = w.Write(r.Trials[i].fields(r.parameters, "", func(v float64) string {
+			return strconv.FormatFloat(v, 'f', 3, 64)
+		}))
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// fields returns the columns of a trial, with a text for unknown figures.
+func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(float64) string) []string {
+	rank := unknown
+	if t.Rank > 0 {
+		rank = strconv.Itoa(t.Rank)
+	}
+	fields := []string{rank, strconv.Itoa(t.Trial)}
+	for _, name := range parameters {
+		fields = append(fields, t.Parameters[name])
+	}
+	fields = append(fields, strconv.Itoa(t.Stage), strconv.Itoa(t.Epochs), strconv.Itoa(t.SpentEpochs))
+	for _, v := range []*float64{t.Loss, t.Accuracy} {
+		if v == nil {
+			fields = append(fields, unknown)
+		} else {
+			fields = append(fields, formatFigure(v))
+		}
+	}
+	return append(fields, seconds(t.Seconds), seconds(t.CoreSeconds), t.Reason)
+}
+
+// WriteText writes the ranking and the plan as tables.
+func (r *Ranking) WriteText(out io.Writer) error {
+	fmt.Fprintf(out, "%s after %s and %s: %s\n\n", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
+		schemas.FormatSeconds(roundSeconds(r.Seconds)), r.cost(r.CoreSeconds), r.Reason)
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "rank\ttrial\t%s\tstages\tepochs\tspent\tloss\taccuracy\tseconds\tcore-seconds\t\n",
+		strings.Join(r.parameters, "\t"))
+	for i := range r.Trials {
+		fields := r.Trials[i].fields(r.parameters, "-", func(v float64) string {
+			return strconv.FormatFloat(v, 'f', 1, 64)
+		})
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(fields, "\t"), "\t")+"\t")
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return r.writeStages(out)
+}
+
+// writeStages writes the plan against what was measured, and the static alternative.
+func (r *Ranking) writeStages(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "\nstage\tepochs\tCPUs\ttrials\tplanned\tseconds\tpredicted\tcore-seconds\tpredicted\t")
+	for _, s := range r.Stages {
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%.1f\t%s\t%.1f\t%s\t\n", s.Stage, s.Epochs, s.CPUs, s.Trials,
+			s.PlannedTrials, s.Seconds, predicted(s.PredictedSeconds), s.CoreSeconds,
+			predicted(s.PredictedCoreSeconds))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if r.ProbeCost > 0 {
+		fmt.Fprintf(out, "%.1f core-seconds measured the time of an epoch by CPUs; their time is part of a stage\n",
+			r.ProbeCost)
+	}
+	if s := r.Static; s != nil {
+		fmt.Fprintf(out, "static alternative, by the measured times: %s in all stages, %s and %s\n",
+			schemas.FormatCPUs(uint32(s.CPUs)), schemas.FormatSeconds(roundSeconds(s.Seconds)), r.cost(s.CoreSeconds))
+	} else {
+		fmt.Fprintln(out, "static alternative: none keeps the bound, or no time was measured")
+	}
+	if len(r.Best) > 0 {
+		fmt.Fprintf(out, "best: %s\n", strings.Join(r.Best, " "))
+	}
+	return nil
+}
+
+func predicted(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64)
+}

@@ -1,0 +1,363 @@
+package tune_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"courier/tune"
+)
+
+// simulatedTraining is a simulated training command on a pool of CPUs. Its time is that of a bubble of
+// testing/synctest.
+type simulatedTraining struct {
+	seconds  func(trial, cpus int) float64 // of an epoch
+	start    float64                       // seconds of a start
+	restarts bool                          // it cannot continue
+	fails    func(g tune.Segment) bool     // after its first epoch
+	accuracy func(trial, epoch int) float64
+
+	mu       sync.Mutex
+	inUse    int // CPUs
+	most     int // CPUs in use at once
+	cost     float64
+	ended    time.Time
+	segments []tune.Segment
+	stopped  int
+}
+
+// accuracyOf is a figure by which the trial with the largest number is the best one.
+func accuracyOf(trial, epoch int) float64 {
+	return float64(trial) / (float64(trial) + 10) * (1 - math.Exp(-float64(epoch)))
+}
+
+func (c *simulatedTraining) use(g tune.Segment, cpus int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if cpus > 0 {
+		c.segments = append(c.segments, g)
+	}
+	c.inUse += cpus
+	c.most = max(c.most, c.inUse)
+}
+
+// Measure is a tune.Measure.
+func (c *simulatedTraining) Measure(
+	ctx context.Context, g tune.Segment, _ []string, report func(tune.TrialEpoch),
+) (tune.Ending, error) {
+	begin := time.Now()
+	c.use(g, g.CPUs)
+	ending := tune.Ending{Outcome: tune.OutcomeDone}
+	pass := func(seconds float64) bool {
+		select {
+		case <-time.After(time.Duration(seconds * float64(time.Second))):
+			return true
+		case <-ctx.Done():
+			ending.Outcome = tune.OutcomeStopped
+			return false
+		}
+	}
+	first := g.From + 1
+	if c.restarts {
+		first = 1
+	}
+	accuracy := c.accuracy
+	if accuracy == nil {
+		accuracy = accuracyOf
+	}
+	isRunning := pass(c.start)
+	for epoch := first; isRunning && epoch <= g.Epochs; epoch++ {
+		seconds := c.seconds(g.Trial, g.CPUs)
+		if isRunning = pass(seconds); !isRunning {
+			break
+		}
+		v := accuracy(g.Trial, epoch)
+		report(tune.TrialEpoch{Number: epoch, Seconds: seconds, Accuracy: &v})
+		if c.fails != nil && c.fails(g) {
+			ending.Outcome, ending.Reason, isRunning = tune.OutcomeFailed, "out of memory", false
+		}
+	}
+	ending.Seconds = time.Since(begin).Seconds()
+	c.use(g, -g.CPUs)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cost += ending.Seconds * float64(g.CPUs)
+	c.ended = time.Now()
+	if ending.Outcome == tune.OutcomeStopped {
+		c.stopped++
+	}
+	return ending, nil
+}
+
+// simulate runs a tuning of a simulated command in a directory.
+func simulate(t *testing.T, dir string, o tune.Options, c *simulatedTraining) (*tune.Ranking, error) {
+	t.Helper()
+	tuning, err := tune.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranking, err := tuning.Run(t.Context(), c.Measure, nil)
+	if closeErr := tuning.Close(); closeErr != nil {
+		t.Fatal(closeErr)
+	}
+	return ranking, err
+}
+
+func tuningOptions() tune.Options {
+	return tune.Options{
+		Command: []string{"train", "{lr}", "{dir}"},
+		Space:   tune.Space{{Name: "lr", Low: 1, High: 2}},
+		Trials:  16,
+		Epochs:  16,
+		CPUs:    []int{1, 2, 4},
+		Pool:    4,
+	}
+}
+
+// amdahl returns the seconds of an epoch of which a part is not sped up by CPUs.
+func amdahl(serial, parallel float64) func(trial, cpus int) float64 {
+	return func(_, cpus int) float64 { return serial + parallel/float64(cpus) }
+}
+
+// Synchronous halving runs 16, 8, 4, 2 and 1 trials for 1, 1, 2, 4 and 8 epochs, keeps the best ones,
+// and takes exactly the predicted time and cost from the second stage on.
+func TestTuning_HalvesAndPredicts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &simulatedTraining{seconds: amdahl(2, 8)}
+		r, err := simulate(t, t.TempDir(), tuningOptions(), c)
+		if err != nil || r.Reason != "every stage is done" || r.Trials[0].Trial != 16 || r.Trials[0].Epochs != 16 {
+			t.Fatalf("%+v, %v; want trial 16 to be the best after 16 epochs", r, err)
+		}
+		for i, want := range []struct{ trials, cpus int }{{16, 1}, {8, 1}, {4, 1}, {2, 2}, {1, 4}} {
+			s := r.Stages[i]
+			if s.Trials != want.trials || s.PlannedTrials != want.trials || s.CPUs != want.cpus {
+				t.Errorf("stage %+v, want %d trials of %d CPUs", s, want.trials, want.cpus)
+			}
+			if i > 0 && (math.Abs(s.Seconds-s.PredictedSeconds) > 1e-6 ||
+				math.Abs(s.CoreSeconds-s.PredictedCoreSeconds) > 1e-6) {
+				t.Errorf("stage %+v, want what was predicted", s)
+			}
+		}
+		if c.most > 4 || r.Static == nil || r.Static.Seconds <= r.Seconds-20 {
+			t.Errorf("%d CPUs at once, static alternative %+v; want 4, and one that is not faster", c.most, r.Static)
+		}
+		for i := 1; i < len(r.Trials); i++ {
+			if *r.Trials[i].Accuracy > *r.Trials[i-1].Accuracy {
+				t.Errorf("rank %d is better than rank %d", i+1, i)
+			}
+		}
+	})
+}
+
+// A command that starts from the beginning is planned with all of its epochs.
+func TestTuning_CountsRepeatedEpochs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := tuningOptions()
+		c := &simulatedTraining{seconds: amdahl(0, 10), restarts: true}
+		r, err := simulate(t, t.TempDir(), o, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		best := r.Trials[0]
+		if best.Epochs != 16 || best.SpentEpochs != 1+2+4+8+16 {
+			t.Errorf("the best trial %+v, want 16 epochs and 31 spent ones", best)
+		}
+		last := r.Stages[4]
+		if math.Abs(last.PredictedSeconds-last.Seconds) > 1e-6 || math.Abs(last.Seconds-40) > 1e-6 {
+			t.Errorf("the last stage %+v, want 16 epochs of 2.5 s", last)
+		}
+	})
+}
+
+// Failed trials are out with their reason, and their epochs and times count.
+func TestTuning_LeavesOutFailedTrials(t *testing.T) {
+	for _, algorithm := range []string{tune.AlgorithmHalving, tune.AlgorithmASHA} {
+		synctest.Test(t, func(t *testing.T) {
+			o := tuningOptions()
+			o.Algorithm = algorithm
+			c := &simulatedTraining{seconds: amdahl(2, 8), fails: func(g tune.Segment) bool {
+				return g.Trial == 16 && g.Stage == 3 || g.Trial%5 == 0
+			}}
+			r, err := simulate(t, t.TempDir(), o, c)
+			if err != nil || r.Trials[0].Trial != 14 {
+				t.Fatalf("%s: %+v, %v; want trial 14 to be the best", algorithm, r, err)
+			}
+			spent, out := 0.0, 0
+			for _, row := range r.Trials {
+				spent += row.CoreSeconds
+				if row.Reason == "out of memory" && row.Rank == 0 && row.SpentEpochs > 0 {
+					out++
+				}
+			}
+			if out != 4 || math.Abs(spent-c.cost) > 1e-6 || math.Abs(r.CoreSeconds-c.cost) > 1e-6 {
+				t.Errorf("%s: %d failed trials, %g and %g of %g core-seconds; want 4 and all", algorithm, out, spent,
+					r.CoreSeconds, c.cost)
+			}
+		})
+	}
+}
+
+func TestTuning_EndsIfTheFirstTrialsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &simulatedTraining{seconds: amdahl(1, 0), fails: func(tune.Segment) bool { return true }}
+		if _, err := simulate(t, t.TempDir(), tuningOptions(), c); err == nil ||
+			len(c.segments) > 8 {
+			t.Errorf("%v after %d segments, want an early error", err, len(c.segments))
+		}
+	})
+}
+
+// A bound below the smallest one is refused, with the smallest one, and the same directory continues
+// with a larger one.
+func TestTuning_RefusesABoundBelowTheSmallest(t *testing.T) {
+	for name, set := range map[string]func(*tune.Options, float64){
+		"--max-time": func(o *tune.Options, ratio float64) {
+			o.MaxTime = time.Duration(ratio * 100 * float64(time.Second))
+		},
+		"--budget": func(o *tune.Options, ratio float64) { o.Budget = ratio * 400 / 3600 },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			o, dir := tuningOptions(), t.TempDir()
+			c := &simulatedTraining{seconds: amdahl(2, 8)}
+			set(&o, 1)
+			_, err := simulate(t, dir, o, c)
+			var unreachable *tune.UnreachableBound
+			if !errors.As(err, &unreachable) || unreachable.Flag != name || unreachable.Smallest == "" {
+				t.Fatalf("%s: %v, want a refusal that names the smallest bound", name, err)
+			}
+			if len(c.segments) > 16 {
+				t.Errorf("%s: refused after %d segments", name, len(c.segments))
+			}
+			set(&o, 4)
+			r, err := simulate(t, dir, o, c)
+			if err != nil || r.Reason != "every stage is done" {
+				t.Errorf("%s: %+v, %v with four times the bound, want a complete tuning", name, r, err)
+			}
+		})
+	}
+}
+
+// Before an epoch was measured, the smallest bound is unknown.
+func TestTuning_SaysThatTheSmallestBoundIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := tuningOptions()
+		o.MaxTime = time.Second
+		c := &simulatedTraining{seconds: amdahl(10, 0)}
+		r, err := simulate(t, t.TempDir(), o, c)
+		want := "--max-time 1s is used up before the time of an epoch was measured, so that the smallest one is unknown"
+		if err != nil || r.Reason != want || c.stopped != 4 {
+			t.Errorf("%+v, %v with %d stopped trials; want the reason %q and 4", r, err, c.stopped, want)
+		}
+	})
+}
+
+// randomTuning returns random options and a random command.
+func randomTuning(random *rand.Rand) (tune.Options, *simulatedTraining) {
+	o := tuningOptions()
+	o.Trials, o.Eta, o.Epochs = 1+random.IntN(30), 2+random.IntN(3), 1+random.IntN(20)
+	o.Pool = 1 + random.IntN(6)
+	o.CPUs = nil
+	for c := 1; c <= o.Pool; c++ {
+		if c == 1 || random.IntN(2) == 0 {
+			o.CPUs = append(o.CPUs, c)
+		}
+	}
+	o.Algorithm = []string{tune.AlgorithmHalving, tune.AlgorithmASHA}[random.IntN(2)]
+	serial, parallel := 5*random.Float64(), 20*random.Float64()
+	failing, restarts := random.IntN(20), random.IntN(2) == 0
+	c := &simulatedTraining{
+		start: 2 * random.Float64(), restarts: restarts,
+		fails: func(g tune.Segment) bool { return failing > 2 && (g.Trial*7+g.Stage)%failing == 2 },
+		seconds: func(trial, cpus int) float64 {
+			noise := 1 + 0.2*math.Sin(float64(trial*31+cpus*17))
+			return (0.5 + serial + parallel/float64(cpus)) * noise
+		},
+		accuracy: func(trial, epoch int) float64 {
+			return 0.5 + 0.4*math.Sin(float64(trial*trial)) - 0.3/float64(epoch)
+		},
+	}
+	return o, c
+}
+
+// In random tunings no more CPUs are in use than the pool has, no command runs after --max-time, and
+// no more than --budget is spent.
+func TestTuning_NeverExceedsPoolAndBound(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	complete, refused, cut := 0, 0, 0
+	for n := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			o, c := randomTuning(random)
+			unlimited, err := simulate(t, t.TempDir(), o, c)
+			if err != nil { // all of its trials fail
+				return
+			}
+			if c.most > o.Pool {
+				t.Fatalf("case %d: %d CPUs of %d at once", n, c.most, o.Pool)
+			}
+			ratio := 0.3 + 1.5*random.Float64()
+			if n%2 == 0 {
+				o.MaxTime = time.Duration(ratio * unlimited.Seconds * float64(time.Second))
+			} else {
+				o.Budget = ratio * unlimited.CoreSeconds / 3600
+			}
+			c.cost, c.most = 0, 0
+			begin := time.Now()
+			r, err := simulate(t, t.TempDir(), o, c)
+			took := c.ended.Sub(begin)
+			if o.MaxTime > 0 && took > o.MaxTime || o.Budget > 0 && c.cost > o.Budget*3600*(1+1e-6) || c.most > o.Pool {
+				t.Fatalf("case %d: %s of %s, %g of %g core-seconds, %d of %d CPUs", n, took, o.MaxTime, c.cost,
+					o.Budget*3600, c.most, o.Pool)
+			}
+			var unreachable *tune.UnreachableBound
+			switch {
+			case errors.As(err, &unreachable):
+				refused++
+			case err != nil:
+				t.Fatalf("case %d: %v", n, err)
+			case r.Reason == "every stage is done":
+				complete++
+			default:
+				cut++
+			}
+		})
+	}
+	if complete < 15 || refused < 15 || cut == 0 {
+		t.Errorf("%d complete, %d refused and %d cut tunings, want some of each", complete, refused, cut)
+	}
+	t.Logf("%d complete, %d refused, %d cut", complete, refused, cut)
+}
+
+// ASHA promotes before a stage is complete, and runs each trial at most once in each stage.
+func TestTuning_PromotesAsynchronously(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := tuningOptions()
+		o.Algorithm, o.CPUs = tune.AlgorithmASHA, []int{1}
+		c := &simulatedTraining{seconds: func(trial, _ int) float64 { return 1 + float64(trial%5) }}
+		r, err := simulate(t, t.TempDir(), o, c)
+		if err != nil || r.Stages[4].Trials < 1 {
+			t.Fatalf("%+v, %v; want a trial in the last stage", r, err)
+		}
+		seen, lastFirst := map[string]bool{}, 0
+		for i, g := range c.segments {
+			key := fmt.Sprint(g.Trial, g.Stage)
+			if seen[key] {
+				t.Errorf("trial %d runs stage %d twice", g.Trial, g.Stage+1)
+			}
+			seen[key] = true
+			if g.Stage == 0 {
+				lastFirst = i
+			}
+		}
+		early := slices.IndexFunc(c.segments, func(g tune.Segment) bool { return g.Stage == 1 })
+		if early < 0 || early > lastFirst {
+			t.Errorf("the first promotion is segment %d, the last first stage segment %d", early, lastFirst)
+		}
+	})
+}

@@ -1,0 +1,382 @@
+package tune
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"courier/schemas"
+)
+
+// Algorithms of a tuning.
+const (
+	AlgorithmHalving = "halving" // successive halving: a stage begins when the one before has ended
+	AlgorithmASHA    = "asha"    // asynchronous: a trial is promoted as soon as it may be
+)
+
+// Objectives by which trials are ranked.
+const (
+	ObjectiveAuto     = "auto" // accuracy if the first epoch reports one, else loss
+	ObjectiveAccuracy = "accuracy"
+	ObjectiveLoss     = "loss"
+)
+
+const secondsPerHour = 3600
+
+// Options of a tuning. Zero fields mean the documented defaults.
+type Options struct {
+	Command   []string
+	Space     Space
+	Trials    int
+	Eta       int    // each stage keeps one of Eta trials; default 2
+	Epochs    int    // of a trial that reaches the last stage
+	Algorithm string // default AlgorithmHalving
+	Objective string // default ObjectiveAuto
+	Seed      uint64 // of the values of the parameters; default 1
+	CPUs      []int  // numbers of CPUs of a trial to choose from; default 1
+	Pool      int    // CPUs of all running trials; default 1
+
+	// At most one of these is set. The resources are the cheapest within MaxTime, or the fastest within
+	// Budget. Without both they are the fastest.
+	MaxTime time.Duration // of the tuning, without interruptions
+	Budget  float64       // core-hours
+
+	Price float64       // of a core-hour; 0: costs are core-hours
+	Grace time.Duration // that a stopped command has to end; default 2 s, at most 5 % of MaxTime
+}
+
+// Bounds of the options.
+const (
+	maxTrials  = 10_000
+	maxOptions = 16 // numbers of CPUs
+)
+
+const defaultGrace = 2 * time.Second
+
+func (o Options) withDefaults() Options {
+	o.Eta = cmp.Or(o.Eta, 2)
+	o.Algorithm = cmp.Or(o.Algorithm, AlgorithmHalving)
+	o.Objective = cmp.Or(o.Objective, ObjectiveAuto)
+	o.Seed = cmp.Or(o.Seed, 1)
+	o.Pool = cmp.Or(o.Pool, 1)
+	o.Grace = cmp.Or(o.Grace, defaultGrace)
+	if o.MaxTime > 0 {
+		o.Grace = min(o.Grace, o.MaxTime/20)
+	}
+	if len(o.CPUs) == 0 {
+		o.CPUs = []int{1}
+	}
+	o.CPUs = slices.Compact(slices.Sorted(slices.Values(o.CPUs)))
+	return o
+}
+
+func (o *Options) validate() error {
+	switch {
+	case len(o.Command) == 0:
+		return errors.New("no command: give the training command after --")
+	case len(o.Space) == 0:
+		return errors.New("--param is missing: " + parameterForms)
+	case o.Trials < 1 || o.Trials > maxTrials:
+		return fmt.Errorf("--trials: %d is not between 1 and %d", o.Trials, maxTrials)
+	case o.Space.combinations() < float64(o.Trials):
+		return fmt.Errorf("--trials: %d trials of %.0f combinations of the parameters, want at most as many",
+			o.Trials, o.Space.combinations())
+	case o.Eta < 2 || o.Eta > maxTrials:
+		return fmt.Errorf("--eta: %d is not between 2 and %d", o.Eta, maxTrials)
+	case o.Epochs < 1 || o.Epochs > schemas.MaxEpochs:
+		return fmt.Errorf("--epochs: %d is not between 1 and %d", o.Epochs, schemas.MaxEpochs)
+	case !slices.Contains([]string{AlgorithmHalving, AlgorithmASHA}, o.Algorithm):
+		return fmt.Errorf("--algorithm: %q is not %s or %s", o.Algorithm, AlgorithmHalving, AlgorithmASHA)
+	case !slices.Contains([]string{ObjectiveAuto, ObjectiveAccuracy, ObjectiveLoss}, o.Objective):
+		return fmt.Errorf("--objective: %q is not %s, %s or %s", o.Objective, ObjectiveAuto, ObjectiveAccuracy,
+			ObjectiveLoss)
+	}
+	if unset := o.unsetPlaceholder(); unset != "" {
+		return fmt.Errorf("the command has {%s}, but no parameter of that name: add --param %s=VALUES", unset, unset)
+	}
+	return o.validateResources()
+}
+
+// unsetPlaceholder returns a placeholder of other commands of Courier that is no parameter here; empty
+// if the command has none.
+func (o *Options) unsetPlaceholder() string {
+	for _, name := range []string{"batch", "gpus", "replication"} {
+		isUsed := strings.Contains(strings.Join(o.Command, " "), "{"+name+"}")
+		if isUsed && !slices.ContainsFunc(o.Space, func(p Parameter) bool { return p.Name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+func (o *Options) validateResources() error {
+	if o.Pool < 1 || o.Pool > schemas.MaxCPUs {
+		return fmt.Errorf("--cpus-total: %d is not between 1 and %d", o.Pool, schemas.MaxCPUs)
+	}
+	if len(o.CPUs) > maxOptions {
+		return fmt.Errorf("--cpus: %d numbers, want at most %d", len(o.CPUs), maxOptions)
+	}
+	for _, c := range o.CPUs {
+		if c < 1 || c > o.Pool {
+			return fmt.Errorf("--cpus: %d is not between 1 and the %s of --cpus-total", c,
+				schemas.FormatCPUs(uint32(o.Pool)))
+		}
+	}
+	switch {
+	case o.MaxTime < 0 || o.MaxTime > schemas.MaxSLO:
+		return fmt.Errorf("--max-time: %s is not between 0s and %s", o.MaxTime, schemas.MaxSLO)
+	case !(o.Budget >= 0) || math.IsInf(o.Budget, 0):
+		return fmt.Errorf("--budget: %g is not a number of core-hours", o.Budget)
+	case !(o.Price >= 0) || math.IsInf(o.Price, 0):
+		return fmt.Errorf("--price: %g is not a price of a core-hour", o.Price)
+	case o.MaxTime > 0 && o.Budget > 0:
+		return errors.New("--max-time and --budget are given together: give the one that matters, " +
+			"the other is minimized")
+	}
+	return nil
+}
+
+func (o *Options) design() tuningDesign {
+	return tuningDesign{
+		Command:   o.Command,
+		Space:     o.Space,
+		Trials:    o.Trials,
+		Eta:       o.Eta,
+		Epochs:    o.Epochs,
+		Algorithm: o.Algorithm,
+		Objective: o.Objective,
+		Seed:      o.Seed,
+	}
+}
+
+// Tuning is a tuning with what was measured. It is not safe for concurrent use.
+type Tuning struct {
+	o         Options
+	dir       string
+	record    *record
+	state     *tuningState
+	opened    time.Time // has the monotonic clock
+	before    float64   // elapsed seconds when it was opened
+	cpus      []int     // planned for each stage
+	planned   plannedFor
+	report    func(TuningProgress)
+	isBlocked bool   // nothing can start, so that the bound is judged by what is measured
+	stopped   string // why the segments were stopped; empty: they were not
+}
+
+// plannedFor is what the current plan rests on.
+type plannedFor struct {
+	numbers   []int // trials of each stage
+	continues bool
+	isAssumed bool // no times were measured
+	stage     int
+
+	isProvisional bool // too few epochs were measured to refuse the bound
+}
+
+// Open opens the tuning in a directory, which is created if it does not exist. If it has a tuning
+// with the same design, that continues; another design is an error. The caller calls Close.
+func Open(dir string, o Options) (*Tuning, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	r, lines, err := openRecord(dir, o.design())
+	if err != nil {
+		return nil, err
+	}
+	t := &Tuning{o: o, dir: dir, record: r, state: newState(o.design())}
+	t.cpus = make([]int, len(t.state.stages))
+	for i := range lines {
+		t.state.apply(&lines[i])
+	}
+	t.before, t.opened = t.state.elapsed, time.Now()
+	return t, t.add(&recordLine{Kind: kindOpen})
+}
+
+// Close closes the record.
+func (t *Tuning) Close() error { return t.record.close() }
+
+// elapsed returns the seconds of the tuning, without interruptions.
+func (t *Tuning) elapsed() float64 { return t.before + time.Since(t.opened).Seconds() }
+
+// add stores a line and applies it.
+func (t *Tuning) add(l *recordLine) error {
+	l.Elapsed = t.elapsed()
+	if err := t.record.append(l); err != nil {
+		return fmt.Errorf("store the tuning: %w", err)
+	}
+	t.state.apply(l)
+	return nil
+}
+
+// ErrInterrupted is returned by Run if its context ends.
+var ErrInterrupted = errors.New("the tuning was interrupted")
+
+// maxFirstFailures is the number of failed trials without any success at which the command is
+// taken for broken.
+const maxFirstFailures = 3
+
+// Measure runs the command of a segment until it ends or its context ends. It calls report with each
+// epoch, from any goroutine. An error means that no command could be started.
+type Measure func(ctx context.Context, g Segment, values []string, report func(TrialEpoch)) (Ending, error)
+
+// segmentMessage is sent by a running segment.
+type segmentMessage struct {
+	id     int
+	epoch  *TrialEpoch
+	ending *Ending
+	err    error
+}
+
+// Run runs the trials that are left. report is called with each change and may be nil. If ctx ends,
+// the error wraps ErrInterrupted, and the same tuning can be continued.
+func (t *Tuning) Run(ctx context.Context, measure Measure, report func(TuningProgress)) (*Ranking, error) {
+	t.report = report
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	messages := make(chan segmentMessage)
+	count, reason := 0, ""
+	var failure error
+	for {
+		for ctx.Err() == nil && t.stopped == "" && failure == nil {
+			var g *Segment
+			if g, reason, failure = t.prepare(); g == nil {
+				break
+			}
+			if failure = t.add(&recordLine{Kind: kindStart, Segment: g}); failure != nil {
+				break
+			}
+			t.message("%s", t.startText(g))
+			count++
+			go runSegment(running, *g, t.state.trial(g.Trial).values, measure, messages)
+		}
+		if failure != nil {
+			cancel()
+		}
+		if count == 0 {
+			break
+		}
+		ended, err := t.await(messages, cancel)
+		count -= ended
+		failure = errors.Join(failure, err)
+	}
+	return t.conclude(ctx, reason, failure)
+}
+
+// prepare plans, and returns the segment that starts next; nil if none can, with why nothing can
+// start at all.
+func (t *Tuning) prepare() (g *Segment, reason string, err error) {
+	s := t.state
+	if s.failed >= min(maxFirstFailures, len(s.trials)) && len(s.speed.segments) == 0 {
+		return nil, "", fmt.Errorf("the first trials failed (%s): see %s/logs", s.firstError, t.dir)
+	}
+	if err := t.plan(); err != nil {
+		return nil, "", err
+	}
+	g, reason = t.next()
+	if g == nil && reason != "" && len(s.active) == 0 && t.planned.isProvisional {
+		t.isBlocked = true
+		err = t.plan()
+	}
+	return g, reason, err
+}
+
+// runSegment runs a segment and sends its messages.
+func runSegment(
+	ctx context.Context, g Segment, values []string, measure Measure, messages chan<- segmentMessage,
+) {
+	ending, err := measure(ctx, g, values, func(e TrialEpoch) {
+		messages <- segmentMessage{id: g.ID, epoch: &e}
+	})
+	messages <- segmentMessage{id: g.ID, ending: &ending, err: err}
+}
+
+// await handles one message, or stops all segments at the limit. It returns the number of segments
+// that have ended.
+func (t *Tuning) await(messages <-chan segmentMessage, stop func()) (ended int, err error) {
+	var limit <-chan time.Time
+	if left := t.untilLimit(); !math.IsInf(left, 1) && t.stopped == "" {
+		timer := time.NewTimer(time.Duration(max(0, left) * float64(time.Second)))
+		defer timer.Stop()
+		limit = timer.C
+	}
+	select {
+	case <-limit:
+		t.stopped = t.limitReason()
+		t.message("%s: stopping the running trials", t.stopped)
+		stop()
+		return 0, nil
+	case m := <-messages:
+		if m.epoch != nil {
+			err := t.add(&recordLine{Kind: kindEpoch, ID: m.id, Epoch: m.epoch})
+			t.notify("")
+			return 0, err
+		}
+		a := t.state.active[m.id]
+		g := a.Segment
+		switch {
+		case m.err != nil:
+			m.ending.Outcome = OutcomeStopped // the trial itself did not fail
+		case m.ending.Outcome == OutcomeStopped && a.isComplete():
+			m.ending.Outcome = OutcomeDone
+		}
+		err := t.add(&recordLine{Kind: kindEnd, ID: m.id, Ending: m.ending})
+		t.message("%s", t.endText(&g, m.ending))
+		return 1, errors.Join(err, m.err)
+	}
+}
+
+// limitReason returns which limit was reached.
+func (t *Tuning) limitReason() string {
+	limit := "--budget " + formatCoreHours(t.o.Budget*secondsPerHour)
+	if t.o.MaxTime > 0 {
+		limit = "--max-time " + t.o.MaxTime.String()
+	}
+	reason := limit + " is used up"
+	if !t.state.hasPlan() {
+		reason += " before the time of an epoch was measured, so that the smallest one is unknown"
+	}
+	return reason
+}
+
+// hasPlan reports whether a plan on measured times was made.
+func (s *tuningState) hasPlan() bool {
+	return slices.ContainsFunc(s.plan, func(p StagePlan) bool { return p.CPUs > 0 })
+}
+
+// conclude writes the table of trials and returns the result.
+func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
+	err := t.writeTrials()
+	switch {
+	case failure != nil:
+		return nil, failure
+	case err != nil:
+		return nil, err
+	case ctx.Err() != nil:
+		return nil, errors.Join(ErrInterrupted, ctx.Err())
+	}
+	if t.stopped != "" {
+		reason = t.stopped
+	}
+	if reason == "" {
+		reason = "every stage is done"
+		if len(t.state.alive()) == 0 {
+			reason = "no trial is left"
+		}
+	}
+	return t.result(reason), nil
+}
+
+// usesProgress reports whether a command can continue a trial: it takes the number of completed
+// epochs or the directory of the trial.
+func usesProgress(command []string) bool {
+	return slices.ContainsFunc(command, func(argument string) bool {
+		return strings.Contains(argument, epochPlaceholder) || strings.Contains(argument, dirPlaceholder)
+	})
+}
