@@ -9,6 +9,8 @@ import (
 type CurvePoint struct {
 	Units int
 	Rate  float64 // work per second
+	// Error is the standard deviation of log(Rate / true rate); 0: the rate was measured.
+	Error float64
 }
 
 // Curve has the rates of a job by number of units, ascending. The rates need not rise.

@@ -2,6 +2,7 @@ package deadline
 
 import (
 	"math"
+	"slices"
 
 	"courier/policy"
 )
@@ -36,12 +37,15 @@ type task struct {
 // newTask returns a task that starts after the pause of a moment.
 func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) task {
 	t := task{job: job, curve: o.Curve, work: max(0, o.Work), point: -1}
+	if isInexact(o.Curve) {
+		t.curve = o.Curve.Smooth(make(policy.Curve, 0, len(o.Curve)))
+	}
 	if math.IsNaN(o.Work) {
 		t.work = 0
 	}
 
 	lowered := make(policy.Curve, 0, 2*len(o.Curve))
-	for _, p := range o.Curve {
+	for _, p := range t.curve {
 		wait := s.view.Pause.Seconds(p.Units, false, false)
 		p.Rate *= 1 - wait/(s.o.MomentInterval.Seconds()+wait)
 		lowered = append(lowered, p)
@@ -56,6 +60,11 @@ func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) task {
 		t.due -= min(s.o.Margin.Seconds(), max(0, (t.due-t.work/fastest.Rate)/2))
 	}
 	return t
+}
+
+// isInexact reports whether a rate of the curve was not measured.
+func isInexact(c policy.Curve) bool {
+	return slices.ContainsFunc(c, func(p policy.CurvePoint) bool { return p.Error > 0 })
 }
 
 // isIdle reports whether a task cannot use any units.

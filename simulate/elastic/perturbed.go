@@ -15,8 +15,8 @@ import (
 const observedAfter = time.Minute
 
 // perturbedKnowledge shows rates with a log-normal error, which is independent for each job, batch
-// size and number of GPUs. A rate at which the job ran is exact from then on, and its error corrects
-// the other rates of the job that were not measured.
+// size and number of GPUs. A rate at which the job ran is exact from then on; it says nothing about
+// the errors of the others.
 type perturbedKnowledge struct {
 	seed  uint64
 	sigma float64
@@ -36,15 +36,12 @@ func (*perturbedKnowledge) measured(*simulatedJob) {}
 // curve returns the known rates of an option.
 func (k *perturbedKnowledge) curve(j *simulatedJob, option int) policy.Curve {
 	o := &j.options[option]
-	correction := 1.0
-	if j.admitted && j.measured != 0 {
-		correction = math.Exp(-k.error(j.ID, o.batchSize, j.measured))
-	}
 	curve := make(policy.Curve, len(o.curve))
 	for i, p := range o.curve {
 		curve[i] = p
 		if !j.admitted || !j.isMeasured[p.Units] {
-			curve[i].Rate *= math.Exp(k.error(j.ID, o.batchSize, p.Units)) * correction
+			curve[i].Rate *= math.Exp(k.error(j.ID, o.batchSize, p.Units))
+			curve[i].Error = k.sigma
 		}
 	}
 	return curve

@@ -260,6 +260,15 @@ func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
 			if r.BrokenRatio > 0.005 {
 				t.Errorf("%d broken promises of %d jobs, want 0.5 %% or less", r.Broken, r.Jobs)
 			}
+			uncertain, predicted := o, o
+			uncertain.RateError, uncertain.Seed = 0.1, 1
+			predicted.Predicted = true
+			if u := run(t, trace, rates, "deadline", uncertain); u.Ratio < r.Ratio-0.02 {
+				t.Errorf("ratio %.4f with rates off by 10 %%, want %.4f - 0.02 or more", u.Ratio, r.Ratio)
+			}
+			if p := run(t, trace, rates, "deadline", predicted); p.Ratio < r.Ratio-0.03 {
+				t.Errorf("ratio %.4f with predicted rates, want %.4f - 0.03 or more", p.Ratio, r.Ratio)
+			}
 			per := run(t, trace, rates, "elasticflow-per-arrival", o)
 			if per.Kept >= r.Kept {
 				t.Errorf("%d jobs kept, elasticflow-per-arrival keeps %d", r.Kept, per.Kept)

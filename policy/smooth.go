@@ -1,0 +1,93 @@
+package policy
+
+import "math"
+
+// smoothTerms is the largest number of terms of the polynomial of Smooth.
+const smoothTerms = 3
+
+// Smooth appends the curve to dst, with its inexact rates replaced by those of a quadratic in the
+// logarithms of units and rates, fitted to all points with weights 1 / Error^2. Independent errors
+// cancel out in part, so a point with a large rate by chance does not attract jobs. A curve with exact
+// rates is unchanged.
+func (c Curve) Smooth(dst Curve) Curve {
+	first := len(dst)
+	dst = append(dst, c...)
+	smallest, usable := math.Inf(1), 0
+	for _, p := range c {
+		if isUsable(p) {
+			usable++
+		}
+		if p.Error > 0 {
+			smallest = min(smallest, p.Error)
+		}
+	}
+	if math.IsInf(smallest, 1) {
+		return dst
+	}
+
+	fitted, ok := c.fitLogs(min(smoothTerms, (usable+1)/2), smallest)
+	for i := range dst[first:] {
+		p := &dst[first+i]
+		if !ok || !(p.Error > 0) || !isUsable(*p) {
+			continue
+		}
+		if rate := math.Exp(fitted(p.Units)); rate > 0 && !math.IsInf(rate, 1) {
+			p.Rate = rate
+		}
+	}
+	return dst
+}
+
+// exactWeight is the weight of an exact rate relative to that of the smallest error.
+const exactWeight = 100
+
+// fitLogs returns the logarithm of the rate by units, as a polynomial in log2(units) with some terms,
+// fitted by weighted least squares. ok is false without a solution.
+func (c Curve) fitLogs(terms int, smallest float64) (fitted func(units int) float64, ok bool) {
+	var a [smoothTerms][smoothTerms + 1]float64 // normal equations with the right-hand side
+	for _, p := range c {
+		if !isUsable(p) {
+			continue
+		}
+		weight := float64(exactWeight)
+		if p.Error > 0 {
+			weight = smallest * smallest / (p.Error * p.Error)
+		}
+		f := powers(p.Units)
+		for i := range terms {
+			for k := range terms {
+				a[i][k] += weight * f[i] * f[k]
+			}
+			a[i][smoothTerms] += weight * f[i] * math.Log(p.Rate)
+		}
+	}
+	for i := range terms { // the matrix is positive definite: no pivoting
+		if !(a[i][i] > 1e-9) {
+			return nil, false
+		}
+		for k := range terms {
+			if k == i {
+				continue
+			}
+			ratio := a[k][i] / a[i][i]
+			for m := range a[k] {
+				a[k][m] -= ratio * a[i][m]
+			}
+		}
+	}
+	return func(units int) float64 {
+		sum := 0.0
+		for i, f := range powers(units) {
+			if i < terms {
+				sum += a[i][smoothTerms] / a[i][i] * f
+			}
+		}
+		return sum
+	}, true
+}
+
+// powers returns the powers of log2(units).
+func powers(units int) [smoothTerms]float64 {
+	x := math.Log2(float64(units))
+	return [...]float64{1, x, x * x}
+}
