@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// Figure is the reduction of a time or a cost as a ratio, negative if it is larger.
+// Figure compares a ratio with the published one.
 type Figure struct {
 	Name    string  `json:"name"`
 	Target  float64 `json:"target"`  // published
@@ -17,7 +17,19 @@ type Figure struct {
 	High    float64 `json:"high"`
 	Variant string  `json:"variant"`
 	IsMet   bool    `json:"met"`
+	kind    kind
 }
+
+// kind is what the ratios of a figure are.
+type kind int
+
+const (
+	reduction kind = iota // of a time or a cost, negative if it is larger
+	increase              // of a speed
+	level                 // at least the target
+	limit                 // at most the target
+	count                 // at most the target, a number of things instead of a ratio
+)
 
 // Comparisons are the figures of a system.
 type Comparisons struct {
@@ -27,40 +39,88 @@ type Comparisons struct {
 // tolerance is the rounding of simulated times, as a ratio.
 const tolerance = 0.001
 
-// Add adds a figure with the reductions of all cases. It is met if each case reaches the target or,
-// with best, if one does.
+// Add adds a figure with the reductions of a time or a cost in all cases. It is met if each case
+// reaches the target or, with best, if one does.
 func (c *Comparisons) Add(name string, target float64, variant string, reached []float64, best bool) {
+	f := c.add(reduction, name, target, variant, reached)
+	f.IsMet = f.Low >= target-tolerance || best && f.High >= target
+}
+
+// AddIncrease adds a figure with the relative increases in all cases. It is met if each reaches the
+// target.
+func (c *Comparisons) AddIncrease(name string, target float64, variant string, reached []float64) {
+	c.add(increase, name, target, variant, reached)
+}
+
+// AddLevel adds a figure with ratios that should be at least the target in all cases.
+func (c *Comparisons) AddLevel(name string, target float64, variant string, reached []float64) {
+	c.add(level, name, target, variant, reached)
+}
+
+// AddLimit adds a figure with ratios that should be at most the target in all cases.
+func (c *Comparisons) AddLimit(name string, target float64, variant string, reached []float64) {
+	f := c.add(limit, name, target, variant, reached)
+	f.IsMet = f.High <= target
+}
+
+// AddCount adds a figure with numbers of things that should be at most the target in all cases.
+func (c *Comparisons) AddCount(name string, target float64, variant string, reached []float64) {
+	f := c.add(count, name, target, variant, reached)
+	f.IsMet = f.High <= target
+}
+
+func (c *Comparisons) add(k kind, name string, target float64, variant string, reached []float64) *Figure {
 	f := Figure{
-		Name: name, Target: target, Variant: variant,
+		Name: name, Target: target, Variant: variant, kind: k,
 		Low: slices.Min(reached), High: slices.Max(reached),
 	}
 	f.Reached = (f.Low + f.High) / 2
-	f.IsMet = f.Low >= target-tolerance || best && f.High >= target
+	f.IsMet = f.Low >= target-tolerance
 	c.Figures = append(c.Figures, f)
+	return &c.Figures[len(c.Figures)-1]
 }
 
-// WriteText writes the figures as a table of changes in percent.
+// WriteText writes the figures as a table in percent: of changes, or of ratios.
 func (c *Comparisons) WriteText(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
 	for _, f := range c.Figures {
 		isMet := "no"
 		switch {
-		case f.IsMet && f.Low < f.Target-tolerance:
+		case f.IsMet && f.kind == reduction && f.Low < f.Target-tolerance:
 			isMet = "yes, by the best"
 		case f.IsMet:
 			isMet = "yes"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s %%\t%s to %s %%\t%s\t\n", f.Variant, f.Name, change(f.Target),
-			change(f.High), change(f.Low), isMet)
+		first, last := f.Low, f.High
+		if f.kind == reduction {
+			first, last = last, first
+		}
+		unit := " %"
+		if f.kind == count {
+			unit = ""
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s%s\t%s to %s%s\t%s\t\n", f.Variant, f.Name,
+			f.kind.text(f.Target), unit, f.kind.text(first), f.kind.text(last), unit, isMet)
 	}
 	return t.Flush()
 }
 
-// change returns a reduction as a change in percent.
-func change(reduction float64) string {
-	if text := fmt.Sprintf("%+.1f", -100*reduction); text != "-0.0" && text != "+0.0" {
-		return text
+// text returns a number as text: a change of a time or speed in percent, or as it is.
+func (k kind) text(ratio float64) string {
+	text := ""
+	switch k {
+	case reduction:
+		text = fmt.Sprintf("%+.1f", -100*ratio)
+	case count:
+		text = fmt.Sprintf("%.1f", ratio)
+	case increase:
+		text = fmt.Sprintf("%+.1f", 100*ratio)
+	default:
+		text = fmt.Sprintf("%.1f", 100*ratio)
 	}
-	return "0"
+	if text == "-0.0" || text == "+0.0" || text == "0.0" {
+		return "0"
+	}
+	return text
 }
