@@ -60,6 +60,8 @@ var importGraph = map[string][]string{
 	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
+	"policy/fit":       {},
+	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
 	"simulate/flowcon": {"policy/quality", "simulate/figures"},
@@ -84,7 +86,7 @@ var importGraph = map[string][]string{
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
 		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning",
-		"workloads/digits",
+		"simulate/resize", "workloads/digits",
 	},
 }
 
