@@ -8,17 +8,19 @@ import (
 	"courier/simulate"
 	"courier/simulate/drift"
 	"courier/simulate/flowcon"
+	"courier/simulate/resize"
 	"courier/simulate/tuning"
 	"courier/trainer"
 )
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
-	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
-	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning."`
-	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
-	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
-	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
+	Elastic  simulateElastic  `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
+	CE       simulateCE       `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning."`
+	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
+	Nearchus simulateNearchus `cmd:"" help:"Reproduce the figures of NEARCHUS, which resizes trainings by their bottlenecks."`
+	SLO      simulateSLO      `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
+	Drift    simulateDrift    `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
 }
 
 type simulateFlowcon struct{ outputFlags }
@@ -40,6 +42,35 @@ func (c *simulateCE) Run(w *environment) error {
 	f, err := tuning.Reproduce()
 	if err != nil {
 		return err
+	}
+	return c.print(w.stdout, f, f.WriteText)
+}
+
+type simulateNearchus struct {
+	outputFlags
+	Seeds int `help:"Number of simulations of each variant." default:"5" placeholder:"N"`
+}
+
+// Help returns the example of courier simulate nearchus.
+func (c *simulateNearchus) Help() string {
+	return example("courier simulate nearchus --seeds 1 --output json")
+}
+
+func (c *simulateNearchus) Run(w *environment) error {
+	if c.Seeds < 1 || c.Seeds > 1000 {
+		return fmt.Errorf("seeds is %d, want 1 to 1000", c.Seeds)
+	}
+	bar := services.NewProgressBar(w.stderr, 0)
+	f, err := resize.Reproduce(w.ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
+		if bar.Total = total; bar.Terminal {
+			bar.Draw(done, "simulations")
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	if bar.Terminal {
+		bar.End()
 	}
 	return c.print(w.stdout, f, f.WriteText)
 }
