@@ -84,7 +84,9 @@ func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
 	j := job("a", better)
 	j.Requested = wasteful
 	gain, _ := truth.Gain(wasteful, better)
-	j.Record.Trial = &fit.ResizeTrial{From: wasteful, StepSeconds: truth.StepSeconds(better) / 2, Reports: 3, Gain: gain}
+	j.Record.Trial = &fit.ResizeTrial{
+		From: wasteful, StepSeconds: truth.StepSeconds(better) / 2, Reports: 3, Gain: gain,
+	}
 	v := &fit.ResizeView{FreeCores: 100, Jobs: []fit.ResizableJob{j}}
 	moves, records := fit.Plan(v, now, fit.Options{})
 	if len(moves) != 1 || moves[0].Rule != fit.RuleUndo || moves[0].To != wasteful {
@@ -178,7 +180,9 @@ func viewOf(data []byte) *fit.ResizeView {
 			j.Deadline = now.Add(time.Duration(s.next(100)-20) * time.Minute)
 		}
 		if s.next(3) == 0 {
-			j.Record.Trial = &fit.ResizeTrial{From: s.shape(), StepSeconds: 1, Reports: 3, Gain: float64(s.next(10)) / 10}
+			j.Record.Trial = &fit.ResizeTrial{
+				From: s.shape(), StepSeconds: 1, Reports: 3, Gain: float64(s.next(10)) / 10,
+			}
 		}
 		v.Jobs = append(v.Jobs, j)
 	}

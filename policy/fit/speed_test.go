@@ -64,7 +64,8 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 		want, _ := truth.Gain(from, to)
 		got, standardError := m.Gain(from, to)
 		if math.Abs(got-want) > 3*standardError+0.01 || math.IsNaN(got) {
-			t.Errorf("gain from %v to %v: %.3f with a standard error of %.3f, want %.3f", from, to, got, standardError, want)
+			t.Errorf("gain from %v to %v: %.3f with a standard error of %.3f, want %.3f",
+				from, to, got, standardError, want)
 		}
 	}
 }
@@ -111,6 +112,7 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), fit.Options{}).Gain(from, more)
 	want, _ := known.Gain(from, more)
 	if math.Abs(byModel-want) > 0.1 || bySize > byModel/2 {
-		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less", byModel, bySize, want)
+		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less",
+			byModel, bySize, want)
 	}
 }

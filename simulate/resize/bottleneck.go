@@ -4,10 +4,14 @@ import "courier/policy/fit"
 
 // trueBottleneck returns what takes most of a step: the computation of the workers, the updates of
 // the servers, the transfers, or the fixed and coordinating rest, which only more workers outweigh.
+// Only more workers help a job, too, whose workers compute with more cores than they can use.
 func (j *GuessedJob) trueBottleneck(s fit.Shape) fit.Bottleneck {
 	p := j.parts(s)
 	switch max(p.compute, p.update, p.transfer, p.rest) {
 	case p.compute:
+		if float64(s.WorkerCores) > j.Truth.Knee {
+			return fit.BottleneckParallelism
+		}
 		return fit.BottleneckWorkerCPU
 	case p.update:
 		return fit.BottleneckServerCPU

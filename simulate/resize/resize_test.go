@@ -66,7 +66,8 @@ func TestSimulate_ReachesThePublishedReductions(t *testing.T) {
 		}
 		for i := range o.Jobs {
 			if j := &o.Jobs[i]; j.RunSeconds > 1.03*j.Job.WorkSeconds {
-				t.Errorf("%s model: job %d runs %.0f s, %.0f s in its guessed shape", name, i, j.RunSeconds, j.Job.WorkSeconds)
+				t.Errorf("%s model: job %d runs %.0f s, %.0f s in its guessed shape",
+					name, i, j.RunSeconds, j.Job.WorkSeconds)
 			}
 		}
 	}
