@@ -5,8 +5,8 @@ import (
 
 	"courier/services"
 	"courier/simulate/drift"
-	"courier/simulate/flowcon"
 	"courier/simulate/resize"
+	"courier/simulate/sharing"
 	"courier/simulate/tuning"
 )
 
@@ -16,6 +16,7 @@ type simulateCommand struct {
 	CE       simulateCE       `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of each stage of a tuning."`
 	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
 	Nearchus simulateNearchus `cmd:"" help:"Reproduce the figures of NEARCHUS, which resizes trainings by their bottlenecks."`
+	SLO      simulateSLO      `cmd:"" name:"slo" help:"Compare policies that divide one node among trainings with deadlines, by kept deadlines."`
 	Promises simulatePromises `cmd:"" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 	Drift    simulateDrift    `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
 }
@@ -26,7 +27,17 @@ type simulateFlowcon struct{ outputFlags }
 func (c *simulateFlowcon) Help() string { return example("courier simulate flowcon --output json") }
 
 func (c *simulateFlowcon) Run(w *environment) error {
-	f := flowcon.Reproduce()
+	f := sharing.Reproduce()
+	return c.print(w.stdout, f, f.WriteText)
+}
+
+type simulateSLO struct{ outputFlags }
+
+// Help returns the example of courier simulate slo.
+func (c *simulateSLO) Help() string { return example("courier simulate slo --output json") }
+
+func (c *simulateSLO) Run(w *environment) error {
+	f := sharing.ReproduceSLO()
 	return c.print(w.stdout, f, f.WriteText)
 }
 

@@ -12,12 +12,13 @@ import (
 type Figure struct {
 	Name    string  `json:"name"`
 	Target  float64 `json:"target"`  // published
-	Reached float64 `json:"reached"` // middle of Low and High
-	Low     float64 `json:"low"`     // of the cases of the variant
+	Reached float64 `json:"reached"` // mean, or middle of Low and High
+	Low     float64 `json:"low"`     // of the cases of the variant, or of the interval of their mean
 	High    float64 `json:"high"`
 	Variant string  `json:"variant"`
 	IsMet   bool    `json:"met"`
 	kind    kind
+	isMean  bool // Low and High are the interval of a mean
 }
 
 // kind is what the ratios of a figure are.
@@ -69,6 +70,26 @@ func (c *Comparisons) AddCount(name string, target float64, variant string, reac
 	f.IsMet = f.High <= target
 }
 
+// Interval is a mean of cases with its 95 % interval.
+type Interval struct{ Reached, Low, High float64 }
+
+// AddReductions adds a figure with the mean reduction of a time or a cost. It is met if the mean
+// reaches the target.
+func (c *Comparisons) AddReductions(name string, target float64, variant string, reached Interval) {
+	c.addInterval(reduction, name, target, variant, reached)
+}
+
+// AddLevels adds a figure with the mean of ratios. It is met if the mean reaches the target.
+func (c *Comparisons) AddLevels(name string, target float64, variant string, reached Interval) {
+	c.addInterval(level, name, target, variant, reached)
+}
+
+func (c *Comparisons) addInterval(k kind, name string, target float64, variant string, i Interval) {
+	f := c.add(k, name, target, variant, []float64{i.Low, i.High})
+	f.Reached, f.isMean = i.Reached, true
+	f.IsMet = i.Reached >= target-tolerance
+}
+
 func (c *Comparisons) add(k kind, name string, target float64, variant string, reached []float64) *Figure {
 	f := Figure{
 		Name: name, Target: target, Variant: variant, kind: k,
@@ -84,26 +105,43 @@ func (c *Comparisons) add(k kind, name string, target float64, variant string, r
 func (c *Comparisons) WriteText(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
-	for _, f := range c.Figures {
-		isMet := "no"
-		switch {
-		case f.IsMet && f.kind == reduction && f.Low < f.Target-tolerance:
-			isMet = "yes, by the best"
-		case f.IsMet:
-			isMet = "yes"
-		}
-		first, last := f.Low, f.High
-		if f.kind == reduction {
-			first, last = last, first
-		}
-		unit := " %"
-		if f.kind == count {
-			unit = ""
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s%s\t%s to %s%s\t%s\t\n", f.Variant, f.Name,
-			f.kind.text(f.Target), unit, f.kind.text(first), f.kind.text(last), unit, isMet)
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		fmt.Fprintf(t, "%s\t%s\t%s%s\t%s\t%s\t\n", f.Variant, f.Name, f.kind.text(f.Target), f.kind.unit(),
+			f.reached(), f.met())
 	}
 	return t.Flush()
+}
+
+// reached returns what was reached as text: a range, or a mean with its interval.
+func (f *Figure) reached() string {
+	first, last := f.Low, f.High
+	if f.kind == reduction {
+		first, last = last, first
+	}
+	text := fmt.Sprintf("%s to %s%s", f.kind.text(first), f.kind.text(last), f.kind.unit())
+	if f.isMean {
+		return fmt.Sprintf("%s%s (%s)", f.kind.text(f.Reached), f.kind.unit(), text)
+	}
+	return text
+}
+
+// met returns whether the target was met as text.
+func (f *Figure) met() string {
+	switch {
+	case f.IsMet && f.kind == reduction && !f.isMean && f.Low < f.Target-tolerance:
+		return "yes, by the best"
+	case f.IsMet:
+		return "yes"
+	}
+	return "no"
+}
+
+func (k kind) unit() string {
+	if k == count {
+		return ""
+	}
+	return " %"
 }
 
 // text returns a number as text: a change of a time or speed in percent, or as it is.
