@@ -64,7 +64,7 @@ var importGraph = map[string][]string{
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
-	"simulate/flowcon": {"policy/quality", "simulate/figures"},
+	"simulate/sharing": {"policy", "policy/deadline", "policy/quality", "simulate/figures"},
 	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
@@ -85,7 +85,7 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning",
+		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning",
 		"simulate/resize", "workloads/digits",
 	},
 }
