@@ -140,6 +140,10 @@ func (m *KnownModel) Gain(from, to Shape) (mean, standardError float64) {
 // IsTrusted implements SpeedModel.
 func (m *KnownModel) IsTrusted(_, _ Shape) bool { return true }
 
+// slowerRatio is how much longer a step must take with the last worker to count as slower. Any worker
+// costs some coordination, and a report has about this noise.
+const slowerRatio = 0.05
+
 // ScalingOf returns what a speed model predicts about the effect of workers and cores on a job with
 // this window.
 func ScalingOf(f Facts, m SpeedModel, window []StepReport) Scaling {
@@ -151,7 +155,7 @@ func ScalingOf(f Facts, m SpeedModel, window []StepReport) Scaling {
 		gain, _ := m.Gain(smaller, s)
 		proportional := 1 / float64(smaller.Workers)
 		scaling.LastWorkerGainRatio = math.Expm1(gain) / proportional
-		scaling.SlowerWithWorkers = m.StepSeconds(s) > m.StepSeconds(smaller)
+		scaling.SlowerWithWorkers = m.StepSeconds(s) > (1+slowerRatio)*m.StepSeconds(smaller)
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}
