@@ -54,8 +54,9 @@ var importGraph = map[string][]string{
 	"policy/deadline":    {"policy"},
 	"policy/edf":         {"policy"},
 	"policy/elasticflow": {"policy"},
+	"policy/jct":         {"policy"},
 	"simulate/elastic": {
-		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
+		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
 	},
 	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},
