@@ -57,15 +57,18 @@ var importGraph = map[string][]string{
 	"policy/deadline":    {"policy"},
 	"policy/edf":         {"policy"},
 	"policy/elasticflow": {"policy"},
+	"policy/jct":         {"policy"},
 	"simulate/elastic": {
-		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "regress/evidence",
+		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
 	},
 	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
+	"policy/fit":       {},
+	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
-	"simulate/flowcon": {"policy/quality", "simulate/figures"},
+	"simulate/sharing": {"policy", "policy/deadline", "policy/quality", "simulate/figures"},
 	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
@@ -86,8 +89,8 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "simulate/flowcon", "simulate/tuning", "tune",
-		"workloads/digits",
+		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning", "simulate/resize",
+		"tune", "workloads/digits",
 	},
 }
 

@@ -29,9 +29,10 @@ var referencePages = []referencePage{
 		"status", "eta", "receipt", "jobs", "score", "sql",
 	}},
 	{"cli-regressors.md", "Commands for regressors", []string{"regressor"}},
-	{"cli-history.md", "Commands for studies, past runs and simulations", []string{
-		"explore", "import", "anova", "replay", "simulate",
+	{"cli-history.md", "Commands for studies and past runs", []string{
+		"explore", "import", "anova", "replay",
 	}},
+	{"cli-simulate.md", "Commands for simulations", []string{"simulate"}},
 	{"cli-services.md", "Services", []string{
 		"all", "collector", "store serve", "trainer", "advisor", "gateway",
 	}},

@@ -2,23 +2,23 @@ package main
 
 import (
 	"fmt"
-	"os"
 
 	"courier/services"
-	"courier/simulate"
 	"courier/simulate/drift"
-	"courier/simulate/flowcon"
+	"courier/simulate/resize"
+	"courier/simulate/sharing"
 	"courier/simulate/tuning"
-	"courier/trainer"
 )
 
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
-	Elastic simulateElastic `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
-	CE      simulateCE      `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
-	Flowcon simulateFlowcon `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
-	SLO     simulateSLO     `cmd:"" name:"slo" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
-	Drift   simulateDrift   `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
+	Elastic  simulateElastic  `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
+	CE       simulateCE       `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
+	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which moves CPU to the jobs whose loss falls fastest."`
+	Nearchus simulateNearchus `cmd:"" help:"Reproduce the figures of NEARCHUS, which resizes trainings by their bottlenecks."`
+	SLO      simulateSLO      `cmd:"" name:"slo" help:"Compare policies that divide one node among trainings with deadlines, by kept deadlines."`
+	Promises simulatePromises `cmd:"" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
+	Drift    simulateDrift    `cmd:"" help:"Measure the drift detectors of method families: delay, cause, false alarms, SLO attainment."`
 }
 
 type simulateFlowcon struct{ outputFlags }
@@ -27,7 +27,17 @@ type simulateFlowcon struct{ outputFlags }
 func (c *simulateFlowcon) Help() string { return example("courier simulate flowcon --output json") }
 
 func (c *simulateFlowcon) Run(w *environment) error {
-	f := flowcon.Reproduce()
+	f := sharing.Reproduce()
+	return c.print(w.stdout, f, f.WriteText)
+}
+
+type simulateSLO struct{ outputFlags }
+
+// Help returns the example of courier simulate slo.
+func (c *simulateSLO) Help() string { return example("courier simulate slo --output json") }
+
+func (c *simulateSLO) Run(w *environment) error {
+	f := sharing.ReproduceSLO()
 	return c.print(w.stdout, f, f.WriteText)
 }
 
@@ -44,75 +54,33 @@ func (c *simulateCE) Run(w *environment) error {
 	return c.print(w.stdout, f, f.WriteText)
 }
 
-type simulateSLO struct {
+type simulateNearchus struct {
 	outputFlags
-	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
-	Seed        uint64   `help:"Seed of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
-	Submissions int      `help:"Number of submitted jobs." default:"1000"`
-	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
-	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows the true probabilities." default:"${rules}"`
-	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
-	Method      string   `help:"Method of fits for the rules courier and courier-mean (evidence, families), see courier trainer --help; the rule paper always uses families." enum:"evidence,families" default:"evidence"`
+	Seeds int `help:"Number of simulations of each variant." default:"5" placeholder:"N"`
 }
 
-// Help returns the examples of courier simulate slo.
-func (c *simulateSLO) Help() string {
-	return `Example:
-  courier simulate slo --submissions 200 --rules courier,paper,random`
+// Help returns the example of courier simulate nearchus.
+func (c *simulateNearchus) Help() string {
+	return example("courier simulate nearchus --seeds 1 --output json")
 }
 
-func (c *simulateSLO) Run(w *environment) error {
-	o := simulate.RuleComparisonOptions{
-		Submissions: c.Submissions,
-		Confidence:  c.Confidence,
-		Seed:        c.Seed,
-		Refit:       c.Refit,
-		Rules:       c.Rules,
-		Method:      trainer.FitMethod(c.Method),
+func (c *simulateNearchus) Run(w *environment) error {
+	if c.Seeds < 1 || c.Seeds > 1000 {
+		return fmt.Errorf("seeds is %d, want 1 to 1000", c.Seeds)
 	}
-	if err := o.Validate(); err != nil {
-		return err
-	}
-	simulated, err := c.world()
-	if err != nil {
-		return err
-	}
-
-	bar := services.NewProgressBar(w.stderr, len(c.Rules)*c.Submissions)
-	step, before, last := max(1, c.Submissions/50), 0, ""
-	o.Progress = func(rule string, done int) {
-		if last != "" && rule != last {
-			before += c.Submissions
+	bar := services.NewProgressBar(w.stderr, 0)
+	f, err := resize.Reproduce(w.ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
+		if bar.Total = total; bar.Terminal {
+			bar.Draw(done, "simulations")
 		}
-		last = rule
-		if bar.Terminal && (done == 1 || done%step == 0) {
-			bar.Draw(before+done, rule)
-		}
-	}
-	result, err := simulate.Compare(w.ctx, simulated, o)
+	}})
 	if err != nil {
 		return err
 	}
 	if bar.Terminal {
-		bar.Draw(bar.Total, "done")
 		bar.End()
 	}
-	return c.print(w.stdout, result, result.WriteText)
-}
-
-func (c *simulateSLO) world() (*simulate.World, error) {
-	if c.World == "" {
-		return simulate.DefaultWorld(), nil
-	}
-	data, err := os.ReadFile(c.World)
-	if err != nil {
-		return nil, err
-	}
-	w, err := simulate.ParseWorld(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", c.World, plain(err))
-	}
-	return w, nil
+	return c.print(w.stdout, f, f.WriteText)
 }
 
 type simulateDrift struct {

@@ -12,6 +12,7 @@ import (
 	"courier/policy/deadline"
 	"courier/policy/edf"
 	"courier/policy/elasticflow"
+	"courier/policy/jct"
 )
 
 // Options are the options of Run and Compare.
@@ -37,6 +38,7 @@ var constructors = []struct {
 	{"edf", func() policy.Policy { return edf.New() }},
 	{"elasticflow", func() policy.Policy { return elasticflow.New() }},
 	{"elasticflow-per-arrival", func() policy.Policy { return elasticflow.NewPerArrival() }},
+	{"jct", func() policy.Policy { return jct.New() }},
 }
 
 // Policies returns the names of the policies, the default first.

@@ -1,0 +1,214 @@
+package fit
+
+import "math"
+
+// StepReport is the telemetry of a job over one report interval. Ratios are 0 to 1.
+type StepReport struct {
+	Shape       Shape
+	StepSeconds float64 // mean
+
+	WorkerCPURatio      float64 // used by the workers, of their cores
+	ServerCPURatio      float64 // used by the servers, of their cores
+	LinkRatio           float64 // bytes of the busiest link, of what it can carry
+	MemoryRatio         float64 // of the limit
+	MemoryPressureRatio float64 // stalled time, PSI memory
+	IOWaitRatio         float64 // of the node
+	IOPressureRatio     float64 // stalled time, PSI io
+	StragglerRatio      float64 // largest divided by the median step time of the workers
+}
+
+// Bottleneck is what limits a job.
+type Bottleneck string
+
+// Bottlenecks, in the order in which they are looked for.
+const (
+	BottleneckMemory      Bottleneck = "memory"
+	BottleneckStraggler   Bottleneck = "straggler"
+	BottleneckInput       Bottleneck = "input"
+	BottleneckNetwork     Bottleneck = "network"
+	BottleneckServerCPU   Bottleneck = "server CPU"
+	BottleneckWorkerCPU   Bottleneck = "worker CPU"
+	BottleneckParallelism Bottleneck = "parallelism" // none of the above: more workers help
+	BottleneckSurplus     Bottleneck = "surplus"     // the job has more than it uses
+	BottleneckNone        Bottleneck = "none"
+)
+
+// Scaling is what is known about the effect of workers and cores beyond the present window.
+type Scaling struct {
+	// SlowerWithWorkers: a step took longer with more workers.
+	SlowerWithWorkers bool
+	// LastWorkerGainRatio is the speed that the last worker added, relative to a proportional gain.
+	LastWorkerGainRatio float64
+	// SurplusLossRatio is the speed that the job loses without the cores that idle most.
+	SurplusLossRatio float64
+}
+
+// IsStable reports whether the last reports show a job that can be judged: enough of them, in one
+// shape, with similar step times.
+func IsStable(window []StepReport, o Options) bool {
+	o = o.withDefaults()
+	if len(window) < o.MinReports {
+		return false
+	}
+	var sum, squares float64
+	for i := range window {
+		s := window[i].StepSeconds
+		if window[i].Shape != window[0].Shape || !(s > 0) || math.IsInf(s, 1) {
+			return false
+		}
+		sum += s
+		squares += s * s
+	}
+	n := float64(len(window))
+	mean := sum / n
+	variance := max(0, squares/n-mean*mean) * n / max(1, n-1)
+	return math.Sqrt(variance) <= o.MaxVariation*mean
+}
+
+// FindBottleneck returns the first bottleneck that a stable window shows.
+func FindBottleneck(window []StepReport, s Scaling, o Options) Bottleneck {
+	o = o.withDefaults()
+	m := meanOf(window)
+	idle := m.WorkerCPURatio
+	if m.Shape.Servers > 0 {
+		idle = min(idle, m.ServerCPURatio)
+	}
+	switch {
+	case reaches(m.MemoryRatio, o.MemoryRatio) || reaches(m.MemoryPressureRatio, o.MemoryPressureRatio):
+		return BottleneckMemory
+	case hasStraggler(window, &o):
+		return BottleneckStraggler
+	case reaches(m.IOWaitRatio, o.IOWaitRatio) || reaches(m.IOPressureRatio, o.IOPressureRatio):
+		return BottleneckInput
+	case reaches(m.LinkRatio, o.LinkRatio), s.SlowerWithWorkers && reaches(o.StarvedCPURatio, m.WorkerCPURatio):
+		return BottleneckNetwork
+	case reaches(m.ServerCPURatio, o.CPURatio):
+		return BottleneckServerCPU
+	case reaches(m.WorkerCPURatio, o.CPURatio):
+		return BottleneckWorkerCPU
+	case reaches(s.LastWorkerGainRatio, o.WorkerGainRatio):
+		return BottleneckParallelism
+	case reaches(o.SurplusCPURatio, idle) && reaches(o.SurplusLossRatio, s.SurplusLossRatio):
+		return BottleneckSurplus
+	}
+	return BottleneckNone
+}
+
+// reaches reports whether a mean is at least a threshold, but for rounding.
+func reaches(mean, threshold float64) bool { return mean >= threshold-1e-9 }
+
+// hasStraggler reports whether one worker was slow in every report of the last window.
+func hasStraggler(window []StepReport, o *Options) bool {
+	if len(window) < o.MinReports {
+		return false
+	}
+	for _, r := range window[len(window)-o.MinReports:] {
+		if !(r.StragglerRatio >= o.StragglerRatio) {
+			return false
+		}
+	}
+	return true
+}
+
+// meanOf returns the means of the reports of a window.
+func meanOf(window []StepReport) StepReport {
+	var m StepReport
+	if len(window) == 0 {
+		return m
+	}
+	part := 1 / float64(len(window))
+	m.Shape = window[0].Shape
+	for i := range window {
+		r := &window[i]
+		m.StepSeconds += part * r.StepSeconds
+		m.WorkerCPURatio += part * r.WorkerCPURatio
+		m.ServerCPURatio += part * r.ServerCPURatio
+		m.LinkRatio += part * r.LinkRatio
+		m.MemoryRatio += part * r.MemoryRatio
+		m.MemoryPressureRatio += part * r.MemoryPressureRatio
+		m.IOWaitRatio += part * r.IOWaitRatio
+		m.IOPressureRatio += part * r.IOPressureRatio
+		m.StragglerRatio += part * r.StragglerRatio
+	}
+	return m
+}
+
+// Remedy is a change other than that of the shape, which only the owner or operator can make.
+type Remedy string
+
+// Remedies.
+const (
+	RemedyMoreMemory    Remedy = "memory × 1.5"
+	RemedySmallerBatch  Remedy = "smaller batch"
+	RemedyLargerBatch   Remedy = "larger batch"
+	RemedyMoveWorker    Remedy = "move the slow worker"
+	RemedyRaiseWeight   Remedy = "raise the weight of the slow worker"
+	RemedyFewerJobs     Remedy = "fewer jobs on the disk"
+	RemedyWorkersOnNode Remedy = "workers on one node"
+)
+
+// Remedies returns the remedies of a bottleneck, the first one to try first.
+func (b Bottleneck) Remedies() []Remedy {
+	switch b {
+	case BottleneckMemory:
+		return []Remedy{RemedyMoreMemory, RemedySmallerBatch}
+	case BottleneckStraggler:
+		return []Remedy{RemedyMoveWorker, RemedyRaiseWeight}
+	case BottleneckInput:
+		return []Remedy{RemedyLargerBatch, RemedyFewerJobs}
+	case BottleneckNetwork:
+		return []Remedy{RemedyLargerBatch, RemedyWorkersOnNode}
+	}
+	return nil
+}
+
+// Shapes returns the candidate shapes of a bottleneck for the mean of a window. They may be invalid.
+func (b Bottleneck) Shapes(mean *StepReport, o Options) []Shape {
+	o = o.withDefaults()
+	s := mean.Shape
+	moreServers, fewerWorkers, moreWorkers := s, s, s
+	moreServers.Servers++
+	fewerWorkers.Workers--
+	moreWorkers.Workers++
+
+	switch b {
+	case BottleneckInput:
+		return []Shape{fewerWorkers}
+	case BottleneckNetwork:
+		return []Shape{moreServers, fewerWorkers}
+	case BottleneckServerCPU:
+		larger := s
+		larger.ServerCores++
+		if reaches(mean.ServerCPURatio, o.ExhaustedCPURatio) {
+			return []Shape{larger, moreServers, fewerWorkers}
+		}
+		return []Shape{larger, moreServers}
+	case BottleneckWorkerCPU:
+		larger := s
+		larger.WorkerCores++
+		return []Shape{larger, moreWorkers}
+	case BottleneckParallelism:
+		return []Shape{moreWorkers}
+	case BottleneckSurplus:
+		return []Shape{surplusOf(mean)}
+	}
+	return nil
+}
+
+// surplusOf returns the shape with one core less for each worker or server, whichever idles most. A
+// job whose workers or servers have one core each loses one of them.
+func surplusOf(mean *StepReport) Shape {
+	s := mean.Shape
+	isServer := s.Servers > 0 && mean.ServerCPURatio <= mean.WorkerCPURatio
+	switch {
+	case isServer && s.ServerCores > 1:
+		s.ServerCores--
+	case isServer:
+		s.Servers--
+	case s.WorkerCores > 1:
+		s.WorkerCores--
+	default:
+		s.Workers--
+	}
+	return s
+}

@@ -1,0 +1,248 @@
+package fit_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"courier/policy/fit"
+)
+
+var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// job returns a job in a shape, with an hour of work left and the true model.
+func job(id string, s fit.Shape) fit.ResizableJob {
+	report := fit.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s)}
+	return fit.ResizableJob{
+		ID: id, Facts: facts, Requested: s, Shape: s, Model: truth, Pause: 20 * time.Second,
+		Window:           []fit.StepReport{report, report, report},
+		RemainingSamples: 3600 * facts.Speed(s, truth.StepSeconds(s)),
+	}
+}
+
+// wasteful is a shape with more cores for each worker than it can use, and too few servers.
+var wasteful = fit.Shape{Workers: 4, WorkerCores: 8, Servers: 1, ServerCores: 1}
+
+func TestPlan_FollowsTheQueue(t *testing.T) {
+	tests := map[string]struct {
+		view fit.ResizeView
+		want fit.ResizeRule
+	}{
+		"free cores and no queue":           {fit.ResizeView{FreeCores: 100}, fit.RuleGrow},
+		"neither free cores nor a queue":    {fit.ResizeView{}, fit.RuleExchange},
+		"a queue":                           {fit.ResizeView{QueuedJobs: 1}, fit.RuleShrink},
+		"a queue that needs the free cores": {fit.ResizeView{QueuedJobs: 1, FreeCores: 100}, fit.RuleShrink},
+	}
+	for name, test := range tests {
+		s := wasteful
+		if test.want == fit.RuleGrow {
+			s, _ = fit.Fastest(facts, truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+		}
+		test.view.Jobs = []fit.ResizableJob{job("a", s)}
+		moves, _ := fit.Plan(&test.view, now, fit.Options{})
+		if len(moves) != 1 || moves[0].Rule != test.want {
+			t.Errorf("%s: moves %+v, want one to %s", name, moves, test.want)
+		}
+	}
+}
+
+func TestPlan_LeavesJobsAlone(t *testing.T) {
+	for name, change := range map[string]func(j *fit.ResizableJob){
+		"without a model":         func(j *fit.ResizableJob) { j.Model = nil },
+		"with a short window":     func(j *fit.ResizableJob) { j.Window = j.Window[:2] },
+		"that jump":               func(j *fit.ResizableJob) { j.Window[1].StepSeconds *= 2 },
+		"that end soon":           func(j *fit.ResizableJob) { j.RemainingSamples /= 100 },
+		"that rest":               func(j *fit.ResizableJob) { j.Record.RestUntil = now.Add(time.Second) },
+		"whose window is not new": func(j *fit.ResizableJob) { j.Shape.Workers++ },
+	} {
+		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{job("a", wasteful)}}
+		change(&v.Jobs[0])
+		if moves, _ := fit.Plan(v, now, fit.Options{}); len(moves) != 0 {
+			t.Errorf("jobs %s: moves %+v, want none", name, moves)
+		}
+	}
+}
+
+// A job that gives up cores ends no later than in the requested shape, nor than its deadline.
+func TestPlan_ShrinksWithinTheDeadline(t *testing.T) {
+	v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{job("a", wasteful)}}
+	moves, _ := fit.Plan(v, now, fit.Options{})
+	to := moves[0].To
+	if ends := 20 + v.Jobs[0].RemainingSamples/facts.Speed(to, truth.StepSeconds(to)); ends > 3600 {
+		t.Errorf("%v ends after %g s, want at most an hour", to, ends)
+	}
+	v.Jobs[0].Deadline = now.Add(10 * time.Second)
+	if moves, _ := fit.Plan(v, now, fit.Options{}); len(moves) == 1 && moves[0].Rule == fit.RuleShrink {
+		t.Errorf("a job with a deadline in 10 s shrinks: %+v", moves)
+	}
+}
+
+func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
+	better := fit.Shape{Workers: 4, WorkerCores: 4, Servers: 4, ServerCores: 1}
+	j := job("a", better)
+	j.Requested = wasteful
+	gain, _ := truth.Gain(wasteful, better)
+	j.Record.Trial = &fit.ResizeTrial{
+		From: wasteful, StepSeconds: truth.StepSeconds(better) / 2, Reports: 3, Gain: gain,
+	}
+	v := &fit.ResizeView{FreeCores: 100, Jobs: []fit.ResizableJob{j}}
+	moves, records := fit.Plan(v, now, fit.Options{})
+	if len(moves) != 1 || moves[0].Rule != fit.RuleUndo || moves[0].To != wasteful {
+		t.Fatalf("moves %+v, want back to %v", moves, wasteful)
+	}
+	record := records["a"]
+	if record.Fruitless != 1 || len(record.Barred) != 1 || record.Barred[0].Shape != better {
+		t.Errorf("record %+v, want one fruitless move and its shape barred", record)
+	}
+
+	// A second fruitless move makes the job rest.
+	v.Jobs[0].Record.Fruitless = 1
+	if _, records = fit.Plan(v, now, fit.Options{}); !records["a"].RestUntil.Equal(now.Add(300 * time.Second)) {
+		t.Errorf("rests until %s, want 300 s", records["a"].RestUntil)
+	}
+	// A move that brought its gain is kept.
+	v.Jobs[0].Record.Trial.StepSeconds = truth.StepSeconds(wasteful)
+	if moves, _ = fit.Plan(v, now, fit.Options{}); len(moves) == 1 && moves[0].Rule == fit.RuleUndo {
+		t.Errorf("moves %+v, want no way back from a gain", moves)
+	}
+}
+
+// Jobs that gave up cores and would end too late take them back although a queue waits.
+func TestPlan_RestoresAJobThatWouldEndLate(t *testing.T) {
+	j := job("a", fit.Shape{Workers: 2, WorkerCores: 2, Servers: 1, ServerCores: 1})
+	j.Requested = fit.Shape{Workers: 4, WorkerCores: 4, Servers: 3, ServerCores: 1}
+	v := &fit.ResizeView{QueuedJobs: 1, FreeCores: 30, Jobs: []fit.ResizableJob{j}}
+	moves, _ := fit.Plan(v, now, fit.Options{})
+	if len(moves) != 1 || moves[0].Rule != fit.RuleRestore || moves[0].To.Cores() > j.Requested.Cores() {
+		t.Errorf("moves %+v, want one that restores at most the requested cores", moves)
+	}
+}
+
+// Of equal jobs, the one with the least time to its deadline gets the free cores.
+func TestPlan_PrefersTheLeastSlack(t *testing.T) {
+	s, _ := fit.Fastest(facts, truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+	relaxed, urgent := job("relaxed", s), job("urgent", s)
+	relaxed.Deadline, urgent.Deadline = now.Add(9*time.Hour), now.Add(2*time.Hour)
+	v := &fit.ResizeView{FreeCores: 4, Jobs: []fit.ResizableJob{relaxed, urgent}}
+	moves, _ := fit.Plan(v, now, fit.Options{})
+	if len(moves) == 0 || moves[0].Job != "urgent" {
+		t.Errorf("moves %+v, want the urgent job first", moves)
+	}
+}
+
+// source reads numbers from bytes; zeros follow the last byte.
+type source struct{ data []byte }
+
+func (s *source) next(limit int) int {
+	if len(s.data) == 0 {
+		return 0
+	}
+	b := s.data[0]
+	s.data = s.data[1:]
+	return int(b) % limit
+}
+
+func (s *source) shape() fit.Shape {
+	return fit.Shape{Workers: s.next(7) - 1, WorkerCores: s.next(6), Servers: s.next(5), ServerCores: s.next(4)}
+}
+
+// viewOf builds a view from bytes, with valid and invalid shapes and numbers.
+func viewOf(data []byte) *fit.ResizeView {
+	s := &source{data}
+	v := &fit.ResizeView{FreeCores: s.next(40) - 5, QueuedJobs: s.next(3)}
+	for i := range s.next(6) {
+		f := facts
+		f.Architecture = []fit.Architecture{fit.ParameterServer, fit.AllReduce, fit.Executors}[s.next(3)]
+		j := fit.ResizableJob{
+			ID: fmt.Sprint(i), Facts: f, Shape: s.shape(), Requested: s.shape(),
+			Pause:            time.Duration(s.next(40)) * time.Second,
+			RemainingSamples: float64(s.next(200)) * 1e4, DoneSamples: float64(s.next(100)) * 1e3,
+			Elapsed: time.Duration(s.next(200)) * 10 * time.Second,
+		}
+		if f.Architecture != fit.ParameterServer {
+			j.Shape.Servers, j.Shape.ServerCores = 0, 0
+		}
+		for range s.next(6) {
+			j.Window = append(j.Window, fit.StepReport{
+				Shape: j.Shape, StepSeconds: 1 + float64(s.next(20))/100,
+				WorkerCPURatio: float64(s.next(11)) / 10, ServerCPURatio: float64(s.next(11)) / 10,
+				LinkRatio: float64(s.next(11)) / 10,
+			})
+		}
+		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {
+			j.Model = fit.Learn(f, []fit.ShapeTime{fit.NewShapeTime(j.Window)}, nil, fit.Options{})
+		} else {
+			j.Model = &fit.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}
+		}
+		if s.next(4) == 0 {
+			j.Deadline = now.Add(time.Duration(s.next(100)-20) * time.Minute)
+		}
+		if s.next(3) == 0 {
+			j.Record.Trial = &fit.ResizeTrial{
+				From: s.shape(), StepSeconds: 1, Reports: 3, Gain: float64(s.next(10)) / 10,
+			}
+		}
+		v.Jobs = append(v.Jobs, j)
+	}
+	return v
+}
+
+// checkPlan fails a test if a decision breaks a rule.
+func checkPlan(t *testing.T, v *fit.ResizeView) int {
+	t.Helper()
+	moves, records := fit.Plan(v, now, fit.Options{})
+	free, moved := max(0, v.FreeCores), map[string]bool{}
+	for _, m := range moves {
+		if moved[m.Job] {
+			t.Fatalf("job %s moves twice", m.Job)
+		}
+		moved[m.Job] = true
+		if m.To.Workers < 1 || m.To.WorkerCores < 1 || m.To.Servers < 0 || m.To.ServerCores < 0 || m.To == m.From {
+			t.Fatalf("move %+v", m)
+		}
+		if math.IsNaN(m.SpeedRatio) || m.LowerSpeedRatio > m.SpeedRatio {
+			t.Fatalf("move %+v: lower bound above the mean", m)
+		}
+		free -= max(0, m.To.Cores()-m.From.Cores())
+	}
+	if free < 0 {
+		t.Fatalf("moves %+v take %d cores more than are free", moves, -free)
+	}
+	if len(records) != len(v.Jobs) {
+		t.Fatalf("%d records of %d jobs", len(records), len(v.Jobs))
+	}
+	return len(moves)
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte("some jobs in shapes, with windows and records of their moves, and a queue that waits"))
+	f.Fuzz(func(t *testing.T, data []byte) { checkPlan(t, viewOf(data)) })
+}
+
+func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	moves := 0
+	for range 2000 {
+		data := make([]byte, random.IntN(200))
+		for i := range data {
+			data[i] = byte(random.IntN(256))
+		}
+		moves += checkPlan(t, viewOf(data))
+	}
+	if moves < 200 {
+		t.Errorf("%d moves on 2000 views: do the views still contain stable jobs?", moves)
+	}
+}
+
+// BenchmarkPlan plans 1,000 jobs with known models.
+func BenchmarkPlan(b *testing.B) {
+	v := &fit.ResizeView{QueuedJobs: 1}
+	for i := range 1000 {
+		v.Jobs = append(v.Jobs, job(fmt.Sprint(i), wasteful))
+	}
+	for b.Loop() {
+		fit.Plan(v, now, fit.Options{})
+	}
+}

@@ -1,0 +1,97 @@
+package fit
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// FinishedJob is what a job that ended has shown.
+type FinishedJob struct {
+	Facts        Facts
+	Coefficients Coefficients
+	Knees        map[float64]float64 // probability by number of cores that a worker can use
+}
+
+// SpeedPrior is what other jobs suggest about the coefficients of a job. Nil suggests nothing.
+type SpeedPrior struct {
+	mean, deviation Coefficients
+	knees           map[float64]float64 // sum of the probabilities in these jobs
+	jobs            float64
+}
+
+// nearestJobs is the number of jobs that a prior is made of.
+const nearestJobs = 10
+
+// Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those
+// with the most similar number of bytes. It returns nil without jobs of the same architecture.
+func Nearest(finished []FinishedJob, f Facts) *SpeedPrior {
+	var near []FinishedJob
+	for i := range finished {
+		if j := &finished[i]; j.Facts.Architecture == f.Architecture {
+			near = append(near, *j)
+		}
+	}
+	if len(near) == 0 {
+		return nil
+	}
+	distance := func(j *FinishedJob) float64 {
+		if f.Model != "" && j.Facts.Model == f.Model {
+			return -1
+		}
+		return math.Abs(math.Log(j.Facts.ModelBytes / f.ModelBytes))
+	}
+	slices.Reverse(near) // of equal distances, the latest jobs
+	slices.SortStableFunc(near, func(a, b FinishedJob) int {
+		return cmp.Compare(distance(&a), distance(&b))
+	})
+	return newSpeedPrior(near[:min(len(near), nearestJobs)])
+}
+
+func newSpeedPrior(jobs []FinishedJob) *SpeedPrior {
+	p := &SpeedPrior{knees: map[float64]float64{}, jobs: float64(len(jobs))}
+	for i := range p.mean {
+		var sum, squares float64
+		for j := range jobs {
+			c := jobs[j].Coefficients[i]
+			sum += c
+			squares += c * c
+		}
+		p.mean[i] = sum / p.jobs
+		variance := max(0, squares/p.jobs-p.mean[i]*p.mean[i])
+		// A few jobs say little about the spread: as much as one job as far away as the mean.
+		p.deviation[i] = math.Sqrt(variance + p.mean[i]*p.mean[i]/p.jobs)
+	}
+	for j := range jobs {
+		for _, knee := range knees {
+			p.knees[knee] += jobs[j].Knees[knee]
+		}
+	}
+	return p
+}
+
+// probability returns the weight of a knee: each is as likely as any other before the first job.
+func (p *SpeedPrior) probability(knee float64) float64 {
+	even := 1 / float64(len(knees))
+	if p == nil {
+		return even
+	}
+	return (1 + p.knees[knee]) / (float64(len(knees)) + p.jobs)
+}
+
+// spread returns the mean and the standard deviation of each coefficient. Without jobs, and at most,
+// each term may take the whole step of the first shape.
+func (p *SpeedPrior) spread(f *Facts, first *ShapeTime) (mean, deviation Coefficients) {
+	t := f.termsOf(first.Shape, math.Inf(1))
+	for i := range mean {
+		deviation[i] = first.StepSeconds / max(t[i], 1e-9)
+		if t[i] <= 0 {
+			deviation[i] = first.StepSeconds
+		}
+		if p != nil && p.mean[i] <= deviation[i] {
+			mean[i] = p.mean[i]
+			deviation[i] = min(deviation[i], max(p.deviation[i], 0.03*deviation[i]))
+		}
+	}
+	return mean, deviation
+}

@@ -1,0 +1,169 @@
+package fit
+
+import "math"
+
+// Architecture is how the workers of a job exchange gradients.
+type Architecture string
+
+// Architectures.
+const (
+	ParameterServer Architecture = "parameter server"
+	AllReduce       Architecture = "all-reduce" // without servers
+	Executors       Architecture = "executors"  // each worker is a server, too: Spark, BigDL
+)
+
+// Shape is the size of a distributed job. A job without servers of its own has 0 of them.
+type Shape struct {
+	Workers     int
+	WorkerCores int // of each worker
+	Servers     int
+	ServerCores int // of each server
+}
+
+// Cores returns the cores of all workers and servers.
+func (s Shape) Cores() int {
+	return s.Workers*s.WorkerCores + s.Servers*s.ServerCores
+}
+
+// IsValid reports whether a job of an architecture can have this shape.
+func (s Shape) IsValid(a Architecture) bool {
+	if s.Workers < 1 || s.WorkerCores < 1 {
+		return false
+	}
+	if a != ParameterServer {
+		return s.Servers == 0 && s.ServerCores == 0
+	}
+	return s.Servers >= 1 && s.ServerCores >= 1
+}
+
+// isWithin reports whether no number exceeds that of another shape.
+func (s Shape) isWithin(largest Shape) bool {
+	return s.Workers <= largest.Workers && s.WorkerCores <= largest.WorkerCores &&
+		s.Servers <= largest.Servers && s.ServerCores <= largest.ServerCores
+}
+
+// Facts are what is known about a job before it runs.
+type Facts struct {
+	Architecture     Architecture
+	Model            string
+	SamplesPerWorker float64 // in a step
+	ModelBytes       float64
+	BytesPerSecond   float64 // of the link of a worker or server
+}
+
+// termCount is the number of terms of a step time.
+const termCount = 6
+
+// terms are the factors of the coefficients in the step time of a shape, in the order of
+// Coefficients.
+type terms [termCount]float64
+
+// Coefficients are the coefficients of the step time in seconds (section 3.3 of the design page of
+// the policies, resource-policies): fixed time, seconds of a core per sample, seconds of a core per
+// update of a server, a factor of the ideal transfer time, and seconds per worker and per server.
+type Coefficients [termCount]float64
+
+// The terms.
+const (
+	termFixed = iota
+	termCompute
+	termUpdate
+	termTransfer
+	termPerWorker
+	termPerServer
+)
+
+// termsOf returns the terms of a shape. A worker does not use more cores than the knee.
+func (f *Facts) termsOf(s Shape, knee float64) terms {
+	w, p, serverCores := float64(s.Workers), float64(s.Servers), float64(s.ServerCores)
+	if f.Architecture == Executors {
+		p, serverCores = w, float64(s.WorkerCores)
+	}
+	t := terms{1, f.SamplesPerWorker / min(float64(s.WorkerCores), knee), 0, 0, w, p}
+	exchange := 2 * f.ModelBytes / f.BytesPerSecond
+	if f.Architecture == AllReduce {
+		t[termTransfer] = exchange * (w - 1) / w
+		return t
+	}
+	t[termUpdate] = w / (p * serverCores)
+	t[termTransfer] = exchange * max(w/p, 1)
+	return t
+}
+
+// StepSeconds returns the step time of a shape for known coefficients.
+func (f *Facts) StepSeconds(s Shape, c Coefficients, knee float64) float64 {
+	return dot(f.termsOf(s, knee), c)
+}
+
+// Speed returns the samples per second of a shape whose step takes this time.
+func (f *Facts) Speed(s Shape, stepSeconds float64) float64 {
+	return float64(s.Workers) * f.SamplesPerWorker / stepSeconds
+}
+
+func dot(a [termCount]float64, b [termCount]float64) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += a[i] * b[i]
+	}
+	return sum
+}
+
+// A SpeedModel prices the shapes of a job.
+type SpeedModel interface {
+	// StepSeconds returns the predicted step time of a shape.
+	StepSeconds(s Shape) float64
+	// Gain returns the logarithm of the speed of a shape divided by that of another one, and its
+	// standard error.
+	Gain(from, to Shape) (mean, standardError float64)
+	// IsTrusted reports whether a shape far from those that the job had can be chosen.
+	IsTrusted(from, to Shape) bool
+}
+
+// KnownModel is a speed model with exact coefficients. It implements SpeedModel.
+type KnownModel struct {
+	Facts        Facts
+	Coefficients Coefficients
+	Knee         float64 // cores that a worker can use
+}
+
+// StepSeconds implements SpeedModel.
+func (m *KnownModel) StepSeconds(s Shape) float64 {
+	return m.Facts.StepSeconds(s, m.Coefficients, m.Knee)
+}
+
+// Gain implements SpeedModel.
+func (m *KnownModel) Gain(from, to Shape) (mean, standardError float64) {
+	before := m.Facts.Speed(from, m.StepSeconds(from))
+	return math.Log(m.Facts.Speed(to, m.StepSeconds(to)) / before), 0
+}
+
+// IsTrusted implements SpeedModel.
+func (m *KnownModel) IsTrusted(_, _ Shape) bool { return true }
+
+// slowerRatio is how much longer a step must take with the last worker to count as slower. Any worker
+// costs some coordination, and a report has about this noise.
+const slowerRatio = 0.05
+
+// ScalingOf returns what a speed model predicts about the effect of workers and cores on a job with
+// this window.
+func ScalingOf(f Facts, m SpeedModel, window []StepReport) Scaling {
+	mean := meanOf(window)
+	s := mean.Shape
+	var scaling Scaling
+	if smaller := s; s.Workers > 1 {
+		smaller.Workers--
+		gain, _ := m.Gain(smaller, s)
+		proportional := 1 / float64(smaller.Workers)
+		scaling.LastWorkerGainRatio = math.Expm1(gain) / proportional
+		scaling.SlowerWithWorkers = m.StepSeconds(s) > (1+slowerRatio)*m.StepSeconds(smaller)
+	} else {
+		scaling.LastWorkerGainRatio = 1
+	}
+	if surplus := surplusOf(&mean); surplus.IsValid(f.Architecture) {
+		gain, _ := m.Gain(s, surplus)
+		scaling.SurplusLossRatio = -math.Expm1(gain)
+	} else {
+		scaling.SurplusLossRatio = 1
+	}
+	return scaling
+}

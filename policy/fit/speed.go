@@ -1,0 +1,255 @@
+package fit
+
+import "math"
+
+// ShapeTime is what a job showed in one shape. Times of resources are those in which a step keeps
+// them busy; 0 means unknown.
+type ShapeTime struct {
+	Shape       Shape
+	StepSeconds float64 // mean of the reports
+	Reports     int
+
+	ComputeCoreSeconds float64 // CPU of a worker per step
+	UpdateSeconds      float64 // CPU of a server per step, divided by its cores
+	TransferSeconds    float64 // use of the link
+}
+
+// NewShapeTime returns what a window of reports in one shape shows.
+func NewShapeTime(window []StepReport) ShapeTime {
+	m := meanOf(window)
+	return ShapeTime{
+		Shape:              m.Shape,
+		StepSeconds:        m.StepSeconds,
+		Reports:            len(window),
+		ComputeCoreSeconds: m.WorkerCPURatio * float64(m.Shape.WorkerCores) * m.StepSeconds,
+		UpdateSeconds:      m.ServerCPURatio * m.StepSeconds,
+		TransferSeconds:    m.LinkRatio * m.StepSeconds,
+	}
+}
+
+// knees are the numbers of cores that a worker may be able to use. Which one holds is learned.
+var knees = []float64{1, 2, 3, 4, 6, 8, 12, 16}
+
+// kneeFit are the coefficients for one knee.
+type kneeFit struct {
+	knee         float64
+	probability  float64
+	coefficients Coefficients
+	covariance   matrix
+}
+
+// LearnedModel is a speed model that was fitted to the steps of a job. It implements SpeedModel.
+type LearnedModel struct {
+	facts  Facts
+	shapes int // distinct
+	fits   []kneeFit
+	o      Options
+}
+
+// minResourceRatio of the step time is the error that is assumed at least for busy times.
+const minResourceRatio = 0.05
+
+// noisePrior is the number of reports that the assumed noise counts for.
+const noisePrior = 4
+
+// Learn fits the step time to the shapes of a job, the latest one last, by non-negative least
+// squares. Below TrustedShapes shapes, a prior from other jobs counts, if there is one. It returns
+// nil if there is nothing to learn from.
+func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *LearnedModel {
+	m := &LearnedModel{facts: f, o: o.withDefaults()}
+	distinct := map[Shape]bool{}
+	for i := range seen {
+		distinct[seen[i].Shape] = true
+	}
+	m.shapes = len(distinct)
+	if m.shapes == 0 {
+		return nil
+	}
+	if m.shapes >= m.o.TrustedShapes {
+		prior = nil
+	}
+
+	lowest := math.Inf(1)
+	var errors []float64
+	for _, knee := range knees {
+		e := equations{facts: &m.facts, seen: seen, knee: knee, o: &m.o}
+		fit, chi, ok := e.fit(prior)
+		if !ok {
+			continue
+		}
+		m.fits = append(m.fits, fit)
+		errors = append(errors, chi)
+		lowest = min(lowest, chi)
+	}
+	if len(m.fits) == 0 {
+		return nil
+	}
+	m.weigh(errors, lowest)
+	return m
+}
+
+// weigh turns the errors of the fits into the probabilities of their knees.
+func (m *LearnedModel) weigh(errors []float64, lowest float64) {
+	sum := 0.0
+	for i := range m.fits {
+		m.fits[i].probability *= math.Exp(-(errors[i] - lowest) / 2)
+		sum += m.fits[i].probability
+	}
+	for i := range m.fits {
+		m.fits[i].probability /= sum
+	}
+}
+
+// StepSeconds implements SpeedModel.
+func (m *LearnedModel) StepSeconds(s Shape) float64 {
+	mean := 0.0
+	for i := range m.fits {
+		f := &m.fits[i]
+		mean += f.probability * m.facts.StepSeconds(s, f.coefficients, f.knee)
+	}
+	return mean
+}
+
+// Gain implements SpeedModel. Errors that both shapes share cancel out.
+func (m *LearnedModel) Gain(from, to Shape) (mean, standardError float64) {
+	workers := math.Log(float64(to.Workers) / float64(from.Workers))
+	squares := 0.0
+	for i := range m.fits {
+		f := &m.fits[i]
+		before, after := m.facts.termsOf(from, f.knee), m.facts.termsOf(to, f.knee)
+		tBefore, tAfter := dot(before, f.coefficients), dot(after, f.coefficients)
+		gain := workers + math.Log(tBefore/tAfter)
+		var slope [termCount]float64
+		for k := range slope {
+			slope[k] = after[k]/tAfter - before[k]/tBefore
+		}
+		mean += f.probability * gain
+		squares += f.probability * (gain*gain + f.covariance.form(slope))
+	}
+	return mean, math.Sqrt(max(0, squares-mean*mean))
+}
+
+// IsTrusted implements SpeedModel.
+func (m *LearnedModel) IsTrusted(from, to Shape) bool {
+	_, standardError := m.Gain(from, to)
+	return m.shapes >= m.o.TrustedShapes && standardError <= m.o.TrustedErrorRatio
+}
+
+// Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
+// probable knee, and the probability of each.
+func (m *LearnedModel) Finished() FinishedJob {
+	best := &m.fits[0]
+	probabilities := make(map[float64]float64, len(m.fits))
+	for i := range m.fits {
+		f := &m.fits[i]
+		probabilities[f.knee] = f.probability
+		if f.probability > best.probability {
+			best = f
+		}
+	}
+	return FinishedJob{m.facts, best.coefficients, probabilities}
+}
+
+// form returns the quadratic form of a vector.
+func (m *matrix) form(v [termCount]float64) float64 {
+	sum := 0.0
+	for i := range v {
+		for j := range v {
+			sum += v[i] * m[i][j] * v[j]
+		}
+	}
+	return sum
+}
+
+// equations are the least-squares problem of one knee.
+type equations struct {
+	facts *Facts
+	seen  []ShapeTime
+	knee  float64
+	o     *Options
+}
+
+// fit returns the coefficients and the sum of the squared errors, in standard deviations.
+func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
+	fit = kneeFit{knee: e.knee, probability: prior.probability(e.knee)}
+	assumed := e.o.NoiseRatio * e.o.NoiseRatio
+	variance := assumed
+	for range 2 { // the second time with the noise that the first one left
+		normal, rhs := e.normal(variance)
+		mean, deviation := prior.spread(e.facts, &e.seen[0])
+		for i := range mean {
+			information := 1 / (deviation[i] * deviation[i])
+			normal[i][i] += information
+			rhs[i] += information * mean[i]
+		}
+		if fit.coefficients, ok = normal.nonNegative(rhs); !ok {
+			return fit, 0, false
+		}
+		if fit.covariance, ok = normal.inverse(); !ok {
+			return fit, 0, false
+		}
+		chi = 0
+		for i := range mean {
+			distance := (fit.coefficients[i] - mean[i]) / deviation[i]
+			chi += distance * distance
+		}
+		squares, count := e.residuals(fit.coefficients)
+		// The noise is unknown: the likelihood is that of Student's t.
+		chi += (noisePrior + count) * math.Log1p(squares/(noisePrior*assumed))
+		variance = (noisePrior*assumed + squares) / (noisePrior + count)
+	}
+	return fit, chi, true
+}
+
+// normal returns the normal equations of the observations. Errors are relative to the step time.
+func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]float64) {
+	telemetry := e.o.NoiseRatio / e.o.TelemetryNoiseRatio
+	weight := e.weights()
+	for i := range e.seen {
+		s := &e.seen[i]
+		t := e.facts.termsOf(s.Shape, e.knee)
+		w := weight[i] / variance
+		normal.addRow(&rhs, t, s.StepSeconds, w/(s.StepSeconds*s.StepSeconds))
+
+		compute := s.ComputeCoreSeconds / min(float64(s.Shape.WorkerCores), e.knee)
+		busy := [termCount]float64{
+			termCompute: compute, termUpdate: s.UpdateSeconds, termTransfer: s.TransferSeconds,
+		}
+		for term, seconds := range busy {
+			if seconds > 0 && t[term] > 0 {
+				scale := max(seconds, minResourceRatio*s.StepSeconds) / telemetry
+				normal.addRow(&rhs, t.only(term), seconds, w/(scale*scale))
+			}
+		}
+	}
+	return normal, rhs
+}
+
+// only returns the terms without all but one.
+func (t terms) only(term int) (one terms) {
+	one[term] = t[term]
+	return one
+}
+
+// weights returns the number of reports of each shape, less for those before the latest.
+func (e *equations) weights() []float64 {
+	all := make([]float64, len(e.seen))
+	decay := 1.0
+	for i := len(e.seen) - 1; i >= 0; i-- {
+		all[i] = decay * float64(max(1, e.seen[i].Reports))
+		decay *= e.o.Decay
+	}
+	return all
+}
+
+// residuals returns the weighted sum of the squared relative errors of the step times, and the
+// number of step times.
+func (e *equations) residuals(c Coefficients) (squares, count float64) {
+	weight := e.weights()
+	for i := range e.seen {
+		s := &e.seen[i]
+		r := e.facts.StepSeconds(s.Shape, c, e.knee)/s.StepSeconds - 1
+		squares += weight[i] * r * r
+	}
+	return squares, float64(len(e.seen))
+}

@@ -1,0 +1,144 @@
+package fit_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"courier/policy/fit"
+)
+
+var facts = fit.Facts{
+	Architecture: fit.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
+}
+
+var truth = &fit.KnownModel{
+	Facts: facts, Coefficients: fit.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
+}
+
+// measured returns the exact step time of each shape.
+func measured(shapes ...fit.Shape) (seen []fit.ShapeTime) {
+	for _, s := range shapes {
+		seen = append(seen, fit.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
+	}
+	return seen
+}
+
+// The time of a step, added up by hand.
+func TestStepSeconds_OfEachArchitecture(t *testing.T) {
+	c := fit.Coefficients{0.1, 0.03, 0.06, 1, 0.004, 0.006}
+	for a, test := range map[fit.Architecture]struct {
+		shape fit.Shape
+		want  float64
+	}{
+		// 64 samples on 4 of 6 cores, 2 workers per server core, 2 workers per server.
+		fit.ParameterServer: {fit.Shape{Workers: 4, WorkerCores: 6, Servers: 2, ServerCores: 1},
+			0.1 + 0.03*64/4 + 0.06*2 + 0.4*2 + 0.016 + 0.012},
+		fit.AllReduce: {fit.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.4*3/4 + 0.016},
+		fit.Executors: {fit.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.06/6 + 0.4 + 0.016 + 0.024},
+	} {
+		f := facts
+		f.Architecture = a
+		if got := f.StepSeconds(test.shape, c, 4); math.Abs(got-test.want) > 1e-12 {
+			t.Errorf("%s: %g s, want %g s", a, got, test.want)
+		}
+	}
+}
+
+// Twelve exact step times determine the gain between any two shapes near them.
+func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	draw := func() fit.Shape {
+		return fit.Shape{
+			Workers: 1 + random.IntN(8), WorkerCores: 1 + random.IntN(8),
+			Servers: 1 + random.IntN(4), ServerCores: 1 + random.IntN(4),
+		}
+	}
+	var shapes []fit.Shape
+	for range 12 {
+		shapes = append(shapes, draw())
+	}
+	m := fit.Learn(facts, measured(shapes...), nil, fit.Options{})
+	for range 200 {
+		from, to := draw(), draw()
+		want, _ := truth.Gain(from, to)
+		got, standardError := m.Gain(from, to)
+		if math.Abs(got-want) > 3*standardError+0.01 || math.IsNaN(got) {
+			t.Errorf("gain from %v to %v: %.3f with a standard error of %.3f, want %.3f",
+				from, to, got, standardError, want)
+		}
+	}
+}
+
+// The more shapes a job has shown, the smaller are the errors; with four of them a model is trusted.
+func TestLearn_ErrorsShrink(t *testing.T) {
+	shapes := []fit.Shape{{4, 4, 2, 2}, {4, 3, 2, 2}, {5, 4, 2, 1}, {3, 6, 3, 1}, {6, 2, 1, 2}, {2, 8, 4, 1}}
+	target := fit.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
+	before := math.Inf(1)
+	for _, n := range []int{1, 4, 6} {
+		m := fit.Learn(facts, measured(shapes[:n]...), nil, fit.Options{})
+		_, standardError := m.Gain(shapes[0], target)
+		if !(standardError < before) {
+			t.Errorf("%d shapes: standard error %.3f, want less than %.3f", n, standardError, before)
+		}
+		if isTrusted := m.IsTrusted(shapes[0], shapes[0]); isTrusted != (n >= 4) {
+			t.Errorf("%d shapes: trusted %t", n, isTrusted)
+		}
+		before = standardError
+	}
+}
+
+// A job without shapes of its own to compare is priced by finished jobs like it.
+func TestNearest_PrefersTheSameModel(t *testing.T) {
+	same, similar := facts, facts
+	same.Model, same.ModelBytes = "vgg", 500e6
+	similar.Model, similar.ModelBytes = "resnet", facts.ModelBytes
+	asked := facts
+	asked.Model = "vgg"
+	server := fit.Coefficients{0.1, 0.01, 0.2, 1, 0.004, 0.006}
+	worker := fit.Coefficients{0.1, 0.08, 0.001, 1, 0.004, 0.006}
+	var finished []fit.FinishedJob
+	for range 10 {
+		finished = append(finished,
+			fit.FinishedJob{Facts: same, Coefficients: server},
+			fit.FinishedJob{Facts: similar, Coefficients: worker})
+	}
+	from := fit.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 1}
+	more := fit.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 2}
+	known := &fit.KnownModel{Facts: facts, Coefficients: server, Knee: 4}
+	seen := []fit.ShapeTime{{Shape: from, StepSeconds: known.StepSeconds(from), Reports: 3}}
+	byModel, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), fit.Options{}).Gain(from, more)
+	asked.Model = "unknown"
+	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), fit.Options{}).Gain(from, more)
+	want, _ := known.Gain(from, more)
+	if math.Abs(byModel-want) > 0.1 || bySize > byModel/2 {
+		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less",
+			byModel, bySize, want)
+	}
+}
+
+// The last worker of a job whose servers are saturated slows its steps; the first ones do not.
+func TestScalingOf_FollowsTheModel(t *testing.T) {
+	of := func(s fit.Shape) fit.Scaling {
+		r := fit.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s), WorkerCPURatio: 0.1, ServerCPURatio: 0.9}
+		return fit.ScalingOf(facts, truth, []fit.StepReport{r, r, r})
+	}
+	few := of(fit.Shape{Workers: 2, WorkerCores: 4, Servers: 4, ServerCores: 4})
+	many := of(fit.Shape{Workers: 8, WorkerCores: 8, Servers: 1, ServerCores: 1})
+	if few.SlowerWithWorkers || !many.SlowerWithWorkers {
+		t.Errorf("slower with workers: %t for two, %t for eight on a server",
+			few.SlowerWithWorkers, many.SlowerWithWorkers)
+	}
+	if few.LastWorkerGainRatio < 0.9 || many.LastWorkerGainRatio > 0.5 {
+		t.Errorf("gain of the last worker: %.2f for two, %.2f for eight on a server",
+			few.LastWorkerGainRatio, many.LastWorkerGainRatio)
+	}
+	// A worker computes on four cores at most, so the model loses nothing with seven.
+	if many.SurplusLossRatio > 1e-9 || few.SurplusLossRatio < 0.02 {
+		t.Errorf("loss without the surplus: %.3f of eight cores, %.3f of four",
+			many.SurplusLossRatio, few.SurplusLossRatio)
+	}
+	if one := of(fit.Shape{Workers: 1, WorkerCores: 1, Servers: 1, ServerCores: 1}); one.LastWorkerGainRatio != 1 {
+		t.Errorf("gain of the only worker: %g, want 1", one.LastWorkerGainRatio)
+	}
+}

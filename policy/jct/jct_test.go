@@ -1,0 +1,159 @@
+package jct_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"courier/policy"
+	"courier/policy/jct"
+	"courier/policy/policytest"
+)
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte("an ordinary view of a cluster, with nodes, running jobs and a queue of others"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		policytest.Rules(t, jct.New(), data)
+	})
+}
+
+func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
+	policytest.RandomViews(t, jct.New())
+}
+
+var now = policytest.Now
+
+func TestPlan_ServesTheShortestJobFirst(t *testing.T) {
+	tests := map[string]struct {
+		running, queue []policy.ElasticJob
+		units          int
+		want           map[string]int
+	}{
+		// Eight units are slower than four.
+		"the fastest number of units": {
+			queue: []policy.ElasticJob{policytest.NewJob("a", 60, time.Hour, 0)}, units: 12,
+			want: map[string]int{"a": 4},
+		},
+		"deadlines do not count": {
+			queue: []policy.ElasticJob{
+				policytest.NewJob("long", 600, time.Minute, 0), policytest.NewJob("short", 60, 9*time.Hour, 0),
+			}, units: 5,
+			want: map[string]int{"short": 4, "long": 1},
+		},
+		"a longer job yields": {
+			running: []policy.ElasticJob{policytest.NewJob("long", 600, time.Hour, 4)},
+			queue:   []policy.ElasticJob{policytest.NewJob("short", 60, time.Hour, 0)}, units: 4,
+			want: map[string]int{"short": 4, "long": 0},
+		},
+		"a job that is shorter by now stays": {
+			running: []policy.ElasticJob{policytest.NewJob("old", 30, time.Hour, 4)},
+			queue:   []policy.ElasticJob{policytest.NewJob("new", 60, time.Hour, 0)}, units: 4,
+			want: map[string]int{"old": 4, "new": 0},
+		},
+	}
+	for name, test := range tests {
+		v := policytest.NewView(test.units, test.running, test.queue)
+		got := policytest.UnitsAfter(v, jct.New().Plan(v, now))
+		for id, want := range test.want {
+			if got[id] != want {
+				t.Errorf("%s: job %s has %d units, want %d", name, id, got[id], want)
+			}
+		}
+	}
+}
+
+// An option with less work at a lower rate may end sooner, and the capacity limits the rate.
+func TestPlan_AdmitsTheOptionThatEndsFirst(t *testing.T) {
+	job := policytest.NewJob("a", 100, time.Hour, 0)
+	job.Options = []policy.Option{
+		{Work: 100, Curve: policy.Curve{{Units: 1, Rate: 1}, {Units: 8, Rate: 10}}},
+		{Work: 100, Curve: policy.Curve{{Units: 1, Rate: 2}}},
+	}
+	for units, want := range map[int]int{8: 0, 4: 1} {
+		v := policytest.NewView(units, nil, []policy.ElasticJob{job})
+		for _, m := range jct.New().Plan(v, now).Moves {
+			if m.Kind == policy.Admit && m.Option != want {
+				t.Errorf("%d units: option %d, want %d", units, m.Option, want)
+			}
+		}
+	}
+}
+
+// On one unit, serving the shortest remaining time first has the least mean completion time, so it
+// is never behind serving by deadline.
+func TestPlan_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	sooner := 0
+	for n := range 200 {
+		var jobs []policy.ElasticJob
+		for i := range 2 + random.IntN(6) {
+			work := float64(10 + random.IntN(500))
+			window := time.Duration(100+random.IntN(5000)) * time.Second
+			jobs = append(jobs, policytest.NewJob(fmt.Sprint(i), work, window, 0))
+		}
+		shortest, earliest := serve(t, jct.New(), jobs), serve(t, byDeadline, jobs)
+		if shortest > earliest+1e-6 {
+			t.Errorf("case %d: sum of completion times %.0f s, %.0f s by deadline", n, shortest, earliest)
+		}
+		if shortest < earliest {
+			sooner++
+		}
+	}
+	if sooner < 100 {
+		t.Errorf("sooner in %d of 200 cases: are the cases still different?", sooner)
+	}
+}
+
+// byDeadline serves the earliest deadline first, on one unit.
+var byDeadline = &policy.Ordering{
+	Choose:  func(*policy.ElasticJob) int { return 0 },
+	Compare: func(a, b *policy.Contender) int { return a.Job.Deadline.Compare(b.Job.Deadline) },
+	Units:   func(_ policy.Curve, free int) int { return min(1, free) },
+}
+
+// serve runs jobs on one unit, and returns the sum of the completion times.
+func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
+	t.Helper()
+	v := policytest.NewView(1, append([]policy.ElasticJob(nil), jobs...), nil)
+	v.Slot = 0
+	seconds, sum := 0.0, 0.0
+	for len(v.Jobs) > 0 {
+		at := now.Add(time.Duration(seconds * float64(time.Second)))
+		d := p.Plan(v, at)
+		if err := policy.Check(v, at, d); err != nil {
+			t.Fatal(err)
+		}
+		units := policytest.UnitsAfter(v, d)
+		shortest := math.Inf(1)
+		for i := range v.Jobs {
+			if v.Jobs[i].Units = units[v.Jobs[i].ID]; v.Jobs[i].Units > 0 {
+				shortest = v.Jobs[i].Options[0].Work // at one iteration per second
+			}
+		}
+		seconds += shortest
+		var rest []policy.ElasticJob
+		for _, j := range v.Jobs {
+			if j.Units > 0 {
+				sum += seconds
+				continue
+			}
+			rest = append(rest, j)
+		}
+		v.Jobs = rest
+	}
+	return sum
+}
+
+// BenchmarkPlan plans 1,000 running jobs on 2,048 units.
+func BenchmarkPlan(b *testing.B) {
+	var running []policy.ElasticJob
+	for i := range 1000 {
+		running = append(running, policytest.NewJob(fmt.Sprint(i), float64(i), time.Hour, 1))
+	}
+	v := policytest.NewView(2048, running, []policy.ElasticJob{policytest.NewJob("a", 3600, time.Hour, 0)})
+	for b.Loop() {
+		jct.New().Plan(v, now)
+	}
+}

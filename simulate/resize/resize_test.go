@@ -1,0 +1,90 @@
+package resize_test
+
+import (
+	"math"
+	"testing"
+
+	"courier/simulate/resize"
+)
+
+func TestDraw_KeepsThePopulation(t *testing.T) {
+	p := resize.Population{Jobs: 200, MeanGapSeconds: 90, LowGuessRatio: 0.6, HighGuessRatio: 0.9}
+	jobs := p.Draw(1)
+	for i := range jobs {
+		j := &jobs[i]
+		if j.GuessRatio < 0.6 || j.GuessRatio > 0.9 || j.WorkSeconds < 300 || j.WorkSeconds > 2400 {
+			t.Errorf("job %d: guess at %.2f of the best, %.0f s of work", i, j.GuessRatio, j.WorkSeconds)
+		}
+		if i > 0 && j.ArrivalSeconds < jobs[i-1].ArrivalSeconds {
+			t.Errorf("job %d arrives before the previous one", i)
+		}
+	}
+	if gap := jobs[199].ArrivalSeconds / 200; math.Abs(gap-90) > 25 {
+		t.Errorf("mean gap %.0f s, want about 90 s", gap)
+	}
+	if again := p.Draw(1); again[7] != jobs[7] {
+		t.Error("the same seed draws other jobs")
+	}
+}
+
+// Without a policy a job runs as long as its work in the guessed shape, and the queue is first in,
+// first out.
+func TestSimulate_KeepsGuesses(t *testing.T) {
+	jobs := resize.Population{Jobs: 40, MeanGapSeconds: 70, HighGuessRatio: 1}.Draw(1)
+	o := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsNothing}, 1)
+	start := 0.0
+	for i := range o.Jobs {
+		j := &o.Jobs[i]
+		if math.Abs(j.RunSeconds-j.Job.WorkSeconds) > 1e-6*j.Job.WorkSeconds+1e-6 {
+			t.Errorf("job %d runs %.3f s, want %.3f s", i, j.RunSeconds, j.Job.WorkSeconds)
+		}
+		if begin := j.Job.ArrivalSeconds + j.QueueSeconds; begin < start {
+			t.Errorf("job %d starts before the previous one", i)
+		} else {
+			start = begin
+		}
+	}
+	if o.PeakCores > 256 {
+		t.Errorf("%d cores held, want at most 256", o.PeakCores)
+	}
+}
+
+// The bars of the simulation at a mean load: the published reductions, 80 % of the true model's gain
+// with a learned one, and no job that is more than 3 % slower than in its guessed shape.
+func TestSimulate_ReachesThePublishedReductions(t *testing.T) {
+	jobs := resize.Population{Jobs: 120, MeanGapSeconds: 95, LowGuessRatio: 0.6, HighGuessRatio: 0.9}.Draw(1)
+	before := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsNothing}, 1)
+	known := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsTruth}, 1)
+	learned := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsTelemetry}, 1)
+	for name, o := range map[string]*resize.Outcome{"true": known, "learned": learned} {
+		completion, queueing := reductions(before, o)
+		if completion < 0.356 || queueing < 0.678 {
+			t.Errorf("%s model: completion -%.3f, queueing -%.3f, want -0.356 and -0.678", name, completion, queueing)
+		}
+		if o.PeakCores > 256 {
+			t.Errorf("%s model: %d cores held, want at most 256", name, o.PeakCores)
+		}
+		for i := range o.Jobs {
+			if j := &o.Jobs[i]; j.RunSeconds > 1.03*j.Job.WorkSeconds {
+				t.Errorf("%s model: job %d runs %.0f s, %.0f s in its guessed shape",
+					name, i, j.RunSeconds, j.Job.WorkSeconds)
+			}
+		}
+	}
+	ofTrue, _ := reductions(before, known)
+	if ofLearned, _ := reductions(before, learned); ofLearned < 0.8*ofTrue {
+		t.Errorf("learned model: completion -%.3f, want 80 %% of -%.3f", ofLearned, ofTrue)
+	}
+}
+
+// reductions returns those of the mean completion and queueing times.
+func reductions(before, after *resize.Outcome) (completion, queueing float64) {
+	var c, q [2]float64
+	for k, o := range []*resize.Outcome{before, after} {
+		for i := range o.Jobs {
+			c[k] += o.Jobs[i].CompletionSeconds()
+			q[k] += o.Jobs[i].QueueSeconds
+		}
+	}
+	return 1 - c[1]/c[0], 1 - q[1]/q[0]
+}

@@ -1,0 +1,146 @@
+// Package sharing simulates one node that divides its CPU among trainings, and compares policies by
+// completion times, kept deadlines and how soon the losses fall.
+//
+// It is the simulator of sections 2.7 and 5 of the design page resource-policies. CPU that a job
+// does not use goes to the others. Simulate is a pure function and may be called concurrently.
+package sharing
+
+import (
+	"math"
+)
+
+// TrainingJob is a training on the node. Its loss after a part x of its work is
+// FinalLoss + (1 - FinalLoss) exp(-x / Decay).
+type TrainingJob struct {
+	Name      string
+	Arrival   float64 // seconds
+	Work      float64 // seconds on the whole node
+	FinalLoss float64
+	Decay     float64
+	Deadline  float64 // seconds after the arrival; 0: none
+	// PredictionFactor is the predicted remaining time, divided by the true one. 0: 1.
+	PredictionFactor float64
+}
+
+// NodeOutcome is the result of a simulation. Seconds count from the arrival of a job.
+type NodeOutcome struct {
+	Seconds  map[string]float64 // to the end
+	Quality  map[string]float64 // to 90 % of the fall of the loss
+	Makespan float64            // the end of the last job
+}
+
+const (
+	tick         = 0.05 // seconds
+	qualityRatio = 0.9
+)
+
+// sharingJob is the state of a job in the simulation.
+type sharingJob struct {
+	*TrainingJob
+	done     float64 // seconds of work
+	share    float64 // of the node
+	units    int     // for the deadline policy
+	used     float64 // CPU seconds in the window
+	lossSum  float64 // loss times seconds in the window
+	since    float64 // begin of the window
+	windows  int     // complete windows
+	last     float64 // mean loss of the last window
+	previous float64 // mean loss of the window before
+	seconds  float64 // duration of the last window
+	cpuRatio float64 // in the last window
+}
+
+func (j *sharingJob) loss() float64 {
+	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-j.done/j.Work/j.Decay)
+}
+
+// qualityWork returns the work after which a part of the fall of the loss is reached.
+func (j *TrainingJob) qualityWork(ratio float64) float64 {
+	fall := 1 - math.Exp(-1/j.Decay)
+	return -math.Log(1-ratio*fall) * j.Decay * j.Work
+}
+
+// predicted returns the predicted seconds that the job needs on the whole node.
+func (j *sharingJob) predicted() float64 {
+	factor := j.PredictionFactor
+	if factor == 0 {
+		factor = 1
+	}
+	return (j.Work - j.done) * factor
+}
+
+// left returns the seconds to the deadline; +Inf without one.
+func (j *sharingJob) left(now float64) float64 {
+	if j.Deadline == 0 {
+		return math.Inf(1)
+	}
+	return j.Arrival + j.Deadline - now
+}
+
+// A divider divides a node among running jobs.
+type divider interface {
+	// divide sets the shares of the jobs. It is called whenever a job arrives or ends, and at the
+	// time that it returned.
+	divide(running []*sharingJob, now float64, isChanged bool) (next float64)
+}
+
+// Simulate runs jobs on a node whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
+func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
+	o := &NodeOutcome{Seconds: map[string]float64{}, Quality: map[string]float64{}}
+	d := s.divider()
+	var running []*sharingJob
+	next := 0.0
+	for now := 0.0; len(o.Seconds) < len(jobs); now += tick {
+		isChanged := false
+		for i := range jobs {
+			if j := &jobs[i]; j.Arrival <= now && j.Arrival > now-tick {
+				running = append(running, &sharingJob{TrainingJob: j, since: now})
+				isChanged = true
+			}
+		}
+		kept := running[:0]
+		for _, j := range running {
+			if j.done < j.Work {
+				kept = append(kept, j)
+				continue
+			}
+			o.Seconds[j.Name], o.Makespan = now-j.Arrival, now
+			isChanged = true
+		}
+		running = kept
+		if len(running) == 0 {
+			continue
+		}
+		if isChanged || now >= next {
+			next = d.divide(running, now, isChanged)
+		}
+		o.advance(running, now, contention)
+	}
+	return o
+}
+
+// advance runs the jobs for a tick.
+func (o *NodeOutcome) advance(running []*sharingJob, now, contention float64) {
+	speed := 1 / (1 + contention*(effective(running)-1))
+	for _, j := range running {
+		j.lossSum += j.loss() * tick
+		j.used += j.share * tick
+		j.done += j.share * speed * tick
+		if _, isReached := o.Quality[j.Name]; !isReached && j.done >= j.qualityWork(qualityRatio) {
+			o.Quality[j.Name] = now + tick - j.Arrival
+		}
+	}
+}
+
+// effective returns the effective number of jobs: 1 / sum of squared shares.
+func effective(running []*sharingJob) float64 {
+	sum, squares := 0.0, 0.0
+	for _, j := range running {
+		sum += j.share
+	}
+	for _, j := range running {
+		part := j.share / sum
+		squares += part * part
+	}
+	return 1 / squares
+}

@@ -1,0 +1,37 @@
+package sharing
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+)
+
+// PaperJobs returns the fixed schedule of three jobs.
+func PaperJobs() []TrainingJob {
+	return []TrainingJob{
+		{Name: "first", Arrival: 0, Work: 240, FinalLoss: 0.1, Decay: 0.08},
+		{Name: "second", Arrival: 40, Work: 120, FinalLoss: 0.1, Decay: 0.12},
+		{Name: "third", Arrival: 80, Work: 30, FinalLoss: 0.05, Decay: 0.35},
+	}
+}
+
+// RandomJobs returns n jobs that arrive over a time, with deadlines of 1.5 to 6 times their work. A
+// remaining time is predicted with a log-normal error with this standard deviation.
+func RandomJobs(n int, overSeconds, predictionError float64, seed uint64) []TrainingJob {
+	random := rand.New(rand.NewPCG(seed, 0))
+	jobs := make([]TrainingJob, n)
+	for i := range jobs {
+		arrival := overSeconds * random.Float64()
+		work := []float64{20, 40, 80, 160}[random.IntN(4)]
+		jobs[i] = TrainingJob{
+			Name:             strconv.Itoa(i),
+			Arrival:          arrival,
+			Work:             work,
+			FinalLoss:        0.1,
+			Decay:            []float64{0.05, 0.08, 0.15, 0.35}[random.IntN(4)],
+			Deadline:         work * (1.5 + 4.5*random.Float64()),
+			PredictionFactor: math.Exp(predictionError * random.NormFloat64()),
+		}
+	}
+	return jobs
+}
