@@ -3,6 +3,10 @@ package fit
 import "math"
 
 // StepReport is the telemetry of a job over one report interval. Ratios are 0 to 1.
+//
+// A worker sends and receives one after the other, so LinkRatio counts the bytes of both directions,
+// up to what one of them can carry. StragglerRatio compares the workers' own step times, without
+// their waits for each other.
 type StepReport struct {
 	Shape       Shape
 	StepSeconds float64 // mean

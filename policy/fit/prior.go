@@ -80,13 +80,19 @@ func (p *SpeedPrior) probability(knee float64) float64 {
 }
 
 // spread returns the mean and the standard deviation of each coefficient. Without jobs, and at most,
-// each term may take the whole step of the first shape.
-func (p *SpeedPrior) spread(f *Facts, first *ShapeTime) (mean, deviation Coefficients) {
+// a term that a resource shows may take the whole step of the first shape, and each other term what
+// the busy times of all resources leave of the step.
+func (p *SpeedPrior) spread(f *Facts, first *ShapeTime, o *Options) (mean, deviation Coefficients) {
 	t := f.termsOf(first.Shape, math.Inf(1))
+	rest := first.restSeconds(o)
 	for i := range mean {
-		deviation[i] = first.StepSeconds / max(t[i], 1e-9)
+		most := first.StepSeconds
+		if i == termFixed || i == termPerWorker || i == termPerServer {
+			most = rest
+		}
+		deviation[i] = most / max(t[i], 1e-9)
 		if t[i] <= 0 {
-			deviation[i] = first.StepSeconds
+			deviation[i] = most
 		}
 		if p != nil && p.mean[i] <= deviation[i] {
 			mean[i] = p.mean[i]
@@ -94,4 +100,12 @@ func (p *SpeedPrior) spread(f *Facts, first *ShapeTime) (mean, deviation Coeffic
 		}
 	}
 	return mean, deviation
+}
+
+// restSeconds returns the part of a step in which no resource is busy. It is at least the error of
+// the telemetry. Fixed and coordinating time cannot be longer, because no term is negative.
+func (s *ShapeTime) restSeconds(o *Options) float64 {
+	compute := s.ComputeCoreSeconds / float64(s.Shape.WorkerCores)
+	rest := s.StepSeconds - compute - s.UpdateSeconds - s.TransferSeconds
+	return max(rest, o.TelemetryNoiseRatio*s.StepSeconds)
 }

@@ -176,7 +176,7 @@ func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
 	variance := assumed
 	for range 2 { // the second time with the noise that the first one left
 		normal, rhs := e.normal(variance)
-		mean, deviation := prior.spread(e.facts, &e.seen[0])
+		mean, deviation := prior.spread(e.facts, &e.seen[0], e.o)
 		for i := range mean {
 			information := 1 / (deviation[i] * deviation[i])
 			normal[i][i] += information
@@ -206,14 +206,15 @@ func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]floa
 	telemetry := e.o.NoiseRatio / e.o.TelemetryNoiseRatio
 	weight := e.weights()
 	for i := range e.seen {
-		s := &e.seen[i]
+		s := e.seen[i].alone(e.o)
 		t := e.facts.termsOf(s.Shape, e.knee)
 		w := weight[i] / variance
 		normal.addRow(&rhs, t, s.StepSeconds, w/(s.StepSeconds*s.StepSeconds))
 
-		compute := s.ComputeCoreSeconds / min(float64(s.Shape.WorkerCores), e.knee)
 		busy := [termCount]float64{
-			termCompute: compute, termUpdate: s.UpdateSeconds, termTransfer: s.TransferSeconds,
+			termCompute:  s.ComputeCoreSeconds / min(float64(s.Shape.WorkerCores), e.knee),
+			termUpdate:   s.UpdateSeconds,
+			termTransfer: s.TransferSeconds,
 		}
 		for term, seconds := range busy {
 			if seconds > 0 && t[term] > 0 {
@@ -223,6 +224,33 @@ func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]floa
 		}
 	}
 	return normal, rhs
+}
+
+// alone returns a copy whose resources are busy only while no other is. Resources that are busy at
+// once, in real trainings, add less to a step than they are busy: the busiest one counts in full, and
+// the others share what it leaves of the step. A smaller excess than the error of the telemetry shows
+// nothing.
+func (s *ShapeTime) alone(o *Options) ShapeTime {
+	compute := s.ComputeCoreSeconds / float64(s.Shape.WorkerCores)
+	longest := max(compute, s.UpdateSeconds, s.TransferSeconds)
+	sum := compute + s.UpdateSeconds + s.TransferSeconds
+	if sum <= (1+o.TelemetryNoiseRatio)*s.StepSeconds {
+		return *s
+	}
+	left := max(s.StepSeconds-longest, 1e-6*s.StepSeconds) // not 0, which means unknown
+	part := min(1, left/max(sum-longest, left))
+
+	alone := *s
+	if compute < longest {
+		alone.ComputeCoreSeconds *= part
+	}
+	if s.UpdateSeconds < longest {
+		alone.UpdateSeconds *= part
+	}
+	if s.TransferSeconds < longest {
+		alone.TransferSeconds *= part
+	}
+	return alone
 }
 
 // only returns the terms without all but one.

@@ -142,3 +142,40 @@ func TestScalingOf_FollowsTheModel(t *testing.T) {
 		t.Errorf("gain of the only worker: %g, want 1", one.LastWorkerGainRatio)
 	}
 }
+
+// One window of a job tells which resource to add, without other jobs and before any move. Resources
+// may be busy at once: only the busiest one is worth adding to.
+func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
+	from := fit.Shape{Workers: 4, WorkerCores: 1, Servers: 1, ServerCores: 1}
+	server, cores := from, from
+	server.Servers++
+	cores.WorkerCores++
+	tests := []struct {
+		name                      string
+		worker, server, link      float64 // busy
+		atLeast, atMost           fit.Shape
+		lowestRatio, highestRatio float64
+	}{
+		{"full link", 0.05, 0.1, 0.95, server, cores, 1.4, 1.1},
+		{"full link, and half of the server", 0.05, 0.5, 1, server, cores, 1.4, 1.1},
+		{"busy workers", 0.95, 0.03, 0.03, cores, server, 1.3, 1.1},
+		{"busy workers, servers and links at once", 0.95, 0.6, 0.5, cores, server, 1.3, 1.1},
+	}
+	for _, test := range tests {
+		r := fit.StepReport{
+			Shape: from, StepSeconds: 1,
+			WorkerCPURatio: test.worker, ServerCPURatio: test.server, LinkRatio: test.link,
+		}
+		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
+		m := fit.Learn(facts, seen, nil, fit.Options{})
+		mean, standardError := m.Gain(from, test.atLeast)
+		if lowest := math.Exp(mean - 1.28*standardError); lowest < test.lowestRatio {
+			t.Errorf("%s: %v has at least %.2f of the speed, want %.2f",
+				test.name, test.atLeast, lowest, test.lowestRatio)
+		}
+		if mean, _ := m.Gain(from, test.atMost); math.Exp(mean) > test.highestRatio {
+			t.Errorf("%s: %v has %.2f of the speed, want at most %.2f",
+				test.name, test.atMost, math.Exp(mean), test.highestRatio)
+		}
+	}
+}
