@@ -79,16 +79,15 @@ func (p *SpeedPrior) probability(knee float64) float64 {
 	return (1 + p.knees[knee]) / (float64(len(knees)) + p.jobs)
 }
 
-// spread returns the mean and the standard deviation of each coefficient. Without jobs, and at most,
-// a term that a resource shows may take the whole step of the first shape, and each other term what
-// the busy times of all resources leave of the step.
+// spread returns the mean and the standard deviation of each coefficient. At most, each term may take
+// the whole step of the first shape. Without jobs, fixed and coordinating terms may take what the busy
+// times of all resources leave of it.
 func (p *SpeedPrior) spread(f *Facts, first *ShapeTime, o *Options) (mean, deviation Coefficients) {
 	t := f.termsOf(first.Shape, math.Inf(1))
-	rest := first.restSeconds(o)
 	for i := range mean {
 		most := first.StepSeconds
-		if i == termFixed || i == termPerWorker || i == termPerServer {
-			most = rest
+		if p == nil && (i == termFixed || i == termPerWorker || i == termPerServer) {
+			most = first.restSeconds(o)
 		}
 		deviation[i] = most / max(t[i], 1e-9)
 		if t[i] <= 0 {
