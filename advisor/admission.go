@@ -154,12 +154,35 @@ func (a *Advisor) admitByShares(
 	if q.Request.Elastic {
 		admit = shares.Admit
 	}
-	admitted := admit(q, *a.regressors.Load(), now)
+	regressors := *a.regressors.Load()
+	admitted := admit(q, regressors, now)
 	if admitted == nil {
+		return nil
+	}
+	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
+	if mayWait && shares.CanWait(q, regressors, a.urgentTime(q, now), now) {
 		return nil
 	}
 	admitted.CauseSequence, admitted.Admission.Policy = held.CauseSequence, a.o.Admission
 	return admitted
+}
+
+// urgentTime returns the predicted time of the queued jobs that are due before a job.
+func (a *Advisor) urgentTime(q *Question, now time.Time) time.Duration {
+	due := now.Add(time.Duration(q.left() * float64(time.Second)))
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	seconds := 0.0
+	for _, j := range a.cluster.queue() {
+		deadline := j.deadline()
+		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
+			break // the queue is in order of deadline
+		}
+		if j.Advice != nil && j.Advice.Chosen != nil && j.Advice.Chosen.PredictedSeconds != nil {
+			seconds += *j.Advice.Chosen.PredictedSeconds
+		}
+	}
+	return time.Duration(seconds * float64(time.Second))
 }
 
 // lastAdmission waits until the last admission has been applied here. It returns the revision of

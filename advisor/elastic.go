@@ -151,9 +151,12 @@ func (s *NodeShares) plan(
 	arrival *policy.ElasticJob, r Regressors, now time.Time,
 ) (jobs []shareForecast, granted int) {
 	view := policy.ClusterView{Nodes: []policy.NodeView{{Name: s.Node, Units: s.Capacity}}}
+	isFull := s.held() > s.Capacity
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].forecast(r, now)
-		if !ok { // it keeps what it has
+		// More processes than CPUs may never have been measured. Their jobs are planned by what is
+		// known about fewer CPUs.
+		if !ok && (!isFull || len(f.alternatives) == 0) { // it keeps what it has
 			view.Nodes[0].Units -= f.cpus
 			continue
 		}
@@ -186,6 +189,15 @@ func (s *NodeShares) plan(
 		granted = 0
 	}
 	return jobs, granted
+}
+
+// held returns the CPUs that the elastic jobs hold.
+func (s *NodeShares) held() int {
+	held := 0
+	for i := range s.Jobs {
+		held += int(s.Jobs[i].Question.Self.Setting.CPUs)
+	}
+	return held
 }
 
 // forecast predicts a job with each number of CPUs. ok is false if its current rate is unknown.
@@ -368,10 +380,7 @@ func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 	if room := s.MakeRoom(q, r, now); room != nil {
 		return room
 	}
-	free := s.Capacity
-	for i := range s.Jobs {
-		free -= int(s.Jobs[i].Question.Self.Setting.CPUs)
-	}
+	free := s.Capacity - s.held()
 	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool { return n > free })
 	if len(counts) == 0 && s.IsIdle {
 		counts = schemas.CPUs{slices.Min(q.Request.CPUs)}
@@ -423,6 +432,40 @@ func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 		advice.Message = loanMessage(loans) + ": " + advice.Message
 	}
 	return advice
+}
+
+// CanWait reports whether a new job meets its SLO although it borrows no CPUs: if it starts when the
+// first elastic job has ended, and jobs that are more urgent have run for a time. Two jobs that run
+// one after the other end as early as side by side, but the CPUs are free for an urgent job sooner.
+func (s *NodeShares) CanWait(q *Question, r Regressors, before time.Duration, now time.Time) bool {
+	if q == nil || q.Request.SLO == 0 {
+		return false
+	}
+	firstEnd, first, cpus := math.Inf(1), "", s.Capacity
+	for i := range s.Jobs {
+		f, job, ok := s.Jobs[i].forecast(r, now)
+		if !ok {
+			cpus -= f.cpus
+			continue
+		}
+		if end := 1 / job.Options[0].Curve.Rate(f.cpus); end < firstEnd {
+			firstEnd, first = end, job.ID
+		}
+	}
+	later := *q
+	later.Others = slices.DeleteFunc(slices.Clone(q.Others), func(m Member) bool {
+		return m.JobID == first
+	})
+	arrival, ok := s.arrival(&later, r, now)
+	if !ok {
+		return false
+	}
+	for n := cpus; n > 0; n-- {
+		if rate := arrival.Options[0].Curve.Rate(n); rate > 0 {
+			return firstEnd+before.Seconds()+1/rate <= q.left()
+		}
+	}
+	return false
 }
 
 // arrival describes a new job for the policy, if the elastic jobs held the fewest CPUs. ok is false

@@ -24,6 +24,15 @@ func sharedSeconds(cpus, processes float64) float64 { return 1.5 / cpus * max(1,
 
 // fitShared fits regressors of epoch times and accuracies to sharedSeconds.
 var fitShared = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+	return fitSharedUpTo(6)
+})
+
+// fitWithoutOverload is fitShared of measurements with at most one process for each CPU.
+var fitWithoutOverload = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
+	return fitSharedUpTo(2)
+})
+
+func fitSharedUpTo(maxProcesses float64) (map[string]*regress.Regressor, error) {
 	all := map[string]*regress.Regressor{}
 	for _, target := range schemas.Targets() {
 		encoder := schemas.NewEncoder(target, []string{model}, []schemas.Hardware{twoCores})
@@ -41,8 +50,11 @@ var fitShared = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 		group := 0
 		for _, cpus := range []uint32{1, 2} {
 			for other := range 5 {
+				processes := float64(cpus) + float64(other)
+				if processes > maxProcesses {
+					continue
+				}
 				for k := range 12 {
-					processes := float64(cpus) + float64(other)
 					jobs := 1.0
 					if other > 0 {
 						jobs = 2
@@ -82,7 +94,7 @@ var fitShared = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
 		all[target] = r
 	}
 	return all, nil
-})
+}
 
 // elasticCluster is a node with elastic jobs.
 type elasticCluster struct {
@@ -198,6 +210,45 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// A job that was admitted because another one lends it a CPU gets that, although nothing was measured
+// with more processes than CPUs, which run until then.
+func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
+	c := newElasticCluster(t)
+	c.r = compileFitted(t, fitWithoutOverload)
+	c.run("a", 4000*time.Second, 2)
+	c.run("b", 2500*time.Second, 1)
+	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+	p := c.SharesOf("node-a", c.now).Plan(c.r, c.now)[0]
+	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+	a.EventID = schemas.AdviceID("a", 1)
+	if err := a.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A job that meets its SLO after the first end borrows nothing, so that an urgent one finds free CPUs.
+func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
+	c := newElasticCluster(t)
+	c.run("old", 2000*time.Second, 2) // 750 s
+	for _, test := range []struct {
+		slo, before time.Duration
+		want        bool
+	}{
+		{1700 * time.Second, 0, true},
+		{1700 * time.Second, 300 * time.Second, false},
+		{1400 * time.Second, 0, false},
+	} {
+		q := c.Ask(c.request("new", test.slo), c.now)
+		got := c.SharesOf("node-a", c.now).CanWait(q, c.r, test.before, c.now)
+		if got != test.want {
+			t.Errorf("CanWait with an SLO of %s, behind %s: got %t, want %t",
+				test.slo, test.before, got, test.want)
+		}
 	}
 }
 

@@ -37,6 +37,7 @@ type job struct {
 	startedAt time.Time     // of the first process; has the monotonic clock
 	signals   chan os.Signal
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
+	pinTimer  <-chan time.Time // fires when the job is pinned again; nil: it is pinned, or need not be
 
 	channel       *sideChannel   // nil: it could not be opened
 	metrics       *metricsLog    // nil: Options.MetricsFile is empty
@@ -182,6 +183,9 @@ func (j *job) launch(epochsDone uint32) error {
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		env = limitThreads(env, j.threads())
 	}
+	if _, ok := j.resizer.(*cgroupResizer); ok {
+		env = shortenSpins(env)
+	}
 	env = append(env, j.o.Environment...)
 	if j.controlPath != "" {
 		env = append(env, controlVariable+"="+j.controlPath)
@@ -298,6 +302,8 @@ func (j *job) supervise(ctx context.Context) {
 		case <-done:
 			done = nil
 			j.cancel("courier run was stopped")
+		case <-j.pinTimer:
+			j.pin()
 		case o := <-j.resized:
 			j.endResize(o)
 		case e := <-j.conn.cancelled:

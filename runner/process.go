@@ -63,12 +63,29 @@ var threadVariables = []string{
 // is not limited, because it may start that number of processes.
 func limitThreads(env []string, cpus uint32) []string {
 	for _, name := range threadVariables {
-		isSet := func(v string) bool { return strings.HasPrefix(v, name+"=") }
-		if !slices.ContainsFunc(env, isSet) {
+		if !isSet(env, name) {
 			env = append(env, fmt.Sprintf("%s=%d", name, cpus))
 		}
 	}
 	return env
+}
+
+// shortenSpins lets the threads of OpenMP (GCC's, Intel's and LLVM's) sleep soon when they wait for each
+// other, unless the environment says how they wait. A job with more threads than CPUs otherwise spins
+// for its whole time slices: 133 times slower with 25 µs of work between two barriers (measured with
+// two threads that were pinned to one CPU; 1.7 times with this setting, and as fast on two CPUs).
+func shortenSpins(env []string) []string {
+	for _, name := range []string{"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"} {
+		if isSet(env, name) {
+			return env
+		}
+	}
+	return append(env, "GOMP_SPINCOUNT=1000", "KMP_BLOCKTIME=0")
+}
+
+// isSet reports whether the environment has a variable.
+func isSet(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 }
 
 // environment returns the environment of a job: that of this process and the configuration of the

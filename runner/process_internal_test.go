@@ -45,3 +45,16 @@ func TestJobProcess_WaitsForTheStateOfAReapedProcess(t *testing.T) {
 		t.Error("IsReaped() = false after the process was waited for")
 	}
 }
+
+func TestShortenSpins_KeepsTheChoiceOfTheUser(t *testing.T) {
+	for _, c := range []struct{ env, want []string }{
+		{[]string{"A=1"}, []string{"A=1", "GOMP_SPINCOUNT=1000", "KMP_BLOCKTIME=0"}},
+		{[]string{"OMP_WAIT_POLICY=active"}, []string{"OMP_WAIT_POLICY=active"}},
+		{[]string{"GOMP_SPINCOUNT=5"}, []string{"GOMP_SPINCOUNT=5"}},
+		{[]string{"KMP_BLOCKTIME=200"}, []string{"KMP_BLOCKTIME=200"}},
+	} {
+		if env := shortenSpins(c.env); !slices.Equal(env, c.want) {
+			t.Errorf("shortenSpins(%q) = %q, want %q", c.env, env, c.want)
+		}
+	}
+}

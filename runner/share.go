@@ -50,15 +50,22 @@ func (r *cgroupResizer) Resize(_ context.Context, cpus uint32) error {
 	return err
 }
 
+// pinInterval is the time until a job that could not be pinned is tried again: the job that lends it
+// CPUs releases them at the end of an epoch.
+const pinInterval = 100 * time.Millisecond
+
 // pin pins the threads that the command has by now, to CPUs that other jobs may have released by now.
 func (j *job) pin() {
+	j.pinTimer = nil
 	r, ok := j.resizer.(*cgroupResizer)
 	if !ok || j.isResizing {
 		return
 	}
 	ok, err := r.reservation.Pin(r.cgroup, int(j.result.Setting.CPUs))
-	if err != nil || !ok {
+	if err != nil {
 		j.log.Debug("job not pinned", "cpus", j.result.Setting.CPUs, "error", err)
+	} else if !ok {
+		j.pinTimer = time.After(pinInterval)
 	}
 }
 
@@ -160,6 +167,7 @@ func (j *job) endResize(o resizeOutcome) {
 		return
 	}
 	j.result.Setting.CPUs = o.cpus
+	j.pin()
 	j.screen.message("running with %s", schemas.FormatCPUs(o.cpus))
 	j.log.Info("CPUs changed",
 		"job", j.result.JobID, "run", j.result.Run, "cpus", o.cpus, "from_epoch", j.epochs.last+1)

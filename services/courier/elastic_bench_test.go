@@ -33,6 +33,7 @@ func BenchmarkElasticQueue(b *testing.B) {
 		b.Skip("a quiet machine is needed: set COURIER_REAL")
 	}
 	cpus := collector.NewObserver(slog.New(slog.DiscardHandler)).Hardware().Cores
+	alone := newTrainingQueue(b, int(cpus), 1).aloneSeconds()
 	for _, c := range []struct {
 		name  string
 		cpus  schemas.CPUs
@@ -44,9 +45,11 @@ func BenchmarkElasticQueue(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			q := newTrainingQueue(b, int(cpus), c.slots)
-			q.measure()
+			if c.slots == 0 {
+				q.measure()
+			}
 			for b.Loop() {
-				q.play(c.cpus)
+				q.play(c.cpus, alone)
 			}
 		})
 	}
@@ -55,6 +58,9 @@ func BenchmarkElasticQueue(b *testing.B) {
 // meanGapEpochs is the mean time between two arrivals, in epochs alone on all CPUs. A job has 13 epochs
 // on average, so jobs that use all CPUs need three quarters of the time.
 const meanGapEpochs = 17
+
+// trainingBatch is the batch size of the jobs.
+const trainingBatch = 32
 
 // trainingQueue runs trainings of the built-in workload.
 type trainingQueue struct {
@@ -117,7 +123,7 @@ func (q *trainingQueue) leave() {
 
 // run runs a training of some epochs.
 func (q *trainingQueue) run(
-	id string, epochs int, slo time.Duration, cpus schemas.CPUs,
+	id string, epochs int, slo time.Duration, batch int, cpus schemas.CPUs,
 ) runner.Result {
 	program, err := os.Executable()
 	if err != nil {
@@ -127,7 +133,7 @@ func (q *trainingQueue) run(
 		Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
 		Request: schemas.JobRequest{
 			JobID: id, Model: "digits-mlp", CPUs: cpus, Elastic: len(cpus) > 1, Epochs: epochs,
-			BatchSizes: []int{32}, SLO: schemas.Duration(slo),
+			BatchSizes: []int{batch}, SLO: schemas.Duration(slo),
 		},
 		NoPTY: true, Format: output.FormatJSON, SpoolDir: filepath.Join(q.dir, "spool-"+id),
 		Command: []string{
@@ -142,18 +148,21 @@ func (q *trainingQueue) run(
 	return r
 }
 
-// measure runs the training with each number of CPUs, alone and beside another, and fits.
+// measure runs the training with two batch sizes and each number of CPUs, alone and beside another that
+// fits, and fits.
 func (q *trainingQueue) measure() {
 	for n := range 6 {
-		for _, pair := range [][]int{{1}, {q.cores}, {1, 1}, {1, q.cores}, {q.cores, q.cores}} {
-			var all sync.WaitGroup
-			for i, cpus := range pair {
-				all.Go(func() {
-					id := fmt.Sprintf("measure-%d-%d-%d-%d", n, len(pair), cpus, i)
-					q.run(id, 6, 0, schemas.CPUs{cpus})
-				})
+		for _, batch := range []int{trainingBatch, 2 * trainingBatch} {
+			for _, cpus := range [][]int{{1}, {q.cores}, {1, q.cores - 1}} {
+				var all sync.WaitGroup
+				for i, c := range cpus {
+					all.Go(func() {
+						id := fmt.Sprintf("measure-%d-%d-%d-%d-%d", n, batch, len(cpus), c, i)
+						q.run(id, 6, 0, batch, schemas.CPUs{c})
+					})
+				}
+				all.Wait()
 			}
-			all.Wait()
 		}
 	}
 	var reply schemas.TrainReply
@@ -164,9 +173,9 @@ func (q *trainingQueue) measure() {
 	}
 }
 
-// play submits the jobs at their times, and reports the results.
-func (q *trainingQueue) play(cpus schemas.CPUs) {
-	alone := q.aloneSeconds()
+// play submits the jobs at their times, and reports the results. alone is the time of an epoch on all
+// CPUs in seconds.
+func (q *trainingQueue) play(cpus schemas.CPUs, alone float64) {
 	random := rand.New(rand.NewPCG(30, 1))
 	q.kept, q.jobs, q.seconds, q.moves = 0, 0, 0, 0
 	var all sync.WaitGroup
@@ -183,7 +192,7 @@ func (q *trainingQueue) play(cpus schemas.CPUs) {
 		all.Go(func() {
 			submitted := time.Now()
 			q.enter(submitted.Add(slo))
-			r := q.run("job-"+strconv.Itoa(i), epochs, slo, cpus)
+			r := q.run("job-"+strconv.Itoa(i), epochs, slo, trainingBatch, cpus)
 			q.leave()
 			took := time.Since(submitted)
 			q.mu.Lock()
@@ -207,15 +216,12 @@ func (q *trainingQueue) play(cpus schemas.CPUs) {
 	q.b.ReportMetric(alone, "s/epoch")
 }
 
-// aloneSeconds returns the predicted time of an epoch with all CPUs and no other job.
+// aloneSeconds returns the median time of an epoch with all CPUs and no other job.
 func (q *trainingQueue) aloneSeconds() float64 {
-	var a schemas.Advice
-	request := schemas.JobRequest{
-		Model: "digits-mlp", CPUs: schemas.CPUs{q.cores}, Epochs: 10, BatchSizes: []int{32},
+	var seconds []float64
+	for _, e := range q.run("alone", 40, 0, trainingBatch, schemas.CPUs{q.cores}).Epochs {
+		seconds = append(seconds, e.DurationSeconds)
 	}
-	err := q.l.Bus().Request(q.b.Context(), schemas.SubjectJobPredict, &request, &a)
-	if err != nil || a.Chosen.PredictedSeconds == nil {
-		q.b.Fatalf("predict = %+v, %v", a, err)
-	}
-	return *a.Chosen.PredictedSeconds / 10
+	slices.Sort(seconds)
+	return seconds[len(seconds)/2]
 }

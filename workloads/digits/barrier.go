@@ -20,7 +20,7 @@ const (
 // parties after it. It is reusable.
 type barrier struct {
 	parties int32
-	spins   bool // spin before sleeping
+	spins   atomic.Bool // before sleeping
 
 	arrived atomic.Int32
 	turn    atomic.Uint32
@@ -31,10 +31,15 @@ type barrier struct {
 
 func newBarrier(parties int) *barrier {
 	b := &barrier{parties: int32(parties)}
-	// With more parties than CPUs, the others cannot arrive while this one spins.
-	b.spins = parties <= runtime.GOMAXPROCS(0)
 	b.turned = sync.NewCond(&b.mutex)
+	b.adjust()
 	return b
+}
+
+// adjust adapts to the CPUs that the process may use now: with more parties than CPUs, the others
+// cannot arrive while one spins.
+func (b *barrier) adjust() {
+	b.spins.Store(int(b.parties) <= min(runtime.GOMAXPROCS(0), allowedCPUs()))
 }
 
 // wait blocks until all parties have called it.
@@ -51,8 +56,11 @@ func (b *barrier) wait() {
 		b.turned.Broadcast()
 		return
 	}
-	if b.spins && b.spin(turn) {
-		return
+	if b.spins.Load() {
+		if b.spin(turn) {
+			return
+		}
+		b.adjust()
 	}
 	b.mutex.Lock()
 	for b.turn.Load() == turn {

@@ -86,6 +86,7 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 		t.order[i], t.order[j] = t.order[j], t.order[i]
 	})
 	t.stopped = false
+	t.barrier.adjust()
 	var all sync.WaitGroup
 	for _, w := range t.workers {
 		all.Go(func() { w.epoch(ctx, number) })
