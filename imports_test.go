@@ -137,6 +137,7 @@ var modules = map[string][]string{
 		"runner",
 		"runner/usage",
 		"collector",
+		"workloads/digits",
 		"services",
 	},
 	"golang.org/x/term":          {"runner", "services"},
