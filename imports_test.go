@@ -40,7 +40,7 @@ var importGraph = map[string][]string{
 	"store/engine/host":   {},
 	"store/storetest":     {"store", "store/engine", "store/engine/host"},
 	"trainer":             {"bus", "schemas", "regress", "regress/evidence"},
-	"advisor":             {"bus", "policy", "policy/deadline", "schemas", "regress", "regress/evidence"},
+	"advisor":             {"bus", "policy", "policy/deadline", "policy/jct", "schemas", "regress", "regress/evidence"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},

@@ -28,6 +28,10 @@ type Options struct {
 	// one of MovesOff, MovesDryRun (the default) and MovesOn.
 	MoveCPUs string
 
+	// Objective is what the moves of CPUs are planned for, the same for all advisors of the cluster:
+	// ObjectiveSLO (the default) or ObjectiveJCT.
+	Objective string
+
 	// Promise is the default of the field promise of a request, the same for all advisors of
 	// the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise
@@ -57,6 +61,7 @@ func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
 	o.MoveCPUs = cmp.Or(o.MoveCPUs, MovesDryRun)
+	o.Objective = cmp.Or(o.Objective, ObjectiveSLO)
 	o.Check = positive(o.Check, time.Second)
 	o.AdviceMinChange = positive(o.AdviceMinChange, defaultMinChange)
 	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)

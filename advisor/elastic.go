@@ -8,6 +8,7 @@ import (
 
 	"courier/policy"
 	"courier/policy/deadline"
+	"courier/policy/jct"
 	"courier/schemas"
 )
 
@@ -16,6 +17,13 @@ const (
 	MovesOff    = "off"     // the CPUs of elastic jobs do not change
 	MovesDryRun = "dry-run" // changes are published and assessed, but not carried out
 	MovesOn     = "on"
+)
+
+// Options.Objective. Whatever it is, jobs keep the SLO that they were promised, and a job is admitted
+// by its SLO.
+const (
+	ObjectiveSLO = "slo" // most SLOs are met: policy/deadline
+	ObjectiveJCT = "jct" // the mean completion time is short: policy/jct
 )
 
 // Hysteresis of a change of CPUs (resource policies, section 1.3): it is at least one of these.
@@ -39,11 +47,12 @@ var sharePolicy = deadline.New(deadline.Options{
 // NodeShares is the input of the plan for the CPUs of a node: its elastic jobs, and the CPUs that all
 // other work leaves to them.
 type NodeShares struct {
-	Node     string
-	Cores    int
-	Capacity int            // CPUs for the elastic jobs
-	IsIdle   bool           // no job runs or is about to start
-	Jobs     []ElasticShare // by ID
+	Node      string
+	Cores     int
+	Capacity  int            // CPUs for the elastic jobs
+	IsIdle    bool           // no job runs or is about to start
+	Jobs      []ElasticShare // by ID
+	Objective string         // of Plan; empty: ObjectiveSLO
 }
 
 // ElasticShare is a running elastic job.
@@ -124,7 +133,7 @@ type shareForecast struct {
 	target       int
 }
 
-// Plan returns the changes of CPUs, in order of job IDs. It asks the deadline policy, and then keeps
+// Plan returns the changes of CPUs, in order of job IDs. It asks the objective's policy, and then keeps
 // the rules above every policy: no job is stopped, no job that lends CPUs is predicted to miss its
 // SLO because of it, and no change is too small to matter.
 func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
@@ -165,8 +174,7 @@ func (s *NodeShares) plan(
 	if arrival != nil {
 		view.Queue = append(view.Queue, *arrival)
 	}
-	moves := sharePolicy.Plan(&view, now).Moves
-	for _, m := range moves {
+	for _, m := range s.moves(&view, jobs, now) {
 		if m.Kind != policy.Resize {
 			continue
 		}
@@ -189,6 +197,39 @@ func (s *NodeShares) plan(
 		granted = 0
 	}
 	return jobs, granted
+}
+
+// moves asks the policy of the objective. An arriving job is planned by its SLO.
+func (s *NodeShares) moves(
+	view *policy.ClusterView, jobs []shareForecast, now time.Time,
+) []policy.Move {
+	if s.Objective != ObjectiveJCT || len(view.Queue) > 0 {
+		return sharePolicy.Plan(view, now).Moves
+	}
+	// Each job keeps its fewest CPUs, and the policy divides the others.
+	least := map[string]int{}
+	for i := range view.Jobs {
+		fewest := jobs[i].leastCPUs()
+		least[view.Jobs[i].ID] = fewest
+		view.Nodes[0].Units -= fewest
+		view.Jobs[i].Units -= fewest
+		o := &view.Jobs[i].Options[0]
+		var beyond policy.Curve
+		for _, p := range o.Curve {
+			if p.Units -= fewest; p.Units > 0 {
+				beyond = append(beyond, p)
+			}
+		}
+		o.Curve = beyond
+	}
+	moves := jct.New().Plan(view, now).Moves
+	for i := range view.Jobs {
+		view.Nodes[0].Units += least[view.Jobs[i].ID]
+	}
+	for i := range moves {
+		moves[i].Units += least[moves[i].Job]
+	}
+	return moves
 }
 
 // held returns the CPUs that the elastic jobs hold.
@@ -367,7 +408,7 @@ func moveMessage(m *schemas.PlannedMove) string {
 	case schemas.MoveAtRisk:
 		return text + ", because the SLO is at risk"
 	}
-	return text + ", because no other job needs them"
+	return text + ", because no other job needs them for its SLO"
 }
 
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that

@@ -252,6 +252,38 @@ func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
 	}
 }
 
+// The objective chooses which job gets the third CPU: the one at risk, or the one that ends first. The
+// promise of a job holds under both.
+func TestPlan_MovesForTheObjective(t *testing.T) {
+	for _, test := range []struct {
+		name, objective string
+		long            time.Duration // SLO of the long job, which runs for 1,500 s with one CPU
+		want            []string
+	}{
+		{"SLOs", advisor.ObjectiveSLO, 1250 * time.Second, []string{`long at_risk 1→2 for ""`}},
+		{"completion times", advisor.ObjectiveJCT, 3 * time.Hour, []string{`short left_over 1→2 for ""`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			c.run("long", test.long, 1)
+			c.run("short", 3*time.Hour, 1)
+			done := epochEvent("short", 1, 900)
+			done.At, done.DurationSeconds, done.CPUs, done.Epochs, done.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
+			c.apply(done)
+			s := c.SharesOf("node-a", c.now)
+			s.Capacity, s.Objective = 3, test.objective
+			var moves []string
+			for _, p := range s.Plan(c.r, c.now) {
+				moves = append(moves, fmt.Sprintf("%s %s %d→%d for %q",
+					p.Question.JobID, p.Move.Purpose, p.Move.FromCPUs, p.Move.ToCPUs, p.Move.ForJob))
+			}
+			if diff := cmp.Diff(test.want, moves); diff != "" {
+				t.Errorf("moves (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // The queue admits a job at once if a running one can lend it a CPU. With three processes on two
 // cores the new job would miss its SLO.
 func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {

@@ -64,6 +64,7 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 			Version:   buildVersion(),
 			Admission: f.Admission,
 			MoveCPUs:  f.MoveCPUs,
+			Objective: f.Objective,
 			Promise:   schemas.Promise(f.Promise),
 		},
 	}
