@@ -28,6 +28,20 @@ func NewServer(t testing.TB) *Server {
 // restarts.
 func NewServerIn(t testing.TB, dir string) *Server {
 	t.Helper()
+	return startServer(t, dir, FreePort(t))
+}
+
+// NewShardIn is NewServerIn for a server of a cluster: it listens on a given port for the native
+// protocol, and may connect to the other servers. The engine reads run/config.d/*.xml and
+// run/users.d/*.xml of the directory.
+func NewShardIn(t testing.TB, dir string, port int) *Server {
+	t.Helper()
+	return startServer(t, dir, port, "-connect")
+}
+
+// startServer starts an engine that runs until the test ends.
+func startServer(t testing.TB, dir string, port int, hostArguments ...string) *Server {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +49,9 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	o := engine.Options{
 		DataDir:         dir,
 		Library:         os.Getenv(EngineVariable),
-		HostCommand:     []string{program, hostRole},
+		HostCommand:     append([]string{program, hostRole}, hostArguments...),
 		HTTPPort:        FreePort(t),
-		TCPPort:         FreePort(t),
+		TCPPort:         port,
 		MemoryBytes:     1 << 30,
 		StartTimeout:    patience,
 		MaxRestartDelay: 100 * time.Millisecond,
@@ -115,5 +129,20 @@ func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	if err := s.Process(t).Kill(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// AwaitRestart waits until the engine answers with another process than that of an ID.
+func (s *Server) AwaitRestart(t testing.TB, pid int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for s.ready(t).PID == pid {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the engine with process %d was not restarted", pid)
+		}
 	}
 }
