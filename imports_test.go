@@ -111,6 +111,7 @@ var modules = map[string][]string{
 	"github.com/prometheus/node_exporter": {"collector"},
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
+	"github.com/go-faster/city":           {"store"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum": {
 		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +54,7 @@ type Database struct {
 	timeout time.Duration
 	log     *slog.Logger
 	metrics *databaseMetrics
+	shard   *shard // nil: the database has the rows of all keys
 
 	reloading sync.Mutex // serializes reloads of tables
 }
@@ -83,6 +85,28 @@ func Open(
 	}
 	d.options, d.metrics = options, newDatabaseMetrics(reg)
 	return d, nil
+}
+
+// on returns another database on other servers, with the credentials and settings of d. Statements
+// go to the first server that accepts a connection.
+func (d *Database) on(
+	servers []string, database string, reg prometheus.Registerer,
+) (*Database, error) {
+	o := *d.options
+	o.Addr, o.Auth.Database = servers, database
+	o.ConnOpenStrategy = clickhouse.ConnOpenInOrder
+	other := &Database{
+		options: &o,
+		address: fmt.Sprintf("clickhouse://%s/%s", strings.Join(servers, ","), database),
+		timeout: d.timeout,
+		log:     d.log,
+		metrics: newDatabaseMetrics(reg),
+	}
+	var err error
+	if other.conn, err = clickhouse.Open(&o); err != nil {
+		return nil, fmt.Errorf("open database %s: %w: %w", other.address, ErrAddress, err)
+	}
+	return other, nil
 }
 
 // Address returns the database's URL without user, password and settings.

@@ -27,6 +27,7 @@ const victimVariable = "COURIER_TEST_STORE_VICTIM"
 // killOrder configures a victim, as JSON in its environment.
 type killOrder struct {
 	NATS, ClickHouse string
+	Cluster          string        // name of the cluster; "": one server
 	Batch            int           // number of the batch at which it is killed, from 1; 0: never
 	Point            string        // "before", "during" or "after" the inserts
 	Delay            time.Duration // for "during": from the start of the batch to the kill
@@ -49,15 +50,14 @@ func victim() int {
 		log.Error("connect", "error", err)
 		return exitNotKilled
 	}
-	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
+	databases, err := o.open(ctx, b, log)
 	if err != nil {
 		log.Error("open", "error", err)
 		return exitNotKilled
 	}
-	s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
 	var mu sync.Mutex
 	batches := 0
-	handle := func(ctx context.Context, b bus.Batch) error {
+	handle := func(ctx context.Context, s *store.Store, b bus.Batch) error {
 		mu.Lock()
 		batches++
 		mine := batches == o.Batch
@@ -75,11 +75,33 @@ func victim() int {
 		return err
 	}
 	var all sync.WaitGroup
-	for _, durable := range schemas.StoreDurables() {
-		all.Go(func() { _ = s.Follow(ctx, durable, handle) })
+	for _, d := range databases {
+		s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
+		for _, durable := range d.Durables() {
+			all.Go(func() {
+				_ = s.Follow(ctx, durable, func(ctx context.Context, b bus.Batch) error {
+					return handle(ctx, s, b)
+				})
+			})
+		}
 	}
 	all.Wait()
 	return exitNotKilled
+}
+
+// open opens the database, or the database of each shard of the cluster.
+func (o *killOrder) open(
+	ctx context.Context, b *bus.Bus, log *slog.Logger,
+) ([]*store.Database, error) {
+	if o.Cluster != "" {
+		c, err := store.OpenCluster(ctx, b, store.Options{URL: o.ClickHouse}, o.Cluster, log, nil)
+		if err != nil {
+			return nil, err
+		}
+		return c.Shards(), nil
+	}
+	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
+	return []*store.Database{d}, err
 }
 
 func die() {

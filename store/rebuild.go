@@ -65,7 +65,7 @@ type rebuilder struct {
 }
 
 func (r *rebuilder) run(ctx context.Context) error {
-	durables := schemas.StoreDurables()
+	durables := r.database.shard.durables()
 	for _, d := range durables {
 		hasReader, err := r.bus.HasReader(ctx, d)
 		if err != nil {
@@ -158,7 +158,7 @@ func (r *rebuilder) repairRollUps(
 // writeLog runs a store until the tables hold the streams up to their last sequences.
 func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error {
 	s := New(r.bus, r.database, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
-	s.tokenPrefix = rand.Text() + "/" // ClickHouse may know the tokens of the deleted rows
+	s.tokenPrefix += rand.Text() + "/" // ClickHouse may know the tokens of the deleted rows
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -169,7 +169,7 @@ func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error 
 	for {
 		// A dead letter at the end of a stream has no position, so progress follows the backlog.
 		done, total := uint64(0), uint64(0)
-		for _, d := range schemas.StoreDurables() {
+		for _, d := range r.database.shard.durables() {
 			b, err := r.bus.Backlog(ctx, d)
 			if err != nil && ctx.Err() == nil {
 				r.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)

@@ -24,13 +24,13 @@ type Store struct {
 	metrics      *storeMetrics
 	samples      knownSamples  // owned by the writer of NODE
 	repairNeeded chan struct{} // of capacity 1; full when a repair is needed
-	tokenPrefix  string        // of deduplication tokens; only set by Rebuild
+	tokenPrefix  string        // of deduplication tokens; set on a cluster, and by Rebuild
 }
 
 // New returns a store that does nothing until Run.
 func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o Options) *Store {
 	var streams []string
-	for _, durable := range schemas.StoreDurables() {
+	for _, durable := range d.shard.durables() {
 		streams = append(streams, durable.Stream)
 	}
 	return &Store{
@@ -41,6 +41,7 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 		log:          log,
 		metrics:      newStoreMetrics(reg, streams),
 		repairNeeded: make(chan struct{}, 1),
+		tokenPrefix:  d.shard.tokenPrefix(),
 	}
 }
 
@@ -64,7 +65,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	durables := schemas.StoreDurables()
+	durables := s.database.shard.durables()
 	failures := make([]error, len(durables))
 	var all sync.WaitGroup
 	for i, durable := range durables {
@@ -108,6 +109,9 @@ func (s *Store) consume(
 		MaxMessages: s.options.MaxMessages,
 		MaxAge:      s.options.MaxAge,
 		Prepare:     s.prepare,
+	}
+	if shard := s.database.shard; shard != nil {
+		o.Accept = shard.owns
 	}
 	if err := s.bus.ConsumeBatch(ctx, d, o, handle); err != nil {
 		return fmt.Errorf("consume %s: %w", d.Stream, err)

@@ -117,7 +117,7 @@ func (v *Verifier) repairAll(ctx context.Context) (r *Report, err error) {
 
 func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
 	r := &Report{Repair: v.options.Repair}
-	for _, durable := range schemas.StoreDurables() {
+	for _, durable := range v.database.shard.durables() {
 		s, err := v.verifyStream(ctx, durable)
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", durable.Stream, err)
@@ -164,7 +164,13 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 	if err != nil {
 		return nil, err
 	}
-	s := &StreamReport{Stream: name, First: log.first, Last: position, Events: log.events}
+	s := &StreamReport{
+		Stream: name,
+		Shard:  v.database.shard.number(),
+		First:  log.first,
+		Last:   position,
+		Events: log.events,
+	}
 	for _, t := range v.tables {
 		if !t.isFilledBy(name) {
 			continue
