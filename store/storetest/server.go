@@ -146,3 +146,9 @@ func (s *Server) AwaitRestart(t testing.TB, pid int) {
 		}
 	}
 }
+
+// HTTPAddress returns the URL of the engine's HTTP interface, without a user and database.
+func (s *Server) HTTPAddress(t testing.TB) string {
+	t.Helper()
+	return s.ready(t).HTTPURL
+}

@@ -62,6 +62,13 @@ func (c *Servers) URL(server int, database string) string {
 		user, c.password, c.shards[server].address(), database)
 }
 
+// HTTPURL is URL for the HTTP interface.
+func (c *Servers) HTTPURL(t testing.TB, server int, database string) string {
+	t.Helper()
+	address := strings.TrimPrefix(c.shards[server].server.HTTPAddress(t), "http://")
+	return fmt.Sprintf("http://%s:%s@%s/%s", user, c.password, address, database)
+}
+
 // Server returns a server, counted from 0.
 func (c *Servers) Server(server int) *storetest.Server { return c.shards[server].server }
 
@@ -106,7 +113,9 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
 			"<replica>1</replica></macros><remote_servers><%s>%s</%[2]s></remote_servers>"+
 			"</clickhouse>", i+1, Name, remote.String()))
-		s.write(t, "users.d", fmt.Sprintf("<clickhouse><users><%s><password>%s</password>"+
+		s.write(t, "users.d", fmt.Sprintf("<clickhouse><profiles><default>"+
+			"<distributed_product_mode>global</distributed_product_mode></default></profiles>"+
+			"<users><%s><password>%s</password>"+
 			"<networks><ip>127.0.0.1</ip></networks><profile>default</profile>"+
 			"<quota>default</quota></%[1]s></users></clickhouse>", user, c.password))
 	}
