@@ -48,6 +48,21 @@ func OpenCluster(
 	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
 	reg prometheus.Registerer,
 ) (*Cluster, error) {
+	c, err := newCluster(ctx, b, o, name, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.join(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %s: %w", name, err), c.Close())
+	}
+	return c, nil
+}
+
+// newCluster checks the options and returns a cluster without its shards.
+func newCluster(
+	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
+	reg prometheus.Registerer,
+) (*Cluster, error) {
 	if !databaseName.MatchString(name) {
 		return nil, fmt.Errorf("%w: the cluster name %.80q is not 1 to 64 letters, digits and _",
 			ErrAddress, name)
@@ -64,13 +79,8 @@ func OpenCluster(
 		name: name, bus: b, log: log, reg: reg, options: o,
 		readers: given.options.Auth.Database,
 	}
-	if c.entry, err = c.database(given, given.options.Addr, "default", nil); err != nil {
-		return nil, err
-	}
-	if err := c.join(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster %s: %w", name, err), c.Close())
-	}
-	return c, nil
+	c.entry, err = c.database(given, given.options.Addr, "default", nil)
+	return c, err
 }
 
 // join reads the shard map, and opens a database for each shard.

@@ -155,10 +155,18 @@ func (r *rebuilder) repairRollUps(
 	return err
 }
 
-// writeLog runs a store until the tables hold the streams up to their last sequences.
+// writeLog writes the log again.
 func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error {
+	// ClickHouse may know the tokens of the deleted rows.
+	return r.writeUntil(ctx, last, r.database.shard.tokenPrefix()+rand.Text()+"/")
+}
+
+// writeUntil runs a store until the tables hold the streams up to their last sequences.
+func (r *rebuilder) writeUntil(
+	ctx context.Context, last map[string]uint64, tokenPrefix string,
+) error {
 	s := New(r.bus, r.database, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
-	s.tokenPrefix += rand.Text() + "/" // ClickHouse may know the tokens of the deleted rows
+	s.tokenPrefix = tokenPrefix
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)

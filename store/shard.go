@@ -46,6 +46,19 @@ func (s *shard) owns(subject string) bool {
 	return shardOf(s.shards, key) == s.index
 }
 
+// condition is the SQL condition that a row with a key column belongs to the shard.
+func (s *shard) condition(key string) string {
+	first, slots := uint64(0), uint64(0)
+	for i, other := range s.shards.Shards {
+		if i < s.index {
+			first += uint64(other.Weight)
+		}
+		slots += uint64(other.Weight)
+	}
+	last := first + uint64(s.shards.Shards[s.index].Weight) - 1
+	return fmt.Sprintf("cityHash64(%s) %% %d BETWEEN %d AND %d", key, slots, first, last)
+}
+
 // durables returns the consumers of the shard's writers.
 func (s *shard) durables() []schemas.Durable {
 	all := schemas.StoreDurables()
