@@ -55,10 +55,15 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	advice, waits := a.answer(request), a.queueLength()
 	applyPolicy(advice, a.o.Admission, waits)
 	isShared := a.sharesCPUs(&request, advice)
+	isAdmitted := advice.Admission.Verdict == schemas.Admitted
+	if isAdmitted && !isShared && a.o.Admission == schemas.AdmissionQueue && a.needsBusyCPUs(advice) {
+		isAdmitted = false
+		holdForCPUs(advice, a.o.Admission, waits)
+	}
 	switch {
 	case a.o.MoveCPUs != MovesOn || waits > 0 && a.o.Admission == schemas.AdmissionQueue:
 		return advice
-	case advice.Admission.Verdict == schemas.Admitted && !isShared:
+	case isAdmitted && !isShared:
 		return advice
 	}
 	admitted := a.admitByShares(advice, func(now time.Time) *Question {
@@ -67,10 +72,40 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	switch {
 	case admitted != nil:
 		return admitted
-	case isShared && advice.Admission.Verdict == schemas.Admitted:
+	case isAdmitted:
 		holdForCPUs(advice, a.o.Admission, waits)
 	}
 	return advice
+}
+
+// needsBusyCPUs reports whether a job that is not promised its SLO would have to share the CPUs of
+// other jobs. It waits for free ones: beside more jobs than CPUs every job becomes slower, and nothing
+// is known about how much.
+func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
+	if advice.Decision == schemas.MeetsSLO || advice.Chosen == nil {
+		return false
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
+	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
+		return a.cluster.needsBusyCPUs(node, own, time.Now().UTC())
+	})
+}
+
+// needsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
+// is false if the cores of the node are unknown.
+func (c *Cluster) needsBusyCPUs(node string, needed float64, now time.Time) bool {
+	n := c.nodes[node]
+	if n == nil {
+		return false
+	}
+	held := c.arrivals.cpus(node, now)
+	for _, j := range n.running {
+		held += j.processesPerNode()
+	}
+	cores := float64(max(n.Cores, c.fleet[node].Cores))
+	return cores > 0 && held > 0 && held+needed > cores
 }
 
 // sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and runs on
@@ -84,7 +119,7 @@ func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool
 	return a.cluster.sharesOf(advice.Nodes[0], time.Now().UTC()) != nil
 }
 
-// holdForCPUs queues or refuses an elastic job for which no CPUs are free.
+// holdForCPUs queues or refuses a job for which no CPUs are free.
 func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
 	v := &schemas.Admission{Policy: policy}
 	advice.Admission = v
@@ -97,7 +132,7 @@ func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
 	advice.Message = "queued" + needCPUs + advice.Message
 }
 
-// needCPUs is the reason in the message of an elastic job for which no CPUs are free.
+// needCPUs is the reason in the message of a job for which no CPUs are free.
 const needCPUs = ", as other jobs need the CPUs: "
 
 // admitByShares returns advice for a job that may start under the plan for the CPUs of its node, or
@@ -252,7 +287,7 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 		switch {
 		case elastic[queued.JobID]:
 			return a.admitQueued(queued)
-		case fitsNow(queued):
+		case fitsNow(queued) && !a.needsBusyCPUs(queued):
 			return queued
 		case i == 0 && a.o.MoveCPUs == MovesOn:
 			return a.admitQueued(queued)

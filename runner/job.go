@@ -213,6 +213,7 @@ func (j *job) launch(epochsDone uint32) error {
 		j.log.Debug("job runs on pipes", "reason", p.terminalErr)
 	}
 	j.process, j.isFirstReport = p, true
+	j.pin()
 	return nil
 }
 
@@ -238,8 +239,9 @@ func (j *job) createCgroup() {
 	j.cgroup = c
 }
 
-// removeCgroup removes the cgroup of the command, unless it still has processes.
+// removeCgroup removes the cgroup of the command, unless it still has processes, and releases its CPUs.
 func (j *job) removeCgroup() {
+	j.releaseCPUs()
 	if err := j.cgroup.Remove(); err != nil {
 		j.log.Debug("cgroup of the job not removed", "error", err)
 	}

@@ -34,15 +34,32 @@ type resizer interface {
 	Resize(ctx context.Context, cpus uint32) error
 }
 
-// cgroupResizer changes the CPUs of a job by its cgroup.
+// cgroupResizer changes the CPUs of a job by its cgroup, and pins it to as many.
 type cgroupResizer struct {
-	cgroup   *usage.Cgroup
-	isCapped bool
+	cgroup      *usage.Cgroup
+	reservation *usage.Reservation
+	isCapped    bool
 }
 
 // Resize implements resizer.
 func (r *cgroupResizer) Resize(_ context.Context, cpus uint32) error {
-	return r.cgroup.SetCPUs(cpus, r.isCapped)
+	if err := r.cgroup.SetCPUs(cpus, r.isCapped); err != nil {
+		return err
+	}
+	_, err := r.reservation.Pin(r.cgroup, int(cpus))
+	return err
+}
+
+// pin pins the threads that the command has by now, to CPUs that other jobs may have released by now.
+func (j *job) pin() {
+	r, ok := j.resizer.(*cgroupResizer)
+	if !ok || j.isResizing {
+		return
+	}
+	ok, err := r.reservation.Pin(r.cgroup, int(j.result.Setting.CPUs))
+	if err != nil || !ok {
+		j.log.Debug("job not pinned", "cpus", j.result.Setting.CPUs, "error", err)
+	}
 }
 
 // resizeOutcome is the end of a change of the CPUs.
@@ -86,7 +103,11 @@ func (j *job) newResizer() (resizer, error) {
 			return nil, errors.New("no cgroup could be created that shares the processors: " +
 				"see --log-level debug, or use --resize restart")
 		}
-		return &cgroupResizer{j.cgroup, j.o.Resize == ResizeCap}, nil
+		reservation, err := usage.NewReservation()
+		if err != nil {
+			return nil, err
+		}
+		return &cgroupResizer{j.cgroup, reservation, j.o.Resize == ResizeCap}, nil
 	case ResizeDocker:
 		return &resize.Container{Name: j.o.Container}, nil
 	case ResizeKubernetes:
@@ -108,12 +129,22 @@ func (j *job) threads() uint32 {
 // epoch, so that no epoch runs with two numbers of CPUs. It does not wait.
 func (j *job) resizeAfterEpoch() {
 	m := j.sharing.requested
+	if m == nil {
+		j.pin()
+	}
 	if m == nil || j.resizer == nil || j.isResizing || !j.process.isRunning() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
 	j.isResizing, j.cancelResize = true, cancel
 	go func(r resizer) { j.resized <- resizeOutcome{m.to, r.Resize(ctx, m.to)} }(j.resizer)
+}
+
+// releaseCPUs lets other jobs be pinned to the CPUs of this one.
+func (j *job) releaseCPUs() {
+	if r, ok := j.resizer.(*cgroupResizer); ok {
+		r.reservation.Release()
+	}
 }
 
 // endResize takes the outcome of a change of the CPUs. The following epochs count for the new number.

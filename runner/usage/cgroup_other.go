@@ -19,6 +19,20 @@ func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
 // SetCPUs returns an error.
 func (c *Cgroup) SetCPUs(uint32, bool) error { return errors.New("only Linux has cgroups") }
 
+// Reservation is never needed, because there are no cgroups.
+type Reservation struct{}
+
+// NewReservation implements the interface of Linux.
+func NewReservation() (*Reservation, error) { return &Reservation{}, nil }
+
+// Pin fails.
+func (r *Reservation) Pin(*Cgroup, int) (bool, error) {
+	return false, errors.New("only Linux has cgroups")
+}
+
+// Release does nothing.
+func (r *Reservation) Release() {}
+
 // SetWeight returns an error.
 func (c *Cgroup) SetWeight(float64) error { return errors.New("only Linux has cgroups") }
 

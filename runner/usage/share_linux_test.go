@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // contentOf returns the content of a file without the final newline.
@@ -103,5 +105,86 @@ func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
 	c := &Cgroup{created: cgroupDirs{unified: t.TempDir()}}
 	if err := c.SetCPUs(2, false); err == nil {
 		t.Error("a cgroup without a CPU controller: no error")
+	}
+}
+
+// Jobs that reserve the CPUs of a machine never share one while there are enough.
+func TestReservation_PinsJobsToDifferentCPUs(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "cpus")
+	reservations := make([]*Reservation, 2)
+	for i := range reservations {
+		r, err := newReservation(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reservations[i] = r
+	}
+	all := reservations[0].own.Count()
+	if all < 2 {
+		t.Skip("one CPU cannot be shared out")
+	}
+	first, second := reservations[0], reservations[1]
+	for _, step := range []struct {
+		r         *Reservation
+		cpus      int
+		want      int
+		wantOther int
+	}{
+		{first, all, all, 0},
+		{second, 1, 0, all}, // none is free yet
+		{first, all - 1, all - 1, 0},
+		{second, 1, 1, all - 1},
+		{first, all, all - 1, 1},
+		{second, 0, 0, all - 1},
+		{first, all + 1, all, 0},
+	} {
+		other := map[*Reservation]*Reservation{first: second, second: first}[step.r]
+		if got := step.r.reserve(step.cpus); got != step.want || len(other.locks) != step.wantOther {
+			t.Errorf("reserve(%d) = %d beside %d, want %d beside %d",
+				step.cpus, got, len(other.locks), step.want, step.wantOther)
+		}
+		for cpu := range first.locks {
+			if second.locks[cpu] != nil {
+				t.Fatalf("CPU %d is reserved twice", cpu)
+			}
+		}
+	}
+}
+
+func TestReservation_PinsAllThreads(t *testing.T) {
+	c, err := NewSharingCgroup("test-pin-" + strconv.Itoa(os.Getpid()))
+	if err != nil {
+		t.Skip("sharing of processors is not permitted here: ", err)
+	}
+	t.Cleanup(func() {
+		if err := c.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	startInCgroup(t, c)
+	r, err := newReservation(filepath.Join(t.TempDir(), "cpus"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := r.own.Count()
+	for _, test := range []struct {
+		cpus int
+		want int
+		ok   bool
+	}{{1, 1, true}, {all + 1, all, false}, {all, all, true}} {
+		if ok, err := r.Pin(c, test.cpus); ok != test.ok || err != nil {
+			t.Fatalf("Pin(%d) = %t, %v, want %t", test.cpus, ok, err, test.ok)
+		}
+		threads, err := c.threads()
+		if err != nil || len(threads) < 2 {
+			t.Fatalf("the cgroup has the threads %v, %v", threads, err)
+		}
+		for _, thread := range threads {
+			var set unix.CPUSet
+			if err := unix.SchedGetaffinity(thread, &set); err != nil || set.Count() != test.want {
+				t.Errorf("Pin(%d): thread %d may use %d CPUs, %v, want %d",
+					test.cpus, thread, set.Count(), err, test.want)
+			}
+		}
 	}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -21,27 +23,27 @@ import (
 	"courier/services/local"
 )
 
-// BenchmarkElasticQueue runs 30 real trainings with deadlines on this machine, through a courier all
-// that holds jobs until they fit. They arrive at random times, and their SLOs are 1.5 to 6 times
-// their time alone on all CPUs. It compares elastic jobs, which share the CPUs, with jobs that hold all
-// CPUs in order of deadline (edf) and jobs that hold one CPU (fixed). It reports the ratio of kept
-// SLOs and the mean time from submission to the end. COURIER_REAL enables it; -count repeats it with
-// the same arrivals.
+// BenchmarkElasticQueue runs 30 real trainings with deadlines on this machine. They arrive at random
+// times, and their SLOs are 1.5 to 6 times their time alone on all CPUs. With "elastic" a courier all
+// holds jobs until they fit, and jobs share the CPUs. It is compared with jobs that start in order of
+// deadline and hold all CPUs (edf) or one CPU (fixed). It reports the ratio of kept SLOs and the mean
+// time from submission to the end. COURIER_REAL enables it; -count repeats it with the same arrivals.
 func BenchmarkElasticQueue(b *testing.B) {
 	if os.Getenv("COURIER_REAL") == "" {
 		b.Skip("a quiet machine is needed: set COURIER_REAL")
 	}
 	cpus := collector.NewObserver(slog.New(slog.DiscardHandler)).Hardware().Cores
 	for _, c := range []struct {
-		name string
-		cpus schemas.CPUs
+		name  string
+		cpus  schemas.CPUs
+		slots int // jobs that may run at once; 0: Courier decides
 	}{
-		{"elastic", schemas.CPUs{1, int(cpus)}},
-		{"edf", schemas.CPUs{int(cpus)}},
-		{"fixed", schemas.CPUs{1}},
+		{"elastic", schemas.CPUs{1, int(cpus)}, 0},
+		{"edf", schemas.CPUs{int(cpus)}, 1},
+		{"fixed", schemas.CPUs{1}, int(cpus)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			q := newTrainingQueue(b, int(cpus))
+			q := newTrainingQueue(b, int(cpus), c.slots)
 			q.measure()
 			for b.Loop() {
 				q.play(c.cpus)
@@ -49,6 +51,10 @@ func BenchmarkElasticQueue(b *testing.B) {
 		})
 	}
 }
+
+// meanGapEpochs is the mean time between two arrivals, in epochs alone on all CPUs. A job has 13 epochs
+// on average, so jobs that use all CPUs need three quarters of the time.
+const meanGapEpochs = 17
 
 // trainingQueue runs trainings of the built-in workload.
 type trainingQueue struct {
@@ -58,27 +64,65 @@ type trainingQueue struct {
 	dir   string
 
 	mu      sync.Mutex
+	free    int                         // slots; unused if Courier decides
+	waiting map[time.Time]chan struct{} // by deadline
 	kept    int
 	jobs    int
 	seconds float64
 	moves   int
 }
 
-func newTrainingQueue(b *testing.B, cores int) *trainingQueue {
-	return &trainingQueue{b: b, cores: cores, dir: b.TempDir(), l: startAll(b, func(f *localFlags) {
-		f.Admission, f.MoveCPUs = schemas.AdmissionQueue, advisor.MovesOn
-	})}
+func newTrainingQueue(b *testing.B, cores, slots int) *trainingQueue {
+	q := &trainingQueue{b: b, cores: cores, dir: b.TempDir(), free: slots}
+	if slots > 0 {
+		q.waiting = map[time.Time]chan struct{}{}
+	}
+	q.l = startAll(b, func(f *localFlags) {
+		if slots == 0 {
+			f.Admission, f.MoveCPUs = schemas.AdmissionQueue, advisor.MovesOn
+		}
+	})
+	return q
 }
 
-// run runs a training of some epochs. It returns its run and the time since its submission.
-func (q *trainingQueue) run(id string, epochs int, slo time.Duration, cpus schemas.CPUs) (
-	runner.Result, time.Duration,
-) {
+// enter waits until a slot is free and no job with an earlier deadline waits.
+func (q *trainingQueue) enter(deadline time.Time) {
+	if q.waiting == nil {
+		return
+	}
+	q.mu.Lock()
+	if q.free > 0 {
+		q.free--
+		q.mu.Unlock()
+		return
+	}
+	turn := make(chan struct{})
+	q.waiting[deadline] = turn
+	q.mu.Unlock()
+	<-turn
+}
+
+// leave gives the slot to the waiting job with the earliest deadline.
+func (q *trainingQueue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		q.free++
+		return
+	}
+	first := slices.MinFunc(slices.Collect(maps.Keys(q.waiting)), time.Time.Compare)
+	close(q.waiting[first])
+	delete(q.waiting, first)
+}
+
+// run runs a training of some epochs.
+func (q *trainingQueue) run(
+	id string, epochs int, slo time.Duration, cpus schemas.CPUs,
+) runner.Result {
 	program, err := os.Executable()
 	if err != nil {
 		q.b.Error(err)
 	}
-	begin := time.Now()
 	r, err := runner.Run(q.b.Context(), runner.Options{
 		Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
 		Request: schemas.JobRequest{
@@ -95,12 +139,12 @@ func (q *trainingQueue) run(id string, epochs int, slo time.Duration, cpus schem
 	if err != nil || r.ExitCode != 0 {
 		q.b.Errorf("%s: exit code %d, %v", id, r.ExitCode, err)
 	}
-	return r, time.Since(begin)
+	return r
 }
 
 // measure runs the training with each number of CPUs, alone and beside another, and fits.
 func (q *trainingQueue) measure() {
-	for n := range 4 {
+	for n := range 6 {
 		for _, pair := range [][]int{{1}, {q.cores}, {1, 1}, {1, q.cores}, {q.cores, q.cores}} {
 			var all sync.WaitGroup
 			for i, cpus := range pair {
@@ -130,14 +174,18 @@ func (q *trainingQueue) play(cpus schemas.CPUs) {
 		epochs := 6 + random.IntN(15)
 		work := alone * float64(epochs)
 		slo := time.Duration((1.5 + 4.5*random.Float64()) * work * float64(time.Second))
-		gap := time.Duration(random.ExpFloat64() * 13 * alone * float64(time.Second))
+		gap := time.Duration(random.ExpFloat64() * meanGapEpochs * alone * float64(time.Second))
 		select {
 		case <-time.After(gap):
 		case <-q.b.Context().Done():
 			return
 		}
 		all.Go(func() {
-			r, took := q.run("job-"+strconv.Itoa(i), epochs, slo, cpus)
+			submitted := time.Now()
+			q.enter(submitted.Add(slo))
+			r := q.run("job-"+strconv.Itoa(i), epochs, slo, cpus)
+			q.leave()
+			took := time.Since(submitted)
 			q.mu.Lock()
 			defer q.mu.Unlock()
 			q.jobs++
