@@ -42,8 +42,9 @@ type Cluster struct {
 
 // OpenCluster waits until ctx ends for a server of the URL, and reads the named cluster's shards
 // from its servers. The first call for a log records them in the log's key-value bucket. The error
-// matches ErrShardsChanged if they differ from the recorded ones, and ErrAddress if the options or
-// the cluster's name are invalid. The URL's database is the one of the readers.
+// matches ErrShardsChanged if they differ from the recorded ones, ErrTablesDiffer if the URL's
+// database, which is the one of the readers, has tables of a single server, and ErrAddress if the
+// options or the cluster's name are invalid.
 func OpenCluster(
 	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
 	reg prometheus.Registerer,

@@ -22,6 +22,9 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 		return nil, err
 	}
 	if recorded == nil {
+		if err := c.checkReaders(ctx, current); err != nil {
+			return nil, err
+		}
 		current.Version = 1
 		return current, c.bus.SetShardMap(ctx, current, revision)
 	}
@@ -29,6 +32,24 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 		return nil, err
 	}
 	return recorded, nil
+}
+
+// checkReaders is Database.checkReaders for the readers' database on every server of a map.
+func (c *Cluster) checkReaders(ctx context.Context, m *schemas.ShardMap) error {
+	for _, s := range m.Shards {
+		for _, server := range s.Replicas {
+			d, err := c.entry.on([]string{server}, m.Database, nil)
+			if err != nil {
+				return err
+			}
+			err = d.checkReaders(ctx)
+			_ = d.Close() // nothing was written
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // changed returns an error if the current shards differ from the recorded ones. It cannot be cured

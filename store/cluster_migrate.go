@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,7 @@ func (c *Cluster) isMigrated(ctx context.Context, m *schemas.ShardMap, servers [
 			covered := true
 			if err == nil && database == m.Database {
 				covered, err = d.readsShards(ctx, m)
+				err = errors.Join(err, d.checkReaders(ctx))
 			}
 			_ = d.Close()
 			if err != nil || !covered {
@@ -51,6 +53,9 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 	readers, err := c.targets(m, m.Database, readerTables(m))
 	if err != nil {
 		return err
+	}
+	for _, t := range readers {
+		t.check = t.checkReaders
 	}
 	// A distributed table has the columns of the local table, so that one comes first.
 	if err := migrate(ctx, append(local, readers...)); err != nil {

@@ -19,13 +19,15 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
 // Migrate waits for the database until ctx ends, creates it if it does not exist, and applies
 // the migrations that it lacks. It may be called at every start and by several processes at the
 // same time. On a cluster it does so on every server. The error matches ErrNewer if the database
-// has migrations that this program does not know, and ErrRefused if waiting cannot help.
+// has migrations that this program does not know, ErrTablesDiffer if its tables are those of a
+// single server instead of a cluster, or the other way round, and ErrRefused if waiting cannot help.
 func (d *Database) Migrate(ctx context.Context) error {
 	if d.shard != nil {
 		return d.shard.migrate(ctx)
 	}
 	asIs := func(statement string) ([]string, error) { return []string{statement}, nil }
-	return migrate(ctx, []*migrationTarget{{Database: d, translate: asIs, next: -1}})
+	own := &migrationTarget{Database: d, translate: asIs, check: d.checkSingle, next: -1}
+	return migrate(ctx, []*migrationTarget{own})
 }
 
 // migrationTarget is a database to which migrations are applied.
@@ -34,6 +36,9 @@ type migrationTarget struct {
 
 	// translate returns the statements for this database instead of one for a single server.
 	translate func(statement string) ([]string, error)
+
+	// check, if set, is called before the first statement. Its error refuses all migrations.
+	check func(context.Context) error
 
 	// next is the index of the first migration that this process has not completed (-1: none
 	// started). After a failure the process continues there, even if another process has applied
@@ -95,6 +100,11 @@ func applyMigrations(
 func (t *migrationTarget) startMigrations(ctx context.Context, known int) error {
 	if err := t.connect(ctx); err != nil {
 		return err
+	}
+	if t.check != nil {
+		if err := t.check(ctx); err != nil {
+			return err
+		}
 	}
 	if err := t.exec(ctx, "migrate", migrationTable); err != nil {
 		return err

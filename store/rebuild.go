@@ -38,6 +38,9 @@ func Rebuild(
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
+	if err := checkNoShards(ctx, b, d); err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
 	if err := d.Migrate(ctx); err != nil {
 		return err
 	}

@@ -47,15 +47,21 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 
 // Run migrates the database as soon as it is available, and writes the tables until ctx ends.
 // It then finishes the current batches and returns nil. It waits while the database is
-// unavailable. Of several stores, one writes each stream. The error matches ErrNewer or
-// ErrRefused.
+// unavailable. Of several stores, one writes each stream. The error matches ErrNewer, ErrTablesDiffer
+// or ErrRefused.
 //
 //	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
 //	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
 //	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┤
 //	ADVICE ────► batches ─► job_advice (old logs: from JOB) ──────────┘
 func (s *Store) Run(ctx context.Context) error {
-	if err := s.database.Migrate(ctx); err != nil {
+	err := s.database.retry(ctx, "read the shard map", func(ctx context.Context) error {
+		return checkNoShards(ctx, s.bus, s.database)
+	})
+	if err == nil {
+		err = s.database.Migrate(ctx)
+	}
+	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrRefused) {
 			return nil
 		}

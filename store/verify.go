@@ -73,10 +73,10 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 // event in the log stay, because nothing proves them wrong. If ClickHouse cannot read a part of a
 // table, for example after a full disk, the table is reloaded without the part.
 //
-// The error matches ErrOtherLog, ErrNewer or ErrRefused, or reports an unreachable server.
+// The error matches ErrOtherLog, ErrNewer, ErrTablesDiffer or ErrRefused, or reports an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.
 func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
-	if err := v.database.checkMigrated(ctx); err != nil {
+	if err := v.checkTables(ctx); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if !v.options.Repair {
@@ -97,6 +97,19 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 		err = fmt.Errorf("wait for the end of another repair: %w", ctx.Err())
 	}
 	return r, err
+}
+
+// checkTables returns an error unless the database has the tables of this program and this log.
+func (v *Verifier) checkTables(ctx context.Context) error {
+	if err := checkNoShards(ctx, v.bus, v.database); err != nil {
+		return err
+	}
+	if v.database.shard == nil {
+		if err := v.database.checkSingle(ctx); err != nil {
+			return err
+		}
+	}
+	return v.database.checkMigrated(ctx)
 }
 
 // repairAll verifies the streams, and reloads tables with an unreadable part.
