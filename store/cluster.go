@@ -80,7 +80,7 @@ func newCluster(
 		name: name, bus: b, log: log, reg: reg, options: o,
 		readers: given.options.Auth.Database,
 	}
-	c.entry, err = c.database(given, given.options.Addr, "default", nil)
+	c.entry, err = c.database(given, given.options.Addr, "default", nil, nil)
 	return c, err
 }
 
@@ -100,7 +100,11 @@ func (c *Cluster) join(ctx context.Context) error {
 // openShards opens the databases of a map's shards.
 func (c *Cluster) openShards(m *schemas.ShardMap) (all []*Database, err error) {
 	for i, s := range m.Shards {
-		d, err := c.database(c.entry, s.Replicas, m.LocalDatabase(), c.registerer(i))
+		var settings clickhouse.Settings
+		if len(s.Replicas) > 1 {
+			settings = replicaSettings
+		}
+		d, err := c.database(c.entry, s.Replicas, m.LocalDatabase(), settings, c.registerer(i))
 		if err != nil {
 			return nil, err
 		}
@@ -122,9 +126,10 @@ func (c *Cluster) registerer(shard int) prometheus.Registerer {
 
 // database opens a database, which Close closes.
 func (c *Cluster) database(
-	like *Database, servers []string, name string, reg prometheus.Registerer,
+	like *Database, servers []string, name string, settings clickhouse.Settings,
+	reg prometheus.Registerer,
 ) (*Database, error) {
-	d, err := like.on(servers, name, reg)
+	d, err := like.on(servers, name, settings, reg)
 	if err == nil {
 		c.opened = append(c.opened, d)
 	}
@@ -147,8 +152,9 @@ func (c *Cluster) Shards() []*Database { return c.shards }
 // ShardMap returns the shards by which the tables are written.
 func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
 
-// Migrate is Database.Migrate for all servers of the cluster. If a shard has all migrations
-// already, it does not wait for the others.
+// Migrate is Database.Migrate for the servers of the cluster. If a server has all migrations
+// already, it does not wait for the others. Otherwise it waits for one server of each shard; Run
+// migrates further replicas when they are available.
 func (c *Cluster) Migrate(ctx context.Context) error {
 	for _, s := range c.shardMap.Shards {
 		if c.isMigrated(ctx, c.shardMap, s.Replicas) {
@@ -175,6 +181,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 			}
 		})
 	}
+	all.Go(func() { c.migrateReplicas(ctx) })
 	all.Wait()
 	return errors.Join(failures...)
 }

@@ -38,7 +38,7 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 func (c *Cluster) checkReaders(ctx context.Context, m *schemas.ShardMap) error {
 	for _, s := range m.Shards {
 		for _, server := range s.Replicas {
-			d, err := c.entry.on([]string{server}, m.Database, nil)
+			d, err := c.entry.on([]string{server}, m.Database, nil, nil)
 			if err != nil {
 				return err
 			}
@@ -134,7 +134,7 @@ func (c *Cluster) shardsAt(ctx context.Context, d *Database) (*schemas.ShardMap,
 func (c *Cluster) checkServer(
 	ctx context.Context, server string, m *schemas.ShardMap,
 ) (macro string, err error) {
-	d, err := c.entry.on([]string{server}, "default", nil)
+	d, err := c.entry.on([]string{server}, "default", nil, nil)
 	if err != nil {
 		return "", err
 	}

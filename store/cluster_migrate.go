@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"courier/schemas"
 )
 
-// migrateShard migrates the cluster unless the servers of one shard have all migrations already.
-// Then the writers of the shard need not wait for the servers of the others.
+// migrateShard migrates the cluster unless a server of one shard has all migrations already. Then
+// the writers of the shard need not wait for the servers of the others.
 func (c *Cluster) migrateShard(ctx context.Context, m *schemas.ShardMap, shard int) error {
 	if c.isMigrated(ctx, m, m.Shards[shard].Replicas) {
 		return nil
@@ -18,31 +20,46 @@ func (c *Cluster) migrateShard(ctx context.Context, m *schemas.ShardMap, shard i
 	return c.migrateMap(ctx, m)
 }
 
-// isMigrated reports whether servers of a map's shards are available and have all migrations.
+// isMigrated reports whether one of the servers is available and has all migrations.
 func (c *Cluster) isMigrated(ctx context.Context, m *schemas.ShardMap, servers []string) bool {
-	for _, server := range servers {
-		for _, database := range []string{m.LocalDatabase(), m.Database} {
-			d, err := c.entry.on([]string{server}, database, nil)
-			if err != nil {
-				return false
-			}
-			err = d.checkMigrated(ctx)
-			covered := true
-			if err == nil && database == m.Database {
-				covered, err = d.readsShards(ctx, m)
-				err = errors.Join(err, d.checkReaders(ctx))
-			}
-			_ = d.Close()
-			if err != nil || !covered {
-				return false
-			}
-		}
-	}
-	return true
+	return slices.ContainsFunc(servers, func(server string) bool {
+		return c.checkServerMigrated(ctx, m, server) == nil
+	})
 }
 
-// migrateMap waits for all servers of a map's shards, migrates them, and makes the readers' tables
-// cover these shards.
+// checkServerMigrated returns an error unless a server is available, has all migrations, and its
+// readers' tables cover the shards of a map.
+func (c *Cluster) checkServerMigrated(
+	ctx context.Context, m *schemas.ShardMap, server string,
+) error {
+	for _, database := range []string{m.LocalDatabase(), m.Database} {
+		d, err := c.entry.on([]string{server}, database, nil, nil)
+		if err != nil {
+			return err
+		}
+		err = d.checkMigrated(ctx)
+		if err == nil && database == m.Database {
+			err = d.checkCovers(ctx, m)
+		}
+		_ = d.Close() // nothing was written
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkCovers returns an error unless the tables of a readers' database cover a map's shards.
+func (d *Database) checkCovers(ctx context.Context, m *schemas.ShardMap) error {
+	covered, err := d.readsShards(ctx, m)
+	if err == nil && !covered {
+		err = fmt.Errorf("the tables at %s cover other shards than version %d", d.address, m.Version)
+	}
+	return errors.Join(err, d.checkReaders(ctx))
+}
+
+// migrateMap waits for a server of each shard of a map, migrates the available servers, and makes
+// their readers' tables cover these shards.
 func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 	c.migrating.Lock()
 	defer c.migrating.Unlock()
@@ -57,19 +74,114 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 	for _, t := range readers {
 		t.check = t.checkReaders
 	}
+	err = c.entry.retry(ctx, "migrate", func(ctx context.Context) error {
+		isLive, err := c.liveServers(ctx, m)
+		if err != nil {
+			return err
+		}
+		isDown := func(t *migrationTarget) bool { return !isLive[t.options.Addr[0]] }
+		local := slices.DeleteFunc(slices.Clone(local), isDown)
+		readers := slices.DeleteFunc(slices.Clone(readers), isDown)
+		return migrateTargets(ctx, m, local, readers)
+	})
+	if err != nil {
+		return fmt.Errorf("migrate cluster %s: %w", m.Cluster, err)
+	}
+	return nil
+}
+
+// migrateTargets tries once to migrate the local and the readers' databases of servers.
+func migrateTargets(
+	ctx context.Context, m *schemas.ShardMap, local, readers []*migrationTarget,
+) error {
+	all, err := schemas.Migrations()
+	if err != nil {
+		return fmt.Errorf("read migrations: %w", err)
+	}
 	// A distributed table has the columns of the local table, so that one comes first.
-	if err := migrate(ctx, append(local, readers...)); err != nil {
-		return fmt.Errorf("cluster %s: %w", m.Cluster, err)
+	if err := applyMigrations(ctx, all, slices.Concat(local, readers)); err != nil {
+		return err
 	}
 	for _, t := range readers {
-		err := t.retry(ctx, "switch the readers", func(ctx context.Context) error {
-			return t.readShards(ctx, m)
-		})
-		if err != nil {
-			return fmt.Errorf("cluster %s: %w", m.Cluster, err)
+		if err := t.readShards(ctx, m); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// liveServers returns the servers of a map that accept a connection, and an error if there is none
+// for a shard.
+func (c *Cluster) liveServers(
+	ctx context.Context, m *schemas.ShardMap,
+) (isLive map[string]bool, err error) {
+	isLive = make(map[string]bool)
+	for i, s := range m.Shards {
+		var failures []error
+		for _, server := range s.Replicas {
+			if err := c.ping(ctx, server); err != nil {
+				failures = append(failures, fmt.Errorf("%s: %w", server, err))
+				continue
+			}
+			isLive[server] = true
+		}
+		if len(failures) == len(s.Replicas) {
+			return nil, fmt.Errorf("shard %d: %w", i+1, errors.Join(failures...))
+		}
+	}
+	return isLive, nil
+}
+
+// ping connects to a server.
+func (c *Cluster) ping(ctx context.Context, server string) error {
+	d, err := c.entry.on([]string{server}, "default", nil, nil)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.connect(ctx)
+}
+
+// replicaInterval is the interval at which replicas that lack migrations are tried again.
+const replicaInterval = 10 * time.Second
+
+// migrateReplicas migrates the replicas that were not available when their shard was migrated. It
+// returns when all replicas are migrated, or ctx ends.
+func (c *Cluster) migrateReplicas(ctx context.Context) {
+	tick := time.NewTicker(replicaInterval)
+	defer tick.Stop()
+	for !c.migrateAvailable(ctx) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// migrateAvailable migrates the available replicas that lack migrations, and reports whether all
+// replicas are migrated. A shard with one server waits for it, and is not considered.
+func (c *Cluster) migrateAvailable(ctx context.Context) (complete bool) {
+	complete = true
+	for _, s := range c.shardMap.Shards {
+		for _, server := range s.Replicas {
+			if len(s.Replicas) == 1 {
+				continue
+			}
+			err := c.checkServerMigrated(ctx, c.shardMap, server)
+			if err == nil {
+				continue
+			}
+			if c.ping(ctx, server) == nil {
+				err = c.migrateMap(ctx, c.shardMap)
+			}
+			if err != nil {
+				complete = false
+				c.log.Warn("replica is not migrated yet", "server", server, "error", err)
+			}
+		}
+	}
+	return complete
 }
 
 // migrateLocal migrates the databases of the shards only.
@@ -89,7 +201,7 @@ func (c *Cluster) targets(
 ) (all []*migrationTarget, err error) {
 	for _, s := range m.Shards {
 		for _, server := range s.Replicas {
-			d, err := c.database(c.entry, []string{server}, database, nil)
+			d, err := c.database(c.entry, []string{server}, database, nil, nil)
 			if err != nil {
 				return nil, err
 			}

@@ -114,7 +114,7 @@ func (c *Cluster) copyTables(
 ) error {
 	for _, s := range next.Shards { // what an interrupted call has left
 		for _, server := range s.Replicas {
-			d, err := c.database(c.entry, []string{server}, "default", nil)
+			d, err := c.database(c.entry, []string{server}, "default", nil, nil)
 			if err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -87,13 +88,29 @@ func Open(
 	return d, nil
 }
 
-// on returns another database on other servers, with the credentials and settings of d. Statements
-// go to the first server that accepts a connection.
+// replicaSettings are the settings of all statements in a shard with several replicas. An insert
+// succeeds when most replicas have it, so that it survives the loss of one, and a lookup on any
+// replica sees all of these inserts. Otherwise an insert fails with TOO_FEW_LIVE_REPLICAS (285),
+// UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE (286) or UNKNOWN_STATUS_OF_INSERT (319), and the store
+// repeats the same batch with the same token.
+var replicaSettings = clickhouse.Settings{
+	"insert_quorum":                 "auto",
+	"insert_quorum_parallel":        0,
+	"select_sequential_consistency": 1,
+}
+
+// on returns another database on other servers, with the credentials and settings of d and further
+// settings. Statements go to the first server that accepts a connection.
 func (d *Database) on(
-	servers []string, database string, reg prometheus.Registerer,
+	servers []string, database string, settings clickhouse.Settings, reg prometheus.Registerer,
 ) (*Database, error) {
 	o := *d.options
 	o.Addr, o.Auth.Database = servers, database
+	o.Settings = maps.Clone(o.Settings)
+	if o.Settings == nil {
+		o.Settings = make(clickhouse.Settings)
+	}
+	maps.Copy(o.Settings, settings)
 	o.ConnOpenStrategy = clickhouse.ConnOpenInOrder
 	other := &Database{
 		options: &o,

@@ -15,7 +15,10 @@ import (
 )
 
 // Server is an engine for one test, which may kill it.
-type Server struct{ engine *engine.Engine }
+type Server struct {
+	engine *engine.Engine
+	stop   func() error
+}
 
 // NewServer starts an engine that runs until the test ends. If no engine is installed, the test
 // is skipped.
@@ -63,13 +66,13 @@ func startServer(t testing.TB, dir string, port int, hostArguments ...string) *S
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil && !t.Skipped() {
+		if err := stop(); err != nil && !t.Skipped() {
 			t.Error(err)
 		}
 	})
-	s := &Server{engine: e}
+	s := &Server{engine: e, stop: stop}
 	s.ready(t)
 	return s
 }
@@ -128,6 +131,14 @@ func (s *Server) Process(t testing.TB) *os.Process {
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	if err := s.Process(t).Kill(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop ends the engine. It does not restart.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,5 +1,6 @@
 // Package cluster starts a ClickHouse cluster for a test: several real engines on this machine,
-// one per shard, which know each other as the cluster "main". They have no replicas and no Keeper.
+// one per shard, which know each other as the cluster "main". They have no Keeper, and therefore no
+// replicated tables; a shard may have several servers nevertheless.
 //
 // A test may kill a shard, which restarts with its data and port, and change the cluster's shards
 // and weights as an administrator does: in the configuration of all servers. If no engine is
@@ -27,7 +28,8 @@ const user = "cluster"
 
 // Servers are the servers of a running cluster.
 type Servers struct {
-	shards   []*Shard
+	shards   []*Shard // by shard, then by replica
+	replicas int      // servers of each shard
 	password string
 }
 
@@ -41,8 +43,14 @@ type Shard struct {
 // Start starts a cluster with a shard for each weight. It runs until the test ends.
 func Start(t testing.TB, weights ...int) *Servers {
 	t.Helper()
-	c := &Servers{password: rand.Text()}
-	for range weights {
+	return StartReplicas(t, 1, weights...)
+}
+
+// StartReplicas is Start with several servers for each shard. They do not replicate their tables.
+func StartReplicas(t testing.TB, replicas int, weights ...int) *Servers {
+	t.Helper()
+	c := &Servers{replicas: replicas, password: rand.Text()}
+	for range replicas * len(weights) {
 		c.shards = append(c.shards, &Shard{dir: t.TempDir(), port: storetest.FreePort(t)})
 	}
 	c.configure(t, weights)
@@ -78,13 +86,26 @@ func (c *Servers) Kill(t testing.TB, server int) {
 	c.shards[server].server.Kill(t)
 }
 
+// Stop ends a server until Restart.
+func (c *Servers) Stop(t testing.TB, server int) {
+	t.Helper()
+	c.shards[server].server.Stop(t)
+}
+
+// Restart starts a stopped server with the same data and the same port for the native protocol.
+func (c *Servers) Restart(t testing.TB, server int) {
+	t.Helper()
+	s := c.shards[server]
+	s.server = storetest.NewShardIn(t, s.dir, s.port)
+}
+
 // Reconfigure changes the shards of the cluster to one per weight, and restarts all servers. It
 // starts servers if there are more weights than servers. Servers without a weight keep running
 // outside of the cluster, as those that an administrator has yet to empty.
 func (c *Servers) Reconfigure(t testing.TB, weights ...int) {
 	t.Helper()
 	running := len(c.shards)
-	for range max(0, len(weights)-running) {
+	for range max(0, c.replicas*len(weights)-running) {
 		c.shards = append(c.shards, &Shard{dir: t.TempDir(), port: storetest.FreePort(t)})
 	}
 	c.configure(t, weights)
@@ -104,15 +125,18 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 	t.Helper()
 	var remote strings.Builder
 	for i, weight := range weights {
-		fmt.Fprintf(&remote, "<shard><weight>%d</weight><internal_replication>true"+
-			"</internal_replication><replica><host>127.0.0.1</host><port>%d</port>"+
-			"<user>%s</user><password>%s</password></replica></shard>",
-			weight, c.shards[i].port, user, c.password)
+		fmt.Fprintf(&remote, "<shard><weight>%d</weight>"+
+			"<internal_replication>true</internal_replication>", weight)
+		for _, s := range c.shards[i*c.replicas : (i+1)*c.replicas] {
+			fmt.Fprintf(&remote, "<replica><host>127.0.0.1</host><port>%d</port>"+
+				"<user>%s</user><password>%s</password></replica>", s.port, user, c.password)
+		}
+		remote.WriteString("</shard>")
 	}
 	for i, s := range c.shards {
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
-			"<replica>1</replica></macros><remote_servers><%s>%s</%[2]s></remote_servers>"+
-			"</clickhouse>", i+1, Name, remote.String()))
+			"<replica>%d</replica></macros><remote_servers><%s>%s</%[3]s></remote_servers>"+
+			"</clickhouse>", i/c.replicas+1, i%c.replicas+1, Name, remote.String()))
 		s.write(t, "users.d", fmt.Sprintf("<clickhouse><profiles><default>"+
 			"<distributed_product_mode>global</distributed_product_mode></default></profiles>"+
 			"<users><%s><password>%s</password>"+
