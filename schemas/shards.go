@@ -61,6 +61,22 @@ func (m *ShardMap) Durable(d Durable, shard int) Durable {
 	return d
 }
 
+// StoreDurables returns the consumers of the writers of all shards, and those of a single server if
+// m is nil.
+func (m *ShardMap) StoreDurables() []Durable {
+	single := StoreDurables()
+	if m == nil {
+		return single
+	}
+	var all []Durable
+	for _, d := range single {
+		for i := range m.Shards {
+			all = append(all, m.Durable(d, i))
+		}
+	}
+	return all
+}
+
 // Difference describes how the shards of another map differ, or returns "".
 func (m *ShardMap) Difference(other *ShardMap) string {
 	switch {
