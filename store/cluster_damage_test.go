@@ -46,7 +46,7 @@ func TestCluster_IsRepaired(t *testing.T) {
 
 	random := rand.New(rand.NewPCG(22, 0))
 	damages := 0
-	for round := range 4 {
+	for round := range 13 {
 		for _, name := range slices.Sorted(maps.Keys(clusterDamages)) {
 			statement := fmt.Sprintf(clusterDamages[name], random.Uint32())
 			must(t, c.Shards()[random.IntN(2)].Exec(t.Context(), statement))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,6 +32,9 @@ type killOrder struct {
 	Batch            int           // number of the batch at which it is killed, from 1; 0: never
 	Point            string        // "before", "during" or "after" the inserts
 	Delay            time.Duration // for "during": from the start of the batch to the kill
+	Action           string        // "migrate" or "reshard" the cluster; "": write batches
+	Message          string        // for an action: it dies when it has logged this message
+	Times            int           // so often
 }
 
 // exitNotKilled is the exit status of a victim that has not killed itself.
@@ -48,6 +52,10 @@ func victim() int {
 	b, err := bus.Connect(ctx, bus.Options{URL: o.NATS}, log, nil)
 	if err != nil {
 		log.Error("connect", "error", err)
+		return exitNotKilled
+	}
+	if o.Action != "" {
+		log.Error("the action ended", "error", o.act(ctx, b, log))
 		return exitNotKilled
 	}
 	databases, err := o.open(ctx, b, log)
@@ -102,6 +110,35 @@ func (o *killOrder) open(
 	}
 	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
 	return []*store.Database{d}, err
+}
+
+// act runs the action.
+func (o *killOrder) act(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
+	log = slog.New(&dyingHandler{Handler: log.Handler(), order: o})
+	options := store.Options{URL: o.ClickHouse}
+	if o.Action == "reshard" {
+		return store.Reshard(ctx, b, options, o.Cluster, log)
+	}
+	c, err := store.OpenCluster(ctx, b, options, o.Cluster, log, nil)
+	if err != nil {
+		return err
+	}
+	return c.Migrate(ctx)
+}
+
+// dyingHandler kills the process when a message was logged so often as ordered.
+type dyingHandler struct {
+	slog.Handler
+	order *killOrder
+	times atomic.Int64
+}
+
+func (h *dyingHandler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if r.Message == h.order.Message && h.times.Add(1) == int64(h.order.Times) {
+		die()
+	}
+	return err
 }
 
 func die() {
