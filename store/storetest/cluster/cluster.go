@@ -136,7 +136,8 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 	for i, s := range c.shards {
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
 			"<replica>%d</replica></macros><remote_servers><%s>%s</%[3]s></remote_servers>"+
-			"</clickhouse>", i/c.replicas+1, i%c.replicas+1, Name, remote.String()))
+			"<backups><allowed_path>%s</allowed_path></backups></clickhouse>",
+			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "backups")))
 		s.write(t, "users.d", fmt.Sprintf("<clickhouse><profiles><default>"+
 			"<distributed_product_mode>global</distributed_product_mode></default></profiles>"+
 			"<users><%s><password>%s</password>"+
