@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -43,6 +44,58 @@ func BenchmarkCluster_Ingest(b *testing.B) {
 			return c, c.Shards()
 		})
 	})
+}
+
+// BenchmarkCluster_Lag publishes a sample of each of 1,000 nodes every two seconds, and reports how
+// far the tables of one server, and of a cluster with two shards, are behind the log: the age of the
+// oldest sample that readers do not see yet, looked up ten times per second.
+func BenchmarkCluster_Lag(b *testing.B) {
+	b.Run("servers=1", func(b *testing.B) {
+		d, log := storetest.Open(b, storetest.NewServer(b).Address(b)), bustest.New(b)
+		must(b, d.Migrate(b.Context()))
+		measureLag(b, log, store.New(log, d, discard, nil, store.Options{}), d)
+	})
+	b.Run("shards=2", func(b *testing.B) {
+		servers, log := cluster.Start(b, 1, 1), bustest.New(b)
+		o := store.Options{URL: servers.URL(0, "courier"), Timeout: patience}
+		c, err := store.OpenCluster(b.Context(), log, o, cluster.Name, discard, nil)
+		must(b, err)
+		b.Cleanup(func() { must(b, c.Close()) })
+		must(b, c.Migrate(b.Context()))
+		measureLag(b, log, c, storetest.Open(b, servers.URL(1, "courier")))
+	})
+}
+
+// measureLag measures one store while samples are published for half a minute.
+func measureLag(b *testing.B, log *bus.Bus, s runner, readers *store.Database) {
+	const nodes, interval, lookups = 1000, 2 * time.Second, 300
+	perTick := nodes / int(interval/(100*time.Millisecond))
+	for b.Loop() {
+		stop := run(b, s)
+		tick := time.NewTicker(100 * time.Millisecond)
+		publishedAt := []time.Time{time.Now()} // by sequence
+		var lags []time.Duration
+		for range lookups {
+			<-tick.C
+			for range perTick {
+				test, n := newTestLog(), len(publishedAt)
+				test.at = time.Now()
+				test.sample(fmt.Sprintf("node-%d", n%nodes), uint64(n/nodes))
+				publish(b, log, test.events)
+				publishedAt = append(publishedAt, time.Now())
+			}
+			position, err := readers.Position(b.Context(), schemas.StreamNode)
+			must(b, err)
+			if oldest := int(position) + 1; oldest < len(publishedAt) {
+				lags = append(lags, time.Since(publishedAt[oldest]))
+			}
+		}
+		tick.Stop()
+		stop()
+		slices.Sort(lags)
+		b.ReportMetric(lags[len(lags)*95/100].Seconds(), "p95-lag-s")
+		b.ReportMetric(lags[len(lags)-1].Seconds(), "max-lag-s")
+	}
 }
 
 // discard is a log that nobody reads.
