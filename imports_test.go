@@ -33,14 +33,17 @@ var importGraph = map[string][]string{
 		"bus", "regress/evidence", "schemas", "spool", "runner/output", "runner/resize",
 		"runner/usage",
 	},
-	"collector":           {"bus", "schemas", "spool"},
-	"importer":            {"bus", "runner/output", "schemas"},
-	"store":               {"bus", "schemas"},
-	"store/engine":        {},
-	"store/engine/host":   {},
-	"store/storetest":     {"store", "store/engine", "store/engine/host"},
-	"trainer":             {"bus", "schemas", "regress", "regress/evidence"},
-	"advisor":             {"bus", "policy", "policy/deadline", "policy/jct", "schemas", "regress", "regress/evidence"},
+	"collector":               {"bus", "schemas", "spool"},
+	"importer":                {"bus", "runner/output", "schemas"},
+	"store":                   {"bus", "schemas"},
+	"store/engine":            {},
+	"store/engine/host":       {},
+	"store/storetest":         {"store", "store/engine", "store/engine/host"},
+	"store/storetest/cluster": {"store", "store/storetest"},
+	"trainer":                 {"bus", "schemas", "regress", "regress/evidence"},
+	"advisor": {
+		"bus", "policy", "policy/deadline", "policy/jct", "schemas", "regress", "regress/evidence",
+	},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
@@ -96,8 +99,9 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"advisor", "bus/bustest", "store/storetest", "bus/server", "store/engine", "store/engine/host",
-	"gateway/browsertest", "policy/fit", "policy/policytest", "policy/quality", "runner/usage",
+	"advisor", "bus/bustest", "store/storetest", "store/storetest/cluster", "bus/server",
+	"store/engine", "store/engine/host",
+	"gateway/browsertest", "policy/policytest", "policy/quality", "runner/usage",
 }
 
 // modules maps each third-party module to the packages that may import it.
@@ -109,6 +113,7 @@ var modules = map[string][]string{
 	"github.com/prometheus/node_exporter": {"collector"},
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
+	"github.com/go-faster/city":           {"store"},
 	"github.com/dmitryikh/leaves":         {"regress"},
 	"gonum.org/v1/gonum": {
 		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",

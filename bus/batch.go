@@ -18,7 +18,7 @@ type Batch struct {
 	First       uint64   // first sequence
 	Last        uint64   // last sequence
 	Records     []Record // in order, without the messages that could not be decoded
-	Bytes       int      // size of all messages of the range in the log
+	Bytes       int      // size in the log of the messages that were accepted
 	Token       string   // identifies the stream and the range
 	Redelivered bool     // the batch may have been handled before, wholly or in part
 
@@ -39,6 +39,11 @@ type BatchOptions struct {
 	// Prepare, if set, is called for the next batch while the handler may still be busy with
 	// the current one: it must not change shared state. It may set Batch.Prepared.
 	Prepare func(context.Context, *Batch)
+
+	// Accept, if set, selects messages by their subject. The other messages belong to the range
+	// of their batch, but are not decoded, and are no records. It must return the same for a
+	// repeated batch. With Accept, the handler also gets batches without records.
+	Accept func(subject string) bool
 }
 
 // batcher is one call of ConsumeBatch.
@@ -208,7 +213,7 @@ func (r *batcher) commit(ctx context.Context, g gatheredBatch) error {
 
 // finish calls the handler until it succeeds, then marks the intent as done.
 func (r *batcher) finish(ctx context.Context, c *batchBuilder) error {
-	for attempt := 0; len(c.batch.Records) > 0; attempt++ {
+	for attempt := 0; len(c.batch.Records) > 0 || r.options.Accept != nil; attempt++ {
 		err := r.handle(ctx, c.batch)
 		if err == nil {
 			break

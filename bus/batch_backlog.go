@@ -108,3 +108,25 @@ func (b *Bus) Rewind(
 	}
 	return max(state.FirstSeq, 1), state.LastSeq, nil
 }
+
+// StartAfter makes a durable's batches start after a sequence. A range from there to last that
+// is not empty is handled first, as a batch that may have been handled before. No process may
+// consume the durable.
+func (b *Bus) StartAfter(ctx context.Context, d schemas.Durable, done, last uint64) error {
+	i := intent{First: done, Last: done, Done: true}
+	if last > done {
+		i = intent{First: done + 1, Last: last}
+	}
+	data, err := json.Marshal(i)
+	if err != nil {
+		return err
+	}
+	kv, err := b.js.KeyValue(ctx, schemas.BucketIntents)
+	if err == nil {
+		_, err = kv.Put(ctx, d.Name, data)
+	}
+	if err != nil {
+		return fmt.Errorf("start durable %s: %w", d.Name, unavailable(err))
+	}
+	return nil
+}

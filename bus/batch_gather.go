@@ -30,6 +30,9 @@ func (c *batchBuilder) add(
 	}
 	c.batch.Last, c.at = sequence, at
 	c.count++
+	if c.options.Accept != nil && !c.options.Accept(subject) {
+		return nil
+	}
 	c.batch.Bytes += len(data)
 
 	position := Record{Subject: subject, Sequence: sequence, StoredAt: at}

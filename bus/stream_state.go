@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // StreamState compares a declared stream with the one on the server.
 type StreamState struct {
 	Declared    schemas.Stream
-	Found       bool           // the server has the stream; if false, only Differences is set
+	Found       bool           // the server has the stream; if false, only Differences and Missing are set
 	Server      schemas.Stream // settings on the server; MaxAge 0 and MaxBytes below 0: unlimited
 	Messages    uint64
 	Bytes       uint64
@@ -24,13 +25,14 @@ type StreamState struct {
 	OldestAt    time.Time // by the server's clock; zero for an empty stream
 	Differences []Difference
 	Consumers   []ConsumerState // durables first, then by name
+	Missing     []string        // declared consumers that do not exist yet
 }
 
 // ConsumerState describes the progress of a consumer of a stream.
 type ConsumerState struct {
 	Name        string
 	Durable     bool   // outlives its process; the consumer of Follow does not
-	Declared    bool   // schemas declares its settings
+	Declared    bool   // it is a consumer of the current store, whose settings schemas declares
 	Pending     uint64 // messages not delivered yet
 	AckPending  int    // messages delivered and not acknowledged
 	Redelivered int    // of those, delivered more than once
@@ -49,9 +51,13 @@ func (s *StreamState) OK() bool {
 
 // Streams returns the state of each declared stream. It changes nothing.
 func (b *Bus) Streams(ctx context.Context) ([]StreamState, error) {
+	durables, err := b.storeDurables(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var all []StreamState
 	for _, s := range b.declaredStreams() {
-		state, err := b.streamState(ctx, s)
+		state, err := b.streamState(ctx, s, durables)
 		if err != nil {
 			return nil, fmt.Errorf("inspect stream %s: %w", s.Name, unavailable(err))
 		}
@@ -60,8 +66,26 @@ func (b *Bus) Streams(ctx context.Context) ([]StreamState, error) {
 	return all, nil
 }
 
-func (b *Bus) streamState(ctx context.Context, s schemas.Stream) (*StreamState, error) {
-	state := &StreamState{Declared: s}
+// storeDurables returns the consumers of the store: one for each stream, and for each shard if a
+// shard map is recorded.
+func (b *Bus) storeDurables(ctx context.Context) ([]schemas.Durable, error) {
+	m, _, err := b.ShardMap(ctx)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return schemas.StoreDurables(), nil
+	}
+	return m.StoreDurables(), err
+}
+
+func (b *Bus) streamState(
+	ctx context.Context, s schemas.Stream, durables []schemas.Durable,
+) (*StreamState, error) {
+	declared := make(map[string]schemas.Durable)
+	for _, d := range durables {
+		if d.Stream == s.Name {
+			declared[d.Name] = d
+		}
+	}
+	state := &StreamState{Declared: s, Missing: slices.Sorted(maps.Keys(declared))}
 	stream, err := b.js.Stream(ctx, s.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		state.Differences = []Difference{{Setting: "stream", Have: Absent, Want: "present"}}
@@ -89,11 +113,16 @@ func (b *Bus) streamState(ctx context.Context, s schemas.Stream) (*StreamState, 
 		state.OldestAt = info.State.FirstTime.UTC()
 	}
 	state.Differences = compare(streamSettings, have, declaredConfig(s))
-	state.Consumers, err = consumerStates(ctx, stream)
+	state.Consumers, err = consumerStates(ctx, stream, declared)
+	state.Missing = slices.DeleteFunc(state.Missing, func(name string) bool {
+		return slices.ContainsFunc(state.Consumers, func(c ConsumerState) bool { return c.Name == name })
+	})
 	return state, err
 }
 
-func consumerStates(ctx context.Context, stream jetstream.Stream) ([]ConsumerState, error) {
+func consumerStates(
+	ctx context.Context, stream jetstream.Stream, declared map[string]schemas.Durable,
+) ([]ConsumerState, error) {
 	var all []ConsumerState
 	list := stream.ListConsumers(ctx)
 	for info := range list.Info() {
@@ -104,9 +133,9 @@ func consumerStates(ctx context.Context, stream jetstream.Stream) ([]ConsumerSta
 			AckPending:  info.NumAckPending,
 			Redelivered: info.NumRedelivered,
 		}
-		if d := declaredDurable(info.Stream, info.Name); d != nil {
+		if d, isDeclared := declared[info.Name]; isDeclared {
 			c.Declared = true
-			c.Differences = compare(durableSettings, info.Config, durableConfig(*d))
+			c.Differences = compare(durableSettings, info.Config, durableConfig(d))
 		}
 		all = append(all, c)
 	}
@@ -120,18 +149,6 @@ func consumerStates(ctx context.Context, stream jetstream.Stream) ([]ConsumerSta
 		return strings.Compare(x.Name, y.Name)
 	})
 	return all, list.Err()
-}
-
-// declaredDurable returns the declaration of a consumer, or nil if there is none.
-func declaredDurable(stream, name string) *schemas.Durable {
-	all := schemas.StoreDurables()
-	i := slices.IndexFunc(all, func(d schemas.Durable) bool {
-		return d.Stream == stream && d.Name == name
-	})
-	if i < 0 {
-		return nil
-	}
-	return &all[i]
 }
 
 // ApplyStreams creates missing streams and changes the settings that differ, as far as NATS
@@ -151,7 +168,11 @@ func (b *Bus) ApplyStreams(ctx context.Context) ([]StreamState, error) {
 		}
 		remember(s.Name, rest)
 	}
-	for _, d := range schemas.StoreDurables() {
+	durables, err := b.storeDurables(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range durables {
 		rest, err := b.applyDurable(ctx, d)
 		if err != nil {
 			return nil, fmt.Errorf("change durable %s: %w", d.Name, unavailable(err))

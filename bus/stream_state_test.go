@@ -340,6 +340,43 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 	}
 }
 
+// With a shard map, the declared consumers are those of the shards. Those of a single server, and
+// of an earlier map, are not.
+func TestStreams_KnowTheConsumersOfShards(t *testing.T) {
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server.URL())
+	m := &schemas.ShardMap{Version: 2, Shards: []schemas.Shard{{Weight: 1}, {Weight: 1}}}
+	if err := b.SetShardMap(within(t), m, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"store-NODE", "store-NODE-v1-s1", "store-NODE-v2-s2"} {
+		if _, err := js.CreateConsumer(within(t), schemas.StreamNode, jetstream.ConsumerConfig{
+			Durable:       name,
+			AckPolicy:     jetstream.AckAllPolicy,
+			MaxAckPending: 7,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		read    func(context.Context) ([]bus.StreamState, error)
+		differs bool
+	}{{"Streams", b.Streams, true}, {"ApplyStreams", b.ApplyStreams, false}} {
+		states, err := c.read(within(t))
+		s := node(t, states, err)
+		if !slices.Equal(s.Missing, []string{"store-NODE-v2-s1"}) {
+			t.Errorf("%s: missing %q, want only the consumer of shard 1", c.name, s.Missing)
+		}
+		for _, consumer := range s.Consumers {
+			isShard := consumer.Name == "store-NODE-v2-s2"
+			if consumer.Declared != isShard || (len(consumer.Differences) > 0) != (isShard && c.differs) {
+				t.Errorf("%s: consumer %+v", c.name, consumer)
+			}
+		}
+	}
+}
+
 // The ack policy of a durable cannot be changed.
 func TestApplyStreams_ReportsRejectedSettingsOfADurable(t *testing.T) {
 	server := bustest.NewServer(t)

@@ -82,6 +82,7 @@ func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Stre
 			Server:      limitsOf(&s.Server),
 			Differences: differencesOf(s.Differences),
 			Consumers:   []consumerReport{},
+			Missing:     s.Missing,
 		}
 		if !s.OldestAt.IsZero() {
 			one.OldestAt, one.OldestSeconds = &s.OldestAt, max(now.Sub(s.OldestAt), 0).Seconds()
@@ -97,14 +98,6 @@ func NewStreams(states []bus.StreamState, changed []string, now time.Time) *Stre
 				c.Redelivered,
 				differencesOf(c.Differences),
 			})
-		}
-		for _, d := range schemas.StoreDurables() {
-			if d.Stream == s.Declared.Name &&
-				!slices.ContainsFunc(s.Consumers, func(c bus.ConsumerState) bool {
-					return c.Name == d.Name
-				}) {
-				one.Missing = append(one.Missing, d.Name)
-			}
 		}
 		r.OK = r.OK && one.OK
 		r.Streams = append(r.Streams, one)
@@ -244,6 +237,8 @@ func printReaders(out io.Writer, r *Streams) error {
 			switch {
 			case c.Declared:
 				state = stateOf(c.OK)
+			case c.Durable && strings.HasPrefix(c.Name, "store-"):
+				state = "unused: of a store with other shards"
 			case c.Durable:
 				state = "not Courier's"
 			}

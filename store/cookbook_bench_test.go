@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus/bustest"
 	"courier/store"
 	"courier/store/storetest"
+	"courier/store/storetest/cluster"
 )
 
 // The size of the cluster in BenchmarkCookbook.
@@ -61,18 +63,37 @@ const manySamplesRows = `INSERT INTO node_sample (event_id, at, sequence, node, 
 	SELECT concat(node, '/b/', toString(n)), toDateTime64('2026-03-16 00:00:00', 9, 'UTC') - toIntervalSecond(200000 - 2 * n), number + 1, concat('node-', toString(number % 100)) AS node, 'b', intDiv(number, 100) AS n, 2, 16,
 		(cityHash64(number) % 1000) / 1000., (cityHash64(number, 1) % 100) / 1000., (cityHash64(number) % 1000) / 100., 64e9, 32e9 FROM numbers(?, ?)`
 
-// BenchmarkCookbook runs each query of the cookbook on ten million samples and a million epochs.
-// It reports the 95th percentile of the durations, and the shortest, which other load on the
-// machine affects least. COURIER_LONG=1 turns it on.
+// BenchmarkCookbook runs each query of the cookbook on ten million samples and a million epochs, on
+// one server and on a cluster with two shards on the same machine. It reports the 95th percentile
+// of the durations, and the shortest, which other load on the machine affects least. COURIER_LONG=1
+// turns it on.
 func BenchmarkCookbook(b *testing.B) {
 	if os.Getenv("COURIER_LONG") == "" {
 		b.Skip("COURIER_LONG is not set")
 	}
-	address := storetest.Address(b, "http")
-	d := storetest.Open(b, address)
-	must(b, d.Migrate(b.Context()))
-	keepForever(b, d)
-	fillMany(b, d)
+	b.Run("servers=1", func(b *testing.B) {
+		address := storetest.Address(b, "http")
+		d := storetest.Open(b, address)
+		must(b, d.Migrate(b.Context()))
+		keepForever(b, d)
+		fillMany(b, d)
+		benchmarkRecipes(b, address)
+	})
+	b.Run("shards=2", func(b *testing.B) {
+		servers := cluster.Start(b, 1, 1)
+		c := openCluster(b, bustest.New(b), servers)
+		must(b, c.Migrate(b.Context()))
+		for _, d := range c.Shards() {
+			keepForever(b, d)
+		}
+		const awaitShards = "?distributed_foreground_insert=1"
+		fillMany(b, storetest.Open(b, servers.URL(0, "courier")+awaitShards))
+		benchmarkRecipes(b, servers.HTTPURL(b, 0, "courier"))
+	})
+}
+
+// benchmarkRecipes measures each query of the cookbook.
+func benchmarkRecipes(b *testing.B, address string) {
 	var recipes [][]string
 	for _, page := range readCookbook(b) {
 		recipes = append(recipes, recipe.FindAllStringSubmatch(page, -1)...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +55,7 @@ type Database struct {
 	timeout time.Duration
 	log     *slog.Logger
 	metrics *databaseMetrics
+	shard   *shard // nil: the database has the rows of all keys
 
 	reloading sync.Mutex // serializes reloads of tables
 }
@@ -83,6 +86,44 @@ func Open(
 	}
 	d.options, d.metrics = options, newDatabaseMetrics(reg)
 	return d, nil
+}
+
+// replicaSettings are the settings of all statements in a shard with several replicas. An insert
+// succeeds when most replicas have it, so that it survives the loss of one, and a lookup on any
+// replica sees all of these inserts. Otherwise an insert fails with TOO_FEW_LIVE_REPLICAS (285),
+// UNSATISFIED_QUORUM_FOR_PREVIOUS_WRITE (286) or UNKNOWN_STATUS_OF_INSERT (319), and the store
+// repeats the same batch with the same token.
+var replicaSettings = clickhouse.Settings{
+	"insert_quorum":                 "auto",
+	"insert_quorum_parallel":        0,
+	"select_sequential_consistency": 1,
+}
+
+// on returns another database on other servers, with the credentials and settings of d and further
+// settings. Statements go to the first server that accepts a connection.
+func (d *Database) on(
+	servers []string, database string, settings clickhouse.Settings, reg prometheus.Registerer,
+) (*Database, error) {
+	o := *d.options
+	o.Addr, o.Auth.Database = servers, database
+	o.Settings = maps.Clone(o.Settings)
+	if o.Settings == nil {
+		o.Settings = make(clickhouse.Settings)
+	}
+	maps.Copy(o.Settings, settings)
+	o.ConnOpenStrategy = clickhouse.ConnOpenInOrder
+	other := &Database{
+		options: &o,
+		address: fmt.Sprintf("clickhouse://%s/%s", strings.Join(servers, ","), database),
+		timeout: d.timeout,
+		log:     d.log,
+		metrics: newDatabaseMetrics(reg),
+	}
+	var err error
+	if other.conn, err = clickhouse.Open(&o); err != nil {
+		return nil, fmt.Errorf("open database %s: %w: %w", other.address, ErrAddress, err)
+	}
+	return other, nil
 }
 
 // Address returns the database's URL without user, password and settings.

@@ -55,3 +55,9 @@ func tableOf(name string) *eventTable {
 func (d *Database) AsWriter(ctx context.Context, stream string) context.Context {
 	return d.asWriter(ctx, stream)
 }
+
+// ShardOf is shardOf.
+var ShardOf = shardOf
+
+// Durables returns the consumers of the writers of a database.
+func (d *Database) Durables() []schemas.Durable { return d.shard.durables() }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,9 +28,13 @@ const victimVariable = "COURIER_TEST_STORE_VICTIM"
 // killOrder configures a victim, as JSON in its environment.
 type killOrder struct {
 	NATS, ClickHouse string
+	Cluster          string        // name of the cluster; "": one server
 	Batch            int           // number of the batch at which it is killed, from 1; 0: never
 	Point            string        // "before", "during" or "after" the inserts
 	Delay            time.Duration // for "during": from the start of the batch to the kill
+	Action           string        // "migrate" or "reshard" the cluster; "": write batches
+	Message          string        // for an action: it dies when it has logged this message
+	Times            int           // so often
 }
 
 // exitNotKilled is the exit status of a victim that has not killed itself.
@@ -49,15 +54,18 @@ func victim() int {
 		log.Error("connect", "error", err)
 		return exitNotKilled
 	}
-	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
+	if o.Action != "" {
+		log.Error("the action ended", "error", o.act(ctx, b, log))
+		return exitNotKilled
+	}
+	databases, err := o.open(ctx, b, log)
 	if err != nil {
 		log.Error("open", "error", err)
 		return exitNotKilled
 	}
-	s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
 	var mu sync.Mutex
 	batches := 0
-	handle := func(ctx context.Context, b bus.Batch) error {
+	handle := func(ctx context.Context, s *store.Store, b bus.Batch) error {
 		mu.Lock()
 		batches++
 		mine := batches == o.Batch
@@ -75,11 +83,62 @@ func victim() int {
 		return err
 	}
 	var all sync.WaitGroup
-	for _, durable := range schemas.StoreDurables() {
-		all.Go(func() { _ = s.Follow(ctx, durable, handle) })
+	for _, d := range databases {
+		s := store.New(b, d, log, nil, store.Options{MaxMessages: 64, MaxAge: 10 * time.Millisecond})
+		for _, durable := range d.Durables() {
+			all.Go(func() {
+				_ = s.Follow(ctx, durable, func(ctx context.Context, b bus.Batch) error {
+					return handle(ctx, s, b)
+				})
+			})
+		}
 	}
 	all.Wait()
 	return exitNotKilled
+}
+
+// open opens the database, or the database of each shard of the cluster.
+func (o *killOrder) open(
+	ctx context.Context, b *bus.Bus, log *slog.Logger,
+) ([]*store.Database, error) {
+	if o.Cluster != "" {
+		c, err := store.OpenCluster(ctx, b, store.Options{URL: o.ClickHouse}, o.Cluster, log, nil)
+		if err != nil {
+			return nil, err
+		}
+		return c.Shards(), nil
+	}
+	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
+	return []*store.Database{d}, err
+}
+
+// act runs the action.
+func (o *killOrder) act(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
+	log = slog.New(&dyingHandler{Handler: log.Handler(), order: o})
+	options := store.Options{URL: o.ClickHouse}
+	if o.Action == "reshard" {
+		return store.Reshard(ctx, b, options, o.Cluster, log)
+	}
+	c, err := store.OpenCluster(ctx, b, options, o.Cluster, log, nil)
+	if err != nil {
+		return err
+	}
+	return c.Migrate(ctx)
+}
+
+// dyingHandler kills the process when a message was logged so often as ordered.
+type dyingHandler struct {
+	slog.Handler
+	order *killOrder
+	times atomic.Int64
+}
+
+func (h *dyingHandler) Handle(ctx context.Context, r slog.Record) error {
+	err := h.Handler.Handle(ctx, r)
+	if r.Message == h.order.Message && h.times.Add(1) == int64(h.order.Times) {
+		die()
+	}
+	return err
 }
 
 func die() {

@@ -18,64 +18,136 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
 
 // Migrate waits for the database until ctx ends, creates it if it does not exist, and applies
 // the migrations that it lacks. It may be called at every start and by several processes at the
-// same time. The error matches ErrNewer if the database has migrations that this program does
-// not know, and ErrRefused if waiting cannot help.
+// same time. On a cluster it does so on every server. The error matches ErrNewer if the database
+// has migrations that this program does not know, ErrTablesDiffer if its tables are those of a
+// single server instead of a cluster, or the other way round, and ErrRefused if waiting cannot help.
 func (d *Database) Migrate(ctx context.Context) error {
+	if d.shard != nil {
+		return d.shard.migrate(ctx)
+	}
+	asIs := func(statement string) ([]string, error) { return []string{statement}, nil }
+	own := &migrationTarget{Database: d, translate: asIs, check: d.checkSingle, next: -1}
+	return migrate(ctx, []*migrationTarget{own})
+}
+
+// migrationTarget is a database to which migrations are applied.
+type migrationTarget struct {
+	*Database
+
+	// translate returns the statements for this database instead of one for a single server.
+	translate func(statement string) ([]string, error)
+
+	// check, if set, is called before the first statement. Its error refuses all migrations.
+	check func(context.Context) error
+
+	// next is the index of the first migration that this process has not completed (-1: none
+	// started). After a failure the process continues there, even if another process has applied
+	// that migration in the meantime: if this process has replaced a view, it must also apply the
+	// later migrations that change the view.
+	next int
+}
+
+// migrate waits for the databases, creates missing ones, and applies the migrations that they lack.
+// Each statement runs in all databases before the next one.
+func migrate(ctx context.Context, targets []*migrationTarget) error {
 	all, err := schemas.Migrations()
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	next := -1
-	err = d.retry(ctx, "migrate", func(ctx context.Context) error {
-		return d.applyMigrations(ctx, all, &next)
+	first := targets[0]
+	err = first.retry(ctx, "migrate", func(ctx context.Context) error {
+		return applyMigrations(ctx, all, targets)
 	})
 	if err != nil {
-		return fmt.Errorf("migrate database %s: %w", d.address, err)
+		return fmt.Errorf("migrate database %s: %w", first.address, err)
 	}
 	return nil
 }
 
-// applyMigrations tries once to apply the missing migrations. next is the index of the first
-// migration that this process has not completed (-1: none started). After a failure it
-// continues there, even if another process has applied that migration in the meantime: if this
-// process has replaced a view, it must also apply the later migrations that change the view.
-func (d *Database) applyMigrations(
-	ctx context.Context, all []schemas.Migration, next *int,
+// applyMigrations tries once to apply the missing migrations.
+func applyMigrations(
+	ctx context.Context, all []schemas.Migration, targets []*migrationTarget,
 ) error {
-	if err := d.connect(ctx); err != nil {
+	for _, t := range targets {
+		if err := t.startMigrations(ctx, len(all)); err != nil {
+			return err
+		}
+	}
+	for i, m := range all {
+		var missing []*migrationTarget
+		for _, t := range targets {
+			if t.next <= i {
+				missing = append(missing, t)
+			}
+		}
+		for _, statement := range m.Statements {
+			for _, t := range missing {
+				if err := t.apply(ctx, statement); err != nil {
+					return fmt.Errorf("apply %s: %w", m.Name, err)
+				}
+			}
+		}
+		for _, t := range missing {
+			if err := t.record(ctx, m); err != nil {
+				return fmt.Errorf("record %s: %w", m.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// startMigrations prepares a database and reads which of the known migrations it has.
+func (t *migrationTarget) startMigrations(ctx context.Context, known int) error {
+	if err := t.connect(ctx); err != nil {
 		return err
 	}
-	if err := d.exec(ctx, "migrate", migrationTable); err != nil {
+	if t.check != nil {
+		if err := t.check(ctx); err != nil {
+			return err
+		}
+	}
+	if err := t.exec(ctx, "migrate", migrationTable); err != nil {
 		return err
 	}
-	if err := d.attachDetached(ctx); err != nil {
+	if err := t.attachDetached(ctx); err != nil {
 		return err
 	}
-	applied, err := d.appliedMigration(ctx)
+	applied, err := t.appliedMigration(ctx)
 	if err != nil {
 		return err
 	}
-	if applied > len(all) {
-		return newerError(applied, len(all))
+	if applied > known {
+		return newerError(applied, known)
 	}
-	if *next < 0 || *next > applied {
-		*next = applied
+	if t.next < 0 || t.next > applied {
+		t.next = applied
 	}
+	return nil
+}
 
-	for _, m := range all[*next:] {
-		for _, statement := range m.Statements {
-			if err := d.migrateStatement(ctx, statement); err != nil {
-				return fmt.Errorf("apply %s: %w", m.Name, err)
-			}
-		}
-		err := d.exec(ctx, "migrate",
-			"INSERT INTO schema_migrations SELECT ?, ?, now64(9, 'UTC')", m.Number, m.Name)
-		if err != nil {
-			return fmt.Errorf("record %s: %w", m.Name, err)
-		}
-		*next = m.Number
-		d.log.Info("database migrated", "address", d.address, "migration", m.Name)
+// apply executes a statement of a migration.
+func (t *migrationTarget) apply(ctx context.Context, statement string) error {
+	translated, err := t.translate(statement)
+	if err != nil {
+		return err
 	}
+	for _, s := range translated {
+		if err := t.migrateStatement(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record records that a migration is applied.
+func (t *migrationTarget) record(ctx context.Context, m schemas.Migration) error {
+	err := t.exec(ctx, "migrate",
+		"INSERT INTO schema_migrations SELECT ?, ?, now64(9, 'UTC')", m.Number, m.Name)
+	if err != nil {
+		return err
+	}
+	t.next = m.Number
+	t.log.Info("database migrated", "address", t.address, "migration", m.Name)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"courier/bus/bustest"
 	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
@@ -100,7 +101,7 @@ func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 	if err := d.Migrate(t.Context()); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("Migrate of a newer database = %v, want ErrNewer", err)
 	}
-	if err := newStore(t, nil, d).Run(t.Context()); !errors.Is(err, store.ErrNewer) {
+	if err := newStore(t, bustest.New(t), d).Run(t.Context()); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("Run over a newer database = %v, want ErrNewer", err)
 	}
 }

@@ -38,6 +38,9 @@ func Rebuild(
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
+	if err := checkNoShards(ctx, b, d); err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
 	if err := d.Migrate(ctx); err != nil {
 		return err
 	}
@@ -65,7 +68,7 @@ type rebuilder struct {
 }
 
 func (r *rebuilder) run(ctx context.Context) error {
-	durables := schemas.StoreDurables()
+	durables := r.database.shard.durables()
 	for _, d := range durables {
 		hasReader, err := r.bus.HasReader(ctx, d)
 		if err != nil {
@@ -155,10 +158,18 @@ func (r *rebuilder) repairRollUps(
 	return err
 }
 
-// writeLog runs a store until the tables hold the streams up to their last sequences.
+// writeLog writes the log again.
 func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error {
+	// ClickHouse may know the tokens of the deleted rows.
+	return r.writeUntil(ctx, last, r.database.shard.tokenPrefix()+rand.Text()+"/")
+}
+
+// writeUntil runs a store until the tables hold the streams up to their last sequences.
+func (r *rebuilder) writeUntil(
+	ctx context.Context, last map[string]uint64, tokenPrefix string,
+) error {
 	s := New(r.bus, r.database, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
-	s.tokenPrefix = rand.Text() + "/" // ClickHouse may know the tokens of the deleted rows
+	s.tokenPrefix = tokenPrefix
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -169,7 +180,7 @@ func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error 
 	for {
 		// A dead letter at the end of a stream has no position, so progress follows the backlog.
 		done, total := uint64(0), uint64(0)
-		for _, d := range schemas.StoreDurables() {
+		for _, d := range r.database.shard.durables() {
 			b, err := r.bus.Backlog(ctx, d)
 			if err != nil && ctx.Err() == nil {
 				r.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)

@@ -24,13 +24,13 @@ type Store struct {
 	metrics      *storeMetrics
 	samples      knownSamples  // owned by the writer of NODE
 	repairNeeded chan struct{} // of capacity 1; full when a repair is needed
-	tokenPrefix  string        // of deduplication tokens; only set by Rebuild
+	tokenPrefix  string        // of deduplication tokens; set on a cluster, and by Rebuild
 }
 
 // New returns a store that does nothing until Run.
 func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o Options) *Store {
 	var streams []string
-	for _, durable := range schemas.StoreDurables() {
+	for _, durable := range d.shard.durables() {
 		streams = append(streams, durable.Stream)
 	}
 	return &Store{
@@ -41,20 +41,27 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 		log:          log,
 		metrics:      newStoreMetrics(reg, streams),
 		repairNeeded: make(chan struct{}, 1),
+		tokenPrefix:  d.shard.tokenPrefix(),
 	}
 }
 
 // Run migrates the database as soon as it is available, and writes the tables until ctx ends.
 // It then finishes the current batches and returns nil. It waits while the database is
-// unavailable. Of several stores, one writes each stream. The error matches ErrNewer or
-// ErrRefused.
+// unavailable. Of several stores, one writes each stream. The error matches ErrNewer, ErrTablesDiffer
+// or ErrRefused.
 //
 //	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
 //	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
 //	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┤
 //	ADVICE ────► batches ─► job_advice (old logs: from JOB) ──────────┘
 func (s *Store) Run(ctx context.Context) error {
-	if err := s.database.Migrate(ctx); err != nil {
+	err := s.database.retry(ctx, "read the shard map", func(ctx context.Context) error {
+		return checkNoShards(ctx, s.bus, s.database)
+	})
+	if err == nil {
+		err = s.database.Migrate(ctx)
+	}
+	if err != nil {
 		if ctx.Err() != nil && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrRefused) {
 			return nil
 		}
@@ -64,7 +71,7 @@ func (s *Store) Run(ctx context.Context) error {
 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	durables := schemas.StoreDurables()
+	durables := s.database.shard.durables()
 	failures := make([]error, len(durables))
 	var all sync.WaitGroup
 	for i, durable := range durables {
@@ -108,6 +115,9 @@ func (s *Store) consume(
 		MaxMessages: s.options.MaxMessages,
 		MaxAge:      s.options.MaxAge,
 		Prepare:     s.prepare,
+	}
+	if shard := s.database.shard; shard != nil {
+		o.Accept = shard.owns
 	}
 	if err := s.bus.ConsumeBatch(ctx, d, o, handle); err != nil {
 		return fmt.Errorf("consume %s: %w", d.Stream, err)

@@ -61,7 +61,7 @@ func publish(t testing.TB, b *bus.Bus, events []schemas.Event) map[string]uint64
 }
 
 // run runs a store until the returned function is called, or the test ends.
-func run(t testing.TB, s *store.Store) (stop func()) {
+func run(t testing.TB, s interface{ Run(context.Context) error }) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()

@@ -73,10 +73,10 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 // event in the log stay, because nothing proves them wrong. If ClickHouse cannot read a part of a
 // table, for example after a full disk, the table is reloaded without the part.
 //
-// The error matches ErrOtherLog, ErrNewer or ErrRefused, or reports an unreachable server.
+// The error matches ErrOtherLog, ErrNewer, ErrTablesDiffer or ErrRefused, or reports an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.
 func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
-	if err := v.database.checkMigrated(ctx); err != nil {
+	if err := v.checkTables(ctx); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
 	if !v.options.Repair {
@@ -99,6 +99,19 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
+// checkTables returns an error unless the database has the tables of this program and this log.
+func (v *Verifier) checkTables(ctx context.Context) error {
+	if err := checkNoShards(ctx, v.bus, v.database); err != nil {
+		return err
+	}
+	if v.database.shard == nil {
+		if err := v.database.checkSingle(ctx); err != nil {
+			return err
+		}
+	}
+	return v.database.checkMigrated(ctx)
+}
+
 // repairAll verifies the streams, and reloads tables with an unreadable part.
 func (v *Verifier) repairAll(ctx context.Context) (r *Report, err error) {
 	const maxReloads = 20 // about the number of tables
@@ -117,7 +130,7 @@ func (v *Verifier) repairAll(ctx context.Context) (r *Report, err error) {
 
 func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
 	r := &Report{Repair: v.options.Repair}
-	for _, durable := range schemas.StoreDurables() {
+	for _, durable := range v.database.shard.durables() {
 		s, err := v.verifyStream(ctx, durable)
 		if err != nil {
 			return nil, fmt.Errorf("verify %s: %w", durable.Stream, err)
@@ -164,7 +177,13 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 	if err != nil {
 		return nil, err
 	}
-	s := &StreamReport{Stream: name, First: log.first, Last: position, Events: log.events}
+	s := &StreamReport{
+		Stream: name,
+		Shard:  v.database.shard.number(),
+		First:  log.first,
+		Last:   position,
+		Events: log.events,
+	}
 	for _, t := range v.tables {
 		if !t.isFilledBy(name) {
 			continue

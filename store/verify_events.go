@@ -226,7 +226,7 @@ func (c *eventComparison) scanLog(ctx context.Context) error {
 // addLogged records an event of the log.
 func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
 	row, ok := c.table.rowOf(r.Event)
-	if !ok {
+	if !ok || !c.database.shard.owns(r.Subject) {
 		return nil
 	}
 	e := hourEvent{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}

@@ -64,7 +64,7 @@ func (v *Verifier) readLogHours(
 		if read++; read%progressInterval == 0 {
 			v.options.Progress(stream, r.Sequence-l.first, position-l.first+1)
 		}
-		if name, _, ok := schemas.RowOf(r.Event); ok {
+		if name, _, ok := schemas.RowOf(r.Event); ok && v.database.shard.owns(r.Subject) {
 			l.add(name, &r)
 		}
 		return nil

@@ -15,14 +15,15 @@ type Report struct {
 // StreamReport is the result for one stream.
 type StreamReport struct {
 	Stream string `json:"stream"`
-	First  uint64 `json:"first"` // first sequence in the log
+	Shard  int    `json:"shard,omitempty"` // of a cluster, from 1
+	First  uint64 `json:"first"`           // first sequence in the log
 
 	// Last is the last sequence that a store has written. If it is below First, nothing was
 	// compared.
 	Last uint64 `json:"last"`
 
-	// Events counts the events of the log from First to Last that belong to a table,
-	// including duplicates.
+	// Events counts the events of the log from First to Last that belong to a table of the
+	// shard, including duplicates.
 	Events uint64 `json:"events"`
 
 	Tables  []*TableReport  `json:"tables"`

@@ -33,13 +33,13 @@ func (v *VerifyResult) WriteText(out io.Writer) error {
 		for _, u := range s.Tables {
 			for _, h := range u.Hours {
 				if h.Differs() {
-					fmt.Fprintf(out, "%s %s: %s\n", u.Table, h.At.Format(time.RFC3339), h.text())
+					fmt.Fprintf(out, "%s%s %s: %s\n", s.place(), u.Table, h.At.Format(time.RFC3339), h.text())
 				}
 			}
 		}
 		for _, u := range s.RollUps {
 			for _, h := range u.Hours {
-				fmt.Fprintf(out, "%s %s\n", u.RollUp, h.text(u.Table))
+				fmt.Fprintf(out, "%s%s %s\n", s.place(), u.RollUp, h.text(u.Table))
 			}
 		}
 	}
@@ -66,18 +66,26 @@ func (v *VerifyResult) writeNumbers(out io.Writer) error {
 					differing++
 				}
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.Stream, sequences(s),
-				u.Table, len(u.Hours), log, table, older, u.Expired, differing)
+			fmt.Fprintf(t, "%s%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\n", s.place(), s.Stream,
+				sequences(s), u.Table, len(u.Hours), log, table, older, u.Expired, differing)
 		}
 		for _, u := range s.RollUps {
 			busy := ""
 			if u.Busy > 0 {
 				busy = fmt.Sprint(u.Busy)
 			}
-			fmt.Fprintf(t, "%s\t\t%s\t\t\t\t\t%s\t%d\n", s.Stream, u.RollUp, busy, len(u.Hours))
+			fmt.Fprintf(t, "%s%s\t\t%s\t\t\t\t\t%s\t%d\n", s.place(), s.Stream, u.RollUp, busy, len(u.Hours))
 		}
 	}
 	return t.Flush()
+}
+
+// place names the shard of a cluster, before a name.
+func (s *StreamReport) place() string {
+	if s.Shard == 0 {
+		return ""
+	}
+	return fmt.Sprintf("shard %d ", s.Shard)
 }
 
 func sequences(s *StreamReport) string {

@@ -14,10 +14,11 @@ import (
 // same batch. While the database is unavailable it waits, at most ten seconds beyond the end of
 // the outage. Other errors go to the bus, which calls it again with a growing delay.
 func (s *Store) writeBatch(ctx context.Context, b bus.Batch) error {
-	if len(b.Records) == 0 {
+	if len(b.Records) > 0 {
+		s.metrics.startBatch(b.Stream, b.Records[0].StoredAt)
+	} else if s.database.shard == nil {
 		return nil
-	}
-	s.metrics.startBatch(b.Stream, b.Records[0].StoredAt)
+	} // Readers need the position of a shard, also if the batch has no event for it.
 	for ; ; b.Redelivered = true {
 		err := s.writeOnce(ctx, b)
 		s.metrics.finishAttempt(b, time.Now(), err)

@@ -120,10 +120,14 @@ func (d *Database) insert(ctx context.Context, t *eventTable, rows []any) error 
 	return b.Send()
 }
 
-// recordPosition records that the tables hold a stream up to a sequence.
+// recordPosition records that the tables hold a stream up to a sequence. It needs no quorum of
+// replicas, for which the writers of several streams would wait for each other: a position that is
+// lost only hides rows until the next one.
 func (d *Database) recordPosition(ctx context.Context, stream string, sequence uint64) error {
-	return d.exec(ctx, "record position",
-		"INSERT INTO log_position SELECT ?, ?, now64(9, 'UTC')", stream, sequence)
+	settings := clickhouse.Settings{"async_insert": 0, "insert_quorum": 0}
+	ctx, running := d.begin(ctx, "record position", settings)
+	return running.end(d.conn.Exec(ctx,
+		"INSERT INTO log_position SELECT ?, ?, now64(9, 'UTC')", stream, sequence))
 }
 
 // Position returns the sequence up to which the tables hold a stream without gaps, or 0.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
@@ -37,5 +38,32 @@ func (d *Database) stopWriter(ctx context.Context) error {
 	}
 	statement := fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix)
 	ctx = context.WithValue(ctx, writerKey{}, nil)
-	return d.exec(ctx, "stop the previous writer", statement)
+	if d.shard == nil || len(d.options.Addr) == 1 {
+		return d.exec(ctx, "stop the previous writer", statement)
+	}
+	return d.execOnReplicas(ctx, "stop the previous writer", statement)
+}
+
+// execOnReplicas executes a statement on every replica of a shard. It fails if no replica is
+// available, or one that is available refuses the statement.
+func (d *Database) execOnReplicas(ctx context.Context, kind, statement string) error {
+	var failures []error
+	for _, server := range d.options.Addr {
+		replica, err := d.on([]string{server}, "default", nil, nil)
+		if err == nil {
+			err = replica.exec(ctx, kind, statement)
+			_ = replica.Close() // the statement has ended
+		}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
+		if err != nil {
+			d.log.Warn("replica is not available", "action", kind, "server", server, "error", err)
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == len(d.options.Addr) {
+		return errors.Join(failures...)
+	}
+	return nil
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // BenchmarkFlowCon runs three real trainings on this machine, which arrive one after the other like
-// those of courier simulate flowcon, in about a tenth of the time. Their cgroups have equal weights
-// (fair), or those of policy/quality, planned after each loss. It reports the seconds of each
+// those of courier simulate flowcon, in about a tenth of the time. They share one CPU, because trainings
+// with threads on two also wait for each other. Their cgroups have equal weights (fair), or those of
+// policy/quality, planned after each loss. It reports the seconds of each
 // training and the makespan. COURIER_REAL enables it; -count repeats it.
 func BenchmarkFlowCon(b *testing.B) {
 	if os.Getenv("COURIER_REAL") == "" {
@@ -88,7 +89,7 @@ func (m *sharedMachine) play() {
 			case <-m.b.Context().Done():
 				return
 			}
-			seconds := m.train(j.name, "workload", "digits", "--cpus", "2", "--batch-size", "32",
+			seconds := m.train(j.name, "workload", "digits", "--cpus", "1", "--batch-size", "32",
 				"--epochs", strconv.Itoa(j.epochs), "--augment", strconv.Itoa(j.copies),
 				"--learning-rate", j.rate, "--seed", strconv.Itoa(i+1))
 			m.b.ReportMetric(seconds, "s-"+j.name)
@@ -110,7 +111,7 @@ func (m *sharedMachine) train(name string, args ...string) float64 {
 		m.b.Error(err)
 		return 0
 	}
-	cmd := exec.CommandContext(m.b.Context(), program, args...)
+	cmd := exec.CommandContext(m.b.Context(), "taskset", append([]string{"-c", "0", program}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -175,7 +176,7 @@ func (m *sharedMachine) report(name string, loss float64, at time.Time) {
 }
 
 // machineCPUs is the number of CPUs that the trainings share.
-const machineCPUs = 2
+const machineCPUs = 1
 
 // plan sets the weights of all trainings.
 func (m *sharedMachine) plan() {

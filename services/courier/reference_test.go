@@ -36,8 +36,9 @@ var referencePages = []referencePage{
 	{"cli-services.md", "Services", []string{
 		"all", "collector", "store serve", "trainer", "advisor", "gateway",
 	}},
+	{"cli-tables.md", "Commands for the tables", []string{"store"}},
 	{"cli-operations.md", "Commands for operators", []string{
-		"store", "streams", "dead", "engine", "certs", "health",
+		"streams", "dead", "engine", "certs", "health",
 	}},
 }
 

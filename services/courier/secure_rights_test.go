@@ -237,6 +237,18 @@ func TestSecure_RightsHold(t *testing.T) {
 			"ada bob collector trainer gateway advisor",
 		},
 		{
+			"take the lease of a shard",
+			publishes("$KV.LEASES.store-JOB-v2-s3"),
+			"store",
+			"ada bob collector trainer gateway advisor",
+		},
+		{
+			"acknowledge messages of a shard",
+			publishes("$JS.ACK.JOB.store-JOB-v2-s3.1.1.1.1.0"),
+			"store",
+			"ada bob collector trainer gateway advisor",
+		},
+		{
 			"take the trainer's lease",
 			publishes("$KV.LEASES." + schemas.LeaseTrainer),
 			"trainer",

@@ -13,7 +13,6 @@ import (
 	"courier/schemas"
 	"courier/services"
 	"courier/spool"
-	"courier/store"
 )
 
 type collectorCommand struct {
@@ -70,6 +69,7 @@ type storeCommand struct {
 	serviceFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
+	clusterFlags
 	BatchMessages int           `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 	BatchAge      time.Duration `help:"Maximum time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
@@ -81,21 +81,21 @@ func (c *storeCommand) Run(w *environment) error {
 	return c.serve(w, "store", func(r *serviceEnvironment) (builtService, error) {
 		o := c.clickHouseFlags.options(c.ClickHouseURL)
 		o.MaxMessages, o.MaxAge = c.BatchMessages, c.BatchAge
-		d, err := store.Open(r.ctx, o, r.log, r.reg)
-		if err != nil {
-			return builtService{}, err
-		}
 		ready := make(chan struct{})
 		part := services.Part{Name: "store", Run: func(ctx context.Context) error {
-			defer func() { _ = d.Close() }() // Nothing is written any more.
-			if err := d.Migrate(ctx); err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
+			tables, err := c.clusterFlags.open(ctx, r.bus, o, r.log, r.reg)
+			if err == nil {
+				defer func() { _ = tables.Close() }() // Nothing is written any more.
+				err = tables.Migrate(ctx)
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err != nil {
 				return err
 			}
 			close(ready)
-			return store.New(r.bus, d, r.log, r.reg, o).Run(ctx)
+			return tables.Run(ctx)
 		}}
 		isReady := func() error {
 			select {

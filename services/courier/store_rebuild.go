@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
 	"courier/services"
 	"courier/store"
@@ -15,6 +14,7 @@ type storeRebuildCommand struct {
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse to rebuild, such as clickhouse://user:password@host:9000/courier." required:"" env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
+	clusterFlags
 	BatchMessages int `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 }
 
@@ -30,10 +30,11 @@ Example:
 }
 
 func (c *storeRebuildCommand) Run(w *environment) error {
-	return compare(w, c.natsFlags, c.clickHouseFlags.options(c.ClickHouseURL), c.outputFlags,
-		store.VerifyOptions{}, func(b *bus.Bus, d *store.Database, p *services.StepBar) error {
+	database := c.clickHouseFlags.options(c.ClickHouseURL)
+	return compare(w, c.natsFlags, database, c.clusterFlags, c.outputFlags,
+		store.VerifyOptions{}, func(tables tableStore, p *services.StepBar) error {
 			begin := time.Now()
-			if err := store.Rebuild(w.ctx, b, d, w.log, store.RebuildOptions{
+			if err := tables.Rebuild(w.ctx, store.RebuildOptions{
 				MaxMessages: c.BatchMessages,
 				Progress:    p.Draw,
 			}); err != nil {

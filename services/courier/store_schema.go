@@ -7,14 +7,14 @@ import (
 )
 
 type storeSchemaCommand struct {
-	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print replicated and distributed tables with ON CLUSTER (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
+	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print the statements for each of its servers (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
 
 // Help returns the end of the help text.
 func (c *storeSchemaCommand) Help() string {
-	return `Prints the SQL that creates the tables and views. On a single server the store runs it at its
-start. The statements for a cluster were parsed by ClickHouse, but not yet run on a cluster; see
-docs/howto/clickhouse-cluster.md.
+	return `Prints the SQL that creates the tables and views. The store runs it at its start: on a cluster,
+each statement on all servers before the next one. For a cluster it prints replicated tables; a
+store creates plain ones if no shard has a second replica.
 
 Example:
   courier store schema --clickhouse-cluster production`

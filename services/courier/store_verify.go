@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"courier/bus"
 	"courier/services"
 	"courier/store"
 	"courier/store/engine"
@@ -15,6 +14,7 @@ type storeVerifyCommand struct {
 	outputFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse to verify, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
+	clusterFlags
 	Data   string        `help:"Data directory of the courier all to verify (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
 	Since  time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 	Repair bool          `help:"Insert missing events from the log, remove duplicates, and recompute wrong roll-ups."`
@@ -39,7 +39,7 @@ func (c *storeVerifyCommand) Run(w *environment) error {
 	}
 	database := c.clickHouseFlags.options(c.ClickHouseURL)
 	o := store.VerifyOptions{Since: c.Since, Repair: c.Repair}
-	return compare(w, c.natsFlags, database, c.outputFlags, o, nil)
+	return compare(w, c.natsFlags, database, c.clusterFlags, c.outputFlags, o, nil)
 }
 
 // compare calls first, compares log and tables, and prints the differences.
@@ -47,9 +47,10 @@ func compare(
 	w *environment,
 	n natsFlags,
 	database store.Options,
+	cluster clusterFlags,
 	output outputFlags,
 	o store.VerifyOptions,
-	first func(*bus.Bus, *store.Database, *services.StepBar) error,
+	first func(tableStore, *services.StepBar) error,
 ) error {
 	b, err := n.connect(w)
 	if err != nil {
@@ -58,20 +59,20 @@ func compare(
 	defer closeBus(b)
 	// A query of the read-only user may take ten minutes; the driver adds five seconds.
 	database.Timeout = 9 * time.Minute
-	d, err := store.Open(w.ctx, database, w.log, nil)
+	tables, err := cluster.open(w.ctx, b, database, w.log, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = d.Close() }() // The process ends.
+	defer func() { _ = tables.Close() }() // The process ends.
 	p := &services.StepBar{Out: w.stderr}
 	if first != nil {
-		if err := first(b, d, p); err != nil {
+		if err := first(tables, p); err != nil {
 			p.End()
 			return err
 		}
 	}
 	o.Progress = p.Draw
-	r, err := store.NewVerifier(b, d, w.log, o).Verify(w.ctx)
+	r, err := tables.Verify(w.ctx, o)
 	p.End()
 	if err != nil {
 		return err

@@ -128,9 +128,9 @@ func TestStoreSchema_PrintsTheStatements(t *testing.T) {
 		{nil, "CREATE TABLE IF NOT EXISTS node_sample (", "ON CLUSTER"},
 		{
 			[]string{"--clickhouse-cluster=main"},
-			"CREATE TABLE IF NOT EXISTS node_sample ON CLUSTER main AS node_sample_local ENGINE" +
+			"CREATE OR REPLACE TABLE node_sample AS courier_v1.node_sample ENGINE" +
 				" = Distributed(main",
-			"EXISTS node_sample (",
+			"ON CLUSTER",
 		},
 	} {
 		var out bytes.Buffer

@@ -15,7 +15,10 @@ import (
 )
 
 // Server is an engine for one test, which may kill it.
-type Server struct{ engine *engine.Engine }
+type Server struct {
+	engine *engine.Engine
+	stop   func() error
+}
 
 // NewServer starts an engine that runs until the test ends. If no engine is installed, the test
 // is skipped.
@@ -28,6 +31,20 @@ func NewServer(t testing.TB) *Server {
 // restarts.
 func NewServerIn(t testing.TB, dir string) *Server {
 	t.Helper()
+	return startServer(t, dir, FreePort(t))
+}
+
+// NewShardIn is NewServerIn for a server of a cluster: it listens on a given port for the native
+// protocol, and may connect to the other servers. The engine reads run/config.d/*.xml and
+// run/users.d/*.xml of the directory.
+func NewShardIn(t testing.TB, dir string, port int) *Server {
+	t.Helper()
+	return startServer(t, dir, port, "-connect")
+}
+
+// startServer starts an engine that runs until the test ends.
+func startServer(t testing.TB, dir string, port int, hostArguments ...string) *Server {
+	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -35,9 +52,9 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	o := engine.Options{
 		DataDir:         dir,
 		Library:         os.Getenv(EngineVariable),
-		HostCommand:     []string{program, hostRole},
+		HostCommand:     append([]string{program, hostRole}, hostArguments...),
 		HTTPPort:        FreePort(t),
-		TCPPort:         FreePort(t),
+		TCPPort:         port,
 		MemoryBytes:     1 << 30,
 		StartTimeout:    patience,
 		MaxRestartDelay: 100 * time.Millisecond,
@@ -49,13 +66,13 @@ func NewServerIn(t testing.TB, dir string) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil && !t.Skipped() {
+		if err := stop(); err != nil && !t.Skipped() {
 			t.Error(err)
 		}
 	})
-	s := &Server{engine: e}
+	s := &Server{engine: e, stop: stop}
 	s.ready(t)
 	return s
 }
@@ -116,4 +133,33 @@ func (s *Server) Kill(t testing.TB) {
 	if err := s.Process(t).Kill(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Stop ends the engine. It does not restart.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// AwaitRestart waits until the engine answers with another process than that of an ID.
+func (s *Server) AwaitRestart(t testing.TB, pid int) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for s.ready(t).PID == pid {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("the engine with process %d was not restarted", pid)
+		}
+	}
+}
+
+// HTTPAddress returns the URL of the engine's HTTP interface, without a user and database.
+func (s *Server) HTTPAddress(t testing.TB) string {
+	t.Helper()
+	return s.ready(t).HTTPURL
 }

@@ -57,7 +57,7 @@ type pathGrant struct {
 }
 
 // confine denies this process access to all files that the engine does not need, and outgoing TCP
-// connections. It runs before the engine is loaded.
+// connections unless it is part of a cluster. It runs before the engine is loaded.
 //
 // The engine has no sandbox: for any user with SELECT, its function file() reads any path,
 // regardless of the grants, and a table can store its data on a web disk.
@@ -65,7 +65,7 @@ type pathGrant struct {
 // Landlock restricts a thread and its descendants, but Go has started other threads already.
 // Therefore confine restricts this thread, which then executes this program again. On success
 // confine returns only on that second pass.
-func confine(library, store string) error {
+func confine(c hostArguments) error {
 	if slices.Contains(os.Environ(), confinedMark) {
 		return nil
 	}
@@ -81,11 +81,11 @@ func confine(library, store string) error {
 	if err != nil {
 		return err
 	}
-	grants, err := grantsFor(library, store, run)
+	grants, err := grantsFor(c.library, c.store, run)
 	if err != nil {
 		return err
 	}
-	ruleset, err := newRuleset(int(abi), grants)
+	ruleset, err := newRuleset(int(abi), grants, c.connect)
 	if err != nil {
 		return err
 	}
@@ -151,9 +151,9 @@ func libraryDirectories() ([]string, error) {
 }
 
 // newRuleset creates a Landlock ruleset. It leaves out paths that do not exist.
-func newRuleset(abi int, grants []pathGrant) (int, error) {
+func newRuleset(abi int, grants []pathGrant, connect bool) (int, error) {
 	attributes := unix.LandlockRulesetAttr{Handled_access_fs: writeTree}
-	if abi >= abiNet {
+	if abi >= abiNet && !connect {
 		attributes.Handled_access_net = unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	if abi >= abiScope {

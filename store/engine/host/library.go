@@ -37,7 +37,7 @@ func runLibrary(c hostArguments, life *lifetime) error {
 	if err := checkCPU(); err != nil {
 		return err
 	}
-	if err := confine(c.library, c.store); err != nil {
+	if err := confine(c); err != nil {
 		fmt.Fprintln(os.Stderr, "host: not confined:", err)
 	}
 	runtime.LockOSThread()

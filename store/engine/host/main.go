@@ -28,6 +28,7 @@ type hostArguments struct {
 	server  string   // server program to run, or ""
 	store   string   // data directory of the engine, for a library
 	engine  []string // arguments of the engine
+	connect bool     // the engine may connect to other servers
 }
 
 // HostMain runs `courier engine-host` until the engine has ended. args are the arguments after the
@@ -56,6 +57,7 @@ func parse(args []string, usage io.Writer) (hostArguments, error) {
 	f.StringVar(&c.library, "library", "", "shared library of the engine")
 	f.StringVar(&c.server, "server", "", "ClickHouse server program to run instead")
 	f.StringVar(&c.store, "store", "", "data directory of the engine")
+	f.BoolVar(&c.connect, "connect", false, "let the engine connect to other servers of a cluster")
 	if err := f.Parse(args); err != nil {
 		return hostArguments{}, err
 	}

@@ -1,0 +1,103 @@
+package schemas
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// KeyShardMap is the key of the current ShardMap in the bucket INTENTS.
+const KeyShardMap = "shard-map"
+
+// ShardMap says on which servers of a ClickHouse cluster a row is stored. Every change of the
+// shards or their weights is a new version, whose tables are in databases of their own.
+type ShardMap struct {
+	Version  uint32  `json:"version"`  // from 1
+	Cluster  string  `json:"cluster"`  // name in system.clusters
+	Database string  `json:"database"` // with the distributed tables, for readers
+	Shards   []Shard `json:"shards"`   // in the order of system.clusters
+}
+
+// Shard is a group of servers that hold the same rows.
+type Shard struct {
+	Weight   uint32   `json:"weight"`   // share of the hashes, relative to the other shards
+	Replicas []string `json:"replicas"` // host:port of the native protocol
+	Macro    string   `json:"macro"`    // value of the macro shard; "" if the servers have none
+}
+
+// LocalDatabase is the database with the rows of one shard, on each of its servers.
+func (m *ShardMap) LocalDatabase() string { return fmt.Sprintf("%s_v%d", m.Database, m.Version) }
+
+// IsReplicated reports whether any shard has replicas. Its tables then are replicated.
+func (m *ShardMap) IsReplicated() bool {
+	return slices.ContainsFunc(m.Shards, func(s Shard) bool { return len(s.Replicas) > 1 })
+}
+
+// Validate checks a map that was read from a server.
+func (m *ShardMap) Validate() error {
+	if len(m.Shards) == 0 {
+		return errors.New("no shards")
+	}
+	macros := make(map[string]bool)
+	for i, s := range m.Shards {
+		if s.Weight == 0 || len(s.Replicas) == 0 {
+			return fmt.Errorf("shard %d: weight %d and %d replicas, want at least 1 of each",
+				i+1, s.Weight, len(s.Replicas))
+		}
+		if m.IsReplicated() && (s.Macro == "" || macros[s.Macro]) {
+			return fmt.Errorf("shard %d: macro shard is %q, want another value for each shard",
+				i+1, s.Macro)
+		}
+		macros[s.Macro] = true
+	}
+	return nil
+}
+
+// Durable returns the consumer that writes one shard, counted from 0, of a stream's tables. It
+// has a name of its own in each version, and so have its intent and its lease.
+func (m *ShardMap) Durable(d Durable, shard int) Durable {
+	d.Name = fmt.Sprintf("%s-v%d-s%d", d.Name, m.Version, shard+1)
+	return d
+}
+
+// StoreDurables returns the consumers of the writers of all shards, and those of a single server if
+// m is nil.
+func (m *ShardMap) StoreDurables() []Durable {
+	single := StoreDurables()
+	if m == nil {
+		return single
+	}
+	var all []Durable
+	for _, d := range single {
+		for i := range m.Shards {
+			all = append(all, m.Durable(d, i))
+		}
+	}
+	return all
+}
+
+// Difference describes how the shards of another map differ, or returns "".
+func (m *ShardMap) Difference(other *ShardMap) string {
+	switch {
+	case m.Cluster != other.Cluster:
+		return fmt.Sprintf("cluster %s instead of %s", other.Cluster, m.Cluster)
+	case m.Database != other.Database:
+		return fmt.Sprintf("database %s instead of %s", other.Database, m.Database)
+	case len(m.Shards) != len(other.Shards):
+		return fmt.Sprintf("%d shards instead of %d", len(other.Shards), len(m.Shards))
+	}
+	for i, s := range m.Shards {
+		o := other.Shards[i]
+		switch {
+		case s.Weight != o.Weight:
+			return fmt.Sprintf("shard %d has weight %d instead of %d", i+1, o.Weight, s.Weight)
+		case !slices.Equal(s.Replicas, o.Replicas):
+			return fmt.Sprintf("shard %d is on %s instead of %s", i+1,
+				strings.Join(o.Replicas, ", "), strings.Join(s.Replicas, ", "))
+		case s.Macro != o.Macro:
+			return fmt.Sprintf("shard %d has macro %q instead of %q", i+1, o.Macro, s.Macro)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,211 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+
+	"courier/bus"
+	"courier/schemas"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// ErrShardsChanged reports that the servers of a cluster describe other shards than the ones by
+// which the tables are written.
+var ErrShardsChanged = errors.New("the shards of the clickhouse cluster have changed")
+
+// Cluster is a ClickHouse cluster with shards. The rows of each job, node and target are on one
+// shard, in a database with the version of the shard map in its name. Distributed tables in the
+// database of the readers cover all shards.
+//
+//	log ─► writer of shard 1 ─► courier_v1 on shard 1 ─┐
+//	    ─► writer of shard 2 ─► courier_v1 on shard 2 ─┴─► courier on any server ─► readers
+type Cluster struct {
+	name     string
+	bus      *bus.Bus
+	entry    *Database // the database default on the servers of the URL
+	readers  string    // name of the readers' database
+	log      *slog.Logger
+	reg      prometheus.Registerer
+	options  Options
+	shardMap *schemas.ShardMap
+	shards   []*Database // by shard
+
+	migrating sync.Mutex // serializes migrations by the writers of this process
+	opened    []*Database
+}
+
+// OpenCluster waits until ctx ends for a server of the URL, and reads the named cluster's shards
+// from its servers. The first call for a log records them in the log's key-value bucket. The error
+// matches ErrShardsChanged if they differ from the recorded ones, ErrTablesDiffer if the URL's
+// database, which is the one of the readers, has tables of a single server, and ErrAddress if the
+// options or the cluster's name are invalid.
+func OpenCluster(
+	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
+	reg prometheus.Registerer,
+) (*Cluster, error) {
+	c, err := newCluster(ctx, b, o, name, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.join(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %s: %w", name, err), c.Close())
+	}
+	return c, nil
+}
+
+// newCluster checks the options and returns a cluster without its shards.
+func newCluster(
+	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
+	reg prometheus.Registerer,
+) (*Cluster, error) {
+	if !databaseName.MatchString(name) {
+		return nil, fmt.Errorf("%w: the cluster name %.80q is not 1 to 64 letters, digits and _",
+			ErrAddress, name)
+	}
+	given, err := Open(ctx, o, log, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer given.Close()
+	if given.options.Protocol != clickhouse.Native {
+		return nil, fmt.Errorf("%w: a cluster needs the native protocol, clickhouse://", ErrAddress)
+	}
+	c := &Cluster{
+		name: name, bus: b, log: log, reg: reg, options: o,
+		readers: given.options.Auth.Database,
+	}
+	c.entry, err = c.database(given, given.options.Addr, "default", nil, nil)
+	return c, err
+}
+
+// join reads the shard map, and opens a database for each shard.
+func (c *Cluster) join(ctx context.Context) error {
+	err := c.entry.retry(ctx, "read the shards", func(ctx context.Context) (err error) {
+		c.shardMap, err = c.loadShardMap(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c.shards, err = c.openShards(c.shardMap)
+	return err
+}
+
+// openShards opens the databases of a map's shards.
+func (c *Cluster) openShards(m *schemas.ShardMap) (all []*Database, err error) {
+	for i, s := range m.Shards {
+		var settings clickhouse.Settings
+		if len(s.Replicas) > 1 {
+			settings = replicaSettings
+		}
+		d, err := c.database(c.entry, s.Replicas, m.LocalDatabase(), settings, c.registerer(i))
+		if err != nil {
+			return nil, err
+		}
+		d.shard = &shard{shards: m, index: i}
+		d.shard.migrate = func(ctx context.Context) error { return c.migrateShard(ctx, m, i) }
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// registerer adds the label shard to the metrics of a shard.
+func (c *Cluster) registerer(shard int) prometheus.Registerer {
+	if c.reg == nil {
+		return nil
+	}
+	labels := prometheus.Labels{"shard": strconv.Itoa(shard + 1)}
+	return prometheus.WrapRegistererWith(labels, c.reg)
+}
+
+// database opens a database, which Close closes.
+func (c *Cluster) database(
+	like *Database, servers []string, name string, settings clickhouse.Settings,
+	reg prometheus.Registerer,
+) (*Database, error) {
+	d, err := like.on(servers, name, settings, reg)
+	if err == nil {
+		c.opened = append(c.opened, d)
+	}
+	return d, err
+}
+
+// Close closes all connections.
+func (c *Cluster) Close() error {
+	var failures []error
+	for _, d := range c.opened {
+		failures = append(failures, d.Close())
+	}
+	return errors.Join(failures...)
+}
+
+// Shards returns the database of each shard. A Store, Verifier or Rebuild of it handles the events
+// of that shard.
+func (c *Cluster) Shards() []*Database { return c.shards }
+
+// ShardMap returns the shards by which the tables are written.
+func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
+
+// Migrate is Database.Migrate for the servers of the cluster. If a server has all migrations
+// already, it does not wait for the others. Otherwise it waits for one server of each shard; Run
+// migrates further replicas when they are available.
+func (c *Cluster) Migrate(ctx context.Context) error {
+	for _, s := range c.shardMap.Shards {
+		if c.isMigrated(ctx, c.shardMap, s.Replicas) {
+			return nil
+		}
+	}
+	return c.migrateMap(ctx, c.shardMap)
+}
+
+// Run is Store.Run for every shard: each has writers of its own, so that a shard that is
+// unavailable does not delay the others.
+func (c *Cluster) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failures := make([]error, len(c.shards))
+	var all sync.WaitGroup
+	for i, d := range c.shards {
+		log := c.log.With("shard", i+1)
+		s := New(c.bus, d, log, c.registerer(i), c.options)
+		all.Go(func() {
+			defer cancel()
+			if err := s.Run(ctx); err != nil {
+				failures[i] = fmt.Errorf("shard %d: %w", i+1, err)
+			}
+		})
+	}
+	all.Go(func() { c.migrateReplicas(ctx) })
+	all.Wait()
+	return errors.Join(failures...)
+}
+
+// Verify compares the log with the tables of every shard; see Verifier.Verify.
+func (c *Cluster) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
+	all := &Report{Repair: o.Repair}
+	for i, d := range c.shards {
+		r, err := NewVerifier(c.bus, d, c.log, o).Verify(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("shard %d: %w", i+1, err)
+		}
+		all.Streams = append(all.Streams, r.Streams...)
+	}
+	return all, nil
+}
+
+// Rebuild restores the tables of every shard from the log, one shard after the other; see the
+// function Rebuild.
+func (c *Cluster) Rebuild(ctx context.Context, o RebuildOptions) error {
+	for i, d := range c.shards {
+		if err := Rebuild(ctx, c.bus, d, c.log, o); err != nil {
+			return fmt.Errorf("shard %d: %w", i+1, err)
+		}
+	}
+	return nil
+}

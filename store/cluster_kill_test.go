@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"testing"
+
+	"courier/bus/bustest"
+	"courier/store/storetest"
+	"courier/store/storetest/cluster"
+)
+
+// A process is killed in the middle of the migrations of all servers. The next one continues, and
+// the tables are complete.
+func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	for _, times := range []int{1, 18, 43} {
+		runVictim(t, killOrder{
+			NATS:       server.URL(),
+			ClickHouse: servers.URL(0, "courier"),
+			Cluster:    cluster.Name,
+			Action:     "migrate",
+			Message:    "database migrated",
+			Times:      times,
+		})
+	}
+	c := openCluster(t, b, servers)
+	stop := run(t, c)
+	last := publishJobs(t, b, "")
+	for i := range servers.Size() {
+		readers := storetest.Open(t, servers.URL(i, "courier"))
+		awaitSequences(t, readers, last)
+		compare(t, b, readers)
+	}
+	stop()
+	verifyCluster(t, b, c)
+}
+
+// A reshard is killed before, during and after the copy of the tables, and after the record of the
+// new map. Another run, or a store, completes it.
+func TestReshard_SurvivesKills(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	stop := run(t, openCluster(t, b, servers))
+	awaitSequences(t, storetest.Open(t, servers.URL(0, "courier")), publishJobs(t, b, "first-"))
+	stop()
+
+	publishJobs(t, b, "unwritten-")
+	servers.Reconfigure(t, 1, 2, 1)
+	for _, kill := range []struct {
+		message string
+		times   int
+	}{
+		{"database migrated", 31}, {"table copied", 1}, {"table copied", 9}, {"shard map changed", 1},
+	} {
+		runVictim(t, killOrder{
+			NATS:       server.URL(),
+			ClickHouse: servers.URL(0, "courier"),
+			Cluster:    cluster.Name,
+			Action:     "reshard",
+			Message:    kill.message,
+			Times:      kill.times,
+		})
+	}
+	if err := reshard(t, b, servers); err != nil {
+		t.Errorf("reshard after the new map was recorded: %v", err)
+	}
+	c := openCluster(t, b, servers)
+	stop = run(t, c)
+	last := publishJobs(t, b, "late-")
+	for i := range servers.Size() {
+		readers := storetest.Open(t, servers.URL(i, "courier"))
+		awaitSequences(t, readers, last)
+		compare(t, b, readers)
+	}
+	stop()
+	verifyCluster(t, b, c)
+}

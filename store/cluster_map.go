@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"courier/schemas"
+)
+
+// loadShardMap returns the recorded map if it describes the cluster. If none is recorded, it
+// records the cluster's shards.
+func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
+	recorded, revision, err := c.bus.ShardMap(ctx)
+	if err != nil {
+		return nil, err
+	}
+	current, err := c.readShardMap(ctx, recorded)
+	if err != nil {
+		return nil, err
+	}
+	if recorded == nil {
+		if err := c.checkReaders(ctx, current); err != nil {
+			return nil, err
+		}
+		current.Version = 1
+		return current, c.bus.SetShardMap(ctx, current, revision)
+	}
+	if err := changed(recorded, current); err != nil {
+		return nil, err
+	}
+	return recorded, nil
+}
+
+// checkReaders is Database.checkReaders for the readers' database on every server of a map.
+func (c *Cluster) checkReaders(ctx context.Context, m *schemas.ShardMap) error {
+	for _, s := range m.Shards {
+		for _, server := range s.Replicas {
+			d, err := c.entry.on([]string{server}, m.Database, nil, nil)
+			if err != nil {
+				return err
+			}
+			err = d.checkReaders(ctx)
+			_ = d.Close() // nothing was written
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// changed returns an error if the current shards differ from the recorded ones. It cannot be cured
+// by a retry.
+func changed(recorded, current *schemas.ShardMap) error {
+	difference := recorded.Difference(current)
+	if difference == "" {
+		return nil
+	}
+	return fmt.Errorf("%w since version %d of the shard map: %s: restore the configuration of the "+
+		"servers, or run courier store reshard: %w",
+		ErrShardsChanged, recorded.Version, difference, ErrRefused)
+}
+
+// readShardMap reads the shards of the cluster from all its servers, which must agree. Of a server
+// that is unavailable it takes the macro from the recorded map, if there is one.
+func (c *Cluster) readShardMap(
+	ctx context.Context, recorded *schemas.ShardMap,
+) (*schemas.ShardMap, error) {
+	m, err := c.shardsAt(ctx, c.entry)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Shards {
+		s := &m.Shards[i]
+		for _, server := range s.Replicas {
+			macro, err := c.checkServer(ctx, server, m)
+			switch {
+			case err == nil:
+			case recorded == nil || i >= len(recorded.Shards) || errors.Is(err, ErrRefused):
+				return nil, err
+			default:
+				c.log.Warn("server of the cluster is not available", "server", server, "error", err)
+				macro = recorded.Shards[i].Macro
+			}
+			if s.Macro != "" && macro != s.Macro {
+				return nil, fmt.Errorf("%w: %s has the macro shard %q, another replica of its shard %q: %w",
+					ErrShardsChanged, server, macro, s.Macro, ErrRefused)
+			}
+			s.Macro = macro
+		}
+	}
+	if err := m.Validate(); err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrRefused)
+	}
+	return m, nil
+}
+
+// shardsAt returns the cluster's shards as one server describes them, without macros.
+func (c *Cluster) shardsAt(ctx context.Context, d *Database) (*schemas.ShardMap, error) {
+	var servers []struct {
+		Shard  uint32 `ch:"shard_num"`
+		Weight uint32 `ch:"shard_weight"`
+		Host   string `ch:"host_name"`
+		Port   uint16 `ch:"port"`
+	}
+	err := d.Query(ctx, &servers, "SELECT shard_num, shard_weight, host_name, port "+
+		"FROM system.clusters WHERE cluster = ? ORDER BY shard_num, replica_num", c.name)
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("%s has no cluster %s in its remote_servers: %w",
+			d.address, c.name, ErrRefused)
+	}
+	m := &schemas.ShardMap{Cluster: c.name, Database: c.readers}
+	last := uint32(0)
+	for _, s := range servers {
+		if s.Shard != last {
+			m.Shards = append(m.Shards, schemas.Shard{Weight: s.Weight})
+			last = s.Shard
+		}
+		own := &m.Shards[len(m.Shards)-1]
+		address := net.JoinHostPort(s.Host, strconv.Itoa(int(s.Port)))
+		own.Replicas = append(own.Replicas, address)
+	}
+	return m, nil
+}
+
+// checkServer returns the macro shard of a server, and an error if the server describes other
+// shards than m.
+func (c *Cluster) checkServer(
+	ctx context.Context, server string, m *schemas.ShardMap,
+) (macro string, err error) {
+	d, err := c.entry.on([]string{server}, "default", nil, nil)
+	if err != nil {
+		return "", err
+	}
+	defer d.Close()
+	own, err := c.shardsAt(ctx, d)
+	if err != nil {
+		return "", err
+	}
+	if difference := withoutMacros(m).Difference(own); difference != "" {
+		return "", fmt.Errorf("%w: the configuration of %s differs from the one of %s: %s: %w",
+			ErrShardsChanged, server, c.entry.address, difference, ErrRefused)
+	}
+	var macros []struct {
+		Value string `ch:"substitution"`
+	}
+	err = d.Query(ctx, &macros, "SELECT substitution FROM system.macros WHERE macro = 'shard'")
+	if err != nil || len(macros) == 0 {
+		return "", err
+	}
+	return macros[0].Value, nil
+}
+
+// withoutMacros returns a copy of a map without the macros of its shards.
+func withoutMacros(m *schemas.ShardMap) *schemas.ShardMap {
+	without := *m
+	without.Shards = nil
+	for _, s := range m.Shards {
+		s.Macro = ""
+		without.Shards = append(without.Shards, s)
+	}
+	return &without
+}

@@ -1,0 +1,123 @@
+package store_test
+
+import (
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+	"courier/store/storetest/cluster"
+)
+
+// startReplicas starts one shard with two servers that have all migrations. Without a Keeper their
+// tables are not replicated: each server only has the rows that were inserted there.
+func startReplicas(t *testing.T) *cluster.Servers {
+	t.Helper()
+	servers := cluster.StartReplicas(t, 2, 1)
+	statements, err := store.Schema(cluster.Name)
+	must(t, err)
+	own := slices.Index(statements, "USE courier") + 1
+	for i := range servers.Size() {
+		must(t, storetest.Open(t, servers.URL(i, "courier_v1")).Migrate(t.Context()))
+		readers := storetest.Open(t, servers.URL(i, "courier"))
+		for _, s := range statements[own:] {
+			must(t, readers.Exec(t.Context(), s))
+		}
+	}
+	return servers
+}
+
+// openReplicas opens the cluster at the second server.
+func openReplicas(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+	t.Helper()
+	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond, Timeout: patience}
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, log, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+// A store starts and writes although a replica is down that lacks tables. When the replica is back,
+// the store creates them.
+func TestCluster_StartsWithoutAReplica(t *testing.T) {
+	servers, b := startReplicas(t), bustest.New(t)
+	openReplicas(t, b, servers) // records the shards
+	incomplete := storetest.Open(t, servers.URL(0, "default"))
+	must(t, incomplete.Exec(t.Context(), "DROP DATABASE courier SYNC"))
+	servers.Stop(t, 0)
+
+	c := openReplicas(t, b, servers)
+	must(t, c.Migrate(t.Context()))
+	last := publishJobs(t, b, "")
+	stop := run(t, c)
+	readers := storetest.Open(t, servers.URL(1, "courier"))
+	awaitSequences(t, readers, last)
+	compare(t, b, readers)
+
+	const distributed = "SELECT count() AS n FROM system.tables " +
+		"WHERE database = 'courier' AND engine = 'Distributed'"
+	want := selectNumber(t, readers, distributed)
+	servers.Restart(t, 0)
+	returned := storetest.Open(t, servers.URL(0, "default"))
+	await(t, "the tables of the replica", func() bool {
+		return selectNumber(t, returned, distributed) == want
+	})
+	stop()
+}
+
+// A new writer stops the statements of the previous one on all replicas.
+func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
+	servers, b := startReplicas(t), bustest.New(t)
+	replica := storetest.Open(t, servers.URL(1, "courier_v1"))
+	ended := make(chan error, 1)
+	before := replica.AsWriter(t.Context(), schemas.StreamNode)
+	go func() {
+		ended <- replica.Exec(before,
+			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+	}()
+	await(t, "the statement of the previous writer", func() bool {
+		return selectNumber(t, replica, "SELECT count() AS n FROM system.processes "+
+			"WHERE startsWith(query_id, 'courier/courier_v1/NODE/')") > 0
+	})
+	stop := run(t, openReplicas(t, b, servers))
+	defer stop()
+	if err := <-ended; err == nil {
+		t.Error("the statement of the previous writer ended by itself")
+	}
+}
+
+// Statements of a shard with replicas wait for most of them; those of a single server do not.
+func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
+	for _, c := range []struct {
+		replicas                     int
+		quorum, parallel, sequential string
+	}{
+		{1, "0", "1", "0"},
+		{2, "auto", "0", "1"},
+	} {
+		servers := cluster.StartReplicas(t, c.replicas, 1)
+		for _, d := range openCluster(t, bustest.New(t), servers).Shards() {
+			must(t, storetest.Open(t, servers.URL(0, "courier_v1")).Migrate(t.Context()))
+			for setting, want := range map[string]string{
+				"insert_quorum":                 c.quorum,
+				"insert_quorum_parallel":        c.parallel,
+				"select_sequential_consistency": c.sequential,
+			} {
+				var rows []struct {
+					Value string `ch:"value"`
+				}
+				must(t, d.Query(t.Context(), &rows,
+					"SELECT value FROM system.settings WHERE name = ?", setting))
+				if len(rows) != 1 || rows[0].Value != want {
+					t.Errorf("%d replicas: %s is %v, want %s", c.replicas, setting, rows, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+	"courier/store/storetest/cluster"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+func reshard(t *testing.T, b *bus.Bus, servers *cluster.Servers) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	o := store.Options{URL: servers.URL(0, "courier"), Timeout: patience}
+	return store.Reshard(ctx, b, o, cluster.Name, slog.New(slog.DiscardHandler))
+}
+
+// Shards are added, weighted and removed. Each time the tables have every event once, also the
+// events that arrived in between. At the end they keep the rows of events that the log has dropped.
+func TestReshard_KeepsEveryEventOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	c := openCluster(t, b, servers)
+	events := func(prefix string) map[string]uint64 {
+		s := newTestLog()
+		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+			s.job(prefix+name, time.Minute, schemas.EventFinished)
+			for n := range uint64(40) {
+				s.sample(prefix+name, n)
+			}
+		}
+		return publish(t, b, s.events)
+	}
+	stop := run(t, c)
+	last := events("first-")
+	awaitSequences(t, storetest.Open(t, servers.URL(0, "courier")), last)
+	if err := reshard(t, b, servers); err != nil {
+		t.Errorf("reshard without a change: %v", err)
+	}
+	stop()
+
+	for _, step := range []struct {
+		name    string
+		weights []int
+	}{{"grown-", []int{1, 1, 1}}, {"weighted-", []int{1, 3, 1}}, {"shrunk-", []int{2}}} {
+		servers.Reconfigure(t, step.weights...)
+		if _, err := tryCluster(t, b, servers); !errors.Is(err, store.ErrShardsChanged) {
+			t.Fatalf("%s a store starts with %v, want ErrShardsChanged", step.name, err)
+		}
+		last := events(step.name)
+		must(t, reshard(t, b, servers))
+		c := openCluster(t, b, servers)
+		if n := len(c.Shards()); n != len(step.weights) {
+			t.Fatalf("%d shards, want %d", n, len(step.weights))
+		}
+		stop := run(t, c)
+		for name, sequence := range events(step.name + "late-") {
+			last[name] = sequence
+		}
+		readers := storetest.Open(t, servers.URL(0, "courier"))
+		awaitSequences(t, readers, last)
+		if err := reshard(t, b, servers); err != nil {
+			t.Errorf("reshard again: %v", err)
+		}
+		stop()
+		compare(t, b, readers)
+		verifyCluster(t, b, c)
+	}
+	keepDroppedEvents(t, b, server, servers)
+}
+
+// keepDroppedEvents reshards after the log has dropped all samples.
+func keepDroppedEvents(
+	t *testing.T, b *bus.Bus, server *bustest.Server, servers *cluster.Servers,
+) {
+	t.Helper()
+	const samples = "SELECT count() AS n FROM node_sample"
+	const minutes = "SELECT sum(samples) AS n FROM node_minute"
+	readers := storetest.Open(t, servers.URL(0, "courier"))
+	before := selectNumber(t, readers, samples)
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	must(t, err)
+	node, err := js.Stream(t.Context(), schemas.StreamNode)
+	must(t, err)
+	must(t, node.Purge(t.Context()))
+	servers.Reconfigure(t, 1, 1)
+	must(t, reshard(t, b, servers))
+	readers = storetest.Open(t, servers.URL(1, "courier"))
+	for _, query := range []string{samples, minutes} {
+		if n := selectNumber(t, readers, query); n != before {
+			t.Errorf("%s: %d after the reshard, want %d", query, n, before)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package store_test
+
+import (
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+	"courier/store/storetest/cluster"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// openCluster opens the cluster of servers, as a store does.
+func openCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+	t.Helper()
+	c, err := tryCluster(t, b, servers)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
+}
+
+func tryCluster(
+	t testing.TB, b *bus.Bus, servers *cluster.Servers,
+) (*store.Cluster, error) {
+	o := store.Options{
+		URL:         servers.URL(0, "courier"),
+		MaxMessages: 64,
+		MaxAge:      10 * time.Millisecond,
+		Timeout:     patience,
+	}
+	log, reg := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
+	return store.OpenCluster(t.Context(), b, o, cluster.Name, log, reg)
+}
+
+// Events of every stream are in the table of exactly one shard. Readers see all of them on each
+// server, and the position of a stream is the lowest one of the shards.
+func TestCluster_WritesEveryEventOnce(t *testing.T) {
+	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	c := openCluster(t, b, servers)
+	stopPublishing := publishAll(t, b)
+	stop := run(t, c)
+	for _, d := range c.Shards() {
+		await(t, "rows in "+d.Address(), func() bool {
+			n, err := d.Position(t.Context(), "NODE")
+			return err == nil && n > 500
+		})
+	}
+	last := stopPublishing()
+	for i := range servers.Size() {
+		readers := storetest.Open(t, servers.URL(i, "courier"))
+		awaitSequences(t, readers, last)
+		compare(t, b, readers)
+	}
+	stop()
+	verifyCluster(t, b, c)
+}
+
+// The store selects the shard that ClickHouse would select, for any key and weights.
+func TestShardOf_IsTheShardOfADistributedTable(t *testing.T) {
+	servers := cluster.Start(t, 3, 1, 2)
+	d := storetest.Open(t, servers.URL(0, "default"))
+	for i := range servers.Size() {
+		local := storetest.Open(t, servers.URL(i, "default"))
+		must(t, local.Exec(t.Context(), "CREATE TABLE l (k LowCardinality(String)) "+
+			"ENGINE = MergeTree ORDER BY k"))
+	}
+	must(t, d.Exec(t.Context(), "CREATE TABLE d AS l ENGINE = "+
+		"Distributed(main, default, l, cityHash64(k))"))
+	must(t, d.Exec(t.Context(), "INSERT INTO d SELECT randomString(number % 70) FROM numbers(5000) "+
+		"SETTINGS distributed_foreground_insert = 1"))
+	must(t, d.Exec(t.Context(), "INSERT INTO d SELECT concat('node-', toString(number)) "+
+		"FROM numbers(5000) SETTINGS distributed_foreground_insert = 1"))
+
+	m := &schemas.ShardMap{Shards: []schemas.Shard{{Weight: 3}, {Weight: 1}, {Weight: 2}}}
+	var rows []struct {
+		Key   string `ch:"k"`
+		Shard uint32 `ch:"shard"`
+	}
+	must(t, d.Query(t.Context(), &rows, "SELECT k, _shard_num AS shard FROM d"))
+	if len(rows) != 10_000 {
+		t.Fatalf("%d rows, want 10000", len(rows))
+	}
+	for _, r := range rows {
+		if got := store.ShardOf(m, r.Key); got != int(r.Shard)-1 {
+			t.Fatalf("%q belongs to shard %d, ClickHouse stored it in shard %d", r.Key, got+1, r.Shard)
+		}
+	}
+}
+
+// The store is killed at every point of a batch, and the shards are killed while they are written.
+func TestCluster_SurvivesKills(t *testing.T) {
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	c := openCluster(t, b, servers)
+	must(t, c.Migrate(t.Context()))
+	stopPublishing := publishAll(t, b)
+	for round := range 8 {
+		runVictim(t, killOrder{
+			NATS:       server.URL(),
+			ClickHouse: servers.URL(0, "courier"),
+			Cluster:    cluster.Name,
+			Batch:      1 + round%4,
+			Point:      []string{"after", "during", "before"}[round%3],
+			Delay:      rand.N(8 * time.Millisecond),
+		})
+	}
+	stop := run(t, c)
+	for round := range 6 {
+		before := servers.Server(round % 2).Process(t).Pid
+		servers.Kill(t, round%2)
+		servers.Server(round%2).AwaitRestart(t, before)
+		awaitProgress(t, c.Shards()[round%2])
+	}
+	last := stopPublishing()
+	readers := storetest.Open(t, servers.URL(1, "courier"))
+	awaitSequences(t, readers, last)
+	stop()
+	compare(t, b, readers)
+	verifyCluster(t, b, c)
+}
+
+// awaitProgress waits until a writer has written a batch.
+func awaitProgress(t *testing.T, d *store.Database) {
+	t.Helper()
+	before := uint64(0)
+	await(t, "a batch after a kill", func() bool {
+		n, err := d.Position(t.Context(), schemas.StreamNode)
+		if err != nil {
+			return false
+		}
+		if before == 0 {
+			before = n
+		}
+		return n > before
+	})
+}
+
+// A store refuses to start when the configuration of the servers differs from the recorded map.
+func TestCluster_RefusesAChangedMap(t *testing.T) {
+	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	openCluster(t, b, servers)
+	for _, c := range []struct {
+		weights []int
+		want    string
+	}{
+		{[]int{1, 2}, "shard 2 has weight 2 instead of 1"},
+		{[]int{1}, "1 shards instead of 2"},
+		{[]int{1, 1, 1}, "3 shards instead of 2"},
+		{[]int{1, 1}, ""},
+	} {
+		servers.Reconfigure(t, c.weights...)
+		opened, err := tryCluster(t, b, servers)
+		if opened != nil {
+			must(t, opened.Close())
+		}
+		switch {
+		case c.want == "" && err == nil:
+		case !errors.Is(err, store.ErrShardsChanged), !strings.Contains(err.Error(), c.want):
+			t.Errorf("weights %v: error %v, want ErrShardsChanged with %q", c.weights, err, c.want)
+		}
+	}
+}
+
+// verifyCluster fails if log, tables and roll-ups of any shard differ, or a shard has no rows.
+func verifyCluster(t testing.TB, b *bus.Bus, c *store.Cluster) {
+	t.Helper()
+	r, err := c.Verify(t.Context(), store.VerifyOptions{})
+	must(t, err)
+	if found, _ := r.Different(); found > 0 {
+		t.Errorf("%d hours differ", found)
+	}
+	rows := make(map[int]uint64)
+	for _, s := range r.Streams {
+		rows[s.Shard] += s.Events
+	}
+	for i := range c.Shards() {
+		if rows[i+1] == 0 {
+			t.Errorf("shard %d has no events", i+1)
+		}
+	}
+	t.Logf("compared %v events by shard", rows)
+}
