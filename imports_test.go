@@ -100,8 +100,8 @@ var importGraph = map[string][]string{
 // testOnly are packages that any test may import.
 var testOnly = []string{
 	"advisor", "bus/bustest", "store/storetest", "store/storetest/cluster", "bus/server",
-	"store/engine", "store/engine/host",
-	"gateway/browsertest", "policy/policytest", "policy/quality", "runner/usage",
+	"store/engine", "store/engine/host", "gateway/browsertest", "policy/fit", "policy/policytest",
+	"policy/quality", "runner/usage",
 }
 
 // modules maps each third-party module to the packages that may import it.
