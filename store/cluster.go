@@ -145,9 +145,9 @@ func (c *Cluster) Close() error {
 	return errors.Join(failures...)
 }
 
-// Shards returns the database of each shard. A Store, Verifier or Rebuild of it handles the events
+// Databases returns the database of each shard. A Store, Verifier or Rebuild of it handles the events
 // of that shard.
-func (c *Cluster) Shards() []*Database { return c.shards }
+func (c *Cluster) Databases() []*Database { return c.shards }
 
 // ShardMap returns the shards by which the tables are written.
 func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }

@@ -41,7 +41,7 @@ func BenchmarkCluster_Ingest(b *testing.B) {
 			must(b, err)
 			b.Cleanup(func() { must(b, c.Close()) })
 			must(b, c.Migrate(b.Context()))
-			return c, c.Shards()
+			return c, c.Databases()
 		})
 	})
 }

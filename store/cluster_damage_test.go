@@ -49,7 +49,7 @@ func TestCluster_IsRepaired(t *testing.T) {
 	for round := range 13 {
 		for _, name := range slices.Sorted(maps.Keys(clusterDamages)) {
 			statement := fmt.Sprintf(clusterDamages[name], random.Uint32())
-			must(t, c.Shards()[random.IntN(2)].Exec(t.Context(), statement))
+			must(t, c.Databases()[random.IntN(2)].Exec(t.Context(), statement))
 			r, err := c.Verify(t.Context(), store.VerifyOptions{Repair: true})
 			must(t, err)
 			if found, left := r.Different(); found == 0 || left > 0 {

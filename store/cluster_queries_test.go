@@ -19,7 +19,7 @@ import (
 // writeShards writes a batch as the writers of all shards do.
 func writeShards(t testing.TB, c *store.Cluster, whole bus.Batch) {
 	t.Helper()
-	for i, d := range c.Shards() {
+	for i, d := range c.Databases() {
 		part := whole
 		part.Records = nil
 		for _, r := range whole.Records {
@@ -36,14 +36,14 @@ func TestCluster_AnswersTheCookbook(t *testing.T) {
 	servers := cluster.Start(t, 1, 1)
 	c := openCluster(t, bustest.New(t), servers)
 	must(t, c.Migrate(t.Context()))
-	for _, d := range c.Shards() {
+	for _, d := range c.Databases() {
 		keepForever(t, d)
 	}
 	jobs, samples, regressors := twoWeeks()
 	writeShards(t, c, batch(schemas.StreamJob, 1, jobs...))
 	writeShards(t, c, batch(schemas.StreamNode, 1, samples...))
 	writeShards(t, c, batch(schemas.StreamRegressor, 1, regressors...))
-	for _, d := range c.Shards() {
+	for _, d := range c.Databases() {
 		if n := selectNumber(t, d, "SELECT count() AS n FROM job_epoch"); n == 0 {
 			t.Errorf("%s has no epochs", d.Address())
 		}
@@ -74,7 +74,7 @@ func TestCluster_ReturnsTheHistory(t *testing.T) {
 	}
 	whole := batch(schemas.StreamJob, 1, s.events...)
 	readers := storetest.Open(t, servers.URL(1, "courier"))
-	write(t, newStore(t, nil, c.Shards()[0]), bus.Batch{
+	write(t, newStore(t, nil, c.Databases()[0]), bus.Batch{
 		Stream: whole.Stream, First: whole.First, Last: whole.Last, Token: whole.Token,
 	})
 	if got := history(t, readers, time.Time{}); len(got) > 0 {

@@ -102,7 +102,7 @@ func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
 		{2, "auto", "0", "1"},
 	} {
 		servers := cluster.StartReplicas(t, c.replicas, 1)
-		for _, d := range openCluster(t, bustest.New(t), servers).Shards() {
+		for _, d := range openCluster(t, bustest.New(t), servers).Databases() {
 			must(t, storetest.Open(t, servers.URL(0, "courier_v1")).Migrate(t.Context()))
 			for setting, want := range map[string]string{
 				"insert_quorum":                 c.quorum,

@@ -64,7 +64,7 @@ func TestReshard_KeepsEveryEventOnce(t *testing.T) {
 		last := events(step.name)
 		must(t, reshard(t, b, servers))
 		c := openCluster(t, b, servers)
-		if n := len(c.Shards()); n != len(step.weights) {
+		if n := len(c.Databases()); n != len(step.weights) {
 			t.Fatalf("%d shards, want %d", n, len(step.weights))
 		}
 		stop := run(t, c)

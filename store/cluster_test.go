@@ -47,7 +47,7 @@ func TestCluster_WritesEveryEventOnce(t *testing.T) {
 	c := openCluster(t, b, servers)
 	stopPublishing := publishAll(t, b)
 	stop := run(t, c)
-	for _, d := range c.Shards() {
+	for _, d := range c.Databases() {
 		await(t, "rows in "+d.Address(), func() bool {
 			n, err := d.Position(t.Context(), "NODE")
 			return err == nil && n > 500
@@ -117,7 +117,7 @@ func TestCluster_SurvivesKills(t *testing.T) {
 		before := servers.Server(round % 2).Process(t).Pid
 		servers.Kill(t, round%2)
 		servers.Server(round%2).AwaitRestart(t, before)
-		awaitProgress(t, c.Shards()[round%2])
+		awaitProgress(t, c.Databases()[round%2])
 	}
 	last := stopPublishing()
 	readers := storetest.Open(t, servers.URL(1, "courier"))
@@ -181,7 +181,7 @@ func verifyCluster(t testing.TB, b *bus.Bus, c *store.Cluster) {
 	for _, s := range r.Streams {
 		rows[s.Shard] += s.Events
 	}
-	for i := range c.Shards() {
+	for i := range c.Databases() {
 		if rows[i+1] == 0 {
 			t.Errorf("shard %d has no events", i+1)
 		}

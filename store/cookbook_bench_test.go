@@ -83,7 +83,7 @@ func BenchmarkCookbook(b *testing.B) {
 		servers := cluster.Start(b, 1, 1)
 		c := openCluster(b, bustest.New(b), servers)
 		must(b, c.Migrate(b.Context()))
-		for _, d := range c.Shards() {
+		for _, d := range c.Databases() {
 			keepForever(b, d)
 		}
 		const awaitShards = "?distributed_foreground_insert=1"

@@ -106,7 +106,7 @@ func (o *killOrder) open(
 		if err != nil {
 			return nil, err
 		}
-		return c.Shards(), nil
+		return c.Databases(), nil
 	}
 	d, err := store.Open(ctx, store.Options{URL: o.ClickHouse}, log, nil)
 	return []*store.Database{d}, err

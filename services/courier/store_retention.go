@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"courier/store"
+)
+
+type storeRetentionCommand struct {
+	natsFlags
+	outputFlags
+	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse with the tables, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
+	clusterFlags
+	Data       string            `help:"Data directory of the courier all with the tables (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
+	Set        map[string]string `help:"New retention of a table in days, such as node_sample=30d, or forever. Repeat the flag for each table. Without --apply, only what would be deleted is shown." placeholder:"TABLE=AGE"`
+	Apply      bool              `help:"Change the retentions of --set."`
+	DeleteRows bool              `name:"delete-rows" help:"Change them even if that deletes rows that are kept now."`
+}
+
+// Help returns the end of the help text.
+func (c *storeRetentionCommand) Help() string {
+	return `Shows how long each table keeps its rows, and changes it on request. ClickHouse deletes older rows in
+the background; their events may still be in the log. A change that would delete rows is refused
+without --delete-rows. courier store verify does not report deleted rows as missing.
+
+Examples:
+  courier store retention --data courier-data
+  courier store retention --data courier-data --set node_sample=30d
+  courier store retention --data courier-data --set node_sample=30d --apply --delete-rows`
+}
+
+func (c *storeRetentionCommand) Run(w *environment) error {
+	wanted, err := store.ParseRetentions(c.Set)
+	if err != nil {
+		return fmt.Errorf("--set: %w", err)
+	}
+	if c.Apply && len(wanted) == 0 {
+		return errors.New("--apply needs --set")
+	}
+	at := storeVerifyCommand{
+		natsFlags: c.natsFlags, ClickHouseURL: c.ClickHouseURL, clickHouseFlags: c.clickHouseFlags,
+		Data: c.Data, Repair: c.Apply,
+	}
+	if err := at.locate(); err != nil {
+		return err
+	}
+	b, err := at.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	o := at.clickHouseFlags.options(at.ClickHouseURL)
+	o.Timeout = 9 * time.Minute // the rows are counted
+	tables, err := c.clusterFlags.open(w.ctx, b, o, w.log, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tables.Close() }() // The process ends.
+
+	var all []store.Retention
+	if c.Apply {
+		all, err = store.ApplyRetentions(w.ctx, tables.Databases(), wanted, c.DeleteRows)
+	} else {
+		all, err = store.ReadRetentions(w.ctx, tables.Databases(), wanted)
+	}
+	if errors.Is(err, store.ErrDeletesRows) {
+		return fmt.Errorf("%w: nothing was changed; add --delete-rows to delete them", err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(w.stdout, all, func(out io.Writer) error {
+		return store.WriteRetentions(out, all)
+	})
+}
