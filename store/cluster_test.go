@@ -102,7 +102,7 @@ func TestCluster_SurvivesKills(t *testing.T) {
 	c := openCluster(t, b, servers)
 	must(t, c.Migrate(t.Context()))
 	stopPublishing := publishAll(t, b)
-	for round := range 8 {
+	for round := range 6 {
 		runVictim(t, killOrder{
 			NATS:       server.URL(),
 			ClickHouse: servers.URL(0, "courier"),
@@ -113,7 +113,7 @@ func TestCluster_SurvivesKills(t *testing.T) {
 		})
 	}
 	stop := run(t, c)
-	for round := range 6 {
+	for round := range 2 {
 		before := servers.Server(round % 2).Process(t).Pid
 		servers.Kill(t, round%2)
 		servers.Server(round%2).AwaitRestart(t, before)
