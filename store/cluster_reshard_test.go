@@ -26,7 +26,7 @@ func reshard(t *testing.T, b *bus.Bus, servers *cluster.Servers) error {
 	return store.Reshard(ctx, b, o, cluster.Name, slog.New(slog.DiscardHandler))
 }
 
-// Shards are added, weighted and removed. Each time the tables have every event once, also the
+// Shards are added with weights, and removed. Each time the tables have every event once, also the
 // events that arrived in between. At the end they keep the rows of events that the log has dropped.
 func TestReshard_KeepsEveryEventOnce(t *testing.T) {
 	if testing.Short() {
@@ -56,7 +56,7 @@ func TestReshard_KeepsEveryEventOnce(t *testing.T) {
 	for _, step := range []struct {
 		name    string
 		weights []int
-	}{{"grown-", []int{1, 1, 1}}, {"weighted-", []int{1, 3, 1}}, {"shrunk-", []int{2}}} {
+	}{{"grown-", []int{1, 3, 1}}, {"shrunk-", []int{2}}} {
 		servers.Reconfigure(t, step.weights...)
 		if _, err := tryCluster(t, b, servers); !errors.Is(err, store.ErrShardsChanged) {
 			t.Fatalf("%s a store starts with %v, want ErrShardsChanged", step.name, err)
