@@ -82,11 +82,17 @@ func (d *Design) checkResponse() error {
 		return fmt.Errorf("%s is %g in all %d runs: there is no variance to analyse", d.Response,
 			low, len(d.Y))
 	}
-	if math.IsInf(high-low, 0) || math.IsInf((high-low)*(high-low)*float64(len(d.Y)), 0) {
-		return fmt.Errorf("%s is between %g and %g: its squares exceed the range of numbers",
-			d.Response, low, high)
+	if !squareable(high-low, len(d.Y)) {
+		return fmt.Errorf("%s is between %g and %g: its squares exceed the range of numbers;"+
+			" measure it in another unit", d.Response, low, high)
 	}
 	return nil
+}
+
+// squareable tells whether the squares of n values of a spread can be added and divided without
+// becoming infinite or zero.
+func squareable(spread float64, n int) bool {
+	return spread > 1e-140 && !math.IsInf(spread*spread*float64(n), 0)
 }
 
 func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
@@ -103,9 +109,9 @@ func (v *Variable) check(runs int) error {
 		if !(high-low > 1e-12*max(math.Abs(low), math.Abs(high))) {
 			return fmt.Errorf("covariate %s is %g in all runs: remove it", v.Name, low)
 		}
-		if math.IsInf((high-low)*(high-low)*float64(runs), 0) {
-			return fmt.Errorf("covariate %s is between %g and %g: want a smaller range", v.Name,
-				low, high)
+		if !squareable(high-low, runs) {
+			return fmt.Errorf("covariate %s is between %g and %g: its squares exceed the range of"+
+				" numbers; measure it in another unit", v.Name, low, high)
 		}
 		return nil
 	}
