@@ -24,7 +24,7 @@ func (s *plan) admit() {
 	if len(requests) == 0 {
 		return
 	}
-	units := float64(s.capacity) * (1 - s.o.HeadroomRatio)
+	units := float64(s.capacity) * (1 - s.o.headroomRatio(s.capacity))
 	missing := s.fill(s.tasks, units, false).missing
 	blocked := s.blockedSeconds()
 	for i := range requests {
@@ -38,7 +38,7 @@ func (s *plan) admit() {
 		f := s.fill(s.tasks, units, false)
 		reason := policy.ReasonFits
 		switch {
-		case f.missing > missing+tolerance:
+		case f.missing > missing+tolerance && !s.fitsSideBySide():
 			reason = policy.ReasonNoCapacity
 		case s.isCostly(&s.tasks[at]):
 			reason = policy.ReasonTooCostly
@@ -51,6 +51,24 @@ func (s *plan) admit() {
 		missing = f.missing
 		s.move(policy.Admit, t, 0, reason)
 	}
+}
+
+// fitsSideBySide reports whether each task meets its deadline with a constant whole number of units, for
+// all of which the capacity suffices. It needs no headroom.
+func (s *plan) fitsSideBySide() bool {
+	free := s.capacity
+	for i := range s.tasks {
+		t := &s.tasks[i]
+		if t.isIdle() || math.IsInf(t.due, 1) {
+			continue
+		}
+		at := slices.IndexFunc(t.hull, func(p policy.CurvePoint) bool { return p.Rate*t.due >= t.work })
+		if at < 0 || t.hull[at].Units > free {
+			return false
+		}
+		free -= t.hull[at].Units
+	}
+	return true
 }
 
 // requests returns the queued jobs in order of cost. Jobs that are too slow for their deadline are
@@ -114,7 +132,7 @@ func (s *plan) isCostly(t *task) bool {
 	if s.typical == 0 {
 		return false
 	}
-	used := s.grid.utilization(t.due) * (1 - s.o.HeadroomRatio)
+	used := s.grid.utilization(t.due) * (1 - s.o.headroomRatio(s.capacity))
 	return t.area/s.typical*used*used*used*used > s.o.CostLimit
 }
 

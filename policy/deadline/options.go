@@ -26,7 +26,8 @@ type Options struct {
 	Urgent time.Duration
 
 	// HeadroomRatio is the ratio of the capacity that admission leaves free, because jobs hold
-	// whole numbers of units. Default: 0.1.
+	// whole numbers of units. Jobs that can run side by side until their ends need none. Default: 6.4
+	// units, but 0.1 to 0.4 of the capacity.
 	HeadroomRatio float64
 	// LostRatio is the ratio of the remaining work above which a job that does not fit counts as
 	// lost. Below it, the margins may suffice. Default: 0.03.
@@ -43,8 +44,20 @@ func (o Options) withDefaults() Options {
 	o.ReviewInterval = cmp.Or(o.ReviewInterval, time.Minute)
 	o.Margin = cmp.Or(o.Margin, 2*time.Minute)
 	o.Urgent = cmp.Or(o.Urgent, 15*time.Minute)
-	o.HeadroomRatio = cmp.Or(o.HeadroomRatio, 0.1)
 	o.LostRatio = cmp.Or(o.LostRatio, 0.03)
 	o.CostLimit = cmp.Or(o.CostLimit, 1)
 	return o
+}
+
+// Default of Options.HeadroomRatio. Jobs hold powers of two of units, so a plan in fractions of units is
+// off by some units, whatever the capacity.
+const (
+	headroomUnits                      = 6.4
+	minHeadroomRatio, maxHeadroomRatio = 0.1, 0.4
+)
+
+// headroomRatio returns the ratio of a capacity that admission leaves free.
+func (o *Options) headroomRatio(units int) float64 {
+	ratio := min(max(headroomUnits/float64(units), minHeadroomRatio), maxHeadroomRatio)
+	return cmp.Or(o.HeadroomRatio, ratio)
 }

@@ -34,7 +34,7 @@ func (p *resizePlan) judge(j *ResizableJob, record *ResizeRecord, stepSeconds fl
 		record.RestUntil = p.now.Add(p.o.Rest)
 	}
 	isFaster := p.paysBack(j, -measured-bound)
-	isCheaper := cores > 0 && p.paysBack(j, cores-measured-bound)
+	isCheaper := cores > 0 && p.paysBack(j, cores-measured-bound) && p.keepsDeadline(j, -measured-bound)
 	if !isFaster && !isCheaper {
 		return nil
 	}

@@ -296,9 +296,12 @@ func (p *resizePlan) paysBack(j *ResizableJob, gain float64) bool {
 // and no later than it would have with the requested shape.
 func (p *resizePlan) endsInTime(j *ResizableJob, gain float64) bool {
 	left := j.Pause.Seconds() + j.remainingSeconds(gain)
-	if j.Elapsed.Seconds()+left > j.requestedSeconds() {
-		return false
-	}
+	return j.Elapsed.Seconds()+left <= j.requestedSeconds() && p.keepsDeadline(j, gain)
+}
+
+// keepsDeadline reports whether a job that changes its speed by a logarithm still ends by its deadline.
+func (p *resizePlan) keepsDeadline(j *ResizableJob, gain float64) bool {
+	left := j.Pause.Seconds() + j.remainingSeconds(gain)
 	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= left
 }
 

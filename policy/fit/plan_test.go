@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -184,6 +185,10 @@ func viewOf(data []byte) *fit.ResizeView {
 				From: s.shape(), StepSeconds: 1, Reports: 3, Gain: float64(s.next(10)) / 10,
 			}
 		}
+		if s.next(3) == 0 {
+			until := now.Add(time.Duration(s.next(20)-10) * time.Minute)
+			j.Record.Barred = []fit.BarredShape{{Shape: s.shape(), Until: until}}
+		}
 		v.Jobs = append(v.Jobs, j)
 	}
 	return v
@@ -206,6 +211,8 @@ func checkPlan(t *testing.T, v *fit.ResizeView) int {
 			t.Fatalf("move %+v: lower bound above the mean", m)
 		}
 		free -= max(0, m.To.Cores()-m.From.Cores())
+		at := slices.IndexFunc(v.Jobs, func(j fit.ResizableJob) bool { return j.ID == m.Job })
+		checkRules(t, &v.Jobs[at], &m)
 	}
 	if free < 0 {
 		t.Fatalf("moves %+v take %d cores more than are free", moves, -free)
@@ -214,6 +221,29 @@ func checkPlan(t *testing.T, v *fit.ResizeView) int {
 		t.Fatalf("%d records of %d jobs", len(records), len(v.Jobs))
 	}
 	return len(moves)
+}
+
+// checkRules fails a test if a move breaks a rule that holds for all policies: a job that would meet
+// its deadline still does, a move saves twice its cost, and a barred shape does not come back.
+func checkRules(t *testing.T, j *fit.ResizableJob, m *fit.Resizing) {
+	t.Helper()
+	before := j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.StepSeconds(j.Shape))
+	after := before / m.LowerSpeedRatio
+	left := j.Deadline.Sub(now).Seconds()
+	const rounding = 1e-6
+	if !j.Deadline.IsZero() && before <= left && j.Pause.Seconds()+after > left+rounding {
+		t.Fatalf("move %+v: the job ends %g s after its deadline", m, j.Pause.Seconds()+after-left)
+	}
+	isFaster := m.Rule != fit.RuleShrink && m.Rule != fit.RuleUndo
+	if isFaster && before-after < 2*j.Pause.Seconds()-rounding {
+		t.Fatalf("move %+v saves %g s, and pauses for %s", m, before-after, j.Pause)
+	}
+	isBarred := slices.ContainsFunc(j.Record.Barred, func(b fit.BarredShape) bool {
+		return b.Shape == m.To && b.Until.After(now)
+	})
+	if isBarred && m.Rule != fit.RuleUndo {
+		t.Fatalf("move %+v: the shape is barred", m)
+	}
 }
 
 func FuzzPlan(f *testing.F) {

@@ -9,6 +9,7 @@ package quality
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 )
 
@@ -66,7 +67,8 @@ type Options struct {
 
 // Plan returns the new states of the jobs. A nil window means that a job has not shown two losses
 // yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
-// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1.
+// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1, and
+// stay as they are if none of them would change by 0.05, nor by 20 % of itself.
 func Plan(
 	before map[string]JobState, windows map[string]*Window, o Options,
 ) (after map[string]JobState, isIdle bool) {
@@ -99,6 +101,7 @@ func Plan(
 			s.Share = share
 			after[name] = s
 		}
+		keepSmall(before, after, o)
 		return after, completing == n
 	}
 	floor := o.floor(n)
@@ -109,7 +112,39 @@ func Plan(
 	if !o.IsPublished {
 		fill(after, names, floor)
 	}
+	keepSmall(before, after, o)
 	return after, false
+}
+
+// Hysteresis of the shares (resource policies, section 1.3).
+const (
+	minShareOfNode = 0.05
+	minShareOfSelf = 0.2
+)
+
+// keepSmall keeps the shares of the last round if none of them would change enough. It leaves those of
+// the published rule, and those that break a rule: of other jobs, or for another floor.
+func keepSmall(before, after map[string]JobState, o Options) {
+	if o.IsPublished || len(before) != len(after) {
+		return
+	}
+	sum := 0.0
+	for name, a := range after {
+		b, isOld := before[name]
+		change := math.Abs(a.Share - b.Share)
+		if !isOld || b.Share < o.floor(len(after)) ||
+			change >= minShareOfNode || change >= minShareOfSelf*b.Share {
+			return
+		}
+		sum += b.Share
+	}
+	if math.Abs(sum-1) > 1e-9 {
+		return
+	}
+	for name, a := range after {
+		a.Share = before[name].Share
+		after[name] = a
+	}
 }
 
 // floor returns the smallest share of n jobs.

@@ -118,6 +118,46 @@ func TestPlan_SharesAreBoundedAndSumToOne(t *testing.T) {
 	}
 }
 
+// Between two rounds either no share changes, or one changes enough to be worth a move.
+func TestPlan_LeavesSharesThatHardlyChange(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	kept, moved := 0, 0
+	for range 200 {
+		states := map[string]quality.JobState{}
+		windows := map[string]*quality.Window{}
+		for i := range 2 + random.IntN(5) {
+			windows[fmt.Sprint(i)] = &quality.Window{
+				Seconds: 1, Before: 1, After: 1 - random.Float64()/2, CPURatio: 0.5,
+			}
+		}
+		states, _ = quality.Plan(states, windows, quality.Options{})
+		for range 10 {
+			for _, w := range windows {
+				w.After += 0.1 * (random.Float64() - 0.5)
+			}
+			next, _ := quality.Plan(states, windows, quality.Options{})
+			isKept, isEnough := true, false
+			for name, s := range next {
+				change := math.Abs(s.Share - states[name].Share)
+				isKept = isKept && change == 0
+				isEnough = isEnough || change >= 0.05 || change >= 0.2*states[name].Share
+			}
+			switch {
+			case isKept:
+				kept++
+			case isEnough:
+				moved++
+			default:
+				t.Fatalf("shares %+v instead of %+v: no change is worth a move", next, states)
+			}
+			states = next
+		}
+	}
+	if kept < 100 || moved < 100 {
+		t.Errorf("%d rounds kept their shares and %d moved them: the test shows nothing", kept, moved)
+	}
+}
+
 func FuzzPlan(f *testing.F) {
 	f.Add(0.9, 0.8, 2.0, 0.5, 2.0, 0.01, false)
 	f.Add(math.NaN(), math.Inf(1), 0.0, -1.0, 1.0, 0.0, true)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -13,7 +14,9 @@ type simulateElastic struct {
 	outputFlags
 	Trace            string        `help:"Jobs with deadlines, a CSV file." required:"" type:"path" placeholder:"FILE"`
 	Throughputs      string        `help:"Directory with a table MODEL.csv per model: iterations per second by batch size and number of GPUs." required:"" type:"path" placeholder:"DIR"`
-	Column           []string      `help:"Column of the trace that has another name, as NAME=COLUMN; may be repeated. Names: job_id, submission_time, deadline, num_iteration, model_name, batch_size." placeholder:"NAME=COLUMN"`
+	Format           string        `help:"Format of the trace. deadlines: CSV with models, iterations and deadlines. recorded (CSV with GPUs and durations), helios (cluster_log.csv), alibaba (pod list of 2023), philly (cluster_job_log): models, iterations and deadlines are derived." enum:"deadlines,recorded,helios,alibaba,philly" default:"deadlines"`
+	Column           []string      `help:"Column of the trace that has another name, as NAME=COLUMN; may be repeated. Names: job_id, submission_time, and deadline, num_iteration, model_name, batch_size, or num_gpu, duration, start_time, end_time." placeholder:"NAME=COLUMN"`
+	Jobs             int           `help:"Simulate only the first jobs; 0: all." default:"0" placeholder:"N"`
 	GPUs             int           `name:"gpus" help:"Number of GPUs of the cluster." required:"" placeholder:"N"`
 	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
 	Policy           []string      `help:"Policies to compare: ${elastic_policies}." default:"deadline"`
@@ -21,7 +24,7 @@ type simulateElastic struct {
 	RateError        float64       `help:"Standard deviation of log(known / true rate), 0 to 1; 0: the known rates are exact." default:"0"`
 	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
-	Seed             uint64        `help:"Seed of the errors of the rates." default:"1"`
+	Seed             uint64        `help:"Seed of the errors of the rates, and of what is derived." default:"1"`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
 
@@ -32,22 +35,19 @@ const progressStep = 50
 func (c *simulateElastic) Help() string {
 	return `Example:
   courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
-  courier simulate elastic --trace jobs.csv --column job_id=jobid --throughputs tables --gpus 64 --schedule out.csv`
+  courier simulate elastic --trace jobs.csv --column job_id=jobid --throughputs tables --gpus 64 --schedule out.csv
+  courier simulate elastic --trace cluster_job_log --format philly --jobs 2000 --throughputs tables --gpus 256`
 }
 
 func (c *simulateElastic) Run(w *environment) error {
 	if err := elastic.CheckPolicies(c.Policy); err != nil {
 		return err
 	}
-	columns := elastic.DefaultColumns()
-	if err := columns.Set(c.Column...); err != nil {
-		return err
-	}
-	trace, err := elastic.ReadTraceFile(c.Trace, columns)
+	rates, err := elastic.ReadThroughputs(c.Throughputs)
 	if err != nil {
 		return err
 	}
-	rates, err := elastic.ReadThroughputs(c.Throughputs)
+	trace, err := c.readTrace(w, rates)
 	if err != nil {
 		return err
 	}
@@ -67,6 +67,44 @@ func (c *simulateElastic) Run(w *environment) error {
 		}
 	}
 	return c.print(w.stdout, result, result.WriteText)
+}
+
+// readTrace reads the trace, and tells what was derived.
+func (c *simulateElastic) readTrace(
+	w *environment, rates elastic.Throughputs,
+) ([]elastic.TraceJob, error) {
+	if c.Jobs < 0 {
+		return nil, fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
+	}
+	format := elastic.Format(c.Format)
+	columns := format.Columns()
+	if err := columns.Set(c.Column...); err != nil {
+		return nil, err
+	}
+	if format == elastic.FormatDeadlines {
+		jobs, err := elastic.ReadTraceFile(c.Trace, columns)
+		return first(jobs, c.Jobs), err
+	}
+	recorded, skipped, err := elastic.ReadRecordedFile(c.Trace, format, columns)
+	if err != nil {
+		return nil, err
+	}
+	recorded = first(recorded, c.Jobs)
+	jobs, err := elastic.Derive(recorded, rates, c.Seed)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintf(w.stderr, "%d jobs: models, iterations and deadlines are derived (seed %d). "+
+		"Left out: %d jobs without a GPU, a begin or an end.\n", len(jobs), c.Seed, skipped)
+	return jobs, nil
+}
+
+// first returns the first elements; all if the number is 0.
+func first[T any](all []T, number int) []T {
+	if number == 0 {
+		return all
+	}
+	return all[:min(number, len(all))]
 }
 
 func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.Options {

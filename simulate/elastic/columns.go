@@ -8,12 +8,20 @@ import (
 
 // TraceColumns are the names of the columns of a trace.
 type TraceColumns struct {
-	ID         string
-	Submitted  string
+	ID        string
+	Submitted string
+
+	// Only in traces with deadlines.
 	Deadline   string
 	Iterations string
 	Model      string
 	BatchSize  string
+
+	// Only in recorded traces. Without a column Duration, it is the time between the others.
+	GPUs     string
+	Duration string
+	Started  string
+	Ended    string
 }
 
 // DefaultColumns are the names of the published traces of ElasticFlow. The older names of the
@@ -26,6 +34,10 @@ func DefaultColumns() TraceColumns {
 		Iterations: "num_iteration",
 		Model:      "model_name",
 		BatchSize:  "batch_size",
+		GPUs:       "num_gpu",
+		Duration:   "duration",
+		Started:    "start_time",
+		Ended:      "end_time",
 	}
 }
 
@@ -38,6 +50,10 @@ func (c *TraceColumns) Set(mappings ...string) error {
 		"num_iteration":   &c.Iterations,
 		"model_name":      &c.Model,
 		"batch_size":      &c.BatchSize,
+		"num_gpu":         &c.GPUs,
+		"duration":        &c.Duration,
+		"start_time":      &c.Started,
+		"end_time":        &c.Ended,
 	}
 	for _, mapping := range mappings {
 		name, column, ok := strings.Cut(mapping, "=")
@@ -47,7 +63,7 @@ func (c *TraceColumns) Set(mappings ...string) error {
 		field := fields[name]
 		if field == nil {
 			return fmt.Errorf("column %q is not one of job_id, submission_time, deadline, "+
-				"num_iteration, model_name, batch_size", name)
+				"num_iteration, model_name, batch_size, num_gpu, duration, start_time, end_time", name)
 		}
 		*field = column
 	}
@@ -61,15 +77,27 @@ var artifactColumns = map[string]string{
 	"num_iteration":   "iteration",
 }
 
-func newTraceRow(header []string, columns TraceColumns) (*traceRow, error) {
+// withDeadlines returns the columns that ReadTrace needs.
+func (c *TraceColumns) withDeadlines(_ []string) []*string {
+	return []*string{&c.ID, &c.Submitted, &c.Deadline, &c.Iterations, &c.Model, &c.BatchSize}
+}
+
+// recorded returns the columns that a recorded trace with a header needs.
+func (c *TraceColumns) recorded(header []string) []*string {
+	needed := []*string{&c.ID, &c.Submitted, &c.GPUs}
+	if slices.Contains(header, c.Started) && slices.Contains(header, c.Ended) &&
+		!slices.Contains(header, c.Duration) {
+		return append(needed, &c.Started, &c.Ended)
+	}
+	return append(needed, &c.Duration)
+}
+
+func newTraceRow(header []string, columns *TraceColumns, needed []*string) (*traceRow, error) {
 	row := &traceRow{columns: columns, index: map[string]int{}}
 	for i, name := range header {
 		row.index[name] = i
 	}
-	for _, name := range []*string{
-		&row.columns.ID, &row.columns.Submitted, &row.columns.Deadline, &row.columns.Iterations,
-		&row.columns.Model, &row.columns.BatchSize,
-	} {
+	for _, name := range needed {
 		older := artifactColumns[*name]
 		if !slices.Contains(header, *name) && slices.Contains(header, older) {
 			*name = older

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -42,37 +43,14 @@ func ReadTraceFile(path string, columns TraceColumns) ([]TraceJob, error) {
 
 // ReadTrace reads a trace in order of submission. Jobs submitted at the same time keep their order.
 func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
-	in := csv.NewReader(r)
-	in.ReuseRecord = true
-	header, err := in.Read()
-	if err != nil {
-		return nil, fmt.Errorf("read header: %w", err)
-	}
-	row, err := newTraceRow(header, columns)
+	var jobs []TraceJob
+	err := eachRow(r, &columns, columns.withDeadlines, func(row *traceRow) error {
+		job, err := row.job()
+		jobs = append(jobs, job)
+		return err
+	})
 	if err != nil {
 		return nil, err
-	}
-
-	var jobs []TraceJob
-	seen := map[string]bool{}
-	for {
-		row.cells, err = in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		line, _ := in.FieldPos(0)
-		job, err := row.job()
-		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
-		}
-		if seen[job.ID] {
-			return nil, fmt.Errorf("line %d: job %q occurs twice", line, job.ID)
-		}
-		seen[job.ID] = true
-		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
 		return nil, errors.New("the trace has no jobs")
@@ -83,9 +61,45 @@ func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
 	return jobs, nil
 }
 
+// eachRow reads the rows of a CSV file whose header has the needed columns. IDs are unique.
+func eachRow(
+	r io.Reader, columns *TraceColumns, needed func(header []string) []*string,
+	read func(row *traceRow) error,
+) error {
+	in := csv.NewReader(r)
+	in.ReuseRecord = true
+	header, err := in.Read()
+	if err != nil {
+		return fmt.Errorf("read header: %w", err)
+	}
+	row, err := newTraceRow(header, columns, needed(header))
+	if err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for {
+		row.cells, err = in.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		line, _ := in.FieldPos(0)
+		id := strings.Clone(row.text(columns.ID))
+		if seen[id] {
+			return fmt.Errorf("line %d: job %q occurs twice", line, id)
+		}
+		seen[id] = true
+		if err := read(row); err != nil {
+			return fmt.Errorf("line %d: %w", line, err)
+		}
+	}
+}
+
 // traceRow reads the cells of a row by the names of columns.
 type traceRow struct {
-	columns TraceColumns
+	columns *TraceColumns
 	index   map[string]int
 	cells   []string
 }
@@ -132,12 +146,22 @@ func (r *traceRow) number(column string) (float64, error) {
 }
 
 func (r *traceRow) time(column string) (time.Duration, error) {
-	seconds, err := r.number(column)
+	t, err := parseTime(r.text(column))
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s is %w", column, err)
 	}
-	if seconds > maxTraceSeconds {
-		return 0, fmt.Errorf("%s is %g seconds, want at most %g", column, seconds, maxTraceSeconds)
+	return t, nil
+}
+
+// parseTime reads seconds, or a date with a time of day.
+func parseTime(text string) (time.Duration, error) {
+	seconds, err := strconv.ParseFloat(text, 64)
+	if at, dateErr := time.Parse(time.DateTime, text); dateErr == nil {
+		seconds, err = float64(at.Unix()), nil
+	}
+	if err != nil || !(seconds >= 0) || seconds > maxTraceSeconds {
+		return 0, fmt.Errorf("%q, want seconds from 0 to %g, or a time such as %s", text,
+			maxTraceSeconds, time.DateTime)
 	}
 	return duration(seconds), nil
 }

@@ -49,7 +49,7 @@ func TestReadTrace_RejectsUnusableRows(t *testing.T) {
 		"repeated job":   {header + "a,1,1,m,1,1\na,1,1,m,1,1\n", `line 3: job "a" occurs twice`},
 		"not a number":   {header + "a,x,1,m,1,1\n", `line 2: submission_time is "x"`},
 		"negative":       {header + "a,1,-1,m,1,1\n", `num_iteration is "-1"`},
-		"too late":       {header + "a,1,1,m,1e10,1\n", "deadline is 1e+10 seconds"},
+		"too late":       {header + "a,1,1,m,1e10,1\n", `deadline is "1e10", want seconds`},
 		"broken batch":   {header + "a,1,1,m,1,1.5\n", "batch_size is 1.5"},
 		"nameless":       {header + ",1,1,m,1,1\n", "missing job_id"},
 		"too few cells":  {header + "a,1\n", "wrong number of fields"},
