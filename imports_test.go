@@ -109,7 +109,7 @@ var modules = map[string][]string{
 	"github.com/nats-io/nats.go":          {"bus"},
 	"github.com/nats-io/nats-server/v2":   {"bus/server"},
 	"github.com/ClickHouse/clickhouse-go": {"store", "store/storetest"},
-	"github.com/ebitengine/purego":        {"store/engine/host"},
+	"github.com/ebitengine/purego":        {"store/engine/host", "store/storetest"},
 	"github.com/prometheus/node_exporter": {"collector"},
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
@@ -138,6 +138,7 @@ var modules = map[string][]string{
 	"golang.org/x/sys": {
 		"store/engine",
 		"store/engine/host",
+		"store/storetest",
 		"spool",
 		"runner",
 		"runner/usage",

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
 	"courier/store"
@@ -32,6 +33,19 @@ var clusterDamages = map[string]string{
 // lost. With COURIER_LONG each damage is done 13 times.
 func TestCluster_IsRepaired(t *testing.T) {
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	c := repairDamages(t, b, servers)
+	lost := storetest.Open(t, servers.URL(1, "default"))
+	for _, name := range []string{c.ShardMap().LocalDatabase(), "courier"} {
+		must(t, lost.Exec(t.Context(), "DROP DATABASE "+name+" SYNC"))
+	}
+	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
+	verifyCluster(t, b, c)
+	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
+}
+
+// repairDamages damages the tables of two shards, and repairs each damage.
+func repairDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+	t.Helper()
 	c := openCluster(t, b, servers)
 	s := newTestLog()
 	for n := range 12 {
@@ -66,12 +80,5 @@ func TestCluster_IsRepaired(t *testing.T) {
 	}
 	compare(t, b, readers)
 	t.Logf("repaired %d damages", damages)
-
-	lost := storetest.Open(t, servers.URL(1, "default"))
-	for _, name := range []string{c.ShardMap().LocalDatabase(), "courier"} {
-		must(t, lost.Exec(t.Context(), "DROP DATABASE "+name+" SYNC"))
-	}
-	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
-	verifyCluster(t, b, c)
-	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
+	return c
 }

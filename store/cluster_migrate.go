@@ -82,6 +82,9 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 		isDown := func(t *migrationTarget) bool { return !isLive[t.options.Addr[0]] }
 		local := slices.DeleteFunc(slices.Clone(local), isDown)
 		readers := slices.DeleteFunc(slices.Clone(readers), isDown)
+		if err := copySchemas(ctx, m, local); err != nil {
+			return err
+		}
 		return migrateTargets(ctx, m, local, readers)
 	})
 	if err != nil {

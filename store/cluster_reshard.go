@@ -96,7 +96,7 @@ func (c *Cluster) finishWriting(ctx context.Context, shards []*Database) error {
 			}
 		}
 		v := NewVerifier(c.bus, d, c.log, VerifyOptions{})
-		r := &rebuilder{Verifier: v, options: RebuildOptions{
+		r := &rebuilder{Verifier: v, written: d, options: RebuildOptions{
 			MaxMessages: c.options.MaxMessages,
 			Progress:    func(string, uint64, uint64) {},
 		}}

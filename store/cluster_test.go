@@ -30,8 +30,12 @@ func openCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) *store.Clus
 func tryCluster(
 	t testing.TB, b *bus.Bus, servers *cluster.Servers,
 ) (*store.Cluster, error) {
+	return tryClusterAt(t, b, servers.URL(0, "courier"))
+}
+
+func tryClusterAt(t testing.TB, b *bus.Bus, url string) (*store.Cluster, error) {
 	o := store.Options{
-		URL:         servers.URL(0, "courier"),
+		URL:         url,
 		MaxMessages: 64,
 		MaxAge:      10 * time.Millisecond,
 		Timeout:     patience,

@@ -96,6 +96,7 @@ func Open(
 var replicaSettings = clickhouse.Settings{
 	"insert_quorum":                 "auto",
 	"insert_quorum_parallel":        0,
+	"insert_quorum_timeout":         10_000, // ms; by default ten minutes, also if the Keeper restarts
 	"select_sequential_consistency": 1,
 }
 

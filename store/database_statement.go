@@ -55,6 +55,7 @@ func (s *statement) end(err error) error {
 const (
 	codeSyntax          = 62
 	codeUnknownDatabase = 81
+	codeReplicaBehind   = 517 // CANNOT_ASSIGN_ALTER
 )
 
 // permanentCodes are errors that a retry of the same statement cannot cure.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -157,12 +158,40 @@ const (
 	migrationPause   = 100 * time.Millisecond
 )
 
+// syncReplica waits until this replica of a table has made the changes of the others. The table is that
+// of an ALTER statement; isReplicated is false for all others.
+func (d *Database) syncReplica(ctx context.Context, statement string) (isReplicated bool, err error) {
+	change := alter.FindStringSubmatch(statement)
+	if change == nil {
+		return false, nil
+	}
+	var rows []struct {
+		N uint64 `ch:"n"`
+	}
+	err = d.Query(ctx, &rows, "SELECT count() AS n FROM system.replicas "+
+		"WHERE database = currentDatabase() AND table = ?", change[1])
+	if err != nil || rows[0].N == 0 {
+		return false, err
+	}
+	return true, d.exec(ctx, "migrate", "SYSTEM SYNC REPLICA "+change[1])
+}
+
 // migrateStatement executes a statement of a migration. ClickHouse reads the definition of a table
-// from a file, and reports a syntax error while another store's migration replaces that file.
+// from a file, and reports a syntax error while another store's migration replaces that file. A
+// replica refuses to change a table until it has made the changes of the other replicas.
 func (d *Database) migrateStatement(ctx context.Context, statement string) error {
 	for attempt := 0; ; attempt++ {
 		err := d.exec(ctx, "migrate", statement)
-		if serverCode(err) != codeSyntax || attempt == migrationRetries {
+		switch code := serverCode(err); {
+		case attempt == migrationRetries:
+			return err
+		case code == codeReplicaBehind:
+			isReplicated, syncErr := d.syncReplica(ctx, statement)
+			if !isReplicated || syncErr != nil {
+				return errors.Join(err, syncErr)
+			}
+			continue
+		case code != codeSyntax:
 			return err
 		}
 		select {

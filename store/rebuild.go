@@ -44,11 +44,16 @@ func Rebuild(
 	if err := d.Migrate(ctx); err != nil {
 		return err
 	}
-	v := NewVerifier(b, d, log, VerifyOptions{Repair: true, Progress: o.Progress})
-	r := &rebuilder{Verifier: v, options: o}
+	settled, end, err := d.settled(ctx)
+	if err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	defer end()
+	v := NewVerifier(b, settled, log, VerifyOptions{Repair: true, Progress: o.Progress})
+	r := &rebuilder{Verifier: v, written: d, options: o}
 
 	hasRun := false
-	err := b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
+	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
 		hasRun = true
 		return r.run(ctx)
 	})
@@ -64,6 +69,7 @@ func Rebuild(
 // rebuilder is one call of Rebuild.
 type rebuilder struct {
 	*Verifier
+	written *Database // of all replicas
 	options RebuildOptions
 }
 
@@ -168,7 +174,7 @@ func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error 
 func (r *rebuilder) writeUntil(
 	ctx context.Context, last map[string]uint64, tokenPrefix string,
 ) error {
-	s := New(r.bus, r.database, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
+	s := New(r.bus, r.written, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
 	s.tokenPrefix = tokenPrefix
 	running, stop := context.WithCancel(ctx)
 	defer stop()

@@ -16,8 +16,7 @@ func (c *rollUpCheck) repairRows(
 	const maxTurns = 3
 	left = rows
 	for turn := 0; turn < maxTurns && len(left) > 0; turn++ {
-		const chunkSize = 1000 // keys have up to 100 bytes, and a statement up to 256 KiB
-		for chunk := range slices.Chunk(left, chunkSize) {
+		for chunk := range slices.Chunk(left, maxStatementKeys) {
 			keys := make(map[string]bool, len(chunk))
 			for _, r := range chunk {
 				keys[r.Key] = true

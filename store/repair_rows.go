@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -35,10 +36,11 @@ func (d *Database) attachSideTable(
 	ctx context.Context, table, suffix string, fill func(side string) error,
 ) error {
 	side, kind := table+"_"+suffix, "restore "+table
-	for _, statement := range []string{
-		"DROP TABLE IF EXISTS " + side + " SYNC",
-		"CREATE TABLE " + side + " AS " + table,
-	} {
+	create, err := d.sideTable(ctx, table, side)
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{"DROP TABLE IF EXISTS " + side + " SYNC", create} {
 		if err := d.exec(ctx, kind, statement); err != nil {
 			return err
 		}
@@ -50,7 +52,7 @@ func (d *Database) attachSideTable(
 	var partitions []struct {
 		ID string `ch:"partition_id"`
 	}
-	err := d.Query(ctx, &partitions, "SELECT DISTINCT partition_id FROM system.parts "+
+	err = d.Query(ctx, &partitions, "SELECT DISTINCT partition_id FROM system.parts "+
 		"WHERE database = currentDatabase() AND table = ? AND active", side)
 	if err != nil {
 		return err
@@ -63,4 +65,33 @@ func (d *Database) attachSideTable(
 		}
 	}
 	return d.exec(ctx, kind, "DROP TABLE "+side+" SYNC")
+}
+
+// sideTable returns the statement that creates a side table. That of a replicated table is not
+// replicated: it would need a path of its own in the Keeper. Its parts have UUIDs, because a
+// replicated table silently skips a part with the same content as one that it attached before, even
+// if those rows were deleted since.
+func (d *Database) sideTable(ctx context.Context, table, side string) (string, error) {
+	var rows []struct {
+		Engine    string `ch:"engine"`
+		Partition string `ch:"partition_key"`
+		Order     string `ch:"sorting_key"`
+	}
+	err := d.Query(ctx, &rows, "SELECT engine, partition_key, sorting_key FROM system.tables "+
+		"WHERE database = currentDatabase() AND name = ?", table)
+	if err != nil {
+		return "", err
+	}
+	if len(rows) != 1 {
+		return "", fmt.Errorf("restore %s: the database has no such table", table)
+	}
+	statement := "CREATE TABLE " + side + " AS " + table
+	if !strings.HasPrefix(rows[0].Engine, "Replicated") {
+		return statement, nil
+	}
+	statement += " ENGINE = MergeTree"
+	if rows[0].Partition != "" {
+		statement += " PARTITION BY " + rows[0].Partition
+	}
+	return statement + " ORDER BY (" + rows[0].Order + ") SETTINGS assign_part_uuids = 1", nil
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -62,6 +64,10 @@ func (d *Database) rebuildRollUps(ctx context.Context, source string, first, las
 	return nil
 }
 
+// maxStatementKeys bounds the keys in a statement: a key has up to 100 bytes, and a statement up to
+// 256 KiB.
+const maxStatementKeys = 1000
+
 func (d *Database) rebuildRollUp(
 	ctx context.Context, source string, r rollUp, first, last uint64,
 ) error {
@@ -72,8 +78,25 @@ func (d *Database) rebuildRollUp(
 	kind := "rebuild " + r.name
 	affected := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)",
 		r.key, r.sourceKey, source, first, last)
-	if err := d.exec(ctx, kind, "DELETE FROM "+r.name+" WHERE "+affected); err != nil {
+	var keys []struct {
+		Name string `ch:"name"`
+	}
+	err = d.Query(ctx, &keys, fmt.Sprintf("SELECT DISTINCT toString(%s) AS name FROM %s "+
+		"WHERE sequence BETWEEN %d AND %d", r.sourceKey, source, first, last))
+	if err != nil {
 		return err
+	}
+	// Replicated tables refuse a deletion with a subquery.
+	for chunk := range slices.Chunk(keys, maxStatementKeys) {
+		names := make([]string, len(chunk))
+		for i, k := range chunk {
+			names[i] = k.Name
+		}
+		statement := fmt.Sprintf("DELETE FROM %s WHERE %s IN (%s)",
+			r.name, r.key, strings.Join(names, ", "))
+		if err := d.exec(ctx, kind, statement); err != nil {
+			return err
+		}
 	}
 	insertCtx, running := d.begin(ctx, kind, clickhouse.Settings{"insert_deduplicate": 0})
 	return running.end(d.conn.Exec(insertCtx,

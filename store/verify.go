@@ -79,6 +79,18 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	if err := v.checkTables(ctx); err != nil {
 		return nil, fmt.Errorf("verify: %w", err)
 	}
+	d, end, err := v.database.settled(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	defer end()
+	onOne := *v
+	onOne.database = d
+	return onOne.verify(ctx)
+}
+
+// verify is Verify on one server.
+func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	if !v.options.Repair {
 		r, err := v.verifyAll(ctx)
 		if table := unreadableTable(err); table != "" {

@@ -135,15 +135,20 @@ func (s *Store) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) er
 	if err := s.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
 		return err
 	}
-	if err := s.restoreMissing(ctx, g); err != nil {
+	d, end, err := s.database.settled(ctx)
+	if err != nil {
 		return err
 	}
-	return s.database.rebuildRollUps(ctx, g.table.name, b.First, b.Last)
+	defer end()
+	if err := s.restoreMissing(ctx, d, g); err != nil {
+		return err
+	}
+	return d.rebuildRollUps(ctx, g.table.name, b.First, b.Last)
 }
 
 // restoreMissing writes the rows that the table still lacks after an insert.
-func (s *Store) restoreMissing(ctx context.Context, g *tableRows) error {
-	stored, err := s.database.findStored(ctx, g)
+func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) error {
+	stored, err := d.findStored(ctx, g)
 	if err != nil {
 		return err
 	}
@@ -159,7 +164,7 @@ func (s *Store) restoreMissing(ctx context.Context, g *tableRows) error {
 	if stream := missing[0].stream; stream != "" {
 		suffix += "_" + strings.ToLower(stream) // two writers may restore the table concurrently
 	}
-	return s.database.restore(ctx, g.table, missing, suffix)
+	return d.restore(ctx, g.table, missing, suffix)
 }
 
 // dedupToken returns the deduplication token for the rows of a batch in one table. It contains

@@ -19,14 +19,23 @@ import (
 // use a library that is installed, or are skipped.
 const EngineVariable = "COURIER_TEST_ENGINE"
 
-// hostRole is the argument that runs a test binary as the engine's host.
-const hostRole = "engine-host"
+// Arguments that run a test binary as the engine's host; see runReplica.
+const (
+	hostRole    = "engine-host"
+	replicaRole = "replica-host"
+)
 
 // init turns any test binary that imports this package into the engine's host if it is run with
-// hostRole, whether its package has a TestMain or not.
+// a role, whether its package has a TestMain or not.
 func init() {
-	if len(os.Args) > 1 && os.Args[1] == hostRole {
+	if len(os.Args) < 3 {
+		return
+	}
+	switch os.Args[1] {
+	case hostRole:
 		os.Exit(host.HostMain(os.Args[2:]))
+	case replicaRole:
+		os.Exit(runReplica(os.Args[2:]))
 	}
 }
 

@@ -31,7 +31,7 @@ func NewServer(t testing.TB) *Server {
 // restarts.
 func NewServerIn(t testing.TB, dir string) *Server {
 	t.Helper()
-	return startServer(t, dir, FreePort(t))
+	return startServer(t, dir, FreePort(t), FreePort(t), hostRole)
 }
 
 // NewShardIn is NewServerIn for a server of a cluster: it listens on a given port for the native
@@ -39,11 +39,28 @@ func NewServerIn(t testing.TB, dir string) *Server {
 // run/users.d/*.xml of the directory.
 func NewShardIn(t testing.TB, dir string, port int) *Server {
 	t.Helper()
-	return startServer(t, dir, port, "-connect")
+	return startServer(t, dir, port, FreePort(t), hostRole, "-connect")
+}
+
+// NewReplicaIn is NewShardIn for a server with replicated tables. The other replicas fetch its parts
+// from an address of its port for HTTP, which must be its second listen_host.
+func NewReplicaIn(t testing.TB, dir string, port int, interserver string) *Server {
+	t.Helper()
+	_, text, err := net.SplitHostPort(interserver)
+	if err != nil {
+		t.Fatal(err)
+	}
+	httpPort, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startServer(t, dir, port, httpPort, replicaRole, interserver, "-connect")
 }
 
 // startServer starts an engine that runs until the test ends.
-func startServer(t testing.TB, dir string, port int, hostArguments ...string) *Server {
+func startServer(
+	t testing.TB, dir string, port, httpPort int, hostArguments ...string,
+) *Server {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
@@ -52,8 +69,8 @@ func startServer(t testing.TB, dir string, port int, hostArguments ...string) *S
 	o := engine.Options{
 		DataDir:         dir,
 		Library:         os.Getenv(EngineVariable),
-		HostCommand:     append([]string{program, hostRole}, hostArguments...),
-		HTTPPort:        FreePort(t),
+		HostCommand:     append([]string{program}, hostArguments...),
+		HTTPPort:        httpPort,
 		TCPPort:         port,
 		MemoryBytes:     1 << 30,
 		StartTimeout:    patience,

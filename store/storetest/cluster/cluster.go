@@ -1,6 +1,6 @@
 // Package cluster starts a ClickHouse cluster for a test: several real engines on this machine,
-// one per shard, which know each other as the cluster "main". They have no Keeper, and therefore no
-// replicated tables; a shard may have several servers nevertheless.
+// one per shard, which know each other as the cluster "main". Only those of StartReplicated have a
+// ZooKeeper, and therefore replicated tables; other shards may have several servers nevertheless.
 //
 // A test may kill a shard, which restarts with its data and port, and change the cluster's shards
 // and weights as an administrator does: in the configuration of all servers. If no engine is
@@ -13,6 +13,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -23,21 +24,27 @@ import (
 // Name is the name of the cluster in the configuration of its servers.
 const Name = "main"
 
+// interserverHost is the address at which replicas fetch parts from each other.
+const interserverHost = "127.0.0.2"
+
 // user may do everything on each server, and is used between the servers.
 const user = "cluster"
 
 // Servers are the servers of a running cluster.
 type Servers struct {
-	shards   []*Shard // by shard, then by replica
-	replicas int      // servers of each shard
-	password string
+	shards    []*Shard // by shard, then by replica
+	replicas  int      // servers of each shard
+	password  string
+	zookeeper *ZooKeeper          // nil: the tables are not replicated
+	users     map[string][]string // grants by name
 }
 
 // Shard is one server of a cluster.
 type Shard struct {
-	dir    string
-	port   int // of the native protocol
-	server *storetest.Server
+	dir         string
+	port        int    // of the native protocol
+	interserver string // address for other replicas; "": none
+	server      *storetest.Server
 }
 
 // Start starts a cluster with a shard for each weight. It runs until the test ends.
@@ -50,15 +57,60 @@ func Start(t testing.TB, weights ...int) *Servers {
 func StartReplicas(t testing.TB, replicas int, weights ...int) *Servers {
 	t.Helper()
 	c := &Servers{replicas: replicas, password: rand.Text()}
-	for range replicas * len(weights) {
-		c.shards = append(c.shards, &Shard{dir: t.TempDir(), port: storetest.FreePort(t)})
-	}
-	c.configure(t, weights)
-	for _, s := range c.shards {
-		s.server = storetest.NewShardIn(t, s.dir, s.port)
-	}
+	c.start(t, weights)
 	return c
 }
+
+// StartForUsers is Start with users who have certain grants only.
+func StartForUsers(t testing.TB, users map[string][]string, weights ...int) *Servers {
+	t.Helper()
+	c := &Servers{replicas: 1, password: rand.Text(), users: users}
+	c.start(t, weights)
+	return c
+}
+
+// StartReplicated is StartReplicas with replicated tables. Without Java, the libraries of ZooKeeper
+// and the one engine that can replicate, the test is skipped.
+func StartReplicated(t testing.TB, replicas int, weights ...int) *Servers {
+	t.Helper()
+	if err := storetest.CanReplicate(); err != nil {
+		t.Skip("REPLICAS WERE NOT TESTED:", err)
+	}
+	c := &Servers{replicas: replicas, password: rand.Text(), zookeeper: startZooKeeper(t)}
+	c.start(t, weights)
+	return c
+}
+
+// start starts servers, behind those that run already.
+func (c *Servers) start(t testing.TB, weights []int) {
+	t.Helper()
+	running := len(c.shards)
+	for range max(0, c.replicas*len(weights)-running) {
+		s := &Shard{dir: t.TempDir(), port: storetest.FreePort(t)}
+		if c.zookeeper != nil {
+			port := strconv.Itoa(storetest.FreePort(t))
+			s.interserver = net.JoinHostPort(interserverHost, port)
+		}
+		c.shards = append(c.shards, s)
+	}
+	c.configure(t, weights)
+	for _, s := range c.shards[running:] {
+		s.start(t)
+	}
+}
+
+// start starts the server with its data and port.
+func (s *Shard) start(t testing.TB) {
+	t.Helper()
+	if s.interserver != "" {
+		s.server = storetest.NewReplicaIn(t, s.dir, s.port, s.interserver)
+		return
+	}
+	s.server = storetest.NewShardIn(t, s.dir, s.port)
+}
+
+// ZooKeeper returns the ZooKeeper of StartReplicated.
+func (c *Servers) ZooKeeper() *ZooKeeper { return c.zookeeper }
 
 // Size returns the number of servers.
 func (c *Servers) Size() int { return len(c.shards) }
@@ -68,6 +120,11 @@ func (c *Servers) Size() int { return len(c.shards) }
 func (c *Servers) URL(server int, database string) string {
 	return fmt.Sprintf("clickhouse://%s:%s@%s/%s",
 		user, c.password, c.shards[server].address(), database)
+}
+
+// URLOf is URL for a user of StartForUsers.
+func (c *Servers) URLOf(name string, server int, database string) string {
+	return strings.Replace(c.URL(server, database), user+":", name+":", 1)
 }
 
 // HTTPURL is URL for the HTTP interface.
@@ -95,8 +152,16 @@ func (c *Servers) Stop(t testing.TB, server int) {
 // Restart starts a stopped server with the same data and the same port for the native protocol.
 func (c *Servers) Restart(t testing.TB, server int) {
 	t.Helper()
-	s := c.shards[server]
-	s.server = storetest.NewShardIn(t, s.dir, s.port)
+	c.shards[server].start(t)
+}
+
+// Replace starts a stopped server with an empty disk.
+func (c *Servers) Replace(t testing.TB, server int) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(c.shards[server].dir, "store")); err != nil {
+		t.Fatal(err)
+	}
+	c.Restart(t, server)
 }
 
 // Reconfigure changes the shards of the cluster to one per weight, and restarts all servers. It
@@ -104,16 +169,9 @@ func (c *Servers) Restart(t testing.TB, server int) {
 // outside of the cluster, as those that an administrator has yet to empty.
 func (c *Servers) Reconfigure(t testing.TB, weights ...int) {
 	t.Helper()
-	running := len(c.shards)
-	for range max(0, c.replicas*len(weights)-running) {
-		c.shards = append(c.shards, &Shard{dir: t.TempDir(), port: storetest.FreePort(t)})
-	}
-	c.configure(t, weights)
-	for i, s := range c.shards {
-		if i >= running {
-			s.server = storetest.NewShardIn(t, s.dir, s.port)
-			continue
-		}
+	running := slices.Clone(c.shards)
+	c.start(t, weights)
+	for _, s := range running {
 		before := s.server.Process(t).Pid
 		s.server.Kill(t)
 		s.server.AwaitRestart(t, before)
@@ -134,15 +192,26 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 		remote.WriteString("</shard>")
 	}
 	for i, s := range c.shards {
+		replicated := ""
+		if c.zookeeper != nil {
+			replicated = c.zookeeper.configuration(i)
+		}
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
 			"<replica>%d</replica></macros><remote_servers><%s>%s</%[3]s></remote_servers>"+
-			"<backups><allowed_path>%s</allowed_path></backups></clickhouse>",
-			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "backups")))
+			"<backups><allowed_path>%[5]s</allowed_path></backups>%[6]s</clickhouse>",
+			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "backups"),
+			replicated))
+		var users strings.Builder
+		for name, grants := range c.users {
+			fmt.Fprintf(&users, "<%s><password>%s</password><networks><ip>127.0.0.1</ip></networks>"+
+				"<profile>default</profile><quota>default</quota><grants><query>%s</query></grants></%[1]s>",
+				name, c.password, strings.Join(grants, "</query><query>"))
+		}
 		s.write(t, "users.d", fmt.Sprintf("<clickhouse><profiles><default>"+
 			"<distributed_product_mode>global</distributed_product_mode></default></profiles>"+
 			"<users><%s><password>%s</password>"+
 			"<networks><ip>127.0.0.1</ip></networks><profile>default</profile>"+
-			"<quota>default</quota></%[1]s></users></clickhouse>", user, c.password))
+			"<quota>default</quota></%[1]s>%[3]s</users></clickhouse>", user, c.password, users.String()))
 	}
 }
 

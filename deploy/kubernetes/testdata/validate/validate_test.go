@@ -70,6 +70,47 @@ func TestManifests_AreOfTheAPI(t *testing.T) {
 	}
 }
 
+// The pods and volumes of the ClickHouse cluster are of the API. The other fields are the operator's.
+func TestClickHouseCluster_PodsAreOfTheAPI(t *testing.T) {
+	text, err := os.ReadFile("../../clickhouse-cluster/clickhouse.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs := 0
+	for _, document := range separator.Split(string(text), -1) {
+		var object struct {
+			Spec struct {
+				Templates struct {
+					Pods    []struct{ Spec any } `json:"podTemplates"`
+					Volumes []struct{ Spec any } `json:"volumeClaimTemplates"`
+				} `json:"templates"`
+			} `json:"spec"`
+		}
+		if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+			t.Fatal(err)
+		}
+		check := func(spec, want any) {
+			text, err := yaml.Marshal(spec)
+			if err == nil {
+				err = yaml.UnmarshalStrict(text, want)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			specs++
+		}
+		for _, p := range object.Spec.Templates.Pods {
+			check(p.Spec, &core.PodSpec{})
+		}
+		for _, v := range object.Spec.Templates.Volumes {
+			check(v.Spec, &core.PersistentVolumeClaimSpec{})
+		}
+	}
+	if specs != 4 {
+		t.Errorf("%d specs of pods and volumes, want 4", specs)
+	}
+}
+
 // What the test above is worth.
 func TestDecode_RefusesWhatIsNotOfTheAPI(t *testing.T) {
 	for _, c := range []struct{ document, want string }{

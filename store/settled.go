@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// settled returns a database that sees every row which any replica of the shard has: it is on one
+// server, which has fetched all parts of the others. On a server without replicas it is d itself.
+// Call end after the last statement.
+//
+// Rows are counted and restored there, not with the settings of inserts. With sequential consistency,
+// ClickHouse hides parts that were attached until the next insert with a quorum: a repair would see
+// the restored rows missing, and restore them again.
+func (d *Database) settled(ctx context.Context) (s *Database, end func(), err error) {
+	if d.shard == nil || len(d.options.Addr) == 1 {
+		return d, func() {}, nil
+	}
+	var failures []error
+	for _, server := range d.options.Addr {
+		s, err := d.on([]string{server}, d.options.Auth.Database, settledSettings, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.shard, s.metrics = d.shard, d.metrics
+		err = s.fetchParts(ctx)
+		if err == nil {
+			return s, func() { _ = s.Close() }, nil // its statements have ended
+		}
+		failures = append(failures, err, s.Close())
+		if errors.Is(err, ErrRefused) || ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, nil, errors.Join(failures...)
+}
+
+// settledSettings differ from replicaSettings, see settled. A deletion waits for its own server only,
+// because another one may be down.
+var settledSettings = clickhouse.Settings{
+	"select_sequential_consistency": 0,
+	"lightweight_deletes_sync":      1,
+}
+
+// fetchParts waits until the server has the parts that the other replicas have.
+func (d *Database) fetchParts(ctx context.Context) error {
+	tables, err := d.replicatedTables(ctx)
+	for _, name := range tables {
+		if err == nil {
+			err = d.exec(ctx, "wait for parts", "SYSTEM SYNC REPLICA "+name+" LIGHTWEIGHT")
+		}
+	}
+	return err
+}
+
+// replicatedTables returns the names of the database's replicated tables.
+func (d *Database) replicatedTables(ctx context.Context) (names []string, err error) {
+	var tables []struct {
+		Name string `ch:"table"`
+	}
+	err = d.Query(ctx, &tables,
+		"SELECT table FROM system.replicas WHERE database = currentDatabase() ORDER BY table")
+	for _, t := range tables {
+		names = append(names, t.Name)
+	}
+	return names, err
+}
