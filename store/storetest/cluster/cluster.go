@@ -199,7 +199,7 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
 			"<replica>%d</replica></macros><remote_servers><%s>%s</%[3]s></remote_servers>"+
 			"<backups><allowed_path>%[5]s</allowed_path></backups>%[6]s</clickhouse>",
-			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "backups"),
+			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "store", "backups"),
 			replicated))
 		var users strings.Builder
 		for name, grants := range c.users {
