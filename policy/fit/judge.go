@@ -7,7 +7,7 @@ import "math"
 //
 // Two windows differ by noise alone, so the measured gain counts at its upper bound. A move that
 // brought some speed is kept even if it promised more: going back would cost a pause to lose it.
-func (p *resizePlan) judge(j *ResizableJob, record *ResizeRecord, stepSeconds float64) *proposal {
+func (p *resizePlan) judge(j *planned, record *ResizeRecord, stepSeconds float64) *proposal {
 	trial := record.Trial
 	record.Trial = nil
 	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.Architecture) {

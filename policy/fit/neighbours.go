@@ -1,7 +1,5 @@
 package fit
 
-import "math"
-
 // number returns a number of the shape: workers, cores of a worker, servers, cores of a server.
 func (s *Shape) number(i int) *int {
 	return [...]*int{&s.Workers, &s.WorkerCores, &s.Servers, &s.ServerCores}[i]
@@ -14,7 +12,7 @@ const numbers = 4
 // which raise one number by one or two, lower another by one or two, and need no more cores. At equal
 // cores, single steps alone could not move.
 func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
-	var found []Shape
+	found := make([]Shape, 0, 2*numbers+4*numbers*numbers)
 	add := func(n Shape) {
 		if n.IsValid(a) && n.isWithin(largest) {
 			found = append(found, n)
@@ -37,44 +35,4 @@ func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
 		}
 	}
 	return found
-}
-
-// fastest returns the shape with the highest value among all with at most a number of cores. The
-// value of a shape is a function of the logarithm of its speed. It is false if none is valid.
-func fastest(
-	j *ResizableJob, cores int, largest Shape, value func(s Shape, logSpeed float64) float64,
-) (best Shape, ok bool) {
-	highest := math.Inf(-1)
-	visit := func(s Shape) {
-		if s.Cores() > cores || !s.IsValid(j.Facts.Architecture) {
-			return
-		}
-		logSpeed := math.Log(j.Facts.Speed(s, j.Model.StepSeconds(s)))
-		if v := value(s, logSpeed); v > highest {
-			best, highest, ok = s, v, true
-		}
-	}
-	for w := 1; w <= largest.Workers; w++ {
-		for c := 1; c <= largest.WorkerCores && w*c <= cores; c++ {
-			if j.Facts.Architecture != ParameterServer {
-				visit(Shape{Workers: w, WorkerCores: c})
-				continue
-			}
-			for p := 1; p <= largest.Servers; p++ {
-				for k := 1; k <= largest.ServerCores && w*c+p*k <= cores; k++ {
-					visit(Shape{w, c, p, k})
-				}
-			}
-		}
-	}
-	return best, ok
-}
-
-// Fastest returns the fastest shape with at most a number of cores, by a speed model, and of equally
-// fast ones one with the fewest cores.
-func Fastest(f Facts, m SpeedModel, cores int, largest Shape) (Shape, bool) {
-	j := &ResizableJob{Facts: f, Model: m}
-	return fastest(j, cores, largest, func(s Shape, logSpeed float64) float64 {
-		return logSpeed - 1e-9*float64(s.Cores())
-	})
 }

@@ -92,6 +92,25 @@ type resizePlan struct {
 	o    Options
 }
 
+// planned is a job that may be resized, with its times by the speed model.
+type planned struct {
+	*ResizableJob
+	steps StepTimes
+	// remaining is the time to the end, and requested that from start to end in the requested shape,
+	// in seconds.
+	remaining, requested float64
+}
+
+func newPlanned(j *ResizableJob) *planned {
+	steps := j.Model.Steps()
+	return &planned{
+		ResizableJob: j,
+		steps:        steps,
+		remaining:    j.RemainingSamples / steps.speed(j.Shape),
+		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
+	}
+}
+
 // proposal is the best move of a job.
 type proposal struct {
 	Resizing
@@ -138,13 +157,19 @@ func (p *proposal) order() int {
 
 // begin records the moves, so that they are judged later.
 func (p *resizePlan) begin(moves []Resizing, records map[string]ResizeRecord) {
+	if len(moves) == 0 {
+		return
+	}
+	byJob := make(map[string]*Resizing, len(moves))
+	for i := range moves {
+		byJob[moves[i].Job] = &moves[i]
+	}
 	for i := range p.view.Jobs {
 		j := &p.view.Jobs[i]
-		at := slices.IndexFunc(moves, func(m Resizing) bool { return m.Job == j.ID })
-		if at < 0 || moves[at].Rule == RuleUndo {
+		m := byJob[j.ID]
+		if m == nil || m.Rule == RuleUndo {
 			continue
 		}
-		m := &moves[at]
 		trial := &ResizeTrial{
 			From:        m.From,
 			StepSeconds: meanOf(j.Window).StepSeconds,
@@ -162,16 +187,16 @@ func (p *resizePlan) begin(moves []Resizing, records map[string]ResizeRecord) {
 }
 
 // consider judges the previous move of a job and returns its best next move, if there is one.
-func (p *resizePlan) consider(j *ResizableJob) (ResizeRecord, *proposal) {
-	record := j.Record
+func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
+	record := job.Record
 	record.Barred = slices.DeleteFunc(slices.Clone(record.Barred), func(b BarredShape) bool {
 		return !b.Until.After(p.now)
 	})
-	if j.Model == nil || !j.Shape.IsValid(j.Facts.Architecture) || !IsStable(j.Window, p.o) ||
-		j.Window[0].Shape != j.Shape || !(j.RemainingSamples > 0) {
+	if job.Model == nil || !job.Shape.IsValid(job.Facts.Architecture) || !IsStable(job.Window, p.o) ||
+		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
-	mean := meanOf(j.Window)
+	j, mean := newPlanned(job), meanOf(job.Window)
 	bottleneck := FindBottleneck(j.Window, j.Scaling, p.o)
 	undo := p.judge(j, &record, mean.StepSeconds)
 	if record.RestUntil.After(p.now) && undo == nil {
@@ -186,134 +211,132 @@ func (p *resizePlan) consider(j *ResizableJob) (ResizeRecord, *proposal) {
 		best.Job, best.From, best.Bottleneck = j.ID, j.Shape, bottleneck
 		best.slack = math.Inf(1)
 		if !j.Deadline.IsZero() {
-			best.slack = j.Deadline.Sub(p.now).Seconds() - j.remainingSeconds(0)
+			best.slack = j.Deadline.Sub(p.now).Seconds() - j.remaining
 		}
 	}
 	return record, best
 }
 
 // remainingSeconds returns the time to the end of a job whose speed changes by a logarithm.
-func (j *ResizableJob) remainingSeconds(gain float64) float64 {
-	return j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.StepSeconds(j.Shape)) * math.Exp(-gain)
+func (j *planned) remainingSeconds(gain float64) float64 {
+	return j.remaining * math.Exp(-gain)
 }
 
 // best returns the best allowed move of a job.
-func (p *resizePlan) best(j *ResizableJob, record *ResizeRecord, more []Shape) *proposal {
+func (p *resizePlan) best(j *planned, record *ResizeRecord, more []Shape) *proposal {
 	candidates := append(j.Shape.Neighbours(j.Facts.Architecture, p.o.Largest), more...)
 	candidates = append(candidates, p.outright(j)...)
 	candidates = append(candidates, j.Requested)
-	var best *proposal
+	var best proposal
+	hasBest := false
 	for _, to := range candidates {
 		isBarred := slices.ContainsFunc(record.Barred, func(b BarredShape) bool { return b.Shape == to })
 		if isBarred || to == j.Shape || !to.IsValid(j.Facts.Architecture) || !to.isWithin(p.o.Largest) {
 			continue
 		}
-		if found := p.rate(j, to); found != nil && (best == nil || found.score > best.score) {
-			best = found
+		if found, ok := p.rate(j, to); ok && (!hasBest || found.score > best.score) {
+			best, hasBest = found, true
 		}
 	}
-	return best
+	if !hasBest {
+		return nil
+	}
+	return &best
 }
 
 // outright returns the best shapes by the model, once it is trusted.
-func (p *resizePlan) outright(j *ResizableJob) []Shape {
+func (p *resizePlan) outright(j *planned) (found []Shape) {
 	if !j.Model.IsTrusted(j.Shape, j.Shape) {
 		return nil
 	}
-	cores := j.Shape.Cores()
-	base := math.Log(j.Facts.Speed(j.Shape, j.Model.StepSeconds(j.Shape)))
-	values := []func(s Shape, logSpeed float64) float64{
-		func(s Shape, logSpeed float64) float64 { return logSpeed - 1e-9*float64(s.Cores()) },
-	}
+	fastest := goal{cores: j.Shape.Cores(), largest: p.o.Largest}
+	goals := []goal{fastest}
 	if p.view.QueuedJobs > 0 {
-		values = append(values, func(s Shape, logSpeed float64) float64 {
-			if !p.endsInTime(j, logSpeed-base) {
-				return math.Inf(-1)
-			}
-			return logSpeed - math.Log(float64(s.Cores()))
-		})
+		cheapest := fastest
+		cheapest.perCore, cheapest.minSpeed = true, p.minSpeed(j)
+		goals = append(goals, cheapest)
+	} else {
+		goals[0].cores += max(0, p.view.FreeCores) / len(p.view.Jobs)
 	}
-	var found []Shape
-	for i, value := range values {
-		limit := cores
-		if i == 0 && p.view.QueuedJobs == 0 {
-			limit += max(0, p.view.FreeCores) / len(p.view.Jobs)
-		}
-		if s, ok := fastest(j, limit, p.o.Largest, value); ok && j.Model.IsTrusted(j.Shape, s) {
+	for _, g := range goals {
+		if s, ok := j.steps.best(g); ok && j.Model.IsTrusted(j.Shape, s) {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// rate returns the move to a shape if the rules allow it. While a queue waits, its score is the
+// minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
+// move: see endsInTime. It is infinite if no speed suffices.
+func (p *resizePlan) minSpeed(j *planned) float64 {
+	left := j.requested - j.Elapsed.Seconds()
+	if !j.Deadline.IsZero() {
+		left = min(left, j.Deadline.Sub(p.now).Seconds())
+	}
+	if left -= j.Pause.Seconds(); left > 0 {
+		return j.RemainingSamples / left
+	}
+	return math.Inf(1)
+}
+
+// rate returns the move to a shape, and whether the rules allow it. While a queue waits, its score is the
 // logarithm of the saved core-seconds, otherwise that of the speed per additional core.
-func (p *resizePlan) rate(j *ResizableJob, to Shape) *proposal {
+func (p *resizePlan) rate(j *planned, to Shape) (m proposal, ok bool) {
+	more, isQueue := to.Cores()-j.Shape.Cores(), p.view.QueuedJobs > 0
+	isRestore := isQueue && more > 0 && p.isRestorable(j, to)
+	if more > p.view.FreeCores || isQueue && more > 0 && !isRestore {
+		return m, false
+	}
 	mean, standardError := j.Model.Gain(j.Shape, to)
 	lower := mean - p.o.BoundFactor*standardError
 	if math.IsNaN(lower) {
-		return nil
+		return m, false
 	}
-	more := to.Cores() - j.Shape.Cores()
 	growth := float64(more) / float64(j.Shape.Cores())
 	saved := lower - math.Log1p(growth) // core-seconds
-	m := &proposal{Resizing: Resizing{
-		To: to, SpeedRatio: math.Exp(mean), LowerSpeedRatio: math.Exp(lower),
-	}}
-	isQueue := p.view.QueuedJobs > 0
+	m.To, m.SpeedRatio, m.LowerSpeedRatio = to, math.Exp(mean), math.Exp(lower)
 	switch {
-	case more > p.view.FreeCores:
-		return nil
-	case isQueue && more > 0 && p.isRestorable(j, to):
+	case isRestore:
 		m.Rule, m.score = RuleRestore, lower
 	case more > 0:
 		m.Rule, m.score = RuleGrow, lower/float64(more)
-		if isQueue || math.Expm1(lower) < p.o.GrowthGainRatio*growth {
-			return nil
+		if math.Expm1(lower) < p.o.GrowthGainRatio*growth {
+			return m, false
 		}
 	case isQueue && more < 0 && p.endsInTime(j, lower) && p.paysBack(j, saved):
 		m.Rule, m.score = RuleShrink, saved
-		return m
+		return m, true
 	case math.Expm1(lower) >= p.o.ExchangeGainRatio:
 		if m.Rule, m.score = RuleExchange, lower; isQueue {
 			m.score = saved
 		}
 	default:
-		return nil
+		return m, false
 	}
-	if !p.paysBack(j, lower) {
-		return nil
-	}
-	return m
+	return m, p.paysBack(j, lower)
 }
 
 // paysBack reports whether a gain saves enough of the remaining time, or of the core-seconds.
-func (p *resizePlan) paysBack(j *ResizableJob, gain float64) bool {
-	return j.remainingSeconds(0)-j.remainingSeconds(gain) >= p.o.CostFactor*j.Pause.Seconds() && gain > 0
+func (p *resizePlan) paysBack(j *planned, gain float64) bool {
+	return j.remaining-j.remainingSeconds(gain) >= p.o.CostFactor*j.Pause.Seconds() && gain > 0
 }
 
 // endsInTime reports whether a job that changes its speed by a logarithm still ends by its deadline,
 // and no later than it would have with the requested shape.
-func (p *resizePlan) endsInTime(j *ResizableJob, gain float64) bool {
+func (p *resizePlan) endsInTime(j *planned, gain float64) bool {
 	left := j.Pause.Seconds() + j.remainingSeconds(gain)
-	return j.Elapsed.Seconds()+left <= j.requestedSeconds() && p.keepsDeadline(j, gain)
+	return j.Elapsed.Seconds()+left <= j.requested && p.keepsDeadline(j, gain)
 }
 
 // keepsDeadline reports whether a job that changes its speed by a logarithm still ends by its deadline.
-func (p *resizePlan) keepsDeadline(j *ResizableJob, gain float64) bool {
+func (p *resizePlan) keepsDeadline(j *planned, gain float64) bool {
 	left := j.Pause.Seconds() + j.remainingSeconds(gain)
 	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= left
 }
 
-// requestedSeconds returns the run time of a job in the requested shape.
-func (j *ResizableJob) requestedSeconds() float64 {
-	return (j.DoneSamples + j.RemainingSamples) /
-		j.Facts.Speed(j.Requested, j.Model.StepSeconds(j.Requested))
-}
-
 // isRestorable reports whether a job that would end later than with the requested shape may have a
 // shape: it may take back the cores that it gave up, although others wait for them.
-func (p *resizePlan) isRestorable(j *ResizableJob, to Shape) bool {
-	ends := j.Elapsed.Seconds() + j.remainingSeconds(0)
-	return to.Cores() <= j.Requested.Cores() && ends > j.requestedSeconds()
+func (p *resizePlan) isRestorable(j *planned, to Shape) bool {
+	ends := j.Elapsed.Seconds() + j.remaining
+	return to.Cores() <= j.Requested.Cores() && ends > j.requested
 }

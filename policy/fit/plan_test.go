@@ -39,7 +39,7 @@ func TestPlan_FollowsTheQueue(t *testing.T) {
 	for name, test := range tests {
 		s := wasteful
 		if test.want == fit.RuleGrow {
-			s, _ = fit.Fastest(facts, truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+			s, _ = fit.Fastest(truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
 		}
 		test.view.Jobs = []fit.ResizableJob{job("a", s)}
 		moves, _ := fit.Plan(&test.view, now, fit.Options{})
@@ -123,7 +123,7 @@ func TestPlan_RestoresAJobThatWouldEndLate(t *testing.T) {
 
 // Of equal jobs, the one with the least time to its deadline gets the free cores.
 func TestPlan_PrefersTheLeastSlack(t *testing.T) {
-	s, _ := fit.Fastest(facts, truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+	s, _ := fit.Fastest(truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
 	relaxed, urgent := job("relaxed", s), job("urgent", s)
 	relaxed.Deadline, urgent.Deadline = now.Add(9*time.Hour), now.Add(2*time.Hour)
 	v := &fit.ResizeView{FreeCores: 4, Jobs: []fit.ResizableJob{relaxed, urgent}}
@@ -227,7 +227,8 @@ func checkPlan(t *testing.T, v *fit.ResizeView) int {
 // its deadline still does, a move saves twice its cost, and a barred shape does not come back.
 func checkRules(t *testing.T, j *fit.ResizableJob, m *fit.Resizing) {
 	t.Helper()
-	before := j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.StepSeconds(j.Shape))
+	steps := j.Model.Steps()
+	before := j.RemainingSamples / j.Facts.Speed(j.Shape, steps.Of(j.Shape))
 	after := before / m.LowerSpeedRatio
 	left := j.Deadline.Sub(now).Seconds()
 	const rounding = 1e-6

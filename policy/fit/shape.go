@@ -110,8 +110,8 @@ func dot(a [termCount]float64, b [termCount]float64) float64 {
 
 // A SpeedModel prices the shapes of a job.
 type SpeedModel interface {
-	// StepSeconds returns the predicted step time of a shape.
-	StepSeconds(s Shape) float64
+	// Steps returns the predicted step times of all shapes.
+	Steps() StepTimes
 	// Gain returns the logarithm of the speed of a shape divided by that of another one, and its
 	// standard error.
 	Gain(from, to Shape) (mean, standardError float64)
@@ -126,15 +126,20 @@ type KnownModel struct {
 	Knee         float64 // cores that a worker can use
 }
 
-// StepSeconds implements SpeedModel.
+// StepSeconds returns the step time of a shape.
 func (m *KnownModel) StepSeconds(s Shape) float64 {
 	return m.Facts.StepSeconds(s, m.Coefficients, m.Knee)
 }
 
+// Steps implements SpeedModel.
+func (m *KnownModel) Steps() StepTimes {
+	return newStepTimes(&m.Facts, []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}})
+}
+
 // Gain implements SpeedModel.
 func (m *KnownModel) Gain(from, to Shape) (mean, standardError float64) {
-	before := m.Facts.Speed(from, m.StepSeconds(from))
-	return math.Log(m.Facts.Speed(to, m.StepSeconds(to)) / before), 0
+	steps := float64(to.Workers) / m.StepSeconds(to)
+	return math.Log(steps * m.StepSeconds(from) / float64(from.Workers)), 0
 }
 
 // IsTrusted implements SpeedModel.
@@ -155,7 +160,8 @@ func ScalingOf(f Facts, m SpeedModel, window []StepReport) Scaling {
 		gain, _ := m.Gain(smaller, s)
 		proportional := 1 / float64(smaller.Workers)
 		scaling.LastWorkerGainRatio = math.Expm1(gain) / proportional
-		scaling.SlowerWithWorkers = m.StepSeconds(s) > (1+slowerRatio)*m.StepSeconds(smaller)
+		steps := m.Steps()
+		scaling.SlowerWithWorkers = steps.Of(s) > (1+slowerRatio)*steps.Of(smaller)
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}

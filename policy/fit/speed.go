@@ -43,6 +43,7 @@ type LearnedModel struct {
 	facts  Facts
 	shapes int // distinct
 	fits   []kneeFit
+	steps  StepTimes
 	o      Options
 }
 
@@ -98,17 +99,11 @@ func (m *LearnedModel) weigh(errors []float64, lowest float64) {
 	for i := range m.fits {
 		m.fits[i].probability /= sum
 	}
+	m.steps = newStepTimes(&m.facts, m.fits)
 }
 
-// StepSeconds implements SpeedModel.
-func (m *LearnedModel) StepSeconds(s Shape) float64 {
-	mean := 0.0
-	for i := range m.fits {
-		f := &m.fits[i]
-		mean += f.probability * m.facts.StepSeconds(s, f.coefficients, f.knee)
-	}
-	return mean
-}
+// Steps implements SpeedModel.
+func (m *LearnedModel) Steps() StepTimes { return m.steps }
 
 // Gain implements SpeedModel. Errors that both shapes share cancel out.
 func (m *LearnedModel) Gain(from, to Shape) (mean, standardError float64) {

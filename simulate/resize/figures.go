@@ -235,6 +235,6 @@ func (j *GuessedJob) exchange() (ratio float64, moves int) {
 		s = next
 		moves++
 	}
-	best, _ := fit.Fastest(j.Truth.Facts, &j.Truth, j.Guess.Cores(), largest)
+	best, _ := fit.Fastest(&j.Truth, j.Guess.Cores(), largest)
 	return j.speed(s) / j.speed(best), moves
 }

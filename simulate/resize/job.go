@@ -62,7 +62,7 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 		},
 		WorkSeconds: 300 + 2100*random.Float64(),
 	}
-	best, _ := fit.Fastest(j.Truth.Facts, &j.Truth, j.Guess.Cores(), largest)
+	best, _ := fit.Fastest(&j.Truth, j.Guess.Cores(), largest)
 	j.GuessRatio = j.speed(j.Guess) / j.speed(best)
 	return j
 }
