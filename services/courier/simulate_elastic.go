@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"courier/policy"
@@ -19,7 +20,7 @@ type simulateElastic struct {
 	Jobs             int           `help:"Simulate only the first jobs; 0: all." default:"0" placeholder:"N"`
 	GPUs             int           `name:"gpus" help:"Number of GPUs of the cluster." required:"" placeholder:"N"`
 	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
-	Policy           []string      `help:"Policies to compare: ${elastic_policies}." default:"deadline"`
+	Policy           []string      `help:"Policies to compare, separated by commas: ${elastic_policies}." default:"deadline" sep:"none" placeholder:"NAME,..."`
 	Charge           string        `help:"Jobs that pause at a moment: all, rounds (unchanged jobs pause for less), changed (only changed jobs), none." enum:"all,rounds,changed,none" default:"all"`
 	RateError        float64       `help:"Standard deviation of log(known / true rate), 0 to 1; 0: the known rates are exact." default:"0"`
 	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
@@ -40,8 +41,9 @@ func (c *simulateElastic) Help() string {
 }
 
 func (c *simulateElastic) Run(w *environment) error {
+	c.Policy = splitNames(c.Policy)
 	if err := elastic.CheckPolicies(c.Policy); err != nil {
-		return err
+		return fmt.Errorf("--policy: %w", err)
 	}
 	rates, err := elastic.ReadThroughputs(c.Throughputs)
 	if err != nil {
@@ -67,6 +69,16 @@ func (c *simulateElastic) Run(w *environment) error {
 		}
 	}
 	return c.print(w.stdout, result, result.WriteText)
+}
+
+// splitNames splits lists of names at commas. An empty name remains, so that it is refused.
+func splitNames(lists []string) (names []string) {
+	for _, list := range lists {
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	return names
 }
 
 // readTrace reads the trace, and tells what was derived.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -21,8 +22,11 @@ type PolicyComparison struct {
 	Policies []TraceScore `json:"policies"`
 }
 
-// CheckPolicies returns an error for an unknown or repeated name.
+// CheckPolicies returns an error for an unknown, an empty or a repeated name, and for no name.
 func CheckPolicies(names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("no policy is given: want one of %s", strings.Join(Policies(), ", "))
+	}
 	for i, name := range names {
 		if _, err := NewPolicy(name); err != nil {
 			return err
