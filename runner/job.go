@@ -103,7 +103,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 
 // start starts the command and publishes the start of the job.
 func (j *job) start() error {
-	if !hasPlaceholder(j.o.Command, batchPlaceholder) {
+	if !j.o.OmitHints && !hasPlaceholder(j.o.Command, batchPlaceholder) {
 		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
 			batchPlaceholder)
 	}

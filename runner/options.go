@@ -63,6 +63,10 @@ type Options struct {
 	// Metrics are the kinds of metrics whose names output does not know; see output.MetricKinds.
 	Metrics output.MetricKinds
 
+	// OmitHints leaves out the messages about missing advice and a missing {batch}, for a caller that
+	// sets the configuration of the command by itself.
+	OmitHints bool
+
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
 	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown

@@ -164,7 +164,7 @@ func (l *Launcher) options(g *Segment, dir string, values []string) runner.Optio
 	}
 	o.SpoolDir = filepath.Join(l.Dir, "spool")
 	o.Grace = max(l.Options.withDefaults().Grace, time.Millisecond)
-	o.NoPTY = true
+	o.NoPTY, o.OmitHints = true, true
 	return o
 }
 

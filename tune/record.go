@@ -169,12 +169,24 @@ func checkDesign(dir string, lines []recordLine, design tuningDesign) error {
 	old, now := reflect.ValueOf(*before), reflect.ValueOf(design)
 	for i := range old.NumField() {
 		if !reflect.DeepEqual(old.Field(i).Interface(), now.Field(i).Interface()) {
-			return fmt.Errorf("%s has a tuning with another %s (%v, not %v): repeat its flags to continue it, "+
-				"or choose another --dir", dir, old.Type().Field(i).Tag.Get("json"),
-				old.Field(i).Interface(), now.Field(i).Interface())
+			name := old.Type().Field(i).Tag.Get("json")
+			difference := designDifference(name, old.Field(i).Interface(), now.Field(i).Interface())
+			return fmt.Errorf("%s has a tuning with %s: repeat its flags to continue it, or choose another --dir",
+				dir, difference)
 		}
 	}
 	return nil
+}
+
+// designDifference describes how the design of a record differs in a field.
+func designDifference(field string, old, now any) string {
+	switch field {
+	case "command":
+		return "another command"
+	case "space":
+		return "other parameters (--param)"
+	}
+	return fmt.Sprintf("--%s %v instead of %v", field, old, now)
 }
 
 // append writes a line to disk.

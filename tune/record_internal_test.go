@@ -93,17 +93,17 @@ func TestOpen_ContinuesAfterACrashAtAnyByte(t *testing.T) {
 func TestOpen_RefusesAnotherTuning(t *testing.T) {
 	dir := t.TempDir()
 	complete(t, dir)
-	for name, change := range map[string]func(*Options){
-		"command":   func(o *Options) { o.Command = []string{"train", "--fast", "{x}", "{dir}"} },
-		"space":     func(o *Options) { o.Space = Space{{Name: "x", Low: 0, High: 2}} },
-		"seed":      func(o *Options) { o.Seed = 2 },
-		"algorithm": func(o *Options) { o.Algorithm = AlgorithmASHA },
-		"epochs":    func(o *Options) { o.Epochs = 8 },
+	for want, change := range map[string]func(*Options){
+		"another command":                     func(o *Options) { o.Command = append(o.Command, "--fast") },
+		"other parameters (--param)":          func(o *Options) { o.Space[0].High = 2 },
+		"--seed 1 instead of 2":               func(o *Options) { o.Seed = 2 },
+		"--algorithm halving instead of asha": func(o *Options) { o.Algorithm = AlgorithmASHA },
+		"--epochs 4 instead of 8":             func(o *Options) { o.Epochs = 8 },
 	} {
 		o := recordOptions()
 		change(&o)
-		if _, err := Open(dir, o); err == nil || !strings.Contains(err.Error(), "another "+name) {
-			t.Errorf("Open() with another %s = %v, want a refusal that names it", name, err)
+		if _, err := Open(dir, o); err == nil || !strings.Contains(err.Error(), "has a tuning with "+want) {
+			t.Errorf("Open() = %v, want a refusal with %q", err, want)
 		}
 	}
 	path := filepath.Join(dir, recordFile)
@@ -123,21 +123,23 @@ func TestOpen_RefusesAnotherTuning(t *testing.T) {
 
 func TestOpen_RejectsInvalidOptions(t *testing.T) {
 	for want, change := range map[string]func(*Options){
-		"no command":              func(o *Options) { o.Command = nil },
-		"--param is missing":      func(o *Options) { o.Space = nil },
-		"--trials: 0":             func(o *Options) { o.Trials = 0 },
-		"4 trials of 2":           func(o *Options) { o.Space = Space{{Name: "x", Choices: []string{"a", "b"}}} },
-		"--eta: 1":                func(o *Options) { o.Eta = 1 },
-		"--epochs: 0":             func(o *Options) { o.Epochs = 0 },
-		"--algorithm":             func(o *Options) { o.Algorithm = "random" },
-		"--objective":             func(o *Options) { o.Objective = "speed" },
-		"--cpus: 2":               func(o *Options) { o.CPUs = []int{2} },
-		"--cpus-total: -1":        func(o *Options) { o.Pool = -1 },
-		"--max-time: -1":          func(o *Options) { o.MaxTime = -1 },
-		"--budget: -1":            func(o *Options) { o.Budget = -1 },
-		"--price: -1":             func(o *Options) { o.Price = -1 },
-		"are given together":      func(o *Options) { o.Budget, o.MaxTime = 1, 1 },
-		"the command has {batch}": func(o *Options) { o.Command = []string{"train", "{batch}"} },
+		"no command":                        func(o *Options) { o.Command = nil },
+		"--param is missing":                func(o *Options) { o.Space = nil },
+		"--trials: 0":                       func(o *Options) { o.Trials = 0 },
+		"4 is more than the 2 combinations": func(o *Options) { o.Space[0].Choices = []string{"a", "b"} },
+		"--eta: 1":                          func(o *Options) { o.Eta = 1 },
+		"--epochs: 0":                       func(o *Options) { o.Epochs = 0 },
+		"--algorithm":                       func(o *Options) { o.Algorithm = "random" },
+		"--objective":                       func(o *Options) { o.Objective = "speed" },
+		"--cpus: 2":                         func(o *Options) { o.CPUs = []int{2} },
+		"--cpus-total: -1":                  func(o *Options) { o.Pool = -1 },
+		"--max-time: -1":                    func(o *Options) { o.MaxTime = -1 },
+		"--budget: -1":                      func(o *Options) { o.Budget = -1 },
+		"--price: -1":                       func(o *Options) { o.Price = -1 },
+		"are given together":                func(o *Options) { o.Budget, o.MaxTime = 1, 1 },
+		"the command has {batch}":           func(o *Options) { o.Command = []string{"train", "{batch}"} },
+		"the command has {lx}":              func(o *Options) { o.Command = []string{"train", "--lr={lx}", "{x}"} },
+		"or use one of {x}, {epoch}":        func(o *Options) { o.Command = []string{"sh", "-c", "echo ${HOME} {y}"} },
 	} {
 		o := recordOptions()
 		change(&o)

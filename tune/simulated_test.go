@@ -227,16 +227,17 @@ func TestTuning_RefusesABoundBelowTheSmallest(t *testing.T) {
 			o, dir := tuningOptions(), t.TempDir()
 			c := &simulatedTraining{seconds: amdahl(2, 8)}
 			set(&o, 1)
-			_, err := simulate(t, dir, o, c)
+			r, err := simulate(t, dir, o, c)
 			var unreachable *tune.UnreachableBound
-			if !errors.As(err, &unreachable) || unreachable.Flag != name || unreachable.Smallest == "" {
-				t.Fatalf("%s: %v, want a refusal that names the smallest bound", name, err)
+			if !errors.As(err, &unreachable) || unreachable.Flag != name || unreachable.Smallest == "" ||
+				r == nil || len(r.Trials) == 0 || r.Reason != err.Error() {
+				t.Fatalf("%s: %+v, %v, want what ran and a refusal that names the smallest bound", name, r, err)
 			}
 			if len(c.segments) > 16 {
 				t.Errorf("%s: refused after %d segments", name, len(c.segments))
 			}
 			set(&o, 4)
-			r, err := simulate(t, dir, o, c)
+			r, err = simulate(t, dir, o, c)
 			if err != nil || r.Reason != "every stage is done" {
 				t.Errorf("%s: %+v, %v with four times the bound, want a complete tuning", name, r, err)
 			}
@@ -252,10 +253,40 @@ func TestTuning_SaysThatTheSmallestBoundIsUnknown(t *testing.T) {
 		c := &simulatedTraining{seconds: amdahl(10, 0)}
 		r, err := simulate(t, t.TempDir(), o, c)
 		want := "--max-time 1s is used up before the time of an epoch was measured, so that the smallest one is unknown"
-		if err != nil || r.Reason != want || c.stopped != 4 {
+		var none *tune.NoResult
+		if !errors.As(err, &none) || r == nil || none.Reason != want || r.Reason != want || c.stopped != 4 {
 			t.Errorf("%+v, %v with %d stopped trials; want the reason %q and 4", r, err, c.stopped, want)
 		}
 	})
+}
+
+// A tuning whose trials all fail, some of them in a later stage, has no result.
+func TestTuning_HasNoResultWithoutATrial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := tuningOptions()
+		o.Trials = 2
+		r, err := simulate(t, t.TempDir(), o, &simulatedTraining{
+			seconds: amdahl(1, 0), fails: func(g tune.Segment) bool { return g.Trial == 2 || g.Stage > 0 },
+		})
+		var none *tune.NoResult
+		if !errors.As(err, &none) || none.Reason != "no trial is left" || r == nil || len(r.Trials) != 2 {
+			t.Errorf("%+v, %v; want no result, because no trial is left", r, err)
+		}
+	})
+}
+
+// A budget of more time than a time.Duration has is no limit.
+func TestTuning_HasAHugeBudget(t *testing.T) {
+	for _, budget := range []float64{2.6e6, 1e9, 1e300} {
+		synctest.Test(t, func(t *testing.T) {
+			o := tuningOptions()
+			o.Budget = budget
+			r, err := simulate(t, t.TempDir(), o, &simulatedTraining{seconds: amdahl(2, 8)})
+			if err != nil || r.Reason != "every stage is done" {
+				t.Errorf("--budget %g: %+v, %v; want a complete tuning", budget, r, err)
+			}
+		})
+	}
 }
 
 // randomTuning returns random options and a random command.
@@ -316,9 +347,12 @@ func TestTuning_NeverExceedsPoolAndBound(t *testing.T) {
 					o.Budget*3600, c.most, o.Pool)
 			}
 			var unreachable *tune.UnreachableBound
+			var none *tune.NoResult
 			switch {
 			case errors.As(err, &unreachable):
 				refused++
+			case errors.As(err, &none):
+				cut++
 			case err != nil:
 				t.Fatalf("case %d: %v", n, err)
 			case r.Reason == "every stage is done":

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -84,8 +85,8 @@ func (o *Options) validate() error {
 	case o.Trials < 1 || o.Trials > maxTrials:
 		return fmt.Errorf("--trials: %d is not between 1 and %d", o.Trials, maxTrials)
 	case o.Space.combinations() < float64(o.Trials):
-		return fmt.Errorf("--trials: %d trials of %.0f combinations of the parameters, want at most as many",
-			o.Trials, o.Space.combinations())
+		return fmt.Errorf("--trials: %d is more than the %s of the parameters: lower it, or give more values",
+			o.Trials, schemas.FormatCount(uint64(o.Space.combinations()), "combination"))
 	case o.Eta < 2 || o.Eta > maxTrials:
 		return fmt.Errorf("--eta: %d is not between 2 and %d", o.Eta, maxTrials)
 	case o.Epochs < 1 || o.Epochs > schemas.MaxEpochs:
@@ -97,21 +98,40 @@ func (o *Options) validate() error {
 			ObjectiveLoss)
 	}
 	if unset := o.unsetPlaceholder(); unset != "" {
-		return fmt.Errorf("the command has {%s}, but no parameter of that name: add --param %s=VALUES", unset, unset)
+		return fmt.Errorf("the command has {%s}, but no parameter of that name: add --param %s=VALUES, or use "+
+			"one of %s", unset, unset, o.placeholders())
 	}
 	return o.validateResources()
 }
 
-// unsetPlaceholder returns a placeholder of other commands of Courier that is no parameter here; empty
-// if the command has none.
+// placeholderPattern matches a placeholder of a command with the character before it: ${name} is a
+// variable of a shell.
+var placeholderPattern = regexp.MustCompile(`(^|[^$])\{([a-z][a-z0-9_]*)\}`)
+
+// unsetPlaceholder returns a placeholder that has no value; empty if the command has none.
 func (o *Options) unsetPlaceholder() string {
-	for _, name := range []string{"batch", "gpus", "replication"} {
-		isUsed := strings.Contains(strings.Join(o.Command, " "), "{"+name+"}")
-		if isUsed && !slices.ContainsFunc(o.Space, func(p Parameter) bool { return p.Name == name }) {
-			return name
+	for _, argument := range o.Command {
+		for _, match := range placeholderPattern.FindAllStringSubmatch(argument, -1) {
+			name := match[2]
+			isParameter := slices.ContainsFunc(o.Space, func(p Parameter) bool { return p.Name == name })
+			if !isParameter && !slices.Contains(reservedNames, name) {
+				return name
+			}
 		}
 	}
 	return ""
+}
+
+// placeholders returns all placeholders that have a value.
+func (o *Options) placeholders() string {
+	var names []string
+	for _, p := range o.Space {
+		names = append(names, "{"+p.Name+"}")
+	}
+	for _, name := range reservedNames {
+		names = append(names, "{"+name+"}")
+	}
+	return strings.Join(names, ", ")
 }
 
 func (o *Options) validateResources() error {
@@ -235,7 +255,8 @@ type segmentMessage struct {
 }
 
 // Run runs the trials that are left. report is called with each change and may be nil. If ctx ends,
-// the error wraps ErrInterrupted, and the same tuning can be continued.
+// the error wraps ErrInterrupted, and the same tuning can be continued. With an UnreachableBound or a
+// NoResult, the ranking has what ran; with other errors it is nil.
 func (t *Tuning) Run(ctx context.Context, measure Measure, report func(TuningProgress)) (*Ranking, error) {
 	t.report = report
 	running, cancel := context.WithCancel(ctx)
@@ -297,11 +318,15 @@ func runSegment(
 	messages <- segmentMessage{id: g.ID, ending: &ending, err: err}
 }
 
+// maxTimerSeconds is the longest wait for a limit. Longer ones, about 32 years, have no timer: from
+// 292 years on, a time.Duration overflows.
+const maxTimerSeconds = 1e9
+
 // await handles one message, or stops all segments at the limit. It returns the number of segments
 // that have ended.
 func (t *Tuning) await(messages <-chan segmentMessage, stop func()) (ended int, err error) {
 	var limit <-chan time.Time
-	if left := t.untilLimit(); !math.IsInf(left, 1) && t.stopped == "" {
+	if left := t.untilLimit(); left < maxTimerSeconds && t.stopped == "" {
 		timer := time.NewTimer(time.Duration(max(0, left) * float64(time.Second)))
 		defer timer.Stop()
 		limit = timer.C
@@ -350,10 +375,19 @@ func (s *tuningState) hasPlan() bool {
 	return slices.ContainsFunc(s.plan, func(p StagePlan) bool { return p.CPUs > 0 })
 }
 
-// conclude writes the table of trials and returns the result.
+// NoResult reports that a tuning ended although no trial has a figure that ranks it.
+type NoResult struct{ Reason string }
+
+func (e *NoResult) Error() string { return "no trial has a result: " + e.Reason }
+
+// conclude writes the table of trials and returns the result. It comes with an UnreachableBound or a
+// NoResult if the tuning ended with one.
 func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
 	err := t.writeTrials()
+	var unreachable *UnreachableBound
 	switch {
+	case errors.As(failure, &unreachable) && err == nil:
+		return t.result(unreachable.Error()), failure
 	case failure != nil:
 		return nil, failure
 	case err != nil:
@@ -369,6 +403,9 @@ func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*R
 		if len(t.state.alive()) == 0 {
 			reason = "no trial is left"
 		}
+	}
+	if t.state.best() == nil {
+		return t.result(reason), &NoResult{reason}
 	}
 	return t.result(reason), nil
 }

@@ -28,7 +28,7 @@ type tuneCommand struct {
 	Budget       float64           `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
 	Price        float64           `help:"Price of a core-hour, to show costs in money; 0: none." default:"0"`
 	CPUs         []int             `name:"cpus" help:"Numbers of CPUs of a trial to choose from, stage by stage; {cpus} in the command." default:"1"`
-	CPUsTotal    int               `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)."`
+	CPUsTotal    *int              `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)." placeholder:"INT"`
 	Seed         uint64            `help:"Seed of the values of the parameters." default:"1"`
 	Dir          string            `help:"Directory of the tuning. If it has an unfinished one with the same design, that continues." default:"courier-tuning" type:"path"`
 	EpochPattern string            `help:"Regular expression that matches an epoch in a line of output, as for courier run."`
@@ -84,9 +84,14 @@ func (c *tuneCommand) Run(w *environment) error {
 		view.print(fmt.Sprintf("interrupted: the same command continues the tuning in %s", c.Dir))
 		return exitStatus(130)
 	}
-	if err != nil {
+	if ranking == nil {
 		return err
 	}
+	return errors.Join(c.print(w, ranking), err)
+}
+
+// print prints the result.
+func (c *tuneCommand) print(w *environment, ranking *tune.Ranking) error {
 	switch c.Output {
 	case "json":
 		return indented(w.stdout, ranking)
@@ -116,13 +121,19 @@ func (c *tuneCommand) options() (tune.Options, error) {
 		Objective: c.Objective,
 		Seed:      c.Seed,
 		CPUs:      c.CPUs,
-		Pool:      c.CPUsTotal,
+		Pool:      runtime.NumCPU(),
 		MaxTime:   c.MaxTime,
 		Budget:    c.Budget,
 		Price:     c.Price,
 	}
-	if o.Pool == 0 {
-		o.Pool = runtime.NumCPU()
+	if c.CPUsTotal != nil {
+		o.Pool = *c.CPUsTotal
+	}
+	switch { // zero fields of the options are defaults, but zero flags are mistakes
+	case o.Eta == 0:
+		return o, errors.New("--eta: 0 is below 2")
+	case o.Pool == 0:
+		return o, errors.New("--cpus-total: 0 is below 1")
 	}
 	return o, nil
 }
