@@ -66,7 +66,7 @@ func (c *simulateNearchus) Help() string {
 
 func (c *simulateNearchus) Run(w *environment) error {
 	if c.Seeds < 1 || c.Seeds > 1000 {
-		return fmt.Errorf("seeds is %d, want 1 to 1000", c.Seeds)
+		return fmt.Errorf("--seeds is %d, want 1 to 1000", c.Seeds)
 	}
 	bar := services.NewProgressBar(w.stderr, 0)
 	f, err := resize.Reproduce(w.ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {

@@ -1,6 +1,7 @@
 package figures_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -9,31 +10,63 @@ import (
 
 func TestComparisons_MeetTheirTargets(t *testing.T) {
 	c := &figures.Comparisons{}
-	c.Add("time", 0.4, "", []float64{0.3, 0.5}, false)
-	c.Add("time", 0.4, "", []float64{0.3, 0.5}, true)
-	c.AddIncrease("speed", 0.5, "", []float64{0.6, 0.7})
-	c.AddIncrease("speed", 0.5, "", []float64{0.4, 0.7})
-	c.AddLevel("kept", 0.97, "", []float64{0.97, 1})
-	c.AddLevel("kept", 0.97, "", []float64{0.9, 1})
-	c.AddLimit("late", 0.03, "", []float64{0, 0.02})
-	c.AddLimit("late", 0.03, "", []float64{0, 0.04})
-	c.AddCount("moves", 3.4, "", []float64{2, 3})
-	c.AddCount("moves", 3.4, "", []float64{2, 4})
-	for i, want := range []bool{false, true, true, false, true, false, true, false, true, false} {
-		if f := c.Figures[i]; f.IsMet != want {
-			t.Errorf("figure %d (%s): met %t, want %t", i, f.Name, f.IsMet, want)
+	for _, want := range []struct {
+		add   func()
+		isMet bool
+	}{
+		{func() { c.Add("time", figures.Bar(0.4), "", 0.3, 0.49) }, false}, // the mean counts
+		{func() { c.Add("time", figures.Bar(0.4), "", 0.3, 0.5) }, true},
+		{func() { c.Add("time", figures.Bar(0.4), "", 0.3999) }, false},
+		{func() { c.Add("time", figures.Reported(0.4), "", 0.396) }, true},
+		{func() { c.Add("time", figures.Reported(0.4), "", 0.394) }, false},
+		{func() { c.Add("time", figures.Reported(0.145), "", 0.1446) }, true},
+		{func() { c.Add("time", figures.Reported(0.145), "", 0.144) }, false},
+		{func() { c.AddIncrease("speed", figures.Bar(0.5), "", 0.6, 0.7) }, true},
+		{func() { c.AddLevel("kept", figures.Bar(0.97), "", 0.97) }, true},
+		{func() { c.AddLevels("kept", figures.Bar(0.97), "", figures.Interval{Reached: 0.96, High: 1}) }, false},
+		{func() { c.AddReductions("time", figures.Bar(0), "", figures.Interval{Low: -1, High: 1}) }, true},
+		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0.03) }, true},
+		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0, 0.08) }, false},
+		{func() { c.AddCount("moves", figures.Bar(3.4), "", 2, 3) }, true},
+		{func() { c.AddCount("moves", figures.Reported(3.4), "", 3.404) }, true},
+		{func() { c.AddSeconds("time", figures.Within(390.5, 0.5), "", 390) }, true},
+		{func() { c.AddSeconds("time", figures.Within(390.5, 0.5), "", 391.1) }, false},
+	} {
+		want.add()
+		i := len(c.Figures) - 1
+		if f := c.Figures[i]; f.IsMet == nil || *f.IsMet != want.isMet {
+			t.Errorf("figure %d (%s, reached %g): met %v, want %t", i, f.Name, f.Reached, f.IsMet, want.isMet)
 		}
 	}
+}
 
+func TestComparisons_AreReadable(t *testing.T) {
+	c := &figures.Comparisons{}
+	c.Add("time", figures.Bar(0.4), "a", 0.3, 0.5)
+	c.AddIncrease("speed", figures.Target{}, "b", 0.6)
+	c.AddLimit("late", figures.Bar(0.03), "c", 0.02)
+	c.Group("tunings")
+	for _, v := range []float64{0.1, 0.2, 0.3} {
+		c.Add("cost", figures.Bar(0.2), "d", v)
+	}
+	c.Group("")
+	c.AddSeconds("makespan", figures.Within(390.5, 0.5), "e", 390)
 	var text strings.Builder
 	if err := c.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"-50.0 to -30.0 %", "+60.0 to +70.0 %", "97.0 to 100.0 %", "2.0 to 3.0 ", "yes, by the best",
-	} {
-		if !strings.Contains(text.String(), want) {
-			t.Errorf("the table lacks %q:\n%s", want, &text)
-		}
+	want := `variant  figure    target         reached                     met     
+a        time      -40.0 %        -40.0 % (-50.0 to -30.0 %)  yes     
+b        speed     -              +60.0 %                     -       
+c        late      at most 3.0 %  2.0 %                       yes     
+tunings  cost      -20.0 %        -30.0 to -10.0 %            2 of 3  
+e        makespan  390.5 s        390.0 s                     yes     
+`
+	if text.String() != want {
+		t.Errorf("the table is\n%s\nwant\n%s", &text, want)
+	}
+	data, err := json.Marshal(c.Figures[1])
+	if err != nil || !strings.Contains(string(data), `"target":null`) || !strings.Contains(string(data), `"met":null`) {
+		t.Errorf("a figure without a target is %s, %v", data, err)
 	}
 }

@@ -12,45 +12,86 @@ import (
 // FlowCon reports, with a makespan that is not longer.
 const publishedRatio = 0.4206
 
-// sharingVariant is a rule with the thresholds for which it is simulated.
+// sharingVariant is a rule with the thresholds for which it is simulated, and the reductions that
+// section 2.7 of the design page resource-policies reports. Where the page has a range over the
+// thresholds, the target of each threshold is the weaker end.
 type sharingVariant struct {
-	name       string
-	thresholds []float64
-	interval   float64
-	options    quality.Options
+	name                    string
+	thresholds              []float64
+	interval                float64
+	options                 quality.Options
+	third, second, makespan figures.Target
 }
+
+// sameMakespan is a makespan that is printed as 0.0 % longer.
+var sameMakespan = figures.Within(0, 0.0005)
 
 var variants = []sharingVariant{
-	{"as published: caps, beta 1 + 1/n", []float64{0.005, 0.01, 0.05}, 20, quality.Options{IsPublished: true}},
-	{"caps, beta 2", []float64{0.005, 0.01, 0.05}, 20, quality.Options{IsPublished: true, Floor: 2}},
-	{"weights, beta 2, losses every 10 s", []float64{0.005, 0.01}, 10, quality.Options{Floor: 2}},
-	{"weights, beta 4, losses every 10 s", []float64{0.005, 0.01}, 10, quality.Options{Floor: 4}},
-	{"weights, beta 2, losses every 5 s", []float64{0.005, 0.01}, 5, quality.Options{Floor: 2}},
+	{
+		"as published: caps, beta 1 + 1/n", []float64{0.005, 0.01, 0.05}, 20,
+		quality.Options{IsPublished: true},
+		figures.Reported(0.14), figures.Reported(-0.02), figures.Reported(-0.03),
+	},
+	{
+		"caps, beta 2", []float64{0.005, 0.01, 0.05}, 20, quality.Options{IsPublished: true, Floor: 2},
+		figures.Reported(0.22), figures.Reported(-0.01), figures.Reported(-0.04),
+	},
+	{
+		"weights, beta 2, losses every 10 s", []float64{0.005, 0.01}, 10, quality.Options{Floor: 2},
+		figures.Reported(0.406), figures.Reported(0.118), sameMakespan,
+	},
+	{
+		"weights, beta 4, losses every 10 s", []float64{0.005, 0.01}, 10, quality.Options{Floor: 4},
+		figures.Reported(0.428), figures.Reported(0.065), sameMakespan,
+	},
+	{
+		"weights, beta 2, losses every 5 s", []float64{0.005, 0.01}, 5, quality.Options{Floor: 2},
+		figures.Reported(0.406), figures.Reported(0.118), sameMakespan,
+	},
 }
 
-// Reproduce simulates the fixed schedule of three jobs by each variant, and random
-// schedules. A figure is the reduction of a time against fair sharing as a ratio, negative if the time is longer.
+// Reproduce simulates the fixed schedule of three jobs by each variant, and random schedules. A
+// figure is the reduction of a time against fair sharing as a ratio, negative if the time is longer.
 func Reproduce() *figures.Comparisons {
-	jobs := PaperJobs()
-	fair := Simulate(jobs, Sharing{Rule: RuleFair}, 0)
 	f := &figures.Comparisons{}
-	for _, v := range variants {
-		reductions := map[string][]float64{}
-		for _, threshold := range v.thresholds {
-			o := v.options
-			o.Threshold = threshold
-			got := Simulate(jobs, Sharing{Quality: o, Interval: v.interval}, 0)
-			for _, name := range []string{"third", "second"} {
-				reductions[name] = append(reductions[name], 1-got.Seconds[name]/fair.Seconds[name])
-			}
-			reductions["makespan"] = append(reductions["makespan"], 1-got.Makespan/fair.Makespan)
-		}
-		f.Add("completion time of the third job", publishedRatio, v.name, reductions["third"], false)
-		f.Add("completion time of the second job", 0, v.name, reductions["second"], false)
-		f.Add("makespan", 0, v.name, reductions["makespan"], false)
+	fair := Simulate(PaperJobs(), Sharing{Rule: RuleFair}, 0)
+	addFair(f, fair)
+	for i := range variants {
+		variants[i].add(f, fair)
 	}
+	f.Group("")
 	addRandom(f)
+	addContended(f)
 	return f
+}
+
+// addFair adds the completion times by fair sharing. The page's simulator had steps of 0.5 s.
+func addFair(f *figures.Comparisons, fair *NodeOutcome) {
+	for _, c := range []struct {
+		job     string
+		seconds float64
+	}{{"first", 390.5}, {"second", 270.5}, {"third", 90}} {
+		f.AddSeconds("completion time of the "+c.job+" job", figures.Within(c.seconds, 0.55), "fair sharing",
+			fair.Seconds[c.job])
+	}
+}
+
+// add adds the figures of the fixed schedule, for each threshold.
+func (v *sharingVariant) add(f *figures.Comparisons, fair *NodeOutcome) {
+	f.Group(v.name)
+	for _, threshold := range v.thresholds {
+		o := v.options
+		o.Threshold = threshold
+		got := Simulate(PaperJobs(), Sharing{Quality: o, Interval: v.interval}, 0)
+		variant := fmt.Sprintf("%s, threshold %g", v.name, threshold)
+		third := 1 - got.Seconds["third"]/fair.Seconds["third"]
+		f.Add("completion time of the third job", v.third, variant, third)
+		if !o.IsPublished {
+			f.Add("completion time of the third job, published", figures.Bar(publishedRatio), variant, third)
+		}
+		f.Add("completion time of the second job", v.second, variant, 1-got.Seconds["second"]/fair.Seconds["second"])
+		f.Add("makespan", v.makespan, variant, 1-got.Makespan/fair.Makespan)
+	}
 }
 
 // randomSeeds is the number of random schedules of each size.
@@ -65,27 +106,48 @@ type randomTarget struct {
 
 var randomTargets = []randomTarget{{10, 0.33, 0.145, -0.045}, {30, 0.5, 0.22, -0.07}}
 
+// randomEffects are the reductions of times against fair sharing, by random schedule.
+type randomEffects struct{ best, quality, average, makespan []float64 }
+
+// simulateRandom compares FlowCon with fair sharing on random schedules.
+func simulateRandom(jobs int, overSeconds, contention float64) (e randomEffects) {
+	for seed := range uint64(randomSeeds) {
+		jobs := RandomJobs(jobs, overSeconds, 0, seed)
+		fair := Simulate(jobs, Sharing{Rule: RuleFair}, contention)
+		got := Simulate(jobs, Sharing{Interval: 10}, contention)
+		fastest := 0.0
+		for name, seconds := range got.Seconds {
+			fastest = max(fastest, 1-seconds/fair.Seconds[name])
+		}
+		e.best = append(e.best, fastest)
+		e.quality = append(e.quality, 1-total(jobs, got.Quality)/total(jobs, fair.Quality))
+		e.average = append(e.average, 1-total(jobs, got.Seconds)/total(jobs, fair.Seconds))
+		e.makespan = append(e.makespan, 1-got.Makespan/fair.Makespan)
+	}
+	return e
+}
+
 // addRandom adds the figures of schedules with random arrivals, works and losses.
 func addRandom(f *figures.Comparisons) {
-	for _, target := range randomTargets {
-		var best, quality, average []float64
-		for seed := range uint64(randomSeeds) {
-			jobs := RandomJobs(target.jobs, 20*float64(target.jobs), 0, seed)
-			fair := Simulate(jobs, Sharing{Rule: RuleFair}, 0)
-			got := Simulate(jobs, Sharing{Interval: 10}, 0)
-			fastest := 0.0
-			for name, seconds := range got.Seconds {
-				fastest = max(fastest, 1-seconds/fair.Seconds[name])
-			}
-			best = append(best, fastest)
-			quality = append(quality, 1-total(jobs, got.Quality)/total(jobs, fair.Quality))
-			average = append(average, 1-total(jobs, got.Seconds)/total(jobs, fair.Seconds))
-		}
+	for _, t := range randomTargets {
+		e := simulateRandom(t.jobs, 20*float64(t.jobs), 0)
 		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of %d jobs",
-			randomSeeds, target.jobs)
-		f.AddReductions("completion time of the best job, mean", target.bestJob, variant, meanOf(best))
-		f.AddReductions("time to 90 % of the loss reduction, mean", target.quality, variant, meanOf(quality))
-		f.AddReductions("completion time of all jobs, mean", target.average, variant, meanOf(average))
+			randomSeeds, t.jobs)
+		f.AddReductions("completion time of the best job, mean", figures.Reported(t.bestJob), variant, meanOf(e.best))
+		f.AddReductions("time to 90 % of the loss reduction, mean", figures.Reported(t.quality), variant,
+			meanOf(e.quality))
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, meanOf(e.average))
+	}
+}
+
+// addContended adds the figures of random schedules of 10 jobs over 900 s on a node with contention.
+func addContended(f *figures.Comparisons) {
+	for _, t := range []struct{ contention, average, makespan float64 }{{0.1, 0.05, 0.02}, {0.2, 0.10, 0.05}} {
+		e := simulateRandom(10, 900, t.contention)
+		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of 10 jobs over 900 s, "+
+			"contention %g", randomSeeds, t.contention)
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, meanOf(e.average))
+		f.AddReductions("makespan, mean", figures.Reported(t.makespan), variant, meanOf(e.makespan))
 	}
 }
 

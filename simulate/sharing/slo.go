@@ -26,29 +26,61 @@ const defaultError = 0.1
 // contentions of the node.
 var contentions = []float64{0, 0.1, 0.2}
 
+// targets are the targets of a policy by contention or by prediction error.
+type targets []figures.Target
+
+// at returns a target; none if there are fewer.
+func (t targets) at(i int) figures.Target {
+	if i >= len(t) {
+		return figures.Target{}
+	}
+	return t[i]
+}
+
+// reported returns figures that a page printed.
+func reported(values ...float64) (all targets) {
+	for _, v := range values {
+		all = append(all, figures.Reported(v))
+	}
+	return all
+}
+
 // sloPolicy is a policy with its targets by contention: the figures of section 5 of the design page
 // resource-policies, and for policy/deadline the bars that it has to meet.
 type sloPolicy struct {
 	name    string
 	sharing Sharing
-	kept    [3]float64
-	average [3]float64 // reduction of the mean completion time, against fair sharing
-	quality [3]float64 // reduction of the time to 90 % of the fall of the loss
-	byError []float64  // kept by prediction error; nil: the policy does not predict, or has no target
+	kept    targets
+	average targets // reduction of the mean completion time, against fair sharing
+	quality targets // reduction of the time to 90 % of the fall of the loss
+	byError targets // kept by prediction error; nil: the policy does not predict
 }
 
+// keptBar is the bar of the deadlines that policy/deadline keeps, up to a prediction error of 0.3.
+var keptBar = figures.Bar(0.97)
+
 var sloPolicies = []sloPolicy{
-	{"fair sharing", Sharing{Rule: RuleFair}, [3]float64{0.79, 0.62, 0.53}, [3]float64{}, [3]float64{}, nil},
-	{"FlowCon, weights, beta 2", Sharing{Interval: 10}, [3]float64{0.82, 0.70, 0.60},
-		[3]float64{-0.03, 0.05, 0.10}, [3]float64{0.13, 0.21, 0.28}, nil},
-	{"minimum satisfactory share", Sharing{Rule: RuleSatisfactory}, [3]float64{0.92, 0.83, 0.77},
-		[3]float64{0.09, 0.20, 0.32}, [3]float64{-0.03, 0.07, 0.16}, nil},
-	{"srpt", Sharing{Rule: RuleShortest}, [3]float64{0.96, 0.96, 0.95},
-		[3]float64{0.26, 0.41, 0.52}, [3]float64{-0.14, 0.11, 0.29}, []float64{0.96, 0.96, 0.95, 0.92}},
-	{"edf", Sharing{Rule: RuleEarliest}, [3]float64{0.99, 0.99, 0.99},
-		[3]float64{0.23, 0.38, 0.50}, [3]float64{-0.08, 0.15, 0.32}, []float64{0.99, 0.99, 0.99, 0.97}},
-	{"deadline", Sharing{Rule: RuleDeadline}, [3]float64{0.97, 0.97, 0.97},
-		[3]float64{0, 0.20, 0.20}, [3]float64{}, []float64{0.97, 0.97, 0.97, 0.97}},
+	{"fair sharing", Sharing{Rule: RuleFair}, reported(0.79, 0.62, 0.53), nil, nil, nil},
+	{
+		"FlowCon, weights, beta 2", Sharing{Interval: 10}, reported(0.82, 0.70, 0.60),
+		reported(-0.03, 0.05, 0.10), reported(0.13, 0.21, 0.28), nil,
+	},
+	{
+		"minimum satisfactory share", Sharing{Rule: RuleSatisfactory}, reported(0.92, 0.83, 0.77),
+		reported(0.09, 0.20, 0.32), reported(-0.03, 0.07, 0.16), nil,
+	},
+	{
+		"srpt", Sharing{Rule: RuleShortest}, reported(0.96, 0.96, 0.95),
+		reported(0.26, 0.41, 0.52), reported(-0.14, 0.11, 0.29), reported(0.96, 0.96, 0.95, 0.92),
+	},
+	{
+		"edf", Sharing{Rule: RuleEarliest}, reported(0.99, 0.99, 0.99),
+		reported(0.23, 0.38, 0.50), reported(-0.08, 0.15, 0.32), reported(0.99, 0.99, 0.99, 0.97),
+	},
+	{
+		"deadline", Sharing{Rule: RuleDeadline}, targets{keptBar, keptBar, keptBar},
+		targets{{}, figures.Bar(0.20)}, nil, targets{keptBar, keptBar, keptBar},
+	},
 }
 
 // ReproduceSLO compares policies on one node by kept deadlines and completion times.
@@ -59,10 +91,11 @@ func ReproduceSLO() *figures.Comparisons {
 		for k, contention := range contentions {
 			r := p.simulate(contention, defaultError, 0, sloSeeds)
 			variant := fmt.Sprintf("%s, contention %g, prediction error %g", p.name, contention, defaultError)
-			f.AddLevels("deadlines kept", p.kept[k], variant, r.kept())
+			f.AddLevels("deadlines kept", p.kept.at(k), variant, r.kept())
 			if p.sharing.Rule != RuleFair {
-				f.AddReductions("mean completion time", p.average[k], variant, meanOf(r.averages))
-				f.AddReductions("mean time to 90 % of the loss reduction", p.quality[k], variant, meanOf(r.qualities))
+				f.AddReductions("mean completion time", p.average.at(k), variant, meanOf(r.averages))
+				f.AddReductions("mean time to 90 % of the loss reduction", p.quality.at(k), variant,
+					meanOf(r.qualities))
 			}
 		}
 	}
@@ -76,19 +109,19 @@ func ReproduceSLO() *figures.Comparisons {
 
 // addErrors adds the kept deadlines by prediction error.
 func (p *sloPolicy) addErrors(f *figures.Comparisons) {
-	for k, contention := range contentions {
+	for _, contention := range contentions {
 		for e, predictionError := range predictionErrors {
 			if contention > 0 && p.sharing.Rule != RuleDeadline {
 				continue // without a target
 			}
-			variant := fmt.Sprintf("%s, contention %g, prediction error %g", p.name, contentions[k], predictionError)
+			variant := fmt.Sprintf("%s, contention %g, prediction error %g", p.name, contention, predictionError)
 			if predictionError != defaultError {
 				r := p.simulate(contention, predictionError, 0, sloSeeds)
-				f.AddLevels("deadlines kept", p.byError[e], variant, r.kept())
+				f.AddLevels("deadlines kept", p.byError.at(e), variant, r.kept())
 			}
 			if p.sharing.Rule == RuleDeadline {
 				r := p.simulate(contention, predictionError, firstFresh, freshSeeds)
-				f.AddLevels("deadlines kept", p.byError[e], variant+", fresh schedules", r.kept())
+				f.AddLevels("deadlines kept", p.byError.at(e), variant+", fresh schedules", r.kept())
 			}
 		}
 	}

@@ -2,11 +2,9 @@ package tuning
 
 import (
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"slices"
-	"text/tabwriter"
 
 	"courier/policy/cost"
 	"courier/simulate/figures"
@@ -69,6 +67,7 @@ func (c *lossCurve) forecastError(random *rand.Rand, part float64) float64 {
 type deadlineRun struct {
 	isKept    bool
 	costRatio float64 // to a planner that knows the curve
+	saved     float64 // of the cost of a static option, as a ratio
 	switches  int
 }
 
@@ -80,6 +79,7 @@ func (c *lossCurve) train(random *rand.Rand, front []cost.TrialOption, deadline 
 	spread := math.Exp(1.645 * estimateSpread)
 	prior := cost.LossForecast{Median: estimate, Low: estimate / spread, High: estimate * spread}
 	view := cost.TrainingView{Left: deadline, Option: -1, Forecast: prior}
+	static := staticOption(front, prior.High, deadline)
 	spent, run := 0.0, deadlineRun{}
 	for ; view.Done < c.epochs; view.Done++ {
 		f, ok := cost.ForecastLoss(losses[:view.Done], target, epochLimit*estimate, 2*deadlineConfidence-1)
@@ -101,7 +101,19 @@ func (c *lossCurve) train(random *rand.Rand, front []cost.TrialOption, deadline 
 	}
 	run.isKept = view.Left >= -1e-9
 	run.costRatio = spent / knownCost(front, float64(c.epochs), deadline)
+	run.saved = 1 - spent/(float64(c.epochs)*static.Cost)
 	return run
+}
+
+// staticOption returns the option of a training that is planned once, before it starts: the cheapest
+// one that meets the deadline with the upper bound of the estimated epochs, or else the fastest.
+func staticOption(front []cost.TrialOption, epochs, deadline float64) cost.TrialOption {
+	for _, o := range front {
+		if epochs*o.Seconds <= deadline {
+			return o
+		}
+	}
+	return front[len(front)-1]
 }
 
 // knownCost returns the smallest cost of a number of epochs within a deadline: on a convex front, that
@@ -120,32 +132,19 @@ func knownCost(front []cost.TrialOption, epochs, deadline float64) float64 {
 	return epochs * front[len(front)-1].Cost
 }
 
-// TrainingFigure is a figure of trainings that are planned again as their loss falls.
-type TrainingFigure struct {
-	Name    string  `json:"name"`
-	Curve   string  `json:"curve"` // family of the loss curves
-	Target  float64 `json:"target"`
-	Reached float64 `json:"reached"`
-	IsMet   bool    `json:"met"`
-}
-
 // trainingRuns is the number of simulated trainings for each prediction; those with a deadline, which
 // predict after each epoch, are a quarter of it.
 const trainingRuns = 400
 
-// Trainings simulates trainings with synthetic loss curves: how well their end is predicted, and how
-// they keep their deadlines. The targets are ours; CE-scaling publishes none of these figures.
-func Trainings() []TrainingFigure { return trainings(trainingRuns) }
+// publishedTrainingCost is the reduction of the cost of trainings against static resources (Wu et
+// al., IPDPS 2023, abstract).
+const publishedTrainingCost = 0.38
 
-func trainings(runs int) (reached []TrainingFigure) {
+// addTrainings adds simulated trainings with synthetic loss curves: how well their end is predicted,
+// and how they keep their deadlines. All targets but that of the saved cost are ours.
+func addTrainings(f *figures.Comparisons, runs int) {
 	for _, family := range []string{cost.FamilyHyperbolic, cost.FamilyExponential} {
-		for _, c := range []struct {
-			part, target float64
-			name         string
-		}{
-			{0.2, 0.2, "error of the remaining epochs after 20 % (median)"},
-			{0.5, 0.1, "error of the remaining epochs after 50 % (median)"},
-		} {
+		for _, c := range []struct{ part, target float64 }{{0.2, 0.2}, {0.5, 0.1}} {
 			random := rand.New(rand.NewPCG(11, 12))
 			var errors []float64
 			for range runs {
@@ -153,63 +152,55 @@ func trainings(runs int) (reached []TrainingFigure) {
 				errors = append(errors, curve.forecastError(random, c.part))
 			}
 			slices.Sort(errors)
-			median := errors[len(errors)/2]
-			reached = append(reached, TrainingFigure{c.name, family, c.target, median, median <= c.target})
+			f.AddLimit(fmt.Sprintf("error of the remaining epochs after %.0f %%, median", 100*c.part),
+				figures.Bar(c.target), fmt.Sprintf("%s loss curve, %d trainings", family, runs), errors[len(errors)/2])
 		}
-		reached = append(reached, deadlineFigures(rand.New(rand.NewPCG(13, 14)), family, runs/4)...)
+		addDeadlines(f, rand.New(rand.NewPCG(13, 14)), family, runs/4)
 	}
-	return reached
 }
 
-// deadlineFigures simulates trainings on the functions of the networks. The deadline lies between
-// the fastest and the cheapest option, at 15 to 80 % of the way on a logarithmic scale, where the
-// costs differ.
-func deadlineFigures(random *rand.Rand, family string, runs int) []TrainingFigure {
+// addDeadlines adds trainings on the functions of the networks. The deadline lies between the
+// fastest and the cheapest option, at 15 to 80 % of the way on a logarithmic scale, where the costs
+// differ.
+func addDeadlines(f *figures.Comparisons, random *rand.Rand, family string, runs int) {
 	networks := Networks()
-	kept, ratio := 0, 0.0
+	var kept, ratios, saved []float64
 	for i := range runs {
 		front := cost.Front(networks[i%len(networks)].Options())
 		curve := randomCurve(random, family)
 		slowest, fastest := front[0].Seconds, front[len(front)-1].Seconds
 		part := 0.15 + 0.65*random.Float64()
 		r := curve.train(random, front, float64(curve.epochs)*fastest*math.Pow(slowest/fastest, part))
+		isKept := 0.0
 		if r.isKept {
-			kept++
+			isKept = 1
 		}
-		ratio += (r.costRatio - 1) / float64(runs)
+		kept, ratios, saved = append(kept, isKept), append(ratios, r.costRatio-1), append(saved, r.saved)
 	}
-	ratioKept := float64(kept) / float64(runs)
-	return []TrainingFigure{
-		{"deadlines kept at confidence 0.95", family, 0.95, ratioKept, ratioKept >= 0.95},
-		{"cost above a planner that knows the curve (mean)", family, 0.15, ratio, ratio <= 0.15},
-	}
+	variant := fmt.Sprintf("%s loss curve, %d trainings with a deadline", family, runs)
+	f.AddLevel("deadlines kept at confidence 0.95", figures.Bar(0.95), variant, mean(kept))
+	f.AddLimit("cost above a planner that knows the curve, mean", figures.Bar(0.15), variant, mean(ratios))
+	f.Add("training cost against a static option, mean, published", figures.Bar(publishedTrainingCost), variant,
+		mean(saved))
 }
 
-// CEFigures are the figures of tunings and of trainings.
-type CEFigures struct {
-	figures.Comparisons
-	Trainings []TrainingFigure `json:"trainings"`
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
-// ReproduceAll simulates tunings and trainings.
-func ReproduceAll() (*CEFigures, error) {
-	tunings, err := Reproduce()
+// ReproduceAll simulates tunings and trainings, and compares greedy plans with all plans.
+func ReproduceAll() (*figures.Comparisons, error) {
+	f, err := Reproduce()
 	if err != nil {
 		return nil, err
 	}
-	return &CEFigures{*tunings, Trainings()}, nil
-}
-
-// WriteText writes the figures as two tables.
-func (f *CEFigures) WriteText(out io.Writer) error {
-	if err := f.Comparisons.WriteText(out); err != nil {
-		return err
+	if err := addGreedy(f); err != nil {
+		return nil, err
 	}
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "\ntraining with re-planning\tloss curve\ttarget\treached\tmet\t")
-	for _, x := range f.Trainings {
-		isMet := map[bool]string{true: "yes", false: "no"}[x.IsMet]
-		fmt.Fprintf(t, "%s\t%s\t%.3f\t%.3f\t%s\t\n", x.Name, x.Curve, x.Target, x.Reached, isMet)
-	}
-	return t.Flush()
+	addTrainings(f, trainingRuns)
+	return f, nil
 }

@@ -55,33 +55,79 @@ func (n *Network) Options() (options []cost.TrialOption) {
 	return options
 }
 
-// Published reductions of time and cost against static resources (Wu et al., IPDPS 2023, abstract).
+// Published reductions of time and cost of tunings against static resources (Wu et al., IPDPS 2023,
+// abstract).
 const (
 	publishedTime = 0.63
 	publishedCost = 0.41
 )
 
-// Reproduce plans tunings of different sizes under budgets, which are multiples of the smallest one.
+// tuningCase is a number of trials and a budget, as a multiple of the smallest one, with the
+// reductions that section 4.5 of the design page resource-policies reports. The target of each
+// network and eta is the weaker end of its range.
+type tuningCase struct {
+	trials        int
+	budget        float64
+	seconds, cost figures.Target
+}
+
+var tuningCases = []tuningCase{
+	{64, 1.02, figures.Target{}, figures.Target{}},
+	{64, 1.1, figures.Reported(0.25), figures.Target{}},
+	{64, 2, figures.Reported(0.11), figures.Reported(0.12)},
+	{64, 4, figures.Target{}, figures.Target{}},
+	{1024, 1.02, figures.Reported(0.37), figures.Target{}},
+	{1024, 1.1, figures.Reported(0.37), figures.Target{}},
+	{1024, 2, figures.Reported(0.17), figures.Reported(0.22)},
+	{1024, 4, figures.Target{}, figures.Target{}},
+	{16384, 1.02, figures.Reported(0.48), figures.Target{}},
+	{16384, 1.1, figures.Reported(0.48), figures.Target{}},
+	{16384, 2, figures.Reported(0.20), figures.Reported(0.28)},
+	{16384, 4, figures.Target{}, figures.Reported(0.35)},
+}
+
+// fewTrials and tightBudget bound where the published figures are compared: the time with a tight
+// budget and many trials, the cost with a wide budget and many trials.
+const (
+	fewTrials   = 64
+	tightBudget = 1.1
+)
+
+// Reproduce plans tunings of different sizes under budgets, each network with eta 2 and 3.
 func Reproduce() (*figures.Comparisons, error) {
 	f := &figures.Comparisons{}
-	for _, trials := range []int{64, 1024, 16384} {
-		for _, budget := range []float64{1.02, 1.1, 2, 4} {
-			times, costs := []float64{}, []float64{}
-			for _, n := range Networks() {
-				for _, eta := range []int{2, 3} {
-					time, saved, err := reductions(&n, cost.Halving(trials, eta, 2), budget)
-					if err != nil {
-						return nil, err
-					}
-					times, costs = append(times, time), append(costs, saved)
-				}
-			}
-			variant := fmt.Sprintf("%d trials, budget %g of the smallest", trials, budget)
-			f.Add("tuning time at equal budget", publishedTime, variant, times, true)
-			f.Add("tuning cost at equal time", publishedCost, variant, costs, true)
+	for i := range tuningCases {
+		if err := tuningCases[i].add(f); err != nil {
+			return nil, err
 		}
 	}
+	f.Group("")
 	return f, nil
+}
+
+// add adds the figures of a case.
+func (c *tuningCase) add(f *figures.Comparisons) error {
+	group := fmt.Sprintf("%d trials, budget %g of the smallest", c.trials, c.budget)
+	f.Group(group)
+	for _, n := range Networks() {
+		for _, eta := range []int{2, 3} {
+			seconds, dollars, err := reductions(&n, cost.Halving(c.trials, eta, 2), c.budget)
+			if err != nil {
+				return err
+			}
+			variant := fmt.Sprintf("%s, %s network, eta %d", group, n.Name, eta)
+			f.Add("tuning time at equal budget", c.seconds, variant, seconds)
+			f.Add("tuning cost at equal time", c.cost, variant, dollars)
+			switch {
+			case c.trials == fewTrials:
+			case c.budget <= tightBudget:
+				f.Add("tuning time at equal budget, published", figures.Bar(publishedTime), variant, seconds)
+			default:
+				f.Add("tuning cost at equal time, published", figures.Bar(publishedCost), variant, dollars)
+			}
+		}
+	}
+	return nil
 }
 
 // reductions returns the reduction of the time at the budget of the best static plan, and of the

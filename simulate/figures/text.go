@@ -1,0 +1,121 @@
+package figures
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// WriteText writes the figures as a table in percent: of changes, or of ratios. The figures of a
+// group that have the same name are one row.
+func (c *Comparisons) WriteText(out io.Writer) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "variant\tfigure\ttarget\treached\tmet\t")
+	for _, row := range c.rows() {
+		first := row[0]
+		variant := first.Variant
+		if len(row) > 1 {
+			variant = first.group
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.target(), reached(row), met(row))
+	}
+	return t.Flush()
+}
+
+// rows returns the figures of each row of the table.
+func (c *Comparisons) rows() (rows [][]*Figure) {
+	type key struct{ group, name string }
+	index := map[key]int{}
+	for i := range c.Figures {
+		f := &c.Figures[i]
+		k := key{f.group, f.Name}
+		at, isKnown := index[k]
+		if f.group != "" && isKnown {
+			rows[at] = append(rows[at], f)
+			continue
+		}
+		index[k] = len(rows)
+		rows = append(rows, []*Figure{f})
+	}
+	return rows
+}
+
+// target returns the target as text.
+func (f *Figure) target() string {
+	switch {
+	case f.Target == nil:
+		return "-"
+	case f.AtMost:
+		return "at most " + f.kind.text(*f.Target) + f.kind.unit()
+	}
+	return f.kind.text(*f.Target) + f.kind.unit()
+}
+
+// reached returns what a row reached as text: a range, or a mean with its range or interval.
+func reached(row []*Figure) string {
+	f := row[0]
+	low, high := f.Low, f.High
+	for _, other := range row {
+		low, high = min(low, other.Low), max(high, other.High)
+	}
+	if f.kind == reduction {
+		low, high = high, low
+	}
+	first, last, mean := f.kind.text(low), f.kind.text(high), f.kind.text(f.Reached)
+	switch {
+	case len(row) > 1:
+		return fmt.Sprintf("%s to %s%s", first, last, f.kind.unit())
+	case first == last:
+		return mean + f.kind.unit()
+	}
+	return fmt.Sprintf("%s%s (%s to %s%s)", mean, f.kind.unit(), first, last, f.kind.unit())
+}
+
+// met returns as text whether a row met its target, or how many of its figures did.
+func met(row []*Figure) string {
+	number := 0
+	for _, f := range row {
+		if f.IsMet == nil {
+			return "-"
+		}
+		if *f.IsMet {
+			number++
+		}
+	}
+	switch {
+	case len(row) > 1:
+		return fmt.Sprintf("%d of %d", number, len(row))
+	case number == 1:
+		return "yes"
+	}
+	return "no"
+}
+
+func (k kind) unit() string {
+	switch k {
+	case count:
+		return ""
+	case seconds:
+		return " s"
+	}
+	return " %"
+}
+
+// text returns a number as text: a change of a time or speed in percent, or as it is.
+func (k kind) text(v float64) string {
+	text := ""
+	switch k {
+	case reduction:
+		text = fmt.Sprintf("%+.1f", -100*v)
+	case count, seconds:
+		text = fmt.Sprintf("%.1f", v)
+	case increase:
+		text = fmt.Sprintf("%+.1f", 100*v)
+	default:
+		text = fmt.Sprintf("%.1f", 100*v)
+	}
+	if text == "-0.0" || text == "+0.0" || text == "0.0" {
+		return "0"
+	}
+	return text
+}
