@@ -63,6 +63,7 @@ var importGraph = map[string][]string{
 	"policy/jct":         {"policy"},
 	"simulate/elastic": {
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
+		"schemas",
 	},
 	"simulate":         {"advisor", "regress", "schemas", "trainer"},
 	"policy/quality":   {},

@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -33,7 +35,7 @@ func writeOut(w *environment, path string, write func(out io.Writer) error) (err
 	if path == "-" {
 		return write(w.stdout)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
+	file, err := createBeside(path)
 	if err != nil {
 		return err
 	}
@@ -49,4 +51,31 @@ func writeOut(w *environment, path string, write func(out io.Writer) error) (err
 		return err
 	}
 	return os.Rename(file.Name(), path)
+}
+
+// createBeside creates the temporary file that replaces a file when it is complete. Its error names
+// the file, not the temporary one.
+func createBeside(path string) (*os.File, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a directory, want a file", path)
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), ".courier-*")
+	var cause *fs.PathError
+	if errors.As(err, &cause) {
+		return nil, fmt.Errorf("create %s: %w", path, cause.Err)
+	}
+	return file, err
+}
+
+// checkOut returns an error if writeOut could not create a file, so that a long computation need not
+// run in vain.
+func checkOut(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	file, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), os.Remove(file.Name()))
 }

@@ -2,11 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"courier/policy"
+	"courier/schemas"
 	"courier/services"
 	"courier/simulate/elastic"
 )
@@ -26,6 +28,7 @@ type simulateElastic struct {
 	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
 	Seed             uint64        `help:"Seed of the errors of the rates, and of what is derived." default:"1"`
+	WriteTrace       string        `help:"Write the simulated jobs to this file, as a trace of the format deadlines: with what is derived, and without those that --jobs leaves out." type:"path" placeholder:"FILE"`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
 
@@ -37,13 +40,18 @@ func (c *simulateElastic) Help() string {
 	return `Example:
   courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
   courier simulate elastic --trace jobs.csv --column job_id=jobid --throughputs tables --gpus 64 --schedule out.csv
-  courier simulate elastic --trace cluster_job_log --format philly --jobs 2000 --throughputs tables --gpus 256`
+  courier simulate elastic --trace cluster_job_log --format philly --jobs 2000 --throughputs tables --gpus 256 --write-trace derived.csv`
 }
 
 func (c *simulateElastic) Run(w *environment) error {
 	c.Policy = splitNames(c.Policy)
 	if err := elastic.CheckPolicies(c.Policy); err != nil {
 		return fmt.Errorf("--policy: %w", err)
+	}
+	for _, path := range []string{c.WriteTrace, c.Schedule} {
+		if err := checkOut(path); err != nil {
+			return err
+		}
 	}
 	rates, err := elastic.ReadThroughputs(c.Throughputs)
 	if err != nil {
@@ -54,6 +62,17 @@ func (c *simulateElastic) Run(w *environment) error {
 		return err
 	}
 
+	if c.WriteTrace != "" {
+		write := func(out io.Writer) error { return elastic.WriteTrace(out, trace) }
+		if err := writeOut(w, c.WriteTrace, write); err != nil {
+			return err
+		}
+	}
+	return c.compare(w, trace, rates)
+}
+
+// compare plays the trace with each policy, and writes the results.
+func (c *simulateElastic) compare(w *environment, trace []elastic.TraceJob, rates elastic.Throughputs) error {
 	bar := services.NewProgressBar(w.stderr, len(c.Policy)*len(trace))
 	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, c.options(bar, len(trace)))
 	if err != nil {
@@ -106,8 +125,9 @@ func (c *simulateElastic) readTrace(
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(w.stderr, "%d jobs: models, iterations and deadlines are derived (seed %d). "+
-		"Left out: %d jobs without a GPU, a begin or an end.\n", len(jobs), c.Seed, skipped)
+	fmt.Fprintf(w.stderr, "%s: models, iterations and deadlines are derived (seed %d). "+
+		"Left out: %s without a submission, a GPU, a begin or an end.\n",
+		schemas.FormatCount(uint64(len(jobs)), "job"), c.Seed, schemas.FormatCount(uint64(skipped), "job"))
 	return jobs, nil
 }
 

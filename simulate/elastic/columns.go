@@ -95,6 +95,9 @@ func (c *TraceColumns) recorded(header []string) []*string {
 func newTraceRow(header []string, columns *TraceColumns, needed []*string) (*traceRow, error) {
 	row := &traceRow{columns: columns, index: map[string]int{}}
 	for i, name := range header {
+		if slices.Contains(header[:i], name) && name != "" {
+			return nil, fmt.Errorf("column %q occurs twice in the header", name)
+		}
 		row.index[name] = i
 	}
 	for _, name := range needed {

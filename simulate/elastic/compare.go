@@ -8,6 +8,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"courier/schemas"
 )
 
 // PolicyComparison is the outcome of several policies on the same trace.
@@ -19,6 +21,7 @@ type PolicyComparison struct {
 	Rates    string       `json:"rates"` // what policies know: exact, perturbed or predicted
 	Error    float64      `json:"rate_error"`
 	Seed     uint64       `json:"seed"`
+	Batch    bool         `json:"allow_batch_change"`
 	Policies []TraceScore `json:"policies"`
 }
 
@@ -52,6 +55,7 @@ func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []s
 		Rates:  o.knownRates(),
 		Error:  o.RateError,
 		Seed:   o.Seed,
+		Batch:  o.AllowBatchChange,
 	}
 	for _, name := range names {
 		r, err := Run(ctx, trace, rates, name, o)
@@ -66,8 +70,12 @@ func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []s
 // WriteText writes the comparison as a table with a legend.
 func (c *PolicyComparison) WriteText(out io.Writer) error {
 	slot := time.Duration(c.Slot * float64(time.Second))
-	fmt.Fprintf(out, "%d jobs, %d GPUs, slot %s, charge %s, %s rates\n\n", c.Jobs, c.GPUs, slot,
-		c.Charge, c.Rates)
+	fmt.Fprintf(out, "%s, %s, slot %s, charge %s, %s rates\n", schemas.FormatCount(uint64(c.Jobs), "job"),
+		schemas.FormatCount(uint64(c.GPUs), "GPU"), slot, c.Charge, c.Rates)
+	if names := c.keepingBatch(); len(names) > 0 {
+		fmt.Fprintf(out, "policies that keep the batch size of each job: %s\n", strings.Join(names, ", "))
+	}
+	fmt.Fprintln(out)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tratio\tkept\trefused\tbroken\tGPU hours\tpaused\tmoments\tdecisions\tp99 ms\t")
 	for _, r := range c.Policies {
@@ -80,6 +88,18 @@ func (c *PolicyComparison) WriteText(out io.Writer) error {
 	}
 	_, err := io.WriteString(out, comparisonLegend)
 	return err
+}
+
+// keepingBatch returns the compared policies that do not choose another batch size although they may.
+func (c *PolicyComparison) keepingBatch() (names []string) {
+	for i := range c.Policies {
+		for _, k := range constructors {
+			if c.Batch && k.keepBatch && k.name == c.Policies[i].Policy {
+				names = append(names, k.name)
+			}
+		}
+	}
+	return names
 }
 
 // comparisonLegend explains the columns.

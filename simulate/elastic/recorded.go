@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
 // Format is what a trace file contains.
@@ -49,7 +51,7 @@ type RecordedJob struct {
 }
 
 // ReadRecordedFile reads a file of any format but FormatDeadlines, in order of submission. skipped is
-// the number of jobs without a GPU, a begin or an end: they are left out.
+// the number of jobs without a submission, a GPU, a begin or an end: they are left out.
 func ReadRecordedFile(
 	path string, format Format, columns TraceColumns,
 ) (jobs []RecordedJob, skipped int, err error) {
@@ -64,7 +66,11 @@ func ReadRecordedFile(
 		jobs, skipped, err = readRecorded(file, columns)
 	}
 	if err == nil && len(jobs) == 0 {
-		err = fmt.Errorf("none of the %d jobs has a GPU, a begin and an end", skipped)
+		err = errNoJobs
+		if skipped > 0 {
+			err = fmt.Errorf("no job is usable: %s without a submission, a GPU, a begin or an end",
+				schemas.FormatCount(uint64(skipped), "job"))
+		}
 	}
 	if err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", path, err)
@@ -89,11 +95,14 @@ func readRecorded(r io.Reader, columns TraceColumns) (jobs []RecordedJob, skippe
 	return jobs, skipped, err
 }
 
-// recordedJob returns nil for a job without a GPU or a duration.
+// recordedJob returns nil for a job without a submission, a GPU or a duration.
 func (r *traceRow) recordedJob() (*RecordedJob, error) {
 	j := &RecordedJob{ID: strings.Clone(r.text(r.columns.ID))}
 	if j.ID == "" {
 		return nil, fmt.Errorf("missing %s", r.columns.ID)
+	}
+	if isMissing(r.text(r.columns.Submitted)) || isMissing(r.text(r.columns.GPUs)) {
+		return nil, nil
 	}
 	gpus, err := r.number(r.columns.GPUs)
 	if err != nil {
@@ -138,7 +147,7 @@ func (r *traceRow) between(start, end string) (time.Duration, error) {
 
 // isMissing reports whether a cell has no value.
 func isMissing(cell string) bool {
-	return slices.Contains([]string{"", "nan", "none", "null"}, strings.ToLower(cell))
+	return slices.Contains([]string{"", "nan", "none", "null"}, strings.ToLower(strings.TrimSpace(cell)))
 }
 
 // readPhilly reads the job log of the Philly traces. The duration of a job is that of all its
@@ -155,19 +164,27 @@ func readPhilly(r io.Reader) (jobs []RecordedJob, skipped int, err error) {
 			} `json:"detail"`
 		} `json:"attempts"`
 	}
-	if err := json.NewDecoder(r).Decode(&log); err != nil {
+	err = json.NewDecoder(withoutMark(r)).Decode(&log)
+	if errors.Is(err, io.EOF) {
+		return nil, 0, errNoJobs
+	}
+	if err != nil {
 		return nil, 0, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	seen := map[string]bool{}
 	for _, l := range log {
 		j := RecordedJob{ID: l.ID}
-		if j.Submitted, err = parseTime(l.Submitted); err != nil {
-			return nil, 0, fmt.Errorf("submitted_time of job %q: %w", l.ID, err)
-		}
 		if l.ID == "" || seen[l.ID] {
 			return nil, 0, fmt.Errorf("job %q occurs twice or has no jobid", l.ID)
 		}
 		seen[l.ID] = true
+		if isMissing(l.Submitted) {
+			skipped++
+			continue
+		}
+		if j.Submitted, err = parseTime(l.Submitted); err != nil {
+			return nil, 0, fmt.Errorf("submitted_time of job %q: %w", l.ID, err)
+		}
 		for i, a := range l.Attempts {
 			if isMissing(a.Start) || isMissing(a.End) {
 				continue

@@ -44,10 +44,11 @@ func TestReadRecordedFile_KnowsTheFormats(t *testing.T) {
 			"job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n" +
 				"7,u,v,8,32,1,COMPLETED,2020-04-01 00:00:05,2020-04-01 00:01:00,2020-04-01 00:02:00,60,55\n" +
 				"8,u,v,0,4,1,COMPLETED,2020-04-01 00:00:06,2020-04-01 00:01:00,2020-04-01 00:02:00,60,54\n" +
-				"9,u,v,1,4,1,CANCELLED,2020-04-01 00:00:07,None,2020-04-01 00:02:00,,0\n",
+				"9,u,v,1,4,1,CANCELLED,2020-04-01 00:00:07,None,2020-04-01 00:02:00,,0\n" +
+				"10,u,v,1,4,1,COMPLETED,None,2020-04-01 00:01:00,2020-04-01 00:02:00,60,0\n",
 			[]elastic.RecordedJob{
 				{ID: "7", Submitted: midnight + 5*time.Second, Duration: time.Minute, GPUs: 8},
-			}, 2,
+			}, 3,
 		},
 		elastic.FormatAlibaba: {
 			"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time," +
@@ -65,8 +66,11 @@ func TestReadRecordedFile_KnowsTheFormats(t *testing.T) {
 				{"start_time": "2020-04-01 00:02:00", "end_time": "2020-04-01 00:02:30", "detail": [
 					{"ip": "m1", "gpus": ["gpu0", "gpu1", "gpu2"]}]},
 				{"start_time": "2020-04-01 00:03:00", "end_time": null, "detail": []}]},
-			{"status": "Killed", "jobid": "app-2", "submitted_time": "2020-04-01 00:00:00", "attempts": []}]`,
-			[]elastic.RecordedJob{{ID: "app-1", Submitted: midnight, Duration: 90 * time.Second, GPUs: 3}}, 1,
+			{"status": "Killed", "jobid": "app-2", "submitted_time": "2020-04-01 00:00:00", "attempts": []},
+			{"status": "Pass", "jobid": "app-3", "submitted_time": null, "attempts": []},
+			{"status": "Pass", "jobid": "app-4", "submitted_time": "", "attempts": []},
+			{"status": "Pass", "jobid": "app-5", "submitted_time": "None", "attempts": []}]`,
+			[]elastic.RecordedJob{{ID: "app-1", Submitted: midnight, Duration: 90 * time.Second, GPUs: 3}}, 4,
 		},
 	} {
 		t.Run(string(format), func(t *testing.T) {
@@ -87,14 +91,18 @@ func TestReadRecordedFile_RejectsUnusableInput(t *testing.T) {
 		format     elastic.Format
 		text, want string
 	}{
-		"no jobs":        {elastic.FormatRecorded, header, "none of the 0 jobs has a GPU"},
+		"no jobs":        {elastic.FormatRecorded, header, "the trace has no jobs"},
+		"empty":          {elastic.FormatPhilly, "", "the trace has no jobs"},
+		"empty list":     {elastic.FormatPhilly, "[]", "the trace has no jobs"},
+		"unusable":       {elastic.FormatRecorded, header + "a,,1,1\n", "no job is usable: 1 job without a submission"},
 		"missing column": {elastic.FormatHelios, header, `missing column "submit_time"`},
 		"no time":        {elastic.FormatRecorded, header + "a,soon,1,1\n", `line 2: submission_time is "soon"`},
 		"half a GPU":     {elastic.FormatRecorded, header + "a,1,0.5,1\n", "num_gpu is 0.5, want an integer"},
 		"nameless":       {elastic.FormatRecorded, header + ",1,1,1\n", "missing job_id"},
 		"twice":          {elastic.FormatRecorded, header + "a,1,1,1\na,2,1,1\n", `line 3: job "a" occurs twice`},
 		"no list":        {elastic.FormatPhilly, "{}", "read the list of jobs"},
-		"no submission":  {elastic.FormatPhilly, `[{"jobid": "a"}]`, `submitted_time of job "a"`},
+		"no submission":  {elastic.FormatPhilly, `[{"jobid": "a"}]`, "no job is usable: 1 job without a submission"},
+		"no date":        {elastic.FormatPhilly, `[{"jobid": "a", "submitted_time": "x"}]`, `submitted_time of job "a"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, _, err := elastic.ReadRecordedFile(write(t, test.text), test.format, test.format.Columns())

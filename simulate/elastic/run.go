@@ -29,16 +29,18 @@ type Options struct {
 	Progress func(policy string, submitted int)
 }
 
-// constructors are the policies by name, the default first.
+// constructors are the policies by name, the default first. Some of them keep the batch size of a
+// job, whatever Options.AllowBatchChange is.
 var constructors = []struct {
-	name   string
-	create func() policy.Policy
+	name      string
+	keepBatch bool
+	create    func() policy.Policy
 }{
-	{"deadline", func() policy.Policy { return deadline.New(deadline.Options{}) }},
-	{"edf", func() policy.Policy { return edf.New() }},
-	{"elasticflow", func() policy.Policy { return elasticflow.New() }},
-	{"elasticflow-per-arrival", func() policy.Policy { return elasticflow.NewPerArrival() }},
-	{"jct", func() policy.Policy { return jct.New() }},
+	{"deadline", false, func() policy.Policy { return deadline.New(deadline.Options{}) }},
+	{"edf", true, func() policy.Policy { return edf.New() }},
+	{"elasticflow", true, func() policy.Policy { return elasticflow.New() }},
+	{"elasticflow-per-arrival", true, func() policy.Policy { return elasticflow.NewPerArrival() }},
+	{"jct", false, func() policy.Policy { return jct.New() }},
 }
 
 // Policies returns the names of the policies, the default first.
@@ -74,10 +76,11 @@ func (o *Options) knownRates() string {
 // Validate returns an error that names the first invalid option.
 func (o *Options) Validate() error {
 	if !(o.RateError >= 0 && o.RateError <= 1) {
-		return fmt.Errorf("rate error is %g, want 0 to 1", o.RateError)
+		return fmt.Errorf("--rate-error is %g, want 0 to 1", o.RateError)
 	}
 	if o.Predicted && o.RateError > 0 {
-		return errors.New("rates are either predicted or have a given error, not both")
+		return errors.New("--predicted and --rate-error are given together: rates are either predicted " +
+			"or have a given error")
 	}
 	return o.Cluster.Validate()
 }
@@ -124,13 +127,12 @@ func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, 
 func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
 	w := &world{cluster: o.Cluster, nodes: o.Cluster.nodes(), rates: rates, known: o.knowledge()}
 	if len(trace) == 0 {
-		return nil, errors.New("the trace has no jobs")
+		return nil, errNoJobs
 	}
 	for _, t := range trace {
 		options := optionsOf(t, rates[t.Model], o.AllowBatchChange)
 		if len(options) == 0 {
-			return nil, fmt.Errorf("job %q: model %q with batch size %d has no throughput", t.ID,
-				t.Model, t.BatchSize)
+			return nil, fmt.Errorf("job %q: %w", t.ID, rates.missing(t.Model, t.BatchSize))
 		}
 		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options})
 	}

@@ -178,13 +178,19 @@ func TestCompare_RejectsUnusableInput(t *testing.T) {
 	_, err = elastic.Compare(ctx, trace, rates, []string{"edf", "edf"}, o)
 	wantError(t, err, `policy "edf" is given twice`)
 	_, err = elastic.Compare(ctx, trace, elastic.Throughputs{}, []string{"edf"}, o)
-	wantError(t, err, "has no throughput")
+	wantError(t, err, `has no throughput table; there are tables of`)
+	_, err = elastic.Compare(ctx, trace, rates, nil, o)
+	wantError(t, err, "no policy is given: want one of deadline, edf,")
+	other := slices.Clone(trace)
+	other[0].BatchSize = 7
+	_, err = elastic.Compare(ctx, other, rates, []string{"edf"}, o)
+	wantError(t, err, "with batch size 7 has no throughput; its batch sizes are ")
 	o.RateError = 2
 	_, err = elastic.Compare(ctx, trace, rates, []string{"edf"}, o)
-	wantError(t, err, "rate error is 2")
+	wantError(t, err, "--rate-error is 2")
 	o = cluster(0, policy.ChargeAll)
 	_, err = elastic.Compare(ctx, trace, rates, []string{"edf"}, o)
-	wantError(t, err, "gpus is 0")
+	wantError(t, err, "--gpus is 0")
 }
 
 func wantError(t *testing.T, err error, part string) {

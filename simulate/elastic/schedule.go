@@ -1,12 +1,12 @@
 package elastic
 
 import (
-	"bufio"
 	"cmp"
-	"fmt"
+	"encoding/csv"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -24,13 +24,15 @@ const scheduleHeader = "job_id,start_seconds,end_seconds,gpus,batch_size"
 
 // WriteSchedule writes a schedule as CSV, in order of start.
 func WriteSchedule(out io.Writer, schedule []Stretch) error {
-	w := bufio.NewWriter(out)
-	fmt.Fprintln(w, scheduleHeader)
+	w := csv.NewWriter(out)
+	_ = w.Write(strings.Split(scheduleHeader, ",")) // an error stays until Flush
 	for _, s := range schedule {
-		fmt.Fprintf(w, "%s,%s,%s,%d,%d\n", s.Job, seconds(s.Start), seconds(s.End), s.GPUs,
-			s.BatchSize)
+		_ = w.Write([]string{
+			s.Job, seconds(s.Start), seconds(s.End), strconv.Itoa(s.GPUs), strconv.Itoa(s.BatchSize),
+		})
 	}
-	return w.Flush()
+	w.Flush()
+	return w.Error()
 }
 
 // seconds formats a time without rounding.

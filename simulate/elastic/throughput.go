@@ -3,6 +3,7 @@ package elastic
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -40,13 +41,29 @@ func ReadThroughputs(dir string) (Throughputs, error) {
 	return all, nil
 }
 
+// missing returns an error about a batch size without rates, which names those that have some.
+func (t Throughputs) missing(model string, batch int) error {
+	if t[model] == nil {
+		models := strings.Join(slices.Sorted(maps.Keys(t)), ", ")
+		return fmt.Errorf("model %q has no throughput table; there are tables of %s", model, models)
+	}
+	var sizes []string
+	for _, size := range slices.Sorted(maps.Keys(t[model])) {
+		if len(t[model][size]) > 0 {
+			sizes = append(sizes, strconv.Itoa(size))
+		}
+	}
+	return fmt.Errorf("model %q with batch size %d has no throughput; its batch sizes are %s", model, batch,
+		strings.Join(sizes, ", "))
+}
+
 func readThroughput(path string) (map[int]policy.Curve, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	records, err := csv.NewReader(file).ReadAll()
+	records, err := csv.NewReader(withoutMark(file)).ReadAll()
 	if err != nil {
 		return nil, err
 	}
@@ -59,12 +76,18 @@ func readThroughput(path string) (map[int]policy.Curve, error) {
 		if gpus[i+1], err = strconv.Atoi(strings.TrimSpace(name)); err != nil || gpus[i+1] < 1 {
 			return nil, fmt.Errorf("column %q is not a number of GPUs", name)
 		}
+		if slices.Contains(gpus[:i+1], gpus[i+1]) {
+			return nil, fmt.Errorf("column %q occurs twice", name)
+		}
 	}
 	rows := map[int]policy.Curve{}
 	for n, record := range records[1:] {
 		batch, err := strconv.Atoi(strings.TrimSpace(record[0]))
 		if err != nil || batch < 1 {
 			return nil, fmt.Errorf("line %d: batch size %q", n+2, record[0])
+		}
+		if rows[batch] != nil {
+			return nil, fmt.Errorf("line %d: batch size %d occurs twice", n+2, batch)
 		}
 		if rows[batch], err = curveOf(batch, gpus, record); err != nil {
 			return nil, fmt.Errorf("line %d: %w", n+2, err)
@@ -75,16 +98,16 @@ func readThroughput(path string) (map[int]policy.Curve, error) {
 
 // curveOf returns the profiled numbers of GPUs that a job with this batch size may hold.
 func curveOf(batch int, gpus []int, record []string) (policy.Curve, error) {
-	var curve policy.Curve
+	curve := policy.Curve{}
 	for i, cell := range record[1:] {
 		if cell = strings.TrimSpace(cell); cell == "" {
 			continue
 		}
 		rate, err := strconv.ParseFloat(cell, 64)
-		if err != nil {
-			return nil, fmt.Errorf("rate %q is not a number", cell)
+		if err != nil || rate < 0 || math.IsInf(rate, 0) {
+			return nil, fmt.Errorf("column %d: the rate %q is not a number of iterations per second", gpus[i+1], cell)
 		}
-		if rate > 0 && !math.IsInf(rate, 0) && gpus[i+1] <= min(batch, maxGPUs) {
+		if rate > 0 && gpus[i+1] <= min(batch, maxGPUs) {
 			curve = append(curve, policy.CurvePoint{Units: gpus[i+1], Rate: rate})
 		}
 	}

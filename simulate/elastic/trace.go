@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"bufio"
 	"cmp"
 	"encoding/csv"
 	"errors"
@@ -53,7 +54,7 @@ func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
 		return nil, err
 	}
 	if len(jobs) == 0 {
-		return nil, errors.New("the trace has no jobs")
+		return nil, errNoJobs
 	}
 	slices.SortStableFunc(jobs, func(a, b TraceJob) int {
 		return cmp.Compare(a.Submitted, b.Submitted)
@@ -61,14 +62,43 @@ func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
 	return jobs, nil
 }
 
+var errNoJobs = errors.New("the trace has no jobs")
+
+// WriteTrace writes jobs as a CSV file that ReadTrace reads.
+func WriteTrace(out io.Writer, jobs []TraceJob) error {
+	w := csv.NewWriter(out)
+	c := DefaultColumns()
+	_ = w.Write([]string{c.ID, c.Submitted, c.Iterations, c.Model, c.BatchSize, c.Deadline}) // kept until Flush
+	for _, j := range jobs {
+		_ = w.Write([]string{
+			j.ID, seconds(j.Submitted), strconv.FormatFloat(j.Iterations, 'f', -1, 64), j.Model,
+			strconv.Itoa(j.BatchSize), seconds(j.Deadline),
+		})
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// withoutMark skips a byte order mark, with which some programs begin a text in UTF-8.
+func withoutMark(r io.Reader) io.Reader {
+	in := bufio.NewReader(r)
+	if start, _ := in.Peek(3); string(start) == "\ufeff" {
+		_, _ = in.Discard(3) // these bytes are buffered
+	}
+	return in
+}
+
 // eachRow reads the rows of a CSV file whose header has the needed columns. IDs are unique.
 func eachRow(
 	r io.Reader, columns *TraceColumns, needed func(header []string) []*string,
 	read func(row *traceRow) error,
 ) error {
-	in := csv.NewReader(r)
+	in := csv.NewReader(withoutMark(r))
 	in.ReuseRecord = true
 	header, err := in.Read()
+	if errors.Is(err, io.EOF) {
+		return errNoJobs
+	}
 	if err != nil {
 		return fmt.Errorf("read header: %w", err)
 	}

@@ -1,6 +1,9 @@
 package elastic_test
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +18,7 @@ func TestReadTrace_MapsColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	jobs, err := elastic.ReadTrace(strings.NewReader(
-		"jobid,due,submitted,iteration,model_name,batch_size\n"+
+		"\ufeffjobid,due,submitted,iteration,model_name,batch_size\n"+
 			"b,100,20,5,bert,64\n"+
 			"a,90,10.5,7,vgg16,32\n"), columns)
 	if err != nil {
@@ -34,6 +37,56 @@ func TestReadTrace_MapsColumns(t *testing.T) {
 	}
 }
 
+// A written trace is read as it was, also with an ID that CSV quotes.
+func TestWriteTrace_IsReadAgain(t *testing.T) {
+	want := []elastic.TraceJob{
+		{"a,1", 10500 * time.Millisecond, time.Minute, 7, "vgg16", 32},
+		{"b", 20 * time.Second, 90125 * time.Microsecond, 1e7, "bert", 64},
+	}
+	var text strings.Builder
+	if err := elastic.WriteTrace(&text, want); err != nil {
+		t.Fatal(err)
+	}
+	const header = "job_id,submission_time,num_iteration,model_name,batch_size,deadline\n"
+	if !strings.HasPrefix(text.String(), header) {
+		t.Errorf("the trace begins with %.80q, want %q", text.String(), header)
+	}
+	got, err := elastic.ReadTrace(strings.NewReader(text.String()), elastic.DefaultColumns())
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("read %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestReadThroughputs_NamesUnusableCells(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"negative":    {"global_batch_size,1,2\n32,1,-2\n", `net.csv: line 2: column 2: the rate "-2"`},
+		"infinite":    {"global_batch_size,1,2\n32,Inf,2\n", `net.csv: line 2: column 1: the rate "Inf"`},
+		"text":        {"global_batch_size,1,2\n32,1,2\n64,fast,2\n", `line 3: column 1: the rate "fast"`},
+		"GPUs twice":  {"global_batch_size,1,1\n32,1,2\n", `column "1" occurs twice`},
+		"batch twice": {"global_batch_size,1\n32,1\n32,2\n", "line 3: batch size 32 occurs twice"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := elastic.ReadThroughputs(throughputs(t, test.text))
+			wantError(t, err, test.want)
+		})
+	}
+	// The published tables have nan where nothing was profiled.
+	rates, err := elastic.ReadThroughputs(throughputs(t, "\ufeffglobal_batch_size,1,2\n32,1.5,nan\n"))
+	if err != nil || len(rates["net"][32]) != 1 {
+		t.Errorf("rates %v, %v; want one of 1 GPU", rates, err)
+	}
+}
+
+// throughputs writes a table net.csv, and returns its directory.
+func throughputs(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "net.csv"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func TestColumns_SetRejectsUnknownNames(t *testing.T) {
 	columns := elastic.DefaultColumns()
 	wantError(t, columns.Set("priority=p"), `"priority" is not one of job_id,`)
@@ -43,7 +96,9 @@ func TestColumns_SetRejectsUnknownNames(t *testing.T) {
 func TestReadTrace_RejectsUnusableRows(t *testing.T) {
 	const header = "job_id,submission_time,num_iteration,model_name,deadline,batch_size\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"no header":      {"", "read header"},
+		"empty":          {"", "the trace has no jobs"},
+		"only a mark":    {"\ufeff", "the trace has no jobs"},
+		"column twice":   {"a,job_id,a\n", `column "a" occurs twice in the header`},
 		"no jobs":        {header, "no jobs"},
 		"missing column": {"job_id,deadline\n", `missing column "submission_time"`},
 		"repeated job":   {header + "a,1,1,m,1,1\na,1,1,m,1,1\n", `line 3: job "a" occurs twice`},

@@ -44,10 +44,10 @@ func NewCluster(gpus int, slot time.Duration, charge policy.Charge) GPUCluster {
 // Validate returns an error that names the first invalid field.
 func (c *GPUCluster) Validate() error {
 	if c.GPUs < 1 || c.GPUs > 1<<20 {
-		return fmt.Errorf("gpus is %d, want 1 to %d", c.GPUs, 1<<20)
+		return fmt.Errorf("--gpus is %d, want 1 to %d", c.GPUs, 1<<20)
 	}
 	if c.Slot < 0 {
-		return fmt.Errorf("slot is %s, want 0 or more", c.Slot)
+		return fmt.Errorf("--slot is %s, want 0 or more", c.Slot)
 	}
 	return nil
 }
