@@ -63,8 +63,8 @@ type Options struct {
 	// Metrics are the kinds of metrics whose names output does not know; see output.MetricKinds.
 	Metrics output.MetricKinds
 
-	// OmitHints leaves out the messages about missing advice and a missing {batch}, for a caller that
-	// sets the configuration of the command by itself.
+	// OmitHints leaves out the messages about missing advice, a missing {batch} and events that were
+	// not published, for a caller that sets the configuration of the command and keeps its epochs.
 	OmitHints bool
 
 	NoPTY    bool         // run on pipes instead of a pseudo terminal

@@ -139,6 +139,7 @@ func TestOpen_RejectsInvalidOptions(t *testing.T) {
 		"are given together":                func(o *Options) { o.Budget, o.MaxTime = 1, 1 },
 		"the command has {batch}":           func(o *Options) { o.Command = []string{"train", "{batch}"} },
 		"the command has {lx}":              func(o *Options) { o.Command = []string{"train", "--lr={lx}", "{x}"} },
+		"the command has {LX}":              func(o *Options) { o.Command = []string{"train", "{x}{LX}"} },
 		"or use one of {x}, {epoch}":        func(o *Options) { o.Command = []string{"sh", "-c", "echo ${HOME} {y}"} },
 	} {
 		o := recordOptions()

@@ -189,14 +189,20 @@ func (t *Tuning) segment(n nextTrial) *Segment {
 func (t *Tuning) wouldExceed(v *speeds, g *Segment, cpus int) string {
 	seconds, isKnown := t.boundOf(v, g, cpus)
 	left := t.limitSeconds() - t.elapsed()
-	if t.o.MaxTime > 0 && (isKnown && seconds > left || left <= 0) {
+	if left <= 0 {
+		return t.limitReason()
+	}
+	if isKnown && seconds > left {
 		return fmt.Sprintf("--max-time %s: trial %d needs up to %s for stage %d, and %s are left",
-			t.o.MaxTime, g.Trial, schemas.FormatSeconds(seconds), g.Stage+1, schemas.FormatSeconds(max(0, left)))
+			t.o.MaxTime, g.Trial, schemas.FormatSeconds(seconds), g.Stage+1, schemas.FormatSeconds(left))
 	}
 	if t.o.Budget == 0 {
 		return ""
 	}
 	budget := t.o.Budget*secondsPerHour - t.state.spent
+	if budget <= 0 {
+		return t.limitReason()
+	}
 	for _, a := range t.state.running() {
 		bound, _ := t.boundOf(v, &a.Segment, a.CPUs)
 		budget -= float64(a.CPUs) * max(bound, t.elapsed()-a.startedAt)

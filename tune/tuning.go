@@ -104,9 +104,8 @@ func (o *Options) validate() error {
 	return o.validateResources()
 }
 
-// placeholderPattern matches a placeholder of a command with the character before it: ${name} is a
-// variable of a shell.
-var placeholderPattern = regexp.MustCompile(`(^|[^$])\{([a-z][a-z0-9_]*)\}`)
+// placeholderPattern matches a placeholder of a command, and ${name}, a variable of a shell.
+var placeholderPattern = regexp.MustCompile(`(\$?)\{([A-Za-z][A-Za-z0-9_]*)\}`)
 
 // unsetPlaceholder returns a placeholder that has no value; empty if the command has none.
 func (o *Options) unsetPlaceholder() string {
@@ -114,7 +113,7 @@ func (o *Options) unsetPlaceholder() string {
 		for _, match := range placeholderPattern.FindAllStringSubmatch(argument, -1) {
 			name := match[2]
 			isParameter := slices.ContainsFunc(o.Space, func(p Parameter) bool { return p.Name == name })
-			if !isParameter && !slices.Contains(reservedNames, name) {
+			if match[1] == "" && !isParameter && !slices.Contains(reservedNames, name) {
 				return name
 			}
 		}
