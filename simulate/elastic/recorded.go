@@ -150,20 +150,22 @@ func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "nan", "none", "null"}, strings.ToLower(strings.TrimSpace(cell)))
 }
 
-// readPhilly reads the job log of the Philly traces. The duration of a job is that of all its
-// attempts, and its GPUs are those of its first attempt.
+// phillyJob is an entry of the job log of the Philly traces.
+type phillyJob struct {
+	ID        string `json:"jobid"`
+	Submitted string `json:"submitted_time"`
+	Attempts  []struct {
+		Start  string `json:"start_time"`
+		End    string `json:"end_time"`
+		Detail []struct {
+			GPUs []string `json:"gpus"`
+		} `json:"detail"`
+	} `json:"attempts"`
+}
+
+// readPhilly reads the job log of the Philly traces.
 func readPhilly(r io.Reader) (jobs []RecordedJob, skipped int, err error) {
-	var log []struct {
-		ID        string `json:"jobid"`
-		Submitted string `json:"submitted_time"`
-		Attempts  []struct {
-			Start  string `json:"start_time"`
-			End    string `json:"end_time"`
-			Detail []struct {
-				GPUs []string `json:"gpus"`
-			} `json:"detail"`
-		} `json:"attempts"`
-	}
+	var log []phillyJob
 	err = json.NewDecoder(withoutMark(r)).Decode(&log)
 	if errors.Is(err, io.EOF) {
 		return nil, 0, errNoJobs
@@ -172,45 +174,58 @@ func readPhilly(r io.Reader) (jobs []RecordedJob, skipped int, err error) {
 		return nil, 0, fmt.Errorf("read the list of jobs: %w", err)
 	}
 	seen := map[string]bool{}
-	for _, l := range log {
-		j := RecordedJob{ID: l.ID}
+	for i := range log {
+		l := &log[i]
 		if l.ID == "" || seen[l.ID] {
 			return nil, 0, fmt.Errorf("job %q occurs twice or has no jobid", l.ID)
 		}
 		seen[l.ID] = true
-		if isMissing(l.Submitted) {
+		j, err := l.recorded()
+		if err != nil {
+			return nil, 0, err
+		}
+		if j == nil {
 			skipped++
 			continue
 		}
-		if j.Submitted, err = parseTime(l.Submitted); err != nil {
-			return nil, 0, fmt.Errorf("submitted_time of job %q: %w", l.ID, err)
-		}
-		for i, a := range l.Attempts {
-			if isMissing(a.Start) || isMissing(a.End) {
-				continue
-			}
-			start, err := parseTime(a.Start)
-			if err != nil {
-				return nil, 0, fmt.Errorf("start_time of job %q: %w", l.ID, err)
-			}
-			end, err := parseTime(a.End)
-			if err != nil {
-				return nil, 0, fmt.Errorf("end_time of job %q: %w", l.ID, err)
-			}
-			j.Duration += max(0, end-start)
-			for _, d := range a.Detail {
-				if i == 0 {
-					j.GPUs += len(d.GPUs)
-				}
-			}
-		}
-		if j.GPUs == 0 || j.Duration == 0 {
-			skipped++
-			continue
-		}
-		jobs = append(jobs, j)
+		jobs = append(jobs, *j)
 	}
 	return jobs, skipped, nil
+}
+
+// recorded returns nil for a job without a submission, a GPU or a duration. The duration is that of
+// all attempts, and the GPUs are those of the first one.
+func (l *phillyJob) recorded() (j *RecordedJob, err error) {
+	if isMissing(l.Submitted) {
+		return nil, nil
+	}
+	j = &RecordedJob{ID: l.ID}
+	if j.Submitted, err = parseTime(l.Submitted); err != nil {
+		return nil, fmt.Errorf("submitted_time of job %q: %w", l.ID, err)
+	}
+	for i, a := range l.Attempts {
+		if isMissing(a.Start) || isMissing(a.End) {
+			continue
+		}
+		start, err := parseTime(a.Start)
+		if err != nil {
+			return nil, fmt.Errorf("start_time of job %q: %w", l.ID, err)
+		}
+		end, err := parseTime(a.End)
+		if err != nil {
+			return nil, fmt.Errorf("end_time of job %q: %w", l.ID, err)
+		}
+		j.Duration += max(0, end-start)
+		for _, d := range a.Detail {
+			if i == 0 {
+				j.GPUs += len(d.GPUs)
+			}
+		}
+	}
+	if j.GPUs == 0 || j.Duration == 0 {
+		return nil, nil
+	}
+	return j, nil
 }
 
 // Derive gives recorded jobs what they lack, as the authors of ElasticFlow did for their traces
