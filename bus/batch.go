@@ -9,6 +9,7 @@ import (
 
 	"courier/schemas"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -44,6 +45,19 @@ type BatchOptions struct {
 	// of their batch, but are not decoded, and are no records. It must return the same for a
 	// repeated batch. With Accept, the handler also gets batches without records.
 	Accept func(subject string) bool
+
+	// Feed, if set, is a feed of the durable's stream that is shared with other calls of
+	// ConsumeBatch. The durable is not created then: its name identifies the intent.
+	Feed *Feed
+}
+
+// source is where a batcher gets its messages from.
+type source interface {
+	// next returns the next message, or nil if none arrives before the deadline.
+	next(ctx context.Context, deadline time.Time) (*nats.Msg, error)
+	// hasMore reports whether next may return messages after the end of its context.
+	hasMore() bool
+	close()
 }
 
 // batcher is one call of ConsumeBatch.
@@ -103,11 +117,7 @@ func (r *batcher) run(ctx context.Context) error {
 		}
 		r.succeeded = true
 	}
-	config := durableConfig(r.durable)
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config); err != nil {
-		return fmt.Errorf("create durable %s: %w", r.durable.Name, unavailable(err))
-	}
-	p, err := r.newPuller(r.durable, r.options.MaxMessages)
+	p, err := r.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,8 +125,20 @@ func (r *batcher) run(ctx context.Context) error {
 	return r.consume(ctx, p)
 }
 
+// open returns the source of the messages after the intent.
+func (r *batcher) open(ctx context.Context) (source, error) {
+	if r.options.Feed != nil {
+		return r.options.Feed.attach(logPosition{r.intent.Last, r.intent.At}), nil
+	}
+	config := durableConfig(r.durable)
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config); err != nil {
+		return nil, fmt.Errorf("create durable %s: %w", r.durable.Name, unavailable(err))
+	}
+	return r.newPuller(r.durable, r.options.MaxMessages)
+}
+
 // consume gathers the next batch while the current one is being handled.
-func (r *batcher) consume(ctx context.Context, p *puller) error {
+func (r *batcher) consume(ctx context.Context, p source) error {
 	batches, abandoned := make(chan gatheredBatch), make(chan struct{})
 	gathering := make(chan error, 1)
 	after := logPosition{r.intent.Last, r.intent.At}
@@ -147,7 +169,7 @@ func (r *batcher) consume(ctx context.Context, p *puller) error {
 // gatherAll sends batches of the messages after a position, until ctx ends and no message is
 // left, or abandoned is closed.
 func (r *batcher) gatherAll(
-	ctx context.Context, p *puller, after logPosition,
+	ctx context.Context, p source, after logPosition,
 	batches chan<- gatheredBatch, abandoned <-chan struct{},
 ) error {
 	for ctx.Err() == nil || p.hasMore() {
@@ -200,7 +222,7 @@ func (r *batcher) commit(ctx context.Context, g gatheredBatch) error {
 			return err
 		}
 	}
-	if g.ack == "" {
+	if g.ack == "" || r.options.Feed != nil {
 		return nil
 	}
 	// The acknowledgement needs no confirmation: the intent records the progress, and the next

@@ -55,14 +55,15 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	return Backlog{Done: done, Messages: state.LastSeq - done, Oldest: msg.Time}, nil
 }
 
-// HasReader reports whether a process consumes a durable. It checks for a second, because a
-// consumer has no open pull request between two batches.
+// HasReader reports whether a process consumes a durable, or holds a lease of its name if there is no
+// such consumer. It checks for a second, because a consumer has no open pull request between two
+// batches; a lease is checked until it was renewed, or expired.
 func (b *Bus) HasReader(ctx context.Context, d schemas.Durable) (bool, error) {
 	const checks, pause = 10, 100 * time.Millisecond
 	for range checks {
 		consumer, err := b.js.Consumer(ctx, d.Stream, d.Name)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return false, nil
+			return b.isHeld(ctx, d.Name)
 		}
 		if err != nil {
 			return false, fmt.Errorf("inspect durable %s: %w", d.Name, unavailable(err))

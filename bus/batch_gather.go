@@ -128,7 +128,7 @@ func parseAckSubject(ack string) (p logPosition, err error) {
 
 // gather builds one batch, by size or age, of the messages after a position.
 func (r *batcher) gather(
-	ctx context.Context, p *puller, after logPosition,
+	ctx context.Context, p source, after logPosition,
 ) (gatheredBatch, error) {
 	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
 	g.batch.Records = make([]Record, 0, r.lastSize)

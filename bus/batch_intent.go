@@ -105,7 +105,8 @@ func (r *batcher) restartAt(ctx context.Context, sequence uint64) error {
 	if err := r.writeIntent(ctx, done); err != nil {
 		return err
 	}
-	if err := r.js.DeleteConsumer(ctx, r.durable.Stream, r.durable.Name); err != nil {
+	err := r.js.DeleteConsumer(ctx, r.durable.Stream, r.durable.Name)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return fmt.Errorf("delete durable %s: %w", r.durable.Name, unavailable(err))
 	}
 	return fmt.Errorf("the log was truncated, for example by a power cut, or created again: "+

@@ -66,14 +66,17 @@ func (b *Bus) Streams(ctx context.Context) ([]StreamState, error) {
 	return all, nil
 }
 
-// storeDurables returns the consumers of the store: one for each stream, and for each shard if a
-// shard map is recorded.
+// storeDurables returns the consumers of the store: one for each stream, and none if a shard map is
+// recorded, because the writers of shards read by a Feed.
 func (b *Bus) storeDurables(ctx context.Context) ([]schemas.Durable, error) {
 	m, _, err := b.ShardMap(ctx)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return schemas.StoreDurables(), nil
 	}
-	return m.StoreDurables(), err
+	if m != nil || err != nil {
+		return nil, err
+	}
+	return schemas.StoreDurables(), nil
 }
 
 func (b *Bus) streamState(

@@ -54,27 +54,12 @@ func (m *ShardMap) Validate() error {
 	return nil
 }
 
-// Durable returns the consumer that writes one shard, counted from 0, of a stream's tables. It
-// has a name of its own in each version, and so have its intent and its lease.
+// Durable returns the durable of a stream with the name of the writer of one shard, counted from 0.
+// The intent and the lease of the writer have this name, which differs in each version. The writer
+// reads by a feed, and needs no consumer of this name.
 func (m *ShardMap) Durable(d Durable, shard int) Durable {
 	d.Name = fmt.Sprintf("%s-v%d-s%d", d.Name, m.Version, shard+1)
 	return d
-}
-
-// StoreDurables returns the consumers of the writers of all shards, and those of a single server if
-// m is nil.
-func (m *ShardMap) StoreDurables() []Durable {
-	single := StoreDurables()
-	if m == nil {
-		return single
-	}
-	var all []Durable
-	for _, d := range single {
-		for i := range m.Shards {
-			all = append(all, m.Durable(d, i))
-		}
-	}
-	return all
 }
 
 // Difference describes how the shards of another map differ, or returns "".

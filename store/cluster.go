@@ -165,14 +165,20 @@ func (c *Cluster) Migrate(ctx context.Context) error {
 }
 
 // Run is Store.Run for every shard: each has writers of its own, so that a shard that is
-// unavailable does not delay the others.
+// unavailable does not delay the others. They share the messages that this process receives.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	feeds := make(map[string]*bus.Feed)
+	for _, d := range schemas.StoreDurables() {
+		feeds[d.Stream] = c.bus.NewFeed(d.Stream)
+		defer feeds[d.Stream].Close()
+	}
 	failures := make([]error, len(c.shards))
 	var all sync.WaitGroup
 	for i, d := range c.shards {
 		log := c.log.With("shard", i+1)
+		d.shard.feeds = feeds
 		s := New(c.bus, d, log, c.registerer(i), c.options)
 		all.Go(func() {
 			defer cancel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"courier/bus"
 	"courier/schemas"
 
 	"github.com/go-faster/city"
@@ -16,6 +17,7 @@ type shard struct {
 	shards  *schemas.ShardMap
 	index   int // from 0
 	migrate func(context.Context) error
+	feeds   map[string]*bus.Feed // by stream; shared by the shards of a running Cluster
 }
 
 // shardOf returns the index of the shard for the rows of a key: a job, node or target. It is the

@@ -117,7 +117,11 @@ func (s *Store) consume(
 		Prepare:     s.prepare,
 	}
 	if shard := s.database.shard; shard != nil {
-		o.Accept = shard.owns
+		o.Accept, o.Feed = shard.owns, shard.feeds[d.Stream]
+		if o.Feed == nil {
+			o.Feed = s.bus.NewFeed(d.Stream)
+			defer o.Feed.Close()
+		}
 	}
 	if err := s.bus.ConsumeBatch(ctx, d, o, handle); err != nil {
 		return fmt.Errorf("consume %s: %w", d.Stream, err)
