@@ -6,6 +6,7 @@ import (
 
 	"courier/bus/bustest"
 	"courier/schemas"
+	"courier/store"
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
 )
@@ -120,6 +121,35 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 	})
 	awaitSequences(t, readers, last)
 	compare(t, b, readers)
+	stop()
+	verifyCluster(t, b, c)
+}
+
+// A shard is added to replicas whose repaired rows were attached, so that sequential reads do not see
+// them.
+func TestReplicas_AreResharded(t *testing.T) {
+	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
+	c := openCluster(t, b, servers)
+	stop := run(t, c)
+	awaitSequences(t, c.Databases()[0], publishJobs(t, b, ""))
+	stop()
+	must(t, c.Databases()[0].Exec(t.Context(), "DELETE FROM node_sample WHERE number % 2 = 0"))
+	r, err := c.Verify(t.Context(), store.VerifyOptions{Repair: true})
+	must(t, err)
+	if found, left := r.Different(); found == 0 || left > 0 {
+		t.Fatalf("%d hours differ, %d after the repair", found, left)
+	}
+
+	servers.Reconfigure(t, 1, 1)
+	must(t, reshard(t, b, servers))
+	c = openCluster(t, b, servers)
+	stop = run(t, c)
+	last := publishJobs(t, b, "late-")
+	for i := range servers.Size() {
+		readers := storetest.Open(t, servers.URL(i, "courier"))
+		awaitSequences(t, readers, last)
+		compare(t, b, readers)
+	}
 	stop()
 	verifyCluster(t, b, c)
 }

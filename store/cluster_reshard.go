@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 
 	"courier/bus"
@@ -29,7 +30,9 @@ func Reshard(
 		return err
 	}
 	defer c.Close()
-	if err := c.reshard(ctx); err != nil {
+	// Another call would drop the databases that this one fills.
+	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, c.reshard)
+	if err = errors.Join(err, ctx.Err()); err != nil {
 		return fmt.Errorf("reshard cluster %s: %w", name, err)
 	}
 	return nil
@@ -66,7 +69,10 @@ func (c *Cluster) reshard(ctx context.Context) error {
 	if err := c.finishWriting(ctx, from); err != nil {
 		return err
 	}
-	if err := c.copyTables(ctx, next, from, to); err != nil {
+	if err := c.createTables(ctx, next); err != nil {
+		return err
+	}
+	if err := copyAll(ctx, c.log, from, to); err != nil {
 		return err
 	}
 	if err := c.startAfterCopy(ctx, from, to); err != nil {
@@ -107,11 +113,8 @@ func (c *Cluster) finishWriting(ctx context.Context, shards []*Database) error {
 	return nil
 }
 
-// copyTables fills new databases of the shards with the rows of the old ones, and compares their
-// number and checksum.
-func (c *Cluster) copyTables(
-	ctx context.Context, next *schemas.ShardMap, from, to []*Database,
-) error {
+// createTables creates the tables of a new map, without rows.
+func (c *Cluster) createTables(ctx context.Context, next *schemas.ShardMap) error {
 	for _, s := range next.Shards { // what an interrupted call has left
 		for _, server := range s.Replicas {
 			d, err := c.database(c.entry, []string{server}, "default", nil, nil)
@@ -124,7 +127,48 @@ func (c *Cluster) copyTables(
 			}
 		}
 	}
-	if err := c.migrateLocal(ctx, next); err != nil {
+	return c.migrateLocal(ctx, next)
+}
+
+// copyAll fills the databases of new shards with the rows of old ones, and compares their number and
+// checksum. Of each shard it uses the replica that has all rows; see settled.
+func copyAll(ctx context.Context, log *slog.Logger, from, to []*Database) error {
+	from, endFrom, err := settledAll(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer endFrom()
+	to, endTo, err := settledAll(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer endTo()
+	return copyTables(ctx, log, from, to)
+}
+
+// settledAll returns Database.settled of each shard.
+func settledAll(
+	ctx context.Context, shards []*Database,
+) (all []*Database, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, f := range ends {
+			f()
+		}
+	}
+	for _, d := range shards {
+		s, endOne, err := d.settled(ctx)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		all, ends = append(all, s), append(ends, endOne)
+	}
+	return all, end, nil
+}
+
+func copyTables(ctx context.Context, log *slog.Logger, from, to []*Database) error {
+	if err := copyRetentions(ctx, from, to); err != nil {
 		return err
 	}
 	for _, t := range copiedTables() {
@@ -144,7 +188,45 @@ func (c *Cluster) copyTables(
 		if before != after {
 			return fmt.Errorf("copy %s: %+v instead of %+v", t.name, after, before)
 		}
-		c.log.Info("table copied", "table", t.name, "rows", after.Rows)
+		log.Info("table copied", "table", t.name, "rows", after.Rows)
+	}
+	return nil
+}
+
+// copyRetentions gives the tables of new shards the retention of the old ones, before they have rows
+// that another retention would delete.
+func copyRetentions(ctx context.Context, from, to []*Database) error {
+	wanted, err := from[0].retentionClauses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, d := range from[1:] {
+		other, err := d.retentionClauses(ctx)
+		if err != nil {
+			return err
+		}
+		if !maps.Equal(wanted, other) {
+			return errors.New("the shards keep their rows for different times: " +
+				"set one retention by courier store retention")
+		}
+	}
+	for _, d := range to {
+		have, err := d.retentionClauses(ctx)
+		if err != nil {
+			return err
+		}
+		for table, clause := range wanted {
+			if have[table] == clause {
+				continue
+			}
+			change := "REMOVE TTL"
+			if clause != "" {
+				change = "MODIFY TTL " + clause
+			}
+			if err := d.exec(ctx, "retention", "ALTER TABLE "+table+" "+change); err != nil {
+				return fmt.Errorf("set the retention of %s: %w", table, err)
+			}
+		}
 	}
 	return nil
 }
@@ -196,7 +278,8 @@ func (d *Database) copyTable(ctx context.Context, t copiedTable, from []*Databas
 	return d.attachSideTable(ctx, t.name, "copied", func(side string) error {
 		for _, source := range from {
 			statement := fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s "+
-				"SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0",
+				"SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0, "+
+				"select_sequential_consistency = 0",
 				side, source.remote(t.name), d.shard.condition(t.key))
 			if err := d.exec(ctx, "reshard "+t.name, statement); err != nil {
 				return err

@@ -83,7 +83,20 @@ func TestReshard_KeepsEveryEventOnce(t *testing.T) {
 	keepDroppedEvents(t, b, server, servers)
 }
 
-// keepDroppedEvents reshards after the log has dropped all samples.
+// wantRetentions checks how long tables keep their rows on every shard.
+func wantRetentions(t *testing.T, c *store.Cluster, want map[string]string) {
+	t.Helper()
+	all, err := store.ReadRetentions(t.Context(), c.Databases(), nil)
+	must(t, err)
+	for _, r := range all {
+		if period := want[r.Table]; period != "" && r.Period != period {
+			t.Errorf("shard %d keeps %s for %s, want %s", r.Shard, r.Table, r.Period, period)
+		}
+	}
+}
+
+// keepDroppedEvents reshards after the log has dropped all samples. The tables keep them as long as
+// before.
 func keepDroppedEvents(
 	t *testing.T, b *bus.Bus, server *bustest.Server, servers *cluster.Servers,
 ) {
@@ -100,8 +113,14 @@ func keepDroppedEvents(
 	node, err := js.Stream(t.Context(), schemas.StreamNode)
 	must(t, err)
 	must(t, node.Purge(t.Context()))
+	forever := map[string]int{"node_sample": 0, "node_minute": 500}
+	old := openCluster(t, b, servers)
+	_, err = store.ApplyRetentions(t.Context(), old.Databases(), forever, false)
+	must(t, err)
 	servers.Reconfigure(t, 1, 1)
 	must(t, reshard(t, b, servers))
+	wantRetentions(t, openCluster(t, b, servers),
+		map[string]string{"node_sample": "forever", "node_minute": "500 days"})
 	readers = storetest.Open(t, servers.URL(1, "courier"))
 	for _, query := range []string{samples, minutes} {
 		if n := selectNumber(t, readers, query); n != before {
