@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -41,10 +42,10 @@ func Halving(trials, eta, epochs int) (stages []Stage) {
 }
 
 // Front returns the lower convex hull of the options that no other one beats in both time and cost,
-// the cheapest first.
+// the cheapest first. It leaves out options whose time or cost is not a finite number.
 func Front(options []TrialOption) []TrialOption {
 	sorted := slices.DeleteFunc(slices.Clone(options), func(o TrialOption) bool {
-		return !(o.Seconds > 0) || !(o.Cost >= 0)
+		return !(o.Seconds > 0) || !(o.Cost >= 0) || math.IsInf(o.Seconds+o.Cost, 1)
 	})
 	slices.SortFunc(sorted, func(a, b TrialOption) int {
 		return cmp.Or(cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.Seconds, b.Seconds))
@@ -164,7 +165,7 @@ func (f StageFronts) FastestWithin(budget float64) (Plan, error) {
 		return Plan{}, err
 	}
 	p := f.Cheapest()
-	if p.Cost > budget {
+	if !(p.Cost <= budget) {
 		return Plan{}, fmt.Errorf("the budget is %g, want at least %g", budget, p.Cost)
 	}
 	for {
@@ -190,7 +191,7 @@ func (f StageFronts) CheapestWithin(deadline float64) (Plan, error) {
 		return Plan{}, err
 	}
 	p := f.Cheapest()
-	for p.Seconds > deadline {
+	for !(p.Seconds <= deadline) {
 		i := f.best(&p, func(float64) bool { return true })
 		if i < 0 {
 			return Plan{}, fmt.Errorf("the deadline is %g s, want at least %g s", deadline, p.Seconds)

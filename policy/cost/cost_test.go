@@ -133,3 +133,84 @@ func TestPlans_NameTheSmallestBound(t *testing.T) {
 		t.Error("no options are accepted")
 	}
 }
+
+// plansOf plans for options, stages and a bound that are read from bytes, and checks what holds for
+// all of them.
+func plansOf(t *testing.T, data []byte) {
+	t.Helper()
+	next := func() byte {
+		if len(data) == 0 {
+			return 0
+		}
+		b := data[0]
+		data = data[1:]
+		return b
+	}
+	number := func() float64 {
+		special := []float64{0, math.NaN(), math.Inf(1), -1, 1e300}
+		if b := next(); int(b) < len(special) {
+			return special[b]
+		} else {
+			return float64(b) * float64(next()+1)
+		}
+	}
+	var options []cost.TrialOption
+	for range next() % 12 {
+		options = append(options, cost.TrialOption{Seconds: number(), Cost: number()})
+	}
+	front := cost.Front(options)
+	slices.Reverse(options)
+	if again := cost.Front(options); !slices.Equal(front, again) {
+		t.Fatalf("fronts %v and %v of the same options", front, again)
+	}
+	stages := cost.Halving(int(next()), 2+int(next()%3), 1+int(next()%5))
+	bound := 1000 * number()
+
+	p, err := cost.FastestWithin(front, stages, bound)
+	if err == nil && !(p.Cost <= bound && p.Seconds > 0) {
+		t.Fatalf("plan %+v within the budget %g", p, bound)
+	}
+	p, err = cost.CheapestWithin(front, stages, bound)
+	if err == nil && !(p.Seconds <= bound && p.Cost >= 0) {
+		t.Fatalf("plan %+v within the deadline %g", p, bound)
+	}
+	view := cost.TrainingView{
+		Done: int(next()), Left: number(), Option: int(next()%14) - 1, PlannedEpochs: number(),
+		Forecast: cost.LossForecast{Median: number(), High: number()}, SwitchCost: number(),
+	}
+	replanned := cost.ReplanTraining(front, view)
+	if replanned.IsReplanned && !(replanned.Option >= 0 && replanned.Option < len(front)) {
+		t.Fatalf("option %d of %d", replanned.Option, len(front))
+	}
+}
+
+func FuzzPlans(f *testing.F) {
+	f.Add([]byte("some options, stages and a bound, and a training that is under way"))
+	f.Add([]byte{0, 0, 1})
+	f.Fuzz(plansOf)
+}
+
+func TestPlans_KeepTheirBoundsOnRandomInput(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		data := make([]byte, random.IntN(120))
+		for i := range data {
+			data[i] = byte(random.IntN(256))
+		}
+		plansOf(t, data)
+	}
+}
+
+// BenchmarkPlan plans a tuning of 1,024 trials.
+func BenchmarkPlan(b *testing.B) {
+	var options []cost.TrialOption
+	for n := 1.0; n <= 128; n *= 2 {
+		options = append(options, cost.TrialOption{Seconds: 100/n + n/10, Cost: 1 + n/50})
+	}
+	front, stages := cost.Front(options), cost.Halving(1024, 2, 2)
+	for b.Loop() {
+		if _, err := cost.FastestWithin(front, stages, 6000); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

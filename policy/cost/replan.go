@@ -25,9 +25,13 @@ type TrainingPlan struct {
 // It keeps the current option unless the forecast asks for a new plan or the deadline is in danger.
 // Otherwise it takes the cheapest option that meets the deadline with the median of the remaining
 // epochs, and with which the fastest option could still meet it if there were as many as the upper
-// bound. A switch to a cheaper option must save at least twice its cost.
+// bound. A switch to a cheaper option must save at least twice its cost. Without options, or with a
+// current one that is not among them, it keeps the plan.
 func ReplanTraining(front []TrialOption, v TrainingView) TrainingPlan {
 	keep := TrainingPlan{Option: v.Option, PlannedEpochs: v.PlannedEpochs}
+	if len(front) == 0 || v.Option >= len(front) {
+		return keep
+	}
 	isSafe := v.Option >= 0 && v.meets(front, v.Option)
 	if isSafe && !v.Forecast.NeedsReplan(v.PlannedEpochs, float64(v.Done)) {
 		return keep

@@ -57,8 +57,8 @@ type JobState struct {
 type Options struct {
 	// Threshold is the growth that a job must reach, per second: alpha in the paper. Default: 0.01.
 	Threshold float64
-	// Floor divides the smallest share: 1 / (Floor * jobs). It is beta in the paper. Default: 2.
-	// With IsPublished 0 means 1 + 1 / jobs.
+	// Floor divides the smallest share: 1 / (Floor * jobs). It is beta in the paper. Default: 2, and
+	// bounded to 1.1 to 8. With IsPublished 0 means 1 + 1 / jobs.
 	Floor float64
 	// IsPublished plans as the published code: absolute progress, no floor for growing jobs, no
 	// normalization, and newcomers have no growth.
@@ -132,13 +132,13 @@ func keepSmall(before, after map[string]JobState, o Options) {
 	for name, a := range after {
 		b, isOld := before[name]
 		change := math.Abs(a.Share - b.Share)
-		if !isOld || b.Share < o.floor(len(after)) ||
+		if !isOld || !(b.Share >= o.floor(len(after))) ||
 			change >= minShareOfNode || change >= minShareOfSelf*b.Share {
 			return
 		}
 		sum += b.Share
 	}
-	if math.Abs(sum-1) > 1e-9 {
+	if !(math.Abs(sum-1) <= 1e-9) {
 		return
 	}
 	for name, a := range after {
@@ -147,12 +147,22 @@ func keepSmall(before, after map[string]JobState, o Options) {
 	}
 }
 
+// Bounds of Options.Floor (resource policies, section 2.4).
+const (
+	leastBeta = 1.1
+	mostBeta  = 8
+)
+
 // floor returns the smallest share of n jobs.
 func (o *Options) floor(n int) float64 {
 	if o.IsPublished && o.Floor == 0 {
 		return 1 / float64(n+1) // beta = 1 + 1/n
 	}
-	return 1 / (cmp.Or(o.Floor, 2) * float64(n))
+	beta := min(max(cmp.Or(o.Floor, 2), leastBeta), mostBeta)
+	if math.IsNaN(beta) {
+		beta = 2
+	}
+	return 1 / (beta * float64(n))
 }
 
 // growthOf returns the growth of each job. Newcomers often grow fastest: they count as the fastest
@@ -189,7 +199,7 @@ func (s *JobState) nextShare(part, floor float64, isPublished bool) float64 {
 	switch {
 	case s.Phase == Completing:
 		return max(part, floor)
-	case s.Phase == Watched && s.Share > 0:
+	case s.Phase == Watched && s.Share > 0 && s.Share <= 1:
 		return s.Share
 	case isPublished && part == 0:
 		return 1 // a limit of 0 is no limit

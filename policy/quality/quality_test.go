@@ -2,6 +2,7 @@ package quality_test
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -158,25 +159,138 @@ func TestPlan_LeavesSharesThatHardlyChange(t *testing.T) {
 	}
 }
 
-func FuzzPlan(f *testing.F) {
-	f.Add(0.9, 0.8, 2.0, 0.5, 2.0, 0.01, false)
-	f.Add(math.NaN(), math.Inf(1), 0.0, -1.0, 1.0, 0.0, true)
-	f.Fuzz(func(t *testing.T, before, after, seconds, cpu, floor, threshold float64, isPublished bool) {
-		if !(floor >= 1.1 && floor <= 100) {
-			return
+// planOf plans for jobs, states and windows that are read from bytes, among them numbers that are not
+// finite, and checks what holds for all of them.
+func planOf(t *testing.T, data []byte, o quality.Options) {
+	t.Helper()
+	next := func() byte {
+		if len(data) == 0 {
+			return 0
 		}
-		w := &quality.Window{Seconds: seconds, Before: before, After: after, CPURatio: cpu}
-		o := quality.Options{Threshold: threshold, Floor: floor, IsPublished: isPublished}
-		got, _ := quality.Plan(nil, map[string]*quality.Window{"a": w, "b": completed(), "c": nil}, o)
-		sum := 0.0
-		for name, s := range got {
-			if !(s.Share >= 0 && s.Share <= 1+1e-9) {
-				t.Errorf("share of %s = %g, want 0 to 1", name, s.Share)
+		b := data[0]
+		data = data[1:]
+		return b
+	}
+	number := func() float64 {
+		switch b := next(); b {
+		case 0:
+			return 0
+		case 1:
+			return math.NaN()
+		case 2:
+			return math.Inf(1)
+		case 3:
+			return -1
+		case 4:
+			return 1e300
+		default:
+			return float64(b) / 255
+		}
+	}
+	windows, states := map[string]*quality.Window{}, map[string]quality.JobState{}
+	n := 1 + int(next()%20)
+	for i := range n {
+		name := fmt.Sprint(i)
+		windows[name] = nil
+		if next()%4 > 0 {
+			windows[name] = &quality.Window{
+				Seconds: 20 * number(), Before: number(), After: number(), CPURatio: number(),
 			}
-			sum += s.Share
 		}
-		if !isPublished && math.Abs(sum-1) > 1e-6 {
-			t.Errorf("shares sum to %g, want 1", sum)
+		if next()%3 > 0 {
+			states[name] = quality.JobState{Phase: quality.Phase(next() % 3), Share: number()}
 		}
+	}
+
+	states0, windows0 := fmt.Sprint(states), fmt.Sprint(values(windows))
+	got, _ := quality.Plan(states, windows, o)
+	if fmt.Sprint(states) != states0 || fmt.Sprint(values(windows)) != windows0 {
+		t.Fatal("the plan modified its input")
+	}
+	if again, _ := quality.Plan(states, windows, o); !maps.Equal(got, again) {
+		t.Fatalf("two plans for the same input: %v and %v", got, again)
+	}
+	sum, beta := 0.0, min(max(o.Floor, 1.1), 8)
+	if o.Floor == 0 || math.IsNaN(o.Floor) {
+		beta = 2
+	}
+	for name, s := range got {
+		sum += s.Share
+		if !o.IsPublished && !(s.Share >= 1/(beta*float64(n))-1e-9) || !(s.Share > 0 && s.Share <= 1+1e-9) {
+			t.Fatalf("share of %s among %d jobs = %g with beta %g", name, n, s.Share, beta)
+		}
+	}
+	if len(got) != n || !o.IsPublished && !(math.Abs(sum-1) <= 1e-9) {
+		t.Fatalf("%d shares sum to %g, want %d with the sum 1", len(got), sum, n)
+	}
+}
+
+func values(windows map[string]*quality.Window) map[string]quality.Window {
+	all := map[string]quality.Window{}
+	for name, w := range windows {
+		if w != nil {
+			all[name] = *w
+		}
+	}
+	return all
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte("some jobs, with windows and shares of their last round"), 2.0, 0.01, false)
+	f.Add([]byte{3, 1, 1, 2, 4, 1, 1, 1, 1, 1, 2, 1, 1}, math.NaN(), math.Inf(1), false)
+	f.Add([]byte{9, 1, 1, 2, 4, 5, 200, 100, 30}, 0.5, 0.0, true)
+	f.Fuzz(func(t *testing.T, data []byte, floor, threshold float64, isPublished bool) {
+		planOf(t, data, quality.Options{Threshold: threshold, Floor: floor, IsPublished: isPublished})
 	})
+}
+
+func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for round := range 3000 {
+		data := make([]byte, random.IntN(200))
+		for i := range data {
+			data[i] = byte(random.IntN(256))
+		}
+		o := quality.Options{Floor: 10 * random.Float64(), Threshold: 0.05 * random.Float64()}
+		o.IsPublished = round%4 == 0
+		planOf(t, data, o)
+	}
+}
+
+// The names of the jobs do not matter.
+func TestPlan_PermutedJobsGetPermutedShares(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 300 {
+		n := 2 + random.IntN(8)
+		order := random.Perm(n)
+		windows, permuted := map[string]*quality.Window{}, map[string]*quality.Window{}
+		for i := range n {
+			w := &quality.Window{
+				Seconds: 1, Before: random.Float64(), After: random.Float64(), CPURatio: 0.5,
+			}
+			windows[fmt.Sprint(i)], permuted[fmt.Sprint(order[i])] = w, w
+		}
+		a, _ := quality.Plan(nil, windows, quality.Options{})
+		b, _ := quality.Plan(nil, permuted, quality.Options{})
+		for i := range n {
+			x, y := a[fmt.Sprint(i)], b[fmt.Sprint(order[i])]
+			if x.Phase != y.Phase || math.Abs(x.Share-y.Share) > 1e-12 {
+				t.Fatalf("job %d has %+v, and %+v as job %d", i, x, y, order[i])
+			}
+		}
+	}
+}
+
+// BenchmarkPlan plans 1,000 jobs.
+func BenchmarkPlan(b *testing.B) {
+	random := rand.New(rand.NewPCG(9, 10))
+	windows := map[string]*quality.Window{}
+	for i := range 1000 {
+		windows[fmt.Sprint(i)] = &quality.Window{
+			Seconds: 10, Before: 1, After: random.Float64(), CPURatio: 0.001,
+		}
+	}
+	for b.Loop() {
+		quality.Plan(nil, windows, quality.Options{})
+	}
 }
