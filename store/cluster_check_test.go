@@ -41,6 +41,7 @@ func wantTablesDiffer(t *testing.T, action string, err error) {
 // A store of a cluster refuses the database of a single server, and leaves no trace. After the
 // database was renamed, the store fills the shards from the log. The way back works, too.
 func TestCluster_RefusesTheTablesOfASingleServer(t *testing.T) {
+	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)
 	single := storetest.Open(t, servers.URL(1, "courier"))
@@ -106,6 +107,7 @@ func returnToSingleServer(
 
 // The tables of a single server appear although the shard map is recorded.
 func TestCluster_RefusesToMigrateTheTablesOfASingleServer(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	must(t, storetest.Open(t, servers.URL(1, "courier")).Migrate(t.Context()))
@@ -116,6 +118,7 @@ func TestCluster_RefusesToMigrateTheTablesOfASingleServer(t *testing.T) {
 // Nothing that works on a single server's tables writes to those of a cluster, neither with the log
 // of the cluster nor with another log.
 func TestStore_RefusesTheTablesOfACluster(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	last := publishJobs(t, b, "")

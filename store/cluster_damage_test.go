@@ -32,6 +32,7 @@ var clusterDamages = map[string]string{
 // A repair restores damaged tables of any shard; a rebuild restores a shard whose databases are
 // lost. With COURIER_LONG each damage is done 13 times.
 func TestCluster_IsRepaired(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := repairDamages(t, b, servers)
 	lost := storetest.Open(t, servers.URL(1, "default"))

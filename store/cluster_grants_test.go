@@ -17,6 +17,7 @@ import (
 // The users of docker-compose.cluster.yml and of the Kubernetes example have the rights that they
 // need: the store writes, repairs and rebuilds the tables, and readers see all rows and no others.
 func TestCluster_GrantsOfTheDeploymentSuffice(t *testing.T) {
+	t.Parallel()
 	var deployed struct {
 		Courier []string `xml:"users>courier>grants>query"`
 		Reader  []string `xml:"users>reader>grants>query"`

@@ -12,6 +12,7 @@ import (
 // A process is killed in the middle of the migrations of all servers. The next one continues, and
 // the tables are complete.
 func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
+	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)
 	for _, times := range []int{1, 18, 43} {
@@ -39,6 +40,7 @@ func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
 // A reshard is killed before, during and after the copy of the tables, and after the record of the
 // new map. Another run, or a store, completes it. Without COURIER_LONG, one kill must do.
 func TestReshard_SurvivesKills(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

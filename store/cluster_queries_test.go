@@ -33,6 +33,7 @@ func writeShards(t testing.TB, c *store.Cluster, whole bus.Batch) {
 
 // The cookbook has the same answers on a cluster as on one server.
 func TestCluster_AnswersTheCookbook(t *testing.T) {
+	t.Parallel()
 	servers := cluster.Start(t, 1, 1)
 	c := openCluster(t, bustest.New(t), servers)
 	must(t, c.Migrate(t.Context()))
@@ -65,6 +66,7 @@ func TestCluster_AnswersTheCookbook(t *testing.T) {
 // The history has the events of all shards in the order of the log, up to the position of the shard
 // that is behind.
 func TestCluster_ReturnsTheHistory(t *testing.T) {
+	t.Parallel()
 	servers := cluster.Start(t, 1, 1)
 	c := openCluster(t, bustest.New(t), servers)
 	must(t, c.Migrate(t.Context()))

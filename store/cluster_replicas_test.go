@@ -46,6 +46,7 @@ func openReplicas(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Clu
 // A store starts and writes although a replica is down that lacks tables. When the replica is back,
 // the store creates them.
 func TestCluster_StartsWithoutAReplica(t *testing.T) {
+	t.Parallel()
 	servers, b := startReplicas(t), bustest.New(t)
 	openReplicas(t, b, servers) // records the shards
 	incomplete := storetest.Open(t, servers.URL(0, "default"))
@@ -73,6 +74,7 @@ func TestCluster_StartsWithoutAReplica(t *testing.T) {
 
 // A new writer stops the statements of the previous one on all replicas.
 func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
+	t.Parallel()
 	servers, b := startReplicas(t), bustest.New(t)
 	replica := storetest.Open(t, servers.URL(1, "courier_v1"))
 	ended := make(chan error, 1)
@@ -94,6 +96,7 @@ func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
 
 // Statements of a shard with replicas wait for most of them; those of a single server do not.
 func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		replicas                     int
 		quorum, parallel, sequential string

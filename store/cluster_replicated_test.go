@@ -13,6 +13,7 @@ import (
 
 // Events of every stream are on each replica of exactly one shard.
 func TestReplicas_HaveEveryEventOnce(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stop := run(t, c)
@@ -28,6 +29,7 @@ func TestReplicas_HaveEveryEventOnce(t *testing.T) {
 
 // Damaged tables are repaired on each replica.
 func TestReplicas_AreRepaired(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1, 1), bustest.New(t)
 	repairDamages(t, b, servers)
 	for i := range servers.Size() {
@@ -37,6 +39,7 @@ func TestReplicas_AreRepaired(t *testing.T) {
 
 // Replicas and ZooKeeper are killed while the store writes.
 func TestReplicas_SurviveKills(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stop := run(t, c)
@@ -62,6 +65,7 @@ func TestReplicas_SurviveKills(t *testing.T) {
 // While a replica cannot fetch parts, no insert is confirmed, and the position does not move. The rows
 // that the other replica has already are neither lost nor counted twice afterwards.
 func TestReplicas_SurviveStalledFetches(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stop := run(t, c)
@@ -93,6 +97,7 @@ func TestReplicas_SurviveStalledFetches(t *testing.T) {
 
 // A server that lost its disk gets its tables again, and fetches their rows from the other replica.
 func TestReplicas_ReplaceALostServer(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stop := run(t, c)
@@ -128,6 +133,7 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 // A shard is added to replicas whose repaired rows were attached, so that sequential reads do not see
 // them.
 func TestReplicas_AreResharded(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stop := run(t, c)

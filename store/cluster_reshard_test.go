@@ -29,6 +29,7 @@ func reshard(t *testing.T, b *bus.Bus, servers *cluster.Servers) error {
 // Shards are added with weights, and removed. Each time the tables have every event once, also the
 // events that arrived in between. At the end they keep the rows of events that the log has dropped.
 func TestReshard_KeepsEveryEventOnce(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

@@ -47,6 +47,7 @@ func tryClusterAt(t testing.TB, b *bus.Bus, url string) (*store.Cluster, error) 
 // Events of every stream are in the table of exactly one shard. Readers see all of them on each
 // server, and the position of a stream is the lowest one of the shards.
 func TestCluster_WritesEveryEventOnce(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	stopPublishing := publishAll(t, b)
@@ -101,6 +102,7 @@ func TestShardOf_IsTheShardOfADistributedTable(t *testing.T) {
 
 // The store is killed at every point of a batch, and the shards are killed while they are written.
 func TestCluster_SurvivesKills(t *testing.T) {
+	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)
 	c := openCluster(t, b, servers)
@@ -149,6 +151,7 @@ func awaitProgress(t *testing.T, d *store.Database) {
 
 // A store refuses to start when the configuration of the servers differs from the recorded map.
 func TestCluster_RefusesAChangedMap(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	openCluster(t, b, servers)
 	for _, c := range []struct {
@@ -169,6 +172,39 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 		case c.want == "" && err == nil:
 		case !errors.Is(err, store.ErrShardsChanged), !strings.Contains(err.Error(), c.want):
 			t.Errorf("weights %v: error %v, want ErrShardsChanged with %q", c.weights, err, c.want)
+		}
+	}
+}
+
+// A store also refuses servers whose own configuration differs: another macro, another name of a
+// host, or other shards than the rest describes.
+func TestCluster_RefusesAServerThatDiffers(t *testing.T) {
+	t.Parallel()
+	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	openCluster(t, b, servers)
+	for _, c := range []struct {
+		name          string
+		servers       []int
+		before, after string
+		want          string
+	}{
+		{"macro", []int{1}, "<macros><shard>2<", "<macros><shard>7<", `has macro "7" instead of "2"`},
+		{"host", []int{0, 1}, "<host>127.0.0.1<", "<host>localhost<", "is on localhost:"},
+		{"weight on one server", []int{1}, "<weight>1<", "<weight>3<", "has weight 3 instead of 1"},
+		{"none", nil, "", "", ""},
+	} {
+		servers.Reconfigure(t, 1, 1)
+		for _, i := range c.servers {
+			servers.Edit(t, i, c.before, c.after)
+		}
+		opened, err := tryCluster(t, b, servers)
+		if opened != nil {
+			must(t, opened.Close())
+		}
+		switch {
+		case c.want == "" && err == nil:
+		case !errors.Is(err, store.ErrShardsChanged), !strings.Contains(err.Error(), c.want):
+			t.Errorf("%s: error %v, want ErrShardsChanged with %q", c.name, err, c.want)
 		}
 	}
 }

@@ -103,6 +103,7 @@ func TestRetention_DeletesRowsOnlyOnRequest(t *testing.T) {
 
 // On a cluster each shard has the same retention.
 func TestRetention_OfAllShards(t *testing.T) {
+	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
 	must(t, c.Migrate(t.Context()))

@@ -215,6 +215,24 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 	}
 }
 
+// Edit replaces a text in the configuration of one server, and restarts it. Reconfigure restores it.
+func (c *Servers) Edit(t testing.TB, server int, before, after string) {
+	t.Helper()
+	s := c.shards[server]
+	path := filepath.Join(s.dir, "run", "config.d", "cluster.xml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), before) {
+		t.Fatalf("the configuration has no %q:\n%s", before, text)
+	}
+	s.write(t, "config.d", strings.ReplaceAll(string(text), before, after))
+	running := s.server.Process(t).Pid
+	s.server.Kill(t)
+	s.server.AwaitRestart(t, running)
+}
+
 // write writes a file that ClickHouse merges into its configuration.
 func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
