@@ -267,13 +267,32 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 	}
 }
 
-// BenchmarkPlan plans 1,000 jobs with known models.
+// BenchmarkPlan plans 1,000 jobs with known models, and with models that were learned from five
+// shapes.
 func BenchmarkPlan(b *testing.B) {
-	v := &fit.ResizeView{QueuedJobs: 1}
-	for i := range 1000 {
-		v.Jobs = append(v.Jobs, job(fmt.Sprint(i), wasteful))
+	var seen []fit.ShapeTime
+	for _, s := range []fit.Shape{
+		{Workers: 2, WorkerCores: 2, Servers: 1, ServerCores: 1},
+		{Workers: 4, WorkerCores: 4, Servers: 1, ServerCores: 2},
+		{Workers: 4, WorkerCores: 2, Servers: 2, ServerCores: 1},
+		{Workers: 6, WorkerCores: 1, Servers: 2, ServerCores: 2},
+		wasteful,
+	} {
+		seen = append(seen, fit.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
 	}
-	for b.Loop() {
-		fit.Plan(v, now, fit.Options{})
+	for name, model := range map[string]fit.SpeedModel{
+		"known": truth, "learned": fit.Learn(facts, seen, nil, fit.Options{}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			v := &fit.ResizeView{QueuedJobs: 1}
+			for i := range 1000 {
+				j := job(fmt.Sprint(i), wasteful)
+				j.Model = model
+				v.Jobs = append(v.Jobs, j)
+			}
+			for b.Loop() {
+				fit.Plan(v, now, fit.Options{})
+			}
+		})
 	}
 }
