@@ -25,12 +25,18 @@ func TestShardMap_Validate(t *testing.T) {
 		{"two shards with a macro", []schemas.Shard{
 			shard(1, "1", "a:1", "b:1"), shard(1, "1", "c:1", "d:1"),
 		}, "macro shard"},
-		{"a server in two shards", []schemas.Shard{shard(1, "", "a:1"), shard(1, "", "a:1")}, "a:1 is listed twice"},
-		{"a server twice in a shard", []schemas.Shard{shard(1, "1", "a:1", "a:1")}, "a:1 is listed twice"},
+		{"a server in two shards", []schemas.Shard{
+			shard(1, "", "a:1"), shard(1, "", "a:1"),
+		}, "a:1 is listed twice"},
+		{"a server twice in a shard", []schemas.Shard{
+			shard(1, "1", "a:1", "a:1"),
+		}, "a:1 is listed twice"},
 	} {
 		m := schemas.ShardMap{Version: 1, Shards: test.shards}
 		err := m.Validate()
-		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+		switch {
+		case test.want == "" && err == nil:
+		case err == nil, test.want == "", !strings.Contains(err.Error(), test.want):
 			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
 		}
 	}
