@@ -206,30 +206,64 @@ func (s *NodeShares) moves(
 	if s.Objective != ObjectiveJCT || len(view.Queue) > 0 {
 		return sharePolicy.Plan(view, now).Moves
 	}
-	// Each job keeps its fewest CPUs, and the policy divides the others.
-	least := map[string]int{}
-	for i := range view.Jobs {
-		fewest := jobs[i].leastCPUs()
-		least[view.Jobs[i].ID] = fewest
-		view.Nodes[0].Units -= fewest
-		view.Jobs[i].Units -= fewest
-		o := &view.Jobs[i].Options[0]
-		var beyond policy.Curve
-		for _, p := range o.Curve {
-			if p.Units -= fewest; p.Units > 0 {
-				beyond = append(beyond, p)
+	// Each job keeps what its SLO needs, and the policy divides the other CPUs.
+	least := floors(jobs, view.Nodes[0].Units)
+	beyond := *view
+	beyond.Nodes = slices.Clone(view.Nodes)
+	beyond.Jobs = slices.Clone(view.Jobs)
+	for i := range beyond.Jobs {
+		j := &beyond.Jobs[i]
+		j.Units = max(0, j.Units-least[i])
+		j.Options = []policy.Option{{Work: j.Options[0].Work}}
+		for _, p := range view.Jobs[i].Options[0].Curve {
+			if p.Units -= least[i]; p.Units > 0 {
+				j.Options[0].Curve = append(j.Options[0].Curve, p)
 			}
 		}
-		o.Curve = beyond
+		beyond.Nodes[0].Units -= least[i]
 	}
-	moves := jct.New().Plan(view, now).Moves
+	granted := map[string]policy.Move{}
+	for _, m := range jct.New().Plan(&beyond, now).Moves {
+		granted[m.Job] = m
+	}
+
+	var moves []policy.Move
 	for i := range view.Jobs {
-		view.Nodes[0].Units += least[view.Jobs[i].ID]
-	}
-	for i := range moves {
-		moves[i].Units += least[moves[i].Job]
+		id, more := view.Jobs[i].ID, beyond.Jobs[i].Units
+		m, isGranted := granted[id]
+		if isGranted {
+			more = m.Units
+		} else {
+			m = policy.Move{Kind: policy.Resize, Job: id, Reason: policy.ReasonShare}
+		}
+		if m.Units = least[i] + more; m.Units != view.Jobs[i].Units {
+			moves = append(moves, m)
+		}
 	}
 	return moves
+}
+
+// floors returns the CPUs that each job keeps under any objective: the fewest with which it is likely
+// to meet its SLO, in order of the deadlines as far as the CPUs suffice, otherwise its fewest.
+func floors(jobs []shareForecast, capacity int) []int {
+	least, order := make([]int, len(jobs)), make([]int, len(jobs))
+	for i := range jobs {
+		least[i], order[i] = jobs[i].leastCPUs(), i
+		capacity -= least[i]
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return jobs[a].Deadline.Compare(jobs[b].Deadline)
+	})
+	for _, i := range order {
+		for _, n := range jobs[i].Counts {
+			if n >= least[i] && n-least[i] <= capacity && jobs[i].isLikely(n) {
+				capacity -= n - least[i]
+				least[i] = n
+				break
+			}
+		}
+	}
+	return least
 }
 
 // held returns the CPUs that the elastic jobs hold.
@@ -307,19 +341,18 @@ func (f *shareForecast) isLikely(cpus int) bool {
 	return alt != nil && probability(alt) >= f.Question.minProbability()
 }
 
-// protect keeps the job from lending so many CPUs that its SLO is no longer likely. A job that is
-// already lost may lend all but the fewest.
+// protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending
+// any if only more CPUs would save its SLO. A job that is lost may lend all but the fewest.
 func (f *shareForecast) protect() {
-	if f.target >= f.cpus || !f.isLikely(f.cpus) {
+	if f.target >= f.cpus {
 		return
 	}
 	for _, n := range f.Counts {
-		if n >= f.target && n <= f.cpus && f.isLikely(n) {
-			f.target = n
+		if n >= f.target && f.isLikely(n) {
+			f.target = min(n, f.cpus)
 			return
 		}
 	}
-	f.target = f.cpus
 }
 
 // fit takes back raises until the targets fit the capacity: first those of jobs that are likely to

@@ -262,6 +262,8 @@ func TestPlan_MovesForTheObjective(t *testing.T) {
 	}{
 		{"SLOs", advisor.ObjectiveSLO, 1250 * time.Second, []string{`long at_risk 1→2 for ""`}},
 		{"completion times", advisor.ObjectiveJCT, 3 * time.Hour, []string{`short left_over 1→2 for ""`}},
+		{"completion times beside an SLO at risk", advisor.ObjectiveJCT, 1250 * time.Second,
+			[]string{`long at_risk 1→2 for ""`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)

@@ -76,7 +76,7 @@ func (t *StepTimes) best(g goal) (Shape, bool) {
 			continue
 		}
 		for p := 1; p <= g.largest.Servers && w+p <= g.cores; p++ {
-			if isHopeless := s.visitServers(w, p); isHopeless {
+			if canStop := s.visitServers(w, p); canStop {
 				break
 			}
 		}
@@ -145,7 +145,7 @@ func (s *shapeSearch) visitWorkers(w int) {
 
 // visitServers visits all shapes with a number of workers and servers. It reports whether more
 // servers cannot be better.
-func (s *shapeSearch) visitServers(w, p int) (isHopeless bool) {
+func (s *shapeSearch) visitServers(w, p int) (canStop bool) {
 	shape := Shape{Workers: w, WorkerCores: 1, Servers: p, ServerCores: 1}
 	samples := s.steps.facts.Speed(shape, 1)
 	shortest := s.computeSeconds[len(s.computeSeconds)-1] + s.steps.mean[termFixed] +
