@@ -104,7 +104,10 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			s.Capacity -= int(math.Ceil(j.processesPerNode()))
 			continue
 		}
-		counts := slices.Sorted(slices.Values(j.Submitted.Request.CPUs))
+		counts := j.allowedCPUs(now)
+		if len(counts) == 0 { // all are barred, and the current one is not among them
+			counts = []int{int(j.Setting.CPUs)}
+		}
 		least += counts[0]
 		s.Jobs = append(s.Jobs, ElasticShare{
 			Question:  c.AskRunning(j, now),
