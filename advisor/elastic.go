@@ -50,6 +50,7 @@ type NodeShares struct {
 	Node      string
 	Cores     int
 	Capacity  int            // CPUs for the elastic jobs
+	Foreign   int            // CPUs that work outside Courier takes from Capacity
 	IsIdle    bool           // no job runs or is about to start
 	Jobs      []ElasticShare // by ID
 	Objective string         // of Plan; empty: ObjectiveSLO
@@ -97,7 +98,8 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s := &NodeShares{
 		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
 	}
-	s.Capacity -= int(math.Round(n.foreign.CPU.at(now).Or(0) * float64(cores)))
+	s.Foreign = foreignCPUs(n.foreign.CPU.at(now).Or(0), cores)
+	s.Capacity -= s.Foreign
 	least := 0
 	for _, j := range n.running {
 		if !j.isElasticNow() {
@@ -120,6 +122,14 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s.Capacity -= arriving
 	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
 	return s
+}
+
+// foreignCPUs returns the whole CPUs that foreign work takes from the elastic jobs of a node. A part
+// of a CPU takes none: the kernel shares that CPU, and a job that gave up all of it would lose more
+// than the foreign work uses.
+func foreignCPUs(ratio float64, cores int) int {
+	const rounding = 1e-9 // of a ratio in tenths
+	return int(ratio*float64(cores) + rounding)
 }
 
 // PlannedShare is a change of the CPUs of a job.
@@ -148,7 +158,7 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 			continue
 		}
 		planned = append(planned, PlannedShare{j.Question, schemas.PlannedMove{
-			Purpose:  j.purpose(),
+			Purpose:  s.purpose(jobs, j),
 			ForJob:   borrower(jobs, j),
 			FromCPUs: uint32(j.cpus),
 			ToCPUs:   uint32(j.target),
@@ -352,7 +362,19 @@ func (f *shareForecast) isWorthwhile(cores int) bool {
 	return change >= minShareOfSelf*float64(f.cpus) || change >= minShareOfNode*float64(cores)
 }
 
-// purpose returns why the CPUs of the job change.
+// purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit
+// without the foreign load of the node, and none gets more, it makes room for that load.
+func (s *NodeShares) purpose(jobs []shareForecast, f *shareForecast) string {
+	isRaise := func(j shareForecast) bool { return j.target > j.cpus }
+	purpose, held := f.purpose(), s.held()
+	if purpose == schemas.MoveLent && held > s.Capacity && held <= s.Capacity+s.Foreign &&
+		!slices.ContainsFunc(jobs, isRaise) {
+		return schemas.MoveForeignLoad
+	}
+	return purpose
+}
+
+// purpose returns why the CPUs of the job change, regardless of the foreign load.
 func (f *shareForecast) purpose() string {
 	initial := int(f.Initial)
 	switch {
@@ -406,6 +428,8 @@ func moveMessage(m *schemas.PlannedMove) string {
 			return text + ", lent to job " + m.ForJob
 		}
 		return text + ", lent to other jobs"
+	case schemas.MoveForeignLoad:
+		return text + ", because other work uses the node"
 	case schemas.MoveReturned:
 		return text + ", as before"
 	case schemas.MoveAtRisk:

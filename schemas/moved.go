@@ -37,11 +37,13 @@ const (
 	MoveReturned = "returned"  // a job gets back CPUs that it lent
 	MoveAtRisk   = "at_risk"   // the job would miss its SLO without more CPUs
 	MoveLeftOver = "left_over" // no other job needs the CPUs
+	// MoveForeignLoad: work outside Courier uses the CPUs.
+	MoveForeignLoad = "foreign_load"
 )
 
 // PlannedMove describes the change of the CPUs in an advice with ActionCPUs.
 type PlannedMove struct {
-	// "lent", "returned", "at_risk" or "left_over"
+	// "lent", "returned", "at_risk", "left_over" or "foreign_load"
 	Purpose string `json:"purpose"`
 	// Job that the CPUs are lent to; absent if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty"`
@@ -98,7 +100,7 @@ type Moved struct {
 	FromCPUs uint32 `json:"from_cpus,omitempty" ch:"from_cpus"`
 	// Advised CPUs; 0 for other moves.
 	ToCPUs uint32 `json:"to_cpus,omitempty" ch:"to_cpus"`
-	// "lent", "returned", "at_risk" or "left_over"; empty for other moves.
+	// "lent", "returned", "at_risk", "left_over" or "foreign_load"; empty for other moves.
 	Purpose string `json:"purpose,omitempty" ch:"purpose"`
 	// Job that the CPUs are lent to; empty if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty" ch:"for_job"`
@@ -165,7 +167,7 @@ func (e *Moved) validateKind() error {
 		{
 			"purpose",
 			e.Purpose,
-			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver},
+			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad},
 		},
 	} {
 		if !slices.Contains(f.allowed, f.value) {
