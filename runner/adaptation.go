@@ -14,6 +14,7 @@ const (
 	assessedEpochs   = 3                // number of epochs after which a move is assessed
 	minGainShare     = 0.5              // of the predicted gain; a move with less is undone
 	undoneBarTime    = 10 * time.Minute // for which an undone move is not repeated
+	repeatTime       = 10 * time.Minute // until an unchanged dry run or rejection is reported again
 	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
 	restartBenefit   = 2                // minimum ratio of the saved time to the cost of a restart
 	assumedStartup   = 20 * time.Second // cost of a restart if the start-up time is unknown
@@ -41,10 +42,11 @@ type adaptation struct {
 	lastCause  uint64    // cause of the newest advice
 	requested  *move     // requested from the job, and not applied yet
 	onTrial    *move     // applied, and not assessed yet
-	dryRun     *move     // reported as a dry run; nil: none since the last advice to keep the value
+	dryRun     *move     // last move that was reported as a dry run; nil: none
 	dryEpochs  []float64 // durations of the epochs since that report
+	dryReports map[schemas.PlannedMove]time.Time
 	barredTill map[uint32]time.Time
-	isReported map[string]bool // rejections that were reported
+	rejections map[string]time.Time // by value and reason; time of the last report
 }
 
 // move is a change of the batch size or of the CPUs.
@@ -78,7 +80,8 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 		epochs:     s.Epochs,
 		current:    s.BatchSize,
 		barredTill: map[uint32]time.Time{},
-		isReported: map[string]bool{},
+		dryReports: map[schemas.PlannedMove]time.Time{},
+		rejections: map[string]time.Time{},
 	}
 }
 
@@ -136,11 +139,10 @@ func (a *adaptation) addAdvice(
 	a.lastCause = advice.CauseSequence
 	to := a.valueOf(advice.Chosen)
 	if advice.Action != a.action() || to == a.current {
-		a.dryRun = nil
 		return a.withdraw()
 	}
 	if advice.Move != nil && advice.Move.DryRun {
-		return a.rehearse(a.newMove(advice, elapsed))
+		return a.rehearse(a.newMove(advice, elapsed), now)
 	}
 	// Only one move at a time. A request that can be withdrawn is replaced.
 	if a.onTrial != nil || a.requested != nil && (a.requested.to == to || !a.canWithdraw()) {
@@ -149,17 +151,20 @@ func (a *adaptation) addAdvice(
 
 	m := a.newMove(advice, elapsed)
 	if reason := a.objection(m, advice, now, startupSeconds); reason != "" {
-		return a.reject(m, reason)
+		return a.reject(m, reason, now)
 	}
 	a.requested = m
 	return adaptationStep{value: to}
 }
 
-// rehearse reports a move that is not carried out, once until the advice changes.
-func (a *adaptation) rehearse(m *move) adaptationStep {
-	if a.dryRun != nil && a.dryRun.to == m.to {
+// rehearse reports a move that is not carried out. A move with the same values and purpose is
+// reported again only after repeatTime, even if other advice came in between.
+func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
+	key := schemas.PlannedMove{Purpose: m.planned.Purpose, FromCPUs: m.from, ToCPUs: m.to}
+	if last, isKnown := a.dryReports[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
+	a.dryReports[key] = now
 	a.dryRun, a.dryEpochs = m, nil
 	m.before = mean(a.recent)
 	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
@@ -290,14 +295,15 @@ func (a *adaptation) withdraw() adaptationStep {
 	return adaptationStep{value: a.current}
 }
 
-// reject returns the event of a rejected move, once for each value and reason.
-func (a *adaptation) reject(m *move, reason string) adaptationStep {
+// reject returns the event of a rejected move. A rejection with the same value and reason is
+// reported again only after repeatTime, for which the advisor does not plan the move.
+func (a *adaptation) reject(m *move, reason string, now time.Time) adaptationStep {
 	kind, _, _ := strings.Cut(reason, ":")
 	key := fmt.Sprint(m.to, kind)
-	if a.isReported[key] {
+	if last, isKnown := a.rejections[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
-	a.isReported[key] = true
+	a.rejections[key] = now
 	return adaptationStep{moved: m.event(a, schemas.MoveRefused, reason)}
 }
 
@@ -320,7 +326,7 @@ func (a *adaptation) addEpoch(
 	case m != nil && a.means == schemas.ByControl && number >= m.requestedAt+maxPendingEpochs:
 		a.requested = nil
 		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with %s %d",
-			number, a.name(), value))
+			number, a.name(), value), now)
 		s.value = a.current
 	}
 	if value != a.current { // the training changed it by itself
@@ -410,7 +416,7 @@ func (m *move) gain(after float64) *float64 {
 func (a *adaptation) end(reason string) adaptationStep {
 	var s adaptationStep
 	if m := a.requested; m != nil && !m.isUndo {
-		s = a.reject(m, reason)
+		s.moved = m.event(a, schemas.MoveRefused, reason)
 	}
 	a.means, a.requested, a.onTrial = "", nil, nil
 	return s
