@@ -110,3 +110,36 @@ func TestCluster_BoundsBarredMoves(t *testing.T) {
 		t.Errorf("moves of the next run: got %v", got)
 	}
 }
+
+// A planned move names the rule, the inputs, and the numbers of CPUs that were turned down.
+func TestPlan_ExplainsAMove(t *testing.T) {
+	c := newElasticCluster(t)
+	q := c.request("a", 1200*time.Second)
+	q.CPUs = schemas.CPUs{1, 2, 3, 4}
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(c.Ask(q, c.now), c.r, c.now)}
+	submitted.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: "a/submitted", At: c.now}, JobID: "a",
+	}
+	c.apply(submitted)
+	started := startedEvent("a", 1)
+	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, 1, 1000, []string{"node-a"}
+	started.Moves = []string{schemas.MoveCPUs}
+	c.apply(started)
+	c.apply(movedEvent("a", schemas.MoveRefused, 1, 3, c.now))
+
+	planned := c.SharesOf("node-a", c.now).Plan(c.r, c.now)
+	if len(planned) != 1 {
+		t.Fatalf("%d moves, want 1", len(planned))
+	}
+	m := planned[0].Move
+	if m.Rule == "" || m.FreeCPUs != 1 || m.SlackSeconds == nil || *m.SlackSeconds > -300 {
+		t.Errorf("move %+v, want a rule, one free CPU and a slack of about -300 s", m)
+	}
+	if diff := cmp.Diff([]uint32{3, 4}, m.RejectedCPUs); diff != "" {
+		t.Errorf("rejected CPUs (-want +got):\n%s", diff)
+	}
+	want := []string{"the runner undid or refused it recently", "it was never measured"}
+	if diff := cmp.Diff(want, m.RejectedReasons); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s", diff)
+	}
+}

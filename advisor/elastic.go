@@ -60,6 +60,7 @@ type NodeShares struct {
 type ElasticShare struct {
 	Question  *Question // its re-prediction with its current CPUs
 	Counts    []int     // numbers of CPUs that it may hold, ascending
+	Barred    []int     // other numbers, whose moves its runner undid or refused, ascending
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time
@@ -111,9 +112,14 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			counts = []int{int(j.Setting.CPUs)}
 		}
 		least += counts[0]
+		barred := slices.DeleteFunc(
+			slices.Sorted(slices.Values(j.Submitted.Request.CPUs)),
+			func(n int) bool { return slices.Contains(counts, n) },
+		)
 		s.Jobs = append(s.Jobs, ElasticShare{
 			Question:  c.AskRunning(j, now),
 			Counts:    counts,
+			Barred:    barred,
 			Initial:   j.initialCPUs,
 			Deadline:  j.deadline(),
 			Submitted: j.Submitted.At,
@@ -144,6 +150,7 @@ type shareForecast struct {
 	alternatives map[int]*schemas.Alternative // by CPUs; only those that may be promised from
 	cpus         int                          // current
 	target       int
+	reason       policy.Reason // of the target; empty if the policy gave none
 }
 
 // Plan returns the changes of CPUs, in order of job IDs. It asks the objective's policy, and then keeps
@@ -157,12 +164,17 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 		if j.target == j.cpus || !j.isWorthwhile(s.Cores) {
 			continue
 		}
-		planned = append(planned, PlannedShare{j.Question, schemas.PlannedMove{
-			Purpose:  s.purpose(jobs, j),
-			ForJob:   borrower(jobs, j),
-			FromCPUs: uint32(j.cpus),
-			ToCPUs:   uint32(j.target),
-		}})
+		m := schemas.PlannedMove{
+			Purpose:      s.purpose(jobs, j),
+			ForJob:       borrower(jobs, j),
+			FromCPUs:     uint32(j.cpus),
+			ToCPUs:       uint32(j.target),
+			Rule:         string(j.reason),
+			SlackSeconds: j.slack(),
+			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
+		}
+		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
+		planned = append(planned, PlannedShare{j.Question, m})
 	}
 	return planned
 }
@@ -196,7 +208,7 @@ func (s *NodeShares) plan(
 		}
 		for i := range jobs {
 			if jobs[i].Question.JobID == m.Job {
-				jobs[i].target = max(m.Units, jobs[i].leastCPUs())
+				jobs[i].target, jobs[i].reason = max(m.Units, jobs[i].leastCPUs()), m.Reason
 			}
 		}
 	}

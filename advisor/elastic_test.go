@@ -511,7 +511,14 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 			want := schemas.PlannedMove{
 				Purpose: schemas.MoveAtRisk, FromCPUs: 1, ToCPUs: 2, DryRun: test.isDryRun,
 			}
-			if a.Action != schemas.ActionCPUs || a.Move == nil || *a.Move != want || a.Chosen.CPUs != 2 {
+			if a.Move == nil || a.Move.Rule == "" || a.Move.FreeCPUs != 1 || a.Move.SlackSeconds == nil {
+				t.Fatalf("move %+v, want its rule, slack and the free CPU", a.Move)
+			}
+			want.Rule, want.SlackSeconds, want.FreeCPUs = a.Move.Rule, a.Move.SlackSeconds, 1
+			if diff := cmp.Diff(want, *a.Move); diff != "" {
+				t.Errorf("move (-want +got):\n%s", diff)
+			}
+			if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 {
 				t.Errorf("advice %s with move %+v to %d CPUs, want %+v",
 					a.Action, a.Move, a.Chosen.CPUs, want)
 			}

@@ -44,9 +44,15 @@ type adaptation struct {
 	onTrial    *move     // applied, and not assessed yet
 	dryRun     *move     // last move that was reported as a dry run; nil: none
 	dryEpochs  []float64 // durations of the epochs since that report
-	dryReports map[schemas.PlannedMove]time.Time
+	dryReports map[dryReport]time.Time
 	barredTill map[uint32]time.Time
 	rejections map[string]time.Time // by value and reason; time of the last report
+}
+
+// dryReport identifies a dry run that was reported.
+type dryReport struct {
+	purpose  string
+	from, to uint32
 }
 
 // move is a change of the batch size or of the CPUs.
@@ -58,6 +64,8 @@ type move struct {
 	isUndo      bool   // it undoes another move, and is not assessed
 	planned     schemas.PlannedMove
 	batchSize   uint32 // of the job, for a move of CPUs
+
+	probability, unmovedProbability *float64 // of meeting the SLO with and without it
 
 	predicted, unchanged           *float64 // remaining seconds of the job with and without it
 	predictedEpoch, unchangedEpoch *float64 // seconds of an epoch with and without it
@@ -80,7 +88,7 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 		epochs:     s.Epochs,
 		current:    s.BatchSize,
 		barredTill: map[uint32]time.Time{},
-		dryReports: map[schemas.PlannedMove]time.Time{},
+		dryReports: map[dryReport]time.Time{},
 		rejections: map[string]time.Time{},
 	}
 }
@@ -160,7 +168,7 @@ func (a *adaptation) addAdvice(
 // rehearse reports a move that is not carried out. A move with the same values and purpose is
 // reported again only after repeatTime, even if other advice came in between.
 func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
-	key := schemas.PlannedMove{Purpose: m.planned.Purpose, FromCPUs: m.from, ToCPUs: m.to}
+	key := dryReport{m.planned.Purpose, m.from, m.to}
 	if last, isKnown := a.dryReports[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
@@ -199,6 +207,7 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 		batchSize:      with.BatchSize,
 		cause:          advice.CauseSequence,
 		requestedAt:    a.done,
+		probability:    with.Probability,
 		predicted:      with.PredictedSeconds,
 		predictedEpoch: meanEpochSeconds(with, 0),
 	}
@@ -213,7 +222,7 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 		batchSize, cpus = with.BatchSize, a.current
 	}
 	if without := advice.Running(batchSize, cpus); without != nil {
-		m.unchanged = without.PredictedSeconds
+		m.unchanged, m.unmovedProbability = without.PredictedSeconds, without.Probability
 		m.unchangedEpoch = meanEpochSeconds(without, elapsed.Seconds())
 	}
 	return m
@@ -438,11 +447,17 @@ func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
 		UnmovedEpochSeconds:   m.unchangedEpoch,
 		BeforeEpochSeconds:    m.before,
 		Reason:                reason,
+		BeforeProbability:     m.unmovedProbability,
+		AfterProbability:      m.probability,
 	}
 	if a.kind == schemas.MoveCPUs {
 		e.FromCPUs, e.ToCPUs = m.from, m.to
 		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 		e.Purpose, e.ForJob = m.planned.Purpose, m.planned.ForJob
+		e.Rule, e.SlackSeconds, e.FreeCPUs = m.planned.Rule, m.planned.SlackSeconds, m.planned.FreeCPUs
+		if len(m.planned.RejectedCPUs) == len(m.planned.RejectedReasons) {
+			e.RejectedCPUs, e.RejectedReasons = m.planned.RejectedCPUs, m.planned.RejectedReasons
+		}
 	}
 	return e
 }
