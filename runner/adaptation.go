@@ -13,6 +13,8 @@ import (
 const (
 	assessedEpochs   = 3                // number of epochs after which a move is assessed
 	minGainShare     = 0.5              // of the predicted gain; a move with less is undone
+	maxLossRatio     = 3                // of the measured to the predicted loss of a lending job
+	minLossRatio     = 0.1              // of an epoch; a smaller loss is within the scatter of epochs
 	undoneBarTime    = 10 * time.Minute // for which an undone move is not repeated
 	repeatTime       = 10 * time.Minute // until an unchanged dry run or rejection is reported again
 	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
@@ -64,6 +66,8 @@ type move struct {
 	isUndo      bool   // it undoes another move, and is not assessed
 	planned     schemas.PlannedMove
 	batchSize   uint32 // of the job, for a move of CPUs
+
+	deadline time.Time // of the SLO; zero: none
 
 	probability, unmovedProbability *float64 // of meeting the SLO with and without it
 
@@ -160,6 +164,10 @@ func (a *adaptation) addAdvice(
 	m := a.newMove(advice, elapsed)
 	if reason := a.objection(m, advice, now, startupSeconds); reason != "" {
 		return a.reject(m, reason, now)
+	}
+	if advice.SLOSeconds > 0 {
+		left := advice.SLOSeconds - advice.ElapsedSeconds
+		m.deadline = advice.At.Add(time.Duration(left * float64(time.Second)))
 	}
 	a.requested = m
 	return adaptationStep{value: to}
@@ -384,6 +392,8 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		if *gain < minGainShare && (a.epochs == 0 || a.done+1 < a.epochs) {
 			outcome = schemas.MoveUndone
 		}
+	} else if text := a.tooSlow(m, *after, now); text != "" {
+		outcome, reason = schemas.MoveUndone, text
 	}
 
 	s := adaptationStep{moved: m.event(a, outcome, reason)}
@@ -402,6 +412,29 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		s.value = m.from
 	}
 	return s
+}
+
+// tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is
+// undone if it costs several times as much, the job would miss its SLO because of it, and some of the
+// time until the deadline is left.
+func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
+	if m.deadline.IsZero() || a.epochs <= a.done+1 || m.predictedEpoch == nil ||
+		m.unchangedEpoch == nil {
+		return ""
+	}
+	without := *m.unchangedEpoch
+	if m.before != nil {
+		without = *m.before
+	}
+	predicted, loss := *m.predictedEpoch / *m.unchangedEpoch - 1, after/without-1
+	left, needed := m.deadline.Sub(now).Seconds(), float64(a.epochs-a.done)*after
+	if loss < max(maxLossRatio*predicted, minLossRatio) || left <= 0 || needed <= left {
+		return ""
+	}
+	return fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
+		"the job needs %s, and %s are left", schemas.FormatSeconds(after),
+		schemas.FormatSeconds(*m.predictedEpoch), schemas.FormatSeconds(*m.unchangedEpoch),
+		schemas.FormatSeconds(needed), schemas.FormatSeconds(left))
 }
 
 // gain returns the measured share of the predicted gain, or nil if no gain was predicted. Gains
