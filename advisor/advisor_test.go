@@ -12,6 +12,7 @@ import (
 	"courier/advisor"
 	"courier/bus"
 	"courier/bus/bustest"
+	"courier/regress"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -229,7 +230,15 @@ func TestAdvisor_NamesTheInvalidField(t *testing.T) {
 // promote publishes the regressors of the fixture as champions.
 func promote(t testing.TB, b *bus.Bus) {
 	t.Helper()
-	all, err := fitted()
+	promoteFitted(t, b, fitted)
+}
+
+// promoteFitted makes the regressors of a fixture the champions.
+func promoteFitted(
+	t testing.TB, b *bus.Bus, fit func() (map[string]*regress.Regressor, error),
+) {
+	t.Helper()
+	all, err := fit()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ type NodeShares struct {
 	Node      string
 	Cores     int
 	Capacity  int            // CPUs for the elastic jobs
+	Foreign   int            // CPUs that work outside Courier takes from Capacity
 	IsIdle    bool           // no job runs or is about to start
 	Jobs      []ElasticShare // by ID
 	Objective string         // of Plan; empty: ObjectiveSLO
@@ -59,6 +60,7 @@ type NodeShares struct {
 type ElasticShare struct {
 	Question  *Question // its re-prediction with its current CPUs
 	Counts    []int     // numbers of CPUs that it may hold, ascending
+	Barred    []int     // other numbers, whose moves its runner undid or refused, ascending
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time
@@ -97,18 +99,27 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s := &NodeShares{
 		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
 	}
-	s.Capacity -= int(math.Round(n.foreign.CPU.at(now).Or(0) * float64(cores)))
+	s.Foreign = foreignCPUs(n.foreign.CPU.at(now).Or(0), cores)
+	s.Capacity -= s.Foreign
 	least := 0
 	for _, j := range n.running {
 		if !j.isElasticNow() {
 			s.Capacity -= int(math.Ceil(j.processesPerNode()))
 			continue
 		}
-		counts := slices.Sorted(slices.Values(j.Submitted.Request.CPUs))
+		counts := j.allowedCPUs(now)
+		if len(counts) == 0 { // all are barred, and the current one is not among them
+			counts = []int{int(j.Setting.CPUs)}
+		}
 		least += counts[0]
+		barred := slices.DeleteFunc(
+			slices.Sorted(slices.Values(j.Submitted.Request.CPUs)),
+			func(n int) bool { return slices.Contains(counts, n) },
+		)
 		s.Jobs = append(s.Jobs, ElasticShare{
 			Question:  c.AskRunning(j, now),
 			Counts:    counts,
+			Barred:    barred,
 			Initial:   j.initialCPUs,
 			Deadline:  j.deadline(),
 			Submitted: j.Submitted.At,
@@ -117,6 +128,14 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s.Capacity -= arriving
 	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
 	return s
+}
+
+// foreignCPUs returns the whole CPUs that foreign work takes from the elastic jobs of a node. A part
+// of a CPU takes none: the kernel shares that CPU, and a job that gave up all of it would lose more
+// than the foreign work uses.
+func foreignCPUs(ratio float64, cores int) int {
+	const rounding = 1e-9 // of a ratio in tenths
+	return int(ratio*float64(cores) + rounding)
 }
 
 // PlannedShare is a change of the CPUs of a job.
@@ -131,6 +150,7 @@ type shareForecast struct {
 	alternatives map[int]*schemas.Alternative // by CPUs; only those that may be promised from
 	cpus         int                          // current
 	target       int
+	reason       policy.Reason // of the target; empty if the policy gave none
 }
 
 // Plan returns the changes of CPUs, in order of job IDs. It asks the objective's policy, and then keeps
@@ -144,12 +164,17 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 		if j.target == j.cpus || !j.isWorthwhile(s.Cores) {
 			continue
 		}
-		planned = append(planned, PlannedShare{j.Question, schemas.PlannedMove{
-			Purpose:  j.purpose(),
-			ForJob:   borrower(jobs, j),
-			FromCPUs: uint32(j.cpus),
-			ToCPUs:   uint32(j.target),
-		}})
+		m := schemas.PlannedMove{
+			Purpose:      s.purpose(jobs, j),
+			ForJob:       borrower(jobs, j),
+			FromCPUs:     uint32(j.cpus),
+			ToCPUs:       uint32(j.target),
+			Rule:         string(j.reason),
+			SlackSeconds: j.slack(),
+			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
+		}
+		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
+		planned = append(planned, PlannedShare{j.Question, m})
 	}
 	return planned
 }
@@ -183,7 +208,7 @@ func (s *NodeShares) plan(
 		}
 		for i := range jobs {
 			if jobs[i].Question.JobID == m.Job {
-				jobs[i].target = max(m.Units, jobs[i].leastCPUs())
+				jobs[i].target, jobs[i].reason = max(m.Units, jobs[i].leastCPUs()), m.Reason
 			}
 		}
 	}
@@ -382,7 +407,19 @@ func (f *shareForecast) isWorthwhile(cores int) bool {
 	return change >= minShareOfSelf*float64(f.cpus) || change >= minShareOfNode*float64(cores)
 }
 
-// purpose returns why the CPUs of the job change.
+// purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit
+// without the foreign load of the node, and none gets more, it makes room for that load.
+func (s *NodeShares) purpose(jobs []shareForecast, f *shareForecast) string {
+	isRaise := func(j shareForecast) bool { return j.target > j.cpus }
+	purpose, held := f.purpose(), s.held()
+	if purpose == schemas.MoveLent && held > s.Capacity && held <= s.Capacity+s.Foreign &&
+		!slices.ContainsFunc(jobs, isRaise) {
+		return schemas.MoveForeignLoad
+	}
+	return purpose
+}
+
+// purpose returns why the CPUs of the job change, regardless of the foreign load.
 func (f *shareForecast) purpose() string {
 	initial := int(f.Initial)
 	switch {
@@ -436,6 +473,8 @@ func moveMessage(m *schemas.PlannedMove) string {
 			return text + ", lent to job " + m.ForJob
 		}
 		return text + ", lent to other jobs"
+	case schemas.MoveForeignLoad:
+		return text + ", because other work uses the node"
 	case schemas.MoveReturned:
 		return text + ", as before"
 	case schemas.MoveAtRisk:

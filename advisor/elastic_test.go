@@ -147,6 +147,36 @@ func (c *elasticCluster) run(id string, slo time.Duration, cpus uint32) {
 	c.apply(started)
 }
 
+// lend starts a job with two CPUs, of which it has lent one since its first epoch. The job that
+// borrowed it has ended.
+func (c *elasticCluster) lend(id string, epoch uint32) {
+	c.t.Helper()
+	c.run(id, 4000*time.Second, 2)
+	c.run("neighbour", 4000*time.Second, 1)
+	e := epochEvent(id, 1, epoch)
+	e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
+	c.apply(e)
+	ended := finishedEvent("neighbour", 1)
+	ended.At, ended.CPUs, ended.Epochs, ended.Nodes = c.now, 1, 1000, []string{"node-a"}
+	c.apply(ended)
+}
+
+// foreign measures a node of which foreign work uses a share of the CPUs, and job a next to nothing.
+func (c *elasticCluster) foreign(share float64, cpus uint32) {
+	c.t.Helper()
+	idle, seconds := 0.0, 1.5/float64(cpus)
+	e := epochEvent("a", 1, 2)
+	e.At, e.DurationSeconds, e.DurationSource = c.now, seconds, schemas.DurationArrival
+	e.CPUs, e.Epochs, e.Nodes, e.JobCPUSeconds = cpus, 1000, []string{"node-a"}, &idle
+	c.apply(e)
+	for range 60 {
+		c.now = c.now.Add(5 * time.Second)
+		c.apply(sampleOf("node-a", twoCores, func(s *schemas.Sample) {
+			s.At, s.CPURatio, s.IntervalSeconds = c.now, &share, 5
+		}))
+	}
+}
+
 // plan returns the planned moves as text.
 func (c *elasticCluster) plan() (moves []string) {
 	c.t.Helper()
@@ -201,6 +231,35 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 				c.run("b", 4*time.Hour, 1)
 			},
 			nil,
+		},
+		{
+			"a job gets back what it lent",
+			func(c *elasticCluster) { c.lend("a", 1) },
+			[]string{`a returned 1→2 for ""`},
+		},
+		{
+			"a job gets back what it lent, although other work uses a part of a CPU",
+			func(c *elasticCluster) {
+				c.lend("a", 1)
+				c.foreign(0.4, 1)
+			},
+			[]string{`a returned 1→2 for ""`},
+		},
+		{
+			"a job that is alone lends nothing to a part of a CPU",
+			func(c *elasticCluster) {
+				c.run("a", 4000*time.Second, 2)
+				c.foreign(0.4, 2)
+			},
+			nil,
+		},
+		{
+			"a job with slack makes room for other work that uses a CPU",
+			func(c *elasticCluster) {
+				c.run("a", 4000*time.Second, 2)
+				c.foreign(0.5, 2)
+			},
+			[]string{`a foreign_load 2→1 for ""`},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -454,7 +513,14 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 			want := schemas.PlannedMove{
 				Purpose: schemas.MoveAtRisk, FromCPUs: 1, ToCPUs: 2, DryRun: test.isDryRun,
 			}
-			if a.Action != schemas.ActionCPUs || a.Move == nil || *a.Move != want || a.Chosen.CPUs != 2 {
+			if a.Move == nil || a.Move.Rule == "" || a.Move.FreeCPUs != 1 || a.Move.SlackSeconds == nil {
+				t.Fatalf("move %+v, want its rule, slack and the free CPU", a.Move)
+			}
+			want.Rule, want.SlackSeconds, want.FreeCPUs = a.Move.Rule, a.Move.SlackSeconds, 1
+			if diff := cmp.Diff(want, *a.Move); diff != "" {
+				t.Errorf("move (-want +got):\n%s", diff)
+			}
+			if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 {
 				t.Errorf("advice %s with move %+v to %d CPUs, want %+v",
 					a.Action, a.Move, a.Chosen.CPUs, want)
 			}

@@ -30,6 +30,7 @@ type Job struct {
 	initialCPUs     uint32          // CPUs at the start of the last run
 	hasMoved        bool            // the run has changed its batch size or its CPUs
 	isElastic       bool            // the runner can change the CPUs of the run
+	barredMoves     []barredMove    // of this run, by end
 	observedEpochs  []observedEpoch // the last epochs of this run
 	loadAtLastEpoch []loadIntegral  // of its nodes, at its start or the end of its last epoch
 	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock

@@ -39,6 +39,8 @@ type jobSnapshot struct {
 	InitialCPUs uint32 `json:"initial_cpus,omitempty"`
 	Elastic     bool   `json:"elastic,omitempty"`
 
+	BarredMoves []barredSnapshot `json:"barred_moves,omitempty"`
+
 	Changed    bool               `json:"changed,omitempty"`
 	Laps       []epochSnapshot    `json:"laps,omitempty"`
 	Mark       []integralSnapshot `json:"mark,omitempty"`
@@ -56,6 +58,12 @@ type jobSnapshot struct {
 	Filed       uint64    `json:"filed,omitempty"`
 	Due         uint64    `json:"due,omitempty"`
 	CountedLost bool      `json:"counted_lost,omitempty"`
+}
+
+// barredSnapshot is a barred move in a snapshot.
+type barredSnapshot struct {
+	CPUs  uint32    `json:"cpus"`
+	Until time.Time `json:"until"`
 }
 
 // epochSnapshot is an observed epoch in a snapshot.
@@ -102,6 +110,9 @@ func (j *Job) state() *jobSnapshot {
 		Filed:        j.endOrder,
 		Due:          j.expiry,
 		CountedLost:  j.countedLost,
+	}
+	for _, m := range j.barredMoves {
+		s.BarredMoves = append(s.BarredMoves, barredSnapshot{m.cpus, m.until})
 	}
 	for _, l := range j.observedEpochs {
 		s.Laps = append(s.Laps, epochSnapshot{l.batch, l.seconds, l.load.Load, l.load.on, l.node})
@@ -168,6 +179,9 @@ func (s *jobSnapshot) job() *Job {
 		endOrder:     s.Filed,
 		expiry:       s.Due,
 		countedLost:  s.CountedLost,
+	}
+	for _, m := range s.BarredMoves {
+		j.barredMoves = append(j.barredMoves, barredMove{m.CPUs, m.Until})
 	}
 	for _, l := range s.Laps {
 		e := observedEpoch{l.Batch, l.Seconds, loadOnNode{l.Load, l.On}, l.Node}

@@ -42,6 +42,9 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return c.epoch(e, sequence, storedAt)
 	case *schemas.Ended:
 		return c.end(e, sequence, storedAt)
+	case *schemas.Moved:
+		change := func(j *Job) bool { return j.moved(e, storedAt) }
+		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.JobAdmitted:
 		return c.admit(&e.Advice, sequence, e.At, storedAt)
 	case *schemas.Advice: // logs of earlier versions have advice and admissions in JOB
@@ -294,6 +297,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 // beginRun records the configuration that a run begins with.
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
+	j.barredMoves = nil
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also

@@ -170,6 +170,32 @@ func moveText(e *schemas.Moved) string {
 	if e.Reason != "" {
 		text += ", " + e.Reason
 	}
+	return text + moveInputs(e)
+}
+
+// moveInputs describes why a move of CPUs was planned. Only the first step of a move repeats it.
+func moveInputs(e *schemas.Moved) string {
+	if e.Outcome != schemas.MoveCarriedOut && (e.Outcome != schemas.MoveDryRun || e.EpochsMeasured > 0) {
+		return ""
+	}
+	text := ""
+	if e.Rule != "" {
+		text += "; rule: " + e.Rule
+	}
+	if e.BeforeProbability != nil && e.AfterProbability != nil {
+		text += fmt.Sprintf("; SLO met with probability %s instead of %s",
+			schemas.FormatProbability(*e.AfterProbability),
+			schemas.FormatProbability(*e.BeforeProbability))
+	}
+	if e.SlackSeconds != nil && *e.SlackSeconds >= 0 {
+		text += "; slack " + schemas.FormatSeconds(*e.SlackSeconds)
+	}
+	if e.FreeCPUs > 0 {
+		text += "; free: " + schemas.FormatCPUs(e.FreeCPUs)
+	}
+	for i, n := range e.RejectedCPUs[:min(len(e.RejectedCPUs), len(e.RejectedReasons))] {
+		text += fmt.Sprintf("; not %s: %s", schemas.FormatCPUs(n), e.RejectedReasons[i])
+	}
 	return text
 }
 

@@ -100,3 +100,22 @@ func TestThinned_KeepsEvenlySpacedPointsAndTheLast(t *testing.T) {
 		}
 	}
 }
+
+// The first step of a move of CPUs names what it was planned from; later steps do not repeat it.
+func TestMoveText_ExplainsAMove(t *testing.T) {
+	e := &schemas.Moved{
+		Move: schemas.MoveCPUs, Outcome: schemas.MoveCarriedOut, Purpose: schemas.MoveAtRisk,
+		FromCPUs: 1, ToCPUs: 2, Rule: "share", FreeCPUs: 1,
+		BeforeProbability: seconds(0.25), AfterProbability: seconds(0.75),
+		RejectedCPUs: []uint32{4}, RejectedReasons: []string{"it was never measured"},
+	}
+	want := "1 to 2 CPUs, at risk: carried out; rule: share; " +
+		"SLO met with probability 0.750 instead of 0.250; free: 1 CPU; not 4 CPUs: it was never measured"
+	if got := moveText(e); got != want {
+		t.Errorf("text = %q, want %q", got, want)
+	}
+	e.Outcome = schemas.MoveKept
+	if got, want := moveText(e), "1 to 2 CPUs, at risk: kept"; got != want {
+		t.Errorf("text = %q, want %q", got, want)
+	}
+}

@@ -13,7 +13,10 @@ import (
 const (
 	assessedEpochs   = 3                // number of epochs after which a move is assessed
 	minGainShare     = 0.5              // of the predicted gain; a move with less is undone
+	maxLossRatio     = 3                // of the measured to the predicted loss of a lending job
+	minLossRatio     = 0.1              // of an epoch; a smaller loss is within the scatter of epochs
 	undoneBarTime    = 10 * time.Minute // for which an undone move is not repeated
+	repeatTime       = 10 * time.Minute // until an unchanged dry run or rejection is reported again
 	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
 	restartBenefit   = 2                // minimum ratio of the saved time to the cost of a restart
 	assumedStartup   = 20 * time.Second // cost of a restart if the start-up time is unknown
@@ -41,10 +44,17 @@ type adaptation struct {
 	lastCause  uint64    // cause of the newest advice
 	requested  *move     // requested from the job, and not applied yet
 	onTrial    *move     // applied, and not assessed yet
-	dryRun     *move     // reported as a dry run; nil: none since the last advice to keep the value
+	dryRun     *move     // last move that was reported as a dry run; nil: none
 	dryEpochs  []float64 // durations of the epochs since that report
+	dryReports map[dryReport]time.Time
 	barredTill map[uint32]time.Time
-	isReported map[string]bool // rejections that were reported
+	rejections map[string]time.Time // by value and reason; time of the last report
+}
+
+// dryReport identifies a dry run that was reported.
+type dryReport struct {
+	purpose  string
+	from, to uint32
 }
 
 // move is a change of the batch size or of the CPUs.
@@ -56,6 +66,10 @@ type move struct {
 	isUndo      bool   // it undoes another move, and is not assessed
 	planned     schemas.PlannedMove
 	batchSize   uint32 // of the job, for a move of CPUs
+
+	deadline time.Time // of the SLO; zero: none
+
+	probability, unmovedProbability *float64 // of meeting the SLO with and without it
 
 	predicted, unchanged           *float64 // remaining seconds of the job with and without it
 	predictedEpoch, unchangedEpoch *float64 // seconds of an epoch with and without it
@@ -78,7 +92,8 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 		epochs:     s.Epochs,
 		current:    s.BatchSize,
 		barredTill: map[uint32]time.Time{},
-		isReported: map[string]bool{},
+		dryReports: map[dryReport]time.Time{},
+		rejections: map[string]time.Time{},
 	}
 }
 
@@ -136,11 +151,10 @@ func (a *adaptation) addAdvice(
 	a.lastCause = advice.CauseSequence
 	to := a.valueOf(advice.Chosen)
 	if advice.Action != a.action() || to == a.current {
-		a.dryRun = nil
 		return a.withdraw()
 	}
 	if advice.Move != nil && advice.Move.DryRun {
-		return a.rehearse(a.newMove(advice, elapsed))
+		return a.rehearse(a.newMove(advice, elapsed), now)
 	}
 	// Only one move at a time. A request that can be withdrawn is replaced.
 	if a.onTrial != nil || a.requested != nil && (a.requested.to == to || !a.canWithdraw()) {
@@ -149,17 +163,24 @@ func (a *adaptation) addAdvice(
 
 	m := a.newMove(advice, elapsed)
 	if reason := a.objection(m, advice, now, startupSeconds); reason != "" {
-		return a.reject(m, reason)
+		return a.reject(m, reason, now)
+	}
+	if advice.SLOSeconds > 0 {
+		left := advice.SLOSeconds - advice.ElapsedSeconds
+		m.deadline = advice.At.Add(time.Duration(left * float64(time.Second)))
 	}
 	a.requested = m
 	return adaptationStep{value: to}
 }
 
-// rehearse reports a move that is not carried out, once until the advice changes.
-func (a *adaptation) rehearse(m *move) adaptationStep {
-	if a.dryRun != nil && a.dryRun.to == m.to {
+// rehearse reports a move that is not carried out. A move with the same values and purpose is
+// reported again only after repeatTime, even if other advice came in between.
+func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
+	key := dryReport{m.planned.Purpose, m.from, m.to}
+	if last, isKnown := a.dryReports[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
+	a.dryReports[key] = now
 	a.dryRun, a.dryEpochs = m, nil
 	m.before = mean(a.recent)
 	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
@@ -194,6 +215,7 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 		batchSize:      with.BatchSize,
 		cause:          advice.CauseSequence,
 		requestedAt:    a.done,
+		probability:    with.Probability,
 		predicted:      with.PredictedSeconds,
 		predictedEpoch: meanEpochSeconds(with, 0),
 	}
@@ -208,7 +230,7 @@ func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *mov
 		batchSize, cpus = with.BatchSize, a.current
 	}
 	if without := advice.Running(batchSize, cpus); without != nil {
-		m.unchanged = without.PredictedSeconds
+		m.unchanged, m.unmovedProbability = without.PredictedSeconds, without.Probability
 		m.unchangedEpoch = meanEpochSeconds(without, elapsed.Seconds())
 	}
 	return m
@@ -290,14 +312,15 @@ func (a *adaptation) withdraw() adaptationStep {
 	return adaptationStep{value: a.current}
 }
 
-// reject returns the event of a rejected move, once for each value and reason.
-func (a *adaptation) reject(m *move, reason string) adaptationStep {
+// reject returns the event of a rejected move. A rejection with the same value and reason is
+// reported again only after repeatTime, for which the advisor does not plan the move.
+func (a *adaptation) reject(m *move, reason string, now time.Time) adaptationStep {
 	kind, _, _ := strings.Cut(reason, ":")
 	key := fmt.Sprint(m.to, kind)
-	if a.isReported[key] {
+	if last, isKnown := a.rejections[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
-	a.isReported[key] = true
+	a.rejections[key] = now
 	return adaptationStep{moved: m.event(a, schemas.MoveRefused, reason)}
 }
 
@@ -320,7 +343,7 @@ func (a *adaptation) addEpoch(
 	case m != nil && a.means == schemas.ByControl && number >= m.requestedAt+maxPendingEpochs:
 		a.requested = nil
 		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with %s %d",
-			number, a.name(), value))
+			number, a.name(), value), now)
 		s.value = a.current
 	}
 	if value != a.current { // the training changed it by itself
@@ -369,6 +392,8 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		if *gain < minGainShare && (a.epochs == 0 || a.done+1 < a.epochs) {
 			outcome = schemas.MoveUndone
 		}
+	} else if text := a.tooSlow(m, *after, now); text != "" {
+		outcome, reason = schemas.MoveUndone, text
 	}
 
 	s := adaptationStep{moved: m.event(a, outcome, reason)}
@@ -387,6 +412,29 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 		s.value = m.from
 	}
 	return s
+}
+
+// tooSlow returns why a move that was predicted to cost time is undone; empty if it is kept. It is
+// undone if it costs several times as much, the job would miss its SLO because of it, and some of the
+// time until the deadline is left.
+func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
+	if m.deadline.IsZero() || a.epochs <= a.done+1 || m.predictedEpoch == nil ||
+		m.unchangedEpoch == nil {
+		return ""
+	}
+	without := *m.unchangedEpoch
+	if m.before != nil {
+		without = *m.before
+	}
+	predicted, loss := *m.predictedEpoch / *m.unchangedEpoch - 1, after/without-1
+	left, needed := m.deadline.Sub(now).Seconds(), float64(a.epochs-a.done)*after
+	if loss < max(maxLossRatio*predicted, minLossRatio) || left <= 0 || needed <= left {
+		return ""
+	}
+	return fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
+		"the job needs %s, and %s are left", schemas.FormatSeconds(after),
+		schemas.FormatSeconds(*m.predictedEpoch), schemas.FormatSeconds(*m.unchangedEpoch),
+		schemas.FormatSeconds(needed), schemas.FormatSeconds(left))
 }
 
 // gain returns the measured share of the predicted gain, or nil if no gain was predicted. Gains
@@ -410,7 +458,7 @@ func (m *move) gain(after float64) *float64 {
 func (a *adaptation) end(reason string) adaptationStep {
 	var s adaptationStep
 	if m := a.requested; m != nil && !m.isUndo {
-		s = a.reject(m, reason)
+		s.moved = m.event(a, schemas.MoveRefused, reason)
 	}
 	a.means, a.requested, a.onTrial = "", nil, nil
 	return s
@@ -432,11 +480,17 @@ func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
 		UnmovedEpochSeconds:   m.unchangedEpoch,
 		BeforeEpochSeconds:    m.before,
 		Reason:                reason,
+		BeforeProbability:     m.unmovedProbability,
+		AfterProbability:      m.probability,
 	}
 	if a.kind == schemas.MoveCPUs {
 		e.FromCPUs, e.ToCPUs = m.from, m.to
 		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
 		e.Purpose, e.ForJob = m.planned.Purpose, m.planned.ForJob
+		e.Rule, e.SlackSeconds, e.FreeCPUs = m.planned.Rule, m.planned.SlackSeconds, m.planned.FreeCPUs
+		if len(m.planned.RejectedCPUs) == len(m.planned.RejectedReasons) {
+			e.RejectedCPUs, e.RejectedReasons = m.planned.RejectedCPUs, m.planned.RejectedReasons
+		}
 	}
 	return e
 }

@@ -162,7 +162,7 @@ func (j *job) endResize(o resizeOutcome) {
 		j.log.Warn("CPUs not changed", "cpus", o.cpus, "error", o.err)
 		if m := j.sharing.requested; m != nil {
 			j.sharing.requested = nil
-			j.perform(j.sharing, j.sharing.reject(m, o.err.Error()))
+			j.perform(j.sharing, j.sharing.reject(m, o.err.Error(), time.Now()))
 		}
 		return
 	}

@@ -37,11 +37,13 @@ const (
 	MoveReturned = "returned"  // a job gets back CPUs that it lent
 	MoveAtRisk   = "at_risk"   // the job would miss its SLO without more CPUs
 	MoveLeftOver = "left_over" // no other job needs the CPUs
+	// MoveForeignLoad: work outside Courier uses the CPUs.
+	MoveForeignLoad = "foreign_load"
 )
 
 // PlannedMove describes the change of the CPUs in an advice with ActionCPUs.
 type PlannedMove struct {
-	// "lent", "returned", "at_risk" or "left_over"
+	// "lent", "returned", "at_risk", "left_over" or "foreign_load"
 	Purpose string `json:"purpose"`
 	// Job that the CPUs are lent to; absent if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty"`
@@ -51,6 +53,17 @@ type PlannedMove struct {
 	ToCPUs uint32 `json:"to_cpus"`
 	// True if the runner should only report what the move would have done.
 	DryRun bool `json:"dry_run,omitempty"`
+	// Reason of the policy, such as "share", "left over" or "yield".
+	Rule string `json:"rule,omitempty"`
+	// Time to the deadline minus the upper bound of the remaining time before the move; negative
+	// if the SLO is at risk, absent without an SLO.
+	SlackSeconds *float64 `json:"slack_seconds,omitempty"`
+	// CPUs that no job and no other work used before the move.
+	FreeCPUs uint32 `json:"free_cpus,omitempty"`
+	// Other numbers of CPUs of the request that were turned down.
+	RejectedCPUs []uint32 `json:"rejected_cpus,omitempty"`
+	// Why, for each of rejected_cpus.
+	RejectedReasons []string `json:"rejected_reasons,omitempty"`
 }
 
 // Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its
@@ -98,10 +111,26 @@ type Moved struct {
 	FromCPUs uint32 `json:"from_cpus,omitempty" ch:"from_cpus"`
 	// Advised CPUs; 0 for other moves.
 	ToCPUs uint32 `json:"to_cpus,omitempty" ch:"to_cpus"`
-	// "lent", "returned", "at_risk" or "left_over"; empty for other moves.
+	// "lent", "returned", "at_risk", "left_over" or "foreign_load"; empty for other moves.
 	Purpose string `json:"purpose,omitempty" ch:"purpose"`
 	// Job that the CPUs are lent to; empty if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty" ch:"for_job"`
+
+	// Reason of the policy, such as "share", "left over" or "yield"; empty if it gave none.
+	Rule string `json:"rule,omitempty" ch:"rule"`
+	// Predicted probability of meeting the SLO without the move.
+	BeforeProbability *float64 `json:"before_probability,omitempty" ch:"before_probability"`
+	// Predicted probability of meeting the SLO with the move.
+	AfterProbability *float64 `json:"after_probability,omitempty" ch:"after_probability"`
+	// Time to the deadline minus the upper bound of the remaining time before the move; negative
+	// if the SLO was at risk.
+	SlackSeconds *float64 `json:"slack_seconds,omitempty" ch:"slack_seconds"`
+	// CPUs that no job and no other work used before the move.
+	FreeCPUs uint32 `json:"free_cpus,omitempty" ch:"free_cpus"`
+	// Other numbers of CPUs of the request that were turned down.
+	RejectedCPUs []uint32 `json:"rejected_cpus,omitempty" ch:"rejected_cpus"`
+	// Why, for each of rejected_cpus.
+	RejectedReasons []string `json:"rejected_reasons,omitempty" ch:"rejected_reasons"`
 }
 
 // MovedID returns the identity of a moved event; number counts the moved events of the run.
@@ -134,10 +163,15 @@ func (e *Moved) Validate() error {
 	for _, v := range []*float64{
 		e.PredictedSeconds, e.UnmovedSeconds, e.PredictedEpochSeconds, e.UnmovedEpochSeconds,
 		e.BeforeEpochSeconds, e.AfterEpochSeconds, e.GainRatio,
+		e.BeforeProbability, e.AfterProbability, e.SlackSeconds,
 	} {
 		if !finite(v) {
 			return Invalid("after_epoch_seconds", "is not finite")
 		}
+	}
+	if len(e.RejectedCPUs) != len(e.RejectedReasons) {
+		return Invalid("rejected_reasons", "%d reasons for %d numbers of CPUs",
+			len(e.RejectedReasons), len(e.RejectedCPUs))
 	}
 	if len(e.Reason) > 4<<10 {
 		return Invalid("reason", "%d bytes are more than 4096", len(e.Reason))
@@ -165,7 +199,7 @@ func (e *Moved) validateKind() error {
 		{
 			"purpose",
 			e.Purpose,
-			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver},
+			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad},
 		},
 	} {
 		if !slices.Contains(f.allowed, f.value) {

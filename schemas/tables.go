@@ -233,6 +233,10 @@ type SubmittedRow struct {
 	Verdict string `ch:"verdict"`
 	// Threshold is Advice.RequiredProbability.
 	Threshold float64 `ch:"threshold"`
+	// Loans of CPUs, with which the policy admitted the job.
+	LoanJobIDs   []string `ch:"loans.job_id"`
+	LoanFromCPUs []uint32 `ch:"loans.from_cpus"`
+	LoanToCPUs   []uint32 `ch:"loans.to_cpus"`
 }
 
 func (e *Submitted) row() *SubmittedRow {
@@ -257,6 +261,11 @@ func (e *Submitted) row() *SubmittedRow {
 	}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)
+		for _, l := range e.Advice.Admission.Loans {
+			r.LoanJobIDs = append(r.LoanJobIDs, l.JobID)
+			r.LoanFromCPUs = append(r.LoanFromCPUs, l.FromCPUs)
+			r.LoanToCPUs = append(r.LoanToCPUs, l.ToCPUs)
+		}
 	}
 	if c := e.Advice.Chosen; c != nil {
 		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs

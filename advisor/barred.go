@@ -1,0 +1,94 @@
+package advisor
+
+import (
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+const (
+	// barTime is how long a number of CPUs is not planned for a job after its runner has undone or
+	// refused the move to it (resource policies, section 1.3).
+	barTime = 10 * time.Minute
+
+	// maxBarredMoves bounds the barred moves of a job. The one that ends first is dropped first.
+	maxBarredMoves = 16
+)
+
+// barredMove is a number of CPUs that must not be planned for a job.
+type barredMove struct {
+	cpus  uint32
+	until time.Time
+}
+
+// moved bars a move of CPUs that the runner has undone or refused. It returns false if that changes
+// nothing, because the event is a duplicate, is too old, or describes another outcome.
+func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
+	isBarred := e.Outcome == schemas.MoveUndone || e.Outcome == schemas.MoveRefused
+	if !isBarred || e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
+		return false
+	}
+	until := j.correctedTime(e.At, storedAt).Add(barTime)
+	if !until.After(storedAt) {
+		return false
+	}
+
+	// The slice is copied, because snapshots share it.
+	var kept []barredMove
+	for _, m := range j.barredMoves {
+		if m.cpus == e.ToCPUs && !m.until.Before(until) {
+			return false
+		}
+		if m.cpus != e.ToCPUs && m.until.After(storedAt) {
+			kept = append(kept, m)
+		}
+	}
+	kept = append(kept, barredMove{e.ToCPUs, until})
+	slices.SortStableFunc(kept, func(a, b barredMove) int { return a.until.Compare(b.until) })
+	j.barredMoves = kept[max(0, len(kept)-maxBarredMoves):]
+	return true
+}
+
+// slack returns the time to the deadline minus the upper bound of the remaining time with the current
+// CPUs; nil if one of them is unknown.
+func (f *shareForecast) slack() *float64 {
+	alt := f.alternatives[f.cpus]
+	if f.Deadline.IsZero() || alt == nil || alt.UpperBoundSeconds == nil {
+		return nil
+	}
+	seconds := f.Question.left() - *alt.UpperBoundSeconds
+	return &seconds
+}
+
+// rejected returns the numbers of CPUs of the request that are neither the current one nor the target,
+// and why the plan turned each of them down. free is the number of free CPUs of the node.
+func (f *shareForecast) rejected(free int) (cpus []uint32, reasons []string) {
+	for _, n := range slices.Sorted(slices.Values(slices.Concat(f.Counts, f.Barred))) {
+		reason := "the policy prefers " + schemas.FormatCPUs(uint32(f.target))
+		switch {
+		case n == f.cpus || n == f.target:
+			continue
+		case slices.Contains(f.Barred, n):
+			reason = "the runner undid or refused it recently"
+		case f.alternatives[n] == nil:
+			reason = "it was never measured"
+		case n < f.cpus && !f.isLikely(n):
+			reason = "the SLO would be at risk"
+		case n > f.target && n > f.cpus+free:
+			reason = "too few CPUs are free"
+		}
+		cpus, reasons = append(cpus, uint32(n)), append(reasons, reason)
+	}
+	return cpus, reasons
+}
+
+// allowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of
+// its request without the barred ones. The current number is always allowed.
+func (j *Job) allowedCPUs(now time.Time) []int {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(j.Submitted.Request.CPUs)), func(n int) bool {
+		return uint32(n) != j.Setting.CPUs && slices.ContainsFunc(j.barredMoves, func(m barredMove) bool {
+			return m.cpus == uint32(n) && m.until.After(now)
+		})
+	})
+}
