@@ -173,10 +173,7 @@ func (j *job) endResize(o resizeOutcome) {
 	j.cancelResize()
 	if o.err != nil {
 		j.log.Warn("CPUs not changed", "cpus", o.cpus, "error", o.err)
-		if m := j.sharing.requested; m != nil {
-			j.sharing.requested = nil
-			j.perform(j.sharing, j.sharing.reject(m, o.err.Error()))
-		}
+		j.perform(j.sharing, j.sharing.fail(o.cpus, o.err.Error(), time.Now()))
 		return
 	}
 	j.result.Setting.CPUs = o.cpus

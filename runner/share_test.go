@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus"
 	"courier/runner"
 	"courier/runner/usage"
 	"courier/schemas"
@@ -270,5 +272,60 @@ func TestRun_UpdatesTheContainer(t *testing.T) {
 				t.Errorf("moves = %q, want carried_out and undone by docker", got)
 			}
 		})
+	}
+}
+
+// A refused update is reported once, and not tried again although the advice stays.
+func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
+	calls := standInDocker(t, "*2048*")
+	a := startInDocker(t, runner.ResizeDocker)
+	a.runEpochs(1, 2)
+	cause := uint64(100)
+	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
+		a.publishCPUs(cause, 1, 1, 2, false, 0.5)
+		cause++
+	})
+	a.runEpochs(2, 3)
+	a.awaitMoves(1)
+	for last := uint32(2); last < 6; last++ {
+		a.publishCPUs(cause, last, 1, 2, false, 0.5)
+		cause++
+		a.awaitMoves(2)
+		a.runEpochs(int(last)+1, int(last)+2)
+	}
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	if got := len(calls()); got != 2 {
+		t.Errorf("docker was called %d times, want once at the start and once for the move", got)
+	}
+	var got []string
+	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2) {
+		got = append(got, e.(*schemas.Moved).Outcome+": "+e.(*schemas.Moved).Reason)
+	}
+	want := []string{
+		"refused: docker update of container train: no space",
+		"refused: it was undone or failed recently",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+}
+
+// awaitMoves waits until the log has n outcomes of moves or more.
+func (a *adaptiveRun) awaitMoves(n int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	subject, found := schemas.JobSubject(a.id, schemas.EventMoved), 0
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
+	if err := a.bus.Follow(ctx, o, func(bus.Record) error {
+		if found++; found >= n {
+			cancel()
+		}
+		return nil
+	}); err != nil || found < n {
+		a.t.Fatalf("%d events of %s, want %d: %v", found, subject, n, err)
 	}
 }
