@@ -189,6 +189,29 @@ func TestKubernetes_CommandsAndVariablesAreValid(t *testing.T) {
 	}
 }
 
+// The program accepts the command of the example, and knows the variables of its container.
+func TestKubernetes_ElasticJobIsValid(t *testing.T) {
+	documents := strings.Split(read(t, "deploy/kubernetes/examples/elastic-job.yaml"), "\n---\n")
+	var job manifest
+	if err := yaml.Unmarshal([]byte(documents[len(documents)-1]), &job); err != nil {
+		t.Fatal(err)
+	}
+	c := job.Spec.Template.Spec.Containers[0]
+	i := slices.Index(c.Args, "--")
+	if i < 0 {
+		t.Fatalf("arguments %q have no training command", c.Args)
+	}
+	help, err := courier(t, append(slices.Clone(c.Args[:i]), "--help")...)
+	if err != nil {
+		t.Fatalf("courier %s: %v\n%s", strings.Join(c.Args, " "), err, help)
+	}
+	for name := range c.variables() {
+		if strings.HasPrefix(name, "COURIER_") && !strings.Contains(help, "($"+name+")") {
+			t.Errorf("courier run does not use %s", name)
+		}
+	}
+}
+
 // The probes use the port and the paths that courier serves.
 func TestKubernetes_ProbesMatchTheServer(t *testing.T) {
 	for _, m := range workloads(t) {

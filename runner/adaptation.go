@@ -15,7 +15,7 @@ const (
 	minGainShare     = 0.5              // of the predicted gain; a move with less is undone
 	maxLossRatio     = 3                // of the measured to the predicted loss of a lending job
 	minLossRatio     = 0.1              // of an epoch; a smaller loss is within the scatter of epochs
-	undoneBarTime    = 10 * time.Minute // for which an undone move is not repeated
+	barTime          = 10 * time.Minute // for which an undone or failed move is not repeated
 	repeatTime       = 10 * time.Minute // until an unchanged dry run or rejection is reported again
 	minSavingRatio   = 0.05             // of the remaining time; less is within the prediction error
 	restartBenefit   = 2                // minimum ratio of the saved time to the cost of a restart
@@ -258,7 +258,7 @@ func (a *adaptation) objection(
 	now time.Time,
 	startupSeconds *float64,
 ) string {
-	barredTill, wasUndone := a.barredTill[m.to]
+	barredTill, isBarred := a.barredTill[m.to]
 	isLending := a.kind == schemas.MoveCPUs && m.to < m.from // costs time on purpose
 	hasSaving := isLending || m.predicted == nil || m.unchanged == nil ||
 		*m.predicted <= (1-minSavingRatio)**m.unchanged
@@ -270,8 +270,8 @@ func (a *adaptation) objection(
 			advice.EpochsDone, a.done)
 	case a.epochs > 0 && a.done+1 >= a.epochs:
 		return "no epoch remains for it"
-	case wasUndone && now.Before(barredTill):
-		return "it was undone recently"
+	case isBarred && now.Before(barredTill):
+		return "it was undone or failed recently"
 	case !hasSaving:
 		return fmt.Sprintf("it saves too little: predicted are %s with it and %s without it",
 			schemas.FormatSeconds(*m.predicted), schemas.FormatSeconds(*m.unchanged))
@@ -322,6 +322,17 @@ func (a *adaptation) reject(m *move, reason string, now time.Time) adaptationSte
 	}
 	a.rejections[key] = now
 	return adaptationStep{moved: m.event(a, schemas.MoveRefused, reason)}
+}
+
+// fail bars a value that could not be applied, and rejects the move to it if that is still requested.
+func (a *adaptation) fail(to uint32, reason string, now time.Time) adaptationStep {
+	a.barredTill[to] = now.Add(barTime)
+	m := a.requested
+	if m == nil || m.to != to {
+		return adaptationStep{}
+	}
+	a.requested = nil
+	return a.reject(m, reason, now)
 }
 
 // addEpoch takes an epoch with its batch size or number of CPUs. The duration is 0 if it is not
@@ -400,7 +411,7 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 	s.moved.AfterEpochSeconds, s.moved.EpochsMeasured = after, assessedEpochs
 	s.moved.GainRatio = gain
 	if outcome == schemas.MoveUndone {
-		a.barredTill[m.to] = now.Add(undoneBarTime)
+		a.barredTill[m.to] = now.Add(barTime)
 		a.requested = &move{
 			from:        m.to,
 			to:          m.from,

@@ -103,7 +103,7 @@ func TestAdaptation(t *testing.T) {
 				"16 undone 16→64 from 2, 1 before, 0.833 after 3",
 				"",
 				"",
-				"refused 16→64: it was undone recently",
+				"refused 16→64: it was undone or failed recently",
 				"",
 				"",
 				"64",
@@ -460,4 +460,36 @@ func FuzzAdaptation(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A number of CPUs that could not be applied is not tried again for ten minutes, whether or not the
+// request for it still stands.
+func TestAdaptation_BarsAFailedMove(t *testing.T) {
+	start := time.Unix(0, 0)
+	for _, isWithdrawn := range []bool{false, true} {
+		a := newAdaptation(schemas.ByDocker, &schemas.JobRequest{BatchSizes: []int{16, 64}},
+			&schemas.Setting{BatchSize: 16, Epochs: 20})
+		a.addEpoch(1, 16, 1, start)
+		if s := a.addAdvice(advised(7, 1, 64, 0.5, 1), start, 0, nil); s.value != 64 {
+			t.Fatalf("addAdvice() = %+v, want a move to 64", s)
+		}
+		if isWithdrawn {
+			a.addAdvice(keep(8, 1), start, 0, nil)
+		}
+		s := a.fail(64, "no space", start)
+		if isReported := s.moved != nil; isReported == isWithdrawn || a.requested != nil {
+			t.Errorf("withdrawn %t: fail() = %+v, requested %+v", isWithdrawn, s.moved, a.requested)
+		}
+		for cause, test := range map[uint64]struct {
+			after time.Duration
+			want  uint32
+		}{9: {barTime - 1, 0}, 10: {barTime, 64}} {
+			b := *a
+			got := b.addAdvice(advised(cause, 1, 64, 0.5, 1), start.Add(test.after), 0, nil).value
+			if got != test.want {
+				t.Errorf("withdrawn %t: move after %s = %d, want %d",
+					isWithdrawn, test.after, got, test.want)
+			}
+		}
+	}
 }

@@ -45,8 +45,9 @@ type Options struct {
 	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
 
 	// Resize is how the CPUs of a running job change if Request.Elastic is set; default ResizeWeight.
-	Resize    string
-	Container string // Docker container that the command starts, for ResizeDocker
+	Resize string
+	// Container is the Docker container that the command starts, for ResizeDocker and ResizeDockerCap.
+	Container string
 
 	// StopWhenLate ends the job cleanly before an epoch that would probably end after the deadline
 	// of the SLO or after Slurm's time limit; default StopOff.

@@ -18,12 +18,14 @@ const (
 	ResizeWeight     = schemas.ByWeight     // the weight of its cgroup
 	ResizeCap        = schemas.ByCap        // the weight and the upper limit of its cgroup
 	ResizeRestart    = schemas.ByRestart    // it is restarted from its checkpoint after an epoch
-	ResizeDocker     = schemas.ByDocker     // Options.Container is updated
+	ResizeDocker     = schemas.ByDocker     // the weight of Options.Container
+	ResizeDockerCap  = "docker-cap"         // the weight and the upper limit of Options.Container
 	ResizeKubernetes = schemas.ByKubernetes // the pod of this process is resized
 )
 
 var resizeValues = []string{
-	ResizeOff, ResizeWeight, ResizeCap, ResizeRestart, ResizeDocker, ResizeKubernetes,
+	ResizeOff, ResizeWeight, ResizeCap, ResizeRestart, ResizeDocker, ResizeDockerCap,
+	ResizeKubernetes,
 }
 
 // resizeTimeout bounds one change of the CPUs.
@@ -94,12 +96,22 @@ func (j *job) startSharing() {
 		return
 	}
 	if r != nil {
-		if err := r.Resize(context.Background(), s.CPUs); err != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
+		defer cancel()
+		if err := r.Resize(ctx, s.CPUs); err != nil {
 			j.screen.message("the CPUs of the job cannot change: %s", oneLine(err.Error()))
 			return
 		}
 	}
-	j.resizer, j.sharing.means = r, j.o.Resize
+	j.resizer, j.sharing.means = r, j.o.resizeMeans()
+}
+
+// resizeMeans returns how moves of CPUs are carried out, as their events name it.
+func (o *Options) resizeMeans() string {
+	if o.Resize == ResizeDockerCap {
+		return schemas.ByDocker
+	}
+	return o.Resize
 }
 
 // newResizer returns what changes the CPUs; nil if the command is restarted for that.
@@ -115,8 +127,9 @@ func (j *job) newResizer() (resizer, error) {
 			return nil, err
 		}
 		return &cgroupResizer{j.cgroup, reservation, j.o.Resize == ResizeCap}, nil
-	case ResizeDocker:
-		return &resize.Container{Name: j.o.Container}, nil
+	case ResizeDocker, ResizeDockerCap:
+		isCapped := j.o.Resize == ResizeDockerCap
+		return &resize.Container{Name: j.o.Container, IsCapped: isCapped}, nil
 	case ResizeKubernetes:
 		return resize.ThisPod()
 	}
@@ -160,10 +173,7 @@ func (j *job) endResize(o resizeOutcome) {
 	j.cancelResize()
 	if o.err != nil {
 		j.log.Warn("CPUs not changed", "cpus", o.cpus, "error", o.err)
-		if m := j.sharing.requested; m != nil {
-			j.sharing.requested = nil
-			j.perform(j.sharing, j.sharing.reject(m, o.err.Error(), time.Now()))
-		}
+		j.perform(j.sharing, j.sharing.fail(o.cpus, o.err.Error(), time.Now()))
 		return
 	}
 	j.result.Setting.CPUs = o.cpus
@@ -187,7 +197,7 @@ func (o *Options) validateResize() error {
 		return schemas.Invalid("resize", "%q is not one of %s",
 			o.Resize, strings.Join(resizeValues, ", "))
 	}
-	if o.Resize == ResizeDocker && o.Container == "" {
+	if o.resizeMeans() == schemas.ByDocker && o.Container == "" {
 		return schemas.Invalid("container",
 			"missing; want the name of the container that the command starts")
 	}

@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/bus"
 	"courier/runner"
 	"courier/runner/usage"
 	"courier/schemas"
@@ -204,5 +206,126 @@ func TestRun_OnlyReportsADryRun(t *testing.T) {
 		if n != 1 {
 			t.Errorf("an epoch ran with %d CPUs, want 1: moves are not turned on", n)
 		}
+	}
+}
+
+// standInDocker puts a program docker into PATH that appends its arguments to a file, and refuses
+// those that match a pattern of the shell. It returns a function that reads the calls.
+func standInDocker(t *testing.T, refused string) (calls func() []string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := filepath.Join(dir, "calls")
+	script := "#!/bin/sh\necho \"$*\" >> '" + log + "'\n" +
+		"case \"$*\" in " + refused + ") echo 'no space'; exit 1;; esac\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	return func() []string {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+}
+
+// startInDocker starts an elastic run whose container holds the first of two numbers of CPUs.
+func startInDocker(t *testing.T, resize string) *adaptiveRun {
+	return startRun(t, "elastic", trainingCommand("control", "10"), func(o *runner.Options) {
+		o.Request.CPUs, o.Request.Elastic, o.Resize = []int{1, 2}, true, resize
+		o.Container = "train"
+	})
+}
+
+// Docker gets a weight, and with docker-cap an upper limit.
+func TestRun_UpdatesTheContainer(t *testing.T) {
+	for resize, want := range map[string][]string{
+		runner.ResizeDocker: {"update --cpu-shares 1024 train", "update --cpu-shares 2048 train"},
+		runner.ResizeDockerCap: {
+			"update --cpu-shares 1024 --cpus 1 train", "update --cpu-shares 2048 --cpus 2 train",
+		},
+	} {
+		t.Run(resize, func(t *testing.T) {
+			calls := standInDocker(t, "none")
+			a := startInDocker(t, resize)
+			a.runEpochs(1, 2)
+			cause := uint64(100)
+			a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
+				a.publishCPUs(cause, 1, 1, 2, false, 0.5)
+				cause++
+			})
+			a.runEpochs(2, 3)
+			a.stderr.Await(t, "running with 2 CPUs")
+			if diff := cmp.Diff(want, calls()); diff != "" {
+				t.Errorf("calls of docker (-want +got):\n%s", diff)
+			}
+			a.runEpochs(3, 4)
+			if err := a.input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-a.done
+			// The epochs do not become shorter.
+			got := a.moves(2)
+			if !strings.HasPrefix(got[0], "at_risk cpus carried_out 1→2 by docker") ||
+				!strings.HasPrefix(got[1], "at_risk cpus undone 1→2 by docker") {
+				t.Errorf("moves = %q, want carried_out and undone by docker", got)
+			}
+		})
+	}
+}
+
+// A refused update is reported once, and not tried again although the advice stays.
+func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
+	calls := standInDocker(t, "*2048*")
+	a := startInDocker(t, runner.ResizeDocker)
+	a.runEpochs(1, 2)
+	cause := uint64(100)
+	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
+		a.publishCPUs(cause, 1, 1, 2, false, 0.5)
+		cause++
+	})
+	a.runEpochs(2, 3)
+	a.awaitMoves(1)
+	for last := uint32(2); last < 6; last++ {
+		a.publishCPUs(cause, last, 1, 2, false, 0.5)
+		cause++
+		a.awaitMoves(2)
+		a.runEpochs(int(last)+1, int(last)+2)
+	}
+	if err := a.input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-a.done
+	if got := len(calls()); got != 2 {
+		t.Errorf("docker was called %d times, want once at the start and once for the move", got)
+	}
+	var got []string
+	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2) {
+		got = append(got, e.(*schemas.Moved).Outcome+": "+e.(*schemas.Moved).Reason)
+	}
+	want := []string{
+		"refused: docker update of container train: no space",
+		"refused: it was undone or failed recently",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+}
+
+// awaitMoves waits until the log has n outcomes of moves or more.
+func (a *adaptiveRun) awaitMoves(n int) {
+	a.t.Helper()
+	ctx, cancel := context.WithTimeout(a.t.Context(), patience)
+	defer cancel()
+	subject, found := schemas.JobSubject(a.id, schemas.EventMoved), 0
+	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: []string{subject}}
+	if err := a.bus.Follow(ctx, o, func(bus.Record) error {
+		if found++; found >= n {
+			cancel()
+		}
+		return nil
+	}); err != nil || found < n {
+		a.t.Fatalf("%d events of %s, want %d: %v", found, subject, n, err)
 	}
 }

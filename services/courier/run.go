@@ -18,7 +18,7 @@ type runCommand struct {
 	requestFlags
 	Adapt            string            `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
 	BatchSize        int               `help:"Start with this batch size instead of the advised one."`
-	Container        string            `help:"Docker container that the command starts, for --resize docker." env:"COURIER_CONTAINER"`
+	Container        string            `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
 	EpochPattern     string            `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy and batch_size." env:"COURIER_EPOCH_PATTERN"`
 	Format           string            `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
 	MetricsFile      string            `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
@@ -30,7 +30,7 @@ type runCommand struct {
 	NoProgress       bool              `help:"Show no progress bar."`
 	Node             string            `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	StopWhenLate     string            `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
-	Resize           string            `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; restart: as for --adapt, with the new {cpus}; docker: docker update of --container; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,restart,docker,kubernetes,off" env:"COURIER_RESIZE"`
+	Resize           string            `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
 	SpoolDir         string            `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 	Command          []string          `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }

@@ -8,21 +8,28 @@ import (
 	"testing"
 
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	networking "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
 )
 
 // kinds are the kinds that manifests may have.
 var kinds = map[string]func() any{
-	"apps/v1 DaemonSet":                  func() any { return &apps.DaemonSet{} },
-	"apps/v1 Deployment":                 func() any { return &apps.Deployment{} },
-	"networking.k8s.io/v1 NetworkPolicy": func() any { return &networking.NetworkPolicy{} },
-	"policy/v1 PodDisruptionBudget":      func() any { return &policy.PodDisruptionBudget{} },
-	"v1 ConfigMap":                       func() any { return &core.ConfigMap{} },
-	"v1 Namespace":                       func() any { return &core.Namespace{} },
-	"v1 Service":                         func() any { return &core.Service{} },
+	"apps/v1 DaemonSet":                        func() any { return &apps.DaemonSet{} },
+	"apps/v1 Deployment":                       func() any { return &apps.Deployment{} },
+	"batch/v1 Job":                             func() any { return &batch.Job{} },
+	"networking.k8s.io/v1 NetworkPolicy":       func() any { return &networking.NetworkPolicy{} },
+	"policy/v1 PodDisruptionBudget":            func() any { return &policy.PodDisruptionBudget{} },
+	"rbac.authorization.k8s.io/v1 Role":        func() any { return &rbac.Role{} },
+	"rbac.authorization.k8s.io/v1 RoleBinding": func() any { return &rbac.RoleBinding{} },
+	"v1 ConfigMap":                             func() any { return &core.ConfigMap{} },
+	"v1 Namespace":                             func() any { return &core.Namespace{} },
+	"v1 Service":                               func() any { return &core.Service{} },
+	"v1 ServiceAccount":                        func() any { return &core.ServiceAccount{} },
 }
 
 // decode reads one document strictly: no unknown field, no field twice.
@@ -50,6 +57,11 @@ func TestManifests_AreOfTheAPI(t *testing.T) {
 	if err != nil || len(paths) < 8 {
 		t.Fatalf("found manifests %v, want at least 8 (%v)", paths, err)
 	}
+	examples, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(examples) == 0 {
+		t.Fatalf("found examples %v, want at least one (%v)", examples, err)
+	}
+	paths = append(paths, examples...)
 	for _, path := range paths {
 		if filepath.Base(path) == "kustomization.yaml" {
 			continue
@@ -111,7 +123,56 @@ func TestClickHouseCluster_PodsAreOfTheAPI(t *testing.T) {
 	}
 }
 
-// What the test above is worth.
+// The job of the example can be resized with the permissions of its service account.
+func TestElasticJob_CanBeResized(t *testing.T) {
+	text, err := os.ReadFile("../../examples/elastic-job.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string]any{}
+	for _, document := range separator.Split(string(text), -1) {
+		kind, object, err := decode([]byte(document))
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects[kind] = object
+	}
+	job := objects["batch/v1 Job"].(*batch.Job)
+	account := objects["v1 ServiceAccount"].(*core.ServiceAccount)
+	role := objects["rbac.authorization.k8s.io/v1 Role"].(*rbac.Role)
+	binding := objects["rbac.authorization.k8s.io/v1 RoleBinding"].(*rbac.RoleBinding)
+
+	pod := job.Spec.Template.Spec
+	isBound := len(binding.Subjects) == 1 && binding.Subjects[0].Name == account.Name &&
+		binding.Subjects[0].Namespace == job.Namespace && binding.RoleRef.Name == role.Name
+	if !isBound || pod.ServiceAccountName != account.Name {
+		t.Errorf("the role is not that of the account %q of the pod", pod.ServiceAccountName)
+	}
+	wanted := []rbac.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"get"}},
+		{APIGroups: []string{""}, Resources: []string{"pods/resize"}, Verbs: []string{"patch"}},
+	}
+	if !equality.Semantic.DeepEqual(role.Rules, wanted) {
+		t.Errorf("rules = %v, want %v", role.Rules, wanted)
+	}
+
+	s := newAPIServer(t, pod.Containers[0].Resources)
+	s.pod.Spec.Containers[1].ResizePolicy = pod.Containers[0].ResizePolicy
+	if err := s.client().Resize(t.Context(), 4); err != nil {
+		t.Error(err)
+	}
+	variables := map[string]core.EnvVar{}
+	for _, v := range pod.Containers[0].Env {
+		variables[v.Name] = v
+	}
+	source := variables["POD_NAME"].ValueFrom
+	if variables["CONTAINER_NAME"].Value != pod.Containers[0].Name ||
+		source == nil || source.FieldRef == nil || source.FieldRef.FieldPath != "metadata.name" {
+		t.Errorf("variables = %v, want the names of pod and container", pod.Containers[0].Env)
+	}
+}
+
+// What TestManifests_AreOfTheAPI is worth.
 func TestDecode_RefusesWhatIsNotOfTheAPI(t *testing.T) {
 	for _, c := range []struct{ document, want string }{
 		{"apiVersion: v1\nkind: Service\nspec: {port: 80}", `unknown field "port"`},
