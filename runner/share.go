@@ -18,12 +18,19 @@ const (
 	ResizeWeight     = schemas.ByWeight     // the weight of its cgroup
 	ResizeCap        = schemas.ByCap        // the weight and the upper limit of its cgroup
 	ResizeRestart    = schemas.ByRestart    // it is restarted from its checkpoint after an epoch
+	ResizeControl    = schemas.ByControl    // it reads the control file between epochs
 	ResizeDocker     = schemas.ByDocker     // Options.Container is updated
 	ResizeKubernetes = schemas.ByKubernetes // the pod of this process is resized
 )
 
 var resizeValues = []string{
-	ResizeOff, ResizeWeight, ResizeCap, ResizeRestart, ResizeDocker, ResizeKubernetes,
+	ResizeOff,
+	ResizeWeight,
+	ResizeCap,
+	ResizeControl,
+	ResizeRestart,
+	ResizeDocker,
+	ResizeKubernetes,
 }
 
 // resizeTimeout bounds one change of the CPUs.
@@ -102,7 +109,8 @@ func (j *job) startSharing() {
 	j.resizer, j.sharing.means = r, j.o.Resize
 }
 
-// newResizer returns what changes the CPUs; nil if the command is restarted for that.
+// newResizer returns what changes the CPUs; nil if the command changes them itself or is restarted
+// for that.
 func (j *job) newResizer() (resizer, error) {
 	switch j.o.Resize {
 	case ResizeWeight, ResizeCap:
