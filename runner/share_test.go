@@ -274,3 +274,25 @@ func TestRun_RejectsCPUsThatTheTrainingDoesNotApply(t *testing.T) {
 		t.Errorf("CPUs at the end = %d, want 1", result.Setting.CPUs)
 	}
 }
+
+// An epoch of the training takes 8 s divided by its CPUs.
+func TestRun_ChangesTheCPUsWithARestart(t *testing.T) {
+	command := trainingCommand("resume", "{cpus}", "{epoch}", "10")
+	a := startResizable(t, runner.ResizeRestart, command)
+	a.runEpochs(1, 3)
+	a.adviseCPUs(2)
+	a.awaitRestart(3, "start after 3 3\n")
+	a.runEpochs(4, 10)
+	result := a.end([]uint32{1, 1, 1, 2, 2, 2, 2, 2, 2, 2}, []string{
+		"at_risk cpus carried_out 1→2 by restart from 4, 1 measured",
+		"at_risk cpus kept 1→2 by restart from 4, 3 measured",
+	})
+	first := result.Moves[0]
+	if result.ExitCode != 0 || result.Cancelled || result.Setting.CPUs != 2 ||
+		*first.BeforeEpochSeconds != 8 || *first.AfterEpochSeconds != 4 || *first.GainRatio < 0.5 {
+		t.Errorf("moves = %+v, want two CPUs, and measured epochs of 8 s and 4 s", result.Moves)
+	}
+	if n := strings.Count(a.stdout.String(), "start after"); n != 2 {
+		t.Errorf("output = %q, want one restart after epoch 3", a.stdout)
+	}
+}
