@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -115,8 +117,8 @@ func (j *job) newResizer() (resizer, error) {
 	switch j.o.Resize {
 	case ResizeWeight, ResizeCap:
 		if j.cgroup == nil {
-			return nil, errors.New("no cgroup could be created that shares the processors: " +
-				"see --log-level debug, or use --resize restart")
+			return nil, fmt.Errorf("%w, or use --resize control or restart",
+				cmp.Or(j.cgroupErr, errors.New("the job has no cgroup, see --no-cgroup")))
 		}
 		reservation, err := usage.NewReservation()
 		if err != nil {
