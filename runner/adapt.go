@@ -17,7 +17,10 @@ const controlVariable = "COURIER_CONTROL"
 // and each change.
 type controlFile struct {
 	BatchSize uint32 `json:"batch_size"`
-	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size, from 1
+	FromEpoch uint32 `json:"from_epoch"` // first epoch with the batch size and the CPUs, from 1
+
+	// Number of CPUs that the training should use; 0: the training keeps its own.
+	CPUs uint32 `json:"cpus,omitempty"`
 
 	// Probability that one more epoch, with its checkpoint, ends before DeadlineAt; nil: unknown.
 	NextEpochProbability *float64   `json:"next_epoch_probability,omitempty"`
@@ -48,9 +51,13 @@ func (j *job) startAdaptation() error {
 	j.adaptation = newAdaptation(means, &j.o.Request, s)
 	j.startSharing()
 	j.control = controlFile{BatchSize: s.BatchSize, FromEpoch: 1}
+	movesByControl := j.o.Adapt == AdaptControl || j.sharing.means == schemas.ByControl
+	if j.sharing.means == schemas.ByControl {
+		j.control.CPUs = s.CPUs
+	}
 	dir, err := os.MkdirTemp("", "courier-")
 	if err != nil {
-		if j.o.Adapt != AdaptControl && j.o.StopWhenLate != StopControl {
+		if !movesByControl && j.o.StopWhenLate != StopControl {
 			j.log.Debug("no control file", "error", err) // for example, in a container without /tmp
 			return nil
 		}
@@ -125,12 +132,17 @@ func (j *job) perform(of *adaptation, s adaptationStep) {
 	if s.moved != nil {
 		j.publishMove(s.moved)
 	}
-	if s.value == 0 || of != j.adaptation || of.means != schemas.ByControl {
+	if s.value == 0 || of.means != schemas.ByControl {
 		return // it waits for the end of the epoch
 	}
-	j.control.BatchSize, j.control.FromEpoch = s.value, j.epochs.last+1
+	j.control.FromEpoch = j.epochs.last + 1
+	if of == j.sharing {
+		j.control.CPUs = s.value
+	} else {
+		j.control.BatchSize = s.value
+	}
 	if err := j.writeControlFile(); err != nil {
-		j.log.Warn("batch size not changed", "error", err)
+		j.log.Warn("control file not changed", "move", of.kind, "error", err)
 		j.perform(of, adaptationStep{moved: of.end(err.Error()).moved})
 	}
 }

@@ -128,6 +128,14 @@ func (a *adaptation) name() string {
 	return "batch size"
 }
 
+// format returns a value with what it counts.
+func (a *adaptation) format(value uint32) string {
+	if a.kind == schemas.MoveCPUs {
+		return schemas.FormatCPUs(value)
+	}
+	return fmt.Sprintf("batch size %d", value)
+}
+
 func (a *adaptation) plural() string {
 	if a.kind == schemas.MoveCPUs {
 		return "numbers of CPUs"
@@ -353,8 +361,8 @@ func (a *adaptation) addEpoch(
 		s = a.applied(m, number, seconds)
 	case m != nil && a.means == schemas.ByControl && number >= m.requestedAt+maxPendingEpochs:
 		a.requested = nil
-		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with %s %d",
-			number, a.name(), value), now)
+		s = a.reject(m, fmt.Sprintf("the training does not apply it: epoch %d ran with %s",
+			number, a.format(value)), now)
 		s.value = a.current
 	}
 	if value != a.current { // the training changed it by itself

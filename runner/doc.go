@@ -19,13 +19,16 @@
 // takes the same JSON objects, one a line. Once a client has connected, epochs in the output do not
 // count. A client keeps one connection open.
 //
-// # Changing the batch size of a running job
+// # Changing the batch size or the CPUs of a running job
 //
 // If Options.Adapt permits it, a running job changes to the batch size of new advice. With
 // AdaptControl, the job reads the file named by COURIER_CONTROL before each epoch, and prints the
 // batch size with each epoch, which confirms the change:
 //
 //	{"batch_size":128,"from_epoch":5}
+//
+// With ResizeControl, the file also has "cpus", the number of CPUs for an elastic job, and the job
+// prints "cpus" with each epoch.
 //
 // With AdaptRestart, the command is stopped with SIGTERM after an epoch, and restarted with the new
 // {batch} and with {epoch}, the number of completed epochs. It must write its checkpoint before

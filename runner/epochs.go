@@ -17,6 +17,7 @@ type finishedEpoch struct {
 	metric    output.Metric
 	samples   uint64 // number of samples behind accuracy; 0: not reported
 	batchSize uint32 // batch size of the epoch; 0: not reported
+	cpus      uint32 // CPUs of the epoch; 0: not reported
 }
 
 // epochState is the state of a run's epochs. It follows from the reports alone.
@@ -63,6 +64,7 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 			metric:    r.Metric,
 			samples:   r.ValidationSamples,
 			batchSize: r.BatchSize,
+			cpus:      r.CPUs,
 		})
 	}
 	if len(accepted) == 0 {

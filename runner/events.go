@@ -38,9 +38,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 	totals := j.process.usage()
 	used := totals.Since(j.used)
 	for _, f := range accepted {
-		if j.o.Adapt == AdaptControl && f.batchSize > 0 {
-			j.result.Setting.BatchSize = f.batchSize
-		}
+		j.confirmControl(f)
 		e := j.epochEvent(f, &node, used, len(accepted))
 		j.result.Epochs = append(j.result.Epochs, *e)
 		if f.accuracy != nil {
@@ -60,6 +58,16 @@ func (j *job) addReports(reports []output.EpochReport) {
 	j.drawProgress()
 	j.stopForRestart()
 	j.resizeAfterEpoch()
+}
+
+// confirmControl takes the values that an epoch of a job with a control file ran with.
+func (j *job) confirmControl(f finishedEpoch) {
+	if j.o.Adapt == AdaptControl && f.batchSize > 0 {
+		j.result.Setting.BatchSize = f.batchSize
+	}
+	if j.sharing.means == schemas.ByControl && f.cpus > 0 {
+		j.result.Setting.CPUs = f.cpus
+	}
 }
 
 // wallSeconds returns the time between the last two reports, per epoch, which includes what the

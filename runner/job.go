@@ -34,6 +34,7 @@ type job struct {
 
 	process   *jobProcess
 	cgroup    *usage.Cgroup // of the process; nil: that of this process
+	cgroupErr error         // why the process has none; nil: none was wanted, or it has one
 	startedAt time.Time     // of the first process; has the monotonic clock
 	signals   chan os.Signal
 	killTimer <-chan time.Time // fires when a stopped process must be killed; nil: not stopped
@@ -238,6 +239,7 @@ func (j *job) createCgroup() {
 	c, err := create(fmt.Sprintf("%s-%d", j.result.JobID, j.result.Run))
 	if err != nil {
 		j.log.Debug("no cgroup created for the job", "reason", err)
+		j.cgroupErr = err
 		return
 	}
 	j.cgroup = c

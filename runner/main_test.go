@@ -120,6 +120,28 @@ var trainingJobs = map[string]func(arguments []string) int{
 		}
 		return 0
 	},
+	// workers CPUS N: prints epochs with the CPUs of the control file, which must be CPUS at first. An
+	// epoch takes half a second divided by the CPUs.
+	"workers": func(arguments []string) int {
+		cpus, _ := strconv.Atoi(arguments[0])
+		n, _ := strconv.Atoi(arguments[1])
+		input := bufio.NewScanner(os.Stdin)
+		for i := 1; i <= n; i++ {
+			var c struct {
+				CPUs int `json:"cpus"`
+			}
+			text, err := os.ReadFile(os.Getenv("COURIER_CONTROL"))
+			if err != nil || json.Unmarshal(text, &c) != nil || i == 1 && c.CPUs != cpus {
+				fmt.Println("control file", string(text), err)
+				return 1
+			}
+			cpus = c.CPUs
+			fmt.Println("begin", i)
+			input.Scan()
+			fmt.Printf("{\"epoch\":%d,\"seconds\":%g,\"cpus\":%d}\n", i, 0.5/float64(cpus), cpus)
+		}
+		return 0
+	},
 	// resume BATCH DONE N: prints the epochs after DONE up to N, each after a byte of input.
 	"resume": func(arguments []string) int {
 		batch, _ := strconv.ParseFloat(arguments[0], 64)

@@ -1,8 +1,10 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -18,13 +20,20 @@ const (
 	ResizeWeight     = schemas.ByWeight     // the weight of its cgroup
 	ResizeCap        = schemas.ByCap        // the weight and the upper limit of its cgroup
 	ResizeRestart    = schemas.ByRestart    // it is restarted from its checkpoint after an epoch
+	ResizeControl    = schemas.ByControl    // it reads the control file between epochs
 	ResizeDocker     = schemas.ByDocker     // the weight of Options.Container
 	ResizeDockerCap  = "docker-cap"         // the weight and the upper limit of Options.Container
 	ResizeKubernetes = schemas.ByKubernetes // the pod of this process is resized
 )
 
 var resizeValues = []string{
-	ResizeOff, ResizeWeight, ResizeCap, ResizeRestart, ResizeDocker, ResizeDockerCap,
+	ResizeOff,
+	ResizeWeight,
+	ResizeCap,
+	ResizeControl,
+	ResizeRestart,
+	ResizeDocker,
+	ResizeDockerCap,
 	ResizeKubernetes,
 }
 
@@ -114,13 +123,14 @@ func (o *Options) resizeMeans() string {
 	return o.Resize
 }
 
-// newResizer returns what changes the CPUs; nil if the command is restarted for that.
+// newResizer returns what changes the CPUs; nil if the command changes them itself or is restarted
+// for that.
 func (j *job) newResizer() (resizer, error) {
 	switch j.o.Resize {
 	case ResizeWeight, ResizeCap:
 		if j.cgroup == nil {
-			return nil, errors.New("no cgroup could be created that shares the processors: " +
-				"see --log-level debug, or use --resize restart")
+			return nil, fmt.Errorf("%w, or use --resize control or restart",
+				cmp.Or(j.cgroupErr, errors.New("the job has no cgroup, see --no-cgroup")))
 		}
 		reservation, err := usage.NewReservation()
 		if err != nil {

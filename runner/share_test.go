@@ -287,12 +287,9 @@ func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
 	})
 	a.runEpochs(2, 3)
 	a.awaitMoves(1)
-	for last := uint32(2); last < 6; last++ {
-		a.publishCPUs(cause, last, 1, 2, false, 0.5)
-		cause++
-		a.awaitMoves(2)
-		a.runEpochs(int(last)+1, int(last)+2)
-	}
+	a.publishCPUs(cause, 2, 1, 2, false, 0.5)
+	a.awaitMoves(2)
+	a.runEpochs(3, 5)
 	if err := a.input.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -327,5 +324,95 @@ func (a *adaptiveRun) awaitMoves(n int) {
 		return nil
 	}); err != nil || found < n {
 		a.t.Fatalf("%d events of %s, want %d: %v", found, subject, n, err)
+	}
+}
+
+// startResizable starts a run on one CPU that may get two, without a cgroup.
+func startResizable(t *testing.T, resize string, command []string) *adaptiveRun {
+	t.Helper()
+	return startRun(t, "resizable", command, func(o *runner.Options) {
+		o.Request.CPUs, o.Request.Elastic, o.Resize = []int{1, 2}, true, resize
+		o.NoCgroup = true
+	})
+}
+
+// adviseCPUs publishes advice for two CPUs after an epoch until the run prints that it follows.
+func (a *adaptiveRun) adviseCPUs(after uint32) {
+	a.t.Helper()
+	if diff := cmp.Diff([]string{schemas.MoveCPUs}, a.started().Moves); diff != "" {
+		a.t.Errorf("moves of started (-want +got):\n%s", diff)
+	}
+	cause := uint64(100)
+	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
+		a.publishCPUs(cause, after, 1, 2, false, 0.5)
+		cause++
+	})
+}
+
+// end lets the training run to its end, and compares the CPUs of its ten epochs and its moves.
+func (a *adaptiveRun) end(cpus []uint32, moves []string) runner.Result {
+	a.t.Helper()
+	if err := a.input.Close(); err != nil {
+		a.t.Fatal(err)
+	}
+	result := <-a.done
+	if diff := cmp.Diff(cpus, a.cpus(10)); diff != "" {
+		a.t.Errorf("CPUs of the epochs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(moves, a.moves(len(moves))); diff != "" {
+		a.t.Errorf("moves (-want +got):\n%s", diff)
+	}
+	return result
+}
+
+func TestRun_ChangesTheCPUsWithTheControlFile(t *testing.T) {
+	a := startResizable(t, runner.ResizeControl, trainingCommand("workers", "{cpus}", "10"))
+	a.runEpochs(1, 2)
+	a.adviseCPUs(1)
+	a.runEpochs(2, 10)
+	result := a.end([]uint32{1, 1, 2, 2, 2, 2, 2, 2, 2, 2}, []string{
+		"at_risk cpus carried_out 1→2 by control from 3, 1 measured",
+		"at_risk cpus kept 1→2 by control from 3, 3 measured",
+	})
+	kept := result.Moves[len(result.Moves)-1]
+	if result.Setting.CPUs != 2 || *kept.BeforeEpochSeconds != 0.5 || *kept.AfterEpochSeconds != 0.25 {
+		t.Errorf("moves = %+v, want two CPUs, and measured epochs of 0.5 s and 0.25 s", result.Moves)
+	}
+}
+
+// The training reads only the batch size from the control file.
+func TestRun_RejectsCPUsThatTheTrainingDoesNotApply(t *testing.T) {
+	a := startResizable(t, runner.ResizeControl, trainingCommand("control", "10"))
+	a.runEpochs(1, 2)
+	a.adviseCPUs(1)
+	a.runEpochs(2, 5)
+	a.stderr.Await(t, "2 CPUs rejected: the training does not apply it: epoch 4 ran with 1 CPU")
+	result := a.end([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []string{
+		"at_risk cpus refused 1→2 by control from 0, 0 measured",
+	})
+	if result.Setting.CPUs != 1 {
+		t.Errorf("CPUs at the end = %d, want 1", result.Setting.CPUs)
+	}
+}
+
+// An epoch of the training takes 8 s divided by its CPUs.
+func TestRun_ChangesTheCPUsWithARestart(t *testing.T) {
+	command := trainingCommand("resume", "{cpus}", "{epoch}", "10")
+	a := startResizable(t, runner.ResizeRestart, command)
+	a.runEpochs(1, 3)
+	a.adviseCPUs(2)
+	a.awaitRestart(3, "start after 3 3\n")
+	a.runEpochs(4, 10)
+	result := a.end([]uint32{1, 1, 1, 2, 2, 2, 2, 2, 2, 2}, []string{
+		"at_risk cpus carried_out 1→2 by restart from 4, 1 measured",
+		"at_risk cpus kept 1→2 by restart from 4, 3 measured",
+	})
+	first := result.Moves[0]
+	if result.ExitCode != 0 || result.Cancelled || result.Setting.CPUs != 2 ||
+		*first.BeforeEpochSeconds != 8 || *first.AfterEpochSeconds != 4 || *first.GainRatio < 0.5 {
+		t.Errorf("moves = %+v, want two CPUs, and measured epochs of 8 s and 4 s", result.Moves)
+	}
+	if n := strings.Count(a.stdout.String(), "start after"); n != 2 {
+		t.Errorf("output = %q, want one restart after epoch 3", a.stdout)
 	}
 }

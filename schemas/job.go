@@ -121,7 +121,7 @@ type Started struct {
 	Command string `json:"command,omitempty" ch:"command"`
 	// User who runs the job.
 	User string `json:"user,omitempty" ch:"user"`
-	// Moves that the runner can carry out, "batch_size"; all others are advice only.
+	// Moves that the runner can carry out, "batch_size" and "cpus"; all others are advice only.
 	Moves []string `json:"moves,omitempty" ch:"moves"`
 
 	// Logical processors of each node, in their order; 0 if unknown.

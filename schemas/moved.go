@@ -23,7 +23,7 @@ const (
 
 // Means by which a runner carries out a move.
 const (
-	ByControl    = "control"    // batch size: the training program reads it between epochs
+	ByControl    = "control"    // the training program reads the value between epochs
 	ByRestart    = "restart"    // the runner restarts the command
 	ByWeight     = "weight"     // CPUs: weight of the job's cgroup
 	ByCap        = "cap"        // CPUs: weight and upper limit of the job's cgroup

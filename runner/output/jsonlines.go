@@ -115,7 +115,10 @@ func (j *jsonLines) report(
 		r.ValidationSamples = uint64(v)
 	}
 	if v, ok := number(fields, "batch_size"); ok {
-		r.BatchSize = validBatchSize(v)
+		r.BatchSize = validCount(v, schemas.MaxBatchSize)
+	}
+	if v, ok := number(fields, "cpus"); ok {
+		r.CPUs = validCount(v, schemas.MaxCPUs)
 	}
 	return r
 }

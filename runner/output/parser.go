@@ -34,6 +34,7 @@ type EpochReport struct {
 	Metric            Metric    // behind Accuracy, or a loss on held-out data without one
 	ValidationSamples uint64    // number of samples behind Accuracy; 0: not reported
 	BatchSize         uint32    // batch size of the epoch; 0: not reported
+	CPUs              uint32    // CPUs of the epoch; 0: not reported
 	At                time.Time // arrival of its last line
 	ReportedAt        time.Time // arrival of the line that showed that the epoch had ended
 	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown
@@ -262,9 +263,9 @@ func validLoss(v float64) *float64 {
 	return &v
 }
 
-// validBatchSize returns a batch size, or 0 if the number is not a valid one.
-func validBatchSize(v float64) uint32 {
-	if v >= 1 && v <= schemas.MaxBatchSize && v == math.Trunc(v) {
+// validCount returns a count from 1 to a maximum, or 0 if the number is not a valid one.
+func validCount(v, most float64) uint32 {
+	if v >= 1 && v <= most && v == math.Trunc(v) {
 		return uint32(v)
 	}
 	return 0

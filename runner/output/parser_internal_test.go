@@ -468,6 +468,30 @@ func TestParser_ReadsBatchSizes(t *testing.T) {
 	}
 }
 
+func TestParser_ReadsCPUs(t *testing.T) {
+	for _, test := range []struct {
+		expression, text string
+		want             uint32
+	}{
+		{"", `{"epoch":3,"cpus":4}`, 4},
+		{"", `{"epoch":3}`, 0},
+		{"", `{"epoch":3,"cpus":1.5}`, 0},
+		{"", `{"epoch":3,"cpus":0}`, 0},
+		{"", `{"epoch":3,"cpus":1e300}`, 0},
+		{`ep (?P<epoch>\d+) on (?P<cpus>\S+)`, "ep 3 on 2", 2},
+		{`ep (?P<epoch>\d+) on (?P<cpus>\S+)`, "ep 3 on all", 0},
+	} {
+		p, err := New(FormatAuto, test.expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Write(0, []byte(test.text+"\n"), noon); len(got) != 1 || got[0].Epoch != 3 ||
+			got[0].CPUs != test.want {
+			t.Errorf("%s: reports %+v, want epoch 3 with %d CPUs", test.text, got, test.want)
+		}
+	}
+}
+
 // The wall clock of a restarted command starts at zero.
 func TestParser_Restart(t *testing.T) {
 	p, err := New(FormatAuto, "")

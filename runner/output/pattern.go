@@ -19,7 +19,7 @@ const PatternExample = `(?P<epoch>\d+).*acc=(?P<accuracy>[\d.e+-]+)`
 const maxPatternBytes = 4 << 10
 
 // groupNames are the named groups that a pattern may have. Only epoch is required.
-var groupNames = []string{"epoch", "seconds", "loss", "accuracy", "batch_size"}
+var groupNames = []string{"epoch", "seconds", "loss", "accuracy", "batch_size", "cpus"}
 
 // pattern reads lines by the user's own regular expression.
 type pattern struct {
@@ -27,7 +27,7 @@ type pattern struct {
 	seen       bool
 
 	// Indexes of the named groups; -1: the expression does not have the group.
-	epoch, seconds, loss, accuracy, batchSize int
+	epoch, seconds, loss, accuracy, batchSize, cpus int
 }
 
 // newPattern compiles the user's expression. Errors name the flag and show what is valid.
@@ -52,6 +52,7 @@ func newPattern(text string) (*pattern, error) {
 		loss:       expression.SubexpIndex("loss"),
 		accuracy:   expression.SubexpIndex("accuracy"),
 		batchSize:  expression.SubexpIndex("batch_size"),
+		cpus:       expression.SubexpIndex("cpus"),
 	}
 	if p.epoch < 0 {
 		return nil, fmt.Errorf(
@@ -99,7 +100,10 @@ func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 		r.Metric = Metric{Name: "accuracy", Value: v}
 	}
 	if v, err := strconv.ParseFloat(group(p.batchSize), 64); err == nil {
-		r.BatchSize = validBatchSize(v)
+		r.BatchSize = validCount(v, schemas.MaxBatchSize)
+	}
+	if v, err := strconv.ParseFloat(group(p.cpus), 64); err == nil {
+		r.CPUs = validCount(v, schemas.MaxCPUs)
 	}
 	return []EpochReport{r}
 }

@@ -44,7 +44,11 @@ func NewSharingCgroup(name string) (*Cgroup, error) {
 func newCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
 	c := &Cgroup{created: cgroupDirs{}, parents: cgroupDirs{}}
 	var failures []error
-	for _, m := range membershipsOf("self") {
+	memberships := membershipsOf("self")
+	sharesUnified := sharesCPUs && !slices.ContainsFunc(memberships, func(m membership) bool {
+		return slices.Contains(m.controllers, cpuController) // v1 has the controller
+	})
+	for _, m := range memberships {
 		parent, ok := m.dir(mountedCgroups())
 		controllers := m.accounting()
 		if sharesCPUs && slices.Contains(m.controllers, cpuController) {
@@ -53,11 +57,13 @@ func newCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
 		if !ok || len(controllers) == 0 {
 			continue
 		}
+		var err error
+		if m.controllers == nil && sharesUnified {
+			parent, err = shareProcessors(systemFiles{}, parent, os.Getpid())
+		}
 		dir := filepath.Join(parent, namePrefix+name)
-		err := m.checkController(parent, sharesCPUs)
 		if err == nil {
-			removeStale(parent)
-			err = os.Mkdir(dir, 0o755)
+			err = m.create(parent, dir, sharesCPUs)
 		}
 		if err != nil {
 			failures = append(failures, err)
@@ -70,11 +76,22 @@ func newCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
 			}
 		}
 	}
-	if len(c.created) == 0 {
-		failures = append(failures, errNotPermitted)
+	_, isUnified := c.created[unified]
+	if len(c.created) == 0 || sharesUnified && !isUnified {
+		failures = append(failures, errNotPermitted, c.Remove())
 		return nil, fmt.Errorf("create a cgroup: %w", errors.Join(failures...))
 	}
 	return c, nil
+}
+
+// create creates the directory of a cgroup below its parent, if that is permitted and does not
+// change how its processes run.
+func (m membership) create(parent, dir string, sharesCPUs bool) error {
+	if err := m.checkController(parent, sharesCPUs); err != nil {
+		return err
+	}
+	removeStale(parent)
+	return os.Mkdir(dir, 0o755)
 }
 
 var errNotPermitted = errors.New("no cgroup hierarchy permits it")
@@ -110,7 +127,8 @@ func (m membership) checkController(dir string, sharesCPUs bool) error {
 			return err
 		}
 		for _, c := range strings.Fields(string(enabled)) {
-			if c != "memory" && c != "pids" && !(sharesCPUs && c == cpuController) {
+			isForCPUs := c == cpuController || c == "cpuset" // a new cpuset has the CPUs of its parent
+			if c != "memory" && c != "pids" && !(sharesCPUs && isForCPUs) {
 				return fmt.Errorf("%s: controller %s is enabled for its children", dir, c)
 			}
 		}

@@ -19,6 +19,10 @@
 // means that no controller for processors or disks is enabled. The cgroup is removed at the end,
 // or by a later run if processes were left in it.
 //
+// NewSharingCgroup needs the CPU controller. With v2 it moves this process to a leaf of its cgroup,
+// and creates the cgroup of the job beside the leaf. That is possible if the cgroup is delegated to
+// the user and no other process is in it, see the error for what helps.
+//
 // Pressure requires v2, alone or together with v1. The I/O wait of threads requires delay accounting
 // (sysctl kernel.task_delayacct=1), and is missing for an interval in which a thread ended.
 //

@@ -5,7 +5,8 @@
 // Run takes a command line and writes a line per epoch, by default the JSON that Courier's runner
 // understands:
 //
-//	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,"batch_size":32,"samples":28800,"validation_samples":597}
+//	{"epoch":1,"seconds":0.25,"loss":1.9,"accuracy":0.71,
+//	"batch_size":32,"cpus":1,"samples":28800,"validation_samples":597}
 //
 // seconds is the duration of the epoch including validation; loss is the mean loss of its training
 // images; accuracy is the ratio of the 597 held-out images that are recognized; samples is the
@@ -24,10 +25,10 @@
 // follow from --seed: with the same flags, including --cpus, loss and accuracy are identical.
 // Another number of CPUs adds the gradients in another order, which changes the last bits.
 //
-// The batch size can change between epochs: before each epoch, Run reads the file of --control, to
-// which `courier run --adapt control` writes the advised batch size. Learning rate and momentum do
-// not change, so that the following epochs take as long as in a job that began with this batch
-// size.
+// Batch size and number of CPUs can change between epochs: before each epoch, Run reads the file of
+// --control, to which `courier run --adapt control` writes the advised batch size, and `courier run
+// --resize control` the number of CPUs. Learning rate and momentum do not change, so that the
+// following epochs take as long as in a job that began with these values.
 //
 // Run may be called concurrently.
 package digits

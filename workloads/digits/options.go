@@ -50,7 +50,7 @@ type options struct {
 	seed         uint64
 	augment      int // distorted copies of each image and epoch
 	format       string
-	control      string // file that changes the batch size between epochs; empty: none
+	control      string // file that changes batch size and CPUs between epochs; empty: none
 }
 
 // flags sets o to the defaults and returns the flag set that changes it.
@@ -70,8 +70,8 @@ func (o *options) flags() *flag.FlagSet {
 	f.IntVar(&o.augment, "augment", defaultAugment,
 		"distorted `copies` of each image per epoch, 0 to 1000, beside the image itself")
 	f.StringVar(&o.control, "control", os.Getenv(controlVariable),
-		"`file` that is read before each epoch: {\"batch_size\":64,\"from_epoch\":5} changes the"+
-			" batch size; $"+controlVariable+" names it, too")
+		"`file` that is read before each epoch: {\"batch_size\":64,\"cpus\":2,\"from_epoch\":5}"+
+			" changes batch size and workers; $"+controlVariable+" names it, too")
 	f.StringVar(&o.format, "format", formatJSON, "`kind` of the line per epoch: json, text")
 	return f
 }

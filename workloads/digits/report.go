@@ -13,6 +13,7 @@ type epochLine struct {
 	Loss      float64 `json:"loss"`
 	Accuracy  float64 `json:"accuracy"`
 	BatchSize int     `json:"batch_size"`
+	CPUs      int     `json:"cpus"`
 	Samples   int     `json:"samples"`
 	HeldOut   int     `json:"validation_samples"`
 }
@@ -26,6 +27,7 @@ func report(w io.Writer, o options, r result) error {
 	}
 	return json.NewEncoder(w).Encode(epochLine{
 		Epoch: r.epoch, Seconds: r.duration.Seconds(), Loss: r.loss,
-		Accuracy: r.accuracy, BatchSize: o.batchSize, Samples: r.images, HeldOut: r.heldOut,
+		Accuracy: r.accuracy, BatchSize: o.batchSize, CPUs: o.cpus,
+		Samples: r.images, HeldOut: r.heldOut,
 	})
 }

@@ -24,6 +24,7 @@ type epoch struct {
 	Loss      float64 `json:"loss"`
 	Accuracy  float64 `json:"accuracy"`
 	BatchSize int     `json:"batch_size"`
+	CPUs      int     `json:"cpus"`
 	Samples   int     `json:"samples"`
 	HeldOut   int     `json:"validation_samples"`
 }
@@ -258,5 +259,39 @@ func TestRun_ChangesItsBatchSizeBetweenEpochs(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A job with a control file continues with another number of workers at the next epoch. An invalid
+// number changes nothing.
+func TestRun_ChangesItsCPUsBetweenEpochs(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "control")
+	files := []string{ // what the file holds when epoch 1, 2, … is reported
+		`{"batch_size":16,"cpus":3,"from_epoch":3}`, // not yet
+		`{"batch_size":16,"cpus":3,"from_epoch":3}`,
+		`{"batch_size":8,"cpus":2}`,
+		`{"cpus":257}`,
+		`{"cpus":0}`,
+		`{"batch_size":16,"cpus":1}`,
+		`{}`,
+	}
+	var got []string
+	err := digits.Run(t.Context(), []string{
+		"--control", path, "--cpus", "1", "--batch-size", "16", "--augment", "0",
+		"--epochs", fmt.Sprint(len(files)),
+	}, writer(func(text []byte) error {
+		var e epoch
+		if err := json.Unmarshal(text, &e); err != nil {
+			return err
+		}
+		got = append(got, fmt.Sprint(e.CPUs, "x", e.BatchSize))
+		return os.WriteFile(path, []byte(files[e.Epoch-1]), 0o600)
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"1x16", "1x16", "3x16", "2x8", "2x8", "2x8", "1x16"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("CPUs x batch size of the epochs (-want +got):\n%s", diff)
 	}
 }

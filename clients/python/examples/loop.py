@@ -37,5 +37,6 @@ with courier_client.Job("plane", batch_size=args.batch_size, epochs=args.epochs)
                                         (e for e, _, _ in errors))):
                 weights[i] -= 0.5 * sum(values) / len(batch)
         right = sum((predict(x, y) > 0.5) == (label > 0.5) for x, y, label in validation)
-        epoch.report(accuracy=right / len(validation), validation_samples=len(validation))
+        epoch.report(accuracy=right / len(validation), validation_samples=len(validation),
+                     batch_size=size)
         print(f"{job.eta() or 'unknown time'} left")

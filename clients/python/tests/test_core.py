@@ -55,6 +55,21 @@ class JobTest(unittest.TestCase):
         self.assertEqual([line["accuracy"] for line in channel.lines], [0.25, 0.5])
         self.assertTrue(all(line["seconds"] >= 0 for line in channel.lines))
 
+    def test_reports_the_advised_batch_size_and_cpus(self):
+        with tempfile.TemporaryDirectory() as directory, Channel() as channel:
+            path = os.path.join(directory, "control.json")
+            with environment(COURIER_CHANNEL=channel.path, COURIER_CONTROL=path, COURIER_CPUS="1",
+                             COURIER_BATCH_SIZE="8", COURIER_EPOCHS="3"):
+                with courier_client.Job("mlp") as job:
+                    for epoch in job.epochs():
+                        advice = job.follow_advice()
+                        epoch.report(batch_size=advice.batch_size, cpus=advice.cpus)
+                        with open(path, "w", encoding="utf-8") as file:
+                            json.dump({"batch_size": 8, "cpus": 1 + epoch.number,
+                                       "from_epoch": 1 + epoch.number}, file)
+        self.assertEqual([line["cpus"] for line in channel.lines], [1, 2, 3])
+        self.assertEqual([line["batch_size"] for line in channel.lines], [8, 8, 8])
+
     def test_leaves_out_numbers_that_json_cannot_have(self):
         with Channel() as channel, environment(COURIER_CHANNEL=channel.path):
             with courier_client.Job("mlp") as job:
@@ -88,18 +103,18 @@ class JobTest(unittest.TestCase):
 
     def test_follows_the_control_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-            json.dump({"batch_size": 128, "from_epoch": 5, "next_epoch_probability": 0.25,
-                       "deadline_at": "2026-11-23T09:30:00Z", "stop": True, "other": 1}, file)
+            json.dump({"batch_size": 128, "cpus": 4, "from_epoch": 5,
+                       "next_epoch_probability": 0.25, "deadline_at": "2026-11-23T09:30:00Z", "stop": True, "other": 1}, file)
             file.flush()
             with environment(COURIER_CONTROL=file.name):
-                job = courier_client.Job("mlp", batch_size=8, epochs=9)
-                self.assertEqual(job.follow_advice(), courier_client.Advice(128, 5, True))
+                job = courier_client.Job("mlp", batch_size=8, epochs=9, cpus=2)
+                self.assertEqual(job.follow_advice(), courier_client.Advice(128, 5, True, 4))
                 self.assertEqual(job.next_epoch_probability(), 0.25)
                 self.assertEqual(job.deadline().hour, 9)
                 self.assertEqual(list(job.epochs()), [])
         with environment(COURIER_CONTROL="/nowhere"):
-            job = courier_client.Job("mlp", batch_size=8)
-            self.assertEqual(job.follow_advice(), courier_client.Advice(8, 1, False))
+            job = courier_client.Job("mlp", batch_size=8, cpus=2)
+            self.assertEqual(job.follow_advice(), courier_client.Advice(8, 1, False, 2))
             self.assertIsNone(job.next_epoch_probability())
 
     def test_predicts_the_time_left_as_an_interval(self):

@@ -21,8 +21,9 @@ class Advice:
     """What the training should do at its next epoch."""
 
     batch_size: int  # samples per iteration
-    from_epoch: int  # first epoch with the batch size, from 1
+    from_epoch: int  # first epoch with the batch size and the CPUs, from 1
     stop: bool  # the next epoch would probably end too late: save a checkpoint and end
+    cpus: int  # threads or workers (courier run --resize control)
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Job:
         known_size = batch_size or environment.integer("COURIER_BATCH_SIZE")
         self._has_batch_size = known_size is not None
         self.batch_size = known_size or 1
+        self.cpus = cpus or environment.integer("COURIER_CPUS") or 1
         self.total_epochs = epochs or environment.integer("COURIER_EPOCHS") or 0
         self._done = environment.integer("COURIER_EPOCHS_DONE") or 0
         self._count = 0
@@ -74,7 +76,7 @@ class Job:
         setting: Dict[str, Any] = {
             "model": self.model,
             "batch_size": self.batch_size,
-            "cpus": cpus or environment.integer("COURIER_CPUS") or 1,
+            "cpus": self.cpus,
             "epochs": self.total_epochs,
             "nodes": [environment.node_name()],
         }
@@ -117,12 +119,14 @@ class Job:
         loss: Optional[float] = None,
         accuracy: Optional[float] = None,
         batch_size: Optional[int] = None,
+        cpus: Optional[int] = None,
         validation_samples: Optional[int] = None,
     ) -> None:
         """Reports a finished epoch.
 
         number: from 1; default: the next one. seconds: its duration; default: since the previous
-        epoch. loss: of the training. accuracy: on held-out data, 0 to 1.
+        epoch. loss: of the training. accuracy: on held-out data, 0 to 1. batch_size, cpus: that
+        the epoch ran with, which confirms that the training follows the advice.
         """
         now = time.monotonic()
         if seconds is None:
@@ -141,6 +145,8 @@ class Job:
         self._accuracy = fields.get("accuracy", self._accuracy)
         if batch_size:
             fields["batch_size"] = int(batch_size)
+        if cpus:
+            fields["cpus"] = int(cpus)
         if validation_samples:
             fields["validation_samples"] = int(validation_samples)
         self._transport.epoch(fields)
@@ -171,6 +177,7 @@ class Job:
             batch_size=batch_size,
             from_epoch=int(control.get("from_epoch") or self._count + 1),
             stop=bool(control.get("stop")),
+            cpus=int(control.get("cpus") or self.cpus),
         )
 
     def should_stop(self) -> bool:
@@ -248,11 +255,17 @@ class EpochHandle:
         *,
         loss: Optional[float] = None,
         accuracy: Optional[float] = None,
+        batch_size: Optional[int] = None,
+        cpus: Optional[int] = None,
         validation_samples: Optional[int] = None,
     ) -> None:
-        """Sets the metrics of the epoch. Those of the last call count."""
+        """Sets the metrics of the epoch, and the batch size and CPUs that it ran with.
+
+        Those of the last call count.
+        """
         self.metrics = {
-            "loss": loss, "accuracy": accuracy, "validation_samples": validation_samples,
+            "loss": loss, "accuracy": accuracy, "batch_size": batch_size, "cpus": cpus,
+            "validation_samples": validation_samples,
         }
 
 

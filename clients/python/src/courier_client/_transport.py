@@ -82,7 +82,7 @@ class Nats(Transport):
             return
         event = {"epoch": fields["epoch"], "duration_seconds": fields["seconds"],
                  "duration_source": "reported", "node_cores": os.cpu_count() or 1}
-        for name in ("loss", "accuracy", "validation_samples", "batch_size"):
+        for name in ("loss", "accuracy", "validation_samples", "batch_size", "cpus"):
             if fields.get(name) is not None:
                 event[name] = fields[name]
         self._put("epoch", event)
