@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -112,7 +113,33 @@ func (c *Cluster) finishWriting(ctx context.Context, shards []*Database) error {
 func (c *Cluster) copyTables(
 	ctx context.Context, next *schemas.ShardMap, from, to []*Database,
 ) error {
-	for _, s := range next.Shards { // what an interrupted call has left
+	if err := c.createEmpty(ctx, next); err != nil {
+		return err
+	}
+	ttls, err := longestTTLs(ctx, from)
+	if err != nil {
+		return err
+	}
+	for _, d := range to {
+		if err := d.setTTLs(ctx, ttls); err != nil {
+			return err
+		}
+	}
+	for _, t := range copiedTables() {
+		t.ttl = ttls[t.name]
+		sum, err := t.copyRows(ctx, from, to)
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", t.name, err)
+		}
+		c.log.Info("table copied", "table", t.name, "rows", sum.Rows)
+	}
+	return nil
+}
+
+// createEmpty creates the databases of a map's shards, in place of those that an interrupted call
+// has left.
+func (c *Cluster) createEmpty(ctx context.Context, next *schemas.ShardMap) error {
+	for _, s := range next.Shards {
 		for _, server := range s.Replicas {
 			d, err := c.database(c.entry, []string{server}, "default", nil, nil)
 			if err != nil {
@@ -124,29 +151,7 @@ func (c *Cluster) copyTables(
 			}
 		}
 	}
-	if err := c.migrateLocal(ctx, next); err != nil {
-		return err
-	}
-	for _, t := range copiedTables() {
-		for _, d := range to {
-			if err := d.copyTable(ctx, t, from); err != nil {
-				return fmt.Errorf("copy %s: %w", t.name, err)
-			}
-		}
-		before, err := t.count(ctx, from)
-		if err != nil {
-			return err
-		}
-		after, err := t.count(ctx, to)
-		if err != nil {
-			return err
-		}
-		if before != after {
-			return fmt.Errorf("copy %s: %+v instead of %+v", t.name, after, before)
-		}
-		c.log.Info("table copied", "table", t.name, "rows", after.Rows)
-	}
-	return nil
+	return c.migrateLocal(ctx, next)
 }
 
 // copiedTable is a table or roll-up that Reshard copies.
@@ -154,14 +159,16 @@ type copiedTable struct {
 	name     string
 	key      string // column that determines the shard
 	identity string // expression that distinguishes rows
+	ttl      string // of the new table; "": none
 }
 
 // copiedTables returns all tables and roll-ups.
 func copiedTables() (all []copiedTable) {
 	for _, t := range tables() {
-		all = append(all, copiedTable{t.name, t.key, "event_id"})
+		all = append(all, copiedTable{name: t.name, key: t.key, identity: "event_id"})
 		for _, u := range rollUps[t.name] {
-			all = append(all, copiedTable{u.name, t.key, "toString(" + u.key + ")"})
+			identity := "toString(" + u.key + ")"
+			all = append(all, copiedTable{name: u.name, key: t.key, identity: identity})
 		}
 	}
 	return all
@@ -173,12 +180,45 @@ type tableSum struct {
 	Checksum uint64 `ch:"checksum"`
 }
 
-// count sums the distinct rows of a table on all shards.
-func (t *copiedTable) count(ctx context.Context, shards []*Database) (sum tableSum, err error) {
+// comparedMargin is longer than the copy of a table takes. ClickHouse may delete rows that expire in
+// this time from the old or the new table, so they are copied, but not compared.
+const comparedMargin = 24 * time.Hour
+
+// copyRows copies the rows of the table to the new shards, and returns their sum. The error reports
+// sums that differ.
+func (t *copiedTable) copyRows(
+	ctx context.Context, from, to []*Database,
+) (sum tableSum, err error) {
+	keptUntil := time.Now().Add(comparedMargin)
+	for _, d := range to {
+		if err := d.copyTable(ctx, *t, from); err != nil {
+			return sum, err
+		}
+	}
+	before, err := t.count(ctx, from, keptUntil)
+	if err != nil {
+		return sum, err
+	}
+	if sum, err = t.count(ctx, to, keptUntil); err == nil && sum != before {
+		err = fmt.Errorf("%+v instead of %+v", sum, before)
+	}
+	return sum, err
+}
+
+// count sums the distinct rows of a table on all shards that do not expire until a time.
+func (t *copiedTable) count(
+	ctx context.Context, shards []*Database, keptUntil time.Time,
+) (sum tableSum, err error) {
+	isKept := "1"
+	if t.ttl != "" {
+		isKept = fmt.Sprintf("(%s) > toDateTime(%d)", t.ttl, keptUntil.Unix())
+	}
 	for _, d := range shards {
 		var rows []tableSum
-		err := d.Query(ctx, &rows, fmt.Sprintf("SELECT count() AS all_rows, sum(hash) AS checksum "+
-			"FROM (SELECT DISTINCT halfMD5(%s) AS hash FROM %s)", t.identity, t.name))
+		err := d.Query(ctx, &rows, fmt.Sprintf(
+			"SELECT count() AS all_rows, sum(hash) AS checksum "+
+				"FROM (SELECT DISTINCT halfMD5(%s) AS hash FROM %s WHERE %s)",
+			t.identity, t.name, isKept))
 		if err != nil {
 			return sum, err
 		}
@@ -190,7 +230,7 @@ func (t *copiedTable) count(ctx context.Context, shards []*Database) (sum tableS
 	return sum, nil
 }
 
-// copyTable adds the rows of other shards that belong to the shard of d, without its roll-ups,
+// copyTable adds the rows of the old shards that belong to the shard of d, without its roll-ups,
 // which are copied themselves: they may be older than the rows of their table.
 func (d *Database) copyTable(ctx context.Context, t copiedTable, from []*Database) error {
 	return d.attachSideTable(ctx, t.name, "copied", func(side string) error {

@@ -109,3 +109,52 @@ func keepDroppedEvents(
 		}
 	}
 }
+
+// The new tables keep rows as long as the old ones did, and lose none at the next merge. Where the
+// old shards differ, the longer retention counts.
+func TestReshard_KeepsRetentions(t *testing.T) {
+	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	c := openCluster(t, b, servers)
+	must(t, c.Migrate(t.Context()))
+	databases := c.Databases()
+	days := map[string]int{"node_sample": 0, "node_hour": 4000, "job_advice": 30}
+	_, err := store.ApplyRetentions(t.Context(), databases, days, false)
+	must(t, err)
+	must(t, databases[1].SetRetention(t.Context(), "job_advice", 400))
+	must(t, databases[0].SetRetention(t.Context(), "job_started", 800))
+
+	stop := run(t, c)
+	readers := storetest.Open(t, servers.URL(0, "courier"))
+	awaitSequences(t, readers, publish(t, b, oldSamples(t).events))
+	stop()
+	servers.Reconfigure(t, 1, 1, 1)
+	must(t, reshard(t, b, servers))
+
+	c = openCluster(t, b, servers)
+	rows := uint64(0)
+	for _, d := range c.Databases() {
+		all, err := d.Retentions(t.Context(), nil)
+		must(t, err)
+		for table, want := range map[string]string{
+			"node_sample": "forever",
+			"node_minute": "400 days",
+			"node_hour":   "4000 days",
+			"job_advice":  "400 days",
+			"job_started": "forever",
+		} {
+			if got := retentionOf(t, all, table).Period; got != want {
+				t.Errorf("%s at %s is kept %s, want %s", table, d.Address(), got, want)
+			}
+		}
+		must(t, d.Exec(t.Context(), "OPTIMIZE TABLE node_sample FINAL"))
+		rows += selectNumber(t, d, "SELECT count() AS n FROM node_sample")
+	}
+	if rows != 40 {
+		t.Errorf("%d samples after a merge, want 40", rows)
+	}
+	r, err := c.Verify(t.Context(), store.VerifyOptions{})
+	must(t, err)
+	if found, _ := r.Different(); found > 0 {
+		t.Errorf("%d hours differ", found)
+	}
+}
