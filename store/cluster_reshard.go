@@ -116,22 +116,45 @@ func (c *Cluster) copyTables(
 	if err := c.createEmpty(ctx, next); err != nil {
 		return err
 	}
+	from, endReads, err := settledShards(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer endReads()
+	copies, endCopies, err := settledShards(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer endCopies()
 	ttls, err := longestTTLs(ctx, from)
 	if err != nil {
 		return err
 	}
-	for _, d := range to {
+	for _, d := range copies {
 		if err := d.setTTLs(ctx, ttls); err != nil {
 			return err
 		}
 	}
 	for _, t := range copiedTables() {
 		t.ttl = ttls[t.name]
-		sum, err := t.copyRows(ctx, from, to)
+		sum, err := t.copyRows(ctx, from, copies)
 		if err != nil {
 			return fmt.Errorf("copy %s: %w", t.name, err)
 		}
 		c.log.Info("table copied", "table", t.name, "rows", sum.Rows)
+	}
+	return fetchCopies(ctx, to)
+}
+
+// fetchCopies waits until each replica of the shards has the parts of the others: after the switch,
+// readers may ask any of them.
+func fetchCopies(ctx context.Context, shards []*Database) error {
+	for _, d := range shards {
+		for _, server := range d.options.Addr {
+			if err := d.fetchPartsAt(ctx, server); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

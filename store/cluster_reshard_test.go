@@ -83,15 +83,12 @@ func TestReshard_KeepsEveryEventOnce(t *testing.T) {
 	keepDroppedEvents(t, b, server, servers)
 }
 
-// keepDroppedEvents reshards after the log has dropped all samples.
-func keepDroppedEvents(
-	t *testing.T, b *bus.Bus, server *bustest.Server, servers *cluster.Servers,
-) {
+// countSamples counts the rows of the largest table.
+const countSamples = "SELECT count() AS n FROM node_sample"
+
+// dropSamples makes the log drop all samples.
+func dropSamples(t *testing.T, server *bustest.Server) {
 	t.Helper()
-	const samples = "SELECT count() AS n FROM node_sample"
-	const minutes = "SELECT sum(samples) AS n FROM node_minute"
-	readers := storetest.Open(t, servers.URL(0, "courier"))
-	before := selectNumber(t, readers, samples)
 	nc, err := nats.Connect(server.URL())
 	must(t, err)
 	defer nc.Close()
@@ -100,10 +97,21 @@ func keepDroppedEvents(
 	node, err := js.Stream(t.Context(), schemas.StreamNode)
 	must(t, err)
 	must(t, node.Purge(t.Context()))
+}
+
+// keepDroppedEvents reshards after the log has dropped all samples.
+func keepDroppedEvents(
+	t *testing.T, b *bus.Bus, server *bustest.Server, servers *cluster.Servers,
+) {
+	t.Helper()
+	const minutes = "SELECT sum(samples) AS n FROM node_minute"
+	readers := storetest.Open(t, servers.URL(0, "courier"))
+	before := selectNumber(t, readers, countSamples)
+	dropSamples(t, server)
 	servers.Reconfigure(t, 1, 1)
 	must(t, reshard(t, b, servers))
 	readers = storetest.Open(t, servers.URL(1, "courier"))
-	for _, query := range []string{samples, minutes} {
+	for _, query := range []string{countSamples, minutes} {
 		if n := selectNumber(t, readers, query); n != before {
 			t.Errorf("%s: %d after the reshard, want %d", query, n, before)
 		}
@@ -147,7 +155,7 @@ func TestReshard_KeepsRetentions(t *testing.T) {
 			}
 		}
 		must(t, d.Exec(t.Context(), "OPTIMIZE TABLE node_sample FINAL"))
-		rows += selectNumber(t, d, "SELECT count() AS n FROM node_sample")
+		rows += selectNumber(t, d, countSamples)
 	}
 	if rows != 40 {
 		t.Errorf("%d samples after a merge, want 40", rows)
