@@ -21,7 +21,7 @@ import (
 // The old servers must be available, also the ones that have left the cluster. Their databases
 // stay. Before the map is recorded, a crash has no effect, and another call begins again. After it,
 // a store completes the switch when it starts. The error matches ErrStoreRunning if a store of the
-// old map is running.
+// old map is running. Reshard waits for other calls, repairs and rebuilds, until ctx ends.
 func Reshard(
 	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
 ) error {
@@ -30,11 +30,24 @@ func Reshard(
 		return err
 	}
 	defer c.Close()
-	if err := c.reshard(ctx); err != nil {
+
+	// Another call would drop the new databases, also after their map was recorded.
+	isDone := false
+	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
+		err := c.reshard(ctx)
+		isDone = err == nil
+		return err
+	})
+	if err == nil && !isDone {
+		err = fmt.Errorf("wait for the end of another reshard or repair: %w", ctx.Err())
+	}
+	if err != nil {
 		return fmt.Errorf("reshard cluster %s: %w", name, err)
 	}
 	return nil
 }
+
+// reshard is Reshard while no other process reshards or repairs.
 
 func (c *Cluster) reshard(ctx context.Context) error {
 	old, revision, err := c.bus.ShardMap(ctx)

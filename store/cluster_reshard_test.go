@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,4 +166,57 @@ func TestReshard_KeepsRetentions(t *testing.T) {
 	if found, _ := r.Different(); found > 0 {
 		t.Errorf("%d hours differ", found)
 	}
+}
+
+// A reshard waits for another one, or a repair, before it reads the shard map and drops anything.
+func TestReshard_WaitsForAnotherOne(t *testing.T) {
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	stop := run(t, openCluster(t, b, servers))
+	readers := storetest.Open(t, servers.URL(0, "courier"))
+	awaitSequences(t, readers, publishJobs(t, b, ""))
+	stop()
+	servers.Reconfigure(t, 1, 2)
+
+	held, release := make(chan struct{}), make(chan struct{})
+	var all sync.WaitGroup
+	all.Go(func() {
+		err := b.Hold(t.Context(), schemas.LeaseRepair, schemas.LeaseTTL, func(context.Context) error {
+			close(held)
+			<-release
+			return nil
+		})
+		if err != nil {
+			t.Errorf("hold the lease: %v", err)
+		}
+	})
+	<-held
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	o := store.Options{URL: servers.URL(0, "courier"), Timeout: patience}
+	err := store.Reshard(ctx, server.Connect(t), o, cluster.Name, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("reshard during another one: error %v, want it to wait", err)
+	}
+	const created = "SELECT count() AS n FROM system.databases WHERE name = 'courier_v2'"
+	if n := selectNumber(t, storetest.Open(t, servers.URL(0, "default")), created); n > 0 {
+		t.Error("the new database was created during another reshard")
+	}
+
+	for range 2 {
+		other := server.Connect(t)
+		all.Go(func() {
+			if err := reshard(t, other, servers); err != nil {
+				t.Errorf("one of two concurrent reshards: %v", err)
+			}
+		})
+	}
+	close(release)
+	all.Wait()
+	c := openCluster(t, b, servers)
+	if v := c.ShardMap().Version; v != 2 {
+		t.Errorf("version %d of the shard map, want 2", v)
+	}
+	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
+	verifyCluster(t, b, c)
 }
