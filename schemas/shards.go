@@ -34,12 +34,13 @@ func (m *ShardMap) IsReplicated() bool {
 	return slices.ContainsFunc(m.Shards, func(s Shard) bool { return len(s.Replicas) > 1 })
 }
 
-// Validate checks a map that was read from a server.
+// Validate checks a map that was read from a server. A server that is listed twice would hold the
+// rows of two shards in one table.
 func (m *ShardMap) Validate() error {
 	if len(m.Shards) == 0 {
 		return errors.New("no shards")
 	}
-	macros := make(map[string]bool)
+	macros, servers := make(map[string]bool), make(map[string]bool)
 	for i, s := range m.Shards {
 		if s.Weight == 0 || len(s.Replicas) == 0 {
 			return fmt.Errorf("shard %d: weight %d and %d replicas, want at least 1 of each",
@@ -50,6 +51,12 @@ func (m *ShardMap) Validate() error {
 				i+1, s.Macro)
 		}
 		macros[s.Macro] = true
+		for _, server := range s.Replicas {
+			if servers[server] {
+				return fmt.Errorf("shard %d: server %s is listed twice", i+1, server)
+			}
+			servers[server] = true
+		}
 	}
 	return nil
 }
