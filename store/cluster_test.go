@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -170,6 +172,77 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 		case !errors.Is(err, store.ErrShardsChanged), !strings.Contains(err.Error(), c.want):
 			t.Errorf("weights %v: error %v, want ErrShardsChanged with %q", c.weights, err, c.want)
 		}
+	}
+}
+
+// A store refuses servers that disagree, also when it records the first map, and servers whose macro
+// or host differs from the recorded map.
+func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
+	const host, weight, macro = "<host>127.0.0.1</host>", "<weight>1</weight>", "<shard>1</shard>"
+	shards, replicas := cluster.Start(t, 1, 1), cluster.StartReplicas(t, 2, 1)
+	port := func(server int) string {
+		u, err := url.Parse(shards.URL(server, "default"))
+		must(t, err)
+		return "<port>" + u.Port() + "</port>"
+	}
+	for _, c := range []struct {
+		name          string
+		servers       *cluster.Servers
+		edited        []int
+		before, after string
+		want          string
+		isFirst       bool // the first store refuses it, too
+	}{
+		{"macro", shards, []int{0}, macro, "<shard>7</shard>",
+			`shard 1 has macro "7" instead of "1"`, false},
+		{"host", shards, []int{0, 1}, host, "<host>localhost</host>",
+			"shard 1 is on localhost:", false},
+		{"weight of one server", shards, []int{1}, weight, "<weight>2</weight>",
+			"shard 1 has weight 2 instead of 1", true},
+		{"host of one server", shards, []int{1}, host, "<host>localhost</host>",
+			"differs from the one of", true},
+		{"server of two shards", shards, []int{0, 1}, port(1), port(0), "is listed twice", true},
+		{"macro of one replica", replicas, []int{1}, macro, "<shard>2</shard>",
+			`has the macro shard "2", another replica of its shard "1"`, true},
+		{"no macro of one replica", replicas, []int{1}, macro, "",
+			`has the macro shard "", another replica of its shard "1"`, true},
+		{"no macro of the first replica", replicas, []int{0}, macro, "",
+			`has the macro shard "1", another replica of its shard ""`, true},
+		{"weight of one replica", replicas, []int{1}, weight, "<weight>2</weight>",
+			"shard 1 has weight 2 instead of 1", true},
+	} {
+		b := bustest.New(t)
+		openCluster(t, b, c.servers)
+		for _, server := range c.edited {
+			c.servers.Edit(t, server, c.before, c.after)
+		}
+		wantRefused(t, c.name, b, c.servers, c.want)
+		if c.isFirst {
+			wantRefused(t, c.name+", first start", bustest.New(t), c.servers, c.want)
+		}
+		for _, server := range c.edited {
+			c.servers.Undo(t, server)
+		}
+	}
+}
+
+// wantRefused fails unless a store refuses to start, for a reason that a retry cannot cure.
+func wantRefused(
+	t *testing.T, name string, b *bus.Bus, servers *cluster.Servers, want string,
+) {
+	t.Helper()
+	before, _, err := b.ShardMap(t.Context())
+	must(t, err)
+	c, err := tryCluster(t, b, servers)
+	if c != nil {
+		must(t, c.Close())
+	}
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: error %v, want ErrRefused with %q", name, err, want)
+	}
+	after, _, err := b.ShardMap(t.Context())
+	if diff := cmp.Diff(before, after); err != nil || diff != "" {
+		t.Errorf("%s: the recorded map changed (error %v):\n%s", name, err, diff)
 	}
 }
 
