@@ -156,16 +156,7 @@ func TestReplicas_KeepRepairedRowsInAReshard(t *testing.T) {
 	servers.Reconfigure(t, weights...)
 	must(t, reshard(t, b, servers))
 	c = openCluster(t, b, servers)
-	for replica := range 2 {
-		n := uint64(0)
-		for shard := range weights {
-			own := storetest.Open(t, servers.URL(2*shard+replica, c.ShardMap().LocalDatabase()))
-			n += selectNumber(t, own, countSamples)
-		}
-		if n != samples {
-			t.Errorf("the replicas %d have %d samples, want %d", replica+1, n, samples)
-		}
-	}
+	wantOnEachReplica(t, servers, c.ShardMap(), samples)
 	stop = run(t, c)
 	last := publishJobs(t, b, "after-")
 	for i := range servers.Size() {
@@ -173,4 +164,22 @@ func TestReplicas_KeepRepairedRowsInAReshard(t *testing.T) {
 	}
 	stop()
 	verifyCluster(t, b, c)
+}
+
+// wantOnEachReplica fails unless the first replicas of all shards have the samples, and the second
+// replicas, too.
+func wantOnEachReplica(
+	t *testing.T, servers *cluster.Servers, m *schemas.ShardMap, samples uint64,
+) {
+	t.Helper()
+	for replica := range 2 {
+		n := uint64(0)
+		for shard := range m.Shards {
+			own := storetest.Open(t, servers.URL(2*shard+replica, m.LocalDatabase()))
+			n += selectNumber(t, own, countSamples)
+		}
+		if n != samples {
+			t.Errorf("the replicas %d have %d samples, want %d", replica+1, n, samples)
+		}
+	}
 }

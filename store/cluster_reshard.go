@@ -54,21 +54,10 @@ func (c *Cluster) reshard(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		return errors.New("no shard map is recorded: start a store")
-	}
-	next, err := c.readShardMap(ctx, nil)
-	if err != nil {
+	next, err := c.nextShardMap(ctx, old)
+	if err != nil || next == nil {
 		return err
 	}
-	if old.Difference(next) == "" {
-		return nil
-	}
-	if old.Database != next.Database || old.Cluster != next.Cluster {
-		return fmt.Errorf("%w: %s", ErrShardsChanged, old.Difference(next))
-	}
-	next.Version = old.Version + 1
-
 	from, err := c.openShards(old)
 	if err != nil {
 		return err
@@ -91,6 +80,28 @@ func (c *Cluster) reshard(ctx context.Context) error {
 	}
 	c.log.Info("shard map changed", "version", next.Version, "shards", len(next.Shards))
 	return c.migrateMap(ctx, next)
+}
+
+// nextShardMap returns the map that follows the recorded one, or nil if this describes the cluster.
+func (c *Cluster) nextShardMap(
+	ctx context.Context, old *schemas.ShardMap,
+) (*schemas.ShardMap, error) {
+	if old == nil {
+		return nil, errors.New("no shard map is recorded: start a store")
+	}
+	next, err := c.readShardMap(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	difference := old.Difference(next)
+	if difference == "" {
+		return nil, nil
+	}
+	if old.Database != next.Database || old.Cluster != next.Cluster {
+		return nil, fmt.Errorf("%w: %s", ErrShardsChanged, difference)
+	}
+	next.Version = old.Version + 1
+	return next, nil
 }
 
 // finishWriting writes the log to the shards up to its current end.

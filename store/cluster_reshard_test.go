@@ -142,19 +142,13 @@ func TestReshard_KeepsRetentions(t *testing.T) {
 	c = openCluster(t, b, servers)
 	rows := uint64(0)
 	for _, d := range c.Databases() {
-		all, err := d.Retentions(t.Context(), nil)
-		must(t, err)
-		for table, want := range map[string]string{
+		wantRetentions(t, d, map[string]string{
 			"node_sample": "forever",
 			"node_minute": "400 days",
 			"node_hour":   "4000 days",
 			"job_advice":  "400 days",
 			"job_started": "forever",
-		} {
-			if got := retentionOf(t, all, table).Period; got != want {
-				t.Errorf("%s at %s is kept %s, want %s", table, d.Address(), got, want)
-			}
-		}
+		})
 		must(t, d.Exec(t.Context(), "OPTIMIZE TABLE node_sample FINAL"))
 		rows += selectNumber(t, d, countSamples)
 	}
@@ -165,6 +159,18 @@ func TestReshard_KeepsRetentions(t *testing.T) {
 	must(t, err)
 	if found, _ := r.Different(); found > 0 {
 		t.Errorf("%d hours differ", found)
+	}
+}
+
+// wantRetentions fails unless tables of a database have certain retentions.
+func wantRetentions(t *testing.T, d *store.Database, wanted map[string]string) {
+	t.Helper()
+	all, err := d.Retentions(t.Context(), nil)
+	must(t, err)
+	for table, want := range wanted {
+		if got := retentionOf(t, all, table).Period; got != want {
+			t.Errorf("%s at %s is kept %s, want %s", table, d.Address(), got, want)
+		}
 	}
 }
 
@@ -191,18 +197,7 @@ func TestReshard_WaitsForAnotherOne(t *testing.T) {
 		}
 	})
 	<-held
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	o := store.Options{URL: servers.URL(0, "courier"), Timeout: patience}
-	err := store.Reshard(ctx, server.Connect(t), o, cluster.Name, slog.New(slog.DiscardHandler))
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("reshard during another one: error %v, want it to wait", err)
-	}
-	const created = "SELECT count() AS n FROM system.databases WHERE name = 'courier_v2'"
-	if n := selectNumber(t, storetest.Open(t, servers.URL(0, "default")), created); n > 0 {
-		t.Error("the new database was created during another reshard")
-	}
-
+	wantWaiting(t, server.Connect(t), servers)
 	for range 2 {
 		other := server.Connect(t)
 		all.Go(func() {
@@ -219,4 +214,20 @@ func TestReshard_WaitsForAnotherOne(t *testing.T) {
 	}
 	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
 	verifyCluster(t, b, c)
+}
+
+// wantWaiting fails if a reshard ends, or creates a database, while another process holds the lease.
+func wantWaiting(t *testing.T, b *bus.Bus, servers *cluster.Servers) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	o := store.Options{URL: servers.URL(0, "courier"), Timeout: patience}
+	err := store.Reshard(ctx, b, o, cluster.Name, slog.New(slog.DiscardHandler))
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("reshard during another one: error %v, want it to wait", err)
+	}
+	const created = "SELECT count() AS n FROM system.databases WHERE name = 'courier_v2'"
+	if n := selectNumber(t, storetest.Open(t, servers.URL(0, "default")), created); n > 0 {
+		t.Error("the new database was created during another reshard")
+	}
 }

@@ -175,54 +175,73 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 	}
 }
 
-// A store refuses servers that disagree, also when it records the first map, and servers whose macro
-// or host differs from the recorded map.
-func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
+// configurationMistake is an edited configuration of some servers.
+type configurationMistake struct {
+	name          string
+	edited        []int // servers
+	before, after string
+	want          string // in the error
+	isFirst       bool   // the first store refuses it, too
+}
+
+// shardMistakes are mistakes in a cluster with two shards of one server. ports are those of the
+// servers.
+func shardMistakes(ports [2]string) []configurationMistake {
 	const host, weight, macro = "<host>127.0.0.1</host>", "<weight>1</weight>", "<shard>1</shard>"
-	shards, replicas := cluster.Start(t, 1, 1), cluster.StartReplicas(t, 2, 1)
-	port := func(server int) string {
-		u, err := url.Parse(shards.URL(server, "default"))
-		must(t, err)
-		return "<port>" + u.Port() + "</port>"
-	}
-	for _, c := range []struct {
-		name          string
-		servers       *cluster.Servers
-		edited        []int
-		before, after string
-		want          string
-		isFirst       bool // the first store refuses it, too
-	}{
-		{"macro", shards, []int{0}, macro, "<shard>7</shard>",
-			`shard 1 has macro "7" instead of "1"`, false},
-		{"host", shards, []int{0, 1}, host, "<host>localhost</host>",
-			"shard 1 is on localhost:", false},
-		{"weight of one server", shards, []int{1}, weight, "<weight>2</weight>",
+	return []configurationMistake{
+		{"macro", []int{0}, macro, "<shard>7</shard>", `shard 1 has macro "7" instead of "1"`, false},
+		{"host", []int{0, 1}, host, "<host>localhost</host>", "shard 1 is on localhost:", false},
+		{"weight of one server", []int{1}, weight, "<weight>2</weight>",
 			"shard 1 has weight 2 instead of 1", true},
-		{"host of one server", shards, []int{1}, host, "<host>localhost</host>",
+		{"host of one server", []int{1}, host, "<host>localhost</host>",
 			"differs from the one of", true},
-		{"server of two shards", shards, []int{0, 1}, port(1), port(0), "is listed twice", true},
-		{"macro of one replica", replicas, []int{1}, macro, "<shard>2</shard>",
+		{"server of two shards", []int{0, 1}, ports[1], ports[0], "is listed twice", true},
+	}
+}
+
+// replicaMistakes are mistakes in a cluster with one shard of two servers.
+func replicaMistakes() []configurationMistake {
+	const weight, macro = "<weight>1</weight>", "<shard>1</shard>"
+	return []configurationMistake{
+		{"macro of one replica", []int{1}, macro, "<shard>2</shard>",
 			`has the macro shard "2", another replica of its shard "1"`, true},
-		{"no macro of one replica", replicas, []int{1}, macro, "",
+		{"no macro of one replica", []int{1}, macro, "",
 			`has the macro shard "", another replica of its shard "1"`, true},
-		{"no macro of the first replica", replicas, []int{0}, macro, "",
+		{"no macro of the first replica", []int{0}, macro, "",
 			`has the macro shard "1", another replica of its shard ""`, true},
-		{"weight of one replica", replicas, []int{1}, weight, "<weight>2</weight>",
+		{"weight of one replica", []int{1}, weight, "<weight>2</weight>",
 			"shard 1 has weight 2 instead of 1", true},
+	}
+}
+
+// A store refuses servers that disagree, also when it records the first map, and servers whose
+// macro or host differs from the recorded map.
+func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
+	shards, replicas := cluster.Start(t, 1, 1), cluster.StartReplicas(t, 2, 1)
+	var ports [2]string
+	for i := range ports {
+		u, err := url.Parse(shards.URL(i, "default"))
+		must(t, err)
+		ports[i] = "<port>" + u.Port() + "</port>"
+	}
+	for servers, mistakes := range map[*cluster.Servers][]configurationMistake{
+		shards: shardMistakes(ports), replicas: replicaMistakes(),
 	} {
 		b := bustest.New(t)
-		openCluster(t, b, c.servers)
-		for _, server := range c.edited {
-			c.servers.Edit(t, server, c.before, c.after)
+		openCluster(t, b, servers)
+		for _, m := range mistakes {
+			for _, server := range m.edited {
+				servers.Edit(t, server, m.before, m.after)
+			}
+			wantRefused(t, m.name, b, servers, m.want)
+			if m.isFirst {
+				wantRefused(t, m.name+", first start", bustest.New(t), servers, m.want)
+			}
+			for _, server := range m.edited {
+				servers.Undo(t, server)
+			}
 		}
-		wantRefused(t, c.name, b, c.servers, c.want)
-		if c.isFirst {
-			wantRefused(t, c.name+", first start", bustest.New(t), c.servers, c.want)
-		}
-		for _, server := range c.edited {
-			c.servers.Undo(t, server)
-		}
+		openCluster(t, b, servers) // as before the mistakes
 	}
 }
 
