@@ -34,7 +34,8 @@ func (m *ShardMap) IsReplicated() bool {
 	return slices.ContainsFunc(m.Shards, func(s Shard) bool { return len(s.Replicas) > 1 })
 }
 
-// Validate checks a map that was read from a server.
+// Validate checks a map that was read from a server. A server that is listed twice would hold the
+// rows of two shards in one table.
 func (m *ShardMap) Validate() error {
 	if len(m.Shards) == 0 {
 		return errors.New("no shards")
@@ -52,8 +53,7 @@ func (m *ShardMap) Validate() error {
 		macros[s.Macro] = true
 		for _, server := range s.Replicas {
 			if servers[server] {
-				return fmt.Errorf("shard %d: server %s is listed twice, want each server once",
-					i+1, server)
+				return fmt.Errorf("shard %d: server %s is listed twice", i+1, server)
 			}
 			servers[server] = true
 		}

@@ -7,37 +7,59 @@ import (
 	"courier/schemas"
 )
 
-func TestShardMap_Validate(t *testing.T) {
-	shard := func(weight uint32, macro string, replicas ...string) schemas.Shard {
-		return schemas.Shard{Weight: weight, Macro: macro, Replicas: replicas}
-	}
-	for _, test := range []struct {
-		name   string
-		shards []schemas.Shard
-		want   string // part of the error; "" for none
-	}{
-		{"one server each", []schemas.Shard{shard(1, "", "a:1"), shard(2, "", "b:1")}, ""},
-		{"replicas", []schemas.Shard{shard(1, "1", "a:1", "b:1"), shard(1, "2", "c:1", "d:1")}, ""},
-		{"none", nil, "no shards"},
-		{"no weight", []schemas.Shard{shard(0, "", "a:1")}, "weight 0"},
-		{"no server", []schemas.Shard{shard(1, "")}, "0 replicas"},
-		{"replicas without a macro", []schemas.Shard{shard(1, "", "a:1", "b:1")}, "macro shard"},
-		{"two shards with a macro", []schemas.Shard{
-			shard(1, "1", "a:1", "b:1"), shard(1, "1", "c:1", "d:1"),
-		}, "macro shard"},
-		{"a server in two shards", []schemas.Shard{
-			shard(1, "", "a:1"), shard(1, "", "a:1"),
-		}, "a:1 is listed twice"},
-		{"a server twice in a shard", []schemas.Shard{
-			shard(1, "1", "a:1", "a:1"),
-		}, "a:1 is listed twice"},
-	} {
-		m := schemas.ShardMap{Version: 1, Shards: test.shards}
-		err := m.Validate()
-		switch {
-		case test.want == "" && err == nil:
-		case err == nil, test.want == "", !strings.Contains(err.Error(), test.want):
-			t.Errorf("%s: error %v, want one with %q", test.name, err, test.want)
+// shardMaps are the shards of valid and invalid maps.
+var shardMaps = []struct {
+	name   string
+	shards []schemas.Shard
+	want   string // in the error; "": valid
+}{
+	{"none", nil, "no shards"},
+	{"one", []schemas.Shard{{1, []string{"a:9000"}, ""}}, ""},
+	{"two", []schemas.Shard{{1, []string{"a:9000"}, ""}, {2, []string{"b:9000"}, ""}}, ""},
+	{"ports", []schemas.Shard{{1, []string{"a:9000"}, ""}, {1, []string{"a:9001"}, ""}}, ""},
+	{
+		"replicas",
+		[]schemas.Shard{
+			{1, []string{"a:9000", "b:9000"}, "1"}, {1, []string{"c:9000", "d:9000"}, "2"},
+		},
+		"",
+	},
+	{"weight 0", []schemas.Shard{{0, []string{"a:9000"}, ""}}, "shard 1: weight 0"},
+	{"no server", []schemas.Shard{{1, nil, ""}}, "shard 1: weight 1 and 0 replicas"},
+	{
+		"no macro",
+		[]schemas.Shard{{1, []string{"a:9000", "b:9000"}, ""}},
+		`shard 1: macro shard is ""`,
+	},
+	{
+		"the same macro",
+		[]schemas.Shard{{1, []string{"a:9000", "b:9000"}, "1"}, {1, []string{"c:9000"}, "1"}},
+		`shard 2: macro shard is "1"`,
+	},
+	{
+		"a server of two shards",
+		[]schemas.Shard{{1, []string{"a:9000"}, "1"}, {1, []string{"a:9000"}, "2"}},
+		"shard 2: server a:9000 is listed twice",
+	},
+	{
+		"a replica of two shards",
+		[]schemas.Shard{
+			{1, []string{"a:9000", "b:9000"}, "1"}, {1, []string{"c:9000", "b:9000"}, "2"},
+		},
+		"shard 2: server b:9000 is listed twice",
+	},
+	{
+		"a replica twice",
+		[]schemas.Shard{{1, []string{"a:9000", "a:9000"}, "1"}},
+		"shard 1: server a:9000 is listed twice",
+	},
+}
+
+func TestShardMap_ValidateRefusesImpossibleShards(t *testing.T) {
+	for _, c := range shardMaps {
+		err := (&schemas.ShardMap{Shards: c.shards}).Validate()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, want %q", c.name, err, c.want)
 		}
 	}
 }

@@ -75,7 +75,7 @@ func (c *Cluster) readShardMap(
 	}
 	for i := range m.Shards {
 		s := &m.Shards[i]
-		for _, server := range s.Replicas {
+		for replica, server := range s.Replicas {
 			macro, err := c.checkServer(ctx, server, m)
 			switch {
 			case err == nil:
@@ -85,7 +85,7 @@ func (c *Cluster) readShardMap(
 				c.log.Warn("server of the cluster is not available", "server", server, "error", err)
 				macro = recorded.Shards[i].Macro
 			}
-			if s.Macro != "" && macro != s.Macro {
+			if replica > 0 && macro != s.Macro {
 				return nil, fmt.Errorf("%w: %s has the macro shard %q, another replica of its shard %q: %w",
 					ErrShardsChanged, server, macro, s.Macro, ErrRefused)
 			}

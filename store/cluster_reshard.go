@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strings"
+	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -21,7 +21,7 @@ import (
 // The old servers must be available, also the ones that have left the cluster. Their databases
 // stay. Before the map is recorded, a crash has no effect, and another call begins again. After it,
 // a store completes the switch when it starts. The error matches ErrStoreRunning if a store of the
-// old map is running.
+// old map is running. Reshard waits for other calls, repairs and rebuilds, until ctx ends.
 func Reshard(
 	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
 ) error {
@@ -30,34 +30,34 @@ func Reshard(
 		return err
 	}
 	defer c.Close()
-	// Another call would drop the databases that this one fills.
-	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, c.reshard)
-	if err = errors.Join(err, ctx.Err()); err != nil {
+
+	// Another call would drop the new databases, also after their map was recorded.
+	isDone := false
+	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
+		err := c.reshard(ctx)
+		isDone = err == nil
+		return err
+	})
+	if err == nil && !isDone {
+		err = fmt.Errorf("wait for the end of another reshard or repair: %w", ctx.Err())
+	}
+	if err != nil {
 		return fmt.Errorf("reshard cluster %s: %w", name, err)
 	}
 	return nil
 }
+
+// reshard is Reshard while no other process reshards or repairs.
 
 func (c *Cluster) reshard(ctx context.Context) error {
 	old, revision, err := c.bus.ShardMap(ctx)
 	if err != nil {
 		return err
 	}
-	if old == nil {
-		return errors.New("no shard map is recorded: start a store")
-	}
-	next, err := c.readShardMap(ctx, nil)
-	if err != nil {
+	next, err := c.nextShardMap(ctx, old)
+	if err != nil || next == nil {
 		return err
 	}
-	if old.Difference(next) == "" {
-		return nil
-	}
-	if old.Database != next.Database || old.Cluster != next.Cluster {
-		return fmt.Errorf("%w: %s", ErrShardsChanged, old.Difference(next))
-	}
-	next.Version = old.Version + 1
-
 	from, err := c.openShards(old)
 	if err != nil {
 		return err
@@ -69,10 +69,7 @@ func (c *Cluster) reshard(ctx context.Context) error {
 	if err := c.finishWriting(ctx, from); err != nil {
 		return err
 	}
-	if err := c.createTables(ctx, next); err != nil {
-		return err
-	}
-	if err := copyAll(ctx, c.log, from, to); err != nil {
+	if err := c.copyTables(ctx, next, from, to); err != nil {
 		return err
 	}
 	if err := c.startAfterCopy(ctx, from, to); err != nil {
@@ -83,6 +80,28 @@ func (c *Cluster) reshard(ctx context.Context) error {
 	}
 	c.log.Info("shard map changed", "version", next.Version, "shards", len(next.Shards))
 	return c.migrateMap(ctx, next)
+}
+
+// nextShardMap returns the map that follows the recorded one, or nil if this describes the cluster.
+func (c *Cluster) nextShardMap(
+	ctx context.Context, old *schemas.ShardMap,
+) (*schemas.ShardMap, error) {
+	if old == nil {
+		return nil, errors.New("no shard map is recorded: start a store")
+	}
+	next, err := c.readShardMap(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	difference := old.Difference(next)
+	if difference == "" {
+		return nil, nil
+	}
+	if old.Database != next.Database || old.Cluster != next.Cluster {
+		return nil, fmt.Errorf("%w: %s", ErrShardsChanged, difference)
+	}
+	next.Version = old.Version + 1
+	return next, nil
 }
 
 // finishWriting writes the log to the shards up to its current end.
@@ -113,9 +132,61 @@ func (c *Cluster) finishWriting(ctx context.Context, shards []*Database) error {
 	return nil
 }
 
-// createTables creates the tables of a new map, without rows.
-func (c *Cluster) createTables(ctx context.Context, next *schemas.ShardMap) error {
-	for _, s := range next.Shards { // what an interrupted call has left
+// copyTables fills new databases of the shards with the rows of the old ones, and compares their
+// number and checksum.
+func (c *Cluster) copyTables(
+	ctx context.Context, next *schemas.ShardMap, from, to []*Database,
+) error {
+	if err := c.createEmpty(ctx, next); err != nil {
+		return err
+	}
+	from, endReads, err := settledShards(ctx, from)
+	if err != nil {
+		return err
+	}
+	defer endReads()
+	copies, endCopies, err := settledShards(ctx, to)
+	if err != nil {
+		return err
+	}
+	defer endCopies()
+	ttls, err := longestTTLs(ctx, from)
+	if err != nil {
+		return err
+	}
+	for _, d := range copies {
+		if err := d.setTTLs(ctx, ttls); err != nil {
+			return err
+		}
+	}
+	for _, t := range copiedTables() {
+		t.ttl = ttls[t.name]
+		sum, err := t.copyRows(ctx, from, copies)
+		if err != nil {
+			return fmt.Errorf("copy %s: %w", t.name, err)
+		}
+		c.log.Info("table copied", "table", t.name, "rows", sum.Rows)
+	}
+	return fetchCopies(ctx, to)
+}
+
+// fetchCopies waits until each replica of the shards has the parts of the others: after the switch,
+// readers may ask any of them.
+func fetchCopies(ctx context.Context, shards []*Database) error {
+	for _, d := range shards {
+		for _, server := range d.options.Addr {
+			if err := d.fetchPartsAt(ctx, server); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// createEmpty creates the databases of a map's shards, in place of those that an interrupted call
+// has left.
+func (c *Cluster) createEmpty(ctx context.Context, next *schemas.ShardMap) error {
+	for _, s := range next.Shards {
 		for _, server := range s.Replicas {
 			d, err := c.database(c.entry, []string{server}, "default", nil, nil)
 			if err != nil {
@@ -130,120 +201,21 @@ func (c *Cluster) createTables(ctx context.Context, next *schemas.ShardMap) erro
 	return c.migrateLocal(ctx, next)
 }
 
-// copyAll fills the databases of new shards with the rows of old ones, and compares their number and
-// checksum. Of each shard it uses the replica that has all rows; see settled.
-func copyAll(ctx context.Context, log *slog.Logger, from, to []*Database) error {
-	from, endFrom, err := settledAll(ctx, from)
-	if err != nil {
-		return err
-	}
-	defer endFrom()
-	to, endTo, err := settledAll(ctx, to)
-	if err != nil {
-		return err
-	}
-	defer endTo()
-	return copyTables(ctx, log, from, to)
-}
-
-// settledAll returns Database.settled of each shard.
-func settledAll(
-	ctx context.Context, shards []*Database,
-) (all []*Database, end func(), err error) {
-	var ends []func()
-	end = func() {
-		for _, f := range ends {
-			f()
-		}
-	}
-	for _, d := range shards {
-		s, endOne, err := d.settled(ctx)
-		if err != nil {
-			end()
-			return nil, nil, err
-		}
-		all, ends = append(all, s), append(ends, endOne)
-	}
-	return all, end, nil
-}
-
-func copyTables(ctx context.Context, log *slog.Logger, from, to []*Database) error {
-	if err := copyRetentions(ctx, from, to); err != nil {
-		return err
-	}
-	for _, t := range copiedTables() {
-		for _, d := range to {
-			if err := d.copyTable(ctx, t, from); err != nil {
-				return fmt.Errorf("copy %s: %w", t.name, err)
-			}
-		}
-		before, err := t.count(ctx, from)
-		if err != nil {
-			return err
-		}
-		after, err := t.count(ctx, to)
-		if err != nil {
-			return err
-		}
-		if before != after {
-			return fmt.Errorf("copy %s: %+v instead of %+v", t.name, after, before)
-		}
-		log.Info("table copied", "table", t.name, "rows", after.Rows)
-	}
-	return nil
-}
-
-// copyRetentions gives the tables of new shards the retention of the old ones, before they have rows
-// that another retention would delete.
-func copyRetentions(ctx context.Context, from, to []*Database) error {
-	wanted, err := from[0].retentionClauses(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range from[1:] {
-		other, err := d.retentionClauses(ctx)
-		if err != nil {
-			return err
-		}
-		if !maps.Equal(wanted, other) {
-			return errors.New("the shards keep their rows for different times: " +
-				"set one retention by courier store retention")
-		}
-	}
-	for _, d := range to {
-		have, err := d.retentionClauses(ctx)
-		if err != nil {
-			return err
-		}
-		for table, clause := range wanted {
-			if have[table] == clause {
-				continue
-			}
-			change := "REMOVE TTL"
-			if clause != "" {
-				change = "MODIFY TTL " + clause
-			}
-			if err := d.exec(ctx, "retention", "ALTER TABLE "+table+" "+change); err != nil {
-				return fmt.Errorf("set the retention of %s: %w", table, err)
-			}
-		}
-	}
-	return nil
-}
-
 // copiedTable is a table or roll-up that Reshard copies.
 type copiedTable struct {
 	name     string
 	key      string // column that determines the shard
 	identity string // expression that distinguishes rows
+	ttl      string // of the new table; "": none
 }
 
 // copiedTables returns all tables and roll-ups.
 func copiedTables() (all []copiedTable) {
 	for _, t := range tables() {
-		all = append(all, copiedTable{t.name, t.key, "event_id"})
+		all = append(all, copiedTable{name: t.name, key: t.key, identity: "event_id"})
 		for _, u := range rollUps[t.name] {
-			all = append(all, copiedTable{u.name, t.key, "toString(" + u.key + ")"})
+			identity := "toString(" + u.key + ")"
+			all = append(all, copiedTable{name: u.name, key: t.key, identity: identity})
 		}
 	}
 	return all
@@ -255,12 +227,45 @@ type tableSum struct {
 	Checksum uint64 `ch:"checksum"`
 }
 
-// count sums the distinct rows of a table on all shards.
-func (t *copiedTable) count(ctx context.Context, shards []*Database) (sum tableSum, err error) {
+// comparedMargin is longer than the copy of a table takes. ClickHouse may delete rows that expire in
+// this time from the old or the new table, so they are copied, but not compared.
+const comparedMargin = 24 * time.Hour
+
+// copyRows copies the rows of the table to the new shards, and returns their sum. The error reports
+// sums that differ.
+func (t *copiedTable) copyRows(
+	ctx context.Context, from, to []*Database,
+) (sum tableSum, err error) {
+	keptUntil := time.Now().Add(comparedMargin)
+	for _, d := range to {
+		if err := d.copyTable(ctx, *t, from); err != nil {
+			return sum, err
+		}
+	}
+	before, err := t.count(ctx, from, keptUntil)
+	if err != nil {
+		return sum, err
+	}
+	if sum, err = t.count(ctx, to, keptUntil); err == nil && sum != before {
+		err = fmt.Errorf("%+v instead of %+v", sum, before)
+	}
+	return sum, err
+}
+
+// count sums the distinct rows of a table on all shards that do not expire until a time.
+func (t *copiedTable) count(
+	ctx context.Context, shards []*Database, keptUntil time.Time,
+) (sum tableSum, err error) {
+	isKept := "1"
+	if t.ttl != "" {
+		isKept = fmt.Sprintf("(%s) > toDateTime(%d)", t.ttl, keptUntil.Unix())
+	}
 	for _, d := range shards {
 		var rows []tableSum
-		err := d.Query(ctx, &rows, fmt.Sprintf("SELECT count() AS all_rows, sum(hash) AS checksum "+
-			"FROM (SELECT DISTINCT halfMD5(%s) AS hash FROM %s)", t.identity, t.name))
+		err := d.Query(ctx, &rows, fmt.Sprintf(
+			"SELECT count() AS all_rows, sum(hash) AS checksum "+
+				"FROM (SELECT DISTINCT halfMD5(%s) AS hash FROM %s WHERE %s)",
+			t.identity, t.name, isKept))
 		if err != nil {
 			return sum, err
 		}
@@ -272,14 +277,13 @@ func (t *copiedTable) count(ctx context.Context, shards []*Database) (sum tableS
 	return sum, nil
 }
 
-// copyTable adds the rows of other shards that belong to the shard of d, without its roll-ups,
+// copyTable adds the rows of the old shards that belong to the shard of d, without its roll-ups,
 // which are copied themselves: they may be older than the rows of their table.
 func (d *Database) copyTable(ctx context.Context, t copiedTable, from []*Database) error {
 	return d.attachSideTable(ctx, t.name, "copied", func(side string) error {
 		for _, source := range from {
 			statement := fmt.Sprintf("INSERT INTO %s SELECT * FROM %s WHERE %s "+
-				"SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0, "+
-				"select_sequential_consistency = 0",
+				"SETTINGS max_partitions_per_insert_block = 0, insert_deduplicate = 0",
 				side, source.remote(t.name), d.shard.condition(t.key))
 			if err := d.exec(ctx, "reshard "+t.name, statement); err != nil {
 				return err

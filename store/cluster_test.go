@@ -4,6 +4,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -176,36 +178,94 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 	}
 }
 
-// A store also refuses servers whose own configuration differs: another macro, another name of a
-// host, or other shards than the rest describes.
-func TestCluster_RefusesAServerThatDiffers(t *testing.T) {
+// configurationMistake is an edited configuration of some servers.
+type configurationMistake struct {
+	name          string
+	edited        []int // servers
+	before, after string
+	want          string // in the error
+	isFirst       bool   // the first store refuses it, too
+}
+
+// shardMistakes are mistakes in a cluster with two shards of one server. ports are those of the
+// servers.
+func shardMistakes(ports [2]string) []configurationMistake {
+	const host, weight, macro = "<host>127.0.0.1</host>", "<weight>1</weight>", "<shard>1</shard>"
+	return []configurationMistake{
+		{"macro", []int{0}, macro, "<shard>7</shard>", `shard 1 has macro "7" instead of "1"`, false},
+		{"host", []int{0, 1}, host, "<host>localhost</host>", "shard 1 is on localhost:", false},
+		{"weight of one server", []int{1}, weight, "<weight>2</weight>",
+			"shard 1 has weight 2 instead of 1", true},
+		{"host of one server", []int{1}, host, "<host>localhost</host>",
+			"differs from the one of", true},
+		{"server of two shards", []int{0, 1}, ports[1], ports[0], "is listed twice", true},
+	}
+}
+
+// replicaMistakes are mistakes in a cluster with one shard of two servers.
+func replicaMistakes() []configurationMistake {
+	const weight, macro = "<weight>1</weight>", "<shard>1</shard>"
+	return []configurationMistake{
+		{"macro of one replica", []int{1}, macro, "<shard>2</shard>",
+			`has the macro shard "2", another replica of its shard "1"`, true},
+		{"no macro of one replica", []int{1}, macro, "",
+			`has the macro shard "", another replica of its shard "1"`, true},
+		{"no macro of the first replica", []int{0}, macro, "",
+			`has the macro shard "1", another replica of its shard ""`, true},
+		{"weight of one replica", []int{1}, weight, "<weight>2</weight>",
+			"shard 1 has weight 2 instead of 1", true},
+	}
+}
+
+// A store refuses servers that disagree, also when it records the first map, and servers whose
+// macro or host differs from the recorded map.
+func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
 	t.Parallel()
-	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
-	openCluster(t, b, servers)
-	for _, c := range []struct {
-		name          string
-		servers       []int
-		before, after string
-		want          string
-	}{
-		{"macro", []int{1}, "<macros><shard>2<", "<macros><shard>7<", `has macro "7" instead of "2"`},
-		{"host", []int{0, 1}, "<host>127.0.0.1<", "<host>localhost<", "is on localhost:"},
-		{"weight on one server", []int{1}, "<weight>1<", "<weight>3<", "has weight 3 instead of 1"},
-		{"none", nil, "", "", ""},
+	shards, replicas := cluster.Start(t, 1, 1), cluster.StartReplicas(t, 2, 1)
+	var ports [2]string
+	for i := range ports {
+		u, err := url.Parse(shards.URL(i, "default"))
+		must(t, err)
+		ports[i] = "<port>" + u.Port() + "</port>"
+	}
+	for servers, mistakes := range map[*cluster.Servers][]configurationMistake{
+		shards: shardMistakes(ports), replicas: replicaMistakes(),
 	} {
-		servers.Reconfigure(t, 1, 1)
-		for _, i := range c.servers {
-			servers.Edit(t, i, c.before, c.after)
+		b := bustest.New(t)
+		openCluster(t, b, servers)
+		for _, m := range mistakes {
+			for _, server := range m.edited {
+				servers.Edit(t, server, m.before, m.after)
+			}
+			wantRefused(t, m.name, b, servers, m.want)
+			if m.isFirst {
+				wantRefused(t, m.name+", first start", bustest.New(t), servers, m.want)
+			}
+			for _, server := range m.edited {
+				servers.Undo(t, server)
+			}
 		}
-		opened, err := tryCluster(t, b, servers)
-		if opened != nil {
-			must(t, opened.Close())
-		}
-		switch {
-		case c.want == "" && err == nil:
-		case !errors.Is(err, store.ErrShardsChanged), !strings.Contains(err.Error(), c.want):
-			t.Errorf("%s: error %v, want ErrShardsChanged with %q", c.name, err, c.want)
-		}
+		openCluster(t, b, servers) // as before the mistakes
+	}
+}
+
+// wantRefused fails unless a store refuses to start, for a reason that a retry cannot cure.
+func wantRefused(
+	t *testing.T, name string, b *bus.Bus, servers *cluster.Servers, want string,
+) {
+	t.Helper()
+	before, _, err := b.ShardMap(t.Context())
+	must(t, err)
+	c, err := tryCluster(t, b, servers)
+	if c != nil {
+		must(t, c.Close())
+	}
+	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s: error %v, want ErrRefused with %q", name, err, want)
+	}
+	after, _, err := b.ShardMap(t.Context())
+	if diff := cmp.Diff(before, after); err != nil || diff != "" {
+		t.Errorf("%s: the recorded map changed (error %v):\n%s", name, err, diff)
 	}
 }
 

@@ -129,28 +129,6 @@ func (d *Database) Retentions(ctx context.Context, wanted map[string]int) ([]Ret
 	return all, nil
 }
 
-// retentionClauses returns the TTL expression of each table that can have one, "" without one.
-func (d *Database) retentionClauses(ctx context.Context) (map[string]string, error) {
-	names, _ := retentionColumns()
-	var found []struct {
-		Name string `ch:"name"`
-		Full string `ch:"engine_full"`
-	}
-	err := d.Query(ctx, &found, "SELECT name, engine_full FROM system.tables "+
-		"WHERE database = currentDatabase() AND has(?, name)", names)
-	if err != nil {
-		return nil, fmt.Errorf("read the retention: %w", err)
-	}
-	clauses := make(map[string]string, len(found))
-	for _, t := range found {
-		clauses[t.Name] = ""
-		if m := ttlClause.FindStringSubmatch(t.Full); m != nil {
-			clauses[t.Name] = m[1]
-		}
-	}
-	return clauses, nil
-}
-
 // countOlder counts the rows that have expired; none have with the empty expression.
 func (d *Database) countOlder(ctx context.Context, r *Retention, column, expires string) error {
 	isOlder := "0"

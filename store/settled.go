@@ -37,11 +37,44 @@ func (d *Database) settled(ctx context.Context) (s *Database, end func(), err er
 	return nil, nil, errors.Join(failures...)
 }
 
+// settledShards returns Database.settled of each shard.
+func settledShards(
+	ctx context.Context, shards []*Database,
+) (all []*Database, end func(), err error) {
+	var ends []func()
+	end = func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+	for _, d := range shards {
+		s, endOne, err := d.settled(ctx)
+		if err != nil {
+			end()
+			return nil, nil, err
+		}
+		all, ends = append(all, s), append(ends, endOne)
+	}
+	return all, end, nil
+}
+
 // settledSettings differ from replicaSettings, see settled. A deletion waits for its own server only,
 // because another one may be down.
 var settledSettings = clickhouse.Settings{
 	"select_sequential_consistency": 0,
 	"lightweight_deletes_sync":      1,
+}
+
+// fetchPartsAt waits until one of the servers has the parts that the other replicas have, for as
+// long as a statement may take instead of the five minutes of ClickHouse.
+func (d *Database) fetchPartsAt(ctx context.Context, server string) error {
+	patient := clickhouse.Settings{"receive_timeout": int(d.timeout.Seconds())}
+	s, err := d.on([]string{server}, d.options.Auth.Database, patient, nil)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.fetchParts(ctx)
 }
 
 // fetchParts waits until the server has the parts that the other replicas have.

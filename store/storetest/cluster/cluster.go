@@ -45,6 +45,7 @@ type Shard struct {
 	port        int    // of the native protocol
 	interserver string // address for other replicas; "": none
 	server      *storetest.Server
+	edited      string // configuration before the last Edit
 }
 
 // Start starts a cluster with a shard for each weight. It runs until the test ends.
@@ -172,10 +173,41 @@ func (c *Servers) Reconfigure(t testing.TB, weights ...int) {
 	running := slices.Clone(c.shards)
 	c.start(t, weights)
 	for _, s := range running {
-		before := s.server.Process(t).Pid
-		s.server.Kill(t)
-		s.server.AwaitRestart(t, before)
+		s.restart(t)
 	}
+}
+
+// Edit replaces text in the configuration of one server, as an administrator who makes a mistake,
+// and restarts it.
+func (c *Servers) Edit(t testing.TB, server int, before, after string) {
+	t.Helper()
+	s := c.shards[server]
+	text, err := os.ReadFile(s.path("config.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), before) {
+		t.Fatalf("the configuration of server %d has no %q", server, before)
+	}
+	s.edited = string(text)
+	s.write(t, "config.d", strings.ReplaceAll(s.edited, before, after))
+	s.restart(t)
+}
+
+// Undo restores the configuration of a server before the last Edit, and restarts it.
+func (c *Servers) Undo(t testing.TB, server int) {
+	t.Helper()
+	s := c.shards[server]
+	s.write(t, "config.d", s.edited)
+	s.restart(t)
+}
+
+// restart kills the server, which starts with its current configuration.
+func (s *Shard) restart(t testing.TB) {
+	t.Helper()
+	before := s.server.Process(t).Pid
+	s.server.Kill(t)
+	s.server.AwaitRestart(t, before)
 }
 
 // configure writes the configuration of all servers. It takes effect when they start.
@@ -215,34 +247,21 @@ func (c *Servers) configure(t testing.TB, weights []int) {
 	}
 }
 
-// Edit replaces a text in the configuration of one server, and restarts it. Reconfigure restores it.
-func (c *Servers) Edit(t testing.TB, server int, before, after string) {
-	t.Helper()
-	s := c.shards[server]
-	path := filepath.Join(s.dir, "run", "config.d", "cluster.xml")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(text), before) {
-		t.Fatalf("the configuration has no %q:\n%s", before, text)
-	}
-	s.write(t, "config.d", strings.ReplaceAll(string(text), before, after))
-	running := s.server.Process(t).Pid
-	s.server.Kill(t)
-	s.server.AwaitRestart(t, running)
-}
-
 // write writes a file that ClickHouse merges into its configuration.
 func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
-	path := filepath.Join(s.dir, "run", dir)
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	path := s.path(dir)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(path, "cluster.xml"), []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// path returns the path of a file that write writes.
+func (s *Shard) path(dir string) string {
+	return filepath.Join(s.dir, "run", dir, "cluster.xml")
 }
 
 func (s *Shard) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
