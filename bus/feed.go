@@ -35,7 +35,7 @@ type Feed struct {
 const (
 	feedChunk    = 512              // messages that are passed on together
 	feedBytes    = 256 << 10        // after which a chunk ends
-	feedBuffer   = 64               // chunks that a consumer may be behind its reader
+	feedBuffer   = 256              // chunks that a consumer may be behind its reader: more than a batch
 	feedNear     = 50_000           // messages between two consumers that may share a reader
 	feedPatience = 3 * time.Second  // for a full buffer, until its consumer gets its own reader
 	feedSilence  = 5 * time.Second  // without messages, until a reader checks its position
