@@ -170,7 +170,7 @@ func TestViews_AreDescribed(t *testing.T) {
 	}
 	migrations, err := schemas.Migrations()
 	must(t, err)
-	commented := regexp.MustCompile(`COMMENT COLUMN IF EXISTS (\w+)`)
+	commented := regexp.MustCompile(`COMMENT COLUMN IF EXISTS ([\w.]+)`)
 	for _, m := range migrations {
 		for _, s := range m.Statements {
 			for _, c := range commented.FindAllStringSubmatch(s, -1) {
