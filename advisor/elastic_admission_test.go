@@ -49,9 +49,7 @@ func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 				e := manyStarted(id)
 				e.CPUs, e.Epochs, e.Moves = cpus, epochs, []string{schemas.MoveCPUs}
 				publish(t, b, e)
-				await(t, id+" to run", func() bool {
-					return status(t, b, id).State == schemas.StateRunning
-				})
+				awaitRunning(t, b, id)
 			}
 			start("old", 2, 3000)
 
