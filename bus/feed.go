@@ -178,7 +178,7 @@ func (r *feedReader) read(
 var errMessageLost = errors.New("a message was lost on its way")
 
 // create creates a consumer of the messages after a position, or of all messages if the stream was
-// reset since: gather then finds out by their times.
+// reset since then. In that case gather detects the reset by the times of the messages.
 func (f *Feed) create(ctx context.Context, after logPosition) (jetstream.Consumer, error) {
 	config := jetstream.ConsumerConfig{
 		AckPolicy:         jetstream.AckNonePolicy,

@@ -112,7 +112,8 @@ type shapeSearch struct {
 	highest        float64 // value of found
 }
 
-// fewerCores is the relative gain for which a shape needs one more core: none, but for rounding.
+// fewerCores is the penalty of one core, relative to the speed. It is smaller than any gain that
+// matters, so that it decides only between equally fast shapes.
 const fewerCores = 1e-9
 
 // isWorse reports whether no shape with at most this speed and at least these cores is better than
