@@ -66,7 +66,12 @@ func (a *Advisor) apply(r bus.Record, live bool) ([]*Question, []*NodeShares) {
 	}
 	a.metrics.running.Set(float64(len(a.cluster.running)))
 	a.metrics.queued.Set(float64(a.cluster.queueLength()))
-	return a.affected(r, j, live), a.affectedShares(j, live)
+	questions := a.affected(r, j, live)
+	if s, ok := r.Event.(*schemas.Submitted); ok && j == nil {
+		// Submit has applied it already, but the jobs that lend CPUs are advised here.
+		j = a.cluster.jobs[s.JobID]
+	}
+	return questions, a.affectedShares(j, live)
 }
 
 // affectedShares returns the nodes of a job whose CPUs to plan; none during the replay.
