@@ -60,14 +60,12 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 		isAdmitted = false
 		holdForCPUs(advice, a.o.Admission, waits)
 	}
-	switch {
-	case a.o.MoveCPUs != MovesOn || waits > 0 && a.o.Admission == schemas.AdmissionQueue:
-		return advice
-	case isAdmitted && !isShared:
+	mustWait := waits > 0 && a.o.Admission == schemas.AdmissionQueue
+	if mustWait || isAdmitted && !isShared {
 		return advice
 	}
-	admitted := a.admitByShares(advice, func(now time.Time) *Question {
-		return a.cluster.Ask(request, now)
+	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *Question {
+		return a.cluster.askOn(nodes, request, now)
 	})
 	switch {
 	case admitted != nil:
@@ -108,15 +106,18 @@ func (c *Cluster) needsBusyCPUs(node string, needed float64, now time.Time) bool
 	return cores > 0 && held > 0 && held+needed > cores
 }
 
-// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and runs on
-// one node whose cores are known.
+// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and the
+// cores of its nodes are known. If moves are not turned on, it is planned beside the CPUs that the
+// running jobs hold.
 func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool {
-	if !q.Elastic || len(advice.Nodes) != 1 || a.o.MoveCPUs != MovesOn {
+	if !q.Elastic || len(advice.Nodes) == 0 {
 		return false
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.sharesOf(advice.Nodes[0], time.Now().UTC()) != nil
+	return !slices.ContainsFunc(advice.Nodes, func(node string) bool {
+		return a.cluster.coresOf(node) == 0
+	})
 }
 
 // holdForCPUs queues or refuses a job for which no CPUs are free.
@@ -135,20 +136,50 @@ func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
 // needCPUs is the reason in the message of a job for which no CPUs are free.
 const needCPUs = ", as other jobs need the CPUs: "
 
-// admitByShares returns advice for a job that may start under the plan for the CPUs of its node, or
-// nil. ask returns the question of the job; it is called with the lock held.
+// askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
+// called with the lock held.
+type askNodes func(nodes []string, now time.Time) *Question
+
+// admitByShares returns advice for a job that may start under the plan for the CPUs of its nodes, or
+// nil. If everywhere is set and the job names no node, it may also start on another node than that of
+// its placement.
 func (a *Advisor) admitByShares(
-	held *schemas.Advice, ask func(time.Time) *Question,
+	held *schemas.Advice, everywhere bool, ask askNodes,
 ) *schemas.Advice {
-	if len(held.Nodes) != 1 {
-		return nil
-	}
 	now := time.Now().UTC()
+	admitted, q := a.admitOn(held.Nodes, ask, now)
+	if admitted == nil && q != nil && everywhere {
+		a.mu.RLock()
+		others := a.cluster.otherNodes(&q.Request, held.Nodes, now)
+		a.mu.RUnlock()
+		for _, node := range others {
+			if admitted, _ = a.admitOn([]string{node}, ask, now); admitted != nil {
+				break
+			}
+		}
+	}
+	if admitted != nil {
+		admitted.CauseSequence, admitted.Admission.Policy = held.CauseSequence, a.o.Admission
+	}
+	return admitted
+}
+
+// admitOn returns advice for a job that may start on some nodes under the plan for their CPUs, or nil.
+// It returns no question if no plan can admit the job: it is not elastic, and no job may lend it CPUs.
+func (a *Advisor) admitOn(
+	nodes []string, ask askNodes, now time.Time,
+) (*schemas.Advice, *Question) {
+	isFixed := a.o.MoveCPUs != MovesOn
 	a.mu.RLock()
-	q, shares := ask(now), a.cluster.sharesOf(held.Nodes[0], now)
+	q := ask(nodes, now)
+	if q == nil || isFixed && !q.Request.Elastic {
+		a.mu.RUnlock()
+		return nil, nil
+	}
+	shares := a.cluster.sharedNodes(nodes, isFixed, now)
 	a.mu.RUnlock()
-	if shares == nil || q == nil {
-		return nil
+	if len(shares) == 0 {
+		return nil, q
 	}
 	admit := shares.MakeRoom
 	if q.Request.Elastic {
@@ -157,14 +188,13 @@ func (a *Advisor) admitByShares(
 	regressors := *a.regressors.Load()
 	admitted := admit(q, regressors, now)
 	if admitted == nil {
-		return nil
+		return nil, q
 	}
 	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
 	if mayWait && shares.CanWait(q, regressors, a.urgentTime(q, now), now) {
-		return nil
+		return nil, q
 	}
-	admitted.CauseSequence, admitted.Admission.Policy = held.CauseSequence, a.o.Admission
-	return admitted
+	return admitted, q
 }
 
 // urgentTime returns the predicted time of the queued jobs that are due before a job.
@@ -309,11 +339,12 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	advice := nextToStart(queue, func(i int, queued *schemas.Advice) *schemas.Advice {
 		switch {
 		case elastic[queued.JobID]:
-			return a.admitQueued(queued)
+			// Only the first job looks for another node: a long queue would ask for all nodes.
+			return a.admitQueued(queued, i == 0)
 		case fitsNow(queued) && !a.needsBusyCPUs(queued):
 			return queued
 		case i == 0 && a.o.MoveCPUs == MovesOn:
-			return a.admitQueued(queued)
+			return a.admitQueued(queued, true)
 		}
 		return nil
 	})
@@ -350,15 +381,15 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	return true, nil
 }
 
-// admitQueued returns advice for a queued job that may start under the plan for the CPUs of its node,
+// admitQueued returns advice for a queued job that may start under the plan for the CPUs of its nodes,
 // or nil.
-func (a *Advisor) admitQueued(queued *schemas.Advice) *schemas.Advice {
-	return a.admitByShares(queued, func(now time.Time) *Question {
+func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.Advice {
+	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *Question {
 		j := a.cluster.jobs[queued.JobID]
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}
-		return a.cluster.AskQueued(j, now)
+		return a.cluster.askQueuedOn(nodes, j, now)
 	})
 }
 

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -51,6 +52,7 @@ type NodeShares struct {
 	Capacity  int            // CPUs for the elastic jobs
 	Foreign   int            // CPUs that work outside Courier takes from Capacity
 	IsIdle    bool           // no job runs or is about to start
+	IsFixed   bool           // the running jobs keep their CPUs, as moves are not turned on
 	Jobs      []ElasticShare // by ID
 	Objective string         // of Plan; empty: ObjectiveSLO
 }
@@ -87,14 +89,11 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	if n == nil {
 		return nil
 	}
-	cores := int(n.Cores)
-	if cores == 0 {
-		cores = int(c.fleet[node].Cores)
-	}
+	cores := c.coresOf(node)
 	if cores == 0 {
 		return nil
 	}
-	arriving := int(math.Ceil(c.arrivals.cpus(node, now)))
+	arriving := wholeCPUs(c.arrivals.cpus(node, now))
 	s := &NodeShares{
 		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
 	}
@@ -103,7 +102,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	least := 0
 	for _, j := range n.running {
 		if !j.isElasticNow() {
-			s.Capacity -= int(math.Ceil(j.processesPerNode()))
+			s.Capacity -= wholeCPUs(j.processesPerNode())
 			continue
 		}
 		counts := j.allowedCPUs(now)
@@ -127,6 +126,22 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s.Capacity -= arriving
 	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
 	return s
+}
+
+// coresOf returns the cores of a node; 0 if they are unknown.
+func (c *Cluster) coresOf(node string) int {
+	n := c.nodes[node]
+	if n == nil {
+		return 0
+	}
+	return int(cmp.Or(n.Cores, c.fleet[node].Cores))
+}
+
+// wholeCPUs returns the smallest whole number of CPUs that a job on several nodes holds on each of
+// them.
+func wholeCPUs(mean float64) int {
+	const rounding = 1e-6 // of a sum of fractions
+	return int(math.Ceil(mean - rounding))
 }
 
 // foreignCPUs returns the whole CPUs that foreign work takes from the elastic jobs of a node. A part
@@ -180,7 +195,8 @@ func (s *NodeShares) plan(
 		f, job, ok := s.Jobs[i].forecast(r, now)
 		// More processes than CPUs may never have been measured. Their jobs are planned by what is
 		// known about fewer CPUs.
-		if !ok && (!isFull || len(f.alternatives) == 0) { // it keeps what it has
+		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
+		if s.IsFixed || isUnknown { // it keeps what it has
 			view.Nodes[0].Units -= f.cpus
 			continue
 		}

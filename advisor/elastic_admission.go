@@ -42,19 +42,57 @@ func moveMessage(m *schemas.PlannedMove) string {
 	return text + ", because no other job needs them for its SLO"
 }
 
+// SharedNodes are the nodes of a new job, in its order. The job holds as many CPUs on each of them.
+type SharedNodes []*NodeShares
+
+// sharedNodes returns the nodes of a job; nil if there are none, or the cores of one are unknown.
+// With isFixed, the running jobs keep their CPUs.
+func (c *Cluster) sharedNodes(names []string, isFixed bool, now time.Time) SharedNodes {
+	var nodes SharedNodes
+	for _, name := range names {
+		s := c.sharesOf(name, now)
+		if s == nil {
+			return nil
+		}
+		s.IsFixed = isFixed
+		nodes = append(nodes, s)
+	}
+	return nodes
+}
+
+// onEach returns the CPUs of a job on each of its nodes.
+func (n SharedNodes) onEach(cpus int) int {
+	return wholeCPUs(float64(cpus) / float64(max(1, len(n))))
+}
+
+// free returns the CPUs that are free on each of the nodes.
+func (n SharedNodes) free() int {
+	free := math.MaxInt
+	for _, s := range n {
+		free = min(free, s.Capacity-s.held())
+	}
+	return free
+}
+
+func (n SharedNodes) areIdle() bool {
+	return !slices.ContainsFunc(n, func(s *NodeShares) bool { return !s.IsIdle })
+}
+
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that
 // meets its SLO may start if the deadline policy admits it. Any other job may start on CPUs that
-// nobody holds, if that breaks no promise. Foreign load does not keep a job from an idle node.
-func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
+// nobody holds, if that breaks no promise. Foreign load does not keep a job from idle nodes.
+func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
 	if q == nil {
 		return nil
 	}
-	if room := s.MakeRoom(q, r, now); room != nil {
+	if room := n.MakeRoom(q, r, now); room != nil {
 		return room
 	}
-	free := s.Capacity - s.held()
-	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool { return n > free })
-	if len(counts) == 0 && s.IsIdle {
+	free := n.free()
+	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(cpus int) bool {
+		return n.onEach(cpus) > free
+	})
+	if len(counts) == 0 && n.areIdle() {
 		counts = schemas.CPUs{slices.Min(q.Request.CPUs)}
 	}
 	if len(counts) == 0 {
@@ -71,27 +109,12 @@ func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 // MakeRoom returns the advice for a job that may start because elastic jobs lend it CPUs or, if it is
 // elastic, because the CPUs are free. It returns nil if the deadline policy does not admit the job, or
 // if its SLO or one of theirs would not be likely. A nil question gives nil.
-func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
+func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
 	if q == nil || q.Request.SLO == 0 {
 		return nil
 	}
-	arrival, ok := s.arrival(q, r, now)
-	if !ok {
-		return nil
-	}
-	jobs, granted := s.plan(&arrival, r, now)
-	if granted == 0 {
-		return nil
-	}
-	var loans []schemas.Loan
-	for i := range jobs {
-		if f := &jobs[i]; f.target < f.cpus {
-			loans = append(loans, schemas.Loan{
-				JobID: f.Question.JobID, FromCPUs: uint32(f.cpus), ToCPUs: uint32(f.target),
-			})
-		}
-	}
-	if len(loans) == 0 && !q.Request.Elastic {
+	granted, loans := n.grant(q, r, now)
+	if granted == 0 || len(loans) == 0 && !q.Request.Elastic {
 		return nil
 	}
 
@@ -106,57 +129,137 @@ func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 	return advice
 }
 
+// grant returns the CPUs of a new job, and the loans that make room for them. It returns 0 if the
+// deadline policy does not start the job on each of the nodes.
+func (n SharedNodes) grant(
+	q *Question, r Regressors, now time.Time,
+) (cpus int, loans []schemas.Loan) {
+	arrival, totals := n.arrival(q, r, now)
+	option := &arrival.Options[0]
+	for len(option.Curve) > 0 {
+		least, most, loans := n.lend(&arrival, r, now)
+		if least == most || least == 0 {
+			return totals[least], loans
+		}
+		// The node that gives least limits the job, so the others need not give more.
+		option.Curve = slices.DeleteFunc(option.Curve, func(p policy.CurvePoint) bool {
+			return p.Units > least
+		})
+	}
+	return 0, nil
+}
+
+// lend plans a new job on each node. It returns the fewest and the most CPUs that a node gives it, and
+// the loans of all of them.
+func (n SharedNodes) lend(
+	arrival *policy.ElasticJob, r Regressors, now time.Time,
+) (least, most int, loans []schemas.Loan) {
+	least = math.MaxInt
+	for _, s := range n {
+		jobs, granted := s.plan(arrival, r, now)
+		least, most = min(least, granted), max(most, granted)
+		for i := range jobs {
+			if f := &jobs[i]; f.target < f.cpus {
+				loans = append(loans, schemas.Loan{
+					JobID: f.Question.JobID, FromCPUs: uint32(f.cpus), ToCPUs: uint32(f.target),
+				})
+			}
+		}
+	}
+	return least, most, loans
+}
+
 // CanWait reports whether a new job meets its SLO although it borrows no CPUs: if it starts when the
-// first elastic job has ended, and jobs that are more urgent have run for a time. Two jobs that run
-// one after the other end as early as side by side, but the CPUs are free for an urgent job sooner.
-func (s *NodeShares) CanWait(q *Question, r Regressors, before time.Duration, now time.Time) bool {
+// first elastic job of each node has ended, and jobs that are more urgent have run for a time. Two
+// jobs that run one after the other end as early as side by side, but the CPUs are free for an urgent
+// job sooner.
+func (n SharedNodes) CanWait(
+	q *Question, r Regressors, before time.Duration, now time.Time,
+) bool {
 	if q == nil || q.Request.SLO == 0 {
 		return false
 	}
-	firstEnd, first, cpus := math.Inf(1), "", s.Capacity
-	for i := range s.Jobs {
-		f, job, ok := s.Jobs[i].forecast(r, now)
-		if !ok {
-			cpus -= f.cpus
-			continue
-		}
-		if end := 1 / job.Options[0].Curve.Rate(f.cpus); end < firstEnd {
-			firstEnd, first = end, job.ID
-		}
+	var first []string
+	start, cpus := 0.0, math.MaxInt
+	for _, s := range n {
+		job, end, others := s.firstEnd(r, now)
+		first, start, cpus = append(first, job), max(start, end), min(cpus, s.Capacity-others)
 	}
 	later := *q
 	later.Others = slices.DeleteFunc(slices.Clone(q.Others), func(m Member) bool {
-		return m.JobID == first
+		return slices.Contains(first, m.JobID)
 	})
-	arrival, ok := s.arrival(&later, r, now)
-	if !ok {
-		return false
-	}
-	for n := cpus; n > 0; n-- {
-		if rate := arrival.Options[0].Curve.Rate(n); rate > 0 {
-			return firstEnd+before.Seconds()+1/rate <= q.left()
+	arrival, _ := n.arrival(&later, r, now)
+	for i := cpus; i > 0; i-- {
+		if rate := arrival.Options[0].Curve.Rate(i); rate > 0 {
+			return start+before.Seconds()+1/rate <= q.left()
 		}
 	}
 	return false
 }
 
-// arrival describes a new job for the policy, if the elastic jobs held the fewest CPUs. ok is false
-// if nothing is known about the job.
-func (s *NodeShares) arrival(q *Question, r Regressors, now time.Time) (policy.ElasticJob, bool) {
-	var fewest []schemas.Loan
-	for i := range s.Jobs {
-		fewest = append(fewest, schemas.Loan{
-			JobID: s.Jobs[i].Question.JobID, ToCPUs: uint32(s.Jobs[i].Counts[0]),
-		})
+// firstEnd returns the elastic job that ends first, and when it does, in seconds: 0 without elastic
+// jobs, and +Inf if no end is known. others are the CPUs of the jobs whose end is unknown.
+func (s *NodeShares) firstEnd(r Regressors, now time.Time) (first string, end float64, others int) {
+	if len(s.Jobs) == 0 {
+		return "", 0, 0
 	}
-	best := Decide(q.withLoans(fewest, 0), r, now)
-	curve := curveOf(best, int(best.Chosen.BatchSize), map[int]*schemas.Alternative{})
-	return policy.ElasticJob{
+	end = math.Inf(1)
+	for i := range s.Jobs {
+		f, job, ok := s.Jobs[i].forecast(r, now)
+		if !ok {
+			others += f.cpus
+			continue
+		}
+		if seconds := 1 / job.Options[0].Curve.Rate(f.cpus); seconds < end {
+			first, end = job.ID, seconds
+		}
+	}
+	return first, end, others
+}
+
+// arrival describes a new job for the policy, if the elastic jobs held the fewest CPUs that they may.
+// Its curve has the CPUs on each node; totals has the CPUs on all nodes for each of them. The curve
+// is empty if nothing is known about the job, or if its SLO has passed.
+func (n SharedNodes) arrival(
+	q *Question, r Regressors, now time.Time,
+) (job policy.ElasticJob, totals map[int]int) {
+	var fewest []schemas.Loan
+	for _, s := range n {
+		for i := range s.Jobs {
+			if e := &s.Jobs[i]; !s.IsFixed {
+				fewest = append(fewest, schemas.Loan{
+					JobID: e.Question.JobID, ToCPUs: uint32(e.Counts[0]),
+				})
+			}
+		}
+	}
+	job = policy.ElasticJob{
 		ID:        q.JobID,
 		Submitted: now.Add(-q.Elapsed),
 		Deadline:  now.Add(time.Duration(q.left() * float64(time.Second))),
-		Options:   []policy.Option{{Work: 1, Curve: curve}},
-	}, len(curve) > 0 && q.left() > 0
+		Options:   []policy.Option{{Work: 1}},
+	}
+	totals = map[int]int{}
+	if q.left() <= 0 {
+		return job, totals
+	}
+	best := Decide(q.withLoans(fewest, 0), r, now)
+	curve := curveOf(best, int(best.Chosen.BatchSize), map[int]*schemas.Alternative{})
+	for _, p := range curve {
+		total := p.Units
+		p.Units = n.onEach(total)
+		points := &job.Options[0].Curve
+		if last := len(*points) - 1; last >= 0 && (*points)[last].Units == p.Units {
+			if (*points)[last].Rate >= p.Rate {
+				continue
+			}
+			*points = (*points)[:last]
+		}
+		*points = append(*points, p)
+		totals[p.Units] = total
+	}
+	return job, totals
 }
 
 // withLoans returns the question of a new job while other jobs lend CPUs. granted is the number of CPUs
@@ -181,12 +284,22 @@ func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
 // AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
 // CPUs that were granted.
 func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
-	v := recorded.Admission
-	isAdmitted := v != nil && v.Verdict == schemas.Admitted && recorded.Chosen != nil
-	if isAdmitted && (q.Request.Elastic || len(v.Loans) > 0) {
-		return q.withLoans(v.Loans, int(recorded.Chosen.CPUs))
+	if isAdmittedByShares(&q.Request, recorded) {
+		return q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
 	}
 	return q
+}
+
+// isAdmittedByShares reports whether a job was admitted by the plan for the CPUs of its nodes. Such an
+// advice has no alternative with other CPUs than the granted ones.
+func isAdmittedByShares(q *schemas.JobRequest, recorded *schemas.Advice) bool {
+	v := recorded.Admission
+	if v == nil || v.Verdict != schemas.Admitted || recorded.Chosen == nil {
+		return false
+	}
+	isOther := func(a schemas.Alternative) bool { return a.CPUs != recorded.Chosen.CPUs }
+	return len(v.Loans) > 0 ||
+		q.Elastic && !slices.ContainsFunc(recorded.Alternatives, isOther)
 }
 
 // loanMessage returns which jobs lend CPUs.

@@ -1,6 +1,10 @@
 package advisor
 
-import "time"
+import (
+	"time"
+
+	"courier/schemas"
+)
 
 // WithDigests returns the regressors as the advisor uses them: with their digests computed once.
 func (r Regressors) WithDigests() Regressors {
@@ -10,3 +14,18 @@ func (r Regressors) WithDigests() Regressors {
 
 // SharesOf returns the elastic jobs of a node.
 func (c *Cluster) SharesOf(node string, now time.Time) *NodeShares { return c.sharesOf(node, now) }
+
+// Admit is SharedNodes.Admit for one node.
+func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
+	return SharedNodes{s}.Admit(q, r, now)
+}
+
+// MakeRoom is SharedNodes.MakeRoom for one node.
+func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
+	return SharedNodes{s}.MakeRoom(q, r, now)
+}
+
+// CanWait is SharedNodes.CanWait for one node.
+func (s *NodeShares) CanWait(q *Question, r Regressors, before time.Duration, now time.Time) bool {
+	return SharedNodes{s}.CanWait(q, r, before, now)
+}

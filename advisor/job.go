@@ -144,8 +144,10 @@ func (j *Job) asAdvised() bool {
 		s.Epochs == chosen.Epochs
 }
 
-// promisedCPUs returns the number of CPUs that the job was promised.
-func (j *Job) promisedCPUs() float64 { return float64(j.Promise.Chosen.CPUs) }
+// promisedCPUs returns the mean number of CPUs that the job was promised on each of its nodes.
+func (j *Job) promisedCPUs() float64 {
+	return float64(j.Promise.Chosen.CPUs) / float64(max(1, len(j.Promise.Nodes)))
+}
 
 // processesPerNode returns the mean number of processes of the job on each of its nodes.
 func (j *Job) processesPerNode() float64 {

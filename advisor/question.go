@@ -141,7 +141,11 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 
 // Ask returns the question of a new request.
 func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	nodes := c.placement(&q, now)
+	return c.askOn(c.placement(&q, now), q, now)
+}
+
+// askOn returns the question of a new request that would run on some nodes.
+func (c *Cluster) askOn(nodes []string, q schemas.JobRequest, now time.Time) *Question {
 	known := c.modelOf(&q)
 	return &Question{
 		Request:       q,
@@ -159,7 +163,12 @@ func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
 
 // AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
 func (c *Cluster) AskQueued(j *Job, now time.Time) *Question {
-	q := c.Ask(j.Submitted.Request, now)
+	return c.askQueuedOn(c.placement(&j.Submitted.Request, now), j, now)
+}
+
+// askQueuedOn returns the question of a queued job that would run on some nodes.
+func (c *Cluster) askQueuedOn(nodes []string, j *Job, now time.Time) *Question {
+	q := c.askOn(nodes, j.Submitted.Request, now)
 	q.Elapsed = max(0, now.Sub(j.Submitted.At))
 	return q
 }
@@ -325,12 +334,13 @@ func (c *Cluster) Watch(
 func (c *Cluster) Recall(e schemas.Event) *Question {
 	switch e := e.(type) {
 	case *schemas.Submitted:
-		return c.Ask(e.Request, e.Advice.At).assume(&e.Advice.Load)
+		nodes := c.recalledNodes(&e.Request, &e.Advice)
+		return c.askOn(nodes, e.Request, e.Advice.At).assume(&e.Advice.Load)
 	case *schemas.JobAdmitted:
-		return c.recallQueued(e.JobID, e.Advice.At).assume(&e.Advice.Load)
+		return c.recallQueued(e.JobID, &e.Advice).assume(&e.Advice.Load)
 	case *schemas.Advice:
 		if e.Action == schemas.ActionStart {
-			return c.recallQueued(e.JobID, e.At).assume(&e.Load)
+			return c.recallQueued(e.JobID, e).assume(&e.Load)
 		}
 		elapsed := func(*Job) float64 { return e.ElapsedSeconds }
 		return c.recallRunning(e.JobID, e.Run, elapsed).assume(&e.Load)
@@ -362,12 +372,22 @@ func (q *Question) assume(l *schemas.Load) *Question {
 }
 
 // recallQueued returns the question of a queued job.
-func (c *Cluster) recallQueued(id string, at time.Time) *Question {
+func (c *Cluster) recallQueued(id string, recorded *schemas.Advice) *Question {
 	j := c.jobs[id]
 	if j == nil || j.State != schemas.StateQueued {
 		return nil
 	}
-	return c.AskQueued(j, at)
+	nodes := c.recalledNodes(&j.Submitted.Request, recorded)
+	return c.askQueuedOn(nodes, j, recorded.At)
+}
+
+// recalledNodes returns the nodes for which a recorded advice was decided: of a job that was admitted
+// by the plan for the CPUs of its nodes, those of the advice, otherwise those of its placement.
+func (c *Cluster) recalledNodes(q *schemas.JobRequest, recorded *schemas.Advice) []string {
+	if isAdmittedByShares(q, recorded) && len(recorded.Nodes) > 0 {
+		return recorded.Nodes
+	}
+	return c.placement(q, recorded.At)
 }
 
 // recallRunning returns the question of a running job some seconds after its SLO began.
