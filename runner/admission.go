@@ -58,10 +58,10 @@ func (j *job) awaitAdmission(
 			}
 		case s := <-j.signals:
 			if isTermination(s) {
-				return nil, j.leaveQueue(ctx, b, fmt.Sprintf("interrupted by signal: %v", s))
+				return nil, j.cancelUnstarted(ctx, b, inQueue, fmt.Sprintf("interrupted by signal: %v", s))
 			}
 		case <-ctx.Done():
-			return nil, j.leaveQueue(ctx, b, "courier run was stopped")
+			return nil, j.cancelUnstarted(ctx, b, inQueue, "courier run was stopped")
 		}
 	}
 }
@@ -94,16 +94,19 @@ func sendFirst(events chan<- schemas.Event) func(bus.Record) error {
 	}
 }
 
-// leaveQueue cancels a queued job, so that no capacity is reserved for it, and returns an error
-// with the reason.
-func (j *job) leaveQueue(ctx context.Context, b *bus.Bus, reason string) error {
+// inQueue is where a job was cancelled that waited for its admission.
+const inQueue = "in the queue"
+
+// cancelUnstarted cancels a job that waits, so that no capacity is reserved for it, and returns an
+// error with the reason.
+func (j *job) cancelUnstarted(ctx context.Context, b *bus.Bus, where, reason string) error {
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), j.o.Patience)
 	defer cancel()
 	id := j.result.JobID
 	var status schemas.JobStatus
 	request := &schemas.JobCancelRequest{JobID: id, Reason: reason}
 	if err := b.Request(asking, schemas.SubjectJobCancel, request, &status); err != nil {
-		return fmt.Errorf("cancel the queued job %s: %w", id, err)
+		return fmt.Errorf("cancel the waiting job %s: %w", id, err)
 	}
-	return fmt.Errorf("job %s was cancelled in the queue: %s", id, reason)
+	return fmt.Errorf("job %s was cancelled %s: %s", id, where, reason)
 }

@@ -42,6 +42,9 @@ func (j *job) submit(ctx context.Context) error {
 		if j.result.Advice, admitErr = j.awaitAdmission(ctx, b, advice); admitErr != nil {
 			return admitErr
 		}
+		if err := j.awaitLoans(ctx, b, j.result.Advice); err != nil {
+			return err
+		}
 	}
 	j.chooseSetting()
 	j.printAdvice(err)
