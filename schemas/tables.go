@@ -176,6 +176,7 @@ type AdviceRow struct {
 	Threshold float64 `ch:"threshold"`
 	// Stream is the stream of the row's sequence, set by the store; StreamJob in old logs.
 	Stream string `ch:"stream"`
+	LoanArrays
 }
 
 func (a *Advice) row() *AdviceRow {
@@ -203,7 +204,26 @@ func (a *Advice) row() *AdviceRow {
 		r.PredictedAccuracy, r.Probability = c.PredictedAccuracy, c.Probability
 	}
 	r.AlternativeArrays.set(a.Alternatives)
+	r.LoanArrays.set(a.Admission)
 	return r
+}
+
+// LoanArrays are the loans of CPUs with which the policy admitted a job, as parallel arrays.
+type LoanArrays struct {
+	LoanJobIDs   []string `ch:"loans.job_id"`
+	LoanFromCPUs []uint32 `ch:"loans.from_cpus"`
+	LoanToCPUs   []uint32 `ch:"loans.to_cpus"`
+}
+
+func (r *LoanArrays) set(a *Admission) {
+	if a == nil {
+		return
+	}
+	for _, l := range a.Loans {
+		r.LoanJobIDs = append(r.LoanJobIDs, l.JobID)
+		r.LoanFromCPUs = append(r.LoanFromCPUs, l.FromCPUs)
+		r.LoanToCPUs = append(r.LoanToCPUs, l.ToCPUs)
+	}
 }
 
 // SubmittedRow is a submitted job as a row: the request and the advice that answered it.
@@ -233,10 +253,7 @@ type SubmittedRow struct {
 	Verdict string `ch:"verdict"`
 	// Threshold is Advice.RequiredProbability.
 	Threshold float64 `ch:"threshold"`
-	// Loans of CPUs, with which the policy admitted the job.
-	LoanJobIDs   []string `ch:"loans.job_id"`
-	LoanFromCPUs []uint32 `ch:"loans.from_cpus"`
-	LoanToCPUs   []uint32 `ch:"loans.to_cpus"`
+	LoanArrays
 }
 
 func (e *Submitted) row() *SubmittedRow {
@@ -261,12 +278,8 @@ func (e *Submitted) row() *SubmittedRow {
 	}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)
-		for _, l := range e.Advice.Admission.Loans {
-			r.LoanJobIDs = append(r.LoanJobIDs, l.JobID)
-			r.LoanFromCPUs = append(r.LoanFromCPUs, l.FromCPUs)
-			r.LoanToCPUs = append(r.LoanToCPUs, l.ToCPUs)
-		}
 	}
+	r.LoanArrays.set(e.Advice.Admission)
 	if c := e.Advice.Chosen; c != nil {
 		r.BatchSize, r.CPUs = c.BatchSize, c.CPUs
 		r.PredictedSeconds, r.PredictedAccuracy = c.PredictedSeconds, c.PredictedAccuracy

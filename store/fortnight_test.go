@@ -15,7 +15,8 @@ import (
 // The last job stops reporting.
 type fortnight struct {
 	testLog
-	begin time.Time
+	begin  time.Time
+	lastID string // of the job before, which lends CPUs to some
 }
 
 const (
@@ -162,8 +163,17 @@ func (p *plan) epochSeconds(n uint32, hour int) (seconds, neighbours, ioWait flo
 	return seconds * (1 + float64((p.number*7+int(n)*3)%5-2)/64), neighbours, ioWait
 }
 
+// loans returns the loans with which a job is admitted: every fifth job borrows a CPU.
+func (f *fortnight) loans(p *plan) []schemas.Loan {
+	if p.number%5 != 0 || f.lastID == "" {
+		return nil
+	}
+	return []schemas.Loan{{JobID: f.lastID, FromCPUs: 2, ToCPUs: 1}}
+}
+
 // addJob adds the events of a job.
 func (f *fortnight) addJob(p *plan) {
+	defer func() { f.lastID = p.id }()
 	at := f.begin.Add(time.Duration(p.hour) * time.Hour)
 	requested := at
 	stamp := func(id string) schemas.JobStamp {
@@ -174,6 +184,9 @@ func (f *fortnight) addJob(p *plan) {
 		at = at.Add(time.Duration(1+hash(p.number)%8) * 30 * time.Second)
 		e := f.advise(p, stamp(schemas.AdmittedID(p.id)), p.batch, 5, p.predicted)
 		e.Action, e.ElapsedSeconds, e.Message = schemas.ActionStart, at.Sub(requested).Seconds(), "start now"
+		e.Admission = &schemas.Admission{
+			Policy: "queue", Verdict: schemas.Admitted, Loans: f.loans(p),
+		}
 	}
 	at = at.Add(time.Duration(1+p.number%3) * time.Second)
 	s := schemas.Setting{
@@ -301,6 +314,9 @@ func (f *fortnight) submit(p *plan, at time.Time) {
 		}
 	}
 	advice.Admission = &schemas.Admission{Policy: "queue", Verdict: schemas.Admitted}
+	if p.neighbour != "" {
+		advice.Admission.Loans = f.loans(p)
+	}
 	if p.waitsQueue {
 		advice.Admission.Verdict = schemas.Queued
 	}
