@@ -100,7 +100,7 @@ func (s *source) work() float64 {
 
 func (s *source) curve() policy.Curve {
 	var c policy.Curve
-	rate := 0.0
+	rate, isPredicted := 0.0, s.next(3) == 0
 	for k := range s.next(8) {
 		rate += float64(s.next(100)-10) / 10
 		switch s.next(40) {
@@ -109,9 +109,29 @@ func (s *source) curve() policy.Curve {
 		case 1:
 			rate = math.Inf(1)
 		}
-		c = append(c, policy.CurvePoint{Units: 1 << k, Rate: rate})
+		p := policy.CurvePoint{Units: 1 << k, Rate: rate}
+		if isPredicted {
+			p.Error = s.error()
+		}
+		c = append(c, p)
 	}
 	return c
+}
+
+// error returns the standard deviation of a predicted rate; 0 if the rate was measured.
+func (s *source) error() float64 {
+	switch n := s.next(20); n {
+	case 0:
+		return math.NaN()
+	case 1:
+		return math.Inf(1)
+	case 2:
+		return -1
+	case 3, 4, 5:
+		return 0
+	default:
+		return float64(n) / 20
+	}
 }
 
 // Rules fails a test if a decision breaks a rule: Check passes, the jobs hold at most the capacity,
