@@ -26,9 +26,27 @@ func (s *plan) allocate() {
 				t.units, t.point = p.Units, k
 			}
 		}
+		if s.mustNotRoundDown(t) && t.hull[t.point+1].Units <= free {
+			t.point++
+			t.units = t.hull[t.point].Units
+		}
 		free -= t.units
 	}
 	s.leftOver(free)
+}
+
+// mustNotRoundDown reports whether a job that meets its deadline with the units that it holds would
+// miss it with those of its rounded share: it cannot get more before the next moment, which is too
+// late.
+func (s *plan) mustNotRoundDown(t *task) bool {
+	if t.isIdle() || t.isLost || t.units >= t.current || t.point+1 >= len(t.hull) {
+		return false
+	}
+	now, rounded := t.curve.Rate(t.current), t.curve.Rate(t.units)
+	fastest := t.hull[len(t.hull)-1].Rate
+	slot := s.view.Slot.Seconds()
+	return now*t.window >= t.work && rounded*t.window < t.work &&
+		rounded*slot+fastest*(t.window-slot) < t.work
 }
 
 // leftOver gives the free units to the steps with the highest value.

@@ -9,6 +9,14 @@ import (
 	"courier/policy/policytest"
 )
 
+// The policy does not keep rule 3, that no move breaks a promise. A late job keeps its place before
+// those that could still be in time, as published.
+func TestPlan_BreaksPromises(t *testing.T) {
+	if broken := policytest.BrokenOnRandomViews(t, edf.New()); broken == 0 {
+		t.Error("no promise is broken: the policy keeps the rule, so test that")
+	}
+}
+
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("an ordinary view of a cluster, with nodes, running jobs and a queue of others"))
 	f.Fuzz(func(t *testing.T, data []byte) {

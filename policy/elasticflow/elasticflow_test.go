@@ -9,6 +9,14 @@ import (
 	"courier/policy/policytest"
 )
 
+// The policy does not keep rule 3, that no move breaks a promise. The published rule plans in whole
+// slots and promises by planned ends.
+func TestPlan_BreaksPromises(t *testing.T) {
+	if broken := policytest.BrokenOnRandomViews(t, elasticflow.New()); broken == 0 {
+		t.Error("no promise is broken: the policy keeps the rule, so test that")
+	}
+}
+
 func FuzzPlan(f *testing.F) {
 	f.Add([]byte("an ordinary view of a cluster, with nodes, running jobs and a queue of others"))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -208,3 +208,113 @@ func UnitsAfter(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
 	}
 	return held
 }
+
+// BrokenPromises returns the jobs of which a decision breaks rule 3 of all policies: they would meet
+// their deadline with the units that they held, a move lowers these, and the deadline cannot be met
+// any more, neither with the remaining units nor at the fastest rate from the next moment on. Jobs
+// with predicted rates do not count, because each policy smooths those in its own way.
+func BrokenPromises(v *policy.ClusterView, now time.Time, d policy.MoveDecision) []string {
+	held := UnitsAfter(v, d)
+	var broken []string
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		if held[j.ID] < j.Units && isMeasured(j) && meets(v, now, j, j.Units, false) &&
+			!meets(v, now, j, held[j.ID], true) && !canCatchUp(v, now, j, held[j.ID]) {
+			broken = append(broken, j.ID)
+		}
+	}
+	return broken
+}
+
+// isMeasured reports whether a job has work, a deadline, and rates that were all measured.
+func isMeasured(j *policy.ElasticJob) bool {
+	o := &j.Options[0]
+	isPredicted := slices.ContainsFunc(o.Curve, func(p policy.CurvePoint) bool {
+		return p.Error != 0 || math.IsInf(p.Rate, 0) || math.IsNaN(p.Rate)
+	})
+	return !isPredicted && !j.Deadline.IsZero() && o.Work > 0 && !math.IsInf(o.Work, 1)
+}
+
+// meets reports whether a job meets its deadline with a constant number of units.
+func meets(
+	v *policy.ClusterView, now time.Time, j *policy.ElasticJob, units int, isChanged bool,
+) bool {
+	rate := j.Options[0].Curve.Rate(units)
+	if !(rate > 0) {
+		return false
+	}
+	wait := max(0, j.PausedUntil.Sub(now).Seconds())
+	if isChanged {
+		wait = max(wait, v.Pause.Seconds(units, true, v.Pause.Restarts(v.Moments)))
+	}
+	return wait+j.Options[0].Work/rate <= j.Deadline.Sub(now).Seconds()
+}
+
+// canCatchUp reports whether a job meets its deadline if it holds some units for a slot, and then runs
+// at its fastest rate.
+func canCatchUp(v *policy.ClusterView, now time.Time, j *policy.ElasticJob, units int) bool {
+	fastest := policy.CurvePoint{}
+	for _, p := range j.Options[0].Curve {
+		if p.Units <= v.Units() && p.Rate > fastest.Rate {
+			fastest = p
+		}
+	}
+	slot := v.Slot.Seconds()
+	pause := v.Pause.Seconds(units, true, v.Pause.Restarts(v.Moments))
+	done := j.Options[0].Curve.Rate(units) * max(0, slot-pause)
+	if !(fastest.Rate > 0) {
+		return false
+	}
+	wait := slot + v.Pause.Seconds(fastest.Units, true, v.Pause.Restarts(v.Moments+1))
+	return wait+(j.Options[0].Work-done)/fastest.Rate <= j.Deadline.Sub(now).Seconds()
+}
+
+// TightView builds a view whose running jobs fit, and most of which just meet their deadline with the
+// units that they hold. A new job may be queued.
+func TightView(data []byte) *policy.ClusterView {
+	s := &source{data}
+	v := NewView(s.next(8), nil, nil)
+	v.Slot = time.Duration(s.next(5)) * time.Minute
+	v.Pause.Charge = policy.ChargeNone
+	for i := range 1 + s.next(8) {
+		units := 1 << s.next(3)
+		j := NewJob(fmt.Sprint("job-", i), 0, time.Duration(1+s.next(60))*time.Minute, units)
+		o := &j.Options[0]
+		o.Work = o.Curve.Rate(units) * j.Deadline.Sub(Now).Seconds() * float64(50+s.next(60)) / 100
+		v.Jobs = append(v.Jobs, j)
+		v.Nodes[0].Units += units
+	}
+	if s.next(2) == 1 {
+		window := time.Duration(1+s.next(60)) * time.Minute
+		work := window.Seconds() * float64(s.next(300)) / 100
+		v.Queue = append(v.Queue, NewJob("queued", work, window, 0))
+	}
+	return v
+}
+
+// BrokenOnRandomViews returns how many promises a policy breaks on 20,000 random tight views, and how
+// often it lowers a job there, which it must do.
+func BrokenOnRandomViews(t testing.TB, p policy.Policy) (broken int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	lowered := 0
+	for range 20_000 {
+		data := make([]byte, 40)
+		for i := range data {
+			data[i] = byte(random.IntN(256))
+		}
+		v := TightView(data)
+		d := p.Plan(v, Now)
+		broken += len(BrokenPromises(v, Now, d))
+		held := UnitsAfter(v, d)
+		for _, j := range v.Jobs {
+			if held[j.ID] < j.Units {
+				lowered++
+			}
+		}
+	}
+	if lowered < 2000 {
+		t.Errorf("%d lowered jobs on 20000 views: the test shows nothing", lowered)
+	}
+	return broken
+}
