@@ -166,7 +166,7 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 	var planned []PlannedShare
 	for i := range jobs {
 		j := &jobs[i]
-		if j.target == j.cpus || !j.isWorthwhile(s.Cores) {
+		if j.target == j.cpus {
 			continue
 		}
 		m := schemas.PlannedMove{
@@ -219,9 +219,12 @@ func (s *NodeShares) plan(
 		}
 	}
 	for i := range jobs {
-		jobs[i].protect()
+		f := &jobs[i]
+		if f.protect(); !f.isWorthwhile(s.Cores) { // an arriving job must not count on such a loan
+			f.target = f.cpus
+		}
 	}
-	if !fit(jobs, view.Nodes[0].Units-granted) {
+	if !fit(jobs, view.Nodes[0].Units-granted, granted > 0) {
 		for i := range jobs {
 			jobs[i].target = jobs[i].cpus
 		}

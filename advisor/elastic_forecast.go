@@ -100,8 +100,9 @@ func (f *shareForecast) protect() {
 }
 
 // fit takes back raises until the targets fit the capacity: first those of jobs that are likely to
-// meet their SLO without them. It reports whether they fit.
-func fit(jobs []shareForecast, capacity int) bool {
+// meet their SLO without them. It reports whether they fit. Running jobs may hold more than the
+// capacity, but isArrival says that the rest of it is for a new job.
+func fit(jobs []shareForecast, capacity int, isArrival bool) bool {
 	held := 0
 	for i := range jobs {
 		held += jobs[i].target
@@ -115,7 +116,7 @@ func fit(jobs []shareForecast, capacity int) bool {
 			}
 		}
 	}
-	return held <= capacity || !slices.ContainsFunc(jobs, func(f shareForecast) bool {
+	return held <= capacity || !isArrival && !slices.ContainsFunc(jobs, func(f shareForecast) bool {
 		return f.target > f.cpus
 	})
 }
