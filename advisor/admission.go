@@ -134,7 +134,7 @@ func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
 }
 
 // needCPUs is the reason in the message of a job for which no CPUs are free.
-const needCPUs = ", as other jobs need the CPUs: "
+const needCPUs = ", as too few CPUs are free: "
 
 // askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
 // called with the lock held.
