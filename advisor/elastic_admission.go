@@ -65,11 +65,21 @@ func (n SharedNodes) onEach(cpus int) int {
 	return wholeCPUs(float64(cpus) / float64(max(1, len(n))))
 }
 
-// free returns the CPUs that are free on each of the nodes.
-func (n SharedNodes) free() int {
+// free returns the CPUs that are free on each of the nodes, without those that save the SLO of a
+// running job: it is about to get them.
+func (n SharedNodes) free(r Regressors, now time.Time) int {
 	free := math.MaxInt
 	for _, s := range n {
-		free = min(free, s.Capacity-s.held())
+		own := s.Capacity - s.held()
+		if own > 0 {
+			jobs, _ := s.plan(nil, r, now)
+			for i := range jobs {
+				if f := &jobs[i]; f.target > f.cpus && !f.isLikely(f.cpus) && f.isLikely(f.target) {
+					own -= f.target - f.cpus
+				}
+			}
+		}
+		free = min(free, own)
 	}
 	return free
 }
@@ -88,7 +98,7 @@ func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 	if room := n.MakeRoom(q, r, now); room != nil {
 		return room
 	}
-	free := n.free()
+	free := n.free(r, now)
 	counts := slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(cpus int) bool {
 		return n.onEach(cpus) > free
 	})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/bus/bustest"
 	"courier/regress"
 	"courier/schemas"
@@ -48,67 +49,12 @@ func fitSharedUpTo(maxProcesses float64) (map[string]*regress.Regressor, error) 
 }
 
 func (s *sharedRuns) fit() (map[string]*regress.Regressor, error) {
-	all := map[string]*regress.Regressor{}
-	for _, target := range schemas.Targets() {
-		encoder := schemas.NewEncoder(target, []string{model}, []schemas.Hardware{s.node})
-		d := &regress.Dataset{TargetName: target}
-		for _, c := range encoder.Columns() {
-			d.Features = append(d.Features, regress.Feature{
-				Name:       c.String(),
-				Continuous: c.Continuous(),
-				Alone:      c.DescribesNode(),
-				Levels:     encoder.Levels(c),
-			})
-			d.Columns = append(d.Columns, nil)
-		}
-		row := make([]float64, len(d.Columns))
-		group := 0
-		for _, cpus := range s.cpus {
-			for _, other := range s.others {
-				processes := float64(cpus) + other
-				if processes > s.maxProcesses {
-					continue
-				}
-				for k := range 12 {
-					jobs := 1.0
-					if other > 0 {
-						jobs = 2
-					}
-					encoder.Fill(row, &schemas.Features{
-						BatchSize: 16, CPUs: cpus, EpochsDone: uint32(k + 1), Node: encoder.Node(s.node),
-						Load: schemas.Load{
-							ConcurrentJobs: jobs, Processes: processes,
-							ProcessesPerCore: processes / float64(s.node.Cores), StableTimeRatio: 1,
-						},
-					})
-					for i := range row {
-						d.Columns[i] = append(d.Columns[i], row[i])
-					}
-					value := s.seconds(float64(cpus), processes) * (1 + 0.002*float64(k%3-1))
-					switch target {
-					case schemas.TargetStartup:
-						value = trueStartup * (1 + 0.01*float64(k%3-1))
-					case schemas.TargetAccuracy:
-						value = trueAccuracy(16, float64(k+1))
-					}
-					d.Target, d.Group = append(d.Target, value), append(d.Group, group)
-					group++
-				}
-			}
-		}
-		transform := regress.Log
-		if target == schemas.TargetAccuracy {
-			transform = regress.None
-		}
-		r, err := regress.FitForest(testContext, d, regress.ForestOptions{
-			Trees: 50, MaxDepth: 12, Criterion: regress.Absolute, Seed: 1, Transform: transform,
-		})
-		if err != nil {
-			return nil, err
-		}
-		all[target] = r
+	n := advisortest.Node{
+		Hardware: s.node, Model: model, BatchSize: 16, CPUs: s.cpus, Others: s.others,
+		MaxProcesses: s.maxProcesses, EpochSeconds: s.seconds, StartupSeconds: trueStartup,
+		Accuracy: func(epochs float64) float64 { return trueAccuracy(16, epochs) },
 	}
-	return all, nil
+	return n.Fit(testContext)
 }
 
 // elasticCluster is a node with elastic jobs.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -21,13 +21,17 @@ import (
 	"courier/runner/output"
 	"courier/schemas"
 	"courier/services/local"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // BenchmarkElasticQueue runs 30 real trainings with deadlines on this machine. They arrive at random
 // times, and their SLOs are 1.5 to 6 times their time alone on all CPUs. With "elastic" a courier all
 // holds jobs until they fit, and jobs share the CPUs. It is compared with jobs that start in order of
 // deadline and hold all CPUs (edf) or one CPU (fixed). It reports the ratio of kept SLOs and the mean
-// time from submission to the end. COURIER_REAL enables it; -count repeats it with the same arrivals.
+// time from submission to the end, as means with 95 % intervals. COURIER_REAL enables it; -benchtime 5x
+// plays the same arrivals five times.
 func BenchmarkElasticQueue(b *testing.B) {
 	if os.Getenv("COURIER_REAL") == "" {
 		b.Skip("a quiet machine is needed: set COURIER_REAL")
@@ -48,9 +52,16 @@ func BenchmarkElasticQueue(b *testing.B) {
 			if c.slots == 0 {
 				q.measure()
 			}
+			var kept, seconds []float64
 			for b.Loop() {
-				q.play(c.cpus, alone)
+				q.play(c.cpus, alone, len(kept))
+				kept = append(kept, float64(q.kept)/float64(q.jobs))
+				seconds = append(seconds, q.seconds/float64(q.jobs))
+				b.Logf("kept %.2f, %.1f s/job, %d moves", kept[len(kept)-1], seconds[len(kept)-1], q.moves)
 			}
+			reportMean(b, kept, "kept-ratio")
+			reportMean(b, seconds, "s/job")
+			b.ReportMetric(alone, "s/epoch")
 		})
 	}
 }
@@ -173,9 +184,8 @@ func (q *trainingQueue) measure() {
 	}
 }
 
-// play submits the jobs at their times, and reports the results. alone is the time of an epoch on all
-// CPUs in seconds.
-func (q *trainingQueue) play(cpus schemas.CPUs, alone float64) {
+// play submits the jobs at their times. alone is the time of an epoch on all CPUs in seconds.
+func (q *trainingQueue) play(cpus schemas.CPUs, alone float64, repetition int) {
 	random := rand.New(rand.NewPCG(30, 1))
 	q.kept, q.jobs, q.seconds, q.moves = 0, 0, 0, 0
 	var all sync.WaitGroup
@@ -192,7 +202,7 @@ func (q *trainingQueue) play(cpus schemas.CPUs, alone float64) {
 		all.Go(func() {
 			submitted := time.Now()
 			q.enter(submitted.Add(slo))
-			r := q.run("job-"+strconv.Itoa(i), epochs, slo, trainingBatch, cpus)
+			r := q.run(fmt.Sprintf("job-%d-%d", repetition, i), epochs, slo, trainingBatch, cpus)
 			q.leave()
 			took := time.Since(submitted)
 			q.mu.Lock()
@@ -210,10 +220,6 @@ func (q *trainingQueue) play(cpus schemas.CPUs, alone float64) {
 		})
 	}
 	all.Wait()
-	q.b.ReportMetric(float64(q.kept)/float64(q.jobs), "kept-ratio")
-	q.b.ReportMetric(q.seconds/float64(q.jobs), "s/job")
-	q.b.ReportMetric(float64(q.moves), "moves")
-	q.b.ReportMetric(alone, "s/epoch")
 }
 
 // aloneSeconds returns the median time of an epoch with all CPUs and no other job.
@@ -224,4 +230,14 @@ func (q *trainingQueue) aloneSeconds() float64 {
 	}
 	slices.Sort(seconds)
 	return seconds[len(seconds)/2]
+}
+
+// reportMean reports the mean of repetitions, and half of its 95 % interval (Student's t).
+func reportMean(b *testing.B, values []float64, unit string) {
+	mean, deviation := stat.MeanStdDev(values, nil)
+	b.ReportMetric(mean, unit)
+	if n := float64(len(values)); n > 1 {
+		t := distuv.StudentsT{Sigma: 1, Nu: n - 1}.Quantile(0.975)
+		b.ReportMetric(t*deviation/math.Sqrt(n), "±"+unit)
+	}
 }
