@@ -1,6 +1,9 @@
 package fit
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // gains prices the changes of a shape. What depends on this shape alone is computed once, because a
 // decision compares it with dozens of others.
@@ -30,41 +33,83 @@ func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
 	return g
 }
 
-// fitSeconds are the step times of a shape by each fit of a model.
-type fitSeconds [len(knees)]float64
+// priced is the step time of a shape by each fit of a model.
+type priced struct {
+	shape   Shape
+	weights []float64 // of the fits
+	terms   terms     // for a knee of one core
+	seconds [len(knees)]float64
+}
 
-func (g *gains) seconds(to Shape) (seconds fitSeconds) {
-	for i := range g.model.fits {
+func (g *gains) price(to Shape) (p priced) {
+	p.shape = to
+	p.weights = g.model.weights(max(to.WorkerCores, g.from.WorkerCores))
+	p.terms = g.model.facts.termsOf(to, 1)
+	for i := range p.weights {
 		f := &g.model.fits[i]
-		t := g.model.facts.termsOf(to, f.knee)
-		seconds[i] = dot(&t, &f.coefficients)
+		t := p.terms
+		t[termCompute] /= f.usedCores(to)
+		p.seconds[i] = dot(&t, &f.coefficients)
 	}
-	return seconds
+	return p
 }
 
 // bound returns an upper bound of the ratio of the speed of a shape. By Jensen's inequality, the mean
 // of logarithms is at most the logarithm of the mean.
-func (g *gains) bound(to Shape, seconds *fitSeconds) float64 {
+func (g *gains) bound(p *priced) float64 {
 	sum := 0.0
-	for i := range g.model.fits {
-		sum += g.model.fits[i].probability * g.fits[i].seconds / seconds[i]
+	for i, weight := range p.weights {
+		sum += weight * g.fits[i].seconds / p.seconds[i]
 	}
-	return sum * float64(to.Workers) / float64(g.from.Workers)
+	return sum * float64(p.shape.Workers) / float64(g.from.Workers)
 }
 
 // gain returns the logarithm of the ratio of the speed of a shape, and its standard error.
-func (g *gains) gain(to Shape, seconds *fitSeconds) (mean, standardError float64) {
-	workers := math.Log(float64(to.Workers) / float64(g.from.Workers))
+func (g *gains) gain(p *priced) (mean, standardError float64) {
+	workers := float64(p.shape.Workers) / float64(g.from.Workers)
 	squares := 0.0
-	for i := range g.model.fits {
+	for i, weight := range p.weights {
 		f, from := &g.model.fits[i], &g.fits[i]
-		gain := workers + math.Log(from.seconds/seconds[i])
-		slope := g.model.facts.termsOf(to, f.knee)
+		gain := math.Log(workers * from.seconds / p.seconds[i])
+		slope := p.terms
+		slope[termCompute] /= f.usedCores(p.shape)
+		steps := 1 / p.seconds[i]
 		for k := range slope {
-			slope[k] = slope[k]/seconds[i] - from.relative[k]
+			slope[k] = slope[k]*steps - from.relative[k]
 		}
-		mean += f.probability * gain
-		squares += f.probability * (gain*gain + f.covariance.form(&slope))
+		mean += weight * gain
+		squares += weight * (gain*gain + f.covariance.form(&slope))
 	}
 	return mean, math.Sqrt(max(0, squares-mean*mean))
+}
+
+// usedCores returns the cores that a worker can use.
+func (f *kneeFit) usedCores(s Shape) float64 { return min(float64(s.WorkerCores), f.knee) }
+
+// weights returns the probabilities of the first fits. Up to the most cores that a worker of the job
+// has had, all higher knees have the same fit, which stands for them.
+func (m *SpeedModel) weights(cores int) []float64 {
+	if float64(cores) <= m.seenKnee {
+		return m.seenWeights
+	}
+	return m.allWeights
+}
+
+// setWeights computes the weights of a model whose workers have had up to a number of cores.
+func (m *SpeedModel) setWeights(seenCores int) {
+	for i := range m.fits {
+		m.allWeights = append(m.allWeights, m.fits[i].probability)
+	}
+	for i := range m.fits {
+		if m.fits[i].knee < float64(seenCores) {
+			continue
+		}
+		rest := 0.0
+		for _, weight := range m.allWeights[i:] {
+			rest += weight
+		}
+		m.seenKnee = m.fits[i].knee
+		m.seenWeights = append(slices.Clone(m.allWeights[:i]), rest)
+		return
+	}
 }

@@ -228,28 +228,42 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *propo
 	far := len(p.candidates)
 	p.candidates = append(p.candidates, j.Requested)
 
-	var best *proposal
+	best := proposal{Resizing: Resizing{To: j.Shape}}
 	for i, to := range p.candidates {
-		isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
-		if isBarred || to == j.Shape || !to.IsValid(j.Facts.Architecture) || !to.isWithin(p.o.Largest) {
+		if to == j.Shape || !p.isAllowed(j, barred, to) {
 			continue
 		}
 		// Most shapes cannot be the best one, and a bound shows it without their errors.
-		seconds := j.gains.seconds(to)
-		bound := j.gains.bound(to, &seconds) * (1 + rounding)
-		if most, ok := p.rate(j, to, bound, bound); !ok || best != nil && most.score <= best.score {
+		price := j.gains.price(to)
+		_, most := p.rate(j, to, j.gains.bound(&price)*(1+rounding))
+		if most <= best.score {
 			continue
 		}
-		mean, standardError := j.gains.gain(to, &seconds)
+		mean, standardError := j.gains.gain(&price)
 		if i >= near && i < far && standardError > p.o.TrustedErrorRatio {
 			continue
 		}
-		found, ok := p.rate(j, to, math.Exp(mean), math.Exp(mean-p.o.BoundFactor*standardError))
-		if ok && (best == nil || found.score > best.score) {
-			best = &found
+		lower := math.Exp(mean - p.o.BoundFactor*standardError)
+		if rule, score := p.rate(j, to, lower); score > best.score {
+			best.To, best.Rule, best.score = to, rule, score
+			best.SpeedRatio, best.LowerSpeedRatio = math.Exp(mean), lower
 		}
 	}
-	return best
+	if best.score == 0 {
+		return nil
+	}
+	return &best
+}
+
+// isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
+// while a queue waits, a job only grows to be restored.
+func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool {
+	more := to.Cores() - j.Shape.Cores()
+	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !p.isRestorable(j, to)) {
+		return false
+	}
+	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
+	return !isBarred && to.IsValid(j.Facts.Architecture) && to.isWithin(p.o.Largest)
 }
 
 // rounding is more than the relative rounding error of a ratio.
@@ -288,39 +302,30 @@ func (p *resizePlan) minSpeed(j *planned) float64 {
 	return math.Inf(1)
 }
 
-// rate returns the move to a shape with a ratio of the speed and its lower bound, and whether the rules
-// allow it. While a queue waits, its score is the logarithm of the saved core-seconds, otherwise that
-// of the speed per additional core. A higher lower bound never has a lower score, and is allowed
-// whenever a lower one is.
-func (p *resizePlan) rate(j *planned, to Shape, ratio, lower float64) (m proposal, ok bool) {
+// rate returns the rule that allows a job to have a shape, and a score above 0, by the lower bound of
+// the ratio of its speed. While a queue waits, the score is the logarithm of the saved core-seconds,
+// otherwise that of the speed per additional core. It is 0 if no rule allows the shape. A higher lower
+// bound never has a lower score.
+func (p *resizePlan) rate(j *planned, to Shape, lower float64) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
-	isRestore := isQueue && more > 0 && p.isRestorable(j, to)
-	if more > p.view.FreeCores || isQueue && more > 0 && !isRestore || math.IsNaN(lower) {
-		return m, false
-	}
 	growth := float64(more) / float64(cores)
 	saving := lower / (1 + growth) // ratio of core-seconds
-	m.To, m.SpeedRatio, m.LowerSpeedRatio = to, ratio, lower
 	switch {
-	case isRestore:
-		m.Rule, m.score = RuleRestore, math.Log(lower)
-	case more > 0:
-		if lower-1 < p.o.GrowthGainRatio*growth {
-			return m, false
-		}
-		m.Rule, m.score = RuleGrow, math.Log(lower)/float64(more)
 	case isQueue && more < 0 && p.endsInTime(j, lower) && p.paysBack(j, saving):
-		m.Rule, m.score = RuleShrink, math.Log(saving)
-		return m, true
-	case lower-1 < p.o.ExchangeGainRatio:
-		return m, false
+		return RuleShrink, math.Log(saving)
+	case !p.paysBack(j, lower):
+		return r, 0
+	case isQueue && more > 0:
+		return RuleRestore, math.Log(lower)
+	case more > 0 && lower-1 >= p.o.GrowthGainRatio*growth:
+		return RuleGrow, math.Log(lower) / float64(more)
+	case more > 0 || lower-1 < p.o.ExchangeGainRatio:
+		return r, 0
 	case isQueue:
-		m.Rule, m.score = RuleExchange, math.Log(saving)
-	default:
-		m.Rule, m.score = RuleExchange, math.Log(lower)
+		return RuleExchange, math.Log(saving)
 	}
-	return m, p.paysBack(j, lower)
+	return RuleExchange, math.Log(lower)
 }
 
 // paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining

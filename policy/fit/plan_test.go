@@ -267,33 +267,3 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 		t.Errorf("%d moves on 2000 views: do the views still contain stable jobs?", moves)
 	}
 }
-
-// BenchmarkPlan plans 1,000 jobs with known models, and with models that were learned from five
-// shapes.
-func BenchmarkPlan(b *testing.B) {
-	var seen []fit.ShapeTime
-	for _, s := range []fit.Shape{
-		{Workers: 2, WorkerCores: 2, Servers: 1, ServerCores: 1},
-		{Workers: 4, WorkerCores: 4, Servers: 1, ServerCores: 2},
-		{Workers: 4, WorkerCores: 2, Servers: 2, ServerCores: 1},
-		{Workers: 6, WorkerCores: 1, Servers: 2, ServerCores: 2},
-		wasteful,
-	} {
-		seen = append(seen, fit.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
-	}
-	for name, model := range map[string]*fit.SpeedModel{
-		"known": speeds, "learned": fit.Learn(facts, seen, nil, fit.Options{}),
-	} {
-		b.Run(name, func(b *testing.B) {
-			v := &fit.ResizeView{QueuedJobs: 1}
-			for i := range 1000 {
-				j := job(fmt.Sprint(i), wasteful)
-				j.Model = model
-				v.Jobs = append(v.Jobs, j)
-			}
-			for b.Loop() {
-				fit.Plan(v, now, fit.Options{})
-			}
-		})
-	}
-}

@@ -124,7 +124,7 @@ func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
 		shapes: math.MaxInt,
 		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
 	}
-	known.complete(largest)
+	known.complete(0, largest)
 	return known
 }
 

@@ -41,10 +41,14 @@ type kneeFit struct {
 // SpeedModel prices the shapes of a job. It is learned, or of known coefficients.
 type SpeedModel struct {
 	facts  Facts
-	shapes int // distinct ones that it was learned from
-	fits   []kneeFit
+	shapes int       // distinct ones that it was learned from
+	fits   []kneeFit // by rising knee
 	steps  StepTimes
 	front  shapeFront
+
+	// Probabilities of the fits: of all, and for shapes up to a knee; see weights.
+	allWeights, seenWeights []float64
+	seenKnee                float64
 }
 
 // minResourceRatio of the step time is the error that is assumed at least for busy times.
@@ -59,9 +63,10 @@ const noisePrior = 4
 func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel {
 	o = o.withDefaults()
 	m := &SpeedModel{facts: f}
-	distinct := map[Shape]bool{}
+	distinct, seenCores := map[Shape]bool{}, 0
 	for i := range seen {
 		distinct[seen[i].Shape] = true
+		seenCores = max(seenCores, seen[i].Shape.WorkerCores)
 	}
 	m.shapes = len(distinct)
 	if m.shapes == 0 {
@@ -87,7 +92,7 @@ func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel 
 		return nil
 	}
 	m.weigh(errors, lowest)
-	m.complete(o.Largest)
+	m.complete(seenCores, o.Largest)
 	return m
 }
 
@@ -104,7 +109,8 @@ func (m *SpeedModel) weigh(errors []float64, lowest float64) {
 }
 
 // complete computes what all decisions about a job need: step times, and the fastest shapes.
-func (m *SpeedModel) complete(largest Shape) {
+func (m *SpeedModel) complete(seenCores int, largest Shape) {
+	m.setWeights(seenCores)
 	m.steps = newStepTimes(&m.facts, m.fits)
 	m.front = newShapeFront(&m.steps, largest)
 }
@@ -116,8 +122,8 @@ func (m *SpeedModel) Steps() *StepTimes { return &m.steps }
 // error. Errors that both shapes share cancel out.
 func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
 	g := m.gainsFrom(from)
-	seconds := g.seconds(to)
-	return g.gain(to, &seconds)
+	price := g.price(to)
+	return g.gain(&price)
 }
 
 // Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
