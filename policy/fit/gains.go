@@ -25,10 +25,7 @@ func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
 		f := &m.fits[i]
 		t := m.facts.termsOf(from, f.knee)
 		seconds := dot(&t, &f.coefficients)
-		for k := range t {
-			t[k] /= seconds
-		}
-		g.fits[i] = fitFrom{seconds, t}
+		g.fits[i] = fitFrom{seconds, t.times(1 / seconds)}
 	}
 	return g
 }
@@ -73,9 +70,9 @@ func (g *gains) gain(p *priced) (mean, standardError float64) {
 		gain := math.Log(workers * from.seconds / p.seconds[i])
 		slope := p.terms
 		slope[termCompute] /= f.usedCores(p.shape)
-		steps := 1 / p.seconds[i]
+		slope = slope.times(1 / p.seconds[i])
 		for k := range slope {
-			slope[k] = slope[k]*steps - from.relative[k]
+			slope[k] -= from.relative[k]
 		}
 		mean += weight * gain
 		squares += weight * (gain*gain + f.covariance.form(&slope))

@@ -221,12 +221,11 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 
 // best returns the best allowed move of a job.
 func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *proposal {
-	p.candidates = j.Shape.appendNeighbours(p.candidates[:0], j.Facts.Architecture, p.o.Largest)
-	p.candidates = append(p.candidates, more...)
-	near := len(p.candidates)
-	p.appendOutright(j)
-	far := len(p.candidates)
-	p.candidates = append(p.candidates, j.Requested)
+	// The best shapes by the model come first, because they rule out most others.
+	p.candidates = p.appendOutright(p.candidates[:0], j)
+	distant := len(p.candidates)
+	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, p.o.Largest)
+	p.candidates = append(append(p.candidates, more...), j.Requested)
 
 	best := proposal{Resizing: Resizing{To: j.Shape}}
 	for i, to := range p.candidates {
@@ -240,7 +239,7 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *propo
 			continue
 		}
 		mean, standardError := j.gains.gain(&price)
-		if i >= near && i < far && standardError > p.o.TrustedErrorRatio {
+		if i < distant && standardError > p.o.TrustedErrorRatio {
 			continue
 		}
 		lower := math.Exp(mean - p.o.BoundFactor*standardError)
@@ -269,10 +268,10 @@ func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool 
 // rounding is more than the relative rounding error of a ratio.
 const rounding = 1e-12
 
-// appendOutright adds the best shapes by the model to the candidates, if it knows enough shapes.
-func (p *resizePlan) appendOutright(j *planned) {
+// appendOutright adds the best shapes by the model, if it knows enough shapes.
+func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
 	if j.Model.shapes < p.o.TrustedShapes {
-		return
+		return found
 	}
 	cores := j.Shape.Cores()
 	if p.view.QueuedJobs == 0 {
@@ -280,13 +279,14 @@ func (p *resizePlan) appendOutright(j *planned) {
 	}
 	front := j.Model.front.upTo(cores)
 	if s, ok := front.fastest(); ok {
-		p.candidates = append(p.candidates, s)
+		found = append(found, s)
 	}
 	if p.view.QueuedJobs > 0 {
 		if s, ok := front.cheapest(p.minSpeed(j)); ok {
-			p.candidates = append(p.candidates, s)
+			found = append(found, s)
 		}
 	}
+	return found
 }
 
 // minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a

@@ -101,6 +101,13 @@ func (f *Facts) Speed(s Shape, stepSeconds float64) float64 {
 	return float64(s.Workers) * f.SamplesPerWorker / stepSeconds
 }
 
+func (t terms) times(factor float64) terms {
+	for i := range t {
+		t[i] *= factor
+	}
+	return t
+}
+
 func dot(t *terms, c *Coefficients) float64 {
 	return t[0]*c[0] + t[1]*c[1] + t[2]*c[2] + t[3]*c[3] + t[4]*c[4] + t[5]*c[5]
 }
