@@ -234,7 +234,8 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *propo
 		}
 		// Most shapes cannot be the best one, and a bound shows it without their errors.
 		price := j.gains.price(to)
-		_, most := p.rate(j, to, j.gains.bound(&price)*(1+rounding))
+		bound := j.gains.bound(&price) * (1 + rounding)
+		_, most := p.rate(j, to, bound, bound)
 		if most <= best.score {
 			continue
 		}
@@ -243,7 +244,8 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *propo
 			continue
 		}
 		lower := math.Exp(mean - p.o.BoundFactor*standardError)
-		if rule, score := p.rate(j, to, lower); score > best.score {
+		safe := math.Exp(mean - p.o.DeadlineFactor*standardError)
+		if rule, score := p.rate(j, to, lower, safe); score > best.score {
 			best.To, best.Rule, best.score = to, rule, score
 			best.SpeedRatio, best.LowerSpeedRatio = math.Exp(mean), lower
 		}
@@ -290,7 +292,7 @@ func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
 }
 
 // minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
-// move: see endsInTime. It is infinite if no speed suffices.
+// move: see endsInTime and keepsDeadline. It is infinite if no speed suffices.
 func (p *resizePlan) minSpeed(j *planned) float64 {
 	left := j.requested - j.Elapsed.Seconds()
 	if !j.Deadline.IsZero() {
@@ -303,18 +305,19 @@ func (p *resizePlan) minSpeed(j *planned) float64 {
 }
 
 // rate returns the rule that allows a job to have a shape, and a score above 0, by the lower bound of
-// the ratio of its speed. While a queue waits, the score is the logarithm of the saved core-seconds,
-// otherwise that of the speed per additional core. It is 0 if no rule allows the shape. A higher lower
-// bound never has a lower score.
-func (p *resizePlan) rate(j *planned, to Shape, lower float64) (r ResizeRule, score float64) {
+// the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the logarithm
+// of the saved core-seconds, otherwise that of the speed per additional core. It is 0 if no rule allows
+// the shape. Higher bounds never have a lower score.
+func (p *resizePlan) rate(j *planned, to Shape, lower, safe float64) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
 	growth := float64(more) / float64(cores)
 	saving := lower / (1 + growth) // ratio of core-seconds
+	keepsDeadline := p.keepsDeadline(j, safe)
 	switch {
-	case isQueue && more < 0 && p.endsInTime(j, lower) && p.paysBack(j, saving):
+	case isQueue && more < 0 && keepsDeadline && p.endsInTime(j, lower) && p.paysBack(j, saving):
 		return RuleShrink, math.Log(saving)
-	case !p.paysBack(j, lower):
+	case !p.paysBack(j, lower) || safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
 		return RuleRestore, math.Log(lower)
@@ -334,11 +337,11 @@ func (p *resizePlan) paysBack(j *planned, ratio float64) bool {
 	return ratio > 1 && j.remaining-j.remaining/ratio >= p.o.CostFactor*j.Pause.Seconds()
 }
 
-// endsInTime reports whether a job with a ratio of its speed still ends by its deadline, and no later
-// than it would have with the requested shape.
+// endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
+// with the requested shape.
 func (p *resizePlan) endsInTime(j *planned, ratio float64) bool {
 	left := j.Pause.Seconds() + j.remaining/ratio
-	return j.Elapsed.Seconds()+left <= j.requested && p.keepsDeadline(j, ratio)
+	return j.Elapsed.Seconds()+left <= j.requested
 }
 
 // keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
