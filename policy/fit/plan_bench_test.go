@@ -83,7 +83,7 @@ func randomJob(random *rand.Rand, isLearned bool) fit.ResizableJob {
 	if isLearned {
 		j.Model = fit.Learn(j.Facts, seen, nil, fit.Options{})
 	} else {
-		j.Model = known.Speeds(fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8})
+		j.Model = known.Speeds(largest)
 	}
 	j.Scaling = fit.ScalingOf(j.Facts, j.Model, j.Window)
 	return j

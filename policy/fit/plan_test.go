@@ -176,7 +176,7 @@ func viewOf(data []byte) *fit.ResizeView {
 			j.Model = fit.Learn(f, []fit.ShapeTime{fit.NewShapeTime(j.Window)}, nil, fit.Options{})
 		} else {
 			known := &fit.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}
-			j.Model = known.Speeds(fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8})
+			j.Model = known.Speeds(largest)
 		}
 		if s.next(4) == 0 {
 			j.Deadline = now.Add(time.Duration(s.next(100)-20) * time.Minute)

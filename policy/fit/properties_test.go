@@ -11,6 +11,9 @@ import (
 	"courier/policy/fit"
 )
 
+// largest is the default largest shape.
+var largest = fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8}
+
 // eachRandomView calls a test with views of up to five jobs, of which many can move.
 func eachRandomView(views int, test func(v *fit.ResizeView)) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -19,6 +22,7 @@ func eachRandomView(views int, test func(v *fit.ResizeView)) {
 		for i := range 1 + random.IntN(5) {
 			j := randomJob(random, random.IntN(3) > 0)
 			j.ID = string(rune('a' + i))
+			j.Pause = time.Duration(10*random.IntN(3)) * time.Second
 			j.DoneSamples = j.RemainingSamples * random.Float64()
 			if random.IntN(2) == 0 {
 				j.Deadline = now.Add(time.Duration(random.IntN(3600)) * time.Second)
@@ -125,23 +129,52 @@ func TestPlan_KeepsDeadlinesFirst(t *testing.T) {
 // No move saves less than twice its pause, and no job grows or changes for less than the least gain.
 func TestPlan_MovesOnlyForALargeGain(t *testing.T) {
 	moved := 0
+	o := fit.Options{ExchangeGainRatio: 0.2, GrowthGainRatio: 0.5} // most moves gain more than by default
 	eachRandomView(300, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, fit.Options{})
+		moves, _ := fit.Plan(v, now, o)
 		for _, m := range moves {
 			j := jobOf(v, m.Job)
 			mean, standardError := j.Model.Gain(m.From, m.To)
 			lower := boundOf(mean, standardError, 0.67)
 			growth := float64(m.To.Cores())/float64(m.From.Cores()) - 1
-			least := 1.01
-			if m.Rule == fit.RuleShrink {
-				lower, least = lower/(1+growth), 1 // of core-seconds
-			} else if m.Rule == fit.RuleGrow {
-				least = 1 + 0.05*growth
+			least := 1.0
+			switch m.Rule {
+			case fit.RuleShrink:
+				lower /= 1 + growth // of core-seconds
+			case fit.RuleExchange:
+				least += o.ExchangeGainRatio
+			case fit.RuleGrow:
+				least += o.GrowthGainRatio * growth
 			}
 			remaining := j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.Steps().Of(j.Shape))
 			saved := remaining * (1 - 1/lower)
 			if lower < least-1e-9 || saved < 2*j.Pause.Seconds()-1e-6 {
 				t.Errorf("move %+v gains %.3f and saves %.1f s", m, lower, saved)
+			}
+			moved++
+		}
+	})
+	moreThan(t, 200, moved)
+}
+
+// Bounds rule out shapes before their errors are known. No shape that they rule out is better: without
+// a queue and free cores, the exchange with the highest lower bound wins.
+func TestPlan_FindsTheBestExchange(t *testing.T) {
+	moved := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		v.QueuedJobs, v.FreeCores = 0, 0
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		for _, m := range moves {
+			j := jobOf(v, m.Job)
+			if !j.Deadline.IsZero() {
+				continue // which may exclude an exchange
+			}
+			for _, n := range j.Shape.Neighbours(j.Facts.Architecture, largest) {
+				mean, standardError := j.Model.Gain(m.From, n)
+				lower := boundOf(mean, standardError, 0.67)
+				if n.Cores() <= m.From.Cores() && lower > m.LowerSpeedRatio*(1+1e-9) {
+					t.Errorf("%+v is faster by %.4f than the move %+v", n, lower, m)
+				}
 			}
 			moved++
 		}
@@ -191,7 +224,7 @@ func TestPlan_MovesFarOnlyWithATrustedModel(t *testing.T) {
 			if len(moves) == 0 {
 				continue
 			}
-			near := j.Shape.Neighbours(j.Facts.Architecture, fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8})
+			near := j.Shape.Neighbours(j.Facts.Architecture, largest)
 			if !slices.Contains(near, moves[0].To) {
 				far[o.TrustedShapes == 0]++
 			}
@@ -205,10 +238,9 @@ func TestPlan_MovesFarOnlyWithATrustedModel(t *testing.T) {
 
 func TestSpeedModel_FastestIsThatOfAllShapes(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
-	largest := fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8}
 	for range 5 {
 		j := randomJob(random, true)
-		cores := 2 + random.IntN(60)
+		cores := 2 + random.IntN(300)
 		got, ok := fit.Fastest(j.Model, cores)
 		if !ok || got.Cores() > cores {
 			t.Fatalf("%+v has more than %d cores", got, cores)

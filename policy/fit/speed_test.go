@@ -17,7 +17,7 @@ var truth = &fit.KnownModel{
 }
 
 // speeds is the speed model of the truth, for the default shapes.
-var speeds = truth.Speeds(fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8})
+var speeds = truth.Speeds(largest)
 
 // measured returns the exact step time of each shape.
 func measured(shapes ...fit.Shape) (seen []fit.ShapeTime) {
