@@ -42,11 +42,12 @@ func (g *gains) price(to Shape) (p priced) {
 	p.shape = to
 	p.weights = g.model.weights(max(to.WorkerCores, g.from.WorkerCores))
 	p.terms = g.model.facts.termsOf(to, 1)
+	others, samples := p.terms, p.terms[termCompute]
+	others[termCompute] = 0
 	for i := range p.weights {
 		f := &g.model.fits[i]
-		t := p.terms
-		t[termCompute] /= f.usedCores(to)
-		p.seconds[i] = dot(&t, &f.coefficients)
+		compute := f.coefficients[termCompute] * samples / f.usedCores(to)
+		p.seconds[i] = dot(&others, &f.coefficients) + compute
 	}
 	return p
 }
