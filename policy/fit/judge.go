@@ -7,13 +7,13 @@ import "math"
 //
 // Two windows differ by noise alone, so the measured gain counts at its upper bound. A move that
 // brought some speed is kept even if it promised more: going back would cost a pause to lose it.
-func (p *resizePlan) judge(j *planned, record *ResizeRecord, stepSeconds float64) *proposal {
+func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 	trial := record.Trial
 	record.Trial = nil
 	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.Architecture) {
 		return nil
 	}
-	speed := j.Facts.Speed(j.Shape, stepSeconds)
+	speed := j.Facts.Speed(j.Shape, j.mean.StepSeconds)
 	measured := math.Log(speed / j.Facts.Speed(trial.From, trial.StepSeconds))
 	cores := math.Log(float64(j.Shape.Cores()) / float64(trial.From.Cores()))
 	gain := measured
@@ -33,13 +33,14 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord, stepSeconds float64
 		record.Fruitless = 0
 		record.RestUntil = p.now.Add(p.o.Rest)
 	}
-	isFaster := p.paysBack(j, -measured-bound)
-	isCheaper := cores > 0 && p.paysBack(j, cores-measured-bound) && p.keepsDeadline(j, -measured-bound)
+	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
+	isFaster := p.paysBack(j, lower)
+	isCheaper := cores > 0 && p.paysBack(j, lower*math.Exp(cores)) && p.keepsDeadline(j, lower)
 	if !isFaster && !isCheaper {
 		return nil
 	}
 	return &proposal{Resizing: Resizing{
 		To: trial.From, Rule: RuleUndo,
-		SpeedRatio: math.Exp(-measured), LowerSpeedRatio: math.Exp(-measured - bound),
+		SpeedRatio: ratio, LowerSpeedRatio: lower,
 	}}
 }

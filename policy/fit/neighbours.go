@@ -1,38 +1,63 @@
 package fit
 
-// number returns a number of the shape: workers, cores of a worker, servers, cores of a server.
-func (s *Shape) number(i int) *int {
-	return [...]*int{&s.Workers, &s.WorkerCores, &s.Servers, &s.ServerCores}[i]
+// neighbourSteps are the changes of a shape to its neighbours: each number one more or less, and then
+// exchanges, which raise one number by one or two and lower another by one or two.
+var neighbourSteps = newNeighbourSteps()
+
+func newNeighbourSteps() (steps []Shape) {
+	number := func(s *Shape, i int) *int {
+		return [...]*int{&s.Workers, &s.WorkerCores, &s.Servers, &s.ServerCores}[i]
+	}
+	const numbers = 4
+	for i := range numbers {
+		for _, step := range []int{1, -1} {
+			var s Shape
+			*number(&s, i) = step
+			steps = append(steps, s)
+		}
+	}
+	for i := range numbers * numbers * 4 {
+		up, down := i/(4*numbers), i/4%numbers
+		if up == down {
+			continue
+		}
+		var s Shape
+		*number(&s, up) = 1 + i%2
+		*number(&s, down) = -1 - i/2%2
+		steps = append(steps, s)
+	}
+	return steps
 }
 
-// numbers of a shape.
-const numbers = 4
+// singleSteps is the number of steps before the exchanges.
+const singleSteps = 8
 
 // Neighbours returns the valid shapes near a shape: each number one more or less, and exchanges,
 // which raise one number by one or two, lower another by one or two, and need no more cores. At equal
 // cores, single steps alone could not move.
 func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
-	found := make([]Shape, 0, 2*numbers+4*numbers*numbers)
-	add := func(n Shape) {
-		if n.IsValid(a) && n.isWithin(largest) {
-			found = append(found, n)
+	return s.appendNeighbours(nil, a, largest)
+}
+
+func (s Shape) appendNeighbours(found []Shape, a Architecture, largest Shape) []Shape {
+	cores := s.Cores()
+	for i := range neighbourSteps {
+		n := s.plus(&neighbourSteps[i])
+		isExchange := i >= singleSteps
+		if !n.IsValid(a) || !n.isWithin(largest) || isExchange && n.Cores() > cores {
+			continue
 		}
-	}
-	for i := range numbers {
-		for _, step := range []int{1, -1} {
-			n := s
-			*n.number(i) += step
-			add(n)
-		}
-	}
-	for i := range numbers * numbers * 4 {
-		up, down := i/(4*numbers), i/4%numbers
-		n := s
-		*n.number(up) += 1 + i%2
-		*n.number(down) -= 1 + i/2%2
-		if up != down && n.Cores() <= s.Cores() {
-			add(n)
-		}
+		found = append(found, n)
 	}
 	return found
+}
+
+// plus returns the shape with a change of its numbers.
+func (s Shape) plus(change *Shape) Shape {
+	return Shape{
+		Workers:     s.Workers + change.Workers,
+		WorkerCores: s.WorkerCores + change.WorkerCores,
+		Servers:     s.Servers + change.Servers,
+		ServerCores: s.ServerCores + change.ServerCores,
+	}
 }

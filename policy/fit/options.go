@@ -50,8 +50,11 @@ type Options struct {
 	// the model may choose a distant shape. Defaults: 4, 0.1.
 	TrustedShapes     int
 	TrustedErrorRatio float64
-	// BoundFactor is the number of standard errors of a lower bound. Default: 1.28, one-sided 90 %.
-	BoundFactor float64
+	// BoundFactor is the number of standard errors of a lower bound. A move that disappoints can be
+	// undone, so that it need not be almost certain. Default: 0.67, one-sided 75 %. DeadlineFactor is
+	// that of the bound with which a job must keep its deadline. Default: 1.28, one-sided 90 %.
+	BoundFactor    float64
+	DeadlineFactor float64
 
 	// GrowthGainRatio is the speed that cores must gain, per relative growth in cores. Default:
 	// 0.05. ExchangeGainRatio is the gain that an exchange must reach. Default: 0.01.
@@ -88,7 +91,8 @@ func (o Options) withDefaults() Options {
 	o.TelemetryNoiseRatio = cmp.Or(o.TelemetryNoiseRatio, 0.1)
 	o.TrustedShapes = cmp.Or(o.TrustedShapes, 4)
 	o.TrustedErrorRatio = cmp.Or(o.TrustedErrorRatio, 0.1)
-	o.BoundFactor = cmp.Or(o.BoundFactor, 1.28)
+	o.BoundFactor = cmp.Or(o.BoundFactor, 0.67)
+	o.DeadlineFactor = cmp.Or(o.DeadlineFactor, 1.28)
 	o.GrowthGainRatio = cmp.Or(o.GrowthGainRatio, 0.05)
 	o.ExchangeGainRatio = cmp.Or(o.ExchangeGainRatio, 0.01)
 	o.CostFactor = cmp.Or(o.CostFactor, 2)

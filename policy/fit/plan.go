@@ -24,7 +24,7 @@ type ResizableJob struct {
 	Shape     Shape
 	// Window has the last reports since the latest change of the shape.
 	Window []StepReport
-	Model  SpeedModel // nil: the job keeps its shape
+	Model  *SpeedModel // nil: the job keeps its shape
 	// Scaling is needed for the bottleneck only.
 	Scaling Scaling
 
@@ -87,25 +87,28 @@ type Resizing struct {
 
 // resizePlan is one decision.
 type resizePlan struct {
-	view *ResizeView
-	now  time.Time
-	o    Options
+	view       *ResizeView
+	now        time.Time
+	o          Options
+	candidates []Shape // of the present job; reused
 }
 
 // planned is a job that may be resized, with its times by the speed model.
 type planned struct {
 	*ResizableJob
-	steps StepTimes
+	mean  StepReport // of the window
+	gains gains
 	// remaining is the time to the end, and requested that from start to end in the requested shape,
 	// in seconds.
 	remaining, requested float64
 }
 
-func newPlanned(j *ResizableJob) *planned {
+func newPlanned(j *ResizableJob) planned {
 	steps := j.Model.Steps()
-	return &planned{
+	return planned{
 		ResizableJob: j,
-		steps:        steps,
+		mean:         meanOf(j.Window),
+		gains:        j.Model.gainsFrom(j.Shape),
 		remaining:    j.RemainingSamples / steps.speed(j.Shape),
 		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
 	}
@@ -114,6 +117,7 @@ func newPlanned(j *ResizableJob) *planned {
 // proposal is the best move of a job.
 type proposal struct {
 	Resizing
+	index int     // of the job in the view
 	score float64 // lower bound of the gain, see resizePlan.rate
 	slack float64 // seconds to the deadline that the job does not need
 }
@@ -122,68 +126,66 @@ type proposal struct {
 func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records map[string]ResizeRecord) {
 	p := &resizePlan{view: view, now: now, o: o.withDefaults()}
 	records = make(map[string]ResizeRecord, len(view.Jobs))
-	var proposals []proposal
+	var proposals []*proposal
 	for i := range view.Jobs {
 		j := &view.Jobs[i]
 		record, found := p.consider(j)
-		records[j.ID] = record
 		if found != nil {
-			proposals = append(proposals, *found)
+			found.index = i
+			proposals = append(proposals, found)
 		}
+		records[j.ID] = record
 	}
 
-	slices.SortStableFunc(proposals, func(a, b proposal) int {
-		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(b.score, a.score),
-			cmp.Compare(a.slack, b.slack))
+	slices.SortFunc(proposals, func(a, b *proposal) int {
+		return cmp.Or(cmp.Compare(a.Rule.order(), b.Rule.order()), cmp.Compare(b.score, a.score),
+			cmp.Compare(a.slack, b.slack), cmp.Compare(a.index, b.index))
 	})
 	free := max(0, view.FreeCores)
-	for i := range proposals {
-		m := &proposals[i].Resizing
+	for _, m := range proposals {
 		more := m.To.Cores() - m.From.Cores()
 		if more > free {
 			continue
 		}
 		free -= max(0, more)
-		moves = append(moves, *m)
+		moves = append(moves, m.Resizing)
+		if m.Rule != RuleUndo {
+			record := records[m.Job]
+			record.Trial = m.trial(&view.Jobs[m.index])
+			records[m.Job] = record
+		}
 	}
-	p.begin(moves, records)
 	return moves, records
 }
 
 // order returns which moves are carried out first: those that free cores, then those that need none.
-func (p *proposal) order() int {
-	return slices.Index([]ResizeRule{RuleUndo, RuleRestore, RuleShrink, RuleExchange, RuleGrow}, p.Rule)
+func (r ResizeRule) order() int {
+	switch r {
+	case RuleUndo:
+		return 0
+	case RuleRestore:
+		return 1
+	case RuleShrink:
+		return 2
+	case RuleExchange:
+		return 3
+	}
+	return 4
 }
 
-// begin records the moves, so that they are judged later.
-func (p *resizePlan) begin(moves []Resizing, records map[string]ResizeRecord) {
-	if len(moves) == 0 {
-		return
+// trial returns what a move has to be judged by later.
+func (m *Resizing) trial(j *ResizableJob) *ResizeTrial {
+	t := &ResizeTrial{
+		From:        m.From,
+		StepSeconds: meanOf(j.Window).StepSeconds,
+		Reports:     len(j.Window),
+		Gain:        math.Log(m.SpeedRatio),
+		IsShrink:    m.Rule == RuleShrink,
 	}
-	byJob := make(map[string]*Resizing, len(moves))
-	for i := range moves {
-		byJob[moves[i].Job] = &moves[i]
+	if t.IsShrink {
+		t.Gain -= math.Log(float64(m.To.Cores()) / float64(m.From.Cores()))
 	}
-	for i := range p.view.Jobs {
-		j := &p.view.Jobs[i]
-		m := byJob[j.ID]
-		if m == nil || m.Rule == RuleUndo {
-			continue
-		}
-		trial := &ResizeTrial{
-			From:        m.From,
-			StepSeconds: meanOf(j.Window).StepSeconds,
-			Reports:     len(j.Window),
-			Gain:        math.Log(m.SpeedRatio),
-			IsShrink:    m.Rule == RuleShrink,
-		}
-		if trial.IsShrink {
-			trial.Gain -= math.Log(float64(m.To.Cores()) / float64(m.From.Cores()))
-		}
-		record := records[j.ID]
-		record.Trial = trial
-		records[j.ID] = record
-	}
+	return t
 }
 
 // consider judges the previous move of a job and returns its best next move, if there is one.
@@ -196,16 +198,16 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
-	j, mean := newPlanned(job), meanOf(job.Window)
+	j := newPlanned(job)
 	bottleneck := FindBottleneck(j.Window, j.Scaling, p.o)
-	undo := p.judge(j, &record, mean.StepSeconds)
+	undo := p.judge(&j, &record)
 	if record.RestUntil.After(p.now) && undo == nil {
 		return record, nil
 	}
 
 	best := undo
 	if best == nil {
-		best = p.best(j, &record, bottleneck.Shapes(&mean, p.o))
+		best = p.best(&j, record.Barred, bottleneck.Shapes(&j.mean, p.o))
 	}
 	if best != nil {
 		best.Job, best.From, best.Bottleneck = j.ID, j.Shape, bottleneck
@@ -217,49 +219,72 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 	return record, best
 }
 
-// remainingSeconds returns the time to the end of a job whose speed changes by a logarithm.
-func (j *planned) remainingSeconds(gain float64) float64 {
-	return j.remaining * math.Exp(-gain)
-}
-
 // best returns the best allowed move of a job.
-func (p *resizePlan) best(j *planned, record *ResizeRecord, more []Shape) *proposal {
-	candidates := append(j.Shape.Neighbours(j.Facts.Architecture, p.o.Largest), more...)
-	candidates = append(candidates, p.outright(j)...)
-	candidates = append(candidates, j.Requested)
-	var best proposal
-	hasBest := false
-	for _, to := range candidates {
-		isBarred := slices.ContainsFunc(record.Barred, func(b BarredShape) bool { return b.Shape == to })
-		if isBarred || to == j.Shape || !to.IsValid(j.Facts.Architecture) || !to.isWithin(p.o.Largest) {
+func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *proposal {
+	// The best shapes by the model come first, because they rule out most others.
+	p.candidates = p.appendOutright(p.candidates[:0], j)
+	distant := len(p.candidates)
+	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, p.o.Largest)
+	p.candidates = append(append(p.candidates, more...), j.Requested)
+
+	best := proposal{Resizing: Resizing{To: j.Shape}}
+	for i, to := range p.candidates {
+		if to == j.Shape || !p.isAllowed(j, barred, to) {
 			continue
 		}
-		if found, ok := p.rate(j, to); ok && (!hasBest || found.score > best.score) {
-			best, hasBest = found, true
+		// Most shapes cannot be the best one, and a bound shows it without their errors.
+		price := j.gains.price(to)
+		bound := j.gains.bound(&price) * (1 + rounding)
+		_, most := p.rate(j, to, bound, bound)
+		if most <= best.score {
+			continue
+		}
+		mean, standardError := j.gains.gain(&price)
+		if i < distant && standardError > p.o.TrustedErrorRatio {
+			continue
+		}
+		lower := math.Exp(mean - p.o.BoundFactor*standardError)
+		safe := math.Exp(mean - p.o.DeadlineFactor*standardError)
+		if rule, score := p.rate(j, to, lower, safe); score > best.score {
+			best.To, best.Rule, best.score = to, rule, score
+			best.SpeedRatio, best.LowerSpeedRatio = math.Exp(mean), lower
 		}
 	}
-	if !hasBest {
+	if best.score == 0 {
 		return nil
 	}
 	return &best
 }
 
-// outright returns the best shapes by the model, once it is trusted.
-func (p *resizePlan) outright(j *planned) (found []Shape) {
-	if !j.Model.IsTrusted(j.Shape, j.Shape) {
-		return nil
+// isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
+// while a queue waits, a job only grows to be restored.
+func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool {
+	more := to.Cores() - j.Shape.Cores()
+	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !p.isRestorable(j, to)) {
+		return false
 	}
-	fastest := goal{cores: j.Shape.Cores(), largest: p.o.Largest}
-	goals := []goal{fastest}
+	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
+	return !isBarred && to.IsValid(j.Facts.Architecture) && to.isWithin(p.o.Largest)
+}
+
+// rounding is more than the relative rounding error of a ratio.
+const rounding = 1e-12
+
+// appendOutright adds the best shapes by the model, if it knows enough shapes.
+func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
+	if j.Model.shapes < p.o.TrustedShapes {
+		return found
+	}
+	cores := j.Shape.Cores()
+	if p.view.QueuedJobs == 0 {
+		cores += max(0, p.view.FreeCores) / len(p.view.Jobs)
+	}
+	front := j.Model.front.upTo(cores)
+	if s, ok := front.fastest(); ok {
+		found = append(found, s)
+	}
 	if p.view.QueuedJobs > 0 {
-		cheapest := fastest
-		cheapest.perCore, cheapest.minSpeed = true, p.minSpeed(j)
-		goals = append(goals, cheapest)
-	} else {
-		goals[0].cores += max(0, p.view.FreeCores) / len(p.view.Jobs)
-	}
-	for _, g := range goals {
-		if s, ok := j.steps.best(g); ok && j.Model.IsTrusted(j.Shape, s) {
+		if s, ok := front.cheapest(p.minSpeed(j)); ok {
 			found = append(found, s)
 		}
 	}
@@ -267,7 +292,7 @@ func (p *resizePlan) outright(j *planned) (found []Shape) {
 }
 
 // minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
-// move: see endsInTime. It is infinite if no speed suffices.
+// move: see endsInTime and keepsDeadline. It is infinite if no speed suffices.
 func (p *resizePlan) minSpeed(j *planned) float64 {
 	left := j.requested - j.Elapsed.Seconds()
 	if !j.Deadline.IsZero() {
@@ -279,58 +304,49 @@ func (p *resizePlan) minSpeed(j *planned) float64 {
 	return math.Inf(1)
 }
 
-// rate returns the move to a shape, and whether the rules allow it. While a queue waits, its score is the
-// logarithm of the saved core-seconds, otherwise that of the speed per additional core.
-func (p *resizePlan) rate(j *planned, to Shape) (m proposal, ok bool) {
-	more, isQueue := to.Cores()-j.Shape.Cores(), p.view.QueuedJobs > 0
-	isRestore := isQueue && more > 0 && p.isRestorable(j, to)
-	if more > p.view.FreeCores || isQueue && more > 0 && !isRestore {
-		return m, false
-	}
-	mean, standardError := j.Model.Gain(j.Shape, to)
-	lower := mean - p.o.BoundFactor*standardError
-	if math.IsNaN(lower) {
-		return m, false
-	}
-	growth := float64(more) / float64(j.Shape.Cores())
-	saved := lower - math.Log1p(growth) // core-seconds
-	m.To, m.SpeedRatio, m.LowerSpeedRatio = to, math.Exp(mean), math.Exp(lower)
+// rate returns the rule that allows a job to have a shape, and a score above 0, by the lower bound of
+// the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the logarithm
+// of the saved core-seconds, otherwise that of the speed per additional core. It is 0 if no rule allows
+// the shape. Higher bounds never have a lower score.
+func (p *resizePlan) rate(j *planned, to Shape, lower, safe float64) (r ResizeRule, score float64) {
+	cores := j.Shape.Cores()
+	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
+	growth := float64(more) / float64(cores)
+	saving := lower / (1 + growth) // ratio of core-seconds
+	keepsDeadline := p.keepsDeadline(j, safe)
 	switch {
-	case isRestore:
-		m.Rule, m.score = RuleRestore, lower
-	case more > 0:
-		m.Rule, m.score = RuleGrow, lower/float64(more)
-		if math.Expm1(lower) < p.o.GrowthGainRatio*growth {
-			return m, false
-		}
-	case isQueue && more < 0 && p.endsInTime(j, lower) && p.paysBack(j, saved):
-		m.Rule, m.score = RuleShrink, saved
-		return m, true
-	case math.Expm1(lower) >= p.o.ExchangeGainRatio:
-		if m.Rule, m.score = RuleExchange, lower; isQueue {
-			m.score = saved
-		}
-	default:
-		return m, false
+	case isQueue && more < 0 && keepsDeadline && p.endsInTime(j, lower) && p.paysBack(j, saving):
+		return RuleShrink, math.Log(saving)
+	case !p.paysBack(j, lower) || safe < 1 && !keepsDeadline:
+		return r, 0
+	case isQueue && more > 0:
+		return RuleRestore, math.Log(lower)
+	case more > 0 && lower-1 >= p.o.GrowthGainRatio*growth:
+		return RuleGrow, math.Log(lower) / float64(more)
+	case more > 0 || lower-1 < p.o.ExchangeGainRatio:
+		return r, 0
+	case isQueue:
+		return RuleExchange, math.Log(saving)
 	}
-	return m, p.paysBack(j, lower)
+	return RuleExchange, math.Log(lower)
 }
 
-// paysBack reports whether a gain saves enough of the remaining time, or of the core-seconds.
-func (p *resizePlan) paysBack(j *planned, gain float64) bool {
-	return j.remaining-j.remainingSeconds(gain) >= p.o.CostFactor*j.Pause.Seconds() && gain > 0
+// paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
+// time.
+func (p *resizePlan) paysBack(j *planned, ratio float64) bool {
+	return ratio > 1 && j.remaining-j.remaining/ratio >= p.o.CostFactor*j.Pause.Seconds()
 }
 
-// endsInTime reports whether a job that changes its speed by a logarithm still ends by its deadline,
-// and no later than it would have with the requested shape.
-func (p *resizePlan) endsInTime(j *planned, gain float64) bool {
-	left := j.Pause.Seconds() + j.remainingSeconds(gain)
-	return j.Elapsed.Seconds()+left <= j.requested && p.keepsDeadline(j, gain)
+// endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
+// with the requested shape.
+func (p *resizePlan) endsInTime(j *planned, ratio float64) bool {
+	left := j.Pause.Seconds() + j.remaining/ratio
+	return j.Elapsed.Seconds()+left <= j.requested
 }
 
-// keepsDeadline reports whether a job that changes its speed by a logarithm still ends by its deadline.
-func (p *resizePlan) keepsDeadline(j *planned, gain float64) bool {
-	left := j.Pause.Seconds() + j.remainingSeconds(gain)
+// keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
+func (p *resizePlan) keepsDeadline(j *planned, ratio float64) bool {
+	left := j.Pause.Seconds() + j.remaining/ratio
 	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= left
 }
 

@@ -17,7 +17,7 @@ var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 func job(id string, s fit.Shape) fit.ResizableJob {
 	report := fit.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s)}
 	return fit.ResizableJob{
-		ID: id, Facts: facts, Requested: s, Shape: s, Model: truth, Pause: 20 * time.Second,
+		ID: id, Facts: facts, Requested: s, Shape: s, Model: speeds, Pause: 20 * time.Second,
 		Window:           []fit.StepReport{report, report, report},
 		RemainingSamples: 3600 * facts.Speed(s, truth.StepSeconds(s)),
 	}
@@ -39,7 +39,7 @@ func TestPlan_FollowsTheQueue(t *testing.T) {
 	for name, test := range tests {
 		s := wasteful
 		if test.want == fit.RuleGrow {
-			s, _ = fit.Fastest(truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+			s, _ = fit.Fastest(speeds, 12)
 		}
 		test.view.Jobs = []fit.ResizableJob{job("a", s)}
 		moves, _ := fit.Plan(&test.view, now, fit.Options{})
@@ -84,7 +84,7 @@ func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
 	better := fit.Shape{Workers: 4, WorkerCores: 4, Servers: 4, ServerCores: 1}
 	j := job("a", better)
 	j.Requested = wasteful
-	gain, _ := truth.Gain(wasteful, better)
+	gain, _ := speeds.Gain(wasteful, better)
 	j.Record.Trial = &fit.ResizeTrial{
 		From: wasteful, StepSeconds: truth.StepSeconds(better) / 2, Reports: 3, Gain: gain,
 	}
@@ -123,7 +123,7 @@ func TestPlan_RestoresAJobThatWouldEndLate(t *testing.T) {
 
 // Of equal jobs, the one with the least time to its deadline gets the free cores.
 func TestPlan_PrefersTheLeastSlack(t *testing.T) {
-	s, _ := fit.Fastest(truth, 12, fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4})
+	s, _ := fit.Fastest(speeds, 12)
 	relaxed, urgent := job("relaxed", s), job("urgent", s)
 	relaxed.Deadline, urgent.Deadline = now.Add(9*time.Hour), now.Add(2*time.Hour)
 	v := &fit.ResizeView{FreeCores: 4, Jobs: []fit.ResizableJob{relaxed, urgent}}
@@ -175,7 +175,8 @@ func viewOf(data []byte) *fit.ResizeView {
 		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {
 			j.Model = fit.Learn(f, []fit.ShapeTime{fit.NewShapeTime(j.Window)}, nil, fit.Options{})
 		} else {
-			j.Model = &fit.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}
+			known := &fit.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}
+			j.Model = known.Speeds(largest)
 		}
 		if s.next(4) == 0 {
 			j.Deadline = now.Add(time.Duration(s.next(100)-20) * time.Minute)
@@ -264,35 +265,5 @@ func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
 	}
 	if moves < 200 {
 		t.Errorf("%d moves on 2000 views: do the views still contain stable jobs?", moves)
-	}
-}
-
-// BenchmarkPlan plans 1,000 jobs with known models, and with models that were learned from five
-// shapes.
-func BenchmarkPlan(b *testing.B) {
-	var seen []fit.ShapeTime
-	for _, s := range []fit.Shape{
-		{Workers: 2, WorkerCores: 2, Servers: 1, ServerCores: 1},
-		{Workers: 4, WorkerCores: 4, Servers: 1, ServerCores: 2},
-		{Workers: 4, WorkerCores: 2, Servers: 2, ServerCores: 1},
-		{Workers: 6, WorkerCores: 1, Servers: 2, ServerCores: 2},
-		wasteful,
-	} {
-		seen = append(seen, fit.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
-	}
-	for name, model := range map[string]fit.SpeedModel{
-		"known": truth, "learned": fit.Learn(facts, seen, nil, fit.Options{}),
-	} {
-		b.Run(name, func(b *testing.B) {
-			v := &fit.ResizeView{QueuedJobs: 1}
-			for i := range 1000 {
-				j := job(fmt.Sprint(i), wasteful)
-				j.Model = model
-				v.Jobs = append(v.Jobs, j)
-			}
-			for b.Loop() {
-				fit.Plan(v, now, fit.Options{})
-			}
-		})
 	}
 }

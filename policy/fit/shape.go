@@ -92,7 +92,8 @@ func (f *Facts) termsOf(s Shape, knee float64) terms {
 
 // StepSeconds returns the step time of a shape for known coefficients.
 func (f *Facts) StepSeconds(s Shape, c Coefficients, knee float64) float64 {
-	return dot(f.termsOf(s, knee), c)
+	t := f.termsOf(s, knee)
+	return dot(&t, &c)
 }
 
 // Speed returns the samples per second of a shape whose step takes this time.
@@ -100,26 +101,18 @@ func (f *Facts) Speed(s Shape, stepSeconds float64) float64 {
 	return float64(s.Workers) * f.SamplesPerWorker / stepSeconds
 }
 
-func dot(a [termCount]float64, b [termCount]float64) float64 {
-	sum := 0.0
-	for i := range a {
-		sum += a[i] * b[i]
+func (t terms) times(factor float64) terms {
+	for i := range t {
+		t[i] *= factor
 	}
-	return sum
+	return t
 }
 
-// A SpeedModel prices the shapes of a job.
-type SpeedModel interface {
-	// Steps returns the predicted step times of all shapes.
-	Steps() StepTimes
-	// Gain returns the logarithm of the speed of a shape divided by that of another one, and its
-	// standard error.
-	Gain(from, to Shape) (mean, standardError float64)
-	// IsTrusted reports whether a shape far from those that the job had can be chosen.
-	IsTrusted(from, to Shape) bool
+func dot(t *terms, c *Coefficients) float64 {
+	return t[0]*c[0] + t[1]*c[1] + t[2]*c[2] + t[3]*c[3] + t[4]*c[4] + t[5]*c[5]
 }
 
-// KnownModel is a speed model with exact coefficients. It implements SpeedModel.
+// KnownModel has the exact coefficients of a job.
 type KnownModel struct {
 	Facts        Facts
 	Coefficients Coefficients
@@ -131,19 +124,16 @@ func (m *KnownModel) StepSeconds(s Shape) float64 {
 	return m.Facts.StepSeconds(s, m.Coefficients, m.Knee)
 }
 
-// Steps implements SpeedModel.
-func (m *KnownModel) Steps() StepTimes {
-	return newStepTimes(&m.Facts, []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}})
+// Speeds returns a speed model without errors, for shapes up to the largest.
+func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
+	known := &SpeedModel{
+		facts:  m.Facts,
+		shapes: math.MaxInt,
+		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
+	}
+	known.complete(0, largest)
+	return known
 }
-
-// Gain implements SpeedModel.
-func (m *KnownModel) Gain(from, to Shape) (mean, standardError float64) {
-	steps := float64(to.Workers) / m.StepSeconds(to)
-	return math.Log(steps * m.StepSeconds(from) / float64(from.Workers)), 0
-}
-
-// IsTrusted implements SpeedModel.
-func (m *KnownModel) IsTrusted(_, _ Shape) bool { return true }
 
 // slowerRatio is how much longer a step must take with the last worker to count as slower. Any worker
 // costs some coordination, and a report has about this noise.
@@ -151,7 +141,7 @@ const slowerRatio = 0.05
 
 // ScalingOf returns what a speed model predicts about the effect of workers and cores on a job with
 // this window.
-func ScalingOf(f Facts, m SpeedModel, window []StepReport) Scaling {
+func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
 	mean := meanOf(window)
 	s := mean.Shape
 	var scaling Scaling

@@ -28,7 +28,7 @@ func NewShapeTime(window []StepReport) ShapeTime {
 }
 
 // knees are the numbers of cores that a worker may be able to use. Which one holds is learned.
-var knees = []float64{1, 2, 3, 4, 6, 8, 12, 16}
+var knees = [...]float64{1, 2, 3, 4, 6, 8, 12, 16}
 
 // kneeFit are the coefficients for one knee.
 type kneeFit struct {
@@ -38,13 +38,17 @@ type kneeFit struct {
 	covariance   matrix
 }
 
-// LearnedModel is a speed model that was fitted to the steps of a job. It implements SpeedModel.
-type LearnedModel struct {
+// SpeedModel prices the shapes of a job. It is learned, or of known coefficients.
+type SpeedModel struct {
 	facts  Facts
-	shapes int // distinct
-	fits   []kneeFit
+	shapes int       // distinct ones that it was learned from
+	fits   []kneeFit // by rising knee
 	steps  StepTimes
-	o      Options
+	front  shapeFront
+
+	// Probabilities of the fits: of all, and for shapes up to a knee; see weights.
+	allWeights, seenWeights []float64
+	seenKnee                float64
 }
 
 // minResourceRatio of the step time is the error that is assumed at least for busy times.
@@ -55,25 +59,27 @@ const noisePrior = 4
 
 // Learn fits the step time to the shapes of a job, the latest one last, by non-negative least
 // squares. Below TrustedShapes shapes, a prior from other jobs counts, if there is one. It returns
-// nil if there is nothing to learn from.
-func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *LearnedModel {
-	m := &LearnedModel{facts: f, o: o.withDefaults()}
-	distinct := map[Shape]bool{}
+// nil if there is nothing to learn from. Plan needs the same options.
+func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel {
+	o = o.withDefaults()
+	m := &SpeedModel{facts: f}
+	distinct, seenCores := map[Shape]bool{}, 0
 	for i := range seen {
 		distinct[seen[i].Shape] = true
+		seenCores = max(seenCores, seen[i].Shape.WorkerCores)
 	}
 	m.shapes = len(distinct)
 	if m.shapes == 0 {
 		return nil
 	}
-	if m.shapes >= m.o.TrustedShapes {
+	if m.shapes >= o.TrustedShapes {
 		prior = nil
 	}
 
 	lowest := math.Inf(1)
 	var errors []float64
 	for _, knee := range knees {
-		e := equations{facts: &m.facts, seen: seen, knee: knee, o: &m.o}
+		e := equations{facts: &m.facts, seen: seen, knee: knee, o: &o}
 		fit, chi, ok := e.fit(prior)
 		if !ok {
 			continue
@@ -86,11 +92,12 @@ func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *LearnedMode
 		return nil
 	}
 	m.weigh(errors, lowest)
+	m.complete(seenCores, o.Largest)
 	return m
 }
 
 // weigh turns the errors of the fits into the probabilities of their knees.
-func (m *LearnedModel) weigh(errors []float64, lowest float64) {
+func (m *SpeedModel) weigh(errors []float64, lowest float64) {
 	sum := 0.0
 	for i := range m.fits {
 		m.fits[i].probability *= math.Exp(-(errors[i] - lowest) / 2)
@@ -99,40 +106,29 @@ func (m *LearnedModel) weigh(errors []float64, lowest float64) {
 	for i := range m.fits {
 		m.fits[i].probability /= sum
 	}
+}
+
+// complete computes what all decisions about a job need: step times, and the fastest shapes.
+func (m *SpeedModel) complete(seenCores int, largest Shape) {
+	m.setWeights(seenCores)
 	m.steps = newStepTimes(&m.facts, m.fits)
+	m.front = newShapeFront(&m.steps, largest)
 }
 
-// Steps implements SpeedModel.
-func (m *LearnedModel) Steps() StepTimes { return m.steps }
+// Steps returns the predicted step times of all shapes.
+func (m *SpeedModel) Steps() *StepTimes { return &m.steps }
 
-// Gain implements SpeedModel. Errors that both shapes share cancel out.
-func (m *LearnedModel) Gain(from, to Shape) (mean, standardError float64) {
-	workers := math.Log(float64(to.Workers) / float64(from.Workers))
-	squares := 0.0
-	for i := range m.fits {
-		f := &m.fits[i]
-		before, after := m.facts.termsOf(from, f.knee), m.facts.termsOf(to, f.knee)
-		tBefore, tAfter := dot(before, f.coefficients), dot(after, f.coefficients)
-		gain := workers + math.Log(tBefore/tAfter)
-		var slope [termCount]float64
-		for k := range slope {
-			slope[k] = after[k]/tAfter - before[k]/tBefore
-		}
-		mean += f.probability * gain
-		squares += f.probability * (gain*gain + f.covariance.form(slope))
-	}
-	return mean, math.Sqrt(max(0, squares-mean*mean))
-}
-
-// IsTrusted implements SpeedModel.
-func (m *LearnedModel) IsTrusted(from, to Shape) bool {
-	_, standardError := m.Gain(from, to)
-	return m.shapes >= m.o.TrustedShapes && standardError <= m.o.TrustedErrorRatio
+// Gain returns the logarithm of the speed of a shape divided by that of another one, and its standard
+// error. Errors that both shapes share cancel out.
+func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
+	g := m.gainsFrom(from)
+	price := g.price(to)
+	return g.gain(&price)
 }
 
 // Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
 // probable knee, and the probability of each.
-func (m *LearnedModel) Finished() FinishedJob {
+func (m *SpeedModel) Finished() FinishedJob {
 	best := &m.fits[0]
 	probabilities := make(map[float64]float64, len(m.fits))
 	for i := range m.fits {
@@ -146,12 +142,14 @@ func (m *LearnedModel) Finished() FinishedJob {
 }
 
 // form returns the quadratic form of a vector.
-func (m *matrix) form(v [termCount]float64) float64 {
+func (m *matrix) form(v *terms) float64 {
 	sum := 0.0
 	for i := range v {
-		for j := range v {
-			sum += v[i] * m[i][j] * v[j]
+		row := v[i] * m[i][i]
+		for j := range i {
+			row += 2 * v[j] * m[i][j]
 		}
+		sum += v[i] * row
 	}
 	return sum
 }

@@ -16,6 +16,9 @@ var truth = &fit.KnownModel{
 	Facts: facts, Coefficients: fit.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
 }
 
+// speeds is the speed model of the truth, for the default shapes.
+var speeds = truth.Speeds(largest)
+
 // measured returns the exact step time of each shape.
 func measured(shapes ...fit.Shape) (seen []fit.ShapeTime) {
 	for _, s := range shapes {
@@ -61,7 +64,7 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 	m := fit.Learn(facts, measured(shapes...), nil, fit.Options{})
 	for range 200 {
 		from, to := draw(), draw()
-		want, _ := truth.Gain(from, to)
+		want, _ := speeds.Gain(from, to)
 		got, standardError := m.Gain(from, to)
 		if math.Abs(got-want) > 3*standardError+0.01 || math.IsNaN(got) {
 			t.Errorf("gain from %v to %v: %.3f with a standard error of %.3f, want %.3f",
@@ -70,7 +73,7 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 	}
 }
 
-// The more shapes a job has shown, the smaller are the errors; with four of them a model is trusted.
+// The more shapes a job has shown, the smaller are the errors.
 func TestLearn_ErrorsShrink(t *testing.T) {
 	shapes := []fit.Shape{{4, 4, 2, 2}, {4, 3, 2, 2}, {5, 4, 2, 1}, {3, 6, 3, 1}, {6, 2, 1, 2}, {2, 8, 4, 1}}
 	target := fit.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
@@ -80,9 +83,6 @@ func TestLearn_ErrorsShrink(t *testing.T) {
 		_, standardError := m.Gain(shapes[0], target)
 		if !(standardError < before) {
 			t.Errorf("%d shapes: standard error %.3f, want less than %.3f", n, standardError, before)
-		}
-		if isTrusted := m.IsTrusted(shapes[0], shapes[0]); isTrusted != (n >= 4) {
-			t.Errorf("%d shapes: trusted %t", n, isTrusted)
 		}
 		before = standardError
 	}
@@ -110,7 +110,7 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 	byModel, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), fit.Options{}).Gain(from, more)
 	asked.Model = "unknown"
 	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), fit.Options{}).Gain(from, more)
-	want, _ := known.Gain(from, more)
+	want, _ := known.Speeds(more).Gain(from, more)
 	if math.Abs(byModel-want) > 0.1 || bySize > byModel/2 {
 		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less",
 			byModel, bySize, want)
@@ -121,7 +121,7 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 func TestScalingOf_FollowsTheModel(t *testing.T) {
 	of := func(s fit.Shape) fit.Scaling {
 		r := fit.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s), WorkerCPURatio: 0.1, ServerCPURatio: 0.9}
-		return fit.ScalingOf(facts, truth, []fit.StepReport{r, r, r})
+		return fit.ScalingOf(facts, speeds, []fit.StepReport{r, r, r})
 	}
 	few := of(fit.Shape{Workers: 2, WorkerCores: 4, Servers: 4, ServerCores: 4})
 	many := of(fit.Shape{Workers: 8, WorkerCores: 8, Servers: 1, ServerCores: 1})

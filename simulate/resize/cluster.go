@@ -169,7 +169,7 @@ func (r *resizeRun) end() int {
 }
 
 // learn returns the model of a job that learns; nil before its first window.
-func (r *resizeRun) learn(t *runningTraining) *fit.LearnedModel {
+func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
 	if r.Knowledge != KnowsTelemetry && r.Knowledge != KnowsSteps {
 		return nil
 	}
@@ -235,7 +235,7 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 		Requested:        job.Guess,
 		Shape:            t.shape,
 		Window:           t.window,
-		Model:            &job.Truth,
+		Model:            job.Speeds,
 		Elapsed:          time.Duration((r.now - t.started) * float64(time.Second)),
 		DoneSamples:      t.done,
 		RemainingSamples: job.Samples() - t.done,
@@ -243,10 +243,7 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 		Record:           t.record,
 	}
 	if r.Knowledge != KnowsTruth {
-		v.Model = nil
-		if m := r.learn(t); m != nil {
-			v.Model = m
-		}
+		v.Model = r.learn(t)
 	}
 	if v.Model != nil {
 		v.Scaling = fit.ScalingOf(v.Facts, v.Model, t.window)

@@ -253,6 +253,6 @@ func (j *GuessedJob) exchange() (ratio float64, moves int) {
 		s = next
 		moves++
 	}
-	best, _ := fit.Fastest(&j.Truth, j.Guess.Cores(), largest)
+	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
 	return j.speed(s) / j.speed(best), moves
 }

@@ -20,7 +20,8 @@ type GuessedJob struct {
 	ArrivalSeconds float64
 	Guess          fit.Shape
 	Truth          fit.KnownModel
-	WorkSeconds    float64 // in the guessed shape
+	Speeds         *fit.SpeedModel // of Truth
+	WorkSeconds    float64         // in the guessed shape
 	// GuessRatio is the speed in the guessed shape, divided by the best with as many cores.
 	GuessRatio float64
 }
@@ -62,7 +63,8 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 		},
 		WorkSeconds: 300 + 2100*random.Float64(),
 	}
-	best, _ := fit.Fastest(&j.Truth, j.Guess.Cores(), largest)
+	j.Speeds = j.Truth.Speeds(largest)
+	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
 	j.GuessRatio = j.speed(j.Guess) / j.speed(best)
 	return j
 }

@@ -1,0 +1,105 @@
+package fit
+
+import "sort"
+
+// shapeFront holds the fastest shapes by a speed model, by rising cores and speed: each is faster
+// than all shapes with as many cores or fewer.
+type shapeFront []frontShape
+
+type frontShape struct {
+	shape Shape
+	cores int
+	speed float64 // samples per second
+}
+
+// fewerCores is the penalty of one core, relative to the speed. It is smaller than any gain that
+// matters, so that it decides only between equally fast shapes.
+const fewerCores = 1e-9
+
+// newShapeFront prices all shapes up to the largest.
+func newShapeFront(t *StepTimes, largest Shape) shapeFront {
+	fastest := make(shapeFront, largest.Cores()+1) // by number of cores
+	compute := t.usefulCores(largest.WorkerCores)
+	for w := 1; w <= largest.Workers; w++ {
+		if t.facts.Architecture != ParameterServer {
+			fastest.addWorkers(t, w, len(compute))
+			continue
+		}
+		for p := 1; p <= largest.Servers; p++ {
+			fastest.addServers(t, w, p, compute, largest.ServerCores)
+		}
+	}
+
+	var front shapeFront
+	highest := 0.0
+	for cores, s := range fastest {
+		if value := s.speed * (1 - fewerCores*float64(cores)); value > highest {
+			front, highest = append(front, s), value
+		}
+	}
+	return front
+}
+
+// addWorkers adds the shapes with a number of workers, and no servers, to shapes by their cores.
+func (f shapeFront) addWorkers(t *StepTimes, w, mostCores int) {
+	for c := 1; c <= mostCores; c++ {
+		s := Shape{Workers: w, WorkerCores: c}
+		f.add(s, s.Cores(), t.speed(s))
+	}
+}
+
+// addServers adds the shapes with a number of workers and servers to shapes by their cores.
+func (f shapeFront) addServers(t *StepTimes, w, p int, compute []float64, mostCores int) {
+	s := Shape{Workers: w, WorkerCores: 1, Servers: p, ServerCores: 1}
+	samples := t.facts.Speed(s, 1)
+	terms := t.facts.termsOf(s, 1)
+	update := terms[termUpdate] * t.mean[termUpdate] // of a server with one core
+	rest := dot(&terms, &t.mean) - update
+	for d := 1; d <= mostCores; d++ {
+		s.ServerCores = d
+		others := rest + update/float64(d)
+		for i, seconds := range compute {
+			s.WorkerCores = i + 1
+			f.add(s, w*(i+1)+p*d, samples/(others+seconds))
+		}
+	}
+}
+
+// add keeps a shape if it is the fastest with its number of cores.
+func (f shapeFront) add(s Shape, cores int, speed float64) {
+	if speed > f[cores].speed {
+		f[cores] = frontShape{s, cores, speed}
+	}
+}
+
+// upTo returns the shapes with at most a number of cores.
+func (f shapeFront) upTo(cores int) shapeFront {
+	return f[:sort.Search(len(f), func(i int) bool { return f[i].cores > cores })]
+}
+
+// fastest returns the fastest shape; false if there is none.
+func (f shapeFront) fastest() (Shape, bool) {
+	if len(f) == 0 {
+		return Shape{}, false
+	}
+	return f[len(f)-1].shape, true
+}
+
+// cheapest returns the shape with the most speed per core of those with a lowest speed, in samples per
+// second; false if there is none.
+func (f shapeFront) cheapest(minSpeed float64) (Shape, bool) {
+	var found Shape
+	highest := 0.0
+	for i := len(f) - 1; i >= 0 && f[i].speed >= minSpeed; i-- {
+		if perCore := f[i].speed / float64(f[i].cores); perCore >= highest {
+			found, highest = f[i].shape, perCore
+		}
+	}
+	return found, highest > 0
+}
+
+// Fastest returns the fastest shape with at most a number of cores, by a speed model, and of equally
+// fast ones one with the fewest cores. It is false if none is valid.
+func Fastest(m *SpeedModel, cores int) (Shape, bool) {
+	return m.front.upTo(cores).fastest()
+}

@@ -1,0 +1,267 @@
+package fit_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"courier/policy/fit"
+)
+
+// largest is the default largest shape.
+var largest = fit.Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8}
+
+// eachRandomView calls a test with views of up to five jobs, of which many can move.
+func eachRandomView(views int, test func(v *fit.ResizeView)) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for range views {
+		v := &fit.ResizeView{FreeCores: random.IntN(60), QueuedJobs: random.IntN(2)}
+		for i := range 1 + random.IntN(5) {
+			j := randomJob(random, random.IntN(3) > 0)
+			j.ID = string(rune('a' + i))
+			j.Pause = time.Duration(10*random.IntN(3)) * time.Second
+			j.DoneSamples = j.RemainingSamples * random.Float64()
+			if random.IntN(2) == 0 {
+				j.Deadline = now.Add(time.Duration(random.IntN(3600)) * time.Second)
+			}
+			v.Jobs = append(v.Jobs, j)
+		}
+		test(v)
+	}
+}
+
+// moreThan fails a test that did not see enough cases to mean something.
+func moreThan(t *testing.T, least, cases int) {
+	t.Helper()
+	if cases < least {
+		t.Errorf("only %d cases, want at least %d", cases, least)
+	}
+}
+
+func jobOf(v *fit.ResizeView, id string) *fit.ResizableJob {
+	return &v.Jobs[slices.IndexFunc(v.Jobs, func(j fit.ResizableJob) bool { return j.ID == id })]
+}
+
+func TestPlan_IsPureAndDeterministic(t *testing.T) {
+	moved := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		before := *v
+		before.Jobs = slices.Clone(v.Jobs)
+		for i := range v.Jobs {
+			before.Jobs[i].Window = slices.Clone(v.Jobs[i].Window)
+		}
+		moves, records := fit.Plan(v, now, fit.Options{})
+		again, recordsAgain := fit.Plan(v, now, fit.Options{})
+		if !reflect.DeepEqual(moves, again) || !reflect.DeepEqual(records, recordsAgain) {
+			t.Errorf("the same view has moves %+v and %+v", moves, again)
+		}
+		for i := range v.Jobs {
+			if !reflect.DeepEqual(v.Jobs[i], before.Jobs[i]) {
+				t.Errorf("the plan changed job %s of its view", v.Jobs[i].ID)
+			}
+		}
+		moved += len(moves)
+	})
+	moreThan(t, 200, moved)
+}
+
+// The order of the jobs does not matter, unless they compete for free cores with the same score.
+func TestPlan_DoesNotDependOnTheOrderOfJobs(t *testing.T) {
+	moved := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		slices.Reverse(v.Jobs)
+		reversed, _ := fit.Plan(v, now, fit.Options{})
+		if !slices.Equal(moves, reversed) {
+			t.Errorf("moves %+v, and %+v with the jobs reversed", moves, reversed)
+		}
+		moved += len(moves)
+	})
+	moreThan(t, 200, moved)
+}
+
+func TestPlan_TakesNoMoreCoresThanAreFree(t *testing.T) {
+	grown := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		taken := 0
+		for _, m := range moves {
+			taken += max(0, m.To.Cores()-m.From.Cores())
+		}
+		if taken > v.FreeCores {
+			t.Errorf("%d cores taken of %d", taken, v.FreeCores)
+		}
+		if taken > 0 {
+			grown++
+		}
+	})
+	moreThan(t, 50, grown)
+}
+
+// A job that keeps its deadline now still keeps it with a bound of 90 % after any move.
+func TestPlan_KeepsDeadlinesFirst(t *testing.T) {
+	shrunk := 0
+	eachRandomView(600, func(v *fit.ResizeView) {
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		for _, m := range moves {
+			j := jobOf(v, m.Job)
+			left := j.Deadline.Sub(now).Seconds()
+			remaining := j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.Steps().Of(j.Shape))
+			if j.Deadline.IsZero() || remaining > left {
+				continue
+			}
+			mean, standardError := j.Model.Gain(m.From, m.To)
+			safe := boundOf(mean, standardError, 1.28)
+			if after := j.Pause.Seconds() + remaining/safe; after > left+1e-6 && safe < 1 {
+				t.Errorf("move %+v ends %.0f s after the deadline", m, after-left)
+			}
+			if m.Rule == fit.RuleShrink {
+				shrunk++
+			}
+		}
+	})
+	moreThan(t, 30, shrunk)
+}
+
+// No move saves less than twice its pause, and no job grows or changes for less than the least gain.
+func TestPlan_MovesOnlyForALargeGain(t *testing.T) {
+	moved := 0
+	o := fit.Options{ExchangeGainRatio: 0.2, GrowthGainRatio: 0.5} // most moves gain more than by default
+	eachRandomView(300, func(v *fit.ResizeView) {
+		moves, _ := fit.Plan(v, now, o)
+		for _, m := range moves {
+			j := jobOf(v, m.Job)
+			mean, standardError := j.Model.Gain(m.From, m.To)
+			lower := boundOf(mean, standardError, 0.67)
+			growth := float64(m.To.Cores())/float64(m.From.Cores()) - 1
+			least := 1.0
+			switch m.Rule {
+			case fit.RuleShrink:
+				lower /= 1 + growth // of core-seconds
+			case fit.RuleExchange:
+				least += o.ExchangeGainRatio
+			case fit.RuleGrow:
+				least += o.GrowthGainRatio * growth
+			}
+			remaining := j.RemainingSamples / j.Facts.Speed(j.Shape, j.Model.Steps().Of(j.Shape))
+			saved := remaining * (1 - 1/lower)
+			if lower < least-1e-9 || saved < 2*j.Pause.Seconds()-1e-6 {
+				t.Errorf("move %+v gains %.3f and saves %.1f s", m, lower, saved)
+			}
+			moved++
+		}
+	})
+	moreThan(t, 200, moved)
+}
+
+// Bounds rule out shapes before their errors are known. No shape that they rule out is better: without
+// a queue and free cores, the exchange with the highest lower bound wins.
+func TestPlan_FindsTheBestExchange(t *testing.T) {
+	moved := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		v.QueuedJobs, v.FreeCores = 0, 0
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		for _, m := range moves {
+			j := jobOf(v, m.Job)
+			if !j.Deadline.IsZero() {
+				continue // which may exclude an exchange
+			}
+			for _, n := range j.Shape.Neighbours(j.Facts.Architecture, largest) {
+				mean, standardError := j.Model.Gain(m.From, n)
+				lower := boundOf(mean, standardError, 0.67)
+				if n.Cores() <= m.From.Cores() && lower > m.LowerSpeedRatio*(1+1e-9) {
+					t.Errorf("%+v is faster by %.4f than the move %+v", n, lower, m)
+				}
+			}
+			moved++
+		}
+	})
+	moreThan(t, 200, moved)
+}
+
+// A shape is barred for ten minutes after it brought less than half of its gain, also if it is the
+// best one, and can be had again afterwards.
+func TestPlan_BarsShapesForSomeTime(t *testing.T) {
+	again := 0
+	eachRandomView(300, func(v *fit.ResizeView) {
+		v.Jobs = v.Jobs[:1]
+		first, _ := fit.Plan(v, now, fit.Options{})
+		if len(first) == 0 {
+			return
+		}
+		bar := fit.BarredShape{Shape: first[0].To, Until: now.Add(10 * time.Minute)}
+		v.Jobs[0].Record.Barred = []fit.BarredShape{bar}
+		barred, records := fit.Plan(v, now, fit.Options{})
+		if len(barred) > 0 && barred[0].To == bar.Shape || !slices.Contains(records["a"].Barred, bar) {
+			t.Errorf("move %+v to a barred shape", barred)
+		}
+		v.Jobs[0].Deadline = time.Time{} // which would come closer
+		free, records := fit.Plan(v, bar.Until, fit.Options{})
+		if len(records["a"].Barred) > 0 {
+			t.Errorf("still barred: %+v", records["a"].Barred)
+		}
+		if len(free) > 0 && free[0].To == bar.Shape {
+			again++
+		}
+	})
+	moreThan(t, 50, again)
+}
+
+// A distant shape that the model prefers needs a model of four shapes; until then, a job moves to a
+// neighbour or to its requested shape.
+func TestPlan_MovesFarOnlyWithATrustedModel(t *testing.T) {
+	far := map[bool]int{}
+	random := rand.New(rand.NewPCG(5, 6))
+	for range 300 {
+		j := randomJob(random, true)
+		j.ID, j.Requested = "a", j.Shape
+		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{j}}
+		for _, o := range []fit.Options{{}, {TrustedShapes: 100}} {
+			moves, _ := fit.Plan(v, now, o)
+			if len(moves) == 0 {
+				continue
+			}
+			near := j.Shape.Neighbours(j.Facts.Architecture, largest)
+			if !slices.Contains(near, moves[0].To) {
+				far[o.TrustedShapes == 0]++
+			}
+		}
+	}
+	if far[false] > 0 {
+		t.Errorf("%d moves to distant shapes without a trusted model", far[false])
+	}
+	moreThan(t, 20, far[true])
+}
+
+func TestSpeedModel_FastestIsThatOfAllShapes(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for range 5 {
+		j := randomJob(random, true)
+		cores := 2 + random.IntN(300)
+		got, ok := fit.Fastest(j.Model, cores)
+		if !ok || got.Cores() > cores {
+			t.Fatalf("%+v has more than %d cores", got, cores)
+		}
+		speed := func(s fit.Shape) float64 { return j.Facts.Speed(s, j.Model.Steps().Of(s)) }
+		for w := 1; w <= largest.Workers; w++ {
+			for c := 1; c <= largest.WorkerCores; c++ {
+				for p := 1; p <= largest.Servers; p++ {
+					for d := 1; d <= largest.ServerCores; d++ {
+						s := fit.Shape{Workers: w, WorkerCores: c, Servers: p, ServerCores: d}
+						if s.Cores() <= cores && speed(s) > speed(got)*(1+1e-6) {
+							t.Fatalf("%+v is faster than %+v", s, got)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// boundOf returns the lower bound of a ratio of speeds by a number of standard errors.
+func boundOf(mean, standardError, factor float64) float64 {
+	return math.Exp(mean - factor*standardError)
+}
