@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -172,6 +173,54 @@ func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
 	awaitSequences(t, d, last)
 	finish()
 	compare(t, b, d)
+}
+
+// A rebuild that loses its lease, and ends while it waits for the lease, has restored nothing.
+func TestRebuild_FailsIfItLosesItsLease(t *testing.T) {
+	server, d := bustest.NewServer(t), storetest.New(t)
+	fillLog(t, server.Connect(t))
+	logged := bustest.NewBuffer()
+	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()},
+		slog.New(slog.NewTextHandler(logged, nil)), nil)
+	must(t, err)
+	defer func() { _ = b.Close(context.Background()) }() // the test ends anyway
+
+	// The rebuild waits for the writer of JOB, which another process keeps from writing.
+	loseLease := sync.OnceFunc(func() {
+		leases := bucket(t, server, schemas.BucketLeases)
+		for _, name := range []string{"store-" + schemas.StreamJob, schemas.LeaseRepair} {
+			_, err := leases.PutString(t.Context(), name, `{"holder":"another","ttl_seconds":600}`)
+			must(t, err)
+		}
+	})
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		o := store.RebuildOptions{Progress: func(doing string, _, _ uint64) {
+			if doing == "clear "+schemas.StreamAdvice {
+				loseLease()
+			}
+		}}
+		ended <- store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), o)
+	}()
+	logged.Await(t, "lease lost")
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Rebuild = %v, want %v", err, context.Canceled)
+	}
+}
+
+// bucket returns a key-value bucket of a server.
+func bucket(t *testing.T, server *bustest.Server, name string) jetstream.KeyValue {
+	t.Helper()
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	must(t, err)
+	kv, err := js.KeyValue(t.Context(), name)
+	must(t, err)
+	return kv
 }
 
 // If the tables hold later sequences than the log, Rebuild keeps them: the log was restored from
