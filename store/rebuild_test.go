@@ -51,6 +51,7 @@ func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 // Rebuild corrects wrong columns, missing and duplicate rows and wrong roll-ups, and restores a
 // lost database.
 func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -103,6 +104,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 
 // Rows of events that the log has dropped stay, and count once in the roll-ups.
 func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
 	last := fillLog(t, b)
@@ -141,6 +143,7 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 
 // Rebuild fails while a store is running. A store completes an interrupted rebuild.
 func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
@@ -177,6 +180,7 @@ func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
 
 // A rebuild that loses its lease, and ends while it waits for the lease, has restored nothing.
 func TestRebuild_FailsIfItLosesItsLease(t *testing.T) {
+	t.Parallel()
 	server, d := bustest.NewServer(t), storetest.New(t)
 	fillLog(t, server.Connect(t))
 	logged := bustest.NewBuffer()
@@ -226,6 +230,7 @@ func bucket(t *testing.T, server *bustest.Server, name string) jetstream.KeyValu
 // If the tables hold later sequences than the log, Rebuild keeps them: the log was restored from
 // a backup, or created again.
 func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
+	t.Parallel()
 	b, d := bustest.New(t), storetest.New(t)
 	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
