@@ -217,7 +217,7 @@ func replicasChangeTheirRetention(t *testing.T, r *replicas) {
 
 // A third replica may lack rows although most replicas have them. A history reads a replica that has
 // them, or fails, but leaves out nothing.
-func TestReplicas_LagBehindWithoutGaps(t *testing.T) {
+func TestReplicas_LagWithoutGaps(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
