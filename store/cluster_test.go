@@ -278,6 +278,7 @@ func verifyCluster(t testing.TB, b *bus.Bus, c *store.Cluster) {
 	must(t, err)
 	if found, _ := r.Different(); found > 0 {
 		t.Errorf("%d hours differ", found)
+		must(t, (&store.VerifyResult{Report: r}).WriteText(t.Output()))
 	}
 	rows := make(map[int]uint64)
 	for _, s := range r.Streams {
