@@ -237,7 +237,7 @@ func TestReplicas_LagWithoutGaps(t *testing.T) {
 	must(t, lagging.Exec(t.Context(), "SYSTEM STOP FETCHES job_epoch"))
 	last := publishJobs(t, b, "after-")
 	awaitSequences(t, lagging, last)
-	err := store.NewHistory(lagging).Events(t.Context(), time.Time{}, func(schemas.Event) error { return nil })
+	err := readAll(t, lagging)
 	if !errors.Is(err, store.ErrReplicaBehind) {
 		t.Errorf("history of a replica that lacks epochs: error %v, want ErrReplicaBehind", err)
 	}
@@ -250,13 +250,19 @@ func TestReplicas_LagWithoutGaps(t *testing.T) {
 	}
 	must(t, lagging.Exec(t.Context(), "SYSTEM START FETCHES job_epoch"))
 	await(t, "the epochs of the third replica", func() bool {
-		return store.NewHistory(lagging).Events(t.Context(), time.Time{},
-			func(schemas.Event) error { return nil }) == nil
+		return readAll(t, lagging) == nil
 	})
 	wantNoGaps(t, b, lagging)
 	stop()
 	verifyCluster(t, b, c)
 	compare(t, b, lagging)
+}
+
+// readAll reads a history, and drops its events.
+func readAll(t *testing.T, d *store.Database) error {
+	t.Helper()
+	drop := func(schemas.Event) error { return nil }
+	return store.NewHistory(d).Events(t.Context(), time.Time{}, drop)
 }
 
 // wantNoGaps fails if a history lacks an event before its last one. It returns the last sequence.
