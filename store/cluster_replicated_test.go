@@ -338,8 +338,8 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 
 // A reshard copies the rows that a repair has attached, although lookups with sequential consistency
 // do not see them until the next insert, and the events that no store has written. When it ends,
-// every new replica has its rows. With
-// COURIER_LONG the shard is split, which takes two more servers.
+// every new replica has its rows. With COURIER_LONG the shard is split, which takes two more
+// servers.
 func TestReplicas_KeepRepairedRowsInAReshard(t *testing.T) {
 	t.Parallel()
 	servers, server := cluster.StartReplicated(t, 2, 1), bustest.NewServer(t)
