@@ -31,7 +31,8 @@ type Batch struct {
 // BatchOptions limits the size and age of a batch.
 type BatchOptions struct {
 	// MaxMessages limits messages and events of a batch; the last message may exceed the
-	// number of events. Default and maximum: schemas.MaxBatchMessages.
+	// number of events. With Accept it limits those that are accepted, and the range of a batch
+	// has at most twice as many. Default and maximum: schemas.MaxBatchMessages.
 	MaxMessages int
 
 	// MaxAge limits the time since the first message. Default: one second.

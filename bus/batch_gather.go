@@ -11,9 +11,10 @@ import (
 // batchBuilder collects the messages of a batch.
 type batchBuilder struct {
 	*batcher
-	batch Batch
-	at    time.Time // when the last message was stored
-	count int       // messages, dead ones included
+	batch    Batch
+	at       time.Time // when the last message was stored
+	count    int       // messages, also dead ones and those that were not accepted
+	accepted int       // messages that were accepted, dead ones included
 }
 
 func (r *batcher) newBuilder(redelivered bool) *batchBuilder {
@@ -33,6 +34,7 @@ func (c *batchBuilder) add(
 	if c.options.Accept != nil && !c.options.Accept(subject) {
 		return nil
 	}
+	c.accepted++
 	c.batch.Bytes += len(data)
 
 	position := Record{Subject: subject, Sequence: sequence, StoredAt: at}
@@ -66,10 +68,18 @@ func (c *batchBuilder) intent() intent {
 // and the next batch is gathered at the same time.
 const maxBatchBytes = 32 << 20
 
-// isFull reports whether a batch has reached a limit of messages, events or bytes.
+// maxRange limits the messages of a batch with BatchOptions.Accept, as a multiple of MaxMessages. The
+// messages that are not accepted need no memory, but a longer range takes longer to read again, and the
+// buffers of a feed must hold more than the range of a batch (feedBuffer).
+const maxRange = 2
+
+// isFull reports whether a batch has reached a limit of messages, events or bytes. It counts the
+// messages that were accepted, so that the insert of a shard has as many rows as that of one server.
 func (c *batchBuilder) isFull() bool {
-	n := max(c.count, len(c.batch.Records))
-	return n >= c.options.MaxMessages || c.batch.Bytes >= maxBatchBytes
+	n := max(c.accepted, len(c.batch.Records))
+	return n >= c.options.MaxMessages ||
+		c.count >= maxRange*c.options.MaxMessages ||
+		c.batch.Bytes >= maxBatchBytes
 }
 
 // gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch has a

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -177,6 +178,58 @@ func (l *sharedLog) awaitConsumers(want int) {
 		}
 		l.publish(4)
 		l.await(int(l.next) - 1)
+	}
+}
+
+// firstBatch consumes one batch of at most 100 accepted messages. If fail is set, it stays open.
+func (l *sharedLog) firstBatch(parity int, accept func(string) bool, fail bool) (first bus.Batch) {
+	l.t.Helper()
+	ctx, cancel := context.WithCancel(within(l.t))
+	defer cancel()
+	o := bus.BatchOptions{MaxMessages: 100, MaxAge: patience, Feed: l.feed, Accept: accept}
+	err := l.bus.ConsumeBatch(ctx, feedDurable(parity), o,
+		func(_ context.Context, batch bus.Batch) error {
+			if first.Last == 0 {
+				first = batch
+			}
+			cancel()
+			if fail {
+				return errors.New("a failure of the test")
+			}
+			return nil
+		})
+	if err != nil {
+		l.t.Error(err)
+	}
+	return first
+}
+
+// A batch has as many accepted messages as without the others, and is the same when it is repeated.
+// Its range is limited, also if no message is accepted.
+func TestFeed_FillsBatchesWithAcceptedMessages(t *testing.T) {
+	l := newSharedLog(t)
+	l.publish(400)
+	even := func(subject string) bool { return strings.Contains("02", subject[len("node.node-"):][:1]) }
+	none := func(string) bool { return false }
+	for _, c := range []struct {
+		name        string
+		parity      int
+		accept      func(string) bool
+		fail        bool
+		last        uint64
+		records     int
+		redelivered bool
+	}{
+		{"half of the messages", 0, even, true, 200, 100, false},
+		{"half of the messages again", 0, even, false, 200, 100, true},
+		{"no message", 1, none, false, 200, 0, false},
+	} {
+		got := l.firstBatch(c.parity, c.accept, c.fail)
+		if got.First != 1 || got.Last != c.last || len(got.Records) != c.records ||
+			got.Redelivered != c.redelivered {
+			t.Errorf("%s: batch %d to %d with %d records, redelivered %v; want %+v",
+				c.name, got.First, got.Last, len(got.Records), got.Redelivered, c)
+		}
 	}
 }
 

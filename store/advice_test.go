@@ -90,6 +90,7 @@ func upgraded(t *testing.T) (*bus.Bus, *store.Database, []advisedAt) {
 // Advice from both streams is in its table once, although the sequences overlap. It stays so
 // through verify, repair and rebuild.
 func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
+	t.Parallel()
 	b, d, want := upgraded(t)
 	same := func(after string) {
 		t.Helper()
@@ -127,6 +128,7 @@ func TestStore_SeparatesTheAdviceOfOldLogs(t *testing.T) {
 
 // A duplicate of an advice in the other stream is dropped even if it has the same sequence.
 func TestStore_DropsTheDuplicateOfAnOldAdvice(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
 	s := newTestLog()

@@ -17,16 +17,20 @@ import (
 	"courier/store/storetest/cluster"
 )
 
+// again are the settings to insert rows a second time. With the sequential consistency of replicas, a
+// statement would not find the rows that a repair has attached, and damage nothing.
+const again = " SETTINGS insert_deduplicate = 0, select_sequential_consistency = 0"
+
 // clusterDamages damage the tables of one shard.
 var clusterDamages = map[string]string{
 	"rows are lost":    "DELETE FROM node_sample WHERE cityHash64(event_id, %d) %% 7 = 0",
 	"epochs are lost":  "DELETE FROM job_epoch WHERE cityHash64(event_id, %d) %% 2 = 0",
 	"a table is empty": "TRUNCATE TABLE job_started /* %d */",
 	"rows are duplicated": "INSERT INTO node_sample SELECT * FROM node_sample " +
-		"WHERE cityHash64(event_id, %d) %% 5 = 0 SETTINGS insert_deduplicate = 0",
+		"WHERE cityHash64(event_id, %d) %% 5 = 0" + again,
 	"a roll-up loses rows": "DELETE FROM node_minute WHERE cityHash64(node, minute, %d) %% 2 = 0",
 	"a roll-up counts twice": "INSERT INTO node_hour SELECT * FROM node_hour " +
-		"WHERE cityHash64(node, %d) >= 0 SETTINGS insert_deduplicate = 0",
+		"WHERE cityHash64(node, %d) >= 0" + again,
 }
 
 // A repair restores damaged tables of any shard; a rebuild restores a shard whose databases are
@@ -50,9 +54,9 @@ func repairDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cl
 	c := openCluster(t, b, servers)
 	s := newTestLog()
 	for n := range 12 {
-		s.job(fmt.Sprintf("job-%d", n), time.Minute, schemas.EventFinished)
+		s.job(fmt.Sprintf("damaged-%d", n), time.Minute, schemas.EventFinished)
 		for i := range uint64(30) {
-			s.sample(fmt.Sprintf("node-%d", n), i)
+			s.sample(fmt.Sprintf("damaged-%d", n), i)
 		}
 	}
 	stop := run(t, c)

@@ -48,7 +48,6 @@ func Reshard(
 }
 
 // reshard is Reshard while no other process reshards or repairs.
-
 func (c *Cluster) reshard(ctx context.Context) error {
 	old, revision, err := c.bus.ShardMap(ctx)
 	if err != nil {

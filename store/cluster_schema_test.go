@@ -36,6 +36,7 @@ func TestSchema_OfAClusterMatchesTheGoldenFile(t *testing.T) {
 // The engine of a test has no Keeper for replicated tables, but parses each statement. The statements for one
 // server create the same database as Migrate.
 func TestSchema_IsValid(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	cluster, err := store.Schema("main")
 	must(t, err)

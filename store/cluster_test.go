@@ -52,6 +52,7 @@ func TestCluster_WritesEveryEventOnce(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := openCluster(t, b, servers)
+	must(t, c.Migrate(t.Context()))
 	stopPublishing := publishAll(t, b)
 	stop := run(t, c)
 	for _, d := range c.Databases() {
@@ -72,6 +73,7 @@ func TestCluster_WritesEveryEventOnce(t *testing.T) {
 
 // The store selects the shard that ClickHouse would select, for any key and weights.
 func TestShardOf_IsTheShardOfADistributedTable(t *testing.T) {
+	t.Parallel()
 	servers := cluster.Start(t, 3, 1, 2)
 	d := storetest.Open(t, servers.URL(0, "default"))
 	for i := range servers.Size() {
@@ -276,6 +278,7 @@ func verifyCluster(t testing.TB, b *bus.Bus, c *store.Cluster) {
 	must(t, err)
 	if found, _ := r.Different(); found > 0 {
 		t.Errorf("%d hours differ", found)
+		must(t, (&store.VerifyResult{Report: r}).WriteText(t.Output()))
 	}
 	rows := make(map[int]uint64)
 	for _, s := range r.Streams {

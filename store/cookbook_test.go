@@ -49,6 +49,7 @@ func readCookbook(t testing.TB) map[string]string {
 // TestCookbook_AnswersMatchTheEngine runs every query of the cookbook over HTTP, as curl does, on a
 // fortnight of events that went through the store.
 func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
+	t.Parallel()
 	if !slices.Contains(storetest.Protocols(t), "http") {
 		t.Skip("the server has no known HTTP address")
 	}
@@ -145,6 +146,7 @@ func views(t testing.TB, d *store.Database) (names []string) {
 
 // DESCRIBE shows what a view is for, and explains its columns.
 func TestViews_AreDescribed(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	for _, view := range views(t, d) {
 		comments := selectNumber(

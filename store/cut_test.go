@@ -124,6 +124,7 @@ func (w *proxy) cutLocked() {
 // The test cuts the connection at random packets of an insert, so that an insert may succeed
 // although its answer is lost.
 func TestStore_LosesItsConnection(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			u, err := url.Parse(storetest.Address(t, protocol))

@@ -55,6 +55,7 @@ func (s *statement) end(err error) error {
 const (
 	codeSyntax          = 62
 	codeUnknownDatabase = 81
+	codeNotInQuorum     = 289 // REPLICA_IS_NOT_IN_QUORUM
 	codeReplicaBehind   = 517 // CANNOT_ASSIGN_ALTER
 )
 

@@ -120,6 +120,7 @@ func TestMigrate_RejectsAWrongPassword(t *testing.T) {
 }
 
 func TestQuery_ErrorsNameTheDatabase(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		var rows []struct{}
 		err := d.Query(t.Context(), &rows, "SELECT nothing FROM nowhere")

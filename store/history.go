@@ -2,13 +2,16 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 	"time"
 
 	"courier/schemas"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
@@ -22,6 +25,19 @@ type History struct {
 // connections.
 const maxReaders = 3
 
+// ErrReplicaBehind reports that a replica lacks rows that most replicas of its shard have. They
+// arrive soon, unless the replica cannot fetch them.
+var ErrReplicaBehind = errors.New("a replica lacks rows of the other replicas")
+
+// historySettings make the queries of one history read the same replica of each shard: the first one
+// that is available, which is the one that the store writes to. Settings of a single server do not
+// matter.
+var historySettings = clickhouse.Settings{
+	"load_balancing":           "in_order",
+	"prefer_localhost_replica": 0,
+	"use_hedged_requests":      0,
+}
+
 // NewHistory returns a history of a database.
 func NewHistory(d *Database) *History {
 	return &History{database: d, slots: make(chan struct{}, maxReaders)}
@@ -30,7 +46,8 @@ func NewHistory(d *Database) *History {
 // Events calls yield with the started, epoch and ended events of jobs with a timestamp of at
 // least since (zero: all), in the order of the log, each event once, with its Sequence. The
 // events are complete up to a sequence: a missing event has a higher sequence than all others.
-// If yield returns an error, Events returns it.
+// If yield returns an error, Events returns it. The error matches ErrReplicaBehind if a replica
+// cannot have all events.
 func (h *History) Events(
 	ctx context.Context, since time.Time, yield func(schemas.Event) error,
 ) error {
@@ -40,6 +57,7 @@ func (h *History) Events(
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	ctx = clickhouse.Context(ctx, clickhouse.WithSettings(historySettings))
 	until, err := h.database.Position(ctx, schemas.StreamJob)
 	if err != nil {
 		return fmt.Errorf("read history: %w", err)
@@ -60,11 +78,31 @@ func (h *History) Events(
 	}
 	for _, c := range cursors {
 		defer c.close()
+		if err := h.database.checkQuorum(ctx, c.table); err != nil {
+			return fmt.Errorf("read history: %w", err)
+		}
 		if err := c.open(ctx, h.database, since, until); err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
 	}
 	return merge(cursors, yield)
+}
+
+// checkQuorum returns an error that matches ErrReplicaBehind if the replica that answers lacks the last
+// insert that most replicas have. The rows themselves are read without sequential consistency, which
+// would hide those that a repair has attached; see Database.settled.
+func (d *Database) checkQuorum(ctx context.Context, table string) error {
+	settings := maps.Clone(historySettings)
+	settings["select_sequential_consistency"] = 1
+	ctx, query := d.begin(ctx, "check the replica", settings)
+	var rows []struct {
+		Sequence uint64 `ch:"sequence"`
+	}
+	err := query.end(d.conn.Select(ctx, &rows, "SELECT sequence FROM "+table+" LIMIT 1"))
+	if serverCode(err) == codeNotInQuorum {
+		return fmt.Errorf("%w: %w", ErrReplicaBehind, err)
+	}
+	return err
 }
 
 // merge yields the events of the cursors in the order of their sequences.

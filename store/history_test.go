@@ -49,6 +49,7 @@ func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) 
 }
 
 func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
 		s := newTestLog()
@@ -73,6 +74,7 @@ func TestHistory_ReturnsThePublishedEvents(t *testing.T) {
 }
 
 func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	s := newTestLog()
 	s.started("alpha", 1)
@@ -87,6 +89,7 @@ func TestHistory_ReturnsDuplicatesOnce(t *testing.T) {
 
 // The test reads the history while only some tables have the rows of a batch.
 func TestHistory_HasNoGaps(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
 	s := newTestLog()
@@ -110,6 +113,7 @@ func TestHistory_HasNoGaps(t *testing.T) {
 }
 
 func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	s := newTestLog()
 	for n := range uint32(5) {
@@ -138,6 +142,7 @@ func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 
 // Each reader holds three connections of a bounded pool.
 func TestHistory_ConcurrentReaders(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		s := newTestLog()
 		for job := range 50 {

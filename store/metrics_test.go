@@ -38,6 +38,7 @@ func gather(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 }
 
 func TestMetrics_CountABatch(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler),
@@ -91,6 +92,7 @@ func TestMetrics_CountABatch(t *testing.T) {
 // The metrics show the number of events missing in the tables and the age of the oldest one, even
 // before they are in a batch.
 func TestMetrics_ShowWhatIsBehind(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()

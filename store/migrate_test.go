@@ -37,6 +37,7 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 }
 
 func TestMigrate_IsIdempotent(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		migrations, err := schemas.Migrations()
 		must(t, err)
@@ -58,6 +59,7 @@ func TestMigrate_IsIdempotent(t *testing.T) {
 // A process may crash after it has applied statements of a migration and before it records the
 // migration.
 func TestMigrate_ContinuesAfterACrash(t *testing.T) {
+	t.Parallel()
 	want := relations(t, storetest.New(t))
 	migrations, err := schemas.Migrations()
 	must(t, err)
@@ -78,6 +80,7 @@ func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 }
 
 func TestMigrate_RunsConcurrently(t *testing.T) {
+	t.Parallel()
 	address := storetest.Address(t, storetest.Protocols(t)[0])
 	var all sync.WaitGroup
 	for range 4 {
@@ -94,6 +97,7 @@ func TestMigrate_RunsConcurrently(t *testing.T) {
 }
 
 func TestMigrate_RejectsANewerDatabase(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	must(t,
 		d.Exec(t.Context(),
@@ -107,6 +111,7 @@ func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 }
 
 func TestMigrate_ColumnsMatchTheRowStructs(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	for _, table := range schemas.Tables() {
 		var rows []struct {

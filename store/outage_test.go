@@ -10,6 +10,7 @@ import (
 // The test kills ClickHouse twice while the store writes and messages keep arriving. ClickHouse
 // restarts with the same data.
 func TestStore_OutlivesItsDatabase(t *testing.T) {
+	t.Parallel()
 	server := storetest.NewServer(t)
 	d := storetest.Open(t, server.Address(t))
 	must(t, d.Migrate(t.Context()))

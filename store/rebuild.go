@@ -52,13 +52,15 @@ func Rebuild(
 	v := NewVerifier(b, settled, log, VerifyOptions{Repair: true, Progress: o.Progress})
 	r := &rebuilder{Verifier: v, written: d, options: o}
 
-	hasRun := false
+	// Hold returns nil if ctx ends while it waits, also after the lease was lost during a rebuild.
+	isDone := false
 	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
-		hasRun = true
-		return r.run(ctx)
+		err := r.run(ctx)
+		isDone = err == nil
+		return err
 	})
-	if err == nil && !hasRun {
-		err = ctx.Err()
+	if err == nil && !isDone {
+		err = fmt.Errorf("wait for the end of another repair: %w", ctx.Err())
 	}
 	if err != nil {
 		return fmt.Errorf("rebuild: %w", err)

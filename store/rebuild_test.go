@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,6 +51,7 @@ func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
 // Rebuild corrects wrong columns, missing and duplicate rows and wrong roll-ups, and restores a
 // lost database.
 func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}
@@ -102,6 +104,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 
 // Rows of events that the log has dropped stay, and count once in the roll-ups.
 func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
 	last := fillLog(t, b)
@@ -140,6 +143,7 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 
 // Rebuild fails while a store is running. A store completes an interrupted rebuild.
 func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
@@ -174,9 +178,59 @@ func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
 	compare(t, b, d)
 }
 
+// A rebuild that loses its lease, and ends while it waits for the lease, has restored nothing.
+func TestRebuild_FailsIfItLosesItsLease(t *testing.T) {
+	t.Parallel()
+	server, d := bustest.NewServer(t), storetest.New(t)
+	fillLog(t, server.Connect(t))
+	logged := bustest.NewBuffer()
+	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()},
+		slog.New(slog.NewTextHandler(logged, nil)), nil)
+	must(t, err)
+	defer func() { _ = b.Close(context.Background()) }() // the test ends anyway
+
+	// The rebuild waits for the writer of JOB, which another process keeps from writing.
+	loseLease := sync.OnceFunc(func() {
+		leases := bucket(t, server, schemas.BucketLeases)
+		for _, name := range []string{"store-" + schemas.StreamJob, schemas.LeaseRepair} {
+			_, err := leases.PutString(t.Context(), name, `{"holder":"another","ttl_seconds":600}`)
+			must(t, err)
+		}
+	})
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		o := store.RebuildOptions{Progress: func(doing string, _, _ uint64) {
+			if doing == "clear "+schemas.StreamAdvice {
+				loseLease()
+			}
+		}}
+		ended <- store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), o)
+	}()
+	logged.Await(t, "lease lost")
+	end()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("Rebuild = %v, want %v", err, context.Canceled)
+	}
+}
+
+// bucket returns a key-value bucket of a server.
+func bucket(t *testing.T, server *bustest.Server, name string) jetstream.KeyValue {
+	t.Helper()
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	must(t, err)
+	kv, err := js.KeyValue(t.Context(), name)
+	must(t, err)
+	return kv
+}
+
 // If the tables hold later sequences than the log, Rebuild keeps them: the log was restored from
 // a backup, or created again.
 func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
+	t.Parallel()
 	b, d := bustest.New(t), storetest.New(t)
 	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))

@@ -37,6 +37,7 @@ const (
 // TestReference_DescribesTablesAndViews compares the pages of tables and views in docs/reference
 // with what the engine reports after all migrations.
 func TestReference_DescribesTablesAndViews(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	pages := []struct{ path, title, other, condition string }{
 		{

@@ -57,6 +57,7 @@ func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 // The store and a repair reload the table and restore the missing rows from the log, regardless of
 // the rows in source parts.
 func TestStore_RepairsUnreadableParts(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}

@@ -31,6 +31,7 @@ func writeFifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 // skips the block from then on. The test creates the same state by deleting parts from the disk:
 // the token is known, the rows are lost, and the roll-up has counted them.
 func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
@@ -63,6 +64,7 @@ func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
 // Tables from a backup have no tokens. A batch that was unfinished at the backup of the log is
 // repeated although the tables have its rows.
 func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	writer, b := writeFifty(t, d)
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
@@ -96,6 +98,7 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 // Only a roll-up may have lost the rows of a known token. The samples of other batches in the same
 // minutes stay.
 func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)

@@ -187,7 +187,7 @@ func (d *Database) SetRetention(ctx context.Context, table string, days int) err
 		statement = "ALTER TABLE " + table + " REMOVE TTL"
 	}
 	// The existing rows get the new end, too, so that a longer retention keeps them.
-	if err := d.exec(ctx, "retention", statement); err != nil {
+	if err := d.migrateStatement(ctx, statement); err != nil {
 		return fmt.Errorf("set the retention of %s: %w", table, err)
 	}
 	return nil

@@ -43,6 +43,7 @@ func oldSamples(t *testing.T) *testLog {
 
 // Rows are deleted only on request, longer retentions keep rows, and verify does not miss deleted ones.
 func TestRetention_DeletesRowsOnlyOnRequest(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	run(t, newStore(t, b, d))
 	databases := []*store.Database{d}

@@ -54,6 +54,7 @@ func compareRollUps(t *testing.T, d *store.Database) {
 // A repeated batch repairs its rows in the roll-ups to hours and of runs if they are lost or
 // counted twice. The rows of other batches stay.
 func TestStore_RebuildsEachRollUp(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	s := newTestLog()
 	for i := range uint64(90) {
@@ -107,6 +108,7 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 
 // An upgrade fills new roll-ups exactly once.
 func TestMigrate_FillsNewRollUps(t *testing.T) {
+	t.Parallel()
 	migrations, err := schemas.Migrations()
 	must(t, err)
 	d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))

@@ -18,6 +18,7 @@ import (
 // The log has messages with several samples, more than fit in a batch. Some messages contain
 // duplicate samples of other messages, and one message cannot be decoded.
 func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
+	t.Parallel()
 	d, server := storetest.New(t), bustest.NewServer(t)
 	b := server.Connect(t)
 	s := newTestLog()

@@ -17,6 +17,7 @@ import (
 // One of several stores writes each stream. When it ends, another one continues without duplicate
 // rows or repeated batches.
 func TestStore_SharesTheStreams(t *testing.T) {
+	t.Parallel()
 	d, server := storetest.New(t), bustest.NewServer(t)
 	feed := server.Connect(t)
 	stop := publishAll(t, feed)
@@ -70,6 +71,7 @@ func TestStore_SharesTheStreams(t *testing.T) {
 
 // A new writer first stops the running statements of the previous writer.
 func TestStore_StopsThePreviousWriter(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		ended := make(chan error, 1)
 		before := d.AsWriter(t.Context(), schemas.StreamNode)
@@ -100,6 +102,7 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 // After a timeout an insert may still run in ClickHouse. The store stops it before it rebuilds the
 // roll-ups of the batch, which would otherwise count the rows twice.
 func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		ctx := d.AsWriter(t.Context(), schemas.StreamNode)
 		first, giveUp := context.WithCancel(ctx)

@@ -103,6 +103,7 @@ func awaitSequences(t testing.TB, d *store.Database, want map[string]uint64) {
 }
 
 func TestStore_FillsEveryTable(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		b := bustest.New(t)
 		s := newTestLog()
@@ -137,6 +138,7 @@ func TestStore_FillsEveryTable(t *testing.T) {
 
 // The views show corrections, and count a correction as one drift of its regressor.
 func TestStore_WritesCorrections(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
 	s.regressors() // includes a drift alarm
@@ -158,6 +160,7 @@ func TestStore_WritesCorrections(t *testing.T) {
 }
 
 func TestStore_ContinuesAtItsPosition(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
 	for round := range 3 {
@@ -176,6 +179,7 @@ func TestStore_ContinuesAtItsPosition(t *testing.T) {
 // The test writes a batch again after each possible interruption: before any table, after some
 // tables, before the roll-up, and after all.
 func TestStore_RepeatsABatch(t *testing.T) {
+	t.Parallel()
 	s := newTestLog()
 	s.job("alpha", time.Minute, schemas.EventFinished)
 	jobs := s.events
@@ -242,6 +246,7 @@ func TestStore_RepeatsABatch(t *testing.T) {
 
 // The log has duplicates at later sequences, as it may after the duplicate window.
 func TestStore_DropsDuplicates(t *testing.T) {
+	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
 		w := newStore(t, nil, d)
 		told := func() []schemas.Event {
@@ -284,6 +289,7 @@ func TestStore_DropsDuplicates(t *testing.T) {
 
 // The batches of a new log have the same ranges as batches of the old log in the same database.
 func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	w := newStore(t, nil, d)
 	s := newTestLog()
@@ -300,6 +306,7 @@ func TestStore_KeepsTheRowsOfAnOldLog(t *testing.T) {
 
 // Nodes with wrong clocks do not stop the store.
 func TestStore_WritesSamplesOfManyMonths(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	s := newTestLog()
 	for month := range 130 {

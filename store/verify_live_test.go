@@ -15,6 +15,7 @@ import (
 
 // The store writes during the repair, including late samples of the repaired minutes.
 func TestVerify_WorksDuringARunningStore(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	begin := time.Now().UTC().Truncate(time.Hour).Add(-2 * time.Hour)
 	// Each batch creates a part, and each DELETE rewrites every part: 200 ms limits their number.

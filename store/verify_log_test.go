@@ -58,6 +58,7 @@ func totals(r *store.Report, table string) (log, have, older, expired uint64) {
 
 // Duplicates in the log, dropped messages and dead letters are not differences.
 func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	b, js := newBusAndClient(t)
 	s := newTestLog()
@@ -119,6 +120,7 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 // Samples beyond the TTL of the table, or with a timestamp that is a century off, are not
 // differences, whether or not the table still has them.
 func TestVerify_LeavesOutExpiredHours(t *testing.T) {
+	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
 	for n, at := range []time.Time{
@@ -151,6 +153,7 @@ func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 }
 
 func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name      string
 		statement string
@@ -185,6 +188,7 @@ func TestVerify_RejectsTheTablesOfAnotherLog(t *testing.T) {
 
 // New tables and tables from a backup lack rows that a store has written to the old tables.
 func TestVerify_FindsRowsThatOnlyOldTablesHad(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	last := fillLog(t, b)
 	before := storetest.New(t)

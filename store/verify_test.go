@@ -102,6 +102,7 @@ func storeThreeHours(t testing.TB, b *bus.Bus, d *store.Database) {
 }
 
 func TestVerify_FindsAndRepairsDifferences(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes half a minute on a busy machine")
 	}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestViews_ShowTheStateOfAJob(t *testing.T) {
+	t.Parallel()
 	type line struct {
 		State  string   `ch:"state"`
 		Run    uint32   `ch:"run"`
@@ -122,6 +123,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 
 // Every view with a model also has the dataset. Drift is reported for a model on a dataset.
 func TestViews_HaveTheDataset(t *testing.T) {
+	t.Parallel()
 	d := storetest.New(t)
 	s := newTestLog()
 	s.job("mlp-1", time.Minute, schemas.EventFinished)

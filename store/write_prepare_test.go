@@ -13,6 +13,7 @@ import (
 // A prepared insert is used unless the table already has some of its rows. It does not block other
 // statements.
 func TestStore_PreparesInserts(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) {
 			d := storetest.NewIn(t, protocol)
@@ -70,6 +71,7 @@ func TestStore_PreparesInserts(t *testing.T) {
 // When an insert arrives at a busy ClickHouse, the statement that prepared it may still run with
 // the same query ID.
 func TestDatabase_InsertsWithTheIDOfARunningStatement(t *testing.T) {
+	t.Parallel()
 	d := storetest.NewIn(t, "clickhouse")
 	must(t, d.Migrate(t.Context()))
 	ctx := clickhouse.Context(t.Context(), clickhouse.WithQueryID(t.Name()))

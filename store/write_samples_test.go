@@ -15,6 +15,7 @@ import (
 // Duplicates are detected regardless of which store has written the original. Samples that cannot be
 // duplicates are not looked up.
 func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
+	t.Parallel()
 	reg := prometheus.NewRegistry()
 	d, err := store.Open(
 		t.Context(),

@@ -147,6 +147,7 @@ func startEngine() (*testEngine, error) {
 		HostCommand:  []string{program, hostRole},
 		MemoryBytes:  1 << 30,
 		StartTimeout: patience,
+		StopTimeout:  stopTimeout,
 	}
 	e, err := engine.New(o, slog.New(slog.DiscardHandler), nil)
 	if err != nil {

@@ -57,6 +57,10 @@ func NewReplicaIn(t testing.TB, dir string, port int, interserver string) *Serve
 	return startServer(t, dir, port, httpPort, replicaRole, interserver, "-connect")
 }
 
+// stopTimeout is short, because nobody needs the data: an engine waits five seconds for its open
+// connections, such as those between the servers of a cluster.
+const stopTimeout = 100 * time.Millisecond
+
 // startServer starts an engine that runs until the test ends.
 func startServer(
 	t testing.TB, dir string, port, httpPort int, hostArguments ...string,
@@ -74,6 +78,7 @@ func startServer(
 		TCPPort:         port,
 		MemoryBytes:     1 << 30,
 		StartTimeout:    patience,
+		StopTimeout:     stopTimeout,
 		MaxRestartDelay: 100 * time.Millisecond,
 	}
 	e, err := engine.New(o, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
@@ -152,7 +157,7 @@ func (s *Server) Kill(t testing.TB) {
 	}
 }
 
-// Stop ends the engine. It does not restart.
+// Stop ends the engine, if necessary with SIGKILL. It does not restart.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
 	if err := s.stop(); err != nil {
