@@ -52,6 +52,14 @@ func (w *Window) growth(isPublished bool) float64 {
 	return min(growth, maxGrowth)
 }
 
+// Growth returns the growth of a window, as Plan compares it; 0 if there is none or it is stale.
+func Growth(w *Window) float64 {
+	if w == nil || w.IsStale {
+		return 0
+	}
+	return w.growth(false)
+}
+
 // minIOWaitRatio is the IO-wait of a node above which its IO is scarcer than its CPU (resource
 // policies, section 2.5).
 const minIOWaitRatio = 0.15
@@ -99,7 +107,7 @@ func Plan(
 		return nil, false
 	}
 	names := slices.Sorted(maps.Keys(windows))
-	growth := growthOf(names, windows, o.IsPublished)
+	growth := growthOf(names, windows, o)
 	threshold := o.threshold()
 	after = make(map[string]JobState, n)
 	sum, completing := 0.0, 0
@@ -202,18 +210,18 @@ func (o *Options) floor(n int) float64 {
 }
 
 // growthOf returns the growth of each job. Newcomers often grow fastest: they count as the fastest
-// job, but have no growth with the published rule.
-func growthOf(names []string, windows map[string]*Window, isPublished bool) map[string]float64 {
+// job, and as growing if no other job does, but have no growth with the published rule.
+func growthOf(names []string, windows map[string]*Window, o Options) map[string]float64 {
 	growth, largest := map[string]float64{}, 0.0
 	for _, name := range names {
-		if w := windows[name]; w != nil && (isPublished || !w.IsStale) {
-			growth[name] = w.growth(isPublished)
+		if w := windows[name]; w != nil && (o.IsPublished || !w.IsStale) {
+			growth[name] = w.growth(o.IsPublished)
 			largest = max(largest, growth[name])
 		}
 	}
 	for _, name := range names {
-		if windows[name] == nil && !isPublished {
-			growth[name] = largest
+		if windows[name] == nil && !o.IsPublished {
+			growth[name] = cmp.Or(largest, o.threshold())
 		}
 	}
 	return growth
