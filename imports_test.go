@@ -42,7 +42,8 @@ var importGraph = map[string][]string{
 	"store/storetest/cluster": {"store", "store/storetest"},
 	"trainer":                 {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor": {
-		"bus", "policy", "policy/deadline", "policy/jct", "schemas", "regress", "regress/evidence",
+		"bus", "policy", "policy/deadline", "policy/jct", "policy/quality", "schemas", "regress",
+		"regress/evidence",
 	},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},

@@ -29,8 +29,12 @@ type Options struct {
 	MoveCPUs string
 
 	// Objective is what the moves of CPUs are planned for, the same for all advisors of the cluster:
-	// ObjectiveSLO (the default) or ObjectiveJCT.
+	// one of Objectives, by default ObjectiveSLO.
 	Objective string
+
+	// UserObjectives are the objectives for the jobs of some users, the same for all advisors of the
+	// cluster.
+	UserObjectives map[string]string
 
 	// Promise is the default of the field promise of a request, the same for all advisors of
 	// the cluster; default schemas.PromiseEach.

@@ -8,7 +8,7 @@ import (
 
 	"courier/policy"
 	"courier/policy/deadline"
-	"courier/policy/jct"
+	"courier/policy/quality"
 	"courier/schemas"
 )
 
@@ -24,6 +24,10 @@ const (
 const (
 	ObjectiveSLO = "slo" // most SLOs are met: policy/deadline
 	ObjectiveJCT = "jct" // the mean completion time is short: policy/jct
+	// ObjectiveQuality: CPUs go to the jobs whose loss falls fastest: policy/quality.
+	ObjectiveQuality = "quality"
+	// ObjectiveCost: each job takes few core-seconds.
+	ObjectiveCost = "cost"
 )
 
 // Hysteresis of a change of CPUs (resource policies, section 1.3): it is at least one of these.
@@ -55,6 +59,8 @@ type NodeShares struct {
 	IsFixed   bool           // the running jobs keep their CPUs, as moves are not turned on
 	Jobs      []ElasticShare // by ID
 	Objective string         // of Plan; empty: ObjectiveSLO
+	// UserObjectives are the objectives of users with their own.
+	UserObjectives map[string]string
 }
 
 // ElasticShare is a running elastic job.
@@ -65,6 +71,10 @@ type ElasticShare struct {
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time
+	User      string
+
+	losses  quality.History
+	isError bool // the losses are 1 - accuracy
 }
 
 // isElasticNow reports whether the CPUs of the running job can change.
@@ -121,6 +131,9 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			Initial:   j.initialCPUs,
 			Deadline:  j.deadline(),
 			Submitted: j.Submitted.At,
+			User:      j.User,
+			losses:    j.losses.history(now.Sub(j.progressAt), n.ioRatio(j)),
+			isError:   j.losses.isError,
 		})
 	}
 	s.Capacity -= arriving
@@ -142,6 +155,18 @@ func (c *Cluster) coresOf(node string) int {
 func wholeCPUs(mean float64) int {
 	const rounding = 1e-6 // of a sum of fractions
 	return int(math.Ceil(mean - rounding))
+}
+
+// ioRatio returns the share of a job of the IO of all jobs of the node; 0 if it is unknown.
+func (n *Node) ioRatio(j *Job) float64 {
+	sum := 0.0
+	for _, o := range n.running {
+		sum += o.losses.ioRate()
+	}
+	if sum == 0 {
+		return 0
+	}
+	return j.losses.ioRate() / sum
 }
 
 // foreignCPUs returns the whole CPUs that foreign work takes from the elastic jobs of a node. A part
@@ -177,6 +202,7 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 			Rule:         string(j.reason),
 			SlackSeconds: j.slack(),
 			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
+			Growth:       j.growth,
 		}
 		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
 		planned = append(planned, PlannedShare{j.Question, m})
@@ -231,50 +257,6 @@ func (s *NodeShares) plan(
 		granted = 0
 	}
 	return jobs, granted
-}
-
-// moves asks the policy of the objective. An arriving job is planned by its SLO.
-func (s *NodeShares) moves(
-	view *policy.ClusterView, jobs []shareForecast, now time.Time,
-) []policy.Move {
-	if s.Objective != ObjectiveJCT || len(view.Queue) > 0 {
-		return sharePolicy.Plan(view, now).Moves
-	}
-	// Each job keeps what its SLO needs, and the policy divides the other CPUs.
-	least := floors(jobs, view.Nodes[0].Units)
-	beyond := *view
-	beyond.Nodes = slices.Clone(view.Nodes)
-	beyond.Jobs = slices.Clone(view.Jobs)
-	for i := range beyond.Jobs {
-		j := &beyond.Jobs[i]
-		j.Units = max(0, j.Units-least[i])
-		j.Options = []policy.Option{{Work: j.Options[0].Work}}
-		for _, p := range view.Jobs[i].Options[0].Curve {
-			if p.Units -= least[i]; p.Units > 0 {
-				j.Options[0].Curve = append(j.Options[0].Curve, p)
-			}
-		}
-		beyond.Nodes[0].Units -= least[i]
-	}
-	granted := map[string]policy.Move{}
-	for _, m := range jct.New().Plan(&beyond, now).Moves {
-		granted[m.Job] = m
-	}
-
-	var moves []policy.Move
-	for i := range view.Jobs {
-		id, more := view.Jobs[i].ID, beyond.Jobs[i].Units
-		m, isGranted := granted[id]
-		if isGranted {
-			more = m.Units
-		} else {
-			m = policy.Move{Kind: policy.Resize, Job: id, Reason: policy.ReasonShare}
-		}
-		if m.Units = least[i] + more; m.Units != view.Jobs[i].Units {
-			moves = append(moves, m)
-		}
-	}
-	return moves
 }
 
 // floors returns the CPUs that each job keeps under any objective: the fewest with which it is likely

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -19,13 +20,16 @@ func DecideMove(q *Question, m schemas.PlannedMove, r Regressors, at time.Time) 
 	unmoved.Reason = reasonOtherCPUs
 	a.Alternatives = append(a.Alternatives, unmoved)
 	a.Action, a.Move = schemas.ActionCPUs, &m
-	a.Message = moveMessage(&m) + ": " + a.Message
+	a.Message = moveMessage(&m) + costMessage(&m, a.Chosen, &unmoved) + ": " + a.Message
 	return a
 }
 
 // moveMessage returns why the CPUs of a job should change.
 func moveMessage(m *schemas.PlannedMove) string {
 	text := schemas.FormatCPUs(m.ToCPUs) + " instead of " + schemas.FormatCPUs(m.FromCPUs)
+	if reason := ruleMessage(m); reason != "" {
+		return text + reason
+	}
 	switch m.Purpose {
 	case schemas.MoveLent:
 		if m.ForJob != "" {
@@ -86,6 +90,41 @@ func (n SharedNodes) free(r Regressors, now time.Time) int {
 
 func (n SharedNodes) areIdle() bool {
 	return !slices.ContainsFunc(n, func(s *NodeShares) bool { return !s.IsIdle })
+}
+
+// ruleMessage returns why the CPUs change by a rule of an objective; empty for other rules.
+func ruleMessage(m *schemas.PlannedMove) string {
+	switch policy.Reason(m.Rule) {
+	case policy.ReasonGrowing:
+		if m.ToCPUs > m.FromCPUs {
+			return ", because its loss falls fast"
+		}
+		return ", because the loss of other jobs falls faster"
+	case policy.ReasonNewcomer:
+		return ", until the fall of its loss is known"
+	case policy.ReasonWatched, policy.ReasonCompleting:
+		if m.ToCPUs < m.FromCPUs {
+			return ", because its loss hardly falls"
+		}
+	case policy.ReasonCost:
+		if m.ToCPUs < m.FromCPUs {
+			return ", because they suffice for its SLO"
+		}
+		return ", because that saves core-seconds"
+	}
+	return ""
+}
+
+// costMessage returns the predicted core-hours of a move for the least cost.
+func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) string {
+	if policy.Reason(m.Rule) != policy.ReasonCost || with == nil ||
+		with.PredictedSeconds == nil || without.PredictedSeconds == nil {
+		return ""
+	}
+	hours := func(a *schemas.Alternative) float64 {
+		return float64(a.CPUs) * *a.PredictedSeconds / 3600
+	}
+	return fmt.Sprintf(" (%.3g instead of %.3g core-hours)", hours(with), hours(without))
 }
 
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that

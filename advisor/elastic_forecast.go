@@ -17,6 +17,7 @@ type shareForecast struct {
 	cpus         int                          // current
 	target       int
 	reason       policy.Reason // of the target; empty if the policy gave none
+	growth       float64       // of its loss, by policy/quality; 0: none or unknown
 }
 
 // forecast predicts a job with each number of CPUs. ok is false if its current rate is unknown.

@@ -61,7 +61,7 @@ func newRuleView(t testing.TB, data []byte) *ruleView {
 		v.addJob(fmt.Sprint("job-", i))
 	}
 	v.shares = v.SharesOf("node-a", v.now)
-	v.shares.Objective = []string{advisor.ObjectiveSLO, advisor.ObjectiveJCT}[v.next(2)]
+	v.shares.Objective = advisor.Objectives()[v.next(4)]
 	if taken := v.next(12); taken < 8 { // by other work
 		v.shares.Capacity -= taken
 	}

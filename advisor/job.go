@@ -25,6 +25,7 @@ type Job struct {
 	Advice       *schemas.Advice // the last one; for a running job reduced by lastAdvice
 	MetSLO       *bool
 	Risk         *schemas.Risk // the last warning or all-clear
+	Divergence   *schemas.Risk // the same about its loss
 
 	initialBatch    uint32          // batch size at the start of the last run
 	initialCPUs     uint32          // CPUs at the start of the last run
@@ -35,6 +36,7 @@ type Job struct {
 	loadAtLastEpoch []loadIntegral  // of its nodes, at its start or the end of its last epoch
 	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock
 	usage           schemas.Usage   // in its last epoch
+	losses          lossHistory     // of this run
 	ioWait          float64         // of its node in its last epoch, 0 if unknown
 	epochAt         time.Time       // end of its last epoch
 	clockLag        time.Duration   // minimum lag of the runner's clock behind the submitter's

@@ -41,7 +41,7 @@ func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
 	moved := map[string]bool{}
 	for _, s := range nodes {
 		now := time.Now().UTC()
-		s.Objective = a.o.Objective
+		s.Objective, s.UserObjectives = a.o.Objective, a.o.UserObjectives
 		for _, p := range s.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
 			advice := DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
@@ -146,12 +146,12 @@ func (a *Advisor) advise(q *Question, cause uint64) {
 // one, and the warning if there is one.
 func (a *Advisor) publishAdvice(q *Question, advice *schemas.Advice, cause uint64) {
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	news, risk := a.newsAndRisk(q, advice)
+	news, risks := a.newsAndRisks(q, advice)
 	if news {
 		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 		a.outbox.addAdvice(advice)
 	}
-	if risk != nil {
+	for _, risk := range risks {
 		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
 		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
 			"probability", risk.Probability, "cause", risk.Cause)
@@ -159,26 +159,34 @@ func (a *Advisor) publishAdvice(q *Question, advice *schemas.Advice, cause uint6
 	}
 }
 
-// newsAndRisk decides whether an advice is published, and returns the warning that it causes. Both
+// newsAndRisks decides whether an advice is published, and returns the warnings that it causes. All
 // are recorded in the state immediately, so that the next event does not repeat them before they
 // arrive from the log.
-func (a *Advisor) newsAndRisk(q *Question, advice *schemas.Advice) (news bool, risk *schemas.Risk) {
+func (a *Advisor) newsAndRisks(
+	q *Question, advice *schemas.Advice,
+) (news bool, risks []*schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := a.cluster.jobs[q.JobID]
 	if j == nil {
 		return false, nil
 	}
-	if risk = warn(j, q, advice); risk != nil {
+	if risk := warn(j, q, advice); risk != nil {
 		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
+		j.Risk, risks = risk, append(risks, risk)
+	}
+	if risk := warnDivergence(j, q, advice); risk != nil {
+		risk.EventID = schemas.DivergenceID(q.JobID, advice.CauseSequence)
+		j.Divergence, risks = risk, append(risks, risk)
+	}
+	for _, risk := range risks {
 		risk.CauseSequence = advice.CauseSequence
-		j.Risk = risk
 		a.outbox.expectRisk()
 	}
 	if news = a.o.worthPublishing(j.Advice, advice); news {
 		j.Advice = lastAdvice(advice)
 	}
-	return news, risk
+	return news, risks
 }
 
 // Defaults for publishing changed advice. After each epoch the predicted end moves by about the

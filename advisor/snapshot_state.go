@@ -26,6 +26,7 @@ type jobSnapshot struct {
 	Reason       string             `json:"reason,omitempty"`
 	MetSLO       *bool              `json:"met_slo,omitempty"`
 	Risk         *schemas.Risk      `json:"risk,omitempty"`
+	Divergence   *schemas.Risk      `json:"divergence,omitempty"`
 
 	// The promise and the last advice are often the answer to the request, and stored once.
 	Promise         *schemas.Advice `json:"promise,omitempty"`
@@ -40,6 +41,8 @@ type jobSnapshot struct {
 	Elastic     bool   `json:"elastic,omitempty"`
 
 	BarredMoves []barredSnapshot `json:"barred_moves,omitempty"`
+
+	Losses lossSnapshot `json:"losses,omitzero"`
 
 	Changed    bool               `json:"changed,omitempty"`
 	Laps       []epochSnapshot    `json:"laps,omitempty"`
@@ -64,6 +67,43 @@ type jobSnapshot struct {
 type barredSnapshot struct {
 	CPUs  uint32    `json:"cpus"`
 	Until time.Time `json:"until"`
+}
+
+// lossSnapshot is the losses of a run in a snapshot.
+type lossSnapshot struct {
+	IsError bool                 `json:"is_error,omitempty"`
+	First   float64              `json:"first"`
+	Largest float64              `json:"largest"`
+	Reports []lossReportSnapshot `json:"reports"`
+}
+
+// lossReportSnapshot is the loss of an epoch in a snapshot.
+type lossReportSnapshot struct {
+	Loss     float64 `json:"loss"`
+	Seconds  float64 `json:"seconds"`
+	CPURatio float64 `json:"cpu_ratio"`
+	IORate   float64 `json:"io_rate,omitempty"`
+	IOWait   float64 `json:"io_wait,omitempty"`
+}
+
+func (l *lossHistory) state() (s lossSnapshot) {
+	if len(l.reports) == 0 {
+		return s
+	}
+	s = lossSnapshot{IsError: l.isError, First: l.first, Largest: l.largest}
+	for _, r := range l.reports {
+		s.Reports = append(s.Reports,
+			lossReportSnapshot{r.loss, r.seconds, r.cpuRatio, r.ioRate, r.ioWait})
+	}
+	return s
+}
+
+func (s *lossSnapshot) history() lossHistory {
+	l := lossHistory{isError: s.IsError, first: s.First, largest: s.Largest}
+	for _, r := range s.Reports {
+		l.reports = append(l.reports, lossReport{r.Loss, r.Seconds, r.CPURatio, r.IORate, r.IOWait})
+	}
+	return l
 }
 
 // epochSnapshot is an observed epoch in a snapshot.
@@ -93,6 +133,8 @@ func (j *Job) state() *jobSnapshot {
 		Reason:       j.Reason,
 		MetSLO:       j.MetSLO,
 		Risk:         j.Risk,
+		Divergence:   j.Divergence,
+		Losses:       j.losses.state(),
 		Began:        j.initialBatch,
 		InitialCPUs:  j.initialCPUs,
 		Changed:      j.hasMoved,
@@ -162,6 +204,8 @@ func (s *jobSnapshot) job() *Job {
 		Advice:       s.Advice,
 		MetSLO:       s.MetSLO,
 		Risk:         s.Risk,
+		Divergence:   s.Divergence,
+		losses:       s.Losses.history(),
 		initialBatch: s.Began,
 		initialCPUs:  s.InitialCPUs,
 		hasMoved:     s.Changed,

@@ -57,8 +57,15 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		}
 	case *schemas.Risk:
 		j := c.jobs[e.JobID]
-		if j != nil && (j.Risk == nil || e.CauseSequence >= j.Risk.CauseSequence) {
-			j.Risk = e
+		if j == nil {
+			return nil
+		}
+		last := &j.Risk
+		if e.Cause == schemas.CauseDiverging {
+			last = &j.Divergence
+		}
+		if *last == nil || e.CauseSequence >= (*last).CauseSequence {
+			*last = e
 		}
 	}
 	return nil
@@ -297,7 +304,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 // beginRun records the configuration that a run begins with.
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
-	j.barredMoves = nil
+	j.barredMoves, j.losses = nil, lossHistory{}
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -346,6 +353,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	j.loadAtLastEpoch, j.progressAt = now, storedAt
 	j.epochAt = j.correctedTime(e.At, storedAt)
+	j.losses.add(e, before, j.epochAt)
 	j.ioWait = 0
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio

@@ -43,6 +43,12 @@ const (
 	ReasonShare      Reason = "share"       // minimum share to the deadline
 	ReasonLeftOver   Reason = "left over"   // more than the minimum share
 	ReasonYield      Reason = "yield"       // the units are needed by other jobs
+	ReasonGrowing    Reason = "growing"     // the loss falls fast
+	ReasonNewcomer   Reason = "newcomer"    // the fall of the loss is not known yet
+	ReasonWatched    Reason = "watched"     // the loss hardly fell once, or it rises
+	ReasonCompleting Reason = "completing"  // the loss hardly fell twice
+	ReasonStale      Reason = "stale"       // the loss is too old to plan from
+	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
 )
 
 // A Policy decides about a cluster. See the package comment for its obligations.

@@ -64,6 +64,9 @@ type PlannedMove struct {
 	RejectedCPUs []uint32 `json:"rejected_cpus,omitempty"`
 	// Why, for each of rejected_cpus.
 	RejectedReasons []string `json:"rejected_reasons,omitempty"`
+	// Fall of the loss, as a share of its largest value or of its predicted fall, per second and node;
+	// absent if it does not fall or did not count.
+	Growth float64 `json:"growth,omitempty"`
 }
 
 // Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its

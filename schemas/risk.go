@@ -10,15 +10,18 @@ const (
 	CauseForeign    = "foreign"     // work unknown to Courier uses more of the node than then
 	CauseLate       = "late_start"  // the job started late
 	CauseModel      = "regressor"   // none of these: the predictions have changed
+	// CauseDiverging: the loss rises. Its warnings and all-clears do not depend on the probability.
+	CauseDiverging = "diverging"
 )
 
 // Risk is job.<id>.risk: the probability that a job meets its SLO fell below its confidence, or
-// rose above it again.
+// rose above it again. With the cause "diverging" its loss rises, or no longer does.
 type Risk struct {
 	JobStamp
 	// Sequence in the stream JOB of the event that revealed it.
 	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
-	// True if the risk is over: the probability is above the confidence again.
+	// True if the risk is over: the probability is above the confidence again, or the loss no longer
+	// rises.
 	Cleared bool `json:"cleared" ch:"cleared"`
 	// Cause of the risk, or of the risk that is over.
 	Cause string `json:"cause" ch:"cause"`
@@ -45,6 +48,11 @@ type Risk struct {
 // RiskID returns the identity of a risk event.
 func RiskID(job string, cause uint64) string { return fmt.Sprintf("%s/%d/risk", job, cause) }
 
+// DivergenceID returns the identity of a risk event with CauseDiverging.
+func DivergenceID(job string, cause uint64) string {
+	return fmt.Sprintf("%s/%d/diverging", job, cause)
+}
+
 // Subject implements Event.
 func (e *Risk) Subject() string { return JobSubject(e.JobID, EventRisk) }
 
@@ -54,7 +62,8 @@ func (e *Risk) Validate() error {
 		return err
 	}
 	switch e.Cause {
-	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel:
+	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel,
+		CauseDiverging:
 	default:
 		return Invalid("cause", "%q is not a known cause", clip(e.Cause))
 	}

@@ -3,7 +3,8 @@
 // It implements FlowCon (Zheng et al., ICPP 2019) as its code was published, and a variant for
 // losses that arrive at irregular times. A job grows if its progress per CPU exceeds a threshold.
 // A job that does not grow twice in a row gives up CPU, down to a floor, and one good round brings
-// it back. Plan is a pure function: the caller keeps the state of the jobs.
+// it back. Plan is a pure function: the caller keeps the state of the jobs. Observe returns the state
+// and the window of a job from its last reports, for a caller that keeps those instead.
 package quality
 
 import (
@@ -29,19 +30,46 @@ type Window struct {
 	Before   float64 // mean loss of the previous window, divided by the largest loss of the job
 	After    float64 // mean loss of this window, divided by the largest loss of the job
 	CPURatio float64 // mean CPU in the window as a share of the node
+
+	// The published rule ignores the fields below.
+
+	IORatio     float64 // the job's share of the IO of the node; 0: unknown
+	IOWaitRatio float64 // mean share of the node's CPUs that waited for IO
+	IsStale     bool    // the job is silent, so that the window is too old to plan from
+	IsDiverging bool    // the loss rises
 }
 
-// growth returns the progress per CPU and second: G in the paper.
-func (w *Window) growth(isSigned bool) float64 {
-	progress := w.Before - w.After
-	if !isSigned {
-		progress = max(progress, -progress)
+// growth returns the progress per resource and second: G in the paper.
+func (w *Window) growth(isPublished bool) float64 {
+	progress, used := w.Before-w.After, w.usedRatio()
+	if isPublished {
+		progress, used = max(progress, -progress), w.CPURatio
 	}
-	growth := progress / w.Seconds / w.CPURatio
-	if !(w.Seconds > 0) || !(w.CPURatio > 0) || !(growth > 0) {
+	growth := progress / w.Seconds / used
+	if !(w.Seconds > 0) || !(used > 0) || !(growth > 0) {
 		return 0 // also for a loss that is not a number
 	}
 	return min(growth, maxGrowth)
+}
+
+// Growth returns the growth of a window, as Plan compares it; 0 if there is none or it is stale.
+func Growth(w *Window) float64 {
+	if w == nil || w.IsStale {
+		return 0
+	}
+	return w.growth(false)
+}
+
+// minIOWaitRatio is the IO-wait of a node above which its IO is scarcer than its CPU (resource
+// policies, section 2.5).
+const minIOWaitRatio = 0.15
+
+// usedRatio returns the job's share of the scarcest resource: R in the paper.
+func (w *Window) usedRatio() float64 {
+	if w.IOWaitRatio >= minIOWaitRatio && w.IORatio > 0 {
+		return w.IORatio
+	}
+	return w.CPURatio
 }
 
 // maxGrowth bounds the growth of a job whose window or CPU is almost zero.
@@ -49,8 +77,9 @@ const maxGrowth = 1e6
 
 // JobState is the state of a job between two rounds.
 type JobState struct {
-	Phase Phase
-	Share float64 // of the node, as planned in the last round
+	Phase   Phase
+	Share   float64 // of the node, as planned in the last round
+	IsStale bool    // the window was too old, so that the job kept its phase and share
 }
 
 // Options of Plan.
@@ -68,7 +97,8 @@ type Options struct {
 // Plan returns the new states of the jobs. A nil window means that a job has not shown two losses
 // yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
 // every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1, and
-// stay as they are if none of them would change by 0.05, nor by 20 % of itself.
+// stay as they are if none of them would change by 0.05, nor by 20 % of itself. A stale job keeps its
+// share as far as the floor of the others allows. A diverging job is watched.
 func Plan(
 	before map[string]JobState, windows map[string]*Window, o Options,
 ) (after map[string]JobState, isIdle bool) {
@@ -77,14 +107,13 @@ func Plan(
 		return nil, false
 	}
 	names := slices.Sorted(maps.Keys(windows))
-	growth := growthOf(names, windows, o.IsPublished)
-	threshold := cmp.Or(o.Threshold, 0.01)
+	growth := growthOf(names, windows, o)
+	threshold := o.threshold()
 	after = make(map[string]JobState, n)
 	sum, completing := 0.0, 0
 	for _, name := range names {
 		s := before[name]
-		isNew := windows[name] == nil
-		s.Phase = s.Phase.next(isNew || growth[name] >= threshold)
+		s.observe(windows[name], growth[name] >= threshold, o.IsPublished)
 		if s.Phase == Completing {
 			completing++
 		}
@@ -92,29 +121,42 @@ func Plan(
 		after[name] = s
 	}
 
-	if completing == n || sum == 0 {
-		share := 1 / float64(n)
-		if o.IsPublished {
-			share = 1
-		}
-		for name, s := range after {
-			s.Share = share
-			after[name] = s
-		}
-		keepSmall(before, after, o)
-		return after, completing == n
-	}
-	floor := o.floor(n)
+	floor, areEqual := o.floor(n), completing == n || sum == 0
 	for name, s := range after {
-		s.Share = s.nextShare(growth[name]/sum, floor, o.IsPublished)
+		switch {
+		case s.keepsShare():
+		case areEqual:
+			s.Share = 1 // each cap is the whole node; fill divides it otherwise
+		default:
+			s.Share = s.nextShare(growth[name]/sum, floor, o.IsPublished)
+		}
 		after[name] = s
 	}
 	if !o.IsPublished {
 		fill(after, names, floor)
 	}
 	keepSmall(before, after, o)
-	return after, false
+	return after, completing == n
 }
+
+// observe updates the phase of a job by its window; nil if the job has not shown two losses yet.
+func (s *JobState) observe(w *Window, isGrowing, isPublished bool) {
+	if s.IsStale = false; w == nil || isPublished {
+		s.Phase = s.Phase.next(w == nil || isGrowing)
+		return
+	}
+	switch {
+	case w.IsStale:
+		s.IsStale = true
+	case w.IsDiverging:
+		s.Phase = Watched
+	default:
+		s.Phase = s.Phase.next(isGrowing)
+	}
+}
+
+// keepsShare reports whether a job keeps the share of its last round.
+func (s *JobState) keepsShare() bool { return s.IsStale && s.Share > 0 && s.Share <= 1 }
 
 // Hysteresis of the shares (resource policies, section 1.3).
 const (
@@ -153,6 +195,8 @@ const (
 	mostBeta  = 8
 )
 
+func (o *Options) threshold() float64 { return cmp.Or(o.Threshold, 0.01) }
+
 // floor returns the smallest share of n jobs.
 func (o *Options) floor(n int) float64 {
 	if o.IsPublished && o.Floor == 0 {
@@ -166,18 +210,18 @@ func (o *Options) floor(n int) float64 {
 }
 
 // growthOf returns the growth of each job. Newcomers often grow fastest: they count as the fastest
-// job, but have no growth with the published rule.
-func growthOf(names []string, windows map[string]*Window, isPublished bool) map[string]float64 {
+// job, and as growing if no other job does, but have no growth with the published rule.
+func growthOf(names []string, windows map[string]*Window, o Options) map[string]float64 {
 	growth, largest := map[string]float64{}, 0.0
 	for _, name := range names {
-		if w := windows[name]; w != nil {
-			growth[name] = w.growth(!isPublished)
+		if w := windows[name]; w != nil && (o.IsPublished || !w.IsStale) {
+			growth[name] = w.growth(o.IsPublished)
 			largest = max(largest, growth[name])
 		}
 	}
 	for _, name := range names {
-		if windows[name] == nil && !isPublished {
-			growth[name] = largest
+		if windows[name] == nil && !o.IsPublished {
+			growth[name] = cmp.Or(largest, o.threshold())
 		}
 	}
 	return growth
@@ -207,11 +251,52 @@ func (s *JobState) nextShare(part, floor float64, isPublished bool) float64 {
 	return part
 }
 
-// fill raises shares to the floor and scales the others, so that all sum to 1.
+// fill raises shares to the floor and scales the others, so that all sum to 1. Jobs that keep their
+// shares are scaled only if the others would fall below the floor, or if there are no others.
 func fill(states map[string]JobState, names []string, floor float64) {
+	rest := 1.0
+	var open []string
+	kept := keptShares(states, names, floor)
+	for _, name := range names {
+		share, isKept := kept[name]
+		if !isKept {
+			open = append(open, name)
+			continue
+		}
+		s := states[name]
+		s.Share = share
+		states[name] = s
+		rest -= share
+	}
+	divide(states, open, rest, floor)
+}
+
+// keptShares returns the shares of the jobs that keep them; nil if all jobs do.
+func keptShares(states map[string]JobState, names []string, floor float64) map[string]float64 {
+	kept, above := map[string]float64{}, 0.0 // above: what they have above the floor
+	for _, name := range names {
+		if s := states[name]; s.keepsShare() {
+			kept[name] = max(s.Share, floor)
+			above += kept[name] - floor
+		}
+	}
+	if len(kept) == len(names) {
+		return nil
+	}
+	if most := 1 - floor*float64(len(names)); above > most {
+		for name, share := range kept {
+			kept[name] = floor + (share-floor)*most/above
+		}
+	}
+	return kept
+}
+
+// divide divides a share of the node among jobs in proportion to their shares, but gives each at least
+// the floor.
+func divide(states map[string]JobState, names []string, share, floor float64) {
 	atFloor := map[string]bool{}
 	for {
-		rest, sum := 1.0, 0.0
+		rest, sum := share, 0.0
 		for _, name := range names {
 			if atFloor[name] {
 				rest -= floor

@@ -196,6 +196,11 @@ func planOf(t *testing.T, data []byte, o quality.Options) {
 			windows[name] = &quality.Window{
 				Seconds: 20 * number(), Before: number(), After: number(), CPURatio: number(),
 			}
+			if flags := next(); flags%4 == 0 {
+				w := windows[name]
+				w.IORatio, w.IOWaitRatio = number(), number()
+				w.IsStale, w.IsDiverging = flags%8 == 0, flags%16 < 8
+			}
 		}
 		if next()%3 > 0 {
 			states[name] = quality.JobState{Phase: quality.Phase(next() % 3), Share: number()}

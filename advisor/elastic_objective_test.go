@@ -1,0 +1,181 @@
+package advisor_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// losses publishes an epoch with each loss, 1.5 s apart, and returns with the time of the last one.
+func (c *elasticCluster) losses(id string, cpus uint32, losses ...float64) {
+	c.t.Helper()
+	for i := range losses {
+		at := c.now.Add(time.Duration(i-len(losses)+1) * 1500 * time.Millisecond)
+		e := epochEvent(id, 1, uint32(i+1))
+		e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = at, 1.5, cpus, 1000, []string{"node-a"}
+		e.Loss = &losses[i]
+		c.sequence++
+		c.Apply(e, c.sequence, at)
+	}
+}
+
+// moves returns the planned moves of a node with some CPUs as text.
+func (c *elasticCluster) moves(capacity int, objective string, users map[string]string) (moves []string) {
+	c.t.Helper()
+	s := c.SharesOf("node-a", c.now)
+	s.Capacity, s.Objective, s.UserObjectives = capacity, objective, users
+	for _, p := range s.Plan(c.r, c.now) {
+		moves = append(moves, fmt.Sprintf("%s %s %d→%d, %s", p.Question.JobID, p.Move.Purpose,
+			p.Move.FromCPUs, p.Move.ToCPUs, p.Move.Rule))
+		a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+		a.EventID = schemas.AdviceID(p.Question.JobID, c.sequence)
+		if err := a.Validate(); err != nil {
+			c.t.Error(err)
+		}
+	}
+	return moves
+}
+
+const week = 7 * 24 * time.Hour
+
+// With the objective quality, the third CPU goes to the job whose loss falls fastest.
+func TestPlan_MovesForTheQuality(t *testing.T) {
+	falling, flat := []float64{2, 1.6, 1.3, 1}, []float64{0.5, 0.5, 0.5, 0.5}
+	for _, test := range []struct {
+		name string
+		run  func(c *elasticCluster)
+		want []string
+	}{
+		{
+			"a growing job gets the free CPU",
+			func(c *elasticCluster) {
+				c.run("done", week, 1)
+				c.run("young", week, 1)
+				c.losses("done", 1, flat...)
+				c.losses("young", 1, falling...)
+			},
+			[]string{"young left_over 1→2, growing"},
+		},
+		{
+			"a job that no longer grows gives it up",
+			func(c *elasticCluster) {
+				c.run("done", week, 2)
+				c.run("young", week, 1)
+				c.losses("done", 2, flat...)
+				c.losses("young", 1, falling...)
+			},
+			[]string{"done lent 2→1, completing", "young left_over 1→2, growing"},
+		},
+		{
+			"unless its SLO needs it",
+			func(c *elasticCluster) {
+				c.run("done", 1250*time.Second, 2) // 1,500 s with one CPU
+				c.run("young", week, 1)
+				c.losses("done", 2, flat...)
+				c.losses("young", 1, falling...)
+			},
+			nil,
+		},
+		{
+			"jobs that grow as fast per CPU keep what they have",
+			func(c *elasticCluster) {
+				c.run("a", week, 2)
+				c.run("b", week, 1)
+				c.losses("a", 2, 2, 1.8, 1.6, 1)
+				c.losses("b", 1, falling...)
+			},
+			nil,
+		},
+		{
+			"a newcomer counts as the fastest",
+			func(c *elasticCluster) {
+				c.run("done", week, 2)
+				c.run("new", week, 1)
+				c.losses("done", 2, 2, 1.6, 1.6, 1.6)
+			},
+			[]string{"done lent 2→1, completing", "new left_over 1→2, newcomer"},
+		},
+		{
+			"a silent job keeps its CPUs",
+			func(c *elasticCluster) {
+				c.run("silent", week, 2)
+				c.losses("silent", 2, flat...)
+				c.now = c.now.Add(time.Minute)
+				c.run("young", week, 1)
+				c.losses("young", 1, falling...)
+			},
+			nil,
+		},
+		{
+			"a job without losses keeps its CPUs",
+			func(c *elasticCluster) {
+				c.run("mute", week, 2)
+				c.run("young", week, 1)
+				for n := range uint32(3) {
+					e := epochEvent("mute", 1, n+1)
+					e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, 2, 1000
+					e.Nodes = []string{"node-a"}
+					c.apply(e)
+				}
+				c.losses("young", 1, falling...)
+			},
+			nil,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			test.run(c)
+			if diff := cmp.Diff(test.want, c.moves(3, advisor.ObjectiveQuality, nil)); diff != "" {
+				t.Errorf("moves (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// With the objective cost, a job holds the fewest CPUs that its SLO needs. Two CPUs need as many
+// core-seconds as one.
+func TestPlan_MovesForTheCost(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		slo  time.Duration
+		cpus uint32
+		want []string
+	}{
+		{"a job with slack gives up a CPU", 3 * time.Hour, 2, []string{"a lent 2→1, least cost"}},
+		{"and gets no free one", 3 * time.Hour, 1, nil},
+		{"a job at risk gets it", 1000 * time.Second, 1, []string{"a at_risk 1→2, share"}},
+		{"and keeps it", 1000 * time.Second, 2, nil},
+		{"a job without an SLO gives up a CPU", 0, 2, []string{"a lent 2→1, least cost"}},
+		{"a lost job, too", 100 * time.Second, 2, []string{"a lent 2→1, least cost"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			c.run("a", test.slo, test.cpus)
+			if diff := cmp.Diff(test.want, c.moves(2, advisor.ObjectiveCost, nil)); diff != "" {
+				t.Errorf("moves (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Each user has an objective. The job for the least cost leaves its CPU to the others.
+func TestPlan_MovesForTheObjectiveOfTheUser(t *testing.T) {
+	c := newElasticCluster(t)
+	c.runOf("a", "ada", week, 2)
+	c.runOf("b", "bo", week, 1)
+	c.losses("a", 2, 2, 1.8, 1.6, 1)
+	c.losses("b", 1, 2, 1.6, 1.3, 1)
+	users := map[string]string{"ada": advisor.ObjectiveCost}
+	want := []string{"a lent 2→1, least cost", "b left_over 1→2, growing"}
+	if diff := cmp.Diff(want, c.moves(3, advisor.ObjectiveQuality, users)); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string(nil), c.moves(3, advisor.ObjectiveQuality, nil)); diff != "" {
+		t.Errorf("moves without objectives of users (-want +got):\n%s", diff)
+	}
+}

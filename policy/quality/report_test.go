@@ -1,0 +1,279 @@
+package quality_test
+
+import (
+	"math"
+	"testing"
+
+	"courier/policy/quality"
+)
+
+// reportsOf returns reports every 2 s of a job that uses half of the CPU.
+func reportsOf(losses ...float64) (h quality.History) {
+	for _, loss := range losses {
+		h.Reports = append(h.Reports, quality.Report{Seconds: 2, Loss: loss, CPURatio: 0.5})
+		h.Largest = max(h.Largest, loss)
+	}
+	h.First = losses[0]
+	return h
+}
+
+// Section 2.5 of the resource policies, row by row.
+func TestObserve_DecidesWhatThePaperLeavesOpen(t *testing.T) {
+	final, higher := 0.5, 3.0
+	flat, diverging := quality.Watched, quality.Completing
+	for _, test := range []struct {
+		name  string
+		h     func() quality.History
+		phase quality.Phase
+		want  *quality.Window
+	}{
+		{
+			"windows are the last two reports, with their time distance, over the largest loss",
+			func() quality.History {
+				h := reportsOf(2, 1.6, 1.2)
+				h.Reports[2].Seconds = 3
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 3, Before: 0.8, After: 0.6, CPURatio: 0.5},
+		},
+		{
+			"a job without a report is a newcomer",
+			func() quality.History { return quality.History{} },
+			quality.Growing, nil,
+		},
+		{
+			"so is a job with one",
+			func() quality.History { return reportsOf(2) },
+			quality.Growing, nil,
+		},
+		{
+			"one report with eight steps is split in halves",
+			func() quality.History {
+				h := reportsOf(3)
+				h.Reports[0].Steps = []float64{4, 4, 4, 4, 2, 2, 2, 2}
+				h.Largest = 4
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 1, Before: 1, After: 0.5, CPURatio: 0.5},
+		},
+		{
+			"one report with seven steps is not",
+			func() quality.History {
+				h := reportsOf(3)
+				h.Reports[0].Steps = []float64{4, 4, 4, 4, 2, 2, 2}
+				return h
+			},
+			quality.Growing, nil,
+		},
+		{
+			"a predicted last loss replaces the largest loss",
+			func() quality.History {
+				h := reportsOf(2.5, 1.5)
+				h.Final = &final
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 2, Before: 1.25, After: 0.75, CPURatio: 0.5},
+		},
+		{
+			"but not one above the first loss",
+			func() quality.History {
+				h := reportsOf(2, 1)
+				h.Final = &higher
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5},
+		},
+		{
+			"a job is not stale after three report times",
+			func() quality.History {
+				h := reportsOf(2, 1)
+				h.SilentSeconds = 6
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5},
+		},
+		{
+			"a job that is silent for longer is stale",
+			func() quality.History {
+				h := reportsOf(2, 1)
+				h.SilentSeconds = 6.1
+				return h
+			},
+			quality.Growing,
+			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5, IsStale: true},
+		},
+		{
+			"also after its first report",
+			func() quality.History {
+				h := reportsOf(2)
+				h.SilentSeconds = 6.1
+				return h
+			},
+			quality.Growing, &quality.Window{IsStale: true},
+		},
+		{
+			"two rising windows are low rounds",
+			func() quality.History { return reportsOf(1, 1.5, 2) },
+			flat,
+			&quality.Window{Seconds: 2, Before: 0.75, After: 1, CPURatio: 0.5},
+		},
+		{
+			"three rising windows diverge",
+			func() quality.History { return reportsOf(1, 1.2, 1.6, 2) },
+			diverging,
+			&quality.Window{Seconds: 2, Before: 0.8, After: 1, CPURatio: 0.5, IsDiverging: true},
+		},
+		{
+			"three rises within the scatter of a converged loss do not",
+			func() quality.History { return reportsOf(1, 1.01, 1.02, 1.024) },
+			diverging,
+			&quality.Window{Seconds: 2, Before: 1.02 / 1.024, After: 1, CPURatio: 0.5},
+		},
+		{
+			"older reports do not count",
+			func() quality.History { return reportsOf(1, 2, 1.8, 1.6, 1.4) },
+			quality.Growing,
+			&quality.Window{Seconds: 2, Before: 0.8, After: 0.7, CPURatio: 0.5},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := test.h()
+			phase, w := quality.Observe(&h, quality.Options{})
+			if phase != test.phase || (w == nil) != (test.want == nil) {
+				t.Fatalf("phase %d and window %+v, want %d and %+v", phase, w, test.phase, test.want)
+			}
+			if w != nil && *w != *test.want {
+				t.Errorf("window %+v, want %+v", *w, *test.want)
+			}
+		})
+	}
+}
+
+// The states of the table in section 2.2: a low round watches a growing job, the next one completes it,
+// and a good one makes it grow.
+func TestObserve_FollowsThePhases(t *testing.T) {
+	for _, test := range []struct {
+		losses []float64
+		want   quality.Phase // after the last window
+	}{
+		{[]float64{2, 1}, quality.Growing},
+		{[]float64{2, 2}, quality.Watched},
+		{[]float64{2, 2, 2}, quality.Completing},
+		{[]float64{2, 2, 2, 2}, quality.Completing},
+		{[]float64{2, 2, 2, 1}, quality.Growing},
+		{[]float64{2, 1, 1}, quality.Watched},
+		{[]float64{1, 1.2, 1.6, 2}, quality.Watched}, // diverging
+	} {
+		h := reportsOf(test.losses...)
+		phase, w := quality.Observe(&h, quality.Options{})
+		before := map[string]quality.JobState{"a": {Phase: phase, Share: 1}}
+		got, _ := quality.Plan(before, map[string]*quality.Window{"a": w}, quality.Options{})
+		if got["a"].Phase != test.want {
+			t.Errorf("phase after the losses %v = %d, want %d", test.losses, got["a"].Phase, test.want)
+		}
+	}
+}
+
+// Where the node waits for IO, the progress counts per IO.
+func TestPlan_CountsTheScarcestResource(t *testing.T) {
+	a, b := growing(), growing()
+	a.IORatio, b.IORatio = 0.2, 0.6
+	windows := map[string]*quality.Window{"a": a, "b": b}
+	for _, test := range []struct{ ioWait, want float64 }{
+		{0.14, 0.5},
+		{0.15, 0.75}, // as much progress for a third of the IO
+	} {
+		a.IOWaitRatio, b.IOWaitRatio = test.ioWait, test.ioWait
+		got, _ := quality.Plan(nil, windows, quality.Options{})
+		if math.Abs(got["a"].Share-test.want) > 1e-9 {
+			t.Errorf("share with an IO-wait of %g = %g, want %g", test.ioWait, got["a"].Share, test.want)
+		}
+	}
+	b.IORatio = 0 // unknown: its CPU counts
+	if got, _ := quality.Plan(nil, windows, quality.Options{}); !(got["b"].Share > 0.25) {
+		t.Errorf("share without a known IO = %g", got["b"].Share)
+	}
+}
+
+// A stale job keeps its share; the other jobs divide the rest.
+func TestPlan_StaleJobsKeepTheirShares(t *testing.T) {
+	stale := func() *quality.Window {
+		w := completed()
+		w.IsStale = true
+		return w
+	}
+	states := map[string]quality.JobState{
+		"a": {Share: 0.2}, "b": {Phase: quality.Completing, Share: 0.3},
+	}
+	for _, test := range []struct {
+		name    string
+		share   float64
+		windows map[string]*quality.Window
+		want    map[string]float64
+	}{
+		{
+			"beside growing jobs", 0.5,
+			map[string]*quality.Window{"stale": stale(), "a": growing(), "b": completed()},
+			map[string]float64{"stale": 0.5, "a": 1.0 / 3, "b": 1.0 / 6},
+		},
+		{
+			"unless the others would fall below their floors", 0.9,
+			map[string]*quality.Window{"stale": stale(), "a": growing(), "b": completed()},
+			map[string]float64{"stale": 2.0 / 3, "a": 1.0 / 6, "b": 1.0 / 6},
+		},
+		{
+			"alone", 0.5,
+			map[string]*quality.Window{"stale": stale()},
+			map[string]float64{"stale": 1},
+		},
+		{
+			"without a share", 0,
+			map[string]*quality.Window{"stale": stale(), "a": growing()},
+			map[string]float64{"stale": 0.25, "a": 0.75},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			before := map[string]quality.JobState{"stale": {Phase: quality.Watched, Share: test.share}}
+			for name := range test.windows {
+				if name != "stale" {
+					before[name] = states[name]
+				}
+			}
+			got, _ := quality.Plan(before, test.windows, quality.Options{})
+			for name, want := range test.want {
+				if math.Abs(got[name].Share-want) > 1e-9 {
+					t.Errorf("share of %s = %g, want %g", name, got[name].Share, want)
+				}
+			}
+			if s := got["stale"]; !s.IsStale || s.Phase != quality.Watched {
+				t.Errorf("state = %+v, want stale and watched as before", s)
+			}
+		})
+	}
+}
+
+// Scaling all losses of a job changes nothing.
+func TestObserve_IgnoresTheScaleOfTheLoss(t *testing.T) {
+	final := 0.25
+	for _, losses := range [][]float64{{2, 1}, {2, 2, 2}, {1, 1.2, 1.6, 2}, {4, 3, 2.5, 2.25}} {
+		small, large := reportsOf(losses...), reportsOf(losses...)
+		for i := range large.Reports {
+			large.Reports[i].Loss *= 1024
+		}
+		large.First, large.Largest = 1024*large.First, 1024*large.Largest
+		scaled := 1024 * final
+		for range 2 {
+			phase, w := quality.Observe(&small, quality.Options{})
+			scaledPhase, scaledWindow := quality.Observe(&large, quality.Options{})
+			if phase != scaledPhase || *w != *scaledWindow {
+				t.Errorf("%v: %d and %+v, scaled %d and %+v", losses, phase, *w, scaledPhase, *scaledWindow)
+			}
+			small.Final, large.Final = &final, &scaled
+		}
+	}
+}
