@@ -45,6 +45,7 @@ var importGraph = map[string][]string{
 		"bus", "policy", "policy/deadline", "policy/jct", "policy/quality", "schemas", "regress",
 		"regress/evidence",
 	},
+	"advisor/advisortest": {"regress", "schemas"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
@@ -75,6 +76,7 @@ var importGraph = map[string][]string{
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
 	"simulate/sharing": {"policy", "policy/deadline", "policy/quality", "simulate/figures"},
 	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"simulate/live":    {"advisor", "bus", "regress", "schemas"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
@@ -101,7 +103,7 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"advisor", "bus/bustest", "store/storetest", "store/storetest/cluster", "bus/server",
+	"advisor", "advisor/advisortest", "bus/bustest", "store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/fit", "policy/policytest",
 	"policy/quality", "runner/usage",
 }
@@ -155,7 +157,7 @@ var modules = map[string][]string{
 // testModules may be imported by any test.
 var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
-	"github.com/nats-io/nats.go",
+	"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "gonum.org/v1/gonum",
 	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",
 	"github.com/creack/pty", "golang.org/x/sync",
 }

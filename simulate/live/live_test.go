@@ -1,5 +1,3 @@
-// Package live_test plays queues of jobs against the advisor itself, on its real bus, in virtual time.
-// Only the node is simulated. A package of its own keeps the clock of these tests from others.
 package live_test
 
 import (
@@ -175,13 +173,17 @@ func (q *queue) admitted(id string, epochs int, slo time.Duration) (cpus int, is
 		return 1, false
 	}
 	for advice.Admission.Verdict != schemas.Admitted {
-		time.Sleep(20 * time.Millisecond)
-		if e, ok := q.last(schemas.StreamJob, schemas.JobSubject(id, schemas.EventAdmitted)).(*schemas.JobAdmitted); ok {
+		pass(20 * time.Millisecond)
+		last := q.last(schemas.StreamJob, schemas.JobSubject(id, schemas.EventAdmitted))
+		if e, ok := last.(*schemas.JobAdmitted); ok {
 			advice = e.Advice
 		}
 	}
 	return int(advice.Chosen.CPUs), advice.Decision == schemas.MeetsSLO
 }
+
+// pass waits for virtual time to pass.
+func pass(d time.Duration) { <-time.After(d) }
 
 // training is a running job.
 type training struct {
@@ -239,13 +241,13 @@ func (q *queue) train(id string, epochs, cpus int, random *rand.Rand) {
 			HeartbeatSeconds: time.Hour.Seconds(), Moves: []string{schemas.MoveCPUs},
 		})
 	}
-	time.Sleep(time.Duration(q.w.startupSeconds * float64(time.Second)))
+	pass(time.Duration(q.w.startupSeconds * float64(time.Second)))
 	for k := 1; k <= epochs; k++ {
 		const step, stepsPerLook = 10 * time.Millisecond, 5
 		factor := slowdown * math.Exp(q.w.epochSpread*random.NormFloat64())
 		begin, done := time.Now(), 0.0
 		for i := 0; done < 1; i++ {
-			time.Sleep(step)
+			pass(step)
 			done += step.Seconds() / (factor * epochSeconds(float64(j.setting.CPUs), q.processes()))
 			if q.b != nil && i%stepsPerLook == 0 && j.move(k) {
 				done -= q.w.moveEpochs
@@ -276,7 +278,7 @@ func (q *queue) play(seed uint64, s scheduler) {
 		epochs := 6 + random.IntN(15)
 		alone := aloneSeconds * float64(epochs)
 		slo := time.Duration((1.5 + 4.5*random.Float64()) * alone * float64(time.Second))
-		time.Sleep(time.Duration(random.ExpFloat64() * meanGapEpochs * aloneSeconds * float64(time.Second)))
+		pass(time.Duration(random.ExpFloat64() * meanGapEpochs * aloneSeconds * float64(time.Second)))
 		all.Go(func() {
 			id, cpus, isPromised := fmt.Sprint("job-", i), s.cpus, false
 			own := rand.New(rand.NewPCG(seed, uint64(i)))
@@ -366,7 +368,7 @@ func (q *queue) serve() {
 		Model: modelName, CPUs: schemas.CPUs{1}, BatchSizes: []int{batchSize}, Epochs: 6, Nodes: []string{nodeName},
 	}
 	for {
-		time.Sleep(20 * time.Millisecond)
+		pass(20 * time.Millisecond)
 		var advice schemas.Advice
 		err := q.b.Request(ctx, schemas.SubjectJobPredict, &ask, &advice)
 		if err == nil && len(advice.Regressors) == len(schemas.Targets()) {
