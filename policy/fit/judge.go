@@ -21,7 +21,7 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 		gain -= cores
 	}
 	reports := 1/float64(len(j.Window)) + 1/float64(max(1, trial.Reports))
-	bound := p.o.BoundFactor * p.o.NoiseRatio * math.Sqrt(reports)
+	bound := p.o.DeadlineFactor * p.o.NoiseRatio * math.Sqrt(reports)
 	if gain+bound >= trial.Gain/2 {
 		record.Fruitless = 0
 		return nil

@@ -50,9 +50,10 @@ type Options struct {
 	// the model may choose a distant shape. Defaults: 4, 0.1.
 	TrustedShapes     int
 	TrustedErrorRatio float64
-	// BoundFactor is the number of standard errors of a lower bound. A move that disappoints can be
-	// undone, so that it need not be almost certain. Default: 0.67, one-sided 75 %. DeadlineFactor is
-	// that of the bound with which a job must keep its deadline. Default: 1.28, one-sided 90 %.
+	// BoundFactor is the number of standard errors of the lower bound of a gain. A move that
+	// disappoints can be undone, so that it need not be almost certain. Default: 0.67, one-sided
+	// 75 %. DeadlineFactor is that of the bounds with which a job must keep its deadline, and a move
+	// is undone. Default: 1.28, one-sided 90 %.
 	BoundFactor    float64
 	DeadlineFactor float64
 

@@ -56,7 +56,7 @@ func (c *simulateCE) Run(w *environment) error {
 
 type simulateNearchus struct {
 	outputFlags
-	Seeds int `help:"Number of simulations of each variant." default:"5" placeholder:"N"`
+	Seeds int `help:"Number of simulations of each variant." default:"20" placeholder:"N"`
 }
 
 // Help returns the example of courier simulate nearchus.

@@ -27,7 +27,7 @@ const jobsPerRun = 120
 
 // Options of Reproduce. A zero field means the documented default.
 type Options struct {
-	Seeds    int                   // simulations of each variant; default: 5
+	Seeds    int                   // simulations of each variant; default: 20
 	Progress func(done, total int) // called after each comparison; may be nil
 }
 
@@ -88,7 +88,7 @@ func (c *comparisonCase) knowledges() []namedKnowledge {
 // Reproduce simulates all cases, and compares their figures with the published ones.
 func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
 	if o.Seeds <= 0 {
-		o.Seeds = 5
+		o.Seeds = 20
 	}
 	f := &figures.Comparisons{}
 	addTunedSpeed(f)
