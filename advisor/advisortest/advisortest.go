@@ -16,6 +16,7 @@ type Node struct {
 	CPUs         []uint32  // that a job may have
 	Others       []float64 // processes of other jobs beside it
 	MaxProcesses float64   // of all jobs of the node; more are in no measurement
+	MaxJobs      int       // that run at once; at least 2
 
 	EpochSeconds   func(cpus, processes float64) float64 // processes includes those of the job itself
 	StartupSeconds float64
@@ -54,40 +55,47 @@ func (n *Node) measurements(target string) *regress.Dataset {
 		})
 		d.Columns = append(d.Columns, nil)
 	}
-	row := make([]float64, len(d.Columns))
 	for _, cpus := range n.CPUs {
 		for _, other := range n.Others {
 			processes := float64(cpus) + other
 			if processes > n.MaxProcesses {
 				continue
 			}
-			for k := range 12 {
-				jobs := 1.0
-				if other > 0 {
-					jobs = 2
+			for jobs := 1; jobs <= max(2, n.MaxJobs); jobs++ {
+				if isAlone := other == 0; isAlone == (jobs == 1) && float64(jobs-1) <= other {
+					n.measure(d, encoder, target, cpus, processes, float64(jobs))
 				}
-				encoder.Fill(row, &schemas.Features{
-					BatchSize: n.BatchSize, CPUs: cpus, EpochsDone: uint32(k + 1), Node: encoder.Node(n.Hardware),
-					Load: schemas.Load{
-						ConcurrentJobs:   jobs,
-						Processes:        processes,
-						ProcessesPerCore: processes / float64(n.Hardware.Cores),
-						StableTimeRatio:  1,
-					},
-				})
-				for i := range row {
-					d.Columns[i] = append(d.Columns[i], row[i])
-				}
-				value := n.EpochSeconds(float64(cpus), processes) * (1 + 0.002*float64(k%3-1))
-				switch target {
-				case schemas.TargetStartup:
-					value = n.StartupSeconds * (1 + 0.01*float64(k%3-1))
-				case schemas.TargetAccuracy:
-					value = n.Accuracy(float64(k + 1))
-				}
-				d.Target, d.Group = append(d.Target, value), append(d.Group, len(d.Group))
 			}
 		}
 	}
 	return d
+}
+
+// measure adds epochs of a job.
+func (n *Node) measure(
+	d *regress.Dataset, encoder *schemas.Encoder, target string, cpus uint32, processes, jobs float64,
+) {
+	row := make([]float64, len(d.Columns))
+	for k := range 12 {
+		encoder.Fill(row, &schemas.Features{
+			BatchSize: n.BatchSize, CPUs: cpus, EpochsDone: uint32(k + 1), Node: encoder.Node(n.Hardware),
+			Load: schemas.Load{
+				ConcurrentJobs:   jobs,
+				Processes:        processes,
+				ProcessesPerCore: processes / float64(n.Hardware.Cores),
+				StableTimeRatio:  1,
+			},
+		})
+		for i := range row {
+			d.Columns[i] = append(d.Columns[i], row[i])
+		}
+		value := n.EpochSeconds(float64(cpus), processes) * (1 + 0.002*float64(k%3-1))
+		switch target {
+		case schemas.TargetStartup:
+			value = n.StartupSeconds * (1 + 0.01*float64(k%3-1))
+		case schemas.TargetAccuracy:
+			value = n.Accuracy(float64(k + 1))
+		}
+		d.Target, d.Group = append(d.Target, value), append(d.Group, len(d.Group))
+	}
 }

@@ -179,14 +179,38 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	parsed, err = parser.Parse(args)
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
-		return nil, fmt.Errorf("%w (see courier %s --help)", err, command(wrong.Context))
+		parsed = wrong.Context
+	}
+	if flag := unknownFlag(parsed); flag != "" {
+		err = fmt.Errorf("unknown flag %s", flag)
+	}
+	if err != nil && parsed != nil {
+		return nil, fmt.Errorf("%w (see %s --help)", err, command(parsed))
 	}
 	return parsed, err
 }
 
-// command returns the name of the sub-command that was being parsed.
+// unknownFlag returns the flag at which the parser began to read the training command, because the
+// sub-command does not have it; empty if there is none.
+func unknownFlag(c *kong.Context) string {
+	if c == nil {
+		return ""
+	}
+	for _, p := range c.Path {
+		if p.Positional == nil || p.Positional.Name != "command" {
+			continue
+		}
+		words, _ := c.Value(p).Interface().([]string)
+		if len(words) > 0 && words[0] != "--" && strings.HasPrefix(words[0], "-") {
+			return words[0]
+		}
+	}
+	return ""
+}
+
+// command returns the name of the program and the sub-command that was being parsed.
 func command(c *kong.Context) string {
-	var words []string
+	words := []string{"courier"}
 	for _, p := range c.Path {
 		if p.Command != nil {
 			words = append(words, p.Command.Name)

@@ -169,7 +169,7 @@ func TestSQL_SaysWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ statement, want string }{
 		{
 			"SELECT * FROM job",
-			"the views are advice, alternatives, drifts, epochs, jobs, moves, node_load," +
+			"the views are advice, alternatives, drifts, epochs, jobs, loans, moves, node_load," +
 				" node_load_hourly, promises, regressor_life, regressors, warnings",
 		},
 		{"SELECT nothing FROM jobs", "DESCRIBE"},

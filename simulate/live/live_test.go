@@ -39,19 +39,19 @@ const (
 	meanGapEpochs = 17   // between two arrivals: 76 % of the time on both CPUs
 )
 
-var node = advisortest.Node{
+var twoCPUs = &advisortest.Node{
 	Hardware:       schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9},
 	Model:          modelName,
 	BatchSize:      batchSize,
 	CPUs:           []uint32{1, 2},
 	Others:         []float64{0, 1, 2, 3, 4},
 	MaxProcesses:   6,
-	EpochSeconds:   epochSeconds,
+	EpochSeconds:   twoCPUSeconds,
 	StartupSeconds: 0.3,
 	Accuracy:       func(epochs float64) float64 { return 1 - 0.5/epochs },
 }
 
-func epochSeconds(cpus, processes float64) float64 {
+func twoCPUSeconds(cpus, processes float64) float64 {
 	seconds := oneSeconds
 	if cpus > 1 {
 		seconds = aloneSeconds
@@ -83,9 +83,10 @@ var schedulers = []scheduler{{"elastic", 0, 0}, {"edf", 2, 1}, {"fixed", 1, 2}}
 
 // queue is a node with its jobs.
 type queue struct {
-	t testing.TB
-	w world
-	b *bus.Bus // nil without an advisor
+	t    testing.TB
+	w    world
+	node *advisortest.Node
+	b    *bus.Bus // nil without an advisor
 
 	mu       sync.Mutex
 	held     map[string]int              // CPUs, by job
@@ -96,6 +97,12 @@ type queue struct {
 	broken   int // those of them that missed it
 	moves    int
 	seconds  float64 // of all jobs, from submission to the end
+}
+
+func newQueue(t testing.TB, w world, n *advisortest.Node) *queue {
+	return &queue{
+		t: t, w: w, node: n, held: map[string]int{}, waiting: map[time.Time]chan struct{}{},
+	}
 }
 
 // enter waits until a slot is free and no job with an earlier deadline waits.
@@ -164,15 +171,18 @@ func (q *queue) last(stream, subject string) schemas.Event {
 func (q *queue) admitted(id string, epochs int, slo time.Duration) (cpus int, isPromised bool) {
 	var advice schemas.Advice
 	request := schemas.JobRequest{
-		JobID: id, Model: modelName, CPUs: schemas.CPUs{1, 2}, Elastic: true, BatchSizes: []int{batchSize},
+		JobID: id, Model: modelName, Elastic: true, BatchSizes: []int{batchSize},
 		Epochs: epochs, SLO: schemas.Duration(slo), Nodes: []string{nodeName},
+	}
+	for _, cpus := range q.node.CPUs {
+		request.CPUs = append(request.CPUs, int(cpus))
 	}
 	err := q.b.Request(context.Background(), schemas.SubjectJobSubmit, &request, &advice)
 	if err != nil || advice.Admission == nil {
 		q.t.Errorf("%s: no admission: %v", id, err)
 		return 1, false
 	}
-	for advice.Admission.Verdict != schemas.Admitted {
+	for advice.Admission.Verdict == schemas.Queued {
 		pass(20 * time.Millisecond)
 		last := q.last(schemas.StreamJob, schemas.JobSubject(id, schemas.EventAdmitted))
 		if e, ok := last.(*schemas.JobAdmitted); ok {
@@ -226,8 +236,11 @@ func (j *training) move(epoch int) bool {
 	return true
 }
 
-// train runs a job. Its CPUs change at once, also within an epoch.
-func (q *queue) train(id string, epochs, cpus int, random *rand.Rand) {
+// train runs a job. Its CPUs change at once, also within an epoch. lossAt returns its loss after a
+// ratio of its epochs; nil: it reports none.
+func (q *queue) train(
+	id string, epochs, cpus int, lossAt func(float64) float64, random *rand.Rand,
+) {
 	j := &training{queue: q, id: id, setting: schemas.Setting{
 		Model: modelName, BatchSize: batchSize, CPUs: uint32(cpus), Epochs: uint32(epochs),
 		Nodes: []string{nodeName},
@@ -237,7 +250,7 @@ func (q *queue) train(id string, epochs, cpus int, random *rand.Rand) {
 	defer q.hold(id, 0)
 	if q.b != nil {
 		q.publish(&schemas.Started{
-			JobStamp: j.stamp(schemas.StartedID(id, 1)), Setting: j.setting, NodeCores: 2,
+			JobStamp: j.stamp(schemas.StartedID(id, 1)), Setting: j.setting, NodeCores: q.node.Hardware.Cores,
 			HeartbeatSeconds: time.Hour.Seconds(), Moves: []string{schemas.MoveCPUs},
 		})
 	}
@@ -248,16 +261,21 @@ func (q *queue) train(id string, epochs, cpus int, random *rand.Rand) {
 		begin, done := time.Now(), 0.0
 		for i := 0; done < 1; i++ {
 			pass(step)
-			done += step.Seconds() / (factor * epochSeconds(float64(j.setting.CPUs), q.processes()))
+			done += step.Seconds() / (factor * q.node.EpochSeconds(float64(j.setting.CPUs), q.processes()))
 			if q.b != nil && i%stepsPerLook == 0 && j.move(k) {
 				done -= q.w.moveEpochs
 			}
 		}
 		if q.b != nil {
+			var loss *float64
+			if lossAt != nil {
+				value := lossAt(float64(k) / float64(epochs))
+				loss = &value
+			}
 			q.publish(&schemas.Epoch{
-				JobStamp: j.stamp(schemas.EpochID(id, 1, uint32(k))), Setting: j.setting, NodeCores: 2,
-				Epoch: uint32(k), DurationSeconds: time.Since(begin).Seconds(),
-				DurationSource: schemas.DurationReported,
+				JobStamp: j.stamp(schemas.EpochID(id, 1, uint32(k))), Setting: j.setting,
+				NodeCores: q.node.Hardware.Cores, Epoch: uint32(k), DurationSeconds: time.Since(begin).Seconds(),
+				DurationSource: schemas.DurationReported, Loss: loss,
 			})
 		}
 	}
@@ -285,10 +303,10 @@ func (q *queue) play(seed uint64, s scheduler) {
 			submitted := time.Now()
 			if s.cpus == 0 {
 				cpus, isPromised = q.admitted(id, epochs, slo)
-				q.train(id, epochs, cpus, own)
+				q.train(id, epochs, cpus, nil, own)
 			} else {
 				q.enter(submitted.Add(slo))
-				q.train(id, epochs, cpus, own)
+				q.train(id, epochs, cpus, nil, own)
 				q.leave()
 			}
 			took := time.Since(submitted)
@@ -323,13 +341,9 @@ func (s *scope) end() {
 	}
 }
 
-// serve starts an advisor that knows the law of the node, on a bus of its own.
-func (q *queue) serve() {
+// serve starts an advisor with some regressors, on a bus of its own.
+func (q *queue) serve(o advisor.Options, all map[string]*regress.Regressor) {
 	q.b = bustest.New(q.t)
-	all, err := fitted()
-	if err != nil {
-		q.t.Fatal(err)
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	for target, r := range all {
 		manifest, err := r.EncodeManifest()
@@ -347,9 +361,8 @@ func (q *queue) serve() {
 			q.t.Fatal(err)
 		}
 	}
-	a := advisor.New(q.b, advisor.Options{
-		Admission: schemas.AdmissionQueue, MoveCPUs: advisor.MovesOn, Check: 20 * time.Millisecond,
-	}, slog.New(slog.DiscardHandler), nil)
+	o.MoveCPUs, o.Check = advisor.MovesOn, 20*time.Millisecond
+	a := advisor.New(q.b, o, slog.New(slog.DiscardHandler), nil)
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
 	q.t.Cleanup(func() {
@@ -360,8 +373,8 @@ func (q *queue) serve() {
 	})
 	sample := &schemas.Sample{
 		Stamp: schemas.Stamp{EventID: nodeName + "/1", At: time.Now()}, Node: nodeName, Number: 1,
-		Cores: node.Hardware.Cores, CPUModel: node.Hardware.CPUModel,
-		SpeedOperationsPerSecond: &node.Hardware.Speed, IntervalSeconds: 5,
+		Cores: q.node.Hardware.Cores, CPUModel: q.node.Hardware.CPUModel,
+		SpeedOperationsPerSecond: &q.node.Hardware.Speed, IntervalSeconds: 5,
 	}
 	q.publish(sample)
 	ask := schemas.JobRequest{
@@ -377,10 +390,6 @@ func (q *queue) serve() {
 	}
 }
 
-var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	return node.Fit(context.Background())
-})
-
 // result is the sum over some queues.
 type result struct {
 	jobs, kept, promised, broken, moves int
@@ -390,15 +399,16 @@ type result struct {
 func (r *result) ratio() float64 { return float64(r.kept) / float64(r.jobs) }
 
 // playAll plays the same queues with a scheduler.
-func playAll(t *testing.T, w world, s scheduler, queues int) result {
+func playAll(
+	t *testing.T, w world, s scheduler, queues int, all map[string]*regress.Regressor,
+) result {
 	var sum result
 	for seed := range uint64(queues) {
 		part := &scope{T: t}
-		q := &queue{
-			t: part, w: w, held: map[string]int{}, free: s.slots, waiting: map[time.Time]chan struct{}{},
-		}
+		q := newQueue(part, w, twoCPUs)
+		q.free = s.slots
 		if s.cpus == 0 {
-			q.serve()
+			q.serve(advisor.Options{Admission: schemas.AdmissionQueue}, all)
 		}
 		q.play(seed+1, s)
 		part.end()
@@ -428,7 +438,8 @@ func inVirtualTime(t *testing.T, f func(*testing.T)) {
 // Courier keeps more SLOs than the simplest rules: jobs in order of deadline on all CPUs, or on one
 // each. COURIER_LONG plays more queues, on nodes that differ more from what the regressors know.
 func TestQueue_KeepsMoreSLOsThanTheSimplestRules(t *testing.T) {
-	if _, err := fitted(); err != nil { // outside the bubble
+	regressors, err := twoCPUs.Fit(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	queues, worlds := 4, []world{
@@ -447,7 +458,7 @@ func TestQueue_KeepsMoreSLOsThanTheSimplestRules(t *testing.T) {
 		for _, w := range worlds {
 			results := map[string]result{}
 			for _, s := range schedulers {
-				r := playAll(t, w, s, queues)
+				r := playAll(t, w, s, queues, regressors)
 				results[s.name] = r
 				t.Logf("%-26s %-8s kept %.3f, broken promises %d of %d, %.1f s/job, %d moves",
 					w.name, s.name, r.ratio(), r.broken, r.promised, r.seconds/float64(r.jobs), r.moves)
