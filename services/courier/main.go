@@ -185,7 +185,8 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 		err = fmt.Errorf("unknown flag %s", flag)
 	}
 	if err != nil && parsed != nil {
-		return nil, fmt.Errorf("%w (see %s --help)", err, command(parsed))
+		return nil, fmt.Errorf("%w (see %s --help)", err,
+			strings.TrimSpace("courier "+command(parsed)))
 	}
 	return parsed, err
 }
@@ -208,9 +209,9 @@ func unknownFlag(c *kong.Context) string {
 	return ""
 }
 
-// command returns the name of the program and the sub-command that was being parsed.
+// command returns the name of the sub-command that was being parsed.
 func command(c *kong.Context) string {
-	words := []string{"courier"}
+	var words []string
 	for _, p := range c.Path {
 		if p.Command != nil {
 			words = append(words, p.Command.Name)
