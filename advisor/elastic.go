@@ -109,7 +109,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	}
 	s.Foreign = foreignCPUs(n.foreign.CPU.at(now).Or(0), cores)
 	s.Capacity -= s.Foreign
-	least := 0
+	least, ioRate := 0, n.ioRate()
 	for _, j := range n.running {
 		if !j.isElasticNow() {
 			s.Capacity -= wholeCPUs(j.processesPerNode())
@@ -132,7 +132,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			Deadline:  j.deadline(),
 			Submitted: j.Submitted.At,
 			User:      j.User,
-			losses:    j.losses.history(now.Sub(j.progressAt), n.ioRatio(j)),
+			losses:    j.losses.history(now.Sub(j.progressAt), ioRatio(j.losses.ioRate(), ioRate)),
 			isError:   j.losses.isError,
 		})
 	}
@@ -157,16 +157,21 @@ func wholeCPUs(mean float64) int {
 	return int(math.Ceil(mean - rounding))
 }
 
-// ioRatio returns the share of a job of the IO of all jobs of the node; 0 if it is unknown.
-func (n *Node) ioRatio(j *Job) float64 {
+// ioRate returns the IO of all jobs of the node, in bytes per second.
+func (n *Node) ioRate() float64 {
 	sum := 0.0
-	for _, o := range n.running {
-		sum += o.losses.ioRate()
+	for _, j := range n.running {
+		sum += j.losses.ioRate()
 	}
-	if sum == 0 {
+	return sum
+}
+
+// ioRatio returns the share of a job of the IO of its node; 0 if it is unknown.
+func ioRatio(job, node float64) float64 {
+	if node == 0 {
 		return 0
 	}
-	return j.losses.ioRate() / sum
+	return job / node
 }
 
 // foreignCPUs returns the whole CPUs that foreign work takes from the elastic jobs of a node. A part

@@ -301,7 +301,7 @@ func (g *jobGroup) growthThreshold() float64 {
 	return float64(n) / work
 }
 
-// Minimum saving of core-seconds for which a job gets more CPUs than its SLO needs. Predictions
+// minSaving is the ratio of core-seconds that more CPUs than the SLO needs must save. Predictions
 // scatter by as much.
 const minSaving = 0.05
 

@@ -32,16 +32,7 @@ func Reshard(
 	defer c.Close()
 
 	// Another call would drop the new databases, also after their map was recorded.
-	isDone := false
-	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
-		err := c.reshard(ctx)
-		isDone = err == nil
-		return err
-	})
-	if err == nil && !isDone {
-		err = fmt.Errorf("wait for the end of another reshard or repair: %w", ctx.Err())
-	}
-	if err != nil {
+	if err := holdRepair(ctx, b, c.reshard); err != nil {
 		return fmt.Errorf("reshard cluster %s: %w", name, err)
 	}
 	return nil

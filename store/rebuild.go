@@ -52,20 +52,25 @@ func Rebuild(
 	v := NewVerifier(b, settled, log, VerifyOptions{Repair: true, Progress: o.Progress})
 	r := &rebuilder{Verifier: v, written: d, options: o}
 
-	// Hold returns nil if ctx ends while it waits, also after the lease was lost during a rebuild.
+	if err := holdRepair(ctx, b, r.run); err != nil {
+		return fmt.Errorf("rebuild: %w", err)
+	}
+	return nil
+}
+
+// holdRepair calls work while no other repair, rebuild or reshard runs. It returns an error if ctx
+// ends while it waits, also after the lease was lost during work.
+func holdRepair(ctx context.Context, b *bus.Bus, work func(context.Context) error) error {
 	isDone := false
-	err = b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
-		err := r.run(ctx)
+	err := b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
+		err := work(ctx)
 		isDone = err == nil
 		return err
 	})
 	if err == nil && !isDone {
-		err = fmt.Errorf("wait for the end of another repair: %w", ctx.Err())
+		err = fmt.Errorf("wait for the end of another repair or reshard: %w", ctx.Err())
 	}
-	if err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	return nil
+	return err
 }
 
 // rebuilder is one call of Rebuild.

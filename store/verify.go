@@ -100,14 +100,10 @@ func (v *Verifier) verify(ctx context.Context) (*Report, error) {
 	}
 
 	var r *Report
-	repair := func(ctx context.Context) (err error) {
+	err := holdRepair(ctx, v.bus, func(ctx context.Context) (err error) {
 		r, err = v.repairAll(ctx)
 		return err
-	}
-	err := v.bus.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, repair)
-	if err == nil && r == nil {
-		err = fmt.Errorf("wait for the end of another repair: %w", ctx.Err())
-	}
+	})
 	return r, err
 }
 

@@ -14,7 +14,7 @@ type Node struct {
 	Model        string // of all jobs
 	BatchSize    uint32
 	CPUs         []uint32  // that a job may have
-	Others       []float64 // processes of other jobs beside it
+	Others       []float64 // processes of its co-located jobs
 	MaxProcesses float64   // of all jobs of the node; more are in no measurement
 	MaxJobs      int       // that run at once; at least 2
 
@@ -42,7 +42,7 @@ func (n *Node) Fit(ctx context.Context) (map[string]*regress.Regressor, error) {
 	return all, nil
 }
 
-// measurements returns the epochs of jobs with each number of CPUs beside each number of other processes.
+// measurements returns the epochs of jobs with each number of CPUs and of co-located processes.
 func (n *Node) measurements(target string) *regress.Dataset {
 	encoder := schemas.NewEncoder(target, []string{n.Model}, []schemas.Hardware{n.Hardware})
 	d := &regress.Dataset{TargetName: target}

@@ -118,8 +118,8 @@ func (m *SpeedModel) complete(seenCores int, largest Shape) {
 // Steps returns the predicted step times of all shapes.
 func (m *SpeedModel) Steps() *StepTimes { return &m.steps }
 
-// Gain returns the logarithm of the speed of a shape divided by that of another one, and its standard
-// error. Errors that both shapes share cancel out.
+// Gain returns the logarithm of the ratio of the speeds of two shapes, and its standard error. Errors
+// that both shapes share cancel out.
 func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
 	g := m.gainsFrom(from)
 	price := g.price(to)

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 
+	"courier/advisor"
 	"courier/replay"
 	"courier/schemas"
 	"courier/services"
@@ -152,6 +153,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Vars{
 			"version":          buildVersion(),
 			"elastic_policies": strings.Join(elastic.Policies(), ", "),
+			"objectives":       strings.Join(advisor.Objectives(), ","),
 			"rules":            strings.Join(simulate.DefaultRules(), ","),
 			"past_rules":       strings.Join(replay.Rules(), ","),
 			"batch_messages":   strconv.Itoa(schemas.MaxBatchMessages),

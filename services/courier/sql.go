@@ -28,7 +28,7 @@ func (c *sqlCommand) Help() string {
   advice            advice                 regressor_life     event of a regressor
   alternatives      alternative            drifts             alarm
   warnings          SLO at risk            moves              move of a running job
-  loans             lender of CPUs and its borrower
+  loans             loan of CPUs
 
 DESCRIBE jobs lists the columns of a view; docs/cookbook.md has questions with their SQL. The user
 has read access only. A query may take a minute (ten with SETTINGS max_execution_time = 600) and

@@ -1,0 +1,147 @@
+package advisor
+
+import (
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// needsBusyCPUs reports whether a job that is not promised its SLO would have to share the CPUs of
+// other jobs. It waits for free ones: beside more jobs than CPUs every job becomes slower, and nothing
+// is known about how much.
+func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
+	if advice.Decision == schemas.MeetsSLO || advice.Chosen == nil {
+		return false
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
+	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
+		return a.cluster.needsBusyCPUs(node, own, time.Now().UTC())
+	})
+}
+
+// needsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
+// is false if the cores of the node are unknown.
+func (c *Cluster) needsBusyCPUs(node string, needed float64, now time.Time) bool {
+	n := c.nodes[node]
+	if n == nil {
+		return false
+	}
+	held := c.arrivals.cpus(node, now)
+	for _, j := range n.running {
+		held += j.processesPerNode()
+	}
+	cores := float64(max(n.Cores, c.fleet[node].Cores))
+	return cores > 0 && held > 0 && held+needed > cores
+}
+
+// sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and the
+// cores of its nodes are known. If moves are not turned on, it is planned beside the CPUs that the
+// running jobs hold.
+func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool {
+	if !q.Elastic || len(advice.Nodes) == 0 {
+		return false
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return !slices.ContainsFunc(advice.Nodes, func(node string) bool {
+		return a.cluster.coresOf(node) == 0
+	})
+}
+
+// holdForCPUs queues or refuses a job for which no CPUs are free.
+func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{Policy: policy}
+	advice.Admission = v
+	if policy == schemas.AdmissionProtect {
+		v.Verdict = schemas.Refused
+		advice.Message = "refused" + needCPUs + advice.Message
+		return
+	}
+	v.Verdict, v.Position = schemas.Queued, waits+1
+	advice.Message = "queued" + needCPUs + advice.Message
+}
+
+// needCPUs is the reason in the message of a job for which no CPUs are free.
+const needCPUs = ", as too few CPUs are free: "
+
+// askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
+// called with the lock held.
+type askNodes func(nodes []string, now time.Time) *Question
+
+// admitByShares returns advice for a job that may start under the plan for the CPUs of its nodes, or
+// nil. If everywhere is set and the job names no node, it may also start on another node than that of
+// its placement.
+func (a *Advisor) admitByShares(
+	held *schemas.Advice, everywhere bool, ask askNodes,
+) *schemas.Advice {
+	now := time.Now().UTC()
+	admitted, q := a.admitOn(held.Nodes, ask, now)
+	if admitted == nil && q != nil && everywhere {
+		a.mu.RLock()
+		others := a.cluster.otherNodes(&q.Request, held.Nodes, now)
+		a.mu.RUnlock()
+		for _, node := range others {
+			if admitted, _ = a.admitOn([]string{node}, ask, now); admitted != nil {
+				break
+			}
+		}
+	}
+	if admitted != nil {
+		admitted.CauseSequence, admitted.Admission.Policy = held.CauseSequence, a.o.Admission
+	}
+	return admitted
+}
+
+// admitOn returns advice for a job that may start on some nodes under the plan for their CPUs, or nil.
+// It returns no question if no plan can admit the job: it is not elastic, and no job may lend it CPUs.
+func (a *Advisor) admitOn(
+	nodes []string, ask askNodes, now time.Time,
+) (*schemas.Advice, *Question) {
+	isFixed := a.o.MoveCPUs != MovesOn
+	a.mu.RLock()
+	q := ask(nodes, now)
+	if q == nil || isFixed && !q.Request.Elastic {
+		a.mu.RUnlock()
+		return nil, nil
+	}
+	shares := a.cluster.sharedNodes(nodes, isFixed, now)
+	a.mu.RUnlock()
+	if len(shares) == 0 {
+		return nil, q
+	}
+	admit := shares.MakeRoom
+	if q.Request.Elastic {
+		admit = shares.Admit
+	}
+	regressors := *a.regressors.Load()
+	admitted := admit(q, regressors, now)
+	if admitted == nil {
+		return nil, q
+	}
+	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
+	if mayWait && shares.CanWait(q, regressors, a.urgentTime(q, now), now) {
+		return nil, q
+	}
+	return admitted, q
+}
+
+// urgentTime returns the predicted time of the queued jobs that are due before a job.
+func (a *Advisor) urgentTime(q *Question, now time.Time) time.Duration {
+	due := now.Add(time.Duration(q.left() * float64(time.Second)))
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	seconds := 0.0
+	for _, j := range a.cluster.queue() {
+		deadline := j.deadline()
+		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
+			break // the queue is in order of deadline
+		}
+		if j.Advice != nil && j.Advice.Chosen != nil && j.Advice.Chosen.PredictedSeconds != nil {
+			seconds += *j.Advice.Chosen.PredictedSeconds
+		}
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
