@@ -127,6 +127,18 @@ func TestDecide_ReportsAMissingNodeType(t *testing.T) {
 	}
 }
 
+// The advice for a job that fits on no live node says why nothing is known.
+func TestDecide_ReportsThatNoNodeHasTheCPUs(t *testing.T) {
+	r := evidenceRegressors(t, evidenceRuns(nil))
+	q := evidenceQuestion(func(q *schemas.JobRequest) { q.CPUs, q.Nodes = schemas.CPUs{64}, nil })
+	q.Nodes, q.Hardware = nil, nil
+	a := advisor.Decide(q, r, evidenceBegin)
+	want := "model shufflenet has 20 runs, but no live node has 64 CPUs: "
+	if a.Decision != schemas.Exploring || !strings.Contains(a.Message, want) {
+		t.Errorf("%s: message %q lacks %q", a.Decision, a.Message, want)
+	}
+}
+
 // An active correction is reported with its scope and factor.
 func TestDecide_NamesActiveCorrections(t *testing.T) {
 	runs := evidenceRuns(nil)

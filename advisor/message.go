@@ -198,8 +198,13 @@ func (d *decider) writeUnknown() {
 		d.model()
 		s.write(" has ")
 		s.count(ran, "run")
-		s.write(", but none on a node like ")
-		s.write(d.f.names[d.at[0]])
+		if name := d.f.names[d.at[0]]; name != "" {
+			s.write(", but none on a node like ")
+			s.write(name)
+		} else { // it was placed nowhere
+			s.write(", but no live node has ")
+			s.write(schemas.FormatCPUs(a.Chosen.CPUs))
+		}
 	case len(d.q.Tried) > 0:
 		s.write("nothing has been learned yet about ")
 		d.model()
