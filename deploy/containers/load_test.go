@@ -22,10 +22,11 @@ const (
 	answerTimeout = 3 * time.Second
 	retryPause    = 3 * time.Second // longer than the restart of a single gateway
 
-	// While containers are replaced one by one, a single retry must succeed. After a crash a
-	// stream has no leader for 4 to 9 s (nats-server 2.15, raft.go: the election timeout is
-	// fixed), so clients must retry more often.
-	retriesRolled  = 1
+	// While containers are replaced one by one, the second retry must succeed: the first attempt
+	// may fall into the election of a leader, and the first retry, 6 s later, into the replacement
+	// of the next server. After a crash a stream has no leader for 4 to 9 s (nats-server 2.15,
+	// raft.go: the election timeout is fixed), so clients must retry more often.
+	retriesRolled  = 2
 	retriesDamaged = 5
 )
 
