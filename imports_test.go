@@ -42,8 +42,8 @@ var importGraph = map[string][]string{
 	"store/storetest/cluster": {"store", "store/storetest"},
 	"trainer":                 {"bus", "schemas", "regress", "regress/evidence"},
 	"advisor": {
-		"bus", "policy", "policy/deadline", "policy/jct", "policy/quality", "schemas", "regress",
-		"regress/evidence",
+		"bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
+		"regress", "regress/evidence",
 	},
 	"advisor/advisortest": {"regress", "schemas"},
 	"gateway":             {"bus", "receipt", "schemas"},

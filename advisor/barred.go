@@ -69,6 +69,8 @@ func (f *shareForecast) rejected(free int) (cpus []uint32, reasons []string) {
 		switch {
 		case n == f.cpus || n == f.target:
 			continue
+		case f.isStarved && n > f.cpus:
+			reason = "the job waits for its memory or storage"
 		case slices.Contains(f.Barred, n):
 			reason = "the runner undid or refused it recently"
 		case f.alternatives[n] == nil:

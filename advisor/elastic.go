@@ -67,14 +67,15 @@ type NodeShares struct {
 type ElasticShare struct {
 	Question  *Question // its re-prediction with its current CPUs
 	Counts    []int     // numbers of CPUs that it may hold, ascending
-	Barred    []int     // other numbers, whose moves its runner undid or refused, ascending
+	Barred    []int     // other numbers of its request, ascending; see isStarved and barredMove
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time
 	User      string
 
-	losses  quality.History
-	isError bool // the losses are 1 - accuracy
+	losses    quality.History
+	isError   bool // the losses are 1 - accuracy
+	isStarved bool // more CPUs would not make it faster
 }
 
 // isElasticNow reports whether the CPUs of the running job can change.
@@ -116,7 +117,11 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			continue
 		}
 		counts := j.allowedCPUs(now)
-		if len(counts) == 0 { // all are barred, and the current one is not among them
+		isStarved := j.isStarved()
+		if isStarved {
+			counts = slices.DeleteFunc(counts, func(n int) bool { return n > int(j.Setting.CPUs) })
+		}
+		if len(counts) == 0 { // the current number is not in the request, and all others are ruled out
 			counts = []int{int(j.Setting.CPUs)}
 		}
 		least += counts[0]
@@ -134,6 +139,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			User:      j.User,
 			losses:    j.losses.history(now.Sub(j.progressAt), ioRatio(j.losses.ioRate(), ioRate)),
 			isError:   j.losses.isError,
+			isStarved: isStarved,
 		})
 	}
 	s.Capacity -= arriving
@@ -255,7 +261,7 @@ func (s *NodeShares) plan(
 			f.target = f.cpus
 		}
 	}
-	if !fit(jobs, view.Nodes[0].Units-granted, granted > 0) {
+	if !limitRaises(jobs, view.Nodes[0].Units-granted, granted > 0) {
 		for i := range jobs {
 			jobs[i].target = jobs[i].cpus
 		}

@@ -100,10 +100,10 @@ func (f *shareForecast) protect() {
 	}
 }
 
-// fit takes back raises until the targets fit the capacity: first those of jobs that are likely to
-// meet their SLO without them. It reports whether they fit. Running jobs may hold more than the
-// capacity, but isArrival says that the rest of it is for a new job.
-func fit(jobs []shareForecast, capacity int, isArrival bool) bool {
+// limitRaises takes back raises until the targets fit the capacity: first those of jobs that are
+// likely to meet their SLO without them. It reports whether they fit. Running jobs may hold more than
+// the capacity, but isArrival says that the rest of it is for a new job.
+func limitRaises(jobs []shareForecast, capacity int, isArrival bool) bool {
 	held := 0
 	for i := range jobs {
 		held += jobs[i].target

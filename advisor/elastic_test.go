@@ -170,6 +170,34 @@ func (c *elasticCluster) plan() (moves []string) {
 	return moves
 }
 
+// A job at risk gets no more CPUs while it waits for its storage.
+func TestPlan_LeavesAStarvedJob(t *testing.T) {
+	value := func(v float64) *float64 { return &v }
+	for _, test := range []struct {
+		name             string
+		used, ioPressure float64
+		want             string
+	}{
+		{"busy CPU", 1.4, 0, `[a at_risk 1→2 for ""]`},
+		{"busy CPU and waits for storage", 1.4, 0.4, `[a at_risk 1→2 for ""]`},
+		{"waits for storage", 0.6, 0.4, `[]`},
+	} {
+		c := newElasticCluster(t)
+		c.run("a", 1000*time.Second, 1)
+		for n := range 3 {
+			c.now = c.now.Add(1500 * time.Millisecond)
+			e := epochEvent("a", 1, uint32(n+1))
+			e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, 1, 1000
+			e.Nodes = []string{"node-a"}
+			e.JobCPUSeconds, e.JobIOPressureRatio = value(test.used), value(test.ioPressure)
+			c.apply(e)
+		}
+		if got := fmt.Sprint(c.plan()); got != test.want {
+			t.Errorf("%s: moves %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
 // An epoch takes 1.5 s with one CPU and 0.75 s with two, if nothing else runs.
 func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 	for _, test := range []struct {

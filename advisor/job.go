@@ -37,6 +37,7 @@ type Job struct {
 	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock
 	usage           schemas.Usage   // in its last epoch
 	losses          lossHistory     // of this run
+	uses            []epochUse      // of the last epochs with this batch size and these CPUs
 	ioWait          float64         // of its node in its last epoch, 0 if unknown
 	epochAt         time.Time       // end of its last epoch
 	clockLag        time.Duration   // minimum lag of the runner's clock behind the submitter's

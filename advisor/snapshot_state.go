@@ -43,6 +43,7 @@ type jobSnapshot struct {
 	BarredMoves []barredSnapshot `json:"barred_moves,omitempty"`
 
 	Losses lossSnapshot `json:"losses,omitzero"`
+	Uses   []epochUse   `json:"uses,omitempty"`
 
 	Changed    bool               `json:"changed,omitempty"`
 	Laps       []epochSnapshot    `json:"laps,omitempty"`
@@ -135,6 +136,7 @@ func (j *Job) state() *jobSnapshot {
 		Risk:         j.Risk,
 		Divergence:   j.Divergence,
 		Losses:       j.losses.state(),
+		Uses:         j.uses,
 		Began:        j.initialBatch,
 		InitialCPUs:  j.initialCPUs,
 		Changed:      j.hasMoved,
@@ -206,6 +208,7 @@ func (s *jobSnapshot) job() *Job {
 		Risk:         s.Risk,
 		Divergence:   s.Divergence,
 		losses:       s.Losses.history(),
+		uses:         s.Uses,
 		initialBatch: s.Began,
 		initialCPUs:  s.InitialCPUs,
 		hasMoved:     s.Changed,

@@ -117,6 +117,7 @@ func (j *Job) status() schemas.JobStatus {
 		StartedAt:  instant(j.StartedAt),
 		EndedAt:    instant(j.EndedAt),
 		DeadlineAt: instant(j.deadline()),
+		Bottleneck: j.bottleneck(),
 		Accuracy:   j.Accuracy,
 		MetSLO:     j.MetSLO,
 		Incomplete: j.isIncomplete(),

@@ -304,7 +304,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 // beginRun records the configuration that a run begins with.
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
-	j.barredMoves, j.losses = nil, lossHistory{}
+	j.barredMoves, j.losses, j.uses = nil, lossHistory{}, nil
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -354,6 +354,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	j.loadAtLastEpoch, j.progressAt = now, storedAt
 	j.epochAt = j.correctedTime(e.At, storedAt)
 	j.losses.add(e, before, j.epochAt)
+	j.addUse(e)
 	j.ioWait = 0
 	if e.NodeIOWaitRatio != nil {
 		j.ioWait = *e.NodeIOWaitRatio

@@ -103,7 +103,11 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 
 // Job writes the state of a job.
 func Job(out io.Writer, s *schemas.JobStatus) error {
-	return Jobs(out, &schemas.JobList{Jobs: []schemas.JobStatus{*s}})
+	err := Jobs(out, &schemas.JobList{Jobs: []schemas.JobStatus{*s}})
+	if s.Bottleneck != "" && err == nil {
+		_, err = fmt.Fprintf(out, "bottleneck: %s\n", s.Bottleneck)
+	}
+	return err
 }
 
 // Jobs writes a table of jobs.

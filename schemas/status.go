@@ -100,6 +100,17 @@ func (r *JobListRequest) Validate() error {
 	return Invalid("state", "%q is not one of %v", clip(string(r.State)), States())
 }
 
+// Bottleneck is what limits a running job.
+type Bottleneck string
+
+// Bottlenecks, by the CPU use and the waits of the last three epochs (resource policies, section 3.2).
+const (
+	BottleneckMemory  Bottleneck = "memory"  // the job waits for memory
+	BottleneckInput   Bottleneck = "input"   // the job waits for its storage
+	BottleneckCPU     Bottleneck = "cpu"     // the job uses all of its CPUs
+	BottleneckSurplus Bottleneck = "surplus" // the job would lose at most 2 % of its speed with a CPU less
+)
+
 // JobStatus describes a job. It is the reply to job.status and job.cancel.
 type JobStatus struct {
 	JobID string `json:"job_id"`
@@ -135,6 +146,9 @@ type JobStatus struct {
 	Probability *float64 `json:"probability,omitempty"`
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
+	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu" or
+	// "surplus" (it would be as fast with a CPU less). Absent if they do not show it.
+	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`
 	// Decision of the last advice.

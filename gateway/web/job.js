@@ -69,12 +69,17 @@ function show(h) {
 const figure = (v) => (v === undefined ? unknown : v.toPrecision(4));
 const metric = (e) => (e.metric_value !== undefined && e.metric_value !== e.accuracy ? `${e.metric} ${figure(e.metric_value)}` : percent(e.accuracy, 2));
 
+const bottlenecks = {
+  memory: 'memory: give the job more, or a smaller batch size', input: 'storage: a larger batch size or fewer jobs on its disk may help',
+  cpu: 'CPU: all of its CPUs are busy', surplus: 'none: it would be as fast with one CPU less',
+};
+
 function summary(j) {
   const fields = [
     ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`], ['Model', modelLevel(j.model, j.dataset)],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
     ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
-    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ['Decision', decision(j.decision)],
+    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ['Decision', decision(j.decision)], ['Bottleneck', bottlenecks[j.bottleneck]],
     ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
   ].filter(([, value]) => value);

@@ -1,0 +1,138 @@
+package advisor
+
+import (
+	"math"
+	"testing"
+
+	"courier/schemas"
+)
+
+// measuredEpoch returns an epoch of ten seconds on two CPUs.
+func measuredEpoch(change func(e *schemas.Epoch)) *schemas.Epoch {
+	e := &schemas.Epoch{
+		Setting:         schemas.Setting{BatchSize: 16, CPUs: 2, Nodes: []string{"node-a"}},
+		DurationSeconds: 10,
+	}
+	change(e)
+	return e
+}
+
+func TestJob_Bottleneck(t *testing.T) {
+	value := func(v float64) *float64 { return &v }
+	usedCPU := func(seconds float64) func(e *schemas.Epoch) {
+		return func(e *schemas.Epoch) { e.JobCPUSeconds = value(seconds) }
+	}
+	for _, test := range []struct {
+		name    string
+		epoch   func(e *schemas.Epoch)
+		want    schemas.Bottleneck
+		starved bool
+	}{
+		{"nothing is measured", func(*schemas.Epoch) {}, "", false},
+		{"busy CPUs", usedCPU(18), schemas.BottleneckCPU, false},
+		{"half of the CPUs busy", usedCPU(10), "", false},
+		{"one CPU is enough", usedCPU(8), schemas.BottleneckSurplus, false},
+		{
+			"other processes of the job's cgroup took the CPUs",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobCPUPressureRatio = value(8), value(0.4) },
+			"", false,
+		},
+		{
+			"the node is full",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.NodeCPURatio = value(8), value(0.97) },
+			"", false,
+		},
+		{
+			"the job waits for its storage",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobIOWaitSeconds = value(8), value(5) },
+			schemas.BottleneckInput, true,
+		},
+		{
+			"it waits, and its CPUs are busy nevertheless",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobIOPressureRatio = value(19), value(0.3) },
+			schemas.BottleneckInput, false,
+		},
+		{
+			"another job of the node waits",
+			func(e *schemas.Epoch) {
+				e.JobCPUSeconds, e.JobIOPressureRatio, e.NodeIOWaitRatio = value(18), value(0), value(0.5)
+			},
+			schemas.BottleneckCPU, false,
+		},
+		{
+			"only the waits of the node are known",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.NodeIOWaitRatio = value(8), value(0.5) },
+			schemas.BottleneckInput, true,
+		},
+		{
+			"the job waits for memory",
+			func(e *schemas.Epoch) {
+				e.JobCPUSeconds, e.JobMemoryPressureRatio, e.JobIOPressureRatio = value(4), value(0.2), value(0.5)
+			},
+			schemas.BottleneckMemory, true,
+		},
+		{
+			"several nodes",
+			func(e *schemas.Epoch) { e.JobCPUSeconds, e.Nodes = value(18), []string{"a", "b"} },
+			"", false,
+		},
+	} {
+		j := &Job{State: schemas.StateRunning}
+		for n := range 5 {
+			if got := j.bottleneck(); n < usedEpochs && got != "" {
+				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
+			}
+			j.addUse(measuredEpoch(test.epoch))
+		}
+		if got := j.bottleneck(); got != test.want || len(j.uses) > usedEpochs {
+			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.uses), test.want)
+		}
+		if got := j.isStarved(); got != test.starved {
+			t.Errorf("%s: starved = %v", test.name, got)
+		}
+		if j.State = schemas.StateFinished; j.bottleneck() != "" {
+			t.Errorf("%s: an ended job has the bottleneck %q", test.name, j.bottleneck())
+		}
+	}
+}
+
+// Epochs with other CPUs or another batch size, or of very different length, show no bottleneck.
+func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
+	busy := func(seconds float64, cpus, batch uint32) *schemas.Epoch {
+		return measuredEpoch(func(e *schemas.Epoch) {
+			used := 0.95 * seconds * float64(cpus)
+			e.DurationSeconds, e.CPUs, e.BatchSize, e.JobCPUSeconds = seconds, cpus, batch, &used
+		})
+	}
+	for name, last := range map[string]*schemas.Epoch{
+		"slower epoch": busy(20, 2, 16), "fewer CPUs": busy(10, 1, 16), "other batch size": busy(10, 2, 32),
+	} {
+		j := &Job{State: schemas.StateRunning}
+		for range usedEpochs {
+			j.addUse(busy(10, 2, 16))
+		}
+		if got := j.bottleneck(); got != schemas.BottleneckCPU {
+			t.Fatalf("%s: before: %q", name, got)
+		}
+		if j.addUse(last); j.bottleneck() != "" {
+			t.Errorf("%s: %q", name, j.bottleneck())
+		}
+	}
+}
+
+func TestLossWithoutCPU(t *testing.T) {
+	for _, test := range []struct {
+		cpus       int
+		used, want float64
+	}{
+		{1, 0.2, 1},
+		{4, 0.25, 0},      // one CPU is busy at a time
+		{2, 0.75, 1. / 3}, // serial 1, parallel 2: 2 on two CPUs, 3 on one
+		{4, 1, 1. / 4},    // all is parallel
+		{4, 0.4, 1. / 16}, // serial 1, parallel 1: 5/4 on four CPUs, 4/3 on three
+	} {
+		if got := lossWithoutCPU(test.cpus, test.used); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%d CPUs, used %v: %v, want %v", test.cpus, test.used, got, test.want)
+		}
+	}
+}
