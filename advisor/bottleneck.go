@@ -19,8 +19,8 @@ type epochUse struct {
 	Seconds float64 `json:"seconds"`
 	// CPURatio is the used part of the granted CPUs; above 1 if nobody else needed the others.
 	CPURatio float64 `json:"cpu_ratio,omitempty"`
-	// CPUPressureRatio is the part of the time in which the job or, if only that is known, any other
-	// process of a busy node waited for a CPU.
+	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU; 1 if
+	// that is unknown and the node is full.
 	CPUPressureRatio    float64 `json:"cpu_pressure_ratio,omitempty"`
 	IOWaitRatio         float64 `json:"io_wait_ratio,omitempty"` // of the job's CPUs, or the node's
 	IOPressureRatio     float64 `json:"io_pressure_ratio,omitempty"`
@@ -62,7 +62,8 @@ func useOf(e *schemas.Epoch) epochUse {
 const fullCPURatio = 0.85
 
 // addUse records what an epoch used. Epochs of another batch size or number of CPUs show nothing about
-// the present one. Figures of a job on several nodes are those of one of them, so it has none.
+// the present one. The events of a job on several nodes have the figures of one node only, so they
+// are not used.
 func (j *Job) addUse(e *schemas.Epoch) {
 	u := useOf(e)
 	if len(e.Nodes) != 1 {
