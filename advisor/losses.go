@@ -51,7 +51,7 @@ func (l *lossHistory) add(e *schemas.Epoch, before, at time.Time) {
 	}
 	r.cpuRatio = usedCPURatio(e, r.seconds)
 	if e.JobReadBytes != nil && e.JobWrittenBytes != nil && r.seconds > 0 {
-		r.ioRate = (*e.JobReadBytes + *e.JobWrittenBytes) / r.seconds
+		r.ioRate = min(maxIORate, (*e.JobReadBytes+*e.JobWrittenBytes)/r.seconds)
 	}
 	if e.NodeIOWaitRatio != nil {
 		r.ioWait = *e.NodeIOWaitRatio
@@ -59,6 +59,10 @@ func (l *lossHistory) add(e *schemas.Epoch, before, at time.Time) {
 	kept := l.reports[max(0, len(l.reports)+1-quality.MaxReports):]
 	l.reports = append(slices.Clone(kept), r)
 }
+
+// maxIORate bounds the bytes per second of a report. A faulty one must not become infinite, because a
+// snapshot cannot hold that.
+const maxIORate = 1e15
 
 // usedCPURatio returns the mean CPU of the job as a share of its node: the granted CPUs if the used
 // ones are unknown.
