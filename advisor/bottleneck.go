@@ -7,9 +7,9 @@ import (
 	"courier/schemas"
 )
 
-// usedEpochs is the number of epochs that show a bottleneck: the reports of a window (resource
-// policies, section 3.1).
-const usedEpochs = 3
+// bottleneckOptions are the thresholds of a bottleneck. Their MinReports is the number of epochs that
+// show one.
+var bottleneckOptions = fit.Options{}.WithDefaults()
 
 // epochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
 // if they are unknown.
@@ -17,7 +17,7 @@ type epochUse struct {
 	Batch   uint32  `json:"batch"`
 	CPUs    uint32  `json:"cpus"`
 	Seconds float64 `json:"seconds"`
-	// CPURatio is the used part of the granted CPUs; above 1 if nobody else needed the others.
+	// CPURatio is the used part of the granted CPUs; 1 also if the job used more than these.
 	CPURatio float64 `json:"cpu_ratio,omitempty"`
 	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU; 1 if
 	// that is unknown and the node is full.
@@ -36,78 +36,89 @@ func useOf(e *schemas.Epoch) epochUse {
 		}
 		return *v
 	}
+	cpuSeconds := float64(e.CPUs) * e.DurationSeconds
 	u := epochUse{
 		Batch:               e.BatchSize,
 		CPUs:                e.CPUs,
 		Seconds:             e.DurationSeconds,
-		CPURatio:            valueOf(e.JobCPUSeconds) / (float64(e.CPUs) * e.DurationSeconds),
+		CPURatio:            min(1, valueOf(e.JobCPUSeconds)/cpuSeconds),
 		CPUPressureRatio:    valueOf(e.JobCPUPressureRatio),
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),
 		MemoryPressureRatio: valueOf(e.JobMemoryPressureRatio),
 	}
-	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= fullCPURatio {
+	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= bottleneckOptions.CPURatio {
 		u.CPUPressureRatio = 1
 	}
 	switch {
 	case e.JobIOWaitSeconds != nil:
-		u.IOWaitRatio = min(1, *e.JobIOWaitSeconds/(float64(e.CPUs)*e.DurationSeconds))
+		u.IOWaitRatio = min(1, *e.JobIOWaitSeconds/cpuSeconds)
 	case e.JobIOPressureRatio == nil:
 		u.IOWaitRatio = valueOf(e.NodeIOWaitRatio)
 	}
 	return u
 }
 
-// fullCPURatio is the use of a node from which its processes are taken to wait for each other. It is
-// that of a busy CPU in policy/fit.
-const fullCPURatio = 0.85
-
-// addUse records what an epoch used. Epochs of another batch size or number of CPUs show nothing about
-// the present one. The events of a job on several nodes have the figures of one node only, so they
-// are not used.
+// addUse records what an epoch used. It drops the epochs with another batch size or number of CPUs. A
+// job on several nodes has no record, because its events have the figures of one node only.
 func (j *Job) addUse(e *schemas.Epoch) {
-	u := useOf(e)
 	if len(e.Nodes) != 1 {
 		j.uses = nil
 		return
 	}
+	u := useOf(e)
 	if n := len(j.uses); n > 0 && (j.uses[n-1].Batch != u.Batch || j.uses[n-1].CPUs != u.CPUs) {
 		j.uses = nil
 	}
-	kept := j.uses[max(0, len(j.uses)+1-usedEpochs):]
+	kept := j.uses[max(0, len(j.uses)+1-bottleneckOptions.MinReports):]
 	j.uses = append(slices.Clone(kept), u)
+}
+
+// meanUse returns the mean of a figure over the recorded epochs; 0 without epochs.
+func (j *Job) meanUse(figure func(u *epochUse) float64) float64 {
+	sum := 0.0
+	for i := range j.uses {
+		sum += figure(&j.uses[i])
+	}
+	return sum / float64(max(1, len(j.uses)))
+}
+
+// usedCPURatio returns the used part of the job's CPUs; 0 if it is unknown.
+func (j *Job) usedCPURatio() float64 {
+	return j.meanUse(func(u *epochUse) float64 { return u.CPURatio })
 }
 
 // bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.uses) < usedEpochs {
+	if j.State != schemas.StateRunning || len(j.uses) < bottleneckOptions.MinReports {
 		return ""
 	}
-	window, cpuRatio, pressure := make([]fit.StepReport, 0, usedEpochs), 0.0, 0.0
 	cpus := int(j.uses[0].CPUs)
-	for _, u := range j.uses {
-		window = append(window, fit.StepReport{
+	window := make([]fit.StepReport, len(j.uses))
+	for i, u := range j.uses {
+		window[i] = fit.StepReport{
 			Shape:               fit.Shape{Workers: 1, WorkerCores: cpus},
 			StepSeconds:         u.Seconds,
 			WorkerCPURatio:      u.CPURatio,
 			MemoryPressureRatio: u.MemoryPressureRatio,
 			IOWaitRatio:         u.IOWaitRatio,
 			IOPressureRatio:     u.IOPressureRatio,
-		})
-		cpuRatio += u.CPURatio / usedEpochs
-		pressure += u.CPUPressureRatio / usedEpochs
+		}
 	}
-	if !fit.IsStable(window, fit.Options{}) {
+	if !fit.IsStable(window, bottleneckOptions) {
 		return ""
 	}
+
+	// CPUs that the job did not use are a surplus only if it did not wait for them.
 	scaling := fit.Scaling{SurplusLossRatio: 1}
-	if cpuRatio > 0 && pressure < maxSurplusPressure {
-		scaling.SurplusLossRatio = lossWithoutCPU(cpus, cpuRatio)
+	used, pressure := j.usedCPURatio(), j.meanUse(func(u *epochUse) float64 { return u.CPUPressureRatio })
+	if used > 0 && pressure < maxSurplusPressure {
+		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
 	}
-	return bottleneckNames[fit.FindBottleneck(window, scaling, fit.Options{})]
+	return bottleneckNames[fit.FindBottleneck(window, scaling, bottleneckOptions)]
 }
 
-// maxSurplusPressure is the pressure from which unused CPUs may be those that other processes took: the
-// threshold of policy/fit for memory.
+// maxSurplusPressure bounds the CPU pressure of a job with a surplus. It is the pressure at which
+// policy/fit takes a job to wait for memory.
 const maxSurplusPressure = 0.1
 
 // bottleneckNames are the bottlenecks that a job on one node can have.
@@ -131,21 +142,10 @@ func lossWithoutCPU(cpus int, usedRatio float64) float64 {
 	return 1 - seconds(cpus)/seconds(cpus-1)
 }
 
-// starvedRatio is the use of its CPUs up to which a job that waits for memory or storage gains nothing
-// from more of them: the threshold of policy/fit for a starved CPU.
-const starvedRatio = 0.6
-
 // isStarved reports whether more CPUs would not make a running job faster, because it waits for its
 // memory or storage and does not use those that it has.
 func (j *Job) isStarved() bool {
-	switch j.bottleneck() {
-	case schemas.BottleneckMemory, schemas.BottleneckInput:
-	default:
-		return false
-	}
-	used := 0.0
-	for _, u := range j.uses {
-		used += u.CPURatio / usedEpochs
-	}
-	return used > 0 && used <= starvedRatio
+	b, used := j.bottleneck(), j.usedCPURatio()
+	isWaiting := b == schemas.BottleneckMemory || b == schemas.BottleneckInput
+	return isWaiting && used > 0 && used <= bottleneckOptions.StarvedCPURatio
 }

@@ -1,8 +1,10 @@
 package advisor
 
 import (
+	"io"
 	"math"
 	"testing"
+	"time"
 
 	"courier/schemas"
 )
@@ -33,7 +35,7 @@ func TestJob_Bottleneck(t *testing.T) {
 		{"half of the CPUs busy", usedCPU(10), "", false},
 		{"one CPU is enough", usedCPU(8), schemas.BottleneckSurplus, false},
 		{
-			"other processes of the job's cgroup took the CPUs",
+			"the job waited for its CPUs",
 			func(e *schemas.Epoch) { e.JobCPUSeconds, e.JobCPUPressureRatio = value(8), value(0.4) },
 			"", false,
 		},
@@ -79,12 +81,12 @@ func TestJob_Bottleneck(t *testing.T) {
 	} {
 		j := &Job{State: schemas.StateRunning}
 		for n := range 5 {
-			if got := j.bottleneck(); n < usedEpochs && got != "" {
+			if got := j.bottleneck(); n < bottleneckOptions.MinReports && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
 			}
 			j.addUse(measuredEpoch(test.epoch))
 		}
-		if got := j.bottleneck(); got != test.want || len(j.uses) > usedEpochs {
+		if got := j.bottleneck(); got != test.want || len(j.uses) > bottleneckOptions.MinReports {
 			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.uses), test.want)
 		}
 		if got := j.isStarved(); got != test.starved {
@@ -108,7 +110,7 @@ func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
 		"slower epoch": busy(20, 2, 16), "fewer CPUs": busy(10, 1, 16), "other batch size": busy(10, 2, 32),
 	} {
 		j := &Job{State: schemas.StateRunning}
-		for range usedEpochs {
+		for range bottleneckOptions.MinReports {
 			j.addUse(busy(10, 2, 16))
 		}
 		if got := j.bottleneck(); got != schemas.BottleneckCPU {
@@ -134,5 +136,24 @@ func TestLossWithoutCPU(t *testing.T) {
 		if got := lossWithoutCPU(test.cpus, test.used); math.Abs(got-test.want) > 1e-9 {
 			t.Errorf("%d CPUs, used %v: %v, want %v", test.cpus, test.used, got, test.want)
 		}
+	}
+}
+
+// An epoch with absurd figures does not prevent snapshots.
+func TestCluster_SnapshotsAbsurdFigures(t *testing.T) {
+	large := 1e300
+	e := measuredEpoch(func(e *schemas.Epoch) {
+		e.JobID, e.Run, e.Epoch, e.At = "a", 1, 1, time.Unix(1_790_000_000, 0)
+		e.DurationSeconds, e.Loss = 1e-300, &large
+		e.JobCPUSeconds, e.JobIOWaitSeconds = &large, &large
+		e.JobReadBytes, e.JobWrittenBytes = &large, &large
+	})
+	c := NewCluster()
+	c.Apply(e, 1, e.At)
+	if len(c.jobs["a"].uses) != 1 || len(c.jobs["a"].losses.reports) != 1 {
+		t.Fatal("the epoch was not recorded")
+	}
+	if err := c.Freeze().Encode(io.Discard); err != nil {
+		t.Error(err)
 	}
 }

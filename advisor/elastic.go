@@ -67,7 +67,7 @@ type NodeShares struct {
 type ElasticShare struct {
 	Question  *Question // its re-prediction with its current CPUs
 	Counts    []int     // numbers of CPUs that it may hold, ascending
-	Barred    []int     // other numbers of its request, ascending; see isStarved and barredMove
+	Barred    []int     // other numbers of its request, which it may not hold now, ascending
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time

@@ -108,7 +108,7 @@ const (
 	BottleneckMemory  Bottleneck = "memory"  // the job waits for memory
 	BottleneckInput   Bottleneck = "input"   // the job waits for its storage
 	BottleneckCPU     Bottleneck = "cpu"     // the job uses all of its CPUs
-	BottleneckSurplus Bottleneck = "surplus" // the job would lose at most 2 % of its speed with a CPU less
+	BottleneckSurplus Bottleneck = "surplus" // the job would lose at most 2 % of its speed with one CPU less
 )
 
 // JobStatus describes a job. It is the reply to job.status and job.cancel.
@@ -147,7 +147,7 @@ type JobStatus struct {
 	// True while a warning is active: the probability fell below the confidence.
 	AtRisk bool `json:"at_risk,omitempty"`
 	// What limits a running job on one node, by its last three epochs: "memory", "input", "cpu" or
-	// "surplus" (it would be as fast with a CPU less). Absent if they do not show it.
+	// "surplus" (it would be as fast with one CPU less). Absent if they do not show it.
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`

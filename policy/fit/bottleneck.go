@@ -50,7 +50,7 @@ type Scaling struct {
 // IsStable reports whether the last reports show a job that can be judged: enough of them, in one
 // shape, with similar step times.
 func IsStable(window []StepReport, o Options) bool {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	if len(window) < o.MinReports {
 		return false
 	}
@@ -71,7 +71,7 @@ func IsStable(window []StepReport, o Options) bool {
 
 // FindBottleneck returns the first bottleneck that a stable window shows.
 func FindBottleneck(window []StepReport, s Scaling, o Options) Bottleneck {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	m := meanOf(window)
 	idle := m.WorkerCPURatio
 	if m.Shape.Servers > 0 {
@@ -168,7 +168,7 @@ func (b Bottleneck) Remedies() []Remedy {
 
 // Shapes returns the candidate shapes of a bottleneck for the mean of a window. They may be invalid.
 func (b Bottleneck) Shapes(mean *StepReport, o Options) []Shape {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	s := mean.Shape
 	moreServers, fewerWorkers, moreWorkers := s, s, s
 	moreServers.Servers++

@@ -72,7 +72,8 @@ type Options struct {
 	Largest Shape
 }
 
-func (o Options) withDefaults() Options {
+// WithDefaults returns the options with the default of each zero field.
+func (o Options) WithDefaults() Options {
 	o.MinReports = cmp.Or(o.MinReports, 3)
 	o.MaxVariation = cmp.Or(o.MaxVariation, 0.1)
 	o.MemoryRatio = cmp.Or(o.MemoryRatio, 0.9)

@@ -124,7 +124,7 @@ type proposal struct {
 
 // Plan returns the moves for a state of the cluster, and the new record of each job.
 func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records map[string]ResizeRecord) {
-	p := &resizePlan{view: view, now: now, o: o.withDefaults()}
+	p := &resizePlan{view: view, now: now, o: o.WithDefaults()}
 	records = make(map[string]ResizeRecord, len(view.Jobs))
 	var proposals []*proposal
 	for i := range view.Jobs {

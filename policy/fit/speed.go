@@ -61,7 +61,7 @@ const noisePrior = 4
 // squares. Below TrustedShapes shapes, a prior from other jobs counts, if there is one. It returns
 // nil if there is nothing to learn from. Plan needs the same options.
 func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel {
-	o = o.withDefaults()
+	o = o.WithDefaults()
 	m := &SpeedModel{facts: f}
 	distinct, seenCores := map[Shape]bool{}, 0
 	for i := range seen {
