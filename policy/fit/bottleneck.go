@@ -51,6 +51,10 @@ type Scaling struct {
 // shape, with similar step times.
 func IsStable(window []StepReport, o Options) bool {
 	o = o.WithDefaults()
+	return isStable(window, &o)
+}
+
+func isStable(window []StepReport, o *Options) bool {
 	if len(window) < o.MinReports {
 		return false
 	}
@@ -72,7 +76,11 @@ func IsStable(window []StepReport, o Options) bool {
 // FindBottleneck returns the first bottleneck that a stable window shows.
 func FindBottleneck(window []StepReport, s Scaling, o Options) Bottleneck {
 	o = o.WithDefaults()
-	m := meanOf(window)
+	mean := meanOf(window)
+	return findBottleneck(window, &mean, s, &o)
+}
+
+func findBottleneck(window []StepReport, m *StepReport, s Scaling, o *Options) Bottleneck {
 	idle := m.WorkerCPURatio
 	if m.Shape.Servers > 0 {
 		idle = min(idle, m.ServerCPURatio)
@@ -80,7 +88,7 @@ func FindBottleneck(window []StepReport, s Scaling, o Options) Bottleneck {
 	switch {
 	case reaches(m.MemoryRatio, o.MemoryRatio) || reaches(m.MemoryPressureRatio, o.MemoryPressureRatio):
 		return BottleneckMemory
-	case hasStraggler(window, &o):
+	case hasStraggler(window, o):
 		return BottleneckStraggler
 	case reaches(m.IOWaitRatio, o.IOWaitRatio) || reaches(m.IOPressureRatio, o.IOPressureRatio):
 		return BottleneckInput
@@ -169,6 +177,10 @@ func (b Bottleneck) Remedies() []Remedy {
 // Shapes returns the candidate shapes of a bottleneck for the mean of a window. They may be invalid.
 func (b Bottleneck) Shapes(mean *StepReport, o Options) []Shape {
 	o = o.WithDefaults()
+	return b.appendShapes(nil, mean, &o)
+}
+
+func (b Bottleneck) appendShapes(found []Shape, mean *StepReport, o *Options) []Shape {
 	s := mean.Shape
 	moreServers, fewerWorkers, moreWorkers := s, s, s
 	moreServers.Servers++
@@ -177,26 +189,26 @@ func (b Bottleneck) Shapes(mean *StepReport, o Options) []Shape {
 
 	switch b {
 	case BottleneckInput:
-		return []Shape{fewerWorkers}
+		return append(found, fewerWorkers)
 	case BottleneckNetwork:
-		return []Shape{moreServers, fewerWorkers}
+		return append(found, moreServers, fewerWorkers)
 	case BottleneckServerCPU:
 		larger := s
 		larger.ServerCores++
 		if reaches(mean.ServerCPURatio, o.ExhaustedCPURatio) {
-			return []Shape{larger, moreServers, fewerWorkers}
+			return append(found, larger, moreServers, fewerWorkers)
 		}
-		return []Shape{larger, moreServers}
+		return append(found, larger, moreServers)
 	case BottleneckWorkerCPU:
 		larger := s
 		larger.WorkerCores++
-		return []Shape{larger, moreWorkers}
+		return append(found, larger, moreWorkers)
 	case BottleneckParallelism:
-		return []Shape{moreWorkers}
+		return append(found, moreWorkers)
 	case BottleneckSurplus:
-		return []Shape{surplusOf(mean)}
+		return append(found, surplusOf(mean))
 	}
-	return nil
+	return found
 }
 
 // surplusOf returns the shape with one core less for each worker or server, whichever idles most. A

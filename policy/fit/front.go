@@ -1,6 +1,9 @@
 package fit
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // shapeFront holds the fastest shapes by a speed model, by rising cores and speed: each is faster
 // than all shapes with as many cores or fewer.
@@ -9,25 +12,24 @@ type shapeFront []frontShape
 type frontShape struct {
 	shape Shape
 	cores int
-	speed float64 // samples per second
+	speed float64 // as by Facts.Speed
 }
 
 // fewerCores is the penalty of one core, relative to the speed. It is smaller than any gain that
 // matters, so that it decides only between equally fast shapes.
 const fewerCores = 1e-9
 
-// newShapeFront prices all shapes up to the largest.
+// newShapeFront prices all shapes up to the largest, with each batch size.
 func newShapeFront(t *StepTimes, largest Shape) shapeFront {
 	fastest := make(shapeFront, largest.Cores()+1) // by number of cores
 	compute := t.usefulCores(largest.WorkerCores)
-	for w := 1; w <= largest.Workers; w++ {
-		if t.facts.Architecture != ParameterServer {
-			fastest.addWorkers(t, w, len(compute))
-			continue
+	fastest.addBatch(t, largest, 0, compute)
+	for _, b := range t.facts.Batches {
+		scaled := slices.Clone(compute)
+		for i := range scaled {
+			scaled[i] *= float64(b.Samples) / t.facts.SamplesPerWorker
 		}
-		for p := 1; p <= largest.Servers; p++ {
-			fastest.addServers(t, w, p, compute, largest.ServerCores)
-		}
+		fastest.addBatch(t, largest, b.Samples, scaled)
 	}
 
 	var front shapeFront
@@ -40,19 +42,33 @@ func newShapeFront(t *StepTimes, largest Shape) shapeFront {
 	return front
 }
 
-// addWorkers adds the shapes with a number of workers, and no servers, to shapes by their cores.
-func (f shapeFront) addWorkers(t *StepTimes, w, mostCores int) {
-	for c := 1; c <= mostCores; c++ {
-		s := Shape{Workers: w, WorkerCores: c}
+// addBatch adds the shapes with a batch size to shapes by their cores. A worker computes this long
+// by the number of its cores.
+func (f shapeFront) addBatch(t *StepTimes, largest Shape, samples int, compute []float64) {
+	for w := 1; w <= largest.Workers; w++ {
+		s := Shape{Workers: w, WorkerCores: 1, Samples: samples}
+		if t.facts.Architecture != ParameterServer {
+			f.addWorkers(t, s, len(compute))
+			continue
+		}
+		for s.Servers = 1; s.Servers <= largest.Servers; s.Servers++ {
+			f.addServers(t, s, compute, largest.ServerCores)
+		}
+	}
+}
+
+// addWorkers adds the shapes with a number of workers, and no servers.
+func (f shapeFront) addWorkers(t *StepTimes, s Shape, mostCores int) {
+	for s.WorkerCores = 1; s.WorkerCores <= mostCores; s.WorkerCores++ {
 		f.add(s, s.Cores(), t.speed(s))
 	}
 }
 
-// addServers adds the shapes with a number of workers and servers to shapes by their cores.
-func (f shapeFront) addServers(t *StepTimes, w, p int, compute []float64, mostCores int) {
-	s := Shape{Workers: w, WorkerCores: 1, Servers: p, ServerCores: 1}
-	samples := t.facts.Speed(s, 1)
-	terms := t.facts.termsOf(s, 1)
+// addServers adds the shapes with a number of workers and servers.
+func (f shapeFront) addServers(t *StepTimes, s Shape, compute []float64, mostCores int) {
+	s.ServerCores = 1
+	progress := t.facts.progress(&s)
+	terms := t.facts.termsOf(&s, 1)
 	update := terms[termUpdate] * t.mean[termUpdate] // of a server with one core
 	rest := dot(&terms, &t.mean) - update
 	for d := 1; d <= mostCores; d++ {
@@ -60,7 +76,7 @@ func (f shapeFront) addServers(t *StepTimes, w, p int, compute []float64, mostCo
 		others := rest + update/float64(d)
 		for i, seconds := range compute {
 			s.WorkerCores = i + 1
-			f.add(s, w*(i+1)+p*d, samples/(others+seconds))
+			f.add(s, s.Cores(), progress/(others+seconds))
 		}
 	}
 }
@@ -85,8 +101,8 @@ func (f shapeFront) fastest() (Shape, bool) {
 	return f[len(f)-1].shape, true
 }
 
-// cheapest returns the shape with the most speed per core of those with a lowest speed, in samples per
-// second; false if there is none.
+// cheapest returns the shape with the most speed per core of those with a lowest speed; false if there
+// is none.
 func (f shapeFront) cheapest(minSpeed float64) (Shape, bool) {
 	var found Shape
 	highest := 0.0

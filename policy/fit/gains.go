@@ -8,9 +8,10 @@ import (
 // gains prices the changes of a shape. What depends on this shape alone is computed once, because a
 // decision compares it with dozens of others.
 type gains struct {
-	model *SpeedModel
-	from  Shape
-	fits  [len(knees)]fitFrom
+	model    *SpeedModel
+	from     Shape
+	progress float64 // of a step
+	fits     [len(knees)]fitFrom
 }
 
 // fitFrom is a shape by one fit of a model.
@@ -20,58 +21,41 @@ type fitFrom struct {
 }
 
 func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
-	g.model, g.from = m, from
+	g.model, g.from, g.progress = m, from, m.facts.progress(&from)
 	for i := range m.fits {
 		f := &m.fits[i]
-		t := m.facts.termsOf(from, f.knee)
+		t := m.facts.termsOf(&from, f.knee)
 		seconds := dot(&t, &f.coefficients)
 		g.fits[i] = fitFrom{seconds, t.times(1 / seconds)}
 	}
 	return g
 }
 
-// priced is the step time of a shape by each fit of a model.
-type priced struct {
-	shape   Shape
-	weights []float64 // of the fits
-	terms   terms     // for a knee of one core
-	seconds [len(knees)]float64
-}
-
-func (g *gains) price(to Shape) (p priced) {
-	p.shape = to
-	p.weights = g.model.weights(max(to.WorkerCores, g.from.WorkerCores))
-	p.terms = g.model.facts.termsOf(to, 1)
-	others, samples := p.terms, p.terms[termCompute]
-	others[termCompute] = 0
-	for i := range p.weights {
-		f := &g.model.fits[i]
-		compute := f.coefficients[termCompute] * samples / f.usedCores(to)
-		p.seconds[i] = dot(&others, &f.coefficients) + compute
-	}
-	return p
-}
-
 // bound returns an upper bound of the ratio of the speed of a shape. By Jensen's inequality, the mean
 // of logarithms is at most the logarithm of the mean.
-func (g *gains) bound(p *priced) float64 {
+func (g *gains) bound(to *Shape) float64 {
+	t := g.model.facts.termsOf(to, 1)
+	samples := t[termCompute]
+	t[termCompute] = 0
 	sum := 0.0
-	for i, weight := range p.weights {
-		sum += weight * g.fits[i].seconds / p.seconds[i]
+	for i, weight := range g.weights(to) {
+		f := &g.model.fits[i]
+		compute := f.coefficients[termCompute] * samples / f.usedCores(to)
+		sum += weight * g.fits[i].seconds / (dot(&t, &f.coefficients) + compute)
 	}
-	return sum * float64(p.shape.Workers) / float64(g.from.Workers)
+	return sum * g.progressRatio(to)
 }
 
 // gain returns the logarithm of the ratio of the speed of a shape, and its standard error.
-func (g *gains) gain(p *priced) (mean, standardError float64) {
-	workers := float64(p.shape.Workers) / float64(g.from.Workers)
+func (g *gains) gain(to *Shape) (mean, standardError float64) {
+	progress := g.progressRatio(to)
 	squares := 0.0
-	for i, weight := range p.weights {
+	for i, weight := range g.weights(to) {
 		f, from := &g.model.fits[i], &g.fits[i]
-		gain := math.Log(workers * from.seconds / p.seconds[i])
-		slope := p.terms
-		slope[termCompute] /= f.usedCores(p.shape)
-		slope = slope.times(1 / p.seconds[i])
+		t := g.model.facts.termsOf(to, f.knee)
+		seconds := dot(&t, &f.coefficients)
+		gain := math.Log(progress * from.seconds / seconds)
+		slope := t.times(1 / seconds)
 		for k := range slope {
 			slope[k] -= from.relative[k]
 		}
@@ -81,8 +65,18 @@ func (g *gains) gain(p *priced) (mean, standardError float64) {
 	return mean, math.Sqrt(max(0, squares-mean*mean))
 }
 
+// progressRatio returns the progress of a step in a shape, divided by that in the present one.
+func (g *gains) progressRatio(to *Shape) float64 {
+	return g.model.facts.progress(to) / g.progress
+}
+
+// weights returns the probabilities of the fits for the present shape and another one.
+func (g *gains) weights(to *Shape) []float64 {
+	return g.model.weights(max(to.WorkerCores, g.from.WorkerCores))
+}
+
 // usedCores returns the cores that a worker can use.
-func (f *kneeFit) usedCores(s Shape) float64 { return min(float64(s.WorkerCores), f.knee) }
+func (f *kneeFit) usedCores(s *Shape) float64 { return min(float64(s.WorkerCores), f.knee) }
 
 // weights returns the probabilities of the first fits. Up to the most cores that a worker of the job
 // has had, all higher knees have the same fit, which stands for them.

@@ -10,7 +10,7 @@ import "math"
 func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 	trial := record.Trial
 	record.Trial = nil
-	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.Architecture) {
+	if trial == nil || trial.From == j.Shape || !j.Facts.allows(&trial.From) {
 		return nil
 	}
 	speed := j.Facts.Speed(j.Shape, j.mean.StepSeconds)
@@ -34,8 +34,10 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 		record.RestUntil = p.now.Add(p.o.Rest)
 	}
 	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
-	isFaster := p.paysBack(j, lower)
-	isCheaper := cores > 0 && p.paysBack(j, lower*math.Exp(cores)) && p.keepsDeadline(j, lower)
+	pause := j.pause(&trial.From)
+	isFaster := j.paysBack(lower, pause, &p.o)
+	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores), pause, &p.o) &&
+		p.keepsDeadline(j, lower, pause)
 	if !isFaster && !isCheaper {
 		return nil
 	}

@@ -39,12 +39,12 @@ func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
 	return s.appendNeighbours(nil, a, largest)
 }
 
-func (s Shape) appendNeighbours(found []Shape, a Architecture, largest Shape) []Shape {
+func (s *Shape) appendNeighbours(found []Shape, a Architecture, largest Shape) []Shape {
 	cores := s.Cores()
 	for i := range neighbourSteps {
 		n := s.plus(&neighbourSteps[i])
 		isExchange := i >= singleSteps
-		if !n.IsValid(a) || !n.isWithin(largest) || isExchange && n.Cores() > cores {
+		if !n.IsValid(a) || !n.isWithin(&largest) || isExchange && n.Cores() > cores {
 			continue
 		}
 		found = append(found, n)
@@ -52,12 +52,27 @@ func (s Shape) appendNeighbours(found []Shape, a Architecture, largest Shape) []
 	return found
 }
 
+// appendBatches adds a shape with each other allowed batch size.
+func (f *Facts) appendBatches(found []Shape, s Shape) []Shape {
+	if len(f.Batches) == 0 {
+		return found
+	}
+	s.Samples = 0
+	found = append(found, s)
+	for i := range f.Batches {
+		s.Samples = f.Batches[i].Samples
+		found = append(found, s)
+	}
+	return found
+}
+
 // plus returns the shape with a change of its numbers.
-func (s Shape) plus(change *Shape) Shape {
+func (s *Shape) plus(change *Shape) Shape {
 	return Shape{
 		Workers:     s.Workers + change.Workers,
 		WorkerCores: s.WorkerCores + change.WorkerCores,
 		Servers:     s.Servers + change.Servers,
 		ServerCores: s.ServerCores + change.ServerCores,
+		Samples:     s.Samples,
 	}
 }

@@ -102,7 +102,7 @@ func (o Options) WithDefaults() Options {
 	o.Rest = cmp.Or(o.Rest, 300*time.Second)
 	o.Barred = cmp.Or(o.Barred, 10*time.Minute)
 	if o.Largest == (Shape{}) {
-		o.Largest = Shape{16, 16, 8, 8}
+		o.Largest = Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8}
 	}
 	return o
 }

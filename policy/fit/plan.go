@@ -30,8 +30,8 @@ type ResizableJob struct {
 
 	Elapsed          time.Duration // since the start of the job
 	DoneSamples      float64
-	RemainingSamples float64
-	Pause            time.Duration // of the job at a change of its shape
+	RemainingSamples float64       // if all of them are trained with Facts.SamplesPerWorker
+	Pause            time.Duration // of the job at a change of its shape, but not of its batch size alone
 	Deadline         time.Time     // zero: none
 	Record           ResizeRecord  // from the previous decision
 }
@@ -90,7 +90,8 @@ type resizePlan struct {
 	view       *ResizeView
 	now        time.Time
 	o          Options
-	candidates []Shape // of the present job; reused
+	candidates []Shape   // of the present job; reused
+	bounds     []float64 // of the scores of the candidates; reused
 }
 
 // planned is a job that may be resized, with its times by the speed model.
@@ -194,12 +195,13 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 	record.Barred = slices.DeleteFunc(slices.Clone(record.Barred), func(b BarredShape) bool {
 		return !b.Until.After(p.now)
 	})
-	if job.Model == nil || !job.Shape.IsValid(job.Facts.Architecture) || !IsStable(job.Window, p.o) ||
+	if job.Model == nil || !job.Facts.allows(&job.Shape) || !job.Facts.allows(&job.Requested) ||
+		!isStable(job.Window, &p.o) ||
 		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
 	j := newPlanned(job)
-	bottleneck := FindBottleneck(j.Window, j.Scaling, p.o)
+	bottleneck := findBottleneck(j.Window, &j.mean, j.Scaling, &p.o)
 	undo := p.judge(&j, &record)
 	if record.RestUntil.After(p.now) && undo == nil {
 		return record, nil
@@ -207,7 +209,7 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 
 	best := undo
 	if best == nil {
-		best = p.best(&j, record.Barred, bottleneck.Shapes(&j.mean, p.o))
+		best = p.best(&j, record.Barred, bottleneck)
 	}
 	if best != nil {
 		best.Job, best.From, best.Bottleneck = j.ID, j.Shape, bottleneck
@@ -220,33 +222,30 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 }
 
 // best returns the best allowed move of a job.
-func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *proposal {
-	// The best shapes by the model come first, because they rule out most others.
+func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *proposal {
 	p.candidates = p.appendOutright(p.candidates[:0], j)
 	distant := len(p.candidates)
 	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, p.o.Largest)
-	p.candidates = append(append(p.candidates, more...), j.Requested)
+	p.candidates = j.Facts.appendBatches(p.candidates, j.Shape)
+	p.candidates = append(b.appendShapes(p.candidates, &j.mean, &p.o), j.Requested)
 
+	p.rateBounds(j, barred)
 	best := proposal{Resizing: Resizing{To: j.Shape}}
-	for i, to := range p.candidates {
-		if to == j.Shape || !p.isAllowed(j, barred, to) {
-			continue
+	for {
+		i := p.mostPromising(best.score)
+		if i < 0 {
+			break
 		}
-		// Most shapes cannot be the best one, and a bound shows it without their errors.
-		price := j.gains.price(to)
-		bound := j.gains.bound(&price) * (1 + rounding)
-		_, most := p.rate(j, to, bound, bound)
-		if most <= best.score {
-			continue
-		}
-		mean, standardError := j.gains.gain(&price)
+		p.bounds[i] = 0
+		to := &p.candidates[i]
+		mean, standardError := j.gains.gain(to)
 		if i < distant && standardError > p.o.TrustedErrorRatio {
 			continue
 		}
 		lower := math.Exp(mean - p.o.BoundFactor*standardError)
 		safe := math.Exp(mean - p.o.DeadlineFactor*standardError)
 		if rule, score := p.rate(j, to, lower, safe); score > best.score {
-			best.To, best.Rule, best.score = to, rule, score
+			best.To, best.Rule, best.score = *to, rule, score
 			best.SpeedRatio, best.LowerSpeedRatio = math.Exp(mean), lower
 		}
 	}
@@ -256,15 +255,50 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, more []Shape) *propo
 	return &best
 }
 
+// rateBounds sets the upper bounds of the scores of the candidates: 0 if a job must not have a shape.
+func (p *resizePlan) rateBounds(j *planned, barred []BarredShape) {
+	p.bounds = p.bounds[:0]
+	for i := range p.candidates {
+		to, score := &p.candidates[i], 0.0
+		if *to != j.Shape && p.isAllowed(j, barred, to) {
+			bound := j.gains.bound(to) * (1 + rounding)
+			_, score = p.rate(j, to, bound, bound)
+		}
+		p.bounds = append(p.bounds, score)
+	}
+}
+
+// mostPromising returns the candidate with the highest bound above a score; -1 if there is none. The
+// bounds are much cheaper than the scores, and rule out almost all candidates.
+func (p *resizePlan) mostPromising(score float64) int {
+	found := -1
+	for i, bound := range p.bounds {
+		if bound > score {
+			found, score = i, bound
+		}
+	}
+	return found
+}
+
 // isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
-func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool {
+func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to *Shape) bool {
 	more := to.Cores() - j.Shape.Cores()
 	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !p.isRestorable(j, to)) {
 		return false
 	}
-	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
-	return !isBarred && to.IsValid(j.Facts.Architecture) && to.isWithin(p.o.Largest)
+	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == *to })
+	return !isBarred && p.fitsMemory(j, to) && j.Facts.allows(to) && to.isWithin(&p.o.Largest)
+}
+
+// fitsMemory reports whether a batch fits the memory of the workers. At most, all of their memory
+// grows with the batch.
+func (p *resizePlan) fitsMemory(j *planned, to *Shape) bool {
+	if to.Samples == j.Shape.Samples {
+		return true
+	}
+	growth := j.Facts.samples(to) / j.Facts.samples(&j.Shape)
+	return growth <= 1 || growth*j.mean.MemoryRatio < p.o.MemoryRatio
 }
 
 // rounding is more than the relative rounding error of a ratio.
@@ -308,16 +342,17 @@ func (p *resizePlan) minSpeed(j *planned) float64 {
 // the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the logarithm
 // of the saved core-seconds, otherwise that of the speed per additional core. It is 0 if no rule allows
 // the shape. Higher bounds never have a lower score.
-func (p *resizePlan) rate(j *planned, to Shape, lower, safe float64) (r ResizeRule, score float64) {
+func (p *resizePlan) rate(j *planned, to *Shape, lower, safe float64) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
 	growth := float64(more) / float64(cores)
+	pause := j.pause(to)
 	saving := lower / (1 + growth) // ratio of core-seconds
-	keepsDeadline := p.keepsDeadline(j, safe)
+	keepsDeadline := p.keepsDeadline(j, safe, pause)
 	switch {
-	case isQueue && more < 0 && keepsDeadline && p.endsInTime(j, lower) && p.paysBack(j, saving):
+	case isQueue && more < 0 && keepsDeadline && j.endsInTime(lower, pause) && j.paysBack(saving, pause, &p.o):
 		return RuleShrink, math.Log(saving)
-	case !p.paysBack(j, lower) || safe < 1 && !keepsDeadline:
+	case !j.paysBack(lower, pause, &p.o) || safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
 		return RuleRestore, math.Log(lower)
@@ -331,28 +366,37 @@ func (p *resizePlan) rate(j *planned, to Shape, lower, safe float64) (r ResizeRu
 	return RuleExchange, math.Log(lower)
 }
 
+// pause returns the seconds for which a job pauses to change its shape. A batch size is changed at
+// the next epoch without a pause.
+func (j *planned) pause(to *Shape) float64 {
+	same := *to
+	same.Samples = j.Shape.Samples
+	if same == j.Shape {
+		return 0
+	}
+	return j.Pause.Seconds()
+}
+
 // paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
-// time.
-func (p *resizePlan) paysBack(j *planned, ratio float64) bool {
-	return ratio > 1 && j.remaining-j.remaining/ratio >= p.o.CostFactor*j.Pause.Seconds()
+// time for a pause.
+func (j *planned) paysBack(ratio, pause float64, o *Options) bool {
+	return ratio > 1 && j.remaining-j.remaining/ratio >= o.CostFactor*pause
 }
 
 // endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
 // with the requested shape.
-func (p *resizePlan) endsInTime(j *planned, ratio float64) bool {
-	left := j.Pause.Seconds() + j.remaining/ratio
-	return j.Elapsed.Seconds()+left <= j.requested
+func (j *planned) endsInTime(ratio, pause float64) bool {
+	return j.Elapsed.Seconds()+pause+j.remaining/ratio <= j.requested
 }
 
 // keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
-func (p *resizePlan) keepsDeadline(j *planned, ratio float64) bool {
-	left := j.Pause.Seconds() + j.remaining/ratio
-	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= left
+func (p *resizePlan) keepsDeadline(j *planned, ratio, pause float64) bool {
+	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= pause+j.remaining/ratio
 }
 
 // isRestorable reports whether a job that would end later than with the requested shape may have a
 // shape: it may take back the cores that it gave up, although others wait for them.
-func (p *resizePlan) isRestorable(j *planned, to Shape) bool {
+func (p *resizePlan) isRestorable(j *planned, to *Shape) bool {
 	ends := j.Elapsed.Seconds() + j.remaining
 	return to.Cores() <= j.Requested.Cores() && ends > j.requested
 }

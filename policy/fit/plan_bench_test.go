@@ -53,8 +53,34 @@ func BenchmarkLearn(b *testing.B) {
 // randomJob returns a job with up to an hour of work left, and coefficients as in section 3.6 of the
 // design page resource-policies.
 func randomJob(random *rand.Rand, isLearned bool) fit.ResizableJob {
+	known := randomTruth(random)
+	drawShape := func() fit.Shape {
+		return fit.Shape{
+			Workers: 1 + random.IntN(8), WorkerCores: 1 + random.IntN(8),
+			Servers: 1 + random.IntN(4), ServerCores: 1 + random.IntN(4),
+		}
+	}
+	j := fit.ResizableJob{Facts: known.Facts, Requested: drawShape(), Pause: 20 * time.Second}
+	var seen []fit.ShapeTime
+	for range 1 + random.IntN(5) {
+		j.Shape = drawShape()
+		j.Window = noisyWindow(random, known, j.Shape)
+		seen = append(seen, fit.NewShapeTime(j.Window))
+	}
+	j.RemainingSamples = 3600 * random.Float64() * known.Facts.Speed(j.Shape, known.StepSeconds(j.Shape))
+	if isLearned {
+		j.Model = fit.Learn(j.Facts, seen, nil, fit.Options{})
+	} else {
+		j.Model = known.Speeds(largest)
+	}
+	j.Scaling = fit.ScalingOf(j.Facts, j.Model, j.Window)
+	return j
+}
+
+// randomTruth returns the speed of a job.
+func randomTruth(random *rand.Rand) *fit.KnownModel {
 	pick := func(values ...float64) float64 { return values[random.IntN(len(values))] }
-	known := fit.KnownModel{
+	return &fit.KnownModel{
 		Facts: fit.Facts{
 			Architecture:     fit.ParameterServer,
 			SamplesPerWorker: 64,
@@ -66,27 +92,6 @@ func randomJob(random *rand.Rand, isLearned bool) fit.ResizableJob {
 		},
 		Knee: pick(2, 4, 6, 8),
 	}
-	drawShape := func() fit.Shape {
-		return fit.Shape{
-			Workers: 1 + random.IntN(8), WorkerCores: 1 + random.IntN(8),
-			Servers: 1 + random.IntN(4), ServerCores: 1 + random.IntN(4),
-		}
-	}
-	j := fit.ResizableJob{Facts: known.Facts, Requested: drawShape(), Pause: 20 * time.Second}
-	var seen []fit.ShapeTime
-	for range 1 + random.IntN(5) {
-		j.Shape = drawShape()
-		j.Window = noisyWindow(random, &known, j.Shape)
-		seen = append(seen, fit.NewShapeTime(j.Window))
-	}
-	j.RemainingSamples = 3600 * random.Float64() * known.Facts.Speed(j.Shape, known.StepSeconds(j.Shape))
-	if isLearned {
-		j.Model = fit.Learn(j.Facts, seen, nil, fit.Options{})
-	} else {
-		j.Model = known.Speeds(largest)
-	}
-	j.Scaling = fit.ScalingOf(j.Facts, j.Model, j.Window)
-	return j
 }
 
 // noisyWindow returns three reports of a job with a noise of 2 % in step times, so that the window is

@@ -165,11 +165,22 @@ func viewOf(data []byte) *fit.ResizeView {
 		if f.Architecture != fit.ParameterServer {
 			j.Shape.Servers, j.Shape.ServerCores = 0, 0
 		}
+		if s.next(3) == 0 {
+			j.Facts.Batches = []fit.Batch{
+				{Samples: 16, WorkRatio: float64(s.next(10)) / 10},
+				{Samples: 256, WorkRatio: 1 + float64(s.next(40))/10},
+			}
+			f = j.Facts
+			j.Shape.Samples = []int{0, 16, 256, 256, 17}[s.next(5)]
+		}
+		if !j.Requested.IsValid(f.Architecture) && s.next(8) > 0 {
+			j.Requested = j.Shape
+		}
 		for range s.next(6) {
 			j.Window = append(j.Window, fit.StepReport{
 				Shape: j.Shape, StepSeconds: 1 + float64(s.next(20))/100,
 				WorkerCPURatio: float64(s.next(11)) / 10, ServerCPURatio: float64(s.next(11)) / 10,
-				LinkRatio: float64(s.next(11)) / 10,
+				LinkRatio: float64(s.next(11)) / 10, MemoryRatio: float64(s.next(6)) / 10,
 			})
 		}
 		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {
@@ -233,12 +244,24 @@ func checkRules(t *testing.T, j *fit.ResizableJob, m *fit.Resizing) {
 	after := before / m.LowerSpeedRatio
 	left := j.Deadline.Sub(now).Seconds()
 	const rounding = 1e-6
-	if !j.Deadline.IsZero() && before <= left && j.Pause.Seconds()+after > left+rounding {
-		t.Fatalf("move %+v: the job ends %g s after its deadline", m, j.Pause.Seconds()+after-left)
+	pause := pauseOf(j, m)
+	if !j.Deadline.IsZero() && before <= left && pause+after > left+rounding {
+		t.Fatalf("move %+v: the job ends %g s after its deadline", m, pause+after-left)
 	}
 	isFaster := m.Rule != fit.RuleShrink && m.Rule != fit.RuleUndo
-	if isFaster && before-after < 2*j.Pause.Seconds()-rounding {
-		t.Fatalf("move %+v saves %g s, and pauses for %s", m, before-after, j.Pause)
+	if isFaster && before-after < 2*pause-rounding {
+		t.Fatalf("move %+v saves %g s, and pauses for %g s", m, before-after, pause)
+	}
+	if !isAllowedBatch(j, m.To.Samples) {
+		t.Fatalf("move %+v: the batch size is none of %+v", m, j.Facts.Batches)
+	}
+	growth := samplesOf(j, m.To) / samplesOf(j, m.From)
+	memory := 0.0
+	for i := range j.Window {
+		memory += j.Window[i].MemoryRatio / float64(len(j.Window))
+	}
+	if growth > 1 && m.Rule != fit.RuleUndo && memory*growth >= 0.9+rounding {
+		t.Fatalf("move %+v: the batch grows by %g at %g of the memory", m, growth, memory)
 	}
 	isBarred := slices.ContainsFunc(j.Record.Barred, func(b fit.BarredShape) bool {
 		return b.Shape == m.To && b.Until.After(now)
@@ -246,6 +269,29 @@ func checkRules(t *testing.T, j *fit.ResizableJob, m *fit.Resizing) {
 	if isBarred && m.Rule != fit.RuleUndo {
 		t.Fatalf("move %+v: the shape is barred", m)
 	}
+}
+
+// pauseOf returns the seconds of a move: a batch size alone is changed without a pause.
+func pauseOf(j *fit.ResizableJob, m *fit.Resizing) float64 {
+	same := m.To
+	same.Samples = m.From.Samples
+	if same == m.From {
+		return 0
+	}
+	return j.Pause.Seconds()
+}
+
+func samplesOf(j *fit.ResizableJob, s fit.Shape) float64 {
+	if s.Samples == 0 {
+		return j.Facts.SamplesPerWorker
+	}
+	return float64(s.Samples)
+}
+
+func isAllowedBatch(j *fit.ResizableJob, samples int) bool {
+	return samples == 0 || slices.ContainsFunc(j.Facts.Batches, func(b fit.Batch) bool {
+		return b.Samples == samples && b.WorkRatio > 0
+	})
 }
 
 func FuzzPlan(f *testing.F) {

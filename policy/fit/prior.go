@@ -83,7 +83,7 @@ func (p *SpeedPrior) probability(knee float64) float64 {
 // the whole step of the first shape. Without jobs, fixed and coordinating terms may take what the busy
 // times of all resources leave of it.
 func (p *SpeedPrior) spread(f *Facts, first *ShapeTime, o *Options) (mean, deviation Coefficients) {
-	t := f.termsOf(first.Shape, math.Inf(1))
+	t := f.termsOf(&first.Shape, math.Inf(1))
 	for i := range mean {
 		most := first.StepSeconds
 		if p == nil && (i == termFixed || i == termPerWorker || i == termPerServer) {

@@ -18,15 +18,17 @@ type Shape struct {
 	WorkerCores int // of each worker
 	Servers     int
 	ServerCores int // of each server
+	// Samples is the batch size of a worker, one of Facts.Batches; 0 means Facts.SamplesPerWorker.
+	Samples int
 }
 
 // Cores returns the cores of all workers and servers.
-func (s Shape) Cores() int {
+func (s *Shape) Cores() int {
 	return s.Workers*s.WorkerCores + s.Servers*s.ServerCores
 }
 
 // IsValid reports whether a job of an architecture can have this shape.
-func (s Shape) IsValid(a Architecture) bool {
+func (s *Shape) IsValid(a Architecture) bool {
 	if s.Workers < 1 || s.WorkerCores < 1 {
 		return false
 	}
@@ -37,7 +39,7 @@ func (s Shape) IsValid(a Architecture) bool {
 }
 
 // isWithin reports whether no number exceeds that of another shape.
-func (s Shape) isWithin(largest Shape) bool {
+func (s *Shape) isWithin(largest *Shape) bool {
 	return s.Workers <= largest.Workers && s.WorkerCores <= largest.WorkerCores &&
 		s.Servers <= largest.Servers && s.ServerCores <= largest.ServerCores
 }
@@ -49,6 +51,54 @@ type Facts struct {
 	SamplesPerWorker float64 // in a step
 	ModelBytes       float64
 	BytesPerSecond   float64 // of the link of a worker or server
+	// Batches are other batch sizes that the request allows, in ascending order. None: the batch
+	// size stays.
+	Batches []Batch
+}
+
+// Batch is a batch size that a job may change to.
+type Batch struct {
+	Samples int // per worker in a step; above 0
+	// WorkRatio is the number of samples that the job needs for its accuracy with this batch size,
+	// divided by the number with Facts.SamplesPerWorker. It is the price of a larger batch. Like all
+	// speeds of this package, it does not depend on the number of workers.
+	WorkRatio float64
+}
+
+// allows reports whether a job can have a shape.
+func (f *Facts) allows(s *Shape) bool {
+	return s.IsValid(f.Architecture) && (s.Samples == 0 || f.batch(s.Samples) != nil)
+}
+
+// batch returns an allowed batch size; nil if there is none.
+func (f *Facts) batch(samples int) *Batch {
+	for i := range f.Batches {
+		if b := &f.Batches[i]; b.Samples == samples && samples > 0 && b.WorkRatio > 0 {
+			return b
+		}
+	}
+	return nil
+}
+
+// samples returns the batch size of a worker.
+func (f *Facts) samples(s *Shape) float64 {
+	if s.Samples == 0 {
+		return f.SamplesPerWorker
+	}
+	return float64(s.Samples)
+}
+
+// progress returns what a step in a shape contributes, in samples of SamplesPerWorker. It is 0 for a
+// batch size that is not allowed.
+func (f *Facts) progress(s *Shape) float64 {
+	if s.Samples == 0 {
+		return float64(s.Workers) * f.SamplesPerWorker
+	}
+	b := f.batch(s.Samples)
+	if b == nil {
+		return 0
+	}
+	return float64(s.Workers) * float64(s.Samples) / b.WorkRatio
 }
 
 // termCount is the number of terms of a step time.
@@ -74,12 +124,12 @@ const (
 )
 
 // termsOf returns the terms of a shape. A worker does not use more cores than the knee.
-func (f *Facts) termsOf(s Shape, knee float64) terms {
+func (f *Facts) termsOf(s *Shape, knee float64) terms {
 	w, p, serverCores := float64(s.Workers), float64(s.Servers), float64(s.ServerCores)
 	if f.Architecture == Executors {
 		p, serverCores = w, float64(s.WorkerCores)
 	}
-	t := terms{1, f.SamplesPerWorker / min(float64(s.WorkerCores), knee), 0, 0, w, p}
+	t := terms{1, f.samples(s) / min(float64(s.WorkerCores), knee), 0, 0, w, p}
 	exchange := 2 * f.ModelBytes / f.BytesPerSecond
 	if f.Architecture == AllReduce {
 		t[termTransfer] = exchange * (w - 1) / w
@@ -92,13 +142,14 @@ func (f *Facts) termsOf(s Shape, knee float64) terms {
 
 // StepSeconds returns the step time of a shape for known coefficients.
 func (f *Facts) StepSeconds(s Shape, c Coefficients, knee float64) float64 {
-	t := f.termsOf(s, knee)
+	t := f.termsOf(&s, knee)
 	return dot(&t, &c)
 }
 
-// Speed returns the samples per second of a shape whose step takes this time.
+// Speed returns the progress per second of a shape whose step takes this time: samples, and with
+// another batch size as many as the job would need with SamplesPerWorker for the same accuracy.
 func (f *Facts) Speed(s Shape, stepSeconds float64) float64 {
-	return float64(s.Workers) * f.SamplesPerWorker / stepSeconds
+	return f.progress(&s) / stepSeconds
 }
 
 func (t terms) times(factor float64) terms {
@@ -155,7 +206,7 @@ func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}
-	if surplus := surplusOf(&mean); surplus.IsValid(f.Architecture) {
+	if surplus := surplusOf(&mean); f.allows(&surplus) {
 		gain, _ := m.Gain(s, surplus)
 		scaling.SurplusLossRatio = -math.Expm1(gain)
 	} else {

@@ -122,8 +122,7 @@ func (m *SpeedModel) Steps() *StepTimes { return &m.steps }
 // that both shapes share cancel out.
 func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
 	g := m.gainsFrom(from)
-	price := g.price(to)
-	return g.gain(&price)
+	return g.gain(&to)
 }
 
 // Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
@@ -200,7 +199,7 @@ func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]floa
 	weight := e.weights()
 	for i := range e.seen {
 		s := e.seen[i].alone(e.o)
-		t := e.facts.termsOf(s.Shape, e.knee)
+		t := e.facts.termsOf(&s.Shape, e.knee)
 		w := weight[i] / variance
 		normal.addRow(&rhs, t, s.StepSeconds, w/(s.StepSeconds*s.StepSeconds))
 

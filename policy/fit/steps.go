@@ -34,11 +34,13 @@ func newStepTimes(f *Facts, fits []kneeFit) StepTimes {
 
 // Of returns the step time of a shape.
 func (t *StepTimes) Of(s Shape) float64 {
-	terms := t.facts.termsOf(s, 1)
-	return dot(&terms, &t.mean) + t.computeSeconds(s.WorkerCores)
+	terms := t.facts.termsOf(&s, 1)
+	compute := t.computeSeconds(s.WorkerCores) * t.facts.samples(&s) / t.facts.SamplesPerWorker
+	return dot(&terms, &t.mean) + compute
 }
 
-// computeSeconds returns the time in which a worker with a number of cores computes.
+// computeSeconds returns the time in which a worker with a number of cores computes
+// SamplesPerWorker samples.
 func (t *StepTimes) computeSeconds(cores int) float64 {
 	seconds := 0.0
 	for _, c := range t.compute {
@@ -50,8 +52,8 @@ func (t *StepTimes) computeSeconds(cores int) float64 {
 // speed returns the samples per second of a shape.
 func (t *StepTimes) speed(s Shape) float64 { return t.facts.Speed(s, t.Of(s)) }
 
-// usefulCores returns the computing time of a worker by the number of its cores, from 1, up to the
-// number that the worker can use.
+// usefulCores returns the time in which a worker computes SamplesPerWorker samples by the number of
+// its cores, from 1, up to the number that the worker can use.
 func (t *StepTimes) usefulCores(most int) []float64 {
 	knee := 1.0
 	for _, c := range t.compute {
