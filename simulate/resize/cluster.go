@@ -128,7 +128,7 @@ func (r *resizeRun) start() {
 			shape:      j.Job.Guess,
 			started:    r.now,
 			nextReport: r.now + r.ReportSeconds,
-			prior:      fit.Nearest(r.finished, j.Job.Truth.Facts),
+			prior:      fit.Nearest(r.finished, j.Job.Facts),
 		})
 	}
 }
@@ -177,7 +177,7 @@ func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
 	if len(t.window) >= reportsPerWindow {
 		seen = append(seen, r.shapeTime(t))
 	}
-	return fit.Learn(t.result.Job.Truth.Facts, seen, t.prior, r.Policy)
+	return fit.Learn(t.result.Job.Facts, seen, t.prior, r.Policy)
 }
 
 func (r *resizeRun) shapeTime(t *runningTraining) fit.ShapeTime {
@@ -231,7 +231,7 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 	job := t.result.Job
 	v := fit.ResizableJob{
 		ID:               job.ID,
-		Facts:            job.Truth.Facts,
+		Facts:            job.Facts,
 		Requested:        job.Guess,
 		Shape:            t.shape,
 		Window:           t.window,

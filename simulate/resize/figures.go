@@ -92,7 +92,7 @@ func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
 	}
 	f := &figures.Comparisons{}
 	addTunedSpeed(f)
-	total := len(comparisonCases) * o.Seeds
+	total := (len(comparisonCases) + 1) * o.Seeds
 	for i, c := range comparisonCases {
 		effects := map[Knowledge]*effects{}
 		for _, k := range knowledges {
@@ -109,7 +109,7 @@ func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
 		}
 		c.add(f, effects)
 	}
-	return f, nil
+	return f, addBatches(ctx, f, o)
 }
 
 // effects are what a knowledge changes, by seed.

@@ -20,8 +20,9 @@ type GuessedJob struct {
 	ArrivalSeconds float64
 	Guess          fit.Shape
 	Truth          fit.KnownModel
-	Speeds         *fit.SpeedModel // of Truth
-	WorkSeconds    float64         // in the guessed shape
+	Facts          fit.Facts       // what the policy knows: Truth.Facts, but for the prices of batch sizes
+	Speeds         *fit.SpeedModel // of Truth with these facts
+	WorkSeconds    float64         // in the guessed shape with Truth.Facts.SamplesPerWorker
 	// GuessRatio is the speed in the guessed shape, divided by the best with as many cores.
 	GuessRatio float64
 }
@@ -31,7 +32,9 @@ var largest = fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4}
 
 // Samples returns the samples that the job trains on.
 func (j *GuessedJob) Samples() float64 {
-	return j.WorkSeconds * j.speed(j.Guess)
+	s := j.Guess
+	s.Samples = 0
+	return j.WorkSeconds * j.speed(s)
 }
 
 func (j *GuessedJob) speed(s fit.Shape) float64 {
@@ -63,6 +66,7 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 		},
 		WorkSeconds: 300 + 2100*random.Float64(),
 	}
+	j.Facts = j.Truth.Facts
 	j.Speeds = j.Truth.Speeds(largest)
 	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
 	j.GuessRatio = j.speed(j.Guess) / j.speed(best)
@@ -102,7 +106,7 @@ func (j *GuessedJob) parts(s fit.Shape) stepParts {
 	c, f := &j.Truth.Coefficients, &j.Truth.Facts
 	workers, servers := float64(s.Workers), float64(s.Servers)
 	p := stepParts{
-		compute:  c[1] * f.SamplesPerWorker / min(float64(s.WorkerCores), j.Truth.Knee),
+		compute:  c[1] * samplesOf(f, s) / min(float64(s.WorkerCores), j.Truth.Knee),
 		update:   c[2] * workers / (servers * float64(s.ServerCores)),
 		transfer: c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1),
 	}
