@@ -58,14 +58,19 @@ func (o *outlook) probability(within, confidence float64) (p float64, ok bool) {
 	if within < o.seconds { // less than the median
 		p = min(p, 0.5)
 	}
+	p = min(p, maxProbability)
 	return p, !o.isExtrapolated && (o.scale > 0 || len(o.table) > 0)
 }
 
+// maxProbability bounds the probability of a time that is still to come. A Student-t distribution
+// rounds to 1 far above its median, but no job is certain to end: nodes fail.
+const maxProbability = 0.9999
+
 // bound returns the upper bound of the time with a confidence; ok is false if it cannot be
-// promised. It inverts probability: it uses the smallest residual of either table that reaches the
-// level.
+// promised, or if the confidence is above any probability. It inverts probability: it uses the
+// smallest residual of either table that reaches the level.
 func (o *outlook) bound(confidence float64) (float64, bool) {
-	if o.isExtrapolated {
+	if o.isExtrapolated || confidence > maxProbability {
 		return 0, false
 	}
 	level := 1 - o.recalibration.missRate(confidence)

@@ -54,3 +54,20 @@ func TestOutlook_BoundMatchesProbability(t *testing.T) {
 		t.Error("got a probability of an extrapolated outlook, want none")
 	}
 }
+
+// However late the deadline is, no probability is 1, and no bound holds with a higher confidence than
+// the highest probability.
+func TestOutlook_IsNeverCertain(t *testing.T) {
+	o := outlook{seconds: 10, narrowing: 1, uncertainty: uncertainty{scale: 0.1, degrees: 30}}
+	for _, seconds := range []float64{1e3, 1e9, math.MaxFloat64} {
+		if p, ok := o.probability(seconds, 0.95); !ok || p != maxProbability {
+			t.Errorf("got probability %g of at most %g s, want %g", p, seconds, maxProbability)
+		}
+	}
+	if _, ok := o.bound(0.9999); !ok {
+		t.Error("got no bound at the highest probability, want one")
+	}
+	if bound, ok := o.bound(0.99999); ok {
+		t.Errorf("got the bound %g s above the highest probability, want none", bound)
+	}
+}
