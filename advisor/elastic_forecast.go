@@ -144,6 +144,8 @@ func (s *NodeShares) purpose(jobs []shareForecast, f *shareForecast) string {
 func (f *shareForecast) purpose() string {
 	initial := int(f.Initial)
 	switch {
+	case f.target < f.cpus && f.reason == policy.ReasonCost:
+		return schemas.MoveSaved
 	case f.target < f.cpus && f.target < initial:
 		return schemas.MoveLent
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:

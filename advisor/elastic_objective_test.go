@@ -146,12 +146,12 @@ func TestPlan_MovesForTheCost(t *testing.T) {
 		cpus uint32
 		want []string
 	}{
-		{"a job with slack gives up a CPU", 3 * time.Hour, 2, []string{"a lent 2→1, least cost"}},
+		{"a job with slack gives up a CPU", 3 * time.Hour, 2, []string{"a saved 2→1, least cost"}},
 		{"and gets no free one", 3 * time.Hour, 1, nil},
 		{"a job at risk gets it", 1000 * time.Second, 1, []string{"a at_risk 1→2, share"}},
 		{"and keeps it", 1000 * time.Second, 2, nil},
-		{"a job without an SLO gives up a CPU", 0, 2, []string{"a lent 2→1, least cost"}},
-		{"a lost job, too", 100 * time.Second, 2, []string{"a lent 2→1, least cost"}},
+		{"a job without an SLO gives up a CPU", 0, 2, []string{"a saved 2→1, least cost"}},
+		{"a lost job, too", 100 * time.Second, 2, []string{"a saved 2→1, least cost"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
@@ -171,7 +171,7 @@ func TestPlan_MovesForTheObjectiveOfTheUser(t *testing.T) {
 	c.losses("a", 2, 2, 1.8, 1.6, 1)
 	c.losses("b", 1, 2, 1.6, 1.3, 1)
 	users := map[string]string{"ada": advisor.ObjectiveCost}
-	want := []string{"a lent 2→1, least cost", "b left_over 1→2, growing"}
+	want := []string{"a saved 2→1, least cost", "b left_over 1→2, growing"}
 	if diff := cmp.Diff(want, c.moves(3, advisor.ObjectiveQuality, users)); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
 	}

@@ -39,11 +39,13 @@ const (
 	MoveLeftOver = "left_over" // no other job needs the CPUs
 	// MoveForeignLoad: work outside Courier uses the CPUs.
 	MoveForeignLoad = "foreign_load"
+	// MoveSaved: the SLO of the job does not need the CPUs, and the objective is the least cost.
+	MoveSaved = "saved"
 )
 
 // PlannedMove describes the change of the CPUs in an advice with ActionCPUs.
 type PlannedMove struct {
-	// "lent", "returned", "at_risk", "left_over" or "foreign_load"
+	// "lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"
 	Purpose string `json:"purpose"`
 	// Job that the CPUs are lent to; absent if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty"`
@@ -114,7 +116,7 @@ type Moved struct {
 	FromCPUs uint32 `json:"from_cpus,omitempty" ch:"from_cpus"`
 	// Advised CPUs; 0 for other moves.
 	ToCPUs uint32 `json:"to_cpus,omitempty" ch:"to_cpus"`
-	// "lent", "returned", "at_risk", "left_over" or "foreign_load"; empty for other moves.
+	// "lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"; empty for other moves.
 	Purpose string `json:"purpose,omitempty" ch:"purpose"`
 	// Job that the CPUs are lent to; empty if there is none or if there are several.
 	ForJob string `json:"for_job,omitempty" ch:"for_job"`
@@ -202,7 +204,7 @@ func (e *Moved) validateKind() error {
 		{
 			"purpose",
 			e.Purpose,
-			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad},
+			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved},
 		},
 	} {
 		if !slices.Contains(f.allowed, f.value) {

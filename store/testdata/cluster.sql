@@ -2343,6 +2343,16 @@ ALTER TABLE jobs
 
 INSERT INTO schema_migrations SELECT 26, '0026_diverging.sql', now64(9, 'UTC');
 
+ALTER TABLE job_moved
+    COMMENT COLUMN IF EXISTS purpose
+        '"lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"; empty for other moves.';
+
+ALTER TABLE moves
+    COMMENT COLUMN IF EXISTS purpose
+        'lent, returned, at_risk, left_over, foreign_load or saved; empty for a change of the batch size.';
+
+INSERT INTO schema_migrations SELECT 27, '0027_saved.sql', now64(9, 'UTC');
+
 CREATE DATABASE IF NOT EXISTS courier;
 
 USE courier;
@@ -4330,3 +4340,13 @@ ALTER TABLE jobs
         'Cause of the last warning: slow_epochs, io_wait, neighbours, foreign, late_start or regressor.';
 
 INSERT INTO schema_migrations SELECT 26, '0026_diverging.sql', now64(9, 'UTC');
+
+ALTER TABLE job_moved
+    COMMENT COLUMN IF EXISTS purpose
+        '"lent", "returned", "at_risk", "left_over", "foreign_load" or "saved"; empty for other moves.';
+
+ALTER TABLE moves
+    COMMENT COLUMN IF EXISTS purpose
+        'lent, returned, at_risk, left_over, foreign_load or saved; empty for a change of the batch size.';
+
+INSERT INTO schema_migrations SELECT 27, '0027_saved.sql', now64(9, 'UTC');
