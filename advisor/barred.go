@@ -22,11 +22,17 @@ type barredMove struct {
 	until time.Time
 }
 
-// moved bars a move of CPUs that the runner has undone or refused. It returns false if that changes
-// nothing, because the event is a duplicate, is too old, or describes another outcome.
+// moved records a move of CPUs: it bars one that the runner has undone or refused, and remembers the
+// CPUs of a job that has grown by its own epochs. It returns false if that changes nothing, because
+// the event is a duplicate, is too old, or describes another outcome.
 func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
-	isBarred := e.Outcome == schemas.MoveUndone || e.Outcome == schemas.MoveRefused
-	if !isBarred || e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
+	if e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
+		return false
+	}
+	if e.Outcome == schemas.MoveCarriedOut {
+		return j.grown(e)
+	}
+	if e.Outcome != schemas.MoveUndone && e.Outcome != schemas.MoveRefused {
 		return false
 	}
 	until := j.correctedTime(e.At, storedAt).Add(barTime)

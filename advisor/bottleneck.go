@@ -62,15 +62,41 @@ func useOf(e *schemas.Epoch) epochUse {
 // job on several nodes has no record, because its events have the figures of one node only.
 func (j *Job) addUse(e *schemas.Epoch) {
 	if len(e.Nodes) != 1 {
-		j.uses = nil
+		j.uses, j.formerUses = nil, nil
 		return
 	}
 	u := useOf(e)
 	if n := len(j.uses); n > 0 && (j.uses[n-1].Batch != u.Batch || j.uses[n-1].CPUs != u.CPUs) {
-		j.uses = nil
+		j.endUses(u.Batch)
 	}
 	kept := j.uses[max(0, len(j.uses)+1-bottleneckOptions.MinReports):]
 	j.uses = append(slices.Clone(kept), u)
+}
+
+// maxFormerUses bounds the other numbers of CPUs of a run that are remembered.
+const maxFormerUses = 8
+
+// endUses keeps the mean of the recorded epochs, because the CPUs change. It drops everything if the
+// batch size changes.
+func (j *Job) endUses(batch uint32) {
+	last := j.uses[len(j.uses)-1]
+	if last.Batch != batch {
+		j.uses, j.formerUses = nil, nil
+		return
+	}
+	if fit.IsStable(reportsOf(j.uses), bottleneckOptions) {
+		mean := epochUse{
+			Batch:    last.Batch,
+			CPUs:     last.CPUs,
+			Seconds:  j.meanUse(func(u *epochUse) float64 { return u.Seconds }),
+			CPURatio: j.usedCPURatio(),
+		}
+		kept := slices.DeleteFunc(slices.Clone(j.formerUses), func(u epochUse) bool {
+			return u.CPUs == mean.CPUs
+		})
+		j.formerUses = append(kept[max(0, len(kept)+1-maxFormerUses):], mean)
+	}
+	j.uses = nil
 }
 
 // meanUse returns the mean of a figure over the recorded epochs; 0 without epochs.
@@ -93,17 +119,7 @@ func (j *Job) bottleneck() schemas.Bottleneck {
 		return ""
 	}
 	cpus := int(j.uses[0].CPUs)
-	window := make([]fit.StepReport, len(j.uses))
-	for i, u := range j.uses {
-		window[i] = fit.StepReport{
-			Shape:               fit.Shape{Workers: 1, WorkerCores: cpus},
-			StepSeconds:         u.Seconds,
-			WorkerCPURatio:      u.CPURatio,
-			MemoryPressureRatio: u.MemoryPressureRatio,
-			IOWaitRatio:         u.IOWaitRatio,
-			IOPressureRatio:     u.IOPressureRatio,
-		}
-	}
+	window := reportsOf(j.uses)
 	if !fit.IsStable(window, bottleneckOptions) {
 		return ""
 	}
@@ -115,6 +131,22 @@ func (j *Job) bottleneck() schemas.Bottleneck {
 		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
 	}
 	return bottleneckNames[fit.FindBottleneck(window, scaling, bottleneckOptions)]
+}
+
+// reportsOf returns epochs as reports of policy/fit.
+func reportsOf(uses []epochUse) []fit.StepReport {
+	window := make([]fit.StepReport, len(uses))
+	for i, u := range uses {
+		window[i] = fit.StepReport{
+			Shape:               shapeOf(int(u.CPUs)),
+			StepSeconds:         u.Seconds,
+			WorkerCPURatio:      u.CPURatio,
+			MemoryPressureRatio: u.MemoryPressureRatio,
+			IOWaitRatio:         u.IOWaitRatio,
+			IOPressureRatio:     u.IOPressureRatio,
+		}
+	}
+	return window
 }
 
 // maxSurplusPressure bounds the CPU pressure of a job with a surplus. It is the pressure at which

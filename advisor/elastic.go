@@ -8,6 +8,7 @@ import (
 
 	"courier/policy"
 	"courier/policy/deadline"
+	"courier/policy/fit"
 	"courier/policy/quality"
 	"courier/schemas"
 )
@@ -72,6 +73,9 @@ type ElasticShare struct {
 	Deadline  time.Time // zero: none
 	Submitted time.Time
 	User      string
+
+	base   int             // CPUs without those by which it has grown by its own epochs
+	speeds *fit.SpeedModel // by its own epochs; nil if they do not show its speed
 
 	losses    quality.History
 	isError   bool // the losses are 1 - accuracy
@@ -140,6 +144,8 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			losses:    j.losses.history(now.Sub(j.progressAt), ioRatio(j.losses.ioRate(), ioRate)),
 			isError:   j.losses.isError,
 			isStarved: isStarved,
+			base:      int(cmp.Or(j.grownFrom, j.Setting.CPUs)),
+			speeds:    j.speeds(),
 		})
 	}
 	s.Capacity -= arriving
@@ -199,21 +205,23 @@ type PlannedShare struct {
 // SLO because of it, and no change is too small to matter.
 func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 	jobs, _ := s.plan(nil, r, now)
+	s.grow(jobs)
 	var planned []PlannedShare
 	for i := range jobs {
 		j := &jobs[i]
-		if j.target == j.cpus {
+		if j.target == j.actual {
 			continue
 		}
 		m := schemas.PlannedMove{
 			Purpose:      s.purpose(jobs, j),
 			ForJob:       borrower(jobs, j),
-			FromCPUs:     uint32(j.cpus),
+			FromCPUs:     uint32(j.actual),
 			ToCPUs:       uint32(j.target),
 			Rule:         string(j.reason),
 			SlackSeconds: j.slack(),
 			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
 			Growth:       j.growth,
+			SpeedRatio:   j.speedRatio,
 		}
 		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
 		planned = append(planned, PlannedShare{j.Question, m})
@@ -221,19 +229,21 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 	return planned
 }
 
-// plan returns the target of each job that can be planned, and the CPUs of an arriving job; 0 if
-// there is none or if it does not fit.
+// plan returns the target of each job, and the CPUs of an arriving job; 0 if there is none or if it
+// does not fit.
 func (s *NodeShares) plan(
 	arrival *policy.ElasticJob, r Regressors, now time.Time,
 ) (jobs []shareForecast, granted int) {
 	view := policy.ClusterView{Nodes: []policy.NodeView{{Name: s.Node, Units: s.Capacity}}}
 	isFull := s.held() > s.Capacity
+	var kept []shareForecast
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].forecast(r, now)
 		// More processes than CPUs may never have been measured. Their jobs are planned by what is
 		// known about fewer CPUs.
 		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
 		if s.IsFixed || isUnknown { // it keeps what it has
+			kept = append(kept, f)
 			view.Nodes[0].Units -= f.cpus
 			continue
 		}
@@ -267,6 +277,8 @@ func (s *NodeShares) plan(
 		}
 		granted = 0
 	}
+	jobs = append(jobs, kept...)
+	s.keepGrown(jobs, granted)
 	return jobs, granted
 }
 
@@ -293,11 +305,12 @@ func floors(jobs []shareForecast, capacity int) []int {
 	return least
 }
 
-// held returns the CPUs that the elastic jobs hold.
+// held returns the CPUs that the elastic jobs hold, without those by which they have grown by their
+// own epochs: these are free for any other job.
 func (s *NodeShares) held() int {
 	held := 0
 	for i := range s.Jobs {
-		held += int(s.Jobs[i].Question.Self.Setting.CPUs)
+		held += s.Jobs[i].base
 	}
 	return held
 }

@@ -18,6 +18,9 @@ func DecideMove(q *Question, m schemas.PlannedMove, r Regressors, at time.Time) 
 	a := Decide(q.withCPUs([]int{int(m.ToCPUs)}), r, at)
 	unmoved := current.Alternatives[0]
 	unmoved.Reason = reasonOtherCPUs
+	if m.SpeedRatio > 0 {
+		q.predictByOwnEpochs(a, &unmoved, m.SpeedRatio)
+	}
 	a.Alternatives = append(a.Alternatives, unmoved)
 	a.Action, a.Move = schemas.ActionCPUs, &m
 	a.Message = moveMessage(&m) + costMessage(&m, a.Chosen, &unmoved) + ": " + a.Message
@@ -111,6 +114,8 @@ func ruleMessage(m *schemas.PlannedMove) string {
 			return ", because they suffice for its SLO"
 		}
 		return ", because that saves core-seconds"
+	case policy.ReasonOwnEpochs:
+		return fmt.Sprintf(", because its own epochs predict %.2f times the speed; never measured", m.SpeedRatio)
 	}
 	return ""
 }
@@ -208,9 +213,9 @@ func (n SharedNodes) lend(
 		jobs, granted := s.plan(arrival, r, now)
 		least, most = min(least, granted), max(most, granted)
 		for i := range jobs {
-			if f := &jobs[i]; f.target < f.cpus {
+			if f := &jobs[i]; f.target < f.actual {
 				loans = append(loans, schemas.Loan{
-					JobID: f.Question.JobID, FromCPUs: uint32(f.cpus), ToCPUs: uint32(f.target),
+					JobID: f.Question.JobID, FromCPUs: uint32(f.actual), ToCPUs: uint32(f.target),
 				})
 			}
 		}

@@ -14,25 +14,30 @@ import (
 type shareForecast struct {
 	*ElasticShare
 	alternatives map[int]*schemas.Alternative // by CPUs; only those that may be promised from
-	cpus         int                          // current
+	actual       int                          // current CPUs
+	cpus         int                          // without those by which it has grown by its own epochs
 	target       int
 	reason       policy.Reason // of the target; empty if the policy gave none
 	growth       float64       // of its loss, by policy/quality; 0: none or unknown
+	speedRatio   float64       // of the target, by its own epochs; 0: unknown
 }
 
 // forecast predicts a job with each number of CPUs. ok is false if its current rate is unknown.
 func (e *ElasticShare) forecast(r Regressors, now time.Time) (shareForecast, policy.ElasticJob, bool) {
-	current := int(e.Question.Self.Setting.CPUs)
 	f := shareForecast{
-		ElasticShare: e, alternatives: map[int]*schemas.Alternative{}, cpus: current, target: current,
+		ElasticShare: e,
+		alternatives: map[int]*schemas.Alternative{},
+		actual:       int(e.Question.Self.Setting.CPUs),
+		cpus:         e.base,
+		target:       e.base,
 	}
 	job := policy.ElasticJob{
-		ID: e.Question.JobID, Submitted: e.Submitted, Deadline: e.Deadline, Units: current,
+		ID: e.Question.JobID, Submitted: e.Submitted, Deadline: e.Deadline, Units: e.base,
 	}
 	q := e.Question.withCPUs(e.Counts)
 	advice := Decide(q, r, now)
 	job.Options = []policy.Option{{Work: 1, Curve: curveOf(advice, q.Request.BatchSizes[0], f.alternatives)}}
-	_, ok := f.alternatives[current]
+	_, ok := f.alternatives[e.base]
 	return f, job, ok
 }
 
@@ -131,7 +136,7 @@ func (f *shareForecast) isWorthwhile(cores int) bool {
 // purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit
 // without the foreign load of the node, and none gets more, it makes room for that load.
 func (s *NodeShares) purpose(jobs []shareForecast, f *shareForecast) string {
-	isRaise := func(j shareForecast) bool { return j.target > j.cpus }
+	isRaise := func(j shareForecast) bool { return j.target > j.actual }
 	purpose, held := f.purpose(), s.held()
 	if purpose == schemas.MoveLent && held > s.Capacity && held <= s.Capacity+s.Foreign &&
 		!slices.ContainsFunc(jobs, isRaise) {
@@ -146,6 +151,8 @@ func (f *shareForecast) purpose() string {
 	switch {
 	case f.target < f.cpus && f.reason == policy.ReasonCost:
 		return schemas.MoveSaved
+	case f.target >= f.cpus && f.target < f.actual:
+		return schemas.MoveReturned
 	case f.target < f.cpus && f.target < initial:
 		return schemas.MoveLent
 	case f.target < f.cpus || f.cpus < initial && f.target <= initial:

@@ -38,6 +38,8 @@ type Job struct {
 	usage           schemas.Usage   // in its last epoch
 	losses          lossHistory     // of this run
 	uses            []epochUse      // of the last epochs with this batch size and these CPUs
+	formerUses      []epochUse      // means of this run with other CPUs, the latest last
+	grownFrom       uint32          // CPUs before it grew by its own epochs; 0 if it did not
 	ioWait          float64         // of its node in its last epoch, 0 if unknown
 	epochAt         time.Time       // end of its last epoch
 	clockLag        time.Duration   // minimum lag of the runner's clock behind the submitter's

@@ -45,6 +45,9 @@ type jobSnapshot struct {
 	Losses lossSnapshot `json:"losses,omitzero"`
 	Uses   []epochUse   `json:"uses,omitempty"`
 
+	FormerUses []epochUse `json:"former_uses,omitempty"`
+	GrownFrom  uint32     `json:"grown_from,omitempty"`
+
 	Changed    bool               `json:"changed,omitempty"`
 	Laps       []epochSnapshot    `json:"laps,omitempty"`
 	Mark       []integralSnapshot `json:"mark,omitempty"`
@@ -137,6 +140,8 @@ func (j *Job) state() *jobSnapshot {
 		Divergence:   j.Divergence,
 		Losses:       j.losses.state(),
 		Uses:         j.uses,
+		FormerUses:   j.formerUses,
+		GrownFrom:    j.grownFrom,
 		Began:        j.initialBatch,
 		InitialCPUs:  j.initialCPUs,
 		Changed:      j.hasMoved,
@@ -209,6 +214,8 @@ func (s *jobSnapshot) job() *Job {
 		Divergence:   s.Divergence,
 		losses:       s.Losses.history(),
 		uses:         s.Uses,
+		formerUses:   s.FormerUses,
+		grownFrom:    s.GrownFrom,
 		initialBatch: s.Began,
 		initialCPUs:  s.InitialCPUs,
 		hasMoved:     s.Changed,

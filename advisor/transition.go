@@ -305,6 +305,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
 	j.barredMoves, j.losses, j.uses = nil, lossHistory{}, nil
+	j.formerUses, j.grownFrom = nil, 0
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -317,6 +318,9 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 		j.beginRun(&e.Setting)
 	} else if e.CPUs != j.Setting.CPUs {
 		j.observedEpochs = nil // they would correct a prediction for other CPUs
+		if e.CPUs <= j.grownFrom {
+			j.grownFrom = 0
+		}
 	}
 	j.hasMoved = j.hasMoved || e.BatchSize != j.initialBatch || e.CPUs != j.initialCPUs
 	if e.Run > j.Run || j.State != schemas.StateRunning {

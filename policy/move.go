@@ -49,6 +49,7 @@ const (
 	ReasonCompleting Reason = "completing"  // the loss hardly fell twice
 	ReasonStale      Reason = "stale"       // the loss is too old to plan from
 	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
+	ReasonOwnEpochs  Reason = "own epochs"  // the job's own epochs show that it would be faster
 )
 
 // A Policy decides about a cluster. See the package comment for its obligations.

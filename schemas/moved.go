@@ -69,6 +69,9 @@ type PlannedMove struct {
 	// Fall of the loss, as a share of its largest value or of its predicted fall, per second and node;
 	// absent if it does not fall or did not count.
 	Growth float64 `json:"growth,omitempty"`
+	// Predicted speed with the move divided by that without it, by the job's own epochs; absent if
+	// the prediction rests on other runs.
+	SpeedRatio float64 `json:"speed_ratio,omitempty"`
 }
 
 // Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its

@@ -87,6 +87,7 @@ type queue struct {
 	w    world
 	node *advisortest.Node
 	b    *bus.Bus // nil without an advisor
+	cpu  bool     // epochs report the CPU time of their job, which uses all of its CPUs
 
 	mu       sync.Mutex
 	held     map[string]int              // CPUs, by job
@@ -231,6 +232,7 @@ func (j *training) move(epoch int) bool {
 		Means:         "cap",
 		FromBatchSize: batchSize, ToBatchSize: batchSize,
 		FromCPUs: a.Move.FromCPUs, ToCPUs: a.Move.ToCPUs,
+		Purpose: a.Move.Purpose, Rule: a.Move.Rule,
 		Epoch: uint32(epoch),
 	})
 	return true
@@ -272,11 +274,16 @@ func (q *queue) train(
 				value := lossAt(float64(k) / float64(epochs))
 				loss = &value
 			}
-			q.publish(&schemas.Epoch{
+			e := &schemas.Epoch{
 				JobStamp: j.stamp(schemas.EpochID(id, 1, uint32(k))), Setting: j.setting,
 				NodeCores: q.node.Hardware.Cores, Epoch: uint32(k), DurationSeconds: time.Since(begin).Seconds(),
 				DurationSource: schemas.DurationReported, Loss: loss,
-			})
+			}
+			if q.cpu {
+				seconds := float64(e.CPUs) * e.DurationSeconds
+				e.JobCPUSeconds = &seconds
+			}
+			q.publish(e)
 		}
 	}
 	if q.b != nil {

@@ -1,0 +1,148 @@
+package advisor
+
+import (
+	"math"
+	"slices"
+
+	"courier/policy"
+	"courier/policy/fit"
+	"courier/schemas"
+)
+
+// shapeOf returns a job on one node as a shape of policy/fit.
+func shapeOf(cpus int) fit.Shape { return fit.Shape{Workers: 1, WorkerCores: cpus} }
+
+// ownFacts are those of a job on one node, whose processes exchange nothing over a network. An epoch
+// counts as a step with one sample.
+var ownFacts = fit.Facts{Architecture: fit.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1}
+
+// speeds returns the speeds of a running job with other numbers of CPUs, by its own epochs and the
+// CPU time that they used; nil if its CPUs do not limit it.
+func (j *Job) speeds() *fit.SpeedModel {
+	if j.bottleneck() != schemas.BottleneckCPU {
+		return nil
+	}
+	var seen []fit.ShapeTime
+	for i := range j.formerUses {
+		former := fit.NewShapeTime(reportsOf(j.formerUses[i : i+1]))
+		former.Reports = bottleneckOptions.MinReports
+		seen = append(seen, former)
+	}
+	seen = append(seen, fit.NewShapeTime(reportsOf(j.uses)))
+	return fit.Learn(ownFacts, seen, nil, bottleneckOptions)
+}
+
+// grown remembers the CPUs of a job before it grew by its own epochs.
+func (j *Job) grown(e *schemas.Moved) bool {
+	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
+	if !isGrowth || j.grownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
+		return false
+	}
+	j.grownFrom = e.FromCPUs
+	return true
+}
+
+// keepGrown leaves jobs the CPUs by which they have grown, as long as no other job gets them.
+func (s *NodeShares) keepGrown(jobs []shareForecast, granted int) {
+	left := s.left(jobs) - granted
+	for i := range jobs {
+		f := &jobs[i]
+		if more := f.actual - f.cpus; more > 0 && f.target == f.cpus && more <= left {
+			f.target = f.actual
+			left -= more
+		}
+	}
+}
+
+// left returns the CPUs that no job has by its target.
+func (s *NodeShares) left(jobs []shareForecast) int {
+	left := s.Capacity
+	for i := range jobs {
+		left -= jobs[i].target
+	}
+	return left
+}
+
+// grow gives free CPUs to jobs that have never been measured with so many, if their own epochs show
+// that they would be faster (policy/fit): first where a CPU gains most. The runner undoes a move that
+// does not bring half of its gain. Nothing is promised from it, so a job that is likely to meet its
+// SLO does not grow.
+func (s *NodeShares) grow(jobs []shareForecast) {
+	if s.IsFixed {
+		return
+	}
+	left := s.left(jobs)
+	for {
+		best, to, highest, ratio := -1, 0, 0.0, 0.0
+		for i := range jobs {
+			n, lower, mean := jobs[i].ownGrowth(s.objectiveOf(jobs[i].ElasticShare))
+			if n == 0 || n-jobs[i].actual > left {
+				continue
+			}
+			if gain := math.Log(lower) / float64(n-jobs[i].actual); gain > highest {
+				best, to, highest, ratio = i, n, gain, mean
+			}
+		}
+		if best < 0 {
+			return
+		}
+		f := &jobs[best]
+		left -= to - f.actual
+		f.target, f.reason, f.speedRatio = to, policy.ReasonOwnEpochs, ratio
+	}
+}
+
+// ownGrowth returns the next number of CPUs to which the job may grow by its own epochs, with the lower
+// bound and the mean of the predicted ratio of the speeds; 0 if there is none.
+func (f *shareForecast) ownGrowth(objective string) (cpus int, lower, mean float64) {
+	isPromised := !f.Deadline.IsZero() && f.isLikely(f.cpus)
+	if f.speeds == nil || f.target != f.actual || isPromised || objective == ObjectiveCost {
+		return 0, 0, 0
+	}
+	next := slices.IndexFunc(f.Counts, func(n int) bool { return n > f.actual })
+	if next < 0 || f.alternatives[f.Counts[next]] != nil {
+		return 0, 0, 0
+	}
+	cpus = f.Counts[next]
+	gain, standardError := f.speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
+	lower = math.Exp(gain - bottleneckOptions.BoundFactor*standardError)
+	growth := float64(cpus-f.actual) / float64(f.actual)
+	if lower < 1+bottleneckOptions.GrowthGainRatio*growth {
+		return 0, 0, 0
+	}
+	return cpus, lower, math.Exp(gain)
+}
+
+// predictByOwnEpochs fills in the times of a move that the job's own epochs predict. They are
+// extrapolated, so they have neither a bound nor a probability.
+func (q *Question) predictByOwnEpochs(
+	a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64,
+) {
+	seconds := unmoved.PredictedSeconds
+	if seconds == nil {
+		seconds = q.Self.remainingSeconds()
+	}
+	if seconds == nil || a.Chosen == nil {
+		return
+	}
+	unmoved.PredictedSeconds = seconds
+	moved := *seconds / speedRatio
+	for _, alt := range []*schemas.Alternative{a.Chosen, &a.Alternatives[0]} {
+		alt.PredictedSeconds, alt.Extrapolated = &moved, true
+		alt.UpperBoundSeconds, alt.Probability, alt.MeanSeconds, alt.CPUSeconds = nil, nil, nil, nil
+	}
+}
+
+// remainingSeconds returns the time of the remaining epochs if they take as long as the last ones;
+// nil if these are unknown.
+func (m *Member) remainingSeconds() *float64 {
+	if len(m.observedEpochs) == 0 {
+		return nil
+	}
+	seconds := 0.0
+	for i := range m.observedEpochs {
+		seconds += m.observedEpochs[i].seconds
+	}
+	seconds *= float64(m.epochsLeft()) / float64(len(m.observedEpochs))
+	return &seconds
+}
