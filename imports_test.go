@@ -71,12 +71,15 @@ var importGraph = map[string][]string{
 	"policy/quality":   {},
 	"policy/cost":      {},
 	"policy/fit":       {},
+	"policy/placement": {},
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
-	"simulate/sharing": {"policy", "policy/deadline", "policy/quality", "simulate/figures"},
-	"simulate/drift":   {"advisor", "regress", "schemas", "simulate", "trainer"},
-	"simulate/live":    {"advisor", "bus", "regress", "schemas"},
+	"simulate/sharing": {
+		"policy", "policy/deadline", "policy/placement", "policy/quality", "simulate/figures",
+	},
+	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
+	"simulate/live":  {"advisor", "bus", "regress", "schemas"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},

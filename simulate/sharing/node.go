@@ -1,8 +1,9 @@
-// Package sharing simulates one node that divides its CPU among trainings, and compares policies by
+// Package sharing simulates nodes that divide their CPU among trainings, and compares policies by
 // completion times, kept deadlines and how soon the losses fall.
 //
-// It is the simulator of sections 2.7 and 5 of the design page resource-policies. CPU that a job
-// does not use goes to the others. Simulate is a pure function and may be called concurrently.
+// It is the simulator of sections 2.7, 2.8 and 5 of the design page resource-policies. CPU that a job
+// does not use goes to the others. Simulate plays one node and SimulateCluster several; both are pure
+// functions and may be called concurrently.
 package sharing
 
 import (
@@ -37,6 +38,10 @@ const (
 // sharingJob is the state of a job in the simulation.
 type sharingJob struct {
 	*TrainingJob
+	// qualityWork is the work after which qualityRatio of the fall of the loss is reached; +Inf from
+	// then on.
+	qualityWork float64
+
 	done     float64 // seconds of work
 	share    float64 // of the node
 	units    int     // for the deadline policy
@@ -48,6 +53,10 @@ type sharingJob struct {
 	previous float64 // mean loss of the window before
 	seconds  float64 // duration of the last window
 	cpuRatio float64 // in the last window
+}
+
+func newSharingJob(j *TrainingJob, now float64) *sharingJob {
+	return &sharingJob{TrainingJob: j, qualityWork: j.qualityWork(qualityRatio), since: now}
 }
 
 func (j *sharingJob) loss() float64 {
@@ -86,37 +95,37 @@ type divider interface {
 
 // Simulate runs jobs on a node whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
 func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
-	o := &NodeOutcome{Seconds: map[string]float64{}, Quality: map[string]float64{}}
-	d := s.divider()
-	var running []*sharingJob
-	next := 0.0
-	for now := 0.0; len(o.Seconds) < len(jobs); now += tick {
-		isChanged := false
-		for i := range jobs {
-			if j := &jobs[i]; j.Arrival <= now && j.Arrival > now-tick {
-				running = append(running, &sharingJob{TrainingJob: j, since: now})
-				isChanged = true
-			}
-		}
-		kept := running[:0]
-		for _, j := range running {
-			if j.done < j.Work {
-				kept = append(kept, j)
-				continue
-			}
-			o.Seconds[j.Name], o.Makespan = now-j.Arrival, now
-			isChanged = true
-		}
-		running = kept
-		if len(running) == 0 {
+	return SimulateCluster(jobs, Cluster{Nodes: 1, Sharing: s}, contention)
+}
+
+// node is the state of a node.
+type node struct {
+	divider   divider
+	running   []*sharingJob
+	isChanged bool    // a job arrived or ended since the last division
+	review    float64 // time of the next division
+}
+
+// finish ends the jobs whose work is done.
+func (n *node) finish(o *NodeOutcome, now float64) {
+	kept := n.running[:0]
+	for _, j := range n.running {
+		if j.done < j.Work {
+			kept = append(kept, j)
 			continue
 		}
-		if isChanged || now >= next {
-			next = d.divide(running, now, isChanged)
-		}
-		o.advance(running, now, contention)
+		o.Seconds[j.Name], o.Makespan = now-j.Arrival, now
+		n.isChanged = true
 	}
-	return o
+	n.running = kept
+}
+
+// divide sets the shares of the jobs if it is time to.
+func (n *node) divide(now float64) {
+	if n.isChanged || now >= n.review {
+		n.review = n.divider.divide(n.running, now, n.isChanged)
+		n.isChanged = false
+	}
 }
 
 // advance runs the jobs for a tick.
@@ -126,8 +135,9 @@ func (o *NodeOutcome) advance(running []*sharingJob, now, contention float64) {
 		j.lossSum += j.loss() * tick
 		j.used += j.share * tick
 		j.done += j.share * speed * tick
-		if _, isReached := o.Quality[j.Name]; !isReached && j.done >= j.qualityWork(qualityRatio) {
+		if j.done >= j.qualityWork {
 			o.Quality[j.Name] = now + tick - j.Arrival
+			j.qualityWork = math.Inf(1)
 		}
 	}
 }
