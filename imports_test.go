@@ -71,7 +71,7 @@ var importGraph = map[string][]string{
 	"policy/quality":   {},
 	"policy/cost":      {},
 	"policy/fit":       {},
-	"policy/placement": {},
+	"policy/placement": {"policy/quality"},
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},

@@ -1,14 +1,17 @@
 // Package placement chooses the nodes of trainings.
 //
 // Place puts a new job on a node by the rule of ProCon (Fu et al., IEEE Big Data 2019): the node with
-// the least remaining work times crowd. The functions are pure, do not modify their arguments, and may
-// be called concurrently. Remaining times are predictions for the job alone on the node. They need not
-// be numbers: a negative one counts as 0, and one that is not a number as infinite.
+// the least remaining work times crowd. Migrate moves a running job to another node by the rule of
+// SpeCon (Mao et al., IEEE Systems Journal 2021). The functions are pure, do not modify their
+// arguments, and may be called concurrently. Remaining times are predictions for the job alone on the
+// node. They need not be numbers: a negative one counts as 0, and one that is not a number as infinite.
 package placement
 
 import (
 	"cmp"
 	"math"
+
+	"courier/policy/quality"
 )
 
 // Node is a node with its running jobs.
@@ -24,6 +27,11 @@ type Job struct {
 	// RemainingSeconds is the predicted time that the job still needs alone on the node: P in the
 	// paper.
 	RemainingSeconds float64
+
+	// Migrate reads the fields below.
+
+	Phase   quality.Phase // of its loss
+	CanMove bool          // it has a checkpoint to start from, and is not moving now
 }
 
 // remaining returns the remaining seconds of a job as a number that is not negative.

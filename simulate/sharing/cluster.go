@@ -13,6 +13,9 @@ type Cluster struct {
 	Nodes     int
 	Sharing   Sharing // on each node
 	Placement Placement
+	// Migration moves running jobs by policy/placement; nil: they stay. It observes their losses
+	// itself, so that the nodes must not share by RuleQuality.
+	Migration *placement.MigrateOptions
 	Seed      uint64 // of random choices
 }
 
@@ -34,6 +37,7 @@ type cluster struct {
 	Cluster
 	nodes  []*node
 	random *rand.Rand
+	review float64 // time of the next decision about running jobs
 }
 
 // SimulateCluster runs jobs on nodes whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
@@ -46,11 +50,15 @@ func SimulateCluster(jobs []TrainingJob, cl Cluster, contention float64) *NodeOu
 	for now := 0.0; len(o.Seconds) < len(jobs); now += tick {
 		for _, n := range c.nodes {
 			n.finish(o, now)
+			n.restart(now)
 		}
 		for i := range jobs {
 			if j := &jobs[i]; j.Arrival <= now && j.Arrival > now-tick {
 				c.place(newSharingJob(j, now))
 			}
+		}
+		if c.Migration != nil && now >= c.review {
+			c.migrate(now)
 		}
 		for _, n := range c.nodes {
 			if len(n.running) > 0 {
@@ -82,7 +90,7 @@ func (c *cluster) choose() int {
 	case PlacementRandom:
 		return c.random.IntN(len(c.nodes))
 	}
-	return c.least(func(n *node) float64 { return float64(len(n.running)) })
+	return c.least(func(n *node) float64 { return float64(len(n.jobs())) })
 }
 
 // least returns the index of the node with the least value, at random among equal ones.
@@ -99,7 +107,7 @@ func (c *cluster) least(value func(*node) float64) int {
 // predicted returns the predicted remaining work of the jobs.
 func (n *node) predicted() float64 {
 	sum := 0.0
-	for _, j := range n.running {
+	for _, j := range n.jobs() {
 		sum += j.predicted()
 	}
 	return sum
@@ -113,9 +121,12 @@ func (c *cluster) view() []placement.Node {
 		if len(n.running) > 0 {
 			nodes[i].CPURatio = 1
 		}
-		for _, j := range n.running {
+		for k, j := range n.jobs() {
 			nodes[i].Jobs = append(nodes[i].Jobs, placement.Job{
-				Name: j.Name, RemainingSeconds: j.predicted(),
+				Name:             j.Name,
+				RemainingSeconds: j.predicted(),
+				Phase:            j.phase,
+				CanMove:          k < len(n.running),
 			})
 		}
 	}

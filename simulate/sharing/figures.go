@@ -63,7 +63,7 @@ func Reproduce() *figures.Comparisons {
 	f.Group("")
 	addRandom(f)
 	addContended(f)
-	addProCon(f)
+	addClusters(f)
 	return f
 }
 

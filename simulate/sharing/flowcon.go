@@ -62,18 +62,8 @@ type qualityDivider struct {
 }
 
 func (d *qualityDivider) divide(running []*sharingJob, now float64, isChanged bool) float64 {
-	windows := map[string]*quality.Window{}
-	for _, j := range running {
-		j.closeWindow(now)
-		windows[j.Name] = nil
-		if j.windows >= 2 {
-			windows[j.Name] = &quality.Window{
-				Seconds: j.seconds, Before: j.previous, After: j.last, CPURatio: j.cpuRatio,
-			}
-		}
-	}
 	var isIdle bool
-	d.states, isIdle = quality.Plan(d.states, windows, d.o)
+	d.states, isIdle = quality.Plan(d.states, closeWindows(running, now), d.o)
 	if d.wait = min(2*d.wait, backOff*d.interval); !isIdle || isChanged {
 		d.wait = d.interval
 	}
@@ -85,6 +75,21 @@ func (d *qualityDivider) divide(running []*sharingJob, now float64, isChanged bo
 		}
 	}
 	return now + d.wait
+}
+
+// closeWindows ends the windows of jobs, and returns those of the jobs that have two.
+func closeWindows(running []*sharingJob, now float64) map[string]*quality.Window {
+	windows := map[string]*quality.Window{}
+	for _, j := range running {
+		j.closeWindow(now)
+		windows[j.Name] = nil
+		if j.windows >= 2 {
+			windows[j.Name] = &quality.Window{
+				Seconds: j.seconds, Before: j.previous, After: j.last, CPURatio: j.cpuRatio,
+			}
+		}
+	}
+	return windows
 }
 
 // closeWindow ends the window at an instant, if it is not empty.

@@ -8,6 +8,8 @@ package sharing
 
 import (
 	"math"
+
+	"courier/policy/quality"
 )
 
 // TrainingJob is a training on the node. Its loss after a part x of its work is
@@ -53,6 +55,8 @@ type sharingJob struct {
 	previous float64 // mean loss of the window before
 	seconds  float64 // duration of the last window
 	cpuRatio float64 // in the last window
+	phase    quality.Phase
+	start    float64 // on its node, after a move
 }
 
 func newSharingJob(j *TrainingJob, now float64) *sharingJob {
@@ -102,8 +106,9 @@ func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
 type node struct {
 	divider   divider
 	running   []*sharingJob
-	isChanged bool    // a job arrived or ended since the last division
-	review    float64 // time of the next division
+	coming    []*sharingJob // they were moved here, and start later
+	isChanged bool          // a job arrived or ended since the last division
+	review    float64       // time of the next division
 }
 
 // finish ends the jobs whose work is done.

@@ -41,33 +41,54 @@ func placed(p Placement) Cluster {
 	return Cluster{Nodes: clusterNodes, Sharing: Sharing{Rule: RuleFair}, Placement: p}
 }
 
-// compare returns the effects of a cluster on the schedules, against another one.
-func (s *clusterSchedule) compare(cl, base Cluster) (e randomEffects) {
-	for seed := range uint64(randomSeeds) {
-		cl.Seed, base.Seed = seed, seed
-		jobs := RandomJobs(s.jobs, s.overSeconds, defaultError, seed)
-		e.add(jobs, SimulateCluster(jobs, cl, s.contention), SimulateCluster(jobs, base, s.contention))
+// play simulates a cluster on all schedules.
+func (s *clusterSchedule) play(cl Cluster) []*NodeOutcome {
+	outcomes := make([]*NodeOutcome, randomSeeds)
+	for seed := range outcomes {
+		cl.Seed = uint64(seed)
+		outcomes[seed] = SimulateCluster(s.randomJobs(cl.Seed), cl, s.contention)
+	}
+	return outcomes
+}
+
+func (s *clusterSchedule) randomJobs(seed uint64) []TrainingJob {
+	return RandomJobs(s.jobs, s.overSeconds, defaultError, seed)
+}
+
+// compare returns the effects of a cluster on all schedules, against other outcomes.
+func (s *clusterSchedule) compare(cl Cluster, base []*NodeOutcome) (e randomEffects) {
+	for seed, got := range s.play(cl) {
+		e.add(s.randomJobs(uint64(seed)), got, base[seed])
 	}
 	return e
 }
 
-// addProCon adds the figures of ProCon against the nodes with the fewest jobs, and of simpler rules.
-func addProCon(f *figures.Comparisons) {
-	fewest := placed(PlacementFewest)
+// addClusters adds the figures of systems for several nodes, against the nodes with the fewest jobs.
+func addClusters(f *figures.Comparisons) {
 	for i := range clusterSchedules {
 		s := &clusterSchedules[i]
-		e := s.compare(placed(PlacementProCon), fewest)
-		variant := s.variant("ProCon")
-		f.AddReductions("completion time of the best job, mean", figures.Bar(proconBestJob), variant, meanOf(e.best))
-		f.AddReductions("completion time of all jobs, mean", figures.Bar(proconAllJobs), variant, meanOf(e.average))
+		base := s.play(placed(PlacementFewest))
+		s.addProCon(f, base)
+		s.addSpeCon(f, base)
+	}
+	f.Group("")
+}
 
-		for _, simple := range []struct {
-			name string
-			rule Placement
-		}{{"least remaining work", PlacementLeastWork}, {"random nodes", PlacementRandom}} {
-			e = s.compare(placed(simple.rule), fewest)
-			f.AddReductions("completion time of all jobs, mean", figures.Target{}, s.variant(simple.name),
-				meanOf(e.average))
-		}
+// addProCon adds the figures of ProCon, and those of simpler rules.
+func (s *clusterSchedule) addProCon(f *figures.Comparisons, base []*NodeOutcome) {
+	e := s.compare(placed(PlacementProCon), base)
+	variant := s.variant("ProCon")
+	f.Group("ProCon on 4 nodes")
+	f.AddReductions("completion time of the best job, mean", figures.Bar(proconBestJob), variant, meanOf(e.best))
+	f.AddReductions("completion time of all jobs, mean", figures.Bar(proconAllJobs), variant, meanOf(e.average))
+
+	for _, simple := range []struct {
+		name string
+		rule Placement
+	}{{"least remaining work", PlacementLeastWork}, {"random nodes", PlacementRandom}} {
+		e = s.compare(placed(simple.rule), base)
+		f.Group(simple.name + " on 4 nodes")
+		f.AddReductions("completion time of all jobs, mean", figures.Target{}, s.variant(simple.name),
+			meanOf(e.average))
 	}
 }

@@ -3,12 +3,25 @@ package sharing_test
 import (
 	"math"
 	"strings"
+	"sync"
 	"testing"
 
 	"courier/policy/quality"
 	"courier/simulate/figures"
 	"courier/simulate/sharing"
 )
+
+// reproduced are the figures of FlowCon and its relatives.
+var reproduced = sync.OnceValue(sharing.Reproduce)
+
+// byVariant returns figures by their variant and name.
+func byVariant(c *figures.Comparisons) map[string]figures.Figure {
+	found := map[string]figures.Figure{}
+	for _, f := range c.Figures {
+		found[f.Variant+": "+f.Name] = f
+	}
+	return found
+}
 
 // Fair sharing of the fixed schedule has a closed solution.
 func TestSimulate_FairSharing(t *testing.T) {
@@ -31,10 +44,7 @@ func TestSimulate_FairSharing(t *testing.T) {
 // Caps reach what the design page reports of them, and weights the published 42.06 % with the makespan
 // of fair sharing, but with beta 2 only if losses come often.
 func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
-	reached := map[string]figures.Figure{}
-	for _, f := range sharing.Reproduce().Figures {
-		reached[f.Variant+": "+f.Name] = f
-	}
+	reached := byVariant(reproduced())
 	const (
 		third     = ": completion time of the third job"
 		published = third + ", published"
@@ -81,7 +91,7 @@ func TestSimulate_ObeysTheBound(t *testing.T) {
 
 func TestFigures_AreReadable(t *testing.T) {
 	var text strings.Builder
-	if err := sharing.Reproduce().WriteText(&text); err != nil {
+	if err := reproduced().WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(text.String(), "completion time of the third job") ||
