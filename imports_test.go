@@ -72,11 +72,12 @@ var importGraph = map[string][]string{
 	"policy/cost":      {},
 	"policy/fit":       {},
 	"policy/placement": {"policy/quality"},
+	"policy/target":    {},
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
 	"simulate/sharing": {
-		"policy", "policy/deadline", "policy/placement", "policy/quality", "simulate/figures",
+		"policy", "policy/deadline", "policy/placement", "policy/quality", "policy/target", "simulate/figures",
 	},
 	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
 	"simulate/live":  {"advisor", "bus", "regress", "schemas"},

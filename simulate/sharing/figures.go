@@ -64,6 +64,7 @@ func Reproduce() *figures.Comparisons {
 	addRandom(f)
 	addContended(f)
 	addClusters(f)
+	addTRADL(f)
 	return f
 }
 
@@ -109,14 +110,18 @@ type randomTarget struct {
 var randomTargets = []randomTarget{{10, 0.33, 0.145, -0.045}, {30, 0.5, 0.22, -0.07}}
 
 // randomEffects are the reductions of times, by random schedule.
-type randomEffects struct{ best, quality, average, makespan []float64 }
+type randomEffects struct {
+	best, average        []float64 // completion times, of the best job and of all
+	bestQuality, quality []float64 // times to 90 % of the loss reduction, of the best job and of all
+	makespan             []float64
+}
 
-// simulateRandom compares FlowCon with fair sharing on random schedules.
-func simulateRandom(jobs int, overSeconds, contention float64) (e randomEffects) {
+// simulateRandom compares a rule with fair sharing on random schedules.
+func simulateRandom(s Sharing, jobs int, overSeconds, contention float64) (e randomEffects) {
 	for seed := range uint64(randomSeeds) {
 		jobs := RandomJobs(jobs, overSeconds, 0, seed)
 		fair := Simulate(jobs, Sharing{Rule: RuleFair}, contention)
-		got := Simulate(jobs, Sharing{Interval: 10}, contention)
+		got := Simulate(jobs, s, contention)
 		e.add(jobs, got, fair)
 	}
 	return e
@@ -125,6 +130,7 @@ func simulateRandom(jobs int, overSeconds, contention float64) (e randomEffects)
 // add adds the reductions of a schedule against another outcome of its jobs.
 func (e *randomEffects) add(jobs []TrainingJob, got, base *NodeOutcome) {
 	e.best = append(e.best, bestOf(got.Seconds, base.Seconds))
+	e.bestQuality = append(e.bestQuality, bestOf(got.Quality, base.Quality))
 	e.quality = append(e.quality, 1-total(jobs, got.Quality)/total(jobs, base.Quality))
 	e.average = append(e.average, 1-total(jobs, got.Seconds)/total(jobs, base.Seconds))
 	e.makespan = append(e.makespan, 1-got.Makespan/base.Makespan)
@@ -142,7 +148,7 @@ func bestOf(got, base map[string]float64) float64 {
 // addRandom adds the figures of schedules with random arrivals, works and losses.
 func addRandom(f *figures.Comparisons) {
 	for _, t := range randomTargets {
-		e := simulateRandom(t.jobs, 20*float64(t.jobs), 0)
+		e := simulateRandom(Sharing{Interval: 10}, t.jobs, 20*float64(t.jobs), 0)
 		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of %d jobs",
 			randomSeeds, t.jobs)
 		f.AddReductions("completion time of the best job, mean", figures.Reported(t.bestJob), variant, meanOf(e.best))
@@ -155,7 +161,7 @@ func addRandom(f *figures.Comparisons) {
 // addContended adds the figures of random schedules of 10 jobs over 900 s on a node with contention.
 func addContended(f *figures.Comparisons) {
 	for _, t := range []struct{ contention, average, makespan float64 }{{0.1, 0.05, 0.02}, {0.2, 0.10, 0.05}} {
-		e := simulateRandom(10, 900, t.contention)
+		e := simulateRandom(Sharing{Interval: 10}, 10, 900, t.contention)
 		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of 10 jobs over 900 s, "+
 			"contention %g", randomSeeds, t.contention)
 		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, meanOf(e.average))

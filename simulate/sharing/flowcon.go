@@ -25,6 +25,7 @@ const (
 	RuleShortest     Rule = "srpt"         // shortest predicted remaining time
 	RuleEarliest     Rule = "edf"          // earliest deadline that can still be met
 	RuleDeadline     Rule = "deadline"     // policy/deadline
+	RuleDeliver      Rule = "deliver"      // policy/target, with 90 % of the fall of the loss as first target
 )
 
 const (
@@ -41,6 +42,8 @@ func (s Sharing) divider() divider {
 		return &qualityDivider{o: s.Quality, interval: interval, wait: interval}
 	case RuleDeadline:
 		return newDeadlineDivider()
+	case RuleDeliver:
+		return deliverDivider{cmp.Or(s.Interval, defaultInterval)}
 	}
 	return &predictedDivider{s.Rule}
 }

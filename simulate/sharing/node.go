@@ -63,8 +63,11 @@ func newSharingJob(j *TrainingJob, now float64) *sharingJob {
 	return &sharingJob{TrainingJob: j, qualityWork: j.qualityWork(qualityRatio), since: now}
 }
 
-func (j *sharingJob) loss() float64 {
-	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-j.done/j.Work/j.Decay)
+func (j *sharingJob) loss() float64 { return j.lossAfter(j.done) }
+
+// lossAfter returns the loss after some work.
+func (j *TrainingJob) lossAfter(work float64) float64 {
+	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-work/j.Work/j.Decay)
 }
 
 // qualityWork returns the work after which a part of the fall of the loss is reached.
