@@ -131,10 +131,11 @@ func TestReproduce_ReportsSystemsForSeveralNodes(t *testing.T) {
 				t.Errorf("%s%s, %s: %+v, want the target %g, not met", want.system, schedule, want.name, f, want.target)
 			}
 		}
-		// Rule 4 of all policies is worth its place: moves that pay back shorten the mean.
-		f := reached["SpeCon with moves that save twice their cost"+schedule+": completion time of all jobs, mean"]
-		if !(f.Low > 0) {
-			t.Errorf("moves that pay back%s: %+v, want an interval above 0", schedule, f)
-		}
+	}
+	// In a burst, moves that save twice their cost shorten the mean.
+	const burst = ", 30 random schedules of 40 jobs over 200 s on 4 nodes, contention 0.1"
+	f := reached["SpeCon with moves that save twice their cost"+burst+": completion time of all jobs, mean"]
+	if !(f.Low > 0) {
+		t.Errorf("moves that pay back: %+v, want an interval above 0", f)
 	}
 }
