@@ -73,6 +73,8 @@ var importGraph = map[string][]string{
 	"policy/fit":       {},
 	"policy/placement": {"policy/quality"},
 	"policy/target":    {},
+	"policy/reserve":   {"policy"},
+	"simulate/reserve": {"policy", "policy/reserve", "simulate/elastic", "simulate/figures"},
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
@@ -100,7 +102,8 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "simulate/drift", "demo",
-		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning", "simulate/resize",
+		"policy", "simulate/elastic", "simulate/reserve", "simulate/sharing", "simulate/tuning",
+		"simulate/resize",
 		"tune", "workloads/digits",
 	},
 }

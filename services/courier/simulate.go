@@ -5,6 +5,7 @@ import (
 
 	"courier/services"
 	"courier/simulate/drift"
+	"courier/simulate/reserve"
 	"courier/simulate/resize"
 	"courier/simulate/sharing"
 	"courier/simulate/tuning"
@@ -28,6 +29,9 @@ func (c *simulateFlowcon) Help() string { return example("courier simulate flowc
 
 func (c *simulateFlowcon) Run(w *environment) error {
 	f := sharing.Reproduce()
+	if err := reserve.Reproduce(w.ctx, f); err != nil {
+		return err
+	}
 	return c.print(w.stdout, f, f.WriteText)
 }
 

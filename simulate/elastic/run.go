@@ -92,6 +92,12 @@ func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, 
 	if err != nil {
 		return nil, err
 	}
+	return Play(ctx, trace, rates, name, p, o)
+}
+
+// Play plays a trace with a policy that need not be one of Policies; the name is that of the result.
+func Play(ctx context.Context, trace []TraceJob, rates Throughputs, name string, p policy.Policy,
+	o Options) (*TraceScore, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@
 package figures
 
 import (
+	"math"
 	"slices"
 )
 
@@ -81,9 +82,22 @@ func (c *Comparisons) AddSeconds(name string, target Target, variant string, cas
 // Interval is a mean of cases with its 95 % interval.
 type Interval struct{ Reached, Low, High float64 }
 
-// AddReductions adds a figure with the mean reduction of a time or a cost.
-func (c *Comparisons) AddReductions(name string, target Target, variant string, reached Interval) {
-	c.add(reduction, name, target, variant, reached).isMean = true
+// meanOf returns a mean with its 95 % interval.
+func meanOf(values []float64) Interval {
+	n := float64(len(values))
+	var sum, squares float64
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	mean := sum / n
+	half := 1.96 * math.Sqrt(max(0, squares/n-mean*mean)/max(1, n-1))
+	return Interval{Reached: mean, Low: mean - half, High: mean + half}
+}
+
+// AddReductions adds a figure with the mean of at least two reductions of a time or a cost.
+func (c *Comparisons) AddReductions(name string, target Target, variant string, values []float64) {
+	c.add(reduction, name, target, variant, meanOf(values)).isMean = true
 }
 
 // AddLevels adds a figure with the mean of ratios.

@@ -2,7 +2,6 @@ package sharing
 
 import (
 	"fmt"
-	"math"
 
 	"courier/policy/quality"
 	"courier/simulate/figures"
@@ -151,10 +150,10 @@ func addRandom(f *figures.Comparisons) {
 		e := simulateRandom(Sharing{Interval: 10}, t.jobs, 20*float64(t.jobs), 0)
 		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of %d jobs",
 			randomSeeds, t.jobs)
-		f.AddReductions("completion time of the best job, mean", figures.Reported(t.bestJob), variant, meanOf(e.best))
+		f.AddReductions("completion time of the best job, mean", figures.Reported(t.bestJob), variant, e.best)
 		f.AddReductions("time to 90 % of the loss reduction, mean", figures.Reported(t.quality), variant,
-			meanOf(e.quality))
-		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, meanOf(e.average))
+			e.quality)
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, e.average)
 	}
 }
 
@@ -164,8 +163,8 @@ func addContended(f *figures.Comparisons) {
 		e := simulateRandom(Sharing{Interval: 10}, 10, 900, t.contention)
 		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of 10 jobs over 900 s, "+
 			"contention %g", randomSeeds, t.contention)
-		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, meanOf(e.average))
-		f.AddReductions("makespan, mean", figures.Reported(t.makespan), variant, meanOf(e.makespan))
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, e.average)
+		f.AddReductions("makespan, mean", figures.Reported(t.makespan), variant, e.makespan)
 	}
 }
 
@@ -176,17 +175,4 @@ func total(jobs []TrainingJob, seconds map[string]float64) float64 {
 		sum += seconds[jobs[i].Name]
 	}
 	return sum
-}
-
-// meanOf returns a mean with its 95 % interval.
-func meanOf(values []float64) figures.Interval {
-	n := float64(len(values))
-	var sum, squares float64
-	for _, v := range values {
-		sum += v
-		squares += v * v
-	}
-	mean := sum / n
-	half := 1.96 * math.Sqrt(max(0, squares/n-mean*mean)/max(1, n-1))
-	return figures.Interval{Reached: mean, Low: mean - half, High: mean + half}
 }

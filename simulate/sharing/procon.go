@@ -79,8 +79,8 @@ func (s *clusterSchedule) addProCon(f *figures.Comparisons, base []*NodeOutcome)
 	e := s.compare(placed(PlacementProCon), base)
 	variant := s.variant("ProCon")
 	f.Group("ProCon on 4 nodes")
-	f.AddReductions("completion time of the best job, mean", figures.Bar(proconBestJob), variant, meanOf(e.best))
-	f.AddReductions("completion time of all jobs, mean", figures.Bar(proconAllJobs), variant, meanOf(e.average))
+	f.AddReductions("completion time of the best job, mean", figures.Bar(proconBestJob), variant, e.best)
+	f.AddReductions("completion time of all jobs, mean", figures.Bar(proconAllJobs), variant, e.average)
 
 	for _, simple := range []struct {
 		name string
@@ -89,6 +89,6 @@ func (s *clusterSchedule) addProCon(f *figures.Comparisons, base []*NodeOutcome)
 		e = s.compare(placed(simple.rule), base)
 		f.Group(simple.name + " on 4 nodes")
 		f.AddReductions("completion time of all jobs, mean", figures.Target{}, s.variant(simple.name),
-			meanOf(e.average))
+			e.average)
 	}
 }

@@ -93,9 +93,9 @@ func ReproduceSLO() *figures.Comparisons {
 			variant := fmt.Sprintf("%s, contention %g, prediction error %g", p.name, contention, defaultError)
 			f.AddLevels("deadlines kept", p.kept.at(k), variant, r.kept())
 			if p.sharing.Rule != RuleFair {
-				f.AddReductions("mean completion time", p.average.at(k), variant, meanOf(r.averages))
+				f.AddReductions("mean completion time", p.average.at(k), variant, r.averages)
 				f.AddReductions("mean time to 90 % of the loss reduction", p.quality.at(k), variant,
-					meanOf(r.qualities))
+					r.qualities)
 			}
 		}
 	}

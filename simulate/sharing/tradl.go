@@ -39,16 +39,16 @@ func addTRADL(f *figures.Comparisons) {
 			variant := "TRADL" + schedule
 			f.Group("TRADL")
 			f.AddReductions("time to the first target of the best job, mean", figures.Bar(tradlBestJob), variant,
-				meanOf(e.bestQuality))
-			f.AddReductions("time to the first target of all jobs, mean", figures.Target{}, variant, meanOf(e.quality))
-			f.AddReductions("completion time of all jobs, mean", figures.Target{}, variant, meanOf(e.average))
+				e.bestQuality)
+			f.AddReductions("time to the first target of all jobs, mean", figures.Target{}, variant, e.quality)
+			f.AddReductions("completion time of all jobs, mean", figures.Target{}, variant, e.average)
 
 			e = simulateRandom(flowcon, 10, overSeconds, contention)
 			variant = "FlowCon by the target of TRADL" + schedule
 			f.Group("FlowCon by the target of TRADL")
 			f.AddReductions("time to the first target of the best job, mean", figures.Target{}, variant,
-				meanOf(e.bestQuality))
-			f.AddReductions("time to the first target of all jobs, mean", figures.Target{}, variant, meanOf(e.quality))
+				e.bestQuality)
+			f.AddReductions("time to the first target of all jobs, mean", figures.Target{}, variant, e.quality)
 		}
 	}
 	f.Group("")
