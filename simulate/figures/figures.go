@@ -100,6 +100,11 @@ func (c *Comparisons) AddReductions(name string, target Target, variant string, 
 	c.add(reduction, name, target, variant, meanOf(values)).isMean = true
 }
 
+// AddIncreases adds a figure with the mean of relative increases.
+func (c *Comparisons) AddIncreases(name string, target Target, variant string, reached Interval) {
+	c.add(increase, name, target, variant, reached).isMean = true
+}
+
 // AddLevels adds a figure with the mean of ratios.
 func (c *Comparisons) AddLevels(name string, target Target, variant string, reached Interval) {
 	c.add(level, name, target, variant, reached).isMean = true

@@ -104,6 +104,7 @@ func ReproduceSLO() *figures.Comparisons {
 			p.addErrors(f)
 		}
 	}
+	addDQoES(f)
 	return f
 }
 
