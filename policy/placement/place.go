@@ -2,9 +2,12 @@
 //
 // Place puts a new job on a node by the rule of ProCon (Fu et al., IEEE Big Data 2019): the node with
 // the least remaining work times crowd. Migrate moves a running job to another node by the rule of
-// SpeCon (Mao et al., IEEE Systems Journal 2021). The functions are pure, do not modify their
-// arguments, and may be called concurrently. Remaining times are predictions for the job alone on the
-// node. They need not be numbers: a negative one counts as 0, and one that is not a number as infinite.
+// SpeCon (Mao et al., IEEE Systems Journal 2021). Deadlines do not count: the caller leaves out nodes
+// whose jobs would miss one with another neighbour, and sets CanMove only for jobs that have the time.
+//
+// The functions are pure, do not modify their arguments, and may be called concurrently. Remaining
+// times are predictions for the job alone on the node. They need not be numbers: a negative one counts
+// as 0, and one that is not a number as infinite.
 package placement
 
 import (

@@ -1,8 +1,9 @@
 // Package target divides a node among trainings by the targets of their clients.
 //
-// Deliver implements TRADL (HPEC 2019): a job has a first, softer target besides its end. Once its
+// Deliver implements TRADL (IEEE HPEC 2019): a job has a first, softer target besides its end. Once its
 // accuracy reaches that target, the model is delivered, and the training goes on with what other jobs
-// leave. Deliver is a pure function, does not modify its arguments, and may be called concurrently.
+// leave. Deadlines do not count. Deliver is a pure function, does not modify its arguments, and may be
+// called concurrently.
 package target
 
 import (

@@ -72,10 +72,7 @@ func SimulateCluster(jobs []TrainingJob, cl Cluster, contention float64) *NodeOu
 
 // place puts a new job on a node.
 func (c *cluster) place(j *sharingJob) {
-	n := c.nodes[0]
-	if len(c.nodes) > 1 {
-		n = c.nodes[c.choose()]
-	}
+	n := c.nodes[c.choose()]
 	n.running = append(n.running, j)
 	n.isChanged = true
 }
