@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -21,39 +23,93 @@ import (
 // BenchmarkFlowCon runs three real trainings on this machine, which arrive one after the other like
 // those of courier simulate flowcon, in about a sixth of the time. They share one CPU, because trainings
 // with threads on two also wait for each other. Their cgroups have equal weights (fair), or those of
-// policy/quality, planned after each loss. It reports the seconds of each
-// training and the makespan. COURIER_REAL enables it; -count repeats it.
+// policy/quality, planned after each loss. It reports the seconds of each training, their mean, the
+// mean time to 90 % of the fall of the loss, and the makespan. COURIER_REAL enables it; -count repeats
+// it.
 func BenchmarkFlowCon(b *testing.B) {
-	if os.Getenv("COURIER_REAL") == "" {
-		b.Skip("a quiet machine is needed: set COURIER_REAL")
+	trainings := []sharedTraining{
+		{"first", 0, 100, 40, "0.002", true},
+		{"second", 3 * time.Second, 50, 40, "0.001", true},
+		{"third", 6 * time.Second, 25, 20, "0.0001", true},
 	}
-	for _, c := range []struct {
-		name    string
-		options *quality.Options
-	}{
-		{"fair", nil},
-		{"beta=2", &quality.Options{Floor: 2, Threshold: flowconThreshold}},
-		{"beta=4", &quality.Options{Floor: 4, Threshold: flowconThreshold}},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			for b.Loop() {
-				(&sharedMachine{b: b, options: c.options}).play()
-			}
+	benchmarkShares(b, []float64{2, 4}, flowconThreshold, func(int) []sharedTraining { return trainings })
+}
+
+// BenchmarkFlowConRandom does the same with 5, 10 and 15 trainings at random times, in about a
+// twentieth of the time of the random schedules of courier simulate flowcon. Each repetition of a
+// benchmark with -benchtime 5x has other trainings, and they are the same for each policy.
+func BenchmarkFlowConRandom(b *testing.B) {
+	for _, n := range []int{5, 10, 15} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			benchmarkShares(b, []float64{2}, randomThreshold, func(repetition int) []sharedTraining {
+				return randomTrainings(n, uint64(repetition))
+			})
 		})
 	}
 }
 
+// benchmarkShares compares equal weights with floors of policy/quality.
+func benchmarkShares(
+	b *testing.B, floors []float64, threshold float64, draw func(repetition int) []sharedTraining,
+) {
+	if os.Getenv("COURIER_REAL") == "" {
+		b.Skip("a quiet machine is needed: set COURIER_REAL")
+	}
+	run := func(name string, o *quality.Options) {
+		b.Run(name, func(b *testing.B) {
+			repetition := 0
+			for b.Loop() {
+				repetition++
+				(&sharedMachine{b: b, options: o}).play(draw(repetition))
+			}
+		})
+	}
+	run("fair", nil)
+	for _, floor := range floors {
+		run(fmt.Sprint("beta=", floor), &quality.Options{Floor: floor, Threshold: threshold})
+	}
+}
+
+// sharedTraining is a training on the machine.
+type sharedTraining struct {
+	name           string
+	arrival        time.Duration
+	epochs, copies int
+	rate           string
+	isReported     bool // its seconds are a metric
+}
+
+// randomTrainings draws trainings that arrive over a second for each of them.
+func randomTrainings(n int, seed uint64) []sharedTraining {
+	random := rand.New(rand.NewPCG(seed, uint64(n)))
+	all := make([]sharedTraining, n)
+	for i := range all {
+		all[i] = sharedTraining{
+			name:    fmt.Sprint("job-", i),
+			arrival: time.Duration(random.Float64() * float64(n) * float64(time.Second)),
+			epochs:  []int{5, 10, 20, 40}[random.IntN(4)],
+			copies:  20,
+			rate:    []string{"0.002", "0.001", "0.0003", "0.0001"}[random.IntN(4)],
+		}
+	}
+	return all
+}
+
 // flowconThreshold is the default threshold, for trainings in about a sixth of the time.
 const flowconThreshold = 6 * 0.01
+
+// randomThreshold is the default threshold, for trainings in about a twentieth of the time.
+const randomThreshold = 20 * 0.01
 
 // sharedMachine runs trainings whose weights a policy plans.
 type sharedMachine struct {
 	b       *testing.B
 	options *quality.Options // nil: equal weights
 
-	mu     sync.Mutex
-	jobs   map[string]*realTraining
-	states map[string]quality.JobState
+	mu         sync.Mutex
+	jobs       map[string]*realTraining
+	states     map[string]quality.JobState
+	nearlyDone []float64 // seconds of each training until 90 % of the fall of its loss
 }
 
 // realTraining is a running training with its last two losses.
@@ -67,36 +123,42 @@ type realTraining struct {
 	window  *quality.Window
 }
 
-// play runs the three trainings. Each reports its loss after each of its epochs; later ones are
-// shorter, and the loss of the last one falls longest.
-func (m *sharedMachine) play() {
-	m.jobs, m.states = map[string]*realTraining{}, map[string]quality.JobState{}
+// play runs trainings. Each reports its loss after each of its epochs.
+func (m *sharedMachine) play(trainings []sharedTraining) {
+	m.jobs, m.states, m.nearlyDone = map[string]*realTraining{}, map[string]quality.JobState{}, nil
 	begin := time.Now()
 	var all sync.WaitGroup
-	for i, j := range []struct {
-		name           string
-		arrival        time.Duration
-		epochs, copies int
-		rate           string
-	}{
-		{"first", 0, 100, 40, "0.002"},
-		{"second", 3 * time.Second, 50, 40, "0.001"},
-		{"third", 6 * time.Second, 25, 20, "0.0001"},
-	} {
+	seconds := make([]float64, len(trainings))
+	for i, j := range trainings {
 		all.Go(func() {
 			select {
 			case <-time.After(time.Until(begin.Add(j.arrival))):
 			case <-m.b.Context().Done():
 				return
 			}
-			seconds := m.train(j.name, "workload", "digits", "--cpus", "1", "--batch-size", "32",
+			seconds[i] = m.train(j.name, "workload", "digits", "--cpus", "1", "--batch-size", "32",
 				"--epochs", strconv.Itoa(j.epochs), "--augment", strconv.Itoa(j.copies),
 				"--learning-rate", j.rate, "--seed", strconv.Itoa(i+1))
-			m.b.ReportMetric(seconds, "s-"+j.name)
+			if j.isReported {
+				m.b.ReportMetric(seconds[i], "s-"+j.name)
+			}
 		})
 	}
 	all.Wait()
+	// A metric of the last repetition would hide the others.
+	m.b.Logf("mean %.2f s, to 90 %% of the fall of the loss %.2f s, makespan %.2f s",
+		meanOf(seconds), meanOf(m.nearlyDone), time.Since(begin).Seconds())
+	m.b.ReportMetric(meanOf(seconds), "s-mean")
+	m.b.ReportMetric(meanOf(m.nearlyDone), "s-to-90%")
 	m.b.ReportMetric(time.Since(begin).Seconds(), "s-makespan")
+}
+
+func meanOf(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
 }
 
 // train runs a training, and returns its seconds.
@@ -124,12 +186,14 @@ func (m *sharedMachine) train(name string, args ...string) float64 {
 		return 0
 	}
 	m.add(name, c, cmd.Process.Pid, begin)
+	var losses, at []float64
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		var e struct {
 			Loss *float64 `json:"loss"`
 		}
 		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Loss != nil {
+			losses, at = append(losses, *e.Loss), append(at, time.Since(begin).Seconds())
 			m.report(name, *e.Loss, time.Now())
 		}
 	}
@@ -139,6 +203,11 @@ func (m *sharedMachine) train(name string, args ...string) float64 {
 	seconds := time.Since(begin).Seconds()
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if n := len(losses); n > 0 {
+		low := slices.Min(losses)
+		k := slices.IndexFunc(losses, func(l float64) bool { return losses[0]-l >= 0.9*(losses[0]-low) })
+		m.nearlyDone = append(m.nearlyDone, at[k])
+	}
 	delete(m.jobs, name)
 	delete(m.states, name)
 	m.plan()
