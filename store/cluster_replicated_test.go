@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -231,7 +232,7 @@ func TestReplicas_LagWithoutGaps(t *testing.T) {
 	lagging := storetest.Open(t, servers.URL(2, c.ShardMap().LocalDatabase()))
 	await(t, "the tables of the third replica", func() bool {
 		n, err := lagging.Position(t.Context(), schemas.StreamJob)
-		return err == nil && n >= before[schemas.StreamJob]
+		return err == nil && n >= before[schemas.StreamJob] && readAll(t, lagging) == nil
 	})
 	wantNoGaps(t, b, lagging)
 	must(t, lagging.Exec(t.Context(), "SYSTEM STOP FETCHES job_epoch"))
@@ -240,6 +241,11 @@ func TestReplicas_LagWithoutGaps(t *testing.T) {
 	err := readAll(t, lagging)
 	if !errors.Is(err, store.ErrReplicaBehind) {
 		t.Errorf("history of a replica that lacks epochs: error %v, want ErrReplicaBehind", err)
+	}
+	lookup := c.Databases()[0].WithUnconfirmed("SELECT event_id FROM job_epoch")
+	err = lagging.Exec(t.Context(), lookup)
+	if err == nil || !strings.Contains(err.Error(), "code: 289") {
+		t.Errorf("lookup in a replica that lacks epochs: error %v, want code 289", err)
 	}
 	for i := range servers.Size() {
 		readers := storetest.Open(t, servers.URL(i, "courier"))

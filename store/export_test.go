@@ -56,6 +56,12 @@ func (d *Database) AsWriter(ctx context.Context, stream string) context.Context 
 	return d.asWriter(ctx, stream)
 }
 
+// WithUnconfirmed returns the statement by which a writer looks up the rows of a query.
+func (d *Database) WithUnconfirmed(query string) string {
+	statement, _ := d.withUnconfirmed(query, nil)
+	return statement
+}
+
 // ShardOf is shardOf.
 var ShardOf = shardOf
 

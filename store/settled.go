@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -15,7 +17,7 @@ import (
 // ClickHouse hides parts that were attached until the next insert with a quorum: a repair would see
 // the restored rows missing, and restore them again.
 func (d *Database) settled(ctx context.Context) (s *Database, end func(), err error) {
-	if d.shard == nil || len(d.options.Addr) == 1 {
+	if !d.hasReplicas() {
 		return d, func() {}, nil
 	}
 	var failures []error
@@ -63,6 +65,25 @@ func settledShards(
 var settledSettings = clickhouse.Settings{
 	"select_sequential_consistency": 0,
 	"lightweight_deletes_sync":      1,
+}
+
+// hasReplicas reports whether the database is on several replicas of a shard.
+func (d *Database) hasReplicas() bool { return d.shard != nil && len(d.options.Addr) > 1 }
+
+// withUnconfirmed returns a statement for the rows of a query, with a column "confirmed". On
+// replicas, it returns the rows that sequential consistency shows as confirmed, and all rows of the
+// server as unconfirmed. It fails if the server lacks a confirmed row.
+//
+// Sequential consistency hides parts that were attached, and parts that were merged with them, until
+// the next insert into their partition. A writer must see these rows to drop their duplicates. But
+// rows of an insert that most replicas lack must be inserted again.
+func (d *Database) withUnconfirmed(query string, args []any) (string, []any) {
+	const view = "SELECT *, %t AS confirmed FROM (%s SETTINGS select_sequential_consistency = %d)"
+	confirmed := fmt.Sprintf(view, true, query, 1)
+	if !d.hasReplicas() {
+		return fmt.Sprintf("SELECT *, true AS confirmed FROM (%s)", query), args
+	}
+	return fmt.Sprintf(view, false, query, 0) + " UNION ALL " + confirmed, slices.Concat(args, args)
 }
 
 // fetchPartsAt waits until one of the servers has the parts that the other replicas have, for as

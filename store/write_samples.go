@@ -26,14 +26,18 @@ func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch
 		return nil
 	}
 	var rows []struct {
-		At time.Time `ch:"at"`
+		At        time.Time `ch:"at"`
+		Confirmed bool      `ch:"confirmed"`
 	}
-	if err := d.Query(ctx, &rows, "SELECT max(at) AS at FROM node_sample"); err != nil {
+	query, _ := d.withUnconfirmed("SELECT max(at) AS at FROM node_sample", nil)
+	if err := d.Query(ctx, &rows, query); err != nil {
 		return err
 	}
 	*k = knownSamples{next: b.Last + 1, latest: map[string]time.Time{}}
 	for _, r := range rows {
-		k.start = r.At
+		if r.At.After(k.start) {
+			k.start = r.At
+		}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (d *Database) stopWriter(ctx context.Context) error {
 	}
 	statement := fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix)
 	ctx = context.WithValue(ctx, writerKey{}, nil)
-	if d.shard == nil || len(d.options.Addr) == 1 {
+	if !d.hasReplicas() {
 		return d.exec(ctx, "stop the previous writer", statement)
 	}
 	return d.execOnReplicas(ctx, "stop the previous writer", statement)

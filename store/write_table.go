@@ -129,9 +129,15 @@ type eventRow struct {
 
 // storedRow is a row that a table already has.
 type storedRow struct {
-	EventID  string `ch:"event_id"`
-	Stream   string `ch:"stream"` // if the table has a column for it
-	Sequence uint64 `ch:"sequence"`
+	EventID   string `ch:"event_id"`
+	Stream    string `ch:"stream"` // if the table has a column for it
+	Sequence  uint64 `ch:"sequence"`
+	Confirmed bool   `ch:"confirmed"` // false: perhaps most replicas lack it
+}
+
+// isOf reports whether the row was written for a record of a batch, and not for its duplicate.
+func (s *storedRow) isOf(r *eventRow) bool {
+	return s.EventID == r.id && s.Stream == r.stream && s.Sequence == r.sequence
 }
 
 // groupByTable groups the records of a batch in the order of all. Of several records with the
@@ -206,15 +212,11 @@ func (g *tableRows) append(r eventRow) {
 // withoutDuplicates drops rows that are stored at a different sequence. A row that is stored at its
 // own sequence was written by an earlier attempt of the batch.
 func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
-	byID := make(map[string][]storedRow, len(stored))
-	for _, s := range stored {
-		byID[s.EventID] = append(byID[s.EventID], s)
-	}
+	byID := rowsByID(stored)
 	rows := make([]any, 0, len(g.rows))
 	for i := range g.rows {
 		r := &g.rows[i]
-		own := storedRow{r.id, r.stream, r.sequence}
-		isOther := func(s storedRow) bool { return s != own }
+		isOther := func(s storedRow) bool { return !s.isOf(r) }
 		if !slices.ContainsFunc(byID[r.id], isOther) {
 			rows = append(rows, r.row)
 		}
@@ -222,18 +224,26 @@ func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
 	return rows
 }
 
-// missing returns the rows that are not stored.
+// missing returns the rows that are not stored. An earlier attempt may have written a row to too
+// few replicas. Unless the row is confirmed, it is missing, and its insert waits for the others.
 func (g *tableRows) missing(stored []storedRow) (rows []eventRow) {
-	isStored := make(map[string]bool, len(stored))
-	for _, s := range stored {
-		isStored[s.EventID] = true
-	}
+	byID := rowsByID(stored)
 	for i := range g.rows {
-		if !isStored[g.rows[i].id] {
-			rows = append(rows, g.rows[i])
+		r := &g.rows[i]
+		isStored := func(s storedRow) bool { return s.Confirmed || !s.isOf(r) }
+		if !slices.ContainsFunc(byID[r.id], isStored) {
+			rows = append(rows, *r)
 		}
 	}
 	return rows
+}
+
+func rowsByID(stored []storedRow) map[string][]storedRow {
+	byID := make(map[string][]storedRow, len(stored))
+	for _, s := range stored {
+		byID[s.EventID] = append(byID[s.EventID], s)
+	}
+	return byID
 }
 
 func rowValues(rows []eventRow) []any {

@@ -1,0 +1,123 @@
+package store_test
+
+import (
+	"testing"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+	"courier/store"
+	"courier/store/storetest"
+	"courier/store/storetest/cluster"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// repairedTables are the tables that damageAndRepair damages.
+var repairedTables = []string{"node_sample", "job_epoch"}
+
+// A store drops the late duplicates of rows that a repair has attached, although sequential
+// consistency hides these rows. After a merge it hides those that were inserted, too.
+func TestReplicas_DropLateDuplicatesOfRepairedRows(t *testing.T) {
+	t.Parallel()
+	servers, server := cluster.StartReplicated(t, 2, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	nc, err := nats.Connect(server.URL())
+	must(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	must(t, err)
+
+	c := openCluster(t, b, servers)
+	stop := run(t, c)
+	awaitSequences(t, c.Databases()[0], publishJobs(t, b, ""))
+	originals := readEvents(t, b)
+	want := countEvents(t, servers)
+
+	damageAndRepair(t, c) // while the store runs
+	publishDuplicates(t, b, js, c, originals)
+	if diff := cmp.Diff(want, countEvents(t, servers)); diff != "" {
+		t.Errorf("rows after late duplicates (-want +got):\n%s", diff)
+	}
+	stop()
+
+	damageAndRepair(t, c)
+	for _, table := range repairedTables {
+		must(t, c.Databases()[0].Exec(t.Context(), "OPTIMIZE TABLE "+table+" FINAL"))
+	}
+	stop = run(t, openCluster(t, b, servers))
+	publishDuplicates(t, b, js, c, originals)
+	stop()
+	if diff := cmp.Diff(want, countEvents(t, servers)); diff != "" {
+		t.Errorf("rows after a merge and late duplicates (-want +got):\n%s", diff)
+	}
+	verifyCluster(t, b, c)
+}
+
+// damageAndRepair deletes rows, and fails unless a repair restores them as rows that sequential
+// consistency hides.
+func damageAndRepair(t *testing.T, c *store.Cluster) {
+	t.Helper()
+	d := c.Databases()[0]
+	for _, table := range repairedTables {
+		must(t, d.Exec(t.Context(), "DELETE FROM "+table+" WHERE cityHash64(event_id) % 3 = 0"))
+	}
+	r, err := c.Verify(t.Context(), store.VerifyOptions{Repair: true})
+	must(t, err)
+	if found, left := r.Different(); found == 0 || left > 0 {
+		t.Fatalf("%d hours differ, %d after the repair", found, left)
+	}
+	for _, table := range repairedTables {
+		count := "SELECT count() AS n FROM " + table
+		all := selectNumber(t, d, count+" SETTINGS select_sequential_consistency = 0")
+		if n := selectNumber(t, d, count); n == all {
+			t.Errorf("sequential consistency shows all rows of %s: the test proves nothing", table)
+		}
+	}
+}
+
+// publishDuplicates publishes events again without message IDs, and waits until a store has
+// written up to them.
+func publishDuplicates(
+	t *testing.T, b *bus.Bus, js jetstream.JetStream, c *store.Cluster, events []schemas.Event,
+) {
+	t.Helper()
+	for _, e := range events {
+		publishDuplicate(t, js, e)
+	}
+	last := make(map[string]uint64)
+	for _, d := range schemas.StoreDurables() {
+		sequence, err := b.LastSequence(t.Context(), d.Stream)
+		must(t, err)
+		last[d.Stream] = sequence
+	}
+	awaitSequences(t, c.Databases()[0], last)
+}
+
+// readEvents returns the events of all streams.
+func readEvents(t *testing.T, b *bus.Bus) (all []schemas.Event) {
+	t.Helper()
+	for _, d := range schemas.StoreDurables() {
+		for _, r := range readLog(t, b, d.Stream) {
+			all = append(all, r.Event)
+		}
+	}
+	return all
+}
+
+// countEvents counts the rows of each table, and the samples in a roll-up, on one server after
+// another.
+func countEvents(t *testing.T, servers *cluster.Servers) (all []map[string]uint64) {
+	t.Helper()
+	for i := range servers.Size() {
+		readers, n := storetest.Open(t, servers.URL(i, "courier")), make(map[string]uint64)
+		for _, table := range schemas.Tables() {
+			n[table.Name] = selectNumber(t, readers, "SELECT count() AS n FROM "+table.Name)
+		}
+		n["node_minute"] = selectNumber(t, readers, "SELECT sum(samples) AS n FROM node_minute")
+		all = append(all, n)
+	}
+	return all
+}
