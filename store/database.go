@@ -81,6 +81,9 @@ func Open(
 		return nil, fmt.Errorf("open database %s: %w: %w", d.address, ErrAddress, err)
 	}
 	options.ReadTimeout = d.timeout // for statements without a deadline
+	if options.Protocol == clickhouse.Native {
+		options.DialContext = dialBounded(options, d.timeout)
+	}
 	if d.conn, err = clickhouse.Open(options); err != nil {
 		return nil, fmt.Errorf("open database %s: %w: %w", d.address, ErrAddress, err)
 	}

@@ -56,6 +56,16 @@ func (d *Database) AsWriter(ctx context.Context, stream string) context.Context 
 	return d.asWriter(ctx, stream)
 }
 
+// LookUp looks up events of a job.
+func (d *Database) LookUp(ctx context.Context, job string, ids []string) error {
+	g := &tableRows{table: tableOf("job_epoch")}
+	for _, id := range ids {
+		g.append(eventRow{id: id, key: job})
+	}
+	_, err := d.findStored(ctx, g)
+	return err
+}
+
 // WithUnconfirmed returns the statement by which a writer looks up the rows of a query.
 func (d *Database) WithUnconfirmed(query string) string {
 	statement, _ := d.withUnconfirmed(query, nil)

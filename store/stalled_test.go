@@ -1,0 +1,181 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"courier/bus/bustest"
+	"courier/store"
+	"courier/store/storetest"
+)
+
+// stallingProxy forwards connections to a server. The first connection on which a client sends one of
+// the texts stalls from then on: it stays open, but nothing is forwarded.
+type stallingProxy struct {
+	net.Listener
+	server       string
+	stopsReading bool          // a stalled connection; otherwise it drops what it reads
+	closed       chan struct{} // when the test ends
+
+	mu    sync.Mutex
+	texts []string // without a stalled connection
+}
+
+// startProxy returns a proxy that runs until the test ends.
+func startProxy(t *testing.T, server string, texts ...string) *stallingProxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	p := &stallingProxy{Listener: l, server: server, closed: make(chan struct{}), texts: texts}
+	var all sync.WaitGroup
+	t.Cleanup(func() { close(p.closed); must(t, l.Close()); all.Wait() })
+	all.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return // closed
+			}
+			t.Cleanup(func() { _ = client.Close() }) // may be closed
+			all.Go(func() { p.forward(client) })
+		}
+	})
+	return p
+}
+
+// forward forwards a connection until one side closes it.
+func (p *stallingProxy) forward(client net.Conn) {
+	server, err := net.Dial("tcp", p.server)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	go func() {
+		_, _ = io.Copy(client, server)
+		_ = client.Close()
+	}()
+	defer server.Close()
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := client.Read(buffer)
+		if err != nil {
+			return
+		}
+		if p.stalls(buffer[:n]) {
+			if p.stopsReading {
+				<-p.closed
+			}
+			_, _ = io.Copy(io.Discard, client) // until the client gives up
+			return
+		}
+		if _, err := server.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// stalls reports whether a packet has one of the texts, which then stalls no other connection.
+func (p *stallingProxy) stalls(packet []byte) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.texts, func(text string) bool {
+		return bytes.Contains(packet, []byte(text))
+	})
+	if i < 0 {
+		return false
+	}
+	p.texts = slices.Delete(p.texts, i, i+1)
+	return true
+}
+
+// left returns the texts without a stalled connection.
+func (p *stallingProxy) left() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.texts)
+}
+
+// A server accepts statements and never answers them. The store gives up each of them after its
+// timeout, and repeats the batch on another connection.
+func TestStore_GivesUpAStalledStatement(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes a minute")
+	}
+	patient, p, o := openStalling(t,
+		"KILL QUERY",
+		"FROM job_epoch WHERE job_id", // the lookup of a batch
+		"INSERT INTO job_epoch",
+		"INSERT INTO node_sample", // prepared while another batch is written
+		"INSERT INTO log_position",
+	)
+	d, err := store.Open(t.Context(), o, discard, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+
+	b := bustest.New(t)
+	last := publishJobs(t, b, "")
+	stop := run(t, store.New(b, d, discard, nil, o))
+	awaitSequences(t, patient, last)
+	if left := p.left(); len(left) > 0 {
+		t.Errorf("no statement was stalled with %q", left)
+	}
+	stop()
+	compare(t, b, patient)
+}
+
+// A server stops reading a statement that is larger than the buffers in between.
+func TestStore_GivesUpAStalledWrite(t *testing.T) {
+	t.Parallel()
+	_, p, o := openStalling(t, "FROM job_epoch WHERE job_id")
+	p.stopsReading = true
+	d, err := store.Open(t.Context(), o, discard, nil)
+	must(t, err)
+	ids := make([]string, 64)
+	for i := range ids {
+		id := make([]byte, 1<<18)
+		_, _ = rand.Read(id) // does not fail
+		ids[i] = string(id)
+	}
+
+	ended := make(chan error, 1)
+	go func() { ended <- d.LookUp(t.Context(), "job", ids) }()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	select {
+	case err := <-ended:
+		if left := p.left(); err == nil || len(left) > 0 {
+			t.Errorf("lookup: error %v, no statement was stalled with %q", err, left)
+		}
+		must(t, d.Close())
+	case <-ctx.Done():
+		t.Error("the lookup does not end")
+	}
+}
+
+// openStalling returns a migrated database, and the options for it through a proxy that stalls.
+func openStalling(
+	t *testing.T, texts ...string,
+) (*store.Database, *stallingProxy, store.Options) {
+	t.Helper()
+	address := storetest.Address(t, "clickhouse")
+	d := storetest.Open(t, address)
+	must(t, d.Migrate(t.Context()))
+	u, err := url.Parse(address)
+	must(t, err)
+	p := startProxy(t, u.Host, texts...)
+	u.Host = p.Addr().String()
+	return d, p, store.Options{
+		URL:         u.String(),
+		MaxMessages: 64,
+		MaxAge:      10 * time.Millisecond,
+		Timeout:     10 * time.Second, // enough for the other statements on a busy machine
+	}
+}
