@@ -134,7 +134,15 @@ type eventCursor struct {
 	rows  driver.Rows
 	event schemas.Event // the current event; nil at the end
 	stamp *schemas.Stamp
+
+	cancel  context.CancelFunc // ends the query
+	timeout time.Duration      // of each wait for rows
+	silence *time.Timer        // calls cancel if rows do not arrive in time
 }
+
+// maxQuery bounds the query of a cursor. Without a deadline of its context, clickhouse-go reads the
+// whole result of a query within its ReadTimeout, however much that is.
+const maxQuery = 24 * time.Hour
 
 // open queries the rows up to a sequence and reads the first one.
 func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, until uint64) error {
@@ -148,6 +156,8 @@ func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, un
 		"WHERE at >= fromUnixTimestamp64Nano(?, 'UTC') AND sequence <= ? "+
 		"ORDER BY sequence LIMIT 1 BY event_id", columns, c.table)
 
+	ctx, c.cancel = context.WithTimeout(ctx, maxQuery)
+	c.timeout, c.silence = d.timeout, time.AfterFunc(d.timeout, c.cancel)
 	start := time.Now()
 	rows, err := d.conn.Query(ctx, statement, from, until)
 	if err == nil {
@@ -164,10 +174,15 @@ func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, un
 // next reads the next event.
 func (c *eventCursor) next() error {
 	c.event, c.stamp = nil, nil
-	if !c.rows.Next() {
-		if err := c.rows.Err(); err != nil {
-			return fmt.Errorf("read %s: %w", c.table, err)
-		}
+	c.silence.Reset(c.timeout)
+	hasRow := c.rows.Next()
+	inTime := c.silence.Stop()
+	if err := c.rows.Err(); err != nil && !inTime {
+		return fmt.Errorf("read %s: no rows for %s: %w", c.table, c.timeout, err)
+	} else if err != nil {
+		return fmt.Errorf("read %s: %w", c.table, err)
+	}
+	if !hasRow {
 		return nil
 	}
 	event, stamp := c.newEvent()
@@ -178,7 +193,12 @@ func (c *eventCursor) next() error {
 	return nil
 }
 
+// close ends the query. It does not read the rest of the result.
 func (c *eventCursor) close() {
+	if c.cancel != nil {
+		c.silence.Stop()
+		c.cancel()
+	}
 	if c.rows != nil {
 		_ = c.rows.Close() // next has returned any error of the query
 	}

@@ -140,6 +140,45 @@ func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 	}
 }
 
+// A history may take longer than a statement.
+func TestHistory_OutlastsTheTimeoutOfAStatement(t *testing.T) {
+	t.Parallel()
+	const epochs = 300_000 // more than clickhouse-go reads ahead
+	patient, o := migrated(t)
+	must(t, patient.Exec(t.Context(), fmt.Sprintf("INSERT INTO job_epoch "+
+		"(event_id, sequence, at, job_id) "+
+		"SELECT toString(number), number + 1, now64(9), 'alpha' FROM numbers(%d)", epochs)))
+	must(t, patient.Exec(t.Context(), fmt.Sprintf(
+		"INSERT INTO log_position SELECT 'JOB', %d, now64(9)", epochs)))
+	d, err := store.Open(t.Context(), o, discard, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+
+	statement, cancel := context.WithTimeout(t.Context(), o.Timeout)
+	defer cancel()
+	n := 0
+	err = store.NewHistory(d).Events(t.Context(), time.Time{}, func(schemas.Event) error {
+		<-statement.Done() // the timeout of a statement that had begun with the history
+		n++
+		return nil
+	})
+	if err != nil || n != epochs {
+		t.Errorf("Events = %v after %d events, want %d", err, n, epochs)
+	}
+}
+
+// A history that gets no rows ends.
+func TestHistory_GivesUpAStalledQuery(t *testing.T) {
+	t.Parallel()
+	_, p, o := openStalling(t, "FROM job_epoch WHERE at")
+	d, err := store.Open(t.Context(), o, discard, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, d.Close()) })
+	if err, left := readAll(t, d), p.left(); err == nil || len(left) > 0 {
+		t.Errorf("history: error %v, no query was stalled with %q", err, left)
+	}
+}
+
 // Each reader holds three connections of a bounded pool.
 func TestHistory_ConcurrentReaders(t *testing.T) {
 	t.Parallel()

@@ -165,17 +165,25 @@ func openStalling(
 	t *testing.T, texts ...string,
 ) (*store.Database, *stallingProxy, store.Options) {
 	t.Helper()
-	address := storetest.Address(t, "clickhouse")
-	d := storetest.Open(t, address)
-	must(t, d.Migrate(t.Context()))
-	u, err := url.Parse(address)
+	d, o := migrated(t)
+	u, err := url.Parse(o.URL)
 	must(t, err)
 	p := startProxy(t, u.Host, texts...)
 	u.Host = p.Addr().String()
-	return d, p, store.Options{
-		URL:         u.String(),
+	o.URL = u.String()
+	return d, p, o
+}
+
+// migrated returns a migrated database, and options for it with a shorter timeout.
+func migrated(t *testing.T) (*store.Database, store.Options) {
+	t.Helper()
+	o := store.Options{
+		URL:         storetest.Address(t, "clickhouse"),
 		MaxMessages: 64,
 		MaxAge:      10 * time.Millisecond,
-		Timeout:     10 * time.Second, // enough for the other statements on a busy machine
+		Timeout:     10 * time.Second, // enough for statements that get an answer, on a busy machine
 	}
+	d := storetest.Open(t, o.URL)
+	must(t, d.Migrate(t.Context()))
+	return d, o
 }
