@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -120,4 +121,44 @@ func countEvents(t *testing.T, servers *cluster.Servers) (all []map[string]uint6
 		all = append(all, n)
 	}
 	return all
+}
+
+// A server is lost with positions that no other replica has. Its shard is written, and can be
+// verified.
+func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
+	t.Parallel()
+	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
+	c := openCluster(t, b, servers)
+	stop := run(t, c)
+	var replicas []*store.Database
+	for i := range servers.Size() {
+		d := storetest.Open(t, servers.URL(i, c.ShardMap().LocalDatabase()))
+		replicas = append(replicas, d)
+	}
+	last := publishJobs(t, b, "before-")
+	for _, d := range replicas {
+		await(t, "the tables of a replica", func() bool {
+			n, err := d.Position(t.Context(), schemas.StreamJob)
+			return err == nil && n >= last[schemas.StreamJob]
+		})
+	}
+	for _, d := range replicas[1:] {
+		must(t, d.Exec(t.Context(), "SYSTEM STOP FETCHES log_position"))
+	}
+	awaitSequences(t, replicas[0], publishJobs(t, b, "unfetched-"))
+	stop()
+	servers.Stop(t, 0)
+	for _, d := range replicas[1:] {
+		must(t, d.Exec(t.Context(), "SYSTEM START FETCHES log_position"))
+	}
+
+	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond}
+	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, discard, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	verifyCluster(t, b, c)
+	stop = run(t, c)
+	awaitSequences(t, replicas[1], publishJobs(t, b, "lost-"))
+	stop()
+	verifyCluster(t, b, c)
 }

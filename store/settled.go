@@ -86,11 +86,9 @@ func (d *Database) withUnconfirmed(query string, args []any) (string, []any) {
 	return fmt.Sprintf(view, false, query, 0) + " UNION ALL " + confirmed, slices.Concat(args, args)
 }
 
-// fetchPartsAt waits until one of the servers has the parts that the other replicas have, for as
-// long as a statement may take instead of the five minutes of ClickHouse.
+// fetchPartsAt is fetchParts on one of the servers.
 func (d *Database) fetchPartsAt(ctx context.Context, server string) error {
-	patient := clickhouse.Settings{"receive_timeout": int(d.timeout.Seconds())}
-	s, err := d.on([]string{server}, d.options.Auth.Database, patient, nil)
+	s, err := d.on([]string{server}, d.options.Auth.Database, nil, nil)
 	if err != nil {
 		return err
 	}
@@ -98,15 +96,29 @@ func (d *Database) fetchPartsAt(ctx context.Context, server string) error {
 	return s.fetchParts(ctx)
 }
 
-// fetchParts waits until the server has the parts that the other replicas have.
+// fetchParts waits until the server has the parts that the other replicas have, except positions,
+// which a lost server may have alone; see recordPosition. A wait without an end would stop the
+// writers of a shard that can still write.
+//
+// ClickHouse waits for five minutes by default, also after the client has given up, and a statement
+// that ends the wait has no effect before that.
 func (d *Database) fetchParts(ctx context.Context) error {
 	tables, err := d.replicatedTables(ctx)
+	if err != nil {
+		return err
+	}
+	settings := clickhouse.Settings{"receive_timeout": max(1, int(d.timeout.Seconds()))}
 	for _, name := range tables {
-		if err == nil {
-			err = d.exec(ctx, "wait for parts", "SYSTEM SYNC REPLICA "+name+" LIGHTWEIGHT")
+		if name == positionTable {
+			continue
+		}
+		ctx, running := d.begin(ctx, "wait for parts", settings)
+		err := running.end(d.conn.Exec(ctx, "SYSTEM SYNC REPLICA "+name+" LIGHTWEIGHT"))
+		if err != nil {
+			return err
 		}
 	}
-	return err
+	return nil
 }
 
 // replicatedTables returns the names of the database's replicated tables.
