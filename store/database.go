@@ -57,6 +57,8 @@ type Database struct {
 	metrics *databaseMetrics
 	shard   *shard // nil: the database has the rows of all keys
 
+	isReplica bool // one server of several replicas; see settled
+
 	reloading sync.Mutex // serializes reloads of tables
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -92,15 +93,50 @@ func (d *Database) rebuildRollUp(
 		for i, k := range chunk {
 			names[i] = k.Name
 		}
-		statement := fmt.Sprintf("DELETE FROM %s WHERE %s IN (%s)",
-			r.name, r.key, strings.Join(names, ", "))
-		if err := d.exec(ctx, kind, statement); err != nil {
+		rows := fmt.Sprintf("%s WHERE %s IN (%s)", r.name, r.key, strings.Join(names, ", "))
+		if err := d.deleteAndWait(ctx, kind, rows); err != nil {
 			return err
 		}
 	}
 	insertCtx, running := d.begin(ctx, kind, clickhouse.Settings{"insert_deduplicate": 0})
 	return running.end(d.conn.Exec(insertCtx,
 		fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, query, affected)))
+}
+
+// deleteAndWait deletes rows, and returns when the server has none of them.
+//
+// On replicas, ClickHouse (26.7) waits for parts that only a lost server has, although it has given
+// up their insert: until that server returns. Later inserts are not affected by the deletion.
+func (d *Database) deleteAndWait(ctx context.Context, kind, rows string) error {
+	if !d.isReplica {
+		return d.exec(ctx, kind, "DELETE FROM "+rows)
+	}
+	settings := clickhouse.Settings{"lightweight_deletes_sync": 0}
+	deleteCtx, running := d.begin(ctx, kind, settings)
+	if err := running.end(d.conn.Exec(deleteCtx, "DELETE FROM "+rows)); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		var left []struct {
+			N uint64 `ch:"n"`
+		}
+		if err := d.Query(ctx, &left, "SELECT count() AS n FROM "+rows); err != nil {
+			return err
+		}
+		if len(left) == 1 && left[0].N == 0 {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: wait for the deletion of %d rows: %w", kind, left[0].N, ctx.Err())
+		}
+	}
 }
 
 // viewQuery returns the SELECT of the view that fills a roll-up.

@@ -26,7 +26,7 @@ func (d *Database) settled(ctx context.Context) (s *Database, end func(), err er
 		if err != nil {
 			return nil, nil, err
 		}
-		s.shard, s.metrics = d.shard, d.metrics
+		s.shard, s.metrics, s.isReplica = d.shard, d.metrics, true
 		err = s.fetchParts(ctx)
 		if err == nil {
 			return s, func() { _ = s.Close() }, nil // its statements have ended
