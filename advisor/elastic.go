@@ -74,8 +74,8 @@ type ElasticShare struct {
 	Submitted time.Time
 	User      string
 
-	base   int             // CPUs without those by which it has grown by its own epochs
-	speeds *fit.SpeedModel // by its own epochs; nil if they do not show its speed
+	base int             // CPUs without those by which it has grown by its own epochs
+	seen []fit.ShapeTime // its own epochs; none if its CPUs do not limit it
 
 	losses    quality.History
 	isError   bool // the losses are 1 - accuracy
@@ -145,7 +145,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			isError:   j.losses.isError,
 			isStarved: isStarved,
 			base:      int(cmp.Or(j.grownFrom, j.Setting.CPUs)),
-			speeds:    j.speeds(),
+			seen:      j.seen(),
 		})
 	}
 	s.Capacity -= arriving

@@ -16,20 +16,18 @@ func shapeOf(cpus int) fit.Shape { return fit.Shape{Workers: 1, WorkerCores: cpu
 // counts as a step with one sample.
 var ownFacts = fit.Facts{Architecture: fit.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1}
 
-// speeds returns the speeds of a running job with other numbers of CPUs, by its own epochs and the
-// CPU time that they used; nil if its CPUs do not limit it.
-func (j *Job) speeds() *fit.SpeedModel {
+// seen returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
+// CPUs do not limit it.
+func (j *Job) seen() (seen []fit.ShapeTime) {
 	if j.bottleneck() != schemas.BottleneckCPU {
 		return nil
 	}
-	var seen []fit.ShapeTime
 	for i := range j.formerUses {
 		former := fit.NewShapeTime(reportsOf(j.formerUses[i : i+1]))
 		former.Reports = bottleneckOptions.MinReports
 		seen = append(seen, former)
 	}
-	seen = append(seen, fit.NewShapeTime(reportsOf(j.uses)))
-	return fit.Learn(ownFacts, seen, nil, bottleneckOptions)
+	return append(seen, fit.NewShapeTime(reportsOf(j.uses)))
 }
 
 // grown remembers the CPUs of a job before it grew by its own epochs.
@@ -96,7 +94,7 @@ func (s *NodeShares) grow(jobs []shareForecast) {
 // bound and the mean of the predicted ratio of the speeds; 0 if there is none.
 func (f *shareForecast) ownGrowth(objective string) (cpus int, lower, mean float64) {
 	isPromised := !f.Deadline.IsZero() && f.isLikely(f.cpus)
-	if f.speeds == nil || f.target != f.actual || isPromised || objective == ObjectiveCost {
+	if len(f.seen) == 0 || f.target != f.actual || isPromised || objective == ObjectiveCost {
 		return 0, 0, 0
 	}
 	next := slices.IndexFunc(f.Counts, func(n int) bool { return n > f.actual })
@@ -104,7 +102,11 @@ func (f *shareForecast) ownGrowth(objective string) (cpus int, lower, mean float
 		return 0, 0, 0
 	}
 	cpus = f.Counts[next]
-	gain, standardError := f.speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
+	speeds := fit.Learn(ownFacts, f.seen, nil, bottleneckOptions)
+	if speeds == nil {
+		return 0, 0, 0
+	}
+	gain, standardError := speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
 	lower = math.Exp(gain - bottleneckOptions.BoundFactor*standardError)
 	growth := float64(cpus-f.actual) / float64(f.actual)
 	if lower < 1+bottleneckOptions.GrowthGainRatio*growth {
