@@ -19,6 +19,8 @@ func (s *sentence) probability(p float64) { *s = schemas.AppendProbability(*s, p
 
 func (s *sentence) ratio(v float64) { *s = strconv.AppendFloat(*s, v, 'g', 4, 64) }
 
+func (s *sentence) exact(v float64) { *s = strconv.AppendFloat(*s, v, 'g', -1, 64) }
+
 func (s *sentence) accuracy(v float64) { *s = strconv.AppendFloat(*s, v, 'f', 4, 64) }
 
 func (s *sentence) number(n uint32) { *s = strconv.AppendUint(*s, uint64(n), 10) }
@@ -294,6 +296,14 @@ func (d *decider) writeNoAlternative() {
 	case target > 0 && probability(d.a.Chosen) >= q.minProbability():
 		s.write("no alternative that meets the SLO is predicted to reach accuracy ")
 		s.ratio(target)
+		return
+	}
+	if required := d.a.RequiredProbability(); required > maxProbability {
+		s.write("no probability above ")
+		s.exact(maxProbability)
+		s.write(" is predicted, and ")
+		s.exact(required)
+		s.write(" is required")
 		return
 	}
 	s.write("no alternative meets the SLO with probability ")

@@ -34,6 +34,10 @@ func TestDecide_NamesTheReason(t *testing.T) {
 				"no alternative meets the SLO with probability 0.95",
 				"more than the 60 s that the SLO leaves",
 			}, "too unlikely to meet the SLO"},
+		{"a confidence that nothing reaches", func(q *schemas.JobRequest) { q.Confidence = 0.99999 },
+			schemas.BestEffort,
+			[]string{"no probability above 0.9999 is predicted, and 0.99999 is required"},
+			"too unlikely to meet the SLO"},
 		{"a target in time", free(40, 0.5, time.Hour), schemas.MeetsSLO,
 			[]string{
 				"SLO met and accuracy 0.5 reached with probability",

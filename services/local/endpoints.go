@@ -20,13 +20,13 @@ type Endpoints struct {
 }
 
 // ErrNeverRan is the error of ReadEndpoints when no instance has run in the directory.
-var ErrNeverRan = errors.New("no courier all has run in this data directory; start one first")
+var ErrNeverRan = errors.New("no courier all has run in this data directory")
 
 // ReadEndpoints reads the addresses of the last instance in a data directory, running or not.
 func ReadEndpoints(dataDir string) (e Endpoints, err error) {
 	data, err := os.ReadFile(endpointsFile(dataDir))
 	if errors.Is(err, os.ErrNotExist) {
-		return e, fmt.Errorf("%w in %s", ErrNeverRan, dataDir)
+		return e, fmt.Errorf("%w: %s", ErrNeverRan, dataDir)
 	}
 	if err != nil {
 		return e, err
