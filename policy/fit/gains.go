@@ -10,23 +10,35 @@ import (
 type gains struct {
 	model    *SpeedModel
 	from     Shape
-	progress float64 // of a step
-	fits     [len(knees)]fitFrom
+	terms    shapeTerms
+	progress float64             // of a step
+	seconds  [len(knees)]float64 // of a step, by the fits
 }
 
-// fitFrom is a shape by one fit of a model.
-type fitFrom struct {
-	seconds  float64 // of a step
-	relative terms   // of the step time, divided by it
+// shapeTerms are the terms of a shape for any knee.
+type shapeTerms struct {
+	terms                  // for a knee of one core
+	cores, samples float64 // of a worker
+}
+
+func (f *Facts) anyKnee(s *Shape) shapeTerms {
+	return shapeTerms{f.termsOf(s, 1), float64(s.WorkerCores), f.samples(s)}
+}
+
+// of returns the terms for the knee of a fit.
+func (t *shapeTerms) of(f *kneeFit) terms {
+	all := t.terms
+	all[termCompute] = t.samples / min(t.cores, f.knee)
+	return all
 }
 
 func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
 	g.model, g.from, g.progress = m, from, m.facts.progress(&from)
+	g.terms = m.facts.anyKnee(&from)
 	for i := range m.fits {
 		f := &m.fits[i]
-		t := m.facts.termsOf(&from, f.knee)
-		seconds := dot(&t, &f.coefficients)
-		g.fits[i] = fitFrom{seconds, t.times(1 / seconds)}
+		t := g.terms.of(f)
+		g.seconds[i] = dot(&t, &f.coefficients)
 	}
 	return g
 }
@@ -34,30 +46,28 @@ func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
 // bound returns an upper bound of the ratio of the speed of a shape. By Jensen's inequality, the mean
 // of logarithms is at most the logarithm of the mean.
 func (g *gains) bound(to *Shape) float64 {
-	t := g.model.facts.termsOf(to, 1)
-	samples := t[termCompute]
-	t[termCompute] = 0
+	all := g.model.facts.anyKnee(to)
 	sum := 0.0
 	for i, weight := range g.weights(to) {
 		f := &g.model.fits[i]
-		compute := f.coefficients[termCompute] * samples / f.usedCores(to)
-		sum += weight * g.fits[i].seconds / (dot(&t, &f.coefficients) + compute)
+		all.terms[termCompute] = all.samples / min(all.cores, f.knee)
+		sum += weight * g.seconds[i] / dot(&all.terms, &f.coefficients)
 	}
 	return sum * g.progressRatio(to)
 }
 
 // gain returns the logarithm of the ratio of the speed of a shape, and its standard error.
 func (g *gains) gain(to *Shape) (mean, standardError float64) {
-	progress := g.progressRatio(to)
+	all, progress := g.model.facts.anyKnee(to), g.progressRatio(to)
 	squares := 0.0
 	for i, weight := range g.weights(to) {
-		f, from := &g.model.fits[i], &g.fits[i]
-		t := g.model.facts.termsOf(to, f.knee)
+		f := &g.model.fits[i]
+		t, from := all.of(f), g.terms.of(f)
 		seconds := dot(&t, &f.coefficients)
-		gain := math.Log(progress * from.seconds / seconds)
+		gain := math.Log(progress * g.seconds[i] / seconds)
 		slope := t.times(1 / seconds)
 		for k := range slope {
-			slope[k] -= from.relative[k]
+			slope[k] -= from[k] / g.seconds[i]
 		}
 		mean += weight * gain
 		squares += weight * (gain*gain + f.covariance.form(&slope))
@@ -74,9 +84,6 @@ func (g *gains) progressRatio(to *Shape) float64 {
 func (g *gains) weights(to *Shape) []float64 {
 	return g.model.weights(max(to.WorkerCores, g.from.WorkerCores))
 }
-
-// usedCores returns the cores that a worker can use.
-func (f *kneeFit) usedCores(s *Shape) float64 { return min(float64(s.WorkerCores), f.knee) }
 
 // weights returns the probabilities of the first fits. Up to the most cores that a worker of the job
 // has had, all higher knees have the same fit, which stands for them.

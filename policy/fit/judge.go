@@ -34,10 +34,10 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 		record.RestUntil = p.now.Add(p.o.Rest)
 	}
 	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
-	pause := j.pause(&trial.From)
+	pause := j.pauseBefore(&trial.From)
 	isFaster := j.paysBack(lower, pause, &p.o)
 	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores), pause, &p.o) &&
-		p.keepsDeadline(j, lower, pause)
+		j.keepsDeadline(lower, pause)
 	if !isFaster && !isCheaper {
 		return nil
 	}

@@ -36,18 +36,19 @@ const singleSteps = 8
 // which raise one number by one or two, lower another by one or two, and need no more cores. At equal
 // cores, single steps alone could not move.
 func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
-	return s.appendNeighbours(nil, a, largest)
+	return s.appendNeighbours(nil, a, &largest)
 }
 
-func (s *Shape) appendNeighbours(found []Shape, a Architecture, largest Shape) []Shape {
+func (s *Shape) appendNeighbours(found []Shape, a Architecture, largest *Shape) []Shape {
 	cores := s.Cores()
 	for i := range neighbourSteps {
-		n := s.plus(&neighbourSteps[i])
+		found = append(found, *s)
+		n := &found[len(found)-1]
+		n.add(&neighbourSteps[i])
 		isExchange := i >= singleSteps
-		if !n.IsValid(a) || !n.isWithin(&largest) || isExchange && n.Cores() > cores {
-			continue
+		if !n.IsValid(a) || !n.isWithin(largest) || isExchange && n.Cores() > cores {
+			found = found[:len(found)-1]
 		}
-		found = append(found, n)
 	}
 	return found
 }
@@ -66,13 +67,10 @@ func (f *Facts) appendBatches(found []Shape, s Shape) []Shape {
 	return found
 }
 
-// plus returns the shape with a change of its numbers.
-func (s *Shape) plus(change *Shape) Shape {
-	return Shape{
-		Workers:     s.Workers + change.Workers,
-		WorkerCores: s.WorkerCores + change.WorkerCores,
-		Servers:     s.Servers + change.Servers,
-		ServerCores: s.ServerCores + change.ServerCores,
-		Samples:     s.Samples,
-	}
+// add changes the numbers of the shape, but not its batch size.
+func (s *Shape) add(change *Shape) {
+	s.Workers += change.Workers
+	s.WorkerCores += change.WorkerCores
+	s.Servers += change.Servers
+	s.ServerCores += change.ServerCores
 }

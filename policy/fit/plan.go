@@ -99,19 +99,27 @@ type planned struct {
 	*ResizableJob
 	mean  StepReport // of the window
 	gains gains
-	// remaining is the time to the end, and requested that from start to end in the requested shape,
-	// in seconds.
-	remaining, requested float64
+	// remaining is the time to the end, requested that from start to end in the requested shape, and
+	// left that to the deadline, all in seconds; left is infinite without a deadline.
+	remaining, requested, left float64
+	elapsed, pause             float64 // seconds
 }
 
-func newPlanned(j *ResizableJob) planned {
+func newPlanned(j *ResizableJob, now time.Time) planned {
 	steps := j.Model.Steps()
+	left := math.Inf(1)
+	if !j.Deadline.IsZero() {
+		left = j.Deadline.Sub(now).Seconds()
+	}
 	return planned{
 		ResizableJob: j,
 		mean:         meanOf(j.Window),
 		gains:        j.Model.gainsFrom(j.Shape),
 		remaining:    j.RemainingSamples / steps.speed(j.Shape),
 		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
+		left:         left,
+		elapsed:      j.Elapsed.Seconds(),
+		pause:        j.Pause.Seconds(),
 	}
 }
 
@@ -200,7 +208,7 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
-	j := newPlanned(job)
+	j := newPlanned(job, p.now)
 	bottleneck := findBottleneck(j.Window, &j.mean, j.Scaling, &p.o)
 	undo := p.judge(&j, &record)
 	if record.RestUntil.After(p.now) && undo == nil {
@@ -213,10 +221,7 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 	}
 	if best != nil {
 		best.Job, best.From, best.Bottleneck = j.ID, j.Shape, bottleneck
-		best.slack = math.Inf(1)
-		if !j.Deadline.IsZero() {
-			best.slack = j.Deadline.Sub(p.now).Seconds() - j.remaining
-		}
+		best.slack = j.left - j.remaining
 	}
 	return record, best
 }
@@ -225,9 +230,14 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *proposal {
 	p.candidates = p.appendOutright(p.candidates[:0], j)
 	distant := len(p.candidates)
-	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, p.o.Largest)
 	p.candidates = j.Facts.appendBatches(p.candidates, j.Shape)
 	p.candidates = append(b.appendShapes(p.candidates, &j.mean, &p.o), j.Requested)
+	for i := range p.candidates {
+		if to := &p.candidates[i]; !j.Facts.allows(to) || !to.isWithin(&p.o.Largest) {
+			*to = j.Shape // no move
+		}
+	}
+	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, &p.o.Largest)
 
 	p.rateBounds(j, barred)
 	best := proposal{Resizing: Resizing{To: j.Shape}}
@@ -280,15 +290,15 @@ func (p *resizePlan) mostPromising(score float64) int {
 	return found
 }
 
-// isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
+// isAllowed reports whether a job may have a valid shape: it is not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
 func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to *Shape) bool {
 	more := to.Cores() - j.Shape.Cores()
-	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !p.isRestorable(j, to)) {
+	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !j.isRestorable(to)) {
 		return false
 	}
 	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == *to })
-	return !isBarred && p.fitsMemory(j, to) && j.Facts.allows(to) && to.isWithin(&p.o.Largest)
+	return !isBarred && p.fitsMemory(j, to)
 }
 
 // fitsMemory reports whether a batch fits the memory of the workers. At most, all of their memory
@@ -318,7 +328,7 @@ func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
 		found = append(found, s)
 	}
 	if p.view.QueuedJobs > 0 {
-		if s, ok := front.cheapest(p.minSpeed(j)); ok {
+		if s, ok := front.cheapest(j.minSpeed()); ok {
 			found = append(found, s)
 		}
 	}
@@ -327,54 +337,54 @@ func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
 
 // minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
 // move: see endsInTime and keepsDeadline. It is infinite if no speed suffices.
-func (p *resizePlan) minSpeed(j *planned) float64 {
-	left := j.requested - j.Elapsed.Seconds()
-	if !j.Deadline.IsZero() {
-		left = min(left, j.Deadline.Sub(p.now).Seconds())
-	}
-	if left -= j.Pause.Seconds(); left > 0 {
+func (j *planned) minSpeed() float64 {
+	if left := min(j.requested-j.elapsed, j.left) - j.pause; left > 0 {
 		return j.RemainingSamples / left
 	}
 	return math.Inf(1)
 }
 
 // rate returns the rule that allows a job to have a shape, and a score above 0, by the lower bound of
-// the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the logarithm
-// of the saved core-seconds, otherwise that of the speed per additional core. It is 0 if no rule allows
-// the shape. Higher bounds never have a lower score.
+// the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the ratio of
+// the core-seconds before and after the move, minus one; otherwise the logarithm of the ratio of the
+// speed, per additional core. It is 0 if no rule allows the shape. Higher bounds never have a lower
+// score.
 func (p *resizePlan) rate(j *planned, to *Shape, lower, safe float64) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
 	growth := float64(more) / float64(cores)
-	pause := j.pause(to)
+	pause := j.pauseBefore(to)
 	saving := lower / (1 + growth) // ratio of core-seconds
-	keepsDeadline := p.keepsDeadline(j, safe, pause)
+	keepsDeadline := j.keepsDeadline(safe, pause)
 	switch {
 	case isQueue && more < 0 && keepsDeadline && j.endsInTime(lower, pause) && j.paysBack(saving, pause, &p.o):
-		return RuleShrink, math.Log(saving)
+		return RuleShrink, saving - 1
 	case !j.paysBack(lower, pause, &p.o) || safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
-		return RuleRestore, math.Log(lower)
+		return RuleRestore, lower - 1
 	case more > 0 && lower-1 >= p.o.GrowthGainRatio*growth:
 		return RuleGrow, math.Log(lower) / float64(more)
 	case more > 0 || lower-1 < p.o.ExchangeGainRatio:
 		return r, 0
 	case isQueue:
-		return RuleExchange, math.Log(saving)
+		return RuleExchange, saving - 1
 	}
 	return RuleExchange, math.Log(lower)
 }
 
-// pause returns the seconds for which a job pauses to change its shape. A batch size is changed at
-// the next epoch without a pause.
-func (j *planned) pause(to *Shape) float64 {
+// pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
+// changed at the next epoch without a pause.
+func (j *planned) pauseBefore(to *Shape) float64 {
+	if to.Samples == j.Shape.Samples {
+		return j.pause
+	}
 	same := *to
 	same.Samples = j.Shape.Samples
 	if same == j.Shape {
 		return 0
 	}
-	return j.Pause.Seconds()
+	return j.pause
 }
 
 // paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
@@ -386,17 +396,16 @@ func (j *planned) paysBack(ratio, pause float64, o *Options) bool {
 // endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
 // with the requested shape.
 func (j *planned) endsInTime(ratio, pause float64) bool {
-	return j.Elapsed.Seconds()+pause+j.remaining/ratio <= j.requested
+	return j.elapsed+pause+j.remaining/ratio <= j.requested
 }
 
 // keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
-func (p *resizePlan) keepsDeadline(j *planned, ratio, pause float64) bool {
-	return j.Deadline.IsZero() || j.Deadline.Sub(p.now).Seconds() >= pause+j.remaining/ratio
+func (j *planned) keepsDeadline(ratio, pause float64) bool {
+	return j.left >= pause+j.remaining/ratio
 }
 
 // isRestorable reports whether a job that would end later than with the requested shape may have a
 // shape: it may take back the cores that it gave up, although others wait for them.
-func (p *resizePlan) isRestorable(j *planned, to *Shape) bool {
-	ends := j.Elapsed.Seconds() + j.remaining
-	return to.Cores() <= j.Requested.Cores() && ends > j.requested
+func (j *planned) isRestorable(to *Shape) bool {
+	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
 }
