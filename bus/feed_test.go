@@ -61,7 +61,12 @@ func (l *sharedLog) publish(count int) {
 		l.next++
 	}
 	for _, e := range events {
-		if _, err := l.bus.Publish(within(l.t), e); err != nil {
+		ctx := within(l.t)
+		_, err := l.bus.Publish(ctx, e)
+		for errors.Is(err, schemas.ErrUnavailable) && ctx.Err() == nil { // a server that just started
+			_, err = l.bus.Publish(ctx, e)
+		}
+		if err != nil {
 			l.t.Fatal(err)
 		}
 	}
