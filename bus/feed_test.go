@@ -273,6 +273,9 @@ func TestFeed_ContinuesWhereEachConsumerEnded(t *testing.T) {
 // A consumer that does not handle its messages gets a reader of its own, so that the other one goes
 // on. It shares the reader again when it has caught up.
 func TestFeed_ASlowConsumerDoesNotDelayTheOthers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
+	}
 	l := newSharedLog(t)
 	hold := make(chan struct{})
 	l.consume(0, func(ctx context.Context) {

@@ -12,6 +12,9 @@ import (
 // Each point of the nested search has the scores that a forest of its configurations
 // gets when it is fitted separately.
 func TestSearchForest_EqualsFittingEachPoint(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
+	}
 	d := paperLike(150, 3)
 	g := regress.Grid{
 		Trees:            []int{5, 12},

@@ -13,6 +13,9 @@ import (
 // A value that too few examples had is predicted like any other, but nothing is
 // guaranteed for it: its bound is wider by the spread.
 func TestPredict_GuaranteesNothingForAScarceValue(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
+	}
 	for _, c := range []struct {
 		name    string
 		feature int

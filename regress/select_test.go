@@ -154,6 +154,9 @@ func TestFitGaussian_SignsCostNothingOnTheRecoveredRuns(t *testing.T) {
 }
 
 func TestSelect_RepeatsItself(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
+	}
 	var first []byte
 	for _, threads := range []int{1, 2} {
 		d := paperLike(96, 1)

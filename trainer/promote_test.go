@@ -269,6 +269,9 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 // A trainer crashes after each step in turn. After the next trainer has started, every champion is
 // readable and has one event, and no revision of a key belongs to two regressors.
 func TestTrainer_RecoversFromACrashAfterEachStep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
+	}
 	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published", "rejected"} {
 		t.Run(step, func(t *testing.T) {
 			b := bustest.New(t)
