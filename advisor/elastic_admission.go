@@ -115,7 +115,8 @@ func ruleMessage(m *schemas.PlannedMove) string {
 		}
 		return ", because that saves core-seconds"
 	case policy.ReasonOwnEpochs:
-		return fmt.Sprintf(", because its own epochs predict %.2f times the speed; never measured", m.SpeedRatio)
+		return fmt.Sprintf(", because its own epochs predict %.2f times the speed, which no run has shown",
+			m.SpeedRatio)
 	}
 	return ""
 }

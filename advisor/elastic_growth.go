@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -69,50 +70,54 @@ func (s *NodeShares) grow(jobs []shareForecast) {
 	if s.IsFixed {
 		return
 	}
+	var found []ownGrowth
+	for i := range jobs {
+		f := &jobs[i]
+		if g := f.ownGrowth(); g != nil && s.objectiveOf(f.ElasticShare) != ObjectiveCost {
+			found = append(found, *g)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b ownGrowth) int { return cmp.Compare(b.gain, a.gain) })
 	left := s.left(jobs)
-	for {
-		best, to, highest, ratio := -1, 0, 0.0, 0.0
-		for i := range jobs {
-			n, lower, mean := jobs[i].ownGrowth(s.objectiveOf(jobs[i].ElasticShare))
-			if n == 0 || n-jobs[i].actual > left {
-				continue
-			}
-			if gain := math.Log(lower) / float64(n-jobs[i].actual); gain > highest {
-				best, to, highest, ratio = i, n, gain, mean
-			}
+	for _, g := range found {
+		if more := g.cpus - g.job.actual; more <= left {
+			left -= more
+			g.job.target, g.job.reason, g.job.speedRatio = g.cpus, policy.ReasonOwnEpochs, g.speedRatio
 		}
-		if best < 0 {
-			return
-		}
-		f := &jobs[best]
-		left -= to - f.actual
-		f.target, f.reason, f.speedRatio = to, policy.ReasonOwnEpochs, ratio
 	}
 }
 
-// ownGrowth returns the next number of CPUs to which the job may grow by its own epochs, with the lower
-// bound and the mean of the predicted ratio of the speeds; 0 if there is none.
-func (f *shareForecast) ownGrowth(objective string) (cpus int, lower, mean float64) {
+// ownGrowth is a number of CPUs to which a job may grow by its own epochs.
+type ownGrowth struct {
+	job        *shareForecast
+	cpus       int
+	gain       float64 // lower bound of the logarithm of the ratio of the speeds, per CPU
+	speedRatio float64 // mean
+}
+
+// ownGrowth returns the next number of CPUs to which the job may grow by its own epochs; nil if there
+// is none.
+func (f *shareForecast) ownGrowth() *ownGrowth {
 	isPromised := !f.Deadline.IsZero() && f.isLikely(f.cpus)
-	if len(f.seen) == 0 || f.target != f.actual || isPromised || objective == ObjectiveCost {
-		return 0, 0, 0
+	if len(f.seen) == 0 || f.target != f.actual || isPromised {
+		return nil
 	}
 	next := slices.IndexFunc(f.Counts, func(n int) bool { return n > f.actual })
 	if next < 0 || f.alternatives[f.Counts[next]] != nil {
-		return 0, 0, 0
+		return nil
 	}
-	cpus = f.Counts[next]
+	cpus := f.Counts[next]
 	speeds := fit.Learn(ownFacts, f.seen, nil, bottleneckOptions)
 	if speeds == nil {
-		return 0, 0, 0
+		return nil
 	}
-	gain, standardError := speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
-	lower = math.Exp(gain - bottleneckOptions.BoundFactor*standardError)
-	growth := float64(cpus-f.actual) / float64(f.actual)
-	if lower < 1+bottleneckOptions.GrowthGainRatio*growth {
-		return 0, 0, 0
+	mean, standardError := speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
+	lower := mean - bottleneckOptions.BoundFactor*standardError
+	more := float64(cpus - f.actual)
+	if math.Expm1(lower) < bottleneckOptions.GrowthGainRatio*more/float64(f.actual) {
+		return nil
 	}
-	return cpus, lower, math.Exp(gain)
+	return &ownGrowth{job: f, cpus: cpus, gain: lower / more, speedRatio: math.Exp(mean)}
 }
 
 // predictByOwnEpochs fills in the times of a move that the job's own epochs predict. They are

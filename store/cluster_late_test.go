@@ -145,10 +145,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 		must(t, d.Exec(t.Context(), "SYSTEM START FETCHES log_position"))
 	}
 
-	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond}
-	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, discard, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	c = openClusterAtSecond(t, b, servers)
 	verifyCluster(t, b, c)
 	stop = run(t, c)
 	awaitSequences(t, replicas[1], publishJobs(t, b, "lost-"))
@@ -161,10 +158,7 @@ func TestReplicas_MissThePositionsOfALostServer(t *testing.T) {
 func TestReplicas_ContinueAnInsertOfALostServer(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.StartReplicated(t, 3, 1), bustest.New(t)
-	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond}
-	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, discard, nil)
-	must(t, err)
-	t.Cleanup(func() { must(t, c.Close()) })
+	c := openClusterAtSecond(t, b, servers)
 	stop := run(t, c)
 	replicas := openLocals(t, servers, c)
 	last := publishJobs(t, b, "before-")
@@ -212,4 +206,15 @@ func openLocals(t *testing.T, servers *cluster.Servers, c *store.Cluster) (all [
 		all = append(all, storetest.Open(t, servers.URL(i, c.ShardMap().LocalDatabase())))
 	}
 	return all
+}
+
+// openClusterAtSecond opens the cluster by its second server, because a test stops the first one. Its
+// statements have the default timeout, so that a wait for a lost server ends.
+func openClusterAtSecond(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+	t.Helper()
+	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond}
+	c, err := store.OpenCluster(t.Context(), b, o, cluster.Name, discard, nil)
+	must(t, err)
+	t.Cleanup(func() { must(t, c.Close()) })
+	return c
 }

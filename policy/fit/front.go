@@ -60,7 +60,7 @@ func (f shapeFront) addBatch(t *StepTimes, largest Shape, samples int, compute [
 // addWorkers adds the shapes with a number of workers, and no servers.
 func (f shapeFront) addWorkers(t *StepTimes, s Shape, mostCores int) {
 	for s.WorkerCores = 1; s.WorkerCores <= mostCores; s.WorkerCores++ {
-		f.add(s, s.Cores(), t.speed(s))
+		f.add(s, t.speed(s))
 	}
 }
 
@@ -76,14 +76,14 @@ func (f shapeFront) addServers(t *StepTimes, s Shape, compute []float64, mostCor
 		others := rest + update/float64(d)
 		for i, seconds := range compute {
 			s.WorkerCores = i + 1
-			f.add(s, s.Cores(), progress/(others+seconds))
+			f.add(s, progress/(others+seconds))
 		}
 	}
 }
 
 // add keeps a shape if it is the fastest with its number of cores.
-func (f shapeFront) add(s Shape, cores int, speed float64) {
-	if speed > f[cores].speed {
+func (f shapeFront) add(s Shape, speed float64) {
+	if cores := s.Cores(); speed > f[cores].speed {
 		f[cores] = frontShape{s, cores, speed}
 	}
 }

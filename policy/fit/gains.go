@@ -21,6 +21,7 @@ type shapeTerms struct {
 	cores, samples float64 // of a worker
 }
 
+// anyKnee returns the terms of a shape.
 func (f *Facts) anyKnee(s *Shape) shapeTerms {
 	return shapeTerms{f.termsOf(s, 1), float64(s.WorkerCores), f.samples(s)}
 }
@@ -32,6 +33,7 @@ func (t *shapeTerms) of(f *kneeFit) terms {
 	return all
 }
 
+// gainsFrom prices the changes of a shape.
 func (m *SpeedModel) gainsFrom(from Shape) (g gains) {
 	g.model, g.from, g.progress = m, from, m.facts.progress(&from)
 	g.terms = m.facts.anyKnee(&from)
@@ -50,6 +52,7 @@ func (g *gains) bound(to *Shape) float64 {
 	sum := 0.0
 	for i, weight := range g.weights(to) {
 		f := &g.model.fits[i]
+		// With the copy that shapeTerms.of makes, BenchmarkPlan/learned/all takes 7.9 instead of 5.5 ms.
 		all.terms[termCompute] = all.samples / min(all.cores, f.knee)
 		sum += weight * g.seconds[i] / dot(&all.terms, &f.coefficients)
 	}

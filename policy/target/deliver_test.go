@@ -60,7 +60,7 @@ func randomJobs(random *rand.Rand) []target.Job {
 	return jobs
 }
 
-// The shares sum to 1 and keep the floor, no delivered job is ahead of another, and the order of the
+// The shares sum to 1 and keep the floor, no delivered job gets more than another, and the order of the
 // jobs does not matter. A delivery changes some share by at least 20 % of itself.
 func TestDeliver_KeepsTheRulesOnRandomJobs(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))

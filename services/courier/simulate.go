@@ -15,7 +15,7 @@ import (
 type simulateCommand struct {
 	Elastic  simulateElastic  `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
 	CE       simulateCE       `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
-	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which gives CPU to jobs that learn fast, and of its relatives."`
+	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which gives CPU to jobs that learn fast, and of related systems."`
 	Nearchus simulateNearchus `cmd:"" help:"Reproduce the figures of NEARCHUS, which resizes trainings by their bottlenecks."`
 	SLO      simulateSLO      `cmd:"" name:"slo" help:"Compare policies that divide one node among trainings with deadlines, by kept deadlines."`
 	Promises simulatePromises `cmd:"" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`

@@ -8,7 +8,7 @@ import (
 	"courier/simulate/reserve"
 )
 
-// Small jobs end half as late with a reserved part, which misses the published 76.1 %. First fit, which
+// Small jobs take half as long with a reserved part, which misses the published 76.1 %. First fit, which
 // is simpler, is better for both classes.
 func TestReproduce_ReportsDRESS(t *testing.T) {
 	c := &figures.Comparisons{}
