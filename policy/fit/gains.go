@@ -78,6 +78,20 @@ func (g *gains) gain(to *Shape) (mean, standardError float64) {
 	return mean, math.Sqrt(max(0, squares-mean*mean))
 }
 
+// standardError returns the standard error of the logarithm of the present step time.
+func (g *gains) standardError() float64 {
+	mean, squares := 0.0, 0.0
+	for i, weight := range g.weights(&g.from) {
+		f := &g.model.fits[i]
+		t := g.terms.of(f)
+		slope := t.times(1 / g.seconds[i])
+		seconds := math.Log(g.seconds[i])
+		mean += weight * seconds
+		squares += weight * (seconds*seconds + f.covariance.form(&slope))
+	}
+	return math.Sqrt(max(0, squares-mean*mean))
+}
+
 // progressRatio returns the progress of a step in a shape, divided by that in the present one.
 func (g *gains) progressRatio(to *Shape) float64 {
 	return g.model.facts.progress(to) / g.progress

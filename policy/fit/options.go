@@ -56,6 +56,11 @@ type Options struct {
 	// is undone. Default: 1.28, one-sided 90 %.
 	BoundFactor    float64
 	DeadlineFactor float64
+	// LateRatio is by how much of its time in the requested shape a job that gives up cores may run
+	// longer. LateFactor is the number of standard errors of the bound with which it must not exceed
+	// that. Defaults: 0.03, and 2.33, one-sided 99 %.
+	LateRatio  float64
+	LateFactor float64
 
 	// GrowthGainRatio is the speed that cores must gain, per relative growth in cores. Default:
 	// 0.05. ExchangeGainRatio is the gain that an exchange must reach. Default: 0.01.
@@ -95,6 +100,8 @@ func (o Options) WithDefaults() Options {
 	o.TrustedErrorRatio = cmp.Or(o.TrustedErrorRatio, 0.1)
 	o.BoundFactor = cmp.Or(o.BoundFactor, 0.67)
 	o.DeadlineFactor = cmp.Or(o.DeadlineFactor, 1.28)
+	o.LateRatio = cmp.Or(o.LateRatio, 0.03)
+	o.LateFactor = cmp.Or(o.LateFactor, 2.33)
 	o.GrowthGainRatio = cmp.Or(o.GrowthGainRatio, 0.05)
 	o.ExchangeGainRatio = cmp.Or(o.ExchangeGainRatio, 0.01)
 	o.CostFactor = cmp.Or(o.CostFactor, 2)

@@ -94,35 +94,6 @@ type resizePlan struct {
 	bounds     []float64 // of the scores of the candidates; reused
 }
 
-// planned is a job that may be resized, with its times by the speed model.
-type planned struct {
-	*ResizableJob
-	mean  StepReport // of the window
-	gains gains
-	// remaining is the time to the end, requested that from start to end in the requested shape, and
-	// left that to the deadline, all in seconds; left is infinite without a deadline.
-	remaining, requested, left float64
-	elapsed, pause             float64 // seconds
-}
-
-func newPlanned(j *ResizableJob, now time.Time) planned {
-	steps := j.Model.Steps()
-	left := math.Inf(1)
-	if !j.Deadline.IsZero() {
-		left = j.Deadline.Sub(now).Seconds()
-	}
-	return planned{
-		ResizableJob: j,
-		mean:         meanOf(j.Window),
-		gains:        j.Model.gainsFrom(j.Shape),
-		remaining:    j.RemainingSamples / steps.speed(j.Shape),
-		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
-		left:         left,
-		elapsed:      j.Elapsed.Seconds(),
-		pause:        j.Pause.Seconds(),
-	}
-}
-
 // proposal is the best move of a job.
 type proposal struct {
 	Resizing
@@ -252,11 +223,15 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *propo
 		if i < distant && standardError > p.o.TrustedErrorRatio {
 			continue
 		}
-		lower := math.Exp(mean - p.o.BoundFactor*standardError)
-		safe := math.Exp(mean - p.o.DeadlineFactor*standardError)
-		if rule, score := p.rate(j, to, lower, safe); score > best.score {
+		ratio := speedRatio{
+			mean:  math.Exp(mean),
+			lower: math.Exp(mean - p.o.BoundFactor*standardError),
+			safe:  math.Exp(mean - p.o.DeadlineFactor*standardError),
+		}
+		rule, score := p.rate(j, to, &ratio)
+		if score > best.score && (rule != RuleShrink || j.surelyEndsInTime(to, &p.o)) {
 			best.To, best.Rule, best.score = *to, rule, score
-			best.SpeedRatio, best.LowerSpeedRatio = math.Exp(mean), lower
+			best.SpeedRatio, best.LowerSpeedRatio = ratio.mean, ratio.lower
 		}
 	}
 	if best.score == 0 {
@@ -272,7 +247,7 @@ func (p *resizePlan) rateBounds(j *planned, barred []BarredShape) {
 		to, score := &p.candidates[i], 0.0
 		if *to != j.Shape && p.isAllowed(j, barred, to) {
 			bound := j.gains.bound(to) * (1 + rounding)
-			_, score = p.rate(j, to, bound, bound)
+			_, score = p.rate(j, to, &speedRatio{bound, bound, bound})
 		}
 		p.bounds = append(p.bounds, score)
 	}
@@ -335,31 +310,27 @@ func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
 	return found
 }
 
-// minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
-// move: see endsInTime and keepsDeadline. It is infinite if no speed suffices.
-func (j *planned) minSpeed() float64 {
-	if left := min(j.requested-j.elapsed, j.left) - j.pause; left > 0 {
-		return j.RemainingSamples / left
-	}
-	return math.Inf(1)
-}
+// speedRatio is the speed of a shape, divided by the present one. Options.BoundFactor defines the
+// lower bound, and Options.DeadlineFactor the safe one.
+type speedRatio struct{ mean, lower, safe float64 }
 
-// rate returns the rule that allows a job to have a shape, and a score above 0, by the lower bound of
-// the ratio of its speed, and a safe one for deadlines. While a queue waits, the score is the ratio of
-// the core-seconds before and after the move, minus one; otherwise the logarithm of the ratio of the
-// speed, per additional core. It is 0 if no rule allows the shape. Higher bounds never have a lower
-// score.
-func (p *resizePlan) rate(j *planned, to *Shape, lower, safe float64) (r ResizeRule, score float64) {
+// rate returns the rule that allows a job to have a shape, and a score above 0. While a queue waits,
+// the score is the ratio of the core-seconds before and after the move, minus one; otherwise the
+// logarithm of the ratio of the speed, per additional core. It is 0 if no rule allows the shape.
+// Higher ratios never have a lower score.
+func (p *resizePlan) rate(j *planned, to *Shape, ratio *speedRatio) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
 	growth := float64(more) / float64(cores)
 	pause := j.pauseBefore(to)
+	lower := ratio.lower
 	saving := lower / (1 + growth) // ratio of core-seconds
-	keepsDeadline := j.keepsDeadline(safe, pause)
+	keepsDeadline := j.keepsDeadline(ratio.safe, pause)
+	isShrink := isQueue && more < 0 && keepsDeadline && j.endsInTime(ratio.mean, pause)
 	switch {
-	case isQueue && more < 0 && keepsDeadline && j.endsInTime(lower, pause) && j.paysBack(saving, pause, &p.o):
+	case isShrink && j.paysBack(saving, pause, &p.o):
 		return RuleShrink, saving - 1
-	case !j.paysBack(lower, pause, &p.o) || safe < 1 && !keepsDeadline:
+	case !j.paysBack(lower, pause, &p.o) || ratio.safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
 		return RuleRestore, lower - 1
@@ -371,41 +342,4 @@ func (p *resizePlan) rate(j *planned, to *Shape, lower, safe float64) (r ResizeR
 		return RuleExchange, saving - 1
 	}
 	return RuleExchange, math.Log(lower)
-}
-
-// pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
-// changed at the next epoch without a pause.
-func (j *planned) pauseBefore(to *Shape) float64 {
-	if to.Samples == j.Shape.Samples {
-		return j.pause
-	}
-	same := *to
-	same.Samples = j.Shape.Samples
-	if same == j.Shape {
-		return 0
-	}
-	return j.pause
-}
-
-// paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
-// time for a pause.
-func (j *planned) paysBack(ratio, pause float64, o *Options) bool {
-	return ratio > 1 && j.remaining-j.remaining/ratio >= o.CostFactor*pause
-}
-
-// endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
-// with the requested shape.
-func (j *planned) endsInTime(ratio, pause float64) bool {
-	return j.elapsed+pause+j.remaining/ratio <= j.requested
-}
-
-// keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
-func (j *planned) keepsDeadline(ratio, pause float64) bool {
-	return j.left >= pause+j.remaining/ratio
-}
-
-// isRestorable reports whether a job that would end later than with the requested shape may have a
-// shape: it may take back the cores that it gave up, although others wait for them.
-func (j *planned) isRestorable(to *Shape) bool {
-	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
 }

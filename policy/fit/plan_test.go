@@ -80,6 +80,34 @@ func TestPlan_ShrinksWithinTheDeadline(t *testing.T) {
 	}
 }
 
+// A job may give up cores if its speed without them is known, but not if one window leaves it so
+// uncertain that the job may end late.
+func TestPlan_ShrinksOnlyIfTheEndIsAlmostCertain(t *testing.T) {
+	r := reportOf(truth, wasteful)
+	seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
+	for name, test := range map[string]struct {
+		model *fit.SpeedModel
+		want  []fit.ResizeRule
+	}{
+		"known":   {speeds, []fit.ResizeRule{fit.RuleShrink}},
+		"learned": {fit.Learn(facts, seen, nil, fit.Options{}), nil},
+	} {
+		j := job("a", wasteful)
+		j.Model = test.model
+		j.DoneSamples, j.RemainingSamples = 0.6*j.RemainingSamples, 0.4*j.RemainingSamples
+		j.Elapsed = 36 * time.Minute
+		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{j}}
+		moves, _ := fit.Plan(v, now, fit.Options{})
+		var rules []fit.ResizeRule
+		for _, m := range moves {
+			rules = append(rules, m.Rule)
+		}
+		if !slices.Equal(rules, test.want) {
+			t.Errorf("%s model: moves %+v, want %v", name, moves, test.want)
+		}
+	}
+}
+
 func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
 	better := fit.Shape{Workers: 4, WorkerCores: 4, Servers: 4, ServerCores: 1}
 	j := job("a", better)

@@ -166,8 +166,9 @@ func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
 	fit = kneeFit{knee: e.knee, probability: prior.probability(e.knee)}
 	assumed := e.o.NoiseRatio * e.o.NoiseRatio
 	variance := assumed
+	observed := e.observations()
 	for range 2 { // the second time with the noise that the first one left
-		normal, rhs := e.normal(variance)
+		normal, rhs := normal(observed, variance)
 		mean, deviation := prior.spread(e.facts, &e.seen[0], e.o)
 		for i := range mean {
 			information := 1 / (deviation[i] * deviation[i])
@@ -185,7 +186,7 @@ func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
 			distance := (fit.coefficients[i] - mean[i]) / deviation[i]
 			chi += distance * distance
 		}
-		squares, count := e.residuals(fit.coefficients)
+		squares, count := residuals(observed, &fit.coefficients), float64(len(observed))
 		// The noise is unknown: the likelihood is that of Student's t.
 		chi += (noisePrior + count) * math.Log1p(squares/(noisePrior*assumed))
 		variance = (noisePrior*assumed + squares) / (noisePrior + count)
@@ -193,15 +194,25 @@ func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
 	return fit, chi, true
 }
 
-// normal returns the normal equations of the observations. Errors are relative to the step time.
-func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]float64) {
+// observation is something that a job showed in a shape: the sum of the terms multiplied by their
+// coefficients.
+type observation struct {
+	terms   terms
+	seconds float64
+	// scale is a standard deviation in seconds, divided by the relative noise of a step time.
+	scale  float64
+	weight float64 // number of reports, less for shapes before the latest
+}
+
+// observations returns the step time and the busy times of each shape.
+func (e *equations) observations() []observation {
 	telemetry := e.o.NoiseRatio / e.o.TelemetryNoiseRatio
 	weight := e.weights()
+	all := make([]observation, 0, 4*len(e.seen))
 	for i := range e.seen {
 		s := e.seen[i].alone(e.o)
 		t := e.facts.termsOf(&s.Shape, e.knee)
-		w := weight[i] / variance
-		normal.addRow(&rhs, t, s.StepSeconds, w/(s.StepSeconds*s.StepSeconds))
+		all = append(all, observation{t, s.StepSeconds, s.StepSeconds, weight[i]})
 
 		busy := [termCount]float64{
 			termCompute:  s.ComputeCoreSeconds / min(float64(s.Shape.WorkerCores), e.knee),
@@ -211,11 +222,30 @@ func (e *equations) normal(variance float64) (normal matrix, rhs [termCount]floa
 		for term, seconds := range busy {
 			if seconds > 0 && t[term] > 0 {
 				scale := max(seconds, minResourceRatio*s.StepSeconds) / telemetry
-				normal.addRow(&rhs, t.only(term), seconds, w/(scale*scale))
+				all = append(all, observation{t.only(term), seconds, scale, weight[i]})
 			}
 		}
 	}
+	return all
+}
+
+// normal returns the normal equations of observations.
+func normal(all []observation, variance float64) (normal matrix, rhs [termCount]float64) {
+	for i := range all {
+		o := &all[i]
+		normal.addRow(&rhs, o.terms, o.seconds, o.weight/(variance*o.scale*o.scale))
+	}
 	return normal, rhs
+}
+
+// residuals returns the weighted sum of the squared relative errors of observations.
+func residuals(all []observation, c *Coefficients) (squares float64) {
+	for i := range all {
+		o := &all[i]
+		r := (dot(&o.terms, c) - o.seconds) / o.scale
+		squares += o.weight * r * r
+	}
+	return squares
 }
 
 // alone returns a copy whose resources are busy only while no other is. Resources that are busy at
@@ -260,16 +290,4 @@ func (e *equations) weights() []float64 {
 		decay *= e.o.Decay
 	}
 	return all
-}
-
-// residuals returns the weighted sum of the squared relative errors of the step times, and the
-// number of step times.
-func (e *equations) residuals(c Coefficients) (squares, count float64) {
-	weight := e.weights()
-	for i := range e.seen {
-		s := &e.seen[i]
-		r := e.facts.StepSeconds(s.Shape, c, e.knee)/s.StepSeconds - 1
-		squares += weight[i] * r * r
-	}
-	return squares, float64(len(e.seen))
 }

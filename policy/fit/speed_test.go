@@ -181,3 +181,39 @@ func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
 		}
 	}
 }
+
+// reportOf returns the exact telemetry of a job in a shape.
+func reportOf(m *fit.KnownModel, s fit.Shape) fit.StepReport {
+	c, f := &m.Coefficients, &m.Facts
+	workers, servers, cores := float64(s.Workers), float64(s.Servers), float64(s.WorkerCores)
+	step := m.StepSeconds(s)
+	return fit.StepReport{
+		Shape:          s,
+		StepSeconds:    step,
+		WorkerCPURatio: c[1] * f.SamplesPerWorker / cores / step,
+		ServerCPURatio: c[2] * workers / (servers * float64(s.ServerCores)) / step,
+		LinkRatio:      c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1) / step,
+	}
+}
+
+// One window shows by its busy times that workers use all of their three cores: with a single one,
+// computation and transfer would not fit into a step.
+func TestLearn_BusyTimesShowTheUsableCores(t *testing.T) {
+	from := fit.Shape{Workers: 5, WorkerCores: 3, Servers: 4, ServerCores: 4}
+	to := fit.Shape{Workers: 7, WorkerCores: 1, Servers: 4, ServerCores: 4}
+	for _, modelBytes := range []float64{5e6, 60e6, 250e6, 500e6} {
+		known := &fit.KnownModel{
+			Facts: facts, Coefficients: fit.Coefficients{0.05, 0.08, 0.01, 1, 0.004, 0.006}, Knee: 6,
+		}
+		known.Facts.ModelBytes = modelBytes
+		r := reportOf(known, from)
+		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
+		m := fit.Learn(known.Facts, seen, nil, fit.Options{})
+		got, standardError := m.Gain(from, to)
+		want, _ := known.Speeds(largest).Gain(from, to)
+		if math.Abs(got-want) > 0.01 || standardError > 0.04 {
+			t.Errorf("model of %g MB: gain %.3f with a standard error of %.3f, want %.3f",
+				modelBytes/1e6, got, standardError, want)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package fit
+
+import (
+	"math"
+	"time"
+)
+
+// planned is a job that may be resized, with its times by the speed model.
+type planned struct {
+	*ResizableJob
+	mean  StepReport // of the window
+	gains gains
+	// remaining is the time to the end, requested that from start to end in the requested shape, and
+	// left that to the deadline, all in seconds; left is infinite without a deadline.
+	remaining, requested, left float64
+	elapsed, pause             float64 // seconds
+}
+
+func newPlanned(j *ResizableJob, now time.Time) planned {
+	steps := j.Model.Steps()
+	left := math.Inf(1)
+	if !j.Deadline.IsZero() {
+		left = j.Deadline.Sub(now).Seconds()
+	}
+	return planned{
+		ResizableJob: j,
+		mean:         meanOf(j.Window),
+		gains:        j.Model.gainsFrom(j.Shape),
+		remaining:    j.RemainingSamples / steps.speed(j.Shape),
+		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
+		left:         left,
+		elapsed:      j.Elapsed.Seconds(),
+		pause:        j.Pause.Seconds(),
+	}
+}
+
+// minSpeed returns the lowest speed, in samples per second, with which a job ends in time after a
+// move: see endsInTime and keepsDeadline. It is infinite if no speed suffices.
+func (j *planned) minSpeed() float64 {
+	if left := min(j.requested-j.elapsed, j.left) - j.pause; left > 0 {
+		return j.RemainingSamples / left
+	}
+	return math.Inf(1)
+}
+
+// pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
+// changed at the next epoch without a pause.
+func (j *planned) pauseBefore(to *Shape) float64 {
+	if to.Samples == j.Shape.Samples {
+		return j.pause
+	}
+	same := *to
+	same.Samples = j.Shape.Samples
+	if same == j.Shape {
+		return 0
+	}
+	return j.pause
+}
+
+// paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
+// time for a pause.
+func (j *planned) paysBack(ratio, pause float64, o *Options) bool {
+	return ratio > 1 && j.remaining-j.remaining/ratio >= o.CostFactor*pause
+}
+
+// endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
+// with the requested shape.
+func (j *planned) endsInTime(ratio, pause float64) bool {
+	return j.elapsed+pause+j.remaining/ratio <= j.requested
+}
+
+// keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
+func (j *planned) keepsDeadline(ratio, pause float64) bool {
+	return j.left >= pause+j.remaining/ratio
+}
+
+// isRestorable reports whether a job that would end later than with the requested shape may have a
+// shape: it may take back the cores that it gave up, although others wait for them.
+func (j *planned) isRestorable(to *Shape) bool {
+	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
+}
+
+// surelyEndsInTime reports whether a job that gives up cores is almost certain to run no longer than
+// with the requested shape, but for Options.LateRatio of that time. The speeds of both shapes are
+// estimates, so both have a bound.
+func (j *planned) surelyEndsInTime(to *Shape, o *Options) bool {
+	fromRequested := j.Model.gainsFrom(j.Requested)
+	mean, standardError := fromRequested.gain(to)
+	slowest := math.Exp(mean - o.LateFactor*standardError) // relative to the requested shape
+	shortest := j.requested * math.Exp(-o.LateFactor*fromRequested.standardError())
+
+	spent := (j.elapsed + j.pauseBefore(to)) / shortest
+	left := j.RemainingSamples / (j.DoneSamples + j.RemainingSamples)
+	return spent+left/slowest <= 1+o.LateRatio
+}
