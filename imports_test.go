@@ -129,7 +129,7 @@ var modules = map[string][]string{
 	"gonum.org/v1/gonum": {
 		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",
 	},
-	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift"},
+	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/drift", "simulate/resize"},
 	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",

@@ -14,6 +14,8 @@ type planned struct {
 	// left that to the deadline, all in seconds; left is infinite without a deadline.
 	remaining, requested, left float64
 	elapsed, pause             float64 // seconds
+	fromRequested              gains   // set by surelyEndsInTime
+	shortest                   float64 // lower bound of requested, set by surelyEndsInTime
 }
 
 func newPlanned(j *ResizableJob, now time.Time) planned {
@@ -84,12 +86,14 @@ func (j *planned) isRestorable(to *Shape) bool {
 // with the requested shape, but for Options.LateRatio of that time. The speeds of both shapes are
 // estimates, so both have a bound.
 func (j *planned) surelyEndsInTime(to *Shape, o *Options) bool {
-	fromRequested := j.Model.gainsFrom(j.Requested)
-	mean, standardError := fromRequested.gain(to)
+	if j.shortest == 0 {
+		j.fromRequested = j.Model.gainsFrom(j.Requested)
+		j.shortest = j.requested * math.Exp(-o.LateFactor*j.fromRequested.standardError())
+	}
+	mean, standardError := j.fromRequested.gain(to)
 	slowest := math.Exp(mean - o.LateFactor*standardError) // relative to the requested shape
-	shortest := j.requested * math.Exp(-o.LateFactor*fromRequested.standardError())
 
-	spent := (j.elapsed + j.pauseBefore(to)) / shortest
+	spent := (j.elapsed + j.pauseBefore(to)) / j.shortest
 	left := j.RemainingSamples / (j.DoneSamples + j.RemainingSamples)
 	return spent+left/slowest <= 1+o.LateRatio
 }

@@ -93,36 +93,24 @@ var batchVariants = []batchVariant{
 
 // addBatches adds how much shorter the times are with a choice of the batch size, against keeping the
 // guessed shape and the requested batch size.
-func addBatches(ctx context.Context, f *figures.Comparisons, o Options) error {
+func addBatches(ctx context.Context, f *figures.Comparisons, runs *seedRuns) error {
 	p := Population{jobsPerRun, 95, 0.6, 0.9}
-	all := make([]*effects, len(batchVariants))
-	for i := range all {
-		all[i] = newEffects()
-	}
-	for seed := range uint64(o.Seeds) {
-		if err := ctx.Err(); err != nil {
-			return err
+	bySeed, err := runs.simulate(ctx, func(seed uint64) (all []effects) {
+		before := Simulate(p.Draw(seed), Cluster{Knowledge: KnowsNothing}, seed)
+		for _, v := range batchVariants {
+			jobs := p.Draw(seed)
+			v.prepare(jobs, seed)
+			all = append(all, reductions(before, Simulate(jobs, Cluster{Knowledge: v.knowledge}, seed)))
 		}
-		before := Simulate(p.Draw(seed+1), Cluster{Knowledge: KnowsNothing}, seed+1)
-		for i, v := range batchVariants {
-			jobs := p.Draw(seed + 1)
-			v.prepare(jobs, seed+1)
-			after := Simulate(jobs, Cluster{Knowledge: v.knowledge}, seed+1)
-			for name, seconds := range map[string]func(*ResizedJob) float64{
-				effectCompletion: (*ResizedJob).CompletionSeconds,
-				effectQueueing:   (*ResizedJob).queueSeconds,
-			} {
-				all[i].add(name, 1-after.mean(seconds)/before.mean(seconds))
-			}
-		}
-		if o.Progress != nil {
-			o.Progress(len(comparisonCases)*o.Seeds+int(seed)+1, (len(comparisonCases)+1)*o.Seeds)
-		}
+		return all
+	})
+	if err != nil {
+		return err
 	}
 	for i, v := range batchVariants {
 		variant := v.name + ", guesses at 0.6 to 0.9 of the best, mean gap 95 s"
-		f.Add(effectCompletion, figures.Target{}, variant, all[i].values[effectCompletion]...)
-		f.Add(effectQueueing, figures.Target{}, variant, all[i].values[effectQueueing]...)
+		f.Add(effectCompletion, figures.Target{}, variant, valuesOf(bySeed, i, effectCompletion)...)
+		f.Add(effectQueueing, figures.Target{}, variant, valuesOf(bySeed, i, effectQueueing)...)
 	}
 	return nil
 }

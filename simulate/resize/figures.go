@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 
 	"courier/policy/fit"
 	"courier/simulate/figures"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Reductions of completion and queueing time that the abstract of NEARCHUS reports.
@@ -28,7 +32,7 @@ const jobsPerRun = 120
 // Options of Reproduce. A zero field means the documented default.
 type Options struct {
 	Seeds    int                   // simulations of each variant; default: 20
-	Progress func(done, total int) // called after each comparison; may be nil
+	Progress func(done, total int) // called after each comparison, one call at a time; may be nil
 }
 
 // comparisonCase is a population that is simulated with each knowledge.
@@ -92,29 +96,67 @@ func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
 	}
 	f := &figures.Comparisons{}
 	addTunedSpeed(f)
-	total := (len(comparisonCases) + 1) * o.Seeds
-	for i, c := range comparisonCases {
-		effects := map[Knowledge]*effects{}
-		for _, k := range knowledges {
-			effects[k.knowledge] = newEffects()
+	runs := &seedRuns{seeds: o.Seeds, progress: o.Progress, total: (len(comparisonCases) + 1) * o.Seeds}
+	for i := range comparisonCases {
+		c := &comparisonCases[i]
+		bySeed, err := runs.simulate(ctx, c.simulate)
+		if err != nil {
+			return nil, err
 		}
-		for seed := range o.Seeds {
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			c.simulate(uint64(seed)+1, effects)
-			if o.Progress != nil {
-				o.Progress(i*o.Seeds+seed+1, total)
-			}
-		}
-		c.add(f, effects)
+		c.add(f, bySeed)
 	}
-	return f, addBatches(ctx, f, o)
+	return f, addBatches(ctx, f, runs)
 }
 
-// effects are what a knowledge changes, by seed.
-type effects struct {
-	values map[string][]float64
+// seedRuns simulates seeds, and reports how many simulations have ended.
+type seedRuns struct {
+	seeds    int
+	progress func(done, total int) // may be nil
+	total    int
+
+	mutex sync.Mutex
+	done  int
+}
+
+// simulate calls run for each seed, on all processors, and returns the effects by seed and variant.
+func (r *seedRuns) simulate(
+	ctx context.Context, run func(seed uint64) []effects,
+) ([][]effects, error) {
+	bySeed := make([][]effects, r.seeds)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range bySeed {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			bySeed[i] = run(uint64(i) + 1)
+			r.ended()
+			return nil
+		})
+	}
+	return bySeed, g.Wait()
+}
+
+// ended counts a simulation that has ended.
+func (r *seedRuns) ended() {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.done++
+	if r.progress != nil {
+		r.progress(r.done, r.total)
+	}
+}
+
+// effects are what a variant changes in a simulation, by name.
+type effects map[string]float64
+
+// valuesOf returns an effect of a variant for each seed.
+func valuesOf(bySeed [][]effects, variant int, name string) (values []float64) {
+	for _, variants := range bySeed {
+		values = append(values, variants[variant][name])
+	}
+	return values
 }
 
 // Names of effects.
@@ -128,55 +170,58 @@ const (
 	effectClear      = "windows with the true bottleneck, if it takes 85 % of the step"
 )
 
-func newEffects() *effects { return &effects{map[string][]float64{}} }
-
-func (e *effects) add(name string, value float64) {
-	e.values[name] = append(e.values[name], value)
-}
-
-// simulate runs the jobs of a seed with each knowledge.
-func (c *comparisonCase) simulate(seed uint64, all map[Knowledge]*effects) {
+// simulate runs the jobs of a seed with each of the knowledges.
+func (c *comparisonCase) simulate(seed uint64) (all []effects) {
 	jobs := Population{jobsPerRun, c.gap, c.low, c.high}.Draw(seed)
 	before := Simulate(jobs, Cluster{Knowledge: KnowsNothing}, seed)
 	ofTrue := 0.0
 	for _, k := range c.knowledges() {
 		after := Simulate(jobs, Cluster{Knowledge: k.knowledge}, seed)
-		e := all[k.knowledge]
-		completion := 1 - after.mean((*ResizedJob).CompletionSeconds)/before.mean((*ResizedJob).CompletionSeconds)
-		e.add(effectCompletion, completion)
-		e.add(effectQueueing, 1-after.mean((*ResizedJob).queueSeconds)/before.mean((*ResizedJob).queueSeconds))
+		e := reductions(before, after)
 		if k.knowledge == KnowsTruth {
-			ofTrue = completion
+			ofTrue = e[effectCompletion]
 		}
-		e.add(effectOfTrue, completion/ofTrue)
-		slower, slowest := after.slower()
-		e.add(effectSlower, slower)
-		e.add(effectSlowest, slowest)
-		e.add(effectNamed, float64(after.Named)/float64(max(1, after.Windows)))
-		e.add(effectClear, float64(after.ClearNamed)/float64(max(1, after.ClearWindows)))
+		e[effectOfTrue] = e[effectCompletion] / ofTrue
+		e[effectSlower], e[effectSlowest] = after.slower()
+		e[effectNamed] = float64(after.Named) / float64(max(1, after.Windows))
+		e[effectClear] = float64(after.ClearNamed) / float64(max(1, after.ClearWindows))
+		all = append(all, e)
 	}
+	return all
+}
+
+// reductions returns how much shorter the mean times are, as ratios.
+func reductions(before, after *Outcome) effects {
+	e := effects{}
+	for name, seconds := range map[string]func(*ResizedJob) float64{
+		effectCompletion: (*ResizedJob).CompletionSeconds,
+		effectQueueing:   (*ResizedJob).queueSeconds,
+	} {
+		e[name] = 1 - after.mean(seconds)/before.mean(seconds)
+	}
+	return e
 }
 
 // add adds the figures of a case. The bars of a learned model hold for all guesses; the slowest job
 // is that of all seeds.
-func (c *comparisonCase) add(f *figures.Comparisons, all map[Knowledge]*effects) {
-	for _, k := range c.knowledges() {
-		e := all[k.knowledge].values
+func (c *comparisonCase) add(f *figures.Comparisons, bySeed [][]effects) {
+	for i, k := range c.knowledges() {
+		values := func(name string) []float64 { return valuesOf(bySeed, i, name) }
 		variant := k.name + ", " + c.name
 		targets := c.learned
 		if k.knowledge == KnowsTruth {
 			targets = c.known
 		}
-		f.Add(effectCompletion, targets.completion, variant, e[effectCompletion]...)
-		f.Add(effectQueueing, targets.queueing, variant, e[effectQueueing]...)
+		f.Add(effectCompletion, targets.completion, variant, values(effectCompletion)...)
+		f.Add(effectQueueing, targets.queueing, variant, values(effectQueueing)...)
 		if k.knowledge == KnowsTruth {
 			continue
 		}
-		f.AddLevel(effectOfTrue, figures.Bar(learnedGainBar), variant, e[effectOfTrue]...)
-		f.AddLimit(effectSlower, figures.Bar(0), variant, e[effectSlower]...)
-		f.AddLimit(effectSlowest, figures.Bar(slowerBar), variant, slices.Max(e[effectSlowest]))
-		f.AddLevel(effectNamed, figures.Bar(bottleneckBar), variant, e[effectNamed]...)
-		f.AddLevel(effectClear, figures.Bar(bottleneckBar), variant, e[effectClear]...)
+		f.AddLevel(effectOfTrue, figures.Bar(learnedGainBar), variant, values(effectOfTrue)...)
+		f.AddLimit(effectSlower, figures.Bar(0), variant, values(effectSlower)...)
+		f.AddLimit(effectSlowest, figures.Bar(slowerBar), variant, slices.Max(values(effectSlowest)))
+		f.AddLevel(effectNamed, figures.Bar(bottleneckBar), variant, values(effectNamed)...)
+		f.AddLevel(effectClear, figures.Bar(bottleneckBar), variant, values(effectClear)...)
 	}
 }
 
