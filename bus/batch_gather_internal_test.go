@@ -6,6 +6,7 @@ import (
 )
 
 func TestParseAckSubject(t *testing.T) {
+	t.Parallel()
 	for ack, want := range map[string]logPosition{
 		"$JS.ACK.NODE.store-NODE.1.25001.25007.1790000000000000001.12":   {25001, time.Unix(1_790_000_000, 1)},
 		"$JS.ACK.hub.AbCdEf.NODE.store-NODE.2.7.9.1790000000000000002.0": {7, time.Unix(1_790_000_000, 2)},

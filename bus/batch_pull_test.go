@@ -17,6 +17,7 @@ import (
 // The server ends a pull request after a number of messages, of bytes, or after a timeout. In each
 // case the batches continue without a restart or a missing message.
 func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	server.Connect(t) // prepares
 	again := make(warnings, 10)

@@ -53,6 +53,7 @@ func fetchAndCrash(t *testing.T, url string, d schemas.Durable, count int) {
 // direct gets, which this server denies: a lagging replica may answer one, and a message that
 // it does not have yet would look deleted.
 func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
+	t.Parallel()
 	config := filepath.Join(t.TempDir(), "nats.conf")
 	if err := os.WriteFile(
 		config,
@@ -228,6 +229,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 
 // The backlog contains the messages of an unfinished batch, but not of a finished batch.
 func TestBacklog_CountsUnhandledMessages(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	d := schemas.StoreDurables()[1]
 	backlog := func(messages uint64) {
@@ -281,6 +283,7 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 // After another process has taken over a batch, the first process cannot close it: the intent
 // stays open until the other process has handled the batch.
 func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	first, second := server.Connect(t), server.Connect(t)
 	d := schemas.StoreDurables()[1]
@@ -340,6 +343,7 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 // After a power cut or the loss of its disk, a stream assigns sequences again that were
 // handled before. The new messages are not mistaken for redeliveries.
 func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	d := schemas.StoreDurables()[1]
@@ -406,6 +410,7 @@ func (c closer) Close() error { c.open.Add(-1); return nil }
 // The next batch is prepared while the current one is handled. Only the first attempt gets
 // the prepared value.
 func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 21)
 	ctx, cancel := context.WithCancel(within(t))

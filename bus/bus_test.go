@@ -44,6 +44,7 @@ func publish(t *testing.T, b *bus.Bus, from, until uint64) {
 }
 
 func TestPublish_DropsADuplicate(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	first, err := b.Publish(within(t), sample(1))
 	if err != nil {
@@ -56,6 +57,7 @@ func TestPublish_DropsADuplicate(t *testing.T) {
 }
 
 func TestPublish_RejectsAnInvalidEvent(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	s := sample(1)
 	s.Cores = 0
@@ -87,6 +89,7 @@ func follow(t *testing.T, b *bus.Bus, o bus.FollowOptions, want int) []uint64 {
 }
 
 func TestFollow_DeliversInOrderFromAnySequence(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 6)
 	for _, c := range []struct {
@@ -106,6 +109,7 @@ func TestFollow_DeliversInOrderFromAnySequence(t *testing.T) {
 
 // The delivered events do not depend on whether the server or the reader filters.
 func TestFollow_DeliversTheSelectedSubjects(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	for i := range 3 {
 		job := fmt.Sprint("job-", i)
@@ -176,6 +180,7 @@ func TestFollow_DeliversTheSelectedSubjects(t *testing.T) {
 }
 
 func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	for _, stored := range []int{0, 3} {
 		publish(t, b, 1, uint64(stored)+1)
@@ -194,6 +199,7 @@ func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
 }
 
 func TestFollow_ContinuesAfterAnOutage(t *testing.T) {
+	t.Parallel()
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	publish(t, b, 1, 3)
@@ -234,6 +240,7 @@ func TestFollow_ContinuesAfterAnOutage(t *testing.T) {
 }
 
 func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	nc, err := nats.Connect(s.URL())
@@ -265,6 +272,7 @@ func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
 func nodeDurable() schemas.Durable { return schemas.StoreDurables()[1] }
 
 func TestConsumeBatch_DeliversExactRanges(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 26)
 	ctx, cancel := context.WithCancel(within(t))
@@ -291,6 +299,7 @@ func TestConsumeBatch_DeliversExactRanges(t *testing.T) {
 // After a crash between the handler and the ack, the handler gets the same batch again, even if
 // newer messages are stored. The following batches contain only the newer messages.
 func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 8)
 	options := bus.BatchOptions{MaxMessages: 7, MaxAge: patience}
@@ -341,6 +350,7 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 }
 
 func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 2)
 	ctx, cancel := context.WithCancel(within(t))
@@ -364,6 +374,7 @@ func TestConsumeBatch_RepeatsAfterAnError(t *testing.T) {
 }
 
 func TestServe_TranslatesErrors(t *testing.T) {
+	t.Parallel()
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	ctx, cancel := context.WithCancel(within(t))
@@ -415,6 +426,7 @@ type rawBody string
 func (r rawBody) MarshalJSON() ([]byte, error) { return []byte(r), nil }
 
 func TestChampion_ChangesByCompareAndSet(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	ctx := within(t)
 	if _, _, err := b.Champion(ctx, schemas.TargetEpochTime); !errors.Is(err, schemas.ErrNotFound) {
@@ -456,6 +468,7 @@ func TestChampion_ChangesByCompareAndSet(t *testing.T) {
 }
 
 func TestConnect_ErrorNamesTheAddress(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := bus.Connect(ctx, bus.Options{URL: "nats://me:secret@127.0.0.1:1"}, slog.New(slog.DiscardHandler), nil)
@@ -465,6 +478,7 @@ func TestConnect_ErrorNamesTheAddress(t *testing.T) {
 }
 
 func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
+	t.Parallel()
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	publish(t, b, 1, 3)
@@ -483,6 +497,7 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 
 // Progress also includes the messages that the filters exclude.
 func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Epochs: 2, Nodes: []string{"node-a"}}
 	for i := range 4 {

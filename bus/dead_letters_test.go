@@ -74,6 +74,7 @@ func lines(letters []bus.Letter) string {
 }
 
 func TestLetters_NewestFirstWithoutCopies(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
@@ -167,6 +168,7 @@ func deadBody(
 }
 
 func TestLetter_ReportsWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	at := letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
 	l, err := b.Letter(within(t), at)
@@ -191,6 +193,7 @@ func TestLetter_ReportsWhatIsMissing(t *testing.T) {
 // A replay keeps bytes, subject and identity of the message. The letter and its copies stay
 // marked as replayed.
 func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if _, err := js.Publish(
@@ -260,6 +263,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 }
 
 func TestReplay_Refuses(t *testing.T) {
+	t.Parallel()
 	alive := &schemas.Alive{}
 	alive.EventID, alive.At, alive.JobID, alive.Run = "a/1/alive/1", time.Now().UTC(), "a", 1
 	aliveBody, err := schemas.Marshal(alive)
@@ -343,6 +347,7 @@ func TestReplay_Refuses(t *testing.T) {
 // Within the duplicate window the stream would drop a replay, because it has the message ID of the
 // dead original or of a valid message that was stored later.
 func TestReplay_InsideTheWindow(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 3)
 	for _, c := range []struct {
@@ -381,6 +386,7 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 // If a replay is interrupted between the message and its mark, the next replay completes it
 // and stores no duplicate.
 func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
@@ -423,6 +429,7 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 
 // A message on an unknown subject becomes a dead letter and does not stop its reader.
 func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	for _, token := range []string{
@@ -452,6 +459,7 @@ func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 }
 
 func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)

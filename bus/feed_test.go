@@ -212,6 +212,7 @@ func (l *sharedLog) firstBatch(parity int, accept func(string) bool, fail bool) 
 // A batch has as many accepted messages as without the others, and is the same when it is repeated.
 // Its range is limited, also if no message is accepted.
 func TestFeed_FillsBatchesWithAcceptedMessages(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	l.publish(400)
 	even := func(subject string) bool { return strings.Contains("02", subject[len("node.node-"):][:1]) }
@@ -239,6 +240,7 @@ func TestFeed_FillsBatchesWithAcceptedMessages(t *testing.T) {
 }
 
 func TestFeed_SharesOneConsumer(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	l.publish(1000)
 	stop := []func(){l.consume(0, nil), l.consume(1, nil)}
@@ -256,6 +258,7 @@ func TestFeed_SharesOneConsumer(t *testing.T) {
 
 // A consumer that starts later, or again, gets the messages after its own position.
 func TestFeed_ContinuesWhereEachConsumerEnded(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	stop := l.consume(0, nil)
 	l.publish(1000)
@@ -273,6 +276,7 @@ func TestFeed_ContinuesWhereEachConsumerEnded(t *testing.T) {
 // A consumer that does not handle its messages gets a reader of its own, so that the other one goes
 // on. It shares the reader again when it has caught up.
 func TestFeed_ASlowConsumerDoesNotDelayTheOthers(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
 	}
@@ -296,6 +300,7 @@ func TestFeed_ASlowConsumerDoesNotDelayTheOthers(t *testing.T) {
 }
 
 func TestFeed_SurvivesARestartOfTheServer(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	l.consume(0, nil)
 	l.consume(1, nil)
@@ -311,6 +316,7 @@ func TestFeed_SurvivesARestartOfTheServer(t *testing.T) {
 
 // The server loses the consumer, and messages that it has sent do not arrive.
 func TestFeed_SurvivesTheLossOfItsConsumer(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	l.consume(0, nil)
 	l.consume(1, nil)
@@ -330,6 +336,7 @@ func TestFeed_SurvivesTheLossOfItsConsumer(t *testing.T) {
 
 // Another client takes messages of the consumer, which are not delivered again.
 func TestFeed_ReadsTakenMessagesAgain(t *testing.T) {
+	t.Parallel()
 	l := newSharedLog(t)
 	l.consume(0, nil)
 	l.consume(1, nil)
@@ -358,6 +365,7 @@ func TestFeed_ReadsTakenMessagesAgain(t *testing.T) {
 
 // The stream is created again, and assigns sequences that it assigned before.
 func TestFeed_AfterAStreamReset(t *testing.T) {
+	t.Parallel()
 	for _, published := range []int{20, 200} { // fewer and more messages than before
 		t.Run(strconv.Itoa(published), func(t *testing.T) {
 			l := newSharedLog(t)
@@ -383,6 +391,7 @@ func TestFeed_AfterAStreamReset(t *testing.T) {
 
 // A writer of a shard has no durable: its lease shows that it runs.
 func TestHasReader_KnowsTheHolderOfALease(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	d := feedDurable(0)
 	wantReader := func(want bool) {

@@ -8,6 +8,7 @@ import (
 
 // A message on which the decoder panics becomes a decoding error.
 func TestDecode_PanicIsAnError(t *testing.T) {
+	t.Parallel()
 	parse := func(string, []byte) ([]schemas.Event, error) { panic("of the test") }
 	events, err := decodeWith(parse, schemas.JobSubject("a", schemas.EventEpoch), []byte("{}"))
 	if err == nil || events != nil {

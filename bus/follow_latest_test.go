@@ -98,6 +98,7 @@ func cancelled(job string, run uint32) *schemas.Ended {
 // A user without the right to create consumers receives the last message of each subject, then
 // new messages, and after a lost connection those published in the meantime, each once.
 func TestFollow_LatestWithoutAConsumer(t *testing.T) {
+	t.Parallel()
 	n := newRestrictedServer(t)
 	root := n.as(t, "root")
 	if err := root.Prepare(within(t)); err != nil {
@@ -183,6 +184,7 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 }
 
 func TestNewUser_KeysAreReadableByTheClient(t *testing.T) {
+	t.Parallel()
 	for range 50 {
 		seed, public, err := bus.NewUser()
 		if err != nil || !strings.HasPrefix(seed, "SU") || !strings.HasPrefix(public, "U") {
@@ -200,6 +202,7 @@ func TestNewUser_KeysAreReadableByTheClient(t *testing.T) {
 
 // The last message of a subject may hold several events.
 func TestRead_LatestMessageWithSeveralEvents(t *testing.T) {
+	t.Parallel()
 	n := newRestrictedServer(t)
 	root := n.as(t, "root")
 	if err := root.Prepare(within(t)); err != nil {

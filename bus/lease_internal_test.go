@@ -13,6 +13,7 @@ import (
 
 // The context of the current batch outlives its parent, but not the lease.
 func TestFinishContext_EndsWithTheLease(t *testing.T) {
+	t.Parallel()
 	s, err := server.New(server.Options{DataDir: t.TempDir(), Port: 0}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

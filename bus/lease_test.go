@@ -99,6 +99,7 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 
 // A service that stops finishes its batch. Until then no other process gets the lease.
 func TestHold_KeepsTheLeaseUntilWorkReturns(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	nc, err := nats.Connect(server.URL())

@@ -19,6 +19,7 @@ func sampleOfOwnNode(number uint64) *schemas.Sample {
 
 // Only one event per subject is the first, regardless of the duplicate window.
 func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
+	t.Parallel()
 	b := bustest.NewServer(t).Connect(t)
 	sequence, first, err := b.PublishOnce(within(t), sample(1))
 	if err != nil || !first {
@@ -40,6 +41,7 @@ func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
 // stored under the same identity is decoded, even while this Bus keeps an event of that
 // identity.
 func TestFollow_ReusesPublishedEvents(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	mine, other := server.Connect(t), server.Connect(t)
 	ctx, cancel := context.WithCancel(within(t))

@@ -12,6 +12,7 @@ import (
 // A replicated stream rejects a duplicate while it stores the original. The stream of a single
 // server never does, so the test sends the answers of a replicated stream.
 func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 func TestLastSamples_ReturnsTheNewestOfEachNode(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	for _, node := range []string{"a", "b", "c"} {

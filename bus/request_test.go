@@ -18,6 +18,7 @@ import (
 
 // Two endpoints share reply buffers, and each request still gets its own reply.
 func TestServe_ConcurrentReplies(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	reply := func(_ context.Context, q *schemas.JobRequest) (any, error) {
 		return &schemas.Advice{Model: q.Model, Message: strings.Repeat(q.Model, 50)}, nil
@@ -66,6 +67,7 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 // If a handler or the encoding of its reply panics, the request fails with code internal, the
 // panic is counted and logged with its stack, and the endpoint keeps answering.
 func TestServe_RecoversFromAPanic(t *testing.T) {
+	t.Parallel()
 	reg, log := prometheus.NewRegistry(), &syncBuffer{}
 	b, err := bus.Connect(within(t), bus.Options{URL: bustest.NewServer(t).URL()},
 		slog.New(slog.NewTextHandler(log, nil)), reg)

@@ -67,6 +67,7 @@ func snapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 }
 
 func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if all := snapshots(t, b); len(all) != 0 {
@@ -102,6 +103,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 }
 
 func TestSaveSnapshot_OfAnEncoderThatFails(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 2)
 	failure := errors.New("of the test")
@@ -117,6 +119,7 @@ func TestSaveSnapshot_OfAnEncoderThatFails(t *testing.T) {
 // A snapshot with a missing chunk or changed bytes, or one that makes its decoder panic,
 // returns an error without waiting.
 func TestLoadSnapshot_Damaged(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		damage func(*testing.T, jetstream.JetStream)
@@ -184,6 +187,7 @@ func damageObject(
 // A snapshot does not match a stream that was created again, is shorter, or has different events
 // after a restore.
 func TestCheckSnapshot_MatchesItsStream(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 4)
 	s := snapshotAt(t, b)

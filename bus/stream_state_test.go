@@ -86,6 +86,7 @@ func formatAll(all []bus.Difference) string {
 }
 
 func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	publish(t, b, 1, 4)
 	states, err := b.Streams(within(t))
@@ -104,6 +105,7 @@ func TestStreams_AreAsDeclaredAfterPrepare(t *testing.T) {
 
 // Each case changes NODE without a Bus, and lists the differences before and after ApplyStreams.
 func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		change func(*jetstream.StreamConfig)
@@ -187,6 +189,7 @@ func TestApplyStreams_AppliesWhatNATSAllows(t *testing.T) {
 }
 
 func TestApplyStreams_CreatesMissingStreams(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
@@ -205,6 +208,7 @@ func TestApplyStreams_CreatesMissingStreams(t *testing.T) {
 // A setting that NATS cannot change is reported with the reason of the server. The other
 // settings are changed. Prepare reports the same.
 func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
@@ -242,6 +246,7 @@ func TestApplyStreams_ReportsRejectedSettings(t *testing.T) {
 
 // If another stream has the subjects, the stream cannot be created.
 func TestApplyStreams_ReportsOverlappingSubjects(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
@@ -264,6 +269,7 @@ func TestApplyStreams_ReportsOverlappingSubjects(t *testing.T) {
 
 // Prepare keeps higher limits, so that a restart does not undo the change of an operator.
 func TestPrepare_KeepsHigherLimits(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	editNode(t, js, func(c *jetstream.StreamConfig) {
@@ -281,6 +287,7 @@ func TestPrepare_KeepsHigherLimits(t *testing.T) {
 }
 
 func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	publish(t, b, 1, 11)
@@ -342,6 +349,7 @@ func TestStreams_ReportTheProgressOfConsumers(t *testing.T) {
 
 // The writers of shards need no durables, and that of a single server is unused.
 func TestStreams_DeclareNoDurablesForShards(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	m := &schemas.ShardMap{Version: 2, Shards: []schemas.Shard{{Weight: 1}, {Weight: 1}}}
@@ -370,6 +378,7 @@ func TestStreams_DeclareNoDurablesForShards(t *testing.T) {
 
 // The ack policy of a durable cannot be changed.
 func TestApplyStreams_ReportsRejectedSettingsOfADurable(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	d := schemas.StoreDurables()[1]
@@ -394,6 +403,7 @@ func TestApplyStreams_ReportsRejectedSettingsOfADurable(t *testing.T) {
 }
 
 func TestStreams_ReportAnUnreachableServer(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	server.Stop()
@@ -412,6 +422,7 @@ func TestStreams_ReportAnUnreachableServer(t *testing.T) {
 
 // Two services that start at once prepare the same streams.
 func TestPrepare_AtOnce(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	first := server.Connect(t)
 	js := outside(t, server.URL())
@@ -443,6 +454,7 @@ func TestPrepare_AtOnce(t *testing.T) {
 
 // A single server cannot keep three replicas. The difference is reported, and the stream stays.
 func TestStreams_RequireTheReplicasOfTheOptions(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	server.Connect(t)
 	b, err := bus.Connect(within(t), bus.Options{

@@ -59,6 +59,7 @@ func storedIDs(t *testing.T, b *bus.Bus, o bus.FollowOptions) (ids []string) {
 // The streams of a release that stored advice in JOB are changed to the current layout, by the
 // start of a service and by courier streams --apply. The messages in JOB stay readable.
 func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
+	t.Parallel()
 	for name, upgrade := range map[string]func(*bus.Bus) error{
 		"Prepare": func(b *bus.Bus) error { return b.Prepare(within(t)) },
 		"ApplyStreams": func(b *bus.Bus) error {
@@ -116,6 +117,7 @@ func TestUpgrade_AdviceMovesToItsOwnStream(t *testing.T) {
 // A newer release has moved a subject to another stream. An older release starts nevertheless,
 // and applies its other settings.
 func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
+	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	moved := schemas.JobSubject("*", schemas.EventMoved)
@@ -144,6 +146,7 @@ func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
 
 // The dead letter of an advice that was stored in JOB is replayed into ADVICE.
 func TestReplay_OfAnOldAdvice(t *testing.T) {
+	t.Parallel()
 	b := bustest.New(t)
 	a := advice(t, 7)
 	data, err := schemas.Marshal(a)
