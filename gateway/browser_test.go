@@ -287,28 +287,36 @@ func TestBrowser_SearchesJobs(t *testing.T) {
 	checkPage(t, p, "/jobs", 1440)
 }
 
-// While the connection is lost, the data is dimmed and its time is shown.
-func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
-	browser, _, h := openBrowser(t)
-	target, err := url.Parse(h.url)
+// proxyTo starts a proxy to an address. Requests for which pass is false fail.
+func proxyTo(t *testing.T, address string, pass func(*http.Request) bool) *httptest.Server {
+	t.Helper()
+	target, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var cut atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.FlushInterval = -1
 	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	var closed atomic.Bool
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if cut.Load() {
+		if closed.Load() || !pass(r) {
 			panic(http.ErrAbortHandler)
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	defer func() {
-		cut.Store(true) // the page reconnects, and Close waits for every connection
+	t.Cleanup(func() {
+		closed.Store(true) // the page reconnects, and Close waits for every connection
 		s.CloseClientConnections()
 		s.Close()
-	}()
+	})
+	return s
+}
+
+// While the connection is lost, the data is dimmed and its time is shown.
+func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
+	browser, _, h := openBrowser(t)
+	var cut atomic.Bool
+	s := proxyTo(t, h.url, func(*http.Request) bool { return !cut.Load() })
 
 	p := browser.Page(t, s.URL+"/", 1440, 900)
 	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
@@ -318,6 +326,66 @@ func TestBrowser_DimsDataOfALostConnection(t *testing.T) {
 	p.WaitFor(`getComputedStyle(document.querySelector('main')).opacity === '0.55'`)
 	cut.Store(false)
 	p.WaitFor(`getComputedStyle(document.querySelector('main')).opacity === '1'`)
+}
+
+// A section is called empty only while it is known to be empty: not before its data has arrived,
+// nor while the connection is lost.
+func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
+	browser, _, h := openBrowser(t)
+	arrive := make(chan struct{})
+	var cut atomic.Bool
+	s := proxyTo(t, h.url, func(r *http.Request) bool {
+		switch r.URL.Path {
+		case "/api/v1/jobs", "/api/v1/nodes", "/api/v1/score", "/api/v1/regressors":
+			select {
+			case <-arrive:
+			case <-r.Context().Done():
+			}
+		}
+		return !cut.Load()
+	})
+	p := browser.Page(t, s.URL+"/", 1440, 900)
+	sections := func(class string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll('main > section .%s')]
+			.filter((e) => e.checkVisibility()).map((e) => e.closest('section').id).join()`, class)
+	}
+	check := func(when, empty, loading string) {
+		t.Helper()
+		for class, want := range map[string]string{"empty": empty, "loading": loading} {
+			var got string
+			if err := p.Eval(sections(class), &got); err != nil {
+				t.Fatal(err)
+			}
+			if got != want {
+				t.Errorf("%s: sections with visible .%s are %q, want %q", when, class, got, want)
+			}
+		}
+	}
+
+	p.WaitFor(`document.querySelector('#zone').innerText !== 'your zone'`) // app.js has run
+	p.Must(`import('/web/nodes.js').then((nodes) => nodes.draw())`)        // as the page does each second
+	check("before the data arrives", "", "jobs,nodes,score,advice,regressors")
+	if got := p.Text("#jobs .loading"); got != "Loading…" {
+		t.Errorf("the jobs are %q before they arrive, want Loading…", got)
+	}
+
+	close(arrive)
+	p.WaitFor(sections("loading") + ` === ''`)
+	// No trainer runs here, and the section of the regressors says so.
+	check("after the data arrived", "jobs,nodes,score,advice", "")
+
+	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
+	cut.Store(true)
+	s.CloseClientConnections()
+	p.WaitFor(`document.querySelector('#connection').dataset.state === 'lost'`)
+	check("while the connection is lost", "", "jobs,nodes,score,advice")
+	if got := p.Text("#score .loading"); !strings.Contains(got, "Unknown") {
+		t.Errorf("the results are %q while the connection is lost, want Unknown", got)
+	}
+
+	cut.Store(false)
+	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
+	check("after the connection is back", "jobs,nodes,score,advice", "")
 }
 
 func TestBrowser_FormatsFigures(t *testing.T) {

@@ -1,5 +1,5 @@
 // The advice feed, newest first.
-import { byId, el, keyed } from './dom.js';
+import { byId, el, keyed, loaded } from './dom.js';
 import { decision, time } from './format.js';
 
 const maxFeed = 40;
@@ -34,5 +34,6 @@ export function start() {
 export function take(...advice) {
   const seen = new Set(feed.map((a) => a.event_id));
   feed = [...advice.filter((a) => !seen.has(a.event_id)), ...feed].sort((a, b) => Date.parse(b.at) - Date.parse(a.at)).slice(0, maxFeed);
+  loaded('advice');
   draw();
 }

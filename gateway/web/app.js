@@ -27,17 +27,21 @@ for (const a of document.querySelectorAll('nav a')) {
 }
 const shows = (name) => !byId(name).hidden;
 
-// connection shows whether the page is up to date, and dims data that is not.
+// connection shows whether the page is up to date. It dims data that is not, and hides that there is
+// none.
 function connection(trouble) {
   const state = trouble ? 'lost' : 'live';
   if (!trouble) current = new Date();
   byId('connection').dataset.state = state;
   document.body.dataset.connection = state;
+  for (const p of document.querySelectorAll('.loading')) text(p, trouble ? 'Unknown while Courier does not answer.' : 'Loading…');
   text(byId('connection'), trouble ? `✕ ${trouble}${current ? `; data of ${time(current)}` : ''}` : '● live');
 }
 
+const retrySeconds = 10;
+
 // debounce returns a function that runs task shortly after the first of many calls. Runs never
-// overlap; a call during a run causes another run.
+// overlap; a call during a run causes another run. A run that fails is repeated.
 function debounce(task) {
   let waiting = false, running = false, again = false;
   const call = () => {
@@ -50,7 +54,10 @@ function debounce(task) {
   const run = async () => {
     waiting = false;
     running = true;
-    await task().then(() => following && connection(), (err) => connection(err.message));
+    await task().then(() => following && connection(), (err) => {
+      connection(err.message);
+      setTimeout(() => document.hidden || call(), 1000 * retrySeconds);
+    });
     running = false;
     if (again) {
       again = false;
@@ -71,6 +78,8 @@ const readRegressors = debounce(async () => {
 const readAll = debounce(async () => {
   await jobs.read(ask, limit, past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
+  const failed = found.find((f) => f.status === 'rejected' && f.reason.status !== 404);
+  if (failed) throw failed.reason; // unavailable, which does not mean that there is no advice
   advice.take(...found.filter((f) => f.status === 'fulfilled').map((f) => f.value));
 });
 

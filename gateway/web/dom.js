@@ -31,3 +31,6 @@ export function keyed(parent, items, key, make, update) {
   });
   for (const c of existing.values()) c.remove();
 }
+
+// loaded ends the loading state of a section: from now on its content is known.
+export const loaded = (section) => byId(section).removeAttribute('data-loading');

@@ -1,6 +1,6 @@
 // The page of one job: its course, predictions, advice, neighbours and receipt.
 import { ask } from './api.js';
-import { byId, el, text } from './dom.js';
+import { byId, el, loaded, text } from './dom.js';
 import { cpus, decision, duration, modelLevel, number, percent, probability, time, unknown } from './format.js';
 import { timeline } from './chart.js';
 import { isOpen, outcome, stateText } from './jobs.js';
@@ -39,14 +39,18 @@ export async function read() {
     shown = await ask(`jobs/${id}/history`);
   } catch (err) {
     if (err.status !== 404 && err.status !== 400) throw err; // unavailable
+    loaded('job');
     text(byId('job-error'), err.message);
     byId('job-body').hidden = true;
     return;
   }
+  loaded('job');
   text(byId('job-error'), '');
   byId('job-body').hidden = false;
   show(shown);
+  if (shown.job.state === 'refused') text(byId('job-receipt-empty'), 'A refused job has no receipt.');
   if (!isOpen(shown.job) && shown.job.ended_at && shown.job.state !== 'refused') {
+    text(byId('job-receipt-empty'), 'Loading…');
     await ask(`jobs/${id}/receipt`).then(receipt, (err) => text(byId('job-receipt-empty'), err.message));
   }
 }

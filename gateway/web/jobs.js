@@ -1,5 +1,5 @@
 // The jobs: state, epochs, predicted end and deadline.
-import { byId, el, keyed, text } from './dom.js';
+import { byId, el, keyed, loaded, text } from './dom.js';
 import { probability, cpus, decision, duration, number, percent, time, modelLevel, unknown } from './format.js';
 import { timeline } from './chart.js';
 
@@ -40,6 +40,7 @@ function load(list, past, filtered) {
   const ended = list.jobs.filter((j) => !isOpen(j));
   jobs = [...list.jobs.filter(isOpen), ...ended.slice(0, past)];
   text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next || ended.length > past ? ' newest' : ''} shown` : '');
+  loaded('jobs');
   byId('jobs-empty').hidden = jobs.length > 0 || filtered;
   byId('jobs-none').hidden = jobs.length > 0 || !filtered;
   byId('jobs-form').hidden = !jobs.length && !filtered;

@@ -1,5 +1,5 @@
 // A page of nodes, each with its last sample and recent points.
-import { byId, el, keyed, text } from './dom.js';
+import { byId, el, keyed, loaded, text } from './dom.js';
 import { bytes, duration, number, percent, unknown } from './format.js';
 import { minutes, sparkline } from './chart.js';
 
@@ -35,6 +35,7 @@ export async function read(ask) {
     return read(ask);
   }
   if (turn !== reads) return undefined;
+  loaded('nodes');
   ({ total, live: alive, next } = list);
   shown = list.nodes.map((n) => {
     const recent = n.recent ?? known.get(n.node)?.recent ?? [];

@@ -1,5 +1,5 @@
 // The regressors: champions, challengers and their history.
-import { byId, el, keyed, text } from './dom.js';
+import { byId, el, keyed, loaded, text } from './dom.js';
 import { number, percent, time, unknown } from './format.js';
 import { begins, life } from './life.js';
 
@@ -82,12 +82,14 @@ function show() {
 // load shows a response of GET /regressors/life.
 export function load(answer) {
   current = answer;
+  loaded('regressors');
   text(byId('regressors-error'), '');
   show();
 }
 
 // trouble reports that the display may be outdated.
 export function trouble(err) {
+  loaded('regressors');
   byId('regressors-empty').hidden = true;
   text(byId('regressors-error'), `The trainer does not answer: ${err.message}`);
 }

@@ -1,5 +1,5 @@
 // SLO attainment and calibration of probabilities.
-import { byId, el, text } from './dom.js';
+import { byId, el, loaded, text } from './dom.js';
 import { decision, number, percent, modelLevel, unknown } from './format.js';
 import { calibration } from './chart.js';
 
@@ -11,6 +11,7 @@ const asked = (l) => (l.confidence === undefined ? '' : `confidence ${number(100
 
 export function load(score) {
   const judged = score.calibration.reduce((n, b) => n + b.jobs, 0) + score.promises.jobs;
+  loaded('score');
   byId('score-empty').hidden = judged > 0;
   byId('score-answer').hidden = judged === 0;
   const p = score.promises;
