@@ -53,7 +53,7 @@ func (t *targetLife) axis(title, y string, values []float64) *chart {
 }
 
 // errorPlot plots the held-out error of each version as a point, and the champion's error over
-// time as a line.
+// time as a line. It leaves out an error of 0, which is unknown.
 func (t *targetLife) errorPlot() template.HTML {
 	var errors []float64
 	for i := range t.Versions {
@@ -64,7 +64,7 @@ func (t *targetLife) errorPlot() template.HTML {
 	for i := range t.Moments {
 		m := &t.Moments[i]
 		n := t.number(m.ModelDigest)
-		if m.Kind != momentPromoted || n == 0 {
+		if m.Kind != momentPromoted || n == 0 || errors[n-1] == 0 {
 			continue
 		}
 		at := t.axisPosition(m)
@@ -78,13 +78,16 @@ func (t *targetLife) errorPlot() template.HTML {
 	}
 	for i := range t.Moments {
 		m := &t.Moments[i]
-		if n := t.number(m.ModelDigest); m.Kind == momentPromoted && n > 0 {
+		if n := t.number(m.ModelDigest); m.Kind == momentPromoted && n > 0 && errors[n-1] > 0 {
 			p.upTriangle(t.axisPosition(m), errors[n-1],
 				fmt.Sprintf("%s: version %d promoted: %s", second(m.At), n, m.Reason))
 		}
 	}
 	for i := range t.Versions {
 		v := &t.Versions[i]
+		if errors[i] == 0 {
+			continue
+		}
 		class := "hollow"
 		if v.State == schemas.RegressorChampion || v.State == schemas.RegressorFormer {
 			class = "dot"

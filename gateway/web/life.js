@@ -1,7 +1,7 @@
 // Charts of a target's regressors by version: errors and judgements, with drift alarms and
 // promotions. The table contains the same information.
 import { el } from './dom.js';
-import { number, percent, time } from './format.js';
+import { heldOutError, inPoints, number, percent, time } from './format.js';
 
 // begins reports whether a drift is an alarm or the begin or change of a correction, not its end.
 export const begins = (d) => d.state !== 'replaced' && d.state !== 'withdrawn';
@@ -53,7 +53,8 @@ function panelWidth(room, panels) {
 }
 
 // life draws the panels of a target. Versions are oldest first; first is the number of the first one.
-export function life({ versions, first, promotions, rejections, drifts }, room) {
+// An error of 0 is unknown. Without known errors and judgements there is no panel.
+export function life({ target, versions, first, promotions, rejections, drifts }, room) {
   const all = [...versions.map((v) => v.trained_at), ...promotions.map((p) => p.at), ...rejections.map((r) => r.at), ...drifts.map((d) => d.at)];
   const where = scale(versions, Math.max(...all.map(at))), began = at(versions[0].trained_at);
   const spot = (s) => where(at(s)) + first - 1, later = (e) => at(e.at) >= began;
@@ -64,13 +65,14 @@ export function life({ versions, first, promotions, rejections, drifts }, room) 
   const index = new Map(versions.map((v, i) => [v.model_digest, first + i]));
   const errors = versions.map((v) => v.median_absolute_ratio);
   const shown = promotions.filter(later).map((p) => ({ ...p, x: spot(p.at), y: p.median_absolute_ratio }));
-  const before = promotions.findLast((p) => !later(p)), used = before ? [{ x: first - 0.5, y: before.median_absolute_ratio }, ...shown] : shown;
-  const panels = [draw({ ...base, height: 170, high: 1.1 * Math.max(0.01, ...errors, ...used.map((p) => p.y)), unit: (v) => percent(v, 1).replace(/\.0/, ''), title: 'Median error by version; the line is the champion',
+  const before = promotions.findLast((p) => !later(p)), used = (before ? [{ x: first - 0.5, y: before.median_absolute_ratio }, ...shown] : shown).filter((p) => p.y > 0);
+  const points = inPoints(target, versions.at(-1).family), panels = [];
+  if (errors.some((e) => e > 0)) panels.push(draw({ ...base, height: 170, high: 1.1 * Math.max(0.01, ...errors, ...used.map((p) => p.y)), unit: (v) => (points ? number(100 * v, 1) : percent(v, 1).replace(/\.0/, '')), title: `Held-out error${points ? ' in points' : ''} by version; the line is the champion`,
     paint: (x, y) => [
       el('path', { class: 'used', d: used.map((p, i) => `${i ? 'H' + x(p.x) + 'V' + y(p.y) : `M${x(p.x)},${y(p.y)}`}`).join('') + (used.length ? `H${width - right}` : '') }),
-      ...shown.map((p) => el('path', { class: 'promotion', d: `M${x(p.x)},${y(p.y) + 5}l5,8h-10z` }, el('title', {}, `${time(p.at)}: version ${index.get(p.model_digest) ?? p.model_digest.slice(0, 12)} promoted: ${p.reason}`))),
-      ...versions.map((v, i) => dot(shape(v), x(first + i), y(errors[i]), `version ${first + i}, ${v.state}: ${percent(errors[i], 1)} on ${number(v.examples)} examples`)),
-    ] })];
+      ...shown.filter((p) => p.y > 0).map((p) => el('path', { class: 'promotion', d: `M${x(p.x)},${y(p.y) + 5}l5,8h-10z` }, el('title', {}, `${time(p.at)}: version ${index.get(p.model_digest) ?? p.model_digest.slice(0, 12)} promoted: ${p.reason}`))),
+      ...versions.flatMap((v, i) => (errors[i] > 0 ? [dot(shape(v), x(first + i), y(errors[i]), `version ${first + i}, ${v.state}: ${heldOutError(target, v)} on ${number(v.examples)} examples`)] : [])),
+    ] }));
   if (judged.length) {
     const most = Math.min(3, 1.15 * Math.max(1.2, ...judged.map((e) => e.loss / e.rival_loss)));
     const say = (e) => `version ${index.get(e.model_digest) ?? '?'} ${e.name === 'hollow' ? 'rejected' : 'promoted'}, ${number(e.judged_jobs)} jobs: ${e.reason}`;

@@ -1,6 +1,6 @@
 // The regressors: champions, challengers and their history.
 import { byId, el, keyed, loaded, text } from './dom.js';
-import { number, percent, time, unknown } from './format.js';
+import { heldOutError, number, percent, time, unknown } from './format.js';
 import { begins, life } from './life.js';
 
 const drawn = 40, listed = 4; // versions in a chart and in a table; the REST API returns all
@@ -10,7 +10,7 @@ const expanded = new Set(); // targets with all versions in the table
 let current = { regressors: [], promotions: [], rejections: [], drifts: [] };
 
 const short = (digest) => (digest ?? '').slice(0, 12);
-const figures = (v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} configurations, median error ${percent(v.median_absolute_ratio, 1)}`;
+const figures = (target, v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} configurations, ${heldOutError(target, v)}`;
 const count = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
 
 // judged describes the comparison of a regressor with another one on new jobs.
@@ -21,20 +21,20 @@ function judged(v) {
 
 const why = (v) => (v.state === 'untried' ? 'replaced by a newer challenger before it was judged' : v.reason);
 
-const heads = ['Version', 'State', 'Examples', 'Median error', 'Fitted', 'In use', 'Reason'];
+const heads = ['Version', 'State', 'Examples', 'Held-out error', 'Fitted', 'In use', 'Reason'];
 
 function makeRow() {
   return el('tr', {}, ...heads.map((name, i) => el(i ? 'td' : 'th', i ? { 'data-label': name } : { scope: 'row' }, el('span'), el('small'))));
 }
 
-function fillRow(row, { v, n }) {
+function fillRow(row, { target, v, n }) {
   const used = v.promoted_at ? `from ${time(v.promoted_at)}` : unknown;
   const until = v.state !== 'champion' && v.replaced_at ? `to ${time(v.replaced_at)}` : '';
   const cells = [
     [`${n}`, short(v.model_digest)],
     [states[v.state] ?? v.state, v.kept ? 'kept' : ''],
     [number(v.examples), `${count(v.settings, 'configuration')}, ${v.family}`],
-    [percent(v.median_absolute_ratio, 1), ''],
+    [heldOutError(target, v).replace(' error', ''), ''],
     [time(v.trained_at), v.trained_for],
     [used, until],
     [v.decided_by ? `by ${v.decided_by}` : '', v.decided_by || v.state !== 'challenger' ? why(v) : judged(v) || why(v)],
@@ -57,15 +57,17 @@ function fillTarget(article, { target, versions }) {
   const of = (list) => list.filter((e) => e.target === target), drifts = of(current.drifts);
   const champion = versions.findLast((v) => v.state === 'champion'), challenger = versions.findLast((v) => v.state === 'challenger');
   const name = (v) => `version ${versions.indexOf(v) + 1} (${short(v.model_digest)})`;
-  text(used, champion ? `The champion is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'There is no champion.');
-  text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
+  text(used, champion ? `The champion is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(target, champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'There is no champion.');
+  text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(target, challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
   next.hidden = !challenger;
   const last = drifts.at(-1), corrections = (champion?.corrections ?? []).map((d) => `Corrected: ${d.message}.`);
   text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift alarm')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
   alarms.hidden = !last;
   const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
-  panels.replaceChildren(...life({ versions: versions.slice(first - 1), first, promotions: of(current.promotions), rejections: of(current.rejections), drifts }, panels.clientWidth));
-  const rows = versions.map((v, i) => ({ v, n: i + 1 })).reverse();
+  figure.hidden = false; // to measure its width
+  panels.replaceChildren(...life({ target, versions: versions.slice(first - 1), first, promotions: of(current.promotions), rejections: of(current.rejections), drifts }, panels.clientWidth));
+  figure.hidden = !panels.children.length;
+  const rows = versions.map((v, i) => ({ target, v, n: i + 1 })).reverse();
   keyed(table.tBodies[0], rows.filter(({ v }, i) => expanded.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
   more.hidden = expanded.has(target) || rows.length <= listed;
 }
