@@ -93,11 +93,11 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 	if len(a.Effects) > 0 {
 		fmt.Fprintln(out)
 	}
-	for i := range a.Menu {
+	for i, c := range a.OtherChoices() {
 		if i == 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintf(out, "or        %s\n", a.Menu[i].Text())
+		fmt.Fprintf(out, "or        %s\n", c.Text())
 	}
 }
 

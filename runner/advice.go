@@ -38,8 +38,8 @@ func adviceText(a *schemas.Advice) string {
 	}
 	_ = table.Flush() // a strings.Builder returns no error
 
-	for i := range a.Menu {
-		fmt.Fprintf(&b, "courier: or %s\n", a.Menu[i].Text())
+	for _, c := range a.OtherChoices() {
+		fmt.Fprintf(&b, "courier: or %s\n", c.Text())
 	}
 	return b.String()
 }

@@ -3,6 +3,7 @@ package schemas
 import (
 	"cmp"
 	"fmt"
+	"slices"
 )
 
 // Decision is the conclusion of an advice.
@@ -176,6 +177,15 @@ func (a *Advice) Running(batchSize, cpus uint32) *Alternative {
 		}
 	}
 	return nil
+}
+
+// OtherChoices returns the menu without the chosen alternative, which may be unbeaten itself.
+func (a *Advice) OtherChoices() []Choice {
+	return slices.DeleteFunc(slices.Clone(a.Menu), func(c Choice) bool {
+		chosen := a.Chosen
+		return c.Kind == ChoiceUnbeaten && chosen != nil && c.BatchSize == chosen.BatchSize &&
+			c.CPUs == chosen.CPUs && c.Epochs == chosen.Epochs
+	})
 }
 
 // AdviceID returns the identity of an advice event. Several advisors that read the same cause

@@ -1,7 +1,7 @@
 // The what-if form: requests a prediction and shows every alternative with its reason.
 import { byId, el, text } from './dom.js';
 import { ask } from './api.js';
-import { probability, cpus, decision, duration, number, percent, unknown } from './format.js';
+import { probability, cpus, decision, duration, heldOutError, number, percent, unknown } from './format.js';
 
 const fields = ['model', 'dataset', 'cpus', 'batch_sizes', 'epochs', 'slo'];
 
@@ -24,8 +24,11 @@ function complain(field, message) {
   if (fields.includes(field)) byId(field).focus();
 }
 
+// isSame returns whether two alternatives run the job the same way.
+const isSame = (a, b) => ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === b[k]);
+
 function row(a, chosen) {
-  const mine = ['batch_size', 'cpus', 'epochs'].every((k) => a[k] === chosen[k]);
+  const mine = isSame(a, chosen);
   const why = [a.reason, a.extrapolated && 'extrapolated'].filter(Boolean).join('; ') || unknown;
   const cells = [duration(a.predicted_seconds), duration(a.upper_bound_seconds), percent(a.predicted_accuracy, 1), probability(a.probability), number(a.score, 3), why];
   const heads = byId('what-if-table').tHead.rows[0].cells;
@@ -40,13 +43,23 @@ function foreign(load) {
   return (cpu ? `, foreign load uses ${percent(cpu)} of the processors` : '') + (wait ? `, and ${percent(wait)} of them are idle while it waits for storage` : '');
 }
 
+// beside describes the mean number of other jobs on the nodes.
+function beside(others) {
+  if (others <= 0) return 'no other job';
+  return `beside ${number(others, 1)} other ${others === 1 ? 'job' : 'jobs'}`;
+}
+
+// unbeatenItself returns whether a choice is the chosen alternative, which is no other option.
+const unbeatenItself = (c, chosen) => c.kind === 'unbeaten' && isSame(c, chosen);
+
 function show(a) {
   byId('what-if-advice').replaceChildren(el('span', { class: 'tag ' + a.decision }, decision(a.decision)), ' ', a.message);
-  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, beside ${number(Math.max(0, a.load.concurrent_jobs - 1), 1)} other job(s)${foreign(a.load)}`);
+  text(byId('what-if-load'), `On ${(a.nodes ?? []).join(', ') || 'no node yet'}, ${beside(a.load.concurrent_jobs - 1)}${foreign(a.load)}`);
   byId('what-if-table').classList.toggle('unscored', a.alternatives.every((x) => x.score === undefined));
   byId('what-if-table').tBodies[0].replaceChildren(...a.alternatives.map((x) => row(x, a.chosen)));
-  byId('what-if-menu').replaceChildren(...(a.menu ?? []).map(choice));
-  byId('what-if-menu-title').hidden = !a.menu?.length;
+  const menu = (a.menu ?? []).filter((c) => !unbeatenItself(c, a.chosen));
+  byId('what-if-menu').replaceChildren(...menu.map(choice));
+  byId('what-if-menu-title').hidden = !menu.length;
   byId('what-if-effects').replaceChildren(...(a.effects ?? []).map((e) =>
     el('li', { class: e.breaks_slo ? 'risk' : '' }, `${e.job_id}: ${duration(e.before_seconds)} remaining, ${duration(e.after_seconds)} with this job${e.breaks_slo ? '; misses its SLO' : ''}`)));
 }
@@ -77,7 +90,7 @@ export function start() {
 
 // regressors shows the champions behind the predictions.
 export function regressors(answer) {
-  const figures = (p) => (p ? ` (${number(p.examples)} examples, median error ${percent(p.median_absolute_ratio, 1)})` : '');
-  const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.promoted));
+  const figures = (target, p) => (p ? ` (${number(p.examples)} examples, ${heldOutError(target, p)})` : '');
+  const parts = answer.regressors.map((r) => r.target.replace('_', ' ') + figures(r.target, r.promoted));
   text(byId('rests-on'), parts.length ? `Champions: ${parts.join(', ')}.` : 'No champion yet: until jobs have run, the decision is exploring.');
 }
