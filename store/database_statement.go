@@ -55,9 +55,14 @@ func (s *statement) end(err error) error {
 const (
 	codeSyntax          = 62
 	codeUnknownDatabase = 81
+	codeQuotaExceeded   = 201
 	codeNotInQuorum     = 289 // REPLICA_IS_NOT_IN_QUORUM
 	codeReplicaBehind   = 517 // CANNOT_ASSIGN_ALTER
 )
+
+// consoleQuota is the quota of the default user of an embedded engine (store/engine). It is used up
+// when the engine has started.
+const consoleQuota = "`courier_console`"
 
 // permanentCodes are errors that a retry of the same statement cannot cure.
 var permanentCodes = map[int32]bool{
@@ -93,6 +98,12 @@ func classify(err error) error {
 		return fmt.Errorf("%w: the definition of a table is empty, probably because the disk was "+
 			"full when it was created: drop that table, or the database if it is new, and start "+
 			"again; courier store rebuild restores the rows that the log has: %w", ErrRefused, err)
+	}
+	if serverCode(err) == codeQuotaExceeded && strings.Contains(err.Error(), consoleQuota) {
+		return fmt.Errorf("%w: the embedded ClickHouse of courier all accepts no statements of the "+
+			"default user: name the user courier with its password in the URL; both are in "+
+			"clickhouse/credentials.json of the data directory; courier store verify --data finds "+
+			"them by itself", ErrRefused)
 	}
 	if permanentCodes[serverCode(err)] {
 		return fmt.Errorf("%w: %w", ErrRefused, err)

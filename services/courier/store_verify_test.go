@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"courier/schemas"
+	"courier/store"
 )
 
 // Rows of a running courier all are deleted and duplicated, and then repaired.
@@ -91,6 +92,28 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 		if s.Stream == schemas.StreamNode && (s.Tables[0].Hours[0].LogEvents == 0 ||
 			len(s.Tables[0].Hours[0].LogChecksum) != 16) {
 			t.Errorf("first hour of samples = %+v, want events and a checksum", s.Tables[0].Hours[0])
+		}
+	}
+}
+
+// A URL without a user connects as the default user, from which the embedded engine accepts nothing.
+func TestStoreVerify_NamesTheUserOfTheEmbeddedEngine(t *testing.T) {
+	library := testLibrary(t)
+	if library == "" {
+		t.Skip("no ClickHouse engine")
+	}
+	l := startAll(t, func(f *localFlags) { f.Engine, f.EngineLibrary = "auto", library })
+	await(t, "the engine", func() bool { return l.Endpoints().ClickHouseNativeURL != "" })
+
+	e := l.Endpoints()
+	for _, url := range []string{e.ClickHouseNativeURL, e.ClickHouseHTTPURL} {
+		var out bytes.Buffer
+		err := run(within(t, patience),
+			[]string{"store", "verify", "--nats-url", e.NATSURL, "--clickhouse-url", url},
+			func(string) string { return "" }, &out, &out)
+		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "the user courier") ||
+			!strings.Contains(err.Error(), "--data") {
+			t.Errorf("courier store verify --clickhouse-url %s = %v, want the user and --data", url, err)
 		}
 	}
 }

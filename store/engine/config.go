@@ -19,6 +19,9 @@ const (
 	userReader  = "reader"
 )
 
+// consoleQuota is the name of the quota of the default user. Package store recognizes it in errors.
+const consoleQuota = "courier_console"
+
 // Limits of a query of the reader. The reader may raise the time limit, because clickhouse-go, and
 // with it Grafana, requests a little more than its own deadline; zero, which would mean no limit,
 // is not allowed. Half a GiB leaves memory for the services; groups and sorts larger than half of
@@ -100,6 +103,7 @@ func render(t *template.Template, s settings) ([]byte, error) {
 		"QueryLog":         s.queryLog,
 		"Server":           s.isServer,
 		"Database":         s.database,
+		"ConsoleQuota":     consoleQuota,
 		"Courier":          userCourier,
 		"CourierHash":      passwordHash(s.courierPassword),
 		"Grants":           courierGrants(),
@@ -219,7 +223,9 @@ var usersTemplate = mustParse("users.xml", `<clickhouse>
   </profiles>
   <quotas>
     <default/>
-    <start><interval><duration>2147483647</duration><queries>2</queries></interval></start>
+    <{{.ConsoleQuota}}>
+      <interval><duration>2147483647</duration><queries>2</queries></interval>
+    </{{.ConsoleQuota}}>
   </quotas>
   <users>
 {{- if not .Server}}
@@ -227,7 +233,7 @@ var usersTemplate = mustParse("users.xml", `<clickhouse>
       <password></password>
       <networks><ip>127.0.0.1</ip></networks>
       <profile>default</profile>
-      <quota>start</quota>
+      <quota>{{.ConsoleQuota}}</quota>
       <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
     </default>
 {{- end}}
