@@ -15,25 +15,27 @@ type Duration time.Duration
 // MarshalJSON formats the duration with time.Duration.String, for example "10m0s".
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
 
-// UnmarshalJSON parses a JSON string with ParseDuration. The error names the field slo.
+// UnmarshalJSON parses a JSON string as UnmarshalText does. The error names the field slo.
 func (d *Duration) UnmarshalJSON(b []byte) error {
 	s, err := strconv.Unquote(string(b)) // a duration has no escape that only JSON knows
 	if err != nil || b[0] != '"' {
 		return Invalid("slo", `want a duration as text, such as "10m"`)
 	}
-	v, err := ParseDuration(s)
+	return d.UnmarshalText([]byte(s))
+}
+
+// UnmarshalText parses a flag with ParseDuration. It refuses 0, because a request without an SLO
+// has no such field.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := ParseDuration(string(b))
+	if err == nil && v == 0 {
+		err = Invalid("slo", `%q is not positive; want a duration such as "10m"`, clip(string(b)))
+	}
 	if err != nil {
 		return err
 	}
 	*d = Duration(v)
 	return nil
-}
-
-// UnmarshalText parses a flag with ParseDuration.
-func (d *Duration) UnmarshalText(b []byte) error {
-	v, err := ParseDuration(string(b))
-	*d = Duration(v)
-	return err
 }
 
 // Seconds returns the duration in seconds.

@@ -233,7 +233,8 @@ func (r *JobRequest) validateEpochs() error {
 // validateGoal checks SLO, confidence, promise and weights.
 func (r *JobRequest) validateGoal() error {
 	if r.SLO < 0 || time.Duration(r.SLO) > MaxSLO {
-		return Invalid("slo", "%s is not between 1ns and %s", time.Duration(r.SLO), MaxSLO)
+		return Invalid("slo", "%s is not between 0 and %s", time.Duration(r.SLO),
+			FormatSeconds(MaxSLO.Seconds()))
 	}
 	if math.IsNaN(r.Confidence) || r.Confidence < 0 || r.Confidence >= 1 {
 		return Invalid("confidence", "%v is not between 0 and 1", r.Confidence)

@@ -45,7 +45,7 @@ func (r *jsonReader) requestField(q *JobRequest, key []byte) {
 		q.TargetAccuracy = r.float()
 	case "slo":
 		span, err := ParseDuration(string(r.text()))
-		q.SLO, r.ok = Duration(span), r.ok && err == nil
+		q.SLO, r.ok = Duration(span), r.ok && err == nil && span != 0
 	case "weights":
 		q.Weights = r.weights(q.Weights)
 	case "confidence":

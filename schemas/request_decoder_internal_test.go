@@ -84,6 +84,7 @@ func FuzzReadJobRequest(f *testing.F) {
 		`{"layers":4294967296}`, `{"parameters":18446744073709551616}`,
 		`{"slo":"10m"}`,
 		`{"slo":"1h30m.5s"}`, `{"slo":""}`, `{"slo":"-1s"}`, `{"slo":".5s"}`, `{"slo":600}`,
+		`{"slo":"0s"}`,
 		`{"slo":"1us"}`, `{"slo":"9999999h"}`, `{"confidence":0.95}`, `{"confidence":1e-400}`,
 		`{"confidence":1e400}`, `{"confidence":-0}`, `{"confidence":NaN}`, `{"promise":"mean"}`,
 		`{"promise":7}`,

@@ -19,6 +19,7 @@ func TestDecodeRequest_NamesTheWrongField(t *testing.T) {
 		{`{` + good + `,"slo":"soon"}`, "slo"},
 		{`{` + good + `,"slo":600}`, "slo"},
 		{`{` + good + `,"slo":"-10m"}`, "slo"},
+		{`{` + good + `,"slo":"0s"}`, "slo"},
 		{`{` + good + `,"slo":"9000h"}`, "slo"},
 		{`{` + good + `,"deadline":"10m"}`, "deadline"},
 		{`{"cpus":2,"epochs":3}`, "model"},
