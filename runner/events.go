@@ -237,14 +237,15 @@ func (j *job) describeExit(e *schemas.Ended) {
 	j.result.Cancelled = e.Outcome == schemas.EventCancelled
 }
 
-// summarize compares the end of a run with its prediction. courier receipt has the details.
+// summarize compares the end of a run with the prediction at its start, as courier receipt does,
+// which has the details.
 func (j *job) summarize() {
 	a := j.result.Advice
 	if a == nil || j.result.ExitCode != 0 || j.result.Cancelled || j.result.Ended.IsZero() {
 		return
 	}
 	s := &j.result.Setting
-	predicted := a.Running(s.BatchSize, s.CPUs)
+	predicted := a.Running(j.startSetting.BatchSize, j.startSetting.CPUs)
 	if predicted == nil || predicted.PredictedSeconds == nil {
 		return
 	}

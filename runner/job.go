@@ -32,6 +32,8 @@ type job struct {
 	fleet  schemas.Fleet // hardware of the job's nodes, from their samples
 	result Result
 
+	startSetting schemas.Setting // before any move
+
 	process   *jobProcess
 	cgroup    *usage.Cgroup // of the process; nil: that of this process
 	cgroupErr error         // why the process has none; nil: none was wanted, or it has one
@@ -133,6 +135,7 @@ func (j *job) start() error {
 	}
 
 	s := &j.result.Setting
+	j.startSetting = *s
 	j.startFit()
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.progress = progressLine{
