@@ -14,8 +14,8 @@ type MetricKinds map[string]string
 // metricWords are the kinds, each a word that kindOf knows.
 var metricWords = []string{"accuracy", "error", "loss"}
 
-// validate returns an error that names a wrong kind.
-func (k MetricKinds) validate() error {
+// Validate returns an error that names a wrong kind.
+func (k MetricKinds) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(k)) {
 		if len(nameWords(name)) == 0 || !slices.Contains(metricWords, k[name]) {
 			return fmt.Errorf("--metric %s=%s: want a name and %s", name, k[name],
@@ -58,7 +58,7 @@ func (t *token) kind() metricKind {
 
 // SetMetrics sets the kinds of metrics whose names are not known. It must be called before Write.
 func (p *Parser) SetMetrics(k MetricKinds) error {
-	if err := k.validate(); err != nil {
+	if err := k.Validate(); err != nil {
 		return err
 	}
 	for _, f := range p.formats {

@@ -13,6 +13,7 @@ import (
 
 	"courier/collector"
 	"courier/runner"
+	"courier/runner/output"
 	"courier/services"
 	"courier/tune"
 )
@@ -56,6 +57,9 @@ Examples:
 func (c *tuneCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {
+		return err
+	}
+	if err := output.MetricKinds(c.Metric).Validate(); err != nil {
 		return err
 	}
 	unlock, err := services.LockDir(c.Dir)
