@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -171,6 +172,10 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 	)
 }
 
+// dashedValue matches kong's error for a value that it takes for flags, such as -5s.
+var dashedValue = regexp.MustCompile(
+	`^(--[a-z0-9-]+): expected .* but got "(-[^"]*)" \(short flag.*\); perhaps try `)
+
 // parse turns kong's exit after --help and --version into an error.
 func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	defer func() {
@@ -182,6 +187,11 @@ func parse(parser *kong.Kong, args []string) (parsed *kong.Context, err error) {
 	var wrong *kong.ParseError
 	if errors.As(err, &wrong) {
 		parsed = wrong.Context
+	}
+	if err != nil {
+		if m := dashedValue.FindStringSubmatch(err.Error()); m != nil {
+			err = fmt.Errorf("%[1]s: write a value that begins with - as %[1]s=%[2]s", m[1], m[2])
+		}
 	}
 	if flag := unknownFlag(parsed); flag != "" {
 		err = fmt.Errorf("unknown flag %s", flag)
