@@ -27,10 +27,12 @@ func (r *Reader) csv(name string, in io.Reader) error {
 	t.Comma, t.FieldsPerRecord, t.TrimLeadingSpace = separator(begin), -1, true
 	header, err := t.Read()
 	if err != nil || len(header) < 2 {
+		problem := "want a header of at least two columns, separated by commas, semicolons or tabs"
+		if errors.Is(err, io.EOF) {
+			problem = "the file is empty; " + problem
+		}
 		r.read++
-		r.refuse(Place{File: name, Line: 1},
-			refuse(ReasonUnreadable, "",
-				"want a header of at least two columns, separated by commas, semicolons or tabs"))
+		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}
 	header[0] = strings.TrimPrefix(header[0], "\ufeff")

@@ -216,6 +216,11 @@ func TestReader_CSV(t *testing.T) {
 				" the header 4\nrefused: runs.csv:4: bare \" in non-quoted-field\n",
 		},
 		{
+			"empty", "", nil,
+			"refused: runs.csv:1: the file is empty; want a header of at least two columns, separated by" +
+				" commas, semicolons or tabs\n",
+		},
+		{
 			"no table", "hello\n", nil,
 			"refused: runs.csv:1: want a header of at least two columns, separated by commas, semicolons or tabs\n",
 		},
