@@ -79,15 +79,23 @@ func (c *PolicyComparison) WriteText(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "policy\tratio\tkept\trefused\tbroken\tGPU hours\tpaused\tmoments\tdecisions\tp99 ms\t")
 	for _, r := range c.Policies {
-		fmt.Fprintf(t, "%s\t%.4f\t%d\t%d\t%d\t%.0f\t%.0f\t%d\t%d\t%.1f\t\n", r.Policy, r.Ratio, r.Kept,
-			r.Refused, r.Broken, r.HeldGPUHours, r.PauseGPUHours, r.Moments, r.Decisions,
-			r.DecisionSeconds*1000)
+		fmt.Fprintf(t, "%s\t%.4f\t%d\t%d\t%d\t%s\t%s\t%d\t%d\t%.1f\t\n", r.Policy, r.Ratio, r.Kept,
+			r.Refused, r.Broken, hoursText(r.HeldGPUHours), hoursText(r.PauseGPUHours), r.Moments,
+			r.Decisions, r.DecisionSeconds*1000)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	_, err := io.WriteString(out, comparisonLegend)
 	return err
+}
+
+// hoursText formats hours as a whole number, and those of a small trace with two digits.
+func hoursText(hours float64) string {
+	if hours >= 10 {
+		return fmt.Sprintf("%.0f", hours)
+	}
+	return fmt.Sprintf("%.2g", hours)
 }
 
 // keepingBatch returns the compared policies that do not choose another batch size although they may.
