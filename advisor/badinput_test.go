@@ -123,6 +123,9 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 			t.Errorf("%s: got decision %s with %+v, want best_effort and probability 0", c.name, a.Decision,
 				a.Chosen)
 		}
+		if !strings.Contains(a.Message, ", but the SLO ended ") {
+			t.Errorf("%s: message %q does not say that the SLO has ended", c.name, a.Message)
+		}
 		for _, alt := range a.Alternatives {
 			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
 				t.Errorf("%s: predicted seconds of batch size %d = %g, want finite and at least 0",

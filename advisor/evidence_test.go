@@ -133,7 +133,7 @@ func TestDecide_ReportsThatNoNodeHasTheCPUs(t *testing.T) {
 	q := evidenceQuestion(func(q *schemas.JobRequest) { q.CPUs, q.Nodes = schemas.CPUs{64}, nil })
 	q.Nodes, q.Hardware = nil, nil
 	a := advisor.Decide(q, r, evidenceBegin)
-	want := "model shufflenet has 20 runs, but no live node has 64 CPUs: "
+	want := "model shufflenet has 20 runs, but no live node has 64 CPUs: on such a node, run it with "
 	if a.Decision != schemas.Exploring || !strings.Contains(a.Message, want) {
 		t.Errorf("%s: message %q lacks %q", a.Decision, a.Message, want)
 	}

@@ -191,7 +191,7 @@ func (s *sentence) writeRange(before string, m evidence.Missing, to, after strin
 // writeUnknown writes what to run for a model whose times are unknown.
 func (d *decider) writeUnknown() {
 	a, s := d.a, &d.text
-	ran := 0
+	next, ran := ": run it with ", 0
 	if d.byEvidence() {
 		ran = d.r.EpochTime.evidence.Epochs(nil, d.configuration(a.Chosen)).Counts.Model
 	}
@@ -206,6 +206,7 @@ func (d *decider) writeUnknown() {
 		} else { // it was placed nowhere
 			s.write(", but no live node has ")
 			s.write(schemas.FormatCPUs(a.Chosen.CPUs))
+			next = ": on such a node, run it with "
 		}
 	case len(d.q.Tried) > 0:
 		s.write("nothing has been learned yet about ")
@@ -215,7 +216,7 @@ func (d *decider) writeUnknown() {
 		s.write("nothing is known yet about ")
 		s.trained(a, d.otherDatasets())
 	}
-	s.write(": run it with ")
+	s.write(next)
 	s.writeConfiguration(a.Chosen.BatchSize, a.Chosen.CPUs)
 	s.write(" to learn from it")
 	for i, p := range a.Probes {
@@ -261,9 +262,9 @@ func (s *sentence) figures(a *schemas.Advice) {
 func (s *sentence) remaining(needed, left float64) {
 	switch {
 	case left < 0:
-		s.write(", ")
+		s.write(", but the SLO ended ")
 		s.seconds(-left)
-		s.write(" after the SLO")
+		s.write(" ago")
 		return
 	case needed > left:
 		s.write(", ")
