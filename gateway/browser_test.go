@@ -383,6 +383,13 @@ func TestBrowser_CallsASectionEmptyOnlyIfItIs(t *testing.T) {
 		t.Errorf("the results are %q while the connection is lost, want Unknown", got)
 	}
 
+	var failure string
+	err := p.Eval(`import('/web/api.js').then(({ ask }) => ask('jobs')).catch((e) => e.message)`, &failure)
+	if err != nil || failure != "Courier does not answer" {
+		t.Errorf("request while the connection is lost = %q, %v, want that Courier does not answer",
+			failure, err)
+	}
+
 	cut.Store(false)
 	p.WaitFor(`document.querySelector('#connection').dataset.state === 'live'`)
 	check("after the connection is back", "jobs,nodes,score,advice", "")

@@ -3,7 +3,8 @@
 // ask sends a request, with an optional body, and returns the response. It throws an Error with the
 // status and with the field that the error response names.
 export async function ask(path, body, method = body ? 'POST' : 'GET') {
-  const response = await fetch('/api/v1/' + path, { method, ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }) });
+  const request = { method, ...(body && { headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) }) };
+  const response = await fetch('/api/v1/' + path, request).catch(() => { throw new Error('Courier does not answer'); });
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) throw Object.assign(new Error(answer.message ?? `HTTP ${response.status}`), { field: answer.field, status: response.status });
   return answer;
