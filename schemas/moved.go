@@ -14,6 +14,7 @@ const (
 
 // Outcomes of a move.
 const (
+	MoveApplied    = "applied"     // the CPUs have changed; no epoch with them has ended yet
 	MoveCarriedOut = "carried_out" // the first epoch with the move has ended
 	MoveKept       = "kept"        // evaluated: the measured gain is close enough to the prediction
 	MoveUndone     = "undone"      // evaluated: it is not, and the move is reversed
@@ -75,7 +76,8 @@ type PlannedMove struct {
 }
 
 // Moved is job.<id>.moved: the outcome of a move that was advised for a running job, with its
-// predicted and measured effect. A move is carried out first and evaluated once. Unknown figures
+// predicted and measured effect. A move is carried out first and evaluated once. Before that, the
+// runner reports when a change of the CPUs is in effect, also if it undoes a move. Unknown figures
 // are absent.
 type Moved struct {
 	JobStamp
@@ -83,7 +85,7 @@ type Moved struct {
 	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
 	// "batch_size" or "cpus"
 	Move string `json:"move" ch:"move"`
-	// "carried_out", "kept", "undone", "refused" or "dry_run"
+	// "applied", "carried_out", "kept", "undone", "refused" or "dry_run"
 	Outcome string `json:"outcome" ch:"outcome"`
 	// "control", "restart", "weight", "cap", "docker" or "kubernetes"
 	Means string `json:"means" ch:"means"`
@@ -197,7 +199,9 @@ func (e *Moved) validateKind() error {
 		{
 			"outcome",
 			e.Outcome,
-			[]string{MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun},
+			[]string{
+				MoveApplied, MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun,
+			},
 		},
 		{
 			"means",

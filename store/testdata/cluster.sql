@@ -2353,6 +2353,16 @@ ALTER TABLE moves
 
 INSERT INTO schema_migrations SELECT 27, '0027_saved.sql', now64(9, 'UTC');
 
+ALTER TABLE job_moved
+    COMMENT COLUMN IF EXISTS outcome
+        '"applied", "carried_out", "kept", "undone", "refused" or "dry_run"';
+
+ALTER TABLE moves
+    COMMENT COLUMN IF EXISTS outcome
+        'applied (the CPUs have changed), carried_out, kept, undone, refused or, if moves are not turned on, dry_run.';
+
+INSERT INTO schema_migrations SELECT 28, '0028_applied.sql', now64(9, 'UTC');
+
 CREATE DATABASE IF NOT EXISTS courier;
 
 USE courier;
@@ -4350,3 +4360,13 @@ ALTER TABLE moves
         'lent, returned, at_risk, left_over, foreign_load or saved; empty for a change of the batch size.';
 
 INSERT INTO schema_migrations SELECT 27, '0027_saved.sql', now64(9, 'UTC');
+
+ALTER TABLE job_moved
+    COMMENT COLUMN IF EXISTS outcome
+        '"applied", "carried_out", "kept", "undone", "refused" or "dry_run"';
+
+ALTER TABLE moves
+    COMMENT COLUMN IF EXISTS outcome
+        'applied (the CPUs have changed), carried_out, kept, undone, refused or, if moves are not turned on, dry_run.';
+
+INSERT INTO schema_migrations SELECT 28, '0028_applied.sql', now64(9, 'UTC');
