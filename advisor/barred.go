@@ -22,14 +22,18 @@ type barredMove struct {
 	until time.Time
 }
 
-// moved records a move of CPUs: it bars one that the runner has undone or refused, and remembers the
-// CPUs of a job that has grown by its own epochs. It returns false if that changes nothing, because
-// the event is a duplicate, is too old, or describes another outcome.
+// moved records a move of CPUs: it takes the CPUs of one that is in effect, bars one that the runner
+// has undone or refused, and remembers the CPUs of a job that has grown by its own epochs. It returns
+// false if that changes nothing, because the event is a duplicate, is too old, or describes another
+// outcome.
 func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	if e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
 		return false
 	}
-	if e.Outcome == schemas.MoveCarriedOut {
+	switch e.Outcome {
+	case schemas.MoveApplied:
+		return j.applied(e)
+	case schemas.MoveCarriedOut:
 		return j.grown(e)
 	}
 	if e.Outcome != schemas.MoveUndone && e.Outcome != schemas.MoveRefused {

@@ -115,7 +115,8 @@ func (j *Job) usedCPURatio() float64 {
 
 // bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.uses) < bottleneckOptions.MinReports {
+	if j.State != schemas.StateRunning || len(j.uses) < bottleneckOptions.MinReports ||
+		j.uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
 		return ""
 	}
 	cpus := int(j.uses[0].CPUs)

@@ -61,6 +61,7 @@ const maxObservedEpochs = 8
 // observedEpoch is the duration of an epoch and the time-weighted mean load during it.
 type observedEpoch struct {
 	batch   uint32 // batch size
+	cpus    uint32
 	seconds float64
 	load    loadOnNode
 	node    string // with the load

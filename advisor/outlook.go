@@ -158,7 +158,7 @@ func (m *Member) ownFactor(
 		l := &m.observedEpochs[i]
 		f := schemas.Features{
 			BatchSize: l.batch,
-			CPUs:      m.Setting.CPUs,
+			CPUs:      l.cpus,
 			ModelCode: code,
 			Load:      l.load.Load,
 			Node:      on.node(r, l.load.on),
@@ -186,7 +186,7 @@ func (m *Member) ownEvidence(r *LoadedRegressor, code float64) (factor, left flo
 	for i := range m.observedEpochs {
 		l := &m.observedEpochs[i]
 		nodeType := r.evidence.NodeType(l.node, l.load.on.NodeType())
-		e := r.epochTime(code, l.batch, m.Setting.CPUs, l.load.Load, l.load.on.Cores, nodeType)
+		e := r.epochTime(code, l.batch, l.cpus, l.load.Load, l.load.on.Cores, nodeType)
 		if !e.Known() || l.seconds <= 0 {
 			continue
 		}

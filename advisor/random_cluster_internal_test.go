@@ -69,6 +69,8 @@ func (w *randomCluster) step(t testing.TB) {
 		w.loseSilentJobs()
 	case n < 96:
 		w.onAlive()
+	case n < 98:
+		w.move()
 	default:
 		w.ask(t)
 	}
@@ -275,6 +277,22 @@ func (w *randomCluster) epoch() {
 		NodeIOWaitRatio: w.probability(),
 	}
 	e.JobStamp = w.stamp(schemas.EpochID(id, run, number), id, run)
+	w.apply(e)
+}
+
+// move reports CPUs that are in effect from the next epoch of a job on, or from an earlier one.
+func (w *randomCluster) move() {
+	j := w.running()
+	if j == nil {
+		return
+	}
+	e := &schemas.Moved{
+		Move:    schemas.MoveCPUs,
+		Outcome: schemas.MoveApplied,
+		ToCPUs:  uint32(1 + w.random.IntN(4)),
+		Epoch:   j.EpochsDone + uint32(w.random.IntN(2)),
+	}
+	e.JobStamp = w.stamp(schemas.MovedID(j.ID, j.Run, e.Epoch), j.ID, j.Run)
 	w.apply(e)
 }
 

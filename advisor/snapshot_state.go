@@ -113,6 +113,7 @@ func (s *lossSnapshot) history() lossHistory {
 // epochSnapshot is an observed epoch in a snapshot.
 type epochSnapshot struct {
 	Batch   uint32           `json:"batch"`
+	CPUs    uint32           `json:"cpus,omitempty"` // 0: those of the job
 	Seconds float64          `json:"seconds"`
 	Load    schemas.Load     `json:"load"`
 	On      schemas.Hardware `json:"on,omitzero"`
@@ -164,7 +165,8 @@ func (j *Job) state() *jobSnapshot {
 		s.BarredMoves = append(s.BarredMoves, barredSnapshot{m.cpus, m.until})
 	}
 	for _, l := range j.observedEpochs {
-		s.Laps = append(s.Laps, epochSnapshot{l.batch, l.seconds, l.load.Load, l.load.on, l.node})
+		s.Laps = append(s.Laps,
+			epochSnapshot{l.batch, l.cpus, l.seconds, l.load.Load, l.load.on, l.node})
 	}
 	for i := range j.loadAtLastEpoch {
 		s.Mark = append(s.Mark, j.loadAtLastEpoch[i].state())
@@ -238,7 +240,8 @@ func (s *jobSnapshot) job() *Job {
 		j.barredMoves = append(j.barredMoves, barredMove{m.CPUs, m.Until})
 	}
 	for _, l := range s.Laps {
-		e := observedEpoch{l.Batch, l.Seconds, loadOnNode{l.Load, l.On}, l.Node}
+		cpus := cmp.Or(l.CPUs, s.Setting.CPUs)
+		e := observedEpoch{l.Batch, cpus, l.Seconds, loadOnNode{l.Load, l.On}, l.Node}
 		j.observedEpochs = append(j.observedEpochs, e)
 	}
 	for i := range s.Mark {

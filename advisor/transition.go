@@ -316,13 +316,13 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	}
 	if e.Run > j.Run {
 		j.beginRun(&e.Setting)
-	} else if e.CPUs != j.Setting.CPUs {
-		j.observedEpochs = nil // they would correct a prediction for other CPUs
-		if e.CPUs <= j.grownFrom {
-			j.grownFrom = 0
-		}
+	} else {
+		j.changeCPUs(e.CPUs)
 	}
-	j.hasMoved = j.hasMoved || e.BatchSize != j.initialBatch || e.CPUs != j.initialCPUs
+	if n := len(j.observedEpochs); n > 0 && j.observedEpochs[n-1].cpus != e.CPUs {
+		j.observedEpochs = nil // the epochs with the current CPUs correct the prediction better
+	}
+	j.hasMoved = j.hasMoved || e.BatchSize != j.initialBatch
 	if e.Run > j.Run || j.State != schemas.StateRunning {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
@@ -339,6 +339,27 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	return true
 }
 
+// applied takes the CPUs of a move that is in effect, unless an epoch with them, or a later one, has
+// ended.
+func (j *Job) applied(e *schemas.Moved) bool {
+	if e.Epoch <= j.EpochsDone || e.ToCPUs == j.Setting.CPUs {
+		return false
+	}
+	j.changeCPUs(e.ToCPUs)
+	j.grown(e)
+	return true
+}
+
+// changeCPUs sets the CPUs of the run. Until the first epoch with them has ended, the epochs before
+// correct the predictions, as they did when the change was planned.
+func (j *Job) changeCPUs(cpus uint32) {
+	if cpus != j.Setting.CPUs && cpus <= j.grownFrom {
+		j.grownFrom = 0
+	}
+	j.Setting.CPUs = cpus
+	j.hasMoved = j.hasMoved || cpus != j.initialCPUs
+}
+
 // observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
 // observed epochs correct the predictions for this run.
 func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
@@ -351,7 +372,7 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	if load, node, ok := c.meanLoad(j.loadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
-		l := observedEpoch{e.BatchSize, e.DurationSeconds, load, node}
+		l := observedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
 		kept := j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]
 		j.observedEpochs = append(slices.Clone(kept), l)
 	}

@@ -1,0 +1,225 @@
+package advisor_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"courier/advisor"
+	"courier/policy"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// appliedEvent reports that the CPUs of a job changed before an epoch.
+func (c *elasticCluster) appliedEvent(id string, from, to, epoch uint32) *schemas.Moved {
+	e := movedEvent(id, schemas.MoveApplied, from, to, c.now)
+	e.EventID, e.Epoch = fmt.Sprintf("%s/applied/%d", id, epoch), epoch
+	return e
+}
+
+// epochWith returns an epoch of a job of 1,000 epochs.
+func (c *elasticCluster) epochWith(id string, number, cpus uint32) *schemas.Epoch {
+	e := epochEvent(id, 1, number)
+	e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = c.now, 1.5, cpus, 1000, []string{"node-a"}
+	return e
+}
+
+// cpusOf returns the present CPUs of a job.
+func (c *elasticCluster) cpusOf(id string) uint32 {
+	c.t.Helper()
+	for _, j := range c.SharesOf("node-a", c.now).Jobs {
+		if j.Question.JobID == id {
+			return j.Question.Self.Setting.CPUs
+		}
+	}
+	c.t.Fatalf("job %s does not run", id)
+	return 0
+}
+
+// restart replaces the state by that of its snapshot.
+func (c *elasticCluster) restart() {
+	c.t.Helper()
+	var b bytes.Buffer
+	if err := c.Freeze().Encode(&b); err != nil {
+		c.t.Fatal(err)
+	}
+	restored, err := advisor.DecodeCluster(&b)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.Cluster = restored
+}
+
+// CPUs count as soon as they are in effect. Duplicates, late events and other outcomes change nothing,
+// and neither does a restart of the advisor.
+func TestCluster_TakesAppliedCPUs(t *testing.T) {
+	c := newElasticCluster(t)
+	applied := c.appliedEvent
+	otherRun := applied("a", 2, 1, 3)
+	otherRun.Run = 2
+	batch := applied("a", 2, 1, 3)
+	batch.Move = schemas.MoveBatchSize
+	other := func(outcome string) schemas.Event {
+		e := applied("a", 2, 1, 3)
+		e.Outcome = outcome
+		return e
+	}
+	for _, test := range []struct {
+		name   string
+		events []schemas.Event // after two epochs with two CPUs
+		want   uint32
+	}{
+		{"before the first epoch with them", []schemas.Event{applied("a", 2, 1, 3)}, 1},
+		{
+			"and their first epoch",
+			[]schemas.Event{applied("a", 2, 1, 3), c.epochWith("a", 3, 1), other(schemas.MoveCarriedOut)}, 1,
+		},
+		{
+			"undone",
+			[]schemas.Event{
+				applied("a", 2, 1, 3), c.epochWith("a", 5, 1), other(schemas.MoveUndone), applied("a", 1, 2, 6),
+			},
+			2,
+		},
+		{
+			"after a later change",
+			[]schemas.Event{c.epochWith("a", 3, 1), c.epochWith("a", 4, 2), applied("a", 2, 1, 3)}, 2,
+		},
+		{"without an epoch", []schemas.Event{applied("a", 2, 1, 0)}, 2},
+		{"of another run", []schemas.Event{otherRun}, 2},
+		{"of a batch size", []schemas.Event{batch}, 2},
+		{"carried out", []schemas.Event{other(schemas.MoveCarriedOut)}, 2},
+		{"kept", []schemas.Event{other(schemas.MoveKept)}, 2},
+		{"undone only", []schemas.Event{other(schemas.MoveUndone)}, 2},
+		{"refused", []schemas.Event{other(schemas.MoveRefused)}, 2},
+		{"dry run", []schemas.Event{other(schemas.MoveDryRun)}, 2},
+	} {
+		for cut := range len(test.events) + 1 {
+			t.Run(fmt.Sprintf("%s, restart after %d", test.name, cut), func(t *testing.T) {
+				c := newElasticCluster(t)
+				c.run("a", 4000*time.Second, 2)
+				c.apply(c.epochWith("a", 2, 2))
+				for i, e := range test.events {
+					if i == cut {
+						c.restart()
+					}
+					c.apply(e)
+					c.apply(e)
+				}
+				if cut == len(test.events) {
+					c.restart()
+				}
+				if got := c.cpusOf("a"); got != test.want {
+					t.Errorf("%d CPUs, want %d", got, test.want)
+				}
+				for _, e := range test.events {
+					c.apply(e) // a late copy
+				}
+				if got := c.cpusOf("a"); got != test.want {
+					t.Errorf("%d CPUs after copies of all events, want %d", got, test.want)
+				}
+			})
+		}
+	}
+}
+
+// A job without a promise starts on CPUs that another one has given up, before an epoch of that ends.
+func TestAdmit_StartsOnAppliedCPUs(t *testing.T) {
+	c := newElasticCluster(t)
+	c.run("old", 4000*time.Second, 2)
+	admit := func() *schemas.Advice {
+		nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}
+		return nodes.Admit(c.Ask(c.request("new", 0), c.now), c.r, c.now)
+	}
+	if a := admit(); a != nil {
+		t.Fatalf("admitted with %d CPUs, want none while old holds both", a.Chosen.CPUs)
+	}
+	c.apply(c.appliedEvent("old", 2, 1, 1))
+	if a := admit(); a == nil || a.Chosen.CPUs != 1 {
+		t.Errorf("admission %+v, want one CPU", a)
+	}
+}
+
+// Until an epoch with the new CPUs ends, the previous epochs of a job that is slower than known correct
+// its predictions.
+func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
+	c := newGrowingCluster(t)
+	c.run("a", 4000*time.Second, 2)
+	c.busyEpochs("a", 1, 2, 1) // 1.5 s, known are 0.75 s
+	ratio := func() float64 {
+		q := c.SharesOf("node-a", c.now).Jobs[0].Question
+		return advisor.Decide(q, c.r, c.now).EpochRatio
+	}
+	before := ratio()
+	c.apply(c.appliedEvent("a", 2, 1, 4))
+	if got := ratio(); before < 1.5 || got != before {
+		t.Errorf("ratio of the epochs %.3f, want %.3f as before, above 1.5", got, before)
+	}
+	c.restart()
+	if got := ratio(); got != before {
+		t.Errorf("ratio of the epochs after a restart %.3f, want %.3f", got, before)
+	}
+	c.busyEpochs("a", 4, 1, 1) // as known
+	if got := ratio(); got < 0.95 || got > 1.05 {
+		t.Errorf("ratio of the epochs with one CPU %.3f, want about 1", got)
+	}
+}
+
+// A job that has grown by its own epochs does not grow again before an epoch with the new CPUs shows
+// their effect. What it has grown by is free for other jobs at once.
+func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
+	c := newElasticClusterOf(t, fourCores, compileFitted(t, fitFour), schemas.CPUs{1, 2, 3, 4})
+	c.run("a", 0, 2)
+	c.busyEpochs("a", 1, 2, 1)
+	grows := "[a left_over 2→3, own epochs]"
+	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO, nil)); got != grows {
+		t.Fatalf("moves %v, want %v", got, grows)
+	}
+	e := c.appliedEvent("a", 2, 3, 4)
+	e.Rule = string(policy.ReasonOwnEpochs)
+	c.apply(e)
+	if got := c.moves(4, advisor.ObjectiveSLO, nil); len(got) > 0 {
+		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
+	}
+	nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}
+	advice := nodes.MakeRoom(c.Ask(c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
+		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
+	}
+}
+
+// The status of a running job has the CPUs that it has given up, and a job that waits for them is
+// admitted, although no epoch has ended.
+func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
+	s := newElasticServer(t, advisor.Options{
+		Admission: schemas.AdmissionQueue, MoveCPUs: advisor.MovesOn,
+	}, "node-a")
+	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
+	waiting := s.request("waiting", 0, "node-a")
+	if v, a := verdict(t, s.Bus, waiting); v != schemas.Queued {
+		t.Fatalf("waiting: %s: %s; want queued", v, a.Message)
+	}
+	e := movedEvent("old", schemas.MoveApplied, 2, 1, time.Now().UTC())
+	e.Epoch = 1
+	publish(t, s.Bus, e)
+	await(t, "the status with one CPU", func() bool { return status(t, s.Bus, "old").CPUs == 1 })
+	var admitted *schemas.JobAdmitted
+	await(t, "the admission of the waiting job", func() bool {
+		subject := schemas.JobSubject("waiting", schemas.EventAdmitted)
+		records, err := s.Last(within(t), schemas.StreamJob, subject)
+		if err != nil || len(records) == 0 {
+			return false
+		}
+		admitted = records[0].Event.(*schemas.JobAdmitted)
+		return true
+	})
+	if diff := cmp.Diff(uint32(1), admitted.Advice.Chosen.CPUs); diff != "" {
+		t.Errorf("CPUs of the waiting job (-want +got):\n%s", diff)
+	}
+	if got := status(t, s.Bus, "old"); got.EpochsDone != 0 {
+		t.Errorf("status of old %+v, want no epoch", got)
+	}
+}
