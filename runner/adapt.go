@@ -226,6 +226,9 @@ func (j *job) restart() (isRunning bool) {
 	j.log.Info("job restarted",
 		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize,
 		"epochs_done", j.epochs.last)
+	if j.sharing.means == schemas.ByRestart {
+		j.publishApplied()
+	}
 	return true
 }
 

@@ -191,6 +191,19 @@ func (j *job) endResize(o resizeOutcome) {
 	j.screen.message("running with %s", schemas.FormatCPUs(o.cpus))
 	j.log.Info("CPUs changed",
 		"job", j.result.JobID, "run", j.result.Run, "cpus", o.cpus, "from_epoch", j.epochs.last+1)
+	j.publishApplied()
+}
+
+// publishApplied publishes that the CPUs of the requested move are in effect, so that jobs that wait
+// for the CPUs of this one do not wait for its next epoch.
+func (j *job) publishApplied() {
+	m := j.sharing.requested
+	if m == nil || m.to != j.result.Setting.CPUs || !j.process.isRunning() {
+		return
+	}
+	e := m.event(j.sharing, schemas.MoveApplied, "")
+	e.Epoch = j.epochs.last + 1
+	j.publishMove(e)
 }
 
 // awaitResize ends the change of the CPUs that is under way when the job ends.

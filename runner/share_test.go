@@ -134,8 +134,9 @@ func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
 	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "200000") {
 		t.Errorf("limit with the move = %q, want two CPUs", got)
 	}
-	a.runEpochs(3, 7)
+	a.runEpochs(3, 6)
 	a.stderr.Await(t, "running with 1 CPU\n")
+	a.runEpochs(6, 7)
 	if err := a.input.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -143,14 +144,19 @@ func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
 	if got := a.cpus(10); got[0] != 1 || got[3] != 2 || got[9] != 1 {
 		t.Errorf("CPUs of the epochs = %v, want 1, then 2, then 1 again", got)
 	}
-	got := a.moves(2)
-	if !strings.HasPrefix(got[0], "at_risk cpus carried_out 1→2 by cap") ||
-		!strings.HasPrefix(got[1], "at_risk cpus undone 1→2 by cap") {
-		t.Errorf("moves = %q, want carried_out and undone", got)
+	want := []string{
+		"at_risk cpus applied 1→2 by cap from 3, 0 measured",
+		"at_risk cpus carried_out 1→2 by cap from 3, 1 measured",
+		"at_risk cpus undone 1→2 by cap from 3, 3 measured",
+		" cpus applied 2→1 by cap from 6, 0 measured",
+	}
+	if diff := cmp.Diff(want, a.moves(4)); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
 	}
 }
 
-// A job that lends a CPU expects no gain, so the move is kept.
+// A job that lends a CPU expects no gain, so the move is kept. The log has the change before the first
+// epoch with it ends, because other jobs wait for the CPU.
 func TestRun_KeepsALentCPU(t *testing.T) {
 	a := startElastic(t, runner.ResizeWeight, 2, 1)
 	a.runEpochs(1, 2)
@@ -164,6 +170,10 @@ func TestRun_KeepsALentCPU(t *testing.T) {
 	})
 	a.runEpochs(2, 3)
 	a.stderr.Await(t, "running with 1 CPU")
+	applied := []string{"at_risk cpus applied 2→1 by weight from 3, 0 measured"}
+	if diff := cmp.Diff(applied, a.moves(1)); diff != "" {
+		t.Errorf("moves before the third epoch ends (-want +got):\n%s", diff)
+	}
 	a.runEpochs(3, 7)
 	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "1024" && got != "100" {
 		t.Errorf("weight after the move = %q, want that of one CPU", got)
@@ -175,10 +185,12 @@ func TestRun_KeepsALentCPU(t *testing.T) {
 	if got := a.cpus(10); got[0] != 2 || got[9] != 1 {
 		t.Errorf("CPUs of the epochs = %v, want 2 at the start and 1 at the end", got)
 	}
-	got := a.moves(2)
-	if !strings.HasPrefix(got[0], "at_risk cpus carried_out 2→1 by weight") ||
-		!strings.HasPrefix(got[1], "at_risk cpus kept 2→1 by weight") {
-		t.Errorf("moves = %q, want carried_out and kept", got)
+	want := append(applied,
+		"at_risk cpus carried_out 2→1 by weight from 3, 1 measured",
+		"at_risk cpus kept 2→1 by weight from 3, 3 measured",
+	)
+	if diff := cmp.Diff(want, a.moves(3)); diff != "" {
+		t.Errorf("moves (-want +got):\n%s", diff)
 	}
 }
 
@@ -260,16 +272,21 @@ func TestRun_UpdatesTheContainer(t *testing.T) {
 			if diff := cmp.Diff(want, calls()); diff != "" {
 				t.Errorf("calls of docker (-want +got):\n%s", diff)
 			}
-			a.runEpochs(3, 4)
+			a.runEpochs(3, 6)
+			a.stderr.Await(t, "running with 1 CPU\n")
 			if err := a.input.Close(); err != nil {
 				t.Fatal(err)
 			}
 			<-a.done
 			// The epochs do not become shorter.
-			got := a.moves(2)
-			if !strings.HasPrefix(got[0], "at_risk cpus carried_out 1→2 by docker") ||
-				!strings.HasPrefix(got[1], "at_risk cpus undone 1→2 by docker") {
-				t.Errorf("moves = %q, want carried_out and undone by docker", got)
+			moves := []string{
+				"at_risk cpus applied 1→2 by docker from 3, 0 measured",
+				"at_risk cpus carried_out 1→2 by docker from 3, 1 measured",
+				"at_risk cpus undone 1→2 by docker from 3, 3 measured",
+				" cpus applied 2→1 by docker from 6, 0 measured",
+			}
+			if diff := cmp.Diff(moves, a.moves(4)); diff != "" {
+				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -402,12 +419,17 @@ func TestRun_ChangesTheCPUsWithARestart(t *testing.T) {
 	a.runEpochs(1, 3)
 	a.adviseCPUs(2)
 	a.awaitRestart(3, "start after 3 3\n")
+	applied := "at_risk cpus applied 1→2 by restart from 4, 0 measured"
+	if got := a.moves(1); got[0] != applied {
+		t.Errorf("moves after the restart = %q, want %q", got, applied)
+	}
 	a.runEpochs(4, 10)
 	result := a.end([]uint32{1, 1, 1, 2, 2, 2, 2, 2, 2, 2}, []string{
+		applied,
 		"at_risk cpus carried_out 1→2 by restart from 4, 1 measured",
 		"at_risk cpus kept 1→2 by restart from 4, 3 measured",
 	})
-	first := result.Moves[0]
+	first := result.Moves[1]
 	if result.ExitCode != 0 || result.Cancelled || result.Setting.CPUs != 2 ||
 		*first.BeforeEpochSeconds != 8 || *first.AfterEpochSeconds != 4 || *first.GainRatio < 0.5 {
 		t.Errorf("moves = %+v, want two CPUs, and measured epochs of 8 s and 4 s", result.Moves)
