@@ -135,6 +135,9 @@ func (r *historyReader) add(event schemas.Event) {
 		r.set(e.At, &e.Setting)
 	case *schemas.Moved:
 		r.change(e.At, schemas.EventMoved, moveText(e))
+		if e.Outcome == schemas.MoveApplied {
+			r.set(e.At, &schemas.Setting{BatchSize: e.ToBatchSize, CPUs: e.ToCPUs})
+		}
 	case *schemas.Risk:
 		r.change(e.At, schemas.EventRisk, e.Message)
 	case *schemas.Ended:
@@ -173,7 +176,8 @@ func moveText(e *schemas.Moved) string {
 	return text + moveInputs(e)
 }
 
-// moveInputs describes why a move of CPUs was planned. Only the first step of a move repeats it.
+// moveInputs describes why a move of CPUs was planned. Of the steps of a move, only the first epoch with
+// it, or the start of a dry run, repeats that.
 func moveInputs(e *schemas.Moved) string {
 	if e.Outcome != schemas.MoveCarriedOut && (e.Outcome != schemas.MoveDryRun || e.EpochsMeasured > 0) {
 		return ""

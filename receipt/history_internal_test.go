@@ -101,7 +101,36 @@ func TestThinned_KeepsEvenlySpacedPointsAndTheLast(t *testing.T) {
 	}
 }
 
-// The first step of a move of CPUs names what it was planned from; later steps do not repeat it.
+// A prediction after a change of the CPUs is the one for the new number, before an epoch with it ends.
+func TestHistory_PredictsWithAppliedCPUs(t *testing.T) {
+	stamp := func(n float64) schemas.JobStamp {
+		return schemas.JobStamp{Stamp: schemas.Stamp{At: *at(n)}, JobID: "mlp-1", Run: 1}
+	}
+	alternatives := []schemas.Alternative{
+		{BatchSize: 16, CPUs: 2, PredictedSeconds: seconds(30)},
+		{BatchSize: 16, CPUs: 1, PredictedSeconds: seconds(50)},
+	}
+	r := newHistoryReader(schemas.JobStatus{JobID: "mlp-1"})
+	for _, e := range []schemas.Event{
+		&schemas.Started{JobStamp: stamp(0), Setting: schemas.Setting{BatchSize: 16, CPUs: 2}},
+		&schemas.Moved{
+			JobStamp: stamp(12), Move: schemas.MoveCPUs, Outcome: schemas.MoveApplied,
+			FromBatchSize: 16, ToBatchSize: 16, FromCPUs: 2, ToCPUs: 1,
+		},
+		&schemas.Advice{JobStamp: stamp(13), Chosen: &alternatives[0], Alternatives: alternatives},
+	} {
+		r.add(e)
+	}
+	h := r.history(nil)
+	if got, want := h.Predictions[0].EndsAt, at(63); !got.Equal(*want) {
+		t.Errorf("predicted end %s, want %s", got, want)
+	}
+	if got, want := h.Changes[1].Text, "2 to 1 CPU: applied"; got != want {
+		t.Errorf("change %q, want %q", got, want)
+	}
+}
+
+// One step of a move of CPUs names what it was planned from; the others do not repeat it.
 func TestMoveText_ExplainsAMove(t *testing.T) {
 	e := &schemas.Moved{
 		Move: schemas.MoveCPUs, Outcome: schemas.MoveCarriedOut, Purpose: schemas.MoveAtRisk,
