@@ -89,6 +89,9 @@ type queue struct {
 	b    *bus.Bus // nil without an advisor
 	cpu  bool     // epochs report the CPU time of their job, which uses all of its CPUs
 
+	betweenEpochs bool // CPUs change between two epochs, and jobs wait for their loans
+	omitsApplied  bool // the runners do not publish that CPUs have changed
+
 	mu       sync.Mutex
 	held     map[string]int              // CPUs, by job
 	free     int                         // slots
@@ -97,7 +100,8 @@ type queue struct {
 	promised int // jobs that were promised their SLO
 	broken   int // those of them that missed it
 	moves    int
-	seconds  float64 // of all jobs, from submission to the end
+	waited   time.Duration // of all jobs, for their loans
+	seconds  float64       // of all jobs, from submission to the end
 }
 
 func newQueue(t testing.TB, w world, n *advisortest.Node) *queue {
@@ -190,7 +194,28 @@ func (q *queue) admitted(id string, epochs int, slo time.Duration) (cpus int, is
 			advice = e.Advice
 		}
 	}
+	if q.betweenEpochs {
+		q.awaitLoans(advice.Admission.Loans)
+	}
 	return int(advice.Chosen.CPUs), advice.Decision == schemas.MeetsSLO
+}
+
+// awaitLoans waits as the runner does, until the lenders have given up the CPUs of a job.
+func (q *queue) awaitLoans(loans []schemas.Loan) {
+	const longest = 30 * time.Second
+	begin := time.Now()
+	isPending := func(l schemas.Loan) bool {
+		var status schemas.JobStatus
+		request := &schemas.JobStatusRequest{JobID: l.JobID}
+		err := q.b.Request(context.Background(), schemas.SubjectJobStatus, request, &status)
+		return err != nil || status.State == schemas.StateRunning && status.CPUs > l.ToCPUs
+	}
+	for slices.ContainsFunc(loans, isPending) && time.Since(begin) < longest {
+		pass(250 * time.Millisecond)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waited += time.Since(begin)
 }
 
 // pass waits for virtual time to pass.
@@ -201,8 +226,9 @@ type training struct {
 	*queue
 	id      string
 	setting schemas.Setting
-	cause   uint64 // of the last move
-	moved   uint32 // moves
+	cause   uint64         // of the last move
+	moved   uint32         // events of moves
+	pending *schemas.Moved // the move whose first epoch has not ended; nil if there is none
 }
 
 // stamp returns the stamp of an event of the job.
@@ -212,34 +238,43 @@ func (j *training) stamp(eventID string) schemas.JobStamp {
 	}
 }
 
-// move carries out the last advice about the CPUs of the job. It reports whether there was a new one.
+// move carries out the last advice about the CPUs of the job, whose next epoch to end is the given one.
+// It reports whether there was a new one.
 func (j *training) move(epoch int) bool {
 	a, ok := j.last(schemas.StreamAdvice, schemas.JobSubject(j.id, schemas.EventAdvice)).(*schemas.Advice)
 	if !ok || a.Move == nil || a.CauseSequence <= j.cause || a.Move.FromCPUs != j.setting.CPUs {
 		return false
 	}
 	j.cause, j.setting.CPUs = a.CauseSequence, a.Move.ToCPUs
-	j.moved++
 	j.hold(j.id, int(a.Move.ToCPUs))
 	j.mu.Lock()
 	j.moves++
 	j.mu.Unlock()
-	j.publish(&schemas.Moved{
-		JobStamp:      j.stamp(schemas.MovedID(j.id, 1, j.moved)),
+	j.pending = &schemas.Moved{
 		CauseSequence: a.CauseSequence,
 		Move:          schemas.MoveCPUs,
-		Outcome:       schemas.MoveCarriedOut,
 		Means:         "cap",
 		FromBatchSize: batchSize, ToBatchSize: batchSize,
 		FromCPUs: a.Move.FromCPUs, ToCPUs: a.Move.ToCPUs,
 		Purpose: a.Move.Purpose, Rule: a.Move.Rule,
 		Epoch: uint32(epoch),
-	})
+	}
+	if !j.omitsApplied {
+		j.publishMove(schemas.MoveApplied)
+	}
 	return true
 }
 
-// train runs a job. Its CPUs change at once, also within an epoch. lossAt returns its loss after a
-// ratio of its epochs; nil: it reports none.
+// publishMove publishes an outcome of the last move.
+func (j *training) publishMove(outcome string) {
+	e := *j.pending
+	j.moved++
+	e.JobStamp, e.Outcome = j.stamp(schemas.MovedID(j.id, 1, j.moved)), outcome
+	j.publish(&e)
+}
+
+// train runs a job. Its CPUs change at once, also within an epoch, unless q.betweenEpochs is set. lossAt
+// returns its loss after a ratio of its epochs; nil: it reports none.
 func (q *queue) train(
 	id string, epochs, cpus int, lossAt func(float64) float64, random *rand.Rand,
 ) {
@@ -264,7 +299,7 @@ func (q *queue) train(
 		for i := 0; done < 1; i++ {
 			pass(step)
 			done += step.Seconds() / (factor * q.node.EpochSeconds(float64(j.setting.CPUs), q.processes()))
-			if q.b != nil && i%stepsPerLook == 0 && j.move(k) {
+			if q.b != nil && !q.betweenEpochs && i%stepsPerLook == 0 && j.move(k) {
 				done -= q.w.moveEpochs
 			}
 		}
@@ -284,6 +319,13 @@ func (q *queue) train(
 				e.JobCPUSeconds = &seconds
 			}
 			q.publish(e)
+			if j.pending != nil {
+				j.publishMove(schemas.MoveCarriedOut)
+				j.pending = nil
+			}
+			if q.betweenEpochs && k < epochs {
+				j.move(k + 1)
+			}
 		}
 	}
 	if q.b != nil {
