@@ -67,7 +67,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	d.reset(q, r, a)
 
 	d.gather()
-	d.predict()
+	d.predict(q.Request.CPUs)
 	d.choose()
 
 	a.Load = d.loadOf(a.Chosen.CPUs).Load
@@ -88,6 +88,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		}
 	}
 	a.Message = d.message()
+	d.listNotGranted()
 	d.figureSlab, d.evidenceBuffers = nil, nil
 	return a
 }
@@ -223,9 +224,8 @@ func (d *decider) figure(v float64) *float64 {
 
 // predict fills in the alternatives: each batch size with each number of CPUs. A running job keeps
 // its CPUs.
-func (d *decider) predict() {
+func (d *decider) predict(cpus []int) {
 	q := d.q
-	cpus := []int(q.Request.CPUs)
 	n := len(q.Request.BatchSizes) * len(cpus)
 	d.a.Alternatives = make([]schemas.Alternative, 0, n)
 	d.figureSlab = make([]float64, 0, figuresPerAlternative*n)
@@ -242,6 +242,23 @@ func (d *decider) predict() {
 			d.predictAlternative(&d.a.Alternatives[len(d.a.Alternatives)-1], load)
 		}
 	}
+}
+
+// listNotGranted appends the alternatives with CPUs that the job does not get. Nothing else of the
+// answer depends on them.
+func (d *decider) listNotGranted() {
+	if len(d.q.notGranted) == 0 {
+		return
+	}
+	granted := d.a.Alternatives
+	d.predict(d.q.notGranted)
+	for i := range d.a.Alternatives {
+		alt := &d.a.Alternatives[i]
+		if alt.Reason = reasonTooManyCPUs; alt.CPUs < d.a.Chosen.CPUs {
+			alt.Reason = reasonMoreGranted
+		}
+	}
+	d.a.Alternatives = append(granted, d.a.Alternatives...)
 }
 
 // predictAlternative fills in the figures of one alternative.

@@ -153,7 +153,7 @@ func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 	if len(counts) == 0 {
 		return nil
 	}
-	advice := Decide(q.withLoans(nil, slices.Max(counts)), r, now)
+	advice := Decide(q.withLoans(nil, slices.Max(counts)).listAllCPUs(q), r, now)
 	if len(brokenJobs(advice)) > 0 {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 		return nil
 	}
 
-	advice := Decide(q.withLoans(loans, granted), r, now)
+	advice := Decide(q.withLoans(loans, granted).listAllCPUs(q), r, now)
 	if advice.Decision != schemas.MeetsSLO || len(brokenJobs(advice)) > 0 {
 		return nil
 	}
@@ -336,25 +336,47 @@ func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
 	return &other
 }
 
-// AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
-// CPUs that were granted.
-func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
-	if isAdmittedByShares(&q.Request, recorded) {
-		return q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
-	}
+// listAllCPUs returns the question of a job with granted CPUs, whose answer also lists the other
+// numbers of CPUs of the original question.
+func (q *Question) listAllCPUs(original *Question) *Question {
+	q.notGranted = slices.DeleteFunc(slices.Clone(original.Request.CPUs), func(n int) bool {
+		return slices.Contains(q.Request.CPUs, n)
+	})
 	return q
 }
 
-// isAdmittedByShares reports whether a job was admitted by the plan for the CPUs of its nodes. Such an
-// advice has no alternative with other CPUs than the granted ones.
+// AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
+// CPUs that were granted.
+func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
+	if !isAdmittedByShares(&q.Request, recorded) {
+		return q
+	}
+	granted := q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
+	if slices.ContainsFunc(recorded.Alternatives, isNotGranted) {
+		granted.listAllCPUs(q)
+	}
+	return granted
+}
+
+// isAdmittedByShares reports whether a job was admitted by the plan for the CPUs of its nodes. In such
+// an advice, all alternatives with other CPUs than the granted ones are marked so. Older advice has
+// no such alternatives.
 func isAdmittedByShares(q *schemas.JobRequest, recorded *schemas.Advice) bool {
 	v := recorded.Admission
 	if v == nil || v.Verdict != schemas.Admitted || recorded.Chosen == nil {
 		return false
 	}
-	isOther := func(a schemas.Alternative) bool { return a.CPUs != recorded.Chosen.CPUs }
+	isOther := func(a schemas.Alternative) bool {
+		return a.CPUs != recorded.Chosen.CPUs && !isNotGranted(a)
+	}
 	return len(v.Loans) > 0 ||
 		q.Elastic && !slices.ContainsFunc(recorded.Alternatives, isOther)
+}
+
+// isNotGranted reports whether the plan for the CPUs of the nodes gave the job other CPUs than those
+// of the alternative.
+func isNotGranted(a schemas.Alternative) bool {
+	return a.Reason == reasonTooManyCPUs || a.Reason == reasonMoreGranted
 }
 
 // loanMessage returns which jobs lend CPUs.

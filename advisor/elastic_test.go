@@ -419,6 +419,63 @@ func TestAdmit_WaitsForFreeCPUs(t *testing.T) {
 	}
 }
 
+// The answer to an elastic job lists the numbers of CPUs that it does not get, with their figures and
+// the reason, whether it is promised its SLO or not. A replay repeats it.
+func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
+	const tooMany = "more CPUs than other jobs and other work leave for it now"
+	for _, test := range []struct {
+		name     string
+		slo      time.Duration
+		capacity int
+		decision schemas.Decision
+		want     map[uint32]string // reasons by CPUs; those of the granted ones are left out
+	}{
+		{"a promise under foreign load", time.Hour, 1, schemas.MeetsSLO, map[uint32]string{2: tooMany}},
+		{"no promise under foreign load", 700 * time.Second, 1, schemas.BestEffort,
+			map[uint32]string{2: tooMany}},
+		{"an idle node", time.Hour, 2, schemas.MeetsSLO,
+			map[uint32]string{1: "fewer CPUs than the job gets now"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newElasticCluster(t)
+			s := c.SharesOf("node-a", c.now)
+			s.Capacity = test.capacity
+			question := c.Ask(c.request("new", test.slo), c.now)
+			a := s.Admit(question, c.r, c.now)
+			if a == nil || a.Decision != test.decision {
+				t.Fatalf("advice = %+v, want %s", a, test.decision)
+			}
+			a.EventID = schemas.AdviceID("new", 1)
+			if err := a.Validate(); err != nil {
+				t.Error(err)
+			}
+			got := map[uint32]string{}
+			for _, alt := range a.Alternatives {
+				if alt.PredictedSeconds == nil || alt.Probability == nil {
+					t.Errorf("%d CPUs have no figures: %+v", alt.CPUs, alt)
+				}
+				if alt.CPUs != a.Chosen.CPUs {
+					got[alt.CPUs] = alt.Reason
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("reasons of other CPUs (-want +got):\n%s", diff)
+			}
+
+			again := advisor.Decide(question.AssumeMoves(a), c.r, c.now)
+			if diff := cmp.Diff(a.Alternatives, again.Alternatives); diff != "" {
+				t.Errorf("repeated alternatives (-recorded +repeated):\n%s", diff)
+			}
+			older := *a // of a version that did not list them
+			older.Alternatives = a.Alternatives[:len(a.Alternatives)-len(got)]
+			again = advisor.Decide(question.AssumeMoves(&older), c.r, c.now)
+			if diff := cmp.Diff(older.Alternatives, again.Alternatives); diff != "" {
+				t.Errorf("repeated older alternatives (-recorded +repeated):\n%s", diff)
+			}
+		})
+	}
+}
+
 // An advice to move predicts both numbers of CPUs.
 func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
 	c := newElasticCluster(t)

@@ -28,6 +28,9 @@ type Question struct {
 	Threshold float64
 
 	Described Description // of the model; zero if unknown
+
+	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
+	notGranted []int
 }
 
 // Member is a running job, as a Question describes it.

@@ -27,6 +27,10 @@ const (
 	reasonLowerScore = "lower weighted score"
 	reasonUnknown    = "not known yet"
 	reasonShort      = "does not reach the target accuracy"
+
+	// Of an elastic job whose CPUs are planned together with those of its nodes.
+	reasonTooManyCPUs = "more CPUs than other jobs and other work leave for it now"
+	reasonMoreGranted = "fewer CPUs than the job gets now"
 )
 
 // Reasons of the alternatives of evidence regressors. With a target accuracy, an alternative can be
