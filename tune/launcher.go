@@ -18,12 +18,14 @@ import (
 	"courier/schemas"
 )
 
-// Placeholders of a tuning in a command, besides {epochs} and {cpus} of package runner and those of
-// the parameters.
+// Placeholders of a tuning in a command, besides those of the parameters. Package runner replaces
+// {epochs} and {cpus}.
 const (
-	epochPlaceholder = "{epoch}" // completed epochs
-	trialPlaceholder = "{trial}"
-	dirPlaceholder   = "{dir}"
+	epochPlaceholder  = "{epoch}" // completed epochs
+	trialPlaceholder  = "{trial}"
+	dirPlaceholder    = "{dir}"
+	epochsPlaceholder = "{epochs}"
+	cpusPlaceholder   = "{cpus}"
 )
 
 // Launcher measures segments by running the command of a tuning on this node.
@@ -45,19 +47,19 @@ func (l *Launcher) logPath(g *Segment) string {
 
 // trialDir returns the directory of a trial for its checkpoints. A probe has one of its own, so that
 // it does not change the trial.
-func (l *Launcher) trialDir(g *Segment) string {
+func trialDir(dir string, g *Segment) string {
 	name := strconv.Itoa(g.Trial)
 	if g.IsProbe {
 		name = fmt.Sprintf("%d-probe-%d-cpus", g.Trial, g.CPUs)
 	}
-	return filepath.Join(l.Dir, "trials", name)
+	return filepath.Join(dir, "trials", name)
 }
 
 // Measure runs a segment. It is a Measure.
 func (l *Launcher) Measure(
 	ctx context.Context, g Segment, values []string, report func(TrialEpoch),
 ) (Ending, error) {
-	path, dir := l.logPath(&g), l.trialDir(&g)
+	path, dir := l.logPath(&g), trialDir(l.Dir, &g)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.MkdirAll(dir, 0o755)); err != nil {
 		return Ending{}, err
 	}
@@ -133,9 +135,6 @@ func lastLine(path string) string {
 // options returns the options of the run of a segment.
 func (l *Launcher) options(g *Segment, dir string, values []string) runner.Options {
 	o := l.Job
-	pairs := []string{
-		epochPlaceholder, strconv.Itoa(g.From), trialPlaceholder, strconv.Itoa(g.Trial), dirPlaceholder, dir,
-	}
 	o.Environment = append(o.Environment[:len(o.Environment):len(o.Environment)],
 		"COURIER_EPOCHS_DONE="+strconv.Itoa(g.From),
 		"COURIER_TRIAL="+strconv.Itoa(g.Trial),
@@ -143,18 +142,13 @@ func (l *Launcher) options(g *Segment, dir string, values []string) runner.Optio
 	)
 	o.BatchSize = 1 // its events are not published
 	for i, p := range l.Options.Space {
-		pairs = append(pairs, "{"+p.Name+"}", values[i])
-		o.Environment = append(o.Environment, "COURIER_PARAM_"+strings.ToUpper(p.Name)+"="+values[i])
+		o.Environment = append(o.Environment, parameterVariable(p.Name)+"="+values[i])
 		if n, err := strconv.Atoi(values[i]); p.Name == "batch" && err == nil && n > 0 && n <= schemas.MaxBatchSize {
 			o.BatchSize = n
 		}
 	}
-	replacer := strings.NewReplacer(pairs...)
-	o.Command = nil
-	for _, argument := range l.Options.Command {
-		o.Command = append(o.Command, replacer.Replace(argument))
-	}
-	o.MetricsFile = replacer.Replace(o.MetricsFile)
+	o.Command = l.Options.filled(l.Options.Command, g, dir, values)
+	o.MetricsFile = l.Options.filled([]string{o.MetricsFile}, g, dir, values)[0]
 	o.Request = schemas.JobRequest{
 		Model:      "tuning",
 		BatchSizes: []int{o.BatchSize},
@@ -168,12 +162,30 @@ func (l *Launcher) options(g *Segment, dir string, values []string) runner.Optio
 	return o
 }
 
+// filled replaces the placeholders of the tuning in some arguments.
+func (o *Options) filled(arguments []string, g *Segment, dir string, values []string) []string {
+	pairs := []string{
+		epochPlaceholder, strconv.Itoa(g.From), trialPlaceholder, strconv.Itoa(g.Trial), dirPlaceholder, dir,
+	}
+	for i, p := range o.Space {
+		pairs = append(pairs, "{"+p.Name+"}", values[i])
+	}
+	replacer := strings.NewReplacer(pairs...)
+	filled := make([]string, len(arguments))
+	for i, argument := range arguments {
+		filled[i] = replacer.Replace(argument)
+	}
+	return filled
+}
+
+// parameterVariable returns the environment variable of a parameter.
+func parameterVariable(name string) string { return "COURIER_PARAM_" + strings.ToUpper(name) }
+
 // Unused returns the parameters that have no placeholder in the command, which must read them from
 // the environment.
 func (l *Launcher) Unused() (names []string) {
-	text := strings.Join(l.Options.Command, " ")
 	for _, p := range l.Options.Space {
-		if !strings.Contains(text, "{"+p.Name+"}") {
+		if !hasPlaceholder(l.Options.Command, "{"+p.Name+"}") {
 			names = append(names, p.Name)
 		}
 	}

@@ -140,6 +140,39 @@ func TestLauncher_RunsRealCommands(t *testing.T) {
 	}
 }
 
+// The printed command can be pasted into a shell: it trains with the parameters of the best trial from
+// the beginning, for all epochs and with a directory of its own.
+func TestRanking_PrintsACommandForAShell(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "ada's tuning")
+	o := trainingOptions("{dir}", "1")
+	o.Space = append(o.Space, tune.Parameter{Name: "mode", Choices: []string{"a b"}})
+	r, err := runTuning(dir, o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(text.String(), "\nbest: ")
+	line, rest, _ := strings.Cut(line, "\n")
+	begin := "COURIER_PARAM_MODE='a b' " + os.Args[0] + " --train " + r.Trials[0].Parameters["x"] + " 0 8 "
+	if !strings.HasPrefix(line, begin) {
+		t.Errorf("the command is %q", line)
+	}
+	if want := fmt.Sprintf("trials/%d'", r.Trials[0].Trial); !strings.HasPrefix(rest, "its checkpoints: ") ||
+		!strings.HasSuffix(strings.TrimSpace(rest), want) {
+		t.Errorf("after the command: %q, want the directory of the trial", rest)
+	}
+	out, err := exec.Command("sh", "-c", line).Output()
+	if err != nil || !strings.HasPrefix(string(out), `{"epoch":1,`) || strings.Count(string(out), "\n") != 8 {
+		t.Errorf("%s: %v, want 8 epochs:\n%s", line, err, out)
+	}
+	if best, err := os.ReadDir(filepath.Join(dir, "best")); err != nil || len(best) == 0 {
+		t.Errorf("checkpoints of the command: %v, %v", best, err)
+	}
+}
+
 // Epochs that take 100 s by their own account do not fit into the time, although they end at once.
 func TestTuning_RefusesByTheTimesThatTheCommandReports(t *testing.T) {
 	o := trainingOptions("{dir}", "100")

@@ -249,6 +249,6 @@ func FuzzRecord(f *testing.F) {
 		}
 		tuning.state.candidates()
 		tuning.next()
-		tuning.result("")
+		tuning.result("", false)
 	})
 }

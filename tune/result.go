@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,19 +20,24 @@ import (
 // Ranking is the result of a tuning.
 type Ranking struct {
 	Reason      string        `json:"reason"` // why it ended
+	Complete    bool          `json:"complete"`
+	StagesDone  int           `json:"stages_done"`
 	Algorithm   string        `json:"algorithm"`
 	Objective   string        `json:"objective,omitempty"` // accuracy or loss; empty: neither was reported
 	Seconds     float64       `json:"seconds"`             // without interruptions
 	CoreSeconds float64       `json:"core_seconds"`
 	Price       *float64      `json:"price,omitempty"`
-	Best        []string      `json:"best_command,omitempty"` // with the parameters of the best trial
-	Trials      []RankedTrial `json:"trials"`                 // the best first
+	Best        []string      `json:"best_command,omitempty"` // see bestCommand
+	Environment []string      `json:"best_environment,omitempty"`
+	Trials      []RankedTrial `json:"trials"` // the best first
 	Stages      []StageRow    `json:"stages"`
 	ProbeCost   float64       `json:"probe_core_seconds"` // of repeated epochs that measured a time
 	Static      *StaticPlan   `json:"static,omitempty"`   // nil: none keeps the bound, or nothing was measured
 
-	parameters []string // names, in the order of the command line
-	cost       func(coreSeconds float64) string
+	parameters  []string // names, in the order of the command line
+	epochs      int      // of a complete trial
+	checkpoints string   // directory of the best trial; empty: the command has no {dir}
+	cost        func(coreSeconds float64) string
 }
 
 // RankedTrial is a trial of a ranking.
@@ -70,17 +76,20 @@ type StaticPlan struct {
 	CoreSeconds float64 `json:"predicted_core_seconds"`
 }
 
-// result returns the ranking of the trials so far.
-func (t *Tuning) result(reason string) *Ranking {
+// result returns the ranking of the trials so far, with why the tuning ended.
+func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	s := t.state
 	r := &Ranking{
 		Reason:      reason,
+		Complete:    isComplete,
+		StagesDone:  s.stagesDone(),
 		Algorithm:   t.o.Algorithm,
 		Objective:   s.objective,
 		Seconds:     s.elapsed,
 		CoreSeconds: s.spent,
 		Trials:      t.ranked(),
 		ProbeCost:   s.probed,
+		epochs:      t.o.Epochs,
 		cost:        t.formatCost,
 	}
 	for _, p := range t.o.Space {
@@ -91,12 +100,9 @@ func (t *Tuning) result(reason string) *Ranking {
 		r.Price = &price
 	}
 	if b := s.best(); b != nil {
-		var pairs []string
-		for i, p := range t.o.Space {
-			pairs = append(pairs, "{"+p.Name+"}", b.values[i])
-		}
-		for _, argument := range t.o.Command {
-			r.Best = append(r.Best, strings.NewReplacer(pairs...).Replace(argument))
+		r.Best, r.Environment = t.bestCommand(b)
+		if hasPlaceholder(t.o.Command, dirPlaceholder) {
+			r.checkpoints = trialDir(t.dir, &Segment{Trial: b.number})
 		}
 	}
 	for i, span := range s.spans {
@@ -108,10 +114,48 @@ func (t *Tuning) result(reason string) *Ranking {
 			PredictedCoreSeconds: p.CoreSeconds, CoreSeconds: span.coreSeconds,
 		})
 	}
+	if isComplete { // with ASHA, failed trials may leave a stage with fewer than expected
+		r.StagesDone = len(s.stages)
+	}
 	if p, cpus, ok := t.static(); ok {
 		r.Static = &StaticPlan{cpus, p.Seconds, p.Cost}
 	}
 	return r
+}
+
+// stagesDone returns the number of stages that are done.
+func (s *tuningState) stagesDone() (done int) {
+	for i, n := range s.expectedTrials() {
+		if s.finishedTrials(i) >= n {
+			done++
+		}
+	}
+	return done
+}
+
+// bestDir is the directory for the checkpoints of the printed command.
+func (t *Tuning) bestDir() string { return filepath.Join(t.dir, "best") }
+
+// bestCommand returns the command that trains with the parameters of a trial, from the beginning and
+// for all epochs, with the environment variables that replace missing placeholders.
+func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
+	g := Segment{Trial: b.number, CPUs: b.cpus, Epochs: t.o.Epochs}
+	command = t.o.filled(t.o.Command, &g, t.bestDir(), b.values)
+	replacer := strings.NewReplacer(
+		epochsPlaceholder, strconv.Itoa(g.Epochs), cpusPlaceholder, strconv.Itoa(g.CPUs),
+	)
+	for i := range command {
+		command[i] = replacer.Replace(command[i])
+	}
+	if !hasPlaceholder(t.o.Command, epochsPlaceholder) {
+		environment = append(environment, "COURIER_EPOCHS="+strconv.Itoa(g.Epochs))
+	}
+	for i, p := range t.o.Space {
+		if !hasPlaceholder(t.o.Command, "{"+p.Name+"}") {
+			environment = append(environment, parameterVariable(p.Name)+"="+b.values[i])
+		}
+	}
+	return command, environment
 }
 
 // ranked returns the trials that have started, the best first. Those that are out come last.
@@ -161,7 +205,7 @@ func (t *Tuning) writeTrials() error {
 	if err != nil {
 		return err
 	}
-	err = t.result("").WriteCSV(f)
+	err = t.result("", false).WriteCSV(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
@@ -206,8 +250,13 @@ func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(f
 
 // WriteText writes the ranking and the plan as tables.
 func (r *Ranking) WriteText(out io.Writer) error {
-	fmt.Fprintf(out, "%s after %s and %s: %s\n\n", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
-		schemas.FormatSeconds(roundSeconds(r.Seconds)), r.cost(r.CoreSeconds), r.Reason)
+	fmt.Fprintf(out, "%s after %s and %s", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
+		schemas.FormatSeconds(roundSeconds(r.Seconds)), r.cost(r.CoreSeconds))
+	if !r.Complete {
+		fmt.Fprintf(out, ", %d of %s done", r.StagesDone,
+			schemas.FormatCount(uint64(len(r.Stages)), "stage"))
+	}
+	fmt.Fprintf(out, ": %s\n\n", r.Reason)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "rank\ttrial\t%s\tstages\tepochs\tspent\tloss\taccuracy\tseconds\tcore-seconds\t\n",
 		strings.Join(r.parameters, "\t"))
@@ -245,10 +294,43 @@ func (r *Ranking) writeStages(out io.Writer) error {
 	} else {
 		fmt.Fprintln(out, "static alternative: none keeps the bound, or no time was measured")
 	}
-	if len(r.Best) > 0 {
-		fmt.Fprintf(out, "best: %s\n", strings.Join(r.Best, " "))
+	return r.writeBest(out)
+}
+
+// writeBest writes the command with the parameters of the best trial, for a shell.
+func (r *Ranking) writeBest(out io.Writer) error {
+	if len(r.Best) == 0 {
+		return nil
 	}
-	return nil
+	label := "best"
+	if !r.Complete {
+		label = fmt.Sprintf("best so far, after %d of %s", r.Trials[0].Epochs,
+			schemas.FormatCount(uint64(r.epochs), "epoch"))
+	}
+	var words []string
+	for _, variable := range r.Environment {
+		name, value, _ := strings.Cut(variable, "=")
+		words = append(words, name+"="+shellWord(value))
+	}
+	for _, argument := range r.Best {
+		words = append(words, shellWord(argument))
+	}
+	_, err := fmt.Fprintf(out, "%s: %s\n", label, strings.Join(words, " "))
+	if r.checkpoints != "" && err == nil {
+		_, err = fmt.Fprintf(out, "its checkpoints: %s\n", shellWord(r.checkpoints))
+	}
+	return err
+}
+
+// plainWord matches a word that a shell does not change.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// shellWord quotes a word for a shell if it needs quotes.
+func shellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func predicted(v float64) string {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -245,6 +246,42 @@ func TestTuning_RefusesABoundBelowTheSmallest(t *testing.T) {
 	}
 }
 
+// A tuning that becomes slower than measured ends at its bound with the best so far. That is an error,
+// because not every stage is done, and a larger bound continues it.
+func TestTuning_IsIncompleteIfItEndsAtItsBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, dir := tuningOptions(), t.TempDir()
+		o.MaxTime = 400 * time.Second
+		begin := time.Now()
+		c := &simulatedTraining{seconds: func(trial, cpus int) float64 {
+			if time.Since(begin) > 100*time.Second && time.Since(begin) < 400*time.Second {
+				return 100
+			}
+			return amdahl(2, 8)(trial, cpus)
+		}}
+		r, err := simulate(t, dir, o, c)
+		var incomplete *tune.IncompleteTuning
+		if !errors.As(err, &incomplete) || r == nil || r.Complete || incomplete.Reason != r.Reason ||
+			incomplete.StagesDone != r.StagesDone || r.StagesDone >= 5 || incomplete.Stages != 5 {
+			t.Fatalf("%+v, %v; want an incomplete tuning", r, err)
+		}
+		var text strings.Builder
+		if err := r.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{" of 5 stages done: --max-time 6m40s", "\nbest so far, after "} {
+			if !strings.Contains(text.String(), want) {
+				t.Errorf("the text has no %q:\n%s", want, &text)
+			}
+		}
+
+		o.MaxTime = time.Hour
+		if r, err = simulate(t, dir, o, c); err != nil || !r.Complete || r.StagesDone != 5 {
+			t.Errorf("%+v, %v with a larger bound; want a complete tuning", r, err)
+		}
+	})
+}
+
 // Before an epoch was measured, the smallest bound is unknown.
 func TestTuning_SaysThatTheSmallestBoundIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -348,17 +385,21 @@ func TestTuning_NeverExceedsPoolAndBound(t *testing.T) {
 			}
 			var unreachable *tune.UnreachableBound
 			var none *tune.NoResult
+			var incomplete *tune.IncompleteTuning
 			switch {
 			case errors.As(err, &unreachable):
 				refused++
-			case errors.As(err, &none):
+			case errors.As(err, &none), errors.As(err, &incomplete):
 				cut++
 			case err != nil:
 				t.Fatalf("case %d: %v", n, err)
-			case r.Reason == "every stage is done":
-				complete++
 			default:
-				cut++
+				complete++
+			}
+			if isComplete := err == nil; r.Complete != isComplete ||
+				isComplete != (r.Reason == "every stage is done") ||
+				isComplete != (r.StagesDone == len(r.Stages)) {
+				t.Errorf("case %d: %+v with the error %v", n, r, err)
 			}
 		})
 	}

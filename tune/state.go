@@ -13,6 +13,7 @@ type trialState struct {
 	values      []string // of the parameters
 	completed   int      // stages
 	entered     int      // stages in which it has started
+	cpus        int      // of its last segment
 	done        int      // its last epoch; lower again if the command started from the beginning
 	spentEpochs int      // with repeated ones
 	last        TrialEpoch
@@ -161,7 +162,7 @@ func (s *tuningState) start(g *Segment) {
 		t.entered = g.Stage + 1
 		span.trials++
 	}
-	t.isRunning = true
+	t.cpus, t.isRunning = g.CPUs, true
 }
 
 func (s *tuningState) addEpoch(a *activeSegment, e *TrialEpoch) {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
 // Tuning is a tuning with what was measured. It is not safe for concurrent use.
@@ -90,8 +93,8 @@ type segmentMessage struct {
 }
 
 // Run runs the trials that are left. report is called with each change and may be nil. If ctx ends,
-// the error wraps ErrInterrupted, and the same tuning can be continued. With an UnreachableBound or a
-// NoResult, the ranking has what ran; with other errors it is nil.
+// the error wraps ErrInterrupted, and the same tuning can be continued. With an UnreachableBound, a
+// NoResult or an IncompleteTuning, the ranking has what ran; with other errors it is nil.
 func (t *Tuning) Run(ctx context.Context, measure Measure, report func(TuningProgress)) (*Ranking, error) {
 	t.report = report
 	running, cancel := context.WithCancel(ctx)
@@ -199,8 +202,12 @@ func (t *Tuning) limitReason() string {
 		limit = "--max-time " + t.o.MaxTime.String()
 	}
 	reason := limit + " is used up"
-	if !t.state.hasPlan() {
+	switch {
+	case t.state.hasPlan():
+	case t.state.speed.epochs() == 0:
 		reason += " before the time of an epoch was measured, so that the smallest one is unknown"
+	default:
+		reason += " before enough epochs were measured for a plan"
 	}
 	return reason
 }
@@ -215,14 +222,30 @@ type NoResult struct{ Reason string }
 
 func (e *NoResult) Error() string { return "no trial has a result: " + e.Reason }
 
-// conclude writes the table of trials and returns the result. It comes with an UnreachableBound or a
-// NoResult if the tuning ended with one.
+// IncompleteTuning reports that a tuning ended at its bound before every stage was done, although some
+// trial has a result.
+type IncompleteTuning struct {
+	Reason     string
+	StagesDone int
+	Stages     int
+}
+
+func (e *IncompleteTuning) Error() string {
+	return fmt.Sprintf("not complete, %d of %s done: %s; the same command with a larger bound continues",
+		e.StagesDone, schemas.FormatCount(uint64(e.Stages), "stage"), e.Reason)
+}
+
+// conclude writes the table of trials and returns the result. It comes with an UnreachableBound, a
+// NoResult or an IncompleteTuning if the tuning ended with one.
 func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
 	err := t.writeTrials()
+	if hasPlaceholder(t.o.Command, dirPlaceholder) {
+		err = errors.Join(err, os.MkdirAll(t.bestDir(), 0o755)) // the printed command may use it
+	}
 	var unreachable *UnreachableBound
 	switch {
 	case errors.As(failure, &unreachable) && err == nil:
-		return t.result(unreachable.Error()), failure
+		return t.result(unreachable.Error(), false), failure
 	case failure != nil:
 		return nil, failure
 	case err != nil:
@@ -233,22 +256,32 @@ func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*R
 	if t.stopped != "" {
 		reason = t.stopped
 	}
-	if reason == "" {
+	isComplete := reason == ""
+	if isComplete {
 		reason = "every stage is done"
 		if len(t.state.alive()) == 0 {
 			reason = "no trial is left"
 		}
 	}
-	if t.state.best() == nil {
-		return t.result(reason), &NoResult{reason}
+	r := t.result(reason, isComplete)
+	switch {
+	case t.state.best() == nil:
+		return r, &NoResult{reason}
+	case !isComplete:
+		return r, &IncompleteTuning{reason, r.StagesDone, len(r.Stages)}
 	}
-	return t.result(reason), nil
+	return r, nil
 }
 
 // usesProgress reports whether a command can continue a trial: it takes the number of completed
 // epochs or the directory of the trial.
 func usesProgress(command []string) bool {
+	return hasPlaceholder(command, epochPlaceholder) || hasPlaceholder(command, dirPlaceholder)
+}
+
+// hasPlaceholder reports whether a command contains a placeholder.
+func hasPlaceholder(command []string, placeholder string) bool {
 	return slices.ContainsFunc(command, func(argument string) bool {
-		return strings.Contains(argument, epochPlaceholder) || strings.Contains(argument, dirPlaceholder)
+		return strings.Contains(argument, placeholder)
 	})
 }
