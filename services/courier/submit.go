@@ -156,11 +156,14 @@ type jobsCommand struct {
 	outputFlags
 	State  string `help:"Only jobs in this state."`
 	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
-	Limit  int    `help:"Maximum number of jobs." default:"20"`
+	Limit  int    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
 func (c *jobsCommand) Run(w *environment) error {
+	if c.Limit == 0 { // which means the default in a request
+		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
+	}
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
 		State:  schemas.State(c.State),
 		Search: c.Search,
