@@ -16,7 +16,7 @@ func checkProperties(t *testing.T, read func() (importer.ReadResult, error)) {
 	if err != nil {
 		return
 	}
-	if len(a.Runs)+len(a.Refused) != a.Read {
+	if len(a.Runs)+len(a.Refused) != a.Read+a.Unreadable {
 		t.Fatalf("%d accepted and %d rejected runs, want %d in total",
 			len(a.Runs), len(a.Refused), a.Read)
 	}

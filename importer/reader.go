@@ -43,6 +43,8 @@ type Reader struct {
 	columns map[string]string // field to the name of its column
 	unused  map[string]string // see ReadResult.Unused
 	laidOut int               // runs scheduled from Options.Since
+
+	unreadable int // see ReadResult.Unreadable
 }
 
 // ReadResult is the result of a Reader.
@@ -54,6 +56,10 @@ type ReadResult struct {
 	Unused  map[string]string // column to the field that it resembles, or to ""
 	Runs    []*PastRun        // oldest first
 	Refused []*Refusal
+
+	// Unreadable is the number of sources that have no run because none of their lines can be read,
+	// such as an empty table. They are not in Read, but in Refused.
+	Unreadable int
 }
 
 // New returns a Reader that has read nothing.
@@ -146,6 +152,8 @@ func (r *Reader) Finish() ReadResult {
 		Unused:  r.unused,
 		Runs:    r.runs,
 		Refused: r.refused,
+
+		Unreadable: r.unreadable,
 	}
 }
 

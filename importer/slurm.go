@@ -34,7 +34,7 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 			for _, need := range SacctFields() {
 				if !slices.Contains(header, need) {
 					isUnknown = true
-					r.read++
+					r.unreadable++
 					r.refuse(Place{name, number}, refuse(ReasonUnreadable, need,
 						"no such column: want the output of sacct --parsable2 --format=%s",
 						strings.Join(SacctFields(), ",")))

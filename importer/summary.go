@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"courier/schemas"
 )
 
 // Summary is the result of an import, as courier import --output json prints it.
@@ -17,6 +19,7 @@ type Summary struct {
 	Events   int               `json:"events"`            // new events
 	Existing int               `json:"already_there"`     // runs that the log had already
 	Refused  int               `json:"refused"`
+	Sources  int               `json:"unreadable_sources,omitempty"`
 	LeftOut  int               `json:"left_out,omitempty"`       // rows excluded by --where
 	LaidOut  int               `json:"laid_out,omitempty"`       // runs scheduled from --since
 	Columns  map[string]string `json:"columns,omitempty"`        // column of each field
@@ -36,7 +39,8 @@ type ReasonCount struct {
 func NewSummary(found *ReadResult) *Summary {
 	s := &Summary{
 		Read:     found.Read,
-		Refused:  len(found.Refused),
+		Refused:  len(found.Refused) - found.Unreadable,
+		Sources:  found.Unreadable,
 		LeftOut:  found.LeftOut,
 		LaidOut:  found.LaidOut,
 		Columns:  found.Columns,
@@ -61,6 +65,9 @@ func NewSummary(found *ReadResult) *Summary {
 func (s *Summary) Count(p *Publisher) {
 	s.Imported, s.Existing, s.Events = p.Imported, p.Existing, p.Events
 }
+
+// runs returns a number of runs as text.
+func runs(n int) string { return schemas.FormatCount(uint64(n), "run") }
 
 // writeUnused writes the columns that were not read, with the fields that they resemble.
 func (s *Summary) writeUnused(out io.Writer) {
@@ -116,19 +123,24 @@ func (s *Summary) WriteText(out io.Writer) error {
 		fmt.Fprintf(out, "columns   %s\n", strings.Join(pairs, ","))
 	}
 	s.writeUnused(out)
-	fmt.Fprintf(out, "read      %d runs", s.Read)
+	fmt.Fprintf(out, "read      %s", runs(s.Read))
 	if s.LeftOut > 0 {
-		fmt.Fprintf(out, "; %d rows left out by --where", s.LeftOut)
+		rows := schemas.FormatCount(uint64(s.LeftOut), "row")
+		fmt.Fprintf(out, "; %s left out by --where", rows)
 	}
 	if s.LaidOut > 0 {
-		fmt.Fprintf(out, "; %d runs without timestamps, scheduled sequentially", s.LaidOut)
+		fmt.Fprintf(out, "; %s without timestamps, scheduled sequentially", runs(s.LaidOut))
 	}
 	verb := "imported"
 	if s.DryRun {
 		verb = "would be imported"
 	}
-	fmt.Fprintf(out, "\n%s  %d runs, %d events\nexisting  %d runs\nrefused   %d runs\n", verb,
-		s.Imported, s.Events, s.Existing, s.Refused)
+	refused := runs(s.Refused)
+	if s.Sources > 0 {
+		refused += ", " + schemas.FormatCount(uint64(s.Sources), "source")
+	}
+	fmt.Fprintf(out, "\n%s  %s, %s\nexisting  %s\nrefused   %s\n", verb, runs(s.Imported),
+		schemas.FormatCount(uint64(s.Events), "event"), runs(s.Existing), refused)
 	for _, r := range s.Reasons {
 		fmt.Fprintf(out, "%8d  %s\n", r.Runs, r.Reason)
 	}
