@@ -104,8 +104,25 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	}, nil
 }
 
+// hintAtOptions prints the options that probably do not do what is wanted.
+func (j *job) hintAtOptions() {
+	if j.o.OmitHints {
+		return
+	}
+	for _, name := range unknownPlaceholders(j.o.Command) {
+		j.screen.message("the command has %s, which is not replaced: want %s, %s, %s or %s", name,
+			batchPlaceholder, cpusPlaceholder, epochsPlaceholder, epochsDonePlaceholder)
+	}
+	isDocker := j.o.resizeMeans() == schemas.ByDocker
+	if j.o.Container != "" && !(isDocker && j.o.Request.Elastic) {
+		j.screen.message("--container %s has no effect: it needs --elastic, and --resize %s or %s",
+			j.o.Container, ResizeDocker, ResizeDockerCap)
+	}
+}
+
 // start starts the command and publishes the start of the job.
 func (j *job) start() error {
+	j.hintAtOptions()
 	if !j.o.OmitHints && !hasPlaceholder(j.o.Command, batchPlaceholder) {
 		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
 			batchPlaceholder)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,6 +38,24 @@ func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) [
 		filled[i] = replacer.Replace(argument)
 	}
 	return filled
+}
+
+// bracedWord matches what looks like a placeholder, and ${name}, a variable of a shell.
+var bracedWord = regexp.MustCompile(`\$?\{[a-z][a-z_]*\}`)
+
+// unknownPlaceholders returns the lower-case words in braces that are no placeholders. They are mostly
+// mistyped, but the command may have a meaning for them, such as {print} of awk.
+func unknownPlaceholders(command []string) (unknown []string) {
+	known := []string{batchPlaceholder, cpusPlaceholder, epochsPlaceholder, epochsDonePlaceholder}
+	for _, argument := range command {
+		for _, word := range bracedWord.FindAllString(argument, -1) {
+			isOther := word[0] == '{' && !slices.Contains(known, word)
+			if isOther && !slices.Contains(unknown, word) {
+				unknown = append(unknown, word)
+			}
+		}
+	}
+	return unknown
 }
 
 // hasPlaceholder reports whether a command contains a placeholder.

@@ -253,6 +253,32 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 	}
 }
 
+// A container without what uses it is a mistake that is named.
+func TestRun_ReportsAnUnusedContainer(t *testing.T) {
+	for _, c := range []struct {
+		resize    string
+		isElastic bool
+		want      bool
+	}{
+		{runner.ResizeDocker, false, true},
+		{runner.ResizeControl, true, true},
+		{runner.ResizeDocker, true, false},
+	} {
+		var messages bytes.Buffer
+		o := options(t, trainingCommand("epochs", "3"))
+		o.Stderr, o.Container, o.Resize = &messages, "x", c.resize
+		o.Request.Elastic, o.Request.CPUs = c.isElastic, schemas.CPUs{1, 2}
+		if _, err := runner.Run(t.Context(), o, quiet); err != nil {
+			t.Fatal(err)
+		}
+		text := "--container x has no effect: it needs --elastic, and --resize docker or docker-cap"
+		if got := strings.Contains(messages.String(), text); got != c.want {
+			t.Errorf("--resize %s, elastic %t: message = %t, want %t:\n%s", c.resize, c.isElastic, got, c.want,
+				&messages)
+		}
+	}
+}
+
 // A job is told what Courier makes of its output and of its number of CPUs.
 func TestRun_ExplainsItself(t *testing.T) {
 	for _, c := range []struct {
@@ -275,6 +301,16 @@ func TestRun_ExplainsItself(t *testing.T) {
 				"the command has no {cpus}: numerical libraries get 2 threads",
 			},
 			nil,
+		},
+		{
+			"words in braces",
+			append(trainingCommand("epochs", "3"),
+				"{batch}", "{cpus}", "{btch}", `{"lr": {"a": 1}}`, "${name}", "{print}-{btch}"),
+			[]string{
+				"the command has {btch}, which is not replaced: want {batch}, {cpus}, {epochs} or {epoch}\n",
+				"the command has {print}, which",
+			},
+			[]string{"{name}", "lr"},
 		},
 		{
 			"percentages",
