@@ -123,11 +123,14 @@ func TestOpen_ReadsWhatIsThere(t *testing.T) {
 	}
 }
 
-// Failed blocks are left out, and repeated when the study is continued.
-func TestStudy_LeavesOutFailedBlocks(t *testing.T) {
+// Combinations that fail are left out, also if they are the first ones, and repeated when the study is
+// continued.
+func TestStudy_LeavesOutFailedCombinations(t *testing.T) {
 	dir := t.TempDir()
 	o := studyOptions()
-	o.Design, o.Replications = explore.DesignFull, 1
+	o.Design, o.Replications = explore.DesignFull, 2
+	measured := 0
+	o.SLOs = append(o.SLOs, time.Second) // nothing meets it, and the largest batch size is nearest
 	for _, isBroken := range []bool{true, false} {
 		study, err := explore.Open(dir, o)
 		if err != nil {
@@ -137,17 +140,33 @@ func TestStudy_LeavesOutFailedBlocks(t *testing.T) {
 			ctx context.Context, b explore.Block,
 		) ([]explore.MeasuredRun, error) {
 			records, err := law(ctx, b)
-			if b.BatchSize == 128 && isBroken {
+			measured++
+			if (measured <= 2 || b.BatchSize == 128) && isBroken {
 				records[0].Status = explore.StatusFailed
 			}
 			return records, err
 		}, nil)
-		want := 6
-		if isBroken {
-			want = 4
+		if err != nil {
+			t.Fatalf("broken %t: %v", isBroken, err)
 		}
-		if err != nil || result.Runs != want {
-			t.Errorf("broken %t: %+v, %v; want %d runs", isBroken, result, err, want)
+		var text strings.Builder
+		if err := result.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		for _, answer := range result.Advice {
+			if answer.Chosen.Runs == 0 {
+				t.Errorf("broken %t: a combination that failed is advised: %+v", isBroken, answer)
+			}
+		}
+		if isNamed := strings.Contains(text.String(), " failed  "); isNamed != isBroken {
+			t.Errorf("broken %t: failed combinations in the table:\n%s", isBroken, &text)
+		}
+		runs := 12 - 2*result.Failed // of which none failed
+		isNamed := strings.Contains(text.String(), "combinations failed and left out: the same command")
+		if result.Runs != runs || isNamed != isBroken || isBroken != (result.Failed >= 2) ||
+			isBroken && measured != runs+result.Failed {
+			t.Errorf("broken %t: %+v after %d measurements, want %d runs:\n%s", isBroken, result, measured,
+				runs, &text)
 		}
 	}
 

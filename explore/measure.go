@@ -84,7 +84,7 @@ func (m *Runner) job(ctx context.Context, b Block, number int, await func()) (Me
 		return r, fmt.Errorf("run %s: %w", r.RunID(), err)
 	}
 	r.fill(&result)
-	if m.Messages != nil && r.Status != StatusFinished {
+	if m.Messages != nil && r.Status != StatusFinished && ctx.Err() == nil { // else it was stopped
 		m.Messages(r.RunID(), strings.TrimSpace(messages.String()))
 		if r.Status == StatusFailed {
 			m.Messages(r.RunID(), fmt.Sprintf("exit code %d; the end of %s:\n%s",

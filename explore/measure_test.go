@@ -1,12 +1,14 @@
 package explore_test
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
 
 	"courier/explore"
 	"courier/runner"
+	"courier/schemas"
 )
 
 // block measures a block of a shell script.
@@ -57,11 +59,42 @@ func TestRunner_MeasuresABlock(t *testing.T) {
 			if !strings.Contains(messages, c.message) || c.message == "" && messages != "" {
 				t.Errorf("messages %q, want %q", messages, c.message)
 			}
+			for _, text := range []string{"no advice", "running with", "could not be published"} {
+				if strings.Contains(messages, text) {
+					t.Errorf("messages of a study without NATS have %q: %q", text, messages)
+				}
+			}
 			if c.status == explore.StatusFinished &&
 				(r.EpochSeconds() != 1.5 || *r.Accuracy != 0.6 || *r.Loss != 0.25) {
 				t.Errorf("record %+v, want epochs of 1.5 s, accuracy 0.6 and loss 0.25", r)
 			}
 		})
+	}
+}
+
+// A run that is stopped with the study has not failed, so nothing is reported about it.
+func TestRunner_IsSilentAboutStoppedRuns(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var messages strings.Builder
+	o := studyOptions()
+	o.Command = []string{"sh", "-c", `echo '{"epoch":1,"seconds":1}'; sleep 60 # {batch}`}
+	m := explore.Runner{
+		Dir:      t.TempDir(),
+		Options:  o,
+		Messages: func(_, text string) { messages.WriteString(text) },
+		Log:      slog.New(slog.DiscardHandler),
+		Job: runner.Options{
+			Node:     "node-a",
+			NoCgroup: true,
+			OnEpoch:  func(*schemas.Epoch) { cancel() },
+		},
+	}
+	b := explore.Block{Cell: explore.Cell{BatchSize: 8, CPUs: 1, Jobs: 1}, Replication: 1}
+	if _, err := m.Block(ctx, b); err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	if messages.Len() > 0 {
+		t.Errorf("messages %q, want none", &messages)
 	}
 }
 

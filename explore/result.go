@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -18,6 +19,7 @@ type Findings struct {
 	Cells   []Row    `json:"cells"`  // measured and predicted cells
 	Advice  []Answer `json:"advice"` // for each SLO and number of concurrent jobs
 	Missing int      `json:"incomplete_runs"`
+	Failed  int      `json:"failed_combinations"` // left out; the same command runs them again
 }
 
 // Row is a cell with its predictions. Nil figures are unknown.
@@ -30,7 +32,7 @@ type Row struct {
 	Seconds      *float64 `json:"predicted_seconds,omitempty"`
 	BoundSeconds *float64 `json:"upper_bound_seconds,omitempty"` // at the confidence
 	Accuracy     *float64 `json:"predicted_accuracy,omitempty"`
-	Support      string   `json:"support"` // as in the evidence of an advice
+	Support      string   `json:"support"` // as in the evidence of an advice, or StatusFailed
 }
 
 // Answer is the advice for one SLO.
@@ -45,6 +47,7 @@ type Answer struct {
 // result returns the advice of the runs so far.
 func (s *Study) result(f *fitted, reason string) *Findings {
 	r := &Findings{Reason: reason, Runs: len(s.records), Cells: []Row{}, Advice: []Answer{}}
+	r.Failed = len(s.failed)
 	for _, b := range s.blocks {
 		r.Design += b.Jobs
 	}
@@ -55,9 +58,18 @@ func (s *Study) result(f *fitted, reason string) *Findings {
 	}
 	for _, c := range s.o.Factors.Cells() {
 		p := f.cell(c)
-		r.Cells = append(r.Cells, f.row(&p))
+		row := f.row(&p)
+		if s.onlyFailed(f, c) {
+			row.Support = StatusFailed
+			row.Seconds, row.BoundSeconds, row.Accuracy = nil, nil, nil
+		}
+		r.Cells = append(r.Cells, row)
 	}
 	for _, cells := range s.o.conditions() {
+		working := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return s.onlyFailed(f, c) })
+		if len(working) > 0 {
+			cells = working
+		}
 		for _, slo := range s.o.SLOs {
 			p, isPromised := f.choose(cells, slo)
 			r.Advice = append(r.Advice, Answer{
@@ -71,6 +83,9 @@ func (s *Study) result(f *fitted, reason string) *Findings {
 	}
 	return r
 }
+
+// onlyFailed reports whether a combination has failed and no run of it has succeeded.
+func (s *Study) onlyFailed(f *fitted, c Cell) bool { return s.failed[c] && f.runs[c] == 0 }
 
 func (f *fitted) row(p *cellPrediction) Row {
 	r := Row{
@@ -98,6 +113,10 @@ func (r *Findings) WriteText(w io.Writer) error {
 	if r.Missing > 0 {
 		fmt.Fprintf(w, "%s incomplete: fewer epochs than asked for, or none recognized\n",
 			schemas.FormatCount(uint64(r.Missing), "run"))
+	}
+	if r.Failed > 0 {
+		fmt.Fprintf(w, "%s failed and left out: the same command runs them again\n",
+			schemas.FormatCount(uint64(r.Failed), "combination"))
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "\nbatch\tcpus\tjobs\truns\ttime\tbound\taccuracy\tevidence\t")

@@ -148,9 +148,9 @@ type Study struct {
 	dir     string
 	blocks  []Block // of the design, in order
 	records []MeasuredRun
-	done    map[string]int  // finished runs of each block
-	failed  map[string]bool // blocks that failed in this process, which are not repeated
-	spent   time.Duration   // of all blocks
+	done    map[string]int // finished runs of each block
+	failed  map[Cell]bool  // combinations that failed in this process, which are not repeated
+	spent   time.Duration  // of all blocks
 }
 
 // Open opens the study in a directory, which is created if it does not exist. If it has a study with
@@ -164,7 +164,7 @@ func Open(dir string, o Options) (*Study, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Study{o: o, dir: dir, blocks: blocks, done: map[string]int{}, failed: map[string]bool{}}
+	s := &Study{o: o, dir: dir, blocks: blocks, done: map[string]int{}, failed: map[Cell]bool{}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
@@ -184,9 +184,9 @@ func (s *Study) Blocks() (total, done int) {
 	return len(s.blocks), done
 }
 
-// isDone reports whether all jobs of a block were measured. Failed ones are measured again when the
-// study is continued.
-func (s *Study) isDone(b Block) bool { return s.failed[b.ID()] || s.done[b.ID()] >= b.Jobs }
+// isDone reports whether all jobs of a block were measured. Failed combinations are measured again
+// when the study is continued.
+func (s *Study) isDone(b Block) bool { return s.failed[b.Cell] || s.done[b.ID()] >= b.Jobs }
 
 // add adds a measured run. A failed run is kept in the file only.
 func (s *Study) add(r MeasuredRun) {
@@ -213,10 +213,14 @@ type Progress struct {
 // ErrInterrupted is returned by Run if its context ends.
 var ErrInterrupted = errors.New("the study was interrupted")
 
+// maxFirstFailures is the number of failed combinations without any success at which the command is
+// taken for broken.
+const maxFirstFailures = 3
+
 // Run measures the blocks of the design that are left. measure runs the jobs of one block, which
 // start together. report is called before each block and may be nil. If ctx ends, the error wraps
-// ErrInterrupted, and the finished runs are kept. A
-// block that fails is left out, but an error if no run has succeeded before it.
+// ErrInterrupted, and the finished runs are kept. A combination that fails is left out; it is an
+// error if the first ones all fail.
 func (s *Study) Run(
 	ctx context.Context,
 	measure func(context.Context, Block) ([]MeasuredRun, error),
@@ -253,12 +257,23 @@ func (s *Study) Run(
 		}
 		for _, r := range records {
 			s.add(r)
-			s.failed[next.ID()] = s.failed[next.ID()] || r.Status == StatusFailed
+			if r.Status == StatusFailed {
+				s.failed[next.Cell] = true
+			}
 		}
-		if s.failed[next.ID()] && len(s.records) == 0 {
+		if len(s.records) == 0 && len(s.failed) >= min(maxFirstFailures, s.combinations()) {
 			return nil, fmt.Errorf("the first runs failed: see %s", filepath.Join(s.dir, "logs"))
 		}
 	}
+}
+
+// combinations returns the number of combinations of the design.
+func (s *Study) combinations() int {
+	all := map[Cell]bool{}
+	for _, b := range s.blocks {
+		all[b.Cell] = true
+	}
+	return len(all)
 }
 
 // Advice returns the advice of the runs so far.
@@ -280,7 +295,15 @@ func (s *Study) next(f *fitted) (b Block, gain float64, reason string) {
 			return b, 0, ""
 		}
 	}
-	return Block{}, 0, "every run of the design was measured"
+	return Block{}, 0, s.allMeasured("the design")
+}
+
+// allMeasured is the reason of a study that has no further run.
+func (s *Study) allMeasured(design string) string {
+	if len(s.failed) > 0 {
+		design = "the combinations that did not fail"
+	}
+	return "every run of " + design + " was measured"
 }
 
 // left predicts the time of the blocks that are left; 0 if it is unknown.

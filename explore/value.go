@@ -16,7 +16,7 @@ import (
 func (s *Study) mostValuable(f *fitted) (b Block, gain float64, reason string) {
 	left := s.nextReplications()
 	if len(left) == 0 {
-		return Block{}, 0, "every run of the full design was measured"
+		return Block{}, 0, s.allMeasured("the full design")
 	}
 	ends := s.o.Factors
 	ends.BatchSizes = ends.ends().BatchSizes

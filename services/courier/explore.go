@@ -87,7 +87,9 @@ func (c *exploreCommand) Run(w *environment) error {
 	printf := func(format string, values ...any) {
 		fmt.Fprintf(w.stderr, "courier: "+format+"\n", values...)
 	}
-	measurer.Messages = func(runID, text string) { printf("%s: %s", runID, text) }
+	measurer.Messages = func(runID, text string) {
+		printf("%s: %s", runID, strings.TrimPrefix(text, "courier: "))
+	}
 	result, err := study.Run(w.ctx, measurer.Block, func(p explore.Progress) {
 		printf("%s", p.Text())
 	})
