@@ -172,17 +172,18 @@ func (j *job) describeOutput(when string) {
 		j.screen.message("no epoch recognized %s: the job has printed nothing", when)
 		return
 	}
+	lines := schemas.FormatCount(uint64(j.output.Lines()), "line")
 	line, pattern := j.output.Suggest()
 	if pattern == "" {
-		j.screen.message("no epoch recognized %s and %d lines; the last line is\n  %s\n"+
+		j.screen.message("no epoch recognized %s and %s; the last line is\n  %s\n"+
 			"if the job prints its epochs, describe their lines, for example with "+
 			"--epoch-pattern '%s'\n%s",
-			when, j.output.Lines(), line, output.PatternExample, consequence)
+			when, lines, line, output.PatternExample, consequence)
 		return
 	}
-	j.screen.message("no epoch recognized %s and %d lines; this line counts\n  %s\n"+
+	j.screen.message("no epoch recognized %s and %s; this line counts\n  %s\n"+
 		"if it is an epoch, use --epoch-pattern '%s'\n%s",
-		when, j.output.Lines(), line, strings.ReplaceAll(pattern, "'", `'\''`), consequence)
+		when, lines, line, strings.ReplaceAll(pattern, "'", `'\''`), consequence)
 }
 
 // drawProgress updates the progress bar.

@@ -35,6 +35,7 @@ func TestHint(t *testing.T) {
 			time.Minute,
 			`use --epoch-pattern 'pass\s+(?P<epoch>\d+).*?\s+done:\s+acc=(?P<accuracy>[-+\d.eE]+)'`,
 		},
+		{"one line", "step 7\n", time.Minute, "after 60 s and 1 line; the last line is\n  step 7\n"},
 		{"no output", "", time.Minute, "no epoch recognized after 60 s: the job has printed nothing\n"},
 		{"a long line is truncated", long + "\n", time.Minute, "\n  " + long[:160] + "…\n"},
 		{

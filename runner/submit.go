@@ -123,7 +123,7 @@ func (j *job) chooseSetting() {
 func (j *job) printAdvice(adviceErr error) {
 	s := &j.result.Setting
 	switch a := j.result.Advice; {
-	case a == nil && j.o.OmitHints:
+	case a == nil && (j.o.OmitHints || j.o.Connect == nil):
 	case a == nil:
 		j.screen.message("job %s: no advice: %s", j.result.JobID, userMessage(adviceErr))
 		j.screen.message("running with batch size %d", s.BatchSize)
