@@ -106,7 +106,8 @@ func newTraceRow(header []string, columns *TraceColumns, needed []*string) (*tra
 			*name = older
 		}
 		if !slices.Contains(header, *name) {
-			return nil, fmt.Errorf("missing column %q; the columns are %q", *name, header)
+			return nil, fmt.Errorf("missing column %q: give its name with --column, or another --format; "+
+				"the columns are %s", *name, strings.Join(header, ", "))
 		}
 	}
 	return row, nil

@@ -171,7 +171,7 @@ func readPhilly(r io.Reader) (jobs []RecordedJob, skipped int, err error) {
 		return nil, 0, errNoJobs
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the list of jobs: %w", err)
+		return nil, 0, fmt.Errorf("read the list of jobs: %w; want a JSON array, as in the log of Philly", err)
 	}
 	seen := map[string]bool{}
 	for i := range log {

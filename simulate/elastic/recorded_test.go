@@ -100,7 +100,9 @@ func TestReadRecordedFile_RejectsUnusableInput(t *testing.T) {
 		"half a GPU":     {elastic.FormatRecorded, header + "a,1,0.5,1\n", "num_gpu is 0.5, want an integer"},
 		"nameless":       {elastic.FormatRecorded, header + ",1,1,1\n", "missing job_id"},
 		"twice":          {elastic.FormatRecorded, header + "a,1,1,1\na,2,1,1\n", `line 3: job "a" occurs twice`},
-		"no list":        {elastic.FormatPhilly, "{}", "read the list of jobs"},
+		"no list":        {elastic.FormatPhilly, "{}", "want a JSON array"},
+		"not JSON":       {elastic.FormatPhilly, header, "want a JSON array"},
+		"not CSV":        {elastic.FormatHelios, `[{"jobid": "a"}]`, "the trace is JSON, want CSV: only --format philly"},
 		"no submission":  {elastic.FormatPhilly, `[{"jobid": "a"}]`, "no job is usable: 1 job without a submission"},
 		"no date":        {elastic.FormatPhilly, `[{"jobid": "a", "submitted_time": "x"}]`, `submitted_time of job "a"`},
 	} {

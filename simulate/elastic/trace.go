@@ -80,7 +80,7 @@ func WriteTrace(out io.Writer, jobs []TraceJob) error {
 }
 
 // withoutMark skips a byte order mark, with which some programs begin a text in UTF-8.
-func withoutMark(r io.Reader) io.Reader {
+func withoutMark(r io.Reader) *bufio.Reader {
 	in := bufio.NewReader(r)
 	if start, _ := in.Peek(3); string(start) == "\ufeff" {
 		_, _ = in.Discard(3) // these bytes are buffered
@@ -93,7 +93,11 @@ func eachRow(
 	r io.Reader, columns *TraceColumns, needed func(header []string) []*string,
 	read func(row *traceRow) error,
 ) error {
-	in := csv.NewReader(withoutMark(r))
+	text := withoutMark(r)
+	if start, _ := text.Peek(1); string(start) == "[" || string(start) == "{" {
+		return errors.New("the trace is JSON, want CSV: only --format philly reads JSON")
+	}
+	in := csv.NewReader(text)
 	in.ReuseRecord = true
 	header, err := in.Read()
 	if errors.Is(err, io.EOF) {
