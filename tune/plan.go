@@ -247,9 +247,15 @@ func (t *Tuning) adopt(
 	return t.add(&recordLine{Kind: kindPlan, Stages: plans})
 }
 
+// hasChoice reports whether the CPUs of a stage can be chosen.
+func (t *Tuning) hasChoice() bool { return len(t.o.CPUs) > 1 }
+
 // static returns the best plan with the same CPUs in all stages under the same bound, by the
-// measured times; false if none keeps the bound or nothing was measured.
+// measured times; false if none keeps the bound, nothing was measured, or there is no choice of CPUs.
 func (t *Tuning) static() (p cost.Plan, cpus int, ok bool) {
+	if !t.hasChoice() {
+		return p, 0, false
+	}
 	v := t.state.speed.fit()
 	measured, isAssumed := t.poolSpeeds(v)
 	if isAssumed {

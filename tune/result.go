@@ -32,10 +32,11 @@ type Ranking struct {
 	Trials      []RankedTrial `json:"trials"` // the best first
 	Stages      []StageRow    `json:"stages"`
 	ProbeCost   float64       `json:"probe_core_seconds"` // of repeated epochs that measured a time
-	Static      *StaticPlan   `json:"static,omitempty"`   // nil: none keeps the bound, or nothing was measured
+	Static      *StaticPlan   `json:"static,omitempty"`   // nil: no choice, none keeps the bound, or nothing was measured
 
 	parameters  []string // names, in the order of the command line
 	epochs      int      // of a complete trial
+	hasChoice   bool     // of the CPUs of a stage
 	checkpoints string   // directory of the best trial; empty: the command has no {dir}
 	cost        func(coreSeconds float64) string
 }
@@ -90,6 +91,7 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 		Trials:      t.ranked(),
 		ProbeCost:   s.probed,
 		epochs:      t.o.Epochs,
+		hasChoice:   t.hasChoice(),
 		cost:        t.formatCost,
 	}
 	for _, p := range t.o.Space {
@@ -288,10 +290,11 @@ func (r *Ranking) writeStages(out io.Writer) error {
 		fmt.Fprintf(out, "%.1f core-seconds measured the time of an epoch by CPUs; their time is part of a stage\n",
 			r.ProbeCost)
 	}
-	if s := r.Static; s != nil {
+	switch s := r.Static; {
+	case s != nil:
 		fmt.Fprintf(out, "static alternative, by the measured times: %s in all stages, %s and %s\n",
 			schemas.FormatCPUs(uint32(s.CPUs)), schemas.FormatSeconds(roundSeconds(s.Seconds)), r.cost(s.CoreSeconds))
-	} else {
+	case r.hasChoice:
 		fmt.Fprintln(out, "static alternative: none keeps the bound, or no time was measured")
 	}
 	return r.writeBest(out)

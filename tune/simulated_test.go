@@ -251,7 +251,7 @@ func TestTuning_RefusesABoundBelowTheSmallest(t *testing.T) {
 func TestTuning_IsIncompleteIfItEndsAtItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, dir := tuningOptions(), t.TempDir()
-		o.MaxTime = 400 * time.Second
+		o.MaxTime, o.CPUs = 400*time.Second, []int{1}
 		begin := time.Now()
 		c := &simulatedTraining{seconds: func(trial, cpus int) float64 {
 			if time.Since(begin) > 100*time.Second && time.Since(begin) < 400*time.Second {
@@ -268,6 +268,9 @@ func TestTuning_IsIncompleteIfItEndsAtItsBound(t *testing.T) {
 		var text strings.Builder
 		if err := r.WriteText(&text); err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(text.String(), "static alternative") {
+			t.Errorf("a static alternative to one number of CPUs:\n%s", &text)
 		}
 		for _, want := range []string{" of 5 stages done: --max-time 6m40s", "\nbest so far, after "} {
 			if !strings.Contains(text.String(), want) {
