@@ -170,8 +170,8 @@ func endOf(path string) string {
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
 }
 
-// timeLeft returns a duration for a progress line.
-func timeLeft(d time.Duration) string { return d.Round(time.Second).String() }
+// timeLeft returns a duration for a progress line, in whole seconds. It is an upper bound.
+func timeLeft(d time.Duration) string { return (d + time.Second - 1).Truncate(time.Second).String() }
 
 // Text returns the progress as a line.
 func (p *Progress) Text() string {

@@ -165,7 +165,10 @@ func proposals(have []string, columns map[string]string) map[string]string {
 // resembledField returns the field without a column that has a known name which contains the name,
 // or is contained in it.
 func resembledField(name string, columns map[string]string) string {
-	const least = 4 // characters; shorter names are contained in too many others
+	const least = 4           // characters; shorter names are contained in too many others
+	if name == "epochsdone" { // courier explore: the epochs of a run that were completed
+		return ""
+	}
 	for _, n := range fieldNames {
 		if _, found := columns[n.field]; found {
 			continue
