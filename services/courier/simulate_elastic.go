@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +16,7 @@ import (
 
 type simulateElastic struct {
 	outputFlags
-	Trace            string        `help:"Jobs with deadlines, a CSV file." required:"" type:"path" placeholder:"FILE"`
+	Trace            string        `help:"Trace of jobs: a CSV file, or JSON for philly." required:"" type:"path" placeholder:"FILE"`
 	Throughputs      string        `help:"Directory with a table MODEL.csv per model: iterations per second by batch size and number of GPUs." required:"" type:"path" placeholder:"DIR"`
 	Format           string        `help:"Format of the trace. deadlines: CSV with models, iterations and deadlines. recorded (CSV with GPUs and durations), helios (cluster_log.csv), alibaba (pod list of 2023), philly (cluster_job_log): models, iterations and deadlines are derived." enum:"deadlines,recorded,helios,alibaba,philly" default:"deadlines"`
 	Column           []string      `help:"Column of the trace that has another name, as NAME=COLUMN; may be repeated. Names: job_id, submission_time, and deadline, num_iteration, model_name, batch_size, or num_gpu, duration, start_time, end_time." placeholder:"NAME=COLUMN"`
@@ -108,6 +109,9 @@ func (c *simulateElastic) readTrace(
 		return nil, fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
 	}
 	format := elastic.Format(c.Format)
+	if format == elastic.FormatPhilly && len(c.Column) > 0 {
+		return nil, errors.New("--column: the format philly is JSON and has no columns")
+	}
 	columns := format.Columns()
 	if err := columns.Set(c.Column...); err != nil {
 		return nil, err
@@ -125,9 +129,13 @@ func (c *simulateElastic) readTrace(
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(w.stderr, "%s: models, iterations and deadlines are derived (seed %d). "+
-		"Left out: %s without a submission, a GPU, a begin or an end.\n",
-		schemas.FormatCount(uint64(len(jobs)), "job"), c.Seed, schemas.FormatCount(uint64(skipped), "job"))
+	fmt.Fprintf(w.stderr, "%s: models, iterations and deadlines are derived (seed %d).",
+		schemas.FormatCount(uint64(len(jobs)), "job"), c.Seed)
+	if skipped > 0 {
+		fmt.Fprintf(w.stderr, " Left out: %s without a submission, a GPU, a begin or an end.",
+			schemas.FormatCount(uint64(skipped), "job"))
+	}
+	fmt.Fprintln(w.stderr)
 	return jobs, nil
 }
 
