@@ -138,6 +138,18 @@ func (p *Parameter) parseChoices(values string) error {
 	return nil
 }
 
+// Narrow returns a message for each range of two integers, such as dropout=0..1: its values were
+// probably meant to be real numbers.
+func (s Space) Narrow() (messages []string) {
+	for i := range s {
+		if p := &s[i]; len(p.Choices) == 0 && p.values() == 2 {
+			messages = append(messages, fmt.Sprintf("--param %s=%g..%g has the integers %g and %g only: "+
+				"write %.1f..%g for real numbers", p.Name, p.Low, p.High, p.Low, p.High, p.Low, p.High))
+		}
+	}
+	return messages
+}
+
 // values returns the number of different values; infinity for a range of real numbers.
 func (p *Parameter) values() float64 {
 	switch {

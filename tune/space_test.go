@@ -127,3 +127,15 @@ func FuzzParseSpace(f *testing.F) {
 		checkDrawn(t, s, s.Draw(1, 3))
 	})
 }
+
+// A range of two integers is reported, because it was probably meant to be one of real numbers.
+func TestSpace_NarrowNamesRangesOfTwoIntegers(t *testing.T) {
+	s, err := tune.ParseSpace([]string{"a=0..1", "b=0.0..1", "c=0,1", "d=1..8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"--param a=0..1 has the integers 0 and 1 only: write 0.0..1 for real numbers"}
+	if got := s.Narrow(); !slices.Equal(got, want) {
+		t.Errorf("Narrow() = %q, want %q", got, want)
+	}
+}

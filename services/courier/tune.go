@@ -64,6 +64,9 @@ func (c *tuneCommand) Run(w *environment) error {
 	if err := output.MetricKinds(c.Metric).Validate(); err != nil {
 		return err
 	}
+	for _, message := range o.Space.Narrow() {
+		fmt.Fprintf(w.stderr, "courier: %s\n", message)
+	}
 	unlock, err := services.LockDir(c.Dir)
 	if err != nil {
 		return err
