@@ -1,6 +1,9 @@
 package fit
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // ShapeTime is what a job showed in one shape. Times of resources are those in which a step keeps
 // them busy; 0 means unknown.
@@ -96,11 +99,24 @@ func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel 
 	return m
 }
 
-// weigh turns the errors of the fits into the probabilities of their knees.
+// minProbability is that of a fit which can still change a decision.
+const minProbability = 1e-5
+
+// weigh turns the errors of the fits into the probabilities of their knees, and drops the fits that
+// cannot change a decision.
 func (m *SpeedModel) weigh(errors []float64, lowest float64) {
-	sum := 0.0
 	for i := range m.fits {
 		m.fits[i].probability *= math.Exp(-(errors[i] - lowest) / 2)
+	}
+	m.normalize()
+	m.fits = slices.DeleteFunc(m.fits, func(f kneeFit) bool { return f.probability < minProbability })
+	m.normalize()
+}
+
+// normalize makes the probabilities of the fits add up to 1.
+func (m *SpeedModel) normalize() {
+	sum := 0.0
+	for i := range m.fits {
 		sum += m.fits[i].probability
 	}
 	for i := range m.fits {
