@@ -12,6 +12,13 @@ import (
 //go:embed clickhouse/*.sql
 var migrationFiles embed.FS
 
+//go:embed clickhouse.sql
+var createFile string
+
+// CreateStatements returns the statements that create the tables and views of a new database, as
+// all migrations leave them, in order. Each has no effect if its table or view exists.
+func CreateStatements() []string { return splitStatements(createFile) }
+
 // Migration is a numbered change of the database. It is final once released.
 type Migration struct {
 	Number     int      // from 1, without gaps

@@ -203,6 +203,26 @@ func TestMigrations_AreNumberedAndMayBeRepeated(t *testing.T) {
 	}
 }
 
+// Every statement for a new database may be repeated by any number of processes, and is final: none
+// replaces a view.
+func TestCreateStatements_MayBeRepeated(t *testing.T) {
+	statements := schemas.CreateStatements()
+	text, err := os.ReadFile("clickhouse.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.Count(string(text), ";\n"); len(statements) != want || want == 0 {
+		t.Errorf("%d statements, want %d", len(statements), want)
+	}
+	final := regexp.MustCompile(`^CREATE (TABLE|VIEW|MATERIALIZED VIEW) IF NOT EXISTS `)
+	for _, s := range statements {
+		isTable := strings.HasPrefix(s, "CREATE TABLE")
+		if !final.MatchString(s) || isTable && !createTable.MatchString(s) {
+			t.Errorf("the form of a statement is not that of the migrations: %.60q", s)
+		}
+	}
+}
+
 func TestRowOf_FindsTheTable(t *testing.T) {
 	rows := make(map[string]reflect.Type)
 	for _, table := range schemas.Tables() {

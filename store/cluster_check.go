@@ -42,17 +42,13 @@ func (d *Database) checkSingle(ctx context.Context) error {
 func (d *Database) findTable(
 	ctx context.Context, condition string,
 ) (name, engine string, err error) {
-	names, err := tableNames()
-	if err != nil {
-		return "", "", err
-	}
 	var rows []struct {
 		Name   string `ch:"name"`
 		Engine string `ch:"engine"`
 	}
 	err = d.Query(ctx, &rows, "SELECT name, engine FROM system.tables "+
 		"WHERE database = currentDatabase() AND has(?, name) AND "+condition+" ORDER BY name LIMIT 1",
-		names)
+		tableNames())
 	if serverCode(err) == codeUnknownDatabase {
 		return "", "", nil
 	}
@@ -62,20 +58,14 @@ func (d *Database) findTable(
 	return rows[0].Name, rows[0].Engine, nil
 }
 
-// tableNames returns the tables that migrations create.
-func tableNames() (names []string, err error) {
-	all, err := schemas.Migrations()
-	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
-	}
-	for _, m := range all {
-		for _, s := range m.Statements {
-			if table := makeTable.FindStringSubmatch(s); table != nil {
-				names = append(names, table[1])
-			}
+// tableNames returns the tables of a database.
+func tableNames() (names []string) {
+	for _, s := range schemas.CreateStatements() {
+		if table := makeTable.FindStringSubmatch(s); table != nil {
+			names = append(names, table[1])
 		}
 	}
-	return names, nil
+	return names
 }
 
 // checkNoShards returns an error if d is a single server's database, but the log is written to the

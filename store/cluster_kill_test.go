@@ -4,27 +4,65 @@ import (
 	"os"
 	"testing"
 
+	"courier/bus"
 	"courier/bus/bustest"
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// A process is killed in the middle of the migrations of all servers. The next one continues, and
-// the tables are complete.
+// A process is killed while it creates or migrates the databases of all servers. The next one
+// continues, and the tables are complete.
 func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
 	t.Parallel()
-	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
-	b := server.Connect(t)
-	for _, times := range []int{1, 18, 43} {
-		runVictim(t, killOrder{
-			NATS:       server.URL(),
-			ClickHouse: servers.URL(0, "courier"),
-			Cluster:    cluster.Name,
-			Action:     "migrate",
-			Message:    "database migrated",
-			Times:      times,
+	type kill struct {
+		message string
+		times   int
+	}
+	for name, c := range map[string]struct {
+		migrations int // of the databases at the start
+		kills      []kill
+	}{
+		"new": {0, []kill{
+			{"statement applied", 1},
+			{"statement applied", 40},
+			{"database created", 1},   // the local database of the first server
+			{"statement applied", 60}, // the readers' databases
+			{"database created", 1},   // that of the first server
+		}},
+		"old": {12, []kill{
+			{"statement applied", 1},
+			{"database migrated", 1},
+			{"database migrated", 40}, // a readers' database
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+			b := server.Connect(t)
+			if c.migrations > 0 {
+				must(t, openCluster(t, b, servers).MigrateTo(t.Context(), c.migrations))
+			}
+			for _, k := range c.kills {
+				runVictim(t, killOrder{
+					NATS:       server.URL(),
+					ClickHouse: servers.URL(0, "courier"),
+					Cluster:    cluster.Name,
+					Action:     "migrate",
+					Message:    k.message,
+					Times:      k.times,
+				})
+			}
+			compareMigrated(t, b, servers)
 		})
 	}
+}
+
+// compareMigrated runs a store of a cluster. It compares the rows of all servers with the log, and
+// the definitions of their tables with those of new databases.
+func compareMigrated(t *testing.T, b *bus.Bus, servers *cluster.Servers) {
+	t.Helper()
 	c := openCluster(t, b, servers)
 	stop := run(t, c)
 	last := publishJobs(t, b, "")
@@ -35,6 +73,12 @@ func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
 	}
 	stop()
 	verifyCluster(t, b, c)
+	want := clusterRelations(t, servers)
+	dropDatabases(t, servers, "courier", "courier_v1")
+	must(t, openCluster(t, b, servers).Migrate(t.Context()))
+	if diff := cmp.Diff(clusterRelations(t, servers), want); diff != "" {
+		t.Errorf("databases (-new +migrated):\n%s", diff)
+	}
 }
 
 // A reshard is killed before, during and after the copy of the tables, and after the record of the
@@ -56,7 +100,10 @@ func TestReshard_SurvivesKills(t *testing.T) {
 		message string
 		times   int
 	}{
-		{"database migrated", 31}, {"table copied", 1}, {"table copied", 9}, {"shard map changed", 1},
+		{"statement applied", 50},
+		{"table copied", 1},
+		{"table copied", 9},
+		{"shard map changed", 1},
 	}
 	if os.Getenv("COURIER_LONG") == "" {
 		kills = kills[2:3]

@@ -97,12 +97,12 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 func migrateTargets(
 	ctx context.Context, m *schemas.ShardMap, local, readers []*migrationTarget,
 ) error {
-	all, err := schemas.Migrations()
+	s, err := readSchema()
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return err
 	}
 	// A distributed table has the columns of the local table, so that one comes first.
-	if err := applyMigrations(ctx, all, slices.Concat(local, readers)); err != nil {
+	if err := s.applyTo(ctx, local, readers); err != nil {
 		return err
 	}
 	for _, t := range readers {
@@ -196,9 +196,9 @@ func (c *Cluster) migrateLocal(ctx context.Context, m *schemas.ShardMap) error {
 	return migrate(ctx, local)
 }
 
-// targets returns a database on each server of a map. Each statement of a migration runs on every
-// server before the next one, as with ON CLUSTER: the second replica of a table is created before
-// the first one gets further columns.
+// targets returns a database on each server of a map. Each statement runs on every server before
+// the next one, as with ON CLUSTER: the second replica of a table is created before the first one
+// gets further columns.
 func (c *Cluster) targets(
 	m *schemas.ShardMap, database string, translate func(string) ([]string, error),
 ) (all []*migrationTarget, err error) {
@@ -238,24 +238,18 @@ func (d *Database) readShards(ctx context.Context, m *schemas.ShardMap) error {
 	if covered, err := d.readsShards(ctx, m); covered || err != nil {
 		return err
 	}
-	all, err := schemas.Migrations()
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
-	for _, migration := range all {
-		for _, s := range migration.Statements {
-			table := makeTable.FindStringSubmatch(s)
-			if table == nil {
-				continue
-			}
-			statements, err := distribute(m, table[1], table[5])
-			if err != nil {
+	for _, s := range schemas.CreateStatements() {
+		table := makeTable.FindStringSubmatch(s)
+		if table == nil {
+			continue
+		}
+		statements, err := distribute(m, table[1], table[5])
+		if err != nil {
+			return err
+		}
+		for _, s := range statements {
+			if err := d.exec(ctx, "migrate", s); err != nil {
 				return err
-			}
-			for _, s := range statements {
-				if err := d.exec(ctx, "migrate", s); err != nil {
-					return err
-				}
 			}
 		}
 	}

@@ -9,14 +9,19 @@ import (
 )
 
 // Schema returns the statements that set up an empty database, in order: the ones that Migrate
-// runs, with the records of the applied migrations.
+// runs, with the records of the migrations. In a database that has tables they create the missing
+// ones, and record nothing, so that Migrate changes the others.
 //
 // With the name of a cluster, they are the statements that a store runs on every server of a
 // cluster with replicas: first for the database with the rows of the server's shard, then for the
 // database "courier" of the readers, with a distributed table over each of these tables.
 func Schema(cluster string) ([]string, error) {
+	s, err := readSchema()
+	if err != nil {
+		return nil, err
+	}
 	if cluster == "" {
-		return translateMigrations(func(s string) ([]string, error) { return []string{s}, nil })
+		return s.statements(func(s string) ([]string, error) { return []string{s}, nil })
 	}
 	if !databaseName.MatchString(cluster) {
 		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _",
@@ -34,34 +39,13 @@ func Schema(cluster string) ([]string, error) {
 		{m.Database, readerTables(m)},
 	} {
 		all = append(all, "CREATE DATABASE IF NOT EXISTS "+part.database, "USE "+part.database)
-		statements, err := translateMigrations(part.translate)
+		statements, err := s.statements(part.translate)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, statements...)
 	}
 	return all, nil
-}
-
-// translateMigrations returns the translated statements of all migrations.
-func translateMigrations(translate func(string) ([]string, error)) ([]string, error) {
-	all, err := schemas.Migrations()
-	if err != nil {
-		return nil, fmt.Errorf("read migrations: %w", err)
-	}
-	statements := []string{migrationTable}
-	for _, m := range all {
-		for _, s := range m.Statements {
-			translated, err := translate(s)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", m.Name, err)
-			}
-			statements = append(statements, translated...)
-		}
-		statements = append(statements, fmt.Sprintf(
-			"INSERT INTO schema_migrations SELECT %d, '%s', now64(9, 'UTC')", m.Number, m.Name))
-	}
-	return statements, nil
 }
 
 // The forms of statements in migrations. A test of schemas checks that there are no others.

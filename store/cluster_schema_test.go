@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The schema of a cluster is derived from the migrations. The golden file shows the effect of a
-// new migration.
+// The schema of a cluster is derived from that of a single server. The golden file shows the effect
+// of a new migration.
 func TestSchema_OfAClusterMatchesTheGoldenFile(t *testing.T) {
 	statements, err := store.Schema("main")
 	must(t, err)

@@ -75,5 +75,34 @@ func (d *Database) WithUnconfirmed(query string) string {
 // ShardOf is shardOf.
 var ShardOf = shardOf
 
+// MigrateTo applies the first n migrations, as a program did that had no others.
+func (d *Database) MigrateTo(ctx context.Context, n int) error {
+	s, err := readSchema()
+	if err != nil {
+		return err
+	}
+	s = &schema{migrations: s.migrations[:n]}
+	asIs := func(statement string) ([]string, error) { return []string{statement}, nil }
+	return s.applyTo(ctx, []*migrationTarget{{Database: d, translate: asIs, next: -1}})
+}
+
+// MigrateTo is Database.MigrateTo for the databases on each server.
+func (c *Cluster) MigrateTo(ctx context.Context, n int) error {
+	s, err := readSchema()
+	if err != nil {
+		return err
+	}
+	s = &schema{migrations: s.migrations[:n]}
+	local, err := c.targets(c.shardMap, c.shardMap.LocalDatabase(), shardTables(c.shardMap))
+	if err != nil {
+		return err
+	}
+	readers, err := c.targets(c.shardMap, c.shardMap.Database, readerTables(c.shardMap))
+	if err != nil {
+		return err
+	}
+	return s.applyTo(ctx, local, readers)
+}
+
 // Durables returns the consumers of the writers of a database.
 func (d *Database) Durables() []schemas.Durable { return d.shard.durables() }

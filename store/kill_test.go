@@ -42,7 +42,7 @@ const exitNotKilled = 2
 
 // victim is the main function of a process that runs a store and kills itself as configured.
 func victim() int {
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var o killOrder
 	if err := json.Unmarshal([]byte(os.Getenv(victimVariable)), &o); err != nil {
 		log.Error("read order", "error", err)

@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"courier/schemas"
 )
 
 // migrationTable records the applied migrations. Two processes that migrate at the same time may
-// both record one. Applying a migration twice has no effect.
+// both record one. Applying a migration twice has no effect. The number 0 marks a database that is
+// created from its final schema; see schema.startState.
 const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
     number UInt32,
     name String,
@@ -18,10 +21,13 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
 ) ENGINE = ReplacingMergeTree ORDER BY number`
 
 // Migrate waits for the database until ctx ends, creates it if it does not exist, and applies
-// the migrations that it lacks. It may be called at every start and by several processes at the
-// same time. On a cluster it does so on every server. The error matches ErrNewer if the database
-// has migrations that this program does not know, ErrTablesDiffer if its tables are those of a
-// single server instead of a cluster, or the other way round, and ErrRefused if waiting cannot help.
+// the migrations that it lacks. An empty database gets the tables that all migrations would leave.
+// On a cluster it does so on every server. Migrate may be called at every start and by several
+// processes at the same time.
+//
+// The error matches ErrNewer if the database has migrations that this program does not know,
+// ErrTablesDiffer if its tables are those of a single server instead of a cluster, or the other way
+// round, and ErrRefused if waiting cannot help.
 func (d *Database) Migrate(ctx context.Context) error {
 	if d.shard != nil {
 		return d.shard.migrate(ctx)
@@ -46,18 +52,21 @@ type migrationTarget struct {
 	// that migration in the meantime: if this process has replaced a view, it must also apply the
 	// later migrations that change the view.
 	next int
+
+	// isNew is set if the database is created from the final schema; see schema.startState.
+	isNew bool
 }
 
 // migrate waits for the databases, creates missing ones, and applies the migrations that they lack.
 // Each statement runs in all databases before the next one.
 func migrate(ctx context.Context, targets []*migrationTarget) error {
-	all, err := schemas.Migrations()
+	s, err := readSchema()
 	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
+		return err
 	}
 	first := targets[0]
 	err = first.retry(ctx, "migrate", func(ctx context.Context) error {
-		return applyMigrations(ctx, all, targets)
+		return s.applyTo(ctx, targets)
 	})
 	if err != nil {
 		return fmt.Errorf("migrate database %s: %w", first.address, err)
@@ -65,16 +74,39 @@ func migrate(ctx context.Context, targets []*migrationTarget) error {
 	return nil
 }
 
-// applyMigrations tries once to apply the missing migrations.
-func applyMigrations(
-	ctx context.Context, all []schemas.Migration, targets []*migrationTarget,
-) error {
-	for _, t := range targets {
-		if err := t.startMigrations(ctx, len(all)); err != nil {
+// applyTo tries once to create the new databases and to apply the missing migrations to the others,
+// in each group of databases before the next one. No table changes if a database is refused.
+//
+// In a group, the new databases come last: the first replica of a table determines the columns that
+// ClickHouse accepts for the second, and those of an older version lack some.
+func (s *schema) applyTo(ctx context.Context, groups ...[]*migrationTarget) error {
+	for _, t := range slices.Concat(groups...) {
+		if err := t.startMigrations(ctx, s); err != nil {
 			return err
 		}
 	}
-	for i, m := range all {
+	for _, targets := range groups {
+		var existing, created []*migrationTarget
+		for _, t := range targets {
+			if t.isNew {
+				created = append(created, t)
+			} else {
+				existing = append(existing, t)
+			}
+		}
+		if err := s.upgrade(ctx, existing); err != nil {
+			return err
+		}
+		if err := s.create(ctx, created); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// upgrade applies the missing migrations.
+func (s *schema) upgrade(ctx context.Context, targets []*migrationTarget) error {
+	for i, m := range s.migrations {
 		var missing []*migrationTarget
 		for _, t := range targets {
 			if t.next <= i {
@@ -97,8 +129,9 @@ func applyMigrations(
 	return nil
 }
 
-// startMigrations prepares a database and reads which of the known migrations it has.
-func (t *migrationTarget) startMigrations(ctx context.Context, known int) error {
+// startMigrations prepares a database, and reads which of the migrations it has and whether it is
+// new.
+func (t *migrationTarget) startMigrations(ctx context.Context, s *schema) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -113,14 +146,15 @@ func (t *migrationTarget) startMigrations(ctx context.Context, known int) error 
 	if err := t.attachDetached(ctx); err != nil {
 		return err
 	}
-	applied, err := t.appliedMigration(ctx)
+	applied, isNew, err := s.startState(ctx, t.Database)
 	if err != nil {
 		return err
 	}
-	if applied > known {
-		return newerError(applied, known)
+	if applied > len(s.migrations) {
+		return newerError(applied, len(s.migrations))
 	}
-	if t.next < 0 || t.next > applied {
+	t.isNew = isNew
+	if !isNew && (t.next < 0 || t.next > applied) {
 		t.next = applied
 	}
 	return nil
@@ -136,6 +170,8 @@ func (t *migrationTarget) apply(ctx context.Context, statement string) error {
 		if err := t.migrateStatement(ctx, s); err != nil {
 			return err
 		}
+		firstLine, _, _ := strings.Cut(s, "\n")
+		t.log.Debug("statement applied", "address", t.address, "statement", firstLine)
 	}
 	return nil
 }
