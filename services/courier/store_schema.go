@@ -12,9 +12,10 @@ type storeSchemaCommand struct {
 
 // Help returns the end of the help text.
 func (c *storeSchemaCommand) Help() string {
-	return `Prints the SQL that creates the tables and views. The store runs it at its start: on a cluster,
-each statement on all servers before the next one. For a cluster it prints replicated tables; a
-store creates plain ones if no shard has a second replica.
+	return `Prints the SQL that creates the tables and views of an empty database. The store runs it at
+its first start: on a cluster, each statement on all servers before the next one. For a cluster it
+prints replicated tables; a store creates plain ones if no shard has a second replica. At an
+upgrade, the store changes existing tables by itself.
 
 Example:
   courier store schema --clickhouse-cluster production`
