@@ -222,8 +222,8 @@ type NoResult struct{ Reason string }
 
 func (e *NoResult) Error() string { return "no trial has a result: " + e.Reason }
 
-// IncompleteTuning reports that a tuning ended at its bound before every stage was done, although some
-// trial has a result.
+// IncompleteTuning reports that a tuning ended at its bound before it had a plan on measured times,
+// although some trial has a result.
 type IncompleteTuning struct {
 	Reason     string
 	StagesDone int
@@ -267,7 +267,7 @@ func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*R
 	switch {
 	case t.state.best() == nil:
 		return r, &NoResult{reason}
-	case !isComplete:
+	case !isComplete && !t.state.hasPlan():
 		return r, &IncompleteTuning{reason, r.StagesDone, len(r.Stages)}
 	}
 	return r, nil

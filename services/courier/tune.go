@@ -48,8 +48,8 @@ checkpoint that it wrote before it printed the epoch; otherwise it starts again,
 count as spent. The time of an epoch is measured while trials run, with each number of CPUs, and
 the CPUs of each stage are planned by it. trials.csv in --dir has a row for each trial, and logs the
 output. Interrupt it at any time: the same command continues the tuning. It ends with the command
-of the best trial. The exit code is 0 only if every stage is done: a bound that does not suffice for
-all stages gives 1.
+of the best trial, or at the bound with that of the best so far. The exit code is 1 if the bound is
+too small for a plan.
 
 Examples:
   courier tune --max-time 30m --trials 16 --epochs 16 --param lr=log:1e-4..1e-1 --param batch=16,32,64 -- python train.py --lr {lr} --batch-size {batch} --epochs {epochs}
