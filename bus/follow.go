@@ -199,8 +199,11 @@ func (b *Bus) recordsOf(
 	return b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
 }
 
-// orderedConsumer creates the consumer that delivers the rest of o.
+// orderedConsumer creates the consumer that delivers the rest of o. A request to a server that stops or
+// starts may have no answer, so the caller has to repeat it.
 func (b *Bus) orderedConsumer(ctx context.Context, o *FollowOptions) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
+	defer cancel()
 	if o.New && o.From == 0 { // fixed once, so that a reconnect loses no message
 		stream, err := b.js.Stream(ctx, o.Stream)
 		if err != nil {
