@@ -56,9 +56,9 @@ type Options struct {
 	// is undone. Default: 1.28, one-sided 90 %.
 	BoundFactor    float64
 	DeadlineFactor float64
-	// LateRatio is by how much of its time in the requested shape a job that gives up cores may run
-	// longer. LateFactor is the number of standard errors of the bound with which it must not exceed
-	// that. Defaults: 0.03, and 2.33, one-sided 99 %.
+	// LateRatio is the ratio by which a job that gives up cores may exceed its time in the requested
+	// shape. LateFactor is the number of standard errors of the bound for that. Defaults: 0.03, and
+	// 2.33, one-sided 99 %.
 	LateRatio  float64
 	LateFactor float64
 

@@ -82,9 +82,9 @@ func (j *planned) isRestorable(to *Shape) bool {
 	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
 }
 
-// surelyEndsInTime reports whether a job that gives up cores is almost certain to run no longer than
-// with the requested shape, but for Options.LateRatio of that time. The speeds of both shapes are
-// estimates, so both have a bound.
+// surelyEndsInTime reports whether a job that gives up cores is almost certain to exceed its time in
+// the requested shape by at most Options.LateRatio. The speeds of both shapes are estimates, so both
+// have a bound.
 func (j *planned) surelyEndsInTime(to *Shape, o *Options) bool {
 	if j.shortest == 0 {
 		j.fromRequested = j.Model.gainsFrom(j.Requested)
