@@ -32,10 +32,6 @@ type Options struct {
 	// one of Objectives, by default ObjectiveSLO.
 	Objective string
 
-	// UserObjectives are the objectives for the jobs of some users, the same for all advisors of the
-	// cluster.
-	UserObjectives map[string]string
-
 	// Promise is the default of the field promise of a request, the same for all advisors of
 	// the cluster; default schemas.PromiseEach.
 	Promise schemas.Promise

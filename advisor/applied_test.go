@@ -175,13 +175,13 @@ func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
 	grows := "[a left_over 2→3, own epochs]"
-	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO, nil)); got != grows {
+	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != grows {
 		t.Fatalf("moves %v, want %v", got, grows)
 	}
 	e := c.appliedEvent("a", 2, 3, 4)
 	e.Rule = string(policy.ReasonOwnEpochs)
 	c.apply(e)
-	if got := c.moves(4, advisor.ObjectiveSLO, nil); len(got) > 0 {
+	if got := c.moves(4, advisor.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
 	}
 	nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}

@@ -60,8 +60,6 @@ type NodeShares struct {
 	IsFixed   bool           // the running jobs keep their CPUs, as moves are not turned on
 	Jobs      []ElasticShare // by ID
 	Objective string         // of Plan; empty: ObjectiveSLO
-	// UserObjectives are the objectives of users with their own.
-	UserObjectives map[string]string
 }
 
 // ElasticShare is a running elastic job.
@@ -72,7 +70,6 @@ type ElasticShare struct {
 	Initial   uint32    // CPUs at its start
 	Deadline  time.Time // zero: none
 	Submitted time.Time
-	User      string
 
 	base int             // CPUs without those by which it has grown by its own epochs
 	seen []fit.ShapeTime // its own epochs; none if its CPUs do not limit it
@@ -140,7 +137,6 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			Initial:   j.initialCPUs,
 			Deadline:  j.deadline(),
 			Submitted: j.Submitted.At,
-			User:      j.User,
 			losses:    j.losses.history(now.Sub(j.progressAt), ioRatio(j.losses.ioRate(), ioRate)),
 			isError:   j.losses.isError,
 			isStarved: isStarved,

@@ -67,13 +67,12 @@ func (s *NodeShares) left(jobs []shareForecast) int {
 // does not bring half of its gain. Nothing is promised from it, so a job that is likely to meet its
 // SLO does not grow.
 func (s *NodeShares) grow(jobs []shareForecast) {
-	if s.IsFixed {
+	if s.IsFixed || s.Objective == ObjectiveCost {
 		return
 	}
 	var found []ownGrowth
 	for i := range jobs {
-		f := &jobs[i]
-		if g := f.ownGrowth(); g != nil && s.objectiveOf(f.ElasticShare) != ObjectiveCost {
+		if g := jobs[i].ownGrowth(); g != nil {
 			found = append(found, *g)
 		}
 	}

@@ -111,10 +111,10 @@ func TestPlan_GrowsByOwnEpochs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newGrowingCluster(t)
 			test.run(c)
-			if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO, nil)); got != test.want {
+			if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != test.want {
 				t.Errorf("moves %v, want %v", got, test.want)
 			}
-			if got := c.moves(4, advisor.ObjectiveCost, nil); len(got) > 0 && strings.Contains(got[0], "own") {
+			if got := c.moves(4, advisor.ObjectiveCost); len(got) > 0 && strings.Contains(got[0], "own") {
 				t.Errorf("moves for the cost %v, want none by own epochs", got)
 			}
 		})
@@ -150,7 +150,7 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 	c.busyEpochs("a", 1, 2, 1)
 	c.busyEpochs("a", 4, 4, 1)
 	c.carriedOut("a", 2, 4)
-	if got := c.moves(4, advisor.ObjectiveSLO, nil); len(got) > 0 {
+	if got := c.moves(4, advisor.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none as long as nobody needs the CPUs", got)
 	}
 
@@ -161,7 +161,7 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 	}
 
 	c.run("b", 3000*time.Second, 2)
-	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO, nil)); got != "[a returned 4→2, ]" {
+	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != "[a returned 4→2, ]" {
 		t.Errorf("moves %v, want the CPUs returned", got)
 	}
 }

@@ -1,7 +1,6 @@
 package advisor
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -16,109 +15,40 @@ func Objectives() []string {
 	return []string{ObjectiveSLO, ObjectiveJCT, ObjectiveQuality, ObjectiveCost}
 }
 
-// objectiveOf returns the objective of a job: that of its user, otherwise that of the cluster.
-func (s *NodeShares) objectiveOf(e *ElasticShare) string {
-	return cmp.Or(s.UserObjectives[e.User], s.Objective, ObjectiveSLO)
-}
-
-// moves asks the policy of the objective. An arriving job is planned by its SLO. Jobs of different
-// objectives keep what their SLOs need. Those of ObjectiveCost come first, because they take no more
-// than that saves core-seconds. The others divide the rest by their number, and what the jobs of one
-// objective cannot use goes to the next.
+// moves asks the policy of the objective. An arriving job is planned by its SLO under each of them.
 func (s *NodeShares) moves(
 	view *policy.ClusterView, jobs []shareForecast, now time.Time,
 ) []policy.Move {
-	groups := map[string][]int{}
-	for i := range jobs {
-		o := s.objectiveOf(jobs[i].ElasticShare)
-		groups[o] = append(groups[o], i)
-	}
-	if len(view.Queue) > 0 || len(groups[ObjectiveSLO]) == len(jobs) {
+	if len(view.Queue) > 0 {
 		return sharePolicy.Plan(view, now).Moves
 	}
-
-	least := floors(jobs, view.Nodes[0].Units)
-	spare, waiting := view.Nodes[0].Units, len(jobs)
-	for _, n := range least {
-		spare -= n
-	}
-	var moves []policy.Move
-	for _, o := range []string{ObjectiveCost, ObjectiveSLO, ObjectiveJCT, ObjectiveQuality} {
-		members := groups[o]
-		if len(members) == 0 {
-			continue
-		}
-		part := spare
-		if o != ObjectiveCost {
-			part = spare * len(members) / waiting
-		}
-		g := newGroup(view, jobs, least, members, part)
-		planned := g.plan(o, now)
-		spare = max(0, spare-g.used(planned))
-		waiting -= len(members)
-		moves = append(moves, planned...)
-	}
-	return moves
-}
-
-// jobGroup is the jobs of a node with the same objective.
-type jobGroup struct {
-	view     policy.ClusterView // of the group
-	jobs     []*shareForecast
-	least    []int // CPUs that each job keeps
-	capacity int   // CPUs of the group
-}
-
-// newGroup returns the group of some jobs, with CPUs beyond those that they keep.
-func newGroup(
-	view *policy.ClusterView, jobs []shareForecast, least, members []int, beyond int,
-) *jobGroup {
-	g := &jobGroup{view: *view, capacity: beyond}
-	g.view.Jobs = nil
-	for _, i := range members {
-		g.view.Jobs = append(g.view.Jobs, view.Jobs[i])
-		g.jobs, g.least = append(g.jobs, &jobs[i]), append(g.least, least[i])
-		g.capacity += least[i]
-	}
-	g.view.Nodes = slices.Clone(view.Nodes)
-	g.view.Nodes[0].Units = g.capacity
-	return g
-}
-
-// used returns the CPUs beyond those that the jobs keep, after some moves.
-func (g *jobGroup) used(moves []policy.Move) int {
-	used := 0
-	for i := range g.jobs {
-		units := g.jobs[i].cpus
-		for _, m := range moves {
-			if m.Kind == policy.Resize && m.Job == g.view.Jobs[i].ID {
-				units = m.Units
-			}
-		}
-		used += max(0, units-g.least[i])
-	}
-	return used
-}
-
-// plan returns the moves of the group.
-func (g *jobGroup) plan(objective string, now time.Time) []policy.Move {
-	switch objective {
+	d := division{view: view, jobs: jobs, least: floors(jobs, view.Nodes[0].Units)}
+	switch s.Objective {
 	case ObjectiveJCT:
-		return g.shortest(now)
+		return d.shortest(now)
 	case ObjectiveQuality:
-		return g.byGrowth()
+		return d.byGrowth()
 	case ObjectiveCost:
-		return g.cheapest()
+		return d.cheapest()
 	}
-	return sharePolicy.Plan(&g.view, now).Moves
+	return sharePolicy.Plan(view, now).Moves
 }
+
+// division divides the CPUs of a node by an objective.
+type division struct {
+	view  *policy.ClusterView
+	jobs  []shareForecast
+	least []int // CPUs that each job keeps for its SLO
+}
+
+func (d *division) capacity() int { return d.view.Nodes[0].Units }
 
 // resize returns the moves to some numbers of CPUs, with their reasons.
-func (g *jobGroup) resize(cpus []int, reasons []policy.Reason) (moves []policy.Move) {
-	for i := range g.jobs {
-		if cpus[i] != g.jobs[i].cpus {
+func (d *division) resize(cpus []int, reasons []policy.Reason) (moves []policy.Move) {
+	for i := range d.jobs {
+		if cpus[i] != d.jobs[i].cpus {
 			moves = append(moves, policy.Move{
-				Kind: policy.Resize, Job: g.view.Jobs[i].ID, Units: cpus[i], Reason: reasons[i],
+				Kind: policy.Resize, Job: d.view.Jobs[i].ID, Units: cpus[i], Reason: reasons[i],
 			})
 		}
 	}
@@ -126,34 +56,34 @@ func (g *jobGroup) resize(cpus []int, reasons []policy.Reason) (moves []policy.M
 }
 
 // shortest divides the CPUs beyond those that the jobs keep by policy/jct.
-func (g *jobGroup) shortest(now time.Time) []policy.Move {
-	beyond := g.view
-	beyond.Nodes = slices.Clone(g.view.Nodes)
-	beyond.Jobs = slices.Clone(g.view.Jobs)
+func (d *division) shortest(now time.Time) []policy.Move {
+	beyond := *d.view
+	beyond.Nodes = slices.Clone(d.view.Nodes)
+	beyond.Jobs = slices.Clone(d.view.Jobs)
 	for i := range beyond.Jobs {
 		j := &beyond.Jobs[i]
-		j.Units = max(0, j.Units-g.least[i])
+		j.Units = max(0, j.Units-d.least[i])
 		j.Options = []policy.Option{{Work: j.Options[0].Work}}
-		for _, p := range g.view.Jobs[i].Options[0].Curve {
-			if p.Units -= g.least[i]; p.Units > 0 {
+		for _, p := range d.view.Jobs[i].Options[0].Curve {
+			if p.Units -= d.least[i]; p.Units > 0 {
 				j.Options[0].Curve = append(j.Options[0].Curve, p)
 			}
 		}
-		beyond.Nodes[0].Units -= g.least[i]
+		beyond.Nodes[0].Units -= d.least[i]
 	}
 	granted := map[string]policy.Move{}
 	for _, m := range jct.New().Plan(&beyond, now).Moves {
 		granted[m.Job] = m
 	}
 
-	cpus, reasons := make([]int, len(g.jobs)), make([]policy.Reason, len(g.jobs))
-	for i := range g.jobs {
-		cpus[i], reasons[i] = g.least[i]+beyond.Jobs[i].Units, policy.ReasonShare
+	cpus, reasons := make([]int, len(d.jobs)), make([]policy.Reason, len(d.jobs))
+	for i := range d.jobs {
+		cpus[i], reasons[i] = d.least[i]+beyond.Jobs[i].Units, policy.ReasonShare
 		if m, isGranted := granted[beyond.Jobs[i].ID]; isGranted {
-			cpus[i], reasons[i] = g.least[i]+m.Units, m.Reason
+			cpus[i], reasons[i] = d.least[i]+m.Units, m.Reason
 		}
 	}
-	return g.resize(cpus, reasons)
+	return d.resize(cpus, reasons)
 }
 
 // phaseReasons are the reasons of moves by policy/quality.
@@ -165,13 +95,13 @@ var phaseReasons = map[quality.Phase]policy.Reason{
 
 // byGrowth divides the CPUs by policy/quality. A job that reports neither a loss nor an accuracy keeps
 // its CPUs.
-func (g *jobGroup) byGrowth() []policy.Move {
-	cpus, reasons := slices.Clone(g.least), make([]policy.Reason, len(g.jobs))
-	o := quality.Options{Threshold: g.growthThreshold()}
+func (d *division) byGrowth() []policy.Move {
+	cpus, reasons := slices.Clone(d.least), make([]policy.Reason, len(d.jobs))
+	o := quality.Options{Threshold: d.growthThreshold()}
 	states, windows := map[string]quality.JobState{}, map[string]*quality.Window{}
-	free := g.capacity // for the jobs that are planned
-	for i := range g.jobs {
-		f := g.jobs[i]
+	free := d.capacity() // for the jobs that are planned
+	for i := range d.jobs {
+		f := &d.jobs[i]
 		reasons[i] = policy.ReasonShare
 		if f.isLossUnknown() {
 			cpus[i] = max(cpus[i], f.cpus)
@@ -180,20 +110,20 @@ func (g *jobGroup) byGrowth() []policy.Move {
 		}
 		phase, w := quality.Observe(f.history(), o)
 		id := f.Question.JobID
-		states[id] = quality.JobState{Phase: phase, Share: float64(f.cpus) / float64(g.capacity)}
+		states[id] = quality.JobState{Phase: phase, Share: float64(f.cpus) / float64(d.capacity())}
 		windows[id] = w
 	}
 	planned, _ := quality.Plan(states, windows, o)
 
-	wanted := make([]float64, len(g.jobs))
-	for i := range g.jobs {
-		f := g.jobs[i]
+	wanted := make([]float64, len(d.jobs))
+	for i := range d.jobs {
+		f := &d.jobs[i]
 		s, isPlanned := planned[f.Question.JobID]
 		if !isPlanned {
 			continue
 		}
 		free -= cpus[i]
-		wanted[i] = s.Share * float64(g.capacity)
+		wanted[i] = s.Share * float64(d.capacity())
 		f.growth = quality.Growth(windows[f.Question.JobID])
 		switch reasons[i] = phaseReasons[s.Phase]; {
 		case s.IsStale:
@@ -203,13 +133,13 @@ func (g *jobGroup) byGrowth() []policy.Move {
 			reasons[i] = policy.ReasonNewcomer
 		}
 	}
-	g.step(cpus, wanted, free)
+	d.step(cpus, wanted, free)
 	for i := range cpus {
-		if cpus[i] == g.least[i] && cpus[i] > g.jobs[i].cpus {
+		if cpus[i] == d.least[i] && cpus[i] > d.jobs[i].cpus {
 			reasons[i] = policy.ReasonShare // for its SLO
 		}
 	}
-	return g.resize(cpus, reasons)
+	return d.resize(cpus, reasons)
 }
 
 // stayFactor favours the CPUs that a job holds, so that a growth that scatters does not move CPUs
@@ -218,11 +148,11 @@ const stayFactor = 1.2
 
 // step gives free CPUs, one step of a job's list at a time, to the job that wants the most in relation
 // to what it would hold: the divisor method of Sainte-Laguë.
-func (g *jobGroup) step(cpus []int, wanted []float64, free int) {
+func (d *division) step(cpus []int, wanted []float64, free int) {
 	for {
 		best, to, highest := -1, 0, 0.0
-		for i := range g.jobs {
-			f := g.jobs[i]
+		for i := range d.jobs {
+			f := &d.jobs[i]
 			next := f.nextCPUs(cpus[i])
 			if next == 0 || next-cpus[i] > free || !(wanted[i] > 0) {
 				continue
@@ -282,10 +212,10 @@ func (f *shareForecast) history() *quality.History {
 // growthThreshold returns the growth that counts: that of a loss which falls evenly, from its largest
 // value to zero, during the whole work of a mean job. Zero is the default of policy/quality. An
 // absolute threshold fits one length of jobs: 0.01 per second that of about 100 seconds.
-func (g *jobGroup) growthThreshold() float64 {
+func (d *division) growthThreshold() float64 {
 	work, n := 0.0, 0
-	for i := range g.jobs {
-		h, epochs := &g.jobs[i].losses, g.jobs[i].Question.Self.Setting.Epochs
+	for i := range d.jobs {
+		h, epochs := &d.jobs[i].losses, d.jobs[i].Question.Self.Setting.Epochs
 		if len(h.Reports) == 0 || epochs == 0 {
 			continue
 		}
@@ -307,18 +237,18 @@ const minSaving = 0.05
 
 // cheapest gives each job the fewest CPUs with which its SLO is likely, and more only where that saves
 // core-seconds.
-func (g *jobGroup) cheapest() []policy.Move {
-	cpus, reasons := make([]int, len(g.jobs)), make([]policy.Reason, len(g.jobs))
-	free := g.capacity
-	for i := range g.jobs {
-		cpus[i], reasons[i] = g.jobs[i].fewestCPUs(g.least[i]), policy.ReasonCost
-		if cpus[i] > g.jobs[i].cpus {
+func (d *division) cheapest() []policy.Move {
+	cpus, reasons := make([]int, len(d.jobs)), make([]policy.Reason, len(d.jobs))
+	free := d.capacity()
+	for i := range d.jobs {
+		cpus[i], reasons[i] = d.jobs[i].fewestCPUs(d.least[i]), policy.ReasonCost
+		if cpus[i] > d.jobs[i].cpus {
 			reasons[i] = policy.ReasonShare
 		}
 		free -= cpus[i]
 	}
-	for i := range g.jobs {
-		f := g.jobs[i]
+	for i := range d.jobs {
+		f := &d.jobs[i]
 		best := cpus[i]
 		for _, n := range f.Counts {
 			if n > best && n-cpus[i] <= free && f.isLikely(n) == f.isLikely(cpus[i]) &&
@@ -331,7 +261,7 @@ func (g *jobGroup) cheapest() []policy.Move {
 			cpus[i], reasons[i] = best, policy.ReasonCost
 		}
 	}
-	return g.resize(cpus, reasons)
+	return d.resize(cpus, reasons)
 }
 
 // fewestCPUs returns the CPUs to which a job may shrink. Its SLO must stay likely by a margin, or the

@@ -25,10 +25,10 @@ func (c *elasticCluster) losses(id string, cpus uint32, losses ...float64) {
 }
 
 // moves returns the planned moves of a node with some CPUs as text.
-func (c *elasticCluster) moves(capacity int, objective string, users map[string]string) (moves []string) {
+func (c *elasticCluster) moves(capacity int, objective string) (moves []string) {
 	c.t.Helper()
 	s := c.SharesOf("node-a", c.now)
-	s.Capacity, s.Objective, s.UserObjectives = capacity, objective, users
+	s.Capacity, s.Objective = capacity, objective
 	for _, p := range s.Plan(c.r, c.now) {
 		moves = append(moves, fmt.Sprintf("%s %s %d→%d, %s", p.Question.JobID, p.Move.Purpose,
 			p.Move.FromCPUs, p.Move.ToCPUs, p.Move.Rule))
@@ -130,7 +130,7 @@ func TestPlan_MovesForTheQuality(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
 			test.run(c)
-			if diff := cmp.Diff(test.want, c.moves(3, advisor.ObjectiveQuality, nil)); diff != "" {
+			if diff := cmp.Diff(test.want, c.moves(3, advisor.ObjectiveQuality)); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})
@@ -156,26 +156,9 @@ func TestPlan_MovesForTheCost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
 			c.run("a", test.slo, test.cpus)
-			if diff := cmp.Diff(test.want, c.moves(2, advisor.ObjectiveCost, nil)); diff != "" {
+			if diff := cmp.Diff(test.want, c.moves(2, advisor.ObjectiveCost)); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// Each user has an objective. The job for the least cost leaves its CPU to the others.
-func TestPlan_MovesForTheObjectiveOfTheUser(t *testing.T) {
-	c := newElasticCluster(t)
-	c.runOf("a", "ada", week, 2)
-	c.runOf("b", "bo", week, 1)
-	c.losses("a", 2, 2, 1.8, 1.6, 1)
-	c.losses("b", 1, 2, 1.6, 1.3, 1)
-	users := map[string]string{"ada": advisor.ObjectiveCost}
-	want := []string{"a saved 2→1, least cost", "b left_over 1→2, growing"}
-	if diff := cmp.Diff(want, c.moves(3, advisor.ObjectiveQuality, users)); diff != "" {
-		t.Errorf("moves (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string(nil), c.moves(3, advisor.ObjectiveQuality, nil)); diff != "" {
-		t.Errorf("moves without objectives of users (-want +got):\n%s", diff)
 	}
 }

@@ -106,14 +106,7 @@ func (c *elasticCluster) request(id string, slo time.Duration) schemas.JobReques
 // run submits a job and starts it with a number of CPUs.
 func (c *elasticCluster) run(id string, slo time.Duration, cpus uint32) {
 	c.t.Helper()
-	c.runOf(id, "", slo, cpus)
-}
-
-// runOf runs a job of a user.
-func (c *elasticCluster) runOf(id, user string, slo time.Duration, cpus uint32) {
-	c.t.Helper()
 	q := c.request(id, slo)
-	q.User = user
 	advice := advisor.Decide(c.Ask(q, c.now), c.r, c.now)
 	submitted := &schemas.Submitted{Request: q, Advice: *advice}
 	submitted.JobStamp = schemas.JobStamp{

@@ -41,7 +41,7 @@ func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
 	moved := map[string]bool{}
 	for _, s := range nodes {
 		now := time.Now().UTC()
-		s.Objective, s.UserObjectives = a.o.Objective, a.o.UserObjectives
+		s.Objective = a.o.Objective
 		for _, p := range s.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
 			advice := DecideMove(p.Question, p.Move, *a.regressors.Load(), now)

@@ -2,10 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"runtime/debug"
-	"slices"
-	"strings"
 	"time"
 
 	"courier/advisor"
@@ -21,11 +18,10 @@ type advisorCommand struct {
 
 // admissionFlags are the policy of the cluster.
 type admissionFlags struct {
-	Admission     string            `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
-	MoveCPUs      string            `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published and assessed, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
-	Objective     string            `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
-	ObjectiveUser map[string]string `name:"objective-user" placeholder:"USER=OBJECTIVE" help:"Objective for the jobs of a user instead of --objective; may be repeated, several are separated by semicolons. Users with different objectives divide the CPUs that no SLO needs by their number of jobs. Use the same values for all advisors of a cluster." env:"COURIER_OBJECTIVE_USER"`
-	Promise       string            `help:"Meaning of the confidence, for requests that do not name it. each: every promised job meets its SLO with this probability; mean: the promised jobs do on average, so that more jobs get a promise. Use the same meaning for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
+	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
+	MoveCPUs  string `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published and assessed, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
+	Objective string `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
+	Promise   string `help:"Meaning of the confidence, for requests that do not name it. each: every promised job meets its SLO with this probability; mean: the promised jobs do on average, so that more jobs get a promise. Use the same meaning for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
 // adviceFlags configure when a running job gets new advice, and how long its events are kept.
@@ -34,17 +30,6 @@ type adviceFlags struct {
 	MinInterval time.Duration `name:"advice-min-interval" help:"Time after which advice with a smaller change is published, too." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
 	Snapshots   time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state. A start loads the newest one, and replays only the events after it." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
 	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Maximum size in GiB to which the advisor raises the limit of the stream JOB, so that it keeps the events of all running jobs; 0: never raise it." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
-}
-
-// Validate implements the interface of kong.
-func (f admissionFlags) Validate() error {
-	for user, objective := range f.ObjectiveUser {
-		if user == "" || !slices.Contains(advisor.Objectives(), objective) {
-			return fmt.Errorf("invalid --objective-user %s=%s: want a user and one of %s", user,
-				objective, strings.Join(advisor.Objectives(), ", "))
-		}
-	}
-	return nil
 }
 
 // options returns the options of an advisor.
@@ -58,7 +43,6 @@ func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 		Admission:         a.Admission,
 		MoveCPUs:          a.MoveCPUs,
 		Objective:         a.Objective,
-		UserObjectives:    a.ObjectiveUser,
 		Promise:           schemas.Promise(a.Promise),
 		AdviceMinChange:   f.MinChange,
 		AdviceMinInterval: f.MinInterval,

@@ -61,12 +61,11 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 		Node:               f.Node,
 		Interval:           f.Interval,
 		Advisor: advisor.Options{
-			Version:        buildVersion(),
-			Admission:      f.Admission,
-			MoveCPUs:       f.MoveCPUs,
-			Objective:      f.Objective,
-			UserObjectives: f.ObjectiveUser,
-			Promise:        schemas.Promise(f.Promise),
+			Version:   buildVersion(),
+			Admission: f.Admission,
+			MoveCPUs:  f.MoveCPUs,
+			Objective: f.Objective,
+			Promise:   schemas.Promise(f.Promise),
 		},
 	}
 	if f.ClickHouseURL != "" {
