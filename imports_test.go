@@ -19,6 +19,7 @@ var importGraph = map[string][]string{
 	"schemas":          {},
 	"regress":          {},
 	"regress/evidence": {},
+	"regress/treefile": {},
 	"regress/table":    {"regress"},
 	"regress/anova":    {"regress/table"},
 	"bus":              {"schemas"},
@@ -125,7 +126,7 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/go-faster/city":           {"store"},
-	"github.com/dmitryikh/leaves":         {"regress"},
+	"github.com/dmitryikh/leaves":         {"regress", "regress/treefile"},
 	"gonum.org/v1/gonum": {
 		"explore", "regress", "regress/anova", "regress/evidence", "workloads/digits",
 	},

@@ -1,0 +1,38 @@
+// Package treefile stores a regressor as a regression tree in LightGBM's text format, next to a
+// manifest in JSON.
+//
+// # Use
+//
+//	tree, err := treefile.Grow(features, points)         // one leaf per distinct point
+//	model, manifest, err := tree.Encode(treefile.Manifest{Target: "epoch_time"})
+//	file, err := treefile.Load(model, manifest)          // elsewhere, later
+//	seconds, err := file.Predict(row)                    // by package leaves
+//
+// A tree is a table of predictions: at the row of a point it returns the value of the point, between
+// points the value of a near one. LightGBM and package leaves read the file.
+//
+// # Files
+//
+// tree.go grows a tree, encode.go writes it, manifest.go describes it, decode.go reads and checks
+// it, and file.go loads it for predictions.
+//
+// # Guarantees
+//
+// Equal points in any order give the same bytes. Load refuses a file that Encode would not write
+// for the same tree and manifest, so that package leaves never gets a malformed one: it loops
+// forever on cycles. Load also refuses a file in which leaves finds another value at a border of
+// any leaf. A File is immutable and safe for concurrent use.
+//
+// The package does no I/O.
+package treefile
+
+import "errors"
+
+// Errors for errors.Is.
+var (
+	// ErrBadFile reports a damaged file or manifest, or one of another format. No part of it may be
+	// used.
+	ErrBadFile = errors.New("bad regressor file")
+	// ErrBadRow reports a row of the wrong length, or with a value that is not finite.
+	ErrBadRow = errors.New("bad row")
+)

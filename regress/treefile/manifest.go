@@ -1,0 +1,138 @@
+package treefile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// manifestFormat is incremented when an older program could misread a manifest.
+const manifestFormat = 1
+
+// Transform of the target in a file.
+type Transform string
+
+const (
+	None Transform = "none" // the file has values in the unit of the target
+	Log  Transform = "log"  // the file has their natural logarithms
+)
+
+// Manifest is the JSON document that accompanies a file.
+type Manifest struct {
+	Format int `json:"format"` // of this document; set by Encode
+	// SHA256 (hexadecimal) and Length (bytes) of the file; set by Encode.
+	SHA256 string `json:"sha256"`
+	Length int    `json:"length"`
+
+	Target    string    `json:"target"` // name of the predicted quantity, in Unit
+	Unit      string    `json:"unit,omitempty"`
+	Transform Transform `json:"transform"`
+	// Features of a row in order; set by Encode.
+	Features []Feature `json:"features"`
+
+	// State of the regressor in the JSON of package evidence: the distributions around the values
+	// in the file.
+	State json.RawMessage `json:"hierarchy,omitempty"`
+	// Evaluations of the regressor on held-out runs and configurations, by model.
+	Evaluations json.RawMessage `json:"evaluations,omitempty"`
+	// HeldOutError of runs whose configuration has other runs: for times the mean of |error| /
+	// truth, for accuracies the mean of |error|; nil if no run could be held out.
+	HeldOutError *float64 `json:"held_out_error,omitempty"`
+	Examples     Examples `json:"examples"`
+	// Version of the program that fitted the regressor.
+	Version string `json:"version,omitempty"`
+}
+
+// Examples describes the examples of a fit.
+type Examples struct {
+	Count          int       `json:"count"`
+	Configurations int       `json:"configurations"` // distinct ones
+	First          time.Time `json:"first_at,omitzero"`
+	Last           time.Time `json:"last_at,omitzero"`
+}
+
+// Feature describes a column of a file.
+type Feature struct {
+	Name string `json:"name"` // letters, digits and underscores
+	Unit string `json:"unit,omitempty"`
+	// Levels are the names of a category, of which a row contains the index; nil for a number.
+	Levels []string `json:"levels,omitempty"`
+	// Min and Max of the points; set by Grow.
+	Min float64 `json:"min"`
+	Max float64 `json:"max"`
+	// Typical is the value for callers that do not know the feature.
+	Typical float64 `json:"typical,omitempty"`
+}
+
+// encode returns the manifest of a file as JSON.
+func (m Manifest) encode(model []byte) ([]byte, error) {
+	digest := sha256.Sum256(model)
+	m.Format, m.SHA256, m.Length = manifestFormat, hex.EncodeToString(digest[:]), len(model)
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("encode manifest of %s: %w", m.Target, err)
+	}
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode manifest of %s: %w", m.Target, err)
+	}
+	return append(b, '\n'), nil
+}
+
+// readManifest reads and checks a manifest and compares it with its file. Unknown fields are
+// ignored: a newer program may write more.
+func readManifest(manifest, model []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(manifest, m); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+	}
+	if err := m.check(); err != nil {
+		return nil, fmt.Errorf("%w: manifest: %w", ErrBadFile, err)
+	}
+	if m.Length != len(model) {
+		return nil, fmt.Errorf("%w: file has %d bytes, manifest says %d", ErrBadFile, len(model),
+			m.Length)
+	}
+	if digest := sha256.Sum256(model); m.SHA256 != hex.EncodeToString(digest[:]) {
+		return nil, fmt.Errorf("%w: sha256 of the file is %x, manifest says %q", ErrBadFile,
+			digest, m.SHA256)
+	}
+	return m, nil
+}
+
+func (m *Manifest) check() error {
+	if m.Format != manifestFormat {
+		return fmt.Errorf("format is %d, want %d", m.Format, manifestFormat)
+	}
+	if m.Transform != None && m.Transform != Log {
+		return fmt.Errorf("transform is %q, want %q or %q", m.Transform, None, Log)
+	}
+	return checkFeatures(m.Features)
+}
+
+// checkFeatures requires two features or more, because readers reject files with one.
+func checkFeatures(features []Feature) error {
+	if len(features) < 2 {
+		return fmt.Errorf("%d features, want 2 or more", len(features))
+	}
+	for i, f := range features {
+		if f.Name == "" || strings.ContainsFunc(f.Name, isNoNameRune) {
+			return fmt.Errorf("feature %d: name %q is not made of letters, digits and underscores",
+				i, f.Name)
+		}
+		if slices.ContainsFunc(features[:i], func(o Feature) bool { return o.Name == f.Name }) {
+			return fmt.Errorf("feature %s: name is used twice", f.Name)
+		}
+		if !isFinite(f.Min) || !isFinite(f.Max) || f.Min > f.Max {
+			return fmt.Errorf("feature %s: range is %g to %g", f.Name, f.Min, f.Max)
+		}
+	}
+	return nil
+}
+
+func isNoNameRune(c rune) bool {
+	return c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
+}
