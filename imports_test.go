@@ -46,7 +46,7 @@ var importGraph = map[string][]string{
 		"bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
 		"regress", "regress/evidence",
 	},
-	"advisor/advisortest": {"regress", "schemas"},
+	"advisor/advisortest": {"bus", "regress", "schemas", "trainer"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
@@ -83,7 +83,7 @@ var importGraph = map[string][]string{
 		"policy", "policy/deadline", "policy/placement", "policy/quality", "policy/target", "simulate/figures",
 	},
 	"simulate/drift": {"advisor", "regress", "schemas", "simulate", "trainer"},
-	"simulate/live":  {"advisor", "bus", "regress", "schemas"},
+	"simulate/live":  {"advisor", "bus", "schemas"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/regress"
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -234,29 +234,14 @@ func promote(t testing.TB, b *bus.Bus) {
 }
 
 // promoteFitted makes the regressors of a fixture the champions.
-func promoteFitted(
-	t testing.TB, b *bus.Bus, fit func() (map[string]*regress.Regressor, error),
-) {
+func promoteFitted(t testing.TB, b *bus.Bus, fit fitting) {
 	t.Helper()
 	all, err := fit()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for target, r := range all {
-		manifest, err := r.EncodeManifest()
-		if err != nil {
-			t.Fatal(err)
-		}
-		c := schemas.Champion{Target: target}
-		if c.ModelDigest, err = b.PutArtifact(within(t), r.EncodeModel()); err != nil {
-			t.Fatal(err)
-		}
-		if c.ManifestDigest, err = b.PutArtifact(within(t), manifest); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := b.SetChampion(within(t), c, 0); err != nil {
-			t.Fatal(err)
-		}
+	if err := advisortest.Promote(within(t), b, all); err != nil {
+		t.Fatal(err)
 	}
 }
 

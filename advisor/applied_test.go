@@ -171,7 +171,7 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 // A job that has grown by its own epochs does not grow again before an epoch with the new CPUs shows
 // their effect. What it has grown by is free for other jobs at once.
 func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
-	c := newElasticClusterOf(t, fourCores, compileFitted(t, fitFour), schemas.CPUs{1, 2, 3, 4})
+	c := newElasticClusterOf(t, fourCores, load(t, fitFour), schemas.CPUs{1, 2, 3, 4})
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
 	grows := "[a left_over 2→3, own epochs]"

@@ -1,12 +1,14 @@
 package advisor_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,7 +16,6 @@ import (
 
 	"courier/advisor"
 	"courier/bus/bustest"
-	"courier/regress"
 	"courier/schemas"
 )
 
@@ -61,7 +62,7 @@ var badInputs = []struct {
 	},
 	{
 		"regressors older or newer than the features",
-		[]string{"advisor/TestNewRegressor_ChecksTheFeatures"},
+		[]string{"advisor/TestLoadRegressor_RefusesAnUnknownFeature"},
 	},
 	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
 	{
@@ -135,46 +136,18 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 	}
 }
 
-// A regressor with fewer features than this version knows can be used; one with an unknown feature
-// is refused with an error that names the feature.
-func TestNewRegressor_ChecksTheFeatures(t *testing.T) {
-	fit := func(change func(*regress.Dataset)) (*advisor.LoadedRegressor, error) {
-		d := dataset(schemas.TargetEpochTime)
-		change(d)
-		r, err := regress.FitLaw(testContext, d, regress.LawOptions{
-			Transform: regress.Log,
-			Seed:      1,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := regress.Compile(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return advisor.NewRegressor(p, "digest")
-	}
-	older, err := fit(func(d *regress.Dataset) {
-		i := slices.IndexFunc(d.Features, func(f regress.Feature) bool {
-			return f.Name == schemas.ColumnProcesses.String()
-		})
-		d.Features, d.Columns = slices.Delete(d.Features, i, i+1), slices.Delete(d.Columns, i, i+1)
-	})
+// A regressor with a feature that this version does not know is refused with an error that names it.
+func TestLoadRegressor_RefusesAnUnknownFeature(t *testing.T) {
+	all, err := fitted()
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := advisor.Decide(&advisor.Question{Request: request(slo(20 * time.Second))}, advisor.Regressors{
-		EpochTime: older,
-		Accuracy:  regressors(t).Accuracy,
-	}, time.Now())
-	if a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("decision with an older regressor: %s %+v, want a promise for batch size 4", a.Decision,
-			a.Chosen)
-	}
-	if _, err := fit(func(d *regress.Dataset) {
-		d.Features[0].Name = "moon_phase"
-	}); err == nil || !strings.Contains(err.Error(), "moon_phase") {
-		t.Errorf("NewRegressor with a feature of a later version = %v, want an error that names it", err)
+	files := all[schemas.TargetEpochTime]
+	known := strconv.Quote(schemas.ColumnProcesses.String())
+	manifest := bytes.ReplaceAll(files.Manifest, []byte(known), []byte(`"moon_phase"`))
+	_, err = advisor.LoadRegressor(files.Model, manifest, "digest")
+	if err == nil || !strings.Contains(err.Error(), "moon_phase") {
+		t.Errorf("regressor with a feature of a later version = %v, want an error that names it", err)
 	}
 }
 

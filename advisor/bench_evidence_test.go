@@ -23,7 +23,7 @@ func processorMicroseconds(b *testing.B) float64 {
 // CPU time of a decision. The cases are configurations that ran, configurations between them,
 // configurations that cannot be promised, and chosen epochs without and with a target accuracy.
 func BenchmarkDecideEvidence(b *testing.B) {
-	r := evidenceRegressors(b, evidenceRuns(nil)).WithDigests()
+	r := evidenceRegressors(b).WithDigests()
 	for _, c := range []struct {
 		name   string
 		change func(*schemas.JobRequest)

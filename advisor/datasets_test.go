@@ -1,14 +1,13 @@
 package advisor_test
 
 import (
-	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"courier/advisor"
-	"courier/regress/evidence"
+	"courier/advisor/advisortest"
 	"courier/schemas"
 )
 
@@ -26,33 +25,32 @@ func datasetAccuracy(dataset string, epoch int) float64 {
 	return math.Floor(100*(1-math.Exp(-float64(epoch)/4))) / 100 / (1 + datasetTimes[dataset]/200)
 }
 
-// datasetRegressors are fitted on these runs.
-func datasetRegressors(t testing.TB) advisor.Regressors {
-	var runs []evidence.Run
-	for dataset, times := range datasetTimes {
+// fittedOnDatasets is fitted on these runs.
+var fittedOnDatasets = fitOnce(func() (runs []advisortest.Run) {
+	for _, dataset := range []string{"small", "large"} {
 		for _, batch := range []int{32, 64, 128} {
 			for k := range 3 {
-				r := evidence.Run{
-					ID:             fmt.Sprint(dataset, batch, "-", k),
+				r := advisortest.Run{
+					Model:          trainedModel,
+					Dataset:        dataset,
+					BatchSize:      uint32(batch),
+					CPUs:           1,
+					Load:           schemas.Load{ConcurrentJobs: 1, Processes: 1},
 					StartedAt:      evidenceBegin.Add(time.Duration(1000*k+batch) * time.Second),
-					StartupSeconds: 2 * times,
+					StartupSeconds: 2 * datasetTimes[dataset],
 				}
-				r.Model, r.Dataset, r.BatchSize, r.CPUs = trainedModel, dataset, batch, 1
-				r.ConcurrentJobs = 1
 				for e := 1; e <= 10; e++ {
-					r.Epochs = append(r.Epochs, evidence.EpochRecord{
-						Number: e, Seconds: datasetSeconds(dataset, batch) * (1 + 0.01*float64(
-							k-1,
-						)),
-						Accuracy: datasetAccuracy(dataset, e), HasAccuracy: true,
+					r.Epochs = append(r.Epochs, advisortest.Epoch{
+						Seconds:  datasetSeconds(dataset, batch) * (1 + 0.01*float64(k-1)),
+						Accuracy: datasetAccuracy(dataset, e),
 					})
 				}
 				runs = append(runs, r)
 			}
 		}
 	}
-	return evidenceRegressors(t, runs)
-}
+	return runs
+})
 
 // onDataset asks for ten epochs of the model on a dataset.
 func onDataset(model, dataset string, slo time.Duration) *advisor.Question {
@@ -67,7 +65,7 @@ func onDataset(model, dataset string, slo time.Duration) *advisor.Question {
 
 // Time, start-up and accuracy of an answer depend on the runs on the requested dataset only.
 func TestDecide_UsesRunsOnTheRequestedDatasetOnly(t *testing.T) {
-	r, now := datasetRegressors(t), time.Now()
+	r, now := load(t, fittedOnDatasets), time.Now()
 	const slo = 300 * time.Second // ample on the small dataset, impossible on the large one
 	for dataset, decision := range map[string]schemas.Decision{
 		"small": schemas.MeetsSLO, "large": schemas.BestEffort,
@@ -92,7 +90,7 @@ func TestDecide_UsesRunsOnTheRequestedDatasetOnly(t *testing.T) {
 
 // A co-located job on the slow dataset takes as long as the runs on that dataset.
 func TestDecide_UsesTheDatasetsOfNeighbours(t *testing.T) {
-	r := datasetRegressors(t)
+	r := load(t, fittedOnDatasets)
 	for dataset := range datasetTimes {
 		q := onDataset(trainedModel, "small", time.Hour)
 		q.Others = []advisor.Member{{
@@ -112,7 +110,7 @@ func TestDecide_UsesTheDatasetsOfNeighbours(t *testing.T) {
 // Without runs on the requested dataset nothing is predicted, and the answer lists the datasets of
 // the model's runs.
 func TestDecide_ListsOtherDatasetsOfAModel(t *testing.T) {
-	r, now := datasetRegressors(t), time.Now()
+	r, now := load(t, fittedOnDatasets), time.Now()
 	for _, c := range []struct{ model, dataset, want string }{
 		{
 			trainedModel, "",
@@ -144,7 +142,7 @@ func TestDecide_ListsOtherDatasetsOfAModel(t *testing.T) {
 
 // Every message about the model names the dataset.
 func TestDecide_NamesTheDataset(t *testing.T) {
-	r, now := datasetRegressors(t), time.Now()
+	r, now := load(t, fittedOnDatasets), time.Now()
 	for _, c := range []struct {
 		name, want string
 		change     func(q *advisor.Question)

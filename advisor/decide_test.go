@@ -26,10 +26,6 @@ func request(change func(*schemas.JobRequest)) schemas.JobRequest {
 	return q.WithDefaults()
 }
 
-func validated(samples uint64) advisor.Description {
-	return advisor.Description{ValidationSamples: samples}
-}
-
 func slo(d time.Duration) func(*schemas.JobRequest) {
 	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
 }
@@ -114,19 +110,6 @@ func TestDecide(t *testing.T) {
 				q.CPUs = schemas.CPUs{1, 2}
 				q.SLO = schemas.Duration(16 * time.Second)
 			})},
-			r, schemas.MeetsSLO, 4,
-		},
-		{
-			"accuracies that a validation set cannot tell apart",
-			advisor.Question{Request: request(slo(20 * time.Second)), Described: validated(5)}, r,
-			schemas.MeetsSLO, 64,
-		},
-		{
-			"accuracies that it can tell apart",
-			advisor.Question{
-				Request:   request(slo(20 * time.Second)),
-				Described: validated(1_000_000),
-			},
 			r, schemas.MeetsSLO, 4,
 		},
 		{

@@ -3,28 +3,23 @@ package advisor_test
 import (
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"courier/advisor"
 	"courier/policy"
-	"courier/regress"
 	"courier/schemas"
 )
 
 // fourCores is a node on which jobs that ran with one or two CPUs may grow to four.
 var fourCores = schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}
 
-var fitFour = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	s := sharedRuns{fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6}
-	return s.fit()
-})
+var fitFour = (&sharedRuns{fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6}).fit()
 
 // newGrowingCluster returns a node with four cores, whose jobs have run with one CPU or two before.
 func newGrowingCluster(t *testing.T) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, fourCores, compileFitted(t, fitFour), schemas.CPUs{1, 2, 4})
+	return newElasticClusterOf(t, fourCores, load(t, fitFour), schemas.CPUs{1, 2, 4})
 }
 
 // busyEpochs applies three epochs of a job that uses a part of its CPUs.

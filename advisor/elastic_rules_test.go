@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/regress"
 	"courier/schemas"
 )
 
@@ -20,11 +19,12 @@ var wideNode = schemas.Hardware{Cores: 40, CPUModel: "x", Speed: 1e9}
 var wideCPUs = schemas.CPUs{10, 11, 20}
 
 // fitWide fits regressors for wideCPUs on wideNode.
-var fitWide = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	others := []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60}
-	s := sharedRuns{wideNode, []uint32{10, 11, 20}, others, 80}
-	return s.fit()
-})
+var fitWide = (&sharedRuns{
+	node:         wideNode,
+	cpus:         []uint32{10, 11, 20},
+	others:       []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60},
+	maxProcesses: 80,
+}).fit()
 
 var (
 	wideOnce       sync.Once
@@ -43,7 +43,7 @@ type ruleView struct {
 // newRuleView builds a view from bytes; zeros follow the last byte.
 func newRuleView(t testing.TB, data []byte) *ruleView {
 	t.Helper()
-	wideOnce.Do(func() { wideRegressors = compileFitted(t, fitWide) })
+	wideOnce.Do(func() { wideRegressors = load(t, fitWide) })
 	v := &ruleView{
 		elasticCluster: newElasticClusterOf(t, wideNode, wideRegressors, wideCPUs),
 		barred:         map[string][]uint32{},

@@ -9,7 +9,6 @@ import (
 	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/bus/bustest"
-	"courier/regress"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,27 +33,24 @@ func (s *sharedRuns) seconds(cpus, processes float64) float64 {
 }
 
 // fitShared fits regressors of epoch times and accuracies to the runs on twoCores.
-var fitShared = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	return fitSharedUpTo(6)
-})
+var fitShared = fitSharedUpTo(6)
 
 // fitWithoutOverload is fitShared of measurements with at most one process for each CPU.
-var fitWithoutOverload = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	return fitSharedUpTo(2)
-})
+var fitWithoutOverload = fitSharedUpTo(2)
 
-func fitSharedUpTo(maxProcesses float64) (map[string]*regress.Regressor, error) {
+func fitSharedUpTo(maxProcesses float64) fitting {
 	s := sharedRuns{twoCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, maxProcesses}
 	return s.fit()
 }
 
-func (s *sharedRuns) fit() (map[string]*regress.Regressor, error) {
+// fit returns a function that fits regressors to the runs.
+func (s *sharedRuns) fit() fitting {
 	n := advisortest.Node{
 		Hardware: s.node, Model: model, BatchSize: 16, CPUs: s.cpus, Others: s.others,
 		MaxProcesses: s.maxProcesses, EpochSeconds: s.seconds, StartupSeconds: trueStartup,
 		Accuracy: func(epochs float64) float64 { return trueAccuracy(16, epochs) },
 	}
-	return n.Fit(testContext)
+	return sync.OnceValues(func() (map[string]advisortest.Files, error) { return n.Fit(testContext) })
 }
 
 // elasticCluster is a node with elastic jobs.
@@ -70,7 +66,7 @@ type elasticCluster struct {
 
 func newElasticCluster(t testing.TB) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, twoCores, compileFitted(t, fitShared), schemas.CPUs{1, 2})
+	return newElasticClusterOf(t, twoCores, load(t, fitShared), schemas.CPUs{1, 2})
 }
 
 func newElasticClusterOf(
@@ -276,7 +272,7 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 // with more processes than CPUs, which run until then.
 func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	c := newElasticCluster(t)
-	c.r = compileFitted(t, fitWithoutOverload)
+	c.r = load(t, fitWithoutOverload)
 	c.run("a", 4000*time.Second, 2)
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {

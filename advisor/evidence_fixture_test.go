@@ -1,22 +1,18 @@
 package advisor_test
 
 import (
-	"encoding/json"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"courier/advisor"
-	"courier/regress"
-	"courier/regress/evidence"
+	"courier/advisor/advisortest"
 	"courier/schemas"
 )
 
-// The model of the evidence fixture ran four times with each of these batch sizes, on one CPU,
-// for forty epochs, on nodes of one type.
+// The model of the noisy fixture ran four times with each of these batch sizes, on one CPU, for
+// forty epochs, on nodes of one type.
 const evidenceModel = "shufflenet"
 
 var (
@@ -39,129 +35,37 @@ func curveAccuracy(batch, epoch, late int) float64 {
 }
 
 // evidenceRuns returns the runs of the fixture, each changed by change unless it is nil.
-func evidenceRuns(change func(n int, r *evidence.Run)) []evidence.Run {
+func evidenceRuns(change func(n int, r *advisortest.Run)) []advisortest.Run {
 	random := rand.New(rand.NewPCG(4, 2))
-	var runs []evidence.Run
+	var runs []advisortest.Run
 	for _, batch := range evidenceBatches {
 		for k := range 4 {
 			own := math.Exp(0.02 * random.NormFloat64())
-			r := evidence.Run{
-				ID: fmt.Sprint(batch, "-", k),
-				Configuration: evidence.Configuration{
-					Model: evidenceModel, NodeType: evidenceNode.NodeType(), BatchSize: batch, CPUs: 1,
-					NodeLoad: evidence.NodeLoad{ConcurrentJobs: 1, ProcessesPerCore: 1. / 16},
-				},
+			r := advisortest.Run{
+				Model:          evidenceModel,
+				Hardware:       evidenceNode,
+				BatchSize:      uint32(batch),
+				CPUs:           1,
+				Load:           schemas.Load{ConcurrentJobs: 1, Processes: 1},
 				StartedAt:      evidenceBegin.Add(time.Duration(len(runs)) * time.Hour),
 				StartupSeconds: 3 * math.Exp(0.1*random.NormFloat64()),
 			}
 			for e := 1; e <= evidenceEpochs; e++ {
-				r.Epochs = append(r.Epochs, evidence.EpochRecord{
-					Number: e, Seconds: lawSeconds(batch) * own * math.Exp(0.03*random.NormFloat64()),
-					Accuracy: curveAccuracy(batch, e, k%2), HasAccuracy: true,
+				r.Epochs = append(r.Epochs, advisortest.Epoch{
+					Seconds:  lawSeconds(batch) * own * math.Exp(0.03*random.NormFloat64()),
+					Accuracy: curveAccuracy(batch, e, k%2),
 				})
 			}
 			if change != nil {
 				change(len(runs), &r)
 			}
-			r.EndedAt = r.StartedAt.Add(time.Hour)
 			runs = append(runs, r)
 		}
 	}
 	return runs
 }
 
-// evidenceRegressors fits regressors on runs as the trainer does. Their files hold only one
-// example, because an advisor does not use the predictions of the files.
-func evidenceRegressors(t testing.TB, runs []evidence.Run, states ...*evidence.ServedHierarchy) advisor.Regressors {
-	t.Helper()
-	use := func(target string, runs []evidence.Run) *advisor.LoadedRegressor {
-		var state *evidence.ServedHierarchy
-		for _, s := range states {
-			if target == schemas.TargetEpochTime {
-				state = s
-			}
-		}
-		if state == nil {
-			var err error
-			if state, err = (*evidence.ServedHierarchy)(nil).Update(testContext, runs, evidence.Options{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return evidenceRegressor(t, target, state)
-	}
-	banded := make([]evidence.Run, len(runs))
-	for i, r := range runs {
-		r.Configuration = r.Banded()
-		banded[i] = r
-	}
-	accuracies := make([]evidence.Run, len(runs))
-	for i, r := range runs {
-		r.Configuration = evidence.Configuration{
-			Model: r.Model, Dataset: r.Dataset, BatchSize: r.BatchSize, CPUs: 1,
-		}
-		accuracies[i] = r
-	}
-	startups := make([]evidence.Run, len(runs))
-	for i, r := range runs {
-		r.NodeLoad, r.Epochs = evidence.NodeLoad{}, nil
-		startups[i] = r
-	}
-	return advisor.Regressors{
-		EpochTime: use(schemas.TargetEpochTime, banded),
-		Startup:   use(schemas.TargetStartup, startups),
-		Accuracy:  use(schemas.TargetAccuracy, accuracies),
-	}
-}
-
-// evidenceRegressor returns a regressor with the state and columns of foreign load.
-func evidenceRegressor(
-	t testing.TB, target string, state *evidence.ServedHierarchy, foreign ...schemas.ForeignColumn,
-) *advisor.LoadedRegressor {
-	t.Helper()
-	var levels []string
-	for i := range state.Subjects {
-		s := &state.Subjects[i]
-		levels = append(levels, schemas.ModelLevel(s.Model, s.Dataset))
-	}
-	encoder := schemas.NewEncoder(target, levels, []schemas.Hardware{evidenceNode}, foreign...)
-	d := &regress.Dataset{TargetName: target, Target: []float64{1}, Group: []int{0}}
-	row := make([]float64, len(encoder.Columns()))
-	encoder.Fill(row, &schemas.Features{BatchSize: 32, CPUs: 1, EpochsDone: 1})
-	for i, c := range encoder.Columns() {
-		d.Features = append(d.Features, regress.Feature{
-			Name: c.String(), Continuous: c.Continuous(), Alone: c.DescribesNode(), Levels: encoder.Levels(c),
-		})
-		d.Columns = append(d.Columns, row[i:i+1])
-	}
-	transform := regress.Log
-	if target == schemas.TargetAccuracy {
-		transform = regress.None
-	}
-	r, err := regress.FitForest(testContext, d, regress.ForestOptions{
-		Trees: 1, MaxDepth: 1, Criterion: regress.Squared, Transform: transform, Folds: -1,
-		MinExamples: 1, MinSettings: 1,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range foreign {
-		f := &r.Manifest.Features[slices.Index(encoder.Columns(), c.Column)]
-		f.Typical, f.Min, f.Max = c.Typical, 0, c.Max
-	}
-	r.Manifest.Family = regress.FamilyHierarchy
-	if r.Manifest.Hierarchy, err = json.Marshal(state); err != nil {
-		t.Fatal(err)
-	}
-	p, err := regress.Compile(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	used, err := advisor.NewRegressor(p, "digest-of-"+target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return used
-}
+var fittedByEvidence = fitOnce(func() []advisortest.Run { return evidenceRuns(nil) })
 
 // evidenceQuestion asks for twenty epochs of the fixture's model, alone on its node.
 func evidenceQuestion(change func(*schemas.JobRequest)) *advisor.Question {
@@ -175,4 +79,10 @@ func evidenceQuestion(change func(*schemas.JobRequest)) *advisor.Question {
 	return &advisor.Question{
 		Request: q.WithDefaults(), Nodes: []string{"node-a"}, Hardware: []schemas.Hardware{evidenceNode},
 	}
+}
+
+// evidenceRegressors loads the regressors of the fixture.
+func evidenceRegressors(t testing.TB) advisor.Regressors {
+	t.Helper()
+	return load(t, fittedByEvidence)
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
 // An alternative reports the runs behind its figures.
 func TestDecide_ReportsEvidence(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
 		q.BatchSizes = []int{64, 96, 1024}
 	}), r, evidenceBegin)
@@ -78,7 +79,7 @@ func TestDecide_ReportsEvidence(t *testing.T) {
 
 // The interval of an accuracy contains it, and is absent if the accuracy is unknown.
 func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	for _, batches := range [][]int{{32, 64, 256}, {48, 96, 300}} {
 		a := advisor.Decide(evidenceQuestion(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.Epochs = batches, 12
@@ -108,7 +109,7 @@ func TestDecide_ReportsAnIntervalOfTheAccuracy(t *testing.T) {
 
 // Runs on another node type are no evidence, and the answer reports how many there are.
 func TestDecide_ReportsAMissingNodeType(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	q := evidenceQuestion(nil)
 	q.Hardware = []schemas.Hardware{{Cores: 12, CPUModel: "P100"}}
 	a := advisor.Decide(q, r, evidenceBegin)
@@ -129,7 +130,7 @@ func TestDecide_ReportsAMissingNodeType(t *testing.T) {
 
 // The advice for a job that fits on no live node says why nothing is known.
 func TestDecide_ReportsThatNoNodeHasTheCPUs(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	q := evidenceQuestion(func(q *schemas.JobRequest) { q.CPUs, q.Nodes = schemas.CPUs{64}, nil })
 	q.Nodes, q.Hardware = nil, nil
 	a := advisor.Decide(q, r, evidenceBegin)
@@ -142,37 +143,28 @@ func TestDecide_ReportsThatNoNodeHasTheCPUs(t *testing.T) {
 // An active correction is reported with its scope and factor.
 func TestDecide_NamesActiveCorrections(t *testing.T) {
 	runs := evidenceRuns(nil)
-	banded := func(runs []evidence.Run) []evidence.Run {
-		for i := range runs {
-			runs[i].Configuration = runs[i].Banded()
-		}
-		return runs
-	}
-	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, banded(runs), evidence.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	slower := evidenceRuns(func(n int, r *evidence.Run) { // from batch size 128 on, later
-		r.ID += "-slower"
+	slower := evidenceRuns(func(n int, r *advisortest.Run) { // from batch size 128 on, later
 		for e := range r.Epochs {
 			if r.BatchSize >= 128 {
 				r.Epochs[e].Seconds *= 1.5
 			}
 		}
 	})
-	var later []evidence.Run
+	later := slices.Clone(runs)
 	for i, n := range []int{
 		8, 0, 12, 4, 9, 1, 13, 5,
 	} { // two runs of each configuration; slow and normal runs alternate
 		slower[n].StartedAt = evidenceBegin.Add(time.Duration(1000+i) * time.Hour)
-		slower[n].EndedAt = slower[n].StartedAt.Add(time.Hour)
 		later = append(later, slower[n])
 	}
-	all := slices.Concat(runs, banded(later))
-	if state, err = state.Update(testContext, all, evidence.Options{}); err != nil {
+	all, err := advisortest.Fit(testContext, runs)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := evidenceRegressors(t, runs, state)
+	if all, err = advisortest.Refit(testContext, later, all); err != nil {
+		t.Fatal(err)
+	}
+	r := loadFiles(t, all)
 	a := advisor.Decide(evidenceQuestion(nil), r, evidenceBegin)
 	for _, alt := range a.Alternatives {
 		e := alt.Evidence.Time
@@ -206,7 +198,7 @@ func TestDecide_ReportsNoEvidenceForARunningJob(t *testing.T) {
 		Nodes:     q.Nodes,
 	}
 	q.Self = &advisor.Member{Setting: setting, Hardware: q.Hardware, EpochsDone: 5}
-	a := advisor.Decide(q, evidenceRegressors(t, evidenceRuns(nil)), evidenceBegin)
+	a := advisor.Decide(q, evidenceRegressors(t), evidenceBegin)
 	for _, alt := range a.Alternatives {
 		if alt.Evidence != nil || alt.PredictedSeconds == nil {
 			t.Errorf("got alternative %+v, want a time and no evidence", alt)

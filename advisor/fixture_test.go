@@ -4,9 +4,10 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
 	"courier/advisor"
-	"courier/regress"
+	"courier/advisor/advisortest"
 	"courier/schemas"
 )
 
@@ -22,139 +23,103 @@ func trueAccuracy(batch, epochs float64) float64 {
 	return 0.98 - 0.01*math.Log2(batch/4) - 0.3*math.Exp(-epochs/3)
 }
 
-// dataset returns examples of a target over a full factorial design on each node, with three
-// replications that differ by one percent. Without nodes the examples have no hardware.
-func dataset(target string, nodes ...schemas.Hardware) *regress.Dataset {
-	if len(nodes) == 0 {
-		nodes = []schemas.Hardware{{}}
-	}
-	encoder := schemas.NewEncoder(target, []string{model}, nodes)
-	d := &regress.Dataset{TargetName: target}
-	for _, c := range encoder.Columns() {
-		d.Features = append(d.Features, regress.Feature{
-			Name:       c.String(),
-			Continuous: c.Continuous(),
-			Alone:      c.DescribesNode(),
-			Levels:     encoder.Levels(c),
-		})
-		d.Columns = append(d.Columns, nil)
-	}
-	group := 0
-	for _, h := range nodes {
-		group = fillOn(d, encoder, target, h, group)
-	}
-	return d
-}
+// fixtureEpochs is the number of epochs of each run of the fixture.
+const fixtureEpochs = 10
 
-// fillOn adds the examples of a node. Their groups are numbered from group.
-func fillOn(
-	d *regress.Dataset, encoder *schemas.Encoder, target string, h schemas.Hardware, group int,
-) int {
-	row := make([]float64, len(d.Columns))
-	node, slower := encoder.Node(h), 1.0
-	if h.Speed > 0 {
-		slower = 1e9 / h.Speed
-	}
-	for _, batch := range []uint32{4, 16, 64} {
-		for _, cpus := range []uint32{1, 2} {
-			for _, jobs := range []float64{1, 2} {
-				for epochs := uint32(1); epochs <= 10; epochs++ {
+// fixtureRuns returns the runs of a full factorial design on each node, with three replications
+// that differ by one percent. A node with half the speed takes twice as long.
+func fixtureRuns(nodes ...schemas.Hardware) (all []advisortest.Run) {
+	for _, node := range nodes {
+		for _, batch := range []uint32{4, 16, 64} {
+			for _, cpus := range []uint32{1, 2} {
+				for _, jobs := range []float64{1, 2} {
 					for k := range 3 {
-						f := schemas.Features{
-							BatchSize:  batch,
-							CPUs:       cpus,
-							EpochsDone: epochs,
-							Node:       node,
-							Load: schemas.Load{
-								ConcurrentJobs: jobs,
-								Processes:      jobs * float64(cpus),
-							},
-						}
-						encoder.Fill(row, &f)
-						for i := range row {
-							d.Columns[i] = append(d.Columns[i], row[i])
-						}
-						value := slower * trueSeconds(float64(batch), float64(cpus), jobs) * (1 +
-							0.01*float64(
-								k-1,
-							))
-						if target == schemas.TargetStartup {
-							value = trueStartup * (1 + 0.01*float64(k-1))
-						}
-						if target == schemas.TargetAccuracy {
-							value = trueAccuracy(float64(batch), float64(epochs))
-						}
-						d.Target, d.Group = append(d.Target, value), append(d.Group, group)
+						all = append(all, fixtureRun(node, batch, cpus, jobs, 1+0.01*float64(k-1)))
 					}
 				}
-				group++
 			}
 		}
 	}
-	return group
+	begin := time.Unix(1_780_000_000, 0).UTC()
+	for i := range all {
+		all[i].StartedAt = begin.Add(time.Duration(i) * time.Hour)
+	}
+	return all
 }
 
-// fitted fits the regressors of the fixture once.
-var fitted = sync.OnceValues(func() (map[string]*regress.Regressor, error) { return fit() })
-
-// small and large are different nodes; the regressors were fitted on both.
-var (
-	small, large = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}, schemas.Hardware{
-		Cores:    16,
-		CPUModel: "y",
-		Speed:    5e8,
+// fixtureRun returns a run whose times are multiplied by a factor.
+func fixtureRun(node schemas.Hardware, batch, cpus uint32, jobs, factor float64) advisortest.Run {
+	slower := 1.0
+	if node.Speed > 0 {
+		slower = 1e9 / node.Speed
 	}
+	r := advisortest.Run{
+		Model:          model,
+		Hardware:       node,
+		BatchSize:      batch,
+		CPUs:           cpus,
+		Load:           schemas.Load{ConcurrentJobs: jobs, Processes: jobs * float64(cpus)},
+		StartupSeconds: trueStartup * factor,
+	}
+	for e := range fixtureEpochs {
+		r.Epochs = append(r.Epochs, advisortest.Epoch{
+			Seconds:  slower * factor * trueSeconds(float64(batch), float64(cpus), jobs),
+			Accuracy: trueAccuracy(float64(batch), float64(e+1)),
+		})
+	}
+	return r
+}
 
-	fittedOnOne = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-		return fit(small)
+// fitting fits regressors once.
+type fitting func() (map[string]advisortest.Files, error)
+
+// fitOnce returns a function that fits regressors on runs when it is first called.
+func fitOnce(runs func() []advisortest.Run) fitting {
+	return sync.OnceValues(func() (map[string]advisortest.Files, error) {
+		return advisortest.Fit(testContext, runs())
 	})
-	fittedOnBoth = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-		return fit(small, large)
-	})
+}
+
+// fitOn returns a function that fits the regressors of the fixture on nodes.
+func fitOn(nodes ...schemas.Hardware) fitting {
+	return fitOnce(func() []advisortest.Run { return fixtureRuns(nodes...) })
+}
+
+var (
+	unknownNode   = schemas.Hardware{} // no collector and no runner has described it
+	twoProcessors = schemas.Hardware{Cores: 2}
+
+	// small and large are different nodes.
+	small = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}
+	large = schemas.Hardware{Cores: 16, CPUModel: "y", Speed: 5e8}
 )
 
-func fit(nodes ...schemas.Hardware) (map[string]*regress.Regressor, error) {
-	all := map[string]*regress.Regressor{}
-	for _, target := range schemas.Targets() {
-		d := dataset(target, nodes...)
-		r, err := regress.FitForest(testContext, d, regress.ForestOptions{
-			Trees:     50,
-			MaxDepth:  8,
-			Criterion: regress.Absolute,
-			Seed:      1,
-		})
-		if target != schemas.TargetAccuracy {
-			r, err = regress.FitLaw(testContext, d, regress.LawOptions{
-				Transform: regress.Log,
-				Seed:      1,
-			})
-		}
-		if err != nil {
-			return nil, err
-		}
-		all[target] = r
-	}
-	return all, nil
-}
+var (
+	fitted       = fitOn(unknownNode, twoProcessors)
+	fittedOnOne  = fitOn(small)
+	fittedOnBoth = fitOn(small, large)
+)
 
 func regressors(t testing.TB) advisor.Regressors {
 	t.Helper()
-	return compileFitted(t, fitted)
+	return load(t, fitted)
 }
 
-// compileFitted compiles fitted regressors.
-func compileFitted(t testing.TB, fitted func() (map[string]*regress.Regressor, error)) advisor.Regressors {
+// load loads fitted regressors as an advisor does.
+func load(t testing.TB, fit fitting) advisor.Regressors {
 	t.Helper()
-	all, err := fitted()
+	all, err := fit()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return loadFiles(t, all)
+}
+
+func loadFiles(t testing.TB, all map[string]advisortest.Files) advisor.Regressors {
+	t.Helper()
 	use := func(target string) *advisor.LoadedRegressor {
-		p, err := regress.Compile(all[target])
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := advisor.NewRegressor(p, "digest-of-"+target)
+		files := all[target]
+		r, err := advisor.LoadRegressor(files.Model, files.Manifest, "digest-of-"+target)
 		if err != nil {
 			t.Fatal(err)
 		}

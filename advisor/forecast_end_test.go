@@ -15,7 +15,7 @@ import (
 // completed its epochs, 0 epochs of unknown duration are left. The forecast must end it immediately
 // instead of looping forever.
 func TestDecide_TerminatesForACompletedJob(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	unknown := schemas.Hardware{Cores: 8, CPUModel: "never used"}
 	for _, hardware := range []schemas.Hardware{evidenceNode, unknown} {
 		done := evidenceNeighbour("done", 20, 20)
@@ -42,7 +42,7 @@ func TestDecide_TerminatesForACompletedJob(t *testing.T) {
 
 // For any co-located jobs Decide returns, with finite figures.
 func TestDecide_TerminatesForAnyCoLocatedJobs(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	random := rand.New(rand.NewPCG(17, 1))
 	types := []schemas.Hardware{evidenceNode, {Cores: 8, CPUModel: "never used"}, {}}
 	for range 2000 {

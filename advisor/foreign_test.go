@@ -3,54 +3,35 @@ package advisor_test
 import (
 	"fmt"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
 	"courier/advisor"
-	"courier/regress"
+	"courier/advisor/advisortest"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// fittedWithForeignLoad fits regressors on epochs whose time is multiplied by 1 + foreign load, for
+// fittedWithForeignLoad is the fixture with epochs whose time is multiplied by 1 + foreign load, for
 // loads of 0, 0.2 and 0.5 of the CPUs.
-var fittedWithForeignLoad = sync.OnceValues(func() (map[string]*regress.Regressor, error) {
-	all, err := fit()
-	if err != nil {
-		return nil, err
-	}
-	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Max: 0.5}
-	calm := dataset(schemas.TargetEpochTime)
-	d := &regress.Dataset{TargetName: calm.TargetName}
-	d.Features = append(calm.Features, regress.Feature{
-		Name: column.String(), Continuous: true, Typical: column.Typical,
-	})
-	d.Columns = make([][]float64, len(d.Features))
-	for n, hog := range []float64{0, 0.2, 0.5} {
-		for i, column := range calm.Columns {
-			d.Columns[i] = append(d.Columns[i], column...)
-		}
-		for i, seconds := range calm.Target {
-			d.Columns[len(calm.Columns)] = append(d.Columns[len(calm.Columns)], hog)
-			d.Target = append(d.Target, seconds*(1+hog))
-			d.Group = append(d.Group, 1000*n+calm.Group[i])
+var fittedWithForeignLoad = fitOnce(func() (all []advisortest.Run) {
+	for _, hog := range []float64{0, 0.2, 0.5} {
+		for _, r := range fixtureRuns(twoProcessors) {
+			r.Load.ForeignCPURatio = schemas.RatioOf(hog)
+			for i := range r.Epochs {
+				r.Epochs[i].Seconds *= 1 + hog
+			}
+			all = append(all, r)
 		}
 	}
-	all = map[string]*regress.Regressor{
-		schemas.TargetStartup:  all[schemas.TargetStartup],
-		schemas.TargetAccuracy: all[schemas.TargetAccuracy],
-	}
-	o := regress.LawOptions{Transform: regress.Log, Seed: 1}
-	all[schemas.TargetEpochTime], err = regress.FitLaw(testContext, d, o)
-	return all, err
+	return all
 })
 
 func ratio(v float64) *float64 { return &v }
 
 // busySample is a sample of five seconds of a node with two CPUs.
 func busySample(node string, cpu, ioWait *float64, at time.Time) *schemas.Sample {
-	return sampleOf(node, schemas.Hardware{Cores: 2}, func(s *schemas.Sample) {
+	return sampleOf(node, twoProcessors, func(s *schemas.Sample) {
 		s.At, s.IntervalSeconds, s.SpeedOperationsPerSecond = at, 5, nil
 		s.CPURatio, s.IOWaitRatio = cpu, ioWait
 	})
@@ -67,7 +48,7 @@ func applySamples(c *advisor.Cluster, node string, samples int, cpu, ioWait *flo
 
 func TestDecide_UsesTheForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	hogs, old := compileFitted(t, fittedWithForeignLoad), regressors(t)
+	hogs, old := load(t, fittedWithForeignLoad), regressors(t)
 	alone := trueStartup + 10*trueSeconds(16, 2, 1)
 	beside := func(hog float64) float64 { return trueStartup + 10*trueSeconds(16, 2, 1)*(1+hog) }
 	for _, c := range []struct {
@@ -98,15 +79,6 @@ func TestDecide_UsesTheForeignLoad(t *testing.T) {
 		if promised := a.Chosen.UpperBoundSeconds != nil; promised != c.addPromise {
 			t.Errorf("%s: promised %t, want %t", c.name, promised, c.addPromise)
 		}
-	}
-
-	// The bound of an unknown load holds for the highest measured load.
-	unknown, busiest := advisor.NewCluster(), advisor.NewCluster()
-	applySamples(busiest, "n", 12, ratio(0.5), nil, now)
-	bound := *askOn(hogs, unknown, now, "n").Chosen.UpperBoundSeconds
-	if least := *askOn(hogs, busiest, now, "n").Chosen.UpperBoundSeconds; bound < 0.99*least {
-		t.Errorf("bound of an unknown load: got %.2f s, want at least %.2f s, the bound of the highest load",
-			bound, least)
 	}
 }
 
@@ -198,7 +170,7 @@ func TestAsk_PlacesAJobOnTheNodeWithLessForeignLoad(t *testing.T) {
 // the cause of the risk. The risk is cleared after the foreign work has ended.
 func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster, sequence := compileFitted(t, fittedWithForeignLoad), advisor.NewCluster(), uint64(100)
+	r, cluster, sequence := load(t, fittedWithForeignLoad), advisor.NewCluster(), uint64(100)
 	applySamples(cluster, "node-a", 12, ratio(0), nil, now)
 	q := schemas.JobRequest{
 		JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
@@ -251,7 +223,7 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 // A replay uses the foreign load of the recorded answer, regardless of samples.
 func TestRecall_UsesTheRecordedForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster := compileFitted(t, fittedWithForeignLoad), advisor.NewCluster()
+	r, cluster := load(t, fittedWithForeignLoad), advisor.NewCluster()
 	applySamples(cluster, "n", 12, ratio(0.2), nil, now)
 	recorded := &schemas.Submitted{Advice: *askOn(r, cluster, now, "n")}
 	recorded.Request = schemas.JobRequest{
@@ -272,22 +244,18 @@ func TestRecall_UsesTheRecordedForeignLoad(t *testing.T) {
 // makes its time less certain. Nothing is promised outside the measured loads.
 func TestDecide_ByEvidenceWithForeignLoad(t *testing.T) {
 	const slower = 1.5 // factor of the time at a foreign load of 0.5
-	runs := evidenceRuns(func(n int, r *evidence.Run) {
-		if n%2 == 0 {
-			return
-		}
-		r.ForeignCPURatio = 0.5
-		for i := range r.Epochs {
-			r.Epochs[i].Seconds *= slower
-		}
-	})
-	state, err := (*evidence.ServedHierarchy)(nil).Update(testContext, runs, evidence.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := evidenceRegressors(t, runs)
-	column := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0, Max: 0.5}
-	r.EpochTime = evidenceRegressor(t, schemas.TargetEpochTime, state, column)
+	r := load(t, fitOnce(func() []advisortest.Run {
+		return evidenceRuns(func(n int, r *advisortest.Run) {
+			r.Load.ForeignCPURatio = schemas.RatioOf(0)
+			if n%4 > 0 {
+				return
+			}
+			r.Load.ForeignCPURatio = schemas.RatioOf(0.5)
+			for i := range r.Epochs {
+				r.Epochs[i].Seconds *= slower
+			}
+		})
+	}))
 	ask := func(cpu schemas.Ratio) schemas.Alternative {
 		q := evidenceQuestion(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.SLO = []int{64}, schemas.Duration(24*time.Hour)

@@ -12,7 +12,7 @@ import (
 
 // Each answer gives the actual reason for a promise or for its absence.
 func TestDecide_NamesTheReason(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	free := func(most int, target float64, slo time.Duration) func(*schemas.JobRequest) {
 		return func(q *schemas.JobRequest) {
 			q.Epochs, q.MaxEpochs, q.TargetAccuracy, q.SLO = 0, most, target, schemas.Duration(slo)
@@ -111,7 +111,7 @@ func TestDecide_NamesTheReason(t *testing.T) {
 // If SLO and target accuracy are likely enough separately but not jointly, the answer explains
 // that.
 func TestDecide_NamesAJointProbability(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	found := false
 	for seconds := 300; seconds < 900 && !found; seconds++ {
 		q := evidenceQuestion(func(q *schemas.JobRequest) {
@@ -138,7 +138,7 @@ func TestDecide_NamesAJointProbability(t *testing.T) {
 
 // With a target accuracy every choice of the menu reaches it, too.
 func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	q := evidenceQuestion(func(q *schemas.JobRequest) {
 		q.Epochs, q.MaxEpochs, q.TargetAccuracy = 0, 40, 0.6
 		q.SLO = schemas.Duration(3 * time.Minute)
@@ -165,7 +165,7 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 
 // With PromiseMean, accuracy may use half of the surplus of other promises.
 func TestDecide_AMeanConfidencePermitsMoreAccuracy(t *testing.T) {
-	r := evidenceRegressors(t, evidenceRuns(nil))
+	r := evidenceRegressors(t)
 	ask := func(seconds int, threshold float64) *schemas.Advice {
 		q := evidenceQuestion(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.SLO = []int{32, 64}, schemas.Duration(time.Duration(seconds)*time.Second)

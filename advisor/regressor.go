@@ -72,6 +72,15 @@ func NewRegressor(p *regress.Predictor, digest string) (*LoadedRegressor, error)
 	return r, nil
 }
 
+// LoadRegressor loads a regressor from its files.
+func LoadRegressor(model, manifest []byte, digest string) (*LoadedRegressor, error) {
+	p, err := regress.Load(model, manifest)
+	if err != nil {
+		return nil, err
+	}
+	return NewRegressor(p, digest)
+}
+
 // maxColumns bounds the columns of a row, so that one buffer serves all regressors.
 const maxColumns = 16
 
@@ -368,12 +377,12 @@ func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*LoadedRegresso
 	if err != nil {
 		return nil, err
 	}
-	p, err := regress.Load(model, manifest)
+	r, err := LoadRegressor(model, manifest, c.ModelDigest)
 	if err != nil {
 		return nil, err
 	}
-	if got := p.Manifest().Target; got != c.Target {
+	if got := r.predictor.Manifest().Target; got != c.Target {
 		return nil, fmt.Errorf("regressor has target %q, want %q", got, c.Target)
 	}
-	return NewRegressor(p, c.ModelDigest)
+	return r, nil
 }

@@ -28,6 +28,13 @@ func Fit(
 	return fitAfter(ctx, target, examples, nil, o)
 }
 
+// Refit fits like Fit, after a champion with the manifest before, as the service does.
+func Refit(
+	ctx context.Context, target string, examples []Example, before *regress.Manifest, o Options,
+) (*regress.Regressor, error) {
+	return fitAfter(ctx, target, examples, before, o)
+}
+
 // fitAfter fits like Fit. With MethodEvidence it updates the state in before, the manifest of the
 // champion; nil means that there is no champion.
 func fitAfter(

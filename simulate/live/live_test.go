@@ -19,7 +19,6 @@ import (
 	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/regress"
 	"courier/schemas"
 
 	"github.com/nats-io/nats-server/v2/server/ats"
@@ -391,24 +390,11 @@ func (s *scope) end() {
 }
 
 // serve starts an advisor with some regressors, on a bus of its own.
-func (q *queue) serve(o advisor.Options, all map[string]*regress.Regressor) {
+func (q *queue) serve(o advisor.Options, all map[string]advisortest.Files) {
 	q.b = bustest.New(q.t)
 	ctx, cancel := context.WithCancel(context.Background())
-	for target, r := range all {
-		manifest, err := r.EncodeManifest()
-		if err != nil {
-			q.t.Fatal(err)
-		}
-		c := schemas.Champion{Target: target}
-		if c.ModelDigest, err = q.b.PutArtifact(ctx, r.EncodeModel()); err != nil {
-			q.t.Fatal(err)
-		}
-		if c.ManifestDigest, err = q.b.PutArtifact(ctx, manifest); err != nil {
-			q.t.Fatal(err)
-		}
-		if _, err := q.b.SetChampion(ctx, c, 0); err != nil {
-			q.t.Fatal(err)
-		}
+	if err := advisortest.Promote(ctx, q.b, all); err != nil {
+		q.t.Fatal(err)
 	}
 	o.MoveCPUs, o.Check = advisor.MovesOn, 20*time.Millisecond
 	a := advisor.New(q.b, o, slog.New(slog.DiscardHandler), nil)
@@ -449,7 +435,7 @@ func (r *result) ratio() float64 { return float64(r.kept) / float64(r.jobs) }
 
 // playAll plays the same queues with a scheduler.
 func playAll(
-	t *testing.T, w world, s scheduler, queues int, all map[string]*regress.Regressor,
+	t *testing.T, w world, s scheduler, queues int, all map[string]advisortest.Files,
 ) result {
 	var sum result
 	for seed := range uint64(queues) {
