@@ -52,7 +52,7 @@ var importGraph = map[string][]string{
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
 	"tune":                {"policy/cost", "runner", "schemas"},
 	"receipt":             {"bus", "schemas"},
-	"report":              {"bus", "report/shorten", "regress", "regress/table", "schemas", "trainer"},
+	"report":              {"bus", "report/shorten", "schemas"},
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {

@@ -2,12 +2,12 @@ package replay
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,6 +28,27 @@ type LogRecord struct {
 	Stream string
 }
 
+// madeFrom returns the sequence in JOB up to which the advisor had read when it made the decision
+// of a record, and the time of the decision. A cause of 0 means that nothing was stored before. ok is
+// false for records without a decision, and for the advice of an admission, which the admission
+// holds as well.
+func (r *LogRecord) madeFrom() (cause uint64, at time.Time, ok bool) {
+	switch e := r.Event.(type) {
+	case *schemas.Submitted:
+		return e.Advice.CauseSequence, e.Advice.At, true
+	case *schemas.JobAdmitted:
+		return e.Advice.CauseSequence, e.Advice.At, true
+	case *schemas.Advice:
+		return e.CauseSequence, e.At, e.Action != schemas.ActionStart
+	case *schemas.Risk:
+		return e.CauseSequence, e.At, true
+	}
+	return 0, time.Time{}, false
+}
+
+// ofJobs reports whether a record is in the stream JOB.
+func (r *LogRecord) ofJobs() bool { return r.Stream == schemas.StreamJob }
+
 // streamNames are the streams that a replay reads.
 var streamNames = []string{
 	schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor, schemas.StreamAdvice,
@@ -43,11 +64,7 @@ func ReadBus(ctx context.Context, b *bus.Bus) (*Log, error) {
 	l := &Log{Artifacts: map[string][]byte{}}
 	streams := make([][]LogRecord, len(streamNames))
 	for i, stream := range streamNames {
-		_, err := b.LastSequence(ctx, stream)
-		if stream == schemas.StreamAdvice && errors.Is(err, schemas.ErrNotFound) {
-			continue // The server was filled by a release that stored advice in JOB.
-		}
-		err = b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
+		err := b.Read(ctx, bus.FollowOptions{Stream: stream}, func(r bus.Record) error {
 			streams[i] = append(streams[i], LogRecord{r, stream})
 			return nil
 		})
@@ -119,10 +136,19 @@ func (l *Log) Promotions() []*schemas.Promoted {
 	return all
 }
 
+// firstOfJobs returns the sequence of the first event in JOB; 0 without any.
+func (l *Log) firstOfJobs() uint64 {
+	for i := range l.Records {
+		if l.Records[i].ofJobs() {
+			return l.Records[i].Sequence
+		}
+	}
+	return 0
+}
+
 // savedLine is a line of a saved log: an event with its position, or an artifact.
 type savedLine struct {
-	Subject string `json:"subject,omitempty"`
-	// Stream is ADVICE, or absent for JOB, NODE and REGRESSOR, which follow from the subject.
+	Subject  string          `json:"subject,omitempty"`
 	Stream   string          `json:"stream,omitempty"`
 	Sequence uint64          `json:"sequence,omitempty"` // in its stream
 	StoredAt *time.Time      `json:"stored_at,omitempty"`
@@ -136,12 +162,7 @@ type savedLine struct {
 func (l *Log) Write(out io.Writer) error {
 	lines := bufio.NewWriter(out)
 	e := json.NewEncoder(lines)
-	digests := make([]string, 0, len(l.Artifacts))
-	for digest := range l.Artifacts {
-		digests = append(digests, digest)
-	}
-	slices.Sort(digests)
-	for _, digest := range digests {
+	for _, digest := range slices.Sorted(maps.Keys(l.Artifacts)) {
 		if err := e.Encode(savedLine{Artifact: digest, Data: l.Artifacts[digest]}); err != nil {
 			return err
 		}
@@ -155,12 +176,10 @@ func (l *Log) Write(out io.Writer) error {
 		}
 		line := savedLine{
 			Subject:  r.Subject,
+			Stream:   r.Stream,
 			Sequence: r.Sequence,
 			StoredAt: &r.StoredAt,
 			Event:    event,
-		}
-		if r.Stream == schemas.StreamAdvice {
-			line.Stream = r.Stream
 		}
 		if err := e.Encode(line); err != nil {
 			return err
@@ -205,8 +224,8 @@ func (l *Log) add(line *savedLine) error {
 	case line.Artifact != "":
 		l.Artifacts[line.Artifact] = line.Data
 		return nil
-	case line.StoredAt == nil || line.Sequence == 0:
-		return errors.New("want an event with subject, sequence and stored_at, or an artifact")
+	case line.StoredAt == nil || line.Sequence == 0 || !slices.Contains(streamNames, line.Stream):
+		return errors.New("want an event with subject, stream, sequence and stored_at, or an artifact")
 	}
 
 	e, err := schemas.Parse(line.Subject, line.Event)
@@ -223,18 +242,7 @@ func (l *Log) add(line *savedLine) error {
 			Sequence: line.Sequence,
 			StoredAt: line.StoredAt.UTC(),
 		},
-		Stream: cmp.Or(line.Stream, streamOf(e)),
+		Stream: line.Stream,
 	})
 	return nil
-}
-
-// streamOf returns the stream of an event; JOB for advice, which older releases stored there.
-func streamOf(e schemas.Event) string {
-	switch e.(type) {
-	case *schemas.Sample:
-		return schemas.StreamNode
-	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
-		return schemas.StreamRegressor
-	}
-	return schemas.StreamJob
 }

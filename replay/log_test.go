@@ -12,10 +12,14 @@ func TestParse_NamesTheLine(t *testing.T) {
 		{`{"artifact":"ab","data":"AA=="}` + "\n{", "line 2: unexpected EOF"},
 		{
 			`{"subject":"job.a.started"}`,
-			"line 1: want an event with subject, sequence and stored_at",
+			"line 1: want an event with subject, stream, sequence and stored_at",
 		},
 		{
-			`{"subject":"job.a.b","sequence":1,"stored_at":"2026-01-01T00:00:00Z","event":{}}`,
+			`{"subject":"job.a.started","stream":"JOBS","sequence":1,"stored_at":"2026-01-01T00:00:00Z"}`,
+			"line 1: want an event with subject, stream, sequence and stored_at",
+		},
+		{
+			`{"subject":"job.a.b","stream":"JOB","sequence":1,"stored_at":"2026-01-01T00:00:00Z","event":{}}`,
 			`line 1: no event has the subject "job.a.b"`,
 		},
 	} {
@@ -26,12 +30,13 @@ func TestParse_NamesTheLine(t *testing.T) {
 	}
 }
 
-func TestRun_OfAnEmptyLog(t *testing.T) {
+func TestVerify_OfAnEmptyLog(t *testing.T) {
 	l, err := replay.Parse(strings.NewReader(""))
 	if err != nil || len(l.Records) != 0 {
 		t.Fatalf("Parse of an empty log = %v, %v, want no records", l, err)
 	}
-	if _, err := replay.Run(t.Context(), l, replay.Options{Rules: replay.Rules()}); err != nil {
-		t.Errorf("Run of an empty log = %v", err)
+	v, err := l.Verify(t.Context())
+	if err != nil || v.Total() != (replay.VerifyCounts{}) {
+		t.Errorf("Verify of an empty log = %+v, %v, want zero counts", v, err)
 	}
 }

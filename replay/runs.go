@@ -14,7 +14,7 @@ import (
 	"courier/schemas"
 )
 
-// runColumns are the columns of RunTable, a part of those of a study.
+// runColumns are the columns of ReadRuns, a part of those of a study.
 var runColumns = []string{
 	"run_id", "model", "dataset", "batch_size", "cpus", "jobs", "epochs", "epochs_done",
 	"total_seconds", "startup_seconds", "epoch_seconds", "accuracy", "cpu_utilization",
@@ -24,7 +24,9 @@ var runColumns = []string{
 // maxRuns is the number of runs of a table; the last ones are kept.
 const maxRuns = 10_000
 
-// ReadRuns reads the runs of the log that ended, up to its current end. See RunTable.
+// ReadRuns reads the last 10,000 runs of the log that ended, by their end, as a table with the
+// columns of a study. A run whose batch size changed is left out: it has no single configuration.
+// The column jobs has the mean number of concurrent jobs, rounded to a whole number.
 func ReadRuns(ctx context.Context, b *bus.Bus) (*table.Table, error) {
 	r := newRunReader()
 	err := b.Read(ctx, bus.FollowOptions{Stream: schemas.StreamJob}, func(e bus.Record) error {
@@ -35,17 +37,6 @@ func ReadRuns(ctx context.Context, b *bus.Bus) (*table.Table, error) {
 		return nil, fmt.Errorf("the server has no event log of courier: %w", err)
 	}
 	return r.table, err
-}
-
-// RunTable returns the last 10,000 runs that ended, by their end, as a table with the columns of a
-// study. A run whose batch size changed is left out: it has no single configuration. The column
-// jobs has the mean number of concurrent jobs, rounded to a whole number.
-func (l *Log) RunTable() *table.Table {
-	r := newRunReader()
-	for i := range l.Records {
-		r.add(l.Records[i].Event)
-	}
-	return r.table
 }
 
 // runReader turns events into a table of runs.
@@ -99,24 +90,39 @@ type recordedRun struct {
 	seconds, jobs, utilization, waits mean
 }
 
-// mean is a mean of values that may be absent.
-type mean struct{ sum, count float64 }
+// mean is an arithmetic mean.
+type mean struct {
+	sum float64
+	n   int
+}
 
-func (m *mean) add(x *float64) {
+func (m *mean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
+
+// addKnown adds a value that may be absent.
+func (m *mean) addKnown(x *float64) {
 	if x != nil {
-		m.sum, m.count = m.sum+*x, m.count+1
+		m.add(*x)
 	}
 }
 
-// cell returns the mean; empty without values.
-func (m *mean) cell() string {
-	if m.count == 0 {
-		return ""
+// value returns nil without values.
+func (m *mean) value() *float64 {
+	if m.n == 0 {
+		return nil
 	}
-	return number(m.sum / m.count)
+	x := m.sum / float64(m.n)
+	return &x
 }
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+// optional formats a number; empty for nil.
+func optional(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return number(*x)
+}
 
 // add adds an epoch; a repeated or older one is skipped.
 func (r *recordedRun) add(e *schemas.Epoch) {
@@ -125,22 +131,16 @@ func (r *recordedRun) add(e *schemas.Epoch) {
 	}
 	r.last = e.Epoch
 	r.mixed = r.mixed || e.BatchSize != r.batch
-	r.seconds.add(&e.DurationSeconds)
-	r.jobs.add(e.ConcurrentJobs)
-	r.utilization.add(e.NodeCPURatio)
-	r.waits.add(e.NodeIOWaitRatio)
+	r.seconds.add(e.DurationSeconds)
+	r.jobs.addKnown(e.ConcurrentJobs)
+	r.utilization.addKnown(e.NodeCPURatio)
+	r.waits.addKnown(e.NodeIOWaitRatio)
 }
 
 func (r *recordedRun) row(e *schemas.Ended) []string {
-	optional := func(x *float64) string {
-		if x == nil {
-			return ""
-		}
-		return number(*x)
-	}
-	jobs := ""
-	if r.jobs.count > 0 {
-		jobs = number(math.Round(r.jobs.sum / r.jobs.count))
+	jobs := r.jobs.value()
+	if jobs != nil {
+		*jobs = math.Round(*jobs)
 	}
 	total := ""
 	if e.DurationSeconds > 0 {
@@ -152,9 +152,9 @@ func (r *recordedRun) row(e *schemas.Ended) []string {
 	}
 	count := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	return []string{
-		e.JobID + "/" + count(e.Run), e.Model, e.Dataset, count(e.BatchSize), count(e.CPUs), jobs,
-		count(e.Epochs), count(e.EpochsDone), total, optional(e.StartupSeconds), r.seconds.cell(),
-		optional(e.Accuracy), r.utilization.cell(), r.waits.cell(), strings.Join(e.Nodes, "+"),
+		e.JobID + "/" + count(e.Run), e.Model, e.Dataset, count(e.BatchSize), count(e.CPUs), optional(jobs),
+		count(e.Epochs), count(e.EpochsDone), total, optional(e.StartupSeconds), optional(r.seconds.value()),
+		optional(e.Accuracy), optional(r.utilization.value()), optional(r.waits.value()), strings.Join(e.Nodes, "+"),
 		r.started.UTC().Format(time.RFC3339Nano), e.At.UTC().Format(time.RFC3339Nano), status,
 	}
 }

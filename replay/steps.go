@@ -1,10 +1,6 @@
 package replay
 
-import (
-	"time"
-
-	"courier/schemas"
-)
+import "courier/schemas"
 
 // step is a step of a replay: it applies a record, or repeats the decision in the record.
 type step struct {
@@ -13,30 +9,8 @@ type step struct {
 }
 
 // changesState reports whether the step is an event that changes the cluster state. Advice does
-// not, except in JOB: there it is older than the event that admits a job.
+// not.
 func (s *step) changesState() bool { return !s.decide && s.Stream != schemas.StreamAdvice }
-
-// madeFrom returns the sequence in JOB up to which the advisor had read when it made the decision
-// of a record, and the time of the decision. A cause of 0 means that nothing was stored before, or
-// that an older release did not record it. ok is false for records without a decision, and for the
-// advice of an admission, which the admission holds as well.
-func (r *LogRecord) madeFrom() (cause uint64, at time.Time, ok bool) {
-	switch e := r.Event.(type) {
-	case *schemas.Submitted:
-		return e.Advice.CauseSequence, e.Advice.At, true
-	case *schemas.JobAdmitted:
-		return e.Advice.CauseSequence, e.Advice.At, true
-	case *schemas.Advice:
-		ofAdmission := r.Stream == schemas.StreamAdvice && e.Action == schemas.ActionStart
-		return e.CauseSequence, e.At, !ofAdmission
-	case *schemas.Risk:
-		return e.CauseSequence, e.At, true
-	}
-	return 0, time.Time{}, false
-}
-
-// ofJobs reports whether a record is in the stream JOB.
-func (r *LogRecord) ofJobs() bool { return r.Stream == schemas.StreamJob }
 
 // steps puts each decision where it was made: after its cause, and after the samples stored until
 // then. The advisor had not read an event that was stored between a cause and its advice. Without a

@@ -1,13 +1,13 @@
 package replay
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
+	"text/tabwriter"
 	"time"
 
 	"courier/advisor"
@@ -16,9 +16,11 @@ import (
 
 // Verification compares the decisions of a log with those repeated from its events.
 type Verification struct {
-	Answers      VerifyCounts      `json:"answers"`     // to job.submit
-	Predictions  VerifyCounts      `json:"predictions"` // advice for running jobs, and admissions
-	Warnings     VerifyCounts      `json:"warnings"`    // risk events, including all-clears
+	Events       int               `json:"events"`
+	FirstOfJobs  uint64            `json:"first_sequence"` // of JOB; more than 1: older events are gone
+	Answers      VerifyCounts      `json:"answers"`        // to job.submit
+	Predictions  VerifyCounts      `json:"predictions"`    // advice for running jobs, and admissions
+	Warnings     VerifyCounts      `json:"warnings"`       // risk events, including all-clears
 	Unrepeatable []Unrepeatable    `json:"unrepeatable"`
 	Differences  []FieldDifference `json:"first_differences"` // at most one of each kind
 }
@@ -45,15 +47,6 @@ func (v *Verification) Total() (all VerifyCounts) {
 type Unrepeatable struct {
 	Reason string `json:"reason"`
 	Events int    `json:"events"`
-}
-
-// FieldDifference is the first field in which a replayed event differs.
-type FieldDifference struct {
-	EventID  string          `json:"event_id"`
-	Sequence uint64          `json:"sequence"` // in its stream
-	Field    string          `json:"field"`
-	Recorded json.RawMessage `json:"recorded"` // null: absent
-	Replayed json.RawMessage `json:"replayed"`
 }
 
 // verifier applies a log to the state of an advisor and makes its decisions again.
@@ -100,6 +93,7 @@ func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 		}
 	}
 
+	v.result.Events, v.result.FirstOfJobs = len(l.Records), l.firstOfJobs()
 	for _, reason := range slices.Sorted(maps.Keys(v.reasons)) {
 		v.result.Unrepeatable = append(v.result.Unrepeatable,
 			Unrepeatable{Reason: reason, Events: v.reasons[reason]})
@@ -221,81 +215,54 @@ func (v *verifier) candidates(
 func compare(
 	r *LogRecord, q *advisor.Question, recorded, again *schemas.Advice,
 ) (*FieldDifference, error) {
-	var a, b any = recorded, again
 	if recorded != nil {
 		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence
-	} else {
-		risk := r.Event.(*schemas.Risk)
-		a, b = warning{&risk.Probability, &risk.PredictedSeconds}, warning{}
-		if x := again.Running(q.Self.Setting.BatchSize, q.Self.Setting.CPUs); x != nil {
-			b = warning{x.Probability, x.PredictedSeconds}
-		}
+		return firstDifference(r, recorded, again)
 	}
-	x, err := schemas.Marshal(a)
-	if err != nil {
-		return nil, err
+	risk := r.Event.(*schemas.Risk)
+	was, is := warning{&risk.Probability, &risk.PredictedSeconds}, warning{}
+	if x := again.Running(q.Self.Setting.BatchSize, q.Self.Setting.CPUs); x != nil {
+		is = warning{x.Probability, x.PredictedSeconds}
 	}
-	y, err := schemas.Marshal(b)
-	if err != nil || bytes.Equal(x, y) {
-		return nil, err
-	}
-
-	d := &FieldDifference{EventID: r.Event.ID(), Sequence: r.Sequence}
-	var was, is any
-	if err := json.Unmarshal(x, &was); err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(y, &is); err != nil {
-		return nil, err
-	}
-	d.find("", was, is)
-	return d, nil
-}
-
-// find sets the first field, by name, in which two documents differ.
-func (d *FieldDifference) find(path string, a, b any) bool {
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
-			return d.findInObjects(path, x, y)
-		}
-	}
-	if x, ok := a.([]any); ok {
-		if y, ok := b.([]any); ok && len(x) == len(y) {
-			for i := range x {
-				if d.find(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]) {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	was, _ := json.Marshal(a) // Both were just decoded from JSON.
-	is, _ := json.Marshal(b)
-	if bytes.Equal(was, is) {
-		return false
-	}
-	d.Field, d.Recorded, d.Replayed = path[min(1, len(path)):], was, is
-	return true
-}
-
-func (d *FieldDifference) findInObjects(path string, a, b map[string]any) bool {
-	names := slices.Collect(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if d.find(path+"."+name, a[name], b[name]) {
-			return true
-		}
-	}
-	return false
+	return firstDifference(r, was, is)
 }
 
 // warning holds the numbers of a warning that are compared.
 type warning struct {
 	Probability      *float64 `json:"probability"`
 	PredictedSeconds *float64 `json:"predicted_seconds"`
+}
+
+// WriteText writes the counts as a table, the reasons and the first differences.
+func (v *Verification) WriteText(out io.Writer) error {
+	fmt.Fprintf(out, "%d events", v.Events)
+	if v.FirstOfJobs > 1 {
+		fmt.Fprintf(out, "; the log begins with event %d of the jobs, earlier events were dropped",
+			v.FirstOfJobs)
+	}
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "\n\nreplayed\tequal\tdifferent\tunrepeatable\t")
+	for _, line := range []struct {
+		name string
+		VerifyCounts
+	}{
+		{"answers", v.Answers},
+		{"predictions", v.Predictions},
+		{"warnings", v.Warnings},
+		{"all", v.Total()},
+	} {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t\n", line.name, line.Equal, line.Different,
+			line.Unrepeatable)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, u := range v.Unrepeatable {
+		fmt.Fprintf(out, "unrepeatable: %d because %s\n", u.Events, u.Reason)
+	}
+	for _, d := range v.Differences {
+		fmt.Fprintf(out, "first difference: %s, event %d: %s was %s, is %s\n",
+			d.EventID, d.Sequence, d.Field, d.Recorded, d.Replayed)
+	}
+	return nil
 }

@@ -5,68 +5,45 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/advisor"
 	"courier/regress"
 	"courier/schemas"
-	"courier/simulate"
 )
 
-// version is a promoted regressor, as the advisor and as the rule of the paper use it.
-type version struct {
-	advised *advisor.LoadedRegressor
-	point   *simulate.PointRegressor
-}
-
-func newVersion(p *regress.Predictor, digest string) (*version, error) {
-	advised, err := advisor.NewRegressor(p, digest)
-	if err != nil {
-		return nil, err
-	}
-	point, err := simulate.NewPointRegressor(p, digest)
-	return &version{advised, point}, err
-}
-
 // regressorSet holds the regressors of a moment by target.
-type regressorSet map[string]*version
+type regressorSet map[string]*advisor.LoadedRegressor
 
 // with returns the set with another regressor for a target.
-func (s regressorSet) with(target string, v *version) regressorSet {
+func (s regressorSet) with(target string, r *advisor.LoadedRegressor) regressorSet {
 	next := maps.Clone(s)
-	next[target] = v
+	next[target] = r
 	return next
 }
 
 // advisor returns the set for advisor.Decide.
 func (s regressorSet) advisor() advisor.Regressors {
-	var all advisor.Regressors
-	for target, field := range map[string]**advisor.LoadedRegressor{
-		schemas.TargetEpochTime: &all.EpochTime,
-		schemas.TargetStartup:   &all.Startup,
-		schemas.TargetAccuracy:  &all.Accuracy,
-	} {
-		if v := s[target]; v != nil {
-			*field = v.advised
-		}
+	return advisor.Regressors{
+		EpochTime: s[schemas.TargetEpochTime],
+		Startup:   s[schemas.TargetStartup],
+		Accuracy:  s[schemas.TargetAccuracy],
 	}
-	return all
 }
 
 // versions are the regressors that a log names.
 type versions struct {
 	log        *Log
-	promotions []*schemas.Promoted // oldest first
-	loaded     map[string]*version // by digest of the manifest
+	promotions []*schemas.Promoted                 // oldest first
+	loaded     map[string]*advisor.LoadedRegressor // by digest of the manifest
 }
 
 func (l *Log) versions() *versions {
-	return &versions{log: l, promotions: l.Promotions(), loaded: map[string]*version{}}
+	return &versions{log: l, promotions: l.Promotions(), loaded: map[string]*advisor.LoadedRegressor{}}
 }
 
 // load loads a promoted regressor from the artifacts of the log.
-func (v *versions) load(p *schemas.Promoted) (*version, error) {
+func (v *versions) load(p *schemas.Promoted) (*advisor.LoadedRegressor, error) {
 	if r := v.loaded[p.ManifestDigest]; r != nil {
 		return r, nil
 	}
@@ -79,7 +56,7 @@ func (v *versions) load(p *schemas.Promoted) (*version, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
 	}
-	r, err := newVersion(loaded, p.ModelDigest)
+	r, err := advisor.NewRegressor(loaded, p.ModelDigest)
 	if err != nil {
 		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
 	}
@@ -170,47 +147,4 @@ func (v *versions) champions(at time.Time) (regressorSet, error) {
 		}
 	}
 	return all, missing
-}
-
-// regressorsOf returns the regressors that answered a submission, overridden by replaced.
-func (v *versions) regressorsOf(e *schemas.Submitted, replaced regressorSet) regressorSet {
-	set, _ := v.champions(e.Advice.At) // The verification reports missing files.
-	if named, err := v.named(e.Advice.Regressors, e.Advice.At); err == nil {
-		set = named[0]
-	}
-	for target, r := range replaced {
-		set = set.with(target, r)
-	}
-	return set
-}
-
-// given returns the regressor of a name: the beginning of a digest of the log, or a name for load.
-func (v *versions) given(
-	name string, load func(name string) (*regress.Predictor, error),
-) (target string, r *version, err error) {
-	var found *schemas.Promoted
-	for _, p := range v.promotions {
-		if len(name) >= 6 &&
-			(strings.HasPrefix(p.ModelDigest, name) || strings.HasPrefix(p.ManifestDigest, name)) {
-			found = p
-		}
-	}
-	if found != nil {
-		r, err = v.load(found)
-		return found.Target, r, err
-	}
-
-	p, err := load(name)
-	if err != nil {
-		return "", nil, err
-	}
-	target = p.Manifest().Target
-	if !slices.Contains(schemas.Targets(), target) {
-		return "", nil, fmt.Errorf("%s predicts %s, want one of %s",
-			name, target, strings.Join(schemas.Targets(), ", "))
-	}
-	if r, err = newVersion(p, p.Manifest().SHA256); err != nil {
-		return "", nil, fmt.Errorf("%s: %w", name, err)
-	}
-	return target, r, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
-	"courier/trainer"
 )
 
 // Kinds of moments.
@@ -36,20 +35,17 @@ type Moment struct {
 
 // Life is the history of all regressors in the log.
 type Life struct {
-	versions []schemas.RegressorVersion // by target, the newest first
-	moments  []Moment                   // in the order of the log
+	moments []Moment // in the order of the log
 }
 
 // ReadLife reads the REGRESSOR stream to its end.
 func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	fold, l := trainer.NewRegistry(), &Life{}
-	seen := map[string]bool{}
+	l, seen := &Life{}, map[string]bool{}
 	err := b.Read(ctx, bus.FollowOptions{
 		Stream: schemas.StreamRegressor,
 	}, func(r bus.Record) error {
-		fold.Apply(r.Event)
 		if !seen[r.Event.ID()] {
 			seen[r.Event.ID()] = true
 			l.moments = append(l.moments, momentsOf(r.Event)...)
@@ -59,7 +55,6 @@ func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.versions = fold.List("")
 	return l, nil
 }
 
@@ -128,17 +123,6 @@ func (l *Life) Of(target, digest string) []Moment {
 	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool {
 		return m.Target != target || m.ModelDigest != digest
 	})
-}
-
-// targets returns the targets that have a regressor.
-func (l *Life) targets() []string {
-	var all []string
-	for _, target := range schemas.Targets() {
-		if slices.ContainsFunc(l.moments, func(m Moment) bool { return m.Target == target }) {
-			all = append(all, target)
-		}
-	}
-	return all
 }
 
 // judgementText describes the figures of a comparison; empty if there was none.

@@ -1,9 +1,6 @@
 package report
 
 import (
-	"bytes"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,8 +8,6 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // chronicle publishes events of regressors, a minute apart.
@@ -160,73 +155,6 @@ func TestReadLife_ReturnsTheMomentsOfEachRegressor(t *testing.T) {
 			t.Errorf("life of %s: %q, want %q", letter, got, want)
 		}
 	}
-	if got := life.targets(); !slices.Equal(got, []string{schemas.TargetEpochTime}) {
-		t.Errorf("targets %v, want epoch_time only", got)
-	}
-}
-
-// The page has plots and texts of all events, and escapes text from the log.
-func TestLifePage_ShowsAlarmsPromotionsAndReasons(t *testing.T) {
-	c := newChronicle(t)
-	var empty, page, other bytes.Buffer
-	life, err := ReadLife(t.Context(), c.bus)
-	if err == nil {
-		err = life.WriteHTML(&empty, "", "1.2.3", c.at)
-	}
-	c.publishAllKinds()
-	if err == nil {
-		life, err = ReadLife(t.Context(), c.bus)
-	}
-	if err == nil {
-		err = life.WriteHTML(&page, "", "1.2.3", c.at)
-	}
-	if err == nil {
-		err = life.WriteHTML(&other, schemas.TargetAccuracy, "1.2.3", c.at)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(empty.String(), "No regressor was fitted yet") ||
-		strings.Contains(other.String(), "epoch_time") {
-		t.Errorf("without regressors of a target:\n%s\n%s", empty.String(), other.String())
-	}
-	got := page.String()
-	for text, want := range map[string]int{
-		"<svg ":                                3, // error, loss, coverage
-		`<g class="drift">`:                    3, // one alarm in each
-		`<path class="promoted"`:               3,
-		"The champion is version 1 (aa":        1,
-		"decided by rollback":                  1,
-		"3 fitted, 3 compared, 1 drift alarms": 1,
-		"promoted, by test":                    1, `<td class="what">rejected</td>`: 2, "node &lt;b&gt; take 1.30": 4, "node <b>": 0, "NaN": 0, "http://": 0, "https://": 0, "<script": 0,
-		`0.04 <span class="soft">(0.02)</span>`: 1, `0.940 <span class="soft">(0.625)</span>`: 3,
-	} {
-		if n := strings.Count(got, text); n != want {
-			t.Errorf("the page has %q %d times, want %d", text, n, want)
-		}
-	}
-}
-
-// Version n has the position n, and events between two fits are between them.
-func TestTargetLife_PlacesMomentsBetweenVersions(t *testing.T) {
-	c := newChronicle(t)
-	c.publishAllKinds()
-	life, err := ReadLife(t.Context(), c.bus)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newTargetLife(life, schemas.TargetEpochTime)
-	var got []string
-	for i := range l.Moments {
-		got = append(got, fmt.Sprintf("%s %.2f", l.Moments[i].Kind, l.axisPosition(&l.Moments[i])))
-	}
-	want := []string{
-		"trained 1.00", "promoted 1.33", "drift 1.67", "trained 2.00", "rejected 2.50",
-		"trained 3.00", "promoted 3.45", "promoted 3.90",
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("places (-want +got):\n%s", d)
-	}
 }
 
 func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
@@ -268,6 +196,29 @@ func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 			}
 		case err != nil || v.ModelDigest != c.want:
 			t.Errorf("FindRegressor(%s) = %v, %v, want %s", c.name, v, err, c.want)
+		}
+	}
+}
+
+func TestRegressors_ShowCorrections(t *testing.T) {
+	v := schemas.RegressorVersion{
+		Target:      schemas.TargetEpochTime,
+		State:       schemas.RegressorChampion,
+		Corrections: []*schemas.Drift{{Target: schemas.TargetEpochTime, Message: "net takes 1.50 times as long"}},
+	}
+	var list, one strings.Builder
+	if err := Regressors(&list, &schemas.RegressorList{Regressors: []schemas.RegressorVersion{v}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&RegressorHistory{RegressorVersion: v}).WriteText(&one); err != nil {
+		t.Fatal(err)
+	}
+	for got, want := range map[string]string{
+		list.String(): "epoch_time is corrected: net takes 1.50 times as long.",
+		one.String():  "corrected  net takes 1.50 times as long",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
 		}
 	}
 }

@@ -1,6 +1,5 @@
-// Package table reads tables of examples, CSV or JSON lines, and turns them into datasets for
-// package regress, or into rows for a fitted regressor. A Table is changed by Where and Drop only;
-// it is not safe for concurrent use while it changes.
+// Package table reads tables of examples, CSV or JSON lines, and turns their columns into numbers.
+// Where changes a Table, which must not be used concurrently meanwhile.
 package table
 
 import (

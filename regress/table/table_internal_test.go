@@ -3,7 +3,6 @@ package table
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -69,8 +68,8 @@ func sparse(n int) string {
 	return b.String()
 }
 
-// For any input, rows are as wide as the header, names are unique, and a dataset is created or
-// refused.
+// For any input, rows are as wide as the header, names are unique, and every row has values and
+// a group.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`,
@@ -96,19 +95,18 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("row has %d cells, want %d", len(row), len(table.Header))
 			}
 		}
-		last := table.Header[len(table.Header)-1]
-		e, err := table.Dataset(Columns{
-			Target:   table.Header[0],
-			Features: []string{last},
-			Group:    []string{last},
-		})
-		if err != nil {
-			return
-		}
-		for _, x := range append(e.Data.Columns[0], e.Data.Target...) {
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				t.Fatalf("example contains %g after the cleaning, want finite numbers", x)
+		for _, name := range table.Header {
+			feature, err := table.Feature(name, false)
+			if err != nil {
+				continue // The column is empty.
 			}
+			values, err := table.Values(feature)
+			if err != nil || len(values) != len(table.Rows) {
+				t.Fatalf("Values(%q) = %d values, %v, want %d", name, len(values), err, len(table.Rows))
+			}
+		}
+		if groups, err := table.Groups(table.Header); err != nil || len(groups) != len(table.Rows) {
+			t.Fatalf("Groups = %d groups, %v, want %d", len(groups), err, len(table.Rows))
 		}
 	})
 }

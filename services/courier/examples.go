@@ -46,7 +46,7 @@ func (*regressorList) Help() string {
 }
 
 func (*regressorShow) Help() string {
-	return example("courier regressor show epoch_time", "courier regressor show ./fitted")
+	return example("courier regressor show epoch_time", "courier regressor show 3f9a1c")
 }
 
 func (*regressorTrain) Help() string {
@@ -61,7 +61,10 @@ func (*regressorRollback) Help() string {
 	return example("courier regressor rollback epoch_time --reason 'bounds too low'")
 }
 
-func (*regressorReport) Help() string { return example("courier regressor report --out life.html") }
+func (*regressorExport) Help() string {
+	return example("courier regressor export epoch_time --out model.txt",
+		"courier regressor export epoch_time --format manifest")
+}
 
 func (*deadList) Help() string { return example("courier dead list --stream NODE --since 24h") }
 

@@ -17,7 +17,6 @@ import (
 	"strings"
 
 	"courier/advisor"
-	"courier/replay"
 	"courier/schemas"
 	"courier/services"
 	"courier/simulate"
@@ -93,10 +92,10 @@ type cli struct {
 	Score   scoreCommand   `cmd:"" help:"Show SLO attainment and the calibration of probabilities."`
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Query the tables of a local cluster with SQL."`
 
-	Regressor regressorCommand `cmd:"" help:"Show and change the regressors of a cluster; fit and compare regressors on files."`
+	Regressor regressorCommand `cmd:"" help:"Show, export and change the regressors of a cluster."`
 	Simulate  simulateCommand  `cmd:"" help:"Simulate clusters, and compare rules."`
 	Import    importCommand    `cmd:"" help:"Import past runs into the log: CSV, JSON lines, BigDL and Spark logs, MLflow."`
-	Replay    replayCommand    `cmd:"" help:"Replay a recorded log: verify its numbers, and compare rules on it."`
+	Replay    replayCommand    `cmd:"" help:"Repeat the decisions of a recorded log, to verify them or to count avoidable late jobs."`
 	Anova     anovaCommand     `cmd:"" help:"Analyse which settings influence the time and the accuracy of runs: analysis of variance."`
 	Dead      deadCommand      `cmd:"" help:"List, show and replay dead letters: messages that could not be decoded."`
 	Streams   streamsCommand   `cmd:"" help:"Compare the streams of the log with their declaration."`
@@ -156,7 +155,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 			"elastic_policies": strings.Join(elastic.Policies(), ", "),
 			"objectives":       strings.Join(advisor.Objectives(), ","),
 			"rules":            strings.Join(simulate.DefaultRules(), ","),
-			"past_rules":       strings.Join(replay.Rules(), ","),
+			"confidence":       strconv.FormatFloat(schemas.DefaultConfidence, 'g', -1, 64),
 			"batch_messages":   strconv.Itoa(schemas.MaxBatchMessages),
 		},
 		kong.Writers(stdout, stderr),
@@ -166,7 +165,6 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.ExplicitGroups([]kong.Group{
 			{Key: "services", Title: "Services:"},
 			{Key: "parts", Title: "Parts:"},
-			{Key: "files", Title: "On files, without a server:"},
 		}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }),
 	)

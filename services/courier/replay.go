@@ -1,29 +1,23 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 
 	"courier/replay"
-	"courier/schemas"
 	"courier/services/local"
 )
 
 type replayCommand struct {
 	natsFlags
 	outputFlags
-	Data          string   `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
-	Log           string   `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
-	Save          string   `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
-	Rules         []string `help:"Rules that answer every submission again: ${past_rules}; none: only verify." default:"${past_rules}"`
-	Regressor     []string `help:"Also let the rules answer with this regressor: a directory of courier regressor fit, or a digest of the log (at least 6 digits)." placeholder:"DIR"`
-	Confidence    float64  `help:"Also let the rules answer as if every job had requested this confidence, between 0 and 1." placeholder:"RATIO"`
-	AsOfLastMonth bool     `help:"Only count the late jobs of the last month that would have been in time if Courier had chosen their batch size from the runs before them. Jobs with an SLO or with a time limit of Slurm count." name:"as-of-last-month"`
-	Promise       string   `help:"Also let the rules answer as if every job had requested this meaning of the confidence (each, mean)." enum:",each,mean" default:""`
+	Data          string  `help:"Data directory of the courier all whose log is replayed; it may be running or stopped." type:"path" placeholder:"DIR" xor:"source"`
+	Log           string  `help:"Saved log to replay, JSON lines; - is standard input." placeholder:"FILE" xor:"source"`
+	Save          string  `help:"Only save the log with its regressors as JSON lines to this file; - is standard output." placeholder:"FILE"`
+	AsOfLastMonth bool    `help:"Only count the late jobs of the last month that would have been in time if Courier had chosen their batch size from the runs before them. Jobs with an SLO or with a time limit of Slurm count." name:"as-of-last-month"`
+	Confidence    float64 `help:"Confidence that --as-of-last-month requests for every job, between 0 and 1." default:"${confidence}" placeholder:"RATIO"`
 }
 
 // Help returns the examples of courier replay.
@@ -31,22 +25,11 @@ func (c *replayCommand) Help() string {
 	return `Examples:
   courier replay --data courier-data
   courier replay --save log.jsonl
-  courier replay --as-of-last-month
-  courier replay --log log.jsonl --rules courier,paper --confidence 0.99`
+  courier replay --log log.jsonl --as-of-last-month --confidence 0.99`
 }
 
 func (c *replayCommand) Run(w *environment) error {
-	if slices.Equal(c.Rules, []string{"none"}) {
-		c.Rules = nil
-	}
-	o := replay.Options{
-		Rules:      c.Rules,
-		Regressors: c.Regressor,
-		Confidence: c.Confidence,
-		Promise:    schemas.Promise(c.Promise),
-		Load:       loadRegressor,
-	}
-	if err := o.Validate(); err != nil {
+	if err := checkConfidence(c.Confidence); c.AsOfLastMonth && err != nil {
 		return err
 	}
 	l, err := c.read(w)
@@ -62,13 +45,13 @@ func (c *replayCommand) Run(w *environment) error {
 		return err
 	}
 	if c.AsOfLastMonth {
-		r, err := l.LateJobs(w.ctx, cmp.Or(c.Confidence, schemas.DefaultConfidence))
+		r, err := l.LateJobs(w.ctx, c.Confidence)
 		if err != nil {
 			return err
 		}
 		return c.print(w.stdout, r, r.WriteText)
 	}
-	r, err := replay.Run(w.ctx, l, o)
+	r, err := l.Verify(w.ctx)
 	if err != nil {
 		return err
 	}
@@ -120,4 +103,11 @@ func readServer(w *environment, n natsFlags) (*replay.Log, error) {
 	}
 	defer closeBus(b)
 	return replay.ReadBus(w.ctx, b)
+}
+
+func checkConfidence(c float64) error {
+	if !(c > 0 && c < 1) {
+		return fmt.Errorf("confidence is %g, want a number between 0 and 1", c)
+	}
+	return nil
 }

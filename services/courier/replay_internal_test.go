@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,8 +12,6 @@ import (
 	"courier/replay"
 	"courier/schemas"
 	"courier/services/local"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // realPast runs real jobs, fits regressors on them, and runs overlapping jobs with SLOs. It returns
@@ -75,12 +72,9 @@ func TestReplay_OfARealLog(t *testing.T) {
 	if testing.Short() {
 		t.Skip("slow computation")
 	}
-	l := startAll(t, func(f *localFlags) { f.Promise = string(schemas.PromiseMean) })
+	l := startAll(t, nil)
 	log, ran := realPast(t, l)
 	t.Run("equal numbers", func(t *testing.T) { sameNumbers(t, l, log, ran) })
-	t.Run("equal numbers with advice in JOB", func(t *testing.T) {
-		sameInOldLog(t, log)
-	})
 	t.Run("differences", func(t *testing.T) { differs(t, log) }) // changes the log
 }
 
@@ -97,7 +91,7 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 	}
 
 	file := filepath.Join(t.TempDir(), "log.jsonl")
-	w, out := testEnvironment(t.Context())
+	w, _ := testEnvironment(t.Context())
 	if err := (&replayCommand{
 		natsFlags: natsFlags{NATSURL: l.Endpoints().NATSURL},
 		Save:      file,
@@ -120,112 +114,6 @@ func sameNumbers(t *testing.T, l *local.Instance, log *replay.Log, ran int) {
 		from.Total().Different > 0 {
 		t.Errorf("verification of the file = %+v, want as of the bus: %+v", from, v)
 	}
-
-	digest := ""
-	for _, p := range log.Promotions() {
-		if p.Target == schemas.TargetEpochTime {
-			digest = p.ManifestDigest
-		}
-	}
-	var results [2]replay.Reevaluation
-	for i := range results {
-		out.Reset()
-		c := replayCommand{
-			Log:         file,
-			outputFlags: outputFlags{Output: "json"},
-			Rules:       []string{"courier", "paper", "random", "largest"},
-			Regressor:   []string{digest},
-			Confidence:  0.5,
-		}
-		if err := c.Run(w); err != nil {
-			t.Fatal(err)
-		}
-		if err := json.Unmarshal(out.Bytes(), &results[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff(results[0], results[1]); diff != "" {
-		t.Errorf("second replay (-first +second):\n%s", diff)
-	}
-	rules := results[0].Rules
-	if len(rules) != 7 {
-		t.Fatalf("%d rules, want the record, two of courier and paper, random and largest: %+v",
-			len(rules), rules)
-	}
-	recorded, courier := rules[0], rules[1]
-	if recorded.Submissions != 4 || recorded.Measured != recorded.Promised ||
-		(recorded.Promised > 0) != (recorded.MeasuredCPUSeconds > 0) {
-		t.Errorf("the record %+v, want four submissions, and every promise measured: the jobs"+
-			" ran as advised",
-			recorded)
-	}
-	courier.Rule = recorded.Rule
-	if diff := cmp.Diff(recorded, courier); diff != "" {
-		t.Errorf("the same rule with the same regressors differs:\n%s", diff)
-	}
-	for _, s := range rules {
-		if s.Promised != s.Measured+s.Predicted+s.Unjudged ||
-			s.Submissions != s.Promised+s.Refused+s.Explored {
-			t.Errorf("%s: the counts do not add up to the submissions: %+v", s.Rule, s)
-		}
-	}
-	if largest := rules[6]; largest.Promised != 4 || largest.Measured+largest.Predicted != 4 ||
-		largest.AllPredictedAccuracy == nil {
-		t.Errorf("largest = %+v, want four promises, all measured or predicted", largest)
-	}
-}
-
-// sameInOldLog replays a log in the format of an older release without the stream ADVICE.
-func sameInOldLog(t *testing.T, log *replay.Log) {
-	t.Helper()
-	v, err := log.Verify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	old, advised := inJob(log)
-	from, err := old.Verify(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if advised == 0 || advised != v.Predictions.Equal {
-		t.Errorf("%d advice were moved, want one per equal prediction of %+v", advised, v.Predictions)
-	}
-	if diff := cmp.Diff(v.Total(), from.Total()); diff != "" {
-		t.Errorf("replay of the old log (-new +old):\n%s\n%+v", diff, from)
-	}
-}
-
-// inJob moves the advice of a log to JOB, in the stored order, and returns the number of advice.
-func inJob(log *replay.Log) (old *replay.Log, advised int) {
-	old = &replay.Log{Artifacts: log.Artifacts}
-	places, last := map[uint64]uint64{}, uint64(0) // new sequences in JOB by old sequence
-	for _, r := range log.Records {
-		if r.Stream == schemas.StreamAdvice || r.Stream == schemas.StreamJob {
-			last++
-		}
-		switch e := r.Event.(type) {
-		case *schemas.Submitted:
-			moved := *e
-			moved.Advice.CauseSequence = places[e.Advice.CauseSequence]
-			r.Event = &moved
-		case *schemas.Risk:
-			moved := *e
-			moved.CauseSequence = places[e.CauseSequence]
-			r.Event = &moved
-		case *schemas.Advice:
-			moved := *e
-			moved.CauseSequence = places[e.CauseSequence]
-			r.Event, r.Sequence, r.Stream = &moved, last, schemas.StreamJob
-			advised++
-			old.Records = append(old.Records, r)
-			continue
-		}
-		if r.Stream == schemas.StreamJob {
-			places[r.Sequence], r.Sequence = last, last
-		}
-		old.Records = append(old.Records, r)
-	}
-	return old, advised
 }
 
 // The replay finds and describes changed and missing records of a log.
