@@ -2,24 +2,14 @@ package schemas
 
 import (
 	"embed"
-	"fmt"
-	"io/fs"
-	"slices"
-	"strconv"
 	"strings"
 )
 
 //go:embed clickhouse/*.sql
 var migrationFiles embed.FS
 
-//go:embed clickhouse.sql
-var createFile string
-
-// CreateStatements returns the statements that create the tables and views of a new database, as
-// all migrations leave them, in order. Each has no effect if its table or view exists.
-func CreateStatements() []string { return splitStatements(createFile) }
-
-// Migration is a numbered change of the database. It is final once released.
+// Migration is a numbered change of the database. It is final once released. The first one creates
+// the tables and views; a test adds a column by another one.
 type Migration struct {
 	Number     int      // from 1, without gaps
 	Name       string   // file name
@@ -27,31 +17,23 @@ type Migration struct {
 }
 
 // Migrations returns every migration in order.
-func Migrations() ([]Migration, error) {
-	names, err := fs.Glob(migrationFiles, "clickhouse/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(names)
-
-	var all []Migration
-	for i, name := range names {
-		base := strings.TrimPrefix(name, "clickhouse/")
-		number, err := strconv.Atoi(strings.SplitN(base, "_", 2)[0])
-		if err != nil || number != i+1 {
-			return nil, fmt.Errorf("migration %s: number must be %04d", base, i+1)
-		}
-		text, err := migrationFiles.ReadFile(name)
-		if err != nil {
-			return nil, err
+func Migrations() (all []Migration) {
+	files, err := migrationFiles.ReadDir("clickhouse") // sorted by name
+	for i, file := range files {
+		var text []byte
+		if text, err = migrationFiles.ReadFile("clickhouse/" + file.Name()); err != nil {
+			break
 		}
 		all = append(all, Migration{
-			Number:     number,
-			Name:       base,
+			Number:     i + 1,
+			Name:       file.Name(),
 			Statements: splitStatements(string(text)),
 		})
 	}
-	return all, nil
+	if err != nil {
+		panic(err) // the program does not contain the files that it was built with
+	}
+	return all
 }
 
 // splitStatements splits SQL at semicolons at the end of a line and drops comments.
@@ -181,8 +163,6 @@ type AdviceRow struct {
 	AlternativeArrays
 	// Threshold is Advice.RequiredProbability.
 	Threshold float64 `ch:"threshold"`
-	// Stream is the stream of the row's sequence, set by the store; StreamJob in old logs.
-	Stream string `ch:"stream"`
 	LoanArrays
 }
 

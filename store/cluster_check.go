@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"courier/bus"
-	"courier/schemas"
 )
 
 // ErrTablesDiffer reports a single server's tables where a cluster's are expected, or the other way
@@ -60,10 +59,8 @@ func (d *Database) findTable(
 
 // tableNames returns the tables of a database.
 func tableNames() (names []string) {
-	for _, s := range schemas.CreateStatements() {
-		if table := makeTable.FindStringSubmatch(s); table != nil {
-			names = append(names, table[1])
-		}
+	for _, table := range createdTables() {
+		names = append(names, table[1])
 	}
 	return names
 }

@@ -12,51 +12,32 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A process is killed while it creates or migrates the databases of all servers. The next one
-// continues, and the tables are complete.
+// A process is killed while it creates the databases of all servers. The next one continues, and the
+// tables are complete.
 func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
 	t.Parallel()
-	type kill struct {
+	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
+	b := server.Connect(t)
+	for _, kill := range []struct {
 		message string
 		times   int
-	}
-	for name, c := range map[string]struct {
-		migrations int // of the databases at the start
-		kills      []kill
 	}{
-		"new": {0, []kill{
-			{"statement applied", 1},
-			{"statement applied", 40},
-			{"database created", 1},   // the local database of the first server
-			{"statement applied", 60}, // the readers' databases
-			{"database created", 1},   // that of the first server
-		}},
-		"old": {12, []kill{
-			{"statement applied", 1},
-			{"database migrated", 1},
-			{"database migrated", 40}, // a readers' database
-		}},
+		{"statement applied", 1},
+		{"statement applied", 40},
+		{"database migrated", 1},  // the local database of the first server
+		{"statement applied", 60}, // the readers' databases
+		{"database migrated", 1},  // that of the first server
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
-			b := server.Connect(t)
-			if c.migrations > 0 {
-				must(t, openCluster(t, b, servers).MigrateTo(t.Context(), c.migrations))
-			}
-			for _, k := range c.kills {
-				runVictim(t, killOrder{
-					NATS:       server.URL(),
-					ClickHouse: servers.URL(0, "courier"),
-					Cluster:    cluster.Name,
-					Action:     "migrate",
-					Message:    k.message,
-					Times:      k.times,
-				})
-			}
-			compareMigrated(t, b, servers)
+		runVictim(t, killOrder{
+			NATS:       server.URL(),
+			ClickHouse: servers.URL(0, "courier"),
+			Cluster:    cluster.Name,
+			Action:     "migrate",
+			Message:    kill.message,
+			Times:      kill.times,
 		})
 	}
+	compareMigrated(t, b, servers)
 }
 
 // compareMigrated runs a store of a cluster. It compares the rows of all servers with the log, and

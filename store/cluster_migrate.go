@@ -82,10 +82,7 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 		isDown := func(t *migrationTarget) bool { return !isLive[t.options.Addr[0]] }
 		local := slices.DeleteFunc(slices.Clone(local), isDown)
 		readers := slices.DeleteFunc(slices.Clone(readers), isDown)
-		if err := copySchemas(ctx, m, local); err != nil {
-			return err
-		}
-		return migrateTargets(ctx, m, local, readers)
+		return migrateTargets(ctx, m, schemas.Migrations(), local, readers)
 	})
 	if err != nil {
 		return fmt.Errorf("migrate cluster %s: %w", m.Cluster, err)
@@ -95,14 +92,14 @@ func (c *Cluster) migrateMap(ctx context.Context, m *schemas.ShardMap) error {
 
 // migrateTargets tries once to migrate the local and the readers' databases of servers.
 func migrateTargets(
-	ctx context.Context, m *schemas.ShardMap, local, readers []*migrationTarget,
+	ctx context.Context, m *schemas.ShardMap, all []schemas.Migration,
+	local, readers []*migrationTarget,
 ) error {
-	s, err := readSchema()
-	if err != nil {
+	if err := copySchemas(ctx, m, local); err != nil {
 		return err
 	}
 	// A distributed table has the columns of the local table, so that one comes first.
-	if err := s.applyTo(ctx, local, readers); err != nil {
+	if err := applyTo(ctx, all, local, readers); err != nil {
 		return err
 	}
 	for _, t := range readers {
@@ -193,7 +190,9 @@ func (c *Cluster) migrateLocal(ctx context.Context, m *schemas.ShardMap) error {
 	if err != nil {
 		return err
 	}
-	return migrate(ctx, local)
+	return c.entry.retry(ctx, "migrate", func(ctx context.Context) error {
+		return applyTo(ctx, schemas.Migrations(), local)
+	})
 }
 
 // targets returns a database on each server of a map. Each statement runs on every server before
@@ -238,11 +237,7 @@ func (d *Database) readShards(ctx context.Context, m *schemas.ShardMap) error {
 	if covered, err := d.readsShards(ctx, m); covered || err != nil {
 		return err
 	}
-	for _, s := range schemas.CreateStatements() {
-		table := makeTable.FindStringSubmatch(s)
-		if table == nil {
-			continue
-		}
+	for _, table := range createdTables() {
 		statements, err := distribute(m, table[1], table[5])
 		if err != nil {
 			return err

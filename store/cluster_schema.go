@@ -8,20 +8,15 @@ import (
 	"courier/schemas"
 )
 
-// Schema returns the statements that set up an empty database, in order: the ones that Migrate
-// runs, with the records of the migrations. In a database that has tables they create the missing
-// ones, and record nothing, so that Migrate changes the others.
+// Schema returns the statements of all migrations, which create the tables and views of an empty
+// database, in order. In a database that has tables, they create the missing ones.
 //
 // With the name of a cluster, they are the statements that a store runs on every server of a
 // cluster with replicas: first for the database with the rows of the server's shard, then for the
 // database "courier" of the readers, with a distributed table over each of these tables.
-func Schema(cluster string) ([]string, error) {
-	s, err := readSchema()
-	if err != nil {
-		return nil, err
-	}
+func Schema(cluster string) (all []string, err error) {
 	if cluster == "" {
-		return s.statements(func(s string) ([]string, error) { return []string{s}, nil })
+		return translateAll(asIs)
 	}
 	if !databaseName.MatchString(cluster) {
 		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _",
@@ -29,8 +24,6 @@ func Schema(cluster string) ([]string, error) {
 	}
 	m := &schemas.ShardMap{Version: 1, Cluster: cluster, Database: DefaultDatabase}
 	m.Shards = []schemas.Shard{{Weight: 1, Replicas: []string{"", ""}}}
-
-	var all []string
 	for _, part := range []struct {
 		database  string
 		translate func(string) ([]string, error)
@@ -39,7 +32,7 @@ func Schema(cluster string) ([]string, error) {
 		{m.Database, readerTables(m)},
 	} {
 		all = append(all, "CREATE DATABASE IF NOT EXISTS "+part.database, "USE "+part.database)
-		statements, err := s.statements(part.translate)
+		statements, err := translateAll(part.translate)
 		if err != nil {
 			return nil, err
 		}
@@ -48,13 +41,38 @@ func Schema(cluster string) ([]string, error) {
 	return all, nil
 }
 
+// translateAll returns the translated statements of all migrations.
+func translateAll(translate func(string) ([]string, error)) (all []string, err error) {
+	for _, m := range schemas.Migrations() {
+		for _, s := range m.Statements {
+			translated, err := translate(s)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, translated...)
+		}
+	}
+	return all, nil
+}
+
+// createdTables returns the matches of makeTable for all tables of a database.
+func createdTables() (all [][]string) {
+	for _, m := range schemas.Migrations() {
+		for _, s := range m.Statements {
+			if table := makeTable.FindStringSubmatch(s); table != nil {
+				all = append(all, table)
+			}
+		}
+	}
+	return all
+}
+
 // The forms of statements in migrations. A test of schemas checks that there are no others.
 var (
 	makeTable = regexp.MustCompile(`(?s)^CREATE TABLE IF NOT EXISTS (\w+) (\(.*\n\)) ` +
 		`ENGINE = (\w*MergeTree)(?:\(([^()]*)\))?(.*)$`)
 	makeView = regexp.MustCompile(`^CREATE (?:OR REPLACE )?(MATERIALIZED )?VIEW `)
 	alter    = regexp.MustCompile(`(?s)^ALTER TABLE (\w+)\s+(.*)$`)
-	backfill = regexp.MustCompile(`^INSERT INTO \w+ SETTINGS insert_deduplication_token = `)
 	firstKey = regexp.MustCompile(`ORDER BY \(?(\w+)`)
 )
 
@@ -103,9 +121,6 @@ func readerTables(m *schemas.ShardMap) func(string) ([]string, error) {
 				}
 			}
 			return []string{s}, nil
-		}
-		if backfill.MatchString(s) {
-			return nil, nil
 		}
 		return nil, fmt.Errorf("cannot translate the statement %.60q for a cluster", s)
 	}

@@ -170,26 +170,6 @@ func TestViews_AreDescribed(t *testing.T) {
 			)
 		}
 	}
-	migrations, err := schemas.Migrations()
-	must(t, err)
-	commented := regexp.MustCompile(`COMMENT COLUMN IF EXISTS ([\w.]+)`)
-	for _, m := range migrations {
-		for _, s := range m.Statements {
-			for _, c := range commented.FindAllStringSubmatch(s, -1) {
-				table := strings.Fields(s)[2]
-				if selectNumber(
-					t,
-					d,
-					"SELECT count() AS n FROM system.columns WHERE database = currentDatabase() AND table = "+
-						"? AND name = ?",
-					table,
-					c[1],
-				) != 1 {
-					t.Errorf("%s comments on %s.%s, which does not exist", m.Name, table, c[1])
-				}
-			}
-		}
-	}
 }
 
 // curl runs a query over HTTP and returns a formatted table.

@@ -72,27 +72,19 @@ func (d *Database) WithUnconfirmed(query string) string {
 	return statement
 }
 
+// TableNames returns the tables of a database.
+func TableNames() []string { return tableNames() }
+
 // ShardOf is shardOf.
 var ShardOf = shardOf
 
-// MigrateTo applies the first n migrations, as a program did that had no others.
-func (d *Database) MigrateTo(ctx context.Context, n int) error {
-	s, err := readSchema()
-	if err != nil {
-		return err
-	}
-	s = &schema{migrations: s.migrations[:n]}
-	asIs := func(statement string) ([]string, error) { return []string{statement}, nil }
-	return s.applyTo(ctx, []*migrationTarget{{Database: d, translate: asIs, next: -1}})
+// MigrateWith is Migrate of a program that knows other migrations.
+func (d *Database) MigrateWith(ctx context.Context, all []schemas.Migration) error {
+	return d.migrateSingle(ctx, all)
 }
 
-// MigrateTo is Database.MigrateTo for the databases on each server.
-func (c *Cluster) MigrateTo(ctx context.Context, n int) error {
-	s, err := readSchema()
-	if err != nil {
-		return err
-	}
-	s = &schema{migrations: s.migrations[:n]}
+// MigrateWith is Database.MigrateWith for the databases on each server.
+func (c *Cluster) MigrateWith(ctx context.Context, all []schemas.Migration) error {
 	local, err := c.targets(c.shardMap, c.shardMap.LocalDatabase(), shardTables(c.shardMap))
 	if err != nil {
 		return err
@@ -101,7 +93,7 @@ func (c *Cluster) MigrateTo(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	return s.applyTo(ctx, local, readers)
+	return migrateTargets(ctx, c.shardMap, all, local, readers)
 }
 
 // Durables returns the consumers of the writers of a database.

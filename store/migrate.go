@@ -12,8 +12,7 @@ import (
 )
 
 // migrationTable records the applied migrations. Two processes that migrate at the same time may
-// both record one. Applying a migration twice has no effect. The number 0 marks a database that is
-// created from its final schema; see schema.startState.
+// both record one. Applying a migration twice has no effect.
 const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
     number UInt32,
     name String,
@@ -21,9 +20,8 @@ const migrationTable = `CREATE TABLE IF NOT EXISTS schema_migrations (
 ) ENGINE = ReplacingMergeTree ORDER BY number`
 
 // Migrate waits for the database until ctx ends, creates it if it does not exist, and applies
-// the migrations that it lacks. An empty database gets the tables that all migrations would leave.
-// On a cluster it does so on every server. Migrate may be called at every start and by several
-// processes at the same time.
+// the migrations that it lacks. On a cluster it does so on every server. Migrate may be called at
+// every start and by several processes at the same time.
 //
 // The error matches ErrNewer if the database has migrations that this program does not know,
 // ErrTablesDiffer if its tables are those of a single server instead of a cluster, or the other way
@@ -32,10 +30,23 @@ func (d *Database) Migrate(ctx context.Context) error {
 	if d.shard != nil {
 		return d.shard.migrate(ctx)
 	}
-	asIs := func(statement string) ([]string, error) { return []string{statement}, nil }
-	own := &migrationTarget{Database: d, translate: asIs, check: d.checkSingle, next: -1}
-	return migrate(ctx, []*migrationTarget{own})
+	return d.migrateSingle(ctx, schemas.Migrations())
 }
+
+// migrateSingle is Migrate for a single server.
+func (d *Database) migrateSingle(ctx context.Context, migrations []schemas.Migration) error {
+	own := &migrationTarget{Database: d, translate: asIs, check: d.checkSingle, next: -1}
+	err := d.retry(ctx, "migrate", func(ctx context.Context) error {
+		return applyTo(ctx, migrations, []*migrationTarget{own})
+	})
+	if err != nil {
+		return fmt.Errorf("migrate database %s: %w", d.address, err)
+	}
+	return nil
+}
+
+// asIs translates the statements for a single server, for which they are written.
+func asIs(statement string) ([]string, error) { return []string{statement}, nil }
 
 // migrationTarget is a database to which migrations are applied.
 type migrationTarget struct {
@@ -52,86 +63,49 @@ type migrationTarget struct {
 	// that migration in the meantime: if this process has replaced a view, it must also apply the
 	// later migrations that change the view.
 	next int
-
-	// isNew is set if the database is created from the final schema; see schema.startState.
-	isNew bool
 }
 
-// migrate waits for the databases, creates missing ones, and applies the migrations that they lack.
-// Each statement runs in all databases before the next one.
-func migrate(ctx context.Context, targets []*migrationTarget) error {
-	s, err := readSchema()
-	if err != nil {
-		return err
-	}
-	first := targets[0]
-	err = first.retry(ctx, "migrate", func(ctx context.Context) error {
-		return s.applyTo(ctx, targets)
-	})
-	if err != nil {
-		return fmt.Errorf("migrate database %s: %w", first.address, err)
-	}
-	return nil
-}
-
-// applyTo tries once to create the new databases and to apply the missing migrations to the others,
-// in each group of databases before the next one. No table changes if a database is refused.
-//
-// In a group, the new databases come last: the first replica of a table determines the columns that
-// ClickHouse accepts for the second, and those of an older version lack some.
-func (s *schema) applyTo(ctx context.Context, groups ...[]*migrationTarget) error {
+// applyTo tries once to apply the missing migrations to groups of databases, one group after the
+// other. In a group, each statement runs in all databases before the next one. No table changes if
+// a database is refused.
+func applyTo(
+	ctx context.Context, migrations []schemas.Migration, groups ...[]*migrationTarget,
+) error {
 	for _, t := range slices.Concat(groups...) {
-		if err := t.startMigrations(ctx, s); err != nil {
+		if err := t.start(ctx, len(migrations)); err != nil {
 			return err
 		}
 	}
 	for _, targets := range groups {
-		var existing, created []*migrationTarget
-		for _, t := range targets {
-			if t.isNew {
-				created = append(created, t)
-			} else {
-				existing = append(existing, t)
-			}
-		}
-		if err := s.upgrade(ctx, existing); err != nil {
-			return err
-		}
-		if err := s.create(ctx, created); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// upgrade applies the missing migrations.
-func (s *schema) upgrade(ctx context.Context, targets []*migrationTarget) error {
-	for i, m := range s.migrations {
-		var missing []*migrationTarget
-		for _, t := range targets {
-			if t.next <= i {
-				missing = append(missing, t)
-			}
-		}
-		for _, statement := range m.Statements {
-			for _, t := range missing {
-				if err := t.apply(ctx, statement); err != nil {
-					return fmt.Errorf("apply %s: %w", m.Name, err)
-				}
-			}
-		}
-		for _, t := range missing {
-			if err := t.record(ctx, m); err != nil {
-				return fmt.Errorf("record %s: %w", m.Name, err)
+		for i, m := range migrations {
+			isApplied := func(t *migrationTarget) bool { return t.next > i }
+			if err := applyMigration(ctx, m, slices.DeleteFunc(slices.Clone(targets), isApplied)); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
 }
 
-// startMigrations prepares a database, and reads which of the migrations it has and whether it is
-// new.
-func (t *migrationTarget) startMigrations(ctx context.Context, s *schema) error {
+// applyMigration applies a migration to databases that lack it.
+func applyMigration(ctx context.Context, m schemas.Migration, targets []*migrationTarget) error {
+	for _, statement := range m.Statements {
+		for _, t := range targets {
+			if err := t.apply(ctx, statement); err != nil {
+				return fmt.Errorf("apply %s: %w", m.Name, err)
+			}
+		}
+	}
+	for _, t := range targets {
+		if err := t.record(ctx, m); err != nil {
+			return fmt.Errorf("record %s: %w", m.Name, err)
+		}
+	}
+	return nil
+}
+
+// start prepares a database, and reads which of a number of known migrations it has.
+func (t *migrationTarget) start(ctx context.Context, known int) error {
 	if err := t.connect(ctx); err != nil {
 		return err
 	}
@@ -146,15 +120,14 @@ func (t *migrationTarget) startMigrations(ctx context.Context, s *schema) error 
 	if err := t.attachDetached(ctx); err != nil {
 		return err
 	}
-	applied, isNew, err := s.startState(ctx, t.Database)
+	applied, err := t.appliedMigration(ctx)
 	if err != nil {
 		return err
 	}
-	if applied > len(s.migrations) {
-		return newerError(applied, len(s.migrations))
+	if applied > known {
+		return newerError(applied, known)
 	}
-	t.isNew = isNew
-	if !isNew && (t.next < 0 || t.next > applied) {
+	if t.next < 0 || t.next > applied {
 		t.next = applied
 	}
 	return nil
@@ -244,20 +217,17 @@ func newerError(applied, known int) error {
 
 // checkMigrated returns an error unless the database has exactly the migrations of this program.
 func (d *Database) checkMigrated(ctx context.Context) error {
-	all, err := schemas.Migrations()
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
+	known := len(schemas.Migrations())
 	applied, err := d.appliedMigration(ctx)
 	if err != nil {
 		return err
 	}
-	if applied > len(all) {
-		return newerError(applied, len(all))
+	if applied > known {
+		return newerError(applied, known)
 	}
-	if applied < len(all) {
+	if applied < known {
 		return fmt.Errorf("the database has %d of %d migrations: start a store to apply the rest",
-			applied, len(all))
+			applied, known)
 	}
 	return nil
 }

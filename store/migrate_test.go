@@ -2,9 +2,9 @@ package store_test
 
 import (
 	"errors"
-	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -14,8 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// relations returns the definitions of the tables and views of a database, without the granularity:
-// its place among the settings depends on when they were added.
+// relations returns the definitions of the tables and views of a database.
 func relations(t testing.TB, d *store.Database) map[string]string {
 	t.Helper()
 	var rows []struct {
@@ -27,23 +26,39 @@ func relations(t testing.TB, d *store.Database) map[string]string {
 		"FROM system.tables WHERE database = currentDatabase()"))
 	all := make(map[string]string)
 	for _, r := range rows {
-		all[r.Name] = granularity.ReplaceAllString(r.Create, "")
+		all[r.Name] = r.Create
 	}
 	return all
+}
+
+// laterMigrations are the migrations of a later version of this program: one adds a column to a
+// table and to the view of it, and one adds a table.
+func laterMigrations() []schemas.Migration {
+	all := schemas.Migrations()
+	next := len(all) + 1
+	return append(all, schemas.Migration{
+		Number: next, Name: "column.sql", Statements: []string{
+			"ALTER TABLE job_epoch ADD COLUMN IF NOT EXISTS note String DEFAULT 'none' AFTER loss",
+			"CREATE OR REPLACE VIEW epochs AS SELECT job_id, epoch, note FROM job_epoch",
+		},
+	}, schemas.Migration{
+		Number: next + 1, Name: "table.sql", Statements: []string{
+			"CREATE TABLE IF NOT EXISTS job_note (\n    job_id String,\n    note String\n) " +
+				"ENGINE = MergeTree\nORDER BY job_id",
+		},
+	})
 }
 
 func TestMigrate_IsIdempotent(t *testing.T) {
 	t.Parallel()
 	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		migrations, err := schemas.Migrations()
-		must(t, err)
 		want := relations(t, d)
 		for range 2 {
 			must(t, d.Migrate(t.Context()))
 		}
-		recorded := selectNumber(t, d, "SELECT countIf(number > 0) AS n FROM schema_migrations")
-		if recorded != uint64(len(migrations)) {
-			t.Errorf("%d migrations are recorded, want %d", recorded, len(migrations))
+		recorded := selectNumber(t, d, "SELECT count() AS n FROM schema_migrations")
+		if recorded != uint64(len(schemas.Migrations())) {
+			t.Errorf("%d migrations are recorded, want each once", recorded)
 		}
 		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
 			t.Errorf("a repeated migration changed the database (-want +got):\n%s", diff)
@@ -52,127 +67,78 @@ func TestMigrate_IsIdempotent(t *testing.T) {
 }
 
 // A process may crash after it has applied statements of a migration and before it records the
-// migration.
+// migration. The statements are those that "courier store schema" prints.
 func TestMigrate_ContinuesAfterACrash(t *testing.T) {
 	t.Parallel()
 	want := relations(t, storetest.New(t))
-	migrations, err := schemas.Migrations()
+	statements, err := store.Schema("")
 	must(t, err)
-	var statements []string
-	for _, m := range migrations {
-		statements = append(statements, m.Statements...)
-	}
 	for _, done := range []int{1, len(statements) / 2, len(statements)} {
-		d := execAll(t, statements[:done])
-		must(t, d.Migrate(t.Context()))
-		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
-			t.Errorf("database after a crash after statement %d (-want +got):\n%s", done, diff)
-		}
-	}
-}
-
-// A process may crash while it creates a new database. The next process continues in the same way,
-// and records all migrations at once.
-func TestMigrate_ContinuesToCreateADatabase(t *testing.T) {
-	t.Parallel()
-	want := relations(t, storetest.New(t))
-	statements, err := store.Schema("")
-	must(t, err)
-	last := len(statements)
-	for _, done := range []int{0, 1, 2, 3, last / 2, last - 1, last} {
-		d := execAll(t, statements[:done])
-		must(t, d.Migrate(t.Context()))
-		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
-			t.Errorf("database after a crash after statement %d (-want +got):\n%s", done, diff)
-		}
-		if times := recordTimes(t, d); times != 1 {
-			t.Errorf("after a crash after statement %d: migrations are recorded at %d times, want 1",
-				done, times)
-		}
-	}
-}
-
-// A process of another version may crash while it creates the same new database, whose tables may
-// lack columns of this version. All migrations are applied, which add them.
-func TestMigrate_UpgradesATornDatabaseOfAnotherVersion(t *testing.T) {
-	t.Parallel()
-	const otherMark = "INSERT INTO schema_migrations SELECT 0, '0026_other.sql', now64(9)"
-	statements, err := store.Schema("")
-	must(t, err)
-	d := execAll(t, slices.Concat(
-		statements[:2], // the table of migrations and the mark of this version
-		[]string{otherMark},
-		statements[2:len(statements)/2],
-		[]string{"ALTER TABLE job_moved DROP COLUMN rejected_reasons"},
-	))
-	must(t, d.Migrate(t.Context()))
-	if diff := cmp.Diff(relations(t, storetest.New(t)), relations(t, d)); diff != "" {
-		t.Errorf("database (-want +got):\n%s", diff)
-	}
-}
-
-// execAll executes statements in an empty database.
-func execAll(t *testing.T, statements []string) *store.Database {
-	t.Helper()
-	d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-	for _, s := range statements {
-		must(t, d.Exec(t.Context(), s))
-	}
-	return d
-}
-
-// recordTimes returns the number of times at which migrations were recorded.
-func recordTimes(t *testing.T, d *store.Database) uint64 {
-	t.Helper()
-	return selectNumber(t, d,
-		"SELECT uniqExactIf(applied_at, number > 0) AS n FROM schema_migrations")
-}
-
-// A database of an older version gets the tables and views of a new one. The statements that
-// "courier store schema" prints do not hide that it lacks migrations.
-func TestMigrate_UpgradesADatabase(t *testing.T) {
-	t.Parallel()
-	want := relations(t, storetest.New(t))
-	printed, err := store.Schema("")
-	must(t, err)
-	for _, old := range []struct {
-		migrations int
-		executed   []string
-	}{{16, nil}, {20, printed}} {
 		d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-		must(t, d.MigrateTo(t.Context(), old.migrations))
-		for _, s := range old.executed {
+		for _, s := range statements[:done] {
 			must(t, d.Exec(t.Context(), s))
 		}
 		must(t, d.Migrate(t.Context()))
 		if diff := cmp.Diff(want, relations(t, d)); diff != "" {
-			t.Errorf("database after migration %d (-want +got):\n%s", old.migrations, diff)
+			t.Errorf("database after a crash after statement %d (-want +got):\n%s", done, diff)
 		}
 	}
 }
 
-// Several processes start at the same time, with a new database or one of an older version.
+// A later version adds a column to a table with rows, while several of its processes start at the
+// same time. The rows stay, and have the default of the column.
+func TestMigrate_AddsAColumnToATableWithRows(t *testing.T) {
+	t.Parallel()
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	d := storetest.Open(t, address)
+	must(t, d.Migrate(t.Context()))
+	s := newTestLog()
+	s.job("alpha", time.Minute, schemas.EventFinished)
+	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
+	epochs := selectNumber(t, d, "SELECT count() AS n FROM epochs")
+	if epochs == 0 {
+		t.Fatal("the table has no rows")
+	}
+
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			err := storetest.Open(t, address).MigrateWith(t.Context(), laterMigrations())
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	const noted = "SELECT count() AS n FROM epochs WHERE note = 'none'"
+	if n := selectNumber(t, d, noted); n != epochs {
+		t.Errorf("%d epochs have the default of the new column, want %d", n, epochs)
+	}
+	if n := selectNumber(t, d, "SELECT count() AS n FROM job_note"); n != 0 {
+		t.Errorf("the new table has %d rows", n)
+	}
+	const recorded = "SELECT uniqExact(number) AS n FROM schema_migrations"
+	if n := selectNumber(t, d, recorded); n != uint64(len(laterMigrations())) {
+		t.Errorf("%d migrations are recorded, want %d", n, len(laterMigrations()))
+	}
+}
+
+// Several processes create a new database at the same time.
 func TestMigrate_RunsConcurrently(t *testing.T) {
 	t.Parallel()
 	want := relations(t, storetest.New(t))
-	for _, migrations := range []int{0, 24} {
-		address := storetest.Address(t, storetest.Protocols(t)[0])
-		if migrations > 0 {
-			must(t, storetest.Open(t, address).MigrateTo(t.Context(), migrations))
-		}
-		var all sync.WaitGroup
-		for range 4 {
-			all.Go(func() {
-				if err := storetest.Open(t, address).Migrate(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		if diff := cmp.Diff(want, relations(t, storetest.Open(t, address))); diff != "" {
-			t.Errorf("database with %d migrations after four concurrent upgrades (-want +got):\n%s",
-				migrations, diff)
-		}
+	address := storetest.Address(t, storetest.Protocols(t)[0])
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := storetest.Open(t, address).Migrate(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if diff := cmp.Diff(want, relations(t, storetest.Open(t, address))); diff != "" {
+		t.Errorf("database that four processes created (-want +got):\n%s", diff)
 	}
 }
 

@@ -114,13 +114,12 @@ func (r *rebuilder) run(ctx context.Context) error {
 func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) error {
 	statements := []string{fmt.Sprintf("DELETE FROM log_position WHERE stream = '%s'", stream)}
 	for _, t := range r.tables {
-		if !t.isFilledBy(stream) {
+		if t.stream != stream {
 			continue
 		}
-		if first > 1 || len(t.streams) > 1 {
+		if first > 1 {
 			statements = append(statements, fmt.Sprintf(
-				"DELETE FROM %s WHERE sequence >= %d AND %s",
-				t.name, first, t.fromStream(stream)))
+				"DELETE FROM %s WHERE sequence >= %d", t.name, first))
 			continue
 		}
 		// The log has all events, so the roll-ups are cleared, too.
@@ -143,7 +142,7 @@ func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) erro
 		return err
 	}
 	for _, t := range r.tables {
-		if !t.isFilledBy(stream) {
+		if t.stream != stream {
 			continue
 		}
 		if err := r.repairRollUps(ctx, t, stream, first-1); err != nil {

@@ -114,9 +114,8 @@ func messageFields(t *testing.T) map[string]map[string]string {
 		fields[table.Name]["sequence"] = "Sequence of the message in its stream."
 	}
 	fields["schema_migrations"] = map[string]string{
-		"number": "Number of an applied migration. The row 0 of a database that was created with " +
-			"the tables of all migrations has the name of the last one.",
-		"name": "File of the migration.",
+		"number": "Number of an applied migration.",
+		"name":   "File of the migration.",
 	}
 	return fields
 }

@@ -106,52 +106,6 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 	}
 }
 
-// An upgrade fills new roll-ups exactly once.
-func TestMigrate_FillsNewRollUps(t *testing.T) {
-	t.Parallel()
-	migrations, err := schemas.Migrations()
-	must(t, err)
-	d := storetest.Open(t, storetest.Empty(t, storetest.Protocols(t)[0]))
-	added := slices.IndexFunc(
-		migrations,
-		func(m schemas.Migration) bool { return strings.HasSuffix(m.Name, "_people.sql") },
-	)
-	apply := func(from, to int) {
-		for _, m := range migrations[from:to] {
-			for _, statement := range m.Statements {
-				must(t, d.Exec(t.Context(), statement))
-			}
-		}
-	}
-	apply(0, added)
-	must(
-		t,
-		d.Exec(
-			t.Context(),
-			"INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio, load_average) SELECT "+
-				"toString(number), now64(9) - toIntervalMinute(number), number, concat('node-', "+
-				"toString(number % 3)), number % 64 / 64, number % 8 FROM numbers(5000)",
-		),
-	)
-	must(
-		t,
-		d.Exec(
-			t.Context(),
-			"INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, batch_size, "+
-				"duration_seconds) SELECT toString(number), now64(9), number, toString(number % 70), 1, "+
-				"number / 70, 64, number % 8 FROM numbers(5000)",
-		),
-	)
-	apply(added, added+1)
-	apply(added, added+1) // a crash before the migration is recorded
-	must(t, d.Migrate(t.Context()))
-	compareRollUps(t, d)
-	if n := selectNumber(t, d,
-		"SELECT sum(samples) + (SELECT sum(epochs) FROM job_run) AS n FROM node_hour"); n != 10000 {
-		t.Errorf("the roll-ups count %d samples and epochs, want 10000", n)
-	}
-}
-
 // rollUp computes the roll-up of samples to minutes. All values are multiples of 1/64, so that
 // sums do not depend on their order.
 func rollUp(samples []*schemas.Sample) []minute {

@@ -53,7 +53,7 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 //	JOB ───────► batches ─► job_submitted, job_started, job_epoch, … ─┐
 //	NODE ──────► batches ─► node_sample (─► node_minute) ─────────────┼─► log_position ─► ack
 //	REGRESSOR ─► batches ─► regressor_promoted, … ────────────────────┤
-//	ADVICE ────► batches ─► job_advice (old logs: from JOB) ──────────┘
+//	ADVICE ────► batches ─► job_advice ───────────────────────────────┘
 func (s *Store) Run(ctx context.Context) error {
 	err := s.database.retry(ctx, "read the shard map", func(ctx context.Context) error {
 		return checkNoShards(ctx, s.bus, s.database)

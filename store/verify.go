@@ -193,7 +193,7 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 		Events: log.events,
 	}
 	for _, t := range v.tables {
-		if !t.isFilledBy(name) {
+		if t.stream != name {
 			continue
 		}
 		if err := v.verifyTable(ctx, log, t, s); err != nil {

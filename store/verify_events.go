@@ -113,9 +113,8 @@ func (v *Verifier) compareHours(
 			events:   make(map[hourEvent]*eventState),
 			unseen:   &tableRows{table: t},
 		}
-		c.where = fmt.Sprintf("%s AND %s IN (%s) AND %s AND %s",
-			w.condition("at"), hourSQL, strings.Join(numbers, ","), w.sliceCondition(i),
-			t.fromStream(log.stream))
+		c.where = fmt.Sprintf("%s AND %s IN (%s) AND %s",
+			w.condition("at"), hourSQL, strings.Join(numbers, ","), w.sliceCondition(i))
 		if err := c.run(ctx); err != nil {
 			return err
 		}
@@ -244,7 +243,7 @@ func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
 	}
 
 	c.events[e] = &eventState{isLogged: true}
-	c.unseen.add(c.log.stream, &r, row)
+	c.unseen.add(&r, row)
 	const maxUnseen = 5000 // events per lookup
 	if len(c.unseen.rows) < maxUnseen {
 		return nil

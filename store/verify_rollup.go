@@ -278,7 +278,7 @@ func (c *rollUpCheck) retryBusy(
 
 // position is the sequence up to which no store writes the source any more.
 func (c *rollUpCheck) position(ctx context.Context) (uint64, error) {
-	position, err := c.database.Position(ctx, c.source.streams[0])
+	position, err := c.database.Position(ctx, c.source.stream)
 	return max(position, c.written), err
 }
 

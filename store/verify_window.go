@@ -7,7 +7,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -106,8 +105,8 @@ func (v *Verifier) windows(
 	}
 	err := v.database.Query(ctx, &counts, fmt.Sprintf(
 		"SELECT %s AS hour, count() AS n FROM %s "+
-			"WHERE %s AND %s AND sequence <= %d GROUP BY hour ORDER BY hour",
-		hourSQL, t.name, kept.condition("at"), t.fromStream(log.stream), log.position))
+			"WHERE %s AND sequence <= %d GROUP BY hour ORDER BY hour",
+		hourSQL, t.name, kept.condition("at"), log.position))
 	if err != nil {
 		return nil, err
 	}
@@ -156,9 +155,7 @@ func (v *Verifier) addTableHours(
 			Checksum uint64 `ch:"checksum"`
 			Older    uint64 `ch:"older"`
 		}
-		where := strings.Join([]string{
-			w.condition("at"), w.sliceCondition(i), t.fromStream(log.stream),
-		}, " AND ")
+		where := w.condition("at") + " AND " + w.sliceCondition(i)
 		err := v.database.Query(ctx, &found, fmt.Sprintf(
 			"SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, "+
 				"sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older "+

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"courier/bus"
@@ -160,11 +159,7 @@ func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) e
 		"table", g.table.name, "rows", len(missing))
 	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
 
-	suffix := "restored"
-	if stream := missing[0].stream; stream != "" {
-		suffix += "_" + strings.ToLower(stream) // two writers may restore the table concurrently
-	}
-	return d.restore(ctx, g.table, missing, suffix)
+	return d.restore(ctx, g.table, missing, "restored")
 }
 
 // dedupToken returns the deduplication token for the rows of a batch in one table. It contains

@@ -20,7 +20,7 @@ type preparedBatch struct {
 // groupBatch groups a batch by table, without an insert.
 func (s *Store) groupBatch(b *bus.Batch) *preparedBatch {
 	p := &preparedBatch{}
-	p.groups, p.duplicates = groupByTable(s.tables, b.Stream, b.Records)
+	p.groups, p.duplicates = groupByTable(s.tables, b.Records)
 	return p
 }
 

@@ -19,8 +19,7 @@ type eventTable struct {
 	key     string                // first column of the sorting key: second token of the subjects
 	insert  string
 	lookup  string // selects the stored rows with an event_id of a batch
-
-	streams []string // streams whose events fill it; if several, the rows have a column stream
+	stream  string // stream whose events fill it
 }
 
 // batchTable is the name of the external table that holds the event_ids of a lookup.
@@ -39,22 +38,18 @@ func newTable(s schemas.Table) *eventTable {
 	t := &eventTable{name: s.Name, row: s.Row}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
-		t.key, t.streams = "job_id", []string{schemas.StreamJob}
+		t.key, t.stream = "job_id", schemas.StreamJob
 	case "node":
-		t.key, t.streams = "node", []string{schemas.StreamNode}
+		t.key, t.stream = "node", schemas.StreamNode
 	case "regressor":
-		t.key, t.streams = "target", []string{schemas.StreamRegressor}
+		t.key, t.stream = "target", schemas.StreamRegressor
 	}
-
-	columns := "event_id, sequence"
-	if t.name == "job_advice" { // logs from before the stream ADVICE hold advice in JOB
-		t.streams = []string{schemas.StreamJob, schemas.StreamAdvice}
-		columns += ", stream"
+	if t.name == "job_advice" {
+		t.stream = schemas.StreamAdvice
 	}
 	t.insert, t.readers = insertInto(t.name, s.Row), columnReaders(reflect.TypeOf(s.Row))
-	t.lookup = fmt.Sprintf("SELECT %s FROM %s WHERE %s IN (SELECT key FROM %s) "+
-		"AND event_id IN (SELECT event_id FROM %s)",
-		columns, t.name, t.key, batchTable, batchTable)
+	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) "+
+		"AND event_id IN (SELECT event_id FROM %[3]s)", t.name, t.key, batchTable)
 	if t.name == "node_sample" {
 		// The rows of a job are few, but the rows of a node grow forever: without the time range, a
 		// lookup would read all samples of its nodes. A duplicate has the timestamp of its
@@ -63,17 +58,6 @@ func newTable(s schemas.Table) *eventTable {
 			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
-}
-
-// isFilledBy reports whether events of a stream fill the table.
-func (t *eventTable) isFilledBy(stream string) bool { return slices.Contains(t.streams, stream) }
-
-// fromStream returns the SQL condition for the rows of a stream.
-func (t *eventTable) fromStream(stream string) string {
-	if len(t.streams) == 1 {
-		return "1"
-	}
-	return fmt.Sprintf("stream = '%s'", stream)
 }
 
 // rowOf returns the row of an event. ok is false if the event belongs to another table.
@@ -121,7 +105,6 @@ type tableRows struct {
 type eventRow struct {
 	id       string // event_id
 	key      string // value of the column table.key
-	stream   string // if the table has a column for it
 	sequence uint64
 	at       time.Time // of the event
 	row      any
@@ -130,21 +113,20 @@ type eventRow struct {
 // storedRow is a row that a table already has.
 type storedRow struct {
 	EventID   string `ch:"event_id"`
-	Stream    string `ch:"stream"` // if the table has a column for it
 	Sequence  uint64 `ch:"sequence"`
 	Confirmed bool   `ch:"confirmed"` // false: perhaps most replicas lack it
 }
 
 // isOf reports whether the row was written for a record of a batch, and not for its duplicate.
 func (s *storedRow) isOf(r *eventRow) bool {
-	return s.EventID == r.id && s.Stream == r.stream && s.Sequence == r.sequence
+	return s.EventID == r.id && s.Sequence == r.sequence
 }
 
 // groupByTable groups the records of a batch in the order of all. Of several records with the
 // same event_id it takes the first and counts the others as duplicates, by table. It leaves out
 // events without a table.
 func groupByTable(
-	all []*eventTable, stream string, records []bus.Record,
+	all []*eventTable, records []bus.Record,
 ) (groups []*tableRows, duplicates map[string]int) {
 	type identity struct{ table, id string }
 	byName := make(map[string]*tableRows)
@@ -167,7 +149,7 @@ func groupByTable(
 			g = &tableRows{}
 			byName[name] = g
 		}
-		g.add(stream, r, row)
+		g.add(r, row)
 	}
 
 	for _, t := range all {
@@ -179,21 +161,17 @@ func groupByTable(
 	return groups, duplicates
 }
 
-// add appends the row of a record of a stream.
-func (g *tableRows) add(stream string, r *bus.Record, row any) {
+// add appends the row of a record.
+func (g *tableRows) add(r *bus.Record, row any) {
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	added := eventRow{
+	g.append(eventRow{
 		id:       r.Event.ID(),
 		key:      key,
 		sequence: r.Sequence,
 		at:       r.Event.Stamped().At,
 		row:      row,
-	}
-	if a, ok := row.(*schemas.AdviceRow); ok {
-		a.Stream, added.stream = stream, stream
-	}
-	g.append(added)
+	})
 }
 
 func (g *tableRows) append(r eventRow) {
