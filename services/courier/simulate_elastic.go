@@ -1,25 +1,20 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
 	"courier/policy"
-	"courier/schemas"
 	"courier/services"
 	"courier/simulate/elastic"
 )
 
 type simulateElastic struct {
 	outputFlags
-	Trace            string        `help:"Trace of jobs: a CSV file, or JSON for philly." required:"" type:"path" placeholder:"FILE"`
+	Trace            string        `help:"CSV file with one job per row and the columns job_id, submission_time, deadline, num_iteration, model_name and batch_size." required:"" type:"path" placeholder:"FILE"`
 	Throughputs      string        `help:"Directory with a table MODEL.csv per model: iterations per second by batch size and number of GPUs." required:"" type:"path" placeholder:"DIR"`
-	Format           string        `help:"Format of the trace. deadlines: CSV with models, iterations and deadlines. recorded (CSV with GPUs and durations), helios (cluster_log.csv), alibaba (pod list of 2023), philly (cluster_job_log): models, iterations and deadlines are derived." enum:"deadlines,recorded,helios,alibaba,philly" default:"deadlines"`
-	Column           []string      `help:"Column of the trace that has another name, as NAME=COLUMN; may be repeated. Names: job_id, submission_time, and deadline, num_iteration, model_name, batch_size, or num_gpu, duration, start_time, end_time." placeholder:"NAME=COLUMN"`
 	Jobs             int           `help:"Simulate only the first jobs; 0: all." default:"0" placeholder:"N"`
 	GPUs             int           `name:"gpus" help:"Number of GPUs of the cluster." required:"" placeholder:"N"`
 	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
@@ -28,8 +23,7 @@ type simulateElastic struct {
 	RateError        float64       `help:"Standard deviation of log(known / true rate), 0 to 1; 0: the known rates are exact." default:"0"`
 	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
-	Seed             uint64        `help:"Seed of the errors of the rates, and of what is derived." default:"1"`
-	WriteTrace       string        `help:"Write the simulated jobs to this file, as a trace of the format deadlines: with what is derived, and without those that --jobs leaves out." type:"path" placeholder:"FILE"`
+	Seed             uint64        `help:"Seed of the errors of the rates." default:"1"`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
 
@@ -40,8 +34,7 @@ const progressStep = 50
 func (c *simulateElastic) Help() string {
 	return `Example:
   courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
-  courier simulate elastic --trace jobs.csv --column job_id=jobid --throughputs tables --gpus 64 --schedule out.csv
-  courier simulate elastic --trace cluster_job_log --format philly --jobs 2000 --throughputs tables --gpus 256 --write-trace derived.csv`
+  courier simulate elastic --trace jobs.csv --throughputs tables --gpus 64 --schedule out.csv`
 }
 
 func (c *simulateElastic) Run(w *environment) error {
@@ -49,25 +42,22 @@ func (c *simulateElastic) Run(w *environment) error {
 	if err := elastic.CheckPolicies(c.Policy); err != nil {
 		return fmt.Errorf("--policy: %w", err)
 	}
-	for _, path := range []string{c.WriteTrace, c.Schedule} {
-		if err := checkOut(path); err != nil {
-			return err
-		}
+	if c.Jobs < 0 {
+		return fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
+	}
+	if err := checkOut(c.Schedule); err != nil {
+		return err
 	}
 	rates, err := elastic.ReadThroughputs(c.Throughputs)
 	if err != nil {
 		return err
 	}
-	trace, err := c.readTrace(w, rates)
+	trace, err := elastic.ReadTraceFile(c.Trace)
 	if err != nil {
 		return err
 	}
-
-	if c.WriteTrace != "" {
-		write := func(out io.Writer) error { return elastic.WriteTrace(out, trace) }
-		if err := writeOut(w, c.WriteTrace, write); err != nil {
-			return err
-		}
+	if c.Jobs > 0 {
+		trace = trace[:min(c.Jobs, len(trace))]
 	}
 	return c.compare(w, trace, rates)
 }
@@ -99,52 +89,6 @@ func splitNames(lists []string) (names []string) {
 		}
 	}
 	return names
-}
-
-// readTrace reads the trace, and tells what was derived.
-func (c *simulateElastic) readTrace(
-	w *environment, rates elastic.Throughputs,
-) ([]elastic.TraceJob, error) {
-	if c.Jobs < 0 {
-		return nil, fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
-	}
-	format := elastic.Format(c.Format)
-	if format == elastic.FormatPhilly && len(c.Column) > 0 {
-		return nil, errors.New("--column: the format philly is JSON and has no columns")
-	}
-	columns := format.Columns()
-	if err := columns.Set(c.Column...); err != nil {
-		return nil, err
-	}
-	if format == elastic.FormatDeadlines {
-		jobs, err := elastic.ReadTraceFile(c.Trace, columns)
-		return first(jobs, c.Jobs), err
-	}
-	recorded, skipped, err := elastic.ReadRecordedFile(c.Trace, format, columns)
-	if err != nil {
-		return nil, err
-	}
-	recorded = first(recorded, c.Jobs)
-	jobs, err := elastic.Derive(recorded, rates, c.Seed)
-	if err != nil {
-		return nil, err
-	}
-	fmt.Fprintf(w.stderr, "%s: models, iterations and deadlines are derived (seed %d).",
-		schemas.FormatCount(uint64(len(jobs)), "job"), c.Seed)
-	if skipped > 0 {
-		fmt.Fprintf(w.stderr, " Left out: %s without a submission, a GPU, a begin or an end.",
-			schemas.FormatCount(uint64(skipped), "job"))
-	}
-	fmt.Fprintln(w.stderr)
-	return jobs, nil
-}
-
-// first returns the first elements; all if the number is 0.
-func first[T any](all []T, number int) []T {
-	if number == 0 {
-		return all
-	}
-	return all[:min(number, len(all))]
 }
 
 func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.Options {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -21,7 +22,7 @@ import (
 
 func small(t testing.TB) ([]elastic.TraceJob, elastic.Throughputs) {
 	t.Helper()
-	trace, err := elastic.ReadTraceFile("testdata/trace.csv", elastic.DefaultColumns())
+	trace, err := elastic.ReadTraceFile("testdata/trace.csv")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,19 +82,7 @@ func TestRun_DeadlineKeepsItsPromises(t *testing.T) {
 	kept, broken, refused := 0, 0, 0
 	for seed := range uint64(48) {
 		gpus := 4 << (seed % 4)
-		recorded := make([]elastic.RecordedJob, 60)
-		at := time.Duration(0)
-		for i := range recorded {
-			at += time.Duration(random.ExpFloat64() * float64(2*time.Hour) / float64(gpus))
-			recorded[i] = elastic.RecordedJob{
-				ID: fmt.Sprint(i), Submitted: at, GPUs: 1 << random.IntN(3),
-				Duration: time.Duration(600+random.IntN(10_000)) * time.Second,
-			}
-		}
-		trace, err := elastic.Derive(recorded, rates, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		trace := randomTrace(random, rates, gpus, seed)
 		r := run(t, trace, rates, "deadline", cluster(gpus, charges[seed/4%4]))
 		kept, broken, refused = kept+r.Kept, broken+r.Broken, refused+r.Refused
 	}
@@ -104,6 +93,49 @@ func TestRun_DeadlineKeepsItsPromises(t *testing.T) {
 	if kept < 1000 || refused < 300 {
 		t.Errorf("%d jobs are kept and %d refused: the test shows nothing", kept, refused)
 	}
+}
+
+// randomTrace returns 60 jobs. A job has a random row of the tables, as many iterations as it runs in
+// a random time on 1, 2 or 4 GPUs, and a deadline after 0.5 to 1.5 of this time, as in the traces of
+// ElasticFlow (Gu et al., ASPLOS 2023, section 6.1).
+func randomTrace(
+	arrivals *rand.Rand, rates elastic.Throughputs, gpus int, seed uint64,
+) []elastic.TraceJob {
+	type row struct {
+		model string
+		batch int
+	}
+	var rows []row
+	for _, model := range slices.Sorted(maps.Keys(rates)) {
+		for _, batch := range slices.Sorted(maps.Keys(rates[model])) {
+			rows = append(rows, row{model, batch})
+		}
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	trace := make([]elastic.TraceJob, 60)
+	at := time.Duration(0)
+	for i := range trace {
+		at += time.Duration(arrivals.ExpFloat64() * float64(2*time.Hour) / float64(gpus))
+		held := 1 << arrivals.IntN(3)
+		run := time.Duration(600+arrivals.IntN(10_000)) * time.Second
+		r := rows[random.IntN(len(rows))]
+		curve := rates[r.model][r.batch]
+		rate := curve[0].Rate
+		for _, p := range curve {
+			if p.Units <= held {
+				rate = p.Rate
+			}
+		}
+		trace[i] = elastic.TraceJob{
+			ID:         fmt.Sprint(i),
+			Submitted:  at,
+			Deadline:   at + time.Duration((0.5+random.Float64())*float64(run)),
+			Iterations: math.Floor(rate * run.Seconds()),
+			Model:      r.model,
+			BatchSize:  r.batch,
+		}
+	}
+	return trace
 }
 
 func TestRun_DeadlineKeepsMoreThanTheBaselines(t *testing.T) {
@@ -287,7 +319,7 @@ func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
 				t.Skip("skipped: a long trace, set COURIER_LONG=1")
 			}
 			path := needFile(t, filepath.Join(data, test.trace+".csv"))
-			trace, err := elastic.ReadTraceFile(path, elastic.DefaultColumns())
+			trace, err := elastic.ReadTraceFile(path)
 			if err != nil {
 				t.Fatal(err)
 			}

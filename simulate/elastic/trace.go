@@ -25,33 +25,70 @@ type TraceJob struct {
 	BatchSize  int // global, over all GPUs
 }
 
+// Columns of a trace, in any order; others are ignored. They are those of ElasticFlow's traces.
+const (
+	columnID         = "job_id"
+	columnSubmitted  = "submission_time"
+	columnDeadline   = "deadline"
+	columnIterations = "num_iteration"
+	columnModel      = "model_name"
+	columnBatchSize  = "batch_size"
+)
+
 // maxTraceSeconds bounds times, so that they are exact to a microsecond.
 const maxTraceSeconds = 4e9
 
 // ReadTraceFile reads a trace from a CSV file.
-func ReadTraceFile(path string, columns TraceColumns) ([]TraceJob, error) {
+func ReadTraceFile(path string) ([]TraceJob, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	jobs, err := ReadTrace(file, columns)
+	jobs, err := ReadTrace(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return jobs, nil
 }
 
+var errNoJobs = errors.New("the trace has no jobs")
+
 // ReadTrace reads a trace in order of submission. Jobs submitted at the same time keep their order.
-func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
-	var jobs []TraceJob
-	err := eachRow(r, &columns, columns.withDeadlines, func(row *traceRow) error {
-		job, err := row.job()
-		jobs = append(jobs, job)
-		return err
-	})
+func ReadTrace(r io.Reader) ([]TraceJob, error) {
+	in := csv.NewReader(withoutMark(r))
+	header, err := in.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errNoJobs
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read header: %w", err)
+	}
+	row, err := newTraceRow(header)
 	if err != nil {
 		return nil, err
+	}
+
+	var jobs []TraceJob
+	seen := map[string]bool{}
+	for {
+		row.cells, err = in.Read()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, _ := in.FieldPos(0)
+		job, err := row.job()
+		if err == nil && seen[job.ID] {
+			err = fmt.Errorf("job %q occurs twice", job.ID)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", line, err)
+		}
+		seen[job.ID] = true
+		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
 		return nil, errNoJobs
@@ -60,23 +97,6 @@ func ReadTrace(r io.Reader, columns TraceColumns) ([]TraceJob, error) {
 		return cmp.Compare(a.Submitted, b.Submitted)
 	})
 	return jobs, nil
-}
-
-var errNoJobs = errors.New("the trace has no jobs")
-
-// WriteTrace writes jobs as a CSV file that ReadTrace reads.
-func WriteTrace(out io.Writer, jobs []TraceJob) error {
-	w := csv.NewWriter(out)
-	c := DefaultColumns()
-	_ = w.Write([]string{c.ID, c.Submitted, c.Iterations, c.Model, c.BatchSize, c.Deadline}) // kept until Flush
-	for _, j := range jobs {
-		_ = w.Write([]string{
-			j.ID, seconds(j.Submitted), strconv.FormatFloat(j.Iterations, 'f', -1, 64), j.Model,
-			strconv.Itoa(j.BatchSize), seconds(j.Deadline),
-		})
-	}
-	w.Flush()
-	return w.Error()
 }
 
 // withoutMark skips a byte order mark, with which some programs begin a text in UTF-8.
@@ -88,116 +108,67 @@ func withoutMark(r io.Reader) *bufio.Reader {
 	return in
 }
 
-// eachRow reads the rows of a CSV file whose header has the needed columns. IDs are unique.
-func eachRow(
-	r io.Reader, columns *TraceColumns, needed func(header []string) []*string,
-	read func(row *traceRow) error,
-) error {
-	text := withoutMark(r)
-	if start, _ := text.Peek(1); string(start) == "[" || string(start) == "{" {
-		return errors.New("the trace is JSON, want CSV: only --format philly reads JSON")
-	}
-	in := csv.NewReader(text)
-	in.ReuseRecord = true
-	header, err := in.Read()
-	if errors.Is(err, io.EOF) {
-		return errNoJobs
-	}
-	if err != nil {
-		return fmt.Errorf("read header: %w", err)
-	}
-	row, err := newTraceRow(header, columns, needed(header))
-	if err != nil {
-		return err
-	}
-	seen := map[string]bool{}
-	for {
-		row.cells, err = in.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		line, _ := in.FieldPos(0)
-		id := strings.Clone(row.text(columns.ID))
-		if seen[id] {
-			return fmt.Errorf("line %d: job %q occurs twice", line, id)
-		}
-		seen[id] = true
-		if err := read(row); err != nil {
-			return fmt.Errorf("line %d: %w", line, err)
-		}
-	}
-}
-
 // traceRow reads the cells of a row by the names of columns.
 type traceRow struct {
-	columns *TraceColumns
-	index   map[string]int
-	cells   []string
+	index map[string]int
+	cells []string
+}
+
+func newTraceRow(header []string) (*traceRow, error) {
+	row := &traceRow{index: map[string]int{}}
+	for i, name := range header {
+		if slices.Contains(header[:i], name) && name != "" {
+			return nil, fmt.Errorf("column %q occurs twice in the header", name)
+		}
+		row.index[name] = i
+	}
+	for _, name := range []string{
+		columnID, columnSubmitted, columnDeadline, columnIterations, columnModel, columnBatchSize,
+	} {
+		if !slices.Contains(header, name) {
+			return nil, fmt.Errorf("missing column %q; the columns are %s", name,
+				strings.Join(header, ", "))
+		}
+	}
+	return row, nil
 }
 
 func (r *traceRow) job() (TraceJob, error) {
-	j := TraceJob{ID: r.text(r.columns.ID), Model: r.text(r.columns.Model)}
+	j := TraceJob{ID: r.text(columnID), Model: r.text(columnModel)}
 	if j.ID == "" || j.Model == "" {
-		return j, fmt.Errorf("missing %s or %s", r.columns.ID, r.columns.Model)
+		return j, fmt.Errorf("missing %s or %s", columnID, columnModel)
 	}
 	var err error
-	if j.Submitted, err = r.time(r.columns.Submitted); err != nil {
+	if j.Submitted, err = r.time(columnSubmitted); err != nil {
 		return j, err
 	}
-	if j.Deadline, err = r.time(r.columns.Deadline); err != nil {
+	if j.Deadline, err = r.time(columnDeadline); err != nil {
 		return j, err
 	}
-	if j.Iterations, err = r.number(r.columns.Iterations); err != nil {
+	if j.Iterations, err = r.number(columnIterations, math.MaxFloat64); err != nil {
 		return j, err
 	}
-	batch, err := r.number(r.columns.BatchSize)
-	if err != nil {
-		return j, err
+	j.BatchSize, err = strconv.Atoi(r.text(columnBatchSize))
+	if err != nil || j.BatchSize < 1 || j.BatchSize > math.MaxInt32 {
+		return j, fmt.Errorf("%s is %q, want a positive integer", columnBatchSize,
+			r.text(columnBatchSize))
 	}
-	if batch < 1 || batch != math.Trunc(batch) || batch > math.MaxInt32 {
-		return j, fmt.Errorf("%s is %g, want a positive integer", r.columns.BatchSize, batch)
-	}
-	j.BatchSize = int(batch)
 	return j, nil
 }
 
-func (r *traceRow) text(column string) string {
-	if i, ok := r.index[column]; ok {
-		return r.cells[i]
-	}
-	return ""
-}
+func (r *traceRow) text(column string) string { return r.cells[r.index[column]] }
 
-func (r *traceRow) number(column string) (float64, error) {
+func (r *traceRow) number(column string, most float64) (float64, error) {
 	v, err := strconv.ParseFloat(r.text(column), 64)
-	if err != nil || !(v >= 0) || math.IsInf(v, 0) {
-		return 0, fmt.Errorf("%s is %q, want a number that is not negative", column, r.text(column))
+	if err != nil || !(v >= 0 && v <= most) {
+		return 0, fmt.Errorf("%s is %q, want a number from 0 to %g", column, r.text(column), most)
 	}
 	return v, nil
 }
 
 func (r *traceRow) time(column string) (time.Duration, error) {
-	t, err := parseTime(r.text(column))
-	if err != nil {
-		return 0, fmt.Errorf("%s is %w", column, err)
-	}
-	return t, nil
-}
-
-// parseTime reads seconds, or a date with a time of day.
-func parseTime(text string) (time.Duration, error) {
-	seconds, err := strconv.ParseFloat(text, 64)
-	if at, dateErr := time.Parse(time.DateTime, text); dateErr == nil {
-		seconds, err = float64(at.Unix()), nil
-	}
-	if err != nil || !(seconds >= 0) || seconds > maxTraceSeconds {
-		return 0, fmt.Errorf("%q, want seconds from 0 to %g, or a time such as %s", text,
-			maxTraceSeconds, time.DateTime)
-	}
-	return duration(seconds), nil
+	seconds, err := r.number(column, maxTraceSeconds)
+	return duration(seconds), err
 }
 
 // duration converts seconds, rounded to a microsecond.

@@ -49,12 +49,11 @@ var variants = []sharingVariant{
 	},
 }
 
-// Reproduce simulates the fixed schedule of three jobs by each variant, random schedules, and the
-// policies that its authors published before and after FlowCon. A figure is the reduction of a time
-// against fair sharing as a ratio, negative if the time is longer.
+// Reproduce simulates the fixed schedule of three jobs by each variant, and random schedules. A figure
+// is the reduction of a time against fair sharing as a ratio, negative if the time is longer.
 func Reproduce() *figures.Comparisons {
 	f := &figures.Comparisons{}
-	fair := Simulate(PaperJobs(), Sharing{Rule: RuleFair}, 0)
+	fair := Simulate(PaperJobs(), Sharing{IsFair: true}, 0)
 	addFair(f, fair)
 	for i := range variants {
 		variants[i].add(f, fair)
@@ -62,8 +61,6 @@ func Reproduce() *figures.Comparisons {
 	f.Group("")
 	addRandom(f)
 	addContended(f)
-	addClusters(f)
-	addTRADL(f)
 	return f
 }
 
@@ -110,29 +107,23 @@ var randomTargets = []randomTarget{{10, 0.33, 0.145, -0.045}, {30, 0.5, 0.22, -0
 
 // randomEffects are the reductions of times, by random schedule.
 type randomEffects struct {
-	best, average        []float64 // completion times, of the best job and of all
-	bestQuality, quality []float64 // times to 90 % of the loss reduction, of the best job and of all
-	makespan             []float64
+	best, average []float64 // completion times, of the best job and of all
+	quality       []float64 // times to 90 % of the loss reduction
+	makespan      []float64
 }
 
 // simulateRandom compares a rule with fair sharing on random schedules.
 func simulateRandom(s Sharing, jobs int, overSeconds, contention float64) (e randomEffects) {
 	for seed := range uint64(randomSeeds) {
-		jobs := RandomJobs(jobs, overSeconds, 0, seed)
-		fair := Simulate(jobs, Sharing{Rule: RuleFair}, contention)
+		jobs := RandomJobs(jobs, overSeconds, seed)
+		fair := Simulate(jobs, Sharing{IsFair: true}, contention)
 		got := Simulate(jobs, s, contention)
-		e.add(jobs, got, fair)
+		e.best = append(e.best, bestOf(got.Seconds, fair.Seconds))
+		e.average = append(e.average, 1-total(jobs, got.Seconds)/total(jobs, fair.Seconds))
+		e.quality = append(e.quality, 1-total(jobs, got.Quality)/total(jobs, fair.Quality))
+		e.makespan = append(e.makespan, 1-got.Makespan/fair.Makespan)
 	}
 	return e
-}
-
-// add adds the reductions of a schedule against another outcome of its jobs.
-func (e *randomEffects) add(jobs []TrainingJob, got, base *NodeOutcome) {
-	e.best = append(e.best, bestOf(got.Seconds, base.Seconds))
-	e.bestQuality = append(e.bestQuality, bestOf(got.Quality, base.Quality))
-	e.quality = append(e.quality, 1-total(jobs, got.Quality)/total(jobs, base.Quality))
-	e.average = append(e.average, 1-total(jobs, got.Seconds)/total(jobs, base.Seconds))
-	e.makespan = append(e.makespan, 1-got.Makespan/base.Makespan)
 }
 
 // bestOf returns the largest reduction of the time of a job.

@@ -1,16 +1,11 @@
-// Package sharing simulates nodes that divide their CPU among trainings, and compares policies by
-// completion times, kept deadlines and how soon the losses fall.
+// Package sharing simulates a node that divides its CPU among trainings, and reproduces the figures of
+// FlowCon: completion times, and how soon the losses fall.
 //
-// It is the simulator of sections 2.7, 2.8 and 5 of the design page resource-policies. CPU that a job
-// does not use goes to the others. Simulate plays one node and SimulateCluster several; both are pure
-// functions and may be called concurrently.
+// CPU that a job does not use goes to the others. Simulate is a pure function and may be called
+// concurrently.
 package sharing
 
-import (
-	"math"
-
-	"courier/policy/quality"
-)
+import "math"
 
 // TrainingJob is a training on the node. Its loss after a part x of its work is
 // FinalLoss + (1 - FinalLoss) exp(-x / Decay).
@@ -20,9 +15,6 @@ type TrainingJob struct {
 	Work      float64 // seconds on the whole node
 	FinalLoss float64
 	Decay     float64
-	Deadline  float64 // seconds after the arrival; 0: none
-	// PredictionFactor is the predicted remaining time, divided by the true one. 0: 1.
-	PredictionFactor float64
 }
 
 // NodeOutcome is the result of a simulation. Seconds count from the arrival of a job.
@@ -46,7 +38,6 @@ type sharingJob struct {
 
 	done     float64 // seconds of work
 	share    float64 // of the node
-	units    int     // for the deadline policy
 	used     float64 // CPU seconds in the window
 	lossSum  float64 // loss times seconds in the window
 	since    float64 // begin of the window
@@ -55,42 +46,16 @@ type sharingJob struct {
 	previous float64 // mean loss of the window before
 	seconds  float64 // duration of the last window
 	cpuRatio float64 // in the last window
-	phase    quality.Phase
-	start    float64 // on its node, after a move
 }
 
 func newSharingJob(j *TrainingJob, now float64) *sharingJob {
-	return &sharingJob{TrainingJob: j, qualityWork: j.qualityWork(qualityRatio), since: now}
-}
-
-func (j *sharingJob) loss() float64 { return j.lossAfter(j.done) }
-
-// lossAfter returns the loss after some work.
-func (j *TrainingJob) lossAfter(work float64) float64 {
-	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-work/j.Work/j.Decay)
-}
-
-// qualityWork returns the work after which a part of the fall of the loss is reached.
-func (j *TrainingJob) qualityWork(ratio float64) float64 {
 	fall := 1 - math.Exp(-1/j.Decay)
-	return -math.Log(1-ratio*fall) * j.Decay * j.Work
+	work := -math.Log(1-qualityRatio*fall) * j.Decay * j.Work
+	return &sharingJob{TrainingJob: j, qualityWork: work, since: now}
 }
 
-// predicted returns the predicted seconds that the job needs on the whole node.
-func (j *sharingJob) predicted() float64 {
-	factor := j.PredictionFactor
-	if factor == 0 {
-		factor = 1
-	}
-	return (j.Work - j.done) * factor
-}
-
-// left returns the seconds to the deadline; +Inf without one.
-func (j *sharingJob) left(now float64) float64 {
-	if j.Deadline == 0 {
-		return math.Inf(1)
-	}
-	return j.Arrival + j.Deadline - now
+func (j *sharingJob) loss() float64 {
+	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-j.done/j.Work/j.Decay)
 }
 
 // A divider divides a node among running jobs.
@@ -100,18 +65,32 @@ type divider interface {
 	divide(running []*sharingJob, now float64, isChanged bool) (next float64)
 }
 
-// Simulate runs jobs on a node whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
-func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
-	return SimulateCluster(jobs, Cluster{Nodes: 1, Sharing: s}, contention)
-}
-
-// node is the state of a node.
+// node is the state of the node.
 type node struct {
 	divider   divider
 	running   []*sharingJob
-	coming    []*sharingJob // they were moved here, and start later
-	isChanged bool          // a job arrived or ended since the last division
-	review    float64       // time of the next division
+	isChanged bool    // a job arrived or ended since the last division
+	review    float64 // time of the next division
+}
+
+// Simulate runs jobs on a node whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
+func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
+	o := &NodeOutcome{Seconds: map[string]float64{}, Quality: map[string]float64{}}
+	n := &node{divider: s.divider()}
+	for now := 0.0; len(o.Seconds) < len(jobs); now += tick {
+		n.finish(o, now)
+		for i := range jobs {
+			if j := &jobs[i]; j.Arrival <= now && j.Arrival > now-tick {
+				n.running = append(n.running, newSharingJob(j, now))
+				n.isChanged = true
+			}
+		}
+		if len(n.running) > 0 {
+			n.divide(now)
+			o.advance(n.running, now, contention)
+		}
+	}
+	return o
 }
 
 // finish ends the jobs whose work is done.

@@ -11,7 +11,7 @@ import (
 	"courier/simulate/sharing"
 )
 
-// reproduced are the figures of FlowCon and its relatives.
+// reproduced are the figures of FlowCon.
 var reproduced = sync.OnceValue(sharing.Reproduce)
 
 // byVariant returns figures by their variant and name.
@@ -25,7 +25,7 @@ func byVariant(c *figures.Comparisons) map[string]figures.Figure {
 
 // Fair sharing of the fixed schedule has a closed solution.
 func TestSimulate_FairSharing(t *testing.T) {
-	o := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{Rule: sharing.RuleFair}, 0)
+	o := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0)
 	seconds, makespan := o.Seconds, o.Makespan
 	for name, want := range map[string]float64{"first": 390, "second": 270, "third": 90} {
 		if math.Abs(seconds[name]-want) > 0.6 {
@@ -35,7 +35,7 @@ func TestSimulate_FairSharing(t *testing.T) {
 	if math.Abs(makespan-390) > 0.6 {
 		t.Errorf("makespan = %g s, want 390 s, the sum of the work", makespan)
 	}
-	contended := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{Rule: sharing.RuleFair}, 0.1).Seconds
+	contended := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0.1).Seconds
 	if contended["third"] < 1.1*seconds["third"] {
 		t.Errorf("third job with contention: %g s, want more than %g s", contended["third"], seconds["third"])
 	}
@@ -76,7 +76,7 @@ func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
 // faster than with fair sharing.
 func TestSimulate_ObeysTheBound(t *testing.T) {
 	const n = 3
-	fair := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{Rule: sharing.RuleFair}, 0).Seconds
+	fair := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0).Seconds
 	for _, beta := range []float64{4.0 / 3, 2, 4, 8} {
 		bound := 1 - beta/(beta*n-n+1)
 		for _, interval := range []float64{1, 2, 5, 10, 20} {
@@ -100,81 +100,22 @@ func TestFigures_AreReadable(t *testing.T) {
 	}
 }
 
-// The bars of the deadline policy: 97 % of the deadlines with 30 % prediction error at every
-// contention, and 20 % shorter completion times than fair sharing at a contention of 0.1.
-func TestReproduceSLO_DeadlineMeetsItsBars(t *testing.T) {
-	if testing.Short() {
-		t.Skip("simulates 2,000 nodes")
-	}
-	bars := 0
-	for _, f := range sharing.ReproduceSLO().Figures {
-		if f.Target != nil && *f.Target == 0 {
-			t.Errorf("%s, %s: the target is a placeholder", f.Variant, f.Name)
-		}
-		isKept := f.Name == "deadlines kept" && strings.HasPrefix(f.Variant, "deadline, ") &&
-			strings.Contains(f.Variant, "prediction error 0.3")
-		isFast := f.Name == "mean completion time" && strings.HasPrefix(f.Variant, "deadline, contention 0.1")
-		if !isKept && !isFast {
-			continue
-		}
-		bars++
-		want := 0.97
-		if isFast {
-			want = 0.2
-		}
-		if f.Target == nil || *f.Target != want || !*f.IsMet {
-			t.Errorf("%s, %s: %.3f, want the bar of %g", f.Variant, f.Name, f.Reached, want)
-		}
-	}
-	if bars != 7 {
-		t.Errorf("%d bars, want three contentions with known and fresh schedules, and one completion time", bars)
-	}
-}
-
-// A rule changes who gets the node, not how much work is done: without contention the last job ends
-// at the same time by each rule.
-func TestSimulate_RulesConserveWork(t *testing.T) {
+// Shares change which job gets the node, not how much work is done: without contention the last job
+// ends at the same time.
+func TestSimulate_ConservesWork(t *testing.T) {
 	for seed := range uint64(10) {
-		jobs := sharing.RandomJobs(10, 900, 0.3, seed)
-		want := sharing.Simulate(jobs, sharing.Sharing{Rule: sharing.RuleFair}, 0)
-		for _, rule := range []sharing.Rule{
-			sharing.RuleQuality, sharing.RuleSatisfactory, sharing.RuleShortest, sharing.RuleEarliest,
-			sharing.RuleDeadline,
-		} {
-			got := sharing.Simulate(jobs, sharing.Sharing{Rule: rule}, 0)
-			if len(got.Seconds) != len(jobs) || math.Abs(got.Makespan-want.Makespan) > 1 {
-				t.Errorf("seed %d, %q: %d jobs end, the last one after %.1f s, want %.1f s",
-					seed, rule, len(got.Seconds), got.Makespan, want.Makespan)
-			}
-			for _, j := range jobs {
-				if got.Seconds[j.Name] < j.Work-0.1 || got.Quality[j.Name] > got.Seconds[j.Name]+0.1 {
-					t.Errorf("seed %d, %q: job %s ends after %.1f s of %.1f s",
-						seed, rule, j.Name, got.Seconds[j.Name], j.Work)
-				}
+		jobs := sharing.RandomJobs(10, 900, seed)
+		want := sharing.Simulate(jobs, sharing.Sharing{IsFair: true}, 0)
+		got := sharing.Simulate(jobs, sharing.Sharing{}, 0)
+		if len(got.Seconds) != len(jobs) || math.Abs(got.Makespan-want.Makespan) > 1 {
+			t.Errorf("seed %d: %d jobs end, the last one after %.1f s, want %.1f s",
+				seed, len(got.Seconds), got.Makespan, want.Makespan)
+		}
+		for _, j := range jobs {
+			if got.Seconds[j.Name] < j.Work-0.1 || got.Quality[j.Name] > got.Seconds[j.Name]+0.1 {
+				t.Errorf("seed %d: job %s ends after %.1f s of %.1f s",
+					seed, j.Name, got.Seconds[j.Name], j.Work)
 			}
 		}
-	}
-}
-
-// Two jobs that arrive together: each rule serves the one that it names first.
-func TestSimulate_RulesChooseTheirJob(t *testing.T) {
-	long := sharing.TrainingJob{Name: "long", Work: 100, FinalLoss: 0.1, Decay: 0.1, Deadline: 130}
-	short := sharing.TrainingJob{Name: "short", Work: 20, FinalLoss: 0.1, Decay: 0.1, Deadline: 600}
-	jobs := []sharing.TrainingJob{long, short}
-	for rule, want := range map[sharing.Rule]string{
-		sharing.RuleFair: "short", sharing.RuleShortest: "short",
-		sharing.RuleEarliest: "long", sharing.RuleDeadline: "long", sharing.RuleSatisfactory: "short",
-	} {
-		o := sharing.Simulate(jobs, sharing.Sharing{Rule: rule}, 0)
-		first := "long"
-		if o.Seconds["short"] < o.Seconds["long"] {
-			first = "short"
-		}
-		if first != want {
-			t.Errorf("%s: %s ends first, want %s", rule, first, want)
-		}
-	}
-	if o := sharing.Simulate(jobs, sharing.Sharing{Rule: sharing.RuleDeadline}, 0); o.Seconds["long"] > long.Deadline {
-		t.Errorf("deadline: the long job ends after %.1f s, want %g s", o.Seconds["long"], long.Deadline)
 	}
 }

@@ -9,24 +9,10 @@ import (
 
 // Sharing is how a node divides its CPU. The zero value is policy/quality with its defaults.
 type Sharing struct {
-	Rule     Rule
+	IsFair   bool            // equal shares instead of policy/quality
 	Interval float64         // seconds between two losses of a job, and between rounds; 0: 20
-	Quality  quality.Options // of RuleQuality
+	Quality  quality.Options // of policy/quality
 }
-
-// Rule is what decides about the shares.
-type Rule string
-
-// Rules.
-const (
-	RuleQuality      Rule = ""             // policy/quality
-	RuleFair         Rule = "fair"         // equal shares
-	RuleSatisfactory Rule = "satisfactory" // the share that each deadline needs, and the rest to the shortest job
-	RuleShortest     Rule = "srpt"         // shortest predicted remaining time
-	RuleEarliest     Rule = "edf"          // earliest deadline that can still be met
-	RuleDeadline     Rule = "deadline"     // policy/deadline
-	RuleDeliver      Rule = "deliver"      // policy/target, with 90 % of the fall of the loss as first target
-)
 
 const (
 	defaultInterval = 20.0 // seconds
@@ -34,18 +20,11 @@ const (
 )
 
 func (s Sharing) divider() divider {
-	switch s.Rule {
-	case RuleFair:
+	if s.IsFair {
 		return fairDivider{}
-	case RuleQuality:
-		interval := cmp.Or(s.Interval, defaultInterval)
-		return &qualityDivider{o: s.Quality, interval: interval, wait: interval}
-	case RuleDeadline:
-		return newDeadlineDivider()
-	case RuleDeliver:
-		return deliverDivider{cmp.Or(s.Interval, defaultInterval)}
 	}
-	return &predictedDivider{s.Rule}
+	interval := cmp.Or(s.Interval, defaultInterval)
+	return &qualityDivider{o: s.Quality, interval: interval, wait: interval}
 }
 
 type fairDivider struct{}
