@@ -9,6 +9,8 @@
 //     imports nothing.
 //   - regress: learns regressors from examples. It knows no job, network or disk.
 //   - regress/treefile: stores a regressor as a tree that LightGBM and package leaves read.
+//   - regress/baseline: fits simple regressors to compare with, and scores predictions;
+//     regress/leastsquares: fits linear functions.
 //   - regress/evidence: predicts time and accuracy from the runs of a model, and corrects drift.
 //   - bus: sends and receives the messages of schemas over NATS, and decides whether to acknowledge
 //     a message, to deliver it again, or to make it a dead letter.
