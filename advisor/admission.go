@@ -311,7 +311,7 @@ func compareUrgency(a, b *Job) int {
 		}
 		return -1
 	}
-	return cmp.Or(x.Compare(y), cmp.Compare(a.first, b.first), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(x.Compare(y), cmp.Compare(a.First, b.First), cmp.Compare(a.ID, b.ID))
 }
 
 // brokenJobs returns the jobs whose promise the advice would break.

@@ -139,8 +139,8 @@ func (a *Advisor) urgentTime(q *Question, now time.Time) time.Duration {
 		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
 			break // the queue is in order of deadline
 		}
-		if j.Advice != nil && j.Advice.Chosen != nil && j.Advice.Chosen.PredictedSeconds != nil {
-			seconds += *j.Advice.Chosen.PredictedSeconds
+		if j.Advice != nil && j.Advice.PredictedSeconds != nil {
+			seconds += *j.Advice.PredictedSeconds
 		}
 	}
 	return time.Duration(seconds * float64(time.Second))

@@ -6,16 +6,12 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // example reads an example event of the contract.
@@ -32,9 +28,8 @@ func example[E any](t *testing.T, name string) *E {
 	return e
 }
 
-// queuedJob returns the events of a running job that was queued before: as in the current streams,
-// and as in a log of earlier versions with advice in JOB.
-func queuedJob(t *testing.T) (now, before []schemas.Event) {
+// queuedJob returns the events of a running job that was queued before.
+func queuedJob(t *testing.T) []schemas.Event {
 	t.Helper()
 	submitted := example[schemas.Submitted](t, "submitted")
 	admitted := example[schemas.JobAdmitted](t, "admitted")
@@ -46,51 +41,12 @@ func queuedJob(t *testing.T) (now, before []schemas.Event) {
 	admitted.JobID, admitted.Advice.JobID = submitted.JobID, submitted.JobID
 	admitted.EventID = schemas.AdmittedID(submitted.JobID)
 	admitted.Advice.EventID, admitted.Advice.CauseSequence = admitted.EventID, 1
-	start := admitted.Advice
-
 	begun := &schemas.Started{HeartbeatSeconds: 5}
 	begun.Setting = schemas.Setting{BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"node-a"}}
 	begun.Model = submitted.Request.Model
 	begun.JobStamp = schemas.JobStamp{JobID: submitted.JobID, Run: 1}
-	begun.EventID, begun.At = schemas.StartedID(submitted.JobID, 1), start.At
-	keep := example[schemas.Advice](t, "advice")
-	keep.JobID, keep.CauseSequence = submitted.JobID, 3
-	keep.EventID = schemas.AdviceID(keep.JobID, keep.CauseSequence)
-	return []schemas.Event{submitted, admitted, begun}, []schemas.Event{submitted, &start, begun, keep}
-}
-
-// A log with advice in JOB gives the same state as a log with advice in ADVICE.
-func TestCluster_ReadsLogsWithAdviceInJOB(t *testing.T) {
-	states := map[string][]Job{}
-	replay := func(name string, events []schemas.Event) {
-		c := NewCluster()
-		for i, e := range events {
-			c.Apply(e, uint64(i+1), e.Stamped().At)
-			id := "mlp-7"
-			if j := c.jobs[id]; j != nil && i < 3 {
-				states[name] = append(states[name], *j)
-			}
-		}
-		if len(c.running) != 1 || c.queueLength()+len(c.arrivals.order) != 0 {
-			t.Errorf("%s: got %d running jobs, want 1; %d are queued", name, len(c.running),
-				c.queueLength()+len(c.arrivals.order))
-		}
-	}
-	now, before := queuedJob(t)
-	replay("new", now)
-	replay("old", before)
-	var seen []schemas.State
-	for _, j := range states["new"] {
-		seen = append(seen, j.State)
-	}
-	want := []schemas.State{schemas.StateQueued, schemas.StateSubmitted, schemas.StateRunning}
-	if !slices.Equal(seen, want) || states["new"][1].Promise == nil {
-		t.Fatalf("got states %v and promise %v, want states %v and a promise",
-			seen, states["new"][1].Promise, want)
-	}
-	if d := cmp.Diff(states["old"], states["new"], cmpopts.IgnoreUnexported(Job{})); d != "" {
-		t.Errorf("the state after replaying an old log differs (-old +new):\n%s", d)
-	}
+	begun.EventID, begun.At = schemas.StartedID(submitted.JobID, 1), admitted.Advice.At
+	return []schemas.Event{submitted, admitted, begun}
 }
 
 // run starts an advisor and waits until it answers requests.
@@ -130,13 +86,13 @@ func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
 // A starting advisor does not read ADVICE, so it re-predicts every running job.
 func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	b := bustest.New(t)
-	events, _ := queuedJob(t)
+	events := queuedJob(t)
 	publishAll(t, b, events)
 	a := run(t, b)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	j := a.cluster.running["mlp-7"]
-	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.last || j.Advice.Run != 1 {
+	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.Last || j.Advice.Run != 1 {
 		t.Errorf("job after the restart = %+v, want run 1 with the advice of its last event", j)
 	}
 }
@@ -145,7 +101,7 @@ func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 // publishes the advice.
 func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 	b := bustest.New(t)
-	events, _ := queuedJob(t)
+	events := queuedJob(t)
 	publishAll(t, b, events[:2])
 	run(t, b)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

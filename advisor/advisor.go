@@ -270,7 +270,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		a.mu.Lock()
 		if !a.bus.Connected() {
 			for _, j := range a.cluster.running {
-				j.lastSeen = now
+				j.LastSeen = now
 			}
 		}
 		var lost []*schemas.Ended
@@ -279,10 +279,10 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 				Outcome:    schemas.EventLost,
 				Setting:    j.Setting,
 				EpochsDone: j.EpochsDone,
-				Reason:     fmt.Sprintf("silent since %s", j.lastSeen.UTC().Format(time.RFC3339)),
+				Reason:     fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339)),
 			}
 			e.JobStamp = schemas.JobStamp{
-				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.last), At: now},
+				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.Last), At: now},
 				JobID: j.ID,
 				Run:   j.Run,
 			}
@@ -335,6 +335,6 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	defer a.mu.Unlock()
 	if j := a.cluster.jobs[alive.JobID]; j != nil &&
 		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
-		j.lastSeen = time.Now()
+		j.LastSeen = time.Now()
 	}
 }

@@ -16,10 +16,10 @@ const (
 	maxBarredMoves = 16
 )
 
-// barredMove is a number of CPUs that must not be planned for a job.
-type barredMove struct {
-	cpus  uint32
-	until time.Time
+// BarredMove is a number of CPUs that must not be planned for a job.
+type BarredMove struct {
+	CPUs  uint32    `json:"cpus"`
+	Until time.Time `json:"until"`
 }
 
 // moved records a move of CPUs: it takes the CPUs of one that is in effect, bars one that the runner
@@ -45,18 +45,18 @@ func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	}
 
 	// The slice is copied, because snapshots share it.
-	var kept []barredMove
-	for _, m := range j.barredMoves {
-		if m.cpus == e.ToCPUs && !m.until.Before(until) {
+	var kept []BarredMove
+	for _, m := range j.BarredMoves {
+		if m.CPUs == e.ToCPUs && !m.Until.Before(until) {
 			return false
 		}
-		if m.cpus != e.ToCPUs && m.until.After(storedAt) {
+		if m.CPUs != e.ToCPUs && m.Until.After(storedAt) {
 			kept = append(kept, m)
 		}
 	}
-	kept = append(kept, barredMove{e.ToCPUs, until})
-	slices.SortStableFunc(kept, func(a, b barredMove) int { return a.until.Compare(b.until) })
-	j.barredMoves = kept[max(0, len(kept)-maxBarredMoves):]
+	kept = append(kept, BarredMove{e.ToCPUs, until})
+	slices.SortStableFunc(kept, func(a, b BarredMove) int { return a.Until.Compare(b.Until) })
+	j.BarredMoves = kept[max(0, len(kept)-maxBarredMoves):]
 	return true
 }
 
@@ -98,9 +98,9 @@ func (f *shareForecast) rejected(free int) (cpus []uint32, reasons []string) {
 // allowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of
 // its request without the barred ones. The current number is always allowed.
 func (j *Job) allowedCPUs(now time.Time) []int {
-	return slices.DeleteFunc(slices.Sorted(slices.Values(j.Submitted.Request.CPUs)), func(n int) bool {
-		return uint32(n) != j.Setting.CPUs && slices.ContainsFunc(j.barredMoves, func(m barredMove) bool {
-			return m.cpus == uint32(n) && m.until.After(now)
+	return slices.DeleteFunc(slices.Sorted(slices.Values(j.Request.CPUs)), func(n int) bool {
+		return uint32(n) != j.Setting.CPUs && slices.ContainsFunc(j.BarredMoves, func(m BarredMove) bool {
+			return m.CPUs == uint32(n) && m.Until.After(now)
 		})
 	})
 }

@@ -11,9 +11,9 @@ import (
 // show one.
 var bottleneckOptions = fit.Options{}.WithDefaults()
 
-// epochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
+// EpochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
 // if they are unknown.
-type epochUse struct {
+type EpochUse struct {
 	Batch   uint32  `json:"batch"`
 	CPUs    uint32  `json:"cpus"`
 	Seconds float64 `json:"seconds"`
@@ -29,7 +29,7 @@ type epochUse struct {
 
 // useOf returns what an epoch used. The figures of the job itself count more than those of its node,
 // which other jobs share.
-func useOf(e *schemas.Epoch) epochUse {
+func useOf(e *schemas.Epoch) EpochUse {
 	valueOf := func(v *float64) float64 {
 		if v == nil {
 			return 0
@@ -37,7 +37,7 @@ func useOf(e *schemas.Epoch) epochUse {
 		return *v
 	}
 	cpuSeconds := float64(e.CPUs) * e.DurationSeconds
-	u := epochUse{
+	u := EpochUse{
 		Batch:               e.BatchSize,
 		CPUs:                e.CPUs,
 		Seconds:             e.DurationSeconds,
@@ -62,15 +62,15 @@ func useOf(e *schemas.Epoch) epochUse {
 // job on several nodes has no record, because its events have the figures of one node only.
 func (j *Job) addUse(e *schemas.Epoch) {
 	if len(e.Nodes) != 1 {
-		j.uses, j.formerUses = nil, nil
+		j.Uses, j.FormerUses = nil, nil
 		return
 	}
 	u := useOf(e)
-	if n := len(j.uses); n > 0 && (j.uses[n-1].Batch != u.Batch || j.uses[n-1].CPUs != u.CPUs) {
+	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].CPUs != u.CPUs) {
 		j.endUses(u.Batch)
 	}
-	kept := j.uses[max(0, len(j.uses)+1-bottleneckOptions.MinReports):]
-	j.uses = append(slices.Clone(kept), u)
+	kept := j.Uses[max(0, len(j.Uses)+1-bottleneckOptions.MinReports):]
+	j.Uses = append(slices.Clone(kept), u)
 }
 
 // maxFormerUses bounds the other numbers of CPUs of a run that are remembered.
@@ -79,55 +79,55 @@ const maxFormerUses = 8
 // endUses keeps the mean of the recorded epochs, because the CPUs change. It drops everything if the
 // batch size changes.
 func (j *Job) endUses(batch uint32) {
-	last := j.uses[len(j.uses)-1]
+	last := j.Uses[len(j.Uses)-1]
 	if last.Batch != batch {
-		j.uses, j.formerUses = nil, nil
+		j.Uses, j.FormerUses = nil, nil
 		return
 	}
-	if fit.IsStable(reportsOf(j.uses), bottleneckOptions) {
-		mean := epochUse{
+	if fit.IsStable(reportsOf(j.Uses), bottleneckOptions) {
+		mean := EpochUse{
 			Batch:    last.Batch,
 			CPUs:     last.CPUs,
-			Seconds:  j.meanUse(func(u *epochUse) float64 { return u.Seconds }),
+			Seconds:  j.meanUse(func(u *EpochUse) float64 { return u.Seconds }),
 			CPURatio: j.usedCPURatio(),
 		}
-		kept := slices.DeleteFunc(slices.Clone(j.formerUses), func(u epochUse) bool {
+		kept := slices.DeleteFunc(slices.Clone(j.FormerUses), func(u EpochUse) bool {
 			return u.CPUs == mean.CPUs
 		})
-		j.formerUses = append(kept[max(0, len(kept)+1-maxFormerUses):], mean)
+		j.FormerUses = append(kept[max(0, len(kept)+1-maxFormerUses):], mean)
 	}
-	j.uses = nil
+	j.Uses = nil
 }
 
 // meanUse returns the mean of a figure over the recorded epochs; 0 without epochs.
-func (j *Job) meanUse(figure func(u *epochUse) float64) float64 {
+func (j *Job) meanUse(figure func(u *EpochUse) float64) float64 {
 	sum := 0.0
-	for i := range j.uses {
-		sum += figure(&j.uses[i])
+	for i := range j.Uses {
+		sum += figure(&j.Uses[i])
 	}
-	return sum / float64(max(1, len(j.uses)))
+	return sum / float64(max(1, len(j.Uses)))
 }
 
 // usedCPURatio returns the used part of the job's CPUs; 0 if it is unknown.
 func (j *Job) usedCPURatio() float64 {
-	return j.meanUse(func(u *epochUse) float64 { return u.CPURatio })
+	return j.meanUse(func(u *EpochUse) float64 { return u.CPURatio })
 }
 
 // bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.uses) < bottleneckOptions.MinReports ||
-		j.uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
+	if j.State != schemas.StateRunning || len(j.Uses) < bottleneckOptions.MinReports ||
+		j.Uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
 		return ""
 	}
-	cpus := int(j.uses[0].CPUs)
-	window := reportsOf(j.uses)
+	cpus := int(j.Uses[0].CPUs)
+	window := reportsOf(j.Uses)
 	if !fit.IsStable(window, bottleneckOptions) {
 		return ""
 	}
 
 	// CPUs that the job did not use are a surplus only if it did not wait for them.
 	scaling := fit.Scaling{SurplusLossRatio: 1}
-	used, pressure := j.usedCPURatio(), j.meanUse(func(u *epochUse) float64 { return u.CPUPressureRatio })
+	used, pressure := j.usedCPURatio(), j.meanUse(func(u *EpochUse) float64 { return u.CPUPressureRatio })
 	if used > 0 && pressure < maxSurplusPressure {
 		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
 	}
@@ -135,7 +135,7 @@ func (j *Job) bottleneck() schemas.Bottleneck {
 }
 
 // reportsOf returns epochs as reports of policy/fit.
-func reportsOf(uses []epochUse) []fit.StepReport {
+func reportsOf(uses []EpochUse) []fit.StepReport {
 	window := make([]fit.StepReport, len(uses))
 	for i, u := range uses {
 		window[i] = fit.StepReport{

@@ -86,8 +86,8 @@ func TestJob_Bottleneck(t *testing.T) {
 			}
 			j.addUse(measuredEpoch(test.epoch))
 		}
-		if got := j.bottleneck(); got != test.want || len(j.uses) > bottleneckOptions.MinReports {
-			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.uses), test.want)
+		if got := j.bottleneck(); got != test.want || len(j.Uses) > bottleneckOptions.MinReports {
+			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.Uses), test.want)
 		}
 		if got := j.isStarved(); got != test.starved {
 			t.Errorf("%s: starved = %v", test.name, got)
@@ -150,7 +150,7 @@ func TestCluster_SnapshotsAbsurdFigures(t *testing.T) {
 	})
 	c := NewCluster()
 	c.Apply(e, 1, e.At)
-	if len(c.jobs["a"].uses) != 1 || len(c.jobs["a"].losses.reports) != 1 {
+	if len(c.jobs["a"].Uses) != 1 || len(c.jobs["a"].Losses.Reports) != 1 {
 		t.Fatal("the epoch was not recorded")
 	}
 	if err := c.Freeze().Encode(io.Discard); err != nil {

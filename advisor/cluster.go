@@ -16,13 +16,13 @@ import (
 type Cluster struct {
 	limits stateLimits
 
-	jobs       map[string]*Job     // all except the packed jobs
-	past       map[string]*pastJob // packed jobs
-	order      jobList             // all jobs, by the time of their first event
-	ended      jobList             // ended jobs that are not packed, by endOrder
-	packedJobs jobList             // packed jobs, by endOrder
-	unstarted  jobList             // submitted jobs that have not started, by expiry
-	ends       uint64              // the last endOrder
+	jobs        map[string]*Job       // all except the packed jobs
+	packed      map[string]*packedJob // packed jobs
+	order       jobList               // all jobs, by the time of their first event
+	ended       jobList               // ended jobs that are not packed, by endOrder
+	packedByEnd jobList               // packed jobs, by endOrder
+	unstarted   jobList               // submitted jobs that have not started, by expiry
+	ends        uint64                // the last endOrder
 
 	running  map[string]*Job
 	waiting  []*Job // queued jobs, the most urgent first
@@ -54,17 +54,16 @@ func NewCluster() *Cluster {
 			ended:    maxEndedJobs,
 			unpacked: maxUnpackedJobs,
 		},
-		jobs:           map[string]*Job{},
-		past:           map[string]*pastJob{},
-		running:        map[string]*Job{},
-		arrivals:       arrivals{onNode: map[string]*expectation{}},
-		nodes:          map[string]*Node{},
-		idleNodes:      newLRUNames(),
-		fleet:          schemas.Fleet{},
-		loadIntegrals:  loadIntegrals{},
-		models:         map[string]*model{},
-		lastModels:     newLRUNames(),
-		meanThresholds: meanThresholds{},
+		jobs:          map[string]*Job{},
+		packed:        map[string]*packedJob{},
+		running:       map[string]*Job{},
+		arrivals:      arrivals{onNode: map[string]*expectation{}},
+		nodes:         map[string]*Node{},
+		idleNodes:     newLRUNames(),
+		fleet:         schemas.Fleet{},
+		loadIntegrals: loadIntegrals{},
+		models:        map[string]*model{},
+		lastModels:    newLRUNames(),
 	}
 }
 
@@ -74,21 +73,21 @@ func (c *Cluster) job(id string) *Job {
 	if j := c.jobs[id]; j != nil {
 		return j
 	}
-	if p := c.past[id]; p != nil {
+	if p := c.packed[id]; p != nil {
 		return p.unpack()
 	}
 	return nil
 }
 
 // knows reports whether the job is in memory.
-func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.past[id] != nil }
+func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.packed[id] != nil }
 
 // indexOf returns the index of a job in c.order, or -1.
 func (c *Cluster) indexOf(id string) int {
 	if j := c.jobs[id]; j != nil {
 		return c.order.index(j.orderEntry())
 	}
-	if p := c.past[id]; p != nil {
+	if p := c.packed[id]; p != nil {
 		return c.order.index(p.orderEntry())
 	}
 	return -1
@@ -129,7 +128,7 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 	c.arrivals.expire(now)
 	var all []*Job
 	for _, j := range c.running {
-		if now.Sub(j.lastSeen) > j.maxSilence() {
+		if now.Sub(j.LastSeen) > j.maxSilence() {
 			all = append(all, j)
 		}
 	}
@@ -141,23 +140,23 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 // sends heartbeats, otherwise three times the longest measured or predicted epoch, but at least
 // schemas.Silence.
 func (j *Job) maxSilence() time.Duration {
-	if j.heartbeat {
+	if j.HasHeartbeat {
 		return schemas.Silence
 	}
 	if epoch := max(j.LongestEpoch, predictedEpoch(j.Advice)); epoch > 0 {
 		return max(schemas.Silence, 3*epoch)
 	}
-	if j.Submitted != nil && j.Submitted.Request.SLO > 0 {
-		return max(schemas.Silence, unknownSilenceSLOs*time.Duration(j.Submitted.Request.SLO))
+	if j.hasDeadline() {
+		return max(schemas.Silence, unknownSilenceSLOs*time.Duration(j.Request.SLO))
 	}
 	return unknownSilence
 }
 
 // predictedEpoch returns the predicted epoch time of an advice, 0 if unknown.
-func predictedEpoch(a *schemas.Advice) time.Duration {
-	if a == nil || a.Chosen == nil || a.Chosen.PredictedSeconds == nil || a.Chosen.Epochs == 0 {
+func predictedEpoch(a *AdviceSummary) time.Duration {
+	if a == nil || a.PredictedSeconds == nil || a.Epochs == 0 {
 		return 0
 	}
-	seconds := *a.Chosen.PredictedSeconds / float64(a.Chosen.Epochs)
+	seconds := *a.PredictedSeconds / float64(a.Epochs)
 	return time.Duration(seconds * float64(time.Second))
 }

@@ -76,7 +76,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	if q.Self != nil {
 		a.Action = q.action(a.Chosen)
-		if len(q.Self.observedEpochs) > 0 {
+		if len(q.Self.ObservedEpochs) > 0 {
 			a.EpochRatio = d.factor
 		}
 	} else {
@@ -172,19 +172,19 @@ func (d *decider) setProgress(j *jobForecast, m *Member) {
 		CPUs:     m.Setting.CPUs,
 		Hardware: m.Hardware,
 	}, d.spans)
-	at := loadOnNode{load, on}
+	at := LoadOnNode{load, on}
 	j.startup = max(0,
 		d.startupSeconds(m.Setting.BatchSize, m.Setting.CPUs, code, at)-m.Since.Seconds())
 	j.plannedStartup = j.startup
 }
 
 // startupSeconds predicts the seconds from a start to the first epoch, 0 if unknown.
-func (d *decider) startupSeconds(batch, cpus uint32, code float64, load loadOnNode) float64 {
+func (d *decider) startupSeconds(batch, cpus uint32, code float64, load LoadOnNode) float64 {
 	if d.r.Startup == nil {
 		return 0
 	}
 	if d.r.Startup.evidence != nil {
-		if s := d.startupOf(code, load.on); s.Scale > 0 {
+		if s := d.startupOf(code, load.On); s.Scale > 0 {
 			return s.Median()
 		}
 		return 0
@@ -194,7 +194,7 @@ func (d *decider) startupSeconds(batch, cpus uint32, code float64, load loadOnNo
 		CPUs:      cpus,
 		ModelCode: code,
 		Load:      load.Load,
-		Node:      d.startupNode.node(d.r.Startup, load.on),
+		Node:      d.startupNode.node(d.r.Startup, load.On),
 	}, &d.f.cache)
 	if !ok {
 		return 0
@@ -203,13 +203,13 @@ func (d *decider) startupSeconds(batch, cpus uint32, code float64, load loadOnNo
 }
 
 // loadOf returns the load that the job has, or would have with some CPUs.
-func (d *decider) loadOf(cpus uint32) loadOnNode {
+func (d *decider) loadOf(cpus uint32) LoadOnNode {
 	self := schemas.Span{
 		JobID: d.q.JobID, Nodes: nodesOrAny(d.q.Nodes), CPUs: cpus,
 		Hardware: d.q.Hardware, Foreign: d.q.Foreign,
 	}
 	load, on := schemas.LoadNow(self, d.spans)
-	return loadOnNode{load, on}
+	return LoadOnNode{load, on}
 }
 
 // nodeCode returns the code of the job's first node.
@@ -262,7 +262,7 @@ func (d *decider) listNotGranted() {
 }
 
 // predictAlternative fills in the figures of one alternative.
-func (d *decider) predictAlternative(alt *schemas.Alternative, load loadOnNode) {
+func (d *decider) predictAlternative(alt *schemas.Alternative, load LoadOnNode) {
 	q := d.q
 	all := uint32(q.Request.Epochs)
 	if all == 0 {
@@ -312,7 +312,7 @@ func (d *decider) outlook(result *jobForecast) outlook {
 }
 
 // forecastJob returns the job of the question, run with an alternative, for the forecast.
-func (d *decider) forecastJob(alt *schemas.Alternative, load loadOnNode) *jobForecast {
+func (d *decider) forecastJob(alt *schemas.Alternative, load LoadOnNode) *jobForecast {
 	d.self = jobForecast{
 		at:           d.at,
 		cpus:         alt.CPUs,

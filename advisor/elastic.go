@@ -81,8 +81,8 @@ type ElasticShare struct {
 
 // isElasticNow reports whether the CPUs of the running job can change.
 func (j *Job) isElasticNow() bool {
-	return j.State == schemas.StateRunning && j.isElastic && len(j.Setting.Nodes) == 1 &&
-		j.Submitted != nil && len(j.Submitted.Request.CPUs) > 1
+	return j.State == schemas.StateRunning && j.IsElastic && len(j.Setting.Nodes) == 1 &&
+		j.Request != nil && len(j.Request.CPUs) > 1
 }
 
 // elasticShares returns the shares of a node with elastic jobs; nil if it has none.
@@ -109,7 +109,7 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 	s := &NodeShares{
 		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
 	}
-	s.Foreign = foreignCPUs(n.foreign.CPU.at(now).Or(0), cores)
+	s.Foreign = foreignCPUs(n.Foreign.CPU.at(now).Or(0), cores)
 	s.Capacity -= s.Foreign
 	least, ioRate := 0, n.ioRate()
 	for _, j := range n.running {
@@ -127,20 +127,20 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 		}
 		least += counts[0]
 		barred := slices.DeleteFunc(
-			slices.Sorted(slices.Values(j.Submitted.Request.CPUs)),
+			slices.Sorted(slices.Values(j.Request.CPUs)),
 			func(n int) bool { return slices.Contains(counts, n) },
 		)
 		s.Jobs = append(s.Jobs, ElasticShare{
 			Question:  c.AskRunning(j, now),
 			Counts:    counts,
 			Barred:    barred,
-			Initial:   j.initialCPUs,
+			Initial:   j.InitialCPUs,
 			Deadline:  j.deadline(),
-			Submitted: j.Submitted.At,
-			losses:    j.losses.history(now.Sub(j.progressAt), ioRatio(j.losses.ioRate(), ioRate)),
-			isError:   j.losses.isError,
+			Submitted: j.SubmittedAt,
+			losses:    j.Losses.history(now.Sub(j.ProgressAt), ioRatio(j.Losses.ioRate(), ioRate)),
+			isError:   j.Losses.IsError,
 			isStarved: isStarved,
-			base:      int(cmp.Or(j.grownFrom, j.Setting.CPUs)),
+			base:      int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
 			seen:      j.seen(),
 		})
 	}
@@ -169,7 +169,7 @@ func wholeCPUs(mean float64) int {
 func (n *Node) ioRate() float64 {
 	sum := 0.0
 	for _, j := range n.running {
-		sum += j.losses.ioRate()
+		sum += j.Losses.ioRate()
 	}
 	return sum
 }

@@ -23,21 +23,21 @@ func (j *Job) seen() (seen []fit.ShapeTime) {
 	if j.bottleneck() != schemas.BottleneckCPU {
 		return nil
 	}
-	for i := range j.formerUses {
-		former := fit.NewShapeTime(reportsOf(j.formerUses[i : i+1]))
+	for i := range j.FormerUses {
+		former := fit.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
 		former.Reports = bottleneckOptions.MinReports
 		seen = append(seen, former)
 	}
-	return append(seen, fit.NewShapeTime(reportsOf(j.uses)))
+	return append(seen, fit.NewShapeTime(reportsOf(j.Uses)))
 }
 
 // grown remembers the CPUs of a job before it grew by its own epochs.
 func (j *Job) grown(e *schemas.Moved) bool {
 	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
-	if !isGrowth || j.grownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
+	if !isGrowth || j.GrownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
 		return false
 	}
-	j.grownFrom = e.FromCPUs
+	j.GrownFrom = e.FromCPUs
 	return true
 }
 
@@ -142,13 +142,13 @@ func (q *Question) predictByOwnEpochs(
 // remainingSeconds returns the time of the remaining epochs if they take as long as the last ones;
 // nil if these are unknown.
 func (m *Member) remainingSeconds() *float64 {
-	if len(m.observedEpochs) == 0 {
+	if len(m.ObservedEpochs) == 0 {
 		return nil
 	}
 	seconds := 0.0
-	for i := range m.observedEpochs {
-		seconds += m.observedEpochs[i].seconds
+	for i := range m.ObservedEpochs {
+		seconds += m.ObservedEpochs[i].Seconds
 	}
-	seconds *= float64(m.epochsLeft()) / float64(len(m.observedEpochs))
+	seconds *= float64(m.epochsLeft()) / float64(len(m.ObservedEpochs))
 	return &seconds
 }

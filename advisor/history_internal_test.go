@@ -99,7 +99,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	ended, unstarted := 0, 0
 	for id, j := range c.jobs {
 		counts[j.State]++
-		if j.ID != id || c.past[id] != nil {
+		if j.ID != id || c.packed[id] != nil {
 			wrong("job %s has the key %s, or two keys", j.ID, id)
 		}
 		if (c.running[id] == j) != (j.State == schemas.StateRunning) {
@@ -120,17 +120,17 @@ func checkIndices(t *testing.T, w *randomCluster) {
 				seen[n] = true
 			}
 		}
-		if j.endOrder > 0 {
+		if j.EndOrder > 0 {
 			ended++
 		}
-		if j.expiry > 0 {
+		if j.Expiry > 0 {
 			unstarted++
 		}
-		if j.hasEnded() != (j.endOrder > 0) && j.State != schemas.StateSubmitted {
-			wrong("job %s has state %s and endOrder %d", id, j.State, j.endOrder)
+		if j.hasEnded() != (j.EndOrder > 0) && j.State != schemas.StateSubmitted {
+			wrong("job %s has state %s and endOrder %d", id, j.State, j.EndOrder)
 		}
-		if j.State == schemas.StateSubmitted && (j.endOrder > 0) == (j.expiry > 0) {
-			wrong("job %s is submitted, expired %v, may expire %v", id, j.endOrder > 0, j.expiry > 0)
+		if j.State == schemas.StateSubmitted && (j.EndOrder > 0) == (j.Expiry > 0) {
+			wrong("job %s is submitted, expired %v, may expire %v", id, j.EndOrder > 0, j.Expiry > 0)
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
@@ -141,10 +141,10 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
 		wrong("the queue is not sorted")
 	}
-	if ended != c.ended.count || unstarted != c.unstarted.count || len(c.past) != c.packedJobs.count ||
-		len(c.jobs)+len(c.past) != c.order.count {
+	if ended != c.ended.count || unstarted != c.unstarted.count || len(c.packed) != c.packedByEnd.count ||
+		len(c.jobs)+len(c.packed) != c.order.count {
 		wrong("%d ended, %d unstarted, %d packed, %d jobs in total; the lists have %d, %d, %d and %d", ended,
-			unstarted, len(c.past), len(c.jobs)+len(c.past), c.ended.count, c.unstarted.count, c.packedJobs.count,
+			unstarted, len(c.packed), len(c.jobs)+len(c.packed), c.ended.count, c.unstarted.count, c.packedByEnd.count,
 			c.order.count)
 	}
 	busy := 0
@@ -154,8 +154,8 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		}
 		if len(n.running) > 0 {
 			busy++
-			if tally := c.loadIntegrals[name]; tally == nil || tally.procs != procs[name] ||
-				tally.jobs != jobs[name] {
+			if tally := c.loadIntegrals[name]; tally == nil || tally.Processes != procs[name] ||
+				tally.Jobs != jobs[name] {
 				wrong("load integral %+v of node %s, want %g jobs and %g processes", tally, name,
 					jobs[name], procs[name])
 			}
@@ -186,19 +186,19 @@ func checkLimits(t *testing.T, w *randomCluster) {
 		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.loadIntegrals))},
 		{"models", len(c.models), c.limits.models},
 		{"ended jobs", c.ended.count, c.limits.unpacked},
-		{"all ended jobs", c.ended.count + c.packedJobs.count, c.limits.ended},
+		{"all ended jobs", c.ended.count + c.packedByEnd.count, c.limits.ended},
 		{"order", len(c.order.entries), 2*c.order.count + 64},
 		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
 		{"means", len(c.meanThresholds), maxMeanThresholds},
-		{"users", len(c.score.users), maxGroups + 1},
+		{"users", len(c.score.Users), maxGroups + 1},
 	} {
 		if l.size > l.max {
 			t.Fatalf("after event %d: got %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
-	if r := c.recalibration; r != nil && (len(r.kinds) > maxJobKinds || len(r.alpha) > maxAlphas ||
-		len(r.recent) > recalibrationWindow) {
-		t.Fatalf("recalibration of %d kinds, %d confidences and %d jobs exceeds its limits", len(r.kinds), len(r.alpha),
-			len(r.recent))
+	if r := c.recalibration; r != nil && (len(r.Kinds) > maxJobKinds || len(r.Alphas) > maxAlphas ||
+		len(r.Recent) > recalibrationWindow) {
+		t.Fatalf("recalibration of %d kinds, %d confidences and %d jobs exceeds its limits",
+			len(r.Kinds), len(r.Alphas), len(r.Recent))
 	}
 }

@@ -6,71 +6,142 @@ import (
 	"courier/schemas"
 )
 
-// Job is the state of one job, as the event log describes it.
+// Job is the state of one job, as the event log describes it. Its JSON is the encoding of snapshots and
+// of packed jobs. Slices and pointers are never changed in place, because questions and snapshots
+// share them.
 type Job struct {
-	ID           string
-	State        schemas.State
-	Submitted    *schemas.Submitted // nil if it was started without a request
-	Promise      *schemas.Advice    // the answer to its request, or its admission; nil if none
-	Setting      schemas.Setting    // of the last run
-	Run          uint32
-	Hardware     []schemas.Hardware // of Setting.Nodes, in the same order
-	User         string
-	StartedAt    time.Time
-	EndedAt      time.Time
-	EpochsDone   uint32
-	LongestEpoch time.Duration // of this run
-	Accuracy     *float64
-	Reason       string
-	Advice       *schemas.Advice // the last one; for a running job reduced by lastAdvice
-	MetSLO       *bool
-	Risk         *schemas.Risk // the last warning or all-clear
-	Divergence   *schemas.Risk // the same about its loss
+	ID    string        `json:"id"`
+	State schemas.State `json:"state"`
+	User  string        `json:"user,omitempty"`
 
-	initialBatch    uint32          // batch size at the start of the last run
-	initialCPUs     uint32          // CPUs at the start of the last run
-	hasMoved        bool            // the run has changed its batch size or its CPUs
-	isElastic       bool            // the runner can change the CPUs of the run
-	barredMoves     []barredMove    // of this run, by end
-	observedEpochs  []observedEpoch // the last epochs of this run
-	loadAtLastEpoch []loadIntegral  // of its nodes, at its start or the end of its last epoch
-	progressAt      time.Time       // time of loadAtLastEpoch, by the server's clock
-	usage           schemas.Usage   // in its last epoch
-	losses          lossHistory     // of this run
-	uses            []epochUse      // of the last epochs with this batch size and these CPUs
-	formerUses      []epochUse      // means of this run with other CPUs, the latest last
-	grownFrom       uint32          // CPUs before it grew by its own epochs; 0 if it did not
-	ioWait          float64         // of its node in its last epoch, 0 if unknown
-	epochAt         time.Time       // end of its last epoch
-	clockLag        time.Duration   // minimum lag of the runner's clock behind the submitter's
+	// Request is nil if the job was started without one.
+	Request     *schemas.JobRequest `json:"request,omitempty"`
+	SubmittedAt time.Time           `json:"submitted_at,omitzero"`
+	Promise     *AdviceSummary      `json:"promise,omitempty"` // its answer or admission; nil if none
+	Advice      *AdviceSummary      `json:"advice,omitempty"`  // the last one
 
-	first     uint64    // sequence of its first event
-	listedAt  uint64    // its time, in Unix milliseconds: the order of job.list
-	last      uint64    // sequence of its last event, without advice
-	lastSeen  time.Time // last event or heartbeat, by the clock of this process or of the server
-	heartbeat bool      // its runner sends heartbeats
+	Answer    *schemas.Advice `json:"answer,omitempty"`    // to its request, until the job ends
+	Admission *schemas.Advice `json:"admission,omitempty"` // of a queued job, until it starts
 
-	endOrder    uint64 // its position among the ended jobs; 0 if it is not one of them
-	expiry      uint64 // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
-	countedLost bool   // the score counts it as lost
+	Setting      schemas.Setting    `json:"setting,omitzero"` // of the last run
+	Run          uint32             `json:"run,omitempty"`
+	Hardware     []schemas.Hardware `json:"hardware,omitempty"` // of Setting.Nodes, in the same order
+	StartedAt    time.Time          `json:"started_at,omitzero"`
+	EndedAt      time.Time          `json:"ended_at,omitzero"`
+	EpochsDone   uint32             `json:"epochs_done,omitempty"`
+	LastEpochAt  time.Time          `json:"last_epoch_at,omitzero"`  // end of its last epoch
+	LongestEpoch time.Duration      `json:"longest_epoch,omitempty"` // of this run
+	Accuracy     *float64           `json:"accuracy,omitempty"`
+	Reason       string             `json:"reason,omitempty"`
+	MetSLO       *bool              `json:"met_slo,omitempty"`
+	Risk         *schemas.Risk      `json:"risk,omitempty"`       // the last warning or all-clear
+	Divergence   *schemas.Risk      `json:"divergence,omitempty"` // the same about its loss
+
+	InitialBatch uint32       `json:"initial_batch,omitempty"` // at the start of the last run
+	InitialCPUs  uint32       `json:"initial_cpus,omitempty"`  // at the start of the last run
+	HasMoved     bool         `json:"has_moved,omitempty"`     // the run changed its batch size or CPUs
+	IsElastic    bool         `json:"is_elastic,omitempty"`    // the runner can change the CPUs
+	BarredMoves  []BarredMove `json:"barred_moves,omitempty"`  // of this run, by end
+	GrownFrom    uint32       `json:"grown_from,omitempty"`    // CPUs before it grew by its own epochs
+
+	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // the last ones of this run
+	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`
+	ProgressAt      time.Time       `json:"progress_at,omitzero"` // of LoadAtLastEpoch, by the server's clock
+	Usage           schemas.Usage   `json:"usage,omitzero"`       // in its last epoch
+	IOWait          float64         `json:"io_wait,omitempty"`    // of its node in its last epoch; 0 if unknown
+	Losses          LossHistory     `json:"losses,omitzero"`      // of this run
+
+	// Uses are of the last epochs with the current batch size and CPUs. FormerUses are means of this
+	// run with other CPUs, the latest last.
+	Uses       []EpochUse `json:"uses,omitempty"`
+	FormerUses []EpochUse `json:"former_uses,omitempty"`
+
+	ClockLag     time.Duration `json:"clock_lag,omitempty"`     // minimum lag of the runner behind the submitter
+	HasHeartbeat bool          `json:"has_heartbeat,omitempty"` // its runner sends heartbeats
+	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
+
+	First    uint64 `json:"first"`     // sequence of its first event
+	Last     uint64 `json:"last"`      // sequence of its last event, without advice
+	ListedAt uint64 `json:"listed_at"` // its time, in Unix milliseconds: the order of job.list
+
+	EndOrder      uint64 `json:"end_order,omitempty"`       // position among the ended jobs; 0 if it has not ended
+	Expiry        uint64 `json:"expiry,omitempty"`          // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
+	IsCountedLost bool   `json:"is_counted_lost,omitempty"` // the score counts it as lost
+}
+
+// AdviceSummary is the part of an advice that the state keeps, to compare it with the next one and with
+// the run of the job. The whole advice is in the event log.
+type AdviceSummary struct {
+	At            time.Time        `json:"at,omitzero"`
+	Run           uint32           `json:"run,omitempty"`
+	CauseSequence uint64           `json:"cause_sequence,omitempty"`
+	Decision      schemas.Decision `json:"decision,omitempty"`
+	Action        schemas.Action   `json:"action,omitempty"`
+	Confidence    float64          `json:"confidence,omitempty"`
+	Threshold     float64          `json:"threshold,omitempty"`
+	IsAdmitted    bool             `json:"is_admitted,omitempty"` // by an admission policy
+	Load          schemas.Load     `json:"load,omitzero"`
+	Nodes         []string         `json:"nodes,omitempty"`
+	Regressor     string           `json:"regressor,omitempty"` // digest, of epoch times
+
+	// The chosen alternative.
+	BatchSize         uint32   `json:"batch_size,omitempty"`
+	CPUs              uint32   `json:"cpus,omitempty"`
+	Epochs            uint32   `json:"epochs,omitempty"`
+	PredictedSeconds  *float64 `json:"predicted_seconds,omitempty"`
+	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
+	Probability       *float64 `json:"probability,omitempty"`
+}
+
+// Summarize returns the summary of an advice. It does not retain the advice.
+func Summarize(a *schemas.Advice) *AdviceSummary {
+	s := &AdviceSummary{
+		At:            a.At,
+		Run:           a.Run,
+		CauseSequence: a.CauseSequence,
+		Decision:      a.Decision,
+		Action:        a.Action,
+		Confidence:    a.Confidence,
+		Threshold:     a.Threshold,
+		IsAdmitted:    a.Admission != nil && a.Admission.Verdict == schemas.Admitted,
+		Load:          a.Load,
+		Nodes:         a.Nodes,
+		Regressor:     a.Regressors[schemas.TargetEpochTime],
+	}
+	if c := a.Chosen; c != nil {
+		s.BatchSize, s.CPUs, s.Epochs = c.BatchSize, c.CPUs, c.Epochs
+		s.PredictedSeconds = copyOf(c.PredictedSeconds)
+		s.UpperBoundSeconds = copyOf(c.UpperBoundSeconds)
+		s.Probability = copyOf(c.Probability)
+	}
+	return s
+}
+
+// copyOf copies a figure of an advice, which is part of a larger array.
+func copyOf(figure *float64) *float64 {
+	if figure == nil {
+		return nil
+	}
+	v := *figure
+	return &v
 }
 
 // maxObservedEpochs bounds the last epochs of a run that correct its prediction.
 const maxObservedEpochs = 8
 
-// observedEpoch is the duration of an epoch and the time-weighted mean load during it.
-type observedEpoch struct {
-	batch   uint32 // batch size
-	cpus    uint32
-	seconds float64
-	load    loadOnNode
-	node    string // with the load
+// ObservedEpoch is the duration of an epoch and the time-weighted mean load during it.
+type ObservedEpoch struct {
+	BatchSize uint32     `json:"batch_size"`
+	CPUs      uint32     `json:"cpus"`
+	Seconds   float64    `json:"seconds"`
+	Load      LoadOnNode `json:"load"`
+	Node      string     `json:"node"` // with the load
 }
 
-// loadOnNode is a load and the hardware of the node that has it.
-type loadOnNode struct {
+// LoadOnNode is a load and the hardware of the node that has it.
+type LoadOnNode struct {
 	schemas.Load
-	on schemas.Hardware
+	On schemas.Hardware `json:"on,omitzero"`
 }
 
 // isOver reports whether the run has ended. A lost run has not: it may come back.
@@ -101,25 +172,24 @@ func (j *Job) hasEnded() bool {
 
 // admittedByPolicy reports whether a policy has admitted the job and it has not started.
 func (j *Job) admittedByPolicy() bool {
-	p := j.Promise
-	return j.State == schemas.StateSubmitted && p != nil && p.Admission != nil && p.Chosen != nil
+	return j.State == schemas.StateSubmitted && j.Promise != nil && j.Promise.IsAdmitted
 }
 
 // deadline returns the time of submission plus the SLO; zero without an SLO.
 func (j *Job) deadline() time.Time {
-	if j.Submitted == nil || j.Submitted.Request.SLO == 0 {
+	if !j.hasDeadline() {
 		return time.Time{}
 	}
-	return j.Submitted.At.Add(time.Duration(j.Submitted.Request.SLO))
+	return j.SubmittedAt.Add(time.Duration(j.Request.SLO))
 }
 
 // trainedAt returns when an ended job completed its last epoch, or when it ended if it did not
 // complete all epochs.
 func (j *Job) trainedAt() time.Time {
-	if j.epochAt.IsZero() || j.EpochsDone < j.Setting.Epochs {
+	if j.LastEpochAt.IsZero() || j.EpochsDone < j.Setting.Epochs {
 		return j.EndedAt
 	}
-	return j.epochAt
+	return j.LastEpochAt
 }
 
 // isPending reports whether the job is queued, submitted or running.
@@ -137,22 +207,19 @@ func (j *Job) isExpected(now time.Time) bool {
 }
 
 // hasDeadline reports whether the job was submitted with an SLO.
-func (j *Job) hasDeadline() bool { return j.Submitted != nil && j.Submitted.Request.SLO > 0 }
+func (j *Job) hasDeadline() bool { return j.Request != nil && j.Request.SLO > 0 }
 
 // asAdvised reports whether the first run of the job began with the advised batch size, CPUs and
 // epochs. A later move keeps the promise valid.
 func (j *Job) asAdvised() bool {
-	if j.Promise == nil || j.Run != 1 || j.Promise.Chosen == nil {
-		return false
-	}
-	s, chosen := &j.Setting, j.Promise.Chosen
-	return j.initialBatch == chosen.BatchSize && j.initialCPUs == chosen.CPUs &&
-		s.Epochs == chosen.Epochs
+	p := j.Promise
+	return p != nil && j.Run == 1 && j.InitialBatch == p.BatchSize && j.InitialCPUs == p.CPUs &&
+		j.Setting.Epochs == p.Epochs
 }
 
 // promisedCPUs returns the mean number of CPUs that the job was promised on each of its nodes.
 func (j *Job) promisedCPUs() float64 {
-	return float64(j.Promise.Chosen.CPUs) / float64(max(1, len(j.Promise.Nodes)))
+	return float64(j.Promise.CPUs) / float64(max(1, len(j.Promise.Nodes)))
 }
 
 // processesPerNode returns the mean number of processes of the job on each of its nodes.
@@ -162,8 +229,8 @@ func (j *Job) processesPerNode() float64 {
 
 // firstEventAt returns approximately when the first event of a running job was stored.
 func (j *Job) firstEventAt() time.Time {
-	if j.Submitted != nil {
-		return j.Submitted.At
+	if j.Request != nil {
+		return j.SubmittedAt
 	}
 	return j.StartedAt
 }
@@ -171,8 +238,8 @@ func (j *Job) firstEventAt() time.Time {
 // SubmissionOutcome compares the answer to a submission with the run of its job.
 type SubmissionOutcome struct {
 	JobID       string
-	Submitted   *schemas.Submitted // the request and its answer
-	Promise     *schemas.Advice    // the answer, or the admission of a queued job; nil if refused
+	Request     *schemas.JobRequest
+	Promise     *AdviceSummary // the answer, or the admission of a queued job; nil if refused
 	Ran         schemas.Setting
 	AsAdvised   bool     // it ran with the advised batch size, CPUs and epochs
 	Kept        bool     // it finished within its SLO
@@ -186,12 +253,12 @@ type SubmissionOutcome struct {
 // the job has no SLO, was started more than once, or has neither finished nor failed.
 func (j *Job) Outcome() (o SubmissionOutcome, ok bool) {
 	ended := j.State == schemas.StateFinished || j.State == schemas.StateFailed
-	if !ended || j.Submitted == nil || j.Run != 1 || j.MetSLO == nil {
+	if !ended || j.Request == nil || j.Run != 1 || j.MetSLO == nil {
 		return o, false
 	}
 	o = SubmissionOutcome{
 		JobID:     j.ID,
-		Submitted: j.Submitted,
+		Request:   j.Request,
 		Promise:   j.Promise,
 		Ran:       j.Setting,
 		AsAdvised: j.asAdvised(),
@@ -200,7 +267,7 @@ func (j *Job) Outcome() (o SubmissionOutcome, ok bool) {
 		Finished:  j.State == schemas.StateFinished && j.EpochsDone >= j.Setting.Epochs,
 	}
 	if !j.StartedAt.IsZero() {
-		o.WaitSeconds = max(0, j.StartedAt.Sub(j.Submitted.At).Seconds())
+		o.WaitSeconds = max(0, j.StartedAt.Sub(j.SubmittedAt).Seconds())
 		o.RunSeconds = j.trainedAt().Sub(j.StartedAt).Seconds()
 	}
 	return o, true

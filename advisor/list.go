@@ -19,19 +19,19 @@ type jobList struct {
 
 // listEntry is an entry of a list: a job, a packed job, or neither if it has been removed.
 type listEntry struct {
-	key  uint64
-	tie  uint64 // orders entries with the same key
-	job  *Job
-	past *pastJob
+	key    uint64
+	tie    uint64 // orders entries with the same key
+	job    *Job
+	packed *packedJob
 }
 
-func (e *listEntry) removed() bool { return e.job == nil && e.past == nil }
+func (e *listEntry) removed() bool { return e.job == nil && e.packed == nil }
 
 func (e *listEntry) state() schemas.State {
 	if e.job != nil {
 		return e.job.State
 	}
-	return e.past.state
+	return e.packed.State
 }
 
 // unpacked returns the job of an entry that has not been removed.
@@ -39,7 +39,7 @@ func (e *listEntry) unpacked() *Job {
 	if e.job != nil {
 		return e.job
 	}
-	return e.past.unpack()
+	return e.packed.unpack()
 }
 
 func (e *listEntry) compare(to *listEntry) int {
@@ -65,7 +65,7 @@ func (l *jobList) lowerBound(e *listEntry) int {
 // index returns the index of a job or a packed job, or -1.
 func (l *jobList) index(of listEntry) int {
 	for i := l.lowerBound(&of); i < len(l.entries) && l.entries[i].compare(&of) == 0; i++ {
-		if e := &l.entries[i]; e.job == of.job && e.past == of.past && !e.removed() {
+		if e := &l.entries[i]; e.job == of.job && e.packed == of.packed && !e.removed() {
 			return i
 		}
 	}
@@ -78,7 +78,7 @@ func (l *jobList) remove(e listEntry) bool {
 	if i < 0 {
 		return false
 	}
-	l.entries[i].job, l.entries[i].past = nil, nil
+	l.entries[i].job, l.entries[i].packed = nil, nil
 	l.count--
 	l.dropRemoved()
 	return true

@@ -29,7 +29,7 @@ func TestWarnDivergence_OncePerRise(t *testing.T) {
 		before := at
 		at = at.Add(time.Second)
 		e := &schemas.Epoch{Setting: j.Setting, Loss: &step.loss, DurationSeconds: 1, NodeCores: 2}
-		j.losses.add(e, before, at)
+		j.Losses.add(e, before, at)
 		r := warnDivergence(j, &Question{}, advice)
 		if (r != nil) != (step.warns || step.ends) {
 			t.Fatalf("epoch %d: risk %+v", i+1, r)

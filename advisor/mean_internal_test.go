@@ -127,11 +127,11 @@ func TestMeanThresholds_AreBounded(t *testing.T) {
 	for i := range 2 * maxMeanThresholds {
 		confidence := 0.5 + float64(i)/1000
 		m.addPromise(&Job{
-			Promise: &schemas.Advice{
-				Decision:   schemas.MeetsSLO,
-				Confidence: confidence,
-				Threshold:  confidence,
-				Chosen:     &schemas.Alternative{Probability: &p},
+			Promise: &AdviceSummary{
+				Decision:    schemas.MeetsSLO,
+				Confidence:  confidence,
+				Threshold:   confidence,
+				Probability: &p,
 			},
 		})
 	}

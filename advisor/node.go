@@ -11,13 +11,14 @@ import (
 
 // Node is the state of a node: its last sample, and the jobs that run on it.
 type Node struct {
-	Name     string
-	Cores    uint32
-	LastSeen time.Time // last sample, by the server's clock
+	Name     string    `json:"name"`
+	Cores    uint32    `json:"cores,omitempty"`
+	LastSeen time.Time `json:"last_seen,omitzero"` // last sample, by the server's clock
 
-	running []*Job    // by ID
-	changed time.Time // when a job last came or left
-	foreign ForeignLoad
+	Changed time.Time   `json:"changed,omitzero"` // when a job last came or left
+	Foreign ForeignLoad `json:"foreign,omitzero"`
+
+	running []*Job // by ID
 }
 
 // nodeSilence is the age of the last sample at which a node stops receiving new jobs.
@@ -61,7 +62,7 @@ func (c *Cluster) addToNodes(j *Job, at time.Time) {
 		n := c.useNode(name)
 		c.idleNodes.remove(name)
 		place, _ := slices.BinarySearchFunc(n.running, j.ID, compareID)
-		n.running, n.changed = slices.Insert(n.running, place, j), at
+		n.running, n.Changed = slices.Insert(n.running, place, j), at
 	}
 }
 
@@ -70,7 +71,7 @@ func (c *Cluster) removeFromNodes(j *Job, nodes []string, at time.Time) {
 	delete(c.running, j.ID)
 	for _, name := range nodes {
 		n := c.nodes[name]
-		n.changed = at
+		n.Changed = at
 		n.running = slices.DeleteFunc(n.running, func(o *Job) bool { return o == j })
 		if len(n.running) == 0 {
 			n.running = nil
@@ -136,13 +137,13 @@ func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
 	}
 	for _, j := range c.nodes[node].running {
 		// Questions share the slices.
-		j.Hardware, j.observedEpochs = slices.Clone(j.Hardware), slices.Clone(j.observedEpochs)
+		j.Hardware, j.ObservedEpochs = slices.Clone(j.Hardware), slices.Clone(j.ObservedEpochs)
 		for i, n := range j.Setting.Nodes {
 			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
 		}
-		for i := range j.observedEpochs {
-			l := &j.observedEpochs[i]
-			l.load.on = c.fleet.Complete(l.node, l.load.on)
+		for i := range j.ObservedEpochs {
+			l := &j.ObservedEpochs[i]
+			l.Load.On = c.fleet.Complete(l.Node, l.Load.On)
 		}
 	}
 }
@@ -246,40 +247,42 @@ func (a *arrivals) cpus(node string, now time.Time) float64 {
 	return sum
 }
 
-// loadIntegral integrates the number of jobs and processes on a node over time, so that the
+// LoadIntegral integrates the number of jobs and processes on a node over time, so that the
 // difference of two copies gives the mean load between them.
-type loadIntegral struct {
-	node                     string
-	at                       time.Time
-	jobs, procs              float64
-	jobSeconds, procsSeconds float64
+type LoadIntegral struct {
+	Node             string    `json:"node"`
+	At               time.Time `json:"at,omitzero"`
+	Jobs             float64   `json:"jobs"`
+	Processes        float64   `json:"processes"`
+	JobSeconds       float64   `json:"job_seconds"`
+	ProcessesSeconds float64   `json:"processes_seconds"`
 }
 
 // extendTo extends the integral to a later time; an earlier time changes nothing.
-func (t *loadIntegral) extendTo(at time.Time) {
-	if seconds := at.Sub(t.at).Seconds(); seconds > 0 {
-		if !t.at.IsZero() {
-			t.jobSeconds += seconds * t.jobs
-			t.procsSeconds += seconds * t.procs
+func (t *LoadIntegral) extendTo(at time.Time) {
+	if seconds := at.Sub(t.At).Seconds(); seconds > 0 {
+		if !t.At.IsZero() {
+			t.JobSeconds += seconds * t.Jobs
+			t.ProcessesSeconds += seconds * t.Processes
 		}
-		t.at = at
+		t.At = at
 	}
 }
 
 // loadIntegrals are the integrals of the nodes with running jobs, by name.
-type loadIntegrals map[string]*loadIntegral
+type loadIntegrals map[string]*LoadIntegral
 
 // change adds a job to its nodes (sign 1) or removes it from them (sign -1).
 func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) {
 	for _, n := range s.Nodes {
 		t := all[n]
 		if t == nil {
-			t = &loadIntegral{node: n}
+			t = &LoadIntegral{Node: n}
 			all[n] = t
 		}
 		t.extendTo(at)
-		t.jobs += sign
-		t.procs += sign * float64(s.CPUs)
+		t.Jobs += sign
+		t.Processes += sign * float64(s.CPUs)
 	}
 }
 
@@ -287,15 +290,15 @@ func (all loadIntegrals) change(s *schemas.Setting, sign float64, at time.Time) 
 // its loadAtLastEpoch.
 func (all loadIntegrals) prune(nodes []string) {
 	for _, n := range nodes {
-		if t := all[n]; t != nil && t.jobs == 0 {
+		if t := all[n]; t != nil && t.Jobs == 0 {
 			delete(all, n)
 		}
 	}
 }
 
 // snapshot returns copies of the integrals of some nodes.
-func (all loadIntegrals) snapshot(nodes []string, at time.Time) []loadIntegral {
-	var notes []loadIntegral
+func (all loadIntegrals) snapshot(nodes []string, at time.Time) []LoadIntegral {
+	var notes []LoadIntegral
 	for _, n := range nodes {
 		if t := all[n]; t != nil {
 			t.extendTo(at)
@@ -307,26 +310,26 @@ func (all loadIntegrals) snapshot(nodes []string, at time.Time) []loadIntegral {
 
 // meanLoad returns the mean load between two snapshots of the same nodes, on the most loaded node.
 // ok is false if no time has passed or the nodes differ.
-func (c *Cluster) meanLoad(from, to []loadIntegral) (load loadOnNode, node string, ok bool) {
+func (c *Cluster) meanLoad(from, to []LoadIntegral) (load LoadOnNode, node string, ok bool) {
 	if len(from) != len(to) {
 		return load, node, false
 	}
 	for i := range to {
-		seconds := to[i].at.Sub(from[i].at).Seconds()
-		if seconds <= 0 || to[i].node != from[i].node {
+		seconds := to[i].At.Sub(from[i].At).Seconds()
+		if seconds <= 0 || to[i].Node != from[i].Node {
 			return load, node, false
 		}
-		on := c.fleet[to[i].node]
-		if procs := (to[i].procsSeconds - from[i].procsSeconds) / seconds; i == 0 ||
-			schemas.MoreLoaded(procs, on, load.Processes, load.on) {
-			load = loadOnNode{
+		on := c.fleet[to[i].Node]
+		if procs := (to[i].ProcessesSeconds - from[i].ProcessesSeconds) / seconds; i == 0 ||
+			schemas.MoreLoaded(procs, on, load.Processes, load.On) {
+			load = LoadOnNode{
 				schemas.Load{
-					ConcurrentJobs: (to[i].jobSeconds - from[i].jobSeconds) / seconds,
+					ConcurrentJobs: (to[i].JobSeconds - from[i].JobSeconds) / seconds,
 					Processes:      procs,
 				},
 				on,
 			}
-			node = to[i].node
+			node = to[i].Node
 		}
 	}
 	return load, node, len(to) > 0
@@ -387,7 +390,7 @@ func (c *Cluster) foreignOf(nodes []string, now time.Time) []schemas.Foreign {
 	loads := make([]schemas.Foreign, len(nodes))
 	for i, name := range nodes {
 		if n := c.nodes[name]; n != nil {
-			loads[i] = schemas.Foreign{CPU: n.foreign.CPU.at(now), IOWait: n.foreign.IOWait.at(now)}
+			loads[i] = schemas.Foreign{CPU: n.Foreign.CPU.at(now), IOWait: n.Foreign.IOWait.at(now)}
 		}
 	}
 	return loads
@@ -398,17 +401,17 @@ func (c *Cluster) foreignOf(nodes []string, now time.Time) []schemas.Foreign {
 // was not measured.
 func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 	interval := time.Duration(s.IntervalSeconds * float64(time.Second))
-	if storedAt.Sub(s.At) > foreignStale || n.changed.After(storedAt.Add(-interval)) {
+	if storedAt.Sub(s.At) > foreignStale || n.Changed.After(storedAt.Add(-interval)) {
 		return
 	}
 	known := schemas.Known{HasIOWait: true}
 	for _, j := range n.running {
-		known.Add(j.usage.Known(j.processesPerNode()), 1)
+		known.Add(j.Usage.Known(j.processesPerNode()), 1)
 	}
 	f := schemas.ForeignOf(
 		s.Cores, schemas.RatioAt(s.CPURatio), schemas.RatioAt(s.IOWaitRatio), known,
 	)
-	n.foreign.add(f, s.IntervalSeconds, storedAt)
+	n.Foreign.add(f, s.IntervalSeconds, storedAt)
 }
 
 // foreignDuring returns the foreign load during an epoch, and updates the foreign load of the node.
@@ -417,23 +420,23 @@ func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
 func (c *Cluster) foreignDuring(
 	j *Job, e *schemas.Epoch, before, storedAt time.Time,
 ) (f schemas.Foreign) {
-	j.usage = schemas.UsageOf(e, before)
+	j.Usage = schemas.UsageOf(e, before)
 	if len(e.Nodes) != 1 {
 		return f
 	}
 	n := c.useNode(e.Nodes[0])
 	seconds := time.Duration(e.DurationSeconds * float64(time.Second))
-	if storedAt.Sub(e.At) > foreignStale || n.changed.After(storedAt.Add(-seconds)) {
+	if storedAt.Sub(e.At) > foreignStale || n.Changed.After(storedAt.Add(-seconds)) {
 		return f
 	}
 	var others []schemas.Span
 	for _, o := range n.running {
 		others = append(others, schemas.Span{
-			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs, Usage: o.usage,
+			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs, Usage: o.Usage,
 		})
 	}
 	f = schemas.ForeignDuring(e, before, others)
-	n.foreign.add(f, e.DurationSeconds, storedAt)
+	n.Foreign.add(f, e.DurationSeconds, storedAt)
 	return f
 }
 
@@ -441,17 +444,17 @@ func (c *Cluster) foreignDuring(
 // shorter than foreignWindow, it is a newer measurement than the mean, and is used instead.
 func (c *Cluster) foreignNow(j *Job, now time.Time) []schemas.Foreign {
 	loads := c.foreignOf(j.Setting.Nodes, now)
-	if len(j.observedEpochs) == 0 || len(loads) != 1 || now.Sub(j.progressAt) > foreignStale {
+	if len(j.ObservedEpochs) == 0 || len(loads) != 1 || now.Sub(j.ProgressAt) > foreignStale {
 		return loads
 	}
-	last := &j.observedEpochs[len(j.observedEpochs)-1]
-	if last.seconds > foreignWindow.Seconds() {
+	last := &j.ObservedEpochs[len(j.ObservedEpochs)-1]
+	if last.Seconds > foreignWindow.Seconds() {
 		return loads
 	}
-	if r := last.load.ForeignCPURatio; r.Known {
+	if r := last.Load.ForeignCPURatio; r.Known {
 		loads[0].CPU = r
 	}
-	if r := last.load.ForeignIOWaitRatio; r.Known {
+	if r := last.Load.ForeignIOWaitRatio; r.Known {
 		loads[0].IOWait = r
 	}
 	return loads

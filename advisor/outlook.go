@@ -154,17 +154,17 @@ func (m *Member) ownFactor(
 ) (factor, narrowing float64) {
 	sum, n := 0.0, 0.0
 	var on nodeCodeCache
-	for i := range m.observedEpochs {
-		l := &m.observedEpochs[i]
+	for i := range m.ObservedEpochs {
+		l := &m.ObservedEpochs[i]
 		f := schemas.Features{
-			BatchSize: l.batch,
-			CPUs:      l.cpus,
+			BatchSize: l.BatchSize,
+			CPUs:      l.CPUs,
 			ModelCode: code,
-			Load:      l.load.Load,
-			Node:      on.node(r, l.load.on),
+			Load:      l.Load.Load,
+			Node:      on.node(r, l.Load.On),
 		}
-		if p, ok := r.predict(&f, cache); ok && p.Value > 0 && l.seconds > 0 {
-			sum += math.Log(l.seconds / p.Value)
+		if p, ok := r.predict(&f, cache); ok && p.Value > 0 && l.Seconds > 0 {
+			sum += math.Log(l.Seconds / p.Value)
 			n++
 		}
 	}
@@ -183,14 +183,14 @@ const minNarrowing = 0.5
 // normal update by n v / (n v + s), with the variance v of the run and the noise s of an epoch.
 func (m *Member) ownEvidence(r *LoadedRegressor, code float64) (factor, left float64) {
 	var sum, n, variance, noise float64
-	for i := range m.observedEpochs {
-		l := &m.observedEpochs[i]
-		nodeType := r.evidence.NodeType(l.node, l.load.on.NodeType())
-		e := r.epochTime(code, l.batch, l.cpus, l.load.Load, l.load.on.Cores, nodeType)
-		if !e.Known() || l.seconds <= 0 {
+	for i := range m.ObservedEpochs {
+		l := &m.ObservedEpochs[i]
+		nodeType := r.evidence.NodeType(l.Node, l.Load.On.NodeType())
+		e := r.epochTime(code, l.BatchSize, l.CPUs, l.Load.Load, l.Load.On.Cores, nodeType)
+		if !e.Known() || l.Seconds <= 0 {
 			continue
 		}
-		sum += math.Log(l.seconds) - e.Location
+		sum += math.Log(l.Seconds) - e.Location
 		variance, noise = max(variance, e.Variance), e.Noise
 		n++
 	}

@@ -23,7 +23,7 @@ func TestOutlook_BoundMatchesProbability(t *testing.T) {
 		for _, own := range []int{0, 1, 50, 200} {
 			var record *Recalibration
 			if own > 0 {
-				record = &Recalibration{sorted: table(own), alpha: map[float64]float64{0.9: 0.07}}
+				record = &Recalibration{sorted: table(own), Alphas: []confidenceAlpha{{0.9, 0.07}}}
 			}
 			for _, confidence := range []float64{0.5, 0.9, 0.95} {
 				o := outlook{seconds: 10, table: table(n), narrowing: 0.8, recalibration: record}

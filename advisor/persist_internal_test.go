@@ -154,7 +154,7 @@ func replayed(t *testing.T, a *Advisor) []byte {
 		t.Fatal(err)
 	}
 	for _, j := range a.cluster.jobs {
-		j.lastSeen, j.Advice = time.Time{}, nil
+		j.LastSeen, j.Advice = time.Time{}, nil
 	}
 	var state bytes.Buffer
 	if err := a.cluster.Freeze().Encode(&state); err != nil {

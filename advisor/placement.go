@@ -79,7 +79,7 @@ func (n *Node) mayPlace(q *schemas.JobRequest, now time.Time) bool {
 func (c *Cluster) placed(n *Node, now time.Time) placedNode {
 	load := c.arrivals.cpus(n.Name, now)
 	if len(n.running) > 0 {
-		load += c.loadIntegrals[n.Name].procs
+		load += c.loadIntegrals[n.Name].Processes
 	}
-	return placedNode{n, load/float64(n.Cores) + n.foreign.CPU.at(now).Or(0)}
+	return placedNode{n, load/float64(n.Cores) + n.Foreign.CPU.at(now).Or(0)}
 }

@@ -118,14 +118,14 @@ func (a *Advisor) catchUp() {
 	now := time.Now().UTC()
 	a.mu.Lock()
 	for _, j := range a.cluster.jobs {
-		if j.admittedByPolicy() && j.Promise.EventID == schemas.AdmittedID(j.ID) {
-			admitted = append(admitted, j.Promise)
+		if j.Admission != nil {
+			admitted = append(admitted, j.Admission)
 		}
 	}
 	for _, j := range a.cluster.running {
-		j.lastSeen = now
-		if j.Advice == nil || j.Advice.CauseSequence < j.last {
-			all = append(all, late{a.cluster.AskRunning(j, now), j.last})
+		j.LastSeen = now
+		if j.Advice == nil || j.Advice.CauseSequence < j.Last {
+			all = append(all, late{a.cluster.AskRunning(j, now), j.Last})
 		}
 	}
 	a.mu.Unlock()
@@ -183,8 +183,9 @@ func (a *Advisor) newsAndRisks(
 		risk.CauseSequence = advice.CauseSequence
 		a.outbox.expectRisk()
 	}
-	if news = a.o.worthPublishing(j.Advice, advice); news {
-		j.Advice = lastAdvice(advice)
+	next := Summarize(advice)
+	if news = a.o.worthPublishing(j.Advice, next); news {
+		j.Advice = next
 	}
 	return news, risks
 }
@@ -198,42 +199,25 @@ const (
 )
 
 // worthPublishing reports whether an advice for a running job differs enough from the last one.
-func (o *Options) worthPublishing(last, next *schemas.Advice) bool {
+func (o *Options) worthPublishing(last, next *AdviceSummary) bool {
 	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
 		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
 		return true
 	}
-	a, b := last.Chosen, next.Chosen
-	if a.BatchSize != b.BatchSize || a.CPUs != b.CPUs || (a.PredictedSeconds == nil) != (b.PredictedSeconds == nil) {
+	if last.BatchSize != next.BatchSize || last.CPUs != next.CPUs ||
+		(last.PredictedSeconds == nil) != (next.PredictedSeconds == nil) {
 		return true
 	}
-	if b.PredictedSeconds == nil {
+	if next.PredictedSeconds == nil {
 		return false
 	}
-	previousEnd := last.At.Add(time.Duration(*a.PredictedSeconds * float64(time.Second)))
-	nextEnd := next.At.Add(time.Duration(*b.PredictedSeconds * float64(time.Second)))
-	return math.Abs(nextEnd.Sub(previousEnd).Seconds()) >= o.AdviceMinChange**b.PredictedSeconds
+	change := next.predictedEnd().Sub(last.predictedEnd()).Seconds()
+	return math.Abs(change) >= o.AdviceMinChange**next.PredictedSeconds
 }
 
-// lastAdvice returns the part of an advice for a running job that the state keeps, for
-// worthPublishing, job.status and replays. The full advice is in the ADVICE stream; for thousands
-// of running jobs it would be most of a snapshot.
-func lastAdvice(a *schemas.Advice) *schemas.Advice {
-	kept := &schemas.Advice{
-		JobStamp:      a.JobStamp,
-		CauseSequence: a.CauseSequence,
-		Decision:      a.Decision,
-		Action:        a.Action,
-		Load:          a.Load,
-	}
-	if c := a.Chosen; c != nil {
-		kept.Chosen = &schemas.Alternative{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: c.Epochs}
-		if c.PredictedSeconds != nil {
-			seconds := *c.PredictedSeconds
-			kept.Chosen.PredictedSeconds = &seconds
-		}
-	}
-	return kept
+// predictedEnd returns when the job is predicted to end.
+func (s *AdviceSummary) predictedEnd() time.Time {
+	return s.At.Add(time.Duration(*s.PredictedSeconds * float64(time.Second)))
 }
 
 // clearRatio is the share of the range above the threshold that a probability must regain for an

@@ -45,7 +45,7 @@ type Member struct {
 	Confidence float64       // of its SLO
 	Threshold  float64       // minimum probability that was promised; 0 means Confidence
 
-	observedEpochs []observedEpoch
+	ObservedEpochs []ObservedEpoch // the last ones, which correct its prediction
 }
 
 // minProbability returns the minimum probability of a promise.
@@ -113,9 +113,9 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 		Confidence: schemas.DefaultConfidence,
 	}
 	elapsed := now.Sub(j.StartedAt)
-	if j.Submitted != nil {
-		q = j.Submitted.Request
-		elapsed = now.Sub(j.Submitted.At)
+	if j.Request != nil {
+		q = *j.Request
+		elapsed = now.Sub(j.SubmittedAt)
 	}
 	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
 		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
@@ -135,10 +135,10 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 		Elapsed:       max(0, elapsed),
 		Self:          &self,
 		Others:        c.members(c.colocated(j.Setting.Nodes, j.ID, now), now),
-		Tried:         known.configurations,
+		Tried:         known.Configurations,
 		Recalibration: c.sharedRecalibration(),
 		Threshold:     self.Threshold,
-		Described:     known.described,
+		Described:     known.Described,
 	}
 }
 
@@ -157,22 +157,22 @@ func (c *Cluster) askOn(nodes []string, q schemas.JobRequest, now time.Time) *Qu
 		Hardware:      c.fleet.Of(nodes),
 		Foreign:       c.foreignOf(nodes, now),
 		Others:        c.members(c.colocated(nodes, q.JobID, now), now),
-		Tried:         known.configurations,
+		Tried:         known.Configurations,
 		Recalibration: c.sharedRecalibration(),
 		Threshold:     c.meanThresholds.threshold(&q),
-		Described:     known.described,
+		Described:     known.Described,
 	}
 }
 
 // AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
 func (c *Cluster) AskQueued(j *Job, now time.Time) *Question {
-	return c.askQueuedOn(c.placement(&j.Submitted.Request, now), j, now)
+	return c.askQueuedOn(c.placement(j.Request, now), j, now)
 }
 
 // askQueuedOn returns the question of a queued job that would run on some nodes.
 func (c *Cluster) askQueuedOn(nodes []string, j *Job, now time.Time) *Question {
-	q := c.askOn(nodes, j.Submitted.Request, now)
-	q.Elapsed = max(0, now.Sub(j.Submitted.At))
+	q := c.askOn(nodes, *j.Request, now)
+	q.Elapsed = max(0, now.Sub(j.SubmittedAt))
 	return q
 }
 
@@ -191,22 +191,22 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 		Setting:        j.Setting,
 		Hardware:       j.Hardware,
 		EpochsDone:     j.EpochsDone,
-		Since:          max(0, now.Sub(j.progressAt)),
+		Since:          max(0, now.Sub(j.ProgressAt)),
 		Confidence:     schemas.DefaultConfidence,
-		observedEpochs: j.observedEpochs,
+		ObservedEpochs: j.ObservedEpochs,
 	}
 	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
 		m.Setting = schemas.Setting{
-			Model: p.Model, Dataset: p.Dataset, BatchSize: p.Chosen.BatchSize, CPUs: p.Chosen.CPUs,
-			Epochs: p.Chosen.Epochs, Nodes: p.Nodes,
+			Model: j.Request.Model, Dataset: j.Request.Dataset, BatchSize: p.BatchSize, CPUs: p.CPUs,
+			Epochs: p.Epochs, Nodes: p.Nodes,
 		}
-		m.Hardware, m.EpochsDone, m.Since, m.observedEpochs = c.fleet.Of(p.Nodes), 0, 0, nil
+		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.fleet.Of(p.Nodes), 0, 0, nil
 	}
 	if m.Foreign = c.foreignNow(j, now); j.State == schemas.StateSubmitted {
 		m.Foreign = c.foreignOf(m.Setting.Nodes, now)
 	}
-	if j.Submitted != nil {
-		m.Confidence = j.Submitted.Request.Confidence
+	if j.Request != nil {
+		m.Confidence = j.Request.Confidence
 	}
 	if j.Promise != nil {
 		m.Threshold = j.Promise.Threshold
@@ -232,8 +232,8 @@ func (c *Cluster) sharedRecalibration() *Recalibration {
 // model holds the facts that events report about a model on a dataset. The slice is never changed
 // in place, because questions share it.
 type model struct {
-	described      Description
-	configurations []BatchAndCPUs // with an epoch, at most maxTried
+	Described      Description    `json:"described,omitzero"`
+	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
 }
 
 // maxTried bounds the configurations of a model; more do not make it explore faster.
@@ -242,8 +242,8 @@ const maxTried = 256
 // add records the configuration of an epoch.
 func (m *model) add(s *schemas.Setting) {
 	c := BatchAndCPUs{s.BatchSize, s.CPUs}
-	if len(m.configurations) < maxTried && !slices.Contains(m.configurations, c) {
-		m.configurations = append(slices.Clip(m.configurations), c)
+	if len(m.Configurations) < maxTried && !slices.Contains(m.Configurations, c) {
+		m.Configurations = append(slices.Clip(m.Configurations), c)
 	}
 }
 
@@ -306,7 +306,7 @@ func (c *Cluster) modelOf(q *schemas.JobRequest) model {
 // describe records what an event reports about a model; zero fields are ignored.
 func (c *Cluster) describe(level string, reported Description) {
 	m := c.useModel(level)
-	m.described = reported.or(m.described)
+	m.Described = reported.or(m.Described)
 }
 
 // Watch re-predicts every job that an event affects. It records the resulting warnings and
@@ -349,10 +349,10 @@ func (c *Cluster) Recall(e schemas.Event) *Question {
 		return c.recallRunning(e.JobID, e.Run, elapsed).assume(&e.Load)
 	case *schemas.Risk:
 		q := c.recallRunning(e.JobID, e.Run, func(j *Job) float64 {
-			if j.Submitted == nil {
+			if j.Request == nil {
 				return 0
 			}
-			return j.Submitted.Request.SLO.Seconds() - e.LeftSeconds
+			return j.Request.SLO.Seconds() - e.LeftSeconds
 		})
 		if j := c.jobs[e.JobID]; j != nil && j.Advice != nil &&
 			j.Advice.CauseSequence == e.CauseSequence {
@@ -380,7 +380,7 @@ func (c *Cluster) recallQueued(id string, recorded *schemas.Advice) *Question {
 	if j == nil || j.State != schemas.StateQueued {
 		return nil
 	}
-	nodes := c.recalledNodes(&j.Submitted.Request, recorded)
+	nodes := c.recalledNodes(j.Request, recorded)
 	return c.askQueuedOn(nodes, j, recorded.At)
 }
 
@@ -400,8 +400,8 @@ func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float6
 		return nil
 	}
 	begin := j.StartedAt
-	if j.Submitted != nil {
-		begin = j.Submitted.At
+	if j.Request != nil {
+		begin = j.SubmittedAt
 	}
 	return c.AskRunning(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
 }

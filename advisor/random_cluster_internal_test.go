@@ -222,7 +222,7 @@ func (w *randomCluster) start() {
 			return // most jobs run once
 		}
 		if p := j.Promise; p != nil && w.random.IntN(5) > 0 { // as advised
-			s.Model, s.BatchSize, s.CPUs, s.Epochs = p.Model, p.Chosen.BatchSize, p.Chosen.CPUs, p.Chosen.Epochs
+			s.Model, s.BatchSize, s.CPUs, s.Epochs = j.Request.Model, p.BatchSize, p.CPUs, p.Epochs
 		}
 		if s.Model == "" {
 			s.Model = "model-0"
@@ -315,7 +315,7 @@ func (w *randomCluster) end() {
 	}
 	eventID := schemas.EndedID(id, run, outcome)
 	if outcome == schemas.EventLost && j != nil {
-		eventID = schemas.LostID(id, j.last)
+		eventID = schemas.LostID(id, j.Last)
 	}
 	e := &schemas.Ended{
 		Outcome:    outcome,
@@ -335,14 +335,14 @@ func (w *randomCluster) admit() {
 		id = queue[w.random.IntN(min(3, len(queue)))].ID
 	}
 	j := w.c.job(id)
-	if j == nil || j.Submitted == nil {
+	if j == nil || j.Request == nil {
 		return
 	}
 	s := w.setting()
-	a := w.advice(id, &s, &j.Submitted.Request)
+	a := w.advice(id, &s, j.Request)
 	a.EventID, a.Action, a.CauseSequence = schemas.AdmittedID(id), schemas.ActionStart, w.sequence
 	a.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: schemas.Admitted}
-	w.apply(a)
+	w.apply(schemas.NewJobAdmitted(a))
 }
 
 func (w *randomCluster) advise() {
@@ -402,7 +402,7 @@ func (w *randomCluster) loseSilentJobs() {
 			EpochsDone: j.EpochsDone,
 			Reason:     "silent",
 		}
-		e.JobStamp = w.stamp(schemas.LostID(j.ID, j.last), j.ID, j.Run)
+		e.JobStamp = w.stamp(schemas.LostID(j.ID, j.Last), j.ID, j.Run)
 		w.apply(e)
 	}
 }
@@ -415,7 +415,7 @@ func (w *randomCluster) onAlive() {
 
 func applyHeartbeats(c *Cluster, now time.Time) {
 	for _, j := range c.running {
-		j.lastSeen = now
+		j.LastSeen = now
 	}
 }
 
@@ -451,7 +451,7 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 		if q.Self != nil {
 			fmt.Fprintf(&s, "self %v\n", *q.Self)
 		}
-		line(q.Recalibration.state())
+		line(q.Recalibration)
 		line(Decide(q, Regressors{}, now))
 	}
 	for _, model := range []string{"model-0", "model-3", "unknown"} {

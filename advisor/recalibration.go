@@ -1,7 +1,6 @@
 package advisor
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -20,15 +19,13 @@ import (
 // start later. So each kind of job has a shift, the mean of its residuals, and the table holds the
 // residuals without the shift.
 type Recalibration struct {
-	recent []float64               // residuals of the last jobs without the shift, oldest first
-	sorted []float64               // the same residuals, sorted
-	kinds  map[jobKind]residualSum // residuals by kind
-	all    residualSum             // residuals of all kinds
-	alpha  map[float64]float64     // by confidence: permitted failure rate of bounds
-	digest string                  // regressor of epoch times of the last job
+	Recent []float64         `json:"recent"` // residuals of the last jobs without the shift, oldest first
+	Kinds  []kindResiduals   `json:"kinds"`  // by last use
+	All    residualSum       `json:"all"`    // residuals of all kinds
+	Alphas []confidenceAlpha `json:"alphas"` // by last use
+	Digest string            `json:"digest"` // regressor of epoch times of the last job
 
-	lastKinds  []jobKind // keys of kinds by last use
-	lastAlphas []float64 // keys of alpha by last use
+	sorted []float64 // Recent, sorted
 }
 
 // Parameters of the recalibration (adaptive conformal inference, Gibbs and Candes 2021).
@@ -43,14 +40,30 @@ const (
 
 // jobKind holds the properties that affect the residual of a job and are known before the job runs.
 type jobKind struct {
-	model, dataset string
-	cpus           uint32
+	Model   string `json:"model"`
+	Dataset string `json:"dataset,omitempty"`
+	CPUs    uint32 `json:"cpus"`
 }
 
 func kindOf(s *schemas.Setting) jobKind { return jobKind{s.Model, s.Dataset, s.CPUs} }
 
 // residualSum is a sum of residuals in which old ones fade.
-type residualSum struct{ sum, n float64 }
+type residualSum struct {
+	Sum float64 `json:"sum"`
+	N   float64 `json:"n"`
+}
+
+// kindResiduals are the residuals of a kind of job.
+type kindResiduals struct {
+	jobKind
+	residualSum
+}
+
+// confidenceAlpha is the permitted failure rate of the bounds with a confidence.
+type confidenceAlpha struct {
+	Confidence float64 `json:"confidence"`
+	Alpha      float64 `json:"alpha"`
+}
 
 // Parameters of the shift of a kind of job, and limits on the entries in memory.
 const (
@@ -61,10 +74,10 @@ const (
 )
 
 func (t residualSum) add(residual, window float64) residualSum {
-	if t.n >= window {
-		t.sum, t.n = t.sum*(window-1)/window, window-1
+	if t.N >= window {
+		t.Sum, t.N = t.Sum*(window-1)/window, window-1
 	}
-	return residualSum{t.sum + residual, t.n + 1}
+	return residualSum{t.Sum + residual, t.N + 1}
 }
 
 // shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds,
@@ -73,16 +86,26 @@ func (r *Recalibration) shift(k jobKind) float64 {
 	if r == nil {
 		return 0
 	}
-	common := r.all.sum / (r.all.n + jobKindShrinkage)
-	t := r.kinds[k]
-	return (t.sum + jobKindShrinkage*common) / (t.n + jobKindShrinkage)
+	common := r.All.Sum / (r.All.N + jobKindShrinkage)
+	t := r.residualsOf(k)
+	return (t.Sum + jobKindShrinkage*common) / (t.N + jobKindShrinkage)
+}
+
+// residualsOf returns the residuals of a kind of job.
+func (r *Recalibration) residualsOf(k jobKind) residualSum {
+	for i := range r.Kinds {
+		if r.Kinds[i].jobKind == k {
+			return r.Kinds[i].residualSum
+		}
+	}
+	return residualSum{}
 }
 
 // isMiscalibrated reports whether bounds have failed so often that the residuals come from
 // conditions that the regressor did not know.
 func (r *Recalibration) isMiscalibrated() bool {
-	for confidence, a := range r.alpha {
-		if a < (1-confidence)/2 {
+	for _, a := range r.Alphas {
+		if a.Alpha < (1-a.Confidence)/2 {
 			return true
 		}
 	}
@@ -93,7 +116,7 @@ func (r *Recalibration) isMiscalibrated() bool {
 // often, it is dropped, because the new regressor has learnt from those jobs. Otherwise nothing
 // could be promised until the window is replaced.
 func (r *Recalibration) forRegressor(digest string) *Recalibration {
-	if r == nil || r.digest == digest || !r.isMiscalibrated() {
+	if r == nil || r.Digest == digest || !r.isMiscalibrated() {
 		return r
 	}
 	return nil
@@ -121,24 +144,26 @@ func (o *predictedRun) isFinite() bool {
 // clone returns a copy that may be changed. The copy of nil is empty.
 func (r *Recalibration) clone() *Recalibration {
 	if r == nil {
-		return &Recalibration{kinds: map[jobKind]residualSum{}, alpha: map[float64]float64{}}
+		return &Recalibration{}
 	}
 	next := *r
-	next.recent, next.sorted = slices.Clone(r.recent), slices.Clone(r.sorted)
-	next.kinds, next.alpha = maps.Clone(r.kinds), maps.Clone(r.alpha)
-	next.lastKinds, next.lastAlphas = slices.Clone(r.lastKinds), slices.Clone(r.lastAlphas)
+	next.Recent, next.sorted = slices.Clone(r.Recent), slices.Clone(r.sorted)
+	next.Kinds, next.Alphas = slices.Clone(r.Kinds), slices.Clone(r.Alphas)
 	return &next
 }
+
+// sort sorts the residuals after decoding.
+func (r *Recalibration) sort() { r.sorted = slices.Sorted(slices.Values(r.Recent)) }
 
 // add adds a finished job. The recalibration must not be shared.
 func (r *Recalibration) add(o *predictedRun) {
 	residual := o.residual()
-	r.digest = o.digest
+	r.Digest = o.digest
 	r.addResidual(residual - r.shift(o.kind))
-	r.all = r.all.add(residual, recalibrationWindow)
-	r.kinds[o.kind] = r.kinds[o.kind].add(residual, jobKindWindow)
-	evictKind := func(old jobKind) { delete(r.kinds, old) }
-	r.lastKinds = lastUsed(r.lastKinds, o.kind, maxJobKinds, evictKind)
+	r.All = r.All.add(residual, recalibrationWindow)
+	kind := kindResiduals{o.kind, r.residualsOf(o.kind).add(residual, jobKindWindow)}
+	isKind := func(k kindResiduals) bool { return k.jobKind == o.kind }
+	r.Kinds = replaceLast(r.Kinds, kind, isKind, maxJobKinds)
 	if o.bound > 0 {
 		r.updateAlpha(o)
 	}
@@ -146,12 +171,12 @@ func (r *Recalibration) add(o *predictedRun) {
 
 // addResidual adds a residual, and drops the oldest one if the window is full.
 func (r *Recalibration) addResidual(residual float64) {
-	if len(r.recent) >= recalibrationWindow {
-		at, _ := slices.BinarySearch(r.sorted, r.recent[0])
-		r.sorted, r.recent = slices.Delete(r.sorted, at, at+1), slices.Delete(r.recent, 0, 1)
+	if len(r.Recent) >= recalibrationWindow {
+		at, _ := slices.BinarySearch(r.sorted, r.Recent[0])
+		r.sorted, r.Recent = slices.Delete(r.sorted, at, at+1), slices.Delete(r.Recent, 0, 1)
 	}
 	at, _ := slices.BinarySearch(r.sorted, residual)
-	r.sorted, r.recent = slices.Insert(r.sorted, at, residual), append(r.recent, residual)
+	r.sorted, r.Recent = slices.Insert(r.sorted, at, residual), append(r.Recent, residual)
 }
 
 // updateAlpha adapts alpha to whether the bound held.
@@ -162,29 +187,29 @@ func (r *Recalibration) updateAlpha(o *predictedRun) {
 	}
 	fair := 1 - o.confidence
 	alpha := r.missRate(o.confidence) + alphaStep*(fair-miss)
-	r.alpha[o.confidence] = min(max(alpha, minAlphaRatio*fair), maxAlphaRatio*fair)
-	evictAlpha := func(old float64) { delete(r.alpha, old) }
-	r.lastAlphas = lastUsed(r.lastAlphas, o.confidence, maxAlphas, evictAlpha)
+	alpha = min(max(alpha, minAlphaRatio*fair), maxAlphaRatio*fair)
+	isSame := func(a confidenceAlpha) bool { return a.Confidence == o.confidence }
+	r.Alphas = replaceLast(r.Alphas, confidenceAlpha{o.confidence, alpha}, isSame, maxAlphas)
 }
 
-// lastUsed moves an element to the end of a list, or appends it, and returns the list. If the list
-// exceeds the limit, the first element is removed and passed to forget.
-func lastUsed[T comparable](all []T, one T, limit int, forget func(T)) []T {
-	if at := slices.Index(all, one); at >= 0 {
+// replaceLast appends an element that replaces the one that isSame finds. If the list exceeds the
+// limit, the first element is removed.
+func replaceLast[T any](all []T, one T, isSame func(T) bool, limit int) []T {
+	if at := slices.IndexFunc(all, isSame); at >= 0 {
 		all = slices.Delete(all, at, at+1)
-	}
-	if all = append(all, one); len(all) > limit {
-		forget(all[0])
+	} else if len(all) >= limit {
 		all = slices.Delete(all, 0, 1)
 	}
-	return all
+	return append(all, one)
 }
 
 // missRate returns the share of bounds that may fail so that the confidence is kept.
 func (r *Recalibration) missRate(confidence float64) float64 {
 	if r != nil {
-		if a, ok := r.alpha[confidence]; ok {
-			return a
+		for _, a := range r.Alphas {
+			if a.Confidence == confidence {
+				return a.Alpha
+			}
 		}
 	}
 	return 1 - confidence
@@ -219,21 +244,20 @@ func (c *Cluster) recordOutcome(j *Job) {
 	if !j.asAdvised() || j.EpochsDone != j.Setting.Epochs {
 		return
 	}
-	a := j.Promise
-	chosen := a.Chosen
-	if chosen.PredictedSeconds == nil {
+	p := j.Promise
+	if p.PredictedSeconds == nil {
 		return
 	}
 	bound := 0.0
-	if chosen.UpperBoundSeconds != nil && a.Decision == schemas.MeetsSLO {
-		bound = *chosen.UpperBoundSeconds
+	if p.UpperBoundSeconds != nil && p.Decision == schemas.MeetsSLO {
+		bound = *p.UpperBoundSeconds
 	}
 	c.addOutcome(&predictedRun{
-		digest:     a.Regressors[schemas.TargetEpochTime],
+		digest:     p.Regressor,
 		kind:       kindOf(&j.Setting),
-		predicted:  *chosen.PredictedSeconds,
+		predicted:  *p.PredictedSeconds,
 		bound:      bound,
-		confidence: a.Confidence,
+		confidence: p.Confidence,
 		measured:   j.trainedAt().Sub(j.StartedAt).Seconds(),
 	})
 }
@@ -256,12 +280,23 @@ func (c *Cluster) addOutcome(o *predictedRun) {
 // confidence applies to the mean of all promises. Most jobs have an SLO far from the time that they
 // need, and keep it with more than the confidence. The surplus permits promises with a lower
 // probability to other jobs. The thresholds depend on the event log only.
-type meanThresholds map[float64]*meanThreshold // by confidence
+type meanThresholds []meanThreshold
 
 // meanThreshold is the state for one confidence.
 type meanThreshold struct {
-	threshold    float64     // current minimum probability of a promise
-	overestimate residualSum // probabilities minus outcomes (1: kept, 0: broken)
+	Confidence   float64     `json:"confidence"`
+	Threshold    float64     `json:"threshold"`    // current minimum probability of a promise
+	Overestimate residualSum `json:"overestimate"` // probabilities minus outcomes (1: kept, 0: broken)
+}
+
+// of returns the state for a confidence, or nil.
+func (m meanThresholds) of(confidence float64) *meanThreshold {
+	for i := range m {
+		if m[i].Confidence == confidence {
+			return &m[i]
+		}
+	}
+	return nil
 }
 
 // Parameters of the mean thresholds.
@@ -278,8 +313,8 @@ func (m meanThresholds) threshold(q *schemas.JobRequest) float64 {
 	if q.Promise != schemas.PromiseMean || q.SLO == 0 {
 		return 0
 	}
-	if s, known := m[q.Confidence]; known {
-		return math.Round(s.threshold*1e4) / 1e4 // independent of the order of additions
+	if s := m.of(q.Confidence); s != nil {
+		return math.Round(s.Threshold*1e4) / 1e4 // independent of the order of additions
 	}
 	return q.Confidence
 }
@@ -287,22 +322,22 @@ func (m meanThresholds) threshold(q *schemas.JobRequest) float64 {
 // addPromise moves the threshold by the difference between the confidence and the expected outcome
 // of a promise. Adaptive conformal inference (Gibbs, Candes 2021) moves a level by the actual
 // outcome in the same way.
-func (m meanThresholds) addPromise(j *Job) {
+func (m *meanThresholds) addPromise(j *Job) {
 	p, ok := meanPromise(j)
 	if !ok {
 		return
 	}
 	c := j.Promise.Confidence
-	s := m[c]
+	s := m.of(c)
 	if s == nil {
-		if len(m) >= maxMeanThresholds {
+		if len(*m) >= maxMeanThresholds {
 			return
 		}
-		s = &meanThreshold{threshold: c}
-		m[c] = s
+		*m = append(*m, meanThreshold{Confidence: c, Threshold: c})
+		s = m.of(c)
 	}
-	expected := p - s.overestimate.sum/(s.overestimate.n+meanShrinkage)
-	s.threshold = min(max(s.threshold+meanThresholdStep*(c-expected), min(minMeanThreshold, c)), c)
+	expected := p - s.Overestimate.Sum/(s.Overestimate.N+meanShrinkage)
+	s.Threshold = min(max(s.Threshold+meanThresholdStep*(c-expected), min(minMeanThreshold, c)), c)
 }
 
 // end learns from the outcome of a promise, so that the SLO attainment approaches the confidence
@@ -316,16 +351,16 @@ func (m meanThresholds) end(j *Job) {
 	if o.Kept {
 		p--
 	}
-	if s := m[j.Promise.Confidence]; s != nil {
-		s.overestimate = s.overestimate.add(p, meanWindow)
+	if s := m.of(j.Promise.Confidence); s != nil {
+		s.Overestimate = s.Overestimate.add(p, meanWindow)
 	}
 }
 
 // meanPromise returns the probability of a promise with schemas.PromiseMean.
 func meanPromise(j *Job) (p float64, ok bool) {
 	if j == nil || j.Promise == nil || j.Promise.Threshold == 0 ||
-		j.Promise.Decision != schemas.MeetsSLO || j.Promise.Chosen.Probability == nil {
+		j.Promise.Decision != schemas.MeetsSLO || j.Promise.Probability == nil {
 		return 0, false
 	}
-	return *j.Promise.Chosen.Probability, true
+	return *j.Promise.Probability, true
 }

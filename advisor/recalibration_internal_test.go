@@ -61,7 +61,7 @@ func TestRecalibration_IgnoresInvalidTimes(t *testing.T) {
 // that keeps it.
 func TestRecalibration_CalibratedIsMonotone(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.05, 0.2} {
-		r := &Recalibration{alpha: map[float64]float64{0.95: alpha}}
+		r := &Recalibration{Alphas: []confidenceAlpha{{0.95, alpha}}}
 		last := -1.0
 		for s := 0.0; s <= 1; s += 1.0 / 64 {
 			p := r.calibrated(s, 0.95)
@@ -118,8 +118,8 @@ func TestRecalibration_IsBounded(t *testing.T) {
 	for n := range maxJobKinds + 50 {
 		r = withOutcome(r, &predictedRun{"a", jobKind{"m", "", uint32(n)}, 1, 1.1, 0.9, 1.05})
 	}
-	if len(r.kinds) != maxJobKinds {
-		t.Errorf("got %d kinds in memory, want %d", len(r.kinds), maxJobKinds)
+	if len(r.Kinds) != maxJobKinds {
+		t.Errorf("got %d kinds in memory, want %d", len(r.Kinds), maxJobKinds)
 	}
 	if other, known := r.shift(jobKind{"new", "", 1}), r.shift(jobKind{"m", "", 1}); other <= 0 ||
 		known <= 0 {
@@ -167,29 +167,26 @@ func TestCluster_CopiesASharedRecalibration(t *testing.T) {
 		measured:   1.05,
 	}
 	c.addOutcome(late)
-	for _, keep := range []func() func() *recalibrationSnapshot{
-		func() func() *recalibrationSnapshot { r := c.sharedRecalibration(); return r.state },
-		func() func() *recalibrationSnapshot {
-			f := c.Freeze()
-			return func() *recalibrationSnapshot { return f.head.Recalibration }
-		},
+	for _, keep := range []func() *Recalibration{
+		c.sharedRecalibration,
+		func() *Recalibration { return c.Freeze().common.Recalibration },
 	} {
 		state := keep()
-		before, err := json.Marshal(state())
+		before, err := json.Marshal(state)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 2 * recalibrationWindow {
 			c.addOutcome(late)
 		}
-		after, err := json.Marshal(state())
+		after, err := json.Marshal(state)
 		if err != nil || !bytes.Equal(after, before) {
 			t.Errorf("got error %v and recalibration %s, want %s", err, after, before)
 		}
 	}
-	if len(c.recalibration.recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {
+	if len(c.recalibration.Recent) != recalibrationWindow || len(c.recalibration.sorted) != recalibrationWindow {
 		t.Errorf("got %d recent and %d sorted residuals, want %d each",
-			len(c.recalibration.recent), len(c.recalibration.sorted),
+			len(c.recalibration.Recent), len(c.recalibration.sorted),
 			recalibrationWindow)
 	}
 }

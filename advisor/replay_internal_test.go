@@ -71,8 +71,8 @@ func TestCluster_ReplaysToTheSameState(t *testing.T) {
 	for seed := range uint64(2) {
 		log := history(t, seed, steps)
 		want := clusterOf(log)
-		if len(want.jobs)+len(want.past) < 50 || len(want.past) == 0 {
-			t.Fatalf("seed %d: got %d jobs and %d packed jobs, want more", seed, len(want.jobs), len(want.past))
+		if len(want.jobs)+len(want.packed) < 50 || len(want.packed) == 0 {
+			t.Fatalf("seed %d: got %d jobs and %d packed jobs, want more", seed, len(want.jobs), len(want.packed))
 		}
 		same := func(name string, got *Cluster) {
 			t.Helper()

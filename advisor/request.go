@@ -174,23 +174,20 @@ func (a *Advisor) decide(ctx context.Context, q schemas.JobRequest) (*schemas.Ad
 // submittedBefore returns the advice of an identical earlier request. It returns nil if the ID is
 // new as far as this advisor knows, or a conflict if the ID belongs to a different request.
 //
-// A job that has not ended is in memory with its full request. Memory keeps only a part of an ended
-// job and nothing of an old job, so the event log is read for these. For an unknown ID the log is
-// not read, because PublishOnce refuses an ID that is recorded. With an admission policy the log is
-// read nevertheless, so that no admission is granted to a recorded ID.
+// A job that has not ended is in memory with its answer. Memory keeps only a part of an ended job and
+// nothing of an old job, so the event log is read for these. For an unknown ID the log is not read,
+// because PublishOnce refuses an ID that is recorded. With an admission policy the log is read
+// nevertheless, so that no admission is granted to a recorded ID.
 func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
 	a.mu.RLock()
 	j, known := a.cluster.jobs[q.JobID], a.cluster.knows(q.JobID)
-	var submitted *schemas.Submitted
-	if j != nil && j.isPending() {
-		submitted = j.Submitted
+	if j != nil && j.Answer != nil {
+		defer a.mu.RUnlock()
+		return sameRequest(j.Request, j.Answer, q)
 	}
 	a.mu.RUnlock()
-	if submitted != nil {
-		return sameRequest(submitted, q)
-	}
 	if !known && !a.hasAdmissionPolicy() {
 		return nil, nil
 	}
@@ -199,7 +196,7 @@ func (a *Advisor) submittedBefore(
 	case err != nil:
 		return nil, err
 	case submitted != nil:
-		return sameRequest(submitted, q)
+		return sameRequest(&submitted.Request, &submitted.Advice, q)
 	case known:
 		return nil, conflict(q.JobID, "was started without a request, or its request is dropped")
 	}
@@ -221,7 +218,7 @@ func (a *Advisor) firstAdvice(
 			Message: "job " + q.JobID + " is recorded but cannot be read; retry in a moment",
 		}
 	}
-	return sameRequest(recorded, q)
+	return sameRequest(&recorded.Request, &recorded.Advice, q)
 }
 
 // submission returns the submission of a job from the event log, or nil if there is none.
@@ -247,17 +244,19 @@ func (a *Advisor) logUnavailable(id string, err error) error {
 	}
 }
 
-// sameRequest returns the advice of the submission if its request is identical, otherwise a
+// sameRequest returns the answer to a recorded request if another request is identical, otherwise a
 // conflict.
-func sameRequest(s *schemas.Submitted, q *schemas.JobRequest) (*schemas.Advice, error) {
-	first := s.Request
+func sameRequest(
+	recorded *schemas.JobRequest, answer *schemas.Advice, q *schemas.JobRequest,
+) (*schemas.Advice, error) {
+	first := *recorded
 	if q.Promise == "" { // the default of the cluster may have changed since
 		first.Promise = ""
 	}
 	if !sameBody(&first, q) {
 		return nil, conflict(q.JobID, "was submitted with another body")
 	}
-	return &s.Advice, nil
+	return answer, nil
 }
 
 func conflict(id, reason string) error {
@@ -391,8 +390,8 @@ func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	switch {
 	case j == nil:
 		return "", false, false
-	case j.Submitted != nil:
-		return j.Submitted.Request.User, true, true
+	case j.Request != nil:
+		return j.Request.User, true, true
 	}
 	return j.User, true, j.isPending()
 }

@@ -59,9 +59,9 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 				c.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
 			}},
 			{"a packed job, which has lost its answer", func(c *Cluster) {
-				s := &schemas.Submitted{Request: nightly(3).WithDefaults()}
-				j := &Job{ID: "nightly", State: schemas.StateFinished, Submitted: s}
-				c.past["nightly"] = j.pack()
+				q := nightly(3).WithDefaults()
+				j := &Job{ID: "nightly", State: schemas.StateFinished, Request: &q}
+				c.packed["nightly"] = j.pack()
 			}},
 		} {
 			t.Run(policy+", "+memory.name, func(t *testing.T) {

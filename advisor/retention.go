@@ -86,7 +86,7 @@ func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	oldest := a.cluster.oldestRunning()
 	var n logNeed
 	if oldest != nil {
-		n.job, n.first, n.since = oldest.ID, oldest.first, now.Sub(oldest.firstEventAt())
+		n.job, n.first, n.since = oldest.ID, oldest.First, now.Sub(oldest.firstEventAt())
 	}
 	a.mu.RUnlock()
 	if oldest == nil || n.first == 0 || n.first > stream.Last {
@@ -129,7 +129,7 @@ func headroom(stream bus.StreamInfo, n logNeed) float64 {
 func (c *Cluster) oldestRunning() *Job {
 	var oldest *Job
 	for _, j := range c.running {
-		if oldest == nil || j.first < oldest.first {
+		if oldest == nil || j.First < oldest.First {
 			oldest = j
 		}
 	}

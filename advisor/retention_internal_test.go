@@ -20,7 +20,7 @@ func runningSince(firsts ...uint64) *Cluster {
 	for _, first := range firsts {
 		id := string(rune('a' + first%26))
 		started := noon.Add(time.Duration(first) * time.Minute)
-		c.running[id] = &Job{ID: id, State: schemas.StateRunning, first: first, StartedAt: started}
+		c.running[id] = &Job{ID: id, State: schemas.StateRunning, First: first, StartedAt: started}
 	}
 	return c
 }

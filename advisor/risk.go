@@ -73,7 +73,7 @@ func causeOf(j *Job, a *schemas.Advice) string {
 		return schemas.CauseForeign
 	case moreProcesses > slowRatio && moreProcesses >= slow:
 		return schemas.CauseNeighbours
-	case max(slow, waits) > slowRatio && j.ioWait > ioWaitRatio:
+	case max(slow, waits) > slowRatio && j.IOWait > ioWaitRatio:
 		return schemas.CauseIOWait
 	case slow > slowRatio:
 		return schemas.CauseEpochs

@@ -13,10 +13,12 @@ import (
 // score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
 // run. A lost job that comes back is moved to the group of its new end.
 type score struct {
-	promises                 schemas.Tally
-	confidences              groups
-	users, models, decisions groups
-	calibration              schemas.Calibration
+	Promises    schemas.Tally       `json:"promises"`
+	Confidences groups              `json:"confidences"`
+	Users       groups              `json:"users"`
+	Models      groups              `json:"models"`
+	Decisions   groups              `json:"decisions"`
+	Calibration schemas.Calibration `json:"calibration"`
 }
 
 // maxGroups bounds the groups of each kind. Later groups are counted together, so that made-up
@@ -25,41 +27,49 @@ const maxGroups = 256
 
 // group is the key of jobs that are counted together.
 type group struct {
-	name       string
-	dataset    string // of a model
-	confidence float64
-	others     bool
+	Name       string  `json:"name,omitempty"`
+	Dataset    string  `json:"dataset,omitempty"` // of a model
+	Confidence float64 `json:"confidence,omitempty"`
+	Others     bool    `json:"others,omitempty"`
 }
 
-type groups map[group]*schemas.Tally
+// groups are the counts of at most maxGroups groups, and of all others.
+type groups []groupTally
+
+type groupTally struct {
+	group
+	Tally schemas.Tally `json:"tally"`
+}
 
 // tally returns the counts of a group, created on first use. If the limit is reached, it returns
 // the counts of the group for all others. A group is never removed, so that a job stays in its
 // group.
 func (g *groups) tally(key group) *schemas.Tally {
-	if *g == nil {
-		*g = groups{}
+	i := g.index(key)
+	if i < 0 && len(*g) >= maxGroups {
+		key = group{Others: true}
+		i = g.index(key)
 	}
-	if (*g)[key] == nil && len(*g) >= maxGroups {
-		key = group{others: true}
+	if i < 0 {
+		i = len(*g)
+		*g = append(*g, groupTally{group: key})
 	}
-	t := (*g)[key]
-	if t == nil {
-		t = &schemas.Tally{}
-		(*g)[key] = t
-	}
-	return t
+	return &(*g)[i].Tally
+}
+
+func (g *groups) index(key group) int {
+	return slices.IndexFunc(*g, func(t groupTally) bool { return t.group == key })
 }
 
 // lines returns the groups by falling confidence, falling size and name; the others come last.
 func (g groups) lines() []schemas.ScoreLine {
 	all := make([]schemas.ScoreLine, 0, len(g))
-	for key, t := range g {
+	for _, t := range g {
 		line := schemas.ScoreLine{
-			Name: key.name, Dataset: key.dataset, Others: key.others, Tally: t.WithRatio(),
+			Name: t.Name, Dataset: t.Dataset, Others: t.Others, Tally: t.Tally.WithRatio(),
 		}
-		if !key.others {
-			line.Confidence = &key.confidence
+		if !t.Others {
+			line.Confidence = &t.Confidence
 		}
 		all = append(all, line)
 	}
@@ -71,6 +81,17 @@ func (g groups) lines() []schemas.ScoreLine {
 			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dataset, b.Dataset))
 	})
 	return all
+}
+
+// clone returns a copy that shares nothing.
+func (s *score) clone() score {
+	copied := *s
+	for _, g := range []*groups{
+		&copied.Confidences, &copied.Users, &copied.Models, &copied.Decisions,
+	} {
+		*g = slices.Clone(*g)
+	}
+	return copied
 }
 
 // end counts an ended job if its promise can be judged. Cancelled, lost and incomplete
@@ -89,7 +110,7 @@ func (s *score) end(j *Job) {
 		}
 	case schemas.StateLost:
 		if j.hasDeadline() && j.asAdvised() {
-			j.countedLost = true
+			j.IsCountedLost = true
 			s.count(j, func(t *schemas.Tally) { t.Lost++ })
 		}
 	}
@@ -105,10 +126,10 @@ func (s *score) countIncomplete(j *Job) {
 // uncountLost removes a job from the lost ones when it comes back; its end counts instead. If a new
 // run has started, the first run stays lost.
 func (s *score) uncountLost(j *Job) {
-	if !j.countedLost || j.State == schemas.StateLost {
+	if !j.IsCountedLost || j.State == schemas.StateLost {
 		return
 	}
-	j.countedLost = false
+	j.IsCountedLost = false
 	if j.Run == 1 {
 		s.count(j, func(t *schemas.Tally) { t.Lost-- })
 	}
@@ -121,43 +142,43 @@ func (s *score) judge(j *Job) {
 		return
 	}
 	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
-	if p := o.Promise.Chosen.Probability; p != nil &&
-		!j.hasMoved { // the probability applies to the first batch size only
-		s.calibration.Add(*p, o.Kept)
+	if p := o.Promise.Probability; p != nil &&
+		!j.HasMoved { // the probability applies to the first batch size only
+		s.Calibration.Add(*p, o.Kept)
 	}
 }
 
 // count changes all counts of a job with a promise.
 func (s *score) count(j *Job, change func(*schemas.Tally)) {
 	s.countGroups(j, change)
-	if p := j.Promise.Chosen.Probability; p != nil {
-		change(s.calibration.Tally(*p))
+	if p := j.Promise.Probability; p != nil {
+		change(s.Calibration.Tally(*p))
 	}
 }
 
 // countGroups changes the counts of the groups of a job with a promise.
 func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
-	q, decision := &j.Submitted.Request, j.Promise.Decision
+	q, decision := j.Request, j.Promise.Decision
 	confidence := math.Round(q.Confidence*1e4) / 1e4
-	change(s.decisions.tally(group{name: string(decision), confidence: confidence}))
+	change(s.Decisions.tally(group{Name: string(decision), Confidence: confidence}))
 	if decision != schemas.MeetsSLO {
 		return
 	}
-	change(&s.promises)
-	change(s.confidences.tally(group{confidence: confidence}))
-	change(s.users.tally(group{name: q.User, confidence: confidence}))
-	change(s.models.tally(group{name: q.Model, dataset: q.Dataset, confidence: confidence}))
+	change(&s.Promises)
+	change(s.Confidences.tally(group{Confidence: confidence}))
+	change(s.Users.tally(group{Name: q.User, Confidence: confidence}))
+	change(s.Models.tally(group{Name: q.Model, Dataset: q.Dataset, Confidence: confidence}))
 }
 
 // reply returns the score for job.score.
 func (s *score) reply() *schemas.Score {
 	return &schemas.Score{
-		Promises:    schemas.ScoreLine{Tally: s.promises.WithRatio()},
-		Confidence:  s.confidences.lines(),
-		Users:       s.users.lines(),
-		Models:      s.models.lines(),
-		Decisions:   s.decisions.lines(),
-		Calibration: s.calibration.Bins(),
+		Promises:    schemas.ScoreLine{Tally: s.Promises.WithRatio()},
+		Confidence:  s.Confidences.lines(),
+		Users:       s.Users.lines(),
+		Models:      s.Models.lines(),
+		Decisions:   s.Decisions.lines(),
+		Calibration: s.Calibration.Bins(),
 	}
 }
 
@@ -178,12 +199,12 @@ func (a *Advisor) score(j *Job) {
 		return
 	}
 	kept := strconv.FormatBool(o.Kept)
-	if p := o.Promise.Chosen.Probability; p != nil {
+	if p := o.Promise.Probability; p != nil {
 		a.metrics.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
 			2, 64), kept).Inc()
 	}
 	if o.Promise.Decision == schemas.MeetsSLO {
-		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Submitted.Request.Confidence, 'f',
+		a.metrics.promises.WithLabelValues(strconv.FormatFloat(o.Request.Confidence, 'f',
 			2, 64), kept).Inc()
 	}
 }

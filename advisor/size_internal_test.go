@@ -84,7 +84,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		got, want int
 	}{
 		{"jobs", len(c.jobs), c.limits.unpacked},
-		{"packed jobs", len(c.past), c.limits.ended - c.limits.unpacked},
+		{"packed jobs", len(c.packed), c.limits.ended - c.limits.unpacked},
 		{"jobs in order", c.order.count, c.limits.ended},
 		{"running jobs", len(c.running), 0},
 		{"nodes", len(c.nodes), c.limits.nodes},
@@ -95,8 +95,8 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
 		{"jobs that may be abandoned", len(c.unstarted.entries), 0},
-		{"kinds of jobs", len(c.recalibration.kinds), maxJobKinds},
-		{"groups of models", len(c.score.models), maxGroups + 1},
+		{"kinds of jobs", len(c.recalibration.Kinds), maxJobKinds},
+		{"groups of models", len(c.score.Models), maxGroups + 1},
 	} {
 		if size.got != size.want {
 			t.Errorf("%d %s, want %d", size.got, size.name, size.want)

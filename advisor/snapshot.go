@@ -2,40 +2,79 @@ package advisor
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"compress/gzip"
-	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+
+	"courier/schemas"
 )
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 7
+const SnapshotVersion = 8
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {
-	head          headSnapshot
-	nodes         []nodeSnapshot // idle nodes by last use, then the others
-	idle          int            // number of idle nodes
-	models        []modelSnapshot
-	loadIntegrals []integralSnapshot
-	jobs          []listEntry // copies of jobs, and packed jobs, by first sequence
+	common commonState
+	jobs   []listEntry // copies of jobs, and packed jobs, by first sequence
+}
+
+// commonState is the part of the state that is not about one job.
+type commonState struct {
+	Ends          uint64         `json:"ends"`
+	Nodes         []Node         `json:"nodes"` // the idle ones by last use, then the others by name
+	Fleet         schemas.Fleet  `json:"fleet"`
+	LoadIntegrals []LoadIntegral `json:"load_integrals"` // by node
+	Models        []namedModel   `json:"models"`         // by last use
+	Recalibration *Recalibration `json:"recalibration"`
+	Score         score          `json:"score"`
+	Means         meanThresholds `json:"means"`
+}
+
+// namedModel is a model with its level.
+type namedModel struct {
+	Level string `json:"level"`
+	model
 }
 
 // Freeze returns a copy of the state. It shares the immutable parts, and takes a few milliseconds
 // for 10,000 running and 100,000 ended jobs.
 func (c *Cluster) Freeze() *Frozen {
 	f := &Frozen{
-		head:          c.headSnapshot(),
-		nodes:         c.nodeSnapshots(),
-		idle:          len(c.idleNodes.at),
-		models:        c.modelSnapshots(),
-		loadIntegrals: c.loadIntegrals.states(),
-		jobs:          make([]listEntry, 0, c.order.count),
+		common: commonState{
+			Ends:          c.ends,
+			Fleet:         maps.Clone(c.fleet),
+			Recalibration: c.sharedRecalibration(),
+			Score:         c.score.clone(),
+			Means:         slices.Clone(c.meanThresholds),
+		},
+		jobs: make([]listEntry, 0, c.order.count),
 	}
+	for _, name := range c.idleNodes.names() {
+		f.common.Nodes = append(f.common.Nodes, *c.nodes[name])
+	}
+	for _, n := range c.nodes {
+		if len(n.running) > 0 {
+			f.common.Nodes = append(f.common.Nodes, *n)
+		}
+	}
+	for _, t := range c.loadIntegrals {
+		f.common.LoadIntegrals = append(f.common.LoadIntegrals, *t)
+	}
+	for _, level := range c.lastModels.names() {
+		f.common.Models = append(f.common.Models, namedModel{level, *c.models[level]})
+	}
+	f.copyJobs(c)
+	return f
+}
+
+func (f *Frozen) copyJobs(c *Cluster) {
 	copies := make([]Job, 0, len(c.jobs))
 	for _, e := range c.order.entries {
 		if e.removed() {
@@ -47,23 +86,27 @@ func (c *Cluster) Freeze() *Frozen {
 		}
 		f.jobs = append(f.jobs, e)
 	}
-	return f
 }
 
-// The encoding is a line with the version, followed by gzip-compressed frames. A frame is a byte
-// for its kind, its length as a varint, and JSON. A packed job keeps its JSON, preceded by the
-// fields that index it, so that decoding does not unpack it.
-const (
-	frameHead  = 'h' // headSnapshot, the first frame
-	frameNode  = 'n' // nodeSnapshot, the least recently used first
-	frameModel = 'm' // modelSnapshot, the least recently used first
-	frameTally = 't' // integralSnapshot
-	frameJob   = 'j' // jobSnapshot, by first sequence
-	framePast  = 'p' // pastJob, by first sequence
-	frameEnd   = 'e' // empty, the last frame
+// sort sorts the parts whose order is arbitrary. It is separate from Freeze, because events wait for
+// Freeze.
+func (s *commonState) sort() {
+	isBusy := func(n Node) bool { return len(n.running) > 0 }
+	if i := slices.IndexFunc(s.Nodes, isBusy); i >= 0 {
+		slices.SortFunc(s.Nodes[i:], func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(s.LoadIntegrals, func(a, b LoadIntegral) int {
+		return cmp.Compare(a.Node, b.Node)
+	})
+}
 
+// The encoding is a line with the version, followed by gzip-compressed lines: the common state, and
+// a line for each job. A packed job is its key and its text, separated by a tab, so that decoding does
+// not unpack it. JSON contains neither tabs nor line feeds.
+const (
 	snapshotTitle = "courier cluster state %d\n"
-	longestFrame  = 64 << 20 // bytes; a longer one is damaged
+	keySeparator  = '\t'
+	longestLine   = 256 << 20 // bytes; a longer one is damaged
 )
 
 // Encode writes the state. The same state gives the same bytes.
@@ -75,85 +118,221 @@ func (f *Frozen) Encode(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := f.encodeFrames(packed); err != nil {
+	if err := f.encodeLines(packed); err != nil {
 		return fmt.Errorf("encode the cluster state: %w", err)
 	}
 	return packed.Close()
 }
 
-func (f *Frozen) encodeFrames(w io.Writer) error {
-	f.sort()
-	out := frameWriter{w: bufio.NewWriterSize(w, 1<<16)}
-	out.json(frameHead, &f.head)
-	for i := range f.nodes {
-		out.json(frameNode, &f.nodes[i])
-	}
-	for i := range f.models {
-		out.json(frameModel, &f.models[i])
-	}
-	for i := range f.loadIntegrals {
-		out.json(frameTally, &f.loadIntegrals[i])
+func (f *Frozen) encodeLines(w io.Writer) error {
+	out := bufio.NewWriterSize(w, 1<<16)
+	lines := json.NewEncoder(out)
+	f.common.sort()
+	if err := lines.Encode(&f.common); err != nil {
+		return err
 	}
 	for _, e := range f.jobs {
-		if e.past != nil {
-			out.past(e.past)
+		var err error
+		if e.packed == nil {
+			err = lines.Encode(e.job)
 		} else {
-			out.json(frameJob, e.job.state())
+			err = e.packed.encode(out)
+		}
+		if err != nil {
+			return err
 		}
 	}
-	out.frame(frameEnd, nil)
-	if out.err != nil {
-		return out.err
+	return out.Flush()
+}
+
+// encode writes the line of a packed job.
+func (p *packedJob) encode(w *bufio.Writer) error {
+	key, err := json.Marshal(&p.jobKey)
+	if err != nil {
+		return err
 	}
-	return out.w.Flush()
+	_, err = w.Write(slices.Concat(key, []byte{keySeparator}, p.text, []byte{'\n'}))
+	return err
 }
 
-// sort sorts the nodes and models whose order is arbitrary. It is separate from Freeze, because
-// events wait for Freeze.
-func (f *Frozen) sort() {
-	slices.SortFunc(f.nodes[f.idle:], func(a, b nodeSnapshot) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
-	slices.SortFunc(f.loadIntegrals, func(a, b integralSnapshot) int {
-		return cmp.Compare(a.Node, b.Node)
-	})
-}
+// errDamaged is wrapped by the errors of DecodeCluster for damaged input.
+var errDamaged = errors.New("damaged snapshot")
 
-// frameWriter writes frames until the first error.
-type frameWriter struct {
-	w   *bufio.Writer
-	buf []byte
-	err error
-}
-
-func (o *frameWriter) json(kind byte, v any) {
-	text, err := json.Marshal(v)
-	if err != nil && o.err == nil {
-		o.err = err
+// DecodeCluster reads a state that Encode wrote. It returns an error for another version and for
+// truncated or damaged input.
+func DecodeCluster(r io.Reader) (*Cluster, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	var version int
+	if _, err := fmt.Fscanf(in, snapshotTitle, &version); err != nil {
+		return nil, fmt.Errorf("%w: read the version: %w", errDamaged, err)
 	}
-	o.frame(kind, text)
-}
-
-func (o *frameWriter) past(p *pastJob) {
-	b := binary.AppendUvarint(o.buf[:0], p.first)
-	b = binary.AppendUvarint(b, p.listedAt)
-	b = binary.AppendUvarint(b, p.endOrder)
-	b = appendText(b, string(p.state))
-	b = appendText(b, p.id)
-	o.buf = append(b, p.text...)
-	o.frame(framePast, o.buf)
-}
-
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
-func (o *frameWriter) frame(kind byte, payload []byte) {
-	if o.err != nil {
-		return
+	if version != SnapshotVersion {
+		return nil, fmt.Errorf("snapshot has version %d, want %d", version, SnapshotVersion)
 	}
-	head := binary.AppendUvarint([]byte{kind}, uint64(len(payload)))
-	if _, o.err = o.w.Write(head); o.err == nil {
-		_, o.err = o.w.Write(payload)
+	packed, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
+	c, err := decodeLines(packed)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return c, nil
+}
+
+func decodeLines(r io.Reader) (*Cluster, error) {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 1<<16), longestLine)
+	if !lines.Scan() {
+		return nil, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)
+	}
+	var common commonState
+	if err := json.Unmarshal(lines.Bytes(), &common); err != nil {
+		return nil, fmt.Errorf("common state: %w", err)
+	}
+	c := NewCluster()
+	c.restoreCommon(&common)
+	for lines.Scan() {
+		if err := c.restoreJob(lines.Bytes()); err != nil {
+			return nil, err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, err
+	}
+	if err := c.restoreIndices(); err != nil {
+		return nil, err
+	}
+	for _, n := range common.Nodes {
+		c.nodes[n.Name].Changed = n.Changed
+	}
+	return c, nil
+}
+
+// restoreCommon adds everything but the jobs to an empty cluster.
+func (c *Cluster) restoreCommon(s *commonState) {
+	c.ends, c.score, c.meanThresholds = s.Ends, s.Score, s.Means
+	if c.recalibration = s.Recalibration; c.recalibration != nil {
+		c.recalibration.sort()
+	}
+	for _, n := range s.Nodes {
+		*c.useNode(n.Name) = n
+	}
+	if s.Fleet != nil {
+		c.fleet = s.Fleet
+	}
+	for _, t := range s.LoadIntegrals {
+		c.loadIntegrals[t.Node] = &t
+	}
+	for _, m := range s.Models {
+		*c.useModel(m.Level) = m.model
+	}
+}
+
+// restoreJob adds the job of a line.
+func (c *Cluster) restoreJob(line []byte) error {
+	key, text, isPacked := bytes.Cut(line, []byte{keySeparator})
+	if isPacked {
+		p := &packedJob{text: bytes.Clone(text)}
+		if err := json.Unmarshal(key, &p.jobKey); err != nil {
+			return fmt.Errorf("packed job: %w", err)
+		}
+		if p.State = knownState(p.State); p.State == "" {
+			return fmt.Errorf("job %q has no known state", p.ID)
+		}
+		c.packed[p.ID] = p
+		c.order.add(p.orderEntry())
+		return nil
+	}
+
+	j := &Job{}
+	if err := json.Unmarshal(line, j); err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	j.State = knownState(j.State)
+	if err := j.check(); err != nil {
+		return fmt.Errorf("job %q: %w", j.ID, err)
+	}
+	c.jobs[j.ID] = j
+	c.order.add(j.orderEntry())
+	return nil
+}
+
+// knownState returns the constant of a state, "" if there is none.
+func knownState(s schemas.State) schemas.State {
+	for _, known := range schemas.States() {
+		if s == known {
+			return known
+		}
+	}
+	return ""
+}
+
+// check returns an error for a job that no event log can produce and that other code cannot handle.
+func (j *Job) check() error {
+	switch {
+	case j.ID == "" || j.State == "":
+		return errors.New("no ID or no known state")
+	case j.State == schemas.StateQueued && j.Request == nil:
+		return errors.New("queued without a request")
+	case j.State == schemas.StateSubmitted && (j.Request == nil || j.Promise == nil):
+		return errors.New("submitted without a request or a promise")
+	case j.Promise != nil && j.Request == nil:
+		return errors.New("promise without a request")
+	case j.State == schemas.StateRunning && len(j.Hardware) != len(j.Setting.Nodes):
+		return fmt.Errorf("%d nodes, but hardware of %d nodes",
+			len(j.Setting.Nodes), len(j.Hardware))
+	}
+	return nil
+}
+
+// restoreIndices builds the indices, which follow from the jobs.
+func (c *Cluster) restoreIndices() error {
+	if len(c.jobs)+len(c.packed) != c.order.count {
+		return errors.New("duplicate job")
+	}
+	var ended []listEntry
+	for _, e := range c.order.entries {
+		if e.packed != nil {
+			ended = append(ended, listEntry{key: e.packed.EndOrder, packed: e.packed})
+			continue
+		}
+		if e.job.EndOrder > 0 {
+			ended = append(ended, listEntry{key: e.job.EndOrder, job: e.job})
+		}
+		if e.job.Expiry > 0 {
+			c.unstarted.add(e.job.expiryEntry())
+		}
+		if err := c.restoreIndex(e.job); err != nil {
+			return err
+		}
+	}
+	slices.SortStableFunc(ended, func(a, b listEntry) int { return cmp.Compare(a.key, b.key) })
+	for _, e := range ended {
+		if e.packed != nil {
+			c.packedByEnd.add(e)
+		} else {
+			c.ended.add(e)
+		}
+	}
+	slices.SortFunc(c.waiting, compareUrgency)
+	return nil
+}
+
+// restoreIndex adds a job to the index of queued, expected or running jobs.
+func (c *Cluster) restoreIndex(j *Job) error {
+	switch {
+	case j.State == schemas.StateQueued:
+		c.waiting = append(c.waiting, j)
+	case j.admittedByPolicy():
+		c.arrivals.add(j)
+	case j.State == schemas.StateRunning:
+		for _, n := range j.Setting.Nodes {
+			if c.loadIntegrals[n] == nil {
+				return fmt.Errorf("node %s of job %s has no load integral", n, j.ID)
+			}
+		}
+		c.addToNodes(j, j.LastSeen)
+	}
+	return nil
 }

@@ -123,16 +123,17 @@ func (j *Job) status() schemas.JobStatus {
 		Incomplete: j.isIncomplete(),
 		Reason:     j.Reason,
 	}
-	if q := j.Submitted; q != nil {
-		s.SubmittedAt, s.SLOSeconds = instant(q.At), q.Request.SLO.Seconds()
+	if q := j.Request; q != nil {
+		s.SubmittedAt, s.SLOSeconds = instant(j.SubmittedAt), q.SLO.Seconds()
 		if j.Run == 0 {
-			s.Model, s.Dataset = q.Request.Model, q.Request.Dataset
-			s.Nodes, s.Epochs = q.Advice.Nodes, uint32(q.Request.Epochs)
-			s.BatchSize, s.CPUs = q.Advice.Chosen.BatchSize, q.Advice.Chosen.CPUs
+			s.Model, s.Dataset, s.Epochs = q.Model, q.Dataset, uint32(q.Epochs)
 		}
 	}
-	if j.Advice != nil {
-		s.Decision = j.Advice.Decision
+	if a := j.Advice; a != nil {
+		s.Decision = a.Decision
+		if j.Run == 0 {
+			s.Nodes, s.BatchSize, s.CPUs = a.Nodes, a.BatchSize, a.CPUs
+		}
 	}
 	return s
 }

@@ -47,13 +47,10 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.JobAdmitted:
 		return c.admit(&e.Advice, sequence, e.At, storedAt)
-	case *schemas.Advice: // logs of earlier versions have advice and admissions in JOB
-		if e.Action == schemas.ActionStart {
-			return c.admit(e, sequence, e.At, storedAt)
-		}
+	case *schemas.Advice: // an advisor does not read it again, but a replay of the log does
 		j := c.jobs[e.JobID]
 		if j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
-			j.Advice = lastAdvice(e)
+			j.Advice = Summarize(e)
 		}
 	case *schemas.Risk:
 		j := c.jobs[e.JobID]
@@ -86,7 +83,7 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 	if j == nil {
 		return nil
 	}
-	j.usage = schemas.Usage{}
+	j.Usage = schemas.Usage{}
 	c.describe(levelOf(&e.Setting), Description{TrainingSamples: e.TrainingSamples})
 	c.useNodes(e.Nodes)
 	before := c.fleet.Of(e.Nodes)
@@ -94,8 +91,8 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 	for i, node := range e.Nodes {
 		c.refreshHardware(node, before[i])
 	}
-	j.observedEpochs, j.loadAtLastEpoch = nil, c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
-	j.progressAt, j.epochAt = storedAt, time.Time{}
+	j.ObservedEpochs, j.LoadAtLastEpoch = nil, c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	j.ProgressAt, j.LastEpochAt = storedAt, time.Time{}
 	return j
 }
 
@@ -122,7 +119,7 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	if j == nil {
 		return nil
 	}
-	if j.State == schemas.StateFinished && !j.hasMoved {
+	if j.State == schemas.StateFinished && !j.HasMoved {
 		// A job that moved is not compared: its promise was for the first configuration.
 		c.recordOutcome(j)
 	}
@@ -159,6 +156,12 @@ func (c *Cluster) applyToJob(
 		j.State = schemas.StateLost // it uses no node and needs no advice until its next event
 	}
 
+	if !j.isPending() {
+		j.Answer = nil // a repeated request reads it from the log
+	}
+	if j.State != schemas.StateSubmitted {
+		j.Admission = nil // only the advice of a job that has not started is published again
+	}
 	if previous == schemas.StateLost {
 		c.score.uncountLost(j)
 	}
@@ -168,9 +171,9 @@ func (c *Cluster) applyToJob(
 	c.expireUnstarted(storedAt)
 	c.packEndedJobs()
 
-	j.last = max(j.last, sequence)
-	if storedAt.After(j.lastSeen) {
-		j.lastSeen = storedAt
+	j.Last = max(j.Last, sequence)
+	if storedAt.After(j.LastSeen) {
+		j.LastSeen = storedAt
 	}
 	return j
 }
@@ -178,21 +181,21 @@ func (c *Cluster) applyToJob(
 // unpackedOrNew returns an unpacked copy of a packed job, or a new job. Neither is part of the
 // state until insert.
 func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Time) *Job {
-	if p := c.past[id]; p != nil {
+	if p := c.packed[id]; p != nil {
 		return p.unpack()
 	}
 	if at.After(storedAt) {
 		at = storedAt
 	}
-	return &Job{ID: id, first: sequence, listedAt: uint64(max(0, at.UnixMilli()))}
+	return &Job{ID: id, First: sequence, ListedAt: uint64(max(0, at.UnixMilli()))}
 }
 
 // insert adds a new job, or a job that was packed. The list is ordered by time, because
 // imported jobs are older than their events in the stream.
 func (c *Cluster) insert(j *Job) {
-	if p := c.past[j.ID]; p != nil {
-		delete(c.past, j.ID)
-		c.packedJobs.remove(listEntry{key: p.endOrder, past: p})
+	if p := c.packed[j.ID]; p != nil {
+		delete(c.packed, j.ID)
+		c.packedByEnd.remove(listEntry{key: p.EndOrder, packed: p})
 		c.order.replace(p.orderEntry(), j.orderEntry())
 	} else {
 		c.order.add(j.orderEntry())
@@ -214,7 +217,7 @@ func (c *Cluster) updateNodes(j *Job, before *schemas.Setting, ran bool, at time
 		c.addToNodes(j, at)
 		c.loadIntegrals.change(&j.Setting, 1, at)
 	} else {
-		j.loadAtLastEpoch = nil // the load integrals of its nodes may be dropped
+		j.LoadAtLastEpoch = nil // the load integrals of its nodes may be dropped
 	}
 	c.loadIntegrals.prune(before.Nodes)
 }
@@ -243,23 +246,22 @@ func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
 // submitted records the request of the job and its answer. A job that was started without a request
 // keeps its state.
 func (j *Job) submitted(e *schemas.Submitted) bool {
-	if j.Submitted != nil {
+	if j.Request != nil {
 		return false
 	}
-	kept := *e
-	kept.EncodedAdvice = nil // a second copy of Advice
-	j.Submitted, j.User = &kept, e.Request.User
+	request, answer := e.Request, e.Advice
+	j.Request, j.Answer, j.SubmittedAt, j.User = &request, &answer, e.At, e.Request.User
 	if j.State != "" {
 		return true
 	}
-	j.State, j.Advice = schemas.StateSubmitted, &kept.Advice
+	j.State, j.Advice = schemas.StateSubmitted, Summarize(&e.Advice)
 	switch v := e.Advice.Admission; {
 	case v != nil && v.Verdict == schemas.Refused:
 		j.State, j.Reason = schemas.StateRefused, policyVerdict(&e.Advice)
 	case v != nil && v.Verdict == schemas.Queued:
 		j.State, j.Reason = schemas.StateQueued, policyVerdict(&e.Advice)
 	default:
-		j.Promise = &kept.Advice
+		j.Promise = j.Advice
 	}
 	return true
 }
@@ -275,7 +277,9 @@ func (j *Job) admitted(e *schemas.Advice) bool {
 	if j.State != schemas.StateQueued {
 		return false
 	}
-	j.State, j.Promise, j.Advice, j.Reason = schemas.StateSubmitted, e, e, ""
+	j.State, j.Admission, j.Reason = schemas.StateSubmitted, e, ""
+	j.Promise = Summarize(e)
+	j.Advice = j.Promise
 	return true
 }
 
@@ -285,12 +289,12 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 		return false
 	}
 	j.beginRun(&e.Setting)
-	j.isElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
+	j.IsElastic = slices.Contains(e.Moves, schemas.MoveCPUs)
 	j.State, j.Run, j.Setting = schemas.StateRunning, e.Run, e.Setting
-	j.heartbeat = e.HeartbeatSeconds > 0
-	j.clockLag = 0
-	if j.Submitted != nil {
-		j.clockLag = max(0, j.Submitted.At.Sub(e.At))
+	j.HasHeartbeat = e.HeartbeatSeconds > 0
+	j.ClockLag = 0
+	if j.Request != nil {
+		j.ClockLag = max(0, j.SubmittedAt.Sub(e.At))
 	}
 	j.StartedAt, j.EndedAt = j.correctedTime(e.At, storedAt), time.Time{}
 	j.EpochsDone, j.LongestEpoch, j.Accuracy = 0, 0, nil
@@ -303,9 +307,9 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 
 // beginRun records the configuration that a run begins with.
 func (j *Job) beginRun(s *schemas.Setting) {
-	j.initialBatch, j.initialCPUs, j.hasMoved, j.isElastic = s.BatchSize, s.CPUs, false, false
-	j.barredMoves, j.losses, j.uses = nil, lossHistory{}, nil
-	j.formerUses, j.grownFrom = nil, 0
+	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
+	j.BarredMoves, j.Losses, j.Uses = nil, LossHistory{}, nil
+	j.FormerUses, j.GrownFrom = nil, 0
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -319,10 +323,10 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	} else {
 		j.changeCPUs(e.CPUs)
 	}
-	if n := len(j.observedEpochs); n > 0 && j.observedEpochs[n-1].cpus != e.CPUs {
-		j.observedEpochs = nil // the epochs with the current CPUs correct the prediction better
+	if n := len(j.ObservedEpochs); n > 0 && j.ObservedEpochs[n-1].CPUs != e.CPUs {
+		j.ObservedEpochs = nil // the epochs with the current CPUs correct the prediction better
 	}
-	j.hasMoved = j.hasMoved || e.BatchSize != j.initialBatch
+	j.HasMoved = j.HasMoved || e.BatchSize != j.InitialBatch
 	if e.Run > j.Run || j.State != schemas.StateRunning {
 		j.State, j.Run, j.EndedAt, j.Reason = schemas.StateRunning, e.Run, time.Time{}, ""
 	}
@@ -353,36 +357,36 @@ func (j *Job) applied(e *schemas.Moved) bool {
 // changeCPUs sets the CPUs of the run. Until the first epoch with them has ended, the epochs before
 // correct the predictions, as they did when the change was planned.
 func (j *Job) changeCPUs(cpus uint32) {
-	if cpus != j.Setting.CPUs && cpus <= j.grownFrom {
-		j.grownFrom = 0
+	if cpus != j.Setting.CPUs && cpus <= j.GrownFrom {
+		j.GrownFrom = 0
 	}
 	j.Setting.CPUs = cpus
-	j.hasMoved = j.hasMoved || cpus != j.initialCPUs
+	j.HasMoved = j.HasMoved || cpus != j.InitialCPUs
 }
 
 // observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
 // observed epochs correct the predictions for this run.
 func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
-	before := j.epochAt
+	before := j.LastEpochAt
 	if before.IsZero() {
 		before = j.StartedAt
 	}
-	foreign := c.foreignDuring(j, e, before.Add(-j.clockLag), storedAt)
+	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
 	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.meanLoad(j.loadAtLastEpoch, now); ok && !j.hasBurst(e) &&
+	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
-		l := observedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
-		kept := j.observedEpochs[max(0, len(j.observedEpochs)+1-maxObservedEpochs):]
-		j.observedEpochs = append(slices.Clone(kept), l)
+		l := ObservedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
+		kept := j.ObservedEpochs[max(0, len(j.ObservedEpochs)+1-maxObservedEpochs):]
+		j.ObservedEpochs = append(slices.Clone(kept), l)
 	}
-	j.loadAtLastEpoch, j.progressAt = now, storedAt
-	j.epochAt = j.correctedTime(e.At, storedAt)
-	j.losses.add(e, before, j.epochAt)
+	j.LoadAtLastEpoch, j.ProgressAt = now, storedAt
+	j.LastEpochAt = j.correctedTime(e.At, storedAt)
+	j.Losses.add(e, before, j.LastEpochAt)
 	j.addUse(e)
-	j.ioWait = 0
+	j.IOWait = 0
 	if e.NodeIOWaitRatio != nil {
-		j.ioWait = *e.NodeIOWaitRatio
+		j.IOWait = *e.NodeIOWaitRatio
 	}
 }
 
@@ -394,14 +398,14 @@ const maxBurstRatio = 1.1
 // says nothing about an epoch with the granted CPUs.
 func (j *Job) hasBurst(e *schemas.Epoch) bool {
 	used := e.JobCPUSeconds
-	return j.isElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
+	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
 }
 
 // correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
 // before its submission, and an event is not stored before it happened. An event from a spool,
 // which is stored late, keeps its own time.
 func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
-	if at = at.Add(j.clockLag); storedAt.Before(at) {
+	if at = at.Add(j.ClockLag); storedAt.Before(at) {
 		return storedAt
 	}
 	return at
@@ -455,25 +459,25 @@ func (j *Job) judgeSLO() {
 func (j *Job) hasEventSince(e *schemas.Ended) bool {
 	text, isLost := strings.CutSuffix(strings.TrimPrefix(e.EventID, j.ID+"/"), "/lost")
 	last, err := strconv.ParseUint(text, 10, 64)
-	return isLost && err == nil && last < j.last
+	return isLost && err == nil && last < j.Last
 }
 
 // updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
 func (c *Cluster) updateEndedLists(j *Job) {
 	submitted := j.State == schemas.StateSubmitted
-	if j.expiry > 0 && !submitted {
-		c.unstarted.remove(listEntry{key: j.expiry, job: j})
-		j.expiry = 0
+	if j.Expiry > 0 && !submitted {
+		c.unstarted.remove(j.expiryEntry())
+		j.Expiry = 0
 	}
-	if j.endOrder > 0 && !j.hasEnded() {
-		c.ended.remove(listEntry{key: j.endOrder, job: j})
-		j.endOrder = 0
+	if j.EndOrder > 0 && !j.hasEnded() {
+		c.ended.remove(listEntry{key: j.EndOrder, job: j})
+		j.EndOrder = 0
 	}
 	switch {
-	case submitted && j.expiry == 0 && j.endOrder == 0:
-		j.expiry = uint64(j.unstartedExpiry().UnixNano())
-		c.unstarted.add(listEntry{key: j.expiry, job: j})
-	case j.hasEnded() && j.endOrder == 0:
+	case submitted && j.Expiry == 0 && j.EndOrder == 0:
+		j.Expiry = uint64(j.unstartedExpiry().UnixNano())
+		c.unstarted.add(j.expiryEntry())
+	case j.hasEnded() && j.EndOrder == 0:
 		c.addEnded(j)
 	}
 }
@@ -481,8 +485,8 @@ func (c *Cluster) updateEndedLists(j *Job) {
 // addEnded appends the job to the list of ended jobs.
 func (c *Cluster) addEnded(j *Job) {
 	c.ends++
-	j.endOrder = c.ends
-	c.ended.add(listEntry{key: j.endOrder, job: j})
+	j.EndOrder = c.ends
+	c.ended.add(listEntry{key: j.EndOrder, job: j})
 }
 
 // A submitted job that has not started expires: it is treated like an ended job, but stays
@@ -497,7 +501,7 @@ const (
 // promise, because the job may have been queued before.
 func (j *Job) unstartedExpiry() time.Time {
 	if j.hasDeadline() {
-		slo := min(time.Duration(j.Submitted.Request.SLO), schemas.MaxSLO)
+		slo := min(time.Duration(j.Request.SLO), schemas.MaxSLO)
 		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
 	}
 	return j.Promise.At.Add(expiryWithoutSLO)
@@ -511,7 +515,7 @@ func (c *Cluster) expireUnstarted(now time.Time) {
 			return
 		}
 		c.unstarted.remove(e)
-		e.job.expiry = 0
+		e.job.Expiry = 0
 		c.addEnded(e.job)
 	}
 }
@@ -522,15 +526,15 @@ func (c *Cluster) packEndedJobs() {
 		e, _ := c.ended.first()
 		c.ended.remove(e)
 		p := e.job.pack()
-		delete(c.jobs, p.id)
-		c.past[p.id] = p
+		delete(c.jobs, p.ID)
+		c.packed[p.ID] = p
 		c.order.replace(e.job.orderEntry(), p.orderEntry())
-		c.packedJobs.add(listEntry{key: p.endOrder, past: p})
+		c.packedByEnd.add(listEntry{key: p.EndOrder, packed: p})
 	}
-	for c.packedJobs.count > max(0, c.limits.ended-c.limits.unpacked) {
-		e, _ := c.packedJobs.first()
-		c.packedJobs.remove(e)
-		delete(c.past, e.past.id)
-		c.order.remove(e.past.orderEntry())
+	for c.packedByEnd.count > max(0, c.limits.ended-c.limits.unpacked) {
+		e, _ := c.packedByEnd.first()
+		c.packedByEnd.remove(e)
+		delete(c.packed, e.packed.ID)
+		c.order.remove(e.packed.orderEntry())
 	}
 }

@@ -1,0 +1,91 @@
+package advisor
+
+import (
+	"encoding/json"
+	"time"
+
+	"courier/schemas"
+)
+
+// Limits of the ended jobs in memory. Jobs that are queued, submitted or running are never dropped.
+const (
+	// maxEndedJobs bounds the ended jobs that job.status and job.list return: ten days with
+	// 10,000 jobs per day. The job that ended first is dropped first.
+	maxEndedJobs = 100_000
+	// maxUnpackedJobs bounds the ended jobs that are not packed. A lost job comes back within
+	// minutes, if at all.
+	maxUnpackedJobs = 1024
+	// maxReasonBytes bounds the reason of the end of a packed job.
+	maxReasonBytes = 512
+)
+
+// packedJob is an ended job as JSON, with the fields that index it. It never changes: a job that comes
+// back is unpacked, and packed again after its end.
+type packedJob struct {
+	jobKey
+	text []byte // JSON of a Job
+}
+
+// jobKey are the fields of a job that index it.
+type jobKey struct {
+	ID       string        `json:"id"`
+	State    schemas.State `json:"state"`
+	First    uint64        `json:"first"`
+	ListedAt uint64        `json:"listed_at"`
+	EndOrder uint64        `json:"end_order"`
+}
+
+// pack returns the packed form of an ended job, without its progress. A lost job that comes back has
+// no observed epochs.
+func (j *Job) pack() *packedJob {
+	text, err := json.Marshal(j.withoutProgress())
+	if err != nil { // a number is not finite; no valid event has one
+		text = nil
+	}
+	return &packedJob{jobKey{j.ID, j.State, j.First, j.ListedAt, j.EndOrder}, text}
+}
+
+// withoutProgress returns the job with the fields that job.status and job.list return and that a later
+// run needs.
+func (j *Job) withoutProgress() *Job {
+	kept := *j
+	if j.Request != nil {
+		request := *j.Request
+		request.Labels = nil
+		kept.Request = &request
+	}
+	kept.Answer, kept.Admission = nil, nil
+	kept.Reason = j.Reason[:min(len(j.Reason), maxReasonBytes)]
+	kept.Risk, kept.Divergence = nil, nil
+	if j.Advice != nil && j.Run > 0 {
+		kept.Advice = &AdviceSummary{
+			Decision: j.Advice.Decision, CauseSequence: j.Advice.CauseSequence,
+		}
+	}
+	kept.Hardware, kept.ObservedEpochs, kept.LoadAtLastEpoch = nil, nil, nil
+	kept.Usage, kept.IOWait, kept.Losses = schemas.Usage{}, 0, LossHistory{}
+	kept.ProgressAt, kept.LastSeen = time.Time{}, time.Time{}
+	kept.Uses, kept.FormerUses, kept.BarredMoves = nil, nil, nil
+	return &kept
+}
+
+// unpack returns a job that is part of no list.
+func (p *packedJob) unpack() *Job {
+	j := &Job{}
+	if json.Unmarshal(p.text, j) != nil {
+		j = &Job{}
+	}
+	j.ID, j.State, j.First, j.ListedAt, j.EndOrder = p.ID, p.State, p.First, p.ListedAt, 0
+	return j
+}
+
+// orderEntry returns the entry of the packed job in Cluster.order.
+func (p *packedJob) orderEntry() listEntry {
+	return listEntry{key: p.ListedAt, tie: p.First, packed: p}
+}
+
+// orderEntry returns the entry of the job in Cluster.order.
+func (j *Job) orderEntry() listEntry { return listEntry{key: j.ListedAt, tie: j.First, job: j} }
+
+// expiryEntry returns the entry of the job in Cluster.unstarted.
+func (j *Job) expiryEntry() listEntry { return listEntry{key: j.Expiry, tie: j.First, job: j} }
