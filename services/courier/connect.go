@@ -19,17 +19,17 @@ import (
 
 // natsFlags are the flags of commands that connect to NATS.
 type natsFlags struct {
-	NATSURL string `name:"nats-url" help:"NATS servers, separated by commas." default:"nats://127.0.0.1:4222" env:"COURIER_NATS_URL"`
+	NATSURL string `name:"nats-url" group:"nats" help:"NATS servers, separated by commas." default:"nats://127.0.0.1:4222" env:"COURIER_NATS_URL"`
 	identityFlags
 }
 
 // identityFlags are the credentials for NATS. Secrets are in files, not on the command line.
 type identityFlags struct {
-	NATSCA   string `name:"nats-ca" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
-	NATSCert string `name:"nats-cert" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
-	NATSKey  string `name:"nats-key" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
-	NATSNkey string `name:"nats-nkey" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
-	NATSUser string `name:"nats-user" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
+	NATSCA   string `name:"nats-ca" group:"nats" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
+	NATSCert string `name:"nats-cert" group:"nats" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
+	NATSKey  string `name:"nats-key" group:"nats" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
+	NATSNkey string `name:"nats-nkey" group:"nats" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
+	NATSUser string `name:"nats-user" group:"nats" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
 }
 
 // options returns the options of a connection of a service or of the operator.
@@ -66,8 +66,8 @@ func (f identityFlags) asker(user string) string {
 
 // clickHouseFlags configure a ClickHouse connection apart from its URL.
 type clickHouseFlags struct {
-	ClickHouseCA           string `name:"clickhouse-ca" help:"File with the certificates (PEM) of the authorities of the ClickHouse servers. Requires TLS." env:"COURIER_CLICKHOUSE_CA"`
-	ClickHousePasswordFile string `name:"clickhouse-password-file" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`
+	ClickHouseCA           string `name:"clickhouse-ca" group:"clickhouse" help:"File with the certificates (PEM) of the authorities of the ClickHouse servers. Requires TLS." env:"COURIER_CLICKHOUSE_CA"`
+	ClickHousePasswordFile string `name:"clickhouse-password-file" group:"clickhouse" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`
 }
 
 func (f clickHouseFlags) options(url string) store.Options {

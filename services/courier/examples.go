@@ -1,16 +1,5 @@
 package main
 
-import "strings"
-
-// example returns the end of the help of a command: command lines to copy.
-func example(lines ...string) string {
-	title := "Example:"
-	if len(lines) > 1 {
-		title = "Examples:"
-	}
-	return title + "\n  " + strings.Join(lines, "\n  ")
-}
-
 // Help implements kong.HelpProvider, as the Help methods of the other commands do.
 func (*allCommand) Help() string { return example("courier all --data courier-data") }
 

@@ -5,20 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
 	"courier/bus"
-	"courier/collector"
 	"courier/explore"
-	"courier/runner"
 	"courier/schemas"
 )
 
 type exploreCommand struct {
+	outputFormatFlags
 	outputFlags
 	identityFlags
 	NATSURL        string             `name:"nats-url" help:"NATS servers to which the runs are published, so that Courier learns from them at once. By default they are only stored in --dir, from where courier import reads them."`
@@ -39,9 +37,6 @@ type exploreCommand struct {
 	Budget         time.Duration      `help:"Time for all runs, such as 20m; no run starts that would end later. 0s: no limit." default:"0s"`
 	Dir            string             `help:"Directory of the study. If it has an unfinished one with the same design, that continues." default:"courier-study" type:"path"`
 	Seed           uint64             `help:"Seed of the random order." default:"1"`
-	EpochPattern   string             `help:"Regular expression that matches an epoch in a line of output, as for courier run."`
-	Format         string             `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern"`
-	MetricsFile    string             `help:"File, directory or pattern of files in which the logger of the command writes its epochs, as for courier run."`
 	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {gpus}, {epochs} and {replication} are replaced."`
 }
 
@@ -57,10 +52,7 @@ Examples:
 }
 
 func (c *exploreCommand) Run(w *environment) error {
-	command := c.Command
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
+	command := trainingCommand(c.Command)
 	if len(command) == 0 {
 		return errors.New("no command: courier explore --epochs N -- COMMAND --batch-size {batch}")
 	}
@@ -136,21 +128,11 @@ func (c *exploreCommand) options(command []string) explore.Options {
 
 // runner returns what measures the blocks of the study.
 func (c *exploreCommand) runner(w *environment, o explore.Options) (*explore.Runner, error) {
-	node, err := nodeName("")
+	job, err := c.job(w)
 	if err != nil {
 		return nil, err
 	}
-	r := &explore.Runner{Dir: c.Dir, Options: o, Log: w.log, Job: runner.Options{
-		Observer:     collector.NewObserver(w.log),
-		Node:         node,
-		EpochPattern: c.EpochPattern,
-		Format:       c.Format,
-		MetricsFile:  c.MetricsFile,
-	}}
-	if u, err := user.Current(); err == nil {
-		r.Job.Request.User = u.Username
-	}
-	return r, nil
+	return &explore.Runner{Dir: c.Dir, Options: o, Log: w.log, Job: job}, nil
 }
 
 // connect connects to the servers of --nats-url, if there are any. The caller calls close.

@@ -26,7 +26,7 @@ type localFlags struct {
 	Engine        string        `help:"Embed ClickHouse, downloaded once with npm (auto), or run without SQL (off)." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
 	EngineLibrary string        `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 	SyncAlways    bool          `name:"nats-sync-always" help:"Write each event to disk before it is acknowledged: safe against power loss, but slower." env:"COURIER_NATS_SYNC_ALWAYS"`
-	Node          string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Node          string        `group:"node" help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
 	Interval      time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
 	Trainer       string        `help:"Fit in a child process with low priority (on), or leave fits to a courier trainer elsewhere (off)." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
 	hostFlags

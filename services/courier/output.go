@@ -12,7 +12,7 @@ import (
 
 // outputFlags are the flags of commands that print a result.
 type outputFlags struct {
-	Output string `short:"o" help:"Output format (text, json)." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
+	Output string `short:"o" group:"output" help:"Output format (text, json)." enum:"text,json" default:"text" env:"COURIER_OUTPUT"`
 }
 
 // print prints a value as JSON, or calls text.

@@ -38,7 +38,7 @@ var referencePages = []referencePage{
 	}},
 	{"cli-tables.md", "Commands for the tables", []string{"store"}},
 	{"cli-operations.md", "Commands for operators", []string{
-		"streams", "dead", "engine", "certs", "health",
+		"streams", "dead", "engine", "certs", "health", "help", "version",
 	}},
 }
 
@@ -102,6 +102,38 @@ func TestReference_ExamplesAreValid(t *testing.T) {
 	}
 }
 
+// mostFlags is the highest number of flags that the help of a command lists.
+const mostFlags = 30
+
+// mostCommands is the highest number of commands, with groups and hidden ones.
+const mostCommands = 61
+
+func TestReference_HelpStaysShort(t *testing.T) {
+	var c cli
+	parser, err := newParser(&c, os.Stdout, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := 0
+	err = kong.Visit(parser.Model, func(v kong.Visitable, next kong.Next) error {
+		n, ok := v.(*kong.Node)
+		if !ok {
+			return next(nil)
+		}
+		commands++
+		if flags := slices.Concat(n.AllFlags(true)...); len(flags) > mostFlags {
+			t.Errorf("%s --help has %d flags, want at most %d", n.FullPath(), len(flags), mostFlags)
+		}
+		return next(nil)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if commands > mostCommands {
+		t.Errorf("%d commands, want at most %d", commands, mostCommands)
+	}
+}
+
 // exampleLines returns the command lines after the heading Example or Examples.
 func exampleLines(detail string) (lines []string) {
 	_, examples, _ := strings.Cut(detail, "Example")
@@ -132,7 +164,6 @@ func commandReference(t *testing.T, app *kong.Application) map[string]string {
 	const index = "cli.md"
 	pages := map[string]string{}
 	leaves := app.Leaves(true)
-	connection := connectionFlags(leaves)
 
 	var b strings.Builder
 	b.WriteString("# Command-line reference\n\n" +
@@ -143,12 +174,12 @@ func commandReference(t *testing.T, app *kong.Application) map[string]string {
 		fmt.Fprintf(&b, "\n## %s\n\n| command | purpose |\n| --- | --- |\n", p.title)
 		var page strings.Builder
 		fmt.Fprintf(&page, "# %s\n\nPart of the [command-line reference](cli.md), which also has the"+
-			" [flags of every\ncommand](cli.md#flags-of-every-command).\n", p.title)
+			" [flags that several\ncommands have](cli.md#flags-that-several-commands-have).\n", p.title)
 		for _, leaf := range leaves {
 			if p.contains(leaf) {
 				fmt.Fprintf(&b, "| [%s](%s#%s) | %s |\n", leaf.FullPath(), p.file,
 					strings.ReplaceAll(leaf.FullPath(), " ", "-"), cell(leaf.Help))
-				describeCommand(&page, leaf, connection)
+				describeCommand(&page, leaf)
 			}
 		}
 		pages[p.file] = page.String()
@@ -159,10 +190,7 @@ func commandReference(t *testing.T, app *kong.Application) map[string]string {
 		}
 	}
 
-	b.WriteString("\n## Flags of every command\n")
-	describeFlags(&b, nil, app.Flags)
-	b.WriteString("\n## Connection flags\n\nFlags of every command that connects to NATS.\n")
-	describeFlags(&b, nil, connection)
+	describeShared(t, &b)
 	pages[index] = b.String()
 	return pages
 }
@@ -194,37 +222,54 @@ func pagesWith(leaf *kong.Node) (n int) {
 	return n
 }
 
-// connectionFlags returns the flags for NATS of courier status.
-func connectionFlags(leaves []*kong.Node) (flags []*kong.Flag) {
-	for _, leaf := range leaves {
-		if leaf.Name != "status" {
-			continue
-		}
-		for _, f := range leaf.Flags {
-			if strings.HasPrefix(f.Name, "nats-") {
-				flags = append(flags, f)
-			}
-		}
+// describeShared writes a table for each group of the flags that several commands have.
+func describeShared(t *testing.T, b *strings.Builder) {
+	t.Helper()
+	w, _ := testEnvironment(t.Context())
+	parser, err := newSharedParser(w)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return flags
+	b.WriteString("\n## Flags that several commands have\n\n" +
+		"`courier help flags` prints them. Every command has the flags for logging.\n")
+	for _, g := range sharedGroups {
+		fmt.Fprintf(b, "\n### %s\n", sharedTitle(g.Key))
+		describeFlags(b, nil, slices.DeleteFunc(slices.Clone(parser.Model.Flags),
+			func(f *kong.Flag) bool { return f.Group.Key != g.Key }))
+	}
 }
 
-func describeCommand(b *strings.Builder, n *kong.Node, connection []*kong.Flag) {
+// sharedTitle returns the heading of a group of shared flags.
+func sharedTitle(key string) string {
+	at := slices.IndexFunc(sharedGroups, func(g kong.Group) bool { return g.Key == key })
+	title, _, _ := strings.Cut(strings.TrimSuffix(sharedGroups[at].Title, ":"), ",")
+	return title
+}
+
+func describeCommand(b *strings.Builder, n *kong.Node) {
 	fmt.Fprintf(b, "\n## %s\n\n%s\n", n.FullPath(), n.Help)
 	if n.Detail != "" {
 		fmt.Fprintf(b, "\n```\n%s\n```\n", strings.TrimSpace(n.Detail))
 	}
 	fmt.Fprintf(b, "\n```\n%s\n```\n", n.Summary())
 
-	isConnection := func(f *kong.Flag) bool {
-		return slices.ContainsFunc(connection, func(c *kong.Flag) bool {
-			return c.Name == f.Name && c.Help == f.Help
-		})
+	var own []*kong.Flag
+	var shared []string // links to groups
+	for _, f := range n.Flags {
+		if !isShared(f) {
+			own = append(own, f)
+			continue
+		}
+		title := sharedTitle(f.Group.Key)
+		link := fmt.Sprintf("[%s](cli.md#%s)", strings.ToLower(title[:1])+title[1:],
+			strings.ReplaceAll(strings.ToLower(title), " ", "-"))
+		if !slices.Contains(shared, link) {
+			shared = append(shared, link)
+		}
 	}
-	own := slices.DeleteFunc(slices.Clone(n.Flags), isConnection)
 	describeFlags(b, n.Positional, own)
-	if len(own) < len(n.Flags) {
-		b.WriteString("\nAlso the [connection flags](cli.md#connection-flags).\n")
+	if len(shared) > 0 {
+		fmt.Fprintf(b, "\nAlso the shared flags: %s.\n", strings.Join(shared, ", "))
 	}
 }
 

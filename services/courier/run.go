@@ -14,25 +14,20 @@ import (
 )
 
 type runCommand struct {
+	outputFormatFlags
+	terminalFlags
+	nodeFlags
 	natsFlags
 	requestFlags
-	Adapt            string            `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize        int               `help:"Start with this batch size instead of the advised one."`
-	Container        string            `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
-	EpochPattern     string            `help:"Regular expression that matches an epoch in a line of output, with the group epoch, and optionally seconds, loss, accuracy, batch_size and cpus." env:"COURIER_EPOCH_PATTERN"`
-	Format           string            `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern" env:"COURIER_FORMAT"`
-	MetricsFile      string            `help:"File, directory or pattern of files in which the logger of the command writes its epochs: CSV with a column epoch, JSON lines, or TensorBoard. The output is not read then." env:"COURIER_METRICS_FILE"`
-	MLflowURI        string            `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
-	MLflowExperiment string            `name:"mlflow-experiment" help:"Experiment of the run in MLflow." default:"Default" env:"COURIER_MLFLOW_EXPERIMENT"`
-	Metric           map[string]string `help:"What a metric measures whose name is not known: accuracy, error (1 - accuracy) or loss, such as fid=loss." placeholder:"NAME=KIND" env:"COURIER_METRIC"`
-	NoCgroup         bool              `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
-	NoPTY            bool              `name:"no-pty" help:"Give the command a pipe even if the standard output is a terminal." env:"COURIER_NO_PTY"`
-	NoProgress       bool              `help:"Show no progress bar."`
-	Node             string            `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	StopWhenLate     string            `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
-	Resize           string            `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; control: the command reads cpus from the file that $$COURIER_CONTROL names, and prints it with each epoch; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,control,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
-	SpoolDir         string            `help:"Directory that keeps events until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
-	Command          []string          `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
+	Adapt            string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
+	BatchSize        int      `help:"Start with this batch size instead of the advised one."`
+	Container        string   `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
+	MLflowURI        string   `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
+	MLflowExperiment string   `name:"mlflow-experiment" help:"Experiment of the run in MLflow." default:"Default" env:"COURIER_MLFLOW_EXPERIMENT"`
+	NoCgroup         bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
+	StopWhenLate     string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
+	Resize           string   `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; control: the command reads cpus from the file that $$COURIER_CONTROL names, and prints it with each epoch; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,control,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
+	Command          []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
 func (c *runCommand) Run(w *environment) error {
@@ -40,10 +35,7 @@ func (c *runCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	command := c.Command
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
+	command := trainingCommand(c.Command)
 	if len(command) == 0 {
 		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND" +
 			" --batch-size {batch}")

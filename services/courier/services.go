@@ -10,18 +10,16 @@ import (
 
 	"courier/collector"
 	"courier/gateway"
-	"courier/schemas"
 	"courier/services"
 	"courier/spool"
 )
 
 type collectorCommand struct {
 	serviceFlags
-	Node              string        `help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	nodeFlags
 	Interval          time.Duration `help:"Time between two samples." default:"2s" env:"COURIER_INTERVAL"`
 	NodeExporterURL   string        `name:"node-exporter-url" help:"Read the counters of the node from this node_exporter, such as http://127.0.0.1:9100/metrics, instead of collecting them in this process." env:"COURIER_NODE_EXPORTER_URL"`
 	SamplesPerMessage int           `help:"Number of samples per message, 1 to 100. A message is sent after its last sample was taken." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
-	SpoolDir          string        `help:"Directory that keeps samples, and the events of this node's jobs, until they can be published (default: in the user's cache)." type:"path" env:"COURIER_SPOOL_DIR"`
 }
 
 func (c *collectorCommand) Run(w *environment) error {
@@ -50,15 +48,6 @@ func (c *collectorCommand) Run(w *environment) error {
 		}
 		return builtService{part: services.Part{Name: "collector", Run: s.Run}}, nil
 	})
-}
-
-// nodeName returns the given name as a valid node name, because names in Kubernetes may have dots;
-// without one it returns the name of the host.
-func nodeName(given string) (string, error) {
-	if given == "" {
-		return schemas.LocalNodeName()
-	}
-	return schemas.NodeName(given), nil
 }
 
 // storeMemory is the soft memory limit of a store in bytes. It only matters when all streams catch

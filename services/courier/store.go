@@ -1,12 +1,5 @@
 package main
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/alecthomas/kong"
-)
-
 // storeCommands are the service that writes the tables, which is the default, and the tools for the
 // tables.
 type storeCommands struct {
@@ -16,22 +9,4 @@ type storeCommands struct {
 	Reshard   storeReshardCommand   `cmd:"" help:"Copy the tables to the changed shards of a ClickHouse cluster."`
 	Retention storeRetentionCommand `cmd:"" help:"Show or change how long each table keeps its rows."`
 	Schema    storeSchemaCommand    `cmd:"" help:"Print the SQL of the tables, for one server or a cluster."`
-}
-
-// printHelp prints the help of a command, and of its default sub-command.
-func printHelp(o kong.HelpOptions, c *kong.Context) error {
-	if err := kong.DefaultHelpPrinter(o, c); err != nil {
-		return err
-	}
-	selected := c.Selected()
-	if selected == nil || selected.DefaultCmd == nil {
-		return nil
-	}
-	words := append(strings.Fields(command(c)), selected.DefaultCmd.Name)
-	without, err := kong.Trace(c.Kong, words)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.Stdout, "\nThe default command is courier %s:\n\n", strings.Join(words, " "))
-	return kong.DefaultHelpPrinter(o, without)
 }

@@ -10,24 +10,29 @@ import (
 	"courier/schemas"
 )
 
+// userFlag is the user of a request.
+type userFlag struct {
+	User string `group:"nats" help:"User who submits a job; with --nats-nkey it is the user of the nkey." env:"USER"`
+}
+
 // requestFlags are the fields of a job request.
 type requestFlags struct {
-	ID              string            `help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
-	Model           string            `help:"Name of the model." required:"" env:"COURIER_MODEL"`
-	Dataset         string            `help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
-	CPUs            []int             `name:"cpus" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
+	userFlag
+	ID              string            `placeholder:"JOB" help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
+	Model           string            `placeholder:"NAME" help:"Name of the model." required:"" env:"COURIER_MODEL"`
+	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
+	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
-	BatchSizes      []int             `help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
-	Epochs          int               `help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
-	MaxEpochs       int               `help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
-	TargetAccuracy  float64           `help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
+	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
+	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
+	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
+	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
 	SLO             schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
-	Confidence      float64           `help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
+	Confidence      float64           `placeholder:"RATIO" help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
 	Promise         string            `help:"Meaning of the confidence. each: the job meets its SLO with this probability; mean: the promised jobs of the cluster do on average (default: that of the advisor)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
-	Nodes           []string          `help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
+	Nodes           []string          `placeholder:"NODE" help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
 	NewNodes        bool              `help:"Accept nodes without a collector." env:"COURIER_NEW_NODES"`
-	TrainingSamples uint64            `help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
-	User            string            `help:"User who submits the job." env:"USER"`
+	TrainingSamples uint64            `placeholder:"N" help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
 	Labels          map[string]string `help:"Tags, such as team=vision." env:"COURIER_LABELS"`
 }
 
@@ -128,7 +133,7 @@ func (c *predictCommand) Run(w *environment) error {
 type statusCommand struct {
 	natsFlags
 	outputFlags
-	ID string `arg:"" help:"ID of the job."`
+	ID string `arg:"" name:"job" help:"ID of the job."`
 }
 
 func (c *statusCommand) Run(w *environment) error {
@@ -140,7 +145,7 @@ func (c *statusCommand) Run(w *environment) error {
 type cancelCommand struct {
 	natsFlags
 	outputFlags
-	ID     string `arg:"" help:"ID of the job."`
+	ID     string `arg:"" name:"job" help:"ID of the job."`
 	Reason string `help:"Reason to record."`
 }
 

@@ -5,39 +5,33 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
-	"courier/collector"
-	"courier/runner"
 	"courier/runner/output"
 	"courier/services"
 	"courier/tune"
 )
 
 type tuneCommand struct {
-	Param        []string          `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command, and is in the environment as COURIER_PARAM_LR. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
-	Trials       int               `help:"Number of combinations of the parameters to try." default:"16"`
-	Eta          int               `help:"Each stage keeps one of this number of trials." default:"2"`
-	Epochs       int               `help:"Epochs of a trial that reaches the last stage." required:""`
-	Algorithm    string            `help:"halving: a stage begins when the one before has ended; asha: a trial is promoted as soon as it is among the best of its stage." enum:"halving,asha" default:"halving"`
-	Objective    string            `help:"Figure that ranks the trials; auto: the accuracy if the first epoch reports one, else the loss." enum:"auto,accuracy,loss" default:"auto"`
-	MaxTime      time.Duration     `help:"Time for the tuning, such as 30m, which is never exceeded. The cheapest resources within it are used. Interruptions do not count. 0s: no limit." default:"0s"`
-	Budget       float64           `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
-	Price        float64           `help:"Price of a core-hour, to show costs in money; 0: none." default:"0"`
-	CPUs         []int             `name:"cpus" help:"Numbers of CPUs of a trial to choose from, stage by stage; {cpus} in the command." default:"1"`
-	CPUsTotal    *int              `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)." placeholder:"INT"`
-	Seed         uint64            `help:"Seed of the values of the parameters." default:"1"`
-	Dir          string            `help:"Directory of the tuning. If it has an unfinished one with the same design, that continues." default:"courier-tuning" type:"path"`
-	EpochPattern string            `help:"Regular expression that matches an epoch in a line of output, as for courier run."`
-	Format       string            `help:"Format of the output of the command (auto, bigdl, json, text, pattern)." default:"auto" enum:"auto,bigdl,json,text,pattern"`
-	Metric       map[string]string `help:"What a metric measures whose name is not known: accuracy, error (1 - accuracy) or loss, such as fid=loss." placeholder:"NAME=KIND"`
-	MetricsFile  string            `help:"File, directory or pattern of files in which the logger of the command writes its epochs, as for courier run; with {dir} or {trial}."`
-	Output       string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table" env:"COURIER_OUTPUT"`
-	Command      []string          `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
+	outputFormatFlags
+	Param     []string      `help:"Parameter with its values: lr=log:1e-4..1e-1 (a range with uniform logarithms), dropout=0..0.5, layers=1..8 (integers) or batch=16,32,64 (a list). It replaces {lr} in the command, and is in the environment as COURIER_PARAM_LR. Repeat the flag for each parameter." placeholder:"NAME=VALUES" sep:"none"`
+	Trials    int           `help:"Number of combinations of the parameters to try." default:"16"`
+	Eta       int           `help:"Each stage keeps one of this number of trials." default:"2"`
+	Epochs    int           `help:"Epochs of a trial that reaches the last stage." required:""`
+	Algorithm string        `help:"halving: a stage begins when the one before has ended; asha: a trial is promoted as soon as it is among the best of its stage." enum:"halving,asha" default:"halving"`
+	Objective string        `help:"Figure that ranks the trials; auto: the accuracy if the first epoch reports one, else the loss." enum:"auto,accuracy,loss" default:"auto"`
+	MaxTime   time.Duration `help:"Time for the tuning, such as 30m, which is never exceeded. The cheapest resources within it are used. Interruptions do not count. 0s: no limit." default:"0s"`
+	Budget    float64       `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
+	Price     float64       `help:"Price of a core-hour, to show costs in money; 0: none." default:"0"`
+	CPUs      []int         `name:"cpus" help:"Numbers of CPUs of a trial to choose from, stage by stage; {cpus} in the command." default:"1"`
+	CPUsTotal *int          `name:"cpus-total" help:"CPUs of all running trials (default: those of this machine)." placeholder:"INT"`
+	Seed      uint64        `help:"Seed of the values of the parameters." default:"1"`
+	Dir       string        `help:"Directory of the tuning. If it has an unfinished one with the same design, that continues." default:"courier-tuning" type:"path"`
+	Output    string        `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table" env:"COURIER_OUTPUT"`
+	Command   []string      `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
 }
 
 // Help returns the end of the help text.
@@ -112,10 +106,7 @@ func (c *tuneCommand) print(w *environment, ranking *tune.Ranking) error {
 
 // options returns the options of the tuning.
 func (c *tuneCommand) options() (tune.Options, error) {
-	command := c.Command
-	if len(command) > 0 && command[0] == "--" {
-		command = command[1:]
-	}
+	command := trainingCommand(c.Command)
 	space, err := tune.ParseSpace(c.Param)
 	if err != nil {
 		return tune.Options{}, fmt.Errorf("--param: %w", err)
@@ -149,22 +140,11 @@ func (c *tuneCommand) options() (tune.Options, error) {
 
 // launcher returns what runs the trials.
 func (c *tuneCommand) launcher(w *environment, o tune.Options) (*tune.Launcher, error) {
-	node, err := nodeName("")
+	job, err := c.job(w)
 	if err != nil {
 		return nil, err
 	}
-	l := &tune.Launcher{Dir: c.Dir, Options: o, Log: w.log, Job: runner.Options{
-		Observer:     collector.NewObserver(w.log),
-		Node:         node,
-		EpochPattern: c.EpochPattern,
-		Format:       c.Format,
-		Metrics:      c.Metric,
-		MetricsFile:  c.MetricsFile,
-	}}
-	if u, err := user.Current(); err == nil {
-		l.Job.Request.User = u.Username
-	}
-	return l, nil
+	return &tune.Launcher{Dir: c.Dir, Options: o, Log: w.log, Job: job}, nil
 }
 
 // tuningView shows the progress: a bar on a terminal, with a line above it for each message.
