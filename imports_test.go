@@ -113,6 +113,7 @@ var testOnly = []string{
 
 // modules maps each third-party module to the packages that may import it.
 var modules = map[string][]string{
+	"github.com/go-json-experiment/json":  {"schemas"},
 	"github.com/nats-io/nats.go":          {"bus"},
 	"github.com/nats-io/nats-server/v2":   {"bus/server"},
 	"github.com/ClickHouse/clickhouse-go": {"store", "store/storetest"},

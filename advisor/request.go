@@ -134,10 +134,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	if err != nil {
 		return nil, err
 	}
-	e, err := submittedEvent(request, advice)
-	if err != nil {
-		return nil, err
-	}
+	e := submittedEvent(request, advice)
 	sequence, fresh, err := a.bus.PublishOnce(ctx, e)
 	if err != nil {
 		return nil, err
@@ -148,19 +145,16 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	a.mu.Lock()
 	a.cluster.Apply(e, sequence, e.At)
 	a.mu.Unlock()
-	return e.EncodedAdvice, nil
+	return &e.Advice, nil
 }
 
-// submittedEvent returns the event that records a request with its advice. The advice is encoded
-// once, for the event and for the reply.
-func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) (*schemas.Submitted, error) {
+// submittedEvent returns the event that records a request with its advice.
+func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) *schemas.Submitted {
 	e := &schemas.Submitted{Request: q, Advice: *advice}
 	stamp := schemas.Stamp{EventID: q.JobID + "/submitted", At: advice.At}
 	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: q.JobID}
 	e.Advice.EventID = e.EventID
-	written, err := schemas.Marshal(&e.Advice)
-	e.EncodedAdvice = written
-	return e, err
+	return e
 }
 
 // decide answers a request that will be recorded.

@@ -304,14 +304,6 @@ func TestReplay_Refuses(t *testing.T) {
 			func(d *schemas.Dead) { d.OriginBytes = 200_000 },
 			"the letter was cut to 131072 bytes of 200000; stream NODE may still have the message at 50",
 		},
-		{
-			"cut by an old release",
-			"NODE",
-			nodeSubject,
-			long,
-			func(d *schemas.Dead) { d.OriginBytes = 0 },
-			"the letter was cut to 131072 bytes; stream",
-		},
 		{"maximum length", "NODE", nodeSubject, long, nil, "still cannot be decoded"},
 		{
 			"not stored by any stream", "JOB", "job.a.alive", aliveBody, nil,

@@ -63,13 +63,9 @@ func (b *Bus) Replayable(ctx context.Context, l *Letter) (Replay, error) {
 // checkLetter reports whether the decoder accepts the bytes of a letter now.
 func checkLetter(l *Letter) Replay {
 	if l.Truncated() {
-		size := ""
-		if l.OriginBytes > 0 {
-			size = fmt.Sprintf(" of %d", l.OriginBytes)
-		}
 		return refusedReplay("",
-			"the letter was cut to %d bytes%s; stream %s may still have the message at %d",
-			len(l.Data), size, l.Stream, l.OriginSequence)
+			"the letter was cut to %d bytes of %d; stream %s may still have the message at %d",
+			len(l.Data), l.OriginBytes, l.Stream, l.OriginSequence)
 	}
 	events, err := schemas.ParseAll(l.OriginSubject, l.Data)
 	if err != nil {

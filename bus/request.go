@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"courier/schemas"
@@ -140,18 +139,11 @@ func endpointName(subject string) string {
 	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
 
-// replyBuffers holds buffers for encoded replies. The connection copies a reply when it is
-// sent, so a buffer can be used again at once.
-var replyBuffers = sync.Pool{New: func() any { return new([]byte) }}
-
 // answer handles one request and observes its duration, in ok if the request succeeds. The
 // subject label is the endpoint's, so it has few values.
 func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok prometheus.Observer) {
 	start, duration := time.Now(), ok
-	buffer := replyBuffers.Get().(*[]byte)
-	defer replyBuffers.Put(buffer)
-
-	err := b.reply(ctx, e, r, buffer)
+	reply, err := b.reply(ctx, e, r)
 	if err != nil {
 		refusal := schemas.AsError(err)
 		duration = b.metrics.requests.WithLabelValues(e.subject, string(refusal.Code))
@@ -165,7 +157,7 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 		}
 		err = r.Error(status, refusal.Error(), body)
 	} else {
-		err = r.Respond(*buffer)
+		err = r.Respond(reply)
 	}
 	if err != nil {
 		b.log.Warn("reply not sent", "subject", e.subject, "error", err)
@@ -173,9 +165,11 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 	duration.Observe(time.Since(start).Seconds())
 }
 
-// reply calls the handler and encodes its result into buffer. A panic is logged with its
+// reply calls the handler and encodes its result. A panic is logged with its
 // stack, counted, and becomes an error, so that no request can end the process.
-func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request, buffer *[]byte) (err error) {
+func (b *Bus) reply(
+	ctx context.Context, e Endpoint, r micro.Request,
+) (reply []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.metrics.panics.WithLabelValues(e.subject).Inc()
@@ -184,12 +178,11 @@ func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request, buffer *[]
 			err = errPanicked
 		}
 	}()
-	reply, err := e.handle(ctx, r.Subject(), r.Data())
+	result, err := e.handle(ctx, r.Subject(), r.Data())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	*buffer, err = schemas.Append((*buffer)[:0], reply)
-	return err
+	return schemas.Marshal(result)
 }
 
 // errPanicked is the error of a request whose handler panicked.

@@ -64,6 +64,11 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 	}
 }
 
+// panickingReply is a reply that cannot be encoded.
+type panickingReply struct{}
+
+func (panickingReply) MarshalJSON() ([]byte, error) { panic("of the encoder") }
+
 // If a handler or the encoding of its reply panics, the request fails with code internal, the
 // panic is counted and logged with its stack, and the endpoint keeps answering.
 func TestServe_RecoversFromAPanic(t *testing.T) {
@@ -79,8 +84,8 @@ func TestServe_RecoversFromAPanic(t *testing.T) {
 		switch q.Model {
 		case "panics":
 			panic("of the test")
-		case "nil":
-			return (*schemas.Advice)(nil), nil
+		case "panics when encoded":
+			return panickingReply{}, nil
 		}
 		return &schemas.Advice{Model: q.Model}, nil
 	}
@@ -88,7 +93,7 @@ func TestServe_RecoversFromAPanic(t *testing.T) {
 	for _, c := range []struct {
 		model string
 		want  error
-	}{{"panics", schemas.ErrInternal}, {"nil", schemas.ErrInternal}, {"fine", nil}} {
+	}{{"panics", schemas.ErrInternal}, {"panics when encoded", schemas.ErrInternal}, {"fine", nil}} {
 		var a schemas.Advice
 		q := &schemas.JobRequest{Model: c.model, CPUs: schemas.CPUs{1}, Epochs: 1}
 		if err := b.Request(within(t), schemas.SubjectJobPredict, q, &a); !errors.Is(err, c.want) {

@@ -132,11 +132,8 @@ func LetterText(out io.Writer, l *bus.Letter) error {
 	}
 	text, isText := plainText(l.Data)
 	size := fmt.Sprintf("%d", len(l.Data))
-	switch {
-	case l.Truncated() && l.OriginBytes > 0:
+	if l.Truncated() {
 		size = fmt.Sprintf("the first %d of %d", len(l.Data), l.OriginBytes)
-	case l.Truncated():
-		size = fmt.Sprintf("the first %d", len(l.Data))
 	}
 	line("bytes", "%s, %s, sha256 %s", size, map[bool]string{
 		true:  "text",

@@ -33,9 +33,8 @@ func TestLetterText(t *testing.T) {
 	head := "letter   4, stored 2026-11-21 08:00:00Z\norigin   NODE 9\nsubject " +
 		" node.a\uFFFD[2J.sample\nread by  store-NODE at 2026-11-21 08:00:00Z\nreason  " +
 		" invalid:\uFFFDnot JSON\n"
-	cut, old := whole("abc"), whole(strings.Repeat("a", schemas.MaxDeadBytes))
+	cut := whole("abc")
 	cut.OriginBytes = 200_000
-	old.OriginBytes = 0
 	again := whole("{broken\n")
 	again.Replayed = &schemas.Replayed{
 		Stamp:            schemas.Stamp{At: at},
@@ -62,13 +61,6 @@ func TestLetterText(t *testing.T) {
 		},
 		{"empty", whole(""), "state    dead\nbytes    0, text, sha256 d16e57\n"},
 		{"cut", cut, "state    dead\nbytes    the first 3 of 200000, text, sha256 d16e57\n\nabc\n"},
-		{
-			"cut by an older program",
-			old,
-			"state    dead\nbytes    the first 131072, text, sha256 d16e57\n\n" +
-				strings.Repeat("a",
-					schemas.MaxDeadBytes) + "\n",
-		},
 		{
 			"replayed",
 			again,

@@ -155,8 +155,6 @@ type Advice struct {
 	Menu []Choice `json:"menu,omitempty"`
 	// Most informative epochs to run for an unknown model, in order.
 	Probes []ProbeEpoch `json:"probes,omitempty"`
-	// No longer set: figures of other models are no prediction.
-	Relatives []string `json:"relatives,omitempty"`
 	// Result of the cluster's admission policy; absent: the job may start.
 	Admission *Admission `json:"admission,omitempty"`
 	// Why the CPUs of the job should change; absent: they should not.

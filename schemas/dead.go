@@ -13,7 +13,7 @@ type Dead struct {
 	Reason   string `json:"reason" ch:"reason"`
 	// Original bytes, base64 in JSON, truncated to 128 KiB.
 	Data []byte `json:"data" ch:"data"`
-	// Size of the whole original; 0 if unknown, as in letters of older versions.
+	// Size of the whole original.
 	OriginBytes int `json:"origin_bytes" ch:"origin_bytes"`
 }
 
@@ -35,11 +35,8 @@ func (e *Dead) Validate() error {
 	return nil
 }
 
-// Truncated reports whether bytes of the original are missing. If the original size is unknown, a
-// letter of the maximum size counts as truncated.
-func (e *Dead) Truncated() bool {
-	return e.OriginBytes > len(e.Data) || e.OriginBytes == 0 && len(e.Data) >= MaxDeadBytes
-}
+// Truncated reports whether bytes of the original are missing.
+func (e *Dead) Truncated() bool { return e.OriginBytes > len(e.Data) }
 
 // Replayed is dead.<stream>.replayed: the bytes of a dead letter were published again on their
 // origin subject.

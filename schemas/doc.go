@@ -1,5 +1,5 @@
 // Package schemas is the contract of Courier: every subject, message, feature, error code and
-// table that crosses the wire or is stored. It imports only the standard library.
+// table that crosses the wire or is stored. It imports no other package of Courier.
 //
 // # Use
 //

@@ -3,7 +3,6 @@ package schemas
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -43,37 +42,32 @@ func (d Duration) Seconds() float64 { return time.Duration(d).Seconds() }
 
 const hoursPerDay = 24
 
-// leadingDays matches the days at the start of a duration.
-var leadingDays = regexp.MustCompile(`^([+-]?[0-9]*\.?[0-9]+)d`)
-
 // ParseDuration parses a duration with the units of time.ParseDuration, optionally preceded by days
 // of 24 hours: "90s", "1h30m", "2d", "1d12h". It also accepts the output of FormatSeconds, with its
 // spaces. The error is an *Error with CodeInvalid for the field slo.
 func ParseDuration(s string) (time.Duration, error) {
 	text := removeUnitSpaces(s)
-	var whole time.Duration
-	if m := leadingDays.FindStringSubmatch(text); m != nil {
-		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil || math.Abs(n) > MaxSLO.Hours()/hoursPerDay {
+	if days, rest, found := strings.Cut(text, "d"); found {
+		n, err := strconv.ParseFloat(days, 64)
+		if math.Abs(n) > MaxSLO.Hours()/hoursPerDay {
 			return 0, Invalid("slo", "%q is longer than %s", clip(s), FormatSeconds(MaxSLO.Seconds()))
 		}
-		whole = time.Duration(n * hoursPerDay * float64(time.Hour))
-		if text = text[len(m[0]):]; text == "" {
-			return whole, nil
+		if err == nil {
+			text = strconv.FormatFloat(n*hoursPerDay, 'f', -1, 64) + "h" + rest
 		}
 	}
 
-	rest, err := time.ParseDuration(text)
+	d, err := time.ParseDuration(text)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "missing unit"):
+	case err == nil:
+		return d, nil
+	case text != "" && isDigit(text[len(text)-1]):
 		return 0, Invalid("slo", `%q: missing unit, use for example "10m"`, clip(s))
-	case err != nil || whole != 0 && strings.ContainsAny(text[:1], "+-"):
-		return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, clip(s))
-	case whole < 0:
-		return whole - rest, nil
 	}
-	return whole + rest, nil
+	return 0, Invalid("slo", `%q is not a duration such as "10m", "90s", "1h30m" or "2d"`, clip(s))
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
 // removeUnitSpaces removes each space before or after a unit. A space between two numbers stays.
 func removeUnitSpaces(s string) string {

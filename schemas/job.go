@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"time"
@@ -74,23 +73,6 @@ type Submitted struct {
 	Request JobRequest `json:"request"`
 	// The reply.
 	Advice Advice `json:"advice"`
-
-	// EncodedAdvice is the advice as JSON if it was encoded before; Marshal reuses it.
-	EncodedAdvice json.RawMessage `json:"-"`
-}
-
-// splice encodes the event around EncodedAdvice. Marshal calls it instead of json.Marshal, which
-// would scan these bytes twice.
-func (e *Submitted) splice() ([]byte, error) {
-	head, err := json.Marshal(struct {
-		*JobStamp
-		Request *JobRequest `json:"request"`
-	}{&e.JobStamp, &e.Request})
-	if err != nil {
-		return nil, err
-	}
-	head = append(head[:len(head)-1], `,"advice":`...)
-	return append(append(head, e.EncodedAdvice...), '}'), nil
 }
 
 // Subject implements Event.

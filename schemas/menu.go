@@ -48,8 +48,6 @@ type ProbeEpoch struct {
 	BatchSize uint32 `json:"batch_size"`
 	CPUs      uint32 `json:"cpus"`
 	Epochs    uint32 `json:"epochs"`
-	// No longer set: figures of other models are no prediction.
-	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
 }
 
 // Admission policies of a cluster.

@@ -5,32 +5,25 @@ import (
 	"strings"
 )
 
-// nearField adds the field that was probably meant to an error about an unknown field of a request,
-// such as "id" for "job_id".
-func nearField(e *Error, r Request) *Error {
-	if e.Field == "" || !strings.HasPrefix(e.Message, "not a field") {
-		return e
-	}
+// nearField returns the JSON name of the field of a struct that was probably meant by an unknown
+// name, such as "id" for "job_id", or "" if no name is similar.
+func nearField(unknown string, t reflect.Type) string {
 	best, fewest := "", 3 // edits, from which two names are not similar
-	t := reflect.TypeOf(r).Elem()
 	for i := range t.NumField() {
 		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
 		if name == "" || name == "-" {
 			continue
 		}
-		edits := editDistance(e.Field, name)
-		if strings.HasSuffix(e.Field, "_"+name) || strings.HasSuffix(name, "_"+e.Field) ||
-			strings.HasPrefix(name, e.Field+"_") {
+		edits := editDistance(unknown, name)
+		if strings.HasSuffix(unknown, "_"+name) || strings.HasSuffix(name, "_"+unknown) ||
+			strings.HasPrefix(name, unknown+"_") {
 			edits = min(edits, 1)
 		}
 		if edits < fewest {
 			best, fewest = name, edits
 		}
 	}
-	if best != "" {
-		e.Message += "; did you mean " + best + "?"
-	}
-	return e
+	return best
 }
 
 // editDistance returns the number of inserted, deleted and replaced bytes between two names

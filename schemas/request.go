@@ -3,8 +3,6 @@ package schemas
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"io"
 	"math"
 	"strconv"
 	"time"
@@ -19,31 +17,14 @@ type Request interface {
 }
 
 // DecodeRequest decodes a request strictly into r, which must be empty. An unknown field, a second
-// JSON value or a value out of range is an *Error with CodeInvalid that names the field.
+// JSON value or a value out of range is an *Error with CodeInvalid that names the field. Empty data
+// is a request without fields.
 func DecodeRequest(data []byte, r Request) error {
-	if len(data) > MaxMessageBytes {
-		return Invalid("", "request has %d bytes, limit is %d", len(data), MaxMessageBytes)
-	}
-	if q, ok := r.(*JobRequest); ok {
-		if decoded, ok := readJobRequest(data); ok {
-			*q = decoded
-			return q.Validate()
-		}
-	}
-
 	if len(bytes.TrimSpace(data)) == 0 {
 		data = []byte("{}")
 	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(r); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return Invalid("", "the JSON is incomplete")
-		}
-		return nearField(jsonError(err), r)
-	}
-	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		return Invalid("", "more than one JSON value")
+	if err := decode(data, r, strict); err != nil {
+		return err
 	}
 	return r.Validate()
 }

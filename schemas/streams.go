@@ -21,10 +21,6 @@ const (
 
 // Streams returns every stream of the event log. The limits suit an embedded server; a full stream
 // drops its oldest messages.
-//
-// JOB precedes ADVICE, because early versions stored advice in JOB: NATS refuses streams with
-// overlapping subjects, so a stream that loses a subject must be updated before the stream that
-// takes it over is created.
 func Streams() []Stream {
 	return []Stream{
 		{

@@ -1,0 +1,148 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Parse decodes and validates an event of the given subject. It ignores unknown fields, so that an
+// old service survives a new field. The error is an *Error with CodeInvalid; the message is then a
+// dead letter.
+func Parse(subject string, data []byte) (Event, error) {
+	e := newEvent(subject)
+	if e == nil {
+		return nil, Invalid("", "no event has the subject %q", clip(subject))
+	}
+	if err := decode(data, e, tolerant); err != nil {
+		return nil, err
+	}
+	return validateEvent(e, subject)
+}
+
+// ParseAll decodes the events of a message. A message on node.<node>.sample may hold an array of
+// samples; any other message holds one event. If one sample is invalid, the whole message is an
+// error that contains the sample's number.
+func ParseAll(subject string, data []byte) ([]Event, error) {
+	if isArray(data) && isSample(subject) && len(data) <= MaxMessageBytes {
+		return parseSamples(subject, data)
+	}
+	e, err := Parse(subject, data)
+	if err != nil {
+		return nil, err
+	}
+	return []Event{e}, nil
+}
+
+// parseSamples decodes an array of samples.
+func parseSamples(subject string, data []byte) ([]Event, error) {
+	var events []Event
+	d := jsontext.NewDecoder(bytes.NewBuffer(data), tolerant)
+	_, _ = d.ReadToken() // the opening bracket
+	for d.PeekKind() != ']' {
+		s := &Sample{}
+		if err := jsonv2.UnmarshalDecode(d, s); err != nil {
+			return nil, fmt.Errorf("sample %d: %w", len(events)+1, jsonError(err))
+		}
+		e, err := validateEvent(s, subject)
+		if err != nil {
+			return nil, fmt.Errorf("sample %d: %w", len(events)+1, err)
+		}
+		events = append(events, e)
+	}
+
+	_, _ = d.ReadToken() // the closing bracket
+	if _, err := d.ReadToken(); err != io.EOF {
+		return nil, Invalid("", "not JSON: data after the array of samples")
+	}
+	if len(events) == 0 {
+		return nil, Invalid("", "the array has no sample")
+	}
+	return events, nil
+}
+
+// MessageID returns the message ID for one or more events of one message: the identity of the only
+// event, or the identities of the first and the last event.
+func MessageID(events []Event) string {
+	if len(events) == 1 {
+		return events[0].ID()
+	}
+	return events[0].ID() + " to " + events[len(events)-1].ID()
+}
+
+// isArray reports whether JSON is an array.
+func isArray(data []byte) bool {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	return len(data) > 0 && data[0] == '['
+}
+
+// isSample reports whether samples are published on a subject. Unlike newEvent it does not
+// allocate.
+func isSample(subject string) bool {
+	rest, ok := strings.CutPrefix(subject, "node.")
+	_, event, _ := strings.Cut(rest, ".")
+	return ok && event == EventSample
+}
+
+// validateEvent returns the event if it is valid and belongs on the subject of its message.
+func validateEvent(e Event, subject string) (Event, error) {
+	if err := e.Validate(); err != nil {
+		return nil, err
+	}
+	if e.Subject() != subject {
+		return nil, Invalid("", "the body belongs on subject %q, not on %q",
+			clip(e.Subject()), clip(subject))
+	}
+	return e, nil
+}
+
+// newEvent returns an empty event of the type for a subject, or nil for an unknown subject.
+func newEvent(subject string) Event {
+	t := strings.Split(subject, ".")
+	if len(t) == 2 && t[0] == "dead" {
+		return &Dead{}
+	}
+	if len(t) != 3 {
+		return nil
+	}
+	switch t[0] + "." + t[2] {
+	case "job." + EventSubmitted:
+		return &Submitted{}
+	case "job." + EventStarted:
+		return &Started{}
+	case "job." + EventEpoch:
+		return &Epoch{}
+	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled,
+		"job." + EventLost:
+		return &Ended{Outcome: t[2]}
+	case "job." + EventAdmitted:
+		return &JobAdmitted{}
+	case "job." + EventAdvice:
+		return &Advice{}
+	case "job." + EventRisk:
+		return &Risk{}
+	case "job." + EventMoved:
+		return &Moved{}
+	case "job." + EventAlive:
+		return &Alive{}
+	case "node." + EventSample:
+		return &Sample{}
+	case "regressor." + EventTrained:
+		return &Trained{}
+	case "regressor." + EventFitting:
+		return &Fitting{}
+	case "regressor." + EventPromoted:
+		return &Promoted{}
+	case "regressor." + EventRejected:
+		return &Rejected{}
+	case "regressor." + EventDrift:
+		return &Drift{}
+	case "dead." + EventReplayed:
+		return &Replayed{}
+	}
+	return nil
+}
