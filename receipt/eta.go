@@ -12,58 +12,36 @@ import (
 
 // ETA is when a running job is predicted to end.
 type ETA struct {
-	JobID string        `json:"job_id"`
-	State schemas.State `json:"state"`
 	// EndsAt is the median; nil if the end is unknown.
 	EndsAt *time.Time `json:"ends_at,omitempty"`
 	// LatestAt is the upper bound at the confidence; nil if it is unknown.
 	LatestAt   *time.Time `json:"latest_at,omitempty"`
 	Confidence float64    `json:"confidence,omitempty"`
-
-	EpochsDone  uint32     `json:"epochs_done"`
-	Epochs      uint32     `json:"epochs"`
-	DeadlineAt  *time.Time `json:"deadline_at,omitempty"`
-	Probability *float64   `json:"probability,omitempty"` // of meeting the SLO
 }
 
-// ReadETA returns the predicted end of a job from its last advice. A job that does not run has none.
-func ReadETA(ctx context.Context, b *bus.Bus, jobID string) (*ETA, error) {
-	var s schemas.JobStatus
-	q := &schemas.JobStatusRequest{JobID: jobID}
-	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s); err != nil {
-		return nil, err
-	}
-	e := &ETA{
-		JobID:       s.JobID,
-		State:       s.State,
-		EpochsDone:  s.EpochsDone,
-		Epochs:      s.Epochs,
-		DeadlineAt:  s.DeadlineAt,
-		Probability: s.Probability,
-	}
-	if s.State != schemas.StateRunning {
-		return e, nil
-	}
-	e.EndsAt = s.PredictedEndAt
-	records, err := b.Last(ctx, schemas.StreamAdvice, schemas.JobSubject(jobID, schemas.EventAdvice))
+// ReadETA returns the predicted end of a running job from its last advice.
+func ReadETA(ctx context.Context, b *bus.Bus, s *schemas.JobStatus) (*ETA, error) {
+	e := &ETA{EndsAt: s.PredictedEndAt}
+	subject := schemas.JobSubject(s.JobID, schemas.EventAdvice)
+	records, err := b.Last(ctx, schemas.StreamAdvice, subject)
 	if err != nil {
-		return nil, fmt.Errorf("read the advice of job %s: %w", jobID, err)
+		return nil, fmt.Errorf("read the advice of job %s: %w", s.JobID, err)
 	}
 	for _, r := range records {
 		if a, ok := r.Event.(*schemas.Advice); ok && a.Run == s.Run {
-			e.addAdvice(a, &s)
+			e.addAdvice(a, s)
 		}
 	}
 	if e.LatestAt == nil {
-		e.addSpread(ctx, b, time.Now())
+		e.addSpread(ctx, b, s.JobID, time.Now())
 	}
 	return e, nil
 }
 
 // addSpread sets the upper bound of a job without advice since its start: the time that is left has
 // the same relative spread as in the answer to its request.
-func (e *ETA) addSpread(ctx context.Context, b *bus.Bus, now time.Time) {
-	subject := schemas.JobSubject(e.JobID, schemas.EventSubmitted)
+func (e *ETA) addSpread(ctx context.Context, b *bus.Bus, jobID string, now time.Time) {
+	subject := schemas.JobSubject(jobID, schemas.EventSubmitted)
 	records, err := b.Last(ctx, schemas.StreamJob, subject)
 	if err != nil || len(records) == 0 || e.EndsAt == nil {
 		return
@@ -100,23 +78,19 @@ func (e *ETA) addAdvice(a *schemas.Advice, s *schemas.JobStatus) {
 }
 
 // WriteText writes the prediction in a sentence, with the time left at an instant.
-func (e *ETA) WriteText(w io.Writer, now time.Time) error {
-	text := fmt.Sprintf("job %s is %s, epoch %d of %d", e.JobID, e.State, e.EpochsDone, e.Epochs)
-	switch {
-	case e.State != schemas.StateRunning:
-	case e.EndsAt == nil:
-		text += "; its end is not known yet"
-	default:
-		text += fmt.Sprintf("; it ends about %s (in %s)", clock(*e.EndsAt), left(*e.EndsAt, now))
-		if e.LatestAt != nil {
-			text += fmt.Sprintf(", before %s (in %s) with probability %g",
-				clock(*e.LatestAt), left(*e.LatestAt, now), e.Confidence)
-		}
+func (e *ETA) WriteText(w io.Writer, s *schemas.JobStatus, now time.Time) error {
+	text := "its end is not known yet"
+	if e.EndsAt != nil {
+		text = fmt.Sprintf("it ends about %s (in %s)", clock(*e.EndsAt), left(*e.EndsAt, now))
 	}
-	if e.DeadlineAt != nil && e.State == schemas.StateRunning {
-		text += "; deadline " + clock(*e.DeadlineAt)
-		if e.Probability != nil {
-			text += ", met with probability " + schemas.FormatProbability(*e.Probability)
+	if e.EndsAt != nil && e.LatestAt != nil {
+		text += fmt.Sprintf(", before %s (in %s) with probability %g",
+			clock(*e.LatestAt), left(*e.LatestAt, now), e.Confidence)
+	}
+	if s.DeadlineAt != nil {
+		text += "; deadline " + clock(*s.DeadlineAt)
+		if s.Probability != nil {
+			text += ", met with probability " + schemas.FormatProbability(*s.Probability)
 		}
 	}
 	_, err := fmt.Fprintln(w, text)

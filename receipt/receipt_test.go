@@ -138,24 +138,20 @@ func TestReceipt_EscapesMarkdown(t *testing.T) {
 }
 
 func TestETA_IsASentence(t *testing.T) {
-	e := receipt.ETA{
-		JobID: "a", State: schemas.StateRunning, EndsAt: after(60), LatestAt: after(90), Confidence: 0.95,
-		EpochsDone: 3, Epochs: 9, DeadlineAt: after(120), Probability: ptr(0.97),
-	}
+	known := receipt.ETA{EndsAt: after(60), LatestAt: after(90), Confidence: 0.95}
 	for _, c := range []struct {
-		change func(*receipt.ETA)
+		eta    receipt.ETA
+		status schemas.JobStatus
 		want   string
 	}{
-		{func(*receipt.ETA) {}, "job a is running, epoch 3 of 9; it ends about 12:01:00Z (in 1m0s), before " +
-			"12:01:30Z (in 1m30s) with probability 0.95; deadline 12:02:00Z, met with probability 0.970\n"},
-		{func(e *receipt.ETA) { e.EndsAt, e.DeadlineAt = nil, nil },
-			"job a is running, epoch 3 of 9; its end is not known yet\n"},
-		{func(e *receipt.ETA) { e.State = schemas.StateFinished }, "job a is finished, epoch 3 of 9\n"},
+		{known, schemas.JobStatus{DeadlineAt: after(120), Probability: ptr(0.97)},
+			"it ends about 12:01:00Z (in 1m0s), before 12:01:30Z (in 1m30s) with probability 0.95; " +
+				"deadline 12:02:00Z, met with probability 0.970\n"},
+		{receipt.ETA{EndsAt: after(60)}, schemas.JobStatus{}, "it ends about 12:01:00Z (in 1m0s)\n"},
+		{receipt.ETA{}, schemas.JobStatus{}, "its end is not known yet\n"},
 	} {
-		changed := e
-		c.change(&changed)
 		var text strings.Builder
-		if err := changed.WriteText(&text, noon); err != nil {
+		if err := c.eta.WriteText(&text, &c.status, noon); err != nil {
 			t.Fatal(err)
 		}
 		if text.String() != c.want {

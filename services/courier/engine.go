@@ -13,29 +13,22 @@ const engineHostCommand = "engine-host"
 func engineHost(args []string) int { return host.HostMain(args) }
 
 type engineCommand struct {
-	Install engineInstallCommand `cmd:"" help:"Download the ClickHouse engine with npm, once per user."`
-	Show    engineShowCommand    `cmd:"" help:"Show which engine library is used, and where it was searched."`
+	Action        string `arg:"" help:"install: download the engine with npm, once per user; show: print which library is used, or where it was searched." enum:"install,show" default:"show"`
+	From          string `help:"Install this archive of the package instead of using npm; its checksum must match." type:"existingfile"`
+	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so, to show." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-type engineInstallCommand struct {
-	From string `help:"Install this archive of the package instead of using npm; its checksum must match." type:"existingfile"`
-}
+// Help returns the examples of courier engine.
+func (*engineCommand) Help() string { return example("courier engine install", "courier engine show") }
 
-func (c *engineInstallCommand) Run(w *environment) error {
-	l, err := engine.Install(w.ctx, engine.InstallOptions{From: c.From, Progress: w.stderr})
-	if err != nil {
-		return err
+func (c *engineCommand) Run(w *environment) (err error) {
+	var l engine.Library
+	switch c.Action {
+	case "install":
+		l, err = engine.Install(w.ctx, engine.InstallOptions{From: c.From, Progress: w.stderr})
+	default:
+		l, err = engine.FindLibrary(c.EngineLibrary, w.getenv)
 	}
-	fmt.Fprintln(w.stdout, l.Path)
-	return nil
-}
-
-type engineShowCommand struct {
-	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
-}
-
-func (c *engineShowCommand) Run(w *environment) error {
-	l, err := engine.FindLibrary(c.EngineLibrary, w.getenv)
 	if err != nil {
 		return err
 	}

@@ -81,14 +81,6 @@ func (*gatewayCommand) Help() string {
 		" --tls-cert gateway.crt --tls-key gateway.key")
 }
 
-func (*engineInstallCommand) Help() string { return example("courier engine install") }
-
-func (*engineShowCommand) Help() string { return example("courier engine show") }
-
-func (*digitsCommand) Help() string {
-	return example("courier workload digits --batch-size 32 --cpus 2 --epochs 10")
-}
-
 func (*healthCommand) Help() string {
 	return example("courier health http://127.0.0.1:9100/readyz")
 }

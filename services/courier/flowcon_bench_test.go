@@ -21,7 +21,7 @@ import (
 )
 
 // BenchmarkFlowCon runs three real trainings on this machine, which arrive one after the other like
-// those of courier simulate flowcon, in about a sixth of the time. They share one CPU, because trainings
+// those of courier simulate figures flowcon, in about a sixth of the time. They share one CPU, because trainings
 // with threads on two also wait for each other. Their cgroups have equal weights (fair), or those of
 // policy/quality, planned after each loss. It reports the seconds of each training, their mean, the
 // mean time to 90 % of the fall of the loss, and the makespan. COURIER_REAL enables it; -count repeats
@@ -36,7 +36,7 @@ func BenchmarkFlowCon(b *testing.B) {
 }
 
 // BenchmarkFlowConRandom does the same with 5, 10 and 15 trainings at random times, in about a
-// twentieth of the time of the random schedules of courier simulate flowcon. Each repetition of a
+// twentieth of the time of the random schedules of courier simulate figures flowcon. Each repetition of a
 // benchmark with -benchtime 5x has other trainings, and they are the same for each policy.
 func BenchmarkFlowConRandom(b *testing.B) {
 	for _, n := range []int{5, 10, 15} {

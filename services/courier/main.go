@@ -50,8 +50,7 @@ type cli struct {
 	Tune    tuneCommand    `cmd:"" group:"jobs" help:"Tune the hyperparameters of a training command under a deadline or a budget."`
 	Predict predictCommand `cmd:"" group:"jobs" help:"Print the advice for a job request without submitting it."`
 	Submit  submitCommand  `cmd:"" group:"jobs" help:"Submit a job request and print the advice."`
-	Status  statusCommand  `cmd:"" group:"jobs" help:"Show the state of a job."`
-	ETA     etaCommand     `cmd:"" group:"jobs" name:"eta" help:"Show when a running job is predicted to end."`
+	Status  statusCommand  `cmd:"" group:"jobs" help:"Show the state of a job, and when it is predicted to end."`
 	Jobs    jobsCommand    `cmd:"" group:"jobs" help:"List jobs, newest first."`
 	Cancel  cancelCommand  `cmd:"" group:"jobs" help:"Cancel a job."`
 	Receipt receiptCommand `cmd:"" group:"jobs" help:"Summarize an ended job: promise, result, lost time, and what was learned."`
@@ -76,7 +75,7 @@ type cli struct {
 	Engine   engineCommand   `cmd:"" group:"operation" help:"Install and show the ClickHouse engine for SQL."`
 	Certs    certsCommand    `cmd:"" group:"operation" help:"Create certificates, nkeys, tokens and passwords for a cluster."`
 	Health   healthCommand   `cmd:"" group:"operation" help:"Check the health of a service, for example of a container."`
-	Workload workloadCommand `cmd:"" group:"start" help:"Run a built-in training job."`
+	Workload workloadCommand `cmd:"" group:"start" help:"Run a built-in training job: digits."`
 
 	Help    helpCommand    `cmd:"" group:"help" help:"Print the help of a command, or the flags that several commands have (courier help flags)."`
 	Version versionCommand `cmd:"" group:"help" help:"Print the version."`

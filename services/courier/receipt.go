@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"time"
 
 	"courier/receipt"
@@ -45,31 +44,4 @@ func (c *receiptCommand) Run(w *environment) error {
 		return r.WriteMarkdown(w.stdout)
 	}
 	return r.WriteText(w.stdout)
-}
-
-type etaCommand struct {
-	natsFlags
-	outputFlags
-	Job string `arg:"" help:"ID of the job."`
-}
-
-// Help returns the end of the help text.
-func (c *etaCommand) Help() string {
-	return `Example:
-  courier eta mlp-7`
-}
-
-func (c *etaCommand) Run(w *environment) error {
-	b, err := c.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
-	defer cancel()
-	e, err := receipt.ReadETA(ctx, b, c.Job)
-	if err != nil {
-		return err
-	}
-	return c.print(w.stdout, e, func(out io.Writer) error { return e.WriteText(out, time.Now()) })
 }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"io"
 
 	"courier/services"
 	"courier/simulate/resize"
@@ -12,60 +14,53 @@ import (
 // simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic  simulateElastic  `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
-	CE       simulateCE       `cmd:"" name:"ce" help:"Reproduce the figures of CE-scaling, which plans the resources of tunings and trainings."`
-	Flowcon  simulateFlowcon  `cmd:"" help:"Reproduce the figures of FlowCon, which divides CPU among trainings by the fall of their losses."`
-	Nearchus simulateNearchus `cmd:"" help:"Reproduce the figures of NEARCHUS, which resizes trainings by their bottlenecks."`
+	Figures  simulateFigures  `cmd:"" help:"Reproduce the figures of a published system: CE-scaling, FlowCon or NEARCHUS."`
 	Promises simulatePromises `cmd:"" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 }
 
-type simulateFlowcon struct{ outputFlags }
-
-// Help returns the example of courier simulate flowcon.
-func (c *simulateFlowcon) Help() string { return example("courier simulate flowcon --output json") }
-
-func (c *simulateFlowcon) Run(w *environment) error {
-	f := sharing.Reproduce()
-	return c.print(w.stdout, f, f.WriteText)
+// simulateFigures reproduces the figures of a publication.
+type simulateFigures struct {
+	outputFlags
+	System string `arg:"" help:"ce: CE-scaling plans the resources of tunings and trainings; flowcon: FlowCon divides CPU among trainings by the fall of their losses; nearchus: NEARCHUS resizes trainings by their bottlenecks." enum:"ce,flowcon,nearchus"`
+	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
 
-type simulateCE struct{ outputFlags }
+// Help returns the examples of courier simulate figures.
+func (c *simulateFigures) Help() string {
+	return example("courier simulate figures flowcon",
+		"courier simulate figures nearchus --seeds 1 --output json")
+}
 
-// Help returns the example of courier simulate ce.
-func (c *simulateCE) Help() string { return example("courier simulate ce --output json") }
+// figures are compared with those of the publication.
+type figures interface{ WriteText(out io.Writer) error }
 
-func (c *simulateCE) Run(w *environment) error {
-	f, err := tuning.ReproduceAll()
+func (c *simulateFigures) Run(w *environment) error {
+	if c.Seeds < 1 || c.Seeds > 1000 {
+		return fmt.Errorf("--seeds is %d, want 1 to 1000", c.Seeds)
+	}
+	f, err := c.reproduce(w.ctx, w.stderr)
 	if err != nil {
 		return err
 	}
 	return c.print(w.stdout, f, f.WriteText)
 }
 
-type simulateNearchus struct {
-	outputFlags
-	Seeds int `help:"Number of simulations of each variant." default:"20" placeholder:"N"`
-}
-
-// Help returns the example of courier simulate nearchus.
-func (c *simulateNearchus) Help() string {
-	return example("courier simulate nearchus --seeds 1 --output json")
-}
-
-func (c *simulateNearchus) Run(w *environment) error {
-	if c.Seeds < 1 || c.Seeds > 1000 {
-		return fmt.Errorf("--seeds is %d, want 1 to 1000", c.Seeds)
+// reproduce computes the figures. Only those of nearchus take long enough for a progress bar.
+func (c *simulateFigures) reproduce(ctx context.Context, progress io.Writer) (figures, error) {
+	switch c.System {
+	case "ce":
+		return tuning.ReproduceAll()
+	case "flowcon":
+		return sharing.Reproduce(), nil
 	}
-	bar := services.NewProgressBar(w.stderr, 0)
-	f, err := resize.Reproduce(w.ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
+	bar := services.NewProgressBar(progress, 0)
+	f, err := resize.Reproduce(ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
 		if bar.Total = total; bar.Terminal {
 			bar.Draw(done, "simulations")
 		}
 	}})
-	if err != nil {
-		return err
-	}
-	if bar.Terminal {
+	if err == nil && bar.Terminal {
 		bar.End()
 	}
-	return c.print(w.stdout, f, f.WriteText)
+	return f, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/receipt"
 	"courier/report"
 	"courier/schemas"
 )
@@ -136,10 +137,37 @@ type statusCommand struct {
 	ID string `arg:"" name:"job" help:"ID of the job."`
 }
 
+// jobState is the state of a job with its predicted end.
+type jobState struct {
+	schemas.JobStatus
+	ETA *receipt.ETA `json:"eta,omitempty"` // nil unless the job runs
+}
+
 func (c *statusCommand) Run(w *environment) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobStatus, &schemas.JobStatusRequest{
-		JobID: c.ID,
-	}, report.Job)
+	b, err := c.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	defer cancel()
+	var s jobState
+	q := &schemas.JobStatusRequest{JobID: c.ID}
+	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s.JobStatus); err != nil {
+		return err
+	}
+	if s.State == schemas.StateRunning {
+		if s.ETA, err = receipt.ReadETA(ctx, b, &s.JobStatus); err != nil {
+			return err
+		}
+	}
+	return c.print(w.stdout, &s, func(out io.Writer) error {
+		err := report.Job(out, &s.JobStatus)
+		if s.ETA == nil || err != nil {
+			return err
+		}
+		return s.ETA.WriteText(out, &s.JobStatus, time.Now())
+	})
 }
 
 type cancelCommand struct {

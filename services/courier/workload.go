@@ -3,23 +3,28 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"courier/workloads/digits"
 )
 
 type workloadCommand struct {
-	Digits digitsCommand `cmd:"" help:"Train a network on the UCI optical digits." passthrough:""`
+	Workload []string `arg:"" passthrough:"" help:"Name of the workload, digits, which trains a network on the UCI optical digits, and its flags; see courier workload digits --help."`
 }
 
-type digitsCommand struct {
-	Args []string `arg:"" optional:"" passthrough:"" help:"Flags of the workload; see courier workload digits --help."`
+// Help returns the example of courier workload.
+func (*workloadCommand) Help() string {
+	return example("courier workload digits --batch-size 32 --cpus 2 --epochs 10")
 }
 
 // stoppedStatus is the exit status of a shell for a command that SIGTERM ended.
 const stoppedStatus = exitStatus(128 + 15)
 
-func (c *digitsCommand) Run(w *environment) error {
-	err := digits.Run(w.ctx, c.Args, w.stdout)
+func (c *workloadCommand) Run(w *environment) error {
+	if c.Workload[0] != "digits" {
+		return fmt.Errorf("there is no workload %s, only digits", c.Workload[0])
+	}
+	err := digits.Run(w.ctx, c.Workload[1:], w.stdout)
 	if errors.Is(err, context.Canceled) {
 		return stoppedStatus
 	}

@@ -28,7 +28,7 @@ var eightCPUs = &advisortest.Node{
 	Accuracy:       func(epochs float64) float64 { return 1 - 0.5/epochs },
 }
 
-// flowConJobs are the jobs of courier simulate flowcon. Each takes its epochs in seconds on all CPUs,
+// flowConJobs are the jobs of courier simulate figures flowcon. Each takes its epochs in seconds on all CPUs,
 // and its loss is floor + (1-floor)·exp(-done/tau).
 var flowConJobs = []struct {
 	arrival    time.Duration
