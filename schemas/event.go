@@ -43,3 +43,19 @@ func (s *Stamp) validate() error {
 	}
 	return nil
 }
+
+// JobStamp holds the fields that all events of a job have.
+type JobStamp struct {
+	Stamp
+	// [a-z0-9_-]{1,64}
+	JobID string `json:"job_id" ch:"job_id"`
+	// Number of the run, from 1; 0 before the first start.
+	Run uint32 `json:"run" ch:"run"`
+}
+
+func (s *JobStamp) validate() error {
+	if err := s.Stamp.validate(); err != nil {
+		return err
+	}
+	return validateToken("job_id", s.JobID)
+}

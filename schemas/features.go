@@ -66,6 +66,12 @@ func (c Column) DescribesNode() bool {
 	return c == ColumnCores || c == ColumnCPUModel || c == ColumnNodeSpeed
 }
 
+// Near reports whether two values of a column may belong to identical nodes. Speeds are measured
+// and rounded, so identical nodes may differ by one step.
+func (c Column) Near(x, y float64) bool {
+	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
+}
+
 // ColumnsOf returns the columns that every regressor of the target has. NewEncoder adds the columns
 // that distinguish nodes.
 func ColumnsOf(target string) []Column {

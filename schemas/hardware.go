@@ -20,11 +20,8 @@ type Hardware struct {
 // of one node differ by less.
 const speedStep = 0.1
 
-// Near reports whether two values of a column may belong to identical nodes. Speeds are measured
-// and rounded, so identical nodes may differ by one step.
-func (c Column) Near(x, y float64) bool {
-	return x == y || c == ColumnNodeSpeed && math.Abs(math.Log(x/y)) < 1.5*speedStep
-}
+// maxSpeed is a speed that no processor reaches, in operations per second.
+const maxSpeed = 1e15
 
 // faster reports whether a speed exceeds another by more than the noise of the measurement.
 func faster(speed, than float64) bool { return speed > than*math.Exp(speedStep) }
@@ -62,65 +59,6 @@ func rounded(speed float64) float64 {
 		return speed
 	}
 	return math.Exp(speedStep * math.Round(math.Log(speed)/speedStep))
-}
-
-// Fleet maps node names to the known hardware. It is built by applying samples and job events in
-// order. A known property stays until an incompatible report replaces the hardware of the node.
-// Disturbances only lower a measured speed. Therefore, for a node with unchanged cores and CPU
-// model, a speed replaces the known one only if it is faster by about a tenth.
-type Fleet map[string]Hardware
-
-// Sample adds the hardware of a node's sample and returns the known hardware of the node.
-func (f Fleet) Sample(s *Sample) Hardware { return f.merge(s.Node, s.Hardware()) }
-
-// merge adds the reported hardware of a node and returns the known hardware.
-func (f Fleet) merge(node string, reported Hardware) Hardware {
-	if known := f[node]; known.compatible(reported) {
-		if faster(reported.Speed, known.Speed) {
-			known.Speed = reported.Speed
-		}
-		reported = known.or(reported)
-	}
-	f[node] = reported
-	return reported
-}
-
-// See adds the hardware that an event of a job reports for its nodes, in their order, and returns
-// the known hardware of the nodes. minCores is the number of processors of the smallest node, 0 if
-// unknown; most events report nothing else.
-func (f Fleet) See(nodes []string, reported []Hardware, minCores uint32) []Hardware {
-	all := make([]Hardware, len(nodes))
-	for i, name := range nodes {
-		var h Hardware
-		if i < len(reported) {
-			h = reported[i]
-		}
-		if h.Cores == 0 && len(nodes) == 1 {
-			h.Cores = minCores
-		}
-		h.Slowest = h.Speed
-		all[i] = f.merge(name, h)
-		all[i].Cores = cmp.Or(all[i].Cores, minCores)
-	}
-	return all
-}
-
-// Of returns the known hardware of nodes, in their order.
-func (f Fleet) Of(nodes []string) []Hardware {
-	all := make([]Hardware, len(nodes))
-	for i, name := range nodes {
-		all[i] = f[name]
-	}
-	return all
-}
-
-// Complete returns h, the hardware of a node as it was known after an earlier event, with unknown
-// properties taken from f. It returns h unchanged if the node was a different machine.
-func (f Fleet) Complete(node string, h Hardware) Hardware {
-	if known := f[node]; known.compatible(h) {
-		return known.or(h)
-	}
-	return h
 }
 
 // MoreLoaded reports whether processes on one node of a job slow it down more than other processes

@@ -2,25 +2,8 @@ package schemas
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
-
-// JobStamp holds the fields that all events of a job have.
-type JobStamp struct {
-	Stamp
-	// [a-z0-9_-]{1,64}
-	JobID string `json:"job_id" ch:"job_id"`
-	// Number of the run, from 1; 0 before the first start.
-	Run uint32 `json:"run" ch:"run"`
-}
-
-func (s *JobStamp) validate() error {
-	if err := s.Stamp.validate(); err != nil {
-		return err
-	}
-	return validateToken("job_id", s.JobID)
-}
 
 // Setting holds the properties of a job that its owner determines. They are repeated in its events,
 // so that each event can be interpreted alone.
@@ -64,29 +47,6 @@ func (s *Setting) validate() error {
 		return Invalid("nodes", "missing; want the nodes on which the job runs")
 	}
 	return validateNodes(s.Nodes)
-}
-
-// Submitted is job.<id>.submitted: a request and the advice that answered it.
-type Submitted struct {
-	JobStamp
-	// The request with its defaults filled in.
-	Request JobRequest `json:"request"`
-	// The reply.
-	Advice Advice `json:"advice"`
-}
-
-// Subject implements Event.
-func (e *Submitted) Subject() string { return JobSubject(e.JobID, EventSubmitted) }
-
-// Validate implements Event.
-func (e *Submitted) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if err := e.Request.Validate(); err != nil {
-		return err
-	}
-	return e.Advice.Validate()
 }
 
 // Started is job.<id>.started: the runner has started the job's command.
@@ -352,14 +312,6 @@ func (e *Epoch) validatePressure() error {
 	return nil
 }
 
-// validateRatio accepts nil and a share from 0 to 1.
-func validateRatio(field string, v *float64) error {
-	if v != nil && !(*v >= 0 && *v <= 1) {
-		return Invalid(field, "%v is not between 0 and 1", *v)
-	}
-	return nil
-}
-
 // Ended is job.<id>.finished, .failed, .cancelled or .lost: the end of a run. The job's next event
 // reverses "lost"; the other outcomes are final for the run.
 type Ended struct {
@@ -434,6 +386,3 @@ func (e *Alive) Subject() string { return JobSubject(e.JobID, EventAlive) }
 
 // Validate implements Event.
 func (e *Alive) Validate() error { return e.JobStamp.validate() }
-
-// finite reports whether v is nil or a finite number.
-func finite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }

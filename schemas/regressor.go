@@ -3,6 +3,7 @@ package schemas
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -100,6 +101,26 @@ type Fitted struct {
 	R2 *float64 `json:"r2,omitempty" ch:"r2"`
 	// Wall-clock time of the fit.
 	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
+}
+
+// familyHierarchy is the regressor family that predicts each model from its own runs.
+const familyHierarchy = "hierarchy"
+
+// FormatError returns the error of a regressor on held-out runs, which is
+// Fitted.MedianAbsoluteRatio, as text: "median error 7.6 %", "mean error 2.1 %", or for accuracies
+// "mean error 0.4 points". 0 means that no run was held out.
+func FormatError(target, family string, e float64) string {
+	statistic, unit := "median", "%"
+	if family == familyHierarchy {
+		statistic = "mean"
+		if target == TargetAccuracy {
+			unit = "points"
+		}
+	}
+	if e == 0 {
+		return statistic + " error unknown"
+	}
+	return statistic + " error " + strconv.FormatFloat(100*e, 'f', 1, 64) + " " + unit
 }
 
 // Trained is regressor.<target>.trained: a challenger was fitted. It is used only after its

@@ -2,9 +2,11 @@ package schemas
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -54,17 +56,6 @@ type Weights struct {
 	// Weight of 1 - time / longest time, 0 to 1.
 	Time float64 `json:"time"`
 }
-
-// Limits of a job request. They are far above sensible values; absurd numbers are errors.
-const (
-	MaxCandidates = 64 // batch sizes times CPU counts
-	MaxBatchSize  = 1 << 24
-	MaxCPUs       = 1 << 16
-	MaxEpochs     = 1_000_000
-	MaxSLO        = 366 * day
-	maxText       = 256
-	maxLabels     = 64
-)
 
 // JobRequest is job.submit, which records a job, or job.predict, which only answers.
 type JobRequest struct {
@@ -255,45 +246,15 @@ func (r *JobRequest) validateTexts() error {
 	return validateNodes(r.Nodes)
 }
 
-func validateNodes(nodes []string) error {
-	if len(nodes) > MaxCandidates {
-		return Invalid("nodes", "%d are more than %d", len(nodes), MaxCandidates)
-	}
-	for _, n := range nodes {
-		if err := validateToken("nodes", n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// SubmitTimeout is the maximum time that the advisor works on a submission. A client that times out
+// earlier does not know whether its job was recorded.
+const SubmitTimeout = 5 * time.Second
 
-// validateText accepts printable text of at most maxText bytes.
-func validateText(field, s string) error {
-	if len(s) > maxText {
-		return Invalid(field, "%d bytes are more than %d", len(s), maxText)
-	}
-	for _, c := range s {
-		if c < ' ' || c == 0x7f || c == '\uFFFD' {
-			return Invalid(field, "%q contains a character that is not printable", clip(s))
-		}
-	}
-	return nil
-}
+// jobIDLength is the number of random characters in a generated job ID: 60 bits.
+const jobIDLength = 12
 
-// validateCounts accepts distinct numbers from 1 to limit.
-func validateCounts(field string, list []int, limit int) error {
-	if len(list) > MaxCandidates {
-		return Invalid(field, "%d values are more than %d", len(list), MaxCandidates)
-	}
-	for i, n := range list {
-		if n < 1 || n > limit {
-			return Invalid(field, "%d is not between 1 and %d", n, limit)
-		}
-		for _, m := range list[:i] {
-			if m == n {
-				return Invalid(field, "%d is given twice", n)
-			}
-		}
-	}
-	return nil
-}
+// NewJobID returns a random ID for a job whose request has no ID.
+func NewJobID() string { return JobIDPrefix + strings.ToLower(rand.Text()[:jobIDLength]) }
+
+// JobIDPrefix is the prefix of every generated job ID.
+const JobIDPrefix = "job-"

@@ -114,30 +114,6 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 // the plain subjects.
 const Operator = "operator"
 
-// MaxTokenLength is the maximum length of a job ID, node name or target.
-const MaxTokenLength = 64
-
-// ValidToken reports whether s matches [a-z0-9_-]{1,64}.
-func ValidToken(s string) bool {
-	if s == "" || len(s) > MaxTokenLength {
-		return false
-	}
-	for i := 0; i < len(s); i++ {
-		c := s[i]
-		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return true
-}
-
-func validateToken(field, s string) error {
-	if !ValidToken(s) {
-		return Invalid(field, "%q is not a name of 1 to 64 characters from a-z, 0-9, _ and -", clip(s))
-	}
-	return nil
-}
-
 // NodeName returns the node name of a host: its name in lower case, truncated to 64 characters,
 // with "-" for every invalid character.
 func NodeName(host string) string {
@@ -163,12 +139,4 @@ func LocalNodeName() (string, error) {
 		return "", fmt.Errorf("get host name: %w", err)
 	}
 	return NodeName(host), nil
-}
-
-// clip truncates untrusted text for an error message.
-func clip(s string) string {
-	if len(s) > 80 {
-		return strings.ToValidUTF8(s[:80], "") + "…"
-	}
-	return s
 }

@@ -1,5 +1,28 @@
 package schemas
 
+// Submitted is job.<id>.submitted: a request and the advice that answered it.
+type Submitted struct {
+	JobStamp
+	// The request with its defaults filled in.
+	Request JobRequest `json:"request"`
+	// The reply.
+	Advice Advice `json:"advice"`
+}
+
+// Subject implements Event.
+func (e *Submitted) Subject() string { return JobSubject(e.JobID, EventSubmitted) }
+
+// Validate implements Event.
+func (e *Submitted) Validate() error {
+	if err := e.JobStamp.validate(); err != nil {
+		return err
+	}
+	if err := e.Request.Validate(); err != nil {
+		return err
+	}
+	return e.Advice.Validate()
+}
+
 // JobAdmitted is job.<id>.admitted: the admission policy let a queued job start. It is part of the
 // cluster state and is stored with the other events of jobs. The same advice is also published as
 // job.<id>.advice, with action start.

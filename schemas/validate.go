@@ -1,0 +1,102 @@
+package schemas
+
+import (
+	"math"
+	"strings"
+)
+
+// Limits of a job request. They are far above sensible values; absurd numbers are errors.
+const (
+	MaxCandidates = 64 // batch sizes times CPU counts
+	MaxBatchSize  = 1 << 24
+	MaxCPUs       = 1 << 16
+	MaxEpochs     = 1_000_000
+	maxText       = 256
+	maxLabels     = 64
+)
+
+// MaxTokenLength is the maximum length of a job ID, node name or target.
+const MaxTokenLength = 64
+
+// ValidToken reports whether s matches [a-z0-9_-]{1,64}.
+func ValidToken(s string) bool {
+	if s == "" || len(s) > MaxTokenLength {
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if !(c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+func validateToken(field, s string) error {
+	if !ValidToken(s) {
+		return Invalid(field, "%q is not a name of 1 to 64 characters from a-z, 0-9, _ and -", clip(s))
+	}
+	return nil
+}
+
+func validateNodes(nodes []string) error {
+	if len(nodes) > MaxCandidates {
+		return Invalid("nodes", "%d are more than %d", len(nodes), MaxCandidates)
+	}
+	for _, n := range nodes {
+		if err := validateToken("nodes", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// validateText accepts printable text of at most maxText bytes.
+func validateText(field, s string) error {
+	if len(s) > maxText {
+		return Invalid(field, "%d bytes are more than %d", len(s), maxText)
+	}
+	for _, c := range s {
+		if c < ' ' || c == 0x7f || c == '\uFFFD' {
+			return Invalid(field, "%q contains a character that is not printable", clip(s))
+		}
+	}
+	return nil
+}
+
+// validateCounts accepts distinct numbers from 1 to limit.
+func validateCounts(field string, list []int, limit int) error {
+	if len(list) > MaxCandidates {
+		return Invalid(field, "%d values are more than %d", len(list), MaxCandidates)
+	}
+	for i, n := range list {
+		if n < 1 || n > limit {
+			return Invalid(field, "%d is not between 1 and %d", n, limit)
+		}
+		for _, m := range list[:i] {
+			if m == n {
+				return Invalid(field, "%d is given twice", n)
+			}
+		}
+	}
+	return nil
+}
+
+// validateRatio accepts nil and a share from 0 to 1.
+func validateRatio(field string, v *float64) error {
+	if v != nil && !(*v >= 0 && *v <= 1) {
+		return Invalid(field, "%v is not between 0 and 1", *v)
+	}
+	return nil
+}
+
+// finite reports whether v is nil or a finite number.
+func finite(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
+
+// clip truncates untrusted text for an error message.
+func clip(s string) string {
+	if len(s) > 80 {
+		return strings.ToValidUTF8(s[:80], "") + "…"
+	}
+	return s
+}
