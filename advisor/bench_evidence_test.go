@@ -23,7 +23,7 @@ func processorMicroseconds(b *testing.B) float64 {
 // CPU time of a decision. The cases are configurations that ran, configurations between them,
 // configurations that cannot be promised, and chosen epochs without and with a target accuracy.
 func BenchmarkDecideEvidence(b *testing.B) {
-	r := evidenceRegressors(b).WithDigests()
+	r := evidenceRegressors(b)
 	for _, c := range []struct {
 		name   string
 		change func(*schemas.JobRequest)

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
+func TestMessage_ListsTheDatasetsOfAModel(t *testing.T) {
 	for _, c := range []struct {
 		dataset string
 		others  []string
@@ -26,10 +26,8 @@ func TestSentence_ListsTheDatasetsOfAModel(t *testing.T) {
 			"model m on dataset b (it has run on datasets a, c, d, e, f and 2 more)",
 		},
 	} {
-		var s sentence
-		s.trained(&schemas.Advice{Model: "m", Dataset: c.dataset}, c.others)
-		if string(s) != c.want {
-			t.Errorf("dataset %q with runs on %q: got message %s, want %s", c.dataset, c.others, s, c.want)
+		if got := (trainedOn{"m", c.dataset}).textAmong(c.others); got != c.want {
+			t.Errorf("dataset %q with runs on %q: got %s, want %s", c.dataset, c.others, got, c.want)
 		}
 	}
 }
@@ -86,8 +84,8 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		q.JobID = ""
 		ask := c.Ask(q.WithDefaults(), at.Add(time.Minute))
 		tried := []BatchAndCPUs{{of.batch, 2}}
-		if diff := cmp.Diff(tried, ask.Tried); diff != "" || ask.Described.TrainingSamples != of.samples {
-			t.Errorf("%s: %d samples, tried (-want +got):\n%s", of.dataset, ask.Described.TrainingSamples, diff)
+		if diff := cmp.Diff(tried, ask.Tried); diff != "" {
+			t.Errorf("%s: tried (-want +got):\n%s", of.dataset, diff)
 		}
 	}
 	var scored []string

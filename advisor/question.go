@@ -27,8 +27,6 @@ type Question struct {
 	// 0 means the confidence.
 	Threshold float64
 
-	Described Description // of the model; zero if unknown
-
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
 }
@@ -51,22 +49,17 @@ type Member struct {
 // minProbability returns the minimum probability of a promise.
 func (q *Question) minProbability() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
 
-// likelyThreshold returns the probability above which the more accurate alternative is preferred to
-// the more likely one. It lies halfway between minProbability and the confidence, because the
-// surplus of a mean confidence is better spent on promises than on accuracy. The threshold of a
-// running job is minProbability, because its promise has already been made.
-func (q *Question) likelyThreshold() float64 {
-	if q.Self != nil {
-		return q.minProbability()
-	}
-	return (q.minProbability() + q.Request.Confidence) / 2
-}
-
 func (q *Question) epochsDone() uint32 {
 	if q.Self == nil {
 		return 0
 	}
 	return q.Self.EpochsDone
+}
+
+// epochsLeft returns the number of epochs that the job may still run.
+func (q *Question) epochsLeft() uint32 {
+	all := uint32(cmp.Or(q.Request.Epochs, q.Request.MaxEpochs))
+	return all - min(all, q.epochsDone())
 }
 
 // left returns the seconds until the end of the SLO, if there is one.
@@ -138,7 +131,6 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 		Tried:         known.Configurations,
 		Recalibration: c.sharedRecalibration(),
 		Threshold:     self.Threshold,
-		Described:     known.Described,
 	}
 }
 
@@ -160,7 +152,6 @@ func (c *Cluster) askOn(nodes []string, q schemas.JobRequest, now time.Time) *Qu
 		Tried:         known.Configurations,
 		Recalibration: c.sharedRecalibration(),
 		Threshold:     c.meanThresholds.threshold(&q),
-		Described:     known.Described,
 	}
 }
 

@@ -446,8 +446,8 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 		line(j.status())
 	}
 	question := func(q *Question) {
-		fmt.Fprintf(&s, "%s %v %v %v %v %v %v %v %v\n",
-			q.JobID, q.Nodes, q.Hardware, q.Elapsed, q.Others, q.Tried, q.Threshold, q.Described, q.Run)
+		fmt.Fprintf(&s, "%s %v %v %v %v %v %v %v\n",
+			q.JobID, q.Nodes, q.Hardware, q.Elapsed, q.Others, q.Tried, q.Threshold, q.Run)
 		if q.Self != nil {
 			fmt.Fprintf(&s, "self %v\n", *q.Self)
 		}

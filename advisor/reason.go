@@ -5,36 +5,26 @@ import (
 	"courier/schemas"
 )
 
-// Reasons of the alternatives. They are constants, so that an answer allocates nothing per
-// alternative. An alternative can be promised if its probability reaches the threshold of the
-// request.
+// Reasons of the alternatives. An alternative can be promised if its probability reaches the
+// threshold of the request.
 const (
-	reasonMostAccurate = "the most accurate of those that can be promised"
-	reasonFastest      = "none can be promised: this one is the most likely to meet the SLO"
-	reasonSurest       = "can be promised, and is the most likely to meet the SLO"
-	reasonScore        = "highest weighted score"
-	reasonLearn        = "run it to learn from it"
-	reasonKeep         = "runs already, and can be promised"
-	reasonChange       = "can be promised, but so can the current batch size"
-	reasonOtherCPUs    = "the current number of CPUs"
-	reasonTooUnlikely  = "too unlikely to meet the SLO"
-	reasonBeyond       = "outside the measured range: cannot be promised"
-	reasonLessAccurate = "can be promised, but is less accurate"
-	reasonTieDearer    = "as accurate within the error of validation, but costs more CPU time"
-	reasonCheapest     = "can be promised, and costs the least CPU time of those that are as " +
-		"accurate within the error of validation"
-	reasonLessLikely = "less likely to meet the SLO"
-	reasonLowerScore = "lower weighted score"
-	reasonUnknown    = "not known yet"
-	reasonShort      = "does not reach the target accuracy"
+	reasonScore       = "highest weighted score"
+	reasonLowerScore  = "lower weighted score"
+	reasonLearn       = "run it to learn from it"
+	reasonUnknown     = "not known yet"
+	reasonKeep        = "runs already, and can be promised"
+	reasonChange      = "can be promised, but so can the current batch size"
+	reasonOtherCPUs   = "the current number of CPUs"
+	reasonShort       = "does not reach the target accuracy"
+	reasonTooUnlikely = "too unlikely to meet the SLO"
 
 	// Of an elastic job whose CPUs are planned together with those of its nodes.
 	reasonTooManyCPUs = "more CPUs than other jobs and other work leave for it now"
 	reasonMoreGranted = "fewer CPUs than the job gets now"
 )
 
-// Reasons of the alternatives of evidence regressors. With a target accuracy, an alternative can be
-// promised if it meets the SLO and reaches the target with enough probability.
+// Reasons of a promise, and of its absence. With a target accuracy, an alternative can be promised if
+// it meets the SLO and reaches the target with enough probability.
 const (
 	reasonBestExpected  = "the best by probability and expected accuracy of those that can be promised"
 	reasonQuickest      = "the fastest of those that can be promised"
@@ -79,8 +69,8 @@ const (
 
 // extrapolationReason explains why an alternative with an extrapolated or unknown time cannot be
 // promised.
-func (d *decider) extrapolationReason(alt *schemas.Alternative) string {
-	m := d.missing(alt)
+func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
+	m := p.missing(alt)
 	switch m.Lacks {
 	case evidence.LacksModel:
 		return reasonNoRun
@@ -91,8 +81,6 @@ func (d *decider) extrapolationReason(alt *schemas.Alternative) string {
 			return reasonManyCPUs
 		}
 		return reasonFewCPUs
-	case evidence.LacksLoad:
-		return reasonNoLoad
 	case evidence.LacksBatchSize:
 		if int(alt.BatchSize) > m.High {
 			return reasonLargeBatch
@@ -105,7 +93,7 @@ func (d *decider) extrapolationReason(alt *schemas.Alternative) string {
 	case evidence.LacksAgreement:
 		return reasonNoAgreement
 	}
-	return reasonBeyond
+	return reasonNoLoad
 }
 
 // shortfall is the condition of a promise that an alternative does not meet.
@@ -122,68 +110,67 @@ const (
 	shortJoint              // only the joint probability is too low
 )
 
-// shortfallOf returns the condition of a promise that an alternative does not meet.
-func (q *Question) shortfallOf(alt *schemas.Alternative, m *merit) shortfall {
+// shortfallOf returns the condition of a promise that a candidate does not meet.
+func (q *Question) shortfallOf(c *candidate) shortfall {
 	least, target := q.minProbability(), q.Request.TargetAccuracy
-	late, low := m.sloProbability < least, m.targetProbability < least
+	isLate, isLow := c.sloProbability < least, c.targetProbability < least
 	switch {
-	case alt.Extrapolated:
+	case c.Extrapolated:
 		return shortEvidence
-	case q.isPromisable(alt) && m.known:
+	case q.isPromisable(&c.Alternative) && c.isMeasured:
 		return shortNone
-	case target > 0 && q.neverReached(m):
+	case c.neverReached(target):
 		return shortNever
-	case !m.known:
+	case !c.isMeasured:
 		return shortBlind
-	case late && low:
+	case isLate && isLow:
 		return shortBoth
-	case low:
+	case isLow:
 		return shortAccuracy
-	case late:
+	case isLate:
 		return shortTime
 	}
 	return shortJoint
 }
 
-// neverReached reports whether no run of the model has reached the target accuracy.
-func (q *Question) neverReached(m *merit) bool {
+// neverReached reports whether no run of the model has reached a target accuracy, although
+// accuracies were measured.
+func (c *candidate) neverReached(target float64) bool {
 	const tolerance = 1e-9 // for the rounding of accuracies in the log
-	return m.maxAccuracy < q.Request.TargetAccuracy-tolerance
+	return c.highestAccuracy > 0 && c.highestAccuracy < target-tolerance
 }
 
-// chosenReason returns the reason of the chosen alternative.
-func (d *decider) chosenReason(i int) string {
-	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
-	target := q.Request.TargetAccuracy > 0
-	switch short := q.shortfallOf(alt, m); {
-	case short == shortNone && q.isCurrent(alt):
+// chosenReason returns the reason of the chosen candidate.
+func (p *problem) chosenReason(c *candidate) string {
+	hasTarget := p.Request.TargetAccuracy > 0
+	switch short := p.shortfallOf(c); {
+	case short == shortNone && p.isCurrent(&c.Alternative):
 		return reasonKeep
-	case short == shortNone && !target:
+	case short == shortNone && !hasTarget:
 		return reasonBestExpected
-	case short == shortNone && probability(alt) < nearlyCertain:
+	case short == shortNone && probability(&c.Alternative) < nearlyCertain:
 		return reasonLikeliest
 	case short == shortNone:
 		return reasonQuickest
 	case short == shortEvidence:
-		return d.extrapolationReason(alt)
+		return p.extrapolationReason(&c.Alternative)
 	case short == shortNever:
 		return reasonClosestNever
 	case short == shortBlind:
 		return reasonBlindRun
-	case target && probability(alt) < unreachableTarget:
+	case hasTarget && probability(&c.Alternative) < unreachableTarget:
 		return reasonClosestHope
-	case target:
+	case hasTarget:
 		return reasonClosestTarget
 	}
 	return reasonClosest
 }
 
-// lostReason returns why an alternative is worse than the chosen one.
-func (d *decider) lostReason(i, best int) string {
-	q, alt, m := d.q, &d.a.Alternatives[i], &d.merits[i]
-	switch q.shortfallOf(alt, m) {
+// lostReason returns why a candidate is worse than the chosen one.
+func (p *problem) lostReason(c, chosen *candidate) string {
+	switch p.shortfallOf(c) {
 	case shortEvidence:
-		return d.extrapolationReason(alt)
+		return p.extrapolationReason(&c.Alternative)
 	case shortNever:
 		return reasonNever
 	case shortBlind:
@@ -197,18 +184,17 @@ func (d *decider) lostReason(i, best int) string {
 	case shortJoint:
 		return reasonJoint
 	}
-	chosen, than := &d.a.Alternatives[best], &d.merits[best]
-	target := q.Request.TargetAccuracy > 0
-	switch {
-	case q.isCurrent(chosen):
+	own, best := probability(&c.Alternative), probability(&chosen.Alternative)
+	switch hasTarget := p.Request.TargetAccuracy > 0; {
+	case p.isCurrent(&chosen.Alternative):
 		return reasonChange
-	case target && min(nearlyCertain, probability(alt)) < min(nearlyCertain, probability(chosen)):
+	case hasTarget && min(nearlyCertain, own) < min(nearlyCertain, best):
 		return reasonLessSureTarget
-	case target:
+	case hasTarget:
 		return reasonSlower
-	case m.mean < than.mean:
+	case c.meanAccuracy < chosen.meanAccuracy:
 		return reasonLowerExpected
-	case probability(alt) < probability(chosen):
+	case own < best:
 		return reasonLessSure
 	}
 	return reasonSlower

@@ -162,39 +162,3 @@ func TestDecide_TheMenuReachesTheTarget(t *testing.T) {
 		t.Errorf("got decision %s with the longer SLO of the menu, want a promise: %s", again.Decision, again.Message)
 	}
 }
-
-// With PromiseMean, accuracy may use half of the surplus of other promises.
-func TestDecide_AMeanConfidencePermitsMoreAccuracy(t *testing.T) {
-	r := evidenceRegressors(t)
-	ask := func(seconds int, threshold float64) *schemas.Advice {
-		q := evidenceQuestion(func(q *schemas.JobRequest) {
-			q.BatchSizes, q.SLO = []int{32, 64}, schemas.Duration(time.Duration(seconds)*time.Second)
-		})
-		q.Threshold = threshold
-		return advisor.Decide(q, r, evidenceBegin)
-	}
-
-	likely, unlikely := 0, 0
-	for seconds := 1200; seconds < 1600; seconds++ {
-		p := *ask(seconds, 0).Alternatives[0].Probability
-		if p < 0.82 || p > 0.91 {
-			continue
-		}
-		if got := ask(seconds, 0).Chosen.BatchSize; got != 64 {
-			t.Errorf("SLO %d s, PromiseEach: batch size %d, want 64; probability of 32 is %.3f", seconds, got, p)
-		}
-		want := uint32(64)
-		if p >= (0.8+schemas.DefaultConfidence)/2 {
-			want = 32
-			likely++
-		} else {
-			unlikely++
-		}
-		if got := ask(seconds, 0.8).Chosen.BatchSize; got != want {
-			t.Errorf("SLO %d s, PromiseMean: batch size %d; probability of 32 is %.3f, want %d", seconds, got, p, want)
-		}
-	}
-	if likely == 0 || unlikely == 0 {
-		t.Errorf("%d SLOs make batch size 32 likely and %d do not, want some of each", likely, unlikely)
-	}
-}

@@ -3,6 +3,7 @@ package advisor
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"courier/schemas"
 )
@@ -225,7 +226,8 @@ func (r *Recalibration) table() []float64 {
 
 // rank returns how many residuals are at most x, and how many there are.
 func (r *Recalibration) rank(x float64) (rank, count int) {
-	return rankIn(r.table(), x), len(r.table())
+	table := r.table()
+	return sort.Search(len(table), func(i int) bool { return table[i] > x }), len(table)
 }
 
 // calibrated maps the share of a table to a probability, so that the level that keeps a confidence

@@ -8,43 +8,6 @@ import (
 	"testing"
 )
 
-// Jobs take longer than predicted, by more than any residual of the regressor. The recalibration
-// learns this, and the bound holds with the confidence.
-func TestRecalibration_BoundsHoldWithTheConfidence(t *testing.T) {
-	const confidence, jobs = 0.9, 4000
-	random := rand.New(rand.NewPCG(3, 4))
-	for _, drift := range []float64{0, 0.3} {
-		var r *Recalibration
-		held, late := 0, 0
-		for n := range jobs {
-			bound, own := math.Exp(0.06), 0.0
-			if count := len(r.table()); count > 0 {
-				// This loop finds the smallest multiple whose calibrated share reaches the
-				// confidence.
-				for own = -1; ; own += 0.002 {
-					if rank, _ := r.rank(own - r.shift(jobKind{})); r.calibrated(
-						float64(rank)/float64(count+1), confidence,
-					) >= confidence || own > 2 {
-						break
-					}
-				}
-				bound = math.Exp(own)
-			}
-			took := math.Exp(drift + 0.05*random.NormFloat64())
-			if n >= jobs/2 {
-				late++
-				if took <= bound {
-					held++
-				}
-			}
-			r = withOutcome(r, &predictedRun{"a", jobKind{}, 1, bound, confidence, took})
-		}
-		if share := float64(held) / float64(late); math.Abs(share-confidence) > 0.02 {
-			t.Errorf("drift %.1f: got %.3f of the bounds held, want %.2f", drift, share, confidence)
-		}
-	}
-}
-
 func TestRecalibration_IgnoresInvalidTimes(t *testing.T) {
 	var none *Recalibration
 	for _, measured := range []float64{0, -1, math.NaN(), math.Inf(1)} {
@@ -90,8 +53,7 @@ func TestRecalibration_BoundsHoldForEachKind(t *testing.T) {
 		i := random.IntN(2)
 		o := outlook{
 			seconds:       1,
-			table:         []float64{-0.1, 0.1},
-			narrowing:     1,
+			spread:        spread{0.1, 30},
 			recalibration: r,
 			shift:         r.shift(kinds[i]),
 		}
