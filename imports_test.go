@@ -58,7 +58,7 @@ var importGraph = map[string][]string{
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
-		"advisor", "bus", "regress", "regress/table", "schemas", "simulate", "trainer",
+		"advisor", "bus", "regress", "regress/table", "schemas", "trainer",
 	},
 	"policy":             {},
 	"policy/policytest":  {"policy"},
@@ -70,7 +70,7 @@ var importGraph = map[string][]string{
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
 		"schemas",
 	},
-	"simulate":         {"advisor", "regress", "schemas", "trainer"},
+	"simulate":         {"advisor", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
 	"policy/fit":       {},

@@ -8,7 +8,6 @@ import (
 
 	"courier/advisor"
 	"courier/schemas"
-	"courier/simulate"
 	"courier/trainer"
 )
 
@@ -117,11 +116,11 @@ func fitAll(ctx context.Context, past *trainer.Past) (regressorSet, error) {
 		if err != nil {
 			continue // There are too few examples.
 		}
-		p, digest, err := simulate.Reload(r)
+		manifest, err := r.EncodeManifest()
 		if err != nil {
 			return nil, err
 		}
-		if set[target], err = advisor.NewRegressor(p, digest); err != nil {
+		if set[target], err = advisor.LoadRegressor(r.EncodeModel(), manifest, target); err != nil {
 			return nil, err
 		}
 	}

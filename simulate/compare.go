@@ -1,15 +1,12 @@
 package simulate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
-
-	"courier/trainer"
 )
 
 // MaxSubmissions bounds the memory of a comparison.
@@ -22,8 +19,6 @@ type RuleComparisonOptions struct {
 	Seed        uint64
 	Refit       int      // finished jobs between two fits; 0: one fit, on the warm-up
 	Rules       []string // names from Rules
-	// Method is the method of the fits of Courier's rules; empty: evidence, as in the trainer.
-	Method trainer.FitMethod
 	// Progress is called with the number of jobs that a rule has answered; may be nil.
 	Progress func(rule string, done int)
 }
@@ -55,7 +50,6 @@ type RuleComparison struct {
 	Submissions int               `json:"submissions"`
 	Confidence  float64           `json:"confidence"`
 	Seed        uint64            `json:"seed"`
-	Method      trainer.FitMethod `json:"method"`
 	Rules       []SimulationScore `json:"rules"`
 }
 
@@ -65,12 +59,10 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 		return nil, err
 	}
 	scenario := NewScenario(w, o.Submissions, o.Confidence, o.Seed)
-	method := cmp.Or(o.Method, trainer.MethodEvidence)
 	result := &RuleComparison{
 		Submissions: o.Submissions,
 		Confidence:  o.Confidence,
 		Seed:        o.Seed,
-		Method:      method,
 	}
 	for _, name := range o.Rules {
 		progress := func(done int) {
@@ -78,7 +70,7 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 				o.Progress(name, done)
 			}
 		}
-		outcomes, err := scenario.Play(ctx, NewRule(ctx, name, method, o.Seed, o.Refit), progress)
+		outcomes, err := scenario.Play(ctx, NewRule(ctx, name, o.Seed, o.Refit), progress)
 		if err != nil {
 			return nil, fmt.Errorf("simulate rule %s: %w", name, err)
 		}
@@ -89,8 +81,8 @@ func Compare(ctx context.Context, w *World, o RuleComparisonOptions) (*RuleCompa
 
 // WriteText writes the comparison as a table with a legend.
 func (c *RuleComparison) WriteText(out io.Writer) error {
-	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d, fits by %s\n\n", c.Submissions,
-		c.Confidence, c.Seed, c.Method)
+	fmt.Fprintf(out, "%d submissions, confidence %g, seed %d\n\n", c.Submissions, c.Confidence,
+		c.Seed)
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "rule\taccepted\trefused\texplored\tkept\tinterval\twrong refusals\tat once\t"+
 		"regret\tat once\tCPU hours\twarned\tfalse\t")

@@ -2,6 +2,9 @@ package simulate
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 
 	"courier/advisor"
@@ -9,20 +12,20 @@ import (
 	"courier/trainer"
 )
 
-// courierRule is the advisor without a network.
+// courierRule is Courier without a network: the fits of the trainer, and the decisions and warnings
+// of the advisor.
 type courierRule struct {
-	*Learner
-	promise    schemas.Promise
+	learner
 	cluster    *advisor.Cluster
 	regressors advisor.Regressors
 	last       HistoryRecord
 	changed    *advisor.Job // job that the last event changed
 }
 
-// NewCourierRule returns the advisor as a rule, with the regressors of a learner. Every request
-// asks for the given promise.
-func NewCourierRule(l *Learner, promise schemas.Promise) Rule {
-	return &courierRule{Learner: l, promise: promise, cluster: advisor.NewCluster()}
+// NewCourier returns Courier as a rule. It fits at the first submission, and again after refit
+// finished jobs if refit is above 0.
+func NewCourier(ctx context.Context, seed uint64, refit int) Rule {
+	return &courierRule{learner: newLearner(ctx, seed, refit), cluster: advisor.NewCluster()}
 }
 
 // Apply implements Rule.
@@ -41,70 +44,49 @@ func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
 }
 
 // Submit implements Rule.
-func (c *courierRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	fitted, err := c.learn()
-	if err != nil {
-		return nil, err
-	}
-	if fitted || c.regressors.EpochTime == nil {
-		if c.regressors, err = c.champions(); err != nil {
+func (c *courierRule) Submit(
+	q schemas.JobRequest, _ NodeLoad, at time.Time,
+) (*schemas.Advice, error) {
+	if c.isDue() {
+		if err := c.fit(); err != nil {
 			return nil, err
 		}
 	}
-	q.Promise = c.promise
 	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
 }
 
-// champions returns the regressors of the last fit as the advisor loads them.
-func (c *courierRule) champions() (r advisor.Regressors, err error) {
-	r.EpochTime, err = advisor.NewRegressor(c.epochTime.predictor, c.epochTime.digest)
-	if err != nil {
-		return r, err
+// fit fits the regressors of all targets.
+func (c *courierRule) fit() error {
+	for _, f := range []struct {
+		target    string
+		regressor **advisor.LoadedRegressor
+	}{
+		{schemas.TargetEpochTime, &c.regressors.EpochTime},
+		{schemas.TargetStartup, &c.regressors.Startup},
+		{schemas.TargetAccuracy, &c.regressors.Accuracy},
+	} {
+		r, err := c.fitTarget(f.target)
+		if err != nil {
+			return fmt.Errorf("fit %s: %w", f.target, err)
+		}
+		*f.regressor = r
 	}
-	r.Startup, err = advisor.NewRegressor(c.startup.predictor, c.startup.digest)
-	if err != nil {
-		return r, err
-	}
-	r.Accuracy, err = advisor.NewRegressor(c.accuracy.predictor, c.accuracy.digest)
-	return r, err
-}
-
-// Names of the rules with regressors. RuleMean is the advisor with promises whose confidence is
-// the mean over all jobs.
-const (
-	RuleCourier = "courier"
-	RuleMean    = "courier-mean"
-	RulePaper   = "paper"
-)
-
-// DefaultRules returns the names of the rules that are compared by default, in the order in which
-// they are shown.
-func DefaultRules() []string {
-	return []string{RuleCourier, RuleMean, RulePaper, RuleRandom, RuleLargest, RuleOracle}
-}
-
-// Rules returns the names of all rules.
-func Rules() []string { return append(DefaultRules(), RuleInformed) }
-
-// NewRule returns the rule of a name for one play; nil if there is no such rule. The rules of
-// Courier use the given method to fit, the rule of the paper uses families. refit is the number of
-// finished jobs between two fits, 0 for a single fit.
-func NewRule(ctx context.Context, name string, method trainer.FitMethod, seed uint64, refit int) Rule {
-	switch name {
-	case RuleCourier:
-		return NewCourierRule(NewLearner(ctx, method, seed, refit), schemas.PromiseEach)
-	case RuleMean:
-		return NewCourierRule(NewLearner(ctx, method, seed, refit), schemas.PromiseMean)
-	case RulePaper:
-		return NewPaperRule(NewLearner(ctx, trainer.MethodFamilies, seed, refit))
-	case RuleRandom:
-		return NewRandom(seed)
-	case RuleLargest:
-		return NewLargest()
-	case RuleInformed:
-		return NewInformed(seed)
-	case RuleOracle:
-		return NewOracle()
-	}
+	c.fitted()
 	return nil
+}
+
+// fitTarget fits a regressor as the trainer does, and loads it from its files as the advisor does.
+func (c *courierRule) fitTarget(target string) (*advisor.LoadedRegressor, error) {
+	o := trainer.Options{Method: trainer.MethodEvidence, Seed: c.seed}
+	r, err := trainer.Fit(c.ctx, target, c.past.Examples(target), o)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := r.EncodeManifest()
+	if err != nil {
+		return nil, err
+	}
+	model := r.EncodeModel()
+	digest := sha256.Sum256(model)
+	return advisor.LoadRegressor(model, manifest, hex.EncodeToString(digest[:]))
 }

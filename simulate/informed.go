@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -8,9 +9,6 @@ import (
 
 	"courier/schemas"
 )
-
-// RuleInformed is the name of the rule that knows everything except future random events.
-const RuleInformed = "informed"
 
 // informedDraws is the number of simulated futures per candidate. The standard error of a
 // probability of 0.95 is then 0.02.
@@ -21,6 +19,7 @@ const informedDraws = 100
 // of the simulated futures of at least the confidence. No rule that keeps each promise with that
 // probability can do much better.
 type informed struct {
+	stateless
 	p    *play
 	seed uint64
 	rate float64        // estimated number of starts per second
@@ -32,23 +31,16 @@ func NewInformed(seed uint64) Rule { return &informed{seed: seed} }
 
 func (i *informed) know(p *play) { i.p = p }
 
-// Apply implements Rule. It does nothing, because the rule sees the world.
-func (i *informed) Apply(schemas.Event, uint64, time.Time) {}
-
 // Submit implements Rule.
-func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	on, r := leastLoaded(i.p.nodes, &q), randomFor(i.seed, streamInformed, q.JobID)
+func (i *informed) Submit(
+	q schemas.JobRequest, on NodeLoad, at time.Time,
+) (*schemas.Advice, error) {
+	r := randomFor(i.seed, streamInformed, q.JobID)
 	i.rate, i.draw = i.arrivals(r)
 	all := candidates(&q)
+	accuracy := func(c jobCandidate) float64 { return i.p.job.accuracy(c, uint32(q.Epochs)) }
 	slices.SortStableFunc(all, func(a, b jobCandidate) int {
-		x, y := i.p.job.accuracy(a, uint32(q.Epochs)), i.p.job.accuracy(b, uint32(q.Epochs))
-		switch {
-		case x > y:
-			return -1
-		case x < y:
-			return 1
-		}
-		return int(a.cpus) - int(b.cpus)
+		return cmp.Or(cmp.Compare(accuracy(b), accuracy(a)), cmp.Compare(a.cpus, b.cpus))
 	})
 	decision, best, most := schemas.BestEffort, all[0], -1.0
 	for _, c := range all {
@@ -61,8 +53,7 @@ func (i *informed) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, 
 			break
 		}
 	}
-	v := View{nodes: []WorldNode{*on.WorldNode}}
-	a := Answer(&q, at, decision, *on.WorldNode, v.Load(*on.WorldNode, best.cpus), best.batch, best.cpus)
+	a := answer(&q, at, decision, on.Name, best)
 	a.Chosen.Probability = &most
 	return a, nil
 }

@@ -3,38 +3,20 @@ package simulate
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"courier/schemas"
-	"courier/trainer"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 // simulateSeed is the seed of all scenarios of these tests, so that they have the same history.
 const simulateSeed = 6
-
-// fittedOnce returns regressors fitted by a method on the shared history.
-var fittedOnce = map[trainer.FitMethod]func() (*Learner, error){
-	trainer.MethodEvidence: sync.OnceValues(func() (*Learner, error) {
-		return fitHistory(trainer.MethodEvidence)
-	}),
-	trainer.MethodFamilies: sync.OnceValues(func() (*Learner, error) {
-		return fitHistory(trainer.MethodFamilies)
-	}),
-}
-
-func fitHistory(method trainer.FitMethod) (*Learner, error) {
-	l := NewLearner(context.Background(), method, simulateSeed, 0)
-	for _, r := range simulatedWorld().History(simulateSeed) {
-		l.add(r.Event, r.Sequence)
-	}
-	_, err := l.learn()
-	return l, err
-}
 
 // simulatedWorld is the default world with a short warm-up and short jobs, so that fits are fast,
 // also with the race detector.
@@ -47,22 +29,36 @@ func simulatedWorld() *World {
 	return w
 }
 
-// learningRules returns the rules with fitted regressors.
-func learningRules(t testing.TB) map[string]Rule {
-	t.Helper()
-	fitted := func(method trainer.FitMethod) *Learner {
-		l, err := fittedOnce[method]()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n := NewLearner(t.Context(), method, simulateSeed, 0)
-		n.epochTime, n.startup, n.accuracy = l.epochTime, l.startup, l.accuracy
-		return n
+// learningRules are the names of the rules with regressors.
+var learningRules = []string{RuleCourier, RulePaper}
+
+// fittedRules are the learning rules after a fit on the shared history, by name.
+var fittedRules = sync.OnceValues(func() (map[string]Rule, error) {
+	c := NewCourier(context.Background(), simulateSeed, 0).(*courierRule)
+	p := NewPaper(context.Background(), simulateSeed, 0).(*paperRule)
+	for _, r := range simulatedWorld().History(simulateSeed) {
+		c.add(r.Event, r.Sequence)
+		p.add(r.Event, r.Sequence)
 	}
-	return map[string]Rule{
-		RuleCourier: NewCourierRule(fitted(trainer.MethodEvidence), schemas.PromiseEach),
-		RuleMean:    NewCourierRule(fitted(trainer.MethodEvidence), schemas.PromiseMean),
-		RulePaper:   NewPaperRule(fitted(trainer.MethodFamilies)),
+	return map[string]Rule{RuleCourier: c, RulePaper: p}, errors.Join(c.fit(), p.fit())
+})
+
+// fittedRule returns a rule without a past; those that learn have fitted.
+func fittedRule(t testing.TB, name string) Rule {
+	t.Helper()
+	fitted, err := fittedRules()
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch r := NewRule(t.Context(), name, simulateSeed, 0).(type) {
+	case *courierRule:
+		r.regressors, r.isFitted = fitted[name].(*courierRule).regressors, true
+		return r
+	case *paperRule:
+		*r = *fitted[name].(*paperRule)
+		return r
+	default:
+		return r
 	}
 }
 
@@ -78,8 +74,10 @@ func (r *recordedRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *recordedRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	a, err := r.Rule.Submit(q, at)
+func (r *recordedRule) Submit(
+	q schemas.JobRequest, on NodeLoad, at time.Time,
+) (*schemas.Advice, error) {
+	a, err := r.Rule.Submit(q, on, at)
 	line, failed := json.Marshal(struct {
 		Events []schemas.Event
 		Advice *schemas.Advice
@@ -91,8 +89,8 @@ func (r *recordedRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advi
 	return a, err
 }
 
-// Two worlds have the same events up to an answer, and later differ in arrivals and speed. Each
-// rule gives the same advice up to that answer.
+// Two worlds have the same events up to an answer, and later differ in arrivals and speed. Each rule
+// but the oracle gives the same advice up to that answer.
 func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	if testing.Short() {
 		t.Skip("only computes")
@@ -107,41 +105,43 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 		j.At += now
 		b.Jobs = append(b.Jobs, j)
 	}
-	for _, name := range Rules() {
-		var first *recordedRule
+	for _, name := range []string{RuleCourier, RulePaper, RuleRandom, RuleLargest} {
+		var played []*recordedRule
 		for _, s := range []*Scenario{a, b} {
-			rule := NewRule(t.Context(), name, trainer.MethodEvidence, simulateSeed, 0)
-			if known := learningRules(t)[name]; known != nil {
-				rule = known
-			}
-			r := &recordedRule{Rule: rule}
-			if name == RuleOracle || name == RuleInformed {
-				break // Rules that see the world may differ.
-			}
+			r := &recordedRule{Rule: fittedRule(t, name)}
 			if _, err := s.Play(t.Context(), r, nil); err != nil {
 				t.Fatal(err)
 			}
-			if first == nil {
-				first = r
-				continue
-			}
-			if diff := cmp.Diff(first.lines[:same], r.lines[:same]); diff != "" {
-				t.Errorf("%s: events or advice differ before the scenarios differ:\n%s", name, diff)
-			}
-			if first.lines[len(first.lines)-1] == r.lines[len(r.lines)-1] {
-				t.Errorf("%s: the scenarios do not differ", name)
-			}
+			played = append(played, r)
 		}
+		x, y := played[0].lines, played[1].lines
+		if diff := cmp.Diff(x[:same], y[:same]); diff != "" {
+			t.Errorf("%s: events or advice differ before the scenarios differ:\n%s", name, diff)
+		}
+		if x[len(x)-1] == y[len(y)-1] {
+			t.Errorf("%s: the scenarios do not differ", name)
+		}
+	}
+	var oracle [][]JobOutcome
+	for _, s := range []*Scenario{a, b} {
+		outcomes, err := s.Play(t.Context(), NewOracle(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oracle = append(oracle, outcomes[:same])
+	}
+	if cmp.Equal(oracle[0], oracle[1]) {
+		t.Error("the oracle does not see the future")
 	}
 }
 
 // A repeated play gives the same result, including the regressors.
 func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	s := NewScenario(simulatedWorld(), 30, 0.95, simulateSeed)
-	for name := range learningRules(t) {
+	for _, name := range learningRules {
 		var scores []SimulationScore
 		for range 2 {
-			outcomes, err := s.Play(t.Context(), learningRules(t)[name], nil)
+			outcomes, err := s.Play(t.Context(), fittedRule(t, name), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,39 +156,31 @@ func TestSimulate_LearningRulesAreDeterministic(t *testing.T) {
 	}
 }
 
-// Regressors are fitted again after exactly this number of finished jobs.
-func TestLearner_Refits(t *testing.T) {
-	if testing.Short() {
-		t.Skip("only computes")
-	}
-	l := NewLearner(t.Context(), trainer.MethodEvidence, 1, 2)
-	s := NewScenario(simulatedWorld(), 0, 0.95, 1)
-	for _, r := range s.History[:len(s.History)/3] { // enough for each target, but fast to fit
-		l.add(r.Event, r.Sequence)
-	}
-	finished := func(id string) {
-		e := &schemas.Ended{Outcome: schemas.EventFinished}
-		e.EventID, e.JobID = id, id
-		l.add(e, 1<<20)
-	}
-	for i, want := range []bool{true, false, false, true, false} {
-		got, err := l.learn()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != want {
-			t.Errorf("after %d finished jobs: fitted = %v, want %v", i, got, want)
-		}
-		if i > 0 {
-			finished(string(rune('a' + i)))
+// A fit is due at the first submission, and again after exactly refit finished jobs.
+func TestLearner_IsDue(t *testing.T) {
+	for refit, want := range map[int][]bool{
+		0: {true, false, false, false, false},
+		2: {true, false, true, false, true},
+	} {
+		l := newLearner(t.Context(), 1, refit)
+		for i, due := range want {
+			if got := l.isDue(); got != due {
+				t.Errorf("refit %d, after %d finished jobs: due = %v, want %v", refit, i, got, due)
+			}
+			if l.isDue() {
+				l.fitted()
+			}
+			e := &schemas.Ended{Outcome: schemas.EventFinished}
+			e.EventID, e.JobID = fmt.Sprint("job-", i), fmt.Sprint("job-", i)
+			l.add(e, uint64(i+1))
 		}
 	}
 }
 
 func TestChoosePoint(t *testing.T) {
-	fast := predictedCandidate{512, 4, 50, 0.90}
-	middle := predictedCandidate{128, 4, 99, 0.94}
-	slow := predictedCandidate{64, 4, 200, 0.96}
+	fast := predictedCandidate{jobCandidate{512, 4}, 50, 0.90}
+	middle := predictedCandidate{jobCandidate{128, 4}, 99, 0.94}
+	slow := predictedCandidate{jobCandidate{64, 4}, 200, 0.96}
 	for _, c := range []struct {
 		name     string
 		all      []predictedCandidate
@@ -226,14 +218,14 @@ func TestChoosePoint(t *testing.T) {
 		},
 		{
 			"as accurate: the faster",
-			[]predictedCandidate{{64, 2, 90, 0.96}, {64, 8, 80, 0.96}},
+			[]predictedCandidate{{jobCandidate{64, 2}, 90, 0.96}, {jobCandidate{64, 8}, 80, 0.96}},
 			100,
 			schemas.MeetsSLO,
-			predictedCandidate{64, 8, 80, 0.96},
+			predictedCandidate{jobCandidate{64, 8}, 80, 0.96},
 		},
 		{
 			"a faster one that is less accurate",
-			[]predictedCandidate{middle, {128, 8, 80, 0.93}},
+			[]predictedCandidate{middle, {jobCandidate{128, 8}, 80, 0.93}},
 			100,
 			schemas.MeetsSLO,
 			middle,
@@ -245,15 +237,14 @@ func TestChoosePoint(t *testing.T) {
 	}
 }
 
-// BenchmarkSimulate plays 1,000 submissions of the default world with the rules that learn, without
-// their fits.
+// BenchmarkSimulate plays 1,000 submissions of the default world, without fits.
 func BenchmarkSimulate(b *testing.B) {
 	s := NewScenario(DefaultWorld(), 1000, 0.95, simulateSeed)
-	for name := range learningRules(b) {
+	for _, name := range DefaultRules() {
 		b.Run("rule="+name+"/submissions=1000", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := s.Play(b.Context(), learningRules(b)[name], nil); err != nil {
+				if _, err := s.Play(b.Context(), fittedRule(b, name), nil); err != nil {
 					b.Fatal(err)
 				}
 			}

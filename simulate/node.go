@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"courier/schemas"
 )
 
 // runningJob is a running job. It is a plain value, so that copies of it can be simulated ahead.
@@ -44,6 +46,30 @@ func (w *World) nodes(now float64) []node {
 		})
 	}
 	return all
+}
+
+// leastLoaded returns the node with the fewest processes per core among the nodes with enough cores
+// for the smallest requested number of CPUs, the first by name.
+func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
+	var best *node
+	for i := range nodes {
+		n := &nodes[i]
+		if int(n.Cores) < slices.Min(q.CPUs) {
+			continue
+		}
+		if best == nil || n.perCore() < best.perCore() ||
+			n.perCore() == best.perCore() && n.Name < best.Name {
+			best = n
+		}
+	}
+	return best
+}
+
+func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores) }
+
+// load returns the load of the node as rules see it.
+func (n *node) load() NodeLoad {
+	return NodeLoad{WorldNode: *n.WorldNode, Jobs: len(n.jobs), Processes: n.processes}
 }
 
 // copied returns an independent copy of the node.

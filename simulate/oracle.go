@@ -2,14 +2,16 @@ package simulate
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"courier/schemas"
 )
 
 // oracle knows the laws, the noise and all later jobs.
-type oracle struct{ world *play }
+type oracle struct {
+	stateless
+	world *play
+}
 
 // NewOracle returns a rule that knows the future. It accepts a job if a candidate meets the SLO
 // given all later jobs. Of the candidates that break the fewest earlier promises it chooses the
@@ -19,13 +21,12 @@ func NewOracle() Rule { return &oracle{} }
 
 func (o *oracle) know(p *play) { o.world = p }
 
-// Apply implements Rule. It does nothing, because the rule sees the world.
-func (o *oracle) Apply(schemas.Event, uint64, time.Time) {}
-
 // Submit implements Rule.
-func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
+func (o *oracle) Submit(
+	q schemas.JobRequest, on NodeLoad, at time.Time,
+) (*schemas.Advice, error) {
 	p := o.world
-	n, j := leastLoaded(p.nodes, &q), p.job
+	n, j := p.node(on.Name), p.job
 	best, fewest := Best{}, math.MaxInt
 	for _, c := range candidates(&q) {
 		accuracy := j.accuracy(c, uint32(q.Epochs))
@@ -38,37 +39,12 @@ func (o *oracle) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, er
 			best, fewest = Best{true, c.batch, c.cpus, accuracy}, broken
 		}
 	}
-	decision := schemas.MeetsSLO
 	if !best.Feasible {
-		c := candidates(&q)[0]
-		decision, best = schemas.BestEffort, Best{BatchSize: c.batch, CPUs: c.cpus}
+		return answer(&q, at, schemas.BestEffort, n.Name, candidates(&q)[0]), nil
 	}
-	load := schemas.Load{
-		ConcurrentJobs:  float64(len(n.jobs) + 1),
-		Processes:       float64(n.processes + int(best.CPUs)),
-		StableTimeRatio: 1,
-	}
-	load.ProcessesPerCore = load.Processes / float64(n.Cores)
-	return Answer(&q, at, decision, *n.WorldNode, load, best.BatchSize, best.CPUs), nil
+	choice := jobCandidate{best.BatchSize, best.CPUs}
+	return answer(&q, at, schemas.MeetsSLO, n.Name, choice), nil
 }
-
-// leastLoaded returns the node that View.Place finds from the events.
-func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
-	var best *node
-	for i := range nodes {
-		n := &nodes[i]
-		if int(n.Cores) < slices.Min(q.CPUs) {
-			continue
-		}
-		if best == nil || n.perCore() < best.perCore() || n.perCore() == best.perCore() &&
-			n.Name < best.Name {
-			best = n
-		}
-	}
-	return best
-}
-
-func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores) }
 
 // foresee simulates a copy of the world with the job on the node, until the job and all running
 // jobs with a promise have ended. It returns the time of the job in seconds and the number of

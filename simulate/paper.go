@@ -1,94 +1,125 @@
 package simulate
 
 import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
+	"courier/regress/baseline"
 	"courier/schemas"
 )
 
-// PaperRule chooses as in the paper (Courier, ICPE 2021, section 4.4). Of the candidates whose
-// point prediction at the current load is within the SLO it promises the most accurate; if there
-// is none it refuses. It has no bound, ignores future load and start-up time.
-type PaperRule struct {
-	*Learner
-	View
+// paperRule chooses as in the paper (Courier, ICPE 2021, section 4.4): random forests predict a point
+// at the current load. Of the candidates within the SLO it promises the most accurate; if there is
+// none it refuses. It has no bound, and ignores future load and start-up time.
+type paperRule struct {
+	learner
+	models              []string // levels of the model in a row
+	epochTime, accuracy baseline.Predict
 }
 
-// NewPaperRule returns the rule of the paper with the regressors of a learner.
-func NewPaperRule(l *Learner) *PaperRule { return &PaperRule{Learner: l} }
-
-// Use replaces the regressors.
-func (p *PaperRule) Use(epochTime, accuracy *PointRegressor) {
-	p.epochTime, p.accuracy = epochTime, accuracy
+// NewPaper returns the rule of the paper. It fits at the first submission, and again after refit
+// finished jobs if refit is above 0.
+func NewPaper(ctx context.Context, seed uint64, refit int) Rule {
+	return &paperRule{learner: newLearner(ctx, seed, refit)}
 }
 
 // Apply implements Rule.
-func (p *PaperRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
-	p.add(e, sequence)
-	p.View.Apply(e, sequence, at)
-}
+func (p *paperRule) Apply(e schemas.Event, sequence uint64, _ time.Time) { p.add(e, sequence) }
 
 // Submit implements Rule.
-func (p *PaperRule) Submit(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	if _, err := p.learn(); err != nil {
-		return nil, err
+func (p *paperRule) Submit(
+	q schemas.JobRequest, on NodeLoad, at time.Time,
+) (*schemas.Advice, error) {
+	if p.isDue() {
+		if err := p.fit(); err != nil {
+			return nil, err
+		}
 	}
-	return p.Decide(q, at)
+	if !slices.Contains(p.models, q.Model) {
+		return nil, fmt.Errorf("there are no examples of model %s", q.Model)
+	}
+	decision, best := choosePoint(p.predictCandidates(&q, &on), q.SLO.Seconds())
+	return answer(&q, at, decision, on.Name, best.jobCandidate), nil
 }
 
-// Decide answers a request with the current regressors, without a fit.
-func (p *PaperRule) Decide(q schemas.JobRequest, at time.Time) (*schemas.Advice, error) {
-	on, err := p.Place(&q)
-	if err != nil {
-		return nil, err
+// forestTrees and forestDepth are the size of the forests.
+const forestTrees, forestDepth = 100, 12
+
+// fit fits the forests of the epoch time and of the accuracy.
+func (p *paperRule) fit() (err error) {
+	p.models = nil
+	for _, x := range p.past.Examples(schemas.TargetEpochTime) {
+		p.models = append(p.models, x.Model)
 	}
-	all, err := p.predictCandidates(&q, on)
-	if err != nil {
-		return nil, err
+	slices.Sort(p.models)
+	p.models = slices.Compact(p.models)
+	if p.epochTime, err = p.forest(schemas.TargetEpochTime); err != nil {
+		return err
 	}
-	decision, best := choosePoint(all, q.SLO.Seconds())
-	return Answer(&q, at, decision, on, p.Load(on, best.cpus), best.batch, best.cpus), nil
+	if p.accuracy, err = p.forest(schemas.TargetAccuracy); err != nil {
+		return err
+	}
+	p.fitted()
+	return nil
+}
+
+func (p *paperRule) forest(target string) (baseline.Predict, error) {
+	d := &baseline.Dataset{Features: []baseline.Feature{
+		{Name: "model", Levels: p.models},
+		{Name: "batch_size"},
+		{Name: "cpus"},
+		{Name: "concurrent_jobs"},
+		{Name: "processes_per_core"},
+		{Name: "epochs"},
+	}}
+	for _, x := range p.past.Examples(target) {
+		d.Rows = append(d.Rows, p.row(target, x.Model, &x.Features))
+		d.Target = append(d.Target, x.Value)
+	}
+	predict, err := baseline.Forest(p.ctx, d, baseline.ForestOptions{
+		Trees:    forestTrees,
+		MaxDepth: forestDepth,
+		Seed:     p.seed,
+		Log:      target == schemas.TargetEpochTime,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fit %s: %w", target, err)
+	}
+	return predict, nil
+}
+
+// row returns the features that matter for a target; the others are 0.
+func (p *paperRule) row(target, model string, f *schemas.Features) []float64 {
+	code := float64(slices.Index(p.models, model))
+	if target == schemas.TargetAccuracy {
+		return []float64{code, float64(f.BatchSize), 0, 0, 0, float64(f.EpochsDone)}
+	}
+	return []float64{
+		code, float64(f.BatchSize), float64(f.CPUs), f.Load.ConcurrentJobs, f.Load.ProcessesPerCore, 0,
+	}
 }
 
 // predictedCandidate is a candidate with its point predictions.
 type predictedCandidate struct {
-	batch, cpus       uint32
+	jobCandidate
 	seconds, accuracy float64
 }
 
 // predictCandidates predicts every candidate on a node.
-func (p *PaperRule) predictCandidates(
-	q *schemas.JobRequest, on WorldNode,
-) ([]predictedCandidate, error) {
-	level := schemas.ModelLevel(q.Model, q.Dataset)
-	node := schemas.Hardware{Cores: on.Cores}
+func (p *paperRule) predictCandidates(q *schemas.JobRequest, on *NodeLoad) []predictedCandidate {
 	var all []predictedCandidate
-	for _, cpus := range q.CPUs {
-		load := p.Load(on, uint32(cpus))
-		for _, batch := range q.BatchSizes {
-			f := schemas.Features{
-				BatchSize:  uint32(batch),
-				CPUs:       uint32(cpus),
-				Load:       load,
-				EpochsDone: uint32(q.Epochs),
-			}
-			epoch, err := p.epochTime.Predict(level, node, f)
-			if err != nil {
-				return nil, err
-			}
-			accuracy, err := p.accuracy.Predict(level, node, f)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, predictedCandidate{
-				batch:    f.BatchSize,
-				cpus:     f.CPUs,
-				seconds:  float64(q.Epochs) * epoch,
-				accuracy: accuracy,
-			})
-		}
+	for _, c := range candidates(q) {
+		f := schemas.Features{BatchSize: c.batch, CPUs: c.cpus, EpochsDone: uint32(q.Epochs)}
+		f.Load.ConcurrentJobs = float64(on.Jobs + 1)
+		f.Load.ProcessesPerCore = float64(on.Processes+int(c.cpus)) / float64(on.Cores)
+		epoch := p.epochTime(p.row(schemas.TargetEpochTime, q.Model, &f))
+		accuracy := p.accuracy(p.row(schemas.TargetAccuracy, q.Model, &f))
+		all = append(all, predictedCandidate{c, float64(q.Epochs) * epoch, accuracy})
 	}
-	return all, nil
+	return all
 }
 
 // choosePoint returns the most accurate candidate within the SLO, the fastest of equally accurate
@@ -96,19 +127,20 @@ func (p *PaperRule) predictCandidates(
 func choosePoint(
 	all []predictedCandidate, sloSeconds float64,
 ) (schemas.Decision, predictedCandidate) {
-	decision, best := schemas.BestEffort, all[0]
+	best, fastest := predictedCandidate{accuracy: math.Inf(-1)}, all[0]
+	isFound := false
 	for _, c := range all {
-		within := c.seconds <= sloSeconds
+		if c.seconds < fastest.seconds {
+			fastest = c
+		}
 		better := c.accuracy > best.accuracy ||
 			c.accuracy == best.accuracy && c.seconds < best.seconds
-		switch {
-		case within && decision == schemas.BestEffort:
-			decision, best = schemas.MeetsSLO, c
-		case within && better:
-			best = c
-		case !within && decision == schemas.BestEffort && c.seconds < best.seconds:
-			best = c
+		if c.seconds <= sloSeconds && better {
+			best, isFound = c, true
 		}
 	}
-	return decision, best
+	if !isFound {
+		return schemas.BestEffort, fastest
+	}
+	return schemas.MeetsSLO, best
 }

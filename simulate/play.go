@@ -39,16 +39,8 @@ type JobOutcome struct {
 	// AtOnce is the best candidate without later jobs; InHindsight is the best one given all later
 	// jobs. Both start at submission on the advised node.
 	AtOnce, InHindsight Best
-	Watched             bool      // the rule is a Watcher
-	Warnings            []Warning // ordered by time
-}
-
-// Warning is a warning or all-clear of a rule for a running job.
-type Warning struct {
-	Seconds     float64 // since submission
-	Cleared     bool    // an all-clear
-	Probability float64 // probability of meeting the SLO
-	Cause       string
+	Watched             bool     // the rule is a Watcher
+	WarnedSeconds       *float64 // from submission to the first warning; nil: none
 }
 
 // play is the state of one rule in its copy of the world.
@@ -155,14 +147,10 @@ func (p *play) publish(e schemas.Event, at float64) {
 		return
 	}
 	for _, r := range w.Watch(timeAt(at)) {
-		if i, known := p.index[r.JobID]; known {
-			o := &p.outcomes[i]
-			o.Warnings = append(o.Warnings, Warning{
-				at - p.Jobs[i].At,
-				r.Cleared,
-				r.Probability,
-				r.Cause,
-			})
+		i, isSubmitted := p.index[r.JobID]
+		if isSubmitted && !r.Cleared && p.outcomes[i].WarnedSeconds == nil {
+			seconds := at - p.Jobs[i].At
+			p.outcomes[i].WarnedSeconds = &seconds
 		}
 	}
 }
@@ -200,7 +188,7 @@ func (p *play) node(name string) *node {
 // submit lets the rule answer the job, and starts the job as advised.
 func (p *play) submit(j *Submission) error {
 	q := j.Request.WithDefaults()
-	a, err := p.rule.Submit(q, timeAt(j.At))
+	a, err := p.rule.Submit(q, leastLoaded(p.nodes, &q).load(), timeAt(j.At))
 	if err != nil {
 		return err
 	}

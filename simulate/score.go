@@ -123,3 +123,63 @@ func compared(
 	all := float64(max(1, len(outcomes)))
 	return feasible / all, wrong / all, regret
 }
+
+// aheadRatio is the smallest share of the SLO between a warning and the deadline. Later warnings do
+// not count as timely.
+const aheadRatio = 0.2
+
+// Watched contains the figures on warnings of a Watcher. All are null for other rules. A miss is a
+// job that was expected to meet its SLO, but did not. It counts as warned if at least a fifth of
+// the time between submission and deadline was left at its first warning:
+//
+//	submitted ──────────── first warning ──────────── deadline
+//	                              │◄──── at least 0.2 · SLO ────►│
+type Watched struct {
+	Warned      *int     `json:"warned"`       // misses with a timely warning
+	WarnedRatio *float64 `json:"warned_ratio"` // ratio of all misses; null without misses
+	WarnedLow   *float64 `json:"warned_low"`   // 95 % interval (Wilson 1927)
+	WarnedHigh  *float64 `json:"warned_high"`
+	// FalseWarningRatio is the ratio of the promises that were kept although there was a warning.
+	FalseWarningRatio *float64 `json:"false_warning_ratio"`
+}
+
+// ahead returns the ratio of the SLO that was left at the first warning; 0 without a warning before
+// the deadline.
+func (o *JobOutcome) ahead() float64 {
+	if o.WarnedSeconds == nil {
+		return 0
+	}
+	return max(0, (o.SLOSeconds-*o.WarnedSeconds)/o.SLOSeconds)
+}
+
+// watched returns the figures of the warnings of a rule.
+func watched(outcomes []JobOutcome) (s Watched) {
+	promises, misses, warned, needless := 0, 0, 0, 0
+	for i := range outcomes {
+		o := &outcomes[i]
+		if !o.Watched || !o.promised() {
+			continue
+		}
+		promises++
+		switch ahead := o.ahead(); {
+		case o.MetSLO && ahead > 0:
+			needless++
+		case !o.MetSLO:
+			misses++
+			if ahead >= aheadRatio {
+				warned++
+			}
+		}
+	}
+	if promises == 0 {
+		return s
+	}
+	falseRatio := float64(needless) / float64(promises)
+	s.Warned, s.FalseWarningRatio = &warned, &falseRatio
+	if misses > 0 {
+		ratio := float64(warned) / float64(misses)
+		low, high := schemas.Wilson(uint64(warned), uint64(misses))
+		s.WarnedRatio, s.WarnedLow, s.WarnedHigh = &ratio, &low, &high
+	}
+	return s
+}

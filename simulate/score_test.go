@@ -79,3 +79,42 @@ func TestScoreOf(t *testing.T) {
 		t.Errorf("ScoreOf(nothing) = %+v, want no ratios", empty)
 	}
 }
+
+// A miss counts as warned if a fifth of the SLO was left at its first warning.
+func TestScoreOf_Warnings(t *testing.T) {
+	number := func(v float64) *float64 { return &v }
+	watched := func(met bool, warned *float64) simulate.JobOutcome {
+		return simulate.JobOutcome{
+			Decision: schemas.MeetsSLO, Watched: true, MetSLO: met, SLOSeconds: 100,
+			WarnedSeconds: warned,
+		}
+	}
+	refused := watched(false, number(1))
+	refused.Decision = schemas.BestEffort
+	got := simulate.ScoreOf("some", []simulate.JobOutcome{
+		watched(false, number(80)),  // exactly a fifth is left
+		watched(false, number(81)),  // too late
+		watched(false, nil),         // never
+		watched(false, number(130)), // after the deadline
+		watched(true, number(30)),   // a false warning
+		watched(true, nil), watched(true, nil), watched(true, nil),
+		refused, {Decision: schemas.MeetsSLO}, // no promise; not watched
+		{Decision: schemas.Exploring, Watched: true}, // no promise either
+	}).Watched
+	one := 1
+	low, high := schemas.Wilson(1, 4)
+	want := simulate.Watched{
+		Warned:            &one,
+		WarnedRatio:       number(0.25),
+		WarnedLow:         &low,
+		WarnedHigh:        &high,
+		FalseWarningRatio: number(0.125),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	unwatched := simulate.ScoreOf("other", []simulate.JobOutcome{{Decision: schemas.MeetsSLO}})
+	if unwatched.Watched != (simulate.Watched{}) {
+		t.Errorf("figures without a Watcher: %+v, want none", unwatched.Watched)
+	}
+}

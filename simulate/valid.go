@@ -22,55 +22,61 @@ const (
 	maxSamplesPerGap = 10_000 // number of samples of a node between two submissions
 )
 
+// bound is a number of a world with its limits.
+type bound struct {
+	field              string
+	value, least, most float64
+}
+
+// within returns an error that names the first field beyond its limits; prefix precedes its name.
+func within(prefix string, bounds ...bound) error {
+	for _, b := range bounds {
+		if math.IsNaN(b.value) || b.value < b.least || b.value > b.most {
+			return schemas.Invalid(prefix+b.field, "%g is not between %g and %g", b.value, b.least,
+				b.most)
+		}
+	}
+	return nil
+}
+
+// counts checks that a list has 1 to maxLevels distinct numbers from 1 to limit.
+func counts(field string, list []int, limit int) error {
+	if len(list) < 1 || len(list) > maxLevels {
+		return schemas.Invalid(field, "%d entries, want 1 to %d", len(list), maxLevels)
+	}
+	for i, n := range list {
+		if n < 1 || n > limit {
+			return schemas.Invalid(field, "%d is not between 1 and %d", n, limit)
+		}
+		if slices.Contains(list[:i], n) {
+			return schemas.Invalid(field, "%d is given twice", n)
+		}
+	}
+	return nil
+}
+
 func (w *World) validate() error {
 	if err := w.validateNodes(); err != nil {
 		return err
 	}
-	for _, f := range []struct {
-		field              string
-		value, least, most float64
-	}{
-		{"load", w.Load, 0.01, 4},
-		{"noise.run_ratio", w.Noise.RunRatio, 0, 1}, {
-			"noise.epoch_ratio",
-			w.Noise.EpochRatio,
-			0,
-			1,
-		}, {"noise.accuracy", w.Noise.Accuracy, 0, 1},
-		{"slo.least_ratio", w.SLO.LeastRatio, 0.01, 1000}, {
-			"slo.most_ratio",
-			w.SLO.MostRatio,
-			w.SLO.LeastRatio,
-			1000,
-		},
-		{"sample_seconds", w.SampleSeconds, 1, 20},
-	} {
-		if err := between(f.field, f.value, f.least, f.most); err != nil {
-			return err
-		}
+	err := within("",
+		bound{"load", w.Load, 0.01, 4},
+		bound{"noise.run_ratio", w.Noise.RunRatio, 0, 1},
+		bound{"noise.epoch_ratio", w.Noise.EpochRatio, 0, 1},
+		bound{"noise.accuracy", w.Noise.Accuracy, 0, 1},
+		bound{"slo.least_ratio", w.SLO.LeastRatio, 0.01, 1000},
+		bound{"slo.most_ratio", w.SLO.MostRatio, w.SLO.LeastRatio, 1000},
+		bound{"sample_seconds", w.SampleSeconds, 1, 20},
+		bound{"families", float64(len(w.Families)), 1, maxFamilies},
+	)
+	if err != nil {
+		return err
 	}
 	if err := counts("warm_up.jobs_at_once", w.WarmUp.JobsAtOnce, 64); err != nil {
 		return err
 	}
-	if err := w.validateDrift(); err != nil {
+	if err := w.validateFamilies(); err != nil {
 		return err
-	}
-	if err := length("families", len(w.Families), maxFamilies); err != nil {
-		return err
-	}
-	for i := range w.Families {
-		if err := w.Families[i].validate(fmt.Sprintf("families[%d]", i)); err != nil {
-			return err
-		}
-		if err := w.validateFit(i); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(w.Families[:i], func(f Family) bool {
-			return f.Model == w.Families[i].Model
-		}) {
-			return schemas.Invalid(fmt.Sprintf("families[%d].model", i), "%q is given twice",
-				w.Families[i].Model)
-		}
 	}
 	if err := w.validateWarmUp(); err != nil {
 		return err
@@ -84,70 +90,125 @@ func (w *World) validate() error {
 }
 
 func (w *World) validateNodes() error {
-	if err := length("nodes", len(w.Nodes), maxNodes); err != nil {
+	err := within("",
+		bound{"nodes", float64(len(w.Nodes)), 1, maxNodes},
+		bound{"drift", float64(len(w.Drift)), 0, maxLevels})
+	if err != nil {
 		return err
 	}
+	names := []string{""} // a drift without a name is of all nodes
 	for i, n := range w.Nodes {
-		field := fmt.Sprintf("nodes[%d]", i)
+		field := fmt.Sprintf("nodes[%d].", i)
 		if !schemas.ValidToken(n.Name) {
-			return schemas.Invalid(field+".name", "%q: want 1 to 64 of a-z 0-9 _ -", n.Name)
+			return schemas.Invalid(field+"name", "%q: want 1 to 64 of a-z 0-9 _ -", n.Name)
 		}
-		if slices.ContainsFunc(w.Nodes[:i], func(o WorldNode) bool { return o.Name == n.Name }) {
-			return schemas.Invalid(field+".name", "%q is given twice", n.Name)
+		if slices.Contains(names, n.Name) {
+			return schemas.Invalid(field+"name", "%q is given twice", n.Name)
 		}
-		if n.Cores < 1 || n.Cores > schemas.MaxCPUs {
-			return schemas.Invalid(field+".cores", "%d is not between 1 and %d", n.Cores,
-				schemas.MaxCPUs)
+		err := within(field, bound{"cores", float64(n.Cores), 1, schemas.MaxCPUs})
+		if err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-func (w *World) validateDrift() error {
-	if len(w.Drift) > maxLevels {
-		return schemas.Invalid("drift", "%d entries, want at most %d", len(w.Drift), maxLevels)
+		names = append(names, n.Name)
 	}
 	for i, d := range w.Drift {
-		field := fmt.Sprintf("drift[%d]", i)
-		if err := between(field+".after_seconds", d.AfterSeconds, 0, 1e9); err != nil {
+		field := fmt.Sprintf("drift[%d].", i)
+		err := within(field,
+			bound{"after_seconds", d.AfterSeconds, 0, maxPlaySeconds},
+			bound{"factor", d.Factor, 0.01, 100})
+		if err != nil {
 			return err
 		}
-		if err := between(field+".factor", d.Factor, 0.01, 100); err != nil {
-			return err
-		}
-		if d.Node != "" && !slices.ContainsFunc(w.Nodes, func(n WorldNode) bool {
-			return n.Name == d.Node
-		}) {
-			return schemas.Invalid(field+".node", "%q is not a node of this world", d.Node)
+		if !slices.Contains(names, d.Node) {
+			return schemas.Invalid(field+"node", "%q is not a node of this world", d.Node)
 		}
 	}
 	return nil
 }
 
-// validateFit checks a family against the rest of the world.
-func (w *World) validateFit(i int) error {
-	f, most := &w.Families[i], uint32(0)
-	for _, n := range w.Nodes {
-		most = max(most, n.Cores)
+func (w *World) validateFamilies() error {
+	var models []string
+	for i := range w.Families {
+		f, field := &w.Families[i], fmt.Sprintf("families[%d].", i)
+		if err := f.validate(field); err != nil {
+			return err
+		}
+		if slices.Contains(models, f.Model) {
+			return schemas.Invalid(field+"model", "%q is given twice", f.Model)
+		}
+		models = append(models, f.Model)
+		for k, cpus := range f.CPUs {
+			if err := w.validateRequest(f, fmt.Sprintf("%scpus[%d]", field, k), cpus); err != nil {
+				return err
+			}
+		}
 	}
-	for k, list := range f.CPUs {
-		field := fmt.Sprintf("families[%d].cpus[%d]", i, k)
-		if fewest := slices.Min(list); fewest > int(most) {
-			return schemas.Invalid(field, "no node has %d cores", fewest)
+	return nil
+}
+
+// validateRequest checks the requests of a family with a list of CPUs.
+func (w *World) validateRequest(f *Family, field string, cpus []int) error {
+	fits := func(n WorldNode) bool { return int(n.Cores) >= slices.Min(cpus) }
+	if !slices.ContainsFunc(w.Nodes, fits) {
+		return schemas.Invalid(field, "no node has %d cores", slices.Min(cpus))
+	}
+	q := schemas.JobRequest{
+		Model:           f.Model,
+		TrainingSamples: f.TrainingSamples,
+		CPUs:            cpus,
+		BatchSizes:      f.BatchSizes,
+		Epochs:          slices.Max(f.Epochs),
+	}
+	if err := q.Validate(); err != nil {
+		return schemas.Invalid(field, "not valid in a request: %v", err)
+	}
+	if slo := w.SLO.MostRatio * f.fastest(&q); slo > schemas.MaxSLO.Seconds() {
+		return schemas.Invalid("slo.most_ratio",
+			"an SLO of model %s would be %g s, more than a year", f.Model, slo)
+	}
+	return nil
+}
+
+func (f *Family) validate(field string) error {
+	if f.Model == "" || len(f.Model) > 256 {
+		return schemas.Invalid(field+"model", "want a name of 1 to 256 bytes")
+	}
+	l := &f.EpochSeconds
+	err := within(field,
+		bound{"share", f.Share, 1e-6, 1e6},
+		bound{"training_samples", float64(f.TrainingSamples), 1, maxSamples},
+		bound{"cpus", float64(len(f.CPUs)), 1, maxLevels},
+		bound{"startup_seconds", f.StartupSeconds, 0, maxEpoch},
+		bound{"epoch_seconds.constant", l.Constant, -20, 20},
+		bound{"epoch_seconds.batch", l.Batch, -20, 20},
+		bound{"epoch_seconds.cpus", l.CPUs, -20, 20},
+		bound{"epoch_seconds.inverse_cpus", l.InverseCPUs, -20, 20},
+		bound{"epoch_seconds.batch_cpus", l.BatchCPUs, -20, 20},
+		bound{"epoch_seconds.jobs", l.Jobs, 0, maxContention},
+		bound{"epoch_seconds.neighbours", l.Neighbours, 0, maxContention},
+		bound{"accuracy.constant", f.Accuracy.Constant, -20, 20},
+		bound{"accuracy.iterations", f.Accuracy.Iterations, -20, 0},
+	)
+	if err != nil {
+		return err
+	}
+	if err := counts(field+"epochs", f.Epochs, maxEpochs); err != nil {
+		return err
+	}
+	if err := counts(field+"batch_sizes", f.BatchSizes, schemas.MaxBatchSize); err != nil {
+		return err
+	}
+	for i, cpus := range f.CPUs {
+		if err := counts(fmt.Sprintf("%scpus[%d]", field, i), cpus, schemas.MaxCPUs); err != nil {
+			return err
 		}
-		q := schemas.JobRequest{
-			Model:           f.Model,
-			TrainingSamples: f.TrainingSamples,
-			CPUs:            list,
-			BatchSizes:      f.BatchSizes,
-			Epochs:          slices.Max(f.Epochs),
-		}
-		if err := q.Validate(); err != nil {
-			return schemas.Invalid(field, "not valid in a request: %v", err)
-		}
-		if slo := w.SLO.MostRatio * f.fastest(&q); slo > schemas.MaxSLO.Seconds() {
-			return schemas.Invalid("slo.most_ratio",
-				"an SLO of model %s would be %g s, more than a year", f.Model, slo)
+	}
+	for _, batch := range f.BatchSizes {
+		for _, cpus := range f.cpuLevels() {
+			seconds := l.alone(uint32(batch), uint32(cpus))
+			if err := within(field, bound{"epoch_seconds", seconds, minEpoch, maxEpoch}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -155,117 +216,33 @@ func (w *World) validateFit(i int) error {
 
 // validateWarmUp limits the length of the history.
 func (w *World) validateWarmUp() error {
-	least := slices.MinFunc(w.Nodes, func(a, b WorldNode) int {
-		return int(a.Cores) - int(b.Cores)
-	}).Cores
-	runs, seconds := 0.0, 0.0
-	for _, atOnce := range w.WarmUp.JobsAtOnce {
-		for i := range w.Families {
-			f := &w.Families[i]
-			cpus := f.cpuLevels()
-			runs += float64(len(f.BatchSizes) * len(cpus))
-			for _, c := range cpus {
-				slower := f.EpochSeconds.contention(uint32(c), atOnce, atOnce*w.maxCPUs(), least)
-				for _, b := range f.BatchSizes {
-					seconds += f.StartupSeconds +
-						float64(slices.Max(f.Epochs))*slower*f.EpochSeconds.alone(uint32(b),
-							uint32(c))
-				}
-			}
-		}
+	const field = "warm_up.jobs_at_once"
+	runs, most := 0, 0
+	for i := range w.Families {
+		levels := w.Families[i].cpuLevels()
+		runs += len(w.WarmUp.JobsAtOnce) * len(w.Families[i].BatchSizes) * len(levels)
+		most = max(most, slices.Max(levels))
 	}
 	if runs > maxWarmUpRuns {
-		return schemas.Invalid("warm_up.jobs_at_once",
-			"the design has %.0f runs, at most %d may be", runs, maxWarmUpRuns)
+		return schemas.Invalid(field, "the design has %d runs, at most %d may be", runs, maxWarmUpRuns)
+	}
+	least := w.Nodes[0].Cores
+	for _, n := range w.Nodes {
+		least = min(least, n.Cores)
+	}
+	seconds := 0.0
+	for _, atOnce := range w.WarmUp.JobsAtOnce {
+		for _, j := range w.design() {
+			c, l := candidates(&j.Request)[0], &j.family.EpochSeconds
+			epoch := l.alone(c.batch, c.cpus) * l.contention(c.cpus, atOnce, atOnce*most, least)
+			seconds += j.family.StartupSeconds + float64(j.Request.Epochs)*epoch
+		}
 	}
 	if seconds > maxPlaySeconds {
-		return schemas.Invalid("warm_up.jobs_at_once",
-			"the design may last %g s, at most %g may it", seconds, maxPlaySeconds)
+		return schemas.Invalid(field, "the design may last %g s, at most %g may it", seconds,
+			maxPlaySeconds)
 	}
 	return nil
-}
-
-// maxCPUs returns the largest number of CPUs of any job.
-func (w *World) maxCPUs() int {
-	most := 0
-	for i := range w.Families {
-		most = max(most, slices.Max(slices.Concat(w.Families[i].CPUs...)))
-	}
-	return most
-}
-
-func (f *Family) validate(field string) error {
-	if f.Model == "" || len(f.Model) > 256 {
-		return schemas.Invalid(field+".model", "want a name of 1 to 256 bytes")
-	}
-	if err := between(field+".share", f.Share, 1e-6, 1e6); err != nil {
-		return err
-	}
-	if f.TrainingSamples < 1 || f.TrainingSamples > maxSamples {
-		return schemas.Invalid(field+".training_samples", "%d is not between 1 and %d",
-			f.TrainingSamples, maxSamples)
-	}
-	if err := counts(field+".epochs", f.Epochs, maxEpochs); err != nil {
-		return err
-	}
-	if err := counts(field+".batch_sizes", f.BatchSizes, schemas.MaxBatchSize); err != nil {
-		return err
-	}
-	if err := length(field+".cpus", len(f.CPUs), maxLevels); err != nil {
-		return err
-	}
-	for i, list := range f.CPUs {
-		if err := counts(fmt.Sprintf("%s.cpus[%d]", field, i), list, schemas.MaxCPUs); err != nil {
-			return err
-		}
-		if n := len(list) * len(f.BatchSizes); n > schemas.MaxCandidates {
-			return schemas.Invalid(fmt.Sprintf("%s.cpus[%d]", field, i),
-				"with the batch sizes these are %d candidates, more than %d", n,
-				schemas.MaxCandidates)
-		}
-	}
-	if err := between(field+".startup_seconds", f.StartupSeconds, 0, maxEpoch); err != nil {
-		return err
-	}
-	return f.validateLaws(field)
-}
-
-func (f *Family) validateLaws(field string) error {
-	l := &f.EpochSeconds
-	for _, c := range []struct {
-		name        string
-		value, most float64
-	}{
-		{"constant", l.Constant, 20},
-		{"batch", l.Batch, 20},
-		{"cpus", l.CPUs, 20},
-		{"inverse_cpus", l.InverseCPUs, 20},
-		{"batch_cpus", l.BatchCPUs, 20},
-	} {
-		if err := between(field+".epoch_seconds."+c.name, c.value, -c.most, c.most); err != nil {
-			return err
-		}
-	}
-	if err := between(field+".epoch_seconds.jobs", l.Jobs, 0, maxContention); err != nil {
-		return err
-	}
-	err := between(field+".epoch_seconds.neighbours", l.Neighbours, 0, maxContention)
-	if err != nil {
-		return err
-	}
-	for _, batch := range f.BatchSizes {
-		for _, cpus := range f.cpuLevels() {
-			if s := l.alone(uint32(batch), uint32(cpus)); !(s >= minEpoch && s <= maxEpoch) {
-				return schemas.Invalid(field+".epoch_seconds",
-					"batch size %d on %d CPUs takes %g s, not between %g and %d", batch, cpus, s,
-					minEpoch, maxEpoch)
-			}
-		}
-	}
-	if err := between(field+".accuracy.constant", f.Accuracy.Constant, -20, 20); err != nil {
-		return err
-	}
-	return between(field+".accuracy.iterations", f.Accuracy.Iterations, -20, 0)
 }
 
 // cpuLevels returns all numbers of CPUs that jobs of the family may have.
@@ -273,34 +250,4 @@ func (f *Family) cpuLevels() []int {
 	levels := slices.Concat(f.CPUs...)
 	slices.Sort(levels)
 	return slices.Compact(levels)
-}
-
-func between(field string, value, least, most float64) error {
-	if math.IsNaN(value) || value < least || value > most {
-		return schemas.Invalid(field, "%g is not between %g and %g", value, least, most)
-	}
-	return nil
-}
-
-func length(field string, n, most int) error {
-	if n < 1 || n > most {
-		return schemas.Invalid(field, "%d entries, want 1 to %d", n, most)
-	}
-	return nil
-}
-
-// counts checks that numbers are distinct and from 1 to limit.
-func counts(field string, list []int, limit int) error {
-	if err := length(field, len(list), maxLevels); err != nil {
-		return err
-	}
-	for i, n := range list {
-		if n < 1 || n > limit {
-			return schemas.Invalid(field, "%d is not between 1 and %d", n, limit)
-		}
-		if slices.Contains(list[:i], n) {
-			return schemas.Invalid(field, "%d is given twice", n)
-		}
-	}
-	return nil
 }

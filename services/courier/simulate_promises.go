@@ -6,7 +6,6 @@ import (
 
 	"courier/services"
 	"courier/simulate"
-	"courier/trainer"
 )
 
 type simulatePromises struct {
@@ -17,7 +16,6 @@ type simulatePromises struct {
 	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
 	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows the true probabilities." default:"${rules}"`
 	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
-	Method      string   `help:"Method of fits for the rules courier and courier-mean (evidence, families), see courier trainer --help; the rule paper always uses families." enum:"evidence,families" default:"evidence"`
 }
 
 // Help returns the examples of courier simulate promises.
@@ -33,7 +31,6 @@ func (c *simulatePromises) Run(w *environment) error {
 		Seed:        c.Seed,
 		Refit:       c.Refit,
 		Rules:       c.Rules,
-		Method:      trainer.FitMethod(c.Method),
 	}
 	if err := o.Validate(); err != nil {
 		return err

@@ -14,7 +14,6 @@ import (
 	"courier/advisor"
 	"courier/regress"
 	"courier/schemas"
-	"courier/simulate"
 	"courier/trainer"
 )
 
@@ -197,14 +196,18 @@ func (f *unlikeFleet) fit() {
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		p, digest, err := simulate.Reload(fitted)
+		manifest, err := fitted.EncodeManifest()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		p, err := regress.Load(fitted.EncodeModel(), manifest)
 		if err != nil {
 			f.t.Fatal(err)
 		}
 		if target == schemas.TargetEpochTime {
 			f.manifest = p.Manifest()
 		}
-		r, err := advisor.NewRegressor(p, digest)
+		r, err := advisor.NewRegressor(p, target)
 		if err != nil {
 			f.t.Fatal(err)
 		}
