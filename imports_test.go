@@ -155,6 +155,7 @@ var modules = map[string][]string{
 		"services",
 	},
 	"golang.org/x/term":          {"runner", "services"},
+	"golang.org/x/time":          {"gateway"},
 	"google.golang.org/protobuf": {"runner/output"},
 }
 

@@ -9,6 +9,9 @@ import (
 	"courier/schemas"
 )
 
+// lastEventID is the header with the ID of the last event that a client received.
+const lastEventID = "Last-Event-ID"
+
 // position is a position in a stream: everything up to it was processed.
 type position struct {
 	sequence uint64 // sequence of a message

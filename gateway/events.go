@@ -12,46 +12,22 @@ import (
 	"courier/schemas"
 )
 
-// lastEventID is the header with the ID of the last event that a client received.
-const lastEventID = "Last-Event-ID"
-
 // Bounds for clients that reconnect with an event ID.
 const (
 	maxResumed    = 5000             // messages per stream; older ones are missed
-	maxResuming   = 8                // clients at a time
 	resumeTimeout = 30 * time.Second // for reading and writing all messages
-)
-
-// Missed is the data of the server-sent event "missed": the client did not receive these events and
-// continues after them.
-type Missed struct {
-	Reason string            `json:"reason"` // slow, old, reset or unavailable
-	Events map[string]uint64 `json:"events"` // number per stream, in lower case
-}
-
-// Reasons of Missed.
-const (
-	// missedSlow: the client read too slowly. Only events that match its filter count.
-	missedSlow = "slow"
-	// missedOld: more than maxResumed messages, or messages that the stream has dropped. Messages
-	// count regardless of the filter.
-	missedOld = "old"
-	// missedReset: the stream was recreated. The number is unknown.
-	missedReset = "reset"
-	// missedUnavailable: NATS did not deliver the messages. The number is an upper limit.
-	missedUnavailable = "unavailable"
 )
 
 // events is GET /api/v1/events. It sends server-sent events until the client disconnects or does
 // not read, or the gateway stops.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
-	filter, err := g.readFilter(r)
+	filter, err := readFilter(r)
 	if err != nil {
 		return err
 	}
 	var from cursor // nil: only new events
 	if id := r.Header.Get(lastEventID); id != "" {
-		if from, err = parseCursor(id, g.feeds); err != nil {
+		if from, err = parseCursor(id, feeds); err != nil {
 			return err
 		}
 	}
@@ -174,7 +150,7 @@ func (s *eventStream) missed(reason string, lost []uint64) error {
 	m := Missed{Reason: reason, Events: map[string]uint64{}}
 	for i, n := range lost {
 		if n > 0 {
-			m.Events[s.gateway.feeds[i].name] = n
+			m.Events[feeds[i].name] = n
 		}
 	}
 	data, err := schemas.Marshal(m)
@@ -201,7 +177,7 @@ func (s *eventStream) comment(text string) error {
 
 // id returns the id line for the client's position.
 func (s *eventStream) id() []byte {
-	s.line = s.at.appendTo(append(s.line[:0], "id: "...), s.gateway.feeds)
+	s.line = s.at.appendTo(append(s.line[:0], "id: "...), feeds)
 	s.line = append(s.line, '\n')
 	return s.line
 }
@@ -226,12 +202,12 @@ func (s *eventStream) resume(heads cursor) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	for i := range s.gateway.feeds {
-		if s.at[i] == unknownPosition || !s.client.filter.wantsAny(&s.gateway.feeds[i]) {
+	for i := range feeds {
+		if s.at[i] == unknownPosition || !s.client.filter.wantsAny(&feeds[i]) {
 			s.at[i] = heads[i]
 		}
 	}
-	for i := range s.gateway.feeds {
+	for i := range feeds {
 		if err := s.resumeFeed(ctx, i, heads[i]); err != nil {
 			return err
 		}
@@ -248,14 +224,14 @@ func (s *eventStream) resumeFeed(ctx context.Context, i int, head position) erro
 	if s.at[i] == head {
 		return nil
 	}
-	feed := &s.gateway.feeds[i]
+	f := &feeds[i]
 	skip := func(reason string, messages uint64) error {
 		s.gateway.metrics.missed.WithLabelValues(reason).Add(float64(messages))
-		lost := make([]uint64, len(s.gateway.feeds))
+		lost := make([]uint64, len(feeds))
 		lost[i] = messages
 		return s.missed(reason, lost)
 	}
-	first, last, err := s.gateway.bus.Bounds(ctx, feed.stream)
+	first, last, err := s.gateway.bus.Bounds(ctx, f.stream)
 	if err != nil {
 		return skip(missedUnavailable, head.sequence-min(head.sequence, s.at[i].sequence))
 	}
@@ -289,16 +265,16 @@ func missedBefore(have position, first uint64, head position) uint64 {
 func (s *eventStream) replay(
 	ctx context.Context, i int, head position, skip func(string, uint64) error,
 ) error {
-	feed, at := &s.gateway.feeds[i], position{}
+	f, at := &feeds[i], position{}
 	var failed error
 	o := bus.FollowOptions{
-		Stream:   feed.stream,
-		Subjects: s.client.filter.subjects(feed),
+		Stream:   f.stream,
+		Subjects: s.client.filter.subjects(f),
 		From:     s.at[i].resumeSequence(),
 		Until:    head.sequence,
 	}
 	err := s.gateway.bus.Read(ctx, o, func(r bus.Record) error {
-		at = at.next(r.Sequence, feed.batched)
+		at = at.next(r.Sequence, f.batched)
 		kind := kindOf(r.Event)
 		if at.compare(head) > 0 || kind == "" || !s.client.filter.wants(kind, r.Subject) {
 			return nil

@@ -17,7 +17,7 @@ type eventFilter struct {
 }
 
 // readFilter parses the parameters type, job and node.
-func (g *Gateway) readFilter(r *http.Request) (*eventFilter, error) {
+func readFilter(r *http.Request) (*eventFilter, error) {
 	query, err := readQuery(r, "type", "job", "node")
 	if err != nil {
 		return nil, err
@@ -26,7 +26,7 @@ func (g *Gateway) readFilter(r *http.Request) (*eventFilter, error) {
 	if f.kinds, err = readNames(query, "type"); err != nil {
 		return nil, err
 	}
-	known := g.kinds()
+	known := kinds()
 	for kind := range f.kinds {
 		if !slices.Contains(known, kind) {
 			return nil, schemas.Invalid("type", "%q is not one of %s", kind,
@@ -56,9 +56,9 @@ func (f *eventFilter) wants(kind, subject string) bool {
 // namesOf returns the names by which events of a kind are filtered.
 func (f *eventFilter) namesOf(kind string) map[string]bool {
 	switch kind {
-	case "job", "advice":
+	case kindJob, kindAdvice:
 		return f.jobs
-	case "sample":
+	case kindSample:
 		return f.nodes
 	}
 	return nil
@@ -83,7 +83,7 @@ func (f *eventFilter) subjects(d *feed) []string {
 		return nil
 	}
 	for name := range names {
-		if d.kinds[0] == "sample" {
+		if d.kinds[0] == kindSample {
 			return []string{schemas.NodeSubject(name, "*")}
 		}
 		return []string{schemas.JobSubject(name, "*")}

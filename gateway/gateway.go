@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -49,20 +48,25 @@ type Options struct {
 // that a slower service counts as unavailable.
 const requestTimeout = 2 * time.Second
 
+// submitTimeout is longer than the advisor's timeout, so that the gateway does not give up on a job
+// that is still being recorded.
+const submitTimeout = schemas.SubmitTimeout + requestTimeout
+
+// maxResuming is the maximum number of clients that resume at a time.
+const maxResuming = 8
+
 // Gateway serves Courier over HTTP.
 type Gateway struct {
 	bus     *bus.Bus
 	options Options
 	log     *slog.Logger
 	metrics *metrics
-	feeds   []feed
 	hub     *hub
 	limiter *limiter
 	nodes   *nodeTable
 	history atomic.Pointer[regressorHistory] // written only by Run
 	hosts   hostNames
 	assets  map[string]asset
-	handler http.Handler
 
 	nodesFull sync.Once     // logs the first eviction of a node
 	resuming  chan struct{} // semaphore of the clients that resume
@@ -105,39 +109,9 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 		assets:  assets,
 	}
 	g.history.Store(&regressorHistory{})
-	g.feeds = g.newFeeds()
-	g.hub = newHub(m, len(g.feeds))
+	g.hub = newHub(m, len(feeds))
 	g.resuming = make(chan struct{}, maxResuming)
-	g.handler = g.mux()
 	return g, nil
-}
-
-// Handler returns the handler of all routes.
-func (g *Gateway) Handler() http.Handler { return g.handler }
-
-// Run follows the event log until ctx ends, then disconnects the live clients and returns nil. It
-// returns an error if it can no longer follow a stream.
-//
-//	NODE ──────► follow ──► nodes ────┐
-//	JOB ───────► follow ──────────────┤
-//	ADVICE ────► follow ──────────────┼──► hub ──► a queue per client ──► /api/v1/events
-//	REGRESSOR ─► follow ──► history ──┘
-func (g *Gateway) Run(ctx context.Context) error {
-	defer g.hub.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, len(g.feeds))
-	for i := range g.feeds {
-		go func() { ended <- g.follow(ctx, i) }()
-	}
-	var first error
-	for range g.feeds {
-		if err := <-ended; err != nil && first == nil {
-			first = err
-		}
-		cancel() // the first return stops all
-	}
-	return first
 }
 
 // request sends a request to a service and decodes the reply.

@@ -3,11 +3,8 @@ package gateway
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"strings"
-
-	"courier/schemas"
 )
 
 // AnyHost as an allowed host disables the check of host names.
@@ -57,18 +54,4 @@ func (h hostNames) allows(host string) bool {
 	}
 	_, err := netip.ParseAddr(strings.Trim(name, "[]"))
 	return err == nil
-}
-
-// checkHost rejects a request for an unknown host name. Tokens make the check unnecessary, because
-// a browser sends the cookie only to the gateway's own name. So does TLS, because the certificate
-// is valid only for that name.
-func (g *Gateway) checkHost(r *http.Request) error {
-	if g.options.Tokens != nil || r.TLS != nil || g.hosts.allows(r.Host) {
-		return nil
-	}
-	const maxNameBytes = 255 // of a DNS name
-	message := fmt.Sprintf("%.*q is not a host name of this gateway; to allow it, start the gateway "+
-		"with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
-	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
-	return &statusError{http.StatusMisdirectedRequest, err}
 }

@@ -3,15 +3,18 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"time"
 
 	"courier/bus"
+	"courier/receipt"
 	"courier/schemas"
 )
 
 // predict is POST /api/v1/predict.
 func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
-	body, err := g.readBody(w, r)
+	body, err := readBody(w, r, g.options.BodyTimeout)
 	if err != nil {
 		return err
 	}
@@ -95,10 +98,11 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	var last *schemas.Advice
-	read := func(stream string, events ...string) error {
-		o := bus.FollowOptions{Stream: stream, LastPerSubject: true}
-		for _, event := range events {
-			o.Subjects = append(o.Subjects, schemas.JobSubject(id, event))
+	read := func(stream, event string) error {
+		o := bus.FollowOptions{
+			Stream:         stream,
+			Subjects:       []string{schemas.JobSubject(id, event)},
+			LastPerSubject: true,
 		}
 		return g.bus.Read(ctx, o, func(r bus.Record) error {
 			switch e := r.Event.(type) {
@@ -111,8 +115,7 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 		})
 	}
 
-	// JOB contains the answer to the request and, in old logs, advice. ADVICE is newer.
-	err := read(schemas.StreamJob, schemas.EventSubmitted, schemas.EventAdvice)
+	err := read(schemas.StreamJob, schemas.EventSubmitted)
 	if err == nil {
 		err = read(schemas.StreamAdvice, schemas.EventAdvice)
 	}
@@ -127,4 +130,71 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 		}
 	}
 	return last, nil
+}
+
+// historyTimeout is the timeout for reading all events of a job.
+const historyTimeout = 10 * time.Second
+
+// ReadableReceipt is the response of GET /api/v1/jobs/{id}/receipt: figures, and the same as text.
+type ReadableReceipt struct {
+	*receipt.JobReceipt
+	Lines []receipt.Line `json:"lines"`
+}
+
+// jobHistory is GET /api/v1/jobs/{id}/history.
+func (g *Gateway) jobHistory(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), historyTimeout)
+	defer cancel()
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	h, err := receipt.ReadHistory(ctx, g.bus, id)
+	if err != nil {
+		return readFailed(err)
+	}
+	return writeJSON(w, http.StatusOK, h)
+}
+
+// jobReceipt is GET /api/v1/jobs/{id}/receipt.
+func (g *Gateway) jobReceipt(w http.ResponseWriter, r *http.Request) error {
+	ctx, cancel := context.WithTimeout(r.Context(), historyTimeout)
+	defer cancel()
+	id, err := jobID(r)
+	if err != nil {
+		return err
+	}
+	found, err := receipt.Read(ctx, g.bus, id)
+	if err != nil {
+		return readFailed(err)
+	}
+	return writeJSON(w, http.StatusOK, ReadableReceipt{JobReceipt: found, Lines: found.Lines()})
+}
+
+// jobID returns the valid job ID of a path. The ID becomes a filter, in which "*" would match every
+// job.
+func jobID(r *http.Request) (string, error) {
+	if _, err := readQuery(r); err != nil {
+		return "", err
+	}
+	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
+	return request.JobID, request.Validate()
+}
+
+// readFailed returns an error about a job, or that the event log cannot be read.
+func readFailed(err error) error {
+	var known *schemas.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return unavailable("the event log cannot be read; retry later")
+}
+
+// score is GET /api/v1/score.
+func (g *Gateway) score(w http.ResponseWriter, r *http.Request) error {
+	if _, err := readQuery(r); err != nil {
+		return err
+	}
+	request := schemas.ScoreRequest{}
+	return g.forward(w, r, request.Subject(), &request)
 }

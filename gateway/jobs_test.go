@@ -254,28 +254,6 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 	}
 }
 
-// Old releases stored advice in JOB.
-func TestAdvice_OfAnOldLog(t *testing.T) {
-	server := bustest.NewServer(t)
-	b := server.Connect(t)
-	storeAdviceInJob(t, server.URL())
-	submitted := example[schemas.Submitted](t, "submitted")
-	advice := example[schemas.Advice](t, "advice")
-	for _, e := range []schemas.Event{submitted, advice} {
-		if _, err := b.Publish(within(t), e); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := b.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
-	h := open(t, b, gateway.Options{})
-	a := h.do(t, "GET", "/api/v1/jobs/"+submitted.JobID+"/advice", "")
-	if d := cmp.Diff(*advice, read[schemas.Advice](t, a)); a.status != http.StatusOK || d != "" {
-		t.Errorf("GET advice = %d (-want +got):\n%s", a.status, d)
-	}
-}
-
 // storeAdviceInJob changes the streams of a server to those of old releases.
 func storeAdviceInJob(t *testing.T, url string) {
 	t.Helper()

@@ -1,31 +1,33 @@
 package gateway
 
 import (
-	"fmt"
+	"math"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
-// limiter is a token bucket per client with the given rate and a burst of two seconds' requests.
+// limiter has a token bucket per client with the given rate and a burst of two seconds' requests.
 type limiter struct {
-	rate    float64 // requests per second; 0: no limit
+	rate    rate.Limit // requests per second; 0: no limit
+	burst   int
 	mu      sync.Mutex
-	buckets map[string]*tokenBucket
-}
-
-type tokenBucket struct {
-	tokens    float64
-	updatedAt time.Time
+	buckets map[string]*rate.Limiter
 }
 
 // maxBuckets bounds the memory of the limiter. When it is reached, full buckets are deleted; if
 // none is full, all are.
 const maxBuckets = 20_000
 
-func newLimiter(rate float64) *limiter {
-	return &limiter{rate: rate, buckets: map[string]*tokenBucket{}}
+func newLimiter(perSecond float64) *limiter {
+	return &limiter{
+		rate:    rate.Limit(perSecond),
+		burst:   int(math.Ceil(2 * max(perSecond, 1))),
+		buckets: map[string]*rate.Limiter{},
+	}
 }
 
 // allow reports whether a client may send a request now. If not, it returns how long the client
@@ -34,31 +36,32 @@ func (l *limiter) allow(client string, now time.Time) (wait time.Duration, ok bo
 	if l.rate <= 0 {
 		return 0, true
 	}
-	burst := 2 * max(l.rate, 1)
+	r := l.bucket(client, now).ReserveN(now, 1)
+	if wait = r.DelayFrom(now); wait > 0 {
+		r.CancelAt(now)
+	}
+	return wait, wait == 0
+}
+
+// bucket returns the bucket of a client.
+func (l *limiter) bucket(client string, now time.Time) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-
 	b := l.buckets[client]
 	if b == nil {
 		if len(l.buckets) >= maxBuckets {
-			l.evict(now, burst)
+			l.evict(now)
 		}
-		b = &tokenBucket{tokens: burst, updatedAt: now}
+		b = rate.NewLimiter(l.rate, l.burst)
 		l.buckets[client] = b
 	}
-	elapsed := max(0, now.Sub(b.updatedAt).Seconds())
-	b.tokens, b.updatedAt = min(burst, b.tokens+l.rate*elapsed), now
-	if b.tokens < 1 {
-		return time.Duration((1 - b.tokens) / l.rate * float64(time.Second)), false
-	}
-	b.tokens--
-	return 0, true
+	return b
 }
 
 // evict deletes the buckets that are full by now.
-func (l *limiter) evict(now time.Time, burst float64) {
+func (l *limiter) evict(now time.Time) {
 	for client, b := range l.buckets {
-		if b.tokens+l.rate*now.Sub(b.updatedAt).Seconds() >= burst {
+		if b.TokensAt(now) >= float64(l.burst) {
 			delete(l.buckets, client)
 		}
 	}
@@ -84,16 +87,4 @@ func clientKey(r *http.Request, who identity) string {
 		}
 	}
 	return "address " + address.String()
-}
-
-// limit rejects a request that exceeds the client's rate.
-func (g *Gateway) limit(w http.ResponseWriter, client string) error {
-	wait, ok := g.limiter.allow(client, time.Now())
-	if ok {
-		return nil
-	}
-	w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
-	err := unavailable(fmt.Sprintf("%s exceeds the limit of %g requests per second; retry in %.1f s",
-		client, g.limiter.rate, wait.Seconds()))
-	return &statusError{http.StatusTooManyRequests, err}
 }

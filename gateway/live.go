@@ -27,21 +27,25 @@ type LiveEvent struct {
 	Event    schemas.Event `json:"event"`     // published event
 }
 
-// kindOf returns the kind of an event, or "" for an event that clients do not receive.
-func kindOf(e schemas.Event) string {
-	switch e.(type) {
-	case *schemas.Sample:
-		return "sample"
-	case *schemas.Advice:
-		return "advice"
-	case *schemas.Trained, *schemas.Promoted, *schemas.Rejected, *schemas.Drift:
-		return "regressor"
-	case *schemas.Submitted, *schemas.JobAdmitted, *schemas.Started, *schemas.Epoch,
-		*schemas.Ended, *schemas.Moved, *schemas.Risk:
-		return "job"
-	}
-	return ""
+// Missed is the data of the server-sent event "missed": the client did not receive these events and
+// continues after them.
+type Missed struct {
+	Reason string            `json:"reason"` // slow, old, reset or unavailable
+	Events map[string]uint64 `json:"events"` // number per stream, in lower case
 }
+
+// Reasons of Missed.
+const (
+	// missedSlow: the client read too slowly. Only events that match its filter count.
+	missedSlow = "slow"
+	// missedOld: more than maxResumed messages, or messages that the stream has dropped. Messages
+	// count regardless of the filter.
+	missedOld = "old"
+	// missedReset: the stream was recreated. The number is unknown.
+	missedReset = "reset"
+	// missedUnavailable: NATS did not deliver the messages. The number is an upper limit.
+	missedUnavailable = "unavailable"
+)
 
 // queuedEvent is an encoded event in the queues of clients.
 type queuedEvent struct {
@@ -60,18 +64,6 @@ func render(kind string, r bus.Record) ([]byte, error) {
 		return nil, err
 	}
 	return []byte("event: " + kind + "\ndata: " + string(data) + "\n\n"), nil
-}
-
-// announce sends a record to every live client whose filter it matches.
-func (g *Gateway) announce(feed int, at position, r bus.Record) {
-	kind := kindOf(r.Event)
-	if kind != "" {
-		g.metrics.events.WithLabelValues(kind).Inc()
-	}
-	if err := g.hub.send(feed, at, kind, r); err != nil {
-		g.log.Warn("skipped a live event that cannot be encoded", "subject", r.Subject, "error",
-			err)
-	}
 }
 
 // hub distributes events to the clients. It never waits for a client: events that do not fit into a

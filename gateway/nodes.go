@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
 )
 
@@ -233,20 +232,4 @@ func (n *tableNode) status(now time.Time, recent time.Duration) NodeStatus {
 		s.Recent = n.recent.since(now.Add(-recent))
 	}
 	return s
-}
-
-// applyNode adds a record of NODE to the table. Only the follower of NODE calls it.
-func (g *Gateway) applyNode(r bus.Record) {
-	s, ok := r.Event.(*schemas.Sample)
-	if !ok {
-		return
-	}
-	if evicted := g.nodes.apply(s, r.StoredAt); evicted != "" {
-		g.metrics.nodesEvicted.Inc()
-		g.nodesFull.Do(func() {
-			g.log.Warn("node table is full; evicting the nodes with the oldest samples",
-				"max_nodes", maxNodes, "evicted_node", evicted)
-		})
-	}
-	g.metrics.nodes.Set(float64(g.nodes.size()))
 }

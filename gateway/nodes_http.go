@@ -15,9 +15,6 @@ const (
 	nodePageRecent = 100 // with recent points, of which a node has up to 300
 )
 
-// maxNames is the maximum number of names in a query parameter.
-const maxNames = 256
-
 // listNodes is GET /api/v1/nodes.
 func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 	q, err := readNodeQuery(r)
@@ -89,22 +86,4 @@ func readNodeLimit(query url.Values, recent bool) (int, error) {
 		return 0, schemas.Invalid("limit", "%d is not between 1 and %d", limit, schemas.MaxPage)
 	}
 	return limit, nil
-}
-
-// readNames returns the comma-separated names of a parameter, or nil if it is absent.
-func readNames(query url.Values, parameter string) (map[string]bool, error) {
-	if !query.Has(parameter) {
-		return nil, nil
-	}
-	names := map[string]bool{}
-	for name := range strings.SplitSeq(query.Get(parameter), ",") {
-		if !schemas.ValidToken(name) {
-			return nil, schemas.Invalid(parameter,
-				"want names of a-z, 0-9, _ and -, separated by commas")
-		}
-		if names[name] = true; len(names) > maxNames {
-			return nil, schemas.Invalid(parameter, "has more than %d names", maxNames)
-		}
-	}
-	return names, nil
 }

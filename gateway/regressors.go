@@ -2,8 +2,10 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"courier/schemas"
 )
@@ -53,4 +55,84 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 		list.Regressors = append(list.Regressors, s)
 	}
 	return writeJSON(w, http.StatusOK, list)
+}
+
+// RegressorLife is the response of GET /api/v1/regressors/life: every regressor that the trainer
+// knows, and the events, oldest first. It contains at most 200 events of each kind per target.
+type RegressorLife struct {
+	// Regressors by target, newest first; challengers with their current judgement.
+	Regressors []schemas.RegressorVersion `json:"regressors"`
+	Promotions []*schemas.Promoted        `json:"promotions"`
+	Rejections []*schemas.Rejected        `json:"rejections"`
+	Drifts     []*schemas.Drift           `json:"drifts"`
+}
+
+// regressorLife is GET /api/v1/regressors/life.
+func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
+	query, err := readQuery(r, "target")
+	if err != nil {
+		return err
+	}
+	request := schemas.RegressorListRequest{Target: query.Get("target")}
+	var list schemas.RegressorList
+	if err := g.request(r.Context(), request.Subject(), &request, &list); err != nil {
+		return err
+	}
+
+	response := RegressorLife{
+		Regressors: list.Regressors,
+		Promotions: []*schemas.Promoted{},
+		Rejections: []*schemas.Rejected{},
+		Drifts:     []*schemas.Drift{},
+	}
+	history := *g.history.Load()
+	for _, target := range schemas.Targets() {
+		if request.Target != "" && request.Target != target {
+			continue
+		}
+		t := history[target]
+		response.Promotions = append(response.Promotions, t.promotions...)
+		response.Rejections = append(response.Rejections, t.rejections...)
+		response.Drifts = append(response.Drifts, t.drifts...)
+	}
+	return writeJSON(w, http.StatusOK, response)
+}
+
+// promote is POST /api/v1/regressors/{target}/promote.
+func (g *Gateway) promote(w http.ResponseWriter, r *http.Request) error {
+	return g.changeChampion(w, r, schemas.SubjectRegressorPromote)
+}
+
+// rollback is POST /api/v1/regressors/{target}/rollback.
+func (g *Gateway) rollback(w http.ResponseWriter, r *http.Request) error {
+	return g.changeChampion(w, r, schemas.SubjectRegressorRollback)
+}
+
+// changeTimeout is the timeout for a change of the champion, which may wait for a running fit.
+const changeTimeout = time.Minute
+
+// changeChampion forwards a body with the target of the path. The response is the promotion.
+func (g *Gateway) changeChampion(w http.ResponseWriter, r *http.Request, subject string) error {
+	body, err := readBody(w, r, g.options.BodyTimeout)
+	if err != nil {
+		return err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+		return schemas.Invalid("", "want a JSON object, for example {}")
+	}
+	if _, found := fields["target"]; found {
+		return schemas.Invalid("target", "must be only in the path, not in the body")
+	}
+	if fields["target"], err = json.Marshal(r.PathValue("target")); err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
+	defer cancel()
+	var promoted json.RawMessage
+	if err := g.bus.Request(ctx, subject, fields, &promoted); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, promoted)
 }

@@ -1,24 +1,15 @@
 package gateway
 
 import (
-	"encoding/json"
 	"errors"
-	"io"
-	"mime"
+	"fmt"
 	"net/http"
-	"net/url"
-	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"courier/schemas"
 )
-
-// handler responds to a request, or returns an error before it has written anything. The wrapper
-// converts the error to a response.
-type handler func(w http.ResponseWriter, r *http.Request) error
 
 // apiRoute is a route of the gateway.
 type apiRoute struct {
@@ -80,36 +71,12 @@ func (g *Gateway) routes() []apiRoute {
 	}
 }
 
-// statusOf maps error codes to HTTP status codes.
-var statusOf = map[schemas.Code]int{
-	schemas.CodeInvalid:     http.StatusBadRequest,
-	schemas.CodeNotFound:    http.StatusNotFound,
-	schemas.CodeConflict:    http.StatusConflict,
-	schemas.CodeUnavailable: http.StatusServiceUnavailable,
-	schemas.CodeForbidden:   http.StatusForbidden,
-	schemas.CodeInternal:    http.StatusInternalServerError,
-}
-
-// statusError is an error with an HTTP status that is more specific than the status of its code.
-type statusError struct {
-	status int
-	err    *schemas.Error
-}
-
-func (e *statusError) Error() string { return e.err.Error() }
-func (e *statusError) Unwrap() error { return e.err }
-
-// unavailable returns an error with CodeUnavailable.
-func unavailable(message string) *schemas.Error {
-	return &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
-}
-
 // contentPolicy is the Content-Security-Policy of every response.
 const contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// mux returns the handler of all routes, which sets the security headers and responds to unknown
+// Handler returns the handler of all routes, which sets the security headers and responds to unknown
 // routes.
-func (g *Gateway) mux() http.Handler {
+func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range g.routes() {
 		mux.Handle(rt.method+" "+rt.path, g.wrap(rt))
@@ -196,10 +163,74 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, rt apiRoute) err
 			return err
 		}
 	}
-	if err := g.authorize(w, rt, who, unknownToken); err != nil {
+	if err := authorize(w, rt.role, who, unknownToken); err != nil {
 		return err
 	}
 	return rt.handle(w, withIdentity(r, who))
+}
+
+// checkHost rejects a request for an unknown host name. Tokens make the check unnecessary, because
+// a browser sends the cookie only to the gateway's own name. So does TLS, because the certificate
+// is valid only for that name.
+func (g *Gateway) checkHost(r *http.Request) error {
+	if g.options.Tokens != nil || r.TLS != nil || g.hosts.allows(r.Host) {
+		return nil
+	}
+	const maxNameBytes = 255 // of a DNS name
+	message := fmt.Sprintf("%.*q is not a host name of this gateway; to allow it, start the gateway "+
+		"with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
+	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
+	return &statusError{http.StatusMisdirectedRequest, err}
+}
+
+// limit rejects a request that exceeds the client's rate.
+func (g *Gateway) limit(w http.ResponseWriter, client string) error {
+	wait, ok := g.limiter.allow(client, time.Now())
+	if ok {
+		return nil
+	}
+	w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
+	err := unavailable(fmt.Sprintf("%s exceeds the limit of %g requests per second; retry in %.1f s",
+		client, g.limiter.rate, wait.Seconds()))
+	return &statusError{http.StatusTooManyRequests, err}
+}
+
+// identify returns the identity of a request. Without Tokens every request has the role Admin.
+func (g *Gateway) identify(r *http.Request) (who identity, unknownToken bool) {
+	if g.options.Tokens == nil {
+		return identity{"", Admin}, false
+	}
+	token := tokenOf(r)
+	if token == "" {
+		return identity{}, false
+	}
+	g.options.Tokens.refresh(time.Now(), g.log)
+	who, found := g.options.Tokens.find(token)
+	return who, !found
+}
+
+// authorize rejects a request whose role is below the needed one.
+func authorize(
+	w http.ResponseWriter, needed Role, who identity, unknownToken bool,
+) error {
+	if needed <= who.role {
+		return nil
+	}
+	if who.user != "" {
+		return &schemas.Error{
+			Code: schemas.CodeForbidden,
+			Message: fmt.Sprintf("user %s has the role %s, but this route needs the role %s",
+				who.user, who.role, needed),
+		}
+	}
+
+	w.Header().Set("WWW-Authenticate", `Bearer realm="courier"`)
+	message := "missing token; send the header Authorization: Bearer TOKEN"
+	if unknownToken {
+		message = "unknown token"
+	}
+	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
+	return &statusError{http.StatusUnauthorized, err}
 }
 
 // wrap returns the handler of a route, which converts errors to responses and counts requests.
@@ -252,82 +283,4 @@ func (g *Gateway) writeError(a *responseWriter, r *http.Request, err error) {
 	if err := writeJSON(a, status, body); err != nil {
 		g.log.Debug("response not sent", "path", r.URL.Path, "error", err)
 	}
-}
-
-// writeJSON responds with v. Responses of the API must not be cached.
-func writeJSON(w http.ResponseWriter, status int, v any) error {
-	body, err := schemas.Marshal(v)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // fails only if the client is disconnected
-	return nil
-}
-
-// readBody returns the body of a request if it is JSON.
-func (g *Gateway) readBody(w http.ResponseWriter, r *http.Request) (json.RawMessage, error) {
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		err := schemas.Invalid("", "want a body with content type application/json")
-		return nil, &statusError{http.StatusUnsupportedMediaType, err}
-	}
-
-	rc := http.NewResponseController(w)
-	_ = rc.SetReadDeadline(time.Now().Add(g.options.BodyTimeout)) // not supported in tests
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, schemas.MaxMessageBytes))
-	if err == nil { // otherwise the connection is closed without reading the rest of the body
-		_ = rc.SetReadDeadline(time.Time{})
-	}
-
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		err := schemas.Invalid("", "body has more than %d bytes", tooLarge.Limit)
-		return nil, &statusError{http.StatusRequestEntityTooLarge, err}
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		err := schemas.Invalid("", "body was not received within %s", g.options.BodyTimeout)
-		return nil, &statusError{http.StatusRequestTimeout, err}
-	}
-	if err != nil {
-		return nil, schemas.Invalid("", "body is incomplete")
-	}
-
-	var raw json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
-		return nil, schemas.Invalid("", "not JSON: %s", err)
-	}
-	return raw, nil
-}
-
-// readQuery returns the query of a request. Each of the names may occur at most once.
-func readQuery(r *http.Request, names ...string) (url.Values, error) {
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, schemas.Invalid("", "invalid query: want name=value&…")
-	}
-	for name, values := range query {
-		if !slices.Contains(names, name) {
-			return nil, schemas.Invalid(name, "is not a parameter of this route; want one of %v",
-				names)
-		}
-		if len(values) > 1 {
-			return nil, schemas.Invalid(name, "is repeated %d times", len(values))
-		}
-	}
-	return query, nil
-}
-
-// readCount returns a whole number of the query, or 0 if it is absent. The caller checks the range.
-func readCount(query url.Values, name string) (int, error) {
-	if !query.Has(name) {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(query.Get(name))
-	if err != nil {
-		return 0, schemas.Invalid(name, "want a whole number")
-	}
-	return n, nil
 }

@@ -12,10 +12,6 @@ import (
 	"courier/schemas"
 )
 
-// submitTimeout is longer than the advisor's timeout, so that the gateway does not give up on a job
-// that is still being recorded.
-const submitTimeout = schemas.SubmitTimeout + requestTimeout
-
 // idempotencyKey is the header with which a client can safely retry a submission.
 const idempotencyKey = "Idempotency-Key"
 
@@ -43,7 +39,7 @@ func (f *failedSubmission) Unwrap() []error { return []error{f.response, f.cause
 // recorded advice. The gateway adds a missing job ID before, so that a client without a response
 // can retry.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
-	body, err := g.readBody(w, r)
+	body, err := readBody(w, r, g.options.BodyTimeout)
 	if err != nil {
 		return err
 	}

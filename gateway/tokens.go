@@ -191,44 +191,6 @@ func tokenOf(r *http.Request) string {
 	return ""
 }
 
-// identify returns the identity of a request. Without Tokens every request has the role Admin.
-func (g *Gateway) identify(r *http.Request) (who identity, unknownToken bool) {
-	if g.options.Tokens == nil {
-		return identity{"", Admin}, false
-	}
-	token := tokenOf(r)
-	if token == "" {
-		return identity{}, false
-	}
-	g.options.Tokens.refresh(time.Now(), g.log)
-	who, found := g.options.Tokens.find(token)
-	return who, !found
-}
-
-// authorize rejects a request whose role does not suffice for the route.
-func (g *Gateway) authorize(
-	w http.ResponseWriter, rt apiRoute, who identity, unknownToken bool,
-) error {
-	if rt.role <= who.role {
-		return nil
-	}
-	if who.user != "" {
-		return &schemas.Error{
-			Code: schemas.CodeForbidden,
-			Message: fmt.Sprintf("user %s has the role %s, but this route needs the role %s",
-				who.user, who.role, rt.role),
-		}
-	}
-
-	w.Header().Set("WWW-Authenticate", `Bearer realm="courier"`)
-	message := "missing token; send the header Authorization: Bearer TOKEN"
-	if unknownToken {
-		message = "unknown token"
-	}
-	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
-	return &statusError{http.StatusUnauthorized, err}
-}
-
 type identityKey struct{}
 
 // withIdentity returns the request with an identity in its context.
@@ -240,51 +202,4 @@ func withIdentity(r *http.Request, who identity) *http.Request {
 func identityOf(ctx context.Context) identity {
 	who, _ := ctx.Value(identityKey{}).(identity)
 	return who
-}
-
-// Session is the response of /api/v1/session.
-type Session struct {
-	User   string `json:"user,omitempty"` // absent if unknown
-	Role   string `json:"role"`           // anybody, reader, submitter or admin
-	Tokens bool   `json:"tokens"`         // the gateway has tokens
-}
-
-// session is GET /api/v1/session.
-func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
-	who := identityOf(r.Context())
-	return writeJSON(w, http.StatusOK, Session{
-		User:   who.user,
-		Role:   who.role.String(),
-		Tokens: g.options.Tokens != nil,
-	})
-}
-
-// openSession is POST /api/v1/session: it stores the token in a cookie that scripts cannot read and
-// that browsers do not send with requests from other sites.
-func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) error {
-	if g.options.Tokens != nil {
-		http.SetCookie(w, g.cookie(r, tokenOf(r), 0))
-	}
-	return g.session(w, r)
-}
-
-// endSession is DELETE /api/v1/session: it deletes the cookie.
-func (g *Gateway) endSession(w http.ResponseWriter, r *http.Request) error {
-	http.SetCookie(w, g.cookie(r, "", -1))
-	return writeJSON(w, http.StatusOK, Session{
-		Role:   Anybody.String(),
-		Tokens: g.options.Tokens != nil,
-	})
-}
-
-func (g *Gateway) cookie(r *http.Request, value string, age int) *http.Cookie {
-	return &http.Cookie{
-		Name:     sessionCookie,
-		Value:    value,
-		Path:     "/",
-		MaxAge:   age,
-		HttpOnly: true,
-		SameSite: http.SameSiteStrictMode,
-		Secure:   r.TLS != nil,
-	}
 }

@@ -1,0 +1,145 @@
+package gateway
+
+import (
+	"courier/schemas"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// handler responds to a request, or returns an error before it has written anything. The wrapper
+// converts the error to a response.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// statusOf maps error codes to HTTP status codes.
+var statusOf = map[schemas.Code]int{
+	schemas.CodeInvalid:     http.StatusBadRequest,
+	schemas.CodeNotFound:    http.StatusNotFound,
+	schemas.CodeConflict:    http.StatusConflict,
+	schemas.CodeUnavailable: http.StatusServiceUnavailable,
+	schemas.CodeForbidden:   http.StatusForbidden,
+	schemas.CodeInternal:    http.StatusInternalServerError,
+}
+
+// statusError is an error with an HTTP status that is more specific than the status of its code.
+type statusError struct {
+	status int
+	err    *schemas.Error
+}
+
+func (e *statusError) Error() string { return e.err.Error() }
+func (e *statusError) Unwrap() error { return e.err }
+
+// unavailable returns an error with CodeUnavailable.
+func unavailable(message string) *schemas.Error {
+	return &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
+}
+
+// writeJSON responds with v. Responses of the API must not be cached.
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := schemas.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // fails only if the client is disconnected
+	return nil
+}
+
+// readBody returns the body of a request if it is JSON and arrives within the timeout.
+func readBody(
+	w http.ResponseWriter, r *http.Request, timeout time.Duration,
+) (json.RawMessage, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		err := schemas.Invalid("", "want a body with content type application/json")
+		return nil, &statusError{http.StatusUnsupportedMediaType, err}
+	}
+
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(timeout)) // not supported in tests
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, schemas.MaxMessageBytes))
+	if err == nil { // otherwise the connection is closed without reading the rest of the body
+		_ = rc.SetReadDeadline(time.Time{})
+	}
+
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		err := schemas.Invalid("", "body has more than %d bytes", tooLarge.Limit)
+		return nil, &statusError{http.StatusRequestEntityTooLarge, err}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err := schemas.Invalid("", "body was not received within %s", timeout)
+		return nil, &statusError{http.StatusRequestTimeout, err}
+	}
+	if err != nil {
+		return nil, schemas.Invalid("", "body is incomplete")
+	}
+
+	var raw json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return nil, schemas.Invalid("", "not JSON: %s", err)
+	}
+	return raw, nil
+}
+
+// readQuery returns the query of a request. Each of the names may occur at most once.
+func readQuery(r *http.Request, names ...string) (url.Values, error) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, schemas.Invalid("", "invalid query: want name=value&…")
+	}
+	for name, values := range query {
+		if !slices.Contains(names, name) {
+			return nil, schemas.Invalid(name, "is not a parameter of this route; want one of %v",
+				names)
+		}
+		if len(values) > 1 {
+			return nil, schemas.Invalid(name, "is repeated %d times", len(values))
+		}
+	}
+	return query, nil
+}
+
+// readCount returns a whole number of the query, or 0 if it is absent. The caller checks the range.
+func readCount(query url.Values, name string) (int, error) {
+	if !query.Has(name) {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(query.Get(name))
+	if err != nil {
+		return 0, schemas.Invalid(name, "want a whole number")
+	}
+	return n, nil
+}
+
+// maxNames is the maximum number of names in a query parameter.
+const maxNames = 256
+
+// readNames returns the comma-separated names of a parameter, or nil if it is absent.
+func readNames(query url.Values, parameter string) (map[string]bool, error) {
+	if !query.Has(parameter) {
+		return nil, nil
+	}
+	names := map[string]bool{}
+	for name := range strings.SplitSeq(query.Get(parameter), ",") {
+		if !schemas.ValidToken(name) {
+			return nil, schemas.Invalid(parameter,
+				"want names of a-z, 0-9, _ and -, separated by commas")
+		}
+		if names[name] = true; len(names) > maxNames {
+			return nil, schemas.Invalid(parameter, "has more than %d names", maxNames)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,50 @@
+package gateway
+
+import "net/http"
+
+// Session is the response of /api/v1/session.
+type Session struct {
+	User   string `json:"user,omitempty"` // absent if unknown
+	Role   string `json:"role"`           // anybody, reader, submitter or admin
+	Tokens bool   `json:"tokens"`         // the gateway has tokens
+}
+
+// session is GET /api/v1/session.
+func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
+	who := identityOf(r.Context())
+	return writeJSON(w, http.StatusOK, Session{
+		User:   who.user,
+		Role:   who.role.String(),
+		Tokens: g.options.Tokens != nil,
+	})
+}
+
+// openSession is POST /api/v1/session: it stores the token in a cookie that scripts cannot read and
+// that browsers do not send with requests from other sites.
+func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) error {
+	if g.options.Tokens != nil {
+		http.SetCookie(w, g.cookie(r, tokenOf(r), 0))
+	}
+	return g.session(w, r)
+}
+
+// endSession is DELETE /api/v1/session: it deletes the cookie.
+func (g *Gateway) endSession(w http.ResponseWriter, r *http.Request) error {
+	http.SetCookie(w, g.cookie(r, "", -1))
+	return writeJSON(w, http.StatusOK, Session{
+		Role:   Anybody.String(),
+		Tokens: g.options.Tokens != nil,
+	})
+}
+
+func (g *Gateway) cookie(r *http.Request, value string, age int) *http.Cookie {
+	return &http.Cookie{
+		Name:     sessionCookie,
+		Value:    value,
+		Path:     "/",
+		MaxAge:   age,
+		HttpOnly: true,
+		SameSite: http.SameSiteStrictMode,
+		Secure:   r.TLS != nil,
+	}
+}
