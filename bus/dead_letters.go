@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,6 @@ type Letter struct {
 	schemas.Dead
 	StoredAt time.Time         // by the server's clock
 	Digest   string            // sha256 of Data, in hex
-	Copies   int               // letters of the same message that were read, including this one
 	Replayed *schemas.Replayed // nil if it was not replayed
 }
 
@@ -40,51 +38,36 @@ type LetterQuery struct {
 	Stream string    // stream of the message, such as "NODE"; "": any
 	Since  time.Time // earliest StoredAt
 	Reason string    // part of the reason, case-insensitive
-	Limit  int       // maximum number of letters, the newest; 0: all
 }
 
-// Letters returns dead letters without their Data, the newest first, and their number without
-// the limit. Of several copies it returns the first.
-func (b *Bus) Letters(ctx context.Context, q LetterQuery) (letters []Letter, total int, err error) {
+// Letters returns dead letters without their Data, the oldest first. Of several copies it returns
+// the first.
+func (b *Bus) Letters(ctx context.Context, q LetterQuery) ([]Letter, error) {
 	marks, err := b.replayMarks(ctx, q.Stream)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	subject := "" // any, to include messages that are neither letter nor mark
 	if q.Stream != "" {
 		subject = schemas.DeadSubject(q.Stream)
 	}
 
-	var order []*Letter
-	known := map[letterKey]*Letter{} // nil: known, and beyond the limit
-	err = b.visitDead(ctx, subject, q.Since, func(e schemas.Event, l *Letter) {
+	var letters []Letter
+	known := map[letterKey]bool{}
+	reason := strings.ToLower(q.Reason)
+	err = b.visitDead(ctx, subject, q.Since, func(_ schemas.Event, l *Letter) {
 		if l == nil {
 			return // a mark
 		}
 		key := l.key()
-		first, isCopy := known[key]
-		switch {
-		case isCopy && first != nil:
-			first.Copies++
-		case isCopy:
-		case !strings.Contains(strings.ToLower(l.Reason), strings.ToLower(q.Reason)):
-		default:
-			l.Data, l.Replayed = nil, marks[key]
-			known[key] = l
-			order = append(order, l)
-			if total++; q.Limit > 0 && len(order) > q.Limit {
-				known[order[0].key()] = nil
-				order = order[1:]
-			}
+		if known[key] || !strings.Contains(strings.ToLower(l.Reason), reason) {
+			return
 		}
-	})
-	if err != nil {
-		return nil, 0, err
-	}
-	for _, l := range slices.Backward(order) {
+		known[key] = true
+		l.Data, l.Replayed = nil, marks[key]
 		letters = append(letters, *l)
-	}
-	return letters, total, nil
+	})
+	return letters, err
 }
 
 // replayMarks reads the marks of replayed letters. It reads all marks, because a mark may be
@@ -152,7 +135,7 @@ func parseDead(
 	at time.Time,
 ) (schemas.Event, *Letter) {
 	e, err := schemas.Parse(subject, data)
-	l := &Letter{StoredAt: at.UTC(), Copies: 1}
+	l := &Letter{StoredAt: at.UTC()}
 	switch e := e.(type) {
 	case *schemas.Replayed:
 		return e, nil

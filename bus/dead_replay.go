@@ -89,18 +89,17 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 
-	home := homeStream(l)
 	ack, err := b.send(ctx, l.OriginSubject, l.Data,
-		jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(home))
+		jetstream.WithMsgID(r.EventID), jetstream.WithExpectStream(l.Stream))
 	var refused *jetstream.APIError
 	switch {
 	case errors.Is(err, jetstream.ErrNoStreamResponse):
 		return refusedReplay(r.EventID, "no stream stores %s now", l.OriginSubject), nil
 	case errors.As(err, &refused):
-		return refusedReplay(r.EventID, "stream %s rejects it: %s", home, refused.Description), nil
+		return refusedReplay(r.EventID, "stream %s rejects it: %s", l.Stream, refused.Description), nil
 	case err != nil:
 		return r, fmt.Errorf("replay letter %d: %w", l.Sequence, unavailable(err))
-	case ack.Duplicate && ack.Sequence == l.OriginSequence && home == l.Stream:
+	case ack.Duplicate && ack.Sequence == l.OriginSequence:
 		return refusedReplay(r.EventID,
 			"stream %s takes it for a duplicate of its original; replay it again in %s",
 			l.Stream, duplicateWindow(l.Stream)), nil
@@ -116,16 +115,6 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 			l.Sequence, r.Fate, l.Stream, r.Sequence, err)
 	}
 	return r, nil
-}
-
-// homeStream returns the stream that stores the subject of a letter. It differs from the
-// stream of origin for advice that was stored in JOB before ADVICE existed.
-func homeStream(l *Letter) string {
-	advice := schemas.JobSubject("*", schemas.EventAdvice)
-	if l.Stream == schemas.StreamJob && subjectMatches(advice, l.OriginSubject) {
-		return schemas.StreamAdvice
-	}
-	return l.Stream
 }
 
 // markReplayed publishes the mark of a replayed letter.

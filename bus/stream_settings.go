@@ -2,7 +2,6 @@ package bus
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,43 +12,37 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Difference is a setting of a stream or consumer that differs from its declaration.
-type Difference struct {
-	Setting string // such as "max_age"
-	Have    string // value on the server; Absent if the stream does not exist
-	Want    string // declared value; begins with "at least" for a minimum
-	Failure string // why the server did not change it; "" if no change was attempted
-}
+type streamConfig = jetstream.StreamConfig
 
-// declaredSetting is a field of the configuration C that schemas declares. Settings outside
-// of these lists are neither compared nor changed.
-type declaredSetting[C any] struct {
+// declaredSetting is a field of a configuration that schemas declares. Other settings are neither
+// compared nor changed.
+type declaredSetting struct {
 	name    string
-	format  func(c *C) string
-	matches func(have, want *C) bool
-	copy    func(to, from *C)
+	format  func(c *streamConfig) string
+	matches func(have, want *streamConfig) bool
+	copy    func(to, from *streamConfig)
 	minimum bool
 }
 
 // exact is a setting that must equal its declaration.
-func exact[C any, V comparable](
-	name string, field func(*C) *V, format func(V) string,
-) declaredSetting[C] {
-	return declaredSetting[C]{
+func exact[V comparable](
+	name string, field func(*streamConfig) *V, format func(V) string,
+) declaredSetting {
+	return declaredSetting{
 		name:    name,
-		format:  func(c *C) string { return format(*field(c)) },
-		matches: func(have, want *C) bool { return *field(have) == *field(want) },
-		copy:    func(to, from *C) { *field(to) = *field(from) },
+		format:  func(c *streamConfig) string { return format(*field(c)) },
+		matches: func(have, want *streamConfig) bool { return *field(have) == *field(want) },
+		copy:    func(to, from *streamConfig) { *field(to) = *field(from) },
 	}
 }
 
 // atLeast is a setting that may be higher than declared. The server treats values below 1 as
 // unlimited.
-func atLeast[C any, V cmp.Ordered](
-	name string, field func(*C) *V, format func(V) string,
-) declaredSetting[C] {
+func atLeast[V cmp.Ordered](
+	name string, field func(*streamConfig) *V, format func(V) string,
+) declaredSetting {
 	s := exact(name, field, format)
-	s.matches = func(have, want *C) bool {
+	s.matches = func(have, want *streamConfig) bool {
 		var zero V
 		return *field(have) <= zero || *field(have) >= *field(want)
 	}
@@ -57,14 +50,9 @@ func atLeast[C any, V cmp.Ordered](
 	return s
 }
 
-type (
-	streamConfig   = jetstream.StreamConfig
-	consumerConfig = jetstream.ConsumerConfig
-)
-
 // streamSettings are the settings that schemas.Stream declares, and the settings that would lose
 // messages if they were changed.
-var streamSettings = []declaredSetting[streamConfig]{
+var streamSettings = []declaredSetting{
 	{
 		name:   "subjects",
 		format: func(c *streamConfig) string { return strings.Join(sorted(c.Subjects), " ") },
@@ -121,25 +109,9 @@ func declaredConfig(s schemas.Stream) streamConfig {
 	}
 }
 
-// durableSettings are the settings that schemas.Durable declares.
-var durableSettings = []declaredSetting[consumerConfig]{
-	exact("ack_policy",
-		func(c *consumerConfig) *jetstream.AckPolicy { return &c.AckPolicy },
-		formatStringer[jetstream.AckPolicy]),
-	exact("deliver_policy",
-		func(c *consumerConfig) *jetstream.DeliverPolicy { return &c.DeliverPolicy },
-		formatStringer[jetstream.DeliverPolicy]),
-	exact("filter_subject",
-		func(c *consumerConfig) *string { return &c.FilterSubject }, formatAny[string]),
-	exact("ack_wait",
-		func(c *consumerConfig) *time.Duration { return &c.AckWait }, formatDuration),
-	exact("max_ack_pending",
-		func(c *consumerConfig) *int { return &c.MaxAckPending }, formatLimit[int]),
-}
-
 // durableConfig is the configuration of a declared durable consumer.
-func durableConfig(d schemas.Durable) consumerConfig {
-	return consumerConfig{
+func durableConfig(d schemas.Durable) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
 		Durable:       d.Name,
 		AckPolicy:     jetstream.AckAllPolicy,
 		AckWait:       d.AckWait,
@@ -148,69 +120,32 @@ func durableConfig(d schemas.Durable) consumerConfig {
 	}
 }
 
-// compare returns the settings in which have differs from want.
-func compare[C any](settings []declaredSetting[C], have, want C) []Difference {
-	var all []Difference
-	for _, s := range settings {
+// compare describes each setting in which have differs from want, such as "max_age is 2m, want at
+// least 168h".
+func compare(have, want streamConfig) []string {
+	var all []string
+	for _, s := range streamSettings {
 		if s.matches(&have, &want) {
 			continue
 		}
-		d := Difference{Setting: s.name, Have: s.format(&have), Want: s.format(&want)}
+		bound := ""
 		if s.minimum {
-			d.Want = "at least " + d.Want
+			bound = "at least "
 		}
-		all = append(all, d)
+		all = append(all,
+			fmt.Sprintf("%s is %s, want %s%s", s.name, s.format(&have), bound, s.format(&want)))
 	}
 	return all
 }
 
 // merge returns have with the declared settings of want. Other settings stay.
-func merge[C any](settings []declaredSetting[C], have, want C) C {
-	for _, s := range settings {
+func merge(have, want streamConfig) streamConfig {
+	for _, s := range streamSettings {
 		if !s.matches(&have, &want) {
 			s.copy(&have, &want)
 		}
 	}
 	return have
-}
-
-// apply updates have to want and returns the differences that remain, with the reason. It first
-// tries all settings at once. If that fails, it tries each setting alone, and repeats this as long
-// as an update succeeds, because one limit may depend on another.
-func apply[C any](settings []declaredSetting[C], have, want C, update func(C) error) []Difference {
-	if len(compare(settings, have, want)) == 0 || update(merge(settings, have, want)) == nil {
-		return nil
-	}
-
-	failures := map[string]error{}
-	for changed := true; changed; {
-		changed = false
-		for _, s := range settings {
-			if s.matches(&have, &want) {
-				continue
-			}
-			next := have
-			s.copy(&next, &want)
-			if failures[s.name] = update(next); failures[s.name] == nil {
-				have, changed = next, true
-			}
-		}
-	}
-
-	rest := compare(settings, have, want)
-	for i := range rest {
-		rest[i].Failure = refusalReason(failures[rest[i].Setting])
-	}
-	return rest
-}
-
-// refusalReason returns the server's description of an error, without its error codes.
-func refusalReason(err error) string {
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) && refused.Description != "" {
-		return refused.Description
-	}
-	return unavailable(err).Error()
 }
 
 // formatDuration formats a duration without zero parts: "168h" instead of "168h0m0s".

@@ -2,12 +2,16 @@ package containers_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // requireDocker skips the test unless containers are requested and Docker is available.
@@ -71,8 +75,31 @@ func (c *composeCluster) checkJobs(t *testing.T) {
 		return err
 	})
 	t.Logf("two finished jobs of the workers were stored after another %.1f s", took.Seconds())
-	if out, err := c.courier(t, "store", "streams", "--nats-replicas", "3"); err != nil {
-		t.Errorf("courier streams with three replicas: %v\n%s", err, out)
+	c.checkReplicas(t)
+}
+
+// checkReplicas reports streams and buckets that do not have three replicas.
+func (c *composeCluster) checkReplicas(t *testing.T) {
+	t.Helper()
+	nc, err := nats.Connect(c.nats)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	list := js.ListStreams(ctx)
+	for s := range list.Info() {
+		if s.Config.Replicas != 3 {
+			t.Errorf("%s has %d replicas, want 3", s.Config.Name, s.Config.Replicas)
+		}
+	}
+	if list.Err() != nil {
+		t.Error(list.Err())
 	}
 }
 

@@ -73,15 +73,11 @@ type eventSize struct {
 // report reports the bytes per event in the log, and in the table after its parts were merged.
 func (w eventSize) report(b *testing.B, log *bus.Bus, address string) {
 	b.Helper()
-	all, err := log.Streams(within(b, 10*time.Second))
+	info, err := log.StreamInfo(within(b, 10*time.Second), w.stream)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, s := range all {
-		if s.Declared.Name == w.stream {
-			b.ReportMetric(float64(s.Bytes)/float64(s.Messages), "B/"+w.name+"-log")
-		}
-	}
+	b.ReportMetric(float64(info.Bytes)/float64(info.Messages), "B/"+w.name+"-log")
 	d := storetest.Open(b, address)
 	ask := func(sql string) (n uint64, err error) {
 		var rows []struct {

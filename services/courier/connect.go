@@ -92,16 +92,9 @@ func (f replicaFlags) Validate() error {
 
 // connect connects an interactive command within connectTimeout.
 func (f natsFlags) connect(w *environment) (*bus.Bus, error) {
-	return f.connectReplicated(w, replicaFlags{})
-}
-
-// connectReplicated is connect for a command that manages streams.
-func (f natsFlags) connectReplicated(w *environment, r replicaFlags) (*bus.Bus, error) {
 	ctx, cancel := context.WithTimeout(w.ctx, connectTimeout)
 	defer cancel()
-	o := f.person(f.NATSURL, "courier")
-	o.Replicas = r.NATSReplicas
-	b, err := bus.Connect(ctx, o, w.log, nil)
+	b, err := bus.Connect(ctx, f.person(f.NATSURL, "courier"), w.log, nil)
 	if errors.Is(err, bus.ErrIdentity) {
 		return nil, err
 	}

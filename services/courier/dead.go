@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
+	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,74 +14,121 @@ import (
 )
 
 type deadCommand struct {
-	List   deadList   `cmd:"" help:"List dead letters, newest first."`
-	Show   deadShow   `cmd:"" help:"Show one dead letter with its original bytes."`
 	Replay deadReplay `cmd:"" help:"Publish the original bytes of dead letters again, once they can be decoded."`
 }
 
 // deadTimeout bounds reading the stream DEAD.
 const deadTimeout = time.Minute
 
-// letterFlags select dead letters.
-type letterFlags struct {
-	Stream string        `help:"Only letters of this stream, such as NODE." placeholder:"STREAM"`
-	Since  time.Duration `help:"Only letters of this most recent period, such as 24h." placeholder:"TIME"`
-	Reason string        `help:"Only letters with this text in their reason." placeholder:"TEXT"`
-}
-
-// query validates the flags.
-func (f *letterFlags) query(now time.Time) (bus.LetterQuery, error) {
-	q := bus.LetterQuery{Stream: strings.ToUpper(f.Stream), Reason: f.Reason}
-	if f.Since < 0 {
-		return q, schemas.Invalid("since", "%s is negative; want a period such as 24h", f.Since)
-	}
-	if f.Since > 0 {
-		q.Since = now.Add(-f.Since)
-	}
-	var names []string
-	for _, s := range schemas.Streams() {
-		if names = append(names, s.Name); q.Stream == s.Name {
-			return q, nil
-		}
-	}
-	if q.Stream != "" {
-		return q, schemas.Invalid("stream", "%q is not one of %v", f.Stream, names)
-	}
-	return q, nil
-}
-
-type deadList struct {
+type deadReplay struct {
 	natsFlags
 	outputFlags
-	letterFlags
-	Limit int `help:"Maximum number of letters." default:"20"`
+	Letters []uint64      `arg:"" optional:"" name:"letter" help:"Sequences of the letters in the stream DEAD."`
+	All     bool          `help:"Replay all letters that were not replayed yet, oldest first; combine with --stream, --since and --reason."`
+	Stream  string        `help:"Only letters of this stream, such as NODE." placeholder:"STREAM"`
+	Since   time.Duration `help:"Only letters of this most recent period, such as 24h." placeholder:"TIME"`
+	Reason  string        `help:"Only letters with this text in their reason." placeholder:"TEXT"`
+	DryRun  bool          `help:"Only report what would happen."`
 }
 
-func (c *deadList) Run(w *environment) error {
+// Help returns the end of the help text.
+func (c *deadReplay) Help() string {
+	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
+counts twice, and then marks the letter as replayed. Letters that still cannot be decoded and
+truncated ones are refused. The exit status is 1 if a letter was refused. nats stream view DEAD lists
+the letters with their sequences and reasons.
+
+Examples:
+  courier dead replay 4 7
+  courier dead replay --all --stream NODE --dry-run`
+}
+
+// Run replays one letter after the other.
+func (c *deadReplay) Run(w *environment) error {
 	q, err := c.query(time.Now())
 	if err != nil {
 		return err
 	}
-	if q.Limit = c.Limit; q.Limit < 1 {
-		return schemas.Invalid("limit", "%d is not 1 or more", c.Limit)
+	if err := c.check(q); err != nil {
+		return err
 	}
 	b, err := c.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
-	ctx, cancel := context.WithTimeout(w.ctx, deadTimeout)
-	defer cancel()
-	letters, total, err := b.Letters(ctx, q)
+	letters, err := c.letters(w.ctx, b, q)
 	if err != nil {
 		return err
 	}
-	if c.Output == "json" {
-		list := report.LetterList{Letters: []report.DeadLetter{}, Total: total}
-		for i := range letters {
-			list.Letters = append(list.Letters, report.NewLetter(&letters[i]))
-		}
-		return indented(w.stdout, list)
+	var each io.Writer
+	if c.Output != "json" {
+		each = w.stdout
 	}
-	return report.Letters(w.stdout, letters, total)
+	r, err := report.ReplayLetters(w.ctx, b, letters, c.DryRun, each)
+	if err := errors.Join(err, c.print(w.stdout, r, r.WriteCounts)); err != nil {
+		return err
+	}
+	if r.Counts[bus.FateRefused] > 0 {
+		return exitStatus(1)
+	}
+	return nil
+}
+
+// query validates the flags that select letters.
+func (c *deadReplay) query(now time.Time) (bus.LetterQuery, error) {
+	q := bus.LetterQuery{Stream: strings.ToUpper(c.Stream), Reason: c.Reason}
+	if c.Since < 0 {
+		return q, schemas.Invalid("since", "%s is negative; want a period such as 24h", c.Since)
+	}
+	if c.Since > 0 {
+		q.Since = now.Add(-c.Since)
+	}
+	var names []string
+	for _, s := range schemas.Streams() {
+		names = append(names, s.Name)
+	}
+	if q.Stream != "" && !slices.Contains(names, q.Stream) {
+		return q, schemas.Invalid("stream", "%q is not one of %v", c.Stream, names)
+	}
+	return q, nil
+}
+
+func (c *deadReplay) check(q bus.LetterQuery) error {
+	switch {
+	case !c.All && len(c.Letters) == 0:
+		return schemas.Invalid("letter",
+			"missing: give sequences of the stream DEAD, or --all")
+	case c.All && len(c.Letters) > 0:
+		return schemas.Invalid("all",
+			"cannot be combined with %d given letters", len(c.Letters))
+	case !c.All && (q.Stream != "" || q.Reason != "" || !q.Since.IsZero()):
+		return schemas.Invalid("all", "missing: --stream, --since and --reason require it")
+	}
+	return nil
+}
+
+// letters returns the letters to replay, oldest first. It reads all of them before the first
+// replay, so that a message that becomes a dead letter again is not replayed twice.
+func (c *deadReplay) letters(
+	ctx context.Context, b *bus.Bus, q bus.LetterQuery,
+) ([]bus.Letter, error) {
+	ctx, cancel := context.WithTimeout(ctx, deadTimeout)
+	defer cancel()
+	if c.All {
+		all, err := b.Letters(ctx, q)
+		return slices.DeleteFunc(all, func(l bus.Letter) bool { return l.Replayed != nil }), err
+	}
+	var all []bus.Letter
+	for _, sequence := range c.Letters {
+		if slices.ContainsFunc(all, func(l bus.Letter) bool { return l.Sequence == sequence }) {
+			continue // given twice
+		}
+		l, err := b.Letter(ctx, sequence)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, *l)
+	}
+	return all, nil
 }

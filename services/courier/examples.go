@@ -55,10 +55,6 @@ func (*regressorExport) Help() string {
 		"courier regressor export epoch_time --format manifest")
 }
 
-func (*deadList) Help() string { return example("courier dead list --stream NODE --since 24h") }
-
-func (*deadShow) Help() string { return example("courier dead show 4") }
-
 func (*collectorCommand) Help() string {
 	return example("courier collector --nats-url nats://nats:4222 --node $(hostname)")
 }

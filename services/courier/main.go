@@ -70,8 +70,7 @@ type cli struct {
 	Advisor   advisorCommand   `cmd:"" group:"services" help:"Run the advisor, which answers job requests."`
 	Gateway   gatewayCommand   `cmd:"" group:"services" help:"Run the gateway, which serves REST and the web page."`
 
-	Dead     deadCommand     `cmd:"" group:"operation" help:"List, show and replay dead letters: messages that could not be decoded."`
-	Streams  streamsCommand  `cmd:"" group:"operation" help:"Compare the streams of the log with their declaration."`
+	Dead     deadCommand     `cmd:"" group:"operation" help:"Replay dead letters: messages that could not be decoded."`
 	Engine   engineCommand   `cmd:"" group:"operation" help:"Install and show the ClickHouse engine for SQL."`
 	Certs    certsCommand    `cmd:"" group:"operation" help:"Create certificates, nkeys, tokens and passwords for a cluster."`
 	Health   healthCommand   `cmd:"" group:"operation" help:"Check the health of a service, for example of a container."`

@@ -144,17 +144,11 @@ func (s *scale) add(b *testing.B) {
 // events returns the number of job events in the log, which an advisor reads when it starts.
 func (s *scale) events(b *testing.B) float64 {
 	b.Helper()
-	all, err := s.log.Streams(within(b, 10*time.Second))
+	info, err := s.log.StreamInfo(within(b, 10*time.Second), schemas.StreamJob)
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, stream := range all {
-		if stream.Declared.Name == schemas.StreamJob {
-			return float64(stream.Messages)
-		}
-	}
-	b.Fatal("the stream JOB does not exist")
-	return 0
+	return float64(info.Messages)
 }
 
 func (s *scale) spent(b *testing.B) spent {

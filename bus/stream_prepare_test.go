@@ -1,0 +1,252 @@
+package bus_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// outside returns a JetStream client that is not a Bus.
+func outside(t *testing.T, url string) jetstream.JetStream {
+	t.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+// editNode changes the configuration of the stream NODE without a Bus.
+func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.StreamConfig)) {
+	t.Helper()
+	editStream(t, js, schemas.StreamNode, change)
+}
+
+// editStream changes the configuration of a stream without a Bus.
+func editStream(
+	t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig),
+) {
+	t.Helper()
+	stream, err := js.Stream(within(t), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := stream.CachedInfo().Config
+	change(&c)
+	if _, err := js.UpdateStream(within(t), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configs returns the configurations of the declared streams, by name.
+func configs(t *testing.T, js jetstream.JetStream) map[string]jetstream.StreamConfig {
+	t.Helper()
+	all := map[string]jetstream.StreamConfig{}
+	for _, s := range schemas.Streams() {
+		stream, err := js.Stream(within(t), s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[s.Name] = stream.CachedInfo().Config
+	}
+	return all
+}
+
+// Each case changes NODE without a Bus. Prepare undoes the change, unless the operator has raised a
+// limit or changed a setting that schemas does not declare.
+func TestPrepare_ChangesStreamsToTheDeclaration(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*jetstream.StreamConfig)
+		kept   bool
+	}{
+		{
+			"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+			false,
+		},
+		{
+			"a higher limit of the operator",
+			func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 },
+			true,
+		},
+		{"unlimited", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, true},
+		{
+			"smaller",
+			func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+			false,
+		},
+		{
+			"an age limited by the duplicate window",
+			func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute },
+			false,
+		},
+		{
+			"other subjects",
+			func(c *jetstream.StreamConfig) {
+				c.Subjects = []string{"node.*.sample", "node.*.other"}
+			},
+			false,
+		},
+		{
+			"smaller messages, rejected when full",
+			func(c *jetstream.StreamConfig) {
+				c.MaxMsgSize, c.Discard = 1024, jetstream.DiscardNew
+			},
+			false,
+		},
+		{
+			"fewer messages",
+			func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 },
+			false,
+		},
+		{
+			"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false },
+			false,
+		},
+		{"an undeclared setting", func(c *jetstream.StreamConfig) { c.Description = "ours" }, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := bustest.NewServer(t)
+			b, js := server.Connect(t), outside(t, server.URL())
+			publish(t, b, 1, 2)
+			want := configs(t, js)
+			editNode(t, js, c.change)
+			if c.kept {
+				want = configs(t, js)
+			}
+			for range 2 { // the second call changes nothing
+				if err := b.Prepare(within(t)); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(want, configs(t, js)); diff != "" {
+					t.Errorf("streams after Prepare (-want +got):\n%s", diff)
+				}
+			}
+			if last, err := b.LastSequence(within(t), schemas.StreamNode); err != nil || last != 1 {
+				t.Errorf("NODE ends at %d, %v, want its message kept", last, err)
+			}
+		})
+	}
+}
+
+// Prepare changes a stream completely or not at all, and names what differs.
+func TestPrepare_ReportsRejectedSettings(t *testing.T) {
+	t.Parallel()
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server.URL())
+	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{
+		Name:     schemas.StreamNode,
+		Subjects: []string{"node.*.sample"},
+		Storage:  jetstream.MemoryStorage,
+		MaxAge:   time.Minute,
+		MaxBytes: 1 << 20,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	err := b.Prepare(within(t))
+	if err == nil || !strings.Contains(err.Error(),
+		"change stream NODE (max_age is 1m, want at least 168h; ") ||
+		!strings.Contains(err.Error(), "storage is memory, want file") {
+		t.Errorf("Prepare = %v, want the differences of NODE", err)
+	}
+	if got := configs(t, js)[schemas.StreamNode]; got.MaxAge != time.Minute {
+		t.Errorf("NODE has the age %s, want it unchanged", got.MaxAge)
+	}
+}
+
+// Services that start at once create the same missing streams.
+func TestPrepare_AtOnce(t *testing.T) {
+	t.Parallel()
+	server := bustest.NewServer(t)
+	server.Connect(t)
+	js := outside(t, server.URL())
+	want := configs(t, js)
+	for _, s := range schemas.Streams() {
+		if err := js.DeleteStream(within(t), s.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()},
+			slog.New(slog.DiscardHandler), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close(context.Background()) })
+		go func() { errs <- b.Prepare(within(t)) }()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(want, configs(t, js)); diff != "" {
+		t.Errorf("streams after four concurrent calls (-want +got):\n%s", diff)
+	}
+}
+
+// A single server cannot keep three replicas. The difference is reported, and the stream stays.
+func TestPrepare_RequiresTheReplicasOfTheOptions(t *testing.T) {
+	t.Parallel()
+	server := bustest.NewServer(t)
+	server.Connect(t)
+	b, err := bus.Connect(within(t), bus.Options{
+		URL:      server.URL(),
+		Replicas: 3,
+	}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close(context.Background()) })
+	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
+		"change stream JOB (replicas is 1, want at least 3)") {
+		t.Errorf("Prepare on one server = %v, want too few replicas", err)
+	}
+}
+
+// A newer release has moved a subject to another stream. An older release starts nevertheless,
+// and applies its other settings.
+func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
+	t.Parallel()
+	server := bustest.NewServer(t)
+	b, js := server.Connect(t), outside(t, server.URL())
+	moved := schemas.JobSubject("*", schemas.EventMoved)
+	editStream(t, js, schemas.StreamJob, func(c *jetstream.StreamConfig) {
+		c.Subjects = slices.DeleteFunc(c.Subjects, func(s string) bool { return s == moved })
+		c.MaxAge = time.Hour
+	})
+	newer := jetstream.StreamConfig{Name: "NEWER", Subjects: []string{moved}}
+	if _, err := js.CreateStream(within(t), newer); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := b.Prepare(within(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := configs(t, js)[schemas.StreamJob]
+	if slices.Contains(got.Subjects, moved) || got.MaxAge == time.Hour {
+		t.Errorf("JOB after Prepare = %+v, want the declared age, and the subject left out", got)
+	}
+}
