@@ -44,8 +44,9 @@ var importGraph = map[string][]string{
 	"store/storetest":         {"store", "store/engine", "store/engine/host"},
 	"store/storetest/cluster": {"store", "store/storetest"},
 	"trainer":                 {"bus", "schemas", "regress", "regress/evidence"},
+	"advisor/cluster":         {"policy", "policy/fit", "policy/quality", "schemas"},
 	"advisor": {
-		"bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
+		"advisor/cluster", "bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
 		"regress", "regress/evidence",
 	},
 	"advisor/advisortest": {"bus", "regress", "schemas", "trainer"},
@@ -58,7 +59,7 @@ var importGraph = map[string][]string{
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress", "regress/anova", "regress/evidence", "regress/table"},
 	"replay": {
-		"advisor", "bus", "regress", "regress/table", "schemas", "trainer",
+		"advisor", "advisor/cluster", "bus", "regress", "regress/table", "schemas", "trainer",
 	},
 	"policy":             {},
 	"policy/policytest":  {"policy"},
@@ -70,7 +71,7 @@ var importGraph = map[string][]string{
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
 		"schemas",
 	},
-	"simulate":         {"advisor", "regress/baseline", "schemas", "trainer"},
+	"simulate":         {"advisor", "advisor/cluster", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
 	"policy/fit":       {},
@@ -106,7 +107,8 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"advisor", "advisor/advisortest", "bus/bustest", "store/storetest", "store/storetest/cluster", "bus/server",
+	"advisor", "advisor/advisortest", "advisor/cluster", "bus/bustest",
+	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/fit", "policy/policytest",
 	"policy/quality", "runner/usage",
 }

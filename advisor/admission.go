@@ -1,13 +1,13 @@
 package advisor
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -65,7 +65,7 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 		return advice
 	}
 	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *Question {
-		return a.cluster.askOn(nodes, request, now)
+		return askOn(a.cluster, nodes, request, now)
 	})
 	switch {
 	case admitted != nil:
@@ -88,7 +88,7 @@ func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
 	defer cancel()
 	for {
 		a.mu.RLock()
-		j, moved := a.cluster.jobs[t.JobID], a.advanced
+		j, moved := a.cluster.Live(t.JobID), a.advanced
 		known := j != nil && (t.Verdict == schemas.Queued || j.State != schemas.StateQueued)
 		a.mu.RUnlock()
 		if known {
@@ -246,11 +246,11 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 // or nil.
 func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.Advice {
 	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *Question {
-		j := a.cluster.jobs[queued.JobID]
+		j := a.cluster.Live(queued.JobID)
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}
-		return a.cluster.askQueuedOn(nodes, j, now)
+		return askQueuedOn(a.cluster, nodes, j, now)
 	})
 }
 
@@ -258,17 +258,17 @@ func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.
 func (a *Advisor) queueQuestions(now time.Time) []*Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	queue := a.cluster.queue()
+	queue := a.cluster.Queue()
 	questions := make([]*Question, 0, min(len(queue), maxQueueLookahead))
 	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
-		questions = append(questions, a.cluster.AskQueued(j, now))
+		questions = append(questions, AskQueued(a.cluster, j, now))
 	}
 	return questions
 }
 
 // ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
 // the queue of the cluster.
-func (c *Cluster) ApplyPolicy(q *Question, again, recorded *schemas.Advice) {
+func ApplyPolicy(c *cluster.Cluster, q *Question, again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
 	case len(v.Loans) > 0:
@@ -276,42 +276,12 @@ func (c *Cluster) ApplyPolicy(q *Question, again, recorded *schemas.Advice) {
 	case q.Request.Elastic && v.Verdict == schemas.Admitted:
 		again.Admission = v
 	case strings.Contains(recorded.Message, needCPUs):
-		holdForCPUs(again, v.Policy, c.queueLength())
+		holdForCPUs(again, v.Policy, len(c.Queue()))
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
 		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
 	default:
-		applyPolicy(again, v.Policy, c.queueLength())
+		applyPolicy(again, v.Policy, len(c.Queue()))
 	}
-}
-
-// queueLength returns the number of queued jobs.
-func (c *Cluster) queueLength() int { return len(c.waiting) }
-
-// queue returns the queued jobs by deadline; jobs without a deadline come last, in the order of
-// submission. The caller must not change the slice.
-func (c *Cluster) queue() []*Job { return c.waiting }
-
-func (c *Cluster) enqueue(j *Job) {
-	at, _ := slices.BinarySearchFunc(c.waiting, j, compareUrgency)
-	c.waiting = slices.Insert(c.waiting, at, j)
-}
-
-func (c *Cluster) dequeue(j *Job) {
-	if at, found := slices.BinarySearchFunc(c.waiting, j, compareUrgency); found {
-		c.waiting = slices.Delete(c.waiting, at, at+1)
-	}
-}
-
-// compareUrgency orders the queue. Its criteria do not change while a job is queued.
-func compareUrgency(a, b *Job) int {
-	x, y := a.deadline(), b.deadline()
-	if x.IsZero() != y.IsZero() {
-		if x.IsZero() {
-			return 1
-		}
-		return -1
-	}
-	return cmp.Or(x.Compare(y), cmp.Compare(a.First, b.First), cmp.Compare(a.ID, b.ID))
 }
 
 // brokenJobs returns the jobs whose promise the advice would break.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -18,22 +19,22 @@ func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
 	defer a.mu.RUnlock()
 	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
 	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
-		return a.cluster.needsBusyCPUs(node, own, time.Now().UTC())
+		return needsBusyCPUs(a.cluster, node, own, time.Now().UTC())
 	})
 }
 
 // needsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
 // is false if the cores of the node are unknown.
-func (c *Cluster) needsBusyCPUs(node string, needed float64, now time.Time) bool {
-	n := c.nodes[node]
+func needsBusyCPUs(c *cluster.Cluster, node string, needed float64, now time.Time) bool {
+	n := c.Node(node)
 	if n == nil {
 		return false
 	}
-	held := c.arrivals.cpus(node, now)
-	for _, j := range n.running {
-		held += j.processesPerNode()
+	held := c.ArrivingCPUs(node, now)
+	for _, j := range n.Running {
+		held += j.ProcessesPerNode()
 	}
-	cores := float64(max(n.Cores, c.fleet[node].Cores))
+	cores := float64(c.Cores(node))
 	return cores > 0 && held > 0 && held+needed > cores
 }
 
@@ -47,7 +48,7 @@ func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	return !slices.ContainsFunc(advice.Nodes, func(node string) bool {
-		return a.cluster.coresOf(node) == 0
+		return a.cluster.Cores(node) == 0
 	})
 }
 
@@ -81,7 +82,7 @@ func (a *Advisor) admitByShares(
 	admitted, q := a.admitOn(held.Nodes, ask, now)
 	if admitted == nil && q != nil && everywhere {
 		a.mu.RLock()
-		others := a.cluster.otherNodes(&q.Request, held.Nodes, now)
+		others := a.cluster.OtherNodes(&q.Request, held.Nodes, now)
 		a.mu.RUnlock()
 		for _, node := range others {
 			if admitted, _ = a.admitOn([]string{node}, ask, now); admitted != nil {
@@ -107,7 +108,7 @@ func (a *Advisor) admitOn(
 		a.mu.RUnlock()
 		return nil, nil
 	}
-	shares := a.cluster.sharedNodes(nodes, isFixed, now)
+	shares := sharedNodes(a.cluster, nodes, isFixed, now)
 	a.mu.RUnlock()
 	if len(shares) == 0 {
 		return nil, q
@@ -134,8 +135,8 @@ func (a *Advisor) urgentTime(q *Question, now time.Time) time.Duration {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	seconds := 0.0
-	for _, j := range a.cluster.queue() {
-		deadline := j.deadline()
+	for _, j := range a.cluster.Queue() {
+		deadline := j.Deadline()
 		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
 			break // the queue is in order of deadline
 		}

@@ -1,6 +1,9 @@
 package advisor
 
 import (
+	"courier/advisor/cluster"
+	"courier/schemas"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -20,15 +23,15 @@ func TestCluster_NeedsBusyCPUs(t *testing.T) {
 		{"unknown cores", 0, []uint32{8}, 2, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c := NewCluster()
-			n := c.useNode("a")
-			n.Cores = test.cores
-			for _, cpus := range test.held {
-				j := &Job{}
-				j.Setting.CPUs, j.Setting.Nodes = cpus, []string{"a"}
-				n.running = append(n.running, j)
+			c, now := cluster.New(), time.Unix(1_790_000_000, 0)
+			c.Apply(&schemas.Sample{Node: "a", Cores: test.cores}, 1, now)
+			for i, cpus := range test.held {
+				e := &schemas.Started{Setting: schemas.Setting{CPUs: cpus, Nodes: []string{"a"}}}
+				e.JobStamp = stampOf(fmt.Sprint("job-", i), "", 1)
+				e.At = now
+				c.Apply(e, uint64(i+2), now)
 			}
-			if got := c.needsBusyCPUs("a", test.needed, time.Now()); got != test.want {
+			if got := needsBusyCPUs(c, "a", test.needed, now); got != test.want {
 				t.Errorf("needsBusyCPUs = %t, want %t", got, test.want)
 			}
 		})

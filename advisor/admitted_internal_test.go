@@ -91,8 +91,9 @@ func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	a := run(t, b)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	j := a.cluster.running["mlp-7"]
-	if j == nil || j.Advice == nil || j.Advice.CauseSequence != j.Last || j.Advice.Run != 1 {
+	j := a.cluster.Live("mlp-7")
+	if j == nil || j.State != schemas.StateRunning || j.Advice == nil ||
+		j.Advice.CauseSequence != j.Last || j.Advice.Run != 1 {
 		t.Errorf("job after the restart = %+v, want run 1 with the advice of its last event", j)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/schemas"
 
@@ -94,7 +95,7 @@ type Advisor struct {
 	admitting      sync.Mutex    // held during an admission
 
 	mu        sync.RWMutex
-	cluster   *Cluster
+	cluster   *cluster.Cluster
 	applied   uint64        // last applied sequence of JOB
 	appliedAt time.Time     // when the stream stored that event
 	advanced  chan struct{} // closed and replaced when applied grows
@@ -109,7 +110,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 		o:         o.withDefaults(),
 		caughtUp:  make(chan struct{}),
 		answering: make(chan struct{}),
-		cluster:   NewCluster(),
+		cluster:   cluster.New(),
 		advanced:  make(chan struct{}),
 	}
 	a.outbox = newOutbox(b.Publish, a.metrics, log)
@@ -269,7 +270,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		now := time.Now().UTC()
 		a.mu.Lock()
 		if !a.bus.Connected() {
-			for _, j := range a.cluster.running {
+			for j := range a.cluster.Running() {
 				j.LastSeen = now
 			}
 		}
@@ -333,7 +334,7 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if j := a.cluster.jobs[alive.JobID]; j != nil &&
+	if j := a.cluster.Live(alive.JobID); j != nil &&
 		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
 		j.LastSeen = time.Now()
 	}

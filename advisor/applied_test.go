@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/policy"
 	"courier/schemas"
 
@@ -30,7 +31,7 @@ func (c *elasticCluster) epochWith(id string, number, cpus uint32) *schemas.Epoc
 // cpusOf returns the present CPUs of a job.
 func (c *elasticCluster) cpusOf(id string) uint32 {
 	c.t.Helper()
-	for _, j := range c.SharesOf("node-a", c.now).Jobs {
+	for _, j := range advisor.SharesOf(c.Cluster, "node-a", c.now).Jobs {
 		if j.Question.JobID == id {
 			return j.Question.Self.Setting.CPUs
 		}
@@ -46,7 +47,7 @@ func (c *elasticCluster) restart() {
 	if err := c.Freeze().Encode(&b); err != nil {
 		c.t.Fatal(err)
 	}
-	restored, err := advisor.DecodeCluster(&b)
+	restored, err := cluster.Decode(&b)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -131,8 +132,8 @@ func TestAdmit_StartsOnAppliedCPUs(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("old", 4000*time.Second, 2)
 	admit := func() *schemas.Advice {
-		nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}
-		return nodes.Admit(c.Ask(c.request("new", 0), c.now), c.r, c.now)
+		nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+		return nodes.Admit(advisor.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
 	}
 	if a := admit(); a != nil {
 		t.Fatalf("admitted with %d CPUs, want none while old holds both", a.Chosen.CPUs)
@@ -150,7 +151,7 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 	c.run("a", 4000*time.Second, 2)
 	c.busyEpochs("a", 1, 2, 1) // 1.5 s, known are 0.75 s
 	ratio := func() float64 {
-		q := c.SharesOf("node-a", c.now).Jobs[0].Question
+		q := advisor.SharesOf(c.Cluster, "node-a", c.now).Jobs[0].Question
 		return advisor.Decide(q, c.r, c.now).EpochRatio
 	}
 	before := ratio()
@@ -184,8 +185,8 @@ func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
 	if got := c.moves(4, advisor.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
 	}
-	nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}
-	advice := nodes.MakeRoom(c.Ask(c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+	advice := nodes.MakeRoom(advisor.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
 		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
 	}

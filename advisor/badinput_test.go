@@ -36,14 +36,15 @@ var badInputs = []struct {
 	{
 		"epochs out of order or twice",
 		[]string{
-			"advisor/TestCluster_ApplyIgnoresOldEvents", "advisor/TestCluster_ReplaysToTheSameState",
+			"advisor/cluster/TestCluster_ApplyIgnoresOldEvents",
+			"advisor/cluster/TestCluster_ReplaysToTheSameState",
 		},
 	},
 	{
 		"a job that never reports",
-		[]string{"advisor/TestDecide_PromisesNothingAfterTheDeadline", "advisor/TestCluster_Silent"},
+		[]string{"advisor/TestDecide_PromisesNothingAfterTheDeadline", "advisor/cluster/TestCluster_Silent"},
 	},
-	{"clocks that disagree", []string{"advisor/TestCluster_CorrectsTheClockOfTheRunner"}},
+	{"clocks that disagree", []string{"advisor/cluster/TestCluster_CorrectsTheClockOfTheRunner"}},
 	{
 		"cancelled jobs",
 		[]string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsFittingJobsByDeadline"},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -92,7 +93,7 @@ func TestCluster_BoundsBarredMoves(t *testing.T) {
 	if err := c.Freeze().Encode(&b); err != nil {
 		t.Fatal(err)
 	}
-	restored, err := advisor.DecodeCluster(&b)
+	restored, err := cluster.Decode(&b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestPlan_ExplainsAMove(t *testing.T) {
 	c := newElasticCluster(t)
 	q := c.request("a", 1200*time.Second)
 	q.CPUs = schemas.CPUs{1, 2, 3, 4}
-	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(c.Ask(q, c.now), c.r, c.now)}
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(advisor.Ask(c.Cluster, q, c.now), c.r, c.now)}
 	submitted.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: "a/submitted", At: c.now}, JobID: "a",
 	}
@@ -127,7 +128,7 @@ func TestPlan_ExplainsAMove(t *testing.T) {
 	c.apply(started)
 	c.apply(movedEvent("a", schemas.MoveRefused, 1, 3, c.now))
 
-	planned := c.SharesOf("node-a", c.now).Plan(c.r, c.now)
+	planned := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
 	if len(planned) != 1 {
 		t.Fatalf("%d moves, want 1", len(planned))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/bus/bustest"
 	"courier/schemas"
 
@@ -115,25 +116,25 @@ func BenchmarkRequests(b *testing.B) {
 // BenchmarkAgain re-predicts a thousand running jobs, ten on each of a hundred nodes, with four
 // batch sizes each.
 func BenchmarkAgain(b *testing.B) {
-	r, cluster, now := regressors(b), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
-	var jobs []*advisor.Job
+	r, state, now := regressors(b), cluster.New(), time.Unix(1_790_000_000, 0).UTC()
+	var jobs []*cluster.Job
 	for n := range uint64(1000) {
 		id := fmt.Sprintf("job-%04d", n)
 		q := benchRequest().WithDefaults()
 		q.JobID, q.Nodes = id, []string{fmt.Sprintf("node-%02d", n%100)}
 		submitted := &schemas.Submitted{
 			Request: q,
-			Advice:  *advisor.Decide(cluster.Ask(q, now), r, now),
+			Advice:  *advisor.Decide(advisor.Ask(state, q, now), r, now),
 		}
 		submitted.JobID, submitted.At = id, now
-		cluster.Apply(submitted, 2*n+1, now)
+		state.Apply(submitted, 2*n+1, now)
 		started := startedEvent(id, 1)
 		started.Nodes, started.At = q.Nodes, now
-		jobs = append(jobs, cluster.Apply(started, 2*n+2, now))
+		jobs = append(jobs, state.Apply(started, 2*n+2, now))
 	}
 	for b.Loop() {
 		for _, j := range jobs {
-			advisor.Decide(cluster.AskRunning(j, now), r, now)
+			advisor.Decide(advisor.AskRunning(state, j, now), r, now)
 		}
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1000-jobs")

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +36,7 @@ func TestMessage_ListsTheDatasetsOfAModel(t *testing.T) {
 // The state distinguishes the datasets of a model: descriptions, tried configurations, score,
 // recalibration and job status.
 func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
-	c, at := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	c, at := cluster.New(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for i, of := range []struct {
 		job, dataset string
 		samples      uint64
@@ -63,10 +64,10 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 		}
 		apply := func(e schemas.Event) { c.Apply(e, uint64(10*i+1), at.Add(time.Minute)) }
 		apply(&schemas.Submitted{JobStamp: stamp("/submitted", 0, 0), Request: q, Advice: a})
-		if got := c.job(of.job).status(); got.Dataset != of.dataset {
+		if got := statusOf(c.Job(of.job)); got.Dataset != of.dataset {
 			t.Errorf("submitted job on dataset %q, want %q", got.Dataset, of.dataset)
 		}
-		member := c.member(c.jobs[of.job], at)
+		member := member(c, c.Live(of.job), at)
 		if got := member.Setting.Dataset; got != of.dataset {
 			t.Errorf("a job about to start on dataset %q, want %q", got, of.dataset)
 		}
@@ -75,15 +76,15 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 			JobStamp: stamp("/1/1", 1, of.took), Setting: set, Epoch: 1, DurationSeconds: 1,
 			DurationSource: schemas.DurationReported,
 		})
-		if again := c.AskRunning(c.jobs[of.job], at.Add(time.Minute)).Request; again.Dataset != of.dataset {
+		if again := AskRunning(c, c.Live(of.job), at.Add(time.Minute)).Request; again.Dataset != of.dataset {
 			t.Errorf("question of the running job: got dataset %q, want %q", again.Dataset, of.dataset)
 		}
 		apply(&schemas.Ended{
 			JobStamp: stamp("/1/finished", 1, of.took), Setting: set, Outcome: schemas.EventFinished, EpochsDone: 1,
 		})
 		q.JobID = ""
-		ask := c.Ask(q.WithDefaults(), at.Add(time.Minute))
-		tried := []BatchAndCPUs{{of.batch, 2}}
+		ask := Ask(c, q.WithDefaults(), at.Add(time.Minute))
+		tried := []cluster.BatchAndCPUs{{BatchSize: of.batch, CPUs: 2}}
 		if diff := cmp.Diff(tried, ask.Tried); diff != "" {
 			t.Errorf("%s: tried (-want +got):\n%s", of.dataset, diff)
 		}
@@ -95,14 +96,15 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 	if diff := cmp.Diff([]string{"resnet50 on cifar10", "resnet50 on imagenet"}, scored); diff != "" {
 		t.Errorf("score by model (-want +got):\n%s", diff)
 	}
-	quick := c.recalibration.shift(jobKind{"resnet50", "cifar10", 2})
-	slow := c.recalibration.shift(jobKind{"resnet50", "imagenet", 2})
+	quick := c.Recalibration().Shift(cluster.JobKind{Model: "resnet50", Dataset: "cifar10", CPUs: 2})
+	slow := c.Recalibration().Shift(cluster.JobKind{Model: "resnet50", Dataset: "imagenet", CPUs: 2})
 	if quick >= slow {
 		t.Errorf("shift of jobs on cifar10 is %g, on imagenet %g: want the former to be smaller", quick, slow)
 	}
-	again := restored(t, c)
-	for _, k := range []jobKind{{"resnet50", "cifar10", 2}, {"resnet50", "imagenet", 2}} {
-		if got, want := again.recalibration.shift(k), c.recalibration.shift(k); got != want {
+	again := restarted(t, c)
+	for _, dataset := range []string{"cifar10", "imagenet"} {
+		k := cluster.JobKind{Model: "resnet50", Dataset: dataset, CPUs: 2}
+		if got, want := again.Recalibration().Shift(k), c.Recalibration().Shift(k); got != want {
 			t.Errorf("%+v: got shift %g after a restart, want %g", k, got, want)
 		}
 	}

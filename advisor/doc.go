@@ -8,7 +8,7 @@
 //
 // # Order, concurrency, failure
 //
-// The state of all jobs (Cluster) is rebuilt from the JOB stream at each start: from the newest
+// The state of all jobs (package cluster) is rebuilt from the JOB stream at each start: from the newest
 // snapshot and a replay of the later events. Therefore any number of advisors may run, and any of
 // them may crash. Requests go to one advisor of a queue group. Events have the same identity in all
 // advisors, so that the stream keeps one copy of each.
@@ -27,8 +27,8 @@
 // An event of a job visits these files. A Question is the input of Decide: a request, or a running
 // job to re-predict.
 //
-//  1. transition.go: Cluster.Apply changes the state of the job
-//  2. node.go: the load of its nodes, and its co-located jobs
+//  1. cluster/transition.go: Cluster.Apply changes the state of the job
+//  2. cluster/node.go: the load of its nodes, and its co-located jobs
 //  3. question.go: the questions that re-predict the affected jobs
 //  4. decide.go: Decide answers each question
 //  5. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
@@ -36,5 +36,5 @@
 // # Observe, test
 //
 // nats micro stats courier-advisor counts requests; the metrics are named courier_advisor_….
-// Tests run against the NATS server of package bustest. Decide and Cluster.Apply need no server.
+// Tests run against the NATS server of package bustest. Decide needs no server.
 package advisor

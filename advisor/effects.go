@@ -3,6 +3,7 @@ package advisor
 import (
 	"math"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -90,7 +91,7 @@ func (p *problem) probabilityOf(i int, j *simulatedJob) float64 {
 	o := outlook{
 		seconds:       max(j.end, tinySeconds),
 		spread:        j.spread(evidence.Distribution{}, float64(m.epochsLeft())),
-		shift:         p.Recalibration.shift(kindOf(&m.Setting)),
+		shift:         p.Recalibration.Shift(cluster.KindOf(&m.Setting)),
 		recalibration: p.Recalibration,
 	}
 	if probability, ok := o.probability(m.Left.Seconds(), m.Confidence); ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/policy"
 	"courier/policy/deadline"
 	"courier/policy/fit"
@@ -79,46 +80,40 @@ type ElasticShare struct {
 	isStarved bool // more CPUs would not make it faster
 }
 
-// isElasticNow reports whether the CPUs of the running job can change.
-func (j *Job) isElasticNow() bool {
-	return j.State == schemas.StateRunning && j.IsElastic && len(j.Setting.Nodes) == 1 &&
-		j.Request != nil && len(j.Request.CPUs) > 1
-}
-
 // elasticShares returns the shares of a node with elastic jobs; nil if it has none.
-func (c *Cluster) elasticShares(node string, now time.Time) *NodeShares {
-	n := c.nodes[node]
-	if n == nil || !slices.ContainsFunc(n.running, (*Job).isElasticNow) {
+func elasticShares(c *cluster.Cluster, node string, now time.Time) *NodeShares {
+	n := c.Node(node)
+	if n == nil || !slices.ContainsFunc(n.Running, (*cluster.Job).IsElasticNow) {
 		return nil
 	}
-	return c.sharesOf(node, now)
+	return sharesOf(c, node, now)
 }
 
 // sharesOf returns the elastic jobs of a node with the capacity that they share; nil if the cores of
 // the node are unknown.
-func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
-	n := c.nodes[node]
+func sharesOf(c *cluster.Cluster, node string, now time.Time) *NodeShares {
+	n := c.Node(node)
 	if n == nil {
 		return nil
 	}
-	cores := c.coresOf(node)
+	cores := c.Cores(node)
 	if cores == 0 {
 		return nil
 	}
-	arriving := wholeCPUs(c.arrivals.cpus(node, now))
+	arriving := wholeCPUs(c.ArrivingCPUs(node, now))
 	s := &NodeShares{
-		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.running) == 0 && arriving == 0,
+		Node: node, Cores: cores, Capacity: cores, IsIdle: len(n.Running) == 0 && arriving == 0,
 	}
-	s.Foreign = foreignCPUs(n.Foreign.CPU.at(now).Or(0), cores)
+	s.Foreign = foreignCPUs(n.Foreign.CPU.Ratio(now).Or(0), cores)
 	s.Capacity -= s.Foreign
-	least, ioRate := 0, n.ioRate()
-	for _, j := range n.running {
-		if !j.isElasticNow() {
-			s.Capacity -= wholeCPUs(j.processesPerNode())
+	least, ioRate := 0, ioRateOf(n)
+	for _, j := range n.Running {
+		if !j.IsElasticNow() {
+			s.Capacity -= wholeCPUs(j.ProcessesPerNode())
 			continue
 		}
-		counts := j.allowedCPUs(now)
-		isStarved := j.isStarved()
+		counts := j.AllowedCPUs(now)
+		isStarved := j.IsStarved()
 		if isStarved {
 			counts = slices.DeleteFunc(counts, func(n int) bool { return n > int(j.Setting.CPUs) })
 		}
@@ -131,31 +126,22 @@ func (c *Cluster) sharesOf(node string, now time.Time) *NodeShares {
 			func(n int) bool { return slices.Contains(counts, n) },
 		)
 		s.Jobs = append(s.Jobs, ElasticShare{
-			Question:  c.AskRunning(j, now),
+			Question:  AskRunning(c, j, now),
 			Counts:    counts,
 			Barred:    barred,
 			Initial:   j.InitialCPUs,
-			Deadline:  j.deadline(),
+			Deadline:  j.Deadline(),
 			Submitted: j.SubmittedAt,
-			losses:    j.Losses.history(now.Sub(j.ProgressAt), ioRatio(j.Losses.ioRate(), ioRate)),
+			losses:    j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate(), ioRate)),
 			isError:   j.Losses.IsError,
 			isStarved: isStarved,
 			base:      int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
-			seen:      j.seen(),
+			seen:      j.SeenShapes(),
 		})
 	}
 	s.Capacity -= arriving
 	s.Capacity = max(s.Capacity, least) // a running job cannot be stopped
 	return s
-}
-
-// coresOf returns the cores of a node; 0 if they are unknown.
-func (c *Cluster) coresOf(node string) int {
-	n := c.nodes[node]
-	if n == nil {
-		return 0
-	}
-	return int(cmp.Or(n.Cores, c.fleet[node].Cores))
 }
 
 // wholeCPUs returns the smallest whole number of CPUs that a job on several nodes holds on each of
@@ -165,11 +151,11 @@ func wholeCPUs(mean float64) int {
 	return int(math.Ceil(mean - rounding))
 }
 
-// ioRate returns the IO of all jobs of the node, in bytes per second.
-func (n *Node) ioRate() float64 {
+// ioRateOf returns the IO of all jobs of the node, in bytes per second.
+func ioRateOf(n *cluster.Node) float64 {
 	sum := 0.0
-	for _, j := range n.running {
-		sum += j.Losses.ioRate()
+	for _, j := range n.Running {
+		sum += j.Losses.IORate()
 	}
 	return sum
 }

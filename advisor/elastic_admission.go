@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/policy"
 	"courier/schemas"
 )
@@ -54,10 +55,10 @@ type SharedNodes []*NodeShares
 
 // sharedNodes returns the nodes of a job; nil if there are none, or the cores of one are unknown.
 // With isFixed, the running jobs keep their CPUs.
-func (c *Cluster) sharedNodes(names []string, isFixed bool, now time.Time) SharedNodes {
+func sharedNodes(c *cluster.Cluster, names []string, isFixed bool, now time.Time) SharedNodes {
 	var nodes SharedNodes
 	for _, name := range names {
-		s := c.sharesOf(name, now)
+		s := sharesOf(c, name, now)
 		if s == nil {
 			return nil
 		}

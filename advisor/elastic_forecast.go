@@ -179,3 +179,38 @@ func borrower(jobs []shareForecast, lender *shareForecast) string {
 	}
 	return id
 }
+
+// slack returns the time to the deadline minus the upper bound of the remaining time with the current
+// CPUs; nil if one of them is unknown.
+func (f *shareForecast) slack() *float64 {
+	alt := f.alternatives[f.cpus]
+	if f.Deadline.IsZero() || alt == nil || alt.UpperBoundSeconds == nil {
+		return nil
+	}
+	seconds := f.Question.left() - *alt.UpperBoundSeconds
+	return &seconds
+}
+
+// rejected returns the numbers of CPUs of the request that are neither the current one nor the target,
+// and why the plan turned each of them down. free is the number of free CPUs of the node.
+func (f *shareForecast) rejected(free int) (cpus []uint32, reasons []string) {
+	for _, n := range slices.Sorted(slices.Values(slices.Concat(f.Counts, f.Barred))) {
+		reason := "the policy prefers " + schemas.FormatCPUs(uint32(f.target))
+		switch {
+		case n == f.cpus || n == f.target:
+			continue
+		case f.isStarved && n > f.cpus:
+			reason = "the job waits for its memory or storage"
+		case slices.Contains(f.Barred, n):
+			reason = "the runner undid or refused it recently"
+		case f.alternatives[n] == nil:
+			reason = "it was never measured"
+		case n < f.cpus && !f.isLikely(n):
+			reason = "the SLO would be at risk"
+		case n > f.target && n > f.cpus+free:
+			reason = "too few CPUs are free"
+		}
+		cpus, reasons = append(cpus, uint32(n)), append(reasons, reason)
+	}
+	return cpus, reasons
+}

@@ -13,33 +13,12 @@ import (
 // shapeOf returns a job on one node as a shape of policy/fit.
 func shapeOf(cpus int) fit.Shape { return fit.Shape{Workers: 1, WorkerCores: cpus} }
 
+// growthOptions are the thresholds of a growth.
+var growthOptions = fit.Options{}.WithDefaults()
+
 // ownFacts are those of a job on one node, whose processes exchange nothing over a network. An epoch
 // counts as a step with one sample.
 var ownFacts = fit.Facts{Architecture: fit.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1}
-
-// seen returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
-// CPUs do not limit it.
-func (j *Job) seen() (seen []fit.ShapeTime) {
-	if j.bottleneck() != schemas.BottleneckCPU {
-		return nil
-	}
-	for i := range j.FormerUses {
-		former := fit.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
-		former.Reports = bottleneckOptions.MinReports
-		seen = append(seen, former)
-	}
-	return append(seen, fit.NewShapeTime(reportsOf(j.Uses)))
-}
-
-// grown remembers the CPUs of a job before it grew by its own epochs.
-func (j *Job) grown(e *schemas.Moved) bool {
-	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
-	if !isGrowth || j.GrownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
-		return false
-	}
-	j.GrownFrom = e.FromCPUs
-	return true
-}
 
 // keepGrown leaves jobs the CPUs by which they have grown, as long as no other job gets them.
 func (s *NodeShares) keepGrown(jobs []shareForecast, granted int) {
@@ -106,14 +85,14 @@ func (f *shareForecast) ownGrowth() *ownGrowth {
 		return nil
 	}
 	cpus := f.Counts[next]
-	speeds := fit.Learn(ownFacts, f.seen, nil, bottleneckOptions)
+	speeds := fit.Learn(ownFacts, f.seen, nil, growthOptions)
 	if speeds == nil {
 		return nil
 	}
 	mean, standardError := speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
-	lower := mean - bottleneckOptions.BoundFactor*standardError
+	lower := mean - growthOptions.BoundFactor*standardError
 	more := float64(cpus - f.actual)
-	if math.Expm1(lower) < bottleneckOptions.GrowthGainRatio*more/float64(f.actual) {
+	if math.Expm1(lower) < growthOptions.GrowthGainRatio*more/float64(f.actual) {
 		return nil
 	}
 	return &ownGrowth{job: f, cpus: cpus, gain: lower / more, speedRatio: math.Exp(mean)}

@@ -122,7 +122,7 @@ func TestDecideMove_PromisesNothingByOwnEpochs(t *testing.T) {
 	c := newGrowingCluster(t)
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
-	shares := c.SharesOf("node-a", c.now).Plan(c.r, c.now)
+	shares := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
 	if len(shares) != 1 {
 		t.Fatalf("%d moves, want 1", len(shares))
 	}
@@ -149,8 +149,8 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 		t.Errorf("moves %v, want none as long as nobody needs the CPUs", got)
 	}
 
-	nodes := advisor.SharedNodes{c.SharesOf("node-a", c.now)}
-	advice := nodes.MakeRoom(c.Ask(c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+	advice := nodes.MakeRoom(advisor.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 4 2}]" {
 		t.Fatalf("admission %+v, want a loan of two CPUs", advice)
 	}

@@ -27,7 +27,7 @@ func (c *elasticCluster) losses(id string, cpus uint32, losses ...float64) {
 // moves returns the planned moves of a node with some CPUs as text.
 func (c *elasticCluster) moves(capacity int, objective string) (moves []string) {
 	c.t.Helper()
-	s := c.SharesOf("node-a", c.now)
+	s := advisor.SharesOf(c.Cluster, "node-a", c.now)
 	s.Capacity, s.Objective = capacity, objective
 	for _, p := range s.Plan(c.r, c.now) {
 		moves = append(moves, fmt.Sprintf("%s %s %d→%d, %s", p.Question.JobID, p.Move.Purpose,

@@ -60,7 +60,7 @@ func newRuleView(t testing.TB, data []byte) *ruleView {
 	for i := range 1 + v.next(4) {
 		v.addJob(fmt.Sprint("job-", i))
 	}
-	v.shares = v.SharesOf("node-a", v.now)
+	v.shares = advisor.SharesOf(v.Cluster, "node-a", v.now)
 	v.shares.Objective = advisor.Objectives()[v.next(4)]
 	if taken := v.next(12); taken < 8 { // by other work
 		v.shares.Capacity -= taken
@@ -153,7 +153,7 @@ func (v *ruleView) checkAdmission() int {
 	v.t.Helper()
 	q := v.request("new", time.Duration(200+20*v.next(250))*time.Second)
 	v.shares.IsFixed = v.next(4) == 0
-	advice := v.shares.Admit(v.Ask(q, v.now), v.r, v.now)
+	advice := v.shares.Admit(advisor.Ask(v.Cluster, q, v.now), v.r, v.now)
 	if advice == nil {
 		return 0
 	}

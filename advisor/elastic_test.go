@@ -8,6 +8,7 @@ import (
 
 	"courier/advisor"
 	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
 	"courier/bus/bustest"
 	"courier/schemas"
 
@@ -55,7 +56,7 @@ func (s *sharedRuns) fit() fitting {
 
 // elasticCluster is a node with elastic jobs.
 type elasticCluster struct {
-	*advisor.Cluster
+	*cluster.Cluster
 	t        testing.TB
 	r        advisor.Regressors
 	now      time.Time
@@ -74,7 +75,7 @@ func newElasticClusterOf(
 ) *elasticCluster {
 	t.Helper()
 	c := &elasticCluster{
-		Cluster: advisor.NewCluster(),
+		Cluster: cluster.New(),
 		t:       t,
 		r:       r,
 		now:     time.Unix(1_790_000_000, 0).UTC(),
@@ -103,7 +104,7 @@ func (c *elasticCluster) request(id string, slo time.Duration) schemas.JobReques
 func (c *elasticCluster) run(id string, slo time.Duration, cpus uint32) {
 	c.t.Helper()
 	q := c.request(id, slo)
-	advice := advisor.Decide(c.Ask(q, c.now), c.r, c.now)
+	advice := advisor.Decide(advisor.Ask(c.Cluster, q, c.now), c.r, c.now)
 	submitted := &schemas.Submitted{Request: q, Advice: *advice}
 	submitted.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: id + "/submitted", At: c.now}, JobID: id,
@@ -148,7 +149,7 @@ func (c *elasticCluster) foreign(share float64, cpus uint32) {
 // plan returns the planned moves as text.
 func (c *elasticCluster) plan() (moves []string) {
 	c.t.Helper()
-	shares := c.SharesOf("node-a", c.now)
+	shares := advisor.SharesOf(c.Cluster, "node-a", c.now)
 	if shares == nil {
 		return nil
 	}
@@ -278,7 +279,7 @@ func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
 	}
-	p := c.SharesOf("node-a", c.now).Plan(c.r, c.now)[0]
+	p := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
 	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
 	a.EventID = schemas.AdviceID("a", 1)
 	if err := a.Validate(); err != nil {
@@ -298,8 +299,8 @@ func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
 		{1700 * time.Second, 300 * time.Second, false},
 		{1400 * time.Second, 0, false},
 	} {
-		q := c.Ask(c.request("new", test.slo), c.now)
-		got := c.SharesOf("node-a", c.now).CanWait(q, c.r, test.before, c.now)
+		q := advisor.Ask(c.Cluster, c.request("new", test.slo), c.now)
+		got := advisor.SharesOf(c.Cluster, "node-a", c.now).CanWait(q, c.r, test.before, c.now)
 		if got != test.want {
 			t.Errorf("CanWait with an SLO of %s, behind %s: got %t, want %t",
 				test.slo, test.before, got, test.want)
@@ -327,7 +328,7 @@ func TestPlan_MovesForTheObjective(t *testing.T) {
 			done := epochEvent("short", 1, 900)
 			done.At, done.DurationSeconds, done.CPUs, done.Epochs, done.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
 			c.apply(done)
-			s := c.SharesOf("node-a", c.now)
+			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
 			s.Capacity, s.Objective = 3, test.objective
 			var moves []string
 			for _, p := range s.Plan(c.r, c.now) {
@@ -348,11 +349,11 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	c.run("old", 2000*time.Second, 2)
 	q := c.request("new", 1700*time.Second)
 	q.CPUs, q.Elastic = schemas.CPUs{1}, false
-	question := c.Ask(q, c.now)
+	question := advisor.Ask(c.Cluster, q, c.now)
 	if a := advisor.Decide(question, c.r, c.now); a.Decision != schemas.BestEffort {
 		t.Fatalf("without a loan: %s: %s; want best_effort", a.Decision, a.Message)
 	}
-	a := c.SharesOf("node-a", c.now).MakeRoom(question, c.r, c.now)
+	a := advisor.SharesOf(c.Cluster, "node-a", c.now).MakeRoom(question, c.r, c.now)
 	if a == nil {
 		t.Fatal("no room, want a loan of one CPU")
 	}
@@ -369,7 +370,8 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	}
 
 	q = c.request("late", 700*time.Second) // less than the work with two CPUs
-	if a := c.SharesOf("node-a", c.now).MakeRoom(c.Ask(q, c.now), c.r, c.now); a != nil {
+	shares := advisor.SharesOf(c.Cluster, "node-a", c.now)
+	if a := shares.MakeRoom(advisor.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
 		t.Errorf("room for a job that cannot meet its SLO: %s", a.Message)
 	}
 }
@@ -394,11 +396,11 @@ func TestAdmit_WaitsForFreeCPUs(t *testing.T) {
 			for i, n := range test.running {
 				c.run(fmt.Sprint("running-", i), 100*time.Second, n) // lost: it never meets its SLO
 			}
-			s := c.SharesOf("node-a", c.now)
+			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
 			s.Capacity = test.capacity
 			q := c.request("new", 700*time.Second) // less than the work with two CPUs
 			got := uint32(0)
-			if a := s.Admit(c.Ask(q, c.now), c.r, c.now); a != nil {
+			if a := s.Admit(advisor.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
 				got = a.Chosen.CPUs
 			}
 			if got != test.want {
@@ -427,9 +429,9 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
-			s := c.SharesOf("node-a", c.now)
+			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
 			s.Capacity = test.capacity
-			question := c.Ask(c.request("new", test.slo), c.now)
+			question := advisor.Ask(c.Cluster, c.request("new", test.slo), c.now)
 			a := s.Admit(question, c.r, c.now)
 			if a == nil || a.Decision != test.decision {
 				t.Fatalf("advice = %+v, want %s", a, test.decision)
@@ -469,7 +471,7 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("a", 1000*time.Second, 1)
-	p := c.SharesOf("node-a", c.now).Plan(c.r, c.now)[0]
+	p := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
 	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
 	a.EventID = schemas.AdviceID("a", 1)
 	if err := a.Validate(); err != nil {

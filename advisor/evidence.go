@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -54,8 +55,8 @@ func (p *problem) timeEvidence(
 	if e.Correction.Factors > 0 {
 		t.Corrections = r.correctionsOf(&c)
 	}
-	kind := jobKind{p.job.model, p.job.dataset, alt.CPUs}
-	t.OutcomeRatio = visibleRatio(p.Recalibration.shift(kind))
+	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: alt.CPUs}
+	t.OutcomeRatio = visibleRatio(p.Recalibration.Shift(kind))
 	return t
 }
 

@@ -4,23 +4,21 @@ import (
 	"math"
 	"slices"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
-// BatchAndCPUs is the part of a configuration that an alternative sets.
-type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
-
 // distance returns the Euclidean distance in doublings.
-func (c BatchAndCPUs) distance(to BatchAndCPUs) float64 {
+func distance(c, to cluster.BatchAndCPUs) float64 {
 	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
 		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
 }
 
 // nearest returns the distance to the nearest of some configurations, +Inf without any.
-func (c BatchAndCPUs) nearest(to []BatchAndCPUs) float64 {
+func nearest(c cluster.BatchAndCPUs, to []cluster.BatchAndCPUs) float64 {
 	lowest := math.Inf(1)
 	for _, t := range to {
-		lowest = min(lowest, c.distance(t))
+		lowest = min(lowest, distance(c, t))
 	}
 	return lowest
 }
@@ -32,14 +30,14 @@ func isAny(*candidate) bool { return true }
 
 // farthest returns the index of the allowed candidate that is farthest from the tried
 // configurations; -1 if none is allowed. The shortest epoch breaks ties.
-func farthest(all []candidate, tried []BatchAndCPUs, isAllowed func(*candidate) bool) int {
+func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*candidate) bool) int {
 	best, highest := -1, -1.0
 	for i := range all {
 		c := &all[i]
 		if !isAllowed(c) {
 			continue
 		}
-		d := BatchAndCPUs{c.BatchSize, c.CPUs}.nearest(tried)
+		d := nearest(cluster.BatchAndCPUs{BatchSize: c.BatchSize, CPUs: c.CPUs}, tried)
 		if best >= 0 && d == highest {
 			b := &all[best]
 			if c.BatchSize > b.BatchSize || c.BatchSize == b.BatchSize && c.CPUs > b.CPUs {
@@ -64,8 +62,8 @@ func (q *Question) probes(all []candidate, chosen *schemas.Alternative) (plan []
 		return c.BatchSize == chosen.BatchSize && c.CPUs == chosen.CPUs
 	})
 	for len(plan) < maxProbes && next >= 0 {
-		c := BatchAndCPUs{all[next].BatchSize, all[next].CPUs}
-		if c.nearest(tried) == 0 {
+		c := cluster.BatchAndCPUs{BatchSize: all[next].BatchSize, CPUs: all[next].CPUs}
+		if nearest(c, tried) == 0 {
 			break
 		}
 		p := schemas.ProbeEpoch{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: 1}

@@ -8,20 +8,21 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
 // A user who follows the advice tries every configuration once, so that a regressor gets its
 // minimum of five configurations; the first ones are far apart.
 func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
-	cluster := advisor.NewCluster()
-	var order []advisor.BatchAndCPUs
+	state := cluster.New()
+	var order []cluster.BatchAndCPUs
 	for n := range uint32(6) {
-		q := cluster.Ask(request(func(q *schemas.JobRequest) {
+		q := advisor.Ask(state, request(func(q *schemas.JobRequest) {
 			q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2}
 		}), time.Unix(0, 0))
 		chosen := advisor.Decide(q, advisor.Regressors{}, time.Unix(0, 0)).Chosen
-		order = append(order, advisor.BatchAndCPUs{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
+		order = append(order, cluster.BatchAndCPUs{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
 		e := &schemas.Epoch{
 			Setting: schemas.Setting{
 				Model:     model,
@@ -34,15 +35,15 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 			DurationSeconds: 1,
 		}
 		e.JobID, e.Run = string(rune('a'+n)), 1
-		cluster.Apply(e, uint64(n+1), time.Unix(0, 0))
+		state.Apply(e, uint64(n+1), time.Unix(0, 0))
 	}
-	if first, second := (advisor.BatchAndCPUs{
+	if first, second := (cluster.BatchAndCPUs{
 		BatchSize: 64,
 		CPUs:      2,
-	}), (advisor.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
+	}), (cluster.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
 		t.Errorf("got order %v, want %v, then the opposite corner %v", order, first, second)
 	}
-	seen := map[advisor.BatchAndCPUs]bool{}
+	seen := map[cluster.BatchAndCPUs]bool{}
 	for _, c := range order {
 		if seen[c] {
 			t.Errorf("exploration order %v repeats %v, want each candidate once", order, c)
@@ -56,12 +57,12 @@ func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
 func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		tried []advisor.BatchAndCPUs
+		tried []cluster.BatchAndCPUs
 		plan  int
 	}{
 		{"nothing was tried", nil, 3},
-		{"one of three was tried", []advisor.BatchAndCPUs{{BatchSize: 4, CPUs: 2}}, 2},
-		{"all were tried", []advisor.BatchAndCPUs{
+		{"one of three was tried", []cluster.BatchAndCPUs{{BatchSize: 4, CPUs: 2}}, 2},
+		{"all were tried", []cluster.BatchAndCPUs{
 			{BatchSize: 4, CPUs: 2}, {BatchSize: 16, CPUs: 2}, {BatchSize: 64, CPUs: 2},
 		}, 0},
 	} {
@@ -87,13 +88,13 @@ func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 }
 
 // checkPlan requires a plan of new configurations that begins with the chosen one.
-func checkPlan(t *testing.T, a *schemas.Advice, tried []advisor.BatchAndCPUs, want int) {
+func checkPlan(t *testing.T, a *schemas.Advice, tried []cluster.BatchAndCPUs, want int) {
 	t.Helper()
 	if len(a.Probes) != want {
 		t.Fatalf("got %d probes, want %d: %+v", len(a.Probes), want, a.Probes)
 	}
 	for i, p := range a.Probes {
-		next := advisor.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
+		next := cluster.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
 		if slices.Contains(tried, next) {
 			t.Errorf("probe %+v, want an untried candidate", p)
 		}

@@ -3,11 +3,14 @@ package advisor
 import (
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
 // SharesOf returns the elastic jobs of a node.
-func (c *Cluster) SharesOf(node string, now time.Time) *NodeShares { return c.sharesOf(node, now) }
+func SharesOf(c *cluster.Cluster, node string, now time.Time) *NodeShares {
+	return sharesOf(c, node, now)
+}
 
 // Admit is SharedNodes.Admit for one node.
 func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {

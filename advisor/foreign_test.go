@@ -8,6 +8,7 @@ import (
 
 	"courier/advisor"
 	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -39,7 +40,7 @@ func busySample(node string, cpu, ioWait *float64, at time.Time) *schemas.Sample
 
 // applySamples applies samples of a node at intervals of five seconds; the last is at the given
 // time.
-func applySamples(c *advisor.Cluster, node string, samples int, cpu, ioWait *float64, last time.Time) {
+func applySamples(c *cluster.Cluster, node string, samples int, cpu, ioWait *float64, last time.Time) {
 	for i := range samples {
 		at := last.Add(time.Duration(i+1-samples) * 5 * time.Second)
 		c.Apply(busySample(node, cpu, ioWait, at), uint64(i+1), at)
@@ -66,9 +67,9 @@ func TestDecide_UsesTheForeignLoad(t *testing.T) {
 		{"unknown: the typical load", hogs, nil, beside(0.2), schemas.Ratio{}, true},
 		{"a regressor without the column", old, ratio(0.5), alone, schemas.RatioOf(0.5), true},
 	} {
-		cluster := advisor.NewCluster()
-		applySamples(cluster, "n", 12, c.cpu, nil, now)
-		a := askOn(c.r, cluster, now, "n")
+		state := cluster.New()
+		applySamples(state, "n", 12, c.cpu, nil, now)
+		a := askOn(c.r, state, now, "n")
 		if got := *a.Chosen.PredictedSeconds; c.want > 0 && math.Abs(got/c.want-1) > 0.05 {
 			t.Errorf("%s: predicted %.2f s, want about %.2f", c.name, got, c.want)
 		}
@@ -84,8 +85,8 @@ func TestDecide_UsesTheForeignLoad(t *testing.T) {
 
 func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	started := func(job string, ago time.Duration) func(*advisor.Cluster) {
-		return func(c *advisor.Cluster) {
+	started := func(job string, ago time.Duration) func(*cluster.Cluster) {
+		return func(c *cluster.Cluster) {
 			e := startedEvent(job, 1)
 			e.At, e.Setting.Nodes = now.Add(-ago), []string{"n"}
 			c.Apply(e, 1, e.At)
@@ -93,7 +94,7 @@ func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		baseline func(*advisor.Cluster)
+		baseline func(*cluster.Cluster)
 		cpu      *float64
 		ioWait   *float64
 		after    time.Duration // from the last sample to the question
@@ -108,20 +109,20 @@ func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 			schemas.Foreign{CPU: schemas.RatioOf(0)}},
 		{"a job has just come", started("a", 0), ratio(1), nil, 0, schemas.Foreign{}},
 	} {
-		cluster := advisor.NewCluster()
+		state := cluster.New()
 		if c.baseline != nil {
-			c.baseline(cluster)
+			c.baseline(state)
 		}
-		applySamples(cluster, "n", 12, c.cpu, c.ioWait, now)
-		q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
+		applySamples(state, "n", 12, c.cpu, c.ioWait, now)
+		q := advisor.Ask(state, schemas.JobRequest{Nodes: []string{"n"}}, now.Add(c.after))
 		if q.Foreign[0] != c.want {
 			t.Errorf("%s: got foreign load %+v, want %+v", c.name, q.Foreign[0], c.want)
 		}
 	}
 
-	late := advisor.NewCluster() // receives samples of a spool late
+	late := cluster.New() // receives samples of a spool late
 	late.Apply(busySample("n", ratio(0.9), nil, now.Add(-time.Hour)), 1, now)
-	q := late.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now)
+	q := advisor.Ask(late, schemas.JobRequest{Nodes: []string{"n"}}, now)
 	if q.Foreign[0] != (schemas.Foreign{}) {
 		t.Errorf("got load %+v after a sample from an hour ago, want it unchanged", q.Foreign[0])
 	}
@@ -131,36 +132,36 @@ func TestAsk_ReadsTheForeignLoadFromSamples(t *testing.T) {
 // it has processes leaves the rest to other jobs.
 func TestAsk_ReadsTheForeignLoadFromEpochs(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	cluster := advisor.NewCluster()
+	state := cluster.New()
 	start := startedEvent("a", 1)
 	start.At, start.Setting.Nodes = now.Add(-10*time.Second), []string{"n"}
-	cluster.Apply(start, 1, start.At)
+	state.Apply(start, 1, start.At)
 	e := epochEvent("a", 1, 1)
 	e.At, e.Setting.Nodes, e.DurationSeconds = now, []string{"n"}, 9.5
 	e.NodeCPURatio, e.JobCPUSeconds = ratio(0.8), ratio(6) // the job uses 0.6 of the 1.6 busy CPUs
-	j := cluster.Apply(e, 2, now)
+	j := state.Apply(e, 2, now)
 
 	want := schemas.RatioOf(0.5)
-	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
+	if q := advisor.Ask(state, schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
 		t.Errorf("foreign load for a new job: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
-	if q := cluster.AskRunning(j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
+	if q := advisor.AskRunning(state, j, now); q.Foreign[0].CPU != want || q.Self.Foreign[0].CPU != want {
 		t.Errorf("foreign load for the job itself: %+v, %+v, want %+v",
 			q.Foreign[0], q.Self.Foreign[0], want)
 	}
 	now = now.Add(6 * time.Second)
-	cluster.Apply(busySample("n", ratio(0.8), nil, now), 3, now)
-	if q := cluster.Ask(schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
+	state.Apply(busySample("n", ratio(0.8), nil, now), 3, now)
+	if q := advisor.Ask(state, schemas.JobRequest{Nodes: []string{"n"}}, now); q.Foreign[0].CPU != want {
 		t.Errorf("foreign load after an equal sample: %+v, want %+v", q.Foreign[0].CPU, want)
 	}
 }
 
 func TestAsk_PlacesAJobOnTheNodeWithLessForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	cluster := advisor.NewCluster()
-	applySamples(cluster, "a", 3, ratio(0.8), nil, now)
-	applySamples(cluster, "b", 3, ratio(0.1), nil, now)
-	q := cluster.Ask(schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}}, now)
+	state := cluster.New()
+	applySamples(state, "a", 3, ratio(0.8), nil, now)
+	applySamples(state, "b", 3, ratio(0.1), nil, now)
+	q := advisor.Ask(state, schemas.JobRequest{Model: model, CPUs: schemas.CPUs{1}}, now)
 	if fmt.Sprint(q.Nodes) != "[b]" {
 		t.Errorf("placed on %v, want the node without foreign load", q.Nodes)
 	}
@@ -170,22 +171,22 @@ func TestAsk_PlacesAJobOnTheNodeWithLessForeignLoad(t *testing.T) {
 // the cause of the risk. The risk is cleared after the foreign work has ended.
 func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster, sequence := load(t, fittedWithForeignLoad), advisor.NewCluster(), uint64(100)
-	applySamples(cluster, "node-a", 12, ratio(0), nil, now)
+	r, state, sequence := load(t, fittedWithForeignLoad), cluster.New(), uint64(100)
+	applySamples(state, "node-a", 12, ratio(0), nil, now)
 	q := schemas.JobRequest{
 		JobID: "a", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
 		SLO: schemas.Duration(9 * time.Second), Confidence: 0.9, Nodes: running.Nodes,
 	}.WithDefaults()
-	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(cluster.Ask(q, now), r, now)}
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(advisor.Ask(state, q, now), r, now)}
 	submitted.JobID, submitted.At = "a", now
 	if submitted.Advice.Decision != schemas.MeetsSLO {
 		t.Fatalf("got no promise, want one: %s", submitted.Advice.Message)
 	}
 	var risks []*schemas.Risk
-	apply := func(e schemas.Event) *advisor.Job {
+	apply := func(e schemas.Event) *cluster.Job {
 		sequence++
-		j := cluster.Apply(e, sequence, now)
-		risks = cluster.Watch(e, j, sequence, r, now)
+		j := state.Apply(e, sequence, now)
+		risks = advisor.Watch(state, e, j, sequence, r, now)
 		return j
 	}
 	epoch := func(number uint32, hog float64) *schemas.Advice {
@@ -194,7 +195,7 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 		e := epochEvent("a", 1, number)
 		e.At, e.DurationSeconds = now, seconds
 		e.NodeCPURatio, e.JobCPUSeconds = ratio(1), ratio(2*seconds/(1+hog))
-		return advisor.Decide(cluster.AskRunning(apply(e), now), r, now)
+		return advisor.Decide(advisor.AskRunning(state, apply(e), now), r, now)
 	}
 	apply(submitted)
 	start := startedEvent("a", 1)
@@ -223,16 +224,16 @@ func TestWatch_NewForeignLoadPutsAPromiseAtRisk(t *testing.T) {
 // A replay uses the foreign load of the recorded answer, regardless of samples.
 func TestRecall_UsesTheRecordedForeignLoad(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0).UTC()
-	r, cluster := load(t, fittedWithForeignLoad), advisor.NewCluster()
-	applySamples(cluster, "n", 12, ratio(0.2), nil, now)
-	recorded := &schemas.Submitted{Advice: *askOn(r, cluster, now, "n")}
+	r, state := load(t, fittedWithForeignLoad), cluster.New()
+	applySamples(state, "n", 12, ratio(0.2), nil, now)
+	recorded := &schemas.Submitted{Advice: *askOn(r, state, now, "n")}
 	recorded.Request = schemas.JobRequest{
 		JobID: "asked", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10,
 		SLO: schemas.Duration(time.Hour), Confidence: 0.9, Nodes: []string{"n"},
 	}.WithDefaults()
-	applySamples(cluster, "n", 12, ratio(0.5), nil, now.Add(time.Minute))
+	applySamples(state, "n", 12, ratio(0.5), nil, now.Add(time.Minute))
 
-	again := advisor.Decide(cluster.Recall(recorded), r, now)
+	again := advisor.Decide(advisor.Recall(state, recorded), r, now)
 	got, want := *again.Chosen.PredictedSeconds, *recorded.Advice.Chosen.PredictedSeconds
 	if again.Load != recorded.Advice.Load || got != want {
 		t.Errorf("recalled load %+v, %.3f s, want %+v, %.3f s",

@@ -4,13 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
 // A loss that rises in three epochs causes one warning, and a falling one the all-clear.
 func TestWarnDivergence_OncePerRise(t *testing.T) {
 	p, seconds := 0.99, 10.0
-	j := &Job{ID: "a", Run: 1, Setting: schemas.Setting{BatchSize: 16, CPUs: 1}}
+	c, setting := cluster.New(), schemas.Setting{BatchSize: 16, CPUs: 1, Epochs: 9}
 	alternative := schemas.Alternative{
 		BatchSize: 16, CPUs: 1, Probability: &p, PredictedSeconds: &seconds,
 	}
@@ -26,10 +27,12 @@ func TestWarnDivergence_OncePerRise(t *testing.T) {
 		{1, false, false}, {1.2, false, false}, {1.4, false, false}, {1.6, true, false},
 		{1.8, false, false}, {1.5, false, true}, {1.6, false, false},
 	} {
-		before := at
 		at = at.Add(time.Second)
-		e := &schemas.Epoch{Setting: j.Setting, Loss: &step.loss, DurationSeconds: 1, NodeCores: 2}
-		j.Losses.add(e, before, at)
+		e := &schemas.Epoch{
+			Setting: setting, Epoch: uint32(i + 1), Loss: &step.loss, DurationSeconds: 1, NodeCores: 2,
+		}
+		e.JobID, e.Run, e.At = "a", 1, at
+		j := c.Apply(e, uint64(i+1), at)
 		r := warnDivergence(j, &Question{}, advice)
 		if (r != nil) != (step.warns || step.ends) {
 			t.Fatalf("epoch %d: risk %+v", i+1, r)

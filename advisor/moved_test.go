@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -14,7 +15,7 @@ import (
 // batch size.
 func TestCluster_FollowsAMovedJob(t *testing.T) {
 	const slower = 1.5
-	r, c, now := regressors(t), advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
+	r, c, now := regressors(t), cluster.New(), time.Unix(1_790_000_000, 0).UTC()
 	q := schemas.JobRequest{
 		JobID:      "a",
 		Model:      model,
@@ -24,13 +25,13 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 		SLO:        schemas.Duration(20 * time.Second),
 		Nodes:      []string{"node-a"},
 	}.WithDefaults()
-	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(c.Ask(q, now), r, now)}
+	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(advisor.Ask(c, q, now), r, now)}
 	submitted.JobID, submitted.At = "a", now
 	if got := submitted.Advice.Chosen.BatchSize; got != 16 {
 		t.Fatalf("advised batch size %d, want 16", got)
 	}
 	sequence := uint64(0)
-	apply := func(e schemas.Event) *advisor.Job {
+	apply := func(e schemas.Event) *cluster.Job {
 		sequence++
 		return c.Apply(e, sequence, now)
 	}
@@ -38,7 +39,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 	started := startedEvent("a", 1)
 	started.At = now
 	apply(started)
-	var j *advisor.Job
+	var j *cluster.Job
 	for n := uint32(1); n <= 8; n++ {
 		batch := uint32(16)
 		if n > 4 {
@@ -59,7 +60,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 				Epoch:         5,
 			})
 		}
-		a := advisor.Decide(c.AskRunning(j, now), r, now)
+		a := advisor.Decide(advisor.AskRunning(c, j, now), r, now)
 		if math.Abs(a.EpochRatio/slower-1) > 0.05 {
 			t.Errorf("after epoch %d with batch size %d: got epoch ratio %.3f, want %.3f",
 				n, batch, a.EpochRatio, slower)
@@ -81,7 +82,7 @@ func TestCluster_FollowsAMovedJob(t *testing.T) {
 	if j.MetSLO == nil || !*j.MetSLO {
 		t.Errorf("SLO met: got %v, want true", j.MetSLO)
 	}
-	if record := c.Ask(q, now).Recalibration; record != nil {
+	if record := advisor.Ask(c, q, now).Recalibration; record != nil {
 		t.Error("got a recalibration with the outcome of a moved job, want none")
 	}
 }

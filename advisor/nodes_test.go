@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,7 +15,7 @@ import (
 
 // askOn decides about a job of 10 epochs with batch size 16 on 2 CPUs.
 func askOn(
-	r advisor.Regressors, c *advisor.Cluster, now time.Time, nodes ...string,
+	r advisor.Regressors, c *cluster.Cluster, now time.Time, nodes ...string,
 ) *schemas.Advice {
 	q := schemas.JobRequest{
 		JobID:      "asked",
@@ -26,7 +27,7 @@ func askOn(
 		Confidence: 0.9,
 		Nodes:      nodes,
 	}
-	return advisor.Decide(c.Ask(q.WithDefaults(), now), r, now)
+	return advisor.Decide(advisor.Ask(c, q.WithDefaults(), now), r, now)
 }
 
 func sampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *schemas.Sample {
@@ -72,11 +73,11 @@ func TestDecide_DistinguishesNodes(t *testing.T) {
 		{"unlike both", both, other(func(h *schemas.Hardware) { h.CPUModel = "z" }), 0},
 		{"runs on unknown nodes only", none, sampleOf("n", large, nil), 0},
 	} {
-		cluster := advisor.NewCluster()
+		state := cluster.New()
 		if c.sample != nil {
-			cluster.Apply(c.sample, 1, now)
+			state.Apply(c.sample, 1, now)
 		}
-		a := askOn(c.r, cluster, now, "n")
+		a := askOn(c.r, state, now, "n")
 		if c.want == 0 {
 			if a.Decision != schemas.Exploring || a.Chosen.PredictedSeconds != nil {
 				t.Errorf("%s: got decision %s for %+v, want exploring", c.name, a.Decision, a.Chosen)
@@ -94,12 +95,12 @@ func TestDecide_DistinguishesNodes(t *testing.T) {
 
 // clusterAfterJob runs a job of two epochs on node n. Samples or other jobs report these speeds of
 // the node before the job and after each epoch.
-func clusterAfterJob(byJobs bool, speeds ...float64) *advisor.Cluster {
-	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
+func clusterAfterJob(byJobs bool, speeds ...float64) *cluster.Cluster {
+	now, state := time.Unix(1_790_000_000, 0).UTC(), cluster.New()
 	sequence := uint64(0)
 	apply := func(e schemas.Event) {
 		sequence++
-		cluster.Apply(e, sequence, now.Add(time.Duration(sequence)*time.Second))
+		state.Apply(e, sequence, now.Add(time.Duration(sequence)*time.Second))
 	}
 	start := func(job string, h schemas.Hardware) *schemas.Started {
 		e := startedEvent(job, 1)
@@ -133,7 +134,7 @@ func clusterAfterJob(byJobs bool, speeds ...float64) *advisor.Cluster {
 		apply(e)
 		tell(speed)
 	}
-	return cluster
+	return state
 }
 
 // A node is recognized as the node that jobs ran on although its measured speed has changed.
@@ -180,8 +181,8 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 				c.name, d)
 		}
 		rest := &schemas.Advice{JobStamp: schemas.JobStamp{JobID: "job", Run: 1}, ElapsedSeconds: 9}
-		if d := cmp.Diff(advisor.Decide(like.Recall(rest), c.r, now),
-			advisor.Decide(was.Recall(rest), c.r, now)); d != "" {
+		if d := cmp.Diff(advisor.Decide(advisor.Recall(like, rest), c.r, now),
+			advisor.Decide(advisor.Recall(was, rest), c.r, now)); d != "" {
 			t.Errorf("%s: advice for the running job differs (-known in advance +got):\n%s",
 				c.name, d)
 		}
@@ -190,17 +191,17 @@ func TestDecide_RecognizesANodeWithANewSpeed(t *testing.T) {
 
 // The hardware that jobs report is known without samples, which have a shorter retention.
 func TestCluster_KnowsNodesFromJobs(t *testing.T) {
-	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
+	now, state := time.Unix(1_790_000_000, 0).UTC(), cluster.New()
 	begin := startedEvent("before", 1)
 	begin.Nodes = []string{"n"}
 	begin.SetHardware([]schemas.Hardware{large})
-	cluster.Apply(begin, 1, now)
-	cluster.Apply(&schemas.Ended{
+	state.Apply(begin, 1, now)
+	state.Apply(&schemas.Ended{
 		JobStamp: begin.JobStamp,
 		Outcome:  schemas.EventFailed,
 		Setting:  begin.Setting,
 	}, 2, now)
-	if a := askOn(load(t, fittedOnBoth), cluster, now, "n"); a.Chosen.Extrapolated ||
+	if a := askOn(load(t, fittedOnBoth), state, now, "n"); a.Chosen.Extrapolated ||
 		a.Load.ProcessesPerCore != 2.0/16 {
 		t.Errorf("node that only a job has reported: %+v at %+v, want a known time at 2/16 processes per core",
 			a.Chosen, a.Load)
@@ -210,26 +211,26 @@ func TestCluster_KnowsNodesFromJobs(t *testing.T) {
 // Three jobs run on two different nodes: a on small, b on both, c on large. With a and c, b has 2
 // processes per core on small and 0.6 on large.
 func TestDecide_UsesTheFullestNode(t *testing.T) {
-	now, cluster := time.Unix(1_790_000_000, 0).UTC(), advisor.NewCluster()
-	cluster.Apply(sampleOf("small", small, nil), 1, now)
-	cluster.Apply(sampleOf("large", large, nil), 2, now)
+	now, state := time.Unix(1_790_000_000, 0).UTC(), cluster.New()
+	state.Apply(sampleOf("small", small, nil), 1, now)
+	state.Apply(sampleOf("large", large, nil), 2, now)
 	run := func(id string, cpus uint32, sequence uint64, node string, h schemas.Hardware) {
 		e := startedEvent(id, 1)
 		e.CPUs, e.Nodes, e.NodeCores = cpus, []string{node}, h.Cores
-		cluster.Apply(e, sequence, now)
+		state.Apply(e, sequence, now)
 	}
 	run("a", 2, 3, "small", small)
 	run("c", 8, 4, "large", large)
 	r := load(t, fittedOnBoth)
-	both := askOn(r, cluster, now, "small", "large")
+	both := askOn(r, state, now, "small", "large")
 	if l := both.Load; l.ConcurrentJobs != 2 || l.Processes != 4 || l.ProcessesPerCore != 2 {
 		t.Errorf("load on both nodes: got %+v, want 4 processes on 2 cores as on small", l)
 	}
-	if other := askOn(r, cluster, now, "large").Load; other.Processes != 10 ||
+	if other := askOn(r, state, now, "large").Load; other.Processes != 10 ||
 		other.ProcessesPerCore != 10.0/16 {
 		t.Errorf("load on large: got %+v, want 10 processes on 16 cores", other)
 	}
-	on := askOn(r, cluster, now, "small")
+	on := askOn(r, state, now, "small")
 	if x, y := *both.Chosen.PredictedSeconds, *on.Chosen.PredictedSeconds; x != y {
 		t.Errorf("got %.2f s on both nodes and %.2f s on the fuller node, want equal times", x, y)
 	}
@@ -245,9 +246,9 @@ func BenchmarkDecideNodes(b *testing.B) {
 	}{{"unknown", regressors(b)}, {"alike", load(b, fittedOnOne)}, {
 		"unlike", load(b, fittedOnBoth),
 	}} {
-		cluster := advisor.NewCluster()
-		cluster.Apply(sampleOf("node-a", small, nil), 1, now)
-		q := cluster.Ask(benchRequest().WithDefaults(), now)
+		state := cluster.New()
+		state.Apply(sampleOf("node-a", small, nil), 1, now)
+		q := advisor.Ask(state, benchRequest().WithDefaults(), now)
 		b.Run(fmt.Sprint("nodes=", c.name), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

@@ -3,6 +3,7 @@ package advisor
 import (
 	"math"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 )
 
@@ -12,7 +13,7 @@ type outlook struct {
 	seconds        float64 // the median
 	spread         spread
 	shift          float64 // mean residual of its kind of job
-	recalibration  *Recalibration
+	recalibration  *cluster.Recalibration
 	isExtrapolated bool // outside the support: nothing can be promised
 }
 
@@ -39,7 +40,7 @@ const maxProbability = 0.9999
 func (o *outlook) probability(within, confidence float64) (p float64, ok bool) {
 	if within > 0 && o.spread.scale > 0 {
 		share := o.residual().Probability(within / o.seconds)
-		p = o.recalibration.calibrated(share, confidence)
+		p = o.recalibration.Calibrated(share, confidence)
 	}
 	if within < o.seconds { // less than the median
 		p = min(p, 0.5)
@@ -53,7 +54,7 @@ func (o *outlook) bound(confidence float64) (seconds float64, ok bool) {
 	if !o.isPromisable() || confidence > maxProbability {
 		return 0, false
 	}
-	level := 1 - o.recalibration.missRate(confidence)
+	level := 1 - o.recalibration.MissRate(confidence)
 	return o.seconds * max(1, o.residual().Quantile(level)), true
 }
 

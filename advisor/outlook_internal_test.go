@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"courier/advisor/cluster"
 	"math"
 	"testing"
 )
@@ -9,7 +10,7 @@ import (
 func TestOutlook_BoundMatchesProbability(t *testing.T) {
 	for _, alpha := range []float64{0.01, 0.05, 0.07, 0.2} {
 		for _, shift := range []float64{0, 0.02, 0.5} {
-			record := &Recalibration{Alphas: []confidenceAlpha{{0.9, alpha}}}
+			record := &cluster.Recalibration{Alphas: []cluster.ConfidenceAlpha{{Confidence: 0.9, Alpha: alpha}}}
 			o := outlook{
 				seconds:       10,
 				spread:        spread{0.1, 30},

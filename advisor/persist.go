@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -64,7 +65,7 @@ func (a *Advisor) tryRestore(ctx context.Context) error {
 	}
 	a.newestSnapshot = snapshotRecord{at: time.Now(), stream: stream.CreatedAt}
 	a.replayTo.Store(stream.Last)
-	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
+	all, err := a.bus.Snapshots(ctx, snapshotKind, cluster.SnapshotVersion)
 	if err != nil {
 		return err
 	}
@@ -88,19 +89,19 @@ func (a *Advisor) tryRestore(ctx context.Context) error {
 // stateOf loads the state of a snapshot if it belongs to the current stream.
 func (a *Advisor) stateOf(
 	ctx context.Context, s bus.Snapshot, stream bus.StreamInfo,
-) (c *Cluster, err error) {
+) (c *cluster.Cluster, err error) {
 	if err := a.bus.CheckSnapshot(ctx, s, stream); err != nil {
 		return nil, err
 	}
 	err = a.bus.LoadSnapshot(ctx, s, func(r io.Reader) (err error) {
-		c, err = DecodeCluster(r)
+		c, err = cluster.Decode(r)
 		return err
 	})
 	return c, err
 }
 
 // adopt continues from a snapshot.
-func (a *Advisor) adopt(c *Cluster, s bus.Snapshot, stream bus.StreamInfo) {
+func (a *Advisor) adopt(c *cluster.Cluster, s bus.Snapshot, stream bus.StreamInfo) {
 	a.mu.Lock()
 	a.cluster, a.applied, a.appliedAt = c, s.Sequence, s.StoredAt
 	a.mu.Unlock()
@@ -219,14 +220,14 @@ func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
 
 // freeze returns the current state and its header. It returns nil while the state has a warning
 // that is not in the event log.
-func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
+func (a *Advisor) freeze() (bus.Snapshot, *cluster.Frozen) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.outbox.unsentRisks() > 0 {
 		return bus.Snapshot{}, nil
 	}
 	return bus.Snapshot{
-		Kind: snapshotKind, Version: SnapshotVersion, Stream: schemas.StreamJob,
+		Kind: snapshotKind, Version: cluster.SnapshotVersion, Stream: schemas.StreamJob,
 		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
 		WrittenAt: time.Now().UTC(),
 	}, a.cluster.Freeze()
@@ -239,7 +240,7 @@ func (a *Advisor) freeze() (bus.Snapshot, *Frozen) {
 func (a *Advisor) storedSnapshots(
 	ctx context.Context,
 ) (stream bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
-	all, err := a.bus.Snapshots(ctx, snapshotKind, SnapshotVersion)
+	all, err := a.bus.Snapshots(ctx, snapshotKind, cluster.SnapshotVersion)
 	if err != nil {
 		return stream, nil, nil, err
 	}

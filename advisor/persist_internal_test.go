@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -135,7 +136,7 @@ var frequentSnapshots = Options{
 
 func storedSnapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 	t.Helper()
-	all, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion)
+	all, err := b.Snapshots(inTime(t), snapshotKind, cluster.SnapshotVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,8 @@ func replayed(t *testing.T, a *Advisor) []byte {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for _, j := range a.cluster.jobs {
+	jobs, _ := a.cluster.NewestFirst("", "")
+	for j := range jobs {
 		j.LastSeen, j.Advice = time.Time{}, nil
 	}
 	var state bytes.Buffer
@@ -213,7 +215,12 @@ func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 // An unusable snapshot is skipped in favour of an older one, or of a full replay.
 func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 	garbage := func(w io.Writer) error {
-		_, err := io.WriteString(w, fmt.Sprintf(snapshotTitle, SnapshotVersion)+"and then nothing of the kind")
+		var title bytes.Buffer
+		if err := cluster.New().Freeze().Encode(&title); err != nil {
+			return err
+		}
+		line, _, _ := bytes.Cut(title.Bytes(), []byte("\n"))
+		_, err := fmt.Fprintf(w, "%s\nand then nothing of the kind", line)
 		return err
 	}
 	for _, c := range []struct {
@@ -231,7 +238,7 @@ func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 		{"damaged", func(*bus.Snapshot) {}, garbage},
 		{"cut", func(*bus.Snapshot) {}, func(w io.Writer) error {
 			var whole bytes.Buffer
-			if err := NewCluster().Freeze().Encode(&whole); err != nil {
+			if err := cluster.New().Freeze().Encode(&whole); err != nil {
 				return err
 			}
 			_, err := w.Write(whole.Bytes()[:whole.Len()/2])
@@ -281,7 +288,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := bus.Snapshot{
-		Kind: snapshotKind, Version: SnapshotVersion + 1, Stream: schemas.StreamJob,
+		Kind: snapshotKind, Version: cluster.SnapshotVersion + 1, Stream: schemas.StreamJob,
 		StreamCreatedAt: place.CreatedAt, WrittenAt: time.Now().UTC(),
 	}
 	encode := func(w io.Writer) error { _, err := io.WriteString(w, "of a newer advisor"); return err }
@@ -312,7 +319,7 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	if n := len(storedSnapshots(t, b)); n < 1 || n > 2*keptSnapshots {
 		t.Errorf("got %d snapshots, want 1 to %d", n, 2*keptSnapshots)
 	}
-	newer, err := b.Snapshots(inTime(t), snapshotKind, SnapshotVersion+1)
+	newer, err := b.Snapshots(inTime(t), snapshotKind, cluster.SnapshotVersion+1)
 	if err != nil || len(newer) != 3 {
 		t.Errorf("got %d snapshots of the other version, error %v; want 3", len(newer), err)
 	}

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -129,11 +130,11 @@ func (p *problem) forecast(v variant) forecast {
 // outlook returns the distribution of the time of a number of epochs of the job, by a forecast of
 // at least as many.
 func (p *problem) outlook(f *forecast, epochs uint32) outlook {
-	kind := jobKind{p.job.model, p.job.dataset, f.job.plan.cpus}
+	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: f.job.plan.cpus}
 	return outlook{
 		seconds:        f.endAfter(float64(epochs)),
 		spread:         f.job.spread(p.startup, float64(epochs)),
-		shift:          p.Recalibration.shift(kind),
+		shift:          p.Recalibration.Shift(kind),
 		recalibration:  p.Recalibration,
 		isExtrapolated: f.job.isExtrapolated(),
 	}

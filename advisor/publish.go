@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -64,27 +65,27 @@ func (a *Advisor) apply(r bus.Record, live bool) ([]*Question, []*NodeShares) {
 	if _, ended := r.Event.(*schemas.Ended); ended && j != nil {
 		a.score(j)
 	}
-	a.metrics.running.Set(float64(len(a.cluster.running)))
-	a.metrics.queued.Set(float64(a.cluster.queueLength()))
+	a.metrics.running.Set(float64(a.cluster.RunningJobs()))
+	a.metrics.queued.Set(float64(len(a.cluster.Queue())))
 	questions := a.affected(r, j, live)
 	if s, ok := r.Event.(*schemas.Submitted); ok && j == nil {
 		// Submit has applied it already, but the jobs that lend CPUs are advised here.
-		j = a.cluster.jobs[s.JobID]
+		j = a.cluster.Live(s.JobID)
 	}
 	return questions, a.affectedShares(j, live)
 }
 
 // affectedShares returns the nodes of a job whose CPUs to plan; none during the replay.
-func (a *Advisor) affectedShares(j *Job, live bool) (shares []*NodeShares) {
+func (a *Advisor) affectedShares(j *cluster.Job, live bool) (shares []*NodeShares) {
 	if !live || j == nil || a.o.MoveCPUs == MovesOff {
 		return nil
 	}
 	nodes := j.Setting.Nodes
-	if j.admittedByPolicy() {
+	if j.IsAdmitted() {
 		nodes = j.Promise.Nodes
 	}
 	for _, node := range nodes {
-		if s := a.cluster.elasticShares(node, time.Now().UTC()); s != nil {
+		if s := elasticShares(a.cluster, node, time.Now().UTC()); s != nil {
 			shares = append(shares, s)
 		}
 	}
@@ -93,13 +94,13 @@ func (a *Advisor) affectedShares(j *Job, live bool) (shares []*NodeShares) {
 
 // affected returns the questions that re-predict the jobs affected by an event; none during the
 // replay.
-func (a *Advisor) affected(r bus.Record, j *Job, live bool) []*Question {
+func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*Question {
 	if !live {
 		return nil
 	}
 	var questions []*Question
-	for _, j := range a.cluster.affected(r.Event, j, r.StoredAt) {
-		questions = append(questions, a.cluster.AskRunning(j, time.Now().UTC()))
+	for _, j := range a.cluster.Affected(r.Event, j, r.StoredAt) {
+		questions = append(questions, AskRunning(a.cluster, j, time.Now().UTC()))
 	}
 	return questions
 }
@@ -114,18 +115,13 @@ func (a *Advisor) catchUp() {
 		cause uint64
 	}
 	var all []late
-	var admitted []*schemas.Advice
 	now := time.Now().UTC()
 	a.mu.Lock()
-	for _, j := range a.cluster.jobs {
-		if j.Admission != nil {
-			admitted = append(admitted, j.Admission)
-		}
-	}
-	for _, j := range a.cluster.running {
+	admitted := a.cluster.Admissions()
+	for j := range a.cluster.Running() {
 		j.LastSeen = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.Last {
-			all = append(all, late{a.cluster.AskRunning(j, now), j.Last})
+			all = append(all, late{AskRunning(a.cluster, j, now), j.Last})
 		}
 	}
 	a.mu.Unlock()
@@ -167,7 +163,7 @@ func (a *Advisor) newsAndRisks(
 ) (news bool, risks []*schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	j := a.cluster.jobs[q.JobID]
+	j := a.cluster.Live(q.JobID)
 	if j == nil {
 		return false, nil
 	}
@@ -183,7 +179,7 @@ func (a *Advisor) newsAndRisks(
 		risk.CauseSequence = advice.CauseSequence
 		a.outbox.expectRisk()
 	}
-	next := Summarize(advice)
+	next := cluster.Summarize(advice)
 	if news = a.o.worthPublishing(j.Advice, next); news {
 		j.Advice = next
 	}
@@ -199,7 +195,7 @@ const (
 )
 
 // worthPublishing reports whether an advice for a running job differs enough from the last one.
-func (o *Options) worthPublishing(last, next *AdviceSummary) bool {
+func (o *Options) worthPublishing(last, next *cluster.AdviceSummary) bool {
 	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
 		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
 		return true
@@ -211,12 +207,12 @@ func (o *Options) worthPublishing(last, next *AdviceSummary) bool {
 	if next.PredictedSeconds == nil {
 		return false
 	}
-	change := next.predictedEnd().Sub(last.predictedEnd()).Seconds()
+	change := predictedEnd(next).Sub(predictedEnd(last)).Seconds()
 	return math.Abs(change) >= o.AdviceMinChange**next.PredictedSeconds
 }
 
 // predictedEnd returns when the job is predicted to end.
-func (s *AdviceSummary) predictedEnd() time.Time {
+func predictedEnd(s *cluster.AdviceSummary) time.Time {
 	return s.At.Add(time.Duration(*s.PredictedSeconds * float64(time.Second)))
 }
 
@@ -227,7 +223,7 @@ const clearRatio = 0.25
 // warn compares a new advice for a running job with its promise. It returns a warning or an
 // all-clear, or nil if neither is due. There is one warning per job until its all-clear, and only
 // for a job that was promised to keep its SLO.
-func warn(j *Job, q *Question, a *schemas.Advice) *schemas.Risk {
+func warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -13,15 +14,15 @@ import (
 type Question struct {
 	Request       schemas.JobRequest // with defaults
 	JobID         string
-	Run           uint32             // 0 before the first start
-	Nodes         []string           // that the job runs on, or would
-	Hardware      []schemas.Hardware // of Nodes, in the same order
-	Foreign       []schemas.Foreign  // load of Nodes that no job causes, in the same order
-	Elapsed       time.Duration      // part of the SLO that has passed since submission
-	Self          *Member            // progress of the job; nil before it runs
-	Others        []Member           // co-located jobs, directly or through other jobs
-	Tried         []BatchAndCPUs     // with epochs of this model on this dataset in the log
-	Recalibration *Recalibration     // by the outcomes of past promises; nil if there are none
+	Run           uint32                 // 0 before the first start
+	Nodes         []string               // that the job runs on, or would
+	Hardware      []schemas.Hardware     // of Nodes, in the same order
+	Foreign       []schemas.Foreign      // load of Nodes that no job causes, in the same order
+	Elapsed       time.Duration          // part of the SLO that has passed since submission
+	Self          *Member                // progress of the job; nil before it runs
+	Others        []Member               // co-located jobs, directly or through other jobs
+	Tried         []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
+	Recalibration *cluster.Recalibration // by the outcomes of past promises; nil if there are none
 
 	// Threshold is the minimum probability that may be promised with schemas.PromiseMean;
 	// 0 means the confidence.
@@ -43,7 +44,7 @@ type Member struct {
 	Confidence float64       // of its SLO
 	Threshold  float64       // minimum probability that was promised; 0 means Confidence
 
-	ObservedEpochs []ObservedEpoch // the last ones, which correct its prediction
+	ObservedEpochs []cluster.ObservedEpoch // the last ones, which correct its prediction
 }
 
 // minProbability returns the minimum probability of a promise.
@@ -77,30 +78,8 @@ func (m *Member) epochsLeft() uint32 {
 	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
 }
 
-// affected returns the running jobs to re-predict after an event: after an epoch the job itself,
-// after a start or an end also its co-located jobs.
-func (c *Cluster) affected(e schemas.Event, j *Job, now time.Time) []*Job {
-	if j == nil {
-		return nil
-	}
-	jobs := []*Job{j}
-	switch e.(type) {
-	case *schemas.Started, *schemas.Ended:
-		jobs = append(c.colocated(j.Setting.Nodes, j.ID, now), j)
-	case *schemas.Submitted:
-		return nil
-	}
-	running := jobs[:0:0]
-	for _, j := range jobs {
-		if j.State == schemas.StateRunning {
-			running = append(running, j)
-		}
-	}
-	return running
-}
-
 // AskRunning returns the question that re-predicts a running job.
-func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
+func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 	q := schemas.JobRequest{
 		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
 		Confidence: schemas.DefaultConfidence,
@@ -116,8 +95,8 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 	q = q.WithDefaults()
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
 		int(j.EpochsDone))
-	self := c.member(j, now)
-	known := c.modelOf(&q)
+	self := member(c, j, now)
+	known := c.Model(&q)
 	return &Question{
 		Request:       q,
 		JobID:         j.ID,
@@ -127,56 +106,56 @@ func (c *Cluster) AskRunning(j *Job, now time.Time) *Question {
 		Foreign:       self.Foreign,
 		Elapsed:       max(0, elapsed),
 		Self:          &self,
-		Others:        c.members(c.colocated(j.Setting.Nodes, j.ID, now), now),
+		Others:        members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
 		Tried:         known.Configurations,
-		Recalibration: c.sharedRecalibration(),
+		Recalibration: c.Recalibration(),
 		Threshold:     self.Threshold,
 	}
 }
 
 // Ask returns the question of a new request.
-func (c *Cluster) Ask(q schemas.JobRequest, now time.Time) *Question {
-	return c.askOn(c.placement(&q, now), q, now)
+func Ask(c *cluster.Cluster, q schemas.JobRequest, now time.Time) *Question {
+	return askOn(c, c.Placement(&q, now), q, now)
 }
 
 // askOn returns the question of a new request that would run on some nodes.
-func (c *Cluster) askOn(nodes []string, q schemas.JobRequest, now time.Time) *Question {
-	known := c.modelOf(&q)
+func askOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Time) *Question {
+	known := c.Model(&q)
 	return &Question{
 		Request:       q,
 		JobID:         q.JobID,
 		Nodes:         nodes,
-		Hardware:      c.fleet.Of(nodes),
-		Foreign:       c.foreignOf(nodes, now),
-		Others:        c.members(c.colocated(nodes, q.JobID, now), now),
+		Hardware:      c.Hardware(nodes),
+		Foreign:       c.Foreign(nodes, now),
+		Others:        members(c, c.Colocated(nodes, q.JobID, now), now),
 		Tried:         known.Configurations,
-		Recalibration: c.sharedRecalibration(),
-		Threshold:     c.meanThresholds.threshold(&q),
+		Recalibration: c.Recalibration(),
+		Threshold:     c.MeanThreshold(&q),
 	}
 }
 
 // AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
-func (c *Cluster) AskQueued(j *Job, now time.Time) *Question {
-	return c.askQueuedOn(c.placement(j.Request, now), j, now)
+func AskQueued(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
+	return askQueuedOn(c, c.Placement(j.Request, now), j, now)
 }
 
 // askQueuedOn returns the question of a queued job that would run on some nodes.
-func (c *Cluster) askQueuedOn(nodes []string, j *Job, now time.Time) *Question {
-	q := c.askOn(nodes, *j.Request, now)
+func askQueuedOn(c *cluster.Cluster, nodes []string, j *cluster.Job, now time.Time) *Question {
+	q := askOn(c, nodes, *j.Request, now)
 	q.Elapsed = max(0, now.Sub(j.SubmittedAt))
 	return q
 }
 
-func (c *Cluster) members(jobs []*Job, now time.Time) []Member {
+func members(c *cluster.Cluster, jobs []*cluster.Job, now time.Time) []Member {
 	all := make([]Member, len(jobs))
 	for i, j := range jobs {
-		all[i] = c.member(j, now)
+		all[i] = member(c, j, now)
 	}
 	return all
 }
 
 // member describes a job that runs, or is about to start.
-func (c *Cluster) member(j *Job, now time.Time) Member {
+func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	m := Member{
 		JobID:          j.ID,
 		Setting:        j.Setting,
@@ -191,10 +170,10 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 			Model: j.Request.Model, Dataset: j.Request.Dataset, BatchSize: p.BatchSize, CPUs: p.CPUs,
 			Epochs: p.Epochs, Nodes: p.Nodes,
 		}
-		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.fleet.Of(p.Nodes), 0, 0, nil
+		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.Hardware(p.Nodes), 0, 0, nil
 	}
-	if m.Foreign = c.foreignNow(j, now); j.State == schemas.StateSubmitted {
-		m.Foreign = c.foreignOf(m.Setting.Nodes, now)
+	if m.Foreign = c.ForeignOf(j, now); j.State == schemas.StateSubmitted {
+		m.Foreign = c.Foreign(m.Setting.Nodes, now)
 	}
 	if j.Request != nil {
 		m.Confidence = j.Request.Confidence
@@ -202,7 +181,7 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 	if j.Promise != nil {
 		m.Threshold = j.Promise.Threshold
 	}
-	if d := j.deadline(); !d.IsZero() {
+	if d := j.Deadline(); !d.IsZero() {
 		m.Left = d.Sub(now)
 		if m.Left == 0 {
 			m.Left = -1
@@ -211,104 +190,15 @@ func (c *Cluster) member(j *Job, now time.Time) Member {
 	return m
 }
 
-// sharedRecalibration returns the recalibration for a reader that keeps it. From now on changes are
-// made to a copy.
-func (c *Cluster) sharedRecalibration() *Recalibration {
-	if !c.recalibrationShared.Load() {
-		c.recalibrationShared.Store(true)
-	}
-	return c.recalibration
-}
-
-// model holds the facts that events report about a model on a dataset. The slice is never changed
-// in place, because questions share it.
-type model struct {
-	Described      Description    `json:"described,omitzero"`
-	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
-}
-
-// maxTried bounds the configurations of a model; more do not make it explore faster.
-const maxTried = 256
-
-// add records the configuration of an epoch.
-func (m *model) add(s *schemas.Setting) {
-	c := BatchAndCPUs{s.BatchSize, s.CPUs}
-	if len(m.Configurations) < maxTried && !slices.Contains(m.Configurations, c) {
-		m.Configurations = append(slices.Clip(m.Configurations), c)
-	}
-}
-
-// Description is the size of a model and its dataset, as requests and jobs report it. A zero field
-// means unknown.
-type Description struct {
-	Parameters        uint64 // weights of the network
-	TrainingSamples   uint64 // in one epoch
-	ValidationSamples uint64 // used to measure its accuracy
-}
-
-// or returns the description with its unknown fields taken from another.
-func (d Description) or(other Description) Description {
-	return Description{
-		Parameters:        cmp.Or(d.Parameters, other.Parameters),
-		TrainingSamples:   cmp.Or(d.TrainingSamples, other.TrainingSamples),
-		ValidationSamples: cmp.Or(d.ValidationSamples, other.ValidationSamples),
-	}
-}
-
-// maxModels bounds the models in memory. If there are more, the least recently used model is
-// evicted. A cluster of 10,000 nodes trains hundreds of models. The limit protects against names
-// that are generated for each job.
-const maxModels = 1 << 12
-
-// levelOf returns the level of the model and dataset that a job trains.
-func levelOf(s *schemas.Setting) string { return schemas.ModelLevel(s.Model, s.Dataset) }
-
-// useModel returns the model of a level, created on first use, and marks it as most recently used.
-func (c *Cluster) useModel(level string) *model {
-	m := c.models[level]
-	if m == nil {
-		m = &model{}
-		c.models[level] = m
-	}
-	c.lastModels.use(level)
-	return m
-}
-
-// evictModels evicts the least recently used models beyond the limit.
-func (c *Cluster) evictModels() {
-	for len(c.models) > c.limits.models {
-		name, ok := c.lastModels.oldest()
-		if !ok {
-			return
-		}
-		c.lastModels.remove(name)
-		delete(c.models, name)
-	}
-}
-
-// modelOf returns the model and dataset of a request, or the zero value if they are unknown.
-func (c *Cluster) modelOf(q *schemas.JobRequest) model {
-	if m := c.models[schemas.ModelLevel(q.Model, q.Dataset)]; m != nil {
-		return *m
-	}
-	return model{}
-}
-
-// describe records what an event reports about a model; zero fields are ignored.
-func (c *Cluster) describe(level string, reported Description) {
-	m := c.useModel(level)
-	m.Described = reported.or(m.Described)
-}
-
 // Watch re-predicts every job that an event affects. It records the resulting warnings and
 // all-clears in the cluster, as Apply does, and returns them. j is the result of Apply for the
 // event. Replays and simulations call it; an Advisor does the same after each event.
-func (c *Cluster) Watch(
-	e schemas.Event, j *Job, cause uint64, r Regressors, now time.Time,
+func Watch(
+	c *cluster.Cluster, e schemas.Event, j *cluster.Job, cause uint64, r Regressors, now time.Time,
 ) []*schemas.Risk {
 	var risks []*schemas.Risk
-	for _, j := range c.affected(e, j, now) {
-		q := c.AskRunning(j, now)
+	for _, j := range c.Affected(e, j, now) {
+		q := AskRunning(c, j, now)
 		advice := Decide(q, r, now)
 		advice.CauseSequence = cause
 		if risk := warn(j, q, advice); risk != nil {
@@ -325,27 +215,27 @@ func (c *Cluster) Watch(
 // time follows from the elapsed time in the event, to the nanosecond, and the foreign load is taken
 // from the event. Recall returns nil for any other event. It also returns nil if the job is unknown
 // or in another run, because the log begins too late or the event is a late duplicate.
-func (c *Cluster) Recall(e schemas.Event) *Question {
+func Recall(c *cluster.Cluster, e schemas.Event) *Question {
 	switch e := e.(type) {
 	case *schemas.Submitted:
-		nodes := c.recalledNodes(&e.Request, &e.Advice)
-		return c.askOn(nodes, e.Request, e.Advice.At).assume(&e.Advice.Load)
+		nodes := recalledNodes(c, &e.Request, &e.Advice)
+		return askOn(c, nodes, e.Request, e.Advice.At).assume(&e.Advice.Load)
 	case *schemas.JobAdmitted:
-		return c.recallQueued(e.JobID, &e.Advice).assume(&e.Advice.Load)
+		return recallQueued(c, e.JobID, &e.Advice).assume(&e.Advice.Load)
 	case *schemas.Advice:
 		if e.Action == schemas.ActionStart {
-			return c.recallQueued(e.JobID, e).assume(&e.Load)
+			return recallQueued(c, e.JobID, e).assume(&e.Load)
 		}
-		elapsed := func(*Job) float64 { return e.ElapsedSeconds }
-		return c.recallRunning(e.JobID, e.Run, elapsed).assume(&e.Load)
+		elapsed := func(*cluster.Job) float64 { return e.ElapsedSeconds }
+		return recallRunning(c, e.JobID, e.Run, elapsed).assume(&e.Load)
 	case *schemas.Risk:
-		q := c.recallRunning(e.JobID, e.Run, func(j *Job) float64 {
+		q := recallRunning(c, e.JobID, e.Run, func(j *cluster.Job) float64 {
 			if j.Request == nil {
 				return 0
 			}
 			return j.Request.SLO.Seconds() - e.LeftSeconds
 		})
-		if j := c.jobs[e.JobID]; j != nil && j.Advice != nil &&
+		if j := c.Live(e.JobID); j != nil && j.Advice != nil &&
 			j.Advice.CauseSequence == e.CauseSequence {
 			q = q.assume(&j.Advice.Load)
 		}
@@ -366,27 +256,27 @@ func (q *Question) assume(l *schemas.Load) *Question {
 }
 
 // recallQueued returns the question of a queued job.
-func (c *Cluster) recallQueued(id string, recorded *schemas.Advice) *Question {
-	j := c.jobs[id]
+func recallQueued(c *cluster.Cluster, id string, recorded *schemas.Advice) *Question {
+	j := c.Live(id)
 	if j == nil || j.State != schemas.StateQueued {
 		return nil
 	}
-	nodes := c.recalledNodes(j.Request, recorded)
-	return c.askQueuedOn(nodes, j, recorded.At)
+	nodes := recalledNodes(c, j.Request, recorded)
+	return askQueuedOn(c, nodes, j, recorded.At)
 }
 
 // recalledNodes returns the nodes for which a recorded advice was decided: of a job that was admitted
 // by the plan for the CPUs of its nodes, those of the advice, otherwise those of its placement.
-func (c *Cluster) recalledNodes(q *schemas.JobRequest, recorded *schemas.Advice) []string {
+func recalledNodes(c *cluster.Cluster, q *schemas.JobRequest, recorded *schemas.Advice) []string {
 	if isAdmittedByShares(q, recorded) && len(recorded.Nodes) > 0 {
 		return recorded.Nodes
 	}
-	return c.placement(q, recorded.At)
+	return c.Placement(q, recorded.At)
 }
 
 // recallRunning returns the question of a running job some seconds after its SLO began.
-func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float64) *Question {
-	j := c.jobs[id]
+func recallRunning(c *cluster.Cluster, id string, run uint32, elapsed func(*cluster.Job) float64) *Question {
+	j := c.Live(id)
 	if j == nil || j.State != schemas.StateRunning || j.Run != run {
 		return nil
 	}
@@ -394,5 +284,5 @@ func (c *Cluster) recallRunning(id string, run uint32, elapsed func(*Job) float6
 	if j.Request != nil {
 		begin = j.SubmittedAt
 	}
-	return c.AskRunning(j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
+	return AskRunning(c, j, begin.Add(time.Duration(math.Round(elapsed(j)*float64(time.Second)))))
 }

@@ -4,11 +4,10 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -71,22 +70,23 @@ func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
 	}
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	if len(a.cluster.fleet) == 0 {
-		return nil
-	}
 	for _, name := range q.Nodes {
-		if a.cluster.nodes[name] == nil {
-			return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
-				name, a.cluster.knownNodes())
+		if a.cluster.Node(name) != nil {
+			continue
 		}
+		known := a.cluster.KnownNodes()
+		if len(known) == 0 {
+			return nil
+		}
+		return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
+			name, listNodes(known))
 	}
 	return nil
 }
 
-// knownNodes names the first few nodes of the cluster.
-func (c *Cluster) knownNodes() string {
+// listNodes lists the first few nodes of the cluster.
+func listNodes(names []string) string {
 	const some = 5
-	names := slices.Sorted(maps.Keys(c.fleet))
 	text := "known nodes: " + strings.Join(names[:min(len(names), some)], ", ")
 	if len(names) > some {
 		text += fmt.Sprintf(" and %d others", len(names)-some)
@@ -98,14 +98,14 @@ func (c *Cluster) knownNodes() string {
 func (a *Advisor) queueLength() int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.queueLength()
+	return len(a.cluster.Queue())
 }
 
 // answer decides a request with the current state and regressors.
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
-	question, known := a.cluster.Ask(q, now), a.applied
+	question, known := Ask(a.cluster, q, now), a.applied
 	a.mu.RUnlock()
 	advice := Decide(question, *a.regressors.Load(), now)
 	advice.CauseSequence = known
@@ -176,7 +176,7 @@ func (a *Advisor) submittedBefore(
 	ctx context.Context, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
 	a.mu.RLock()
-	j, known := a.cluster.jobs[q.JobID], a.cluster.knows(q.JobID)
+	j, known := a.cluster.Live(q.JobID), a.cluster.Knows(q.JobID)
 	if j != nil && j.Answer != nil {
 		defer a.mu.RUnlock()
 		return sameRequest(j.Request, j.Answer, q)
@@ -273,13 +273,13 @@ func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any,
 	if err != nil {
 		return nil, err
 	}
-	if j.isOver() && j.State != schemas.StateCancelled {
+	if j.IsOver() && j.State != schemas.StateCancelled {
 		return nil, &schemas.Error{
 			Code: schemas.CodeConflict, Field: "id",
 			Message: fmt.Sprintf("job %s has ended already: %s", q.JobID, j.State),
 		}
 	}
-	if !j.isOver() {
+	if !j.IsOver() {
 		ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 		defer cancel()
 		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, time.Now().UTC()))
@@ -291,7 +291,7 @@ func (a *Advisor) cancel(ctx context.Context, q *schemas.JobCancelRequest) (any,
 	return a.status(ctx, &schemas.JobStatusRequest{JobID: q.JobID})
 }
 
-func cancelledEvent(j *Job, reason string, now time.Time) *schemas.Ended {
+func cancelledEvent(j *cluster.Job, reason string, now time.Time) *schemas.Ended {
 	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: reason}
 	id := schemas.EndedID(j.ID, j.Run, schemas.EventCancelled)
 	stamp := schemas.Stamp{EventID: id, At: now}
@@ -380,14 +380,14 @@ func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bo
 func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	j := a.cluster.job(id)
+	j := a.cluster.Job(id)
 	switch {
 	case j == nil:
 		return "", false, false
 	case j.Request != nil:
 		return j.Request.User, true, true
 	}
-	return j.User, true, j.isPending()
+	return j.User, true, j.IsPending()
 }
 
 // ownerInLog returns the owner of a job according to the event log.

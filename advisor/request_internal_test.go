@@ -3,11 +3,13 @@ package advisor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -52,16 +54,18 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionAdvise, schemas.AdmissionQueue} {
 		for _, memory := range []struct {
 			name          string
-			recordOutcome func(*Cluster)
+			recordOutcome func(*cluster.Cluster)
 		}{
-			{"no job", func(*Cluster) {}},
-			{"an ended job without its request", func(c *Cluster) {
-				c.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
-			}},
-			{"a packed job, which has lost its answer", func(c *Cluster) {
-				q := nightly(3).WithDefaults()
-				j := &Job{ID: "nightly", State: schemas.StateFinished, Request: &q}
-				c.packed["nightly"] = j.pack()
+			{"no job", func(*cluster.Cluster) {}},
+			{"an ended job without its request", func(c *cluster.Cluster) { finish(c, "nightly") }},
+			{"a packed job, which has lost its answer", func(c *cluster.Cluster) {
+				e := &schemas.Submitted{Request: nightly(3).WithDefaults()}
+				e.JobStamp = stampOf("nightly", "nightly/submitted", 0)
+				c.Apply(e, 1, e.At)
+				finish(c, "nightly")
+				for i := 0; c.Live("nightly") != nil; i++ {
+					finish(c, fmt.Sprint("job-", i))
+				}
 			}},
 		} {
 			t.Run(policy+", "+memory.name, func(t *testing.T) {
@@ -91,6 +95,13 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 	}
 }
 
+// finish applies the end of a job.
+func finish(c *cluster.Cluster, id string) {
+	e := &schemas.Ended{Outcome: schemas.EventFinished, Setting: settingOn(1)}
+	e.JobStamp = stampOf(id, schemas.EndedID(id, 1, schemas.EventFinished), 1)
+	c.Apply(e, 1, e.At)
+}
+
 func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 	t.Helper()
 	subject := schemas.JobSubject("nightly", schemas.EventSubmitted)
@@ -105,7 +116,7 @@ func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 func TestSubmit_ReturnsUnavailableWithoutTheLog(t *testing.T) {
 	s := bustest.NewServer(t)
 	a := advisorBehindLog(t, s.Connect(t), Options{})
-	a.cluster.jobs["nightly"] = &Job{ID: "nightly", State: schemas.StateFinished}
+	finish(a.cluster, "nightly")
 	s.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()

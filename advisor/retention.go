@@ -83,10 +83,10 @@ type logNeed struct {
 // the oldest running job, and the mean size of a message.
 func (a *Advisor) logNeed(stream bus.StreamInfo, now time.Time) logNeed {
 	a.mu.RLock()
-	oldest := a.cluster.oldestRunning()
+	oldest := a.cluster.OldestRunning()
 	var n logNeed
 	if oldest != nil {
-		n.job, n.first, n.since = oldest.ID, oldest.First, now.Sub(oldest.firstEventAt())
+		n.job, n.first, n.since = oldest.ID, oldest.First, now.Sub(oldest.FirstEventAt())
 	}
 	a.mu.RUnlock()
 	if oldest == nil || n.first == 0 || n.first > stream.Last {
@@ -123,15 +123,4 @@ func headroom(stream bus.StreamInfo, n logNeed) float64 {
 		left = min(left, 1-n.since.Seconds()/stream.MaxAge.Seconds())
 	}
 	return max(0, left)
-}
-
-// oldestRunning returns the running job with the oldest first event, or nil.
-func (c *Cluster) oldestRunning() *Job {
-	var oldest *Job
-	for _, j := range c.running {
-		if oldest == nil || j.First < oldest.First {
-			oldest = j
-		}
-	}
-	return oldest
 }

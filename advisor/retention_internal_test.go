@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -15,12 +16,14 @@ import (
 
 // runningSince returns a state with running jobs with these first sequences; the job with sequence
 // s started s minutes after noon.
-func runningSince(firsts ...uint64) *Cluster {
-	c := NewCluster()
+func runningSince(firsts ...uint64) *cluster.Cluster {
+	c := cluster.New()
 	for _, first := range firsts {
 		id := string(rune('a' + first%26))
 		started := noon.Add(time.Duration(first) * time.Minute)
-		c.running[id] = &Job{ID: id, State: schemas.StateRunning, First: first, StartedAt: started}
+		e := &schemas.Started{JobStamp: stampOf(id, schemas.StartedID(id, 1), 1)}
+		e.At = started
+		c.Apply(e, first, started)
 	}
 	return c
 }
@@ -41,7 +44,7 @@ func TestLogNeed(t *testing.T) {
 	endless.MaxBytes, endless.MaxAge = -1, 0
 	for _, c := range []struct {
 		name     string
-		c        *Cluster
+		c        *cluster.Cluster
 		place    bus.StreamInfo
 		job      string
 		gib      int64
@@ -91,8 +94,8 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			a := restoredAdvisor(t, b)
 			a.o.MaxLogBytes = c.ceiling
 			replayed(t, a)
-			if a.applied != last || len(a.cluster.running) != 1 {
-				t.Fatalf("after event %d: got %d running jobs, want 1", a.applied, len(a.cluster.running))
+			if a.applied != last || a.cluster.RunningJobs() != 1 {
+				t.Fatalf("after event %d: got %d running jobs, want 1", a.applied, a.cluster.RunningJobs())
 			}
 			if err := a.checkLog(inTime(t)); err != nil {
 				t.Fatal(err)

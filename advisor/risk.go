@@ -3,6 +3,7 @@ package advisor
 import (
 	"fmt"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -60,7 +61,7 @@ func rise(from, to schemas.Ratio) float64 {
 // causeOf returns the most plausible cause of a risk. Additional load on the node is the cause if
 // it grew more than the job's own epochs slowed down. Otherwise the cause is slow epochs, with or
 // without I/O wait. A late start is considered last.
-func causeOf(j *Job, a *schemas.Advice) string {
+func causeOf(j *cluster.Job, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
 	moreProcesses := 0.0
 	if promised := j.Promise.Load.Processes; promised > 0 {

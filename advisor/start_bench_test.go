@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -78,7 +79,7 @@ func BenchmarkStart(b *testing.B) {
 func tailOf(events int) int { return min(startTail, events/10) }
 
 func savedBytes(b *testing.B, c *bus.Bus) uint64 {
-	all, err := c.Snapshots(within(b), "advisor", advisor.SnapshotVersion)
+	all, err := c.Snapshots(within(b), "advisor", cluster.SnapshotVersion)
 	if err != nil || len(all) == 0 {
 		b.Fatalf("%d snapshots, %v", len(all), err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -13,9 +14,9 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	a.waitUntilKnown(ctx, q.JobID)
 	now := time.Now().UTC()
 	a.mu.RLock()
-	j := a.cluster.job(q.JobID)
+	j := a.cluster.Job(q.JobID)
 	if j != nil {
-		d := a.cluster.statusDraft(j, now)
+		d := draftStatus(a.cluster, j, now)
 		a.mu.RUnlock()
 		return a.complete(&d, now), nil
 	}
@@ -27,7 +28,7 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	if j == nil {
 		return nil, noJob(q.JobID)
 	}
-	return j.status(), nil
+	return statusOf(j), nil
 }
 
 // list returns a page of jobs. Running jobs are re-predicted without holding the lock, so that a
@@ -35,7 +36,7 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
 	now := time.Now().UTC()
 	a.mu.RLock()
-	drafts, next, err := a.cluster.list(q, now)
+	drafts, next, err := list(a.cluster, q, now)
 	a.mu.RUnlock()
 	if err != nil {
 		return nil, err
@@ -48,10 +49,10 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 }
 
 // job returns a copy of a job from memory or from the event log, or a not_found error.
-func (a *Advisor) job(ctx context.Context, id string) (*Job, error) {
+func (a *Advisor) job(ctx context.Context, id string) (*cluster.Job, error) {
 	a.waitUntilKnown(ctx, id)
 	a.mu.RLock()
-	if j := a.cluster.job(id); j != nil {
+	if j := a.cluster.Job(id); j != nil {
 		found := *j
 		a.mu.RUnlock()
 		return &found, nil
@@ -72,7 +73,7 @@ func noJob(id string) error {
 // another advisor may have just recorded the job.
 func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 	a.mu.RLock()
-	known := a.cluster.knows(id)
+	known := a.cluster.Knows(id)
 	a.mu.RUnlock()
 	if known {
 		return
@@ -86,22 +87,22 @@ func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
 
 // recorded rebuilds a job from the last event of each kind in the event log; nil if the log has
 // none.
-func (a *Advisor) recorded(ctx context.Context, id string) (*Job, error) {
+func (a *Advisor) recorded(ctx context.Context, id string) (*cluster.Job, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
 	if err != nil {
 		return nil, a.logUnavailable(id, err)
 	}
-	c := NewCluster()
+	c := cluster.New()
 	for _, r := range records {
 		c.Apply(r.Event, r.Sequence, r.StoredAt)
 	}
-	return c.job(id), nil
+	return c.Job(id), nil
 }
 
-// status returns the reply of job.status without new predictions.
-func (j *Job) status() schemas.JobStatus {
+// statusOf returns the reply of job.status without new predictions.
+func statusOf(j *cluster.Job) schemas.JobStatus {
 	s := schemas.JobStatus{
 		JobID:      j.ID,
 		State:      j.State,
@@ -116,11 +117,11 @@ func (j *Job) status() schemas.JobStatus {
 		Run:        j.Run,
 		StartedAt:  instant(j.StartedAt),
 		EndedAt:    instant(j.EndedAt),
-		DeadlineAt: instant(j.deadline()),
-		Bottleneck: j.bottleneck(),
+		DeadlineAt: instant(j.Deadline()),
+		Bottleneck: j.Bottleneck(),
 		Accuracy:   j.Accuracy,
 		MetSLO:     j.MetSLO,
-		Incomplete: j.isIncomplete(),
+		Incomplete: j.IsIncomplete(),
 		Reason:     j.Reason,
 	}
 	if q := j.Request; q != nil {
@@ -146,11 +147,11 @@ type statusDraft struct {
 	atRisk   bool
 }
 
-// statusDraft returns the status of a job and, if it runs, the question for complete.
-func (c *Cluster) statusDraft(j *Job, now time.Time) statusDraft {
-	d := statusDraft{status: j.status()}
+// draftStatus returns the status of a job and, if it runs, the question for complete.
+func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft {
+	d := statusDraft{status: statusOf(j)}
 	if j.State == schemas.StateRunning {
-		d.question, d.setting = c.AskRunning(j, now), j.Setting
+		d.question, d.setting = AskRunning(c, j, now), j.Setting
 		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	}
 	return d
@@ -185,12 +186,12 @@ const maxSearched = 5000
 
 // list returns a page of jobs, newest first, and the ID after which the next page begins; "" at the
 // end. A page of a search ends after maxSearched jobs.
-func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
+func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statusDraft, string, error) {
 	limit := q.Limit
 	if limit == 0 {
 		limit = schemas.DefaultPage
 	}
-	jobs, known := c.newestFirst(q.After, q.State)
+	jobs, known := c.NewestFirst(q.After, q.State)
 	if !known {
 		return nil, "", schemas.Invalid("after",
 			"no job %q: use the next field of the previous page", q.After)
@@ -205,18 +206,18 @@ func (c *Cluster) list(q *schemas.JobListRequest, now time.Time) ([]statusDraft,
 		last = j.ID
 		if search != "" {
 			searched++
-			if !j.contains(search) {
+			if !contains(j, search) {
 				continue
 			}
 		}
-		page = append(page, c.statusDraft(j, now))
+		page = append(page, draftStatus(c, j, now))
 	}
 	return page, "", nil
 }
 
 // contains returns whether a name of the job contains a text in lower case.
-func (j *Job) contains(search string) bool {
-	s := j.status()
+func contains(j *cluster.Job, search string) bool {
+	s := statusOf(j)
 	return slices.ContainsFunc(append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...),
 		func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
 }

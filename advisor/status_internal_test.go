@@ -1,16 +1,18 @@
 package advisor
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
 // imported applies the start and the end of a job, stored in January, of an earlier time.
-func imported(c *Cluster, id, model string, began time.Time, sequence uint64) {
+func imported(c *cluster.Cluster, id, model string, began time.Time, sequence uint64) {
 	stored := time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC)
 	stamp := func(at time.Time) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: id, Run: 1}
@@ -22,9 +24,9 @@ func imported(c *Cluster, id, model string, began time.Time, sequence uint64) {
 	}, sequence+1, stored)
 }
 
-func listed(t *testing.T, c *Cluster, q schemas.JobListRequest) (ids []string, next string) {
+func listed(t *testing.T, c *cluster.Cluster, q schemas.JobListRequest) (ids []string, next string) {
 	t.Helper()
-	page, next, err := c.list(&q, time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC))
+	page, next, err := list(c, &q, time.Date(2027, time.January, 1, 0, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +36,22 @@ func listed(t *testing.T, c *Cluster, q schemas.JobListRequest) (ids []string, n
 	return ids, next
 }
 
+// restarted returns the cluster after a restart from its snapshot.
+func restarted(t *testing.T, c *cluster.Cluster) *cluster.Cluster {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.Freeze().Encode(&b); err != nil {
+		t.Fatal(err)
+	}
+	next, err := cluster.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
 func TestList_IsOrderedByTheTimeOfTheJobs(t *testing.T) {
-	c := NewCluster()
+	c := cluster.New()
 	day := func(n int) time.Time { return time.Date(2026, time.May, n, 0, 0, 0, 0, time.UTC) }
 	imported(c, "second", "cnn", day(2), 1)
 	imported(c, "third", "cnn", day(3), 3)
@@ -45,13 +61,13 @@ func TestList_IsOrderedByTheTimeOfTheJobs(t *testing.T) {
 	if got, _ := listed(t, c, schemas.JobListRequest{}); !slices.Equal(got, want) {
 		t.Errorf("list = %v, want %v", got, want)
 	}
-	if got, _ := listed(t, restored(t, c), schemas.JobListRequest{}); !slices.Equal(got, want) {
+	if got, _ := listed(t, restarted(t, c), schemas.JobListRequest{}); !slices.Equal(got, want) {
 		t.Errorf("list of a snapshot = %v, want %v", got, want)
 	}
 }
 
 func TestList_Searches(t *testing.T) {
-	c := NewCluster()
+	c := cluster.New()
 	at := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
 	imported(c, "a-1", "ResNet50", at, 1)
 	imported(c, "b-resnet", "mlp", at.Add(time.Hour), 3)
@@ -74,7 +90,7 @@ func TestList_Searches(t *testing.T) {
 
 // One request searches maxSearched jobs; the next page continues after them.
 func TestList_BoundsASearch(t *testing.T) {
-	c := NewCluster()
+	c := cluster.New()
 	at := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
 	imported(c, "oldest", "bert", at, 1)
 	for i := range maxSearched {

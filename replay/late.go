@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -44,7 +45,7 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 				if err := past.refit(ctx, at); err != nil {
 					return nil, err
 				}
-				question := past.cluster.Ask(j.request(past.sizes[modelOf(s)], confidence), at)
+				question := advisor.Ask(past.cluster, j.request(past.sizes[modelOf(s)], confidence), at)
 				r.judge(j, advisor.Decide(question, past.fitted.advisor(), at),
 					advisor.Decide(question, referee.advisor(), at), &loss)
 			}
@@ -57,7 +58,7 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 
 // pastRuns are the runs before a moment, and the regressors that were fitted on them.
 type pastRuns struct {
-	cluster *advisor.Cluster
+	cluster *cluster.Cluster
 	past    *trainer.Past
 	sizes   map[string]map[int]bool // batch sizes of finished runs by model
 	ended   int                     // finished runs
@@ -69,7 +70,7 @@ type pastRuns struct {
 
 func newPastRuns() *pastRuns {
 	return &pastRuns{
-		cluster: advisor.NewCluster(),
+		cluster: cluster.New(),
 		past:    trainer.NewPast(),
 		sizes:   map[string]map[int]bool{},
 	}

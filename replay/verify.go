@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -52,7 +53,7 @@ type Unrepeatable struct {
 // verifier applies a log to the state of an advisor and makes its decisions again.
 type verifier struct {
 	versions *versions
-	cluster  *advisor.Cluster
+	cluster  *cluster.Cluster
 	result   Verification
 	reasons  map[string]int
 	attempts map[*LogRecord]attempt // at the cause of a record
@@ -72,7 +73,7 @@ var errNoRun = errors.New("the log does not hold the run of the event")
 func (l *Log) Verify(ctx context.Context) (*Verification, error) {
 	v := &verifier{
 		versions: l.versions(),
-		cluster:  advisor.NewCluster(),
+		cluster:  cluster.New(),
 		reasons:  map[string]int{},
 		attempts: map[*LogRecord]attempt{},
 		first:    map[*VerifyCounts]*FieldDifference{},
@@ -140,7 +141,7 @@ func (v *verifier) count(r *LogRecord) {
 
 // decideAgain repeats the decision of a record with the current state.
 func (v *verifier) decideAgain(r *LogRecord) attempt {
-	q := v.cluster.Recall(r.Event)
+	q := advisor.Recall(v.cluster, r.Event)
 	if q == nil {
 		return attempt{err: errNoRun}
 	}
@@ -155,7 +156,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	for i, regressors := range candidates {
 		decided := decide(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
-			v.cluster.ApplyPolicy(q, decided, recorded)
+			advisor.ApplyPolicy(v.cluster, q, decided, recorded)
 		}
 		d, err := compare(r, q, recorded, decided)
 		if d == nil || err != nil {

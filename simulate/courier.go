@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -16,16 +17,16 @@ import (
 // of the advisor.
 type courierRule struct {
 	learner
-	cluster    *advisor.Cluster
+	cluster    *cluster.Cluster
 	regressors advisor.Regressors
 	last       HistoryRecord
-	changed    *advisor.Job // job that the last event changed
+	changed    *cluster.Job // job that the last event changed
 }
 
 // NewCourier returns Courier as a rule. It fits at the first submission, and again after refit
 // finished jobs if refit is above 0.
 func NewCourier(ctx context.Context, seed uint64, refit int) Rule {
-	return &courierRule{learner: newLearner(ctx, seed, refit), cluster: advisor.NewCluster()}
+	return &courierRule{learner: newLearner(ctx, seed, refit), cluster: cluster.New()}
 }
 
 // Apply implements Rule.
@@ -40,7 +41,7 @@ func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
 	if c.regressors.EpochTime == nil {
 		return nil // There are no promises yet.
 	}
-	return c.cluster.Watch(c.last.Event, c.changed, c.last.Sequence, c.regressors, at)
+	return advisor.Watch(c.cluster, c.last.Event, c.changed, c.last.Sequence, c.regressors, at)
 }
 
 // Submit implements Rule.
@@ -52,7 +53,7 @@ func (c *courierRule) Submit(
 			return nil, err
 		}
 	}
-	return advisor.Decide(c.cluster.Ask(q, at), c.regressors, at), nil
+	return advisor.Decide(advisor.Ask(c.cluster, q, at), c.regressors, at), nil
 }
 
 // fit fits the regressors of all targets.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/cluster"
 	"courier/regress"
 	"courier/schemas"
 	"courier/trainer"
@@ -22,7 +23,7 @@ import (
 type unlikeFleet struct {
 	t          *testing.T
 	random     *rand.Rand
-	cluster    *advisor.Cluster
+	cluster    *cluster.Cluster
 	past       *trainer.Past
 	regressors advisor.Regressors
 	manifest   *regress.Manifest // manifest of the regressor of epoch times
@@ -180,7 +181,7 @@ func (f *unlikeFleet) ask(job string, j unlikeJob) (answer advisedOutcome) {
 		SLO:        schemas.Duration(24 * time.Hour),
 		Confidence: 0.9,
 	}.WithDefaults()
-	a := advisor.Decide(f.cluster.Ask(q, f.now), f.regressors, f.now)
+	a := advisor.Decide(advisor.Ask(f.cluster, q, f.now), f.regressors, f.now)
 	answer.decision, answer.extrapolated, answer.bound = a.Decision, a.Chosen.Extrapolated, a.Chosen.UpperBoundSeconds
 	answer.predicted = *a.Chosen.PredictedSeconds
 	return answer
@@ -279,7 +280,7 @@ func newUnlikeFleet(t *testing.T, seed uint64) *unlikeFleet {
 	return &unlikeFleet{
 		t:       t,
 		random:  rand.New(rand.NewPCG(seed, 2)),
-		cluster: advisor.NewCluster(),
+		cluster: cluster.New(),
 		past:    trainer.NewPast(),
 		now:     time.Unix(1_790_000_000, 0).UTC(),
 	}

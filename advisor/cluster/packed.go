@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"encoding/json"

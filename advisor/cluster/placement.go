@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"courier/schemas"
 )
 
-// placement returns the nodes of a request: the nodes that it names, otherwise the live node
+// Placement returns the nodes of a request: the nodes that it names, otherwise the live node
 // with the fewest processes per CPU that has enough CPUs. Without such a node the result is nil.
-func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
+func (c *Cluster) Placement(q *schemas.JobRequest, now time.Time) []string {
 	if len(q.Nodes) > 0 {
 		return q.Nodes
 	}
@@ -32,10 +32,10 @@ func (c *Cluster) placement(q *schemas.JobRequest, now time.Time) []string {
 // maxOtherNodes bounds the nodes that otherNodes returns, and so the time of an admission.
 const maxOtherNodes = 16
 
-// otherNodes returns the nodes, besides the one of its placement, on which a job may be admitted by
+// OtherNodes returns the nodes, besides the one of its placement, on which a job may be admitted by
 // the plan for their CPUs: the least loaded first, at most maxOtherNodes. Only an elastic job may
 // start on a node where no job can lend CPUs. A job that names its nodes runs on no others.
-func (c *Cluster) otherNodes(q *schemas.JobRequest, placement []string, now time.Time) []string {
+func (c *Cluster) OtherNodes(q *schemas.JobRequest, placement []string, now time.Time) []string {
 	if len(q.Nodes) > 0 {
 		return nil
 	}
@@ -44,7 +44,7 @@ func (c *Cluster) otherNodes(q *schemas.JobRequest, placement []string, now time
 		if slices.Contains(placement, n.Name) || !n.mayPlace(q, now) {
 			continue
 		}
-		if q.Elastic || slices.ContainsFunc(n.running, (*Job).isElasticNow) {
+		if q.Elastic || slices.ContainsFunc(n.Running, (*Job).IsElasticNow) {
 			all = append(all, c.placed(n, now))
 		}
 	}
@@ -78,8 +78,8 @@ func (n *Node) mayPlace(q *schemas.JobRequest, now time.Time) bool {
 // placed returns a node with its load.
 func (c *Cluster) placed(n *Node, now time.Time) placedNode {
 	load := c.arrivals.cpus(n.Name, now)
-	if len(n.running) > 0 {
+	if len(n.Running) > 0 {
 		load += c.loadIntegrals[n.Name].Processes
 	}
-	return placedNode{n, load/float64(n.Cores) + n.Foreign.CPU.at(now).Or(0)}
+	return placedNode{n, load/float64(n.Cores) + n.Foreign.CPU.Ratio(now).Or(0)}
 }

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ func TestCluster_RandomHistory(t *testing.T) {
 }
 
 func playHistory(t *testing.T, seed uint64, steps int) {
-	w := newRandomCluster(NewCluster(), seed)
+	w := newRandomCluster(New(), seed)
 	w.c.limits = smallLimits
 	saved, since := restored(t, w.c), 0 // a restored state, and the log position that follows it
 	checks, restarts := 0, 0
@@ -111,7 +111,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 				jobs[n]++
 			}
 		}
-		if j.isExpected(w.now) {
+		if j.IsExpected(w.now) {
 			seen := map[string]bool{}
 			for _, n := range j.Promise.Nodes {
 				if !seen[n] {
@@ -134,7 +134,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
-		len(c.waiting) != counts[schemas.StateQueued] || c.queueLength() != len(c.queue()) {
+		len(c.waiting) != counts[schemas.StateQueued] || len(c.Queue()) != len(c.Queue()) {
 		wrong("%d jobs run and %d are queued, the indices have %d and %d", counts[schemas.StateRunning],
 			counts[schemas.StateQueued], len(c.running), len(c.waiting))
 	}
@@ -149,10 +149,10 @@ func checkIndices(t *testing.T, w *randomCluster) {
 	}
 	busy := 0
 	for name, n := range c.nodes {
-		if float64(len(n.running)) != jobs[name] {
-			wrong("%d jobs on node %s, want %g", len(n.running), name, jobs[name])
+		if float64(len(n.Running)) != jobs[name] {
+			wrong("%d jobs on node %s, want %g", len(n.Running), name, jobs[name])
 		}
-		if len(n.running) > 0 {
+		if len(n.Running) > 0 {
 			busy++
 			if tally := c.loadIntegrals[name]; tally == nil || tally.Processes != procs[name] ||
 				tally.Jobs != jobs[name] {
@@ -196,9 +196,8 @@ func checkLimits(t *testing.T, w *randomCluster) {
 			t.Fatalf("after event %d: got %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
-	if r := c.recalibration; r != nil && (len(r.Kinds) > maxJobKinds || len(r.Alphas) > maxAlphas ||
-		len(r.Recent) > recalibrationWindow) {
-		t.Fatalf("recalibration of %d kinds, %d confidences and %d jobs exceeds its limits",
-			len(r.Kinds), len(r.Alphas), len(r.Recent))
+	if r := c.recalibration; r != nil && (len(r.Kinds) > maxJobKinds || len(r.Alphas) > maxAlphas) {
+		t.Fatalf("recalibration of %d kinds and %d confidences exceeds its limits",
+			len(r.Kinds), len(r.Alphas))
 	}
 }

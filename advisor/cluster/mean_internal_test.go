@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"fmt"
@@ -27,10 +27,9 @@ func playMeans(c *Cluster, begin int, excess float64) (kept, threshold float64) 
 			Promise:    schemas.PromiseMean,
 		}
 		said := min(1, truth+excess)
-		asked := c.Ask(q, at)
-		threshold = asked.Threshold
+		threshold = c.MeanThreshold(&q)
 		decision := schemas.BestEffort
-		if said >= asked.minProbability() {
+		if said >= threshold {
 			decision = schemas.MeetsSLO
 		}
 		in := r.Float64() < truth
@@ -88,7 +87,7 @@ func playMeans(c *Cluster, begin int, excess float64) (kept, threshold float64) 
 // more jobs get a promise than with PromiseEach.
 func TestMeanThresholds_KeepTheConfidenceOnAverage(t *testing.T) {
 	for _, excess := range []float64{0, 0.05} {
-		kept, threshold := playMeans(NewCluster(), 1000, excess)
+		kept, threshold := playMeans(New(), 1000, excess)
 		if math.Abs(kept-0.9) > 0.015 {
 			t.Errorf("probabilities too high by %g: got SLO attainment %.3f, want 0.9", excess, kept)
 		}
@@ -100,24 +99,24 @@ func TestMeanThresholds_KeepTheConfidenceOnAverage(t *testing.T) {
 }
 
 func TestMeanThresholds_ApplyOnlyToRequestsForAMean(t *testing.T) {
-	c := NewCluster()
+	c := New()
 	playMeans(c, 0, 0)
 	for _, q := range []schemas.JobRequest{
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second)},
 		{Confidence: 0.9, SLO: schemas.Duration(time.Second), Promise: schemas.PromiseEach},
 		{Confidence: 0.9, Promise: schemas.PromiseMean}, // without an SLO
 	} {
-		if asked := c.Ask(q, time.Now()); asked.minProbability() != 0.9 {
-			t.Errorf("request %+v: got threshold %g, want its confidence", q, asked.minProbability())
+		if got := c.MeanThreshold(&q); got != 0 {
+			t.Errorf("request %+v: got threshold %g, want its confidence", q, got)
 		}
 	}
-	other := c.Ask(schemas.JobRequest{
+	other := c.MeanThreshold(&schemas.JobRequest{
 		Confidence: 0.8,
 		SLO:        schemas.Duration(time.Second),
 		Promise:    schemas.PromiseMean,
-	}, time.Now())
-	if other.Threshold != 0.8 {
-		t.Errorf("first threshold of another confidence: got %g, want 0.8", other.Threshold)
+	})
+	if other != 0.8 {
+		t.Errorf("first threshold of another confidence: got %g, want 0.8", other)
 	}
 }
 

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"slices"
@@ -28,12 +28,6 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 	case *schemas.Submitted:
 		change := func(j *Job) bool { return j.submitted(e) }
 		j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
-		if j != nil {
-			c.describe(schemas.ModelLevel(e.Request.Model, e.Request.Dataset), Description{
-				Parameters:      e.Request.Parameters,
-				TrainingSamples: e.Request.TrainingSamples,
-			})
-		}
 		c.meanThresholds.addPromise(j)
 		return j
 	case *schemas.Started:
@@ -84,7 +78,6 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 		return nil
 	}
 	j.Usage = schemas.Usage{}
-	c.describe(levelOf(&e.Setting), Description{TrainingSamples: e.TrainingSamples})
 	c.useNodes(e.Nodes)
 	before := c.fleet.Of(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
@@ -103,9 +96,7 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	if j == nil {
 		return nil
 	}
-	level := levelOf(&e.Setting)
-	c.describe(level, Description{ValidationSamples: e.ValidationSamples})
-	c.useModel(level).add(&e.Setting)
+	c.useModel(levelOf(&e.Setting)).add(&e.Setting)
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
 	c.observeEpoch(j, e, storedAt)
@@ -156,7 +147,7 @@ func (c *Cluster) applyToJob(
 		j.State = schemas.StateLost // it uses no node and needs no advice until its next event
 	}
 
-	if !j.isPending() {
+	if !j.IsPending() {
 		j.Answer = nil // a repeated request reads it from the log
 	}
 	if j.State != schemas.StateSubmitted {
@@ -238,7 +229,7 @@ func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
 	switch {
 	case j.State == schemas.StateQueued:
 		c.enqueue(j)
-	case j.isExpected(now):
+	case j.IsExpected(now):
 		c.arrivals.add(j)
 	}
 }
@@ -315,7 +306,7 @@ func (j *Job) beginRun(s *schemas.Setting) {
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
 // begins a run whose start event was lost, and revives a lost job.
 func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
-	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.isOver() && e.Run == j.Run {
+	if e.Run < j.Run || e.Run == j.Run && e.Epoch <= j.EpochsDone || j.IsOver() && e.Run == j.Run {
 		return false
 	}
 	if e.Run > j.Run {
@@ -414,7 +405,7 @@ func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
 // ended ends the run of the event, unless it has already ended or the event is stale.
 func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	switch {
-	case e.Run < j.Run, j.isOver() && e.Run == j.Run:
+	case e.Run < j.Run, j.IsOver() && e.Run == j.Run:
 		return false
 	case e.Outcome == schemas.EventLost:
 		if j.State != schemas.StateRunning || j.hasEventSince(e) {
@@ -442,12 +433,12 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 // job would have met its SLO: the job was cancelled or lost, or it is incomplete.
 func (j *Job) judgeSLO() {
 	j.MetSLO = nil
-	if !j.hasDeadline() || j.isIncomplete() {
+	if !j.HasDeadline() || j.IsIncomplete() {
 		return
 	}
 	switch j.State {
 	case schemas.StateFinished:
-		met := !j.trainedAt().After(j.deadline())
+		met := !j.trainedAt().After(j.Deadline())
 		j.MetSLO = &met
 	case schemas.StateFailed:
 		j.MetSLO = new(bool)
@@ -500,7 +491,7 @@ const (
 // unstartedExpiry returns when the job expires if it does not start. The time begins with the
 // promise, because the job may have been queued before.
 func (j *Job) unstartedExpiry() time.Time {
-	if j.hasDeadline() {
+	if j.HasDeadline() {
 		slo := min(time.Duration(j.Request.SLO), schemas.MaxSLO)
 		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
 	}

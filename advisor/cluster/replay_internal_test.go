@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 // history returns the events of a random cluster, without duplicates.
 func history(t *testing.T, seed uint64, steps int) []logged {
 	t.Helper()
-	w := newRandomCluster(NewCluster(), seed)
+	w := newRandomCluster(New(), seed)
 	w.copies, w.c.limits = false, replayLimits
 	for range steps {
 		w.step(t)
@@ -23,7 +23,7 @@ func history(t *testing.T, seed uint64, steps int) []logged {
 var replayLimits = stateLimits{nodes: maxNodes, models: maxModels, ended: maxEndedJobs, unpacked: 10}
 
 func clusterOf(log []logged) *Cluster {
-	c := NewCluster()
+	c := New()
 	c.limits = replayLimits
 	applyAll(c, log)
 	return c

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ func encoded(t testing.TB, c *Cluster) []byte {
 // restored returns a cluster from its snapshot, with the same limits.
 func restored(t testing.TB, c *Cluster) *Cluster {
 	t.Helper()
-	next, err := DecodeCluster(bytes.NewReader(encoded(t, c)))
+	next, err := Decode(bytes.NewReader(encoded(t, c)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func busyCluster(t testing.TB) *Cluster { return busyRandomCluster(t).c }
 
 func busyRandomCluster(t testing.TB) *randomCluster {
 	t.Helper()
-	w := newRandomCluster(NewCluster(), 1)
+	w := newRandomCluster(New(), 1)
 	w.c.limits = smallLimits
 	for range 5000 {
 		w.step(t)
@@ -73,8 +73,8 @@ func TestSnapshot_RestoresTheSameState(t *testing.T) {
 
 func TestDecodeCluster_RefusesAnotherVersion(t *testing.T) {
 	other := fmt.Sprintf(snapshotTitle, SnapshotVersion+1)
-	_, rest, _ := strings.Cut(string(encoded(t, NewCluster())), "\n")
-	if _, err := DecodeCluster(strings.NewReader(other + rest)); err == nil || errors.Is(err, errDamaged) {
+	_, rest, _ := strings.Cut(string(encoded(t, New())), "\n")
+	if _, err := Decode(strings.NewReader(other + rest)); err == nil || errors.Is(err, errDamaged) {
 		t.Errorf("got error %v, want one that names the version", err)
 	}
 }
@@ -84,14 +84,14 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 	c := busyCluster(t)
 	data := encoded(t, c)
 	for cut := 0; cut < len(data); cut += 1 + len(data)/60 {
-		if _, err := DecodeCluster(bytes.NewReader(data[:cut])); err == nil {
+		if _, err := Decode(bytes.NewReader(data[:cut])); err == nil {
 			t.Fatalf("DecodeCluster accepts the first %d of %d bytes, want an error", cut, len(data))
 		}
 	}
 	for at := 0; at < len(data); at += 1 + len(data)/60 {
 		damaged := bytes.Clone(data)
 		damaged[at] ^= 0x55
-		got, err := DecodeCluster(bytes.NewReader(damaged))
+		got, err := Decode(bytes.NewReader(damaged))
 		if err == nil && !bytes.Equal(encoded(t, got), data) {
 			t.Fatalf("state differs after corrupting byte %d of %d, want the same state or an error", at, len(data))
 		}
@@ -99,7 +99,7 @@ func TestDecodeCluster_RefusesDamage(t *testing.T) {
 }
 
 // FuzzDecodeCluster decodes any input, also as the content of a well-formed file.
-func FuzzDecodeCluster(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	data := encoded(f, busyCluster(f))
 	f.Add(data)
 	f.Add(decompressed(f, data))
@@ -114,7 +114,7 @@ func FuzzDecodeCluster(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, input := range [][]byte{data, file.Bytes()} {
-			c, err := DecodeCluster(bytes.NewReader(input))
+			c, err := Decode(bytes.NewReader(input))
 			if err != nil {
 				continue
 			}

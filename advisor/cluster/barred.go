@@ -1,9 +1,10 @@
-package advisor
+package cluster
 
 import (
 	"slices"
 	"time"
 
+	"courier/policy"
 	"courier/schemas"
 )
 
@@ -60,47 +61,28 @@ func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
 	return true
 }
 
-// slack returns the time to the deadline minus the upper bound of the remaining time with the current
-// CPUs; nil if one of them is unknown.
-func (f *shareForecast) slack() *float64 {
-	alt := f.alternatives[f.cpus]
-	if f.Deadline.IsZero() || alt == nil || alt.UpperBoundSeconds == nil {
-		return nil
-	}
-	seconds := f.Question.left() - *alt.UpperBoundSeconds
-	return &seconds
-}
-
-// rejected returns the numbers of CPUs of the request that are neither the current one nor the target,
-// and why the plan turned each of them down. free is the number of free CPUs of the node.
-func (f *shareForecast) rejected(free int) (cpus []uint32, reasons []string) {
-	for _, n := range slices.Sorted(slices.Values(slices.Concat(f.Counts, f.Barred))) {
-		reason := "the policy prefers " + schemas.FormatCPUs(uint32(f.target))
-		switch {
-		case n == f.cpus || n == f.target:
-			continue
-		case f.isStarved && n > f.cpus:
-			reason = "the job waits for its memory or storage"
-		case slices.Contains(f.Barred, n):
-			reason = "the runner undid or refused it recently"
-		case f.alternatives[n] == nil:
-			reason = "it was never measured"
-		case n < f.cpus && !f.isLikely(n):
-			reason = "the SLO would be at risk"
-		case n > f.target && n > f.cpus+free:
-			reason = "too few CPUs are free"
-		}
-		cpus, reasons = append(cpus, uint32(n)), append(reasons, reason)
-	}
-	return cpus, reasons
-}
-
-// allowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of
+// AllowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of
 // its request without the barred ones. The current number is always allowed.
-func (j *Job) allowedCPUs(now time.Time) []int {
+func (j *Job) AllowedCPUs(now time.Time) []int {
 	return slices.DeleteFunc(slices.Sorted(slices.Values(j.Request.CPUs)), func(n int) bool {
 		return uint32(n) != j.Setting.CPUs && slices.ContainsFunc(j.BarredMoves, func(m BarredMove) bool {
 			return m.CPUs == uint32(n) && m.Until.After(now)
 		})
 	})
+}
+
+// grown remembers the CPUs of a job before it grew by its own epochs.
+func (j *Job) grown(e *schemas.Moved) bool {
+	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
+	if !isGrowth || j.GrownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
+		return false
+	}
+	j.GrownFrom = e.FromCPUs
+	return true
+}
+
+// IsElasticNow reports whether the CPUs of the running job can change.
+func (j *Job) IsElasticNow() bool {
+	return j.State == schemas.StateRunning && j.IsElastic && len(j.Setting.Nodes) == 1 &&
+		j.Request != nil && len(j.Request.CPUs) > 1
 }

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"time"
@@ -144,20 +144,20 @@ type LoadOnNode struct {
 	On schemas.Hardware `json:"on,omitzero"`
 }
 
-// isOver reports whether the run has ended. A lost run has not: it may come back.
-func (j *Job) isOver() bool {
+// IsOver reports whether the run has ended. A lost run has not: it may come back.
+func (j *Job) IsOver() bool {
 	return j.State == schemas.StateFinished || j.State == schemas.StateFailed ||
 		j.State == schemas.StateCancelled
 }
 
-// isIncomplete reports whether the job finished with fewer epochs than it should have, or without
+// IsIncomplete reports whether the job finished with fewer epochs than it should have, or without
 // recognized epochs. It meets no SLO then. A job that finished after its deadline is not incomplete,
 // because it missed the SLO in any case.
-func (j *Job) isIncomplete() bool {
+func (j *Job) IsIncomplete() bool {
 	if j.State != schemas.StateFinished || j.EpochsDone >= j.Setting.Epochs {
 		return false
 	}
-	return !j.hasDeadline() || !j.EndedAt.After(j.deadline())
+	return !j.HasDeadline() || !j.EndedAt.After(j.Deadline())
 }
 
 // hasEnded reports whether the job may never change again. A lost job may still come back, a
@@ -170,14 +170,14 @@ func (j *Job) hasEnded() bool {
 	return true
 }
 
-// admittedByPolicy reports whether a policy has admitted the job and it has not started.
-func (j *Job) admittedByPolicy() bool {
+// IsAdmitted reports whether a policy has admitted the job and it has not started.
+func (j *Job) IsAdmitted() bool {
 	return j.State == schemas.StateSubmitted && j.Promise != nil && j.Promise.IsAdmitted
 }
 
-// deadline returns the time of submission plus the SLO; zero without an SLO.
-func (j *Job) deadline() time.Time {
-	if !j.hasDeadline() {
+// Deadline returns the time of submission plus the SLO; zero without an SLO.
+func (j *Job) Deadline() time.Time {
+	if !j.HasDeadline() {
 		return time.Time{}
 	}
 	return j.SubmittedAt.Add(time.Duration(j.Request.SLO))
@@ -192,8 +192,8 @@ func (j *Job) trainedAt() time.Time {
 	return j.LastEpochAt
 }
 
-// isPending reports whether the job is queued, submitted or running.
-func (j *Job) isPending() bool {
+// IsPending reports whether the job is queued, submitted or running.
+func (j *Job) IsPending() bool {
 	switch j.State {
 	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
 		return true
@@ -201,13 +201,13 @@ func (j *Job) isPending() bool {
 	return false
 }
 
-// isExpected reports whether a policy has just admitted the job, so that it is about to start.
-func (j *Job) isExpected(now time.Time) bool {
-	return j.admittedByPolicy() && now.Sub(j.Promise.At) < startTimeout
+// IsExpected reports whether a policy has just admitted the job, so that it is about to start.
+func (j *Job) IsExpected(now time.Time) bool {
+	return j.IsAdmitted() && now.Sub(j.Promise.At) < startTimeout
 }
 
-// hasDeadline reports whether the job was submitted with an SLO.
-func (j *Job) hasDeadline() bool { return j.Request != nil && j.Request.SLO > 0 }
+// HasDeadline reports whether the job was submitted with an SLO.
+func (j *Job) HasDeadline() bool { return j.Request != nil && j.Request.SLO > 0 }
 
 // asAdvised reports whether the first run of the job began with the advised batch size, CPUs and
 // epochs. A later move keeps the promise valid.
@@ -222,13 +222,13 @@ func (j *Job) promisedCPUs() float64 {
 	return float64(j.Promise.CPUs) / float64(max(1, len(j.Promise.Nodes)))
 }
 
-// processesPerNode returns the mean number of processes of the job on each of its nodes.
-func (j *Job) processesPerNode() float64 {
+// ProcessesPerNode returns the mean number of processes of the job on each of its nodes.
+func (j *Job) ProcessesPerNode() float64 {
 	return float64(j.Setting.CPUs) / float64(max(1, len(j.Setting.Nodes)))
 }
 
-// firstEventAt returns approximately when the first event of a running job was stored.
-func (j *Job) firstEventAt() time.Time {
+// FirstEventAt returns approximately when the first event of a running job was stored.
+func (j *Job) FirstEventAt() time.Time {
 	if j.Request != nil {
 		return j.SubmittedAt
 	}

@@ -1,10 +1,10 @@
-package advisor
+package cluster
 
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"courier/schemas"
@@ -33,20 +33,19 @@ type Cluster struct {
 	fleet         schemas.Fleet // hardware of the nodes
 	loadIntegrals loadIntegrals // of the nodes with running jobs
 
-	models     map[string]*model // by schemas.ModelLevel
+	models     map[string]*Model // by schemas.ModelLevel
 	lastModels lruNames
 
-	recalibration       *Recalibration // of probabilities, by the outcomes of ended jobs
-	recalibrationShared atomic.Bool    // a question or a snapshot may use the recalibration
-	score               score          // the SLO attainment that job.score returns
-	meanThresholds      meanThresholds // for promises with PromiseMean
+	recalibration  *Recalibration // of probabilities, by the outcomes of ended jobs
+	score          score          // the SLO attainment that job.score returns
+	meanThresholds meanThresholds // for promises with PromiseMean
 }
 
 // stateLimits bounds the number of entries of each kind.
 type stateLimits struct{ nodes, models, ended, unpacked int }
 
-// NewCluster returns the state before the first event.
-func NewCluster() *Cluster {
+// New returns the state before the first event.
+func New() *Cluster {
 	return &Cluster{
 		limits: stateLimits{
 			nodes:    maxNodes,
@@ -62,14 +61,33 @@ func NewCluster() *Cluster {
 		idleNodes:     newLRUNames(),
 		fleet:         schemas.Fleet{},
 		loadIntegrals: loadIntegrals{},
-		models:        map[string]*model{},
+		models:        map[string]*Model{},
 		lastModels:    newLRUNames(),
 	}
 }
 
-// job returns a job, or nil if it is unknown. A packed job is unpacked for the caller: changes to
+// Live returns a job that is not packed, or nil.
+func (c *Cluster) Live(id string) *Job { return c.jobs[id] }
+
+// Running returns the running jobs in any order.
+func (c *Cluster) Running() iter.Seq[*Job] { return maps.Values(c.running) }
+
+// RunningJobs returns the number of running jobs.
+func (c *Cluster) RunningJobs() int { return len(c.running) }
+
+// Admissions returns the whole advice of the admitted jobs that have not started.
+func (c *Cluster) Admissions() (all []*schemas.Advice) {
+	for _, j := range c.jobs {
+		if j.Admission != nil {
+			all = append(all, j.Admission)
+		}
+	}
+	return all
+}
+
+// Job returns a job, or nil if it is unknown. A packed job is unpacked for the caller: changes to
 // it are lost, and the full answer to its request is only in the event log.
-func (c *Cluster) job(id string) *Job {
+func (c *Cluster) Job(id string) *Job {
 	if j := c.jobs[id]; j != nil {
 		return j
 	}
@@ -79,8 +97,8 @@ func (c *Cluster) job(id string) *Job {
 	return nil
 }
 
-// knows reports whether the job is in memory.
-func (c *Cluster) knows(id string) bool { return c.jobs[id] != nil || c.packed[id] != nil }
+// Knows reports whether the job is in memory.
+func (c *Cluster) Knows(id string) bool { return c.jobs[id] != nil || c.packed[id] != nil }
 
 // indexOf returns the index of a job in c.order, or -1.
 func (c *Cluster) indexOf(id string) int {
@@ -93,10 +111,10 @@ func (c *Cluster) indexOf(id string) int {
 	return -1
 }
 
-// newestFirst returns the jobs in a state ("" for all), the newest first. It begins with the job
+// NewestFirst returns the jobs in a state ("" for all), the newest first. It begins with the job
 // that follows the job named by after, or with the newest job if after is empty. known is false if
 // the named job is unknown.
-func (c *Cluster) newestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
+func (c *Cluster) NewestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
 	i := len(c.order.entries)
 	if after != "" {
 		if i = c.indexOf(after); i < 0 {
@@ -146,7 +164,7 @@ func (j *Job) maxSilence() time.Duration {
 	if epoch := max(j.LongestEpoch, predictedEpoch(j.Advice)); epoch > 0 {
 		return max(schemas.Silence, 3*epoch)
 	}
-	if j.hasDeadline() {
+	if j.HasDeadline() {
 		return max(schemas.Silence, unknownSilenceSLOs*time.Duration(j.Request.SLO))
 	}
 	return unknownSilence
@@ -159,4 +177,37 @@ func predictedEpoch(a *AdviceSummary) time.Duration {
 	}
 	seconds := *a.PredictedSeconds / float64(a.Epochs)
 	return time.Duration(seconds * float64(time.Second))
+}
+
+// Affected returns the running jobs to re-predict after an event: after an epoch the job itself,
+// after a start or an end also its co-located jobs.
+func (c *Cluster) Affected(e schemas.Event, j *Job, now time.Time) []*Job {
+	if j == nil {
+		return nil
+	}
+	jobs := []*Job{j}
+	switch e.(type) {
+	case *schemas.Started, *schemas.Ended:
+		jobs = append(c.Colocated(j.Setting.Nodes, j.ID, now), j)
+	case *schemas.Submitted:
+		return nil
+	}
+	running := jobs[:0:0]
+	for _, j := range jobs {
+		if j.State == schemas.StateRunning {
+			running = append(running, j)
+		}
+	}
+	return running
+}
+
+// OldestRunning returns the running job with the oldest first event, or nil.
+func (c *Cluster) OldestRunning() *Job {
+	var oldest *Job
+	for _, j := range c.running {
+		if oldest == nil || j.First < oldest.First {
+			oldest = j
+		}
+	}
+	return oldest
 }

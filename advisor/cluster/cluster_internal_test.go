@@ -1,17 +1,46 @@
-package advisor_test
+package cluster
 
 import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/schemas"
 )
+
+// The events of a job with ten epochs.
+
+func startedEvent(job string, run uint32) *schemas.Started {
+	e := &schemas.Started{Setting: tenEpochs, NodeCores: 2, HeartbeatSeconds: 10}
+	e.JobStamp = stampOf(job, run, schemas.StartedID(job, run))
+	return e
+}
+
+func epochEvent(job string, run, number uint32) *schemas.Epoch {
+	e := &schemas.Epoch{Setting: tenEpochs, Epoch: number, DurationSeconds: 0.75, NodeCores: 2}
+	e.JobStamp = stampOf(job, run, schemas.EpochID(job, run, number))
+	return e
+}
+
+func finishedEvent(job string, run uint32) *schemas.Ended {
+	e := &schemas.Ended{Setting: tenEpochs, Outcome: schemas.EventFinished, EpochsDone: 10}
+	e.JobStamp = stampOf(job, run, schemas.EndedID(job, run, schemas.EventFinished))
+	return e
+}
+
+var tenEpochs = schemas.Setting{
+	Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"node-a"},
+}
+
+func stampOf(job string, run uint32, id string) schemas.JobStamp {
+	return schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: id, At: time.Now().UTC()}, JobID: job, Run: run,
+	}
+}
 
 // silentAt applies events that are stored one second apart, and returns the jobs that are silent
 // some time after the last event.
 func silentAt(after time.Duration, events ...schemas.Event) string {
-	c := advisor.NewCluster()
+	c := New()
 	now := time.Unix(1_790_000_000, 0)
 	for i, e := range events {
 		now = now.Add(time.Second)
@@ -127,27 +156,23 @@ func TestCluster_ImportedRunsUseNoNode(t *testing.T) {
 			schemas.StateRunning, 2,
 		},
 	} {
-		cluster := advisor.NewCluster()
-		var j *advisor.Job
+		state := New()
+		var j *Job
 		for i, e := range c.events {
-			if j = cluster.Apply(e, uint64(i+1), now); j == nil {
+			if j = state.Apply(e, uint64(i+1), now); j == nil {
 				t.Fatalf("%s: event %d changed no job, want a change", c.name, i+1)
 			}
-			if risks := cluster.Watch(e, j, uint64(i+1), regressors(t), now); len(risks) > 0 {
-				t.Errorf("%s: got warnings %v, want none", c.name, risks)
-			}
 		}
-		q := cluster.Ask(schemas.JobRequest{
-			Model:  model,
-			CPUs:   schemas.CPUs{1},
-			Epochs: 3,
-			Nodes:  running.Nodes,
-		}, now)
-		if j.State != c.state || float64(1+len(q.Others)) != c.colocated {
+		isRunning := c.state == schemas.StateRunning
+		if affected := state.Affected(c.events[len(c.events)-1], j, now); len(affected) > 0 != isRunning {
+			t.Errorf("%s: got %d jobs to predict again", c.name, len(affected))
+		}
+		others := state.Colocated(j.Setting.Nodes, "", now)
+		if j.State != c.state || float64(1+len(others)) != c.colocated {
 			t.Errorf("%s: got state %s and %d co-located jobs, want %s and %g", c.name, j.State,
-				len(q.Others), c.state, c.colocated)
+				len(others), c.state, c.colocated)
 		}
-		if silent := cluster.Silent(now.Add(year)); c.state != schemas.StateRunning &&
+		if silent := state.Silent(now.Add(year)); c.state != schemas.StateRunning &&
 			len(silent) > 0 {
 			t.Errorf("%s: got silent jobs %v, want none", c.name, silent)
 		}
@@ -196,11 +221,11 @@ func TestCluster_ApplyIgnoresOldEvents(t *testing.T) {
 		},
 		{"an epoch without its start", nil, epochEvent("a", 1, 3), true},
 	} {
-		cluster := advisor.NewCluster()
+		state := New()
 		for i, e := range c.baseline {
-			cluster.Apply(e, uint64(i+1), now)
+			state.Apply(e, uint64(i+1), now)
 		}
-		if got := cluster.Apply(c.event, 100, now) != nil; got != c.changed {
+		if got := state.Apply(c.event, 100, now) != nil; got != c.changed {
 			t.Errorf("%s: changed = %t, want %t", c.name, got, c.changed)
 		}
 	}
@@ -220,19 +245,17 @@ func TestCluster_CorrectsTheClockOfTheRunner(t *testing.T) {
 		{"an hour behind", -time.Hour, 0, true},
 		{"a minute in the spool", 0, time.Minute, true},
 	} {
-		cluster, begin := advisor.NewCluster(), time.Unix(1_790_000_000, 0).UTC()
-		q := request(slo(20 * time.Second))
-		q.JobID = "a"
+		state, begin := New(), time.Unix(1_790_000_000, 0).UTC()
 		sub := &schemas.Submitted{
-			Request: q,
-			Advice:  *advisor.Decide(cluster.Ask(q, begin), regressors(t), begin),
+			Request: schemas.JobRequest{JobID: "a", SLO: schemas.Duration(20 * time.Second)},
+			Advice:  schemas.Advice{Chosen: &schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 10}},
 		}
 		sub.JobID, sub.At = "a", begin
-		cluster.Apply(sub, 1, begin)
+		state.Apply(sub, 1, begin)
 		start, end := startedEvent("a", 1), finishedEvent("a", 1)
 		start.At, end.At = begin.Add(time.Second+c.clock), begin.Add(11*time.Second+c.clock)
-		cluster.Apply(start, 2, begin.Add(time.Second+c.late))
-		j := cluster.Apply(end, 3, begin.Add(11*time.Second+c.late))
+		state.Apply(start, 2, begin.Add(time.Second+c.late))
+		j := state.Apply(end, 3, begin.Add(11*time.Second+c.late))
 		if j == nil || j.MetSLO == nil || *j.MetSLO != c.met {
 			t.Errorf("%s: got job %+v, want SLO met: %v", c.name, j, c.met)
 		}

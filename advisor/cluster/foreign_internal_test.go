@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"testing"
@@ -16,13 +16,13 @@ func TestRecentMean_FollowsTheMeasurements(t *testing.T) {
 	}
 	for n, want := range []float64{0.2, 0.3, 0.4, 0.5, 0.6} { // 1 - exp(-5n/20) of 0.8, rounded
 		m.add(schemas.RatioOf(0.8), 5, at)
-		if got := m.at(at); got != schemas.RatioOf(want) {
+		if got := m.Ratio(at); got != schemas.RatioOf(want) {
 			t.Errorf("after %d samples: %+v, want %g", n+1, got, want)
 		}
 		at = at.Add(5 * time.Second)
 	}
 	m.add(schemas.Ratio{}, 5, at)
-	if got := m.at(at); got != schemas.RatioOf(0.6) {
+	if got := m.Ratio(at); got != schemas.RatioOf(0.6) {
 		t.Errorf("after an unknown measurement: %+v, want no change", got)
 	}
 }

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"encoding/json"
@@ -72,7 +72,7 @@ func (w *randomCluster) step(t testing.TB) {
 	case n < 98:
 		w.move()
 	default:
-		w.ask(t)
+		w.ask()
 	}
 }
 
@@ -217,7 +217,7 @@ func (w *randomCluster) start() {
 	id := w.job()
 	s := w.setting()
 	run := uint32(1)
-	if j := w.c.job(id); j != nil {
+	if j := w.c.Job(id); j != nil {
 		if run = j.Run + 1; w.random.IntN(2) == 0 && j.Run > 0 {
 			return // most jobs run once
 		}
@@ -255,7 +255,7 @@ func (w *randomCluster) epoch() {
 	id, run, number, s := w.job(), uint32(1), uint32(1), w.setting()
 	j := w.running()
 	if w.random.IntN(6) == 0 {
-		j = w.c.job(id) // may be lost or ended
+		j = w.c.Job(id) // may be lost or ended
 	}
 	if j != nil {
 		id, run, number = j.ID, max(1, j.Run), j.EpochsDone+1
@@ -300,7 +300,7 @@ func (w *randomCluster) end() {
 	id, run, s, done := w.job(), uint32(1), w.setting(), uint32(0)
 	j := w.running()
 	if w.random.IntN(6) == 0 {
-		j = w.c.job(id)
+		j = w.c.Job(id)
 	}
 	if j != nil {
 		id, run, done = j.ID, j.Run, j.EpochsDone
@@ -331,10 +331,10 @@ func (w *randomCluster) end() {
 // admit admits a job, whether it is queued or not.
 func (w *randomCluster) admit() {
 	id := w.job()
-	if queue := w.c.queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
+	if queue := w.c.Queue(); len(queue) > 0 && w.random.IntN(10) > 0 {
 		id = queue[w.random.IntN(min(3, len(queue)))].ID
 	}
-	j := w.c.job(id)
+	j := w.c.Job(id)
 	if j == nil || j.Request == nil {
 		return
 	}
@@ -419,14 +419,27 @@ func applyHeartbeats(c *Cluster, now time.Time) {
 	}
 }
 
-// ask makes questions, which must not change the state.
-func (w *randomCluster) ask(testing.TB) {
+// ask reads the state, which must not change it.
+func (w *randomCluster) ask() {
 	s := w.setting()
 	q := schemas.JobRequest{Model: s.Model, CPUs: schemas.CPUs{int(s.CPUs)}, Confidence: 0.95}
-	w.c.Ask(q, w.now)
-	if j := w.running(); j != nil {
-		w.c.AskRunning(j, w.now)
+	answerTo(w.c, &q, w.now)
+}
+
+// answerTo returns what the state tells about a new request.
+func answerTo(c *Cluster, q *schemas.JobRequest, now time.Time) []any {
+	nodes := c.Placement(q, now)
+	return []any{
+		nodes, c.Hardware(nodes), c.Foreign(nodes, now), idsOf(c.Colocated(nodes, q.JobID, now)),
+		c.Model(q), c.MeanThreshold(q), c.Recalibration(),
 	}
+}
+
+func idsOf(jobs []*Job) (ids []string) {
+	for _, j := range jobs {
+		ids = append(ids, j.ID)
+	}
+	return ids
 }
 
 // fingerprint returns the answers of a cluster at a time.
@@ -441,18 +454,10 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 		s.Write(text)
 		s.WriteByte('\n')
 	}
-	jobs, _ := c.newestFirst("", "")
+	jobs, _ := c.NewestFirst("", "")
 	for j := range jobs {
-		line(j.status())
-	}
-	question := func(q *Question) {
-		fmt.Fprintf(&s, "%s %v %v %v %v %v %v %v\n",
-			q.JobID, q.Nodes, q.Hardware, q.Elapsed, q.Others, q.Tried, q.Threshold, q.Run)
-		if q.Self != nil {
-			fmt.Fprintf(&s, "self %v\n", *q.Self)
-		}
-		line(q.Recalibration)
-		line(Decide(q, Regressors{}, now))
+		line(j)
+		line([]any{j.IsExpected(now), idsOf(c.Colocated(j.Setting.Nodes, j.ID, now)), c.ForeignOf(j, now)})
 	}
 	for _, model := range []string{"model-0", "model-3", "unknown"} {
 		for _, promise := range []schemas.Promise{schemas.PromiseEach, schemas.PromiseMean} {
@@ -462,28 +467,18 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 				Confidence: 0.9,
 				SLO:        schemas.Duration(time.Minute),
 				Promise:    promise,
-			}.WithDefaults()
-			question(c.Ask(q, now))
+			}
+			line(answerTo(c, &q, now))
+			line(c.OtherNodes(&q, nil, now))
 			q.Nodes = []string{"node-1", "node-2"}
-			question(c.Ask(q, now.Add(30*time.Second)))
+			line(answerTo(c, &q, now.Add(30*time.Second)))
 		}
 	}
-	ids := make([]string, 0, len(c.running))
-	for id := range c.running {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		question(c.AskRunning(c.running[id], now))
-	}
-	for _, j := range c.queue() {
-		question(c.AskQueued(j, now))
-	}
+	line(idsOf(c.Queue()))
 	for _, j := range c.Silent(now) { // last, because it drops expired jobs
 		fmt.Fprintln(&s, "silent", j.ID)
 	}
 	line(c.Score())
-	fmt.Fprintln(&s, c.queueLength())
 	return s.String()
 }
 

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"slices"
@@ -113,8 +113,8 @@ func (j *Job) usedCPURatio() float64 {
 	return j.meanUse(func(u *EpochUse) float64 { return u.CPURatio })
 }
 
-// bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
-func (j *Job) bottleneck() schemas.Bottleneck {
+// Bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
+func (j *Job) Bottleneck() schemas.Bottleneck {
 	if j.State != schemas.StateRunning || len(j.Uses) < bottleneckOptions.MinReports ||
 		j.Uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
 		return ""
@@ -139,7 +139,7 @@ func reportsOf(uses []EpochUse) []fit.StepReport {
 	window := make([]fit.StepReport, len(uses))
 	for i, u := range uses {
 		window[i] = fit.StepReport{
-			Shape:               shapeOf(int(u.CPUs)),
+			Shape:               fit.Shape{Workers: 1, WorkerCores: int(u.CPUs)},
 			StepSeconds:         u.Seconds,
 			WorkerCPURatio:      u.CPURatio,
 			MemoryPressureRatio: u.MemoryPressureRatio,
@@ -175,10 +175,24 @@ func lossWithoutCPU(cpus int, usedRatio float64) float64 {
 	return 1 - seconds(cpus)/seconds(cpus-1)
 }
 
-// isStarved reports whether more CPUs would not make a running job faster, because it waits for its
+// IsStarved reports whether more CPUs would not make a running job faster, because it waits for its
 // memory or storage and does not use those that it has.
-func (j *Job) isStarved() bool {
-	b, used := j.bottleneck(), j.usedCPURatio()
+func (j *Job) IsStarved() bool {
+	b, used := j.Bottleneck(), j.usedCPURatio()
 	isWaiting := b == schemas.BottleneckMemory || b == schemas.BottleneckInput
 	return isWaiting && used > 0 && used <= bottleneckOptions.StarvedCPURatio
+}
+
+// SeenShapes returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
+// CPUs do not limit it.
+func (j *Job) SeenShapes() (seen []fit.ShapeTime) {
+	if j.Bottleneck() != schemas.BottleneckCPU {
+		return nil
+	}
+	for i := range j.FormerUses {
+		former := fit.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
+		former.Reports = bottleneckOptions.MinReports
+		seen = append(seen, former)
+	}
+	return append(seen, fit.NewShapeTime(reportsOf(j.Uses)))
 }

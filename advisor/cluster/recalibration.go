@@ -1,37 +1,29 @@
-package advisor
+package cluster
 
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"courier/schemas"
 )
 
 // Recalibration corrects probabilities and bounds by the outcomes of past promises. It depends on
-// the event log only, because a recorded promise includes its figures. Questions share it; the
-// cluster then changes a copy.
+// the event log only, because a recorded promise includes its figures. It never changes: the cluster
+// replaces it.
 //
-// At first the residuals come from the regressor. Each ended job replaces one of them by the
-// residual of the whole job, which includes the effect of jobs that start later. No regressor of
-// epochs knows that effect.
-//
-// The residual of a job depends on its kind: a job with few CPUs is slowed down more by jobs that
-// start later. So each kind of job has a shift, the mean of its residuals, and the table holds the
-// residuals without the shift.
+// The residual of a whole job includes the effect of jobs that start later, which no regressor of
+// epochs knows. It depends on the kind of job: a job with few CPUs is slowed down more. So each kind of
+// job has a shift, the mean of its residuals.
 type Recalibration struct {
-	Recent []float64         `json:"recent"` // residuals of the last jobs without the shift, oldest first
 	Kinds  []kindResiduals   `json:"kinds"`  // by last use
 	All    residualSum       `json:"all"`    // residuals of all kinds
-	Alphas []confidenceAlpha `json:"alphas"` // by last use
+	Alphas []ConfidenceAlpha `json:"alphas"` // by last use
 	Digest string            `json:"digest"` // regressor of epoch times of the last job
-
-	sorted []float64 // Recent, sorted
 }
 
 // Parameters of the recalibration (adaptive conformal inference, Gibbs and Candes 2021).
 const (
-	recalibrationWindow = 200  // number of residuals
+	recalibrationWindow = 200  // number of residuals of all kinds
 	alphaStep           = 0.02 // learning rate of alpha
 
 	// Alpha stays within these multiples of 1 - confidence. With alpha 0 nothing could be
@@ -39,14 +31,15 @@ const (
 	minAlphaRatio, maxAlphaRatio = 0.2, 3
 )
 
-// jobKind holds the properties that affect the residual of a job and are known before the job runs.
-type jobKind struct {
+// JobKind holds the properties that affect the residual of a job and are known before the job runs.
+type JobKind struct {
 	Model   string `json:"model"`
 	Dataset string `json:"dataset,omitempty"`
 	CPUs    uint32 `json:"cpus"`
 }
 
-func kindOf(s *schemas.Setting) jobKind { return jobKind{s.Model, s.Dataset, s.CPUs} }
+// KindOf returns the kind of a job with a setting.
+func KindOf(s *schemas.Setting) JobKind { return JobKind{s.Model, s.Dataset, s.CPUs} }
 
 // residualSum is a sum of residuals in which old ones fade.
 type residualSum struct {
@@ -56,12 +49,12 @@ type residualSum struct {
 
 // kindResiduals are the residuals of a kind of job.
 type kindResiduals struct {
-	jobKind
+	JobKind
 	residualSum
 }
 
-// confidenceAlpha is the permitted failure rate of the bounds with a confidence.
-type confidenceAlpha struct {
+// ConfidenceAlpha is the permitted failure rate of the bounds with a confidence.
+type ConfidenceAlpha struct {
 	Confidence float64 `json:"confidence"`
 	Alpha      float64 `json:"alpha"`
 }
@@ -81,9 +74,9 @@ func (t residualSum) add(residual, window float64) residualSum {
 	return residualSum{t.Sum + residual, t.N + 1}
 }
 
-// shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds,
+// Shift returns the mean residual of a kind of job. It is shrunk towards the mean of all kinds,
 // which is shrunk towards 0.
-func (r *Recalibration) shift(k jobKind) float64 {
+func (r *Recalibration) Shift(k JobKind) float64 {
 	if r == nil {
 		return 0
 	}
@@ -93,9 +86,9 @@ func (r *Recalibration) shift(k jobKind) float64 {
 }
 
 // residualsOf returns the residuals of a kind of job.
-func (r *Recalibration) residualsOf(k jobKind) residualSum {
+func (r *Recalibration) residualsOf(k JobKind) residualSum {
 	for i := range r.Kinds {
-		if r.Kinds[i].jobKind == k {
+		if r.Kinds[i].JobKind == k {
 			return r.Kinds[i].residualSum
 		}
 	}
@@ -115,7 +108,7 @@ func (r *Recalibration) isMiscalibrated() bool {
 
 // forRegressor returns the recalibration for jobs that a new regressor predicts. If bounds failed
 // often, it is dropped, because the new regressor has learnt from those jobs. Otherwise nothing
-// could be promised until the window is replaced.
+// could be promised until alpha has recovered.
 func (r *Recalibration) forRegressor(digest string) *Recalibration {
 	if r == nil || r.Digest == digest || !r.isMiscalibrated() {
 		return r
@@ -126,7 +119,7 @@ func (r *Recalibration) forRegressor(digest string) *Recalibration {
 // predictedRun compares a finished job with its prediction.
 type predictedRun struct {
 	digest     string // of the regressor of epoch times
-	kind       jobKind
+	kind       JobKind
 	predicted  float64 // seconds
 	bound      float64 // seconds; 0 without a bound
 	confidence float64 // of the bound
@@ -142,42 +135,28 @@ func (o *predictedRun) isFinite() bool {
 	return !math.IsNaN(residual) && !math.IsInf(residual, 0)
 }
 
-// clone returns a copy that may be changed. The copy of nil is empty.
-func (r *Recalibration) clone() *Recalibration {
-	if r == nil {
-		return &Recalibration{}
+// with returns the recalibration after another finished job. It ignores times that are not finite.
+func (r *Recalibration) with(o *predictedRun) *Recalibration {
+	if !o.isFinite() {
+		return r
 	}
-	next := *r
-	next.Recent, next.sorted = slices.Clone(r.Recent), slices.Clone(r.sorted)
-	next.Kinds, next.Alphas = slices.Clone(r.Kinds), slices.Clone(r.Alphas)
-	return &next
-}
-
-// sort sorts the residuals after decoding.
-func (r *Recalibration) sort() { r.sorted = slices.Sorted(slices.Values(r.Recent)) }
-
-// add adds a finished job. The recalibration must not be shared.
-func (r *Recalibration) add(o *predictedRun) {
-	residual := o.residual()
-	r.Digest = o.digest
-	r.addResidual(residual - r.shift(o.kind))
-	r.All = r.All.add(residual, recalibrationWindow)
-	kind := kindResiduals{o.kind, r.residualsOf(o.kind).add(residual, jobKindWindow)}
-	isKind := func(k kindResiduals) bool { return k.jobKind == o.kind }
-	r.Kinds = replaceLast(r.Kinds, kind, isKind, maxJobKinds)
+	next := &Recalibration{Digest: o.digest}
+	if r = r.forRegressor(o.digest); r != nil {
+		next.Kinds, next.All, next.Alphas = slices.Clone(r.Kinds), r.All, slices.Clone(r.Alphas)
+	}
+	next.addResidual(o.kind, o.residual())
 	if o.bound > 0 {
-		r.updateAlpha(o)
+		next.updateAlpha(o)
 	}
+	return next
 }
 
-// addResidual adds a residual, and drops the oldest one if the window is full.
-func (r *Recalibration) addResidual(residual float64) {
-	if len(r.Recent) >= recalibrationWindow {
-		at, _ := slices.BinarySearch(r.sorted, r.Recent[0])
-		r.sorted, r.Recent = slices.Delete(r.sorted, at, at+1), slices.Delete(r.Recent, 0, 1)
-	}
-	at, _ := slices.BinarySearch(r.sorted, residual)
-	r.sorted, r.Recent = slices.Insert(r.sorted, at, residual), append(r.Recent, residual)
+// addResidual adds the residual of a job.
+func (r *Recalibration) addResidual(kind JobKind, residual float64) {
+	r.All = r.All.add(residual, recalibrationWindow)
+	sum := kindResiduals{kind, r.residualsOf(kind).add(residual, jobKindWindow)}
+	isKind := func(k kindResiduals) bool { return k.JobKind == kind }
+	r.Kinds = replaceLast(r.Kinds, sum, isKind, maxJobKinds)
 }
 
 // updateAlpha adapts alpha to whether the bound held.
@@ -187,10 +166,10 @@ func (r *Recalibration) updateAlpha(o *predictedRun) {
 		miss = 1
 	}
 	fair := 1 - o.confidence
-	alpha := r.missRate(o.confidence) + alphaStep*(fair-miss)
+	alpha := r.MissRate(o.confidence) + alphaStep*(fair-miss)
 	alpha = min(max(alpha, minAlphaRatio*fair), maxAlphaRatio*fair)
-	isSame := func(a confidenceAlpha) bool { return a.Confidence == o.confidence }
-	r.Alphas = replaceLast(r.Alphas, confidenceAlpha{o.confidence, alpha}, isSame, maxAlphas)
+	isSame := func(a ConfidenceAlpha) bool { return a.Confidence == o.confidence }
+	r.Alphas = replaceLast(r.Alphas, ConfidenceAlpha{o.confidence, alpha}, isSame, maxAlphas)
 }
 
 // replaceLast appends an element that replaces the one that isSame finds. If the list exceeds the
@@ -204,8 +183,8 @@ func replaceLast[T any](all []T, one T, isSame func(T) bool, limit int) []T {
 	return append(all, one)
 }
 
-// missRate returns the share of bounds that may fail so that the confidence is kept.
-func (r *Recalibration) missRate(confidence float64) float64 {
+// MissRate returns the share of bounds that may fail so that the confidence is kept.
+func (r *Recalibration) MissRate(confidence float64) float64 {
 	if r != nil {
 		for _, a := range r.Alphas {
 			if a.Confidence == confidence {
@@ -216,24 +195,10 @@ func (r *Recalibration) missRate(confidence float64) float64 {
 	return 1 - confidence
 }
 
-// table returns the sorted residuals.
-func (r *Recalibration) table() []float64 {
-	if r == nil {
-		return nil
-	}
-	return r.sorted
-}
-
-// rank returns how many residuals are at most x, and how many there are.
-func (r *Recalibration) rank(x float64) (rank, count int) {
-	table := r.table()
-	return sort.Search(len(table), func(i int) bool { return table[i] > x }), len(table)
-}
-
-// calibrated maps the share of a table to a probability, so that the level that keeps a confidence
-// is mapped to that confidence.
-func (r *Recalibration) calibrated(share, confidence float64) float64 {
-	level := 1 - r.missRate(confidence)
+// Calibrated maps a predicted probability to a calibrated one, so that the level that keeps a
+// confidence is mapped to that confidence.
+func (r *Recalibration) Calibrated(share, confidence float64) float64 {
+	level := 1 - r.MissRate(confidence)
 	if share <= level {
 		return share * confidence / level
 	}
@@ -254,28 +219,14 @@ func (c *Cluster) recordOutcome(j *Job) {
 	if p.UpperBoundSeconds != nil && p.Decision == schemas.MeetsSLO {
 		bound = *p.UpperBoundSeconds
 	}
-	c.addOutcome(&predictedRun{
+	c.recalibration = c.recalibration.with(&predictedRun{
 		digest:     p.Regressor,
-		kind:       kindOf(&j.Setting),
+		kind:       KindOf(&j.Setting),
 		predicted:  *p.PredictedSeconds,
 		bound:      bound,
 		confidence: p.Confidence,
 		measured:   j.trainedAt().Sub(j.StartedAt).Seconds(),
 	})
-}
-
-// addOutcome adds a finished job to the recalibration. It copies the recalibration only if a
-// question or a snapshot may share it.
-func (c *Cluster) addOutcome(o *predictedRun) {
-	if !o.isFinite() {
-		return
-	}
-	r := c.recalibration.forRegressor(o.digest)
-	if r == nil || c.recalibrationShared.Swap(false) {
-		r = r.clone()
-	}
-	r.add(o)
-	c.recalibration = r
 }
 
 // meanThresholds hold the minimum probabilities for promises with schemas.PromiseMean, whose
@@ -309,6 +260,9 @@ const (
 	meanShrinkage     = 20  // weight of an overestimate of 0, in promises
 	maxMeanThresholds = 64  // confidences; any other applies to each promise
 )
+
+// MeanThreshold returns the minimum probability that a request may be promised; 0 means its confidence.
+func (c *Cluster) MeanThreshold(q *schemas.JobRequest) float64 { return c.meanThresholds.threshold(q) }
 
 // threshold returns the minimum probability that a request may be promised; 0 means its confidence.
 func (m meanThresholds) threshold(q *schemas.JobRequest) float64 {
@@ -366,3 +320,6 @@ func meanPromise(j *Job) (p float64, ok bool) {
 	}
 	return *j.Promise.Probability, true
 }
+
+// Recalibration returns the current recalibration; nil before the first outcome.
+func (c *Cluster) Recalibration() *Recalibration { return c.recalibration }

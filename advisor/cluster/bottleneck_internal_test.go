@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"io"
@@ -81,19 +81,19 @@ func TestJob_Bottleneck(t *testing.T) {
 	} {
 		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
 		for n := range 5 {
-			if got := j.bottleneck(); n < bottleneckOptions.MinReports && got != "" {
+			if got := j.Bottleneck(); n < bottleneckOptions.MinReports && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
 			}
 			j.addUse(measuredEpoch(test.epoch))
 		}
-		if got := j.bottleneck(); got != test.want || len(j.Uses) > bottleneckOptions.MinReports {
+		if got := j.Bottleneck(); got != test.want || len(j.Uses) > bottleneckOptions.MinReports {
 			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.Uses), test.want)
 		}
-		if got := j.isStarved(); got != test.starved {
+		if got := j.IsStarved(); got != test.starved {
 			t.Errorf("%s: starved = %v", test.name, got)
 		}
-		if j.State = schemas.StateFinished; j.bottleneck() != "" {
-			t.Errorf("%s: an ended job has the bottleneck %q", test.name, j.bottleneck())
+		if j.State = schemas.StateFinished; j.Bottleneck() != "" {
+			t.Errorf("%s: an ended job has the bottleneck %q", test.name, j.Bottleneck())
 		}
 	}
 }
@@ -113,11 +113,11 @@ func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
 		for range bottleneckOptions.MinReports {
 			j.addUse(busy(10, 2, 16))
 		}
-		if got := j.bottleneck(); got != schemas.BottleneckCPU {
+		if got := j.Bottleneck(); got != schemas.BottleneckCPU {
 			t.Fatalf("%s: before: %q", name, got)
 		}
-		if j.addUse(last); j.bottleneck() != "" {
-			t.Errorf("%s: %q", name, j.bottleneck())
+		if j.addUse(last); j.Bottleneck() != "" {
+			t.Errorf("%s: %q", name, j.Bottleneck())
 		}
 	}
 }
@@ -148,7 +148,7 @@ func TestCluster_SnapshotsAbsurdFigures(t *testing.T) {
 		e.JobCPUSeconds, e.JobIOWaitSeconds = &large, &large
 		e.JobReadBytes, e.JobWrittenBytes = &large, &large
 	})
-	c := NewCluster()
+	c := New()
 	c.Apply(e, 1, e.At)
 	if len(c.jobs["a"].Uses) != 1 || len(c.jobs["a"].Losses.Reports) != 1 {
 		t.Fatal("the epoch was not recorded")

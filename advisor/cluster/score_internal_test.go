@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"encoding/json"
@@ -165,7 +165,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		{"started again", []schemas.Event{again, lostAgain}, 0, 0, 1, false},
 		{"packed, back and finished", []schemas.Event{epoch, finished}, 1, 1, 0, true},
 	} {
-		cluster := NewCluster()
+		cluster := New()
 		events := applyCutShort(cluster, "a", "ada", schemas.EventLost)
 		if c.packed {
 			cluster.limits.unpacked = 0
@@ -206,20 +206,20 @@ func TestCluster_JudgesOnlyCompleteJobs(t *testing.T) {
 		{"cancelled late", schemas.EventCancelled, 1, 11, unknown, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cluster := NewCluster()
+			cluster := New()
 			events := applyCutShort(cluster, "a", "ada", schemas.EventLost)
 			end := *events[len(events)-1].(*schemas.Ended)
 			end.At, end.Outcome = at.Add(time.Duration(c.seconds)*time.Second), c.outcome
 			end.EventID, end.EpochsDone = schemas.EndedID("a", 1, c.outcome), c.epochsDone
 			cluster.Apply(&end, 2, at.Add(time.Minute))
 
-			s := cluster.jobs["a"].status()
+			j := cluster.jobs["a"]
 			met := unknown
-			if s.MetSLO != nil {
-				met = map[bool]string{true: yes, false: no}[*s.MetSLO]
+			if j.MetSLO != nil {
+				met = map[bool]string{true: yes, false: no}[*j.MetSLO]
 			}
-			if met != c.met || s.Incomplete != c.incomplete {
-				t.Errorf("SLO %s, incomplete %t; want %s, %t", met, s.Incomplete, c.met, c.incomplete)
+			if met != c.met || j.IsIncomplete() != c.incomplete {
+				t.Errorf("SLO %s, incomplete %t; want %s, %t", met, j.IsIncomplete(), c.met, c.incomplete)
 			}
 			if n := cluster.Score().Promises.Incomplete; (n == 1) != c.incomplete {
 				t.Errorf("the score has %d incomplete jobs, want %t", n, c.incomplete)
@@ -230,7 +230,7 @@ func TestCluster_JudgesOnlyCompleteJobs(t *testing.T) {
 
 // The score of a log equals the example of the contract.
 func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
-	c := NewCluster()
+	c := New()
 	applyEnded(c, "a", "ada", 0.95, 0.97, 16, true)
 	applyEnded(c, "b", "ada", 0.95, 0.98, 16, true)
 	applyEnded(c, "c", "grace", 0.95, 0.995, 16, true)
@@ -241,7 +241,7 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 	applyCutShort(c, "h", "ada", schemas.EventLost)
 	applyCutShort(c, "i", "grace", schemas.EventCancelled)
 	applyCutShort(c, "j", "grace", schemas.EventFinished) // without epochs
-	data, err := os.ReadFile(filepath.Join("..", "schemas", "testdata", "score.json"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "schemas", "testdata", "score.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +256,7 @@ func TestCluster_ScoreIsTheExampleOfTheContract(t *testing.T) {
 
 // Regardless of the number of users, the score stays small and counts every job.
 func TestCluster_ScoreIsBounded(t *testing.T) {
-	c := NewCluster()
+	c := New()
 	for i := range maxGroups + 50 {
 		applyEnded(c, fmt.Sprint("job-", i), fmt.Sprint("user-", i), 0.9, 0.97, 16, i%2 == 0)
 	}

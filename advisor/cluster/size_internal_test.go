@@ -1,10 +1,9 @@
-package advisor
+package cluster
 
 import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func podEvents(n int) []schemas.Event {
 	}
 	chosen := schemas.Alternative{
 		BatchSize: 64, CPUs: 2, Epochs: 2, Probability: &probability, PredictedSeconds: &seconds,
-		MeanSeconds: &seconds, UpperBoundSeconds: &seconds, CPUSeconds: &seconds, Reason: reasonBestExpected,
+		MeanSeconds: &seconds, UpperBoundSeconds: &seconds, CPUSeconds: &seconds, Reason: "most accurate",
 	}
 	advice := schemas.Advice{
 		JobStamp: stamp(0), Decision: schemas.MeetsSLO, Model: setting.Model, Nodes: setting.Nodes,
@@ -70,7 +69,7 @@ func apply(c *Cluster, events []schemas.Event, n int, at time.Time) {
 // Regardless of the number of jobs, models and nodes, the state stays within its limits. With
 // COURIER_SIZE there are 300,000 names and the default limits, otherwise a tenth.
 func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
-	names, c := 300_000, NewCluster()
+	names, c := 300_000, New()
 	if os.Getenv("COURIER_SIZE") == "" {
 		names /= 10
 		c.limits = stateLimits{maxNodes / 10, maxModels / 10, maxEndedJobs / 10, maxUnpackedJobs / 10}
@@ -119,7 +118,7 @@ func heapBytes() uint64 {
 // time to freeze, encode, decode and find silent jobs.
 func BenchmarkCluster(b *testing.B) {
 	before := heapBytes()
-	c := NewCluster()
+	c := New()
 	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	const ended, running = maxEndedJobs, 10_000
 	for n := range ended {
@@ -147,52 +146,5 @@ func BenchmarkCluster(b *testing.B) {
 			b.ReportMetric(grown, "heap-MB")
 			b.ReportMetric(float64(len(data))/1e6, "snapshot-MB")
 		})
-	}
-}
-
-// BenchmarkCluster_Ask places a job and decides, with 1,000 nodes and 10,000 jobs that have not
-// started: half of them are queued, half have just been admitted.
-func BenchmarkCluster_Ask(b *testing.B) {
-	c, now := NewCluster(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	const nodes, held = 1000, 10_000
-	for n := range nodes {
-		c.Apply(&schemas.Sample{Node: fmt.Sprintf("node-%d", n), Cores: 64}, uint64(n), now)
-	}
-	for n := range held {
-		verdict := [...]schemas.Verdict{schemas.Queued, schemas.Admitted}[n%2]
-		e := &schemas.Submitted{}
-		e.JobID, e.At = fmt.Sprintf("job-%d", n), now
-		e.Request = schemas.JobRequest{
-			JobID:  e.JobID,
-			Model:  "digits-mlp",
-			CPUs:   schemas.CPUs{2},
-			SLO:    schemas.Duration(time.Duration(n) * time.Second),
-			Epochs: 3,
-		}
-		e.Advice = schemas.Advice{
-			JobStamp: e.JobStamp,
-			Nodes:    []string{fmt.Sprintf("node-%d", n%nodes)},
-			Chosen:   &schemas.Alternative{CPUs: 2, BatchSize: 64, Epochs: 3},
-		}
-		e.Advice.Admission = &schemas.Admission{Policy: schemas.AdmissionQueue, Verdict: verdict}
-		c.Apply(e, uint64(nodes+n), now)
-	}
-	q := schemas.JobRequest{
-		Model:  "digits-mlp",
-		CPUs:   schemas.CPUs{1, 2, 4},
-		Epochs: 3,
-		SLO:    schemas.Duration(time.Minute),
-	}.WithDefaults()
-	var took []time.Duration
-	for b.Loop() {
-		begin := time.Now()
-		Decide(c.Ask(q, now), Regressors{}, now)
-		took = append(took, time.Since(begin))
-	}
-	slices.Sort(took)
-	b.ReportMetric(took[len(took)*99/100].Seconds()*1e3, "p99-ms")
-	if c.queueLength() != held/2 || len(c.arrivals.order) != held/2 {
-		b.Fatalf("%d wait and %d are expected, want %d each", c.queueLength(), len(c.arrivals.order),
-			held/2)
 	}
 }

@@ -1,4 +1,4 @@
-package advisor
+package cluster
 
 import (
 	"bufio"
@@ -40,7 +40,7 @@ type commonState struct {
 // namedModel is a model with its level.
 type namedModel struct {
 	Level string `json:"level"`
-	model
+	Model
 }
 
 // Freeze returns a copy of the state. It shares the immutable parts, and takes a few milliseconds
@@ -50,7 +50,7 @@ func (c *Cluster) Freeze() *Frozen {
 		common: commonState{
 			Ends:          c.ends,
 			Fleet:         maps.Clone(c.fleet),
-			Recalibration: c.sharedRecalibration(),
+			Recalibration: c.recalibration,
 			Score:         c.score.clone(),
 			Means:         slices.Clone(c.meanThresholds),
 		},
@@ -60,7 +60,7 @@ func (c *Cluster) Freeze() *Frozen {
 		f.common.Nodes = append(f.common.Nodes, *c.nodes[name])
 	}
 	for _, n := range c.nodes {
-		if len(n.running) > 0 {
+		if len(n.Running) > 0 {
 			f.common.Nodes = append(f.common.Nodes, *n)
 		}
 	}
@@ -91,7 +91,7 @@ func (f *Frozen) copyJobs(c *Cluster) {
 // sort sorts the parts whose order is arbitrary. It is separate from Freeze, because events wait for
 // Freeze.
 func (s *commonState) sort() {
-	isBusy := func(n Node) bool { return len(n.running) > 0 }
+	isBusy := func(n Node) bool { return len(n.Running) > 0 }
 	if i := slices.IndexFunc(s.Nodes, isBusy); i >= 0 {
 		slices.SortFunc(s.Nodes[i:], func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
 	}
@@ -145,7 +145,7 @@ func (f *Frozen) encodeLines(w io.Writer) error {
 	return out.Flush()
 }
 
-// encode writes the line of a packed job.
+// Encode writes the line of a packed job.
 func (p *packedJob) encode(w *bufio.Writer) error {
 	key, err := json.Marshal(&p.jobKey)
 	if err != nil {
@@ -155,12 +155,12 @@ func (p *packedJob) encode(w *bufio.Writer) error {
 	return err
 }
 
-// errDamaged is wrapped by the errors of DecodeCluster for damaged input.
+// errDamaged is wrapped by the errors of Decode for damaged input.
 var errDamaged = errors.New("damaged snapshot")
 
-// DecodeCluster reads a state that Encode wrote. It returns an error for another version and for
+// Decode reads a state that Encode wrote. It returns an error for another version and for
 // truncated or damaged input.
-func DecodeCluster(r io.Reader) (*Cluster, error) {
+func Decode(r io.Reader) (*Cluster, error) {
 	in := bufio.NewReaderSize(r, 1<<16)
 	var version int
 	if _, err := fmt.Fscanf(in, snapshotTitle, &version); err != nil {
@@ -190,7 +190,7 @@ func decodeLines(r io.Reader) (*Cluster, error) {
 	if err := json.Unmarshal(lines.Bytes(), &common); err != nil {
 		return nil, fmt.Errorf("common state: %w", err)
 	}
-	c := NewCluster()
+	c := New()
 	c.restoreCommon(&common)
 	for lines.Scan() {
 		if err := c.restoreJob(lines.Bytes()); err != nil {
@@ -212,9 +212,7 @@ func decodeLines(r io.Reader) (*Cluster, error) {
 // restoreCommon adds everything but the jobs to an empty cluster.
 func (c *Cluster) restoreCommon(s *commonState) {
 	c.ends, c.score, c.meanThresholds = s.Ends, s.Score, s.Means
-	if c.recalibration = s.Recalibration; c.recalibration != nil {
-		c.recalibration.sort()
-	}
+	c.recalibration = s.Recalibration
 	for _, n := range s.Nodes {
 		*c.useNode(n.Name) = n
 	}
@@ -225,7 +223,7 @@ func (c *Cluster) restoreCommon(s *commonState) {
 		c.loadIntegrals[t.Node] = &t
 	}
 	for _, m := range s.Models {
-		*c.useModel(m.Level) = m.model
+		*c.useModel(m.Level) = m.Model
 	}
 }
 
@@ -324,7 +322,7 @@ func (c *Cluster) restoreIndex(j *Job) error {
 	switch {
 	case j.State == schemas.StateQueued:
 		c.waiting = append(c.waiting, j)
-	case j.admittedByPolicy():
+	case j.IsAdmitted():
 		c.arrivals.add(j)
 	case j.State == schemas.StateRunning:
 		for _, n := range j.Setting.Nodes {

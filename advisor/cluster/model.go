@@ -1,0 +1,65 @@
+package cluster
+
+import (
+	"courier/schemas"
+	"slices"
+)
+
+// BatchAndCPUs is the part of a configuration that an alternative sets.
+type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
+
+// Model holds the facts that events report about a model on a dataset. The slice is never changed
+// in place, because questions share it.
+type Model struct {
+	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
+}
+
+// maxTried bounds the configurations of a model; more do not make it explore faster.
+const maxTried = 256
+
+// add records the configuration of an epoch.
+func (m *Model) add(s *schemas.Setting) {
+	c := BatchAndCPUs{s.BatchSize, s.CPUs}
+	if len(m.Configurations) < maxTried && !slices.Contains(m.Configurations, c) {
+		m.Configurations = append(slices.Clip(m.Configurations), c)
+	}
+}
+
+// maxModels bounds the models in memory. If there are more, the least recently used model is
+// evicted. A cluster of 10,000 nodes trains hundreds of models. The limit protects against names
+// that are generated for each job.
+const maxModels = 1 << 12
+
+// levelOf returns the level of the model and dataset that a job trains.
+func levelOf(s *schemas.Setting) string { return schemas.ModelLevel(s.Model, s.Dataset) }
+
+// useModel returns the model of a level, created on first use, and marks it as most recently used.
+func (c *Cluster) useModel(level string) *Model {
+	m := c.models[level]
+	if m == nil {
+		m = &Model{}
+		c.models[level] = m
+	}
+	c.lastModels.use(level)
+	return m
+}
+
+// evictModels evicts the least recently used models beyond the limit.
+func (c *Cluster) evictModels() {
+	for len(c.models) > c.limits.models {
+		name, ok := c.lastModels.oldest()
+		if !ok {
+			return
+		}
+		c.lastModels.remove(name)
+		delete(c.models, name)
+	}
+}
+
+// Model returns the model and dataset of a request, or the zero value if they are unknown.
+func (c *Cluster) Model(q *schemas.JobRequest) Model {
+	if m := c.models[schemas.ModelLevel(q.Model, q.Dataset)]; m != nil {
+		return *m
+	}
+	return Model{}
+}

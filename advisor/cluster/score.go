@@ -1,0 +1,184 @@
+package cluster
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"courier/schemas"
+)
+
+// Score is the SLO attainment that job.score returns. Each job counts once, at the end of its first
+// run. A lost job that comes back is moved to the group of its new end.
+type score struct {
+	Promises    schemas.Tally       `json:"promises"`
+	Confidences groups              `json:"confidences"`
+	Users       groups              `json:"users"`
+	Models      groups              `json:"models"`
+	Decisions   groups              `json:"decisions"`
+	Calibration schemas.Calibration `json:"calibration"`
+}
+
+// maxGroups bounds the groups of each kind. Later groups are counted together, so that made-up
+// names cost no memory.
+const maxGroups = 256
+
+// group is the key of jobs that are counted together.
+type group struct {
+	Name       string  `json:"name,omitempty"`
+	Dataset    string  `json:"dataset,omitempty"` // of a model
+	Confidence float64 `json:"confidence,omitempty"`
+	Others     bool    `json:"others,omitempty"`
+}
+
+// groups are the counts of at most maxGroups groups, and of all others.
+type groups []groupTally
+
+type groupTally struct {
+	group
+	Tally schemas.Tally `json:"tally"`
+}
+
+// tally returns the counts of a group, created on first use. If the limit is reached, it returns
+// the counts of the group for all others. A group is never removed, so that a job stays in its
+// group.
+func (g *groups) tally(key group) *schemas.Tally {
+	i := g.index(key)
+	if i < 0 && len(*g) >= maxGroups {
+		key = group{Others: true}
+		i = g.index(key)
+	}
+	if i < 0 {
+		i = len(*g)
+		*g = append(*g, groupTally{group: key})
+	}
+	return &(*g)[i].Tally
+}
+
+func (g *groups) index(key group) int {
+	return slices.IndexFunc(*g, func(t groupTally) bool { return t.group == key })
+}
+
+// lines returns the groups by falling confidence, falling size and name; the others come last.
+func (g groups) lines() []schemas.ScoreLine {
+	all := make([]schemas.ScoreLine, 0, len(g))
+	for _, t := range g {
+		line := schemas.ScoreLine{
+			Name: t.Name, Dataset: t.Dataset, Others: t.Others, Tally: t.Tally.WithRatio(),
+		}
+		if !t.Others {
+			line.Confidence = &t.Confidence
+		}
+		all = append(all, line)
+	}
+	slices.SortFunc(all, func(a, b schemas.ScoreLine) int {
+		if a.Others != b.Others {
+			return map[bool]int{true: 1, false: -1}[a.Others]
+		}
+		return cmp.Or(cmp.Compare(*b.Confidence, *a.Confidence), cmp.Compare(b.Jobs, a.Jobs),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Dataset, b.Dataset))
+	})
+	return all
+}
+
+// clone returns a copy that shares nothing.
+func (s *score) clone() score {
+	copied := *s
+	for _, g := range []*groups{
+		&copied.Confidences, &copied.Users, &copied.Models, &copied.Decisions,
+	} {
+		*g = slices.Clone(*g)
+	}
+	return copied
+}
+
+// end counts an ended job if its promise can be judged. Cancelled, lost and incomplete
+// jobs have separate counts, so that cancelling late jobs changes no ratio.
+func (s *score) end(j *Job) {
+	switch j.State {
+	case schemas.StateFinished, schemas.StateFailed:
+		if j.IsIncomplete() {
+			s.countIncomplete(j)
+			return
+		}
+		s.judge(j)
+	case schemas.StateCancelled:
+		if j.HasDeadline() && j.asAdvised() {
+			s.count(j, func(t *schemas.Tally) { t.Cancelled++ })
+		}
+	case schemas.StateLost:
+		if j.HasDeadline() && j.asAdvised() {
+			j.IsCountedLost = true
+			s.count(j, func(t *schemas.Tally) { t.Lost++ })
+		}
+	}
+}
+
+// countIncomplete counts a job that finished with fewer epochs than it should have.
+func (s *score) countIncomplete(j *Job) {
+	if j.HasDeadline() && j.asAdvised() {
+		s.count(j, func(t *schemas.Tally) { t.Incomplete++ })
+	}
+}
+
+// uncountLost removes a job from the lost ones when it comes back; its end counts instead. If a new
+// run has started, the first run stays lost.
+func (s *score) uncountLost(j *Job) {
+	if !j.IsCountedLost || j.State == schemas.StateLost {
+		return
+	}
+	j.IsCountedLost = false
+	if j.Run == 1 {
+		s.count(j, func(t *schemas.Tally) { t.Lost-- })
+	}
+}
+
+// judge counts a job that finished or failed.
+func (s *score) judge(j *Job) {
+	o, ok := j.Outcome()
+	if !ok || !o.AsAdvised {
+		return
+	}
+	s.countGroups(j, func(t *schemas.Tally) { t.Add(o.Kept) })
+	if p := o.Promise.Probability; p != nil &&
+		!j.HasMoved { // the probability applies to the first batch size only
+		s.Calibration.Add(*p, o.Kept)
+	}
+}
+
+// count changes all counts of a job with a promise.
+func (s *score) count(j *Job, change func(*schemas.Tally)) {
+	s.countGroups(j, change)
+	if p := j.Promise.Probability; p != nil {
+		change(s.Calibration.Tally(*p))
+	}
+}
+
+// countGroups changes the counts of the groups of a job with a promise.
+func (s *score) countGroups(j *Job, change func(*schemas.Tally)) {
+	q, decision := j.Request, j.Promise.Decision
+	confidence := math.Round(q.Confidence*1e4) / 1e4
+	change(s.Decisions.tally(group{Name: string(decision), Confidence: confidence}))
+	if decision != schemas.MeetsSLO {
+		return
+	}
+	change(&s.Promises)
+	change(s.Confidences.tally(group{Confidence: confidence}))
+	change(s.Users.tally(group{Name: q.User, Confidence: confidence}))
+	change(s.Models.tally(group{Name: q.Model, Dataset: q.Dataset, Confidence: confidence}))
+}
+
+// reply returns the score for job.score.
+func (s *score) reply() *schemas.Score {
+	return &schemas.Score{
+		Promises:    schemas.ScoreLine{Tally: s.Promises.WithRatio()},
+		Confidence:  s.Confidences.lines(),
+		Users:       s.Users.lines(),
+		Models:      s.Models.lines(),
+		Decisions:   s.Decisions.lines(),
+		Calibration: s.Calibration.Bins(),
+	}
+}
+
+// Score returns the SLO attainment of all promises in the event log.
+func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
