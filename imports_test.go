@@ -158,6 +158,7 @@ var modules = map[string][]string{
 	},
 	"golang.org/x/term":          {"runner", "services"},
 	"golang.org/x/time":          {"gateway"},
+	"github.com/chromedp":        {"gateway/browsertest"},
 	"google.golang.org/protobuf": {"runner/output"},
 }
 

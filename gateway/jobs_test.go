@@ -13,8 +13,6 @@ import (
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // receivedRequests records the requests that a service has received.
@@ -251,32 +249,6 @@ func TestAdvice_IsTheLatestInTheLog(t *testing.T) {
 			d != "" {
 			t.Errorf("after %s: GET advice = %d (-want +got):\n%s", c.event.ID(), a.status, d)
 		}
-	}
-}
-
-// storeAdviceInJob changes the streams of a server to those of old releases.
-func storeAdviceInJob(t *testing.T, url string) {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := js.Stream(within(t), schemas.StreamJob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := job.CachedInfo().Config
-	c.Subjects = append(c.Subjects, schemas.JobSubject("*", schemas.EventAdvice))
-	if err := js.DeleteStream(within(t), schemas.StreamAdvice); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.UpdateStream(within(t), c); err != nil {
-		t.Fatal(err)
 	}
 }
 

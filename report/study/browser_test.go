@@ -64,9 +64,7 @@ func TestWriteHTML_InABrowser(t *testing.T) {
 
 // isDark reports whether the background is darker than the text if the user prefers that.
 func isDark(t *testing.T, p *browsertest.Page) bool {
-	p.Do("Emulation.setEmulatedMedia", map[string]any{
-		"features": []map[string]string{{"name": "prefers-color-scheme", "value": "dark"}},
-	})
+	p.PreferDark()
 	dark := false
 	const darker = `(() => {
 		const sum = colour => colour.match(/\d+/g).slice(0, 3).reduce((a, b) => a + Number(b), 0)
