@@ -22,7 +22,7 @@ var importGraph = map[string][]string{
 	"regress/treefile":     {},
 	"regress/baseline":     {"regress/leastsquares"},
 	"regress/leastsquares": {},
-	"regress/table":        {"regress"},
+	"regress/table":        {},
 	"regress/anova":        {"regress/table"},
 	"bus":                  {"schemas"},
 	"bus/server":           {},
@@ -57,7 +57,7 @@ var importGraph = map[string][]string{
 	"receipt":             {"bus", "schemas"},
 	"report":              {"bus", "report/shorten", "schemas"},
 	"report/shorten":      {},
-	"report/study":        {"report/shorten", "regress", "regress/anova", "regress/evidence", "regress/table"},
+	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
 		"advisor", "advisor/cluster", "bus", "regress", "regress/table", "schemas", "trainer",
 	},

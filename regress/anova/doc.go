@@ -20,7 +20,7 @@
 // is biased upwards. A robust F is the Wald test with the covariance HC3 (MacKinnon, White, 1985),
 // which needs no equal variances. The residuals are checked by the tests of Shapiro and Wilk
 // (Royston, 1995) and of Brown and Forsythe. Kruskal-Wallis tests of single factors need no normal
-// distribution, and neither does the aligned rank transform of each term (Wobbrock et al., 2011).
+// distribution.
 //
 // # Guarantees
 //

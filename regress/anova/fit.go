@@ -50,10 +50,6 @@ type Term struct {
 	// RobustF and RobustP are of the Wald test with covariance HC3; nil if it cannot be computed.
 	RobustF *float64 `json:"robust_f,omitempty"`
 	RobustP *float64 `json:"robust_p,omitempty"`
-	// AlignedRankF and AlignedRankP are of the aligned rank transform; nil for terms with a
-	// covariate.
-	AlignedRankF *float64 `json:"aligned_rank_f,omitempty"`
-	AlignedRankP *float64 `json:"aligned_rank_p,omitempty"`
 }
 
 // ErrSaturated is wrapped by the error of Fit for a design with too few runs.
@@ -163,9 +159,8 @@ func (m *linearModel) addTerms(r *VarianceAnalysis) error {
 				degrees, full, m.reason(t)))
 		}
 		if degrees > 0 {
-			result := m.term(name, degrees, squaresIn(own, others.residuals(m.design.Y)))
-			m.alignedRank(t, others, own, &result)
-			r.Terms = append(r.Terms, result)
+			squares := squaresIn(own, others.residuals(m.design.Y))
+			r.Terms = append(r.Terms, m.term(name, degrees, squares))
 		}
 	}
 	return nil

@@ -1,5 +1,5 @@
-// Package table reads tables of examples, CSV or JSON lines, and turns their columns into numbers.
-// Where changes a Table, which must not be used concurrently meanwhile.
+// Package table reads tables of examples, CSV or JSON lines. Where changes a Table, which must not be
+// used concurrently meanwhile.
 package table
 
 import (
@@ -14,8 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"courier/regress"
 )
 
 // Table is a file of examples: a name for each column, and a cell for each name in every row.
@@ -205,97 +203,4 @@ func Number(cell string) float64 {
 		return math.NaN()
 	}
 	return x
-}
-
-// minNumbers is the share of cells that must be numbers for a column to be numeric. The other cells
-// are misprints; their rows are dropped and counted.
-const minNumbers = 0.95
-
-// Feature describes a column by its cells; with category it has levels even if they are numbers.
-func (t *Table) Feature(name string, category bool) (regress.Feature, error) {
-	k, err := t.Column(name)
-	if err != nil {
-		return regress.Feature{}, err
-	}
-	f := regress.Feature{Name: name}
-	filled, numbers := 0, 0
-	levels := make(map[string]struct{})
-	for _, row := range t.Rows {
-		cell := strings.TrimSpace(row[k])
-		if cell == "" {
-			continue
-		}
-		filled++
-		levels[cell] = struct{}{}
-		if !math.IsNaN(Number(cell)) || strings.EqualFold(cell, "nan") {
-			numbers++
-		}
-	}
-	if filled == 0 {
-		return f, fmt.Errorf("column %s is empty", name)
-	}
-	if !category && float64(numbers) >= minNumbers*float64(filled) {
-		return f, nil
-	}
-	for level := range levels {
-		f.Levels = append(f.Levels, level)
-	}
-	slices.Sort(f.Levels)
-	return f, nil
-}
-
-// Values returns a column as numbers: levels by their index, unknown ones as NaN.
-func (t *Table) Values(f regress.Feature) ([]float64, error) {
-	k, err := t.Column(f.Name)
-	if err != nil {
-		return nil, err
-	}
-	levels := make(map[string]int, len(f.Levels))
-	for i, name := range f.Levels {
-		levels[name] = i
-	}
-	values := make([]float64, len(t.Rows))
-	for i, row := range t.Rows {
-		cell := strings.TrimSpace(row[k])
-		switch level, known := levels[cell]; {
-		case f.Levels == nil:
-			values[i] = Number(cell)
-		case known:
-			values[i] = float64(level)
-		default:
-			values[i] = math.NaN()
-		}
-	}
-	return values, nil
-}
-
-// Groups numbers the distinct combinations of values in some columns; nil without columns.
-func (t *Table) Groups(names []string) ([]int, error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	keys := make([][]string, len(t.Rows))
-	for _, name := range names {
-		k, err := t.Column(name)
-		if err != nil {
-			return nil, fmt.Errorf("group: %w", err)
-		}
-		for i, row := range t.Rows {
-			cell := strings.TrimSpace(row[k])
-			if x := Number(cell); !math.IsNaN(x) {
-				cell = strconv.FormatFloat(x, 'g', -1, 64) // 64 and 64.0 are equal.
-			}
-			keys[i] = append(keys[i], cell)
-		}
-	}
-	seen := make(map[string]int)
-	groups := make([]int, len(t.Rows))
-	for i, key := range keys {
-		name := fmt.Sprintf("%q", key)
-		if _, known := seen[name]; !known {
-			seen[name] = len(seen)
-		}
-		groups[i] = seen[name]
-	}
-	return groups, nil
 }

@@ -68,8 +68,7 @@ func sparse(n int) string {
 	return b.String()
 }
 
-// For any input, rows are as wide as the header, names are unique, and every row has values and
-// a group.
+// For any input, rows are as wide as the header, and names are unique.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"a,b\n1,x\n2,y\n", "\ufeffa\n1\n", `{"a":1,"b":"x"}` + "\n" + `{"c":null}`,
@@ -95,63 +94,5 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("row has %d cells, want %d", len(row), len(table.Header))
 			}
 		}
-		for _, name := range table.Header {
-			feature, err := table.Feature(name, false)
-			if err != nil {
-				continue // The column is empty.
-			}
-			values, err := table.Values(feature)
-			if err != nil || len(values) != len(table.Rows) {
-				t.Fatalf("Values(%q) = %d values, %v, want %d", name, len(values), err, len(table.Rows))
-			}
-		}
-		if groups, err := table.Groups(table.Header); err != nil || len(groups) != len(table.Rows) {
-			t.Fatalf("Groups = %d groups, %v, want %d", len(groups), err, len(table.Rows))
-		}
 	})
-}
-
-func TestFeature_TellsNumbersFromCategories(t *testing.T) {
-	table := &Table{Header: []string{"n", "c", "mixed", "none"}}
-	for i := range 40 {
-		mixed := fmt.Sprint(i)
-		if i == 7 {
-			mixed = "7o"
-		}
-		table.Rows = append(table.Rows, []string{
-			fmt.Sprint(i),
-			string(rune('a' + i%3)),
-			mixed,
-			" ",
-		})
-	}
-	for _, c := range []struct {
-		name     string
-		category bool
-		levels   int
-		says     string
-	}{
-		{"n", false, 0, ""},
-		{"n", true, 40, ""},
-		{"c", false, 3, ""},
-		{"mixed", false, 0, ""},
-		{"none", false, 0, "is empty"},
-		{"x", false, 0, "no column"},
-	} {
-		f, err := table.Feature(c.name, c.category)
-		if c.says != "" {
-			if err == nil || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%s: %v, want %q", c.name, err, c.says)
-			}
-		} else if err != nil || len(f.Levels) != c.levels {
-			t.Errorf("%s: %d levels, %v, want %d", c.name, len(f.Levels), err, c.levels)
-		}
-	}
-	group, err := (&Table{
-		Header: []string{"a", "b"},
-		Rows:   [][]string{{"64", "x"}, {"64.0", "x"}, {"64", "y"}},
-	}).Groups([]string{"a", "b"})
-	if err != nil || !reflect.DeepEqual(group, []int{0, 0, 1}) {
-		t.Errorf("Groups() = %v, %v, want [0 0 1]", group, err)
-	}
 }

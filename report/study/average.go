@@ -46,16 +46,23 @@ func (s *RunsAnalysis) average(o *Options, responses []string) {
 	s.Table.Rows = rows
 }
 
-// groupRows returns the rows with equal cells in some columns, in the order of their first row.
+// groupRows returns the rows with equal cells in some columns, in the order of their first row. Cells
+// with equal numbers are equal, such as 64 and 64.0.
 func groupRows(t *table.Table, names []string) [][]int {
 	index := map[string]int{}
 	var groups [][]int
 	for i, row := range t.Rows {
 		var cells []string
 		for _, name := range names {
-			if k := slices.Index(t.Header, name); k >= 0 {
-				cells = append(cells, strings.TrimSpace(row[k]))
+			k := slices.Index(t.Header, name)
+			if k < 0 {
+				continue
 			}
+			cell := strings.TrimSpace(row[k])
+			if x := table.Number(cell); isNumber(x) {
+				cell = strconv.FormatFloat(x, 'g', -1, 64)
+			}
+			cells = append(cells, cell)
 		}
 		key := fmt.Sprintf("%q", cells)
 		g, known := index[key]

@@ -154,7 +154,7 @@ func TestWriteHTML_ShowsAllFactorsAndFigures(t *testing.T) {
 	for _, sentence := range []string{
 		"batch_size influences accuracy most. It explains ", "influences total_seconds most.",
 		"predicts the total_seconds of configurations that were never measured best",
-		">ART p<", ">Kruskal-Wallis H<", "Equal variances (Brown-Forsythe): model F ",
+		">HC3 p<", ">Kruskal-Wallis H<", "Equal variances (Brown-Forsythe): model F ",
 	} {
 		if !strings.Contains(page, sentence) {
 			t.Errorf("the page lacks %q", sentence)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"courier/regress"
+	"courier/regress/baseline"
 	"courier/regress/evidence"
 )
 
@@ -14,23 +14,25 @@ import (
 // the data of the comparison.
 type method struct {
 	name string
-	fit  func(ctx context.Context, train []int) (func(run int) (float64, error), error)
+	fit  func(ctx context.Context, train []int) (predictRun, error)
 }
 
-// allMethods returns the method of the advisor, the rule to beat, and others.
+// predictRun predicts the time of a run.
+type predictRun func(run int) (float64, error)
+
+// allMethods returns the method of the advisor, the rule to beat, and what the paper compares.
 func (c *heldOutComparison) allMethods() []method {
 	return []method{
-		{"courier (evidence)", c.fitEvidence},
+		{"courier", c.fitServed},
 		{"mean of past runs", c.fitMean},
-		{"random forest", c.fitForest},
-		{"gradient boosting", c.fitBoosting},
-		c.baseline(regress.LinearBaseline()),
-		c.baseline(regress.NearestBaseline()),
+		{"random forest", c.baseline(fitForest)},
+		{"linear model", c.baseline(withoutContext(baseline.Linear))},
+		{"queueing law", c.baseline(withoutContext(baseline.Queueing))},
 	}
 }
 
-// evidenceRuns returns the runs as evidence. The table must have batch sizes and CPUs.
-func (c *heldOutComparison) evidenceRuns() ([]evidence.Run, error) {
+// servedRuns returns the runs as the advisor learns from them. The table must have batch sizes and CPUs.
+func (c *heldOutComparison) servedRuns() ([]evidence.Run, error) {
 	batches, cpus := Numbers(c.table, Column(c.table, BatchSize)), Numbers(c.table,
 		Column(c.table, CPUs))
 	if batches == nil || cpus == nil {
@@ -64,10 +66,9 @@ func (c *heldOutComparison) cell(run int, role ColumnRole) string {
 	return c.table.Rows[run][k]
 }
 
-func (c *heldOutComparison) fitEvidence(
-	ctx context.Context, train []int,
-) (func(run int) (float64, error), error) {
-	runs, err := c.evidenceRuns()
+// fitServed fits the method of the advisor.
+func (c *heldOutComparison) fitServed(ctx context.Context, train []int) (predictRun, error) {
+	runs, err := c.servedRuns()
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +94,7 @@ func (c *heldOutComparison) fitEvidence(
 }
 
 // fitMean predicts the mean of the past runs of the configuration, or of all runs if it has none.
-func (c *heldOutComparison) fitMean(
-	_ context.Context, train []int,
-) (func(run int) (float64, error), error) {
+func (c *heldOutComparison) fitMean(_ context.Context, train []int) (predictRun, error) {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	sum := 0.0
 	for _, i := range train {
@@ -111,69 +110,33 @@ func (c *heldOutComparison) fitMean(
 	}, nil
 }
 
-// Options of the trees: those of the paper's forest for the time (ICPE 2021, table 7), with fewer
-// trees.
-const treeCount, treeDepth, treeSeed = 200, 6, 1
+type fitBaseline func(context.Context, *baseline.Dataset) (baseline.Predict, error)
 
-func (c *heldOutComparison) fitForest(
-	ctx context.Context, train []int,
-) (func(run int) (float64, error), error) {
-	r, err := regress.FitForest(ctx, c.data.Subset(train), regress.ForestOptions{
-		Trees:       treeCount,
-		MaxDepth:    treeDepth,
-		Bootstrap:   true,
-		Transform:   regress.Log,
-		Criterion:   regress.Squared,
-		Seed:        treeSeed,
-		Folds:       -1,
-		MinExamples: 4,
-		MinSettings: 2,
+// fitForest fits the paper's forest for the time (ICPE 2021, table 7) with fewer trees.
+func fitForest(ctx context.Context, train *baseline.Dataset) (baseline.Predict, error) {
+	return baseline.Forest(ctx, train, baseline.ForestOptions{
+		Trees:    200,
+		MaxDepth: 6,
+		Seed:     1,
+		Log:      true,
 	})
-	return c.compiled(r, err)
 }
 
-func (c *heldOutComparison) fitBoosting(
-	ctx context.Context, train []int,
-) (func(run int) (float64, error), error) {
-	r, err := regress.FitBoosting(ctx, c.data.Subset(train), regress.BoostingOptions{
-		Trees:       treeCount,
-		MaxDepth:    3,
-		MinLeaf:     1,
-		Transform:   regress.Log,
-		Criterion:   regress.Squared,
-		Seed:        treeSeed,
-		Folds:       -1,
-		MinExamples: 4,
-		MinSettings: 2,
-	})
-	return c.compiled(r, err)
-}
-
-func (c *heldOutComparison) compiled(
-	r *regress.Regressor, err error,
-) (func(run int) (float64, error), error) {
-	if err != nil {
-		return nil, err
+func withoutContext(fit func(*baseline.Dataset) (baseline.Predict, error)) fitBaseline {
+	return func(_ context.Context, train *baseline.Dataset) (baseline.Predict, error) {
+		return fit(train)
 	}
-	p, err := regress.Compile(r)
-	if err != nil {
-		return nil, err
-	}
-	return func(run int) (float64, error) {
-		point, err := p.Predict(c.data.Row(run, nil))
-		return point.Value, err
-	}, nil
 }
 
-func (c *heldOutComparison) baseline(b regress.Baseline) method {
-	return method{
-		b.Name,
-		func(_ context.Context, train []int) (func(run int) (float64, error), error) {
-			predict, err := b.Fit(c.data.Subset(train))
-			if err != nil {
-				return nil, err
-			}
-			return func(run int) (float64, error) { return predict(c.data.Row(run, nil)), nil }, nil
-		},
+// baseline fits a regressor of package baseline.
+func (c *heldOutComparison) baseline(
+	fit fitBaseline,
+) func(ctx context.Context, train []int) (predictRun, error) {
+	return func(ctx context.Context, train []int) (predictRun, error) {
+		predict, err := fit(ctx, c.data.Subset(train))
+		if err != nil {
+			return nil, err
+		}
+		return func(run int) (float64, error) { return predict(c.data.Rows[run]), nil }, nil
 	}
 }

@@ -5,11 +5,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
 
-	"courier/regress"
+	"courier/regress/baseline"
 	"courier/regress/table"
 )
 
@@ -26,9 +27,9 @@ type RegressorComparison struct {
 
 // MethodScore is the score of a method.
 type MethodScore struct {
-	Method string         `json:"method"`
-	Runs   int            `json:"runs"` // that were held out and predicted
-	Scores regress.Scores `json:"scores"`
+	Method string          `json:"method"`
+	Runs   int             `json:"runs"` // that were held out and predicted
+	Scores baseline.Scores `json:"scores"`
 	// Error is the reason why there are no scores.
 	Error string `json:"error,omitempty"`
 }
@@ -43,7 +44,7 @@ const (
 type heldOutComparison struct {
 	table   *table.Table
 	rows    []int // of the table
-	data    *regress.Dataset
+	data    *baseline.Dataset
 	groups  []int // configuration of each row
 	methods []method
 }
@@ -72,7 +73,7 @@ func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error
 }
 
 func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutComparison, error) {
-	c := &heldOutComparison{table: s.Table, data: &regress.Dataset{TargetName: response}}
+	c := &heldOutComparison{data: &baseline.Dataset{}}
 	seconds := Numbers(s.Table, response)
 	columns := make([]int, len(s.Settings))
 	for i, name := range s.Settings {
@@ -95,39 +96,52 @@ func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutCompari
 		})
 		c.rows = slices.Sorted(slices.Values(c.rows[:maxCompared]))
 	}
+	c.table = &table.Table{Header: s.Table.Header}
 	for _, row := range c.rows {
+		c.table.Rows = append(c.table.Rows, s.Table.Rows[row])
 		c.data.Target = append(c.data.Target, seconds[row])
 	}
-	kept := &table.Table{Header: s.Table.Header}
-	for _, row := range c.rows {
-		kept.Rows = append(kept.Rows, s.Table.Rows[row])
+	c.data.Rows = make([][]float64, len(c.rows))
+	for _, name := range s.Settings {
+		c.addFeature(name)
 	}
-	if err := c.addFeatures(kept, s.Settings); err != nil {
-		return nil, err
+	c.groups = make([]int, len(c.rows))
+	for group, rows := range groupRows(c.table, s.Settings) {
+		for _, i := range rows {
+			c.groups[i] = group
+		}
 	}
-	var err error
-	if c.groups, err = kept.Groups(s.Settings); err != nil {
-		return nil, err
-	}
-	c.data.Group = c.groups
-	c.table = kept
 	c.methods = c.allMethods()
 	return c, c.data.Validate()
 }
 
-func (c *heldOutComparison) addFeatures(t *table.Table, names []string) error {
-	for _, name := range names {
-		f, err := t.Feature(name, false)
-		if err != nil {
-			return err
+// lawFeatures are the names of the features of the queueing law.
+var lawFeatures = map[ColumnRole]string{
+	BatchSize: "batch_size",
+	CPUs:      "cpus",
+	Jobs:      "concurrent_jobs",
+}
+
+// addFeature adds a column as a feature: a number if all its cells are numbers, else a category.
+func (c *heldOutComparison) addFeature(column string) {
+	f := baseline.Feature{Name: column}
+	for role, name := range lawFeatures {
+		if Column(c.table, role) == column {
+			f.Name = name
 		}
-		values, err := t.Values(f)
-		if err != nil {
-			return err
-		}
-		c.data.Features, c.data.Columns = append(c.data.Features, f), append(c.data.Columns, values)
 	}
-	return nil
+	values := Numbers(c.table, column)
+	if slices.ContainsFunc(values, math.IsNaN) {
+		f.Levels = slices.Sorted(slices.Values(levels(c.table, column)))
+		k := slices.Index(c.table.Header, column)
+		for i, row := range c.table.Rows {
+			values[i] = float64(slices.Index(f.Levels, strings.TrimSpace(row[k])))
+		}
+	}
+	c.data.Features = append(c.data.Features, f)
+	for i, x := range values {
+		c.data.Rows[i] = append(c.data.Rows[i], x)
+	}
 }
 
 // foldsOfRuns deals the runs of each configuration to folds; -1 for the only run of one.
@@ -212,7 +226,7 @@ func (c *heldOutComparison) scoreMethod(ctx context.Context, m method, folds []i
 			groups = append(groups, c.groups[i])
 		}
 	}
-	return MethodScore{Runs: len(truth), Scores: regress.Score(truth, predicted, groups, 1)}, nil
+	return MethodScore{Runs: len(truth), Scores: baseline.Score(truth, predicted, groups, 1)}, nil
 }
 
 // titleWidth is the width of the first column of the tables.

@@ -18,7 +18,7 @@ import (
 func TestAnalyse_AveragesJobsThatRanTogether(t *testing.T) {
 	runs, err := table.Read(strings.NewReader(`block,job,jobs,batch_size,total_seconds
 a,1,2,64,10
-a,2,2,64,14
+a,2,2,64.0,14
 b,1,2,64,11
 b,2,2,64,12
 c,1,2,128,6

@@ -23,18 +23,17 @@ func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
 func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
-		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p", "omega2",
-		"aligned_rank_f", "aligned_rank_p"}}
+		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p", "omega2"}}
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
 		for _, t := range a.Terms {
 			lines = append(lines, []string{a.Response, t.Name, strconv.Itoa(t.Degrees),
 				all(&t.Squares), all(&t.F), all(&t.P), all(&t.PartialOmega2), all(&t.EffectLow),
 				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP),
-				all(&t.Omega2), all(t.AlignedRankF), all(t.AlignedRankP)})
+				all(&t.Omega2)})
 		}
 		lines = append(lines, []string{a.Response, "residual", strconv.Itoa(a.ResidualDegrees),
-			all(&a.ResidualSquares), "", "", "", "", "", "", "", "", "", "", ""})
+			all(&a.ResidualSquares), "", "", "", "", "", "", "", "", ""})
 	}
 	return w.WriteAll(lines)
 }
@@ -86,13 +85,12 @@ func (a *Analysis) write(w io.Writer) {
 		width = max(width, len(t.Name))
 	}
 	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
-		"partial eta2\tHC3 F\tHC3 p\tART F\tART p\t\n", width, "term")
+		"partial eta2\tHC3 F\tHC3 p\t\n", width, "term")
 	for _, t := range a.Terms {
-		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t%s\t%s\t\n",
+		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t\n",
 			width, t.Name, t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P),
 			t.PartialOmega2, t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Statistic),
-			optional(t.RobustP, Probability), optional(t.AlignedRankF, Statistic),
-			optional(t.AlignedRankP, Probability))
+			optional(t.RobustP, Probability))
 	}
 	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
@@ -122,26 +120,16 @@ func (a *Analysis) Checks() []string {
 		lines = append(lines, "The variances differ: read the columns HC3, which allow for that")
 	}
 	if names := a.disputed(); len(names) > 0 {
-		lines = append(lines, fmt.Sprintf("The tests F, HC3 and ART disagree whether p is below %.2f"+
-			" for %s", anova.Unusual, some(names)))
+		lines = append(lines, fmt.Sprintf("The tests F and HC3 disagree whether p is below %.2f for %s",
+			anova.Unusual, some(names)))
 	}
 	return append(lines, testLine("By ranks, each factor alone (Kruskal-Wallis)", "H", a.Ranks))
 }
 
-// disputed returns the terms for which the known tests disagree.
+// disputed returns the terms for which the tests F and HC3 disagree.
 func (a *Analysis) disputed() (names []string) {
 	for _, t := range a.Terms {
-		below, tests := 0, 0
-		for _, p := range []*float64{&t.P, t.RobustP, t.AlignedRankP} {
-			if p == nil {
-				continue
-			}
-			tests++
-			if *p < anova.Unusual {
-				below++
-			}
-		}
-		if below > 0 && below < tests {
+		if t.RobustP != nil && (*t.RobustP < anova.Unusual) != (t.P < anova.Unusual) {
 			names = append(names, t.Name)
 		}
 	}

@@ -68,42 +68,6 @@ def compared(data, terms, full):
     return table
 
 
-def ranked(aligned):
-    """The ranks of the aligned responses; rounding errors are no differences."""
-    order = np.argsort(aligned, kind="stable")
-    steps = np.diff(aligned[order]) > 1e-9 * np.ptp(aligned)
-    ties = np.empty(len(aligned))
-    ties[order] = np.concatenate([[0], np.cumsum(steps)])
-    return scipy.stats.rankdata(ties)
-
-
-def aligned_ranks(data, variables, terms, full, textbook):
-    """The aligned rank transform of Wobbrock et al. (2011), in the terms of factors."""
-    table = {}
-    for term in terms:
-        own = plain(term).split(":")
-        if any(variables[v] for v in own):
-            continue
-        others = [t for t in terms if not set(own) <= set(plain(t).split(":"))]
-        without = smf.ols("y ~ " + (" + ".join(others) or "1"), data).fit()
-        with_term = smf.ols("y ~ " + " + ".join(others + [term]), data).fit()
-        aligned = (full.resid + with_term.fittedvalues - without.fittedvalues).to_numpy()
-        if textbook:
-            # Means of cells, as in the paper, are the same in a balanced design with all terms.
-            cells = data.y.groupby([data[v] for v in variables]).transform("mean")
-            effect = (-1) ** len(own) * data.y.mean()
-            for size in range(1, len(own) + 1):
-                for some in itertools.combinations(own, size):
-                    means = data.y.groupby([data[v] for v in some]).transform("mean")
-                    effect = effect + (-1) ** (len(own) - size) * means
-            np.testing.assert_allclose(aligned, data.y - cells + effect, rtol=1e-9, atol=1e-9)
-        ranks = data.assign(y=ranked(aligned))
-        model = smf.ols("y ~ " + " + ".join(terms), ranks).fit()
-        if model.ssr > 1e-9 * model.centered_tss:
-            table[term] = compared(ranks, terms, model)[term][2:]
-    return table
-
-
 def means(data, variables, interactions, model, term):
     """Means at the levels of a term: equal weights for the levels of the other factors."""
     own = term.split(":")
@@ -136,7 +100,7 @@ def means(data, variables, interactions, model, term):
     return points
 
 
-def analyse(name, data, variables, interactions, full_rank=True, textbook=False):
+def analyse(name, data, variables, interactions, full_rank=True):
     terms = formula(variables, interactions)
     model = smf.ols("y ~ " + " + ".join(terms), data).fit()
     runs = len(data)
@@ -162,7 +126,6 @@ def analyse(name, data, variables, interactions, full_rank=True, textbook=False)
                                        atol=1e-7 * model.ssr)
             row = lm.loc[term]
             table[term] = (row["sum_sq"], row["df"], row["F"], row["PR(>F)"])
-    ranks = aligned_ranks(data, variables, terms, model, textbook)
     for term in terms:
         squares, d1, f, p = (float(x) for x in table[term])
         mean = model.ssr / model.df_resid
@@ -178,9 +141,6 @@ def analyse(name, data, variables, interactions, full_rank=True, textbook=False)
             "partial_omega2": max(0, (squares - d1 * mean) / (squares + (runs - d1) * mean)),
             "omega2": max(0, (squares - d1 * mean) / (model.centered_tss + mean)),
         }
-        if term in ranks:
-            case["terms"][plain(term)]["aligned_rank_f"] = float(ranks[term][0])
-            case["terms"][plain(term)]["aligned_rank_p"] = float(ranks[term][1])
         if full_rank and model.get_influence().hat_matrix_diag.max() < 1 - 1e-9:
             case["terms"][plain(term)]["robust_f"] = float(robust.loc[term, "F"])
             case["terms"][plain(term)]["robust_p"] = float(robust.loc[term, "PR(>F)"])
@@ -216,7 +176,7 @@ def main():
     d = grid(random, {"a": ["x", "y", "z"], "b": [1, 2]}, 4)
     d["y"] = 10 + d.b * 2 + (d.a == "z") * 3 + (d.a == "y") * d.b + d.noise
     cases.append(analyse("balanced", d.drop(columns="noise"), {"a": False, "b": False},
-                         [("a", "b")], textbook=True))
+                         [("a", "b")]))
 
     d = grid(random, {"batch": [64, 128, 256, 512], "cpus": [1, 2, 4], "model": ["deep", "wide"]},
              3)
@@ -262,7 +222,7 @@ def main():
     d = grid(random, {"a": ["x", "y"], "b": [1, 2, 3], "c": ["p", "q"]}, 4)
     d["y"] = np.round(np.exp(d.noise + (d.a == "y") * d.b / 2), 1)
     cases.append(analyse("balanced, three-way, ties", d.drop(columns="noise"),
-                         {"a": False, "b": False, "c": False}, [("a", "b", "c")], textbook=True))
+                         {"a": False, "b": False, "c": False}, [("a", "b", "c")]))
 
     with open("statsmodels.json", "w", encoding="utf-8") as out:
         lines = ",\n".join(json.dumps(case, allow_nan=False) for case in cases)
