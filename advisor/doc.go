@@ -28,7 +28,7 @@
 // job to re-predict.
 //
 //  1. cluster/transition.go: Cluster.Apply changes the state of the job
-//  2. cluster/node.go: the load of its nodes, and its co-located jobs
+//  2. cluster/observe.go: the load of its nodes
 //  3. question.go: the questions that re-predict the affected jobs
 //  4. decide.go: Decide answers each question
 //  5. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS

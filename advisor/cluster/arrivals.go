@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// startTimeout is how long an admitted job that has not started reserves room on its nodes.
-const startTimeout = time.Minute
-
 // arrivals are the jobs that a policy has admitted and that are about to start. Their number is
 // bounded by the admissions within startTimeout.
 type arrivals struct {
@@ -101,9 +98,4 @@ func (a *arrivals) cpus(node string, now time.Time) float64 {
 		}
 	}
 	return sum
-}
-
-// ArrivingCPUs returns the number of CPUs that are about to be used on a node.
-func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {
-	return c.arrivals.cpus(node, now)
 }

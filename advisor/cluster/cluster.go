@@ -211,3 +211,14 @@ func (c *Cluster) OldestRunning() *Job {
 	}
 	return oldest
 }
+
+// Score returns the SLO attainment of all promises in the event log.
+func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
+
+// ArrivingCPUs returns the number of CPUs that are about to be used on a node.
+func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {
+	return c.arrivals.cpus(node, now)
+}
+
+// Recalibration returns the current recalibration; nil before the first outcome.
+func (c *Cluster) Recalibration() *Recalibration { return c.recalibration }

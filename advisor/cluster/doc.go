@@ -18,11 +18,15 @@
 //
 // # Files
 //
-//   - job.go: the state of one job; transition.go: all its transitions
-//   - load.go, foreign.go, losses.go, bottleneck.go: what the epochs of a job show
-//   - node.go, arrivals.go, placement.go, queue.go: jobs on nodes, and jobs that wait
+//   - transition.go: every transition of a job; retention.go: what is dropped after it
+//   - observe.go: what samples and epochs show about nodes and jobs
+//   - nodes.go, placement.go, queue.go: where jobs run, could run, or wait
+//   - cluster.go: the state as a whole; snapshot.go: its encoding
+//   - job.go: the state of one job; load.go, use.go, losses.go, bottleneck.go: of its epochs
 //   - recalibration.go, score.go: what the ends of jobs show about promises
-//   - list.go, packed.go, snapshot.go: order, memory, and the encoding
+//   - list.go, lru.go, packed.go: order and memory
+//
+// The files of a line call only those of its own and of later lines.
 //
 // # Test
 //

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"time"
 
 	"courier/schemas"
@@ -138,12 +139,6 @@ type ObservedEpoch struct {
 	Node      string     `json:"node"` // with the load
 }
 
-// LoadOnNode is a load and the hardware of the node that has it.
-type LoadOnNode struct {
-	schemas.Load
-	On schemas.Hardware `json:"on,omitzero"`
-}
-
 // IsOver reports whether the run has ended. A lost run has not: it may come back.
 func (j *Job) IsOver() bool {
 	return j.State == schemas.StateFinished || j.State == schemas.StateFailed ||
@@ -271,4 +266,39 @@ func (j *Job) Outcome() (o SubmissionOutcome, ok bool) {
 		o.RunSeconds = j.trainedAt().Sub(j.StartedAt).Seconds()
 	}
 	return o, true
+}
+
+// BarredMove is a number of CPUs that must not be planned for a job.
+type BarredMove struct {
+	CPUs  uint32    `json:"cpus"`
+	Until time.Time `json:"until"`
+}
+
+// startTimeout is how long an admitted job that has not started reserves room on its nodes.
+const startTimeout = time.Minute
+
+// IsElasticNow reports whether the CPUs of the running job can change.
+func (j *Job) IsElasticNow() bool {
+	return j.State == schemas.StateRunning && j.IsElastic && len(j.Setting.Nodes) == 1 &&
+		j.Request != nil && len(j.Request.CPUs) > 1
+}
+
+// AllowedCPUs returns the numbers of CPUs that a running elastic job may hold, ascending: those of
+// its request without the barred ones. The current number is always allowed.
+func (j *Job) AllowedCPUs(now time.Time) []int {
+	return slices.DeleteFunc(slices.Sorted(slices.Values(j.Request.CPUs)), func(n int) bool {
+		return uint32(n) != j.Setting.CPUs && slices.ContainsFunc(j.BarredMoves, func(m BarredMove) bool {
+			return m.CPUs == uint32(n) && m.Until.After(now)
+		})
+	})
+}
+
+// correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
+// before its submission, and an event is not stored before it happened. An event from a spool,
+// which is stored late, keeps its own time.
+func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
+	if at = at.Add(j.ClockLag); storedAt.Before(at) {
+		return storedAt
+	}
+	return at
 }

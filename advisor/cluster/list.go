@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"container/list"
 	"slices"
 	"sort"
 
@@ -120,46 +119,13 @@ func (l *jobList) first() (e listEntry, ok bool) {
 	return l.entries[0], true
 }
 
-// lruNames keeps names in the order of their last use. The order depends on events only, not on a
-// clock.
-type lruNames struct {
-	order *list.List // of names, the least recently used first
-	at    map[string]*list.Element
+// orderEntry returns the entry of the packed job in Cluster.order.
+func (p *packedJob) orderEntry() listEntry {
+	return listEntry{key: p.ListedAt, tie: p.First, packed: p}
 }
 
-func newLRUNames() lruNames { return lruNames{list.New(), map[string]*list.Element{}} }
+// orderEntry returns the entry of the job in Cluster.order.
+func (j *Job) orderEntry() listEntry { return listEntry{key: j.ListedAt, tie: j.First, job: j} }
 
-// use marks a name as most recently used.
-func (r *lruNames) use(name string) {
-	if e := r.at[name]; e != nil {
-		r.order.MoveToBack(e)
-		return
-	}
-	r.at[name] = r.order.PushBack(name)
-}
-
-// remove removes a name.
-func (r *lruNames) remove(name string) {
-	if e := r.at[name]; e != nil {
-		r.order.Remove(e)
-		delete(r.at, name)
-	}
-}
-
-// oldest returns the least recently used name; ok is false if there is none.
-func (r *lruNames) oldest() (name string, ok bool) {
-	e := r.order.Front()
-	if e == nil {
-		return "", false
-	}
-	return e.Value.(string), true
-}
-
-// names returns all names, the least recently used first.
-func (r *lruNames) names() []string {
-	all := make([]string, 0, r.order.Len())
-	for e := r.order.Front(); e != nil; e = e.Next() {
-		all = append(all, e.Value.(string))
-	}
-	return all
-}
+// expiryEntry returns the entry of the job in Cluster.unstarted.
+func (j *Job) expiryEntry() listEntry { return listEntry{key: j.Expiry, tie: j.First, job: j} }

@@ -1,8 +1,9 @@
 package cluster
 
 import (
-	"courier/schemas"
 	"time"
+
+	"courier/schemas"
 )
 
 // LoadIntegral integrates the number of jobs and processes on a node over time, so that the
@@ -66,29 +67,8 @@ func (all loadIntegrals) snapshot(nodes []string, at time.Time) []LoadIntegral {
 	return notes
 }
 
-// meanLoad returns the mean load between two snapshots of the same nodes, on the most loaded node.
-// ok is false if no time has passed or the nodes differ.
-func (c *Cluster) meanLoad(from, to []LoadIntegral) (load LoadOnNode, node string, ok bool) {
-	if len(from) != len(to) {
-		return load, node, false
-	}
-	for i := range to {
-		seconds := to[i].At.Sub(from[i].At).Seconds()
-		if seconds <= 0 || to[i].Node != from[i].Node {
-			return load, node, false
-		}
-		on := c.fleet[to[i].Node]
-		if procs := (to[i].ProcessesSeconds - from[i].ProcessesSeconds) / seconds; i == 0 ||
-			schemas.MoreLoaded(procs, on, load.Processes, load.On) {
-			load = LoadOnNode{
-				schemas.Load{
-					ConcurrentJobs: (to[i].JobSeconds - from[i].JobSeconds) / seconds,
-					Processes:      procs,
-				},
-				on,
-			}
-			node = to[i].Node
-		}
-	}
-	return load, node, len(to) > 0
+// LoadOnNode is a load and the hardware of the node that has it.
+type LoadOnNode struct {
+	schemas.Load
+	On schemas.Hardware `json:"on,omitzero"`
 }

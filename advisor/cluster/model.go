@@ -1,8 +1,9 @@
 package cluster
 
 import (
-	"courier/schemas"
 	"slices"
+
+	"courier/schemas"
 )
 
 // BatchAndCPUs is the part of a configuration that an alternative sets.
@@ -32,34 +33,3 @@ const maxModels = 1 << 12
 
 // levelOf returns the level of the model and dataset that a job trains.
 func levelOf(s *schemas.Setting) string { return schemas.ModelLevel(s.Model, s.Dataset) }
-
-// useModel returns the model of a level, created on first use, and marks it as most recently used.
-func (c *Cluster) useModel(level string) *Model {
-	m := c.models[level]
-	if m == nil {
-		m = &Model{}
-		c.models[level] = m
-	}
-	c.lastModels.use(level)
-	return m
-}
-
-// evictModels evicts the least recently used models beyond the limit.
-func (c *Cluster) evictModels() {
-	for len(c.models) > c.limits.models {
-		name, ok := c.lastModels.oldest()
-		if !ok {
-			return
-		}
-		c.lastModels.remove(name)
-		delete(c.models, name)
-	}
-}
-
-// Model returns the model and dataset of a request, or the zero value if they are unknown.
-func (c *Cluster) Model(q *schemas.JobRequest) Model {
-	if m := c.models[schemas.ModelLevel(q.Model, q.Dataset)]; m != nil {
-		return *m
-	}
-	return Model{}
-}

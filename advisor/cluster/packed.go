@@ -78,14 +78,3 @@ func (p *packedJob) unpack() *Job {
 	j.ID, j.State, j.First, j.ListedAt, j.EndOrder = p.ID, p.State, p.First, p.ListedAt, 0
 	return j
 }
-
-// orderEntry returns the entry of the packed job in Cluster.order.
-func (p *packedJob) orderEntry() listEntry {
-	return listEntry{key: p.ListedAt, tie: p.First, packed: p}
-}
-
-// orderEntry returns the entry of the job in Cluster.order.
-func (j *Job) orderEntry() listEntry { return listEntry{key: j.ListedAt, tie: j.First, job: j} }
-
-// expiryEntry returns the entry of the job in Cluster.unstarted.
-func (j *Job) expiryEntry() listEntry { return listEntry{key: j.Expiry, tie: j.First, job: j} }

@@ -320,6 +320,3 @@ func meanPromise(j *Job) (p float64, ok bool) {
 	}
 	return *j.Promise.Probability, true
 }
-
-// Recalibration returns the current recalibration; nil before the first outcome.
-func (c *Cluster) Recalibration() *Recalibration { return c.recalibration }

@@ -179,6 +179,3 @@ func (s *score) reply() *schemas.Score {
 		Calibration: s.Calibration.Bins(),
 	}
 }
-
-// Score returns the SLO attainment of all promises in the event log.
-func (c *Cluster) Score() *schemas.Score { return c.score.reply() }

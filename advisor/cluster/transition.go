@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/policy"
 	"courier/schemas"
 )
 
@@ -117,12 +118,6 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	c.score.end(j)
 	c.meanThresholds.end(j)
 	return j
-}
-
-// evictNames evicts the least recently used nodes and models beyond their limits.
-func (c *Cluster) evictNames() {
-	c.evictNodes()
-	c.evictModels()
 }
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil
@@ -334,74 +329,6 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	return true
 }
 
-// applied takes the CPUs of a move that is in effect, unless an epoch with them, or a later one, has
-// ended.
-func (j *Job) applied(e *schemas.Moved) bool {
-	if e.Epoch <= j.EpochsDone || e.ToCPUs == j.Setting.CPUs {
-		return false
-	}
-	j.changeCPUs(e.ToCPUs)
-	j.grown(e)
-	return true
-}
-
-// changeCPUs sets the CPUs of the run. Until the first epoch with them has ended, the epochs before
-// correct the predictions, as they did when the change was planned.
-func (j *Job) changeCPUs(cpus uint32) {
-	if cpus != j.Setting.CPUs && cpus <= j.GrownFrom {
-		j.GrownFrom = 0
-	}
-	j.Setting.CPUs = cpus
-	j.HasMoved = j.HasMoved || cpus != j.InitialCPUs
-}
-
-// observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
-// observed epochs correct the predictions for this run.
-func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
-	before := j.LastEpochAt
-	if before.IsZero() {
-		before = j.StartedAt
-	}
-	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
-	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
-	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
-		j.State == schemas.StateRunning { // a lost job is not part of the load
-		foreign.Set(&load.Load)
-		l := ObservedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
-		kept := j.ObservedEpochs[max(0, len(j.ObservedEpochs)+1-maxObservedEpochs):]
-		j.ObservedEpochs = append(slices.Clone(kept), l)
-	}
-	j.LoadAtLastEpoch, j.ProgressAt = now, storedAt
-	j.LastEpochAt = j.correctedTime(e.At, storedAt)
-	j.Losses.add(e, before, j.LastEpochAt)
-	j.addUse(e)
-	j.IOWait = 0
-	if e.NodeIOWaitRatio != nil {
-		j.IOWait = *e.NodeIOWaitRatio
-	}
-}
-
-// maxBurstRatio is the ratio of used to granted CPU time of an elastic job above which an epoch used
-// CPUs that nobody else needed. The rest is the noise of the measurement.
-const maxBurstRatio = 1.1
-
-// hasBurst reports whether an epoch of an elastic job used more CPUs than it was granted. Its duration
-// says nothing about an epoch with the granted CPUs.
-func (j *Job) hasBurst(e *schemas.Epoch) bool {
-	used := e.JobCPUSeconds
-	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
-}
-
-// correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
-// before its submission, and an event is not stored before it happened. An event from a spool,
-// which is stored late, keeps its own time.
-func (j *Job) correctedTime(at, storedAt time.Time) time.Time {
-	if at = at.Add(j.ClockLag); storedAt.Before(at) {
-		return storedAt
-	}
-	return at
-}
-
 // ended ends the run of the event, unless it has already ended or the event is stale.
 func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	switch {
@@ -453,79 +380,80 @@ func (j *Job) hasEventSince(e *schemas.Ended) bool {
 	return isLost && err == nil && last < j.Last
 }
 
-// updateEndedLists updates the list of ended jobs and the list of submitted jobs that may expire.
-func (c *Cluster) updateEndedLists(j *Job) {
-	submitted := j.State == schemas.StateSubmitted
-	if j.Expiry > 0 && !submitted {
-		c.unstarted.remove(j.expiryEntry())
-		j.Expiry = 0
-	}
-	if j.EndOrder > 0 && !j.hasEnded() {
-		c.ended.remove(listEntry{key: j.EndOrder, job: j})
-		j.EndOrder = 0
-	}
-	switch {
-	case submitted && j.Expiry == 0 && j.EndOrder == 0:
-		j.Expiry = uint64(j.unstartedExpiry().UnixNano())
-		c.unstarted.add(j.expiryEntry())
-	case j.hasEnded() && j.EndOrder == 0:
-		c.addEnded(j)
-	}
-}
-
-// addEnded appends the job to the list of ended jobs.
-func (c *Cluster) addEnded(j *Job) {
-	c.ends++
-	j.EndOrder = c.ends
-	c.ended.add(listEntry{key: j.EndOrder, job: j})
-}
-
-// A submitted job that has not started expires: it is treated like an ended job, but stays
-// submitted and may still be started. The time begins with its promise.
 const (
-	expirySLOs       = 10                  // after this many times its SLO
-	minExpiry        = 24 * time.Hour      // and not before this
-	expiryWithoutSLO = 30 * 24 * time.Hour // for a job without an SLO
+	// barTime is how long a number of CPUs is not planned for a job after its runner has undone or
+	// refused the move to it (resource policies, section 1.3).
+	barTime = 10 * time.Minute
+
+	// maxBarredMoves bounds the barred moves of a job. The one that ends first is dropped first.
+	maxBarredMoves = 16
 )
 
-// unstartedExpiry returns when the job expires if it does not start. The time begins with the
-// promise, because the job may have been queued before.
-func (j *Job) unstartedExpiry() time.Time {
-	if j.HasDeadline() {
-		slo := min(time.Duration(j.Request.SLO), schemas.MaxSLO)
-		return j.Promise.At.Add(max(minExpiry, slo*expirySLOs))
+// moved records a move of CPUs: it takes the CPUs of one that is in effect, bars one that the runner
+// has undone or refused, and remembers the CPUs of a job that has grown by its own epochs. It returns
+// false if that changes nothing, because the event is a duplicate, is too old, or describes another
+// outcome.
+func (j *Job) moved(e *schemas.Moved, storedAt time.Time) bool {
+	if e.Move != schemas.MoveCPUs || e.Run != j.Run || j.State != schemas.StateRunning {
+		return false
 	}
-	return j.Promise.At.Add(expiryWithoutSLO)
-}
+	switch e.Outcome {
+	case schemas.MoveApplied:
+		return j.applied(e)
+	case schemas.MoveCarriedOut:
+		return j.grown(e)
+	}
+	if e.Outcome != schemas.MoveUndone && e.Outcome != schemas.MoveRefused {
+		return false
+	}
+	until := j.correctedTime(e.At, storedAt).Add(barTime)
+	if !until.After(storedAt) {
+		return false
+	}
 
-// expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
-func (c *Cluster) expireUnstarted(now time.Time) {
-	for {
-		e, ok := c.unstarted.first()
-		if !ok || int64(e.key) > now.UnixNano() {
-			return
+	// The slice is copied, because snapshots share it.
+	var kept []BarredMove
+	for _, m := range j.BarredMoves {
+		if m.CPUs == e.ToCPUs && !m.Until.Before(until) {
+			return false
 		}
-		c.unstarted.remove(e)
-		e.job.Expiry = 0
-		c.addEnded(e.job)
+		if m.CPUs != e.ToCPUs && m.Until.After(storedAt) {
+			kept = append(kept, m)
+		}
 	}
+	kept = append(kept, BarredMove{e.ToCPUs, until})
+	slices.SortStableFunc(kept, func(a, b BarredMove) int { return a.Until.Compare(b.Until) })
+	j.BarredMoves = kept[max(0, len(kept)-maxBarredMoves):]
+	return true
 }
 
-// packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
-func (c *Cluster) packEndedJobs() {
-	for c.ended.count > c.limits.unpacked {
-		e, _ := c.ended.first()
-		c.ended.remove(e)
-		p := e.job.pack()
-		delete(c.jobs, p.ID)
-		c.packed[p.ID] = p
-		c.order.replace(e.job.orderEntry(), p.orderEntry())
-		c.packedByEnd.add(listEntry{key: p.EndOrder, packed: p})
+// grown remembers the CPUs of a job before it grew by its own epochs.
+func (j *Job) grown(e *schemas.Moved) bool {
+	isGrowth := policy.Reason(e.Rule) == policy.ReasonOwnEpochs && e.ToCPUs > e.FromCPUs
+	if !isGrowth || j.GrownFrom > 0 || j.Setting.CPUs < e.FromCPUs {
+		return false
 	}
-	for c.packedByEnd.count > max(0, c.limits.ended-c.limits.unpacked) {
-		e, _ := c.packedByEnd.first()
-		c.packedByEnd.remove(e)
-		delete(c.packed, e.packed.ID)
-		c.order.remove(e.packed.orderEntry())
+	j.GrownFrom = e.FromCPUs
+	return true
+}
+
+// applied takes the CPUs of a move that is in effect, unless an epoch with them, or a later one, has
+// ended.
+func (j *Job) applied(e *schemas.Moved) bool {
+	if e.Epoch <= j.EpochsDone || e.ToCPUs == j.Setting.CPUs {
+		return false
 	}
+	j.changeCPUs(e.ToCPUs)
+	j.grown(e)
+	return true
+}
+
+// changeCPUs sets the CPUs of the run. Until the first epoch with them has ended, the epochs before
+// correct the predictions, as they did when the change was planned.
+func (j *Job) changeCPUs(cpus uint32) {
+	if cpus != j.Setting.CPUs && cpus <= j.GrownFrom {
+		j.GrownFrom = 0
+	}
+	j.Setting.CPUs = cpus
+	j.HasMoved = j.HasMoved || cpus != j.InitialCPUs
 }

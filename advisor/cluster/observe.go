@@ -1,0 +1,145 @@
+package cluster
+
+import (
+	"slices"
+	"time"
+
+	"courier/schemas"
+)
+
+// sample records a sample of a node: its hardware and its foreign load.
+func (c *Cluster) sample(e *schemas.Sample, storedAt time.Time) {
+	n := c.useNode(e.Node)
+	n.Cores, n.LastSeen = e.Cores, storedAt
+	before := c.fleet[e.Node]
+	c.fleet.Sample(e)
+	c.refreshHardware(e.Node, before)
+	c.learnForeign(n, e, storedAt)
+}
+
+// refreshHardware updates the running jobs of a node and their observed epochs after its hardware
+// became known. An advisor that replays the log reaches the same state.
+func (c *Cluster) refreshHardware(node string, before schemas.Hardware) {
+	if c.fleet[node] == before {
+		return
+	}
+	for _, j := range c.nodes[node].Running {
+		// Questions share the slices.
+		j.Hardware, j.ObservedEpochs = slices.Clone(j.Hardware), slices.Clone(j.ObservedEpochs)
+		for i, n := range j.Setting.Nodes {
+			j.Hardware[i] = c.fleet.Complete(n, j.Hardware[i])
+		}
+		for i := range j.ObservedEpochs {
+			l := &j.ObservedEpochs[i]
+			l.Load.On = c.fleet.Complete(l.Node, l.Load.On)
+		}
+	}
+}
+
+// learnForeign updates the foreign load of a node from a sample: the load that its running jobs do
+// not explain. It ignores a sample during which a job came or left, because the load of that job
+// was not measured.
+func (c *Cluster) learnForeign(n *Node, s *schemas.Sample, storedAt time.Time) {
+	interval := time.Duration(s.IntervalSeconds * float64(time.Second))
+	if storedAt.Sub(s.At) > foreignStale || n.Changed.After(storedAt.Add(-interval)) {
+		return
+	}
+	known := schemas.Known{HasIOWait: true}
+	for _, j := range n.Running {
+		known.Add(j.Usage.Known(j.ProcessesPerNode()), 1)
+	}
+	f := schemas.ForeignOf(
+		s.Cores, schemas.RatioAt(s.CPURatio), schemas.RatioAt(s.IOWaitRatio), known,
+	)
+	n.Foreign.add(f, s.IntervalSeconds, storedAt)
+}
+
+// observeEpoch records the duration of an epoch and the load of the node during the epoch. The last
+// observed epochs correct the predictions for this run.
+func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
+	before := j.LastEpochAt
+	if before.IsZero() {
+		before = j.StartedAt
+	}
+	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
+	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
+		j.State == schemas.StateRunning { // a lost job is not part of the load
+		foreign.Set(&load.Load)
+		l := ObservedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
+		kept := j.ObservedEpochs[max(0, len(j.ObservedEpochs)+1-maxObservedEpochs):]
+		j.ObservedEpochs = append(slices.Clone(kept), l)
+	}
+	j.LoadAtLastEpoch, j.ProgressAt = now, storedAt
+	j.LastEpochAt = j.correctedTime(e.At, storedAt)
+	j.Losses.add(e, before, j.LastEpochAt)
+	j.addUse(e)
+	j.IOWait = 0
+	if e.NodeIOWaitRatio != nil {
+		j.IOWait = *e.NodeIOWaitRatio
+	}
+}
+
+// maxBurstRatio is the ratio of used to granted CPU time of an elastic job above which an epoch used
+// CPUs that nobody else needed. The rest is the noise of the measurement.
+const maxBurstRatio = 1.1
+
+// hasBurst reports whether an epoch of an elastic job used more CPUs than it was granted. Its duration
+// says nothing about an epoch with the granted CPUs.
+func (j *Job) hasBurst(e *schemas.Epoch) bool {
+	used := e.JobCPUSeconds
+	return j.IsElastic && used != nil && *used > maxBurstRatio*float64(e.CPUs)*e.DurationSeconds
+}
+
+// meanLoad returns the mean load between two snapshots of the same nodes, on the most loaded node.
+// ok is false if no time has passed or the nodes differ.
+func (c *Cluster) meanLoad(from, to []LoadIntegral) (load LoadOnNode, node string, ok bool) {
+	if len(from) != len(to) {
+		return load, node, false
+	}
+	for i := range to {
+		seconds := to[i].At.Sub(from[i].At).Seconds()
+		if seconds <= 0 || to[i].Node != from[i].Node {
+			return load, node, false
+		}
+		on := c.fleet[to[i].Node]
+		if procs := (to[i].ProcessesSeconds - from[i].ProcessesSeconds) / seconds; i == 0 ||
+			schemas.MoreLoaded(procs, on, load.Processes, load.On) {
+			load = LoadOnNode{
+				schemas.Load{
+					ConcurrentJobs: (to[i].JobSeconds - from[i].JobSeconds) / seconds,
+					Processes:      procs,
+				},
+				on,
+			}
+			node = to[i].Node
+		}
+	}
+	return load, node, len(to) > 0
+}
+
+// foreignDuring returns the foreign load during an epoch, and updates the foreign load of the node.
+// before is the end of the previous epoch, or the start of the run. The result is unknown if a job
+// came or left during the epoch. It depends on job events only, so that a replay repeats it.
+func (c *Cluster) foreignDuring(
+	j *Job, e *schemas.Epoch, before, storedAt time.Time,
+) (f schemas.Foreign) {
+	j.Usage = schemas.UsageOf(e, before)
+	if len(e.Nodes) != 1 {
+		return f
+	}
+	n := c.useNode(e.Nodes[0])
+	seconds := time.Duration(e.DurationSeconds * float64(time.Second))
+	if storedAt.Sub(e.At) > foreignStale || n.Changed.After(storedAt.Add(-seconds)) {
+		return f
+	}
+	var others []schemas.Span
+	for _, o := range n.Running {
+		others = append(others, schemas.Span{
+			JobID: o.ID, Nodes: o.Setting.Nodes, CPUs: o.Setting.CPUs, Usage: o.Usage,
+		})
+	}
+	f = schemas.ForeignDuring(e, before, others)
+	n.Foreign.add(f, e.DurationSeconds, storedAt)
+	return f
+}
