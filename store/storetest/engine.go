@@ -15,9 +15,13 @@ import (
 	"courier/store/engine/host"
 )
 
-// EngineVariable is the path of the engine library that the tests must use. If it is unset, they
-// use a library that is installed, or are skipped.
+// EngineVariable is the path of the engine library that the tests must use, or installEngine. If it
+// is unset, they use a library that is installed, or are skipped.
 const EngineVariable = "COURIER_TEST_ENGINE"
+
+// installEngine is the value of EngineVariable with which the tests install the engine, as courier
+// engine install does. No test is skipped then.
+const installEngine = "install"
 
 // Arguments that run a test binary as the engine's host; see runReplica.
 const (
@@ -26,8 +30,11 @@ const (
 )
 
 // init turns any test binary that imports this package into the engine's host if it is run with
-// a role, whether its package has a TestMain or not.
+// a role, whether its package has a TestMain or not. If wanted, it installs the engine.
 func init() {
+	if os.Getenv(EngineVariable) == installEngine {
+		install()
+	}
 	if len(os.Args) < 3 {
 		return
 	}
@@ -36,6 +43,19 @@ func init() {
 		os.Exit(host.HostMain(os.Args[2:]))
 	case replicaRole:
 		os.Exit(runReplica(os.Args[2:]))
+	}
+}
+
+// install installs the engine unless it is installed, and sets EngineVariable to its path.
+func install() {
+	o := engine.InstallOptions{Progress: os.Stderr}
+	library, err := engine.Install(context.Background(), o)
+	if err == nil {
+		err = os.Setenv(EngineVariable, library.Path)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "install the engine of the tests:", err)
+		os.Exit(1)
 	}
 }
 
