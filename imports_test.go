@@ -158,6 +158,7 @@ var modules = map[string][]string{
 	},
 	"golang.org/x/term":          {"runner", "services"},
 	"golang.org/x/time":          {"gateway"},
+	"github.com/nats-io/nkeys":   {"services/certs"},
 	"github.com/chromedp":        {"gateway/browsertest"},
 	"google.golang.org/protobuf": {"runner/output"},
 }
@@ -165,7 +166,8 @@ var modules = map[string][]string{
 // testModules may be imported by any test.
 var testModules = []string{
 	"github.com/google/go-cmp", "github.com/rogpeppe/go-internal", "go.yaml.in/yaml/v3",
-	"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "gonum.org/v1/gonum",
+	"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2", "github.com/nats-io/nkeys",
+	"gonum.org/v1/gonum",
 	"github.com/prometheus/client_golang", "golang.org/x/sys", "golang.org/x/term",
 	"github.com/creack/pty", "golang.org/x/sync",
 }

@@ -17,6 +17,8 @@ import (
 
 	"courier/bus"
 	"courier/schemas"
+
+	"github.com/nats-io/nkeys"
 )
 
 // Options select the credentials to create.
@@ -159,23 +161,13 @@ func (d *directory) persons(wanted []string) ([]string, error) {
 // users creates a seed for each user without one, and the permissions of all users.
 func (d *directory) users(persons []string, rights string) error {
 	var env strings.Builder
-	nkeys := map[string]string{}
+	publicKeys := map[string]string{}
 	for _, user := range append(slices.Clone(natsUsers), persons...) {
-		name := user + ".nk"
-		if !d.has(name) {
-			seed, _, err := bus.NewUser()
-			if err != nil {
-				return err
-			}
-			if err := d.add(name, []byte(seed+"\n")); err != nil {
-				return err
-			}
-		}
-		public, err := bus.PublicNkey(d.file(name))
+		public, err := d.nkey(user + ".nk")
 		if err != nil {
 			return err
 		}
-		nkeys[user] = public
+		publicKeys[user] = public
 		if user == worker || slices.Contains(natsUsers, user) { // The permissions name them.
 			fmt.Fprintf(&env, "%s=%s\n", nkeyVariable(user), public)
 		}
@@ -190,11 +182,37 @@ func (d *directory) users(persons []string, rights string) error {
 	if err != nil {
 		return err
 	}
-	filled, err := fillRights(string(text), persons, nkeys)
+	filled, err := fillRights(string(text), persons, publicKeys)
 	if err != nil {
 		return fmt.Errorf("--rights %s: %w", rights, err)
 	}
 	return d.put("users.conf", []byte(filled))
+}
+
+// nkey returns the public nkey of the user whose seed is in a file. It creates an absent file.
+func (d *directory) nkey(name string) (string, error) {
+	if !d.has(name) {
+		user, err := nkeys.CreateUser()
+		if err != nil {
+			return "", err
+		}
+		seed, err := user.Seed()
+		if err != nil {
+			return "", err
+		}
+		if err := d.add(name, append(seed, '\n')); err != nil {
+			return "", err
+		}
+	}
+	text, err := os.ReadFile(d.file(name))
+	if err != nil {
+		return "", err
+	}
+	user, err := nkeys.FromSeed(bytes.TrimSpace(text))
+	if err != nil {
+		return "", fmt.Errorf("read the seed in %s: %w", d.file(name), err)
+	}
+	return user.PublicKey()
 }
 
 // nkeyVariable returns the name of the variable with the public nkey of a user.
@@ -209,7 +227,7 @@ const (
 )
 
 // fillRights repeats the block of a person for each of them, and replaces variables by nkeys.
-func fillRights(text string, persons []string, nkeys map[string]string) (string, error) {
+func fillRights(text string, persons []string, publicKeys map[string]string) (string, error) {
 	before, rest, begins := strings.Cut(text, personBegin)
 	block, after, ends := strings.Cut(rest, personEnd)
 	if !begins || !ends {
@@ -220,12 +238,12 @@ func fillRights(text string, persons []string, nkeys map[string]string) (string,
 	b.WriteString(before)
 	for _, p := range persons {
 		b.WriteString(strings.NewReplacer("$"+
-			nkeyVariable(worker), nkeys[p], worker, p).Replace(block))
+			nkeyVariable(worker), publicKeys[p], worker, p).Replace(block))
 	}
 	b.WriteString(after)
 	filled := b.String()
 	for _, user := range natsUsers {
-		filled = strings.ReplaceAll(filled, "$"+nkeyVariable(user), nkeys[user])
+		filled = strings.ReplaceAll(filled, "$"+nkeyVariable(user), publicKeys[user])
 	}
 	return filled, nil
 }

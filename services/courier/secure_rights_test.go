@@ -19,6 +19,7 @@ import (
 	"courier/schemas"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 )
 
 // trial is an action that a user tries on a separate connection.
@@ -444,7 +445,11 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := filepath.Join(t.TempDir(), "ada.nk")
-	nkey, err := bus.PublicNkey(g.file("ada.nk"))
+	key, err := nkeys.FromSeed([]byte(strings.TrimSpace(read(t, g.file("ada.nk")))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nkey, err := key.PublicKey()
 	if err != nil || os.WriteFile(public, []byte(nkey+"\n"), 0o600) != nil {
 		t.Fatal(err)
 	}
