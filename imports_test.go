@@ -83,13 +83,12 @@ var importGraph = map[string][]string{
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
 	},
-	"clients/python":              {"bus", "schemas"},
-	"deploy":                      {},
-	"deploy/containers":           {},
-	"workloads/digits":            {},
-	"workloads/digits/cmd/digits": {"workloads/digits"},
-	"services/certs":              {"bus", "schemas"},
-	"services":                    {"schemas"},
+	"clients/python":    {"bus", "schemas"},
+	"deploy":            {},
+	"deploy/containers": {},
+	"workloads/digits":  {},
+	"services/certs":    {"bus", "schemas"},
+	"services":          {"schemas"},
 	"services/local": {
 		"advisor", "bus", "bus/server", "collector", "gateway", "schemas", "services", "store",
 		"store/engine",
@@ -126,7 +125,7 @@ var modules = map[string][]string{
 	"github.com/go-faster/city":           {"store"},
 	"github.com/dmitryikh/leaves":         {"regress", "regress/treefile"},
 	"gonum.org/v1/gonum": {
-		"explore", "regress", "regress/anova", "regress/evidence", "regress/leastsquares", "workloads/digits",
+		"explore", "regress", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
 	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/resize"},
 	"github.com/alecthomas/kong": {"services/courier"},

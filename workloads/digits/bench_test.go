@@ -15,7 +15,7 @@ import (
 	"courier/workloads/digits"
 )
 
-// The benchmarks check the figures in the README, on an idle machine with two CPUs: a figure beyond
+// The benchmarks check the figures in BENCHMARKS.md, on an idle machine with two CPUs: a figure beyond
 // its limit fails. Compared epochs run alternately, and the shortest of each counts.
 
 var networks = []string{"mlp", "cnn"}

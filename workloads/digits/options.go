@@ -31,7 +31,7 @@ const (
 	mostAugment   = 1000
 )
 
-// Defaults with which the flags matter (README.md has the measurements). With this learning rate, a
+// Defaults with which the flags matter (BENCHMARKS.md has the measurements). With this learning rate, a
 // network learns the digits in ten epochs at batch size 4, but not at 128. With this number of
 // copies an epoch of the perceptron takes about a quarter of a second on one CPU.
 const (
