@@ -33,10 +33,6 @@ type Options struct {
 	// one of Objectives, by default ObjectiveSLO.
 	Objective string
 
-	// Promise is the default of the field promise of a request, the same for all advisors of
-	// the cluster; default schemas.PromiseEach.
-	Promise schemas.Promise
-
 	// AdviceMinChange is the share of the remaining time by which the predicted end of a
 	// running job must move for new advice; default 0.05. A changed decision or action is
 	// always published.

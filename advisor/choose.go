@@ -34,9 +34,9 @@ func (p *problem) choose(all []candidate) choice {
 	return c
 }
 
-// isPromisable reports whether an alternative keeps the SLO with at least minProbability.
+// isPromisable reports whether an alternative keeps the SLO with at least the confidence.
 func (q *Question) isPromisable(alt *schemas.Alternative) bool {
-	return probability(alt) >= q.minProbability() && !alt.Extrapolated
+	return probability(alt) >= q.Request.Confidence && !alt.Extrapolated
 }
 
 // choosePromise chooses among the candidates that may be promised. Without a target accuracy it
@@ -110,7 +110,7 @@ func (p *problem) compareExpected(a, b *candidate) int {
 const tinyAccuracy = 1e-6
 
 // chooseScore maximizes weight of accuracy · accuracy / largest + weight of time · (1 − time /
-// longest) among the candidates that reach the target accuracy with at least minProbability, or
+// longest) among the candidates that reach the target accuracy with at least the confidence, or
 // with the highest probability of any.
 func (p *problem) chooseScore(all []candidate) choice {
 	w := p.Request.Weights
@@ -130,7 +130,7 @@ func (p *problem) chooseScore(all []candidate) choice {
 			score += w.Time * (1 - *c.PredictedSeconds/longest)
 		}
 		c.Score, c.Reason = &score, reasonLowerScore
-		if c.targetProbability < min(likeliest, p.minProbability()) {
+		if c.targetProbability < min(likeliest, p.Request.Confidence) {
 			c.Reason = reasonShort
 		} else if best < 0 || score > *all[best].Score {
 			best = i

@@ -52,7 +52,6 @@ func newAdvice(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		SLOSeconds:     q.Request.SLO.Seconds(),
 		ElapsedSeconds: q.Elapsed.Seconds(),
 		Confidence:     q.Request.Confidence,
-		Threshold:      q.Threshold,
 		EpochsDone:     q.epochsDone(),
 		Regressors:     r.digests(),
 	}

@@ -57,7 +57,7 @@ func (p *problem) effects(without unaffected, chosen *schemas.Alternative) []sch
 // promise breaks if its probability falls below its threshold, or falls further while the SLO can
 // still be met. The promise of a job that will probably miss its SLO cannot be broken.
 func (p *problem) breaks(without unaffected, i int, with *simulatedJob) bool {
-	threshold, before := p.Others[i].minProbability(), without.probabilities[i]
+	threshold, before := p.Others[i].Confidence, without.probabilities[i]
 	after := p.probabilityOf(i, with)
 	switch {
 	case before >= threshold:

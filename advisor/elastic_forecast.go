@@ -88,7 +88,7 @@ func (f *shareForecast) isLikely(cpus int) bool {
 		return true
 	}
 	alt := f.alternatives[cpus]
-	return alt != nil && probability(alt) >= f.Question.minProbability()
+	return alt != nil && probability(alt) >= f.Question.Request.Confidence
 }
 
 // protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending

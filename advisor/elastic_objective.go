@@ -270,7 +270,7 @@ func (f *shareForecast) fewestCPUs(least int) int {
 	if least >= f.cpus || f.Deadline.IsZero() || !f.isLikely(f.cpus) {
 		return least
 	}
-	p := f.Question.minProbability()
+	p := f.Question.Request.Confidence
 	for _, n := range f.Counts {
 		alt := f.alternatives[n]
 		if n >= least && n < f.cpus && alt != nil && probability(alt) >= p+clearRatio*(1-p) {

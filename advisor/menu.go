@@ -93,7 +93,7 @@ func (p *problem) try(kind string, v variant, level float64) (*tried, forecast) 
 	}
 	if inTime, ok := o.probability(p.left(), p.Request.Confidence); ok {
 		t.Probability = figure(inTime * reaches)
-		t.keepsSLO = *t.Probability >= p.minProbability()
+		t.keepsSLO = *t.Probability >= p.Request.Confidence
 	}
 	return t, f
 }

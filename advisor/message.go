@@ -182,7 +182,7 @@ func (a *answer) laterProbes() string {
 
 // noAlternative describes why no alternative can be promised.
 func (a *answer) noAlternative() string {
-	target, required := a.Request.TargetAccuracy, a.advice.RequiredProbability()
+	target, required := a.Request.TargetAccuracy, a.Request.Confidence
 	switch {
 	case target > 0 && a.hasAccuracy && a.candidates[0].neverReached(target):
 		return a.neverReached()
@@ -199,7 +199,7 @@ func (a *answer) noAlternative() string {
 // targetObstacle describes why SLO and target accuracy cannot be promised together.
 func (a *answer) targetObstacle() string {
 	fewest, ever := a.fewestEpochs(a.candidates)
-	quickest := a.quickestRoute(a.candidates, a.minProbability())
+	quickest := a.quickestRoute(a.candidates, a.Request.Confidence)
 	switch {
 	case fewest == nil:
 		return fmt.Sprintf("however long it runs, the accuracy is reached with probability %s at most",

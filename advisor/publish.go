@@ -231,7 +231,7 @@ func warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
 		return nil
 	}
-	p, threshold := *now.Probability, q.minProbability()
+	p, threshold := *now.Probability, q.Request.Confidence
 	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
 	case !warned && p < threshold:

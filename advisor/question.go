@@ -24,10 +24,6 @@ type Question struct {
 	Tried         []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
 	Recalibration *cluster.Recalibration // by the outcomes of past promises; nil if there are none
 
-	// Threshold is the minimum probability that may be promised with schemas.PromiseMean;
-	// 0 means the confidence.
-	Threshold float64
-
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
 }
@@ -42,13 +38,9 @@ type Member struct {
 	Since      time.Duration // since the end of its last epoch, or since its start
 	Left       time.Duration // until its deadline; 0 if it has none
 	Confidence float64       // of its SLO
-	Threshold  float64       // minimum probability that was promised; 0 means Confidence
 
 	ObservedEpochs []cluster.ObservedEpoch // the last ones, which correct its prediction
 }
-
-// minProbability returns the minimum probability of a promise.
-func (q *Question) minProbability() float64 { return cmp.Or(q.Threshold, q.Request.Confidence) }
 
 func (q *Question) epochsDone() uint32 {
 	if q.Self == nil {
@@ -71,8 +63,6 @@ func (q *Question) isCurrent(alt *schemas.Alternative) bool {
 	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize &&
 		alt.CPUs == q.Self.Setting.CPUs
 }
-
-func (m *Member) minProbability() float64 { return cmp.Or(m.Threshold, m.Confidence) }
 
 func (m *Member) epochsLeft() uint32 {
 	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
@@ -109,7 +99,6 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Others:        members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
 		Tried:         known.Configurations,
 		Recalibration: c.Recalibration(),
-		Threshold:     self.Threshold,
 	}
 }
 
@@ -130,7 +119,6 @@ func askOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 		Others:        members(c, c.Colocated(nodes, q.JobID, now), now),
 		Tried:         known.Configurations,
 		Recalibration: c.Recalibration(),
-		Threshold:     c.MeanThreshold(&q),
 	}
 }
 
@@ -177,9 +165,6 @@ func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
 	}
 	if j.Request != nil {
 		m.Confidence = j.Request.Confidence
-	}
-	if j.Promise != nil {
-		m.Threshold = j.Promise.Threshold
 	}
 	if d := j.Deadline(); !d.IsZero() {
 		m.Left = d.Sub(now)

@@ -6,7 +6,7 @@ import (
 )
 
 // Reasons of the alternatives. An alternative can be promised if its probability reaches the
-// threshold of the request.
+// confidence.
 const (
 	reasonScore       = "highest weighted score"
 	reasonLowerScore  = "lower weighted score"
@@ -112,7 +112,7 @@ const (
 
 // shortfallOf returns the condition of a promise that a candidate does not meet.
 func (q *Question) shortfallOf(c *candidate) shortfall {
-	least, target := q.minProbability(), q.Request.TargetAccuracy
+	least, target := q.Request.Confidence, q.Request.TargetAccuracy
 	isLate, isLow := c.sloProbability < least, c.targetProbability < least
 	switch {
 	case c.Extrapolated:

@@ -45,7 +45,6 @@ func (a *Advisor) serve(ctx context.Context) error {
 // predict answers a request without recording it, including the verdict of the policy.
 func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
 	request := q.WithDefaults()
-	a.applyDefaults(&request)
 	if err := a.checkNodes(&request); err != nil {
 		return nil, err
 	}
@@ -53,13 +52,6 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 		return a.answerUnderPolicy(request), nil
 	}
 	return a.answer(request), nil
-}
-
-// applyDefaults sets the fields of a request whose default depends on the cluster.
-func (a *Advisor) applyDefaults(q *schemas.JobRequest) {
-	if q.Promise == "" && a.o.Promise == schemas.PromiseMean {
-		q.Promise = a.o.Promise
-	}
 }
 
 // checkNodes returns an error that names a node of a request which is not in the cluster. A cluster
@@ -125,8 +117,6 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 	} else if first, err := a.submittedBefore(ctx, &request); first != nil || err != nil {
 		return first, err
 	}
-	asked := request
-	a.applyDefaults(&request)
 	if err := a.checkNodes(&request); err != nil {
 		return nil, err
 	}
@@ -140,7 +130,7 @@ func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error
 		return nil, err
 	}
 	if !fresh {
-		return a.firstAdvice(ctx, &asked)
+		return a.firstAdvice(ctx, &request)
 	}
 	a.mu.Lock()
 	a.cluster.Apply(e, sequence, e.At)
@@ -243,11 +233,7 @@ func (a *Advisor) logUnavailable(id string, err error) error {
 func sameRequest(
 	recorded *schemas.JobRequest, answer *schemas.Advice, q *schemas.JobRequest,
 ) (*schemas.Advice, error) {
-	first := *recorded
-	if q.Promise == "" { // the default of the cluster may have changed since
-		first.Promise = ""
-	}
-	if !sameBody(&first, q) {
+	if !sameBody(recorded, q) {
 		return nil, conflict(q.JobID, "was submitted with another body")
 	}
 	return answer, nil

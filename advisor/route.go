@@ -10,14 +10,14 @@ type route struct {
 }
 
 // fewestEpochs returns the candidate that reaches the target accuracy in the fewest epochs with
-// minProbability, nil if none does, and the highest probability with which any ever reaches it.
+// the confidence, nil if none does, and the highest probability with which any ever reaches it.
 func (p *problem) fewestEpochs(all []candidate) (fewest *route, ever float64) {
 	for i := range all {
 		c := &all[i]
 		if c.Extrapolated {
 			continue
 		}
-		epochs, probability := p.epochsToTarget(c.BatchSize, p.minProbability())
+		epochs, probability := p.epochsToTarget(c.BatchSize, p.Request.Confidence)
 		ever = max(ever, probability)
 		if epochs > 0 && (fewest == nil || epochs < fewest.epochs) {
 			fewest = &route{batch: c.BatchSize, cpus: c.CPUs, epochs: epochs}

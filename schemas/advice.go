@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -134,9 +133,6 @@ type Advice struct {
 	ElapsedSeconds float64 `json:"elapsed_seconds,omitempty"`
 	// Requested confidence.
 	Confidence float64 `json:"confidence"`
-	// Minimum probability that counts as meeting the SLO where the confidence applies to the mean
-	// of all promises; absent: the confidence.
-	Threshold float64 `json:"threshold,omitempty"`
 	// Epochs completed so far.
 	EpochsDone uint32 `json:"epochs_done"`
 	// Measured divided by predicted time of the job's own epochs, shrunk towards 1; absent before
@@ -162,9 +158,6 @@ type Advice struct {
 	// Target to the sha256 of its regressor.
 	Regressors map[string]string `json:"regressors"`
 }
-
-// RequiredProbability returns the minimum probability that counts as meeting the SLO.
-func (a *Advice) RequiredProbability() float64 { return cmp.Or(a.Threshold, a.Confidence) }
 
 // Running returns the alternative with a batch size and CPUs, or nil: the prediction for a job as
 // it runs, which may differ from the chosen alternative.

@@ -215,7 +215,6 @@ var enums = map[reflect.Type][]string{
 		string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch),
 		string(schemas.ActionCPUs),
 	},
-	reflect.TypeFor[schemas.Promise](): {string(schemas.PromiseEach), string(schemas.PromiseMean)},
 	reflect.TypeFor[schemas.Code](): {
 		"invalid", "not_found", "conflict", "unavailable", "internal",
 	},

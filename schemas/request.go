@@ -90,9 +90,6 @@ type JobRequest struct {
 	Weights *Weights `json:"weights,omitempty"`
 	// Required probability of meeting the SLO, between 0 and 1; default 0.95.
 	Confidence float64 `json:"confidence,omitempty"`
-	// Whether the confidence applies to each promise or to the mean of all; default: as configured
-	// for the cluster.
-	Promise Promise `json:"promise,omitempty"`
 	// Nodes on which the job runs; absent: the least loaded node on which it fits.
 	Nodes []string `json:"nodes,omitempty"`
 	// True if nodes may have no collector. Otherwise a node that never reported is an error, unless
@@ -103,17 +100,6 @@ type JobRequest struct {
 	// Tags of the user.
 	Labels map[string]string `json:"labels,omitempty"`
 }
-
-// Promise selects what a confidence applies to.
-type Promise string
-
-// The promises.
-const (
-	// PromiseEach: the probability of this job is at least the confidence.
-	PromiseEach Promise = "each"
-	// PromiseMean: the mean SLO attainment of all such promises is at least the confidence.
-	PromiseMean Promise = "mean"
-)
 
 // Subject implements Request.
 func (r *JobRequest) Subject() string { return SubjectJobSubmit }
@@ -202,7 +188,7 @@ func (r *JobRequest) validateEpochs() error {
 	return nil
 }
 
-// validateGoal checks SLO, confidence, promise and weights.
+// validateGoal checks SLO, confidence and weights.
 func (r *JobRequest) validateGoal() error {
 	if r.SLO < 0 || time.Duration(r.SLO) > MaxSLO {
 		return Invalid("slo", "%s is not between 0 and %s", time.Duration(r.SLO),
@@ -210,9 +196,6 @@ func (r *JobRequest) validateGoal() error {
 	}
 	if math.IsNaN(r.Confidence) || r.Confidence < 0 || r.Confidence >= 1 {
 		return Invalid("confidence", "%v is not between 0 and 1", r.Confidence)
-	}
-	if r.Promise != "" && r.Promise != PromiseEach && r.Promise != PromiseMean {
-		return Invalid("promise", "%q is not each or mean", clip(string(r.Promise)))
 	}
 	if w := r.Weights; w != nil {
 		if r.SLO != 0 {

@@ -161,8 +161,6 @@ type AdviceRow struct {
 	Probability       *float64          `ch:"probability"`
 	Regressors        map[string]string `ch:"regressors"`
 	AlternativeArrays
-	// Threshold is Advice.RequiredProbability.
-	Threshold float64 `ch:"threshold"`
 	LoanArrays
 }
 
@@ -179,7 +177,6 @@ func (a *Advice) row() *AdviceRow {
 		SLOSeconds:     a.SLOSeconds,
 		ElapsedSeconds: a.ElapsedSeconds,
 		Confidence:     a.Confidence,
-		Threshold:      a.RequiredProbability(),
 		EpochsDone:     a.EpochsDone,
 		ConcurrentJobs: a.Load.ConcurrentJobs,
 		Processes:      a.Load.Processes,
@@ -238,8 +235,6 @@ type SubmittedRow struct {
 	AlternativeArrays
 	// Verdict is the verdict of the admission policy; empty under the policy advise.
 	Verdict string `ch:"verdict"`
-	// Threshold is Advice.RequiredProbability.
-	Threshold float64 `ch:"threshold"`
 	LoanArrays
 }
 
@@ -257,7 +252,6 @@ func (e *Submitted) row() *SubmittedRow {
 		Epochs:            uint32(q.Epochs),
 		SLOSeconds:        q.SLO.Seconds(),
 		Confidence:        q.Confidence,
-		Threshold:         e.Advice.RequiredProbability(),
 		Nodes:             e.Advice.Nodes,
 		User:              q.User,
 		Labels:            q.Labels,

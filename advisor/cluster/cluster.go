@@ -36,9 +36,8 @@ type Cluster struct {
 	models     map[string]*Model // by schemas.ModelLevel
 	lastModels lruNames
 
-	recalibration  *Recalibration // of probabilities, by the outcomes of ended jobs
-	score          score          // the SLO attainment that job.score returns
-	meanThresholds meanThresholds // for promises with PromiseMean
+	recalibration *Recalibration // of probabilities, by the outcomes of ended jobs
+	score         score          // the SLO attainment that job.score returns
 }
 
 // stateLimits bounds the number of entries of each kind.

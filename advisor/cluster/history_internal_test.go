@@ -189,7 +189,6 @@ func checkLimits(t *testing.T, w *randomCluster) {
 		{"all ended jobs", c.ended.count + c.packedByEnd.count, c.limits.ended},
 		{"order", len(c.order.entries), 2*c.order.count + 64},
 		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
-		{"means", len(c.meanThresholds), maxMeanThresholds},
 		{"users", len(c.score.Users), maxGroups + 1},
 	} {
 		if l.size > l.max {

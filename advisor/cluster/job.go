@@ -79,7 +79,6 @@ type AdviceSummary struct {
 	Decision      schemas.Decision `json:"decision,omitempty"`
 	Action        schemas.Action   `json:"action,omitempty"`
 	Confidence    float64          `json:"confidence,omitempty"`
-	Threshold     float64          `json:"threshold,omitempty"`
 	IsAdmitted    bool             `json:"is_admitted,omitempty"` // by an admission policy
 	Load          schemas.Load     `json:"load,omitzero"`
 	Nodes         []string         `json:"nodes,omitempty"`
@@ -103,7 +102,6 @@ func Summarize(a *schemas.Advice) *AdviceSummary {
 		Decision:      a.Decision,
 		Action:        a.Action,
 		Confidence:    a.Confidence,
-		Threshold:     a.Threshold,
 		IsAdmitted:    a.Admission != nil && a.Admission.Verdict == schemas.Admitted,
 		Load:          a.Load,
 		Nodes:         a.Nodes,

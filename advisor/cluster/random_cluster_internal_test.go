@@ -164,7 +164,7 @@ func (w *randomCluster) submit() {
 		q.SLO = schemas.Duration(time.Duration(1+w.random.IntN(600)) * time.Second)
 	}
 	if w.random.IntN(3) == 0 {
-		q.Promise, q.Parameters = schemas.PromiseMean, uint64(w.random.IntN(1000))
+		q.Parameters = uint64(w.random.IntN(1000))
 	}
 	e := &schemas.Submitted{Request: q, Advice: *w.advice(id, &s, &q)}
 	e.JobStamp = w.stamp(id+"/submitted", id, 0)
@@ -207,9 +207,6 @@ func (w *randomCluster) advice(id string, s *schemas.Setting, q *schemas.JobRequ
 		Regressors:   map[string]string{schemas.TargetEpochTime: w.pick("one", "two")},
 	}
 	a.At = w.now
-	if q.Promise == schemas.PromiseMean {
-		a.Threshold = max(0.5, q.Confidence-0.1)
-	}
 	return a
 }
 
@@ -431,7 +428,7 @@ func answerTo(c *Cluster, q *schemas.JobRequest, now time.Time) []any {
 	nodes := c.Placement(q, now)
 	return []any{
 		nodes, c.Hardware(nodes), c.Foreign(nodes, now), idsOf(c.Colocated(nodes, q.JobID, now)),
-		c.Model(q), c.MeanThreshold(q), c.Recalibration(),
+		c.Model(q), c.Recalibration(),
 	}
 }
 
@@ -460,19 +457,16 @@ func fingerprint(t testing.TB, c *Cluster, now time.Time) string {
 		line([]any{j.IsExpected(now), idsOf(c.Colocated(j.Setting.Nodes, j.ID, now)), c.ForeignOf(j, now)})
 	}
 	for _, model := range []string{"model-0", "model-3", "unknown"} {
-		for _, promise := range []schemas.Promise{schemas.PromiseEach, schemas.PromiseMean} {
-			q := schemas.JobRequest{
-				Model:      model,
-				CPUs:       schemas.CPUs{2},
-				Confidence: 0.9,
-				SLO:        schemas.Duration(time.Minute),
-				Promise:    promise,
-			}
-			line(answerTo(c, &q, now))
-			line(c.OtherNodes(&q, nil, now))
-			q.Nodes = []string{"node-1", "node-2"}
-			line(answerTo(c, &q, now.Add(30*time.Second)))
+		q := schemas.JobRequest{
+			Model:      model,
+			CPUs:       schemas.CPUs{2},
+			Confidence: 0.9,
+			SLO:        schemas.Duration(time.Minute),
 		}
+		line(answerTo(c, &q, now))
+		line(c.OtherNodes(&q, nil, now))
+		q.Nodes = []string{"node-1", "node-2"}
+		line(answerTo(c, &q, now.Add(30*time.Second)))
 	}
 	line(idsOf(c.Queue()))
 	for _, j := range c.Silent(now) { // last, because it drops expired jobs

@@ -34,7 +34,6 @@ type commonState struct {
 	Models        []namedModel   `json:"models"`         // by last use
 	Recalibration *Recalibration `json:"recalibration"`
 	Score         score          `json:"score"`
-	Means         meanThresholds `json:"means"`
 }
 
 // namedModel is a model with its level.
@@ -52,7 +51,6 @@ func (c *Cluster) Freeze() *Frozen {
 			Fleet:         maps.Clone(c.fleet),
 			Recalibration: c.recalibration,
 			Score:         c.score.clone(),
-			Means:         slices.Clone(c.meanThresholds),
 		},
 		jobs: make([]listEntry, 0, c.order.count),
 	}
@@ -211,8 +209,7 @@ func decodeLines(r io.Reader) (*Cluster, error) {
 
 // restoreCommon adds everything but the jobs to an empty cluster.
 func (c *Cluster) restoreCommon(s *commonState) {
-	c.ends, c.score, c.meanThresholds = s.Ends, s.Score, s.Means
-	c.recalibration = s.Recalibration
+	c.ends, c.score, c.recalibration = s.Ends, s.Score, s.Recalibration
 	for _, n := range s.Nodes {
 		*c.useNode(n.Name) = n
 	}

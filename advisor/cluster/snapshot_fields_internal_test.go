@@ -95,8 +95,7 @@ func viaJSON[T any](t *testing.T, state T) T {
 func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
-	record := filled[Recalibration]()
-	scored, promised := filled[score](), filled[meanThresholds]()
+	record, scored := filled[Recalibration](), filled[score]()
 	tried, node := filled[Model](), filled[Node]()
 	for _, c := range []struct {
 		name      string
@@ -105,7 +104,6 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 		{"Job", viaJSON(t, job), job},
 		{"Recalibration", viaJSON(t, record), record},
 		{"score", viaJSON(t, scored), scored},
-		{"means", viaJSON(t, promised), promised},
 		{"model", viaJSON(t, tried), tried},
 		{"Node", viaJSON(t, node), node},
 	} {
@@ -119,7 +117,7 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
 		"jobs", "packed", "order", "ends", "nodes", "idleNodes", "fleet", "loadIntegrals",
-		"models", "lastModels", "recalibration", "score", "meanThresholds",
+		"models", "lastModels", "recalibration", "score",
 	}
 	derived := []string{"limits", "ended", "packedByEnd", "unstarted", "running", "waiting",
 		"arrivals"}

@@ -28,9 +28,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		c.sample(e, storedAt)
 	case *schemas.Submitted:
 		change := func(j *Job) bool { return j.submitted(e) }
-		j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
-		c.meanThresholds.addPromise(j)
-		return j
+		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.Started:
 		return c.started(e, sequence, storedAt)
 	case *schemas.Epoch:
@@ -66,9 +64,7 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 // admit moves a queued job to submitted. It returns nil if the job is not queued.
 func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.admitted(a) }
-	j := c.applyToJob(a.JobID, sequence, at, storedAt, change)
-	c.meanThresholds.addPromise(j)
-	return j
+	return c.applyToJob(a.JobID, sequence, at, storedAt, change)
 }
 
 // started begins a run, and records the hardware of its nodes.
@@ -104,7 +100,7 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	return j
 }
 
-// end ends a run, and adds its outcome to the recalibration, the score and the mean thresholds.
+// end ends a run, and adds its outcome to the recalibration and the score.
 func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
 	change := func(j *Job) bool { return j.ended(e, storedAt) }
 	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
@@ -116,7 +112,6 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 		c.recordOutcome(j)
 	}
 	c.score.end(j)
-	c.meanThresholds.end(j)
 	return j
 }
 

@@ -42,7 +42,6 @@ CREATE TABLE IF NOT EXISTS job_submitted (
     `alternatives.probability` Array(Nullable(Float64)),
     `alternatives.reason` Array(LowCardinality(String)),
     verdict LowCardinality(String),
-    threshold Float64,
     `loans.job_id` Array(String) COMMENT 'Running jobs that lend CPUs, so that the job may start.',
     `loans.from_cpus` Array(UInt32) COMMENT 'CPUs of each of them before the loan.',
     `loans.to_cpus` Array(UInt32) COMMENT 'CPUs of each of them during the loan.'
@@ -176,7 +175,6 @@ CREATE TABLE IF NOT EXISTS job_advice (
     `alternatives.predicted_accuracy` Array(Nullable(Float64)),
     `alternatives.probability` Array(Nullable(Float64)),
     `alternatives.reason` Array(LowCardinality(String)),
-    threshold Float64,
     `loans.job_id` Array(String) COMMENT 'Running jobs that lend CPUs, so that the queued job may start.',
     `loans.from_cpus` Array(UInt32) COMMENT 'CPUs of each of them before the loan.',
     `loans.to_cpus` Array(UInt32) COMMENT 'CPUs of each of them during the loan.'
@@ -802,7 +800,6 @@ CREATE VIEW IF NOT EXISTS advice (
     predicted_accuracy Nullable(Float64) COMMENT 'Predicted accuracy at the end, 0 to 1.',
     probability Nullable(Float64) COMMENT 'Probability of meeting the SLO, 0 to 1.',
     confidence Float64 COMMENT 'Requested probability of meeting the SLO, 0 to 1.',
-    threshold Float64 COMMENT 'Minimum probability of a promise: the confidence, or less if it applies to the mean of all promises.',
     nodes Array(LowCardinality(String)) COMMENT 'Nodes of the job.',
     regressors Map(String, String) COMMENT 'Digest of the regressor for each target.'
 ) COMMENT 'One row for each advice for a waiting or running job.'
@@ -826,7 +823,6 @@ AS SELECT
     predicted_accuracy,
     probability,
     confidence,
-    threshold,
     nodes,
     regressors
 FROM job_advice;
@@ -903,7 +899,6 @@ CREATE VIEW IF NOT EXISTS promises (
     submitted_at DateTime64(9, 'UTC') COMMENT 'Time of the submission, UTC.',
     confidence Float64 COMMENT 'Requested probability of meeting the SLO, 0 to 1.',
     probability Nullable(Float64) COMMENT 'Probability of meeting the SLO when it was promised, 0 to 1.',
-    threshold Float64 COMMENT 'Minimum probability of a promise: the confidence, or less if it applies to the mean of all promises.',
     slo_seconds Float64 COMMENT 'SLO, from the submission; 0 if there is none.',
     predicted_seconds Nullable(Float64) COMMENT 'Predicted time from the submission to the end.',
     response_seconds Float64 COMMENT 'Measured time from the submission to the end of the last epoch.',
@@ -922,7 +917,6 @@ AS SELECT
     s.at AS submitted_at,
     s.confidence AS confidence,
     if(a.job_id != '', a.probability, s.probability) AS probability,
-    if(a.job_id != '', a.threshold, s.threshold) AS threshold,
     s.slo_seconds AS slo_seconds,
     if(a.job_id != '', a.elapsed_seconds + a.predicted_seconds, s.predicted_seconds) AS predicted_seconds,
     dateDiff('nanosecond', s.at, if((l.epoch >= e.epochs) AND (e.epochs > 0), l.at, e.at)) / 1000000000. AS response_seconds,
@@ -941,7 +935,6 @@ LEFT JOIN
         batch_size,
         cpus,
         probability,
-        threshold,
         elapsed_seconds,
         predicted_seconds
     FROM job_advice

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/schemas"
 	"courier/services"
 )
 
@@ -21,7 +20,6 @@ type admissionFlags struct {
 	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
 	MoveCPUs  string `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published and assessed, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
 	Objective string `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
-	Promise   string `help:"Meaning of the confidence, for requests that do not name it. each: every promised job meets its SLO with this probability; mean: the promised jobs do on average, so that more jobs get a promise. Use the same meaning for all advisors of a cluster." enum:"each,mean" default:"each" env:"COURIER_PROMISE"`
 }
 
 // adviceFlags configure when a running job gets new advice, and how long its events are kept.
@@ -43,7 +41,6 @@ func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 		Admission:         a.Admission,
 		MoveCPUs:          a.MoveCPUs,
 		Objective:         a.Objective,
-		Promise:           schemas.Promise(a.Promise),
 		AdviceMinChange:   f.MinChange,
 		AdviceMinInterval: f.MinInterval,
 		SnapshotInterval:  f.Snapshots,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/schemas"
 	"courier/services/local"
 
 	"github.com/alecthomas/kong"
@@ -65,7 +64,6 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 			Admission: f.Admission,
 			MoveCPUs:  f.MoveCPUs,
 			Objective: f.Objective,
-			Promise:   schemas.Promise(f.Promise),
 		},
 	}
 	if f.ClickHouseURL != "" {

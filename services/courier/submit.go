@@ -30,7 +30,6 @@ type requestFlags struct {
 	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
 	SLO             schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
 	Confidence      float64           `placeholder:"RATIO" help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
-	Promise         string            `help:"Meaning of the confidence. each: the job meets its SLO with this probability; mean: the promised jobs of the cluster do on average (default: that of the advisor)." enum:",each,mean" default:"" env:"COURIER_PROMISE"`
 	Nodes           []string          `placeholder:"NODE" help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
 	NewNodes        bool              `help:"Accept nodes without a collector." env:"COURIER_NEW_NODES"`
 	TrainingSamples uint64            `placeholder:"N" help:"Samples in one epoch." env:"COURIER_TRAINING_SAMPLES"`
@@ -50,7 +49,6 @@ func (f *requestFlags) request() schemas.JobRequest {
 		TargetAccuracy:  f.TargetAccuracy,
 		SLO:             f.SLO,
 		Confidence:      f.Confidence,
-		Promise:         schemas.Promise(f.Promise),
 		Nodes:           f.Nodes,
 		NewNodes:        f.NewNodes,
 		TrainingSamples: f.TrainingSamples,
