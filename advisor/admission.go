@@ -121,7 +121,10 @@ func (a *Advisor) readToTheEnd(ctx context.Context) error {
 // applyPolicy sets the verdict of a policy on a job that would start now, given the number of
 // queued jobs.
 func applyPolicy(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy, Verdict: schemas.Admitted, Breaks: brokenJobs(advice)}
+	v := &schemas.Admission{
+		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
+		Breaks: brokenJobs(advice),
+	}
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
@@ -213,7 +216,7 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 		return false, nil
 	}
 	if advice.Admission == nil {
-		advice.Admission = &schemas.Admission{Policy: a.o.Admission, Verdict: schemas.Admitted}
+		advice.Admission = admittedByPromises(a.o.Admission)
 	}
 	advice.EventID = schemas.AdmittedID(advice.JobID)
 	// lastAdmission relies on this timeout.
@@ -268,19 +271,27 @@ func (a *Advisor) queueQuestions(now time.Time) []*Question {
 
 // ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
 // the queue of the cluster.
-func ApplyPolicy(c *cluster.Cluster, q *Question, again, recorded *schemas.Advice) {
+func ApplyPolicy(c *cluster.Cluster, again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
-	case len(v.Loans) > 0:
-		again.Admission, again.Message = v, loanMessage(v.Loans)+": "+again.Message
-	case q.Request.Elastic && v.Verdict == schemas.Admitted:
+	case isAdmittedByCPUs(v):
 		again.Admission = v
-	case strings.Contains(recorded.Message, needCPUs):
+		if len(v.Loans) > 0 {
+			again.Message = loanMessage(v.Loans) + ": " + again.Message
+		}
+	case v.Rule == schemas.AdmissionByCPUs:
 		holdForCPUs(again, v.Policy, len(c.Queue()))
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
-		again.Admission = &schemas.Admission{Policy: v.Policy, Verdict: schemas.Admitted}
+		again.Admission = admittedByPromises(v.Policy)
 	default:
 		applyPolicy(again, v.Policy, len(c.Queue()))
+	}
+}
+
+// admittedByPromises returns the verdict on a queued job that breaks no promise.
+func admittedByPromises(policy string) *schemas.Admission {
+	return &schemas.Admission{
+		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
 	}
 }
 

@@ -54,19 +54,16 @@ func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool
 
 // holdForCPUs queues or refuses a job for which no CPUs are free.
 func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy}
+	v := &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
 	advice.Admission = v
 	if policy == schemas.AdmissionProtect {
 		v.Verdict = schemas.Refused
-		advice.Message = "refused" + needCPUs + advice.Message
+		advice.Message = "refused, as too few CPUs are free: " + advice.Message
 		return
 	}
 	v.Verdict, v.Position = schemas.Queued, waits+1
-	advice.Message = "queued" + needCPUs + advice.Message
+	advice.Message = "queued, as too few CPUs are free: " + advice.Message
 }
-
-// needCPUs is the reason in the message of a job for which no CPUs are free.
-const needCPUs = ", as too few CPUs are free: "
 
 // askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
 // called with the lock held.

@@ -46,8 +46,7 @@ var sharePolicy = deadline.New(deadline.Options{
 	ReviewInterval: time.Second,
 	Margin:         time.Second,
 	Urgent:         time.Second,
-	HeadroomRatio:  1e-9,
-	CostLimit:      math.MaxFloat64,
+	NoHeadroom:     true,
 })
 
 // NodeShares is the input of the plan for the CPUs of a node: its elastic jobs, and the CPUs that all

@@ -154,11 +154,11 @@ func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 	if len(counts) == 0 {
 		return nil
 	}
-	advice := Decide(q.withLoans(nil, slices.Max(counts)).listAllCPUs(q), r, now)
+	advice := Decide(q.withLoans(nil, slices.Max(counts)), r, now)
 	if len(brokenJobs(advice)) > 0 {
 		return nil
 	}
-	advice.Admission = &schemas.Admission{Verdict: schemas.Admitted}
+	advice.Admission = &schemas.Admission{Verdict: schemas.Admitted, Rule: schemas.AdmissionByCPUs}
 	return advice
 }
 
@@ -174,11 +174,13 @@ func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 		return nil
 	}
 
-	advice := Decide(q.withLoans(loans, granted).listAllCPUs(q), r, now)
+	advice := Decide(q.withLoans(loans, granted), r, now)
 	if advice.Decision != schemas.MeetsSLO || len(brokenJobs(advice)) > 0 {
 		return nil
 	}
-	advice.Admission = &schemas.Admission{Verdict: schemas.Admitted, Loans: loans}
+	advice.Admission = &schemas.Admission{
+		Verdict: schemas.Admitted, Rule: schemas.AdmissionByCPUs, Loans: loans,
+	}
 	if len(loans) > 0 {
 		advice.Message = loanMessage(loans) + ": " + advice.Message
 	}
@@ -319,11 +321,14 @@ func (n SharedNodes) arrival(
 }
 
 // withLoans returns the question of a new job while other jobs lend CPUs. granted is the number of CPUs
-// of the new job; 0 leaves the choice.
+// of the new job, and the answer lists its other numbers as not granted; 0 leaves the choice.
 func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
 	other := *q
 	if granted > 0 {
 		other.Request.CPUs = schemas.CPUs{granted}
+		other.notGranted = slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool {
+			return n == granted
+		})
 	}
 	other.Others = slices.Clone(q.Others)
 	for i := range other.Others {
@@ -337,47 +342,18 @@ func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
 	return &other
 }
 
-// listAllCPUs returns the question of a job with granted CPUs, whose answer also lists the other
-// numbers of CPUs of the original question.
-func (q *Question) listAllCPUs(original *Question) *Question {
-	q.notGranted = slices.DeleteFunc(slices.Clone(original.Request.CPUs), func(n int) bool {
-		return slices.Contains(q.Request.CPUs, n)
-	})
-	return q
-}
-
 // AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
 // CPUs that were granted.
 func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
-	if !isAdmittedByShares(&q.Request, recorded) {
+	if !isAdmittedByCPUs(recorded.Admission) {
 		return q
 	}
-	granted := q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
-	if slices.ContainsFunc(recorded.Alternatives, isNotGranted) {
-		granted.listAllCPUs(q)
-	}
-	return granted
+	return q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
 }
 
-// isAdmittedByShares reports whether a job was admitted by the plan for the CPUs of its nodes. In such
-// an advice, all alternatives with other CPUs than the granted ones are marked so. Older advice has
-// no such alternatives.
-func isAdmittedByShares(q *schemas.JobRequest, recorded *schemas.Advice) bool {
-	v := recorded.Admission
-	if v == nil || v.Verdict != schemas.Admitted || recorded.Chosen == nil {
-		return false
-	}
-	isOther := func(a schemas.Alternative) bool {
-		return a.CPUs != recorded.Chosen.CPUs && !isNotGranted(a)
-	}
-	return len(v.Loans) > 0 ||
-		q.Elastic && !slices.ContainsFunc(recorded.Alternatives, isOther)
-}
-
-// isNotGranted reports whether the plan for the CPUs of the nodes gave the job other CPUs than those
-// of the alternative.
-func isNotGranted(a schemas.Alternative) bool {
-	return a.Reason == reasonTooManyCPUs || a.Reason == reasonMoreGranted
+// isAdmittedByCPUs reports whether a job was admitted by the plan for the CPUs of its nodes.
+func isAdmittedByCPUs(v *schemas.Admission) bool {
+	return v != nil && v.Verdict == schemas.Admitted && v.Rule == schemas.AdmissionByCPUs
 }
 
 // loanMessage returns which jobs lend CPUs.

@@ -253,7 +253,7 @@ func recallQueued(c *cluster.Cluster, id string, recorded *schemas.Advice) *Ques
 // recalledNodes returns the nodes for which a recorded advice was decided: of a job that was admitted
 // by the plan for the CPUs of its nodes, those of the advice, otherwise those of its placement.
 func recalledNodes(c *cluster.Cluster, q *schemas.JobRequest, recorded *schemas.Advice) []string {
-	if isAdmittedByShares(q, recorded) && len(recorded.Nodes) > 0 {
+	if isAdmittedByCPUs(recorded.Admission) && len(recorded.Nodes) > 0 {
 		return recorded.Nodes
 	}
 	return c.Placement(q, recorded.At)

@@ -156,7 +156,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	for i, regressors := range candidates {
 		decided := decide(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
-			advisor.ApplyPolicy(v.cluster, q, decided, recorded)
+			advisor.ApplyPolicy(v.cluster, decided, recorded)
 		}
 		d, err := compare(r, q, recorded, decided)
 		if d == nil || err != nil {

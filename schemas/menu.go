@@ -67,6 +67,15 @@ const (
 	Queued   Verdict = "queued"   // it is held until its advice has the action "start"
 )
 
+// AdmissionRule is what an admission policy compares.
+type AdmissionRule string
+
+// Rules of an admission policy.
+const (
+	AdmissionByPromises AdmissionRule = "promises" // the promises of the running jobs
+	AdmissionByCPUs     AdmissionRule = "cpus"     // the CPUs that are free, or that elastic jobs lend
+)
+
 // Admission is the result of the cluster's admission policy. Under the policy advise an advice has
 // none.
 type Admission struct {
@@ -74,6 +83,8 @@ type Admission struct {
 	Policy string `json:"policy"`
 	// Result of the policy.
 	Verdict Verdict `json:"verdict"`
+	// What the policy compared: the "promises" of the running jobs, or the "cpus" of the nodes.
+	Rule AdmissionRule `json:"rule"`
 	// Jobs whose promise a start now would break.
 	Breaks []string `json:"breaks,omitempty"`
 	// Position in the queue, from 1.

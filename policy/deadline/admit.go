@@ -133,7 +133,7 @@ func (s *plan) isCostly(t *task) bool {
 		return false
 	}
 	used := s.grid.utilization(t.due) * (1 - s.o.headroomRatio(s.capacity))
-	return t.area/s.typical*used*used*used*used > s.o.CostLimit
+	return t.area/s.typical*used*used*used*used > costLimit
 }
 
 // typicalCost returns the median cost of the recently submitted jobs that are possible at all; 0 if

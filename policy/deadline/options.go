@@ -25,18 +25,18 @@ type Options struct {
 	// before others. Default: 15 minutes.
 	Urgent time.Duration
 
-	// HeadroomRatio is the ratio of the capacity that admission leaves free, because jobs hold
-	// whole numbers of units. Jobs that can run side by side until their ends need none. Default: 6.4
-	// units, but 0.1 to 0.4 of the capacity.
-	HeadroomRatio float64
+	// NoHeadroom lets admission fill the capacity. By default it leaves 6.4 units free, but 0.1 to 0.4
+	// of the capacity, because jobs hold whole numbers of units. Jobs that can run side by side until
+	// their ends need none.
+	NoHeadroom bool
 	// LostRatio is the ratio of the remaining work above which a job that does not fit counts as
 	// lost. Below it, the margins may suffice. Default: 0.03.
 	LostRatio float64
-	// CostLimit is the cost above which a job is refused although it fits: its unit-seconds,
-	// relative to the median of recent submissions, times the fourth power of the utilization until
-	// its deadline. Default: 1.
-	CostLimit float64
 }
+
+// costLimit is the cost above which a job is refused although it fits: its unit-seconds, relative to
+// the median of recent submissions, times the fourth power of the utilization until its deadline.
+const costLimit = 1
 
 func (o Options) withDefaults() Options {
 	o.MomentInterval = cmp.Or(o.MomentInterval, 20*time.Minute)
@@ -45,11 +45,10 @@ func (o Options) withDefaults() Options {
 	o.Margin = cmp.Or(o.Margin, 2*time.Minute)
 	o.Urgent = cmp.Or(o.Urgent, 15*time.Minute)
 	o.LostRatio = cmp.Or(o.LostRatio, 0.03)
-	o.CostLimit = cmp.Or(o.CostLimit, 1)
 	return o
 }
 
-// Default of Options.HeadroomRatio. Jobs hold powers of two of units, so a plan in fractions of units is
+// The headroom without Options.NoHeadroom. Jobs hold powers of two of units, so a plan in fractions of units is
 // off by some units, whatever the capacity.
 const (
 	headroomUnits                      = 6.4
@@ -58,6 +57,8 @@ const (
 
 // headroomRatio returns the ratio of a capacity that admission leaves free.
 func (o *Options) headroomRatio(units int) float64 {
-	ratio := min(max(headroomUnits/float64(units), minHeadroomRatio), maxHeadroomRatio)
-	return cmp.Or(o.HeadroomRatio, ratio)
+	if o.NoHeadroom {
+		return 0
+	}
+	return min(max(headroomUnits/float64(units), minHeadroomRatio), maxHeadroomRatio)
 }
