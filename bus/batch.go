@@ -9,7 +9,6 @@ import (
 
 	"courier/schemas"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -47,18 +46,9 @@ type BatchOptions struct {
 	// repeated batch. With Accept, the handler also gets batches without records.
 	Accept func(subject string) bool
 
-	// Feed, if set, is a feed of the durable's stream that is shared with other calls of
-	// ConsumeBatch. The durable is not created then: its name identifies the intent.
-	Feed *Feed
-}
-
-// source is where a batcher gets its messages from.
-type source interface {
-	// next returns the next message, or nil if none arrives before the deadline.
-	next(ctx context.Context, deadline time.Time) (*nats.Msg, error)
-	// hasMore reports whether next may return messages after the end of its context.
-	hasMore() bool
-	close()
+	// Rewound, if set, is called with the first sequence of the stream after a call of Rewind,
+	// before the batches from there on. It is called again until it succeeds.
+	Rewound func(ctx context.Context, first uint64) error
 }
 
 // batcher is one call of ConsumeBatch.
@@ -70,6 +60,7 @@ type batcher struct {
 	kv        jetstream.KeyValue // holds the intent
 	intent    intent
 	revision  uint64 // of the intent
+	replay    string // intent.Replay when the consumption began
 	succeeded bool   // a batch was handled since the last failure
 	lastSize  int    // records of the previous batch; owned by the gathering goroutine
 }
@@ -107,10 +98,15 @@ func (b *Bus) ConsumeBatch(
 	}
 }
 
-// run repeats the batch of an open intent, then consumes the durable.
+// run starts again after Rewind, or repeats the batch of an open intent, then consumes the durable.
 func (r *batcher) run(ctx context.Context) error {
 	if err := r.loadIntent(ctx); err != nil {
 		return err
+	}
+	if r.intent.Rewound {
+		if err := r.startAgain(ctx); err != nil {
+			return err
+		}
 	}
 	if !r.intent.Done && r.intent.Last > 0 {
 		if err := r.repeat(ctx); err != nil {
@@ -118,7 +114,11 @@ func (r *batcher) run(ctx context.Context) error {
 		}
 		r.succeeded = true
 	}
-	p, err := r.open(ctx)
+	config := durableConfig(r.durable)
+	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config); err != nil {
+		return fmt.Errorf("create durable %s: %w", r.durable.Name, unavailable(err))
+	}
+	p, err := r.newPuller(r.durable, r.options.MaxMessages)
 	if err != nil {
 		return err
 	}
@@ -126,20 +126,8 @@ func (r *batcher) run(ctx context.Context) error {
 	return r.consume(ctx, p)
 }
 
-// open returns the source of the messages after the intent.
-func (r *batcher) open(ctx context.Context) (source, error) {
-	if r.options.Feed != nil {
-		return r.options.Feed.attach(logPosition{r.intent.Last, r.intent.At}), nil
-	}
-	config := durableConfig(r.durable)
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config); err != nil {
-		return nil, fmt.Errorf("create durable %s: %w", r.durable.Name, unavailable(err))
-	}
-	return r.newPuller(r.durable, r.options.MaxMessages)
-}
-
 // consume gathers the next batch while the current one is being handled.
-func (r *batcher) consume(ctx context.Context, p source) error {
+func (r *batcher) consume(ctx context.Context, p *puller) error {
 	batches, abandoned := make(chan gatheredBatch), make(chan struct{})
 	gathering := make(chan error, 1)
 	after := logPosition{r.intent.Last, r.intent.At}
@@ -170,7 +158,7 @@ func (r *batcher) consume(ctx context.Context, p source) error {
 // gatherAll sends batches of the messages after a position, until ctx ends and no message is
 // left, or abandoned is closed.
 func (r *batcher) gatherAll(
-	ctx context.Context, p source, after logPosition,
+	ctx context.Context, p *puller, after logPosition,
 	batches chan<- gatheredBatch, abandoned <-chan struct{},
 ) error {
 	for ctx.Err() == nil || p.hasMore() {
@@ -192,12 +180,15 @@ func (r *batcher) gatherAll(
 	return nil
 }
 
-// setToken sets the token of a complete batch.
-func (b *Batch) setToken() { b.Token = fmt.Sprintf("%s/%d-%d", b.Stream, b.First, b.Last) }
+// setToken sets the token of a complete batch. After Rewind, the batches of the same ranges have
+// other tokens.
+func (b *Batch) setToken(replay string) {
+	b.Token = fmt.Sprintf("%s%s/%d-%d", replay, b.Stream, b.First, b.Last)
+}
 
 // prepare calls BatchOptions.Prepare for a complete batch.
 func (r *batcher) prepare(ctx context.Context, b *Batch) {
-	b.setToken()
+	b.setToken(r.replay)
 	if len(b.Records) > 0 && r.options.Prepare != nil {
 		r.options.Prepare(ctx, b)
 	}
@@ -223,7 +214,7 @@ func (r *batcher) commit(ctx context.Context, g gatheredBatch) error {
 			return err
 		}
 	}
-	if g.ack == "" || r.options.Feed != nil {
+	if g.ack == "" {
 		return nil
 	}
 	// The acknowledgement needs no confirmation: the intent records the progress, and the next

@@ -69,8 +69,7 @@ func (c *batchBuilder) intent() intent {
 const maxBatchBytes = 32 << 20
 
 // maxRange limits the messages of a batch with BatchOptions.Accept, as a multiple of MaxMessages. The
-// messages that are not accepted need no memory, but a longer range takes longer to read again, and the
-// buffers of a feed must hold more than the range of a batch (feedBuffer).
+// messages that are not accepted need no memory, but a longer range takes longer to read again.
 const maxRange = 2
 
 // isFull reports whether a batch has reached a limit of messages, events or bytes. It counts the
@@ -138,7 +137,7 @@ func parseAckSubject(ack string) (p logPosition, err error) {
 
 // gather builds one batch, by size or age, of the messages after a position.
 func (r *batcher) gather(
-	ctx context.Context, p source, after logPosition,
+	ctx context.Context, p *puller, after logPosition,
 ) (gatheredBatch, error) {
 	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
 	g.batch.Records = make([]Record, 0, r.lastSize)

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +22,16 @@ type intent struct {
 	At    time.Time `json:"at,omitzero"` // when the last message was stored
 	Count int       `json:"count"`       // messages in the range, dead ones included
 	Done  bool      `json:"done"`
+
+	// Replay distinguishes the tokens of batches after the last call of Rewind from earlier ones;
+	// "" before the first call. Rewound is set until BatchOptions.Rewound has succeeded.
+	Replay  string `json:"replay,omitempty"`
+	Rewound bool   `json:"rewound,omitempty"`
 }
 
 func (r *batcher) loadIntent(ctx context.Context) (err error) {
 	r.kv, r.intent, r.revision, err = r.readIntent(ctx, r.durable)
+	r.replay = r.intent.Replay
 	return err
 }
 
@@ -53,13 +60,14 @@ func (b *Bus) readIntent(
 
 // writeIntent changes the intent by compare-and-set.
 func (r *batcher) writeIntent(ctx context.Context, i intent) error {
+	i.Replay = r.intent.Replay
 	data, err := json.Marshal(i)
 	if err != nil {
 		return err
 	}
 	revision, err := r.kv.Update(ctx, r.durable.Name, data, r.revision)
 	if err != nil {
-		return fmt.Errorf("write intent %s (does another store consume this stream?): %w",
+		return fmt.Errorf("write intent %s (does another store consume this stream, or rebuild its tables?): %w",
 			r.durable.Name, unavailable(err))
 	}
 	r.intent, r.revision = i, revision
@@ -90,7 +98,7 @@ func (r *batcher) repeat(ctx context.Context) error {
 			"stream", stream, "first", open.First, "have", got.Count, "want", open.Count)
 	}
 	c.batch.First, c.batch.Last = open.First, open.Last
-	c.batch.setToken()
+	c.batch.setToken(r.replay)
 	ctx, cancel := finishContext(ctx)
 	defer cancel()
 	return r.finish(ctx, c)
@@ -105,11 +113,62 @@ func (r *batcher) restartAt(ctx context.Context, sequence uint64) error {
 	if err := r.writeIntent(ctx, done); err != nil {
 		return err
 	}
-	err := r.js.DeleteConsumer(ctx, r.durable.Stream, r.durable.Name)
-	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-		return fmt.Errorf("delete durable %s: %w", r.durable.Name, unavailable(err))
+	if err := r.deleteDurable(ctx, r.durable); err != nil {
+		return err
 	}
 	return fmt.Errorf("the log was truncated, for example by a power cut, or created again: "+
 		"new messages from %d on, although the messages up to %d were handled",
 		sequence, handled)
+}
+
+// deleteDurable deletes a durable at the server. A process that consumes it starts again by its
+// intent.
+func (b *Bus) deleteDurable(ctx context.Context, d schemas.Durable) error {
+	err := b.js.DeleteConsumer(ctx, d.Stream, d.Name)
+	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return fmt.Errorf("delete durable %s: %w", d.Name, unavailable(err))
+	}
+	return nil
+}
+
+// Rewind makes the batches of a durable start again at the first message of its stream, also if a
+// process consumes it: that one calls BatchOptions.Rewound, and then handles the messages again. It
+// returns the last sequence of the stream.
+func (b *Bus) Rewind(ctx context.Context, d schemas.Durable) (last uint64, err error) {
+	kv, _, _, err := b.readIntent(ctx, d)
+	if err != nil {
+		return 0, err
+	}
+	data, err := json.Marshal(intent{Done: true, Rewound: true, Replay: rand.Text() + "/"})
+	if err != nil {
+		return 0, err
+	}
+	if _, err := kv.Put(ctx, d.Name, data); err != nil {
+		return 0, fmt.Errorf("rewind durable %s: %w", d.Name, unavailable(err))
+	}
+	if err := b.deleteDurable(ctx, d); err != nil {
+		return 0, err
+	}
+	return b.LastSequence(ctx, d.Stream)
+}
+
+// startAgain prepares the batches after Rewind. It deletes the durable, which would not deliver the
+// messages that were acknowledged.
+func (r *batcher) startAgain(ctx context.Context) error {
+	if err := r.deleteDurable(ctx, r.durable); err != nil {
+		return err
+	}
+	stream, err := r.js.Stream(ctx, r.durable.Stream)
+	if err != nil {
+		return fmt.Errorf("inspect stream %s: %w", r.durable.Stream, unavailable(err))
+	}
+	if r.options.Rewound != nil {
+		ctx, cancel := finishContext(ctx)
+		defer cancel()
+		if err := r.options.Rewound(ctx, max(1, stream.CachedInfo().State.FirstSeq)); err != nil {
+			return err
+		}
+	}
+	r.log.Info("the stream is handled again from its start", "stream", r.durable.Stream)
+	return r.writeIntent(ctx, intent{Done: true})
 }

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -466,5 +468,117 @@ func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
 	}) || open.Load() != 0 {
 		t.Errorf("attempts %v, %d prepared batches were not released, %v", attempts, open.Load(),
 			err)
+	}
+}
+
+// firstBatch consumes one batch of at most 100 accepted messages of a durable. If fail is set, the
+// batch stays open.
+func firstBatch(
+	t *testing.T, b *bus.Bus, durable string, accept func(subject string) bool, fail bool,
+) (first bus.Batch) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	d := nodeDurable()
+	d.Name = durable
+	o := bus.BatchOptions{MaxMessages: 100, MaxAge: patience, Accept: accept}
+	err := b.ConsumeBatch(ctx, d, o, func(_ context.Context, batch bus.Batch) error {
+		if first.Last == 0 {
+			first = batch
+		}
+		cancel()
+		if fail {
+			return errors.New("a failure of the test")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return first
+}
+
+// A batch has as many accepted messages as without the others, and is the same when it is repeated.
+// Its range is limited, also if no message is accepted.
+func TestConsumeBatch_FillsBatchesWithAcceptedMessages(t *testing.T) {
+	t.Parallel()
+	b := bustest.New(t)
+	for n := range uint64(400) {
+		s := sample(n)
+		s.Node = fmt.Sprintf("node-%d", n%2)
+		s.EventID = schemas.SampleID(s.Node, "boot", n)
+		if _, err := b.Publish(within(t), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	half := func(subject string) bool { return strings.HasPrefix(subject, "node.node-0.") }
+	none := func(string) bool { return false }
+	for _, c := range []struct {
+		name, durable string
+		accept        func(string) bool
+		fail          bool
+		records       int
+		redelivered   bool
+	}{
+		{"half of the messages", "half", half, true, 100, false},
+		{"half of the messages again", "half", half, false, 100, true},
+		{"no message", "none", none, false, 0, false},
+	} {
+		got := firstBatch(t, b, c.durable, c.accept, c.fail)
+		if got.First != 1 || got.Last < 199 || got.Last > 200 || len(got.Records) != c.records ||
+			got.Redelivered != c.redelivered {
+			t.Errorf("%s: batch %d to %d with %d records, redelivered %v; want %+v",
+				c.name, got.First, got.Last, len(got.Records), got.Redelivered, c)
+		}
+	}
+}
+
+// After Rewind, the running consumer handles all messages again, also if it waits for new ones. It
+// calls Rewound before that, until it succeeds, and the batches have other tokens.
+func TestConsumeBatch_StartsAgainAfterRewind(t *testing.T) {
+	t.Parallel()
+	b := bustest.New(t)
+	publish(t, b, 1, 11)
+	ctx, cancel := context.WithCancel(within(t))
+	defer cancel()
+	rewound, calls := 0, []string(nil)
+	o := bus.BatchOptions{
+		MaxMessages: 10,
+		MaxAge:      patience,
+		Rewound: func(_ context.Context, first uint64) error {
+			if rewound++; rewound == 1 {
+				return errors.New("the database is unavailable")
+			}
+			calls = append(calls, fmt.Sprintf("rewound to %d", first))
+			return nil
+		},
+	}
+	var tokens []string
+	err := b.ConsumeBatch(ctx, nodeDurable(), o, func(_ context.Context, batch bus.Batch) error {
+		tokens = append(tokens, batch.Token)
+		calls = append(calls, fmt.Sprintf("%d-%d %v", batch.First, batch.Last, batch.Redelivered))
+		switch len(tokens) {
+		case 1:
+			go func() {
+				for behind := uint64(1); behind > 0; { // the batch is done
+					backlog, err := b.Backlog(ctx, nodeDurable())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					behind = backlog.Messages
+				}
+				if last, err := b.Rewind(ctx, nodeDurable()); err != nil || last != 10 {
+					t.Errorf("Rewind() = %d, %v, want 10", last, err)
+				}
+			}()
+		case 2:
+			cancel()
+		}
+		return nil
+	})
+	want := []string{"1-10 false", "rewound to 1", "1-10 false"}
+	if err != nil || !slices.Equal(calls, want) || tokens[0] == tokens[1] {
+		t.Errorf("calls %v with tokens %v, %v; want %v", calls, tokens, err, want)
 	}
 }

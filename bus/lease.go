@@ -119,23 +119,6 @@ func (l *lease) acquire(ctx context.Context) error {
 	}
 }
 
-// isHeld reports whether a process holds a lease. It waits until the lease is renewed or expires.
-func (b *Bus) isHeld(ctx context.Context, name string) (bool, error) {
-	l := &lease{bus: b, name: name}
-	held, first, err := l.read(ctx)
-	ttl := time.Duration(held.TTLSeconds * float64(time.Second))
-	for begin := time.Now(); err == nil && held.Holder != "" && time.Since(begin) < ttl; {
-		if err := sleep(ctx, ttl/10); err != nil {
-			return false, err
-		}
-		var revision uint64
-		if held, revision, err = l.read(ctx); revision != first {
-			return held.Holder != "", err
-		}
-	}
-	return false, err
-}
-
 // renew renews the lease until ctx ends, and then returns nil. If the lease is lost, it returns
 // the reason.
 func (l *lease) renew(ctx context.Context) error {

@@ -11,45 +11,44 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ShardMap returns the recorded map of a cluster's shards and its revision, or nil and 0 if none
-// was recorded.
-func (b *Bus) ShardMap(ctx context.Context) (*schemas.ShardMap, uint64, error) {
+// ShardMaps returns the recorded maps of clusters and their revision, or 0 if none was recorded.
+func (b *Bus) ShardMaps(ctx context.Context) (schemas.ShardMaps, uint64, error) {
+	maps := make(schemas.ShardMaps)
 	kv, err := b.js.KeyValue(ctx, schemas.BucketIntents)
 	if err != nil {
 		return nil, 0, fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
 	}
-	entry, err := kv.Get(ctx, schemas.KeyShardMap)
+	entry, err := kv.Get(ctx, schemas.KeyShardMaps)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return nil, 0, nil
+		return maps, 0, nil
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the shard map: %w", unavailable(err))
+		return nil, 0, fmt.Errorf("read the shard maps: %w", unavailable(err))
 	}
-	m := new(schemas.ShardMap)
-	if err := json.Unmarshal(entry.Value(), m); err != nil {
-		return nil, 0, fmt.Errorf("read the shard map: %w", err)
+	if err := json.Unmarshal(entry.Value(), &maps); err != nil {
+		return nil, 0, fmt.Errorf("read the shard maps: %w", err)
 	}
-	return m, entry.Revision(), nil
+	return maps, entry.Revision(), nil
 }
 
-// SetShardMap records a map if the key still has the given revision (0: there is none).
-// Otherwise the error matches schemas.ErrConflict.
-func (b *Bus) SetShardMap(ctx context.Context, m *schemas.ShardMap, revision uint64) error {
+// SetShardMaps records maps if the key still has the given revision (0: there is none). Otherwise
+// the error matches schemas.ErrConflict.
+func (b *Bus) SetShardMaps(ctx context.Context, maps schemas.ShardMaps, revision uint64) error {
 	kv, err := b.js.KeyValue(ctx, schemas.BucketIntents)
 	if err != nil {
 		return fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
 	}
-	data, err := json.Marshal(m)
+	data, err := json.Marshal(maps)
 	if err != nil {
 		return err
 	}
-	_, err = kv.Update(ctx, schemas.KeyShardMap, data, revision)
+	_, err = kv.Update(ctx, schemas.KeyShardMaps, data, revision)
 	if isRevisionConflict(err) {
 		message := "another process has recorded a shard map"
 		return &schemas.Error{Code: schemas.CodeConflict, Message: message}
 	}
 	if err != nil {
-		return fmt.Errorf("record the shard map: %w", unavailable(err))
+		return fmt.Errorf("record the shard maps: %w", unavailable(err))
 	}
 	return nil
 }

@@ -7,13 +7,16 @@ import (
 	"strings"
 )
 
-// KeyShardMap is the key of the current ShardMap in the bucket INTENTS.
-const KeyShardMap = "shard-map"
+// KeyShardMaps is the key of the ShardMaps in the bucket INTENTS.
+const KeyShardMaps = "shard-maps"
 
-// ShardMap says on which servers of a ClickHouse cluster a row is stored. Every change of the
-// shards or their weights is a new version, whose tables are in databases of their own.
+// ShardMaps are the maps of the ClickHouse clusters to which a log is written, by the database of
+// their readers. There are two while the number of shards is changed.
+type ShardMaps map[string]*ShardMap
+
+// ShardMap says on which servers of a ClickHouse cluster a row is stored. It does not change: other
+// shards or weights are those of another map, whose tables are in databases of their own.
 type ShardMap struct {
-	Version  uint32  `json:"version"`  // from 1
 	Cluster  string  `json:"cluster"`  // name in system.clusters
 	Database string  `json:"database"` // with the distributed tables, for readers
 	Shards   []Shard `json:"shards"`   // in the order of system.clusters
@@ -27,7 +30,7 @@ type Shard struct {
 }
 
 // LocalDatabase is the database with the rows of one shard, on each of its servers.
-func (m *ShardMap) LocalDatabase() string { return fmt.Sprintf("%s_v%d", m.Database, m.Version) }
+func (m *ShardMap) LocalDatabase() string { return m.Database + "_local" }
 
 // IsReplicated reports whether any shard has replicas. Its tables then are replicated.
 func (m *ShardMap) IsReplicated() bool {
@@ -62,10 +65,9 @@ func (m *ShardMap) Validate() error {
 }
 
 // Durable returns the durable of a stream with the name of the writer of one shard, counted from 0.
-// The intent and the lease of the writer have this name, which differs in each version. The writer
-// reads by a feed, and needs no consumer of this name.
+// The intent and the lease of the writer have this name, too.
 func (m *ShardMap) Durable(d Durable, shard int) Durable {
-	d.Name = fmt.Sprintf("%s-v%d-s%d", d.Name, m.Version, shard+1)
+	d.Name = fmt.Sprintf("%s-%s-s%d", d.Name, m.Database, shard+1)
 	return d
 }
 
@@ -74,8 +76,6 @@ func (m *ShardMap) Difference(other *ShardMap) string {
 	switch {
 	case m.Cluster != other.Cluster:
 		return fmt.Sprintf("cluster %s instead of %s", other.Cluster, m.Cluster)
-	case m.Database != other.Database:
-		return fmt.Sprintf("database %s instead of %s", other.Database, m.Database)
 	case len(m.Shards) != len(other.Shards):
 		return fmt.Sprintf("%d shards instead of %d", len(other.Shards), len(m.Shards))
 	}

@@ -168,11 +168,8 @@ type Lease struct {
 	TTLSeconds float64 `json:"ttl_seconds"` // validity of one write
 }
 
-// Names of leases.
-const (
-	LeaseTrainer = "trainer"      // the right to fit and promote
-	LeaseRepair  = "store-repair" // the right to repair the tables
-)
+// LeaseTrainer is the name of the lease with the right to fit and promote.
+const LeaseTrainer = "trainer"
 
 // LeaseTTL is the validity of one write of a lease. A killed trainer is replaced after LeaseTTL.
 const LeaseTTL = 5 * time.Second

@@ -20,11 +20,10 @@ import (
 var ErrShardsChanged = errors.New("the shards of the clickhouse cluster have changed")
 
 // Cluster is a ClickHouse cluster with shards. The rows of each job, node and target are on one
-// shard, in a database with the version of the shard map in its name. Distributed tables in the
-// database of the readers cover all shards.
+// shard, in a local database. Distributed tables in the database of the readers cover all shards.
 //
-//	log ─► writer of shard 1 ─► courier_v1 on shard 1 ─┐
-//	    ─► writer of shard 2 ─► courier_v1 on shard 2 ─┴─► courier on any server ─► readers
+//	log ─► writer of shard 1 ─► courier_local on shard 1 ─┐
+//	    ─► writer of shard 2 ─► courier_local on shard 2 ─┴─► courier on any server ─► readers
 type Cluster struct {
 	name     string
 	bus      *bus.Bus
@@ -41,26 +40,11 @@ type Cluster struct {
 }
 
 // OpenCluster waits until ctx ends for a server of the URL, and reads the named cluster's shards
-// from its servers. The first call for a log records them in the log's key-value bucket. The error
-// matches ErrShardsChanged if they differ from the recorded ones, ErrTablesDiffer if the URL's
-// database, which is the one of the readers, has tables of a single server, and ErrAddress if the
-// options or the cluster's name are invalid.
+// from its servers. The first call for a log and a database of readers, which is the one of the URL,
+// records them in the log's key-value bucket. The error matches ErrShardsChanged if they differ from
+// the recorded ones, ErrTablesDiffer if the database has tables of a single server, and ErrAddress if
+// the options or the cluster's name are invalid.
 func OpenCluster(
-	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
-	reg prometheus.Registerer,
-) (*Cluster, error) {
-	c, err := newCluster(ctx, b, o, name, log, reg)
-	if err != nil {
-		return nil, err
-	}
-	if err := c.join(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("cluster %s: %w", name, err), c.Close())
-	}
-	return c, nil
-}
-
-// newCluster checks the options and returns a cluster without its shards.
-func newCluster(
 	ctx context.Context, b *bus.Bus, o Options, name string, log *slog.Logger,
 	reg prometheus.Registerer,
 ) (*Cluster, error) {
@@ -81,10 +65,16 @@ func newCluster(
 		readers: given.options.Auth.Database,
 	}
 	c.entry, err = c.database(given, given.options.Addr, "default", nil, nil)
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	if err := c.join(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster %s: %w", name, err), c.Close())
+	}
+	return c, nil
 }
 
-// join reads the shard map, and opens a database for each shard.
+// join reads the shard map, and opens the database of each shard.
 func (c *Cluster) join(ctx context.Context) error {
 	err := c.entry.retry(ctx, "read the shards", func(ctx context.Context) (err error) {
 		c.shardMap, err = c.loadShardMap(ctx)
@@ -93,26 +83,21 @@ func (c *Cluster) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.shards, err = c.openShards(c.shardMap)
-	return err
-}
-
-// openShards opens the databases of a map's shards.
-func (c *Cluster) openShards(m *schemas.ShardMap) (all []*Database, err error) {
-	for i, s := range m.Shards {
+	for i, s := range c.shardMap.Shards {
 		var settings clickhouse.Settings
 		if len(s.Replicas) > 1 {
 			settings = replicaSettings
 		}
-		d, err := c.database(c.entry, s.Replicas, m.LocalDatabase(), settings, c.registerer(i))
+		local := c.shardMap.LocalDatabase()
+		d, err := c.database(c.entry, s.Replicas, local, settings, c.registerer(i))
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d.shard = &shard{shards: m, index: i}
-		d.shard.migrate = func(ctx context.Context) error { return c.migrateShard(ctx, m, i) }
-		all = append(all, d)
+		d.shard = &shard{shards: c.shardMap, index: i}
+		d.shard.migrate = func(ctx context.Context) error { return c.migrateShard(ctx, i) }
+		c.shards = append(c.shards, d)
 	}
-	return all, nil
+	return nil
 }
 
 // registerer adds the label shard to the metrics of a shard.
@@ -157,28 +142,22 @@ func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
 // migrates further replicas when they are available.
 func (c *Cluster) Migrate(ctx context.Context) error {
 	for _, s := range c.shardMap.Shards {
-		if c.isMigrated(ctx, c.shardMap, s.Replicas) {
+		if c.isMigrated(ctx, s.Replicas) {
 			return nil
 		}
 	}
-	return c.migrateMap(ctx, c.shardMap)
+	return c.migrateServers(ctx)
 }
 
 // Run is Store.Run for every shard: each has writers of its own, so that a shard that is
-// unavailable does not delay the others. They share the messages that this process receives.
+// unavailable does not delay the others.
 func (c *Cluster) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	feeds := make(map[string]*bus.Feed)
-	for _, d := range schemas.StoreDurables() {
-		feeds[d.Stream] = c.bus.NewFeed(d.Stream)
-		defer feeds[d.Stream].Close()
-	}
 	failures := make([]error, len(c.shards))
 	var all sync.WaitGroup
 	for i, d := range c.shards {
 		log := c.log.With("shard", i+1)
-		d.shard.feeds = feeds
 		s := New(c.bus, d, log, c.registerer(i), c.options)
 		all.Go(func() {
 			defer cancel()
@@ -194,7 +173,7 @@ func (c *Cluster) Run(ctx context.Context) error {
 
 // Verify compares the log with the tables of every shard; see Verifier.Verify.
 func (c *Cluster) Verify(ctx context.Context, o VerifyOptions) (*Report, error) {
-	all := &Report{Repair: o.Repair}
+	all := &Report{}
 	for i, d := range c.shards {
 		r, err := NewVerifier(c.bus, d, c.log, o).Verify(ctx)
 		if err != nil {

@@ -65,16 +65,23 @@ func tableNames() (names []string) {
 	return names
 }
 
-// checkNoShards returns an error if d is a single server's database, but the log is written to the
-// shards of a cluster.
+// checkNoShards returns an error if d is a single server's database, but has the name of one with the
+// rows or the readers' tables of a cluster to which the log is written.
 func checkNoShards(ctx context.Context, b *bus.Bus, d *Database) error {
 	if d.shard != nil {
 		return nil
 	}
-	m, _, err := b.ShardMap(ctx)
-	if err != nil || m == nil {
+	maps, _, err := b.ShardMaps(ctx)
+	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: this log is written to the %d shards of the cluster %s: "+
-		"add --clickhouse-cluster=%[3]s: %w", ErrTablesDiffer, len(m.Shards), m.Cluster, ErrRefused)
+	name := d.options.Auth.Database
+	for _, m := range maps {
+		if name == m.Database || name == m.LocalDatabase() {
+			return fmt.Errorf("%w: %s has the rows of a cluster of %d shards: "+
+				"add --clickhouse-cluster=%s, or name another database: %w",
+				ErrTablesDiffer, d.address, len(m.Shards), m.Cluster, ErrRefused)
+		}
+	}
+	return nil
 }

@@ -4,22 +4,18 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
 )
 
-// again are the settings to insert rows a second time. With the sequential consistency of replicas, a
-// statement would not find the rows that a repair has attached, and damage nothing.
-const again = " SETTINGS insert_deduplicate = 0, select_sequential_consistency = 0"
+// again are the settings to insert rows a second time.
+const again = " SETTINGS insert_deduplicate = 0"
 
 // clusterDamages damage the tables of one shard.
 var clusterDamages = map[string]string{
@@ -33,12 +29,11 @@ var clusterDamages = map[string]string{
 		"WHERE cityHash64(node, %d) >= 0" + again,
 }
 
-// A repair restores damaged tables of any shard; a rebuild restores a shard whose databases are
-// lost. With COURIER_LONG each damage is done 13 times.
-func TestCluster_IsRepaired(t *testing.T) {
+// A rebuild restores the damaged tables of any shard, and those of a shard whose databases are lost.
+func TestCluster_IsRebuilt(t *testing.T) {
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
-	c := repairDamages(t, b, servers)
+	c := rebuildDamages(t, b, servers)
 	lost := storetest.Open(t, servers.URL(1, "default"))
 	for _, name := range []string{c.ShardMap().LocalDatabase(), "courier"} {
 		must(t, lost.Exec(t.Context(), "DROP DATABASE "+name+" SYNC"))
@@ -48,42 +43,29 @@ func TestCluster_IsRepaired(t *testing.T) {
 	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
 }
 
-// repairDamages damages the tables of two shards, and repairs each damage.
-func repairDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+// rebuildDamages damages the tables of two shards, finds each damage, and rebuilds the tables.
+func rebuildDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
 	t.Helper()
 	c := openCluster(t, b, servers)
-	s := newTestLog()
-	for n := range 12 {
-		s.job(fmt.Sprintf("damaged-%d", n), time.Minute, schemas.EventFinished)
-		for i := range uint64(30) {
-			s.sample(fmt.Sprintf("damaged-%d", n), i)
-		}
-	}
 	stop := run(t, c)
 	readers := storetest.Open(t, servers.URL(0, "courier"))
-	awaitSequences(t, readers, publish(t, b, s.events))
+	awaitSequences(t, readers, publishJobs(t, b, "damaged-"))
 	stop()
 
 	random := rand.New(rand.NewPCG(22, 0))
-	damages := 0
-	rounds := 1
-	if os.Getenv("COURIER_LONG") != "" {
-		rounds = 13
-	}
-	for round := range rounds {
-		for _, name := range slices.Sorted(maps.Keys(clusterDamages)) {
-			statement := fmt.Sprintf(clusterDamages[name], random.Uint32())
-			must(t, c.Databases()[random.IntN(2)].Exec(t.Context(), statement))
-			r, err := c.Verify(t.Context(), store.VerifyOptions{Repair: true})
-			must(t, err)
-			if found, left := r.Different(); found == 0 || left > 0 {
-				t.Errorf("round %d: %s: %d hours differ, %d after the repair", round, name, found, left)
-			}
-			damages++
+	found := 0
+	for _, name := range slices.Sorted(maps.Keys(clusterDamages)) {
+		statement := fmt.Sprintf(clusterDamages[name], random.Uint32())
+		must(t, c.Databases()[random.IntN(2)].Exec(t.Context(), statement))
+		r, err := c.Verify(t.Context(), store.VerifyOptions{})
+		must(t, err)
+		if r.Different() <= found {
+			t.Errorf("%s: %d hours differ, and %d before", name, r.Different(), found)
 		}
-		verifyCluster(t, b, c)
+		found = r.Different()
 	}
+	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
+	verifyCluster(t, b, c)
 	compare(t, b, readers)
-	t.Logf("repaired %d damages", damages)
 	return c
 }

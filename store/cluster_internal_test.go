@@ -28,25 +28,3 @@ func TestShard_OwnsSubjects(t *testing.T) {
 		t.Error("a single server does not own a node")
 	}
 }
-
-func TestLongerTTL(t *testing.T) {
-	const days, years = "toDateTime(at) + toIntervalDay(400)", "hour + toIntervalYear(5)"
-	const other = "at + toIntervalFortnight(3)"
-	for _, c := range []struct{ a, b, want string }{
-		{"", "", ""},
-		{days, days, days},
-		{other, other, other},
-		{days, years, years},
-		{years, days, years},
-		{days, "", ""},
-		{days, other, ""},
-		{"at + toIntervalDay(1) TO VOLUME 'cold', at + toIntervalDay(9)", days, ""},
-	} {
-		if got := longerTTL(c.a, c.b); got != c.want {
-			t.Errorf("longer of %q and %q is %q, want %q", c.a, c.b, got, c.want)
-		}
-		if got := longerTTL(c.b, c.a); got != c.want {
-			t.Errorf("longer of %q and %q is %q, want %q", c.b, c.a, got, c.want)
-		}
-	}
-}

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"os"
 	"testing"
 
 	"courier/bus"
@@ -55,61 +54,9 @@ func compareMigrated(t *testing.T, b *bus.Bus, servers *cluster.Servers) {
 	stop()
 	verifyCluster(t, b, c)
 	want := clusterRelations(t, servers)
-	dropDatabases(t, servers, "courier", "courier_v1")
+	dropDatabases(t, servers, "courier", "courier_local")
 	must(t, openCluster(t, b, servers).Migrate(t.Context()))
 	if diff := cmp.Diff(clusterRelations(t, servers), want); diff != "" {
 		t.Errorf("databases (-new +migrated):\n%s", diff)
 	}
-}
-
-// A reshard is killed before, during and after the copy of the tables, and after the record of the
-// new map. Another run, or a store, completes it. Without COURIER_LONG, one kill must do.
-func TestReshard_SurvivesKills(t *testing.T) {
-	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes a minute")
-	}
-	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
-	b := server.Connect(t)
-	stop := run(t, openCluster(t, b, servers))
-	awaitSequences(t, storetest.Open(t, servers.URL(0, "courier")), publishJobs(t, b, "first-"))
-	stop()
-
-	publishJobs(t, b, "unwritten-")
-	servers.Reconfigure(t, 1, 2, 1)
-	kills := []struct {
-		message string
-		times   int
-	}{
-		{"statement applied", 50},
-		{"table copied", 1},
-		{"table copied", 9},
-		{"shard map changed", 1},
-	}
-	if os.Getenv("COURIER_LONG") == "" {
-		kills = kills[2:3]
-	}
-	for _, kill := range kills {
-		runVictim(t, killOrder{
-			NATS:       server.URL(),
-			ClickHouse: servers.URL(0, "courier"),
-			Cluster:    cluster.Name,
-			Action:     "reshard",
-			Message:    kill.message,
-			Times:      kill.times,
-		})
-	}
-	if err := reshard(t, b, servers); err != nil {
-		t.Errorf("reshard after the new map was recorded: %v", err)
-	}
-	c := openCluster(t, b, servers)
-	stop = run(t, c)
-	last := publishJobs(t, b, "late-")
-	for i := range servers.Size() {
-		readers := storetest.Open(t, servers.URL(i, "courier"))
-		awaitSequences(t, readers, last)
-		compare(t, b, readers)
-	}
-	stop()
-	verifyCluster(t, b, c)
 }

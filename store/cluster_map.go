@@ -13,10 +13,11 @@ import (
 // loadShardMap returns the recorded map if it describes the cluster. If none is recorded, it
 // records the cluster's shards.
 func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
-	recorded, revision, err := c.bus.ShardMap(ctx)
+	maps, revision, err := c.bus.ShardMaps(ctx)
 	if err != nil {
 		return nil, err
 	}
+	recorded := maps[c.readers]
 	current, err := c.readShardMap(ctx, recorded)
 	if err != nil {
 		return nil, err
@@ -25,8 +26,8 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 		if err := c.checkReaders(ctx, current); err != nil {
 			return nil, err
 		}
-		current.Version = 1
-		return current, c.bus.SetShardMap(ctx, current, revision)
+		maps[c.readers] = current
+		return current, c.bus.SetShardMaps(ctx, maps, revision)
 	}
 	if err := changed(recorded, current); err != nil {
 		return nil, err
@@ -59,9 +60,9 @@ func changed(recorded, current *schemas.ShardMap) error {
 	if difference == "" {
 		return nil
 	}
-	return fmt.Errorf("%w since version %d of the shard map: %s: restore the configuration of the "+
-		"servers, or run courier store reshard: %w",
-		ErrShardsChanged, recorded.Version, difference, ErrRefused)
+	return fmt.Errorf("%w: %s: restore the configuration of the servers, or fill the tables of "+
+		"another database (docs/howto/clickhouse-cluster.md): %w",
+		ErrShardsChanged, difference, ErrRefused)
 }
 
 // readShardMap reads the shards of the cluster from all its servers, which must agree. Of a server

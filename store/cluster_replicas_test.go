@@ -23,7 +23,7 @@ func startReplicas(t *testing.T) *cluster.Servers {
 	must(t, err)
 	own := slices.Index(statements, "USE courier") + 1
 	for i := range servers.Size() {
-		must(t, storetest.Open(t, servers.URL(i, "courier_v1")).Migrate(t.Context()))
+		must(t, storetest.Open(t, servers.URL(i, "courier_local")).Migrate(t.Context()))
 		readers := storetest.Open(t, servers.URL(i, "courier"))
 		for _, s := range statements[own:] {
 			must(t, readers.Exec(t.Context(), s))
@@ -76,7 +76,7 @@ func TestCluster_StartsWithoutAReplica(t *testing.T) {
 func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
 	t.Parallel()
 	servers, b := startReplicas(t), bustest.New(t)
-	replica := storetest.Open(t, servers.URL(1, "courier_v1"))
+	replica := storetest.Open(t, servers.URL(1, "courier_local"))
 	ended := make(chan error, 1)
 	before := replica.AsWriter(t.Context(), schemas.StreamNode)
 	go func() {
@@ -85,7 +85,7 @@ func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
 	}()
 	await(t, "the statement of the previous writer", func() bool {
 		return selectNumber(t, replica, "SELECT count() AS n FROM system.processes "+
-			"WHERE startsWith(query_id, 'courier/courier_v1/NODE/')") > 0
+			"WHERE startsWith(query_id, 'courier/courier_local/NODE/')") > 0
 	})
 	stop := run(t, openReplicas(t, b, servers))
 	defer stop()
@@ -106,7 +106,7 @@ func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
 	} {
 		servers := cluster.StartReplicas(t, c.replicas, 1)
 		for _, d := range openCluster(t, bustest.New(t), servers).Databases() {
-			must(t, storetest.Open(t, servers.URL(0, "courier_v1")).Migrate(t.Context()))
+			must(t, storetest.Open(t, servers.URL(0, "courier_local")).Migrate(t.Context()))
 			for setting, want := range map[string]string{
 				"insert_quorum":                 c.quorum,
 				"insert_quorum_parallel":        c.parallel,

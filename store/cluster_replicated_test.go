@@ -98,7 +98,7 @@ func replicasHaveEveryEventOnce(t *testing.T, r *replicas) {
 
 // Damaged tables are repaired on each replica.
 func replicasAreRepaired(t *testing.T, r *replicas) {
-	repairDamages(t, r.bus, r.servers)
+	rebuildDamages(t, r.bus, r.servers)
 }
 
 // Replicas and ZooKeeper are killed while the store writes.
@@ -338,69 +338,4 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 	compare(t, b, readers)
 	stop()
 	verifyCluster(t, b, c)
-}
-
-// A reshard copies the rows that a repair has attached, although lookups with sequential consistency
-// do not see them until the next insert, and the events that no store has written. When it ends,
-// every new replica has its rows. With COURIER_LONG the shard is split, which takes two more
-// servers.
-func TestReplicas_KeepRepairedRowsInAReshard(t *testing.T) {
-	t.Parallel()
-	servers, server := cluster.StartReplicated(t, 2, 1), bustest.NewServer(t)
-	b := server.Connect(t)
-	c := openCluster(t, b, servers)
-	d := c.Databases()[0]
-	stop := run(t, c)
-	awaitSequences(t, d, publishJobs(t, b, "before-"))
-	stop()
-	samples := selectNumber(t, d, countSamples)
-	must(t, d.Exec(t.Context(), "DELETE FROM node_sample WHERE cityHash64(event_id) % 3 = 0"))
-	r, err := c.Verify(t.Context(), store.VerifyOptions{Repair: true})
-	must(t, err)
-	if found, left := r.Different(); found == 0 || left > 0 {
-		t.Fatalf("%d hours differ, %d after the repair", found, left)
-	}
-	if seen := selectNumber(t, d, countSamples); seen == samples {
-		t.Error("sequential consistency shows the attached rows: the test proves nothing")
-	}
-	dropSamples(t, server)
-	publishJobs(t, b, "unwritten-")
-	samples += 6 * 40
-
-	weights := []int{2}
-	if os.Getenv("COURIER_LONG") != "" {
-		weights = []int{1, 1}
-	}
-	servers.Reconfigure(t, weights...)
-	if _, err := tryCluster(t, b, servers); !errors.Is(err, store.ErrShardsChanged) {
-		t.Errorf("a store starts with another shard map: error %v, want ErrShardsChanged", err)
-	}
-	must(t, reshard(t, b, servers))
-	c = openCluster(t, b, servers)
-	wantOnEachReplica(t, servers, c.ShardMap(), samples)
-	stop = run(t, c)
-	last := publishJobs(t, b, "after-")
-	for i := range servers.Size() {
-		awaitSequences(t, storetest.Open(t, servers.URL(i, "courier")), last)
-	}
-	stop()
-	verifyCluster(t, b, c)
-}
-
-// wantOnEachReplica fails unless the first replicas of all shards have the samples, and the second
-// replicas, too.
-func wantOnEachReplica(
-	t *testing.T, servers *cluster.Servers, m *schemas.ShardMap, samples uint64,
-) {
-	t.Helper()
-	for replica := range 2 {
-		n := uint64(0)
-		for shard := range m.Shards {
-			own := storetest.Open(t, servers.URL(2*shard+replica, m.LocalDatabase()))
-			n += selectNumber(t, own, countSamples)
-		}
-		if n != samples {
-			t.Errorf("the replicas %d have %d samples, want %d", replica+1, n, samples)
-		}
-	}
 }

@@ -22,7 +22,7 @@ func Schema(cluster string) (all []string, err error) {
 		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _",
 			cluster)
 	}
-	m := &schemas.ShardMap{Version: 1, Cluster: cluster, Database: DefaultDatabase}
+	m := &schemas.ShardMap{Cluster: cluster, Database: DefaultDatabase}
 	m.Shards = []schemas.Shard{{Weight: 1, Replicas: []string{"", ""}}}
 	for _, part := range []struct {
 		database  string

@@ -167,7 +167,7 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 		{[]int{1, 1, 1}, "3 shards instead of 2"},
 		{[]int{1, 1}, ""},
 	} {
-		servers.Reconfigure(t, c.weights...)
+		servers.Configure(t, cluster.Name, c.weights...)
 		opened, err := tryCluster(t, b, servers)
 		if opened != nil {
 			must(t, opened.Close())
@@ -256,7 +256,7 @@ func wantRefused(
 	t *testing.T, name string, b *bus.Bus, servers *cluster.Servers, want string,
 ) {
 	t.Helper()
-	before, _, err := b.ShardMap(t.Context())
+	before, _, err := b.ShardMaps(t.Context())
 	must(t, err)
 	c, err := tryCluster(t, b, servers)
 	if c != nil {
@@ -265,7 +265,7 @@ func wantRefused(
 	if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), want) {
 		t.Errorf("%s: error %v, want ErrRefused with %q", name, err, want)
 	}
-	after, _, err := b.ShardMap(t.Context())
+	after, _, err := b.ShardMaps(t.Context())
 	if diff := cmp.Diff(before, after); err != nil || diff != "" {
 		t.Errorf("%s: the recorded map changed (error %v):\n%s", name, err, diff)
 	}
@@ -276,7 +276,7 @@ func verifyCluster(t testing.TB, b *bus.Bus, c *store.Cluster) {
 	t.Helper()
 	r, err := c.Verify(t.Context(), store.VerifyOptions{})
 	must(t, err)
-	if found, _ := r.Different(); found > 0 {
+	if found := r.Different(); found > 0 {
 		t.Errorf("%d hours differ", found)
 		must(t, (&store.VerifyResult{Report: r}).WriteText(t.Output()))
 	}

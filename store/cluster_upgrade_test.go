@@ -30,7 +30,7 @@ func TestReplicas_UpgradeTheirDatabases(t *testing.T) {
 	testUpgrade(t, servers, b)
 	want := clusterRelations(t, servers)
 	must(t, storetest.Open(t, servers.URL(1, "default")).Exec(t.Context(),
-		"DROP DATABASE courier_v1 SYNC"))
+		"DROP DATABASE courier_local SYNC"))
 	must(t, openCluster(t, b, servers).MigrateWith(t.Context(), laterMigrations()))
 	if diff := cmp.Diff(want, clusterRelations(t, servers)); diff != "" {
 		t.Errorf("databases after the loss of a disk (-want +got):\n%s", diff)
@@ -64,10 +64,10 @@ func TestReplicas_JoinATornReplica(t *testing.T) {
 	servers, b := cluster.StartReplicated(t, 2, 1), bustest.New(t)
 	must(t, openCluster(t, b, servers).Migrate(t.Context()))
 	want := clusterRelations(t, servers)
-	must(t, storetest.Open(t, servers.URL(0, "courier_v1")).Exec(t.Context(),
+	must(t, storetest.Open(t, servers.URL(0, "courier_local")).Exec(t.Context(),
 		"TRUNCATE TABLE schema_migrations"))
 	must(t, storetest.Open(t, servers.URL(1, "default")).Exec(t.Context(),
-		"DROP DATABASE courier_v1 SYNC"))
+		"DROP DATABASE courier_local SYNC"))
 	must(t, openCluster(t, b, servers).Migrate(t.Context()))
 	if diff := cmp.Diff(want, clusterRelations(t, servers)); diff != "" {
 		t.Errorf("databases (-want +got):\n%s", diff)
@@ -84,7 +84,7 @@ func clusterRelations(t *testing.T, servers *cluster.Servers) map[string]map[str
 	t.Helper()
 	all := make(map[string]map[string]string)
 	for i := range servers.Size() {
-		for _, database := range []string{"courier_v1", "courier"} {
+		for _, database := range []string{"courier_local", "courier"} {
 			d := storetest.Open(t, servers.URL(i, database))
 			syncReplicas(t, d)
 			found := relations(t, d)

@@ -24,13 +24,27 @@ type statement struct {
 	cancel   context.CancelFunc
 }
 
+// timeoutKey is the context key of a timeout; see withTimeout.
+type timeoutKey struct{}
+
+// withTimeout lets the statements of a context take longer than those of their database.
+func withTimeout(ctx context.Context, timeout time.Duration) context.Context {
+	return context.WithValue(ctx, timeoutKey{}, timeout)
+}
+
+// timeoutOf returns the timeout of a statement with a context.
+func (d *Database) timeoutOf(ctx context.Context) time.Duration {
+	longer, _ := ctx.Value(timeoutKey{}).(time.Duration)
+	return max(d.timeout, longer)
+}
+
 // begin starts a statement. It returns the context with its deadline and settings. The caller
 // must call end.
 func (d *Database) begin(
 	ctx context.Context, kind string, settings clickhouse.Settings,
 ) (context.Context, *statement) {
 	s := &statement{database: d, kind: kind, start: time.Now()}
-	ctx, s.cancel = context.WithTimeout(withQueryID(ctx), d.timeout)
+	ctx, s.cancel = context.WithTimeout(withQueryID(ctx), d.timeoutOf(ctx))
 	if settings != nil {
 		ctx = clickhouse.Context(ctx, clickhouse.WithSettings(settings))
 	}

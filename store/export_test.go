@@ -34,7 +34,7 @@ func (v *Verifier) SetWindow(rows uint64) { v.options.windowRows = rows }
 
 // Insert inserts rows into a table without a token.
 func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
-	return d.insert(ctx, tableOf(name), rows)
+	return d.InsertAs(ctx, name, rows, "")
 }
 
 // InsertAs inserts rows with a deduplication token.
@@ -85,11 +85,7 @@ func (d *Database) MigrateWith(ctx context.Context, all []schemas.Migration) err
 
 // MigrateWith is Database.MigrateWith for the databases on each server.
 func (c *Cluster) MigrateWith(ctx context.Context, all []schemas.Migration) error {
-	local, err := c.targets(c.shardMap, c.shardMap.LocalDatabase(), shardTables(c.shardMap))
-	if err != nil {
-		return err
-	}
-	readers, err := c.targets(c.shardMap, c.shardMap.Database, readerTables(c.shardMap))
+	local, readers, err := c.targets()
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type killOrder struct {
 	Batch            int           // number of the batch at which it is killed, from 1; 0: never
 	Point            string        // "before", "during" or "after" the inserts
 	Delay            time.Duration // for "during": from the start of the batch to the kill
-	Action           string        // "migrate" or "reshard" the cluster; "": write batches
+	Action           string        // "migrate" the cluster; "": write batches
 	Message          string        // for an action: it dies when it has logged this message
 	Times            int           // so often
 }
@@ -115,11 +115,7 @@ func (o *killOrder) open(
 // act runs the action.
 func (o *killOrder) act(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
 	log = slog.New(&dyingHandler{Handler: log.Handler(), order: o})
-	options := store.Options{URL: o.ClickHouse}
-	if o.Action == "reshard" {
-		return store.Reshard(ctx, b, options, o.Cluster, log)
-	}
-	c, err := store.OpenCluster(ctx, b, options, o.Cluster, log, nil)
+	c, err := store.OpenCluster(ctx, b, store.Options{URL: o.ClickHouse}, o.Cluster, log, nil)
 	if err != nil {
 		return err
 	}

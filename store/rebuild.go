@@ -2,36 +2,34 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
-// ErrStoreRunning reports that a store consumes the log.
-var ErrStoreRunning = errors.New("a store follows the log; stop it first")
-
 // RebuildOptions configures a rebuild.
 type RebuildOptions struct {
-	MaxMessages int // of a batch; default schemas.MaxBatchMessages
+	Streams     []string // whose tables are rebuilt; default: all
+	MaxMessages int      // of a batch; default schemas.MaxBatchMessages
 
 	// Progress, if set, is called at intervals from one goroutine.
 	Progress func(action string, done, total uint64)
 }
 
-// Rebuild restores all tables and roll-ups from the log, also in an empty database. It deletes
-// the rows of events that the log still has, and then writes the log again like a store. Rows of
-// events that the log has dropped stay, with their part in the roll-ups.
+// Rebuild restores the tables and roll-ups of streams from the log, also in an empty database. The
+// writer of each stream deletes the rows of events that the log still has, and then writes the log
+// again. The writer is the running store, or one that Rebuild starts. Rows of events that the log
+// has dropped stay, with their part in the roll-ups.
 //
-//	intents, positions ─► start of the log     rows from there on: deleted     log: written
+//	intent ─► start of the log     rows from there on: deleted     log: written
 //
-// After a crash at any point, call it again, or start a store, which continues the writing. The
-// error matches ErrStoreRunning if a store is running, ErrOtherLog if the tables hold later
-// sequences than the log ever assigned, and otherwise the errors of Migrate.
+// After a crash at any point, a store continues. The error matches ErrOtherLog if the tables hold
+// later sequences than the log ever assigned, and otherwise the errors of Migrate.
 func Rebuild(
 	ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions,
 ) error {
@@ -44,144 +42,42 @@ func Rebuild(
 	if err := d.Migrate(ctx); err != nil {
 		return err
 	}
-	settled, end, err := d.settled(ctx)
+	last, err := rewind(ctx, b, d, o.Streams)
 	if err != nil {
 		return fmt.Errorf("rebuild: %w", err)
 	}
-	defer end()
-	v := NewVerifier(b, settled, log, VerifyOptions{Repair: true, Progress: o.Progress})
-	r := &rebuilder{Verifier: v, written: d, options: o}
-
-	if err := holdRepair(ctx, b, r.run); err != nil {
-		return fmt.Errorf("rebuild: %w", err)
-	}
-	return nil
+	s := New(b, d, log, nil, Options{MaxMessages: o.MaxMessages})
+	return s.writeUntil(ctx, last, o.Progress)
 }
 
-// holdRepair calls work while no other repair, rebuild or reshard runs. It returns an error if ctx
-// ends while it waits, also after the lease was lost during work.
-func holdRepair(ctx context.Context, b *bus.Bus, work func(context.Context) error) error {
-	isDone := false
-	err := b.Hold(ctx, schemas.LeaseRepair, schemas.LeaseTTL, func(ctx context.Context) error {
-		err := work(ctx)
-		isDone = err == nil
-		return err
+// rewind makes the writers of streams (none: all) start again at the start of the log. It returns
+// the last sequence of each stream. With a different log, rows that only the tables have would be
+// lost, so it checks all streams first.
+func rewind(
+	ctx context.Context, b *bus.Bus, d *Database, streams []string,
+) (last map[string]uint64, err error) {
+	durables := slices.DeleteFunc(d.shard.durables(), func(d schemas.Durable) bool {
+		return len(streams) > 0 && !slices.Contains(streams, d.Stream)
 	})
-	if err == nil && !isDone {
-		err = fmt.Errorf("wait for the end of another repair or reshard: %w", ctx.Err())
+	for _, durable := range durables {
+		if _, err := recordedPosition(ctx, b, d, durable.Stream); err != nil {
+			return nil, fmt.Errorf("%s: %w", durable.Stream, err)
+		}
 	}
-	return err
+	last = make(map[string]uint64)
+	for _, durable := range durables {
+		if last[durable.Stream], err = b.Rewind(ctx, durable); err != nil {
+			return nil, err
+		}
+	}
+	return last, nil
 }
 
-// rebuilder is one call of Rebuild.
-type rebuilder struct {
-	*Verifier
-	written *Database // of all replicas
-	options RebuildOptions
-}
-
-func (r *rebuilder) run(ctx context.Context) error {
-	durables := r.database.shard.durables()
-	for _, d := range durables {
-		hasReader, err := r.bus.HasReader(ctx, d)
-		if err != nil {
-			return err
-		}
-		if hasReader {
-			return fmt.Errorf("%s: %w", d.Stream, ErrStoreRunning)
-		}
-		// With a different log, rows that only the tables have would be lost.
-		if _, err := recordedPosition(ctx, r.bus, r.database, d.Stream); err != nil {
-			return fmt.Errorf("%s: %w", d.Stream, err)
-		}
-	}
-
-	last := make(map[string]uint64)
-	for _, d := range durables {
-		first, until, err := r.bus.Rewind(ctx, d)
-		if err != nil {
-			return err
-		}
-		last[d.Stream] = until
-		if err := r.clear(ctx, d.Stream, first); err != nil {
-			return fmt.Errorf("%s: %w", d.Stream, err)
-		}
-	}
-	return r.writeLog(ctx, last)
-}
-
-// clear deletes the rows of a stream from the sequence first on.
-func (r *rebuilder) clear(ctx context.Context, stream string, first uint64) error {
-	statements := []string{fmt.Sprintf("DELETE FROM log_position WHERE stream = '%s'", stream)}
-	for _, t := range r.tables {
-		if t.stream != stream {
-			continue
-		}
-		if first > 1 {
-			statements = append(statements, fmt.Sprintf(
-				"DELETE FROM %s WHERE sequence >= %d", t.name, first))
-			continue
-		}
-		// The log has all events, so the roll-ups are cleared, too.
-		statements = append(statements, "TRUNCATE TABLE "+t.name)
-		for _, u := range rollUps[t.name] {
-			statements = append(statements, "TRUNCATE TABLE "+u.name)
-		}
-	}
-	for i, s := range statements {
-		r.options.Progress("clear "+stream, uint64(i), uint64(len(statements)))
-		if err := r.database.exec(ctx, "clear "+stream, s); err != nil {
-			return err
-		}
-	}
-
-	if first <= 1 {
-		return nil
-	}
-	if err := r.database.recordPosition(ctx, stream, first-1); err != nil {
-		return err
-	}
-	for _, t := range r.tables {
-		if t.stream != stream {
-			continue
-		}
-		if err := r.repairRollUps(ctx, t, stream, first-1); err != nil {
-			return fmt.Errorf("%s: %w", t.name, err)
-		}
-	}
-	return nil
-}
-
-// repairRollUps recomputes the roll-ups of a table from its remaining rows, in the hours from
-// which its TTL has deleted nothing.
-func (r *rebuilder) repairRollUps(
-	ctx context.Context, t *eventTable, stream string, position uint64,
+// writeUntil runs a store until the tables hold streams up to their last sequences. If another store
+// writes them, it only waits.
+func (s *Store) writeUntil(
+	ctx context.Context, last map[string]uint64, progress func(string, uint64, uint64),
 ) error {
-	kept, err := r.database.keptHours(ctx, t.name, "at", 0)
-	if err != nil {
-		return err
-	}
-	log := &logHours{stream: stream, position: position}
-	windows, err := r.windows(ctx, log, t, kept)
-	if err != nil {
-		return err
-	}
-	_, err = r.verifyRollUps(ctx, t, position, kept, windows)
-	return err
-}
-
-// writeLog writes the log again.
-func (r *rebuilder) writeLog(ctx context.Context, last map[string]uint64) error {
-	// ClickHouse may know the tokens of the deleted rows.
-	return r.writeUntil(ctx, last, r.database.shard.tokenPrefix()+rand.Text()+"/")
-}
-
-// writeUntil runs a store until the tables hold the streams up to their last sequences.
-func (r *rebuilder) writeUntil(
-	ctx context.Context, last map[string]uint64, tokenPrefix string,
-) error {
-	s := New(r.bus, r.written, r.log, nil, Options{MaxMessages: r.options.MaxMessages})
-	s.tokenPrefix = tokenPrefix
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
@@ -192,15 +88,15 @@ func (r *rebuilder) writeUntil(
 	for {
 		// A dead letter at the end of a stream has no position, so progress follows the backlog.
 		done, total := uint64(0), uint64(0)
-		for _, d := range r.database.shard.durables() {
-			b, err := r.bus.Backlog(ctx, d)
+		for _, d := range s.database.shard.durables() {
+			b, err := s.bus.Backlog(ctx, d)
 			if err != nil && ctx.Err() == nil {
-				r.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)
+				s.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)
 			}
 			done += min(b.Done, last[d.Stream])
 			total += last[d.Stream]
 		}
-		r.options.Progress("replay", done, total)
+		progress("replay", done, total)
 		if done == total {
 			stop()
 			return <-ended
@@ -211,4 +107,59 @@ func (r *rebuilder) writeUntil(
 			return errors.Join(err, ctx.Err())
 		}
 	}
+}
+
+// clearTimeout bounds a statement that deletes the rows of a table, or computes a roll-up again.
+const clearTimeout = time.Hour
+
+// clear deletes the rows of the events that the log still has, from the sequence first on, before
+// the writer of the stream writes them again. It may be repeated after a crash at any point.
+func (s *Store) clear(ctx context.Context, stream string, first uint64) error {
+	if err := s.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
+		return err
+	}
+	d, end, err := s.database.settled(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
+
+	ctx = withTimeout(ctx, clearTimeout)
+	const positions = "DELETE FROM log_position WHERE stream = '%s'"
+	if err := d.exec(ctx, "clear "+positionTable, fmt.Sprintf(positions, stream)); err != nil {
+		return err
+	}
+	for _, t := range s.tables {
+		if t.stream != stream {
+			continue
+		}
+		if err := d.clearTable(ctx, t.name, first); err != nil {
+			s.reloadUnreadable(ctx, err)
+			return err
+		}
+	}
+	if first > 1 {
+		return s.database.recordPosition(ctx, stream, first-1)
+	}
+	return nil
+}
+
+// clearTable deletes the rows of a table from a sequence on, and their part in its roll-ups.
+func (d *Database) clearTable(ctx context.Context, table string, first uint64) error {
+	if first > 1 {
+		rows := fmt.Sprintf("%s WHERE sequence >= %d", table, first)
+		if err := d.deleteAndWait(ctx, "clear "+table, rows); err != nil {
+			return err
+		}
+		return d.recomputeRollUps(ctx, table)
+	}
+	if err := d.exec(ctx, "clear "+table, "TRUNCATE TABLE "+table); err != nil {
+		return err
+	}
+	for _, u := range rollUps[table] { // the log has all events
+		if err := d.exec(ctx, "clear "+u.name, "TRUNCATE TABLE "+u.name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

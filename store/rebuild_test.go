@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"testing"
 	"time"
 
@@ -39,13 +38,13 @@ func fillLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 	return last
 }
 
-func rebuild(t *testing.T, b *bus.Bus, d *store.Database) {
+// rebuild rebuilds the tables of streams, by default all.
+func rebuild(t *testing.T, b *bus.Bus, d *store.Database, streams ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	must(t,
-		store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler),
-			store.RebuildOptions{MaxMessages: 100}))
+	o := store.RebuildOptions{Streams: streams, MaxMessages: 100}
+	must(t, store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), o))
 }
 
 // Rebuild corrects wrong columns, missing and duplicate rows and wrong roll-ups, and restores a
@@ -141,90 +140,37 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	compareRollUps(t, d)
 }
 
-// Rebuild fails while a store is running. A store completes an interrupted rebuild.
-func TestRebuild_FailsDuringAStoreAndIsCompletedByIt(t *testing.T) {
+// A running store rebuilds the tables itself. If a rebuild is interrupted, the next store completes
+// it.
+func TestRebuild_IsDoneByAStore(t *testing.T) {
 	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	last := fillLog(t, b)
 	finish := run(t, newStore(t, b, d))
 	awaitSequences(t, d, last)
-	if err := store.Rebuild(t.Context(), b, d, slog.New(slog.DiscardHandler),
-		store.RebuildOptions{}); !errors.Is(
-		err,
-		store.ErrStoreRunning,
-	) {
-		t.Errorf("Rebuild during a store = %v, want ErrStoreRunning", err)
+	must(t, d.Exec(t.Context(), "DELETE FROM node_sample WHERE number < 20"))
+	must(t, d.Exec(t.Context(), "TRUNCATE TABLE job_started"))
+	rebuild(t, b, d, schemas.StreamNode)
+	_, got := verify(t, b, d, store.VerifyOptions{}, 0)
+	if diff := cmp.Diff(map[string]found{"job_started": {Missing: 1}}, got); diff != "" {
+		t.Errorf("differences after the rebuild of NODE (-want +got):\n%s", diff)
 	}
-	compare(t, b, d)
 	finish()
+
 	dying, die := context.WithCancel(t.Context())
-	err := store.Rebuild(
-		dying,
-		b,
-		d,
-		slog.New(slog.DiscardHandler),
-		store.RebuildOptions{MaxMessages: 20, Progress: func(doing string, done, _ uint64) {
-			if doing == "replay" && done > 0 {
-				die()
-			}
-		}},
-	)
-	if err == nil {
+	o := store.RebuildOptions{MaxMessages: 20, Progress: func(doing string, done, _ uint64) {
+		if doing == "replay" && done > 0 {
+			die()
+		}
+	}}
+	if err := store.Rebuild(dying, b, d, slog.New(slog.DiscardHandler), o); err == nil {
 		t.Error("an interrupted rebuild is recorded as complete")
 	}
 	finish = run(t, newStore(t, b, d))
 	awaitSequences(t, d, last)
 	finish()
+	clean(t, b, d, "at the end")
 	compare(t, b, d)
-}
-
-// A rebuild that loses its lease, and ends while it waits for the lease, has restored nothing.
-func TestRebuild_FailsIfItLosesItsLease(t *testing.T) {
-	t.Parallel()
-	server, d := bustest.NewServer(t), storetest.New(t)
-	fillLog(t, server.Connect(t))
-	logged := bustest.NewBuffer()
-	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()},
-		slog.New(slog.NewTextHandler(logged, nil)), nil)
-	must(t, err)
-	defer func() { _ = b.Close(context.Background()) }() // the test ends anyway
-
-	// The rebuild waits for the writer of JOB, which another process keeps from writing.
-	loseLease := sync.OnceFunc(func() {
-		leases := bucket(t, server, schemas.BucketLeases)
-		for _, name := range []string{"store-" + schemas.StreamJob, schemas.LeaseRepair} {
-			_, err := leases.PutString(t.Context(), name, `{"holder":"another","ttl_seconds":600}`)
-			must(t, err)
-		}
-	})
-	ctx, end := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
-		o := store.RebuildOptions{Progress: func(doing string, _, _ uint64) {
-			if doing == "clear "+schemas.StreamAdvice {
-				loseLease()
-			}
-		}}
-		ended <- store.Rebuild(ctx, b, d, slog.New(slog.DiscardHandler), o)
-	}()
-	logged.Await(t, "lease lost")
-	end()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("Rebuild = %v, want %v", err, context.Canceled)
-	}
-}
-
-// bucket returns a key-value bucket of a server.
-func bucket(t *testing.T, server *bustest.Server, name string) jetstream.KeyValue {
-	t.Helper()
-	nc, err := nats.Connect(server.URL())
-	must(t, err)
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	must(t, err)
-	kv, err := js.KeyValue(t.Context(), name)
-	must(t, err)
-	return kv
 }
 
 // If the tables hold later sequences than the log, Rebuild keeps them: the log was restored from

@@ -76,7 +76,6 @@ func (d *Database) rebuildRollUp(
 	if err != nil {
 		return err
 	}
-	kind := "rebuild " + r.name
 	affected := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)",
 		r.key, r.sourceKey, source, first, last)
 	var keys []struct {
@@ -94,13 +93,49 @@ func (d *Database) rebuildRollUp(
 			names[i] = k.Name
 		}
 		rows := fmt.Sprintf("%s WHERE %s IN (%s)", r.name, r.key, strings.Join(names, ", "))
-		if err := d.deleteAndWait(ctx, kind, rows); err != nil {
+		if err := d.deleteAndWait(ctx, "rebuild "+r.name, rows); err != nil {
 			return err
 		}
 	}
-	insertCtx, running := d.begin(ctx, kind, clickhouse.Settings{"insert_deduplicate": 0})
-	return running.end(d.conn.Exec(insertCtx,
-		fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, query, affected)))
+	return d.insertRollUp(ctx, r, query, affected)
+}
+
+// insertRollUp inserts the rows that the query of a roll-up's view computes now and that match a
+// condition. If they do not fit in memory, ClickHouse aggregates them on disk.
+func (d *Database) insertRollUp(ctx context.Context, r rollUp, query, condition string) error {
+	settings := clickhouse.Settings{
+		"insert_deduplicate":                 0,
+		"max_bytes_before_external_group_by": 100 << 20,
+	}
+	ctx, running := d.begin(ctx, "rebuild "+r.name, settings)
+	return running.end(d.conn.Exec(ctx,
+		fmt.Sprintf("INSERT INTO %s SELECT * FROM (%s) WHERE %s", r.name, query, condition)))
+}
+
+// recomputeRollUps computes the roll-ups of a table again from all its rows, in the hours from which
+// its TTL has deleted nothing.
+func (d *Database) recomputeRollUps(ctx context.Context, source string) error {
+	kept, err := d.keptHours(ctx, source, "at", 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range rollUps[source] {
+		query, err := d.viewQuery(ctx, r)
+		if err != nil {
+			return err
+		}
+		condition := "1"
+		if r.time != "" {
+			condition = kept.secondsCondition(r.time)
+		}
+		if err := d.deleteAndWait(ctx, "rebuild "+r.name, r.name+" WHERE "+condition); err != nil {
+			return err
+		}
+		if err := d.insertRollUp(ctx, r, query, condition); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteAndWait deletes rows, and returns when the server has none of them.
@@ -117,7 +152,7 @@ func (d *Database) deleteAndWait(ctx context.Context, kind, rows string) error {
 		return err
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	ctx, cancel := context.WithTimeout(ctx, d.timeoutOf(ctx))
 	defer cancel()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()

@@ -39,27 +39,6 @@ func (d *Database) settled(ctx context.Context) (s *Database, end func(), err er
 	return nil, nil, errors.Join(failures...)
 }
 
-// settledShards returns Database.settled of each shard.
-func settledShards(
-	ctx context.Context, shards []*Database,
-) (all []*Database, end func(), err error) {
-	var ends []func()
-	end = func() {
-		for _, end := range ends {
-			end()
-		}
-	}
-	for _, d := range shards {
-		s, endOne, err := d.settled(ctx)
-		if err != nil {
-			end()
-			return nil, nil, err
-		}
-		all, ends = append(all, s), append(ends, endOne)
-	}
-	return all, end, nil
-}
-
 // settledSettings differ from replicaSettings, see settled. A deletion waits for its own server only,
 // because another one may be down.
 var settledSettings = clickhouse.Settings{
@@ -84,16 +63,6 @@ func (d *Database) withUnconfirmed(query string, args []any) (string, []any) {
 		return fmt.Sprintf("SELECT *, true AS confirmed FROM (%s)", query), args
 	}
 	return fmt.Sprintf(view, false, query, 0) + " UNION ALL " + confirmed, slices.Concat(args, args)
-}
-
-// fetchPartsAt is fetchParts on one of the servers.
-func (d *Database) fetchPartsAt(ctx context.Context, server string) error {
-	s, err := d.on([]string{server}, d.options.Auth.Database, nil, nil)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	return s.fetchParts(ctx)
 }
 
 // fetchParts waits until the server has the parts that the other replicas have, except positions,

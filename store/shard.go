@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
-	"courier/bus"
 	"courier/schemas"
 
 	"github.com/go-faster/city"
@@ -17,7 +15,6 @@ type shard struct {
 	shards  *schemas.ShardMap
 	index   int // from 0
 	migrate func(context.Context) error
-	feeds   map[string]*bus.Feed // by stream; shared by the shards of a running Cluster
 }
 
 // shardOf returns the index of the shard for the rows of a key: a job, node or target. It is the
@@ -48,19 +45,6 @@ func (s *shard) owns(subject string) bool {
 	return shardOf(s.shards, key) == s.index
 }
 
-// condition is the SQL condition that a row with a key column belongs to the shard.
-func (s *shard) condition(key string) string {
-	first, slots := uint64(0), uint64(0)
-	for i, other := range s.shards.Shards {
-		if i < s.index {
-			first += uint64(other.Weight)
-		}
-		slots += uint64(other.Weight)
-	}
-	last := first + uint64(s.shards.Shards[s.index].Weight) - 1
-	return fmt.Sprintf("cityHash64(%s) %% %d BETWEEN %d AND %d", key, slots, first, last)
-}
-
 // durables returns the consumers of the shard's writers.
 func (s *shard) durables() []schemas.Durable {
 	all := schemas.StoreDurables()
@@ -79,13 +63,4 @@ func (s *shard) number() int {
 		return 0
 	}
 	return s.index + 1
-}
-
-// tokenPrefix is the prefix of deduplication tokens: a batch has other rows in each shard and
-// version of the map.
-func (s *shard) tokenPrefix() string {
-	if s == nil {
-		return ""
-	}
-	return fmt.Sprintf("v%d/s%d/", s.shards.Version, s.number())
 }

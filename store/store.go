@@ -16,15 +16,14 @@ import (
 
 // Store writes the event log into the tables.
 type Store struct {
-	bus          *bus.Bus
-	database     *Database
-	tables       []*eventTable
-	options      Options
-	log          *slog.Logger
-	metrics      *storeMetrics
-	samples      knownSamples  // owned by the writer of NODE
-	repairNeeded chan struct{} // of capacity 1; full when a repair is needed
-	tokenPrefix  string        // of deduplication tokens; set on a cluster, and by Rebuild
+	bus      *bus.Bus
+	database *Database
+	tables   []*eventTable
+	options  Options
+	log      *slog.Logger
+	metrics  *storeMetrics
+	samples  knownSamples  // owned by the writer of NODE
+	reloaded chan struct{} // of capacity 1; full when a table was reloaded
 }
 
 // New returns a store that does nothing until Run.
@@ -34,14 +33,13 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 		streams = append(streams, durable.Stream)
 	}
 	return &Store{
-		bus:          b,
-		database:     d,
-		tables:       tables(),
-		options:      o,
-		log:          log,
-		metrics:      newStoreMetrics(reg, streams),
-		repairNeeded: make(chan struct{}, 1),
-		tokenPrefix:  d.shard.tokenPrefix(),
+		bus:      b,
+		database: d,
+		tables:   tables(),
+		options:  o,
+		log:      log,
+		metrics:  newStoreMetrics(reg, streams),
+		reloaded: make(chan struct{}, 1),
 	}
 }
 
@@ -81,7 +79,7 @@ func (s *Store) Run(ctx context.Context) error {
 		})
 	}
 	all.Go(func() { s.watchBacklog(ctx, durables) })
-	all.Go(func() { s.repairWhenNeeded(ctx) })
+	all.Go(func() { s.rebuildDamaged(ctx) })
 	all.Wait()
 	return errors.Join(failures...)
 }
@@ -115,13 +113,12 @@ func (s *Store) consume(
 		MaxMessages: s.options.MaxMessages,
 		MaxAge:      s.options.MaxAge,
 		Prepare:     s.prepare,
+		Rewound: func(ctx context.Context, first uint64) error {
+			return s.clear(ctx, d.Stream, first)
+		},
 	}
 	if shard := s.database.shard; shard != nil {
-		o.Accept, o.Feed = shard.owns, shard.feeds[d.Stream]
-		if o.Feed == nil {
-			o.Feed = s.bus.NewFeed(d.Stream)
-			defer o.Feed.Close()
-		}
+		o.Accept = shard.owns
 	}
 	if err := s.bus.ConsumeBatch(ctx, d, o, handle); err != nil {
 		return fmt.Errorf("consume %s: %w", d.Stream, err)
@@ -152,28 +149,5 @@ func (s *Store) watchBacklog(ctx context.Context, durables []schemas.Durable) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// repairWhenNeeded repairs the tables whenever one was reloaded, until ctx ends.
-func (s *Store) repairWhenNeeded(ctx context.Context) {
-	for {
-		select {
-		case <-s.repairNeeded:
-		case <-ctx.Done():
-			return
-		}
-		v := NewVerifier(s.bus, s.database, s.log, VerifyOptions{Repair: true})
-		r, err := v.Verify(ctx)
-		if err != nil {
-			if ctx.Err() == nil {
-				s.log.Error("tables are not repaired: run courier store verify --repair",
-					"error", err)
-			}
-			continue
-		}
-		found, left := r.Different()
-		s.log.Warn("tables were repaired",
-			"differing_hours", found, "left", left, "busy_rows", r.Busy())
 	}
 }

@@ -21,9 +21,6 @@ type VerifyOptions struct {
 	// the tables keep.
 	Since time.Duration
 
-	// Repair restores missing rows, deletes duplicate rows and recomputes wrong roll-ups.
-	Repair bool
-
 	// Progress, if set, is called at intervals from one goroutine.
 	Progress func(action string, done, total uint64)
 
@@ -68,10 +65,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 //     differs are its events compared one by one. An event with a duplicate that the store
 //     dropped is found in the hour of the original.
 //
-// With Repair each difference is repaired and compared again. A repair is safe while a store is
-// running and after a crash at any point; two repairs run one after the other. Rows without an
-// event in the log stay, because nothing proves them wrong. If ClickHouse cannot read a part of a
-// table, for example after a full disk, the table is reloaded without the part.
+// Verify changes nothing; Rebuild restores the tables of a stream that differ.
 //
 // The error matches ErrOtherLog, ErrNewer, ErrTablesDiffer or ErrRefused, or reports an unreachable server.
 // Verify waits for a NATS server that becomes unreachable later.
@@ -86,24 +80,10 @@ func (v *Verifier) Verify(ctx context.Context) (*Report, error) {
 	defer end()
 	onOne := *v
 	onOne.database = d
-	return onOne.verify(ctx)
-}
-
-// verify is Verify on one server.
-func (v *Verifier) verify(ctx context.Context) (*Report, error) {
-	if !v.options.Repair {
-		r, err := v.verifyAll(ctx)
-		if table := unreadableTable(err); table != "" {
-			err = fmt.Errorf("a part of %s cannot be read; run it with repair: %w", table, err)
-		}
-		return r, err
+	r, err := onOne.verifyAll(ctx)
+	if table := unreadableTable(err); table != "" {
+		err = fmt.Errorf("a part of %s cannot be read: run courier store rebuild: %w", table, err)
 	}
-
-	var r *Report
-	err := holdRepair(ctx, v.bus, func(ctx context.Context) (err error) {
-		r, err = v.repairAll(ctx)
-		return err
-	})
 	return r, err
 }
 
@@ -120,24 +100,9 @@ func (v *Verifier) checkTables(ctx context.Context) error {
 	return v.database.checkMigrated(ctx)
 }
 
-// repairAll verifies the streams, and reloads tables with an unreadable part.
-func (v *Verifier) repairAll(ctx context.Context) (r *Report, err error) {
-	const maxReloads = 20 // about the number of tables
-	for range maxReloads {
-		r, err = v.verifyAll(ctx)
-		table := unreadableTable(err)
-		if table == "" {
-			return r, err
-		}
-		if err := v.database.reload(ctx, table); err != nil {
-			return r, err
-		}
-	}
-	return r, err
-}
-
+// verifyAll is Verify on one server.
 func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
-	r := &Report{Repair: v.options.Repair}
+	r := &Report{}
 	for _, durable := range v.database.shard.durables() {
 		s, err := v.verifyStream(ctx, durable)
 		if err != nil {

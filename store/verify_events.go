@@ -9,8 +9,7 @@ import (
 	"courier/bus"
 )
 
-// compareEvents compares the events of the suspect hours of a table one by one. With Repair it
-// repairs the differences.
+// compareEvents compares the events of the suspect hours of a table one by one.
 func (v *Verifier) compareEvents(
 	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
 ) error {
@@ -23,7 +22,7 @@ func (v *Verifier) compareEvents(
 			h.LogEvents, h.LogChecksum = 0, 0
 			h.TableEvents, h.TableChecksum, h.Older = 0, 0, 0
 		}
-		if err := v.compareAndRepair(ctx, log, t, group); err != nil {
+		if err := v.compareHours(ctx, log, t, group); err != nil {
 			return err
 		}
 		done += len(group)
@@ -46,47 +45,9 @@ func groupHours(hours []*Hour, maxEvents uint64) (groups [][]*Hour) {
 	return groups
 }
 
-// compareAndRepair compares a group of hours. With Repair it repairs them and compares the
-// hours that differed again.
-func (v *Verifier) compareAndRepair(
-	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
-) error {
-	if err := v.compareHours(ctx, log, t, hours, v.options.Repair); err != nil {
-		return err
-	}
-	if !v.options.Repair {
-		return nil
-	}
-	isEqual := func(h *Hour) bool { return !h.Differs() }
-	differing := slices.DeleteFunc(slices.Clone(hours), isEqual)
-	if len(differing) == 0 {
-		return nil
-	}
-
-	after := make([]*Hour, len(differing))
-	for i, h := range differing {
-		after[i] = &Hour{
-			At:       h.At,
-			from:     h.from,
-			last:     h.last,
-			messages: h.messages,
-			rows:     h.rows + h.Missing,
-		}
-	}
-	if err := v.compareHours(ctx, log, t, after, false); err != nil {
-		return err
-	}
-	for i, h := range differing {
-		h.Mended = !after[i].Differs()
-		v.log.Info("hour repaired", "table", t.name, "hour", h.At, "missing", h.Missing,
-			"double", h.Double, "extra", h.Extra, "mended", h.Mended)
-	}
-	return nil
-}
-
 // compareHours compares a group of hours event by event, one slice at a time.
 func (v *Verifier) compareHours(
-	ctx context.Context, log *logHours, t *eventTable, hours []*Hour, repair bool,
+	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
 ) error {
 	events, maxEvents := uint64(0), v.options.windowRows
 	byNumber := make(map[int64]*Hour, len(hours))
@@ -106,7 +67,6 @@ func (v *Verifier) compareHours(
 			Verifier: v,
 			log:      log,
 			table:    t,
-			repair:   repair,
 			hours:    byNumber,
 			slices:   w.slices,
 			slice:    i,
@@ -127,7 +87,6 @@ type eventComparison struct {
 	*Verifier
 	log           *logHours
 	table         *eventTable
-	repair        bool
 	where         string // SQL condition for the rows
 	hours         map[int64]*Hour
 	slices, slice uint64
@@ -165,14 +124,7 @@ func (c *eventComparison) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.listIDs(ctx, extras, func(h *Hour) *[]string { return &h.ExtraIDs })
-	if err != nil {
-		return err
-	}
-	if c.repair && len(duplicates) > 0 {
-		return c.deleteDuplicates(ctx)
-	}
-	return nil
+	return c.listIDs(ctx, extras, func(h *Hour) *[]string { return &h.ExtraIDs })
 }
 
 // scanTable records the events of the table.
@@ -251,8 +203,7 @@ func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
 	return c.resolveUnseen(ctx)
 }
 
-// resolveUnseen counts the unseen events that the table has in no hour, and with repair
-// restores them.
+// resolveUnseen counts the unseen events that the table has in no hour.
 func (c *eventComparison) resolveUnseen(ctx context.Context) error {
 	g := c.unseen
 	if len(g.rows) == 0 {
@@ -279,10 +230,7 @@ func (c *eventComparison) resolveUnseen(ctx context.Context) error {
 		h.Missing++
 		appendLimited(&h.MissingIDs, missing[i].id)
 	}
-	if len(missing) == 0 || !c.repair {
-		return nil
-	}
-	return c.database.restore(ctx, c.table, missing, "repaired")
+	return nil
 }
 
 // countRows counts the rows of the table. It returns, by hour, the hashes of events with

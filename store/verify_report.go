@@ -2,13 +2,13 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 )
 
 // Report is the result of a verification.
 type Report struct {
-	Repair  bool            `json:"repair"` // differences were repaired; see Mended
 	Streams []*StreamReport `json:"streams"`
 }
 
@@ -59,15 +59,13 @@ type Hour struct {
 	DoubleIDs  []string `json:"double_ids,omitempty"`
 	ExtraIDs   []string `json:"extra_ids,omitempty"`
 
-	Mended bool `json:"mended,omitempty"` // it differed, and a repair removed the difference
-
 	suspect    bool   // numbers or checksums differ, or there are duplicates
 	rows       uint64 // in the table
 	from, last uint64 // sequences of the first and last event in the log
 	messages   uint64 // events in the log, including duplicates
 }
 
-// Differs reports whether log and table differed in this hour before any repair.
+// Differs reports whether log and table differ in this hour.
 func (h *Hour) Differs() bool { return h.Missing+h.Double+h.Extra > 0 }
 
 // RollUpReport compares a roll-up with its table.
@@ -88,7 +86,6 @@ type RollUpHour struct {
 	Wrong   uint64    `json:"wrong,omitempty"`   // rows with wrong values
 	Extra   uint64    `json:"extra,omitempty"`   // rows without any row in the table
 	Keys    []string  `json:"keys"`              // of the first few rows
-	Mended  bool      `json:"mended,omitempty"`  // a repair removed the difference
 }
 
 // maxListed bounds the lists of a report.
@@ -99,30 +96,37 @@ func appendLimited(list *[]string, ids ...string) {
 	*list = append(*list, ids[:min(len(ids), maxListed-len(*list))]...)
 }
 
-// Different returns the number of hours of tables and roll-ups that differed, and the number of
-// the hours that still differ.
-func (r *Report) Different() (found, left int) {
-	count := func(differs, mended bool) {
-		if differs {
-			found++
-			if !mended {
-				left++
-			}
-		}
-	}
+// Different returns the number of hours of tables and roll-ups that differ.
+func (r *Report) Different() (hours int) {
 	for _, s := range r.Streams {
-		for _, t := range s.Tables {
-			for _, h := range t.Hours {
-				count(h.Differs(), h.Mended)
-			}
-		}
-		for _, u := range s.RollUps {
-			for _, h := range u.Hours {
-				count(true, h.Mended)
+		hours += s.different()
+	}
+	return hours
+}
+
+// different returns the number of hours of the stream's tables and roll-ups that differ.
+func (s *StreamReport) different() (hours int) {
+	for _, t := range s.Tables {
+		for _, h := range t.Hours {
+			if h.Differs() {
+				hours++
 			}
 		}
 	}
-	return found, left
+	for _, u := range s.RollUps {
+		hours += len(u.Hours)
+	}
+	return hours
+}
+
+// DamagedStreams returns the streams whose tables or roll-ups differ.
+func (r *Report) DamagedStreams() (names []string) {
+	for _, s := range r.Streams {
+		if s.different() > 0 && !slices.Contains(names, s.Stream) {
+			names = append(names, s.Stream)
+		}
+	}
+	return names
 }
 
 // Busy returns the number of rows of roll-ups that could not be compared.

@@ -42,7 +42,7 @@ type rollUpPart struct {
 	condition       string // for rows of the roll-up, and those that its view computes
 }
 
-// verifyRollUps compares the roll-ups of a table with it. With Repair it repairs them.
+// verifyRollUps compares the roll-ups of a table with it.
 func (v *Verifier) verifyRollUps(
 	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []window,
 ) (all []*RollUpReport, err error) {
@@ -100,34 +100,10 @@ func (c *rollUpCheck) verify(
 		if err != nil {
 			return nil, err
 		}
-		hours := groupByHour(rows)
-		if len(hours) > 0 && c.options.Repair {
-			if busy, err = c.repair(ctx, p, rows, hours); err != nil {
-				return nil, err
-			}
-		}
-		report.Hours = append(report.Hours, hours...)
+		report.Hours = append(report.Hours, groupByHour(rows)...)
 		report.Busy += uint64(len(busy))
 	}
 	return report, nil
-}
-
-// repair repairs rows that differ, and sets Mended of their hours. It returns the busy rows of
-// the part.
-func (c *rollUpCheck) repair(
-	ctx context.Context, p rollUpPart, rows []differingRow, hours []*RollUpHour,
-) (busy []differingRow, err error) {
-	left, busy, err := c.repairRows(ctx, p, rows)
-	if err != nil {
-		return nil, err
-	}
-	for _, h := range hours {
-		isOfHour := func(r differingRow) bool { return r.start().Equal(h.At) }
-		h.Mended = !slices.ContainsFunc(left, isOfHour) && !slices.ContainsFunc(busy, isOfHour)
-		c.log.Info("roll-up repaired", "table", c.name, "hour", h.At,
-			"missing", h.Missing, "wrong", h.Wrong, "extra", h.Extra, "mended", h.Mended)
-	}
-	return busy, nil
 }
 
 // part returns the part of the roll-up that is compared with the window of index i. ok is false
@@ -142,10 +118,7 @@ func (c *rollUpCheck) part(
 		return rollUpPart{slice(c.sourceKey), slice(c.key)}, true
 	}
 	r := hourRange{max(w.from, kept.from), min(w.until, kept.until)}
-	condition := fmt.Sprintf(
-		"(%s >= toDateTime(%d, 'UTC') AND %[1]s < toDateTime(%[3]d, 'UTC'))",
-		c.time, r.from*3600, r.until*3600)
-	return rollUpPart{r.condition("at"), condition}, r.from < r.until
+	return rollUpPart{r.condition("at"), r.secondsCondition(c.time)}, r.from < r.until
 }
 
 // start returns the start of the row's hour, or the zero time.

@@ -10,18 +10,15 @@ import (
 
 // VerifyResult is a Report with its conclusion, as courier store verify --output json prints it.
 type VerifyResult struct {
-	OK    bool `json:"ok"`        // nothing differs, after a repair if there was one
+	OK    bool `json:"ok"`        // nothing differs
 	Found int  `json:"differing"` // differing hours of tables and roll-ups
-	Left  int  `json:"left"`      // of these after a repair
 	*Report
 }
 
 // NewVerifyResult counts the differences of a report.
 func NewVerifyResult(r *Report) *VerifyResult {
-	v := &VerifyResult{Report: r}
-	v.Found, v.Left = r.Different()
-	v.OK = v.Left == 0
-	return v
+	found := r.Different()
+	return &VerifyResult{OK: found == 0, Found: found, Report: r}
 }
 
 // WriteText writes the compared numbers, and then each hour that differs.
@@ -97,17 +94,11 @@ func sequences(s *StreamReport) string {
 
 // conclusion returns the last line.
 func (v *VerifyResult) conclusion() string {
-	switch {
-	case v.Found == 0:
+	if v.OK {
 		return "Log, tables and roll-ups agree."
-	case v.OK:
-		return fmt.Sprintf("%d hours differed and are repaired: log, tables and roll-ups agree.",
-			v.Found)
-	case v.Repair:
-		return fmt.Sprintf("%d hours differed, %d of them still do.", v.Found, v.Left)
 	}
-	return fmt.Sprintf("%d hours differ; courier store verify --repair inserts missing events"+
-		" from the log.", v.Found)
+	return fmt.Sprintf("%d hours differ; courier store rebuild %s writes their tables again from "+
+		"the log.", v.Found, strings.Join(v.DamagedStreams(), " "))
 }
 
 // text describes the differences in an hour of a table.
@@ -124,9 +115,6 @@ func (h *Hour) text() string {
 	words = append(words,
 		fmt.Sprintf("%d in the log, %s, and %d in the table, %s", h.LogEvents, h.LogChecksum,
 			h.TableEvents, h.TableChecksum))
-	if h.Mended {
-		words = append(words, "repaired")
-	}
 	return strings.Join(words, "; ")
 }
 
@@ -148,9 +136,6 @@ func (h *RollUpHour) text(table string) string {
 	line := strings.Join(words, ", ") + ": " + some(h.Missing+h.Wrong+h.Extra, h.Keys)
 	if !h.At.IsZero() {
 		line = h.At.Format(time.RFC3339) + ": " + line
-	}
-	if h.Mended {
-		line += "; repaired"
 	}
 	return line
 }

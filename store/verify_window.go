@@ -24,6 +24,13 @@ func (r hourRange) condition(column string) string {
 		column, from*nanos, until*nanos)
 }
 
+// secondsCondition is condition for a column of whole seconds.
+func (r hourRange) secondsCondition(column string) string {
+	const last = math.MaxUint32 / 3600 // a column of 32 bits has no later hour
+	return fmt.Sprintf("(%s >= toDateTime(%d, 'UTC') AND %[1]s < toDateTime(%[3]d, 'UTC'))",
+		column, max(r.from, 0)*3600, min(r.until, last)*3600)
+}
+
 // hourStart returns the start of an hour that is counted from 1970.
 func hourStart(hour int64) time.Time { return time.Unix(hour*3600, 0).UTC() }
 

@@ -21,8 +21,7 @@ func (s *Store) writeBatch(ctx context.Context, b bus.Batch) error {
 	for ; ; b.Redelivered = true {
 		err := s.writeOnce(ctx, b)
 		s.metrics.finishAttempt(b, time.Now(), err)
-		if table := unreadableTable(err); table != "" {
-			s.reloadTable(ctx, table)
+		if s.reloadUnreadable(ctx, err) {
 			return err
 		}
 		if err == nil || s.database.connect(ctx) == nil {
@@ -33,20 +32,6 @@ func (s *Store) writeBatch(ctx context.Context, b bus.Batch) error {
 		if s.database.retry(ctx, "write a batch", s.database.connect) != nil {
 			return err
 		}
-	}
-}
-
-// reloadTable reloads a table with an unreadable part and requests a repair.
-func (s *Store) reloadTable(ctx context.Context, table string) {
-	if err := s.database.reload(ctx, table); err != nil {
-		s.log.Error("table with an unreadable part cannot be reloaded: "+
-			"restart clickhouse, then run courier store verify --repair",
-			"table", table, "error", err)
-		return
-	}
-	select {
-	case s.repairNeeded <- struct{}{}:
-	default: // already requested
 	}
 }
 
@@ -102,7 +87,7 @@ func (s *Store) insertRows(
 ) (err error) {
 	i := p.takeInsert(t, len(rows))
 	if i == nil {
-		i, err = s.database.prepareInsert(ctx, t, rows, dedupToken(s.tokenPrefix, b, t))
+		i, err = s.database.prepareInsert(ctx, t, rows, dedupToken(b, t))
 		if err != nil {
 			return err
 		}
@@ -145,7 +130,8 @@ func (s *Store) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) er
 	return d.rebuildRollUps(ctx, g.table.name, b.First, b.Last)
 }
 
-// restoreMissing writes the rows that the table still lacks after an insert.
+// restoreMissing writes the rows that the table still lacks after an insert. They count in the
+// roll-ups once more, which are then rebuilt.
 func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) error {
 	stored, err := d.findStored(ctx, g)
 	if err != nil {
@@ -159,14 +145,18 @@ func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) e
 		"table", g.table.name, "rows", len(missing))
 	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
 
-	return d.restore(ctx, g.table, missing, "restored")
+	i, err := d.prepareInsert(ctx, g.table, rowValues(missing), "")
+	if err != nil {
+		return err
+	}
+	return i.send(ctx)
 }
 
 // dedupToken returns the deduplication token for the rows of a batch in one table. It contains
 // the time at which the log stored the last message of the batch, which differs in a log that
 // was created again and assigns the same sequences. The last message, because the limits of the
 // stream drop the messages of an old batch from its start.
-func dedupToken(prefix string, b bus.Batch, t *eventTable) string {
+func dedupToken(b bus.Batch, t *eventTable) string {
 	last := b.Records[len(b.Records)-1]
-	return fmt.Sprintf("%s%s/%s/%d", prefix, b.Token, t.name, last.StoredAt.UnixNano())
+	return fmt.Sprintf("%s/%s/%d", b.Token, t.name, last.StoredAt.UnixNano())
 }

@@ -47,15 +47,21 @@ func (d *Database) findStored(ctx context.Context, g *tableRows) ([]storedRow, e
 //   - An insert that is prepared without a connection uses two statements with the same query
 //     ID. ClickHouse may still be ending the first one when the second one arrives; with
 //     replace_running_query the second one waits.
+//
+// Without a token, ClickHouse inserts the rows in any case.
 func insertSettings(token string) clickhouse.Settings {
-	return clickhouse.Settings{
-		"insert_deduplicate":                                 1,
-		"insert_deduplication_token":                         token,
-		"deduplicate_blocks_in_dependent_materialized_views": 1,
-		"async_insert":                                       0,
-		"replace_running_query":                              1,
-		"max_partitions_per_insert_block":                    0,
+	s := clickhouse.Settings{
+		"insert_deduplicate":              0,
+		"async_insert":                    0,
+		"replace_running_query":           1,
+		"max_partitions_per_insert_block": 0,
 	}
+	if token != "" {
+		s["insert_deduplicate"] = 1
+		s["insert_deduplication_token"] = token
+		s["deduplicate_blocks_in_dependent_materialized_views"] = 1
+	}
+	return s
 }
 
 // preparedInsert is a block of rows that is ready to be sent. A second insert of the same rows
@@ -110,16 +116,6 @@ func (d *Database) encodeBlock(
 		return nil, errors.Join(err, b.Close())
 	}
 	return b, nil
-}
-
-// insert inserts rows without a token.
-func (d *Database) insert(ctx context.Context, t *eventTable, rows []any) error {
-	b, err := d.encodeBlock(ctx, t, rows)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	return b.Send()
 }
 
 // recordPosition records that the tables hold a stream up to a sequence. It needs no quorum of

@@ -41,7 +41,7 @@ func (s *Store) prepare(ctx context.Context, b *bus.Batch) {
 	// ctx may end the preparation, but not the insert after it.
 	insertCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, cancel)()
-	token := dedupToken(s.tokenPrefix, *b, largest.table)
+	token := dedupToken(*b, largest.table)
 
 	// The insert keeps no connection: ClickHouse would hold a lock on the table, and block a
 	// reload of it for the previous batch.

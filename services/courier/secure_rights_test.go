@@ -239,13 +239,13 @@ func TestSecure_RightsHold(t *testing.T) {
 		},
 		{
 			"take the lease of a shard",
-			publishes("$KV.LEASES.store-JOB-v2-s3"),
+			publishes("$KV.LEASES.store-JOB-courier-s3"),
 			"store",
 			"ada bob collector trainer gateway advisor",
 		},
 		{
 			"acknowledge messages of a shard",
-			publishes("$JS.ACK.JOB.store-JOB-v2-s3.1.1.1.1.0"),
+			publishes("$JS.ACK.JOB.store-JOB-courier-s3.1.1.1.1.0"),
 			"store",
 			"ada bob collector trainer gateway advisor",
 		},

@@ -107,7 +107,7 @@ func TestBackup_RestoresACluster(t *testing.T) {
 	var shards []*tables.Database
 	for i := range servers.Size() {
 		d := storetest.Open(t, servers.URL(i, "default"))
-		mustExec(t, d, "BACKUP DATABASE courier_v1 TO File('courier-1')")
+		mustExec(t, d, "BACKUP DATABASE courier_local TO File('courier-1')")
 		shards = append(shards, d)
 	}
 	nc := dial(t, server.URL())
@@ -126,8 +126,8 @@ func TestBackup_RestoresACluster(t *testing.T) {
 	}
 	for _, d := range shards {
 		mustExec(t, d, "DROP DATABASE courier SYNC")
-		mustExec(t, d, "DROP DATABASE courier_v1 SYNC")
-		mustExec(t, d, "RESTORE DATABASE courier_v1 FROM File('courier-1')")
+		mustExec(t, d, "DROP DATABASE courier_local SYNC")
+		mustExec(t, d, "RESTORE DATABASE courier_local FROM File('courier-1')")
 	}
 	out := storeCommandOf(t, "rebuild", clusterFlagsOf(other, servers))
 	if !strings.Contains(out, "Log, tables and roll-ups agree.") {

@@ -10,12 +10,8 @@ import (
 )
 
 type storeRetentionCommand struct {
-	natsFlags
+	tableFlags
 	outputFlags
-	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse with the tables, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
-	clickHouseFlags
-	clusterFlags
-	Data       string            `help:"Data directory of the courier all with the tables (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
 	Set        map[string]string `help:"New retention of a table in days, such as node_sample=30d, or forever. Repeat the flag for each table. Without --apply, only what would be deleted is shown." placeholder:"TABLE=AGE"`
 	Apply      bool              `help:"Change the retentions of --set."`
 	DeleteRows bool              `name:"delete-rows" help:"Change them even if that deletes rows that are kept now."`
@@ -41,21 +37,17 @@ func (c *storeRetentionCommand) Run(w *environment) error {
 	if c.Apply && len(wanted) == 0 {
 		return errors.New("--apply needs --set")
 	}
-	at := storeVerifyCommand{
-		natsFlags: c.natsFlags, ClickHouseURL: c.ClickHouseURL, clickHouseFlags: c.clickHouseFlags,
-		Data: c.Data, Repair: c.Apply,
-	}
-	if err := at.locate(); err != nil {
+	if err := c.locate(c.Apply); err != nil {
 		return err
 	}
-	b, err := at.connect(w)
+	b, err := c.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
-	o := at.clickHouseFlags.options(at.ClickHouseURL)
+	o := c.clickHouseFlags.options(c.ClickHouseURL)
 	o.Timeout = 9 * time.Minute // the rows are counted
-	tables, err := c.clusterFlags.open(w.ctx, b, o, w.log, nil)
+	tables, err := c.open(w.ctx, b, o, w.log, nil)
 	if err != nil {
 		return err
 	}

@@ -10,23 +10,17 @@ import (
 )
 
 type storeVerifyCommand struct {
-	natsFlags
+	tableFlags
 	outputFlags
-	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse to verify, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
-	clickHouseFlags
-	clusterFlags
-	Data   string        `help:"Data directory of the courier all to verify (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
-	Since  time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
-	Repair bool          `help:"Insert missing events from the log, remove duplicates, and recompute wrong roll-ups."`
+	Since time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 }
 
 // Help returns the end of the help text.
 func (c *storeVerifyCommand) Help() string {
 	return `Compares the distinct events of the log with those of the tables by number and checksum for each
 hour, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
-events that the log has dropped by age, do not count as differences. Without --repair the ClickHouse
-user needs only read access. The exit status is 1 if anything differs, with --repair if anything
-still differs.
+events that the log has dropped by age, do not count as differences. The ClickHouse user needs only
+read access. The exit status is 1 if anything differs; courier store rebuild restores the tables.
 
 Examples:
   courier store verify --data courier-data
@@ -34,32 +28,29 @@ Examples:
 }
 
 func (c *storeVerifyCommand) Run(w *environment) error {
-	if err := c.locate(); err != nil {
+	if err := c.locate(false); err != nil {
 		return err
 	}
-	database := c.clickHouseFlags.options(c.ClickHouseURL)
-	o := store.VerifyOptions{Since: c.Since, Repair: c.Repair}
-	return compare(w, c.natsFlags, database, c.clusterFlags, c.outputFlags, o, nil)
+	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{Since: c.Since}, nil)
 }
 
 // compare calls first, compares log and tables, and prints the differences.
 func compare(
 	w *environment,
-	n natsFlags,
-	database store.Options,
-	cluster clusterFlags,
+	at tableFlags,
 	output outputFlags,
 	o store.VerifyOptions,
 	first func(tableStore, *services.StepBar) error,
 ) error {
-	b, err := n.connect(w)
+	b, err := at.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
+	database := at.clickHouseFlags.options(at.ClickHouseURL)
 	// A query of the read-only user may take ten minutes; the driver adds five seconds.
 	database.Timeout = 9 * time.Minute
-	tables, err := cluster.open(w.ctx, b, database, w.log, nil)
+	tables, err := at.open(w.ctx, b, database, w.log, nil)
 	if err != nil {
 		return err
 	}
@@ -85,18 +76,27 @@ func compare(
 	return err
 }
 
+// tableFlags name the log and its tables: those of services, or those of a courier all.
+type tableFlags struct {
+	natsFlags
+	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse with the tables, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
+	clusterFlags
+	Data string `help:"Data directory of the courier all with the tables (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
+}
+
 // defaultData is the data directory of courier all without --data.
 const defaultData = "courier-data"
 
-// locate finds the endpoints of a courier all. A repair uses the credentials of its store.
-func (c *storeVerifyCommand) locate() error {
-	if c.Data == "" {
-		if c.ClickHouseURL != "" {
+// locate finds the endpoints of a courier all. A writer uses the credentials of its store.
+func (f *tableFlags) locate(isWriter bool) error {
+	if f.Data == "" {
+		if f.ClickHouseURL != "" {
 			return nil
 		}
-		c.Data = defaultData // as courier sql does
+		f.Data = defaultData // as courier sql does
 	}
-	e, err := sqlEndpoints(c.Data)
+	e, err := sqlEndpoints(f.Data)
 	if err != nil {
 		return err
 	}
@@ -106,14 +106,14 @@ func (c *storeVerifyCommand) locate() error {
 		User:      e.ClickHouseUser,
 		Password:  e.ClickHousePassword,
 	}
-	if c.Repair {
+	if isWriter {
 		if at.User, at.Password, err = engine.Writer(
-			filepath.Join(c.Data, "clickhouse"),
+			filepath.Join(f.Data, "clickhouse"),
 		); err != nil {
 			return err
 		}
 	}
-	c.clickHouseFlags = clickHouseFlags{} // The URL contains them.
-	c.ClickHouseURL, c.NATSURL = at.StoreURL(), e.NATSURL
+	f.clickHouseFlags = clickHouseFlags{} // The URL contains them.
+	f.ClickHouseURL, f.NATSURL = at.StoreURL(), e.NATSURL
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"courier/store"
 )
 
-// Rows of a running courier all are deleted and duplicated, and then repaired.
-func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
+// Rows of a running courier all are deleted and duplicated. It rebuilds its tables.
+func TestStoreVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
 	library := testLibrary(t)
 	if library == "" {
 		t.Skip("no ClickHouse engine")
@@ -30,20 +30,20 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 		position, err := d.Position(within(t, oneTry), schemas.StreamNode)
 		return err == nil && position >= 10
 	})
-	verify := func(want exitStatus, args ...string) string {
+	command := func(want exitStatus, verb string, args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
 		err := run(within(t, patience),
-			append([]string{"store", "verify", "--data", dir}, args...), func(string) string {
+			append([]string{"store", verb, "--data", dir}, args...), func(string) string {
 				return ""
 			}, &out, &out)
 		var status exitStatus
 		if err != nil && !errors.As(err, &status) {
-			t.Fatalf("courier store verify %s: %v", strings.Join(args, " "), err)
+			t.Fatalf("courier store %s %s: %v", verb, strings.Join(args, " "), err)
 		}
 		if status != want {
-			t.Fatalf("courier store verify %s ended with %d, want %d\n%s",
-				strings.Join(args, " "), status, want, out.String())
+			t.Fatalf("courier store %s %s ended with %d, want %d\n%s",
+				verb, strings.Join(args, " "), status, want, out.String())
 		}
 		return out.String()
 	}
@@ -55,7 +55,7 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 			}
 		}
 	}
-	contains(verify(0), "node_sample", "node_minute", "Log, tables and roll-ups agree.")
+	contains(command(0, "verify"), "node_sample", "node_minute", "Log, tables and roll-ups agree.")
 
 	d := l.Database()
 	for _, statement := range []string{
@@ -67,10 +67,10 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	contains(verify(1), "2 missing in the table (", "1 duplicated in the table (",
-		"store verify --repair")
-	contains(verify(0, "--repair"), "2 missing in the table (", "; repaired",
-		"are repaired: log, tables and roll-ups agree.")
+	contains(command(1, "verify"), "2 missing in the table (", "1 duplicated in the table (",
+		"courier store rebuild NODE")
+	contains(command(0, "rebuild", "NODE"), "Rebuilt from the log in ",
+		"Log, tables and roll-ups agree.")
 	var r struct {
 		OK      bool `json:"ok"`
 		Streams []struct {
@@ -83,7 +83,7 @@ func TestStoreVerify_FindsAndRepairsDifferences(t *testing.T) {
 			} `json:"tables"`
 		} `json:"streams"`
 	}
-	text := verify(0, "-o", "json", "--since", "0s")
+	text := command(0, "verify", "-o", "json", "--since", "0s")
 	if err := json.Unmarshal([]byte(text), &r); err != nil || !r.OK ||
 		len(r.Streams) != len(schemas.StoreDurables()) {
 		t.Errorf("verify -o json: error %v, want all streams and OK\n%s", err, text)
@@ -151,7 +151,7 @@ func TestStoreSchema_PrintsTheStatements(t *testing.T) {
 		{nil, "CREATE TABLE IF NOT EXISTS node_sample (", "ON CLUSTER"},
 		{
 			[]string{"--clickhouse-cluster=main"},
-			"CREATE OR REPLACE TABLE node_sample AS courier_v1.node_sample ENGINE" +
+			"CREATE OR REPLACE TABLE node_sample AS courier_local.node_sample ENGINE" +
 				" = Distributed(main",
 			"ON CLUSTER",
 		},

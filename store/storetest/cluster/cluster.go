@@ -37,6 +37,13 @@ type Servers struct {
 	password  string
 	zookeeper *ZooKeeper          // nil: the tables are not replicated
 	users     map[string][]string // grants by name
+	clusters  []remoteCluster     // in the configuration of all servers
+}
+
+// remoteCluster is a cluster in the configuration of its servers: a shard for each weight.
+type remoteCluster struct {
+	name    string
+	weights []int
 }
 
 // Shard is one server of a cluster.
@@ -58,7 +65,7 @@ func Start(t testing.TB, weights ...int) *Servers {
 func StartReplicas(t testing.TB, replicas int, weights ...int) *Servers {
 	t.Helper()
 	c := &Servers{replicas: replicas, password: rand.Text()}
-	c.start(t, weights)
+	c.set(t, Name, weights)
 	return c
 }
 
@@ -66,7 +73,7 @@ func StartReplicas(t testing.TB, replicas int, weights ...int) *Servers {
 func StartForUsers(t testing.TB, users map[string][]string, weights ...int) *Servers {
 	t.Helper()
 	c := &Servers{replicas: 1, password: rand.Text(), users: users}
-	c.start(t, weights)
+	c.set(t, Name, weights)
 	return c
 }
 
@@ -78,13 +85,16 @@ func StartReplicated(t testing.TB, replicas int, weights ...int) *Servers {
 		t.Skip("REPLICAS WERE NOT TESTED:", err)
 	}
 	c := &Servers{replicas: replicas, password: rand.Text(), zookeeper: startZooKeeper(t)}
-	c.start(t, weights)
+	c.set(t, Name, weights)
 	return c
 }
 
-// start starts servers, behind those that run already.
-func (c *Servers) start(t testing.TB, weights []int) {
+// set sets the shards of a cluster, and starts the servers that they need beyond those that run. The
+// configuration takes effect when a server starts.
+func (c *Servers) set(t testing.TB, name string, weights []int) {
 	t.Helper()
+	c.clusters = slices.DeleteFunc(c.clusters, func(r remoteCluster) bool { return r.name == name })
+	c.clusters = append(c.clusters, remoteCluster{name, weights})
 	running := len(c.shards)
 	for range max(0, c.replicas*len(weights)-running) {
 		s := &Shard{dir: t.TempDir(), port: storetest.FreePort(t)}
@@ -94,7 +104,7 @@ func (c *Servers) start(t testing.TB, weights []int) {
 		}
 		c.shards = append(c.shards, s)
 	}
-	c.configure(t, weights)
+	c.configure(t)
 	for _, s := range c.shards[running:] {
 		s.start(t)
 	}
@@ -165,13 +175,12 @@ func (c *Servers) Replace(t testing.TB, server int) {
 	c.Restart(t, server)
 }
 
-// Reconfigure changes the shards of the cluster to one per weight, and restarts all servers. It
-// starts servers if there are more weights than servers. Servers without a weight keep running
-// outside of the cluster, as those that an administrator has yet to empty.
-func (c *Servers) Reconfigure(t testing.TB, weights ...int) {
+// Configure sets the shards of a cluster, which may be another one than Name, to one per weight, and
+// restarts all servers. It starts servers if there are more weights than servers.
+func (c *Servers) Configure(t testing.TB, name string, weights ...int) {
 	t.Helper()
 	running := slices.Clone(c.shards)
-	c.start(t, weights)
+	c.set(t, name, weights)
 	for _, s := range running {
 		s.restart(t)
 	}
@@ -210,29 +219,38 @@ func (s *Shard) restart(t testing.TB) {
 	s.server.AwaitRestart(t, before)
 }
 
-// configure writes the configuration of all servers. It takes effect when they start.
-func (c *Servers) configure(t testing.TB, weights []int) {
-	t.Helper()
+// remoteServers returns the configuration of the clusters.
+func (c *Servers) remoteServers() string {
 	var remote strings.Builder
-	for i, weight := range weights {
-		fmt.Fprintf(&remote, "<shard><weight>%d</weight>"+
-			"<internal_replication>true</internal_replication>", weight)
-		for _, s := range c.shards[i*c.replicas : (i+1)*c.replicas] {
-			fmt.Fprintf(&remote, "<replica><host>127.0.0.1</host><port>%d</port>"+
-				"<user>%s</user><password>%s</password></replica>", s.port, user, c.password)
+	for _, r := range c.clusters {
+		fmt.Fprintf(&remote, "<%s>", r.name)
+		for i, weight := range r.weights {
+			fmt.Fprintf(&remote, "<shard><weight>%d</weight>"+
+				"<internal_replication>true</internal_replication>", weight)
+			for _, s := range c.shards[i*c.replicas : (i+1)*c.replicas] {
+				fmt.Fprintf(&remote, "<replica><host>127.0.0.1</host><port>%d</port>"+
+					"<user>%s</user><password>%s</password></replica>", s.port, user, c.password)
+			}
+			remote.WriteString("</shard>")
 		}
-		remote.WriteString("</shard>")
+		fmt.Fprintf(&remote, "</%s>", r.name)
 	}
+	return remote.String()
+}
+
+// configure writes the configuration of all servers. It takes effect when they start.
+func (c *Servers) configure(t testing.TB) {
+	t.Helper()
 	for i, s := range c.shards {
 		replicated := ""
 		if c.zookeeper != nil {
 			replicated = c.zookeeper.configuration(i)
 		}
 		s.write(t, "config.d", fmt.Sprintf("<clickhouse><macros><shard>%d</shard>"+
-			"<replica>%d</replica></macros><remote_servers><%s>%s</%[3]s></remote_servers>"+
-			"<backups><allowed_path>%[5]s</allowed_path></backups>%[6]s</clickhouse>",
-			i/c.replicas+1, i%c.replicas+1, Name, remote.String(), filepath.Join(s.dir, "store", "backups"),
-			replicated))
+			"<replica>%d</replica></macros><remote_servers>%s</remote_servers>"+
+			"<backups><allowed_path>%s</allowed_path></backups>%s</clickhouse>",
+			i/c.replicas+1, i%c.replicas+1, c.remoteServers(),
+			filepath.Join(s.dir, "store", "backups"), replicated))
 		var users strings.Builder
 		for name, grants := range c.users {
 			fmt.Fprintf(&users, "<%s><password>%s</password><networks><ip>127.0.0.1</ip></networks>"+

@@ -117,3 +117,49 @@ func (d *Database) attachDetached(ctx context.Context) error {
 	}
 	return nil
 }
+
+// reloadUnreadable reloads a table with an unreadable part, according to an error, and requests its
+// verification. It reports whether there is one.
+func (s *Store) reloadUnreadable(ctx context.Context, err error) bool {
+	table := unreadableTable(err)
+	if table == "" {
+		return false
+	}
+	if err := s.database.reload(ctx, table); err != nil {
+		s.log.Error("table with an unreadable part cannot be reloaded: "+
+			"restart clickhouse, then run courier store verify", "table", table, "error", err)
+		return true
+	}
+	select {
+	case s.reloaded <- struct{}{}:
+	default: // already requested
+	}
+	return true
+}
+
+// rebuildDamaged verifies the tables whenever one was reloaded, until ctx ends, and rebuilds those of
+// the streams that have lost rows.
+func (s *Store) rebuildDamaged(ctx context.Context) {
+	for {
+		select {
+		case <-s.reloaded:
+		case <-ctx.Done():
+			return
+		}
+		r, err := NewVerifier(s.bus, s.database, s.log, VerifyOptions{}).Verify(ctx)
+		if s.reloadUnreadable(ctx, err) {
+			continue
+		}
+		var damaged []string
+		if err == nil {
+			damaged = r.DamagedStreams()
+		}
+		if len(damaged) > 0 {
+			s.log.Warn("tables are rebuilt from the log", "streams", damaged)
+			_, err = rewind(ctx, s.bus, s.database, damaged)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("tables are not verified: run courier store verify", "error", err)
+		}
+	}
+}
