@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 )
 
@@ -13,12 +14,11 @@ var errKilled = errors.New("killed")
 
 // hostProcess is a running child.
 type hostProcess struct {
-	pid      int
-	pipe     *os.File         // closing it requests the stop
-	log      hostLog          // its output
-	exited   chan struct{}    // closed when it has ended
-	state    *os.ProcessState // valid when exited is closed
-	isServer bool
+	pid    int
+	pipe   *os.File         // closing it requests the stop
+	log    hostLog          // its output
+	exited chan struct{}    // closed when it has ended
+	state  *os.ProcessState // valid when exited is closed
 }
 
 // spawn starts the host with the current settings.
@@ -57,11 +57,10 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	}
 
 	c := &hostProcess{
-		pid:      cmd.Process.Pid,
-		pipe:     writing,
-		log:      log,
-		exited:   make(chan struct{}),
-		isServer: v.settings.isServer,
+		pid:    cmd.Process.Pid,
+		pipe:   writing,
+		log:    log,
+		exited: make(chan struct{}),
 	}
 	go c.reap(cmd)
 	return c, nil
@@ -69,12 +68,8 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 
 // hostCommand returns the program, the arguments of the host and the arguments of the engine.
 func (v *supervisor) hostCommand() []string {
-	command := append([]string{}, v.options.HostCommand...)
-	if v.library.Server {
-		command = append(command, "-server", v.library.Path, "--")
-	} else {
-		command = append(command, "-library", v.library.Path, "-store", v.settings.store, "--")
-	}
+	command := append(slices.Clone(v.options.HostCommand),
+		"-library", v.library.Path, "-store", v.settings.store, "--")
 	return append(command, arguments(v.settings)...)
 }
 
@@ -107,12 +102,6 @@ func (c *hostProcess) stop(timeout time.Duration) (killed bool, err error) {
 // describeExit returns an error with the exit state and the last line of the child, which must
 // have ended. The error matches errKilled if a signal ended it.
 func (c *hostProcess) describeExit() error {
-	if c.isServer {
-		// If the host was killed, its server may still run. On Linux the kernel has ended it.
-		if err := killGroup(c.pid); err != nil {
-			return fmt.Errorf("%v; end the rest of its process group: %w", c.state, err)
-		}
-	}
 	suffix := ""
 	if line := lastLine(c.log.text()); line != "" {
 		suffix = ": " + line

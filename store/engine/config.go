@@ -35,15 +35,13 @@ const (
 // settings determine the content of the generated files.
 type settings struct {
 	store, run      string // absolute directories
-	httpPort        int    // 0: the system chooses (library only)
+	httpPort        int    // 0: the system chooses
 	tcpPort         int
 	nonce           string // display name of the engine, to recognize its answer
 	database        string
 	courierPassword string
 	readerPassword  string
 	memoryBytes     int64 // 0: a quarter of the memory that the engine detects
-	queryLog        bool
-	isServer        bool // a server program instead of the library
 }
 
 func (s settings) configPath() string { return filepath.Join(s.run, "config.xml") }
@@ -54,9 +52,6 @@ func (s settings) hostLog() string    { return filepath.Join(s.run, "host.log") 
 // arguments returns the command line of the engine. It includes the address and the ports, because
 // the library does not read them from the configuration.
 func arguments(s settings) []string {
-	if s.isServer {
-		return []string{"server", "--config-file=" + s.configPath()}
-	}
 	return []string{
 		"--config-file=" + s.configPath(),
 		"--path=" + s.store,
@@ -100,8 +95,6 @@ func render(t *template.Template, s settings) ([]byte, error) {
 		"TCPPort":          s.tcpPort,
 		"Nonce":            s.nonce,
 		"MemoryBytes":      s.memoryBytes,
-		"QueryLog":         s.queryLog,
-		"Server":           s.isServer,
 		"Database":         s.database,
 		"ConsoleQuota":     consoleQuota,
 		"Courier":          userCourier,
@@ -182,13 +175,6 @@ var configTemplate = mustParse("config.xml", `<clickhouse>
     <number_of_free_entries_in_pool_to_lower_max_size_of_merge>2</number_of_free_entries_in_pool_to_lower_max_size_of_merge>
     <number_of_free_entries_in_pool_to_execute_optimize_entire_partition>2</number_of_free_entries_in_pool_to_execute_optimize_entire_partition>
   </merge_tree>
-{{- if .QueryLog}}
-  <query_log>
-    <database>system</database>
-    <table>query_log</table>
-    <flush_interval_milliseconds>1000</flush_interval_milliseconds>
-  </query_log>
-{{- end}}
 </clickhouse>
 `)
 
@@ -228,7 +214,6 @@ var usersTemplate = mustParse("users.xml", `<clickhouse>
     </{{.ConsoleQuota}}>
   </quotas>
   <users>
-{{- if not .Server}}
     <default>
       <password></password>
       <networks><ip>127.0.0.1</ip></networks>
@@ -236,7 +221,6 @@ var usersTemplate = mustParse("users.xml", `<clickhouse>
       <quota>{{.ConsoleQuota}}</quota>
       <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
     </default>
-{{- end}}
     <{{.Courier}}>
       <password_sha256_hex>{{.CourierHash}}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip></networks>

@@ -24,8 +24,6 @@ func exampleSettings() settings {
 }
 
 func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
-	server := exampleSettings()
-	server.isServer, server.memoryBytes, server.queryLog = true, 0, true
 	hostile := exampleSettings()
 	hostile.store, hostile.run, hostile.nonce = `/a & b/<c>/it's/store`, `/a & b/<c>/it's\/run`, `"&<>`
 	hostile.courierPassword, hostile.readerPassword = `<&>"'`, `]]>`
@@ -34,7 +32,6 @@ func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
 		settings settings
 	}{
 		{"library", exampleSettings()},
-		{"server", server},
 		{"hostile", hostile},
 	} {
 		t.Run(c.name, func(t *testing.T) {

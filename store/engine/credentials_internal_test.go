@@ -51,20 +51,3 @@ func TestCredentials_RejectADamagedFile(t *testing.T) {
 		}
 	}
 }
-
-func TestSeedSystemDatabase_KeepsAnExistingDatabase(t *testing.T) {
-	metadata := filepath.Join(t.TempDir(), "metadata")
-	read := func() string {
-		if err := seedSystemDatabase(metadata); err != nil {
-			t.Fatal(err)
-		}
-		content, err := os.ReadFile(filepath.Join(metadata, "system.sql"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
-	if first, second := read(), read(); first != second {
-		t.Errorf("the second start replaced the passwords %q by %q", first, second)
-	}
-}

@@ -1,7 +1,7 @@
 // Package engine runs ClickHouse for `courier all` on a machine without docker and ClickHouse. The
-// engine is the library libchdb in a child process, or a clickhouse program on the PATH. It has
-// the real HTTP and native listeners on the loopback address, so clients see an ordinary server.
-// If the user names a ClickHouse URL, this package is not used.
+// engine is the library libchdb in a child process. It has the real HTTP and native listeners on the
+// loopback address, so clients see an ordinary server. If the user names a ClickHouse URL, this
+// package is not used.
 //
 //	library, err := engine.FindLibrary(flag, os.Getenv) // or engine.Install
 //	e, err := engine.New(engine.Options{
@@ -21,7 +21,7 @@
 //	  │ descriptor 4: the lock, held as long as the child lives
 //	  ▼
 //	courier engine-host (the same program; package host)
-//	  │ libchdb in this process, or `clickhouse server` as its child
+//	  │ libchdb in this process
 //	  ▼
 //	HTTP and native listeners on 127.0.0.1
 //

@@ -39,8 +39,6 @@ type Options struct {
 	HostCommand []string
 	// Database is created at the first start; empty means courier.
 	Database string
-	// QueryLog enables system.query_log.
-	QueryLog bool
 	// StartTimeout limits a start; 0 means one minute.
 	StartTimeout time.Duration
 	// StopTimeout limits a stop; the child is killed after it. 0 means eight seconds.
@@ -201,7 +199,7 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // run locks the data directory and supervises the engine.
 func (e *Engine) run(ctx context.Context) (err error) {
-	if !canSupervise {
+	if !hosted {
 		return fmt.Errorf("run the engine: %w", ErrUnsupported)
 	}
 	run := filepath.Join(e.options.DataDir, "run")
@@ -224,9 +222,6 @@ func (e *Engine) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, s := range library.Skipped {
-		e.log.Info("engine skipped", "reason", s)
-	}
 	passwords, err := loadCredentials(e.options.DataDir)
 	if err != nil {
 		return err
@@ -236,10 +231,8 @@ func (e *Engine) run(ctx context.Context) (err error) {
 		run:             run,
 		database:        e.options.Database,
 		memoryBytes:     e.options.MemoryBytes,
-		queryLog:        e.options.QueryLog,
 		courierPassword: passwords.Courier,
 		readerPassword:  passwords.Reader,
-		isServer:        library.Server,
 	}
 	v := &supervisor{Engine: e, library: library, lock: lock, settings: s}
 	return v.supervise(ctx)

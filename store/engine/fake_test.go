@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package engine_test
 
@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -88,32 +87,9 @@ func fakeHost(mode string, args []string) int {
 	return 0
 }
 
-// fakeServer acts as `clickhouse server`: it reads its ports from the configuration, and ends at
-// SIGTERM.
-func fakeServer(args []string) int {
-	if args[0] != "server" {
-		return 9
-	}
-	if args[1] == "--version" {
-		fmt.Println("ClickHouse server version 26.7.2.1 (official build).")
-		return 0
-	}
-	end := make(chan os.Signal, 1)
-	signal.Notify(end, syscall.SIGTERM)
-	config := readConfig(argument(args, "--config-file="))
-	if _, err := serveFake(config.Nonce, config.HTTPPort, config.TCPPort); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	<-end
-	return 0
-}
-
-// fakeConfig contains the fields of config.xml that a fake server reads.
+// fakeConfig contains the field of config.xml that a fake host reads.
 type fakeConfig struct {
-	Nonce    string `xml:"display_name"`
-	HTTPPort string `xml:"http_port"`
-	TCPPort  string `xml:"tcp_port"`
+	Nonce string `xml:"display_name"`
 }
 
 func readConfig(path string) fakeConfig {

@@ -2,5 +2,5 @@
 
 package engine
 
-// libraryHosted reports whether this build can load the engine library.
-const libraryHosted = false
+// hosted reports whether this build can run the engine.
+const hosted = false

@@ -57,7 +57,7 @@ type checksums struct {
 // wrong checksum, ErrNoNPM if npm is missing, and ErrUnsupported if this system cannot load the
 // library. A failed or interrupted installation leaves nothing that FindLibrary would find.
 func Install(ctx context.Context, o InstallOptions) (Library, error) {
-	if !libraryHosted {
+	if !hosted {
 		return Library{}, fmt.Errorf("install the engine: %w: this build cannot load the library",
 			ErrUnsupported)
 	}

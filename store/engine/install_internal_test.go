@@ -68,7 +68,7 @@ func checksumsOf(archive []byte) checksums {
 // needHost skips a test on systems that cannot load a library.
 func needHost(t *testing.T) {
 	t.Helper()
-	if !canSupervise {
+	if !hosted {
 		t.Skipf("the engine cannot be installed on %s", runtime.GOOS)
 	}
 }

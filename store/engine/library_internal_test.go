@@ -51,13 +51,9 @@ func tree(t *testing.T, files map[string][]byte) string {
 }
 
 func TestFindLibrary_Order(t *testing.T) {
-	if !canSupervise {
-		t.Skip("no engine can be run on this system")
-	}
 	library := elfFile(elf.ET_DYN, elf.EM_X86_64)
 	all := map[string][]byte{
 		"flag.so": library, "env.so": library, "chdb.so": library,
-		"bin/clickhouse": []byte("a program"), "old/clickhouse": []byte("an old program"),
 		"beside/" + libraryName: library, "cache/" + pinnedVersion + "/" +
 			libraryName: library, "system/" + libraryName: library,
 	}
@@ -73,7 +69,7 @@ func TestFindLibrary_Order(t *testing.T) {
 		{
 			name:     "the flag comes first",
 			explicit: "flag.so",
-			env:      map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "PATH": "bin"},
+			env:      map[string]string{"COURIER_ENGINE_LIBRARY": "env.so"},
 			want:     "flag.so",
 			from:     "--engine-library",
 		},
@@ -85,7 +81,7 @@ func TestFindLibrary_Order(t *testing.T) {
 		},
 		{
 			name: "then the variable of other programs",
-			env:  map[string]string{"CHDB_LIB_PATH": "chdb.so", "PATH": "bin"},
+			env:  map[string]string{"CHDB_LIB_PATH": "chdb.so"},
 			want: "chdb.so",
 			from: "CHDB_LIB_PATH",
 		},
@@ -105,25 +101,6 @@ func TestFindLibrary_Order(t *testing.T) {
 			explicit: "flag.so",
 			broken:   "flag.so",
 			from:     "not a shared library",
-		},
-		{
-			name:     "a named clickhouse program",
-			explicit: "bin/clickhouse",
-			want:     "bin/clickhouse",
-			from:     "--engine-library",
-		},
-		{name: "a named program of an old version", explicit: "old/clickhouse", from: "18.16.1"},
-		{
-			name: "a clickhouse on the PATH",
-			env:  map[string]string{"PATH": "programDir:bin"},
-			want: "bin/clickhouse",
-			from: "PATH",
-		},
-		{
-			name: "skips an old clickhouse on the PATH",
-			env:  map[string]string{"PATH": "old:bin"},
-			want: "beside/" + libraryName,
-			from: "beside the program",
 		},
 		{name: "beside the program", want: "beside/" + libraryName, from: "beside the program"},
 		{
@@ -181,9 +158,6 @@ func TestFindLibrary_Order(t *testing.T) {
 			if err != nil || found.Path != filepath.Join(root, c.want) || found.From != c.from {
 				t.Errorf("find() = %+v, %v, want %s from %s", found, err, c.want, c.from)
 			}
-			if server := strings.HasSuffix(c.want, "clickhouse"); found.Server != server {
-				t.Errorf("find().Server = %t, want %t", found.Server, server)
-			}
 		})
 	}
 }
@@ -196,12 +170,6 @@ func pathsIn(root string) searchPaths {
 			root,
 			"beside",
 		), cache: filepath.Join(root, "cache"), system: []string{filepath.Join(root, "system")},
-		version: func(program string) (string, error) {
-			if strings.Contains(program, "old") {
-				return "18.16.1", nil
-			}
-			return "26.7.2.1", nil
-		},
 	}
 }
 

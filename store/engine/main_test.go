@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package engine_test
 
@@ -16,7 +16,6 @@ import (
 const (
 	roleHost       = "engine-host" // the real host, with the real engine
 	roleFakeHost   = "fake-host"   // a fake host, see the modes
-	roleFakeServer = "fake-server" // a fake clickhouse program
 	roleSupervisor = "supervisor"  // an Engine in a process that can be killed
 )
 
@@ -32,8 +31,6 @@ func TestMain(m *testing.M) {
 			syscall.Exit(host.HostMain(args))
 		case roleFakeHost:
 			syscall.Exit(fakeHost(args[0], args[1:]))
-		case roleFakeServer:
-			syscall.Exit(fakeServer(args))
 		case roleSupervisor:
 			syscall.Exit(superviseAlone(args[0], args[1]))
 		}

@@ -82,14 +82,3 @@ func TestRestartDelay_Grows(t *testing.T) {
 		t.Errorf("restartDelay after many failures = %v, want the maximum", got)
 	}
 }
-
-func TestServerNewEnough(t *testing.T) {
-	for version, want := range map[string]bool{
-		"26.7.2.1": true, "25.3.1": true, "25.2.9": false, "18.16.1": false, "100.1": true, "": false,
-		"26": false, "a.b": false,
-	} {
-		if got := serverNewEnough(version); got != want {
-			t.Errorf("serverNewEnough(%q) = %t, want %t", version, got, want)
-		}
-	}
-}

@@ -29,16 +29,6 @@ func checkPort(port int) error {
 	return listener.Close()
 }
 
-// freePort returns a port that is free now.
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	return port, listener.Close()
-}
-
 // readPorts reads the file that the engine writes when it listens: one line with HTTP port, tab and
 // native port. ok is false if the line is incomplete.
 func readPorts(path string) (httpPort, tcpPort int, ok bool) {

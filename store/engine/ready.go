@@ -46,36 +46,19 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection
 		if found := exception(c.log.text()); found != "" {
 			return fail(addPortTaken(found, errors.New(found)))
 		}
-		httpPort, tcpPort, ok := v.listenerPorts()
+		httpPort, tcpPort, ok := readPorts(v.settings.portsPath())
 		if !ok {
 			continue
 		}
 		endpoint, err := p.check(ctx, httpPort, tcpPort)
 		if err == nil {
 			endpoint.PID = c.pid
-			return endpoint, v.savePorts(httpPort, tcpPort)
+			return endpoint, nil
 		}
 		if ctx.Err() == nil {
 			lastErr = err
 		}
 	}
-}
-
-// listenerPorts returns the ports of the listeners. The library reports them in a file; a server
-// uses the ports in its configuration.
-func (v *supervisor) listenerPorts() (httpPort, tcpPort int, ok bool) {
-	if v.settings.isServer {
-		return v.settings.httpPort, v.settings.tcpPort, true
-	}
-	return readPorts(v.settings.portsPath())
-}
-
-// savePorts writes the file of the ports for a server. The library writes it itself.
-func (v *supervisor) savePorts(httpPort, tcpPort int) error {
-	if !v.settings.isServer {
-		return nil
-	}
-	return writeFile(v.settings.portsPath(), fmt.Appendf(nil, "%d\t%d\n", httpPort, tcpPort))
 }
 
 // addPortTaken adds ErrPortTaken to an error if the output of the engine shows that a port was

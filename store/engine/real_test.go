@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package engine_test
 
@@ -155,34 +155,6 @@ func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 	must(t, p, "INSERT INTO events SELECT 1000, '{}'::JSON, toDateTime64(0, 9, 'UTC')")
 	if got := must(t, p, "SELECT count() FROM events"); got != "1001" {
 		t.Errorf("after an insert after kill -9: count = %s, want 1001", got)
-	}
-}
-
-func TestEngine_KeepsItsQueryLogOverRestarts(t *testing.T) {
-	t.Parallel()
-	o := withEngine(t)
-	o.QueryLog = true
-	total := 0
-	for range 2 {
-		e := run(t, o)
-		p := e.ready()
-		must(t, p, "SELECT 'remember me'")
-		total++
-		// The engine writes the entry of the query log after its answer.
-		eventually(t, fmt.Sprintf("the query is in the log %d times", total), func() bool {
-			must(t, p, "SYSTEM FLUSH LOGS")
-			return must(
-				t,
-				p,
-				"SELECT count() FROM system.query_log WHERE query LIKE 'SELECT \\'remember me\\'%' AND type "+
-					"= 'QueryFinish'",
-			) == fmt.Sprint(
-				total,
-			)
-		})
-		if err := e.stop(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

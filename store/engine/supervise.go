@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -126,9 +125,6 @@ func (v *supervisor) prepare() error {
 	if err != nil {
 		return fmt.Errorf("write the engine's configuration: %w", err)
 	}
-	if v.settings.queryLog {
-		return seedSystemDatabase(filepath.Join(v.settings.store, "metadata"))
-	}
 	return nil
 }
 
@@ -151,9 +147,6 @@ func (v *supervisor) choosePorts() error {
 			v.log.Info("engine port is taken, using a free one",
 				"listener", port.name, "taken_port", *port.chosen)
 			*port.chosen, err = 0, nil
-		}
-		if err == nil && *port.chosen == 0 && v.settings.isServer {
-			*port.chosen, err = freePort()
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package engine_test
 
@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -247,42 +245,5 @@ func TestEngine_WarnsIfItIsNotConfined(t *testing.T) {
 	e.ready()
 	if log := e.log.String(); !strings.Contains(log, "not confined") || !strings.Contains(log, "no Landlock") {
 		t.Errorf("the log has no warning:\n%s", log)
-	}
-}
-
-func TestEngine_RunsAClickHouseProgramFromThePATH(t *testing.T) {
-	bin := t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\nexec '%s' %s \"$@\"\n", testProgram(t), roleFakeServer)
-	if err := os.WriteFile(filepath.Join(bin, "clickhouse"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	o := engine.Options{
-		DataDir: t.TempDir(), HostCommand: []string{testProgram(t), roleHost},
-		Getenv: func(name string) string { return map[string]string{"PATH": bin}[name] },
-	}
-	e := run(t, o)
-	first := e.ready()
-	if content, err := os.ReadFile(filepath.Join(o.DataDir, "run", "ports.tsv")); err != nil ||
-		string(content) != fmt.Sprintf("%d\t%d\n", port(t, first.HTTPURL), port(t, first.NativeURL)) {
-		t.Errorf("ports.tsv = %q, %v, want the ports of %v", content, err, first)
-	}
-	// If the host is killed, its server ends too, and both are restarted.
-	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	second := e.readyAfter(first.PID)
-	if second.HTTPURL != first.HTTPURL {
-		t.Errorf(
-			"address after the restart = %s, want %s: the old server kept its port",
-			second.HTTPURL,
-			first.HTTPURL,
-		)
-	}
-	if err := e.stop(); err != nil {
-		t.Errorf("Run() = %v, want nil", err)
-	}
-	if response, err := http.Get(second.HTTPURL); err == nil {
-		response.Body.Close()
-		t.Error("the server still runs after Run has returned")
 	}
 }

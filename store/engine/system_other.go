@@ -1,4 +1,4 @@
-//go:build !linux && !darwin
+//go:build !linux
 
 package engine
 
@@ -6,9 +6,6 @@ import (
 	"os"
 	"os/exec"
 )
-
-// canSupervise reports whether this system can run an engine.
-const canSupervise = false
 
 // tryLock fails: this system is not supported.
 func tryLock(*os.File) error { return ErrUnsupported }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"courier/store/engine"
@@ -29,7 +30,9 @@ import (
 const replicaLibrary = "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4b8d15bf5"
 
 // CanReplicate returns nil if the engines of tests can have replicated tables.
-func CanReplicate() error {
+func CanReplicate() error { return checkReplicaLibrary() }
+
+var checkReplicaLibrary = sync.OnceValue(func() error {
 	found, err := engine.FindLibrary(os.Getenv(EngineVariable), os.Getenv)
 	if err != nil {
 		return err
@@ -47,7 +50,7 @@ func CanReplicate() error {
 		return fmt.Errorf("the engine's library has the SHA-256 %s, need %s", got, replicaLibrary)
 	}
 	return nil
-}
+})
 
 // runReplica runs the engine's host for a server that replicates tables. The first argument is the
 // address at which the other replicas fetch its parts; the others are those of the host.

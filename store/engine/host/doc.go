@@ -1,19 +1,15 @@
 // Package host implements the hidden sub-command `courier engine-host`, the child process that runs
 // a ClickHouse engine. Package store/engine starts and supervises it.
 //
-// It has two forms:
-//
 //	engine-host -library /path/libchdb.so -store DIR -- ARGUMENTS
-//	engine-host -server /path/clickhouse -- ARGUMENTS
 //
-// The first form loads the library into this process and calls clickhouse-local with ARGUMENTS. It
-// exists on linux/amd64 only. The build tag noengine excludes it, because a binary that imports
-// purego needs the loader of glibc. The second form runs a ClickHouse server program as a child, on
-// Linux and macOS.
+// It loads the library into this process and calls clickhouse-local with ARGUMENTS. It exists on
+// linux/amd64 only. The build tag noengine excludes it, because a binary that imports purego needs
+// the loader of glibc.
 //
 // The host ends when file descriptor 3 reaches end of file, so it outlives its supervisor only
 // until the engine has stopped. Until then it holds descriptor 4, the lock of the data directory.
-// With the library it first confines itself by Landlock, if the kernel supports that: the engine
+// It first confines itself by Landlock, if the kernel supports that: the engine
 // can then read and write only its two directories, and open no connections.
 //
 // The working directory must be the engine's run directory, and the process must not have started

@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package host_test
 
@@ -74,19 +74,10 @@ func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 		status   int
 	}{
 		{"started by a user", false, []string{"-library", text, "-store", store}, "only `courier all`", 2},
-		{"neither library nor server", true, nil, "-library or -server", 2},
-		{"both library and server", true, []string{"-library", text, "-server", text}, "-library or -server", 2},
+		{"no library", true, nil, "-library and -store", 2},
 		{"no store", true, []string{"-library", text}, "-store", 2},
 		{"an unknown flag", true, []string{"-librory", text}, "librory", 2},
 		{"not a library", true, []string{"-library", text, "-store", store}, "", 2},
-		{"missing server", true, []string{"-server", filepath.Join(store, "none")}, "none", 2},
-		{
-			"a server that ends",
-			true,
-			[]string{"-server", "/bin/sh", "--", "-c", "exit 0"},
-			"without a stop request",
-			1,
-		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -103,21 +94,5 @@ func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 				)
 			}
 		})
-	}
-}
-
-// A server inherits the lock of the data directory as descriptor 3, but not the lifetime pipe.
-func TestHostMain_PassesTheLockToAServer(t *testing.T) {
-	got := runHost(
-		t,
-		true,
-		"-server",
-		"/bin/sh",
-		"--",
-		"-c",
-		"if [ -f /dev/fd/3 ]; then echo lock; fi; if [ -e /dev/fd/4 ]; then echo more; fi",
-	)
-	if !strings.Contains(got.output, "lock\n") || strings.Contains(got.output, "more") {
-		t.Errorf("descriptors of the server: %q, want only the lock", got.output)
 	}
 }

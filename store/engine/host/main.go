@@ -1,4 +1,4 @@
-//go:build linux || darwin
+//go:build linux && amd64 && !noengine
 
 package host
 
@@ -24,9 +24,8 @@ var errUnexpected = errors.New("the engine returned without a stop request")
 
 // hostArguments are the arguments of the sub-command.
 type hostArguments struct {
-	library string   // shared library to load, or ""
-	server  string   // server program to run, or ""
-	store   string   // data directory of the engine, for a library
+	library string   // shared library to load
+	store   string   // data directory of the engine
 	engine  []string // arguments of the engine
 	connect bool     // the engine may connect to other servers
 }
@@ -43,9 +42,6 @@ func HostMain(args []string) int {
 	if err != nil {
 		return report(err)
 	}
-	if c.server != "" {
-		return report(runServer(c, life))
-	}
 	return report(runLibrary(c, life))
 }
 
@@ -55,18 +51,14 @@ func parse(args []string, usage io.Writer) (hostArguments, error) {
 	f := flag.NewFlagSet("engine-host", flag.ContinueOnError)
 	f.SetOutput(usage)
 	f.StringVar(&c.library, "library", "", "shared library of the engine")
-	f.StringVar(&c.server, "server", "", "ClickHouse server program to run instead")
 	f.StringVar(&c.store, "store", "", "data directory of the engine")
 	f.BoolVar(&c.connect, "connect", false, "let the engine connect to other servers of a cluster")
 	if err := f.Parse(args); err != nil {
 		return hostArguments{}, err
 	}
 	c.engine = f.Args()
-	if (c.library == "") == (c.server == "") {
-		return hostArguments{}, errors.New("engine-host needs either -library or -server")
-	}
-	if c.library != "" && c.store == "" {
-		return hostArguments{}, errors.New("engine-host -library needs -store")
+	if c.library == "" || c.store == "" {
+		return hostArguments{}, errors.New("engine-host needs -library and -store")
 	}
 	return c, nil
 }

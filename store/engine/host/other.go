@@ -1,4 +1,4 @@
-//go:build !linux && !darwin
+//go:build !linux || !amd64 || noengine
 
 package host
 
@@ -8,8 +8,9 @@ import (
 	"runtime"
 )
 
-// HostMain fails with exit status 2: this system cannot run an engine.
+// HostMain fails with exit status 2: this build cannot load the engine.
 func HostMain([]string) int {
-	fmt.Fprintf(os.Stderr, "host: the engine cannot be run on %s\n", runtime.GOOS)
+	fmt.Fprintf(os.Stderr, "host: this build for %s/%s cannot load the engine library; "+
+		"it needs linux/amd64 and a build without the tag noengine\n", runtime.GOOS, runtime.GOARCH)
 	return 2
 }

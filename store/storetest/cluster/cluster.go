@@ -81,10 +81,11 @@ func StartForUsers(t testing.TB, users map[string][]string, weights ...int) *Ser
 // and the one engine that can replicate, the test is skipped.
 func StartReplicated(t testing.TB, replicas int, weights ...int) *Servers {
 	t.Helper()
+	zookeeper := startZooKeeper(t)
 	if err := storetest.CanReplicate(); err != nil {
 		t.Skip("REPLICAS WERE NOT TESTED:", err)
 	}
-	c := &Servers{replicas: replicas, password: rand.Text(), zookeeper: startZooKeeper(t)}
+	c := &Servers{replicas: replicas, password: rand.Text(), zookeeper: zookeeper}
 	c.set(t, Name, weights)
 	return c
 }

@@ -73,7 +73,7 @@ func TestCluster_JoinsRealEngines(t *testing.T) {
 		t.Errorf("%d rows after a shard was killed, want 4", n)
 	}
 
-	c.Reconfigure(t, 1, 1, 1)
+	c.Configure(t, cluster.Name, 1, 1, 1)
 	first = storetest.Open(t, c.URL(0, "default"))
 	if diff := cmp.Diff([]member{{1, 1, 1}, {2, 1, 0}, {3, 1, 0}}, members(t, first)); diff != "" {
 		t.Errorf("system.clusters after the change (-want +got):\n%s", diff)
