@@ -11,29 +11,8 @@ package demo
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
-
-	"courier/bus"
-	"courier/services"
 )
-
-// Options are the options of Run.
-type Options struct {
-	Bus        *bus.Bus      // connection to the cluster
-	SpoolDir   string        // for events that cannot be published
-	WebPage    string        // URL to print
-	NATSURL    string        // URL to print
-	SQLMissing func() string // why the cluster has no SQL; empty if it has
-
-	Jobs       int     // number of overlapping jobs; 0: three jobs, one after another
-	Confidence float64 // confidence of the overlapping jobs; 0: schemas.DefaultConfidence
-	Seed       uint64  // of the order of runs and the random batch sizes
-
-	JSON   bool      // print the result as JSON
-	Stdout io.Writer // receives the result
-	Stderr io.Writer // receives messages and the progress bar
-}
 
 // Run runs the demo and prints its result.
 func Run(ctx context.Context, o Options) error {
@@ -47,26 +26,6 @@ func Run(ctx context.Context, o Options) error {
 		return d.runSequence(ctx)
 	}
 	return d.runOverlapping(ctx)
-}
-
-// Messages returns a function that prints a line on stderr. On a terminal the line replaces the
-// progress bar.
-func Messages(stderr io.Writer) func(format string, args ...any) {
-	start := ""
-	if services.IsTerminal(stderr) {
-		start = "\r\x1b[K"
-	}
-	return func(format string, args ...any) {
-		fmt.Fprintf(stderr, start+format+"\n", args...)
-	}
-}
-
-// demo is one run of the demo.
-type demo struct {
-	o      Options
-	printf func(format string, args ...any) // prints a message
-	random *rand.Rand
-	copies int // distorted copies of each image in an epoch
 }
 
 // runSequence measures the batch sizes on an idle machine, and runs three jobs with SLOs.

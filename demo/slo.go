@@ -2,7 +2,6 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -211,17 +210,4 @@ func (d *demo) printSLOJobs(result sloResult) error {
 		fmt.Fprintln(d.o.Stdout, "skipped:", s)
 	}
 	return nil
-}
-
-func (d *demo) printJSON(v any) error {
-	e := json.NewEncoder(d.o.Stdout)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-func yesOrNo(b bool) string {
-	if b {
-		return "yes"
-	}
-	return "no"
 }

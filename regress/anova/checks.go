@@ -7,22 +7,6 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// LevelTest is a test of differences between the levels of a factor.
-type LevelTest struct {
-	Factor    string  `json:"factor"`
-	Statistic float64 `json:"statistic"` // F of Brown and Forsythe, or H of Kruskal and Wallis
-	Degrees   int     `json:"degrees"`
-	P         float64 `json:"p"`
-}
-
-// Unusual is the p value below which a check of the assumptions counts as failed.
-const Unusual = 0.05
-
-// RobustWanted reports whether a check found unequal variances, so that the robust F is to be used.
-func (r *VarianceAnalysis) RobustWanted() bool {
-	return slices.ContainsFunc(r.Variances, func(t LevelTest) bool { return t.P < Unusual })
-}
-
 // addChecks adds the checks of the residuals, and the tests by ranks.
 func (r *VarianceAnalysis) addChecks(d *Design) {
 	r.Normality = shapiroWilk(r.Residuals)

@@ -2,28 +2,6 @@ package anova
 
 import "slices"
 
-// Means are the estimated means of the response at the levels of a term, with the same weight for
-// all levels of other factors and at the mean of other covariates.
-type Means struct {
-	Term string `json:"term"`
-	// Variables of the term, in the order of the levels of the values: a covariate is first.
-	Variables []string    `json:"variables"`
-	Values    []MeanPoint `json:"values"`
-	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
-	// line.
-	Covariate bool `json:"covariate,omitempty"`
-}
-
-// MeanPoint is an estimated mean with its interval at 95 %.
-type MeanPoint struct {
-	Levels []string `json:"levels"` // of the variables of the term
-	X      float64  `json:"x"`      // the index of the first level, or the covariate
-	Mean   float64  `json:"mean"`
-	Low    float64  `json:"low"`
-	High   float64  `json:"high"`
-	Runs   int      `json:"runs"` // with these levels; 0 on the line of a covariate
-}
-
 // covariatePoints is the number of points at which the line of a covariate is computed.
 const covariatePoints = 5
 

@@ -7,12 +7,6 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// Normality is a test of Shapiro and Wilk of the residuals.
-type Normality struct {
-	W float64 `json:"w"`
-	P float64 `json:"p"`
-}
-
 // maxShapiroRuns is the largest sample for which the approximation of the p value was made.
 const maxShapiroRuns = 5000
 
