@@ -171,13 +171,6 @@ func (s *Study) read() error {
 	return nil
 }
 
-// ReadRecords returns the runs in the directory of a study, in order.
-func ReadRecords(dir string) ([]MeasuredRun, error) {
-	s := &Study{dir: dir, done: map[string]int{}}
-	err := s.read()
-	return s.records, err
-}
-
 // recordOf returns the record of a row of runs.csv without its epochs.
 func recordOf(row map[string]string) (MeasuredRun, error) {
 	f := fieldReader{row: row}

@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"courier/bus"
 	"courier/runner"
@@ -168,26 +167,6 @@ func endOf(path string) string {
 	}
 	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
 	return "  " + strings.Join(all[max(0, len(all)-lines):], "\n  ")
-}
-
-// timeLeft returns a duration for a progress line, in whole seconds. It is an upper bound.
-func timeLeft(d time.Duration) string { return (d + time.Second - 1).Truncate(time.Second).String() }
-
-// Text returns the progress as a line.
-func (p *Progress) Text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d blocks", p.Done, p.Total)
-	if p.Left > 0 {
-		fmt.Fprintf(&b, ", at most %s left", timeLeft(p.Left))
-	}
-	fmt.Fprintf(&b, "; batch size %d, %s", p.Next.BatchSize, schemas.FormatCPUs(uint32(p.Next.CPUs)))
-	if p.Next.Jobs > 1 {
-		fmt.Fprintf(&b, ", %d jobs at once", p.Next.Jobs)
-	}
-	if p.Gain > 0 {
-		fmt.Fprintf(&b, " (expected gain %.4f, end below %.4g)", p.Gain, p.MinGain)
-	}
-	return b.String()
 }
 
 // ModelOf returns a name for the model of a command: that of its first file without an extension.
