@@ -13,6 +13,18 @@ import (
 // maxConcurrentJobs is the maximum number of jobs that ran at the same time.
 const maxConcurrentJobs = 256
 
+// addRun adds the run of a draft, or records its rejection.
+func (r *Reader) addRun(d *runDraft) {
+	r.read++
+	run, why := r.build(d)
+	if why != nil {
+		why.Field = callField(d.called, why.Field)
+		r.refuse(d.Place, why)
+		return
+	}
+	r.runs = append(r.runs, run)
+}
+
 // build converts a draft to a run.
 func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 	convertPercentages(d.epochs)

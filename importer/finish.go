@@ -1,0 +1,145 @@
+package importer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Finish schedules the runs without timestamps, rejects copies, sets the job IDs, and returns all
+// runs, oldest first.
+func (r *Reader) Finish() ReadResult {
+	r.layOut()
+	r.rejectCopies()
+	r.rejectFuture()
+	seen := map[string]int{}
+	for _, run := range r.runs {
+		if run.kept != nil {
+			continue
+		}
+		start := run.StartedAt
+		if run.timeless {
+			run.StartedAt = time.Time{} // the ID does not depend on Options.Since
+		}
+		content := run.content()
+		run.name(seen[content])
+		seen[content]++
+		run.StartedAt = start
+	}
+	slices.SortStableFunc(r.runs, func(a, b *PastRun) int {
+		return a.StartedAt.Compare(b.StartedAt)
+	})
+	return ReadResult{
+		Read:    r.read,
+		LeftOut: r.left,
+		LaidOut: r.laidOut,
+		Columns: r.columns,
+		Unused:  r.unused,
+		Runs:    r.runs,
+		Refused: r.refused,
+
+		Unreadable: r.unreadable,
+	}
+}
+
+// layOut schedules runs without timestamps sequentially, so that they are not co-located.
+func (r *Reader) layOut() {
+	next := r.o.Since
+	latest := r.latestSince()
+	r.filter(func(run *PastRun) *Refusal {
+		if !run.timeless {
+			return nil
+		}
+		if r.o.Since.IsZero() {
+			return refuse(ReasonMissing, FieldStartedAt,
+				"missing in the source: give --since, such as --since %s, to schedule such runs"+
+					" sequentially", latest)
+		}
+		run.StartedAt = next
+		next = run.EndedAt().Add(time.Second)
+		r.laidOut++
+		return nil
+	})
+}
+
+// latestSince returns the last date from which the runs without timestamps end before Options.Now.
+func (r *Reader) latestSince() string {
+	end := cmp.Or(r.o.Now, time.Date(2020, time.October, 31, 0, 0, 0, 0, time.UTC))
+	for _, run := range r.runs {
+		if run.timeless {
+			end = end.Add(-duration(run.Seconds) - time.Second)
+		}
+	}
+	return end.UTC().AddDate(0, 0, -1).Format(time.DateOnly) // whatever the zone of the date
+}
+
+// rejectFuture rejects runs that end in the future.
+func (r *Reader) rejectFuture() {
+	latest := r.latestSince()
+	r.filter(func(run *PastRun) *Refusal {
+		if r.o.Now.IsZero() || !run.EndedAt().After(r.o.Now) {
+			return nil
+		}
+		end := run.EndedAt().UTC().Format(time.RFC3339)
+		if run.timeless {
+			return refuse(ReasonFuture, "since",
+				"the run would end at %s, in the future: --since %s would do", end, latest)
+		}
+		return refuse(ReasonFuture, FieldEndedAt, "%s is in the future", end)
+	})
+}
+
+// rejectCopies rejects a run with exactly the time of an earlier one. In Courier's published study
+// a script repeated the previous time for a log without one. Times with few digits coincide by
+// chance, so the times need enough digits that a coincidence in the import has a probability below
+// one in a thousand.
+func (r *Reader) rejectCopies() {
+	first := map[string]*PastRun{}
+	enough := max(minDigits, math.Log10(1000*float64(len(r.runs))))
+	r.filter(func(run *PastRun) *Refusal {
+		times, digits := run.timeText()
+		if float64(digits) < enough {
+			return nil
+		}
+		if o := first[times]; o != nil {
+			return refuse(ReasonCopied, FieldSeconds, "%s s is exactly the time of %s",
+				clip(times), o.Place)
+		}
+		first[times] = run
+		return nil
+	})
+}
+
+// minDigits is the minimum number of digits that identify a copy.
+const minDigits = 6
+
+// timeText returns the time of the run, or the times of its epochs, as text, and the number of
+// significant digits of the distinct times.
+func (r *PastRun) timeText() (text string, digits int) {
+	if r.hasNoTime {
+		return "", 0
+	}
+	if len(r.Epochs) == 0 {
+		s := strconv.FormatFloat(r.Seconds, 'f', -1, 64)
+		return s, significant(s)
+	}
+	var all []string
+	seen := map[string]bool{}
+	for i := range r.Epochs {
+		s := strconv.FormatFloat(r.Epochs[i].Seconds, 'f', -1, 64)
+		if all = append(all, s); !seen[s] {
+			seen[s] = true
+			digits += significant(s)
+		}
+	}
+	return strings.Join(all, " "), digits
+}
+
+// significant returns the number of digits of a decimal number without leading and trailing zeros.
+func significant(s string) int {
+	s = strings.ReplaceAll(s, ".", "")
+	return len(strings.Trim(s, "0"))
+}
