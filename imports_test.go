@@ -43,13 +43,15 @@ var importGraph = map[string][]string{
 	"store/engine/host":       {},
 	"store/storetest":         {"store", "store/engine", "store/engine/host"},
 	"store/storetest/cluster": {"store", "store/storetest"},
-	"trainer":                 {"bus", "schemas", "regress", "regress/evidence"},
-	"advisor/cluster":         {"policy", "policy/fit", "policy/quality", "schemas"},
+	"trainer": {
+		"bus", "schemas", "regress/evidence", "regress/leastsquares", "regress/treefile",
+	},
+	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
 	"advisor": {
 		"advisor/cluster", "bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
-		"regress", "regress/evidence",
+		"regress/evidence", "regress/treefile",
 	},
-	"advisor/advisortest": {"bus", "regress", "schemas", "trainer"},
+	"advisor/advisortest": {"bus", "regress/treefile", "schemas", "trainer"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
@@ -59,7 +61,7 @@ var importGraph = map[string][]string{
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
-		"advisor", "advisor/cluster", "bus", "regress", "regress/table", "schemas", "trainer",
+		"advisor", "advisor/cluster", "bus", "regress/table", "schemas", "trainer",
 	},
 	"policy":             {},
 	"policy/policytest":  {"policy"},

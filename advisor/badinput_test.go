@@ -1,14 +1,12 @@
 package advisor_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -62,8 +60,8 @@ var badInputs = []struct {
 		[]string{"advisor/TestDecide_WithoutRegressorsHasNoFigures", "advisor/TestDecide"},
 	},
 	{
-		"regressors older or newer than the features",
-		[]string{"advisor/TestLoadRegressor_RefusesAnUnknownFeature"},
+		"regressors of another format",
+		[]string{"regress/treefile/TestLoad_RefusesManifests"},
 	},
 	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
 	{
@@ -134,21 +132,6 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 					c.name, alt.BatchSize, s)
 			}
 		}
-	}
-}
-
-// A regressor with a feature that this version does not know is refused with an error that names it.
-func TestLoadRegressor_RefusesAnUnknownFeature(t *testing.T) {
-	all, err := fitted()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := all[schemas.TargetEpochTime]
-	known := strconv.Quote(schemas.ColumnProcesses.String())
-	manifest := bytes.ReplaceAll(files.Manifest, []byte(known), []byte(`"moon_phase"`))
-	_, err = advisor.LoadRegressor(files.Model, manifest, "digest")
-	if err == nil || !strings.Contains(err.Error(), "moon_phase") {
-		t.Errorf("regressor with a feature of a later version = %v, want an error that names it", err)
 	}
 }
 

@@ -119,7 +119,7 @@ func loadFiles(t testing.TB, all map[string]advisortest.Files) advisor.Regressor
 	t.Helper()
 	use := func(target string) *advisor.LoadedRegressor {
 		files := all[target]
-		r, err := advisor.LoadRegressor(files.Model, files.Manifest, "digest-of-"+target)
+		r, err := advisor.LoadRegressor(files.Model, files.Manifest)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,22 +9,22 @@ import (
 	"slices"
 	"time"
 
-	"courier/regress"
 	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
 // LoadedRegressor predicts a target from the runs of each model on each dataset.
 type LoadedRegressor struct {
-	Digest   string // SHA-256 of its file
+	Digest   string // SHA-256 of its model file, in hex
 	target   string
 	examples int // that it was fitted on
 
 	evidence *evidence.Predictor
 	drift    *evidence.Corrections // nil without drift
 	factors  []evidence.Factor     // of the corrections
-	encoder  *schemas.Encoder      // of the columns of its file
-	trained  []trainedOn           // sorted
+	foreign  schemas.ForeignColumns
+	trained  []trainedOn // sorted
 }
 
 // trainedOn is a model on a dataset.
@@ -45,53 +45,30 @@ func (t trainedOn) configuration(batch, cpus uint32) evidence.Configuration {
 }
 
 // LoadRegressor loads a regressor from its files.
-func LoadRegressor(model, manifest []byte, digest string) (*LoadedRegressor, error) {
-	p, err := regress.Load(model, manifest)
+func LoadRegressor(model, manifest []byte) (*LoadedRegressor, error) {
+	file, err := treefile.Load(model, manifest)
 	if err != nil {
 		return nil, err
 	}
-	return NewRegressor(p, digest)
-}
-
-// NewRegressor prepares a loaded file with a digest. It returns an error if a feature is unknown to
-// this version.
-func NewRegressor(p *regress.Predictor, digest string) (*LoadedRegressor, error) {
-	m := p.Manifest()
-	r := &LoadedRegressor{Digest: digest, target: m.Target, examples: m.Examples.Count}
-	if err := r.readFeatures(m.Features); err != nil {
-		return nil, err
+	m := file.Manifest()
+	r := &LoadedRegressor{Digest: m.SHA256, target: m.Target, examples: m.Examples.Count}
+	for _, f := range m.Features {
+		r.foreign = r.foreign.Add(f.Name, f.Typical, f.Max)
 	}
 
 	var s evidence.ServedHierarchy
-	if err := json.Unmarshal(m.Hierarchy, &s); err != nil {
-		return nil, fmt.Errorf("read the hierarchy of %s: %w", m.Target, err)
+	if err := json.Unmarshal(m.State, &s); err != nil {
+		return nil, fmt.Errorf("read the state of %s: %w", m.Target, err)
 	}
-	var err error
 	if r.evidence, r.drift, err = s.Compile(); err != nil {
 		return nil, err
 	}
 	r.factors = r.drift.Factors()
-	return r, nil
-}
-
-// readFeatures reads the columns of the file: the models that it was fitted on, and the foreign load
-// that it depends on.
-func (r *LoadedRegressor) readFeatures(features []regress.FeatureRange) (err error) {
-	inputs := make([]schemas.EncoderInput, len(features))
-	for i, f := range features {
-		inputs[i] = schemas.EncoderInput{
-			Name: f.Name, Levels: f.Levels, Min: f.Min, Max: f.Max, Typical: f.Typical,
-		}
-	}
-	if r.encoder, err = schemas.ReadEncoder(inputs); err != nil {
-		return err
-	}
-	for _, level := range r.encoder.Levels(schemas.ColumnModel) {
-		model, dataset := schemas.ParseModelLevel(level)
-		r.trained = append(r.trained, trainedOn{model, dataset})
+	for i := range s.Subjects {
+		r.trained = append(r.trained, trainedOn{s.Subjects[i].Model, s.Subjects[i].Dataset})
 	}
 	slices.SortFunc(r.trained, trainedOn.compare)
-	return nil
+	return r, nil
 }
 
 // knows reports whether the regressor was fitted on runs of a model. A nil regressor knows nothing.
@@ -122,13 +99,12 @@ func (r *LoadedRegressor) epochTime(
 ) evidence.EpochTime {
 	c := r.timeConfiguration(t, batch, cpus, on)
 	e := r.evidence.Epochs(r.drift, c)
-	f := schemas.Features{Load: on.load}
-	if !e.Known() || !r.encoder.LacksForeign(&f) {
+	if !e.Known() || r.foreign.AreKnown(&on.load) {
 		return e
 	}
 
 	// The prediction assumes the typical foreign load, but the load may be any measured one.
-	on.load = r.encoder.Busiest(f).Load
+	on.load = r.foreign.Busiest(on.load)
 	c = r.timeConfiguration(t, batch, cpus, on)
 	if slower := r.evidence.Epochs(r.drift, c).Location - e.Location; slower > 0 {
 		e.Variance += slower * slower / foreignDeviations / foreignDeviations
@@ -157,7 +133,7 @@ func (r *LoadedRegressor) timeConfiguration(
 	if on.cores > 0 {
 		c.ProcessesPerCore = on.load.Processes / float64(on.cores)
 	}
-	c.ForeignCPURatio, c.ForeignIOWaitRatio = r.encoder.ForeignRatios(&on.load)
+	c.ForeignCPURatio, c.ForeignIOWaitRatio = r.foreign.Ratios(&on.load)
 	return c
 }
 
@@ -288,7 +264,7 @@ func (a *Advisor) load(ctx context.Context, c schemas.Champion) (*LoadedRegresso
 	if err != nil {
 		return nil, err
 	}
-	r, err := LoadRegressor(model, manifest, c.ModelDigest)
+	r, err := LoadRegressor(model, manifest)
 	if err != nil {
 		return nil, err
 	}

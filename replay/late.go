@@ -109,19 +109,14 @@ func (p *pastRuns) refit(ctx context.Context, at time.Time) (err error) {
 func fitAll(ctx context.Context, past *trainer.Past) (regressorSet, error) {
 	set := regressorSet{}
 	for _, target := range schemas.Targets() {
-		o := trainer.Options{Seed: 1, Method: trainer.MethodEvidence}
-		r, err := trainer.Fit(ctx, target, past.Examples(target), o)
+		files, err := trainer.Fit(ctx, target, past.Examples(target), nil, trainer.Options{})
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 		if err != nil {
 			continue // There are too few examples.
 		}
-		manifest, err := r.EncodeManifest()
-		if err != nil {
-			return nil, err
-		}
-		if set[target], err = advisor.LoadRegressor(r.EncodeModel(), manifest, target); err != nil {
+		if set[target], err = advisor.LoadRegressor(files.Model, files.Manifest); err != nil {
 			return nil, err
 		}
 	}

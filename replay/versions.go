@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"courier/advisor"
-	"courier/regress"
 	"courier/schemas"
 )
 
@@ -52,11 +51,7 @@ func (v *versions) load(p *schemas.Promoted) (*advisor.LoadedRegressor, error) {
 		return nil, fmt.Errorf("the files of the %s regressor %.12s are not in the log",
 			p.Target, p.ModelDigest)
 	}
-	loaded, err := regress.Load(model, manifest)
-	if err != nil {
-		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
-	}
-	r, err := advisor.NewRegressor(loaded, p.ModelDigest)
+	r, err := advisor.LoadRegressor(model, manifest)
 	if err != nil {
 		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
 	}
@@ -64,9 +59,9 @@ func (v *versions) load(p *schemas.Promoted) (*advisor.LoadedRegressor, error) {
 	return r, nil
 }
 
-// maxVersions bounds how many regressors of one digest are tried. The trees of a law are a single
-// leaf, so that several versions have the same digest, and the advisor starts to use a version
-// slightly before or after the log records it.
+// maxVersions bounds how many regressors of one digest are tried. Versions with equal medians have
+// the same digest, and the advisor starts to use a version slightly before or after the log records
+// it.
 const maxVersions = 3
 
 // named returns the sets of regressors with the given digests, ordered by how close to a time they

@@ -171,7 +171,7 @@ func TestFindRegressor_NamesARegressorByTargetOrDigits(t *testing.T) {
 		},
 		{
 			Target: "accuracy",
-			State:  schemas.RegressorChallenger,
+			State:  schemas.RegressorTrained,
 			Fitted: schemas.Fitted{ModelDigest: "cccccc"},
 		},
 	}

@@ -71,8 +71,8 @@ func stateText(v *schemas.RegressorVersion) string {
 	switch v.State {
 	case schemas.RegressorChampion:
 		return fmt.Sprintf("champion since %s, as revision %d", second(v.PromotedAt), v.Revision)
-	case schemas.RegressorChallenger:
-		return fmt.Sprintf("challenger since %s", second(v.TrainedAt))
+	case schemas.RegressorTrained:
+		return fmt.Sprintf("trained %s", second(v.TrainedAt))
 	case schemas.RegressorFormer:
 		return fmt.Sprintf("former, in use from %s to %s", second(v.PromotedAt),
 			second(v.ReplacedAt))

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"courier/schemas"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func ratio(v float64) *float64 { return &v }
@@ -138,38 +136,30 @@ func TestForeignDuring_SubtractsTheJobAndItsNeighbours(t *testing.T) {
 	}
 }
 
-func TestEncoder_AnUnknownForeignLoadIsTheTypicalOne(t *testing.T) {
-	cpu := schemas.ForeignColumn{Column: schemas.ColumnForeignCPU, Typical: 0.2, Max: 0.9}
-	made := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m"}, []schemas.Hardware{{}}, cpu)
-	inputs := []schemas.EncoderInput{{Name: "model", Levels: []string{"m"}}}
-	inputs = append(inputs, schemas.EncoderInput{Name: "foreign_cpu_ratio", Max: 0.9, Typical: 0.2})
-	read, err := schemas.ReadEncoder(inputs)
-	if err != nil {
-		t.Fatal(err)
+func TestForeignColumns_AnUnknownLoadIsTheTypicalOne(t *testing.T) {
+	var columns schemas.ForeignColumns
+	columns = columns.Add("batch_size", 64, 512).Add(schemas.ColumnForeignCPU, 0.2, 0.9)
+	if len(columns) != 1 {
+		t.Fatalf("columns %+v, want that of the foreign CPU", columns)
 	}
-	for name, e := range map[string]*schemas.Encoder{"made": made, "read": read} {
-		row := make([]float64, len(e.Columns()))
-		f := schemas.Features{}
-		value := func() float64 {
-			e.Fill(row, &f)
-			return row[len(row)-1]
-		}
-		if got := value(); got != 0.2 || !e.LacksForeign(&f) {
-			t.Errorf("%s: an unknown load is %g, want the typical 0.2", name, got)
-		}
-		if f = e.Busiest(f); value() != 0.9 || e.LacksForeign(&f) {
-			t.Errorf("%s: busiest load: got %g, want 0.9", name, value())
-		}
-		f.Load.ForeignCPURatio = schemas.RatioOf(0)
-		if got := value(); got != 0 || e.LacksForeign(&f) {
-			t.Errorf("%s: encoded foreign load of 0 = %g, want 0 and known", name, got)
-		}
+	var load schemas.Load
+	if cpu, ioWait := columns.Ratios(&load); cpu != 0.2 || ioWait != 0 || columns.AreKnown(&load) {
+		t.Errorf("ratios of an unknown load = %g and %g, want the typical 0.2 and 0", cpu, ioWait)
 	}
-	plain := schemas.NewEncoder(schemas.TargetEpochTime, []string{"m"}, []schemas.Hardware{{}})
-	if d := cmp.Diff(schemas.ColumnsOf(schemas.TargetEpochTime), plain.Columns()); d != "" {
-		t.Errorf("columns without a foreign load (-want +got):\n%s", d)
+	busiest := columns.Busiest(load)
+	if cpu, _ := columns.Ratios(&busiest); cpu != 0.9 || !columns.AreKnown(&busiest) {
+		t.Errorf("busiest load = %g, want 0.9", cpu)
 	}
-	if plain.LacksForeign(&schemas.Features{}) {
-		t.Error("an encoder without columns of the foreign load reports a missing foreign load")
+	load.ForeignCPURatio = schemas.RatioOf(0)
+	busiest = columns.Busiest(load)
+	if cpu, _ := columns.Ratios(&load); cpu != 0 || busiest != load || !columns.AreKnown(&load) {
+		t.Errorf("known load of 0 = %g, busiest %+v; want 0", cpu, busiest)
+	}
+	columns = columns.Add(schemas.ColumnForeignIOWait, 0.1, 0.4)
+	if cpu, ioWait := columns.Ratios(&load); cpu != 0 || ioWait != 0.1 || columns.AreKnown(&load) {
+		t.Errorf("ratios = %g and %g, want 0 and the typical 0.1", cpu, ioWait)
+	}
+	if columns = nil; !columns.AreKnown(&schemas.Load{}) {
+		t.Error("a regressor without columns of foreign load lacks one")
 	}
 }

@@ -11,9 +11,6 @@ type Hardware struct {
 	Cores    uint32  // logical processors; 0 if unknown
 	CPUModel string  // name of the processor model as the system reports it; "" if unknown
 	Speed    float64 // operations per second of one processor by the collector's measure; 0 if unknown
-	// Slowest is the lowest speed that an event of a job reported for the node, 0 if none did: the
-	// examples of a regressor may have that speed.
-	Slowest float64
 }
 
 // speedStep is the step to which the logarithm of a speed is rounded, about a tenth. Measurements
@@ -43,14 +40,13 @@ func (h Hardware) or(other Hardware) Hardware {
 		Cores:    cmp.Or(h.Cores, other.Cores),
 		CPUModel: cmp.Or(h.CPUModel, other.CPUModel),
 		Speed:    cmp.Or(h.Speed, other.Speed),
-		Slowest:  cmp.Or(min(h.Slowest, other.Slowest), max(h.Slowest, other.Slowest)),
 	}
 }
 
 // Rounded returns the hardware with its speed rounded to steps of about a tenth, so that identical
-// nodes have one speed, and without Slowest.
+// nodes have one speed.
 func (h Hardware) Rounded() Hardware {
-	h.Speed, h.Slowest = rounded(h.Speed), 0
+	h.Speed = rounded(h.Speed)
 	return h
 }
 

@@ -18,12 +18,12 @@ func TestFleet_KeepsWhatWasToldUntilItChanges(t *testing.T) {
 	f := schemas.Fleet{}
 	for i, c := range []told{
 		{4, "", 0, schemas.Hardware{Cores: 4}},
-		{0, "x", 1e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
-		{4, "", 0, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
+		{0, "x", 1e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}},
+		{4, "", 0, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}},
 		{
-			4, "x", 1.05e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9},
+			4, "x", 1.05e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9},
 		}, // a repeated measurement
-		{4, "x", 1.2e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1.2e9, Slowest: 1e9}},
+		{4, "x", 1.2e9, schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1.2e9}},
 		{8, "", 0, schemas.Hardware{Cores: 8}}, // a different machine
 	} {
 		if got := f.See([]string{"n"}, []schemas.Hardware{{

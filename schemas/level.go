@@ -9,7 +9,7 @@ const (
 	levelEscape = '\\'
 )
 
-// ModelLevel returns the level of ColumnModel for a model and its dataset: "model@dataset", or the
+// ModelLevel returns the level of the column "model" for a model and its dataset: "model@dataset", or the
 // model alone without a dataset. Each pair has its own level, because runs on one dataset predict
 // nothing about another.
 func ModelLevel(model, dataset string) string {

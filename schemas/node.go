@@ -158,7 +158,6 @@ func (f Fleet) See(nodes []string, reported []Hardware, minCores uint32) []Hardw
 		if h.Cores == 0 && len(nodes) == 1 {
 			h.Cores = minCores
 		}
-		h.Slowest = h.Speed
 		all[i] = f.merge(name, h)
 		all[i].Cores = cmp.Or(all[i].Cores, minCores)
 	}

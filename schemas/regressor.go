@@ -358,11 +358,11 @@ func (r *RegressorListRequest) Validate() error { return validateTarget(r.Target
 
 // States of a regressor.
 const (
-	RegressorChampion   = "champion"   // in use
-	RegressorChallenger = "challenger" // predicts the same jobs as the champion, for comparison
-	RegressorFormer     = "former"     // was champion before
-	RegressorRejected   = "rejected"   // was worse than the champion, or is unusable
-	RegressorUntried    = "untried"    // a newer challenger replaced it before the comparison
+	RegressorChampion = "champion" // in use
+	RegressorTrained  = "trained"  // it is about to be promoted
+	RegressorFormer   = "former"   // was champion before
+	RegressorRejected = "rejected" // was worse than the champion, or is unusable
+	RegressorUntried  = "untried"  // a newer challenger replaced it before the comparison
 )
 
 // RegressorVersion is a regressor and its history.

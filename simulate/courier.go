@@ -2,8 +2,6 @@ package simulate
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -78,16 +76,9 @@ func (c *courierRule) fit() error {
 
 // fitTarget fits a regressor as the trainer does, and loads it from its files as the advisor does.
 func (c *courierRule) fitTarget(target string) (*advisor.LoadedRegressor, error) {
-	o := trainer.Options{Method: trainer.MethodEvidence, Seed: c.seed}
-	r, err := trainer.Fit(c.ctx, target, c.past.Examples(target), o)
+	files, err := trainer.Fit(c.ctx, target, c.past.Examples(target), nil, trainer.Options{})
 	if err != nil {
 		return nil, err
 	}
-	manifest, err := r.EncodeManifest()
-	if err != nil {
-		return nil, err
-	}
-	model := r.EncodeModel()
-	digest := sha256.Sum256(model)
-	return advisor.LoadRegressor(model, manifest, hex.EncodeToString(digest[:]))
+	return advisor.LoadRegressor(files.Model, files.Manifest)
 }

@@ -67,7 +67,7 @@ func BenchmarkRefit(b *testing.B) {
 				b.ReportMetric(time.Since(begin).Seconds(), "examples-s")
 				begin = time.Now()
 				if _, err := trainer.Fit(context.Background(), schemas.TargetEpochTime, examples,
-					trainer.Options{}); err != nil {
+					nil, trainer.Options{}); err != nil {
 					b.Fatal(err)
 				}
 				b.ReportMetric(time.Since(begin).Seconds(), "fit-s")

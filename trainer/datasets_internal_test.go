@@ -1,13 +1,12 @@
 package trainer
 
 import (
-	"context"
 	"math"
 	"testing"
 	"time"
 
-	"courier/regress"
 	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -39,13 +38,10 @@ func onDatasets() (all []Example) {
 
 // Runs of a model on one dataset do not change its predictions on another, and predict nothing
 // without a dataset.
-func TestFitEvidence_SeparatesDatasets(t *testing.T) {
+func TestFit_SeparatesDatasets(t *testing.T) {
 	examples := onDatasets()
-	r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: MethodEvidence})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, corrections, err := evidenceOf(&r.Manifest).Compile()
+	m := fitEpochTimes(t, examples, nil)
+	p, corrections, err := stateOf(m).Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,44 +62,21 @@ func TestFitEvidence_SeparatesDatasets(t *testing.T) {
 				dataset, got.Support, got)
 		}
 	}
-	if n := r.Manifest.Examples.Settings; n != 10 {
+	if n := m.Examples.Configurations; n != 10 {
 		t.Errorf("%d configurations, want 10", n)
 	}
 }
 
-// The regressors of all families have a level for each dataset of a model.
+// A file has a level for each dataset of a model.
 func TestFit_HasALevelForEachDataset(t *testing.T) {
-	for _, method := range []FitMethod{MethodEvidence, MethodFamilies} {
-		examples := onDatasets()
-		r, err := Fit(context.Background(), schemas.TargetEpochTime, examples, Options{Method: method})
-		if err != nil {
-			t.Fatalf("%s: %v", method, err)
-		}
-		p, err := regress.Compile(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		judge, err := newTrialPredictor(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		levels := []string{"resnet50@large", "resnet50@small"}
-		if diff := cmp.Diff(levels, judge.encoder.Levels(schemas.ColumnModel)); diff != "" {
-			t.Errorf("%s: levels (-want +got):\n%s", method, diff)
-		}
-		for i := range examples {
-			x := &examples[i]
-			got, ok := judge.predict(x)
-			if !ok || math.Abs(got.Value/x.Value-1) > 0.1 {
-				t.Errorf("%s, %s, batch size %d: predicted %g s, want about %g s",
-					method, x.level(), x.Features.BatchSize, got.Value, x.Value)
-			}
-		}
-		nameless := examples[0]
-		nameless.Dataset = ""
-		if got, ok := judge.predict(&nameless); ok {
-			t.Errorf("%s: prediction without a dataset: %g s, want none", method, got.Value)
-		}
+	files := fitFiles(t, schemas.TargetEpochTime, onDatasets(), nil)
+	file, err := treefile.Load(files.Model, files.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := file.Manifest().Features[0]
+	if diff := cmp.Diff([]string{"resnet50@large", "resnet50@small"}, model.Levels); diff != "" {
+		t.Errorf("levels of %s (-want +got):\n%s", model.Name, diff)
 	}
 }
 
@@ -167,33 +140,8 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 	}
 }
 
-// A drift event names the model and its dataset, and is decoded as the same scope.
-func TestDrift_NamesTheDataset(t *testing.T) {
-	for _, c := range []struct {
-		cause          DriftScope
-		model, dataset string
-	}{
-		{DriftScope{ScopeModel, schemas.ModelLevel("m", "cifar10")}, "m", "cifar10"},
-		{DriftScope{ScopeModel, schemas.ModelLevel("m@v2", "")}, "m@v2", ""},
-		{DriftScope{ScopeNode, "node-a"}, "", ""},
-		{DriftScope{Kind: ScopeAll}, "", ""},
-	} {
-		f := Finding{Cause: c.cause, Since: time.Unix(1, 0), Ratio: 1.5, BeforeRatio: 1, Jobs: 3}
-		e := f.drift(schemas.TargetEpochTime, "d", 7, time.Unix(2, 0), nil)
-		if err := e.Validate(); err != nil {
-			t.Fatal(err)
-		}
-		if e.Model != c.model || e.Dataset != c.dataset || causeOf(e) != c.cause {
-			t.Errorf("%s: event of model %q on %q, decoded as %s", c.cause, e.Model, e.Dataset, causeOf(e))
-		}
-	}
-	old := []knownDrift{{DriftScope{ScopeModel, "m@cifar10"}, time.Unix(10, 0), 1.5}}
-	for _, dataset := range []string{"cifar10", "imagenet", ""} {
-		x := Example{Model: "m", Dataset: dataset, At: time.Unix(1, 0)}
-		if got := anyStale(old, x.At, x.level(), nil); got != (dataset == "cifar10") {
-			t.Errorf("anyStale of dataset %q = %v, want true for cifar10 only", dataset, got)
-		}
-	}
+// Runs of one model on two datasets are two notes.
+func TestChanges_NameTheDataset(t *testing.T) {
 	k := newChangeLog()
 	k.job(&schemas.Setting{Model: "m", Dataset: "cifar10"}, 0, time.Unix(100, 0))
 	k.job(&schemas.Setting{Model: "m", Dataset: "imagenet"}, 0, time.Unix(101, 0))

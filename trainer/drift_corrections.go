@@ -10,13 +10,12 @@ import (
 	"slices"
 	"time"
 
-	"courier/regress"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
 
-// compareEndedRuns compares ended runs with the predictions of the champion, if that is a
-// state of package evidence, and requests a correction if jobs drift.
+// compareEndedRuns compares ended runs with the predictions of the champion, and requests a
+// correction if jobs drift.
 func (t *Trainer) compareEndedRuns(fw *follower, runs ...*run) {
 	if fw.state == nil {
 		return
@@ -82,7 +81,7 @@ func (t *Trainer) correctThrottled(ctx context.Context) {
 // does not fit, so it is fast and needs no turn among fits.
 func (t *Trainer) correct(ctx context.Context) error {
 	const target = schemas.TargetEpochTime
-	champion := (*t.active.Load())[target].champion
+	champion := (*t.champions.Load())[target]
 	before := champion.evidence()
 	if before == nil {
 		return nil
@@ -97,27 +96,26 @@ func (t *Trainer) correct(ctx context.Context) error {
 	}
 	begin := time.Now()
 	examples := withForeignAtStart(target, thin(l.examples, t.o.Examples))
-	manifest := champion.predictor.Manifest()
-	foreign := foreignOf(manifest)
-	state, isNew, err := before.Correct(evidenceRuns(target, examples, foreign))
+	foreign := foreignOf(champion.manifest)
+	runs := evidenceRuns(target, examples, foreign)
+	state, isNew, err := before.Correct(runs)
 	if err != nil || !isNew {
 		return err
 	}
-	r, err := newHierarchyRegressor(
-		ctx, target, examples, foreign, state, manifest.Evaluations, t.o)
+	m := manifestOf(target, examples, champion.manifest.Evaluations, t.o)
+	files, err := encodeState(m, runs, foreign, state)
 	if err != nil {
 		return err
 	}
-	complete(r, examples, t.o)
-	c, err := newCandidate(r, examples, time.Since(begin))
+	c, err := newCandidate(files, time.Since(begin))
 	if err != nil {
 		return err
 	}
-	request := fitRequest{targets: []string{target}, reason: correctionReason(state)}
-	outcome, err := t.placeCandidate(ctx, c, l.last, target, &request, &schemas.TrainReply{})
+	reason := correctionReason(state)
+	outcome, err := t.place(ctx, c, l.last, target, reason, &schemas.TrainReply{})
 	if err == nil {
 		t.metrics.fits.WithLabelValues(target, "corrected").Inc()
-		t.log.Debug("drift corrected", "reason", request.reason, "outcome", outcome)
+		t.log.Debug("drift corrected", "reason", reason, "outcome", outcome)
 	}
 	return err
 }
@@ -140,30 +138,11 @@ func correctionReason(s *evidence.ServedHierarchy) string {
 	return "drift: " + describeFactor(strongest)
 }
 
-// newCandidate encodes a regressor and loads it as an advisor does, so that a regressor which an
-// advisor would refuse is an error here.
-func newCandidate(
-	r *regress.Regressor, examples []Example, took time.Duration,
-) (*fittedCandidate, error) {
-	c := &fittedCandidate{examples: examples, model: r.EncodeModel()}
-	var err error
-	if c.manifest, err = r.EncodeManifest(); err != nil {
-		return nil, err
-	}
-	if c.predictor, err = regress.Load(c.model, c.manifest); err != nil {
-		return nil, fmt.Errorf("load the fitted regressor: %w", err)
-	}
-	c.fitted = fitted(c.predictor.Manifest())
-	c.fitted.ModelDigest, c.fitted.ManifestDigest = digestOf(c.model), digestOf(c.manifest)
-	c.fitted.FitSeconds = took.Seconds()
-	return c, nil
-}
-
 // publishCorrections publishes the corrections of a target that began, changed or ended with its
 // champion. The registry holds the corrections that were published before, so none is repeated or
 // lost.
 func (t *Trainer) publishCorrections(ctx context.Context, target string) {
-	champion := (*t.active.Load())[target].champion
+	champion := (*t.champions.Load())[target]
 	if champion == nil {
 		return
 	}

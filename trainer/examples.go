@@ -15,8 +15,8 @@ type Example struct {
 	Dataset  string           // dataset of the job; "" if none was named
 	Nodes    []string         // nodes of the job
 	Hardware schemas.Hardware // of the most loaded node
-	Features schemas.Features // without ModelCode and Node
-	Value    float64          // value of the target
+	Features schemas.Features
+	Value    float64 // value of the target
 	Weight   float64
 	At       time.Time
 	EndedAt  time.Time // end of the run; zero while it runs
@@ -24,7 +24,7 @@ type Example struct {
 	Seconds  float64   // duration of the measurement, which ended at At
 }
 
-// level names the model and its dataset, as the levels of schemas.ColumnModel do.
+// level names the model and its dataset.
 func (x *Example) level() string { return schemas.ModelLevel(x.Model, x.Dataset) }
 
 // Reasons for skipping an event or example.

@@ -300,21 +300,3 @@ func TestPast_Examples(t *testing.T) {
 		}
 	}
 }
-
-func TestDataset_GroupsReplicationsOfASetting(t *testing.T) {
-	a, b := setting(16, 2), setting(64, 2)
-	examples := pastAfter(started("a", 1, 0, a), epochEvent("a", 1, 1, 2, 2, a), epochEvent("a", 1, 2, 4, 2, a), ended(
-		"a", 1, schemas.EventFinished, 4, 4, a,
-	),
-		started("b", 1, 5, b), epochEvent("b", 1, 1, 6, 1, b)).Examples(schemas.TargetEpochTime)
-	d := trainer.Dataset(schemas.TargetEpochTime, examples)
-	if err := d.Validate(); err != nil {
-		t.Fatal(err)
-	}
-	if got := fmt.Sprint(d.Group); got != "[0 0 1]" {
-		t.Errorf("groups %s, want [0 0 1]", got)
-	}
-	if got := d.Features[4].Levels; len(got) != 1 || got[0] != "m" {
-		t.Errorf("levels of the model = %v, want [m]", got)
-	}
-}

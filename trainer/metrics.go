@@ -10,7 +10,6 @@ type metrics struct {
 	skipped    *prometheus.GaugeVec
 	drifts     prometheus.Counter
 	promotions *prometheus.CounterVec
-	decisions  *prometheus.CounterVec
 	newEpochs  prometheus.Gauge
 }
 
@@ -37,13 +36,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "courier_trainer_promotions_total",
 			Help: "Promoted regressors, by target and by what decided.",
 		}, []string{"target", "decided_by"}),
-		decisions: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_trainer_decisions_total",
-			Help: "Decided trials of a challenger against the champion, by target and outcome.",
-		}, []string{"target", "outcome"}),
 		drifts: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "courier_trainer_drifts_total",
-			Help: "Detected drifts: the last epochs no longer matched their predictions.",
+			Help: "Drift corrections that began or changed.",
 		}),
 		newEpochs: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "courier_trainer_new_epochs",
@@ -52,7 +47,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	if reg != nil {
 		reg.MustRegister(m.fits, m.seconds, m.examples, m.skipped, m.drifts, m.promotions,
-			m.decisions, m.newEpochs)
+			m.newEpochs)
 	}
 	return m
 }

@@ -108,14 +108,14 @@ func TestMonthTrainer(t *testing.T) {
 	defer b.Close(context.Background())
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	tr := New(b, nil, Options{Method: MethodEvidence}, log, nil)
+	tr := New(b, nil, Options{}, log, nil)
 	go func() { ended <- tr.Run(ctx) }()
 	asking, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	var reply schemas.TrainReply
-	for q := (schemas.TrainRequest{Promote: true}); ; {
+	for q := (schemas.TrainRequest{}); ; {
 		err := b.Request(asking, schemas.SubjectRegressorTrain, &q, &reply)
 		if err == nil {
 			break

@@ -31,7 +31,6 @@ type Past struct {
 	models     names         // in runs
 	datasets   names         // in runs
 	last       uint64        // sequence of the last event
-	current    keptEpoch     // of the last event
 	skipped    map[string]map[string]int
 }
 
@@ -65,23 +64,22 @@ func NewLimitedPast(l Limits) *Past {
 // Add applies the next event of the JOB stream, in the order of sequences. Duplicates are ignored.
 func (p *Past) Add(e schemas.Event, sequence uint64) { p.add(e, sequence) }
 
-// add is Add. It returns the run that a new event changed, nil for other events, and its epoch,
-// which is valid until the next call.
-func (p *Past) add(e schemas.Event, sequence uint64) (r *run, x *keptEpoch) {
+// add is Add. It returns the run that a new event changed; nil for other events.
+func (p *Past) add(e schemas.Event, sequence uint64) (r *run) {
 	switch e.(type) {
 	case *schemas.Started, *schemas.Epoch, *schemas.Ended:
 	default:
-		return nil, nil
+		return nil
 	}
 	if sequence < p.last { // already applied
-		return nil, nil
+		return nil
 	}
 	p.last = sequence
 	switch e := e.(type) {
 	case *schemas.Started:
 		r = p.start(e, sequence)
 	case *schemas.Epoch:
-		r, x = p.addEpoch(e, sequence)
+		r = p.addEpoch(e, sequence)
 	case *schemas.Ended:
 		r = p.end(e)
 	}
@@ -89,7 +87,7 @@ func (p *Past) add(e schemas.Event, sequence uint64) (r *run, x *keptEpoch) {
 		r.at = e.Stamped().At
 		p.open.MoveToBack(r.inOpen)
 	}
-	return r, x
+	return r
 }
 
 // run returns the run of an event, created on first use.
@@ -134,25 +132,24 @@ func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
 	r.span.CPUs, r.span.From = s.CPUs, from
 }
 
-func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
+func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) *run {
 	r := p.run(&e.JobStamp, &e.Setting, sequence)
 	if r.epochCount > 0 && e.Epoch <= r.last {
 		if !r.dropped && !r.isDuplicate(e) {
 			r.wentBack = true
 		}
-		return nil, nil
+		return nil
 	}
 	if r.outcome != "" && !r.isLost() {
 		p.skipped[""][skippedFinished]++
-		return nil, nil
+		return nil
 	}
 	if r.dropped {
 		r = p.resume(r, e, sequence)
 	}
 	r.checkModel(&e.Setting)
-	p.current = newEpoch(e, r.previousEnd())
-	p.current.hasBurst = r.isElastic && burst(e)
-	x := &p.current
+	x := newEpoch(e, r.previousEnd())
+	x.hasBurst = r.isElastic && burst(e)
 	if r.span.From.IsZero() { // its started event is not in the log
 		p.locate(r, &e.Setting, x.begin())
 	}
@@ -161,8 +158,8 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) (*run, *keptEpoch) {
 		p.neighbours.begin(r)
 		r.span.Hardware = p.fleet.See(r.span.Nodes, r.span.Hardware, e.NodeCores)
 	}
-	r.add(x, p.limits.runEpochs(p.open.Len()))
-	return r, x
+	r.add(&x, p.limits.runEpochs(p.open.Len()))
+	return r
 }
 
 // resume starts a run in place of one that was lost and dropped. Its examples equal the examples

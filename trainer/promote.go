@@ -26,21 +26,17 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 	return c, revision, err
 }
 
-// publishCandidate stores the files of a candidate and publishes that it was trained. It dismisses
-// the previous challenger.
+// publishCandidate stores the files of a candidate and publishes that it was trained.
 func (t *Trainer) publishCandidate(
 	ctx context.Context, c *fittedCandidate, target, reason string, g *schemas.Grounds,
-) (schemas.Trained, error) {
-	if err := t.dismissChallenger(ctx, target); err != nil {
-		return schemas.Trained{}, err
-	}
-	for _, file := range [][]byte{c.model, c.manifest} {
+) error {
+	for _, file := range [][]byte{c.files.Model, c.files.Manifest} {
 		if _, err := t.bus.PutArtifact(ctx, file); err != nil {
-			return schemas.Trained{}, err
+			return err
 		}
 	}
 	if err := t.o.step("stored"); err != nil {
-		return schemas.Trained{}, err
+		return err
 	}
 	e := schemas.Trained{
 		Target:        target,
@@ -52,7 +48,7 @@ func (t *Trainer) publishCandidate(
 	e.At = time.Now().UTC()
 	e.EventID = schemas.TrainedID(target, c.fitted.ManifestDigest, e.At)
 	if err := t.publish(ctx, &e); err != nil {
-		return e, err
+		return err
 	}
 	t.log.Info("regressor trained",
 		"target", target,
@@ -64,11 +60,7 @@ func (t *Trainer) publishCandidate(
 		"median_absolute_ratio", e.MedianAbsoluteRatio,
 		"fit_seconds", e.FitSeconds,
 	)
-	if err := t.o.step("trained"); err != nil {
-		return e, err
-	}
-	t.prune(ctx, target) // the files of the previous challenger
-	return e, nil
+	return t.o.step("trained")
 }
 
 // promote changes the champion's key, publishes the promotion, and drops files that are no longer
@@ -129,69 +121,6 @@ func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Pro
 	return e
 }
 
-// reject publishes that a regressor was rejected.
-func (t *Trainer) reject(
-	ctx context.Context, target, digest, challenger, reason string, j schemas.Judgement,
-) (schemas.Rejected, error) {
-	e := schemas.Rejected{
-		Target:      target,
-		ModelDigest: digest,
-		Reason:      reason,
-		Rival:       challenger,
-		Judgement:   j,
-	}
-	e.EventID, e.At = schemas.RejectedID(target, digest), time.Now().UTC()
-	if err := t.publish(ctx, &e); err != nil {
-		return e, err
-	}
-	t.log.Info("regressor rejected", "target", target, "digest", digest, "reason", reason)
-	return e, t.o.step("rejected")
-}
-
-// decide executes the verdict of a trial, unless champion or challenger have changed.
-func (t *Trainer) decide(
-	ctx context.Context, target string, c pairing, r verdict, j schemas.Judgement, reason string,
-) error {
-	t.mu.Lock()
-	now, found := t.registry.target(target).pairing()
-	t.mu.Unlock()
-	if !found || now.challenger.ModelDigest != c.challenger.ModelDigest ||
-		now.champion.ModelDigest != c.champion.ModelDigest {
-		return nil // the verdict is outdated
-	}
-	if r == noBetter {
-		if c.isRollback {
-			return nil // the champion stays
-		}
-		_, err := t.reject(ctx, target, c.challenger.ModelDigest, c.champion.ModelDigest, reason, j)
-		return err
-	}
-	champion, revision, err := t.bus.Champion(ctx, target)
-	if err != nil {
-		return err
-	}
-	if champion.ModelDigest != c.champion.ModelDigest {
-		return &schemas.Error{
-			Code:    schemas.CodeConflict,
-			Message: "the champion of " + target + " has changed",
-		}
-	}
-	g := schemas.Grounds{
-		Reason:    reason,
-		DecidedBy: schemas.DecidedTest,
-		Rival:     champion.ModelDigest,
-		Judgement: j,
-	}
-	if c.isRollback {
-		g.DecidedBy = schemas.DecidedRollback
-	}
-	if g.SinceSequence, err = t.bus.LastSequence(ctx, schemas.StreamJob); err != nil {
-		return err
-	}
-	_, err = t.promote(ctx, target, c.challenger.Fitted, g, revision)
-	return err
-}
-
 // handlePromote promotes a regressor on request.
 func (t *Trainer) handlePromote(ctx context.Context, q *schemas.PromoteRequest) (any, error) {
 	t.mu.Lock()
@@ -233,10 +162,7 @@ func (t *Trainer) promoteOnRequest(
 			Message: fmt.Sprintf("%.12s is in use already", v.ModelDigest),
 		}
 	}
-	if _, err := t.load(ctx, schemas.Champion{
-		ModelDigest:    v.ModelDigest,
-		ManifestDigest: v.ManifestDigest,
-	}); err != nil {
+	if _, err := t.load(ctx, v.ModelDigest, v.ManifestDigest); err != nil {
 		return nil, fmt.Errorf("load %.12s for promotion: %w", v.ModelDigest, err)
 	}
 	if why != "" {
@@ -320,11 +246,11 @@ func (t *Trainer) repeatPromotions(ctx context.Context) error {
 		if isPublished {
 			continue
 		}
-		p, err := t.load(ctx, c)
+		m, err := t.load(ctx, c.ModelDigest, c.ManifestDigest)
 		if err != nil {
 			return err
 		}
-		e := promoted(c, revision, fitted(p.Manifest()))
+		e := promoted(c, revision, fitted(m))
 		if e.Reason == "" {
 			e.Reason = "event repeated"
 		}

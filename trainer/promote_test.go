@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -27,132 +25,10 @@ func list(t testing.TB, b *bus.Bus, target string) []schemas.RegressorVersion {
 	return reply.Regressors
 }
 
-// awaitPromotionByTest waits for a promotion that a trial decided.
-func awaitPromotionByTest(t testing.TB, b *bus.Bus, by string) *schemas.Promoted {
-	t.Helper()
-	return await(t, b, func(e *schemas.Promoted) string {
-		return e.Target + " by " + e.DecidedBy
-	}, schemas.TargetEpochTime+" by "+by)
-}
-
-// All nodes become slower: the challenger fitted afterwards is compared on later jobs, wins, and is
-// promoted.
-func TestTrainer_PromotesABetterChallenger(t *testing.T) {
-	b := bustest.New(t)
-	f := newFleet(b, "a", "b", "c")
-	f.rich = true
-	f.run(t, 120)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
-	train(t, b)
-	first, _, err := b.Champion(within(t), schemas.TargetEpochTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range f.nodes {
-		f.factor[n] = 1.3
-	}
-	f.run(t, 20)
-	awaitTrained(t, b, "drift: jobs take 1.")
-	for deadline := within(t); deadline.Err() == nil; {
-		f.run(t, 5)
-		c, _, err := b.Champion(within(t), schemas.TargetEpochTime)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.ModelDigest != first.ModelDigest {
-			break
-		}
-	}
-	e := awaitPromotionByTest(t, b, schemas.DecidedTest)
-	if e.Rival != first.ModelDigest || e.JudgedJobs < 20 || *e.Loss >= *e.RivalLoss ||
-		*e.LossDifferenceHigh >= 0 || *e.CoverageRatio < 0.85 || *e.RivalCoverageRatio > 0.5 {
-		t.Errorf("promoted %+v, want a challenger with the figures of its trial", e)
-	}
-	c, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
-	if err != nil || c.ModelDigest != e.ModelDigest || revision != e.Revision {
-		t.Errorf("the champion is %+v, revision %d, %v; want the challenger, revision %d", c, revision,
-			err, e.Revision)
-	}
-	states := map[string]string{}
-	for _, v := range list(t, b, schemas.TargetEpochTime) {
-		states[v.ModelDigest] = v.State
-	}
-	if states[e.ModelDigest] != schemas.RegressorChampion ||
-		states[first.ModelDigest] != schemas.RegressorFormer {
-		t.Errorf("states %v, want the challenger as champion and the first as former", states)
-	}
-}
-
-func TestTrainer_ListsTheStandingOfAChallenger(t *testing.T) {
-	b := bustest.New(t)
-	f := newFleet(b, "a", "b")
-	f.rich = true
-	f.run(t, 60)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
-	train(t, b)
-	f.run(t, 20)
-	if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(r.Trained) != 1 {
-		t.Fatalf("reply %+v, want a challenger", r)
-	}
-	f.run(t, 15)
-	for deadline := within(t); ; {
-		v := list(t, b, schemas.TargetEpochTime)
-		if len(v) == 2 && v[0].State == schemas.RegressorChallenger && v[0].JudgedJobs == 15 &&
-			v[0].Loss != nil && strings.HasPrefix(v[0].Reason, "so far: ") &&
-			v[1].State == schemas.RegressorChampion {
-			return
-		}
-		if deadline.Err() != nil {
-			t.Fatalf("newest regressor: %s, compared on %d jobs (%s); want a challenger compared on 15",
-				v[0].State, v[0].JudgedJobs, v[0].Reason)
-		}
-	}
-}
-
-// If a regressor that a trial promoted is worse on later jobs, the previous champion returns.
-func TestTrainer_RollsBackAutomatically(t *testing.T) {
-	b := bustest.New(t)
-	f := newFleet(b, "a", "b", "c")
-	f.rich = true
-	f.run(t, 120)
-	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
-	train(t, b)
-	good, _, err := b.Champion(within(t), schemas.TargetEpochTime)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range f.nodes { // a temporary slowdown
-		f.factor[n] = 1.15
-	}
-	f.run(t, 60)
-	train(t, b)
-	stop()
-	bad, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
-	if err != nil || bad.ModelDigest == good.ModelDigest {
-		t.Fatalf("champion %v, error %v; want another champion", bad, err)
-	}
-	bad.DecidedBy = schemas.DecidedTest // as if a trial had promoted it
-	if bad.SinceSequence, err = b.LastSequence(within(t), schemas.StreamJob); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := b.SetChampion(within(t), bad, revision); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range f.nodes {
-		f.factor[n] = 1
-	}
-	f.run(t, 200)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
-	e := awaitPromotionByTest(t, b, schemas.DecidedRollback)
-	if e.ModelDigest != good.ModelDigest || e.Rival != bad.ModelDigest || *e.Loss >= *e.RivalLoss {
-		t.Errorf("rolled back to %+v, want the first regressor", e)
-	}
-}
-
 func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	b := bustest.New(t)
 	publishStudy(t, b, "a", 0, 1)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	first := train(t, b).Promoted[0]
 	var promoted schemas.Promoted
 	rollback := func() error {
@@ -170,7 +46,7 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	if err := rollback(); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("rollback of the first regressor: %v, want not_found", err)
 	}
-	publishStudy(t, b, "b", 1000, 1.2)
+	publishStudy(t, b, "b", 1000, 1)
 	second := train(t, b).Promoted[0]
 	if err := rollback(); err != nil || promoted.ModelDigest != first.ModelDigest ||
 		promoted.Reason != "rolled back: jobs are late" ||
@@ -197,33 +73,31 @@ func TestTrainer_PromotesAndRollsBackOnRequest(t *testing.T) {
 	}
 }
 
-// A rollback does not wait for a fit, and the fitted regressor is compared with the champion after
-// the rollback.
+// A rollback does not wait for a fit. The fitted regressor replaces the champion of the rollback.
 func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	b := bustest.New(t)
 	publishStudy(t, b, "a", 0, 1)
 	var long atomic.Bool
 	fitting, release := make(chan struct{}, 1), make(chan struct{})
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, Progress: func(string, int, int) {
-		if long.CompareAndSwap(true, false) {
+	runTrainer(t, b, nil, trainer.DieAfter(onRequest, func(step string) error {
+		if step == "fitting" && long.CompareAndSwap(true, false) {
 			fitting <- struct{}{}
 			<-release
 		}
-	}})
+		return nil
+	}))
 	free := sync.OnceFunc(func() { close(release) })
 	t.Cleanup(free)
 	first := train(t, b).Promoted[0]
-	publishStudy(t, b, "b", 1000, 1.2)
+	publishStudy(t, b, "b", 1000, 1)
 	second := train(t, b).Promoted[0]
-	publishStudy(t, b, "c", 2000, 1.4)
+	publishStudy(t, b, "c", 2000, 1)
 	long.Store(true)
 	third := make(chan schemas.TrainReply, 1)
 	go func() {
 		var r schemas.TrainReply
-		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
-			Target:  schemas.TargetEpochTime,
-			Promote: true,
-		}, &r); err != nil {
+		q := schemas.TrainRequest{Target: schemas.TargetEpochTime}
+		if err := b.Request(within(t), schemas.SubjectRegressorTrain, &q, &r); err != nil {
 			t.Error(err)
 		}
 		third <- r
@@ -246,9 +120,9 @@ func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 // Only the files of the last three champions are kept, and these can be promoted.
 func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 	b := bustest.New(t)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	for n := range 5 {
-		publishStudy(t, b, fmt.Sprint("study-", n), float64(1000*n), 1+0.2*float64(n))
+		publishStudy(t, b, fmt.Sprint("study-", n), float64(1000*n), 1)
 		train(t, b)
 	}
 	kept := 0
@@ -272,34 +146,15 @@ func TestTrainer_RecoversFromACrashAfterEachStep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long with the race detector; its goroutines meet in shorter tests, too")
 	}
-	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published", "rejected"} {
+	for _, step := range []string{"fitted", "stored", "trained", "promoted", "published"} {
 		t.Run(step, func(t *testing.T) {
 			b := bustest.New(t)
 			f := newFleet(b, "a", "b")
-			f.rich = true
 			f.run(t, 60)
-			if step == "rejected" { // the challenger was fitted before the drift
-				stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Hour})
-				train(t, b)
-				f.factor["a"], f.factor["b"] = 1.5, 1.5
-				f.run(t, 40)
-				if r := ask(t, b, schemas.TrainRequest{Target: schemas.TargetEpochTime}); len(
-					r.Trained,
-				) != 1 {
-					t.Fatalf("reply %+v, want a challenger", r)
-				}
-				stop()
-				f.factor["a"], f.factor["b"] = 1, 1
-				f.run(t, 100)
-			}
 			ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 			defer cancel()
 			dead := false
-			o := trainer.DieAfter(trainer.Options{
-				NewEpochs: 1 << 30,
-				Trees:     30,
-				CoolDown:  time.Hour,
-			}, func(name string) error {
+			o := trainer.DieAfter(onRequest, func(name string) error {
 				if dead = dead || name == step; !dead {
 					return nil
 				}
@@ -309,7 +164,7 @@ func TestTrainer_RecoversFromACrashAfterEachStep(t *testing.T) {
 			if err := trainer.New(b, nil, o, slog.New(slog.DiscardHandler), nil).Run(ctx); err != nil || !dead {
 				t.Fatalf("the trainer ended with %v, stopped %v, want a stop after %q", err, dead, step)
 			}
-			runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+			runTrainer(t, b, nil, onRequest)
 			reply := train(t, b)
 			if len(reply.Promoted) != len(schemas.Targets()) {
 				t.Fatalf("reply of the next trainer: %+v, want a champion of every target", reply)
@@ -317,7 +172,7 @@ func TestTrainer_RecoversFromACrashAfterEachStep(t *testing.T) {
 			checkConsistency(t, b)
 			if got, want := reply.Promoted[0].Examples, uint64(
 				len(collect(t, b).Examples(schemas.TargetEpochTime)),
-			); got != want && step != "rejected" { // that step leaves out stale examples
+			); got != want {
 				t.Errorf("fitted on %d examples, want all %d", got, want)
 			}
 		})
@@ -366,12 +221,12 @@ func TestTrainer_SecondTrainerTakesOver(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	publishStudy(t, b, "a", 0, 1)
-	stop := startTrainer(t, b, trainer.Options{NewEpochs: 1 << 30})
+	stop := startTrainer(t, b, onRequest)
 	train(t, b)
-	runTrainer(t, server.Connect(t), nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, server.Connect(t), nil, onRequest)
 	stop()
-	publishStudy(t, b, "b", 1000, 1.2)
-	if r := train(t, b); len(r.Promoted) != 2 || r.Promoted[0].Examples != 48 {
+	publishStudy(t, b, "b", 1000, 1)
+	if r := train(t, b); len(r.Promoted) != 3 || r.Promoted[0].Examples != 48 {
 		t.Errorf("reply of the second trainer: %+v, want 48 examples", r)
 	}
 	checkConsistency(t, b)

@@ -10,7 +10,8 @@ import (
 	"strconv"
 	"testing"
 
-	"courier/regress"
+	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
@@ -20,7 +21,7 @@ func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a question of numbers, not of races")
 	}
-	jobs, o := 40, Options{Trees: 10, Depth: 6, Examples: 600, Threads: 1}
+	jobs, o := 40, Options{Examples: 600}
 	if n, err := strconv.Atoi(os.Getenv("COURIER_QUALITY_JOBS")); err == nil {
 		jobs, o = n, Options{}
 	}
@@ -51,30 +52,32 @@ func TestFit_IsAsGoodOnABoundedPast(t *testing.T) {
 	}
 }
 
-func fitOn(t *testing.T, p *Past, o Options) *trialPredictor {
+func fitOn(t *testing.T, p *Past, o Options) *evidence.Predictor {
 	t.Helper()
-	r, err := Fit(t.Context(), schemas.TargetEpochTime, p.Examples(schemas.TargetEpochTime), o)
+	const target = schemas.TargetEpochTime
+	files, err := Fit(t.Context(), target, p.Examples(target), nil, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	predictor, err := regress.Compile(r)
+	file, err := treefile.Load(files.Model, files.Manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := newTrialPredictor(predictor)
+	predictor, _, err := stateOf(file.Manifest()).Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return j
+	return predictor
 }
 
 // medianError returns the median of |predicted / measured - 1|, and how many were predicted.
-func medianError(t *testing.T, j *trialPredictor, held []Example) (median float64, predicted int) {
+func medianError(t *testing.T, p *evidence.Predictor, held []Example) (median float64, predicted int) {
 	t.Helper()
 	var errors []float64
 	for i := range held {
-		if p, ok := j.predict(&held[i]); ok {
-			errors = append(errors, math.Abs(p.Value/held[i].Value-1))
+		e := p.Epochs(nil, configurationOf(schemas.TargetEpochTime, &held[i], nil))
+		if e.Known() {
+			errors = append(errors, math.Abs(math.Exp(e.Location)/held[i].Value-1))
 		}
 	}
 	if len(errors) == 0 {

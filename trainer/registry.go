@@ -20,13 +20,10 @@ type Registry struct {
 
 // targetRegistry holds the regressors of one target.
 type targetRegistry struct {
-	versions      map[string]*schemas.RegressorVersion // by the digest of the model
-	sinceSequence map[string]uint64                    // by digest; a trial compares runs after it
-	pruned        map[string]bool                      // digests whose files this process has dropped
-	champions     []string                             // digests in the order of their promotions
-	challenger    string                               // "" if there is none
-
-	corrections map[string]*schemas.Drift // active ones, as published
+	versions    map[string]*schemas.RegressorVersion // by the digest of the model
+	pruned      map[string]bool                      // digests whose files this process has dropped
+	champions   []string                             // digests in the order of their promotions
+	corrections map[string]*schemas.Drift            // active ones, as published
 }
 
 // NewRegistry returns an empty registry.
@@ -52,10 +49,8 @@ func (l *Registry) target(target string) *targetRegistry {
 	r := l.targets[target]
 	if r == nil {
 		r = &targetRegistry{
-			versions:      map[string]*schemas.RegressorVersion{},
-			sinceSequence: map[string]uint64{},
-			pruned:        map[string]bool{},
-
+			versions:    map[string]*schemas.RegressorVersion{},
+			pruned:      map[string]bool{},
 			corrections: map[string]*schemas.Drift{},
 		}
 		l.targets[target] = r
@@ -84,33 +79,19 @@ func (l *Registry) Apply(e schemas.Event) {
 }
 
 func (r *targetRegistry) trained(e *schemas.Trained) {
-	r.endTrial()
-	v := &schemas.RegressorVersion{
+	r.versions[e.ModelDigest] = &schemas.RegressorVersion{
 		Target:     e.Target,
 		Fitted:     e.Fitted,
-		State:      schemas.RegressorChallenger,
+		State:      schemas.RegressorTrained,
 		TrainedAt:  e.At,
 		TrainedFor: e.Reason,
 	}
-	v.Rival, v.Reason = e.Rival, "not judged yet"
-	r.versions[e.ModelDigest] = v
-	r.sinceSequence[e.ModelDigest] = e.SinceSequence
-	r.challenger = e.ModelDigest
 	delete(r.pruned, e.ModelDigest) // a repeated fit has stored its files again
-}
-
-// endTrial ends the trial of a challenger without a verdict.
-func (r *targetRegistry) endTrial() {
-	if c := r.versions[r.challenger]; c != nil {
-		c.State = schemas.RegressorUntried
-		c.Reason = "replaced by another challenger before it was judged"
-	}
-	r.challenger = ""
 }
 
 func (r *targetRegistry) promoted(e *schemas.Promoted) {
 	v := r.versions[e.ModelDigest]
-	if v == nil { // promoted without a trial
+	if v == nil { // its trained event is missing
 		v = &schemas.RegressorVersion{Target: e.Target, TrainedAt: e.At, TrainedFor: e.Reason}
 		r.versions[e.ModelDigest] = v
 	}
@@ -128,10 +109,6 @@ func (r *targetRegistry) promoted(e *schemas.Promoted) {
 	if before := r.versions[r.champion()]; before != nil && before != v {
 		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
 	}
-	if r.challenger == e.ModelDigest {
-		r.challenger = ""
-	}
-	r.endTrial()
 	v.State = schemas.RegressorChampion
 	v.PromotedAt, v.ReplacedAt = e.At, time.Time{}
 	v.Revision = e.Revision
@@ -159,7 +136,6 @@ func (r *targetRegistry) forget() {
 	}
 	if oldest != nil {
 		delete(r.versions, oldest.ModelDigest)
-		delete(r.sinceSequence, oldest.ModelDigest)
 		delete(r.pruned, oldest.ModelDigest)
 	}
 }
@@ -171,14 +147,14 @@ func trainedBefore(v, other *schemas.RegressorVersion) bool {
 	return v.ModelDigest < other.ModelDigest
 }
 
+// rejected applies the event of an advisor that refuses to use a regressor.
 func (r *targetRegistry) rejected(e *schemas.Rejected) {
 	v := r.versions[e.ModelDigest]
 	if v == nil {
-		return // its trained event is missing, so it cannot be promoted either
+		return
 	}
-	if v.RejectedAt = e.At; r.challenger == e.ModelDigest {
-		r.challenger, v.State = "", schemas.RegressorRejected
-		v.Grounds = schemas.Grounds{Reason: e.Reason, Rival: e.Rival, Judgement: e.Judgement}
+	if v.RejectedAt = e.At; v.State == schemas.RegressorTrained {
+		v.State, v.Reason = schemas.RegressorRejected, e.Reason
 	}
 }
 
@@ -200,44 +176,13 @@ func (r *targetRegistry) former() string {
 	return ""
 }
 
-// pairing is a champion and the regressor that it is compared with.
-type pairing struct {
-	champion, challenger *schemas.RegressorVersion
-	sinceSequence        uint64 // of the JOB stream; later runs are compared
-	isRollback           bool   // the challenger is the previous champion
-}
-
-// pairing returns the regressor that is compared with the champion: a challenger; else the previous
-// champion, unless the promotion was requested.
-func (r *targetRegistry) pairing() (c pairing, found bool) {
-	if r.champion() == "" {
-		return c, false
-	}
-	c.champion = r.versions[r.champion()]
-	if c.challenger = r.versions[r.challenger]; c.challenger != nil {
-		c.sinceSequence = r.sinceSequence[r.challenger]
-		return c, true
-	}
-	by := c.champion.DecidedBy
-	if c.challenger = r.versions[r.former()]; c.challenger == nil || by != schemas.DecidedTest &&
-		by != schemas.DecidedGrowth {
-		return c, false
-	}
-	c.sinceSequence, c.isRollback = c.champion.SinceSequence, true
-	return c, true
-}
-
-// keptFiles returns the digests of the files to keep: of the last champions and of
-// the challenger.
+// keptFiles returns the digests of the last champions, whose files are kept.
 func (r *targetRegistry) keptFiles() map[string]bool {
 	keep := map[string]bool{}
 	for _, digest := range slices.Backward(r.champions) {
 		if len(keep) < filesOfChampions {
 			keep[digest] = true
 		}
-	}
-	if r.challenger != "" {
-		keep[r.challenger] = true
 	}
 	return keep
 }
@@ -304,7 +249,7 @@ func (l *Registry) find(target, digits string) (*schemas.RegressorVersion, error
 			Code:  schemas.CodeNotFound,
 			Field: "model_digest",
 			Message: "the files of that regressor were dropped: " +
-				"only those of the last champions and of the challenger are kept",
+				"only those of the last champions are kept",
 		}
 	}
 	return found, nil

@@ -5,46 +5,32 @@ import (
 	"sync"
 
 	"courier/bus"
-	"courier/regress"
 	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
-// activeRegressors are the loaded champion of a target and the regressor compared with it.
-type activeRegressors struct {
-	champion   *loadedRegressor // nil if there is none
-	challenger *loadedRegressor // nil if there is none
-	pairing    pairing          // valid if there is a challenger
-}
-
-// loadedRegressor is a regressor loaded from its files.
-type loadedRegressor struct {
-	predictor *regress.Predictor
-	digest    string // of its model
+// loadedChampion is a champion loaded from its files.
+type loadedChampion struct {
+	manifest       *treefile.Manifest
+	modelDigest    string
+	manifestDigest string
 
 	readState sync.Once
 	state     *evidence.ServedHierarchy
 }
 
-// evidence returns the state of a regressor of family hierarchy, ready for Correct; nil for other
-// families.
-func (l *loadedRegressor) evidence() *evidence.ServedHierarchy {
+// evidence returns the state of the champion, ready for Correct; nil without a champion.
+func (l *loadedChampion) evidence() *evidence.ServedHierarchy {
 	if l == nil {
 		return nil
 	}
 	l.readState.Do(func() {
-		if s := evidenceOf(l.predictor.Manifest()); s != nil {
+		if s := stateOf(l.manifest); s != nil {
 			l.state, _ = s.Follow(nil) // an advisor refuses what cannot be compiled
 		}
 	})
 	return l.state
-}
-
-func (l *loadedRegressor) predictorOrNil() *regress.Predictor {
-	if l == nil {
-		return nil
-	}
-	return l.predictor
 }
 
 // followRegistry applies the events of regressors. It closes replayed when the registry is up to
@@ -56,7 +42,7 @@ func (t *Trainer) followRegistry(ctx context.Context, replayed chan struct{}) er
 		if err := t.repeatPromotions(ctx); err != nil && ctx.Err() == nil {
 			t.log.Warn("missing promotion events not published", "error", err)
 		}
-		t.loadActive(ctx)
+		t.loadChampions(ctx)
 		for _, target := range schemas.Targets() {
 			t.publishCorrections(ctx, target) // the previous trainer may have stopped before
 		}
@@ -67,7 +53,7 @@ func (t *Trainer) followRegistry(ctx context.Context, replayed chan struct{}) er
 		t.registry.Apply(r.Event)
 		t.mu.Unlock()
 		if live {
-			t.loadActive(ctx)
+			t.loadChampions(ctx)
 		}
 		return nil
 	})
@@ -82,57 +68,52 @@ func (t *Trainer) publish(ctx context.Context, e schemas.Event) error {
 	t.mu.Lock()
 	t.registry.Apply(e)
 	t.mu.Unlock()
-	t.loadActive(ctx)
+	t.loadChampions(ctx)
 	return nil
 }
 
-// loadActive loads the champions and challengers of the registry.
-func (t *Trainer) loadActive(ctx context.Context) {
+// loadChampions loads the champions of the registry that are not loaded yet.
+func (t *Trainer) loadChampions(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all, used := map[string]activeRegressors{}, map[string]*loadedRegressor{}
-	load := func(v *schemas.RegressorVersion) *loadedRegressor {
-		l := t.loadedRegressors[v.ManifestDigest]
-		if l == nil {
-			p, err := t.load(ctx, schemas.Champion{
-				ModelDigest:    v.ModelDigest,
-				ManifestDigest: v.ManifestDigest,
-			})
-			if err != nil {
-				if ctx.Err() == nil {
-					t.log.Warn("regressor not loaded",
-						"target", v.Target, "digest", v.ModelDigest, "error", err)
-				}
-				return nil
-			}
-			l = &loadedRegressor{predictor: p, digest: v.ModelDigest}
-		}
-		used[v.ManifestDigest] = l
-		return l
-	}
+	before, all := *t.champions.Load(), map[string]*loadedChampion{}
 	for target, r := range t.registry.targets {
-		var s activeRegressors
-		if v := r.versions[r.champion()]; v != nil {
-			s.champion = load(v)
+		v := r.versions[r.champion()]
+		if v == nil {
+			continue
 		}
-		if c, found := r.pairing(); found && s.champion != nil {
-			s.challenger, s.pairing = load(c.challenger), c
+		if l := before[target]; l != nil && l.manifestDigest == v.ManifestDigest {
+			all[target] = l
+			continue
 		}
-		all[target] = s
+		m, err := t.load(ctx, v.ModelDigest, v.ManifestDigest)
+		if err != nil {
+			if ctx.Err() == nil {
+				t.log.Warn("regressor not loaded",
+					"target", v.Target, "digest", v.ModelDigest, "error", err)
+			}
+			continue
+		}
+		all[target] = &loadedChampion{
+			manifest: m, modelDigest: v.ModelDigest, manifestDigest: v.ManifestDigest,
+		}
 	}
-	t.loadedRegressors = used
-	t.active.Store(&all)
+	t.champions.Store(&all)
 }
 
-// load loads a regressor from its files.
-func (t *Trainer) load(ctx context.Context, c schemas.Champion) (*regress.Predictor, error) {
-	manifest, err := t.bus.Artifact(ctx, c.ManifestDigest)
+// load loads a regressor from its files and returns its manifest.
+func (t *Trainer) load(ctx context.Context, model, manifest string) (*treefile.Manifest, error) {
+	var files Files
+	var err error
+	if files.Manifest, err = t.bus.Artifact(ctx, manifest); err != nil {
+		return nil, err
+	}
+	if files.Model, err = t.bus.Artifact(ctx, model); err != nil {
+		return nil, err
+	}
+	file, err := treefile.Load(files.Model, files.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	model, err := t.bus.Artifact(ctx, c.ModelDigest)
-	if err != nil {
-		return nil, err
-	}
-	return regress.Load(model, manifest)
+	return file.Manifest(), nil
 }

@@ -16,10 +16,9 @@ func TestRegistry(t *testing.T) {
 	}
 	trained := func(digest string) {
 		l.Apply(&schemas.Trained{
-			Stamp:         stamp("trained/" + digest),
-			Target:        "epoch_time",
-			Fitted:        schemas.Fitted{ModelDigest: digest},
-			SinceSequence: uint64(n),
+			Stamp:  stamp("trained/" + digest),
+			Target: "epoch_time",
+			Fitted: schemas.Fitted{ModelDigest: digest},
 		})
 	}
 	promoted := func(digest, by string, revision uint64) {
@@ -42,38 +41,30 @@ func TestRegistry(t *testing.T) {
 	}
 	trained("a")
 	promoted("a", schemas.DecidedFirst, 1)
-	if _, found := l.target("epoch_time").pairing(); found {
-		t.Error("the first champion has a challenger")
-	}
 	trained("b")
 	trained("c")
-	if got, want := states(), "c challenger true; b untried false; a champion true; "; got != want {
+	want := "c trained false; b trained false; a champion true; "
+	if got := states(); got != want {
 		t.Errorf("after three fits: %s, want %s", got, want)
 	}
-	if c, found := l.target("epoch_time").pairing(); !found || c.challenger.ModelDigest != "c" || c.isRollback ||
-		c.sinceSequence == 0 {
-		t.Errorf("pairing %+v %v, want c as challenger", c, found)
-	}
-	promoted("c", schemas.DecidedTest, 2)
-	if c, found := l.target("epoch_time").pairing(); !found || c.challenger.ModelDigest != "a" || !c.isRollback {
-		t.Errorf("pairing %+v %v, want a as previous champion", c, found)
-	}
+	promoted("c", schemas.DecidedGrowth, 2)
 	trained("d")
 	l.Apply(&schemas.Rejected{
 		Stamp:       stamp("rejected/d"),
 		Target:      "epoch_time",
 		ModelDigest: "d",
-		Reason:      "worse",
+		Reason:      "an advisor cannot load it",
 	})
-	promoted("a", schemas.DecidedRollback, 3)
-	if got, want := states(), "d rejected false; c former true; b untried false; a champion true; "; got != want {
+	promoted("a", schemas.DecidedRequest, 3)
+	want = "d rejected false; c former true; b trained false; a champion true; "
+	if got := states(); got != want {
 		t.Errorf("after a rollback: %s, want %s", got, want)
 	}
 	if v := l.target("epoch_time").versions["a"]; !v.ReplacedAt.IsZero() || v.Revision != 3 {
 		t.Errorf("version after the rollback = %+v, want revision 3, not replaced", v)
 	}
-	if _, found := l.target("epoch_time").pairing(); found {
-		t.Error("after a rollback the champion is compared with its successor")
+	if former := l.target("epoch_time").former(); former != "c" {
+		t.Errorf("the previous champion is %s, want c", former)
 	}
 	for i := range 2 * maxListed {
 		trained(fmt.Sprint("x", i))
@@ -84,7 +75,7 @@ func TestRegistry(t *testing.T) {
 	}
 }
 
-// Old fits are dropped, except for champions with files and the challenger.
+// Old fits are dropped, except for the last champions.
 func TestRegistry_DropsOldFits(t *testing.T) {
 	l := NewRegistry()
 	at := time.Unix(0, 0).UTC()
@@ -108,14 +99,14 @@ func TestRegistry_DropsOldFits(t *testing.T) {
 	}
 	r := l.target("epoch_time")
 	most := maxVersions
-	if len(r.versions) > most || len(r.sinceSequence) > most || len(r.pruned) > most ||
-		l.seen.len() > maxSeenEvents || len(r.champions) > maxChampions {
-		t.Errorf("%d versions, %d sequences, %d pruned, %d events and %d champions exceed the limits",
-			len(r.versions), len(r.sinceSequence), len(r.pruned), l.seen.len(), len(r.champions))
+	if len(r.versions) > most || len(r.pruned) > most || l.seen.len() > maxSeenEvents ||
+		len(r.champions) > maxChampions {
+		t.Errorf("%d versions, %d pruned, %d events and %d champions exceed the limits",
+			len(r.versions), len(r.pruned), l.seen.len(), len(r.champions))
 	}
 	for _, digest := range []string{"digest-99", "digest-98", "digest-97", "digest-4999"} {
 		if r.versions[digest] == nil {
-			t.Errorf("%s was dropped, want the last champions and the challenger to remain", digest)
+			t.Errorf("%s was dropped, want the last champions and the last fit to remain", digest)
 		}
 	}
 }

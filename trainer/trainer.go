@@ -17,33 +17,16 @@ import (
 // Options of a trainer. A zero field means the default given after the semicolon.
 type Options struct {
 	Version   string        // version of the program, for manifests; "0.0.0"
-	Method    FitMethod     // how regressors are fitted; MethodFamilies
 	NewEpochs int           // number of new epochs that starts a fit; 40
 	Every     time.Duration // interval of scheduled fits, skipped without new epochs; 24 h
 	CoolDown  time.Duration // minimum time between two automatic fits; 5 s
 	Window    time.Duration // maximum age of events; 10 years, no limit below 0
 	Limits    Limits        // bounds of the past
 	Examples  int           // maximum number of examples of a fit; 10,000 (see thin)
-	Trees     int           // trees of a forest; 200
-	Depth     int           // maximum depth of a tree; 8
-	Seed      uint64        // seed of random numbers in fits
-	Threads   int           // threads of a fit; one less than processors
-	Progress  func(target string, done, planned int)
+	Threads   int           // threads of a fit; 1
 
 	step func(name string) error // test hook after each step; an error stops the trainer
 }
-
-// FitMethod selects how regressors are fitted.
-type FitMethod string
-
-const (
-	// MethodEvidence predicts each model by its own runs, with the distributions of package
-	// evidence. Every run counts immediately, and drift is corrected.
-	MethodEvidence FitMethod = "evidence"
-	// MethodFamilies fits one regressor for all models and selects the best of several families.
-	// A challenger is promoted once it has predicted new jobs better than the champion.
-	MethodFamilies FitMethod = "families"
-)
 
 // defaultWindow is 10 years because imported runs may be that old. Limits bound the memory, and
 // drift detection handles old examples, so a shorter window is seldom needed.
@@ -51,14 +34,11 @@ const defaultWindow = 10 * 365 * 24 * time.Hour
 
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
-	o.Method = cmp.Or(o.Method, MethodFamilies)
 	o.NewEpochs = cmp.Or(o.NewEpochs, 40)
 	o.Every = cmp.Or(o.Every, 24*time.Hour)
 	o.CoolDown = cmp.Or(o.CoolDown, 5*time.Second)
 	o.Window = cmp.Or(o.Window, defaultWindow)
 	o.Examples = cmp.Or(o.Examples, 10_000)
-	o.Trees = cmp.Or(o.Trees, 200)
-	o.Depth = cmp.Or(o.Depth, 8)
 	if o.step == nil {
 		o.step = func(string) error { return nil }
 	}
@@ -73,7 +53,7 @@ func (o *Options) horizon(now time.Time) time.Time {
 	return now.Add(-o.Window)
 }
 
-// Trainer fits regressors, compares them, and promotes them.
+// Trainer fits regressors and promotes them.
 type Trainer struct {
 	bus     *bus.Bus
 	history func() History
@@ -85,7 +65,7 @@ type Trainer struct {
 	o               Options
 	fitRequests     chan fitRequest
 	commands        chan command
-	active          atomic.Pointer[map[string]activeRegressors]
+	champions       atomic.Pointer[map[string]*loadedChampion] // by target
 	nodeChanges     *changeLog
 	fitDuration     atomic.Int64               // of the last fit of all targets, in nanoseconds
 	newEpochs       atomic.Int64               // epochs since the last fit
@@ -99,18 +79,13 @@ type Trainer struct {
 	correctionTime     time.Duration // duration of the last correction; owned by work
 	mu                 sync.Mutex
 	registry           *Registry
-	loadedRegressors   map[string]*loadedRegressor // by the digest of the manifest
-	trials             map[string]*Trial           // by target
-	drifts             []knownDrift                // oldest first
 }
 
 // fitRequest asks the work goroutine for a fit.
 type fitRequest struct {
-	targets            []string
-	reason             string
-	promoteImmediately bool // skip the comparison with the champion
-	isManual           bool // requested by a user
-	reply              chan fitResult
+	targets []string
+	reason  fitReason
+	reply   chan fitResult // nil if no caller waits
 }
 
 type fitResult struct {
@@ -161,12 +136,13 @@ func New(
 // and works; the others wait for it.
 //
 //	NODE stream ──► followNodes: nodes that join, leave or change
-//	REGRESSOR stream ──► followRegistry: champions, challengers ──┐ active regressors
-//	JOB stream ──► follow: count, drift, trials ◄─────────────────┘
-//	                 │ fit request  │ verdict
-//	regressor.* ──► serve ──────────┤
-//	                                ▼
-//	        work: recall → fit → trained, promoted, rejected
+//	REGRESSOR stream ──► followRegistry ──┐ champions
+//	JOB stream ──► follow: past, drift ◄──┘
+//	                 │ fit request, correction
+//	regressor.* ──► serve
+//	                 │ fit request, command
+//	                 ▼
+//	        work: recall → fit → trained, promoted
 func (t *Trainer) Run(ctx context.Context) error {
 	return t.bus.Hold(ctx, schemas.LeaseTrainer, schemas.LeaseTTL, t.run)
 }
@@ -178,10 +154,7 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.exampleRequests = make(chan exampleRequest)
 	t.nodeChanges = newChangeLog()
 	t.registry = NewRegistry()
-	t.loadedRegressors = map[string]*loadedRegressor{}
-	t.trials = map[string]*Trial{}
-	t.drifts = nil
-	t.active.Store(&map[string]activeRegressors{})
+	t.champions.Store(&map[string]*loadedChampion{})
 	t.newEpochs.Store(0)
 	t.pendingFit.Store(nil)
 	t.correctedAt, t.correctionTime = time.Time{}, 0
@@ -243,7 +216,7 @@ func (t *Trainer) work(ctx context.Context) error {
 		case <-every.C:
 			if t.newEpochs.Load() > 0 {
 				t.newEpochs.Store(0)
-				t.handleFit(ctx, fitRequest{targets: schemas.Targets(), reason: "on schedule"})
+				t.handleFit(ctx, fitRequest{targets: schemas.Targets(), reason: reasonSchedule})
 				fitted = time.Now()
 			}
 		case request := <-t.fitRequests:
@@ -308,7 +281,7 @@ func (t *Trainer) serve(ctx context.Context) error {
 	return t.bus.Serve(ctx, bus.Service{
 		Name:        "courier-trainer",
 		Version:     t.o.Version,
-		Description: "fits regressors, compares them with the champion, and promotes them",
+		Description: "fits regressors and promotes them",
 		Endpoints: []bus.Endpoint{
 			bus.Handle(schemas.SubjectRegressorTrain, train),
 			bus.Handle(schemas.SubjectRegressorPromote, promote),
@@ -325,11 +298,9 @@ func (t *Trainer) handleTrain(ctx context.Context, q *schemas.TrainRequest) (any
 		targets = []string{q.Target}
 	}
 	request := fitRequest{
-		targets:            targets,
-		reason:             "requested",
-		promoteImmediately: q.Promote,
-		isManual:           true,
-		reply:              make(chan fitResult, 1),
+		targets: targets,
+		reason:  reasonRequest,
+		reply:   make(chan fitResult, 1),
 	}
 	select {
 	case t.fitRequests <- request:
@@ -365,19 +336,9 @@ func (t *Trainer) submit(ctx context.Context, do func(context.Context) (any, err
 	}
 }
 
-// list returns the regressors of a target, or of all targets (""), and the standing of challengers.
+// list returns the regressors of a target, or of all targets ("").
 func (t *Trainer) list(target string) []schemas.RegressorVersion {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := t.registry.List(target)
-	for i := range all {
-		v := &all[i]
-		if trial := t.trials[v.Target]; v.State == schemas.RegressorChallenger && trial != nil &&
-			trial.challenger.predictor == t.loadedRegressors[v.ManifestDigest].predictorOrNil() {
-			v.Judgement = trial.judgement()
-			_, reason := judge(&v.Judgement)
-			v.Reason = "so far: " + reason
-		}
-	}
-	return all
+	return t.registry.List(target)
 }

@@ -12,7 +12,7 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/regress"
+	"courier/regress/treefile"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -41,7 +41,6 @@ func startTrainer(t testing.TB, b *bus.Bus, o trainer.Options) (stop func()) {
 func beginTrainer(
 	t testing.TB, b *bus.Bus, history func() trainer.History, o trainer.Options,
 ) (stop func()) {
-	o.Trees = 30
 	tr := trainer.New(b, history, o, slog.New(slog.DiscardHandler), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -54,18 +53,13 @@ func beginTrainer(
 	}
 }
 
-// train requests regressors and their promotion; it retries until a trainer replies.
+// train requests regressors; it retries until a trainer replies.
 func train(t testing.TB, b *bus.Bus) schemas.TrainReply {
-	t.Helper()
-	return ask(t, b, schemas.TrainRequest{Promote: true})
-}
-
-func ask(t testing.TB, b *bus.Bus, q schemas.TrainRequest) schemas.TrainReply {
 	t.Helper()
 	ctx := within(t)
 	for {
 		var reply schemas.TrainReply
-		err := b.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply)
+		err := b.Request(ctx, schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
 		if err == nil {
 			return reply
 		}
@@ -89,7 +83,7 @@ func publishStudy(t testing.TB, b *bus.Bus, name string, begin, factor float64) 
 		for _, cpus := range []uint32{1, 2} {
 			job := fmt.Sprintf("%s-%d-%d", name, batch, cpus)
 			set := setting(batch, cpus)
-			publish(started(job, 1, s, set))
+			publish(started(job, 1, s-0.5, set))
 			seconds := factor * (1 + 8/float64(batch)) / float64(cpus) * (1 + 1e-7*(begin+float64(
 				batch,
 			))) // differs from the other runs
@@ -118,19 +112,17 @@ func predictEpoch(t testing.TB, b *bus.Bus, batch, cpus float64) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := regress.Load(model, manifest)
+	file, err := treefile.Load(model, manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	row := []float64{batch, cpus, 1, cpus, 0}
-	for _, f := range p.Manifest().Features[len(row):] { // features of the node, which are constant
-		row = append(row, f.Min)
-	}
-	got, err := p.Predict(row)
+	// model, node type, CPUs, concurrent jobs, processes per core, batch size
+	load := file.Manifest().Features[4].Max
+	got, err := file.Predict([]float64{0, 0, cpus, 1, load, batch})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return got.Value
+	return got
 }
 
 func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
@@ -150,42 +142,42 @@ func TestTrainer_WaitsForEnoughExamples(t *testing.T) {
 func TestTrainer_LearnsFromTheLog(t *testing.T) {
 	b := bustest.New(t)
 	publishStudy(t, b, "a", 0, 1)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	r := train(t, b)
-	if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 || r.Promoted[0].Settings != 6 {
-		t.Fatalf("reply %+v, want two regressors of 24 examples of 6 configurations", r)
+	if len(r.Promoted) != 3 || r.Promoted[0].Examples != 24 || r.Promoted[0].Settings != 6 {
+		t.Fatalf("reply %+v, want three regressors, of 24 examples of 6 configurations", r)
 	}
 	if got := predictEpoch(t, b, 16, 2); got < 0.74 || got > 0.78 {
 		t.Errorf("epoch with batch size 16 on 2 CPUs: %.3f s, want 0.75 s", got)
 	}
 }
 
+// A long run is learned from before it ends.
 func TestTrainer_FitsAfterEnoughNewEpochs(t *testing.T) {
 	b := bustest.New(t)
 	publishStudy(t, b, "a", 0, 1)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 24, CoolDown: time.Millisecond})
+	runTrainer(t, b, nil, trainer.Options{NewEpochs: 5, CoolDown: time.Millisecond})
 	train(t, b)
-	publishStudy(t, b, "b", 1000, 1)
+	set := setting(16, 1)
+	events := []schemas.Event{started("long", 1, 1000, set)}
+	for n := range uint32(5) {
+		events = append(events, epochEvent("long", 1, n+1, 1000+1.5*float64(n+1), 1.5, set))
+	}
+	for _, e := range events {
+		if _, err := b.Publish(within(t), e); err != nil {
+			t.Fatal(err)
+		}
+	}
 	awaitTrained(t, b, "enough new epochs")
 }
 
 // The first fit does not wait for a multiple of NewEpochs.
 func TestTrainer_FitsAtTheMinimumOfExamples(t *testing.T) {
 	b := bustest.New(t)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	train(t, b) // waits until the trainer replies
 	publishStudy(t, b, "a", 0, 1)
 	awaitPromotion(t, b, "the first regressor")
-}
-
-func TestTrainer_FitsAfterADrift(t *testing.T) {
-	b := bustest.New(t)
-	publishStudy(t, b, "a", 0, 1)
-	publishStudy(t, b, "again", 500, 1.01)
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30, CoolDown: time.Millisecond})
-	train(t, b)
-	publishStudy(t, b, "b", 1_000, 1.5)
-	awaitTrained(t, b, "drift: jobs take 1.4")
 }
 
 // awaitPromotion returns the regressor that was promoted for the reason.
@@ -194,7 +186,7 @@ func awaitPromotion(t testing.TB, b *bus.Bus, reason string) *schemas.Promoted {
 	return await(t, b, func(e *schemas.Promoted) string { return e.Reason }, reason)
 }
 
-// awaitTrained returns the challenger that was fitted for the reason.
+// awaitTrained returns the regressor that was fitted for the reason.
 func awaitTrained(t testing.TB, b *bus.Bus, reason string) *schemas.Trained {
 	t.Helper()
 	return await(t, b, func(e *schemas.Trained) string { return e.Reason }, reason)
@@ -250,8 +242,8 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 		publishStudy(t, b, "a", 0, 1)
 		events := logged(t, b)
 		h := laggingHistory{events[:int(c.share*float64(len(events)))], c.err}
-		runTrainer(t, b, func() trainer.History { return h }, trainer.Options{NewEpochs: 1 << 30})
-		if r := train(t, b); len(r.Promoted) == 2 {
+		runTrainer(t, b, func() trainer.History { return h }, onRequest)
+		if r := train(t, b); len(r.Promoted) == 3 {
 			digests[c.name] = r.Promoted[0].ModelDigest
 		}
 	}
@@ -271,30 +263,22 @@ func TestTrainer_ReadsMissingEventsFromTheLog(t *testing.T) {
 func TestTrainer_PublishesAMissingPromotion(t *testing.T) {
 	b := bustest.New(t)
 	publishStudy(t, b, "a", 0, 1)
-	d := trainer.Dataset(schemas.TargetEpochTime, collect(t, b).Examples(schemas.TargetEpochTime))
-	r, err := regress.FitForest(within(t), d, regress.ForestOptions{
-		Trees:     5,
-		MaxDepth:  4,
-		Transform: regress.Log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	manifest, err := r.EncodeManifest()
+	const target = schemas.TargetEpochTime
+	files, err := trainer.Fit(within(t), target, collect(t, b).Examples(target), nil, trainer.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := schemas.Champion{Target: schemas.TargetEpochTime}
-	if c.ModelDigest, err = b.PutArtifact(within(t), r.EncodeModel()); err != nil {
+	if c.ModelDigest, err = b.PutArtifact(within(t), files.Model); err != nil {
 		t.Fatal(err)
 	}
-	if c.ManifestDigest, err = b.PutArtifact(within(t), manifest); err != nil {
+	if c.ManifestDigest, err = b.PutArtifact(within(t), files.Manifest); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.SetChampion(within(t), c, 0); err != nil {
 		t.Fatal(err)
 	}
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	awaitPromotion(t, b, "event repeated")
 }
 
@@ -329,22 +313,22 @@ func TestTrainer_ReadsTheDatabaseOnce(t *testing.T) {
 	h := &countingHistory{laggingHistory: laggingHistory{events: logged(t, b)}}
 	stop := beginTrainer(t, b, func() trainer.History {
 		return h
-	}, trainer.Options{NewEpochs: 1 << 30})
+	}, onRequest)
 	train(t, b)
-	publishStudy(t, b, "b", 3600, 1.2)
+	publishStudy(t, b, "b", 3600, 1)
 	again := train(t, b)
 	stop()
 	if n := h.asked.Load(); n != 1 {
 		t.Errorf("the database was read %d times for two fits, want once", n)
 	}
-	runTrainer(t, b, nil, trainer.Options{NewEpochs: 1 << 30})
+	runTrainer(t, b, nil, onRequest)
 	fromStart := train(t, b)
-	if len(again.Promoted) != 2 || len(fromStart.Promoted) != 2 {
-		t.Fatalf("promoted %+v, then %+v; want two each", again.Promoted, fromStart.Promoted)
+	if len(again.Promoted) != 3 || len(fromStart.Promoted) != 3 {
+		t.Fatalf("promoted %+v, then %+v; want three each", again.Promoted, fromStart.Promoted)
 	}
 	for i, p := range again.Promoted {
 		if n := fromStart.Promoted[i]; p.ModelDigest != n.ModelDigest ||
-			p.ManifestDigest != n.ManifestDigest || p.Examples != 48 {
+			p.ManifestDigest != n.ManifestDigest || p.Examples != n.Examples || i == 0 && p.Examples != 48 {
 			t.Errorf("%s: %d examples, digests %.8s %.8s; want %.8s %.8s as from a full replay", p.Target,
 				p.Examples, p.ModelDigest, p.ManifestDigest, n.ModelDigest, n.ManifestDigest)
 		}
@@ -378,8 +362,8 @@ func TestTrainer_IgnoresEventsBeforeTheWindow(t *testing.T) {
 			return asked
 		}, trainer.Options{NewEpochs: 1 << 30, Window: 12 * time.Hour})
 		r := train(t, b)
-		if len(r.Promoted) != 2 || r.Promoted[0].Examples != 24 {
-			t.Fatalf("reply %+v, want two regressors of 24 examples", r)
+		if len(r.Promoted) != 3 || r.Promoted[0].Examples != 24 {
+			t.Fatalf("reply %+v, want three regressors, of 24 examples", r)
 		}
 		digests[r.Promoted[0].ModelDigest] = true
 		if ago := time.Since(time.Unix(asked.since.Load(), 0)); ago < 11*time.Hour ||

@@ -17,7 +17,8 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/regress"
+	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
@@ -143,31 +144,23 @@ func (y *year) publish(e schemas.Event) {
 func yearTrainer(t *testing.T, l Limits) (*Trainer, *follower) {
 	tr := New(bustest.New(t), nil, Options{Limits: l}, slog.New(slog.DiscardHandler), nil)
 	tr.commands, tr.nodeChanges, tr.fitRequests = make(chan command, 8), newChangeLog(), make(chan fitRequest, 1)
-	tr.trials = map[string]*Trial{}
-	tr.active.Store(&map[string]activeRegressors{})
+	tr.champions.Store(&map[string]*loadedChampion{})
 	return tr, &follower{past: NewLimitedPast(l)}
 }
 
-// setRegressors fits a champion and a challenger of epoch times on the past, which predict later
-// jobs.
-func (fw *follower) setRegressors(t *testing.T, tr *Trainer) {
+// setChampion fits a champion of epoch times on the past, which later jobs are compared with.
+func (fw *follower) setChampion(t *testing.T, tr *Trainer) {
 	t.Helper()
-	examples := fw.past.Examples(schemas.TargetEpochTime)
-	var both [2]*loadedRegressor
-	for i := range both {
-		o := Options{Trees: 5, Depth: 4, Examples: 300, Seed: uint64(i)}
-		r, err := Fit(t.Context(), schemas.TargetEpochTime, examples, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := regress.Compile(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		both[i] = &loadedRegressor{predictor: p, digest: strconv.Itoa(i)}
+	const target = schemas.TargetEpochTime
+	files, err := Fit(t.Context(), target, fw.past.Examples(target), nil, Options{Examples: 300})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s := activeRegressors{champion: both[0], challenger: both[1], pairing: pairing{sinceSequence: fw.past.last}}
-	tr.active.Store(&map[string]activeRegressors{schemas.TargetEpochTime: s})
+	file, err := treefile.Load(files.Model, files.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.champions.Store(&map[string]*loadedChampion{target: {manifest: file.Manifest()}})
 }
 
 // counts returns the size and the bound of everything that grows with events.
@@ -190,25 +183,9 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 		"changed nodes":   {tr.nodeChanges.nodes.len(), maxKnown},
 		"changed models":  {tr.nodeChanges.models.len(), maxKnown},
 		"notes":           {len(tr.nodeChanges.notes), maxNotes},
-		"unsaid":          {len(fw.unpublished), maxUnpublished},
-		"drifts":          {len(tr.drifts), maxDrifts},
-		"measured":        {len(fw.replicated), calibrationRuns},
 	}
-	if fw.running != nil {
-		sizes["judged runs"] = [2]int{fw.running.len(), maxShadows}
-	}
-	if fw.watch != nil {
-		sizes["node detectors"] = [2]int{fw.watch.nodes.len(), maxScopes}
-		sizes["model detectors"] = [2]int{fw.watch.models.len(), maxScopes}
-		sizes["levels"] = [2]int{fw.watch.level.len(), maxScopes}
-		sizes["rough places"] = [2]int{fw.watch.noise.last.len(), maxScopes}
-	}
-	if trial := tr.trials[schemas.TargetEpochTime]; trial != nil {
-		sizes["compared runs"] = [2]int{trial.running.len(), maxShadows}
-		sizes["judged jobs"] = [2]int{len(trial.groups), maxJudged}
-		sizes["judged settings"] = [2]int{len(trial.settings), maxJudged}
-		sizes["gained"] = [2]int{len(trial.gained), maxGained}
-		sizes["lost"] = [2]int{len(trial.lost), maxGained}
+	if fw.state != nil {
+		sizes["residuals"] = [2]int{len(fw.state.Drift.Residuals), evidence.MaxResiduals}
 	}
 	return sizes
 }
@@ -242,7 +219,7 @@ func TestTrainer_KeepsNoMoreAfterAYear(t *testing.T) {
 		if full > 0 {
 			reportMonth(t, fw, month+1, cpuTime(t)-begin, events-before)
 		} else if month == 1 {
-			fw.setRegressors(t, tr)
+			fw.setChampion(t, tr)
 		}
 		for what, n := range fw.counts(tr, l) {
 			if n[0] > n[1] {
@@ -283,7 +260,7 @@ func reportFit(t *testing.T, fw *follower) {
 			continue // no job of the year has a start-up time
 		}
 		read := time.Since(begin)
-		if _, err := Fit(context.Background(), target, examples, Options{}); err != nil {
+		if _, err := Fit(context.Background(), target, examples, nil, Options{}); err != nil {
 			t.Fatal(err)
 		}
 		var m runtime.MemStats

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"courier/bus"
-	"courier/regress"
+	"courier/regress/treefile"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -33,10 +33,12 @@ type Epoch struct {
 }
 
 // Files are the encoded files of a regressor.
-type Files struct{ Model, Manifest []byte }
+type Files = trainer.Files
 
 // Fit fits regressors of all targets on runs, and returns their files by target.
-func Fit(ctx context.Context, runs []Run) (map[string]Files, error) { return Refit(ctx, runs, nil) }
+func Fit(ctx context.Context, runs []Run) (map[string]Files, error) {
+	return Refit(ctx, runs, nil)
+}
 
 // Refit fits regressors on runs that include those of the previous regressors.
 func Refit(
@@ -44,24 +46,19 @@ func Refit(
 ) (map[string]Files, error) {
 	all := map[string]Files{}
 	for _, target := range schemas.Targets() {
-		var before *regress.Manifest
+		var before *treefile.Manifest
 		if files, found := previous[target]; found {
-			p, err := regress.Load(files.Model, files.Manifest)
+			file, err := treefile.Load(files.Model, files.Manifest)
 			if err != nil {
 				return nil, err
 			}
-			before = p.Manifest()
+			before = file.Manifest()
 		}
-		o := trainer.Options{Method: trainer.MethodEvidence, Seed: 1}
-		r, err := trainer.Refit(ctx, target, examplesOf(target, runs), before, o)
-		if err != nil {
+		var err error
+		examples := examplesOf(target, runs)
+		if all[target], err = trainer.Fit(ctx, target, examples, before, trainer.Options{}); err != nil {
 			return nil, err
 		}
-		manifest, err := r.EncodeManifest()
-		if err != nil {
-			return nil, err
-		}
-		all[target] = Files{r.EncodeModel(), manifest}
 	}
 	return all, nil
 }

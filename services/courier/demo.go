@@ -8,7 +8,6 @@ import (
 
 	"courier/demo"
 	"courier/services/local"
-	"courier/trainer"
 )
 
 type demoCommand struct {
@@ -74,12 +73,7 @@ func (c *demoCommand) Run(w *environment) error {
 
 // localFlags returns the options of the services of the demo.
 func (c *demoCommand) localFlags(dir string) localFlags {
-	learning := trainerFlags{
-		Method:    string(trainer.MethodEvidence),
-		NewEpochs: 1 << 30, // Only the demo requests fits.
-		Trees:     200,
-		Seed:      c.Seed,
-	}
+	learning := trainerFlags{NewEpochs: 1 << 30} // Only the demo requests fits.
 	return localFlags{
 		Data:               dir,
 		NATSPort:           -1,

@@ -37,7 +37,7 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	}
 	library := testLibrary(t)
 	l := startAll(t, func(f *localFlags) {
-		f.MoveCPUs, f.Method = advisor.MovesOn, "evidence"
+		f.MoveCPUs = advisor.MovesOn
 		if library != "" {
 			f.Engine, f.EngineLibrary = "auto", library
 		}

@@ -22,21 +22,14 @@ import (
 	"courier/runner"
 	"courier/runner/output"
 	"courier/schemas"
-	"courier/trainer"
 )
 
 // Simulated jobs run on a simulated node, where a foreign process uses the processors at times. The
 // services are real. After the trainer has learned the effect, predictions are longer only while
 // the process runs.
 func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
-	for _, method := range []trainer.FitMethod{trainer.MethodEvidence, trainer.MethodFamilies} {
-		t.Run(string(method), func(t *testing.T) { testHogInTheLog(t, method) })
-	}
-}
-
-func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 	const node = "hogged"
-	l := startAll(t, func(f *localFlags) { f.Method = string(method) })
+	l := startAll(t, nil)
 	ctx := within(t, patience)
 	publish := func(e schemas.Event) {
 		t.Helper()
@@ -50,7 +43,7 @@ func testHogInTheLog(t *testing.T, method trainer.FitMethod) {
 		at = publishBesideHog(publish, node, n, float64(n%2), at, random)
 	}
 	var reply schemas.TrainReply
-	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
+	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime}
 	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +181,7 @@ type realHog struct {
 }
 
 func (h realHog) test(t *testing.T) {
-	l := startAll(t, func(f *localFlags) { f.Method = string(trainer.MethodEvidence) })
+	l := startAll(t, nil)
 	for range 6 {
 		h.runJobs(t, l.Bus())
 		stop := h.start(t)
@@ -196,7 +189,7 @@ func (h realHog) test(t *testing.T) {
 		stop()
 	}
 	var reply schemas.TrainReply
-	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime, Promote: true}
+	request := &schemas.TrainRequest{Target: schemas.TargetEpochTime}
 	ctx := within(t, time.Minute)
 	if err := l.Bus().Request(ctx, schemas.SubjectRegressorTrain, request, &reply); err != nil {
 		t.Fatal(err)

@@ -29,8 +29,6 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 				CoolDown:      time.Second,
 				ExampleWindow: 24 * time.Hour,
 				MostExamples:  100,
-				Trees:         3,
-				Seed:          1 << 63,
 			},
 			clickHouseFlags: clickHouseFlags{ClickHousePasswordFile: "with space and = sign"},
 		},

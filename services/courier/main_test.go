@@ -121,10 +121,7 @@ func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 		Data:         t.TempDir(),
 		Engine:       "off",
 		Interval:     200 * time.Millisecond,
-		trainerFlags: trainerFlags{NewEpochs: 1 << 30, Trees: 50, Seed: 1},
-	}
-	if testing.Short() {
-		f.Trees = 10
+		trainerFlags: trainerFlags{NewEpochs: 1 << 30},
 	}
 	if change != nil {
 		change(&f)

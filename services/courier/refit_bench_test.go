@@ -37,7 +37,6 @@ func BenchmarkRefit(b *testing.B) {
 
 func benchmarkRefit(b *testing.B, where string, epochs int) {
 	l := startAll(b, func(f *localFlags) {
-		f.Trees = 200
 		if where == "idle" {
 			f.Trainer = "off"
 		}

@@ -81,7 +81,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	nats := "--nats-url=" + server.URL()
 	parts := []*child{
 		spawn(t, "collector", nats, "--interval=200ms", "--node=node-a"),
-		spawn(t, "trainer", nats, "--new-epochs=20", "--trees=20", "--clickhouse-url="+address),
+		spawn(t, "trainer", nats, "--new-epochs=20", "--clickhouse-url="+address),
 		spawn(t, "store", nats, "--clickhouse-url="+address, "--batch-age=50ms"),
 		spawn(t, "gateway", nats, "--http-address=127.0.0.1:0"),
 		spawn(t, "advisor", nats),

@@ -159,7 +159,7 @@ func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 	parts = append(parts,
 		service("store", "--clickhouse-url="+address, "--clickhouse-password-file="+file,
 			"--batch-age=50ms"),
-		service("trainer", "--trees=20", "--new-epochs=100000", "--clickhouse-url="+address,
+		service("trainer", "--new-epochs=100000", "--clickhouse-url="+address,
 			"--clickhouse-password-file="+file),
 		service("collector", "--interval=200ms", "--node=node-a",
 			"--spool-dir="+filepath.Join(t.TempDir(), "spool")),

@@ -14,17 +14,14 @@ import (
 
 // trainerFlags are the flags of fits.
 type trainerFlags struct {
-	Method        string        `help:"Method of fits: evidence predicts each model from its own runs; families fits one regressor for all models, the best of forest and laws." enum:",evidence,families" default:"evidence" env:"COURIER_METHOD"`
 	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
 	RefitEvery    time.Duration `help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
 	CoolDown      time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
 	ExampleWindow time.Duration `help:"Only use runs of this most recent period; 0: no limit. Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
-	SettingRuns   int           `name:"configuration-runs" aliases:"setting-runs" help:"Maximum number of ended runs kept for each configuration: model, dataset, batch size, CPUs, load and node type." default:"1000" env:"COURIER_CONFIGURATION_RUNS,COURIER_SETTING_RUNS"`
+	SettingRuns   int           `name:"configuration-runs" help:"Maximum number of ended runs kept for each configuration: model, dataset, batch size, CPUs, load and node type." default:"1000" env:"COURIER_CONFIGURATION_RUNS"`
 	HistoryRuns   int           `help:"Maximum number of ended runs kept in memory. Beyond it, the trainer drops the oldest runs of the configurations with the most runs." default:"50000" env:"COURIER_HISTORY_RUNS"`
 	HistoryEpochs int           `help:"Maximum number of epochs of ended runs kept in memory." default:"200000" env:"COURIER_HISTORY_EPOCHS"`
 	MostExamples  int           `help:"Maximum number of examples of a fit: the newest of each configuration, and at least one of each." default:"10000" env:"COURIER_MOST_EXAMPLES"`
-	Trees         int           `help:"Number of trees of each forest." default:"200" env:"COURIER_TREES"`
-	Seed          uint64        `help:"Seed of all random numbers of a fit." default:"1" env:"COURIER_SEED" name:"fit-seed"`
 }
 
 func (f trainerFlags) options() trainer.Options {
@@ -34,7 +31,6 @@ func (f trainerFlags) options() trainer.Options {
 	}
 	return trainer.Options{
 		Version:   buildVersion(),
-		Method:    trainer.FitMethod(f.Method),
 		NewEpochs: f.NewEpochs,
 		Every:     f.RefitEvery,
 		CoolDown:  f.CoolDown,
@@ -45,8 +41,6 @@ func (f trainerFlags) options() trainer.Options {
 			Epochs:      f.HistoryEpochs,
 		},
 		Examples: f.MostExamples,
-		Trees:    f.Trees,
-		Seed:     f.Seed,
 	}
 }
 

@@ -1,19 +1,16 @@
 package trainer_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"courier/schemas"
-	"courier/trainer"
 
 	"github.com/google/go-cmp/cmp"
 )
 
 var (
-	quick = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9, Slowest: 1e9}
-	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8, Slowest: 6e8}
+	quick = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}
+	lame  = schemas.Hardware{Cores: 8, CPUModel: "y", Speed: 6e8}
 )
 
 // runOn returns the events of a run of one epoch that starts at second s. They report the hardware
@@ -39,8 +36,7 @@ func all(runs ...[]schemas.Event) (events []schemas.Event) {
 func TestPast_DistinguishesNodes(t *testing.T) {
 	bare := func(h schemas.Hardware) schemas.Hardware { return schemas.Hardware{Cores: h.Cores} }
 	slower := quick
-	both := quick // measured under other load; reported by earlier and later jobs
-	slower.Speed, slower.Slowest, both.Slowest = 6e8, 6e8, 6e8
+	slower.Speed = 6e8 // measured under other load
 	for _, c := range []struct {
 		name   string
 		events []schemas.Event
@@ -77,20 +73,20 @@ func TestPast_DistinguishesNodes(t *testing.T) {
 			"measured slower: it stays as fast",
 			all(runOn("a", 0, 2, []schemas.Hardware{quick}, "n"),
 				runOn("b", 9, 2, []schemas.Hardware{slower}, "n")),
-			[]schemas.Hardware{both, both},
+			[]schemas.Hardware{quick, quick},
 		},
 		{
 			"measured faster: it was before",
 			all(runOn("a", 0, 2, []schemas.Hardware{slower}, "n"),
 				runOn("b", 9, 2, []schemas.Hardware{quick}, "n"), runOn("c", 19, 2, nil, "n"),
 				runOn("d", 29, 2, []schemas.Hardware{slower}, "n")),
-			[]schemas.Hardware{both, both, both, both},
+			[]schemas.Hardware{quick, quick, quick, quick},
 		},
 		{
 			"a machine of other cores is another",
 			all(runOn("a", 0, 2, []schemas.Hardware{slower}, "n"),
 				runOn("b", 9, 4, []schemas.Hardware{{Cores: 4, CPUModel: "x", Speed: 1e9}}, "n")),
-			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9, Slowest: 1e9}},
+			[]schemas.Hardware{slower, {Cores: 4, CPUModel: "x", Speed: 1e9}},
 		},
 		{
 			"of two nodes the fuller",
@@ -110,60 +106,6 @@ func TestPast_DistinguishesNodes(t *testing.T) {
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", c.name, target, diff)
 			}
-		}
-	}
-}
-
-// Node values of few jobs are scarce if another value is frequent.
-func TestDataset_MarksScarceNodeValues(t *testing.T) {
-	jobs := func(n int, h schemas.Hardware) (all []trainer.Example) {
-		for i := range n {
-			for range 3 {
-				all = append(all, trainer.Example{
-					Job:      fmt.Sprint(h, i),
-					Model:    "m",
-					Hardware: h,
-					Weight:   1,
-					Value:    1,
-					Features: schemas.Features{BatchSize: 16, CPUs: 1},
-				})
-			}
-		}
-		return all
-	}
-	same, near := quick, quick
-	same.Speed, near.Speed = 6e8, 1.12e9
-	for _, c := range []struct {
-		name     string
-		examples []trainer.Example
-		want     string // columns with a scarce value
-	}{
-		{"nodes alike", jobs(3, quick), ""},
-		{
-			"another with few jobs", append(jobs(30, quick), jobs(9, lame)...),
-			"cores cpu_model node_speed_operations_per_second",
-		},
-		{
-			"another with enough, half as many cores are not few",
-			append(jobs(20, quick), jobs(10, lame)...), "",
-		},
-		{"the same, beside more", append(jobs(50, quick), jobs(10, lame)...), "cores"},
-		{"another with enough", append(jobs(50, quick), jobs(20, lame)...), ""},
-		{
-			"the same CPU, slower", append(jobs(30, quick), jobs(9, same)...),
-			"node_speed_operations_per_second",
-		},
-		{"as few of each", append(jobs(5, quick), jobs(5, lame)...), ""},
-		{"nodes alike that were rounded apart", append(jobs(30, quick), jobs(2, near)...), ""},
-	} {
-		var got []string
-		for _, f := range trainer.Dataset(schemas.TargetEpochTime, c.examples).Features {
-			if len(f.Scarce) > 0 {
-				got = append(got, f.Name)
-			}
-		}
-		if strings.Join(got, " ") != c.want {
-			t.Errorf("%s: scarce in %q, want %q", c.name, got, c.want)
 		}
 	}
 }

@@ -160,30 +160,3 @@ func TestExampleWeight(t *testing.T) {
 		}
 	}
 }
-
-func TestColumns_NameEveryFeature(t *testing.T) {
-	f := schemas.Features{
-		BatchSize:  64,
-		CPUs:       2,
-		ModelCode:  1,
-		EpochsDone: 5,
-		Load:       schemas.Load{ConcurrentJobs: 1.6, Processes: 3.1},
-	}
-	columns := schemas.ColumnsOf(schemas.TargetAccuracy)
-	var names []string
-	for _, c := range columns {
-		names = append(names, c.String())
-	}
-	back, err := schemas.ParseColumns(names)
-	if err != nil || cmp.Diff(columns, back) != "" {
-		t.Fatalf("ParseColumns(%v) = %v, %v, want the named columns", names, back, err)
-	}
-	row := make([]float64, len(columns))
-	f.Fill(row, columns)
-	if d := cmp.Diff([]float64{64, 2, 1.5, 3, 1, 5}, row); d != "" {
-		t.Errorf("Fill (-want +got):\n%s", d)
-	}
-	if _, err := schemas.ParseColumns([]string{"batch_size", "phase_of_the_moon"}); err == nil {
-		t.Error("ParseColumns accepts an unknown feature")
-	}
-}

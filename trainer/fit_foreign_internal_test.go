@@ -2,32 +2,106 @@ package trainer
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
-	"courier/regress"
 	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
-// fitEpochTimes fits epoch times by evidence; before may be nil.
-func fitEpochTimes(t *testing.T, examples []Example, before *regress.Manifest) *regress.Manifest {
-	t.Helper()
-	r, err := fitAfter(t.Context(), schemas.TargetEpochTime, examples, before, Options{
-		Method: MethodEvidence,
-		Seed:   1,
-	})
-	if err != nil {
-		t.Fatal(err)
+// foreignCores is the CPU demand of foreign processes on a node with two processors.
+var foreignCores = []float64{0, 0.6, 1, 2}
+
+// examplesWithForeignLoad returns runs of three epochs on a node with two processors, with foreign
+// CPU load, and foreign storage load without effect. effect is the share of the CPU load that slows
+// jobs down.
+func examplesWithForeignLoad(seed uint64, runs int, effect float64) (all []Example) {
+	random := rand.New(rand.NewPCG(seed, 1))
+	for run := range runs {
+		batch, cpus := []uint32{4, 16, 64}[random.IntN(3)], uint32(1+random.IntN(2))
+		hog := foreignCores[random.IntN(len(foreignCores))]
+		wanted := float64(cpus) + effect*hog
+		seconds := 4 * (1 + 8/float64(batch)) / float64(cpus) * max(1, wanted/2) *
+			math.Exp(0.03*random.NormFloat64())
+		load := schemas.Load{ConcurrentJobs: 1, Processes: float64(cpus), StableTimeRatio: 1}
+		schemas.Foreign{
+			CPU:    schemas.RatioOf(hog / 2).Tenths(),
+			IOWait: schemas.RatioOf(0.5 * random.Float64()).Tenths(),
+		}.Set(&load)
+		for epoch := range 3 {
+			all = append(all, Example{
+				Job: fmt.Sprint("job-", run), Model: "m", Nodes: []string{"a"}, Weight: 1,
+				Features: schemas.Features{BatchSize: batch, CPUs: cpus, Load: load},
+				Value:    seconds * math.Exp(0.02*random.NormFloat64()),
+				At:       time.Unix(int64(60*run+epoch), 0).UTC(),
+			})
+		}
 	}
-	return &r.Manifest
+	return all
+}
+
+func columnsOf(chosen schemas.ForeignColumns) (names []string) {
+	for _, c := range chosen {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func TestForeignColumns_LowerTheHeldOutError(t *testing.T) {
+	unknown := func(all []Example, share float64) []Example {
+		for i := range all {
+			if float64(i) < share*float64(len(all)) {
+				schemas.Foreign{}.Set(&all[i].Features.Load)
+			}
+		}
+		return all
+	}
+	for seed := range uint64(5) {
+		for _, c := range []struct {
+			name     string
+			target   string
+			examples []Example
+			want     []string
+		}{
+			{"a hog that slows jobs down", schemas.TargetEpochTime,
+				examplesWithForeignLoad(seed, 120, 1), []string{"foreign_cpu_ratio"}},
+			{"a hog without influence", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 120, 0), nil},
+			{"a third of the examples do not know it", schemas.TargetEpochTime,
+				unknown(examplesWithForeignLoad(seed, 120, 1), 1./3), []string{"foreign_cpu_ratio"}},
+			{"most examples do not know it", schemas.TargetEpochTime,
+				unknown(examplesWithForeignLoad(seed, 120, 1), 0.6), nil},
+			{"too few runs", schemas.TargetEpochTime, examplesWithForeignLoad(seed, 5, 1), nil},
+			{"another target", schemas.TargetAccuracy, examplesWithForeignLoad(seed, 120, 1), nil},
+		} {
+			got := columnsOf(foreignColumns(c.target, c.examples))
+			if !slices.Equal(got, c.want) {
+				t.Errorf("seed %d, %s: columns %v, want %v", seed, c.name, got, c.want)
+			}
+		}
+	}
+}
+
+func TestForeignTrial_ErrorIsLowerWithTheForeignLoad(t *testing.T) {
+	examples := examplesWithForeignLoad(1, 120, 1)
+	columns := foreignColumns(schemas.TargetEpochTime, examples)
+	trial := newForeignTrial(examples)
+	with, without := trial.errors(columns), trial.errors(nil)
+	if a, b := meanOf(with), meanOf(without); !(a < 0.7*b) {
+		t.Errorf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
+			a, b)
+	}
+	t.Logf("mean absolute log error %.4f with the foreign load, want below 0.7 times %.4f without it",
+		meanOf(with), meanOf(without))
 }
 
 // heldOutEvidence returns the relative error of runs predicted by other runs of their
 // configuration.
-func heldOutEvidence(t *testing.T, m *regress.Manifest) float64 {
+func heldOutEvidence(t *testing.T, m *treefile.Manifest) float64 {
 	t.Helper()
 	var all []evidence.Evaluation
 	if err := json.Unmarshal(m.Evaluations, &all); err != nil || len(all) != 1 {
@@ -36,7 +110,7 @@ func heldOutEvidence(t *testing.T, m *regress.Manifest) float64 {
 	return all[0].Measured.RelativeError
 }
 
-func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
+func TestFit_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 	for seed := range uint64(3) {
 		examples := examplesWithForeignLoad(seed, 120, 1)
 		m := fitEpochTimes(t, examples, nil)
@@ -44,7 +118,7 @@ func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 			t.Fatalf("seed %d: columns %v, want the foreign CPU", seed, got)
 		}
 
-		p, corrections, err := evidenceOf(m).Compile()
+		p, corrections, err := stateOf(m).Compile()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,20 +159,20 @@ func TestFitEvidence_PredictsLongerTimesWithForeignLoad(t *testing.T) {
 	}
 }
 
-func TestFitEvidence_IgnoresForeignLoadWithoutEffect(t *testing.T) {
+func TestFit_IgnoresForeignLoadWithoutEffect(t *testing.T) {
 	if m := fitEpochTimes(t, examplesWithForeignLoad(1, 120, 0), nil); len(foreignOf(m)) > 0 {
 		t.Errorf("columns %v, want none", columnsOf(foreignOf(m)))
 	}
 }
 
 // Columns are kept unless they raise the error, because without them all configurations change.
-func TestFitEvidence_KeepsItsColumns(t *testing.T) {
+func TestFit_KeepsItsColumns(t *testing.T) {
 	examples := examplesWithForeignLoad(1, 120, 1)
 	first := fitEpochTimes(t, examples, nil)
 	calm := slices.DeleteFunc(slices.Clone(examples), func(x Example) bool {
 		return x.Features.Load.ForeignCPURatio.Value > 0
 	})
-	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, calm); len(columns) > 0 {
+	if columns := foreignColumns(schemas.TargetEpochTime, calm); len(columns) > 0 {
 		t.Fatalf("columns %v for examples with constant load, want none", columnsOf(columns))
 	}
 	next := fitEpochTimes(t, calm, first)
@@ -109,7 +183,7 @@ func TestFitEvidence_KeepsItsColumns(t *testing.T) {
 
 // A load that changes from epoch to epoch explains past epochs but not future ones,
 // because it is unknown at the start of a job.
-func TestFitEvidence_IgnoresAShortLivedLoad(t *testing.T) {
+func TestFit_IgnoresAShortLivedLoad(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	examples := examplesWithForeignLoad(1, 120, 0)
 	for i := range examples {
@@ -117,7 +191,7 @@ func TestFitEvidence_IgnoresAShortLivedLoad(t *testing.T) {
 		schemas.Foreign{CPU: schemas.RatioOf(foreign)}.Set(&examples[i].Features.Load)
 		examples[i].Value *= 1 + foreign
 	}
-	if columns := foreignColumns(t.Context(), schemas.TargetEpochTime, examples); len(columns) == 0 {
+	if columns := foreignColumns(schemas.TargetEpochTime, examples); len(columns) == 0 {
 		t.Fatal("the load does not lower the held-out error, although it lengthens each epoch")
 	}
 

@@ -1,0 +1,162 @@
+package trainer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"courier/regress/evidence"
+	"courier/regress/treefile"
+	"courier/schemas"
+)
+
+// ErrTooFewExamples reports that there is nothing to fit yet.
+var ErrTooFewExamples = errors.New("too few examples")
+
+// Files are the encoded files of a regressor.
+type Files struct{ Model, Manifest []byte }
+
+// Fit fits the regressor of a target on the runs of each model. before is the manifest of the
+// champion, whose state is updated; nil if there is none.
+func Fit(
+	ctx context.Context, target string, examples []Example, before *treefile.Manifest, o Options,
+) (Files, error) {
+	o = o.withDefaults()
+	examples = thin(examples, o.Examples)
+	foreign, isNew := chooseForeign(target, examples, before)
+	examples = withForeignAtStart(target, examples)
+	runs, state := evidenceRuns(target, examples, foreign), stateOf(before)
+	if isNew {
+		state = nil // its configurations have other columns
+	}
+	state, err := state.Update(ctx, runs, evidence.Options{Threads: o.Threads})
+	if err != nil {
+		return Files{}, err
+	}
+	if len(state.Subjects) == 0 {
+		return Files{}, fmt.Errorf("fit %s: %w: no runs", target, ErrTooFewExamples)
+	}
+	var evaluations json.RawMessage
+	if state.Corrected && before != nil {
+		evaluations = before.Evaluations // no model was fitted again
+	} else if evaluations, err = evaluate(ctx, state, runs); err != nil {
+		return Files{}, fmt.Errorf("evaluate %s: %w", target, err)
+	}
+	m := manifestOf(target, examples, evaluations, o)
+	return encodeState(m, runs, foreign, state)
+}
+
+// evaluate scores the predictions of the runs of a state, each without its own fold, as JSON.
+func evaluate(
+	ctx context.Context, state *evidence.ServedHierarchy, runs []evidence.Run,
+) (json.RawMessage, error) {
+	all, err := evidence.Evaluate(ctx, state.Adjusted(runs), state.Hierarchy)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(all)
+}
+
+// stateOf returns the state in a manifest; nil if there is none.
+func stateOf(m *treefile.Manifest) *evidence.ServedHierarchy {
+	var s evidence.ServedHierarchy
+	if m == nil || json.Unmarshal(m.State, &s) != nil || s.Hierarchy == nil {
+		return nil // an advisor also refuses it; the next fit does not update it
+	}
+	return &s
+}
+
+// evidenceRuns groups the examples of a target into runs, the unit of package evidence: the epochs
+// of one run of a job with one configuration and one load.
+func evidenceRuns(
+	target string, examples []Example, foreign schemas.ForeignColumns,
+) []evidence.Run {
+	type key struct {
+		job string
+		run uint32
+		evidence.Configuration
+	}
+	numbers := map[key]int{}
+	var runs []evidence.Run
+	for i := range examples {
+		x := &examples[i]
+		k := key{x.Job, x.Run, configurationOf(target, x, foreign)}
+		if x.Job == "" {
+			k.job = fmt.Sprint("example ", i)
+		}
+		n, found := numbers[k]
+		if !found {
+			n = len(runs)
+			numbers[k] = n
+			runs = append(runs, evidence.Run{
+				ID:            fmt.Sprint(k.job, " ", n),
+				Job:           fmt.Sprintf("%s/%d", k.job, k.run),
+				Configuration: k.Configuration,
+				StartedAt:     x.begin(),
+				EndedAt:       x.EndedAt,
+				Node:          firstOf(x.Nodes),
+			})
+		}
+		addExample(target, &runs[n], x)
+	}
+	return runs
+}
+
+// configurationOf returns the features that the predictions of a target depend on. Of the foreign
+// loads it includes the loads with a column.
+func configurationOf(
+	target string, x *Example, foreign schemas.ForeignColumns,
+) evidence.Configuration {
+	c := evidence.Configuration{
+		Model: x.Model, Dataset: x.Dataset,
+		BatchSize: int(x.Features.BatchSize), CPUs: int(x.Features.CPUs),
+	}
+	if target == schemas.TargetAccuracy {
+		c.CPUs = 1
+		return c
+	}
+	c.NodeType = x.Hardware.NodeType()
+	if target == schemas.TargetEpochTime {
+		c.NodeLoad = evidence.NodeLoad{
+			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,
+			ProcessesPerCore: x.Features.Load.ProcessesPerCore,
+		}
+		c.ForeignCPURatio, c.ForeignIOWaitRatio = foreign.Ratios(&x.Features.Load)
+	}
+	return c.Banded()
+}
+
+func firstOf(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return names[0]
+}
+
+// begin returns the begin of the epoch, run or start-up that the example measures.
+func (x *Example) begin() time.Time {
+	return x.At.Add(-time.Duration(x.Seconds * float64(time.Second)))
+}
+
+// addExample adds an example to its run.
+func addExample(target string, r *evidence.Run, x *Example) {
+	switch target {
+	case schemas.TargetStartup:
+		r.StartupSeconds = x.Value
+	case schemas.TargetAccuracy:
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
+			Number: int(x.Features.EpochsDone), Accuracy: x.Value, HasAccuracy: true,
+		})
+	default:
+		if x.WholeRun {
+			r.MeanSeconds, r.EpochCount = x.Value, int(max(1, x.Features.EpochsDone))
+			return
+		}
+		r.Epochs = append(r.Epochs, evidence.EpochRecord{
+			Number:  int(x.Features.EpochsDone),
+			Seconds: x.Value,
+		})
+	}
+}
