@@ -25,7 +25,7 @@ type anovaCommand struct {
 	NoRegressors bool              `help:"Do not compare regressors."`
 }
 
-// Help returns the examples of courier anova.
+// Help returns the end of the help text.
 func (c *anovaCommand) Help() string {
 	return `Examples:
   courier anova study

@@ -22,6 +22,11 @@ type demoCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
+// Help returns the end of the help text.
+func (*demoCommand) Help() string {
+	return example("courier demo", "courier demo --jobs 20 --stay")
+}
+
 func (c *demoCommand) Run(w *environment) error {
 	dir := c.Data
 	if dir == "" {

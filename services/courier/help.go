@@ -101,7 +101,7 @@ type helpCommand struct {
 	Topic []string `arg:"" optional:"" help:"A command, or flags for the flags that several commands have."`
 }
 
-// Help returns the examples of courier help.
+// Help returns the end of the help text.
 func (*helpCommand) Help() string { return example("courier help run", "courier help flags") }
 
 func (c *helpCommand) Run(w *environment) error {
@@ -163,7 +163,7 @@ func isCommand(n *kong.Node, words []string) bool {
 // versionCommand prints the version, as --version does.
 type versionCommand struct{}
 
-// Help returns the example of courier version.
+// Help returns the end of the help text.
 func (*versionCommand) Help() string { return example("courier version") }
 
 func (*versionCommand) Run(w *environment) error {

@@ -2,12 +2,16 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"courier/bus"
 	"courier/report"
 	"courier/schemas"
+	"courier/services"
 )
 
 // regressorCommand shows, exports and changes the regressors of a cluster.
@@ -61,4 +65,216 @@ func findRegressor(
 		return nil, err
 	}
 	return report.FindRegressor(list.Regressors, name)
+}
+
+type regressorList struct {
+	natsFlags
+	outputFlags
+	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
+}
+
+// Help returns the end of the help text.
+func (*regressorList) Help() string {
+	return example("courier regressor list --target epoch_time")
+}
+
+func (c *regressorList) Run(w *environment) error {
+	q := schemas.RegressorListRequest{Target: c.Target}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	return ask(w, c.natsFlags, c.outputFlags, q.Subject(), &q, report.Regressors)
+}
+
+type regressorShow struct {
+	regressorFlags
+	outputFlags
+}
+
+// Help returns the end of the help text.
+func (*regressorShow) Help() string {
+	return example("courier regressor show epoch_time", "courier regressor show 3f9a1c")
+}
+
+// Run gets the regressor from the trainer, and its history from the log.
+func (c *regressorShow) Run(w *environment) error {
+	b, v, err := c.find(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	life, err := report.ReadLife(w.ctx, b)
+	if err != nil {
+		return err
+	}
+	s := &report.RegressorHistory{RegressorVersion: *v, Life: life.Of(v.Target, v.ModelDigest)}
+	return c.print(w.stdout, s, s.WriteText)
+}
+
+type regressorExport struct {
+	regressorFlags
+	Format string `help:"Format of the file. lightgbm: the trees as text, which LightGBM and leaves read; manifest: everything else, as JSON." enum:"lightgbm,manifest" default:"lightgbm"`
+	Out    string `help:"File to write; - is standard output." default:"-" placeholder:"FILE"`
+}
+
+// Help returns the end of the help text.
+func (*regressorExport) Help() string {
+	return example("courier regressor export epoch_time --out model.txt",
+		"courier regressor export epoch_time --format manifest")
+}
+
+// Run writes the file as the trainer has stored it.
+func (c *regressorExport) Run(w *environment) error {
+	b, v, err := c.find(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	digest := map[string]string{"lightgbm": v.ModelDigest, "manifest": v.ManifestDigest}[c.Format]
+	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	defer cancel()
+	data, err := b.Artifact(ctx, digest)
+	if err != nil {
+		return err
+	}
+	return writeOut(w, c.Out, func(out io.Writer) error {
+		_, err := out.Write(data)
+		return err
+	})
+}
+
+// fitTimeout bounds the wait for fits: a million examples take a minute for each target, and a
+// running fit ends first.
+const fitTimeout = 10 * time.Minute
+
+type regressorTrain struct {
+	natsFlags
+	outputFlags
+	Target  string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
+	Promote bool   `help:"Promote the fitted regressors at once, without comparing them with the champions on later jobs."`
+}
+
+// Help returns the end of the help text.
+func (*regressorTrain) Help() string {
+	return example("courier regressor train --target epoch_time")
+}
+
+// Run requests fits, and shows their progress on a terminal.
+func (c *regressorTrain) Run(w *environment) error {
+	q := schemas.TrainRequest{Target: c.Target, Promote: c.Promote}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	b, err := c.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	ctx, cancel := context.WithTimeout(w.ctx, fitTimeout)
+	defer cancel()
+	stop := func() {}
+	if services.IsTerminal(w.stderr) {
+		stop = showFitting(ctx, b, w, c.Target)
+	}
+	var reply schemas.TrainReply
+	err = b.Request(ctx, q.Subject(), &q, &reply)
+	stop()
+	if err != nil {
+		return err
+	}
+	if c.Output == "json" {
+		return indented(w.stdout, &reply)
+	}
+	return report.Trained(w.stdout, &reply)
+}
+
+// showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
+func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string) (stop func()) {
+	if target == "" {
+		target = "*"
+	}
+	listening, cancel := context.WithCancel(ctx)
+	p, done := &services.FittingBars{Out: w.stderr, Terminal: true}, make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
+			p.Handle); err != nil {
+			w.log.Warn("cannot show progress", "error", err)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+		p.End()
+	}
+}
+
+type regressorPromote struct {
+	natsFlags
+	outputFlags
+	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
+	Digest string `arg:"" help:"At least 6 digits of the digest of the regressor, from courier regressor list."`
+	Reason string `help:"Reason to record." placeholder:"TEXT"`
+}
+
+// Help returns the end of the help text.
+func (*regressorPromote) Help() string {
+	return example("courier regressor promote epoch_time 3f9a1c --reason 'better on new nodes'")
+}
+
+func (c *regressorPromote) Run(w *environment) error {
+	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{
+		Target:      c.Target,
+		ModelDigest: c.Digest,
+		Reason:      c.Reason,
+	})
+}
+
+type regressorRollback struct {
+	natsFlags
+	outputFlags
+	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
+	Reason string `help:"Reason to record." placeholder:"TEXT"`
+}
+
+// Help returns the end of the help text.
+func (*regressorRollback) Help() string {
+	return example("courier regressor rollback epoch_time --reason 'bounds too low'")
+}
+
+func (c *regressorRollback) Run(w *environment) error {
+	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{
+		Target: c.Target,
+		Reason: c.Reason,
+	})
+}
+
+// change requests another champion and prints it.
+func change(w *environment, n natsFlags, o outputFlags, q schemas.Request) error {
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	b, err := n.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	ctx, cancel := context.WithTimeout(w.ctx, fitTimeout)
+	defer cancel()
+	var p schemas.Promoted
+	if err := b.Request(ctx, q.Subject(), q, &p); err != nil {
+		return err
+	}
+	if o.Output == "json" {
+		return indented(w.stdout, &p)
+	}
+	champion := "is the first champion"
+	if p.Rival != "" {
+		champion = fmt.Sprintf("replaces the champion %.12s", p.Rival)
+	}
+	_, err = fmt.Fprintf(w.stdout,
+		"%s: %.12s %s as revision %d (%s; %s of %d examples in %d configurations, %s)\n",
+		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
+		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
+	return err
 }

@@ -4,8 +4,15 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
 
+	"courier/policy"
 	"courier/services"
+	"courier/simulate"
+	"courier/simulate/elastic"
 	"courier/simulate/resize"
 	"courier/simulate/sharing"
 	"courier/simulate/tuning"
@@ -25,7 +32,7 @@ type simulateFigures struct {
 	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
 
-// Help returns the examples of courier simulate figures.
+// Help returns the end of the help text.
 func (c *simulateFigures) Help() string {
 	return example("courier simulate figures flowcon",
 		"courier simulate figures nearchus --seeds 1 --output json")
@@ -63,4 +70,168 @@ func (c *simulateFigures) reproduce(ctx context.Context, progress io.Writer) (fi
 		bar.End()
 	}
 	return f, err
+}
+
+type simulateElastic struct {
+	outputFlags
+	Trace            string        `help:"CSV file with one job per row and the columns job_id, submission_time, deadline, num_iteration, model_name and batch_size." required:"" type:"path" placeholder:"FILE"`
+	Throughputs      string        `help:"Directory with a table MODEL.csv per model: iterations per second by batch size and number of GPUs." required:"" type:"path" placeholder:"DIR"`
+	Jobs             int           `help:"Simulate only the first jobs; 0: all." default:"0" placeholder:"N"`
+	GPUs             int           `name:"gpus" help:"Number of GPUs of the cluster." required:"" placeholder:"N"`
+	Slot             time.Duration `help:"Minimum time between two moments, at which jobs start or change their number of GPUs." default:"60s"`
+	Policy           []string      `help:"Policies to compare, separated by commas: ${elastic_policies}." default:"deadline" sep:"none" placeholder:"NAME,..."`
+	Charge           string        `help:"Jobs that pause at a moment: all, rounds (unchanged jobs pause for less), changed (only changed jobs), none." enum:"all,rounds,changed,none" default:"all"`
+	RateError        float64       `help:"Standard deviation of log(known / true rate), 0 to 1; 0: the known rates are exact." default:"0"`
+	Predicted        bool          `help:"Hide the rates: policies use predictions from the epochs of earlier jobs."`
+	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
+	Seed             uint64        `help:"Seed of the errors of the rates." default:"1"`
+	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
+}
+
+// progressStep is the number of submitted jobs between two drawings of the progress bar.
+const progressStep = 50
+
+// Help returns the end of the help text.
+func (c *simulateElastic) Help() string {
+	return `Example:
+  courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
+  courier simulate elastic --trace jobs.csv --throughputs tables --gpus 64 --schedule out.csv`
+}
+
+func (c *simulateElastic) Run(w *environment) error {
+	c.Policy = splitNames(c.Policy)
+	if err := elastic.CheckPolicies(c.Policy); err != nil {
+		return fmt.Errorf("--policy: %w", err)
+	}
+	if c.Jobs < 0 {
+		return fmt.Errorf("--jobs is %d, want a number of jobs, or 0 for all", c.Jobs)
+	}
+	if err := checkOut(c.Schedule); err != nil {
+		return err
+	}
+	rates, err := elastic.ReadThroughputs(c.Throughputs)
+	if err != nil {
+		return err
+	}
+	trace, err := elastic.ReadTraceFile(c.Trace)
+	if err != nil {
+		return err
+	}
+	if c.Jobs > 0 {
+		trace = trace[:min(c.Jobs, len(trace))]
+	}
+	return c.compare(w, trace, rates)
+}
+
+// compare plays the trace with each policy, and writes the results.
+func (c *simulateElastic) compare(w *environment, trace []elastic.TraceJob, rates elastic.Throughputs) error {
+	bar := services.NewProgressBar(w.stderr, len(c.Policy)*len(trace))
+	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, c.options(bar, len(trace)))
+	if err != nil {
+		return err
+	}
+	if bar.Terminal {
+		bar.Draw(bar.Total, "done")
+		bar.End()
+	}
+	if c.Schedule != "" {
+		if err := writeOut(w, c.Schedule, result.Policies[0].WriteSchedule); err != nil {
+			return err
+		}
+	}
+	return c.print(w.stdout, result, result.WriteText)
+}
+
+// splitNames splits lists of names at commas. An empty name remains, so that it is refused.
+func splitNames(lists []string) (names []string) {
+	for _, list := range lists {
+		for name := range strings.SplitSeq(list, ",") {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	return names
+}
+
+func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.Options {
+	return elastic.Options{
+		Cluster:          elastic.NewCluster(c.GPUs, c.Slot, policy.Charge(c.Charge)),
+		AllowBatchChange: c.AllowBatchChange,
+		RateError:        c.RateError,
+		Predicted:        c.Predicted,
+		Seed:             c.Seed,
+		Progress: func(name string, submitted int) {
+			if bar.Terminal && submitted%progressStep == 0 {
+				bar.Draw(slices.Index(c.Policy, name)*jobs+submitted, name)
+			}
+		},
+	}
+}
+
+type simulatePromises struct {
+	outputFlags
+	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
+	Seed        uint64   `help:"Seed of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
+	Submissions int      `help:"Number of submitted jobs." default:"1000"`
+	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
+	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows the true probabilities." default:"${rules}"`
+	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
+}
+
+// Help returns the end of the help text.
+func (c *simulatePromises) Help() string {
+	return `Example:
+  courier simulate promises --submissions 200 --rules courier,paper,random`
+}
+
+func (c *simulatePromises) Run(w *environment) error {
+	o := simulate.RuleComparisonOptions{
+		Submissions: c.Submissions,
+		Confidence:  c.Confidence,
+		Seed:        c.Seed,
+		Refit:       c.Refit,
+		Rules:       c.Rules,
+	}
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	simulated, err := c.world()
+	if err != nil {
+		return err
+	}
+
+	bar := services.NewProgressBar(w.stderr, len(c.Rules)*c.Submissions)
+	step, before, last := max(1, c.Submissions/50), 0, ""
+	o.Progress = func(rule string, done int) {
+		if last != "" && rule != last {
+			before += c.Submissions
+		}
+		last = rule
+		if bar.Terminal && (done == 1 || done%step == 0) {
+			bar.Draw(before+done, rule)
+		}
+	}
+	result, err := simulate.Compare(w.ctx, simulated, o)
+	if err != nil {
+		return err
+	}
+	if bar.Terminal {
+		bar.Draw(bar.Total, "done")
+		bar.End()
+	}
+	return c.print(w.stdout, result, result.WriteText)
+}
+
+func (c *simulatePromises) world() (*simulate.World, error) {
+	if c.World == "" {
+		return simulate.DefaultWorld(), nil
+	}
+	data, err := os.ReadFile(c.World)
+	if err != nil {
+		return nil, err
+	}
+	w, err := simulate.ParseWorld(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s", c.World, plain(err))
+	}
+	return w, nil
 }

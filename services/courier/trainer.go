@@ -53,6 +53,11 @@ type trainerCommand struct {
 	Supervised bool `hidden:"" help:"Stop when standard input closes, and read the ClickHouse URL from it."`
 }
 
+// Help returns the end of the help text.
+func (*trainerCommand) Help() string {
+	return example("courier trainer --nats-url nats://nats:4222 --http-address :9100")
+}
+
 // niceness of the trainer, so that answers do not wait for a fit.
 const niceness = 10
 

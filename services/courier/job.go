@@ -100,6 +100,11 @@ type submitCommand struct {
 	requestFlags
 }
 
+// Help returns the end of the help text.
+func (*submitCommand) Help() string {
+	return example("courier submit --model lenet5 --cpus 2,4 --epochs 10 --slo 10m")
+}
+
 func (c *submitCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
@@ -114,6 +119,11 @@ type predictCommand struct {
 	outputFlags
 	requestFlags
 	Explain bool `help:"Also print the evidence for each figure."`
+}
+
+// Help returns the end of the help text.
+func (*predictCommand) Help() string {
+	return example("courier predict --model lenet5 --cpus 2,4 --epochs 10 --slo 10m --explain")
 }
 
 func (c *predictCommand) Run(w *environment) error {
@@ -134,6 +144,9 @@ type statusCommand struct {
 	outputFlags
 	ID string `arg:"" name:"job" help:"ID of the job."`
 }
+
+// Help returns the end of the help text.
+func (*statusCommand) Help() string { return example("courier status nightly-1") }
 
 // jobState is the state of a job with its predicted end.
 type jobState struct {
@@ -175,6 +188,11 @@ type cancelCommand struct {
 	Reason string `help:"Reason to record."`
 }
 
+// Help returns the end of the help text.
+func (*cancelCommand) Help() string {
+	return example("courier cancel nightly-1 --reason 'wrong data'")
+}
+
 func (c *cancelCommand) Run(w *environment) error {
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{
 		JobID:  c.ID,
@@ -191,6 +209,9 @@ type jobsCommand struct {
 	After  string `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
+// Help returns the end of the help text.
+func (*jobsCommand) Help() string { return example("courier jobs --state running --limit 50") }
+
 func (c *jobsCommand) Run(w *environment) error {
 	if c.Limit == 0 { // which means the default in a request
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
@@ -201,4 +222,17 @@ func (c *jobsCommand) Run(w *environment) error {
 		Limit:  c.Limit,
 		After:  c.After,
 	}, report.Jobs)
+}
+
+type scoreCommand struct {
+	natsFlags
+	outputFlags
+}
+
+// Help returns the end of the help text.
+func (*scoreCommand) Help() string { return example("courier score --output json") }
+
+func (c *scoreCommand) Run(w *environment) error {
+	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{},
+		report.Score)
 }
