@@ -64,7 +64,6 @@ var importGraph = map[string][]string{
 		"advisor", "advisor/cluster", "bus", "regress/table", "schemas", "trainer",
 	},
 	"policy":             {},
-	"policy/policytest":  {"policy"},
 	"policy/deadline":    {"policy"},
 	"policy/edf":         {"policy"},
 	"policy/elasticflow": {"policy"},
@@ -110,7 +109,8 @@ var importGraph = map[string][]string{
 var testOnly = []string{
 	"advisor", "advisor/advisortest", "advisor/cluster", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
-	"store/engine", "store/engine/host", "gateway/browsertest", "policy/fit", "policy/policytest",
+	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline", "policy/edf",
+	"policy/elasticflow", "policy/fit", "policy/jct",
 	"policy/quality", "runner/usage",
 }
 

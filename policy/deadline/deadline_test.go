@@ -8,38 +8,21 @@ import (
 
 	"courier/policy"
 	"courier/policy/deadline"
-	"courier/policy/policytest"
 )
 
-func FuzzPlan(f *testing.F) {
-	f.Add([]byte("an ordinary view of a cluster, with nodes, running jobs and a queue of others"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		policytest.Rules(t, deadline.New(deadline.Options{}), data)
-	})
-}
-
-func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
-	policytest.RandomViews(t, deadline.New(deadline.Options{}))
-}
-
-// No move takes units from a job that would have met its deadline and then cannot (rule 3). The rule
-// is not absolute here: triage gives up a job to save others, and it plans with margins, so it may give
-// up one that would just be in time. For running jobs, the planner of the advisor keeps the rule.
-func TestPlan_BreaksNoPromise(t *testing.T) {
-	if broken := policytest.BrokenOnRandomViews(t, deadline.New(deadline.Options{})); broken > 0 {
-		t.Errorf("%d promises are broken", broken)
-	}
-}
-
-var now = policytest.Now
+var now = time.Unix(1_000_000, 0).UTC()
 
 // view returns a cluster with jobs that run 1, 1.8 and 3 iterations per second on 1, 2 and 4 units.
 func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
-	v := policytest.NewView(units, running, queue)
-	v.Pause = policy.Pause{
-		Base: 2 * time.Second, PerDoubling: 2 * time.Second, Charge: policy.ChargeAll,
+	return &policy.ClusterView{
+		Nodes: []policy.NodeView{{Name: "a", Units: units}},
+		Jobs:  running,
+		Queue: queue,
+		Slot:  time.Minute,
+		Pause: policy.Pause{
+			Base: 2 * time.Second, PerDoubling: 2 * time.Second, Charge: policy.ChargeAll,
+		},
 	}
-	return v
 }
 
 func job(id string, work float64, window time.Duration, units int) policy.ElasticJob {

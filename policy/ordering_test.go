@@ -1,4 +1,4 @@
-package jct_test
+package policy_test
 
 import (
 	"fmt"
@@ -8,32 +8,31 @@ import (
 	"time"
 
 	"courier/policy"
+	"courier/policy/edf"
 	"courier/policy/jct"
-	"courier/policy/policytest"
 )
 
-// The policy does not keep rule 3, that no move breaks a promise. Deadlines do not count: the
-// advisor keeps the promises, and asks the policy about other CPUs only.
-func TestPlan_BreaksPromises(t *testing.T) {
-	if broken := policytest.BrokenOnRandomViews(t, jct.New()); broken == 0 {
-		t.Error("no promise is broken: the policy keeps the rule, so test that")
+func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
+	queue := []policy.ElasticJob{
+		newJob("late", 60, 2*time.Hour, 0),
+		newJob("early", 60, time.Hour, 0),
+	}
+	v := newView(12, nil, queue)
+	got := unitsAfter(v, edf.New().Plan(v, now))
+	// Eight units are slower than four, but EDF takes them.
+	if got["early"] != 8 || got["late"] != 4 {
+		t.Errorf("units %v, want 8 for the early deadline and 4 for the late one", got)
 	}
 }
 
-func FuzzPlan(f *testing.F) {
-	f.Add([]byte("an ordinary view of a cluster, with nodes, running jobs and a queue of others"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		policytest.Rules(t, jct.New(), data)
-	})
+func TestEDF_AdmitsHopelessJobs(t *testing.T) {
+	v := newView(8, nil, []policy.ElasticJob{newJob("hopeless", 1e9, time.Second, 0)})
+	if got := unitsAfter(v, edf.New().Plan(v, now)); got["hopeless"] != 8 {
+		t.Errorf("units %v, want the hopeless job running", got)
+	}
 }
 
-func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
-	policytest.RandomViews(t, jct.New())
-}
-
-var now = policytest.Now
-
-func TestPlan_ServesTheShortestJobFirst(t *testing.T) {
+func TestJCT_ServesTheShortestJobFirst(t *testing.T) {
 	tests := map[string]struct {
 		running, queue []policy.ElasticJob
 		units          int
@@ -41,29 +40,29 @@ func TestPlan_ServesTheShortestJobFirst(t *testing.T) {
 	}{
 		// Eight units are slower than four.
 		"the fastest number of units": {
-			queue: []policy.ElasticJob{policytest.NewJob("a", 60, time.Hour, 0)}, units: 12,
+			queue: []policy.ElasticJob{newJob("a", 60, time.Hour, 0)}, units: 12,
 			want: map[string]int{"a": 4},
 		},
 		"deadlines do not count": {
 			queue: []policy.ElasticJob{
-				policytest.NewJob("long", 600, time.Minute, 0), policytest.NewJob("short", 60, 9*time.Hour, 0),
+				newJob("long", 600, time.Minute, 0), newJob("short", 60, 9*time.Hour, 0),
 			}, units: 5,
 			want: map[string]int{"short": 4, "long": 1},
 		},
 		"a longer job yields": {
-			running: []policy.ElasticJob{policytest.NewJob("long", 600, time.Hour, 4)},
-			queue:   []policy.ElasticJob{policytest.NewJob("short", 60, time.Hour, 0)}, units: 4,
+			running: []policy.ElasticJob{newJob("long", 600, time.Hour, 4)},
+			queue:   []policy.ElasticJob{newJob("short", 60, time.Hour, 0)}, units: 4,
 			want: map[string]int{"short": 4, "long": 0},
 		},
 		"a job that is shorter by now stays": {
-			running: []policy.ElasticJob{policytest.NewJob("old", 30, time.Hour, 4)},
-			queue:   []policy.ElasticJob{policytest.NewJob("new", 60, time.Hour, 0)}, units: 4,
+			running: []policy.ElasticJob{newJob("old", 30, time.Hour, 4)},
+			queue:   []policy.ElasticJob{newJob("new", 60, time.Hour, 0)}, units: 4,
 			want: map[string]int{"old": 4, "new": 0},
 		},
 	}
 	for name, test := range tests {
-		v := policytest.NewView(test.units, test.running, test.queue)
-		got := policytest.UnitsAfter(v, jct.New().Plan(v, now))
+		v := newView(test.units, test.running, test.queue)
+		got := unitsAfter(v, jct.New().Plan(v, now))
 		for id, want := range test.want {
 			if got[id] != want {
 				t.Errorf("%s: job %s has %d units, want %d", name, id, got[id], want)
@@ -73,14 +72,14 @@ func TestPlan_ServesTheShortestJobFirst(t *testing.T) {
 }
 
 // An option with less work at a lower rate may end sooner, and the capacity limits the rate.
-func TestPlan_AdmitsTheOptionThatEndsFirst(t *testing.T) {
-	job := policytest.NewJob("a", 100, time.Hour, 0)
+func TestJCT_AdmitsTheOptionThatEndsFirst(t *testing.T) {
+	job := newJob("a", 100, time.Hour, 0)
 	job.Options = []policy.Option{
 		{Work: 100, Curve: policy.Curve{{Units: 1, Rate: 1}, {Units: 8, Rate: 10}}},
 		{Work: 100, Curve: policy.Curve{{Units: 1, Rate: 2}}},
 	}
 	for units, want := range map[int]int{8: 0, 4: 1} {
-		v := policytest.NewView(units, nil, []policy.ElasticJob{job})
+		v := newView(units, nil, []policy.ElasticJob{job})
 		for _, m := range jct.New().Plan(v, now).Moves {
 			if m.Kind == policy.Admit && m.Option != want {
 				t.Errorf("%d units: option %d, want %d", units, m.Option, want)
@@ -91,7 +90,7 @@ func TestPlan_AdmitsTheOptionThatEndsFirst(t *testing.T) {
 
 // On one unit, serving the shortest remaining time first has the least mean completion time, so it
 // is never behind serving by deadline.
-func TestPlan_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
+func TestJCT_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	sooner := 0
 	for n := range 200 {
@@ -99,7 +98,7 @@ func TestPlan_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 		for i := range 2 + random.IntN(6) {
 			work := float64(10 + random.IntN(500))
 			window := time.Duration(100+random.IntN(5000)) * time.Second
-			jobs = append(jobs, policytest.NewJob(fmt.Sprint(i), work, window, 0))
+			jobs = append(jobs, newJob(fmt.Sprint(i), work, window, 0))
 		}
 		shortest, earliest := serve(t, jct.New(), jobs), serve(t, byDeadline, jobs)
 		if shortest > earliest+1e-6 {
@@ -124,7 +123,7 @@ var byDeadline = &policy.Ordering{
 // serve runs jobs on one unit, and returns the sum of the completion times.
 func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
 	t.Helper()
-	v := policytest.NewView(1, append([]policy.ElasticJob(nil), jobs...), nil)
+	v := newView(1, append([]policy.ElasticJob(nil), jobs...), nil)
 	v.Slot = 0
 	seconds, sum := 0.0, 0.0
 	for len(v.Jobs) > 0 {
@@ -133,7 +132,7 @@ func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
 		if err := policy.Check(v, at, d); err != nil {
 			t.Fatal(err)
 		}
-		units := policytest.UnitsAfter(v, d)
+		units := unitsAfter(v, d)
 		shortest := math.Inf(1)
 		for i := range v.Jobs {
 			if v.Jobs[i].Units = units[v.Jobs[i].ID]; v.Jobs[i].Units > 0 {
@@ -154,13 +153,13 @@ func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
 	return sum
 }
 
-// BenchmarkPlan plans 1,000 running jobs on 2,048 units.
-func BenchmarkPlan(b *testing.B) {
+// BenchmarkJCT plans 1,000 running jobs on 2,048 units.
+func BenchmarkJCT(b *testing.B) {
 	var running []policy.ElasticJob
 	for i := range 1000 {
-		running = append(running, policytest.NewJob(fmt.Sprint(i), float64(i), time.Hour, 1))
+		running = append(running, newJob(fmt.Sprint(i), float64(i), time.Hour, 1))
 	}
-	v := policytest.NewView(2048, running, []policy.ElasticJob{policytest.NewJob("a", 3600, time.Hour, 0)})
+	v := newView(2048, running, []policy.ElasticJob{newJob("a", 3600, time.Hour, 0)})
 	for b.Loop() {
 		jct.New().Plan(v, now)
 	}
