@@ -13,9 +13,6 @@ import (
 // shapeOf returns a job on one node as a shape of policy/fit.
 func shapeOf(cpus int) fit.Shape { return fit.Shape{Workers: 1, WorkerCores: cpus} }
 
-// growthOptions are the thresholds of a growth.
-var growthOptions = fit.Options{}.WithDefaults()
-
 // ownFacts are those of a job on one node, whose processes exchange nothing over a network. An epoch
 // counts as a step with one sample.
 var ownFacts = fit.Facts{Architecture: fit.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1}
@@ -85,14 +82,14 @@ func (f *shareForecast) ownGrowth() *ownGrowth {
 		return nil
 	}
 	cpus := f.Counts[next]
-	speeds := fit.Learn(ownFacts, f.seen, nil, growthOptions)
+	speeds := fit.Learn(ownFacts, f.seen, nil, fit.Options{})
 	if speeds == nil {
 		return nil
 	}
 	mean, standardError := speeds.Gain(shapeOf(f.actual), shapeOf(cpus))
-	lower := mean - growthOptions.BoundFactor*standardError
+	lower := mean - fit.BoundFactor*standardError
 	more := float64(cpus - f.actual)
-	if math.Expm1(lower) < growthOptions.GrowthGainRatio*more/float64(f.actual) {
+	if math.Expm1(lower) < fit.GrowthGainRatio*more/float64(f.actual) {
 		return nil
 	}
 	return &ownGrowth{job: f, cpus: cpus, gain: lower / more, speedRatio: math.Exp(mean)}

@@ -18,7 +18,7 @@ func (j *Job) addUse(e *schemas.Epoch) {
 	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].CPUs != u.CPUs) {
 		j.endUses(u.Batch)
 	}
-	kept := j.Uses[max(0, len(j.Uses)+1-bottleneckOptions.MinReports):]
+	kept := j.Uses[max(0, len(j.Uses)+1-fit.MinReports):]
 	j.Uses = append(slices.Clone(kept), u)
 }
 
@@ -33,7 +33,7 @@ func (j *Job) endUses(batch uint32) {
 		j.Uses, j.FormerUses = nil, nil
 		return
 	}
-	if fit.IsStable(reportsOf(j.Uses), bottleneckOptions) {
+	if fit.IsStable(reportsOf(j.Uses)) {
 		mean := EpochUse{
 			Batch:    last.Batch,
 			CPUs:     last.CPUs,
@@ -64,13 +64,13 @@ func (j *Job) usedCPURatio() float64 {
 
 // Bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) Bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.Uses) < bottleneckOptions.MinReports ||
+	if j.State != schemas.StateRunning || len(j.Uses) < fit.MinReports ||
 		j.Uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
 		return ""
 	}
 	cpus := int(j.Uses[0].CPUs)
 	window := reportsOf(j.Uses)
-	if !fit.IsStable(window, bottleneckOptions) {
+	if !fit.IsStable(window) {
 		return ""
 	}
 
@@ -80,7 +80,7 @@ func (j *Job) Bottleneck() schemas.Bottleneck {
 	if used > 0 && pressure < maxSurplusPressure {
 		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
 	}
-	return bottleneckNames[fit.FindBottleneck(window, scaling, bottleneckOptions)]
+	return bottleneckNames[fit.FindBottleneck(window, scaling)]
 }
 
 // reportsOf returns epochs as reports of policy/fit.
@@ -129,7 +129,7 @@ func lossWithoutCPU(cpus int, usedRatio float64) float64 {
 func (j *Job) IsStarved() bool {
 	b, used := j.Bottleneck(), j.usedCPURatio()
 	isWaiting := b == schemas.BottleneckMemory || b == schemas.BottleneckInput
-	return isWaiting && used > 0 && used <= bottleneckOptions.StarvedCPURatio
+	return isWaiting && used > 0 && used <= fit.StarvedCPUThreshold
 }
 
 // SeenShapes returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
@@ -140,7 +140,7 @@ func (j *Job) SeenShapes() (seen []fit.ShapeTime) {
 	}
 	for i := range j.FormerUses {
 		former := fit.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
-		former.Reports = bottleneckOptions.MinReports
+		former.Reports = fit.MinReports
 		seen = append(seen, former)
 	}
 	return append(seen, fit.NewShapeTime(reportsOf(j.Uses)))

@@ -5,10 +5,6 @@ import (
 	"courier/schemas"
 )
 
-// bottleneckOptions are the thresholds of a bottleneck. Their MinReports is the number of epochs that
-// show one.
-var bottleneckOptions = fit.Options{}.WithDefaults()
-
 // EpochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
 // if they are unknown.
 type EpochUse struct {
@@ -44,7 +40,7 @@ func useOf(e *schemas.Epoch) EpochUse {
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),
 		MemoryPressureRatio: valueOf(e.JobMemoryPressureRatio),
 	}
-	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= bottleneckOptions.CPURatio {
+	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= fit.CPUThreshold {
 		u.CPUPressureRatio = 1
 	}
 	switch {

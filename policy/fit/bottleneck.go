@@ -49,13 +49,8 @@ type Scaling struct {
 
 // IsStable reports whether the last reports show a job that can be judged: enough of them, in one
 // shape, with similar step times.
-func IsStable(window []StepReport, o Options) bool {
-	o = o.WithDefaults()
-	return isStable(window, &o)
-}
-
-func isStable(window []StepReport, o *Options) bool {
-	if len(window) < o.MinReports {
+func IsStable(window []StepReport) bool {
+	if len(window) < MinReports {
 		return false
 	}
 	var sum, squares float64
@@ -70,37 +65,32 @@ func isStable(window []StepReport, o *Options) bool {
 	n := float64(len(window))
 	mean := sum / n
 	variance := max(0, squares/n-mean*mean) * n / max(1, n-1)
-	return math.Sqrt(variance) <= o.MaxVariation*mean
+	return math.Sqrt(variance) <= maxVariation*mean
 }
 
 // FindBottleneck returns the first bottleneck that a stable window shows.
-func FindBottleneck(window []StepReport, s Scaling, o Options) Bottleneck {
-	o = o.WithDefaults()
-	mean := meanOf(window)
-	return findBottleneck(window, &mean, s, &o)
-}
-
-func findBottleneck(window []StepReport, m *StepReport, s Scaling, o *Options) Bottleneck {
+func FindBottleneck(window []StepReport, s Scaling) Bottleneck {
+	m := meanOf(window)
 	idle := m.WorkerCPURatio
 	if m.Shape.Servers > 0 {
 		idle = min(idle, m.ServerCPURatio)
 	}
 	switch {
-	case reaches(m.MemoryRatio, o.MemoryRatio) || reaches(m.MemoryPressureRatio, o.MemoryPressureRatio):
+	case reaches(m.MemoryRatio, memoryThreshold) || reaches(m.MemoryPressureRatio, memoryPressureThreshold):
 		return BottleneckMemory
-	case hasStraggler(window, o):
+	case hasStraggler(window):
 		return BottleneckStraggler
-	case reaches(m.IOWaitRatio, o.IOWaitRatio) || reaches(m.IOPressureRatio, o.IOPressureRatio):
+	case reaches(m.IOWaitRatio, ioWaitThreshold) || reaches(m.IOPressureRatio, ioPressureThreshold):
 		return BottleneckInput
-	case reaches(m.LinkRatio, o.LinkRatio), s.SlowerWithWorkers && reaches(o.StarvedCPURatio, m.WorkerCPURatio):
+	case reaches(m.LinkRatio, linkThreshold), s.SlowerWithWorkers && reaches(StarvedCPUThreshold, m.WorkerCPURatio):
 		return BottleneckNetwork
-	case reaches(m.ServerCPURatio, o.CPURatio):
+	case reaches(m.ServerCPURatio, CPUThreshold):
 		return BottleneckServerCPU
-	case reaches(m.WorkerCPURatio, o.CPURatio):
+	case reaches(m.WorkerCPURatio, CPUThreshold):
 		return BottleneckWorkerCPU
-	case reaches(s.LastWorkerGainRatio, o.WorkerGainRatio):
+	case reaches(s.LastWorkerGainRatio, workerGainThreshold):
 		return BottleneckParallelism
-	case reaches(o.SurplusCPURatio, idle) && reaches(o.SurplusLossRatio, s.SurplusLossRatio):
+	case reaches(surplusCPUThreshold, idle) && reaches(surplusLossThreshold, s.SurplusLossRatio):
 		return BottleneckSurplus
 	}
 	return BottleneckNone
@@ -110,12 +100,12 @@ func findBottleneck(window []StepReport, m *StepReport, s Scaling, o *Options) B
 func reaches(mean, threshold float64) bool { return mean >= threshold-1e-9 }
 
 // hasStraggler reports whether one worker was slow in every report of the last window.
-func hasStraggler(window []StepReport, o *Options) bool {
-	if len(window) < o.MinReports {
+func hasStraggler(window []StepReport) bool {
+	if len(window) < MinReports {
 		return false
 	}
-	for _, r := range window[len(window)-o.MinReports:] {
-		if !(r.StragglerRatio >= o.StragglerRatio) {
+	for _, r := range window[len(window)-MinReports:] {
+		if !(r.StragglerRatio >= stragglerThreshold) {
 			return false
 		}
 	}
@@ -175,12 +165,7 @@ func (b Bottleneck) Remedies() []Remedy {
 }
 
 // Shapes returns the candidate shapes of a bottleneck for the mean of a window. They may be invalid.
-func (b Bottleneck) Shapes(mean *StepReport, o Options) []Shape {
-	o = o.WithDefaults()
-	return b.appendShapes(nil, mean, &o)
-}
-
-func (b Bottleneck) appendShapes(found []Shape, mean *StepReport, o *Options) []Shape {
+func (b Bottleneck) Shapes(mean *StepReport) []Shape {
 	s := mean.Shape
 	moreServers, fewerWorkers, moreWorkers := s, s, s
 	moreServers.Servers++
@@ -189,26 +174,26 @@ func (b Bottleneck) appendShapes(found []Shape, mean *StepReport, o *Options) []
 
 	switch b {
 	case BottleneckInput:
-		return append(found, fewerWorkers)
+		return []Shape{fewerWorkers}
 	case BottleneckNetwork:
-		return append(found, moreServers, fewerWorkers)
+		return []Shape{moreServers, fewerWorkers}
 	case BottleneckServerCPU:
 		larger := s
 		larger.ServerCores++
-		if reaches(mean.ServerCPURatio, o.ExhaustedCPURatio) {
-			return append(found, larger, moreServers, fewerWorkers)
+		if reaches(mean.ServerCPURatio, exhaustedCPUThreshold) {
+			return []Shape{larger, moreServers, fewerWorkers}
 		}
-		return append(found, larger, moreServers)
+		return []Shape{larger, moreServers}
 	case BottleneckWorkerCPU:
 		larger := s
 		larger.WorkerCores++
-		return append(found, larger, moreWorkers)
+		return []Shape{larger, moreWorkers}
 	case BottleneckParallelism:
-		return append(found, moreWorkers)
+		return []Shape{moreWorkers}
 	case BottleneckSurplus:
-		return append(found, surplusOf(mean))
+		return []Shape{surplusOf(mean)}
 	}
-	return found
+	return nil
 }
 
 // surplusOf returns the shape with one core less for each worker or server, whichever idles most. A

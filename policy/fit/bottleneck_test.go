@@ -52,7 +52,7 @@ func TestFindBottleneck_FollowsTheTable(t *testing.T) {
 			fit.Scaling{}, fit.BottleneckMemory},
 	}
 	for _, test := range tests {
-		if got := fit.FindBottleneck(window(test.change), test.scaling, fit.Options{}); got != test.want {
+		if got := fit.FindBottleneck(window(test.change), test.scaling); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
@@ -61,7 +61,7 @@ func TestFindBottleneck_FollowsTheTable(t *testing.T) {
 func TestFindBottleneck_AStragglerIsSlowInEveryReport(t *testing.T) {
 	w := window(func(r *fit.StepReport) { r.StragglerRatio = 1.5 })
 	w[1].StragglerRatio = 1
-	if got := fit.FindBottleneck(w, fit.Scaling{SurplusLossRatio: 1}, fit.Options{}); got != fit.BottleneckNone {
+	if got := fit.FindBottleneck(w, fit.Scaling{SurplusLossRatio: 1}); got != fit.BottleneckNone {
 		t.Errorf("%q, want none: one report shows equal workers", got)
 	}
 }
@@ -88,7 +88,7 @@ func TestIsStable(t *testing.T) {
 		"five with an outer": {step(1, 1, 1, 1, 3), false},
 	}
 	for name, test := range tests {
-		if got := fit.IsStable(test.window, fit.Options{}); got != test.want {
+		if got := fit.IsStable(test.window); got != test.want {
 			t.Errorf("%s: %t, want %t", name, got, test.want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestBottleneck_SuggestsItsRemedies(t *testing.T) {
 		{fit.BottleneckNone, mean, nil, nil},
 	}
 	for _, test := range tests {
-		if got := test.bottleneck.Shapes(&test.mean, fit.Options{}); !slices.Equal(got, test.shapes) {
+		if got := test.bottleneck.Shapes(&test.mean); !slices.Equal(got, test.shapes) {
 			t.Errorf("%s: shapes %v, want %v", test.bottleneck, got, test.shapes)
 		}
 		if got := test.bottleneck.Remedies(); !slices.Equal(got, test.remedies) {

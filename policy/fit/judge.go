@@ -21,22 +21,22 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 		gain -= cores
 	}
 	reports := 1/float64(len(j.Window)) + 1/float64(max(1, trial.Reports))
-	bound := p.o.DeadlineFactor * p.o.NoiseRatio * math.Sqrt(reports)
+	bound := deadlineFactor * noiseRatio * math.Sqrt(reports)
 	if gain+bound >= trial.Gain/2 {
 		record.Fruitless = 0
 		return nil
 	}
 
 	record.Fruitless++
-	record.Barred = append(record.Barred, BarredShape{j.Shape, p.now.Add(p.o.Barred)})
-	if record.Fruitless >= p.o.FruitlessMoves {
+	record.Barred = append(record.Barred, BarredShape{j.Shape, p.now.Add(barredTime)})
+	if record.Fruitless >= fruitlessMoves {
 		record.Fruitless = 0
-		record.RestUntil = p.now.Add(p.o.Rest)
+		record.RestUntil = p.now.Add(restTime)
 	}
 	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
-	pause := j.pauseBefore(&trial.From)
-	isFaster := j.paysBack(lower, pause, &p.o)
-	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores), pause, &p.o) &&
+	pause := j.pauseBefore(trial.From)
+	isFaster := j.paysBack(lower, pause)
+	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores), pause) &&
 		j.keepsDeadline(lower, pause)
 	if !isFaster && !isCheaper {
 		return nil

@@ -36,30 +36,25 @@ const singleSteps = 8
 // which raise one number by one or two, lower another by one or two, and need no more cores. At equal
 // cores, single steps alone could not move.
 func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
-	return s.appendNeighbours(nil, a, &largest)
-}
-
-func (s *Shape) appendNeighbours(found []Shape, a Architecture, largest *Shape) []Shape {
-	cores := s.Cores()
+	var found []Shape
 	for i := range neighbourSteps {
-		found = append(found, *s)
-		n := &found[len(found)-1]
+		n := s
 		n.add(&neighbourSteps[i])
 		isExchange := i >= singleSteps
-		if !n.IsValid(a) || !n.isWithin(largest) || isExchange && n.Cores() > cores {
-			found = found[:len(found)-1]
+		if n.IsValid(a) && n.isWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
+			found = append(found, n)
 		}
 	}
 	return found
 }
 
-// appendBatches adds a shape with each other allowed batch size.
-func (f *Facts) appendBatches(found []Shape, s Shape) []Shape {
+// withBatches returns a shape with each allowed batch size.
+func (f *Facts) withBatches(s Shape) []Shape {
 	if len(f.Batches) == 0 {
-		return found
+		return nil
 	}
 	s.Samples = 0
-	found = append(found, s)
+	found := []Shape{s}
 	for i := range f.Batches {
 		s.Samples = f.Batches[i].Samples
 		found = append(found, s)

@@ -87,11 +87,9 @@ type Resizing struct {
 
 // resizePlan is one decision.
 type resizePlan struct {
-	view       *ResizeView
-	now        time.Time
-	o          Options
-	candidates []Shape   // of the present job; reused
-	bounds     []float64 // of the scores of the candidates; reused
+	view    *ResizeView
+	now     time.Time
+	largest Shape
 }
 
 // proposal is the best move of a job.
@@ -104,7 +102,7 @@ type proposal struct {
 
 // Plan returns the moves for a state of the cluster, and the new record of each job.
 func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records map[string]ResizeRecord) {
-	p := &resizePlan{view: view, now: now, o: o.WithDefaults()}
+	p := &resizePlan{view: view, now: now, largest: o.largest()}
 	records = make(map[string]ResizeRecord, len(view.Jobs))
 	var proposals []*proposal
 	for i := range view.Jobs {
@@ -175,12 +173,12 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 		return !b.Until.After(p.now)
 	})
 	if job.Model == nil || !job.Facts.allows(&job.Shape) || !job.Facts.allows(&job.Requested) ||
-		!isStable(job.Window, &p.o) ||
+		!IsStable(job.Window) ||
 		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
 	j := newPlanned(job, p.now)
-	bottleneck := findBottleneck(j.Window, &j.mean, j.Scaling, &p.o)
+	bottleneck := FindBottleneck(j.Window, j.Scaling)
 	undo := p.judge(&j, &record)
 	if record.RestUntil.After(p.now) && undo == nil {
 		return record, nil
@@ -199,40 +197,32 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 
 // best returns the best allowed move of a job.
 func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *proposal {
-	p.candidates = p.appendOutright(p.candidates[:0], j)
-	distant := len(p.candidates)
-	p.candidates = j.Facts.appendBatches(p.candidates, j.Shape)
-	p.candidates = append(b.appendShapes(p.candidates, &j.mean, &p.o), j.Requested)
-	for i := range p.candidates {
-		if to := &p.candidates[i]; !j.Facts.allows(to) || !to.isWithin(&p.o.Largest) {
-			*to = j.Shape // no move
-		}
-	}
-	p.candidates = j.Shape.appendNeighbours(p.candidates, j.Facts.Architecture, &p.o.Largest)
-
-	p.rateBounds(j, barred)
 	best := proposal{Resizing: Resizing{To: j.Shape}}
-	for {
-		i := p.mostPromising(best.score)
-		if i < 0 {
-			break
+	gains := j.Model.gainsFrom(j.Shape)
+	consider := func(to Shape, isDistant bool) {
+		if to == j.Shape || !p.isAllowed(j, barred, to) {
+			return
 		}
-		p.bounds[i] = 0
-		to := &p.candidates[i]
-		mean, standardError := j.gains.gain(to)
-		if i < distant && standardError > p.o.TrustedErrorRatio {
-			continue
+		mean, standardError := gains.to(to)
+		if isDistant && standardError > trustedErrorRatio {
+			return
 		}
 		ratio := speedRatio{
 			mean:  math.Exp(mean),
-			lower: math.Exp(mean - p.o.BoundFactor*standardError),
-			safe:  math.Exp(mean - p.o.DeadlineFactor*standardError),
+			lower: math.Exp(mean - BoundFactor*standardError),
+			safe:  math.Exp(mean - deadlineFactor*standardError),
 		}
 		rule, score := p.rate(j, to, &ratio)
-		if score > best.score && (rule != RuleShrink || j.surelyEndsInTime(to, &p.o)) {
-			best.To, best.Rule, best.score = *to, rule, score
+		if score > best.score && (rule != RuleShrink || j.surelyEndsInTime(to)) {
+			best.To, best.Rule, best.score = to, rule, score
 			best.SpeedRatio, best.LowerSpeedRatio = ratio.mean, ratio.lower
 		}
+	}
+	for _, to := range p.outright(j) {
+		consider(to, true)
+	}
+	for _, to := range p.nearby(j, b) {
+		consider(to, false)
 	}
 	if best.score == 0 {
 		return nil
@@ -240,59 +230,41 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *propo
 	return &best
 }
 
-// rateBounds sets the upper bounds of the scores of the candidates: 0 if a job must not have a shape.
-func (p *resizePlan) rateBounds(j *planned, barred []BarredShape) {
-	p.bounds = p.bounds[:0]
-	for i := range p.candidates {
-		to, score := &p.candidates[i], 0.0
-		if *to != j.Shape && p.isAllowed(j, barred, to) {
-			bound := j.gains.bound(to) * (1 + rounding)
-			_, score = p.rate(j, to, &speedRatio{bound, bound, bound})
-		}
-		p.bounds = append(p.bounds, score)
-	}
+// nearby returns the requested shape, the neighbours, those that a bottleneck suggests, and other batch
+// sizes.
+func (p *resizePlan) nearby(j *planned, b Bottleneck) []Shape {
+	return slices.Concat(j.Facts.withBatches(j.Shape), b.Shapes(&j.mean), []Shape{j.Requested},
+		j.Shape.Neighbours(j.Facts.Architecture, p.largest))
 }
 
-// mostPromising returns the candidate with the highest bound above a score; -1 if there is none. The
-// bounds are much cheaper than the scores, and rule out almost all candidates.
-func (p *resizePlan) mostPromising(score float64) int {
-	found := -1
-	for i, bound := range p.bounds {
-		if bound > score {
-			found, score = i, bound
-		}
-	}
-	return found
-}
-
-// isAllowed reports whether a job may have a valid shape: it is not barred, its cores are free, and
+// isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
-func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to *Shape) bool {
+func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool {
+	if !j.Facts.allows(&to) || !to.isWithin(&p.largest) {
+		return false
+	}
 	more := to.Cores() - j.Shape.Cores()
 	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !j.isRestorable(to)) {
 		return false
 	}
-	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == *to })
+	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
 	return !isBarred && p.fitsMemory(j, to)
 }
 
 // fitsMemory reports whether a batch fits the memory of the workers. At most, all of their memory
 // grows with the batch.
-func (p *resizePlan) fitsMemory(j *planned, to *Shape) bool {
+func (p *resizePlan) fitsMemory(j *planned, to Shape) bool {
 	if to.Samples == j.Shape.Samples {
 		return true
 	}
-	growth := j.Facts.samples(to) / j.Facts.samples(&j.Shape)
-	return growth <= 1 || growth*j.mean.MemoryRatio < p.o.MemoryRatio
+	growth := j.Facts.samples(&to) / j.Facts.samples(&j.Shape)
+	return growth <= 1 || growth*j.mean.MemoryRatio < memoryThreshold
 }
 
-// rounding is more than the relative rounding error of a ratio.
-const rounding = 1e-12
-
-// appendOutright adds the best shapes by the model, if it knows enough shapes.
-func (p *resizePlan) appendOutright(found []Shape, j *planned) []Shape {
-	if j.Model.shapes < p.o.TrustedShapes {
-		return found
+// outright returns the best shapes by the model, if it knows enough shapes.
+func (p *resizePlan) outright(j *planned) (found []Shape) {
+	if j.Model.shapes < trustedShapes {
+		return nil
 	}
 	cores := j.Shape.Cores()
 	if p.view.QueuedJobs == 0 {
@@ -318,7 +290,7 @@ type speedRatio struct{ mean, lower, safe float64 }
 // the score is the ratio of the core-seconds before and after the move, minus one; otherwise the
 // logarithm of the ratio of the speed, per additional core. It is 0 if no rule allows the shape.
 // Higher ratios never have a lower score.
-func (p *resizePlan) rate(j *planned, to *Shape, ratio *speedRatio) (r ResizeRule, score float64) {
+func (p *resizePlan) rate(j *planned, to Shape, ratio *speedRatio) (r ResizeRule, score float64) {
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
 	growth := float64(more) / float64(cores)
@@ -328,15 +300,15 @@ func (p *resizePlan) rate(j *planned, to *Shape, ratio *speedRatio) (r ResizeRul
 	keepsDeadline := j.keepsDeadline(ratio.safe, pause)
 	isShrink := isQueue && more < 0 && keepsDeadline && j.endsInTime(ratio.mean, pause)
 	switch {
-	case isShrink && j.paysBack(saving, pause, &p.o):
+	case isShrink && j.paysBack(saving, pause):
 		return RuleShrink, saving - 1
-	case !j.paysBack(lower, pause, &p.o) || ratio.safe < 1 && !keepsDeadline:
+	case !j.paysBack(lower, pause) || ratio.safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
 		return RuleRestore, lower - 1
-	case more > 0 && lower-1 >= p.o.GrowthGainRatio*growth:
+	case more > 0 && lower-1 >= GrowthGainRatio*growth:
 		return RuleGrow, math.Log(lower) / float64(more)
-	case more > 0 || lower-1 < p.o.ExchangeGainRatio:
+	case more > 0 || lower-1 < exchangeGainRatio:
 		return r, 0
 	case isQueue:
 		return RuleExchange, saving - 1

@@ -82,12 +82,12 @@ func (p *SpeedPrior) probability(knee float64) float64 {
 // spread returns the mean and the standard deviation of each coefficient. At most, each term may take
 // the whole step of the first shape. Without jobs, fixed and coordinating terms may take what the busy
 // times of all resources leave of it.
-func (p *SpeedPrior) spread(f *Facts, first *ShapeTime, o *Options) (mean, deviation Coefficients) {
+func (p *SpeedPrior) spread(f *Facts, first *ShapeTime) (mean, deviation Coefficients) {
 	t := f.termsOf(&first.Shape, math.Inf(1))
 	for i := range mean {
 		most := first.StepSeconds
 		if p == nil && (i == termFixed || i == termPerWorker || i == termPerServer) {
-			most = first.restSeconds(o)
+			most = first.restSeconds()
 		}
 		deviation[i] = most / max(t[i], 1e-9)
 		if t[i] <= 0 {
@@ -103,8 +103,8 @@ func (p *SpeedPrior) spread(f *Facts, first *ShapeTime, o *Options) (mean, devia
 
 // restSeconds returns the part of a step in which no resource is busy. It is at least the error of
 // the telemetry. Fixed and coordinating time cannot be longer, because no term is negative.
-func (s *ShapeTime) restSeconds(o *Options) float64 {
+func (s *ShapeTime) restSeconds() float64 {
 	compute := s.ComputeCoreSeconds / float64(s.Shape.WorkerCores)
 	rest := s.StepSeconds - compute - s.UpdateSeconds - s.TransferSeconds
-	return max(rest, o.TelemetryNoiseRatio*s.StepSeconds)
+	return max(rest, telemetryNoiseRatio*s.StepSeconds)
 }

@@ -129,7 +129,7 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 	if f.Architecture == Executors {
 		p, serverCores = w, float64(s.WorkerCores)
 	}
-	t := terms{1, f.samples(s) / min(float64(s.WorkerCores), knee), 0, 0, w, p}
+	t := terms{1, f.computeTerm(s, knee), 0, 0, w, p}
 	exchange := 2 * f.ModelBytes / f.BytesPerSecond
 	if f.Architecture == AllReduce {
 		t[termTransfer] = exchange * (w - 1) / w
@@ -138,6 +138,11 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 	t[termUpdate] = w / (p * serverCores)
 	t[termTransfer] = exchange * max(w/p, 1)
 	return t
+}
+
+// computeTerm returns the term of the computation, the only one that depends on the knee.
+func (f *Facts) computeTerm(s *Shape, knee float64) float64 {
+	return f.samples(s) / min(float64(s.WorkerCores), knee)
 }
 
 // StepSeconds returns the step time of a shape for known coefficients.
@@ -182,7 +187,7 @@ func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
 		shapes: math.MaxInt,
 		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
 	}
-	known.complete(0, largest)
+	known.front = newShapeFront(known, largest)
 	return known
 }
 
@@ -201,8 +206,7 @@ func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
 		gain, _ := m.Gain(smaller, s)
 		proportional := 1 / float64(smaller.Workers)
 		scaling.LastWorkerGainRatio = math.Expm1(gain) / proportional
-		steps := m.Steps()
-		scaling.SlowerWithWorkers = steps.Of(s) > (1+slowerRatio)*steps.Of(smaller)
+		scaling.SlowerWithWorkers = m.StepSeconds(s) > (1+slowerRatio)*m.StepSeconds(smaller)
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}

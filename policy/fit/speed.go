@@ -46,12 +46,7 @@ type SpeedModel struct {
 	facts  Facts
 	shapes int       // distinct ones that it was learned from
 	fits   []kneeFit // by rising knee
-	steps  StepTimes
 	front  shapeFront
-
-	// Probabilities of the fits: of all, and for shapes up to a knee; see weights.
-	allWeights, seenWeights []float64
-	seenKnee                float64
 }
 
 // minResourceRatio of the step time is the error that is assumed at least for busy times.
@@ -64,25 +59,23 @@ const noisePrior = 4
 // squares. Below TrustedShapes shapes, a prior from other jobs counts, if there is one. It returns
 // nil if there is nothing to learn from. Plan needs the same options.
 func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel {
-	o = o.WithDefaults()
 	m := &SpeedModel{facts: f}
-	distinct, seenCores := map[Shape]bool{}, 0
+	distinct := map[Shape]bool{}
 	for i := range seen {
 		distinct[seen[i].Shape] = true
-		seenCores = max(seenCores, seen[i].Shape.WorkerCores)
 	}
 	m.shapes = len(distinct)
 	if m.shapes == 0 {
 		return nil
 	}
-	if m.shapes >= o.TrustedShapes {
+	if m.shapes >= trustedShapes {
 		prior = nil
 	}
 
 	lowest := math.Inf(1)
 	var errors []float64
 	for _, knee := range knees {
-		e := equations{facts: &m.facts, seen: seen, knee: knee, o: &o}
+		e := equations{facts: &m.facts, seen: seen, knee: knee}
 		fit, chi, ok := e.fit(prior)
 		if !ok {
 			continue
@@ -95,7 +88,9 @@ func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel 
 		return nil
 	}
 	m.weigh(errors, lowest)
-	m.complete(seenCores, o.Largest)
+	if m.shapes >= trustedShapes {
+		m.front = newShapeFront(m, o.largest())
+	}
 	return m
 }
 
@@ -124,23 +119,6 @@ func (m *SpeedModel) normalize() {
 	}
 }
 
-// complete computes what all decisions about a job need: step times, and the fastest shapes.
-func (m *SpeedModel) complete(seenCores int, largest Shape) {
-	m.setWeights(seenCores)
-	m.steps = newStepTimes(&m.facts, m.fits)
-	m.front = newShapeFront(&m.steps, largest)
-}
-
-// Steps returns the predicted step times of all shapes.
-func (m *SpeedModel) Steps() *StepTimes { return &m.steps }
-
-// Gain returns the logarithm of the ratio of the speeds of two shapes, and its standard error. Errors
-// that both shapes share cancel out.
-func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
-	g := m.gainsFrom(from)
-	return g.gain(&to)
-}
-
 // Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
 // probable knee, and the probability of each.
 func (m *SpeedModel) Finished() FinishedJob {
@@ -156,36 +134,22 @@ func (m *SpeedModel) Finished() FinishedJob {
 	return FinishedJob{m.facts, best.coefficients, probabilities}
 }
 
-// form returns the quadratic form of a vector.
-func (m *matrix) form(v *terms) float64 {
-	sum := 0.0
-	for i := range v {
-		row := v[i] * m[i][i]
-		for j := range i {
-			row += 2 * v[j] * m[i][j]
-		}
-		sum += v[i] * row
-	}
-	return sum
-}
-
 // equations are the least-squares problem of one knee.
 type equations struct {
 	facts *Facts
 	seen  []ShapeTime
 	knee  float64
-	o     *Options
 }
 
 // fit returns the coefficients and the sum of the squared errors, in standard deviations.
 func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
 	fit = kneeFit{knee: e.knee, probability: prior.probability(e.knee)}
-	assumed := e.o.NoiseRatio * e.o.NoiseRatio
+	assumed := noiseRatio * noiseRatio
 	variance := assumed
 	observed := e.observations()
 	for range 2 { // the second time with the noise that the first one left
 		normal, rhs := normal(observed, variance)
-		mean, deviation := prior.spread(e.facts, &e.seen[0], e.o)
+		mean, deviation := prior.spread(e.facts, &e.seen[0])
 		for i := range mean {
 			information := 1 / (deviation[i] * deviation[i])
 			normal[i][i] += information
@@ -222,11 +186,11 @@ type observation struct {
 
 // observations returns the step time and the busy times of each shape.
 func (e *equations) observations() []observation {
-	telemetry := e.o.NoiseRatio / e.o.TelemetryNoiseRatio
+	telemetry := noiseRatio / telemetryNoiseRatio
 	weight := e.weights()
 	all := make([]observation, 0, 4*len(e.seen))
 	for i := range e.seen {
-		s := e.seen[i].alone(e.o)
+		s := e.seen[i].alone()
 		t := e.facts.termsOf(&s.Shape, e.knee)
 		all = append(all, observation{t, s.StepSeconds, s.StepSeconds, weight[i]})
 
@@ -268,11 +232,11 @@ func residuals(all []observation, c *Coefficients) (squares float64) {
 // once, in real trainings, add less to a step than they are busy: the busiest one counts in full, and
 // the others share what it leaves of the step. A smaller excess than the error of the telemetry shows
 // nothing.
-func (s *ShapeTime) alone(o *Options) ShapeTime {
+func (s *ShapeTime) alone() ShapeTime {
 	compute := s.ComputeCoreSeconds / float64(s.Shape.WorkerCores)
 	longest := max(compute, s.UpdateSeconds, s.TransferSeconds)
 	sum := compute + s.UpdateSeconds + s.TransferSeconds
-	if sum <= (1+o.TelemetryNoiseRatio)*s.StepSeconds {
+	if sum <= (1+telemetryNoiseRatio)*s.StepSeconds {
 		return *s
 	}
 	left := max(s.StepSeconds-longest, 1e-6*s.StepSeconds) // not 0, which means unknown
@@ -303,7 +267,7 @@ func (e *equations) weights() []float64 {
 	decay := 1.0
 	for i := len(e.seen) - 1; i >= 0; i-- {
 		all[i] = decay * float64(max(1, e.seen[i].Reports))
-		decay *= e.o.Decay
+		decay *= decay
 	}
 	return all
 }

@@ -8,18 +8,14 @@ import (
 // planned is a job that may be resized, with its times by the speed model.
 type planned struct {
 	*ResizableJob
-	mean  StepReport // of the window
-	gains gains
+	mean StepReport // of the window
 	// remaining is the time to the end, requested that from start to end in the requested shape, and
 	// left that to the deadline, all in seconds; left is infinite without a deadline.
 	remaining, requested, left float64
 	elapsed, pause             float64 // seconds
-	fromRequested              gains   // set by surelyEndsInTime
-	shortest                   float64 // lower bound of requested, set by surelyEndsInTime
 }
 
 func newPlanned(j *ResizableJob, now time.Time) planned {
-	steps := j.Model.Steps()
 	left := math.Inf(1)
 	if !j.Deadline.IsZero() {
 		left = j.Deadline.Sub(now).Seconds()
@@ -27,9 +23,8 @@ func newPlanned(j *ResizableJob, now time.Time) planned {
 	return planned{
 		ResizableJob: j,
 		mean:         meanOf(j.Window),
-		gains:        j.Model.gainsFrom(j.Shape),
-		remaining:    j.RemainingSamples / steps.speed(j.Shape),
-		requested:    (j.DoneSamples + j.RemainingSamples) / steps.speed(j.Requested),
+		remaining:    j.RemainingSamples / j.Model.speed(j.Shape),
+		requested:    (j.DoneSamples + j.RemainingSamples) / j.Model.speed(j.Requested),
 		left:         left,
 		elapsed:      j.Elapsed.Seconds(),
 		pause:        j.Pause.Seconds(),
@@ -47,13 +42,11 @@ func (j *planned) minSpeed() float64 {
 
 // pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
 // changed at the next epoch without a pause.
-func (j *planned) pauseBefore(to *Shape) float64 {
+func (j *planned) pauseBefore(to Shape) float64 {
 	if to.Samples == j.Shape.Samples {
 		return j.pause
 	}
-	same := *to
-	same.Samples = j.Shape.Samples
-	if same == j.Shape {
+	if to.Samples = j.Shape.Samples; to == j.Shape {
 		return 0
 	}
 	return j.pause
@@ -61,8 +54,8 @@ func (j *planned) pauseBefore(to *Shape) float64 {
 
 // paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
 // time for a pause.
-func (j *planned) paysBack(ratio, pause float64, o *Options) bool {
-	return ratio > 1 && j.remaining-j.remaining/ratio >= o.CostFactor*pause
+func (j *planned) paysBack(ratio, pause float64) bool {
+	return ratio > 1 && j.remaining-j.remaining/ratio >= costFactor*pause
 }
 
 // endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
@@ -78,22 +71,19 @@ func (j *planned) keepsDeadline(ratio, pause float64) bool {
 
 // isRestorable reports whether a job that would end later than with the requested shape may have a
 // shape: it may take back the cores that it gave up, although others wait for them.
-func (j *planned) isRestorable(to *Shape) bool {
+func (j *planned) isRestorable(to Shape) bool {
 	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
 }
 
 // surelyEndsInTime reports whether a job that gives up cores is almost certain to exceed its time in
 // the requested shape by at most Options.LateRatio. The speeds of both shapes are estimates, so both
 // have a bound.
-func (j *planned) surelyEndsInTime(to *Shape, o *Options) bool {
-	if j.shortest == 0 {
-		j.fromRequested = j.Model.gainsFrom(j.Requested)
-		j.shortest = j.requested * math.Exp(-o.LateFactor*j.fromRequested.standardError())
-	}
-	mean, standardError := j.fromRequested.gain(to)
-	slowest := math.Exp(mean - o.LateFactor*standardError) // relative to the requested shape
+func (j *planned) surelyEndsInTime(to Shape) bool {
+	shortest := j.requested * math.Exp(-lateFactor*j.Model.standardError(j.Requested))
+	mean, standardError := j.Model.Gain(j.Requested, to)
+	slowest := math.Exp(mean - lateFactor*standardError) // relative to the requested shape
 
-	spent := (j.elapsed + j.pauseBefore(to)) / j.shortest
+	spent := (j.elapsed + j.pauseBefore(to)) / shortest
 	left := j.RemainingSamples / (j.DoneSamples + j.RemainingSamples)
-	return spent+left/slowest <= 1+o.LateRatio
+	return spent+left/slowest <= 1+lateRatio
 }

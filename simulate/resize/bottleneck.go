@@ -32,7 +32,7 @@ const clearRatio = 0.85
 
 // compareBottleneck counts whether the bottleneck of a window is the true one.
 func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, t *runningTraining) {
-	if !fit.IsStable(v.Window, r.Policy) {
+	if !fit.IsStable(v.Window) {
 		return
 	}
 	job, isClear := t.result.Job, 0
@@ -41,7 +41,7 @@ func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, t *runningTraining) {
 	}
 	r.outcome.Windows++
 	r.outcome.ClearWindows += isClear
-	if fit.FindBottleneck(v.Window, v.Scaling, r.Policy) == job.trueBottleneck(v.Shape) {
+	if fit.FindBottleneck(v.Window, v.Scaling) == job.trueBottleneck(v.Shape) {
 		r.outcome.Named++
 		r.outcome.ClearNamed += isClear
 	}
