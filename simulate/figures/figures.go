@@ -23,7 +23,6 @@ type Figure struct {
 	IsMet   *bool    `json:"met"`               // nil: no target
 	AtMost  bool     `json:"at_most,omitempty"` // the target is an upper limit
 	kind    kind
-	isMean  bool   // Low and High are the interval of a mean
 	group   string // figures of a group with the same name are one row of the table; empty: none
 }
 
@@ -79,11 +78,11 @@ func (c *Comparisons) AddSeconds(name string, target Target, variant string, cas
 	c.addCases(seconds, name, target, variant, cases)
 }
 
-// Interval is a mean of cases with its 95 % interval.
-type Interval struct{ Reached, Low, High float64 }
+// interval is a mean of cases with its 95 % interval.
+type interval struct{ reached, low, high float64 }
 
 // meanOf returns a mean with its 95 % interval.
-func meanOf(values []float64) Interval {
+func meanOf(values []float64) interval {
 	n := float64(len(values))
 	var sum, squares float64
 	for _, v := range values {
@@ -92,22 +91,12 @@ func meanOf(values []float64) Interval {
 	}
 	mean := sum / n
 	half := 1.96 * math.Sqrt(max(0, squares/n-mean*mean)/max(1, n-1))
-	return Interval{Reached: mean, Low: mean - half, High: mean + half}
+	return interval{mean, mean - half, mean + half}
 }
 
 // AddReductions adds a figure with the mean of at least two reductions of a time or a cost.
 func (c *Comparisons) AddReductions(name string, target Target, variant string, values []float64) {
-	c.add(reduction, name, target, variant, meanOf(values)).isMean = true
-}
-
-// AddIncreases adds a figure with the mean of relative increases.
-func (c *Comparisons) AddIncreases(name string, target Target, variant string, reached Interval) {
-	c.add(increase, name, target, variant, reached).isMean = true
-}
-
-// AddLevels adds a figure with the mean of ratios.
-func (c *Comparisons) AddLevels(name string, target Target, variant string, reached Interval) {
-	c.add(level, name, target, variant, reached).isMean = true
+	c.add(reduction, name, target, variant, meanOf(values))
 }
 
 func (c *Comparisons) addCases(k kind, name string, target Target, variant string, cases []float64) {
@@ -117,18 +106,17 @@ func (c *Comparisons) addCases(k kind, name string, target Target, variant strin
 	}
 	low, high := slices.Min(cases), slices.Max(cases)
 	mean := min(max(sum/float64(len(cases)), low), high)
-	c.add(k, name, target, variant, Interval{Reached: mean, Low: low, High: high})
+	c.add(k, name, target, variant, interval{mean, low, high})
 }
 
-func (c *Comparisons) add(k kind, name string, target Target, variant string, i Interval) *Figure {
+func (c *Comparisons) add(k kind, name string, target Target, variant string, i interval) {
 	f := Figure{
-		Name: name, Reached: i.Reached, Low: i.Low, High: i.High, Variant: variant,
+		Name: name, Reached: i.reached, Low: i.low, High: i.high, Variant: variant,
 		AtMost: k == limit || k == count, kind: k, group: c.group,
 	}
 	if target.isSet {
-		isMet := target.isMet(k, i.Reached)
+		isMet := target.isMet(k, i.reached)
 		f.Target, f.IsMet = &target.value, &isMet
 	}
 	c.Figures = append(c.Figures, f)
-	return &c.Figures[len(c.Figures)-1]
 }

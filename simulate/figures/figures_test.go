@@ -23,7 +23,6 @@ func TestComparisons_MeetTheirTargets(t *testing.T) {
 		{func() { c.Add("time", figures.Reported(0.145), "", 0.144) }, false},
 		{func() { c.AddIncrease("speed", figures.Bar(0.5), "", 0.6, 0.7) }, true},
 		{func() { c.AddLevel("kept", figures.Bar(0.97), "", 0.97) }, true},
-		{func() { c.AddLevels("kept", figures.Bar(0.97), "", figures.Interval{Reached: 0.96, High: 1}) }, false},
 		{func() { c.AddReductions("time", figures.Bar(0), "", []float64{-1, 1}) }, true},
 		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0.03) }, true},
 		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0, 0.08) }, false},

@@ -96,11 +96,11 @@ var batchVariants = []batchVariant{
 func addBatches(ctx context.Context, f *figures.Comparisons, runs *seedRuns) error {
 	p := Population{jobsPerRun, 95, 0.6, 0.9}
 	bySeed, err := runs.simulate(ctx, func(seed uint64) (all []effects) {
-		before := Simulate(p.Draw(seed), Cluster{Knowledge: KnowsNothing}, seed)
+		before := Simulate(p.Draw(seed), KnowsNothing, seed)
 		for _, v := range batchVariants {
 			jobs := p.Draw(seed)
 			v.prepare(jobs, seed)
-			all = append(all, reductions(before, Simulate(jobs, Cluster{Knowledge: v.knowledge}, seed)))
+			all = append(all, reductions(before, Simulate(jobs, v.knowledge, seed)))
 		}
 		return all
 	})

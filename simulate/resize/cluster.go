@@ -1,7 +1,6 @@
 package resize
 
 import (
-	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -20,24 +19,18 @@ const (
 	KnowsSteps     Knowledge = "steps"     // a model learned from step times alone
 )
 
-// Cluster is how jobs are simulated. A zero field means the documented default.
-type Cluster struct {
-	Cores         int           // default: 256
-	Pause         time.Duration // of a job at a change of its shape; default: 20 s
-	ReportSeconds float64       // between two reports of a job; default: 10
-	NoiseRatio    float64       // standard deviation of each reported number; default: 0.05
-	Knowledge     Knowledge
-	Policy        fit.Options
-}
+// The simulated cluster (section 3.6 of the design page resource-policies).
+const (
+	clusterCores = 256
+	movePause    = 20 * time.Second // of a job at a change of its shape
+	reportEvery  = 10.0             // seconds between two reports of a job
+	reportNoise  = 0.05             // standard deviation of each reported number
+	// reportsPerWindow is the number of reports between two judgements of a job.
+	reportsPerWindow = 3
+	tickSeconds      = 1.0 // resolution of the simulation
+)
 
-func (c Cluster) withDefaults() Cluster {
-	c.Cores = cmp.Or(c.Cores, 256)
-	c.Pause = cmp.Or(c.Pause, 20*time.Second)
-	c.ReportSeconds = cmp.Or(c.ReportSeconds, 10)
-	c.NoiseRatio = cmp.Or(c.NoiseRatio, 0.05)
-	c.Policy.Largest = largest
-	return c
-}
+var policyOptions = fit.Options{Largest: largest}
 
 // ResizedJob is how a job ran.
 type ResizedJob struct {
@@ -60,22 +53,19 @@ type Outcome struct {
 	PeakCores                int // the most cores that the jobs held at a time
 }
 
-// tickSeconds is the resolution of the simulation.
-const tickSeconds = 1.0
-
 // epoch is the time of the first tick; the policy needs some instant.
 var epoch = time.Unix(0, 0)
 
 // resizeRun is a running simulation.
 type resizeRun struct {
-	Cluster
-	random   *rand.Rand
-	now      float64
-	free     int
-	queue    []*ResizedJob
-	running  []*runningTraining
-	finished []fit.FinishedJob
-	outcome  Outcome
+	knowledge Knowledge
+	random    *rand.Rand
+	now       float64
+	free      int
+	queue     []*ResizedJob
+	running   []*runningTraining
+	finished  []fit.FinishedJob
+	outcome   Outcome
 }
 
 // runningTraining is the state of a job in the simulation.
@@ -94,9 +84,8 @@ type runningTraining struct {
 }
 
 // Simulate runs jobs in order of arrival until all have ended.
-func Simulate(jobs []GuessedJob, c Cluster, seed uint64) *Outcome {
-	r := &resizeRun{Cluster: c.withDefaults(), random: rand.New(rand.NewPCG(seed, 1))}
-	r.free = r.Cores
+func Simulate(jobs []GuessedJob, k Knowledge, seed uint64) *Outcome {
+	r := &resizeRun{knowledge: k, free: clusterCores, random: rand.New(rand.NewPCG(seed, 1))}
 	r.outcome.Jobs = make([]ResizedJob, len(jobs))
 	next := 0
 	for ended := 0; ended < len(jobs); r.now += tickSeconds {
@@ -108,7 +97,7 @@ func Simulate(jobs []GuessedJob, c Cluster, seed uint64) *Outcome {
 		ended += r.end()
 		r.resize()
 		r.start()
-		r.outcome.PeakCores = max(r.outcome.PeakCores, r.Cores-r.free)
+		r.outcome.PeakCores = max(r.outcome.PeakCores, clusterCores-r.free)
 		for _, t := range r.running {
 			r.advance(t)
 		}
@@ -127,7 +116,7 @@ func (r *resizeRun) start() {
 			result:     j,
 			shape:      j.Job.Guess,
 			started:    r.now,
-			nextReport: r.now + r.ReportSeconds,
+			nextReport: r.now + reportEvery,
 			prior:      fit.Nearest(r.finished, j.Job.Facts),
 		})
 	}
@@ -139,16 +128,13 @@ func (r *resizeRun) advance(t *runningTraining) {
 		return
 	}
 	t.done += t.result.Job.speed(t.shape) * tickSeconds
-	if r.now+tickSeconds < t.nextReport || r.Knowledge == KnowsNothing {
+	if r.now+tickSeconds < t.nextReport || r.knowledge == KnowsNothing {
 		return
 	}
-	t.nextReport += r.ReportSeconds
-	t.window = append(t.window, t.result.Job.report(t.shape, r.NoiseRatio, r.random))
+	t.nextReport += reportEvery
+	t.window = append(t.window, t.result.Job.report(t.shape, reportNoise, r.random))
 	t.isReady = len(t.window)%reportsPerWindow == 0
 }
-
-// reportsPerWindow is the number of reports between two judgements of a job.
-const reportsPerWindow = 3
 
 // end removes the jobs that have ended, and returns their number.
 func (r *resizeRun) end() int {
@@ -170,19 +156,19 @@ func (r *resizeRun) end() int {
 
 // learn returns the model of a job that learns; nil before its first window.
 func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
-	if r.Knowledge != KnowsTelemetry && r.Knowledge != KnowsSteps {
+	if r.knowledge != KnowsTelemetry && r.knowledge != KnowsSteps {
 		return nil
 	}
 	seen := slices.Clone(t.seen)
 	if len(t.window) >= reportsPerWindow {
 		seen = append(seen, r.shapeTime(t))
 	}
-	return fit.Learn(t.result.Job.Facts, seen, t.prior, r.Policy)
+	return fit.Learn(t.result.Job.Facts, seen, t.prior, policyOptions)
 }
 
 func (r *resizeRun) shapeTime(t *runningTraining) fit.ShapeTime {
 	s := fit.NewShapeTime(t.window)
-	if r.Knowledge == KnowsSteps {
+	if r.knowledge == KnowsSteps {
 		s.ComputeCoreSeconds, s.UpdateSeconds, s.TransferSeconds = 0, 0, 0
 	}
 	return s
@@ -205,7 +191,7 @@ func (r *resizeRun) resize() {
 	for i := range v.Jobs {
 		r.compareBottleneck(&v.Jobs[i], ready[v.Jobs[i].ID])
 	}
-	moves, records := fit.Plan(v, r.time(), r.Policy)
+	moves, records := fit.Plan(v, r.time(), policyOptions)
 	for id, record := range records {
 		ready[id].record = record
 	}
@@ -218,8 +204,8 @@ func (r *resizeRun) move(t *runningTraining, m fit.Resizing) {
 	t.seen = append(t.seen, r.shapeTime(t))
 	r.free -= m.To.Cores() - t.shape.Cores()
 	t.shape, t.window = m.To, nil
-	t.pausedUntil = r.now + r.Pause.Seconds()
-	t.nextReport = t.pausedUntil + r.ReportSeconds
+	t.pausedUntil = r.now + movePause.Seconds()
+	t.nextReport = t.pausedUntil + reportEvery
 	t.result.Moves++
 	if m.Rule == fit.RuleUndo {
 		t.result.Undone++
@@ -239,10 +225,10 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 		Elapsed:          time.Duration((r.now - t.started) * float64(time.Second)),
 		DoneSamples:      t.done,
 		RemainingSamples: job.Samples() - t.done,
-		Pause:            r.Pause,
+		Pause:            movePause,
 		Record:           t.record,
 	}
-	if r.Knowledge != KnowsTruth {
+	if r.knowledge != KnowsTruth {
 		v.Model = r.learn(t)
 	}
 	if v.Model != nil {

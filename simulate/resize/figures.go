@@ -173,10 +173,10 @@ const (
 // simulate runs the jobs of a seed with each of the knowledges.
 func (c *comparisonCase) simulate(seed uint64) (all []effects) {
 	jobs := Population{jobsPerRun, c.gap, c.low, c.high}.Draw(seed)
-	before := Simulate(jobs, Cluster{Knowledge: KnowsNothing}, seed)
+	before := Simulate(jobs, KnowsNothing, seed)
 	ofTrue := 0.0
 	for _, k := range c.knowledges() {
-		after := Simulate(jobs, Cluster{Knowledge: k.knowledge}, seed)
+		after := Simulate(jobs, k.knowledge, seed)
 		e := reductions(before, after)
 		if k.knowledge == KnowsTruth {
 			ofTrue = e[effectCompletion]

@@ -32,7 +32,7 @@ func TestDraw_KeepsThePopulation(t *testing.T) {
 // first out.
 func TestSimulate_KeepsGuesses(t *testing.T) {
 	jobs := resize.Population{Jobs: 40, MeanGapSeconds: 70, HighGuessRatio: 1}.Draw(1)
-	o := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsNothing}, 1)
+	o := resize.Simulate(jobs, resize.KnowsNothing, 1)
 	start := 0.0
 	for i := range o.Jobs {
 		j := &o.Jobs[i]
@@ -55,9 +55,9 @@ func TestSimulate_KeepsGuesses(t *testing.T) {
 // shape.
 func TestSimulate_ReachesThePublishedReductions(t *testing.T) {
 	jobs := resize.Population{Jobs: 120, MeanGapSeconds: 95, LowGuessRatio: 0.6, HighGuessRatio: 0.9}.Draw(1)
-	before := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsNothing}, 1)
-	known := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsTruth}, 1)
-	learned := resize.Simulate(jobs, resize.Cluster{Knowledge: resize.KnowsTelemetry}, 1)
+	before := resize.Simulate(jobs, resize.KnowsNothing, 1)
+	known := resize.Simulate(jobs, resize.KnowsTruth, 1)
+	learned := resize.Simulate(jobs, resize.KnowsTelemetry, 1)
 	for name, o := range map[string]*resize.Outcome{"true": known, "learned": learned} {
 		completion, queueing := reductions(before, o)
 		if completion < 0.356 || queueing < 0.678 {
