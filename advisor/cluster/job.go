@@ -11,8 +11,8 @@ import (
 // of packed jobs. Slices and pointers are never changed in place, because questions and snapshots
 // share them.
 type Job struct {
-	ID    string        `json:"id"`
-	State schemas.State `json:"state"`
+	ID    string        `json:"id,omitempty"`
+	State schemas.State `json:"state,omitempty"`
 	User  string        `json:"user,omitempty"`
 
 	// Request is nil if the job was started without one.
@@ -61,9 +61,9 @@ type Job struct {
 	HasHeartbeat bool          `json:"has_heartbeat,omitempty"` // its runner sends heartbeats
 	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
 
-	First    uint64 `json:"first"`     // sequence of its first event
-	Last     uint64 `json:"last"`      // sequence of its last event, without advice
-	ListedAt uint64 `json:"listed_at"` // its time, in Unix milliseconds: the order of job.list
+	First    uint64 `json:"first,omitempty"`     // sequence of its first event
+	Last     uint64 `json:"last,omitempty"`      // sequence of its last event, without advice
+	ListedAt uint64 `json:"listed_at,omitempty"` // its time, in Unix milliseconds: the order of job.list
 
 	EndOrder      uint64 `json:"end_order,omitempty"`       // position among the ended jobs; 0 if it has not ended
 	Expiry        uint64 `json:"expiry,omitempty"`          // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire

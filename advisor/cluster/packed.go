@@ -49,6 +49,7 @@ func (j *Job) pack() *packedJob {
 // run needs.
 func (j *Job) withoutProgress() *Job {
 	kept := *j
+	kept.ID, kept.State, kept.First, kept.ListedAt, kept.EndOrder = "", "", 0, 0, 0 // they are in the key
 	if j.Request != nil {
 		request := *j.Request
 		request.Labels = nil
