@@ -7,7 +7,6 @@
 //
 //   - schemas: all subjects, messages, features, error codes and tables. It is the contract and
 //     imports nothing.
-//   - regress: learns regressors from examples. It knows no job, network or disk.
 //   - regress/treefile: stores a regressor as a tree that LightGBM and package leaves read.
 //   - regress/baseline: fits simple regressors to compare with, and scores predictions;
 //     regress/leastsquares: fits linear functions.

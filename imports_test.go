@@ -17,7 +17,6 @@ import (
 var importGraph = map[string][]string{
 	".":                    {},
 	"schemas":              {},
-	"regress":              {},
 	"regress/evidence":     {},
 	"regress/treefile":     {},
 	"regress/baseline":     {"regress/leastsquares"},
@@ -97,7 +96,7 @@ var importGraph = map[string][]string{
 	"services/courier": {
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
-		"store/engine/host", "trainer", "advisor", "gateway", "regress", "regress/table", "report",
+		"store/engine/host", "trainer", "advisor", "gateway", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "demo",
 		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning",
 		"simulate/resize",
@@ -125,9 +124,9 @@ var modules = map[string][]string{
 	"github.com/alecthomas/kingpin":       {"collector"},
 	"github.com/creack/pty":               {"runner", "store/engine/host"},
 	"github.com/go-faster/city":           {"store"},
-	"github.com/dmitryikh/leaves":         {"regress", "regress/treefile"},
+	"github.com/dmitryikh/leaves":         {"regress/treefile"},
 	"gonum.org/v1/gonum": {
-		"explore", "regress", "regress/anova", "regress/evidence", "regress/leastsquares",
+		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
 	"golang.org/x/sync":          {"demo", "services", "services/courier", "simulate/resize"},
 	"github.com/alecthomas/kong": {"services/courier"},

@@ -1,5 +1,0 @@
-//go:build race
-
-package regress_test
-
-func init() { underRace = true }
