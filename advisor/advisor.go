@@ -217,9 +217,8 @@ func (a *Advisor) followJobs(ctx context.Context) error {
 	from := a.applied + 1
 	a.mu.RUnlock()
 	o := bus.FollowOptions{
-		Stream:         schemas.StreamJob,
-		ReusePublished: true,
-		From:           from,
+		Stream: schemas.StreamJob,
+		From:   from,
 		CaughtUp: func() {
 			live = true
 			a.catchUp()

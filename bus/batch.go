@@ -269,3 +269,14 @@ func retryAfter(attempt int) time.Duration {
 	delays := schemas.RedeliveryDelays()
 	return delays[min(attempt, len(delays)-1)]
 }
+
+// durableConfig is the configuration of a declared durable consumer.
+func durableConfig(d schemas.Durable) jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable:       d.Name,
+		AckPolicy:     jetstream.AckAllPolicy,
+		AckWait:       d.AckWait,
+		MaxAckPending: d.MaxAckPending,
+		DeliverPolicy: jetstream.DeliverAllPolicy,
+	}
+}

@@ -2,46 +2,14 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
-
-	"courier/schemas"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// Options names the server and the user of a connection. Without any of the files, only the URL
-// determines whether the connection uses TLS and credentials.
-type Options struct {
-	URL       string                     // such as "nats://127.0.0.1:4222"; comma-separated
-	InProcess nats.InProcessConnProvider // a server in this process; takes precedence over URL
-	Name      string                     // connection name that the server shows
-
-	// Replicas is the minimum number of NATS servers that keep a copy of each stream and
-	// bucket, 1 to 5. 0 means the number that schemas.Stream declares.
-	Replicas int
-
-	// CAFile holds PEM certificates of the authorities that sign the server's certificate.
-	// If set, TLS is required.
-	CAFile string
-
-	// CertFile and KeyFile hold the client's certificate and key in PEM, for servers that
-	// require them.
-	CertFile, KeyFile string
-
-	SeedFile string // nkey seed of the user
-	User     string // user of the seed; default: the name of SeedFile up to its first dot
-
-	// Person limits the user to jobs that the user owns. Submissions, cancellations and
-	// events go to subjects with the user's name, and the advisor checks the ownership.
-	Person bool
-}
 
 // Bus is a connection to NATS that publishes and reads the messages of schemas.
 type Bus struct {
@@ -49,11 +17,9 @@ type Bus struct {
 	js          jetstream.JetStream
 	log         *slog.Logger
 	metrics     *metrics
-	minReplicas int // Options.Replicas
-	published   publishedEvents
-	user        string   // "" if the server requires no authentication
-	isPerson    bool     // Options.Person
-	pending     sync.Map // *pendingSend to context.CancelCauseFunc
+	minReplicas int  // Options.Replicas
+	isPerson    bool // Options.Person
+	permissions permissions
 }
 
 // retryDelay is the pause between two attempts to connect.
@@ -78,8 +44,9 @@ func Connect(
 		return nil, err
 	}
 	b := &Bus{log: log, metrics: newMetrics(reg), minReplicas: o.Replicas}
+	b.permissions.log = log
 	if o.SeedFile != "" {
-		b.user, b.isPerson = o.User, o.Person
+		b.permissions.user, b.isPerson = o.User, o.Person
 	}
 
 	opts := append(credentials, b.connectionOptions(o.Name)...)
@@ -121,7 +88,7 @@ func (b *Bus) connectionOptions(name string) []nats.Option {
 				b.log.Warn("nats subscription", "subject", s.Subject, "error", err)
 				return
 			}
-			b.cancelForbidden(err)
+			b.permissions.violated(err)
 		}),
 	}
 }
@@ -139,34 +106,6 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 		}
 		if sleep(ctx, retryDelay) != nil {
 			return fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
-		}
-	}
-}
-
-// Prepare creates the streams and buckets, or changes them to the settings that schemas
-// declares. Every service may call it at every start. Limits that keep more than declared
-// stay.
-func (b *Bus) Prepare(ctx context.Context) error {
-	for _, s := range b.declaredStreams() {
-		if err := b.prepareStream(ctx, s); err != nil {
-			return err
-		}
-	}
-	return b.prepareBuckets(ctx)
-}
-
-// AwaitPrepared calls Prepare until it succeeds or ctx ends: JetStream may not be ready yet.
-func (b *Bus) AwaitPrepared(ctx context.Context) error {
-	for {
-		trial, cancel := context.WithTimeout(ctx, 10*time.Second)
-		err := b.Prepare(trial)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		b.log.Warn("streams are not ready, retrying", "error", err)
-		if sleep(ctx, 500*time.Millisecond) != nil {
-			return err
 		}
 	}
 }
@@ -199,38 +138,4 @@ func (b *Bus) Close(ctx context.Context) error {
 		b.nc.Close()
 		return fmt.Errorf("drain the nats connection: %w", ctx.Err())
 	}
-}
-
-// sleep pauses for d. If ctx ends first, it returns ctx's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// unavailableErrors are the client's errors for a server that does not answer.
-var unavailableErrors = []error{
-	nats.ErrNoResponders,
-	nats.ErrTimeout,
-	nats.ErrConnectionClosed,
-	nats.ErrDisconnected,
-	nats.ErrConnectionReconnecting,
-	jetstream.ErrNoStreamResponse,
-	context.DeadlineExceeded,
-}
-
-// unavailable gives the errors of a server that does not answer the code CodeUnavailable.
-// Other errors stay as they are.
-func unavailable(err error) error {
-	isCause := func(cause error) bool { return errors.Is(err, cause) }
-	if !slices.ContainsFunc(unavailableErrors, isCause) {
-		return err
-	}
-	wire := &schemas.Error{Code: schemas.CodeUnavailable, Message: "nats does not answer"}
-	return fmt.Errorf("%w (%w)", wire, err)
 }

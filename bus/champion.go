@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"courier/schemas"
 
@@ -15,22 +14,12 @@ import (
 // error matches schemas.ErrNotFound.
 func (b *Bus) Champion(ctx context.Context, target string) (schemas.Champion, uint64, error) {
 	var c schemas.Champion
-	kv, err := b.js.KeyValue(ctx, schemas.BucketChampions)
-	if err != nil {
-		return c, 0, fmt.Errorf("open bucket %s: %w", schemas.BucketChampions, unavailable(err))
-	}
-	entry, err := kv.Get(ctx, target)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
+	revision, err := b.readKey(ctx, schemas.BucketChampions, target, &c)
+	if err == nil && revision == 0 {
 		message := "no regressor for " + target + " yet"
 		return c, 0, &schemas.Error{Code: schemas.CodeNotFound, Message: message}
 	}
-	if err != nil {
-		return c, 0, fmt.Errorf("read champion %s: %w", target, unavailable(err))
-	}
-	if err := json.Unmarshal(entry.Value(), &c); err != nil {
-		return c, 0, fmt.Errorf("read champion %s: %w", target, err)
-	}
-	return c, entry.Revision(), nil
+	return c, revision, err
 }
 
 // SetChampion stores the champion of a target if its key still has the given revision (0: it
@@ -39,23 +28,7 @@ func (b *Bus) Champion(ctx context.Context, target string) (schemas.Champion, ui
 func (b *Bus) SetChampion(
 	ctx context.Context, c schemas.Champion, revision uint64,
 ) (uint64, error) {
-	kv, err := b.js.KeyValue(ctx, schemas.BucketChampions)
-	if err != nil {
-		return 0, fmt.Errorf("open bucket %s: %w", schemas.BucketChampions, unavailable(err))
-	}
-	data, err := json.Marshal(c)
-	if err != nil {
-		return 0, err
-	}
-	next, err := kv.Update(ctx, c.Target, data, revision)
-	if isRevisionConflict(err) {
-		message := "another process changed the champion of " + c.Target
-		return 0, &schemas.Error{Code: schemas.CodeConflict, Message: message}
-	}
-	if err != nil {
-		return 0, fmt.Errorf("set champion %s: %w", c.Target, unavailable(err))
-	}
-	return next, nil
+	return b.writeKey(ctx, schemas.BucketChampions, c.Target, c, revision)
 }
 
 // WatchChampions calls handle with each champion and its revision, and again at every change.

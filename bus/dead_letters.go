@@ -214,8 +214,3 @@ func (b *Bus) visitDead(
 		}
 	}
 }
-
-// deadID is the event ID of the dead letter of a message.
-func deadID(stream string, sequence uint64) string {
-	return fmt.Sprintf("%s/%d/dead", stream, sequence)
-}

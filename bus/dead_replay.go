@@ -138,7 +138,7 @@ func (b *Bus) markReplayed(ctx context.Context, l *Letter, r Replay) (*schemas.R
 func duplicateWindow(stream string) string {
 	for _, s := range schemas.Streams() {
 		if strings.EqualFold(s.Name, stream) {
-			return formatDuration(s.Duplicates)
+			return schemas.FormatSeconds(s.Duplicates.Seconds())
 		}
 	}
 	return "a few minutes"

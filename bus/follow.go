@@ -5,59 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
-
-	"courier/schemas"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-// Record is an event and its position in the log.
-type Record struct {
-	Event    schemas.Event
-	Subject  string
-	Sequence uint64    // in its stream
-	StoredAt time.Time // by the server's clock
-}
-
-// withEvent returns the record with an event of the message at its position.
-func (r Record) withEvent(e schemas.Event) Record {
-	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
-		s.SetSequence(r.Sequence)
-	}
-	r.Event = e
-	return r
-}
-
-// FollowOptions selects the messages to deliver.
-type FollowOptions struct {
-	Stream         string
-	Subjects       []string // filters, in which * matches any token; empty: the whole stream
-	From           uint64   // first sequence; 0: the oldest message
-	Until          uint64   // last sequence; 0: no end
-	LastPerSubject bool     // of the stored messages, deliver only the last of each subject
-	New            bool     // deliver no stored messages
-
-	// ReusePublished delivers the events that this Bus publishes by PublishOnce as the
-	// published values, instead of decoding them. At most one follower of a Bus may set it.
-	ReusePublished bool
-
-	Progress func(sequence uint64) // called after every message, also after filtered ones
-	CaughtUp func()                // called once, after the messages stored at the start
-
-	storedOnly bool // deliver no messages published after the start
-}
 
 // Follow delivers the events of a stream in order, one at a time: first the stored ones, then
 // new ones as they arrive. It returns nil when ctx ends or Until is reached, and the error of
 // the handler if that fails. A message that cannot be decoded becomes a dead letter. When the
 // connection is back after an outage, Follow continues at its position.
 func (b *Bus) Follow(ctx context.Context, o FollowOptions, handle func(Record) error) error {
-	if o.ReusePublished {
-		defer b.published.enable()()
-	}
 	follow := b.follow
 	if b.canListen(&o) {
 		delivered := map[string]bool{}
@@ -103,8 +60,6 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 	}
 	return nil
 }
-
-type handlerError struct{ error }
 
 // errLastDelivered ends a consumer of the last message per subject. The next consumer
 // delivers every message.
@@ -182,7 +137,7 @@ func (b *Bus) handleMessage(
 	return nil
 }
 
-// recordsOf returns the events of a message, which this Bus may have published itself.
+// recordsOf returns the events of a message.
 func (b *Bus) recordsOf(
 	ctx context.Context, o *FollowOptions, msg jetstream.Msg, meta *jetstream.MsgMetadata,
 ) ([]Record, error) {
@@ -190,11 +145,6 @@ func (b *Bus) recordsOf(
 		Subject:  msg.Subject(),
 		Sequence: meta.Sequence.Stream,
 		StoredAt: meta.Timestamp,
-	}
-	if e := b.published.eventOf(o, msg); e != nil {
-		position.Event = e
-		b.metrics.consumed.WithLabelValues(o.Stream).Inc()
-		return []Record{position}, nil
 	}
 	return b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
 }
@@ -225,63 +175,6 @@ func (b *Bus) orderedConsumer(ctx context.Context, o *FollowOptions) (jetstream.
 	return b.js.OrderedConsumer(ctx, o.Stream, cfg)
 }
 
-// serverFilters are the filters that the server applies. For several filters with wildcards
-// the server walks over all subjects of a block per message (2.14, LoadNextMsgMulti), and each
-// job has its own subjects. In that case the server sends all messages, and selects filters
-// them.
-func (o *FollowOptions) serverFilters() []string {
-	if len(o.Subjects) > 1 && !o.LastPerSubject {
-		return nil
-	}
-	return o.Subjects
-}
-
-// selects reports whether a subject matches one of several filters. The server applies a
-// single filter.
-func (o *FollowOptions) selects(subject string) bool {
-	matches := func(filter string) bool { return subjectMatches(filter, subject) }
-	return len(o.Subjects) < 2 || slices.ContainsFunc(o.Subjects, matches)
-}
-
-// subjectMatches reports whether a subject has the tokens of a filter, in which * matches any
-// token.
-func subjectMatches(filter, subject string) bool {
-	for {
-		want, filterRest, moreFilter := strings.Cut(filter, ".")
-		have, subjectRest, moreSubject := strings.Cut(subject, ".")
-		if want != "*" && want != have || moreFilter != moreSubject {
-			return false
-		}
-		if !moreFilter {
-			return true
-		}
-		filter, subject = filterRest, subjectRest
-	}
-}
-
-// advance moves the options past a message. It reports whether the message completes the last
-// messages per subject.
-func (o *FollowOptions) advance(meta *jetstream.MsgMetadata) (lastDelivered bool) {
-	o.From = meta.Sequence.Stream + 1
-	if o.Progress != nil {
-		o.Progress(meta.Sequence.Stream)
-	}
-	if meta.NumPending > 0 {
-		return false
-	}
-	o.caughtUp()
-	lastDelivered = o.LastPerSubject
-	o.LastPerSubject = false
-	return lastDelivered
-}
-
-func (o *FollowOptions) caughtUp() {
-	if o.CaughtUp != nil {
-		o.CaughtUp()
-		o.CaughtUp = nil
-	}
-}
-
 // orphanAge is the time after which the server deletes the consumer of a crashed follower.
 const orphanAge = 30 * time.Second
 
@@ -295,37 +188,4 @@ func (b *Bus) deleteConsumer(stream string, consumer jetstream.Consumer) {
 	if err := b.js.DeleteConsumer(ctx, stream, consumer.CachedInfo().Name); err != nil {
 		b.log.Debug("consumer not deleted", "stream", stream, "error", err)
 	}
-}
-
-// appendRecords appends the events of the message at a position. If the message cannot be
-// decoded, it publishes a dead letter and appends nothing.
-func (b *Bus) appendRecords(
-	ctx context.Context, all []Record, stream, consumer string, data []byte, position Record,
-) ([]Record, error) {
-	events, err := decode(position.Subject, data)
-	if err != nil {
-		return all, b.publishDead(ctx, position, stream, consumer, data, err)
-	}
-	for _, e := range events {
-		all = append(all, position.withEvent(e))
-	}
-	b.metrics.consumed.WithLabelValues(stream).Add(float64(len(events)))
-	return all, nil
-}
-
-// decode decodes the events of a message. A panic of the decoder becomes an error, so that no
-// message can end the process.
-func decode(subject string, data []byte) ([]schemas.Event, error) {
-	return decodeWith(schemas.ParseAll, subject, data)
-}
-
-func decodeWith(
-	parse func(string, []byte) ([]schemas.Event, error), subject string, data []byte,
-) (events []schemas.Event, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			events, err = nil, fmt.Errorf("the decoder panicked: %v", p)
-		}
-	}()
-	return parse(subject, data)
 }

@@ -19,7 +19,7 @@ import (
 // subjects to which the user may not publish.
 func (b *Bus) canListen(o *FollowOptions) bool {
 	hasWildcard := func(s string) bool { return strings.ContainsAny(s, "*>") }
-	return b.user != "" && o.LastPerSubject && o.From == 0 && len(o.Subjects) > 0 &&
+	return b.permissions.user != "" && o.LastPerSubject && o.From == 0 && len(o.Subjects) > 0 &&
 		!slices.ContainsFunc(o.Subjects, hasWildcard)
 }
 
@@ -79,7 +79,7 @@ func (b *Bus) readLatest(
 
 	var found []Record
 	for _, subject := range o.Subjects {
-		watched, done := b.watchPermission(ctx, "$JS.API.DIRECT.GET."+o.Stream+"."+subject)
+		watched, done := b.permissions.watch(ctx, "$JS.API.DIRECT.GET."+o.Stream+"."+subject)
 		msg, err := stream.GetLastMsgForSubject(watched, subject)
 		if err = done(err); errors.Is(err, jetstream.ErrMsgNotFound) {
 			continue

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,6 +14,33 @@ import (
 
 	"github.com/nats-io/nats.go"
 )
+
+// Options names the server and the user of a connection. Without any of the files, only the URL
+// determines whether the connection uses TLS and credentials.
+type Options struct {
+	URL       string                     // such as "nats://127.0.0.1:4222"; comma-separated
+	InProcess nats.InProcessConnProvider // a server in this process; takes precedence over URL
+	Name      string                     // connection name that the server shows
+
+	// Replicas is the minimum number of NATS servers that keep a copy of each stream and
+	// bucket, 1 to 5. 0 means the number that schemas.Stream declares.
+	Replicas int
+
+	// CAFile holds PEM certificates of the authorities that sign the server's certificate.
+	// If set, TLS is required.
+	CAFile string
+
+	// CertFile and KeyFile hold the client's certificate and key in PEM, for servers that
+	// require them.
+	CertFile, KeyFile string
+
+	SeedFile string // nkey seed of the user
+	User     string // user of the seed; default: the name of SeedFile up to its first dot
+
+	// Person limits the user to jobs that the user owns. Submissions, cancellations and
+	// events go to subjects with the user's name, and the advisor checks the ownership.
+	Person bool
+}
 
 // ErrIdentity reports an address, or a file with a certificate, key or seed, that cannot be
 // used. Retrying does not help.
@@ -135,51 +161,18 @@ func (o *Options) explain(err error) error {
 	return err
 }
 
-// pendingSend is a message that was sent and waits for an answer.
-type pendingSend struct{ subject string }
-
-// cancelForbidden cancels the pending sends on a subject to which the user may not publish.
-// The server reports a permission violation outside of the request, and sends no answer.
-func (b *Bus) cancelForbidden(err error) {
-	if !errors.Is(err, nats.ErrPermissionViolation) {
-		return
-	}
-	// nats: permissions violation: Permissions Violation for Publish to "subject"
-	text := err.Error()
-	b.log.Warn("nats permission violation", "user", b.user, "error", text)
-	b.pending.Range(func(key, cancel any) bool {
-		if p := key.(*pendingSend); strings.Contains(text, `Publish to "`+p.subject+`"`) {
-			cancel.(context.CancelCauseFunc)(forbidden(b.user, p.subject))
+// WithoutSecrets removes users, passwords and tokens from a list of addresses. Addresses may be
+// invalid.
+func WithoutSecrets(urls string) string {
+	list := strings.Split(urls, ",")
+	for i, s := range list {
+		scheme, rest, found := strings.Cut(strings.TrimSpace(s), "://")
+		if !found {
+			scheme, rest = "", scheme
+		} else {
+			scheme += "://"
 		}
-		return true
-	})
-}
-
-func forbidden(user, subject string) error {
-	return &schemas.Error{
-		Code:    schemas.CodeForbidden,
-		Message: fmt.Sprintf("nats does not permit user %q to publish to %s", user, subject),
+		list[i] = scheme + rest[strings.LastIndex(rest, "@")+1:]
 	}
-}
-
-// watchPermission returns a context that is cancelled when the server forbids a message on
-// subject. The caller passes the error of the call to done, which ends the watch and returns
-// that error or, instead of it, the violation.
-func (b *Bus) watchPermission(
-	ctx context.Context, subject string,
-) (watched context.Context, done func(error) error) {
-	if b.user == "" {
-		return ctx, func(err error) error { return err }
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &pendingSend{subject}
-	b.pending.Store(p, cancel)
-	return ctx, func(err error) error {
-		b.pending.Delete(p)
-		defer cancel(nil)
-		if err != nil && errors.Is(context.Cause(ctx), schemas.ErrForbidden) {
-			return context.Cause(ctx)
-		}
-		return err
-	}
+	return strings.Join(list, ",")
 }

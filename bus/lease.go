@@ -3,14 +3,10 @@ package bus
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"courier/schemas"
-
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Hold waits for a lease and calls work while this process holds it. It returns the error of
@@ -159,42 +155,18 @@ func (l *lease) giveBack(ctx context.Context) {
 }
 
 func (l *lease) read(ctx context.Context) (held schemas.Lease, revision uint64, err error) {
-	kv, err := l.bus.js.KeyValue(ctx, schemas.BucketLeases)
-	if err != nil {
-		return held, 0, fmt.Errorf("open bucket %s: %w", schemas.BucketLeases, unavailable(err))
-	}
-	entry, err := kv.Get(ctx, l.name)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return held, 0, nil
-	}
-	if err != nil {
-		return held, 0, fmt.Errorf("read lease %s: %w", l.name, unavailable(err))
-	}
-	if err := json.Unmarshal(entry.Value(), &held); err != nil {
-		return held, 0, fmt.Errorf("read lease %s: %w", l.name, err)
-	}
-	return held, entry.Revision(), nil
+	revision, err = l.bus.readKey(ctx, schemas.BucketLeases, l.name, &held)
+	return held, revision, err
 }
 
 // write sets the holder if the key still has the revision. Otherwise the error matches
 // schemas.ErrConflict.
 func (l *lease) write(ctx context.Context, holder string, revision uint64) error {
-	kv, err := l.bus.js.KeyValue(ctx, schemas.BucketLeases)
-	if err != nil {
-		return fmt.Errorf("open bucket %s: %w", schemas.BucketLeases, unavailable(err))
-	}
-	data, err := json.Marshal(schemas.Lease{Holder: holder, TTLSeconds: l.ttl.Seconds()})
+	sent := time.Now()
+	value := schemas.Lease{Holder: holder, TTLSeconds: l.ttl.Seconds()}
+	next, err := l.bus.writeKey(ctx, schemas.BucketLeases, l.name, value, revision)
 	if err != nil {
 		return err
-	}
-	sent := time.Now()
-	next, err := kv.Update(ctx, l.name, data, revision)
-	if isRevisionConflict(err) {
-		message := "another process has written the lease " + l.name
-		return &schemas.Error{Code: schemas.CodeConflict, Message: message}
-	}
-	if err != nil {
-		return fmt.Errorf("write lease %s: %w", l.name, unavailable(err))
 	}
 	l.revision, l.sentAt = next, sent
 	return nil

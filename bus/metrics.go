@@ -3,7 +3,6 @@ package bus
 import (
 	"encoding/json"
 	"errors"
-	"strings"
 
 	"courier/schemas"
 
@@ -59,20 +58,4 @@ func reasonLabel(data []byte, reason error) string {
 		return "value"
 	}
 	return "subject"
-}
-
-// WithoutSecrets removes users, passwords and tokens from a list of addresses. Addresses may be
-// invalid.
-func WithoutSecrets(urls string) string {
-	list := strings.Split(urls, ",")
-	for i, s := range list {
-		scheme, rest, found := strings.Cut(strings.TrimSpace(s), "://")
-		if !found {
-			scheme, rest = "", scheme
-		} else {
-			scheme += "://"
-		}
-		list[i] = scheme + rest[strings.LastIndex(rest, "@")+1:]
-	}
-	return strings.Join(list, ",")
 }

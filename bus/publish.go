@@ -24,22 +24,33 @@ const publishTimeout = 5 * time.Second
 // person owns the job.
 func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
 	if b.isPerson {
-		if subject := schemas.PersonSubject(b.user, e.Subject()); subject != e.Subject() {
+		if subject := schemas.PersonSubject(b.permissions.user, e.Subject()); subject != e.Subject() {
 			return b.publishThroughAdvisor(ctx, subject, e)
 		}
 	}
-	sequence, _, err := b.publish(ctx, e, nil)
-	return sequence, err
+	ack, err := b.publish(ctx, e)
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
 }
 
 // PublishOnce publishes an event that may exist only once on its subject, at any distance in time:
 // the server rejects a second one. It reports whether the event is the first. If not, it returns
-// the sequence of the first event. The caller must not change the event afterwards, because
-// followers with ReusePublished receive the same value.
+// the sequence of the first event.
 func (b *Bus) PublishOnce(
 	ctx context.Context, e schemas.Event,
 ) (sequence uint64, first bool, err error) {
-	return b.publish(ctx, e, &b.published)
+	onlyFirst := jetstream.WithExpectLastSequencePerSubject(0)
+	ack, err := b.publish(ctx, e, onlyFirst)
+	if isRevisionConflict(err) {
+		sequence, err = b.storedSequence(ctx, e.Subject())
+		return sequence, false, err
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	return ack.Sequence, !ack.Duplicate, nil
 }
 
 // PublishSamples publishes several samples of one node, oldest first, as one message. Readers
@@ -76,43 +87,25 @@ func (b *Bus) PublishSamples(ctx context.Context, samples []*schemas.Sample) (ui
 	return ack.Sequence, nil
 }
 
-// publish sends an event. With a non-nil published, the server accepts only the first event
-// of the subject, and published keeps the event for the follower.
+// publish validates and sends an event, with its identity as message ID.
 func (b *Bus) publish(
-	ctx context.Context, e schemas.Event, published *publishedEvents,
-) (sequence uint64, first bool, err error) {
+	ctx context.Context, e schemas.Event, options ...jetstream.PublishOpt,
+) (*jetstream.PubAck, error) {
 	if err := e.Validate(); err != nil {
-		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), err)
+		return nil, fmt.Errorf("publish %s: %w", e.Subject(), err)
 	}
 	data, err := schemas.Marshal(e)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-
-	once := published != nil
-	options := []jetstream.PublishOpt{jetstream.WithMsgID(e.ID())}
-	if once {
-		options = append(options, jetstream.WithExpectLastSequencePerSubject(0))
-	}
-	if published.add(e, data) {
-		defer func() {
-			if !first { // a duplicate or an error: the follower will not receive it
-				published.remove(e.ID(), data)
-			}
-		}()
-	}
-
 	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
+	options = append(options, jetstream.WithMsgID(e.ID()))
 	ack, err := b.send(ctx, e.Subject(), data, options...)
-	if once && isRevisionConflict(err) {
-		sequence, err = b.storedSequence(ctx, e.Subject())
-		return sequence, false, err
-	}
 	if err != nil {
-		return 0, false, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
+		return nil, fmt.Errorf("publish %s: %w", e.Subject(), unavailable(err))
 	}
-	return ack.Sequence, !ack.Duplicate, nil
+	return ack, nil
 }
 
 // inProcessPause is the pause before a message is sent again while the stream is storing a copy of
@@ -129,7 +122,7 @@ const duplicateInProcess = 10158
 func (b *Bus) send(
 	ctx context.Context, subject string, data []byte, options ...jetstream.PublishOpt,
 ) (ack *jetstream.PubAck, err error) {
-	ctx, done := b.watchPermission(ctx, subject)
+	ctx, done := b.permissions.watch(ctx, subject)
 	defer func() {
 		err = done(err)
 		b.metrics.published.WithLabelValues(subjectKind(subject), outcome(err)).Inc()
@@ -194,7 +187,7 @@ func (b *Bus) Notify(e schemas.Event) error {
 	}
 	subject := e.Subject()
 	if b.isPerson {
-		subject = schemas.PersonSubject(b.user, subject)
+		subject = schemas.PersonSubject(b.permissions.user, subject)
 	}
 	if err := b.nc.Publish(subject, data); err != nil {
 		return fmt.Errorf("notify %s: %w", e.Subject(), unavailable(err))
@@ -216,25 +209,4 @@ func outcome(err error) string {
 		return "error"
 	}
 	return "ok"
-}
-
-// publishDead publishes a message that could not be decoded to dead.<stream>.
-func (b *Bus) publishDead(
-	ctx context.Context, r Record, stream, consumer string, data []byte, reason error,
-) error {
-	b.metrics.dead.WithLabelValues(stream, reasonLabel(data, reason)).Inc()
-	b.log.Warn("message cannot be decoded, stored as a dead letter", "stream", stream,
-		"sequence", r.Sequence, "subject", r.Subject, "reason", reason)
-	d := &schemas.Dead{
-		Stream:         stream,
-		OriginSequence: r.Sequence,
-		OriginSubject:  strings.ToValidUTF8(r.Subject, "?"),
-		OriginBytes:    len(data),
-		Consumer:       consumer,
-		Reason:         reason.Error(),
-		Data:           data[:min(len(data), schemas.MaxDeadBytes)],
-	}
-	d.EventID, d.At = deadID(stream, r.Sequence), time.Now().UTC()
-	_, err := b.Publish(ctx, d)
-	return err
 }

@@ -38,3 +38,23 @@ func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 		t.Errorf("Publish = %d, %v, want 7", sequence, err)
 	}
 }
+
+// Only one event per subject is the first, regardless of the duplicate window.
+func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
+	t.Parallel()
+	b := bustest.NewServer(t).Connect(t)
+	sequence, first, err := b.PublishOnce(within(t), sample(1))
+	if err != nil || !first {
+		t.Fatalf("PublishOnce = first %v, %v, want the first", first, err)
+	}
+	again, first, err := b.PublishOnce(within(t), sample(2))
+	if err != nil || first || again != sequence {
+		t.Errorf(
+			"PublishOnce with another identity = %d, first %v, %v, want %d and not the first",
+			again,
+			first,
+			err,
+			sequence,
+		)
+	}
+}

@@ -53,7 +53,7 @@ func (b *Bus) getStored(
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	subject := "$JS.API.STREAM.MSG.GET." + stream
-	ctx, done := b.watchPermission(ctx, subject)
+	ctx, done := b.permissions.watch(ctx, subject)
 	msg, err := b.nc.RequestWithContext(ctx, subject, request)
 	if err = done(err); err != nil {
 		return nil, unavailable(err)

@@ -193,7 +193,7 @@ var errPanicked = errors.New("the handler panicked")
 // that person.
 func (b *Bus) Request(ctx context.Context, subject string, request, reply any) error {
 	if b.isPerson {
-		subject = schemas.PersonSubject(b.user, subject)
+		subject = schemas.PersonSubject(b.permissions.user, subject)
 	}
 	return b.request(ctx, subject, request, reply)
 }
@@ -210,7 +210,7 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 	if err != nil {
 		return err
 	}
-	ctx, done := b.watchPermission(ctx, subject)
+	ctx, done := b.permissions.watch(ctx, subject)
 	msg, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
 	if err = done(err); errors.Is(err, schemas.ErrForbidden) {
 		return err

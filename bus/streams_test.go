@@ -3,7 +3,6 @@ package bus_test
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,8 +164,8 @@ func TestPrepare_ReportsRejectedSettings(t *testing.T) {
 	}
 	err := b.Prepare(within(t))
 	if err == nil || !strings.Contains(err.Error(),
-		"change stream NODE (max_age is 1m, want at least 168h; ") ||
-		!strings.Contains(err.Error(), "storage is memory, want file") {
+		"change stream NODE (max_bytes is 1048576, want 1073741824; ") ||
+		!strings.Contains(err.Error(), "storage is Memory, want File") {
 		t.Errorf("Prepare = %v, want the differences of NODE", err)
 	}
 	if got := configs(t, js)[schemas.StreamNode]; got.MaxAge != time.Minute {
@@ -220,33 +219,7 @@ func TestPrepare_RequiresTheReplicasOfTheOptions(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
-		"change stream JOB (replicas is 1, want at least 3)") {
+		"change stream JOB (num_replicas is 1, want 3)") {
 		t.Errorf("Prepare on one server = %v, want too few replicas", err)
-	}
-}
-
-// A newer release has moved a subject to another stream. An older release starts nevertheless,
-// and applies its other settings.
-func TestPrepare_LeavesASubjectThatAnotherStreamHas(t *testing.T) {
-	t.Parallel()
-	server := bustest.NewServer(t)
-	b, js := server.Connect(t), outside(t, server.URL())
-	moved := schemas.JobSubject("*", schemas.EventMoved)
-	editStream(t, js, schemas.StreamJob, func(c *jetstream.StreamConfig) {
-		c.Subjects = slices.DeleteFunc(c.Subjects, func(s string) bool { return s == moved })
-		c.MaxAge = time.Hour
-	})
-	newer := jetstream.StreamConfig{Name: "NEWER", Subjects: []string{moved}}
-	if _, err := js.CreateStream(within(t), newer); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := b.Prepare(within(t)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := configs(t, js)[schemas.StreamJob]
-	if slices.Contains(got.Subjects, moved) || got.MaxAge == time.Hour {
-		t.Errorf("JOB after Prepare = %+v, want the declared age, and the subject left out", got)
 	}
 }

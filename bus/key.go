@@ -1,0 +1,56 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"courier/schemas"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// readKey decodes the value of a key into value, and returns its revision. If the key does not
+// exist, it returns 0 and leaves value unchanged.
+func (b *Bus) readKey(ctx context.Context, bucket, key string, value any) (uint64, error) {
+	kv, err := b.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return 0, fmt.Errorf("open bucket %s: %w", bucket, unavailable(err))
+	}
+	entry, err := kv.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read key %s of %s: %w", key, bucket, unavailable(err))
+	}
+	if err := json.Unmarshal(entry.Value(), value); err != nil {
+		return 0, fmt.Errorf("read key %s of %s: %w", key, bucket, err)
+	}
+	return entry.Revision(), nil
+}
+
+// writeKey stores the value of a key if the key still has the given revision (0: it does not exist),
+// and returns the new revision. Otherwise the error matches schemas.ErrConflict.
+func (b *Bus) writeKey(
+	ctx context.Context, bucket, key string, value any, revision uint64,
+) (uint64, error) {
+	kv, err := b.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return 0, fmt.Errorf("open bucket %s: %w", bucket, unavailable(err))
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return 0, err
+	}
+	next, err := kv.Update(ctx, key, data, revision)
+	if isRevisionConflict(err) {
+		message := fmt.Sprintf("another process has written key %s of %s", key, bucket)
+		return 0, &schemas.Error{Code: schemas.CodeConflict, Message: message}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("write key %s of %s: %w", key, bucket, unavailable(err))
+	}
+	return next, nil
+}

@@ -1,0 +1,211 @@
+package bus
+
+import (
+	"context"
+	"courier/schemas"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Prepare creates the streams and buckets, or changes them to the settings that schemas
+// declares. Every service may call it at every start. Limits that keep more than declared
+// stay.
+func (b *Bus) Prepare(ctx context.Context) error {
+	for _, s := range schemas.Streams() {
+		if err := b.prepareStream(ctx, s); err != nil {
+			return err
+		}
+	}
+	return b.prepareBuckets(ctx)
+}
+
+// AwaitPrepared calls Prepare until it succeeds or ctx ends: JetStream may not be ready yet.
+func (b *Bus) AwaitPrepared(ctx context.Context) error {
+	for {
+		trial, cancel := context.WithTimeout(ctx, 10*time.Second)
+		err := b.Prepare(trial)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		b.log.Warn("streams are not ready, retrying", "error", err)
+		if sleep(ctx, 500*time.Millisecond) != nil {
+			return err
+		}
+	}
+}
+
+// prepareStream creates a stream, or changes it to its declared settings.
+func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
+	stream, err := b.js.Stream(ctx, s.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		ctx, done := b.permissions.watch(ctx, "$JS.API.STREAM.CREATE."+s.Name)
+		_, err := b.js.CreateStream(ctx, b.declared(s, jetstream.StreamConfig{}))
+		if err = done(err); err != nil {
+			return fmt.Errorf("create stream %s: %w", s.Name, unavailable(err))
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("inspect stream %s: %w", s.Name, unavailable(err))
+	}
+
+	have := stream.CachedInfo().Config
+	want := b.declared(s, have)
+	differences := compare(have, want)
+	if differences == "" {
+		return nil
+	}
+	if err := b.updateStream(ctx, want); err != nil {
+		return fmt.Errorf("change stream %s (%s): %w", s.Name, differences, unavailable(err))
+	}
+	b.log.Info("stream changed to its declared settings", "stream", s.Name, "changes", differences)
+	return nil
+}
+
+// compare describes the settings that differ, such as "max_age is 1h0m0s, want 168h0m0s", or
+// returns "".
+func compare(have, want jetstream.StreamConfig) string {
+	var all []string
+	h, w := reflect.ValueOf(have), reflect.ValueOf(want)
+	for i := range h.NumField() {
+		x, y := h.Field(i).Interface(), w.Field(i).Interface()
+		if !reflect.DeepEqual(x, y) {
+			name, _, _ := strings.Cut(h.Type().Field(i).Tag.Get("json"), ",")
+			all = append(all, fmt.Sprintf("%s is %v, want %v", name, x, y))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// updateStream changes the configuration of a stream.
+func (b *Bus) updateStream(ctx context.Context, c jetstream.StreamConfig) error {
+	ctx, done := b.permissions.watch(ctx, "$JS.API.STREAM.UPDATE."+c.Name)
+	_, err := b.js.UpdateStream(ctx, c)
+	return done(err)
+}
+
+// declared returns the configuration of a stream with the settings that schemas declares, and with
+// those that would lose messages if they were changed. Other settings, and limits that keep more
+// than declared, stay.
+func (b *Bus) declared(s schemas.Stream, have jetstream.StreamConfig) jetstream.StreamConfig {
+	c := have
+	c.Name = s.Name
+	c.Duplicates = s.Duplicates
+	c.MaxMsgSize = s.MaxMessage
+	c.Storage = jetstream.FileStorage
+	c.Retention = jetstream.LimitsPolicy
+	c.Discard = jetstream.DiscardOld
+	c.AllowDirect = true
+	c.Sealed, c.NoAck = false, false
+	c.MaxMsgs, c.MaxMsgsPerSubject, c.MaxConsumers = -1, -1, -1
+	c.Replicas = max(have.Replicas, s.Replicas, b.minReplicas)
+	if !slices.Equal(slices.Sorted(slices.Values(have.Subjects)),
+		slices.Sorted(slices.Values(s.Subjects))) {
+		c.Subjects = s.Subjects
+	}
+
+	isNew := have.Name == "" // limits below 1 of an existing stream mean that there is none
+	if isNew || have.MaxAge > 0 {
+		c.MaxAge = max(have.MaxAge, s.MaxAge)
+	}
+	if isNew || have.MaxBytes > 0 {
+		c.MaxBytes = max(have.MaxBytes, s.MaxBytes)
+	}
+	return c
+}
+
+// prepareBuckets creates missing buckets and raises the number of replicas where it is too
+// low. It does not touch other buckets, so a user without the right to create buckets can
+// call it once they exist.
+func (b *Bus) prepareBuckets(ctx context.Context) error {
+	for _, bucket := range []string{
+		schemas.BucketAdmission,
+		schemas.BucketChampions,
+		schemas.BucketIntents,
+		schemas.BucketLeases,
+	} {
+		if err := b.prepareKeyValue(ctx, bucket); err != nil {
+			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
+		}
+	}
+	for _, o := range []jetstream.ObjectStoreConfig{
+		{Bucket: schemas.BucketRegressors},
+		{Bucket: schemas.BucketSnapshots, TTL: schemas.SnapshotAge},
+	} {
+		o.Storage, o.Replicas = jetstream.FileStorage, b.minReplicas
+		if err := b.prepareObjects(ctx, o); err != nil {
+			return fmt.Errorf("create object store %s: %w", o.Bucket, unavailable(err))
+		}
+	}
+	return nil
+}
+
+// prepareKeyValue creates a key-value bucket, or raises its number of replicas.
+func (b *Bus) prepareKeyValue(ctx context.Context, bucket string) error {
+	config := jetstream.KeyValueConfig{
+		Bucket:   bucket,
+		History:  5,
+		Storage:  jetstream.FileStorage,
+		Replicas: b.minReplicas,
+	}
+	return b.prepareBucket(ctx, "KV_"+bucket, func(ctx context.Context, exists bool) error {
+		write := b.js.CreateKeyValue
+		if exists {
+			write = b.js.UpdateKeyValue
+		}
+		_, err := write(ctx, config)
+		return err
+	})
+}
+
+// prepareObjects creates an object store, or raises its number of replicas.
+func (b *Bus) prepareObjects(ctx context.Context, o jetstream.ObjectStoreConfig) error {
+	return b.prepareBucket(ctx, "OBJ_"+o.Bucket, func(ctx context.Context, exists bool) error {
+		write := b.js.CreateObjectStore
+		if exists {
+			write = b.js.UpdateObjectStore
+		}
+		_, err := write(ctx, o)
+		return err
+	})
+}
+
+// createTimeout bounds one attempt to create a bucket. If two services create it at the same
+// time in a NATS cluster, one of them gets no answer (2.15: its update reaches a stream
+// without a leader). At the next attempt the bucket exists.
+const createTimeout = time.Second
+
+// prepareBucket calls write if the stream of a bucket is missing or has too few replicas.
+func (b *Bus) prepareBucket(
+	ctx context.Context, stream string, write func(ctx context.Context, exists bool) error,
+) error {
+	for {
+		s, err := b.js.Stream(ctx, stream)
+		if err == nil && s.CachedInfo().Config.Replicas >= b.minReplicas {
+			return nil
+		}
+		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return err
+		}
+		exists, verb := err == nil, "CREATE"
+		if exists {
+			verb = "UPDATE"
+		}
+
+		attempt, cancel := context.WithTimeout(ctx, createTimeout)
+		watched, done := b.permissions.watch(attempt, "$JS.API.STREAM."+verb+"."+stream)
+		err = done(write(watched, exists))
+		timedOut := attempt.Err() != nil && ctx.Err() == nil
+		cancel()
+		if err == nil || !timedOut && !errors.Is(err, jetstream.ErrBucketExists) {
+			return err
+		}
+	}
+}
