@@ -379,3 +379,16 @@ func TestClickHouse_GrantsMatchTheEmbeddedEngine(t *testing.T) {
 			"addresses of the user without a password (-want +got):\n%s", got.CourierProfile, diff)
 	}
 }
+
+// The image of a release has the settings of the image that deploy/Dockerfile builds.
+func TestImages_HaveTheSameSettings(t *testing.T) {
+	copies := regexp.MustCompile(`(?m)^(#|COPY).*\n`)
+	settings := func(file string) string {
+		_, image, _ := strings.Cut(read(t, file), "FROM scratch\n")
+		return copies.ReplaceAllString(image, "")
+	}
+	release, own := settings("deploy/release.Dockerfile"), settings("deploy/Dockerfile")
+	if release != own || own == "" {
+		t.Errorf("the image of a release has the settings\n%s\nwant\n%s", release, own)
+	}
+}

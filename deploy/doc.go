@@ -1,6 +1,7 @@
 // Package deploy contains the files to run Courier on other machines:
 //
-//   - the image (Dockerfile) and the configuration of NATS and ClickHouse (nats, clickhouse)
+//   - the images (Dockerfile, release.Dockerfile), and the configuration of NATS and ClickHouse
+//     (nats, clickhouse)
 //   - monitoring (prometheus, grafana)
 //   - systemd units and Kubernetes manifests (systemd, kubernetes)
 //   - scripts to run jobs under Slurm and Spark (slurm, spark)
