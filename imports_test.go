@@ -46,11 +46,12 @@ var importGraph = map[string][]string{
 		"bus", "schemas", "regress/evidence", "regress/leastsquares", "regress/treefile",
 	},
 	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
+	"advisor/decide":  {"advisor/cluster", "regress/evidence", "regress/treefile", "schemas"},
 	"advisor": {
-		"advisor/cluster", "bus", "policy", "policy/deadline", "policy/fit", "policy/jct", "policy/quality", "schemas",
-		"regress/evidence", "regress/treefile",
+		"advisor/cluster", "advisor/decide", "bus", "policy", "policy/deadline", "policy/fit",
+		"policy/jct", "policy/quality", "schemas",
 	},
-	"advisor/advisortest": {"bus", "regress/treefile", "schemas", "trainer"},
+	"advisor/advisortest": {"advisor/decide", "bus", "regress/treefile", "schemas", "trainer"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
@@ -60,7 +61,7 @@ var importGraph = map[string][]string{
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
-		"advisor", "advisor/cluster", "bus", "regress/table", "schemas", "trainer",
+		"advisor", "advisor/cluster", "advisor/decide", "bus", "regress/table", "schemas", "trainer",
 	},
 	"policy":             {},
 	"policy/deadline":    {"policy"},
@@ -71,7 +72,7 @@ var importGraph = map[string][]string{
 		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
 		"schemas",
 	},
-	"simulate":         {"advisor", "advisor/cluster", "regress/baseline", "schemas", "trainer"},
+	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {},
 	"policy/cost":      {},
 	"policy/fit":       {},
@@ -106,7 +107,7 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"advisor", "advisor/advisortest", "advisor/cluster", "bus/bustest",
+	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline", "policy/edf",
 	"policy/elasticflow", "policy/fit", "policy/jct",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -64,8 +65,8 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	if mustWait || isAdmitted && !isShared {
 		return advice
 	}
-	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *Question {
-		return askOn(a.cluster, nodes, request, now)
+	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *decide.Question {
+		return decide.AskOn(a.cluster, nodes, request, now)
 	})
 	switch {
 	case admitted != nil:
@@ -196,7 +197,7 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	var queue []*schemas.Advice
 	elastic := map[string]bool{}
 	for _, q := range a.queueQuestions(now) {
-		queued := Decide(q, *a.regressors.Load(), now)
+		queued := decide.Decide(q, *a.regressors.Load(), now)
 		queue = append(queue, queued)
 		elastic[q.JobID] = a.sharesCPUs(&q.Request, queued)
 	}
@@ -248,23 +249,23 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 // admitQueued returns advice for a queued job that may start under the plan for the CPUs of its nodes,
 // or nil.
 func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.Advice {
-	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *Question {
+	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *decide.Question {
 		j := a.cluster.Live(queued.JobID)
 		if j == nil || j.State != schemas.StateQueued {
 			return nil
 		}
-		return askQueuedOn(a.cluster, nodes, j, now)
+		return decide.AskQueuedOn(a.cluster, nodes, j, now)
 	})
 }
 
 // queueQuestions returns the questions of the first queued jobs.
-func (a *Advisor) queueQuestions(now time.Time) []*Question {
+func (a *Advisor) queueQuestions(now time.Time) []*decide.Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	queue := a.cluster.Queue()
-	questions := make([]*Question, 0, min(len(queue), maxQueueLookahead))
+	questions := make([]*decide.Question, 0, min(len(queue), maxQueueLookahead))
 	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
-		questions = append(questions, AskQueued(a.cluster, j, now))
+		questions = append(questions, decide.AskQueued(a.cluster, j, now))
 	}
 	return questions
 }
@@ -274,7 +275,7 @@ func (a *Advisor) queueQuestions(now time.Time) []*Question {
 func ApplyPolicy(c *cluster.Cluster, again, recorded *schemas.Advice) {
 	switch v := recorded.Admission; {
 	case v == nil:
-	case isAdmittedByCPUs(v):
+	case decide.IsAdmittedByCPUs(v):
 		again.Admission = v
 		if len(v.Loans) > 0 {
 			again.Message = loanMessage(v.Loans) + ": " + again.Message
@@ -330,16 +331,12 @@ func fitsNow(a *schemas.Advice) bool {
 	return len(brokenJobs(a)) == 0 && !gains
 }
 
-// likelyMissed is the probability of the SLO below which a queued job is treated as lost: it waits
-// behind the jobs that can still meet their SLO.
-const likelyMissed = 0.5
-
 // likelyMisses reports whether the job will probably miss its SLO, and a later start does not help.
 func likelyMisses(a *schemas.Advice) bool {
 	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
 		return false
 	}
-	return *a.Chosen.Probability < likelyMissed &&
+	return *a.Chosen.Probability < decide.LikelyMissed &&
 		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
 			return c.Kind == schemas.ChoiceStart
 		})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -67,7 +68,7 @@ func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
 
 // askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
 // called with the lock held.
-type askNodes func(nodes []string, now time.Time) *Question
+type askNodes func(nodes []string, now time.Time) *decide.Question
 
 // admitByShares returns advice for a job that may start under the plan for the CPUs of its nodes, or
 // nil. If everywhere is set and the job names no node, it may also start on another node than that of
@@ -97,7 +98,7 @@ func (a *Advisor) admitByShares(
 // It returns no question if no plan can admit the job: it is not elastic, and no job may lend it CPUs.
 func (a *Advisor) admitOn(
 	nodes []string, ask askNodes, now time.Time,
-) (*schemas.Advice, *Question) {
+) (*schemas.Advice, *decide.Question) {
 	isFixed := a.o.MoveCPUs != MovesOn
 	a.mu.RLock()
 	q := ask(nodes, now)
@@ -127,8 +128,8 @@ func (a *Advisor) admitOn(
 }
 
 // urgentTime returns the predicted time of the queued jobs that are due before a job.
-func (a *Advisor) urgentTime(q *Question, now time.Time) time.Duration {
-	due := now.Add(time.Duration(q.left() * float64(time.Second)))
+func (a *Advisor) urgentTime(q *decide.Question, now time.Time) time.Duration {
+	due := now.Add(time.Duration(q.Left() * float64(time.Second)))
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	seconds := 0.0

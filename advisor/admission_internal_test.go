@@ -1,11 +1,12 @@
 package advisor
 
 import (
-	"courier/advisor/cluster"
-	"courier/schemas"
 	"fmt"
 	"testing"
 	"time"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
 )
 
 // A job that nothing can be promised about waits for free CPUs, but never for an idle node.

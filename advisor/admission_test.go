@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -37,7 +38,7 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 // test is negligible.
 func manyEpochs(id string, slo time.Duration) schemas.JobRequest {
 	return schemas.JobRequest{
-		JobID: id, Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 1000,
+		JobID: id, Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 1000,
 		SLO: schemas.Duration(slo), Nodes: []string{"node-a"},
 	}
 }
@@ -164,7 +165,7 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 		t.Errorf("state while the first job runs: %s, want queued", s.State)
 	}
 	stop()
-	publish(t, b, finishedEvent("old", 1))
+	publish(t, b, advisortest.FinishedEvent("old", 1))
 	await(t, "all to be admitted", func() bool {
 		return status(t, b, "soon").State == schemas.StateSubmitted &&
 			status(t, b, "whenever").State == schemas.StateSubmitted
@@ -209,3 +210,12 @@ func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []st
 }
 
 var errEnough = errors.New("all expected events were received")
+
+// kinds returns the kinds of choices.
+func kinds(menu []schemas.Choice) []string {
+	var all []string
+	for _, c := range menu {
+		all = append(all, c.Kind)
+	}
+	return all
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/bus"
 	"courier/schemas"
 
@@ -82,7 +83,7 @@ type Advisor struct {
 	log            *slog.Logger
 	metrics        *metrics
 	o              Options
-	regressors     atomic.Pointer[Regressors]
+	regressors     atomic.Pointer[decide.Regressors]
 	outbox         *outbox
 	newestSnapshot snapshotRecord
 	replayTo       atomic.Uint64 // last sequence of JOB at the start
@@ -110,7 +111,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 		advanced:  make(chan struct{}),
 	}
 	a.outbox = newOutbox(b.Publish, a.metrics, log)
-	a.regressors.Store(&Regressors{})
+	a.regressors.Store(&decide.Regressors{})
 	return a
 }
 

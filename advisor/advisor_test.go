@@ -102,62 +102,10 @@ func publish(t testing.TB, b *bus.Bus, e schemas.Event) uint64 {
 	return sequence
 }
 
-var running = schemas.Setting{
-	Model:     model,
-	BatchSize: 16,
-	CPUs:      2,
-	Epochs:    10,
-	Nodes:     []string{"node-a"},
-}
-
-func startedEvent(job string, run uint32) *schemas.Started {
-	e := &schemas.Started{Setting: running, NodeCores: 2, HeartbeatSeconds: 10}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: time.Now().UTC()},
-		JobID: job,
-		Run:   run,
-	}
-	return e
-}
-
 // silentFor returns the start event of a job that counts as lost after the given silence.
 func silentFor(job string, long time.Duration) *schemas.Started {
-	e := startedEvent(job, 1)
+	e := advisortest.StartedEvent(job, 1)
 	e.HeartbeatSeconds = long.Seconds()
-	return e
-}
-
-func epochEvent(job string, run, number uint32) *schemas.Epoch {
-	e := &schemas.Epoch{
-		Setting:         running,
-		Epoch:           number,
-		DurationSeconds: 0.75,
-		DurationSource:  schemas.DurationReported,
-		NodeCores:       2,
-	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: time.Now().UTC()},
-		JobID: job,
-		Run:   run,
-	}
-	return e
-}
-
-func finishedEvent(job string, run uint32) *schemas.Ended {
-	e := &schemas.Ended{
-		Setting:         running,
-		Outcome:         schemas.EventFinished,
-		EpochsDone:      10,
-		DurationSeconds: 7.5,
-	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{
-			EventID: schemas.EndedID(job, run, schemas.EventFinished),
-			At:      time.Now().UTC(),
-		},
-		JobID: job,
-		Run:   run,
-	}
 	return e
 }
 
@@ -165,7 +113,7 @@ func TestAdvisor_ExploresOnAnEmptySystem(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	a, err := submit(t, b, schemas.JobRequest{
-		Model:  model,
+		Model:  advisortest.Model,
 		CPUs:   schemas.CPUs{2},
 		Epochs: 3,
 		SLO:    schemas.Duration(time.Minute),
@@ -183,7 +131,7 @@ func TestAdvisor_RepeatedSubmitReturnsTheFirstAdvice(t *testing.T) {
 	b := bustest.New(t)
 	q := schemas.JobRequest{
 		JobID:  "mlp-1",
-		Model:  model,
+		Model:  advisortest.Model,
 		CPUs:   schemas.CPUs{2},
 		Epochs: 3,
 		Labels: map[string]string{"a": "b"},
@@ -210,7 +158,7 @@ func TestAdvisor_NamesTheInvalidField(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	_, err := submit(t, b, schemas.JobRequest{
-		Model:      model,
+		Model:      advisortest.Model,
 		CPUs:       schemas.CPUs{2},
 		Epochs:     3,
 		BatchSizes: []int{-4},
@@ -230,11 +178,11 @@ func TestAdvisor_NamesTheInvalidField(t *testing.T) {
 // promote publishes the regressors of the fixture as champions.
 func promote(t testing.TB, b *bus.Bus) {
 	t.Helper()
-	promoteFitted(t, b, fitted)
+	promoteFitted(t, b, advisortest.Fitted)
 }
 
 // promoteFitted makes the regressors of a fixture the champions.
-func promoteFitted(t testing.TB, b *bus.Bus, fit fitting) {
+func promoteFitted(t testing.TB, b *bus.Bus, fit advisortest.Fitting) {
 	t.Helper()
 	all, err := fit()
 	if err != nil {
@@ -258,7 +206,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	q := schemas.JobRequest{
-		Model:      model,
+		Model:      advisortest.Model,
 		CPUs:       schemas.CPUs{2},
 		BatchSizes: []int{4, 16, 64},
 		Epochs:     10,
@@ -282,7 +230,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 		t.Errorf("with a co-located job: batch size %d, effects %+v, want 16 and an effect on other",
 			a.Chosen.BatchSize, a.Effects)
 	}
-	publish(t, b, finishedEvent("other", 1))
+	publish(t, b, advisortest.FinishedEvent("other", 1))
 	await(t, "the neighbour to go", func() bool {
 		return predict(t, b, q).Load.ConcurrentJobs == 1
 	})
@@ -293,7 +241,7 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	start(t, b)
 	promote(t, b)
 	q := schemas.JobRequest{ // the SLO exceeds any duration of the test
-		JobID: "mlp-1", Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
+		JobID: "mlp-1", Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
 		Epochs: 10, SLO: schemas.Duration(time.Hour), Nodes: []string{"node-a"},
 	}
 	await(t, "all regressors", func() bool {
@@ -318,8 +266,8 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	var advice []*schemas.Advice
 	var causes []uint64
 	for _, e := range []schemas.Event{ // sequentially, because a newer advice replaces an unsent one
-		silentFor("mlp-1", time.Hour), epochEvent("mlp-1", 1, 1), silentFor("other", time.Hour),
-		finishedEvent("other", 1),
+		silentFor("mlp-1", time.Hour), advisortest.EpochEvent("mlp-1", 1, 1), silentFor("other", time.Hour),
+		advisortest.FinishedEvent("other", 1),
 	} {
 		causes = append(causes, publish(t, b, e))
 		select {
@@ -346,7 +294,7 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	await(t, "the predicted end", func() bool {
 		return status(t, b, "mlp-1").PredictedEndAt != nil
 	})
-	publish(t, b, finishedEvent("mlp-1", 1))
+	publish(t, b, advisortest.FinishedEvent("mlp-1", 1))
 	await(t, "the end", func() bool { return status(t, b, "mlp-1").State == schemas.StateFinished })
 	if s := status(t, b, "mlp-1"); s.MetSLO == nil || !*s.MetSLO {
 		t.Errorf("got status %+v, want met", s)
@@ -357,7 +305,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
 	promote(t, b)
-	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
+	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
 	await(t, "all regressors", func() bool {
 		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
 	})
@@ -414,7 +362,7 @@ func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
 	if _, err := b.PutArtifact(within(t), file); err != nil {
 		t.Fatal(err)
 	}
-	q := schemas.JobRequest{Model: model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
+	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
 	await(t, "all regressors", func() bool {
 		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
 	})
@@ -438,8 +386,8 @@ func TestAdvisor_Cancel(t *testing.T) {
 			t.Fatalf("cancel = %+v, %v, want cancelled with its reason", s, err)
 		}
 	}
-	publish(t, b, startedEvent("mlp-2", 1))
-	publish(t, b, finishedEvent("mlp-2", 1))
+	publish(t, b, advisortest.StartedEvent("mlp-2", 1))
+	publish(t, b, advisortest.FinishedEvent("mlp-2", 1))
 	await(t, "the second job's end", func() bool {
 		return b.Request(within(t), schemas.SubjectJobCancel,
 			&schemas.JobCancelRequest{JobID: "mlp-2"}, &s) != nil && errors.Is(b.Request(within(t),
@@ -453,7 +401,7 @@ func TestAdvisor_ListsInPages(t *testing.T) {
 	for i := range 5 {
 		if _, err := submit(t, b, schemas.JobRequest{
 			JobID:  fmt.Sprintf("job-%d", i),
-			Model:  model,
+			Model:  advisortest.Model,
 			CPUs:   schemas.CPUs{1},
 			Epochs: 1,
 		}); err != nil {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/schemas"
 
@@ -23,7 +25,7 @@ func (c *elasticCluster) appliedEvent(id string, from, to, epoch uint32) *schema
 
 // epochWith returns an epoch of a job of 1,000 epochs.
 func (c *elasticCluster) epochWith(id string, number, cpus uint32) *schemas.Epoch {
-	e := epochEvent(id, 1, number)
+	e := advisortest.EpochEvent(id, 1, number)
 	e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = c.now, 1.5, cpus, 1000, []string{"node-a"}
 	return e
 }
@@ -133,7 +135,7 @@ func TestAdmit_StartsOnAppliedCPUs(t *testing.T) {
 	c.run("old", 4000*time.Second, 2)
 	admit := func() *schemas.Advice {
 		nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
-		return nodes.Admit(advisor.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
+		return nodes.Admit(decide.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
 	}
 	if a := admit(); a != nil {
 		t.Fatalf("admitted with %d CPUs, want none while old holds both", a.Chosen.CPUs)
@@ -152,7 +154,7 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 	c.busyEpochs("a", 1, 2, 1) // 1.5 s, known are 0.75 s
 	ratio := func() float64 {
 		q := advisor.SharesOf(c.Cluster, "node-a", c.now).Jobs[0].Question
-		return advisor.Decide(q, c.r, c.now).EpochRatio
+		return decide.Decide(q, c.r, c.now).EpochRatio
 	}
 	before := ratio()
 	c.apply(c.appliedEvent("a", 2, 1, 4))
@@ -172,7 +174,7 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 // A job that has grown by its own epochs does not grow again before an epoch with the new CPUs shows
 // their effect. What it has grown by is free for other jobs at once.
 func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
-	c := newElasticClusterOf(t, fourCores, load(t, fitFour), schemas.CPUs{1, 2, 3, 4})
+	c := newElasticClusterOf(t, fourCores, advisortest.Load(t, fitFour), schemas.CPUs{1, 2, 3, 4})
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
 	grows := "[a left_over 2→3, own epochs]"
@@ -186,7 +188,7 @@ func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
 		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
 	}
 	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
-	advice := nodes.MakeRoom(advisor.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
 		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
 	}

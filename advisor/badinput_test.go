@@ -3,7 +3,6 @@ package advisor_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/bus/bustest"
 	"courier/schemas"
 )
@@ -22,8 +20,8 @@ var badInputs = []struct {
 	input string
 	tests []string // folder/Test
 }{
-	{"impossible SLOs", []string{"advisor/TestDecide", "advisor/TestDecide_OffersChoicesThatKeepTheSLO"}},
-	{"deadlines in the past", []string{"advisor/TestDecide_PromisesNothingAfterTheDeadline"}},
+	{"impossible SLOs", []string{"advisor/decide/TestDecide", "advisor/decide/TestDecide_OffersChoicesThatKeepTheSLO"}},
+	{"deadlines in the past", []string{"advisor/decide/TestDecide_PromisesNothingAfterTheDeadline"}},
 	{
 		"duplicate job IDs",
 		[]string{
@@ -40,7 +38,7 @@ var badInputs = []struct {
 	},
 	{
 		"a job that never reports",
-		[]string{"advisor/TestDecide_PromisesNothingAfterTheDeadline", "advisor/cluster/TestCluster_Silent"},
+		[]string{"advisor/decide/TestDecide_PromisesNothingAfterTheDeadline", "advisor/cluster/TestCluster_Silent"},
 	},
 	{"clocks that disagree", []string{"advisor/cluster/TestCluster_CorrectsTheClockOfTheRunner"}},
 	{
@@ -57,7 +55,7 @@ var badInputs = []struct {
 	},
 	{
 		"regressors that are missing",
-		[]string{"advisor/TestDecide_WithoutRegressorsHasNoFigures", "advisor/TestDecide"},
+		[]string{"advisor/decide/TestDecide_WithoutRegressorsHasNoFigures", "advisor/decide/TestDecide"},
 	},
 	{
 		"regressors of another format",
@@ -85,51 +83,6 @@ func TestBadInputs_AreAllTested(t *testing.T) {
 				return err == nil && strings.Contains(string(text), "func "+filepath.Base(test)+"(")
 			}) {
 				t.Errorf("%s: test %s does not exist", row.input, test)
-			}
-		}
-	}
-}
-
-// A job whose SLO has passed, and a job without events for an hour, have probability 0 and finite
-// figures.
-func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		elapsed time.Duration
-		self    *advisor.Member
-	}{
-		{"asked too late", time.Hour, nil},
-		{"runs still", 13 * time.Second, &advisor.Member{EpochsDone: 9}},
-		{"has never reported", time.Hour, &advisor.Member{Since: time.Hour}},
-	} {
-		q := &advisor.Question{
-			Request: request(slo(12 * time.Second)),
-			Elapsed: c.elapsed,
-			Self:    c.self,
-			Nodes:   []string{"n"},
-		}
-		if c.self != nil {
-			c.self.Setting = schemas.Setting{
-				Model:     model,
-				BatchSize: 16,
-				CPUs:      2,
-				Epochs:    10,
-				Nodes:     []string{"n"},
-			}
-		}
-		a := advisor.Decide(q, regressors(t), time.Now())
-		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil ||
-			*a.Chosen.Probability != 0 {
-			t.Errorf("%s: got decision %s with %+v, want best_effort and probability 0", c.name, a.Decision,
-				a.Chosen)
-		}
-		if !strings.Contains(a.Message, ", but the SLO ended ") {
-			t.Errorf("%s: message %q does not say that the SLO has ended", c.name, a.Message)
-		}
-		for _, alt := range a.Alternatives {
-			if s := *alt.PredictedSeconds; !(s >= 0) || math.IsInf(s, 0) {
-				t.Errorf("%s: predicted seconds of batch size %d = %g, want finite and at least 0",
-					c.name, alt.BatchSize, s)
 			}
 		}
 	}

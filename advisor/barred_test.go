@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,7 +105,7 @@ func TestCluster_BoundsBarredMoves(t *testing.T) {
 		t.Errorf("moves after the snapshot: got %v, want none: %s", c.plan(), diff)
 	}
 
-	started := startedEvent("a", 2)
+	started := advisortest.StartedEvent("a", 2)
 	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, 1, 1000, []string{"node-a"}
 	started.Moves = []string{schemas.MoveCPUs}
 	c.apply(started)
@@ -117,12 +119,12 @@ func TestPlan_ExplainsAMove(t *testing.T) {
 	c := newElasticCluster(t)
 	q := c.request("a", 1200*time.Second)
 	q.CPUs = schemas.CPUs{1, 2, 3, 4}
-	submitted := &schemas.Submitted{Request: q, Advice: *advisor.Decide(advisor.Ask(c.Cluster, q, c.now), c.r, c.now)}
+	submitted := &schemas.Submitted{Request: q, Advice: *decide.Decide(decide.Ask(c.Cluster, q, c.now), c.r, c.now)}
 	submitted.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: "a/submitted", At: c.now}, JobID: "a",
 	}
 	c.apply(submitted)
-	started := startedEvent("a", 1)
+	started := advisortest.StartedEvent("a", 1)
 	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, 1, 1000, []string{"node-a"}
 	started.Moves = []string{schemas.MoveCPUs}
 	c.apply(started)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus/bustest"
 	"courier/schemas"
 )
@@ -27,10 +28,10 @@ func benchAdvice(b *testing.B, jobs int) {
 	served, client := server.Connect(b), server.Connect(b)
 	start(b, served)
 	promote(b, served)
-	q := benchRequest()
+	q := advisortest.Request()
 	await(b, "all regressors", func() bool { return len(predict(b, client, q).Regressors) == len(schemas.Targets()) })
 	for n := range jobs {
-		e := startedEvent(fmt.Sprint("job-", n), 1)
+		e := advisortest.StartedEvent(fmt.Sprint("job-", n), 1)
 		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", n/10)}
 		publish(b, client, e)
 	}
@@ -62,7 +63,7 @@ func benchAdvice(b *testing.B, jobs int) {
 	n := 0
 	epoch := func() (begin time.Time, cause uint64) {
 		node, number := n%(jobs/10), n/(jobs/10)
-		e := epochEvent(fmt.Sprint("job-", 10*node), 1, uint32(number+1))
+		e := advisortest.EpochEvent(fmt.Sprint("job-", 10*node), 1, uint32(number+1))
 		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", node)}
 		e.DurationSeconds = []float64{1, 20, 55}[number%3] // the prediction is about 7.5
 		n++

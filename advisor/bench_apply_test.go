@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -27,12 +28,12 @@ func BenchmarkApply(b *testing.B) {
 	client := connect()
 	promote(b, client)
 	start(b, connect())
-	q := benchRequest()
+	q := advisortest.Request()
 	await(b, "all regressors", func() bool {
 		return len(predict(b, client, q).Regressors) == len(schemas.Targets())
 	})
 	for n := range jobs {
-		e := startedEvent(fmt.Sprintf("job-%04d", n), 1)
+		e := advisortest.StartedEvent(fmt.Sprintf("job-%04d", n), 1)
 		e.Epochs, e.Nodes = 100_000, []string{fmt.Sprint("node-", n/10)}
 		publish(b, client, e)
 	}
@@ -57,7 +58,7 @@ func BenchmarkApply(b *testing.B) {
 	for range b.N { // each a thousand epochs
 		number++
 		for n := range jobs {
-			e := epochEvent(fmt.Sprintf("job-%04d", n), 1, number)
+			e := advisortest.EpochEvent(fmt.Sprintf("job-%04d", n), 1, number)
 			e.Epochs, e.Nodes = 100_000, []string{fmt.Sprint("node-", n/10)}
 			e.DurationSeconds = 7.5 * (1 + 0.05*random.NormFloat64())
 			data, err := schemas.Marshal(e)

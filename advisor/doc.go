@@ -4,7 +4,7 @@
 // # Use
 //
 // New takes a bus. Run answers job.submit, job.predict, job.status, job.list, job.cancel and
-// job.score until its context ends. Decide is the pure decision; it needs no network.
+// job.score until its context ends. Package decide answers the questions; it needs no network.
 //
 // # Order, concurrency, failure
 //
@@ -24,17 +24,16 @@
 //
 // # The path of an event
 //
-// An event of a job visits these files. A Question is the input of Decide: a request, or a running
-// job to re-predict.
+// An event of a job visits these files.
 //
 //  1. cluster/transition.go: Cluster.Apply changes the state of the job
 //  2. cluster/observe.go: the load of its nodes
-//  3. question.go: the questions that re-predict the affected jobs
-//  4. decide.go: Decide answers each question
+//  3. decide/ask.go: the questions that re-predict the affected jobs
+//  4. decide/decide.go: Decide answers each question
 //  5. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
 //
 // # Observe, test
 //
 // nats micro stats courier-advisor counts requests; the metrics are named courier_advisor_….
-// Tests run against the NATS server of package bustest. Decide needs no server.
+// Tests run against the NATS server of package bustest.
 package advisor

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/policy/deadline"
 	"courier/policy/fit"
@@ -64,11 +65,11 @@ type NodeShares struct {
 
 // ElasticShare is a running elastic job.
 type ElasticShare struct {
-	Question  *Question // its re-prediction with its current CPUs
-	Counts    []int     // numbers of CPUs that it may hold, ascending
-	Barred    []int     // other numbers of its request, which it may not hold now, ascending
-	Initial   uint32    // CPUs at its start
-	Deadline  time.Time // zero: none
+	Question  *decide.Question // its re-prediction with its current CPUs
+	Counts    []int            // numbers of CPUs that it may hold, ascending
+	Barred    []int            // other numbers of its request, which it may not hold now, ascending
+	Initial   uint32           // CPUs at its start
+	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
 	base int             // CPUs without those by which it has grown by its own epochs
@@ -125,7 +126,7 @@ func sharesOf(c *cluster.Cluster, node string, now time.Time) *NodeShares {
 			func(n int) bool { return slices.Contains(counts, n) },
 		)
 		s.Jobs = append(s.Jobs, ElasticShare{
-			Question:  AskRunning(c, j, now),
+			Question:  decide.AskRunning(c, j, now),
 			Counts:    counts,
 			Barred:    barred,
 			Initial:   j.InitialCPUs,
@@ -177,14 +178,14 @@ func foreignCPUs(ratio float64, cores int) int {
 
 // PlannedShare is a change of the CPUs of a job.
 type PlannedShare struct {
-	Question *Question
+	Question *decide.Question
 	Move     schemas.PlannedMove
 }
 
 // Plan returns the changes of CPUs, in order of job IDs. It asks the objective's policy, and then keeps
 // the rules above every policy: no job is stopped, no job that lends CPUs is predicted to miss its
 // SLO because of it, and no change is too small to matter.
-func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
+func (s *NodeShares) Plan(r decide.Regressors, now time.Time) []PlannedShare {
 	jobs, _ := s.plan(nil, r, now)
 	s.grow(jobs)
 	var planned []PlannedShare
@@ -213,7 +214,7 @@ func (s *NodeShares) Plan(r Regressors, now time.Time) []PlannedShare {
 // plan returns the target of each job, and the CPUs of an arriving job; 0 if there is none or if it
 // does not fit.
 func (s *NodeShares) plan(
-	arrival *policy.ElasticJob, r Regressors, now time.Time,
+	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
 ) (jobs []shareForecast, granted int) {
 	view := policy.ClusterView{Nodes: []policy.NodeView{{Name: s.Node, Units: s.Capacity}}}
 	isFull := s.held() > s.Capacity

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/schemas"
 )
@@ -14,13 +15,13 @@ import (
 // DecideMove returns the advice for a running job whose CPUs should change: the prediction with the
 // new CPUs is chosen, and the one with the current CPUs is the last alternative. It is pure like
 // Decide.
-func DecideMove(q *Question, m schemas.PlannedMove, r Regressors, at time.Time) *schemas.Advice {
-	current := Decide(q.withCPUs([]int{int(m.FromCPUs)}), r, at)
-	a := Decide(q.withCPUs([]int{int(m.ToCPUs)}), r, at)
+func DecideMove(q *decide.Question, m schemas.PlannedMove, r decide.Regressors, at time.Time) *schemas.Advice {
+	current := decide.Decide(q.WithCPUs([]int{int(m.FromCPUs)}), r, at)
+	a := decide.Decide(q.WithCPUs([]int{int(m.ToCPUs)}), r, at)
 	unmoved := current.Alternatives[0]
-	unmoved.Reason = reasonOtherCPUs
+	unmoved.Reason = decide.ReasonOtherCPUs
 	if m.SpeedRatio > 0 {
-		q.predictByOwnEpochs(a, &unmoved, m.SpeedRatio)
+		predictByOwnEpochs(q, a, &unmoved, m.SpeedRatio)
 	}
 	a.Alternatives = append(a.Alternatives, unmoved)
 	a.Action, a.Move = schemas.ActionCPUs, &m
@@ -75,7 +76,7 @@ func (n SharedNodes) onEach(cpus int) int {
 
 // free returns the CPUs that are free on each of the nodes, without those that save the SLO of a
 // running job: it is about to get them.
-func (n SharedNodes) free(r Regressors, now time.Time) int {
+func (n SharedNodes) free(r decide.Regressors, now time.Time) int {
 	free := math.MaxInt
 	for _, s := range n {
 		own := s.Capacity - s.held()
@@ -137,7 +138,7 @@ func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) str
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that
 // meets its SLO may start if the deadline policy admits it. Any other job may start on CPUs that
 // nobody holds, if that breaks no promise. Foreign load does not keep a job from idle nodes.
-func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
+func (n SharedNodes) Admit(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	if q == nil {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 	if len(counts) == 0 {
 		return nil
 	}
-	advice := Decide(q.withLoans(nil, slices.Max(counts)), r, now)
+	advice := decide.Decide(q.WithLoans(nil, slices.Max(counts)), r, now)
 	if len(brokenJobs(advice)) > 0 {
 		return nil
 	}
@@ -165,7 +166,7 @@ func (n SharedNodes) Admit(q *Question, r Regressors, now time.Time) *schemas.Ad
 // MakeRoom returns the advice for a job that may start because elastic jobs lend it CPUs or, if it is
 // elastic, because the CPUs are free. It returns nil if the deadline policy does not admit the job, or
 // if its SLO or one of theirs would not be likely. A nil question gives nil.
-func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
+func (n SharedNodes) MakeRoom(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	if q == nil || q.Request.SLO == 0 {
 		return nil
 	}
@@ -174,7 +175,7 @@ func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 		return nil
 	}
 
-	advice := Decide(q.withLoans(loans, granted), r, now)
+	advice := decide.Decide(q.WithLoans(loans, granted), r, now)
 	if advice.Decision != schemas.MeetsSLO || len(brokenJobs(advice)) > 0 {
 		return nil
 	}
@@ -190,7 +191,7 @@ func (n SharedNodes) MakeRoom(q *Question, r Regressors, now time.Time) *schemas
 // grant returns the CPUs of a new job, and the loans that make room for them. It returns 0 if the
 // deadline policy does not start the job on each of the nodes.
 func (n SharedNodes) grant(
-	q *Question, r Regressors, now time.Time,
+	q *decide.Question, r decide.Regressors, now time.Time,
 ) (cpus int, loans []schemas.Loan) {
 	arrival, totals := n.arrival(q, r, now)
 	option := &arrival.Options[0]
@@ -210,7 +211,7 @@ func (n SharedNodes) grant(
 // lend plans a new job on each node. It returns the fewest and the most CPUs that a node gives it, and
 // the loans of all of them.
 func (n SharedNodes) lend(
-	arrival *policy.ElasticJob, r Regressors, now time.Time,
+	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
 ) (least, most int, loans []schemas.Loan) {
 	least = math.MaxInt
 	for _, s := range n {
@@ -232,7 +233,7 @@ func (n SharedNodes) lend(
 // jobs that run one after the other end as early as side by side, but the CPUs are free for an urgent
 // job sooner.
 func (n SharedNodes) CanWait(
-	q *Question, r Regressors, before time.Duration, now time.Time,
+	q *decide.Question, r decide.Regressors, before time.Duration, now time.Time,
 ) bool {
 	if q == nil || q.Request.SLO == 0 {
 		return false
@@ -244,13 +245,13 @@ func (n SharedNodes) CanWait(
 		first, start, cpus = append(first, job), max(start, end), min(cpus, s.Capacity-others)
 	}
 	later := *q
-	later.Others = slices.DeleteFunc(slices.Clone(q.Others), func(m Member) bool {
+	later.Others = slices.DeleteFunc(slices.Clone(q.Others), func(m decide.Member) bool {
 		return slices.Contains(first, m.JobID)
 	})
 	arrival, _ := n.arrival(&later, r, now)
 	for i := cpus; i > 0; i-- {
 		if rate := arrival.Options[0].Curve.Rate(i); rate > 0 {
-			return start+before.Seconds()+1/rate <= q.left()
+			return start+before.Seconds()+1/rate <= q.Left()
 		}
 	}
 	return false
@@ -258,7 +259,7 @@ func (n SharedNodes) CanWait(
 
 // firstEnd returns the elastic job that ends first, and when it does, in seconds: 0 without elastic
 // jobs, and +Inf if no end is known. others are the CPUs of the jobs whose end is unknown.
-func (s *NodeShares) firstEnd(r Regressors, now time.Time) (first string, end float64, others int) {
+func (s *NodeShares) firstEnd(r decide.Regressors, now time.Time) (first string, end float64, others int) {
 	if len(s.Jobs) == 0 {
 		return "", 0, 0
 	}
@@ -280,7 +281,7 @@ func (s *NodeShares) firstEnd(r Regressors, now time.Time) (first string, end fl
 // Its curve has the CPUs on each node; totals has the CPUs on all nodes for each of them. The curve
 // is empty if nothing is known about the job, or if its SLO has passed.
 func (n SharedNodes) arrival(
-	q *Question, r Regressors, now time.Time,
+	q *decide.Question, r decide.Regressors, now time.Time,
 ) (job policy.ElasticJob, totals map[int]int) {
 	var fewest []schemas.Loan
 	for _, s := range n {
@@ -295,14 +296,14 @@ func (n SharedNodes) arrival(
 	job = policy.ElasticJob{
 		ID:        q.JobID,
 		Submitted: now.Add(-q.Elapsed),
-		Deadline:  now.Add(time.Duration(q.left() * float64(time.Second))),
+		Deadline:  now.Add(time.Duration(q.Left() * float64(time.Second))),
 		Options:   []policy.Option{{Work: 1}},
 	}
 	totals = map[int]int{}
-	if q.left() <= 0 {
+	if q.Left() <= 0 {
 		return job, totals
 	}
-	best := Decide(q.withLoans(fewest, 0), r, now)
+	best := decide.Decide(q.WithLoans(fewest, 0), r, now)
 	curve := curveOf(best, int(best.Chosen.BatchSize), map[int]*schemas.Alternative{})
 	for _, p := range curve {
 		total := p.Units
@@ -318,42 +319,6 @@ func (n SharedNodes) arrival(
 		totals[p.Units] = total
 	}
 	return job, totals
-}
-
-// withLoans returns the question of a new job while other jobs lend CPUs. granted is the number of CPUs
-// of the new job, and the answer lists its other numbers as not granted; 0 leaves the choice.
-func (q *Question) withLoans(loans []schemas.Loan, granted int) *Question {
-	other := *q
-	if granted > 0 {
-		other.Request.CPUs = schemas.CPUs{granted}
-		other.notGranted = slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool {
-			return n == granted
-		})
-	}
-	other.Others = slices.Clone(q.Others)
-	for i := range other.Others {
-		m := &other.Others[i]
-		for _, l := range loans {
-			if l.JobID == m.JobID {
-				m.Setting.CPUs = l.ToCPUs
-			}
-		}
-	}
-	return &other
-}
-
-// AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
-// CPUs that were granted.
-func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
-	if !isAdmittedByCPUs(recorded.Admission) {
-		return q
-	}
-	return q.withLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
-}
-
-// isAdmittedByCPUs reports whether a job was admitted by the plan for the CPUs of its nodes.
-func isAdmittedByCPUs(v *schemas.Admission) bool {
-	return v != nil && v.Verdict == schemas.Admitted && v.Rule == schemas.AdmissionByCPUs
 }
 
 // loanMessage returns which jobs lend CPUs.

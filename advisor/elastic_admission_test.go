@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -36,7 +37,7 @@ func newElasticServer(t *testing.T, o advisor.Options, nodes ...string) *elastic
 	promoteFitted(t, s.Bus, fitShared)
 	startWith(t, server.Connect(t), o, nil)
 	for _, node := range nodes {
-		publish(t, s.Bus, sampleOf(node, twoCores, func(s *schemas.Sample) {
+		publish(t, s.Bus, advisortest.SampleOf(node, twoCores, func(s *schemas.Sample) {
 			s.EventID, s.At, s.Number, s.IntervalSeconds = node+"/1", time.Now(), 1, 5
 		}))
 	}
@@ -111,10 +112,10 @@ func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 			})
 			b.start(&urgent, 1)
 
-			e := epochEvent("old", 1, 1)
+			e := advisortest.EpochEvent("old", 1, 1)
 			e.At, e.DurationSeconds, e.CPUs, e.Epochs = time.Now(), 1.5, 1, 3000
 			publish(t, b.Bus, e)
-			ended := finishedEvent("urgent", 1)
+			ended := advisortest.FinishedEvent("urgent", 1)
 			ended.At, ended.CPUs, ended.Epochs = time.Now(), 1, 1000
 			publish(t, b.Bus, ended)
 			await(t, "old to get the CPU back", func() bool {

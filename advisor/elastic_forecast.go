@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/schemas"
 )
@@ -23,7 +24,7 @@ type shareForecast struct {
 }
 
 // forecast predicts a job with each number of CPUs. ok is false if its current rate is unknown.
-func (e *ElasticShare) forecast(r Regressors, now time.Time) (shareForecast, policy.ElasticJob, bool) {
+func (e *ElasticShare) forecast(r decide.Regressors, now time.Time) (shareForecast, policy.ElasticJob, bool) {
 	f := shareForecast{
 		ElasticShare: e,
 		alternatives: map[int]*schemas.Alternative{},
@@ -34,21 +35,11 @@ func (e *ElasticShare) forecast(r Regressors, now time.Time) (shareForecast, pol
 	job := policy.ElasticJob{
 		ID: e.Question.JobID, Submitted: e.Submitted, Deadline: e.Deadline, Units: e.base,
 	}
-	q := e.Question.withCPUs(e.Counts)
-	advice := Decide(q, r, now)
+	q := e.Question.WithCPUs(e.Counts)
+	advice := decide.Decide(q, r, now)
 	job.Options = []policy.Option{{Work: 1, Curve: curveOf(advice, q.Request.BatchSizes[0], f.alternatives)}}
 	_, ok := f.alternatives[e.base]
 	return f, job, ok
-}
-
-// withCPUs returns the question of a running job with other numbers of CPUs and its own batch size.
-func (q *Question) withCPUs(counts []int) *Question {
-	other := *q
-	other.Request.CPUs = counts
-	if q.Self != nil {
-		other.Request.BatchSizes = []int{int(q.Self.Setting.BatchSize)}
-	}
-	return &other
 }
 
 // curveOf returns the rates of the alternatives with a batch size, in jobs per second. The rate is
@@ -88,7 +79,7 @@ func (f *shareForecast) isLikely(cpus int) bool {
 		return true
 	}
 	alt := f.alternatives[cpus]
-	return alt != nil && probability(alt) >= f.Question.Request.Confidence
+	return alt != nil && decide.Probability(alt) >= f.Question.Request.Confidence
 }
 
 // protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending
@@ -187,7 +178,7 @@ func (f *shareForecast) slack() *float64 {
 	if f.Deadline.IsZero() || alt == nil || alt.UpperBoundSeconds == nil {
 		return nil
 	}
-	seconds := f.Question.left() - *alt.UpperBoundSeconds
+	seconds := f.Question.Left() - *alt.UpperBoundSeconds
 	return &seconds
 }
 

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/policy/fit"
 	"courier/schemas"
@@ -97,12 +98,12 @@ func (f *shareForecast) ownGrowth() *ownGrowth {
 
 // predictByOwnEpochs fills in the times of a move that the job's own epochs predict. They are
 // extrapolated, so they have neither a bound nor a probability.
-func (q *Question) predictByOwnEpochs(
-	a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64,
+func predictByOwnEpochs(
+	q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64,
 ) {
 	seconds := unmoved.PredictedSeconds
 	if seconds == nil {
-		seconds = q.Self.remainingSeconds()
+		seconds = q.Self.RemainingSeconds()
 	}
 	if seconds == nil || a.Chosen == nil {
 		return
@@ -113,18 +114,4 @@ func (q *Question) predictByOwnEpochs(
 		alt.PredictedSeconds, alt.Extrapolated = &moved, true
 		alt.UpperBoundSeconds, alt.Probability, alt.MeanSeconds, alt.CPUSeconds = nil, nil, nil, nil
 	}
-}
-
-// remainingSeconds returns the time of the remaining epochs if they take as long as the last ones;
-// nil if these are unknown.
-func (m *Member) remainingSeconds() *float64 {
-	if len(m.ObservedEpochs) == 0 {
-		return nil
-	}
-	seconds := 0.0
-	for i := range m.ObservedEpochs {
-		seconds += m.ObservedEpochs[i].Seconds
-	}
-	seconds *= float64(m.epochsLeft()) / float64(len(m.ObservedEpochs))
-	return &seconds
 }

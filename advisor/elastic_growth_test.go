@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/schemas"
 )
@@ -19,7 +21,7 @@ var fitFour = (&sharedRuns{fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 
 // newGrowingCluster returns a node with four cores, whose jobs have run with one CPU or two before.
 func newGrowingCluster(t *testing.T) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, fourCores, load(t, fitFour), schemas.CPUs{1, 2, 4})
+	return newElasticClusterOf(t, fourCores, advisortest.Load(t, fitFour), schemas.CPUs{1, 2, 4})
 }
 
 // busyEpochs applies three epochs of a job that uses a part of its CPUs.
@@ -27,11 +29,11 @@ func (c *elasticCluster) busyEpochs(id string, first, cpus uint32, used float64)
 	c.t.Helper()
 	for n := range uint32(3) {
 		c.now = c.now.Add(1500 * time.Millisecond)
-		c.apply(sampleOf("node-a", c.node, func(s *schemas.Sample) {
+		c.apply(advisortest.SampleOf("node-a", c.node, func(s *schemas.Sample) {
 			ratio := used * float64(cpus) / float64(c.node.Cores)
 			s.At, s.CPURatio, s.IntervalSeconds = c.now, &ratio, 1.5
 		}))
-		e := epochEvent(id, 1, first+n)
+		e := advisortest.EpochEvent(id, 1, first+n)
 		e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, cpus, 1000
 		e.Nodes = []string{"node-a"}
 		e.NodeCores = c.node.Cores
@@ -150,7 +152,7 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 	}
 
 	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
-	advice := nodes.MakeRoom(advisor.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
+	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 4 2}]" {
 		t.Fatalf("admission %+v, want a loan of two CPUs", advice)
 	}

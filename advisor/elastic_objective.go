@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/decide"
 	"courier/policy"
 	"courier/policy/jct"
 	"courier/policy/quality"
@@ -195,7 +196,7 @@ func (f *shareForecast) seconds(cpus int) float64 {
 
 // isLossUnknown reports whether the job has run for two epochs without two losses or accuracies.
 func (f *shareForecast) isLossUnknown() bool {
-	return len(f.losses.Reports) == 0 && f.Question.epochsDone() >= 2
+	return len(f.losses.Reports) == 0 && f.Question.EpochsDone() >= 2
 }
 
 // history returns the losses of the job, with the last one if it is predicted.
@@ -273,7 +274,7 @@ func (f *shareForecast) fewestCPUs(least int) int {
 	p := f.Question.Request.Confidence
 	for _, n := range f.Counts {
 		alt := f.alternatives[n]
-		if n >= least && n < f.cpus && alt != nil && probability(alt) >= p+clearRatio*(1-p) {
+		if n >= least && n < f.cpus && alt != nil && decide.Probability(alt) >= p+decide.ClearRatio*(1-p) {
 			return n
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -16,7 +17,7 @@ func (c *elasticCluster) losses(id string, cpus uint32, losses ...float64) {
 	c.t.Helper()
 	for i := range losses {
 		at := c.now.Add(time.Duration(i-len(losses)+1) * 1500 * time.Millisecond)
-		e := epochEvent(id, 1, uint32(i+1))
+		e := advisortest.EpochEvent(id, 1, uint32(i+1))
 		e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = at, 1.5, cpus, 1000, []string{"node-a"}
 		e.Loss = &losses[i]
 		c.sequence++
@@ -117,7 +118,7 @@ func TestPlan_MovesForTheQuality(t *testing.T) {
 				c.run("mute", week, 2)
 				c.run("young", week, 1)
 				for n := range uint32(3) {
-					e := epochEvent("mute", 1, n+1)
+					e := advisortest.EpochEvent("mute", 1, n+1)
 					e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, 2, 1000
 					e.Nodes = []string{"node-a"}
 					c.apply(e)

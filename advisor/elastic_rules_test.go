@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -28,7 +30,7 @@ var fitWide = (&sharedRuns{
 
 var (
 	wideOnce       sync.Once
-	wideRegressors advisor.Regressors
+	wideRegressors decide.Regressors
 )
 
 // ruleView is a node with random elastic jobs, barred moves, foreign work and an arriving job.
@@ -43,7 +45,7 @@ type ruleView struct {
 // newRuleView builds a view from bytes; zeros follow the last byte.
 func newRuleView(t testing.TB, data []byte) *ruleView {
 	t.Helper()
-	wideOnce.Do(func() { wideRegressors = load(t, fitWide) })
+	wideOnce.Do(func() { wideRegressors = advisortest.Load(t, fitWide) })
 	v := &ruleView{
 		elasticCluster: newElasticClusterOf(t, wideNode, wideRegressors, wideCPUs),
 		barred:         map[string][]uint32{},
@@ -73,7 +75,7 @@ func (v *ruleView) addJob(id string) {
 	v.run(id, time.Duration(500+20*v.next(250))*time.Second, cpus)
 	v.cpus[id] = cpus
 	if done := uint32(3 * v.next(250)); done > 0 {
-		e := epochEvent(id, 1, done)
+		e := advisortest.EpochEvent(id, 1, done)
 		e.At, e.DurationSeconds, e.Nodes = v.now, 15/float64(cpus), []string{"node-a"}
 		e.CPUs, e.Epochs, e.NodeCores = cpus, 1000, wideNode.Cores
 		v.apply(e)
@@ -85,7 +87,7 @@ func (v *ruleView) addJob(id string) {
 }
 
 // probabilities returns the probability of meeting the SLO with other CPUs, and with the current ones.
-func (v *ruleView) probabilities(q *advisor.Question, to uint32) (after, before float64) {
+func (v *ruleView) probabilities(q *decide.Question, to uint32) (after, before float64) {
 	from := q.Self.Setting.CPUs
 	a := advisor.DecideMove(q, schemas.PlannedMove{FromCPUs: from, ToCPUs: to}, v.r, v.now)
 	of := func(cpus uint32) float64 {
@@ -100,7 +102,7 @@ func (v *ruleView) probabilities(q *advisor.Question, to uint32) (after, before 
 
 // checkChange fails a test if a change of a running job breaks a rule above all policies (resource
 // policies, section 1.3).
-func (v *ruleView) checkChange(q *advisor.Question, to uint32) {
+func (v *ruleView) checkChange(q *decide.Question, to uint32) {
 	v.t.Helper()
 	id, from := q.JobID, v.cpus[q.JobID]
 	if !slices.Contains(wideCPUs, int(to)) || to == from {
@@ -153,7 +155,7 @@ func (v *ruleView) checkAdmission() int {
 	v.t.Helper()
 	q := v.request("new", time.Duration(200+20*v.next(250))*time.Second)
 	v.shares.IsFixed = v.next(4) == 0
-	advice := v.shares.Admit(advisor.Ask(v.Cluster, q, v.now), v.r, v.now)
+	advice := v.shares.Admit(decide.Ask(v.Cluster, q, v.now), v.r, v.now)
 	if advice == nil {
 		return 0
 	}

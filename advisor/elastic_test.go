@@ -1,6 +1,7 @@
 package advisor_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/bus/bustest"
 	"courier/schemas"
 
@@ -39,26 +41,26 @@ var fitShared = fitSharedUpTo(6)
 // fitWithoutOverload is fitShared of measurements with at most one process for each CPU.
 var fitWithoutOverload = fitSharedUpTo(2)
 
-func fitSharedUpTo(maxProcesses float64) fitting {
+func fitSharedUpTo(maxProcesses float64) advisortest.Fitting {
 	s := sharedRuns{twoCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, maxProcesses}
 	return s.fit()
 }
 
 // fit returns a function that fits regressors to the runs.
-func (s *sharedRuns) fit() fitting {
+func (s *sharedRuns) fit() advisortest.Fitting {
 	n := advisortest.Node{
-		Hardware: s.node, Model: model, BatchSize: 16, CPUs: s.cpus, Others: s.others,
-		MaxProcesses: s.maxProcesses, EpochSeconds: s.seconds, StartupSeconds: trueStartup,
-		Accuracy: func(epochs float64) float64 { return trueAccuracy(16, epochs) },
+		Hardware: s.node, Model: advisortest.Model, BatchSize: 16, CPUs: s.cpus, Others: s.others,
+		MaxProcesses: s.maxProcesses, EpochSeconds: s.seconds, StartupSeconds: advisortest.TrueStartup,
+		Accuracy: func(epochs float64) float64 { return advisortest.TrueAccuracy(16, epochs) },
 	}
-	return sync.OnceValues(func() (map[string]advisortest.Files, error) { return n.Fit(testContext) })
+	return sync.OnceValues(func() (map[string]advisortest.Files, error) { return n.Fit(context.Background()) })
 }
 
 // elasticCluster is a node with elastic jobs.
 type elasticCluster struct {
 	*cluster.Cluster
 	t        testing.TB
-	r        advisor.Regressors
+	r        decide.Regressors
 	now      time.Time
 	sequence uint64
 	node     schemas.Hardware
@@ -67,11 +69,11 @@ type elasticCluster struct {
 
 func newElasticCluster(t testing.TB) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, twoCores, load(t, fitShared), schemas.CPUs{1, 2})
+	return newElasticClusterOf(t, twoCores, advisortest.Load(t, fitShared), schemas.CPUs{1, 2})
 }
 
 func newElasticClusterOf(
-	t testing.TB, node schemas.Hardware, r advisor.Regressors, cpus schemas.CPUs,
+	t testing.TB, node schemas.Hardware, r decide.Regressors, cpus schemas.CPUs,
 ) *elasticCluster {
 	t.Helper()
 	c := &elasticCluster{
@@ -82,7 +84,7 @@ func newElasticClusterOf(
 		node:    node,
 		cpus:    cpus,
 	}
-	c.apply(sampleOf("node-a", node, func(s *schemas.Sample) { s.At = c.now }))
+	c.apply(advisortest.SampleOf("node-a", node, func(s *schemas.Sample) { s.At = c.now }))
 	return c
 }
 
@@ -94,7 +96,7 @@ func (c *elasticCluster) apply(e schemas.Event) {
 // request returns the request of an elastic job of 1,000 epochs.
 func (c *elasticCluster) request(id string, slo time.Duration) schemas.JobRequest {
 	q := schemas.JobRequest{
-		JobID: id, Model: model, CPUs: c.cpus, Elastic: true, BatchSizes: []int{16},
+		JobID: id, Model: advisortest.Model, CPUs: c.cpus, Elastic: true, BatchSizes: []int{16},
 		Epochs: 1000, SLO: schemas.Duration(slo), Nodes: []string{"node-a"},
 	}
 	return q.WithDefaults()
@@ -104,13 +106,13 @@ func (c *elasticCluster) request(id string, slo time.Duration) schemas.JobReques
 func (c *elasticCluster) run(id string, slo time.Duration, cpus uint32) {
 	c.t.Helper()
 	q := c.request(id, slo)
-	advice := advisor.Decide(advisor.Ask(c.Cluster, q, c.now), c.r, c.now)
+	advice := decide.Decide(decide.Ask(c.Cluster, q, c.now), c.r, c.now)
 	submitted := &schemas.Submitted{Request: q, Advice: *advice}
 	submitted.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: id + "/submitted", At: c.now}, JobID: id,
 	}
 	c.apply(submitted)
-	started := startedEvent(id, 1)
+	started := advisortest.StartedEvent(id, 1)
 	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, cpus, 1000, []string{"node-a"}
 	started.NodeCores, started.Moves = c.node.Cores, []string{schemas.MoveCPUs}
 	c.apply(started)
@@ -122,10 +124,10 @@ func (c *elasticCluster) lend(id string, epoch uint32) {
 	c.t.Helper()
 	c.run(id, 4000*time.Second, 2)
 	c.run("neighbour", 4000*time.Second, 1)
-	e := epochEvent(id, 1, epoch)
+	e := advisortest.EpochEvent(id, 1, epoch)
 	e.At, e.DurationSeconds, e.CPUs, e.Epochs, e.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
 	c.apply(e)
-	ended := finishedEvent("neighbour", 1)
+	ended := advisortest.FinishedEvent("neighbour", 1)
 	ended.At, ended.CPUs, ended.Epochs, ended.Nodes = c.now, 1, 1000, []string{"node-a"}
 	c.apply(ended)
 }
@@ -134,13 +136,13 @@ func (c *elasticCluster) lend(id string, epoch uint32) {
 func (c *elasticCluster) foreign(share float64, cpus uint32) {
 	c.t.Helper()
 	idle, seconds := 0.0, 1.5/float64(cpus)
-	e := epochEvent("a", 1, 2)
+	e := advisortest.EpochEvent("a", 1, 2)
 	e.At, e.DurationSeconds, e.DurationSource = c.now, seconds, schemas.DurationArrival
 	e.CPUs, e.Epochs, e.Nodes, e.JobCPUSeconds = cpus, 1000, []string{"node-a"}, &idle
 	c.apply(e)
 	for range 60 {
 		c.now = c.now.Add(5 * time.Second)
-		c.apply(sampleOf("node-a", twoCores, func(s *schemas.Sample) {
+		c.apply(advisortest.SampleOf("node-a", twoCores, func(s *schemas.Sample) {
 			s.At, s.CPURatio, s.IntervalSeconds = c.now, &share, 5
 		}))
 	}
@@ -176,7 +178,7 @@ func TestPlan_LeavesAStarvedJob(t *testing.T) {
 		c.run("a", 1000*time.Second, 1)
 		for n := range 3 {
 			c.now = c.now.Add(1500 * time.Millisecond)
-			e := epochEvent("a", 1, uint32(n+1))
+			e := advisortest.EpochEvent("a", 1, uint32(n+1))
 			e.At, e.DurationSeconds, e.CPUs, e.Epochs = c.now, 1.5, 1, 1000
 			e.Nodes = []string{"node-a"}
 			e.JobCPUSeconds, e.JobIOPressureRatio = value(test.used), value(test.ioPressure)
@@ -273,7 +275,7 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 // with more processes than CPUs, which run until then.
 func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	c := newElasticCluster(t)
-	c.r = load(t, fitWithoutOverload)
+	c.r = advisortest.Load(t, fitWithoutOverload)
 	c.run("a", 4000*time.Second, 2)
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {
@@ -299,7 +301,7 @@ func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
 		{1700 * time.Second, 300 * time.Second, false},
 		{1400 * time.Second, 0, false},
 	} {
-		q := advisor.Ask(c.Cluster, c.request("new", test.slo), c.now)
+		q := decide.Ask(c.Cluster, c.request("new", test.slo), c.now)
 		got := advisor.SharesOf(c.Cluster, "node-a", c.now).CanWait(q, c.r, test.before, c.now)
 		if got != test.want {
 			t.Errorf("CanWait with an SLO of %s, behind %s: got %t, want %t",
@@ -325,7 +327,7 @@ func TestPlan_MovesForTheObjective(t *testing.T) {
 			c := newElasticCluster(t)
 			c.run("long", test.long, 1)
 			c.run("short", 3*time.Hour, 1)
-			done := epochEvent("short", 1, 900)
+			done := advisortest.EpochEvent("short", 1, 900)
 			done.At, done.DurationSeconds, done.CPUs, done.Epochs, done.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
 			c.apply(done)
 			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
@@ -349,8 +351,8 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	c.run("old", 2000*time.Second, 2)
 	q := c.request("new", 1700*time.Second)
 	q.CPUs, q.Elastic = schemas.CPUs{1}, false
-	question := advisor.Ask(c.Cluster, q, c.now)
-	if a := advisor.Decide(question, c.r, c.now); a.Decision != schemas.BestEffort {
+	question := decide.Ask(c.Cluster, q, c.now)
+	if a := decide.Decide(question, c.r, c.now); a.Decision != schemas.BestEffort {
 		t.Fatalf("without a loan: %s: %s; want best_effort", a.Decision, a.Message)
 	}
 	a := advisor.SharesOf(c.Cluster, "node-a", c.now).MakeRoom(question, c.r, c.now)
@@ -364,14 +366,14 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	if a.Decision != schemas.MeetsSLO || a.Chosen.CPUs != 1 {
 		t.Errorf("advice = %s with %d CPUs, want meets_slo with 1", a.Decision, a.Chosen.CPUs)
 	}
-	again := advisor.Decide(question.AssumeMoves(a), c.r, c.now)
+	again := decide.Decide(question.AssumeMoves(a), c.r, c.now)
 	if *again.Chosen.Probability != *a.Chosen.Probability {
 		t.Errorf("repeated probability = %v, want %v", *again.Chosen.Probability, *a.Chosen.Probability)
 	}
 
 	q = c.request("late", 700*time.Second) // less than the work with two CPUs
 	shares := advisor.SharesOf(c.Cluster, "node-a", c.now)
-	if a := shares.MakeRoom(advisor.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
+	if a := shares.MakeRoom(decide.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
 		t.Errorf("room for a job that cannot meet its SLO: %s", a.Message)
 	}
 }
@@ -400,7 +402,7 @@ func TestAdmit_WaitsForFreeCPUs(t *testing.T) {
 			s.Capacity = test.capacity
 			q := c.request("new", 700*time.Second) // less than the work with two CPUs
 			got := uint32(0)
-			if a := s.Admit(advisor.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
+			if a := s.Admit(decide.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
 				got = a.Chosen.CPUs
 			}
 			if got != test.want {
@@ -431,7 +433,7 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 			c := newElasticCluster(t)
 			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
 			s.Capacity = test.capacity
-			question := advisor.Ask(c.Cluster, c.request("new", test.slo), c.now)
+			question := decide.Ask(c.Cluster, c.request("new", test.slo), c.now)
 			a := s.Admit(question, c.r, c.now)
 			if a == nil || a.Decision != test.decision {
 				t.Fatalf("advice = %+v, want %s", a, test.decision)
@@ -453,7 +455,7 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 				t.Errorf("reasons of other CPUs (-want +got):\n%s", diff)
 			}
 
-			again := advisor.Decide(question.AssumeMoves(a), c.r, c.now)
+			again := decide.Decide(question.AssumeMoves(a), c.r, c.now)
 			if diff := cmp.Diff(a.Alternatives, again.Alternatives); diff != "" {
 				t.Errorf("repeated alternatives (-recorded +repeated):\n%s", diff)
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -13,16 +14,16 @@ func SharesOf(c *cluster.Cluster, node string, now time.Time) *NodeShares {
 }
 
 // Admit is SharedNodes.Admit for one node.
-func (s *NodeShares) Admit(q *Question, r Regressors, now time.Time) *schemas.Advice {
+func (s *NodeShares) Admit(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	return SharedNodes{s}.Admit(q, r, now)
 }
 
 // MakeRoom is SharedNodes.MakeRoom for one node.
-func (s *NodeShares) MakeRoom(q *Question, r Regressors, now time.Time) *schemas.Advice {
+func (s *NodeShares) MakeRoom(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	return SharedNodes{s}.MakeRoom(q, r, now)
 }
 
 // CanWait is SharedNodes.CanWait for one node.
-func (s *NodeShares) CanWait(q *Question, r Regressors, before time.Duration, now time.Time) bool {
+func (s *NodeShares) CanWait(q *decide.Question, r decide.Regressors, before time.Duration, now time.Time) bool {
 	return SharedNodes{s}.CanWait(q, r, before, now)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -22,7 +23,7 @@ func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	bus := server.Connect(b)
 	promote(b, bus)
 	start(b, server.Connect(b))
-	q := benchRequest()
+	q := advisortest.Request()
 	await(b, "all regressors", func() bool {
 		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
 	})
@@ -32,7 +33,7 @@ func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 		if _, err := submit(b, bus, q); err != nil {
 			b.Fatal(err)
 		}
-		e := startedEvent(q.JobID, 1)
+		e := advisortest.StartedEvent(q.JobID, 1)
 		e.Nodes = q.Nodes
 		publish(b, bus, e)
 	}
@@ -58,7 +59,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer asker.Close()
-	q := benchRequest()
+	q := advisortest.Request()
 	q.Nodes = []string{"node-50"}
 	data, err := schemas.Marshal(&q)
 	if err != nil {
@@ -91,7 +92,7 @@ func BenchmarkUnderLoad(b *testing.B) {
 			case <-ctx.Done():
 				return
 			}
-			e := epochEvent(fmt.Sprintf("job-%04d", n%1000), 1, uint32(1+n/1000))
+			e := advisortest.EpochEvent(fmt.Sprintf("job-%04d", n%1000), 1, uint32(1+n/1000))
 			e.Nodes = []string{fmt.Sprintf("node-%02d", n%100)}
 			mu.Lock()
 			ended[e.JobID] = time.Now()
@@ -146,7 +147,7 @@ func BenchmarkThroughput(b *testing.B) {
 	bus := server.Connect(b)
 	promote(b, bus)
 	start(b, server.Connect(b))
-	q := benchRequest()
+	q := advisortest.Request()
 	await(b, "all regressors", func() bool {
 		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
 	})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -36,7 +37,7 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 	start(t, b)
 	q := schemas.JobRequest{
 		JobID:  "mine",
-		Model:  model,
+		Model:  advisortest.Model,
 		CPUs:   schemas.CPUs{2},
 		Epochs: 10,
 		SLO:    schemas.Duration(time.Minute),
@@ -48,11 +49,11 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 	if s := status(t, b, "mine"); s.User != "ada" {
 		t.Errorf("user of a job that ada submitted: got %q, want ada", s.User)
 	}
-	stranger := startedEvent("unsaid", 1)
+	stranger := advisortest.StartedEvent("unsaid", 1)
 	stranger.User = "bob"
-	foreign := epochEvent("his", 1, 1) // an event of bob's job with an ID of ada's job
+	foreign := advisortest.EpochEvent("his", 1, 1) // an event of bob's job with an ID of ada's job
 	foreign.EventID = schemas.EpochID("mine", 1, 1)
-	if err := publishAsPerson(t, b, "bob", startedEvent("his", 1)); err != nil {
+	if err := publishAsPerson(t, b, "bob", advisortest.StartedEvent("his", 1)); err != nil {
 		t.Fatalf("start of an unsubmitted job by bob: %v", err)
 	}
 	if s := status(t, b, "his"); s.User != "bob" {
@@ -71,7 +72,7 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 			b.RequestFor(within(t), "bob", schemas.SubjectJobSubmit, &schemas.JobRequest{
 				JobID:  "third",
 				User:   "ada",
-				Model:  model,
+				Model:  advisortest.Model,
 				CPUs:   schemas.CPUs{2},
 				Epochs: 10,
 			}, &advice),
@@ -87,16 +88,16 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 			schemas.ErrForbidden,
 		},
 		"start another's job": {
-			publishAsPerson(t, b, "bob", startedEvent("mine", 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", advisortest.StartedEvent("mine", 1)), schemas.ErrForbidden,
 		},
 		"an epoch of another's job": {
-			publishAsPerson(t, b, "bob", epochEvent("mine", 1, 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", advisortest.EpochEvent("mine", 1, 1)), schemas.ErrForbidden,
 		},
 		"the end of another's job": {
-			publishAsPerson(t, b, "bob", finishedEvent("mine", 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", advisortest.FinishedEvent("mine", 1)), schemas.ErrForbidden,
 		},
 		"an epoch of a job of nobody": {
-			publishAsPerson(t, b, "bob", epochEvent("nobodys", 1, 1)), schemas.ErrForbidden,
+			publishAsPerson(t, b, "bob", advisortest.EpochEvent("nobodys", 1, 1)), schemas.ErrForbidden,
 		},
 		"a start in another's name":     {publishAsPerson(t, b, "ada", stranger), schemas.ErrForbidden},
 		"under the identity of another": {publishAsPerson(t, b, "bob", foreign), schemas.ErrInvalid},
@@ -108,7 +109,7 @@ func TestAdvisor_AcceptsEventsFromTheOwnerOfTheJobOnly(t *testing.T) {
 	if after := lastSequence(t, b); after != before {
 		t.Errorf("got %d events in the log from refused requests, want 0", after-before)
 	}
-	for _, e := range []schemas.Event{startedEvent("mine", 1), epochEvent("mine", 1, 1)} {
+	for _, e := range []schemas.Event{advisortest.StartedEvent("mine", 1), advisortest.EpochEvent("mine", 1, 1)} {
 		if err := publishAsPerson(t, b, "ada", e); err != nil {
 			t.Errorf("publish %[1]s as the owner: %[2]v", e.ID(), err)
 		}

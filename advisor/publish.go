@@ -3,7 +3,6 @@ package advisor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -55,7 +55,7 @@ func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
 
 // apply applies an event of JOB. It returns the questions to answer because of it, and the nodes
 // whose CPUs to plan.
-func (a *Advisor) apply(r bus.Record, live bool) ([]*Question, []*NodeShares) {
+func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*NodeShares) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.applied, a.appliedAt = r.Sequence, r.StoredAt
@@ -94,13 +94,13 @@ func (a *Advisor) affectedShares(j *cluster.Job, live bool) (shares []*NodeShare
 
 // affected returns the questions that re-predict the jobs affected by an event; none during the
 // replay.
-func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*Question {
+func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*decide.Question {
 	if !live {
 		return nil
 	}
-	var questions []*Question
+	var questions []*decide.Question
 	for _, j := range a.cluster.Affected(r.Event, j, r.StoredAt) {
-		questions = append(questions, AskRunning(a.cluster, j, time.Now().UTC()))
+		questions = append(questions, decide.AskRunning(a.cluster, j, time.Now().UTC()))
 	}
 	return questions
 }
@@ -111,7 +111,7 @@ func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*Question 
 // crashed before publishing it. Readers drop duplicates.
 func (a *Advisor) catchUp() {
 	type late struct {
-		q     *Question
+		q     *decide.Question
 		cause uint64
 	}
 	var all []late
@@ -121,7 +121,7 @@ func (a *Advisor) catchUp() {
 	for j := range a.cluster.Running() {
 		j.LastSeen = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.Last {
-			all = append(all, late{AskRunning(a.cluster, j, now), j.Last})
+			all = append(all, late{decide.AskRunning(a.cluster, j, now), j.Last})
 		}
 	}
 	a.mu.Unlock()
@@ -134,13 +134,13 @@ func (a *Advisor) catchUp() {
 }
 
 // advise re-predicts a running job.
-func (a *Advisor) advise(q *Question, cause uint64) {
-	a.publishAdvice(q, Decide(q, *a.regressors.Load(), time.Now().UTC()), cause)
+func (a *Advisor) advise(q *decide.Question, cause uint64) {
+	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), time.Now().UTC()), cause)
 }
 
 // publishAdvice adds an advice for a running job to the outbox if it differs enough from the last
 // one, and the warning if there is one.
-func (a *Advisor) publishAdvice(q *Question, advice *schemas.Advice, cause uint64) {
+func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, cause uint64) {
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
 	news, risks := a.newsAndRisks(q, advice)
 	if news {
@@ -159,7 +159,7 @@ func (a *Advisor) publishAdvice(q *Question, advice *schemas.Advice, cause uint6
 // are recorded in the state immediately, so that the next event does not repeat them before they
 // arrive from the log.
 func (a *Advisor) newsAndRisks(
-	q *Question, advice *schemas.Advice,
+	q *decide.Question, advice *schemas.Advice,
 ) (news bool, risks []*schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,11 +167,11 @@ func (a *Advisor) newsAndRisks(
 	if j == nil {
 		return false, nil
 	}
-	if risk := warn(j, q, advice); risk != nil {
+	if risk := decide.Warn(j, q, advice); risk != nil {
 		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
 		j.Risk, risks = risk, append(risks, risk)
 	}
-	if risk := warnDivergence(j, q, advice); risk != nil {
+	if risk := decide.WarnDivergence(j, q, advice); risk != nil {
 		risk.EventID = schemas.DivergenceID(q.JobID, advice.CauseSequence)
 		j.Divergence, risks = risk, append(risks, risk)
 	}
@@ -214,56 +214,6 @@ func (o *Options) worthPublishing(last, next *cluster.AdviceSummary) bool {
 // predictedEnd returns when the job is predicted to end.
 func predictedEnd(s *cluster.AdviceSummary) time.Time {
 	return s.At.Add(time.Duration(*s.PredictedSeconds * float64(time.Second)))
-}
-
-// clearRatio is the share of the range above the threshold that a probability must regain for an
-// all-clear, so that warnings do not flap.
-const clearRatio = 0.25
-
-// warn compares a new advice for a running job with its promise. It returns a warning or an
-// all-clear, or nil if neither is due. There is one warning per job until its all-clear, and only
-// for a job that was promised to keep its SLO.
-func warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
-	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
-		return nil
-	}
-	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
-	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
-		return nil
-	}
-	p, threshold := *now.Probability, q.Request.Confidence
-	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
-	switch {
-	case !warned && p < threshold:
-	case warned && p >= threshold+clearRatio*(1-threshold):
-	default:
-		return nil
-	}
-	r := &schemas.Risk{
-		Cleared:          warned,
-		Probability:      p,
-		Confidence:       a.Confidence,
-		PredictedSeconds: *now.PredictedSeconds,
-		LeftSeconds:      q.left(),
-		Action:           string(schemas.ActionKeep),
-	}
-	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
-	if warned {
-		r.Cause = j.Risk.Cause
-		r.Message = fmt.Sprintf("all clear: %s, SLO met with probability %s", needed(r),
-			schemas.FormatProbability(p))
-		return r
-	}
-	r.Cause = causeOf(j, a)
-	if c := a.Chosen; a.Action == schemas.ActionBatch && c.Probability != nil {
-		r.Action, r.BatchSize, r.SavedProbability = string(a.Action), c.BatchSize, c.Probability
-		if c.PredictedAccuracy != nil && now.PredictedAccuracy != nil {
-			loss := *now.PredictedAccuracy - *c.PredictedAccuracy
-			r.AccuracyLoss = &loss
-		}
-	}
-	r.Message = warning(r)
-	return r
 }
 
 // publish publishes an event without retrying, and logs an error.

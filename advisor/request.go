@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -97,9 +98,9 @@ func (a *Advisor) queueLength() int {
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
 	now := time.Now().UTC()
 	a.mu.RLock()
-	question, known := Ask(a.cluster, q, now), a.applied
+	question, known := decide.Ask(a.cluster, q, now), a.applied
 	a.mu.RUnlock()
-	advice := Decide(question, *a.regressors.Load(), now)
+	advice := decide.Decide(question, *a.regressors.Load(), now)
 	advice.CauseSequence = known
 	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 	return advice

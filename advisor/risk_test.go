@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -31,8 +32,8 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 			advice.Chosen.BatchSize)
 	}
 	publish(t, b, manyStarted("mlp-1"))
-	slow := epochEvent("mlp-1", 1, 1)
-	slow.Epochs, slow.DurationSeconds = 1000, 2*trueSeconds(16, 2, 1)
+	slow := advisortest.EpochEvent("mlp-1", 1, 1)
+	slow.Epochs, slow.DurationSeconds = 1000, 2*advisortest.TrueSeconds(16, 2, 1)
 	publish(t, b, slow)
 	risks := followRisks(t, b)
 	r := <-risks
@@ -48,8 +49,8 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 		t.Errorf("got status %+v, want at risk", s)
 	}
 	for n := uint32(2); n <= 30; n++ {
-		e := epochEvent("mlp-1", 1, n)
-		e.Epochs, e.DurationSeconds = 1000, trueSeconds(16, 2, 1)
+		e := advisortest.EpochEvent("mlp-1", 1, n)
+		e.Epochs, e.DurationSeconds = 1000, advisortest.TrueSeconds(16, 2, 1)
 		publish(t, b, e)
 	}
 	if r = <-risks; !r.Cleared || r.Probability < r.Confidence {

@@ -2,9 +2,10 @@ package advisor
 
 import (
 	"context"
+	"strconv"
+
 	"courier/advisor/cluster"
 	"courier/schemas"
-	"strconv"
 )
 
 // scoreReply answers job.score.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/advisor/advisortest"
 	"courier/bus/bustest"
 	"courier/schemas"
 
@@ -18,7 +19,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	startMeasured(t, b, reg)
 	promote(t, b)
 	q := schemas.JobRequest{
-		Model:      model,
+		Model:      advisortest.Model,
 		CPUs:       schemas.CPUs{2},
 		BatchSizes: []int{16},
 		Epochs:     10,
@@ -38,7 +39,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 		if a, err := submit(t, b, q); err != nil || a.Decision != schemas.MeetsSLO {
 			t.Fatalf("submit = %+v, %v, want a promise", a, err)
 		}
-		s, e := startedEvent(job, 1), finishedEvent(job, 1)
+		s, e := advisortest.StartedEvent(job, 1), advisortest.FinishedEvent(job, 1)
 		tell(s, e)
 		publish(t, b, s)
 		e.EventID = schemas.EndedID(job, 1, e.Outcome)
@@ -70,7 +71,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 	}
 	if s.Promises.Jobs != 3 || s.Promises.Kept != 2 || len(s.Confidence) != 1 ||
 		*s.Confidence[0].Confidence != schemas.DefaultConfidence || len(s.Models) != 1 ||
-		s.Models[0].Name != model {
+		s.Models[0].Name != advisortest.Model {
 		t.Errorf("job.score = %+v, want two of three kept", s)
 	}
 }

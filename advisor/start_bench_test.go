@@ -15,7 +15,9 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -179,26 +181,26 @@ func eventsOf(n int) []schemas.Event {
 		Model: fmt.Sprint("model-", n), BatchSize: 16, CPUs: 2, Epochs: epochsOfAJob,
 		Nodes: []string{fmt.Sprint("pod-", n)},
 	}
-	q := benchRequest()
+	q := advisortest.Request()
 	q.JobID, q.Model, q.Epochs, q.Nodes = id, setting.Model, int(setting.Epochs), setting.Nodes
 	q = q.WithDefaults()
 	now := time.Now().UTC()
 	submitted := &schemas.Submitted{Request: q}
-	submitted.Advice = *advisor.Decide(&advisor.Question{Request: q, JobID: id, Nodes: q.Nodes},
-		advisor.Regressors{}, now)
+	submitted.Advice = *decide.Decide(&decide.Question{Request: q, JobID: id, Nodes: q.Nodes},
+		decide.Regressors{}, now)
 	submitted.JobStamp = schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: id + "/submitted", At: now}, JobID: id,
 	}
 	submitted.Advice.JobStamp = submitted.JobStamp
-	started := startedEvent(id, 1)
+	started := advisortest.StartedEvent(id, 1)
 	started.Setting = setting
 	all := []schemas.Event{submitted, started}
 	for number := range setting.Epochs {
-		e := epochEvent(id, 1, number+1)
+		e := advisortest.EpochEvent(id, 1, number+1)
 		e.Setting = setting
 		all = append(all, e)
 	}
-	finished := finishedEvent(id, 1)
+	finished := advisortest.FinishedEvent(id, 1)
 	finished.Setting, finished.EpochsDone = setting, setting.Epochs
 	return append(all, finished)
 }
@@ -243,7 +245,7 @@ func TestStartedAdvisor(t *testing.T) {
 	go func() { ended <- a.Run(ctx) }()
 	<-a.Answering()
 	log.Info("answering", "seconds", time.Since(begin).Seconds())
-	q := benchRequest()
+	q := advisortest.Request()
 	q.NewNodes = true // no job of the log has run on its node
 	predict(t, c, q)
 	r := startReport{Seconds: time.Since(begin).Seconds(), CPU: cpuSeconds(t), PeakBytes: peakBytes(t)}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -142,7 +143,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 // statusDraft is the status of a job, with the question that predicts the rest of a running job.
 type statusDraft struct {
 	status   schemas.JobStatus
-	question *Question // nil for a job that does not run
+	question *decide.Question // nil for a job that does not run
 	setting  schemas.Setting
 	atRisk   bool
 }
@@ -151,7 +152,7 @@ type statusDraft struct {
 func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft {
 	d := statusDraft{status: statusOf(j)}
 	if j.State == schemas.StateRunning {
-		d.question, d.setting = AskRunning(c, j, now), j.Setting
+		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting
 		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	}
 	return d
@@ -163,7 +164,7 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	if d.question == nil {
 		return s
 	}
-	advice := Decide(d.question, *a.regressors.Load(), now)
+	advice := decide.Decide(d.question, *a.regressors.Load(), now)
 	s.Decision, s.AtRisk = advice.Decision, d.atRisk
 	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
 	if alt != nil && alt.PredictedSeconds != nil {

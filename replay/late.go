@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -45,9 +45,9 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 				if err := past.refit(ctx, at); err != nil {
 					return nil, err
 				}
-				question := advisor.Ask(past.cluster, j.request(past.sizes[modelOf(s)], confidence), at)
-				r.judge(j, advisor.Decide(question, past.fitted.advisor(), at),
-					advisor.Decide(question, referee.advisor(), at), &loss)
+				question := decide.Ask(past.cluster, j.request(past.sizes[modelOf(s)], confidence), at)
+				r.judge(j, decide.Decide(question, past.fitted.advisor(), at),
+					decide.Decide(question, referee.advisor(), at), &loss)
 			}
 		}
 		past.add(e, uint64(i+1))
@@ -116,7 +116,7 @@ func fitAll(ctx context.Context, past *trainer.Past) (regressorSet, error) {
 		if err != nil {
 			continue // There are too few examples.
 		}
-		if set[target], err = advisor.LoadRegressor(files.Model, files.Manifest); err != nil {
+		if set[target], err = decide.LoadRegressor(files.Model, files.Manifest); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"courier/advisor"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -141,7 +142,7 @@ func (v *verifier) count(r *LogRecord) {
 
 // decideAgain repeats the decision of a record with the current state.
 func (v *verifier) decideAgain(r *LogRecord) attempt {
-	q := advisor.Recall(v.cluster, r.Event)
+	q := decide.Recall(v.cluster, r.Event)
 	if q == nil {
 		return attempt{err: errNoRun}
 	}
@@ -154,7 +155,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 
 	var first attempt
 	for i, regressors := range candidates {
-		decided := decide(q, recorded, regressors.advisor(), at)
+		decided := repeat(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
 			advisor.ApplyPolicy(v.cluster, decided, recorded)
 		}
@@ -169,9 +170,9 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	return first
 }
 
-// decide repeats a decision, with the moves of CPUs that were planned then.
-func decide(
-	q *advisor.Question, recorded *schemas.Advice, r advisor.Regressors, at time.Time,
+// repeat repeats a decision, with the moves of CPUs that were planned then.
+func repeat(
+	q *decide.Question, recorded *schemas.Advice, r decide.Regressors, at time.Time,
 ) *schemas.Advice {
 	switch {
 	case recorded == nil:
@@ -180,7 +181,7 @@ func decide(
 	default:
 		q = q.AssumeMoves(recorded)
 	}
-	return advisor.Decide(q, r, at)
+	return decide.Decide(q, r, at)
 }
 
 // adviceOf returns the advice that an event holds; nil for a warning.
@@ -198,7 +199,7 @@ func adviceOf(e schemas.Event) *schemas.Advice {
 
 // candidates returns the sets of regressors that may have made a decision.
 func (v *verifier) candidates(
-	q *advisor.Question, recorded *schemas.Advice, r *LogRecord,
+	q *decide.Question, recorded *schemas.Advice, r *LogRecord,
 ) ([]regressorSet, error) {
 	_, at, _ := r.madeFrom()
 	if recorded == nil {
@@ -214,7 +215,7 @@ func (v *verifier) candidates(
 
 // compare compares a decision with the recorded one: a whole advice, or the numbers of a warning.
 func compare(
-	r *LogRecord, q *advisor.Question, recorded, again *schemas.Advice,
+	r *LogRecord, q *decide.Question, recorded, again *schemas.Advice,
 ) (*FieldDifference, error) {
 	if recorded != nil {
 		again.EventID, again.CauseSequence = recorded.EventID, recorded.CauseSequence

@@ -7,23 +7,23 @@ import (
 	"slices"
 	"time"
 
-	"courier/advisor"
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
 // regressorSet holds the regressors of a moment by target.
-type regressorSet map[string]*advisor.LoadedRegressor
+type regressorSet map[string]*decide.Regressor
 
 // with returns the set with another regressor for a target.
-func (s regressorSet) with(target string, r *advisor.LoadedRegressor) regressorSet {
+func (s regressorSet) with(target string, r *decide.Regressor) regressorSet {
 	next := maps.Clone(s)
 	next[target] = r
 	return next
 }
 
-// advisor returns the set for advisor.Decide.
-func (s regressorSet) advisor() advisor.Regressors {
-	return advisor.Regressors{
+// advisor returns the set for decide.Decide.
+func (s regressorSet) advisor() decide.Regressors {
+	return decide.Regressors{
 		EpochTime: s[schemas.TargetEpochTime],
 		Startup:   s[schemas.TargetStartup],
 		Accuracy:  s[schemas.TargetAccuracy],
@@ -33,16 +33,16 @@ func (s regressorSet) advisor() advisor.Regressors {
 // versions are the regressors that a log names.
 type versions struct {
 	log        *Log
-	promotions []*schemas.Promoted                 // oldest first
-	loaded     map[string]*advisor.LoadedRegressor // by digest of the manifest
+	promotions []*schemas.Promoted          // oldest first
+	loaded     map[string]*decide.Regressor // by digest of the manifest
 }
 
 func (l *Log) versions() *versions {
-	return &versions{log: l, promotions: l.Promotions(), loaded: map[string]*advisor.LoadedRegressor{}}
+	return &versions{log: l, promotions: l.Promotions(), loaded: map[string]*decide.Regressor{}}
 }
 
 // load loads a promoted regressor from the artifacts of the log.
-func (v *versions) load(p *schemas.Promoted) (*advisor.LoadedRegressor, error) {
+func (v *versions) load(p *schemas.Promoted) (*decide.Regressor, error) {
 	if r := v.loaded[p.ManifestDigest]; r != nil {
 		return r, nil
 	}
@@ -51,7 +51,7 @@ func (v *versions) load(p *schemas.Promoted) (*advisor.LoadedRegressor, error) {
 		return nil, fmt.Errorf("the files of the %s regressor %.12s are not in the log",
 			p.Target, p.ModelDigest)
 	}
-	r, err := advisor.LoadRegressor(model, manifest)
+	r, err := decide.LoadRegressor(model, manifest)
 	if err != nil {
 		return nil, fmt.Errorf("load the %s regressor %.12s: %w", p.Target, p.ModelDigest, err)
 	}

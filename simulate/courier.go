@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/schemas"
 	"courier/trainer"
 )
@@ -16,7 +16,7 @@ import (
 type courierRule struct {
 	learner
 	cluster    *cluster.Cluster
-	regressors advisor.Regressors
+	regressors decide.Regressors
 	last       HistoryRecord
 	changed    *cluster.Job // job that the last event changed
 }
@@ -39,7 +39,7 @@ func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
 	if c.regressors.EpochTime == nil {
 		return nil // There are no promises yet.
 	}
-	return advisor.Watch(c.cluster, c.last.Event, c.changed, c.last.Sequence, c.regressors, at)
+	return decide.Watch(c.cluster, c.last.Event, c.changed, c.last.Sequence, c.regressors, at)
 }
 
 // Submit implements Rule.
@@ -51,14 +51,14 @@ func (c *courierRule) Submit(
 			return nil, err
 		}
 	}
-	return advisor.Decide(advisor.Ask(c.cluster, q, at), c.regressors, at), nil
+	return decide.Decide(decide.Ask(c.cluster, q, at), c.regressors, at), nil
 }
 
 // fit fits the regressors of all targets.
 func (c *courierRule) fit() error {
 	for _, f := range []struct {
 		target    string
-		regressor **advisor.LoadedRegressor
+		regressor **decide.Regressor
 	}{
 		{schemas.TargetEpochTime, &c.regressors.EpochTime},
 		{schemas.TargetStartup, &c.regressors.Startup},
@@ -75,10 +75,10 @@ func (c *courierRule) fit() error {
 }
 
 // fitTarget fits a regressor as the trainer does, and loads it from its files as the advisor does.
-func (c *courierRule) fitTarget(target string) (*advisor.LoadedRegressor, error) {
+func (c *courierRule) fitTarget(target string) (*decide.Regressor, error) {
 	files, err := trainer.Fit(c.ctx, target, c.past.Examples(target), nil, trainer.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return advisor.LoadRegressor(files.Model, files.Manifest)
+	return decide.LoadRegressor(files.Model, files.Manifest)
 }

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
+)
+
+// AskRunning returns the question that re-predicts a running job.
+func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
+	q := schemas.JobRequest{
+		JobID: j.ID, Model: j.Setting.Model, Dataset: j.Setting.Dataset,
+		Confidence: schemas.DefaultConfidence,
+	}
+	elapsed := now.Sub(j.StartedAt)
+	if j.Request != nil {
+		q = *j.Request
+		elapsed = now.Sub(j.SubmittedAt)
+	}
+	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
+		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
+	}
+	q = q.WithDefaults()
+	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
+		int(j.EpochsDone))
+	self := member(c, j, now)
+	known := c.Model(&q)
+	return &Question{
+		Request:       q,
+		JobID:         j.ID,
+		Run:           j.Run,
+		Nodes:         j.Setting.Nodes,
+		Hardware:      j.Hardware,
+		Foreign:       self.Foreign,
+		Elapsed:       max(0, elapsed),
+		Self:          &self,
+		Others:        members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
+		Tried:         known.Configurations,
+		Recalibration: c.Recalibration(),
+	}
+}
+
+// Ask returns the question of a new request.
+func Ask(c *cluster.Cluster, q schemas.JobRequest, now time.Time) *Question {
+	return AskOn(c, c.Placement(&q, now), q, now)
+}
+
+// AskOn returns the question of a new request that would run on some nodes.
+func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Time) *Question {
+	known := c.Model(&q)
+	return &Question{
+		Request:       q,
+		JobID:         q.JobID,
+		Nodes:         nodes,
+		Hardware:      c.Hardware(nodes),
+		Foreign:       c.Foreign(nodes, now),
+		Others:        members(c, c.Colocated(nodes, q.JobID, now), now),
+		Tried:         known.Configurations,
+		Recalibration: c.Recalibration(),
+	}
+}
+
+// AskQueued returns the question of a queued job. The time in the queue counts towards its SLO.
+func AskQueued(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
+	return AskQueuedOn(c, c.Placement(j.Request, now), j, now)
+}
+
+// AskQueuedOn returns the question of a queued job that would run on some nodes.
+func AskQueuedOn(c *cluster.Cluster, nodes []string, j *cluster.Job, now time.Time) *Question {
+	q := AskOn(c, nodes, *j.Request, now)
+	q.Elapsed = max(0, now.Sub(j.SubmittedAt))
+	return q
+}
+
+func members(c *cluster.Cluster, jobs []*cluster.Job, now time.Time) []Member {
+	all := make([]Member, len(jobs))
+	for i, j := range jobs {
+		all[i] = member(c, j, now)
+	}
+	return all
+}
+
+// member describes a job that runs, or is about to start.
+func member(c *cluster.Cluster, j *cluster.Job, now time.Time) Member {
+	m := Member{
+		JobID:          j.ID,
+		Setting:        j.Setting,
+		Hardware:       j.Hardware,
+		EpochsDone:     j.EpochsDone,
+		Since:          max(0, now.Sub(j.ProgressAt)),
+		Confidence:     schemas.DefaultConfidence,
+		ObservedEpochs: j.ObservedEpochs,
+	}
+	if p := j.Promise; j.State == schemas.StateSubmitted && p != nil { // it is about to start
+		m.Setting = schemas.Setting{
+			Model: j.Request.Model, Dataset: j.Request.Dataset, BatchSize: p.BatchSize, CPUs: p.CPUs,
+			Epochs: p.Epochs, Nodes: p.Nodes,
+		}
+		m.Hardware, m.EpochsDone, m.Since, m.ObservedEpochs = c.Hardware(p.Nodes), 0, 0, nil
+	}
+	if m.Foreign = c.ForeignOf(j, now); j.State == schemas.StateSubmitted {
+		m.Foreign = c.Foreign(m.Setting.Nodes, now)
+	}
+	if j.Request != nil {
+		m.Confidence = j.Request.Confidence
+	}
+	if d := j.Deadline(); !d.IsZero() {
+		m.Left = d.Sub(now)
+		if m.Left == 0 {
+			m.Left = -1
+		}
+	}
+	return m
+}

@@ -1,0 +1,94 @@
+package decide
+
+import (
+	"math"
+	"time"
+
+	"courier/schemas"
+)
+
+// Decide answers a question. It is pure: the same question and regressors give the same advice,
+// except for its timestamp.
+func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
+	p := newProblem(q, r)
+	all := p.candidates(q.Request.CPUs)
+	chosen := p.choose(all)
+
+	a := newAdvice(q, r, at)
+	best := all[chosen.index].Alternative
+	a.Decision, a.Chosen, a.Load = chosen.decision, &best, p.loadNow(best.CPUs)
+	if q.Self != nil {
+		a.Action = q.action(&best)
+		if len(q.Self.ObservedEpochs) > 0 {
+			a.EpochRatio = p.pace.ratio
+		}
+	} else {
+		before := p.withoutJob()
+		a.Effects = p.effects(before, &best)
+		if areTimed(all) {
+			a.Menu = p.menu(before, all, a)
+		} else {
+			a.Probes = q.probes(all, &best)
+		}
+	}
+	a.Message = (&answer{p, a, all}).message()
+
+	a.Alternatives = alternatives(append(all, p.notGranted(a.Chosen.CPUs)...))
+	return a
+}
+
+// newAdvice returns the advice with the fields that follow from the question.
+func newAdvice(q *Question, r Regressors, at time.Time) *schemas.Advice {
+	return &schemas.Advice{
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{At: at},
+			JobID: q.JobID,
+			Run:   q.Run,
+		},
+		Action:         schemas.ActionStart,
+		Model:          q.Request.Model,
+		Dataset:        q.Request.Dataset,
+		Nodes:          q.Nodes,
+		SLOSeconds:     q.Request.SLO.Seconds(),
+		ElapsedSeconds: q.Elapsed.Seconds(),
+		Confidence:     q.Request.Confidence,
+		EpochsDone:     q.EpochsDone(),
+		Regressors:     r.digests(),
+	}
+}
+
+// action returns what a running job should do.
+func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
+	if chosen.PredictedSeconds == nil || q.isCurrent(chosen) || q.Request.SLO == 0 {
+		return schemas.ActionKeep
+	}
+	return schemas.ActionBatch
+}
+
+// notGranted returns the alternatives with CPUs that the job does not get. Nothing else of the
+// answer depends on them.
+func (p *problem) notGranted(granted uint32) []candidate {
+	all := p.candidates(p.Question.notGranted)
+	for i := range all {
+		if all[i].Reason = reasonTooManyCPUs; all[i].CPUs < granted {
+			all[i].Reason = reasonMoreGranted
+		}
+	}
+	return all
+}
+
+// alternatives returns the published part of candidates.
+func alternatives(all []candidate) []schemas.Alternative {
+	published := make([]schemas.Alternative, len(all))
+	for i := range all {
+		published[i] = all[i].Alternative
+	}
+	return published
+}
+
+// figure returns a number for the advice, rounded to a millionth, so that decisions are made with
+// the published numbers.
+func figure(v float64) *float64 {
+	v = math.Round(v*1e6) / 1e6
+	return &v
+}

@@ -1,0 +1,104 @@
+package decide
+
+import (
+	"math"
+
+	"courier/advisor/cluster"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// unaffected holds the forecasts of the co-located jobs without the job of the question, and the
+// probabilities of their SLOs.
+type unaffected struct {
+	jobs          []simulatedJob
+	probabilities []float64 // NaN if there is no SLO, or if it is unknown
+}
+
+// withoutJob forecasts the co-located jobs without the job of the question.
+func (p *problem) withoutJob() unaffected {
+	u := unaffected{jobs: p.sim.run(nil).others}
+	for i := range u.jobs {
+		u.probabilities = append(u.probabilities, p.probabilityOf(i, &u.jobs[i]))
+	}
+	return u
+}
+
+// effects predicts the effects of the chosen alternative on the co-located jobs. If the end of the
+// job is unknown, it outlasts them.
+func (p *problem) effects(without unaffected, chosen *schemas.Alternative) []schemas.Effect {
+	if len(p.Others) == 0 {
+		return nil
+	}
+	with := p.forecast(variantOf(chosen)).others
+	var all []schemas.Effect
+	for i := range with {
+		m, before, after := &p.Others[i], without.jobs[i].end, with[i].end
+		if math.IsInf(before, 1) || math.IsInf(after, 1) {
+			continue
+		}
+		e := schemas.Effect{
+			JobID:         m.JobID,
+			BeforeSeconds: before,
+			AfterSeconds:  after,
+			Confidence:    m.Confidence,
+			BreaksSLO:     p.breaks(without, i, &with[i]),
+		}
+		if probability := without.probabilities[i]; !math.IsNaN(probability) {
+			affected := p.probabilityOf(i, &with[i])
+			e.BeforeProbability, e.AfterProbability = &probability, &affected
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// breaks reports whether the promise of a co-located job is broken if the job runs as forecast. A
+// promise breaks if its probability falls below its threshold, or falls further while the SLO can
+// still be met. The promise of a job that will probably miss its SLO cannot be broken.
+func (p *problem) breaks(without unaffected, i int, with *simulatedJob) bool {
+	threshold, before := p.Others[i].Confidence, without.probabilities[i]
+	after := p.probabilityOf(i, with)
+	switch {
+	case before >= threshold:
+		return !(after >= threshold)
+	case before >= LikelyMissed:
+		return !(after >= before-maxFurtherDrop)
+	}
+	return false
+}
+
+// breaksAny reports whether the promise of any co-located job is broken by a forecast.
+func (p *problem) breaksAny(without unaffected, f *forecast) bool {
+	for i := range f.others {
+		if p.breaks(without, i, &f.others[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// LikelyMissed is the probability of the SLO below which a job is treated as lost.
+const LikelyMissed = 0.5
+
+// maxFurtherDrop bounds the drop in probability of a promise that is already at risk.
+const maxFurtherDrop = 0.01
+
+// probabilityOf returns the probability that a co-located job meets its deadline, NaN if it has none
+// or the probability is unknown.
+func (p *problem) probabilityOf(i int, j *simulatedJob) float64 {
+	m := &p.Others[i]
+	if m.Left == 0 || math.IsInf(j.end, 1) {
+		return math.NaN()
+	}
+	o := outlook{
+		seconds:       max(j.end, tinySeconds),
+		spread:        j.spread(evidence.Distribution{}, float64(m.epochsLeft())),
+		shift:         p.Recalibration.Shift(cluster.KindOf(&m.Setting)),
+		recalibration: p.Recalibration,
+	}
+	if probability, ok := o.probability(m.Left.Seconds(), m.Confidence); ok {
+		return probability
+	}
+	return math.NaN()
+}

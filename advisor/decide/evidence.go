@@ -1,0 +1,127 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+
+	"courier/advisor/cluster"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// evidence reports the runs behind an alternative. e is the least certain prediction of its epoch
+// time, which is unknown without a forecast.
+func (p *problem) evidence(
+	alt *schemas.Alternative, e *evidence.EpochTime, a *evidence.Accuracy,
+) *schemas.Evidence {
+	if p.r.EpochTime == nil {
+		return nil
+	}
+	all := &schemas.Evidence{Time: p.timeEvidence(alt, e)}
+	if e.Known() && p.startup.Known() {
+		all.Startup = p.startupEvidence()
+	}
+	if a.ModelRuns > 0 {
+		all.Accuracy = p.accuracyEvidence(alt.BatchSize, a)
+	}
+	return all
+}
+
+// timeEvidence reports the runs behind a predicted time. If the load changes during the job, these
+// are the runs of the least certain prediction.
+func (p *problem) timeEvidence(
+	alt *schemas.Alternative, e *evidence.EpochTime,
+) *schemas.TimeEvidence {
+	r, c := p.r.EpochTime, p.configuration(alt.BatchSize, alt.CPUs)
+	if !e.Known() {
+		atStart := r.evidence.Epochs(r.drift, c)
+		e = &atStart
+	}
+	t := &schemas.TimeEvidence{
+		Support:           e.Support.String(),
+		NodeType:          p.nodeType(),
+		ConfigurationRuns: uint32(e.Counts.Configuration),
+		NodeTypeRuns:      uint32(e.Counts.NodeType),
+		ModelRuns:         uint32(e.Counts.Model),
+	}
+	if !e.Support.Promisable() {
+		m := p.missing(alt)
+		t.Lacks, t.RanLow, t.RanHigh = m.Lacks, uint32(m.Low), uint32(m.High)
+	}
+	if !e.Known() {
+		return t
+	}
+	t.CorrectionRatio = visibleRatio(e.Correction.Shift)
+	if e.Correction.Factors > 0 {
+		t.Corrections = r.correctionsOf(&c)
+	}
+	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: alt.CPUs}
+	t.OutcomeRatio = visibleRatio(p.Recalibration.Shift(kind))
+	return t
+}
+
+// missing returns the evidence that is missing for a promise of an alternative. If no evidence is
+// missing for the load at its start, the evidence is missing for a later load.
+func (p *problem) missing(alt *schemas.Alternative) evidence.Missing {
+	m := p.r.EpochTime.evidence.Missing(p.configuration(alt.BatchSize, alt.CPUs))
+	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
+	return m
+}
+
+// visibleRatio returns the ratio of a logarithmic shift; 0 if it is 1 to three digits.
+func visibleRatio(shift float64) float64 {
+	const visible = 0.0005
+	if math.Abs(shift) < visible {
+		return 0
+	}
+	return math.Round(math.Exp(shift)*1e6) / 1e6
+}
+
+// correctionsOf returns the drift corrections that apply to a configuration.
+func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFactor {
+	var all []schemas.DriftFactor
+	for i := range r.factors {
+		f := &r.factors[i]
+		if f.Covers(c) {
+			all = append(all, schemas.DriftFactor{
+				Scope:     f.Kind,
+				BatchSize: uint32(f.BatchSize),
+				Ratio:     math.Round(f.Ratio*1e6) / 1e6,
+				Runs:      uint32(f.Runs),
+				SinceAt:   f.Since.UTC(),
+			})
+		}
+	}
+	return all
+}
+
+func (p *problem) startupEvidence() *schemas.StartupEvidence {
+	c := p.job.configuration(0, 0)
+	c.NodeType = p.hardware().NodeType()
+	onNodeType, all := p.r.Startup.evidence.StartupRuns(c)
+	return &schemas.StartupEvidence{
+		Seconds:      math.Round(p.startup.Median()*1e6) / 1e6,
+		NodeTypeRuns: uint32(onNodeType),
+		ModelRuns:    uint32(all),
+	}
+}
+
+func (p *problem) accuracyEvidence(batch uint32, a *evidence.Accuracy) *schemas.AccuracyEvidence {
+	e := &schemas.AccuracyEvidence{
+		Support:         a.Support.String(),
+		BatchSizeRuns:   uint32(a.Runs),
+		ModelRuns:       uint32(a.ModelRuns),
+		LongestEpochs:   uint32(a.Longest),
+		HighestAccuracy: a.Highest(),
+	}
+	if !a.Known {
+		e.KnownFromEpoch = p.knownFrom(batch)
+	}
+	return e
+}
+
+// knownFrom returns the epoch from which the accuracy of a batch size is known; 0 means never.
+func (p *problem) knownFrom(batch uint32) uint32 {
+	const anyAccuracy, likely = 0, 0.5
+	return p.r.Accuracy.epochsTo(p.job, batch, anyAccuracy, likely)
+}

@@ -1,0 +1,74 @@
+package decide
+
+import (
+	"math"
+	"slices"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
+)
+
+// distance returns the Euclidean distance in doublings.
+func distance(c, to cluster.BatchAndCPUs) float64 {
+	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
+		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
+}
+
+// nearest returns the distance to the nearest of some configurations, +Inf without any.
+func nearest(c cluster.BatchAndCPUs, to []cluster.BatchAndCPUs) float64 {
+	lowest := math.Inf(1)
+	for _, t := range to {
+		lowest = min(lowest, distance(c, t))
+	}
+	return lowest
+}
+
+// mayKeepSLO reports whether a candidate has a fair chance to keep its SLO.
+func mayKeepSLO(c *candidate) bool { return Probability(&c.Alternative) >= LikelyMissed }
+
+func isAny(*candidate) bool { return true }
+
+// farthest returns the index of the allowed candidate that is farthest from the tried
+// configurations; -1 if none is allowed. The shortest epoch breaks ties.
+func farthest(all []candidate, tried []cluster.BatchAndCPUs, isAllowed func(*candidate) bool) int {
+	best, highest := -1, -1.0
+	for i := range all {
+		c := &all[i]
+		if !isAllowed(c) {
+			continue
+		}
+		d := nearest(cluster.BatchAndCPUs{BatchSize: c.BatchSize, CPUs: c.CPUs}, tried)
+		if best >= 0 && d == highest {
+			b := &all[best]
+			if c.BatchSize > b.BatchSize || c.BatchSize == b.BatchSize && c.CPUs > b.CPUs {
+				best = i
+			}
+		} else if d > highest {
+			best, highest = i, d
+		}
+	}
+	return best
+}
+
+// maxProbes bounds the epochs that an answer proposes for learning a model.
+const maxProbes = 3
+
+// probes plans the most informative epochs of an unknown model: the chosen configuration, then
+// repeatedly the configuration that is farthest from all previous configurations. It returns nil if
+// all configurations have been tried.
+func (q *Question) probes(all []candidate, chosen *schemas.Alternative) (plan []schemas.ProbeEpoch) {
+	tried := slices.Clone(q.Tried)
+	next := slices.IndexFunc(all, func(c candidate) bool {
+		return c.BatchSize == chosen.BatchSize && c.CPUs == chosen.CPUs
+	})
+	for len(plan) < maxProbes && next >= 0 {
+		c := cluster.BatchAndCPUs{BatchSize: all[next].BatchSize, CPUs: all[next].CPUs}
+		if nearest(c, tried) == 0 {
+			break
+		}
+		p := schemas.ProbeEpoch{BatchSize: c.BatchSize, CPUs: c.CPUs, Epochs: 1}
+		plan, tried = append(plan, p), append(tried, c)
+		next = farthest(all, tried, isAny)
+	}
+	return plan
+}

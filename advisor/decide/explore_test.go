@@ -1,0 +1,133 @@
+package decide_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
+	"courier/schemas"
+)
+
+// A user who follows the advice tries every configuration once, so that a regressor gets its
+// minimum of five configurations; the first ones are far apart.
+func TestDecide_ExploresUntriedConfigurations(t *testing.T) {
+	state := cluster.New()
+	var order []cluster.BatchAndCPUs
+	for n := range uint32(6) {
+		q := decide.Ask(state, request(func(q *schemas.JobRequest) {
+			q.BatchSizes, q.CPUs = []int{4, 16, 64}, schemas.CPUs{1, 2}
+		}), time.Unix(0, 0))
+		chosen := decide.Decide(q, decide.Regressors{}, time.Unix(0, 0)).Chosen
+		order = append(order, cluster.BatchAndCPUs{BatchSize: chosen.BatchSize, CPUs: chosen.CPUs})
+		e := &schemas.Epoch{
+			Setting: schemas.Setting{
+				Model:     advisortest.Model,
+				BatchSize: chosen.BatchSize,
+				CPUs:      chosen.CPUs,
+				Epochs:    1,
+				Nodes:     []string{"n"},
+			},
+			Epoch:           1,
+			DurationSeconds: 1,
+		}
+		e.JobID, e.Run = string(rune('a'+n)), 1
+		state.Apply(e, uint64(n+1), time.Unix(0, 0))
+	}
+	if first, second := (cluster.BatchAndCPUs{
+		BatchSize: 64,
+		CPUs:      2,
+	}), (cluster.BatchAndCPUs{BatchSize: 4, CPUs: 1}); order[0] != first || order[1] != second {
+		t.Errorf("got order %v, want %v, then the opposite corner %v", order, first, second)
+	}
+	seen := map[cluster.BatchAndCPUs]bool{}
+	for _, c := range order {
+		if seen[c] {
+			t.Errorf("exploration order %v repeats %v, want each candidate once", order, c)
+		}
+		seen[c] = true
+	}
+}
+
+// Other models are no evidence: for a model that has never run, the answer has no figures but a
+// plan of epochs to run.
+func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tried []cluster.BatchAndCPUs
+		plan  int
+	}{
+		{"nothing was tried", nil, 3},
+		{"one of three was tried", []cluster.BatchAndCPUs{{BatchSize: 4, CPUs: 2}}, 2},
+		{"all were tried", []cluster.BatchAndCPUs{
+			{BatchSize: 4, CPUs: 2}, {BatchSize: 16, CPUs: 2}, {BatchSize: 64, CPUs: 2},
+		}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := &decide.Question{Tried: c.tried, Request: request(func(q *schemas.JobRequest) {
+				q.Model, q.SLO = "new", schemas.Duration(time.Minute)
+			})}
+			a := decide.Decide(q, advisortest.Regressors(t), time.Unix(0, 0))
+			if a.Decision != schemas.Exploring {
+				t.Errorf("decision %s, want exploring", a.Decision)
+			}
+			for _, alt := range a.Alternatives {
+				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil ||
+					alt.UpperBoundSeconds != nil ||
+					alt.Probability != nil || alt.CPUSeconds != nil ||
+					alt.PredictedAccuracy != nil {
+					t.Errorf("alternative %+v has figures, want none", alt)
+				}
+			}
+			checkPlan(t, a, c.tried, c.plan)
+		})
+	}
+}
+
+// checkPlan requires a plan of new configurations that begins with the chosen one.
+func checkPlan(t *testing.T, a *schemas.Advice, tried []cluster.BatchAndCPUs, want int) {
+	t.Helper()
+	if len(a.Probes) != want {
+		t.Fatalf("got %d probes, want %d: %+v", len(a.Probes), want, a.Probes)
+	}
+	for i, p := range a.Probes {
+		next := cluster.BatchAndCPUs{BatchSize: p.BatchSize, CPUs: p.CPUs}
+		if slices.Contains(tried, next) {
+			t.Errorf("probe %+v, want an untried candidate", p)
+		}
+		if i == 0 && (p.BatchSize != a.Chosen.BatchSize || p.CPUs != a.Chosen.CPUs) {
+			t.Errorf("first probe %+v, want the chosen %+v", p, a.Chosen)
+		}
+		if text := fmt.Sprintf("batch size %d on", p.BatchSize); !strings.Contains(a.Message, text) {
+			t.Errorf("message %q does not name probe %+v", a.Message, p)
+		}
+		tried = append(tried, next)
+	}
+}
+
+// A running job of an unknown model keeps its batch size.
+func TestDecide_KeepsARunningJobOfAnUnknownModel(t *testing.T) {
+	running := schemas.Setting{
+		Model:     "new",
+		BatchSize: 16,
+		CPUs:      2,
+		Epochs:    10,
+		Nodes:     []string{"n"},
+	}
+	q := &decide.Question{
+		Request: request(func(q *schemas.JobRequest) {
+			q.Model, q.SLO = "new", schemas.Duration(8*time.Second)
+		}),
+		Self:  &decide.Member{Setting: running, EpochsDone: 3},
+		Nodes: running.Nodes,
+	}
+	a := decide.Decide(q, advisortest.Regressors(t), time.Unix(0, 0))
+	if a.Action != schemas.ActionKeep || a.Chosen.BatchSize != 16 || len(a.Probes) != 0 {
+		t.Errorf("%s, batch size %d, probes %v, want batch size 16 and no probes",
+			a.Action, a.Chosen.BatchSize, a.Probes)
+	}
+}

@@ -1,0 +1,240 @@
+package decide
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"sort"
+
+	"courier/schemas"
+)
+
+// menu lists other ways to run the job. If the chosen alternative breaks a promise or misses the
+// SLO, they avoid that. If the request leaves the SLO or the epochs open, they are the
+// Pareto-optimal choices.
+func (p *problem) menu(
+	without unaffected, all []candidate, a *schemas.Advice,
+) (choices []schemas.Choice) {
+	if p.Request.SLO == 0 || p.Request.Epochs == 0 {
+		choices = p.paretoChoices(all)
+	}
+	isKept := brokenCount(a) == 0 && a.Decision != schemas.BestEffort
+	if isKept || a.Chosen.Extrapolated {
+		return choices
+	}
+	s := menuSearch{p, without, all, variantOf(a.Chosen)}
+	for _, way := range [...]func() *schemas.Choice{
+		s.anotherBatch, s.fewerCPUs, s.fewerEpochs, s.laterStart, s.laterDeadline,
+	} {
+		if c := way(); c != nil {
+			choices = append(choices, *c)
+		}
+	}
+	return choices
+}
+
+// brokenCount returns the number of running jobs whose promise the advice would break.
+func brokenCount(a *schemas.Advice) (n int) {
+	for i := range a.Effects {
+		if a.Effects[i].BreaksSLO {
+			n++
+		}
+	}
+	return n
+}
+
+// menuSearch searches variants of the chosen alternative that keep the SLO and break no promise.
+type menuSearch struct {
+	*problem
+	without    unaffected
+	candidates []candidate
+	chosen     variant
+}
+
+// tried is a variant with its figures.
+type tried struct {
+	schemas.Choice
+	keepsSLO   bool // and reaches the target accuracy, with enough probability
+	isHarmless bool // it breaks no promise of another job
+}
+
+// try forecasts a variant. The level is the probability of its upper bound. It returns nil if its
+// time is unknown.
+func (p *problem) try(kind string, v variant, level float64) (*tried, forecast) {
+	f := p.forecast(v)
+	if math.IsInf(f.job.end, 1) {
+		return nil, f
+	}
+	t := &tried{Choice: schemas.Choice{
+		Kind:             kind,
+		BatchSize:        v.batch,
+		CPUs:             v.cpus,
+		Epochs:           v.epochs,
+		StartSeconds:     math.Round(v.wait*1e6) / 1e6,
+		PredictedSeconds: figure(f.job.end),
+		CPUSeconds:       figure((f.job.end - v.wait) * float64(v.cpus)),
+	}}
+	reaches := 1.0
+	if p.hasAccuracy {
+		a := p.r.Accuracy.accuracyAt(p.job, v.batch, v.epochs)
+		if a.Known {
+			t.PredictedAccuracy = figure(a.Median)
+		}
+		if target := p.Request.TargetAccuracy; target > 0 {
+			reaches = promisedReach(&a, target)
+		}
+	}
+	o := p.outlook(&f, v.epochs)
+	if bound, ok := o.bound(level); ok {
+		t.UpperBoundSeconds = figure(bound)
+	}
+	if t.keepsSLO = p.Request.SLO == 0; t.keepsSLO {
+		return t, f
+	}
+	if inTime, ok := o.probability(p.Left(), p.Request.Confidence); ok {
+		t.Probability = figure(inTime * reaches)
+		t.keepsSLO = *t.Probability >= p.Request.Confidence
+	}
+	return t, f
+}
+
+// try forecasts a variant, and compares the co-located jobs with their forecast without the job.
+func (s *menuSearch) try(kind string, v variant, level float64) *tried {
+	t, f := s.problem.try(kind, v, level)
+	if t != nil {
+		t.isHarmless = !s.breaksAny(s.without, &f)
+	}
+	return t
+}
+
+// harmless returns a variant that keeps its own SLO and breaks no promise, otherwise nil.
+func (s *menuSearch) harmless(kind string, v variant) *schemas.Choice {
+	if t := s.try(kind, v, s.Request.Confidence); t != nil && t.keepsSLO && t.isHarmless {
+		return &t.Choice
+	}
+	return nil
+}
+
+// mostAccurate returns the most accurate harmless variant with some CPUs among the batch sizes of
+// the request.
+func (s *menuSearch) mostAccurate(kind string, cpus uint32) *schemas.Choice {
+	var best *schemas.Choice
+	for _, batch := range s.Request.BatchSizes {
+		v := s.chosen
+		v.batch, v.cpus = uint32(batch), cpus
+		if v == s.chosen {
+			continue
+		}
+		isSame := func(c candidate) bool { return c.BatchSize == v.batch && c.CPUs == cpus }
+		if i := slices.IndexFunc(s.candidates, isSame); i >= 0 {
+			v.epochs = s.candidates[i].Epochs
+		}
+		c := s.harmless(kind, v)
+		if c != nil && (best == nil || choiceAccuracy(c) > choiceAccuracy(best)) {
+			best = c
+		}
+	}
+	return best
+}
+
+// choiceAccuracy returns the predicted accuracy of a choice, 0 if unknown.
+func choiceAccuracy(c *schemas.Choice) float64 { return orZero(c.PredictedAccuracy) }
+
+// anotherBatch varies the batch size only.
+func (s *menuSearch) anotherBatch() *schemas.Choice {
+	return s.mostAccurate(schemas.ChoiceBatch, s.chosen.cpus)
+}
+
+// fewerCPUs tries fewer CPUs than chosen: the numbers in the request, and repeated halves of the
+// chosen number.
+func (s *menuSearch) fewerCPUs() *schemas.Choice {
+	counts := slices.Clone([]int(s.Request.CPUs))
+	for n := int(s.chosen.cpus) / 2; n > 0; n /= 2 {
+		counts = append(counts, n)
+	}
+	slices.SortFunc(counts, func(a, b int) int { return cmp.Compare(b, a) })
+	for _, n := range slices.Compact(counts) {
+		if n >= int(s.chosen.cpus) {
+			continue
+		}
+		if c := s.mostAccurate(schemas.ChoiceCPUs, uint32(n)); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// fewerEpochs finds the highest number of epochs that is harmless, by binary search.
+func (s *menuSearch) fewerEpochs() *schemas.Choice {
+	v, highest := s.chosen, s.chosen.epochs
+	n := sort.Search(int(highest), func(less int) bool {
+		v.epochs = highest - uint32(less)
+		return less > 0 && s.harmless(schemas.ChoiceEpochs, v) != nil
+	})
+	if v.epochs = highest - uint32(n); v.epochs == 0 {
+		return nil
+	}
+	return s.harmless(schemas.ChoiceEpochs, v)
+}
+
+// maxLaterStarts bounds the later starts that are tried after the first harmless one.
+const maxLaterStarts = 8
+
+// starts returns the times to try for a later start: now and the ends of co-located jobs, in order,
+// from the first at which the variant is harmless.
+func (s *menuSearch) starts(v variant) []float64 {
+	ends := []float64{0}
+	for i := range s.without.jobs {
+		if end := s.without.jobs[i].end; !math.IsInf(end, 1) {
+			ends = append(ends, end)
+		}
+	}
+	slices.Sort(ends)
+	ends = slices.Compact(ends)
+	first := sort.Search(len(ends), func(i int) bool {
+		v.wait = ends[i]
+		t := s.try("", v, s.Request.Confidence)
+		return t != nil && t.isHarmless
+	})
+	return ends[first:min(len(ends), first+maxLaterStarts)]
+}
+
+// laterStart returns the earliest start at which the job keeps its SLO and breaks no promise.
+func (s *menuSearch) laterStart() *schemas.Choice {
+	v := s.chosen
+	for _, v.wait = range s.starts(v) {
+		if v.wait == 0 {
+			continue
+		}
+		if c := s.harmless(schemas.ChoiceStart, v); c != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// laterDeadline returns the SLO that the job would keep at its first harmless start. With a target
+// accuracy it runs until it reaches the target.
+func (s *menuSearch) laterDeadline() *schemas.Choice {
+	v, level := s.chosen, s.Request.Confidence
+	if s.Request.TargetAccuracy > 0 && s.hasAccuracy {
+		reach := (1 + level) / 2 // halfway to 1; the other half is for the time
+		r := s.quickestRoute(s.candidates, reach)
+		if r == nil {
+			return nil
+		}
+		v, level = variant{batch: r.batch, cpus: r.cpus, epochs: r.epochs}, level/reach
+	}
+	starts := s.starts(v)
+	if len(starts) == 0 {
+		return nil
+	}
+	v.wait = starts[0]
+	t := s.try(schemas.ChoiceDeadline, v, level)
+	if t == nil || t.keepsSLO || !t.isHarmless || t.UpperBoundSeconds == nil {
+		return nil
+	}
+	t.SLOSeconds = schemas.CeilSeconds(s.Elapsed.Seconds() + *t.UpperBoundSeconds)
+	t.Probability = figure(s.Request.Confidence)
+	return &t.Choice
+}

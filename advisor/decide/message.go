@@ -1,0 +1,296 @@
+package decide
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// answer is an advice with the candidates that it was chosen from.
+type answer struct {
+	*problem
+	advice     *schemas.Advice
+	candidates []candidate
+}
+
+// message describes the advice in a sentence.
+func (a *answer) message() string {
+	c := a.advice.Chosen
+	if c.PredictedSeconds == nil {
+		return a.unknownTime()
+	}
+	before, verb := "", ": "
+	switch a.advice.Decision {
+	case schemas.BestEffort:
+		before, verb = a.noAlternative()+"; ", " comes closest: "
+	case schemas.Exploring:
+		verb = ": perhaps "
+	}
+	text := before + batchAndCPUs(c.BatchSize, c.CPUs) + verb + a.figures() + a.certainty()
+	if n := brokenCount(a.advice); n > 0 {
+		text += "; it would break the SLO of " + schemas.FormatCount(uint64(n), "running job")
+	}
+	return text
+}
+
+// batchAndCPUs describes a batch size and CPUs.
+func batchAndCPUs(batch, cpus uint32) string {
+	return fmt.Sprintf("batch size %d on %s", batch, schemas.FormatCPUs(cpus))
+}
+
+// figures describes the predicted time and accuracy of the chosen alternative, and the time left of
+// the SLO.
+func (a *answer) figures() string {
+	c := a.advice.Chosen
+	text := fmt.Sprintf("%s in %s", schemas.FormatCount(uint64(c.Epochs), "epoch"),
+		schemas.FormatSeconds(*c.PredictedSeconds))
+	if a.Request.SLO > 0 {
+		text += remaining(*c.PredictedSeconds, a.Left())
+	}
+	if c.PredictedAccuracy != nil {
+		text += fmt.Sprintf(", accuracy %.4f", *c.PredictedAccuracy)
+	}
+	return text
+}
+
+// remaining describes the seconds left of the SLO, compared with the seconds that the job needs.
+func remaining(needed, left float64) string {
+	switch {
+	case left < 0:
+		return fmt.Sprintf(", but the SLO ended %s ago", schemas.FormatSeconds(-left))
+	case needed > left:
+		return fmt.Sprintf(", %s more than the %s that the SLO leaves",
+			schemas.FormatSeconds(needed-left), schemas.FormatSeconds(left))
+	}
+	return fmt.Sprintf(" of the %s that the SLO leaves", schemas.FormatSeconds(left))
+}
+
+// certainty describes the probability of the chosen alternative, or why it is unknown.
+func (a *answer) certainty() string {
+	c, target := a.advice.Chosen, a.Request.TargetAccuracy
+	switch {
+	case a.advice.Decision == schemas.Exploring:
+		return "; nothing can be promised, because " + a.lacking()
+	case a.advice.Decision == schemas.Weighted && c.AccuracyProbability != nil:
+		if a.candidates[0].neverReached(target) {
+			return "; " + a.neverReached()
+		}
+		return fmt.Sprintf(", accuracy %.4g reached with probability %s",
+			target, schemas.FormatProbability(*c.AccuracyProbability))
+	case c.Probability == nil:
+		return ""
+	case c.SLOProbability != nil && *c.Probability < unreachableTarget:
+		return ", SLO met with probability " + schemas.FormatProbability(*c.SLOProbability)
+	case target > 0 && c.AccuracyProbability != nil:
+		return fmt.Sprintf(", SLO met and accuracy %.4g reached with probability %s",
+			target, schemas.FormatProbability(*c.Probability))
+	}
+	return ", SLO met with probability " + schemas.FormatProbability(*c.Probability)
+}
+
+// neverReached reports that no run of the model has reached the target accuracy.
+func (a *answer) neverReached() string {
+	return fmt.Sprintf("no run of %s has reached accuracy %.4g, the highest was %.4g",
+		a.model(), a.Request.TargetAccuracy, a.candidates[0].highestAccuracy)
+}
+
+// lacking describes why a chosen alternative with a known time cannot be promised.
+func (a *answer) lacking() string {
+	c := a.advice.Chosen
+	switch {
+	case c.Extrapolated:
+		return a.model() + ran(a.missing(c))
+	case !a.hasAccuracy:
+		return "no accuracy of " + a.model() + " has been measured"
+	}
+	if from := a.knownFrom(c.BatchSize); from > 0 {
+		return fmt.Sprintf("its accuracy is known from epoch %d on", from)
+	}
+	return "its accuracy with this batch size is not known"
+}
+
+// ran describes which runs of a model exist in place of the missing ones.
+func ran(m evidence.Missing) string {
+	const onType = " ran on this node type "
+	switch isOne := m.Low == m.High; m.Lacks {
+	case evidence.LacksConfigurations:
+		return fmt.Sprintf(" ran in %s only", schemas.FormatCount(uint64(m.High), "configuration"))
+	case evidence.LacksCPUs:
+		if isOne {
+			return onType + fmt.Sprintf("with %s only", schemas.FormatCPUs(uint32(m.Low)))
+		}
+		return onType + fmt.Sprintf("with %d to %d CPUs", m.Low, m.High)
+	case evidence.LacksBatchSize:
+		if isOne {
+			return onType + fmt.Sprintf("with batch size %d only", m.Low)
+		}
+		return onType + fmt.Sprintf("with batch sizes %d to %d", m.Low, m.High)
+	case evidence.LacksNeighbours:
+		return onType + fmt.Sprintf("with batch sizes %d and %d, but none between", m.Low, m.High)
+	case evidence.LacksLoad:
+		switch {
+		case m.High == 1:
+			return onType + "only alone"
+		case m.High > 0 && isOne:
+			return onType + fmt.Sprintf("with %d jobs at once", m.Low)
+		case m.High > 0:
+			return onType + fmt.Sprintf("with %d to %d jobs at once", m.Low, m.High)
+		}
+		return " ran on this node type, but never under such a load"
+	}
+	return " ran too few times around that, or with times that differ too much"
+}
+
+// unknownTime describes what to run for a model whose times are unknown.
+func (a *answer) unknownTime() string {
+	c, next := a.advice.Chosen, ": run it with "
+	runs := 0
+	if r := a.r.EpochTime; r != nil {
+		runs = r.evidence.Epochs(nil, a.configuration(c.BatchSize, c.CPUs)).Counts.Model
+	}
+	var text string
+	node := a.sim.nodes[a.at[0]].name
+	switch ran := schemas.FormatCount(uint64(runs), "run"); {
+	case runs > 0 && node != "":
+		text = fmt.Sprintf("%s has %s, but none on a node like %s", a.model(), ran, node)
+	case runs > 0: // it was placed nowhere
+		text = fmt.Sprintf("%s has %s, but no live node has %s",
+			a.model(), ran, schemas.FormatCPUs(c.CPUs))
+		next = ": on such a node, run it with "
+	case len(a.Tried) > 0:
+		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.model())
+	default:
+		text = "nothing is known yet about " + a.unknownModel()
+	}
+	return text + next + batchAndCPUs(c.BatchSize, c.CPUs) + " to learn from it" + a.laterProbes()
+}
+
+// laterProbes describes the probes after the first, which is the chosen alternative.
+func (a *answer) laterProbes() string {
+	if len(a.advice.Probes) < 2 {
+		return ""
+	}
+	var all []string
+	for _, p := range a.advice.Probes[1:] {
+		all = append(all, batchAndCPUs(p.BatchSize, p.CPUs))
+	}
+	return "; to learn most, run an epoch next with " + strings.Join(all, ", then with ")
+}
+
+// noAlternative describes why no alternative can be promised.
+func (a *answer) noAlternative() string {
+	target, required := a.Request.TargetAccuracy, a.Request.Confidence
+	switch {
+	case target > 0 && a.hasAccuracy && a.candidates[0].neverReached(target):
+		return a.neverReached()
+	case target > 0 && a.hasAccuracy:
+		return fmt.Sprintf("no alternative meets the SLO and reaches accuracy %.4g with probability %.4g: %s",
+			target, required, a.targetObstacle())
+	case required > maxProbability:
+		return fmt.Sprintf("no probability above %v is predicted, and %v is required",
+			maxProbability, required)
+	}
+	return fmt.Sprintf("no alternative meets the SLO with probability %.4g", required)
+}
+
+// targetObstacle describes why SLO and target accuracy cannot be promised together.
+func (a *answer) targetObstacle() string {
+	fewest, ever := a.fewestEpochs(a.candidates)
+	quickest := a.quickestRoute(a.candidates, a.Request.Confidence)
+	switch {
+	case fewest == nil:
+		return fmt.Sprintf("however long it runs, the accuracy is reached with probability %s at most",
+			schemas.FormatProbability(ever))
+	case quickest == nil:
+		return fmt.Sprintf("the accuracy takes %s at least, more than the %d requested",
+			fewest.text(), a.EpochsDone()+a.epochsLeft())
+	case quickest.seconds > a.Left():
+		return fmt.Sprintf("the accuracy takes %s at least (%s)",
+			schemas.FormatSeconds(quickest.seconds), quickest.text())
+	}
+	c := a.advice.Chosen
+	if c.SLOProbability == nil || c.AccuracyProbability == nil {
+		return "they are too unlikely together"
+	}
+	return fmt.Sprintf("at best the SLO is met with probability %s and the accuracy reached with %s",
+		schemas.FormatProbability(*c.SLOProbability), schemas.FormatProbability(*c.AccuracyProbability))
+}
+
+// text describes the epochs and the batch size of a route.
+func (r *route) text() string {
+	return fmt.Sprintf("%s with batch size %d", schemas.FormatCount(uint64(r.epochs), "epoch"), r.batch)
+}
+
+// model returns the model of the question and its dataset. It mentions a missing dataset only if
+// other runs of the model have one.
+func (a *answer) model() string {
+	haveDataset := func(name string) bool { return name != "" }
+	return a.job.text(slices.ContainsFunc(a.r.EpochTime.datasetsOf(a.job.model), haveDataset))
+}
+
+// text returns a model and its dataset. It mentions a missing dataset if other runs have one.
+func (t trainedOn) text(othersHave bool) string {
+	switch {
+	case t.dataset != "":
+		return "model " + t.model + " on dataset " + t.dataset
+	case othersHave:
+		return "model " + t.model + " without a dataset"
+	}
+	return "model " + t.model
+}
+
+// unknownModel returns the model of the question and its dataset.
+func (a *answer) unknownModel() string {
+	if a.hasTime {
+		return a.job.text(false)
+	}
+	return a.job.textAmong(a.r.EpochTime.datasetsOf(a.job.model))
+}
+
+// textAmong returns a model and its dataset. If its runs are on other datasets, it lists them, because
+// the user may have meant one of them.
+func (t trainedOn) textAmong(others []string) string {
+	text := t.text(len(others) > 0)
+	if len(others) == 0 {
+		return text
+	}
+	hint := ""
+	if t.dataset == "" {
+		hint = "; name one with --dataset"
+	}
+	return fmt.Sprintf("%s (it has run %s%s)", text, onDatasets(others), hint)
+}
+
+// maxListedDatasets bounds the datasets in a message.
+const maxListedDatasets = 5
+
+// onDatasets lists sorted datasets; "" stands for runs without a dataset.
+func onDatasets(names []string) string {
+	without := ""
+	if names[0] == "" {
+		names, without = names[1:], "without a dataset"
+	}
+	if len(names) == 0 {
+		return without
+	}
+	text := "on dataset " + names[0]
+	if len(names) > 1 {
+		text = "on datasets " + listNames(names)
+	}
+	if without != "" {
+		text += " and " + without
+	}
+	return text
+}
+
+// listNames lists names; of many it lists the first ones.
+func listNames(names []string) string {
+	last := names[len(names)-1]
+	if rest := len(names) - maxListedDatasets; rest > 0 {
+		names, last = names[:maxListedDatasets+1], fmt.Sprint(rest, " more")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + last
+}

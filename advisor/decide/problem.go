@@ -1,0 +1,141 @@
+package decide
+
+import (
+	"courier/advisor/cluster"
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// problem is a question with what the regressors know about its job and about the running jobs. It
+// does not change.
+type problem struct {
+	*Question
+	r Regressors
+
+	job         trainedOn
+	hasTime     bool // the regressors know epoch times of the model
+	hasAccuracy bool // and its accuracy
+	standsIn    bool // runs on nodes of unknown hardware are examples for the job
+
+	sim     simulation
+	at      []int                 // the nodes of the job in the simulation
+	pace    pace                  // of its own epochs
+	startup evidence.Distribution // on its first node; unknown with scale 0
+	spans   []schemas.Span        // of the job and its co-located jobs, as they run
+}
+
+func newProblem(q *Question, r Regressors) *problem {
+	p := &problem{
+		Question: q,
+		r:        r,
+		job:      trainedOn{q.Request.Model, q.Request.Dataset},
+		sim:      simulation{r: r.EpochTime},
+		pace:     usualPace,
+	}
+	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
+	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
+	p.startup = r.Startup.startup(p.job, p.hardware().NodeType())
+	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
+		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
+	if q.Self != nil {
+		if p.hasTime {
+			p.pace = r.EpochTime.paceOf(q.Self)
+		}
+		p.spans = append(p.spans, schemas.Span{
+			JobID: q.JobID, Nodes: q.Nodes, CPUs: q.Self.Setting.CPUs, Hardware: q.Hardware,
+		})
+	}
+	for i := range q.Others {
+		p.addRunning(&q.Others[i])
+	}
+	return p
+}
+
+// addRunning adds a co-located job to the simulation.
+func (p *problem) addRunning(m *Member) {
+	p.spans = append(p.spans, schemas.Span{
+		JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs, Hardware: m.Hardware,
+	})
+	j := plannedJob{
+		at:      p.sim.addNodes(m.Setting.Nodes, m.Hardware, m.Foreign),
+		model:   trainedBy(&m.Setting),
+		batch:   m.Setting.BatchSize,
+		cpus:    m.Setting.CPUs,
+		pace:    usualPace,
+		epochs:  float64(m.epochsLeft()),
+		isKnown: p.r.EpochTime.knows(trainedBy(&m.Setting)),
+	}
+	if j.isKnown {
+		j.pace = p.r.EpochTime.paceOf(m)
+		nodeType := p.sim.nodes[j.at[0]].hardware.NodeType()
+		j.setProgress(m, p.r.Startup.startup(j.model, nodeType))
+	}
+	p.sim.running = append(p.sim.running, j)
+}
+
+// hardware returns the hardware of the job's first node.
+func (p *problem) hardware() schemas.Hardware { return p.sim.nodes[p.at[0]].hardware }
+
+// nodeType returns the type of the job's first node, or the type that stands in for it.
+func (p *problem) nodeType() string { return p.sim.state(p.at[0], p.standsIn).nodeType }
+
+// loadNow returns the load that the job has, or would have with some CPUs.
+func (p *problem) loadNow(cpus uint32) schemas.Load {
+	load, _ := schemas.LoadNow(schemas.Span{
+		JobID: p.JobID, Nodes: nodesOrAny(p.Nodes), CPUs: cpus,
+		Hardware: p.Hardware, Foreign: p.Foreign,
+	}, p.spans)
+	return load
+}
+
+// configuration returns the configuration of an alternative at the load at its start.
+func (p *problem) configuration(batch, cpus uint32) evidence.Configuration {
+	on := p.sim.state(p.at[0], p.standsIn)
+	on.load = p.loadNow(cpus)
+	return p.r.EpochTime.timeConfiguration(p.job, batch, cpus, on)
+}
+
+// variant is a way to run the job.
+type variant struct {
+	batch, cpus, epochs uint32
+	wait                float64 // seconds until its start
+}
+
+func variantOf(alt *schemas.Alternative) variant {
+	return variant{batch: alt.BatchSize, cpus: alt.CPUs, epochs: alt.Epochs}
+}
+
+// forecast simulates the job as a variant, beside the running jobs.
+func (p *problem) forecast(v variant) forecast {
+	j := plannedJob{
+		at:       p.at,
+		model:    p.job,
+		isKnown:  p.hasTime,
+		standsIn: p.standsIn,
+		batch:    v.batch,
+		cpus:     v.cpus,
+		pace:     p.pace,
+		wait:     v.wait,
+		epochs:   float64(v.epochs),
+	}
+	switch m := p.Self; {
+	case m == nil && p.startup.Known():
+		j.startup = p.startup.Median()
+	case m != nil && v.batch == m.Setting.BatchSize && v.cpus == m.Setting.CPUs:
+		j.setProgress(m, p.startup)
+	}
+	return p.sim.run(&j)
+}
+
+// outlook returns the distribution of the time of a number of epochs of the job, by a forecast of
+// at least as many.
+func (p *problem) outlook(f *forecast, epochs uint32) outlook {
+	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: f.job.plan.cpus}
+	return outlook{
+		seconds:        f.endAfter(float64(epochs)),
+		spread:         f.job.spread(p.startup, float64(epochs)),
+		shift:          p.Recalibration.Shift(kind),
+		recalibration:  p.Recalibration,
+		isExtrapolated: f.job.isExtrapolated(),
+	}
+}

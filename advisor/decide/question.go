@@ -1,0 +1,129 @@
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
+)
+
+// Question is the input of Decide: a request, or a running job that is re-predicted.
+type Question struct {
+	Request       schemas.JobRequest // with defaults
+	JobID         string
+	Run           uint32                 // 0 before the first start
+	Nodes         []string               // that the job runs on, or would
+	Hardware      []schemas.Hardware     // of Nodes, in the same order
+	Foreign       []schemas.Foreign      // load of Nodes that no job causes, in the same order
+	Elapsed       time.Duration          // part of the SLO that has passed since submission
+	Self          *Member                // progress of the job; nil before it runs
+	Others        []Member               // co-located jobs, directly or through other jobs
+	Tried         []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
+	Recalibration *cluster.Recalibration // by the outcomes of past promises; nil if there are none
+
+	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
+	notGranted []int
+}
+
+// Member is a running job, as a Question describes it.
+type Member struct {
+	JobID      string
+	Setting    schemas.Setting
+	Hardware   []schemas.Hardware // of Setting.Nodes, in the same order
+	Foreign    []schemas.Foreign  // load of these nodes that no job causes
+	EpochsDone uint32
+	Since      time.Duration // since the end of its last epoch, or since its start
+	Left       time.Duration // until its deadline; 0 if it has none
+	Confidence float64       // of its SLO
+
+	ObservedEpochs []cluster.ObservedEpoch // the last ones, which correct its prediction
+}
+
+// EpochsDone returns the epochs that a running job has completed.
+func (q *Question) EpochsDone() uint32 {
+	if q.Self == nil {
+		return 0
+	}
+	return q.Self.EpochsDone
+}
+
+// epochsLeft returns the number of epochs that the job may still run.
+func (q *Question) epochsLeft() uint32 {
+	all := uint32(cmp.Or(q.Request.Epochs, q.Request.MaxEpochs))
+	return all - min(all, q.EpochsDone())
+}
+
+// Left returns the seconds until the end of the SLO, if there is one.
+func (q *Question) Left() float64 { return q.Request.SLO.Seconds() - q.Elapsed.Seconds() }
+
+// isCurrent reports whether a running job already has the batch size and CPUs of the alternative.
+func (q *Question) isCurrent(alt *schemas.Alternative) bool {
+	return q.Self != nil && alt.BatchSize == q.Self.Setting.BatchSize &&
+		alt.CPUs == q.Self.Setting.CPUs
+}
+
+func (m *Member) epochsLeft() uint32 {
+	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
+}
+
+// WithCPUs returns the question of a running job with other numbers of CPUs and its own batch size.
+func (q *Question) WithCPUs(counts []int) *Question {
+	other := *q
+	other.Request.CPUs = counts
+	if q.Self != nil {
+		other.Request.BatchSizes = []int{int(q.Self.Setting.BatchSize)}
+	}
+	return &other
+}
+
+// WithLoans returns the question of a new job while other jobs lend CPUs. granted is the number of CPUs
+// of the new job, and the answer lists its other numbers as not granted; 0 leaves the choice.
+func (q *Question) WithLoans(loans []schemas.Loan, granted int) *Question {
+	other := *q
+	if granted > 0 {
+		other.Request.CPUs = schemas.CPUs{granted}
+		other.notGranted = slices.DeleteFunc(slices.Clone(q.Request.CPUs), func(n int) bool {
+			return n == granted
+		})
+	}
+	other.Others = slices.Clone(q.Others)
+	for i := range other.Others {
+		m := &other.Others[i]
+		for _, l := range loans {
+			if l.JobID == m.JobID {
+				m.Setting.CPUs = l.ToCPUs
+			}
+		}
+	}
+	return &other
+}
+
+// AssumeMoves returns the question to which a recorded advice was the answer, with the loans and the
+// CPUs that were granted.
+func (q *Question) AssumeMoves(recorded *schemas.Advice) *Question {
+	if !IsAdmittedByCPUs(recorded.Admission) {
+		return q
+	}
+	return q.WithLoans(recorded.Admission.Loans, int(recorded.Chosen.CPUs))
+}
+
+// IsAdmittedByCPUs reports whether a job was admitted by the plan for the CPUs of its nodes.
+func IsAdmittedByCPUs(v *schemas.Admission) bool {
+	return v != nil && v.Verdict == schemas.Admitted && v.Rule == schemas.AdmissionByCPUs
+}
+
+// RemainingSeconds returns the time of the remaining epochs if they take as long as the last ones;
+// nil if these are unknown.
+func (m *Member) RemainingSeconds() *float64 {
+	if len(m.ObservedEpochs) == 0 {
+		return nil
+	}
+	seconds := 0.0
+	for i := range m.ObservedEpochs {
+		seconds += m.ObservedEpochs[i].Seconds
+	}
+	seconds *= float64(m.epochsLeft()) / float64(len(m.ObservedEpochs))
+	return &seconds
+}

@@ -1,0 +1,335 @@
+package decide
+
+import (
+	"math"
+	"slices"
+
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// simulation holds the running jobs that share nodes. At any time the rate of a job follows from the
+// epoch time that the regressor predicts for the current load; a job that ends frees its nodes.
+type simulation struct {
+	r       *Regressor
+	nodes   []simulatedNode
+	running []plannedJob
+}
+
+// simulatedNode is a node of a job.
+type simulatedNode struct {
+	name     string
+	hardware schemas.Hardware
+	nodeType string          // by the regressor
+	foreign  schemas.Foreign // load that no job causes; assumed constant
+}
+
+// plannedJob is a job at the beginning of a simulation.
+type plannedJob struct {
+	at       []int // indices of its nodes
+	model    trainedOn
+	isKnown  bool // the regressor knows its model; otherwise its end is unknown
+	standsIn bool // runs on nodes of unknown hardware are examples for it
+	batch    uint32
+	cpus     uint32  // the number of its processes
+	pace     pace    // of its own epochs
+	wait     float64 // seconds until it starts
+	startup  float64 // remaining seconds of its start-up
+	epochs   float64 // remaining epochs
+	spent    float64 // seconds since the end of its last epoch
+}
+
+// setProgress sets the progress of a running job in its start-up or in its current epoch.
+func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
+	switch {
+	case m.EpochsDone > 0 || !startup.Known():
+		j.spent = m.Since.Seconds()
+	default:
+		j.startup = max(0, startup.Median()-m.Since.Seconds())
+	}
+}
+
+// simulatedJob is a job during a simulation, and after it.
+type simulatedJob struct {
+	plan                         *plannedJob
+	wait, startup, epochs, spent float64            // what is left of the plan
+	seconds                      float64            // of an epoch at the current load
+	end                          float64            // in seconds from the beginning; +Inf if unknown
+	leastCertain                 evidence.EpochTime // its least certain prediction
+}
+
+// forecast is the result of a simulation.
+type forecast struct {
+	others []simulatedJob // the running jobs, in their order
+	job    simulatedJob   // the job that was added; zero without one
+	path   []progressPoint
+}
+
+// progressPoint is the number of epochs that the added job has left at a time.
+type progressPoint struct{ at, epochs float64 }
+
+// addNodes returns the indices of the nodes of a job, which it adds on first use. hardware and
+// foreign are in the order of nodes and may be shorter.
+func (s *simulation) addNodes(
+	nodes []string, hardware []schemas.Hardware, foreign []schemas.Foreign,
+) []int {
+	at := make([]int, 0, max(1, len(nodes)))
+	for i, name := range nodesOrAny(nodes) {
+		n := simulatedNode{name: name}
+		if i < len(hardware) {
+			n.hardware = hardware[i]
+		}
+		if i < len(foreign) {
+			n.foreign = foreign[i]
+		}
+		at = append(at, s.addNode(n))
+	}
+	return at
+}
+
+// nodesOrAny replaces an empty list of nodes by an unnamed node without other load.
+func nodesOrAny(nodes []string) []string {
+	if len(nodes) == 0 {
+		return []string{""}
+	}
+	return nodes
+}
+
+// addNode returns the index of a node, which it adds on first use.
+func (s *simulation) addNode(n simulatedNode) int {
+	isSame := func(o simulatedNode) bool { return o.name == n.name }
+	if i := slices.IndexFunc(s.nodes, isSame); i >= 0 {
+		return i
+	}
+	if s.r != nil {
+		n.nodeType = s.r.evidence.NodeType(n.name, n.hardware.NodeType())
+	}
+	s.nodes = append(s.nodes, n)
+	return len(s.nodes) - 1
+}
+
+// state returns a node without the load of its jobs. With standsIn it is a node of unknown hardware.
+func (s *simulation) state(at int, standsIn bool) nodeState {
+	n := &s.nodes[at]
+	on := nodeState{nodeType: n.nodeType, cores: n.hardware.Cores}
+	if standsIn {
+		on.nodeType, on.cores = s.r.evidence.NodeType(n.name, ""), 0
+	}
+	n.foreign.Set(&on.load)
+	return on
+}
+
+// run simulates the running jobs, and another job unless it is nil, until they end.
+func (s *simulation) run(job *plannedJob) forecast {
+	c := course{simulation: s, loads: make([]nodeLoad, len(s.nodes))}
+	for i := range s.running {
+		c.add(&s.running[i])
+	}
+	if job != nil {
+		c.add(job)
+	}
+	for now := 0.0; ; {
+		next, step := c.next()
+		if next == nil {
+			break
+		}
+		now += step
+		c.advance(now, step, next)
+	}
+
+	f := forecast{others: c.jobs[:len(s.running)], path: c.path}
+	if job != nil {
+		f.job = c.jobs[len(s.running)]
+	}
+	return f
+}
+
+// course is a simulation at its current time.
+type course struct {
+	*simulation
+	jobs  []simulatedJob // the running jobs, then the added one
+	loads []nodeLoad     // of the nodes
+	path  []progressPoint
+}
+
+// nodeLoad is the number of jobs and processes on a node.
+type nodeLoad struct {
+	jobs  int
+	procs float64
+}
+
+// add adds a job.
+func (c *course) add(plan *plannedJob) {
+	c.jobs = append(c.jobs, simulatedJob{
+		plan:    plan,
+		wait:    plan.wait,
+		startup: plan.startup,
+		epochs:  plan.epochs,
+		spent:   plan.spent,
+		end:     math.Inf(1),
+	})
+	if plan.wait == 0 {
+		c.load(plan, 1)
+	}
+}
+
+// load adds a job to its nodes (sign 1) or removes it (sign -1).
+func (c *course) load(plan *plannedJob, sign int) {
+	for _, n := range plan.at {
+		c.loads[n].jobs += sign
+		c.loads[n].procs += float64(sign) * float64(plan.cpus)
+	}
+}
+
+// next returns the job whose state changes first and the seconds until then, or nil if no state
+// changes.
+func (c *course) next() (next *simulatedJob, seconds float64) {
+	seconds = math.Inf(1)
+	for i := range c.jobs {
+		j := &c.jobs[i]
+		if !math.IsInf(j.end, 1) {
+			continue
+		}
+		if rest := c.untilChange(j); rest < seconds {
+			next, seconds = j, rest
+		}
+	}
+	return next, seconds
+}
+
+// untilChange returns the seconds until the state of a job changes at the current load, +Inf if
+// unknown. It never returns NaN.
+func (c *course) untilChange(j *simulatedJob) float64 {
+	switch {
+	case j.wait > 0:
+		return j.wait
+	case j.startup > 0:
+		return j.startup
+	case !j.plan.isKnown:
+		return math.Inf(1)
+	case j.epochs <= 0:
+		return 0 // even if the epoch time at this load is unknown
+	}
+	if c.predict(j); math.IsInf(j.seconds, 1) {
+		return j.seconds
+	}
+	if j.spent > 0 { // no event has reported the end of this epoch, so some of it is left
+		j.epochs -= min(j.spent/j.seconds, maxUnreportedShare)
+		j.spent = 0
+	}
+	return max(0, j.epochs) * j.seconds
+}
+
+// maxUnreportedShare bounds the share of an epoch that may have passed without its event.
+const maxUnreportedShare = 0.95
+
+// predict sets the seconds of an epoch of a job at the current load, +Inf if unknown.
+func (c *course) predict(j *simulatedJob) {
+	at := c.busiestNode(j.plan.at)
+	on := c.state(at, j.plan.standsIn)
+	on.load.ConcurrentJobs, on.load.Processes = float64(c.loads[at].jobs), c.loads[at].procs
+	e := c.r.epochTime(j.plan.model, j.plan.batch, j.plan.cpus, on)
+	if isLessCertain(&e, &j.leastCertain) {
+		j.leastCertain = e
+	}
+	if j.seconds = math.Exp(e.Location) * j.plan.pace.ratio; !e.Known() {
+		j.seconds = math.Inf(1)
+	}
+}
+
+// busiestNode returns the most loaded of a job's nodes, which determines its rate.
+func (c *course) busiestNode(nodes []int) int {
+	at := nodes[0]
+	for _, n := range nodes[1:] {
+		if schemas.MoreLoaded(c.loads[n].procs, c.nodes[n].hardware,
+			c.loads[at].procs, c.nodes[at].hardware) {
+			at = n
+		}
+	}
+	return at
+}
+
+// isLessCertain reports whether a prediction is less certain than another.
+func isLessCertain(a, b *evidence.EpochTime) bool {
+	switch {
+	case !a.Known() || !b.Known():
+		return a.Known()
+	case a.Support != b.Support:
+		return a.Support < b.Support
+	}
+	return a.Variance > b.Variance
+}
+
+// advance simulates a step at the loads for which it was computed. The state of next changes
+// regardless of rounding errors, so that every step brings the simulation closer to its end.
+func (c *course) advance(now, step float64, next *simulatedJob) {
+	for i := range c.jobs {
+		if j := &c.jobs[i]; j.isTraining() && j.epochs > 0 && j.seconds < math.Inf(1) {
+			j.epochs -= step / j.seconds
+		}
+	}
+	if next.isTraining() {
+		next.epochs = 0
+	}
+	if len(c.jobs) > len(c.running) {
+		c.path = append(c.path, progressPoint{now, c.jobs[len(c.jobs)-1].epochs})
+	}
+	for i := range c.jobs {
+		c.change(&c.jobs[i], now, step, next)
+	}
+}
+
+// change changes the state of a job at the end of a step.
+func (c *course) change(j *simulatedJob, now, step float64, next *simulatedJob) {
+	switch {
+	case !math.IsInf(j.end, 1):
+	case j.wait > 0:
+		if j.wait -= step; j == next || j.wait < tinySeconds {
+			j.wait = 0
+			c.load(j.plan, 1)
+		}
+	case j.startup > 0:
+		if j.startup -= step; j == next || j.startup < tinySeconds {
+			j.startup = 0
+		}
+	case j.plan.isKnown && j.epochs < tinyEpochs:
+		j.end = now
+		c.load(j.plan, -1)
+	}
+}
+
+// isTraining reports whether the job is past its start-up and has not ended.
+func (j *simulatedJob) isTraining() bool {
+	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.plan.isKnown
+}
+
+// isExtrapolated reports whether some load of the job is outside the support.
+func (j *simulatedJob) isExtrapolated() bool {
+	return j.leastCertain.Known() && !j.leastCertain.Support.Promisable()
+}
+
+// endAfter returns when the added job would have ended with a number of epochs, at most those of its
+// plan. Until its end, the other jobs do not depend on its number of epochs.
+func (f *forecast) endAfter(epochs float64) float64 {
+	all := f.job.plan.epochs
+	if epochs == all {
+		return f.job.end
+	}
+	last := progressPoint{0, all}
+	for _, m := range f.path {
+		if all-m.epochs >= epochs-tinyEpochs {
+			if m.epochs == last.epochs {
+				return m.at
+			}
+			return last.at + (m.at-last.at)*(epochs-(all-last.epochs))/(last.epochs-m.epochs)
+		}
+		last = m
+	}
+	return math.Inf(1)
+}
+
+// Rounding errors that may remain of a start-up or of the last epoch.
+const (
+	tinySeconds = 1e-9
+	tinyEpochs  = 1e-9
+)
