@@ -1,13 +1,11 @@
 package trainer
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
 )
 
@@ -134,18 +132,4 @@ func (k *changeLog) between(from, until time.Time) (texts []string) {
 	})
 	slices.Sort(silent)
 	return append(texts, silent...)
-}
-
-// followNodes records which nodes join, leave and change.
-func (t *Trainer) followNodes(ctx context.Context) error {
-	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamNode, LastPerSubject: true, CaughtUp: func() {
-		live = true
-	}}
-	return t.bus.Follow(ctx, o, func(r bus.Record) error {
-		if e, ok := r.Event.(*schemas.Sample); ok {
-			t.nodeChanges.sample(e, live)
-		}
-		return nil
-	})
 }

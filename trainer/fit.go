@@ -3,7 +3,6 @@ package trainer
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -11,12 +10,6 @@ import (
 	"courier/regress/treefile"
 	"courier/schemas"
 )
-
-// ErrTooFewExamples reports that there is nothing to fit yet.
-var ErrTooFewExamples = errors.New("too few examples")
-
-// Files are the encoded files of a regressor.
-type Files struct{ Model, Manifest []byte }
 
 // Fit fits the regressor of a target on the runs of each model. before is the manifest of the
 // champion, whose state is updated; nil if there is none.

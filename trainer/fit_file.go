@@ -2,6 +2,7 @@ package trainer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -11,6 +12,12 @@ import (
 	"courier/regress/treefile"
 	"courier/schemas"
 )
+
+// ErrTooFewExamples reports that there is nothing to fit yet.
+var ErrTooFewExamples = errors.New("too few examples")
+
+// Files are the encoded files of a regressor.
+type Files struct{ Model, Manifest []byte }
 
 // manifestOf returns the manifest of a fit, without its state.
 func manifestOf(

@@ -2,7 +2,6 @@ package trainer
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"courier/bus"
@@ -88,41 +87,6 @@ func (t *Trainer) handleEvent(ctx context.Context, fw *follower, record bus.Reco
 	}
 }
 
-// importAge is the age at which the log receives the event of an imported run. A runner that was
-// disconnected for as long is no different.
-const importAge = time.Hour
-
-func isImported(r *bus.Record) bool {
-	return r.StoredAt.Sub(r.Event.Stamped().At) > importAge
-}
-
-// maxImport bounds how long an import defers a fit.
-const maxImport = 10 * time.Minute
-
-// importClock reports whether runs are being imported. No fit begins during an import: otherwise a
-// regressor would be promoted that has seen only the first runs.
-type importClock struct {
-	mu          sync.Mutex
-	began, last time.Time
-}
-
-// add records an imported event.
-func (c *importClock) add(now time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now.Sub(c.last) > maxImport {
-		c.began = now
-	}
-	c.last = now
-}
-
-// isRunning reports whether an event was imported within the last pause.
-func (c *importClock) isRunning(now time.Time, pause time.Duration) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return now.Sub(c.last) < pause && now.Sub(c.began) < maxImport
-}
-
 // requestFit requests a fit if there is a reason. During the cool-down the request is stored, and
 // work carries it out afterwards.
 func (t *Trainer) requestFit(fw *follower, reason fitReason) {
@@ -183,4 +147,58 @@ func (t *Trainer) reasonToFit(fw *follower, record *bus.Record, r *run) fitReaso
 		return reasonEnoughEpochs
 	}
 	return reasonNone
+}
+
+// answer replies to the requests for which the log was read far enough. Runs older than the horizon
+// are dropped first.
+func (fw *follower) answer(horizon time.Time) {
+	if !fw.live || len(fw.exampleRequests) == 0 {
+		return
+	}
+	fw.past.Expire(horizon)
+	waiting := fw.exampleRequests[:0]
+	for _, v := range fw.exampleRequests {
+		if v.sequence > fw.position {
+			waiting = append(waiting, v)
+			continue
+		}
+		examples := fw.past.Examples(v.target)
+		v.reply <- exampleSet{examples, fw.past.last, fw.past.Skipped()}
+	}
+	fw.exampleRequests = waiting
+}
+
+// compareEndedRuns compares ended runs with the predictions of the champion, and requests a
+// correction if jobs drift.
+func (t *Trainer) compareEndedRuns(fw *follower, runs ...*run) {
+	if fw.state == nil {
+		return
+	}
+	var examples []Example
+	for _, r := range runs {
+		examples = fw.past.appendExamples(examples, r, schemas.TargetEpochTime)
+	}
+	examples = withForeignAtStart(schemas.TargetEpochTime, examples)
+	next, isNew, err := fw.state.Correct(evidenceRuns(schemas.TargetEpochTime, examples, fw.foreign))
+	if err != nil {
+		t.log.Warn("runs not compared with predictions", "error", err)
+		return
+	}
+	if fw.state = next; isNew && fw.live {
+		t.requestCorrection()
+	}
+}
+
+// compareMissedRuns compares the runs that ended since a new champion was fitted.
+func (t *Trainer) compareMissedRuns(fw *follower) {
+	if fw.state == nil || !fw.live {
+		return
+	}
+	var ended []*run
+	for _, r := range fw.past.order {
+		if !r.dropped && r.outcome != "" && r.span.Until.After(fw.state.Through) {
+			ended = append(ended, r)
+		}
+	}
+	t.compareEndedRuns(fw, ended...)
 }

@@ -10,30 +10,6 @@ import (
 	"courier/schemas"
 )
 
-// fitReason is the reason of a fit.
-type fitReason uint8
-
-const (
-	reasonNone fitReason = iota
-	reasonFirst
-	reasonEnoughEpochs
-	reasonRunEnded
-	reasonSchedule
-	reasonRequest
-)
-
-// String returns the reason as events contain it.
-func (r fitReason) String() string {
-	return [...]string{
-		reasonNone:         "",
-		reasonFirst:        "the first regressor",
-		reasonEnoughEpochs: "enough new epochs",
-		reasonRunEnded:     "a run has ended",
-		reasonSchedule:     "on schedule",
-		reasonRequest:      "requested",
-	}[r]
-}
-
 // train fits each target of a request on the current past.
 func (t *Trainer) train(ctx context.Context, request fitRequest) (schemas.TrainReply, error) {
 	reply := schemas.TrainReply{Promoted: []schemas.Promoted{}}
@@ -96,49 +72,6 @@ func (t *Trainer) learn(
 	return t.place(ctx, c, l.last, target, reason.String(), reply)
 }
 
-// place promotes a candidate that was fitted on the log up to a sequence, unless it equals the
-// champion.
-func (t *Trainer) place(
-	ctx context.Context, c *fittedCandidate, last uint64, target, reason string,
-	reply *schemas.TrainReply,
-) (outcome string, err error) {
-	// The champion may have changed during the fit.
-	champion, revision, err := t.champion(ctx, target)
-	if err != nil {
-		return "", err
-	}
-	if champion.ModelDigest == c.fitted.ModelDigest &&
-		champion.ManifestDigest == c.fitted.ManifestDigest {
-		reply.Waiting = append(reply.Waiting,
-			target+": the fit equals the champion, which stays in use")
-		reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
-		return "same", nil
-	}
-	g := schemas.Grounds{
-		Reason:        reason,
-		DecidedBy:     schemas.DecidedGrowth, // the candidate has learned from more runs
-		Rival:         champion.ModelDigest,
-		SinceSequence: last,
-	}
-	if revision == 0 {
-		g.DecidedBy = schemas.DecidedFirst
-	}
-	if err := t.publishCandidate(ctx, c, target, reason, &g); err != nil {
-		return "", err
-	}
-	p, err := t.promote(ctx, target, c.fitted, g, revision)
-	if err == nil {
-		reply.Promoted = append(reply.Promoted, p)
-	}
-	return "promoted", err
-}
-
-// fittedCandidate is a regressor that is not placed yet.
-type fittedCandidate struct {
-	files  Files
-	fitted schemas.Fitted
-}
-
 // fit fits one target, and updates the state of its champion.
 func (t *Trainer) fit(
 	ctx context.Context, examples []Example, target string,
@@ -161,28 +94,19 @@ func (t *Trainer) fit(
 	return newCandidate(files, took)
 }
 
-// newCandidate loads a regressor as an advisor does, so that a regressor which an advisor would
-// refuse is an error here.
-func newCandidate(files Files, took time.Duration) (*fittedCandidate, error) {
-	file, err := treefile.Load(files.Model, files.Manifest)
-	if err != nil {
-		return nil, fmt.Errorf("load the fitted regressor: %w", err)
+// computeWhileServing runs a long computation and carries out commands and corrections meanwhile,
+// so that neither a rollback nor the correction of drift waits for a fit.
+func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error) error {
+	ended := make(chan error, 1)
+	go func() { ended <- compute() }()
+	for {
+		select {
+		case err := <-ended:
+			return err
+		case o := <-t.commands:
+			o.execute(ctx)
+		case <-t.correctionSignal:
+			t.correctThrottled(ctx)
+		}
 	}
-	c := &fittedCandidate{files: files, fitted: fitted(file.Manifest())}
-	c.fitted.ModelDigest, c.fitted.ManifestDigest = digestOf(files.Model), digestOf(files.Manifest)
-	c.fitted.FitSeconds = took.Seconds()
-	return c, nil
-}
-
-// fitted returns the figures of a fit from its manifest.
-func fitted(m *treefile.Manifest) schemas.Fitted {
-	f := schemas.Fitted{
-		Family:   "hierarchy",
-		Examples: uint64(m.Examples.Count),
-		Settings: uint64(m.Examples.Configurations),
-	}
-	if m.HeldOutError != nil {
-		f.MedianAbsoluteRatio = *m.HeldOutError
-	}
-	return f
 }

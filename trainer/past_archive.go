@@ -2,18 +2,7 @@ package trainer
 
 import (
 	"container/list"
-
-	"courier/schemas"
 )
-
-// configuration groups runs whose examples are interchangeable.
-type configuration struct {
-	model       string
-	dataset     string
-	batch, cpus uint32
-	jobs        int              // concurrent jobs, rounded
-	hardware    schemas.Hardware // of the most loaded node, rounded
-}
 
 // rareRuns is the number of runs up to which a configuration is not evicted in favour of others. If
 // all are rare, the configuration with the oldest last run is evicted.
@@ -30,14 +19,6 @@ type archive struct {
 	largest        int          // index of the last list that may be non-empty
 	used           *list.List   // of *archived, the least recently run first
 	runs, epochs   int
-}
-
-// archived holds the runs of one configuration.
-type archived struct {
-	of   configuration
-	runs *list.List    // of *run, in the order of their ends
-	at   *list.Element // in archive.sizes
-	used *list.Element // in archive.used
 }
 
 func newArchive(l *Limits) *archive {

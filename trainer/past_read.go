@@ -9,12 +9,6 @@ import (
 	"courier/schemas"
 )
 
-// History reads the job events of a database in the order of their sequences: started, epoch,
-// ended. They are complete up to some sequence of the log.
-type History interface {
-	Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error
-}
-
 // jobEvents returns the subjects of the events that examples are made of.
 func jobEvents() []string {
 	var subjects []string
@@ -135,20 +129,6 @@ func (t *Trainer) database(ctx context.Context) History {
 	}
 }
 
-// exampleSet holds the examples of one target. It is immutable.
-type exampleSet struct {
-	examples []Example
-	last     uint64         // sequence of the last event of the past
-	skipped  map[string]int // by reason
-}
-
-// exampleRequest asks the owner of the past for examples.
-type exampleRequest struct {
-	target   string
-	sequence uint64 // the log must have been read up to here
-	reply    chan exampleSet
-}
-
 // recall returns the examples of a target once the log was read up to a sequence.
 func (t *Trainer) recall(ctx context.Context, target string, at uint64) (exampleSet, error) {
 	v := exampleRequest{target, at, make(chan exampleSet, 1)}
@@ -163,23 +143,4 @@ func (t *Trainer) recall(ctx context.Context, target string, at uint64) (example
 	case <-ctx.Done():
 		return exampleSet{}, fmt.Errorf("recall examples: %w", ctx.Err())
 	}
-}
-
-// answer replies to the requests for which the log was read far enough. Runs older than the horizon
-// are dropped first.
-func (fw *follower) answer(horizon time.Time) {
-	if !fw.live || len(fw.exampleRequests) == 0 {
-		return
-	}
-	fw.past.Expire(horizon)
-	waiting := fw.exampleRequests[:0]
-	for _, v := range fw.exampleRequests {
-		if v.sequence > fw.position {
-			waiting = append(waiting, v)
-			continue
-		}
-		examples := fw.past.Examples(v.target)
-		v.reply <- exampleSet{examples, fw.past.last, fw.past.Skipped()}
-	}
-	fw.exampleRequests = waiting
 }

@@ -342,3 +342,20 @@ func (t *runTimes) areDistinctive() bool { return t.epochs >= distinctEpochs && 
 func (r *run) checkModel(s *schemas.Setting) {
 	r.inconsistent = r.inconsistent || r.model != s.Model || r.dataset != s.Dataset
 }
+
+// configuration groups runs whose examples are interchangeable.
+type configuration struct {
+	model       string
+	dataset     string
+	batch, cpus uint32
+	jobs        int              // concurrent jobs, rounded
+	hardware    schemas.Hardware // of the most loaded node, rounded
+}
+
+// archived holds the runs of one configuration.
+type archived struct {
+	of   configuration
+	runs *list.List    // of *run, in the order of their ends
+	at   *list.Element // in archive.sizes
+	used *list.Element // in archive.used
+}

@@ -8,8 +8,78 @@ import (
 	"fmt"
 	"time"
 
+	"courier/regress/treefile"
 	"courier/schemas"
 )
+
+// place promotes a candidate that was fitted on the log up to a sequence, unless it equals the
+// champion.
+func (t *Trainer) place(
+	ctx context.Context, c *fittedCandidate, last uint64, target, reason string,
+	reply *schemas.TrainReply,
+) (outcome string, err error) {
+	// The champion may have changed during the fit.
+	champion, revision, err := t.champion(ctx, target)
+	if err != nil {
+		return "", err
+	}
+	if champion.ModelDigest == c.fitted.ModelDigest &&
+		champion.ManifestDigest == c.fitted.ManifestDigest {
+		reply.Waiting = append(reply.Waiting,
+			target+": the fit equals the champion, which stays in use")
+		reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
+		return "same", nil
+	}
+	g := schemas.Grounds{
+		Reason:        reason,
+		DecidedBy:     schemas.DecidedGrowth, // the candidate has learned from more runs
+		Rival:         champion.ModelDigest,
+		SinceSequence: last,
+	}
+	if revision == 0 {
+		g.DecidedBy = schemas.DecidedFirst
+	}
+	if err := t.publishCandidate(ctx, c, target, reason, &g); err != nil {
+		return "", err
+	}
+	p, err := t.promote(ctx, target, c.fitted, g, revision)
+	if err == nil {
+		reply.Promoted = append(reply.Promoted, p)
+	}
+	return "promoted", err
+}
+
+// fittedCandidate is a regressor that is not placed yet.
+type fittedCandidate struct {
+	files  Files
+	fitted schemas.Fitted
+}
+
+// newCandidate loads a regressor as an advisor does, so that a regressor which an advisor would
+// refuse is an error here.
+func newCandidate(files Files, took time.Duration) (*fittedCandidate, error) {
+	file, err := treefile.Load(files.Model, files.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("load the fitted regressor: %w", err)
+	}
+	c := &fittedCandidate{files: files, fitted: fitted(file.Manifest())}
+	c.fitted.ModelDigest, c.fitted.ManifestDigest = digestOf(files.Model), digestOf(files.Manifest)
+	c.fitted.FitSeconds = took.Seconds()
+	return c, nil
+}
+
+// fitted returns the figures of a fit from its manifest.
+func fitted(m *treefile.Manifest) schemas.Fitted {
+	f := schemas.Fitted{
+		Family:   "hierarchy",
+		Examples: uint64(m.Examples.Count),
+		Settings: uint64(m.Examples.Configurations),
+	}
+	if m.HeldOutError != nil {
+		f.MedianAbsoluteRatio = *m.HeldOutError
+	}
+	return f
+}
 
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
@@ -178,85 +248,4 @@ func (t *Trainer) promoteOnRequest(
 	}
 	e, err := t.promote(ctx, v.Target, v.Fitted, g, revision)
 	return &e, err
-}
-
-// prune drops the files of regressors that can no longer be promoted.
-func (t *Trainer) prune(ctx context.Context, target string) {
-	t.mu.Lock()
-	needed, former := t.files(target)
-	t.mu.Unlock()
-	for _, files := range former {
-		dropped := true
-		for _, digest := range files {
-			if needed[digest] {
-				continue
-			}
-			if err := t.bus.DropArtifact(ctx, digest); err != nil {
-				dropped = false
-				if ctx.Err() == nil {
-					t.log.Warn("files of a former regressor not dropped",
-						"target", target, "digest", digest, "error", err)
-				}
-			}
-		}
-		if dropped {
-			t.mu.Lock()
-			t.registry.target(target).pruned[files[0]] = true
-			t.mu.Unlock()
-		}
-	}
-}
-
-// files returns the digests of all files that regressors of any target need, and the digests of
-// model and manifest of each version of one target whose files may be dropped.
-func (t *Trainer) files(target string) (needed map[string]bool, former [][2]string) {
-	needed = map[string]bool{}
-	for _, all := range t.registry.targets {
-		for digest := range all.keptFiles() {
-			needed[digest] = true
-			if v := all.versions[digest]; v != nil {
-				needed[v.ManifestDigest] = true
-			}
-		}
-	}
-	r := t.registry.target(target)
-	for digest, v := range r.versions {
-		if !needed[digest] && !r.pruned[digest] {
-			former = append(former, [2]string{digest, v.ManifestDigest})
-		}
-	}
-	return needed, former
-}
-
-// repeatPromotions publishes the missing promotions of champions whose last event has another
-// revision: the trainer stopped between setting the key and publishing.
-func (t *Trainer) repeatPromotions(ctx context.Context) error {
-	for _, target := range schemas.Targets() {
-		c, revision, err := t.champion(ctx, target)
-		if err != nil {
-			return err
-		}
-		if revision == 0 {
-			continue
-		}
-		t.mu.Lock()
-		r := t.registry.target(target)
-		isPublished := r.champion() != "" && r.versions[r.champion()].Revision == revision
-		t.mu.Unlock()
-		if isPublished {
-			continue
-		}
-		m, err := t.load(ctx, c.ModelDigest, c.ManifestDigest)
-		if err != nil {
-			return err
-		}
-		e := promoted(c, revision, fitted(m))
-		if e.Reason == "" {
-			e.Reason = "event repeated"
-		}
-		if err := t.publish(ctx, &e); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -1,11 +1,15 @@
 package trainer
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"courier/regress/evidence"
+	"courier/regress/treefile"
 	"courier/schemas"
 )
 
@@ -253,4 +257,48 @@ func (l *Registry) find(target, digits string) (*schemas.RegressorVersion, error
 		}
 	}
 	return found, nil
+}
+
+// maxCorrections is the number of corrections in a registry; a state has at most four.
+const maxCorrections = 64
+
+// corrected applies an event about a correction.
+func (r *targetRegistry) corrected(e *schemas.Drift) {
+	key := correctionKey(e)
+	switch {
+	case e.State == schemas.DriftActive && len(r.corrections) < maxCorrections:
+		r.corrections[key] = e
+	case e.State != "":
+		delete(r.corrections, key)
+	}
+}
+
+// activeCorrections returns the active corrections by their begin.
+func (r *targetRegistry) activeCorrections() []*schemas.Drift {
+	return slices.SortedFunc(maps.Values(r.corrections), func(a, b *schemas.Drift) int {
+		return cmp.Or(a.SinceAt.Compare(b.SinceAt), cmp.Compare(a.EventID, b.EventID))
+	})
+}
+
+// loadedChampion is a champion loaded from its files.
+type loadedChampion struct {
+	manifest       *treefile.Manifest
+	modelDigest    string
+	manifestDigest string
+
+	readState sync.Once
+	state     *evidence.ServedHierarchy
+}
+
+// evidence returns the state of the champion, ready for Correct; nil without a champion.
+func (l *loadedChampion) evidence() *evidence.ServedHierarchy {
+	if l == nil {
+		return nil
+	}
+	l.readState.Do(func() {
+		if s := stateOf(l.manifest); s != nil {
+			l.state, _ = s.Follow(nil) // an advisor refuses what cannot be compiled
+		}
+	})
+	return l.state
 }

@@ -2,62 +2,12 @@ package trainer
 
 import (
 	"context"
-	"sync"
+	"maps"
+	"time"
 
-	"courier/bus"
-	"courier/regress/evidence"
 	"courier/regress/treefile"
 	"courier/schemas"
 )
-
-// loadedChampion is a champion loaded from its files.
-type loadedChampion struct {
-	manifest       *treefile.Manifest
-	modelDigest    string
-	manifestDigest string
-
-	readState sync.Once
-	state     *evidence.ServedHierarchy
-}
-
-// evidence returns the state of the champion, ready for Correct; nil without a champion.
-func (l *loadedChampion) evidence() *evidence.ServedHierarchy {
-	if l == nil {
-		return nil
-	}
-	l.readState.Do(func() {
-		if s := stateOf(l.manifest); s != nil {
-			l.state, _ = s.Follow(nil) // an advisor refuses what cannot be compiled
-		}
-	})
-	return l.state
-}
-
-// followRegistry applies the events of regressors. It closes replayed when the registry is up to
-// date and every promotion has its event.
-func (t *Trainer) followRegistry(ctx context.Context, replayed chan struct{}) error {
-	live := false
-	o := bus.FollowOptions{Stream: schemas.StreamRegressor, CaughtUp: func() {
-		live = true
-		if err := t.repeatPromotions(ctx); err != nil && ctx.Err() == nil {
-			t.log.Warn("missing promotion events not published", "error", err)
-		}
-		t.loadChampions(ctx)
-		for _, target := range schemas.Targets() {
-			t.publishCorrections(ctx, target) // the previous trainer may have stopped before
-		}
-		close(replayed)
-	}}
-	return t.bus.Follow(ctx, o, func(r bus.Record) error {
-		t.mu.Lock()
-		t.registry.Apply(r.Event)
-		t.mu.Unlock()
-		if live {
-			t.loadChampions(ctx)
-		}
-		return nil
-	})
-}
 
 // publish publishes an event of a regressor and applies it immediately; the copy from the stream is
 // then a duplicate.
@@ -116,4 +66,44 @@ func (t *Trainer) load(ctx context.Context, model, manifest string) (*treefile.M
 		return nil, err
 	}
 	return file.Manifest(), nil
+}
+
+// publishCorrections publishes the corrections of a target that began, changed or ended with its
+// champion. The registry holds the corrections that were published before, so none is repeated or
+// lost.
+func (t *Trainer) publishCorrections(ctx context.Context, target string) {
+	champion := (*t.champions.Load())[target]
+	if champion == nil {
+		return
+	}
+	t.mu.Lock()
+	r := t.registry.target(target)
+	published := maps.Clone(r.corrections)
+	version := *r.versions[r.champion()]
+	t.mu.Unlock()
+	for _, e := range changedCorrections(champion.evidence(), published, &version,
+		time.Now().UTC()) {
+		e.KnownChanges = t.nodeChanges.between(e.SinceAt, e.At)
+		if err := t.publish(ctx, e); err != nil {
+			if ctx.Err() == nil {
+				t.log.Warn("drift not published, will retry", "target", target, "error", err)
+			}
+			return
+		}
+		if e.State == schemas.DriftActive {
+			t.metrics.drifts.Inc()
+		}
+		t.log.Info("drift",
+			"target", target,
+			"state", e.State,
+			"scope", e.Scope,
+			"model", e.Model,
+			"node_type", e.NodeType,
+			"batch_size_from", e.BatchSizeFrom,
+			"batch_size_to", e.BatchSizeTo,
+			"ratio", e.Ratio,
+			"since", e.SinceAt,
+			"jobs", e.Jobs,
+		)
+	}
 }

@@ -1,0 +1,98 @@
+package trainer
+
+import (
+	"context"
+	"time"
+
+	"courier/regress/evidence"
+	"courier/schemas"
+)
+
+// requestCorrection signals the work goroutine, which also corrects during a fit.
+func (t *Trainer) requestCorrection() {
+	select {
+	case t.correctionSignal <- struct{}{}:
+	default: // a request is pending
+	}
+}
+
+// correctThrottled corrects the served regressor, or schedules the correction if corrections would
+// take more than half of the time.
+func (t *Trainer) correctThrottled(ctx context.Context) {
+	if wait := t.correctionTime - time.Since(t.correctedAt); wait > 0 {
+		if !t.correctionDeferred.Swap(true) {
+			time.AfterFunc(wait, func() {
+				t.correctionDeferred.Store(false)
+				t.requestCorrection()
+			})
+		}
+		return
+	}
+	begin := time.Now()
+	if err := t.correct(ctx); err != nil && ctx.Err() == nil {
+		t.log.Warn("drift not corrected", "error", err)
+	}
+	t.correctedAt = time.Now()
+	t.correctionTime = t.correctedAt.Sub(begin)
+}
+
+// correct updates the correction factors of the served regressor by the runs that have ended. It
+// does not fit, so it is fast and needs no turn among fits.
+func (t *Trainer) correct(ctx context.Context) error {
+	const target = schemas.TargetEpochTime
+	champion := (*t.champions.Load())[target]
+	before := champion.evidence()
+	if before == nil {
+		return nil
+	}
+	last, err := t.bus.LastSequence(ctx, schemas.StreamJob)
+	if err != nil {
+		return err
+	}
+	l, err := t.recall(ctx, target, last)
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	examples := withForeignAtStart(target, thin(l.examples, t.o.Examples))
+	foreign := foreignOf(champion.manifest)
+	runs := evidenceRuns(target, examples, foreign)
+	state, isNew, err := before.Correct(runs)
+	if err != nil || !isNew {
+		return err
+	}
+	m := manifestOf(target, examples, champion.manifest.Evaluations, t.o)
+	files, err := encodeState(m, runs, foreign, state)
+	if err != nil {
+		return err
+	}
+	c, err := newCandidate(files, time.Since(begin))
+	if err != nil {
+		return err
+	}
+	reason := correctionReason(state)
+	outcome, err := t.place(ctx, c, l.last, target, reason, &schemas.TrainReply{})
+	if err == nil {
+		t.metrics.fits.WithLabelValues(target, "corrected").Inc()
+		t.log.Debug("drift corrected", "reason", reason, "outcome", outcome)
+	}
+	return err
+}
+
+// correctionReason returns the reason for serving a corrected state.
+func correctionReason(s *evidence.ServedHierarchy) string {
+	factors := s.Factors()
+	switch {
+	case !s.Corrected:
+		return "drift: the last runs match their predictions again"
+	case len(factors) == 0:
+		return "drift: the last runs did not match their predictions"
+	}
+	strongest := &factors[0]
+	for i := range factors {
+		if factors[i].Evidence > strongest.Evidence {
+			strongest = &factors[i]
+		}
+	}
+	return "drift: " + describeFactor(strongest)
+}

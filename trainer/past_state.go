@@ -1,0 +1,75 @@
+package trainer
+
+import (
+	"container/list"
+
+	"courier/schemas"
+)
+
+// Past turns the events of jobs into examples. Limits bound its memory. The result depends only on
+// the events and their order, even across restarts. A Past is not safe for concurrent use.
+//
+// A run is open until it ends. Then it is reduced to the data of its examples and moved to the
+// archive, which drops the oldest runs of each configuration. Its span stays among the neighbours
+// of other runs for Limits.Spans further runs. After that the loads of all epochs that it overlaps
+// are final and stored with these epochs.
+type Past struct {
+	limits     Limits
+	runs       map[runKey]*run // open, archived, or among the neighbours
+	order      []*run          // open or archived, in the order of the log; some are dropped
+	dropped    int             // dropped runs in order
+	begun      int             // number of runs so far
+	open       *list.List      // of open runs, the one with the oldest last event first
+	neighbours *neighbours
+	ended      []endedRun // among the neighbours, in the order of their ends
+	archive    *archive
+	fleet      schemas.Fleet // hardware of the nodes in runs, as jobs reported it
+	nodes      names         // in runs
+	models     names         // in runs
+	datasets   names         // in runs
+	last       uint64        // sequence of the last event
+	skipped    map[string]map[string]int
+}
+
+// endedRun is a run among the neighbours. It is stale if the run continued after it: then run.ends
+// is larger.
+type endedRun struct {
+	run  *run
+	ends int
+}
+
+// NewPast returns an empty Past with the default limits.
+func NewPast() *Past { return NewLimitedPast(Limits{}) }
+
+// NewLimitedPast returns an empty Past.
+func NewLimitedPast(l Limits) *Past {
+	p := &Past{
+		limits:     l.withDefaults(),
+		runs:       map[runKey]*run{},
+		open:       list.New(),
+		neighbours: newNeighbours(),
+		fleet:      schemas.Fleet{},
+		nodes:      names{},
+		models:     names{},
+		datasets:   names{},
+		skipped:    map[string]map[string]int{"": {}}, // by target; "" counts events
+	}
+	p.archive = newArchive(&p.limits)
+	return p
+}
+
+// forget removes a run from the past.
+func (p *Past) forget(r *run) {
+	delete(p.runs, r.key)
+	p.releaseNodes(r.span.Nodes)
+	p.models.release(r.model)
+	p.datasets.release(r.dataset)
+}
+
+func (p *Past) releaseNodes(nodes []string) {
+	for _, node := range nodes {
+		if p.nodes.release(node) {
+			delete(p.fleet, node)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package trainer
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+)
+
+// Options of a trainer. A zero field means the default given after the semicolon.
+type Options struct {
+	Version   string        // version of the program, for manifests; "0.0.0"
+	NewEpochs int           // number of new epochs that starts a fit; 40
+	Every     time.Duration // interval of scheduled fits, skipped without new epochs; 24 h
+	CoolDown  time.Duration // minimum time between two automatic fits; 5 s
+	Window    time.Duration // maximum age of events; 10 years, no limit below 0
+	Limits    Limits        // bounds of the past
+	Examples  int           // maximum number of examples of a fit; 10,000 (see thin)
+	Threads   int           // threads of a fit; 1
+
+	step func(name string) error // test hook after each step; an error stops the trainer
+}
+
+// defaultWindow is 10 years because imported runs may be that old. Limits bound the memory, and
+// drift detection handles old examples, so a shorter window is seldom needed.
+const defaultWindow = 10 * 365 * 24 * time.Hour
+
+func (o Options) withDefaults() Options {
+	o.Version = cmp.Or(o.Version, "0.0.0")
+	o.NewEpochs = cmp.Or(o.NewEpochs, 40)
+	o.Every = cmp.Or(o.Every, 24*time.Hour)
+	o.CoolDown = cmp.Or(o.CoolDown, 5*time.Second)
+	o.Window = cmp.Or(o.Window, defaultWindow)
+	o.Examples = cmp.Or(o.Examples, 10_000)
+	if o.step == nil {
+		o.step = func(string) error { return nil }
+	}
+	return o
+}
+
+// horizon returns the instant before which events are ignored; zero if there is none.
+func (o *Options) horizon(now time.Time) time.Time {
+	if o.Window < 0 {
+		return time.Time{}
+	}
+	return now.Add(-o.Window)
+}
+
+// History reads the job events of a database in the order of their sequences: started, epoch,
+// ended. They are complete up to some sequence of the log.
+type History interface {
+	Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error
+}
+
+// Trainer fits regressors and promotes them.
+type Trainer struct {
+	bus     *bus.Bus
+	history func() History
+
+	expectsHistory bool // a database may become available later
+
+	log             *slog.Logger
+	metrics         *metrics
+	o               Options
+	fitRequests     chan fitRequest
+	commands        chan command
+	champions       atomic.Pointer[map[string]*loadedChampion] // by target
+	nodeChanges     *changeLog
+	fitDuration     atomic.Int64               // of the last fit of all targets, in nanoseconds
+	newEpochs       atomic.Int64               // epochs since the last fit
+	pendingFit      atomic.Pointer[fitRequest] // waits for the cool-down
+	imports         importClock
+	exampleRequests chan exampleRequest // to the goroutine that owns the past
+
+	correctionSignal   chan struct{} // holds a value while a correction is requested
+	correctionDeferred atomic.Bool   // a correction is scheduled
+	correctedAt        time.Time     // end of the last correction; owned by work
+	correctionTime     time.Duration // duration of the last correction; owned by work
+	mu                 sync.Mutex
+	registry           *Registry
+}
+
+// fitRequest asks the work goroutine for a fit.
+type fitRequest struct {
+	targets []string
+	reason  fitReason
+	reply   chan fitResult // nil if no caller waits
+}
+
+type fitResult struct {
+	reply schemas.TrainReply
+	err   error
+}
+
+// command is any other work that only the work goroutine may do.
+type command struct {
+	run   func(context.Context) (any, error)
+	reply chan commandResult // nil if no caller waits
+}
+
+type commandResult struct {
+	reply any
+	err   error
+}
+
+func (o command) execute(ctx context.Context) {
+	reply, err := o.run(ctx)
+	if o.reply != nil {
+		o.reply <- commandResult{reply, err}
+	}
+}
+
+// fitReason is the reason of a fit.
+type fitReason uint8
+
+const (
+	reasonNone fitReason = iota
+	reasonFirst
+	reasonEnoughEpochs
+	reasonRunEnded
+	reasonSchedule
+	reasonRequest
+)
+
+// String returns the reason as events contain it.
+func (r fitReason) String() string {
+	return [...]string{
+		reasonNone:         "",
+		reasonFirst:        "the first regressor",
+		reasonEnoughEpochs: "enough new epochs",
+		reasonRunEnded:     "a run has ended",
+		reasonSchedule:     "on schedule",
+		reasonRequest:      "requested",
+	}[r]
+}
+
+// exampleSet holds the examples of one target. It is immutable.
+type exampleSet struct {
+	examples []Example
+	last     uint64         // sequence of the last event of the past
+	skipped  map[string]int // by reason
+}
+
+// exampleRequest asks the owner of the past for examples.
+type exampleRequest struct {
+	target   string
+	sequence uint64 // the log must have been read up to here
+	reply    chan exampleSet
+}
