@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"courier/schemas"
@@ -21,10 +20,6 @@ type Batch struct {
 	Bytes       int      // size in the log of the messages that were accepted
 	Token       string   // identifies the stream and the range
 	Redelivered bool     // the batch may have been handled before, wholly or in part
-
-	// Prepared is set by BatchOptions.Prepare for the first call of the handler, and closed
-	// after it.
-	Prepared io.Closer
 }
 
 // BatchOptions limits the size and age of a batch.
@@ -36,10 +31,6 @@ type BatchOptions struct {
 
 	// MaxAge limits the time since the first message. Default: one second.
 	MaxAge time.Duration
-
-	// Prepare, if set, is called for the next batch while the handler may still be busy with
-	// the current one: it must not change shared state. It may set Batch.Prepared.
-	Prepare func(context.Context, *Batch)
 
 	// Accept, if set, selects messages by their subject. The other messages belong to the range
 	// of their batch, but are not decoded, and are no records. It must return the same for a
@@ -145,7 +136,6 @@ func (r *batcher) consume(ctx context.Context, p *puller) error {
 				r.succeeded = true
 			}
 		}
-		g.batch.release()
 	}
 
 	err := <-gathering
@@ -169,11 +159,10 @@ func (r *batcher) gatherAll(
 		if g.count > 0 {
 			after = logPosition{g.batch.Last, g.at}
 		}
-		r.prepare(ctx, &g.batch)
+		g.batch.setToken(r.replay)
 		select {
 		case batches <- g:
 		case <-abandoned:
-			g.batch.release()
 			return nil
 		}
 	}
@@ -184,22 +173,6 @@ func (r *batcher) gatherAll(
 // other tokens.
 func (b *Batch) setToken(replay string) {
 	b.Token = fmt.Sprintf("%s%s/%d-%d", replay, b.Stream, b.First, b.Last)
-}
-
-// prepare calls BatchOptions.Prepare for a complete batch.
-func (r *batcher) prepare(ctx context.Context, b *Batch) {
-	b.setToken(r.replay)
-	if len(b.Records) > 0 && r.options.Prepare != nil {
-		r.options.Prepare(ctx, b)
-	}
-}
-
-// release closes Prepared.
-func (b *Batch) release() {
-	if b.Prepared != nil {
-		_ = b.Prepared.Close() // nothing depends on it any more
-		b.Prepared = nil
-	}
 }
 
 // commit records the intent of a batch, handles it and acknowledges it.
@@ -232,7 +205,6 @@ func (r *batcher) finish(ctx context.Context, c *batchBuilder) error {
 		if err == nil {
 			break
 		}
-		c.batch.release()
 		if ctx.Err() != nil {
 			return err
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -401,73 +400,6 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 		if id := schemas.SampleID("node-a", "boot", n); handled[id] != 1 {
 			t.Errorf("%s: got %d calls of the handler, want 1", id, handled[id])
 		}
-	}
-}
-
-// closer counts open prepared values.
-type closer struct{ open *atomic.Int64 }
-
-func (c closer) Close() error { c.open.Add(-1); return nil }
-
-// The next batch is prepared while the current one is handled. Only the first attempt gets
-// the prepared value.
-func TestConsumeBatch_PreparesTheNextBatch(t *testing.T) {
-	t.Parallel()
-	b := bustest.New(t)
-	publish(t, b, 1, 21)
-	ctx, cancel := context.WithCancel(within(t))
-	defer cancel()
-	var open atomic.Int64
-	prepared := make(chan string, 10)
-	attempts := map[string]int{}
-	err := b.ConsumeBatch(
-		ctx,
-		nodeDurable(),
-		bus.BatchOptions{
-			MaxMessages: 10,
-			MaxAge:      patience,
-			Prepare: func(_ context.Context, batch *bus.Batch) {
-				open.Add(1)
-				batch.Prepared = closer{&open}
-				prepared <- batch.Token
-			},
-		},
-		func(_ context.Context, batch bus.Batch) error {
-			attempts[batch.Token]++
-			if first := attempts[batch.Token] == 1; (batch.Prepared != nil) != first ||
-				batch.Redelivered == first {
-				t.Errorf(
-					"attempt %d at %s has %v prepared, redelivered %v",
-					attempts[batch.Token],
-					batch.Token,
-					batch.Prepared,
-					batch.Redelivered,
-				)
-			}
-			// The second batch is prepared while the first one is handled.
-			for batch.First == 1 && attempts[batch.Token] == 1 {
-				select {
-				case token := <-prepared:
-					if token == "NODE/11-20" {
-						return errors.New("the database is unavailable")
-					}
-				case <-ctx.Done():
-					t.Error("the next batch was not prepared during the current one")
-					return nil
-				}
-			}
-			if batch.Last == 20 {
-				cancel()
-			}
-			return nil
-		},
-	)
-	if err != nil || !maps.Equal(attempts, map[string]int{
-		"NODE/1-10":  2,
-		"NODE/11-20": 1,
-	}) || open.Load() != 0 {
-		t.Errorf("attempts %v, %d prepared batches were not released, %v", attempts, open.Load(),
-			err)
 	}
 }
 

@@ -9,35 +9,10 @@ import (
 	"sync"
 
 	"courier/bus"
-	"courier/schemas"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/prometheus/client_golang/prometheus"
 )
-
-// ErrShardsChanged reports that the servers of a cluster describe other shards than the ones by
-// which the tables are written.
-var ErrShardsChanged = errors.New("the shards of the clickhouse cluster have changed")
-
-// Cluster is a ClickHouse cluster with shards. The rows of each job, node and target are on one
-// shard, in a local database. Distributed tables in the database of the readers cover all shards.
-//
-//	log ─► writer of shard 1 ─► courier_local on shard 1 ─┐
-//	    ─► writer of shard 2 ─► courier_local on shard 2 ─┴─► courier on any server ─► readers
-type Cluster struct {
-	name     string
-	bus      *bus.Bus
-	entry    *Database // the database default on the servers of the URL
-	readers  string    // name of the readers' database
-	log      *slog.Logger
-	reg      prometheus.Registerer
-	options  Options
-	shardMap *schemas.ShardMap
-	shards   []*Database // by shard
-
-	migrating sync.Mutex // serializes migrations by the writers of this process
-	opened    []*Database
-}
 
 // OpenCluster waits until ctx ends for a server of the URL, and reads the named cluster's shards
 // from its servers. The first call for a log and a database of readers, which is the one of the URL,
@@ -109,18 +84,6 @@ func (c *Cluster) registerer(shard int) prometheus.Registerer {
 	return prometheus.WrapRegistererWith(labels, c.reg)
 }
 
-// database opens a database, which Close closes.
-func (c *Cluster) database(
-	like *Database, servers []string, name string, settings clickhouse.Settings,
-	reg prometheus.Registerer,
-) (*Database, error) {
-	d, err := like.on(servers, name, settings, reg)
-	if err == nil {
-		c.opened = append(c.opened, d)
-	}
-	return d, err
-}
-
 // Close closes all connections.
 func (c *Cluster) Close() error {
 	var failures []error
@@ -133,9 +96,6 @@ func (c *Cluster) Close() error {
 // Databases returns the database of each shard. A Store, Verifier or Rebuild of it handles the events
 // of that shard.
 func (c *Cluster) Databases() []*Database { return c.shards }
-
-// ShardMap returns the shards by which the tables are written.
-func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
 
 // Migrate is Database.Migrate for the servers of the cluster. If a server has all migrations
 // already, it does not wait for the others. Otherwise it waits for one server of each shard; Run

@@ -4,11 +4,56 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
+	"sync"
 
+	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"courier/bus"
 	"courier/schemas"
 )
+
+// ErrShardsChanged reports that the servers of a cluster describe other shards than the ones by
+// which the tables are written.
+var ErrShardsChanged = errors.New("the shards of the clickhouse cluster have changed")
+
+// Cluster is a ClickHouse cluster with shards. The rows of each job, node and target are on one
+// shard, in a local database. Distributed tables in the database of the readers cover all shards.
+//
+//	log ─► writer of shard 1 ─► courier_local on shard 1 ─┐
+//	    ─► writer of shard 2 ─► courier_local on shard 2 ─┴─► courier on any server ─► readers
+type Cluster struct {
+	name     string
+	bus      *bus.Bus
+	entry    *Database // the database default on the servers of the URL
+	readers  string    // name of the readers' database
+	log      *slog.Logger
+	reg      prometheus.Registerer
+	options  Options
+	shardMap *schemas.ShardMap
+	shards   []*Database // by shard
+
+	migrating sync.Mutex // serializes migrations by the writers of this process
+	opened    []*Database
+}
+
+// ShardMap returns the shards by which the tables are written.
+func (c *Cluster) ShardMap() *schemas.ShardMap { return c.shardMap }
+
+// database opens a database, which Close closes.
+func (c *Cluster) database(
+	like *Database, servers []string, name string, settings clickhouse.Settings,
+	reg prometheus.Registerer,
+) (*Database, error) {
+	d, err := like.on(servers, name, settings, reg)
+	if err == nil {
+		c.opened = append(c.opened, d)
+	}
+	return d, err
+}
 
 // loadShardMap returns the recorded map if it describes the cluster. If none is recorded, it
 // records the cluster's shards.

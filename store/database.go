@@ -28,25 +28,6 @@ var (
 	ErrRefused = errors.New("refused by clickhouse")
 )
 
-// Options configures the connection to the database and the size of batches.
-type Options struct {
-	// URL is clickhouse://user:password@host:9000/database or http://…:8123/…. The database is
-	// created if it does not exist; default "courier".
-	URL string
-
-	MaxMessages int           // of a batch, 1 to schemas.MaxBatchMessages, which is the default
-	MaxAge      time.Duration // of the first message of a batch; default one second
-	Timeout     time.Duration // of a statement; default 30 seconds, a third of AckWait
-
-	// CAFile holds PEM certificates of the authorities that sign the server's certificate. If
-	// set, TLS is required. "" means the authorities of the system, and TLS if the URL has
-	// secure=true or https.
-	CAFile string
-
-	// PasswordFile holds the password, instead of the URL. Open reads it.
-	PasswordFile string
-}
-
 // Database is a connection pool to a ClickHouse database.
 type Database struct {
 	conn    driver.Conn
@@ -137,70 +118,3 @@ func (d *Database) Address() string { return d.address }
 
 // Close closes all connections.
 func (d *Database) Close() error { return d.conn.Close() }
-
-// connect connects to the database, and creates it if the server does not have it.
-func (d *Database) connect(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	err := d.conn.Ping(ctx)
-	if d.options.Protocol == clickhouse.HTTP && err == nil {
-		err = d.conn.Exec(ctx, "SELECT 1") // over HTTP, Ping does not check the database
-	}
-	if serverCode(err) != codeUnknownDatabase {
-		return classify(err)
-	}
-
-	o := *d.options
-	o.Auth.Database = "default"
-	server, err := clickhouse.Open(&o)
-	if err != nil {
-		return err
-	}
-	defer server.Close()
-	create := "CREATE DATABASE IF NOT EXISTS " + d.options.Auth.Database
-	return classify(server.Exec(ctx, create))
-}
-
-// Query runs a statement once and appends its rows to dst, a pointer to a slice of structs with
-// ch tags. The arguments replace question marks.
-func (d *Database) Query(ctx context.Context, dst any, statement string, args ...any) error {
-	ctx, query := d.begin(ctx, "query", nil)
-	return query.end(d.conn.Select(ctx, dst, statement, args...))
-}
-
-// Exec runs a statement without a result once. The arguments replace question marks.
-func (d *Database) Exec(ctx context.Context, statement string, args ...any) error {
-	return d.exec(ctx, "exec", statement, args...)
-}
-
-// exec is Exec with a kind for errors and metrics.
-func (d *Database) exec(ctx context.Context, kind, statement string, args ...any) error {
-	ctx, running := d.begin(ctx, kind, clickhouse.Settings{"async_insert": 0})
-	return running.end(d.conn.Exec(ctx, statement, args...))
-}
-
-// retry calls attempt with a growing delay until it succeeds, fails with ErrRefused or
-// ErrNewer, or ctx ends. It returns the error of the last attempt.
-func (d *Database) retry(
-	ctx context.Context, action string, attempt func(context.Context) error,
-) error {
-	const maxDelay = 10 * time.Second
-	for delay := 100 * time.Millisecond; ; delay = min(2*delay, maxDelay) {
-		err := attempt(ctx)
-		if err == nil || errors.Is(err, ErrRefused) || errors.Is(err, ErrNewer) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		d.log.Warn("clickhouse is not available yet", "action", action, "address", d.address,
-			"retry_seconds", delay.Seconds(), "error", err)
-		t := time.NewTimer(delay)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
-			return err
-		}
-	}
-}

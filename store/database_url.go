@@ -1,18 +1,39 @@
 package store
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"regexp"
 	"strings"
 	"time"
 
-	"courier/bus"
-
 	"github.com/ClickHouse/clickhouse-go/v2"
+
+	"courier/bus"
 )
+
+// Options configures the connection to the database and the size of batches.
+type Options struct {
+	// URL is clickhouse://user:password@host:9000/database or http://…:8123/…. The database is
+	// created if it does not exist; default "courier".
+	URL string
+
+	MaxMessages int           // of a batch, 1 to schemas.MaxBatchMessages, which is the default
+	MaxAge      time.Duration // of the first message of a batch; default one second
+	Timeout     time.Duration // of a statement; default 30 seconds, a third of AckWait
+
+	// CAFile holds PEM certificates of the authorities that sign the server's certificate. If
+	// set, TLS is required. "" means the authorities of the system, and TLS if the URL has
+	// secure=true or https.
+	CAFile string
+
+	// PasswordFile holds the password, instead of the URL. Open reads it.
+	PasswordFile string
+}
 
 // DefaultDatabase is the database for a URL that names none.
 const DefaultDatabase = "courier"
@@ -105,4 +126,51 @@ func withoutSecrets(url string) string {
 	rest = rest[strings.LastIndex(rest, "@")+1:]
 	rest, _, _ = strings.Cut(rest, "?")
 	return scheme + "://" + rest
+}
+
+// boundedConn is a connection each of whose writes has a timeout, instead of the deadline of the
+// statement. clickhouse-go 2.50 sends the query and the external tables of a SELECT without a
+// deadline: if a server accepted the connection but does not read, the statement would not end.
+type boundedConn struct {
+	*net.TCPConn // which clickhouse-go checks before it uses an idle connection
+	timeout      time.Duration
+}
+
+// Write is net.Conn.Write with a timeout.
+func (c *boundedConn) Write(data []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return 0, err
+	}
+	return c.TCPConn.Write(data)
+}
+
+// dialBounded returns a function that opens a boundedConn, with TLS if the options have it.
+func dialBounded(
+	o *clickhouse.Options, timeout time.Duration,
+) func(ctx context.Context, address string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, o.DialTimeout)
+		defer cancel()
+		var dialer net.Dialer
+		plain, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return nil, err
+		}
+		conn := &boundedConn{plain.(*net.TCPConn), timeout}
+		if o.TLS == nil {
+			return conn, nil
+		}
+
+		config := o.TLS.Clone()
+		if config.ServerName == "" {
+			if config.ServerName, _, err = net.SplitHostPort(address); err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+		}
+		secure := tls.Client(conn, config)
+		if err := secure.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+		return secure, nil
+	}
 }

@@ -33,15 +33,17 @@
 //
 // A Verifier compares the log with the tables at any time: the number and checksum of distinct
 // event_ids per hour, and the roll-ups with their tables. It reports missing rows, duplicate
-// rows, and rows without an event in the log. With Repair it restores the tables from the
-// log, also while a store is running. Its memory does not grow with the log: it sums hours, and
-// compares single events only in hours that differ, at most half a million at a time.
+// rows, and rows without an event in the log. Its memory does not grow with the log: it sums hours,
+// and compares single events only in hours that differ, at most half a million at a time.
+//
+// Rebuild restores the tables of a stream from the log: their writer deletes the rows that the log
+// still has, and writes them again.
 //
 // # Permissions
 //
 // The ClickHouse user needs INSERT, SELECT, CREATE TABLE and CREATE VIEW on the database, and
-// CREATE DATABASE if the database does not exist. Repairs need ALTER and DROP TABLE. A Verifier
-// without Repair only reads.
+// CREATE DATABASE if the database does not exist. A rebuild, a batch that is repeated, and the reload
+// of a table with an unreadable part need ALTER DELETE, TRUNCATE and DROP TABLE. A Verifier only reads.
 //
 // # Observability
 //

@@ -10,15 +10,8 @@ import (
 )
 
 // Write writes one batch.
-func (s *Store) Write(ctx context.Context, b bus.Batch) error { return s.writeBatch(ctx, b) }
-
-// Prepare prepares a batch.
-func (s *Store) Prepare(ctx context.Context, b *bus.Batch) { s.prepare(ctx, b) }
-
-// Ready reports whether an insert of a batch is prepared.
-func Ready(b bus.Batch) bool {
-	a, _ := b.Prepared.(*preparedBatch)
-	return a != nil && a.insert != nil
+func (s *Store) Write(ctx context.Context, b bus.Batch) error {
+	return s.writer.writeBatch(ctx, b)
 }
 
 // Follow consumes one stream with the given handler.
@@ -39,11 +32,7 @@ func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
 
 // InsertAs inserts rows with a deduplication token.
 func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token string) error {
-	i, err := d.prepareInsert(ctx, tableOf(name), rows, token)
-	if err != nil {
-		return err
-	}
-	return i.send(ctx)
+	return d.insert(ctx, tableOf(name), rows, token)
 }
 
 func tableOf(name string) *eventTable {

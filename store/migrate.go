@@ -45,9 +45,6 @@ func (d *Database) migrateSingle(ctx context.Context, migrations []schemas.Migra
 	return nil
 }
 
-// asIs translates the statements for a single server, for which they are written.
-func asIs(statement string) ([]string, error) { return []string{statement}, nil }
-
 // migrationTarget is a database to which migrations are applied.
 type migrationTarget struct {
 	*Database

@@ -18,12 +18,10 @@ import (
 type Store struct {
 	bus      *bus.Bus
 	database *Database
-	tables   []*eventTable
 	options  Options
 	log      *slog.Logger
 	metrics  *storeMetrics
-	samples  knownSamples  // owned by the writer of NODE
-	reloaded chan struct{} // of capacity 1; full when a table was reloaded
+	writer   *batchWriter
 }
 
 // New returns a store that does nothing until Run.
@@ -32,15 +30,15 @@ func New(b *bus.Bus, d *Database, log *slog.Logger, reg prometheus.Registerer, o
 	for _, durable := range d.shard.durables() {
 		streams = append(streams, durable.Stream)
 	}
-	return &Store{
-		bus:      b,
+	m := newStoreMetrics(reg, streams)
+	w := &batchWriter{
 		database: d,
 		tables:   tables(),
-		options:  o,
 		log:      log,
-		metrics:  newStoreMetrics(reg, streams),
+		metrics:  m,
 		reloaded: make(chan struct{}, 1),
 	}
+	return &Store{bus: b, database: d, options: o, log: log, metrics: m, writer: w}
 }
 
 // Run migrates the database as soon as it is available, and writes the tables until ctx ends.
@@ -101,7 +99,7 @@ func (s *Store) writeStream(ctx context.Context, d schemas.Durable) error {
 		isWriter := s.metrics.isWriter.WithLabelValues(d.Stream)
 		isWriter.Set(1)
 		defer isWriter.Set(0)
-		return s.consume(ctx, d, s.writeBatch)
+		return s.consume(ctx, d, s.writer.writeBatch)
 	})
 }
 
@@ -112,9 +110,8 @@ func (s *Store) consume(
 	o := bus.BatchOptions{
 		MaxMessages: s.options.MaxMessages,
 		MaxAge:      s.options.MaxAge,
-		Prepare:     s.prepare,
 		Rewound: func(ctx context.Context, first uint64) error {
-			return s.clear(ctx, d.Stream, first)
+			return s.writer.clear(ctx, d.Stream, first)
 		},
 	}
 	if shard := s.database.shard; shard != nil {
@@ -148,6 +145,33 @@ func (s *Store) watchBacklog(ctx context.Context, durables []schemas.Durable) {
 		case <-tick.C:
 		case <-ctx.Done():
 			return
+		}
+	}
+}
+
+// rebuildDamaged verifies the tables whenever one was reloaded, until ctx ends, and rebuilds those of
+// the streams that have lost rows.
+func (s *Store) rebuildDamaged(ctx context.Context) {
+	for {
+		select {
+		case <-s.writer.reloaded:
+		case <-ctx.Done():
+			return
+		}
+		r, err := NewVerifier(s.bus, s.database, s.log, VerifyOptions{}).Verify(ctx)
+		if s.writer.reloadUnreadable(ctx, err) {
+			continue
+		}
+		var damaged []string
+		if err == nil {
+			damaged = r.DamagedStreams()
+		}
+		if len(damaged) > 0 {
+			s.log.Warn("tables are rebuilt from the log", "streams", damaged)
+			_, err = rewind(ctx, s.bus, s.database, damaged)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.log.Error("tables are not verified: run courier store verify", "error", err)
 		}
 	}
 }

@@ -4,58 +4,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"courier/bus"
 )
 
+// batchWriter writes the batches of a log into the tables.
+type batchWriter struct {
+	database *Database
+	tables   []*eventTable
+	log      *slog.Logger
+	metrics  *storeMetrics
+	samples  knownSamples  // owned by the writer of NODE
+	reloaded chan struct{} // of capacity 1; full when a table was reloaded
+}
+
 // writeBatch writes one batch. After a failure at any point it may be called again with the
 // same batch. While the database is unavailable it waits, at most ten seconds beyond the end of
 // the outage. Other errors go to the bus, which calls it again with a growing delay.
-func (s *Store) writeBatch(ctx context.Context, b bus.Batch) error {
+func (w *batchWriter) writeBatch(ctx context.Context, b bus.Batch) error {
 	if len(b.Records) > 0 {
-		s.metrics.startBatch(b.Stream, b.Records[0].StoredAt)
-	} else if s.database.shard == nil {
+		w.metrics.startBatch(b.Stream, b.Records[0].StoredAt)
+	} else if w.database.shard == nil {
 		return nil
 	} // Readers need the position of a shard, also if the batch has no event for it.
 	for ; ; b.Redelivered = true {
-		err := s.writeOnce(ctx, b)
-		s.metrics.finishAttempt(b, time.Now(), err)
-		if s.reloadUnreadable(ctx, err) {
+		err := w.writeOnce(ctx, b)
+		w.metrics.finishAttempt(b, time.Now(), err)
+		if w.reloadUnreadable(ctx, err) {
 			return err
 		}
-		if err == nil || s.database.connect(ctx) == nil {
+		if err == nil || w.database.connect(ctx) == nil {
 			return err
 		}
-		s.log.Warn("batch waits for clickhouse",
+		w.log.Warn("batch waits for clickhouse",
 			"stream", b.Stream, "first", b.First, "last", b.Last, "error", err)
-		if s.database.retry(ctx, "write a batch", s.database.connect) != nil {
+		if w.database.retry(ctx, "write a batch", w.database.connect) != nil {
 			return err
 		}
 	}
+}
+
+// reloadUnreadable reloads a table with an unreadable part, according to an error, and requests its
+// verification. It reports whether there is one.
+func (w *batchWriter) reloadUnreadable(ctx context.Context, err error) bool {
+	table := unreadableTable(err)
+	if table == "" {
+		return false
+	}
+	if err := w.database.reload(ctx, table); err != nil {
+		w.log.Error("table with an unreadable part cannot be reloaded: "+
+			"restart clickhouse, then run courier store verify", "table", table, "error", err)
+		return true
+	}
+	select {
+	case w.reloaded <- struct{}{}:
+	default: // already requested
+	}
+	return true
 }
 
 // writeOnce tries once to write a batch.
-func (s *Store) writeOnce(ctx context.Context, b bus.Batch) error {
-	p, _ := b.Prepared.(*preparedBatch)
-	if p == nil {
-		p = s.groupBatch(&b)
-	}
-	for _, g := range p.groups {
-		if err := s.writeGroup(ctx, b, g, p); err != nil {
+func (w *batchWriter) writeOnce(ctx context.Context, b bus.Batch) error {
+	groups, duplicates := groupByTable(w.tables, b.Records)
+	for _, g := range groups {
+		if err := w.writeGroup(ctx, b, g, duplicates[g.table.name]); err != nil {
 			return err
 		}
 	}
-	return s.database.recordPosition(ctx, b.Stream, b.Last)
+	return w.database.recordPosition(ctx, b.Stream, b.Last)
 }
 
-// writeGroup writes the rows of one table.
-func (s *Store) writeGroup(ctx context.Context, b bus.Batch, g *tableRows, p *preparedBatch) error {
-	stored, err := s.storedRows(ctx, b, g)
+// writeGroup writes the rows of one table. duplicates counts those that the group has left out.
+func (w *batchWriter) writeGroup(
+	ctx context.Context, b bus.Batch, g *tableRows, duplicates int,
+) error {
+	stored, err := w.storedRows(ctx, b, g)
 	if err != nil {
 		return err
 	}
-	rows, duplicates := g.withoutDuplicates(stored), p.duplicates[g.table.name]
+	rows := g.withoutDuplicates(stored)
 	duplicates += len(g.rows) - len(rows)
 	if b.Redelivered {
 		// ClickHouse may have forgotten the token: a table from a backup has none.
@@ -63,68 +92,54 @@ func (s *Store) writeGroup(ctx context.Context, b bus.Batch, g *tableRows, p *pr
 	}
 
 	if len(rows) > 0 {
-		if err := s.insertRows(ctx, b, g.table, rows, p); err != nil {
+		if err := w.database.insert(ctx, g.table, rows, dedupToken(b, g.table)); err != nil {
 			return err
 		}
 	}
 	if b.Redelivered {
-		if err := s.completeGroup(ctx, b, g); err != nil {
+		if err := w.completeGroup(ctx, b, g); err != nil {
 			return err
 		}
 	}
 
 	if duplicates > 0 {
-		s.log.Debug("duplicates dropped", "table", g.table.name, "events", duplicates)
+		w.log.Debug("duplicates dropped", "table", g.table.name, "events", duplicates)
 	}
-	s.metrics.rows.WithLabelValues(g.table.name).Add(float64(len(rows)))
-	s.metrics.duplicates.WithLabelValues(g.table.name).Add(float64(duplicates))
+	w.metrics.rows.WithLabelValues(g.table.name).Add(float64(len(rows)))
+	w.metrics.duplicates.WithLabelValues(g.table.name).Add(float64(duplicates))
 	return nil
-}
-
-// insertRows inserts rows, by the prepared insert if there is one for them.
-func (s *Store) insertRows(
-	ctx context.Context, b bus.Batch, t *eventTable, rows []any, p *preparedBatch,
-) (err error) {
-	i := p.takeInsert(t, len(rows))
-	if i == nil {
-		i, err = s.database.prepareInsert(ctx, t, rows, dedupToken(b, t))
-		if err != nil {
-			return err
-		}
-	}
-	return i.send(ctx)
 }
 
 // storedRows returns the rows of the table that have an event of the batch. For samples of a
 // new batch it asks the table only about events that may be there.
-func (s *Store) storedRows(ctx context.Context, b bus.Batch, g *tableRows) ([]storedRow, error) {
+func (w *batchWriter) storedRows(ctx context.Context, b bus.Batch, g *tableRows) ([]storedRow, error) {
 	if g.table.name == "node_sample" {
-		if err := s.samples.startBatch(ctx, s.database, &b); err != nil {
+		if err := w.samples.startBatch(ctx, w.database, &b); err != nil {
 			return nil, err
 		}
-		if maybeStored := s.samples.maybeStored(g); !b.Redelivered {
+		if maybeStored := w.samples.maybeStored(g); !b.Redelivered {
 			g = maybeStored
 		}
 	}
 	if len(g.rows) == 0 {
 		return nil, nil
 	}
-	return s.database.findStored(ctx, g)
+	return w.database.findStored(ctx, g)
 }
 
 // completeGroup restores the rows and roll-ups that an earlier attempt may have left
 // incomplete.
-func (s *Store) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) error {
+func (w *batchWriter) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) error {
 	// Without the right to end statements, the roll-ups are rebuilt nevertheless.
-	if err := s.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
+	if err := w.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {
 		return err
 	}
-	d, end, err := s.database.settled(ctx)
+	d, end, err := w.database.settled(ctx)
 	if err != nil {
 		return err
 	}
 	defer end()
-	if err := s.restoreMissing(ctx, d, g); err != nil {
+	if err := w.restoreMissing(ctx, d, g); err != nil {
 		return err
 	}
 	return d.rebuildRollUps(ctx, g.table.name, b.First, b.Last)
@@ -132,7 +147,7 @@ func (s *Store) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) er
 
 // restoreMissing writes the rows that the table still lacks after an insert. They count in the
 // roll-ups once more, which are then rebuilt.
-func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) error {
+func (w *batchWriter) restoreMissing(ctx context.Context, d *Database, g *tableRows) error {
 	stored, err := d.findStored(ctx, g)
 	if err != nil {
 		return err
@@ -141,15 +156,11 @@ func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) e
 	if len(missing) == 0 {
 		return nil
 	}
-	s.log.Warn("clickhouse skipped a block whose rows it had lost; the rows are restored",
+	w.log.Warn("clickhouse skipped a block whose rows it had lost; the rows are restored",
 		"table", g.table.name, "rows", len(missing))
-	s.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
+	w.metrics.restored.WithLabelValues(g.table.name).Add(float64(len(missing)))
 
-	i, err := d.prepareInsert(ctx, g.table, rowValues(missing), "")
-	if err != nil {
-		return err
-	}
-	return i.send(ctx)
+	return d.insert(ctx, g.table, rowValues(missing), "")
 }
 
 // dedupToken returns the deduplication token for the rows of a batch in one table. It contains
@@ -159,4 +170,53 @@ func (s *Store) restoreMissing(ctx context.Context, d *Database, g *tableRows) e
 func dedupToken(b bus.Batch, t *eventTable) string {
 	last := b.Records[len(b.Records)-1]
 	return fmt.Sprintf("%s/%s/%d", b.Token, t.name, last.StoredAt.UnixNano())
+}
+
+// knownSamples detects samples that cannot be in their table yet, so that not every batch needs
+// a lookup. A duplicate has the timestamp of its original. Therefore a sample that is later than
+// all rows of its node is new.
+//
+// This holds while this store alone writes the stream. After a gap in the log, where another
+// store may have written, knownSamples reads the state of the table again.
+type knownSamples struct {
+	next   uint64               // first sequence of the next batch
+	start  time.Time            // latest row of the table when it was read
+	latest map[string]time.Time // by node, of the samples since then
+}
+
+// startBatch prepares for a batch, and reads the state of the table if there is a gap.
+func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch) error {
+	if k.latest != nil && b.First == k.next {
+		k.next = b.Last + 1
+		return nil
+	}
+	var rows []struct {
+		At        time.Time `ch:"at"`
+		Confirmed bool      `ch:"confirmed"`
+	}
+	query, _ := d.withUnconfirmed("SELECT max(at) AS at FROM node_sample", nil)
+	if err := d.Query(ctx, &rows, query); err != nil {
+		return err
+	}
+	*k = knownSamples{next: b.Last + 1, latest: map[string]time.Time{}}
+	for _, r := range rows {
+		if r.At.After(k.start) {
+			k.start = r.At
+		}
+	}
+	return nil
+}
+
+// maybeStored returns the rows of g that may be in the table.
+func (k *knownSamples) maybeStored(g *tableRows) *tableRows {
+	maybe := &tableRows{table: g.table}
+	for i := range g.rows {
+		r := &g.rows[i]
+		if r.at.After(k.latest[r.key]) && r.at.After(k.start) {
+			k.latest[r.key] = r.at
+			continue
+		}
+		maybe.append(*r)
+	}
+	return maybe
 }

@@ -7,6 +7,27 @@ import (
 	"unsafe"
 )
 
+// columnNames returns the ch tags of a row's fields.
+func columnNames(row reflect.Type) []string {
+	var names []string
+	for _, field := range columnFields(row) {
+		names = append(names, row.FieldByIndex(field).Tag.Get("ch"))
+	}
+	return names
+}
+
+// columnFields returns the index of the field of each column, including fields of embedded
+// structs.
+func columnFields(row reflect.Type) [][]int {
+	var fields [][]int
+	for _, f := range reflect.VisibleFields(row) {
+		if !f.Anonymous && f.Tag.Get("ch") != "" {
+			fields = append(fields, f.Index)
+		}
+	}
+	return fields
+}
+
 // columnChunk is the number of rows that are converted into columns at once. The rows of a
 // chunk fit into the processor's cache.
 const columnChunk = 512
@@ -75,18 +96,22 @@ func readField[T any](offset uintptr) func() columnReader {
 	}
 }
 
-// eachColumn calls appendTo with the values of each column, chunk by chunk.
-func (t *eventTable) eachColumn(rows []any, appendTo func(column int, values any) error) error {
-	readers := make([]columnReader, len(t.readers))
-	for c, newReader := range t.readers {
+// eachColumn calls appendTo with the values of each column of rows, chunk by chunk. The rows are
+// pointers to the type of row.
+func eachColumn(
+	row any, newReaders []func() columnReader, rows []any,
+	appendTo func(column int, values any) error,
+) error {
+	readers := make([]columnReader, len(newReaders))
+	for c, newReader := range newReaders {
 		readers[c] = newReader()
 	}
-	rowType := reflect.PointerTo(reflect.TypeOf(t.row))
+	rowType := reflect.PointerTo(reflect.TypeOf(row))
 	chunk := make([]unsafe.Pointer, 0, columnChunk)
 	for i, row := range rows {
 		v := reflect.ValueOf(row)
 		if v.Type() != rowType {
-			return fmt.Errorf("encode rows of %s: %s is not its row type", t.name, v.Type())
+			return fmt.Errorf("%s is not the row type", v.Type())
 		}
 		chunk = append(chunk, v.UnsafePointer())
 		if len(chunk) < columnChunk && i < len(rows)-1 {

@@ -22,7 +22,7 @@ func TestTable_Columns(t *testing.T) {
 				rows[i] = row.Interface()
 			}
 			done := make([]int, len(fields))
-			if err := table.eachColumn(rows, func(c int, values any) error {
+			if err := eachColumn(table.row, table.readers, rows, func(c int, values any) error {
 				for v := reflect.ValueOf(values); done[c] < n && v.Len() > 0; v = v.Slice(1, v.Len()) {
 					want := reflect.ValueOf(rows[done[c]]).Elem().FieldByIndex(fields[c]).Interface()
 					if !reflect.DeepEqual(v.Index(0).Interface(), want) {
@@ -40,7 +40,7 @@ func TestTable_Columns(t *testing.T) {
 				}
 			}
 		}
-		if err := table.eachColumn([]any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
+		if err := eachColumn(table.row, table.readers, []any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
 			t.Errorf("%s accepts a row of another table", table.name)
 		}
 	}

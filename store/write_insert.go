@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/ClickHouse/clickhouse-go/v2/ext"
-	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // findStored returns the rows of the table that have an event_id of the group. On replicas, it
@@ -44,16 +42,12 @@ func (d *Database) findStored(ctx context.Context, g *tableRows) ([]storedRow, e
 //
 //   - Asynchronous inserts would separate blocks from their tokens.
 //   - A batch may hold samples of any number of months, and therefore of partitions.
-//   - An insert that is prepared without a connection uses two statements with the same query
-//     ID. ClickHouse may still be ending the first one when the second one arrives; with
-//     replace_running_query the second one waits.
 //
 // Without a token, ClickHouse inserts the rows in any case.
 func insertSettings(token string) clickhouse.Settings {
 	s := clickhouse.Settings{
 		"insert_deduplicate":              0,
 		"async_insert":                    0,
-		"replace_running_query":           1,
 		"max_partitions_per_insert_block": 0,
 	}
 	if token != "" {
@@ -64,58 +58,25 @@ func insertSettings(token string) clickhouse.Settings {
 	return s
 }
 
-// preparedInsert is a block of rows that is ready to be sent. A second insert of the same rows
-// with the same token changes nothing.
-type preparedInsert struct {
-	table     *eventTable
-	rows      int
-	ctx       context.Context // of the statement
-	batch     driver.Batch
-	statement *statement
+// insert inserts rows as one block. A second insert of the same rows with the same token changes
+// nothing.
+func (d *Database) insert(ctx context.Context, t *eventTable, rows []any, token string) error {
+	ctx, statement := d.begin(ctx, "insert into "+t.name, insertSettings(token))
+	return statement.end(d.sendBlock(ctx, t, rows))
 }
 
-// prepareInsert encodes rows into columns. The insert keeps a connection, and a lock on the
-// table in ClickHouse, unless an option prevents that.
-func (d *Database) prepareInsert(
-	ctx context.Context, t *eventTable, rows []any, token string,
-	options ...driver.PrepareBatchOption,
-) (*preparedInsert, error) {
-	i := &preparedInsert{table: t, rows: len(rows)}
-	i.ctx, i.statement = d.begin(ctx, "insert into "+t.name, insertSettings(token))
-	var err error
-	if i.batch, err = d.encodeBlock(i.ctx, t, rows, options...); err != nil {
-		return nil, i.statement.end(err)
-	}
-	return i, nil
-}
-
-// send writes the rows. It fails if ctx ends.
-func (i *preparedInsert) send(ctx context.Context) error {
-	defer i.batch.Close()
-	defer context.AfterFunc(ctx, i.statement.cancel)()
-	i.statement.start = time.Now() // exclude the time between prepareInsert and send
-	return i.statement.end(i.batch.Send())
-}
-
-// drop discards an insert that was not sent.
-func (i *preparedInsert) drop() {
-	_ = i.batch.Close() // nothing was written
-	i.statement.cancel()
-}
-
-// encodeBlock starts an insert and appends rows to its columns.
-func (d *Database) encodeBlock(
-	ctx context.Context, t *eventTable, rows []any, options ...driver.PrepareBatchOption,
-) (driver.Batch, error) {
-	b, err := d.conn.PrepareBatch(ctx, t.insert, options...)
+// sendBlock sends rows by columns.
+func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) error {
+	b, err := d.conn.PrepareBatch(ctx, t.insert)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	defer b.Close()
 	appendColumn := func(c int, values any) error { return b.Column(c).Append(values) }
-	if err := t.eachColumn(rows, appendColumn); err != nil {
-		return nil, errors.Join(err, b.Close())
+	if err := eachColumn(t.row, t.readers, rows, appendColumn); err != nil {
+		return fmt.Errorf("encode rows of %s: %w", t.name, err)
 	}
-	return b, nil
+	return b.Send()
 }
 
 // recordPosition records that the tables hold a stream up to a sequence. It needs no quorum of
@@ -142,4 +103,45 @@ func (d *Database) Position(ctx context.Context, stream string) (uint64, error) 
 		return 0, fmt.Errorf("read position of %s: %d rows, want 1", stream, len(rows))
 	}
 	return rows[0].Sequence, nil
+}
+
+// stopWriter ends the running statements of the writer of ctx's stream. They may belong to a
+// previous writer that crashed or lost its lease, or to this writer after a timeout or a lost
+// connection. If an insert continued after its table and before its roll-ups, a roll-up that is
+// rebuilt in the meantime would count its rows twice.
+func (d *Database) stopWriter(ctx context.Context) error {
+	prefix, ok := ctx.Value(writerKey{}).(string)
+	if !ok {
+		return nil // not a writer
+	}
+	statement := fmt.Sprintf("KILL QUERY WHERE startsWith(query_id, '%s') SYNC", prefix)
+	ctx = context.WithValue(ctx, writerKey{}, nil)
+	if !d.hasReplicas() {
+		return d.exec(ctx, "stop the previous writer", statement)
+	}
+	return d.execOnReplicas(ctx, "stop the previous writer", statement)
+}
+
+// execOnReplicas executes a statement on every replica of a shard. It fails if no replica is
+// available, or one that is available refuses the statement.
+func (d *Database) execOnReplicas(ctx context.Context, kind, statement string) error {
+	var failures []error
+	for _, server := range d.options.Addr {
+		replica, err := d.on([]string{server}, "default", nil, nil)
+		if err == nil {
+			err = replica.exec(ctx, kind, statement)
+			_ = replica.Close() // the statement has ended
+		}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
+		if err != nil {
+			d.log.Warn("replica is not available", "action", kind, "server", server, "error", err)
+			failures = append(failures, err)
+		}
+	}
+	if len(failures) == len(d.options.Addr) {
+		return errors.Join(failures...)
+	}
+	return nil
 }

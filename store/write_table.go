@@ -72,27 +72,6 @@ func insertInto(name string, row any) string {
 	return fmt.Sprintf("INSERT INTO %s (%s)", name, columns)
 }
 
-// columnNames returns the ch tags of a row's fields.
-func columnNames(row reflect.Type) []string {
-	var names []string
-	for _, field := range columnFields(row) {
-		names = append(names, row.FieldByIndex(field).Tag.Get("ch"))
-	}
-	return names
-}
-
-// columnFields returns the index of the field of each column, including fields of embedded
-// structs.
-func columnFields(row reflect.Type) [][]int {
-	var fields [][]int
-	for _, f := range reflect.VisibleFields(row) {
-		if !f.Anonymous && f.Tag.Get("ch") != "" {
-			fields = append(fields, f.Index)
-		}
-	}
-	return fields
-}
-
 // tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
 type tableRows struct {
 	table *eventTable

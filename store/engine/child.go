@@ -9,6 +9,16 @@ import (
 	"time"
 )
 
+// supervisor is one call of Run that has locked the data directory.
+type supervisor struct {
+	*Engine
+	library     Library
+	lock        *dataLock
+	settings    settings // ports and nonce change with each start
+	hasAnswered bool     // at least once
+	failures    int      // in a row
+}
+
 // errKilled reports that a signal ended the child.
 var errKilled = errors.New("killed")
 

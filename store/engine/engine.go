@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -45,47 +44,6 @@ type Options struct {
 	StopTimeout time.Duration
 	// MaxRestartDelay limits the delay before a restart; 0 means ten seconds.
 	MaxRestartDelay time.Duration
-}
-
-// Connection describes how to connect to the engine. The URLs and the log value contain no
-// passwords.
-type Connection struct {
-	HTTPURL   string // such as http://127.0.0.1:8123
-	NativeURL string // such as clickhouse://127.0.0.1:9000
-
-	// User may read and write every database.
-	User, Password string
-
-	// ReaderUser may read Database.
-	ReaderUser, ReaderPassword string
-
-	Database string // Options.Database; it exists
-	Version  string // of the engine, such as 26.7.2.1
-	PID      int    // of the child; a restart changes it
-
-	httpPort, tcpPort int
-}
-
-// StoreURL returns the URL of Database with the credentials of User.
-func (p Connection) StoreURL() string {
-	u, err := url.Parse(p.NativeURL)
-	if err != nil {
-		return p.NativeURL // store.Open reports the error.
-	}
-	u.User, u.Path = url.UserPassword(p.User, p.Password), "/"+p.Database
-	return u.String()
-}
-
-// LogValue omits the passwords.
-func (p Connection) LogValue() slog.Value {
-	return slog.GroupValue(
-		slog.String("http_url", p.HTTPURL),
-		slog.String("native_url", p.NativeURL),
-		slog.String("user", p.User),
-		slog.String("database", p.Database),
-		slog.String("version", p.Version),
-		slog.Int("pid", p.PID),
-	)
 }
 
 // Engine supervises a ClickHouse engine. Its methods are safe for concurrent use. Run may be

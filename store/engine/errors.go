@@ -26,3 +26,6 @@ var (
 	// ErrStopped reports that Run has ended with its context.
 	ErrStopped = errors.New("the engine is stopped")
 )
+
+// errLocked reports that another process holds a lock.
+var errLocked = errors.New("locked")

@@ -11,6 +11,16 @@ import (
 	"strings"
 )
 
+// The pinned package. package-lock.json, which npm reads, has the same values; a test compares
+// them.
+const (
+	pinnedPackage   = "@chdb/lib-linux-x64-gnu"
+	pinnedVersion   = "26.7.3-stable.1"
+	pinnedIntegrity = "sha512-XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw=="
+	pinnedLibrary   = "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4b8d15bf5" // SHA-256 of libchdb.so
+	pinnedSizes     = "178 MB to download, 566 MB on disk"
+)
+
 // libraryName is the name of the library's file.
 const libraryName = "libchdb.so"
 
@@ -55,6 +65,15 @@ func FindLibrary(explicit string, getenv func(string) string) (Library, error) {
 		p.cache = cache
 	}
 	return p.find(explicit, getenv)
+}
+
+// defaultCacheDir returns the directory for engines in the user's cache.
+func defaultCacheDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "courier", "engine"), nil
 }
 
 // find is FindLibrary with these paths.

@@ -13,9 +13,6 @@ import (
 // seconds for the stop, and a busy machine takes longer.
 const orphanTimeout = 30 * time.Second
 
-// errLocked reports that another process holds a lock.
-var errLocked = errors.New("locked")
-
 // dataLock locks a data directory. One lock marks a running supervisor: a second supervisor exits.
 // The other marks an engine that is still stopping after its supervisor was killed.
 type dataLock struct {

@@ -17,16 +17,6 @@ const (
 	maxKilledStarts = 5
 )
 
-// supervisor is one call of Run that has locked the data directory.
-type supervisor struct {
-	*Engine
-	library     Library
-	lock        *dataLock
-	settings    settings // ports and nonce change with each start
-	hasAnswered bool     // at least once
-	failures    int      // in a row
-}
-
 // supervise starts and restarts the engine until ctx ends.
 func (v *supervisor) supervise(ctx context.Context) error {
 	for {

@@ -41,6 +41,9 @@ func Schema(cluster string) (all []string, err error) {
 	return all, nil
 }
 
+// asIs translates the statements for a single server, for which they are written.
+func asIs(statement string) ([]string, error) { return []string{statement}, nil }
+
 // translateAll returns the translated statements of all migrations.
 func translateAll(translate func(string) ([]string, error)) (all []string, err error) {
 	for _, m := range schemas.Migrations() {
