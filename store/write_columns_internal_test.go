@@ -40,7 +40,8 @@ func TestTable_Columns(t *testing.T) {
 				}
 			}
 		}
-		if err := eachColumn(table.row, table.readers, []any{&struct{}{}}, func(int, any) error { return nil }); err == nil {
+		ignore := func(int, any) error { return nil }
+		if err := eachColumn(table.row, table.readers, []any{&struct{}{}}, ignore); err == nil {
 			t.Errorf("%s accepts a row of another table", table.name)
 		}
 	}
