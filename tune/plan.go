@@ -246,37 +246,3 @@ func (t *Tuning) adopt(
 	t.planMessage(plans)
 	return t.add(&recordLine{Kind: kindPlan, Stages: plans})
 }
-
-// hasChoice reports whether the CPUs of a stage can be chosen.
-func (t *Tuning) hasChoice() bool { return len(t.o.CPUs) > 1 }
-
-// static returns the best plan with the same CPUs in all stages under the same bound, by the
-// measured times; false if none keeps the bound, nothing was measured, or there is no choice of CPUs.
-func (t *Tuning) static() (p cost.Plan, cpus int, ok bool) {
-	if !t.hasChoice() {
-		return p, 0, false
-	}
-	v := t.state.speed.fit()
-	measured, isAssumed := t.poolSpeeds(v)
-	if isAssumed {
-		return p, 0, false
-	}
-	stages := steps(t.state.stages, t.state.continues)
-	fronts := make(cost.StageFronts, len(stages))
-	for i, s := range stages {
-		fronts[i] = s.PoolOptions(measured, t.o.Pool)
-	}
-	fits := func(p cost.Plan) bool {
-		return (t.o.MaxTime == 0 || p.Seconds <= t.o.MaxTime.Seconds()) &&
-			(t.o.Budget == 0 || p.Cost <= t.o.Budget*secondsPerHour)
-	}
-	measure := func(p cost.Plan) float64 { return p.Seconds }
-	if t.o.MaxTime > 0 {
-		measure = func(p cost.Plan) float64 { return p.Cost }
-	}
-	p, ok = fronts.Static(fits, measure)
-	if !ok {
-		return p, 0, false
-	}
-	return p, fronts[0][p.Options[0]].Cores, true
-}

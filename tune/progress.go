@@ -150,7 +150,7 @@ func (t *Tuning) endText(g *Segment, e *Ending) string {
 		schemas.FormatCount(uint64(max(0, trial.done)), "epoch"), seconds)
 }
 
-// planMessage reports a plan, beside the best one with the same CPUs in all stages.
+// planMessage reports a plan.
 func (t *Tuning) planMessage(plans []StagePlan) {
 	seconds, coreSeconds := 0.0, 0.0
 	var parts []string
@@ -159,13 +159,8 @@ func (t *Tuning) planMessage(plans []StagePlan) {
 		parts = append(parts, fmt.Sprintf("stage %d: %s of %s", p.Stage+1,
 			schemas.FormatCount(uint64(p.Trials), "trial"), schemas.FormatCPUs(uint32(p.CPUs))))
 	}
-	text := fmt.Sprintf("plan: %s; %s and %s predicted", strings.Join(parts, ", "),
+	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "),
 		schemas.FormatSeconds(roundSeconds(seconds)), t.formatCost(coreSeconds))
-	if p, cpus, ok := t.static(); ok && len(plans) == len(t.state.stages) {
-		text += fmt.Sprintf(" (with %s in all stages: %s and %s)", schemas.FormatCPUs(uint32(cpus)),
-			schemas.FormatSeconds(roundSeconds(p.Seconds)), t.formatCost(p.Cost))
-	}
-	t.message("%s", text)
 }
 
 // formatCoreHours writes core-seconds for people.

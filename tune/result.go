@@ -32,11 +32,9 @@ type Ranking struct {
 	Trials      []RankedTrial `json:"trials"` // the best first
 	Stages      []StageRow    `json:"stages"`
 	ProbeCost   float64       `json:"probe_core_seconds"` // of repeated epochs that measured a time
-	Static      *StaticPlan   `json:"static,omitempty"`   // nil: no choice, none keeps the bound, or nothing was measured
 
 	parameters  []string // names, in the order of the command line
 	epochs      int      // of a complete trial
-	hasChoice   bool     // of the CPUs of a stage
 	checkpoints string   // directory of the best trial; empty: the command has no {dir}
 	cost        func(coreSeconds float64) string
 }
@@ -69,14 +67,6 @@ type StageRow struct {
 	CoreSeconds          float64 `json:"core_seconds"`
 }
 
-// StaticPlan is the best plan with the same CPUs in all stages under the same bound, by the measured
-// times.
-type StaticPlan struct {
-	CPUs        int     `json:"cpus"`
-	Seconds     float64 `json:"predicted_seconds"`
-	CoreSeconds float64 `json:"predicted_core_seconds"`
-}
-
 // result returns the ranking of the trials so far, with why the tuning ended.
 func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	s := t.state
@@ -91,7 +81,6 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 		Trials:      t.ranked(),
 		ProbeCost:   s.probed,
 		epochs:      t.o.Epochs,
-		hasChoice:   t.hasChoice(),
 		cost:        t.formatCost,
 	}
 	for _, p := range t.o.Space {
@@ -118,9 +107,6 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	}
 	if isComplete { // with ASHA, failed trials may leave a stage with fewer than expected
 		r.StagesDone = len(s.stages)
-	}
-	if p, cpus, ok := t.static(); ok {
-		r.Static = &StaticPlan{cpus, p.Seconds, p.Cost}
 	}
 	return r
 }
@@ -274,7 +260,7 @@ func (r *Ranking) WriteText(out io.Writer) error {
 	return r.writeStages(out)
 }
 
-// writeStages writes the plan against what was measured, and the static alternative.
+// writeStages writes the plan against what was measured.
 func (r *Ranking) writeStages(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nstage\tepochs\tCPUs\ttrials\tplanned\tseconds\tpredicted\tcore-seconds\tpredicted\t")
@@ -289,13 +275,6 @@ func (r *Ranking) writeStages(out io.Writer) error {
 	if r.ProbeCost > 0 {
 		fmt.Fprintf(out, "%.1f core-seconds measured the time of an epoch by CPUs; their time is part of a stage\n",
 			r.ProbeCost)
-	}
-	switch s := r.Static; {
-	case s != nil:
-		fmt.Fprintf(out, "static alternative, by the measured times: %s in all stages, %s and %s\n",
-			schemas.FormatCPUs(uint32(s.CPUs)), schemas.FormatSeconds(roundSeconds(s.Seconds)), r.cost(s.CoreSeconds))
-	case r.hasChoice:
-		fmt.Fprintln(out, "static alternative: none keeps the bound, or no time was measured")
 	}
 	return r.writeBest(out)
 }

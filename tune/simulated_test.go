@@ -146,8 +146,8 @@ func TestTuning_HalvesAndPredicts(t *testing.T) {
 				t.Errorf("stage %+v, want what was predicted", s)
 			}
 		}
-		if c.most > 4 || r.Static == nil || r.Static.Seconds <= r.Seconds-20 {
-			t.Errorf("%d CPUs at once, static alternative %+v; want 4, and one that is not faster", c.most, r.Static)
+		if c.most > 4 {
+			t.Errorf("%d CPUs at once, want at most 4", c.most)
 		}
 		for i := 1; i < len(r.Trials); i++ {
 			if *r.Trials[i].Accuracy > *r.Trials[i-1].Accuracy {
@@ -266,9 +266,6 @@ func TestTuning_EndsAtItsBoundWithTheBestSoFar(t *testing.T) {
 		var text strings.Builder
 		if err := r.WriteText(&text); err != nil {
 			t.Fatal(err)
-		}
-		if strings.Contains(text.String(), "static alternative") {
-			t.Errorf("a static alternative to one number of CPUs:\n%s", &text)
 		}
 		for _, want := range []string{" of 5 stages done: --max-time 6m40s", "\nbest so far, after "} {
 			if !strings.Contains(text.String(), want) {

@@ -224,28 +224,22 @@ func (f StageFronts) giveBack(p Plan, deadline float64) Plan {
 	}
 }
 
-// Static returns the fastest plan within a budget whose stages all have the same option.
-func Static(options []TrialOption, stages []Stage, budget float64) (Plan, bool) {
-	fits := func(p Plan) bool { return p.Cost <= budget }
-	return frontsOf(options, stages).Static(fits, func(p Plan) float64 { return p.Seconds })
-}
-
-// Static returns the plan with the least measure among those that fit and whose stages all have the
-// same option. Each stage must have the same options in the same order.
-func (f StageFronts) Static(fits func(Plan) bool, measure func(Plan) float64) (Plan, bool) {
-	var best Plan
-	found := false
-	if f.validate() != nil {
+// Static returns the fastest plan within a budget whose stages all have the same option; false if
+// there is none.
+func Static(options []TrialOption, stages []Stage, budget float64) (best Plan, isFound bool) {
+	fronts := frontsOf(options, stages)
+	if fronts.validate() != nil {
 		return best, false
 	}
-	for k := range f[0] {
-		same := make([]int, len(f))
+	for k := range options {
+		same := make([]int, len(stages))
 		for i := range same {
 			same[i] = k
 		}
-		if p := f.PlanOf(same); fits(p) && (!found || measure(p) < measure(best)) {
-			best, found = p, true
+		p := fronts.PlanOf(same)
+		if p.Cost <= budget && (!isFound || p.Seconds < best.Seconds) {
+			best, isFound = p, true
 		}
 	}
-	return best, found
+	return best, isFound
 }

@@ -135,35 +135,6 @@ func meanOf(window []StepReport) StepReport {
 	return m
 }
 
-// Remedy is a change other than that of the shape, which only the owner or operator can make.
-type Remedy string
-
-// Remedies.
-const (
-	RemedyMoreMemory    Remedy = "memory × 1.5"
-	RemedySmallerBatch  Remedy = "smaller batch"
-	RemedyLargerBatch   Remedy = "larger batch"
-	RemedyMoveWorker    Remedy = "move the slow worker"
-	RemedyRaiseWeight   Remedy = "raise the weight of the slow worker"
-	RemedyFewerJobs     Remedy = "fewer jobs on the disk"
-	RemedyWorkersOnNode Remedy = "workers on one node"
-)
-
-// Remedies returns the remedies of a bottleneck, the first one to try first.
-func (b Bottleneck) Remedies() []Remedy {
-	switch b {
-	case BottleneckMemory:
-		return []Remedy{RemedyMoreMemory, RemedySmallerBatch}
-	case BottleneckStraggler:
-		return []Remedy{RemedyMoveWorker, RemedyRaiseWeight}
-	case BottleneckInput:
-		return []Remedy{RemedyLargerBatch, RemedyFewerJobs}
-	case BottleneckNetwork:
-		return []Remedy{RemedyLargerBatch, RemedyWorkersOnNode}
-	}
-	return nil
-}
-
 // Shapes returns the candidate shapes of a bottleneck for the mean of a window. They may be invalid.
 func (b Bottleneck) Shapes(mean *StepReport) []Shape {
 	s := mean.Shape
