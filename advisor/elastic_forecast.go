@@ -79,7 +79,7 @@ func (f *shareForecast) isLikely(cpus int) bool {
 		return true
 	}
 	alt := f.alternatives[cpus]
-	return alt != nil && decide.Probability(alt) >= f.Question.Request.Confidence
+	return alt != nil && decide.ProbabilityOf(alt) >= f.Question.Request.Confidence
 }
 
 // protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending

@@ -274,7 +274,7 @@ func (f *shareForecast) fewestCPUs(least int) int {
 	p := f.Question.Request.Confidence
 	for _, n := range f.Counts {
 		alt := f.alternatives[n]
-		if n >= least && n < f.cpus && alt != nil && decide.Probability(alt) >= p+decide.ClearRatio*(1-p) {
+		if n >= least && n < f.cpus && alt != nil && decide.ProbabilityOf(alt) >= p+decide.ClearRatio*(1-p) {
 			return n
 		}
 	}

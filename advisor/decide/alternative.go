@@ -52,7 +52,7 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 	}
 	p.setAccuracy(&c, &reached)
 	if p.Self == nil { // for a running job, the answer to its request had the evidence
-		c.Evidence = p.evidence(&c.Alternative, &leastCertain, &reached)
+		c.Evidence = p.evidenceOf(&c.Alternative, &leastCertain, &reached)
 	}
 	return c
 }
@@ -73,13 +73,13 @@ func (p *problem) setTime(alt *schemas.Alternative, f *forecast) {
 		}
 		return
 	}
-	if bound, ok := o.bound(p.Request.Confidence); ok {
+	if bound, ok := o.upperBound(p.Request.Confidence); ok {
 		alt.UpperBoundSeconds = figure(bound)
 	}
 	if p.Request.SLO == 0 {
 		return
 	}
-	if probability, ok := o.probability(p.Left(), p.Request.Confidence); ok {
+	if probability, ok := o.inTime(p.Left(), p.Request.Confidence); ok {
 		alt.Probability = figure(probability)
 	}
 }
@@ -88,7 +88,7 @@ func (p *problem) setTime(alt *schemas.Alternative, f *forecast) {
 // probability of the target accuracy. The errors of time and accuracy are assumed to be independent.
 func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy) {
 	c.meanAccuracy, c.isMeasured, c.highestAccuracy = a.Mean, a.Known, a.Highest()
-	c.sloProbability, c.targetProbability = Probability(&c.Alternative), 1
+	c.sloProbability, c.targetProbability = ProbabilityOf(&c.Alternative), 1
 	if t := p.Request.TargetAccuracy; t > 0 {
 		c.targetProbability = promisedReach(a, t)
 	}
@@ -137,7 +137,7 @@ func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
 		inTime := 1.0
 		if p.Request.SLO > 0 {
 			o := p.outlook(f, n)
-			inTime, _ = o.probability(p.Left(), p.Request.Confidence)
+			inTime, _ = o.inTime(p.Left(), p.Request.Confidence)
 		}
 		a := p.r.Accuracy.accuracyAt(p.job, alt.BatchSize, p.EpochsDone()+n)
 		if worth := inTime * a.Mean; worth > accuracy {
@@ -176,18 +176,22 @@ func epochGrid(highest uint32) []uint32 {
 	return append(all, highest)
 }
 
-// seconds returns the predicted time of an alternative whose time is known.
-func seconds(alt *schemas.Alternative) float64 { return *alt.PredictedSeconds }
-
 // accuracy returns the predicted accuracy, 0 if it is unknown.
 func accuracy(alt *schemas.Alternative) float64 { return orZero(alt.PredictedAccuracy) }
 
-// Probability returns the probability of the SLO, 0 if it is unknown.
-func Probability(alt *schemas.Alternative) float64 { return orZero(alt.Probability) }
+// ProbabilityOf returns the probability of the SLO, 0 if it is unknown.
+func ProbabilityOf(alt *schemas.Alternative) float64 { return orZero(alt.Probability) }
 
 func orZero(v *float64) float64 {
 	if v == nil {
 		return 0
 	}
 	return *v
+}
+
+// figure returns a number for the advice, rounded to a millionth, so that decisions are made with
+// the published numbers.
+func figure(v float64) *float64 {
+	v = math.Round(v*1e6) / 1e6
+	return &v
 }

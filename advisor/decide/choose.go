@@ -36,7 +36,7 @@ func (p *problem) choose(all []candidate) choice {
 
 // isPromisable reports whether an alternative keeps the SLO with at least the confidence.
 func (q *Question) isPromisable(alt *schemas.Alternative) bool {
-	return Probability(alt) >= q.Request.Confidence && !alt.Extrapolated
+	return ProbabilityOf(alt) >= q.Request.Confidence && !alt.Extrapolated
 }
 
 // choosePromise chooses among the candidates that may be promised. Without a target accuracy it
@@ -80,7 +80,7 @@ func (p *problem) comparePromised(a, b *candidate) int {
 		}
 		return 1
 	}
-	x, y := Probability(&a.Alternative), Probability(&b.Alternative)
+	x, y := ProbabilityOf(&a.Alternative), ProbabilityOf(&b.Alternative)
 	if p.Request.TargetAccuracy > 0 {
 		x, y = min(nearlyCertain, x), min(nearlyCertain, y)
 	} else {
@@ -98,7 +98,7 @@ func (p *problem) compareExpected(a, b *candidate) int {
 		}
 		return 1
 	}
-	x, y := Probability(&a.Alternative), Probability(&b.Alternative)
+	x, y := ProbabilityOf(&a.Alternative), ProbabilityOf(&b.Alternative)
 	if p.Request.TargetAccuracy > 0 && max(x, y) < unreachableTarget {
 		x, y = a.sloProbability, b.sloProbability
 	}

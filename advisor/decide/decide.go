@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"math"
 	"time"
 
 	"courier/schemas"
@@ -33,7 +32,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	a.Message = (&answer{p, a, all}).message()
 
-	a.Alternatives = alternatives(append(all, p.notGranted(a.Chosen.CPUs)...))
+	a.Alternatives = alternatives(append(all, p.refusedCPUs(a.Chosen.CPUs)...))
 	return a
 }
 
@@ -65,9 +64,9 @@ func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
 	return schemas.ActionBatch
 }
 
-// notGranted returns the alternatives with CPUs that the job does not get. Nothing else of the
+// refusedCPUs returns the alternatives with CPUs that the job does not get. Nothing else of the
 // answer depends on them.
-func (p *problem) notGranted(granted uint32) []candidate {
+func (p *problem) refusedCPUs(granted uint32) []candidate {
 	all := p.candidates(p.Question.notGranted)
 	for i := range all {
 		if all[i].Reason = reasonTooManyCPUs; all[i].CPUs < granted {
@@ -84,11 +83,4 @@ func alternatives(all []candidate) []schemas.Alternative {
 		published[i] = all[i].Alternative
 	}
 	return published
-}
-
-// figure returns a number for the advice, rounded to a millionth, so that decisions are made with
-// the published numbers.
-func figure(v float64) *float64 {
-	v = math.Round(v*1e6) / 1e6
-	return &v
 }

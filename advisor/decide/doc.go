@@ -14,10 +14,10 @@
 //  1. ask.go, recall.go: the state of the cluster becomes a question (question.go)
 //  2. decide.go: the steps of a decision
 //  3. problem.go: what the regressors (regressor.go) know about the question
-//  4. alternative.go: the time (simulation.go, outlook.go), the accuracy and the evidence
+//  4. alternative.go: the time (simulation.go, pace.go, outlook.go), the accuracy and the evidence
 //     (evidence.go) of each alternative
 //  5. choose.go, explore.go, reason.go: the best alternative, and why
-//  6. effects.go, menu.go, pareto.go, route.go: co-located jobs, and other ways to run the job
+//  6. effects.go: co-located jobs; menu.go, pareto.go, trial.go, route.go: other ways to run the job
 //  7. message.go: the answer in a sentence
 //  8. watch.go, risk.go, divergence.go: warnings about running jobs
 //

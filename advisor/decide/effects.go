@@ -19,7 +19,7 @@ type unaffected struct {
 func (p *problem) withoutJob() unaffected {
 	u := unaffected{jobs: p.sim.run(nil).others}
 	for i := range u.jobs {
-		u.probabilities = append(u.probabilities, p.probabilityOf(i, &u.jobs[i]))
+		u.probabilities = append(u.probabilities, p.deadlineProbability(i, &u.jobs[i]))
 	}
 	return u
 }
@@ -45,7 +45,7 @@ func (p *problem) effects(without unaffected, chosen *schemas.Alternative) []sch
 			BreaksSLO:     p.breaks(without, i, &with[i]),
 		}
 		if probability := without.probabilities[i]; !math.IsNaN(probability) {
-			affected := p.probabilityOf(i, &with[i])
+			affected := p.deadlineProbability(i, &with[i])
 			e.BeforeProbability, e.AfterProbability = &probability, &affected
 		}
 		all = append(all, e)
@@ -58,7 +58,7 @@ func (p *problem) effects(without unaffected, chosen *schemas.Alternative) []sch
 // still be met. The promise of a job that will probably miss its SLO cannot be broken.
 func (p *problem) breaks(without unaffected, i int, with *simulatedJob) bool {
 	threshold, before := p.Others[i].Confidence, without.probabilities[i]
-	after := p.probabilityOf(i, with)
+	after := p.deadlineProbability(i, with)
 	switch {
 	case before >= threshold:
 		return !(after >= threshold)
@@ -84,9 +84,9 @@ const LikelyMissed = 0.5
 // maxFurtherDrop bounds the drop in probability of a promise that is already at risk.
 const maxFurtherDrop = 0.01
 
-// probabilityOf returns the probability that a co-located job meets its deadline, NaN if it has none
+// deadlineProbability returns the probability that a co-located job meets its deadline, NaN if it has none
 // or the probability is unknown.
-func (p *problem) probabilityOf(i int, j *simulatedJob) float64 {
+func (p *problem) deadlineProbability(i int, j *simulatedJob) float64 {
 	m := &p.Others[i]
 	if m.Left == 0 || math.IsInf(j.end, 1) {
 		return math.NaN()
@@ -97,8 +97,18 @@ func (p *problem) probabilityOf(i int, j *simulatedJob) float64 {
 		shift:         p.Recalibration.Shift(cluster.KindOf(&m.Setting)),
 		recalibration: p.Recalibration,
 	}
-	if probability, ok := o.probability(m.Left.Seconds(), m.Confidence); ok {
+	if probability, ok := o.inTime(m.Left.Seconds(), m.Confidence); ok {
 		return probability
 	}
 	return math.NaN()
+}
+
+// brokenCount returns the number of running jobs whose promise the advice would break.
+func brokenCount(a *schemas.Advice) (n int) {
+	for i := range a.Effects {
+		if a.Effects[i].BreaksSLO {
+			n++
+		}
+	}
+	return n
 }

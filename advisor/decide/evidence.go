@@ -9,9 +9,9 @@ import (
 	"courier/schemas"
 )
 
-// evidence reports the runs behind an alternative. e is the least certain prediction of its epoch
+// evidenceOf reports the runs behind an alternative. e is the least certain prediction of its epoch
 // time, which is unknown without a forecast.
-func (p *problem) evidence(
+func (p *problem) evidenceOf(
 	alt *schemas.Alternative, e *evidence.EpochTime, a *evidence.Accuracy,
 ) *schemas.Evidence {
 	if p.r.EpochTime == nil {
@@ -39,7 +39,7 @@ func (p *problem) timeEvidence(
 	}
 	t := &schemas.TimeEvidence{
 		Support:           e.Support.String(),
-		NodeType:          p.nodeType(),
+		NodeType:          p.firstNodeType(),
 		ConfigurationRuns: uint32(e.Counts.Configuration),
 		NodeTypeRuns:      uint32(e.Counts.NodeType),
 		ModelRuns:         uint32(e.Counts.Model),
@@ -97,7 +97,7 @@ func (r *Regressor) correctionsOf(c *evidence.Configuration) []schemas.DriftFact
 
 func (p *problem) startupEvidence() *schemas.StartupEvidence {
 	c := p.job.configuration(0, 0)
-	c.NodeType = p.hardware().NodeType()
+	c.NodeType = p.firstHardware().NodeType()
 	onNodeType, all := p.r.Startup.evidence.StartupRuns(c)
 	return &schemas.StartupEvidence{
 		Seconds:      math.Round(p.startup.Median()*1e6) / 1e6,

@@ -24,7 +24,7 @@ func nearest(c cluster.BatchAndCPUs, to []cluster.BatchAndCPUs) float64 {
 }
 
 // mayKeepSLO reports whether a candidate has a fair chance to keep its SLO.
-func mayKeepSLO(c *candidate) bool { return Probability(&c.Alternative) >= LikelyMissed }
+func mayKeepSLO(c *candidate) bool { return ProbabilityOf(&c.Alternative) >= LikelyMissed }
 
 func isAny(*candidate) bool { return true }
 

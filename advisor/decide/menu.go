@@ -33,16 +33,6 @@ func (p *problem) menu(
 	return choices
 }
 
-// brokenCount returns the number of running jobs whose promise the advice would break.
-func brokenCount(a *schemas.Advice) (n int) {
-	for i := range a.Effects {
-		if a.Effects[i].BreaksSLO {
-			n++
-		}
-	}
-	return n
-}
-
 // menuSearch searches variants of the chosen alternative that keep the SLO and break no promise.
 type menuSearch struct {
 	*problem
@@ -51,55 +41,8 @@ type menuSearch struct {
 	chosen     variant
 }
 
-// tried is a variant with its figures.
-type tried struct {
-	schemas.Choice
-	keepsSLO   bool // and reaches the target accuracy, with enough probability
-	isHarmless bool // it breaks no promise of another job
-}
-
-// try forecasts a variant. The level is the probability of its upper bound. It returns nil if its
-// time is unknown.
-func (p *problem) try(kind string, v variant, level float64) (*tried, forecast) {
-	f := p.forecast(v)
-	if math.IsInf(f.job.end, 1) {
-		return nil, f
-	}
-	t := &tried{Choice: schemas.Choice{
-		Kind:             kind,
-		BatchSize:        v.batch,
-		CPUs:             v.cpus,
-		Epochs:           v.epochs,
-		StartSeconds:     math.Round(v.wait*1e6) / 1e6,
-		PredictedSeconds: figure(f.job.end),
-		CPUSeconds:       figure((f.job.end - v.wait) * float64(v.cpus)),
-	}}
-	reaches := 1.0
-	if p.hasAccuracy {
-		a := p.r.Accuracy.accuracyAt(p.job, v.batch, v.epochs)
-		if a.Known {
-			t.PredictedAccuracy = figure(a.Median)
-		}
-		if target := p.Request.TargetAccuracy; target > 0 {
-			reaches = promisedReach(&a, target)
-		}
-	}
-	o := p.outlook(&f, v.epochs)
-	if bound, ok := o.bound(level); ok {
-		t.UpperBoundSeconds = figure(bound)
-	}
-	if t.keepsSLO = p.Request.SLO == 0; t.keepsSLO {
-		return t, f
-	}
-	if inTime, ok := o.probability(p.Left(), p.Request.Confidence); ok {
-		t.Probability = figure(inTime * reaches)
-		t.keepsSLO = *t.Probability >= p.Request.Confidence
-	}
-	return t, f
-}
-
 // try forecasts a variant, and compares the co-located jobs with their forecast without the job.
-func (s *menuSearch) try(kind string, v variant, level float64) *tried {
+func (s *menuSearch) try(kind string, v variant, level float64) *trial {
 	t, f := s.problem.try(kind, v, level)
 	if t != nil {
 		t.isHarmless = !s.breaksAny(s.without, &f)
@@ -115,9 +58,9 @@ func (s *menuSearch) harmless(kind string, v variant) *schemas.Choice {
 	return nil
 }
 
-// mostAccurate returns the most accurate harmless variant with some CPUs among the batch sizes of
+// mostAccurateBatch returns the most accurate harmless variant with some CPUs among the batch sizes of
 // the request.
-func (s *menuSearch) mostAccurate(kind string, cpus uint32) *schemas.Choice {
+func (s *menuSearch) mostAccurateBatch(kind string, cpus uint32) *schemas.Choice {
 	var best *schemas.Choice
 	for _, batch := range s.Request.BatchSizes {
 		v := s.chosen
@@ -137,12 +80,9 @@ func (s *menuSearch) mostAccurate(kind string, cpus uint32) *schemas.Choice {
 	return best
 }
 
-// choiceAccuracy returns the predicted accuracy of a choice, 0 if unknown.
-func choiceAccuracy(c *schemas.Choice) float64 { return orZero(c.PredictedAccuracy) }
-
 // anotherBatch varies the batch size only.
 func (s *menuSearch) anotherBatch() *schemas.Choice {
-	return s.mostAccurate(schemas.ChoiceBatch, s.chosen.cpus)
+	return s.mostAccurateBatch(schemas.ChoiceBatch, s.chosen.cpus)
 }
 
 // fewerCPUs tries fewer CPUs than chosen: the numbers in the request, and repeated halves of the
@@ -157,7 +97,7 @@ func (s *menuSearch) fewerCPUs() *schemas.Choice {
 		if n >= int(s.chosen.cpus) {
 			continue
 		}
-		if c := s.mostAccurate(schemas.ChoiceCPUs, uint32(n)); c != nil {
+		if c := s.mostAccurateBatch(schemas.ChoiceCPUs, uint32(n)); c != nil {
 			return c
 		}
 	}

@@ -56,14 +56,14 @@ func (a *answer) figures() string {
 	return text
 }
 
-// remaining describes the seconds left of the SLO, compared with the seconds that the job needs.
-func remaining(needed, left float64) string {
+// remaining describes the seconds left of the SLO, compared with the seconds of the job.
+func remaining(seconds, left float64) string {
 	switch {
 	case left < 0:
 		return fmt.Sprintf(", but the SLO ended %s ago", schemas.FormatSeconds(-left))
-	case needed > left:
+	case seconds > left:
 		return fmt.Sprintf(", %s more than the %s that the SLO leaves",
-			schemas.FormatSeconds(needed-left), schemas.FormatSeconds(left))
+			schemas.FormatSeconds(seconds-left), schemas.FormatSeconds(left))
 	}
 	return fmt.Sprintf(" of the %s that the SLO leaves", schemas.FormatSeconds(left))
 }
@@ -94,7 +94,7 @@ func (a *answer) certainty() string {
 // neverReached reports that no run of the model has reached the target accuracy.
 func (a *answer) neverReached() string {
 	return fmt.Sprintf("no run of %s has reached accuracy %.4g, the highest was %.4g",
-		a.model(), a.Request.TargetAccuracy, a.candidates[0].highestAccuracy)
+		a.modelText(), a.Request.TargetAccuracy, a.candidates[0].highestAccuracy)
 }
 
 // lacking describes why a chosen alternative with a known time cannot be promised.
@@ -102,9 +102,9 @@ func (a *answer) lacking() string {
 	c := a.advice.Chosen
 	switch {
 	case c.Extrapolated:
-		return a.model() + ran(a.missing(c))
+		return a.modelText() + ran(a.missing(c))
 	case !a.hasAccuracy:
-		return "no accuracy of " + a.model() + " has been measured"
+		return "no accuracy of " + a.modelText() + " has been measured"
 	}
 	if from := a.knownFrom(c.BatchSize); from > 0 {
 		return fmt.Sprintf("its accuracy is known from epoch %d on", from)
@@ -155,13 +155,13 @@ func (a *answer) unknownTime() string {
 	node := a.sim.nodes[a.at[0]].name
 	switch ran := schemas.FormatCount(uint64(runs), "run"); {
 	case runs > 0 && node != "":
-		text = fmt.Sprintf("%s has %s, but none on a node like %s", a.model(), ran, node)
+		text = fmt.Sprintf("%s has %s, but none on a node like %s", a.modelText(), ran, node)
 	case runs > 0: // it was placed nowhere
 		text = fmt.Sprintf("%s has %s, but no live node has %s",
-			a.model(), ran, schemas.FormatCPUs(c.CPUs))
+			a.modelText(), ran, schemas.FormatCPUs(c.CPUs))
 		next = ": on such a node, run it with "
 	case len(a.Tried) > 0:
-		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.model())
+		text = fmt.Sprintf("nothing has been learned yet about %s, which has run", a.modelText())
 	default:
 		text = "nothing is known yet about " + a.unknownModel()
 	}
@@ -224,9 +224,9 @@ func (r *route) text() string {
 	return fmt.Sprintf("%s with batch size %d", schemas.FormatCount(uint64(r.epochs), "epoch"), r.batch)
 }
 
-// model returns the model of the question and its dataset. It mentions a missing dataset only if
+// modelText returns the model of the question and its dataset. It mentions a missing dataset only if
 // other runs of the model have one.
-func (a *answer) model() string {
+func (a *answer) modelText() string {
 	haveDataset := func(name string) bool { return name != "" }
 	return a.job.text(slices.ContainsFunc(a.r.EpochTime.datasetsOf(a.job.model), haveDataset))
 }

@@ -35,9 +35,9 @@ func (o *outlook) residual() evidence.Distribution {
 // rounds to 1 far above its median, but no job is certain to end: nodes fail.
 const maxProbability = 0.9999
 
-// probability returns the probability that the job ends within some seconds. ok is false if nothing
+// inTime returns the probability that the job ends within some seconds. ok is false if nothing
 // can be promised.
-func (o *outlook) probability(within, confidence float64) (p float64, ok bool) {
+func (o *outlook) inTime(within, confidence float64) (p float64, ok bool) {
 	if within > 0 && o.spread.scale > 0 {
 		share := o.residual().Probability(within / o.seconds)
 		p = o.recalibration.Calibrated(share, confidence)
@@ -48,9 +48,9 @@ func (o *outlook) probability(within, confidence float64) (p float64, ok bool) {
 	return min(p, maxProbability), o.isPromisable()
 }
 
-// bound returns the upper bound of the time with a confidence; ok is false if it cannot be
-// promised, or if the confidence is above any probability. It inverts probability.
-func (o *outlook) bound(confidence float64) (seconds float64, ok bool) {
+// upperBound returns the upper bound of the time with a confidence; ok is false if it cannot be
+// promised, or if the confidence is above any probability. It inverts inTime.
+func (o *outlook) upperBound(confidence float64) (seconds float64, ok bool) {
 	if !o.isPromisable() || confidence > maxProbability {
 		return 0, false
 	}
@@ -71,38 +71,4 @@ func (j *simulatedJob) spread(startup evidence.Distribution, epochs float64) spr
 		variance = (1-share)*(1-share)*variance + share*share*startup.Scale*startup.Scale
 	}
 	return spread{math.Sqrt(variance), e.Degrees}
-}
-
-// pace compares the observed epochs of a running job with their predictions.
-type pace struct {
-	ratio        float64 // of measured to predicted time
-	varianceLeft float64 // share of the run's variance that its epochs leave
-}
-
-// usualPace is the pace of a job without observed epochs.
-var usualPace = pace{ratio: 1, varianceLeft: 1}
-
-// paceOf returns the pace of a running job. n epochs correct the prediction as a conjugate normal
-// update by n v / (n v + s), with the variance v of the run and the noise s of an epoch.
-func (r *Regressor) paceOf(m *Member) pace {
-	var sum, n, variance, noise float64
-	for i := range m.ObservedEpochs {
-		l := &m.ObservedEpochs[i]
-		e := r.epochTime(trainedBy(&m.Setting), l.BatchSize, l.CPUs, nodeState{
-			nodeType: r.evidence.NodeType(l.Node, l.Load.On.NodeType()),
-			cores:    l.Load.On.Cores,
-			load:     l.Load.Load,
-		})
-		if !e.Known() || l.Seconds <= 0 {
-			continue
-		}
-		sum += math.Log(l.Seconds) - e.Location
-		variance, noise = max(variance, e.Variance), e.Noise
-		n++
-	}
-	if n == 0 || variance == 0 {
-		return usualPace
-	}
-	weight := n * variance / (n*variance + noise)
-	return pace{math.Exp(weight * sum / n), 1 - weight}
 }

@@ -18,11 +18,11 @@ func TestOutlook_BoundMatchesProbability(t *testing.T) {
 				shift:         shift,
 				recalibration: record,
 			}
-			bound, ok := o.bound(0.9)
+			bound, ok := o.upperBound(0.9)
 			if !ok {
 				t.Fatalf("alpha %g, shift %g: got no bound, want one", alpha, shift)
 			}
-			if p, _ := o.probability(bound, 0.9); math.Abs(p-0.9) > 1e-3 {
+			if p, _ := o.inTime(bound, 0.9); math.Abs(p-0.9) > 1e-3 {
 				t.Errorf("alpha %g, shift %g: got probability %g at the bound, want 0.9",
 					alpha, shift, p)
 			}
@@ -36,10 +36,10 @@ func TestOutlook_PromisesNothingWithoutRuns(t *testing.T) {
 		{seconds: 10},
 		{seconds: 10, spread: spread{0.1, 30}, isExtrapolated: true},
 	} {
-		if _, ok := o.bound(0.5); ok {
+		if _, ok := o.upperBound(0.5); ok {
 			t.Errorf("got a bound of %+v, want none", o)
 		}
-		if _, ok := o.probability(math.MaxFloat64, 0.5); ok {
+		if _, ok := o.inTime(math.MaxFloat64, 0.5); ok {
 			t.Errorf("got a probability of %+v, want none", o)
 		}
 	}
@@ -50,14 +50,14 @@ func TestOutlook_PromisesNothingWithoutRuns(t *testing.T) {
 func TestOutlook_IsNeverCertain(t *testing.T) {
 	o := outlook{seconds: 10, spread: spread{0.1, 30}}
 	for _, seconds := range []float64{1e3, 1e9, math.MaxFloat64} {
-		if p, ok := o.probability(seconds, 0.95); !ok || p != maxProbability {
+		if p, ok := o.inTime(seconds, 0.95); !ok || p != maxProbability {
 			t.Errorf("got probability %g of at most %g s, want %g", p, seconds, maxProbability)
 		}
 	}
-	if _, ok := o.bound(0.9999); !ok {
+	if _, ok := o.upperBound(0.9999); !ok {
 		t.Error("got no bound at the highest probability, want one")
 	}
-	if bound, ok := o.bound(0.99999); ok {
+	if bound, ok := o.upperBound(0.99999); ok {
 		t.Errorf("got the bound %g s above the highest probability, want none", bound)
 	}
 }

@@ -34,7 +34,7 @@ func newProblem(q *Question, r Regressors) *problem {
 	}
 	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
 	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
-	p.startup = r.Startup.startup(p.job, p.hardware().NodeType())
+	p.startup = r.Startup.startup(p.job, p.firstHardware().NodeType())
 	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
 		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
 	if q.Self != nil {
@@ -73,11 +73,11 @@ func (p *problem) addRunning(m *Member) {
 	p.sim.running = append(p.sim.running, j)
 }
 
-// hardware returns the hardware of the job's first node.
-func (p *problem) hardware() schemas.Hardware { return p.sim.nodes[p.at[0]].hardware }
+// firstHardware returns the hardware of the job's first node.
+func (p *problem) firstHardware() schemas.Hardware { return p.sim.nodes[p.at[0]].hardware }
 
-// nodeType returns the type of the job's first node, or the type that stands in for it.
-func (p *problem) nodeType() string { return p.sim.state(p.at[0], p.standsIn).nodeType }
+// firstNodeType returns the type of the job's first node, or the type that stands in for it.
+func (p *problem) firstNodeType() string { return p.sim.state(p.at[0], p.standsIn).nodeType }
 
 // loadNow returns the load that the job has, or would have with some CPUs.
 func (p *problem) loadNow(cpus uint32) schemas.Load {

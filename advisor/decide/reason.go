@@ -148,7 +148,7 @@ func (p *problem) chosenReason(c *candidate) string {
 		return reasonKeep
 	case short == shortNone && !hasTarget:
 		return reasonBestExpected
-	case short == shortNone && Probability(&c.Alternative) < nearlyCertain:
+	case short == shortNone && ProbabilityOf(&c.Alternative) < nearlyCertain:
 		return reasonLikeliest
 	case short == shortNone:
 		return reasonQuickest
@@ -158,7 +158,7 @@ func (p *problem) chosenReason(c *candidate) string {
 		return reasonClosestNever
 	case short == shortBlind:
 		return reasonBlindRun
-	case hasTarget && Probability(&c.Alternative) < unreachableTarget:
+	case hasTarget && ProbabilityOf(&c.Alternative) < unreachableTarget:
 		return reasonClosestHope
 	case hasTarget:
 		return reasonClosestTarget
@@ -184,7 +184,7 @@ func (p *problem) lostReason(c, chosen *candidate) string {
 	case shortJoint:
 		return reasonJoint
 	}
-	own, best := Probability(&c.Alternative), Probability(&chosen.Alternative)
+	own, best := ProbabilityOf(&c.Alternative), ProbabilityOf(&chosen.Alternative)
 	switch hasTarget := p.Request.TargetAccuracy > 0; {
 	case p.isCurrent(&chosen.Alternative):
 		return reasonChange

@@ -129,7 +129,7 @@ func (s *simulation) run(job *plannedJob) forecast {
 		c.add(job)
 	}
 	for now := 0.0; ; {
-		next, step := c.next()
+		next, step := c.nextChange()
 		if next == nil {
 			break
 		}
@@ -169,21 +169,21 @@ func (c *course) add(plan *plannedJob) {
 		end:     math.Inf(1),
 	})
 	if plan.wait == 0 {
-		c.load(plan, 1)
+		c.occupy(plan, 1)
 	}
 }
 
-// load adds a job to its nodes (sign 1) or removes it (sign -1).
-func (c *course) load(plan *plannedJob, sign int) {
+// occupy adds a job to its nodes (sign 1) or removes it (sign -1).
+func (c *course) occupy(plan *plannedJob, sign int) {
 	for _, n := range plan.at {
 		c.loads[n].jobs += sign
 		c.loads[n].procs += float64(sign) * float64(plan.cpus)
 	}
 }
 
-// next returns the job whose state changes first and the seconds until then, or nil if no state
+// nextChange returns the job whose state changes first and the seconds until then, or nil if no state
 // changes.
-func (c *course) next() (next *simulatedJob, seconds float64) {
+func (c *course) nextChange() (next *simulatedJob, seconds float64) {
 	seconds = math.Inf(1)
 	for i := range c.jobs {
 		j := &c.jobs[i]
@@ -286,7 +286,7 @@ func (c *course) change(j *simulatedJob, now, step float64, next *simulatedJob) 
 	case j.wait > 0:
 		if j.wait -= step; j == next || j.wait < tinySeconds {
 			j.wait = 0
-			c.load(j.plan, 1)
+			c.occupy(j.plan, 1)
 		}
 	case j.startup > 0:
 		if j.startup -= step; j == next || j.startup < tinySeconds {
@@ -294,7 +294,7 @@ func (c *course) change(j *simulatedJob, now, step float64, next *simulatedJob) 
 		}
 	case j.plan.isKnown && j.epochs < tinyEpochs:
 		j.end = now
-		c.load(j.plan, -1)
+		c.occupy(j.plan, -1)
 	}
 }
 

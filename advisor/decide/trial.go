@@ -1,0 +1,57 @@
+package decide
+
+import (
+	"math"
+
+	"courier/schemas"
+)
+
+// trial is a variant with its figures.
+type trial struct {
+	schemas.Choice
+	keepsSLO   bool // and reaches the target accuracy, with enough probability
+	isHarmless bool // it breaks no promise of another job
+}
+
+// try forecasts a variant. The level is the probability of its upper bound. It returns nil if its
+// time is unknown.
+func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) {
+	f := p.forecast(v)
+	if math.IsInf(f.job.end, 1) {
+		return nil, f
+	}
+	t := &trial{Choice: schemas.Choice{
+		Kind:             kind,
+		BatchSize:        v.batch,
+		CPUs:             v.cpus,
+		Epochs:           v.epochs,
+		StartSeconds:     math.Round(v.wait*1e6) / 1e6,
+		PredictedSeconds: figure(f.job.end),
+		CPUSeconds:       figure((f.job.end - v.wait) * float64(v.cpus)),
+	}}
+	reaches := 1.0
+	if p.hasAccuracy {
+		a := p.r.Accuracy.accuracyAt(p.job, v.batch, v.epochs)
+		if a.Known {
+			t.PredictedAccuracy = figure(a.Median)
+		}
+		if target := p.Request.TargetAccuracy; target > 0 {
+			reaches = promisedReach(&a, target)
+		}
+	}
+	o := p.outlook(&f, v.epochs)
+	if bound, ok := o.upperBound(level); ok {
+		t.UpperBoundSeconds = figure(bound)
+	}
+	if t.keepsSLO = p.Request.SLO == 0; t.keepsSLO {
+		return t, f
+	}
+	if inTime, ok := o.inTime(p.Left(), p.Request.Confidence); ok {
+		t.Probability = figure(inTime * reaches)
+		t.keepsSLO = *t.Probability >= p.Request.Confidence
+	}
+	return t, f
+}
+
+// choiceAccuracy returns the predicted accuracy of a choice, 0 if unknown.
+func choiceAccuracy(c *schemas.Choice) float64 { return orZero(c.PredictedAccuracy) }
