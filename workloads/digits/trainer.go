@@ -110,8 +110,3 @@ func (t *trainer) epoch(ctx context.Context, number int) (result, error) {
 	}
 	return r, nil
 }
-
-// share returns the part of count items for party i of parties.
-func share(count, i, parties int) (first, last int) {
-	return count * i / parties, count * (i + 1) / parties
-}

@@ -129,3 +129,8 @@ func (w *worker) validate() {
 		w.correct += countCorrect(t.network.forward(t.params, w.space, part.len()), part.labels)
 	}
 }
+
+// share returns the part of count items for party i of parties.
+func share(count, i, parties int) (first, last int) {
+	return count * i / parties, count * (i + 1) / parties
+}
