@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"courier/bus"
+	"courier/schemas"
+	"courier/services"
+	"courier/store"
+	"courier/store/engine"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+type storeVerifyCommand struct {
+	tableFlags
+	outputFlags
+	Since time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
+}
+
+// Help returns the end of the help text.
+func (c *storeVerifyCommand) Help() string {
+	return `Compares the distinct events of the log with those of the tables by number and checksum for each
+hour, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
+events that the log has dropped by age, do not count as differences. The ClickHouse user needs only
+read access. The exit status is 1 if anything differs; courier store rebuild restores the tables.
+
+Examples:
+  courier store verify --data courier-data
+  courier store verify --clickhouse-url clickhouse://reader@clickhouse:9000/courier --since 24h`
+}
+
+func (c *storeVerifyCommand) Run(w *environment) error {
+	if err := c.locate(false); err != nil {
+		return err
+	}
+	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{Since: c.Since}, nil)
+}
+
+// compare calls first, compares log and tables, and prints the differences.
+func compare(
+	w *environment,
+	at tableFlags,
+	output outputFlags,
+	o store.VerifyOptions,
+	first func(tableStore, *services.StepBar) error,
+) error {
+	b, err := at.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	database := at.clickHouseFlags.options(at.ClickHouseURL)
+	// A query of the read-only user may take ten minutes; the driver adds five seconds.
+	database.Timeout = 9 * time.Minute
+	tables, err := at.open(w.ctx, b, database, w.log, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tables.Close() }() // The process ends.
+	p := &services.StepBar{Out: w.stderr}
+	if first != nil {
+		if err := first(tables, p); err != nil {
+			p.End()
+			return err
+		}
+	}
+	o.Progress = p.Draw
+	r, err := tables.Verify(w.ctx, o)
+	p.End()
+	if err != nil {
+		return err
+	}
+	v := store.NewVerifyResult(r)
+	err = output.print(w.stdout, v, v.WriteText)
+	if err == nil && !v.OK {
+		return exitStatus(1)
+	}
+	return err
+}
+
+// tableFlags name the log and its tables: those of services, or those of a courier all.
+type tableFlags struct {
+	natsFlags
+	ClickHouseURL string `name:"clickhouse-url" help:"URL of the ClickHouse with the tables, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
+	clickHouseFlags
+	clusterFlags
+	Data string `help:"Data directory of the courier all with the tables (default: courier-data, unless --clickhouse-url is given); replaces --nats-url and --clickhouse-url." type:"path" env:"COURIER_DATA"`
+}
+
+// defaultData is the data directory of courier all without --data.
+const defaultData = "courier-data"
+
+// locate finds the endpoints of a courier all. A writer uses the credentials of its store.
+func (f *tableFlags) locate(isWriter bool) error {
+	if f.Data == "" {
+		if f.ClickHouseURL != "" {
+			return nil
+		}
+		f.Data = defaultData // as courier sql does
+	}
+	e, err := sqlEndpoints(f.Data)
+	if err != nil {
+		return err
+	}
+	at := engine.Connection{
+		NativeURL: e.ClickHouseNativeURL,
+		Database:  e.ClickHouseDatabase,
+		User:      e.ClickHouseUser,
+		Password:  e.ClickHousePassword,
+	}
+	if isWriter {
+		if at.User, at.Password, err = engine.Writer(
+			filepath.Join(f.Data, "clickhouse"),
+		); err != nil {
+			return err
+		}
+	}
+	f.clickHouseFlags = clickHouseFlags{} // The URL contains them.
+	f.ClickHouseURL, f.NATSURL = at.StoreURL(), e.NATSURL
+	return nil
+}
+
+type storeRebuildCommand struct {
+	tableFlags
+	outputFlags
+	Streams       []string `arg:"" optional:"" name:"stream" enum:"JOB,NODE,REGRESSOR,ADVICE" help:"Streams whose tables are rebuilt: JOB, NODE, REGRESSOR or ADVICE (default: all)."`
+	BatchMessages int      `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
+}
+
+// Help returns the end of the help text.
+func (c *storeRebuildCommand) Help() string {
+	return `Removes from the tables the events that the log still has, replays the log, and compares both as
+courier store verify does. Events that the log has dropped by age stay in the tables and in the
+roll-ups. A lost database is created again. A running store does the work; without one, this command
+does. If a rebuild is interrupted, the next store finishes it.
+
+Examples:
+  courier store rebuild --data courier-data NODE
+  courier store rebuild --clickhouse-url clickhouse://courier@clickhouse:9000/courier`
+}
+
+func (c *storeRebuildCommand) Run(w *environment) error {
+	if err := c.locate(true); err != nil {
+		return err
+	}
+	rebuild := func(tables tableStore, p *services.StepBar) error {
+		begin := time.Now()
+		if err := tables.Rebuild(w.ctx, store.RebuildOptions{
+			Streams:     c.Streams,
+			MaxMessages: c.BatchMessages,
+			Progress:    p.Draw,
+		}); err != nil {
+			return err
+		}
+		p.End()
+		if c.Output != "json" {
+			fmt.Fprintf(w.stdout, "Rebuilt from the log in %s.\n",
+				schemas.FormatSeconds(time.Since(begin).Seconds()))
+		}
+		return nil
+	}
+	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{}, rebuild)
+}
+
+// clusterFlags select a ClickHouse cluster.
+type clusterFlags struct {
+	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster with shards, in the remote_servers of the server of --clickhouse-url (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
+}
+
+// tableStore writes and compares the tables of a server or a cluster.
+type tableStore interface {
+	Migrate(ctx context.Context) error
+	Run(ctx context.Context) error
+	Verify(ctx context.Context, o store.VerifyOptions) (*store.Report, error)
+	Rebuild(ctx context.Context, o store.RebuildOptions) error
+	Databases() []*store.Database
+	Close() error
+}
+
+// open opens the tables of the cluster, or of the single server. A cluster must be available.
+func (f clusterFlags) open(
+	ctx context.Context, b *bus.Bus, o store.Options, log *slog.Logger, reg prometheus.Registerer,
+) (tableStore, error) {
+	if f.Cluster != "" {
+		return store.OpenCluster(ctx, b, o, f.Cluster, log, reg)
+	}
+	d, err := store.Open(ctx, o, log, reg)
+	if err != nil {
+		return nil, err
+	}
+	return &serverTables{Database: d, bus: b, options: o, log: log, reg: reg}, nil
+}
+
+// serverTables are the tables of a single server.
+type serverTables struct {
+	*store.Database
+	bus     *bus.Bus
+	options store.Options
+	log     *slog.Logger
+	reg     prometheus.Registerer
+}
+
+// Databases returns the only database.
+func (t *serverTables) Databases() []*store.Database { return []*store.Database{t.Database} }
+
+func (t *serverTables) Run(ctx context.Context) error {
+	return store.New(t.bus, t.Database, t.log, t.reg, t.options).Run(ctx)
+}
+
+func (t *serverTables) Verify(
+	ctx context.Context, o store.VerifyOptions,
+) (*store.Report, error) {
+	return store.NewVerifier(t.bus, t.Database, t.log, o).Verify(ctx)
+}
+
+func (t *serverTables) Rebuild(ctx context.Context, o store.RebuildOptions) error {
+	return store.Rebuild(ctx, t.bus, t.Database, t.log, o)
+}
