@@ -59,6 +59,17 @@ const patience = 5 * time.Minute
 // oneTry is the timeout of one attempt of a repeated request.
 const oneTry = time.Minute
 
+// testLongVariable runs the tests that take a minute, as in .ci/run.
+const testLongVariable = "COURIER_TEST_LONG"
+
+// longOnly skips a test that takes a minute, unless testLongVariable is set.
+func longOnly(t *testing.T) {
+	t.Helper()
+	if os.Getenv(testLongVariable) == "" {
+		t.Skipf("takes a minute: set %s=1", testLongVariable)
+	}
+}
+
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"testing"
@@ -19,6 +21,8 @@ import (
 //     COURIER_NATS_URL and HTTP_URL to its addresses.
 //   - until PATTERN COMMAND… repeats a command until its output matches.
 //   - nats publish SUBJECT FILE and nats delete STREAM change the log as other NATS tools could.
+//
+// The condition long holds if COURIER_TEST_LONG is set.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -26,6 +30,12 @@ func TestScript(t *testing.T) {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("USER", "ada")
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "long" {
+				return false, fmt.Errorf("no condition %q", name)
+			}
+			return os.Getenv(testLongVariable) != "", nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": awaitCluster, "until": awaitOutput, "nats": natsTool,

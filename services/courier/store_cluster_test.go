@@ -96,9 +96,7 @@ func TestStoreCluster_WritesAndVerifiesShards(t *testing.T) {
 // and the log after the loss of both: the events that the log has dropped, those of the backup of
 // the tables, and those that are only in the later backup of the log.
 func TestBackup_RestoresACluster(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes half a minute")
-	}
+	longOnly(t)
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	log := server.Connect(t)
 	store := spawn(t, append([]string{"store"}, clusterFlagsOf(server, servers)...)...)
