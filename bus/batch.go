@@ -48,7 +48,6 @@ type batcher struct {
 	durable   schemas.Durable
 	options   BatchOptions
 	handle    func(context.Context, Batch) error
-	kv        jetstream.KeyValue // holds the intent
 	intent    intent
 	revision  uint64 // of the intent
 	replay    string // intent.Replay when the consumption began
@@ -106,12 +105,13 @@ func (r *batcher) run(ctx context.Context) error {
 		r.succeeded = true
 	}
 	config := durableConfig(r.durable)
-	if _, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config); err != nil {
+	consumer, err := r.js.CreateOrUpdateConsumer(ctx, r.durable.Stream, config)
+	if err != nil {
 		return fmt.Errorf("create durable %s: %w", r.durable.Name, unavailable(err))
 	}
-	p, err := r.newPuller(r.durable, r.options.MaxMessages)
+	p, err := newPuller(consumer, r.options.MaxMessages)
 	if err != nil {
-		return err
+		return fmt.Errorf("consume durable %s: %w", r.durable.Name, err)
 	}
 	defer p.close()
 	return r.consume(ctx, p)
@@ -151,7 +151,7 @@ func (r *batcher) gatherAll(
 	ctx context.Context, p *puller, after logPosition,
 	batches chan<- gatheredBatch, abandoned <-chan struct{},
 ) error {
-	for ctx.Err() == nil || p.hasMore() {
+	for ctx.Err() == nil || !p.isEmpty {
 		g, err := r.gather(ctx, p, after)
 		if err != nil {
 			return err
@@ -187,12 +187,12 @@ func (r *batcher) commit(ctx context.Context, g gatheredBatch) error {
 			return err
 		}
 	}
-	if g.ack == "" {
+	if g.last == nil {
 		return nil
 	}
 	// The acknowledgement needs no confirmation: the intent records the progress, and the next
 	// acknowledgement covers all messages before it.
-	if err := r.nc.Publish(g.ack, []byte("+ACK")); err != nil {
+	if err := g.last.Ack(); err != nil {
 		return fmt.Errorf("ack %s: %w", r.durable.Name, unavailable(err))
 	}
 	return nil

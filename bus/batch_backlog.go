@@ -24,7 +24,7 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	fail := func(err error) (Backlog, error) {
 		return Backlog{}, fmt.Errorf("read the backlog of %s: %w", d.Name, unavailable(err))
 	}
-	_, i, _, err := b.readIntent(ctx, d)
+	i, _, err := b.readIntent(ctx, d)
 	if err != nil {
 		return Backlog{}, err
 	}

@@ -3,9 +3,9 @@ package bus
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // batchBuilder collects the messages of a batch.
@@ -81,11 +81,12 @@ func (c *batchBuilder) isFull() bool {
 		c.batch.Bytes >= maxBatchBytes
 }
 
-// gatheredBatch is a batch and the subject that acknowledges its messages. An empty batch has a
-// subject if it only acknowledges messages that were handled before.
+// gatheredBatch is a batch and the last message that was received for it, whose acknowledgement
+// covers all earlier ones. An empty batch has one if it only acknowledges messages that were handled
+// before.
 type gatheredBatch struct {
 	*batchBuilder
-	ack string
+	last jetstream.Msg // nil: none
 }
 
 // logPosition identifies a message of a stream by its sequence and the time it was stored.
@@ -108,33 +109,6 @@ func (p logPosition) isReset(message logPosition) bool {
 	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
 }
 
-// parseAckSubject reads a message's position from the subject that acknowledges it. Unlike
-// Metadata of nats.go it does not allocate.
-//
-//	$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.
-//	  <consumer sequence>.<timestamp>.<pending>[.<token>]
-func parseAckSubject(ack string) (p logPosition, err error) {
-	skipped := 5
-	if strings.Count(ack, ".") > 8 {
-		skipped = 7
-	}
-	rest := ack
-	for range skipped {
-		_, rest, _ = strings.Cut(rest, ".")
-	}
-	sequence, rest, _ := strings.Cut(rest, ".")
-	_, rest, _ = strings.Cut(rest, ".")
-	timestamp, _, _ := strings.Cut(rest, ".")
-
-	p.sequence, err = strconv.ParseUint(sequence, 10, 64)
-	if err != nil || !strings.HasPrefix(ack, "$JS.ACK.") {
-		return p, fmt.Errorf("ack subject %q has no stream sequence", ack)
-	}
-	nanoseconds, err := strconv.ParseInt(timestamp, 10, 64)
-	p.at = time.Unix(0, nanoseconds)
-	return p, err
-}
-
 // gather builds one batch, by size or age, of the messages after a position.
 func (r *batcher) gather(
 	ctx context.Context, p *puller, after logPosition,
@@ -142,22 +116,24 @@ func (r *batcher) gather(
 	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
 	g.batch.Records = make([]Record, 0, r.lastSize)
 	defer func() { r.lastSize = len(g.batch.Records) }()
-	deadline := time.Now().Add(r.options.MaxAge)
+	reading, stop := context.WithTimeout(ctx, r.options.MaxAge)
+	defer stop()
 
 	// Messages that have arrived are added even after the end of ctx.
 	finishing, cancel := finishContext(ctx)
 	defer cancel()
 	for !g.isFull() {
-		msg, err := p.next(ctx, deadline)
+		msg, err := p.next(ctx, reading)
 		if msg == nil || err != nil {
 			return g, err
 		}
-		position, err := parseAckSubject(msg.Reply)
+		meta, err := msg.Metadata()
 		if err != nil {
 			return g, fmt.Errorf("read the position of a message in %s: %w",
 				r.durable.Stream, err)
 		}
-		g.ack = msg.Reply
+		position := logPosition{meta.Sequence.Stream, meta.Timestamp}
+		g.last = msg
 		if after.isReset(position) {
 			return g, streamReset{position.sequence}
 		}
@@ -169,7 +145,7 @@ func (r *batcher) gather(
 		if err := g.fillGap(finishing, last+1, position.sequence); err != nil {
 			return g, err
 		}
-		err = g.add(finishing, msg.Subject, msg.Data, position.sequence, position.at)
+		err = g.add(finishing, msg.Subject(), msg.Data(), position.sequence, position.at)
 		if err != nil {
 			return g, err
 		}

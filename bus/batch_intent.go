@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -30,7 +29,7 @@ type intent struct {
 }
 
 func (r *batcher) loadIntent(ctx context.Context) (err error) {
-	r.kv, r.intent, r.revision, err = r.readIntent(ctx, r.durable)
+	r.intent, r.revision, err = r.readIntent(ctx, r.durable)
 	r.replay = r.intent.Replay
 	return err
 }
@@ -39,36 +38,19 @@ func (r *batcher) loadIntent(ctx context.Context) (err error) {
 // are zero.
 func (b *Bus) readIntent(
 	ctx context.Context, d schemas.Durable,
-) (kv jetstream.KeyValue, i intent, revision uint64, err error) {
-	kv, err = b.js.KeyValue(ctx, schemas.BucketIntents)
-	if err != nil {
-		err = fmt.Errorf("open bucket %s: %w", schemas.BucketIntents, unavailable(err))
-		return nil, i, 0, err
-	}
-	entry, err := kv.Get(ctx, d.Name)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return kv, i, 0, nil
-	}
-	if err != nil {
-		return kv, i, 0, fmt.Errorf("read intent %s: %w", d.Name, unavailable(err))
-	}
-	if err := json.Unmarshal(entry.Value(), &i); err != nil {
-		return kv, intent{}, 0, fmt.Errorf("read intent %s: %w", d.Name, err)
-	}
-	return kv, i, entry.Revision(), nil
+) (i intent, revision uint64, err error) {
+	revision, err = b.readKey(ctx, schemas.BucketIntents, d.Name, &i)
+	return i, revision, err
 }
 
 // writeIntent changes the intent by compare-and-set.
 func (r *batcher) writeIntent(ctx context.Context, i intent) error {
 	i.Replay = r.intent.Replay
-	data, err := json.Marshal(i)
+	name := r.durable.Name
+	revision, err := r.writeKey(ctx, schemas.BucketIntents, name, i, r.revision)
 	if err != nil {
-		return err
-	}
-	revision, err := r.kv.Update(ctx, r.durable.Name, data, r.revision)
-	if err != nil {
-		return fmt.Errorf("write intent %s (does another store consume this stream, or rebuild its tables?): %w",
-			r.durable.Name, unavailable(err))
+		return fmt.Errorf("write intent %s (does another store consume this stream, "+
+			"or rebuild its tables?): %w", name, err)
 	}
 	r.intent, r.revision = i, revision
 	return nil
@@ -135,16 +117,19 @@ func (b *Bus) deleteDurable(ctx context.Context, d schemas.Durable) error {
 // process consumes it: that one calls BatchOptions.Rewound, and then handles the messages again. It
 // returns the last sequence of the stream.
 func (b *Bus) Rewind(ctx context.Context, d schemas.Durable) (last uint64, err error) {
-	kv, _, _, err := b.readIntent(ctx, d)
-	if err != nil {
-		return 0, err
-	}
-	data, err := json.Marshal(intent{Done: true, Rewound: true, Replay: rand.Text() + "/"})
-	if err != nil {
-		return 0, err
-	}
-	if _, err := kv.Put(ctx, d.Name, data); err != nil {
-		return 0, fmt.Errorf("rewind durable %s: %w", d.Name, unavailable(err))
+	rewound := intent{Done: true, Rewound: true, Replay: rand.Text() + "/"}
+	for { // until no batch has written its intent in between
+		_, revision, err := b.readIntent(ctx, d)
+		if err != nil {
+			return 0, err
+		}
+		_, err = b.writeKey(ctx, schemas.BucketIntents, d.Name, rewound, revision)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, schemas.ErrConflict) {
+			return 0, fmt.Errorf("rewind durable %s: %w", d.Name, err)
+		}
 	}
 	if err := b.deleteDurable(ctx, d); err != nil {
 		return 0, err

@@ -69,3 +69,17 @@ func (b *Bus) TakeTicket(ctx context.Context, t schemas.Ticket, revision uint64)
 	_, err := b.writeKey(ctx, schemas.BucketAdmission, schemas.AdmissionPool, t, revision)
 	return err
 }
+
+// ShardMaps returns the recorded maps of clusters and their revision, or 0 if none was recorded.
+func (b *Bus) ShardMaps(ctx context.Context) (schemas.ShardMaps, uint64, error) {
+	maps := make(schemas.ShardMaps)
+	revision, err := b.readKey(ctx, schemas.BucketIntents, schemas.KeyShardMaps, &maps)
+	return maps, revision, err
+}
+
+// SetShardMaps records maps if the key still has the given revision (0: there is none). Otherwise
+// the error matches schemas.ErrConflict.
+func (b *Bus) SetShardMaps(ctx context.Context, maps schemas.ShardMaps, revision uint64) error {
+	_, err := b.writeKey(ctx, schemas.BucketIntents, schemas.KeyShardMaps, maps, revision)
+	return err
+}
