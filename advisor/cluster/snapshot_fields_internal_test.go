@@ -10,6 +10,8 @@ import (
 	"unsafe"
 
 	"courier/schemas"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // valueFiller sets every field of a value, including unexported ones, to a different value that is
@@ -96,6 +98,7 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
 	record, scored := filled[Recalibration](), filled[score]()
+	unexported := cmp.Exporter(func(reflect.Type) bool { return true })
 	tried, node := filled[Model](), filled[Node]()
 	for _, c := range []struct {
 		name      string
@@ -107,8 +110,8 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 		{"model", viaJSON(t, tried), tried},
 		{"Node", viaJSON(t, node), node},
 	} {
-		for _, field := range different(reflect.ValueOf(c.got), reflect.ValueOf(c.want)) {
-			t.Errorf("field %s of %s differs after encoding and decoding", field, c.name)
+		if diff := cmp.Diff(c.want, c.got, unexported); diff != "" {
+			t.Errorf("%s differs after encoding and decoding (-before +after):\n%s", c.name, diff)
 		}
 	}
 }
@@ -126,31 +129,4 @@ func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 			t.Errorf("field %s: add it to the snapshot and to this test, and change SnapshotVersion", field.Name)
 		}
 	}
-}
-
-// different returns the names of the fields that differ.
-func different(got, want reflect.Value) (names []string) {
-	for got.Kind() == reflect.Pointer {
-		got, want = got.Elem(), want.Elem()
-	}
-	if got.Kind() != reflect.Struct {
-		if !reflect.DeepEqual(got.Interface(), want.Interface()) {
-			names = append(names, fmt.Sprintf("itself, %v, want %v,", got.Interface(), want.Interface()))
-		}
-		return names
-	}
-	for i := range got.NumField() {
-		a, b := reflect.New(got.Type()).Elem(), reflect.New(got.Type()).Elem()
-		a.Set(got)
-		b.Set(want)
-		if !reflect.DeepEqual(opened(a.Field(i)), opened(b.Field(i))) {
-			names = append(names, got.Type().Field(i).Name)
-		}
-	}
-	return names
-}
-
-// opened returns the value of a field that may be unexported.
-func opened(field reflect.Value) any {
-	return reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().Interface()
 }
