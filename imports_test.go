@@ -47,10 +47,11 @@ var importGraph = map[string][]string{
 	},
 	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
 	"advisor/decide":  {"advisor/cluster", "regress/evidence", "regress/treefile", "schemas"},
-	"advisor": {
-		"advisor/cluster", "advisor/decide", "bus", "policy", "policy/deadline", "policy/fit",
-		"policy/jct", "policy/quality", "schemas",
+	"advisor/shares": {
+		"advisor/cluster", "advisor/decide", "policy", "policy/deadline", "policy/fit", "policy/jct",
+		"policy/quality", "schemas",
 	},
+	"advisor":             {"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "schemas"},
 	"advisor/advisortest": {"advisor/decide", "bus", "regress/treefile", "schemas", "trainer"},
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
@@ -61,7 +62,8 @@ var importGraph = map[string][]string{
 	"report/shorten":      {},
 	"report/study":        {"report/shorten", "regress/anova", "regress/baseline", "regress/evidence", "regress/table"},
 	"replay": {
-		"advisor", "advisor/cluster", "advisor/decide", "bus", "regress/table", "schemas", "trainer",
+		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
+		"trainer",
 	},
 	"policy":             {},
 	"policy/deadline":    {"policy"},
@@ -97,7 +99,7 @@ var importGraph = map[string][]string{
 	"services/courier": {
 		"services", "services/certs", "services/local", "schemas", "bus", "bus/server", "spool",
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
-		"store/engine/host", "trainer", "advisor", "gateway", "regress/table", "report",
+		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "demo",
 		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning",
 		"simulate/resize",
@@ -107,7 +109,7 @@ var importGraph = map[string][]string{
 
 // testOnly are packages that any test may import.
 var testOnly = []string{
-	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "bus/bustest",
+	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "advisor/shares", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline", "policy/edf",
 	"policy/elasticflow", "policy/fit", "policy/jct",

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
@@ -20,23 +20,8 @@ func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
 	defer a.mu.RUnlock()
 	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
 	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
-		return needsBusyCPUs(a.cluster, node, own, time.Now().UTC())
+		return shares.NeedsBusyCPUs(a.cluster, node, own, time.Now().UTC())
 	})
-}
-
-// needsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
-// is false if the cores of the node are unknown.
-func needsBusyCPUs(c *cluster.Cluster, node string, needed float64, now time.Time) bool {
-	n := c.Node(node)
-	if n == nil {
-		return false
-	}
-	held := c.ArrivingCPUs(node, now)
-	for _, j := range n.Running {
-		held += j.ProcessesPerNode()
-	}
-	cores := float64(c.Cores(node))
-	return cores > 0 && held > 0 && held+needed > cores
 }
 
 // sharesCPUs reports whether the deadline policy plans the CPUs of the job: it is elastic, and the
@@ -51,19 +36,6 @@ func (a *Advisor) sharesCPUs(q *schemas.JobRequest, advice *schemas.Advice) bool
 	return !slices.ContainsFunc(advice.Nodes, func(node string) bool {
 		return a.cluster.Cores(node) == 0
 	})
-}
-
-// holdForCPUs queues or refuses a job for which no CPUs are free.
-func holdForCPUs(advice *schemas.Advice, policy string, waits int) {
-	v := &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
-	advice.Admission = v
-	if policy == schemas.AdmissionProtect {
-		v.Verdict = schemas.Refused
-		advice.Message = "refused, as too few CPUs are free: " + advice.Message
-		return
-	}
-	v.Verdict, v.Position = schemas.Queued, waits+1
-	advice.Message = "queued, as too few CPUs are free: " + advice.Message
 }
 
 // askNodes returns the question of a job that would run on some nodes; nil if it no longer waits. It is
@@ -106,14 +78,14 @@ func (a *Advisor) admitOn(
 		a.mu.RUnlock()
 		return nil, nil
 	}
-	shares := sharedNodes(a.cluster, nodes, isFixed, now)
+	pools := shares.PoolsOf(a.cluster, nodes, isFixed, now)
 	a.mu.RUnlock()
-	if len(shares) == 0 {
+	if len(pools) == 0 {
 		return nil, q
 	}
-	admit := shares.MakeRoom
+	admit := pools.MakeRoom
 	if q.Request.Elastic {
-		admit = shares.Admit
+		admit = pools.Admit
 	}
 	regressors := *a.regressors.Load()
 	admitted := admit(q, regressors, now)
@@ -121,7 +93,7 @@ func (a *Advisor) admitOn(
 		return nil, q
 	}
 	mayWait := a.o.Admission == schemas.AdmissionQueue && len(admitted.Admission.Loans) > 0
-	if mayWait && shares.CanWait(q, regressors, a.urgentTime(q, now), now) {
+	if mayWait && pools.CanWait(q, regressors, a.urgentTime(q, now), now) {
 		return nil, q
 	}
 	return admitted, q

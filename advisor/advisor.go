@@ -11,6 +11,7 @@ import (
 
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/bus"
 	"courier/schemas"
 
@@ -59,7 +60,7 @@ func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
 	o.Admission = cmp.Or(o.Admission, schemas.AdmissionAdvise)
 	o.MoveCPUs = cmp.Or(o.MoveCPUs, MovesDryRun)
-	o.Objective = cmp.Or(o.Objective, ObjectiveSLO)
+	o.Objective = cmp.Or(o.Objective, shares.ObjectiveSLO)
 	o.Check = positive(o.Check, time.Second)
 	o.AdviceMinChange = positive(o.AdviceMinChange, defaultMinChange)
 	o.AdviceMinInterval = positive(o.AdviceMinInterval, defaultMinInterval)
@@ -335,3 +336,10 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 		j.LastSeen = time.Now()
 	}
 }
+
+// Options.MoveCPUs.
+const (
+	MovesOff    = "off"     // the CPUs of elastic jobs do not change
+	MovesDryRun = "dry-run" // changes are published and assessed, but not carried out
+	MovesOn     = "on"
+)

@@ -30,7 +30,8 @@
 //  2. cluster/observe.go: the load of its nodes
 //  3. decide/ask.go: the questions that re-predict the affected jobs
 //  4. decide/decide.go: Decide answers each question
-//  5. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
+//  5. shares/plan.go: the CPUs of the elastic jobs on its nodes
+//  6. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
 //
 // # Observe, test
 //

@@ -34,10 +34,10 @@ func newElasticServer(t *testing.T, o advisor.Options, nodes ...string) *elastic
 	t.Helper()
 	server := bustest.NewServer(t)
 	s := &elasticServer{server.Connect(t), t}
-	promoteFitted(t, s.Bus, fitShared)
+	promoteFitted(t, s.Bus, advisortest.FitShared)
 	startWith(t, server.Connect(t), o, nil)
 	for _, node := range nodes {
-		publish(t, s.Bus, advisortest.SampleOf(node, twoCores, func(s *schemas.Sample) {
+		publish(t, s.Bus, advisortest.SampleOf(node, advisortest.TwoCores, func(s *schemas.Sample) {
 			s.EventID, s.At, s.Number, s.IntervalSeconds = node+"/1", time.Now(), 1, 5
 		}))
 	}
@@ -225,6 +225,96 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 			}
 			if diff := cmp.Diff(test.wantLoan, a.Admission.Loans); diff != "" {
 				t.Errorf("loans (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// The status of a running job has the CPUs that it has given up, and a job that waits for them is
+// admitted, although no epoch has ended.
+func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
+	s := newElasticServer(t, advisor.Options{
+		Admission: schemas.AdmissionQueue, MoveCPUs: advisor.MovesOn,
+	}, "node-a")
+	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
+	waiting := s.request("waiting", 0, "node-a")
+	if v, a := verdict(t, s.Bus, waiting); v != schemas.Queued {
+		t.Fatalf("waiting: %s: %s; want queued", v, a.Message)
+	}
+	e := advisortest.MovedEvent("old", schemas.MoveApplied, 2, 1, time.Now().UTC())
+	e.Epoch = 1
+	publish(t, s.Bus, e)
+	await(t, "the status with one CPU", func() bool { return status(t, s.Bus, "old").CPUs == 1 })
+	var admitted *schemas.JobAdmitted
+	await(t, "the admission of the waiting job", func() bool {
+		subject := schemas.JobSubject("waiting", schemas.EventAdmitted)
+		records, err := s.Last(within(t), schemas.StreamJob, subject)
+		if err != nil || len(records) == 0 {
+			return false
+		}
+		admitted = records[0].Event.(*schemas.JobAdmitted)
+		return true
+	})
+	if diff := cmp.Diff(uint32(1), admitted.Advice.Chosen.CPUs); diff != "" {
+		t.Errorf("CPUs of the waiting job (-want +got):\n%s", diff)
+	}
+	if got := status(t, s.Bus, "old"); got.EpochsDone != 0 {
+		t.Errorf("status of old %+v, want no epoch", got)
+	}
+}
+
+// The advisor advises a job at risk to take a free CPU. Without the operator's consent the advice is a
+// dry run.
+func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
+	for _, test := range []struct {
+		moves    string
+		isDryRun bool
+	}{{"", true}, {advisor.MovesDryRun, true}, {advisor.MovesOn, false}, {advisor.MovesOff, false}} {
+		t.Run(test.moves, func(t *testing.T) {
+			server := bustest.NewServer(t)
+			b := server.Connect(t)
+			promote(t, b)
+			startWith(t, server.Connect(t), advisor.Options{MoveCPUs: test.moves}, nil)
+			q := manyEpochs("a", 1000*time.Second)
+			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
+			await(t, "all regressors", func() bool {
+				return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+			})
+			if _, err := submit(t, b, q); err != nil {
+				t.Fatal(err)
+			}
+			e := manyStarted("a")
+			e.CPUs, e.Moves = 1, []string{schemas.MoveCPUs}
+			publish(t, b, e)
+
+			var a *schemas.Advice
+			await(t, "advice for the running job", func() bool {
+				records, err := b.Last(within(t), schemas.StreamAdvice, schemas.JobSubject("a", schemas.EventAdvice))
+				if err != nil || len(records) == 0 {
+					return false
+				}
+				a = records[0].Event.(*schemas.Advice)
+				return true
+			})
+			if test.moves == advisor.MovesOff {
+				if a.Move != nil || a.Action == schemas.ActionCPUs {
+					t.Errorf("advice %s with move %+v, want none", a.Action, a.Move)
+				}
+				return
+			}
+			want := schemas.PlannedMove{
+				Purpose: schemas.MoveAtRisk, FromCPUs: 1, ToCPUs: 2, DryRun: test.isDryRun,
+			}
+			if a.Move == nil || a.Move.Rule == "" || a.Move.FreeCPUs != 1 || a.Move.SlackSeconds == nil {
+				t.Fatalf("move %+v, want its rule, slack and the free CPU", a.Move)
+			}
+			want.Rule, want.SlackSeconds, want.FreeCPUs = a.Move.Rule, a.Move.SlackSeconds, 1
+			if diff := cmp.Diff(want, *a.Move); diff != "" {
+				t.Errorf("move (-want +got):\n%s", diff)
+			}
+			if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 {
+				t.Errorf("advice %s with move %+v to %d CPUs, want %+v",
+					a.Action, a.Move, a.Chosen.CPUs, want)
 			}
 		})
 	}

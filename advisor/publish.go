@@ -12,6 +12,7 @@ import (
 
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/bus"
 	"courier/schemas"
 )
@@ -27,8 +28,8 @@ func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 				"sequence", r.Sequence, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
-	questions, shares := a.apply(r, live)
-	moved := a.moveCPUs(shares, r.Sequence)
+	questions, pools := a.apply(r, live)
+	moved := a.moveCPUs(pools, r.Sequence)
 	for _, q := range questions {
 		if !moved[q.JobID] {
 			a.advise(q, r.Sequence)
@@ -38,14 +39,14 @@ func (a *Advisor) handleJobEvent(r bus.Record, live bool) {
 
 // moveCPUs plans the CPUs of nodes, and adds advice to the outbox for each job whose CPUs should
 // change. It returns these jobs.
-func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
+func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
 	moved := map[string]bool{}
-	for _, s := range nodes {
+	for _, pool := range pools {
 		now := time.Now().UTC()
-		s.Objective = a.o.Objective
-		for _, p := range s.Plan(*a.regressors.Load(), now) {
+		pool.Objective = a.o.Objective
+		for _, p := range pool.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
-			advice := DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
+			advice := shares.DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
 			a.publishAdvice(p.Question, advice, cause)
 			moved[p.Question.JobID] = true
 		}
@@ -55,7 +56,7 @@ func (a *Advisor) moveCPUs(nodes []*NodeShares, cause uint64) map[string]bool {
 
 // apply applies an event of JOB. It returns the questions to answer because of it, and the nodes
 // whose CPUs to plan.
-func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*NodeShares) {
+func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*shares.Pool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.applied, a.appliedAt = r.Sequence, r.StoredAt
@@ -72,11 +73,11 @@ func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*NodeSha
 		// Submit has applied it already, but the jobs that lend CPUs are advised here.
 		j = a.cluster.Live(s.JobID)
 	}
-	return questions, a.affectedShares(j, live)
+	return questions, a.affectedPools(j, live)
 }
 
-// affectedShares returns the nodes of a job whose CPUs to plan; none during the replay.
-func (a *Advisor) affectedShares(j *cluster.Job, live bool) (shares []*NodeShares) {
+// affectedPools returns the nodes of a job whose CPUs to plan; none during the replay.
+func (a *Advisor) affectedPools(j *cluster.Job, live bool) (pools []*shares.Pool) {
 	if !live || j == nil || a.o.MoveCPUs == MovesOff {
 		return nil
 	}
@@ -85,11 +86,11 @@ func (a *Advisor) affectedShares(j *cluster.Job, live bool) (shares []*NodeShare
 		nodes = j.Promise.Nodes
 	}
 	for _, node := range nodes {
-		if s := elasticShares(a.cluster, node, time.Now().UTC()); s != nil {
-			shares = append(shares, s)
+		if p := shares.PoolOf(a.cluster, node, time.Now().UTC()); p != nil && len(p.Jobs) > 0 {
+			pools = append(pools, p)
 		}
 	}
-	return shares
+	return pools
 }
 
 // affected returns the questions that re-predict the jobs affected by an event; none during the

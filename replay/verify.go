@@ -10,9 +10,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
@@ -157,7 +157,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 	for i, regressors := range candidates {
 		decided := repeat(q, recorded, regressors.advisor(), at)
 		if recorded != nil {
-			advisor.ApplyPolicy(v.cluster, decided, recorded)
+			shares.ApplyPolicy(v.cluster, decided, recorded)
 		}
 		d, err := compare(r, q, recorded, decided)
 		if d == nil || err != nil {
@@ -177,7 +177,7 @@ func repeat(
 	switch {
 	case recorded == nil:
 	case recorded.Move != nil:
-		return advisor.DecideMove(q, *recorded.Move, r, at)
+		return shares.DecideMove(q, *recorded.Move, r, at)
 	default:
 		q = q.AssumeMoves(recorded)
 	}

@@ -75,3 +75,15 @@ func SampleOf(node string, h schemas.Hardware, change func(*schemas.Sample)) *sc
 	}
 	return s
 }
+
+// MovedEvent returns the outcome of a move of CPUs.
+func MovedEvent(id, outcome string, from, to uint32, at time.Time) *schemas.Moved {
+	e := &schemas.Moved{
+		Move: schemas.MoveCPUs, Outcome: outcome, Means: schemas.ByWeight,
+		FromBatchSize: 16, ToBatchSize: 16, FromCPUs: from, ToCPUs: to,
+	}
+	e.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.MovedID(id, 1, 1), At: at}, JobID: id, Run: 1,
+	}
+	return e
+}

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"courier/advisor"
+	"courier/advisor/shares"
 	"courier/schemas"
 	"courier/services"
 	"courier/simulate"
@@ -122,7 +122,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Vars{
 			"version":          buildVersion(),
 			"elastic_policies": strings.Join(elastic.Policies(), ", "),
-			"objectives":       strings.Join(advisor.Objectives(), ","),
+			"objectives":       strings.Join(shares.Objectives(), ","),
 			"rules":            strings.Join(simulate.DefaultRules(), ","),
 			"confidence":       strconv.FormatFloat(schemas.DefaultConfidence, 'g', -1, 64),
 			"batch_messages":   strconv.Itoa(schemas.MaxBatchMessages),

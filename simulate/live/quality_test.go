@@ -11,6 +11,7 @@ import (
 
 	"courier/advisor"
 	"courier/advisor/advisortest"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
@@ -50,7 +51,7 @@ func TestQuality_LetsTheLateJobEndSooner(t *testing.T) {
 	}
 	inVirtualTime(t, func(t *testing.T) {
 		late, makespan := map[string]float64{}, map[string]float64{}
-		for _, objective := range []string{advisor.ObjectiveSLO, advisor.ObjectiveQuality} {
+		for _, objective := range []string{shares.ObjectiveSLO, shares.ObjectiveQuality} {
 			part := &scope{T: t}
 			q := newQueue(part, world{"as known", 1, 0.02, 0.02, 0.3, 0}, eightCPUs)
 			q.serve(advisor.Options{Objective: objective}, regressors)
@@ -75,10 +76,10 @@ func TestQuality_LetsTheLateJobEndSooner(t *testing.T) {
 			t.Logf("%-8s %.1f s, makespan %.1f s, %d moves", objective, took, makespan[objective], q.moves)
 			part.end()
 		}
-		if ratio := late[advisor.ObjectiveQuality] / late[advisor.ObjectiveSLO]; !(ratio < 0.8) {
+		if ratio := late[shares.ObjectiveQuality] / late[shares.ObjectiveSLO]; !(ratio < 0.8) {
 			t.Errorf("the late job takes %.2f of its time with the objective slo, want less than 0.8", ratio)
 		}
-		if ratio := makespan[advisor.ObjectiveQuality] / makespan[advisor.ObjectiveSLO]; !(ratio < 1.1) {
+		if ratio := makespan[shares.ObjectiveQuality] / makespan[shares.ObjectiveSLO]; !(ratio < 1.1) {
 			t.Errorf("the makespan is %.2f of that with the objective slo, want less than 1.1", ratio)
 		}
 	})

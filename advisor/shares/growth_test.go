@@ -1,4 +1,4 @@
-package advisor_test
+package shares_test
 
 import (
 	"fmt"
@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/policy"
 	"courier/schemas"
 )
@@ -16,7 +16,9 @@ import (
 // fourCores is a node on which jobs that ran with one or two CPUs may grow to four.
 var fourCores = schemas.Hardware{Cores: 4, CPUModel: "x", Speed: 1e9}
 
-var fitFour = (&sharedRuns{fourCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, 6}).fit()
+var fitFour = (&advisortest.SharedRuns{
+	Node: fourCores, CPUs: []uint32{1, 2}, Others: []float64{0, 1, 2, 3, 4}, MaxProcesses: 6,
+}).Fit()
 
 // newGrowingCluster returns a node with four cores, whose jobs have run with one CPU or two before.
 func newGrowingCluster(t *testing.T) *elasticCluster {
@@ -108,10 +110,10 @@ func TestPlan_GrowsByOwnEpochs(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newGrowingCluster(t)
 			test.run(c)
-			if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != test.want {
+			if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != test.want {
 				t.Errorf("moves %v, want %v", got, test.want)
 			}
-			if got := c.moves(4, advisor.ObjectiveCost); len(got) > 0 && strings.Contains(got[0], "own") {
+			if got := c.moves(4, shares.ObjectiveCost); len(got) > 0 && strings.Contains(got[0], "own") {
 				t.Errorf("moves for the cost %v, want none by own epochs", got)
 			}
 		})
@@ -124,11 +126,11 @@ func TestDecideMove_PromisesNothingByOwnEpochs(t *testing.T) {
 	c := newGrowingCluster(t)
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
-	shares := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
-	if len(shares) != 1 {
-		t.Fatalf("%d moves, want 1", len(shares))
+	planned := shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
+	if len(planned) != 1 {
+		t.Fatalf("%d moves, want 1", len(planned))
 	}
-	a := advisor.DecideMove(shares[0].Question, shares[0].Move, c.r, c.now)
+	a := shares.DecideMove(planned[0].Question, planned[0].Move, c.r, c.now)
 	chosen, without := a.Chosen, a.Running(16, 2)
 	if chosen.CPUs != 4 || !chosen.Extrapolated || chosen.UpperBoundSeconds != nil || chosen.Probability != nil {
 		t.Errorf("chosen %+v, want 4 CPUs without a promise", chosen)
@@ -147,18 +149,18 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 	c.busyEpochs("a", 1, 2, 1)
 	c.busyEpochs("a", 4, 4, 1)
 	c.carriedOut("a", 2, 4)
-	if got := c.moves(4, advisor.ObjectiveSLO); len(got) > 0 {
+	if got := c.moves(4, shares.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none as long as nobody needs the CPUs", got)
 	}
 
-	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+	nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
 	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 4 2}]" {
 		t.Fatalf("admission %+v, want a loan of two CPUs", advice)
 	}
 
 	c.run("b", 3000*time.Second, 2)
-	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != "[a returned 4→2, ]" {
+	if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != "[a returned 4→2, ]" {
 		t.Errorf("moves %v, want the CPUs returned", got)
 	}
 }

@@ -1,14 +1,12 @@
-package advisor
+package shares
 
 import (
 	"cmp"
 	"math"
 	"slices"
 
-	"courier/advisor/decide"
 	"courier/policy"
 	"courier/policy/fit"
-	"courier/schemas"
 )
 
 // shapeOf returns a job on one node as a shape of policy/fit.
@@ -19,7 +17,7 @@ func shapeOf(cpus int) fit.Shape { return fit.Shape{Workers: 1, WorkerCores: cpu
 var ownFacts = fit.Facts{Architecture: fit.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1}
 
 // keepGrown leaves jobs the CPUs by which they have grown, as long as no other job gets them.
-func (s *NodeShares) keepGrown(jobs []shareForecast, granted int) {
+func (s *Pool) keepGrown(jobs []forecast, granted int) {
 	left := s.left(jobs) - granted
 	for i := range jobs {
 		f := &jobs[i]
@@ -31,7 +29,7 @@ func (s *NodeShares) keepGrown(jobs []shareForecast, granted int) {
 }
 
 // left returns the CPUs that no job has by its target.
-func (s *NodeShares) left(jobs []shareForecast) int {
+func (s *Pool) left(jobs []forecast) int {
 	left := s.Capacity
 	for i := range jobs {
 		left -= jobs[i].target
@@ -43,7 +41,7 @@ func (s *NodeShares) left(jobs []shareForecast) int {
 // that they would be faster (policy/fit): first where a CPU gains most. The runner undoes a move that
 // does not bring half of its gain. Nothing is promised from it, so a job that is likely to meet its
 // SLO does not grow.
-func (s *NodeShares) grow(jobs []shareForecast) {
+func (s *Pool) grow(jobs []forecast) {
 	if s.IsFixed || s.Objective == ObjectiveCost {
 		return
 	}
@@ -65,7 +63,7 @@ func (s *NodeShares) grow(jobs []shareForecast) {
 
 // ownGrowth is a number of CPUs to which a job may grow by its own epochs.
 type ownGrowth struct {
-	job        *shareForecast
+	job        *forecast
 	cpus       int
 	gain       float64 // lower bound of the logarithm of the ratio of the speeds, per CPU
 	speedRatio float64 // mean
@@ -73,7 +71,7 @@ type ownGrowth struct {
 
 // ownGrowth returns the next number of CPUs to which the job may grow by its own epochs; nil if there
 // is none.
-func (f *shareForecast) ownGrowth() *ownGrowth {
+func (f *forecast) ownGrowth() *ownGrowth {
 	isPromised := !f.Deadline.IsZero() && f.isLikely(f.cpus)
 	if len(f.seen) == 0 || f.target != f.actual || isPromised {
 		return nil
@@ -94,24 +92,4 @@ func (f *shareForecast) ownGrowth() *ownGrowth {
 		return nil
 	}
 	return &ownGrowth{job: f, cpus: cpus, gain: lower / more, speedRatio: math.Exp(mean)}
-}
-
-// predictByOwnEpochs fills in the times of a move that the job's own epochs predict. They are
-// extrapolated, so they have neither a bound nor a probability.
-func predictByOwnEpochs(
-	q *decide.Question, a *schemas.Advice, unmoved *schemas.Alternative, speedRatio float64,
-) {
-	seconds := unmoved.PredictedSeconds
-	if seconds == nil {
-		seconds = q.Self.RemainingSeconds()
-	}
-	if seconds == nil || a.Chosen == nil {
-		return
-	}
-	unmoved.PredictedSeconds = seconds
-	moved := *seconds / speedRatio
-	for _, alt := range []*schemas.Alternative{a.Chosen, &a.Alternatives[0]} {
-		alt.PredictedSeconds, alt.Extrapolated = &moved, true
-		alt.UpperBoundSeconds, alt.Probability, alt.MeanSeconds, alt.CPUSeconds = nil, nil, nil, nil
-	}
 }

@@ -1,4 +1,4 @@
-package advisor_test
+package shares_test
 
 import (
 	"bytes"
@@ -6,19 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/policy"
 	"courier/schemas"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // appliedEvent reports that the CPUs of a job changed before an epoch.
 func (c *elasticCluster) appliedEvent(id string, from, to, epoch uint32) *schemas.Moved {
-	e := movedEvent(id, schemas.MoveApplied, from, to, c.now)
+	e := advisortest.MovedEvent(id, schemas.MoveApplied, from, to, c.now)
 	e.EventID, e.Epoch = fmt.Sprintf("%s/applied/%d", id, epoch), epoch
 	return e
 }
@@ -33,7 +31,7 @@ func (c *elasticCluster) epochWith(id string, number, cpus uint32) *schemas.Epoc
 // cpusOf returns the present CPUs of a job.
 func (c *elasticCluster) cpusOf(id string) uint32 {
 	c.t.Helper()
-	for _, j := range advisor.SharesOf(c.Cluster, "node-a", c.now).Jobs {
+	for _, j := range shares.PoolOf(c.Cluster, "node-a", c.now).Jobs {
 		if j.Question.JobID == id {
 			return j.Question.Self.Setting.CPUs
 		}
@@ -134,7 +132,7 @@ func TestAdmit_StartsOnAppliedCPUs(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("old", 4000*time.Second, 2)
 	admit := func() *schemas.Advice {
-		nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+		nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
 		return nodes.Admit(decide.Ask(c.Cluster, c.request("new", 0), c.now), c.r, c.now)
 	}
 	if a := admit(); a != nil {
@@ -153,7 +151,7 @@ func TestCluster_CorrectsPredictionsAfterAppliedCPUs(t *testing.T) {
 	c.run("a", 4000*time.Second, 2)
 	c.busyEpochs("a", 1, 2, 1) // 1.5 s, known are 0.75 s
 	ratio := func() float64 {
-		q := advisor.SharesOf(c.Cluster, "node-a", c.now).Jobs[0].Question
+		q := shares.PoolOf(c.Cluster, "node-a", c.now).Jobs[0].Question
 		return decide.Decide(q, c.r, c.now).EpochRatio
 	}
 	before := ratio()
@@ -178,51 +176,18 @@ func TestPlan_GrowsOnceUntilAnEpochEnds(t *testing.T) {
 	c.run("a", 0, 2)
 	c.busyEpochs("a", 1, 2, 1)
 	grows := "[a left_over 2→3, own epochs]"
-	if got := fmt.Sprint(c.moves(4, advisor.ObjectiveSLO)); got != grows {
+	if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != grows {
 		t.Fatalf("moves %v, want %v", got, grows)
 	}
 	e := c.appliedEvent("a", 2, 3, 4)
 	e.Rule = string(policy.ReasonOwnEpochs)
 	c.apply(e)
-	if got := c.moves(4, advisor.ObjectiveSLO); len(got) > 0 {
+	if got := c.moves(4, shares.ObjectiveSLO); len(got) > 0 {
 		t.Errorf("moves %v, want none before an epoch with three CPUs", got)
 	}
-	nodes := advisor.SharedNodes{advisor.SharesOf(c.Cluster, "node-a", c.now)}
+	nodes := shares.Pools{shares.PoolOf(c.Cluster, "node-a", c.now)}
 	advice := nodes.MakeRoom(decide.Ask(c.Cluster, c.request("b", 3000*time.Second), c.now), c.r, c.now)
 	if advice == nil || fmt.Sprint(advice.Admission.Loans) != "[{a 3 2}]" {
 		t.Errorf("admission %+v, want a loan of the CPU that a has grown by", advice)
-	}
-}
-
-// The status of a running job has the CPUs that it has given up, and a job that waits for them is
-// admitted, although no epoch has ended.
-func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
-	s := newElasticServer(t, advisor.Options{
-		Admission: schemas.AdmissionQueue, MoveCPUs: advisor.MovesOn,
-	}, "node-a")
-	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
-	waiting := s.request("waiting", 0, "node-a")
-	if v, a := verdict(t, s.Bus, waiting); v != schemas.Queued {
-		t.Fatalf("waiting: %s: %s; want queued", v, a.Message)
-	}
-	e := movedEvent("old", schemas.MoveApplied, 2, 1, time.Now().UTC())
-	e.Epoch = 1
-	publish(t, s.Bus, e)
-	await(t, "the status with one CPU", func() bool { return status(t, s.Bus, "old").CPUs == 1 })
-	var admitted *schemas.JobAdmitted
-	await(t, "the admission of the waiting job", func() bool {
-		subject := schemas.JobSubject("waiting", schemas.EventAdmitted)
-		records, err := s.Last(within(t), schemas.StreamJob, subject)
-		if err != nil || len(records) == 0 {
-			return false
-		}
-		admitted = records[0].Event.(*schemas.JobAdmitted)
-		return true
-	})
-	if diff := cmp.Diff(uint32(1), admitted.Advice.Chosen.CPUs); diff != "" {
-		t.Errorf("CPUs of the waiting job (-want +got):\n%s", diff)
-	}
-	if got := status(t, s.Bus, "old"); got.EpochsDone != 0 {
-		t.Errorf("status of old %+v, want no epoch", got)
 	}
 }

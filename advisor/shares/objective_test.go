@@ -1,12 +1,12 @@
-package advisor_test
+package shares_test
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
+	"courier/advisor/shares"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,12 +28,12 @@ func (c *elasticCluster) losses(id string, cpus uint32, losses ...float64) {
 // moves returns the planned moves of a node with some CPUs as text.
 func (c *elasticCluster) moves(capacity int, objective string) (moves []string) {
 	c.t.Helper()
-	s := advisor.SharesOf(c.Cluster, "node-a", c.now)
+	s := shares.PoolOf(c.Cluster, "node-a", c.now)
 	s.Capacity, s.Objective = capacity, objective
 	for _, p := range s.Plan(c.r, c.now) {
 		moves = append(moves, fmt.Sprintf("%s %s %d→%d, %s", p.Question.JobID, p.Move.Purpose,
 			p.Move.FromCPUs, p.Move.ToCPUs, p.Move.Rule))
-		a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+		a := shares.DecideMove(p.Question, p.Move, c.r, c.now)
 		a.EventID = schemas.AdviceID(p.Question.JobID, c.sequence)
 		if err := a.Validate(); err != nil {
 			c.t.Error(err)
@@ -131,7 +131,7 @@ func TestPlan_MovesForTheQuality(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
 			test.run(c)
-			if diff := cmp.Diff(test.want, c.moves(3, advisor.ObjectiveQuality)); diff != "" {
+			if diff := cmp.Diff(test.want, c.moves(3, shares.ObjectiveQuality)); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})
@@ -157,7 +157,7 @@ func TestPlan_MovesForTheCost(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
 			c.run("a", test.slo, test.cpus)
-			if diff := cmp.Diff(test.want, c.moves(2, advisor.ObjectiveCost)); diff != "" {
+			if diff := cmp.Diff(test.want, c.moves(2, shares.ObjectiveCost)); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
 		})

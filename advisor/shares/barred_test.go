@@ -1,4 +1,4 @@
-package advisor_test
+package shares_test
 
 import (
 	"bytes"
@@ -6,26 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// movedEvent returns the outcome of a move of CPUs.
-func movedEvent(id, outcome string, from, to uint32, at time.Time) *schemas.Moved {
-	e := &schemas.Moved{
-		Move: schemas.MoveCPUs, Outcome: outcome, Means: schemas.ByWeight,
-		FromBatchSize: 16, ToBatchSize: 16, FromCPUs: from, ToCPUs: to,
-	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.MovedID(id, 1, 1), At: at}, JobID: id, Run: 1,
-	}
-	return e
-}
 
 // A move that the runner undid or refused is not planned again for ten minutes.
 func TestPlan_LeavesOutUndoneAndRefusedMoves(t *testing.T) {
@@ -43,7 +31,7 @@ func TestPlan_LeavesOutUndoneAndRefusedMoves(t *testing.T) {
 		t.Run(test.outcome, func(t *testing.T) {
 			c := newElasticCluster(t)
 			c.run("a", 1200*time.Second, 1)
-			e := movedEvent("a", test.outcome, 1, 2, c.now)
+			e := advisortest.MovedEvent("a", test.outcome, 1, 2, c.now)
 			c.apply(e)
 			if diff := cmp.Diff(test.want, c.plan()); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
@@ -63,7 +51,7 @@ func TestPlan_LeavesOutUndoneAndRefusedMoves(t *testing.T) {
 func TestPlan_LendsNothingForABarredMove(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("a", 4000*time.Second, 2)
-	c.apply(movedEvent("a", schemas.MoveUndone, 2, 1, c.now))
+	c.apply(advisortest.MovedEvent("a", schemas.MoveUndone, 2, 1, c.now))
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string(nil), c.plan()); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
@@ -83,14 +71,14 @@ func TestCluster_BoundsBarredMoves(t *testing.T) {
 	}
 	before := size()
 	for n := range uint32(2000) {
-		c.apply(movedEvent("a", schemas.MoveRefused, 1, n+2, c.now))
+		c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, n+2, c.now))
 	}
 	if after := size(); after > before+2000 {
 		t.Errorf("the snapshot grew from %d to %d bytes", before, after)
 	}
 
-	c.apply(movedEvent("a", schemas.MoveRefused, 1, 2, c.now.Add(-time.Second)))
-	c.apply(movedEvent("a", schemas.MoveRefused, 1, 2, c.now))
+	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 2, c.now.Add(-time.Second)))
+	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 2, c.now))
 	var b bytes.Buffer
 	if err := c.Freeze().Encode(&b); err != nil {
 		t.Fatal(err)
@@ -128,9 +116,9 @@ func TestPlan_ExplainsAMove(t *testing.T) {
 	started.At, started.CPUs, started.Epochs, started.Nodes = c.now, 1, 1000, []string{"node-a"}
 	started.Moves = []string{schemas.MoveCPUs}
 	c.apply(started)
-	c.apply(movedEvent("a", schemas.MoveRefused, 1, 3, c.now))
+	c.apply(advisortest.MovedEvent("a", schemas.MoveRefused, 1, 3, c.now))
 
-	planned := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
+	planned := shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)
 	if len(planned) != 1 {
 		t.Fatalf("%d moves, want 1", len(planned))
 	}

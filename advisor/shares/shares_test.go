@@ -1,60 +1,18 @@
-package advisor_test
+package shares_test
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
-	"courier/bus/bustest"
+	"courier/advisor/shares"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// twoCores is the node of the tests of elastic jobs.
-var twoCores = schemas.Hardware{Cores: 2, CPUModel: "x", Speed: 1e9}
-
-// sharedRuns are the measurements of a node on which jobs share the CPUs.
-type sharedRuns struct {
-	node         schemas.Hardware
-	cpus         []uint32  // of the measured job
-	others       []float64 // processes of other jobs
-	maxProcesses float64
-}
-
-// seconds is the time of an epoch: 1.5 s with the first number of CPUs, inversely proportional to the
-// CPUs of the job, and longer if more processes run than the node has cores.
-func (s *sharedRuns) seconds(cpus, processes float64) float64 {
-	overload := max(1, processes/float64(s.node.Cores))
-	return 1.5 * float64(s.cpus[0]) / cpus * overload
-}
-
-// fitShared fits regressors of epoch times and accuracies to the runs on twoCores.
-var fitShared = fitSharedUpTo(6)
-
-// fitWithoutOverload is fitShared of measurements with at most one process for each CPU.
-var fitWithoutOverload = fitSharedUpTo(2)
-
-func fitSharedUpTo(maxProcesses float64) advisortest.Fitting {
-	s := sharedRuns{twoCores, []uint32{1, 2}, []float64{0, 1, 2, 3, 4}, maxProcesses}
-	return s.fit()
-}
-
-// fit returns a function that fits regressors to the runs.
-func (s *sharedRuns) fit() advisortest.Fitting {
-	n := advisortest.Node{
-		Hardware: s.node, Model: advisortest.Model, BatchSize: 16, CPUs: s.cpus, Others: s.others,
-		MaxProcesses: s.maxProcesses, EpochSeconds: s.seconds, StartupSeconds: advisortest.TrueStartup,
-		Accuracy: func(epochs float64) float64 { return advisortest.TrueAccuracy(16, epochs) },
-	}
-	return sync.OnceValues(func() (map[string]advisortest.Files, error) { return n.Fit(context.Background()) })
-}
 
 // elasticCluster is a node with elastic jobs.
 type elasticCluster struct {
@@ -69,7 +27,7 @@ type elasticCluster struct {
 
 func newElasticCluster(t testing.TB) *elasticCluster {
 	t.Helper()
-	return newElasticClusterOf(t, twoCores, advisortest.Load(t, fitShared), schemas.CPUs{1, 2})
+	return newElasticClusterOf(t, advisortest.TwoCores, advisortest.Load(t, advisortest.FitShared), schemas.CPUs{1, 2})
 }
 
 func newElasticClusterOf(
@@ -142,7 +100,7 @@ func (c *elasticCluster) foreign(share float64, cpus uint32) {
 	c.apply(e)
 	for range 60 {
 		c.now = c.now.Add(5 * time.Second)
-		c.apply(advisortest.SampleOf("node-a", twoCores, func(s *schemas.Sample) {
+		c.apply(advisortest.SampleOf("node-a", advisortest.TwoCores, func(s *schemas.Sample) {
 			s.At, s.CPURatio, s.IntervalSeconds = c.now, &share, 5
 		}))
 	}
@@ -151,11 +109,11 @@ func (c *elasticCluster) foreign(share float64, cpus uint32) {
 // plan returns the planned moves as text.
 func (c *elasticCluster) plan() (moves []string) {
 	c.t.Helper()
-	shares := advisor.SharesOf(c.Cluster, "node-a", c.now)
-	if shares == nil {
+	pool := shares.PoolOf(c.Cluster, "node-a", c.now)
+	if pool == nil {
 		return nil
 	}
-	for _, p := range shares.Plan(c.r, c.now) {
+	for _, p := range pool.Plan(c.r, c.now) {
 		moves = append(moves, fmt.Sprintf("%s %s %d→%d for %q",
 			p.Question.JobID, p.Move.Purpose, p.Move.FromCPUs, p.Move.ToCPUs, p.Move.ForJob))
 	}
@@ -275,14 +233,14 @@ func TestPlan_MovesCPUsBetweenElasticJobs(t *testing.T) {
 // with more processes than CPUs, which run until then.
 func TestPlan_LendsCPUsOfAnUnknownOverload(t *testing.T) {
 	c := newElasticCluster(t)
-	c.r = advisortest.Load(t, fitWithoutOverload)
+	c.r = advisortest.Load(t, advisortest.FitWithoutOverload)
 	c.run("a", 4000*time.Second, 2)
 	c.run("b", 2500*time.Second, 1)
 	if diff := cmp.Diff([]string{`a lent 2→1 for ""`}, c.plan()); diff != "" {
 		t.Errorf("moves (-want +got):\n%s", diff)
 	}
-	p := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
-	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+	p := shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
+	a := shares.DecideMove(p.Question, p.Move, c.r, c.now)
 	a.EventID = schemas.AdviceID("a", 1)
 	if err := a.Validate(); err != nil {
 		t.Error(err)
@@ -302,7 +260,7 @@ func TestCanWait_IfTheSLOLeavesTimeAfterTheFirstEnd(t *testing.T) {
 		{1400 * time.Second, 0, false},
 	} {
 		q := decide.Ask(c.Cluster, c.request("new", test.slo), c.now)
-		got := advisor.SharesOf(c.Cluster, "node-a", c.now).CanWait(q, c.r, test.before, c.now)
+		got := shares.PoolOf(c.Cluster, "node-a", c.now).CanWait(q, c.r, test.before, c.now)
 		if got != test.want {
 			t.Errorf("CanWait with an SLO of %s, behind %s: got %t, want %t",
 				test.slo, test.before, got, test.want)
@@ -318,9 +276,9 @@ func TestPlan_MovesForTheObjective(t *testing.T) {
 		long            time.Duration // SLO of the long job, which runs for 1,500 s with one CPU
 		want            []string
 	}{
-		{"SLOs", advisor.ObjectiveSLO, 1250 * time.Second, []string{`long at_risk 1→2 for ""`}},
-		{"completion times", advisor.ObjectiveJCT, 3 * time.Hour, []string{`short left_over 1→2 for ""`}},
-		{"completion times beside an SLO at risk", advisor.ObjectiveJCT, 1250 * time.Second,
+		{"SLOs", shares.ObjectiveSLO, 1250 * time.Second, []string{`long at_risk 1→2 for ""`}},
+		{"completion times", shares.ObjectiveJCT, 3 * time.Hour, []string{`short left_over 1→2 for ""`}},
+		{"completion times beside an SLO at risk", shares.ObjectiveJCT, 1250 * time.Second,
 			[]string{`long at_risk 1→2 for ""`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -330,7 +288,7 @@ func TestPlan_MovesForTheObjective(t *testing.T) {
 			done := advisortest.EpochEvent("short", 1, 900)
 			done.At, done.DurationSeconds, done.CPUs, done.Epochs, done.Nodes = c.now, 1.5, 1, 1000, []string{"node-a"}
 			c.apply(done)
-			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
+			s := shares.PoolOf(c.Cluster, "node-a", c.now)
 			s.Capacity, s.Objective = 3, test.objective
 			var moves []string
 			for _, p := range s.Plan(c.r, c.now) {
@@ -355,7 +313,7 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	if a := decide.Decide(question, c.r, c.now); a.Decision != schemas.BestEffort {
 		t.Fatalf("without a loan: %s: %s; want best_effort", a.Decision, a.Message)
 	}
-	a := advisor.SharesOf(c.Cluster, "node-a", c.now).MakeRoom(question, c.r, c.now)
+	a := shares.PoolOf(c.Cluster, "node-a", c.now).MakeRoom(question, c.r, c.now)
 	if a == nil {
 		t.Fatal("no room, want a loan of one CPU")
 	}
@@ -372,8 +330,8 @@ func TestMakeRoom_LendsCPUsToANewJob(t *testing.T) {
 	}
 
 	q = c.request("late", 700*time.Second) // less than the work with two CPUs
-	shares := advisor.SharesOf(c.Cluster, "node-a", c.now)
-	if a := shares.MakeRoom(decide.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
+	pool := shares.PoolOf(c.Cluster, "node-a", c.now)
+	if a := pool.MakeRoom(decide.Ask(c.Cluster, q, c.now), c.r, c.now); a != nil {
 		t.Errorf("room for a job that cannot meet its SLO: %s", a.Message)
 	}
 }
@@ -398,7 +356,7 @@ func TestAdmit_WaitsForFreeCPUs(t *testing.T) {
 			for i, n := range test.running {
 				c.run(fmt.Sprint("running-", i), 100*time.Second, n) // lost: it never meets its SLO
 			}
-			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
+			s := shares.PoolOf(c.Cluster, "node-a", c.now)
 			s.Capacity = test.capacity
 			q := c.request("new", 700*time.Second) // less than the work with two CPUs
 			got := uint32(0)
@@ -431,7 +389,7 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newElasticCluster(t)
-			s := advisor.SharesOf(c.Cluster, "node-a", c.now)
+			s := shares.PoolOf(c.Cluster, "node-a", c.now)
 			s.Capacity = test.capacity
 			question := decide.Ask(c.Cluster, c.request("new", test.slo), c.now)
 			a := s.Admit(question, c.r, c.now)
@@ -467,8 +425,8 @@ func TestAdmit_ListsTheCPUsThatAreNotGranted(t *testing.T) {
 func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
 	c := newElasticCluster(t)
 	c.run("a", 1000*time.Second, 1)
-	p := advisor.SharesOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
-	a := advisor.DecideMove(p.Question, p.Move, c.r, c.now)
+	p := shares.PoolOf(c.Cluster, "node-a", c.now).Plan(c.r, c.now)[0]
+	a := shares.DecideMove(p.Question, p.Move, c.r, c.now)
 	a.EventID = schemas.AdviceID("a", 1)
 	if err := a.Validate(); err != nil {
 		t.Fatal(err)
@@ -477,62 +435,5 @@ func TestDecideMove_ComparesBothNumbersOfCPUs(t *testing.T) {
 	if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 || unmoved == nil ||
 		*a.Chosen.PredictedSeconds >= *unmoved.PredictedSeconds {
 		t.Errorf("advice = %+v, want two CPUs and the longer time with one", a)
-	}
-}
-
-// The advisor advises a job at risk to take a free CPU. Without the operator's consent the advice is a
-// dry run.
-func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
-	for _, test := range []struct {
-		moves    string
-		isDryRun bool
-	}{{"", true}, {advisor.MovesDryRun, true}, {advisor.MovesOn, false}, {advisor.MovesOff, false}} {
-		t.Run(test.moves, func(t *testing.T) {
-			server := bustest.NewServer(t)
-			b := server.Connect(t)
-			promote(t, b)
-			startWith(t, server.Connect(t), advisor.Options{MoveCPUs: test.moves}, nil)
-			q := manyEpochs("a", 1000*time.Second)
-			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
-			await(t, "all regressors", func() bool {
-				return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-			})
-			if _, err := submit(t, b, q); err != nil {
-				t.Fatal(err)
-			}
-			e := manyStarted("a")
-			e.CPUs, e.Moves = 1, []string{schemas.MoveCPUs}
-			publish(t, b, e)
-
-			var a *schemas.Advice
-			await(t, "advice for the running job", func() bool {
-				records, err := b.Last(within(t), schemas.StreamAdvice, schemas.JobSubject("a", schemas.EventAdvice))
-				if err != nil || len(records) == 0 {
-					return false
-				}
-				a = records[0].Event.(*schemas.Advice)
-				return true
-			})
-			if test.moves == advisor.MovesOff {
-				if a.Move != nil || a.Action == schemas.ActionCPUs {
-					t.Errorf("advice %s with move %+v, want none", a.Action, a.Move)
-				}
-				return
-			}
-			want := schemas.PlannedMove{
-				Purpose: schemas.MoveAtRisk, FromCPUs: 1, ToCPUs: 2, DryRun: test.isDryRun,
-			}
-			if a.Move == nil || a.Move.Rule == "" || a.Move.FreeCPUs != 1 || a.Move.SlackSeconds == nil {
-				t.Fatalf("move %+v, want its rule, slack and the free CPU", a.Move)
-			}
-			want.Rule, want.SlackSeconds, want.FreeCPUs = a.Move.Rule, a.Move.SlackSeconds, 1
-			if diff := cmp.Diff(want, *a.Move); diff != "" {
-				t.Errorf("move (-want +got):\n%s", diff)
-			}
-			if a.Action != schemas.ActionCPUs || a.Chosen.CPUs != 2 {
-				t.Errorf("advice %s with move %+v to %d CPUs, want %+v",
-					a.Action, a.Move, a.Chosen.CPUs, want)
-			}
-		})
 	}
 }

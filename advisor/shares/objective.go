@@ -1,4 +1,4 @@
-package advisor
+package shares
 
 import (
 	"math"
@@ -17,11 +17,11 @@ func Objectives() []string {
 }
 
 // moves asks the policy of the objective. An arriving job is planned by its SLO under each of them.
-func (s *NodeShares) moves(
-	view *policy.ClusterView, jobs []shareForecast, now time.Time,
+func (s *Pool) moves(
+	view *policy.ClusterView, jobs []forecast, now time.Time,
 ) []policy.Move {
 	if len(view.Queue) > 0 {
-		return sharePolicy.Plan(view, now).Moves
+		return deadlinePolicy.Plan(view, now).Moves
 	}
 	d := division{view: view, jobs: jobs, least: floors(jobs, view.Nodes[0].Units)}
 	switch s.Objective {
@@ -32,13 +32,13 @@ func (s *NodeShares) moves(
 	case ObjectiveCost:
 		return d.cheapest()
 	}
-	return sharePolicy.Plan(view, now).Moves
+	return deadlinePolicy.Plan(view, now).Moves
 }
 
 // division divides the CPUs of a node by an objective.
 type division struct {
 	view  *policy.ClusterView
-	jobs  []shareForecast
+	jobs  []forecast
 	least []int // CPUs that each job keeps for its SLO
 }
 
@@ -176,7 +176,7 @@ func (d *division) step(cpus []int, wanted []float64, free int) {
 
 // nextCPUs returns the next number of CPUs with which the job is predicted to be faster; 0 if there
 // is none.
-func (f *shareForecast) nextCPUs(cpus int) int {
+func (f *forecast) nextCPUs(cpus int) int {
 	for _, n := range f.Counts {
 		if n > cpus && f.seconds(n) < f.seconds(cpus) {
 			return n
@@ -186,7 +186,7 @@ func (f *shareForecast) nextCPUs(cpus int) int {
 }
 
 // seconds returns the predicted time to the end; +Inf if it is unknown.
-func (f *shareForecast) seconds(cpus int) float64 {
+func (f *forecast) seconds(cpus int) float64 {
 	alt := f.alternatives[cpus]
 	if alt == nil || alt.PredictedSeconds == nil {
 		return math.Inf(1)
@@ -195,12 +195,12 @@ func (f *shareForecast) seconds(cpus int) float64 {
 }
 
 // isLossUnknown reports whether the job has run for two epochs without two losses or accuracies.
-func (f *shareForecast) isLossUnknown() bool {
+func (f *forecast) isLossUnknown() bool {
 	return len(f.losses.Reports) == 0 && f.Question.EpochsDone() >= 2
 }
 
 // history returns the losses of the job, with the last one if it is predicted.
-func (f *shareForecast) history() *quality.History {
+func (f *forecast) history() *quality.History {
 	h := f.losses
 	alt := f.alternatives[f.cpus]
 	if f.isError && alt != nil && alt.PredictedAccuracy != nil {
@@ -267,7 +267,7 @@ func (d *division) cheapest() []policy.Move {
 
 // fewestCPUs returns the CPUs to which a job may shrink. Its SLO must stay likely by a margin, or the
 // next slow epoch would take the CPUs back.
-func (f *shareForecast) fewestCPUs(least int) int {
+func (f *forecast) fewestCPUs(least int) int {
 	if least >= f.cpus || f.Deadline.IsZero() || !f.isLikely(f.cpus) {
 		return least
 	}
@@ -282,6 +282,6 @@ func (f *shareForecast) fewestCPUs(least int) int {
 }
 
 // coreSeconds returns the predicted CPUs times seconds until the end; +Inf if they are unknown.
-func (f *shareForecast) coreSeconds(cpus int) float64 {
+func (f *forecast) coreSeconds(cpus int) float64 {
 	return float64(cpus) * f.seconds(cpus)
 }

@@ -1,4 +1,4 @@
-package advisor
+package shares
 
 import (
 	"fmt"
@@ -28,11 +28,10 @@ func TestCluster_NeedsBusyCPUs(t *testing.T) {
 			c.Apply(&schemas.Sample{Node: "a", Cores: test.cores}, 1, now)
 			for i, cpus := range test.held {
 				e := &schemas.Started{Setting: schemas.Setting{CPUs: cpus, Nodes: []string{"a"}}}
-				e.JobStamp = stampOf(fmt.Sprint("job-", i), "", 1)
-				e.At = now
+				e.JobID, e.Run, e.At = fmt.Sprint("job-", i), 1, now
 				c.Apply(e, uint64(i+2), now)
 			}
-			if got := needsBusyCPUs(c, "a", test.needed, now); got != test.want {
+			if got := NeedsBusyCPUs(c, "a", test.needed, now); got != test.want {
 				t.Errorf("needsBusyCPUs = %t, want %t", got, test.want)
 			}
 		})

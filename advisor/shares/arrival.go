@@ -1,7 +1,6 @@
-package advisor
+package shares
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -12,54 +11,15 @@ import (
 	"courier/schemas"
 )
 
-// DecideMove returns the advice for a running job whose CPUs should change: the prediction with the
-// new CPUs is chosen, and the one with the current CPUs is the last alternative. It is pure like
-// Decide.
-func DecideMove(q *decide.Question, m schemas.PlannedMove, r decide.Regressors, at time.Time) *schemas.Advice {
-	current := decide.Decide(q.WithCPUs([]int{int(m.FromCPUs)}), r, at)
-	a := decide.Decide(q.WithCPUs([]int{int(m.ToCPUs)}), r, at)
-	unmoved := current.Alternatives[0]
-	unmoved.Reason = decide.ReasonOtherCPUs
-	if m.SpeedRatio > 0 {
-		predictByOwnEpochs(q, a, &unmoved, m.SpeedRatio)
-	}
-	a.Alternatives = append(a.Alternatives, unmoved)
-	a.Action, a.Move = schemas.ActionCPUs, &m
-	a.Message = moveMessage(&m) + costMessage(&m, a.Chosen, &unmoved) + ": " + a.Message
-	return a
-}
+// Pools are the nodes of a new job, in its order. The job holds as many CPUs on each of them.
+type Pools []*Pool
 
-// moveMessage returns why the CPUs of a job should change.
-func moveMessage(m *schemas.PlannedMove) string {
-	text := schemas.FormatCPUs(m.ToCPUs) + " instead of " + schemas.FormatCPUs(m.FromCPUs)
-	if reason := ruleMessage(m); reason != "" {
-		return text + reason
-	}
-	switch m.Purpose {
-	case schemas.MoveLent:
-		if m.ForJob != "" {
-			return text + ", lent to job " + m.ForJob
-		}
-		return text + ", lent to other jobs"
-	case schemas.MoveForeignLoad:
-		return text + ", because other work uses the node"
-	case schemas.MoveReturned:
-		return text + ", as before"
-	case schemas.MoveAtRisk:
-		return text + ", because the SLO is at risk"
-	}
-	return text + ", because no other job needs them for its SLO"
-}
-
-// SharedNodes are the nodes of a new job, in its order. The job holds as many CPUs on each of them.
-type SharedNodes []*NodeShares
-
-// sharedNodes returns the nodes of a job; nil if there are none, or the cores of one are unknown.
+// PoolsOf returns the nodes of a job; nil if there are none, or the cores of one are unknown.
 // With isFixed, the running jobs keep their CPUs.
-func sharedNodes(c *cluster.Cluster, names []string, isFixed bool, now time.Time) SharedNodes {
-	var nodes SharedNodes
+func PoolsOf(c *cluster.Cluster, names []string, isFixed bool, now time.Time) Pools {
+	var nodes Pools
 	for _, name := range names {
-		s := sharesOf(c, name, now)
+		s := PoolOf(c, name, now)
 		if s == nil {
 			return nil
 		}
@@ -70,13 +30,13 @@ func sharedNodes(c *cluster.Cluster, names []string, isFixed bool, now time.Time
 }
 
 // onEach returns the CPUs of a job on each of its nodes.
-func (n SharedNodes) onEach(cpus int) int {
+func (n Pools) onEach(cpus int) int {
 	return wholeCPUs(float64(cpus) / float64(max(1, len(n))))
 }
 
 // free returns the CPUs that are free on each of the nodes, without those that save the SLO of a
 // running job: it is about to get them.
-func (n SharedNodes) free(r decide.Regressors, now time.Time) int {
+func (n Pools) free(r decide.Regressors, now time.Time) int {
 	free := math.MaxInt
 	for _, s := range n {
 		own := s.Capacity - s.held()
@@ -93,52 +53,14 @@ func (n SharedNodes) free(r decide.Regressors, now time.Time) int {
 	return free
 }
 
-func (n SharedNodes) areIdle() bool {
-	return !slices.ContainsFunc(n, func(s *NodeShares) bool { return !s.IsIdle })
-}
-
-// ruleMessage returns why the CPUs change by a rule of an objective; empty for other rules.
-func ruleMessage(m *schemas.PlannedMove) string {
-	switch policy.Reason(m.Rule) {
-	case policy.ReasonGrowing:
-		if m.ToCPUs > m.FromCPUs {
-			return ", because its loss falls fast"
-		}
-		return ", because the loss of other jobs falls faster"
-	case policy.ReasonNewcomer:
-		return ", until the fall of its loss is known"
-	case policy.ReasonWatched, policy.ReasonCompleting:
-		if m.ToCPUs < m.FromCPUs {
-			return ", because its loss hardly falls"
-		}
-	case policy.ReasonCost:
-		if m.ToCPUs < m.FromCPUs {
-			return ", because they suffice for its SLO"
-		}
-		return ", because that saves core-seconds"
-	case policy.ReasonOwnEpochs:
-		return fmt.Sprintf(", because its own epochs predict %.2f times the speed, which no run has shown",
-			m.SpeedRatio)
-	}
-	return ""
-}
-
-// costMessage returns the predicted core-hours of a move for the least cost.
-func costMessage(m *schemas.PlannedMove, with, without *schemas.Alternative) string {
-	if policy.Reason(m.Rule) != policy.ReasonCost || with == nil ||
-		with.PredictedSeconds == nil || without.PredictedSeconds == nil {
-		return ""
-	}
-	hours := func(a *schemas.Alternative) float64 {
-		return float64(a.CPUs) * *a.PredictedSeconds / 3600
-	}
-	return fmt.Sprintf(" (%.3g instead of %.3g core-hours)", hours(with), hours(without))
+func (n Pools) areIdle() bool {
+	return !slices.ContainsFunc(n, func(s *Pool) bool { return !s.IsIdle })
 }
 
 // Admit returns the advice for an elastic job that may start now; nil if it must wait. A job that
 // meets its SLO may start if the deadline policy admits it. Any other job may start on CPUs that
 // nobody holds, if that breaks no promise. Foreign load does not keep a job from idle nodes.
-func (n SharedNodes) Admit(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
+func (n Pools) Admit(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	if q == nil {
 		return nil
 	}
@@ -166,7 +88,7 @@ func (n SharedNodes) Admit(q *decide.Question, r decide.Regressors, now time.Tim
 // MakeRoom returns the advice for a job that may start because elastic jobs lend it CPUs or, if it is
 // elastic, because the CPUs are free. It returns nil if the deadline policy does not admit the job, or
 // if its SLO or one of theirs would not be likely. A nil question gives nil.
-func (n SharedNodes) MakeRoom(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
+func (n Pools) MakeRoom(q *decide.Question, r decide.Regressors, now time.Time) *schemas.Advice {
 	if q == nil || q.Request.SLO == 0 {
 		return nil
 	}
@@ -190,7 +112,7 @@ func (n SharedNodes) MakeRoom(q *decide.Question, r decide.Regressors, now time.
 
 // grant returns the CPUs of a new job, and the loans that make room for them. It returns 0 if the
 // deadline policy does not start the job on each of the nodes.
-func (n SharedNodes) grant(
+func (n Pools) grant(
 	q *decide.Question, r decide.Regressors, now time.Time,
 ) (cpus int, loans []schemas.Loan) {
 	arrival, totals := n.arrival(q, r, now)
@@ -210,7 +132,7 @@ func (n SharedNodes) grant(
 
 // lend plans a new job on each node. It returns the fewest and the most CPUs that a node gives it, and
 // the loans of all of them.
-func (n SharedNodes) lend(
+func (n Pools) lend(
 	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
 ) (least, most int, loans []schemas.Loan) {
 	least = math.MaxInt
@@ -232,7 +154,7 @@ func (n SharedNodes) lend(
 // first elastic job of each node has ended, and jobs that are more urgent have run for a time. Two
 // jobs that run one after the other end as early as side by side, but the CPUs are free for an urgent
 // job sooner.
-func (n SharedNodes) CanWait(
+func (n Pools) CanWait(
 	q *decide.Question, r decide.Regressors, before time.Duration, now time.Time,
 ) bool {
 	if q == nil || q.Request.SLO == 0 {
@@ -259,13 +181,13 @@ func (n SharedNodes) CanWait(
 
 // firstEnd returns the elastic job that ends first, and when it does, in seconds: 0 without elastic
 // jobs, and +Inf if no end is known. others are the CPUs of the jobs whose end is unknown.
-func (s *NodeShares) firstEnd(r decide.Regressors, now time.Time) (first string, end float64, others int) {
+func (s *Pool) firstEnd(r decide.Regressors, now time.Time) (first string, end float64, others int) {
 	if len(s.Jobs) == 0 {
 		return "", 0, 0
 	}
 	end = math.Inf(1)
 	for i := range s.Jobs {
-		f, job, ok := s.Jobs[i].forecast(r, now)
+		f, job, ok := s.Jobs[i].predict(r, now)
 		if !ok {
 			others += f.cpus
 			continue
@@ -280,7 +202,7 @@ func (s *NodeShares) firstEnd(r decide.Regressors, now time.Time) (first string,
 // arrival describes a new job for the policy, if the elastic jobs held the fewest CPUs that they may.
 // Its curve has the CPUs on each node; totals has the CPUs on all nodes for each of them. The curve
 // is empty if nothing is known about the job, or if its SLO has passed.
-func (n SharedNodes) arrival(
+func (n Pools) arrival(
 	q *decide.Question, r decide.Regressors, now time.Time,
 ) (job policy.ElasticJob, totals map[int]int) {
 	var fewest []schemas.Loan
@@ -319,13 +241,4 @@ func (n SharedNodes) arrival(
 		totals[p.Units] = total
 	}
 	return job, totals
-}
-
-// loanMessage returns which jobs lend CPUs.
-func loanMessage(loans []schemas.Loan) string {
-	names, cpus := make([]string, len(loans)), uint32(0)
-	for i, l := range loans {
-		names[i], cpus = l.JobID, cpus+l.FromCPUs-l.ToCPUs
-	}
-	return "admitted with " + schemas.FormatCPUs(cpus) + " lent by " + listJobs(names)
 }

@@ -1,4 +1,4 @@
-package advisor_test
+package shares_test
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/decide"
+	"courier/advisor/shares"
 	"courier/schemas"
 )
 
@@ -21,12 +21,12 @@ var wideNode = schemas.Hardware{Cores: 40, CPUModel: "x", Speed: 1e9}
 var wideCPUs = schemas.CPUs{10, 11, 20}
 
 // fitWide fits regressors for wideCPUs on wideNode.
-var fitWide = (&sharedRuns{
-	node:         wideNode,
-	cpus:         []uint32{10, 11, 20},
-	others:       []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60},
-	maxProcesses: 80,
-}).fit()
+var fitWide = (&advisortest.SharedRuns{
+	Node:         wideNode,
+	CPUs:         []uint32{10, 11, 20},
+	Others:       []float64{0, 10, 11, 20, 21, 22, 30, 31, 40, 50, 60},
+	MaxProcesses: 80,
+}).Fit()
 
 var (
 	wideOnce       sync.Once
@@ -36,7 +36,7 @@ var (
 // ruleView is a node with random elastic jobs, barred moves, foreign work and an arriving job.
 type ruleView struct {
 	*elasticCluster
-	shares *advisor.NodeShares
+	shares *shares.Pool
 	barred map[string][]uint32
 	cpus   map[string]uint32 // current, by job
 	next   func(limit int) int
@@ -62,8 +62,8 @@ func newRuleView(t testing.TB, data []byte) *ruleView {
 	for i := range 1 + v.next(4) {
 		v.addJob(fmt.Sprint("job-", i))
 	}
-	v.shares = advisor.SharesOf(v.Cluster, "node-a", v.now)
-	v.shares.Objective = advisor.Objectives()[v.next(4)]
+	v.shares = shares.PoolOf(v.Cluster, "node-a", v.now)
+	v.shares.Objective = shares.Objectives()[v.next(4)]
 	if taken := v.next(12); taken < 8 { // by other work
 		v.shares.Capacity -= taken
 	}
@@ -82,14 +82,14 @@ func (v *ruleView) addJob(id string) {
 	}
 	if to := uint32(wideCPUs[v.next(3)]); v.next(3) == 0 && to != cpus {
 		v.barred[id] = []uint32{to}
-		v.apply(movedEvent(id, schemas.MoveUndone, cpus, to, v.now))
+		v.apply(advisortest.MovedEvent(id, schemas.MoveUndone, cpus, to, v.now))
 	}
 }
 
 // probabilities returns the probability of meeting the SLO with other CPUs, and with the current ones.
 func (v *ruleView) probabilities(q *decide.Question, to uint32) (after, before float64) {
 	from := q.Self.Setting.CPUs
-	a := advisor.DecideMove(q, schemas.PlannedMove{FromCPUs: from, ToCPUs: to}, v.r, v.now)
+	a := shares.DecideMove(q, schemas.PlannedMove{FromCPUs: from, ToCPUs: to}, v.r, v.now)
 	of := func(cpus uint32) float64 {
 		alt := a.Running(16, cpus)
 		if alt == nil || alt.Probability == nil || alt.Extrapolated {
@@ -168,7 +168,7 @@ func (v *ruleView) checkAdmission() int {
 		v.t.Errorf("loans %v, although the running jobs keep their CPUs", loans)
 	}
 	for _, l := range loans {
-		at := slices.IndexFunc(v.shares.Jobs, func(e advisor.ElasticShare) bool {
+		at := slices.IndexFunc(v.shares.Jobs, func(e shares.Share) bool {
 			return e.Question.JobID == l.JobID
 		})
 		if l.FromCPUs != v.cpus[l.JobID] || l.ToCPUs >= l.FromCPUs {

@@ -1,0 +1,191 @@
+package shares
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
+	"courier/schemas"
+)
+
+// ApplyPolicy sets the verdict of a repeated advice under the policy of the recorded advice, with
+// the queue of the cluster.
+func ApplyPolicy(c *cluster.Cluster, again, recorded *schemas.Advice) {
+	switch v := recorded.Admission; {
+	case v == nil:
+	case decide.IsAdmittedByCPUs(v):
+		again.Admission = v
+		if len(v.Loans) > 0 {
+			again.Message = loanMessage(v.Loans) + ": " + again.Message
+		}
+	case v.Rule == schemas.AdmissionByCPUs:
+		HoldForCPUs(again, v.Policy, len(c.Queue()))
+	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
+		again.Admission = AdmittedByPromises(v.Policy)
+	default:
+		SetVerdict(again, v.Policy, len(c.Queue()))
+	}
+}
+
+// SetVerdict sets the verdict of a policy on a job that would start now, given the number of
+// queued jobs.
+func SetVerdict(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{
+		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
+		Breaks: brokenJobs(advice),
+	}
+	advice.Admission = v
+	switch {
+	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
+		v.Verdict = schemas.Refused
+		advice.Message = "refused, as it would break the promise to " + listJobs(v.Breaks) + ": " +
+			advice.Message
+	case policy == schemas.AdmissionQueue && (waits > 0 || !FitsNow(advice)):
+		v.Verdict, v.Position = schemas.Queued, waits+1
+		if start := startDelay(advice); waits == 0 && start > 0 {
+			v.StartSeconds = &start
+		}
+		why := "others wait before it"
+		switch {
+		case len(v.Breaks) > 0:
+			why = "a start now would break the promise to " + listJobs(v.Breaks)
+		case waits == 0:
+			why = "started later it keeps its own SLO"
+		}
+		advice.Message = "queued, as " + why + ": " + advice.Message
+	}
+}
+
+// AdmittedByPromises returns the verdict on a queued job that breaks no promise.
+func AdmittedByPromises(policy string) *schemas.Admission {
+	return &schemas.Admission{
+		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
+	}
+}
+
+// brokenJobs returns the jobs whose promise the advice would break.
+func brokenJobs(a *schemas.Advice) []string {
+	var all []string
+	for i := range a.Effects {
+		if a.Effects[i].BreaksSLO {
+			all = append(all, a.Effects[i].JobID)
+		}
+	}
+	return all
+}
+
+// startDelay returns the seconds after which a job would keep its own SLO and break no promise. If
+// it cannot keep its own SLO, it is the time after which it breaks no promise. 0 means now or
+// unknown.
+func startDelay(a *schemas.Advice) float64 {
+	for _, kind := range [...]string{schemas.ChoiceStart, schemas.ChoiceDeadline} {
+		for i := range a.Menu {
+			if c := &a.Menu[i]; c.Kind == kind {
+				return c.StartSeconds
+			}
+		}
+	}
+	return 0
+}
+
+// FitsNow reports whether the policy queue permits a job to start now: it breaks no promise, and
+// would not gain by waiting.
+func FitsNow(a *schemas.Advice) bool {
+	gains := a.Decision == schemas.BestEffort &&
+		slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
+	return len(brokenJobs(a)) == 0 && !gains
+}
+
+// likelyMisses reports whether the job will probably miss its SLO, and a later start does not help.
+func likelyMisses(a *schemas.Advice) bool {
+	if a.SLOSeconds == 0 || a.Chosen.Probability == nil {
+		return false
+	}
+	return *a.Chosen.Probability < decide.LikelyMissed &&
+		!slices.ContainsFunc(a.Menu, func(c schemas.Choice) bool {
+			return c.Kind == schemas.ChoiceStart
+		})
+}
+
+// NextToStart returns the advice for the queued job that may start now, or nil. It is the first in the
+// queue if that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
+// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last. admit returns the advice
+// for a job that may start now, nil for any other; its first argument is the position in this order.
+func NextToStart(
+	queue []*schemas.Advice, admit func(i int, queued *schemas.Advice) *schemas.Advice,
+) *schemas.Advice {
+	ordered := slices.Clone(queue)
+	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
+		x, y := likelyMisses(a), likelyMisses(b)
+		switch {
+		case x == y:
+			return 0
+		case x:
+			return 1
+		}
+		return -1
+	})
+	for i, queued := range ordered {
+		advice := admit(i, queued)
+		if advice == nil {
+			continue
+		}
+		if i == 0 {
+			return advice
+		}
+		room := startDelay(ordered[0])
+		if end := advice.Chosen.UpperBoundSeconds; end != nil && *end <= room {
+			return advice
+		}
+	}
+	return nil
+}
+
+// listJobs returns a short list of jobs for a message.
+func listJobs(jobs []string) string {
+	if len(jobs) > 3 {
+		return strings.Join(jobs[:3], ", ") + " and others"
+	}
+	return strings.Join(jobs, ", ")
+}
+
+// HoldForCPUs queues or refuses a job for which no CPUs are free.
+func HoldForCPUs(advice *schemas.Advice, policy string, waits int) {
+	v := &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
+	advice.Admission = v
+	if policy == schemas.AdmissionProtect {
+		v.Verdict = schemas.Refused
+		advice.Message = "refused, as too few CPUs are free: " + advice.Message
+		return
+	}
+	v.Verdict, v.Position = schemas.Queued, waits+1
+	advice.Message = "queued, as too few CPUs are free: " + advice.Message
+}
+
+// NeedsBusyCPUs reports whether a node that is not idle has fewer free CPUs than a job needs there. It
+// is false if the cores of the node are unknown.
+func NeedsBusyCPUs(c *cluster.Cluster, node string, needed float64, now time.Time) bool {
+	n := c.Node(node)
+	if n == nil {
+		return false
+	}
+	held := c.ArrivingCPUs(node, now)
+	for _, j := range n.Running {
+		held += j.ProcessesPerNode()
+	}
+	cores := float64(c.Cores(node))
+	return cores > 0 && held > 0 && held+needed > cores
+}
+
+// loanMessage returns which jobs lend CPUs.
+func loanMessage(loans []schemas.Loan) string {
+	names, cpus := make([]string, len(loans)), uint32(0)
+	for i, l := range loans {
+		names[i], cpus = l.JobID, cpus+l.FromCPUs-l.ToCPUs
+	}
+	return "admitted with " + schemas.FormatCPUs(cpus) + " lent by " + listJobs(names)
+}

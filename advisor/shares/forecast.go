@@ -1,0 +1,96 @@
+package shares
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"courier/advisor/decide"
+	"courier/policy"
+	"courier/schemas"
+)
+
+// forecast is an elastic job with its predictions.
+type forecast struct {
+	*Share
+	alternatives map[int]*schemas.Alternative // by CPUs; only those that may be promised from
+	actual       int                          // current CPUs
+	cpus         int                          // without those by which it has grown by its own epochs
+	target       int
+	reason       policy.Reason // of the target; empty if the policy gave none
+	growth       float64       // of its loss, by policy/quality; 0: none or unknown
+	speedRatio   float64       // of the target, by its own epochs; 0: unknown
+}
+
+// predict predicts a job with each number of CPUs. ok is false if its current rate is unknown.
+func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.ElasticJob, bool) {
+	f := forecast{
+		Share:        e,
+		alternatives: map[int]*schemas.Alternative{},
+		actual:       int(e.Question.Self.Setting.CPUs),
+		cpus:         e.base,
+		target:       e.base,
+	}
+	job := policy.ElasticJob{
+		ID: e.Question.JobID, Submitted: e.Submitted, Deadline: e.Deadline, Units: e.base,
+	}
+	q := e.Question.WithCPUs(e.Counts)
+	advice := decide.Decide(q, r, now)
+	job.Options = []policy.Option{{Work: 1, Curve: curveOf(advice, q.Request.BatchSizes[0], f.alternatives)}}
+	_, ok := f.alternatives[e.base]
+	return f, job, ok
+}
+
+// curveOf returns the rates of the alternatives with a batch size, in jobs per second. The rate is
+// that of the upper bound, so that a plan keeps the SLO with the requested confidence. A number of
+// CPUs that never ran has no rate.
+func curveOf(a *schemas.Advice, batch int, known map[int]*schemas.Alternative) policy.Curve {
+	var curve policy.Curve
+	for i := range a.Alternatives {
+		alt := &a.Alternatives[i]
+		seconds := alt.PredictedSeconds
+		if a.SLOSeconds > 0 {
+			seconds = alt.UpperBoundSeconds
+		}
+		if int(alt.BatchSize) != batch || alt.Extrapolated || seconds == nil || !(*seconds > 0) {
+			continue
+		}
+		known[int(alt.CPUs)] = alt
+		curve = append(curve, policy.CurvePoint{Units: int(alt.CPUs), Rate: 1 / *seconds})
+	}
+	slices.SortFunc(curve, func(a, b policy.CurvePoint) int { return cmp.Compare(a.Units, b.Units) })
+	return curve
+}
+
+func (f *forecast) leastCPUs() int {
+	for _, n := range f.Counts {
+		if f.alternatives[n] != nil {
+			return n
+		}
+	}
+	return f.cpus
+}
+
+// isLikely reports whether the job meets its SLO with a number of CPUs, with at least the probability
+// that it was promised. A job without an SLO always does.
+func (f *forecast) isLikely(cpus int) bool {
+	if f.Deadline.IsZero() {
+		return true
+	}
+	alt := f.alternatives[cpus]
+	return alt != nil && decide.ProbabilityOf(alt) >= f.Question.Request.Confidence
+}
+
+// protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending
+// any if only more CPUs would save its SLO. A job that is lost may lend all but the fewest.
+func (f *forecast) protect() {
+	if f.target >= f.cpus {
+		return
+	}
+	for _, n := range f.Counts {
+		if n >= f.target && f.isLikely(n) {
+			f.target = min(n, f.cpus)
+			return
+		}
+	}
+}
