@@ -171,3 +171,16 @@ func (o *Options) design() tuningDesign {
 		Seed:      o.Seed,
 	}
 }
+
+// usesProgress reports whether a command can continue a trial: it takes the number of completed
+// epochs or the directory of the trial.
+func usesProgress(command []string) bool {
+	return hasPlaceholder(command, epochPlaceholder) || hasPlaceholder(command, dirPlaceholder)
+}
+
+// hasPlaceholder reports whether a command contains a placeholder.
+func hasPlaceholder(command []string, placeholder string) bool {
+	return slices.ContainsFunc(command, func(argument string) bool {
+		return strings.Contains(argument, placeholder)
+	})
+}

@@ -8,15 +8,6 @@ import (
 	"courier/schemas"
 )
 
-// StagePlan is the planned resources of a stage.
-type StagePlan struct {
-	Stage       int     `json:"stage"` // from 0
-	Trials      int     `json:"trials"`
-	CPUs        int     `json:"cpus"`    // of each trial
-	Seconds     float64 `json:"seconds"` // predicted for the whole stage; 0: unknown
-	CoreSeconds float64 `json:"core_seconds"`
-}
-
 // UnreachableBound reports a bound that even the lower bound of the time or the cost exceeds. Smallest
 // is the upper bound of what is needed.
 type UnreachableBound struct {
@@ -33,47 +24,6 @@ func (e *UnreachableBound) Error() string {
 // replanRatio is the relative difference of the trials of a stage from the plan at which the
 // resources are planned again (CE-scaling leaves it open).
 const replanRatio = 0.2
-
-// expectedTrials returns how many trials each stage has as far as is known: those that will still
-// fail are not.
-func (s *tuningState) expectedTrials() []int {
-	numbers, isAsync := make([]int, len(s.stages)), s.design.Algorithm == AlgorithmASHA
-	for i := range s.stages {
-		alive := 0
-		for j := range s.trials {
-			if t := &s.trials[j]; !t.isOut() || t.entered > i {
-				alive++
-			}
-		}
-		numbers[i] = min(s.stages[i].Trials, alive)
-		if isAsync && i > 0 {
-			numbers[i] = max(s.spans[i].trials, numbers[i-1]/s.design.Eta)
-		}
-	}
-	return numbers
-}
-
-// finishedTrials returns how many trials have completed a stage or failed in it.
-func (s *tuningState) finishedTrials(stage int) (n int) {
-	for i := range s.trials {
-		t := &s.trials[i]
-		if t.completed > stage || t.isOut() && t.entered == stage+1 {
-			n++
-		}
-	}
-	return n
-}
-
-// alive returns the numbers of the trials that are not out.
-func (s *tuningState) alive() []int {
-	var numbers []int
-	for i := range s.trials {
-		if !s.trials[i].isOut() {
-			numbers = append(numbers, s.trials[i].number)
-		}
-	}
-	return numbers
-}
 
 // poolSpeeds returns the measured speeds with the allowed numbers of CPUs. Before any is measured,
 // twice the CPUs are assumed to need half the time, which no promise rests on.
@@ -116,16 +66,6 @@ func (t *Tuning) needsPlan(numbers []int) bool {
 		}
 	}
 	return false
-}
-
-// currentStage returns the first stage that has unfinished trials.
-func (s *tuningState) currentStage() int {
-	for i, n := range s.expectedTrials() {
-		if s.finishedTrials(i) < n {
-			return i
-		}
-	}
-	return len(s.stages) - 1
 }
 
 // plan chooses the CPUs of the unfinished stages. It returns an UnreachableBound if the first plan

@@ -202,3 +202,12 @@ func (r *record) append(l *recordLine) error {
 }
 
 func (r *record) close() error { return r.file.Close() }
+
+// StagePlan is the planned resources of a stage.
+type StagePlan struct {
+	Stage       int     `json:"stage"` // from 0
+	Trials      int     `json:"trials"`
+	CPUs        int     `json:"cpus"`    // of each trial
+	Seconds     float64 `json:"seconds"` // predicted for the whole stage; 0: unknown
+	CoreSeconds float64 `json:"core_seconds"`
+}

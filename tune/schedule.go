@@ -249,3 +249,20 @@ func (t *Tuning) untilLimit() float64 {
 	}
 	return left
 }
+
+// limitReason returns which limit was reached.
+func (t *Tuning) limitReason() string {
+	limit := "--budget " + formatCoreHours(t.o.Budget*secondsPerHour)
+	if t.o.MaxTime > 0 {
+		limit = "--max-time " + t.o.MaxTime.String()
+	}
+	reason := limit + " is used up"
+	switch {
+	case t.state.hasPlan():
+	case t.state.speed.epochs() == 0:
+		reason += " before the time of an epoch was measured, so that the smallest one is unknown"
+	default:
+		reason += " before enough epochs were measured for a plan"
+	}
+	return reason
+}

@@ -295,3 +295,8 @@ func (s *tuningState) top(stage, count int) []*trialState {
 	})
 	return ended[:min(count, len(ended))]
 }
+
+// hasPlan reports whether a plan on measured times was made.
+func (s *tuningState) hasPlan() bool {
+	return slices.ContainsFunc(s.plan, func(p StagePlan) bool { return p.CPUs > 0 })
+}

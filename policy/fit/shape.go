@@ -1,7 +1,5 @@
 package fit
 
-import "math"
-
 // Architecture is how the workers of a job exchange gradients.
 type Architecture string
 
@@ -166,55 +164,4 @@ func (t terms) times(factor float64) terms {
 
 func dot(t *terms, c *Coefficients) float64 {
 	return t[0]*c[0] + t[1]*c[1] + t[2]*c[2] + t[3]*c[3] + t[4]*c[4] + t[5]*c[5]
-}
-
-// KnownModel has the exact coefficients of a job.
-type KnownModel struct {
-	Facts        Facts
-	Coefficients Coefficients
-	Knee         float64 // cores that a worker can use
-}
-
-// StepSeconds returns the step time of a shape.
-func (m *KnownModel) StepSeconds(s Shape) float64 {
-	return m.Facts.StepSeconds(s, m.Coefficients, m.Knee)
-}
-
-// Speeds returns a speed model without errors, for shapes up to the largest.
-func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
-	known := &SpeedModel{
-		facts:  m.Facts,
-		shapes: math.MaxInt,
-		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
-	}
-	known.front = newShapeFront(known, largest)
-	return known
-}
-
-// slowerRatio is how much longer a step must take with the last worker to count as slower. Any worker
-// costs some coordination, and a report has about this noise.
-const slowerRatio = 0.05
-
-// ScalingOf returns what a speed model predicts about the effect of workers and cores on a job with
-// this window.
-func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
-	mean := meanOf(window)
-	s := mean.Shape
-	var scaling Scaling
-	if smaller := s; s.Workers > 1 {
-		smaller.Workers--
-		gain, _ := m.Gain(smaller, s)
-		proportional := 1 / float64(smaller.Workers)
-		scaling.LastWorkerGainRatio = math.Expm1(gain) / proportional
-		scaling.SlowerWithWorkers = m.StepSeconds(s) > (1+slowerRatio)*m.StepSeconds(smaller)
-	} else {
-		scaling.LastWorkerGainRatio = 1
-	}
-	if surplus := surplusOf(&mean); f.allows(&surplus) {
-		gain, _ := m.Gain(s, surplus)
-		scaling.SurplusLossRatio = -math.Expm1(gain)
-	} else {
-		scaling.SurplusLossRatio = 1
-	}
-	return scaling
 }

@@ -271,3 +271,26 @@ func (e *equations) weights() []float64 {
 	}
 	return all
 }
+
+// KnownModel has the exact coefficients of a job.
+type KnownModel struct {
+	Facts        Facts
+	Coefficients Coefficients
+	Knee         float64 // cores that a worker can use
+}
+
+// StepSeconds returns the step time of a shape.
+func (m *KnownModel) StepSeconds(s Shape) float64 {
+	return m.Facts.StepSeconds(s, m.Coefficients, m.Knee)
+}
+
+// Speeds returns a speed model without errors, for shapes up to the largest.
+func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
+	known := &SpeedModel{
+		facts:  m.Facts,
+		shapes: math.MaxInt,
+		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
+	}
+	known.front = newShapeFront(known, largest)
+	return known
+}

@@ -44,14 +44,6 @@ func pricesOf(scale, requested float64) []fit.Batch {
 	return batches
 }
 
-// samplesOf returns the batch size of a worker.
-func samplesOf(f *fit.Facts, s fit.Shape) float64 {
-	if s.Samples == 0 {
-		return f.SamplesPerWorker
-	}
-	return float64(s.Samples)
-}
-
 // guessBatch starts the jobs in the fastest batch size of their guessed shape, by their true speed, or
 // in the largest one.
 func guessBatch(jobs []GuessedJob, isLargest bool) {

@@ -240,3 +240,20 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 func (r *resizeRun) time() time.Time {
 	return epoch.Add(time.Duration(r.now * float64(time.Second)))
 }
+
+// compareBottleneck counts whether the bottleneck of a window is the true one.
+func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, t *runningTraining) {
+	if !fit.IsStable(v.Window) {
+		return
+	}
+	job, isClear := t.result.Job, 0
+	if job.isClear(v.Shape) {
+		isClear = 1
+	}
+	r.outcome.Windows++
+	r.outcome.ClearWindows += isClear
+	if fit.FindBottleneck(v.Window, v.Scaling) == job.trueBottleneck(v.Shape) {
+		r.outcome.Named++
+		r.outcome.ClearNamed += isClear
+	}
+}

@@ -128,3 +128,39 @@ func (j *GuessedJob) report(s fit.Shape, noise float64, random *rand.Rand) fit.S
 		StragglerRatio: max(1, noisy(1)),
 	}
 }
+
+// samplesOf returns the batch size of a worker.
+func samplesOf(f *fit.Facts, s fit.Shape) float64 {
+	if s.Samples == 0 {
+		return f.SamplesPerWorker
+	}
+	return float64(s.Samples)
+}
+
+// trueBottleneck returns what takes most of a step: the computation of the workers, the updates of
+// the servers, the transfers, or the fixed and coordinating rest, which only more workers outweigh.
+// Only more workers help a job, too, whose workers compute with more cores than they can use.
+func (j *GuessedJob) trueBottleneck(s fit.Shape) fit.Bottleneck {
+	p := j.parts(s)
+	switch max(p.compute, p.update, p.transfer, p.rest) {
+	case p.compute:
+		if float64(s.WorkerCores) > j.Truth.Knee {
+			return fit.BottleneckParallelism
+		}
+		return fit.BottleneckWorkerCPU
+	case p.update:
+		return fit.BottleneckServerCPU
+	case p.transfer:
+		return fit.BottleneckNetwork
+	}
+	return fit.BottleneckParallelism
+}
+
+// isClear reports whether one part takes most of a step.
+func (j *GuessedJob) isClear(s fit.Shape) bool {
+	p := j.parts(s)
+	return max(p.compute, p.update, p.transfer, p.rest) >= clearRatio*j.Truth.StepSeconds(s)
+}
+
+// clearRatio of a step is a bottleneck beyond doubt.
+const clearRatio = 0.85

@@ -74,16 +74,6 @@ func closeWindows(running []*sharingJob, now float64) map[string]*quality.Window
 	return windows
 }
 
-// closeWindow ends the window at an instant, if it is not empty.
-func (j *sharingJob) closeWindow(now float64) {
-	if seconds := now - j.since; seconds > tick {
-		j.previous, j.last = j.last, j.lossSum/seconds
-		j.seconds, j.cpuRatio = seconds, j.used/seconds
-		j.windows++
-		j.since, j.lossSum, j.used = now, 0, 0
-	}
-}
-
 // cap divides the node by caps: unused CPU goes to jobs below their cap.
 func (d *qualityDivider) cap(running []*sharingJob) {
 	for _, j := range running {

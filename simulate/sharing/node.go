@@ -7,55 +7,11 @@ package sharing
 
 import "math"
 
-// TrainingJob is a training on the node. Its loss after a part x of its work is
-// FinalLoss + (1 - FinalLoss) exp(-x / Decay).
-type TrainingJob struct {
-	Name      string
-	Arrival   float64 // seconds
-	Work      float64 // seconds on the whole node
-	FinalLoss float64
-	Decay     float64
-}
-
 // NodeOutcome is the result of a simulation. Seconds count from the arrival of a job.
 type NodeOutcome struct {
 	Seconds  map[string]float64 // to the end
 	Quality  map[string]float64 // to 90 % of the fall of the loss
 	Makespan float64            // the end of the last job
-}
-
-const (
-	tick         = 0.05 // seconds
-	qualityRatio = 0.9
-)
-
-// sharingJob is the state of a job in the simulation.
-type sharingJob struct {
-	*TrainingJob
-	// qualityWork is the work after which qualityRatio of the fall of the loss is reached; +Inf from
-	// then on.
-	qualityWork float64
-
-	done     float64 // seconds of work
-	share    float64 // of the node
-	used     float64 // CPU seconds in the window
-	lossSum  float64 // loss times seconds in the window
-	since    float64 // begin of the window
-	windows  int     // complete windows
-	last     float64 // mean loss of the last window
-	previous float64 // mean loss of the window before
-	seconds  float64 // duration of the last window
-	cpuRatio float64 // in the last window
-}
-
-func newSharingJob(j *TrainingJob, now float64) *sharingJob {
-	fall := 1 - math.Exp(-1/j.Decay)
-	work := -math.Log(1-qualityRatio*fall) * j.Decay * j.Work
-	return &sharingJob{TrainingJob: j, qualityWork: work, since: now}
-}
-
-func (j *sharingJob) loss() float64 {
-	return j.FinalLoss + (1-j.FinalLoss)*math.Exp(-j.done/j.Work/j.Decay)
 }
 
 // A divider divides a node among running jobs.
