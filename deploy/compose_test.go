@@ -149,7 +149,7 @@ func TestCompose_CommandLinesAreValid(t *testing.T) {
 			continue
 		}
 		args, rest, _ := cut(s.Command)
-		help, err := courier(t, append(args, "--help")...)
+		help, err := flagsOf(t, args)
 		if err != nil {
 			t.Errorf("%s: courier %s: %v\n%s", name, strings.Join(args, " "), err, help)
 			continue

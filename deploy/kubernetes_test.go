@@ -159,7 +159,7 @@ func TestKubernetes_CommandsAndVariablesAreValid(t *testing.T) {
 	}
 	for _, m := range workloads(t) {
 		c := m.Spec.Template.Spec.Containers[0]
-		help, err := courier(t, append(slices.Clone(c.Args), "--help")...)
+		help, err := flagsOf(t, c.Args)
 		if err != nil {
 			t.Errorf("%s: courier %s: %v\n%s", m.file, strings.Join(c.Args, " "), err, help)
 			continue
@@ -201,7 +201,7 @@ func TestKubernetes_ElasticJobIsValid(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("arguments %q have no training command", c.Args)
 	}
-	help, err := courier(t, append(slices.Clone(c.Args[:i]), "--help")...)
+	help, err := flagsOf(t, c.Args[:i])
 	if err != nil {
 		t.Fatalf("courier %s: %v\n%s", strings.Join(c.Args, " "), err, help)
 	}

@@ -76,6 +76,18 @@ func courier(t *testing.T, args ...string) (string, error) {
 	return string(out), err
 }
 
+// flagsOf returns the help of a command, which checks its arguments, and that of the flags that
+// several commands have.
+func flagsOf(t *testing.T, args []string) (string, error) {
+	t.Helper()
+	own, err := courier(t, append(slices.Clone(args), "--help")...)
+	if err != nil {
+		return own, err
+	}
+	shared, err := courier(t, "help", "flags")
+	return own + shared, err
+}
+
 // machine runs the services of docker-compose.yml as local processes. Instead of an address of its
 // own, each has a port of its own.
 type machine struct {

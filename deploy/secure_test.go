@@ -147,7 +147,7 @@ func TestComposeSecure_KeyFilesExist(t *testing.T) {
 			t.Errorf("%s: environment %v lacks its NATS key or authority", name, s.Environment)
 		}
 		args, _, _ := cut(open.Services[name].Command)
-		help, err := courier(t, append(args, "--help")...)
+		help, err := flagsOf(t, args)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, help)
 		}

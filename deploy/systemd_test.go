@@ -82,7 +82,7 @@ func TestSystemd_CommandsAndVariablesAreValid(t *testing.T) {
 		if want := "courier-" + args[0] + ".service"; u.name != want {
 			t.Errorf("%s runs %s, want the name %s", u.name, args[0], want)
 		}
-		help, err := courier(t, append(args, "--help")...)
+		help, err := flagsOf(t, args)
 		if err != nil {
 			t.Errorf("%s: courier %s: %v\n%s", u.name, strings.Join(args, " "), err, help)
 			continue
