@@ -40,8 +40,6 @@ type Alternative struct {
 	// Median of the predicted time: start-up and all epochs, or the remaining epochs of a running
 	// job. It includes the slowdown by co-located jobs.
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`
-	// Mean of the predicted time.
-	MeanSeconds *float64 `json:"mean_seconds,omitempty"`
 	// Time that is not exceeded with the requested confidence; absent if no bound is known.
 	UpperBoundSeconds *float64 `json:"upper_bound_seconds,omitempty"`
 	// Median of the predicted accuracy after the last epoch, 0 to 1.

@@ -23,7 +23,7 @@ func podEvents(n int) []schemas.Event {
 	}
 	chosen := schemas.Alternative{
 		BatchSize: 64, CPUs: 2, Epochs: 2, Probability: &probability, PredictedSeconds: &seconds,
-		MeanSeconds: &seconds, UpperBoundSeconds: &seconds, CPUSeconds: &seconds, Reason: "most accurate",
+		UpperBoundSeconds: &seconds, CPUSeconds: &seconds, Reason: "most accurate",
 	}
 	advice := schemas.Advice{
 		JobStamp: stamp(0), Decision: schemas.MeetsSLO, Model: setting.Model, Nodes: setting.Nodes,

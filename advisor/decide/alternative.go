@@ -65,7 +65,6 @@ func (p *problem) setTime(alt *schemas.Alternative, f *forecast) {
 	o := p.outlook(f, alt.Epochs)
 	alt.Extrapolated = o.isExtrapolated
 	alt.PredictedSeconds = figure(o.seconds)
-	alt.MeanSeconds = figure(o.seconds)
 	alt.CPUSeconds = figure(o.seconds * float64(alt.CPUs))
 	if o.seconds == 0 { // all epochs are done
 		if p.Request.SLO > 0 && p.Left() >= 0 {

@@ -76,7 +76,7 @@ func TestDecide_HasNoFiguresOfAModelThatNeverRan(t *testing.T) {
 				t.Errorf("decision %s, want exploring", a.Decision)
 			}
 			for _, alt := range a.Alternatives {
-				if alt.PredictedSeconds != nil || alt.MeanSeconds != nil ||
+				if alt.PredictedSeconds != nil ||
 					alt.UpperBoundSeconds != nil ||
 					alt.Probability != nil || alt.CPUSeconds != nil ||
 					alt.PredictedAccuracy != nil {

@@ -102,6 +102,6 @@ func predictByOwnEpochs(
 	moved := *seconds / speedRatio
 	for _, alt := range []*schemas.Alternative{a.Chosen, &a.Alternatives[0]} {
 		alt.PredictedSeconds, alt.Extrapolated = &moved, true
-		alt.UpperBoundSeconds, alt.Probability, alt.MeanSeconds, alt.CPUSeconds = nil, nil, nil, nil
+		alt.UpperBoundSeconds, alt.Probability, alt.CPUSeconds = nil, nil, nil
 	}
 }
