@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -182,8 +183,9 @@ func BenchmarkThroughput(b *testing.B) {
 	if err := echo.Flush(); err != nil {
 		b.Fatal(err)
 	}
+	cpu := map[string]float64{}
 	rate := func(subject string, requests int) float64 {
-		begin := time.Now()
+		begin, before := time.Now(), processorMicroseconds(b)
 		var all sync.WaitGroup
 		for range 64 {
 			all.Go(func() {
@@ -196,6 +198,7 @@ func BenchmarkThroughput(b *testing.B) {
 			})
 		}
 		all.Wait()
+		cpu[subject] += (processorMicroseconds(b) - before) / float64(requests)
 		return float64(requests) / time.Since(begin).Seconds()
 	}
 	var plain, same, answers []float64
@@ -213,4 +216,17 @@ func BenchmarkThroughput(b *testing.B) {
 	b.ReportMetric(same[len(same)/2], "same/s")
 	b.ReportMetric(answers[len(answers)/2]/same[len(same)/2], "predict/same")
 	b.ReportMetric(float64(len(answer.Data)), "answer-bytes")
+	b.ReportMetric(cpu["plain.echo"]/float64(len(plain)), "cpu-µs/echo")
+	b.ReportMetric(cpu["plain.same"]/float64(len(plain)), "cpu-µs/same")
+	b.ReportMetric(cpu[schemas.SubjectJobPredict]/float64(len(plain)), "cpu-µs/predict")
+}
+
+// processorMicroseconds returns the CPU time of the process. Other processes affect it less than
+// elapsed time.
+func processorMicroseconds(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e3
 }
