@@ -14,7 +14,7 @@ func (d *demo) fit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	var reply schemas.TrainReply
-	q := schemas.TrainRequest{Promote: true}
+	q := schemas.TrainRequest{}
 	if err := d.o.Bus.Request(ctx, schemas.SubjectRegressorTrain, &q, &reply); err != nil {
 		return fmt.Errorf("train: %w", err)
 	}
@@ -23,9 +23,6 @@ func (d *demo) fit(ctx context.Context) error {
 	d.printf("2. Learn: fit regressors on these runs")
 	for i := range reply.Promoted {
 		d.printf("   %s", describeRegressor(&reply.Promoted[i]))
-	}
-	for _, r := range reply.Rejected {
-		d.printf("   %s: rejected: %s", targetText(r.Target), r.Reason)
 	}
 	for _, target := range []string{schemas.TargetEpochTime, schemas.TargetAccuracy} {
 		hasTarget := func(p schemas.Promoted) bool { return p.Target == target }
@@ -43,16 +40,16 @@ func describeRegressor(p *schemas.Promoted) string {
 	if p.Target == schemas.TargetStartup {
 		epochs = "runs"
 	}
-	if p.Settings == 1 {
+	if p.Configurations == 1 {
 		configurations = "configuration"
 	}
 	text := fmt.Sprintf("%s: from %d %s in %d %s",
-		targetText(p.Target), p.Examples, epochs, p.Settings, configurations)
-	if p.MedianAbsoluteRatio == 0 { // No example was held out.
+		targetText(p.Target), p.Examples, epochs, p.Configurations, configurations)
+	if p.HeldOutError == 0 { // No example was held out.
 		return text
 	}
 	return fmt.Sprintf("%s; %s on held-out runs", text,
-		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
+		schemas.FormatError(p.Target, p.HeldOutError))
 }
 
 func targetText(target string) string {

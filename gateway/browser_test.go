@@ -404,10 +404,9 @@ func TestBrowser_FormatsFigures(t *testing.T) {
 		"duration(180000)": "2 d 2 h", "duration(undefined)": "–", "percent(0.125, 1)": "12.5 %",
 		"probability(0.999)": "> 99 %", "probability(0.001)": "< 1 %", "bytes(3 * 2 ** 30)": "3 GiB",
 		"cpus(1)": "1 CPU", "number(1234567)": "1,234,567", "modelLevel('a', 'b')": "a@b",
-		"heldOutError('epoch_time', {family: 'hierarchy', median_absolute_ratio: 0})":     "mean error unknown",
-		"heldOutError('epoch_time', {family: 'forest', median_absolute_ratio: 0.076})":    "median error 7.6 %",
-		"heldOutError('accuracy', {family: 'hierarchy', median_absolute_ratio: 0.0041})":  "mean error 0.4 points",
-		"heldOutError('startup_time', {family: 'hierarchy', median_absolute_ratio: 0.2})": "mean error 20.0 %",
+		"heldOutError('epoch_time', {held_out_error: 0})":     "mean error unknown",
+		"heldOutError('accuracy', {held_out_error: 0.0041})":  "mean error 0.4 points",
+		"heldOutError('startup_time', {held_out_error: 0.2})": "mean error 20.0 %",
 	} {
 		var got string
 		if err := p.Eval("import('/web/format.js').then((f) => f."+expression+")", &got); err != nil {
@@ -425,9 +424,9 @@ func TestBrowser_DrawsOnlyKnownErrors(t *testing.T) {
 	for errors, want := range map[string]string{"[0, 0]": "", "[0, 0.1]": "1", "[0.2, 0.1]": "2"} {
 		var got string
 		err := p.Eval(fmt.Sprintf(`import('/web/life.js').then(({ life }) => life({
-			target: 'epoch_time', first: 1, promotions: [], rejections: [], drifts: [],
-			versions: %s.map((e, i) => ({ model_digest: String(i), family: 'hierarchy', state: 'former',
-				trained_at: new Date(1000 * i).toISOString(), examples: 4, median_absolute_ratio: e })),
+			target: 'epoch_time', first: 1, promotions: [], drifts: [],
+			versions: %s.map((e, i) => ({ model_digest: String(i), state: 'former',
+				trained_at: new Date(1000 * i).toISOString(), examples: 4, held_out_error: e })),
 		}, 800).map((panel) => panel.querySelectorAll('circle').length).join())`, errors), &got)
 		if err != nil || got != want {
 			t.Errorf("points of the errors %s = %q, %v, want %q", errors, got, err, want)

@@ -60,7 +60,7 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 // RegressorLife is the response of GET /api/v1/regressors/life: every regressor that the trainer
 // knows, and the events, oldest first. It contains at most 200 events of each kind per target.
 type RegressorLife struct {
-	// Regressors by target, newest first; challengers with their current judgement.
+	// Regressors by target, newest first.
 	Regressors []schemas.RegressorVersion `json:"regressors"`
 	Promotions []*schemas.Promoted        `json:"promotions"`
 	Rejections []*schemas.Rejected        `json:"rejections"`

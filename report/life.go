@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -27,10 +26,9 @@ type Moment struct {
 	Kind        string    `json:"kind"` // one of the constants above
 	Target      string    `json:"target"`
 	ModelDigest string    `json:"model_digest"`         // SHA-256 of the regressor in hex
-	Other       string    `json:"other,omitempty"`      // SHA-256 of the regressor that it was compared with or replaced by
+	Other       string    `json:"other,omitempty"`      // SHA-256 of the regressor that it replaced or was replaced by
 	DecidedBy   string    `json:"decided_by,omitempty"` // of a promotion
 	Reason      string    `json:"reason"`               // in words
-	schemas.Judgement
 }
 
 // Life is the history of all regressors in the log.
@@ -67,7 +65,6 @@ func momentsOf(e schemas.Event) []Moment {
 			Kind:        momentTrained,
 			Target:      e.Target,
 			ModelDigest: e.ModelDigest,
-			Other:       e.Rival,
 			Reason:      e.Reason,
 		}}
 	case *schemas.Promoted:
@@ -76,17 +73,16 @@ func momentsOf(e schemas.Event) []Moment {
 			Kind:        momentPromoted,
 			Target:      e.Target,
 			ModelDigest: e.ModelDigest,
-			Other:       e.Rival,
+			Other:       e.Replaced,
 			DecidedBy:   e.DecidedBy,
 			Reason:      e.Reason,
-			Judgement:   e.Judgement,
 		}}
-		if e.Rival != "" && e.Rival != e.ModelDigest {
+		if e.Replaced != "" && e.Replaced != e.ModelDigest {
 			all = append(all, Moment{
 				At:          e.At,
 				Kind:        momentReplaced,
 				Target:      e.Target,
-				ModelDigest: e.Rival,
+				ModelDigest: e.Replaced,
 				Other:       e.ModelDigest,
 				Reason:      e.Reason,
 			})
@@ -98,9 +94,7 @@ func momentsOf(e schemas.Event) []Moment {
 			Kind:        momentRejected,
 			Target:      e.Target,
 			ModelDigest: e.ModelDigest,
-			Other:       e.Rival,
 			Reason:      e.Reason,
-			Judgement:   e.Judgement,
 		}}
 	case *schemas.Drift:
 		kind := momentDrift
@@ -123,27 +117,6 @@ func (l *Life) Of(target, digest string) []Moment {
 	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool {
 		return m.Target != target || m.ModelDigest != digest
 	})
-}
-
-// judgementText describes the figures of a comparison; empty if there was none.
-func judgementText(j *schemas.Judgement) string {
-	if j.JudgedJobs == 0 || j.Loss == nil || j.RivalLoss == nil {
-		return ""
-	}
-	words := fmt.Sprintf("%d jobs of %d configurations at level %g: loss %.4g, other %.4g",
-		j.JudgedJobs, j.JudgedSettings, j.JudgedLevel, *j.Loss, *j.RivalLoss)
-	if j.LossDifferenceLow != nil && j.LossDifferenceHigh != nil {
-		words += fmt.Sprintf(" (difference %.3g to %.3g)", *j.LossDifferenceLow,
-			*j.LossDifferenceHigh)
-	}
-	if j.CoverageRatio != nil && j.RivalCoverageRatio != nil {
-		words += fmt.Sprintf(", coverage %.3f, other %.3f", *j.CoverageRatio,
-			*j.RivalCoverageRatio)
-	}
-	if j.GainedSettings+j.LostSettings > 0 {
-		words += fmt.Sprintf(", %d configurations gained, %d lost", j.GainedSettings, j.LostSettings)
-	}
-	return words
 }
 
 // FindRegressor returns the champion of a target, or the only regressor whose digest begins with

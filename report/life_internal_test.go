@@ -37,95 +37,70 @@ func (c *chronicle) stamp(id string) schemas.Stamp {
 // digestOf returns a whole digest that begins with a letter.
 func digestOf(letter string) string { return strings.Repeat(letter, 64) }
 
-func (c *chronicle) trained(letter, reason string, medianError float64) {
+func (c *chronicle) trained(letter, reason string, heldOutError float64) {
 	c.publish(&schemas.Trained{
 		Stamp:  c.stamp(letter + "/trained"),
 		Target: schemas.TargetEpochTime,
 		Reason: reason,
-		Fitted: fittedAs(letter, medianError),
+		Fitted: fittedAs(letter, heldOutError),
 	})
 }
 
-func fittedAs(letter string, medianError float64) schemas.Fitted {
+func fittedAs(letter string, heldOutError float64) schemas.Fitted {
 	return schemas.Fitted{
-		ModelDigest:         digestOf(letter),
-		ManifestDigest:      digestOf(letter),
-		Family:              "forest",
-		Examples:            40,
-		Settings:            8,
-		MedianAbsoluteRatio: medianError,
-		FitSeconds:          0.25,
+		ModelDigest:    digestOf(letter),
+		ManifestDigest: digestOf(letter),
+		Examples:       40,
+		Configurations: 8,
+		HeldOutError:   heldOutError,
+		FitSeconds:     0.25,
 	}
 }
 
-// judged returns the figures of a comparison that the regressor won or lost.
-func judged(loss, otherLoss float64) schemas.Judgement {
-	low, high, coverage, rivals := 0.9*(loss-otherLoss), 1.1*(loss-otherLoss), 0.94, 0.625
-	return schemas.Judgement{
-		JudgedLevel:        0.9,
-		JudgedJobs:         52,
-		JudgedSettings:     9,
-		Loss:               &loss,
-		RivalLoss:          &otherLoss,
-		LossDifferenceLow:  &low,
-		LossDifferenceHigh: &high,
-		CoverageRatio:      &coverage,
-		RivalCoverageRatio: &rivals,
-	}
-}
-
-func (c *chronicle) promoted(letter, rival, by, reason string, j schemas.Judgement) {
+func (c *chronicle) promoted(letter, replaced, by, reason string) {
 	c.revision++
 	e := &schemas.Promoted{
-		Stamp:               c.stamp(schemas.PromotedID(schemas.TargetEpochTime, c.revision)),
-		Target:              schemas.TargetEpochTime,
-		Revision:            c.revision,
-		ModelDigest:         digestOf(letter),
-		ManifestDigest:      digestOf(letter),
-		Family:              "forest",
-		Examples:            40,
-		Settings:            8,
-		MedianAbsoluteRatio: 0.04,
-		Reason:              reason,
-		DecidedBy:           by,
-		Judgement:           j,
+		Stamp:    c.stamp(schemas.PromotedID(schemas.TargetEpochTime, c.revision)),
+		Target:   schemas.TargetEpochTime,
+		Revision: c.revision,
+		Fitted:   fittedAs(letter, 0.04),
+		Grounds:  schemas.Grounds{Reason: reason, DecidedBy: by},
 	}
-	if rival != "" {
-		e.Rival = digestOf(rival)
+	if replaced != "" {
+		e.Replaced = digestOf(replaced)
 	}
 	c.publish(e)
 }
 
-// publishAllKinds publishes all kinds of events: a first regressor, a drift, a challenger that
-// loses, one that wins, and a rollback.
+// publishAllKinds publishes all kinds of events: a first regressor, a drift, a regressor that no
+// advisor can use, a later fit, and a promotion on request.
 func (c *chronicle) publishAllKinds() {
 	c.trained("a", "the first regressor", 0.125)
-	c.promoted("a", "", schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
+	c.promoted("a", "", schemas.DecidedFirst, "the first regressor")
 	c.publish(&schemas.Drift{
-		Stamp:         c.stamp(schemas.DriftID(schemas.TargetEpochTime, 7)),
+		Stamp:         c.stamp(schemas.DriftID(schemas.TargetEpochTime, 7, "scope")),
 		Target:        schemas.TargetEpochTime,
 		CauseSequence: 7,
 		ModelDigest:   digestOf("a"),
-		Scope:         schemas.DriftNode,
-		Node:          "node-b",
+		Scope:         schemas.DriftNodeType,
+		NodeType:      "x, 8 cores",
 		SinceAt:       c.at,
 		Ratio:         1.3,
 		BeforeRatio:   1,
 		Jobs:          4,
-		Message:       "jobs on node <b> take 1.30 times as long as predicted",
+		State:         schemas.DriftActive,
+		Message:       "jobs on nodes of type <x> take 1.30 times as long as predicted",
 	})
-	c.trained("b", "drift: jobs on node-b", 0.25)
+	c.trained("b", "a run has ended", 0.25)
 	c.publish(&schemas.Rejected{
 		Stamp:       c.stamp(schemas.RejectedID(schemas.TargetEpochTime, digestOf("b"))),
 		Target:      schemas.TargetEpochTime,
 		ModelDigest: digestOf("b"),
-		Rival:       digestOf("a"),
-		Reason:      "worse: see figures",
-		Judgement:   judged(0.04, 0.02),
+		Reason:      "bad regressor file",
 	})
 	c.trained("c", "enough new epochs", 0.0625)
-	c.promoted("c", "a", schemas.DecidedTest, "better: see figures", judged(0.01, 0.02))
-	c.promoted("a", "c", schemas.DecidedRollback, "better: as before", judged(0.02, 0.03))
+	c.promoted("c", "a", schemas.DecidedFit, "enough new epochs")
+	c.promoted("a", "c", schemas.DecidedRequest, "rolled back")
 }
 
 func TestReadLife_ReturnsTheMomentsOfEachRegressor(t *testing.T) {
@@ -136,9 +111,9 @@ func TestReadLife_ReturnsTheMomentsOfEachRegressor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for letter, want := range map[string]string{
-		"a": "trained, promoted first, drift, replaced by c, promoted rollback",
+		"a": "trained, promoted first, drift, replaced by c, promoted request",
 		"b": "trained, rejected",
-		"c": "trained, promoted test, replaced by a",
+		"c": "trained, promoted fit, replaced by a",
 	} {
 		var got []string
 		for _, m := range life.Of(schemas.TargetEpochTime, digestOf(letter)) {

@@ -25,23 +25,14 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 	}
 	line("regressor", "%s of %s", v.ModelDigest, v.Target)
 	line("state", "%s", stateText(&v.RegressorVersion))
-	line("fitted", "%s on %d examples of %d configurations, in %s, for: %s", v.Family, v.Examples,
-		v.Settings, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
-	squared := "" // unknown if runs were held out instead of configurations
-	if v.MeanSquaredError > 0 {
-		squared = fmt.Sprintf(", mean squared error %.4g, R2 %s", v.MeanSquaredError,
-			Optional(v.R2, "%.4f"))
-	}
-	line("error", "%s%s, on held-out data",
-		schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio), squared)
+	line("fitted", "on %d examples of %d configurations, in %s, for: %s", v.Examples,
+		v.Configurations, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
+	line("error", "%s, on held-out runs", schemas.FormatError(v.Target, v.HeldOutError))
 	by := ""
 	if v.DecidedBy != "" {
 		by = " (decided by " + v.DecidedBy + ")"
 	}
-	line("reason", "%s%s", reasonFor(&v.RegressorVersion), by)
-	if words := judgementText(&v.Judgement); words != "" {
-		line("compared", "%s; the other is %.12s", words, v.Rival)
-	}
+	line("reason", "%s%s", v.Reason, by)
 	for _, e := range v.Corrections {
 		line("corrected", "%s", e.Message)
 	}
@@ -95,7 +86,7 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t,
-		"target\tdigest\tstate\tkept\tfamily\texamples\tconfigurations\theld-out"+
+		"target\tdigest\tstate\tkept\texamples\tconfigurations\theld-out"+
 			" error\ttrained\tdecided by\treason")
 	for i := range l.Regressors {
 		v := &l.Regressors[i]
@@ -103,13 +94,13 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 		if by == "" {
 			by = "-"
 		}
-		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
+		fmt.Fprintf(t, "%s\t%.12s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", v.Target, v.ModelDigest,
 			v.State, map[bool]string{
 				true:  "yes",
 				false: "no",
-			}[v.Kept], v.Family, v.Examples, v.Settings,
-			strings.Replace(schemas.FormatError(v.Target, v.Family, v.MedianAbsoluteRatio),
-				" error", "", 1), second(v.TrainedAt), by, shorten.Name(reasonFor(v), maxReason, false))
+			}[v.Kept], v.Examples, v.Configurations,
+			strings.Replace(schemas.FormatError(v.Target, v.HeldOutError),
+				" error", "", 1), second(v.TrainedAt), by, shorten.Name(v.Reason, maxReason, false))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -131,30 +122,12 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 // second formats a time with its zone.
 func second(t time.Time) string { return clock(&t) }
 
-// reasonFor returns the reason for the state of a regressor.
-func reasonFor(v *schemas.RegressorVersion) string {
-	if v.State == schemas.RegressorUntried {
-		return "replaced by another challenger before a comparison"
-	}
-	return v.Reason
-}
-
 // Trained writes the outcomes of fits, a line each.
 func Trained(out io.Writer, r *schemas.TrainReply) error {
 	for _, p := range r.Promoted {
-		fmt.Fprintf(out,
-			"%s: %s of %d examples in %d configurations, %s, champion as revision %d\n", p.Target,
-			p.Family, p.Examples, p.Settings,
-			schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio), p.Revision)
-	}
-	for _, e := range r.Trained {
-		fmt.Fprintf(out,
-			"%s: %s of %d examples in %d configurations, %s: challenger %.12s, to be compared on"+
-				" later jobs\n", e.Target, e.Family, e.Examples, e.Settings,
-			schemas.FormatError(e.Target, e.Family, e.MedianAbsoluteRatio), e.ModelDigest)
-	}
-	for _, e := range r.Rejected {
-		fmt.Fprintf(out, "%s: rejected: %s\n", e.Target, e.Reason)
+		fmt.Fprintf(out, "%s: %d examples in %d configurations, %s, champion as revision %d\n",
+			p.Target, p.Examples, p.Configurations, schemas.FormatError(p.Target, p.HeldOutError),
+			p.Revision)
 	}
 	for _, reason := range r.Waiting {
 		fmt.Fprintln(out, reason)

@@ -8,12 +8,11 @@ import (
 // Scopes of a drift.
 const (
 	DriftAll      = "all"       // all jobs
-	DriftNode     = "node"      // jobs on one node
 	DriftNodeType = "node_type" // jobs on nodes of one type
 	DriftModel    = "model"     // jobs of one model
 )
 
-// States of a correction. An alarm of a method that does not correct predictions has none.
+// States of a correction.
 const (
 	DriftActive    = "active"    // predictions in scope are multiplied by the ratio
 	DriftReplaced  = "replaced"  // a newer fit includes these jobs: no correction is needed
@@ -21,21 +20,18 @@ const (
 )
 
 // Drift is regressor.<target>.drift: jobs deviate from the predictions of the champion. The event
-// contains since when, by how much, and which scope explains most of it. It is published once per
-// drift; a return to the earlier level is another drift. A correction of predictions is published
-// when it begins, when it changes by more than its interval, and when it ends.
+// contains since when, by how much, and which scope explains most of it. It is published when the
+// correction of the predictions begins, when it changes by more than its interval, and when it ends.
 type Drift struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
 	// Sequence of the job event that revealed the drift.
 	CauseSequence uint64 `json:"cause_sequence" ch:"cause_sequence"`
-	// sha256, in hex, of the regressor whose predictions were compared or are corrected.
+	// sha256, in hex, of the regressor whose predictions are corrected.
 	ModelDigest string `json:"model_digest" ch:"model_digest"`
 
-	// What drifted: "all", "node", "node_type" or "model".
+	// What drifted: "all", "node_type" or "model".
 	Scope string `json:"scope" ch:"scope"`
-	// Node, for the scope node.
-	Node string `json:"node,omitempty" ch:"node"`
 	// Model, for the scope model.
 	Model string `json:"model,omitempty" ch:"model"`
 	// Dataset of the model; absent if the jobs have none.
@@ -55,17 +51,13 @@ type Drift struct {
 
 	// Share of the squared log residuals since then that the drift alone explains, 0 to 1.
 	ExplainedRatio float64 `json:"explained_ratio" ch:"explained_ratio"`
-	// Detector that raised the alarm: "page_hinkley/all", "page_hinkley/node/<node>" or
-	// "page_hinkley/model/<model>"; "factor" for a correction.
-	Detector string `json:"detector" ch:"detector"`
-	// Statistic of the detector, in standard deviations.
+	// Evidence for the drift: sum of the residuals in scope, in standard deviations.
 	Statistic float64 `json:"statistic" ch:"statistic"`
-	// Threshold that the statistic exceeds.
+	// Threshold that the evidence exceeds.
 	Threshold float64 `json:"threshold" ch:"threshold"`
 	// Standard deviation of the regressor's log residuals.
 	Deviation float64 `json:"deviation" ch:"deviation"`
-	// Number of latest jobs without a change among them (ADWIN); for a correction, the number of
-	// compared jobs.
+	// Number of compared jobs.
 	WindowJobs uint32 `json:"window_jobs" ch:"window_jobs"`
 	// Start of the first of them.
 	WindowSinceAt time.Time `json:"window_since_at" ch:"window_since_at"`
@@ -73,12 +65,9 @@ type Drift struct {
 	KnownChanges []string `json:"known_changes,omitempty" ch:"known_changes"`
 	// Description of the drift.
 	Message string `json:"message" ch:"message"`
-	// Share of the epochs in scope since then that took no longer than the regressor's upper bound
-	// at 0.95; absent if it has no bound.
-	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
 
-	// State of a correction: "active", "replaced" or "withdrawn"; absent for an alarm.
-	State string `json:"state,omitempty" ch:"state"`
+	// State of the correction: "active", "replaced" or "withdrawn".
+	State string `json:"state" ch:"state"`
 	// Node type, for the scope node_type; for the scope model, limits it to nodes of the type.
 	NodeType string `json:"node_type,omitempty" ch:"node_type"`
 	// Limits the scope model to this batch size and larger ones.
@@ -91,14 +80,9 @@ type Drift struct {
 	RatioHigh *float64 `json:"ratio_high,omitempty" ch:"ratio_high"`
 }
 
-// DriftID returns the identity of a drift that a job event revealed.
-func DriftID(target string, cause uint64) string {
-	return fmt.Sprintf("%s/%d/drift", target, cause)
-}
-
-// CorrectionID returns the identity of the drift event that a promotion causes for the correction
+// DriftID returns the identity of the drift event that a promotion causes for the correction
 // of a scope.
-func CorrectionID(target string, revision uint64, scope string) string {
+func DriftID(target string, revision uint64, scope string) string {
 	return fmt.Sprintf("%s/%d/drift/%s", target, revision, scope)
 }
 
@@ -118,7 +102,7 @@ func (e *Drift) Validate() error {
 	}
 
 	switch e.State {
-	case "", DriftActive, DriftReplaced, DriftWithdrawn:
+	case DriftActive, DriftReplaced, DriftWithdrawn:
 	default:
 		return Invalid("state", "%q is not active, replaced or withdrawn", clip(e.State))
 	}
@@ -145,15 +129,13 @@ func (e *Drift) validateScope() error {
 	}
 	switch e.Scope {
 	case DriftAll, DriftNodeType:
-	case DriftNode:
-		return validateToken("node", e.Node)
 	case DriftModel:
 		if e.Model == "" {
 			return Invalid("model", "missing; scope model needs the model that drifted")
 		}
 		return validateText("model", e.Model)
 	default:
-		return Invalid("scope", "%q is not all, node, node_type or model", clip(e.Scope))
+		return Invalid("scope", "%q is not all, node_type or model", clip(e.Scope))
 	}
 	return nil
 }

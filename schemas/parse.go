@@ -133,8 +133,6 @@ func newEvent(subject string) Event {
 		return &Sample{}
 	case "regressor." + EventTrained:
 		return &Trained{}
-	case "regressor." + EventFitting:
-		return &Fitting{}
 	case "regressor." + EventPromoted:
 		return &Promoted{}
 	case "regressor." + EventRejected:

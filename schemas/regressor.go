@@ -31,53 +31,22 @@ type Champion struct {
 
 // Reasons for which a regressor is promoted.
 const (
-	DecidedFirst    = "first"    // the target had no regressor
-	DecidedGrowth   = "growth"   // it predicts more configurations than the champion, and no fewer
-	DecidedTest     = "test"     // it was better on jobs that neither was fitted on
-	DecidedRollback = "rollback" // the previous champion was better on such jobs
-	DecidedRequest  = "request"  // a user requested it
+	DecidedFirst      = "first"      // the target had no regressor
+	DecidedFit        = "fit"        // it has learned from more runs
+	DecidedCorrection = "correction" // its corrections for drift have changed
+	DecidedRequest    = "request"    // a user requested it
 )
 
-// Grounds describe why a regressor was promoted or rejected.
+// Grounds describe why a regressor was promoted.
 type Grounds struct {
 	// Explanation of the decision.
 	Reason string `json:"reason" ch:"reason"`
-	// "first", "growth", "test", "rollback" or "request"
+	// "first", "fit", "correction" or "request"
 	DecidedBy string `json:"decided_by,omitempty" ch:"decided_by"`
-	// sha256 of the regressor with which it was compared; absent if there was none.
-	Rival string `json:"rival,omitempty" ch:"rival"`
-	// Sequence in the stream JOB: jobs that begin after it were unknown at the time of the fit.
+	// sha256 of the regressor that it replaced; absent if there was none.
+	Replaced string `json:"replaced,omitempty" ch:"replaced"`
+	// Sequence in the stream JOB up to which the runs were known to the fit.
 	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"`
-	Judgement
-}
-
-// Judgement compares a regressor with a competitor on the same jobs, on which neither was fitted. A
-// loss is the mean of two pinball losses: the loss of the prediction (level 0.5) and the loss of
-// the upper bound. Lower is better. Losses of times are computed on log seconds. Unknown figures
-// are absent.
-type Judgement struct {
-	// Level of the upper bound, 0 to 1.
-	JudgedLevel float64 `json:"judged_level,omitempty" ch:"judged_level"`
-	// Number of jobs that both can predict.
-	JudgedJobs uint32 `json:"judged_jobs,omitempty" ch:"judged_jobs"`
-	// Distinct configurations among them.
-	JudgedSettings uint32 `json:"judged_settings,omitempty" ch:"judged_settings"`
-	// Mean loss of the regressor per job.
-	Loss *float64 `json:"loss,omitempty" ch:"loss"`
-	// Mean loss of the competitor per job.
-	RivalLoss *float64 `json:"rival_loss,omitempty" ch:"rival_loss"`
-	// Lower end of the 95 % interval of loss - rival_loss, by a bootstrap over configurations.
-	LossDifferenceLow *float64 `json:"loss_difference_low,omitempty" ch:"loss_difference_low"`
-	// Upper end of that interval.
-	LossDifferenceHigh *float64 `json:"loss_difference_high,omitempty" ch:"loss_difference_high"`
-	// Share of jobs within the regressor's upper bound.
-	CoverageRatio *float64 `json:"coverage_ratio,omitempty" ch:"coverage_ratio"`
-	// Share of jobs within the competitor's upper bound.
-	RivalCoverageRatio *float64 `json:"rival_coverage_ratio,omitempty" ch:"rival_coverage_ratio"`
-	// Configurations for which only the regressor gives a bound.
-	GainedSettings uint32 `json:"gained_settings,omitempty" ch:"gained_settings"`
-	// Configurations for which only the competitor gives a bound.
-	LostSettings uint32 `json:"lost_settings,omitempty" ch:"lost_settings"`
 }
 
 // Fitted describes the result of a fit.
@@ -86,54 +55,38 @@ type Fitted struct {
 	ModelDigest string `json:"model_digest" ch:"model_digest"`
 	// sha256 of the manifest, in hex.
 	ManifestDigest string `json:"manifest_digest" ch:"manifest_digest"`
-	// Regressor family, such as "forest".
-	Family string `json:"family" ch:"family"`
 	// Number of examples.
 	Examples uint64 `json:"examples" ch:"examples"`
 	// Distinct configurations among them.
-	Settings uint64 `json:"settings" ch:"settings"`
-	// Out-of-fold error, grouped by configuration, in squared units of the target.
-	MeanSquaredError float64 `json:"mean_squared_error" ch:"mean_squared_error"`
-	// Error on held-out runs: median of |error| / truth. For the family "hierarchy" it is the mean,
-	// and for accuracies the mean of |error|.
-	MedianAbsoluteRatio float64 `json:"median_absolute_ratio" ch:"median_absolute_ratio"`
-	// Out-of-fold coefficient of determination; absent for a constant target.
-	R2 *float64 `json:"r2,omitempty" ch:"r2"`
+	Configurations uint64 `json:"configurations" ch:"configurations"`
+	// Error on held-out runs: mean of |error| / truth, for accuracies mean of |error|. It is 0 if no
+	// run could be held out.
+	HeldOutError float64 `json:"held_out_error" ch:"held_out_error"`
 	// Wall-clock time of the fit.
 	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
 }
 
-// familyHierarchy is the regressor family that predicts each model from its own runs.
-const familyHierarchy = "hierarchy"
-
-// FormatError returns the error of a regressor on held-out runs, which is
-// Fitted.MedianAbsoluteRatio, as text: "median error 7.6 %", "mean error 2.1 %", or for accuracies
-// "mean error 0.4 points". 0 means that no run was held out.
-func FormatError(target, family string, e float64) string {
-	statistic, unit := "median", "%"
-	if family == familyHierarchy {
-		statistic = "mean"
-		if target == TargetAccuracy {
-			unit = "points"
-		}
-	}
+// FormatError returns Fitted.HeldOutError as text: "mean error 2.1 %", or for accuracies
+// "mean error 0.4 points".
+func FormatError(target string, e float64) string {
 	if e == 0 {
-		return statistic + " error unknown"
+		return "mean error unknown"
 	}
-	return statistic + " error " + strconv.FormatFloat(100*e, 'f', 1, 64) + " " + unit
+	unit := "%"
+	if target == TargetAccuracy {
+		unit = "points"
+	}
+	return "mean error " + strconv.FormatFloat(100*e, 'f', 1, 64) + " " + unit
 }
 
-// Trained is regressor.<target>.trained: a challenger was fitted. It is used only after its
-// promotion; until then its predictions are compared with the champion's predictions.
+// Trained is regressor.<target>.trained: a regressor was fitted. It is used after its promotion.
 type Trained struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
 	Fitted
 	// Why it was fitted.
 	Reason string `json:"reason" ch:"reason"`
-	// sha256 of the champion at that time; absent if there was none.
-	Rival string `json:"rival,omitempty" ch:"rival"`
-	// Sequence in the stream JOB: the challenger is judged on jobs that begin after it.
+	// Sequence in the stream JOB up to which the runs were known to the fit.
 	SinceSequence uint64 `json:"since_sequence" ch:"since_sequence"`
 }
 
@@ -154,63 +107,14 @@ func (e *Trained) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// Fitting is regressor.<target>.fitting: the progress of a fit, sent over core NATS and not stored.
-type Fitting struct {
-	Stamp
-	Target string `json:"target"`
-	// Completed parts of the fit.
-	Done uint32 `json:"done"`
-	// All parts of the fit.
-	Planned uint32 `json:"planned"`
-	// Why it is fitted.
-	Reason string `json:"reason"`
-}
-
-// Subject implements Event.
-func (e *Fitting) Subject() string { return RegressorSubject(e.Target, EventFitting) }
-
-// Validate implements Event.
-func (e *Fitting) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	return validateToken("target", e.Target)
-}
-
 // Promoted is regressor.<target>.promoted: a regressor is the champion from now on.
 type Promoted struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
 	// Revision of the champion's key.
 	Revision uint64 `json:"revision" ch:"revision"`
-	// sha256 of the regressor, in hex.
-	ModelDigest string `json:"model_digest" ch:"model_digest"`
-	// sha256 of the manifest, in hex.
-	ManifestDigest string `json:"manifest_digest" ch:"manifest_digest"`
-	// Regressor family, such as "forest".
-	Family string `json:"family" ch:"family"`
-	// Number of examples.
-	Examples uint64 `json:"examples" ch:"examples"`
-	// Distinct configurations among them.
-	Settings uint64 `json:"settings" ch:"settings"`
-	// Out-of-fold error, grouped by configuration, in squared units of the target.
-	MeanSquaredError float64 `json:"mean_squared_error" ch:"mean_squared_error"`
-	// Error on held-out runs: median of |error| / truth. For the family "hierarchy" it is the mean,
-	// and for accuracies the mean of |error|.
-	MedianAbsoluteRatio float64 `json:"median_absolute_ratio" ch:"median_absolute_ratio"`
-	// Out-of-fold coefficient of determination; absent for a constant target.
-	R2 *float64 `json:"r2,omitempty" ch:"r2"`
-	// Wall-clock time of the fit.
-	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
-	// Why it was promoted.
-	Reason string `json:"reason" ch:"reason"`
-	// "first", "growth", "test", "rollback" or "request"
-	DecidedBy string `json:"decided_by,omitempty" ch:"decided_by"`
-	// sha256 of the regressor that it replaced; absent if there was none.
-	Rival string `json:"rival,omitempty" ch:"rival"`
-	// Sequence in the stream JOB: jobs that begin after it were unknown at the time of the fit.
-	SinceSequence uint64 `json:"since_sequence,omitempty" ch:"since_sequence"`
-	Judgement
+	Fitted
+	Grounds
 }
 
 // PromotedID returns the identity of a promotion.
@@ -229,7 +133,8 @@ func (e *Promoted) Validate() error {
 	return validateToken("target", e.Target)
 }
 
-// Rejected is regressor.<target>.rejected: a regressor was not promoted.
+// Rejected is regressor.<target>.rejected: an advisor cannot use a regressor, and keeps the previous
+// one.
 type Rejected struct {
 	Stamp
 	Target string `json:"target" ch:"target"`
@@ -237,9 +142,6 @@ type Rejected struct {
 	ModelDigest string `json:"model_digest" ch:"model_digest"`
 	// Why it was rejected.
 	Reason string `json:"reason" ch:"reason"`
-	// sha256 of the champion; absent if the two were not compared.
-	Rival string `json:"rival,omitempty" ch:"rival"`
-	Judgement
 }
 
 // RejectedID returns the identity of a rejection.
@@ -262,8 +164,6 @@ func (e *Rejected) Validate() error {
 type TrainRequest struct {
 	// Target to fit; absent: every target.
 	Target string `json:"target,omitempty"`
-	// Promote the result at once, without comparing it with the champion.
-	Promote bool `json:"promote,omitempty"`
 }
 
 // Subject implements Request.
@@ -287,10 +187,6 @@ func validateTarget(target string, all bool) error {
 type TrainReply struct {
 	// Regressors that are now champions.
 	Promoted []Promoted `json:"promoted"`
-	// Challengers, which will be compared with the champions on new jobs.
-	Trained []Trained `json:"trained,omitempty"`
-	// Regressors that were not promoted.
-	Rejected []Rejected `json:"rejected,omitempty"`
 	// Why targets were not fitted.
 	Waiting []string `json:"waiting,omitempty"`
 }
@@ -359,17 +255,16 @@ func (r *RegressorListRequest) Validate() error { return validateTarget(r.Target
 // States of a regressor.
 const (
 	RegressorChampion = "champion" // in use
-	RegressorTrained  = "trained"  // it is about to be promoted
+	RegressorTrained  = "trained"  // not promoted yet
 	RegressorFormer   = "former"   // was champion before
-	RegressorRejected = "rejected" // was worse than the champion, or is unusable
-	RegressorUntried  = "untried"  // a newer challenger replaced it before the comparison
+	RegressorRejected = "rejected" // cannot be used
 )
 
 // RegressorVersion is a regressor and its history.
 type RegressorVersion struct {
 	Target string `json:"target"`
 	Fitted
-	// "champion", "challenger", "former", "rejected" or "untried"
+	// "champion", "trained", "former" or "rejected"
 	State string `json:"state"`
 	// True if its files are still stored, so that it can be promoted.
 	Kept      bool      `json:"kept"`

@@ -49,7 +49,6 @@ const (
 	EventAlive     = "alive" // core NATS, not stored
 	EventSample    = "sample"
 	EventTrained   = "trained"
-	EventFitting   = "fitting" // core NATS, not stored
 	EventPromoted  = "promoted"
 	EventRejected  = "rejected"
 	EventDrift     = "drift"

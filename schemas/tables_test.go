@@ -209,7 +209,7 @@ func TestRowOf_FindsTheTable(t *testing.T) {
 		}, {&schemas.Rejected{}, "regressor_rejected"}, {&schemas.Drift{}, "regressor_drift"},
 		{&schemas.Alive{}, ""}, {
 			&schemas.JobAdmitted{}, "",
-		}, {&schemas.Fitting{}, ""}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
+		}, {&schemas.Dead{}, ""}, {&schemas.Replayed{}, ""},
 	}
 	for _, test := range tests {
 		table, row, ok := schemas.RowOf(test.event)

@@ -476,126 +476,80 @@ func (f *fortnight) sample(node string, n, i int) {
 // digest is a made-up sha256 of a regressor.
 func digest(letter string) string { return strings.Repeat(letter, 64) }
 
-// regressors adds the first regressor, the drift alarm about node-c, a rejected challenger and a
-// promoted one.
+// regressors adds the first regressor, the drift of the nodes like node-c, a regressor that advisors
+// cannot use, and one that has learned the drift.
 func (f *fortnight) regressors() {
 	stamp := func(hour int, id string) schemas.Stamp {
 		return schemas.Stamp{EventID: id, At: f.begin.Add(time.Duration(hour) * time.Hour)}
 	}
-	fitted := func(letter string, examples uint64, medianError float64) schemas.Fitted {
+	fitted := func(letter string, examples uint64, heldOutError float64) schemas.Fitted {
 		return schemas.Fitted{
-			ModelDigest:         digest(letter),
-			ManifestDigest:      digest(letter),
-			Family:              "law",
-			Examples:            examples,
-			Settings:            12,
-			MedianAbsoluteRatio: medianError,
-			R2:                  pointer(0.875),
-			FitSeconds:          0.25,
+			ModelDigest:    digest(letter),
+			ManifestDigest: digest(letter),
+			Examples:       examples,
+			Configurations: 12,
+			HeldOutError:   heldOutError,
+			FitSeconds:     0.25,
 		}
 	}
-	trained := func(hour int, letter string, examples uint64, medianError float64, reason string) {
-		f.add(
-			&schemas.Trained{
-				Stamp:  stamp(hour, letter+"/trained"),
-				Target: schemas.TargetEpochTime,
-				Fitted: fitted(letter, examples, medianError),
-				Reason: reason,
-				Rival:  digest("a"),
-			},
-		)
+	trained := func(hour int, of schemas.Fitted, reason string) {
+		f.add(&schemas.Trained{
+			Stamp:  stamp(hour, of.ModelDigest[:1]+"/trained"),
+			Target: schemas.TargetEpochTime,
+			Fitted: of,
+			Reason: reason,
+		})
 	}
-	promoted := func(hour int, letter string, revision, examples uint64, medianError float64, by, reason string,
-		j schemas.Judgement) {
-		t := fitted(letter, examples, medianError)
-		f.add(
-			&schemas.Promoted{
-				Stamp:               stamp(hour, schemas.PromotedID(schemas.TargetEpochTime, revision)),
-				Target:              schemas.TargetEpochTime,
-				Revision:            revision,
-				ModelDigest:         t.ModelDigest,
-				ManifestDigest:      t.ManifestDigest,
-				Family:              t.Family,
-				Examples:            t.Examples,
-				Settings:            t.Settings,
-				MedianAbsoluteRatio: t.MedianAbsoluteRatio,
-				R2:                  t.R2,
-				FitSeconds:          t.FitSeconds,
-				Reason:              reason,
-				DecidedBy:           by,
-				Judgement:           j,
-			},
-		)
+	promoted := func(hour int, of schemas.Fitted, revision uint64, by, reason string) {
+		f.add(&schemas.Promoted{
+			Stamp:    stamp(hour, schemas.PromotedID(schemas.TargetEpochTime, revision)),
+			Target:   schemas.TargetEpochTime,
+			Revision: revision,
+			Fitted:   of,
+			Grounds:  schemas.Grounds{Reason: reason, DecidedBy: by},
+		})
 	}
-	judged := func(loss, coverage float64) schemas.Judgement {
-		return schemas.Judgement{
-			JudgedLevel:        0.95,
-			JudgedJobs:         52,
-			JudgedSettings:     9,
-			Loss:               &loss,
-			RivalLoss:          pointer(0.25),
-			LossDifferenceLow:  pointer(-0.125),
-			LossDifferenceHigh: pointer(0.5),
-			CoverageRatio:      &coverage,
-			RivalCoverageRatio: pointer(0.75),
-		}
-	}
-	trained(-3, "a", 120, 0.09375, "the first regressor")
-	promoted(-2, "a", 1, 120, 0.09375, schemas.DecidedFirst, "the first regressor", schemas.Judgement{})
-	trained(4*24, "b", 240, 0.125, "enough new epochs")
-	f.add(
-		&schemas.Rejected{
-			Stamp:       stamp(5*24, "b/rejected"),
-			Target:      schemas.TargetEpochTime,
-			ModelDigest: digest("b"),
-			Reason:      "worse: on 52 jobs of 9 configurations",
-			Rival:       digest("a"),
-			Judgement:   judged(0.5, 0.875),
-		},
-	)
+	first, unusable, last := fitted("a", 120, 0.09375), fitted("b", 240, 0.125), fitted("c", 360, 0.0625)
+	trained(-3, first, "the first regressor")
+	promoted(-2, first, 1, schemas.DecidedFirst, "the first regressor")
+	trained(4*24, unusable, "enough new epochs")
+	f.add(&schemas.Rejected{
+		Stamp:       stamp(5*24, "b/rejected"),
+		Target:      schemas.TargetEpochTime,
+		ModelDigest: unusable.ModelDigest,
+		Reason:      "bad regressor file",
+	})
 	since := f.begin.Add(slowHour * time.Hour)
-	f.add(
-		&schemas.Drift{
-			Stamp:          stamp(9*24+14, schemas.DriftID(schemas.TargetEpochTime, 7)),
-			Target:         schemas.TargetEpochTime,
-			CauseSequence:  7,
-			ModelDigest:    digest("a"),
-			Scope:          schemas.DriftNode,
-			Node:           "node-c",
-			SinceAt:        since,
-			Ratio:          1.375,
-			BeforeRatio:    1,
-			Jobs:           4,
-			RestRatio:      pointer(1.0),
-			RestJobs:       8,
-			ExplainedRatio: 0.75,
-			Detector:       "page_hinkley/node/node-c",
-			Statistic:      18,
-			Threshold:      16.5,
-			Deviation:      0.0625,
-			WindowJobs:     40,
-			WindowSinceAt:  since,
-			CoverageRatio:  pointer(0.25),
-			Message:        "jobs on node-c take 1.375 of what was predicted",
-		},
-	)
-	trained(9*24+15, "c", 360, 0.0625, "drift: node-c")
-	promoted(
-		learnedHour,
-		"c",
-		2,
-		360,
-		0.0625,
-		schemas.DecidedTest,
-		"better: on 52 jobs of 9 configurations",
-		judged(0.125, 0.9375),
-	)
-	f.add(
-		&schemas.Rejected{
-			Stamp:       stamp(12*24, "d/rejected"),
-			Target:      schemas.TargetAccuracy,
-			ModelDigest: digest("d"),
-			Reason:      "replaced by another challenger before it was judged",
-		},
-	)
+	f.add(&schemas.Drift{
+		Stamp:          stamp(9*24+14, schemas.DriftID(schemas.TargetEpochTime, 1, "scope")),
+		Target:         schemas.TargetEpochTime,
+		CauseSequence:  7,
+		ModelDigest:    first.ModelDigest,
+		State:          schemas.DriftActive,
+		Scope:          schemas.DriftNodeType,
+		NodeType:       "x, 2 cores",
+		SinceAt:        since,
+		Ratio:          1.375,
+		RatioLow:       pointer(1.25),
+		RatioHigh:      pointer(1.5),
+		BeforeRatio:    1,
+		Jobs:           4,
+		RestRatio:      pointer(1.0),
+		RestJobs:       8,
+		ExplainedRatio: 0.75,
+		Statistic:      18,
+		Threshold:      16.5,
+		Deviation:      0.0625,
+		WindowJobs:     40,
+		WindowSinceAt:  since,
+		Message:        "jobs on nodes of type x, 2 cores take 1.375 times as long as predicted",
+	})
+	trained(9*24+15, last, "a run has ended")
+	promoted(learnedHour, last, 2, schemas.DecidedFit, "a run has ended")
+	f.add(&schemas.Rejected{
+		Stamp:       stamp(12*24, "d/rejected"),
+		Target:      schemas.TargetAccuracy,
+		ModelDigest: digest("d"),
+		Reason:      "bad regressor file",
+	})
 }

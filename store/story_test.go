@@ -260,19 +260,18 @@ func (s *testLog) sample(node string, number uint64) {
 func (s *testLog) regressors() {
 	s.add(
 		&schemas.Promoted{
-			Stamp:               s.stamp(schemas.PromotedID("epoch_time", 1)),
-			Target:              "epoch_time",
-			Revision:            1,
-			ModelDigest:         "abc",
-			ManifestDigest:      "def",
-			Family:              "forest",
-			Examples:            40,
-			Settings:            8,
-			MeanSquaredError:    0.25,
-			MedianAbsoluteRatio: 0.125,
-			R2:                  pointer(0.75),
-			FitSeconds:          0.5,
-			Reason:              "first",
+			Stamp:    s.stamp(schemas.PromotedID("epoch_time", 1)),
+			Target:   "epoch_time",
+			Revision: 1,
+			Fitted: schemas.Fitted{
+				ModelDigest:    "abc",
+				ManifestDigest: "def",
+				Examples:       40,
+				Configurations: 8,
+				HeldOutError:   0.125,
+				FitSeconds:     0.5,
+			},
+			Grounds: schemas.Grounds{Reason: "first", DecidedBy: schemas.DecidedFirst},
 		},
 	)
 	s.add(
@@ -280,18 +279,19 @@ func (s *testLog) regressors() {
 			Stamp:       s.stamp(schemas.RejectedID("accuracy", "ghi")),
 			Target:      "accuracy",
 			ModelDigest: "ghi",
-			Reason:      "worse than the champion",
+			Reason:      "bad regressor file",
 		},
 	)
 	at := time.Unix(1_790_000_000, 0).UTC()
 	s.add(
 		&schemas.Drift{
-			Stamp:          s.stamp(schemas.DriftID("epoch_time", 7)),
+			Stamp:          s.stamp(schemas.DriftID("epoch_time", 7, "scope")),
 			Target:         "epoch_time",
 			CauseSequence:  7,
 			ModelDigest:    "abc",
-			Scope:          schemas.DriftNode,
-			Node:           "node-a",
+			State:          schemas.DriftActive,
+			Scope:          schemas.DriftNodeType,
+			NodeType:       "x, 2 cores",
 			SinceAt:        at,
 			Ratio:          1.25,
 			BeforeRatio:    1,
@@ -299,14 +299,13 @@ func (s *testLog) regressors() {
 			RestRatio:      pointer(1.0),
 			RestJobs:       6,
 			ExplainedRatio: 0.75,
-			Detector:       "page_hinkley/node/node-a",
 			Statistic:      17,
 			Threshold:      16.5,
 			Deviation:      0.0625,
 			WindowJobs:     40,
 			WindowSinceAt:  at,
 			KnownChanges:   []string{"node node-b joined"},
-			Message:        "jobs on node-a take 1.25 of what was predicted",
+			Message:        "jobs on nodes of type x, 2 cores take 1.25 times as long as predicted",
 		},
 	)
 }
@@ -375,15 +374,15 @@ func TestStory_IsValid(t *testing.T) {
 func (s *testLog) corrections() {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	e := schemas.Drift{
-		Stamp: s.stamp(schemas.CorrectionID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,
+		Stamp: s.stamp(schemas.DriftID("epoch_time", 2, "a")), Target: "epoch_time", CauseSequence: 9,
 		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "resnet", NodeType: "V100", BatchSizeFrom: 512,
 		SinceAt: at, Ratio: 1.5, RatioLow: pointer(1.375), RatioHigh: pointer(1.625), BeforeRatio: 1, Jobs: 2,
-		Detector: "factor", Statistic: 9, Threshold: 6.5, WindowJobs: 4, WindowSinceAt: at,
+		Statistic: 9, Threshold: 6.5, WindowJobs: 4, WindowSinceAt: at,
 		State: schemas.DriftActive, Message: "jobs of model resnet with batch size 512 or more take 1.50 times as long",
 	}
 	s.add(&e)
 	over := e
-	over.Stamp, over.State = s.stamp(schemas.CorrectionID("epoch_time", 3, "a")), schemas.DriftReplaced
+	over.Stamp, over.State = s.stamp(schemas.DriftID("epoch_time", 3, "a")), schemas.DriftReplaced
 	over.Ratio, over.BeforeRatio, over.RatioLow, over.RatioHigh = 1, 1.5, nil, nil
 	s.add(&over)
 }

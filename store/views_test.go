@@ -131,8 +131,8 @@ func TestViews_HaveTheDataset(t *testing.T) {
 	s.events = nil
 	at := time.Unix(1_790_000_000, 0).UTC()
 	drift := &schemas.Drift{
-		Stamp: s.stamp(schemas.DriftID("epoch_time", 7)), Target: "epoch_time", CauseSequence: 7,
-		ModelDigest: "abc", Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
+		Stamp: s.stamp(schemas.DriftID("epoch_time", 7, "scope")), Target: "epoch_time", CauseSequence: 7,
+		ModelDigest: "abc", State: schemas.DriftActive, Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
 		SinceAt: at, WindowSinceAt: at, Ratio: 1.25, BeforeRatio: 1,
 	}
 	s.add(drift)

@@ -71,7 +71,7 @@ func (t *Trainer) correct(ctx context.Context) error {
 		return err
 	}
 	reason := correctionReason(state)
-	outcome, err := t.place(ctx, c, l.last, target, reason, &schemas.TrainReply{})
+	outcome, err := t.place(ctx, c, l.last, target, schemas.DecidedCorrection, reason, &schemas.TrainReply{})
 	if err == nil {
 		t.metrics.fits.WithLabelValues(target, "corrected").Inc()
 		t.log.Debug("drift corrected", "reason", reason, "outcome", outcome)

@@ -56,8 +56,8 @@ func correctionEvent(
 ) *schemas.Drift {
 	e := scopeOf(f)
 	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
-	e.EventID, e.At = schemas.CorrectionID(v.Target, v.Revision, correctionKey(e)), now
-	e.State, e.SinceAt, e.Detector = schemas.DriftActive, f.StartedAt, "factor"
+	e.EventID, e.At = schemas.DriftID(v.Target, v.Revision, correctionKey(e)), now
+	e.State, e.SinceAt = schemas.DriftActive, f.StartedAt
 	e.Ratio, e.RatioLow, e.RatioHigh, e.BeforeRatio = f.Ratio, &f.Low, &f.High, 1
 	e.Jobs, e.RestJobs, e.ExplainedRatio = uint32(f.Runs), uint32(f.RestRuns), f.Explained
 	if f.RestRuns > 0 {
@@ -88,7 +88,7 @@ func endOfCorrection(
 ) *schemas.Drift {
 	e := *published
 	e.ModelDigest, e.CauseSequence = v.ModelDigest, v.SinceSequence
-	e.EventID, e.At = schemas.CorrectionID(v.Target, v.Revision, correctionKey(published)), now
+	e.EventID, e.At = schemas.DriftID(v.Target, v.Revision, correctionKey(published)), now
 	e.State, e.Ratio, e.BeforeRatio = schemas.DriftWithdrawn, 1, published.Ratio
 	e.RatioLow, e.RatioHigh = nil, nil
 	e.Message = fmt.Sprintf("%s: later jobs do not confirm %.2f times the predicted time; "+

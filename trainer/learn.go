@@ -69,7 +69,7 @@ func (t *Trainer) learn(
 	if err := t.o.step("fitted"); err != nil {
 		return "", err
 	}
-	return t.place(ctx, c, l.last, target, reason.String(), reply)
+	return t.place(ctx, c, l.last, target, schemas.DecidedFit, reason.String(), reply)
 }
 
 // fit fits one target, and updates the state of its champion.

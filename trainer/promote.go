@@ -15,7 +15,7 @@ import (
 // place promotes a candidate that was fitted on the log up to a sequence, unless it equals the
 // champion.
 func (t *Trainer) place(
-	ctx context.Context, c *fittedCandidate, last uint64, target, reason string,
+	ctx context.Context, c *fittedCandidate, last uint64, target, by, reason string,
 	reply *schemas.TrainReply,
 ) (outcome string, err error) {
 	// The champion may have changed during the fit.
@@ -32,14 +32,14 @@ func (t *Trainer) place(
 	}
 	g := schemas.Grounds{
 		Reason:        reason,
-		DecidedBy:     schemas.DecidedGrowth, // the candidate has learned from more runs
-		Rival:         champion.ModelDigest,
+		DecidedBy:     by,
+		Replaced:      champion.ModelDigest,
 		SinceSequence: last,
 	}
 	if revision == 0 {
 		g.DecidedBy = schemas.DecidedFirst
 	}
-	if err := t.publishCandidate(ctx, c, target, reason, &g); err != nil {
+	if err := t.publishCandidate(ctx, c, target, &g); err != nil {
 		return "", err
 	}
 	p, err := t.promote(ctx, target, c.fitted, g, revision)
@@ -71,12 +71,11 @@ func newCandidate(files Files, took time.Duration) (*fittedCandidate, error) {
 // fitted returns the figures of a fit from its manifest.
 func fitted(m *treefile.Manifest) schemas.Fitted {
 	f := schemas.Fitted{
-		Family:   "hierarchy",
-		Examples: uint64(m.Examples.Count),
-		Settings: uint64(m.Examples.Configurations),
+		Examples:       uint64(m.Examples.Count),
+		Configurations: uint64(m.Examples.Configurations),
 	}
 	if m.HeldOutError != nil {
-		f.MedianAbsoluteRatio = *m.HeldOutError
+		f.HeldOutError = *m.HeldOutError
 	}
 	return f
 }
@@ -98,7 +97,7 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 
 // publishCandidate stores the files of a candidate and publishes that it was trained.
 func (t *Trainer) publishCandidate(
-	ctx context.Context, c *fittedCandidate, target, reason string, g *schemas.Grounds,
+	ctx context.Context, c *fittedCandidate, target string, g *schemas.Grounds,
 ) error {
 	for _, file := range [][]byte{c.files.Model, c.files.Manifest} {
 		if _, err := t.bus.PutArtifact(ctx, file); err != nil {
@@ -111,8 +110,7 @@ func (t *Trainer) publishCandidate(
 	e := schemas.Trained{
 		Target:        target,
 		Fitted:        c.fitted,
-		Reason:        reason,
-		Rival:         g.Rival,
+		Reason:        g.Reason,
 		SinceSequence: g.SinceSequence,
 	}
 	e.At = time.Now().UTC()
@@ -122,12 +120,11 @@ func (t *Trainer) publishCandidate(
 	}
 	t.log.Info("regressor trained",
 		"target", target,
-		"reason", reason,
+		"reason", e.Reason,
 		"digest", e.ModelDigest,
-		"family", e.Family,
 		"examples", e.Examples,
-		"settings", e.Settings,
-		"median_absolute_ratio", e.MedianAbsoluteRatio,
+		"configurations", e.Configurations,
+		"held_out_error", e.HeldOutError,
 		"fit_seconds", e.FitSeconds,
 	)
 	return t.o.step("trained")
@@ -169,24 +166,9 @@ func (t *Trainer) promote(
 
 // promoted returns the event of a promotion.
 func promoted(c schemas.Champion, revision uint64, f schemas.Fitted) schemas.Promoted {
-	e := schemas.Promoted{
-		Target:              c.Target,
-		Revision:            revision,
-		ModelDigest:         c.ModelDigest,
-		ManifestDigest:      c.ManifestDigest,
-		Family:              f.Family,
-		Examples:            f.Examples,
-		Settings:            f.Settings,
-		MeanSquaredError:    f.MeanSquaredError,
-		MedianAbsoluteRatio: f.MedianAbsoluteRatio,
-		R2:                  f.R2,
-		FitSeconds:          c.FitSeconds,
-		Reason:              c.Reason,
-		DecidedBy:           c.DecidedBy,
-		Rival:               c.Rival,
-		SinceSequence:       c.SinceSequence,
-		Judgement:           c.Judgement,
-	}
+	e := schemas.Promoted{Target: c.Target, Revision: revision, Fitted: f, Grounds: c.Grounds}
+	e.ModelDigest, e.ManifestDigest = c.ModelDigest, c.ManifestDigest
+	e.FitSeconds = c.FitSeconds
 	e.EventID, e.At = schemas.PromotedID(c.Target, revision), time.Now().UTC()
 	return e
 }
@@ -241,7 +223,7 @@ func (t *Trainer) promoteOnRequest(
 	g := schemas.Grounds{
 		Reason:    reason,
 		DecidedBy: schemas.DecidedRequest,
-		Rival:     champion.ModelDigest,
+		Replaced:  champion.ModelDigest,
 	}
 	if g.SinceSequence, err = t.bus.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return nil, err

@@ -106,11 +106,11 @@ func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	var back schemas.Promoted
 	if err := b.Request(within(t), schemas.SubjectRegressorRollback,
 		&schemas.RollbackRequest{Target: schemas.TargetEpochTime}, &back); err != nil ||
-		back.ModelDigest != first.ModelDigest || back.Rival != second.ModelDigest {
+		back.ModelDigest != first.ModelDigest || back.Replaced != second.ModelDigest {
 		t.Errorf("rolled back to %+v, error %v; want the first regressor", back, err)
 	}
 	free()
-	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Rival != first.ModelDigest ||
+	if r := <-third; len(r.Promoted) != 1 || r.Promoted[0].Replaced != first.ModelDigest ||
 		r.Promoted[0].Revision != back.Revision+1 {
 		t.Errorf("reply of the fit: %+v, want a promotion that replaces the first regressor", r)
 	}

@@ -99,30 +99,14 @@ func (r *targetRegistry) promoted(e *schemas.Promoted) {
 		v = &schemas.RegressorVersion{Target: e.Target, TrainedAt: e.At, TrainedFor: e.Reason}
 		r.versions[e.ModelDigest] = v
 	}
-	v.Fitted = schemas.Fitted{
-		ModelDigest:         e.ModelDigest,
-		ManifestDigest:      e.ManifestDigest,
-		Family:              e.Family,
-		Examples:            e.Examples,
-		Settings:            e.Settings,
-		MeanSquaredError:    e.MeanSquaredError,
-		MedianAbsoluteRatio: e.MedianAbsoluteRatio,
-		R2:                  e.R2,
-		FitSeconds:          max(e.FitSeconds, v.FitSeconds),
-	}
+	v.Fitted, v.FitSeconds = e.Fitted, max(e.FitSeconds, v.FitSeconds)
 	if before := r.versions[r.champion()]; before != nil && before != v {
 		before.State, before.ReplacedAt = schemas.RegressorFormer, e.At
 	}
 	v.State = schemas.RegressorChampion
 	v.PromotedAt, v.ReplacedAt = e.At, time.Time{}
 	v.Revision = e.Revision
-	v.Grounds = schemas.Grounds{
-		Reason:        e.Reason,
-		DecidedBy:     e.DecidedBy,
-		Rival:         e.Rival,
-		SinceSequence: e.SinceSequence,
-		Judgement:     e.Judgement,
-	}
+	v.Grounds = e.Grounds
 	r.champions = append(r.champions[max(0, len(r.champions)+1-maxChampions):], e.ModelDigest)
 }
 

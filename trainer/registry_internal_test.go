@@ -23,11 +23,11 @@ func TestRegistry(t *testing.T) {
 	}
 	promoted := func(digest, by string, revision uint64) {
 		e := &schemas.Promoted{
-			Stamp:       stamp(fmt.Sprint("promoted/", revision)),
-			Target:      "epoch_time",
-			ModelDigest: digest,
-			DecidedBy:   by,
-			Revision:    revision,
+			Stamp:    stamp(fmt.Sprint("promoted/", revision)),
+			Target:   "epoch_time",
+			Fitted:   schemas.Fitted{ModelDigest: digest},
+			Grounds:  schemas.Grounds{DecidedBy: by},
+			Revision: revision,
 		}
 		l.Apply(e)
 		l.Apply(e) // a duplicate
@@ -47,7 +47,7 @@ func TestRegistry(t *testing.T) {
 	if got := states(); got != want {
 		t.Errorf("after three fits: %s, want %s", got, want)
 	}
-	promoted("c", schemas.DecidedGrowth, 2)
+	promoted("c", schemas.DecidedFit, 2)
 	trained("d")
 	l.Apply(&schemas.Rejected{
 		Stamp:       stamp("rejected/d"),
@@ -89,10 +89,10 @@ func TestRegistry_DropsOldFits(t *testing.T) {
 		})
 		if n < 100 {
 			l.Apply(&schemas.Promoted{
-				Stamp:       schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
-				Target:      "epoch_time",
-				ModelDigest: digest,
-				Revision:    uint64(n + 1),
+				Stamp:    schemas.Stamp{EventID: fmt.Sprint("promoted/", n), At: at},
+				Target:   "epoch_time",
+				Fitted:   schemas.Fitted{ModelDigest: digest},
+				Revision: uint64(n + 1),
 			})
 		}
 		l.target("epoch_time").pruned[digest] = true

@@ -144,7 +144,7 @@ func TestTrainer_LearnsFromTheLog(t *testing.T) {
 	publishStudy(t, b, "a", 0, 1)
 	runTrainer(t, b, nil, onRequest)
 	r := train(t, b)
-	if len(r.Promoted) != 3 || r.Promoted[0].Examples != 24 || r.Promoted[0].Settings != 6 {
+	if len(r.Promoted) != 3 || r.Promoted[0].Examples != 24 || r.Promoted[0].Configurations != 6 {
 		t.Fatalf("reply %+v, want three regressors, of 24 examples of 6 configurations", r)
 	}
 	if got := predictEpoch(t, b, 16, 2); got < 0.74 || got > 0.78 {

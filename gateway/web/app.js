@@ -88,7 +88,7 @@ await session.start();
 // The what-if form needs the jobs too: it proposes their models.
 const needs = [
   { read: readNodes, for: ['nodes'], seconds: 2 }, // polls, because a large cluster has too many live samples
-  { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 }, // the judgement of challengers
+  { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 },
   { read: readScore, for: ['score'] },
   { read: readAll, for: ['jobs', 'advice', 'predict'] },
   { read: readJobs, for: ['jobs'], seconds: 10 }, // changes without an event, and services that were unavailable

@@ -39,15 +39,15 @@ export function time(at) {
   return d.toLocaleString('en-GB', form);
 }
 
-// inPoints returns whether errors of a regressor are accuracies, which the page shows in points.
-export const inPoints = (target, family) => target === 'accuracy' && family === 'hierarchy';
+// inPoints returns whether errors of a target are errors of accuracies, which the page shows in
+// points.
+export const inPoints = (target) => target === 'accuracy';
 
-// heldOutError formats the error of a regressor on held-out runs: the mean of family hierarchy, which
-// predicts each model from its own runs, or the median. 0 means that no run was held out.
-export function heldOutError(target, { family, median_absolute_ratio: e }) {
-  const statistic = family === 'hierarchy' ? 'mean' : 'median';
-  if (!e) return `${statistic} error unknown`;
-  return `${statistic} error ${inPoints(target, family) ? `${(100 * e).toFixed(1)} points` : percent(e, 1)}`;
+// heldOutError formats the mean error of a regressor on held-out runs. 0 means that no run was held
+// out.
+export function heldOutError(target, { held_out_error: e }) {
+  if (!e) return 'mean error unknown';
+  return `mean error ${inPoints(target) ? `${(100 * e).toFixed(1)} points` : percent(e, 1)}`;
 }
 
 // modelLevel formats a model and its dataset, if any, like the levels of regressors.

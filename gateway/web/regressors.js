@@ -1,25 +1,17 @@
-// The regressors: champions, challengers and their history.
+// The regressors: champions and their history.
 import { byId, el, keyed, loaded, text } from './dom.js';
-import { heldOutError, number, percent, time, unknown } from './format.js';
+import { heldOutError, number, time, unknown } from './format.js';
 import { begins, life } from './life.js';
 
 const drawn = 40, listed = 4; // versions in a chart and in a table; the REST API returns all
 const order = ['epoch_time', 'startup_time', 'accuracy'];
-const states = { champion: '★ in use', challenger: '◔ challenger', former: '■ former', rejected: '✕ rejected', untried: '– untried' };
+const states = { champion: '★ in use', trained: '◔ trained', former: '■ former', rejected: '✕ rejected' };
 const expanded = new Set(); // targets with all versions in the table
-let current = { regressors: [], promotions: [], rejections: [], drifts: [] };
+let current = { regressors: [], promotions: [], drifts: [] };
 
 const short = (digest) => (digest ?? '').slice(0, 12);
-const figures = (target, v) => `${v.family}, ${number(v.examples)} examples of ${number(v.settings)} configurations, ${heldOutError(target, v)}`;
+const figures = (target, v) => `${number(v.examples)} examples of ${number(v.configurations)} configurations, ${heldOutError(target, v)}`;
 const count = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
-
-// judged describes the comparison of a regressor with another one on new jobs.
-function judged(v) {
-  if (!v.judged_jobs || v.loss === undefined) return '';
-  return `${count(v.judged_jobs, 'job')} of ${count(v.judged_settings, 'configuration')}: loss ${number(v.loss, 5)} compared with ${number(v.rival_loss, 5)}, coverage ${percent(v.coverage_ratio, 1)} compared with ${percent(v.rival_coverage_ratio, 1)}`;
-}
-
-const why = (v) => (v.state === 'untried' ? 'replaced by a newer challenger before it was judged' : v.reason);
 
 const heads = ['Version', 'State', 'Examples', 'Held-out error', 'Fitted', 'In use', 'Reason'];
 
@@ -33,11 +25,11 @@ function fillRow(row, { target, v, n }) {
   const cells = [
     [`${n}`, short(v.model_digest)],
     [states[v.state] ?? v.state, v.kept ? 'kept' : ''],
-    [number(v.examples), `${count(v.settings, 'configuration')}, ${v.family}`],
+    [number(v.examples), count(v.configurations, 'configuration')],
     [heldOutError(target, v).replace(' error', ''), ''],
     [time(v.trained_at), v.trained_for],
     [used, until],
-    [v.decided_by ? `by ${v.decided_by}` : '', v.decided_by || v.state !== 'challenger' ? why(v) : judged(v) || why(v)],
+    [v.decided_by ? `by ${v.decided_by}` : '', v.reason],
   ];
   cells.forEach(([main, small], i) => { text(row.children[i].firstChild, main); text(row.children[i].lastChild, small); });
   row.classList.toggle('chosen', v.state === 'champion');
@@ -48,24 +40,22 @@ function makeTarget({ target }) {
   more.addEventListener('click', () => { expanded.add(target); show(); });
   const head = el('thead', {}, el('tr', {}, ...heads.map((h) => el('th', { scope: 'col' }, h))));
   const table = el('table', { class: 'cards' }, el('caption', {}, `Versions of ${target.replace('_', ' ')}, newest first`), head, el('tbody'));
-  return el('article', {}, el('h3', {}, target.replace('_', ' ')), el('p'), el('p'), el('p', { class: 'alarms' }),
-    el('figure', {}, el('div', { class: 'panels' }), el('figcaption', { class: 'note' }, 'Filled: champion, current (ringed) or former. Hollow: never promoted. Triangle: promotion. Dashed line: drift alarm. Vertical lines: 95\u00a0% intervals.')), table, more);
+  return el('article', {}, el('h3', {}, target.replace('_', ' ')), el('p'), el('p', { class: 'alarms' }),
+    el('figure', {}, el('div', { class: 'panels' }), el('figcaption', { class: 'note' }, 'Filled: champion, current (ringed) or former. Hollow: never promoted. Triangle: promotion. Dashed line: drift.')), table, more);
 }
 
 function fillTarget(article, { target, versions }) {
-  const [, used, next, alarms, figure, table, more] = article.children;
+  const [, used, alarms, figure, table, more] = article.children;
   const of = (list) => list.filter((e) => e.target === target), drifts = of(current.drifts);
-  const champion = versions.findLast((v) => v.state === 'champion'), challenger = versions.findLast((v) => v.state === 'challenger');
+  const champion = versions.findLast((v) => v.state === 'champion');
   const name = (v) => `version ${versions.indexOf(v) + 1} (${short(v.model_digest)})`;
   text(used, champion ? `The champion is ${name(champion)} since ${time(champion.promoted_at)}: ${figures(target, champion)}. Decided by ${champion.decided_by ?? unknown}: ${champion.reason}.` : 'There is no champion.');
-  text(next, challenger ? `${name(challenger).replace('v', 'V')} is the challenger: ${figures(target, challenger)}. ${judged(challenger) || 'Not judged yet'}.` : '');
-  next.hidden = !challenger;
   const last = drifts.at(-1), corrections = (champion?.corrections ?? []).map((d) => `Corrected: ${d.message}.`);
-  text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift alarm')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
+  text(alarms, last ? [...corrections, `${count(drifts.filter(begins).length, 'drift')}, the latest event at ${time(last.at)}: ${last.message}`].join(' ') : '');
   alarms.hidden = !last;
   const first = Math.max(1, versions.length - drawn + 1), panels = figure.firstChild;
   figure.hidden = false; // to measure its width
-  panels.replaceChildren(...life({ target, versions: versions.slice(first - 1), first, promotions: of(current.promotions), rejections: of(current.rejections), drifts }, panels.clientWidth));
+  panels.replaceChildren(...life({ target, versions: versions.slice(first - 1), first, promotions: of(current.promotions), drifts }, panels.clientWidth));
   figure.hidden = !panels.children.length;
   const rows = versions.map((v, i) => ({ target, v, n: i + 1 })).reverse();
   keyed(table.tBodies[0], rows.filter(({ v }, i) => expanded.has(target) || i < listed || v === champion), (r) => r.v.model_digest, makeRow, fillRow);
@@ -75,7 +65,7 @@ function fillTarget(article, { target, versions }) {
 function show() {
   const there = [...new Set(current.regressors.map((v) => v.target))].sort((a, b) => order.indexOf(a) - order.indexOf(b));
   const targets = there.map((target) => ({ target, versions: current.regressors.filter((v) => v.target === target).reverse() }));
-  text(byId('regressors-count'), current.regressors.length ? `${number(current.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(current.regressors.length)} fitted, ${count(current.drifts.filter(begins).length, 'drift alarm')}` : '');
+  text(byId('regressors-count'), current.regressors.length ? `${number(current.regressors.filter((v) => v.state === 'champion').length)} in use, ${number(current.regressors.length)} fitted, ${count(current.drifts.filter(begins).length, 'drift')}` : '');
   byId('regressors-empty').hidden = targets.length > 0;
   byId('regressors-note').hidden = targets.length === 0;
   keyed(byId('regressors-list'), targets, (t) => t.target, makeTarget, fillTarget);

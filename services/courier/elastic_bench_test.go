@@ -178,7 +178,7 @@ func (q *trainingQueue) measure() {
 	}
 	var reply schemas.TrainReply
 	err := q.l.Bus().Request(q.b.Context(), schemas.SubjectRegressorTrain,
-		&schemas.TrainRequest{Promote: true}, &reply)
+		&schemas.TrainRequest{}, &reply)
 	if err != nil || len(reply.Promoted) == 0 {
 		q.b.Fatalf("train = %+v, %v", reply, err)
 	}

@@ -102,7 +102,7 @@ func TestAll_RestartsAKilledTrainerAndLosesNothing(t *testing.T) {
 
 	var reply schemas.TrainReply
 	// Unlike an epoch time, an accuracy is an example regardless of neighbours.
-	request := schemas.TrainRequest{Target: schemas.TargetAccuracy, Promote: true}
+	request := schemas.TrainRequest{Target: schemas.TargetAccuracy}
 	err = l.Bus().Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
 	if err != nil || len(reply.Promoted) != 1 {
 		t.Fatalf("train = %+v, %v, want one regressor promoted", reply, err)

@@ -57,9 +57,8 @@ func benchmarkRefit(b *testing.B, where string, epochs int) {
 	refit := func() float64 {
 		begin := time.Now()
 		var reply schemas.TrainReply
-		if err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{
-			Promote: true,
-		}, &reply); err != nil || len(reply.Promoted) != len(schemas.Targets()) {
+		err := l.Bus().Request(b.Context(), schemas.SubjectRegressorTrain, &schemas.TrainRequest{}, &reply)
+		if err != nil || len(reply.Promoted) != len(schemas.Targets()) {
 			b.Fatalf("train = %+v, %v, want a promotion for each target", reply, err)
 		}
 		return time.Since(begin).Seconds()

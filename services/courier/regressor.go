@@ -11,7 +11,6 @@ import (
 	"courier/bus"
 	"courier/report"
 	"courier/schemas"
-	"courier/services"
 )
 
 // regressorCommand shows, exports and changes the regressors of a cluster.
@@ -150,8 +149,7 @@ const fitTimeout = 10 * time.Minute
 type regressorTrain struct {
 	natsFlags
 	outputFlags
-	Target  string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
-	Promote bool   `help:"Promote the fitted regressors at once, without comparing them with the champions on later jobs."`
+	Target string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
 // Help returns the end of the help text.
@@ -159,9 +157,9 @@ func (*regressorTrain) Help() string {
 	return example("courier regressor train --target epoch_time")
 }
 
-// Run requests fits, and shows their progress on a terminal.
+// Run requests fits.
 func (c *regressorTrain) Run(w *environment) error {
-	q := schemas.TrainRequest{Target: c.Target, Promote: c.Promote}
+	q := schemas.TrainRequest{Target: c.Target}
 	if err := q.Validate(); err != nil {
 		return err
 	}
@@ -172,41 +170,14 @@ func (c *regressorTrain) Run(w *environment) error {
 	defer closeBus(b)
 	ctx, cancel := context.WithTimeout(w.ctx, fitTimeout)
 	defer cancel()
-	stop := func() {}
-	if services.IsTerminal(w.stderr) {
-		stop = showFitting(ctx, b, w, c.Target)
-	}
 	var reply schemas.TrainReply
-	err = b.Request(ctx, q.Subject(), &q, &reply)
-	stop()
-	if err != nil {
+	if err := b.Request(ctx, q.Subject(), &q, &reply); err != nil {
 		return err
 	}
 	if c.Output == "json" {
 		return indented(w.stdout, &reply)
 	}
 	return report.Trained(w.stdout, &reply)
-}
-
-// showFitting draws a progress bar for each fit of a target, or of all, until stop is called.
-func showFitting(ctx context.Context, b *bus.Bus, w *environment, target string) (stop func()) {
-	if target == "" {
-		target = "*"
-	}
-	listening, cancel := context.WithCancel(ctx)
-	p, done := &services.FittingBars{Out: w.stderr, Terminal: true}, make(chan struct{})
-	go func() {
-		defer close(done)
-		if err := b.Listen(listening, schemas.RegressorSubject(target, schemas.EventFitting),
-			p.Handle); err != nil {
-			w.log.Warn("cannot show progress", "error", err)
-		}
-	}()
-	return func() {
-		cancel()
-		<-done
-		p.End()
-	}
 }
 
 type regressorPromote struct {
@@ -269,12 +240,12 @@ func change(w *environment, n natsFlags, o outputFlags, q schemas.Request) error
 		return indented(w.stdout, &p)
 	}
 	champion := "is the first champion"
-	if p.Rival != "" {
-		champion = fmt.Sprintf("replaces the champion %.12s", p.Rival)
+	if p.Replaced != "" {
+		champion = fmt.Sprintf("replaces the champion %.12s", p.Replaced)
 	}
 	_, err = fmt.Fprintf(w.stdout,
-		"%s: %.12s %s as revision %d (%s; %s of %d examples in %d configurations, %s)\n",
-		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Family, p.Examples, p.Settings,
-		schemas.FormatError(p.Target, p.Family, p.MedianAbsoluteRatio))
+		"%s: %.12s %s as revision %d (%s; %d examples in %d configurations, %s)\n",
+		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Examples, p.Configurations,
+		schemas.FormatError(p.Target, p.HeldOutError))
 	return err
 }

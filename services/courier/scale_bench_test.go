@@ -87,9 +87,7 @@ func newScale(b *testing.B, advisors int) *scale {
 	await(b, "regressors", func() bool {
 		var reply schemas.TrainReply
 		err := s.log.Request(within(b, 30*time.Second), schemas.SubjectRegressorTrain,
-			&schemas.TrainRequest{
-				Promote: true,
-			}, &reply)
+			&schemas.TrainRequest{}, &reply)
 		return err == nil && len(reply.Promoted) == len(schemas.Targets())
 	})
 	trainer.kill()

@@ -131,7 +131,7 @@ func runClocked(
 func learn(t testing.TB, b *bus.Bus, jobs func()) (reply schemas.TrainReply) {
 	t.Helper()
 	jobs()
-	request := schemas.TrainRequest{Promote: true}
+	request := schemas.TrainRequest{}
 	var err error
 	await(t, "the trainer", func() bool {
 		err = b.Request(within(t, patience), schemas.SubjectRegressorTrain, &request, &reply)
