@@ -132,7 +132,8 @@ func TestViews_HaveTheDataset(t *testing.T) {
 	at := time.Unix(1_790_000_000, 0).UTC()
 	drift := &schemas.Drift{
 		Stamp: s.stamp(schemas.DriftID("epoch_time", 7, "scope")), Target: "epoch_time", CauseSequence: 7,
-		ModelDigest: "abc", State: schemas.DriftActive, Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
+		ModelDigest: "abc", State: schemas.DriftActive,
+		Scope: schemas.DriftModel, Model: "digits-mlp", Dataset: "digits",
 		SinceAt: at, WindowSinceAt: at, Ratio: 1.25, BeforeRatio: 1,
 	}
 	s.add(drift)

@@ -15,7 +15,7 @@ import (
 
 // regressorCommand shows, exports and changes the regressors of a cluster.
 type regressorCommand struct {
-	List     regressorList     `cmd:"" help:"List the regressors of a cluster: champions, challengers, former and rejected ones."`
+	List     regressorList     `cmd:"" help:"List the regressors of a cluster: champions, former and rejected ones."`
 	Show     regressorShow     `cmd:"" help:"Show the history of a regressor."`
 	Export   regressorExport   `cmd:"" help:"Write a regressor for another program."`
 	Train    regressorTrain    `cmd:"" help:"Fit the regressors of a cluster now."`
