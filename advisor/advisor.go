@@ -55,6 +55,14 @@ type Options struct {
 	MaxLogBytes int64
 }
 
+// Defaults for publishing changed advice. After each epoch the predicted end moves by about the
+// scatter of epochs divided by the square root of the number of observed epochs. With the usual
+// scatter of 5 percent this is less than 2 percent of the remaining time.
+const (
+	defaultMinChange   = 0.05             // of the remaining time
+	defaultMinInterval = 30 * time.Second // until an unchanged advice is repeated
+)
+
 // withDefaults returns the options with defaults in place of zero fields.
 func (o Options) withDefaults() Options {
 	o.Version = cmp.Or(o.Version, "0.0.0")
@@ -116,66 +124,6 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 	return a
 }
 
-// Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
-// at the end. These are its parts:
-//
-//	JOB stream ──► apply ─► re-predict ──► outbox ──► job.<id>.advice, job.<id>.risk
-//	NODE stream ─► apply       ▲
-//	job.*.alive ─► heartbeat   │ lock
-//	clock ───────► silent? ────┤──► job.<id>.lost
-//	champions ───► load, check ┘
-//	job.submit, … (after the replay) ──► Decide ──► reply
-//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice
-//	clock ──► snapshots of the state, limits of the JOB stream
-func (a *Advisor) Run(ctx context.Context) error {
-	if a.restore(ctx) != nil {
-		return nil // ctx has ended
-	}
-	sending, abandon := context.WithCancel(context.WithoutCancel(ctx))
-	defer abandon()
-	sent := make(chan struct{})
-	go func() {
-		defer close(sent)
-		a.outbox.run(sending)
-	}()
-	err := a.runParts(ctx)
-
-	a.outbox.close()
-	if !a.bus.Connected() {
-		abandon()
-	}
-	select {
-	case <-sent:
-	case <-time.After(drainTimeout):
-		abandon()
-		<-sent
-	}
-	a.lastSnapshot(ctx)
-	return err
-}
-
-// runParts runs all parts until ctx ends or one of them fails.
-func (a *Advisor) runParts(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	parts := []func(context.Context) error{
-		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
-		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepLog,
-	}
-	ended := make(chan error, len(parts))
-	for _, part := range parts {
-		go func() { ended <- part(ctx) }()
-	}
-	var first error
-	for range parts {
-		if err := <-ended; err != nil && first == nil {
-			first = err
-		}
-		cancel()
-	}
-	return first
-}
-
 // Ready returns nil when the advisor answers requests, otherwise the progress of the replay.
 func (a *Advisor) Ready() error {
 	select {
@@ -190,121 +138,8 @@ func (a *Advisor) Ready() error {
 		applied, a.replayTo.Load())
 }
 
-// reportReplay logs the progress of the replay until it is complete.
-func (a *Advisor) reportReplay(ctx context.Context) error {
-	tick := time.NewTicker(replayReport)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-a.answering:
-			<-ctx.Done() // runParts ends when a part returns
-			return nil
-		case <-tick.C:
-			a.log.Warn("requests wait for the replay", "reason", a.Ready())
-		}
-	}
-}
-
-// replayReport is the interval between two reports of the replay.
-const replayReport = 10 * time.Second
-
 // Answering returns a channel that is closed when the advisor answers requests.
 func (a *Advisor) Answering() <-chan struct{} { return a.answering }
-
-func (a *Advisor) followJobs(ctx context.Context) error {
-	live := false
-	a.mu.RLock()
-	from := a.applied + 1
-	a.mu.RUnlock()
-	o := bus.FollowOptions{
-		Stream: schemas.StreamJob,
-		From:   from,
-		CaughtUp: func() {
-			live = true
-			a.catchUp()
-			close(a.caughtUp)
-		},
-	}
-	return a.bus.Follow(ctx, o, func(r bus.Record) error {
-		a.handleJobEvent(r, live)
-		return nil
-	})
-}
-
-func (a *Advisor) followNodes(ctx context.Context) error {
-	return a.bus.Follow(ctx, bus.FollowOptions{
-		Stream:         schemas.StreamNode,
-		LastPerSubject: true,
-	}, func(r bus.Record) error {
-		a.mu.Lock()
-		a.cluster.Apply(r.Event, r.Sequence, r.StoredAt)
-		a.mu.Unlock()
-		return nil
-	})
-}
-
-func (a *Advisor) listenAlive(ctx context.Context) error {
-	alive := schemas.JobSubject("*", schemas.EventAlive)
-	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
-}
-
-// watchSilence records silent jobs as lost. While NATS is unreachable neither heartbeats nor events
-// can arrive, so no job is lost.
-func (a *Advisor) watchSilence(ctx context.Context) error {
-	tick := time.NewTicker(a.o.Check)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-		if a.Ready() != nil {
-			continue
-		}
-		now := time.Now().UTC()
-		a.mu.Lock()
-		if !a.bus.Connected() {
-			for j := range a.cluster.Running() {
-				j.LastSeen = now
-			}
-		}
-		var lost []*schemas.Ended
-		for _, j := range a.cluster.Silent(now) {
-			e := &schemas.Ended{
-				Outcome:    schemas.EventLost,
-				Setting:    j.Setting,
-				EpochsDone: j.EpochsDone,
-				Reason:     fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339)),
-			}
-			e.JobStamp = schemas.JobStamp{
-				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.Last), At: now},
-				JobID: j.ID,
-				Run:   j.Run,
-			}
-			lost = append(lost, e)
-		}
-		a.mu.Unlock()
-		for _, e := range lost {
-			a.metrics.lost.Inc()
-			a.log.Warn("job lost", "job_id", e.JobID, "reason", e.Reason)
-			a.record(ctx, e)
-		}
-	}
-}
-
-// record publishes an event of the advisor and waits until it is applied, so that the next request
-// sees it.
-func (a *Advisor) record(ctx context.Context, e schemas.Event) {
-	sequence, err := a.bus.Publish(ctx, e)
-	if err != nil {
-		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
-		return
-	}
-	a.waitFor(ctx, sequence)
-}
 
 // waitFor waits until this advisor has applied JOB up to the sequence, or ctx ends.
 func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
@@ -323,23 +158,20 @@ func (a *Advisor) waitFor(ctx context.Context, sequence uint64) {
 	}
 }
 
-// onAlive records a heartbeat. It ignores a heartbeat that a person sent for another person's job.
-func (a *Advisor) onAlive(person string, e schemas.Event) {
-	alive := e.(*schemas.Alive)
-	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if j := a.cluster.Live(alive.JobID); j != nil &&
-		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
-		j.LastSeen = time.Now()
-	}
-}
-
 // Options.MoveCPUs.
 const (
 	MovesOff    = "off"     // the CPUs of elastic jobs do not change
 	MovesDryRun = "dry-run" // changes are published and assessed, but not carried out
 	MovesOn     = "on"
 )
+
+// publish publishes an event without retrying, and logs an error.
+func (a *Advisor) publish(ctx context.Context, e schemas.Event) {
+	if _, err := a.bus.Publish(ctx, e); err != nil && ctx.Err() == nil {
+		a.log.Warn("event not published", "subject", e.Subject(), "error", err)
+	}
+}
+
+// readTimeout bounds how long a request waits until this advisor has applied recent events, or
+// until the event log answers.
+const readTimeout = 2 * time.Second

@@ -24,14 +24,18 @@
 //
 // # The path of an event
 //
-// An event of a job visits these files.
+//  1. events.go: an event of the JOB or NODE stream arrives
+//  2. cluster/transition.go: Cluster.Apply changes the state of the job
+//  3. decide/ask.go, decide/decide.go: the affected jobs are re-predicted
+//  4. shares/plan.go: the CPUs of the elastic jobs on their nodes are planned
+//  5. advice.go, outbox.go: warnings, and advice that differs enough, go to NATS
 //
-//  1. cluster/transition.go: Cluster.Apply changes the state of the job
-//  2. cluster/observe.go: the load of its nodes
-//  3. decide/ask.go: the questions that re-predict the affected jobs
-//  4. decide/decide.go: Decide answers each question
-//  5. shares/plan.go: the CPUs of the elastic jobs on its nodes
-//  6. publish.go: warnings, and advice that differs enough, go to the outbox and to NATS
+// # The path of a request
+//
+//  1. serve.go; owner.go for a person, who may change their own jobs only
+//  2. submit.go, cancel.go, status.go: one file for each kind of request
+//  3. answer.go, or admission.go under a policy, which may queue a job: queue.go starts it later
+//  4. log.go: what only the event log knows
 //
 // # Observe, test
 //

@@ -1,6 +1,11 @@
 package advisor
 
 import (
+	"strconv"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
@@ -129,4 +134,21 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Help: "Size that the JOB stream needs to keep the events of all running jobs.",
 	})
 	return m
+}
+
+// countOutcome counts the outcome of a submission.
+func (m *metrics) countOutcome(j *cluster.Job) {
+	o, ok := j.Outcome()
+	if !ok || !o.AsAdvised {
+		return
+	}
+	kept := strconv.FormatBool(o.Kept)
+	if p := o.Promise.Probability; p != nil {
+		m.calibration.WithLabelValues(strconv.FormatFloat(schemas.CalibrationFrom(*p), 'f',
+			2, 64), kept).Inc()
+	}
+	if o.Promise.Decision == schemas.MeetsSLO {
+		m.promises.WithLabelValues(strconv.FormatFloat(o.Request.Confidence, 'f',
+			2, 64), kept).Inc()
+	}
 }

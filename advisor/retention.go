@@ -64,7 +64,7 @@ func (a *Advisor) checkLog(ctx context.Context) error {
 		}
 		err = failure
 	}
-	a.metrics.headroom.Set(headroom(stream, n))
+	a.metrics.headroom.Set(logHeadroom(stream, n))
 	a.metrics.neededBytes.Set(float64(n.bytes))
 	return err
 }
@@ -106,9 +106,9 @@ func meanBytes(stream bus.StreamInfo) float64 {
 	return float64(stream.Bytes) / float64(stream.Messages)
 }
 
-// headroom returns the share of the limits of JOB that is left before the stream drops the first
+// logHeadroom returns the share of the limits of JOB that is left before the stream drops the first
 // event of the oldest running job.
-func headroom(stream bus.StreamInfo, n logNeed) float64 {
+func logHeadroom(stream bus.StreamInfo, n logNeed) float64 {
 	switch {
 	case n.job == "":
 		return 1

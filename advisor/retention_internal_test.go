@@ -63,7 +63,7 @@ func TestLogNeed(t *testing.T) {
 		if n.job != c.job || n.bytes != c.gib*gibibyte || n.age != c.age {
 			t.Errorf("%s: got need %+v, want job %q, %d GiB and %s", c.name, n, c.job, c.gib, c.age)
 		}
-		if got := headroom(c.place, n); math.Abs(got-c.headroom) > 1e-9 {
+		if got := logHeadroom(c.place, n); math.Abs(got-c.headroom) > 1e-9 {
 			t.Errorf("%s: headroom %g, want %g", c.name, got, c.headroom)
 		}
 	}

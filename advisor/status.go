@@ -49,59 +49,6 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	return page, nil
 }
 
-// job returns a copy of a job from memory or from the event log, or a not_found error.
-func (a *Advisor) job(ctx context.Context, id string) (*cluster.Job, error) {
-	a.waitUntilKnown(ctx, id)
-	a.mu.RLock()
-	if j := a.cluster.Job(id); j != nil {
-		found := *j
-		a.mu.RUnlock()
-		return &found, nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, id)
-	if err == nil && j == nil {
-		err = noJob(id)
-	}
-	return j, err
-}
-
-func noJob(id string) error {
-	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
-}
-
-// waitUntilKnown waits for an unknown job until this advisor has applied all events, because
-// another advisor may have just recorded the job.
-func (a *Advisor) waitUntilKnown(ctx context.Context, id string) {
-	a.mu.RLock()
-	known := a.cluster.Knows(id)
-	a.mu.RUnlock()
-	if known {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if last, err := a.bus.LastSequence(ctx, schemas.StreamJob); err == nil {
-		a.waitFor(ctx, last)
-	}
-}
-
-// recorded rebuilds a job from the last event of each kind in the event log; nil if the log has
-// none.
-func (a *Advisor) recorded(ctx context.Context, id string) (*cluster.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	records, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, "*"))
-	if err != nil {
-		return nil, a.logUnavailable(id, err)
-	}
-	c := cluster.New()
-	for _, r := range records {
-		c.Apply(r.Event, r.Sequence, r.StoredAt)
-	}
-	return c.Job(id), nil
-}
-
 // statusOf returns the reply of job.status without new predictions.
 func statusOf(j *cluster.Job) schemas.JobStatus {
 	s := schemas.JobStatus{
@@ -221,4 +168,11 @@ func contains(j *cluster.Job, search string) bool {
 	s := statusOf(j)
 	return slices.ContainsFunc(append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...),
 		func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
+}
+
+// scoreReply answers job.score.
+func (a *Advisor) scoreReply(context.Context, *schemas.ScoreRequest) (any, error) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cluster.Score(), nil
 }

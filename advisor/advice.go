@@ -1,0 +1,86 @@
+package advisor
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
+	"courier/schemas"
+)
+
+// advise re-predicts a running job.
+func (a *Advisor) advise(q *decide.Question, cause uint64) {
+	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), time.Now().UTC()), cause)
+}
+
+// publishAdvice adds an advice for a running job to the outbox if it differs enough from the last
+// one, and the warning if there is one.
+func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, cause uint64) {
+	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
+	news, risks := a.newsAndRisks(q, advice)
+	if news {
+		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
+		a.outbox.addAdvice(advice)
+	}
+	for _, risk := range risks {
+		a.metrics.risks.WithLabelValues(risk.Cause, strconv.FormatBool(risk.Cleared)).Inc()
+		a.log.Info("promise at risk", "job_id", risk.JobID, "cleared", risk.Cleared,
+			"probability", risk.Probability, "cause", risk.Cause)
+		a.outbox.addRisk(risk)
+	}
+}
+
+// newsAndRisks decides whether an advice is published, and returns the warnings that it causes. All
+// are recorded in the state immediately, so that the next event does not repeat them before they
+// arrive from the log.
+func (a *Advisor) newsAndRisks(
+	q *decide.Question, advice *schemas.Advice,
+) (news bool, risks []*schemas.Risk) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	j := a.cluster.Live(q.JobID)
+	if j == nil {
+		return false, nil
+	}
+	if risk := decide.Warn(j, q, advice); risk != nil {
+		risk.EventID = schemas.RiskID(q.JobID, advice.CauseSequence)
+		j.Risk, risks = risk, append(risks, risk)
+	}
+	if risk := decide.WarnDivergence(j, q, advice); risk != nil {
+		risk.EventID = schemas.DivergenceID(q.JobID, advice.CauseSequence)
+		j.Divergence, risks = risk, append(risks, risk)
+	}
+	for _, risk := range risks {
+		risk.CauseSequence = advice.CauseSequence
+		a.outbox.expectRisk()
+	}
+	next := cluster.Summarize(advice)
+	if news = a.o.worthPublishing(j.Advice, next); news {
+		j.Advice = next
+	}
+	return news, risks
+}
+
+// worthPublishing reports whether an advice for a running job differs enough from the last one.
+func (o *Options) worthPublishing(last, next *cluster.AdviceSummary) bool {
+	if last == nil || last.Run != next.Run || last.Decision != next.Decision ||
+		last.Action != next.Action || next.At.Sub(last.At) >= o.AdviceMinInterval {
+		return true
+	}
+	if last.BatchSize != next.BatchSize || last.CPUs != next.CPUs ||
+		(last.PredictedSeconds == nil) != (next.PredictedSeconds == nil) {
+		return true
+	}
+	if next.PredictedSeconds == nil {
+		return false
+	}
+	change := predictedEnd(next).Sub(predictedEnd(last)).Seconds()
+	return math.Abs(change) >= o.AdviceMinChange**next.PredictedSeconds
+}
+
+// predictedEnd returns when the job is predicted to end.
+func predictedEnd(s *cluster.AdviceSummary) time.Time {
+	return s.At.Add(time.Duration(*s.PredictedSeconds * float64(time.Second)))
+}

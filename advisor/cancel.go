@@ -1,0 +1,43 @@
+package advisor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"courier/advisor/cluster"
+	"courier/schemas"
+)
+
+// cancelJob publishes the end of a job; its runner listens for that event.
+func (a *Advisor) cancelJob(ctx context.Context, q *schemas.JobCancelRequest) (any, error) {
+	j, err := a.job(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if j.IsOver() && j.State != schemas.StateCancelled {
+		return nil, &schemas.Error{
+			Code: schemas.CodeConflict, Field: "id",
+			Message: fmt.Sprintf("job %s has ended already: %s", q.JobID, j.State),
+		}
+	}
+	if !j.IsOver() {
+		ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
+		defer cancel()
+		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, time.Now().UTC()))
+		if err != nil {
+			return nil, err
+		}
+		a.waitFor(ctx, sequence)
+	}
+	return a.status(ctx, &schemas.JobStatusRequest{JobID: q.JobID})
+}
+
+func cancelledEvent(j *cluster.Job, reason string, now time.Time) *schemas.Ended {
+	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: reason}
+	id := schemas.EndedID(j.ID, j.Run, schemas.EventCancelled)
+	stamp := schemas.Stamp{EventID: id, At: now}
+	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: j.ID, Run: j.Run}
+	e.Setting, e.EpochsDone = j.Setting, j.EpochsDone
+	return e
+}

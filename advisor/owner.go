@@ -1,0 +1,149 @@
+package advisor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"courier/schemas"
+)
+
+// personSubmit is submit for a person, who becomes the owner of the job.
+func (a *Advisor) personSubmit(
+	ctx context.Context, person string, q *schemas.JobRequest,
+) (any, error) {
+	if q.User == "" {
+		q.User = person
+	}
+	if q.User != person {
+		return nil, a.forbid(person, "user", "%s cannot submit a job for %q", person, q.User)
+	}
+	return a.submit(ctx, q)
+}
+
+// personCancel is cancelJob for a person, who must own the job.
+func (a *Advisor) personCancel(
+	ctx context.Context, person string, q *schemas.JobCancelRequest,
+) (any, error) {
+	owner, known, err := a.ownerOf(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if known && owner != person {
+		return nil, a.forbid(person, "id", "job %s %s", q.JobID, ownership(owner))
+	}
+	return a.cancelJob(ctx, q)
+}
+
+// personEvent records an event from a person about their own job. A job that was started without a
+// submission belongs to the person who started it.
+func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Event) (any, error) {
+	id := jobOf(e)
+	if !strings.HasPrefix(e.ID(), id+"/") {
+		// The event would suppress an event of another job as a duplicate.
+		return nil, schemas.Invalid("event_id", "%.80q is not an event ID of job %s", e.ID(), id)
+	}
+	owner, known, err := a.ownerOf(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	started, starts := e.(*schemas.Started)
+	switch {
+	case known && owner != person:
+		return nil, a.forbid(person, "job_id", "job %s %s", id, ownership(owner))
+	case !known && !starts:
+		return nil, a.forbid(person, "job_id", "job %s was neither submitted nor started", id)
+	case starts && started.User != "" && started.User != person:
+		return nil, a.forbid(person, "user", "%s cannot start a job for %q", person, started.User)
+	case starts:
+		started.User = person
+	}
+	sequence, err := a.bus.Publish(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if starts && !known {
+		a.waitFor(ctx, sequence) // the first start event in the log names the owner
+	}
+	return &schemas.Receipt{Sequence: sequence}, nil
+}
+
+// ownerOf returns the owner of a job, "" if it has none. known is false for a job that is neither
+// in memory nor in the event log. The log is read if memory has dropped the job or its request.
+func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bool, err error) {
+	a.waitUntilKnown(ctx, id)
+	user, known, certain := a.owner(id)
+	if certain {
+		return user, true, nil
+	}
+	recorded, inLog, err := a.ownerInLog(ctx, id)
+	if err != nil || inLog {
+		return recorded, inLog, err
+	}
+	return user, known, nil
+}
+
+// owner returns the owner of a job in memory. certain is false if the request of the job may have
+// been dropped: its user takes precedence over the user who started the job.
+func (a *Advisor) owner(id string) (user string, known, certain bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.Job(id)
+	switch {
+	case j == nil:
+		return "", false, false
+	case j.Request != nil:
+		return j.Request.User, true, true
+	}
+	return j.User, true, j.IsPending()
+}
+
+// ownerInLog returns the owner of a job according to the event log.
+func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	submitted, err := a.submission(ctx, id)
+	if err != nil {
+		return "", false, err
+	}
+	if submitted != nil {
+		return submitted.Request.User, true, nil
+	}
+	started, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, schemas.EventStarted))
+	if err != nil {
+		return "", false, a.logUnavailable(id, err)
+	}
+	for _, r := range started {
+		if e, ok := r.Event.(*schemas.Started); ok {
+			return e.User, true, nil
+		}
+	}
+	return "", false, nil
+}
+
+// forbid counts and logs an action that a person may not take, and returns the error.
+func (a *Advisor) forbid(person, field, format string, args ...any) error {
+	e := &schemas.Error{
+		Code:    schemas.CodeForbidden,
+		Field:   field,
+		Message: fmt.Sprintf(format, args...),
+	}
+	a.metrics.forbidden.Inc()
+	a.log.Warn("request forbidden", "person", person, "reason", e.Message)
+	return e
+}
+
+// ownership describes the owner of a job in an error.
+func ownership(owner string) string {
+	if owner == "" {
+		return "has no owner; only an operator may change it"
+	}
+	return "belongs to " + owner
+}
+
+// jobOf returns the job ID in the subject of an event.
+func jobOf(e schemas.Event) string {
+	_, rest, _ := strings.Cut(e.Subject(), ".")
+	id, _, _ := strings.Cut(rest, ".")
+	return id
+}

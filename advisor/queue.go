@@ -1,0 +1,128 @@
+package advisor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"courier/advisor/decide"
+	"courier/advisor/shares"
+	"courier/schemas"
+)
+
+// keepQueue starts queued jobs when the policy permits, until ctx ends.
+func (a *Advisor) keepQueue(ctx context.Context) error {
+	tick := time.NewTicker(a.o.Check)
+	defer tick.Stop()
+	for {
+		a.mu.RLock()
+		moved := a.advanced
+		a.mu.RUnlock()
+		if a.Ready() == nil && a.o.Admission == schemas.AdmissionQueue {
+			for more := true; more && ctx.Err() == nil; {
+				var err error
+				if more, err = a.startNext(ctx); err != nil && ctx.Err() == nil {
+					a.log.Warn("queued job not admitted", "error", err)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-moved:
+		case <-tick.C:
+		}
+	}
+}
+
+// startNext admits the queued job that may start now, if there is one. more reports whether another
+// may follow. Several advisors may try at once; the ticket lets one of them succeed.
+func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
+	if len(a.queueQuestions(time.Now().UTC())) == 0 {
+		return false, nil
+	}
+	a.admitting.Lock()
+	defer a.admitting.Unlock()
+	revision, err := a.lastAdmission(ctx)
+	if err != nil {
+		return false, err
+	}
+	now := time.Now().UTC()
+	var queue []*schemas.Advice
+	elastic := map[string]bool{}
+	for _, q := range a.queueQuestions(now) {
+		queued := decide.Decide(q, *a.regressors.Load(), now)
+		queue = append(queue, queued)
+		elastic[q.JobID] = a.sharesCPUs(&q.Request, queued)
+	}
+	advice := shares.NextToStart(queue, func(i int, queued *schemas.Advice) *schemas.Advice {
+		switch {
+		case elastic[queued.JobID]:
+			// Only the first job looks for another node: a long queue would ask for all nodes.
+			return a.admitQueued(queued, i == 0)
+		case shares.FitsNow(queued) && !a.needsBusyCPUs(queued):
+			return queued
+		case i == 0 && a.o.MoveCPUs == MovesOn:
+			return a.admitQueued(queued, true)
+		}
+		return nil
+	})
+	if advice == nil {
+		return false, nil
+	}
+	if advice.Admission == nil {
+		advice.Admission = shares.AdmittedByPromises(a.o.Admission)
+	}
+	advice.EventID = schemas.AdmittedID(advice.JobID)
+	// lastAdmission relies on this timeout.
+	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
+	defer cancel()
+	err = a.bus.TakeTicket(ctx, schemas.Ticket{
+		JobID:   advice.JobID,
+		Verdict: schemas.Admitted,
+		At:      now,
+	}, revision)
+	if errors.Is(err, schemas.ErrConflict) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	sequence, first, err := a.bus.PublishOnce(ctx, schemas.NewJobAdmitted(advice))
+	if err != nil {
+		return false, err
+	}
+	if first {
+		a.publish(ctx, advice)
+	}
+	a.metrics.admissions.WithLabelValues(a.o.Admission, string(schemas.Admitted)).Inc()
+	a.waitFor(ctx, sequence)
+	return true, nil
+}
+
+// admitQueued returns advice for a queued job that may start under the plan for the CPUs of its nodes,
+// or nil.
+func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.Advice {
+	return a.admitByShares(queued, everywhere, func(nodes []string, now time.Time) *decide.Question {
+		j := a.cluster.Live(queued.JobID)
+		if j == nil || j.State != schemas.StateQueued {
+			return nil
+		}
+		return decide.AskQueuedOn(a.cluster, nodes, j, now)
+	})
+}
+
+// queueQuestions returns the questions of the first queued jobs.
+func (a *Advisor) queueQuestions(now time.Time) []*decide.Question {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	queue := a.cluster.Queue()
+	questions := make([]*decide.Question, 0, min(len(queue), maxQueueLookahead))
+	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
+		questions = append(questions, decide.AskQueued(a.cluster, j, now))
+	}
+	return questions
+}
+
+// maxQueueLookahead bounds the queued jobs that are examined to find one that fits.
+const maxQueueLookahead = 64

@@ -1,0 +1,86 @@
+package advisor
+
+import (
+	"context"
+	"time"
+)
+
+// Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
+// at the end. These are its parts:
+//
+//	JOB stream ──► apply ─► re-predict ──► outbox ──► job.<id>.advice, job.<id>.risk
+//	NODE stream ─► apply       ▲
+//	job.*.alive ─► heartbeat   │ lock
+//	clock ───────► silent? ────┤──► job.<id>.lost
+//	champions ───► load, check ┘
+//	job.submit, … (after the replay) ──► Decide ──► reply
+//	queue ──► start next (after every event) ──► job.<id>.admitted, job.<id>.advice
+//	clock ──► snapshots of the state, limits of the JOB stream
+func (a *Advisor) Run(ctx context.Context) error {
+	if a.restore(ctx) != nil {
+		return nil // ctx has ended
+	}
+	sending, abandon := context.WithCancel(context.WithoutCancel(ctx))
+	defer abandon()
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		a.outbox.run(sending)
+	}()
+	err := a.runParts(ctx)
+
+	a.outbox.close()
+	if !a.bus.Connected() {
+		abandon()
+	}
+	select {
+	case <-sent:
+	case <-time.After(drainTimeout):
+		abandon()
+		<-sent
+	}
+	a.lastSnapshot(ctx)
+	return err
+}
+
+// runParts runs all parts until ctx ends or one of them fails.
+func (a *Advisor) runParts(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	parts := []func(context.Context) error{
+		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
+		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepLog,
+	}
+	ended := make(chan error, len(parts))
+	for _, part := range parts {
+		go func() { ended <- part(ctx) }()
+	}
+	var first error
+	for range parts {
+		if err := <-ended; err != nil && first == nil {
+			first = err
+		}
+		cancel()
+	}
+	return first
+}
+
+// reportReplay logs the progress of the replay until it is complete.
+func (a *Advisor) reportReplay(ctx context.Context) error {
+	tick := time.NewTicker(replayReport)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-a.answering:
+			<-ctx.Done() // runParts ends when a part returns
+			return nil
+		case <-tick.C:
+			a.log.Warn("requests wait for the replay", "reason", a.Ready())
+		}
+	}
+}
+
+// replayReport is the interval between two reports of the replay.
+const replayReport = 10 * time.Second

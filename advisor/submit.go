@@ -1,0 +1,179 @@
+package advisor
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"courier/schemas"
+)
+
+// predict answers a request without recording it, including the verdict of the policy.
+func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error) {
+	request := q.WithDefaults()
+	if err := a.checkNodes(&request); err != nil {
+		return nil, err
+	}
+	if a.hasAdmissionPolicy() {
+		return a.answerUnderPolicy(request), nil
+	}
+	return a.answer(request), nil
+}
+
+// checkNodes returns an error that names a node of a request which is not in the cluster. A cluster
+// without collectors knows no nodes and accepts all.
+func (a *Advisor) checkNodes(q *schemas.JobRequest) error {
+	if q.NewNodes {
+		return nil
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, name := range q.Nodes {
+		if a.cluster.Node(name) != nil {
+			continue
+		}
+		known := a.cluster.KnownNodes()
+		if len(known) == 0 {
+			return nil
+		}
+		return schemas.Invalid("nodes", "no collector and no job has reported node %q; %s",
+			name, listNodes(known))
+	}
+	return nil
+}
+
+// listNodes lists the first few nodes of the cluster.
+func listNodes(names []string) string {
+	const some = 5
+	text := "known nodes: " + strings.Join(names[:min(len(names), some)], ", ")
+	if len(names) > some {
+		text += fmt.Sprintf(" and %d others", len(names)-some)
+	}
+	return text
+}
+
+// submit records the request with its advice, and then returns the advice. If the same request is
+// repeated, it returns the first advice; for a different request with the same ID it returns a
+// conflict.
+func (a *Advisor) submit(ctx context.Context, q *schemas.JobRequest) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
+	defer cancel()
+	request := q.WithDefaults()
+	if request.JobID == "" {
+		request.JobID = schemas.NewJobID()
+	} else if first, err := a.submittedBefore(ctx, &request); first != nil || err != nil {
+		return first, err
+	}
+	if err := a.checkNodes(&request); err != nil {
+		return nil, err
+	}
+	advice, err := a.answerOrAdmit(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	e := submittedEvent(request, advice)
+	sequence, fresh, err := a.bus.PublishOnce(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	if !fresh {
+		return a.firstAdvice(ctx, &request)
+	}
+	a.mu.Lock()
+	a.cluster.Apply(e, sequence, e.At)
+	a.mu.Unlock()
+	return &e.Advice, nil
+}
+
+// submittedEvent returns the event that records a request with its advice.
+func submittedEvent(q schemas.JobRequest, advice *schemas.Advice) *schemas.Submitted {
+	e := &schemas.Submitted{Request: q, Advice: *advice}
+	stamp := schemas.Stamp{EventID: q.JobID + "/submitted", At: advice.At}
+	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: q.JobID}
+	e.Advice.EventID = e.EventID
+	return e
+}
+
+// answerOrAdmit answers a request that will be recorded.
+func (a *Advisor) answerOrAdmit(ctx context.Context, q schemas.JobRequest) (*schemas.Advice, error) {
+	if a.hasAdmissionPolicy() {
+		return a.admit(ctx, q)
+	}
+	return a.answer(q), nil
+}
+
+// submittedBefore returns the advice of an identical earlier request. It returns nil if the ID is
+// new as far as this advisor knows, or a conflict if the ID belongs to a different request.
+//
+// A job that has not ended is in memory with its answer. Memory keeps only a part of an ended job and
+// nothing of an old job, so the event log is read for these. For an unknown ID the log is not read,
+// because PublishOnce refuses an ID that is recorded. With an admission policy the log is read
+// nevertheless, so that no admission is granted to a recorded ID.
+func (a *Advisor) submittedBefore(
+	ctx context.Context, q *schemas.JobRequest,
+) (*schemas.Advice, error) {
+	a.mu.RLock()
+	j, known := a.cluster.Live(q.JobID), a.cluster.Knows(q.JobID)
+	if j != nil && j.Answer != nil {
+		defer a.mu.RUnlock()
+		return sameRequest(j.Request, j.Answer, q)
+	}
+	a.mu.RUnlock()
+	if !known && !a.hasAdmissionPolicy() {
+		return nil, nil
+	}
+	submitted, err := a.submission(ctx, q.JobID)
+	switch {
+	case err != nil:
+		return nil, err
+	case submitted != nil:
+		return sameRequest(&submitted.Request, &submitted.Advice, q)
+	case known:
+		return nil, conflict(q.JobID, "was started without a request, or its request is dropped")
+	}
+	return nil, nil
+}
+
+// firstAdvice returns the recorded advice of a request whose ID is in the event log, or a conflict
+// if the ID belongs to a different request.
+func (a *Advisor) firstAdvice(
+	ctx context.Context, q *schemas.JobRequest,
+) (*schemas.Advice, error) {
+	recorded, err := a.submission(ctx, q.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if recorded == nil {
+		return nil, &schemas.Error{
+			Code:    schemas.CodeUnavailable,
+			Message: "job " + q.JobID + " is recorded but cannot be read; retry in a moment",
+		}
+	}
+	return sameRequest(&recorded.Request, &recorded.Advice, q)
+}
+
+// sameRequest returns the answer to a recorded request if another request is identical, otherwise a
+// conflict.
+func sameRequest(
+	recorded *schemas.JobRequest, answer *schemas.Advice, q *schemas.JobRequest,
+) (*schemas.Advice, error) {
+	if !sameBody(recorded, q) {
+		return nil, conflict(q.JobID, "was submitted with another body")
+	}
+	return answer, nil
+}
+
+func conflict(id, reason string) error {
+	return &schemas.Error{
+		Code: schemas.CodeConflict, Field: "id",
+		Message: "job " + id + " " + reason + "; use another id",
+	}
+}
+
+// sameBody compares the JSON of two requests, so that a request read from the log equals itself.
+func sameBody(a, b *schemas.JobRequest) bool {
+	x, errX := schemas.Marshal(a)
+	y, errY := schemas.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
