@@ -80,7 +80,7 @@ func (t *Trainer) correct(ctx context.Context) error {
 }
 
 // correctionReason returns the reason for serving a corrected state.
-func correctionReason(s *evidence.ServedHierarchy) string {
+func correctionReason(s *evidence.State) string {
 	factors := s.Factors()
 	switch {
 	case !s.Corrected:

@@ -1,41 +1,36 @@
 // Package trainer turns the log of jobs into examples, fits a regressor for each target, and
-// promotes it. With MethodEvidence, the default of courier trainer, each new fit is promoted
-// immediately. With MethodFamilies it is promoted once it has predicted new jobs better than the
-// champion.
+// promotes it.
 //
 // # Use
 //
-// New takes a bus and, if there is a database, a History. Run follows the log of jobs. It fits
-// when enough new epochs arrived, when jobs drift from their predictions, and when regressor.train
-// requests it.
+// New takes a bus and, if there is a database, a History. Run follows the log of jobs. Each run that
+// ends requests a fit, as do enough new epochs of running jobs, and regressor.train. A new fit is
+// promoted immediately, because it has learned from more runs.
 //
-// With MethodFamilies a Watch detects drift. The trainer publishes regressor.<target>.drift and
-// fits; examples from before the drift get little weight in that fit.
+// Drift is corrected without a fit: within about a second the served regressor has correction
+// factors from the ended runs, even while a fit is running. Each correction that begins, changes or
+// ends is published as regressor.<target>.drift. The trainer reads from the log which corrections it
+// has published.
 //
-// With MethodEvidence each run that ends requests a fit, and drift is corrected without a fit:
-// within about a second the served regressor has correction factors from the ended runs, even while
-// a fit is running. Each correction that begins, changes or ends is published as
-// regressor.<target>.drift. The trainer reads from the log which corrections it has published.
+// Fit is the fit alone, a pure function of examples and the previous manifest. Simulations and
+// replays use it with a Past.
 //
 // # Files
-//
-// past_*.go turn events into examples (Past). drift_*.go detect and correct drift. fit_*.go fit
-// regressors; learn.go decides what happens to a new one. registry*.go replay the REGRESSOR stream.
-// trial*.go compare champion and challenger of MethodFamilies. trainer.go and follow.go connect
-// these parts to the bus.
 //
 // The path of a run that ends:
 //
 //  1. past_read.go: readJobs reads its events
-//  2. follow.go: handleEvent applies them to the Past, and reasonToFit decides whether to fit
+//  2. follow.go: handleEvent applies them to the Past (past*.go), and reasonToFit decides whether to
+//     fit; compareEndedRuns decides whether to correct
 //  3. trainer.go: work takes the request, immediately or after the cool-down
-//  4. learn.go: learn gets the examples (examples.go) and calls the fit
-//  5. fit_evidence.go or fit_families.go: the regressor is fitted
-//  6. learn.go: placeCandidate promotes it, tries it as a challenger, or rejects it
+//  4. learn.go: learn gets the examples (examples.go) and fits (fit*.go); or correct.go: correct
+//     updates the factors
+//  5. promote.go: place stores the files (fit_file.go) and promotes them
+//  6. champions.go: loadChampions loads the champion, and publishCorrections publishes what changed
+//     (drift_events.go, with changes of the cluster from drift_changes.go)
 //
-// Words: a regressor of MethodEvidence has the family "hierarchy". Its manifest holds an
-// evidence.ServedHierarchy: the fitted hierarchy and the corrections for drift. The field
-// rival of the schemas is the regressor to which another one is compared.
+// follow_registry.go replays the REGRESSOR stream into the registry (registry.go). state.go has the
+// types that all of these share.
 //
 // # Memory
 //
@@ -45,9 +40,8 @@
 // kept while a run refers to them, or in LRU maps. At start the trainer reads the database and then
 // the log once, one event at a time.
 //
-// The hardware of a node is a feature if an event of a job reported it; it then holds for other
-// jobs there, too. Hardware on which too few jobs ran is marked scarce: predictions for it have no
-// bound.
+// The hardware of a node is known if an event of a job reported it; it then holds for other jobs
+// there, too.
 //
 // # Order, concurrency, failure
 //

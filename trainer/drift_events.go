@@ -25,7 +25,7 @@ func correctionKey(e *schemas.Drift) string {
 // of a state, in a fixed order. A correction has changed if its ratio is outside the published
 // interval.
 func changedCorrections(
-	s *evidence.ServedHierarchy, published map[string]*schemas.Drift, v *schemas.RegressorVersion, now time.Time,
+	s *evidence.State, published map[string]*schemas.Drift, v *schemas.RegressorVersion, now time.Time,
 ) (events []*schemas.Drift) {
 	isServed := map[string]bool{}
 	for _, f := range s.Factors() {
@@ -52,7 +52,7 @@ func changedCorrections(
 
 // correctionEvent returns the event of an active factor.
 func correctionEvent(
-	f *evidence.Factor, s *evidence.ServedHierarchy, v *schemas.RegressorVersion, now time.Time,
+	f *evidence.Factor, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
 ) *schemas.Drift {
 	e := scopeOf(f)
 	e.Target, e.ModelDigest, e.CauseSequence = v.Target, v.ModelDigest, v.SinceSequence
@@ -71,7 +71,7 @@ func correctionEvent(
 
 // windowOf returns the number of runs that a state has compared, the begin of the first, and the
 // standard deviation that the predictor expected of them.
-func windowOf(s *evidence.ServedHierarchy) (jobs uint32, since time.Time, deviation float64) {
+func windowOf(s *evidence.State) (jobs uint32, since time.Time, deviation float64) {
 	all := s.Drift.Residuals
 	if len(all) == 0 {
 		return 0, since, 0
@@ -84,7 +84,7 @@ func windowOf(s *evidence.ServedHierarchy) (jobs uint32, since time.Time, deviat
 
 // endOfCorrection returns the event that ends a published correction.
 func endOfCorrection(
-	published *schemas.Drift, s *evidence.ServedHierarchy, v *schemas.RegressorVersion, now time.Time,
+	published *schemas.Drift, s *evidence.State, v *schemas.RegressorVersion, now time.Time,
 ) *schemas.Drift {
 	e := *published
 	e.ModelDigest, e.CauseSequence = v.ModelDigest, v.SinceSequence

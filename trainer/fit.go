@@ -43,9 +43,9 @@ func Fit(
 
 // evaluate scores the predictions of the runs of a state, each without its own fold, as JSON.
 func evaluate(
-	ctx context.Context, state *evidence.ServedHierarchy, runs []evidence.Run,
+	ctx context.Context, state *evidence.State, runs []evidence.Run,
 ) (json.RawMessage, error) {
-	all, err := evidence.Evaluate(ctx, state.Adjusted(runs), state.Hierarchy)
+	all, err := evidence.Evaluate(ctx, state.Adjusted(runs), state.Regressor)
 	if err != nil {
 		return nil, err
 	}
@@ -53,9 +53,9 @@ func evaluate(
 }
 
 // stateOf returns the state in a manifest; nil if there is none.
-func stateOf(m *treefile.Manifest) *evidence.ServedHierarchy {
-	var s evidence.ServedHierarchy
-	if m == nil || json.Unmarshal(m.State, &s) != nil || s.Hierarchy == nil {
+func stateOf(m *treefile.Manifest) *evidence.State {
+	var s evidence.State
+	if m == nil || json.Unmarshal(m.State, &s) != nil || s.Regressor == nil {
 		return nil // an advisor also refuses it; the next fit does not update it
 	}
 	return &s

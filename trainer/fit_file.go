@@ -42,7 +42,7 @@ func manifestOf(
 // that any reader of such files can predict them; the manifest has the distributions.
 func encodeState(
 	m treefile.Manifest, runs []evidence.Run, foreign schemas.ForeignColumns,
-	state *evidence.ServedHierarchy,
+	state *evidence.State,
 ) (files Files, err error) {
 	if m.State, err = json.Marshal(state); err != nil {
 		return files, fmt.Errorf("encode the state of %s: %w", m.Target, err)

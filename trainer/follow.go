@@ -19,9 +19,9 @@ type follower struct {
 	exampleRequests []exampleRequest // wait until the log is read far enough
 	lastFit         time.Time        // monotonic clock
 
-	epochTime *loadedChampion           // nil if there is none
-	state     *evidence.ServedHierarchy // of the champion and later runs
-	foreign   schemas.ForeignColumns    // columns of the champion
+	epochTime *loadedChampion        // nil if there is none
+	state     *evidence.State        // of the champion and later runs
+	foreign   schemas.ForeignColumns // columns of the champion
 }
 
 // updateBuffer is the number of events that are read ahead.

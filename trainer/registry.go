@@ -271,11 +271,11 @@ type loadedChampion struct {
 	manifestDigest string
 
 	readState sync.Once
-	state     *evidence.ServedHierarchy
+	state     *evidence.State
 }
 
 // evidence returns the state of the champion, ready for Correct; nil without a champion.
-func (l *loadedChampion) evidence() *evidence.ServedHierarchy {
+func (l *loadedChampion) evidence() *evidence.State {
 	if l == nil {
 		return nil
 	}

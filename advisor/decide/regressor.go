@@ -53,7 +53,7 @@ func LoadRegressor(model, manifest []byte) (*Regressor, error) {
 		r.foreign = r.foreign.Add(f.Name, f.Typical, f.Max)
 	}
 
-	var s evidence.ServedHierarchy
+	var s evidence.State
 	if err := json.Unmarshal(m.State, &s); err != nil {
 		return nil, fmt.Errorf("read the state of %s: %w", m.Target, err)
 	}

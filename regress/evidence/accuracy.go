@@ -251,13 +251,3 @@ func monotone(f []float64) {
 		}
 	}
 }
-
-// Accuracy predicts the accuracy after a number of epochs. It depends on model, dataset and batch
-// size only.
-func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
-	s := p.subjects[c.subject()]
-	if s == nil || s.accuracy == nil || c.BatchSize < 1 {
-		return Accuracy{}
-	}
-	return s.accuracy.predict(c.BatchSize, epochs)
-}

@@ -5,10 +5,6 @@ import (
 	"slices"
 )
 
-// MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older
-// ones are dropped.
-const MaxPastFactors = 64
-
 // Refitted returns the state for a new predictor that learned from the adjusted runs of the
 // residuals. The residuals are dropped and the active factors become past factors. The spread of
 // errors is kept.
@@ -61,13 +57,6 @@ func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
 		adjusted[i].multiply(factor)
 	}
 	return adjusted
-}
-
-// banded returns the configuration of a run with banded load and the node type of the predictor.
-func (p *Predictor) banded(r *Run) Configuration {
-	c := r.Banded()
-	c.NodeType = p.NodeType(r.Node, r.NodeType)
-	return c
 }
 
 // multiply multiplies the times of a copied run; 0 makes them unknown.

@@ -5,19 +5,6 @@ import (
 	"time"
 )
 
-// Correction corrects the prediction of one configuration.
-type Correction struct {
-	// Shift of the log of epoch seconds.
-	Shift float64
-	// Variance is added to the variance of the log. It is negative if the runs revealed the
-	// error of the configuration's own prediction.
-	Variance float64
-	// Inflation multiplies the variance afterwards.
-	Inflation float64
-	// Factors is the number of active factors that apply to the configuration.
-	Factors int
-}
-
 // Corrections are the corrections of a state of drift. They are immutable and safe for concurrent
 // use. A nil pointer corrects nothing.
 type Corrections struct {

@@ -3,9 +3,9 @@
 //
 // # Use
 //
-//	h, err := evidence.Fit(ctx, runs, evidence.Options{})  // learn
-//	b, err := json.Marshal(h)                              // store
-//	p, err := evidence.Compile(h)                          // serve
+//	r, err := evidence.Fit(ctx, runs, evidence.Options{})  // learn a Regressor
+//	b, err := json.Marshal(r)                              // store
+//	p, err := evidence.Compile(r)                          // serve by a Predictor
 //	t := p.Time(configuration, epochs)                     // a distribution
 //	t.Median(), t.Quantile(0.95), t.Probability(600)       // seconds, seconds, 0 to 1
 //	t.Support.Promisable()                                 // is there evidence?
@@ -30,9 +30,8 @@
 // joint probability.
 //
 // Drift is corrected in a served predictor by the residuals of new runs: factors for the scopes
-// whose times jumped, found by sequential tests, and a slowly changing field. A State is the served
-// hierarchy with its drift: Update learns from all known runs, Correct applies new runs without a
-// fit.
+// whose times jumped, found by sequential tests, and a slowly changing field. A State is a Regressor
+// in use with its drift: Update learns from all known runs, Correct applies new runs without a fit.
 //
 // # Guarantees
 //

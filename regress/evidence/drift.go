@@ -8,20 +8,6 @@ import (
 	"time"
 )
 
-// Residual is the difference between a finished run and its prediction without corrections.
-type Residual struct {
-	Configuration
-	// At is when the run ended, and StartedAt when it began.
-	At        time.Time `json:"at"`
-	StartedAt time.Time `json:"started_at,omitzero"`
-	// Value is the log of the measured over the predicted epoch seconds.
-	Value float64 `json:"value"`
-	// Variance that the predictor expected, and the part Shared by all runs of the
-	// configuration.
-	Variance float64 `json:"variance"`
-	Shared   float64 `json:"shared"`
-}
-
 // Residual compares a run with its prediction; false if the run was not timed or has no prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	s := p.subjects[r.subject()]
@@ -53,9 +39,6 @@ type DriftState struct {
 	ErrorSquares float64 `json:"error_squares"`
 	ErrorWeight  float64 `json:"error_weight"`
 }
-
-// MaxResiduals is the maximum number of residuals that are kept.
-const MaxResiduals = 200
 
 const (
 	errorDiscount     = 0.95
@@ -150,3 +133,7 @@ func (d *DriftState) fieldDeviation() int {
 	}
 	return best
 }
+
+// MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older
+// ones are dropped.
+const MaxPastFactors = 64

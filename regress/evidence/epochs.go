@@ -73,3 +73,41 @@ func (e *EpochTime) correct(x Correction, shared float64) {
 	e.Noise *= x.Inflation
 	e.Degrees = min(e.Degrees, correctedDegrees)
 }
+
+// Time predicts the time of a number of epochs, including the start-up if it was ever measured. It
+// is unknown if the model never ran on the node type.
+func (p *Predictor) Time(c Configuration, epochs int) Time {
+	return p.CorrectedTime(nil, c, epochs)
+}
+
+// CorrectedTime is Time with corrections for drift; by may be nil.
+func (p *Predictor) CorrectedTime(by *Corrections, c Configuration, epochs int) Time {
+	e := p.Epochs(by, c)
+	t := Time{Support: e.Support, Counts: e.Counts, Correction: e.Correction}
+	if !e.Known() {
+		return t
+	}
+	t.Distribution = e.Seconds(epochs)
+	if startup := p.Startup(c); startup.Known() {
+		t.StartupSeconds = startup.Median()
+		t.Distribution = t.Plus(startup)
+	}
+	return t
+}
+
+// LargestEpochs returns the largest number of epochs, up to most, that takes at most limit seconds
+// with the given probability, after corrections; 0 if there is none.
+func (p *Predictor) LargestEpochs(
+	by *Corrections, c Configuration, limit, probability float64, most int,
+) int {
+	low, high := 0, most // low is within the limit
+	for low < high {
+		middle := low + (high-low+1)/2
+		if t := p.CorrectedTime(by, c, middle); t.Known() && t.Probability(limit) >= probability {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	return low
+}

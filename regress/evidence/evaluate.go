@@ -44,7 +44,7 @@ const (
 
 // Evaluate predicts each run without its fold: first folds of runs, then folds of configurations.
 // It uses the few hyperparameters and variances of h, which was fitted to all runs.
-func Evaluate(ctx context.Context, runs []Run, h *Hierarchy) ([]Evaluation, error) {
+func Evaluate(ctx context.Context, runs []Run, h *Regressor) ([]Evaluation, error) {
 	runsOf := bySubject(regrouped(distinct(runs), h.NodeGroups))
 	var all []Evaluation
 	for i := range h.Subjects {

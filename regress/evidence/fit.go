@@ -9,10 +9,6 @@ import (
 	"sync"
 )
 
-// MaxConfigurations is the maximum number of configurations of a subject. The most recent ones are
-// kept; the time of a fit grows with the cube of their number.
-const MaxConfigurations = 200
-
 // Options of a fit. Zero fields mean the documented defaults.
 type Options struct {
 	// LastEpoch uses the accuracy of the last epoch instead of the best: a level is reached at
@@ -22,14 +18,14 @@ type Options struct {
 	Threads int
 }
 
-// Fit learns from runs. Runs without times or accuracies are ignored; without any run the hierarchy
+// Fit learns from runs. Runs without times or accuracies are ignored; without any run the regressor
 // is empty. Fit returns an error if ctx ends.
-func Fit(ctx context.Context, runs []Run, o Options) (*Hierarchy, error) {
+func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 	runs = distinct(runs)
 	groups := groupNodes(runs)
 	runsOf := bySubject(regrouped(runs, groups))
 	subjects := slices.SortedFunc(maps.Keys(runsOf), subject.compare)
-	h := &Hierarchy{Format: format, Subjects: make([]Subject, len(subjects)), NodeGroups: groups}
+	h := &Regressor{Format: format, Subjects: make([]Subject, len(subjects)), NodeGroups: groups}
 	measured := make([][]ConfigurationTimes, len(subjects))
 	var all components
 	var startups spread
@@ -147,37 +143,15 @@ func fitTime(
 	return t, err
 }
 
-// observations are the data of the process: the means of the configurations, and the
-// contributions of the variances of runs and epochs to the variances of these means.
-type observations struct {
-	points          []point
-	several         bool // there are several node types
-	y, runs, epochs []float64
-	degrees         float64 // of freedom of the variance of runs
-}
-
-func (t *TimeModel) observations() observations {
-	nodes := t.nodeTypes()
-	o := observations{several: len(nodes) > 1, degrees: t.Degrees}
-	for i := range t.Configurations {
-		m := &t.Configurations[i]
-		n := float64(m.Runs)
-		o.points = append(o.points, pointOf(&m.Configuration, nodes[m.NodeType]))
-		o.y = append(o.y, m.Mean)
-		o.runs = append(o.runs, t.RunVariance/n)
-		o.epochs = append(o.epochs, t.EpochVariance*m.InverseEpochs/n)
+// fitAccuracy fits the accuracies of one subject; nil if there is none.
+func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel, error) {
+	curves := curvesOf(runs)
+	if len(curves) == 0 {
+		return nil, nil
 	}
-	return o
-}
-
-// nodeTypes numbers the node types of the configurations.
-func (t *TimeModel) nodeTypes() map[string]int {
-	nodes := map[string]int{}
-	for i := range t.Configurations {
-		name := t.Configurations[i].NodeType
-		if _, ok := nodes[name]; !ok {
-			nodes[name] = len(nodes)
-		}
-	}
-	return nodes
+	m := &AccuracyModel{LastEpoch: forGood}
+	m.Levels, m.Quantiles = levelsOf(curves)
+	m.count(curves)
+	err := m.search(ctx)
+	return m, err
 }

@@ -191,13 +191,6 @@ func (j *jumps) strongest(
 	return best
 }
 
-// clipped limits a deviation to a number of standard deviations, so that one disturbed run is never
-// mistaken for a change.
-func (r *Residual) clipped(deviation, most float64) float64 {
-	most *= math.Sqrt(r.Variance)
-	return max(-most, min(most, deviation))
-}
-
 // holds reports whether a factor applies to residual i.
 func (f *Factor) holds(i int, r *Residual) bool {
 	return i >= f.start && f.Covers(&r.Configuration)

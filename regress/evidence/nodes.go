@@ -7,14 +7,6 @@ import (
 	"slices"
 )
 
-// NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
-// is fitted as a type of its own.
-type NodeGroup struct {
-	Node     string `json:"node"`
-	NodeType string `json:"node_type,omitempty"` // node type given by the caller
-	Group    string `json:"group"`               // node type of its runs in fits
-}
-
 const (
 	// splitEvidence is the minimum difference of a node, in standard deviations.
 	// splitDeviation is the deviation of the factor of a node between configurations.
@@ -143,13 +135,4 @@ func groupMap(groups []NodeGroup) map[nodeKey]string {
 		of[nodeKey{g.Node, g.NodeType}] = g.Group
 	}
 	return of
-}
-
-// NodeType returns the node type for configurations on a node: the given type, unless the runs of
-// the node differ from other nodes of its type.
-func (p *Predictor) NodeType(node, nodeType string) string {
-	if g, ok := p.groups[nodeKey{node, nodeType}]; ok {
-		return g
-	}
-	return nodeType
 }

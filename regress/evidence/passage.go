@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -107,19 +106,6 @@ func curvesOf(runs []Run) []epochCurve {
 		return cmp.Compare(a.batch, b.batch)
 	})
 	return curves
-}
-
-// fitAccuracy fits the accuracies of one subject; nil if there is none.
-func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel, error) {
-	curves := curvesOf(runs)
-	if len(curves) == 0 {
-		return nil, nil
-	}
-	m := &AccuracyModel{LastEpoch: forGood}
-	m.Levels, m.Quantiles = levelsOf(curves)
-	m.count(curves)
-	err := m.search(ctx)
-	return m, err
 }
 
 // count summarizes the curves, which are ordered by batch size.

@@ -1,8 +1,11 @@
 package evidence
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// Predictor predicts from a hierarchy. It is immutable and safe for concurrent use.
+// Predictor predicts from a regressor. It is immutable and safe for concurrent use.
 type Predictor struct {
 	subjects map[subject]*compiled
 	groups   map[nodeKey]string
@@ -15,9 +18,9 @@ type compiled struct {
 	accuracy *accuracyPredictor // nil without accuracies
 }
 
-// Compile returns the predictor of a hierarchy, which must not be changed afterwards. An error
+// Compile returns the predictor of a regressor, which must not be changed afterwards. An error
 // wraps ErrInvalid.
-func Compile(h *Hierarchy) (*Predictor, error) {
+func Compile(h *Regressor) (*Predictor, error) {
 	if err := h.check(); err != nil {
 		return nil, err
 	}
@@ -46,27 +49,6 @@ func Compile(h *Hierarchy) (*Predictor, error) {
 	return p, nil
 }
 
-// Time predicts the time of a number of epochs, including the start-up if it was ever measured. It
-// is unknown if the model never ran on the node type.
-func (p *Predictor) Time(c Configuration, epochs int) Time {
-	return p.CorrectedTime(nil, c, epochs)
-}
-
-// CorrectedTime is Time with corrections for drift; by may be nil.
-func (p *Predictor) CorrectedTime(by *Corrections, c Configuration, epochs int) Time {
-	e := p.Epochs(by, c)
-	t := Time{Support: e.Support, Counts: e.Counts, Correction: e.Correction}
-	if !e.Known() {
-		return t
-	}
-	t.Distribution = e.Seconds(epochs)
-	if startup := p.Startup(c); startup.Known() {
-		t.StartupSeconds = startup.Median()
-		t.Distribution = t.Plus(startup)
-	}
-	return t
-}
-
 // Startup predicts the seconds from the start of a run to its first epoch. It is unknown if no
 // start-up of the model was ever measured.
 func (p *Predictor) Startup(c Configuration) Distribution {
@@ -75,23 +57,6 @@ func (p *Predictor) Startup(c Configuration) Distribution {
 		return Distribution{}
 	}
 	return s.startup(c.NodeType)
-}
-
-// LargestEpochs returns the largest number of epochs, up to most, that takes at most limit seconds
-// with the given probability, after corrections; 0 if there is none.
-func (p *Predictor) LargestEpochs(
-	by *Corrections, c Configuration, limit, probability float64, most int,
-) int {
-	low, high := 0, most // low is within the limit
-	for low < high {
-		middle := low + (high-low+1)/2
-		if t := p.CorrectedTime(by, c, middle); t.Known() && t.Probability(limit) >= probability {
-			low = middle
-		} else {
-			high = middle - 1
-		}
-	}
-	return low
 }
 
 // SmallestEpochs returns the smallest number of epochs, up to most, after which the target accuracy
@@ -126,4 +91,66 @@ func (p *Predictor) NodeTypes(c Configuration) []string {
 		types = append(types, name)
 	}
 	return types
+}
+
+// Accuracy predicts the accuracy after a number of epochs. It depends on model, dataset and batch
+// size only.
+func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
+	s := p.subjects[c.subject()]
+	if s == nil || s.accuracy == nil || c.BatchSize < 1 {
+		return Accuracy{}
+	}
+	return s.accuracy.predict(c.BatchSize, epochs)
+}
+
+// startup returns the distribution of the start-up seconds of a subject on a node type; its scale
+// is 0 if no start-up was measured.
+func (s *Subject) startup(nodeType string) Distribution {
+	mean, runs := 0.0, 0.0
+	for i := range s.Startup {
+		u := &s.Startup[i]
+		if u.NodeType == nodeType {
+			scale := math.Sqrt(u.Variance * (1 + 1/float64(u.Runs)))
+			return Distribution{u.Mean, scale, u.Degrees}
+		}
+		runs += float64(u.Runs)
+		mean += float64(u.Runs) * (u.Mean - mean) / runs
+	}
+	if runs == 0 {
+		return Distribution{}
+	}
+	variance := s.Startup[0].Variance + otherNodeDeviation*otherNodeDeviation
+	return Distribution{mean, math.Sqrt(variance), priorStartupDegrees}
+}
+
+// StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and
+// on all.
+func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
+	s := p.subjects[c.subject()]
+	if s == nil {
+		return 0, 0
+	}
+	for i := range s.Startup {
+		u := &s.Startup[i]
+		if all += u.Runs; u.NodeType == c.NodeType {
+			onNodeType = u.Runs
+		}
+	}
+	return onNodeType, all
+}
+
+// NodeType returns the node type for configurations on a node: the given type, unless the runs of
+// the node differ from other nodes of its type.
+func (p *Predictor) NodeType(node, nodeType string) string {
+	if g, ok := p.groups[nodeKey{node, nodeType}]; ok {
+		return g
+	}
+	return nodeType
+}
+
+// banded returns the configuration of a run with banded load and the node type of the predictor.
+func (p *Predictor) banded(r *Run) Configuration {
+	c := r.Banded()
+	c.NodeType = p.NodeType(r.Node, r.NodeType)
+	return c
 }

@@ -229,20 +229,20 @@ func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type hierarchy = evidence.Hierarchy
-	for name, spoil := range map[string]func(h *hierarchy){
-		"format":        func(h *hierarchy) { h.Format = 2 },
-		"no amplitude":  func(h *hierarchy) { h.Subjects[0].Time.Amplitude = 0 },
-		"length":        func(h *hierarchy) { h.Subjects[0].Time.Lengths[2] = -1 },
-		"nothing ran":   func(h *hierarchy) { h.Subjects[0].Time.Configurations = nil },
-		"another model": func(h *hierarchy) { h.Subjects[0].Time.Configurations[0].Model = "b" },
-		"no runs":       func(h *hierarchy) { h.Subjects[0].Time.Configurations[0].Runs = 0 },
-		"levels":        func(h *hierarchy) { h.Subjects[0].Accuracy.Levels[0] = 2 },
-		"passages":      func(h *hierarchy) { h.Subjects[0].Accuracy.Batches[0].Passages = nil },
-		"reached":       func(h *hierarchy) { h.Subjects[0].Accuracy.Batches[0].Passages[0].Reached = 9 },
-		"twice":         func(h *hierarchy) { h.Subjects = append(h.Subjects, h.Subjects[0]) },
+	type regressor = evidence.Regressor
+	for name, spoil := range map[string]func(h *regressor){
+		"format":        func(h *regressor) { h.Format = 2 },
+		"no amplitude":  func(h *regressor) { h.Subjects[0].Time.Amplitude = 0 },
+		"length":        func(h *regressor) { h.Subjects[0].Time.Lengths[2] = -1 },
+		"nothing ran":   func(h *regressor) { h.Subjects[0].Time.Configurations = nil },
+		"another model": func(h *regressor) { h.Subjects[0].Time.Configurations[0].Model = "b" },
+		"no runs":       func(h *regressor) { h.Subjects[0].Time.Configurations[0].Runs = 0 },
+		"levels":        func(h *regressor) { h.Subjects[0].Accuracy.Levels[0] = 2 },
+		"passages":      func(h *regressor) { h.Subjects[0].Accuracy.Batches[0].Passages = nil },
+		"reached":       func(h *regressor) { h.Subjects[0].Accuracy.Batches[0].Passages[0].Reached = 9 },
+		"twice":         func(h *regressor) { h.Subjects = append(h.Subjects, h.Subjects[0]) },
 	} {
-		var broken evidence.Hierarchy
+		var broken evidence.Regressor
 		if err := json.Unmarshal(b, &broken); err != nil {
 			t.Fatal(err)
 		}
@@ -266,7 +266,7 @@ func TestCompile_ReadsAFileWithoutIOWait(t *testing.T) {
 	if bytes.Equal(five, b) {
 		t.Fatalf("no lengths in %s", b)
 	}
-	var old evidence.Hierarchy
+	var old evidence.Regressor
 	if err := json.Unmarshal(five, &old); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func FuzzCompile(f *testing.F) {
 	f.Add(b)
 	f.Add([]byte(`{"format":1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var h evidence.Hierarchy
+		var h evidence.Regressor
 		if json.Unmarshal(b, &h) != nil {
 			return
 		}

@@ -57,6 +57,9 @@ var (
 	lawVariance = [terms]float64{100, 0.25, 1, 1, foreignVariance, foreignVariance}
 )
 
+// lengthPrior and lengthWidth are mean and standard deviation of the prior of a length, logarithmic.
+const lengthPrior, lengthWidth = 3., .7
+
 // law returns the regressors of the law at a point.
 func (h *Hyperparameters) law(p *point) [terms]float64 {
 	row := [terms]float64{1, math.Log(math.Exp2(-p.x[1]) + math.Exp2(h.Offset-p.x[0]))}
@@ -177,4 +180,13 @@ func (g *timeProcess) predict(p *point, measured int, k []float64) (mean, varian
 		variance *= g.inflation
 	}
 	return g.prior(&law) + dot(k, g.weights), variance
+}
+
+// observations are the data of the process: the means of the configurations, and the
+// contributions of the variances of runs and epochs to the variances of these means.
+type observations struct {
+	points          []point
+	several         bool // there are several node types
+	y, runs, epochs []float64
+	degrees         float64 // of freedom of the variance of runs
 }

@@ -49,7 +49,7 @@ func strange(random *rand.Rand) []evidence.Run {
 
 func pickString(random *rand.Rand, of ...string) string { return of[random.IntN(len(of))] }
 
-func fit(t testing.TB, runs []evidence.Run) (*evidence.Hierarchy, *evidence.Predictor) {
+func fit(t testing.TB, runs []evidence.Run) (*evidence.Regressor, *evidence.Predictor) {
 	t.Helper()
 	h, err := evidence.Fit(context.Background(), runs, evidence.Options{})
 	if err != nil {
@@ -153,7 +153,7 @@ func TestPredictions_AreConsistentWhateverRan(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var again evidence.Hierarchy
+		var again evidence.Regressor
 		if err := json.Unmarshal(b, &again); err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,6 @@ var (
 const (
 	offsetPrior, offsetWidth       = 7., 5.
 	amplitudePrior, amplitudeWidth = .15, 1.
-	lengthPrior, lengthWidth       = 3., .7
 	effectPrior, effectWidth       = .012, 1.
 
 	sweeps = 3

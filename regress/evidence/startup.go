@@ -99,42 +99,6 @@ func shareStartupVariance(own []StartupTimes, all spread) {
 	}
 }
 
-// startup returns the distribution of the start-up seconds of a subject on a node type; its scale
-// is 0 if no start-up was measured.
-func (s *Subject) startup(nodeType string) Distribution {
-	mean, runs := 0.0, 0.0
-	for i := range s.Startup {
-		u := &s.Startup[i]
-		if u.NodeType == nodeType {
-			scale := math.Sqrt(u.Variance * (1 + 1/float64(u.Runs)))
-			return Distribution{u.Mean, scale, u.Degrees}
-		}
-		runs += float64(u.Runs)
-		mean += float64(u.Runs) * (u.Mean - mean) / runs
-	}
-	if runs == 0 {
-		return Distribution{}
-	}
-	variance := s.Startup[0].Variance + otherNodeDeviation*otherNodeDeviation
-	return Distribution{mean, math.Sqrt(variance), priorStartupDegrees}
-}
-
-// StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and
-// on all.
-func (p *Predictor) StartupRuns(c Configuration) (onNodeType, all int) {
-	s := p.subjects[c.subject()]
-	if s == nil {
-		return 0, 0
-	}
-	for i := range s.Startup {
-		u := &s.Startup[i]
-		if all += u.Runs; u.NodeType == c.NodeType {
-			onNodeType = u.Runs
-		}
-	}
-	return onNodeType, all
-}
-
 // Plus returns the distribution of the sum of two independent durations by the delta method. The
 // variance of its log is the sum of the variances of the logs, weighted by the squared shares of
 // the medians. The degrees of freedom follow Welch and Satterthwaite.

@@ -2,20 +2,19 @@ package evidence
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"time"
 )
 
-// ServedHierarchy is a hierarchy in use, with the drift since it was learned. It is plain data that
+// State is a regressor in use, with the drift since it was learned. It is plain data that
 // follows from the runs: Update returns the next state with a fit, Correct without one.
-type ServedHierarchy struct {
-	// Hierarchy is served, corrected by Drift if Corrected.
-	*Hierarchy
+type State struct {
+	// Regressor is served, corrected by Drift if Corrected.
+	*Regressor
 	Corrected bool `json:"corrected,omitempty"`
-	// Base is the hierarchy that runs are compared with to detect drift; nil if it is Hierarchy.
-	Base *Hierarchy `json:"base,omitempty"`
+	// Base is the regressor that runs are compared with to detect drift; nil if it is Regressor.
+	Base *Regressor `json:"base,omitempty"`
 	// Through is the end of the last run that the base has learned from; Learned is the number of
 	// runs that had ended by then.
 	Through time.Time `json:"through,omitzero"`
@@ -37,61 +36,9 @@ type LateRun struct {
 	EndedAt time.Time `json:"ended_at"`
 }
 
-const (
-	// minRunsSinceJump is the number of runs since a jump that a fit needs to replace the factor.
-	minRunsSinceJump = 12
-	// maxComparedRuns is the number of runs without drift after which a base is replaced. A base
-	// that has learned from fewer runs is replaced after as many, but at least minRunsSinceJump.
-	maxComparedRuns = 60
-)
-
-// Update returns the state after the given runs: all known runs, in any order. A nil state has no
-// runs.
-//
-// Without drift it serves a fit of all runs. While factors, suspects or a slow field are active, it
-// serves the base with corrections, until there are enough runs since the jump for a fit; the fit
-// adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
-// by an import, are learned immediately, also by the base.
-func (s *ServedHierarchy) Update(ctx context.Context, runs []Run, o Options) (*ServedHierarchy, error) {
-	runs = withoutDuplicates(runs)
-	if !slices.ContainsFunc(runs, isTimed) {
-		h, err := Fit(ctx, runs, o)
-		return &ServedHierarchy{Hierarchy: h}, err
-	}
-	if s == nil || s.Hierarchy == nil {
-		return (&ServedHierarchy{}).rebase(ctx, runs, o)
-	}
-	next, err := s.Follow(runs)
-	if err != nil {
-		return nil, err
-	}
-	if since, usable, found := next.findNodeDifferences(runs); found {
-		return next.regroup(ctx, usable, since, o)
-	}
-	by, err := next.corrections()
-	if err != nil {
-		return nil, err
-	}
-	lessons := next.collectLateRuns(runs)
-	switch {
-	case next.needsRebase(by):
-		return next.rebase(ctx, runs, o)
-	case lessons:
-		if err := next.refitBase(ctx, runs, o); err != nil {
-			return nil, err
-		}
-	}
-	if by.active() {
-		return next.serveCorrected(), nil
-	}
-	next.Corrected = false
-	next.Hierarchy, err = Fit(ctx, next.Drift.Adjust(next.compiled, runs), o)
-	return next, err
-}
-
 // Correct returns the state that serves the base, corrected by the given runs: all known runs, or
 // only new ones. isNew is false if that is served already, or if nothing drifts. It is fast.
-func (s *ServedHierarchy) Correct(runs []Run) (next *ServedHierarchy, isNew bool, err error) {
+func (s *State) Correct(runs []Run) (next *State, isNew bool, err error) {
 	if next, err = s.Follow(runs); err != nil {
 		return nil, false, err
 	}
@@ -111,18 +58,18 @@ func (s *ServedHierarchy) Correct(runs []Run) (next *ServedHierarchy, isNew bool
 }
 
 // serveCorrected serves the base with corrections.
-func (s *ServedHierarchy) serveCorrected() *ServedHierarchy {
-	s.Hierarchy, s.Base, s.Corrected = s.base(), nil, true
+func (s *State) serveCorrected() *State {
+	s.Regressor, s.Base, s.Corrected = s.base(), nil, true
 	return s
 }
 
-// base returns the hierarchy that runs are compared with.
-func (s *ServedHierarchy) base() *Hierarchy { return cmp.Or(s.Base, s.Hierarchy) }
+// base returns the regressor that runs are compared with.
+func (s *State) base() *Regressor { return cmp.Or(s.Base, s.Regressor) }
 
 // Follow returns the state after comparing the given runs that ended since the base was learned. It
 // ignores runs that were compared before, and runs that the base cannot predict. The served
-// hierarchy does not change.
-func (s *ServedHierarchy) Follow(runs []Run) (*ServedHierarchy, error) {
+// regressor does not change.
+func (s *State) Follow(runs []Run) (*State, error) {
 	next := *s
 	next.Base = s.base()
 	if next.compiled == nil {
@@ -186,7 +133,7 @@ func withoutDuplicates(runs []Run) []Run {
 
 // lateConfigurations returns the configurations that the base learned from late runs, and the end
 // of the first run of each.
-func (s *ServedHierarchy) lateConfigurations() map[Configuration]time.Time {
+func (s *State) lateConfigurations() map[Configuration]time.Time {
 	all := map[Configuration]time.Time{}
 	for i := range s.Taught {
 		l := &s.Taught[i]
@@ -199,7 +146,7 @@ func (s *ServedHierarchy) lateConfigurations() map[Configuration]time.Time {
 
 // canCompare reports whether a run can be compared with the base, which must have evidence for its
 // configuration from before the compared runs.
-func (s *ServedHierarchy) canCompare(r *Run, taught map[Configuration]time.Time) bool {
+func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 	c := s.compiled.banded(r)
 	if _, is := taught[c]; is {
 		return false
@@ -209,7 +156,7 @@ func (s *ServedHierarchy) canCompare(r *Run, taught map[Configuration]time.Time)
 }
 
 // corrections returns the corrections of the base, nil before the first residual.
-func (s *ServedHierarchy) corrections() (*Corrections, error) {
+func (s *State) corrections() (*Corrections, error) {
 	by, err := s.Drift.Corrections()
 	if by == nil || len(s.Taught) == 0 {
 		return by, err
@@ -236,88 +183,9 @@ func (s *ServedHierarchy) corrections() (*Corrections, error) {
 	return by, nil
 }
 
-// needsRebase reports whether to replace the base by a fit of all runs: there are enough runs since
-// every jump, or enough runs without a jump.
-func (s *ServedHierarchy) needsRebase(by *Corrections) bool {
-	since := len(s.Compared) + len(s.Taught)
-	factors := by.Factors()
-	fresh := slices.ContainsFunc(factors, func(f Factor) bool { return f.Runs < minRunsSinceJump })
-	quiet := min(maxComparedRuns, max(minRunsSinceJump, s.Learned))
-	return since >= MaxResiduals || !fresh && (len(factors) > 0 || since >= quiet)
-}
-
-// rebase returns a state with a fit of all runs as its base; runs from before jumps are adjusted.
-func (s *ServedHierarchy) rebase(ctx context.Context, runs []Run, o Options) (*ServedHierarchy, error) {
-	adjusted := runs
-	if s.compiled != nil {
-		adjusted = s.Drift.Adjust(s.compiled, runs)
-	}
-	h, err := Fit(ctx, adjusted, o)
-	if err != nil {
-		return nil, err
-	}
-	next := &ServedHierarchy{Hierarchy: h, Drift: s.Drift.Refitted()}
-	for i := range runs {
-		if end := runs[i].EndedAt; end.After(next.Through) {
-			next.Through = end
-		}
-	}
-	next.Learned = next.countLearned(runs)
-	return next, nil
-}
-
-// countLearned counts the runs that had ended when the base was learned.
-func (s *ServedHierarchy) countLearned(runs []Run) (n int) {
-	for i := range runs {
-		if end := runs[i].EndedAt; !end.IsZero() && !end.After(s.Through) {
-			n++
-		}
-	}
-	return n
-}
-
-// collectLateRuns adds runs that the base should learn from, and reports whether there are any:
-// runs from before it was learned that arrived later, or later runs of unknown configurations.
-func (s *ServedHierarchy) collectLateRuns(runs []Run) (any bool) {
-	names, taught := map[string]bool{}, s.lateConfigurations()
-	for i := range s.Taught {
-		names[s.Taught[i].Run] = true
-	}
-	learned := s.countLearned(runs)
-	any = learned > s.Learned
-	s.Learned, s.Taught = learned, slices.Clone(s.Taught)
-	for i := range runs {
-		r := &runs[i]
-		late := r.EndedAt.After(s.Through) && isTimed(*r)
-		if !late || r.comparedName() == "" || names[r.comparedName()] || s.canCompare(r, taught) {
-			continue
-		}
-		any = true
-		s.Taught = append(s.Taught, LateRun{r.comparedName(), s.compiled.banded(r), r.EndedAt})
-	}
-	return any
-}
-
-// refitBase fits the base again with its late runs.
-func (s *ServedHierarchy) refitBase(ctx context.Context, runs []Run, o Options) error {
-	taught := map[string]bool{}
-	for i := range s.Taught {
-		taught[s.Taught[i].Run] = true
-	}
-	past := DriftState{Past: s.Drift.Past}
-	lessons := slices.DeleteFunc(slices.Clone(past.Adjust(s.compiled, runs)), func(r Run) bool {
-		return !taught[r.comparedName()] && (r.EndedAt.IsZero() || r.EndedAt.After(s.Through))
-	})
-	var err error
-	if s.Base, err = Fit(ctx, lessons, o); err == nil {
-		s.compiled, err = Compile(s.Base)
-	}
-	return err
-}
-
 // Adjusted returns the runs as the served fit used them: times from before jumps are removed or
 // multiplied.
-func (s *ServedHierarchy) Adjusted(runs []Run) []Run {
+func (s *State) Adjusted(runs []Run) []Run {
 	p := s.compiled
 	if p == nil {
 		var err error
@@ -328,8 +196,8 @@ func (s *ServedHierarchy) Adjusted(runs []Run) []Run {
 	return s.Drift.Adjust(p, runs)
 }
 
-// Factors returns the factors that correct the served hierarchy.
-func (s *ServedHierarchy) Factors() []Factor {
+// Factors returns the factors that correct the served regressor.
+func (s *State) Factors() []Factor {
 	if s == nil || !s.Corrected {
 		return nil
 	}
@@ -338,11 +206,11 @@ func (s *ServedHierarchy) Factors() []Factor {
 
 // Compile returns the predictor of the state and its corrections, which are nil without drift. An
 // error wraps ErrInvalid.
-func (s *ServedHierarchy) Compile() (*Predictor, *Corrections, error) {
-	if s.Hierarchy == nil {
-		return nil, nil, fmt.Errorf("%w: no hierarchy", ErrInvalid)
+func (s *State) Compile() (*Predictor, *Corrections, error) {
+	if s.Regressor == nil {
+		return nil, nil, fmt.Errorf("%w: no regressor", ErrInvalid)
 	}
-	p, err := Compile(s.Hierarchy)
+	p, err := Compile(s.Regressor)
 	switch {
 	case err != nil:
 		return nil, nil, err

@@ -19,7 +19,7 @@ type runSimulation struct {
 	random *rand.Rand
 	lanes  []time.Time // at which each is free
 	runs   []evidence.Run
-	state  *evidence.ServedHierarchy
+	state  *evidence.State
 	node   string // of runs and questions
 }
 
@@ -258,7 +258,7 @@ func TestState_IsAFoldOverPlainState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again evidence.ServedHierarchy
+	var again evidence.State
 	if err := json.Unmarshal(first, &again); err != nil {
 		t.Fatal(err)
 	}

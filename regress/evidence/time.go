@@ -201,3 +201,16 @@ func (p *timePredictor) run(e *estimate, s Support, epochs float64) Distribution
 	scale := math.Sqrt(e.variance + e.run + p.model.EpochVariance/max(epochs, 1))
 	return Distribution{e.mean, scale, p.degrees(s)}
 }
+
+// Correction corrects the prediction of one configuration.
+type Correction struct {
+	// Shift of the log of epoch seconds.
+	Shift float64
+	// Variance is added to the variance of the log. It is negative if the runs revealed the
+	// error of the configuration's own prediction.
+	Variance float64
+	// Inflation multiplies the variance afterwards.
+	Inflation float64
+	// Factors is the number of active factors that apply to the configuration.
+	Factors int
+}

@@ -72,9 +72,9 @@ func (k *learnedKnowledge) fit() {
 			cmp.Compare(a.CPUs, b.CPUs))
 	})
 	k.curves = map[curveKey]policy.Curve{}
-	hierarchy, err := evidence.Fit(context.Background(), runs, evidence.Options{})
+	regressor, err := evidence.Fit(context.Background(), runs, evidence.Options{})
 	if err == nil {
-		k.predictor, err = evidence.Compile(hierarchy)
+		k.predictor, err = evidence.Compile(regressor)
 	}
 	if err != nil {
 		k.predictor = &evidence.Predictor{} // predicts nothing

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Hierarchy is the result of a fit. It is plain data: decoded from JSON it
+// Regressor is the result of a fit. It is plain data: decoded from JSON it
 // gives the same predictions. Compile returns its predictor.
-type Hierarchy struct {
+type Regressor struct {
 	Format   int       `json:"format"` // 1
 	Subjects []Subject `json:"subjects"`
 	// NodeGroups are nodes whose runs differ from other nodes of their type.
@@ -56,15 +56,15 @@ type ConfigurationTimes struct {
 }
 
 // ErrInvalid is wrapped by the errors of Compile.
-var ErrInvalid = errors.New("invalid hierarchy")
+var ErrInvalid = errors.New("invalid regressor")
 
-// check returns an error for a hierarchy that Fit cannot produce.
-func (h *Hierarchy) check() error {
-	if h.Format != format {
-		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, h.Format, format)
+// check returns an error for a regressor that Fit cannot produce.
+func (r *Regressor) check() error {
+	if r.Format != format {
+		return fmt.Errorf("%w: format %d, want %d", ErrInvalid, r.Format, format)
 	}
-	for i := range h.Subjects {
-		s := &h.Subjects[i]
+	for i := range r.Subjects {
+		s := &r.Subjects[i]
 		if err := s.check(); err != nil {
 			return fmt.Errorf("%w: model %q, dataset %q: %w", ErrInvalid, s.Model, s.Dataset, err)
 		}
@@ -126,4 +126,42 @@ func (t *TimeModel) check(s *Subject) error {
 		}
 	}
 	return nil
+}
+
+// MaxConfigurations is the maximum number of configurations of a subject. The most recent ones are
+// kept; the time of a fit grows with the cube of their number.
+const MaxConfigurations = 200
+
+func (t *TimeModel) observations() observations {
+	nodes := t.nodeTypes()
+	o := observations{several: len(nodes) > 1, degrees: t.Degrees}
+	for i := range t.Configurations {
+		m := &t.Configurations[i]
+		n := float64(m.Runs)
+		o.points = append(o.points, pointOf(&m.Configuration, nodes[m.NodeType]))
+		o.y = append(o.y, m.Mean)
+		o.runs = append(o.runs, t.RunVariance/n)
+		o.epochs = append(o.epochs, t.EpochVariance*m.InverseEpochs/n)
+	}
+	return o
+}
+
+// nodeTypes numbers the node types of the configurations.
+func (t *TimeModel) nodeTypes() map[string]int {
+	nodes := map[string]int{}
+	for i := range t.Configurations {
+		name := t.Configurations[i].NodeType
+		if _, ok := nodes[name]; !ok {
+			nodes[name] = len(nodes)
+		}
+	}
+	return nodes
+}
+
+// NodeGroup is a node whose runs differ from other nodes with the same known hardware. It
+// is fitted as a type of its own.
+type NodeGroup struct {
+	Node     string `json:"node"`
+	NodeType string `json:"node_type,omitempty"` // node type given by the caller
+	Group    string `json:"group"`               // node type of its runs in fits
 }
