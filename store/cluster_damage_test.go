@@ -31,6 +31,7 @@ var clusterDamages = map[string]string{
 
 // A rebuild restores the damaged tables of any shard, and those of a shard whose databases are lost.
 func TestCluster_IsRebuilt(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	c := rebuildDamages(t, b, servers)

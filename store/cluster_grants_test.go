@@ -43,6 +43,7 @@ func deployedGrants(t *testing.T, file, user string) []string {
 // have the rights that they need: the store writes, repairs and rebuilds the tables, and readers see
 // all rows and no others.
 func TestCluster_GrantsOfTheDeploymentSuffice(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	writer := deployedGrants(t, "cluster-users.xml", "courier")
 	servers := cluster.StartForUsers(t, map[string][]string{

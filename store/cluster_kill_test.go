@@ -14,6 +14,7 @@ import (
 // A process is killed while it creates the databases of all servers. The next one continues, and the
 // tables are complete.
 func TestCluster_SurvivesKillsDuringMigrations(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)

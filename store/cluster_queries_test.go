@@ -33,6 +33,7 @@ func writeShards(t testing.TB, c *store.Cluster, whole bus.Batch) {
 
 // The cookbook has the same answers on a cluster as on one server.
 func TestCluster_AnswersTheCookbook(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers := cluster.Start(t, 1, 1)
 	c := openCluster(t, bustest.New(t), servers)

@@ -54,6 +54,7 @@ func copyStatements(t *testing.T) []string {
 // other tables while the first one runs, and the page's statements copy what the log has dropped,
 // and the roll-ups of samples that the old tables have dropped.
 func TestCluster_ChangesItsShards(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)

@@ -106,6 +106,7 @@ func TestShardOf_IsTheShardOfADistributedTable(t *testing.T) {
 
 // The store is killed at every point of a batch, and the shards are killed while they are written.
 func TestCluster_SurvivesKills(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, server := cluster.Start(t, 1, 1), bustest.NewServer(t)
 	b := server.Connect(t)
@@ -155,6 +156,7 @@ func awaitProgress(t *testing.T, d *store.Database) {
 
 // A store refuses to start when the configuration of the servers differs from the recorded map.
 func TestCluster_RefusesAChangedMap(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
 	openCluster(t, b, servers)
@@ -222,6 +224,7 @@ func replicaMistakes() []configurationMistake {
 // A store refuses servers that disagree, also when it records the first map, and servers whose
 // macro or host differs from the recorded map.
 func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
+	cluster.Long(t)
 	t.Parallel()
 	shards, replicas := cluster.Start(t, 1, 1), cluster.StartReplicas(t, 2, 1)
 	var ports [2]string

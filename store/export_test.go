@@ -55,12 +55,6 @@ func (d *Database) LookUp(ctx context.Context, job string, ids []string) error {
 	return err
 }
 
-// WithUnconfirmed returns the statement by which a writer looks up the rows of a query.
-func (d *Database) WithUnconfirmed(query string) string {
-	statement, _ := d.withUnconfirmed(query, nil)
-	return statement
-}
-
 // TableNames returns the tables of a database.
 func TableNames() []string { return tableNames() }
 

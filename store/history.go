@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -30,12 +29,13 @@ const maxReaders = 3
 var ErrReplicaBehind = errors.New("a replica lacks rows of the other replicas")
 
 // historySettings make the queries of one history read the same replica of each shard: the first one
-// that is available, which is the one that the store writes to. Settings of a single server do not
-// matter.
+// that is available, which is the one that the store writes to. They fail if it lacks the last insert
+// that most replicas have. Settings of a single server do not matter.
 var historySettings = clickhouse.Settings{
-	"load_balancing":           "in_order",
-	"prefer_localhost_replica": 0,
-	"use_hedged_requests":      0,
+	"load_balancing":                "in_order",
+	"prefer_localhost_replica":      0,
+	"use_hedged_requests":           0,
+	"select_sequential_consistency": 1,
 }
 
 // NewHistory returns a history of a database.
@@ -78,31 +78,11 @@ func (h *History) Events(
 	}
 	for _, c := range cursors {
 		defer c.close()
-		if err := h.database.checkQuorum(ctx, c.table); err != nil {
-			return fmt.Errorf("read history: %w", err)
-		}
 		if err := c.open(ctx, h.database, since, until); err != nil {
 			return fmt.Errorf("read history: %w", err)
 		}
 	}
 	return merge(cursors, yield)
-}
-
-// checkQuorum returns an error that matches ErrReplicaBehind if the replica that answers lacks the last
-// insert that most replicas have. The rows themselves are read without sequential consistency, which
-// would hide those that a repair has attached; see Database.settled.
-func (d *Database) checkQuorum(ctx context.Context, table string) error {
-	settings := maps.Clone(historySettings)
-	settings["select_sequential_consistency"] = 1
-	ctx, query := d.begin(ctx, "check the replica", settings)
-	var rows []struct {
-		Sequence uint64 `ch:"sequence"`
-	}
-	err := query.end(d.conn.Select(ctx, &rows, "SELECT sequence FROM "+table+" LIMIT 1"))
-	if serverCode(err) == codeNotInQuorum {
-		return fmt.Errorf("%w: %w", ErrReplicaBehind, err)
-	}
-	return err
 }
 
 // merge yields the events of the cursors in the order of their sequences.
@@ -165,6 +145,9 @@ func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, un
 		err = c.next()
 	}
 	d.metrics.observe("history", time.Since(start), err)
+	if serverCode(err) == codeNotInQuorum {
+		err = fmt.Errorf("%w: %w", ErrReplicaBehind, err)
+	}
 	if err != nil {
 		return fmt.Errorf("query %s at %s: %w", c.table, d.address, classify(err))
 	}

@@ -182,24 +182,23 @@ func TestHistory_GivesUpAStalledQuery(t *testing.T) {
 // Each reader holds three connections of a bounded pool.
 func TestHistory_ConcurrentReaders(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		s := newTestLog()
-		for job := range 50 {
-			s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)
-		}
-		write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
-		h := store.NewHistory(d)
-		var all sync.WaitGroup
-		for range 12 {
-			all.Go(func() {
-				n := 0
-				if err := h.Events(t.Context(), time.Time{},
-					func(schemas.Event) error { n++; return nil }); err != nil ||
-					n != 250 {
-					t.Errorf("Events = %v after %d events, want 250", err, n)
-				}
-			})
-		}
-		all.Wait()
-	})
+	d := storetest.New(t)
+	s := newTestLog()
+	for job := range 50 {
+		s.job(fmt.Sprintf("job-%d", job), time.Minute, schemas.EventFinished)
+	}
+	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
+	h := store.NewHistory(d)
+	var all sync.WaitGroup
+	for range 12 {
+		all.Go(func() {
+			n := 0
+			if err := h.Events(t.Context(), time.Time{},
+				func(schemas.Event) error { n++; return nil }); err != nil ||
+				n != 250 {
+				t.Errorf("Events = %v after %d events, want 250", err, n)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -3,8 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 )
@@ -12,10 +10,6 @@ import (
 // settled returns a database that sees every row which any replica of the shard has: it is on one
 // server, which has fetched all parts of the others. On a server without replicas it is d itself.
 // Call end after the last statement.
-//
-// Rows are counted and restored there, not with the settings of inserts. With sequential consistency,
-// ClickHouse hides parts that were attached until the next insert with a quorum: a repair would see
-// the restored rows missing, and restore them again.
 func (d *Database) settled(ctx context.Context) (s *Database, end func(), err error) {
 	if !d.hasReplicas() {
 		return d, func() {}, nil
@@ -39,8 +33,8 @@ func (d *Database) settled(ctx context.Context) (s *Database, end func(), err er
 	return nil, nil, errors.Join(failures...)
 }
 
-// settledSettings differ from replicaSettings, see settled. A deletion waits for its own server only,
-// because another one may be down.
+// settledSettings differ from replicaSettings. The server has what the others have, so no query needs
+// sequential consistency. A deletion waits for its own server only, because another one may be down.
 var settledSettings = clickhouse.Settings{
 	"select_sequential_consistency": 0,
 	"lightweight_deletes_sync":      1,
@@ -48,22 +42,6 @@ var settledSettings = clickhouse.Settings{
 
 // hasReplicas reports whether the database is on several replicas of a shard.
 func (d *Database) hasReplicas() bool { return d.shard != nil && len(d.options.Addr) > 1 }
-
-// withUnconfirmed returns a statement for the rows of a query, with a column "confirmed". On
-// replicas, it returns the rows that sequential consistency shows as confirmed, and all rows of the
-// server as unconfirmed. It fails if the server lacks a confirmed row.
-//
-// Sequential consistency hides parts that were attached, and parts that were merged with them, until
-// the next insert into their partition. A writer must see these rows to drop their duplicates. But
-// rows of an insert that most replicas lack must be inserted again.
-func (d *Database) withUnconfirmed(query string, args []any) (string, []any) {
-	const view = "SELECT *, %t AS confirmed FROM (%s SETTINGS select_sequential_consistency = %d)"
-	confirmed := fmt.Sprintf(view, true, query, 1)
-	if !d.hasReplicas() {
-		return fmt.Sprintf("SELECT *, true AS confirmed FROM (%s)", query), args
-	}
-	return fmt.Sprintf(view, false, query, 0) + " UNION ALL " + confirmed, slices.Concat(args, args)
-}
 
 // fetchParts waits until the server has the parts that the other replicas have, except positions,
 // which a lost server may have alone; see recordPosition. A wait without an end would stop the

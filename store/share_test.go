@@ -72,60 +72,58 @@ func TestStore_SharesTheStreams(t *testing.T) {
 // A new writer first stops the running statements of the previous writer.
 func TestStore_StopsThePreviousWriter(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		ended := make(chan error, 1)
-		before := d.AsWriter(t.Context(), schemas.StreamNode)
-		go func() {
-			ended <- d.Exec(before,
-				"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
-		}()
-		running := func() bool { // matches the text: statements of the next writer have similar IDs
-			return selectNumber(
-				t,
-				d,
-				"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || "+
-					"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
-			) > 0
-		}
-		await(t, "the statement of the previous writer", running)
-		stop := run(t, newStore(t, bustest.New(t), d))
-		defer stop()
-		if err := <-ended; err == nil {
-			t.Error("the statement of the previous writer ended by itself")
-		}
-		await(t, "its end", func() bool {
-			return !running()
-		}) // ClickHouse may list a statement after its answer
-	})
+	d := storetest.New(t)
+	ended := make(chan error, 1)
+	before := d.AsWriter(t.Context(), schemas.StreamNode)
+	go func() {
+		ended <- d.Exec(before,
+			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+	}()
+	running := func() bool { // matches the text: statements of the next writer have similar IDs
+		return selectNumber(
+			t,
+			d,
+			"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || "+
+				"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
+		) > 0
+	}
+	await(t, "the statement of the previous writer", running)
+	stop := run(t, newStore(t, bustest.New(t), d))
+	defer stop()
+	if err := <-ended; err == nil {
+		t.Error("the statement of the previous writer ended by itself")
+	}
+	await(t, "its end", func() bool {
+		return !running()
+	}) // ClickHouse may list a statement after its answer
 }
 
 // After a timeout an insert may still run in ClickHouse. The store stops it before it rebuilds the
 // roll-ups of the batch, which would otherwise count the rows twice.
 func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		ctx := d.AsWriter(t.Context(), schemas.StreamNode)
-		first, giveUp := context.WithCancel(ctx)
-		ended := make(chan error, 1)
-		go func() {
-			ended <- d.Exec(first,
-				"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
-		}()
-		defer func() { giveUp(); <-ended }()
-		running := func() uint64 {
-			return selectNumber(t, d, "SELECT count() AS n FROM system.processes"+
-				" WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/')"+
-				" AND query LIKE 'SELECT sum(sipHash64%'")
-		}
-		await(t, "the first attempt", func() bool { return running() > 0 })
-		s := newTestLog()
-		s.sample("node-a", 1)
-		b := batch(schemas.StreamNode, 1, s.events...)
-		b.Redelivered = true
-		must(t, newStore(t, nil, d).Write(ctx, b))
-		if running() > 0 {
-			t.Error("the first attempt still runs after the roll-ups were rebuilt")
-		}
-		compareRollUps(t, d)
-	})
+	d := storetest.New(t)
+	ctx := d.AsWriter(t.Context(), schemas.StreamNode)
+	first, giveUp := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- d.Exec(first,
+			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+	}()
+	defer func() { giveUp(); <-ended }()
+	running := func() uint64 {
+		return selectNumber(t, d, "SELECT count() AS n FROM system.processes"+
+			" WHERE startsWith(query_id, 'courier/' || currentDatabase() || '/NODE/')"+
+			" AND query LIKE 'SELECT sum(sipHash64%'")
+	}
+	await(t, "the first attempt", func() bool { return running() > 0 })
+	s := newTestLog()
+	s.sample("node-a", 1)
+	b := batch(schemas.StreamNode, 1, s.events...)
+	b.Redelivered = true
+	must(t, newStore(t, nil, d).Write(ctx, b))
+	if running() > 0 {
+		t.Error("the first attempt still runs after the roll-ups were rebuilt")
+	}
+	compareRollUps(t, d)
 }

@@ -219,27 +219,26 @@ func TestStore_RepeatsABatch(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			forEachProtocol(t, func(t *testing.T, d *store.Database) {
-				w := newStore(t, nil, d)
-				test.leave(t, d, w)
-				for range 2 {
-					write(t, w, batch(schemas.StreamJob, 1, jobs...))
-					write(t, w, batch(schemas.StreamNode, 1, samples...))
-				}
-				got := state{
-					selectNumber(t, d, "SELECT count() AS n FROM job_epoch"),
-					selectNumber(t, d, "SELECT count() AS n FROM job_ended"),
-					selectNumber(
-						t,
-						d,
-						"SELECT count() AS n FROM node_sample",
-					),
-					selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"),
-				}
-				if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
-					t.Errorf("rows after two repetitions (-want +got):\n%s", diff)
-				}
-			})
+			d := storetest.New(t)
+			w := newStore(t, nil, d)
+			test.leave(t, d, w)
+			for range 2 {
+				write(t, w, batch(schemas.StreamJob, 1, jobs...))
+				write(t, w, batch(schemas.StreamNode, 1, samples...))
+			}
+			got := state{
+				selectNumber(t, d, "SELECT count() AS n FROM job_epoch"),
+				selectNumber(t, d, "SELECT count() AS n FROM job_ended"),
+				selectNumber(
+					t,
+					d,
+					"SELECT count() AS n FROM node_sample",
+				),
+				selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"),
+			}
+			if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
+				t.Errorf("rows after two repetitions (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
@@ -247,44 +246,43 @@ func TestStore_RepeatsABatch(t *testing.T) {
 // The log has duplicates at later sequences, as it may after the duplicate window.
 func TestStore_DropsDuplicates(t *testing.T) {
 	t.Parallel()
-	forEachProtocol(t, func(t *testing.T, d *store.Database) {
-		w := newStore(t, nil, d)
-		told := func() []schemas.Event {
-			s := newTestLog()
-			s.started("alpha", 1)
-			s.epoch("alpha", 1, 1)
-			s.epoch("alpha", 1, 2)
-			return s.events
-		}
+	d := storetest.New(t)
+	w := newStore(t, nil, d)
+	told := func() []schemas.Event {
 		s := newTestLog()
-		s.epoch("alpha", 1, 3)
-		first, second := batch(
-			schemas.StreamJob,
-			1,
-			told()...), batch(
-			schemas.StreamJob,
-			4,
-			append(append(told(), told()...), s.events...)...)
-		write(t, w, first)
-		for range 2 { // the second write repeats the batch
-			write(t, w, second)
-			if got := selectNumber(t, d, "SELECT count() AS n FROM job_epoch"); got != 3 {
-				t.Fatalf("job_epoch has %d rows, want 3", got)
-			}
+		s.started("alpha", 1)
+		s.epoch("alpha", 1, 1)
+		s.epoch("alpha", 1, 2)
+		return s.events
+	}
+	s := newTestLog()
+	s.epoch("alpha", 1, 3)
+	first, second := batch(
+		schemas.StreamJob,
+		1,
+		told()...), batch(
+		schemas.StreamJob,
+		4,
+		append(append(told(), told()...), s.events...)...)
+	write(t, w, first)
+	for range 2 { // the second write repeats the batch
+		write(t, w, second)
+		if got := selectNumber(t, d, "SELECT count() AS n FROM job_epoch"); got != 3 {
+			t.Fatalf("job_epoch has %d rows, want 3", got)
 		}
-		if got := selectNumber(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
-			t.Errorf("highest sequence of the first epochs = %d, want 3, that of the originals", got)
-		}
-		sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
-		original := sample()
-		write(t, w, batch(schemas.StreamNode, 1, original...))
-		repeated := batch(schemas.StreamNode, 500, sample()[0])
-		repeated.Records[0].Event.(*schemas.Sample).At = original[0].(*schemas.Sample).At
-		write(t, w, repeated)
-		if got := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
-			t.Errorf("the roll-up counts %d samples, want 1", got)
-		}
-	})
+	}
+	if got := selectNumber(t, d, "SELECT max(sequence) AS n FROM job_epoch WHERE epoch < 3"); got != 3 {
+		t.Errorf("highest sequence of the first epochs = %d, want 3, that of the originals", got)
+	}
+	sample := func() []schemas.Event { s := newTestLog(); s.sample("node-a", 7); return s.events }
+	original := sample()
+	write(t, w, batch(schemas.StreamNode, 1, original...))
+	repeated := batch(schemas.StreamNode, 500, sample()[0])
+	repeated.Records[0].Event.(*schemas.Sample).At = original[0].(*schemas.Sample).At
+	write(t, w, repeated)
+	if got := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); got != 1 {
+		t.Errorf("the roll-up counts %d samples, want 1", got)
+	}
 }
 
 // The batches of a new log have the same ranges as batches of the old log in the same database.

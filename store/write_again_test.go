@@ -32,25 +32,21 @@ func writeFifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 // the token is known, the rows are lost, and the roll-up has counted them.
 func TestStore_RestoresABatchThatClickHouseHasLost(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range storetest.Protocols(t) {
-		t.Run(protocol, func(t *testing.T) {
-			d := storetest.NewIn(t, protocol)
-			writer, b := writeFifty(t, d)
-			counted := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute")
-			loseParts(t, d, "node_sample")
-			if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
-				t.Fatalf("%d rows are left, want none", n)
-			}
-			b.Redelivered = true
-			must(t, writer.Write(t.Context(), b))
-			must(t, writer.Write(t.Context(), b))
-			if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
-				t.Errorf("%d rows after the batch was repeated, want 50", n)
-			}
-			if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
-				t.Errorf("the roll-up counts %d samples, want %d", n, counted)
-			}
-		})
+	d := storetest.New(t)
+	writer, b := writeFifty(t, d)
+	counted := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute")
+	loseParts(t, d, "node_sample")
+	if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 0 {
+		t.Fatalf("%d rows are left, want none", n)
+	}
+	b.Redelivered = true
+	must(t, writer.Write(t.Context(), b))
+	must(t, writer.Write(t.Context(), b))
+	if n := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); n != 50 {
+		t.Errorf("%d rows after the batch was repeated, want 50", n)
+	}
+	if n := selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"); n != counted {
+		t.Errorf("the roll-up counts %d samples, want %d", n, counted)
 	}
 }
 
@@ -92,53 +88,49 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 // minutes stay.
 func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	t.Parallel()
-	for _, protocol := range storetest.Protocols(t) {
-		t.Run(protocol, func(t *testing.T) {
-			d := storetest.NewIn(t, protocol)
-			s := newTestLog()
-			for i := range uint64(90) {
-				s.sample("node-a", i)
-				s.sample("node-b", i)
-			}
-			before, b := batch(
-				schemas.StreamNode,
-				1,
-				s.events[:60]...), batch(
-				schemas.StreamNode,
-				61,
-				s.events[60:]...)
-			writer := newStore(t, nil, d)
-			must(t, writer.Write(t.Context(), before))
-			must(t, writer.Write(t.Context(), b))
-			const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, " +
-				"load_average FROM node_load ORDER BY node, minute"
-			var want, got []struct {
-				Node    string    `ch:"node"`
-				Minute  time.Time `ch:"minute"`
-				Samples uint64    `ch:"samples"`
-				CPU     *float64  `ch:"cpu_ratio"`
-				Most    *float64  `ch:"cpu_ratio_max"`
-				IOWait  *float64  `ch:"io_wait_ratio"`
-				Load    *float64  `ch:"load_average"`
-			}
-			must(t, d.Query(t.Context(), &want, figures))
-			loseParts(t, d, "node_minute")
-			for _, again := range []bus.Batch{
-				before, b,
-			} { // repeat every batch twice
-				again.Redelivered = true
-				must(t, writer.Write(t.Context(), again))
-				must(t, writer.Write(t.Context(), again))
-			}
-			must(t, d.Query(t.Context(), &got, figures))
-			if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
-				t.Errorf(
-					"the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
-					len(want),
-					diff,
-				)
-			}
-		})
+	d := storetest.New(t)
+	s := newTestLog()
+	for i := range uint64(90) {
+		s.sample("node-a", i)
+		s.sample("node-b", i)
+	}
+	before, b := batch(
+		schemas.StreamNode,
+		1,
+		s.events[:60]...), batch(
+		schemas.StreamNode,
+		61,
+		s.events[60:]...)
+	writer := newStore(t, nil, d)
+	must(t, writer.Write(t.Context(), before))
+	must(t, writer.Write(t.Context(), b))
+	const figures = "SELECT node, minute, samples, cpu_ratio, cpu_ratio_max, io_wait_ratio, " +
+		"load_average FROM node_load ORDER BY node, minute"
+	var want, got []struct {
+		Node    string    `ch:"node"`
+		Minute  time.Time `ch:"minute"`
+		Samples uint64    `ch:"samples"`
+		CPU     *float64  `ch:"cpu_ratio"`
+		Most    *float64  `ch:"cpu_ratio_max"`
+		IOWait  *float64  `ch:"io_wait_ratio"`
+		Load    *float64  `ch:"load_average"`
+	}
+	must(t, d.Query(t.Context(), &want, figures))
+	loseParts(t, d, "node_minute")
+	for _, again := range []bus.Batch{
+		before, b,
+	} { // repeat every batch twice
+		again.Redelivered = true
+		must(t, writer.Write(t.Context(), again))
+		must(t, writer.Write(t.Context(), again))
+	}
+	must(t, d.Query(t.Context(), &got, figures))
+	if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
+		t.Errorf(
+			"the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
+			len(want),
+			diff,
+		)
 	}
 }
 

@@ -191,19 +191,15 @@ func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch
 		return nil
 	}
 	var rows []struct {
-		At        time.Time `ch:"at"`
-		Confirmed bool      `ch:"confirmed"`
+		At time.Time `ch:"at"`
 	}
-	query, _ := d.withUnconfirmed("SELECT max(at) AS at FROM node_sample", nil)
-	if err := d.Query(ctx, &rows, query); err != nil {
+	if err := d.Query(ctx, &rows, "SELECT max(at) AS at FROM node_sample"); err != nil {
 		return err
 	}
-	*k = knownSamples{next: b.Last + 1, latest: map[string]time.Time{}}
-	for _, r := range rows {
-		if r.At.After(k.start) {
-			k.start = r.At
-		}
+	if len(rows) != 1 {
+		return fmt.Errorf("read the latest sample: %d rows, want 1", len(rows))
 	}
+	*k = knownSamples{next: b.Last + 1, start: rows[0].At, latest: map[string]time.Time{}}
 	return nil
 }
 

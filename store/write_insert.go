@@ -10,7 +10,7 @@ import (
 )
 
 // findStored returns the rows of the table that have an event_id of the group. On replicas, it
-// returns a confirmed row also as unconfirmed.
+// returns those that most replicas have: see replicaSettings.
 func (d *Database) findStored(ctx context.Context, g *tableRows) ([]storedRow, error) {
 	batch, err := ext.NewTable(batchTable,
 		ext.Column("key", "String"), ext.Column("event_id", "String"))
@@ -27,11 +27,10 @@ func (d *Database) findStored(ctx context.Context, g *tableRows) ([]storedRow, e
 	if g.table.name == "node_sample" {
 		args = []any{g.from.UnixNano(), g.until.UnixNano()}
 	}
-	query, args := d.withUnconfirmed(g.table.lookup, args)
 	ctx = clickhouse.Context(ctx, clickhouse.WithExternalTable(batch))
 	ctx, lookup := d.begin(ctx, "lookup in "+g.table.name, nil)
 	var found []storedRow
-	if err := lookup.end(d.conn.Select(ctx, &found, query, args...)); err != nil {
+	if err := lookup.end(d.conn.Select(ctx, &found, g.table.lookup, args...)); err != nil {
 		return nil, err
 	}
 	return found, nil

@@ -91,9 +91,8 @@ type eventRow struct {
 
 // storedRow is a row that a table already has.
 type storedRow struct {
-	EventID   string `ch:"event_id"`
-	Sequence  uint64 `ch:"sequence"`
-	Confirmed bool   `ch:"confirmed"` // false: perhaps most replicas lack it
+	EventID  string `ch:"event_id"`
+	Sequence uint64 `ch:"sequence"`
 }
 
 // isOf reports whether the row was written for a record of a batch, and not for its duplicate.
@@ -182,14 +181,12 @@ func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
 }
 
 // missing returns the rows that are not stored. An earlier attempt may have written a row to too
-// few replicas. Unless the row is confirmed, it is missing, and its insert waits for the others.
+// few replicas. Then it is missing, and its insert waits for the others.
 func (g *tableRows) missing(stored []storedRow) (rows []eventRow) {
 	byID := rowsByID(stored)
-	for i := range g.rows {
-		r := &g.rows[i]
-		isStored := func(s storedRow) bool { return s.Confirmed || !s.isOf(r) }
-		if !slices.ContainsFunc(byID[r.id], isStored) {
-			rows = append(rows, *r)
+	for _, r := range g.rows {
+		if len(byID[r.id]) == 0 {
+			rows = append(rows, r)
 		}
 	}
 	return rows

@@ -55,6 +55,17 @@ type Shard struct {
 	edited      string // configuration before the last Edit
 }
 
+// LongVariable turns on the long tests of clusters, if it is set.
+const LongVariable = "COURIER_TEST_CLUSTERS"
+
+// Long skips a test that takes half a minute or more on a busy machine, and that .ci/run runs.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv(LongVariable) == "" {
+		t.Skip("takes long; set " + LongVariable)
+	}
+}
+
 // Start starts a cluster with a shard for each weight. It runs until the test ends.
 func Start(t testing.TB, weights ...int) *Servers {
 	t.Helper()
