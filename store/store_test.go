@@ -141,7 +141,7 @@ func TestStore_WritesCorrections(t *testing.T) {
 	t.Parallel()
 	d, b := storetest.New(t), bustest.New(t)
 	s := newTestLog()
-	s.regressors() // includes a drift alarm
+	s.regressors() // includes a correction of a node type
 	s.corrections()
 	run(t, newStore(t, b, d))
 	awaitSequences(t, d, publish(t, b, s.events))
@@ -149,7 +149,7 @@ func TestStore_WritesCorrections(t *testing.T) {
 	for query, want := range map[string]uint64{
 		"SELECT count() AS n FROM drifts WHERE state = 'active' AND ratio_low = 1.375 AND " + scope:   1,
 		"SELECT count() AS n FROM drifts WHERE state = 'replaced' AND ratio_low IS NULL AND " + scope: 1,
-		"SELECT count() AS n FROM drifts WHERE state = '' AND drifted = 'node-a'":                     1,
+		"SELECT count() AS n FROM drifts WHERE state = 'active' AND drifted = 'x, 2 cores'":           1,
 		"SELECT count() AS n FROM regressor_life WHERE kind = 'drift_end' AND " + scope:               1,
 		"SELECT sum(drifts) AS n FROM regressors WHERE model_digest = 'abc'":                          2,
 	} {

@@ -176,7 +176,7 @@ func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 		user := []string{"ada", "bob"}[i/3]
 		g.train(user, fmt.Sprintf("%s-%d", user, i), 1+i/3, batch)
 	}
-	out, err := g.command("operator", "regressor", "train", "--promote")
+	out, err := g.command("operator", "regressor", "train")
 	if err != nil {
 		t.Fatalf("train: %v\n%s", err, out)
 	}
