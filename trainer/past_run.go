@@ -199,9 +199,6 @@ func (e *keptEpoch) begin() time.Time {
 	return e.end().Add(-time.Duration(e.seconds * float64(time.Second)))
 }
 
-// level names the model and its dataset.
-func (r *run) level() string { return schemas.ModelLevel(r.model, r.dataset) }
-
 // previousEnd returns the end of the last epoch or, before the first, the start of the run.
 func (r *run) previousEnd() time.Time {
 	if r.epochCount == 0 {

@@ -264,10 +264,10 @@ func (t terms) only(term int) (one terms) {
 // weights returns the number of reports of each shape, less for those before the latest.
 func (e *equations) weights() []float64 {
 	all := make([]float64, len(e.seen))
-	decay := 1.0
+	weight := 1.0
 	for i := len(e.seen) - 1; i >= 0; i-- {
-		all[i] = decay * float64(max(1, e.seen[i].Reports))
-		decay *= decay
+		all[i] = weight * float64(max(1, e.seen[i].Reports))
+		weight *= decay
 	}
 	return all
 }
