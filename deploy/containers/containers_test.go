@@ -78,21 +78,27 @@ func (c *composeCluster) checkJobs(t *testing.T) {
 	c.checkReplicas(t)
 }
 
-// checkReplicas reports streams and buckets that do not have three replicas.
-func (c *composeCluster) checkReplicas(t *testing.T) {
+// jetStream returns a connection to the log, which the end of the test closes.
+func (c *composeCluster) jetStream(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(c.nats)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return js
+}
+
+// checkReplicas reports streams and buckets that do not have three replicas.
+func (c *composeCluster) checkReplicas(t *testing.T) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	list := js.ListStreams(ctx)
+	list := c.jetStream(t).ListStreams(ctx)
 	for s := range list.Info() {
 		if s.Config.Replicas != 3 {
 			t.Errorf("%s has %d replicas, want 3", s.Config.Name, s.Config.Replicas)
@@ -100,6 +106,20 @@ func (c *composeCluster) checkReplicas(t *testing.T) {
 	}
 	if list.Err() != nil {
 		t.Error(list.Err())
+	}
+}
+
+// checkDeadLetters reports events that a service could not read.
+func (c *composeCluster) checkDeadLetters(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	s, err := c.jetStream(t).Stream(ctx, "DEAD")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := s.CachedInfo().State.Msgs; n > 0 {
+		t.Errorf("%d dead letters", n)
 	}
 }
 

@@ -202,10 +202,7 @@ func (c *composeCluster) checkTables(t *testing.T, loads ...*load) {
 		t.Logf("%s jobs of the workers finished with all epochs", finished)
 	}
 	c.checkDashboards(t)
-	if out, err := c.courier(t, "store", "dead", "list", "--output", "json"); err != nil ||
-		strings.Contains(out, "origin_sequence") {
-		t.Errorf("dead letters: %v\n%s", err, out)
-	}
+	c.checkDeadLetters(t)
 }
 
 // checkDashboards runs the queries of the dashboards as their user.
