@@ -8,9 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"courier/runner/output"
-	"courier/schemas"
 )
 
 // bigdl reads the log of a BigDL driver, which is one run. Package output parses the epochs, as for
@@ -24,7 +21,7 @@ func (r *Reader) bigdl(name string, in io.Reader) error {
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	l.addEpochs(l.log.End())
+	l.draft.epochs = append(l.draft.epochs, l.log.End()...)
 	d, why := l.end()
 	if why != nil {
 		r.read++
@@ -49,7 +46,7 @@ var (
 type driverLog struct {
 	zone  *time.Location
 	draft *runDraft
-	log   output.BigDL
+	log   bigdlEpochs
 
 	clock     float64   // last time since the start of the training, in seconds
 	iteration uint64    // last iteration
@@ -95,7 +92,7 @@ func (l *driverLog) line(number int, line []byte) {
 	if m := bigdlRecords.FindSubmatch(line); m != nil && l.draft.values[FieldBatchSize] == "" {
 		l.draft.values[FieldBatchSize] = string(m[1])
 	}
-	l.addEpochs(l.log.Line(line, time.Time{}))
+	l.draft.epochs = append(l.draft.epochs, l.log.Line(line)...)
 }
 
 // time returns the timestamp of a line, or zero.
@@ -117,18 +114,6 @@ func (l *driverLog) time(line []byte) time.Time {
 		l.first = at
 	}
 	return at
-}
-
-func (l *driverLog) addEpochs(epochs []output.EpochReport) {
-	for _, e := range epochs {
-		l.draft.epochs = append(l.draft.epochs, PastEpoch{
-			Number:   e.Epoch,
-			Seconds:  e.Seconds,
-			Source:   schemas.DurationReported,
-			Loss:     e.Loss,
-			Accuracy: e.Accuracy,
-		})
-	}
 }
 
 // end returns the run of the log.

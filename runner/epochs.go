@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"time"
 
 	"courier/runner/output"
@@ -30,6 +31,8 @@ type epochState struct {
 	ignored        int       // reports with a repeated or smaller number, or without a duration
 	hasReport      bool      // a report was added
 	startupSeconds *float64  // until the first epoch; nil: unknown
+	requested      uint32    // epochs that the user asked for; 0: unknown
+	isExceeded     bool      // an epoch above the requested ones was reported
 }
 
 func newEpochState(startedAt time.Time) *epochState {
@@ -37,7 +40,7 @@ func newEpochState(startedAt time.Time) *epochState {
 }
 
 // add takes the reports that arrived together, and returns the epochs that are accepted. A number
-// must be greater than the previous one. An epoch without a reported duration lasts from the
+// must be greater than the previous one, and at most the number of requested epochs. An epoch without a reported duration lasts from the
 // previous report to this one, by the monotonic clock. Reports that arrived together share that
 // time, because the job has buffered them. The first such duration includes the start-up, unless the
 // start of the epoch was printed.
@@ -49,7 +52,8 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 			previous = f.addFirst(r)
 		}
 		number := r.Epoch + f.offset
-		if number <= f.last || number > schemas.MaxEpochs {
+		f.isExceeded = f.isExceeded || f.requested > 0 && number > f.requested
+		if number <= f.last || number > cmp.Or(f.requested, schemas.MaxEpochs) {
 			f.ignored++
 			continue
 		}

@@ -26,8 +26,8 @@ func (j *job) addReports(reports []output.EpochReport) {
 	accepted := j.epochs.add(reports)
 	if j.epochs.ignored > 0 && !j.hasWarned {
 		j.hasWarned = true
-		j.screen.message("epoch ignored: its number is not above %d, or it has no duration",
-			j.epochs.last)
+		j.screen.message("epoch ignored: its number is not above %d, is above the %d of the request, "+
+			"or it has no duration", j.epochs.last, j.epochs.requested)
 	}
 	if len(accepted) == 0 {
 		return
@@ -258,7 +258,10 @@ func (j *job) summarize() {
 	}
 	if slo := time.Duration(j.o.Request.SLO); slo > 0 && j.epochs.last >= s.Epochs {
 		verdict := "met"
-		if j.epochs.lastAt.Sub(j.result.Submitted) > slo {
+		switch {
+		case j.epochs.isExceeded || j.output.Exceeded():
+			verdict = "not judged: the output counts more epochs than requested"
+		case j.epochs.lastAt.Sub(j.result.Submitted) > slo:
 			verdict = "missed"
 		}
 		text += fmt.Sprintf("; SLO of %s %s", schemas.FormatSeconds(slo.Seconds()), verdict)

@@ -33,7 +33,7 @@ func TestHint(t *testing.T) {
 			"a line that counts",
 			"pass 1 done: acc=0.5\npass 2 done: acc=0.6\n",
 			time.Minute,
-			`use --epoch-pattern 'pass\s+(?P<epoch>\d+).*?\s+done:\s+acc=(?P<accuracy>[-+\d.eE]+)'`,
+			`use --epoch-pattern 'pass\D*(?P<epoch>\d+).*?acc[^-+\d]*(?P<accuracy>[-+\d.eE]+)'`,
 		},
 		{"one line", "step 7\n", time.Minute, "after 60 s and 1 line; the last line is\n  step 7\n"},
 		{"no output", "", time.Minute, "no epoch recognized after 60 s: the job has printed nothing\n"},

@@ -155,6 +155,8 @@ func (j *job) start() error {
 	j.startSetting = *s
 	j.startFit()
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
+	j.epochs.requested = s.Epochs
+	j.output.SetEpochs(s.Epochs)
 	j.progress = progressLine{
 		epochs:    s.Epochs,
 		batchSize: s.BatchSize,
@@ -381,7 +383,7 @@ func (j *job) reportsElsewhere() bool { return j.channelOutput != nil || j.metri
 
 // closeOutput takes the epochs that the end of the output completes.
 func (j *job) closeOutput() {
-	reports := j.output.Close(time.Now())
+	reports := j.output.Close(time.Now(), j.process.state.Success())
 	switch {
 	case j.metrics != nil && j.channelOutput == nil:
 		j.addReports(j.metrics.poll(!j.isRestarting))

@@ -120,7 +120,7 @@ func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
 		}
 		reports = append(reports, f.parser.Write(0, data, writtenAt)...)
 		if isEnd {
-			reports = append(reports, f.parser.Close(writtenAt)...)
+			reports = append(reports, f.parser.Close(writtenAt, true)...)
 		}
 	}
 	return append(reports, m.board.Take(isIdle || isEnd)...)

@@ -21,7 +21,7 @@ export COURIER_BATCH_SIZES="${COURIER_BATCH_SIZES:-64,128,256,512}"
 export COURIER_EPOCHS="${COURIER_EPOCHS:-10}"
 export COURIER_TRAINING_SAMPLES="${COURIER_TRAINING_SAMPLES:-60000}"
 
-exec courier run --format=bigdl --no-pty "$@" -- \
+exec courier run --no-pty "$@" -- \
   spark-submit --master 'local[{cpus}]' --deploy-mode client --driver-memory 4g \
   --class com.intel.analytics.bigdl.models.lenet.Train "$BIGDL_JAR" \
   --folder "$MNIST" --batchSize '{batch}' --maxEpoch '{epochs}'

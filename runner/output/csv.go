@@ -15,7 +15,8 @@ import (
 // metric on held-out data, or else with the first row of the next epoch.
 type csvLog struct {
 	kinds       MetricKinds
-	columns     []column // nil: no head was read
+	columns     []name // nil: no head was read
+	labels      []string
 	epochColumn int
 	separator   rune
 	current     *csvEpoch
@@ -73,10 +74,11 @@ func (c *csvLog) readHead(line string) bool {
 		if i < 0 || len(fields) < 2 || len(fields) > maxColumns {
 			continue
 		}
-		c.columns, c.epochColumn, c.separator = make([]column, len(fields)), i, separator
+		c.columns, c.epochColumn, c.separator = make([]name, len(fields)), i, separator
+		c.labels = c.labels[:0]
 		for k, field := range fields {
-			kind, where := kindInLog(field, c.kinds)
-			c.columns[k] = column{kind: kind, scope: where, words: []string{field}}
+			c.columns[k] = nameOf([]byte(field), nil, c.kinds.words())
+			c.labels = append(c.labels, field)
 		}
 		return true
 	}
@@ -96,15 +98,13 @@ func (c *csvLog) split(line string, separator rune) []string {
 
 // readRow takes the metrics of a row, and reports whether one is of held-out data.
 func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
-	for i, column := range c.columns[:min(len(fields), len(c.columns))] {
+	for i := range c.columns[:min(len(fields), len(c.columns))] {
 		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
-		if err != nil || column.kind == noMetric || i == c.epochColumn {
+		if err != nil || i == c.epochColumn {
 			continue
 		}
-		n := token{value: v, words: column.words}
-		isSet := c.current.setMetric(column.kind, column.scope, &n, &c.percentages)
-		isHeldOut = isHeldOut ||
-			isSet && (column.scope == scopeValidation || column.scope == scopeTest)
+		isSet := c.current.set(&c.columns[i], c.labels[i], v, &c.percentages)
+		isHeldOut = isHeldOut || isSet && c.columns[i].scope >= scopeTest
 	}
 	return isHeldOut
 }
@@ -132,5 +132,5 @@ func (c *csvLog) recognized() bool { return c.isSeen }
 
 // NewLog returns a parser of a file that a logger writes: a table with a head, or JSON lines.
 func NewLog(kinds MetricKinds) *Parser {
-	return &Parser{formats: []lineFormat{&jsonLines{kinds: kinds}, &csvLog{kinds: kinds}}}
+	return newParser(&jsonLines{kinds: kinds}, &csvLog{kinds: kinds})
 }

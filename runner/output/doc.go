@@ -2,10 +2,9 @@
 //
 // # Use
 //
-// New returns a Parser for one of the Formats. Write takes the bytes of standard output or
-// standard error as they arrive, and returns a Report for each epoch that they complete. Close
-// returns the epochs that the end of the output completes. BigDL parses a log of BigDL alone,
-// line by line.
+// New returns a Parser for one of the Formats. SetEpochs sets the number of requested epochs. Write
+// takes the bytes of standard output or standard error as they arrive, and returns a report for each
+// epoch that they complete. Close returns the epochs that the end of the output completes.
 //
 // # Formats
 //
@@ -13,20 +12,34 @@
 //
 //	{"epoch":1,"seconds":2.5,"loss":0.31,"accuracy":0.97,"validation_samples":597}
 //
-// Only epoch is required. Several common names are recognized for the other fields. A prefix of a
-// logger may precede the object, and dictionaries of Python are read too, in particular those of the
-// Trainer of Hugging Face. FormatBigDL reads the log of BigDL's optimizers. FormatText reads lines,
-// tables and progress bars with the number of the epoch, and rounds of boosting; it knows words
-// such as "val_acc", not frameworks. FormatPattern reads lines by a regular expression with named
-// groups (see PatternExample). FormatAuto recognizes all formats but patterns; the first format that
-// reports an epoch is used for the rest of the output.
+// Only epoch is required. FormatPattern reads lines by a regular expression with named groups (see
+// PatternExample). FormatAuto reads JSON objects with these fields alone, and any other output by its
+// structure. It knows words and forms of numbers, but no programs:
 //
-// A Report has only what the output contains: a missing number is zero or nil, and a number
+//	lines.go       bytes to lines; each drawing of a progress bar is one
+//	scan.go        a line to fields: a number with the meaning of the words before it
+//	number.go      forms of numbers: i/N, units, clocks, time stamps, means in parentheses
+//	table.go       rows below a line of names
+//	words.go       the vocabulary, and nothing else that depends on programs
+//	counter.go     which fields count, and what
+//	follow.go      the number of the epoch splits the lines into blocks
+//	block.go       the last value of each metric in a block
+//	choose.go      loss and accuracy of a block
+//	duration.go    printed durations that agree with the arrival of the lines
+//	confirm.go     when a counter is trusted
+//	suggest.go     the line and the pattern that are shown if nothing was recognized
+//
+// A value that is absent costs little, and a false one much. What is not in the vocabulary is not
+// recorded, and nothing is reported before the behaviour of a counter has confirmed it. NewLog and
+// TensorBoard read files of loggers with the same vocabulary.
+//
+// A report has only what the output contains: a missing number is zero or nil, and a number
 // outside its valid range is treated as missing. Timestamps in the output are never used.
 //
 // # Promises, test
 //
-// A Parser performs no I/O, keeps at most one line per stream in memory, and accepts any bytes.
-// It is not safe for concurrent use. The tests cover each format with tables, and fuzz the
-// parser with input that arrives in pieces of any size.
+// A Parser performs no I/O and accepts any bytes. Its memory is bounded: one line per stream of at
+// most 8 KiB, a few blocks, and tables with limits. It is not safe for concurrent use. The tests read
+// forms of output that were written by hand and the shared folders of logs, and fuzz the parser with
+// input that arrives in pieces of any size.
 package output

@@ -17,23 +17,12 @@ import (
 // jsonLines reads lines that contain a JSON object, or a dictionary of Python, with an "epoch". The
 // other fields are optional, have several known names, and are not case-sensitive. A prefix of a
 // logger or a launcher is skipped.
-//
-// An epoch with a fraction is from the Trainer of Hugging Face, which prints losses after a number
-// of steps and evaluations after an epoch. There an epoch ends with its evaluation, or else with
-// the first line of the next epoch.
 type jsonLines struct {
 	kinds       MetricKinds
+	isOwn       bool // only objects of Courier's own format count
 	seen        bool
 	last        uint32 // last reported epoch, once seen is set
 	percentages percentages
-	rank        string // of the first process that printed an epoch; empty: none has a rank
-
-	isTrainer   bool         // the lines are from the Trainer of Hugging Face
-	lastTrainer uint32       // its last reported epoch
-	loss        *float64     // of its last line
-	accuracy    *float64     // of its last evaluation; nil: none in this epoch
-	metric      Metric       // of its last evaluation
-	pending     *EpochReport // an epoch whose evaluation may follow; its metrics are not set
 }
 
 // Known names of the fields, in order of preference. An accuracy on unseen data comes before an
@@ -72,20 +61,13 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	if begin < 0 {
 		return nil
 	}
-	_, rank := withoutPrefix(string(line[:begin]))
-	if rank != "" && j.rank != "" && rank != j.rank {
+	fields := parseFields(line[begin:])
+	if j.isOwn && (begin > 0 || !isOwnFormat(fields)) {
 		return nil
 	}
-	fields := parseFields(line[begin:])
 	epoch, ok := number(fields, "epoch")
 	if !ok || epoch < 0 || epoch > schemas.MaxEpochs {
 		return nil
-	}
-	if j.rank == "" {
-		j.rank = rank
-	}
-	if j.isTrainer = j.isTrainer || isTrainerLine(fields); j.isTrainer {
-		return j.trainerLine(fields, epoch, at)
 	}
 	if epoch != math.Trunc(epoch) {
 		return nil
@@ -97,6 +79,22 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 		return nil
 	}
 	return []EpochReport{j.report(fields, uint32(epoch), at)}
+}
+
+// ownNames are the fields of Courier's own format.
+var ownNames = []string{
+	"epoch", "seconds", "loss", "accuracy", "validation_samples", "batch_size", "cpus",
+}
+
+// isOwnFormat reports whether an object has no other fields than those of Courier's own format. All
+// others are recognised by structure, because they may be about a batch or a part of an epoch.
+func isOwnFormat(fields map[string]json.RawMessage) bool {
+	for name := range fields {
+		if !slices.Contains(ownNames, name) {
+			return false
+		}
+	}
+	return len(fields) > 0
 }
 
 // report returns the report of an epoch with the known fields.
@@ -128,93 +126,17 @@ func (j *jsonLines) report(
 func (j *jsonLines) accuracyOf(fields map[string]json.RawMessage) (*float64, Metric) {
 	for _, name := range accuracyNames {
 		if v, ok := number(fields, name); ok {
-			return validAccuracy(j.percentages.toRatio(v, "")), metricOf([]string{name}, v)
+			return validAccuracy(j.percentages.toRatio(v)), metricOf(name, v)
 		}
 	}
 	var m measurements
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		words := j.kinds.extend(nameWords(strings.ReplaceAll(name, "/", "_")))
-		v, ok := number(fields, name)
-		if kind := kindOf(words); ok && kind < metricDuration {
-			n := token{value: v, words: []string{name}}
-			m.setMetric(kind, scopeOf(words), &n, &j.percentages)
+	for _, field := range slices.Sorted(maps.Keys(fields)) {
+		n := nameOf([]byte(field), nil, j.kinds.words())
+		if v, ok := number(fields, field); ok && n.kind != kindTime {
+			m.set(&n, field, v, &j.percentages)
 		}
 	}
 	return m.accuracy, m.metric
-}
-
-// isTrainerLine reports whether a dictionary is from the Trainer of Hugging Face.
-func isTrainerLine(fields map[string]json.RawMessage) bool {
-	for _, name := range []string{"eval_runtime", "train_runtime", "grad_norm", "learning_rate"} {
-		if _, ok := fields[name]; ok {
-			return true
-		}
-	}
-	return false
-}
-
-// trainerLine takes a line of the Trainer. Its epochs count from 1 where they are whole.
-func (j *jsonLines) trainerLine(
-	fields map[string]json.RawMessage, epoch float64, at time.Time,
-) []EpochReport {
-	const tolerance = 0.005 // the Trainer rounds epochs to two digits
-	whole := uint32(math.Round(epoch))
-	isWhole := math.Abs(epoch-math.Round(epoch)) < tolerance && whole > 0
-	_, isEvaluation := firstNumber(fields, []string{"eval_runtime", "eval_loss"})
-	_, isEnd := number(fields, "train_runtime")
-	j.seen = true
-
-	var reports []EpochReport
-	if p := j.pending; p != nil && (epoch > float64(p.Epoch)+tolerance || isEnd) {
-		reports = j.End()
-	}
-	if v, ok := number(fields, "loss"); ok {
-		j.loss = validLoss(v)
-	}
-	if done := uint32(epoch); !isWhole && done > j.lastTrainer && !isEnd {
-		reports = append(reports, j.trainerReport(done, at)) // it ended without a line of its own
-	}
-	if m := j.evaluated(fields); isEvaluation && m.metric.Name != "" {
-		j.accuracy, j.metric = m.accuracy, m.metric
-	}
-	switch {
-	case isWhole && isEvaluation && whole > j.lastTrainer:
-		reports = append(reports, j.trainerReport(whole, at))
-	case isWhole && !isEvaluation && whole > j.lastTrainer:
-		if isEnd {
-			return append(reports, j.trainerReport(whole, at))
-		}
-		j.pending = &EpochReport{Epoch: whole, At: at}
-	}
-	return reports
-}
-
-// evaluated returns the metrics of an evaluation.
-func (j *jsonLines) evaluated(fields map[string]json.RawMessage) (m measurements) {
-	for name := range fields {
-		rest, isEvaluation := strings.CutPrefix(name, "eval_")
-		v, ok := number(fields, name)
-		if kind := kindOf(j.kinds.extend(nameWords(rest))); isEvaluation && ok && kind != metricDuration {
-			n := token{value: v, words: []string{strings.ToLower(name)}}
-			m.setMetric(kind, scopeValidation, &n, &j.percentages)
-		}
-	}
-	return m
-}
-
-// trainerReport ends an epoch.
-func (j *jsonLines) trainerReport(epoch uint32, at time.Time) EpochReport {
-	r := EpochReport{
-		Epoch:    epoch,
-		Epochs:   epoch - j.lastTrainer,
-		Loss:     j.loss,
-		Accuracy: j.accuracy,
-		Metric:   j.metric,
-		At:       at,
-	}
-	j.lastTrainer, j.pending, j.loss, j.accuracy = epoch, nil, nil, nil
-	j.metric = Metric{}
-	return r
 }
 
 // parseFields returns the fields of an object by lower-case name, or nil if the text does not
@@ -256,7 +178,7 @@ var dictionaryItem = regexp.MustCompile(
 
 // parseDictionary returns the numbers of a dictionary as Python prints it.
 func parseDictionary(text string) map[string]json.RawMessage {
-	items := dictionaryItem.FindAllStringSubmatch(text, maxTokens)
+	items := dictionaryItem.FindAllStringSubmatch(text, maxFields)
 	raw := make(map[string]json.RawMessage, len(items))
 	for _, item := range items {
 		raw[item[1]] = json.RawMessage(item[2])
@@ -277,22 +199,17 @@ func firstNumber(fields map[string]json.RawMessage, names []string) (float64, bo
 // number returns the field if it is a finite number, or a string that is one.
 func number(fields map[string]json.RawMessage, name string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.Trim(string(fields[name]), `"`), 64)
-	if err != nil || !isFinite(v) {
+	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, false
 	}
 	return v, true
 }
 
-// End implements lineFormat.
-func (j *jsonLines) End() []EpochReport {
-	if j.pending == nil {
-		return nil
-	}
-	return []EpochReport{j.trainerReport(j.pending.Epoch, j.pending.At)}
-}
+// End implements lineFormat. Each line is complete, so nothing is left.
+func (j *jsonLines) End() []EpochReport { return nil }
 
 func (j *jsonLines) restart() lineFormat {
-	return &jsonLines{percentages: j.percentages, kinds: j.kinds}
+	return &jsonLines{percentages: j.percentages, kinds: j.kinds, isOwn: j.isOwn}
 }
 
 func (j *jsonLines) recognized() bool { return j.seen }

@@ -11,49 +11,37 @@ import (
 // or a percentage), "error" (1 - accuracy) or "loss" (lower is better, any number).
 type MetricKinds map[string]string
 
-// metricWords are the kinds, each a word that kindOf knows.
-var metricWords = []string{"accuracy", "error", "loss"}
+// kindsByWord are the kinds that a user may give.
+var kindsByWord = map[string]kind{"accuracy": kindAccuracy, "error": kindRate, "loss": kindLoss}
 
 // Validate returns an error that names a wrong kind.
 func (k MetricKinds) Validate() error {
 	for _, name := range slices.Sorted(maps.Keys(k)) {
-		if len(nameWords(name)) == 0 || !slices.Contains(metricWords, k[name]) {
+		if labelWords(name) == "" || kindsByWord[k[name]] == kindNone {
 			return fmt.Errorf("--metric %s=%s: want a name and %s", name, k[name],
-				strings.Join(metricWords, ", "))
+				strings.Join(slices.Sorted(maps.Keys(kindsByWord)), ", "))
 		}
 	}
 	return nil
 }
 
-// extend returns the words of a name, followed by its kind if the name ends with a known metric.
-func (k MetricKinds) extend(words []string) []string {
-	for name, kind := range k {
-		if own := nameWords(name); len(words) >= len(own) &&
-			slices.Equal(words[len(words)-len(own):], own) {
-			return append(slices.Clone(words), kind)
-		}
-	}
-	return words
-}
-
-// mark sets the kinds of tokens whose names the user gave.
-func (k MetricKinds) mark(tokens []token) {
+// words returns the entries that the kinds add to the vocabulary. The last word of a name has its
+// kind; those before it have no other meaning.
+func (k MetricKinds) words() map[uint64]*word {
 	if len(k) == 0 {
-		return
+		return nil
 	}
-	for i := range tokens {
-		if words := k.extend(tokens[i].words); len(words) > len(tokens[i].words) {
-			tokens[i].given = words[len(words)-1:]
+	own := map[uint64]*word{}
+	for name, given := range k {
+		meaning := &word{kind: kindsByWord[given]}
+		own[hashOf([]byte(strings.ToLower(name)))] = meaning
+		parts := strings.Fields(labelWords(name))
+		for _, part := range parts[:len(parts)-1] {
+			own[hashOf([]byte(part))] = &word{flags: flagNeutral}
 		}
+		own[hashOf([]byte(parts[len(parts)-1]))] = meaning
 	}
-}
-
-// kind returns what the number of a token measures.
-func (t *token) kind() metricKind {
-	if t.given != nil {
-		return kindOf(t.given)
-	}
-	return kindOf(t.words)
+	return own
 }
 
 // SetMetrics sets the kinds of metrics whose names are not known. It must be called before Write.
@@ -61,15 +49,8 @@ func (p *Parser) SetMetrics(k MetricKinds) error {
 	if err := k.Validate(); err != nil {
 		return err
 	}
-	for _, f := range p.formats {
-		switch f := f.(type) {
-		case *text:
-			f.kinds = k
-		case *jsonLines:
-			f.kinds = k
-		case *csvLog:
-			f.kinds = k
-		}
+	if p.recogniser != nil {
+		p.recogniser.setWords(k.words())
 	}
 	return nil
 }

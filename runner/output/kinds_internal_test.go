@@ -21,7 +21,7 @@ func TestParser_ReadsMetricsThatTheUserNames(t *testing.T) {
 		{"an error in text", "epoch 1: val miss ratio 0.5\nepoch 2: val miss ratio 0.25\n", nil, 0.75, 0,
 			"val miss ratio", 0.25},
 		{"an error in JSON", "{\"epoch\":1,\"miss_ratio\":0.5}\n{\"epoch\":2,\"miss_ratio\":0.2}\n", nil, 0.8, 0,
-			"miss_ratio", 0.2},
+			"miss ratio", 0.2},
 		{"an accuracy in CSV", "epoch,agreement\n0,0.5\n1,0.75\n", func() *Parser { return NewLog(kinds) }, 0.75, 0,
 			"agreement", 0.75},
 	} {
@@ -39,7 +39,7 @@ func TestParser_ReadsMetricsThatTheUserNames(t *testing.T) {
 			}
 		}
 		p := newParser()
-		reports := append(p.Write(0, []byte(c.text), noon), p.Close(noon)...)
+		reports := append(p.Write(0, []byte(c.text), noon), p.Close(noon, true)...)
 		if len(reports) != 2 {
 			t.Errorf("%s: %d epochs, want 2: %+v", c.name, len(reports), reports)
 			continue

@@ -1,94 +1,79 @@
 package output
 
-import (
-	"bytes"
-	"regexp"
-)
+import "bytes"
 
-// maxLineBytes limits the part of a line that is kept. Lines that report an epoch are short, and
-// a job that prints megabytes without a line break must not exhaust memory.
-const maxLineBytes = 64 << 10
+// maxLineSize limits the part of a line that is kept. Lines that report an epoch are short.
+const maxLineSize = 8 << 10
 
-// lines splits a stream of bytes into lines. A progress bar draws a line several times: it returns
-// to the start of the line with \r or \b, or to an earlier line with an escape sequence. Each
-// drawing is handled as a line, and only the last one is final.
-type lines struct {
-	partial     []byte // beginning of the unfinished line, at most maxLineBytes long
-	hasReturned bool   // \r or \b follows the unfinished line
+// splitter splits a stream into lines. A progress bar draws a line again after \r, \b or a movement
+// of the cursor; each drawing is a line here.
+type splitter struct {
+	line   []byte
+	isOpen bool // a drawing was handled, and no line break since
+	escape escapeState
 }
 
-// add takes the next bytes of the stream, and calls handle for every completed line or drawing
-// that is not empty. The line has no line break and no escape sequences, and is cut at
-// maxLineBytes. It is valid only during the call.
-func (l *lines) add(data []byte, handle func(line []byte, isFinal bool)) {
+// escapeState tells which part of an escape sequence (ECMA-48) is expected.
+type escapeState uint8
+
+const (
+	noEscape   escapeState = iota
+	afterESC               // ESC was read
+	inControl              // ESC [ was read
+	inCommand              // ESC ] was read: a text for the terminal, until BEL or ESC
+	endCommand             // ESC was read in a text
+)
+
+// add takes the next bytes, and calls handle for every line or drawing that they complete.
+func (s *splitter) add(data []byte, handle func(line []byte, isFinal bool)) {
 	for len(data) > 0 {
-		i := bytes.IndexAny(data, "\r\n\b")
-		text := data
-		if i >= 0 {
-			text = data[:i]
+		if s.escape != noEscape || data[0] < ' ' {
+			s.special(data[0], handle)
+			data = data[1:]
+			continue
 		}
-		if len(text) > 0 && l.hasReturned {
-			l.end(handle, false)
+		n := 1
+		for n < len(data) && data[n] >= ' ' {
+			n++
 		}
-		l.keep(text)
-		if i < 0 {
-			return
-		}
-		if data[i] == '\n' {
-			l.end(handle, true)
-		} else {
-			l.hasReturned = len(l.partial) > 0
-		}
-		data = data[i+1:]
+		room := maxLineSize - len(s.line)
+		s.line = append(s.line, data[:min(n, room)]...)
+		data = data[n:]
 	}
 }
 
-// cursorUp matches the sequence that moves the cursor to an earlier line.
-var cursorUp = regexp.MustCompile(`\x1b\[\d*[AF]`)
-
-// end completes the unfinished line, at a line break, before the next drawing, or at the end of
-// the stream.
-func (l *lines) end(handle func(line []byte, isFinal bool), isFinal bool) {
-	rest := l.partial
-	for {
-		up := cursorUp.FindIndex(rest)
-		if up == nil {
-			break
-		}
-		handleText(rest[:up[0]], handle, false)
-		rest = rest[up[1]:]
-	}
-	handleText(rest, handle, isFinal)
-
-	l.partial, l.hasReturned = l.partial[:0], false
-	if cap(l.partial) > maxLineBytes/4 {
-		l.partial = nil // long lines are rare, so their memory is released
+// special takes a control character or a byte of an escape sequence.
+func (s *splitter) special(c byte, handle func(line []byte, isFinal bool)) {
+	switch {
+	case s.escape == afterESC && c == '[':
+		s.escape = inControl
+	case s.escape == afterESC && c == ']', s.escape == endCommand && c != '\\':
+		s.escape = inCommand
+	case s.escape == inCommand && c != 0x07 && c != 0x1b && c != '\n':
+	case s.escape == inCommand && c == 0x1b:
+		s.escape = endCommand
+	case s.escape == inControl && c >= 0x20 && c < 0x40:
+	case s.escape == inControl && (c == 'A' || c == 'F' || c == 'G'): // to another line
+		s.escape = noEscape
+		s.end(handle, false)
+	case c == '\n' || c == '\r' || c == '\b':
+		s.escape = noEscape
+		s.end(handle, c == '\n')
+	case c == 0x1b:
+		s.escape = afterESC
+	case s.escape == noEscape && c == '\t' && len(s.line) < maxLineSize:
+		s.line = append(s.line, c)
+	default:
+		s.escape = noEscape
 	}
 }
 
-// handleText calls handle unless the text is empty.
-func handleText(text []byte, handle func(line []byte, isFinal bool), isFinal bool) {
-	line := bytes.TrimSpace(removeEscapes(text))
-	if len(line) > 0 {
+// end completes the line. If only the line break of a drawing is left, the final line is empty.
+func (s *splitter) end(handle func(line []byte, isFinal bool), isFinal bool) {
+	line := bytes.TrimSpace(s.line)
+	if len(line) > 0 || isFinal && s.isOpen {
 		handle(line, isFinal)
+		s.isOpen = !isFinal
 	}
-}
-
-func (l *lines) keep(data []byte) {
-	room := maxLineBytes - len(l.partial)
-	l.partial = append(l.partial, data[:min(room, len(data))]...)
-}
-
-// escape matches the sequences that colour text and move the cursor (ECMA-48): control
-// sequences, operating system commands, and the sequences of one character.
-var escape = regexp.MustCompile(
-	`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])`,
-)
-
-// removeEscapes returns the line without escape sequences.
-func removeEscapes(line []byte) []byte {
-	if bytes.IndexByte(line, 0x1b) < 0 {
-		return line
-	}
-	return escape.ReplaceAll(line, nil)
+	s.line = s.line[:0]
 }

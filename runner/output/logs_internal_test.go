@@ -43,7 +43,7 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 	} {
 		p := NewLog(nil)
 		reports := p.Write(0, []byte(c.text), noon)
-		if diff := cmp.Diff(c.want, format(append(reports, p.Close(noon)...))); diff != "" {
+		if diff := cmp.Diff(c.want, format(append(reports, p.Close(noon, true)...))); diff != "" {
 			t.Errorf("%s: reports (-want +got):\n%s", c.name, diff)
 		}
 	}
@@ -136,7 +136,7 @@ func FuzzLog(f *testing.F) {
 	f.Add("loss;epoch\n\"a\n0;1\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		p := NewLog(nil)
-		reports := append(p.Write(0, []byte(text), noon), p.Close(noon)...)
+		reports := append(p.Write(0, []byte(text), noon), p.Close(noon, true)...)
 		for _, r := range reports {
 			if r.Accuracy != nil && !(*r.Accuracy >= 0 && *r.Accuracy <= 1) {
 				t.Fatalf("report %+v, want an accuracy of 0 to 1", r)

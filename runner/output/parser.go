@@ -12,23 +12,19 @@ import (
 
 // Formats of a job's output.
 const (
-	FormatAuto    = "auto"    // whichever of BigDL, JSON and text reports the first epoch
-	FormatBigDL   = "bigdl"   // the log of BigDL's optimizers
+	FormatAuto    = "auto"    // any output, by its structure
 	FormatJSON    = "json"    // a JSON object or a dictionary of Python per epoch
-	FormatText    = "text"    // lines and progress bars with the number of the epoch
 	FormatPattern = "pattern" // the user's own regular expression
 )
 
 // Formats lists every format.
-func Formats() []string {
-	return []string{FormatAuto, FormatBigDL, FormatJSON, FormatText, FormatPattern}
-}
+func Formats() []string { return []string{FormatAuto, FormatJSON, FormatPattern} }
 
 // EpochReport is what a job's output contains about one epoch.
 type EpochReport struct {
-	Epoch             uint32    // number as printed; some jobs count from 0
+	Epoch             uint32    // number as printed, or from 1 if it was recognised by structure
 	Epochs            uint32    // epochs that the report covers, up to Epoch; 0 means 1
-	Seconds           float64   // duration; 0: not reported
+	Seconds           float64   // duration of one epoch; 0: not reported
 	Loss              *float64  // training loss; nil: not reported
 	Accuracy          *float64  // 0 to 1; nil: not reported
 	Metric            Metric    // behind Accuracy, or a loss on held-out data without one
@@ -55,30 +51,17 @@ type lineFormat interface {
 	recognized() bool
 }
 
-// redrawFormat is a format that reads the drawings of progress bars. Of other formats, the last
-// drawing with an epoch counts.
-type redrawFormat interface {
-	lineFormat
-
-	// Redraw takes a line that is drawn again.
-	Redraw(line []byte, at time.Time) []EpochReport
-}
-
-var (
-	_ lineFormat   = (*BigDL)(nil)
-	_ lineFormat   = (*jsonLines)(nil)
-	_ lineFormat   = (*pattern)(nil)
-	_ redrawFormat = (*text)(nil)
-)
-
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
-	formats    []lineFormat  // after the first report, only the format that reported it
-	streams    [2]lines      // standard output and standard error
+	formats    []lineFormat // after the first report, only the format that reported it
+	recogniser *recogniser  // reads what no format reported; nil: the format is known
+	rounds     rounds
+	streams    [2]splitter   // standard output and standard error
 	drawn      []EpochReport // of the last drawing of a progress bar, which may be drawn again
-	candidates candidates    // while no epoch is recognized
+	reports    []EpochReport // of the current call
+	at         time.Time     // arrival of the current bytes
 	count      int           // lines read, without the drawings of progress bars
-	lastLine   string        // shortened
+	last       []byte        // beginning of the last line
 }
 
 // New returns a parser of a format. An expression without a format implies FormatPattern. Errors
@@ -92,33 +75,46 @@ func New(format, expression string) (*Parser, error) {
 	}
 
 	switch format {
-	case FormatAuto, "":
-		return &Parser{formats: []lineFormat{&BigDL{}, &jsonLines{}, &text{}}}, nil
-	case FormatBigDL:
-		return &Parser{formats: []lineFormat{&BigDL{}}}, nil
+	case FormatAuto, "", "bigdl", "text": // the last two had parsers of their own
+		p := newParser(&jsonLines{isOwn: true})
+		p.recogniser = newRecogniser(0)
+		return p, nil
 	case FormatJSON:
 		return NewJSON(), nil
-	case FormatText:
-		return &Parser{formats: []lineFormat{&text{}}}, nil
 	case FormatPattern:
 		p, err := newPattern(expression)
 		if err != nil {
 			return nil, err
 		}
-		return &Parser{formats: []lineFormat{p}}, nil
+		return newParser(p), nil
 	}
 	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
 }
 
+func newParser(formats ...lineFormat) *Parser {
+	return &Parser{formats: formats, rounds: rounds{least: minBlock}}
+}
+
 // NewJSON returns a parser of FormatJSON.
-func NewJSON() *Parser { return &Parser{formats: []lineFormat{&jsonLines{}}} }
+func NewJSON() *Parser { return newParser(&jsonLines{}) }
+
+// SetEpochs sets the number of epochs that the user asked for. It must be called before Write.
+func (p *Parser) SetEpochs(n uint32) {
+	if p.recogniser != nil {
+		p.recogniser.requested = int(n)
+	}
+}
 
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {
-	next := &Parser{count: p.count, lastLine: p.lastLine}
+	next := newParser()
+	next.count, next.last = p.count, p.last
 	for _, f := range p.formats {
 		next.formats = append(next.formats, f.restart())
+	}
+	if p.recogniser != nil {
+		next.recogniser = p.recogniser.restart()
 	}
 	return next
 }
@@ -126,106 +122,162 @@ func (p *Parser) Restart() *Parser {
 // Write takes the bytes that arrived on a stream (0: standard output, 1: standard error), and
 // returns the epochs that they complete.
 func (p *Parser) Write(stream int, data []byte, at time.Time) []EpochReport {
-	var reports []EpochReport
-	p.streams[stream].add(data, func(line []byte, isFinal bool) {
-		reports = append(reports, p.line(line, at, isFinal)...)
-	})
-	return reportedAt(reports, at)
+	p.at, p.reports = at, nil
+	p.streams[stream].add(data, p.line)
+	return p.reported()
 }
 
-// reportedAt sets when epochs were reported.
-func reportedAt(reports []EpochReport, at time.Time) []EpochReport {
-	for i := range reports {
-		reports[i].ReportedAt = at
-	}
-	return reports
-}
-
-// Close returns the epochs that the end of the output completes.
-func (p *Parser) Close(at time.Time) []EpochReport {
-	var reports []EpochReport
+// Close returns the epochs that the end of the output completes. A command that failed did not end
+// its last epoch, unless it printed the line that ends an epoch.
+func (p *Parser) Close(at time.Time, succeeded bool) []EpochReport {
+	p.at, p.reports = at, nil
 	for i := range p.streams {
-		p.streams[i].end(func(line []byte, isFinal bool) {
-			reports = append(reports, p.line(line, at, isFinal)...)
-		}, true)
+		p.streams[i].end(p.line, true)
 	}
-	reports = append(reports, p.drawn...)
+	p.reports = append(p.reports, p.drawn...)
 	p.drawn = nil
 	for _, f := range p.formats {
 		if found := f.End(); len(found) > 0 {
-			p.formats = []lineFormat{f}
-			return reportedAt(append(reports, found...), at)
+			p.use(f)
+			p.reports = append(p.reports, found...)
+			break
 		}
 	}
-	return reportedAt(reports, at)
+	if p.recogniser != nil {
+		p.reports = append(p.reports, p.rounds.add(p.recogniser.finish(at, succeeded), p.recogniser)...)
+		p.reports = append(p.reports, p.rounds.release()...)
+	}
+	return p.reported()
 }
 
-func (p *Parser) line(line []byte, at time.Time, isFinal bool) []EpochReport {
+// reported returns the reports of the current call, with its time.
+func (p *Parser) reported() []EpochReport {
+	for i := range p.reports {
+		p.reports[i].ReportedAt = p.at
+	}
+	return p.reports
+}
+
+// use drops all formats but one.
+func (p *Parser) use(f lineFormat) { p.formats, p.recogniser = []lineFormat{f}, nil }
+
+// line takes a line, or a drawing of a line that may be drawn again.
+func (p *Parser) line(line []byte, isFinal bool) {
 	if isFinal {
 		p.count++
-		p.lastLine = excerpt(line)
-		if !p.Recognized() {
-			p.candidates.add(p.lastLine)
-		}
 	}
+	if len(line) == 0 {
+		p.settle(isFinal)
+		return
+	}
+	p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
 	for _, f := range p.formats {
-		var found []EpochReport
-		redraw, ok := f.(redrawFormat)
-		switch {
-		case isFinal:
-			found = p.drawnBefore(f.Line(line, at))
-		case ok:
-			found = redraw.Redraw(line, at)
-		default:
-			drawn := f.Line(line, at)
-			if len(drawn) == 0 {
-				continue
-			}
-			p.formats = []lineFormat{f}
-			previous := p.drawn
-			p.drawn = drawn
-			if len(previous) > 0 && previous[0].Epoch != drawn[0].Epoch {
-				return previous
-			}
-			return nil
-		}
-		if len(found) > 0 {
-			p.formats = []lineFormat{f}
-			return found
+		if found := f.Line(line, p.at); len(found) > 0 {
+			p.use(f)
+			p.take(found, isFinal)
+			return
 		}
 	}
-	return nil
+	p.settle(isFinal)
+	if p.recogniser != nil {
+		found := p.recogniser.line(line, p.at)
+		p.reports = append(p.reports, p.rounds.add(found, p.recogniser)...)
+	}
 }
 
-// drawnBefore returns the reports of a line behind those of the last drawing, unless the line is
-// about the same epoch.
-func (p *Parser) drawnBefore(found []EpochReport) []EpochReport {
-	if len(found) == 0 || len(p.drawn) == 0 {
-		return found
+// take adds the reports of a line. A drawing waits for the next one, which may be of the same epoch.
+func (p *Parser) take(found []EpochReport, isFinal bool) {
+	if len(p.drawn) > 0 && p.drawn[0].Epoch != found[0].Epoch {
+		p.reports = append(p.reports, p.drawn...)
 	}
-	drawn := p.drawn
-	p.drawn = nil
-	if drawn[0].Epoch == found[0].Epoch {
-		return found
-	}
-	return append(slices.Clone(drawn), found...)
+	p.drawn = slices.Clone(found)
+	p.settle(isFinal)
 }
 
-// Recognized reports whether the output contained a line of a known format.
+// settle adds the reports of the last drawing if its line is complete.
+func (p *Parser) settle(isFinal bool) {
+	if isFinal && len(p.drawn) > 0 {
+		p.reports = append(p.reports, p.drawn...)
+		p.drawn = nil
+	}
+}
+
+// Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {
 	for _, f := range p.formats {
 		if f.recognized() {
 			return true
 		}
 	}
-	return false
+	return p.recogniser != nil && p.recogniser.recognized()
 }
+
+// Exceeded reports whether the output counted more epochs than SetEpochs set.
+func (p *Parser) Exceeded() bool { return p.recogniser != nil && p.recogniser.isExceeded }
 
 // Lines returns the number of lines read.
 func (p *Parser) Lines() int { return p.count }
 
 // LastLine returns the beginning of the last line.
-func (p *Parser) LastLine() string { return p.lastLine }
+func (p *Parser) LastLine() string { return excerpt(p.last) }
+
+// Suggest returns the line of the output that most resembles an epoch, and a pattern for
+// FormatPattern that reads it and others of the last lines. The pattern is empty if there is none,
+// and the line is then the last one.
+func (p *Parser) Suggest() (line, pattern string) {
+	if p.recogniser != nil {
+		if line, pattern = p.recogniser.suggests.tried(p.recogniser.requested); pattern != "" {
+			return line, pattern
+		}
+	}
+	return p.LastLine(), ""
+}
+
+// minBlock is the minimum time between two reports of boosting rounds. Rounds can be so short that
+// an event each would be more work than the training.
+const minBlock = 200 * time.Millisecond
+
+// rounds joins reports of rounds, so that one covers several. Epochs pass.
+type rounds struct {
+	least      time.Duration // minimum time between two reports
+	block      *EpochReport  // rounds that have not been reported
+	reportedAt time.Time
+}
+
+func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
+	if r.class >= countsShare {
+		return found
+	}
+	var reports []EpochReport
+	for _, e := range found {
+		if last := b.block; last != nil {
+			e.Epochs += last.Epochs
+			if e.Seconds > 0 && last.Seconds > 0 {
+				n := float64(last.Epochs)
+				e.Seconds = (last.Seconds*n + e.Seconds*float64(e.Epochs-last.Epochs)) / float64(e.Epochs)
+			} else {
+				e.Seconds = 0
+			}
+			e.BeganAt = last.BeganAt
+		}
+		b.block = &e
+		took := e.Seconds * float64(e.Epochs)
+		if took >= b.least.Seconds() && took > 0 || took == 0 && e.At.Sub(b.reportedAt) >= b.least {
+			reports = append(reports, b.release()...)
+		}
+	}
+	return reports
+}
+
+// release returns the rounds that have not been reported.
+func (b *rounds) release() []EpochReport {
+	if b.block == nil {
+		return nil
+	}
+	report := *b.block
+	b.block, b.reportedAt = nil, report.At
+	return []EpochReport{report}
+}
 
 // maxExcerptBytes is the length of a line in a message.
 const maxExcerptBytes = 160

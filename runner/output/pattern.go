@@ -97,7 +97,7 @@ func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 	if v, err := strconv.ParseFloat(group(p.accuracy), 64); err == nil {
 		rest := line[match[2*p.accuracy+1]:]
 		r.Accuracy = validAccuracy(toRatio(v, line, rest))
-		r.Metric = Metric{Name: "accuracy", Value: v}
+		r.Metric = metricOf("accuracy", v)
 	}
 	if v, err := strconv.ParseFloat(group(p.batchSize), 64); err == nil {
 		r.BatchSize = validCount(v, schemas.MaxBatchSize)

@@ -2,282 +2,472 @@ package output
 
 import (
 	"math"
-	"regexp"
-	"slices"
 	"strconv"
-	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
-// token is a number in a line, with the text before it.
-type token struct {
-	given   []string // kind of the metric that the user gave; nil: none
+// Bounds of what is read of a line. More of it cannot be the report of an epoch.
+const (
+	maxFields   = 64
+	maxWordSize = 48
+)
+
+// name is what stands before a number, as far as the vocabulary knows it.
+type name struct {
+	kind       kind
+	scope      scope
+	counter    counter
+	flags      flag
+	hash       uint64
+	unknown    int // words without an entry
+	start, end int // in the line
+}
+
+func (n *name) isEmpty() bool { return n.hash == 0 }
+
+// isScope reports whether the name is only that of a data set.
+func (n *name) isScope() bool {
+	return n.scope != scopeNone && n.kind == kindNone && n.unknown == 0 && n.counter == countsNothing
+}
+
+// field is a number of a line.
+type field struct {
+	name    name
 	value   float64
-	text    string   // the number as printed
-	gap     string   // text between the previous number and this one
-	words   []string // lower-case words of the name, which is the end of gap
-	unit    string   // lower-case letters or % that follow the number
-	isClock bool     // printed as mm:ss or h:mm:ss; value is in seconds
-	isWhole bool     // printed as digits only
+	total   float64 // N of "i/N"; 0: none
+	mean    float64 // running mean in parentheses
+	unit    unit
+	lead    byte // '[' or ':' if the line begins with this number
+	isWhole bool
+	isClock bool
+	isBar   bool // it follows a bar, and counts what is done
+	hasMean bool
 }
 
-// maxTokens bounds the numbers of a line that are read.
-const maxTokens = 64
+// line is what a line contains.
+type line struct {
+	fields   []field
+	text     []byte
+	template uint64 // of the words
+	scope    scope  // named before the fields that have none of their own
+	flags    flag   // of all words
+	words    int
+	known    int // words that name a metric or count epochs
+}
 
-// scan returns the numbers of a line.
-func scan(line string) []token {
-	var tokens []token
-	end := 0 // of the previous number and its unit
-	for i := 0; i < len(line) && len(tokens) < maxTokens; {
-		length := numberLength(line, i)
-		if length == 0 {
-			i = skip(line, i)
-			continue
-		}
-		t := token{text: line[i : i+length], gap: line[end:i]}
-		rest := line[i+length:]
-		t.isClock = strings.Contains(t.text, ":")
-		t.isWhole = strings.Trim(t.text, "0123456789") == ""
-		if t.isClock {
-			t.value = clockSeconds(t.text)
-		} else {
-			text := strings.Replace(t.text, ",", ".", 1)
-			t.value, _ = strconv.ParseFloat(text, 64) // an infinity if it is out of range
-		}
-		t.unit = unitOf(rest)
-		t.words = nameWords(t.gap)
-		end = i + length + len(t.unit)
-		i = end
-		t.unit = strings.ToLower(t.unit)
-		if n := len(tokens); n > 0 && continuesDuration(&tokens[n-1], &t) {
-			last := &tokens[n-1]
-			last.value = last.value*unitSeconds(last.unit) + t.value*unitSeconds(t.unit)
-			last.unit = "s"
-			continue
-		}
-		tokens = append(tokens, t)
+// scanner reads lines. Its memory is used again for each line.
+type scanner struct {
+	line
+	own         map[uint64]*word // words that the user added to the vocabulary
+	name        name
+	hasColon    bool // a colon or an equals sign follows the name
+	isBracketed bool // a bracket was opened without a name before it
+	indirect    name // the name in "key": NAME, "value": NUMBER
+	isIndirect  bool // the next word belongs to indirect
+	context     kind // of a heading in the line: "Loss: train 0.5, val 0.6"
+	isExcluded  bool // the line is about something else, such as "best:"
+	isLocation  bool // the number behind a colon is that of a line in a source file
+	isPair      bool // the next number is that of a batch, behind the one of the epoch
+	isPart      bool // the word that is looked up is part of a longer one
+	isBar       bool // a bar was read, and no number behind it
+	pending     kind // of a name whose number was only a count: accuracy on 1000 images: 55%
+	durationEnd int  // where a duration that may be continued ended; 0: nowhere
+}
+
+// scan reads a line. The result is valid until the next call.
+func (s *scanner) scan(text []byte) *line {
+	s.line = line{fields: s.fields[:0], text: text}
+	s.name, s.indirect = name{}, name{}
+	s.hasColon, s.isBracketed, s.isIndirect, s.isExcluded, s.isBar = false, false, false, false, false
+	s.pending, s.context, s.durationEnd, s.isLocation = kindNone, kindNone, 0, false
+	s.isPair = false
+	for i := 0; i < len(text); {
+		i = s.next(i)
 	}
-	return tokens
+	s.breakName()
+	return &s.line
 }
 
-// continuesDuration reports whether a number is the second one of "1m 12s".
-func continuesDuration(first, second *token) bool {
-	unit := strings.TrimSpace(first.unit)
-	return slices.Contains([]string{"h", "m", "min", "minutes"}, unit) &&
-		slices.Contains([]string{"", "and"}, strings.Trim(second.gap, " ")) &&
-		unitSeconds(second.unit) > 0 && unitSeconds(second.unit) < unitSeconds(first.unit)
-}
-
-// skip returns the index after the word or character at i. Digits inside a word, as in "top1" or
-// "acc@1", belong to the word.
-func skip(line string, i int) int {
-	r, size := utf8.DecodeRuneInString(line[i:])
-	if !isWordRune(r) {
-		return i + size
-	}
-	for i < len(line) {
-		r, size = utf8.DecodeRuneInString(line[i:])
-		isHyphen := r == '-' && i+1 < len(line) && isDigit(line[i+1]) // top-1
-		if !isWordRune(r) && r != '@' && !isHyphen && !unicode.IsDigit(r) {
-			break
+// next reads the token at i and returns where it ends.
+func (s *scanner) next(i int) int {
+	c := s.text[i]
+	switch {
+	case isLetter(c):
+		return s.word(i)
+	case isDigit(c), (c == '-' || c == '+' || c == '.') && s.isSign(i):
+		return s.number(i)
+	case c >= utf8.RuneSelf:
+		if size, isLetter := decodeLetter(s.text[i:]); !isLetter {
+			s.breakAtBullet(i, size)
+			return i + size
 		}
-		i += size
+		return s.word(i)
+	}
+	s.punctuation(c, i)
+	if c == '[' && i > 0 && s.text[i-1] == '@' {
+		return s.qualifier(i)
+	}
+	return i + 1
+}
+
+// isSign reports whether a sign or a point at i begins a number.
+func (s *scanner) isSign(i int) bool {
+	t := s.text
+	if i > 0 && (isLetter(t[i-1]) || isDigit(t[i-1])) || i+1 >= len(t) {
+		return false
+	}
+	return isDigit(t[i+1]) || t[i] != '.' && t[i+1] == '.' && i+2 < len(t) && isDigit(t[i+2])
+}
+
+func (s *scanner) punctuation(c byte, i int) {
+	switch c {
+	case ':', '=':
+		s.hasColon = !s.name.isEmpty()
+	case ',', ';', '|', '\t', '{':
+		s.breakName()
+	case '-':
+		isDash := i > 0 && s.text[i-1] == ' ' && i+1 < len(s.text) && s.text[i+1] == ' '
+		if isDash && (s.name.counter < countsRounds || i+2 >= len(s.text) || !isDigit(s.text[i+2])) {
+			s.breakName() // but not in "EPOCH - 1"
+		}
+	case '[', '(':
+		if i > 0 && isLetter(s.text[i-1]) && s.isList(i+1) {
+			s.breakName()
+		}
+		s.isBracketed = s.name.isEmpty()
+	case ']', ')':
+		if s.isBracketed { // [train] loss=0.1 tells the scope of all that follows
+			s.breakName()
+		}
+		s.isBracketed = false
+	}
+}
+
+// maxListName is how far from a bracket the first value of a list is looked for.
+const maxListName = 64
+
+// isList reports whether the bracket before i holds names with values, as in "Accuracy(count: 3)".
+func (s *scanner) isList(i int) bool {
+	for end := min(i+maxListName, len(s.text)); i < end && s.text[i] != ')' && s.text[i] != ']'; i++ {
+		if s.text[i] == ':' || s.text[i] == '=' {
+			return true
+		}
+	}
+	return false
+}
+
+// breakAtBullet ends the name at a sign that separates fields.
+func (s *scanner) breakAtBullet(i, size int) {
+	if string(s.text[i:i+size]) == "•" || string(s.text[i:i+size]) == "│" {
+		s.breakName()
+	}
+}
+
+// qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.
+func (s *scanner) qualifier(i int) int {
+	for j := i; j < len(s.text); j++ {
+		s.name.hash = hashByte(s.name.hash, s.text[j])
+		if s.text[j] == ']' {
+			return j + 1
+		}
+	}
+	return len(s.text)
+}
+
+// breakName drops a name without a number. Its scope holds for the rest of the line.
+func (s *scanner) breakName() {
+	if s.name.scope != scopeNone {
+		s.line.scope = s.name.scope
+	}
+	if s.hasColon && s.name.kind != kindNone && s.name.kind != kindTime {
+		s.context = s.name.kind
+	}
+	s.isExcluded = s.isExcluded || s.name.flags&flagExcluded != 0
+	if s.isIndirect {
+		s.indirect, s.isIndirect = s.name, false
+	} else if s.name.flags&flagIndirect != 0 && s.hasColon {
+		s.isIndirect = true
+	}
+	s.name, s.hasColon = name{}, false
+}
+
+// word reads a word at i. Parts that are joined by a sign, or that begin with a capital, are looked
+// up one by one if the whole is unknown.
+func (s *scanner) word(i int) int {
+	end := s.wordEnd(i)
+	if s.hasColon {
+		s.breakName()
+	}
+	s.isLocation = false
+	if s.name.isEmpty() {
+		s.name.start = i
+	}
+	s.name.end = end
+	s.words++
+	switch {
+	case end-i > maxWordSize:
+		s.name.unknown++
+		s.name.hash = combine(s.name.hash, 1)
+	case !s.lookUp(s.text[i:end], false):
+		s.parts(i, end)
+	}
+	return end
+}
+
+// wordEnd returns the end of the word at i. A sign belongs to a word if a letter follows it, and "@"
+// and "-" also before a digit, as in mAP@0.5 and mAP50-95.
+func (s *scanner) wordEnd(i int) int {
+	t := s.text
+	hasAt := false
+	for i < len(t) {
+		c := t[i]
+		switch {
+		case isLetter(c) || isDigit(c) || c == '_':
+			i++
+			continue
+		case c >= utf8.RuneSelf:
+			if size, ok := decodeLetter(t[i:]); ok {
+				i += size
+				continue
+			}
+			return i
+		case i+1 >= len(t):
+			return i
+		case c == '@' && t[i+1] != '[':
+			hasAt = true
+		case hasAt && (c == '.' || c == ':') && (isDigit(t[i+1]) || t[i+1] == '.'):
+		case (c == '-' || c == '/' || c == '.' || c == '\'') && isLetter(t[i+1]):
+		case c == '-' && isDigit(t[i+1]) && isDigit(t[i-1]):
+		default:
+			return i
+		}
+		i++
 	}
 	return i
 }
 
-func isWordRune(r rune) bool { return unicode.IsLetter(r) || r == '_' }
+// parts looks up the parts of text[i:end].
+func (s *scanner) parts(i, end int) {
+	s.isPart = true
+	defer func() { s.isPart = false }()
+	begin := i
+	for j := i; j < end; j++ {
+		c := s.text[j]
+		isSeparator := c == '_' || c == '-' || c == '/' || c == '.' || c == '\'' || c == ':'
+		isHump := j > begin && c >= 'A' && c <= 'Z' && s.text[j-1] >= 'a' && s.text[j-1] <= 'z'
+		if isSeparator || isHump {
+			s.part(begin, j, end)
+			if begin = j; isSeparator {
+				begin++
+			}
+		}
+	}
+	s.part(begin, end, end)
+}
+
+// part looks up a part of a word that ends at wordEnd.
+func (s *scanner) part(begin, end, wordEnd int) {
+	t := s.text[begin:end]
+	digits := len(t)
+	for digits > 0 && isDigit(t[digits-1]) {
+		digits--
+	}
+	switch {
+	case len(t) == 0:
+	case digits == 0:
+		s.digits(t, end == wordEnd)
+	case s.lookUp(t, digits == len(t)):
+	case digits < len(t):
+		s.lookUp(t[:digits], true)
+		s.digits(t[digits:], end == wordEnd)
+	case t[0] >= utf8.RuneSelf:
+		s.unspaced(t)
+	}
+}
+
+// digits takes the number at the end of a word, which counts in epoch_3 and rank0, but not in
+// test_epoch_3.
+func (s *scanner) digits(t []byte, isLast bool) {
+	s.name.hash = combine(s.name.hash, hashOf(t))
+	if c := s.name.counter; isLast && len(t) < 9 && s.name.scope == scopeNone && (c == countsEpochs || c == countsSource) {
+		v, _ := parseNumber(t)
+		s.emit(field{value: v, isWhole: true})
+	}
+}
+
+// unspaced finds known words in a text of a language that is written without spaces.
+func (s *scanner) unspaced(t []byte) {
+	for i := 0; i < len(t); {
+		_, size := utf8.DecodeRune(t[i:])
+		length := size
+		for j, runes := i, 0; j < len(t) && runes < 4; runes++ {
+			_, n := utf8.DecodeRune(t[j:])
+			j += n
+			if lookUp(hashOf(t[i:j])) != nil {
+				length = j - i
+			}
+		}
+		s.lookUp(t[i:i+length], false)
+		i += length
+	}
+}
+
+// lookUp adds a word to the name. It reports whether the vocabulary has it; an unknown word is added
+// only if isFinal.
+func (s *scanner) lookUp(t []byte, isFinal bool) bool {
+	hash := uint64(hashBasis)
+	for _, c := range t {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		hash = hashByte(hash, c)
+	}
+	w := lookUp(hash)
+	if own := s.own[hash]; own != nil {
+		w = own
+	}
+	if w != nil && *w == (word{seconds: w.seconds}) {
+		w = nil // only a unit: the D of "D loss" is no day
+	}
+	if w == nil && !isFinal {
+		return false
+	}
+	s.name.hash = combine(s.name.hash, hash)
+	s.template = combine(s.template, hash)
+	if w == nil {
+		s.name.unknown++
+		return false
+	}
+	s.name.add(w)
+	s.flags |= w.flags
+	if w.kind != kindNone && w.kind != kindTime || w.counter >= countsRounds {
+		s.known++
+	}
+	if w.flags&flagLevel != 0 && !s.isPart { // validation/main/loss has a level in its name
+		s.name = name{}
+	}
+	if w.flags&flagLocation != 0 { // train.py:800 tells neither a scope nor a number
+		s.name, s.isLocation = name{}, true
+	}
+	return true
+}
+
+// add adds the meaning of a word to a name.
+func (n *name) add(w *word) {
+	if w.kind != kindNone {
+		n.flags &^= flagSetting // words took
+	}
+	switch {
+	case w.kind == kindNone:
+	case n.kind == kindLoss && w.kind != kindTime: // loss_iou is a loss
+		n.unknown++
+	case n.kind == kindDistance && w.kind == kindRate: // mean squared error
+	case w.kind == kindLoss && n.kind != kindNone && n.kind != kindLoss:
+		n.unknown++
+		n.kind = kindLoss
+	default:
+		n.kind = w.kind
+	}
+	if w.scope != scopeNone {
+		n.scope = w.scope
+	}
+	if w.counter != countsNothing {
+		n.counter = w.counter
+		n.flags &^= flagSetting // learning iteration
+	}
+	n.flags |= w.flags
+}
+
+// emit adds a number with the current name, which it uses up.
+func (s *scanner) emit(f field) {
+	f.name = s.name
+	if !s.indirect.isEmpty() && s.name.flags&flagNeutral != 0 && s.name.kind == kindNone {
+		f.name, s.indirect = s.indirect, name{}
+	}
+	if f.name.scope == scopeNone {
+		f.name.scope = s.line.scope
+	} else if f.total > 0 || f.name.counter == countsEpochs {
+		s.line.scope = f.name.scope // Test: [1/40] loss: 0.1
+	}
+	if f.name.flags&flagScore != 0 && f.name.kind == kindNone && f.name.scope >= scopeTest {
+		f.name.kind = kindAccuracy
+	}
+	if s.context != kindNone && f.name.isScope() && !f.isWhole {
+		f.name.kind = s.context
+	}
+	switch {
+	case f.isWhole && f.value > 100 && f.name.kind.isShare():
+		s.pending = f.name.kind
+	case s.pending != kindNone && f.unit == unitPercent && f.name.kind == kindNone:
+		f.name.kind, f.name.counter, s.pending = s.pending, countsNothing, kindNone
+	}
+	if s.isExcluded {
+		f.name.flags |= flagExcluded
+	}
+	if len(s.fields) < maxFields {
+		s.fields = append(s.fields, f)
+	}
+	s.name, s.hasColon, s.isBracketed = name{}, false, false
+}
+
+const (
+	hashBasis  = 14695981039346656037
+	hashFactor = 0x9e3779b97f4a7c15
+)
+
+// hashByte adds a byte to a hash (FNV-1a).
+func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 1099511628211 }
+
+// hashOf returns the hash of a word.
+func hashOf(t []byte) uint64 {
+	h := uint64(hashBasis)
+	for _, c := range t {
+		h = hashByte(h, c)
+	}
+	return h
+}
+
+// combine adds the hash of a word to that of the words before it.
+func combine(h, word uint64) uint64 { return (h<<7|h>>57)*hashFactor ^ word }
+
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// numberLength returns the length of the number that begins at i, or 0.
-func numberLength(line string, i int) int {
-	start := i
-	if (line[i] == '-' || line[i] == '+') &&
-		(i == 0 || strings.IndexByte(" \t=:([,'\"", line[i-1]) >= 0) {
+// decodeLetter returns the size of the first rune, and whether it belongs to a word. Bars, boxes and
+// bullets do not.
+func decodeLetter(t []byte) (int, bool) {
+	r, size := utf8.DecodeRune(t)
+	return size, r != utf8.RuneError && !(r >= 0x2000 && r < 0x2c00) && !(r >= 0x3000 && r < 0x3040) &&
+		!(r >= 0xff00 && r < 0xff21) && r > 0xbf || r == 'µ'
+}
+
+// parseNumber returns the value of a decimal number.
+func parseNumber(t []byte) (float64, bool) {
+	mantissa, digits, scale, i := uint64(0), 0, 0, 0
+	isNegative := len(t) > 0 && t[0] == '-'
+	if len(t) > 0 && (t[0] == '-' || t[0] == '+') {
 		i++
 	}
-	for _, word := range []string{"nan", "inf"} {
-		if hasWord(line[i:], word) {
-			return i + len(word) - start
-		}
-	}
-	digits := i
-	for i < len(line) && isDigit(line[i]) {
-		i++
-	}
-	if i == digits && (i+1 >= len(line) || line[i] != '.' || !isDigit(line[i+1])) {
-		return 0
-	}
-	if clock := clockLength(line, i); clock > 0 && i > digits {
-		return i + clock - start
-	}
-	if comma := commaLength(line[i:]); comma > 0 && line[digits:i] == "0" {
-		return i + comma - start
-	}
-	if i+1 < len(line) && line[i] == '.' && isDigit(line[i+1]) {
-		for i++; i < len(line) && isDigit(line[i]); {
-			i++
-		}
-	}
-	return i + exponentLength(line[i:]) - start
-}
-
-// commaLength returns the length of ",51" in a number with a decimal comma, or 0. A list of numbers
-// is not one.
-func commaLength(text string) int {
-	i := 1
-	for i < len(text) && isDigit(text[i]) {
-		i++
-	}
-	if len(text) < 2 || text[0] != ',' || i == 1 || i+1 < len(text) && text[i] == ',' &&
-		isDigit(text[i+1]) {
-		return 0
-	}
-	return i
-}
-
-// hasWord reports whether text begins with a word, in lower, upper or mixed case.
-func hasWord(text, word string) bool {
-	if len(text) < len(word) || !strings.EqualFold(text[:len(word)], word) {
-		return false
-	}
-	r, _ := utf8.DecodeRuneInString(text[len(word):])
-	return len(text) == len(word) || !isWordRune(r) && !unicode.IsDigit(r)
-}
-
-// clockLength returns the length of ":ss" or ":mm:ss" at i, or 0.
-func clockLength(line string, i int) int {
-	length := 0
-	for parts := 0; parts < 2; parts++ {
-		at := i + length
-		if at+2 >= len(line) || line[at] != ':' || !isDigit(line[at+1]) || !isDigit(line[at+2]) ||
-			at+3 < len(line) && isDigit(line[at+3]) {
-			break
-		}
-		length += 3
-	}
-	return length
-}
-
-// clockSeconds returns the seconds of mm:ss or h:mm:ss.
-func clockSeconds(text string) float64 {
-	seconds := 0.0
-	for part := range strings.SplitSeq(text, ":") {
-		v, _ := strconv.ParseFloat(part, 64) // numberLength found digits only
-		seconds = 60*seconds + v
-	}
-	return seconds
-}
-
-// exponentLength returns the length of an exponent such as e-02, or 0.
-func exponentLength(text string) int {
-	if len(text) < 2 || text[0] != 'e' && text[0] != 'E' {
-		return 0
-	}
-	i := 1
-	if text[i] == '-' || text[i] == '+' {
-		i++
-	}
-	digits := i
-	for i < len(text) && isDigit(text[i]) {
-		i++
-	}
-	if i == digits {
-		return 0
-	}
-	return i
-}
-
-// unitOf returns the % or the letters at the start of the text, such as s, ms/step or it/s. A unit
-// of time may follow a blank.
-func unitOf(text string) string {
-	trimmed := strings.TrimLeft(text, " ")
-	if strings.HasPrefix(trimmed, "%") {
-		return text[:len(text)-len(trimmed)+1]
-	}
-	length := 0
-	for length < len(text) {
-		r, size := utf8.DecodeRuneInString(text[length:])
-		if !unicode.IsLetter(r) && r != '/' || r == '/' && length == 0 {
-			break
-		}
-		length += size
-	}
-	if length > 0 || len(trimmed) == len(text) {
-		return text[:length]
-	}
-	for _, unit := range []string{"seconds", "second", "secs", "sec", "s", "ms", "minutes", "min"} {
-		if hasWord(trimmed, unit) {
-			return text[:len(text)-len(trimmed)+len(unit)]
-		}
-	}
-	return ""
-}
-
-// unitSeconds returns the seconds of a unit of time, 0 for other units.
-func unitSeconds(unit string) float64 {
-	switch strings.TrimSpace(unit) {
-	case "s", "sec", "secs", "second", "seconds":
-		return 1
-	case "ms":
-		return 1e-3
-	case "us", "µs":
-		return 1e-6
-	case "min", "mins", "minutes", "m":
-		return 60
-	case "h":
-		return 3600
-	}
-	return 0
-}
-
-// perStepSeconds returns the seconds of a unit such as ms/step, 0 for other units.
-func perStepSeconds(unit string) float64 {
-	time, per, _ := strings.Cut(unit, "/")
-	if per != "step" && per != "sample" && per != "batch" {
-		return 0
-	}
-	return unitSeconds(time)
-}
-
-// parenthesis matches "(micro avg)" at the end of a name.
-var parenthesis = regexp.MustCompile(`\([A-Za-z ]+\)[\s:=]*$`)
-
-var nameSeparators = []string{",", ";", "|", "•", "\t", " - ", "(", "[", "{", "]", ")", "│"}
-
-// nameWords returns the lower-case words at the end of a gap, after the last separator.
-func nameWords(gap string) []string {
-	name := strings.TrimRight(parenthesis.ReplaceAllString(gap, ""), " \t:=>#[({\"'%)")
-	for _, separator := range nameSeparators {
-		if i := strings.LastIndex(name, separator); i >= 0 {
-			name = name[i+len(separator):]
-		}
-	}
-	var words []string
-	var word []rune
-	flush := func() {
-		if len(word) > 0 {
-			words, word = append(words, strings.ToLower(string(word))), nil
-		}
-	}
-	for _, r := range name {
+	for hasPoint := false; i < len(t); i++ {
 		switch {
-		case unicode.IsUpper(r):
-			if len(word) > 0 && unicode.IsLower(word[len(word)-1]) {
-				flush() // valLoss
-			}
-			word = append(word, r)
-		case unicode.IsLetter(r) || unicode.IsDigit(r) || r == '@':
-			word = append(word, r)
-		default:
-			flush()
+		case t[i] == '.' && !hasPoint:
+			hasPoint = true
+			continue
+		case !isDigit(t[i]) || digits >= 15:
+			v, err := strconv.ParseFloat(string(t), 64)
+			return v, err == nil && !math.IsInf(v, 0)
+		}
+		mantissa, digits = mantissa*10+uint64(t[i]-'0'), digits+1
+		if hasPoint {
+			scale++
 		}
 	}
-	flush()
-	return words
+	v := float64(mantissa) / powers[scale] // exact operands, so that the result is rounded once
+	if isNegative {
+		v = -v
+	}
+	return v, digits > 0
 }
 
-// isFinite reports whether a number can be a metric.
-func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

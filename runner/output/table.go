@@ -1,149 +1,273 @@
 package output
 
-import (
-	"regexp"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"courier/schemas"
-)
-
-// column is a column of a table of epochs.
-type column struct {
-	kind  metricKind
-	scope scope
-	words []string // of its name
-}
-
-// maxColumns bounds the columns of a table.
-const maxColumns = 64
-
-// tableLine reads the head and the rows of a table whose first column is the epoch, as fastai, a
-// CSV logger and scikit-learn print it.
-func (t *text) tableLine(line string, at time.Time) (reports []EpochReport, isRow bool) {
-	if columns, separator := tableHead(line, t.kinds); columns != nil {
-		t.columns, t.separator = columns, separator
-		return nil, true
-	}
-	if t.columns == nil {
-		return nil, false
-	}
-	fields := t.separator.split(line)
-	if len(fields) < len(t.columns) {
-		return nil, false
-	}
-	if m := barPercent.FindStringSubmatch(line); m != nil && m[1] != "100" {
-		return nil, true
-	}
-	number, ok := rowNumber(fields[0])
-	if !ok || t.hasLast && number <= t.last {
-		return nil, ok
-	}
-	var m measurements
-	for i, c := range t.columns[1:] {
-		tokens := scan(fields[i+1])
-		if len(tokens) == 1 && strings.TrimSpace(tokens[0].gap) == "" {
-			tokens[0].words = c.words
-			m.setMetric(c.kind, c.scope, &tokens[0], &t.percentages)
-		}
-	}
-	if m.accuracy == nil && m.loss == nil {
-		return nil, false
-	}
-	t.current = nil
-	t.last, t.hasLast, t.isSeen = number, true, true
-	return []EpochReport{{
-		Epoch:    number,
-		Seconds:  m.seconds,
-		Loss:     m.loss,
-		Accuracy: m.accuracy,
-		Metric:   m.metric,
-		At:       at,
-	}}, true
-}
-
-// rowNumber reads 3 or 3/10.
-func rowNumber(field string) (uint32, bool) {
-	first, _, _ := strings.Cut(field, "/")
-	n, err := strconv.ParseUint(strings.TrimSpace(first), 10, 32)
-	return uint32(n), err == nil && n <= schemas.MaxEpochs
-}
-
-var tableKeys = []string{"epoch", "iter", "iteration", "round"}
-
-// tableHead returns the columns of a head and what separates them, or nil.
-func tableHead(line string, kinds MetricKinds) ([]column, separator) {
-	separator := separatorOf(line)
-	fields := separator.split(line)
-	if len(fields) < 2 || len(fields) > maxColumns {
-		return nil, ""
-	}
-	isSpaCy := fields[0] == "E" && fields[1] == "#"
-	if !isSpaCy && !slices.Contains(tableKeys, strings.ToLower(fields[0])) {
-		return nil, ""
-	}
-	columns := make([]column, len(fields))
-	hasMetric := false
-	for i, field := range fields {
-		if field == "" || isDigit(field[0]) || strings.ContainsAny(field, ":=") {
-			return nil, ""
-		}
-		words := nameWords(strings.ReplaceAll(field, "/", "_"))
-		columns[i] = column{kind: kindOf(kinds.extend(words)), scope: scopeOf(words), words: words}
-		if isSpaCy && field == "SCORE" { // the weighted score of the pipeline
-			columns[i].kind, columns[i].scope = metricAccuracy, scopeValidation
-		}
-		hasMetric = hasMetric || i > 0 && columns[i].kind != noMetric
-	}
-	if !hasMetric {
-		return nil, ""
-	}
-	return columns, separator
-}
-
-// separator is what separates the columns of a table.
-type separator string
+import "bytes"
 
 const (
-	separatorBar    separator = "|"
-	separatorComma  separator = ","
-	separatorWide   separator = "  " // at least two blanks, or a tab
-	separatorBlanks separator = " "
+	maxColumns = 64
+	minColumns = 3
 )
 
-// wideBlanks separates columns whose names have several words.
-var wideBlanks = regexp.MustCompile(`\s{2,}|\t`)
-
-// separatorOf returns what separates the columns of a head.
-func separatorOf(line string) separator {
-	trimmed := strings.Trim(line, "| \t")
-	switch {
-	case strings.Contains(trimmed, "|"):
-		return separatorBar
-	case strings.Contains(trimmed, ","):
-		return separatorComma
-	case wideBlanks.MatchString(trimmed):
-		return separatorWide
-	}
-	return separatorBlanks
+// table reads rows below a line of names. Only the last such line counts.
+type table struct {
+	names     []name
+	head      []byte // texts of the names, which refer to it
+	counter   int    // column of the epochs; -1: none
+	separator byte   // ' ' stands for any number of blanks
+	cells     [][]byte
+	scopes    []scope // of the columns of a table whose rows have names
 }
 
-// split returns the fields of a row.
-func (s separator) split(line string) []string {
-	trimmed := strings.Trim(line, "| \t")
-	var fields []string
-	switch s {
-	case separatorBar, separatorComma:
-		fields = strings.Split(trimmed, string(s))
-	case separatorWide:
-		fields = wideBlanks.Split(trimmed, -1)
-	default:
-		fields = strings.Fields(trimmed)
+// read replaces the fields of a line that is a row of the table. It reports whether the line belongs
+// to a table.
+func (t *table) read(s *scanner) bool {
+	if bytes.Contains(s.text, []byte("│")) {
+		s.text = bytes.ReplaceAll(s.text, []byte("│"), []byte("|"))
 	}
-	for i := range fields {
-		fields[i] = strings.TrimSpace(fields[i])
+	if t.isHead(s) || t.isScopes(s) {
+		return true
 	}
-	return fields
+	if t.namedRow(s) {
+		return true
+	}
+	if len(t.names) == 0 || len(s.text) == 0 {
+		return false
+	}
+	t.cells = split(t.cells[:0], s.text, t.separator)
+	n := len(t.names)
+	isBar := len(t.cells) > n && t.separator == ' ' && bytes.Contains(s.text, []byte("%|"))
+	if len(t.cells) != n && !isBar {
+		return false
+	}
+	rest := append([]field(nil), s.fields...)
+	if !t.row(s) {
+		return false
+	}
+	for _, f := range rest { // the progress of a bar behind the row
+		if isBar && f.total > 0 && f.name.isEmpty() && len(s.fields) < maxFields && f.lead == 0 {
+			s.fields = append(s.fields, f)
+		}
+	}
+	return true
+}
+
+// isScopes reports whether the line is the head "Training | Validation", and keeps it.
+func (t *table) isScopes(s *scanner) bool {
+	if len(s.fields) > 0 || bytes.IndexByte(s.text, '|') < 0 || s.name.scope == scopeNone && s.line.scope == scopeNone {
+		return false
+	}
+	var scopes []scope
+	for _, c := range bytes.Split(s.text, []byte("|")) {
+		c = bytes.TrimSpace(c)
+		n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], nil, s.own)
+		if n.scope == scopeNone || len(scopes) >= maxColumns {
+			return false
+		}
+		scopes = append(scopes, n.scope)
+	}
+	if len(scopes) < 2 {
+		return false
+	}
+	t.scopes = scopes
+	return true
+}
+
+// namedRow reads "accuracy | 0.5 | 0.6" below a head of scopes.
+func (t *table) namedRow(s *scanner) bool {
+	if len(t.scopes) == 0 || len(s.fields) == 0 {
+		return false
+	}
+	t.cells = split(t.cells[:0], s.text, '|')
+	if len(t.cells) != len(t.scopes)+1 {
+		return false
+	}
+	c := bytes.TrimSpace(t.cells[0])
+	label := append([]byte(nil), c[bytes.LastIndexByte(c, ' ')+1:]...)
+	var head []byte
+	n := nameOf(label, &head, s.own)
+	s.fields = s.fields[:0]
+	for i, scope := range t.scopes {
+		if f, ok := cell(s, t.cells[i+1]); ok {
+			f.name = n
+			f.name.scope = scope
+			s.fields = append(s.fields, f)
+		}
+	}
+	s.text = head
+	return true
+}
+
+// row reads the cells. The column that counts must hold a number, and all others but one, which may
+// be a date. Without such a column the first cell may be a name, such as that of a data set.
+func (t *table) row(s *scanner) bool {
+	fields := make([]field, 0, len(t.names))
+	texts := 0
+	rowScope := scopeNone
+	for i := range t.names {
+		f, ok := cell(s, t.cells[i])
+		isText := !ok && len(bytes.TrimSpace(t.cells[i])) > 0
+		switch {
+		case ok:
+			f.name = t.names[i]
+			fields = append(fields, f)
+		case isText && (i == t.counter || t.counter < 0 && i > 0):
+			return false
+		case isText:
+			texts++
+			rowScope = nameOf(t.cells[i], nil, s.own).scope
+		}
+	}
+	if len(fields) == 0 || texts > 1 {
+		return false
+	}
+	s.fields = append(s.fields[:0], fields...)
+	s.text, s.template = t.head, 1 // all rows are alike
+	for i := range t.names {
+		s.template = combine(s.template, t.names[i].hash)
+		if i < len(s.fields) && s.fields[i].name.scope == scopeNone {
+			s.fields[i].name.scope = rowScope
+		}
+	}
+	return true
+}
+
+// cell reads the number of a cell.
+func cell(s *scanner, text []byte) (field, bool) {
+	text = bytes.Trim(text, " \t|:\"'")
+	if len(text) == 0 || !isDigit(text[0]) && text[0] != '-' && text[0] != '.' {
+		return field{}, false
+	}
+	c := scanner{name: name{hash: 1}} // a name, so that a clock is a duration
+	c.text = text
+	if end := c.number(0); end < len(text) || len(c.fields) != 1 {
+		return field{}, false
+	}
+	return c.fields[0], true
+}
+
+// isHead reports whether the line names columns, and keeps the names. One column must count epochs
+// or rounds, or two must be metrics.
+func (t *table) isHead(s *scanner) bool {
+	if s.words < minColumns || s.known == 0 || hasNumbers(s) {
+		return false
+	}
+	text := s.text
+	if i := bytes.Index(text, []byte("%|")); i >= 0 { // a bar behind the names
+		text = bytes.TrimRight(text[:i], " 0123456789")
+	}
+	separator := separatorOf(text)
+	t.cells = split(t.cells[:0], text, separator)
+	if len(t.cells) < minColumns || len(t.cells) > maxColumns {
+		return false
+	}
+	counters, metrics, column := 0, 0, -1
+	names := make([]name, 0, len(t.cells))
+	var head []byte
+	for _, c := range t.cells {
+		names = append(names, nameOf(c, &head, s.own))
+		n := &names[len(names)-1]
+		if string(c) == "E" && len(names) == 1 { // the head of spaCy
+			n.counter, n.unknown = countsEpochs, 0
+		}
+		switch {
+		case n.kind != kindNone && n.kind != kindTime:
+			metrics++
+		case n.counter >= countsRounds:
+			counters++
+			column = len(names) - 1
+			n.flags &^= flagConfig
+		}
+	}
+	if counters != 1 && metrics < 2 || metrics == 0 && counters == 0 {
+		return false
+	}
+	if separator == '2' {
+		separator = ' ' // the numbers of a row have no blanks
+	}
+	t.names, t.head, t.counter, t.separator = names, head, column, separator
+	return true
+}
+
+// hasNumbers reports whether a line has numbers, other than those of a bar.
+func hasNumbers(s *scanner) bool {
+	for i := range s.fields {
+		if f := &s.fields[i]; !(f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock) {
+			return true
+		}
+	}
+	return len(s.fields) > 0 && !bytes.Contains(s.text, []byte("%|"))
+}
+
+// nameOf returns the meaning of a name, and appends its text to head. The words in own are added
+// to the vocabulary.
+func nameOf(text []byte, head *[]byte, own map[uint64]*word) name {
+	s := scanner{own: own}
+	s.text = bytes.Trim(text, " \t|:\"'")
+	for i := 0; i < len(s.text); {
+		size, ok := decodeLetter(s.text[i:])
+		if ok || isLetter(s.text[i]) {
+			i = s.word(i)
+		} else {
+			i += size
+		}
+	}
+	if s.name.isEmpty() {
+		s.name.hash = 1
+	}
+	if head == nil {
+		return s.name
+	}
+	s.name.start = len(*head)
+	*head = append(*head, s.text...)
+	s.name.end = len(*head)
+	return s.name
+}
+
+func separatorOf(text []byte) byte {
+	for _, c := range []byte{',', '\t', ';', '|'} {
+		if bytes.Count(text, []byte{c}) >= minColumns-1 {
+			return c
+		}
+	}
+	if bytes.Contains(bytes.TrimSpace(text), []byte("  ")) {
+		return '2' // names of several words, two blanks apart
+	}
+	return ' '
+}
+
+// split appends the cells of a line.
+func split(cells [][]byte, text []byte, separator byte) [][]byte {
+	if separator == '2' {
+		return splitBlanks(cells, text, 2)
+	}
+	if separator == ' ' {
+		return splitBlanks(cells, text, 1)
+	}
+	if separator == '|' {
+		text = bytes.Trim(bytes.TrimSpace(text), "|")
+	}
+	for len(cells) <= maxColumns {
+		i := bytes.IndexByte(text, separator)
+		if i < 0 {
+			break
+		}
+		cells, text = append(cells, text[:i]), text[i+1:]
+	}
+	return append(cells, text)
+}
+
+// splitBlanks splits at n or more blanks.
+func splitBlanks(cells [][]byte, text []byte, n int) [][]byte {
+	text = bytes.TrimSpace(text)
+	begin := 0
+	for i := 0; i < len(text) && len(cells) <= maxColumns; i++ {
+		end := i
+		for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
+			i++
+		}
+		if i-end >= n {
+			cells = append(cells, text[begin:end])
+			begin = i
+		}
+	}
+	return append(cells, text[begin:])
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,15 +93,15 @@ func (b *TensorBoard) end() {
 // scalar takes one value.
 func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 	name := strings.ToLower(s.tag)
-	kind, where := kindInLog(name, b.kinds)
-	if where == scopeUnknown {
-		_, where = kindInLog(f.directory, nil)
+	n := nameOf([]byte(strings.TrimPrefix(name, "epoch_")), nil, b.kinds.words())
+	if n.scope == scopeNone {
+		n.scope = nameOf([]byte(f.directory), nil, nil).scope
 	}
-	if kind == noMetric || kind >= metricDuration || strings.Contains(name, "_vs_iterations") {
+	if n.kind == kindNone || n.kind == kindTime || strings.Contains(name, "_vs_iterations") {
 		return
 	}
-	isHeldOut := where == scopeValidation || where == scopeTest
-	if !isHeldOut && kind == metricLoss {
+	isHeldOut := n.scope >= scopeTest
+	if !isHeldOut && n.kind == kindLoss {
 		b.loss = validLoss(s.value)
 		if len(b.stepLosses) >= maxStepLosses {
 			clear(b.stepLosses)
@@ -127,19 +126,7 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 		}
 		b.current = &boardEpoch{step: s.step, at: s.at, loss: b.loss}
 	}
-	n, p := token{value: s.value, words: []string{name}}, percentages{}
-	b.current.setMetric(kind, where, &n, &p)
-}
-
-// kindInLog returns what a name of a logger measures, such as "val_acc", "Accuracy/val" and
-// "eval/loss".
-func kindInLog(name string, kinds MetricKinds) (metricKind, scope) {
-	words := nameWords(strings.NewReplacer("/", "_", ".", "_").Replace(name))
-	where := scopeOf(words)
-	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool {
-		return scopeOf([]string{w}) != scopeUnknown
-	})
-	return kindOf(kinds.extend(words)), where
+	b.current.set(&n, name, s.value, &percentages{})
 }
 
 // scalar is a value of an event file.

@@ -1,13 +1,15 @@
-package output
+package importer
 
 import (
 	"bytes"
+	"math"
 	"regexp"
 	"strconv"
-	"time"
+
+	"courier/schemas"
 )
 
-// BigDL parses the log of BigDL's optimizers. After the prefix of the logger, its lines contain
+// bigdlEpochs parses the log of BigDL's optimizers. After the prefix of the logger, its lines contain
 // a header with the epoch, the iteration and the wall clock of the training:
 //
 //	[Epoch 3 60060/60000][Iteration 1365][Wall Clock 91.1s] Trained 132 … Loss is 0.15. …
@@ -19,14 +21,14 @@ import (
 // training. The time of a validation is part of the next epoch, as in the paper (Courier, ICPE
 // 2021). The loss is the mean over the iterations of the epoch.
 //
-// The zero value is ready for use. A BigDL is not safe for concurrent use.
-type BigDL struct {
+// The zero value is ready for use. It is not safe for concurrent use.
+type bigdlEpochs struct {
 	seen bool
 
-	lastEpoch    uint32       // last reported epoch; initially the epoch before the first one seen
-	lastClock    float64      // wall clock at the end of lastEpoch
-	pending      *EpochReport // a finished epoch whose accuracy may follow
-	pendingClock float64      // wall clock of pending
+	lastEpoch    uint32     // last reported epoch; initially the epoch before the first one seen
+	lastClock    float64    // wall clock at the end of lastEpoch
+	pending      *PastEpoch // a finished epoch whose accuracy may follow
+	pendingClock float64    // wall clock of pending
 
 	losses, lossSum float64 // of the iterations of the current epoch
 }
@@ -37,7 +39,7 @@ var (
 	bigdlTrained = regexp.MustCompile(
 		`^Train(?:ed)? [0-9.]+ (?:records )?in .*Loss is (-?\d+(?:\.\d+)?(?:E-?\d+)?|NaN)`)
 	bigdlAccuracy = regexp.MustCompile(
-		`\bTop1Accuracy is Accuracy\(correct: \d+, count: (\d+), accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
+		`\bTop1Accuracy is Accuracy\(correct: \d+, count: \d+, accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
 )
 
 const bigdlFinished = "Epoch finished."
@@ -50,13 +52,13 @@ type bigdlPosition struct {
 }
 
 // Line takes the next line without its line break, and returns the epoch that it completes, if
-// any. The time at is copied to the report. If two jobs write to the same log, a line may contain
+// any. If two jobs write to the same log, a line may contain
 // several messages, each with its own header.
-func (b *BigDL) Line(line []byte, at time.Time) []EpochReport {
+func (b *bigdlEpochs) Line(line []byte) []PastEpoch {
 	if !bytes.Contains(line, []byte("[Epoch ")) {
 		return b.lineWithoutHeader(line)
 	}
-	var reports []EpochReport
+	var reports []PastEpoch
 	headers := bigdlHeader.FindAllSubmatchIndex(line, -1)
 	for i, header := range headers {
 		end := len(line)
@@ -67,7 +69,7 @@ func (b *BigDL) Line(line []byte, at time.Time) []EpochReport {
 		if !ok {
 			continue
 		}
-		reports = append(reports, b.message(position, line[header[1]:end], at)...)
+		reports = append(reports, b.message(position, line[header[1]:end])...)
 	}
 	return reports
 }
@@ -91,12 +93,12 @@ func parsePosition(line []byte, match []int) (p bigdlPosition, ok bool) {
 }
 
 // message takes one message with its header.
-func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []EpochReport {
+func (b *bigdlEpochs) message(position bigdlPosition, text []byte) []PastEpoch {
 	if !b.seen {
 		b.seen, b.lastEpoch = true, position.epoch-min(position.epoch, 1)
 	}
-	var reports []EpochReport
-	if b.pending != nil && position.epoch > b.pending.Epoch {
+	var reports []PastEpoch
+	if b.pending != nil && position.epoch > b.pending.Number {
 		reports = append(reports, b.release()...)
 	}
 
@@ -105,14 +107,14 @@ func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []Epo
 		return reports
 	}
 	if bytes.HasPrefix(text, []byte(bigdlFinished)) {
-		b.finish(position, at)
+		b.finish(position)
 		return reports
 	}
 	// A validation before the end of the epoch does not finish it.
 	match := bigdlAccuracy.FindSubmatch(text)
 	if match != nil && position.done >= position.total {
-		b.finish(position, at)
-		if b.pending != nil && b.pending.Epoch == position.epoch {
+		b.finish(position)
+		if b.pending != nil && b.pending.Number == position.epoch {
 			reports = append(reports, b.addAccuracy(match)...)
 		}
 	}
@@ -120,7 +122,7 @@ func (b *BigDL) message(position bigdlPosition, text []byte, at time.Time) []Epo
 }
 
 // lineWithoutHeader takes a line that may contain the accuracy of the pending epoch.
-func (b *BigDL) lineWithoutHeader(line []byte) []EpochReport {
+func (b *bigdlEpochs) lineWithoutHeader(line []byte) []PastEpoch {
 	if b.pending == nil {
 		return nil
 	}
@@ -130,57 +132,52 @@ func (b *BigDL) lineWithoutHeader(line []byte) []EpochReport {
 	return nil
 }
 
-func (b *BigDL) addLoss(loss []byte) {
+func (b *bigdlEpochs) addLoss(loss []byte) {
 	if v, err := strconv.ParseFloat(string(loss), 64); err == nil {
 		b.losses, b.lossSum = b.losses+1, b.lossSum+v
 	}
 }
 
 // finish makes an epoch the pending one.
-func (b *BigDL) finish(position bigdlPosition, at time.Time) {
+func (b *bigdlEpochs) finish(position bigdlPosition) {
 	if b.pending != nil || position.epoch <= b.lastEpoch {
 		return
 	}
-	r := &EpochReport{Epoch: position.epoch, At: at}
+	r := &PastEpoch{Number: position.epoch, Source: schemas.DurationReported}
 	// If epochs are missing in the log, the difference covers them too. The duration is the mean.
 	epochs := float64(position.epoch - b.lastEpoch)
-	r.Seconds = validSeconds((position.clock - b.lastClock) / epochs)
-	if b.losses > 0 {
-		r.Loss = validLoss(b.lossSum / b.losses)
+	if v := (position.clock - b.lastClock) / epochs; v > 0 && v <= schemas.MaxSLO.Seconds() {
+		r.Seconds = v
+	}
+	if v := b.lossSum / b.losses; !math.IsNaN(v) && !math.IsInf(v, 0) {
+		r.Loss = &v
 	}
 	b.pending, b.pendingClock = r, position.clock
 	b.losses, b.lossSum = 0, 0
 }
 
 // addAccuracy completes the pending epoch with a match of bigdlAccuracy.
-func (b *BigDL) addAccuracy(match [][]byte) []EpochReport {
+func (b *bigdlEpochs) addAccuracy(match [][]byte) []PastEpoch {
 	if b.pending == nil {
 		return nil
 	}
-	if v, err := strconv.ParseFloat(string(match[2]), 64); err == nil {
-		b.pending.Accuracy = validAccuracy(v)
-	}
-	if n, err := strconv.ParseUint(string(match[1]), 10, 63); err == nil {
-		b.pending.ValidationSamples = n
+	if v, err := strconv.ParseFloat(string(match[1]), 64); err == nil && v >= 0 && v <= 1 {
+		b.pending.Accuracy = &v
 	}
 	return b.release()
 }
 
 // release returns the pending epoch.
-func (b *BigDL) release() []EpochReport {
+func (b *bigdlEpochs) release() []PastEpoch {
 	r := *b.pending
-	b.lastEpoch, b.lastClock, b.pending = r.Epoch, b.pendingClock, nil
-	return []EpochReport{r}
+	b.lastEpoch, b.lastClock, b.pending = r.Number, b.pendingClock, nil
+	return []PastEpoch{r}
 }
 
 // End returns the epoch that the end of the log completes, if any.
-func (b *BigDL) End() []EpochReport {
+func (b *bigdlEpochs) End() []PastEpoch {
 	if b.pending == nil {
 		return nil
 	}
 	return b.release()
 }
-
-func (b *BigDL) restart() lineFormat { return &BigDL{} }
-
-func (b *BigDL) recognized() bool { return b.seen }

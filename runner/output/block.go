@@ -1,0 +1,197 @@
+package output
+
+import "time"
+
+// Bounds of what is kept of an epoch.
+const (
+	maxReadings  = 96
+	maxTemplates = 48
+	maxLabelSize = 64
+)
+
+// block holds the lines between two ends of epochs.
+type block struct {
+	number      int
+	printed     float64
+	begin, end  time.Time
+	readings    []reading
+	templates   []templateCount
+	lines       int
+	lastLine    uint64 // template of the last line with content
+	lastValue   float64
+	hasContent  bool // metrics, batches or a duration
+	hasBatches  bool
+	hasResults  bool
+	isHeldOut   bool // all results are of held-out data
+	hasTraining bool // results of batches, or of the training
+	isPublished bool
+	isBare      bool // the number has no name, and results beside it
+	hasTotal    bool // the number was printed as i/N with N as requested
+}
+
+// reading is the last value of a metric in a block.
+type reading struct {
+	name  name
+	scope scope
+	label string
+	value float64
+	unit  unit
+	level level
+}
+
+// level tells how much of an epoch a value is about.
+type level uint8
+
+const (
+	ofEpoch     level = iota
+	ofLastBatch       // on the line of the last batch, so that it may be a mean or not
+	ofBatch
+)
+
+// levelOf returns the level of a field in a line that shows a progress. A mean over the batches so
+// far is one over the epoch at the last batch.
+func levelOf(f *field, p progress) level {
+	switch {
+	case p == partial:
+		return ofBatch
+	case p == complete && !f.hasMean && f.name.flags&flagMean == 0:
+		return ofLastBatch
+	}
+	return ofEpoch
+}
+
+// templateCount counts the lines with the same words.
+type templateCount struct {
+	template uint64
+	count    int
+}
+
+// reset empties a block for another epoch.
+func (b *block) reset() {
+	*b = block{readings: b.readings[:0], templates: b.templates[:0]}
+}
+
+// addLine takes a line. Values of a batch do not replace those of an epoch.
+func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
+	if b.begin.IsZero() {
+		b.begin = at
+	}
+	b.end = at
+	b.lines++
+	b.count(l.template)
+	hasContent, results := p != noProgress, 0
+	for i := range l.fields {
+		f := &l.fields[i]
+		if !isReading(f) {
+			continue
+		}
+		hasContent = hasContent || f.name.kind != kindNone || f.unit != unitTime
+		s := f.name.scope
+		if s == scopeNone {
+			s = section
+		}
+		if isTimeOfPart(f, s, p) {
+			continue
+		}
+		isResult := f.name.kind != kindTime && f.unit != unitTime
+		if isResult {
+			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
+			b.hasResults = true
+		}
+		b.set(f, s, levelOf(f, p), l.text)
+		if isResult && (s == scopeTrain || s == scopeNone && p != noProgress) {
+			results++
+		}
+	}
+	b.hasBatches = b.hasBatches || p != noProgress
+	b.hasTraining = b.hasTraining || results > 0
+	if hasContent {
+		b.lastLine, b.hasContent = l.template, true
+	}
+}
+
+// isReading reports whether a field is a result or a duration of the epoch.
+func isReading(f *field) bool {
+	n := &f.name
+	const no = flagExcluded | flagConfig | flagPart
+	if n.flags&no != 0 || n.flags&flagSetting != 0 && n.kind != kindLoss || f.total > 0 || f.unit == unitPer {
+		return false
+	}
+	if n.kind == kindNone {
+		return f.unit == unitTime || n.isScope() && n.end > 0 && !f.isWhole && f.unit == unitNone
+	}
+	if n.kind == kindTime {
+		return f.unit == unitTime || f.unit == unitNone
+	}
+	return f.unit == unitNone || f.unit == unitPercent
+}
+
+// isTimeOfPart reports whether a duration is that of a validation or of a batch.
+func isTimeOfPart(f *field, s scope, p progress) bool {
+	return f.name.kind == kindTime && (s >= scopeTest || p != noProgress)
+}
+
+// set keeps the value of a field.
+func (b *block) set(f *field, s scope, at level, text []byte) {
+	value := f.value
+	if f.hasMean {
+		value = f.mean
+	}
+	kind := f.name.kind
+	if kind == kindNone {
+		kind = kindUnnamed
+		if f.unit == unitTime {
+			kind = kindTime
+		}
+	}
+	for i := range b.readings {
+		r := &b.readings[i]
+		if r.name.hash == f.name.hash && r.scope == s && r.name.kind == kind {
+			if at <= r.level {
+				r.value, r.unit, r.level = value, f.unit, at
+			}
+			return
+		}
+	}
+	if len(b.readings) >= maxReadings {
+		return
+	}
+	n := f.name
+	n.kind = kind
+	label := ""
+	if n.end > n.start && n.end <= len(text) {
+		label = string(text[n.start:min(n.end, n.start+maxLabelSize)])
+	}
+	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at})
+}
+
+// count counts a line by its template.
+func (b *block) count(template uint64) {
+	for i := range b.templates {
+		if b.templates[i].template == template {
+			b.templates[i].count++
+			return
+		}
+	}
+	if len(b.templates) < maxTemplates {
+		b.templates = append(b.templates, templateCount{template, 1})
+	}
+}
+
+// countOf returns how often a template occurred.
+func (b *block) countOf(template uint64) int {
+	for _, t := range b.templates {
+		if t.template == template {
+			return t.count
+		}
+	}
+	return 0
+}
+
+// merge adds what was read before the line that told the number.
+func (b *block) merge(before *block) {
+	b.begin = before.begin
+	b.readings = append(b.readings[:0], before.readings...)
+	b.templates = append(b.templates[:0], before.templates...)
+	b.lines, b.hasContent, b.hasTraining = before.lines, before.hasContent, before.hasTraining
+}

@@ -1,0 +1,179 @@
+package output
+
+import "math"
+
+// This file chooses, among the readings of an epoch, those that are reported.
+
+// choice is a chosen reading; nil: none.
+type choice struct {
+	loss, accuracy, metric *reading
+	accuracyValue          float64 // between 0 and 1
+}
+
+// choose returns the results of a block.
+func (r *recogniser) choose(b *block) choice {
+	c := choice{loss: r.sameLoss(b, chooseLoss(b))}
+	if c.loss == nil {
+		c.loss = r.unnamedLoss(b)
+	}
+	rank := 1 << 30
+	for i := range b.readings {
+		x := &b.readings[i]
+		if k := x.name.kind; !k.isShare() || x.name.unknown > 0 && k == kindRate {
+			continue
+		}
+		v, ok := r.share(x)
+		if n := accuracyRank(x); ok && n < rank && x.scope >= r.accuracyScope {
+			c.accuracy, c.accuracyValue, rank = x, v, n
+		}
+	}
+	if c.accuracy != nil && c.accuracy.scope > r.accuracyScope && c.accuracy.scope >= scopeTest {
+		r.accuracyScope = c.accuracy.scope
+	}
+	c.metric = c.accuracy
+	if c.metric == nil {
+		c.metric = chooseMetric(b)
+	}
+	return c
+}
+
+// partOfLoss ranks a loss with an unknown word in its name, such as loss_bbox, below all others.
+const partOfLoss = 16
+
+// chooseLoss returns the loss of the training, or that of a validation. A loss of the whole epoch is
+// better than that of its last batch. Of several losses that are only parts of one, none is chosen.
+func chooseLoss(b *block) *reading {
+	var best *reading
+	rank, rivals := 1<<30, 0
+	for i := range b.readings {
+		x := &b.readings[i]
+		if x.name.kind != kindLoss && x.name.kind != kindDistance {
+			continue
+		}
+		n := boolInt(x.scope >= scopeTest) + 2*int(x.level)
+		if x.name.unknown > 0 {
+			n += partOfLoss
+		}
+		if x.name.kind == kindDistance {
+			n += partOfLoss / 2
+		}
+		switch {
+		case n < rank:
+			best, rank, rivals = x, n, 0
+		case n == rank && x.name.hash != best.name.hash:
+			rivals++
+		}
+	}
+	if rivals > 0 && rank >= partOfLoss {
+		return nil
+	}
+	return best
+}
+
+// sameLoss returns the loss with the name that was reported first, so that the losses of a run can be
+// compared. An epoch without it has none.
+func (r *recogniser) sameLoss(b *block, chosen *reading) *reading {
+	if chosen == nil || r.lossName == 0 || r.lossName == chosen.name.hash {
+		if chosen != nil {
+			r.lossName = chosen.name.hash
+		}
+		return chosen
+	}
+	for i := range b.readings {
+		if x := &b.readings[i]; x.name.hash == r.lossName && x.name.kind == chosen.name.kind {
+			return x
+		}
+	}
+	return nil
+}
+
+// accuracyRank orders accuracies: validation before test, training last; epochs before batches;
+// accuracy before other kinds; plain names before compound ones.
+func accuracyRank(x *reading) int {
+	order := [...]int{scopeValidation: 0, scopeTest: 1, scopeNone: 2, scopeTrain: 3}
+	return order[x.scope]*100 + [...]int{0, 50, 150}[x.level] + int(x.name.kind)*4 + min(x.name.unknown, 3)
+}
+
+// share returns a reading as a number between 0 and 1. A metric that was above 1 once is a
+// percentage for the whole run.
+func (r *recogniser) share(x *reading) (float64, bool) {
+	v := x.value
+	if x.unit == unitPercent || r.percent[x.name.hash] {
+		v = math.Round(v*1e10) / 1e12 // without the digits that a division adds
+	}
+	if x.name.kind == kindRate {
+		v = math.Round((1-v)*1e12) / 1e12
+	}
+	return v, v >= 0 && v <= 1
+}
+
+// maxPercent bounds the names of metrics that are percentages.
+const maxPercent = 256
+
+// notePercent remembers metrics that are percentages.
+func (r *recogniser) notePercent(l *line) {
+	for i := range l.fields {
+		f := &l.fields[i]
+		v := max(f.value, f.mean)
+		if f.name.kind.isShare() && isReading(f) && v > 1 && v <= 100 && len(r.percent) < maxPercent {
+			r.percent[f.name.hash] = true
+		}
+	}
+}
+
+// chooseMetric returns another metric of held-out data.
+func chooseMetric(b *block) *reading {
+	var best *reading
+	rank := 1 << 30
+	for i := range b.readings {
+		x := &b.readings[i]
+		k := x.name.kind
+		if k == kindTime || k == kindUnnamed || k == kindNone || x.scope < scopeTest && k != kindOther {
+			continue
+		}
+		n := boolInt(x.scope < scopeTest)*64 + int(x.level)*16 + int(k)
+		if n < rank {
+			best, rank = x, n
+		}
+	}
+	return best
+}
+
+// unnamedLoss returns a score whose name is only that of its data, such as "learn", if it falls from
+// epoch to epoch.
+func (r *recogniser) unnamedLoss(b *block) *reading {
+	var first *reading
+	for i := range b.readings {
+		x := &b.readings[i]
+		if x.name.kind == kindUnnamed && (first == nil || x.scope == scopeTrain) {
+			first = x
+		}
+	}
+	if first == nil || r.unnamed.falls <= 2*r.unnamed.rises {
+		return nil
+	}
+	return first
+}
+
+// trend tells how a score moves from epoch to epoch.
+type trend struct {
+	last         float64
+	isSet        bool
+	rises, falls int
+}
+
+// noteUnnamed follows the first score without a name.
+func (r *recogniser) noteUnnamed(b *block) {
+	for i := range b.readings {
+		x := &b.readings[i]
+		if x.name.kind != kindUnnamed {
+			continue
+		}
+		if r.unnamed.isSet {
+			r.unnamed.rises += boolInt(x.value > r.unnamed.last)
+			r.unnamed.falls += boolInt(x.value < r.unnamed.last)
+		}
+		r.unnamed.last, r.unnamed.isSet = x.value, true
+		return
+	}
+}

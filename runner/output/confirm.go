@@ -1,0 +1,193 @@
+package output
+
+import "time"
+
+// This file decides when epochs are reported.
+
+// Numbers of epochs after which a counter is trusted.
+const (
+	trustedRounds = 2 // ended ones, of a counter that is not called epochs
+	fewEpochs     = 5 // with fewer, unnamed rounds are trusted at the end only
+)
+
+// confirms reports whether the epochs that are held are trusted.
+func (r *recogniser) confirms() bool {
+	last := r.held[len(r.held)-1]
+	isTold := r.class == countsEpochs && last.hasTotal // a heading alone, but with the number asked for
+	if !r.held[0].hasContent && !last.hasContent && !isTold {
+		return false
+	}
+	if r.class == countsEpochs {
+		return r.rises > 0 && !r.mayBeInitial()
+	}
+	b := r.held[0]
+	if len(r.held) < trustedRounds {
+		return false
+	}
+	switch r.class {
+	case countsShare: // it may count batches, which start again only after the last one
+		return b.hasBatches && b.hasTraining
+	case countsRounds:
+		return b.hasTotal && b.hasResults && r.first == 1
+	}
+	return b.hasBatches || r.requested == 0 || r.requested >= fewEpochs
+}
+
+// mayBeInitial reports whether the only block that is held may be an evaluation before the first
+// epoch, printed as epoch 0. If the next one has a training, it is.
+func (r *recogniser) mayBeInitial() bool {
+	b := r.held[0]
+	if b.printed != 0 || b.number != 1 || !b.isHeldOut || b.hasTraining {
+		return false
+	}
+	if len(r.held) == 1 {
+		return true
+	}
+	if !r.held[1].hasTraining {
+		return false
+	}
+	r.recycle(b)
+	r.held = append(r.held[:0], r.held[1:]...)
+	for _, x := range r.held {
+		x.number--
+	}
+	for i := range r.tracks {
+		r.tracks[i].base = max(r.tracks[i].base, 1)
+	}
+	r.isShifted = true
+	return false
+}
+
+// isTraining reports whether all epochs that are held have results of a training. Numbered files,
+// clients and tests have none.
+func (r *recogniser) isTraining() bool {
+	for _, b := range r.held {
+		if !b.hasTraining && !b.isBare {
+			return false
+		}
+	}
+	return true
+}
+
+// publish reports the epochs that are held.
+func (r *recogniser) publish() {
+	for _, e := range r.waiting {
+		e.ReportedAt = r.at
+		r.events = append(r.events, e)
+	}
+	r.waiting = r.waiting[:0]
+	for _, b := range r.held {
+		if r.requested == 0 || b.number <= r.requested {
+			r.events = append(r.events, r.event(b))
+		} else {
+			r.isExceeded = true
+		}
+		if b != r.current {
+			r.recycle(b)
+		}
+	}
+	r.held = r.held[:0]
+}
+
+// event returns the report of a block.
+func (r *recogniser) event(b *block) EpochReport {
+	e := EpochReport{Epoch: uint32(b.number), Epochs: 1, At: b.end}
+	interval := b.end.Sub(r.lastEnd).Seconds()
+	if r.lastEnd.IsZero() {
+		interval = b.end.Sub(b.begin).Seconds()
+		if !r.isFooter && b.lines > 1 {
+			e.BeganAt = b.begin
+		}
+	}
+	if r.lastNumber > 0 {
+		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
+	}
+	if seconds, isReported := r.duration(b, interval); isReported {
+		e.Seconds = validSeconds(seconds / float64(e.Epochs))
+	}
+	r.lastEnd, r.lastNumber = b.end, b.number
+	c := r.choose(b)
+	if c.loss != nil {
+		e.Loss = validLoss(c.loss.value)
+	}
+	if c.accuracy != nil {
+		e.Accuracy = validAccuracy(c.accuracyValue)
+	}
+	if c.metric != nil {
+		e.Metric = metricOf(labelWords(c.metric.label), c.metric.value)
+	}
+	return e
+}
+
+// maxKnown bounds the names of readings.
+const maxKnown = 256
+
+// noteKnown remembers the names of readings.
+func (r *recogniser) noteKnown(b *block) {
+	for i := range b.readings {
+		if len(r.known) < maxKnown {
+			r.known[b.readings[i].name.hash] = true
+		}
+	}
+}
+
+// forget removes readings of the last epoch that no other had: they are results of the whole run.
+func (r *recogniser) forget(b *block) {
+	kept := b.readings[:0]
+	for _, x := range b.readings {
+		if r.known[x.name.hash] || len(r.known) == 0 {
+			kept = append(kept, x)
+		}
+	}
+	b.readings = kept
+}
+
+// finish returns the epochs that the end of the output shows. A command that failed did not end its
+// last epoch, unless the line that ends epochs was read.
+func (r *recogniser) finish(at time.Time, succeeded bool) []EpochReport {
+	r.at, r.events = at, r.events[:0]
+	b := r.current
+	if b == nil {
+		return nil
+	}
+	if !b.isPublished && succeeded && r.isWhole(b) {
+		r.forget(b)
+		r.closeCurrent()
+	}
+	if !r.isConfirmed && succeeded && r.confirmsAtEnd() {
+		r.isConfirmed = true
+		r.publish()
+	}
+	return r.events
+}
+
+// isWhole reports whether the last block looks like an epoch that ended.
+func (r *recogniser) isWhole(b *block) bool {
+	if t := r.trackOfClass(); t != nil && t.isFractional && b.lastValue < float64(b.number)-0.1 {
+		return false
+	}
+	if r.requested > 0 && b.number >= r.requested {
+		return b.hasContent || b.lines > 1 || b.hasTotal || !r.isConfirmed
+	}
+	if !b.hasContent {
+		return false
+	}
+	return r.lastClosing == 0 && r.closing == 0 || b.countOf(r.lastClosing) > 0
+}
+
+// confirmsAtEnd trusts a counter that reached exactly the number that was asked for.
+func (r *recogniser) confirmsAtEnd() bool {
+	if len(r.held) == 0 {
+		return false
+	}
+	last := r.held[len(r.held)-1]
+	if r.class == countsEpochs {
+		return last.hasTotal || last.hasContent && last.number == r.requested
+	}
+	if r.class == countsShare && !r.isTraining() {
+		return false
+	}
+	isWhole := last.number == r.requested && len(r.held) > 1
+	wasStopped := r.first == 1 && r.rises == last.number-1 && last.number >= fewEpochs // early
+	return last.hasContent && (isWhole || wasStopped)
+}

@@ -1,0 +1,205 @@
+package output
+
+import "math"
+
+// maxTracks bounds the counters that are watched.
+const maxTracks = 32
+
+// track is a counter that was seen: numbers with the same name and form.
+type track struct {
+	key          uint64
+	class        counter
+	last         float64
+	base         float64 // number of the first epoch, 0 or 1
+	seen         int
+	isFractional bool // epoch 0.25
+	isDead       bool // it does not count epochs
+}
+
+// sighting is the number of an epoch in a line.
+type sighting struct {
+	track   *track
+	field   *field
+	number  int // from 1
+	printed float64
+}
+
+// classOf returns what a field counts, given the number of epochs that was asked for.
+func classOf(f *field, requested int) counter {
+	n := &f.name
+	if n.kind != kindNone || n.flags&(flagExcluded|flagSetting|flagPart) != 0 || f.value < 0 || f.isClock ||
+		f.unit == unitPercent || f.unit == unitTime || f.unit == unitPer {
+		return countsNothing
+	}
+	isAsked := requested > 1 && f.isWhole && (f.total == float64(requested) || f.total == float64(requested-1) && f.value < f.total+1)
+	isConfig := n.flags&flagConfig != 0
+	switch {
+	case n.counter == countsEpochs && (!isConfig || f.total > 0 || !f.isWhole):
+		return countsEpochs
+	case n.counter == countsSource || n.counter == countsInner:
+		return n.counter
+	case isConfig || !f.isWhole:
+		return countsNothing
+	case n.counter == countsRounds && (f.total == 0 || isAsked):
+		return countsRounds
+	case n.counter == countsRounds || f.total > 0 && !isAsked:
+		return countsInner
+	case isAsked && f.total == float64(requested):
+		return countsShare
+	case f.lead != 0:
+		return countsLead
+	}
+	return countsNothing
+}
+
+// find returns the best sighting of a line at or above a class.
+func (r *recogniser) find(l *line) (sighting, bool) {
+	var best sighting
+	class := countsInner
+	for i := range l.fields {
+		f := &l.fields[i]
+		c := classOf(f, r.requested)
+		if c <= class || c < r.class {
+			continue
+		}
+		if s, ok := r.sight(f, c); ok {
+			best, class = s, c
+		}
+	}
+	return best, best.track != nil
+}
+
+// sight returns the number of the epoch that a field tells, if it can be one.
+func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
+	t := r.trackOf(f, class)
+	if t == nil || t.isDead {
+		return sighting{}, false
+	}
+	if r.requested > 0 && f.value > float64(r.requested)+1 || f.value > math.MaxInt32 {
+		t.isDead = class != countsEpochs
+		if class == r.class && t.isDead && !r.isConfirmed {
+			r.drop()
+		}
+		return sighting{}, false
+	}
+	if !f.isWhole {
+		t.isFractional = true
+	}
+	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
+		return sighting{}, false
+	}
+	n := f.value - t.base + 1
+	if t.isFractional {
+		n = max(math.Ceil(f.value-1e-6), 1)
+	}
+	if n < 1 {
+		return sighting{}, false
+	}
+	return sighting{t, f, int(n), f.value}, true
+}
+
+// trackOf returns the track of a field. A new one counts from 0 or 1, whichever agrees with the
+// current epoch.
+func (r *recogniser) trackOf(f *field, class counter) *track {
+	key := f.name.hash*31 + uint64(boolInt(f.isBar))<<40 + uint64(class)*2 + uint64(f.lead)<<32
+	if f.total > 0 {
+		key++
+	}
+	for i := range r.tracks {
+		if r.tracks[i].key == key {
+			return &r.tracks[i]
+		}
+	}
+	if class == countsEpochs {
+		r.rebase(f)
+	}
+	t := track{key: key, class: class, last: -1, base: 1}
+	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1 // 3/3 of 4
+	if (f.value == 0 && f.isWhole || isBelow) && !f.isBar {
+		t.base = 0
+	} else if r.current != nil && f.value+1 == float64(r.current.number) && class == r.class {
+		t.base = 0
+	}
+	return r.addTrack(t)
+}
+
+// addTrack adds a track. If there are too many, one that was seen once at most makes room. The tracks
+// never move, because a sighting refers to one.
+func (r *recogniser) addTrack(t track) *track {
+	if len(r.tracks) < maxTracks {
+		r.tracks = append(r.tracks, t)
+		return &r.tracks[len(r.tracks)-1]
+	}
+	for range r.tracks {
+		r.oldest = (r.oldest + 1) % maxTracks
+		if old := &r.tracks[r.oldest]; old.seen < 2 {
+			*old = t
+			return old
+		}
+	}
+	return nil
+}
+
+// progress tells how far batches have come in the current epoch.
+type progress uint8
+
+const (
+	noProgress progress = iota
+	partial
+	complete
+)
+
+// progressOf returns the progress that a line shows, apart from the number of the epoch.
+func (r *recogniser) progressOf(l *line, number *field) progress {
+	p := noProgress
+	for i := range l.fields {
+		f := &l.fields[i]
+		if f == number || f.name.kind != kindNone || f.name.counter == countsEpochs {
+			continue
+		}
+		isBatch := f.isWhole && (f.name.counter == countsRounds || f.name.counter == countsInner && f.name.unknown == 0)
+		switch {
+		case f.total > 0 && f.isWhole && (f.value >= f.total || f.total >= 10 && f.value >= f.total-1):
+			return complete
+		case f.total > 0 && f.isWhole || isBatch && isBatchName(&f.name):
+			p = partial
+		}
+	}
+	return p
+}
+
+// isBatchName excludes counts of samples, which the report of an epoch has too.
+func isBatchName(n *name) bool { return n.flags&(flagConfig|flagPart|flagExcluded) == 0 }
+
+// sourceOf returns the rank or process that printed the line, 0 if it is not told.
+func (r *recogniser) sourceOf(l *line) uint64 {
+	for i := range l.fields {
+		f := &l.fields[i]
+		switch {
+		case f.name.counter == countsSource && f.name.kind == kindNone:
+			return f.name.hash ^ uint64(f.value+1)*hashFactor
+		case i == 0 && r.isRank(l, f):
+			return uint64(f.value+1) * hashFactor
+		case !f.name.isEmpty():
+			return 0
+		}
+	}
+	return 0
+}
+
+// maxRanks is the most ranks of a column i/N without a name. Larger totals are of batches.
+const maxRanks = 16
+
+// isRank reports whether the first field of a line is a rank: i/N with i below N before the number of
+// the epoch. Once it was seen, lines without such a number have ranks too.
+func (r *recogniser) isRank(l *line, f *field) bool {
+	if !f.name.isEmpty() || f.isBar || f.value >= f.total || f.total > maxRanks || int(f.total) == r.requested {
+		return false
+	}
+	for i := range l.fields {
+		if l.fields[i].name.counter == countsEpochs && l.fields[i].name.kind == kindNone {
+			r.ranks = f.total
+		}
+	}
+	return r.ranks == f.total
+}

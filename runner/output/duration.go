@@ -1,0 +1,69 @@
+package output
+
+// Bounds of the ratio of a printed duration to the time between the arrivals of two ends. The lower
+// bound leaves room for a validation that the printed time does not include.
+const (
+	leastRatio = 0.6
+	mostRatio  = 1.05
+	leastSince = 0.9  // of a time since the start, which leaves nothing out
+	slackTime  = 0.05 // seconds, for the delay of a pipe
+	maxClocks  = 64
+)
+
+// clockState is what is known of a printed duration.
+type clockState struct {
+	key            uint64
+	last           float64
+	agrees, denies int
+}
+
+// duration returns the seconds of an epoch. A printed duration counts only if it agrees with the
+// time between arrivals, as it is or as the difference to the one before. This leaves out the times
+// of batches, remaining times and times since the start, whatever they are called.
+func (r *recogniser) duration(b *block, interval float64) (seconds float64, isReported bool) {
+	for i := range b.readings {
+		x := &b.readings[i]
+		if x.name.kind != kindTime || x.level == ofBatch || x.name.flags&flagPart != 0 {
+			continue
+		}
+		c := r.clockOf(x)
+		if c == nil {
+			continue
+		}
+		v := x.value
+		if agrees(v, interval) {
+			c.agrees++
+		} else if since := v - c.last; c.last > 0 && since > leastSince*interval && agrees(since, interval) {
+			v = since
+			c.agrees++
+		} else if interval > 0 {
+			c.denies++
+		}
+		c.last = x.value
+		if c.agrees > c.denies && agrees(v, interval) && v > seconds {
+			seconds, isReported = v, true
+		}
+	}
+	if isReported {
+		return seconds, true
+	}
+	return interval, false
+}
+
+func agrees(v, interval float64) bool {
+	return v > 0 && interval > 0 && v >= leastRatio*interval && v <= mostRatio*interval+slackTime
+}
+
+func (r *recogniser) clockOf(x *reading) *clockState {
+	key := x.name.hash*3 + uint64(x.scope)
+	for i := range r.clocks {
+		if r.clocks[i].key == key {
+			return &r.clocks[i]
+		}
+	}
+	if len(r.clocks) >= maxClocks {
+		return nil
+	}
+	r.clocks = append(r.clocks, clockState{key: key})
+	return &r.clocks[len(r.clocks)-1]
+}

@@ -1,0 +1,291 @@
+package output
+
+// This file follows the number of the epoch, and groups the lines between two ends.
+
+// maxHeading is the number of words of a line that tells the scope of the lines below.
+const maxHeading = 8
+
+// noteSection takes the scope of a heading such as "Test Error:".
+func (r *recogniser) noteSection(l *line) {
+	if l.scope != scopeNone && (l.words <= maxHeading || metricsOf(l) > 0) && l.flags&(flagFile|flagForeign) == 0 {
+		r.section = l.scope
+	}
+}
+
+// advance takes the number of an epoch. It reports whether the line belongs to the current epoch.
+func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
+	s.track.seen++
+	if s.track.class > r.class { // a better counter replaces one that is not confirmed
+		if r.isConfirmed {
+			return true
+		}
+		r.drop()
+		r.class = s.track.class
+	}
+	switch {
+	case r.current == nil:
+		if s.track.class == countsLead && metrics == 0 {
+			return true
+		}
+		r.open(l, s)
+	case s.number == r.current.number+1:
+		r.rises++
+		r.closeCurrent()
+		r.open(l, s)
+	case s.number > r.current.number+1:
+		if !r.canSkip(l, s) {
+			return false
+		}
+		r.rises++
+		r.closeCurrent()
+		r.open(l, s)
+	case s.number < r.current.number:
+		return r.rewind(l, s)
+	}
+	s.track.last = s.printed
+	r.numberLine = l.template
+	r.current.isBare = s.field.name.isEmpty() && hasResult(l)
+	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
+	return true
+}
+
+// isAsked reports whether a number was printed as i/N with N epochs asked for.
+func (r *recogniser) isAsked(f *field) bool {
+	return f.total > 0 && f.total == float64(r.requested)
+}
+
+// rebase corrects the numbers if two counters with the same total differ by one: what was printed as
+// 0/N came before the first epoch.
+func (r *recogniser) rebase(f *field) {
+	b := r.current
+	if b == nil || r.isConfirmed || b.printed != 0 || !b.hasTotal || !r.isAsked(f) || f.value != 1 {
+		return
+	}
+	for i := range r.tracks {
+		r.tracks[i].base = 1
+	}
+	r.drop()
+	r.next.reset()
+}
+
+// canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
+// all lines with numbers are alike.
+func (r *recogniser) canSkip(l *line, s sighting) bool {
+	isAlike := l.template == r.numberLine && s.track.last >= 0
+	if s.track.class == countsEpochs {
+		return r.isAsked(s.field) || isAlike
+	}
+	if isAlike && metricsOf(l) > 0 {
+		return true
+	}
+	s.track.isDead = true
+	return false
+}
+
+// rewind takes a number below the current one. It belongs to the past, to another worker, or to a
+// second run. A counter of rounds that starts again counts something else.
+func (r *recogniser) rewind(l *line, s sighting) bool {
+	if s.track.class < countsEpochs && !r.isConfirmed && s.number == r.first && r.current.number > r.first+1 {
+		s.track.isDead = true
+		r.drop()
+	}
+	return false
+}
+
+// drop forgets the epochs that are not confirmed.
+func (r *recogniser) drop() {
+	for _, b := range r.held {
+		r.recycle(b)
+	}
+	if r.current != nil {
+		r.recycle(r.next)
+		r.next, r.current = r.current, nil
+	}
+	r.rises, r.waiting, r.previous = 0, r.waiting[:0], r.previous[:0]
+	r.singles = r.singles[:0]
+	clear(r.known)
+	r.held, r.class, r.closing, r.lastClosing = r.held[:0], countsNothing, 0, 0
+}
+
+// open begins the block of an epoch with the line that tells its number.
+func (r *recogniser) open(l *line, s sighting) {
+	isFirst := r.current == nil && len(r.held) == 0 && !r.isConfirmed
+	if isFirst {
+		r.first = s.number
+	}
+	r.class = s.track.class
+	b := r.blank()
+	if isFirst {
+		r.isBar = s.field.isBar
+		r.isFooter = r.isBar || r.comesAfter(l, s.field)
+	}
+	if r.isFooter {
+		b.merge(r.next)
+		if isFirst {
+			r.noteEarly()
+		}
+	}
+	r.next.reset()
+	b.number, b.printed = s.number, s.printed
+	if r.isShifted {
+		b.number, r.isShifted = s.number-1, false // the number was read before the shift
+	}
+	if b.begin.IsZero() {
+		b.begin = r.at
+	}
+	b.end = r.at
+	if r.current != nil && len(r.held) == 0 {
+		r.recycle(r.current)
+	}
+	r.current, r.section = b, scopeNone
+}
+
+// comesAfter reports whether the first number comes after the results of its epoch: results of the
+// training stand before it.
+func (r *recogniser) comesAfter(l *line, number *field) bool {
+	return r.next.hasTraining && r.progressOf(l, number) == noProgress
+}
+
+// noteEarly keeps the templates of the lines before the first number.
+func (r *recogniser) noteEarly() {
+	r.early = r.early[:0]
+	for _, t := range r.next.templates {
+		r.early = append(r.early, t.template)
+	}
+}
+
+// take adds a line to the block that it belongs to.
+func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
+	if hasNumber && r.current != nil {
+		r.current.lastValue = s.printed
+	}
+	if l.flags&flagSummary != 0 || l.flags&flagFile != 0 && !(hasNumber && metrics > 1) {
+		return
+	}
+	p := r.progressOf(l, s.field)
+	section := r.section
+	b := r.next
+	switch {
+	case r.current == nil:
+	case r.isBar && !hasNumber:
+	case hasNumber, !r.isFooter, !contains(r.early, l.template):
+		b = r.current
+	}
+	if b.isPublished || !hasNumber && b == r.current && r.isExtra(l.template) {
+		return
+	}
+	b.addLine(l, section, p, r.at)
+	if b == r.current && (r.isBar || r.endsHere(l, p)) {
+		r.closeCurrent()
+	}
+}
+
+// noteSingles keeps the templates that occur once in an epoch.
+func (r *recogniser) noteSingles(b *block) {
+	r.singles = r.singles[:0]
+	for _, t := range r.previous {
+		if t.count == 1 && b.countOf(t.template) == 1 {
+			r.singles = append(r.singles, t.template)
+		}
+	}
+	r.previous = append(r.previous[:0], b.templates...)
+}
+
+// isExtra reports whether a line that occurs once in an epoch was read in the current one. The second
+// one is of something else, such as the evaluation of the best model at the end.
+func (r *recogniser) isExtra(template uint64) bool {
+	return r.current.countOf(template) > 0 && contains(r.singles, template)
+}
+
+func contains(all []uint64, v uint64) bool {
+	for _, x := range all {
+		if x == v {
+			return true
+		}
+	}
+	return false
+}
+
+// endsHere reports whether a line ends the current epoch, as it ended those before.
+func (r *recogniser) endsHere(l *line, p progress) bool {
+	if !r.isConfirmed || r.closing == 0 || l.template != r.closing || p == partial {
+		return false
+	}
+	if t := r.trackOfClass(); t != nil && t.isFractional && r.current.lastValue < float64(r.current.number)-1e-6 {
+		return false
+	}
+	return r.current.countOf(l.template) == 1
+}
+
+func (r *recogniser) trackOfClass() *track {
+	for i := range r.tracks {
+		if t := &r.tracks[i]; t.class == r.class && t.seen > 0 {
+			return t
+		}
+	}
+	return nil
+}
+
+// closeCurrent ends the current epoch. Nothing is reported before the counter is confirmed.
+func (r *recogniser) closeCurrent() {
+	b := r.current
+	if b.isPublished {
+		return
+	}
+	b.isPublished = true
+	r.learnClosing(b)
+	r.noteSingles(b)
+	r.noteKnown(b)
+	r.noteUnnamed(b)
+	r.held = append(r.held, b)
+	if !r.isConfirmed && r.confirms() {
+		r.isConfirmed = true
+	}
+	if r.isConfirmed {
+		r.publish()
+	} else if len(r.held) > maxHeld {
+		r.wait()
+	}
+}
+
+// wait turns the oldest block that is held into an event.
+func (r *recogniser) wait() {
+	if len(r.waiting) >= maxWaiting {
+		r.drop()
+		return
+	}
+	r.waiting = append(r.waiting, r.event(r.held[0]))
+	r.recycle(r.held[0])
+	r.held = append(r.held[:0], r.held[1:]...)
+}
+
+// learnClosing keeps the template of the last line of an epoch, if it occurred once and in two
+// epochs, or is the only line.
+func (r *recogniser) learnClosing(b *block) {
+	last := b.lastLine
+	if b.countOf(last) != 1 {
+		last = 0
+	}
+	if last != 0 && (last == r.lastClosing || len(b.templates) == 1) {
+		r.closing = last
+	} else if last != r.closing {
+		r.closing = 0
+	}
+	r.lastClosing = last
+}
+
+func (r *recogniser) blank() *block {
+	if n := len(r.spare); n > 0 {
+		b := r.spare[n-1]
+		r.spare = r.spare[:n-1]
+		b.reset()
+		return b
+	}
+	return &block{}
+}
+
+func (r *recogniser) recycle(b *block) {
+	if len(r.spare) < maxHeld {
+		r.spare = append(r.spare, b)
+	}
+}

@@ -1,0 +1,397 @@
+package output
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// number reads the number at i, with its total, unit and mean, and returns where it ends.
+func (s *scanner) number(i int) int {
+	t := s.text
+	if s.isLocation && i > 0 && t[i-1] == ':' {
+		s.isLocation = false
+		return skipDigits(t, i)
+	}
+	if end := timestampEnd(t, i); end > i {
+		s.breakName()
+		return end
+	}
+	f := field{}
+	end := skipDigits(t, i+boolInt(!isDigit(t[i]) && t[i] != '.'))
+	f.isWhole = isDigit(t[i])
+	begin := i
+	if v, after := clock(t, i, end); after > end {
+		if s.name.isEmpty() && s.durationEnd == 0 {
+			return after // the time of day, or a bar's
+		}
+		f.value, f.isClock, f.isWhole, f.unit, end = v, true, false, unitTime, after
+		return s.finish(f, begin, end)
+	}
+	if after, ok := s.separated(i, end); ok {
+		f.value, f.isWhole, end = s.withSeparators(i, after), false, after
+		return s.suffix(f, begin, end)
+	}
+	if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
+		f.isWhole, end = false, skipDigits(t, end+1)
+		if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) { // a version or an address
+			s.breakName()
+			return skipAddress(t, end)
+		}
+	}
+	if after := exponentEnd(t, end); after > end {
+		f.isWhole, end = false, after
+	}
+	v, ok := parseNumber(t[i:end])
+	if !ok {
+		s.breakName()
+		return end
+	}
+	f.value = v
+	return s.suffix(f, begin, end)
+}
+
+// suffix reads the total and the unit of a number that ends at end.
+func (s *scanner) suffix(f field, begin, end int) int {
+	if f.isWhole {
+		if total, after := totalAfter(s.text, end); total > 0 {
+			f.total, end = total, after
+		}
+	}
+	return s.finish(f, begin, s.readUnit(&f, end))
+}
+
+// finish adds the field. A duration may continue the one before it, as in "1m 12s".
+func (s *scanner) finish(f field, begin, end int) int {
+	if s.isPair {
+		s.isPair, s.name.counter, s.name.hash = false, countsInner, 1
+	}
+	f.lead = s.leadOf(begin, end)
+	f.isBar, s.isBar = s.isBar && f.total > 0, false
+	if f.unit == unitPercent && end < len(s.text) && s.text[end] == '|' {
+		s.isBar = true
+		return barEnd(s.text, end) // the number behind a bar tells more
+	}
+	if f.unit == unitTime && s.durationEnd > 0 && s.continues(begin) {
+		s.fields[len(s.fields)-1].value += f.value
+		s.name, s.durationEnd = name{}, end
+		return end
+	}
+	if mean, after := meanAfter(s.text, end); after > end && s.name.flags&flagMean == 0 {
+		isRest := math.Abs(f.value+mean-100) < 1e-6 && s.name.kind.isShare() // accuracy and error
+		f.mean, f.hasMean, end = mean, !isRest, after
+	}
+	s.durationEnd = 0
+	if f.unit == unitTime && len(s.fields) < maxFields {
+		s.durationEnd = end
+	}
+	s.emit(f)
+	return end
+}
+
+// barEnd returns the end of a bar such as "|███   |" at i.
+func barEnd(t []byte, i int) int {
+	for j := i + 1; j < len(t); j++ {
+		if t[j] == '|' {
+			return j + 1
+		}
+	}
+	return i + 1
+}
+
+// continues reports whether only a blank, a comma or "and" stands since the last duration.
+func (s *scanner) continues(begin int) bool {
+	gap := s.text[s.durationEnd:begin]
+	switch string(gap) {
+	case "", " ", ", ", " and ", "  ":
+		return true
+	}
+	return false
+}
+
+// leadOf tells how the line begins with a number: '[' for "[0]", ':' for "0:".
+func (s *scanner) leadOf(begin, end int) byte {
+	rest := skipBlanks(s.text, end)
+	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) && s.text[rest] == '[' {
+		return '[' // Train: 0 [  50/156 ...]
+	}
+	if len(s.fields) > 0 || !s.name.isEmpty() || end >= len(s.text) {
+		return 0
+	}
+	if begin > 0 && s.text[begin-1] == '[' {
+		rest = skipBlanks(s.text, end+1)
+		isPair := s.text[end] == ',' && rest < len(s.text) && isDigit(s.text[rest]) &&
+			skipDigits(s.text, rest) < len(s.text) && s.text[skipDigits(s.text, rest)] == ']'
+		if s.text[end] == ']' || isPair { // [1,  2000] loss: 0.5
+			s.isPair = isPair
+			return '['
+		}
+	}
+	if s.text[end] == ':' && s.words == 0 {
+		return ':'
+	}
+	return 0
+}
+
+// readUnit sets the unit of a field that ends at end, and returns the end of the unit.
+func (s *scanner) readUnit(f *field, end int) int {
+	t := s.text
+	at := end
+	for at < len(t) && t[at] == ' ' && at < end+2 {
+		at++
+	}
+	if at < len(t) && t[at] == '%' {
+		f.unit = unitPercent
+		return at + 1
+	}
+	after := at
+	for after < len(t) && (isLetter(t[after]) || t[after] == '/' && after > at || t[after] >= utf8.RuneSelf) {
+		if t[after] >= utf8.RuneSelf {
+			size, ok := decodeLetter(t[after:])
+			if !ok {
+				break
+			}
+			after += size
+			continue
+		}
+		after++
+	}
+	if after == at || after-at > 16 {
+		return end
+	}
+	return s.setUnit(f, end, at, after)
+}
+
+// setUnit sets the unit text[at:after].
+func (s *scanner) setUnit(f *field, end, at, after int) int {
+	t := s.text
+	hash, isPer := uint64(hashBasis), false
+	for _, c := range t[at:after] {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		isPer = isPer || c == '/'
+		hash = hashByte(hash, c)
+	}
+	w := lookUp(hash)
+	if seconds := w.secondsOf(); seconds > 0 {
+		f.value, f.unit, f.isWhole = f.value*seconds, unitTime, false
+		if rest := skipBlanks(t, after); rest+1 < len(t) && t[rest] == '/' {
+			f.unit = unitPer // 3.6 s / it
+		}
+		return after
+	}
+	isCount := w != nil && w.counter == countsEpochs && w.flags == 0 && s.name.kind == kindNone
+	switch {
+	case isCount && (at == end || t[at] >= utf8.RuneSelf): // 1epoch, 第 1 轮
+		s.name.counter, s.name.hash = countsEpochs, hash
+		s.template = combine(s.template, hash)
+		return after
+	case at > end && w != nil && w.flags&flagBytes != 0:
+		f.unit = unitOther
+	case at > end:
+		return end
+	case isPer:
+		f.unit = unitPer
+	default:
+		f.unit = unitOther
+	}
+	s.template = combine(s.template, hash)
+	return after
+}
+
+// separated reports whether the number at i goes on with ",234" or ",5" after its first digits, and
+// where it ends. Numbers without a name are cells of a table.
+func (s *scanner) separated(i, end int) (int, bool) {
+	t := s.text
+	if s.name.isEmpty() || end+1 >= len(t) || t[end] != ',' || !isDigit(t[end+1]) {
+		return end, false
+	}
+	after := skipDigits(t, end+1)
+	groups := after-end-1 == 3 && end-i <= 3
+	for groups && after+3 < len(t) && t[after] == ',' && skipDigits(t, after+1) == after+4 {
+		after += 4
+	}
+	isFollowed := after < len(t) && (t[after] == ',' && after+1 < len(t) && isDigit(t[after+1]))
+	if groups && after+1 < len(t) && t[after] == '.' && isDigit(t[after+1]) {
+		return skipDigits(t, after+1), true
+	}
+	return after, !isFollowed && (groups || end-i == 1 || s.hasColon) && (after >= len(t) || t[after] != '.')
+}
+
+// withSeparators returns the value of "1,234.5" or "0,51". A single group of three digits behind
+// digits other than 0 is of thousands.
+func (s *scanner) withSeparators(i, end int) float64 {
+	var digits [32]byte
+	n := 0
+	isThousands := s.text[i] != '0'
+	for j := i; j < end && n < len(digits); j++ {
+		c := s.text[j]
+		if c == ',' {
+			after := skipDigits(s.text, j+1) - j - 1
+			if isThousands = isThousands && after == 3; isThousands {
+				continue
+			}
+			c = '.'
+		}
+		digits[n] = c
+		n++
+	}
+	v, _ := parseNumber(digits[:n])
+	return v
+}
+
+// totalAfter returns N of "/N" or " of N" at i, and where it ends.
+func totalAfter(t []byte, i int) (float64, int) {
+	at := skipBlanks(t, i)
+	switch {
+	case at < len(t) && t[at] == '/':
+		at = skipBlanks(t, at+1)
+	case at > i && at+3 < len(t) && string(t[at:at+3]) == "of ":
+		at += 3
+	default:
+		return 0, i
+	}
+	end := skipDigits(t, at)
+	if end == at || end-at > 12 || end+1 < len(t) && (t[end] == '.' || t[end] == '/') && isDigit(t[end+1]) {
+		return 0, i
+	}
+	v, _ := parseNumber(t[at:end])
+	return v, end
+}
+
+// meanAfter returns the number in parentheses at i, such as the running mean of a meter.
+func meanAfter(t []byte, i int) (float64, int) {
+	at := skipBlanks(t, i)
+	if at-i > 2 || at+2 >= len(t) || t[at] != '(' {
+		return 0, i
+	}
+	begin := skipBlanks(t, at+1)
+	end := begin
+	for end < len(t) && (isDigit(t[end]) || t[end] == '.' || t[end] == '-' && end == begin) {
+		end++
+	}
+	after := exponentEnd(t, end)
+	if end == begin || after >= len(t) || t[after] != ')' {
+		return 0, i
+	}
+	v, ok := parseNumber(t[begin:after])
+	if !ok {
+		return 0, i
+	}
+	return v, after + 1
+}
+
+// clock returns the seconds of mm:ss or h:mm:ss at i, whose first digits end at end.
+func clock(t []byte, i, end int) (float64, int) {
+	if end == i || end-i > 4 || !isDigit(t[i]) {
+		return 0, end
+	}
+	v, _ := parseNumber(t[i:end])
+	begin := end
+	for parts := 0; parts < 2 && hasPair(t, end, ':'); parts++ {
+		v = v*60 + float64(t[end+1]-'0')*10 + float64(t[end+2]-'0')
+		end += 3
+	}
+	if end > begin && end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
+		after := skipDigits(t, end+1)
+		fraction, _ := parseNumber(t[end:after])
+		return v + fraction, after
+	}
+	return v, end
+}
+
+// hasPair reports whether a separator and exactly two digits stand at i.
+func hasPair(t []byte, i int, separator byte) bool {
+	return i+2 < len(t) && t[i] == separator && isDigit(t[i+1]) && isDigit(t[i+2]) &&
+		(i+3 >= len(t) || !isDigit(t[i+3]))
+}
+
+// timestampEnd returns the end of a date at i, with its time of day, or i.
+func timestampEnd(t []byte, i int) int {
+	end := skipDigits(t, i)
+	n := end - i
+	if n != 2 && n != 4 && n != 1 || end >= len(t) || t[end] != '-' && t[end] != '/' && t[end] != '.' {
+		return i
+	}
+	separator := t[end]
+	middle := skipDigits(t, end+1)
+	if d := middle - end - 1; d < 1 || d > 2 || middle >= len(t) {
+		return i
+	}
+	if t[middle] == separator && separator != '.' {
+		end = skipDigits(t, middle+1)
+		if d := end - middle - 1; d != 2 && d != 4 && !(n == 4 && d == 1) {
+			return i
+		}
+		return timeOfDayEnd(t, end)
+	}
+	if n != 2 || separator == '.' && t[middle] != '_' {
+		return i
+	}
+	if after := timeOfDayEnd(t, middle); after > middle { // 03/04 10:40:44
+		return after
+	}
+	return i
+}
+
+// timeOfDayEnd returns the end of the time of day that follows a date.
+func timeOfDayEnd(t []byte, i int) int {
+	at := i
+	if at < len(t) && (t[at] == ' ' || t[at] == 'T' || t[at] == '_' || t[at] == '-') {
+		at++
+	}
+	end := skipDigits(t, at)
+	if end-at < 1 || end-at > 2 || !hasPair(t, end, ':') && !hasPair(t, end, '-') {
+		return i
+	}
+	for hasPair(t, end, ':') || hasPair(t, end, '-') {
+		end += 3
+	}
+	if end+1 < len(t) && (t[end] == '.' || t[end] == ',') && isDigit(t[end+1]) {
+		end = skipDigits(t, end+1)
+	}
+	return end
+}
+
+// exponentEnd returns the end of an exponent at i, or i.
+func exponentEnd(t []byte, i int) int {
+	if i >= len(t) || t[i]|0x20 != 'e' {
+		return i
+	}
+	at := i + 1
+	if at < len(t) && (t[at] == '-' || t[at] == '+') {
+		at++
+	}
+	if end := skipDigits(t, at); end > at {
+		return end
+	}
+	return i
+}
+
+func skipAddress(t []byte, i int) int {
+	for i < len(t) && (isDigit(t[i]) || isLetter(t[i]) || t[i] == '.' || t[i] == ':' && i+1 < len(t) && isDigit(t[i+1])) {
+		i++
+	}
+	return i
+}
+
+func skipDigits(t []byte, i int) int {
+	for i < len(t) && isDigit(t[i]) {
+		i++
+	}
+	return i
+}
+
+func skipBlanks(t []byte, i int) int {
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	return i
+}
+
+func boolInt(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,162 @@
+package output
+
+import "time"
+
+// recogniser finds the epochs in the output of a training program. It is not safe for concurrent use.
+type recogniser struct {
+	requested int
+	scanner   scanner
+	table     table
+	tracks    []track
+	oldest    int     // track that made room last
+	class     counter // that is followed; nothing before the first number
+	ranks     float64 // N of a column of ranks i/N; 0: none
+	source    uint64  // the rank or process that is followed; 0: any
+	section   scope   // told by a heading
+
+	current     *block          // of the epoch that runs; nil before the first number
+	next        *block          // lines that belong to the next number
+	held        []*block        // ended, and not yet confirmed
+	waiting     []EpochReport   // of blocks before those, with a counter that is confirmed at the end only
+	first       int             // number of the first block
+	previous    []templateCount // of the block before the current one
+	singles     []uint64        // templates that occurred once in each of the last two blocks
+	known       map[uint64]bool // names of readings in the epochs that were reported
+	spare       []*block
+	early       []uint64 // templates with results that came before their number
+	isFooter    bool     // the number comes after the results
+	isBar       bool     // the counter is a bar, which moves when an epoch has ended
+	rises       int      // of the counter that is followed
+	isConfirmed bool
+	isExceeded  bool   // an epoch above the requested ones ended
+	isShifted   bool   // the numbers were lowered by one when epoch 0 was found to be none
+	closing     uint64 // template of the line that ends an epoch; 0: unknown
+	lastClosing uint64
+	numberLine  uint64 // template of the last line with a number
+
+	lastNumber    int       // of the last epoch that was reported or waits
+	lastEnd       time.Time // of the last epoch that ended; zero: unknown
+	percent       map[uint64]bool
+	lossName      uint64 // of the losses that were reported
+	unnamed       trend
+	accuracyScope scope // of the accuracies that were reported, if it is one of held-out data
+	clocks        []clockState
+	events        []EpochReport
+	at            time.Time
+	suggests      suggestion
+}
+
+// Bounds of the epochs that wait for confirmation, as blocks and as events.
+const (
+	maxHeld    = 8
+	maxWaiting = 1024
+)
+
+// newRecogniser returns a recogniser for a number of epochs; 0: unknown.
+func newRecogniser(requested int) *recogniser {
+	return &recogniser{
+		requested: requested,
+		tracks:    make([]track, 0, maxTracks),
+		next:      &block{},
+		percent:   map[uint64]bool{},
+		known:     map[uint64]bool{},
+	}
+}
+
+// restart returns a recogniser for a command that was restarted. It trusts the counter and the line
+// that ends an epoch, as they were learnt.
+func (r *recogniser) restart() *recogniser {
+	next := newRecogniser(r.requested)
+	next.setWords(r.scanner.own)
+	next.percent, next.lossName, next.accuracyScope = r.percent, r.lossName, r.accuracyScope
+	if !r.isConfirmed {
+		return next
+	}
+	next.isConfirmed, next.class, next.closing = true, r.class, r.closing
+	next.tracks, next.isFooter, next.early, next.isBar = r.tracks, r.isFooter, r.early, r.isBar
+	next.source, next.ranks = r.source, r.ranks
+	for i := range next.tracks {
+		next.tracks[i].last = -1
+	}
+	return next
+}
+
+// setWords adds words to the vocabulary.
+func (r *recogniser) setWords(own map[uint64]*word) { r.scanner.own = own }
+
+// recognized reports whether a counter of epochs is followed.
+func (r *recogniser) recognized() bool {
+	return r.isConfirmed || r.class == countsEpochs && r.current != nil
+}
+
+// line takes a line, and returns the epochs that it shows to have ended. They are valid until the
+// next call.
+func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
+	r.at, r.events = at, r.events[:0]
+	r.read(text)
+	return r.events
+}
+
+func (r *recogniser) read(text []byte) {
+	l := r.scanner.scan(text)
+	isTable := r.table.read(&r.scanner)
+	if isTable && len(l.fields) == 0 {
+		return
+	}
+	metrics := metricsOf(l)
+	if l.flags&flagForeign != 0 && !hasResult(l) || !r.isOurs(l) {
+		return
+	}
+	r.notePercent(l)
+	if !isTable {
+		r.suggests.note(l, metrics)
+	}
+	s, hasNumber := r.find(l)
+	if hasNumber && l.flags&flagForeign != 0 && !r.isAsked(s.field) {
+		return // resumed at epoch 3
+	}
+	if hasNumber && !r.advance(l, s, metrics) {
+		return
+	}
+	isHeading := metrics == 0 || l.scope != scopeNone && r.progressOf(l, nil) != noProgress
+	if !hasNumber && isHeading {
+		r.noteSection(l)
+	}
+	r.take(l, s, hasNumber, metrics)
+}
+
+// metricsOf counts the metrics of a line.
+func metricsOf(l *line) int {
+	n := 0
+	for i := range l.fields {
+		if f := &l.fields[i]; isReading(f) && f.name.kind != kindTime && f.unit != unitTime {
+			n++
+		}
+	}
+	return n
+}
+
+// hasResult reports whether a line has a loss or an accuracy by name.
+func hasResult(l *line) bool {
+	for i := range l.fields {
+		if f := &l.fields[i]; isReading(f) && (f.name.kind.isShare() || f.name.kind == kindLoss) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.
+func (r *recogniser) isOurs(l *line) bool {
+	source := r.sourceOf(l)
+	if source == 0 || source == r.source {
+		return true
+	}
+	if r.source != 0 {
+		return false
+	}
+	if _, ok := r.find(l); ok {
+		r.source = source
+	}
+	return true
+}

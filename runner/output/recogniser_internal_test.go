@@ -1,0 +1,201 @@
+package output
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// newParserFor returns a parser of any output for a number of requested epochs.
+func newParserFor(t testing.TB, epochs int) *Parser {
+	t.Helper()
+	p, err := New(FormatAuto, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetEpochs(uint32(epochs))
+	return p
+}
+
+// An epoch that runs when the program fails has not ended.
+func TestParser_LeavesEpochOfFailedJob(t *testing.T) {
+	text := repeat(1, 3, "Epoch {e}/9\nstep 10/20 - loss: {v}\n")
+	if got := read(9, text, false); len(got) != 2 {
+		t.Errorf("got %q, want 2 epochs", got)
+	}
+	if got := read(9, text+"Traceback (most recent call last):\nRuntimeError: out of memory\n", false); len(got) != 2 {
+		t.Errorf("got %q, want 2 epochs", got)
+	}
+}
+
+// The epochs of a second training in the same output do not count.
+func TestParser_ReadsFirstOfTwoTrainings(t *testing.T) {
+	text := repeat(1, 3, "Epoch {e}/3 - loss: {v}\n") + repeat(1, 3, "Epoch {e}/3 - loss: {w}\n")
+	if got := read(3, text, true); len(got) != 3 || got[2] != "3 0.3333 -" {
+		t.Errorf("got %q, want the epochs of the first training", got)
+	}
+}
+
+// One epoch is reported at the end, and without a number that was asked for the second one confirms.
+func TestParser_ReadsOneEpochAndAnyNumber(t *testing.T) {
+	if got := read(1, "Epoch 1/1 - loss: 0.5 - val_acc: 0.9\n", true); len(got) != 1 || got[0] != "1 0.5 0.9" {
+		t.Errorf("got %q, want one epoch", got)
+	}
+	if got := read(0, repeat(1, 4, "Epoch {e} - loss: {v}\n"), true); len(got) != 4 {
+		t.Errorf("got %q, want 4 epochs", got)
+	}
+	if got := read(5, repeat(1, 1, "Epoch {e}/5 - loss: {v}\n"), false); len(got) != 0 {
+		t.Errorf("got %q of a job that failed, want none", got)
+	}
+}
+
+// Other counters do not hide the one of the epochs.
+func TestParser_FindsEpochAmongManyCounters(t *testing.T) {
+	var text strings.Builder
+	for i := range 1000 {
+		text.WriteString(strings.Replace("iteration x{e} 1: loss 0.1\n", "{e}", strings.Repeat("y", i%40), 1))
+	}
+	text.WriteString(repeat(1, 3, "Epoch {e}/3 - loss: {v}\n"))
+	if got := read(3, text.String(), true); len(got) != 3 {
+		t.Errorf("got %q, want 3 epochs", got)
+	}
+}
+
+// A duration is reported if it agrees with the arrival of the lines, which are a second apart.
+func TestParser_ChecksDurations(t *testing.T) {
+	for _, c := range []struct {
+		name, line string
+		want       float64 // of epoch 3; 0: not reported
+	}{
+		{"of the epoch", "Epoch {e}/4 loss {v} time 0.9s\n", 0.9},
+		{"of a batch", "Epoch {e}/4 loss {v} time 0.01s\n", 0},
+		{"remaining", "Epoch {e}/4 loss {v} finish in 0.9s\n", 0},
+		{"another unit", "Epoch {e}/4 loss {v} took 900ms\n", 0.9},
+		{"of a day", "Epoch {e}/4 loss {v} time 24:00:00\n", 0},
+	} {
+		r := newParserFor(t, 4)
+		at, got := noon, 0.0
+		for _, line := range strings.SplitAfter(repeat(1, 4, c.line), "\n") {
+			at = at.Add(time.Second)
+			for _, e := range r.Write(0, []byte(line), at) {
+				if e.Epoch == 3 && e.Seconds > 0 {
+					got = e.Seconds
+				}
+			}
+		}
+		if math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: got %g s, want %g s", c.name, got, c.want)
+		}
+	}
+}
+
+// The time since the start is told from that of an epoch by its differences.
+func TestParser_TakesDifferencesOfElapsedTime(t *testing.T) {
+	r := newParserFor(t, 9)
+	at, reported := noon, 0
+	for e := 1; e <= 9; e++ {
+		at = at.Add(10 * time.Second)
+		line := strings.NewReplacer("{e}", string(rune('0'+e)), "{s}", at.Sub(noon).String()).Replace("Epoch {e}/9 loss 0.5 elapsed {s}\n")
+		for _, event := range r.Write(0, []byte(line), at) {
+			if event.Seconds > 0 && event.Epoch > 1 {
+				reported++
+				if math.Abs(event.Seconds-10) > 1e-9 {
+					t.Errorf("epoch %d: got %g s, want 10 s", event.Epoch, event.Seconds)
+				}
+			}
+		}
+	}
+	if reported == 0 {
+		t.Error("got no reported durations, want some")
+	}
+}
+
+// Memory does not grow with the input.
+func TestParser_HoldsLittle(t *testing.T) {
+	r := newParserFor(t, 1000)
+	noise := bytes.Repeat([]byte("x=1, y_42: 0.5 z[3/9] name"), 1<<12)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for i := range 200 {
+		r.Write(i%2, noise, noon)
+		r.Write(i%2, []byte(repeat(i, i, "a{e} b{e}={e} c{e}: {v} | Epoch {e}: loss{e} {v} took {e}s\n")), noon)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("got %d bytes more, want at most 1 MiB", grown)
+	}
+	runtime.KeepAlive(r)
+}
+
+// No bytes crash the recogniser, and every event is valid.
+func FuzzRecognised(f *testing.F) {
+	for _, folder := range []string{"framework-output", "field-cases"} {
+		files, _ := filepath.Glob(filepath.Join("..", "..", "..", "shared", "data", folder, "*.txt"))
+		for _, file := range files {
+			if data, err := os.ReadFile(file); err == nil && len(data) < 4096 {
+				f.Add(data, 3)
+			}
+		}
+	}
+	f.Add([]byte("epoch  loss  ━━━  acc\n1 2 3 4\n2 3 4 5\n"), 3) // was an endless loop
+	f.Add([]byte("epoch,loss\n0,1\n1,2\n2,\"\n"), 3)
+	f.Fuzz(func(t *testing.T, data []byte, epochs int) {
+		epochs = max(0, min(epochs, 1<<20))
+		r := newParserFor(t, epochs)
+		half := len(data) / 2
+		last := uint32(0)
+		check := func(events []EpochReport) {
+			for _, e := range events {
+				isValid := e.Epoch > last && (epochs == 0 || e.Epoch <= uint32(epochs)) && e.Seconds >= 0 && !math.IsNaN(e.Seconds)
+				isValid = isValid && (e.Accuracy == nil || *e.Accuracy >= 0 && *e.Accuracy <= 1)
+				isValid = isValid && (e.Loss == nil || !math.IsNaN(*e.Loss) && !math.IsInf(*e.Loss, 0))
+				if !isValid {
+					t.Fatalf("event %+v after epoch %d of %d", e, last, epochs)
+				}
+				last = e.Epoch
+			}
+		}
+		check(r.Write(0, data[:half], noon))
+		check(r.Write(0, data[half:], noon.Add(time.Second)))
+		check(r.Close(noon.Add(2*time.Second), true))
+	})
+}
+
+// cpuTime returns the time of the processor that this process has used, which other processes do not
+// lengthen.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func BenchmarkRecognised(b *testing.B) {
+	for _, c := range []struct{ name, line string }{
+		{"short", "Epoch 3/10 - loss: 0.1234 - val_acc: 0.91\n"},
+		{"batch", "Epoch: [0]  [20/37]  eta: 0:01:13  lr: 0.000100  loss: 16.0000 (18.0000)  loss_ce: 0.8422 (0.8087)  time: 3.9890  data: 0.0297  max mem: 6825\n"},
+		{"prose", "Downloading the data set from the mirror, this may take a while\n"},
+		{"logger", "2024-03-04 10:00:00,123 - mmengine - INFO - Iter(train) [ 2000/8000]  lr: 9.9e-03  time: 0.3210\n"},
+		{"noise", strings.Repeat("x", 4000) + "\n"},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			r := newParserFor(b, 10)
+			line := []byte(c.line)
+			b.ReportAllocs()
+			begin := cpuTime()
+			for b.Loop() {
+				r.Write(0, line, noon)
+			}
+			b.ReportMetric(float64((cpuTime()-begin).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		})
+	}
+}
