@@ -17,7 +17,7 @@ import (
 var importGraph = map[string][]string{
 	".":                    {},
 	"schemas":              {},
-	"regress/evidence":     {},
+	"regress/evidence":     {"regress/treefile"},
 	"regress/treefile":     {},
 	"regress/baseline":     {"regress/leastsquares"},
 	"regress/leastsquares": {},

@@ -66,7 +66,7 @@ func (f *fitted) meets(p *cellPrediction, slo time.Duration) float64 {
 	}
 	probability := p.time.Probability(slo.Seconds())
 	if f.o.TargetAccuracy > 0 {
-		probability *= p.accuracy.Reaches(f.o.TargetAccuracy)
+		probability *= f.predictor.Reaches(f.o.configuration(p.Cell), f.o.TargetAccuracy, f.o.Epochs)
 	}
 	return probability
 }

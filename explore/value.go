@@ -124,11 +124,10 @@ func (f *fitted) excess(p *cellPrediction, value float64) float64 {
 	mean, spread := p.accuracy.Mean, 0.0
 	switch {
 	case !p.accuracy.Known:
-		mean, spread = p.accuracy.Highest(), unknownAccuracySpread
+		mean, spread = p.accuracy.Highest, unknownAccuracySpread
 	default:
 		const confidence = 0.95
 		low, high := p.accuracy.Interval(confidence)
-		low = max(low, p.accuracy.Median-(high-p.accuracy.Median)-unknownAccuracySpread)
 		spread = (high - low) / (2 * distuv.UnitNormal.Quantile((1+confidence)/2))
 	}
 	if spread <= 0 {

@@ -40,7 +40,6 @@ func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternati
 	if e.Time != nil {
 		line("time", timeText(alt, e.Time, a))
 		line("correction", correctionText(e.Time))
-		line("outcomes", outcomeText(e.Time))
 	}
 	line("start-up", startupText(alt, e))
 	line("accuracy", accuracyText(alt, e.Accuracy, a))
@@ -139,15 +138,6 @@ func correctionText(e *schemas.TimeEvidence) string {
 			schemas.FormatCount(uint64(c.Runs), "run"))
 	}
 	return s
-}
-
-// outcomeText describes the shift of bound and probability; empty if there is none.
-func outcomeText(e *schemas.TimeEvidence) string {
-	if e.OutcomeRatio == 0 {
-		return ""
-	}
-	return fmt.Sprintf("similar jobs took %.3g times as long as predicted; bound and probability"+
-		" include this", e.OutcomeRatio)
 }
 
 // startupText describes the start-up and the runs that it is based on.

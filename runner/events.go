@@ -154,8 +154,13 @@ func (j *job) hintAtEnd() {
 	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
 	case j.epochs.last < epochs && j.process.state.Success():
+		if j.o.Request.MayStopEarly {
+			j.screen.message("the command finished early, after epoch %d of %d", j.epochs.last, epochs)
+			return
+		}
 		j.screen.message("the command ended after epoch %d of %d: the job is incomplete, and does "+
-			"not count as having met its SLO", j.epochs.last, epochs)
+			"not count as having met its SLO, unless its model usually stops early or "+
+			"--may-stop-early allows it", j.epochs.last, epochs)
 	}
 }
 

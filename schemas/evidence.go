@@ -44,9 +44,6 @@ type TimeEvidence struct {
 	// Sudden shifts among the corrections. The rest of the ratio consists of gradual changes and
 	// of the configuration's own deviation.
 	Corrections []DriftFactor `json:"corrections,omitempty"`
-	// Measured divided by predicted time of similar finished jobs, by which upper bound and
-	// probability are adjusted; absent if it is 1.
-	OutcomeRatio float64 `json:"outcome_ratio,omitempty"`
 }
 
 // DriftFactor is a correction of predicted times in a scope.

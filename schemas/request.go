@@ -84,6 +84,10 @@ type JobRequest struct {
 	MaxEpochs int `json:"max_epochs,omitempty"`
 	// Accuracy that suffices when the epochs are chosen, 0 to 1.
 	TargetAccuracy float64 `json:"target_accuracy,omitempty"`
+	// True if the job may end by itself with fewer epochs, for example by early stopping. It then counts
+	// as finished. Otherwise that is allowed if earlier jobs of the model did so, or if the target
+	// accuracy is reached.
+	MayStopEarly bool `json:"may_stop_early,omitempty"`
 	// Maximum time from submission to the end of the last epoch; absent: the weights decide.
 	SLO Duration `json:"slo,omitempty"`
 	// Weights of the score, only without slo; default 0.5 each.

@@ -57,7 +57,7 @@ func TestFit_SeparatesDatasets(t *testing.T) {
 	}
 	for _, dataset := range []string{"", "other"} {
 		c := evidence.Configuration{Model: "resnet50", Dataset: dataset, BatchSize: 64, CPUs: 1}
-		if got := p.Epochs(corrections, c); got.Known() || got.Support.Promisable() {
+		if got := p.Epochs(corrections, c, 1); got.Known() || got.Support.Promisable() {
 			t.Errorf("dataset %q without runs: support %s, %+v; want no prediction",
 				dataset, got.Support, got)
 		}

@@ -10,7 +10,7 @@ import (
 // Examples returns the examples of a target, oldest run first.
 func (p *Past) Examples(target string) []Example {
 	var all []Example
-	seen, refused := map[uint64]bool{}, map[string]int{}
+	seen, refused := map[modelTimes]bool{}, map[string]int{}
 	p.skipped[target] = refused
 	for _, r := range p.order {
 		if r.dropped {

@@ -106,11 +106,10 @@ func configurationOf(
 		Model: x.Model, Dataset: x.Dataset,
 		BatchSize: int(x.Features.BatchSize), CPUs: int(x.Features.CPUs),
 	}
+	c.NodeType = x.Hardware.NodeType()
 	if target == schemas.TargetAccuracy {
 		c.CPUs = 1
-		return c
 	}
-	c.NodeType = x.Hardware.NodeType()
 	if target == schemas.TargetEpochTime {
 		c.NodeLoad = evidence.NodeLoad{
 			ConcurrentJobs:   x.Features.Load.ConcurrentJobs,

@@ -104,9 +104,9 @@ func TestFit_TheFileHasTheServedMedians(t *testing.T) {
 	for batch, law := range seconds {
 		c := evidence.Configuration{Model: "mlp", BatchSize: batch, CPUs: 1}
 		c.ConcurrentJobs = 1
-		e := p.Epochs(nil, c)
-		// model, node type, CPUs, concurrent jobs, processes per core, batch size
-		got, err := file.Predict([]float64{0, 0, 1, 1, 0, float64(batch)})
+		e := p.Epochs(nil, c, 1)
+		// model, node type, CPUs, concurrent jobs, processes per core, epochs, batch size
+		got, err := file.Predict([]float64{0, 0, 1, 1, 0, 1, float64(batch)})
 		if want := math.Exp(e.Location); err != nil || got != want || math.Abs(got/law-1) > 0.05 {
 			t.Errorf("batch size %d: the file has %g s (%v), want the served %g s, about %g s",
 				batch, got, err, want, law)
@@ -123,8 +123,8 @@ func TestFit_FilesOfOtherTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// model, node type, CPUs, batch size
-	if got, err := file.Predict([]float64{0, 0, 1, 64}); err != nil || math.Abs(got-3) > 1e-9 {
+	// model, node type
+	if got, err := file.Predict([]float64{0, 0}); err != nil || math.Abs(got-3) > 1e-9 {
 		t.Errorf("start-up: the file has %g s, %v, want 3 s", got, err)
 	}
 

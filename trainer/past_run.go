@@ -39,7 +39,6 @@ type run struct {
 	isElastic    bool // its CPUs may change
 	batchChanged bool // the batch size changed
 	wentBack     bool // an epoch number did not increase
-	hasGap       bool // an epoch number is missing
 	inconsistent bool // events name different models or datasets
 
 	outcome string // of its last ended event; "" while it is open
@@ -212,7 +211,6 @@ func (r *run) add(e *keptEpoch, limit int) {
 	e.mayContainStartup = r.epochCount == 0 || r.batch != e.batch
 	r.batchChanged = r.batchChanged || r.epochCount > 0 && r.batch != e.batch
 	e.afterBatchChange = r.batchChanged
-	r.hasGap = r.hasGap || r.epochCount > 0 && e.number != r.last+1
 	r.times.add(e.seconds)
 	index := r.epochCount
 	r.epochCount, r.last, r.batch, r.lastEnd = r.epochCount+1, e.number, e.batch, e.at
@@ -276,42 +274,45 @@ func (r *run) isLost() bool { return r.outcome == schemas.EventLost }
 
 // Reasons for skipping a whole run. Published data sets contain such runs.
 const (
-	skippedGap    = "run with epochs missing between others"
 	skippedBack   = "run whose epoch numbers decrease: a restart, or the log of another job"
 	skippedModel  = "run with several models or datasets: the log of another job"
 	skippedCopied = "run with the epoch times of another run"
 )
 
-// distinctEpochs is the minimum number of epochs with equal times that identify a copied run.
-const distinctEpochs = 3
+// modelTimes identifies a run by its model and its epoch times.
+type modelTimes struct {
+	model, dataset string
+	sum            uint64
+}
 
-// implausible returns the reason for skipping a run; "" if it is plausible. seen holds the hashes
-// of the runs before it; implausible adds its own.
-func (r *run) implausible(seen map[uint64]bool) string {
+// implausible returns the reason for skipping a run; "" if it is plausible. seen holds the runs before
+// it; implausible adds its own.
+func (r *run) implausible(seen map[modelTimes]bool) string {
 	switch {
 	case r.wentBack:
 		return skippedBack
 	case r.inconsistent:
 		return skippedModel
-	case r.hasGap:
-		return skippedGap
 	}
 	if !r.times.areDistinctive() {
 		return ""
 	}
-	if seen[r.times.sum] {
+	own := modelTimes{r.model, r.dataset, r.times.sum}
+	if seen[own] {
 		return skippedCopied
 	}
-	seen[r.times.sum] = true
+	seen[own] = true
 	return ""
 }
 
 // runTimes hashes the durations of a run's epochs, to detect copies of runs.
 type runTimes struct {
-	sum    uint64 // FNV-1a of the durations' bits
-	first  float64
-	epochs int
-	differ bool
+	sum      uint64 // FNV-1a of the durations' bits
+	first    float64
+	differ   bool
+	epochs   int
+	decimals int     // that all durations have at most
+	bits     float64 // sum of log2(seconds) of the epochs
 }
 
 // Parameters of the 64-bit FNV-1a hash (RFC 9923).
@@ -326,14 +327,34 @@ func (t *runTimes) add(seconds float64) {
 	}
 	t.epochs++
 	t.differ = t.differ || seconds != t.first
+	t.bits += math.Log2(seconds)
+	for t.decimals < maxDecimals && !isWhole(seconds*math.Pow10(t.decimals)) {
+		t.decimals++
+	}
 	bits := math.Float64bits(seconds)
 	for shift := 0; shift < 64; shift += 8 {
 		t.sum = (t.sum ^ bits>>shift&0xff) * fnvPrime
 	}
 }
 
-// areDistinctive reports whether a run with the same durations must be a copy.
-func (t *runTimes) areDistinctive() bool { return t.epochs >= distinctEpochs && t.differ }
+// maxDecimals is the resolution of clocks, in decimals of a second.
+const maxDecimals = 9
+
+func isWhole(x float64) bool { return math.Abs(x-math.Round(x)) < 1e-6*max(1, math.Abs(x)*1e-3) }
+
+// Parameters of the test for copies: epochs of a run vary by about a tenth, and a run with the same
+// durations is a copy if these have so many bits that they do not agree by chance.
+const (
+	usualVariation  = 0.1
+	distinctiveBits = 40
+)
+
+// areDistinctive reports whether a run of the model with the same durations must be a copy. Durations
+// in whole seconds, as some frameworks print them, agree by chance.
+func (t *runTimes) areDistinctive() bool {
+	perEpoch := math.Log2(usualVariation) + float64(t.decimals)*math.Log2(10)
+	return t.differ && t.bits+float64(t.epochs)*perEpoch >= distinctiveBits
+}
 
 // checkModel marks the run as inconsistent if an event names another model or dataset.
 func (r *run) checkModel(s *schemas.Setting) {

@@ -15,6 +15,7 @@ func TestRun_ImplausibleRunsAreSkippedAndCounted(t *testing.T) {
 		epochs []uint32
 		times  []float64
 	}
+	precise := told{"precise", "m", []uint32{1, 2, 3}, []float64{1.2345678, 1.3456789, 1.4567891}}
 	honest := told{"honest", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}
 	for _, c := range []struct {
 		name string
@@ -26,14 +27,19 @@ func TestRun_ImplausibleRunsAreSkippedAndCounted(t *testing.T) {
 			"a run that goes on from a checkpoint",
 			[]told{{"a", "m", []uint32{4, 5, 6}, []float64{1, 2, 3}}}, "",
 		},
-		{"an epoch is missing", []told{{"a", "m", []uint32{1, 3}, []float64{1, 2}}}, skippedGap},
+		{"an epoch is missing", []told{{"a", "m", []uint32{1, 3}, []float64{1, 2}}}, ""},
 		{
 			"a restart in the same run",
 			[]told{{"a", "m", []uint32{1, 2, 1, 2}, []float64{1, 2, 1, 2}}}, skippedBack,
 		},
 		{
 			"times copied from another run",
-			[]told{honest, {"b", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, skippedCopied,
+			[]told{precise, {"b", "m", []uint32{1, 2, 3}, []float64{1.2345678, 1.3456789, 1.4567891}}},
+			skippedCopied,
+		},
+		{
+			"times in whole seconds",
+			[]told{honest, {"b", "m", []uint32{1, 2, 3}, []float64{1, 2, 3}}}, "",
 		},
 		{
 			"two epochs may be alike by chance",

@@ -25,6 +25,9 @@ func (t *Trainer) place(
 	}
 	if champion.ModelDigest == c.fitted.ModelDigest &&
 		champion.ManifestDigest == c.fitted.ManifestDigest {
+		if err := t.storeFiles(ctx, c); err != nil { // they may be lost
+			return "", err
+		}
 		reply.Waiting = append(reply.Waiting,
 			target+": the fit equals the champion, which stays in use")
 		reply.Promoted = append(reply.Promoted, promoted(champion, revision, c.fitted))
@@ -53,6 +56,16 @@ func (t *Trainer) place(
 type fittedCandidate struct {
 	files  Files
 	fitted schemas.Fitted
+}
+
+// storeFiles stores the files of a candidate; files that are stored already stay.
+func (t *Trainer) storeFiles(ctx context.Context, c *fittedCandidate) error {
+	for _, file := range [][]byte{c.files.Model, c.files.Manifest} {
+		if _, err := t.bus.PutArtifact(ctx, file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newCandidate loads a regressor as an advisor does, so that a regressor which an advisor would
@@ -99,10 +112,8 @@ func (t *Trainer) champion(ctx context.Context, target string) (schemas.Champion
 func (t *Trainer) publishCandidate(
 	ctx context.Context, c *fittedCandidate, target string, g *schemas.Grounds,
 ) error {
-	for _, file := range [][]byte{c.files.Model, c.files.Manifest} {
-		if _, err := t.bus.PutArtifact(ctx, file); err != nil {
-			return err
-		}
+	if err := t.storeFiles(ctx, c); err != nil {
+		return err
 	}
 	if err := t.o.step("stored"); err != nil {
 		return err

@@ -75,7 +75,7 @@ func medianError(t *testing.T, p *evidence.Predictor, held []Example) (median fl
 	t.Helper()
 	var errors []float64
 	for i := range held {
-		e := p.Epochs(nil, configurationOf(schemas.TargetEpochTime, &held[i], nil))
+		e := p.Epochs(nil, configurationOf(schemas.TargetEpochTime, &held[i], nil), 1)
 		if e.Known() {
 			errors = append(errors, math.Abs(math.Exp(e.Location)/held[i].Value-1))
 		}

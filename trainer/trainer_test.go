@@ -116,9 +116,9 @@ func predictEpoch(t testing.TB, b *bus.Bus, batch, cpus float64) float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// model, node type, CPUs, concurrent jobs, processes per core, batch size
+	// model, node type, CPUs, concurrent jobs, processes per core, epochs, batch size
 	load := file.Manifest().Features[4].Max
-	got, err := file.Predict([]float64{0, 0, cpus, 1, load, batch})
+	got, err := file.Predict([]float64{0, 0, cpus, 1, load, 1, batch})
 	if err != nil {
 		t.Fatal(err)
 	}

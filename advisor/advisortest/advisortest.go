@@ -193,7 +193,7 @@ func (n *Node) runs() (all []Run) {
 
 const (
 	runsOfConfiguration = 3
-	epochsOfRun         = 12
+	epochsOfRun         = 400
 )
 
 // run returns a run. Its epochs differ by 0.2 %.

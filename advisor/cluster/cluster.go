@@ -36,8 +36,7 @@ type Cluster struct {
 	models     map[string]*Model // by schemas.ModelLevel
 	lastModels lruNames
 
-	recalibration *Recalibration // of probabilities, by the outcomes of ended jobs
-	score         score          // the SLO attainment that job.score returns
+	score score // the SLO attainment that job.score returns
 }
 
 // stateLimits bounds the number of entries of each kind.
@@ -218,6 +217,3 @@ func (c *Cluster) Score() *schemas.Score { return c.score.reply() }
 func (c *Cluster) ArrivingCPUs(node string, now time.Time) float64 {
 	return c.arrivals.cpus(node, now)
 }
-
-// Recalibration returns the current recalibration; nil before the first outcome.
-func (c *Cluster) Recalibration() *Recalibration { return c.recalibration }

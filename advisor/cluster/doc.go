@@ -23,7 +23,7 @@
 //   - nodes.go, placement.go, queue.go: where jobs run, could run, or wait
 //   - cluster.go: the state as a whole; snapshot.go: its encoding
 //   - job.go: the state of one job; load.go, use.go, losses.go, bottleneck.go: of its epochs
-//   - recalibration.go, score.go: what the ends of jobs show about promises
+//   - score.go: what the ends of jobs show about promises
 //   - list.go, lru.go, packed.go: order and memory
 //
 // The files of a line call only those of its own and of later lines.

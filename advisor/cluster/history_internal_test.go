@@ -195,8 +195,4 @@ func checkLimits(t *testing.T, w *randomCluster) {
 			t.Fatalf("after event %d: got %d %s, want at most %d", w.sequence, l.size, l.name, l.max)
 		}
 	}
-	if r := c.recalibration; r != nil && (len(r.Kinds) > maxJobKinds || len(r.Alphas) > maxAlphas) {
-		t.Fatalf("recalibration of %d kinds and %d confidences exceeds its limits",
-			len(r.Kinds), len(r.Alphas))
-	}
 }

@@ -35,8 +35,9 @@ type Job struct {
 	Accuracy     *float64           `json:"accuracy,omitempty"`
 	Reason       string             `json:"reason,omitempty"`
 	MetSLO       *bool              `json:"met_slo,omitempty"`
-	Risk         *schemas.Risk      `json:"risk,omitempty"`       // the last warning or all-clear
-	Divergence   *schemas.Risk      `json:"divergence,omitempty"` // the same about its loss
+	MayStopEarly bool               `json:"may_stop_early,omitempty"` // fewer epochs suffice
+	Risk         *schemas.Risk      `json:"risk,omitempty"`           // the last warning or all-clear
+	Divergence   *schemas.Risk      `json:"divergence,omitempty"`     // the same about its loss
 
 	InitialBatch uint32       `json:"initial_batch,omitempty"` // at the start of the last run
 	InitialCPUs  uint32       `json:"initial_cpus,omitempty"`  // at the start of the last run
@@ -45,7 +46,7 @@ type Job struct {
 	BarredMoves  []BarredMove `json:"barred_moves,omitempty"`  // of this run, by end
 	GrownFrom    uint32       `json:"grown_from,omitempty"`    // CPUs before it grew by its own epochs
 
-	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // the last ones of this run
+	ObservedEpochs  []ObservedEpoch `json:"observed_epochs,omitempty"` // of this run, in order
 	LoadAtLastEpoch []LoadIntegral  `json:"load_at_last_epoch,omitempty"`
 	ProgressAt      time.Time       `json:"progress_at,omitzero"` // of LoadAtLastEpoch, by the server's clock
 	Usage           schemas.Usage   `json:"usage,omitzero"`       // in its last epoch
@@ -125,14 +126,16 @@ func copyOf(figure *float64) *float64 {
 	return &v
 }
 
-// maxObservedEpochs bounds the last epochs of a run that correct its prediction.
-const maxObservedEpochs = 8
+// maxObservedEpochs bounds the spans of epochs of a run. Above it neighbours are merged.
+const maxObservedEpochs = 64
 
-// ObservedEpoch is the duration of an epoch and the time-weighted mean load during it.
+// ObservedEpoch is the duration of an epoch and the time-weighted mean load during it, or of several
+// epochs in a row.
 type ObservedEpoch struct {
+	Count     uint32     `json:"count"` // epochs
 	BatchSize uint32     `json:"batch_size"`
 	CPUs      uint32     `json:"cpus"`
-	Seconds   float64    `json:"seconds"`
+	Seconds   float64    `json:"seconds"` // of all of them; 0 if they say nothing about the job
 	Load      LoadOnNode `json:"load"`
 	Node      string     `json:"node"` // with the load
 }
@@ -147,10 +150,16 @@ func (j *Job) IsOver() bool {
 // recognized epochs. It meets no SLO then. A job that finished after its deadline is not incomplete,
 // because it missed the SLO in any case.
 func (j *Job) IsIncomplete() bool {
-	if j.State != schemas.StateFinished || j.EpochsDone >= j.Setting.Epochs {
+	if j.State != schemas.StateFinished || j.EpochsDone >= j.Setting.Epochs ||
+		j.MayStopEarly && j.endedByItself() {
 		return false
 	}
 	return !j.HasDeadline() || !j.EndedAt.After(j.Deadline())
+}
+
+// endedByItself reports whether the job finished after some of its epochs, and nobody stopped it.
+func (j *Job) endedByItself() bool {
+	return j.State == schemas.StateFinished && j.EpochsDone > 0 && j.Reason == ""
 }
 
 // hasEnded reports whether the job may never change again. A lost job may still come back, a

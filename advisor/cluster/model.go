@@ -13,6 +13,7 @@ type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
 // in place, because questions share it.
 type Model struct {
 	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
+	EarlyEnds      int            `json:"early_ends,omitempty"`     // of jobs that finished with fewer epochs
 }
 
 // maxTried bounds the configurations of a model; more do not make it explore faster.

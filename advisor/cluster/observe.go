@@ -63,13 +63,13 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	}
 	foreign := c.foreignDuring(j, e, before.Add(-j.ClockLag), storedAt)
 	now := c.loadIntegrals.snapshot(j.Setting.Nodes, storedAt)
+	o := ObservedEpoch{Count: 1, BatchSize: e.BatchSize, CPUs: e.CPUs}
 	if load, node, ok := c.meanLoad(j.LoadAtLastEpoch, now); ok && !j.hasBurst(e) &&
 		j.State == schemas.StateRunning { // a lost job is not part of the load
 		foreign.Set(&load.Load)
-		l := ObservedEpoch{e.BatchSize, e.CPUs, e.DurationSeconds, load, node}
-		kept := j.ObservedEpochs[max(0, len(j.ObservedEpochs)+1-maxObservedEpochs):]
-		j.ObservedEpochs = append(slices.Clone(kept), l)
+		o.Seconds, o.Load, o.Node = e.DurationSeconds, load, node
 	}
+	j.ObservedEpochs = append(merged(j.ObservedEpochs), o)
 	j.LoadAtLastEpoch, j.ProgressAt = now, storedAt
 	j.LastEpochAt = j.correctedTime(e.At, storedAt)
 	j.Losses.add(e, before, j.LastEpochAt)
@@ -78,6 +78,30 @@ func (c *Cluster) observeEpoch(j *Job, e *schemas.Epoch, storedAt time.Time) {
 	if e.NodeIOWaitRatio != nil {
 		j.IOWait = *e.NodeIOWaitRatio
 	}
+}
+
+// merged returns a copy of the epochs of a run with room for one more. Pairs of neighbours of the older
+// half become one if they ran with the same batch size and CPUs on the same node; if none did, the
+// oldest are dropped.
+func merged(all []ObservedEpoch) []ObservedEpoch {
+	if len(all) < maxObservedEpochs {
+		return slices.Clone(all)
+	}
+	half := len(all) / 2
+	kept := make([]ObservedEpoch, 0, len(all))
+	for i := 0; i < half; i++ {
+		o := all[i]
+		if next := &all[i+1]; i+1 < half && o.BatchSize == next.BatchSize && o.CPUs == next.CPUs &&
+			o.Node == next.Node && (o.Seconds > 0) == (next.Seconds > 0) {
+			o.Count, o.Seconds = o.Count+next.Count, o.Seconds+next.Seconds
+			i++
+		}
+		kept = append(kept, o)
+	}
+	if len(kept) == half {
+		kept = kept[1:]
+	}
+	return append(kept, all[half:]...)
 }
 
 // maxBurstRatio is the ratio of used to granted CPU time of an elastic job above which an epoch used

@@ -428,7 +428,7 @@ func answerTo(c *Cluster, q *schemas.JobRequest, now time.Time) []any {
 	nodes := c.Placement(q, now)
 	return []any{
 		nodes, c.Hardware(nodes), c.Foreign(nodes, now), idsOf(c.Colocated(nodes, q.JobID, now)),
-		c.Model(q), c.Recalibration(),
+		c.Model(q),
 	}
 }
 

@@ -94,7 +94,6 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
 		{"jobs that may be abandoned", len(c.unstarted.entries), 0},
-		{"kinds of jobs", len(c.recalibration.Kinds), maxJobKinds},
 		{"groups of models", len(c.score.Models), maxGroups + 1},
 	} {
 		if size.got != size.want {

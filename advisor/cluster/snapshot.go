@@ -32,7 +32,6 @@ type commonState struct {
 	Fleet         schemas.Fleet  `json:"fleet"`
 	LoadIntegrals []LoadIntegral `json:"load_integrals"` // by node
 	Models        []namedModel   `json:"models"`         // by last use
-	Recalibration *Recalibration `json:"recalibration"`
 	Score         score          `json:"score"`
 }
 
@@ -47,10 +46,9 @@ type namedModel struct {
 func (c *Cluster) Freeze() *Frozen {
 	f := &Frozen{
 		common: commonState{
-			Ends:          c.ends,
-			Fleet:         maps.Clone(c.fleet),
-			Recalibration: c.recalibration,
-			Score:         c.score.clone(),
+			Ends:  c.ends,
+			Fleet: maps.Clone(c.fleet),
+			Score: c.score.clone(),
 		},
 		jobs: make([]listEntry, 0, c.order.count),
 	}
@@ -209,7 +207,7 @@ func decodeLines(r io.Reader) (*Cluster, error) {
 
 // restoreCommon adds everything but the jobs to an empty cluster.
 func (c *Cluster) restoreCommon(s *commonState) {
-	c.ends, c.score, c.recalibration = s.Ends, s.Score, s.Recalibration
+	c.ends, c.score = s.Ends, s.Score
 	for _, n := range s.Nodes {
 		*c.useNode(n.Name) = n
 	}

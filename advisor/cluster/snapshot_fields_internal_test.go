@@ -97,7 +97,7 @@ func viaJSON[T any](t *testing.T, state T) T {
 func TestSnapshot_HasEveryField(t *testing.T) {
 	job := filled[Job]()
 	job.State = schemas.StateRunning
-	record, scored := filled[Recalibration](), filled[score]()
+	scored := filled[score]()
 	unexported := cmp.Exporter(func(reflect.Type) bool { return true })
 	tried, node := filled[Model](), filled[Node]()
 	for _, c := range []struct {
@@ -105,7 +105,6 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 		got, want any
 	}{
 		{"Job", viaJSON(t, job), job},
-		{"Recalibration", viaJSON(t, record), record},
 		{"score", viaJSON(t, scored), scored},
 		{"model", viaJSON(t, tried), tried},
 		{"Node", viaJSON(t, node), node},
@@ -120,7 +119,7 @@ func TestSnapshot_HasEveryField(t *testing.T) {
 func TestSnapshot_HasEveryPartOfTheCluster(t *testing.T) {
 	saved := []string{
 		"jobs", "packed", "order", "ends", "nodes", "idleNodes", "fleet", "loadIntegrals",
-		"models", "lastModels", "recalibration", "score",
+		"models", "lastModels", "score",
 	}
 	derived := []string{"limits", "ended", "packedByEnd", "unstarted", "running", "waiting",
 		"arrivals"}

@@ -100,19 +100,40 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	return j
 }
 
-// end ends a run, and adds its outcome to the recalibration and the score.
+// end ends a run, and adds its outcome to the score.
 func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.ended(e, storedAt) }
+	change := func(j *Job) bool {
+		j.MayStopEarly = c.mayStopEarly(j, e)
+		return j.ended(e, storedAt)
+	}
 	j := c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	if j == nil {
 		return nil
 	}
-	if j.State == schemas.StateFinished && !j.HasMoved {
-		// A job that moved is not compared: its promise was for the first configuration.
-		c.recordOutcome(j)
+	if j.endedByItself() && j.EpochsDone < j.Setting.Epochs {
+		c.useModel(levelOf(&j.Setting)).EarlyEnds++
 	}
 	c.score.end(j)
 	return j
+}
+
+// usualEarlyEnds is the number of jobs of a model that ended early after which that is expected of it.
+const usualEarlyEnds = 2
+
+// mayStopEarly reports whether a job may end with fewer epochs: its request or earlier jobs of the model
+// say so, or it has reached its target accuracy.
+func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
+	if q := j.Request; q != nil {
+		accuracy := j.Accuracy
+		if e.Accuracy != nil {
+			accuracy = e.Accuracy
+		}
+		if q.MayStopEarly || q.TargetAccuracy > 0 && accuracy != nil && *accuracy >= q.TargetAccuracy {
+			return true
+		}
+	}
+	m := c.models[levelOf(&j.Setting)]
+	return m != nil && m.EarlyEnds >= usualEarlyEnds
 }
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil

@@ -16,6 +16,8 @@ type candidate struct {
 	targetProbability float64 // of the target accuracy; 1 without a target
 	highestAccuracy   float64 // of any run of the model; 0 if none was measured
 	isMeasured        bool    // the accuracy after its epochs is known
+
+	stop evidence.Stop // of a job that stops at its target, if that can be promised
 }
 
 // candidates returns each batch size of the request with each number of CPUs.
@@ -40,17 +42,21 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 		BatchSize: batch, CPUs: cpus, Epochs: p.epochsLeft(),
 	}}
 	var leastCertain evidence.EpochTime
-	if p.hasTime {
+	var passage evidence.Passage
+	if p.hasAccuracy && p.Request.TargetAccuracy > 0 {
+		passage = p.passage(batch)
+	}
+	if p.canForecast(batch, cpus) {
 		if f := p.forecast(variantOf(&c.Alternative)); !math.IsInf(f.job.end, 1) {
-			p.setTime(&c.Alternative, &f)
+			p.setTime(&c, &f, &passage)
 			leastCertain = f.job.leastCertain
 		}
 	}
 	var reached evidence.Accuracy
 	if p.hasAccuracy {
-		reached = p.r.Accuracy.accuracyAt(p.job, batch, p.EpochsDone()+c.Epochs)
+		reached = p.accuracyAt(batch, p.EpochsDone()+c.Epochs)
 	}
-	p.setAccuracy(&c, &reached)
+	p.setAccuracy(&c, &reached, &passage)
 	if p.Self == nil { // for a running job, the answer to its request had the evidence
 		c.Evidence = p.evidenceOf(&c.Alternative, &leastCertain, &reached)
 	}
@@ -58,15 +64,27 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 }
 
 // setTime sets the epochs of an alternative if the request does not set them, and its time.
-func (p *problem) setTime(alt *schemas.Alternative, f *forecast) {
-	if p.Request.Epochs == 0 && p.hasAccuracy {
+func (p *problem) setTime(c *candidate, f *forecast, passage *evidence.Passage) {
+	alt := &c.Alternative
+	if p.stopsAtTarget() && passage.Promisable {
+		c.stop = p.stop(f, passage, alt.Epochs)
+	}
+	switch {
+	case c.stop.Probability >= unreachableTarget:
+		alt.Epochs = uint32(c.stop.Epochs) - p.EpochsDone()
+	case p.Request.Epochs == 0 && p.hasAccuracy:
+		c.stop = evidence.Stop{}
 		alt.Epochs = p.chooseEpochs(alt, f)
 	}
 	o := p.outlook(f, alt.Epochs)
+	seconds := 0.0
+	if o.Known() {
+		seconds = o.Median()
+	}
 	alt.Extrapolated = o.isExtrapolated
-	alt.PredictedSeconds = figure(o.seconds)
-	alt.CPUSeconds = figure(o.seconds * float64(alt.CPUs))
-	if o.seconds == 0 { // all epochs are done
+	alt.PredictedSeconds = figure(seconds)
+	alt.CPUSeconds = figure(seconds * float64(alt.CPUs))
+	if seconds == 0 { // all epochs are done
 		if p.Request.SLO > 0 && p.Left() >= 0 {
 			alt.Probability = figure(1)
 		}
@@ -78,18 +96,23 @@ func (p *problem) setTime(alt *schemas.Alternative, f *forecast) {
 	if p.Request.SLO == 0 {
 		return
 	}
-	if probability, ok := o.inTime(p.Left(), p.Request.Confidence); ok {
+	if probability, ok := o.inTime(p.Left()); ok || p.Self != nil && o.Known() {
+		// Of a running job it is known, though it may not be promised.
 		alt.Probability = figure(probability)
 	}
 }
 
 // setAccuracy sets the accuracy of an alternative, and multiplies the probability of the SLO by the
 // probability of the target accuracy. The errors of time and accuracy are assumed to be independent.
-func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy) {
-	c.meanAccuracy, c.isMeasured, c.highestAccuracy = a.Mean, a.Known, a.Highest()
+func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evidence.Passage) {
+	c.meanAccuracy, c.isMeasured, c.highestAccuracy = a.Mean, a.Known, a.Highest
 	c.sloProbability, c.targetProbability = ProbabilityOf(&c.Alternative), 1
-	if t := p.Request.TargetAccuracy; t > 0 {
-		c.targetProbability = promisedReach(a, t)
+	switch {
+	case c.stop.Epochs > 0:
+		c.targetProbability = c.stop.Reached
+		c.sloProbability = min(c.stop.Probability/c.stop.Reached, maxProbability)
+	case p.Request.TargetAccuracy > 0:
+		c.targetProbability = p.promisedReach(a, passage, p.EpochsDone()+c.Epochs)
 	}
 	if p.Request.TargetAccuracy > 0 && p.hasAccuracy {
 		c.AccuracyProbability = figure(c.targetProbability)
@@ -101,20 +124,51 @@ func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy) {
 	if !a.Known {
 		return
 	}
-	c.PredictedAccuracy, c.MeanAccuracy = figure(a.Median), figure(a.Mean)
+	c.PredictedAccuracy, c.MeanAccuracy = figure(a.Mean), figure(a.Mean)
 	low, high := a.Interval(p.Request.Confidence)
 	if c.AccuracyUpper = figure(high); low > 0 {
 		c.AccuracyLower = figure(low)
 	}
 }
 
-// promisedReach returns the probability of the target accuracy. It is 0 if the batch size is
-// outside the support, because such a batch size may not be promised.
-func promisedReach(a *evidence.Accuracy, target float64) float64 {
-	if !a.Support.Promisable() {
+// promisedReach returns the probability of the target accuracy after some epochs. It is 0 if too few
+// runs reached it for a promise. It is at least one half for a target up to the predicted accuracy,
+// and at most one half above it.
+func (p *problem) promisedReach(a *evidence.Accuracy, passage *evidence.Passage, epochs uint32) float64 {
+	if !passage.Promisable {
 		return 0
 	}
-	return a.Reaches(target)
+	probability := passage.By(int(epochs))
+	switch {
+	case !a.Known:
+		return probability
+	case p.Request.TargetAccuracy <= a.Mean:
+		return max(probability, 0.5)
+	}
+	return min(probability, 0.5)
+}
+
+// stopsAtTarget reports whether the job ends as soon as it has reached its target accuracy, because
+// the request sets no number of epochs.
+func (p *problem) stopsAtTarget() bool {
+	return p.Request.Epochs == 0 && p.Request.TargetAccuracy > 0 && p.hasAccuracy
+}
+
+// stop chooses the epochs of a job that stops at its target, up to those of a forecast. Without an SLO
+// it reaches the target nearly certainly.
+func (p *problem) stop(f *forecast, passage *evidence.Passage, most uint32) evidence.Stop {
+	done, wanted := p.EpochsDone(), p.Request.Confidence
+	if p.Request.SLO == 0 {
+		wanted = nearlyCertain
+	}
+	return passage.Stop(func(epochs int) float64 {
+		if p.Request.SLO == 0 {
+			return 1
+		}
+		o := p.outlook(f, uint32(epochs)-done)
+		inTime, _ := o.inTime(p.Left())
+		return inTime
+	}, int(done+most), wanted)
 }
 
 // nearlyCertain is the minimum probability at which the fastest alternative is preferred to the
@@ -125,41 +179,26 @@ const nearlyCertain = 0.99
 // ignored, because a job that misses the target is better than none.
 const unreachableTarget = 0.001
 
-// chooseEpochs chooses the number of remaining epochs, up to those of a forecast. With a target
-// accuracy it chooses the fewest epochs that reach the target within the SLO almost certainly.
-// Without one it maximizes probability times expected accuracy.
+// chooseEpochs chooses the number of remaining epochs without a reachable target, up to those of a
+// forecast: it maximizes probability times expected accuracy.
 func (p *problem) chooseEpochs(alt *schemas.Alternative, f *forecast) uint32 {
-	target := p.Request.TargetAccuracy
-	first := min(1, alt.Epochs)
-	best, highest, mostAccurate, accuracy := first, -1.0, first, -1.0
+	best, highest := min(1, alt.Epochs), -1.0
 	for _, n := range epochGrid(alt.Epochs) {
 		inTime := 1.0
 		if p.Request.SLO > 0 {
 			o := p.outlook(f, n)
-			inTime, _ = o.inTime(p.Left(), p.Request.Confidence)
+			inTime, _ = o.inTime(p.Left())
 		}
-		a := p.r.Accuracy.accuracyAt(p.job, alt.BatchSize, p.EpochsDone()+n)
-		if worth := inTime * a.Mean; worth > accuracy {
-			mostAccurate, accuracy = n, worth
-		}
-		if target == 0 {
-			continue
-		}
-		if worth := inTime * promisedReach(&a, target); worth > highest {
+		a := p.accuracyAt(alt.BatchSize, p.EpochsDone()+n)
+		if worth := inTime * a.Mean; worth > highest {
 			best, highest = n, worth
 		}
-		if highest >= nearlyCertain {
-			break
-		}
-	}
-	if highest < unreachableTarget {
-		return mostAccurate
 	}
 	return best
 }
 
 // gridEpochs is the approximate size of a grid of epochs.
-const gridEpochs = 64
+const gridEpochs = 32
 
 // epochGrid returns the numbers of epochs to consider: every small number, then numbers up to
 // highest that grow by a few percent per step.

@@ -28,17 +28,16 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 	self := member(c, j, now)
 	known := c.Model(&q)
 	return &Question{
-		Request:       q,
-		JobID:         j.ID,
-		Run:           j.Run,
-		Nodes:         j.Setting.Nodes,
-		Hardware:      j.Hardware,
-		Foreign:       self.Foreign,
-		Elapsed:       max(0, elapsed),
-		Self:          &self,
-		Others:        members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
-		Tried:         known.Configurations,
-		Recalibration: c.Recalibration(),
+		Request:  q,
+		JobID:    j.ID,
+		Run:      j.Run,
+		Nodes:    j.Setting.Nodes,
+		Hardware: j.Hardware,
+		Foreign:  self.Foreign,
+		Elapsed:  max(0, elapsed),
+		Self:     &self,
+		Others:   members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
+		Tried:    known.Configurations,
 	}
 }
 
@@ -51,14 +50,13 @@ func Ask(c *cluster.Cluster, q schemas.JobRequest, now time.Time) *Question {
 func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Time) *Question {
 	known := c.Model(&q)
 	return &Question{
-		Request:       q,
-		JobID:         q.JobID,
-		Nodes:         nodes,
-		Hardware:      c.Hardware(nodes),
-		Foreign:       c.Foreign(nodes, now),
-		Others:        members(c, c.Colocated(nodes, q.JobID, now), now),
-		Tried:         known.Configurations,
-		Recalibration: c.Recalibration(),
+		Request:  q,
+		JobID:    q.JobID,
+		Nodes:    nodes,
+		Hardware: c.Hardware(nodes),
+		Foreign:  c.Foreign(nodes, now),
+		Others:   members(c, c.Colocated(nodes, q.JobID, now), now),
+		Tried:    known.Configurations,
 	}
 }
 

@@ -34,7 +34,7 @@ func TestMessage_ListsTheDatasetsOfAModel(t *testing.T) {
 }
 
 // The state distinguishes the datasets of a model: descriptions, tried configurations, score,
-// recalibration and job status.
+// job status.
 func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 	c, at := cluster.New(), time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
 	for i, of := range []struct {
@@ -95,10 +95,5 @@ func TestCluster_SeparatesTheDatasetsOfAModel(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"resnet50 on cifar10", "resnet50 on imagenet"}, scored); diff != "" {
 		t.Errorf("score by model (-want +got):\n%s", diff)
-	}
-	quick := c.Recalibration().Shift(cluster.JobKind{Model: "resnet50", Dataset: "cifar10", CPUs: 2})
-	slow := c.Recalibration().Shift(cluster.JobKind{Model: "resnet50", Dataset: "imagenet", CPUs: 2})
-	if quick >= slow {
-		t.Errorf("shift of jobs on cifar10 is %g, on imagenet %g: want the former to be smaller", quick, slow)
 	}
 }

@@ -19,7 +19,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	if q.Self != nil {
 		a.Action = q.action(&best)
 		if len(q.Self.ObservedEpochs) > 0 {
-			a.EpochRatio = p.pace.ratio
+			a.EpochRatio = p.ownRatio()
 		}
 	} else {
 		before := p.withoutJob()

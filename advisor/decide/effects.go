@@ -3,7 +3,6 @@ package decide
 import (
 	"math"
 
-	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -91,13 +90,9 @@ func (p *problem) deadlineProbability(i int, j *simulatedJob) float64 {
 	if m.Left == 0 || math.IsInf(j.end, 1) {
 		return math.NaN()
 	}
-	o := outlook{
-		seconds:       max(j.end, tinySeconds),
-		spread:        j.spread(evidence.Distribution{}, float64(m.epochsLeft())),
-		shift:         p.Recalibration.Shift(cluster.KindOf(&m.Setting)),
-		recalibration: p.Recalibration,
-	}
-	if probability, ok := o.inTime(m.Left.Seconds(), m.Confidence); ok {
+	o := j.outlook(max(j.end, tinySeconds), &j.leastCertain, evidence.Distribution{})
+	o.isExtrapolated = false // its probability is known, though it would not be promised
+	if probability, ok := o.inTime(m.Left.Seconds()); ok {
 		return probability
 	}
 	return math.NaN()

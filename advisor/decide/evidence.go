@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 
-	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -34,7 +33,7 @@ func (p *problem) timeEvidence(
 ) *schemas.TimeEvidence {
 	r, c := p.r.EpochTime, p.configuration(alt.BatchSize, alt.CPUs)
 	if !e.Known() {
-		atStart := r.evidence.Epochs(r.drift, c)
+		atStart := r.rest(c, nil, int(p.EpochsDone()+alt.Epochs))
 		e = &atStart
 	}
 	t := &schemas.TimeEvidence{
@@ -55,14 +54,15 @@ func (p *problem) timeEvidence(
 	if e.Correction.Factors > 0 {
 		t.Corrections = r.correctionsOf(&c)
 	}
-	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: alt.CPUs}
-	t.OutcomeRatio = visibleRatio(p.Recalibration.Shift(kind))
 	return t
 }
 
 // missing returns the evidence that is missing for a promise of an alternative. If no evidence is
 // missing for the load at its start, the evidence is missing for a later load.
 func (p *problem) missing(alt *schemas.Alternative) evidence.Missing {
+	if p.r.EpochTime == nil {
+		return evidence.Missing{Lacks: evidence.LacksModel}
+	}
 	m := p.r.EpochTime.evidence.Missing(p.configuration(alt.BatchSize, alt.CPUs))
 	m.Lacks = cmp.Or(m.Lacks, evidence.LacksLoad)
 	return m
@@ -112,7 +112,7 @@ func (p *problem) accuracyEvidence(batch uint32, a *evidence.Accuracy) *schemas.
 		BatchSizeRuns:   uint32(a.Runs),
 		ModelRuns:       uint32(a.ModelRuns),
 		LongestEpochs:   uint32(a.Longest),
-		HighestAccuracy: a.Highest(),
+		HighestAccuracy: a.Highest,
 	}
 	if !a.Known {
 		e.KnownFromEpoch = p.knownFrom(batch)
@@ -122,6 +122,5 @@ func (p *problem) accuracyEvidence(batch uint32, a *evidence.Accuracy) *schemas.
 
 // knownFrom returns the epoch from which the accuracy of a batch size is known; 0 means never.
 func (p *problem) knownFrom(batch uint32) uint32 {
-	const anyAccuracy, likely = 0, 0.5
-	return p.r.Accuracy.epochsTo(p.job, batch, anyAccuracy, likely)
+	return uint32(p.r.Accuracy.evidence.AccuracyKnownFrom(p.accuracyConfiguration(batch)))
 }

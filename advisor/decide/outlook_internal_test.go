@@ -4,42 +4,32 @@ import (
 	"math"
 	"testing"
 
-	"courier/advisor/cluster"
+	"courier/regress/evidence"
 )
 
-// At the upper bound the probability is the confidence, with any recalibration.
-func TestOutlook_BoundMatchesProbability(t *testing.T) {
-	for _, alpha := range []float64{0.01, 0.05, 0.07, 0.2} {
-		for _, shift := range []float64{0, 0.02, 0.5} {
-			record := &cluster.Recalibration{Alphas: []cluster.ConfidenceAlpha{{Confidence: 0.9, Alpha: alpha}}}
-			o := outlook{
-				seconds:       10,
-				spread:        spread{0.1, 30},
-				shift:         shift,
-				recalibration: record,
-			}
-			bound, ok := o.upperBound(0.9)
-			if !ok {
-				t.Fatalf("alpha %g, shift %g: got no bound, want one", alpha, shift)
-			}
-			if p, _ := o.inTime(bound, 0.9); math.Abs(p-0.9) > 1e-3 {
-				t.Errorf("alpha %g, shift %g: got probability %g at the bound, want 0.9",
-					alpha, shift, p)
-			}
+var tenSeconds = evidence.Distribution{Location: math.Log(10), Scale: 0.1, Degrees: 30}
+
+// Median, bound and probability agree: at the median it is one half, at the bound the confidence.
+func TestOutlook_IsOneDistribution(t *testing.T) {
+	o := outlook{Distribution: tenSeconds}
+	bound, ok := o.upperBound(0.9)
+	if !ok {
+		t.Fatal("got no bound, want one")
+	}
+	for seconds, want := range map[float64]float64{o.Median(): 0.5, bound: 0.9} {
+		if p, _ := o.inTime(seconds); math.Abs(p-want) > 1e-9 {
+			t.Errorf("got probability %g of at most %g s, want %g", p, seconds, want)
 		}
 	}
 }
 
 // Without the runs for a promise there is neither a bound nor a probability.
 func TestOutlook_PromisesNothingWithoutRuns(t *testing.T) {
-	for _, o := range []outlook{
-		{seconds: 10},
-		{seconds: 10, spread: spread{0.1, 30}, isExtrapolated: true},
-	} {
+	for _, o := range []outlook{{}, {Distribution: tenSeconds, isExtrapolated: true}} {
 		if _, ok := o.upperBound(0.5); ok {
 			t.Errorf("got a bound of %+v, want none", o)
 		}
-		if _, ok := o.inTime(math.MaxFloat64, 0.5); ok {
+		if _, ok := o.inTime(math.MaxFloat64); ok {
 			t.Errorf("got a probability of %+v, want none", o)
 		}
 	}
@@ -48,9 +38,9 @@ func TestOutlook_PromisesNothingWithoutRuns(t *testing.T) {
 // However late the deadline is, no probability is 1, and no bound holds with a higher confidence than
 // the highest probability.
 func TestOutlook_IsNeverCertain(t *testing.T) {
-	o := outlook{seconds: 10, spread: spread{0.1, 30}}
+	o := outlook{Distribution: tenSeconds}
 	for _, seconds := range []float64{1e3, 1e9, math.MaxFloat64} {
-		if p, ok := o.inTime(seconds, 0.95); !ok || p != maxProbability {
+		if p, ok := o.inTime(seconds); !ok || p != maxProbability {
 			t.Errorf("got probability %g of at most %g s, want %g", p, seconds, maxProbability)
 		}
 	}

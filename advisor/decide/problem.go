@@ -1,7 +1,8 @@
 package decide
 
 import (
-	"courier/advisor/cluster"
+	"math"
+
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -19,7 +20,7 @@ type problem struct {
 
 	sim     simulation
 	at      []int                 // the nodes of the job in the simulation
-	pace    pace                  // of its own epochs
+	done    []evidence.Span       // its epochs until now
 	startup evidence.Distribution // on its first node; unknown with scale 0
 	spans   []schemas.Span        // of the job and its co-located jobs, as they run
 }
@@ -30,7 +31,6 @@ func newProblem(q *Question, r Regressors) *problem {
 		r:        r,
 		job:      trainedOn{q.Request.Model, q.Request.Dataset},
 		sim:      simulation{r: r.EpochTime},
-		pace:     usualPace,
 	}
 	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
 	p.at = p.sim.addNodes(q.Nodes, q.Hardware, q.Foreign)
@@ -38,9 +38,7 @@ func newProblem(q *Question, r Regressors) *problem {
 	p.standsIn = p.hasTime && q.Self == nil && len(q.Request.Nodes) == 0 &&
 		r.EpochTime.standsIn(p.job, p.sim.nodes[p.at[0]].nodeType)
 	if q.Self != nil {
-		if p.hasTime {
-			p.pace = r.EpochTime.paceOf(q.Self)
-		}
+		p.done = r.EpochTime.spansOf(q.Self)
 		p.spans = append(p.spans, schemas.Span{
 			JobID: q.JobID, Nodes: q.Nodes, CPUs: q.Self.Setting.CPUs, Hardware: q.Hardware,
 		})
@@ -61,12 +59,12 @@ func (p *problem) addRunning(m *Member) {
 		model:   trainedBy(&m.Setting),
 		batch:   m.Setting.BatchSize,
 		cpus:    m.Setting.CPUs,
-		pace:    usualPace,
 		epochs:  float64(m.epochsLeft()),
-		isKnown: p.r.EpochTime.knows(trainedBy(&m.Setting)),
+		total:   int(max(m.Setting.Epochs, m.EpochsDone)),
+		isKnown: p.r.EpochTime.knows(trainedBy(&m.Setting)) || len(m.ObservedEpochs) > 0,
 	}
 	if j.isKnown {
-		j.pace = p.r.EpochTime.paceOf(m)
+		j.done = p.r.EpochTime.spansOf(m)
 		nodeType := p.sim.nodes[j.at[0]].hardware.NodeType()
 		j.setProgress(m, p.r.Startup.startup(j.model, nodeType))
 	}
@@ -105,16 +103,28 @@ func variantOf(alt *schemas.Alternative) variant {
 	return variant{batch: alt.BatchSize, cpus: alt.CPUs, epochs: alt.Epochs}
 }
 
+// canForecast reports whether the time of the job with a batch size and CPUs can be predicted: by past
+// runs, or as it runs now by its own epochs.
+func (p *problem) canForecast(batch, cpus uint32) bool {
+	if p.hasTime {
+		return true
+	}
+	m := p.Self
+	return m != nil && len(m.ObservedEpochs) > 0 && batch == m.Setting.BatchSize &&
+		cpus == m.Setting.CPUs
+}
+
 // forecast simulates the job as a variant, beside the running jobs.
 func (p *problem) forecast(v variant) forecast {
 	j := plannedJob{
 		at:       p.at,
 		model:    p.job,
-		isKnown:  p.hasTime,
+		isKnown:  p.canForecast(v.batch, v.cpus),
 		standsIn: p.standsIn,
 		batch:    v.batch,
 		cpus:     v.cpus,
-		pace:     p.pace,
+		done:     p.done,
+		total:    int(p.EpochsDone() + v.epochs),
 		wait:     v.wait,
 		epochs:   float64(v.epochs),
 	}
@@ -130,12 +140,34 @@ func (p *problem) forecast(v variant) forecast {
 // outlook returns the distribution of the time of a number of epochs of the job, by a forecast of
 // at least as many.
 func (p *problem) outlook(f *forecast, epochs uint32) outlook {
-	kind := cluster.JobKind{Model: p.job.model, Dataset: p.job.dataset, CPUs: f.job.plan.cpus}
-	return outlook{
-		seconds:        f.endAfter(float64(epochs)),
-		spread:         f.job.spread(p.startup, float64(epochs)),
-		shift:          p.Recalibration.Shift(kind),
-		recalibration:  p.Recalibration,
-		isExtrapolated: f.job.isExtrapolated(),
+	e, seconds := f.job.leastCertain, f.endAfter(float64(epochs))
+	if plan := f.job.plan; float64(epochs) != plan.epochs && e.Known() {
+		// The epochs of a run differ, for example the first one.
+		if !f.whole.Known() {
+			f.whole = p.planned(plan, plan.total)
+		}
+		some := p.planned(plan, int(p.EpochsDone()+epochs))
+		if f.whole.Known() && some.Known() {
+			before := min(seconds, plan.wait+plan.startup)
+			seconds = before + (seconds-before)*math.Exp(some.Location-f.whole.Location)
+			e.Variance *= some.Variance / f.whole.Variance
+		}
 	}
+	return f.job.outlook(seconds, &e, p.startup)
+}
+
+// planned predicts the epochs of a plan at the load at its start.
+func (p *problem) planned(plan *plannedJob, total int) evidence.EpochTime {
+	return p.r.EpochTime.rest(p.configuration(plan.batch, plan.cpus), plan.done, total)
+}
+
+// ownRatio compares the epochs of a running job with what past runs make expect: the ratio for its
+// remaining epochs; 1 if it is unknown.
+func (p *problem) ownRatio() float64 {
+	m := p.Self
+	if !p.hasTime {
+		return 1
+	}
+	c, total := p.configuration(m.Setting.BatchSize, m.Setting.CPUs), int(p.EpochsDone()+p.epochsLeft())
+	return math.Exp(p.r.EpochTime.rest(c, p.done, total).Pace)
 }

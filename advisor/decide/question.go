@@ -6,22 +6,22 @@ import (
 	"time"
 
 	"courier/advisor/cluster"
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
 // Question is the input of Decide: a request, or a running job that is re-predicted.
 type Question struct {
-	Request       schemas.JobRequest // with defaults
-	JobID         string
-	Run           uint32                 // 0 before the first start
-	Nodes         []string               // that the job runs on, or would
-	Hardware      []schemas.Hardware     // of Nodes, in the same order
-	Foreign       []schemas.Foreign      // load of Nodes that no job causes, in the same order
-	Elapsed       time.Duration          // part of the SLO that has passed since submission
-	Self          *Member                // progress of the job; nil before it runs
-	Others        []Member               // co-located jobs, directly or through other jobs
-	Tried         []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
-	Recalibration *cluster.Recalibration // by the outcomes of past promises; nil if there are none
+	Request  schemas.JobRequest // with defaults
+	JobID    string
+	Run      uint32                 // 0 before the first start
+	Nodes    []string               // that the job runs on, or would
+	Hardware []schemas.Hardware     // of Nodes, in the same order
+	Foreign  []schemas.Foreign      // load of Nodes that no job causes, in the same order
+	Elapsed  time.Duration          // part of the SLO that has passed since submission
+	Self     *Member                // progress of the job; nil before it runs
+	Others   []Member               // co-located jobs, directly or through other jobs
+	Tried    []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
 
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
@@ -38,7 +38,7 @@ type Member struct {
 	Left       time.Duration // until its deadline; 0 if it has none
 	Confidence float64       // of its SLO
 
-	ObservedEpochs []cluster.ObservedEpoch // the last ones, which correct its prediction
+	ObservedEpochs []cluster.ObservedEpoch // of its run, which correct its prediction
 }
 
 // EpochsDone returns the epochs that a running job has completed.
@@ -114,16 +114,18 @@ func IsAdmittedByCPUs(v *schemas.Admission) bool {
 	return v != nil && v.Verdict == schemas.Admitted && v.Rule == schemas.AdmissionByCPUs
 }
 
-// RemainingSeconds returns the time of the remaining epochs if they take as long as the last ones;
-// nil if these are unknown.
+// RemainingSeconds returns the time of the remaining epochs by those that the job has done; nil if
+// these are unknown.
 func (m *Member) RemainingSeconds() *float64 {
 	if len(m.ObservedEpochs) == 0 {
 		return nil
 	}
-	seconds := 0.0
-	for i := range m.ObservedEpochs {
-		seconds += m.ObservedEpochs[i].Seconds
+	alone := evidence.RestAlone(spans(m, func(*cluster.ObservedEpoch) evidence.Configuration {
+		return evidence.Configuration{}
+	}), int(m.Setting.Epochs))
+	if !alone.Known() {
+		return nil
 	}
-	seconds *= float64(m.epochsLeft()) / float64(len(m.ObservedEpochs))
+	seconds := alone.Seconds(int(m.epochsLeft())).Median()
 	return &seconds
 }

@@ -45,12 +45,12 @@ func TestDecide_NamesTheReason(t *testing.T) {
 		{"a target that no run reached", free(40, 0.9, time.Hour), schemas.BestEffort,
 			[]string{
 				"no run of model shufflenet has reached accuracy 0.9, the highest was 0.75; " +
-					"batch size 32 on 1 CPU comes closest: 40 epochs",
+					"batch size 32 on 1 CPU comes closest: 29 epochs",
 			}, "no run of the model has reached the target accuracy"},
 		{"a target that takes more epochs", free(5, 0.6, time.Hour), schemas.BestEffort,
 			[]string{
 				"no alternative meets the SLO and reaches accuracy 0.6", "the accuracy takes",
-				"more than the 5 requested", "batch size 32 on 1 CPU comes closest: 5 epochs",
+				"more than the 5 requested", "batch size 64 on 1 CPU comes closest: 5 epochs",
 			}, "too unlikely to reach the target accuracy"},
 		{
 			"a target that takes longer than the SLO", free(40, 0.6, 3*time.Minute),
@@ -113,9 +113,10 @@ func TestDecide_NamesTheReason(t *testing.T) {
 func TestDecide_NamesAJointProbability(t *testing.T) {
 	r := evidenceRegressors(t)
 	found := false
-	for seconds := 300; seconds < 900 && !found; seconds++ {
+	for i := 0; i < 6*600 && !found; i++ {
+		epochs, seconds := 11+i%6, 300+i/6
 		q := evidenceQuestion(func(q *schemas.JobRequest) {
-			q.Epochs, q.MaxEpochs, q.TargetAccuracy = 0, 40, 0.5
+			q.Epochs, q.TargetAccuracy = epochs, 0.5
 			q.BatchSizes, q.SLO = []int{64}, schemas.Duration(time.Duration(seconds)*time.Second)
 		})
 		a := decide.Decide(q, r, evidenceBegin)

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/regress/treefile"
 	"courier/schemas"
@@ -57,6 +59,9 @@ func LoadRegressor(model, manifest []byte) (*Regressor, error) {
 	if err := json.Unmarshal(m.State, &s); err != nil {
 		return nil, fmt.Errorf("read the state of %s: %w", m.Target, err)
 	}
+	if err := serve(file, &s); err != nil {
+		return nil, fmt.Errorf("read the values of %s: %w", m.Target, err)
+	}
 	if r.evidence, r.drift, err = s.Compile(); err != nil {
 		return nil, err
 	}
@@ -66,6 +71,26 @@ func LoadRegressor(model, manifest []byte) (*Regressor, error) {
 	}
 	slices.SortFunc(r.trained, trainedOn.compare)
 	return r, nil
+}
+
+// serve replaces the point predictions of a state by those that package leaves reads from the file.
+func serve(file *treefile.File, s *evidence.State) error {
+	columns := file.Manifest().Features
+	value := func(c *evidence.Configuration, epochs int) (float64, error) {
+		y, err := file.Predict(evidence.Row(columns, schemas.ModelLevel(c.Model, c.Dataset), c, epochs))
+		return math.Log(y), err
+	}
+	switch file.Manifest().Target {
+	case schemas.TargetEpochTime:
+		_, by, err := s.Compile()
+		if err != nil {
+			return err
+		}
+		return s.ServeTimes(by, value)
+	case schemas.TargetStartup:
+		return s.ServeStartups(value)
+	}
+	return nil
 }
 
 // knows reports whether the regressor was fitted on runs of a model. A nil regressor knows nothing.
@@ -90,23 +115,76 @@ func (r *Regressor) datasetsOf(model string) (all []string) {
 	return all
 }
 
-// epochTime predicts an epoch under a load.
+// epochTime predicts the epochs of a job that are left until a total, under a load.
 func (r *Regressor) epochTime(
-	t trainedOn, batch, cpus uint32, on nodeState,
+	t trainedOn, batch, cpus uint32, on nodeState, done []evidence.Span, total int,
 ) evidence.EpochTime {
-	c := r.timeConfiguration(t, batch, cpus, on)
-	e := r.evidence.Epochs(r.drift, c)
-	if !e.Known() || r.foreign.AreKnown(&on.load) {
+	e := r.rest(r.timeConfiguration(t, batch, cpus, on), done, total)
+	if e.Support <= evidence.OwnEpochs || r.foreign.AreKnown(&on.load) {
 		return e
 	}
 
 	// The prediction assumes the typical foreign load, but the load may be any measured one.
 	on.load = r.foreign.Busiest(on.load)
-	c = r.timeConfiguration(t, batch, cpus, on)
-	if slower := r.evidence.Epochs(r.drift, c).Location - e.Location; slower > 0 {
+	busy := r.rest(r.timeConfiguration(t, batch, cpus, on), done, total)
+	if slower := busy.Location - e.Location; slower > 0 {
 		e.Variance += slower * slower / foreignDeviations / foreignDeviations
 	}
 	return e
+}
+
+// rest predicts by past runs and the job's own epochs, or by its own epochs alone.
+func (r *Regressor) rest(
+	c evidence.Configuration, done []evidence.Span, total int,
+) evidence.EpochTime {
+	var e evidence.EpochTime
+	if r != nil {
+		e = r.evidence.Rest(r.drift, c, done, total)
+	}
+	if e.Known() || len(done) == 0 {
+		return e
+	}
+	if alone := evidence.RestAlone(done, total); alone.Known() {
+		alone.Counts = e.Counts
+		return alone
+	}
+	return e
+}
+
+// spansOf returns the epochs of a running job with the configurations under which they ran.
+func (r *Regressor) spansOf(m *Member) []evidence.Span {
+	return spans(m, func(o *cluster.ObservedEpoch) evidence.Configuration {
+		return r.timeConfiguration(trainedBy(&m.Setting), o.BatchSize, o.CPUs, nodeState{
+			nodeType: r.nodeType(o.Node, o.Load.On.NodeType()),
+			cores:    o.Load.On.Cores,
+			load:     o.Load.Load,
+		})
+	})
+}
+
+// nodeType returns the type of a node by the regressor.
+func (r *Regressor) nodeType(node, hardware string) string {
+	if r == nil {
+		return hardware
+	}
+	return r.evidence.NodeType(node, hardware)
+}
+
+// spans returns the epochs of a running job. Those that were not observed come first, without a time.
+func spans(m *Member, under func(*cluster.ObservedEpoch) evidence.Configuration) []evidence.Span {
+	all, observed := make([]evidence.Span, 1, 1+len(m.ObservedEpochs)), 0
+	for i := range m.ObservedEpochs {
+		o := &m.ObservedEpochs[i]
+		s := evidence.Span{Epochs: int(o.Count), Seconds: o.Seconds}
+		if o.Seconds > 0 {
+			s.Under = under(o)
+		}
+		all, observed = append(all, s), observed+s.Epochs
+	}
+	if all[0].Epochs = int(m.EpochsDone) - observed; all[0].Epochs <= 0 {
+		return all[1:]
+	}
+	return all
 }
 
 // foreignDeviations is the number of standard deviations between the typical and the highest
@@ -125,6 +203,9 @@ func (r *Regressor) timeConfiguration(
 	t trainedOn, batch, cpus uint32, on nodeState,
 ) evidence.Configuration {
 	c := t.configuration(batch, cpus)
+	if r == nil {
+		return c
+	}
 	c.NodeType = on.nodeType
 	c.ConcurrentJobs = on.load.ConcurrentJobs
 	if on.cores > 0 {
@@ -145,15 +226,20 @@ func (r *Regressor) startup(t trainedOn, nodeType string) evidence.Distribution 
 }
 
 // accuracyAt predicts the accuracy of a batch size after some epochs.
-func (r *Regressor) accuracyAt(t trainedOn, batch, epochs uint32) evidence.Accuracy {
-	return r.evidence.Accuracy(t.configuration(batch, 1), int(epochs))
+func (p *problem) accuracyAt(batch, epochs uint32) evidence.Accuracy {
+	return p.r.Accuracy.evidence.Accuracy(p.accuracyConfiguration(batch), int(epochs))
 }
 
-// epochsTo returns the number of epochs after which the accuracy of a batch size has reached a
-// target with some probability; 0 if never.
-func (r *Regressor) epochsTo(t trainedOn, batch uint32, target, probability float64) uint32 {
-	c := t.configuration(batch, 1)
-	return uint32(r.evidence.SmallestEpochs(c, target, probability, schemas.MaxEpochs))
+// passage predicts when a batch size reaches the target accuracy, given the epochs of the job.
+func (p *problem) passage(batch uint32) evidence.Passage {
+	a := p.r.Accuracy.evidence.Passage(p.accuracyConfiguration(batch), p.Request.TargetAccuracy)
+	return a.After(int(p.EpochsDone()))
+}
+
+func (p *problem) accuracyConfiguration(batch uint32) evidence.Configuration {
+	c := p.job.configuration(batch, 1)
+	c.NodeType = p.firstNodeType()
+	return c
 }
 
 // standsIn reports whether runs on nodes of unknown hardware, such as imported runs, are examples

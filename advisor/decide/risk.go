@@ -12,10 +12,10 @@ import (
 const ClearRatio = 0.25
 
 // Warn compares a new advice for a running job with its promise. It returns a warning or an
-// all-clear, or nil if neither is due. There is one warning per job until its all-clear, and only
-// for a job that was promised to keep its SLO.
+// all-clear, or nil if neither is due. There is one warning per job until its all-clear. A job without
+// a promise is warned of when it will probably miss its SLO, unless that was said at its start.
 func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
-	if j.Promise == nil || j.Promise.Decision != schemas.MeetsSLO {
+	if j.Promise == nil || j.Request == nil {
 		return nil
 	}
 	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
@@ -23,6 +23,12 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 		return nil
 	}
 	p, threshold := *now.Probability, q.Request.Confidence
+	if j.Promise.Decision != schemas.MeetsSLO {
+		threshold = LikelyMissed
+		if was := j.Promise.Probability; was != nil && *was < LikelyMissed {
+			return nil
+		}
+	}
 	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
 	case !warned && p < threshold:

@@ -52,10 +52,12 @@ func (p *problem) quickestRoute(all []candidate, probability float64) (quickest 
 // epochsToTarget returns the number of epochs after which a batch size has reached the target
 // accuracy with a probability, 0 if never, and the probability that it ever reaches it.
 func (p *problem) epochsToTarget(batch uint32, probability float64) (epochs uint32, ever float64) {
-	target := p.Request.TargetAccuracy
-	a := p.r.Accuracy.accuracyAt(p.job, batch, schemas.MaxEpochs)
-	if ever = promisedReach(&a, target); ever < probability {
+	a := p.passage(batch)
+	if !a.Promisable {
+		return 0, 0
+	}
+	if ever = a.By(schemas.MaxEpochs); ever < probability {
 		return 0, ever
 	}
-	return p.r.Accuracy.epochsTo(p.job, batch, target, probability), ever
+	return uint32(a.Epochs(probability/ever, schemas.MaxEpochs)), ever
 }

@@ -28,15 +28,16 @@ type simulatedNode struct {
 type plannedJob struct {
 	at       []int // indices of its nodes
 	model    trainedOn
-	isKnown  bool // the regressor knows its model; otherwise its end is unknown
+	isKnown  bool // by past runs of its model or its own epochs; otherwise its end is unknown
 	standsIn bool // runs on nodes of unknown hardware are examples for it
 	batch    uint32
-	cpus     uint32  // the number of its processes
-	pace     pace    // of its own epochs
-	wait     float64 // seconds until it starts
-	startup  float64 // remaining seconds of its start-up
-	epochs   float64 // remaining epochs
-	spent    float64 // seconds since the end of its last epoch
+	cpus     uint32          // the number of its processes
+	done     []evidence.Span // its epochs until now
+	total    int             // epochs that it has then done
+	wait     float64         // seconds until it starts
+	startup  float64         // remaining seconds of its start-up
+	epochs   float64         // remaining epochs
+	spent    float64         // seconds since the end of its last epoch
 }
 
 // setProgress sets the progress of a running job in its start-up or in its current epoch.
@@ -56,6 +57,8 @@ type simulatedJob struct {
 	seconds                      float64            // of an epoch at the current load
 	end                          float64            // in seconds from the beginning; +Inf if unknown
 	leastCertain                 evidence.EpochTime // its least certain prediction
+	on                           int                // the node and the load for which seconds was predicted
+	under                        nodeLoad
 }
 
 // forecast is the result of a simulation.
@@ -63,6 +66,7 @@ type forecast struct {
 	others []simulatedJob // the running jobs, in their order
 	job    simulatedJob   // the job that was added; zero without one
 	path   []progressPoint
+	whole  evidence.EpochTime // of the added job at the load at its start; unknown until it is needed
 }
 
 // progressPoint is the number of epochs that the added job has left at a time.
@@ -101,9 +105,7 @@ func (s *simulation) addNode(n simulatedNode) int {
 	if i := slices.IndexFunc(s.nodes, isSame); i >= 0 {
 		return i
 	}
-	if s.r != nil {
-		n.nodeType = s.r.evidence.NodeType(n.name, n.hardware.NodeType())
-	}
+	n.nodeType = s.r.nodeType(n.name, n.hardware.NodeType())
 	s.nodes = append(s.nodes, n)
 	return len(s.nodes) - 1
 }
@@ -226,13 +228,17 @@ const maxUnreportedShare = 0.95
 // predict sets the seconds of an epoch of a job at the current load, +Inf if unknown.
 func (c *course) predict(j *simulatedJob) {
 	at := c.busiestNode(j.plan.at)
+	if j.seconds > 0 && j.on == at && j.under == c.loads[at] {
+		return
+	}
+	j.on, j.under = at, c.loads[at]
 	on := c.state(at, j.plan.standsIn)
 	on.load.ConcurrentJobs, on.load.Processes = float64(c.loads[at].jobs), c.loads[at].procs
-	e := c.r.epochTime(j.plan.model, j.plan.batch, j.plan.cpus, on)
+	e := c.r.epochTime(j.plan.model, j.plan.batch, j.plan.cpus, on, j.plan.done, j.plan.total)
 	if isLessCertain(&e, &j.leastCertain) {
 		j.leastCertain = e
 	}
-	if j.seconds = math.Exp(e.Location) * j.plan.pace.ratio; !e.Known() {
+	if j.seconds = math.Exp(e.Location); !e.Known() {
 		j.seconds = math.Inf(1)
 	}
 }
@@ -301,11 +307,6 @@ func (c *course) change(j *simulatedJob, now, step float64, next *simulatedJob) 
 // isTraining reports whether the job is past its start-up and has not ended.
 func (j *simulatedJob) isTraining() bool {
 	return math.IsInf(j.end, 1) && j.wait == 0 && j.startup == 0 && j.plan.isKnown
-}
-
-// isExtrapolated reports whether some load of the job is outside the support.
-func (j *simulatedJob) isExtrapolated() bool {
-	return j.leastCertain.Known() && !j.leastCertain.Support.Promisable()
 }
 
 // endAfter returns when the added job would have ended with a number of epochs, at most those of its

@@ -31,12 +31,13 @@ func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) 
 	}}
 	reaches := 1.0
 	if p.hasAccuracy {
-		a := p.r.Accuracy.accuracyAt(p.job, v.batch, v.epochs)
+		a := p.accuracyAt(v.batch, v.epochs)
 		if a.Known {
-			t.PredictedAccuracy = figure(a.Median)
+			t.PredictedAccuracy = figure(a.Mean)
 		}
-		if target := p.Request.TargetAccuracy; target > 0 {
-			reaches = promisedReach(&a, target)
+		if p.Request.TargetAccuracy > 0 {
+			passage := p.passage(v.batch)
+			reaches = p.promisedReach(&a, &passage, v.epochs)
 		}
 	}
 	o := p.outlook(&f, v.epochs)
@@ -46,7 +47,7 @@ func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) 
 	if t.keepsSLO = p.Request.SLO == 0; t.keepsSLO {
 		return t, f
 	}
-	if inTime, ok := o.inTime(p.Left(), p.Request.Confidence); ok {
+	if inTime, ok := o.inTime(p.Left()); ok {
 		t.Probability = figure(inTime * reaches)
 		t.keepsSLO = *t.Probability >= p.Request.Confidence
 	}

@@ -3,251 +3,189 @@ package evidence
 import (
 	"math"
 	"slices"
+	"sort"
 )
 
 // Accuracy is the predicted accuracy after a number of epochs.
 type Accuracy struct {
-	// Known is false if less than half of such runs reach the lowest measured level. Then there
-	// is no prediction.
+	// Known is false if less than half of such runs measured an accuracy by then.
 	Known bool
-	// Median and Mean, 0 to 1; use Mean to rank.
-	Median, Mean float64
-	Support      Support
-	Runs         int // of the same batch size
-	ModelRuns    int // of the model and dataset
+	// Mean over the runs of the batch size that lasted as many epochs, 0 to 1. Between measured
+	// batch sizes it is the highest accuracy that would be reached by then.
+	Mean      float64
+	Support   Support
+	Runs      int // of the same batch size
+	ModelRuns int // of the model and dataset
 	// Longest is the last epoch with an accuracy in any run of the model. Beyond reports that no
 	// run lasted as long as requested.
 	Longest int
 	Beyond  bool
+	Highest float64 // accuracy of any run of the model; 0 if none was measured
 
-	levels    []float64
-	quantiles bool               // more values were measured than there are levels
-	passed    [maxLevels]float64 // probability that each level is reached
+	deviation, degrees float64 // of one run's accuracy
 }
 
-// Reaches returns the probability of at least the target accuracy; 0 above the highest measured
-// accuracy, and if nothing is known.
-func (a *Accuracy) Reaches(target float64) float64 {
-	for k, level := range a.levels {
-		if level >= target-tolerance {
-			return a.passed[k]
-		}
-	}
-	return 0
-}
-
-// Quantile returns the highest level that is reached with probability 1-p or more, so that the
-// accuracy is lower with probability at most p. It is 0 below the lowest level.
-func (a *Accuracy) Quantile(p float64) float64 {
-	at := 0.0
-	for k, level := range a.levels {
-		if a.passed[k] < 1-p {
-			break
-		}
-		at = level
-	}
-	return at
-}
-
-// Highest returns the highest measured accuracy of the model; 0 if there is none.
-func (a *Accuracy) Highest() float64 {
-	if len(a.levels) == 0 {
-		return 0
-	}
-	return a.levels[len(a.levels)-1]
-}
-
-// Interval returns the central interval of the accuracy for a confidence; its ends are measured
-// levels. low is 0 if the accuracy may be below all of them. An unknown accuracy has no interval.
+// Interval returns the central interval of the accuracy of one run for a confidence. An unknown
+// accuracy has no interval.
 func (a *Accuracy) Interval(confidence float64) (low, high float64) {
 	if !a.Known {
 		return 0, 0
 	}
 	out := (1 - confidence) / 2
-	high = max(a.Quantile(1-out), a.Median)
-	if a.quantiles { // values between two levels were measured as well
-		if k, _ := slices.BinarySearch(a.levels, high+tolerance); k < len(a.levels) {
-			high = a.levels[k]
-		}
-	}
-	return a.Quantile(out), high
+	t := a.deviation * studentQuantile(1-out, a.degrees)
+	return max(0, a.Mean-t), min(1, a.Mean+t)
 }
 
-// crossing is a predicted passage: a Student-t distribution of its logarithm, and the probability
-// that it happens.
-type crossing struct{ location, scale, reach float64 }
-
-// accuracyPredictor is the compiled form of an AccuracyModel.
-type accuracyPredictor struct {
-	model    *AccuracyModel
-	degrees  float64 // of freedom at unmeasured batch sizes
-	longest  int
-	runs     int
-	measured map[int]int // index of a batch size
-	at       [][]crossing
-	first    float64 // log2 of the first batch size of grid
-	grid     [][]crossing
-	octaves  []float64 // log2 of measured batch sizes
-}
-
-func newAccuracyPredictor(m *AccuracyModel) *accuracyPredictor {
-	v := m.variances()
-	levels, inflation := m.processes(&v)
-	priors := make([]reachPrior, len(m.Levels))
-	for k := range priors {
-		priors[k] = newReachPrior(m, k)
-	}
-	p := &accuracyPredictor{model: m, measured: map[int]int{},
-		degrees: min(v.degrees, priorRunDegrees+float64(len(m.Batches)))}
-	between := func(b float64, k int) crossing {
-		tried, n := m.neighbours(b, k)
-		c := crossing{reach: priors[k].probability(tried, n)}
-		if len(levels[k].weights) == 0 {
-			return crossing{scale: 1}
-		}
-		mean, variance := levels[k].predict(m, b)
-		return c.passing(mean, variance*inflation+v.level[k], 1)
-	}
-	for i := range m.Batches {
-		b := &m.Batches[i]
-		p.measured[b.BatchSize] = i
-		p.longest, p.runs = max(p.longest, b.Longest), p.runs+b.Runs
-		p.octaves = append(p.octaves, math.Log2(float64(b.BatchSize)))
-		row := make([]crossing, len(m.Levels))
-		for k := range row {
-			q := &b.Passages[k]
-			row[k] = between(p.octaves[i], k)
-			if q.Tried > 0 {
-				row[k].reach = priors[k].probability(float64(q.Reached), float64(q.Tried))
-			}
-			if n := float64(q.Reached); n > 0 {
-				row[k] = row[k].passing(q.Mean, v.ownVariance(k, q)*(1+1/n), 1+1/n)
-			}
-		}
-		p.at = append(p.at, row)
-	}
-	p.compileGrid(between)
-	return p
-}
-
-// passing sets the distribution of the log of the passage. Epochs are whole numbers, so the
-// variance is at least the variance of rounding, times a factor.
-func (c crossing) passing(mean, variance, factor float64) crossing {
-	epoch := math.Exp(mean) + 0.5
-	c.location, c.scale = mean, math.Sqrt(max(variance, factor/(12*epoch*epoch)))
-	return c
-}
-
-// compileGrid computes the passages at quarter octaves between the batch sizes.
-func (p *accuracyPredictor) compileGrid(between func(b float64, k int) crossing) {
-	last := p.octaves[len(p.octaves)-1]
-	p.first = math.Floor(perOctave*p.octaves[0]) / perOctave
-	for b := p.first; ; b += 1. / perOctave {
-		row := make([]crossing, len(p.model.Levels))
-		for k := range row {
-			row[k] = between(b, k)
-		}
-		p.grid = append(p.grid, row)
-		if b >= last {
-			break
-		}
-	}
-}
-
-// support returns the support of a batch size and its number of runs.
-func (p *accuracyPredictor) support(batch int) (Support, int) {
-	if i, ok := p.measured[batch]; ok {
-		return Measured, p.model.Batches[i].Runs
-	}
-	r := measuredRange{batches: p.octaves}
-	at := point{x: [inputs]float64{math.Log2(float64(batch))}}
-	if len(p.octaves) >= minConfigurations && r.interpolates(&at) {
-		return Interpolated, 0
-	}
-	return Extrapolated, 0
-}
+// The variance of the accuracy of runs: a deviation, and its weight in degrees of freedom.
+const (
+	priorAccuracyDeviation = 0.005
+	accuracyWeight         = 3.0
+	unmeasuredDeviation    = 0.01 // of a batch size between measured ones
+)
 
 // predict returns the prediction for a batch size after a number of epochs.
-func (p *accuracyPredictor) predict(batch, epochs int) Accuracy {
-	a := Accuracy{
-		ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
-		levels: p.model.Levels, quantiles: p.model.Quantiles,
-	}
+func (p *accuracyPredictor) predict(batch int, node string, epochs int) Accuracy {
+	a := Accuracy{ModelRuns: p.runs, Longest: p.longest, Beyond: epochs > p.longest,
+		Highest: p.levels[len(p.levels)-1]}
 	a.Support, a.Runs = p.support(batch)
-	if epochs < 1 {
-		return a
-	}
-	x := math.Log(float64(epochs))
-	if i, ok := p.measured[batch]; ok {
-		t := studentOf(priorRunDegrees + float64(p.model.Batches[i].Runs-1))
-		for k, c := range p.at[i] {
-			a.passed[k] = c.reach * t.below((x-c.location)/c.scale)
+	switch {
+	case epochs < 1:
+	case a.Support == Measured:
+		a.setMeasured(p.accuraciesAt(batch, epochs))
+	case batch > p.batches[0] && batch < p.batches[len(p.batches)-1]:
+		if k := p.highestLevel(batch, epochs); k >= 0 {
+			a.Known, a.Mean, a.degrees = true, p.levels[k], accuracyWeight
+			a.deviation = unmeasuredDeviation
 		}
-	} else if !p.between(&a, math.Log2(float64(batch)), x) {
-		return a
 	}
-	monotone(a.passed[:len(a.levels)])
-	a.summarize()
 	return a
 }
 
-// between sets the probabilities at a batch size between the measured ones; false outside.
-func (p *accuracyPredictor) between(a *Accuracy, b, x float64) bool {
-	at := (b - p.first) * perOctave
-	if b < p.octaves[0] || b > p.octaves[len(p.octaves)-1] {
-		return false
-	}
-	i := min(int(at), max(len(p.grid)-2, 0))
-	share := at - float64(i)
-	t := studentOf(p.degrees)
-	low, high := p.grid[i], p.grid[min(i+1, len(p.grid)-1)]
-	for k := range low {
-		c, d := low[k], high[k]
-		c.location += share * (d.location - c.location)
-		c.scale += share * (d.scale - c.scale)
-		c.reach += share * (d.reach - c.reach)
-		a.passed[k] = c.reach * t.below((x-c.location)/c.scale)
-	}
-	return true
-}
-
-// summarize computes the median and the mean from the probabilities of the levels.
-func (a *Accuracy) summarize() {
-	if a.Known = a.passed[0] >= 0.5; !a.Known {
+// setMeasured sets the figures from the accuracies of runs, of which some measured none.
+func (a *Accuracy) setMeasured(values []float64, runs int) {
+	if a.Known = len(values) > 0 && 2*len(values) >= runs; !a.Known {
 		return
 	}
-	a.Mean = a.levels[0]
-	a.Median = a.levels[0]
-	for k := 1; k < len(a.levels); k++ {
-		step := a.levels[k] - a.levels[k-1]
-		a.Mean += step * a.passed[k]
-		if a.passed[k] >= 0.5 {
-			a.Median = a.levels[k]
-		} else if a.quantiles && a.passed[k-1] >= 0.5 {
-			a.Median += step * (a.passed[k-1] - 0.5) / (a.passed[k-1] - a.passed[k])
-		}
+	n := float64(len(values))
+	for _, v := range values {
+		a.Mean += v / n
 	}
+	squares := sumOfSquares(centered(values))
+	a.degrees = accuracyWeight + n - 1
+	variance := (accuracyWeight*priorAccuracyDeviation*priorAccuracyDeviation + squares) / a.degrees
+	a.deviation = math.Sqrt(variance * (1 + 1/n))
 }
 
-// monotone makes numbers non-increasing by pooling adjacent violators (isotonic regression): a
-// higher level is not reached earlier than a lower one.
-func monotone(f []float64) {
-	var sum, size [maxLevels]float64
-	n := 0
-	for _, x := range f {
-		sum[n], size[n] = x, 1
-		for n > 0 && sum[n]*size[n-1] > sum[n-1]*size[n] {
-			sum[n-1] += sum[n]
-			size[n-1] += size[n]
-			n--
-		}
-		n++
-	}
-	i := 0
-	for b := range n {
-		for range int(size[b]) {
-			f[i] = sum[b] / size[b]
-			i++
+// accuraciesAt returns the best accuracies until an epoch of the runs of a batch size that lasted as
+// long, or of the longest ones, and the number of these runs.
+func (p *accuracyPredictor) accuraciesAt(batch, epoch int) (values []float64, runs int) {
+	longest := 0
+	for i := range p.model.Groups {
+		if g := &p.model.Groups[i]; g.BatchSize == batch {
+			for k := range g.Runs {
+				longest = max(longest, g.Runs[k].Length)
+			}
 		}
 	}
+	for i := range p.model.Groups {
+		g := &p.model.Groups[i]
+		if g.BatchSize != batch {
+			continue
+		}
+		for k := range g.Runs {
+			r := &g.Runs[k]
+			if r.Length < min(epoch, longest) {
+				continue
+			}
+			runs++
+			if v, ok := r.at(epoch); ok {
+				values = append(values, v)
+			}
+		}
+	}
+	return values, runs
+}
+
+// highestLevel returns the highest level that most runs of a batch size without runs reach by an epoch,
+// on the line between its neighbours; -1 if there is none.
+func (p *accuracyPredictor) highestLevel(batch, epochs int) int {
+	at, _ := slices.BinarySearch(p.batches, batch)
+	rows, x := p.byLevel(), float64(epochs)*(1+1e-9)
+	low, high := &rows[at-1], &rows[at]
+	share := float64(batch-p.batches[at-1]) / float64(p.batches[at]-p.batches[at-1])
+	return sort.Search(len(p.levels), func(k int) bool {
+		a, b := math.Exp(low[k].location), math.Exp(high[k].location)
+		return !low[k].isUsual || !high[k].isUsual || a+share*(b-a) > x
+	}) - 1
+}
+
+// knownFrom returns the first epoch from which the accuracy of a batch size is known; 0: never.
+func (p *accuracyPredictor) knownFrom(batch int, node string) int {
+	var first []int
+	for i := range p.model.Groups {
+		if g := &p.model.Groups[i]; g.BatchSize == batch {
+			for k := range g.Runs {
+				first = append(first, g.Runs[k].Epochs[0])
+			}
+		}
+	}
+	if len(first) > 0 {
+		slices.Sort(first)
+		return first[(len(first)-1)/2]
+	}
+	lowest := p.between(batch, node, p.levels[0], Extrapolated)
+	if !lowest.Known() {
+		return 0
+	}
+	return lowest.Epochs(0.5, maxGridEpochs)
+}
+
+// Accuracy predicts the accuracy after a number of epochs.
+func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
+	s := p.accuracyOf(&c)
+	if s == nil {
+		return Accuracy{}
+	}
+	return s.predict(c.BatchSize, c.NodeType, epochs)
+}
+
+// AccuracyKnownFrom returns the first epoch from which an accuracy is known; 0: never.
+func (p *Predictor) AccuracyKnownFrom(c Configuration) int {
+	s := p.accuracyOf(&c)
+	if s == nil {
+		return 0
+	}
+	return s.knownFrom(c.BatchSize, c.NodeType)
+}
+
+// Passage predicts when a target accuracy is reached. It depends on the node type only where node
+// types disagree.
+func (p *Predictor) Passage(c Configuration, target float64) Passage {
+	s := p.accuracyOf(&c)
+	if s == nil {
+		return Passage{}
+	}
+	return s.passage(c.BatchSize, c.NodeType, target)
+}
+
+// Reaches returns the probability that a run of some epochs reaches a target accuracy. It is at
+// least one half for a target up to the predicted accuracy, and at most one half above it.
+func (p *Predictor) Reaches(c Configuration, target float64, epochs int) float64 {
+	passage, a := p.Passage(c, target), p.Accuracy(c, epochs)
+	probability := passage.By(epochs)
+	switch {
+	case !a.Known:
+		return probability
+	case target <= a.Mean+tolerance:
+		return max(probability, 0.5)
+	}
+	return min(probability, 0.5)
+}
+
+func (p *Predictor) accuracyOf(c *Configuration) *accuracyPredictor {
+	s := p.subjects[c.subject()]
+	if s == nil || s.accuracy == nil || c.BatchSize < 1 {
+		return nil
+	}
+	return s.accuracy
 }

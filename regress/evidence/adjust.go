@@ -41,7 +41,7 @@ func (d *DriftState) Adjust(p *Predictor, runs []Run) []Run {
 				shifts[i] += math.Log(f.Ratio)
 			}
 		}
-		if _, timed := runs[i].timing(); timed && shifts[i] == 0 {
+		if isTimed(runs[i]) && shifts[i] == 0 {
 			recent[c] = true
 		}
 	}

@@ -102,8 +102,8 @@ func BenchmarkDecision(b *testing.B) {
 						case "other load":
 							c.ProcessesPerCore = 0.5
 						}
-						t, a := p.Time(c, 10), p.Accuracy(c, 10)
-						sum += t.Probability(300)*a.Reaches(0.9) + t.Quantile(0.95)
+						t := p.Time(c, 10)
+						sum += t.Probability(300)*p.Reaches(c, 0.9, 10) + t.Quantile(0.95)
 					}
 				}
 				_ = sum

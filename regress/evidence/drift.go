@@ -11,18 +11,21 @@ import (
 // Residual compares a run with its prediction; false if the run was not timed or has no prediction.
 func (p *Predictor) Residual(r *Run) (Residual, bool) {
 	s := p.subjects[r.subject()]
-	timing, timed := r.timing()
+	curve, _, timed := r.curve()
 	if s == nil || s.time == nil || !timed || !r.valid() {
 		return Residual{}, false
 	}
 	c := p.banded(r)
-	e, support, _ := s.time.estimate(&c)
-	if support == NeverRun {
+	times := s.time.times(&c)
+	if times.support == NeverRun {
 		return Residual{}, false
 	}
-	d := s.time.run(&e, support, timing.epochs)
+	n := curve.epochs()
+	total := times.total(n)
+	value := math.Log(curve.sums[n-1]) - total.location
 	return Residual{Configuration: c, At: r.endOrStart(), StartedAt: r.StartedAt,
-		Value: timing.mean - e.mean, Variance: d.Scale * d.Scale, Shared: e.variance}, true
+		Value: max(-maxResidual, min(maxResidual, value)), Variance: total.shared + total.run,
+		Shared: total.shared}, true
 }
 
 // DriftState is the state of the correction of a served predictor. It follows from the residuals of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Evaluation scores predictions of the runs of one subject by other runs.
@@ -121,32 +122,36 @@ func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
 	if s.Time == nil {
 		return
 	}
-	t := *s.Time
-	if t.Configurations = measure(without(runs, out)); len(t.Configurations) == 0 {
+	all, _ := measure(without(runs, out))
+	if len(all) == 0 {
 		return
 	}
-	p, ok := newTimePredictor(&t)
+	t := newTimeModel(all, priorVariance(nil))
+	t.Hyperparameters = s.Time.Hyperparameters
+	t.smooth()
+	p, ok := newTimePredictor(t)
 	if !ok {
 		return
 	}
 	for i := range runs {
-		timing, timed := runs[i].timing()
+		c, _, timed := runs[i].curve()
 		if !out[i] || !timed {
 			continue
 		}
-		estimate, support, _ := p.estimate(&runs[i].Configuration)
+		times := p.times(&runs[i].Configuration)
 		score := &e.Unmeasured
-		switch support {
+		switch times.support {
 		case NeverRun:
 			continue
 		case Measured:
 			score = &e.Measured
 		}
-		score.add(p.run(&estimate, support, timing.epochs), timing.mean)
+		n := c.epochs()
+		score.add(times.total(n).distribution(), math.Log(c.sums[n-1]))
 	}
 }
 
-// add adds a run whose log epoch seconds are y.
+// add adds a run whose log seconds are y.
 func (s *TimeScore) add(d Distribution, y float64) {
 	s.Runs++
 	n := float64(s.Runs)
@@ -165,35 +170,35 @@ func (s *Subject) evaluateAccuracy(runs []Run, out []bool, e *Evaluation) {
 	if s.Accuracy == nil {
 		return
 	}
-	curves := curvesOf(without(runs, out))
-	if len(curves) == 0 {
+	m := collectRecords(without(runs, out))
+	if m == nil {
 		return
 	}
-	m := *s.Accuracy
-	m.Batches = nil
-	m.count(curves)
-	p := newAccuracyPredictor(&m)
+	m.Prior = s.Accuracy.Prior
+	p := newAccuracyPredictor(m)
 	for i := range runs {
-		if left := curvesOf(runs[i : i+1]); out[i] && len(left) > 0 {
-			if _, ok := p.measured[runs[i].BatchSize]; ok {
-				e.AccuracyMeasured.add(p, &left[0])
-			} else {
-				e.AccuracyUnmeasured.add(p, &left[0])
-			}
+		left, ok := recordsOf(&runs[i])
+		if !out[i] || !ok {
+			continue
 		}
+		score := &e.AccuracyUnmeasured
+		if slices.Contains(p.batches, runs[i].BatchSize) {
+			score = &e.AccuracyMeasured
+		}
+		score.add(p, &runs[i], &left)
 	}
 }
 
-// add adds a run. It compares with the best accuracy up to each epoch, or with the last if the
-// model uses the last epoch.
-func (s *AccuracyScore) add(p *accuracyPredictor, c *epochCurve) {
-	best, sum, n := 0.0, 0.0, 0.0
-	for _, x := range c.epochs {
-		if best = max(best, x.Accuracy); p.model.LastEpoch {
-			best = x.Accuracy
-		}
-		if a := p.predict(c.batch, x.Number); a.Known {
-			sum += math.Abs(a.Median - best)
+// add adds a run. It compares with the best accuracy up to each epoch.
+func (s *AccuracyScore) add(p *accuracyPredictor, r *Run, left *Records) {
+	const most = 8 // epochs
+	step := max(1, len(r.Epochs)/most)
+	sum, n := 0.0, 0.0
+	for i := 0; i < len(r.Epochs); i += step {
+		e := &r.Epochs[i]
+		best, ok := left.at(e.Number)
+		if a := p.predict(r.BatchSize, r.NodeType, e.Number); ok && e.HasAccuracy && a.Known {
+			sum += math.Abs(a.Mean - best)
 			n++
 		}
 	}

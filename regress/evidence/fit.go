@@ -11,41 +11,52 @@ import (
 
 // Options of a fit. Zero fields mean the documented defaults.
 type Options struct {
-	// LastEpoch uses the accuracy of the last epoch instead of the best: a level is reached at
-	// the epoch from which the run stays at or above it.
-	LastEpoch bool
 	// Threads that fit subjects in parallel; 0 means 1.
 	Threads int
 }
 
 // Fit learns from runs. Runs without times or accuracies are ignored; without any run the regressor
-// is empty. Fit returns an error if ctx ends.
+// is empty. Subjects are fitted alone, but for the variance that others lend. Fit returns an error
+// only if ctx ends.
 func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 	runs = distinct(runs)
 	groups := groupNodes(runs)
 	runsOf := bySubject(regrouped(runs, groups))
 	subjects := slices.SortedFunc(maps.Keys(runsOf), subject.compare)
 	h := &Regressor{Format: format, Subjects: make([]Subject, len(subjects)), NodeGroups: groups}
-	measured := make([][]ConfigurationTimes, len(subjects))
-	var all components
-	var startups spread
-	for i, s := range subjects {
-		measured[i] = measure(runsOf[s])
-		all.add(componentsOf(measured[i]))
-		h.Subjects[i] = Subject{Model: s.model, Dataset: s.dataset}
-		h.Subjects[i].Startup = measureStartups(runsOf[s])
-		startups.add(startupSpread(h.Subjects[i].Startup))
+	measured := make([][]*measuredTimes, len(subjects))
+	aside := make([][]SetAside, len(subjects))
+	threads := cmp.Or(o.Threads, 1)
+	err := forEach(threads, len(subjects), func(i int) error {
+		s := subjects[i]
+		measured[i], aside[i] = measure(runsOf[s])
+		h.Subjects[i] = Subject{Model: s.model, Dataset: s.dataset,
+			Startup: measureStartups(runsOf[s]), Accuracy: collectRecords(runsOf[s])}
+		return ctx.Err()
+	})
+	if err != nil {
+		return nil, fmt.Errorf("fit evidence: %w", err)
 	}
-	for i := range h.Subjects {
-		shareStartupVariance(h.Subjects[i].Startup, startups)
-	}
-	err := forEach(cmp.Or(o.Threads, 1), len(subjects), func(i int) error {
-		s := &h.Subjects[i]
-		var err error
-		if s.Time, err = fitTime(ctx, measured[i], all); err != nil {
-			return err
+	h.SetAside = slices.Concat(aside...)
+	lent, startups := make([]spread, len(subjects)), make([]spread, len(subjects))
+	passages := make([]spread, len(subjects))
+	for i := range subjects {
+		if isRepeated(measured[i]) {
+			lent[i] = spread{mostLent * runVarianceOf(measured[i]), mostLent}
 		}
-		s.Accuracy, err = fitAccuracy(ctx, runsOf[subjects[i]], o.LastEpoch)
+		if len(h.Subjects[i].Startup) > 0 {
+			startups[i] = startupPrior(h.Subjects[i].Startup)
+		}
+		passages[i] = h.Subjects[i].Accuracy.passagePrior()
+	}
+	err = forEach(threads, len(subjects), func(i int) error {
+		s := &h.Subjects[i]
+		fitStartups(s.Startup, othersOf(startups, i))
+		if s.Accuracy != nil {
+			s.Accuracy.setPrior(othersOf(passages, i))
+		}
+		var err error
+		s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i)))
 		return err
 	})
 	if err != nil {
@@ -55,6 +66,17 @@ func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 		return s.Time == nil && s.Startup == nil && s.Accuracy == nil
 	})
 	return h, nil
+}
+
+// maxLenders is the number of other subjects that lend a variance, so that a fit of thousands of
+// subjects takes a time in proportion to their number.
+const maxLenders = 100
+
+// othersOf returns what the nearest other subjects lend.
+func othersOf(lent []spread, i int) []spread {
+	first := max(0, min(i-maxLenders/2, len(lent)-maxLenders-1))
+	window := lent[first:min(len(lent), first+maxLenders+1)]
+	return slices.Concat(window[:i-first], window[i-first+1:])
 }
 
 // forEach calls do for 0 to n-1 on several goroutines and returns the first error.
@@ -77,81 +99,27 @@ func forEach(threads, n int, do func(i int) error) error {
 	return cmp.Or(errs...)
 }
 
-// measure summarizes the timed runs of one subject by configuration.
-func measure(runs []Run) []ConfigurationTimes {
-	var all []ConfigurationTimes
-	for i := 0; i < len(runs); {
-		m, n := ConfigurationTimes{Configuration: runs[i].Configuration}, i
-		for ; n < len(runs) && runs[n].Configuration == m.Configuration; n++ {
-			m.count(&runs[n])
-		}
-		if i = n; m.Runs > 0 {
-			all = append(all, m)
-		}
-	}
-	return latest(all)
-}
-
-// count adds a run to the sums (Welford's recurrence).
-func (m *ConfigurationTimes) count(r *Run) {
-	t, ok := r.timing()
-	if !ok {
-		return
-	}
-	m.Runs++
-	n := float64(m.Runs)
-	d := t.mean - m.Mean
-	m.Mean += d / n
-	m.Squares += d * (t.mean - m.Mean)
-	m.InverseEpochs += (1/t.epochs - m.InverseEpochs) / n
-	m.EpochSquares += t.squares
-	m.EpochFreedom += t.freedom
-	if r.StartedAt.After(m.LastAt) {
-		m.LastAt = r.StartedAt
-	}
-}
-
-// latest keeps the configurations with the latest runs, at most MaxConfigurations.
-func latest(all []ConfigurationTimes) []ConfigurationTimes {
-	if len(all) <= MaxConfigurations {
-		return all
-	}
-	slices.SortStableFunc(all, func(a, b ConfigurationTimes) int {
-		return b.LastAt.Compare(a.LastAt)
-	})
-	all = slices.Clone(all[:MaxConfigurations])
-	slices.SortFunc(all, func(a, b ConfigurationTimes) int { return a.compare(b.Configuration) })
-	return all
-}
-
-// fitTime fits the epoch times of one subject; nil if no run was timed.
-func fitTime(
-	ctx context.Context, measured []ConfigurationTimes, all components,
-) (*TimeModel, error) {
-	if len(measured) == 0 {
+// fitTime fits the times of one subject, given the variance of runs of other subjects; nil if no run
+// was timed.
+func fitTime(ctx context.Context, all []*measuredTimes, prior float64) (*TimeModel, error) {
+	if len(all) == 0 {
 		return nil, nil
 	}
-	v := variancesOf(componentsOf(measured), all)
-	t := &TimeModel{
-		EpochVariance: v.epoch, RunVariance: v.run, Degrees: v.degrees,
-		Configurations: measured,
-	}
-	l := newLikelihood(t.observations())
+	t := newTimeModel(all, prior)
 	var err error
-	t.Hyperparameters, err = l.search(ctx)
-	t.RunVariance *= l.runRatio
+	t.Hyperparameters, err = newLikelihood(t.observations()).search(ctx)
+	t.smooth()
 	return t, err
 }
 
-// fitAccuracy fits the accuracies of one subject; nil if there is none.
-func fitAccuracy(ctx context.Context, runs []Run, forGood bool) (*AccuracyModel, error) {
-	curves := curvesOf(runs)
-	if len(curves) == 0 {
-		return nil, nil
+// newTimeModel returns the curves of a subject, without hyperparameters.
+func newTimeModel(all []*measuredTimes, prior float64) *TimeModel {
+	t := &TimeModel{PaceVariance: paceVarianceOf(all)}
+	for i, m := range all {
+		t.Configurations = append(t.Configurations,
+			m.times(slices.Concat(all[:i], all[i+1:]), prior))
 	}
-	m := &AccuracyModel{LastEpoch: forGood}
-	m.Levels, m.Quantiles = levelsOf(curves)
-	m.count(curves)
-	err := m.search(ctx)
-	return m, err
+	t.fitNoise(all)
+	t.measurePaces()
+	return t
 }

@@ -23,7 +23,7 @@ func (p *Predictor) Missing(c Configuration) Missing {
 	if n := len(s.time.measured); n < minConfigurations {
 		return Missing{LacksConfigurations, n, n}
 	}
-	if _, support, _ := s.time.estimate(&c); support.Promisable() {
+	if t := s.time.times(&c); t.support.Promisable() {
 		return Missing{}
 	}
 	return Missing{Lacks: LacksAgreement}

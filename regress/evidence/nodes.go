@@ -22,7 +22,7 @@ func groupNodes(runs []Run) []NodeGroup {
 	types := map[string]map[string]nodeRuns{}
 	for i := range runs {
 		r := &runs[i]
-		t, timed := r.timing()
+		epoch, timed := r.usualEpoch()
 		if r.Node == "" || !timed {
 			continue
 		}
@@ -33,7 +33,7 @@ func groupNodes(runs []Run) []NodeGroup {
 		if of[r.Node] == nil {
 			of[r.Node] = nodeRuns{}
 		}
-		of[r.Node].count(r.Configuration, t.mean)
+		of[r.Node].count(r.Configuration, math.Log(epoch))
 	}
 	var groups []NodeGroup
 	for _, name := range slices.Sorted(maps.Keys(types)) {
@@ -42,7 +42,7 @@ func groupNodes(runs []Run) []NodeGroup {
 	return groups
 }
 
-// nodeRuns sums the log epoch seconds of one node by configuration.
+// nodeRuns sums the log median epoch seconds of one node by configuration.
 type nodeRuns map[Configuration]driftSum
 
 func (n nodeRuns) count(c Configuration, y float64) {

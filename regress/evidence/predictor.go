@@ -59,27 +59,6 @@ func (p *Predictor) Startup(c Configuration) Distribution {
 	return s.startup(c.NodeType)
 }
 
-// SmallestEpochs returns the smallest number of epochs, up to most, after which the target accuracy
-// is reached with the given probability; 0 if there is none.
-func (p *Predictor) SmallestEpochs(c Configuration, target, probability float64, most int) int {
-	reaches := func(epochs int) bool {
-		a := p.Accuracy(c, epochs)
-		return a.Reaches(target) >= probability
-	}
-	if most < 1 || !reaches(most) {
-		return 0
-	}
-	low, high := 0, most // high reaches the target
-	for high-low > 1 {
-		if middle := low + (high-low)/2; reaches(middle) {
-			high = middle
-		} else {
-			low = middle
-		}
-	}
-	return high
-}
-
 // NodeTypes returns the node types with timed runs of a model, unordered.
 func (p *Predictor) NodeTypes(c Configuration) []string {
 	s := p.subjects[c.subject()]
@@ -93,16 +72,6 @@ func (p *Predictor) NodeTypes(c Configuration) []string {
 	return types
 }
 
-// Accuracy predicts the accuracy after a number of epochs. It depends on model, dataset and batch
-// size only.
-func (p *Predictor) Accuracy(c Configuration, epochs int) Accuracy {
-	s := p.subjects[c.subject()]
-	if s == nil || s.accuracy == nil || c.BatchSize < 1 {
-		return Accuracy{}
-	}
-	return s.accuracy.predict(c.BatchSize, epochs)
-}
-
 // startup returns the distribution of the start-up seconds of a subject on a node type; its scale
 // is 0 if no start-up was measured.
 func (s *Subject) startup(nodeType string) Distribution {
@@ -110,17 +79,16 @@ func (s *Subject) startup(nodeType string) Distribution {
 	for i := range s.Startup {
 		u := &s.Startup[i]
 		if u.NodeType == nodeType {
-			scale := math.Sqrt(u.Variance * (1 + 1/float64(u.Runs)))
-			return Distribution{u.Mean, scale, u.Degrees}
+			return Distribution{u.Location, math.Sqrt(u.Variance + u.LocationVariance), u.Degrees}
 		}
 		runs += float64(u.Runs)
-		mean += float64(u.Runs) * (u.Mean - mean) / runs
+		mean += float64(u.Runs) * (u.Location - mean) / runs
 	}
 	if runs == 0 {
 		return Distribution{}
 	}
 	variance := s.Startup[0].Variance + otherNodeDeviation*otherNodeDeviation
-	return Distribution{mean, math.Sqrt(variance), priorStartupDegrees}
+	return Distribution{mean, math.Sqrt(variance), modelWeight}
 }
 
 // StartupRuns returns the number of runs of a model with a measured start-up: on the node type, and

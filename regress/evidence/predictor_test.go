@@ -1,13 +1,10 @@
 package evidence_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"regexp"
 	"sync"
 	"testing"
 
@@ -85,9 +82,9 @@ func TestTime_IsTheMeanOfManyRuns(t *testing.T) {
 		seconds = append(seconds, 100*math.Exp(0.02*math.Sin(float64(i))))
 	}
 	_, p := fit(t, runsOf(c, seconds...))
-	got := p.Time(c, 10)
-	if off := got.Median()/1000 - 1; math.Abs(off) > 0.005 {
-		t.Errorf("median is %g, want about 1000", got.Median())
+	got := p.Time(c, 2)
+	if off := got.Median()/200 - 1; math.Abs(off) > 0.005 {
+		t.Errorf("median is %g, want about 200", got.Median())
 	}
 	if bound := got.Quantile(0.95) / got.Median(); bound > 1.06 {
 		t.Errorf("bound after 40 similar runs = %g times the median, want at most 1.06", bound)
@@ -136,46 +133,6 @@ func TestTime_StartupIsLearnedFromTheFirstRun(t *testing.T) {
 	}
 }
 
-// A run slower than others of its configuration is predicted increasingly by its own epochs, with
-// decreasing uncertainty.
-func TestEpochs_GivenTheRunsOwn(t *testing.T) {
-	c := configurationOf("a", 32, "x")
-	random := rand.New(rand.NewPCG(1, 1))
-	var runs []evidence.Run
-	for i := range 5 {
-		r := evidence.Run{ID: fmt.Sprint(i), Configuration: c}
-		for e, x := range draw(random, 10, 20) {
-			r.Epochs = append(r.Epochs, evidence.EpochRecord{Number: e + 1, Seconds: x})
-		}
-		runs = append(runs, r)
-	}
-	_, p := fit(t, runs)
-	e := p.Epochs(nil, c)
-	before, width := e.Seconds(20).Median(), e.Seconds(20).Scale
-	if want := p.Time(c, 20).Distribution; e.Seconds(20) != want {
-		t.Fatalf("20 epochs take %+v, want %+v", e.Seconds(20), want)
-	}
-	for _, n := range []int{1, 5, 50} {
-		own := e.Given(12, n)
-		d := own.Seconds(20)
-		if d.Median() <= before || d.Median() > 240 || d.Scale >= width {
-			t.Errorf("after %d epochs of 12 s: median %g, want %g to 240; scale %g, want less than %g",
-				n, d.Median(), before, d.Scale, width)
-		}
-		before, width = d.Median(), d.Scale
-	}
-	if before < 235 {
-		t.Errorf("after 50 epochs of 12 s, 20 more take %g s, want about 240", before)
-	}
-	if same := e.Given(12, 0); same != e {
-		t.Error("no epochs change the prediction")
-	}
-	never := p.Epochs(nil, configurationOf("b", 32, "x"))
-	if given := never.Given(12, 5); given.Known() || given.Seconds(3).Known() {
-		t.Error("the epochs of a model that never ran are known")
-	}
-}
-
 // Predictions do not depend on the number of requested loads, nor on concurrent requests.
 func TestTime_AnswersDoNotDependOnWhatWasAskedBefore(t *testing.T) {
 	h, asked := fit(t, synthetic(20))
@@ -204,25 +161,6 @@ func TestTime_AnswersDoNotDependOnWhatWasAskedBefore(t *testing.T) {
 	}
 }
 
-func TestLargestEpochs_KeepsTheLimit(t *testing.T) {
-	c := configurationOf("a", 32, "x")
-	_, p := fit(t, runsOf(c, 10, 10.2, 9.9))
-	for _, limit := range []float64{5, 11, 95, 1000, 1e9} {
-		n := p.LargestEpochs(nil, c, limit, 0.95, 60)
-		keeps := func(epochs int) bool {
-			d := p.Time(c, epochs)
-			return d.Probability(limit) >= 0.95
-		}
-		if n > 0 && !keeps(n) || n < 60 && keeps(n+1) {
-			t.Errorf("largest number of epochs for the limit %g = %d, want the last that keeps it",
-				limit, n)
-		}
-	}
-	if n := p.LargestEpochs(nil, configurationOf("b", 32, "x"), 1e9, 0.95, 60); n != 0 {
-		t.Errorf("%d epochs of a model that never ran", n)
-	}
-}
-
 func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
 	h, _ := fit(t, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
 	b, err := json.Marshal(h)
@@ -231,15 +169,17 @@ func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
 	}
 	type regressor = evidence.Regressor
 	for name, spoil := range map[string]func(h *regressor){
-		"format":        func(h *regressor) { h.Format = 2 },
+		"format":        func(h *regressor) { h.Format = 1 },
 		"no amplitude":  func(h *regressor) { h.Subjects[0].Time.Amplitude = 0 },
-		"length":        func(h *regressor) { h.Subjects[0].Time.Lengths[2] = -1 },
+		"lengths":       func(h *regressor) { h.Subjects[0].Time.Lengths[2] = -1 },
 		"nothing ran":   func(h *regressor) { h.Subjects[0].Time.Configurations = nil },
 		"another model": func(h *regressor) { h.Subjects[0].Time.Configurations[0].Model = "b" },
 		"no runs":       func(h *regressor) { h.Subjects[0].Time.Configurations[0].Runs = 0 },
-		"levels":        func(h *regressor) { h.Subjects[0].Accuracy.Levels[0] = 2 },
-		"passages":      func(h *regressor) { h.Subjects[0].Accuracy.Batches[0].Passages = nil },
-		"reached":       func(h *regressor) { h.Subjects[0].Accuracy.Batches[0].Passages[0].Reached = 9 },
+		"no location":   func(h *regressor) { h.Subjects[0].Time.Configurations[0].Location = nil },
+		"falling":       func(h *regressor) { h.Subjects[0].Time.Configurations[0].Location[1] = -9 },
+		"accuracy":      func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs[0].Accuracy[0] = 2 },
+		"no records":    func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs = nil },
+		"length":        func(h *regressor) { h.Subjects[0].Accuracy.Groups[0].Runs[0].Length = 1 },
 		"twice":         func(h *regressor) { h.Subjects = append(h.Subjects, h.Subjects[0]) },
 	} {
 		var broken evidence.Regressor
@@ -253,35 +193,6 @@ func TestCompile_RefusesWhatNoFitMakes(t *testing.T) {
 	}
 }
 
-// A file of a version that had five features predicts as it did.
-func TestCompile_ReadsAFileWithoutIOWait(t *testing.T) {
-	h, p := fit(t, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1),
-		runsOf(configurationOf("a", 64, "x"), 2, 2.2)...))
-	b, err := json.Marshal(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	six := regexp.MustCompile(`"lengths":\[([^\]]*),[^,\]]*\]`)
-	five := six.ReplaceAll(b, []byte(`"lengths":[$1]`))
-	if bytes.Equal(five, b) {
-		t.Fatalf("no lengths in %s", b)
-	}
-	var old evidence.Regressor
-	if err := json.Unmarshal(five, &old); err != nil {
-		t.Fatal(err)
-	}
-	q, err := evidence.Compile(&old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, batch := range []int{32, 48, 64, 128} {
-		c := configurationOf("a", batch, "x")
-		if got, want := q.Time(c, 3), p.Time(c, 3); got.Location != want.Location || got.Scale != want.Scale {
-			t.Errorf("batch size %d: %+v, want %+v", batch, got, want)
-		}
-	}
-}
-
 func FuzzCompile(f *testing.F) {
 	h, _ := fit(f, append(runsOf(configurationOf("a", 32, "x"), 1, 1.1), curveOf("c", 64, 9, 1)))
 	b, err := json.Marshal(h)
@@ -289,7 +200,7 @@ func FuzzCompile(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b)
-	f.Add([]byte(`{"format":1}`))
+	f.Add([]byte(`{"format":2}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var h evidence.Regressor
 		if json.Unmarshal(b, &h) != nil {
@@ -304,8 +215,7 @@ func FuzzCompile(f *testing.F) {
 			if d := p.Time(c, 3); d.Known() && math.IsNaN(d.Probability(3)) {
 				t.Errorf("probability is not a number")
 			}
-			a := p.Accuracy(c, 3)
-			if x := a.Reaches(0.5); !(x >= 0 && x <= 1) {
+			if x := p.Reaches(c, 0.5, 3); !(x >= 0 && x <= 1) {
 				t.Errorf("P(0.5) = %g, want 0 to 1", x)
 			}
 		}

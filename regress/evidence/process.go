@@ -132,7 +132,7 @@ func newGaussianProcess(h Hyperparameters, o observations) (*timeProcess, bool) 
 		for j := range i + 1 {
 			k[i*n+j] = g.kernel(&points[i], &g.scaled[i], &g.laws[i], j)
 		}
-		k[i*n+i] += h.Effect*h.Effect + o.runs[i] + o.epochs[i]
+		k[i*n+i] += h.Effect*h.Effect + o.noise[i]
 	}
 	c, ok := factorize(n, k)
 	if !ok {
@@ -182,11 +182,10 @@ func (g *timeProcess) predict(p *point, measured int, k []float64) (mean, varian
 	return g.prior(&law) + dot(k, g.weights), variance
 }
 
-// observations are the data of the process: the means of the configurations, and the
-// contributions of the variances of runs and epochs to the variances of these means.
+// observations are the data of the process: the log paces of the configurations, and the variances of
+// their estimates.
 type observations struct {
-	points          []point
-	several         bool // there are several node types
-	y, runs, epochs []float64
-	degrees         float64 // of freedom of the variance of runs
+	points   []point
+	several  bool // there are several node types
+	y, noise []float64
 }

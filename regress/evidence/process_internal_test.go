@@ -7,29 +7,12 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
-	"gonum.org/v1/gonum/stat/distuv"
 )
-
-func TestStudent_IsTheDistribution(t *testing.T) {
-	for _, degrees := range []float64{1, 2, 4, 8, 35, 128} {
-		s, exact := studentOf(degrees), distuv.StudentsT{Sigma: 1, Nu: degrees}
-		for z := -60.0; z <= 60; z += 0.0137 {
-			if got, want := s.below(z), exact.CDF(z); math.Abs(got-want) > 1e-5 {
-				t.Fatalf("%g degrees: P(z <= %g) is %g, want %g", degrees, z, got, want)
-			}
-		}
-		for _, p := range []float64{1e-6, 0.01, 0.3, 0.5, 0.9, 0.95, 0.99, 0.9999, 1 - 1e-9} {
-			if got := s.below(s.quantile(p)); math.Abs(got-p) > 1e-9 {
-				t.Errorf("%g degrees: below(quantile(%g)) = %g, want no change", degrees, p, got)
-			}
-		}
-	}
-}
 
 // fixture returns a process of configurations that differ in all features.
 func fixture(n int) observations {
 	random := rand.New(rand.NewPCG(1, 2))
-	o := observations{several: true, degrees: 4, epochs: make([]float64, n)}
+	o := observations{several: true}
 	for i := range n {
 		p := point{node: i % 2}
 		for f := range p.x {
@@ -37,7 +20,7 @@ func fixture(n int) observations {
 		}
 		o.points = append(o.points, p)
 		o.y = append(o.y, 5-p.x[0]+0.1*random.NormFloat64())
-		o.runs = append(o.runs, 0.001*(1+random.Float64()))
+		o.noise = append(o.noise, 0.001*(1+random.Float64()))
 	}
 	return o
 }
@@ -46,7 +29,7 @@ func fixture(n int) observations {
 func (o observations) without(i int) observations {
 	drop := func(of []float64) []float64 { return slices.Delete(slices.Clone(of), i, i+1) }
 	o.points = slices.Delete(slices.Clone(o.points), i, i+1)
-	o.y, o.runs, o.epochs = drop(o.y), drop(o.runs), drop(o.epochs)
+	o.y, o.noise = drop(o.y), drop(o.noise)
 	return o
 }
 
@@ -69,9 +52,9 @@ func TestProcess_LeaveOneOutIsAFitWithoutThePoint(t *testing.T) {
 		other.inflation = 1
 		mean, variance := other.predict(&o.points[i], -1, make([]float64, n))
 		off, spread := g.weights[i]/g.inverse[i*n+i], 1/g.inverse[i*n+i]
-		if math.Abs(o.y[i]-mean-off) > 1e-8 || math.Abs(variance+o.runs[i]-spread) > 1e-8 {
+		if math.Abs(o.y[i]-mean-off) > 1e-8 || math.Abs(variance+o.noise[i]-spread) > 1e-8 {
 			t.Errorf("point %d: error %g, variance %g, by a fit without it %g, %g",
-				i, off, spread, o.y[i]-mean, variance+o.runs[i])
+				i, off, spread, o.y[i]-mean, variance+o.noise[i])
 		}
 	}
 }
@@ -83,16 +66,16 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 	o.y[3] += 0.5
 	before := math.Inf(1)
 	for _, runs := range []float64{1, 10, 1000} {
-		o.runs[3] = 0.01 / runs
+		o.noise[3] = 0.01 / runs
 		g, ok := newGaussianProcess(fixtureParameters, o)
 		if !ok {
 			t.Fatal("not positive definite")
 		}
 		mean, variance := g.predict(&o.points[3], 3, make([]float64, n))
 		off := math.Abs(mean - o.y[3])
-		if off >= before || variance > o.runs[3]+1e-9 {
+		if off >= before || variance > o.noise[3]+1e-9 {
 			t.Errorf("%g runs: distance from the mean %g, want less than %g; variance %g, want at most %g",
-				runs, off, before, variance, o.runs[3])
+				runs, off, before, variance, o.noise[3])
 		}
 		before = off
 	}
@@ -104,7 +87,7 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 func TestLikelihood_IsThatOfTheProcess(t *testing.T) {
 	o := fixture(9)
 	l := newLikelihood(o)
-	got := l.logPosterior(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true) - l.logRepeated()
+	got := l.logPosterior(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true)
 
 	g, _ := newGaussianProcess(fixtureParameters, o)
 	inverse := mat.NewDense(9, 9, slices.Clone(g.inverse))

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sort"
 
 	"courier/regress/evidence"
 )
@@ -140,6 +141,7 @@ func (q *adviceQuestion) answer(p *evidence.Predictor) {
 func (q *adviceQuestion) option(p *evidence.Predictor, b, epochs int) option {
 	c := configurationOf(q.dataset, b, "v100")
 	o := option{batch: b, epochs: epochs, probability: 1}
+	passage := p.Passage(c, q.target)
 	o.time, o.accuracy = p.Time(c, epochs), p.Accuracy(c, epochs)
 	if !o.time.Known() {
 		o.probability = 0
@@ -148,11 +150,11 @@ func (q *adviceQuestion) option(p *evidence.Predictor, b, epochs int) option {
 	}
 	o.seconds = o.time.Median()
 	if q.target > 0 {
-		o.probability *= o.accuracy.Reaches(q.target)
+		o.probability *= p.Reaches(c, q.target, epochs)
 	}
 	o.value = o.probability * o.accuracy.Mean
 	o.promised = o.probability >= confidence && o.time.Support.Promisable() &&
-		(q.target == 0 || o.accuracy.Support.Promisable())
+		(q.target == 0 || passage.Promisable)
 	return o
 }
 
@@ -168,10 +170,10 @@ func (q *adviceQuestion) perBatch(p *evidence.Predictor, b int) option {
 	numbers := []int{q.most}
 	for _, probability := range []float64{confidence, 0.99, 0.999} {
 		if q.seconds() {
-			numbers = append(numbers, p.LargestEpochs(nil, c, q.slo, probability, q.most))
+			numbers = append(numbers, largestEpochs(p, c, q.slo, probability, q.most))
 		}
 		if q.target > 0 {
-			numbers = append(numbers, p.SmallestEpochs(c, q.target, probability, q.most))
+			numbers = append(numbers, smallestEpochs(p, c, q.target, probability, q.most))
 		}
 	}
 	var all []option
@@ -220,4 +222,21 @@ func first(all []option, before func(a, b option) bool) option {
 		}
 	}
 	return best
+}
+
+// largestEpochs returns the most epochs that end within a limit with a probability; 0: none.
+func largestEpochs(p *evidence.Predictor, c evidence.Configuration, limit, probability float64, most int) int {
+	return sort.Search(most, func(n int) bool {
+		t := p.Time(c, n+1)
+		return !t.Known() || t.Probability(limit) < probability
+	})
+}
+
+// smallestEpochs returns the fewest epochs that reach a target with a probability; 0: none.
+func smallestEpochs(p *evidence.Predictor, c evidence.Configuration, target, probability float64, most int) int {
+	n := sort.Search(most, func(n int) bool { return p.Reaches(c, target, n+1) >= probability })
+	if n == most {
+		return 0
+	}
+	return n + 1
 }

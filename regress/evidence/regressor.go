@@ -10,13 +10,21 @@ import (
 // Regressor is the result of a fit. It is plain data: decoded from JSON it
 // gives the same predictions. Compile returns its predictor.
 type Regressor struct {
-	Format   int       `json:"format"` // 1
+	Format   int       `json:"format"` // 2
 	Subjects []Subject `json:"subjects"`
 	// NodeGroups are nodes whose runs differ from other nodes of their type.
 	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
+	// SetAside are the runs that the fit did not believe, wholly or in part.
+	SetAside []SetAside `json:"set_aside,omitempty"`
 }
 
-const format = 1
+// SetAside is a run that was not believed, and why.
+type SetAside struct {
+	Run    string `json:"run"`    // its ID
+	Reason string `json:"reason"` // a sentence for its owner, without the run's name
+}
+
+const format = 2
 
 // Subject is the result of a fit for one model on one dataset.
 type Subject struct {
@@ -27,32 +35,63 @@ type Subject struct {
 	Accuracy *AccuracyModel `json:"accuracy,omitempty"`
 }
 
-// TimeModel predicts the epoch times of a subject.
+// TimeModel predicts the times of a subject.
 type TimeModel struct {
 	Hyperparameters
-	// EpochVariance is the variance of the log seconds of an epoch within its run, and RunVariance
-	// of a run within its configuration. Degrees are the degrees of freedom of RunVariance.
-	EpochVariance float64 `json:"epoch_variance"`
-	RunVariance   float64 `json:"run_variance"`
-	Degrees       float64 `json:"degrees"`
+	// PaceVariance is how much the log pace changes from one octave of epochs to the next.
+	PaceVariance float64 `json:"pace_variance"`
+	// EpochVariance of the log seconds of an epoch about the curve of its configuration, the
+	// CorrelatedShare of it (an AR(1) process), and SlopeVariance of a run against its curve.
+	EpochVariance   float64 `json:"epoch_variance"`
+	CorrelatedShare float64 `json:"correlated_share"`
+	SlopeVariance   float64 `json:"slope_variance"`
 	// Configurations that ran, in order.
 	Configurations []ConfigurationTimes `json:"configurations"`
 }
 
-// ConfigurationTimes summarizes the epoch times of the runs of one configuration.
+// ConfigurationTimes is the curve of cumulative seconds of one configuration.
 type ConfigurationTimes struct {
 	Configuration
-	Runs int `json:"runs"`
-	// Mean over runs of the log of the mean epoch seconds, and the sum of Squares
-	// about it.
-	Mean    float64 `json:"mean"`
-	Squares float64 `json:"squares"`
-	// InverseEpochs is the mean over runs of 1/epochs.
-	InverseEpochs float64 `json:"inverse_epochs"`
-	// EpochSquares of log epoch seconds about the means of their runs.
-	EpochSquares float64   `json:"epoch_squares"`
-	EpochFreedom float64   `json:"epoch_freedom"`
-	LastAt       time.Time `json:"last_at,omitzero"`
+	Runs   int       `json:"runs"`
+	LastAt time.Time `json:"last_at,omitzero"`
+	// Pace is the log of the seconds per epoch after the first by the runs of the configuration alone,
+	// with its variance.
+	Pace         float64 `json:"pace"`
+	PaceVariance float64 `json:"pace_variance"`
+	// Points of the grid of epochs up to the longest run. At each point, of the log of the seconds
+	// until then: location, variance of one run, degrees of freedom, variance of the location.
+	Points           []int     `json:"points"`
+	Location         []float64 `json:"location"`
+	RunVariance      []float64 `json:"run_variance"`
+	Degrees          []float64 `json:"degrees"`
+	LocationVariance []float64 `json:"location_variance"`
+	// EpochSquares of log epoch seconds about the curve, within runs.
+	EpochSquares float64 `json:"epoch_squares"`
+	EpochFreedom float64 `json:"epoch_freedom"`
+}
+
+// check returns an error for a curve that a fit cannot produce.
+func (c *ConfigurationTimes) check() error {
+	n := len(c.Points)
+	if !(math.Abs(c.Pace) < 100) || !(c.PaceVariance > 0) || c.PaceVariance > 1e6 {
+		return fmt.Errorf("pace %g with variance %g", c.Pace, c.PaceVariance)
+	}
+	if c.Runs < 1 || n == 0 || len(c.Location) != n || len(c.RunVariance) != n ||
+		len(c.Degrees) != n || len(c.LocationVariance) != n {
+		return fmt.Errorf("%d runs, and %d points with %d locations", c.Runs, n, len(c.Location))
+	}
+	for k := range c.Points {
+		if c.Points[k] < 1 || k > 0 && (c.Points[k] <= c.Points[k-1] ||
+			!(c.Location[k] >= c.Location[k-1])) || !(math.Abs(c.Location[k]) < 100) {
+			return fmt.Errorf("point %d is out of order", k)
+		}
+		for _, x := range []float64{c.RunVariance[k], c.Degrees[k], c.LocationVariance[k]} {
+			if !(x > 0) || x > 1e6 {
+				return fmt.Errorf("variance or degrees at point %d are %g, want above 0", k, x)
+			}
+		}
+	}
+	return nil
 }
 
 // ErrInvalid is wrapped by the errors of Compile.
@@ -95,7 +134,9 @@ func (t *TimeModel) check(s *Subject) error {
 	if n := len(t.Configurations); n == 0 || n > MaxConfigurations {
 		return fmt.Errorf("%d configurations, want 1 to %d", n, MaxConfigurations)
 	}
-	for _, x := range []float64{t.Amplitude, t.Effect, t.RunVariance, t.Degrees} {
+	for _, x := range []float64{
+		t.Amplitude, t.Effect, t.PaceVariance, t.EpochVariance, t.CorrelatedShare, t.SlopeVariance,
+	} {
 		if !(x > 0) || x > 1e6 {
 			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
 		}
@@ -105,10 +146,9 @@ func (t *TimeModel) check(s *Subject) error {
 			return fmt.Errorf("length is %g, want 0 to 1e6", x)
 		}
 	}
-	if !(math.Abs(t.Offset) < 1e3) || !(t.EpochVariance >= 0) || t.EpochVariance > 1e6 ||
-		!(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
-		return fmt.Errorf("offset %g, epoch variance %g, node amplitude %g; want up to ±1e3, 0 to 1e6, 0 to 1e3",
-			t.Offset, t.EpochVariance, t.NodeAmplitude)
+	if !(math.Abs(t.Offset) < 1e3) || !(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
+		return fmt.Errorf("offset %g, node amplitude %g; want up to ±1e3, 0 to 1e3",
+			t.Offset, t.NodeAmplitude)
 	}
 	for i := range t.Configurations {
 		m := &t.Configurations[i]
@@ -119,31 +159,11 @@ func (t *TimeModel) check(s *Subject) error {
 		if i > 0 && t.Configurations[i-1].compare(m.Configuration) >= 0 {
 			return fmt.Errorf("configuration %d is out of order", i)
 		}
-		if m.Runs < 1 || !(math.Abs(m.Mean) < 100) || !(m.Squares >= 0) || m.Squares > 1e9 ||
-			!(m.InverseEpochs > 0) || m.InverseEpochs > 1 {
-			return fmt.Errorf("configuration %d is invalid: %d runs, mean %g, squares %g, inverse epochs %g",
-				i, m.Runs, m.Mean, m.Squares, m.InverseEpochs)
+		if err := m.check(); err != nil {
+			return fmt.Errorf("configuration %d: %w", i, err)
 		}
 	}
 	return nil
-}
-
-// MaxConfigurations is the maximum number of configurations of a subject. The most recent ones are
-// kept; the time of a fit grows with the cube of their number.
-const MaxConfigurations = 200
-
-func (t *TimeModel) observations() observations {
-	nodes := t.nodeTypes()
-	o := observations{several: len(nodes) > 1, degrees: t.Degrees}
-	for i := range t.Configurations {
-		m := &t.Configurations[i]
-		n := float64(m.Runs)
-		o.points = append(o.points, pointOf(&m.Configuration, nodes[m.NodeType]))
-		o.y = append(o.y, m.Mean)
-		o.runs = append(o.runs, t.RunVariance/n)
-		o.epochs = append(o.epochs, t.EpochVariance*m.InverseEpochs/n)
-	}
-	return o
 }
 
 // nodeTypes numbers the node types of the configurations.

@@ -118,47 +118,14 @@ func (r *Run) endOrStart() time.Time {
 	return r.EndedAt
 }
 
-// EpochRecord is one pass over the data.
+// EpochRecord is one pass over the data, or several.
 type EpochRecord struct {
-	Number      int     // from 1
-	Seconds     float64 // 0 if unknown
+	Number int // from 1; of several epochs that were measured together: of the last
+	// Count of epochs that were measured together, such as rounds of boosting; 0 means 1.
+	Count       int
+	Seconds     float64 // of all of them; 0 if unknown
 	Accuracy    float64 // after the epoch, 0 to 1
 	HasAccuracy bool
-}
-
-// Bounds of plausible epoch times, in seconds.
-const minSeconds, maxSeconds = 1e-9, 1e12
-
-func isPlausible(seconds float64) bool { return seconds >= minSeconds && seconds <= maxSeconds }
-
-// timing is the evidence of one run about epoch time.
-type timing struct {
-	mean    float64 // log of the mean epoch seconds
-	epochs  float64 // timed epochs
-	squares float64 // of log epoch seconds about their mean
-	freedom float64 // degrees of freedom of squares
-}
-
-// timing returns the evidence of a run about epoch time, if it has any.
-func (r *Run) timing() (timing, bool) {
-	sum, logs, n := 0.0, 0.0, 0.0
-	for _, e := range r.Epochs {
-		if isPlausible(e.Seconds) {
-			sum, logs, n = sum+e.Seconds, logs+math.Log(e.Seconds), n+1
-		}
-	}
-	if n == 0 {
-		t := timing{mean: math.Log(r.MeanSeconds), epochs: float64(r.EpochCount)}
-		return t, isPlausible(r.MeanSeconds) && r.EpochCount > 0
-	}
-	t := timing{mean: math.Log(sum / n), epochs: n, freedom: n - 1}
-	for _, e := range r.Epochs {
-		if isPlausible(e.Seconds) {
-			d := math.Log(e.Seconds) - logs/n
-			t.squares += d * d
-		}
-	}
-	return t, true
 }
 
 // distinct returns the valid runs without duplicates, with banded loads and sorted epochs. Their
@@ -205,7 +172,5 @@ func compareRuns(a, b Run) int {
 	if first != 0 {
 		return first
 	}
-	ta, _ := a.timing()
-	tb, _ := b.timing()
-	return cmp.Compare(ta.mean, tb.mean)
+	return cmp.Compare(a.MeanSeconds, b.MeanSeconds)
 }

@@ -100,7 +100,7 @@ func (s *scores) addOption(w *zeusSplit, q *adviceQuestion, o option) {
 		s.width.add(o.time.Quantile(confidence) / o.seconds)
 	}
 	if a, ok := w.truth[k].accuracy(o.epochs); ok && o.accuracy.Known {
-		off := math.Abs(o.accuracy.Median - a)
+		off := math.Abs(o.accuracy.Mean - a)
 		if w.unseen[k] {
 			s.accuracyUnseen.add(off)
 		} else {

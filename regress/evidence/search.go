@@ -12,7 +12,6 @@ var (
 	amplitudes = []float64{.03, .06, .12, .25, .5, 1}
 	lengths    = []float64{1, 1.5, 2, 3, 4, 6, 8}
 	effects    = []float64{.003, .006, .012, .025, .05, .1}
-	runRatios  = []float64{1. / 8, 1. / 4, 1. / 2, 1, 2} // of the variance of runs
 )
 
 const (
@@ -27,8 +26,7 @@ const (
 // the last lengths.
 type likelihood struct {
 	observations
-	runRatio float64 // variance of runs relative to the estimate from repeated runs alone
-	varies   [inputs]bool
+	varies [inputs]bool
 
 	lengths [inputs]float64
 	matern  []float64
@@ -39,7 +37,7 @@ type likelihood struct {
 
 func newLikelihood(o observations) *likelihood {
 	n := len(o.points)
-	l := &likelihood{observations: o, runRatio: 1,
+	l := &likelihood{observations: o,
 		matern: make([]float64, n*n), k: make([]float64, n*n),
 		laws: make([][terms]float64, n), r: make([]float64, n)}
 	for f := range inputs {
@@ -88,21 +86,14 @@ func (l *likelihood) logPosterior(h *Hyperparameters) float64 {
 			same := l.points[i].node == l.points[j].node
 			l.k[i*n+j] = g.covariance(l.matern[i*n+j], same, &l.laws[i], &l.laws[j])
 		}
-		l.k[i*n+i] += h.Effect*h.Effect + l.runRatio*l.runs[i] + l.epochs[i]
+		l.k[i*n+i] += h.Effect*h.Effect + l.noise[i]
 	}
 	c, ok := factorize(n, l.k)
 	if !ok {
 		return math.Inf(-1)
 	}
 	c.forward(l.r)
-	return -dot(l.r, l.r)/2 - c.logDeterminant()/2 + h.logPrior(l.varies, l.several) +
-		l.logRepeated()
-}
-
-// logRepeated returns the log likelihood of the repeated runs and of their prior, which counts as
-// additional runs (scaled inverse chi-squared).
-func (l *likelihood) logRepeated() float64 {
-	return -l.degrees / 2 * (math.Log(l.runRatio) + 1/l.runRatio)
+	return -dot(l.r, l.r)/2 - c.logDeterminant()/2 + h.logPrior(l.varies, l.several)
 }
 
 func (h *Hyperparameters) logPrior(varies [inputs]bool, several bool) float64 {
@@ -127,17 +118,16 @@ type gridAxis struct {
 	grid, grid2 []float64
 }
 
-// search finds the hyperparameters, and the ratio of the variance of runs, by coordinate search
-// over the grids. The amplitude is searched together with the effect and with the ratio: each
-// explains what the other leaves, so a search along one alone would not move.
+// search finds the hyperparameters by coordinate search over the grids. The amplitude is searched
+// together with the effect: each explains what the other leaves, so a search along one alone would
+// not move.
 func (l *likelihood) search(ctx context.Context) (Hyperparameters, error) {
 	h := Hyperparameters{Offset: offsetPrior, Amplitude: .12, Effect: effectPrior}
 	for f := range h.Lengths {
 		h.Lengths[f] = lengthPrior
 	}
 	axes := []gridAxis{{at: &h.Offset, grid: offsets},
-		{at: &h.Amplitude, grid: amplitudes, with: &h.Effect, grid2: effects},
-		{at: &h.Amplitude, grid: amplitudes, with: &l.runRatio, grid2: runRatios}}
+		{at: &h.Amplitude, grid: amplitudes, with: &h.Effect, grid2: effects}}
 	for f, v := range l.varies {
 		if v {
 			axes = append(axes, gridAxis{at: &h.Lengths[f], grid: lengths})

@@ -9,113 +9,109 @@ import (
 // one node type.
 type StartupTimes struct {
 	NodeType string `json:"node_type,omitempty"`
-	Runs     int    `json:"runs"` // that count; see measureStartups
-	// Mean of the log seconds and the sum of Squares about it.
-	Mean    float64 `json:"mean"`
-	Squares float64 `json:"squares"`
-	// Variance of one run, shrunk towards the variance of all subjects, with Degrees of freedom.
-	Variance float64 `json:"variance"`
-	Degrees  float64 `json:"degrees"`
+	Runs     int    `json:"runs"` // that count; see measureStartup
+	// Location of the log seconds and its variance, Variance of one run and its Degrees of freedom.
+	Location         float64 `json:"location"`
+	LocationVariance float64 `json:"location_variance"`
+	Variance         float64 `json:"variance"`
+	Degrees          float64 `json:"degrees"`
+
+	logs []float64
 }
 
 const (
 	// priorStartupDeviation is wide: a first start reads from a cold disk.
-	priorStartupDeviation = 0.4
-	priorStartupDegrees   = 4.0
+	priorStartupDeviation = 0.3
+	minStartupDeviation   = 0.02
 	// otherNodeDeviation is the deviation of a start-up that was measured on other node types only.
 	otherNodeDeviation = 0.7
 	minStartup         = 1e-3 // seconds
 )
 
 func (s *StartupTimes) check() error {
-	if s.Runs < 1 || !(math.Abs(s.Mean) < 100) || !(s.Squares >= 0) ||
+	if s.Runs < 1 || !(math.Abs(s.Location) < 100) || !(s.LocationVariance >= 0) ||
 		!(s.Variance > 0) || s.Variance > 1e6 || !(s.Degrees > 0) {
-		return fmt.Errorf("start-up with %d runs, mean %g, variance %g and degrees %g is invalid",
-			s.Runs, s.Mean, s.Variance, s.Degrees)
+		return fmt.Errorf("start-up with %d runs, location %g, variance %g and degrees %g is invalid",
+			s.Runs, s.Location, s.Variance, s.Degrees)
 	}
 	return nil
 }
 
-// measureStartups summarizes the start-ups of one subject by node type. The first start on a node
-// type reads programs from a cold disk and fills caches of compilers, which is not repeated. So it
-// counts only until there is a second one.
-func measureStartups(runs []Run) []StartupTimes {
-	var measured []Run
-	for i := range runs { // sorted by node type
-		if isPlausible(runs[i].StartupSeconds) {
-			measured = append(measured, runs[i])
+// measureStartups collects the start-ups of one subject by node type. Runs are sorted by it.
+func measureStartups(runs []Run) (all []StartupTimes) {
+	for i := 0; i < len(runs); {
+		first := i
+		for i < len(runs) && runs[i].NodeType == runs[first].NodeType {
+			i++
 		}
-	}
-	var all []StartupTimes
-	for len(measured) > 0 {
-		onType := measured[:1]
-		for len(onType) < len(measured) && measured[len(onType)].NodeType == onType[0].NodeType {
-			onType = measured[:len(onType)+1]
+		s := StartupTimes{NodeType: runs[first].NodeType, logs: startupLogs(runs[first:i])}
+		if s.Runs = len(s.logs); s.Runs > 0 {
+			all = append(all, s)
 		}
-		all = append(all, measureStartup(onType))
-		measured = measured[len(onType):]
 	}
 	return all
 }
 
-// measureStartup summarizes the start-ups of one subject on one node type.
-func measureStartup(runs []Run) StartupTimes {
-	first := 0
+// startupLogs returns the log start-ups of runs. The first start on a node type reads programs from
+// a cold disk and fills caches of compilers, which is not repeated. So it counts only until there is
+// a second one.
+func startupLogs(runs []Run) (logs []float64) {
+	first := -1
 	for i := range runs {
-		if runs[i].StartedAt.Before(runs[first].StartedAt) {
-			first = i
-		}
-	}
-	isCold := len(runs) > 1 && !runs[first].StartedAt.IsZero()
-	s := StartupTimes{NodeType: runs[0].NodeType}
-	for i := range runs {
-		if isCold && i == first {
+		if !isStartup(runs[i].StartupSeconds) {
 			continue
 		}
-		s.Runs++
-		y := math.Log(max(runs[i].StartupSeconds, minStartup))
-		d := y - s.Mean
-		s.Mean += d / float64(s.Runs)
-		s.Squares += d * (y - s.Mean)
+		if first < 0 || runs[i].StartedAt.Before(runs[first].StartedAt) {
+			first = i
+		}
+		logs = append(logs, math.Log(max(runs[i].StartupSeconds, minStartup)))
 	}
-	return s
+	if len(logs) < 2 || runs[first].StartedAt.IsZero() {
+		return logs
+	}
+	logs = logs[:0]
+	for i := range runs {
+		if i != first && isStartup(runs[i].StartupSeconds) {
+			logs = append(logs, math.Log(max(runs[i].StartupSeconds, minStartup)))
+		}
+	}
+	return logs
 }
 
-func startupSpread(all []StartupTimes) (sum spread) {
-	for i := range all {
-		sum.add(spread{all[i].Squares, float64(all[i].Runs - 1)})
-	}
-	return sum
+// isStartup reports whether a start-up was measured. It may be short: nothing is loaded.
+func isStartup(seconds float64) bool { return seconds > 0 && seconds <= maxSeconds }
+
+// spread returns the squares of the start-ups.
+func (s *StartupTimes) spread() spread {
+	return spread{sumOfSquares(centered(clipAround(s.logs, maxDeviation))), float64(len(s.logs) - 1)}
 }
 
-// shareStartupVariance sets the variances of one subject: its own squares, shrunk towards the
-// squares of all subjects, which are shrunk towards the prior.
-func shareStartupVariance(own []StartupTimes, all spread) {
-	prior := all.shrunk(priorStartupDeviation*priorStartupDeviation, priorStartupDegrees)
-	sum := startupSpread(own)
+// startupPrior pools the start-ups of a subject.
+func startupPrior(own []StartupTimes) spread {
+	groups := make([]spread, len(own))
 	for i := range own {
-		own[i].Variance = sum.shrunk(prior, priorStartupDegrees)
-		own[i].Degrees = priorStartupDegrees + sum.freedom
+		groups[i] = own[i].spread()
 	}
+	const prior = priorStartupDeviation * priorStartupDeviation
+	return spread{mostLent * pool(groups, modelWeight, prior, poolWeight, mostLent), mostLent}
 }
 
-// Plus returns the distribution of the sum of two independent durations by the delta method. The
-// variance of its log is the sum of the variances of the logs, weighted by the squared shares of
-// the medians. The degrees of freedom follow Welch and Satterthwaite.
-func (d Distribution) Plus(e Distribution) Distribution {
-	if !e.Known() {
-		return d
-	}
-	total := d.Median() + e.Median()
-	if !(total > 0) || math.IsInf(total, 0) {
-		return d
-	}
-	a, b := d.Scale*d.Median()/total, e.Scale*e.Median()/total
-	a, b = a*a, b*b
-	sum := a + b
-	return Distribution{
-		Location: math.Log(total),
-		Scale:    math.Sqrt(sum),
-		Degrees:  sum * sum / (a*a/d.Degrees + b*b/e.Degrees),
+// fitStartups estimates the start-ups of one subject, given those of the other subjects.
+func fitStartups(own []StartupTimes, others []spread) {
+	const prior = priorStartupDeviation * priorStartupDeviation
+	model := pool(others, poolWeight, prior, 4*mostLent, mostLent)
+	for i := range own {
+		s := &own[i]
+		var groups []spread
+		for k := range own {
+			if k != i {
+				groups = append(groups, own[k].spread())
+			}
+		}
+		pooled := pool(groups, modelWeight, model, poolWeight, mostLent)
+		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, modelWeight)
+		s.Degrees = modelWeight + float64(s.Runs-1)
+		s.Variance = max((modelWeight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
+		s.Location, s.LocationVariance = r.location, s.Variance/r.number
 	}
 }

@@ -112,7 +112,7 @@ func byEnd(a, b Run) int {
 }
 
 func isTimed(r Run) bool {
-	_, timed := r.timing()
+	_, timed := r.usualEpoch()
 	return timed
 }
 
@@ -151,7 +151,7 @@ func (s *State) canCompare(r *Run, taught map[Configuration]time.Time) bool {
 	if _, is := taught[c]; is {
 		return false
 	}
-	e := s.compiled.Epochs(nil, c)
+	e := s.compiled.Epochs(nil, c, 1)
 	return e.Support.Promisable()
 }
 

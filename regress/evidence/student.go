@@ -2,8 +2,6 @@ package evidence
 
 import (
 	"math"
-	"slices"
-	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -12,15 +10,59 @@ import (
 type Distribution struct {
 	Location float64 // of the logarithm
 	Scale    float64 // of the logarithm, above 0
-	Degrees  float64 // of freedom; rounded down to a whole number from 1 to 128
+	Degrees  float64 // of freedom, above 0
 }
+
+// Known reports whether there is a distribution.
+func (d Distribution) Known() bool { return d.Scale > 0 }
 
 // Median returns the value that is exceeded half the time.
 func (d Distribution) Median() float64 { return math.Exp(d.Location) }
 
+func (d Distribution) student() distuv.StudentsT {
+	return distuv.StudentsT{Mu: d.Location, Sigma: d.Scale, Nu: d.Degrees}
+}
+
 // Quantile returns the value that is not exceeded with probability p, in (0, 1).
 func (d Distribution) Quantile(p float64) float64 {
-	return math.Exp(d.Location + d.Scale*studentOf(d.Degrees).quantile(p))
+	return math.Exp(d.Location + d.Scale*studentQuantile(p, d.Degrees))
+}
+
+// studentQuantile returns a quantile of Student's t distribution: the approximation of Hill (1970,
+// algorithm 396 of the ACM), improved by Newton's method. It takes a quarter of the time of gonum's,
+// which was a third of the time of an answer.
+func studentQuantile(p, n float64) float64 {
+	t := distuv.StudentsT{Sigma: 1, Nu: n}
+	switch {
+	case p < 0.5:
+		return -studentQuantile(1-p, n)
+	case p == 0.5:
+		return 0
+	case n < 1.2 || p > 1-1e-9:
+		return t.Quantile(p)
+	}
+	a := 1 / (n - 0.5)
+	b := 48 / (a * a)
+	c := ((20700*a/b-98)*a-16)*a + 96.36
+	d := ((94.5/(b+c)-3)/b + 1) * math.Sqrt(a*math.Pi/2) * n
+	y := math.Pow(d*2*(1-p), 2/n)
+	if y > 0.05+a {
+		x := distuv.UnitNormal.Quantile(1 - p)
+		y = x * x
+		if n < 5 {
+			c += 0.3 * (n - 4.5) * (x + 0.6)
+		}
+		c += (((0.05*d*x-5)*x-7)*x-2)*x + b
+		y = (((((0.4*y+6.3)*y+36)*y+94.5)/c-y-3)/b + 1) * x
+		y = math.Expm1(a * y * y)
+	} else {
+		y = ((1/(((n+6)/(n*y)-0.089*d-0.822)*(n+2)*3)+0.5/(n+4))*y-1)*(n+1)/(n+2) + 1/y
+	}
+	z := math.Sqrt(n * y)
+	for range 2 {
+		z -= (t.CDF(z) - p) / t.Prob(z)
+	}
+	return z
 }
 
 // Probability returns the probability of a value of at most limit.
@@ -28,17 +70,11 @@ func (d Distribution) Probability(limit float64) float64 {
 	if !(limit > 0) {
 		return 0
 	}
-	return studentOf(d.Degrees).below((math.Log(limit) - d.Location) / d.Scale)
+	return d.student().CDF(math.Log(limit))
 }
 
 // logDensity of the logarithm y.
-func (d Distribution) logDensity(y float64) float64 {
-	degrees := studentOf(d.Degrees).degrees
-	return distuv.StudentsT{Mu: d.Location, Sigma: d.Scale, Nu: degrees}.LogProb(y)
-}
-
-// Known reports whether there is a distribution.
-func (d Distribution) Known() bool { return d.Scale > 0 }
+func (d Distribution) logDensity(y float64) float64 { return d.student().LogProb(y) }
 
 // Around returns the distribution with the same relative spread around another median, for example
 // the median of a forecast with changing loads.
@@ -47,84 +83,32 @@ func (d Distribution) Around(median float64) Distribution {
 	return d
 }
 
-// student tabulates the upper half of the standard t distribution. Points are evenly spaced in
-// asinh(z), which suits both middle and tail. Between points probabilities are interpolated
-// linearly.
-type student struct {
-	degrees float64
-	table   [studentPoints]float64
+// Plus returns the distribution of the sum of two independent durations by the delta method: the
+// variance of its log is the sum of the variances of the logs, weighted by the squared shares of
+// the medians.
+func (d Distribution) Plus(e Distribution) Distribution {
+	if !e.Known() {
+		return d
+	}
+	total := d.Median() + e.Median()
+	if !(total > 0) || math.IsInf(total, 0) {
+		return d
+	}
+	shareA, shareB := d.Median()/total, e.Median()/total
+	sum := Distribution{Scale: d.Scale * shareA, Degrees: d.Degrees}.
+		Times(Distribution{Scale: e.Scale * shareB, Degrees: e.Degrees})
+	sum.Location = math.Log(total)
+	return sum
 }
 
-const (
-	studentPoints  = 512
-	maxDegrees     = 128  // degrees; above it the distribution is nearly normal
-	maxTabulated   = 40.0 // the last tabulated z; beyond it the tail is a power law
-	studentSteep   = 4.0  // spacing is even in asinh(studentSteep * z)
-	maxProbability = 1 - 1e-12
-)
-
-var studentStep = math.Asinh(studentSteep*maxTabulated) / (studentPoints - 1)
-
-var students [maxDegrees + 1]struct {
-	once  sync.Once
-	table *student
-}
-
-// studentOf returns the table for degrees of freedom, rounded down.
-func studentOf(degrees float64) *student {
-	n := 1
-	if degrees >= maxDegrees {
-		n = maxDegrees
-	} else if degrees > 1 {
-		n = int(degrees)
+// Times returns the distribution of the product of two independent factors. The degrees of freedom
+// follow Welch and Satterthwaite.
+func (d Distribution) Times(e Distribution) Distribution {
+	a, b := d.Scale*d.Scale, e.Scale*e.Scale
+	d.Location += e.Location
+	if b > 0 {
+		d.Scale = math.Sqrt(a + b)
+		d.Degrees = (a + b) * (a + b) / (a*a/d.Degrees + b*b/e.Degrees)
 	}
-	s := &students[n]
-	s.once.Do(func() { s.table = newStudent(float64(n)) })
-	return s.table
-}
-
-func newStudent(degrees float64) *student {
-	t := distuv.StudentsT{Sigma: 1, Nu: degrees}
-	s := &student{degrees: degrees}
-	for i := range s.table {
-		s.table[i] = t.CDF(math.Sinh(float64(i)*studentStep) / studentSteep)
-	}
-	s.table[0] = 0.5 // exact, so that no probability below the median exceeds one half
-	return s
-}
-
-// below returns the probability of a value of at most z.
-func (s *student) below(z float64) float64 {
-	switch {
-	case z < 0:
-		return 1 - s.below(-z)
-	case z >= maxTabulated:
-		rest := 1 - s.table[studentPoints-1]
-		return min(1-rest*math.Pow(maxTabulated/z, s.degrees), maxProbability)
-	case math.IsNaN(z):
-		return 0
-	}
-	u := studentSteep * z
-	at := math.Log(u+math.Sqrt(u*u+1)) / studentStep // asinh, which is slower, to 1e-15
-	i := min(int(at), studentPoints-2)
-	return s.table[i] + (at-float64(i))*(s.table[i+1]-s.table[i])
-}
-
-// quantile is the inverse of below.
-func (s *student) quantile(p float64) float64 {
-	if p < 0.5 {
-		return -s.quantile(1 - p)
-	}
-	p = min(p, maxProbability)
-	last := s.table[studentPoints-1]
-	if p >= last {
-		return maxTabulated * math.Pow((1-last)/(1-p), 1/s.degrees)
-	}
-	i, _ := slices.BinarySearch(s.table[:], p)
-	i = max(i-1, 0)
-	at := float64(i)
-	if step := s.table[i+1] - s.table[i]; step > 0 {
-		at += (p - s.table[i]) / step
-	}
-	return math.Sinh(at*studentStep) / studentSteep
+	return d
 }

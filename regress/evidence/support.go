@@ -9,11 +9,14 @@ type Support uint8
 const (
 	NeverRun     Support = iota // no run of the model on the node type
 	Extrapolated                // outside the measured range on the node type
+	OwnEpochs                   // only the running job's own epochs: an estimate, no promise
 	Interpolated                // between measured batch sizes
 	Measured                    // the configuration itself ran
 )
 
-var supportNames = [...]string{"never run", "extrapolated", "interpolated", "measured"}
+var supportNames = [...]string{
+	"never run", "extrapolated", "own epochs", "interpolated", "measured",
+}
 
 // String returns the name for reports.
 func (s Support) String() string { return supportNames[s] }

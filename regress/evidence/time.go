@@ -20,23 +20,19 @@ type Time struct {
 	Correction Correction
 }
 
-// estimate is the posterior of the log epoch seconds of a configuration: mean and variance of the
-// expectation of a run, and the variance of a run around it.
-type estimate struct {
-	mean, variance, run float64
-	runs                int // of the same configuration
-}
+// estimate is the posterior of the log pace of a configuration: mean and variance.
+type estimate struct{ mean, variance float64 }
 
 // timePredictor is the compiled form of a TimeModel.
 type timePredictor struct {
-	model             *TimeModel
-	process           *timeProcess
-	nodes             map[string]int
-	reaches           []measuredRange // by node type
-	runs              int
-	unmeasuredDegrees float64                        // of freedom, without runs
-	measured          map[Configuration]estimate     // configurations with runs
-	interpolate       map[Configuration]estimateLine // between them; the key has no batch size
+	model       *TimeModel
+	process     *timeProcess
+	nodes       map[string]int
+	reaches     []measuredRange // by node type
+	runs        int
+	measured    map[Configuration]*compiledCurve
+	shape       shape
+	interpolate map[Configuration]estimateLine // between them; the key has no batch size
 
 	// extraLines caches lines without runs, at most maxExtraLines: loads without runs are
 	// requested repeatedly.
@@ -56,31 +52,148 @@ type estimateLine struct {
 const perOctave = 4
 
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
+	curves := t.curves()
 	o := t.observations()
 	points := o.points
 	g, ok := newGaussianProcess(t.Hyperparameters, o)
 	if !ok {
 		return nil, false
 	}
-	p := &timePredictor{model: t, process: g, nodes: t.nodeTypes(),
-		unmeasuredDegrees: min(t.Degrees, 4+float64(len(points))),
-		measured:          map[Configuration]estimate{},
-		interpolate:       map[Configuration]estimateLine{}}
+	p := &timePredictor{model: t, process: g, nodes: t.nodeTypes(), shape: newShape(curves),
+		measured:    map[Configuration]*compiledCurve{},
+		interpolate: map[Configuration]estimateLine{}}
 	p.reaches = make([]measuredRange, len(p.nodes))
 	room := make([]float64, len(points))
-	v := variances{t.EpochVariance, t.RunVariance, t.Degrees}
-	for i := range t.Configurations {
-		m := &t.Configurations[i]
-		p.runs += m.Runs
-		p.reaches[points[i].node].include(&points[i], m.Runs)
-		mean, variance := g.predict(&points[i], i, room)
-		p.measured[m.Configuration] = estimate{mean, variance, v.ownRun(m), m.Runs}
+	for i, c := range curves {
+		p.runs += c.Runs
+		p.reaches[points[i].node].include(&points[i], c.Runs)
+		p.measured[c.Configuration] = c
 	}
 	for i := range p.reaches {
 		slices.Sort(p.reaches[i].batches)
 	}
 	p.compileLines(room)
 	return p, true
+}
+
+// curves returns the curves of the configurations.
+func (t *TimeModel) curves() []*compiledCurve {
+	all := make([]*compiledCurve, len(t.Configurations))
+	for i := range all {
+		all[i] = newCompiledCurve(&t.Configurations[i], t.PaceVariance)
+	}
+	return all
+}
+
+// observations returns the paces of the configurations.
+func (t *TimeModel) observations() observations {
+	nodes := t.nodeTypes()
+	o := observations{several: len(nodes) > 1}
+	for i := range t.Configurations {
+		c := &t.Configurations[i]
+		o.points = append(o.points, pointOf(&c.Configuration, nodes[c.NodeType]))
+		o.y = append(o.y, c.Pace)
+		o.noise = append(o.noise, c.PaceVariance)
+	}
+	return o
+}
+
+// measurePaces sets the paces of the configurations by their curves. Runs of one epoch have only
+// their first epoch, which is compared by the usual shape.
+func (t *TimeModel) measurePaces() {
+	curves := t.curves()
+	first := shapePointOf(curves, 1).mean
+	for i, c := range curves {
+		last := len(c.Points) - 1
+		m := &t.Configurations[i]
+		if m.Pace = c.pace(); c.Points[last] == 1 {
+			m.Pace -= first
+		}
+		m.PaceVariance = c.LocationVariance[last]
+	}
+}
+
+// smooth moves the curves of the configurations to the posterior of their paces: a configuration with
+// few runs borrows from the law of its model.
+func (t *TimeModel) smooth() {
+	if len(t.Configurations) < minConfigurations {
+		return
+	}
+	o := t.observations()
+	g, ok := newGaussianProcess(t.Hyperparameters, o)
+	if !ok {
+		return
+	}
+	room := make([]float64, len(o.points))
+	for i := range t.Configurations {
+		c := &t.Configurations[i]
+		mean, variance := g.predict(&o.points[i], i, room)
+		for k := range c.Location {
+			c.Location[k] += mean - c.Pace
+			c.LocationVariance[k] = min(c.LocationVariance[k], variance)
+		}
+	}
+}
+
+// shape is how the time of some epochs differs from their number times the pace, over the
+// configurations of a model: what first epochs and trends add.
+type shape struct {
+	points            [len(shapeGrid)]shapePoint
+	variance, degrees float64 // of a run of a configuration without runs
+}
+
+// shapeGrid are the epochs at which the shape has points; it is constant beyond.
+var shapeGrid = [...]int{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
+
+// shapePoint is the mean of a log ratio over configurations, and its variance.
+type shapePoint struct{ mean, variance float64 }
+
+func newShape(curves []*compiledCurve) (s shape) {
+	var variances, degrees []float64
+	for _, c := range curves {
+		last := len(c.Points) - 1
+		variances = append(variances, c.RunVariance[last])
+		degrees = append(degrees, c.Degrees[last])
+	}
+	s.variance = median(variances)
+	s.degrees = min(median(degrees), 4+float64(len(curves)))
+	for k, n := range shapeGrid {
+		s.points[k] = shapePointOf(curves, n)
+	}
+	return s
+}
+
+func shapePointOf(curves []*compiledCurve, n int) shapePoint {
+	const unknown, alone, deviation, weight = 0.25, 0.01, 0.02, 2
+	var ratios []float64
+	for _, c := range curves {
+		if c.longest() > 1 {
+			ratios = append(ratios, math.Log(c.total(n)/float64(n))-c.pace())
+		}
+	}
+	switch len(ratios) {
+	case 0:
+		return shapePoint{0, unknown}
+	case 1:
+		return shapePoint{ratios[0], alone}
+	}
+	m, squares := median(ratios), weight*deviation*deviation
+	for _, x := range ratios {
+		squares += (x - m) * (x - m)
+	}
+	return shapePoint{m, squares / (weight + float64(len(ratios)) - 1)}
+}
+
+// at interpolates the shape in the log of the epochs.
+func (s *shape) at(n int) shapePoint {
+	k, found := slices.BinarySearch(shapeGrid[:], n)
+	if found || k == 0 || k == len(shapeGrid) {
+		return s.points[min(k, len(shapeGrid)-1)]
+	}
+	low, high := math.Log(float64(shapeGrid[k-1])), math.Log(float64(shapeGrid[k]))
+	x := (math.Log(float64(n)) - low) / (high - low)
+	a, b := s.points[k-1], s.points[k]
+	return shapePoint{a.mean + x*(b.mean-a.mean), a.variance + x*(b.variance-a.variance)}
 }
 
 // include extends the range by a point.
@@ -113,7 +226,7 @@ func (p *timePredictor) line(at point, room []float64) estimateLine {
 	l := estimateLine{first: math.Floor(perOctave*r.low[0]) / perOctave}
 	for at.x[0] = l.first; ; at.x[0] += 1. / perOctave {
 		mean, variance := p.process.predict(&at, -1, room)
-		l.estimates = append(l.estimates, estimate{mean, variance, p.model.RunVariance, 0})
+		l.estimates = append(l.estimates, estimate{mean, variance})
 		if at.x[0] >= r.high[0] {
 			return l
 		}
@@ -137,25 +250,65 @@ func (l *estimateLine) between(x float64) (estimate, bool) {
 	return e, true
 }
 
-// estimate returns the posterior for a banded configuration and its evidence.
-func (p *timePredictor) estimate(c *Configuration) (estimate, Support, RunCounts) {
+// totalTime is the posterior of the log seconds of the first epochs of a run: location, variance of
+// the location, and variance of a run about it.
+type totalTime struct{ location, shared, run, degrees float64 }
+
+func (t totalTime) distribution() Distribution {
+	return Distribution{t.location, math.Sqrt(t.shared + t.run), t.degrees}
+}
+
+// times answers for one banded configuration.
+type times struct {
+	of       *timePredictor
+	measured *compiledCurve // nil: never ran
+	estimate estimate       // of the pace, if it never ran
+	support  Support
+	counts   RunCounts
+}
+
+// times returns what is known about a banded configuration.
+func (p *timePredictor) times(c *Configuration) times {
 	node, ran := p.nodes[c.NodeType]
 	if !ran {
-		return estimate{}, NeverRun, RunCounts{Model: p.runs}
+		return times{of: p, support: NeverRun, counts: RunCounts{Model: p.runs}}
 	}
 	r := &p.reaches[node]
-	counts := RunCounts{NodeType: r.runs, Model: p.runs}
-	if e, ok := p.measured[*c]; ok {
-		counts.Configuration = e.runs
-		return e, Measured, counts
+	t := times{of: p, counts: RunCounts{NodeType: r.runs, Model: p.runs}}
+	if m, ok := p.measured[*c]; ok {
+		t.counts.Configuration, t.measured, t.support = m.Runs, m, Measured
+		return t
 	}
 	at := pointOf(c, node)
-	e := p.estimateUnmeasured(c, &at)
+	t.estimate, t.support = p.estimateUnmeasured(c, &at), Extrapolated
 	if len(p.measured) >= minConfigurations && r.interpolates(&at) &&
-		e.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
-		return e, Interpolated, counts
+		t.estimate.variance <= maxInterpolatedDeviation*maxInterpolatedDeviation {
+		t.support = Interpolated
 	}
-	return e, Extrapolated, counts
+	return t
+}
+
+// total returns the time of the first n epochs, 1 or more. The support must not be NeverRun.
+func (t *times) total(n int) totalTime {
+	if m := t.measured; m != nil {
+		s := m.spreadAt(n, t.of.model.PaceVariance)
+		return totalTime{math.Log(m.total(n)), s.location, s.run, s.degrees}
+	}
+	s := &t.of.shape
+	h := s.at(n)
+	return totalTime{t.estimate.mean + h.mean + math.Log(float64(n)),
+		t.estimate.variance + h.variance, s.variance, s.degrees}
+}
+
+// seconds returns the median seconds of the first n epochs.
+func (t *times) seconds(n int) float64 {
+	if n <= 0 {
+		return 0
+	}
+	if m := t.measured; m != nil {
+		return m.total(n)
+	}
+	return math.Exp(t.estimate.mean+t.of.shape.at(n).mean) * float64(n)
 }
 
 // estimateUnmeasured returns the posterior for a configuration without runs.
@@ -171,7 +324,7 @@ func (p *timePredictor) estimateUnmeasured(c *Configuration, at *point) estimate
 	}
 	var room [MaxConfigurations]float64
 	mean, variance := p.process.predict(at, -1, room[:])
-	return estimate{mean, variance, p.model.RunVariance, 0}
+	return estimate{mean, variance}
 }
 
 // extraLine returns a line without runs. It is cached while there is room.
@@ -186,20 +339,6 @@ func (p *timePredictor) extraLine(key Configuration, at *point) estimateLine {
 		p.extraLineCount.Store(maxExtraLines)
 	}
 	return l
-}
-
-// degrees returns the degrees of freedom of predictions with a kind of support.
-func (p *timePredictor) degrees(s Support) float64 {
-	if s == Measured {
-		return p.model.Degrees
-	}
-	return p.unmeasuredDegrees
-}
-
-// run returns the distribution of the log of the mean seconds of a number of epochs of a run.
-func (p *timePredictor) run(e *estimate, s Support, epochs float64) Distribution {
-	scale := math.Sqrt(e.variance + e.run + p.model.EpochVariance/max(epochs, 1))
-	return Distribution{e.mean, scale, p.degrees(s)}
 }
 
 // Correction corrects the prediction of one configuration.

@@ -28,6 +28,7 @@ type requestFlags struct {
 	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
 	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
+	MayStopEarly    bool              `help:"The job may end by itself with fewer epochs, and counts as finished then. It is assumed if earlier jobs of the model did so." env:"COURIER_MAY_STOP_EARLY"`
 	SLO             schemas.Duration  `name:"slo" help:"Maximum time from submission to the end of the last epoch, such as 10m, 6h30m or 2d. Without an SLO, a weighted score of time and accuracy decides." env:"COURIER_SLO"`
 	Confidence      float64           `placeholder:"RATIO" help:"Wanted probability of meeting the SLO (default: 0.95)." env:"COURIER_CONFIDENCE"`
 	Nodes           []string          `placeholder:"NODE" help:"Nodes to run on (default: the least loaded one with enough CPUs)." env:"COURIER_NODES"`
@@ -47,6 +48,7 @@ func (f *requestFlags) request() schemas.JobRequest {
 		Epochs:          f.Epochs,
 		MaxEpochs:       f.MaxEpochs,
 		TargetAccuracy:  f.TargetAccuracy,
+		MayStopEarly:    f.MayStopEarly,
 		SLO:             f.SLO,
 		Confidence:      f.Confidence,
 		Nodes:           f.Nodes,

@@ -1,0 +1,276 @@
+package evidence
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// The priors of the variances of time (docs/decisions/0016), as deviations of logarithms and weights
+// in degrees of freedom.
+const (
+	priorRunDeviation = 0.03
+	modelWeight       = 3.0 // of the variance of a model for one of its configurations
+	poolWeight        = 4.0 // of the variance of other models for a model
+	ownWeight         = 2.0 // of a configuration's own squares: runs that vary more than others do
+	minRunDeviation   = 0.002
+
+	priorPaceDeviation = 0.05 // of the pace from one octave of epochs to the next
+)
+
+// maxCurves is the number of runs of a configuration that count, the latest ones.
+const maxCurves = 50
+
+// MaxConfigurations is the maximum number of configurations of a subject. The most recent ones are
+// kept; the time of a fit grows with the cube of their number.
+const MaxConfigurations = 200
+
+// measuredTimes are the curves of one configuration.
+type measuredTimes struct {
+	Configuration
+	*curveSet
+	curves        []runCurve // at most maxCurves
+	lastAt        time.Time
+	counted       int      // runs
+	squaresAtEnds []spread // by point
+}
+
+// measure returns the curves of the timed runs of one subject, by configuration. Runs are sorted.
+func measure(runs []Run) (all []*measuredTimes, aside []SetAside) {
+	for i := 0; i < len(runs); {
+		first := i
+		for i < len(runs) && runs[i].Configuration == runs[first].Configuration {
+			i++
+		}
+		m, more := measureConfiguration(runs[first:i])
+		if m != nil {
+			all = append(all, m)
+		}
+		aside = append(aside, more...)
+	}
+	return latest(all), aside
+}
+
+func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
+	m = &measuredTimes{Configuration: runs[0].Configuration}
+	var whole, parts []runCurve
+	for i := range runs {
+		c, reason, ok := runs[i].curve()
+		if reason != "" {
+			aside = append(aside, SetAside{runs[i].ID, reason})
+		}
+		if !ok {
+			continue
+		}
+		m.counted++
+		if runs[i].StartedAt.After(m.lastAt) {
+			m.lastAt = runs[i].StartedAt
+		}
+		if c.isLater {
+			parts = append(parts, c)
+		} else {
+			whole = append(whole, c)
+		}
+	}
+	if len(whole) == 0 {
+		whole = parts
+	}
+	if len(whole) == 0 {
+		return nil, aside
+	}
+	m.curves = whole[max(0, len(whole)-maxCurves):]
+	m.curveSet = newCurveSet(m.curves)
+	m.squaresAtEnds = make([]spread, len(m.points))
+	for k := range m.points {
+		m.squaresAtEnds[k] = m.spread(k)
+	}
+	return m, aside
+}
+
+// latest keeps the configurations with the latest runs, at most MaxConfigurations.
+func latest(all []*measuredTimes) []*measuredTimes {
+	if len(all) <= MaxConfigurations {
+		return all
+	}
+	slices.SortStableFunc(all, func(a, b *measuredTimes) int { return b.lastAt.Compare(a.lastAt) })
+	all = slices.Clone(all[:MaxConfigurations])
+	slices.SortFunc(all, func(a, b *measuredTimes) int { return a.compare(b.Configuration) })
+	return all
+}
+
+// squaresAt returns the squares of a configuration at a number of epochs, or at its end.
+func (m *measuredTimes) squaresAt(n int) spread {
+	k, _ := slices.BinarySearch(m.points, n)
+	return m.squaresAtEnds[min(k, len(m.points)-1)]
+}
+
+// runVarianceOf pools the variance of whole runs over the configurations of a subject.
+func runVarianceOf(all []*measuredTimes) float64 {
+	groups := make([]spread, len(all))
+	for i, m := range all {
+		groups[i] = m.squaresAtEnds[len(m.points)-1]
+	}
+	const prior = priorRunDeviation * priorRunDeviation
+	return pool(groups, modelWeight, prior, poolWeight, mostLent)
+}
+
+// isRepeated reports whether a configuration has several runs.
+func isRepeated(all []*measuredTimes) bool {
+	return slices.ContainsFunc(all, func(m *measuredTimes) bool { return len(m.lengths) > 1 })
+}
+
+// priorVariance is the variance of runs that is assumed for a subject, from the variances of the
+// other subjects. Subjects that repeat very well do not lower it: this one may differ.
+func priorVariance(others []spread) float64 {
+	const prior = priorRunDeviation * priorRunDeviation
+	return max(prior, pool(others, poolWeight, prior, 4*mostLent, mostLent))
+}
+
+// times returns the curve of a configuration, given the others of its model and a prior variance.
+func (m *measuredTimes) times(others []*measuredTimes, prior float64) ConfigurationTimes {
+	t := ConfigurationTimes{Configuration: m.Configuration, Runs: m.counted, LastAt: m.lastAt,
+		Points: m.points}
+	groups := make([]spread, len(others))
+	for k, n := range m.points {
+		used := 0.0
+		for i, o := range others {
+			groups[i] = o.squaresAt(n)
+			used += min(groups[i].freedom, mostLent)
+		}
+		pooled := pool(groups, modelWeight, prior, poolWeight, mostLent)
+		weight := 1 / (1/modelWeight + 1/(poolWeight+used))
+		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight)
+		d := m.freedom(k)
+		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
+		t.Location = append(t.Location, r.location)
+		t.RunVariance = append(t.RunVariance, v)
+		t.Degrees = append(t.Degrees, weight+d)
+		t.LocationVariance = append(t.LocationVariance, v/r.number)
+	}
+	return t
+}
+
+// paceVarianceOf pools how much the pace changes from one octave of epochs to the next.
+func paceVarianceOf(all []*measuredTimes) float64 {
+	const weight, priorWeight, most, maxRuns = 2, 2, 1, 200
+	var groups []spread
+	for _, m := range all {
+		for i, n := range m.lengths {
+			if n < minTrendEpochs || len(groups) == maxRuns {
+				continue
+			}
+			seconds := exponentials(m.logs[i])
+			at := func(n int) float64 { return interpolate(m.points, seconds, n) }
+			change := math.Log((at(n)-at(n/2))/(at(n/2)-at(n/4))) -
+				math.Log(float64(n-n/2)/float64(n/2-n/4))
+			groups = append(groups, spread{change * change, 1})
+		}
+	}
+	return pool(groups, weight, priorPaceDeviation*priorPaceDeviation, priorWeight, most)
+}
+
+// minTrendEpochs is the length from which a curve shows a trend.
+const minTrendEpochs = 8
+
+func exponentials(logs []float64) []float64 {
+	all := make([]float64, len(logs))
+	for i, x := range logs {
+		all[i] = math.Exp(x)
+	}
+	return all
+}
+
+// compiledCurve is the curve of a configuration in seconds.
+type compiledCurve struct {
+	*ConfigurationTimes
+	seconds []float64 // at Points
+	// rate is the pace of the last half in seconds per epoch, and trend the log ratio of it to the
+	// pace of the quarter before.
+	rate, trend float64
+}
+
+func newCompiledCurve(t *ConfigurationTimes, paceVariance float64) *compiledCurve {
+	c := &compiledCurve{ConfigurationTimes: t, seconds: exponentials(t.Location)}
+	last := len(c.seconds) - 1
+	end := t.Points[last]
+	if end == 1 {
+		c.rate = c.seconds[0]
+		return c
+	}
+	half := max(1, end/2)
+	at := func(n int) float64 { return interpolate(t.Points, c.seconds, n) }
+	c.rate = (c.seconds[last] - at(half)) / float64(end-half)
+	if end >= minTrendEpochs {
+		quarter := end / 4
+		before := (at(half) - at(quarter)) / float64(half-quarter)
+		noise := t.RunVariance[last]/(2*float64(max(t.Runs, 1))) + 1e-5
+		share := max(paceVariance, 1e-6)
+		const lowest, highest = -0.5, 1
+		c.trend = max(lowest, min(highest, math.Log(c.rate/before)*share/(share+noise)))
+	}
+	return c
+}
+
+// longest returns the epochs of the longest run.
+func (c *compiledCurve) longest() int { return c.Points[len(c.Points)-1] }
+
+// total returns the median seconds of n epochs. Beyond the longest run the pace of the last half
+// continues with its trend, which is damped by half per octave.
+func (c *compiledCurve) total(n int) float64 {
+	longest := c.longest()
+	switch {
+	case n <= 0:
+		return 0
+	case n <= longest:
+		return interpolate(c.Points, c.seconds, n)
+	}
+	const first = 1.5
+	octaves := math.Log2(float64(n) / float64(longest))
+	more := float64(n-longest) * c.rate * math.Exp(c.trend*first*(1-math.Exp2(-octaves)))
+	return c.seconds[len(c.seconds)-1] + more
+}
+
+// pace returns the log seconds per epoch after the first.
+func (c *compiledCurve) pace() float64 {
+	last := len(c.Points) - 1
+	if c.Points[last] == 1 {
+		return c.Location[0]
+	}
+	return math.Log((c.seconds[last] - c.seconds[0]) / float64(c.Points[last]-1))
+}
+
+// curveSpread is the uncertainty of a curve at a number of epochs.
+type curveSpread struct{ run, location, degrees float64 }
+
+// spreadAt interpolates the uncertainty in the log of the epochs. Beyond the longest run it grows.
+func (c *compiledCurve) spreadAt(n int, paceVariance float64) curveSpread {
+	last := len(c.Points) - 1
+	s := curveSpread{c.RunVariance[last], c.LocationVariance[last], c.Degrees[last]}
+	longest := c.Points[last]
+	if n < longest {
+		k, found := slices.BinarySearch(c.Points, n)
+		s = curveSpread{c.RunVariance[k], c.LocationVariance[k], c.Degrees[k]}
+		if !found && k > 0 {
+			low, high := math.Log(float64(c.Points[k-1])), math.Log(float64(c.Points[k]))
+			back := (high - math.Log(float64(n))) / (high - low)
+			s.run += back * (c.RunVariance[k-1] - s.run)
+			s.location += back * (c.LocationVariance[k-1] - s.location)
+			s.degrees += back * (c.Degrees[k-1] - s.degrees)
+		}
+	}
+	if n <= longest {
+		return s
+	}
+	total := c.total(n)
+	share := (total - c.seconds[last]) / total
+	octaves := math.Log2(float64(n) / float64(longest))
+	more := share * share * paceVariance * (octaves + octaves*octaves) / 2
+	if longest == 1 { // how the first epoch differs from the others is unknown
+		const first = 0.5
+		more += share * share * first * first
+	}
+	if s.run += more; more >= (s.run+s.location)/2 {
+		s.degrees = min(s.degrees, 4)
+	}
+	return s
+}
