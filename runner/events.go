@@ -33,6 +33,11 @@ func (j *job) addReports(reports []output.EpochReport) {
 		return
 	}
 
+	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() {
+		j.screen.message("the output counts steps, not epochs: the %d steps between two evaluations "+
+			"count as an epoch", n)
+	}
+
 	var node schemas.Epoch
 	j.o.Observer.Load(&node)
 	totals := j.process.usage()

@@ -165,6 +165,15 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 	b.readings = append(b.readings, reading{n, s, label, value, f.unit, at})
 }
 
+// isEvaluated reports whether a block has results of a training and of held-out data.
+func (b *block) isEvaluated() bool {
+	isHeldOut := false
+	for i := range b.readings {
+		isHeldOut = isHeldOut || b.readings[i].scope >= scopeTest && b.readings[i].name.kind != kindTime
+	}
+	return isHeldOut && b.hasResults && !b.isHeldOut && b.lastValue == float64(b.number)
+}
+
 // count counts a line by its template.
 func (b *block) count(template uint64) {
 	for i := range b.templates {

@@ -1,6 +1,9 @@
 package output
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // This file decides when epochs are reported.
 
@@ -25,6 +28,8 @@ func (r *recogniser) confirms() bool {
 		return false
 	}
 	switch r.class {
+	case countsSteps:
+		return r.first == 1 && !slices.ContainsFunc(r.held, func(b *block) bool { return !b.isEvaluated() })
 	case countsShare: // it may count batches, which start again only after the last one
 		return b.hasBatches && b.hasTraining
 	case countsRounds:
@@ -102,7 +107,7 @@ func (r *recogniser) event(b *block) EpochReport {
 	if r.lastNumber > 0 {
 		e.Epochs = uint32(max(b.number-r.lastNumber, 1))
 	}
-	if seconds, isReported := r.duration(b, interval); isReported {
+	if seconds, isReported := r.duration(b, interval); isReported && r.class != countsSteps {
 		e.Seconds = validSeconds(seconds / float64(e.Epochs))
 	}
 	r.lastEnd, r.lastNumber = b.end, b.number
@@ -184,7 +189,7 @@ func (r *recogniser) confirmsAtEnd() bool {
 	if r.class == countsEpochs {
 		return last.hasTotal || last.hasContent && last.number == r.requested
 	}
-	if r.class == countsShare && !r.isTraining() {
+	if r.class == countsSteps || r.class == countsShare && !r.isTraining() {
 		return false
 	}
 	isWhole := last.number == r.requested && len(r.held) > 1

@@ -34,6 +34,8 @@ func classOf(f *field, requested int) counter {
 	isAsked := requested > 1 && f.isWhole && (f.total == float64(requested) || f.total == float64(requested-1) && f.value < f.total+1)
 	isConfig := n.flags&flagConfig != 0
 	switch {
+	case isStep(f, requested):
+		return countsSteps
 	case n.counter == countsEpochs && (!isConfig || f.total > 0 || !f.isWhole):
 		return countsEpochs
 	case n.counter == countsSource || n.counter == countsInner:
@@ -50,6 +52,28 @@ func classOf(f *field, requested int) counter {
 		return countsLead
 	}
 	return countsNothing
+}
+
+// isStep reports whether a field counts the steps of a training whose total is a multiple of the
+// requested epochs.
+func isStep(f *field, requested int) bool {
+	n := &f.name
+	isNamed := n.counter == countsInner || n.counter == countsRounds
+	return isNamed && n.unknown == 0 && n.scope < scopeTest && n.flags == 0 && f.isWhole && requested > 1 &&
+		f.total > float64(requested) && math.Mod(f.total, float64(requested)) == 0
+}
+
+// isDivided reports whether a line agrees with evaluations at the ends of the units into which steps
+// are divided.
+func (r *recogniser) isDivided(l *line) bool {
+	b := r.current
+	for i := range l.fields {
+		f := &l.fields[i]
+		if isReading(f) && f.name.scope >= scopeTest && f.name.kind != kindTime && b.lastValue != float64(b.number) {
+			return false
+		}
+	}
+	return true
 }
 
 // find returns the best sighting of a line at or above a class.
@@ -75,7 +99,13 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	if t == nil || t.isDead {
 		return sighting{}, false
 	}
-	if r.requested > 0 && f.value > float64(r.requested)+1 || f.value > math.MaxInt32 {
+	value := f.value
+	if class == countsSteps {
+		value = f.value * float64(r.requested) / f.total
+		t.isFractional = true
+		r.stepsPerEpoch = uint32(f.total) / uint32(r.requested)
+	}
+	if r.requested > 0 && value > float64(r.requested)+1 || value > math.MaxInt32 {
 		t.isDead = class != countsEpochs
 		if class == r.class && t.isDead && !r.isConfirmed {
 			r.drop()
@@ -88,14 +118,14 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false
 	}
-	n := f.value - t.base + 1
+	n := value - t.base + 1
 	if t.isFractional {
-		n = max(math.Ceil(f.value-1e-6), 1)
+		n = max(math.Ceil(value-1e-6), 1)
 	}
 	if n < 1 {
 		return sighting{}, false
 	}
-	return sighting{t, f, int(n), f.value}, true
+	return sighting{t, f, int(n), value}, true
 }
 
 // trackOf returns the track of a field. A new one counts from 0 or 1, whichever agrees with the

@@ -75,7 +75,7 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 	if s.track.class == countsEpochs {
 		return r.isAsked(s.field) || isAlike
 	}
-	if isAlike && metricsOf(l) > 0 {
+	if isAlike && metricsOf(l) > 0 && s.track.class != countsSteps {
 		return true
 	}
 	s.track.isDead = true
@@ -158,6 +158,11 @@ func (r *recogniser) noteEarly() {
 func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	if hasNumber && r.current != nil {
 		r.current.lastValue = s.printed
+	}
+	if r.class == countsSteps && r.current != nil && !r.isConfirmed && !r.isDivided(l) {
+		r.trackOfClass().isDead = true
+		r.drop()
+		return
 	}
 	if l.flags&flagSummary != 0 || l.flags&flagFile != 0 && !(hasNumber && metrics > 1) {
 		return

@@ -58,11 +58,11 @@ var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
 // Line implements lineFormat.
 func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	begin := bytes.IndexByte(line, '{')
-	if begin < 0 {
+	if begin < 0 || j.isOwn && begin > 0 {
 		return nil
 	}
 	fields := parseFields(line[begin:])
-	if j.isOwn && (begin > 0 || !isOwnFormat(fields)) {
+	if j.isOwn && !isOwnFormat(fields) {
 		return nil
 	}
 	epoch, ok := number(fields, "epoch")

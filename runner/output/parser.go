@@ -215,6 +215,15 @@ func (p *Parser) Recognized() bool {
 // Exceeded reports whether the output counted more epochs than SetEpochs set.
 func (p *Parser) Exceeded() bool { return p.recogniser != nil && p.recogniser.isExceeded }
 
+// StepsPerEpoch returns the steps between two evaluations that count as an epoch, because the output
+// counts steps alone. It is 0 for all other outputs.
+func (p *Parser) StepsPerEpoch() uint32 {
+	if p.recogniser == nil || p.recogniser.class != countsSteps {
+		return 0
+	}
+	return p.recogniser.stepsPerEpoch
+}
+
 // Lines returns the number of lines read.
 func (p *Parser) Lines() int { return p.count }
 
@@ -245,7 +254,7 @@ type rounds struct {
 }
 
 func (b *rounds) add(found []EpochReport, r *recogniser) []EpochReport {
-	if r.class >= countsShare {
+	if r.class >= countsShare || r.class == countsSteps {
 		return found
 	}
 	var reports []EpochReport

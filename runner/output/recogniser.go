@@ -14,25 +14,26 @@ type recogniser struct {
 	source    uint64  // the rank or process that is followed; 0: any
 	section   scope   // told by a heading
 
-	current     *block          // of the epoch that runs; nil before the first number
-	next        *block          // lines that belong to the next number
-	held        []*block        // ended, and not yet confirmed
-	waiting     []EpochReport   // of blocks before those, with a counter that is confirmed at the end only
-	first       int             // number of the first block
-	previous    []templateCount // of the block before the current one
-	singles     []uint64        // templates that occurred once in each of the last two blocks
-	known       map[uint64]bool // names of readings in the epochs that were reported
-	spare       []*block
-	early       []uint64 // templates with results that came before their number
-	isFooter    bool     // the number comes after the results
-	isBar       bool     // the counter is a bar, which moves when an epoch has ended
-	rises       int      // of the counter that is followed
-	isConfirmed bool
-	isExceeded  bool   // an epoch above the requested ones ended
-	isShifted   bool   // the numbers were lowered by one when epoch 0 was found to be none
-	closing     uint64 // template of the line that ends an epoch; 0: unknown
-	lastClosing uint64
-	numberLine  uint64 // template of the last line with a number
+	current       *block          // of the epoch that runs; nil before the first number
+	next          *block          // lines that belong to the next number
+	held          []*block        // ended, and not yet confirmed
+	waiting       []EpochReport   // of blocks before those, with a counter that is confirmed at the end only
+	first         int             // number of the first block
+	previous      []templateCount // of the block before the current one
+	singles       []uint64        // templates that occurred once in each of the last two blocks
+	known         map[uint64]bool // names of readings in the epochs that were reported
+	spare         []*block
+	early         []uint64 // templates with results that came before their number
+	isFooter      bool     // the number comes after the results
+	isBar         bool     // the counter is a bar, which moves when an epoch has ended
+	rises         int      // of the counter that is followed
+	isConfirmed   bool
+	stepsPerEpoch uint32 // of an output that counts steps alone
+	isExceeded    bool   // an epoch above the requested ones ended
+	isShifted     bool   // the numbers were lowered by one when epoch 0 was found to be none
+	closing       uint64 // template of the line that ends an epoch; 0: unknown
+	lastClosing   uint64
+	numberLine    uint64 // template of the last line with a number
 
 	lastNumber    int       // of the last epoch that was reported or waits
 	lastEnd       time.Time // of the last epoch that ended; zero: unknown

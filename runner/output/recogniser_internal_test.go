@@ -55,6 +55,35 @@ func TestParser_ReadsOneEpochAndAnyNumber(t *testing.T) {
 	}
 }
 
+// A number above the requested epochs is never an epoch, and the parser reports that there were more.
+func TestParser_LeavesEpochsAboveTheRequestedOnes(t *testing.T) {
+	for _, c := range []struct {
+		last       int
+		isExceeded bool
+	}{{3, false}, {4, true}, {9, true}} {
+		p := newParserFor(t, 3)
+		var got []string
+		for _, line := range strings.SplitAfter(repeat(1, c.last, "Epoch {e} - loss: {v}\n"), "\n") {
+			got = append(got, format(p.Write(0, []byte(line), noon))...)
+		}
+		got = append(got, format(p.Close(noon, true))...)
+		if len(got) != 3 || p.Exceeded() != c.isExceeded {
+			t.Errorf("%d epochs of 3: got %q, exceeded %t", c.last, got, p.Exceeded())
+		}
+	}
+}
+
+// A restarted command prints in the same form, so that its first epoch needs no confirmation.
+func TestParser_TrustsTheCounterOfARestartedCommand(t *testing.T) {
+	p := newParserFor(t, 9)
+	p.Write(0, []byte(repeat(1, 3, "Epoch {e}/9 - loss: {v}\n")), noon)
+	p = p.Restart()
+	got := p.Write(0, []byte(repeat(4, 4, "Epoch {e}/9 - loss: {v}\n")), noon.Add(time.Minute))
+	if diff := format(got); len(diff) != 1 || diff[0] != "4 0 1 -" {
+		t.Errorf("got %q, want epoch 4 at once", diff)
+	}
+}
+
 // Other counters do not hide the one of the epochs.
 func TestParser_FindsEpochAmongManyCounters(t *testing.T) {
 	var text strings.Builder

@@ -45,6 +45,7 @@ const (
 	countsNothing counter = iota
 	countsSource          // a rank or a process: tells whose line it is
 	countsInner           // batches, steps, samples
+	countsSteps           // i/N of steps, in an output without epochs that is evaluated every N/requested
 	countsLead            // an unnamed number at the start of a line
 	countsRounds          // iterations, rounds, trees
 	countsShare           // i/N with N as requested
