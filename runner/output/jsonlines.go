@@ -86,16 +86,24 @@ var ownNames = []string{
 	"epoch", "seconds", "loss", "accuracy", "validation_samples", "batch_size", "cpus",
 }
 
-// isOwnFormat reports whether an object has no other fields than those of Courier's own format. All
-// others are recognised by structure, because they may be about a batch or a part of an epoch.
+// isOwnFormat reports whether an object is of Courier's own format: it has no other fields, or it
+// has seconds beside a batch size, CPUs or a number of samples. All other objects are recognised by
+// structure, because they may be about a batch or a part of an epoch.
 func isOwnFormat(fields map[string]json.RawMessage) bool {
+	isOnly, isOwn := len(fields) > 0, false
 	for name := range fields {
-		if !slices.Contains(ownNames, name) {
+		i := slices.Index(ownNames, name)
+		isOnly = isOnly && i >= 0
+		isOwn = isOwn || i > slices.Index(ownNames, "accuracy")
+		if slices.Contains(stepNames, name) {
 			return false
 		}
 	}
-	return len(fields) > 0
+	return isOnly || isOwn && fields["seconds"] != nil
 }
+
+// stepNames are fields of an object that is about a part of an epoch.
+var stepNames = []string{"step", "global_step", "batch", "iter", "iteration"}
 
 // report returns the report of an epoch with the known fields.
 func (j *jsonLines) report(
