@@ -40,10 +40,10 @@ func newEpochState(startedAt time.Time) *epochState {
 }
 
 // add takes the reports that arrived together, and returns the epochs that are accepted. A number
-// must be greater than the previous one, and at most the number of requested epochs. An epoch without a reported duration lasts from the
-// previous report to this one, by the monotonic clock. Reports that arrived together share that
-// time, because the job has buffered them. The first such duration includes the start-up, unless the
-// start of the epoch was printed.
+// must be greater than the previous one, and at most the number of requested epochs. An epoch
+// without a reported duration lasts from the previous report to this one, by the monotonic clock.
+// Reports that arrived together share that time, because the job has buffered them. The first such
+// duration includes the start-up, unless the start of the epoch was printed.
 func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
 	previous := f.last

@@ -26,6 +26,7 @@ type block struct {
 	hasTraining bool // results of batches, or of the training
 	isPublished bool
 	isBare      bool // the number has no name, and results beside it
+	isTold      bool // a line has nothing but i/N with N as requested
 	hasTotal    bool // the number was printed as i/N with N as requested
 }
 

@@ -16,7 +16,7 @@ const (
 // confirms reports whether the epochs that are held are trusted.
 func (r *recogniser) confirms() bool {
 	last := r.held[len(r.held)-1]
-	isTold := r.class == countsEpochs && last.hasTotal // a heading alone, but with the number asked for
+	isTold := r.class == countsEpochs && last.isTold // a heading alone
 	if !r.held[0].hasContent && !last.hasContent && !isTold {
 		return false
 	}
@@ -172,7 +172,7 @@ func (r *recogniser) isWhole(b *block) bool {
 		return false
 	}
 	if r.requested > 0 && b.number >= r.requested {
-		return b.hasContent || b.lines > 1 || b.hasTotal || !r.isConfirmed
+		return b.hasContent || b.lines > 1 || b.isTold || !r.isConfirmed
 	}
 	if !b.hasContent {
 		return false
@@ -187,7 +187,7 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
-		return last.hasTotal || last.hasContent && last.number == r.requested
+		return last.isTold || last.hasContent && (last.hasTotal || last.number == r.requested)
 	}
 	if r.class == countsSteps || r.class == countsShare && !r.isTraining() {
 		return false

@@ -31,7 +31,8 @@ func classOf(f *field, requested int) counter {
 		f.unit == unitPercent || f.unit == unitTime || f.unit == unitPer {
 		return countsNothing
 	}
-	isAsked := requested > 1 && f.isWhole && (f.total == float64(requested) || f.total == float64(requested-1) && f.value < f.total+1)
+	isAsked := requested > 1 && f.isWhole && (f.total == float64(requested) ||
+		f.total == float64(requested-1) && f.value < f.total+1)
 	isConfig := n.flags&flagConfig != 0
 	switch {
 	case isStep(f, requested):
@@ -69,7 +70,8 @@ func (r *recogniser) isDivided(l *line) bool {
 	b := r.current
 	for i := range l.fields {
 		f := &l.fields[i]
-		if isReading(f) && f.name.scope >= scopeTest && f.name.kind != kindTime && b.lastValue != float64(b.number) {
+		if isReading(f) && f.name.scope >= scopeTest && f.name.kind != kindTime &&
+			b.lastValue != float64(b.number) {
 			return false
 		}
 	}
@@ -187,7 +189,8 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 		if f == number || f.name.kind != kindNone || f.name.counter == countsEpochs {
 			continue
 		}
-		isBatch := f.isWhole && (f.name.counter == countsRounds || f.name.counter == countsInner && f.name.unknown == 0)
+		isBatch := f.isWhole && (f.name.counter == countsRounds || f.name.counter == countsInner &&
+			f.name.unknown == 0)
 		switch {
 		case f.total > 0 && f.isWhole && (f.value >= f.total || f.total >= 10 && f.value >= f.total-1):
 			return complete

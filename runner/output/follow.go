@@ -7,7 +7,8 @@ const maxHeading = 8
 
 // noteSection takes the scope of a heading such as "Test Error:".
 func (r *recogniser) noteSection(l *line) {
-	if l.scope != scopeNone && (l.words <= maxHeading || metricsOf(l) > 0) && l.flags&(flagFile|flagForeign) == 0 {
+	if l.scope != scopeNone && (l.words <= maxHeading || metricsOf(l) > 0) &&
+		l.flags&(flagFile|flagForeign) == 0 {
 		r.section = l.scope
 	}
 }
@@ -46,6 +47,7 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 	r.numberLine = l.template
 	r.current.isBare = s.field.name.isEmpty() && hasResult(l)
 	r.current.hasTotal = r.current.hasTotal || r.isAsked(s.field)
+	r.current.isTold = r.current.isTold || r.isAsked(s.field) && len(l.fields) == 1
 	return true
 }
 
@@ -216,7 +218,8 @@ func (r *recogniser) endsHere(l *line, p progress) bool {
 	if !r.isConfirmed || r.closing == 0 || l.template != r.closing || p == partial {
 		return false
 	}
-	if t := r.trackOfClass(); t != nil && t.isFractional && r.current.lastValue < float64(r.current.number)-1e-6 {
+	if t := r.trackOfClass(); t != nil && t.isFractional &&
+		r.current.lastValue < float64(r.current.number)-1e-6 {
 		return false
 	}
 	return r.current.countOf(l.template) == 1

@@ -17,12 +17,15 @@ func TestParser_ReadsMetricsThatTheUserNames(t *testing.T) {
 		value      float64
 	}{
 		{"a loss in text", "Epoch 1/2 - val_fid: 41.5\nEpoch 2/2 - val_fid: 40\n", nil, 0, 40, "val fid", 40},
-		{"an accuracy in text", "Epoch 1 agreement 71 %\nEpoch 2 agreement 81 %\n", nil, 0.81, 0, "agreement", 81},
+		{"an accuracy in text", "Epoch 1 agreement 71 %\nEpoch 2 agreement 81 %\n", nil, 0.81, 0,
+			"agreement", 81},
 		{"an error in text", "epoch 1: val miss ratio 0.5\nepoch 2: val miss ratio 0.25\n", nil, 0.75, 0,
 			"val miss ratio", 0.25},
-		{"an error in JSON", "{\"epoch\":1,\"miss_ratio\":0.5}\n{\"epoch\":2,\"miss_ratio\":0.2}\n", nil, 0.8, 0,
+		{"an error in JSON", "{\"epoch\":1,\"miss_ratio\":0.5}\n{\"epoch\":2,\"miss_ratio\":0.2}\n", nil,
+			0.8, 0,
 			"miss ratio", 0.2},
-		{"an accuracy in CSV", "epoch,agreement\n0,0.5\n1,0.75\n", func() *Parser { return NewLog(kinds) }, 0.75, 0,
+		{"an accuracy in CSV", "epoch,agreement\n0,0.5\n1,0.75\n",
+			func() *Parser { return NewLog(kinds) }, 0.75, 0,
 			"agreement", 0.75},
 	} {
 		newParser := c.newParser
@@ -65,7 +68,8 @@ func TestParser_RefusesAnUnknownKindOfMetric(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = p.SetMetrics(MetricKinds{"fid": "down"})
-	if err == nil || !strings.Contains(err.Error(), "--metric fid=down: want a name and accuracy, error, loss") {
+	if err == nil || !strings.Contains(err.Error(),
+		"--metric fid=down: want a name and accuracy, error, loss") {
 		t.Errorf("SetMetrics = %v, want an error that names the kinds", err)
 	}
 }

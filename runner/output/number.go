@@ -111,7 +111,8 @@ func (s *scanner) continues(begin int) bool {
 // leadOf tells how the line begins with a number: '[' for "[0]", ':' for "0:".
 func (s *scanner) leadOf(begin, end int) byte {
 	rest := skipBlanks(s.text, end)
-	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) && s.text[rest] == '[' {
+	if s.name.isScope() && s.name.scope == scopeTrain && len(s.fields) == 0 && rest < len(s.text) &&
+		s.text[rest] == '[' {
 		return '[' // Train: 0 [  50/156 ...]
 	}
 	if len(s.fields) > 0 || !s.name.isEmpty() || end >= len(s.text) {
@@ -369,7 +370,8 @@ func exponentEnd(t []byte, i int) int {
 }
 
 func skipAddress(t []byte, i int) int {
-	for i < len(t) && (isDigit(t[i]) || isLetter(t[i]) || t[i] == '.' || t[i] == ':' && i+1 < len(t) && isDigit(t[i+1])) {
+	for i < len(t) && (isDigit(t[i]) || isLetter(t[i]) || t[i] == '.' || t[i] == ':' && i+1 < len(t) &&
+		isDigit(t[i+1])) {
 		i++
 	}
 	return i

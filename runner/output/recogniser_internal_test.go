@@ -29,7 +29,8 @@ func TestParser_LeavesEpochOfFailedJob(t *testing.T) {
 	if got := read(9, text, false); len(got) != 2 {
 		t.Errorf("got %q, want 2 epochs", got)
 	}
-	if got := read(9, text+"Traceback (most recent call last):\nRuntimeError: out of memory\n", false); len(got) != 2 {
+	if got := read(9, text+"Traceback (most recent call last):\nRuntimeError: out of memory\n",
+		false); len(got) != 2 {
 		t.Errorf("got %q, want 2 epochs", got)
 	}
 }
@@ -130,7 +131,8 @@ func TestParser_TakesDifferencesOfElapsedTime(t *testing.T) {
 	at, reported := noon, 0
 	for e := 1; e <= 9; e++ {
 		at = at.Add(10 * time.Second)
-		line := strings.NewReplacer("{e}", string(rune('0'+e)), "{s}", at.Sub(noon).String()).Replace("Epoch {e}/9 loss 0.5 elapsed {s}\n")
+		line := strings.NewReplacer("{e}", string(rune('0'+e)), "{s}",
+			at.Sub(noon).String()).Replace("Epoch {e}/9 loss 0.5 elapsed {s}\n")
 		for _, event := range r.Write(0, []byte(line), at) {
 			if event.Seconds > 0 && event.Epoch > 1 {
 				reported++
@@ -183,7 +185,8 @@ func FuzzRecognised(f *testing.F) {
 		last := uint32(0)
 		check := func(events []EpochReport) {
 			for _, e := range events {
-				isValid := e.Epoch > last && (epochs == 0 || e.Epoch <= uint32(epochs)) && e.Seconds >= 0 && !math.IsNaN(e.Seconds)
+				isValid := e.Epoch > last && (epochs == 0 || e.Epoch <= uint32(epochs)) &&
+					e.Seconds >= 0 && !math.IsNaN(e.Seconds)
 				isValid = isValid && (e.Accuracy == nil || *e.Accuracy >= 0 && *e.Accuracy <= 1)
 				isValid = isValid && (e.Loss == nil || !math.IsNaN(*e.Loss) && !math.IsInf(*e.Loss, 0))
 				if !isValid {
@@ -211,9 +214,14 @@ func cpuTime() time.Duration {
 func BenchmarkRecognised(b *testing.B) {
 	for _, c := range []struct{ name, line string }{
 		{"short", "Epoch 3/10 - loss: 0.1234 - val_acc: 0.91\n"},
-		{"batch", "Epoch: [0]  [20/37]  eta: 0:01:13  lr: 0.000100  loss: 16.0000 (18.0000)  loss_ce: 0.8422 (0.8087)  time: 3.9890  data: 0.0297  max mem: 6825\n"},
+		{"batch",
+			"Epoch: [0]  [20/37]  " +
+				"eta: 0:01:13  lr: 0.000100 " +
+				" loss: 16.0000 (18.0000)  loss_ce: 0.8422 (0.8087)  time: 3.9890  data: 0.0297  max mem: 6825\n"},
 		{"prose", "Downloading the data set from the mirror, this may take a while\n"},
-		{"logger", "2024-03-04 10:00:00,123 - mmengine - INFO - Iter(train) [ 2000/8000]  lr: 9.9e-03  time: 0.3210\n"},
+		{"logger",
+			"2024-03-04 10:00:00,123 " +
+				"- mmengine - INFO - Iter(train) [ 2000/8000]  lr: 9.9e-03  time: 0.3210\n"},
 		{"noise", strings.Repeat("x", 4000) + "\n"},
 	} {
 		b.Run(c.name, func(b *testing.B) {

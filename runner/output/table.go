@@ -52,7 +52,8 @@ func (t *table) read(s *scanner) bool {
 
 // isScopes reports whether the line is the head "Training | Validation", and keeps it.
 func (t *table) isScopes(s *scanner) bool {
-	if len(s.fields) > 0 || bytes.IndexByte(s.text, '|') < 0 || s.name.scope == scopeNone && s.line.scope == scopeNone {
+	if len(s.fields) > 0 || bytes.IndexByte(s.text, '|') < 0 || s.name.scope == scopeNone &&
+		s.line.scope == scopeNone {
 		return false
 	}
 	var scopes []scope
