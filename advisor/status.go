@@ -29,7 +29,13 @@ func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any,
 	if j == nil {
 		return nil, noJob(q.JobID)
 	}
-	return statusOf(j), nil
+	return a.withLesson(statusOf(j)), nil
+}
+
+// withLesson adds why the last run of a job is not learned from.
+func (a *Advisor) withLesson(s schemas.JobStatus) schemas.JobStatus {
+	s.NotLearned = a.regressors.Load().NotLearned(s.JobID, s.Run)
+	return s
 }
 
 // list returns a page of jobs. Running jobs are re-predicted without holding the lock, so that a
@@ -107,7 +113,7 @@ func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft 
 
 // complete returns the status with current predictions for a running job. It needs no lock.
 func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
-	s := d.status
+	s := a.withLesson(d.status)
 	if d.question == nil {
 		return s
 	}

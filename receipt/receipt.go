@@ -16,12 +16,13 @@ import (
 
 // JobReceipt is the summary of one job. Nil figures are unknown.
 type JobReceipt struct {
-	JobID   string        `json:"job_id"`
-	State   schemas.State `json:"state"`
-	Reason  string        `json:"reason,omitempty"`
-	Model   string        `json:"model"`
-	Dataset string        `json:"dataset,omitempty"`
-	Nodes   []string      `json:"nodes"`
+	JobID      string        `json:"job_id"`
+	State      schemas.State `json:"state"`
+	Reason     string        `json:"reason,omitempty"`
+	NotLearned string        `json:"not_learned,omitempty"` // why the run is not learned from, wholly or in part
+	Model      string        `json:"model"`
+	Dataset    string        `json:"dataset,omitempty"`
+	Nodes      []string      `json:"nodes"`
 
 	BatchSize  uint32 `json:"batch_size"`
 	CPUs       uint32 `json:"cpus"`
@@ -100,7 +101,7 @@ type Story struct {
 func New(s *Story) *JobReceipt {
 	j := &s.Status
 	r := &JobReceipt{
-		JobID: j.JobID, State: j.State, Reason: j.Reason,
+		JobID: j.JobID, State: j.State, Reason: j.Reason, NotLearned: j.NotLearned,
 		Model: j.Model, Dataset: j.Dataset, Nodes: j.Nodes,
 		BatchSize: j.BatchSize, CPUs: j.CPUs, Epochs: j.Epochs, EpochsDone: j.EpochsDone,
 		Losses: []Loss{},

@@ -37,6 +37,9 @@ func (r *JobReceipt) Lines() []Line {
 		}
 		all = append(all, Line{"better", text})
 	}
+	if r.NotLearned != "" {
+		all = append(all, Line{"not learned", r.NotLearned})
+	}
 	if l := r.Learned; l != nil {
 		text := fmt.Sprintf("%s of this configuration before, %d now",
 			schemas.FormatCount(uint64(max(0, l.RunsBefore)), "run"), l.RunsNow)

@@ -11,6 +11,7 @@ import (
 // finishedEpoch is an epoch of this run with a duration.
 type finishedEpoch struct {
 	number    uint32 // from 1
+	at        time.Time
 	seconds   float64
 	source    string // schemas.DurationReported or schemas.DurationArrival
 	loss      *float64
@@ -39,12 +40,26 @@ func newEpochState(startedAt time.Time) *epochState {
 	return &epochState{startedAt: startedAt, lastAt: startedAt}
 }
 
-// add takes the reports that arrived together, and returns the epochs that are accepted. A number
-// must be greater than the previous one, and at most the number of requested epochs. An epoch
-// without a reported duration lasts from the previous report to this one, by the monotonic clock.
-// Reports that arrived together share that time, because the job has buffered them. The first such
-// duration includes the start-up, unless the start of the epoch was printed.
-func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
+// add takes reports, and returns the epochs that are accepted. A number must be greater than the
+// previous one, and at most the number of requested epochs. An epoch without a reported duration lasts
+// from the previous report to this one, by the monotonic clock. The first such duration includes the
+// start-up, unless the start of the epoch was printed. Reports whose epochs ended at different times
+// were only held back until they were confirmed.
+func (f *epochState) add(reports []output.EpochReport) (accepted []finishedEpoch) {
+	for len(reports) > 0 {
+		n := 1
+		for n < len(reports) && reports[n].At.Sub(reports[0].At) < minPrintedDuration {
+			n++
+		}
+		accepted = append(accepted, f.addTogether(reports[:n])...)
+		reports = reports[n:]
+	}
+	return accepted
+}
+
+// addTogether takes the reports that ended together. They share the time since the previous report,
+// because the job has buffered them.
+func (f *epochState) addTogether(reports []output.EpochReport) []finishedEpoch {
 	var accepted []finishedEpoch
 	previous := f.last
 	for _, r := range reports {
@@ -82,6 +97,9 @@ func (f *epochState) add(reports []output.EpochReport) []finishedEpoch {
 	}
 	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
 	f.lastAt = at
+	for i := range accepted {
+		accepted[i].at = at
+	}
 	return accepted
 }
 

@@ -149,3 +149,19 @@ func TestUnassignedRunNumber(t *testing.T) {
 		t.Errorf("unassignedRunNumber() = %d, want 217382400 seconds since 2020", got)
 	}
 }
+
+// Reports that were held back until they were confirmed have the times at which their epochs ended.
+func TestEpochFold_HeldBack(t *testing.T) {
+	e := newEpochState(noon)
+	var reports []output.EpochReport
+	for i, after := range []float64{10, 13, 17} {
+		reports = append(reports, output.EpochReport{Epoch: uint32(i + 1), At: noon.Add(durationOf(after))})
+	}
+	var got []string
+	for _, f := range e.add(reports) {
+		got = append(got, fmt.Sprintf("%d=%g at %g", f.number, f.seconds, f.at.Sub(noon).Seconds()))
+	}
+	if want := "1=10 at 10 2=3 at 13 3=4 at 17"; strings.Join(got, " ") != want {
+		t.Errorf("add() = %q, want %q", got, want)
+	}
+}

@@ -111,6 +111,9 @@ func (j *job) epochEvent(
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
 	}
+	if late := j.epochs.lastAt.Sub(f.at); late > 0 { // it was held back until it was confirmed
+		e.At = e.At.Add(-late)
+	}
 	if m := f.metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
 		e.Metric, e.MetricValue = m.Name, &m.Value
 	}

@@ -161,6 +161,8 @@ type JobStatus struct {
 	Incomplete bool `json:"incomplete,omitempty"`
 	// Why the job ended.
 	Reason string `json:"reason,omitempty"`
+	// Why its last run is not learned from, wholly or in part; absent if nothing is known.
+	NotLearned string `json:"not_learned,omitempty"`
 }
 
 // JobList is a page of jobs, the reply to job.list.

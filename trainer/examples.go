@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -11,13 +12,16 @@ import (
 func (p *Past) Examples(target string) []Example {
 	var all []Example
 	seen, refused := map[modelTimes]bool{}, map[string]int{}
-	p.skipped[target] = refused
+	p.skipped[target], p.aside = refused, nil
 	for _, r := range p.order {
 		if r.dropped {
 			continue
 		}
 		if why := r.implausible(seen); why != "" {
 			refused[why]++
+			p.aside = append(p.aside, evidence.SetAside{
+				Run: jobRun(r.span.JobID, r.key.run), Reason: "it is a " + why,
+			})
 			continue
 		}
 		all = p.appendExamples(all, r, target)

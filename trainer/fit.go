@@ -24,7 +24,7 @@ func Fit(
 	if isNew {
 		state = nil // its configurations have other columns
 	}
-	state, err := state.Update(ctx, runs, evidence.Options{Threads: o.Threads})
+	state, err := state.Update(ctx, runs, evidence.Options{Threads: o.Threads, SetAside: o.setAside})
 	if err != nil {
 		return Files{}, err
 	}
@@ -85,7 +85,7 @@ func evidenceRuns(
 			numbers[k] = n
 			runs = append(runs, evidence.Run{
 				ID:            fmt.Sprint(k.job, " ", n),
-				Job:           fmt.Sprintf("%s/%d", k.job, k.run),
+				Job:           jobRun(k.job, k.run),
 				Configuration: k.Configuration,
 				StartedAt:     x.begin(),
 				EndedAt:       x.EndedAt,
@@ -96,6 +96,9 @@ func evidenceRuns(
 	}
 	return runs
 }
+
+// jobRun names a run of a job.
+func jobRun(job string, run uint32) string { return fmt.Sprintf("%s/%d", job, run) }
 
 // configurationOf returns the features that the predictions of a target depend on. Of the foreign
 // loads it includes the loads with a column.

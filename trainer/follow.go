@@ -163,7 +163,7 @@ func (fw *follower) answer(horizon time.Time) {
 			continue
 		}
 		examples := fw.past.Examples(v.target)
-		v.reply <- exampleSet{examples, fw.past.last, fw.past.Skipped()}
+		v.reply <- exampleSet{examples, fw.past.aside, fw.past.last, fw.past.Skipped()}
 	}
 	fw.exampleRequests = waiting
 }

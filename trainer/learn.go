@@ -60,7 +60,7 @@ func (t *Trainer) learn(
 		for reason, n := range l.skipped {
 			t.metrics.skipped.WithLabelValues(reason).Set(float64(n))
 		}
-		c, err = t.fit(ctx, l.examples, target)
+		c, err = t.fit(ctx, &l, target)
 		return err
 	})
 	if err != nil {
@@ -74,9 +74,9 @@ func (t *Trainer) learn(
 
 // fit fits one target, and updates the state of its champion.
 func (t *Trainer) fit(
-	ctx context.Context, examples []Example, target string,
+	ctx context.Context, l *exampleSet, target string,
 ) (*fittedCandidate, error) {
-	begin := time.Now()
+	begin, examples := time.Now(), l.examples
 	t.metrics.examples.WithLabelValues(target).Set(float64(len(examples)))
 	if len(examples) == 0 {
 		return nil, fmt.Errorf("fit %s: %w: no examples", target, ErrTooFewExamples)
@@ -85,7 +85,9 @@ func (t *Trainer) fit(
 	if champion := (*t.champions.Load())[target]; champion != nil {
 		before = champion.manifest
 	}
-	files, err := Fit(ctx, target, examples, before, t.o)
+	o := t.o
+	o.setAside = l.aside
+	files, err := Fit(ctx, target, examples, before, o)
 	if err != nil {
 		return nil, err
 	}

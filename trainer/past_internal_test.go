@@ -5,9 +5,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"courier/regress/treefile"
 	"courier/schemas"
 
 	"github.com/google/go-cmp/cmp"
@@ -321,5 +323,47 @@ func TestLRU_DropsTheLeastRecentlyUsed(t *testing.T) {
 	}
 	if v, found := l.get(999); !found || v != "again" || len(l.by) != 3 || l.order.Len() != 3 {
 		t.Errorf("%d entries and %d in order, want 3", len(l.by), l.order.Len())
+	}
+}
+
+// A run that is left out says so, with its reason, in the regressor that would have learned from it.
+func TestFit_NamesTheRunsThatAreLeftOut(t *testing.T) {
+	p, sequence := NewPast(), uint64(0)
+	add := func(job string, numbers []uint32, seconds ...float64) {
+		at := time.Unix(1_790_000_000, 0)
+		stamp := func(id string) schemas.JobStamp {
+			return schemas.JobStamp{Stamp: schemas.Stamp{EventID: job + id, At: at}, JobID: job, Run: 1}
+		}
+		set := schemas.Setting{Model: "m", BatchSize: 4, CPUs: 1, Nodes: []string{"n"}}
+		p.Add(&schemas.Started{JobStamp: stamp("s"), Setting: set}, sequence)
+		for i, s := range seconds {
+			at = at.Add(time.Duration(s * float64(time.Second)))
+			sequence++
+			p.Add(&schemas.Epoch{JobStamp: stamp(fmt.Sprint(i)), Setting: set, Epoch: numbers[i],
+				DurationSeconds: s, DurationSource: schemas.DurationReported}, sequence)
+		}
+	}
+	add("good", []uint32{1, 2, 3}, 10, 10.1, 10.2)
+	add("back", []uint32{2, 3, 1}, 10, 10.3, 10.4)
+	add("tiny", []uint32{1, 2, 3}, 1e-8, 1e-8, 1e-8)
+	examples := p.Examples(schemas.TargetEpochTime)
+	files, err := Fit(t.Context(), schemas.TargetEpochTime, examples, nil, Options{setAside: p.aside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := treefile.Load(files.Model, files.Manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := map[string]string{}
+	for _, a := range stateOf(file.Manifest()).SetAside {
+		reasons[a.Run] = a.Reason
+	}
+	for run, want := range map[string]string{
+		"good/1": "", "back/1": "epoch numbers decrease", "tiny/1": "not plausible",
+	} {
+		if got := reasons[run]; (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("run %s is left out because %q, want %q", run, got, want)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package trainer
 import (
 	"container/list"
 
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -29,6 +30,7 @@ type Past struct {
 	datasets   names         // in runs
 	last       uint64        // sequence of the last event
 	skipped    map[string]map[string]int
+	aside      []evidence.SetAside // runs that the last call of Examples left out
 }
 
 // endedRun is a run among the neighbours. It is stale if the run continued after it: then run.ends

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"courier/bus"
+	"courier/regress/evidence"
 	"courier/schemas"
 )
 
@@ -23,7 +24,8 @@ type Options struct {
 	Examples  int           // maximum number of examples of a fit; 10,000 (see thin)
 	Threads   int           // threads of a fit; 1
 
-	step func(name string) error // test hook after each step; an error stops the trainer
+	setAside []evidence.SetAside     // runs that were left out of a fit
+	step     func(name string) error // test hook after each step; an error stops the trainer
 }
 
 // defaultWindow is 10 years because imported runs may be that old. Limits bound the memory, and
@@ -142,8 +144,9 @@ func (r fitReason) String() string {
 // exampleSet holds the examples of one target. It is immutable.
 type exampleSet struct {
 	examples []Example
-	last     uint64         // sequence of the last event of the past
-	skipped  map[string]int // by reason
+	aside    []evidence.SetAside // runs that were left out
+	last     uint64              // sequence of the last event of the past
+	skipped  map[string]int      // by reason
 }
 
 // exampleRequest asks the owner of the past for examples.

@@ -23,7 +23,8 @@ type Regressor struct {
 	drift    *evidence.Corrections // nil without drift
 	factors  []evidence.Factor     // of the corrections
 	foreign  schemas.ForeignColumns
-	trained  []trainedOn // sorted
+	trained  []trainedOn       // sorted
+	setAside map[string]string // why runs are not learned from, by job and run
 }
 
 // trainedOn is a model on a dataset.
@@ -70,6 +71,10 @@ func LoadRegressor(model, manifest []byte) (*Regressor, error) {
 		r.trained = append(r.trained, trainedOn{s.Subjects[i].Model, s.Subjects[i].Dataset})
 	}
 	slices.SortFunc(r.trained, trainedOn.compare)
+	r.setAside = map[string]string{}
+	for _, a := range s.SetAside {
+		r.setAside[a.Run] = a.Reason
+	}
 	return r, nil
 }
 
@@ -91,6 +96,19 @@ func serve(file *treefile.File, s *evidence.State) error {
 		return s.ServeStartups(value)
 	}
 	return nil
+}
+
+// NotLearned returns why a run of a job is not learned from, wholly or in part; "" if that is not known.
+func (r Regressors) NotLearned(job string, run uint32) string {
+	for _, of := range []*Regressor{r.EpochTime, r.Accuracy, r.Startup} {
+		if of == nil {
+			continue
+		}
+		if why := of.setAside[fmt.Sprintf("%s/%d", job, run)]; why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 // knows reports whether the regressor was fitted on runs of a model. A nil regressor knows nothing.

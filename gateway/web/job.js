@@ -80,7 +80,9 @@ const bottlenecks = {
 
 function summary(j) {
   const fields = [
-    ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`], ['Model', modelLevel(j.model, j.dataset)],
+    ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`],
+    ...(j.not_learned ? [['Not learned', j.not_learned]] : []),
+    ['Model', modelLevel(j.model, j.dataset)],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
     ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
     ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ['Decision', decision(j.decision)], ['Bottleneck', bottlenecks[j.bottleneck]],

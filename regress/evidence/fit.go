@@ -11,6 +11,8 @@ import (
 
 // Options of a fit. Zero fields mean the documented defaults.
 type Options struct {
+	// SetAside are runs that the caller left out, and why.
+	SetAside []SetAside
 	// Threads that fit subjects in parallel; 0 means 1.
 	Threads int
 }
@@ -37,7 +39,8 @@ func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fit evidence: %w", err)
 	}
-	h.SetAside = slices.Concat(aside...)
+	h.SetAside = slices.Concat(o.SetAside, slices.Concat(aside...))
+	h.SetAside = h.SetAside[max(0, len(h.SetAside)-MaxSetAside):]
 	lent, startups := make([]spread, len(subjects)), make([]spread, len(subjects))
 	passages := make([]spread, len(subjects))
 	for i := range subjects {

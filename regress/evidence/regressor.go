@@ -14,13 +14,16 @@ type Regressor struct {
 	Subjects []Subject `json:"subjects"`
 	// NodeGroups are nodes whose runs differ from other nodes of their type.
 	NodeGroups []NodeGroup `json:"node_groups,omitempty"`
-	// SetAside are the runs that the fit did not believe, wholly or in part.
+	// SetAside are the runs that were not believed, wholly or in part, at most MaxSetAside.
 	SetAside []SetAside `json:"set_aside,omitempty"`
 }
 
+// MaxSetAside is the maximum number of runs that a regressor names as set aside, the last ones.
+const MaxSetAside = 200
+
 // SetAside is a run that was not believed, and why.
 type SetAside struct {
-	Run    string `json:"run"`    // its ID
+	Run    string `json:"run"`    // its Job, or its ID
 	Reason string `json:"reason"` // a sentence for its owner, without the run's name
 }
 

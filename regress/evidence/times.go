@@ -57,7 +57,7 @@ func measureConfiguration(runs []Run) (m *measuredTimes, aside []SetAside) {
 	for i := range runs {
 		c, reason, ok := runs[i].curve()
 		if reason != "" {
-			aside = append(aside, SetAside{runs[i].ID, reason})
+			aside = append(aside, SetAside{runs[i].comparedName(), reason})
 		}
 		if !ok {
 			continue
