@@ -6,8 +6,7 @@ import (
 )
 
 // Refitted returns the state for a new predictor that learned from the adjusted runs of the
-// residuals. The residuals are dropped and the active factors become past factors. The spread of
-// errors is kept.
+// residuals. The residuals are dropped and the active factors become past factors.
 func (d DriftState) Refitted() DriftState {
 	d.Past = append(slices.Clone(d.Past), d.activeFactors()...)
 	d.Past = d.Past[max(0, len(d.Past)-MaxPastFactors):]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 )
 
 // Residual compares a run with its prediction; false if the run was not timed or has no prediction.
@@ -35,18 +34,9 @@ type DriftState struct {
 	Residuals []Residual `json:"residuals,omitempty"`
 	// Past factors, which refits replaced, oldest first, at most MaxPastFactors.
 	Past []Factor `json:"past,omitempty"`
-	// Likelihoods of each deviation of the slow field, discounted.
-	Likelihoods [len(fieldDeviations)]float64 `json:"likelihoods"`
-	// ErrorSquares is the discounted sum of squares of standardized one-step errors, ErrorWeight
-	// their discounted number.
-	ErrorSquares float64 `json:"error_squares"`
-	ErrorWeight  float64 `json:"error_weight"`
 }
 
 const (
-	errorDiscount     = 0.95
-	errorWeight       = 4.0 // of the prior of 1 on the mean of squared errors
-	minInflation      = 0.25
 	correctedDegrees  = 8.0
 	maxResidual       = 20. // in logs; a larger one is not plausible
 	residualTolerance = 1e-12
@@ -65,10 +55,9 @@ func (r *Residual) check() error {
 
 // check returns an error for a state that Add cannot produce.
 func (d *DriftState) check() error {
-	if len(d.Residuals) > MaxResiduals || !(d.ErrorSquares >= 0) || !(d.ErrorWeight >= 0) ||
-		math.IsInf(d.ErrorSquares, 0) || math.IsInf(d.ErrorWeight, 0) {
-		return fmt.Errorf("%w: drift with %d residuals, error_squares %g and error_weight %g",
-			ErrInvalid, len(d.Residuals), d.ErrorSquares, d.ErrorWeight)
+	if len(d.Residuals) > MaxResiduals {
+		return fmt.Errorf("%w: drift with %d residuals, want at most %d",
+			ErrInvalid, len(d.Residuals), MaxResiduals)
 	}
 	for i := range d.Past {
 		if x := d.Past[i].Ratio; !(x > 1e-9 && x < 1e9) || len(d.Past) > MaxPastFactors {
@@ -90,51 +79,9 @@ func (d DriftState) Add(r Residual) (DriftState, error) {
 	if err := cmp.Or(d.check(), r.check()); err != nil {
 		return d, err
 	}
-	d.score(&r)
 	first := max(0, len(d.Residuals)+1-MaxResiduals)
 	d.Residuals = append(slices.Clone(d.Residuals[first:]), r)
 	return d, nil
-}
-
-// score scores the predictions of a residual from the earlier ones.
-func (d *DriftState) score(r *Residual) {
-	j := findJumps(d.Residuals)
-	shift, variance, _ := j.at(&r.Configuration, time.Time{})
-	best := d.fieldDeviation()
-	for g := range fieldDeviations {
-		f := newField(fieldDeviations[g], d.Residuals, j.remaining)
-		mean, add := f.at(r)
-		v := max(r.Variance+variance+add, r.Variance-r.Shared, residualTolerance)
-		z := r.Value - shift - mean
-		if g == best {
-			d.ErrorSquares = errorDiscount*d.ErrorSquares + z*z/v
-			d.ErrorWeight = errorDiscount*d.ErrorWeight + 1
-		}
-		d.Likelihoods[g] = fieldDiscount*d.Likelihoods[g] + studentLog(z, v*d.inflation())
-	}
-}
-
-// studentLog is the log density, up to a constant, of the t distribution behind the bounds.
-func studentLog(z, scale2 float64) float64 {
-	return -math.Log(scale2)/2 - (correctedDegrees+1)/2*math.Log1p(z*z/(scale2*correctedDegrees))
-}
-
-// inflation returns the factor of the squared scale of predictions: the discounted mean of squared
-// standardized errors.
-func (d *DriftState) inflation() float64 {
-	return max(minInflation, (errorWeight+d.ErrorSquares)/(errorWeight+d.ErrorWeight))
-}
-
-// fieldDeviation returns the index of the most likely deviation of the field; 0, no field, before
-// the first residual.
-func (d *DriftState) fieldDeviation() int {
-	best := 0
-	for g, l := range d.Likelihoods {
-		if l > d.Likelihoods[best] && l > d.Likelihoods[0]+fieldPrior {
-			best = g
-		}
-	}
-	return best
 }
 
 // MaxPastFactors is the maximum number of factors that are kept after refits replaced them; older

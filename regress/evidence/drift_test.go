@@ -118,31 +118,6 @@ func TestDrift_ScopeIsTheModelThatShifted(t *testing.T) {
 	}
 }
 
-// A refit drops the residuals and keeps the spread of errors.
-func TestDrift_AfterARefitOnlyTheSpreadIsKept(t *testing.T) {
-	c := configurationOf("a", 32, "x")
-	_, p := fit(t, runsOf(c, 10, 10.1, 9.9, 10.05))
-	var drift evidence.DriftState
-	for i := range 20 {
-		run := runsOf(c, 10*math.Exp(0.2*float64(i%2*2-1)))[0]
-		r, _ := p.Residual(&run)
-		var err error
-		if drift, err = drift.Add(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	drift = drift.Refitted()
-	by, err := drift.Corrections()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, after := p.Time(c, 1), p.CorrectedTime(by, c, 1)
-	if len(drift.Residuals) != 0 || after.Location != before.Location || after.Scale < 2*before.Scale {
-		t.Errorf("after errors of 20 %% and a refit: %+v, want the location and twice the scale of %+v",
-			after, before)
-	}
-}
-
 // After a jump, old times of a configuration with new runs are removed. Times of another
 // configuration in scope are multiplied. Other times and all accuracies stay.
 func TestDrift_AdjustsRunsForAFit(t *testing.T) {
@@ -209,7 +184,7 @@ func TestDrift_AdjustsRunsForAFit(t *testing.T) {
 }
 
 func TestDrift_RefusesAStateThatNoFoldMade(t *testing.T) {
-	full := evidence.DriftState{ErrorWeight: 1}
+	full := evidence.DriftState{}
 	full.Residuals = make([]evidence.Residual, evidence.MaxResiduals+1)
 	r := evidence.Residual{Configuration: configurationOf("a", 32, "x"), Variance: 0.01}
 	if _, err := full.Add(r); err == nil {

@@ -56,8 +56,10 @@ func (p *Predictor) Epochs(by *Corrections, c Configuration, epochs int) EpochTi
 func (e *EpochTime) correct(x Correction, shared float64) {
 	e.Correction = x
 	e.Location += x.Shift
-	e.Variance = max(e.Variance+x.Variance, e.Variance-shared) * x.Inflation
-	e.Degrees = min(e.Degrees, correctedDegrees)
+	if x != (Correction{}) {
+		e.Variance = max(e.Variance+x.Variance, e.Variance-shared)
+		e.Degrees = min(e.Degrees, correctedDegrees)
+	}
 }
 
 // Time predicts the time of a number of epochs, including the start-up if it was ever measured. It

@@ -217,8 +217,6 @@ func (s *State) Compile() (*Predictor, *Corrections, error) {
 	case s.Corrected:
 		c, err := s.corrections()
 		return p, c, err
-	case s.Drift.inflation() > 1: // recent runs were less predictable than earlier ones
-		return p, &Corrections{jumps: &jumps{}, inflation: s.Drift.inflation()}, nil
 	}
 	return p, nil, nil
 }

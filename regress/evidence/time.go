@@ -348,8 +348,6 @@ type Correction struct {
 	// Variance is added to the variance of the log. It is negative if the runs revealed the
 	// error of the configuration's own prediction.
 	Variance float64
-	// Inflation multiplies the variance afterwards.
-	Inflation float64
 	// Factors is the number of active factors that apply to the configuration.
 	Factors int
 }
