@@ -18,7 +18,7 @@ const (
 // Update returns the state after the given runs: all known runs, in any order. A nil state has no
 // runs.
 //
-// Without drift it serves a fit of all runs. While factors, suspects or a slow field are active, it
+// Without drift it serves a fit of all runs. While factors or suspects are active, it
 // serves the base with corrections, until there are enough runs since the jump for a fit; the fit
 // adjusts earlier runs. Runs of new configurations, and old runs that are found later, for example
 // by an import, are learned immediately, also by the base.
