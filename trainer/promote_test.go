@@ -117,11 +117,11 @@ func TestTrainer_RollsBackDuringAFit(t *testing.T) {
 	checkConsistency(t, b)
 }
 
-// Only the files of the last three champions are kept, and these can be promoted.
+// Only the files of the last eight champions are kept, and these can be promoted.
 func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 	b := bustest.New(t)
 	runTrainer(t, b, nil, onRequest)
-	for n := range 5 {
+	for n := range 10 {
 		publishStudy(t, b, fmt.Sprint("study-", n), float64(1000*n), 1)
 		train(t, b)
 	}
@@ -135,8 +135,8 @@ func TestTrainer_KeepsTheLastChampions(t *testing.T) {
 			kept++
 		}
 	}
-	if kept != 3 {
-		t.Errorf("%d regressors are kept, want 3", kept)
+	if kept != 8 {
+		t.Errorf("%d regressors are kept, want 8", kept)
 	}
 }
 

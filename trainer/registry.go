@@ -14,7 +14,7 @@ import (
 )
 
 // filesOfChampions is the number of champions whose files are kept, including the current one.
-const filesOfChampions = 3
+const filesOfChampions = 8
 
 // Registry holds the state of every regressor, replayed from the REGRESSOR stream.
 type Registry struct {
