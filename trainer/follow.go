@@ -109,7 +109,7 @@ func (t *Trainer) requestFit(fw *follower, reason fitReason) {
 }
 
 // fitShare is the maximum share of time that automatic fits may take.
-const fitShare = 0.05
+const fitShare = 0.5
 
 // coolDown returns the minimum time between two automatic fits. Each run requests a fit, so long
 // fits must be less frequent.
