@@ -25,9 +25,6 @@ const (
 // isShare reports whether the kind can be given as an accuracy between 0 and 1.
 func (k kind) isShare() bool { return k >= kindAccuracy && k <= kindRate }
 
-// rises reports whether a higher value is better.
-func (k kind) rises() bool { return k >= kindAccuracy && k <= kindOther && k != kindRate }
-
 // scope is the data on which a number was measured.
 type scope uint8
 
