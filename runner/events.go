@@ -263,7 +263,11 @@ func (j *job) summarize() {
 	if predicted == nil || predicted.PredictedSeconds == nil {
 		return
 	}
-	took := j.result.Ended.Sub(j.startedAt).Seconds()
+	end := j.result.Ended
+	if j.epochs.last >= s.Epochs {
+		end = j.epochs.lastAt // what follows does not count for the SLO
+	}
+	took := end.Sub(j.startedAt).Seconds()
 	text := fmt.Sprintf("the run took %s, predicted %s",
 		schemas.FormatSeconds(took), schemas.FormatSeconds(*predicted.PredictedSeconds))
 	if bound := predicted.UpperBoundSeconds; bound != nil {
@@ -279,8 +283,14 @@ func (j *job) summarize() {
 		}
 		text += fmt.Sprintf("; SLO of %s %s", schemas.FormatSeconds(slo.Seconds()), verdict)
 	}
+	if after := j.result.Ended.Sub(end).Seconds(); after > minWorkAfter {
+		text += fmt.Sprintf("; it worked for %s after its last epoch", schemas.FormatSeconds(after))
+	}
 	j.screen.message("%s: courier receipt %s", text, j.result.JobID)
 }
+
+// minWorkAfter is the time after the last epoch from which it is reported, in seconds.
+const minWorkAfter = 1
 
 // truncateReason truncates a reason to the size that an event can hold.
 func truncateReason(reason string) string {

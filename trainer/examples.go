@@ -114,8 +114,8 @@ func (r *run) meanOfLater() float64 {
 	return sum / n
 }
 
-// startup returns an example of the time that a run spends outside its epochs: before the first,
-// and after the last of a finished run. ok is false if the run does not show it.
+// startup returns an example of the time that a run spends before its first epoch; ok is false if the
+// run does not show it. What it does after its last epoch does not count for its SLO.
 func (p *Past) startup(r *run) (x Example, ok bool) {
 	if len(r.epochs) == 0 {
 		return x, false
@@ -127,9 +127,6 @@ func (p *Past) startup(r *run) (x Example, ok bool) {
 	}
 	if e.number != 1 || !(seconds > 0) {
 		return x, false
-	}
-	if r.outcome == schemas.EventFinished {
-		seconds += max(0, r.span.Until.Sub(r.epochs[len(r.epochs)-1].end()).Seconds())
 	}
 	var l runLoad
 	if r.startLoad != nil {
