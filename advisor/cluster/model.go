@@ -9,15 +9,51 @@ import (
 // BatchAndCPUs is the part of a configuration that an alternative sets.
 type BatchAndCPUs struct{ BatchSize, CPUs uint32 }
 
-// Model holds the facts that events report about a model on a dataset. The slice is never changed
-// in place, because questions share it.
+// Failure is a configuration whose last runs failed one after the other.
+type Failure struct {
+	BatchAndCPUs
+	NodeType string `json:"node_type,omitempty"`
+	Runs     int    `json:"runs"`             // in a row
+	Reason   string `json:"reason,omitempty"` // of the last one
+}
+
+// Model holds the facts that events report about a model on a dataset. The slices are never changed
+// in place, because questions share them.
 type Model struct {
+	Failures       []Failure      `json:"failures,omitempty"`       // by time, at most maxFailures
 	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
 	EarlyEnds      int            `json:"early_ends,omitempty"`     // of jobs that finished with fewer epochs
 }
 
 // maxTried bounds the configurations of a model; more do not make it explore faster.
 const maxTried = 256
+
+// maxFailures bounds the configurations of a model that failed; the oldest are forgotten.
+const maxFailures = 32
+
+// UsualFailure is the number of failures in a row after which a configuration is not advised.
+const UsualFailure = 2
+
+// ended records how a run of a configuration ended: a failure counts until a run succeeds.
+func (m *Model) ended(c BatchAndCPUs, nodeType string, e *schemas.Ended) {
+	isSame := func(f Failure) bool { return f.BatchAndCPUs == c && f.NodeType == nodeType }
+	at := slices.IndexFunc(m.Failures, isSame)
+	switch e.Outcome {
+	case schemas.EventFinished:
+		if at >= 0 {
+			m.Failures = slices.Delete(slices.Clone(m.Failures), at, at+1)
+		}
+	case schemas.EventFailed:
+		f := Failure{BatchAndCPUs: c, NodeType: nodeType}
+		kept := slices.Clone(m.Failures)
+		if at >= 0 {
+			f = kept[at]
+			kept = slices.Delete(kept, at, at+1)
+		}
+		f.Runs, f.Reason = f.Runs+1, e.Reason[:min(len(e.Reason), maxReasonBytes)]
+		m.Failures = append(kept[max(0, len(kept)+1-maxFailures):], f)
+	}
+}
 
 // add records the configuration of an epoch.
 func (m *Model) add(s *schemas.Setting) {

@@ -110,9 +110,15 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	if j == nil {
 		return nil
 	}
+	m := c.useModel(levelOf(&j.Setting))
 	if j.endedByItself() && j.EpochsDone < j.Setting.Epochs {
-		c.useModel(levelOf(&j.Setting)).EarlyEnds++
+		m.EarlyEnds++
 	}
+	nodeType := ""
+	if len(j.Hardware) > 0 {
+		nodeType = j.Hardware[0].NodeType()
+	}
+	m.ended(BatchAndCPUs{j.Setting.BatchSize, j.Setting.CPUs}, nodeType, e)
 	c.score.end(j)
 	return j
 }

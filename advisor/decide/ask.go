@@ -38,6 +38,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Self:     &self,
 		Others:   members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
 		Tried:    known.Configurations,
+		Failures: known.Failures,
 	}
 }
 
@@ -57,6 +58,7 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 		Foreign:  c.Foreign(nodes, now),
 		Others:   members(c, c.Colocated(nodes, q.JobID, now), now),
 		Tried:    known.Configurations,
+		Failures: known.Failures,
 	}
 }
 

@@ -1,8 +1,12 @@
 package decide
 
 import (
+	"cmp"
+	"fmt"
+	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -10,7 +14,7 @@ import (
 // except for its timestamp.
 func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	p := newProblem(q, r)
-	all := p.candidates(q.Request.CPUs)
+	all, failing := p.withoutFailing(p.candidates(q.Request.CPUs))
 	chosen := p.choose(all)
 
 	a := newAdvice(q, r, at)
@@ -32,7 +36,7 @@ func Decide(q *Question, r Regressors, at time.Time) *schemas.Advice {
 	}
 	a.Message = (&answer{p, a, all}).message()
 
-	a.Alternatives = alternatives(append(all, p.refusedCPUs(a.Chosen.CPUs)...))
+	a.Alternatives = alternatives(slices.Concat(all, failing, p.refusedCPUs(a.Chosen.CPUs)))
 	return a
 }
 
@@ -62,6 +66,31 @@ func (q *Question) action(chosen *schemas.Alternative) schemas.Action {
 		return schemas.ActionKeep
 	}
 	return schemas.ActionBatch
+}
+
+// withoutFailing separates the candidates whose last runs on the node type failed, for example because
+// they ran out of memory. They are tried again if nothing else was asked for. A running job is not
+// affected.
+func (p *problem) withoutFailing(all []candidate) (usable, failing []candidate) {
+	nodeType := p.firstHardware().NodeType()
+	for i := range all {
+		at := slices.IndexFunc(p.Failures, func(f cluster.Failure) bool {
+			return f.BatchSize == all[i].BatchSize && f.CPUs == all[i].CPUs && f.NodeType == nodeType &&
+				f.Runs >= cluster.UsualFailure
+		})
+		if at < 0 || p.Self != nil {
+			usable = append(usable, all[i])
+			continue
+		}
+		f := &p.Failures[at]
+		all[i].Reason = fmt.Sprintf("its last %d runs on such a node failed: %s", f.Runs,
+			cmp.Or(f.Reason, "the reason is unknown"))
+		failing = append(failing, all[i])
+	}
+	if len(usable) == 0 {
+		return failing, nil
+	}
+	return usable, failing
 }
 
 // refusedCPUs returns the alternatives with CPUs that the job does not get. Nothing else of the

@@ -22,6 +22,7 @@ type Question struct {
 	Self     *Member                // progress of the job; nil before it runs
 	Others   []Member               // co-located jobs, directly or through other jobs
 	Tried    []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
+	Failures []cluster.Failure      // configurations of this model whose last runs failed
 
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
