@@ -1,4 +1,4 @@
-// Package evidence predicts the epoch time and the accuracy of training jobs from runs of the same
+// Package evidence predicts the time and the accuracy of training jobs from runs of the same
 // model, with the uncertainty of each prediction.
 //
 // # Use
@@ -9,35 +9,36 @@
 //	t := p.Time(configuration, epochs)                     // a distribution
 //	t.Median(), t.Quantile(0.95), t.Probability(600)       // seconds, seconds, 0 to 1
 //	t.Support.Promisable()                                 // is there evidence?
-//	a := p.Accuracy(configuration, epochs)
-//	a.Reaches(0.9)                                         // P(accuracy >= 0.9)
+//	p.Rest(nil, configuration, done, epochs)               // of a running job
+//	p.Accuracy(configuration, epochs).Mean
+//	p.Reaches(configuration, 0.9, epochs)                  // P(accuracy >= 0.9)
 //
 // # Method
 //
-// The unit of evidence is the run: fifty epochs of one run are one observation of its
-// configuration. Each model and dataset is fitted separately. Other models contribute prior
-// variances, never a mean.
+// The unit of evidence is the run: a curve of cumulative seconds over its epochs. A configuration has
+// a robust location and a variance at the points of a grid of epochs. Each model and dataset is fitted
+// separately. Other models contribute prior variances with bounded influence, never a mean (pool).
 //
-// The log of the mean epoch seconds of a run is the sum of a law of the batch size, a Gaussian
-// process, an effect of the configuration, an effect of the run, and the noise of its epochs
-// (mixed-effects model; Rasmussen, Williams 2006, chapters 2.2 and 2.7). A configuration with many
-// runs is predicted by its own mean; one without runs is predicted from its neighbours. Accuracy is
-// predicted by first-passage times: for each accuracy level, the distribution of the first epoch
-// that reaches it, and the probability that it is ever reached (beta-binomial).
+// A configuration without runs is predicted from its neighbours: the log of its seconds per epoch after
+// the first is the sum of a law of the batch size, a Gaussian process and an effect of the
+// configuration (Rasmussen, Williams 2006, chapters 2.2 and 2.7), and the shape over the epochs is the
+// usual one of the model. A running job is compared with its curve by a Kalman filter.
+//
+// Accuracy rests on the records of runs: the mean at an epoch, and the distribution of the first epoch
+// that reaches a target, with runs that ended before as censored.
 //
 // Median, bound and probability of a prediction come from one Student-t distribution, so they
 // cannot contradict each other. The product of the probabilities of time and accuracy is their
 // joint probability.
 //
 // Drift is corrected in a served predictor by the residuals of new runs: factors for the scopes
-// whose times jumped, found by sequential tests, and a slowly changing field. A State is a Regressor
-// in use with its drift: Update learns from all known runs, Correct applies new runs without a fit.
+// whose times jumped, found by sequential tests. A State is a Regressor in use with its drift: Update
+// learns from all known runs, Correct applies new runs without a fit.
 //
 // # Guarantees
 //
 // Equal runs in any order give equal fits and equal JSON. A Predictor is immutable and safe for
-// concurrent use. It allocates only for the first prediction under a load that no run had. Support
-// shows where no SLO may be promised: without runs of the model on the node type, outside the
+// concurrent use. Support shows where no SLO may be promised: without runs of the model on the node type, outside the
 // measured range, or far from any measured configuration.
 //
 // The package does no I/O and needs no clock.
