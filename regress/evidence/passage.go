@@ -206,7 +206,11 @@ func (p *accuracyPredictor) estimate(i int, target float64) passageEstimate {
 		}
 		return e
 	}
-	m := robustPassage(y, pooled, weight)
+	rounding := make([]float64, len(y))
+	for k, v := range y {
+		rounding[k] = roundingVariance(v)
+	}
+	m := robustMeanOf(y, pooled, weight, passageTails, rounding)
 	free := float64(len(y) - 1)
 	const least = minPassageDeviation * minPassageDeviation
 	e.location = m.location
@@ -233,41 +237,6 @@ func (p *accuracyPredictor) estimate(i int, target float64) passageEstimate {
 
 // censoredShare is what a censored run counts for the variance of the location.
 const censoredShare = 0.3
-
-// robustPassage is robustMeanOf with the rounding of each value to whole epochs.
-func robustPassage(y []float64, prior, weight float64) robustMean {
-	n := float64(len(y))
-	m := robustMean{location: median(y), number: 1}
-	if len(y) == 1 {
-		return m
-	}
-	variance := weight * prior
-	for _, v := range y {
-		variance += (v - m.location) * (v - m.location)
-	}
-	variance /= weight + n - 1
-	const most, tolerance = 60, 1e-6
-	w := make([]float64, len(y))
-	for range most {
-		sum, total := 0.0, 0.0
-		for i, v := range y {
-			d, rounding := v-m.location, roundingVariance(v)
-			w[i] = (passageTails + 1) / (passageTails + d*d/(variance+rounding)) *
-				variance / (variance + rounding)
-			sum, total = sum+w[i]*v, total+w[i]
-		}
-		m = robustMean{location: sum / total, number: min(n, total)}
-		for i, v := range y {
-			m.squares += w[i] * (v - m.location) * (v - m.location)
-		}
-		next := (weight*prior + m.squares) / (weight + n - 1)
-		if math.Abs(next/variance-1) < tolerance {
-			break
-		}
-		variance = next
-	}
-	return m
-}
 
 // addCensored estimates location and variance again with runs that would have reached the target
 // later than they ended (expectation maximization of the normal distribution).

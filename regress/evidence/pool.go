@@ -51,16 +51,20 @@ type robustMean struct {
 	squares  float64 // weighted, about the location
 }
 
-// robustTails are the degrees of freedom of the errors in a robustMean.
+// robustTails are the degrees of freedom of the errors of times.
 const robustTails = 4.0
 
-// robustMeanOf estimates the location of values by expectation maximization, which starts with the
-// plain variance. A prior on the variance counts as priorWeight values.
-func robustMeanOf(values []float64, prior, priorWeight float64) robustMean {
+// robustMeanOf estimates the location of values with t errors of some degrees of freedom by expectation
+// maximization, which starts with the plain variance. A prior on the variance counts as priorWeight
+// values. noise is a known further variance of each value; nil: none.
+func robustMeanOf(values []float64, prior, priorWeight, tails float64, noise []float64) robustMean {
 	n := float64(len(values))
 	m := robustMean{location: median(values), number: 1}
 	if len(values) == 1 {
 		return m
+	}
+	if noise == nil {
+		noise = make([]float64, len(values))
 	}
 	variance := priorWeight * prior
 	for _, v := range values {
@@ -68,17 +72,17 @@ func robustMeanOf(values []float64, prior, priorWeight float64) robustMean {
 	}
 	variance /= priorWeight + n - 1
 	const most, tolerance = 60, 1e-6
+	weights := make([]float64, len(values))
 	for range most {
-		sum, weights := 0.0, 0.0
-		for _, v := range values {
-			w := robustWeight(v-m.location, variance)
-			sum, weights = sum+w*v, weights+w
+		sum, total := 0.0, 0.0
+		for i, v := range values {
+			all, d := variance+noise[i], v-m.location
+			weights[i] = (tails + 1) / (tails + d*d/all) * variance / all
+			sum, total = sum+weights[i]*v, total+weights[i]
 		}
-		before := m.location
-		m = robustMean{location: sum / weights, number: min(n, weights)}
-		for _, v := range values {
-			d := v - m.location
-			m.squares += robustWeight(v-before, variance) * d * d
+		m = robustMean{location: sum / total, number: min(n, total)}
+		for i, v := range values {
+			m.squares += weights[i] * (v - m.location) * (v - m.location)
 		}
 		next := (priorWeight*prior + m.squares) / (priorWeight + n - 1)
 		if math.Abs(next/variance-1) < tolerance {
@@ -87,10 +91,6 @@ func robustMeanOf(values []float64, prior, priorWeight float64) robustMean {
 		variance = next
 	}
 	return m
-}
-
-func robustWeight(deviation, variance float64) float64 {
-	return (robustTails + 1) / (robustTails + deviation*deviation/variance)
 }
 
 // median returns the median of values, of which there is one or more.

@@ -109,7 +109,7 @@ func fitStartups(own []StartupTimes, others []spread) {
 			}
 		}
 		pooled := pool(groups, modelWeight, model, poolWeight, mostLent)
-		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, modelWeight)
+		r := robustMeanOf(clipAround(s.logs, maxDeviation), pooled, modelWeight, robustTails, nil)
 		s.Degrees = modelWeight + float64(s.Runs-1)
 		s.Variance = max((modelWeight*pooled+r.squares)/s.Degrees, minStartupDeviation*minStartupDeviation)
 		s.Location, s.LocationVariance = r.location, s.Variance/r.number

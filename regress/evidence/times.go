@@ -139,7 +139,7 @@ func (m *measuredTimes) times(others []*measuredTimes, prior float64) Configurat
 		}
 		pooled := pool(groups, modelWeight, prior, poolWeight, mostLent)
 		weight := 1 / (1/modelWeight + 1/(poolWeight+used))
-		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight)
+		r := robustMeanOf(clipAround(m.column(k), maxDeviation), pooled, weight, robustTails, nil)
 		d := m.freedom(k)
 		v := max((weight*pooled+ownWeight*r.squares)/(weight+d), minRunDeviation*minRunDeviation)
 		t.Location = append(t.Location, r.location)
