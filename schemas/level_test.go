@@ -6,7 +6,7 @@ import (
 	"courier/schemas"
 )
 
-func TestModelLevel_IsReadBack(t *testing.T) {
+func TestModelLevel_MarksSeparatorsWithinNames(t *testing.T) {
 	for _, c := range []struct{ model, dataset, level string }{
 		{"resnet50", "", "resnet50"},
 		{"resnet50", "cifar10", "resnet50@cifar10"},
@@ -20,11 +20,6 @@ func TestModelLevel_IsReadBack(t *testing.T) {
 		if got := schemas.ModelLevel(c.model, c.dataset); got != c.level {
 			t.Errorf("ModelLevel(%q, %q) = %q, want %q", c.model, c.dataset, got, c.level)
 		}
-		model, dataset := schemas.ParseModelLevel(c.level)
-		if model != c.model || dataset != c.dataset {
-			t.Errorf("ParseModelLevel(%q) = %q, %q, want %q, %q", c.level, model, dataset, c.model,
-				c.dataset)
-		}
 	}
 }
 
@@ -34,10 +29,6 @@ func FuzzModelLevel(f *testing.F) {
 	f.Add(`a\`, "b", `a\@b`, "")
 	f.Fuzz(func(t *testing.T, model, dataset, otherModel, otherDataset string) {
 		level := schemas.ModelLevel(model, dataset)
-		if m, d := schemas.ParseModelLevel(level); m != model || d != dataset {
-			t.Errorf("model %q and dataset %q became the level %q, decoded as %q and %q",
-				model, dataset, level, m, d)
-		}
 		same := model == otherModel && dataset == otherDataset
 		if other := schemas.ModelLevel(otherModel, otherDataset); (level == other) != same {
 			t.Errorf("%q, %q and %q, %q have the levels %q and %q", model, dataset, otherModel,
