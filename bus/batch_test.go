@@ -90,22 +90,7 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	if err := root.Prepare(within(t)); err != nil {
 		t.Fatal(err)
 	}
-	for n := range uint64(30) {
-		s := &schemas.Sample{
-			Stamp: schemas.Stamp{
-				EventID: schemas.SampleID("node-a", "boot", n),
-				At:      time.Now(),
-			},
-			Node:            "node-a",
-			BootID:          "boot",
-			Number:          n,
-			IntervalSeconds: 2,
-			Cores:           2,
-		}
-		if _, err := root.Publish(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	publish(t, root, 0, 30)
 	fetchAndCrash(t, url("root"), d, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -186,20 +171,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	number := uint64(0)
 	publish := func() uint64 {
 		number++
-		sequence, err := b.Publish(
-			ctx,
-			&schemas.Sample{
-				Stamp: schemas.Stamp{
-					EventID: schemas.SampleID("node-a", "boot", number),
-					At:      time.Now(),
-				},
-				Node:            "node-a",
-				BootID:          "boot",
-				Number:          number,
-				IntervalSeconds: 2,
-				Cores:           2,
-			},
-		)
+		sequence, err := b.Publish(ctx, sample(number))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,22 +217,7 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 		}
 	}
 	backlog(0)
-	for n := range uint64(20) {
-		s := &schemas.Sample{
-			Stamp: schemas.Stamp{
-				EventID: schemas.SampleID("node-a", "boot", n),
-				At:      time.Now(),
-			},
-			Node:            "node-a",
-			BootID:          "boot",
-			Number:          n,
-			IntervalSeconds: 2,
-			Cores:           2,
-		}
-		if _, err := b.Publish(t.Context(), s); err != nil {
-			t.Fatal(err)
-		}
-	}
+	publish(t, b, 0, 20)
 	backlog(20)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -288,18 +245,7 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 	server := bustest.NewServer(t)
 	first, second := server.Connect(t), server.Connect(t)
 	d := schemas.StoreDurables()[1]
-	s := &schemas.Sample{
-		Stamp: schemas.Stamp{
-			EventID: schemas.SampleID("node-a", "boot", 1),
-			At:      time.Now(),
-		},
-		Node:            "node-a",
-		BootID:          "boot",
-		Number:          1,
-		IntervalSeconds: 2,
-		Cores:           2,
-	}
-	if _, err := first.Publish(t.Context(), s); err != nil {
+	if _, err := first.Publish(t.Context(), sample(1)); err != nil {
 		t.Fatal(err)
 	}
 	consume := func(ctx context.Context, b *bus.Bus, handle func(context.Context, bus.Batch) error) chan error {
@@ -369,18 +315,7 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 	publish := func(from, to uint64) string {
 		t.Helper()
 		for n := from; n <= to; n++ {
-			s := &schemas.Sample{
-				Stamp: schemas.Stamp{
-					EventID: schemas.SampleID("node-a", "boot", n),
-					At:      time.Now(),
-				},
-				Node:            "node-a",
-				BootID:          "boot",
-				Number:          n,
-				IntervalSeconds: 2,
-				Cores:           2,
-			}
-			if _, err := b.Publish(t.Context(), s); err != nil {
+			if _, err := b.Publish(t.Context(), sample(n)); err != nil {
 				t.Fatal(err)
 			}
 		}
