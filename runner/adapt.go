@@ -208,6 +208,7 @@ func (j *job) restart() (isRunning bool) {
 
 	j.process.close()
 	j.output, j.isRestarting = j.output.Restart(), false
+	j.merge.Restart()
 	if m := j.adaptation.requested; m != nil && j.adaptation.means == schemas.ByRestart {
 		s.BatchSize = m.to
 	}

@@ -32,6 +32,7 @@ type sideChannel struct {
 
 	mu          sync.Mutex
 	connections map[*net.UnixConn]bool
+	count       int // of all connections
 	isStopped   bool
 }
 
@@ -73,41 +74,43 @@ func (c *sideChannel) accept() {
 			_ = conn.Close()
 			return
 		}
-		if !c.add(conn) {
+		number := c.add(conn)
+		if number == 0 {
 			_ = conn.Close()
 			continue
 		}
-		c.readers.Go(func() { c.read(conn) })
+		c.readers.Go(func() { c.read(conn, number) })
 	}
 }
 
-// add registers a connection, unless there are too many.
-func (c *sideChannel) add(conn *net.UnixConn) bool {
+// add registers a connection, and returns its number from 1; 0 if there are too many.
+func (c *sideChannel) add(conn *net.UnixConn) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.connections) >= maxConnections {
-		return false
+		return 0
 	}
 	if c.isStopped {
 		_ = conn.SetReadDeadline(time.Now().Add(maxChannelWait)) // it may have been closed
 	}
 	c.connections[conn] = true
-	return true
+	c.count++
+	return c.count
 }
 
-// read reads one connection to its end.
-func (c *sideChannel) read(conn *net.UnixConn) {
+// read reads one connection to its end. The number of the connection is the stream of its chunks.
+func (c *sideChannel) read(conn *net.UnixConn, number int) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		delete(c.connections, conn)
 		_ = conn.Close() // it was only read
 	}()
-	c.chunks <- outputChunk{at: time.Now()}
+	c.chunks <- outputChunk{stream: number, at: time.Now()}
 	lines := bufio.NewScanner(conn) // a line above 64 KiB ends the connection
 	for lines.Scan() {
 		data := append(append([]byte(nil), lines.Bytes()...), '\n')
-		c.chunks <- outputChunk{data: data, at: time.Now()}
+		c.chunks <- outputChunk{stream: number, data: data, at: time.Now()}
 	}
 }
 

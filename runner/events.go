@@ -33,7 +33,8 @@ func (j *job) addReports(reports []output.EpochReport) {
 		return
 	}
 
-	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() {
+	if n := j.output.StepsPerEpoch(); n > 0 && isFirst && !j.reportsElsewhere() &&
+		!j.merge.IsMeasuring() {
 		j.screen.message("the output counts steps, not epochs: the %d steps between two evaluations "+
 			"count as an epoch", n)
 	}
@@ -44,6 +45,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 	used := totals.Since(j.used)
 	for _, f := range accepted {
 		j.confirmControl(f)
+		j.learnBatchSize(f)
 		e := j.epochEvent(f, &node, used, len(accepted))
 		j.result.Epochs = append(j.result.Epochs, *e)
 		if f.accuracy != nil {
@@ -73,6 +75,18 @@ func (j *job) confirmControl(f finishedEpoch) {
 	if j.sharing.means == schemas.ByControl && f.cpus > 0 {
 		j.result.Setting.CPUs = f.cpus
 	}
+}
+
+// learnBatchSize takes the batch size that was measured inside the training. The epochs of a job that
+// ignores the advised one count for what it used.
+func (j *job) learnBatchSize(f finishedEpoch) {
+	s := &j.result.Setting
+	if !j.merge.IsMeasuring() || f.batchSize == 0 || f.batchSize == s.BatchSize || j.o.Adapt != AdaptOff {
+		return
+	}
+	j.screen.message("the training uses batches of %d, not of %d: its epochs count for %d",
+		f.batchSize, s.BatchSize, f.batchSize)
+	s.BatchSize, j.merge.BatchSize = f.batchSize, f.batchSize
 }
 
 // wallSeconds returns the time between the last two reports, per epoch, which includes what the
@@ -111,7 +125,7 @@ func (j *job) epochEvent(
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
 	}
-	if late := j.epochs.lastAt.Sub(f.at); late > 0 { // it was held back until it was confirmed
+	if late := time.Since(f.at); late > 0 { // it was held back until it was confirmed
 		e.At = e.At.Add(-late)
 	}
 	if m := f.metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
@@ -144,7 +158,8 @@ const (
 
 // hint informs the user that no epoch is recognized, and how to change that.
 func (j *job) hint(now time.Time) {
-	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() {
+	if j.hasHinted || j.epochs.hasReport || j.reportsElsewhere() || j.output.Recognized() ||
+		j.merge.IsMeasuring() {
 		return
 	}
 	elapsed := now.Sub(j.startedAt)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"courier/runner/instrument"
 	"courier/runner/output"
 	"courier/runner/usage"
 	"courier/schemas"
@@ -45,6 +46,9 @@ type job struct {
 	channel       *sideChannel   // nil: it could not be opened
 	metrics       *metricsLog    // nil: Options.MetricsFile is empty
 	channelOutput *output.Parser // of the lines of the side channel; nil: no client has connected
+	inside        *sideChannel   // of the instrumentation; nil: there is none
+	insidePath    string         // directory of its Python files
+	merge         *instrument.Merge
 	output        *output.Parser
 	epochs        *epochState
 	used          usage.Totals // until the start of the current epoch
@@ -94,6 +98,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	}
 	return &job{
 		metrics: metrics,
+		merge:   instrument.NewMerge(o.Metrics),
 		o:       o,
 		log:     log,
 		output:  parser,
@@ -140,13 +145,13 @@ func (j *job) start() error {
 		signal.Notify(j.signals, forwardedSignals...)
 	}
 	notifyResize(j.signals)
-	j.openChannel()
+	j.openChannels()
 	if j.o.BeforeStart != nil {
 		j.o.BeforeStart()
 	}
 	j.startedAt = time.Now()
 	if err := j.launch(0); err != nil {
-		j.channel.stop()
+		j.stopChannels()
 		signal.Stop(j.signals)
 		return err
 	}
@@ -215,6 +220,10 @@ func (j *job) launch(epochsDone uint32) error {
 	}
 	if j.channel != nil {
 		env = append(env, channelVariable+"="+j.channel.path())
+	}
+	j.merge.BatchSize = s.BatchSize
+	if j.inside != nil {
+		env = instrument.Environment(env, j.insidePath, j.inside.path())
 	}
 	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
 	j.used = usage.Started(j.cgroup)
@@ -300,21 +309,28 @@ func (j *job) supervise(ctx context.Context) {
 	}
 
 	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
-	reported := j.channel.reported()
-	for exited != nil || chunks != nil || reported != nil {
+	reported, measured := j.channel.reported(), j.inside.reported()
+	for exited != nil || chunks != nil || reported != nil || measured != nil {
 		select {
 		case c, isOpen := <-chunks:
 			if !isOpen {
 				chunks = nil
 				break
 			}
-			j.addReports(j.reportsOf(c))
+			j.addRead(j.reportsOf(c))
 		case c, isOpen := <-reported:
 			if !isOpen {
 				reported = nil
 				break
 			}
 			j.readChannel(c)
+		case c, isOpen := <-measured:
+			if !isOpen {
+				measured = nil
+				break
+			}
+			j.merge.Line(c.stream, c.data, c.at)
+			j.addMeasured(false)
 		case <-exited:
 			exited, j.killTimer = nil, nil
 			j.process.wakeReaders()
@@ -344,11 +360,12 @@ func (j *job) supervise(ctx context.Context) {
 			j.screen.message("%s", oneLine(r.Message))
 		case <-poll:
 			if j.channelOutput == nil {
-				j.addReports(j.metrics.poll(false))
+				j.addRead(j.metrics.poll(false))
 			}
 		case <-heartbeat.C:
 			j.sendHeartbeat()
 		case <-second.C:
+			j.addMeasured(false)
 			j.drawProgress()
 		}
 		j.hint(time.Now())
@@ -356,7 +373,7 @@ func (j *job) supervise(ctx context.Context) {
 			if j.restart() {
 				exited, chunks = j.process.exited, j.process.chunks
 			} else {
-				j.channel.stop()
+				j.stopChannels()
 			}
 		}
 	}
@@ -381,15 +398,34 @@ func (j *job) reportsOf(c outputChunk) []output.EpochReport {
 // reportsElsewhere reports whether epochs are not read from the output.
 func (j *job) reportsElsewhere() bool { return j.channelOutput != nil || j.metrics != nil }
 
+// addRead takes epochs that were read from the output or from a metrics file.
+func (j *job) addRead(reports []output.EpochReport) {
+	j.addReports(j.merge.Text(reports))
+	j.addMeasured(false)
+}
+
+// addMeasured takes the epochs that the instrumentation has measured, unless a client reports them.
+func (j *job) addMeasured(isEnd bool) {
+	if j.channelOutput != nil {
+		return
+	}
+	counts := j.metrics != nil || j.output.Recognized()
+	j.addReports(j.merge.Take(time.Now(), counts, isEnd))
+	for _, note := range j.merge.Notes() {
+		j.screen.message("%s", oneLine(note))
+	}
+}
+
 // closeOutput takes the epochs that the end of the output completes.
 func (j *job) closeOutput() {
 	reports := j.output.Close(time.Now(), j.process.state.Success())
 	switch {
 	case j.metrics != nil && j.channelOutput == nil:
-		j.addReports(j.metrics.poll(!j.isRestarting))
+		j.addRead(j.metrics.poll(!j.isRestarting))
 	case !j.reportsElsewhere():
-		j.addReports(reports)
+		j.addRead(reports)
 	}
+	j.addMeasured(true)
 }
 
 // readChannel takes a line of the side channel, or the start of a connection.
@@ -400,20 +436,38 @@ func (j *job) readChannel(c outputChunk) {
 	j.addReports(j.channelOutput.Write(0, c.data, c.at))
 }
 
-// openChannel opens the side channel. A job without one still prints its epochs.
-func (j *job) openChannel() {
-	c, err := openSideChannel()
-	if err != nil {
+// openChannels opens the side channel and that of the instrumentation. A job without them still prints
+// its epochs.
+func (j *job) openChannels() {
+	var err error
+	if j.channel, err = openSideChannel(); err != nil {
 		j.log.Debug("no side channel", "error", err) // for example, in a container without /tmp
+	}
+	if j.o.NoInstrument {
 		return
 	}
-	j.channel = c
+	if j.inside, err = openSideChannel(); err == nil {
+		j.insidePath, err = instrument.Write(j.inside.dir)
+	}
+	if err != nil {
+		j.log.Debug("no instrumentation", "error", err)
+		j.inside.stop()
+		j.removeChannels()
+		j.inside = nil
+	}
 }
 
-// removeChannel removes the side channel.
-func (j *job) removeChannel() {
-	if err := j.channel.remove(); err != nil {
-		j.log.Warn("side channel not removed", "error", err)
+func (j *job) stopChannels() {
+	j.channel.stop()
+	j.inside.stop()
+}
+
+// removeChannels removes the directories of the channels.
+func (j *job) removeChannels() {
+	for _, c := range []*sideChannel{j.channel, j.inside} {
+		if err := c.remove(); err != nil {
+			j.log.Warn("side channel not removed", "error", err)
+		}
 	}
 }
 

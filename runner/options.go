@@ -68,6 +68,10 @@ type Options struct {
 	// not published, for a caller that sets the configuration of the command and keeps its epochs.
 	OmitHints bool
 
+	// NoInstrument does not measure Python trainings from inside their processes, see package
+	// instrument.
+	NoInstrument bool
+
 	NoPTY    bool         // run on pipes instead of a pseudo terminal
 	NoCgroup bool         // run in the cgroup of this process
 	Observer NodeObserver // measures this node; nil: its load and CPU model are unknown

@@ -143,7 +143,7 @@ func newCommand(arguments, env []string, stdin *os.File) *exec.Cmd {
 
 // outputChunk is output of a job with its time of arrival.
 type outputChunk struct {
-	stream int // 0: standard output or the terminal, 1: standard error
+	stream int // 0: standard output or the terminal, 1: standard error; or the number of a connection
 	data   []byte
 	at     time.Time // has the monotonic clock
 }

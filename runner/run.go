@@ -40,7 +40,7 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	}
 	defer j.removeControlFile()
 	defer j.removeCgroup()
-	defer j.removeChannel()
+	defer j.removeChannels()
 	j.conn.subscribe(publishing, j.result.JobID)
 	j.out = spool.NewOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)

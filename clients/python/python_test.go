@@ -61,6 +61,21 @@ func install(t *testing.T) (python string) {
 	return python
 }
 
+// The instrumentation passes its tests, which need no package.
+func TestInstrumentation(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed")
+	}
+	env := []string{"PYTHONDONTWRITEBYTECODE=1"}
+	for _, name := range []string{"loop", "passes", "process"} {
+		out, err := run(t, "tests", env, python, "-m", "unittest", "test_instrument_"+name)
+		if err != nil {
+			t.Errorf("unittest: %v\n%s", err, out)
+		}
+	}
+}
+
 // The installed wheel passes its tests, and publishes events of the contract.
 func TestPythonClient_PublishesTheEventsOfTheContract(t *testing.T) {
 	python := install(t)

@@ -24,6 +24,7 @@ type runCommand struct {
 	Container        string   `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
 	MLflowURI        string   `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
 	MLflowExperiment string   `name:"mlflow-experiment" help:"Experiment of the run in MLflow." default:"Default" env:"COURIER_MLFLOW_EXPERIMENT"`
+	Instrument       bool     `help:"Measure Python trainings (PyTorch, Keras, Lightning, Hugging Face, XGBoost, LightGBM, CatBoost, scikit-learn) from inside, through PYTHONPATH. The output is read all the same." default:"true" negatable:"" env:"COURIER_INSTRUMENT"`
 	NoCgroup         bool     `help:"Run the command in the cgroup of this process. By default it gets its own where permitted, to measure its resource usage." env:"COURIER_NO_CGROUP"`
 	StopWhenLate     string   `help:"What happens after an epoch if the next one would probably (with the confidence of the request) end after the SLO or Slurm's time limit. off: nothing; control: the file that $$COURIER_CONTROL names has stop set to true; signal: the command gets SIGTERM. The run then counts as finished, and as incomplete." default:"off" enum:"off,control,signal" env:"COURIER_STOP_WHEN_LATE"`
 	Resize           string   `help:"How the CPUs of an --elastic job change between two epochs. weight: weight of its cgroup, so that it may still use CPUs that nobody else uses; cap: also an upper limit; control: the command reads cpus from the file that $$COURIER_CONTROL names, and prints it with each epoch; restart: as for --adapt, with the new {cpus}; docker: weight of --container, by docker update; docker-cap: also an upper limit; kubernetes: in-place resize of the pod that this process runs in; off: never." default:"weight" enum:"weight,cap,control,restart,docker,docker-cap,kubernetes,off" env:"COURIER_RESIZE"`
@@ -58,6 +59,7 @@ func (c *runCommand) Run(w *environment) error {
 		Format:         c.Format,
 		MetricsFile:    c.MetricsFile,
 		Metrics:        c.Metric,
+		NoInstrument:   !c.Instrument,
 		NoPTY:          c.NoPTY || !services.IsTerminal(w.stdout),
 		NoCgroup:       c.NoCgroup,
 		Progress:       !c.NoProgress,

@@ -1,0 +1,65 @@
+"""scikit-learn: epochs of multi-layer perceptrons, rounds of gradient boosting."""
+
+from ._guard import around, patch, quietly
+from ._session import Fit
+
+_fits = {}  # by estimator: attributes would end up in pickled models
+
+
+def _patch_fit(cls, name, began):
+    """The training is within the method; began(estimator, args) returns its Fit."""
+
+    @quietly
+    def begin(own, args):
+        _fits[id(own)] = began(own, args)
+
+    @quietly
+    def end(own):
+        _fits.pop(id(own)).end()
+
+    def make(original):
+        def fit(self, *args, **kwargs):
+            begin(self, args)
+            try:
+                return original(self, *args, **kwargs)
+            finally:
+                end(self)
+
+        return fit
+
+    patch(cls, name, make)
+
+
+def perceptron(module):
+    """sklearn.neural_network._multilayer_perceptron"""
+    cls = module.BaseMultilayerPerceptron
+
+    def began(own, args):
+        samples = args[0].shape[0]
+        size = min(200, samples) if own.batch_size == "auto" else min(own.batch_size, samples)
+        fit = Fit("sklearn", own.max_iter, batch_size=int(size))
+        fit.first = getattr(own, "n_iter_", 0) if own.warm_start else 0
+        return fit
+
+    def epoch(args, kwargs, result, note):
+        own = args[0]
+        fit = _fits[id(own)]
+        values = {"train_loss": own.loss_curve_[-1]}
+        if own.early_stopping:
+            values["val_accuracy" if hasattr(own, "classes_") else "val_r2"] = (
+                own.validation_scores_[-1])
+        fit.unit(own.n_iter_ - fit.first, values)
+
+    _patch_fit(cls, "_fit_stochastic", began)
+    patch(cls, "_update_no_improvement_count", around(after=epoch))
+
+
+def gradient_boosting(module):
+    """sklearn.ensemble._gb"""
+    cls = module.BaseGradientBoosting
+
+    def stage(args, kwargs, result, note):
+        _fits[id(args[0])].unit((args[1] if len(args) > 1 else kwargs.get("i")) + 1)
+
+    _patch_fit(cls, "_fit_stages", lambda own, args: Fit("sklearn", own.n_estimators, "round"))
+    patch(cls, "_fit_stage", around(after=stage))

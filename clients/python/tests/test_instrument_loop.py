@@ -1,0 +1,94 @@
+"""Tests of the script's own loop over epochs, on every Python from 3.9."""
+
+import gc
+import os
+import sys
+import unittest
+import weakref
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
+
+from courier_instrument._loop import Position  # noqa: E402
+
+
+class Arguments:
+    epochs, start = 3, 2
+
+
+class LoopTest(unittest.TestCase):
+    def setUp(self):
+        self.position, self.seen = Position(), []
+
+    def step(self):
+        self.seen.append(self.position.read())
+
+    def values(self):
+        return [p and p[0] for p in self.seen]
+
+    def test_by_the_name_of_the_variable(self):
+        def train(batches):
+            for _ in range(batches):
+                self.step()
+
+        for epoch in range(2):
+            train(2)
+        self.assertEqual(self.values(), [0, 0, 1, 1])
+        self.assertEqual(self.position.loop.counts_from, 0)
+
+    def test_by_the_range(self):
+        args = Arguments()
+        for fold in range(2):
+            for _ in range(args.start, args.epochs + 1):
+                self.step()
+        self.assertEqual(self.values(), [2, 3, 2, 3])
+        self.assertEqual(len(set(self.seen)), 4)  # the folds differ
+        self.assertEqual(self.position.loop.counts_from, 1)
+
+    def test_other_loops(self):
+        epochs = epoch = 3
+        for _ in range(epochs * 2):
+            self.step()
+        for step in range(epochs):
+            self.step()
+        for i, _ in enumerate(tuple(range(3)), start=epoch):
+            self.step()
+        for epoch in (0.5, 1.5):
+            self.step()
+        self.assertEqual(set(self.values()), {None})
+
+    def test_after_the_loop(self):
+        for epoch in range(2):
+            self.step()
+        self.step()
+        for epoch in range(2):
+            self.step()
+        self.assertEqual(self.values(), [0, 1, None, 0, 1])
+
+    def test_has_no_effect(self):
+        """A deleted variable is gone, and the result of locals() stays as it is."""
+
+        class Tensor:
+            pass
+
+        def train():
+            big = Tensor()
+            gone = weakref.ref(big)
+            for epoch in range(1):
+                self.step()
+                del big
+                gc.collect()
+            return gone()
+
+        def own():
+            before = locals()
+            for epoch in range(1):
+                self.step()
+            return before
+
+        self.assertIsNone(train())
+        self.assertEqual(self.values(), [0])
+        self.assertEqual(own(), {"self": self} if sys.version_info < (3, 13) else own())
+
+
+if __name__ == "__main__":
+    unittest.main()

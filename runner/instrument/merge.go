@@ -1,0 +1,305 @@
+package instrument
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"courier/runner/output"
+	"courier/schemas"
+)
+
+// Limits of waiting for the epochs of the output.
+const (
+	maxHeld     = 8           // epochs of each source
+	maxMeasured = 3           // epochs of a known loop
+	quiet       = time.Second // after which a job that prints no epochs is not waited for
+)
+
+// message is a line of the instrumentation. Unknown types and fields are ignored.
+type message struct {
+	Type      string             `json:"type"`
+	Source    string             `json:"source"`
+	Epoch     uint32             `json:"epoch"`
+	Count     uint32             `json:"count"` // of the epochs of a block, up to Epoch
+	Seconds   float64            `json:"seconds"`
+	Ago       float64            `json:"ago"`        // seconds since the end of the epoch
+	BatchSize uint32             `json:"batch_size"` // of one process and one batch
+	Batches   float64            `json:"batches"`
+	Steps     float64            `json:"steps"` // of the optimizer
+	World     uint32             `json:"world"` // processes that train together
+	IsLoop    bool               `json:"loop"`  // the epoch is a value of the script's own loop
+	Loss      *float64           `json:"loss"`
+	Values    map[string]float64 `json:"values"`
+}
+
+// unit is a measured epoch, or a block of short ones.
+type unit struct {
+	report    output.EpochReport
+	beganAt   time.Time
+	arrivedAt time.Time // after the first step of the next one
+	isKnown   bool      // by a framework or by the script's loop
+}
+
+// Merge joins the epochs that the instrumentation measures with those of the output.
+type Merge struct {
+	// BatchSize is what the job was asked to use.
+	BatchSize uint32
+
+	kinds  output.MetricKinds
+	parser *output.Parser // of the metrics
+	lead   int            // connection of the job's process; 0: none
+	ended  bool           // the lead has ended
+	world  uint32         // processes that train together
+	base   uint32         // epochs of earlier processes
+	last   uint32         // last measured epoch
+	offset uint32         // of the printed numbers
+
+	state    state
+	units    []unit
+	texts    []output.EpochReport
+	notes    []string
+	isNoted  bool
+	isOffset bool
+}
+
+type state int
+
+const (
+	undecided state = iota // no training has begun inside, and nothing was returned
+	measured
+	printed
+)
+
+// NewMerge returns a Merge for metrics of these kinds.
+func NewMerge(kinds output.MetricKinds) *Merge {
+	return &Merge{kinds: kinds, parser: output.NewLog(kinds)}
+}
+
+// Restart forgets what the command has measured that is started again.
+func (m *Merge) Restart() {
+	*m = Merge{
+		BatchSize: m.BatchSize,
+		kinds:     m.kinds,
+		parser:    output.NewLog(m.kinds),
+		state:     m.state,
+		isNoted:   m.isNoted,
+	}
+	if m.state == measured {
+		m.state = undecided
+	}
+}
+
+// IsMeasuring reports whether the epochs come from inside the training.
+func (m *Merge) IsMeasuring() bool { return m != nil && m.state == measured }
+
+// Notes returns the messages for the user since the last call.
+func (m *Merge) Notes() []string {
+	notes := m.notes
+	m.notes = nil
+	return notes
+}
+
+// Line takes a line of a connection, which are numbered from 1.
+func (m *Merge) Line(connection int, line []byte, at time.Time) {
+	var msg message
+	if json.Unmarshal(line, &msg) != nil {
+		return
+	}
+	switch {
+	case msg.Type == "fit" && (m.lead == 0 || m.ended):
+		m.lead, m.ended, m.base, m.world = connection, false, m.last, max(1, msg.World)
+		if m.state == undecided {
+			m.state = measured
+		}
+	case connection != m.lead || m.state != measured:
+	case msg.Type == "end":
+		m.ended = true
+	case msg.Type == "unit" && msg.Epoch > 0 && msg.Seconds > 0:
+		m.addUnit(&msg, at)
+	}
+}
+
+// addUnit adds a measured epoch. Its metrics are chosen like those of a file of a logger.
+func (m *Merge) addUnit(msg *message, at time.Time) {
+	number := msg.Epoch
+	if number <= m.base {
+		number += m.base
+	}
+	fields := map[string]any{}
+	for name, v := range maps.All(msg.Values) {
+		fields[name] = v
+	}
+	fields["epoch"], fields["seconds"] = number, msg.Seconds
+	if msg.Loss != nil {
+		fields["loss"] = *msg.Loss
+	}
+	line, err := json.Marshal(fields)
+	if err != nil {
+		return
+	}
+	endedAt := at.Add(-seconds(msg.Ago))
+	reports := m.parser.Write(0, append(line, '\n'), endedAt)
+	if len(reports) != 1 {
+		return
+	}
+	r := reports[0]
+	r.Epochs, r.BatchSize = max(msg.Count, 1), m.batchSizeOf(msg)
+	m.last = number
+	m.units = append(m.units, unit{
+		report:    r,
+		beganAt:   endedAt.Add(-seconds(msg.Seconds * float64(r.Epochs))),
+		arrivedAt: at,
+		isKnown:   msg.IsLoop || msg.Source != "torch",
+	})
+}
+
+// batchSizeOf returns the measured batch size, or the requested one if that counts the batches of all
+// processes or of all batches of a step.
+func (m *Merge) batchSizeOf(msg *message) uint32 {
+	accumulated := uint32(1)
+	if msg.Steps > 0 && msg.Batches > msg.Steps {
+		accumulated = uint32(msg.Batches/msg.Steps + 0.5)
+	}
+	for _, times := range []uint32{accumulated, m.world, accumulated * m.world} {
+		if msg.BatchSize > 0 && msg.BatchSize <= schemas.MaxBatchSize && msg.BatchSize*times == m.BatchSize {
+			return m.BatchSize
+		}
+	}
+	return msg.BatchSize
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// Text takes epochs of the output or of a metrics file, and returns those that count as they are.
+func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
+	if len(reports) == 0 {
+		return nil
+	}
+	if m.state != measured {
+		m.state = printed
+		return reports
+	}
+	m.texts = append(m.texts, reports...)
+	return nil
+}
+
+// Take returns the epochs for which nothing more is waited for. Counts is whether the output counts
+// epochs, isEnd whether the job has ended.
+func (m *Merge) Take(now time.Time, counts, isEnd bool) []output.EpochReport {
+	if m.state != measured {
+		return nil
+	}
+	if m.givesWay(isEnd) {
+		m.state = printed
+		texts := m.texts
+		m.units, m.texts = nil, nil
+		return texts
+	}
+	var reports []output.EpochReport
+	for len(m.units) > 0 {
+		u, limit := &m.units[0], maxHeld
+		if u.isKnown {
+			limit = maxMeasured
+		} else if !m.isOffset && counts && len(m.texts) < 2 && !isEnd && len(m.units) <= limit {
+			break // two printed epochs show whether they are the same ones
+		}
+		text, isOver := m.textOf(u)
+		isDone := text != nil || isOver || u.isKnown && hasMetric(&u.report) || isEnd ||
+			len(m.units) > limit || !counts && now.Sub(u.arrivedAt) >= quiet
+		if !isDone {
+			break
+		}
+		reports = append(reports, m.complete(u, text))
+		m.units = m.units[1:]
+	}
+	m.texts = m.texts[max(0, len(m.texts)-maxHeld):]
+	return reports
+}
+
+// givesWay reports whether the output has the epochs: it has some, and the inside has none, or
+// inferred several from each.
+func (m *Merge) givesWay(isEnd bool) bool {
+	texts := len(m.texts)
+	if texts == 0 || m.last > 0 && len(m.units) == 0 {
+		return false
+	}
+	if len(m.units) == 0 {
+		return texts >= maxMeasured || isEnd
+	}
+	u := &m.units[0]
+	if u.isKnown || m.last > u.report.Epoch+uint32(len(m.units)) || m.isOffset {
+		return false
+	}
+	covered := 0 // units that end before the last text does
+	for i := range m.units {
+		if m.units[i].report.At.Sub(m.texts[texts-1].At) < seconds(m.units[i].report.Seconds/2) {
+			covered += int(m.units[i].report.Epochs)
+		}
+	}
+	if texts < 2 || covered < 2*texts-1 {
+		return false
+	}
+	m.note("the training passes over its data %d times in %d epochs that it prints: the printed "+
+		"epochs count", covered, texts)
+	return true
+}
+
+// textOf returns the last epoch of the output that ended within a unit, and removes the texts up to
+// there. isOver reports that a later one exists.
+func (m *Merge) textOf(u *unit) (text *output.EpochReport, isOver bool) {
+	n := 0
+	for i := range m.texts {
+		t := &m.texts[i]
+		if t.At.After(u.arrivedAt) {
+			isOver = true
+			break
+		}
+		n = i + 1
+		if t.At.After(u.beganAt) {
+			text = t
+		}
+	}
+	m.texts = m.texts[n:]
+	return text, isOver
+}
+
+func hasMetric(r *output.EpochReport) bool { return r.Accuracy != nil || r.Metric.Name != "" }
+
+// complete returns the report of a unit with what its text adds.
+func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
+	r := u.report
+	if text == nil {
+		m.isOffset = true
+		r.Epoch += m.offset
+		return r
+	}
+	if !m.isOffset {
+		m.isOffset = true
+		if r.Epoch == r.Epochs && text.Epoch > r.Epoch+1 && r.Epochs == 1 {
+			m.offset = text.Epoch - r.Epoch // it was resumed
+		}
+	}
+	r.Epoch += m.offset
+	if text.Epoch != r.Epoch && r.Epochs == 1 {
+		m.note("the training measures epoch %d where its output has epoch %d: the measured epochs count",
+			r.Epoch, text.Epoch)
+	}
+	if r.Loss == nil {
+		r.Loss = text.Loss
+	}
+	if !hasMetric(&r) || r.Accuracy == nil && text.Accuracy != nil {
+		r.Accuracy, r.Metric, r.ValidationSamples = text.Accuracy, text.Metric, text.ValidationSamples
+	}
+	r.CPUs = text.CPUs
+	return r
+}
+
+// note adds a message about a disagreement; only the first one counts.
+func (m *Merge) note(format string, a ...any) {
+	if !m.isNoted {
+		m.isNoted = true
+		m.notes = append(m.notes, fmt.Sprintf(format, a...))
+	}
+}
