@@ -12,9 +12,10 @@ import (
 
 // Limits of waiting for the epochs of the output.
 const (
-	maxHeld     = 8           // epochs of each source
-	maxMeasured = 3           // epochs of a known loop
-	quiet       = time.Second // after which a job that prints no epochs is not waited for
+	maxHeld      = 8           // epochs of each source
+	maxMeasured  = 3           // epochs of a known loop
+	maxDiffering = 2           // epochs with another number in the output until it is reported
+	quiet        = time.Second // after which a job that prints no epochs is not waited for
 )
 
 // message is a line of the instrumentation. Unknown types and fields are ignored.
@@ -56,12 +57,16 @@ type Merge struct {
 	last   uint32         // last measured epoch
 	offset uint32         // of the printed numbers
 
-	state    state
-	units    []unit
-	texts    []output.EpochReport
-	notes    []string
-	isNoted  bool
-	isOffset bool
+	state   state
+	units   []unit
+	texts   []output.EpochReport
+	notes   []string
+	isNoted bool
+	isBased bool // the first text was seen, and isZero is set
+	isZero  bool // the printed numbers begin at 0
+
+	differing int // epochs in a row with another number in the output
+	isOffset  bool
 }
 
 type state int
@@ -181,7 +186,15 @@ func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
 		m.state = printed
 		return reports
 	}
-	m.texts = append(m.texts, reports...)
+	if !m.isBased {
+		m.isBased, m.isZero = true, reports[0].Epoch == 0
+	}
+	for _, r := range reports {
+		if m.isZero {
+			r.Epoch++
+		}
+		m.texts = append(m.texts, r)
+	}
 	return nil
 }
 
@@ -195,7 +208,7 @@ func (m *Merge) Take(now time.Time, counts, isEnd bool) []output.EpochReport {
 		m.state = printed
 		texts := m.texts
 		m.units, m.texts = nil, nil
-		return texts
+		return texts // counted from 1
 	}
 	var reports []output.EpochReport
 	for len(m.units) > 0 {
@@ -246,45 +259,68 @@ func (m *Merge) givesWay(isEnd bool) bool {
 	return true
 }
 
-// textOf returns the last epoch of the output that ended within a unit, and removes the texts up to
-// there. isOver reports that a later one exists.
+// textOf returns the epoch of the output that belongs to a unit, and removes the texts up to there: the
+// one with its number, or else the last one within its time. isOver reports that a later one exists.
 func (m *Merge) textOf(u *unit) (text *output.EpochReport, isOver bool) {
-	n := 0
+	length := seconds(u.report.Seconds)
+	grace := min(length/10, maxGrace)
+	n, within := 0, 0
 	for i := range m.texts {
 		t := &m.texts[i]
-		if t.At.After(u.arrivedAt) {
+		if t.At.After(u.beganAt.Add(grace)) && t.At.Before(u.report.At.Add(-grace)) {
+			within++
+		}
+		isNamed := t.Epoch == u.report.Epoch+m.offset && t.At.Before(u.arrivedAt.Add(length/2))
+		if t.At.After(u.arrivedAt.Add(grace)) && !isNamed {
 			isOver = true
 			break
 		}
 		n = i + 1
-		if t.At.After(u.beganAt) {
+		if t.At.After(u.beganAt.Add(grace)) {
 			text = t
+		}
+		if isNamed && t.At.After(u.report.At.Add(-grace)) {
+			break
 		}
 	}
 	m.texts = m.texts[n:]
+	if within > 1 && u.report.Epochs == 1 {
+		m.differing++ // they are parts of the unit
+		return nil, true
+	}
 	return text, isOver
 }
 
+// maxGrace is how late the output may be read after a message about the same time.
+const maxGrace = 50 * time.Millisecond
+
 func hasMetric(r *output.EpochReport) bool { return r.Accuracy != nil || r.Metric.Name != "" }
 
-// complete returns the report of a unit with what its text adds.
+// complete returns the report of a unit with what its text adds. A text with another number adds
+// nothing.
 func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
 	r := u.report
-	if text == nil {
-		m.isOffset = true
-		r.Epoch += m.offset
-		return r
+	if text != nil && !m.isOffset && r.Epoch == 1 && text.Epoch > 2 && !u.isKnown {
+		m.offset = text.Epoch - r.Epoch // it was resumed
 	}
-	if !m.isOffset {
-		m.isOffset = true
-		if r.Epoch == r.Epochs && text.Epoch > r.Epoch+1 && r.Epochs == 1 {
-			m.offset = text.Epoch - r.Epoch // it was resumed
-		}
-	}
+	m.isOffset = true
 	r.Epoch += m.offset
-	if text.Epoch != r.Epoch && r.Epochs == 1 {
-		m.note("the training measures epoch %d where its output has epoch %d: the measured epochs count",
-			r.Epoch, text.Epoch)
+	switch {
+	case text == nil:
+		if m.differing >= maxDiffering {
+			m.note("the output has more epochs than the training measures: the measured epochs count")
+		}
+		return r
+	case text.Epoch == r.Epoch:
+		m.differing = 0
+	case r.Epochs == 1:
+		if m.differing++; m.differing == maxDiffering {
+			m.note("the training measures epoch %d where its output has epoch %d: the measured epochs "+
+				"count", r.Epoch, text.Epoch)
+		}
+		return r
+	default: // a block
+		return r
 	}
 	if r.Loss == nil {
 		r.Loss = text.Loss

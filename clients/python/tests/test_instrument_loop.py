@@ -56,6 +56,16 @@ class LoopTest(unittest.TestCase):
             self.step()
         self.assertEqual(set(self.values()), {None})
 
+    def test_loops_within(self):
+        """A loop over batches within one over epochs is not one itself."""
+        epochs = 2
+        for e in range(epochs):
+            for i, (x, y) in enumerate([(1, 2), (3, 4)]):
+                for _ in range(2):
+                    self.step()
+        self.assertEqual(self.values(), [0, 0, 0, 0, 1, 1, 1, 1])
+        self.assertEqual(len(set(self.seen)), 2)
+
     def test_after_the_loop(self):
         for epoch in range(2):
             self.step()

@@ -63,9 +63,18 @@ def _find_loops(code):
         name = _first_stored(instructions[n + 1:n + 8])
         if name is not None:
             loop = Loop(instruction.offset, instruction.argval, name)
-            _read_range(loop, instructions[max(0, n - 40):n])
+            _read_range(loop, _expression(instructions[:n]))
             found.append(loop)
     return sorted(found, key=lambda loop: loop.begin)
+
+
+def _expression(before):
+    """The instructions of the expression that a loop is over: those since the previous statement."""
+    n = len(before)
+    while n > 0 and not before[n - 1].opname.startswith(("STORE_", "FOR_ITER", "POP_TOP", "POP_JUMP",
+                                                         "JUMP", "RETURN", "RESUME")):
+        n -= 1
+    return before[n:]
 
 
 def _first_stored(instructions):
@@ -95,6 +104,8 @@ def _read_range(loop, before):
                      for i in arguments if i.opname.startswith("BINARY"))
     if any(TOTAL.match(n) for n in names) and not is_product and not STEP.search(loop.name):
         loop.is_epochs = True
+    if any("episode" in n.lower() for n in names):
+        loop.is_epochs = False
     if not arguments:
         return
     adds_one = (len(arguments) > 1 and arguments[-1].opname.startswith("BINARY")

@@ -118,6 +118,7 @@ class Tracker:
         self.unit = None  # the current one
         self.previous = None  # the last finished one
         self._position = None  # of the current step
+        self._gap = 0.0  # between the last step of a unit without a loader and its end
         self._boundary = 0.0  # the last step, or when gradients were set to zero after it
         self._last_step = None
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
@@ -241,6 +242,7 @@ class Tracker:
         """The script's loop went on without a new pass: the iterators have no end, or there are none."""
         passes = [p for p in unit.passes if p in self.open and p.fresh]
         at = min((p.asked for p in passes), default=self._boundary)
+        self._gap = at - self._last_step
         before = {p: (p.batches - p.fresh, p.wait) for p in passes}
         for p in passes:
             p.batches -= p.fresh  # they belong to the next unit
@@ -339,7 +341,7 @@ class Tracker:
         if main is None:
             usual = before.steps if before else unit.steps
             unit.is_partial = is_error or unit.steps < usual
-            self._finish_unit(unit, self._last_step, until=now)
+            self._finish_unit(unit, min(now, self._last_step + self._gap), until=now)
             return
         if before and before.position is not None and unit.steps >= before.steps:
             is_error = False
