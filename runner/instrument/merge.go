@@ -14,6 +14,7 @@ import (
 const (
 	maxHeld      = 8           // epochs of each source
 	maxMeasured  = 3           // epochs of a known loop
+	minCompared  = 0.2         // seconds of an epoch whose number is compared with the output
 	maxDiffering = 2           // epochs with another number in the output until it is reported
 	quiet        = time.Second // after which a job that prints no epochs is not waited for
 )
@@ -313,13 +314,13 @@ func (m *Merge) complete(u *unit, text *output.EpochReport) output.EpochReport {
 		return r
 	case text.Epoch == r.Epoch:
 		m.differing = 0
-	case r.Epochs == 1:
+	case r.Epochs == 1 && r.Seconds >= minCompared:
 		if m.differing++; m.differing == maxDiffering {
 			m.note("the training measures epoch %d where its output has epoch %d: the measured epochs "+
 				"count", r.Epoch, text.Epoch)
 		}
 		return r
-	default: // a block
+	default: // too short to tell in which epoch the output was printed
 		return r
 	}
 	if r.Loss == nil {

@@ -29,6 +29,7 @@ HOOKS = {
     "catboost.core": "_boosting:catboost",
     "sklearn.neural_network._multilayer_perceptron": "_sklearn:perceptron",
     "sklearn.ensemble._gb": "_sklearn:gradient_boosting",
+    "sklearn.linear_model._stochastic_gradient": "_sklearn:partial_fits",
     "torch.utils.tensorboard.writer": "_loggers:summary_writer",
     "tensorboardX.writer": "_loggers:summary_writer",
     "wandb.sdk.wandb_run": "_loggers:wandb",

@@ -56,9 +56,10 @@ def quietly(function):
 
 
 def patch(owner, name, make):
-    """Replaces a function of a class or module by ``make(function)``, once."""
+    """Replaces a function of a class or module by ``make(function)``, once. What is not callable by
+    itself, such as a descriptor, stays as it is."""
     original = vars(owner).get(name)
-    if original is None or getattr(original, "_courier_patched", False):
+    if not callable(original) or getattr(original, "_courier_patched", False):
         return False
     replacement = functools.wraps(original)(make(original))
     replacement._courier_patched = True

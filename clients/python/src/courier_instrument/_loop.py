@@ -181,7 +181,8 @@ class Position:
         for _ in range(MAX_FRAMES):
             if frame is None:
                 return False
-            if not frame.f_globals.get("__name__", "").startswith(("torch.", "courier_instrument")):
+            if not frame.f_globals.get("__name__", "").startswith(
+                    ("torch.", "sklearn.", "courier_instrument")):
                 for loop in reversed(_around(frame)):
                     if not loop.is_epochs:
                         continue

@@ -1,7 +1,8 @@
-"""scikit-learn: epochs of multi-layer perceptrons, rounds of gradient boosting."""
+"""scikit-learn: epochs of multi-layer perceptrons, rounds of gradient boosting, and partial fits, which
+are the steps of a loop of the script."""
 
 from ._guard import around, patch, quietly
-from ._session import Fit
+from ._session import Fit, clock
 
 _fits = {}  # by estimator: attributes would end up in pickled models
 
@@ -15,7 +16,11 @@ def _patch_fit(cls, name, began):
 
     @quietly
     def end(own):
-        _fits.pop(id(own)).end()
+        fit = _fits.pop(id(own))
+        if fit is None:
+            _after_step(own)
+        else:
+            fit.end()
 
     def make(original):
         def fit(self, *args, **kwargs):
@@ -35,6 +40,9 @@ def perceptron(module):
     cls = module.BaseMultilayerPerceptron
 
     def began(own, args):
+        if args[-1] is True:  # incremental: a partial fit
+            _before_step()
+            return None
         samples = args[0].shape[0]
         size = min(200, samples) if own.batch_size == "auto" else min(own.batch_size, samples)
         fit = Fit("sklearn", own.max_iter, batch_size=int(size))
@@ -44,6 +52,8 @@ def perceptron(module):
     def epoch(args, kwargs, result, note):
         own = args[0]
         fit = _fits[id(own)]
+        if fit is None:
+            return
         values = {"train_loss": own.loss_curve_[-1]}
         if own.early_stopping:
             values["val_accuracy" if hasattr(own, "classes_") else "val_r2"] = (
@@ -63,3 +73,33 @@ def gradient_boosting(module):
 
     _patch_fit(cls, "_fit_stages", lambda own, args: Fit("sklearn", own.n_estimators, "round"))
     patch(cls, "_fit_stage", around(after=stage))
+
+
+@quietly
+def _before_step():
+    from ._torch import tracker
+
+    tracker().cleared(None, clock())
+
+
+@quietly
+def _after_step(own):
+    from ._torch import tracker
+
+    tracker().step(own, clock())
+
+
+def partial_fits(module):
+    """sklearn.linear_model._stochastic_gradient"""
+
+    def make(original):
+        def partial_fit(self, *args, **kwargs):
+            _before_step()
+            result = original(self, *args, **kwargs)
+            _after_step(self)
+            return result
+
+        return partial_fit
+
+    for name in ("BaseSGDClassifier", "BaseSGDRegressor"):
+        patch(getattr(module, name), "partial_fit", make)

@@ -52,11 +52,11 @@ class Torch:
         if now >= self._session.next_progress:
             self.report_progress(now)
 
-    def cleared(self, optimizer):
+    def cleared(self, optimizer, now=None):
         """Gradients are set to zero. If that happens at several batches and no step is seen, the steps
         are in graphs of torch.compile, and this counts instead."""
-        if self._has_steps and not self._hidden_steps:
-            self._passes.cleared(clock())
+        if self._has_steps and not self._hidden_steps or optimizer is None:
+            self._passes.cleared(now or clock())
             return
         if not self._hidden_steps:
             last = max((p.last for p in self._passes.open), default=None)
