@@ -211,9 +211,7 @@ func (j *job) launch(epochsDone uint32) error {
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		env = limitThreads(env, j.threads())
 	}
-	if _, ok := j.resizer.(*cgroupResizer); ok {
-		env = shortenSpins(env)
-	}
+	env = shortenSpins(env)
 	env = append(env, j.o.Environment...)
 	if j.controlPath != "" {
 		env = append(env, controlVariable+"="+j.controlPath)
