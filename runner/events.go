@@ -77,8 +77,8 @@ func (j *job) confirmControl(f finishedEpoch) {
 	}
 }
 
-// learnBatchSize takes the batch size that was measured inside the training. The epochs of a job that
-// ignores the advised one count for what it used.
+// learnBatchSize takes the batch size that the instrumentation has measured. The epochs of a job that
+// ignores the advised batch size are recorded with the one that it used.
 func (j *job) learnBatchSize(f finishedEpoch) {
 	s := &j.result.Setting
 	if !j.merge.IsMeasuring() || f.batchSize == 0 || f.batchSize == s.BatchSize || j.o.Adapt != AdaptOff {

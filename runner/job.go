@@ -46,18 +46,20 @@ type job struct {
 	channel       *sideChannel   // nil: it could not be opened
 	metrics       *metricsLog    // nil: Options.MetricsFile is empty
 	channelOutput *output.Parser // of the lines of the side channel; nil: no client has connected
-	inside        *sideChannel   // of the instrumentation; nil: there is none
-	insidePath    string         // directory of its Python files
-	merge         *instrument.Merge
-	output        *output.Parser
-	epochs        *epochState
-	used          usage.Totals // until the start of the current epoch
-	progress      progressLine
-	heartbeats    int
-	hasHinted     bool // the user was informed that no epoch is recognized
-	hasExplained  bool // the user was informed that the accuracy is not the printed number
-	hasWarned     bool // the user was informed that an epoch was ignored
-	isFirstReport bool // the process has not reported an epoch
+	// instrumentChannel has the messages of the instrumentation; nil: there is none. pythonPath is the
+	// directory of its Python files.
+	instrumentChannel *sideChannel
+	pythonPath        string
+	merge             *instrument.Merge
+	output            *output.Parser
+	epochs            *epochState
+	used              usage.Totals // until the start of the current epoch
+	progress          progressLine
+	heartbeats        int
+	hasHinted         bool // the user was informed that no epoch is recognized
+	hasExplained      bool // the user was informed that the accuracy is not the printed number
+	hasWarned         bool // the user was informed that an epoch was ignored
+	isFirstReport     bool // the process has not reported an epoch
 
 	adaptation   *adaptation
 	sharing      *adaptation        // of the CPUs; without means if they cannot change
@@ -220,8 +222,8 @@ func (j *job) launch(epochsDone uint32) error {
 		env = append(env, channelVariable+"="+j.channel.path())
 	}
 	j.merge.BatchSize = s.BatchSize
-	if j.inside != nil {
-		env = instrument.Environment(env, j.insidePath, j.inside.path())
+	if j.instrumentChannel != nil {
+		env = instrument.Environment(env, j.pythonPath, j.instrumentChannel.path())
 	}
 	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
 	j.used = usage.Started(j.cgroup)
@@ -307,7 +309,7 @@ func (j *job) supervise(ctx context.Context) {
 	}
 
 	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
-	reported, measured := j.channel.reported(), j.inside.reported()
+	reported, measured := j.channel.reported(), j.instrumentChannel.reported()
 	for exited != nil || chunks != nil || reported != nil || measured != nil {
 		select {
 		case c, isOpen := <-chunks:
@@ -444,28 +446,31 @@ func (j *job) openChannels() {
 	if j.o.NoInstrument {
 		return
 	}
-	if j.inside, err = openSideChannel(); err == nil {
-		j.insidePath, err = instrument.Write(j.inside.dir)
+	if j.instrumentChannel, err = openSideChannel(); err == nil {
+		j.pythonPath, err = instrument.Write(j.instrumentChannel.dir)
 	}
 	if err != nil {
 		j.log.Debug("no instrumentation", "error", err)
-		j.inside.stop()
-		j.removeChannels()
-		j.inside = nil
+		j.instrumentChannel.stop()
+		j.removeChannel(j.instrumentChannel)
+		j.instrumentChannel = nil
 	}
 }
 
 func (j *job) stopChannels() {
 	j.channel.stop()
-	j.inside.stop()
+	j.instrumentChannel.stop()
 }
 
 // removeChannels removes the directories of the channels.
 func (j *job) removeChannels() {
-	for _, c := range []*sideChannel{j.channel, j.inside} {
-		if err := c.remove(); err != nil {
-			j.log.Warn("side channel not removed", "error", err)
-		}
+	j.removeChannel(j.channel)
+	j.removeChannel(j.instrumentChannel)
+}
+
+func (j *job) removeChannel(c *sideChannel) {
+	if err := c.remove(); err != nil {
+		j.log.Warn("side channel not removed", "error", err)
 	}
 }
 

@@ -68,8 +68,7 @@ type Options struct {
 	// not published, for a caller that sets the configuration of the command and keeps its epochs.
 	OmitHints bool
 
-	// NoInstrument does not measure Python trainings from inside their processes, see package
-	// instrument.
+	// NoInstrument starts Python trainings without the instrumentation of package instrument.
 	NoInstrument bool
 
 	NoPTY    bool         // run on pipes instead of a pseudo terminal

@@ -9,15 +9,17 @@
 //
 // # Which source counts
 //
-// Until a training begins inside, the epochs of the output pass. From then on, the inside has the
-// numbers and durations. An epoch of the output that ends within the time of a measured one adds what
-// the inside does not know, mostly the metric. Measured epochs wait for it while the output counts epochs.
-// Epochs that were only inferred from passes over the data give way if the output counts fewer of them,
-// such as rounds of several passes.
+// The epochs of the output count until a process reports that a training begins. From then on, the
+// measured numbers and durations count. An epoch of the output that ends during a measured one adds what
+// was not measured, usually the metric. Measured epochs wait for it while the output counts epochs.
+//
+// Epochs that are only inferred from passes over the data may be wrong, for example if the script makes
+// several passes in each of its epochs. If the output counts fewer epochs, those of the output count.
 //
 // # Promises, test
 //
 // A Merge performs no I/O, holds at most maxHeld epochs of each source, and ignores messages that it
-// does not know. The first process with a training is the job's; others count after its end. The tests
+// does not know. The epochs of the first process that reports a training count; those of another
+// process count after the first one has ended. The tests
 // of the package are tables of messages and output; clients/python has those of the Python files.
 package instrument

@@ -3,7 +3,6 @@ package instrument
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"time"
 
 	"courier/runner/output"
@@ -16,7 +15,7 @@ const (
 	maxMeasured  = 3           // epochs of a known loop
 	minCompared  = 0.2         // seconds of an epoch whose number is compared with the output
 	maxDiffering = 2           // epochs with another number in the output until it is reported
-	quiet        = time.Second // after which a job that prints no epochs is not waited for
+	quiet        = time.Second // a measured epoch waits so long for a job that prints none
 )
 
 // message is a line of the instrumentation. Unknown types and fields are ignored.
@@ -59,15 +58,15 @@ type Merge struct {
 	offset uint32         // of the printed numbers
 
 	state   state
-	units   []unit
-	texts   []output.EpochReport
+	units   []unit               // measured epochs that wait for their text
+	texts   []output.EpochReport // epochs of the output
 	notes   []string
 	isNoted bool
 	isBased bool // the first text was seen, and isZero is set
 	isZero  bool // the printed numbers begin at 0
 
-	differing int // epochs in a row with another number in the output
-	isOffset  bool
+	differing int  // epochs in a row with another number in the output
+	isOffset  bool // a measured epoch was returned: offset stays
 }
 
 type state int
@@ -100,7 +99,7 @@ func (m *Merge) Restart() {
 // IsMeasuring reports whether the epochs come from inside the training.
 func (m *Merge) IsMeasuring() bool { return m != nil && m.state == measured }
 
-// Notes returns the messages for the user since the last call.
+// Notes returns the messages for the user since the previous call.
 func (m *Merge) Notes() []string {
 	notes := m.notes
 	m.notes = nil
@@ -134,7 +133,7 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 		number += m.base
 	}
 	fields := map[string]any{}
-	for name, v := range maps.All(msg.Values) {
+	for name, v := range msg.Values {
 		fields[name] = v
 	}
 	fields["epoch"], fields["seconds"] = number, msg.Seconds
@@ -161,15 +160,18 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 	})
 }
 
-// batchSizeOf returns the measured batch size, or the requested one if that counts the batches of all
-// processes or of all batches of a step.
+// batchSizeOf returns the measured batch size, or the requested one if that counts the samples of all
+// processes or of all batches of a step. It returns 0 for a size that no job may have.
 func (m *Merge) batchSizeOf(msg *message) uint32 {
+	if msg.BatchSize > schemas.MaxBatchSize {
+		return 0
+	}
 	accumulated := uint32(1)
 	if msg.Steps > 0 && msg.Batches > msg.Steps {
 		accumulated = uint32(msg.Batches/msg.Steps + 0.5)
 	}
 	for _, times := range []uint32{accumulated, m.world, accumulated * m.world} {
-		if msg.BatchSize > 0 && msg.BatchSize <= schemas.MaxBatchSize && msg.BatchSize*times == m.BatchSize {
+		if msg.BatchSize > 0 && msg.BatchSize*times == m.BatchSize {
 			return m.BatchSize
 		}
 	}
@@ -199,8 +201,8 @@ func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
 	return nil
 }
 
-// Take returns the epochs for which nothing more is waited for. Counts is whether the output counts
-// epochs, isEnd whether the job has ended.
+// Take returns the measured epochs that need not wait for the output any longer. counts is whether the
+// output counts epochs, isEnd whether the job has ended.
 func (m *Merge) Take(now time.Time, counts, isEnd bool) []output.EpochReport {
 	if m.state != measured {
 		return nil
@@ -232,8 +234,8 @@ func (m *Merge) Take(now time.Time, counts, isEnd bool) []output.EpochReport {
 	return reports
 }
 
-// givesWay reports whether the output has the epochs: it has some, and the inside has none, or
-// inferred several from each.
+// givesWay reports whether the epochs of the output count instead: nothing was measured, or several
+// measured epochs were inferred from each printed one.
 func (m *Merge) givesWay(isEnd bool) bool {
 	texts := len(m.texts)
 	if texts == 0 || m.last > 0 && len(m.units) == 0 {
@@ -260,8 +262,8 @@ func (m *Merge) givesWay(isEnd bool) bool {
 	return true
 }
 
-// textOf returns the epoch of the output that belongs to a unit, and removes the texts up to there: the
-// one with its number, or else the last one within its time. isOver reports that a later one exists.
+// textOf returns the epoch of the output that belongs to a unit: the one with its number, or else the
+// last one within its time. It removes the epochs up to there. isOver reports that a later one exists.
 func (m *Merge) textOf(u *unit) (text *output.EpochReport, isOver bool) {
 	length := seconds(u.report.Seconds)
 	grace := min(length/10, maxGrace)

@@ -145,6 +145,7 @@ func TestMerge_BatchSize(t *testing.T) {
 		{256, 2, `,"batch_size":32,"batches":40,"steps":10`, 256},
 		{32, 2, `,"batch_size":32,"batches":40,"steps":10`, 32},
 		{64, 1, ``, 0},
+		{64, 1, `,"batch_size":4000000000`, 0},
 	} {
 		m := instrument.NewMerge(nil)
 		m.BatchSize = c.requested

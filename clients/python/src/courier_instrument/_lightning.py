@@ -40,7 +40,6 @@ def _observer(base):
 
         fit = None
         _validation = _evaluation = 0.0
-        _pending = None
 
         @quietly
         def on_train_start(self, trainer, pl_module):

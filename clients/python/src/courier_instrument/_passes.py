@@ -17,15 +17,14 @@ DRAW_RATIO = 0.1  # part of a loader's length beyond which a pass is endless
 class Loader:
     """What is known about a data loader."""
 
-    __slots__ = ("key", "created", "length", "batch_size", "samples", "shuffles")
+    __slots__ = ("key", "created", "length", "batch_size", "samples")
 
-    def __init__(self, key, created=0.0, length=None, batch_size=None, samples=None, shuffles=None):
+    def __init__(self, key, created=0.0, length=None, batch_size=None, samples=None):
         self.key = key  # unique in the process
         self.created = created
         self.length = length  # batches; None: unknown
         self.batch_size = batch_size  # None: unknown
         self.samples = samples  # of the dataset; None: unknown
-        self.shuffles = shuffles  # None: unknown
 
 
 class Pass:
@@ -365,7 +364,7 @@ def _end_of(p):
 
 def _is_draw(p):
     """Whether a pass delivered one batch of several and was left."""
-    return p.how == "abandoned" and p.batches == 1 and p.loader.length != 1
+    return p.how == "abandoned" and _may_be_draw(p)
 
 
 def _may_be_draw(p):

@@ -56,15 +56,14 @@ class Fit:
     """A training whose epochs or rounds are known. While that of a framework is active, the epochs
     that loaders and optimizers show are not reported: they are the same ones."""
 
-    def __init__(self, source, total=None, unit="epoch", batch_size=None, is_framework=True):
+    def __init__(self, source, total=None, unit="epoch", batch_size=None):
         self.source, self.unit_name, self.total = source, unit, total
         self.batch_size = batch_size
         self._session = session()
         self._base = None
         self._began = clock()
         self._values = []
-        if is_framework:
-            self._session.enter(self)
+        self._session.enter(self)
 
     def begin_unit(self):
         """A unit begins now. Without this call it begins where the previous one ended."""

@@ -29,6 +29,7 @@ class Torch:
     """Connects a Tracker to PyTorch, and reports its units."""
 
     source, unit_name, total = "torch", "epoch", None
+    _passes = None  # until the first restart
 
     def __init__(self, owner):
         self._session = owner
@@ -38,7 +39,7 @@ class Torch:
 
     def restart(self):
         """Forgets the current unit: a framework has taken over, or this is a new process."""
-        kept = [p for p in self._passes.open if not p.steps] if hasattr(self, "_passes") else []
+        kept = [p for p in self._passes.open if not p.steps] if self._passes else []
         self._passes = Tracker(self._unit, self._began)
         self._passes.open.extend(kept)  # a framework may have begun its first pass
         self.begin, self.deliver = self._passes.begin, self._passes.deliver
