@@ -84,7 +84,7 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 	if !j.merge.IsMeasuring() || f.batchSize == 0 || f.batchSize == s.BatchSize || j.o.Adapt != AdaptOff {
 		return
 	}
-	j.screen.message("the training uses batches of %d, not of %d: its epochs count for %d",
+	j.screen.message("the training uses batch size %d, not %d: its epochs are recorded with batch size %d",
 		f.batchSize, s.BatchSize, f.batchSize)
 	s.BatchSize, j.merge.BatchSize = f.batchSize, f.batchSize
 }
