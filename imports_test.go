@@ -160,11 +160,12 @@ var modules = map[string][]string{
 		"workloads/digits",
 		"services",
 	},
-	"golang.org/x/term":          {"runner", "services"},
-	"golang.org/x/time":          {"gateway"},
-	"github.com/nats-io/nkeys":   {"services/certs"},
-	"github.com/chromedp":        {"gateway/browsertest"},
-	"google.golang.org/protobuf": {"runner/output"},
+	"golang.org/x/term":             {"runner", "services"},
+	"github.com/klauspost/compress": {"gateway"},
+	"golang.org/x/time":             {"gateway"},
+	"github.com/nats-io/nkeys":      {"services/certs"},
+	"github.com/chromedp":           {"gateway/browsertest"},
+	"google.golang.org/protobuf":    {"runner/output"},
 }
 
 // testModules may be imported by any test.

@@ -375,7 +375,7 @@ func TestAdvisor_Cancel(t *testing.T) {
 	await(t, "the job", func() bool {
 		var l schemas.JobList
 		return b.Request(within(t), schemas.SubjectJobList,
-			&schemas.JobListRequest{State: schemas.StateRunning}, &l) == nil && len(l.Jobs) == 1
+			&schemas.JobListRequest{State: "running"}, &l) == nil && len(l.Jobs) == 1
 	})
 	var s schemas.JobStatus
 	for range 2 { // a repetition has no effect

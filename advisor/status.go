@@ -44,11 +44,12 @@ func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error
 	now := time.Now().UTC()
 	a.mu.RLock()
 	drafts, next, err := list(a.cluster, q, now)
+	totals := a.cluster.CountByState()
 	a.mu.RUnlock()
 	if err != nil {
 		return nil, err
 	}
-	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next}
+	page := schemas.JobList{Jobs: make([]schemas.JobStatus, 0, len(drafts)), Next: next, Totals: totals}
 	for i := range drafts {
 		page.Jobs = append(page.Jobs, a.complete(&drafts[i], now))
 	}
@@ -119,6 +120,9 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	}
 	advice := decide.Decide(d.question, *a.regressors.Load(), now)
 	s.Decision, s.AtRisk = advice.Decision, d.atRisk
+	if advice.Action != schemas.ActionKeep {
+		s.Proposal = advice.Message
+	}
 	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
 	if alt != nil && alt.PredictedSeconds != nil {
 		left := time.Duration(*alt.PredictedSeconds * float64(time.Second))

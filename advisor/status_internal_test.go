@@ -3,6 +3,7 @@ package advisor
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -63,6 +64,37 @@ func TestList_IsOrderedByTheTimeOfTheJobs(t *testing.T) {
 	}
 	if got, _ := listed(t, restarted(t, c), schemas.JobListRequest{}); !slices.Equal(got, want) {
 		t.Errorf("list of a snapshot = %v, want %v", got, want)
+	}
+}
+
+// Open jobs are found however many newer ones have ended.
+func TestList_SelectsOpenAndEndedJobs(t *testing.T) {
+	c := cluster.New()
+	at := time.Date(2026, time.May, 1, 0, 0, 0, 0, time.UTC)
+	c.Apply(&schemas.Started{
+		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: "open-1", At: at}, JobID: "open", Run: 1},
+		Setting:  schemas.Setting{Model: "mlp", BatchSize: 8, CPUs: 1, Epochs: 9, Nodes: []string{"rack-7"}},
+	}, 1, at)
+	for i := range 60 {
+		imported(c, fmt.Sprint("j", i), "mlp", at.Add(time.Duration(i+1)*time.Hour), uint64(3+2*i))
+	}
+	for _, test := range []struct {
+		selection schemas.StateSelection
+		want      []string
+	}{
+		{schemas.SelectOpen, []string{"open"}},
+		{schemas.SelectEnded, []string{"j59", "j58"}},
+		{"running", []string{"open"}},
+		{"", []string{"j59", "j58"}},
+	} {
+		got, _ := listed(t, c, schemas.JobListRequest{State: test.selection, Limit: 2})
+		if !slices.Equal(got, test.want) {
+			t.Errorf("list of %q jobs = %v, want %v", test.selection, got, test.want)
+		}
+	}
+	want := map[schemas.State]int{schemas.StateRunning: 1, schemas.StateFinished: 60}
+	if got := c.CountByState(); !maps.Equal(got, want) {
+		t.Errorf("totals = %v, want %v", got, want)
 	}
 }
 

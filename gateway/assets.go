@@ -1,9 +1,7 @@
 package gateway
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"io/fs"
 	"path"
@@ -45,8 +43,7 @@ func readAssets() (map[string]asset, error) {
 		if !known {
 			return fmt.Errorf("%s: no content type for its extension", name)
 		}
-		sum := sha256.Sum256(data)
-		assets[name] = asset{data: data, kind: kind, tag: `"` + hex.EncodeToString(sum[:8]) + `"`}
+		assets[name] = asset{data: data, kind: kind, tag: tagOf(data)}
 		return nil
 	})
 	return assets, err

@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"courier/schemas"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io"
@@ -43,7 +45,32 @@ func unavailable(message string) *schemas.Error {
 	return &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
 }
 
-// writeJSON responds with v. Responses of the API must not be cached.
+// respond answers a request for the current state with v. A client that sends the ETag of an unchanged
+// answer gets only status 304.
+func respond(w http.ResponseWriter, r *http.Request, v any) error {
+	body, err := schemas.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "private, no-cache") // may be kept, but not used unasked
+	tag := tagOf(body)
+	w.Header().Set("ETag", tag)
+	if strings.Contains(r.Header.Get("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	_, _ = w.Write(append(body, '\n')) // fails only if the client is disconnected
+	return nil
+}
+
+// tagOf returns the ETag of a content.
+func tagOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+// writeJSON responds with v, which must not be cached.
 func writeJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := schemas.Marshal(v)
 	if err != nil {

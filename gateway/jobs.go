@@ -35,7 +35,7 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
 	request := schemas.JobListRequest{
-		State:  schemas.State(query.Get("state")),
+		State:  schemas.StateSelection(query.Get("state")),
 		Search: query.Get("search"),
 		Limit:  limit,
 		After:  query.Get("after"),
@@ -75,7 +75,7 @@ func (g *Gateway) forward(
 	if err := g.request(r.Context(), subject, request, &reply); err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, reply)
+	return respond(w, r, reply)
 }
 
 // advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
@@ -89,7 +89,7 @@ func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, advice)
+	return respond(w, r, advice)
 }
 
 // lastAdvice returns the last advice of a job from the event log. The error has CodeNotFound if
@@ -153,7 +153,7 @@ func (g *Gateway) jobHistory(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return readFailed(err)
 	}
-	return writeJSON(w, http.StatusOK, h)
+	return respond(w, r, h)
 }
 
 // jobReceipt is GET /api/v1/jobs/{id}/receipt.
@@ -168,7 +168,7 @@ func (g *Gateway) jobReceipt(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return readFailed(err)
 	}
-	return writeJSON(w, http.StatusOK, ReadableReceipt{JobReceipt: found, Lines: found.Lines()})
+	return respond(w, r, ReadableReceipt{JobReceipt: found, Lines: found.Lines()})
 }
 
 // jobID returns the valid job ID of a path. The ID becomes a filter, in which "*" would match every

@@ -97,7 +97,7 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 		t.Errorf("GET /api/v1/jobs = %d %s, want the page of the service", a.status, a.body)
 	}
 	if d := cmp.Diff(&schemas.JobListRequest{
-		State: schemas.StateRunning,
+		State: "running",
 		Limit: 7,
 		After: "mlp-9",
 	}, saw.list); d != "" {
@@ -116,6 +116,30 @@ func TestJobs_TranslateToRequestsAndBack(t *testing.T) {
 	}, saw.cancel); a.status != http.StatusOK || d != "" {
 		t.Errorf("DELETE /api/v1/jobs/mlp-7 = %d; forwarded request (-want +got):\n%s",
 			a.status, d)
+	}
+}
+
+// Answers are compressed, and an unchanged one is not sent twice.
+func TestJobs_AreSentCompressedAndOnce(t *testing.T) {
+	b := bustest.New(t)
+	serve(t, b, advisor(t, &receivedRequests{})...)
+	h := open(t, b, gateway.Options{})
+	path := "/api/v1/jobs/" + example[schemas.JobStatus](t, "job_status").JobID
+	for _, p := range []string{path, "/web/app.js"} {
+		a := h.send(t, "GET", p, http.Header{"Accept-Encoding": {"gzip"}}, nil)
+		plain := h.do(t, "GET", p, "")
+		if len(plain.body) >= 1024 && a.header.Get("Content-Encoding") != "gzip" {
+			t.Errorf("GET %s is not compressed", p)
+		}
+		tag := a.header.Get("ETag")
+		a = h.send(t, "GET", p, http.Header{"If-None-Match": {tag}}, nil)
+		if tag == "" || a.status != http.StatusNotModified || a.body != "" {
+			t.Errorf("GET %s with ETag %q = %d and %d bytes, want 304 and none", p, tag, a.status, len(a.body))
+		}
+		a = h.send(t, "GET", p, http.Header{"If-None-Match": {`"other"`}}, nil)
+		if a.status != http.StatusOK || a.body != plain.body {
+			t.Errorf("GET %s with another ETag = %d, want 200 and the whole answer", p, a.status)
+		}
 	}
 }
 

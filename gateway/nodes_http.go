@@ -25,7 +25,7 @@ func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return respond(w, r, list)
 }
 
 func readNodeQuery(r *http.Request) (*nodeQuery, error) {

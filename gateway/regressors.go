@@ -54,7 +54,7 @@ func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 		}
 		list.Regressors = append(list.Regressors, s)
 	}
-	return writeJSON(w, http.StatusOK, list)
+	return respond(w, r, list)
 }
 
 // RegressorLife is the response of GET /api/v1/regressors/life: every regressor that the trainer
@@ -95,7 +95,7 @@ func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
 		response.Rejections = append(response.Rejections, t.rejections...)
 		response.Drifts = append(response.Drifts, t.drifts...)
 	}
-	return writeJSON(w, http.StatusOK, response)
+	return respond(w, r, response)
 }
 
 // promote is POST /api/v1/regressors/{target}/promote.

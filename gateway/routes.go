@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"courier/schemas"
+
+	"github.com/klauspost/compress/gzhttp"
 )
 
 // apiRoute is a route of the gateway.
@@ -85,7 +87,7 @@ func (g *Gateway) Handler() http.Handler {
 
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(g.wrap(apiRoute{path: "unknown", handle: denyCrossOrigin}))
-	protected := crossOrigin.Handler(mux)
+	protected := compressed(crossOrigin.Handler(mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentPolicy)
@@ -94,6 +96,17 @@ func (g *Gateway) Handler() http.Handler {
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
 		protected.ServeHTTP(w, r)
 	})
+}
+
+// compressed compresses responses of at least 1 KiB for clients that accept gzip. Live events stay as
+// they are, because each is sent at once.
+func compressed(h http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024),
+		gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return wrap(h)
 }
 
 // denyCrossOrigin rejects a request that a page of another origin sent.

@@ -63,7 +63,7 @@ type PredictionPoint struct {
 // Change is an event of a job other than an epoch or an advice.
 type Change struct {
 	At   time.Time `json:"at"`
-	Kind string    `json:"kind"` // last part of the subject: submitted, started, moved, risk, ...
+	Kind string    `json:"kind"` // last part of the subject: submitted, started, ...; cleared: end of a risk
 	Text string    `json:"text"`
 }
 
@@ -139,7 +139,11 @@ func (r *historyReader) add(event schemas.Event) {
 			r.set(e.At, &schemas.Setting{BatchSize: e.ToBatchSize, CPUs: e.ToCPUs})
 		}
 	case *schemas.Risk:
-		r.change(e.At, schemas.EventRisk, e.Message)
+		kind := schemas.EventRisk
+		if e.Cleared {
+			kind = "cleared"
+		}
+		r.change(e.At, kind, e.Message)
 	case *schemas.Ended:
 		r.change(e.At, e.Outcome, e.Reason)
 	case *schemas.Advice:

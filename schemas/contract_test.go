@@ -219,6 +219,10 @@ var enums = map[reflect.Type][]string{
 	reflect.TypeFor[schemas.State](): {
 		"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused",
 	},
+	reflect.TypeFor[schemas.StateSelection](): {
+		"submitted", "running", "finished", "failed", "cancelled", "lost", "queued", "refused",
+		"open", "ended",
+	},
 }
 
 type object = map[string]any

@@ -1,6 +1,9 @@
 package schemas
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // State is the state of a job according to its events.
 type State string
@@ -16,6 +19,29 @@ const (
 	StateCancelled State = "cancelled"
 	StateLost      State = "lost"
 )
+
+// StateSelection selects jobs: a State, SelectOpen, SelectEnded, or "" for all.
+type StateSelection string
+
+// Selections of several states.
+const (
+	SelectOpen  StateSelection = "open"  // submitted, queued or running
+	SelectEnded StateSelection = "ended" // all others
+)
+
+// Includes reports whether a selection includes a state.
+func (sel StateSelection) Includes(s State) bool {
+	open := s == StateSubmitted || s == StateQueued || s == StateRunning
+	switch sel {
+	case "":
+		return true
+	case SelectOpen:
+		return open
+	case SelectEnded:
+		return !open
+	}
+	return s == State(sel)
+}
 
 // States lists every state in the order in which a job passes through them.
 func States() []State {
@@ -64,7 +90,8 @@ const MaxSearchBytes = 256
 
 // JobListRequest is job.list: list jobs, newest first.
 type JobListRequest struct {
-	State State `json:"state,omitempty"` // only jobs in this state
+	// Only jobs in this state, or "open" (submitted, queued, running) or "ended" jobs.
+	State StateSelection `json:"state,omitempty"`
 	// Only jobs whose ID, model, dataset, user or a node contains this text, in any case.
 	Search string `json:"search,omitempty"`
 	// Jobs per page, 1 to 1000; default 100. A page of a search may have fewer, also none, and a
@@ -92,12 +119,11 @@ func (r *JobListRequest) Validate() error {
 	if r.State == "" {
 		return nil
 	}
-	for _, s := range States() {
-		if s == r.State {
-			return nil
-		}
+	if r.State != SelectOpen && r.State != SelectEnded && !slices.Contains(States(), State(r.State)) {
+		return Invalid("state", "%q is not one of %v, %s and %s", clip(string(r.State)), States(),
+			SelectOpen, SelectEnded)
 	}
-	return Invalid("state", "%q is not one of %v", clip(string(r.State)), States())
+	return nil
 }
 
 // Bottleneck is what limits a running job.
@@ -151,8 +177,10 @@ type JobStatus struct {
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`
-	// Decision of the last advice.
+	// Decision of the last advice. If there is a proposal, it is about the job after that change.
 	Decision Decision `json:"decision,omitempty"`
+	// Change that is advised for a running job, in one sentence; absent: continue unchanged.
+	Proposal string `json:"proposal,omitempty"`
 	// Whether a job that ended by itself met its SLO; absent for a cancelled, lost or incomplete
 	// job.
 	MetSLO *bool `json:"met_slo,omitempty"`
@@ -170,6 +198,8 @@ type JobList struct {
 	Jobs []JobStatus `json:"jobs"`
 	// Value of the field after for the next page; absent on the last page.
 	Next string `json:"next,omitempty"`
+	// Number of jobs in each state that the advisor knows, regardless of state, search and page.
+	Totals map[State]int `json:"totals,omitempty"`
 }
 
 // Receipt is the reply to an event that a user published for a job of their own.

@@ -109,10 +109,23 @@ func (c *Cluster) indexOf(id string) int {
 	return -1
 }
 
-// NewestFirst returns the jobs in a state ("" for all), the newest first. It begins with the job
-// that follows the job named by after, or with the newest job if after is empty. known is false if
-// the named job is unknown.
-func (c *Cluster) NewestFirst(after string, state schemas.State) (jobs iter.Seq[*Job], known bool) {
+// CountByState returns the number of jobs in each state.
+func (c *Cluster) CountByState() map[schemas.State]int {
+	counts := map[schemas.State]int{}
+	for i := range c.order.entries {
+		if e := &c.order.entries[i]; !e.removed() {
+			counts[e.state()]++
+		}
+	}
+	return counts
+}
+
+// NewestFirst returns the jobs whose state matches a selection, the newest first. It begins with the
+// job that follows the job named by after, or with the newest job if after is empty. known is false
+// if the named job is unknown.
+func (c *Cluster) NewestFirst(
+	after string, selection schemas.StateSelection,
+) (jobs iter.Seq[*Job], known bool) {
 	i := len(c.order.entries)
 	if after != "" {
 		if i = c.indexOf(after); i < 0 {
@@ -122,7 +135,7 @@ func (c *Cluster) NewestFirst(after string, state schemas.State) (jobs iter.Seq[
 	return func(yield func(*Job) bool) {
 		for i--; i >= 0; i-- {
 			e := &c.order.entries[i]
-			if e.removed() || state != "" && e.state() != state {
+			if e.removed() || !selection.Includes(e.state()) {
 				continue
 			}
 			if !yield(e.unpacked()) {

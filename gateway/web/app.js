@@ -12,7 +12,6 @@ import * as score from './score.js';
 import * as session from './session.js';
 import * as whatIf from './whatif.js';
 
-let limit = 50; // requested jobs
 let past = 10; // displayed jobs that have ended
 let following = false;
 let current; // when the data was last up to date
@@ -67,7 +66,7 @@ function debounce(task) {
   return call;
 }
 
-const readJobs = debounce(() => jobs.read(ask, limit, past));
+const readJobs = debounce(() => jobs.read(ask, past));
 const readJob = debounce(job.read);
 const readNodes = debounce(() => nodes.read(ask));
 const readScore = debounce(async () => score.load(await ask('score')));
@@ -76,7 +75,7 @@ const readRegressors = debounce(async () => {
   await ask('regressors/life').then(regressors.load, regressors.trouble); // only the trainer may be unavailable
 });
 const readAll = debounce(async () => {
-  await jobs.read(ask, limit, past);
+  await jobs.read(ask, past);
   const found = await Promise.allSettled(jobs.advised().map((id) => ask(`jobs/${id}/advice`)));
   const failed = found.find((f) => f.status === 'rejected' && f.reason.status !== 404);
   if (failed) throw failed.reason; // unavailable, which does not mean that there is no advice
@@ -89,33 +88,31 @@ await session.start();
 const needs = [
   { read: readNodes, for: ['nodes'], seconds: 2 }, // polls, because a large cluster has too many live samples
   { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 },
-  { read: readScore, for: ['score'] },
-  { read: readAll, for: ['jobs', 'advice', 'predict'] },
-  { read: readJobs, for: ['jobs'], seconds: 10 }, // changes without an event, and services that were unavailable
+  { read: readScore, for: ['score'], seconds: 10 },
+  { read: readAll, for: ['advice', 'predict'], seconds: 10 },
+  { read: readJobs, for: ['jobs'], seconds: 2 }, // polls too: the events of many jobs are larger than their states
   { read: readJob, for: ['job'], seconds: 10 },
 ].filter((n) => n.for.some(shows));
 const wanted = (read) => () => { if (needs.some((n) => n.read === read)) read(); };
 const readState = () => needs.forEach((n) => n.read());
 if (view === 'job') job.start(id, readJob);
 
-follow(['job', 'advice', 'regressor'], {
+// A view follows only the events that it shows. All follow the few of the regressors, which show that the
+// connection lives.
+const kinds = { job: ['job', 'advice'], advice: ['advice'] }[view] ?? ['regressor'];
+follow(kinds, view === 'job' && id, {
   open: () => { following = true; readState(); },
   lost: () => { following = false; connection('connection lost, reconnecting'); },
   missed: readState,
-  job: (e) => {
-    if (e.advice) advice.take(e.advice);
-    wanted(readJobs)();
-    if (e.outcome) wanted(readScore)();
-    if (job.is(e.job_id)) readJob();
-  },
-  advice: (a) => { advice.take(a); wanted(readJobs)(); if (job.is(a.job_id)) readJob(); },
+  job: readJob,
+  advice: view === 'job' ? readJob : advice.take,
   regressor: wanted(readRegressors),
 });
 nodes.start(readNodes);
 jobs.start(readJobs);
 advice.start();
 
-byId('jobs-more').addEventListener('click', () => { past *= 4; limit = Math.min(1000, Math.max(limit, 2 * past)); readJobs(); });
+byId('jobs-more').addEventListener('click', () => { past *= 4; readJobs(); });
 whatIf.start();
 text(byId('zone'), Intl.DateTimeFormat().resolvedOptions().timeZone);
 ask('about').then((a) => {

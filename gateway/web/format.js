@@ -7,10 +7,10 @@ export const number = (v, digits = 0) => (known(v) ? v.toLocaleString('en', { ma
 export const percent = (ratio, digits = 0) => (known(ratio) ? (100 * ratio).toFixed(digits) + '\u00a0%' : unknown);
 export const cpus = (n) => `${number(n)} ${n === 1 ? 'CPU' : 'CPUs'}`;
 
-// probability formats a probability. It never rounds to 0, and shows no prediction as certain: a
-// probability of 1 is one that floating-point numbers cannot tell from 1.
+// probability formats a probability. It shows no prediction as certain: a probability of 0 or 1 is one
+// that floating-point numbers cannot tell from it.
 export function probability(p) {
-  if (p > 0 && p < 0.01) return '<\u00a01\u00a0%';
+  if (known(p) && p < 0.01) return '<\u00a01\u00a0%';
   if (p > 0.99) return '>\u00a099\u00a0%';
   return percent(p);
 }

@@ -31,8 +31,6 @@ export function start(job, changed) {
   });
 }
 
-export const is = (job) => job === id;
-
 // read loads the history and, after the end, the receipt.
 export async function read() {
   try {
@@ -85,7 +83,7 @@ function summary(j) {
     ['Model', modelLevel(j.model, j.dataset)],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
     ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
-    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ['Decision', decision(j.decision)], ['Bottleneck', bottlenecks[j.bottleneck]],
+    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ...(isOpen(j) ? [[j.proposal ? 'Proposed change' : 'Decision', j.proposal ?? decision(j.decision)]] : []), ['Bottleneck', bottlenecks[j.bottleneck]],
     ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
   ].filter(([, value]) => value);
@@ -117,7 +115,7 @@ function charts({ job: j, epochs, predictions }) {
   draw(byId('plot-waits'), points(waits ? epochs : [], 'at', (e) => e.storage_wait_ratio, (e) => e.memory_wait_ratio, (e) => e.node_io_wait_ratio, (e) => e.concurrent_jobs), [
     series('waits for storage', 'predicted', percents), series('waits for memory', 'deadline', percents), series('IO-wait of the node', 'bound', percents, { dash: [4, 4] }),
     series('jobs on the node', 'measured', plain, right),
-  ], { left: percents, right: plain, from: 0 });
+  ], { left: percents, right: plain, from: 0, to: 0.01 });
 }
 
 // rows fills a table; a cell is text or an element.

@@ -11,7 +11,8 @@ export const isOpen = (j) => ['submitted', 'queued', 'running'].includes(j.state
 // advised returns the IDs of the first few open jobs with advice.
 export const advised = () => jobs.filter((j) => isOpen(j) && j.decision).slice(0, 8).map((j) => j.job_id);
 
-const maxSearches = 8; // requests of one search, each of which looks at some thousands of jobs
+const maxPages = 8; // requests of one list; a search looks at some thousands of jobs in each
+const maxOpen = 5000;
 
 // filters returns the query parameters of the search form.
 function filters() {
@@ -22,30 +23,49 @@ function filters() {
   return q;
 }
 
-// read loads jobs that match the form: all open ones, then the newest that have ended.
-export async function read(ask, limit, past) {
-  const q = filters(), filtered = [...q].length > 0;
-  q.set('limit', limit);
+// pages loads up to limit jobs in as many requests as a search needs.
+async function pages(ask, q, limit) {
+  q.set('limit', Math.min(limit, 1000));
   const list = await ask(`jobs?${q}`);
-  for (let i = 1; i < maxSearches && list.next && list.jobs.length < limit && filtered; i++) {
+  for (let i = 1; i < maxPages && list.next && list.jobs.length < limit; i++) {
     q.set('after', list.next);
     const page = await ask(`jobs?${q}`);
     list.jobs.push(...page.jobs);
     list.next = page.next;
   }
-  load(list, past, filtered);
+  return list;
 }
 
-function load(list, past, filtered) {
-  const ended = list.jobs.filter((j) => !isOpen(j));
-  jobs = [...list.jobs.filter(isOpen), ...ended.slice(0, past)];
-  text(byId('jobs-count'), jobs.length ? `${jobs.filter((j) => j.state === 'running').length} running, ${jobs.length}${list.next || ended.length > past ? ' newest' : ''} shown` : '');
+// read loads jobs that match the form: all open ones, then the newest that have ended.
+export async function read(ask, past) {
+  const form = filters(), state = form.get('state');
+  const list = (selection, limit, wanted) => {
+    const q = new URLSearchParams(form);
+    if (!state) q.set('state', selection);
+    return wanted ? pages(ask, q, limit) : { jobs: [] };
+  };
+  const [open, ended] = await Promise.all([
+    list('open', maxOpen, !state || isOpen({ state })), list('ended', past, !state || !isOpen({ state })),
+  ]);
+  load(open, ended, [...form].length > 0);
+}
+
+// count describes the totals of the cluster by state.
+function count(totals) {
+  const some = Object.keys(states).filter((s) => totals?.[s]).map((s) => `${number(totals[s])} ${s}`);
+  const risk = jobs.filter((j) => j.at_risk).length;
+  return [...(risk ? [`${risk} at risk`] : []), ...some].join(', ');
+}
+
+function load(open, ended, filtered) {
+  jobs = [...open.jobs, ...ended.jobs];
+  text(byId('jobs-count'), count(open.totals ?? ended.totals));
   loaded('jobs');
   byId('jobs-empty').hidden = jobs.length > 0 || filtered;
   byId('jobs-none').hidden = jobs.length > 0 || !filtered;
   byId('jobs-form').hidden = !jobs.length && !filtered;
   byId('jobs-table').hidden = jobs.length === 0;
-  byId('jobs-more').hidden = !list.next && ended.length <= past;
+  byId('jobs-more').hidden = !ended.next;
   for (const name of ['model', 'dataset']) {
     const known = [...new Set(jobs.map((j) => j[name]).filter(Boolean))];
     keyed(byId(name + 's'), known, (v) => v, (v) => el('option', { value: v }), () => {});
@@ -65,7 +85,8 @@ const make = () => el('tr', {}, ...[...byId('jobs-table').tHead.rows[0].cells].m
 export function outcome(j) {
   if (j.incomplete) return '◐ incomplete';
   if (j.met_slo !== undefined) return j.met_slo ? '✓ met' : '✕ missed';
-  return j.slo_seconds ? probability(j.probability) : 'no SLO';
+  if (!j.slo_seconds) return 'no SLO';
+  return isOpen(j) && j.probability !== undefined ? `${j.at_risk ? '! at risk' : 'on time'}: ${probability(j.probability)}` : unknown;
 }
 
 // late returns by how many seconds a job ends, or will end, after its deadline; negative if before.
@@ -92,10 +113,10 @@ function update(row, j) {
     [j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done), j.accuracy === undefined ? '' : `accuracy ${percent(j.accuracy, 1)}`],
     [end(j), j.deadline_at ? `deadline ${time(j.deadline_at)}` : 'no deadline'],
     [outcome(j), j.slo_seconds ? `SLO ${duration(j.slo_seconds)}` : ''],
-    [decision(j.decision), ''],
+    isOpen(j) ? [j.proposal ?? decision(j.decision), ''] : [unknown, ''],
   ];
   cells.forEach(([main, small], i) => { text(at(i, i ? 'span' : 'a'), main); text(at(i, 'small'), small); });
-  row.className = late(j) > 0 || j.met_slo === false ? 'risk' : '';
+  row.className = late(j) > 0 || j.at_risk || j.met_slo === false ? 'risk' : '';
   Object.assign(at(3, 'progress'), { hidden: !j.epochs, max: j.epochs || 1, value: j.epochs_done });
   at(4, 'div').replaceChildren(...(j.deadline_at || j.predicted_end_at ? [timeline(j, Date.now())] : []));
 }

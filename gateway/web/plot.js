@@ -17,7 +17,7 @@ export const joined = (...tables) => uPlot.join(tables);
 // series describes a line: its label, colour and format, and whether it is dashed, has only points
 // or belongs to the right axis.
 export function series(label, colour, format, options = {}) {
-  return { label, colour: colours[colour], value: (_, v) => (v === null || v === undefined ? '–' : format(v)), spanGaps: true, ...options };
+  return { label, colour: colours[colour], value: (_, v) => (v === null || v === undefined ? '' : format(v)), spanGaps: true, ...options };
 }
 
 // draw replaces the chart in a figure. It does nothing if the figure has the same data, so that an
@@ -34,9 +34,9 @@ export function draw(figure, table, lines, axes) {
   place.replaceChildren();
   const plot = new uPlot({
     width: Math.max(200, place.clientWidth), height,
-    series: [{ value: (_, v) => (v === null ? '–' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
+    series: [{ value: (_, v) => (v === null ? '' : time(1000 * v)) }, ...lines.map(({ colour: name, ...l }) => ({ stroke: colour(name), width: 2, ...l }))],
     axes: [axis(null, { values: (_, all, i, space, step) => all.map((v) => instant(v, step)), space: 80 }), axis(axes.left), ...(axes.right ? [axis(axes.right, { side: 1, scale: 'right', grid: { show: false } })] : [])],
-    scales: { x: { time: true, range: wide }, y: { range: { min: { pad: 0.1, soft: axes.from ?? 0, mode: axes.from === undefined ? 3 : 1 }, max: { pad: 0.1 } } } },
+    scales: { x: { time: true, range: wide }, y: { range: { min: { pad: 0.1, soft: axes.from ?? 0, mode: axes.from === undefined ? 3 : 1 }, max: { pad: 0.1, soft: axes.to ?? 0, mode: axes.to === undefined ? 3 : 1 } } } },
     cursor: { drag: { x: true, y: false } },
   }, table, place);
   figure.plot?.destroy();

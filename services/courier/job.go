@@ -205,7 +205,7 @@ func (c *cancelCommand) Run(w *environment) error {
 type jobsCommand struct {
 	natsFlags
 	outputFlags
-	State  string `help:"Only jobs in this state."`
+	State  string `help:"Only jobs in this state, or open or ended ones."`
 	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
 	Limit  int    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string `help:"Only jobs after this one in the list; continues a previous page."`
@@ -219,7 +219,7 @@ func (c *jobsCommand) Run(w *environment) error {
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
 	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
-		State:  schemas.State(c.State),
+		State:  schemas.StateSelection(c.State),
 		Search: c.Search,
 		Limit:  c.Limit,
 		After:  c.After,

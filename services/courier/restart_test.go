@@ -118,7 +118,7 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	await(t, "the end of every job in the advisor", func() bool {
 		var l schemas.JobList
 		err := b.Request(within(t, oneTry), schemas.SubjectJobList, &schemas.JobListRequest{
-			State: schemas.StateFinished,
+			State: "finished",
 			Limit: schemas.MaxPage,
 		}, &l)
 		return err == nil && len(l.Jobs) == len(jobs)
