@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"slices"
@@ -149,7 +150,7 @@ func (r *Reader) cluster(d *runDraft, run *PastRun) *Refusal {
 // ending reads outcome, accuracy and start-up.
 func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 	word := strings.ToLower(r.value(d, FieldOutcome))
-	outcome, known := outcomes[word]
+	outcome, known := outcomeOf(word)
 	switch {
 	case !known:
 		return refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled",
@@ -159,7 +160,7 @@ func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
 			"the run is %s: only ended runs can be imported", word)
 	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !d.isTimeout:
 		return refuse(ReasonUnfinished, FieldOutcome,
-			"the run has %s, and no epoch has a time: nothing can be learned from it", outcome)
+			"the run has %s, and no epoch has a time: nothing can be learned from it", cmp.Or(word, outcome))
 	}
 	run.Outcome, run.Limit = outcome, d.limit
 	if d.isTimeout {

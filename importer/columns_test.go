@@ -13,13 +13,13 @@ import (
 // are one message.
 func TestSummary_ProposesColumns(t *testing.T) {
 	r := importer.New(importer.Options{})
-	const text = "Model,BatchSize,CPUs,Epochs,Duration,ValAcc,gpu_type,Notes,epochs_done\n" +
+	const text = "Model,BatchSize,CPUs,Epochs,Took seconds,ValAcc,gpu_type,Notes,epochs_done\n" +
 		"resnet,32,2,3,120,0.8,V100,a,3\nresnet,64,2,3,100,0.8,V100,b,3\nresnet,128,2,3,90,0.8,V100,c,3\n"
 	if err := r.File(importer.FormatCSV, "runs.csv", strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
 	found := r.Finish()
-	want := map[string]string{"Duration": "duration_seconds", "Notes": "", "epochs_done": ""}
+	want := map[string]string{"Took seconds": "duration_seconds", "Notes": "", "epochs_done": ""}
 	if diff := cmp.Diff(want, found.Unused); diff != "" {
 		t.Errorf("unused columns (-want +got):\n%s", diff)
 	}
@@ -31,7 +31,7 @@ func TestSummary_ProposesColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"not used  Duration (use --columns duration_seconds=Duration?), Notes, epochs_done\n",
+		"not used  Notes, Took seconds (use --columns duration_seconds=Took seconds?), epochs_done\n",
 		"runs.csv:2: duration_seconds: missing in the source: name its column with --columns " +
 			"duration_seconds=NAME (and 2 more)\n",
 	} {

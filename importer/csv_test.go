@@ -141,6 +141,18 @@ func TestReader_CSV(t *testing.T) {
 			"m b64 c1 e2 on runs from 2020-10-21T00:00:00 10s finished accuracy 0.88 1:5=0.75 2:5=0.88\n",
 		},
 		{
+			"exports of tracking tools, and forms of times",
+			"Run ID,params.model,params.batch_size,config/cpus,start_time,end_time,Duration," +
+				"metrics.val_acc,tags.mlflow.user\n" +
+				"a,m,64,1,2021-03-01 10:00:00+00:00,2021-03-01 11:00:00+00:00,60 min,0.5,ada\n" +
+				"b,m,64,1,2021-03-01 12:00,2021-03-02_13-00-00,1 day 01:00:00,0.6,ada\n" +
+				"c,m,64,1,2021/03/05 10:00:00,2021-03-05T10:01:02Z,01:02,0.7,ada\n",
+			func(o *importer.Options) { o.Zone = time.UTC },
+			"m b64 c1 e10 on runs from 2021-03-01T10:00:00 3600s finished accuracy 0.5\n" +
+				"m b64 c1 e10 on runs from 2021-03-01T12:00:00 90000s finished accuracy 0.6\n" +
+				"m b64 c1 e10 on runs from 2021-03-05T10:00:00 62s finished accuracy 0.7\n",
+		},
+		{
 			"milliseconds since 1970, and a duration with a unit",
 			"model\tbatch\tcpus\tended_at\tduration_seconds\nm\t64.0\t1\t1614592900000\t1m40s\n",
 			nil,
@@ -176,7 +188,8 @@ func TestReader_CSV(t *testing.T) {
 				"m,64,none,100,0.9,ok\nm,64,1,soon,0.9,ok\nm,64,1,100,930,ok\nm,64,1,100,0.9,odd\n",
 			nil,
 			"refused: runs.csv:2: batch_size (batch): \"64.5\" is not a whole number between 1 and 16777216\n" +
-				"refused: runs.csv:3: cpus: \"none\" is not a whole number between 1 and 65536\n" +
+				"refused: runs.csv:3: cpus: missing in the source: name its column with --columns cpus=NAME, or give" +
+				" --cpus\n" +
 				"refused: runs.csv:4: duration_seconds (time_s): \"soon\" is not a time in seconds, such as 493.5, or" +
 				" with a unit, such as 8m13.5s\n" +
 				"refused: runs.csv:5: accuracy: \"930\" is neither a number between 0 and 1 nor a percentage\n" +
@@ -267,6 +280,54 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 		{
 			"one takes no time", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,0\n", "",
 			"refused: runs.csv:3: duration_seconds (seconds): 0 is not above 0 seconds\n",
+		},
+		{
+			"validation before training, counted from 0",
+			"epoch,accuracy,loss,val_accuracy,val_loss,model,batch,cpus,seconds\n" +
+				"0,0.5,1,0.45,1.2,m,64,2,10.5\n1,0.6,0.9,0.55,1.1,m,64,2,10.25\n",
+			"",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 20.75s finished accuracy 0.55 1:10.5=0.45 2:10.25=0.55\n",
+		},
+		{
+			"several rows of an epoch",
+			"epoch,step,train_loss,val_acc,model,batch,cpus,epoch_time\n0,4,1,,m,64,2,\n0,4,,0.5,m,64,2,9\n" +
+				"1,8,0.9,,m,64,2,\n1,8,,0.6,m,64,2,8\n",
+			"",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.6 1:9=0.5 2:8=0.6\n",
+		},
+		{
+			"rows of training and validation",
+			"epoch,phase,acc,time,model,batch,cpus\n1,train,0.9,50,m,64,2\n1,val,0.5,5,m,64,2\n" +
+				"2,train,0.95,51,m,64,2\n2,val,0.6,5,m,64,2\n",
+			"",
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 111s finished accuracy 0.6 1:55=0.5 2:56=0.6\n",
+		},
+		{
+			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,4,m,64,2\n", "",
+			"refused: runs.csv:2: epoch: epoch 1 has rows with different times, as of its batches: only one row of an" +
+				" epoch may have a time\n",
+		},
+		{
+			"the time since the start",
+			"epoch,time,metrics/mAP50(B),best_acc,model,batch,cpus\n1,75,0.5,0.9,m,64,2\n2,135,0.6,0.9,m,64,2\n" +
+				"3,196,0.7,0.9,m,64,2\n",
+			"",
+			"m b64 c2 e3 on runs from 2020-10-21T00:00:00 196s finished accuracy 0.7 1:75=0.5 2:60=0.6 3:61=0.7\n",
+		},
+		{
+			"times of epochs that grow a little",
+			"epoch,time,model,batch,cpus\n1,60,m,64,2\n2,61,m,64,2\n3,62.5,m,64,2\n", "",
+			"m b64 c2 e3 on runs from 2020-10-21T00:00:00 183.5s finished 1:60 2:61 3:62.5\n",
+		},
+		{
+			"two times that may be either", "epoch,time,model,batch,cpus\n1,30,m,64,2\n2,60,m,64,2\n", "",
+			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start? The values grow" +
+				" from 30 to 60: name the column with --columns epoch_seconds=NAME if it is the time of each\n",
+		},
+		{
+			"the number of epochs of each run", "epoch,model,batch,cpus,time (min)\n10,m,64,2,1.5\n20,m,64,2,2.5\n", "",
+			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 90s finished\n" +
+				"m b64 c2 e20 on runs from 2020-10-21T00:01:31 150s finished\n",
 		},
 		{
 			"a failed run has the epochs that it had",

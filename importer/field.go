@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -39,151 +39,6 @@ const (
 	FieldLoss            = "loss"
 )
 
-// fieldNames lists the names of the fields in sources; the first is the field itself.
-var fieldNames = []struct {
-	field string
-	known []string
-}{
-	{FieldRunID, []string{"run_id", "run_uuid", "run", "id", "job_id", "job"}},
-	{FieldModel, []string{"model", "model_name", "network", "net", "architecture", "arch"}},
-	{FieldDataset, []string{"dataset", "dataset_name", "data_set"}},
-	{
-		FieldBatchSize,
-		[]string{
-			"batch_size", "batchsize", "batch", "bs", "train_batch_size", "minibatch_size",
-			"mini_batch_size",
-		},
-	},
-	{FieldCPUs, []string{"cpus", "cpu", "cores", "num_cpus", "total_cores"}},
-	{
-		FieldEpochs,
-		[]string{
-			"epochs", "num_epochs", "n_epochs", "nepochs", "max_epochs", "max_epoch", "maxepoch",
-		},
-	},
-	{
-		FieldSeconds,
-		[]string{
-			"duration_seconds", "duration_s", "time_s", "time_seconds", "total_seconds",
-			"elapsed_seconds", "seconds",
-		},
-	},
-	{FieldStartup, []string{"startup_seconds", "startup_s"}},
-	{FieldStartedAt, []string{"started_at", "start_time", "start", "started"}},
-	{FieldEndedAt, []string{"ended_at", "end_time", "end", "ended", "finished_at"}},
-	{
-		FieldAccuracy,
-		[]string{
-			"accuracy", "final_accuracy", "val_accuracy", "validation_accuracy", "val_acc",
-			"test_accuracy", "test_acc", "eval_accuracy", "top1_accuracy", "acc",
-		},
-	},
-	{
-		FieldError,
-		[]string{
-			"error", "val_error", "validation_error", "test_error", "eval_error", "error_rate",
-			"val_error_rate", "test_error_rate", "top1_error", "val_err", "test_err", "wer", "val_wer",
-			"test_wer", "cer", "val_cer", "test_cer",
-		},
-	},
-	{FieldConcurrentJobs, []string{"concurrent_jobs", "njobs", "jobs"}},
-	{FieldNodes, []string{"nodes", "node", "host", "hostname"}},
-	{FieldNodeCores, []string{"node_cores"}},
-	{FieldCPUModel, []string{"cpu_model", "cpu_type", "processor"}},
-	{FieldGPUModel, []string{"gpu_model", "gpu_type", "gpu_name", "accelerator"}},
-	{FieldTrainingSamples, []string{"training_samples", "train_samples", "samples"}},
-	{FieldUser, []string{"user", "user_id"}},
-	{FieldOutcome, []string{"outcome", "status", "state"}},
-	{FieldEpoch, []string{"epoch"}},
-	{FieldEpochSeconds, []string{
-		"epoch_seconds", "epoch_time", "epoch_time_s", "epoch_duration", "time_per_epoch",
-		"seconds_per_epoch",
-	}},
-	{FieldLoss, []string{"loss", "train_loss", "training_loss"}},
-}
-
-// Fields lists the name of every field.
-func Fields() []string {
-	all := make([]string, len(fieldNames))
-	for i := range fieldNames {
-		all[i] = fieldNames[i].field
-	}
-	return all
-}
-
-// columnsOf maps fields to names in a source. It uses the names that the user requested, or known
-// names.
-func columnsOf(have []string, requested map[string]string) map[string]string {
-	found := map[string]string{}
-	for _, n := range fieldNames {
-		if name, ok := requested[n.field]; ok {
-			if slices.Contains(have, name) {
-				found[n.field] = name
-			}
-			continue
-		}
-		for _, known := range n.known {
-			if i := slices.IndexFunc(have, func(h string) bool {
-				return compact(h) == compact(known)
-			}); i >= 0 {
-				found[n.field] = have[i]
-				break
-			}
-		}
-	}
-	return found
-}
-
-// normalize returns a name in lower case with underscores as separators.
-func normalize(name string) string {
-	return strings.Map(func(r rune) rune {
-		if r == ' ' || r == '-' || r == '.' {
-			return '_'
-		}
-		return r
-	}, strings.ToLower(strings.TrimSpace(name)))
-}
-
-// compact returns a name in lower case without separators, so that "ValAcc" equals "val_acc".
-func compact(name string) string { return strings.ReplaceAll(normalize(name), "_", "") }
-
-// proposals maps the columns that are not used to the field that each resembles, or to "".
-func proposals(have []string, columns map[string]string) map[string]string {
-	unused := map[string]string{}
-	for _, name := range have {
-		isUsed := false
-		for _, column := range columns {
-			isUsed = isUsed || column == name
-		}
-		if !isUsed {
-			unused[name] = resembledField(compact(name), columns)
-		}
-	}
-	return unused
-}
-
-// resembledField returns the field without a column that has a known name which contains the name,
-// or is contained in it.
-func resembledField(name string, columns map[string]string) string {
-	const least = 4           // characters; shorter names are contained in too many others
-	if name == "epochsdone" { // courier explore: the epochs of a run that were completed
-		return ""
-	}
-	for _, n := range fieldNames {
-		if _, found := columns[n.field]; found {
-			continue
-		}
-		for _, known := range n.known {
-			k := compact(known)
-			if len(name) >= least && strings.Contains(k, name) ||
-				len(k) >= least && strings.Contains(name, k) {
-				return n.field
-			}
-		}
-	}
-	return ""
-}
-
 // count parses a whole number between 1 and limit.
 func count(field, text string, limit uint64) (uint64, *Refusal) {
 	v, err := strconv.ParseFloat(strings.TrimSpace(text), 64) // accepts 128.0
@@ -194,26 +49,61 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 	return uint64(v), nil
 }
 
-// seconds parses a duration: a number of seconds, or a Go duration with units.
+// seconds parses a duration above 0: a number of seconds, or a text such as 8m13.5s, 1.2min, 01:02:03,
+// 1-02:03:04 or "0 days 00:05:00".
 func seconds(field, text string) (float64, *Refusal) {
 	text = strings.TrimSpace(text)
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil {
-		d, bad := time.ParseDuration(text)
-		if bad != nil {
-			return 0, refuse(ReasonInvalid, field,
-				"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
-				clip(text))
-		}
-		v = d.Seconds()
-	}
+	v, known := parseSeconds(text)
 	switch {
+	case !known:
+		return 0, refuse(ReasonInvalid, field,
+			"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
+			clip(text))
 	case !(v > 0):
 		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", clip(text))
 	case v > schemas.MaxSLO.Seconds():
 		return 0, refuse(ReasonInvalid, field, "%s seconds is more than a year", clip(text))
 	}
 	return v, nil
+}
+
+// Forms of durations: a clock, with days before it, and numbers with units.
+var (
+	clockForm = regexp.MustCompile(`^(?:(\d+)(?:-| days?,? ))?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$`)
+	unitForm  = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*([a-zµ]+)[\s,]*`)
+)
+
+// secondsOfUnit are the units of durations, in texts and at the end of names.
+var secondsOfUnit = map[string]float64{
+	"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3,
+	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
+	"m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
+	"h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
+	"d": 86400, "day": 86400, "days": 86400,
+}
+
+// parseSeconds parses a duration of any sign.
+func parseSeconds(text string) (v float64, known bool) {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v, v-v == 0
+	}
+	text = strings.ToLower(text)
+	if m := clockForm.FindStringSubmatch(text); m != nil {
+		for i, unit := range []float64{86400, 3600, 60, 1} {
+			n, _ := strconv.ParseFloat("0"+m[i+1], 64) // a group of digits or nothing
+			v += n * unit
+		}
+		return v, true
+	}
+	for text != "" {
+		m := unitForm.FindStringSubmatch(text)
+		if m == nil || secondsOfUnit[m[2]] == 0 {
+			return 0, false
+		}
+		n, _ := strconv.ParseFloat(m[1], 64) // digits
+		v, known, text = v+n*secondsOfUnit[m[2]], true, text[len(m[0]):]
+	}
+	return v, known
 }
 
 // ratio parses a ratio from 0 to 1, or a percentage: a number above 1, or with a percent sign.
@@ -235,9 +125,15 @@ func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 
 // Accepted layouts of timestamps with and without a time zone.
 var (
-	zonedLayouts = []string{time.RFC3339Nano, "2006-01-02 15:04:05.999999999Z07:00"}
+	zonedLayouts = []string{
+		time.RFC3339Nano, "2006-01-02 15:04:05Z07:00", "2006-01-02T15:04:05Z0700",
+		"2006-01-02 15:04:05Z0700", "2006-01-02 15:04:05 Z0700", "2006-01-02 15:04:05 UTC",
+		"2006-01-02 15:04:05 -0700 MST", "2006-01-02 15:04Z07:00",
+	}
 	localLayouts = []string{
-		"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02",
+		"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02_15-04-05", "2006/01/02 15:04:05",
+		"2006-01-02T15:04", "2006-01-02 15:04", "2006/01/02 15:04", "2006-01-02", "2006/01/02",
+		"Mon Jan _2 15:04:05 2006",
 	}
 )
 
@@ -278,21 +174,27 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 }
 
 // outcomes maps words in sources to outcomes; "" is a run that has not ended.
-var outcomes = map[string]string{
-	"":          schemas.EventFinished,
-	"finished":  schemas.EventFinished,
-	"success":   schemas.EventFinished,
-	"succeeded": schemas.EventFinished,
-	"completed": schemas.EventFinished,
-	"done":      schemas.EventFinished,
-	"ok":        schemas.EventFinished,
-	"failed":    schemas.EventFailed,
-	"error":     schemas.EventFailed,
-	"crashed":   schemas.EventFailed,
-	"cancelled": schemas.EventCancelled,
-	"canceled":  schemas.EventCancelled,
-	"killed":    schemas.EventCancelled,
-	"running":   "",
-	"scheduled": "",
-	"started":   "",
+var outcomes = map[string]string{"": schemas.EventFinished}
+
+func init() {
+	for outcome, words := range map[string]string{
+		schemas.EventFinished: "finished success successful succeeded complete completed done ok pass" +
+			" passed terminated true cd",
+		schemas.EventFailed: "failed fail failure error crashed timeout node_fail out_of_memory oom" +
+			" oomkilled boot_fail deadline preempted evicted false",
+		schemas.EventCancelled: "cancelled canceled killed pruned stopped aborted revoked interrupted",
+		"": "running scheduled started pending queued waiting paused submitted requeued suspended" +
+			" unknown completing configuring",
+	} {
+		for word := range strings.FieldsSeq(words) {
+			outcomes[word] = outcome
+		}
+	}
+}
+
+// outcomeOf returns the outcome of a word, such as that of "CANCELLED by 1000".
+func outcomeOf(text string) (outcome string, known bool) {
+	word, _, _ := strings.Cut(strings.ToLower(text), " ")
+	outcome, known = outcomes[word]
+	return outcome, known
 }

@@ -83,8 +83,14 @@ func FuzzSlurm(f *testing.F) {
 		header+"7.0|m||COMPLETED|Unknown|Unknown|0||4|a[|\n", "JobID|State|\n1|2\n")
 }
 
+func FuzzPBS(f *testing.F) {
+	fuzzFile(f, importer.FormatPBS, "03/04/2024 11:00:00;E;1.pbs;user=ada jobname=m start=1614592800 end=1614596400"+
+		" Resource_List.walltime=01:00:00 exec_host=n1/0*4+n2/0 Exit_status=0\n", "03/04/2024 11:00:00;E;1;start=x\n")
+}
+
 func FuzzJSONLines(f *testing.F) {
-	fuzzFile(f, importer.FormatJSON, `{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
+	fuzzFile(f, importer.FormatJSON, pods, `{"loss":[2,1],"val_accuracy":[0.5,0.75],"epoch_time":[9,8]}`,
+		`[{"epoch":1,"config":{"batch_size":8},"time":3},{"epoch":2,"time":6}]`, `{"run_id":"r","model":"m","batch_size":64,"cpus":2,"epoch_seconds":[2.5,2],"accuracies":[0.8,null]}`,
 		`{"event_id":"j/1/started","at":"2024-05-01T10:00:00Z","job_id":"j","run":1,"model":"m","batch_size":64,"cpus":2,"epochs":1,"nodes":["n"],"heartbeat_seconds":0}`+"\n"+
 			`{"subject":"job.j.finished","event":{"event_id":"j/1/finished","at":"2024-05-01T10:01:00Z","job_id":"j","run":1,"outcome":"finished","epochs_done":0,"duration_seconds":60,"model":"m","batch_size":64,"cpus":2,"epochs":1,"nodes":["n"]}}`)
 }

@@ -140,7 +140,7 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 		return err
 	}
 	maps.Copy(params, given)
-	d.called = columnsOf(slices.Sorted(maps.Keys(params)), r.o.Columns)
+	d.called = columnsOf(names{have: slices.Sorted(maps.Keys(params))}, r.o.Columns)
 	for field, name := range d.called {
 		if !measured(field) {
 			d.values[field] = strings.TrimSpace(params[name])
@@ -209,7 +209,7 @@ func files(dir fs.FS, at string) (map[string]string, error) {
 // own. The first epoch then begins at the start of the run and includes the start-up.
 func (r *Reader) curves(d *runDraft, metrics map[string]string) *Refusal {
 	byField := map[string][]metricPoint{}
-	for field, name := range columnsOf(slices.Sorted(maps.Keys(metrics)), r.o.Columns) {
+	for field, name := range columnsOf(names{have: slices.Sorted(maps.Keys(metrics))}, r.o.Columns) {
 		points, why := pointsOf(metrics[name])
 		if why != nil {
 			why.Field = field + " (metrics/" + name + ")"

@@ -89,7 +89,6 @@ type runDraft struct {
 	values map[string]string // by field
 	called map[string]string // field to its name in the source, for error messages
 	epochs []PastEpoch
-	broken *Refusal // set if the run is invalid
 	nodes  []string // nodes of the run; empty: from FieldNodes
 
 	named     string  // text for Options.Names; empty: the name of the file

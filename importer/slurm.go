@@ -1,15 +1,15 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"courier/schemas"
 )
 
 // SacctFields are the columns of sacct that an import reads. SubmitLine is the last one, because it
@@ -26,110 +26,191 @@ func SacctFields() []string {
 // --batch-size 64; the model is the name of the job if no flag names it.
 func (r *Reader) slurm(name string, in io.Reader) error {
 	var header []string
-	isUnknown := false
 	return eachLine(in, func(number int, text []byte) {
-		line := string(text)
+		at, line := Place{name, number}, string(text)
 		if header == nil {
 			header = strings.Split(line, "|")
-			for _, need := range SacctFields() {
-				if !slices.Contains(header, need) {
-					isUnknown = true
-					r.unreadable++
-					r.refuse(Place{name, number}, refuse(ReasonUnreadable, need,
-						"no such column: want the output of sacct --parsable2 --format=%s",
-						strings.Join(SacctFields(), ",")))
-					return
-				}
-			}
 			return
 		}
-		if isUnknown {
-			return
-		}
-		if row := strings.SplitN(line, "|", len(header)); len(row) == len(header) {
-			r.slurmJob(Place{name, number}, header, row)
-		} else {
+		row := strings.SplitN(line, "|", len(header))
+		if len(row) != len(header) {
 			r.read++
-			r.refuse(Place{name, number}, refuse(ReasonUnreadable, "",
-				"the row has %d fields, the header %d", len(row), len(header)))
+			r.refuse(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
+				len(header)))
+			return
 		}
+		cells := map[string]string{}
+		for i, column := range header {
+			cells[column] = cell(row[i])
+		}
+		r.slurmJob(at, cells)
 	})
 }
 
-// slurmStates maps states of Slurm to words of outcomes. Others, such as RUNNING, are no end.
-var slurmStates = map[string]string{
-	"COMPLETED": schemas.EventFinished, "CANCELLED": schemas.EventCancelled,
-	"FAILED": schemas.EventFailed, "NODE_FAIL": schemas.EventFailed,
-	"OUT_OF_MEMORY": schemas.EventFailed, "BOOT_FAIL": schemas.EventFailed,
-	"PREEMPTED": schemas.EventFailed, "DEADLINE": schemas.EventFailed,
-	"TIMEOUT": schemas.EventFailed,
-}
-
-// slurmFlags are the fields that the flags of a submitted command may give.
-var slurmFlags = []string{
-	FieldModel, FieldDataset, FieldBatchSize, FieldEpochs, FieldTrainingSamples,
+// sacctColumns are the columns of each field, the preferred one first.
+var sacctColumns = map[string][]string{
+	FieldRunID: {"JobIDRaw", "JobID"}, FieldUser: {"User"}, FieldCPUs: {"AllocCPUS", "NCPUS", "ReqCPUS"},
+	FieldStartedAt: {"Start"}, FieldEndedAt: {"End"}, FieldSeconds: {"ElapsedRaw", "Elapsed"},
+	FieldNodes: {"NodeList"},
 }
 
 // slurmJob adds the job of a row.
-func (r *Reader) slurmJob(at Place, header, row []string) {
-	cell := func(name string) string { return strings.TrimSpace(row[slices.Index(header, name)]) }
-	if strings.Contains(cell("JobIDRaw"), ".") {
+func (r *Reader) slurmJob(at Place, cells map[string]string) {
+	d := &runDraft{Place: at, named: cells["JobName"], values: map[string]string{}, called: map[string]string{}}
+	for field, columns := range sacctColumns {
+		for _, column := range columns {
+			if v := cells[column]; v != "" && v != "Unknown" && d.values[field] == "" {
+				d.values[field], d.called[field] = v, column
+			}
+		}
+	}
+	if strings.Contains(d.values[FieldRunID], ".") {
 		return // a step of a job
 	}
-	state, _, _ := strings.Cut(cell("State"), " ") // CANCELLED by 1000
-	outcome, ended := slurmStates[state]
-	if !ended {
+	delete(d.values, FieldEndedAt) // the end of a suspended job is later than its start and its duration
+	if d.values[FieldSeconds] == "" {
+		d.values[FieldEndedAt] = cells["End"]
+	}
+	state, _, _ := strings.Cut(cells["State"], " ") // CANCELLED by 1000
+	outcome, known := outcomeOf(state)
+	if !known || outcome == "" {
 		r.read++
 		r.refuse(at, refuse(ReasonUnfinished, "State", "the job is %s: only ended jobs can be imported",
 			strings.ToLower(clip(state))))
 		return
 	}
-	d := &runDraft{
-		Place:     at,
-		named:     cell("JobName"),
-		isTimeout: state == "TIMEOUT",
-		values: map[string]string{
-			FieldRunID: cell("JobIDRaw"), FieldUser: cell("User"), FieldOutcome: outcome,
-			FieldCPUs: cell("AllocCPUS"), FieldStartedAt: cell("Start"),
-			FieldSeconds: cell("ElapsedRaw"), FieldNodes: strings.Join(expandHosts(cell("NodeList")), ","),
-		},
-		called: map[string]string{
-			FieldRunID: "JobIDRaw", FieldCPUs: "AllocCPUS", FieldStartedAt: "Start",
-			FieldSeconds: "ElapsedRaw", FieldNodes: "NodeList",
-		},
-	}
-	if minutes, err := strconv.ParseFloat(cell("TimelimitRaw"), 64); err == nil && minutes > 0 {
+	d.values[FieldOutcome], d.isTimeout = state, state == "TIMEOUT"
+	if minutes, err := strconv.ParseFloat(cells["TimelimitRaw"], 64); err == nil && minutes > 0 {
 		d.limit = 60 * minutes
+	} else if v, known := parseSeconds(cells["Timelimit"]); known && v > 0 {
+		d.limit = v
 	}
-	flags := commandFlags(cell("SubmitLine"))
-	columns := columnsOf(slices.Sorted(maps.Keys(flags)), r.o.Columns)
-	for _, field := range slurmFlags {
-		if name, found := columns[field]; found {
-			d.values[field], d.called[field] = flags[name], "--"+name
+	d.values[FieldNodes] = strings.Join(expandHosts(d.values[FieldNodes]), ",")
+	r.batchJob(d, cells["SubmitLine"])
+}
+
+// batchJob adds a job of a batch system, with the fields of its command.
+func (r *Reader) batchJob(d *runDraft, command string) {
+	for field, v := range commandFields(command) {
+		if _, requested := r.o.Columns[field]; !requested {
+			d.values[field] = v
+		}
+	}
+	flags := commandFlags(command)
+	for field, name := range r.o.Columns {
+		if v := flags[name]; v != "" {
+			d.values[field], d.called[field] = v, "--"+name
 		}
 	}
 	if r.value(d, FieldModel) == "" {
-		d.values[FieldModel] = cell("JobName")
+		d.values[FieldModel] = d.named
 	}
 	r.addRun(d)
 }
 
-// commandFlags returns the flags of a command by their names: --name value or --name=value.
+// commandFields returns the fields of a run that the flags of its command give.
+func commandFields(command string) map[string]string {
+	flags := commandFlags(command)
+	n := names{
+		have:   slices.Sorted(maps.Keys(flags)),
+		values: func(name string) []string { return []string{flags[name]} },
+	}
+	found := map[string]string{}
+	for _, f := range fieldNames {
+		switch f.field {
+		case FieldModel, FieldDataset, FieldBatchSize, FieldEpochs, FieldTrainingSamples:
+			if name := n.known(f.field, strings.Fields(f.known)); name != "" {
+				found[f.field] = flags[name]
+			}
+		}
+	}
+	for short, field := range map[string]string{"b": FieldBatchSize, "e": FieldEpochs} {
+		if v := flags[short]; found[field] == "" && mayBe(field, v) {
+			found[field] = v
+		}
+	}
+	return found
+}
+
+// commandFlags returns the flags of a command by their names: --name value, --name=value, -n value, or
+// name=value, of which the name is the last part of group.name. Of equal flags the last one counts, but
+// a later one without a number does not replace a number: -e is a file of sbatch, too.
 func commandFlags(line string) map[string]string {
 	flags := map[string]string{}
-	words := strings.Fields(line)
-	for i, word := range words {
-		name, isLong := strings.CutPrefix(word, "--")
-		if !isLong {
-			continue
-		}
-		if name, value, found := strings.Cut(name, "="); found {
+	set := func(name, value string) {
+		_, err := strconv.ParseFloat(value, 64)
+		if _, old := strconv.ParseFloat(flags[name], 64); flags[name] == "" || err == nil || old != nil {
 			flags[name] = value
-		} else if i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
-			flags[name] = words[i+1]
+		}
+	}
+	words := strings.Fields(strings.NewReplacer(`"`, " ", "'", " ").Replace(line))
+	for i, word := range words {
+		name := strings.TrimLeft(word, "-")
+		name, value, hasValue := strings.Cut(name, "=")
+		isFlag := strings.HasPrefix(word, "-")
+		if j := strings.LastIndexByte(name, '.'); j >= 0 && hasValue {
+			name = name[j+1:]
+		}
+		switch {
+		case name == "" || !isFlag && !hasValue:
+		case hasValue:
+			set(name, value)
+		case i+1 < len(words) && !strings.HasPrefix(words[i+1], "-"):
+			set(name, words[i+1])
 		}
 	}
 	return flags
+}
+
+// pbsLine is an accounting record of PBS: 03/04/2024 11:00:00;E;123.server;user=ada queue=q ...
+var pbsLine = regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;([A-Z]);([^;]+);(.*)$`)
+
+// pbs reads the accounting log of PBS: a line per ended job (record E); others are skipped.
+func (r *Reader) pbs(name string, in io.Reader) error {
+	return eachLine(in, func(number int, text []byte) {
+		m := pbsLine.FindStringSubmatch(string(text))
+		if m == nil {
+			r.read++
+			r.refuse(Place{name, number}, refuse(ReasonUnreadable, "",
+				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada"))
+			return
+		}
+		if m[1] != "E" {
+			return
+		}
+		of := map[string]string{}
+		for word := range strings.FieldsSeq(m[3]) {
+			if key, v, found := strings.Cut(word, "="); found {
+				of[key] = v
+			}
+		}
+		d := &runDraft{
+			Place: Place{name, number}, named: of["jobname"], called: map[string]string{},
+			values: map[string]string{
+				FieldRunID: m[2], FieldUser: of["user"], FieldStartedAt: of["start"], FieldEndedAt: of["end"],
+				FieldCPUs:    cmp.Or(of["resources_used.ncpus"], of["Resource_List.ncpus"]),
+				FieldOutcome: map[bool]string{true: "finished", false: "failed"}[cmp.Or(of["Exit_status"], "0") == "0"],
+				FieldNodes:   strings.Join(pbsHosts(of["exec_host"]), ","),
+			},
+		}
+		if v, known := parseSeconds(of["Resource_List.walltime"]); known && v > 0 {
+			d.limit = v
+			used, _ := parseSeconds(of["resources_used.walltime"])
+			d.isTimeout = used >= v && d.values[FieldOutcome] == "failed"
+		}
+		r.batchJob(d, of["submit_arguments"]+" "+of["Submit_arguments"])
+	})
+}
+
+// pbsHosts returns the hosts of a list such as n01/0*4+n02/0*4.
+func pbsHosts(list string) (hosts []string) {
+	for part := range strings.SplitSeq(list, "+") {
+		host, _, _ := strings.Cut(part, "/")
+		if host != "" && !slices.Contains(hosts, host) && len(hosts) < maxHosts {
+			hosts = append(hosts, host)
+		}
+	}
+	return hosts
 }
 
 // maxHosts is the maximum number of nodes in a list of hosts.

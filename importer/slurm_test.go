@@ -49,9 +49,13 @@ func TestReader_Slurm(t *testing.T) {
 				"refused: sacct.txt:5: the row has 2 fields, the header 11\n",
 		},
 		{
-			"other columns", "JobID|JobName|State|Elapsed\n1|a|COMPLETED|00:01:00\n",
-			"refused: sacct.txt:1: JobIDRaw: no such column: want the output of sacct --parsable2 --format=" +
-				strings.Join(importer.SacctFields(), ",") + "\n",
+			"other columns",
+			"JobID|JobName|State|Elapsed|Timelimit|NCPUS|Start|SubmitLine\n" +
+				"1|a|COMPLETED|00:01:00|01:00:00|4|1614592800|sbatch -e err.log t.sh -b 64 -e 5\n" +
+				"2|a|COMPLETED|1-00:00:10|UNLIMITED|4|1614592800|sbatch --wrap" +
+				" 'python t.py data.batch_size=8 train.max_epochs=2'\n",
+			"a b64 c4 e5 on sacct from 2021-03-01T10:00:00 60s finished limit 3600\n" +
+				"a b8 c4 e2 on sacct from 2021-03-01T10:00:00 86410s finished\n",
 		},
 	} {
 		o := importer.Options{Now: now}
@@ -62,6 +66,25 @@ func TestReader_Slurm(t *testing.T) {
 		if got := brief(read(t, o, importer.FormatSlurm, "sacct.txt", c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+func TestReader_PBS(t *testing.T) {
+	const text = "03/04/2024 10:00:00;Q;123.pbs;queue=gpu\n" +
+		"03/04/2024 11:00:00;E;123.pbs;user=ada jobname=resnet start=1614592800 exec_host=n01/0*4+n02/0*4" +
+		" Resource_List.ncpus=8 Resource_List.walltime=02:00:00 end=1614596400 Exit_status=0" +
+		" resources_used.walltime=01:00:00 resources_used.ncpus=8\n" +
+		"03/04/2024 12:00:00;E;124.pbs;user=ada jobname=resnet start=1614592800 exec_host=n01/0 end=1614596400" +
+		" Resource_List.ncpus=1 Resource_List.walltime=01:00:00 resources_used.walltime=01:00:03 Exit_status=-11\n" +
+		"nonsense\n"
+	const want = "resnet b64 c8 e5 on n01+n02 from 2021-03-01T10:00:00 3600s finished limit 7200\n" +
+		"resnet b64 c1 e5 on n01 from 2021-03-01T10:00:00 3600s failed limit 3600 because the time limit of" +
+		" 1h0m0s was reached\n" +
+		"refused: pbs.txt:4: want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada\n"
+	o := importer.Options{Now: now, Defaults: map[string]string{"batch_size": "64", "epochs": "5"}}
+	format := importer.Detect("pbs.txt", []byte(text))
+	if got := brief(read(t, o, format, "pbs.txt", text)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
 

@@ -51,6 +51,7 @@ const (
 	FormatSpark  = "spark"  // Spark's event log: one run
 	FormatMLflow = "mlflow" // the directory of MLflow's file store
 	FormatSlurm  = "slurm"  // the output of sacct --parsable2
+	FormatPBS    = "pbs"    // the accounting log of PBS
 )
 
 // Detect returns the format of a file according to its name and first bytes, or "".
@@ -60,18 +61,33 @@ func Detect(name string, begin []byte) string {
 	case strings.Contains(text, `"Event":"SparkListener`),
 		strings.Contains(text, `"Event":"org.apache.spark`):
 		return FormatSpark
-	case strings.HasPrefix(text, "JobID") && strings.Contains(text, "|State|"):
+	case isSacct(text):
 		return FormatSlurm
+	case pbsLine.MatchString(firstOf(text)):
+		return FormatPBS
 	case strings.Contains(text, "][Wall Clock "):
 		return FormatBigDL
 	case extension == ".csv" || extension == ".tsv":
 		return FormatCSV
-	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+	case strings.HasPrefix(strings.TrimLeft(text, "[ \t\r\n"), "{"):
 		return FormatJSON
 	case extension == ".log":
 		return FormatBigDL
 	}
 	return ""
+}
+
+// firstOf returns the first line of a text.
+func firstOf(text string) string {
+	line, _, _ := strings.Cut(text, "\n")
+	return strings.TrimRight(line, "\r")
+}
+
+// isSacct reports whether a text begins with the header of sacct --parsable2.
+func isSacct(text string) bool {
+	columns := strings.Split(firstOf(text), "|")
+	return slices.Contains(columns, "State") &&
+		(slices.Contains(columns, "JobID") || slices.Contains(columns, "JobIDRaw"))
 }
 
 // File reads a source of a format other than FormatAuto and FormatMLflow. It returns only I/O
@@ -80,18 +96,21 @@ func (r *Reader) File(format, name string, in io.Reader) error {
 	if format == FormatCSV {
 		return r.csv(name, in)
 	}
+	if format == FormatJSON {
+		return r.json(name, in)
+	}
 	if len(r.o.Where) > 0 {
-		return fmt.Errorf("%s: --where selects rows of CSV files, and this is another format", name)
+		return fmt.Errorf("%s: --where selects rows of CSV and JSON files, and this is another format", name)
 	}
 	switch format {
-	case FormatJSON:
-		return r.jsonLines(name, in)
 	case FormatBigDL:
 		return r.bigdl(name, in)
 	case FormatSpark:
 		return r.spark(name, in)
 	case FormatSlurm:
 		return r.slurm(name, in)
+	case FormatPBS:
+		return r.pbs(name, in)
 	}
 	return fmt.Errorf("%s: no file can have the format %s", name, format)
 }

@@ -180,7 +180,7 @@ func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 		d.values[FieldCPUs] = strconv.Itoa(a.maxCores)
 	}
 	arguments := argumentsOf(a.command)
-	for field, name := range columnsOf(slices.Sorted(maps.Keys(arguments)), nil) {
+	for field, name := range columnsOf(names{have: slices.Sorted(maps.Keys(arguments))}, nil) {
 		if slices.Contains([]string{FieldBatchSize, FieldEpochs}, field) {
 			d.values[field] = arguments[name]
 		}

@@ -83,13 +83,13 @@ func (s *Summary) writeUnused(out io.Writer) {
 	}
 }
 
-// writeRefusals writes the refusals. Those with the same message in one file are one line.
+// writeRefusals writes the refusals. Those of one file with the same field and reason are one line.
 func (s *Summary) writeRefusals(out io.Writer) {
-	type kind struct{ file, field, message string }
+	type kind struct{ file, field, reason string }
 	more := map[kind]int{}
 	var first []*Refusal
 	for _, f := range s.Refusals {
-		k := kind{f.File, f.Field, f.Message}
+		k := kind{f.File, f.Field, f.Reason}
 		if _, seen := more[k]; !seen {
 			first = append(first, f)
 		}
@@ -101,7 +101,7 @@ func (s *Summary) writeRefusals(out io.Writer) {
 			return
 		}
 		text := f.Error()
-		if n := more[kind{f.File, f.Field, f.Message}] - 1; n > 0 {
+		if n := more[kind{f.File, f.Field, f.Reason}] - 1; n > 0 {
 			text += fmt.Sprintf(" (and %d more)", n)
 		}
 		fmt.Fprintln(out, text)

@@ -23,6 +23,7 @@ type csvLog struct {
 	last        uint32 // last reported epoch, once isSeen is set
 	isSeen      bool
 	percentages percentages
+	times       epochTimes
 }
 
 // csvEpoch is an epoch that has not ended.
@@ -98,7 +99,7 @@ func (c *csvLog) split(line string, separator rune) []string {
 
 // readRow takes the metrics of a row, and reports whether one is of held-out data.
 func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
-	for i := range c.columns[:min(len(fields), len(c.columns))] {
+	for i := min(len(fields), len(c.columns)) - 1; i >= 0; i-- { // of columns alike, the first one counts
 		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
 		if err != nil || i == c.epochColumn {
 			continue
@@ -118,7 +119,7 @@ func (c *csvLog) End() []EpochReport {
 	c.current, c.last, c.isSeen = nil, e.number, true
 	return []EpochReport{{
 		Epoch:    e.number,
-		Seconds:  e.seconds,
+		Seconds:  c.times.duration(e.seconds, e.isEpochTime),
 		Loss:     e.loss,
 		Accuracy: e.accuracy,
 		Metric:   e.metric,

@@ -23,6 +23,7 @@ type jsonLines struct {
 	seen        bool
 	last        uint32 // last reported epoch, once seen is set
 	percentages percentages
+	times       epochTimes
 }
 
 // Known names of the fields, in order of preference. An accuracy on unseen data comes before an
@@ -34,9 +35,11 @@ var (
 		"epoch_seconds",
 		"duration",
 		"epoch_time",
-		"time",
-		"train_wall",
+		"epoch_duration",
+		"time_this_iter_s",
 	}
+	// Their values may be the time since the start.
+	timeNames     = []string{"time", "train_wall", "elapsed", "runtime"}
 	lossNames     = []string{"loss", "train_loss", "training_loss"}
 	accuracyNames = []string{
 		"val_accuracy",
@@ -112,6 +115,8 @@ func (j *jsonLines) report(
 	r := EpochReport{Epoch: epoch, At: at}
 	if v, ok := firstNumber(fields, secondsNames); ok {
 		r.Seconds = validSeconds(v)
+	} else if v, ok := firstNumber(fields, timeNames); ok {
+		r.Seconds = j.times.duration(validSeconds(v), false)
 	}
 	if v, ok := firstNumber(fields, lossNames); ok {
 		r.Loss = validLoss(v)

@@ -36,6 +36,21 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			"loss;val_acc;epoch\n0.5;91.5;1\n0.4;93;2\n",
 			[]string{"1 0 0.5 0.915", "2 0 0.4 0.93"},
 		},
+		{
+			"ultralytics, whose time is since the start",
+			"epoch, time, train/box_loss, metrics/mAP50(B), metrics/mAP50-95(B)\n1,61.2,1.2,0.61,0.41\n" +
+				"2,122.4,1.1,0.62,0.42\n3,183.6,1.0,0.63,0.43\n",
+			[]string{"1 0 1.2 0.61", "2 0 1.1 0.62", "3 0 1 0.63"},
+		},
+		{
+			"times that fall are of the epochs",
+			"epoch,time,val_acc\n1,61,0.5\n2,60,0.6\n3,62,0.7\n",
+			[]string{"1 0 - 0.5", "2 60 - 0.6", "3 62 - 0.7"},
+		},
+		{
+			"times of the epochs by their name", "epoch,epoch_time,val_acc\n1,61,0.5\n2,62,0.6\n",
+			[]string{"1 61 - 0.5", "2 62 - 0.6"},
+		},
 		{"JSON lines", `{"epoch":1,"val_acc":0.5}` + "\n" + `{"epoch":2,"val_acc":0.6}` + "\n",
 			[]string{"1 0 - 0.5", "2 0 - 0.6"}},
 		{"no epochs", "step,loss\n1,0.5\n2,0.4\n", nil},

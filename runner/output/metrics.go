@@ -13,7 +13,8 @@ import (
 type measurements struct {
 	accuracy, loss         *float64
 	accuracyRank, lossRank int
-	seconds                float64 // duration of the epoch; 0: not printed
+	seconds                float64 // time of the epoch, or since the start; 0: not printed
+	isEpochTime            bool    // its name says that it is of the epoch
 	metric                 Metric  // behind accuracy, or else a loss on held-out data
 }
 
@@ -78,7 +79,10 @@ func (m *measurements) set(n *name, label string, v float64, p *percentages) (is
 	case n.kind == kindLoss || n.kind == kindDistance:
 		m.setLoss(v, n, printed)
 	case n.kind == kindTime:
-		m.seconds = max(m.seconds, validSeconds(v))
+		isEpochTime := n.counter == countsEpochs
+		if m.isEpochTime == isEpochTime || isEpochTime {
+			m.seconds, m.isEpochTime = validSeconds(v), isEpochTime
+		}
 	default:
 		return false
 	}
@@ -101,6 +105,15 @@ func (m *measurements) setLoss(v float64, n *name, printed Metric) {
 	if m.accuracy == nil && n.scope >= scopeTest {
 		m.metric = printed
 	}
+	rank := rankOfLoss(n)
+	if m.loss != nil && rank > m.lossRank {
+		return
+	}
+	m.loss, m.lossRank = &v, rank
+}
+
+// rankOfLoss orders losses of a file: that of the training first, parts of it last.
+func rankOfLoss(n *name) int {
 	rank := [...]int{scopeTrain: 0, scopeNone: 1, scopeTest: 2, scopeValidation: 3}[n.scope]
 	if n.kind == kindDistance {
 		rank += partOfLoss / 2
@@ -108,8 +121,26 @@ func (m *measurements) setLoss(v float64, n *name, printed Metric) {
 	if n.unknown > 0 {
 		rank += partOfLoss
 	}
-	if m.loss != nil && rank > m.lossRank {
-		return
+	return rank
+}
+
+// epochTimes tells durations of epochs from times since the start of the training, by their behaviour:
+// those only grow. Until one was not larger than the one before, none counts, and durations are those
+// between the arrivals of the rows.
+type epochTimes struct {
+	last      float64
+	areEpochs bool
+}
+
+// duration returns a time if it is the duration of an epoch, else 0. isEpochTime: its name says so.
+func (t *epochTimes) duration(v float64, isEpochTime bool) float64 {
+	if v == 0 {
+		return 0
 	}
-	m.loss, m.lossRank = &v, rank
+	t.areEpochs = t.areEpochs || isEpochTime || t.last > 0 && v <= t.last
+	t.last = v
+	if !t.areEpochs {
+		return 0
+	}
+	return v
 }

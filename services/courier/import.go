@@ -21,7 +21,7 @@ type importCommand struct {
 	outputFlags
 	Paths  []string `arg:"" optional:"" help:"Files, or directories of MLflow or of a rolling Spark event log."`
 	Sacct  string   `help:"Read the jobs of Slurm's accounting since this time, such as now-90days." placeholder:"TIME"`
-	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run or event; bigdl: a driver log; spark: an event log; mlflow: a file store; slurm: the output of sacct." enum:"auto,csv,json,bigdl,spark,mlflow,slurm" default:"auto"`
+	Format string   `help:"Format of the sources. auto: by name and content; csv: a row per run or epoch; json: a line per run, epoch or event, or a document; bigdl: a driver log; spark: an event log; mlflow: a file store; slurm: the output of sacct; pbs: an accounting log." enum:"auto,csv,json,bigdl,spark,mlflow,slurm,pbs" default:"auto"`
 	DryRun bool     `help:"Only report what would be imported."`
 	Train  bool     `help:"Fit the regressors on the runs at once." default:"true" negatable:""`
 
@@ -47,10 +47,13 @@ func (c *importCommand) Help() string {
 Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
 started_at, ended_at, accuracy, error, concurrent_jobs, nodes, node_cores, cpu_model, gpu_model,
 training_samples, user and outcome. A table with a row per epoch also has epoch, epoch_seconds,
-accuracy, error and loss. Common other names, such as batch, njobs, network, val_error or time_s, are
-recognized; --columns maps the rest. Timestamps are RFC 3339, a date with or without a time of day,
-or seconds or milliseconds since 1970. An accuracy above 1 is a percentage; an error, such as a word
-error rate, is 1 - accuracy.
+accuracy, error and loss; an epoch may have several rows. Common other names, such as batch, njobs,
+params.batch_size, metrics.val_acc or "time (min)", are recognized; --columns maps the rest. Metrics on
+validation data come before others, and an accuracy on training data is none. A time that only grows
+from row to row is the time since the start; if it may be either, nothing is imported, and the message
+says which flag decides. Timestamps are RFC 3339, a date with or without a time of day, or seconds or
+milliseconds since 1970. Durations are seconds, or 8m13s, 1.2min, 01:02:03, 1-02:03:04. An accuracy
+above 1 is a percentage; an error, such as a word error rate, is 1 - accuracy.
 
 A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds
 if known, divided by the number of epochs. That is exact if start-up is negligible or not included,
@@ -59,12 +62,16 @@ and too long otherwise. Its accuracy is that of the last epoch.
 Runs with timestamps are co-located where they overlap on a node. Runs without timestamps are
 scheduled sequentially from --since, each beside concurrent_jobs equal jobs.
 
-json    a run per line, with these fields and the lists epoch_seconds, accuracies and losses (a
-        value per epoch), or an event per line, as courier replay --save writes them
+json    a run or an epoch per line, with these fields, also in objects such as config; lists of
+        epoch_seconds, accuracies and losses (a value per epoch); an event per line, as courier replay
+        --save writes them; or a document: a list of runs or epochs, trainer_state.json of Hugging
+        Face, a history of Keras, and kubectl get pods -o json
 bigdl   a driver log is a run; it contains the batch size, and --epochs is the expected number
 mlflow  the epochs come from a metric with a value per epoch (time, accuracy or loss)
 slurm   a job is a run. Its batch size and its epochs come from flags of the submitted command, such
-        as --batch-size 64, its model from a flag or its name, and its time limit is kept
+        as --batch-size 64, -b 64 or data.batch_size=64, its model from a flag or its name, and its
+        time limit is kept
+pbs     as slurm
 spark   an application is a run, and its epochs are the jobs with "epoch 3" in their group or
         description; without them set --epochs for the total time, or import the driver log
 

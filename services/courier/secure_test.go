@@ -186,7 +186,7 @@ func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 		return strings.Contains(out, `"meets_slo"`)
 	})
 	out, err = g.command("ada", "jobs", "-o", "json")
-	if err != nil || strings.Count(out, `"finished"`) != 6 ||
+	if err != nil || strings.Count(out, `"state": "finished"`) != 6 ||
 		strings.Count(out, `"user": "ada"`) != 3 {
 		t.Errorf("jobs: %v\n%s\nwant six finished jobs, three of them by ada", err, out)
 	}

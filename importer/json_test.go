@@ -1,7 +1,6 @@
 package importer_test
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -59,10 +58,26 @@ func TestReader_JSONLines(t *testing.T) {
 			"refused: runs.jsonl:1: duration_seconds: the run took 3 s, but its start-up and epochs took 4.5 s\n",
 		},
 		{
-			"a field that is none", begin + `"acuracy":0.9}`,
-			"refused: runs.jsonl:1: acuracy: is not a field of a run; want one of " + strings.Join(
-				importer.Fields(), ", ",
-			) + ", epoch_seconds, accuracies, losses\n",
+			"a field that is none", begin + `"epochs":3,"duration_seconds":9.5,"acuracy":0.9}`,
+			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
+			"fields in an object, and a row per epoch",
+			`{"trial_id":"a","epoch":1,"time_this_iter_s":4.5,"config":{"batch_size":64,"cpus":2},"model":"m"}` + "\n" +
+				`{"trial_id":"a","epoch":2,"time_this_iter_s":4.25,"config":{"batch_size":64,"cpus":2},"model":"m"}`,
+			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 8.75s finished 1:4.5 2:4.25\n",
+		},
+		{
+			"a document",
+			"{\n\"per_device_train_batch_size\": 8, \"num_train_epochs\": 2, \"model\": \"m\", \"cpus\": 2,\n" +
+				`"log_history": [{"epoch": 0.5, "loss": 2}, {"epoch": 1.0, "eval_accuracy": 0.5}, ` +
+				`{"epoch": 2.0, "eval_accuracy": 0.75}, {"epoch": 2.0, "train_runtime": 80}]}`,
+			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 80s finished accuracy 0.75\n",
+		},
+		{
+			"lists of a history",
+			`{"model":"m","batch_size":8,"cpus":2,"loss":[2,1],"val_accuracy":[0.5,0.75],"epoch_time":[9,8]}`,
+			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.75 1:9=0.5 2:8=0.75\n",
 		},
 		{
 			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
@@ -70,10 +85,30 @@ func TestReader_JSONLines(t *testing.T) {
 				" unexpected end of JSON input\n",
 		},
 	} {
-		if got := brief(read(t, importer.Options{Now: now}, importer.FormatJSON, "runs.jsonl",
+		if got := brief(read(t, importer.Options{Now: now, Since: since}, importer.FormatJSON, "runs.jsonl",
 			c.text)); got != c.want {
 			t.Errorf("%s:\n got %s\nwant %s", c.name, got, c.want)
 		}
+	}
+}
+
+// pods are two pods as kubectl get pods -o json prints them; one has a second container.
+const pods = `{"kind":"List","items":[
+ {"kind":"Pod","metadata":{"name":"train-0","labels":{"job-name":"train"}},
+  "spec":{"nodeName":"n1","containers":[
+   {"name":"log","args":["--flush"],"resources":{"requests":{"cpu":"100m"}}},
+   {"name":"main","command":["python","t.py"],"args":["--batch-size","64","--epochs=5"],"resources":{"requests":{"cpu":"3500m"}}}]},
+  "status":{"phase":"Succeeded","containerStatuses":[{"name":"main","state":{"terminated":
+   {"exitCode":0,"startedAt":"2021-03-01T10:00:00Z","finishedAt":"2021-03-01T11:00:00Z"}}}]}},
+ {"kind":"Pod","metadata":{"name":"train-1","labels":{}},
+  "spec":{"nodeName":"n1","containers":[{"name":"main","args":["-b","8","-e","2"],"resources":{"limits":{"cpu":"4"}}}]},
+  "status":{"phase":"Running","startTime":"2021-03-01T10:00:00Z"}}]}`
+
+func TestReader_Pods(t *testing.T) {
+	const want = "train b64 c4 e5 on n1 from 2021-03-01T10:00:00 3600s finished\n" +
+		"refused: pods.json: outcome: the run is running: only ended runs can be imported\n"
+	if got := brief(read(t, importer.Options{Now: now}, importer.FormatJSON, "pods.json", pods)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
 

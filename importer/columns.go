@@ -1,0 +1,311 @@
+package importer
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"courier/runner/output"
+	"courier/schemas"
+)
+
+// fieldNames lists the names of the fields in sources; the first is the field itself. Accuracies,
+// errors and losses are also found by the vocabulary of package output.
+var fieldNames = []struct {
+	field string
+	known string
+}{
+	{FieldRunID, "run_id run_uuid run id job_id job trial_id trial number run_name experiment name"},
+	{FieldModel, "model model_name network net architecture arch backbone"},
+	{FieldDataset, "dataset dataset_name data_set"},
+	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
+		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu"},
+	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial"},
+	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
+		" num_train_epochs epoch_num epochs_total"},
+	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
+		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
+		" wall_clock_time time_total total_duration training_duration time_elapsed cumulative_time"},
+	{FieldStartup, "startup_seconds startup"},
+	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
+		" start_timestamp created created_at"},
+	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
+		" completed_at completion_time end_date stop_time end_timestamp"},
+	{FieldAccuracy, "accuracy final_accuracy"},
+	{FieldError, "error error_rate"},
+	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
+	{FieldNodes, "nodes node host hostname node_list node_name"},
+	{FieldNodeCores, "node_cores"},
+	{FieldCPUModel, "cpu_model cpu_type processor"},
+	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
+	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
+	{FieldUser, "user user_id username"},
+	{FieldOutcome, "outcome status state"},
+	{FieldEpoch, "epoch training_iteration epoch_number"},
+	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
+		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch"},
+	{FieldLoss, "loss train_loss training_loss"},
+}
+
+// Fields lists the name of every field.
+func Fields() []string {
+	all := make([]string, len(fieldNames))
+	for i := range fieldNames {
+		all[i] = fieldNames[i].field
+	}
+	return all
+}
+
+// durations are the fields whose columns may name their unit.
+var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
+
+// names lists the names of fields or columns that a source has, and what is known of their values.
+type names struct {
+	have   []string
+	values func(name string) []string // some values, without empty ones; nil: none is known
+}
+
+// columnsOf maps fields to names in a source: those that the user requested, or known names whose
+// values fit.
+func columnsOf(n names, requested map[string]string) map[string]string {
+	found := map[string]string{}
+	for _, f := range fieldNames {
+		if name, ok := requested[f.field]; ok {
+			if slices.Contains(n.have, name) {
+				found[f.field] = name
+			}
+			continue
+		}
+		if name := n.known(f.field, strings.Fields(f.known)); name != "" {
+			found[f.field] = name
+		}
+	}
+	n.metrics(found, requested)
+	if n.values != nil {
+		n.epochs(found, requested)
+	}
+	return found
+}
+
+// known returns the first name that has one of the known meanings and values of the field.
+func (n *names) known(field string, known []string) string {
+	for i, k := range known {
+		for _, name := range n.have {
+			if !hasMeaning(field, name, compact(k)) {
+				continue
+			}
+			// The own name of a field is always used, so that its wrong values are refused. But "error" may
+			// be a message.
+			isOwn := i == 0 && compact(name) == compact(k) && field != FieldError
+			if isOwn || n.fit(field, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// prefixes stand before the names of parameters and results in exports of tracking tools.
+var prefixes = regexp.MustCompile(`^(?i:(?:params?|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
+	`summary|attributes|values?|tags\.mlflow)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
+
+// hasMeaning reports whether a name, without its prefix and its unit, equals a known one.
+func hasMeaning(field, name, known string) bool {
+	plain := prefixes.ReplaceAllString(name, "")
+	if compact(name) == known || compact(plain) == known {
+		return true
+	}
+	base, unit := cutUnit(plain)
+	return unit > 0 && slices.Contains(durations, field) && compact(base) == known
+}
+
+// cutUnit returns a name without the unit at its end, and the unit in seconds; 0 without one.
+func cutUnit(name string) (base string, unit float64) {
+	trimmed := strings.TrimRight(name, " )]")
+	i := strings.LastIndexFunc(trimmed, func(c rune) bool { return !unicode.IsLetter(c) })
+	if i <= 0 {
+		return name, 0
+	}
+	return trimmed[:i], secondsOfUnit[strings.ToLower(trimmed[i+1:])]
+}
+
+// fit reports whether most of the values of a column may be those of a field.
+func (n *names) fit(field, name string) bool {
+	if n.values == nil {
+		return true
+	}
+	good, values := 0, n.values(name)
+	for _, v := range values {
+		if mayBe(field, v) {
+			good++
+		}
+	}
+	return 2*good >= len(values)
+}
+
+// mayBe reports whether a text may be a value of a field.
+func mayBe(field, text string) bool {
+	var why *Refusal
+	switch field {
+	case FieldBatchSize, FieldCPUs, FieldEpochs, FieldNodeCores, FieldTrainingSamples, FieldConcurrentJobs:
+		_, why = count(field, text, 1<<53)
+	case FieldEpoch:
+		v, err := strconv.ParseFloat(text, 64)
+		return err == nil && v >= 0 && v <= schemas.MaxEpochs
+	case FieldSeconds, FieldEpochSeconds, FieldStartup:
+		v, known := parseSeconds(text)
+		return known && v <= schemas.MaxSLO.Seconds()
+	case FieldStartedAt, FieldEndedAt:
+		_, err := Instant(text, time.UTC)
+		return err == nil
+	case FieldAccuracy, FieldError:
+		_, why = ratio(field, text)
+	case FieldOutcome:
+		_, known := outcomeOf(text)
+		return known
+	}
+	return why == nil
+}
+
+// metrics finds the columns of accuracy, error and loss by their meaning: held-out data first. An
+// accuracy on training data is none.
+func (n *names) metrics(found, requested map[string]string) {
+	rank := map[string]int{}
+	choose := func(field, name string, r int) {
+		if _, ok := requested[field]; ok || !n.fit(field, name) {
+			return
+		}
+		if best, known := rank[field]; !known || r < best {
+			found[field], rank[field] = name, r
+		}
+	}
+	heldOut := false
+	for _, name := range n.have {
+		c := output.ColumnOf(prefixes.ReplaceAllString(name, ""))
+		heldOut = heldOut || c.IsHeldOut
+		switch {
+		case c.Quantity == output.QuantityLoss && !c.IsHeldOut:
+			choose(FieldLoss, name, c.Rank)
+		case c.IsTraining:
+		case c.Quantity == output.QuantityAccuracy:
+			choose(FieldAccuracy, name, c.Rank)
+		case c.Quantity == output.QuantityErrorRate:
+			choose(FieldError, name, c.Rank)
+		}
+	}
+	accuracy, hasAccuracy := rank[FieldAccuracy]
+	wrong, hasError := rank[FieldError]
+	if hasAccuracy && hasError && wrong/100 < accuracy/100 {
+		delete(found, FieldAccuracy) // the error was measured on better data
+	}
+}
+
+// phase returns the column that says on which data the metrics of a row were measured, such as "train"
+// or "val"; "" if there is none.
+func (n *names) phase() string {
+	for _, name := range n.have {
+		training, heldOut := false, false
+		isPhase := true
+		for _, text := range n.values(name) {
+			c := output.ColumnOf(text)
+			isPhase = isPhase && c.Quantity == output.QuantityNone && (c.IsTraining || c.IsHeldOut)
+			training, heldOut = training || c.IsTraining, heldOut || c.IsHeldOut
+		}
+		if isPhase && training && heldOut {
+			return name
+		}
+	}
+	return ""
+}
+
+// epochs decides whether a column named epoch counts the epochs of runs, or is their number.
+func (n *names) epochs(found, requested map[string]string) {
+	name := found[FieldEpoch]
+	if _, ok := requested[FieldEpoch]; ok || name == "" {
+		return
+	}
+	values := n.values(name)
+	counts := len(values) < 2 && found[FieldEpochs] != ""
+	previous := -1.0
+	for _, text := range values {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			continue
+		}
+		counts = counts || v <= 1 || v > previous && v-previous <= 1 && previous >= 0
+		previous = v
+	}
+	if !counts {
+		delete(found, FieldEpoch)
+		if _, ok := found[FieldEpochs]; !ok {
+			found[FieldEpochs] = name
+		}
+	}
+}
+
+// normalize returns a name in lower case with underscores as separators.
+func normalize(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == '-' || r == '.' || r == '/' {
+			return '_'
+		}
+		return r
+	}, strings.ToLower(strings.TrimSpace(name)))
+}
+
+// compact returns a name in lower case without separators, so that "ValAcc" equals "val_acc".
+func compact(name string) string { return strings.ReplaceAll(normalize(name), "_", "") }
+
+// proposals maps the columns that are not used to the field that each resembles and whose values it
+// may have, or to "".
+func proposals(n names, columns map[string]string) map[string]string {
+	unused := map[string]string{}
+	for _, name := range n.have {
+		isUsed := false
+		for _, column := range columns {
+			isUsed = isUsed || column == name
+		}
+		if !isUsed {
+			unused[name] = n.resembled(name, columns)
+		}
+	}
+	return unused
+}
+
+// resembled returns the field without a column that has a known name which contains the name, or is
+// contained in it, and whose values fit.
+func (n *names) resembled(column string, columns map[string]string) string {
+	const least = 4 // characters; shorter names are contained in too many others
+	name := compact(column)
+	if name == "epochsdone" { // courier explore: the epochs of a run that were completed
+		return ""
+	}
+	if n.values != nil && len(n.values(column)) == 0 {
+		return ""
+	}
+	_, perEpoch := columns[FieldEpoch]
+	for _, f := range fieldNames {
+		switch f.field {
+		case FieldAccuracy, FieldError, FieldLoss: // found by their meaning
+			continue
+		case FieldStartedAt, FieldEndedAt, FieldStartup:
+			if perEpoch {
+				continue
+			}
+		}
+		if _, found := columns[f.field]; found || !n.fit(f.field, column) {
+			continue
+		}
+		for known := range strings.FieldsSeq(f.known) {
+			k := compact(known)
+			if len(name) >= least && 2*len(name) >= len(k) && strings.Contains(k, name) ||
+				len(k) >= least && 2*len(k) >= len(name) && strings.Contains(name, k) {
+				return f.field
+			}
+		}
+	}
+	return ""
+}
