@@ -82,7 +82,7 @@ func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 		t.Errorf("predict returns admission %+v, want a refusal as from submit", a.Admission)
 	}
 	v, a := verdict(t, b, q)
-	if v != schemas.Refused || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
+	if v != schemas.Refused || a.Action != schemas.ActionRefuse || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
 		!slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
 		t.Errorf("verdict = %s, breaks %v, menu %v; want refused, breaks old, start on the menu",
 			v, a.Admission.Breaks,
@@ -144,7 +144,8 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	awaitRunning(t, b, "old")
 
 	v, a := verdict(t, b, manyEpochs("whenever", 100*time.Hour))
-	if v != schemas.Queued || a.Admission.Position != 1 || a.Admission.StartSeconds == nil ||
+	if v != schemas.Queued || a.Action != schemas.ActionWait || a.Admission.Position != 1 ||
+		a.Admission.StartSeconds == nil ||
 		*a.Admission.StartSeconds < 500 || *a.Admission.StartSeconds > 800 {
 		t.Errorf("verdict for the second job = %s, %+v; want queued first, to start in 500 to 800 s",
 			v, a.Admission)

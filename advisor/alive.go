@@ -24,11 +24,13 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	if j := a.cluster.Live(alive.JobID); j != nil &&
 		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
 		j.LastSeen = time.Now()
+		j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
 	}
 }
 
-// watchSilence records silent jobs as lost. While NATS is unreachable neither heartbeats nor events
-// can arrive, so no job is lost.
+// watchSilence records silent jobs as lost, and cancels queued jobs whose runner is silent, because they
+// would hold the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is
+// lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -47,9 +49,16 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			for j := range a.cluster.Running() {
 				j.LastSeen = now
 			}
+			for _, j := range a.cluster.Queue() {
+				j.LastSeen = now
+			}
 		}
 		var lost []*schemas.Ended
 		for _, j := range a.cluster.Silent(now) {
+			if j.State == schemas.StateQueued {
+				lost = append(lost, cancelledEvent(j, "its runner ended without a word", now))
+				continue
+			}
 			e := &schemas.Ended{
 				Outcome:    schemas.EventLost,
 				Setting:    j.Setting,
@@ -65,8 +74,10 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		}
 		a.mu.Unlock()
 		for _, e := range lost {
-			a.metrics.lost.Inc()
-			a.log.Warn("job lost", "job_id", e.JobID, "reason", e.Reason)
+			if e.Outcome == schemas.EventLost {
+				a.metrics.lost.Inc()
+			}
+			a.log.Warn("silent job ended", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
 			a.record(ctx, e)
 		}
 	}

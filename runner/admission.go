@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os/signal"
+	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -42,16 +43,18 @@ func (j *job) awaitAdmission(
 	}()
 	defer func() { stop(); <-followed }()
 
+	heartbeat := time.NewTicker(schemas.Heartbeat)
+	defer heartbeat.Stop()
+	j.sendHeartbeat()
 	for {
 		select {
+		case <-heartbeat.C:
+			j.sendHeartbeat()
 		case e := <-events:
 			switch e := e.(type) {
 			case *schemas.JobAdmitted:
 				j.screen.message("job %s is admitted", e.JobID)
 				return &e.Advice, nil
-			case *schemas.Advice:
-				j.screen.message("job %s is admitted", e.JobID)
-				return e, nil
 			case *schemas.Ended:
 				return nil, fmt.Errorf("job %s was cancelled in the queue: %s",
 					e.JobID, cmp.Or(e.Reason, "by request"))
@@ -66,15 +69,10 @@ func (j *job) awaitAdmission(
 	}
 }
 
-// admissionEvents follows the events that end the waiting of a job, including stored ones. Logs of
-// versions without an admitted event have advice with the action start instead.
+// admissionEvents follows the events that end the waiting of a job, including stored ones.
 func admissionEvents(job string) bus.FollowOptions {
 	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
-	for _, event := range []string{
-		schemas.EventAdmitted,
-		schemas.EventCancelled,
-		schemas.EventAdvice,
-	} {
+	for _, event := range []string{schemas.EventAdmitted, schemas.EventCancelled} {
 		o.Subjects = append(o.Subjects, schemas.JobSubject(job, event))
 	}
 	return o
@@ -83,9 +81,6 @@ func admissionEvents(job string) bus.FollowOptions {
 // sendFirst returns a handler that sends the first event that ends the waiting.
 func sendFirst(events chan<- schemas.Event) func(bus.Record) error {
 	return func(r bus.Record) error {
-		if a, ok := r.Event.(*schemas.Advice); ok && a.Action != schemas.ActionStart {
-			return nil
-		}
 		select {
 		case events <- r.Event:
 		default:

@@ -11,9 +11,6 @@ import (
 	"courier/bus/bustest"
 	"courier/runner"
 	"courier/schemas"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // serveVerdict answers every submission with a verdict, and reports requests to cancel.
@@ -73,14 +70,6 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 		{"admitted", func(t *testing.T, b *bus.Bus, _ context.CancelFunc) {
 			publishTo(t, b, schemas.NewJobAdmitted(startAdvice()))
 		}, ""},
-		{"admitted by advice in an old log", func(t *testing.T, b *bus.Bus, _ context.CancelFunc) {
-			a := startAdvice()
-			keep := *a
-			keep.EventID, keep.Action = "held/0/keep", schemas.ActionKeep
-			publishTo(t, b, &keep)
-			a.EventID = schemas.AdmittedID("held")
-			publishTo(t, b, a)
-		}, ""},
 		{"cancelled", func(t *testing.T, b *bus.Bus, _ context.CancelFunc) {
 			e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed"}
 			e.JobStamp = schemas.JobStamp{
@@ -96,11 +85,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			server := bustest.NewServer(t)
-			b := server.Connect(t)
-			if strings.HasSuffix(c.name, "in an old log") {
-				storeAdviceInJob(t, server.URL())
-			}
+			b := bustest.New(t)
 			cancelled := make(chan string, 1)
 			serveVerdict(t, b, schemas.Queued, cancelled)
 			o := options(t, trainingCommand("epochs", "3"))
@@ -143,32 +128,6 @@ func startAdvice() *schemas.Advice {
 		BatchSizes: []int{16},
 		Epochs:     3,
 	})
-}
-
-// storeAdviceInJob changes the streams of a server to those of releases that stored advice in JOB.
-func storeAdviceInJob(t *testing.T, url string) {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, err := js.Stream(t.Context(), schemas.StreamJob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := job.CachedInfo().Config
-	c.Subjects = append(c.Subjects, schemas.JobSubject("*", schemas.EventAdvice))
-	if err := js.DeleteStream(t.Context(), schemas.StreamAdvice); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.UpdateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func publishTo(t *testing.T, b *bus.Bus, e schemas.Event) {

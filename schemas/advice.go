@@ -24,9 +24,13 @@ const (
 	// ActionStart: run the job as chosen. It is in the answer to a request and in the advice of
 	// an admitted job.
 	ActionStart Action = "start"
-	ActionKeep  Action = "keep" // continue unchanged
-	ActionBatch Action = "change_batch_size"
-	ActionCPUs  Action = "change_cpus" // of an elastic job; Advice.Move says why
+	// ActionWait: do not start the job. It is queued, and starts with the event admitted.
+	ActionWait Action = "wait"
+	// ActionRefuse: do not start the job, it was refused.
+	ActionRefuse Action = "refuse"
+	ActionKeep   Action = "keep" // continue unchanged
+	ActionBatch  Action = "change_batch_size"
+	ActionCPUs   Action = "change_cpus" // of an elastic job; Advice.Move says why
 )
 
 // Alternative is one way to run a job. Unknown figures are absent.

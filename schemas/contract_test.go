@@ -210,8 +210,8 @@ var enums = map[reflect.Type][]string{
 		string(schemas.Weighted),
 	},
 	reflect.TypeFor[schemas.Action](): {
-		string(schemas.ActionStart), string(schemas.ActionKeep), string(schemas.ActionBatch),
-		string(schemas.ActionCPUs),
+		string(schemas.ActionStart), string(schemas.ActionWait), string(schemas.ActionRefuse),
+		string(schemas.ActionKeep), string(schemas.ActionBatch), string(schemas.ActionCPUs),
 	},
 	reflect.TypeFor[schemas.Code](): {
 		"invalid", "not_found", "conflict", "unavailable", "internal",

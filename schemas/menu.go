@@ -64,7 +64,7 @@ type Verdict string
 const (
 	Admitted Verdict = "admitted" // the job may start now
 	Refused  Verdict = "refused"  // it must not start; the menu lists alternatives
-	Queued   Verdict = "queued"   // it is held until its advice has the action "start"
+	Queued   Verdict = "queued"   // it must wait until it is admitted
 )
 
 // AdmissionRule is what an admission policy compares.

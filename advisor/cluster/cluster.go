@@ -161,6 +161,11 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 			all = append(all, j)
 		}
 	}
+	for _, j := range c.waiting { // a queued job of another client has no heartbeats, and waits on
+		if j.HasHeartbeat && now.Sub(j.LastSeen) > schemas.Silence {
+			all = append(all, j)
+		}
+	}
 	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	return all
 }

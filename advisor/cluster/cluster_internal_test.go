@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,31 @@ func silentAt(after time.Duration, events ...schemas.Event) string {
 		s += j.ID + " "
 	}
 	return s
+}
+
+// A queued job holds the queue only while its runner sends heartbeats, or if it has none.
+func TestCluster_SilentInTheQueue(t *testing.T) {
+	c, now := New(), time.Unix(1_790_000_000, 0)
+	for i, id := range []string{"a", "b"} {
+		e := &schemas.Submitted{Request: schemas.JobRequest{JobID: id}}
+		e.JobID, e.At = id, now
+		e.Advice.Chosen = &schemas.Alternative{}
+		e.Advice.Admission = &schemas.Admission{Verdict: schemas.Queued}
+		c.Apply(e, uint64(i+1), now)
+	}
+	c.Live("b").HasHeartbeat = true
+	for _, test := range []struct {
+		after time.Duration
+		want  []string
+	}{{29 * time.Second, nil}, {31 * time.Second, []string{"b"}}} {
+		var got []string
+		for _, j := range c.Silent(now.Add(test.after)) {
+			got = append(got, j.ID)
+		}
+		if !slices.Equal(got, test.want) {
+			t.Errorf("silent after %s: %v, want %v", test.after, got, test.want)
+		}
+	}
 }
 
 func TestCluster_Silent(t *testing.T) {

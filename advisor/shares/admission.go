@@ -39,11 +39,11 @@ func SetVerdict(advice *schemas.Advice, policy string, waits int) {
 	advice.Admission = v
 	switch {
 	case policy == schemas.AdmissionProtect && len(v.Breaks) > 0:
-		v.Verdict = schemas.Refused
+		v.Verdict, advice.Action = schemas.Refused, schemas.ActionRefuse
 		advice.Message = "refused, as it would break the promise to " + listJobs(v.Breaks) + ": " +
 			advice.Message
 	case policy == schemas.AdmissionQueue && (waits > 0 || !FitsNow(advice)):
-		v.Verdict, v.Position = schemas.Queued, waits+1
+		v.Verdict, v.Position, advice.Action = schemas.Queued, waits+1, schemas.ActionWait
 		if start := startDelay(advice); waits == 0 && start > 0 {
 			v.StartSeconds = &start
 		}
@@ -158,11 +158,11 @@ func HoldForCPUs(advice *schemas.Advice, policy string, waits int) {
 	v := &schemas.Admission{Policy: policy, Rule: schemas.AdmissionByCPUs}
 	advice.Admission = v
 	if policy == schemas.AdmissionProtect {
-		v.Verdict = schemas.Refused
+		v.Verdict, advice.Action = schemas.Refused, schemas.ActionRefuse
 		advice.Message = "refused, as too few CPUs are free: " + advice.Message
 		return
 	}
-	v.Verdict, v.Position = schemas.Queued, waits+1
+	v.Verdict, v.Position, advice.Action = schemas.Queued, waits+1, schemas.ActionWait
 	advice.Message = "queued, as too few CPUs are free: " + advice.Message
 }
 

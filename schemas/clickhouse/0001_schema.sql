@@ -751,7 +751,7 @@ CREATE VIEW IF NOT EXISTS advice (
     at DateTime64(9, 'UTC') COMMENT 'Time of the advice, UTC.',
     job_id String COMMENT 'Name of the job.',
     decision LowCardinality(String) COMMENT 'meets_slo, best_effort, exploring or weighted.',
-    action LowCardinality(String) COMMENT 'start, keep, change_batch_size or change_cpus.',
+    action LowCardinality(String) COMMENT 'start, wait, refuse, keep, change_batch_size or change_cpus.',
     message String COMMENT 'The advice in a sentence.',
     model LowCardinality(String) COMMENT 'Model that is trained.',
     dataset LowCardinality(String) COMMENT 'Dataset on which the model is trained; empty if none was named.',
