@@ -87,10 +87,10 @@ func (f *runFile) open() error {
 	if f.file != nil {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(f.path)); err != nil {
 		return fmt.Errorf("create the spool directory: %w", err)
 	}
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the spool file: %w", err)
 	}

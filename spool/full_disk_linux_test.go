@@ -15,7 +15,7 @@ import (
 func mountTmpfs(t *testing.T, flags uintptr, size string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, "size="+size); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", flags, "mode=0700,size="+size); err != nil {
 		t.Skip("mounting is not permitted here: ", err)
 	}
 	t.Cleanup(func() {

@@ -6,6 +6,11 @@ import (
 	"golang.org/x/sys/windows"
 )
 
+// noFollow has no meaning on Windows, where temporary files are in a directory of the user.
+const noFollow = 0
+
+func makeDir(dir string) error { return os.MkdirAll(dir, 0o700) }
+
 // lockOffset is the offset of the locked byte. It is beyond the end of every spool file,
 // because Windows denies other processes access to locked bytes.
 const lockOffset = 1 << 30

@@ -20,6 +20,12 @@ import (
 // original timestamps. Files of running jobs are skipped. Replay returns the number of
 // published events, including duplicates that NATS dropped.
 func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int, error) {
+	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err := makeDir(dir); err != nil {
+		return 0, fmt.Errorf("open the spool directory: %w", err)
+	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+fileSuffix))
 	if err != nil {
 		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
@@ -42,7 +48,7 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 }
 
 func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) (int, error) {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := os.OpenFile(path, os.O_RDWR|noFollow, 0)
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil // another process has replayed and removed it
 	}

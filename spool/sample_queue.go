@@ -91,11 +91,11 @@ func (q *SampleQueue) warnMemoryOnly(err error) {
 }
 
 func (q *SampleQueue) open() (err error) {
-	if err := os.MkdirAll(q.dir, 0o700); err != nil {
+	if err := makeDir(q.dir); err != nil {
 		return err
 	}
 	lockPath := filepath.Join(q.dir, "lock")
-	if q.lockFile, err = os.OpenFile(lockPath, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+	if q.lockFile, err = os.OpenFile(lockPath, os.O_RDWR|os.O_CREATE|noFollow, 0o600); err != nil {
 		return err
 	}
 	if err := lock(q.lockFile); err != nil {
@@ -286,7 +286,7 @@ func (q *SampleQueue) startSegment() error {
 	if len(q.segments) > 0 {
 		s.number = q.last().number + 1
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | noFollow
 	f, err := os.OpenFile(s.path(q.dir), flags, 0o600)
 	if err != nil {
 		return fmt.Errorf("create a file for samples: %w", err)

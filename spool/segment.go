@@ -41,7 +41,7 @@ func (s *segment) read(
 	handle func([]*schemas.Sample) error,
 	skip func(line []byte, err error),
 ) error {
-	f, err := os.Open(s.path(dir))
+	f, err := os.OpenFile(s.path(dir), os.O_RDONLY|noFollow, 0)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnreadable, err)
 	}
