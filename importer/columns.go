@@ -23,12 +23,14 @@ var fieldNames = []struct {
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
 		" per_device_train_batch_size minibatch_size mini_batch_size samples_per_gpu"},
-	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial"},
+	{FieldCPUs, "cpus cpu cores num_cpus ncpus total_cores alloc_cpus cpus_per_trial n_cpus n_cores" +
+		" num_cores cpu_num"},
 	{FieldEpochs, "epochs num_epochs n_epochs nepochs max_epochs max_epoch maxepoch total_epochs" +
 		" num_train_epochs epoch_num epochs_total"},
 	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
-		" wall_clock_time time_total total_duration training_duration time_elapsed cumulative_time"},
+		" wall_clock_time time_total total_duration training_duration time_elapsed cumulative_time" +
+		" secs train_seconds train_minutes train_hours total_minutes total_hours"},
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp created created_at"},
@@ -43,7 +45,7 @@ var fieldNames = []struct {
 	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username"},
-	{FieldOutcome, "outcome status state"},
+	{FieldOutcome, "outcome status state job_state state_current success"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch"},
@@ -221,16 +223,35 @@ func (n *names) phase() string {
 	return ""
 }
 
+// exitCodes returns the column of exit codes, "" if there is none.
+func (n *names) exitCodes() string {
+	for _, name := range n.have {
+		switch compact(prefixes.ReplaceAllString(name, "")) {
+		case "exitcode", "exitstatus", "returncode":
+			return name
+		}
+	}
+	return ""
+}
+
 // epochs decides whether a column named epoch counts the epochs of runs, or is their number.
 func (n *names) epochs(found, requested map[string]string) {
 	name := found[FieldEpoch]
 	if _, ok := requested[FieldEpoch]; ok || name == "" {
 		return
 	}
-	values := n.values(name)
-	counts := len(values) < 2 && found[FieldEpochs] != ""
+	if !n.countsEpochs(name) && (len(n.values(name)) >= 2 || found[FieldEpochs] == "") {
+		delete(found, FieldEpoch)
+		if _, ok := found[FieldEpochs]; !ok {
+			found[FieldEpochs] = name
+		}
+	}
+}
+
+// countsEpochs reports whether the values of a column grow by at most 1 somewhere, or begin with 0 or 1.
+func (n *names) countsEpochs(name string) (counts bool) {
 	previous := -1.0
-	for _, text := range values {
+	for _, text := range n.values(name) {
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			continue
@@ -238,12 +259,7 @@ func (n *names) epochs(found, requested map[string]string) {
 		counts = counts || v <= 1 || v > previous && v-previous <= 1 && previous >= 0
 		previous = v
 	}
-	if !counts {
-		delete(found, FieldEpoch)
-		if _, ok := found[FieldEpochs]; !ok {
-			found[FieldEpochs] = name
-		}
-	}
+	return counts
 }
 
 // normalize returns a name in lower case with underscores as separators.
@@ -268,14 +284,18 @@ func proposals(n names, columns map[string]string) map[string]string {
 		for _, column := range columns {
 			isUsed = isUsed || column == name
 		}
-		if !isUsed {
+		if !isUsed && name != "" { // pandas writes its index without a name
 			unused[name] = n.resembled(name, columns)
 		}
 	}
 	return unused
 }
 
-// resembled returns the field without a column that has a known name which contains the name, or is
+// otherThings are words of names whose values look like those of a field, but are of something else.
+var otherThings = regexp.MustCompile(`(?:^|_)(?:best|val|valid|validation|test|eval|queue|wait|waiting|limit|` +
+	`idx|index|batches|remaining|eta|since|compile|(?:data|batch|step|iter|gpu|cpu|submit|fail)_time)(?:_|$)`)
+
+// resembled returns the field without a column that has a known name which begins with the name, or is
 // contained in it, and whose values fit.
 func (n *names) resembled(column string, columns map[string]string) string {
 	const least = 4 // characters; shorter names are contained in too many others
@@ -283,16 +303,28 @@ func (n *names) resembled(column string, columns map[string]string) string {
 	if name == "epochsdone" { // courier explore: the epochs of a run that were completed
 		return ""
 	}
-	if n.values != nil && len(n.values(column)) == 0 {
+	if otherThings.MatchString(normalize(column)) || n.values != nil && len(n.values(column)) == 0 {
 		return ""
 	}
 	_, perEpoch := columns[FieldEpoch]
 	for _, f := range fieldNames {
 		switch f.field {
-		case FieldAccuracy, FieldError, FieldLoss: // found by their meaning
+		case FieldAccuracy, FieldError, FieldLoss, FieldRunID: // found by their meaning, or not needed
 			continue
 		case FieldStartedAt, FieldEndedAt, FieldStartup:
 			if perEpoch {
+				continue
+			}
+		case FieldModel, FieldDataset, FieldNodes: // not a size or a number of them
+			if n.values != nil && n.fit(FieldSeconds, column) {
+				continue
+			}
+		case FieldSeconds: // not an instant, as in traces that count from their beginning
+			if name := compact(column); strings.HasPrefix(name, "start") || strings.HasPrefix(name, "end") {
+				continue
+			}
+		case FieldEpoch:
+			if n.values != nil && !n.countsEpochs(column) {
 				continue
 			}
 		}
@@ -301,7 +333,7 @@ func (n *names) resembled(column string, columns map[string]string) string {
 		}
 		for known := range strings.FieldsSeq(f.known) {
 			k := compact(known)
-			if len(name) >= least && 2*len(name) >= len(k) && strings.Contains(k, name) ||
+			if len(name) >= least && 2*len(name) >= len(k) && strings.HasPrefix(k, name) ||
 				len(k) >= least && 2*len(k) >= len(name) && strings.Contains(name, k) {
 				return f.field
 			}

@@ -41,6 +41,17 @@ func TestSummary_ProposesColumns(t *testing.T) {
 	}
 }
 
+// A proposal needs values that fit and a name of the same thing: a wrong one is worse than none.
+func TestReader_ProposesNothingWrong(t *testing.T) {
+	const text = ",Name,model_size,num_batches,best_epoch,gpu_time,val_samples,node_num,timestamp,end_time\n" +
+		"0,a,12,100,4,300,1000,1,1709287200,5000\n1,b,12,100,5,300,1000,1,1709287300,6000\n"
+	for column, field := range read(t, importer.Options{}, importer.FormatCSV, "runs.csv", text).Unused {
+		if field != "" || column == "" {
+			t.Errorf("column %q: proposed as %q, want nothing", column, field)
+		}
+	}
+}
+
 // The mean duration of the epochs stands for that of the run.
 func TestReader_TakesTheTimeOfAnEpoch(t *testing.T) {
 	r := importer.New(importer.Options{})

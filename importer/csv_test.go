@@ -325,6 +325,28 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 				" from 30 to 60: name the column with --columns epoch_seconds=NAME if it is the time of each\n",
 		},
 		{
+			"the time since the start of a run that was resumed",
+			"epoch,time,model,batch,cpus\n1,42.7,m,64,2\n2,81.5,m,64,2\n3,39.3,m,64,2\n4,78.9,m,64,2\n", "",
+			"refused: runs.csv:2: duration_seconds: is it the time of each epoch, or since the start of a" +
+				" run that was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of each\n",
+		},
+		{
+			"times of epochs that vary",
+			"epoch,secs,model,batch,cpus\n1,12.5,m,64,2\n2,11.75,m,64,2\n3,12,m,64,2\n4,12.25,m,64,2\n", "",
+			"m b64 c2 e4 on runs from 2020-10-21T00:00:00 48.5s finished 1:12.5 2:11.75 3:12 4:12.25\n",
+		},
+		{
+			"exit codes and the index of pandas",
+			",bs,model,n_cores,epochs,train_minutes,exit_code\n0,64,m,2,5,1.5,0\n1,32,m,2,5,2.5,1\n", "",
+			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 90s finished\n" +
+				"refused: runs.csv:3: outcome: the run has failed, and no epoch has a time: nothing can be" +
+				" learned from it\n",
+		},
+		{
+			"states of Optuna", "bs,model,cpus,epochs,time,state\n64,m,2,5,1.5,TrialState.COMPLETE\n", "",
+			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 1.5s finished\n",
+		},
+		{
 			"the number of epochs of each run", "epoch,model,batch,cpus,time (min)\n10,m,64,2,1.5\n20,m,64,2,2.5\n", "",
 			"m b64 c2 e10 on runs from 2020-10-21T00:00:00 90s finished\n" +
 				"m b64 c2 e20 on runs from 2020-10-21T00:01:31 150s finished\n",

@@ -192,9 +192,10 @@ func init() {
 	}
 }
 
-// outcomeOf returns the outcome of a word, such as that of "CANCELLED by 1000".
+// outcomeOf returns the outcome of a word, such as that of "CANCELLED by 1000" or "TrialState.COMPLETE".
 func outcomeOf(text string) (outcome string, known bool) {
 	word, _, _ := strings.Cut(strings.ToLower(text), " ")
+	word = word[strings.LastIndexByte(word, '.')+1:]
 	outcome, known = outcomes[word]
 	return outcome, known
 }

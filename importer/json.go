@@ -279,12 +279,16 @@ func columnar(fields map[string]json.RawMessage) (rows []map[string]string) {
 			constants[name] = cell(textOf(raw))
 		}
 	}
-	isHistory := false // as of Keras: lists of metrics, and nothing about whole runs
-	for field := range columnsOf(names{have: slices.Sorted(maps.Keys(rows[0]))}, nil) {
-		isHistory = slices.Contains([]string{FieldAccuracy, FieldError, FieldLoss, FieldEpochSeconds}, field)
-		if !isHistory {
-			break
-		}
+	// As of Keras: lists of metrics, and nothing about whole runs. Their time may be that of epochs if
+	// there is a loss, which tables of runs do not have.
+	perEpoch := []string{FieldAccuracy, FieldError, FieldLoss, FieldEpochSeconds}
+	found := columnsOf(names{have: slices.Sorted(maps.Keys(rows[0]))}, nil)
+	if found[FieldLoss] != "" {
+		perEpoch = append(perEpoch, FieldSeconds)
+	}
+	isHistory := len(found) > 0
+	for field := range found {
+		isHistory = isHistory && slices.Contains(perEpoch, field)
 	}
 	for i, row := range rows {
 		maps.Copy(row, constants)

@@ -80,6 +80,11 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.75 1:9=0.5 2:8=0.75\n",
 		},
 		{
+			"lists of a history with the time since its start",
+			`{"model":"m","batch_size":8,"cpus":2,"loss":[3,2,1],"val_accuracy":[0.25,0.5,0.75],"time":[9,17,26]}`,
+			"m b8 c2 e3 on runs from 2020-10-21T00:00:00 26s finished accuracy 0.75 1:9=0.25 2:8=0.5 3:9=0.75\n",
+		},
+		{
 			"no JSON, and the next line", "{\n" + begin + `"epochs":3,"duration_seconds":9.5}`,
 			"m b64 c2 e3 on runs from 2024-05-01T10:00:00 9.5s finished\nrefused: runs.jsonl:1: not a JSON object:" +
 				" unexpected end of JSON input\n",

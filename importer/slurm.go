@@ -21,16 +21,27 @@ func SacctFields() []string {
 	}
 }
 
-// slurm reads the output of sacct --parsable2: a row per job, and rows of job steps, which are
-// skipped. Model, batch size, epochs and dataset come from flags of the submitted command such as
-// --batch-size 64; the model is the name of the job if no flag names it.
+// slurm reads the output of sacct, with --parsable2 or in aligned columns, which the dashes below the
+// header tell: a row per job, and rows of job steps, which are skipped. Model, batch size, epochs and
+// dataset come from flags of the submitted command such as --batch-size 64; the model is the name of
+// the job if no flag names it.
 func (r *Reader) slurm(name string, in io.Reader) error {
 	var header []string
+	var dashes string
 	return eachLine(in, func(number int, text []byte) {
 		at, line := Place{name, number}, string(text)
-		if header == nil {
+		switch {
+		case header == nil && strings.Contains(line, "|"):
 			header = strings.Split(line, "|")
 			return
+		case header == nil:
+			header = strings.Fields(line)
+			return
+		case dashes == "" && strings.HasPrefix(line, "---"):
+			dashes = line
+			return
+		case dashes != "":
+			line = alignedCells(line, dashes)
 		}
 		row := strings.SplitN(line, "|", len(header))
 		if len(row) != len(header) {
@@ -45,6 +56,24 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 		}
 		r.slurmJob(at, cells)
 	})
+}
+
+// alignedCells returns the cells of a row below dashes, separated by |. A cell that sacct truncated,
+// such as "resnet-lar+", is empty, but that of a state has only lost who cancelled the job.
+func alignedCells(line, dashes string) string {
+	var cells []string
+	for column := range strings.FieldsSeq(dashes) {
+		text := strings.TrimSpace(line[:min(len(column), len(line))])
+		line = line[min(len(column)+1, len(line)):]
+		if whole, isCut := strings.CutSuffix(text, "+"); isCut {
+			text = ""
+			if _, known := outcomeOf(whole); known {
+				text = whole
+			}
+		}
+		cells = append(cells, text)
+	}
+	return strings.Join(cells, "|")
 }
 
 // sacctColumns are the columns of each field, the preferred one first.
@@ -198,7 +227,11 @@ func (r *Reader) pbs(name string, in io.Reader) error {
 			used, _ := parseSeconds(of["resources_used.walltime"])
 			d.isTimeout = used >= v && d.values[FieldOutcome] == "failed"
 		}
-		r.batchJob(d, of["submit_arguments"]+" "+of["Submit_arguments"])
+		_, command, _ := strings.Cut(m[3], "ubmit_arguments=") // of PBS and Torque
+		if quoted, isQuoted := strings.CutPrefix(command, `"`); isQuoted {
+			command, _, _ = strings.Cut(quoted, `"`)
+		}
+		r.batchJob(d, command)
 	})
 }
 

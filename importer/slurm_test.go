@@ -57,6 +57,20 @@ func TestReader_Slurm(t *testing.T) {
 			"a b64 c4 e5 on sacct from 2021-03-01T10:00:00 60s finished limit 3600\n" +
 				"a b8 c4 e2 on sacct from 2021-03-01T10:00:00 86410s finished\n",
 		},
+		{
+			"aligned columns, of which some are truncated",
+			"JobID           JobName      State    Elapsed      NCPUS      Start            SubmitLine \n" +
+				"------------ ---------- ---------- ---------- ---------- ---------- --------------------- \n" +
+				"1                     a  COMPLETED   00:01:00          4 1614592800 sbatch t.sh -b 8 -e 2 \n" +
+				"1.batch           batch  COMPLETED   00:01:00          4 1614592800                      \n" +
+				"2                resnet CANCELLED+   00:01:00          4 1614592800 sbatch t.sh -b 8 -e 2 \n" +
+				"3            resnet-la+  COMPLETED   00:01:00          4 1614592800 sbatch t.sh -b 8 -e 2 \n",
+			"a b8 c4 e2 on sacct from 2021-03-01T10:00:00 60s finished\n" +
+				"refused: sacct.txt:5: outcome: the run has cancelled, and no epoch has a time: nothing can be" +
+				" learned from it\n" +
+				"refused: sacct.txt:6: model: missing in the source: name its column with --columns model=NAME," +
+				" or give --model\n",
+		},
 	} {
 		o := importer.Options{Now: now}
 		format := importer.Detect("sacct.txt", []byte(c.text))
@@ -76,11 +90,14 @@ func TestReader_PBS(t *testing.T) {
 		" resources_used.walltime=01:00:00 resources_used.ncpus=8\n" +
 		"03/04/2024 12:00:00;E;124.pbs;user=ada jobname=resnet start=1614592800 exec_host=n01/0 end=1614596400" +
 		" Resource_List.ncpus=1 Resource_List.walltime=01:00:00 resources_used.walltime=01:00:03 Exit_status=-11\n" +
+		"03/04/2024 13:00:00;E;125.pbs;user=ada jobname=bert start=1614592800 exec_host=n01/0 end=1614596400" +
+		" Resource_List.ncpus=1 Submit_arguments=\"-l select=1:ncpus=1 -- t.py -b 128 -e 10\" Exit_status=0\n" +
 		"nonsense\n"
 	const want = "resnet b64 c8 e5 on n01+n02 from 2021-03-01T10:00:00 3600s finished limit 7200\n" +
 		"resnet b64 c1 e5 on n01 from 2021-03-01T10:00:00 3600s failed limit 3600 because the time limit of" +
 		" 1h0m0s was reached\n" +
-		"refused: pbs.txt:4: want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada\n"
+		"bert b128 c1 e10 on n01 from 2021-03-01T10:00:00 3600s finished\n" +
+		"refused: pbs.txt:5: want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada\n"
 	o := importer.Options{Now: now, Defaults: map[string]string{"batch_size": "64", "epochs": "5"}}
 	format := importer.Detect("pbs.txt", []byte(text))
 	if got := brief(read(t, o, format, "pbs.txt", text)); got != want {

@@ -83,9 +83,12 @@ func firstOf(text string) string {
 	return strings.TrimRight(line, "\r")
 }
 
-// isSacct reports whether a text begins with the header of sacct --parsable2.
+// isSacct reports whether a text begins with the header of sacct, with --parsable2 or above dashes.
 func isSacct(text string) bool {
 	columns := strings.Split(firstOf(text), "|")
+	if _, rest, _ := strings.Cut(text, "\n"); len(columns) == 1 && strings.HasPrefix(rest, "---") {
+		columns = strings.Fields(columns[0])
+	}
 	return slices.Contains(columns, "State") &&
 		(slices.Contains(columns, "JobID") || slices.Contains(columns, "JobIDRaw"))
 }

@@ -34,6 +34,7 @@ type table struct {
 	sample  []record
 	columns map[string]string // field to column; nil: not decided
 	phase   string            // see names.phase
+	exit    string            // column of exit codes; "": none
 	open    map[string]*epochRun
 	order   []string
 }
@@ -87,6 +88,9 @@ func (t *table) decide() error {
 	}
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
+	if t.columns[FieldOutcome] == "" {
+		t.exit = n.exitCodes()
+	}
 	maps.Copy(t.Reader.columns, t.columns)
 	maps.Copy(t.unused, proposals(n, t.usedColumns()))
 	for i := range t.sample {
@@ -104,6 +108,9 @@ func (t *table) usedColumns() map[string]string {
 	}
 	if t.phase != "" {
 		used["phase"] = t.phase
+	}
+	if t.exit != "" {
+		used["exit"] = t.exit
 	}
 	return used
 }
@@ -160,6 +167,12 @@ func (t *table) row(row *record) {
 	d := &runDraft{Place: Place{t.name, row.line}, values: map[string]string{}, called: t.columns}
 	for field, column := range t.columns {
 		d.values[field] = inSeconds(field, column, row.cells[column])
+	}
+	if code := row.cells[t.exit]; t.exit != "" && code != "" {
+		d.values[FieldOutcome] = schemas.EventFailed
+		if v, err := strconv.ParseFloat(code, 64); err == nil && v == 0 {
+			d.values[FieldOutcome] = schemas.EventFinished
+		}
 	}
 	_, perEpoch := t.columns[FieldEpoch]
 	switch {
@@ -435,12 +448,26 @@ var totalNames = []string{"total", "elapsed", "cumul", "since", "wall", "runtime
 // larger than the one before by about as much as the first. It is an error if neither decides.
 func durationsOf(values []float64, column, field string, isRequested bool) ([]float64, *Refusal) {
 	n := len(values)
-	steps := []float64{}
+	steps, restarts := []float64{}, 0
 	for i := 1; i < n; i++ {
-		steps = append(steps, values[i]-values[i-1])
+		step := values[i] - values[i-1]
+		if step <= 0 {
+			step = values[i]
+			restarts++
+		}
+		steps = append(steps, step)
 	}
-	if n == 1 || slices.Min(steps) <= 0 || field == FieldEpochSeconds && isRequested {
+	if n == 1 || field == FieldEpochSeconds && isRequested {
 		return values, nil
+	}
+	if restarts > 0 {
+		// The time since the start of a run that was resumed begins again, and grows as evenly as before.
+		all := append([]float64{values[0]}, steps...)
+		if n < 4 || 2*restarts >= n || slices.Max(all) > 3*slices.Min(all) {
+			return values, nil
+		}
+		return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start of a run that"+
+			" was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of each")
 	}
 	middle := slices.Sorted(slices.Values(steps))[len(steps)/2]
 	first := values[0] / middle
