@@ -300,11 +300,17 @@ func (r *PastRun) checkInterval(start, end time.Time) *Refusal {
 	case r.Seconds > interval+clockSlack:
 		return refuse(ReasonOrder, FieldSeconds,
 			"%g s is longer than the %g s between start and end", r.Seconds, interval)
+	case isNear(60*r.Seconds, interval), isNear(3600*r.Seconds, interval):
+		return refuse(ReasonInvalid, FieldSeconds, "%g is in minutes or hours, because start and end are %g s"+
+			" apart: put the unit into the name of the column, as in \"duration (min)\"", r.Seconds, interval)
 	case r.Seconds == 0:
 		r.Seconds = interval
 	}
 	return nil
 }
+
+// isNear reports whether two times are equal but for rounding.
+func isNear(a, b float64) bool { return math.Abs(a-b) <= 0.02*b }
 
 // checkSeconds compares the duration with start-up and epochs. It sets the duration if the source
 // has none.

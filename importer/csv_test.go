@@ -87,6 +87,13 @@ func TestReader_CSV(t *testing.T) {
 				"lenet5 b64 c2 e10 on runs from 2020-10-21T00:08:14.51 531.700452s finished beside 2 accuracy 0.9585\n",
 		},
 		{
+			"a time in minutes without its unit",
+			"model,batch,cpus,start,end,duration\nm,64,1,2020-10-21T10:00:00Z,2020-10-21T10:05:10Z,5.2\n",
+			nil,
+			"refused: runs.csv:2: duration_seconds (duration): 5.2 is in minutes or hours, because start and end are" +
+				" 310 s apart: put the unit into the name of the column, as in \"duration (min)\"\n",
+		},
+		{
 			"datasets, and a default where there is none",
 			"model,dataset,batch,cpus,time_s\nm,imagenet,64,1,72.5\nm,,64,1,65.25\n",
 			func(o *importer.Options) { o.Defaults[importer.FieldDataset] = "cifar10" },
