@@ -135,18 +135,8 @@ func parseMetrics(text io.Reader) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)
 	if err != nil {
-		reason := oneLine(strings.ToValidUTF8(err.Error(), "?"))
+		reason := schemas.OneLine(strings.ToValidUTF8(err.Error(), "?"))
 		return nil, fmt.Errorf("parse the response as metrics: %s", reason)
 	}
 	return families, nil
-}
-
-// oneLine replaces control characters, so that a message stays on one line.
-func oneLine(text string) string {
-	return strings.Map(func(c rune) rune {
-		if isUnprintable(c) {
-			return ' '
-		}
-		return c
-	}, text)
 }

@@ -156,7 +156,7 @@ func (j *job) publishMove(e *schemas.Moved) {
 	j.out.Add(e)
 	switch e.Outcome {
 	case schemas.MoveRefused:
-		j.screen.message("%s rejected: %s", moveText(e, e.ToBatchSize, e.ToCPUs), oneLine(e.Reason))
+		j.screen.message("%s rejected: %s", moveText(e, e.ToBatchSize, e.ToCPUs), schemas.OneLine(e.Reason))
 	case schemas.MoveDryRun:
 		if e.EpochsMeasured == 0 {
 			j.screen.message("%s would be changed to %s, but moves are not turned on",
@@ -164,7 +164,7 @@ func (j *job) publishMove(e *schemas.Moved) {
 		}
 	case schemas.MoveUndone:
 		j.screen.message("returning to %s: %s",
-			moveText(e, e.FromBatchSize, e.FromCPUs), oneLine(e.Reason))
+			moveText(e, e.FromBatchSize, e.FromCPUs), schemas.OneLine(e.Reason))
 	}
 }
 
@@ -218,7 +218,7 @@ func (j *job) restart() (isRunning bool) {
 	if err := j.launch(j.epochs.last); err != nil {
 		j.restartErr = fmt.Errorf("restart the command with batch size %d and %s: %w",
 			s.BatchSize, schemas.FormatCPUs(s.CPUs), err)
-		j.screen.message("%s", oneLine(j.restartErr.Error()))
+		j.screen.message("%s", schemas.OneLine(j.restartErr.Error()))
 		j.endAdaptations(j.restartErr.Error())
 		return false
 	}

@@ -20,7 +20,7 @@ func adviceText(a *schemas.Advice) string {
 	}
 	b.WriteByte('\n')
 	if a.Message != "" {
-		fmt.Fprintf(&b, "courier: %s\n", oneLine(a.Message))
+		fmt.Fprintf(&b, "courier: %s\n", schemas.OneLine(a.Message))
 	}
 
 	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -34,7 +34,7 @@ func adviceText(a *schemas.Advice) string {
 		fmt.Fprintf(table, " %s %d\t%d\t%s\t%s\t%s\t%s\t%s\n",
 			mark, alt.BatchSize, alt.CPUs,
 			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
-			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), oneLine(alt.Reason))
+			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), schemas.OneLine(alt.Reason))
 	}
 	_ = table.Flush() // a strings.Builder returns no error
 
@@ -70,15 +70,4 @@ func chanceText(probability *float64) string {
 		return unknownText
 	}
 	return schemas.FormatProbability(*probability)
-}
-
-// oneLine replaces control characters, so that text from other sources cannot break the table or
-// the terminal.
-func oneLine(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c < ' ' || c == 0x7f {
-			return ' '
-		}
-		return c
-	}, text)
 }

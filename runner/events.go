@@ -147,7 +147,7 @@ func (j *job) explainAccuracy(f finishedEpoch) {
 		meaning = "an error rate, of which lower is better"
 	}
 	j.screen.message("%s %.6g is read as %s: accuracy %.6g",
-		oneLine(m.Name), m.Value, meaning, *f.accuracy)
+		schemas.OneLine(m.Name), m.Value, meaning, *f.accuracy)
 }
 
 // Limits after which the user is informed that no epoch is recognized.

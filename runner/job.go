@@ -357,7 +357,7 @@ func (j *job) supervise(ctx context.Context) {
 			j.applyAdvice(a, time.Now())
 			j.drawProgress()
 		case r := <-j.conn.risks:
-			j.screen.message("%s", oneLine(r.Message))
+			j.screen.message("%s", schemas.OneLine(r.Message))
 		case <-poll:
 			if j.channelOutput == nil {
 				j.addRead(j.metrics.poll(false))
@@ -412,7 +412,7 @@ func (j *job) addMeasured(isEnd bool) {
 	counts := j.metrics != nil || j.output.Recognized()
 	j.addReports(j.merge.Take(time.Now(), counts, isEnd))
 	for _, note := range j.merge.Notes() {
-		j.screen.message("%s", oneLine(note))
+		j.screen.message("%s", schemas.OneLine(note))
 	}
 }
 
@@ -512,7 +512,7 @@ func (j *job) cancel(reason string) {
 		return
 	}
 	j.result.Cancelled, j.stopReason = true, reason
-	j.screen.message("stopping the job: %s", oneLine(reason))
+	j.screen.message("stopping the job: %s", schemas.OneLine(reason))
 	if !j.isRestarting {
 		j.stop()
 	}

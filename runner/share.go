@@ -101,14 +101,14 @@ func (j *job) startSharing() {
 	}
 	r, err := j.newResizer()
 	if err != nil {
-		j.screen.message("the CPUs of the job cannot change: %s", oneLine(err.Error()))
+		j.screen.message("the CPUs of the job cannot change: %s", schemas.OneLine(err.Error()))
 		return
 	}
 	if r != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), resizeTimeout)
 		defer cancel()
 		if err := r.Resize(ctx, s.CPUs); err != nil {
-			j.screen.message("the CPUs of the job cannot change: %s", oneLine(err.Error()))
+			j.screen.message("the CPUs of the job cannot change: %s", schemas.OneLine(err.Error()))
 			return
 		}
 	}

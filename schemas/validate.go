@@ -3,6 +3,7 @@ package schemas
 import (
 	"math"
 	"strings"
+	"unicode"
 )
 
 // Limits of a job request. They are far above sensible values; absurd numbers are errors.
@@ -57,11 +58,37 @@ func validateText(field, s string) error {
 		return Invalid(field, "%d bytes are more than %d", len(s), maxText)
 	}
 	for _, c := range s {
-		if c < ' ' || c == 0x7f || c == '\uFFFD' {
+		if isControl(c) || c == '\uFFFD' {
 			return Invalid(field, "%q contains a character that is not printable", clip(s))
 		}
 	}
 	return nil
+}
+
+// isControl reports whether a character may command a terminal, break a line, or reverse the order of
+// the text around it (C0, C1, separators of lines, and marks of writing direction).
+func isControl(c rune) bool {
+	return unicode.Is(unicode.Cc, c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029'
+}
+
+// OneLine replaces the control characters in a text from elsewhere by blanks, so that it can neither
+// break a table nor command a terminal.
+func OneLine(text string) string {
+	return strings.Map(func(c rune) rune {
+		if isControl(c) {
+			return ' '
+		}
+		return c
+	}, text)
+}
+
+// Printable is OneLine for each line of a text.
+func Printable(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = OneLine(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
 
 // validateCounts accepts distinct numbers from 1 to limit.

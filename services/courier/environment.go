@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -92,7 +93,10 @@ func (f outputFlags) print(out io.Writer, v any, text func(io.Writer) error) err
 	if f.Output == "json" {
 		return indented(out, v)
 	}
-	return text(out)
+	var b bytes.Buffer
+	err := text(&b)
+	_, writing := io.WriteString(out, schemas.Printable(b.String()))
+	return errors.Join(err, writing)
 }
 
 // indented writes indented JSON.
