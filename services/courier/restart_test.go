@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"courier/collector"
 	"courier/runner"
 	"courier/schemas"
+	"courier/services/local"
 	"courier/spool"
 	"courier/store"
 	"courier/store/storetest"
@@ -67,6 +69,32 @@ func (c *child) start() {
 func (c *child) kill() {
 	_ = c.cmd.Process.Kill() // it may have ended already; the log has the reason
 	_ = c.cmd.Wait()         // the status is that of the kill
+}
+
+// After a crash, courier all has the addresses that running jobs know, also those of free ports.
+func TestRestart_KeepsTheAddresses(t *testing.T) {
+	data := t.TempDir()
+	all := spawn(t, "all", "--data", data, "--engine", "off", "--nats-port", "0", "--http-port", "0")
+	var first local.Endpoints
+	isReady := func() bool {
+		response, err := http.Get(first.HTTPURL + "/readyz")
+		if err != nil {
+			return false
+		}
+		return response.Body.Close() == nil && response.StatusCode == http.StatusOK
+	}
+	await(t, "the first start", func() bool {
+		var err error
+		first, err = local.ReadEndpoints(data)
+		return err == nil && isReady()
+	})
+	all.kill()
+	all.start()
+	await(t, "the gateway at its address", isReady)
+	await(t, "the file of the addresses", func() bool {
+		next, err := local.ReadEndpoints(data)
+		return err == nil && next == first
+	})
 }
 
 // Each part is killed, and NATS is stopped for a while. Afterwards the log has every event of every

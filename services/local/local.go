@@ -9,10 +9,13 @@ package local
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,6 +80,8 @@ type Instance struct {
 	listener net.Listener                   // of the gateway
 	groups   []services.Group
 
+	last Endpoints // of the last process on the data directory
+
 	mu        sync.Mutex
 	endpoints Endpoints
 	noSQL     string // why SQL is not available; empty if it is, or may be soon
@@ -92,6 +97,9 @@ func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) 
 		o.Grace = services.Grace
 	}
 	i := &Instance{o: o, log: log, registry: services.NewRegistry(), unlock: unlock}
+	if i.last, err = ReadEndpoints(o.DataDir); err != nil && !errors.Is(err, ErrNeverRan) {
+		log.Warn("the last ports are not known", "error", err)
+	}
 	for _, step := range []func(context.Context) error{
 		i.startNATS,
 		i.build,
@@ -146,6 +154,7 @@ func (i *Instance) startServer(ctx context.Context) error {
 		Flag:    "--nats-port",
 		Given:   i.o.NATSPort,
 		Default: 4222,
+		Last:    portOf(i.last.NATSURL),
 	})
 	if err != nil {
 		return err
@@ -159,6 +168,16 @@ func (i *Instance) startServer(ctx context.Context) error {
 		return err
 	}
 	return i.server.Start(ctx)
+}
+
+// portOf returns the port of an address, 0 if it has none.
+func portOf(address string) int {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0
+	}
+	port, _ := strconv.Atoi(u.Port()) // empty without one
+	return port
 }
 
 // choosePort returns a free port, and prints a message if it is not the usual one.
@@ -228,14 +247,14 @@ func (i *Instance) newTrainer() *services.Child {
 	if len(i.o.TrainerArgs) == 0 {
 		return nil
 	}
-	url := i.o.NATS.URL
+	address := i.o.NATS.URL
 	if i.server != nil {
-		url = i.server.URL()
+		address = i.server.URL()
 	}
 	return services.NewChild(services.ChildOptions{
 		Name:   "trainer",
 		Args:   i.o.TrainerArgs,
-		Env:    []string{"COURIER_NATS_URL=" + url}, // The URL may have a password.
+		Env:    []string{"COURIER_NATS_URL=" + address}, // The URL may have a password.
 		Stderr: i.o.TrainerStderr,
 	}, i.log, i.registry)
 }
@@ -252,7 +271,9 @@ func (i *Instance) gateway(ctx context.Context) (services.Group, error) {
 	if err != nil {
 		return nil, err
 	}
-	port := services.Port{Flag: "--http-port", Given: i.o.HTTPPort, Default: 8080}
+	port := services.Port{
+		Flag: "--http-port", Given: i.o.HTTPPort, Default: 8080, Last: portOf(i.last.HTTPURL),
+	}
 	l, note, err := port.Listen(ctx, "127.0.0.1")
 	if err != nil {
 		return nil, err

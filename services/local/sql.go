@@ -58,6 +58,7 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 		Flag:    "--clickhouse-http-port",
 		Given:   i.o.ClickHouseHTTPPort,
 		Default: 8123,
+		Last:    portOf(i.last.ClickHouseHTTPURL),
 	})
 	if err != nil {
 		return err
@@ -66,6 +67,7 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 		Flag:    "--clickhouse-tcp-port",
 		Given:   i.o.ClickHouseTCPPort,
 		Default: 9000,
+		Last:    portOf(i.last.ClickHouseNativeURL),
 	})
 	if err != nil {
 		return err
