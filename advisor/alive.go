@@ -53,6 +53,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 				j.LastSeen = now
 			}
 		}
+		a.metrics.observe(a.cluster, now)
 		var lost []*schemas.Ended
 		for _, j := range a.cluster.Silent(now) {
 			if j.State == schemas.StateQueued {

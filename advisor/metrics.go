@@ -2,6 +2,7 @@ package advisor
 
 import (
 	"strconv"
+	"time"
 
 	"courier/advisor/cluster"
 	"courier/schemas"
@@ -19,6 +20,8 @@ type metrics struct {
 	admissions  *prometheus.CounterVec // by policy and verdict
 	running     prometheus.Gauge
 	queued      prometheus.Gauge
+	atRisk      prometheus.Gauge
+	queueAge    prometheus.Gauge
 	lost        prometheus.Counter
 	forbidden   prometheus.Counter
 	regressors  *prometheus.CounterVec // by target and outcome
@@ -71,6 +74,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		queued: f.NewGauge(prometheus.GaugeOpts{
 			Name: "courier_advisor_queued_jobs",
 			Help: "Queued jobs.",
+		}),
+		atRisk: f.NewGauge(prometheus.GaugeOpts{
+			Name: "courier_advisor_jobs_at_risk",
+			Help: "Running jobs whose probability is below their confidence.",
+		}),
+		queueAge: f.NewGauge(prometheus.GaugeOpts{
+			Name: "courier_advisor_queue_age_seconds",
+			Help: "Time since the submission of the job that has waited longest; 0 if none waits.",
 		}),
 		lost: f.NewCounter(prometheus.CounterOpts{
 			Name: "courier_advisor_lost_jobs_total",
@@ -133,7 +144,47 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "courier_advisor_job_log_needed_bytes",
 		Help: "Size that the JOB stream needs to keep the events of all running jobs.",
 	})
+	m.beginAtZero()
 	return m
+}
+
+// beginAtZero creates the counters of the known labels, because Prometheus cannot see an increase of a
+// counter that appears with its first event.
+func (m *metrics) beginAtZero() {
+	for _, cause := range schemas.Causes() {
+		for _, cleared := range []string{"false", "true"} {
+			m.risks.WithLabelValues(cause, cleared)
+		}
+	}
+	for _, kept := range []string{"false", "true"} {
+		m.promises.WithLabelValues(strconv.FormatFloat(schemas.DefaultConfidence, 'f', 2, 64), kept)
+	}
+	for _, outcome := range []string{"written", "failed", "loaded", "ignored"} {
+		m.snapshots.WithLabelValues(outcome)
+	}
+	for _, target := range schemas.Targets() {
+		for _, outcome := range []string{"loaded", "refused"} {
+			m.regressors.WithLabelValues(target, outcome)
+		}
+	}
+}
+
+// observe sets the metrics that change without an event.
+func (m *metrics) observe(c *cluster.Cluster, now time.Time) {
+	atRisk := 0
+	for j := range c.Running() {
+		if j.IsAtRisk() {
+			atRisk++
+		}
+	}
+	m.atRisk.Set(float64(atRisk))
+	oldest := now
+	for _, j := range c.Queue() {
+		if j.SubmittedAt.Before(oldest) {
+			oldest = j.SubmittedAt
+		}
+	}
+	m.queueAge.Set(now.Sub(oldest).Seconds())
 }
 
 // countOutcome counts the outcome of a submission.

@@ -107,7 +107,7 @@ func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft 
 	d := statusDraft{status: statusOf(j)}
 	if j.State == schemas.StateRunning {
 		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting
-		d.atRisk = j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
+		d.atRisk = j.IsAtRisk()
 	}
 	return d
 }

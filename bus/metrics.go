@@ -43,7 +43,25 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.published, m.consumed, m.dead, m.repeated, m.requests, m.panics)
 	}
+	// Prometheus cannot see an increase of a counter that appears with its first event.
+	for _, stream := range schemas.Streams() {
+		m.repeated.WithLabelValues(stream.Name)
+		for _, reason := range []string{"size", "json", "value", "subject"} {
+			m.dead.WithLabelValues(stream.Name, reason)
+		}
+	}
 	return m
+}
+
+// countPublished counts a published event, or a failure. Both counters of its kind exist from then on.
+func (m *metrics) countPublished(subject string, err error) {
+	kind := subjectKind(subject)
+	for _, o := range []string{"ok", "error"} {
+		counter := m.published.WithLabelValues(kind, o)
+		if o == outcome(err) {
+			counter.Inc()
+		}
+	}
 }
 
 // reasonLabel returns the metric label for the reason why a message could not be decoded.

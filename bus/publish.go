@@ -125,7 +125,7 @@ func (b *Bus) send(
 	ctx, done := b.permissions.watch(ctx, subject)
 	defer func() {
 		err = done(err)
-		b.metrics.published.WithLabelValues(subjectKind(subject), outcome(err)).Inc()
+		b.metrics.countPublished(subject, err)
 	}()
 	for {
 		ack, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, options...)
@@ -152,7 +152,7 @@ func (b *Bus) publishThroughAdvisor(
 
 	var reply schemas.Receipt
 	err = b.request(ctx, subject, e, &reply)
-	b.metrics.published.WithLabelValues(subjectKind(e.Subject()), outcome(err)).Inc()
+	b.metrics.countPublished(e.Subject(), err)
 	if err != nil {
 		return 0, fmt.Errorf("publish %s: %w", e.Subject(), err)
 	}

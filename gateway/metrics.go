@@ -53,6 +53,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help: "Nodes evicted from memory because their maximum number was reached.",
 		}),
 	}
+	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
+		m.missed.WithLabelValues(reason) // Prometheus sees no increase of a counter that appears later
+	}
 	if reg == nil {
 		return m, nil
 	}

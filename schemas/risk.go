@@ -1,6 +1,9 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Causes of a risk.
 const (
@@ -13,6 +16,13 @@ const (
 	// CauseDiverging: the loss rises. Its warnings and all-clears do not depend on the probability.
 	CauseDiverging = "diverging"
 )
+
+// Causes lists every cause of a risk.
+func Causes() []string {
+	return []string{
+		CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel, CauseDiverging,
+	}
+}
 
 // Risk is job.<id>.risk: the probability that a job meets its SLO fell below its confidence, or
 // rose above it again. With the cause "diverging" its loss rises, or no longer does.
@@ -61,10 +71,7 @@ func (e *Risk) Validate() error {
 	if err := e.JobStamp.validate(); err != nil {
 		return err
 	}
-	switch e.Cause {
-	case CauseEpochs, CauseIOWait, CauseNeighbours, CauseForeign, CauseLate, CauseModel,
-		CauseDiverging:
-	default:
+	if !slices.Contains(Causes(), e.Cause) {
 		return Invalid("cause", "%q is not a known cause", clip(e.Cause))
 	}
 

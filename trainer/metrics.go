@@ -1,6 +1,10 @@
 package trainer
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"courier/schemas"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // metrics are the Prometheus metrics of a trainer.
 type metrics struct {
@@ -48,6 +52,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.fits, m.seconds, m.examples, m.skipped, m.drifts, m.promotions,
 			m.newEpochs)
+	}
+	// Prometheus cannot see an increase of a counter that appears with its first event.
+	for _, target := range schemas.Targets() {
+		m.fits.WithLabelValues(target, "error")
 	}
 	return m
 }

@@ -162,6 +162,9 @@ func (j *Job) endedByItself() bool {
 	return j.State == schemas.StateFinished && j.EpochsDone > 0 && j.Reason == ""
 }
 
+// IsAtRisk reports whether a warning about the current run is active.
+func (j *Job) IsAtRisk() bool { return j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared }
+
 // hasEnded reports whether the job may never change again. A lost job may still come back, a
 // refused job may be started nevertheless, and any job may run again.
 func (j *Job) hasEnded() bool {

@@ -486,7 +486,7 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 			},
 			"private key does not match",
 		},
-		{[]string{ca, nk}, "certificate required"},
+		{[]string{ca, nk}, "a certificate of its clients"},
 	} {
 		mistakes.Go(func() { // concurrently, because most retry for some seconds
 			var out bytes.Buffer
