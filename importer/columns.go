@@ -245,6 +245,23 @@ func (n *names) epochs(found, requested map[string]string) {
 		if _, ok := found[FieldEpochs]; !ok {
 			found[FieldEpochs] = name
 		}
+		return
+	}
+	n.partsOfEpochs(found, requested)
+}
+
+// partsOfEpochs drops a column with the time of the training in each epoch, if another column has the
+// time of its validation: neither is the time of the epoch.
+func (n *names) partsOfEpochs(found, requested map[string]string) {
+	validates := slices.ContainsFunc(n.have, func(name string) bool {
+		return output.ColumnOf(name).IsHeldOut && (strings.Contains(compact(name), "time") ||
+			strings.Contains(compact(name), "seconds") || strings.Contains(compact(name), "duration"))
+	})
+	for _, field := range []string{FieldSeconds, FieldEpochSeconds} {
+		_, isRequested := requested[field]
+		if validates && !isRequested && output.ColumnOf(found[field]).IsTraining {
+			delete(found, field)
+		}
 	}
 }
 

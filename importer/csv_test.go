@@ -310,6 +310,12 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 111s finished accuracy 0.6 1:55=0.5 2:56=0.6\n",
 		},
 		{
+			"times of parts of the epochs",
+			"epoch,train_time,val_time,model,batch,cpus\n1,50,5,m,64,2\n2,51,5,m,64,2\n", "",
+			"refused: runs.csv:2: epoch_seconds: missing in a row per epoch: name its column with --columns" +
+				" epoch_seconds=NAME\n",
+		},
+		{
 			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,4,m,64,2\n", "",
 			"refused: runs.csv:2: epoch: epoch 1 has rows with different times, as of its batches: only one row of an" +
 				" epoch may have a time\n",
