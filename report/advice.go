@@ -101,40 +101,71 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 	}
 }
 
-// Job writes the state of a job.
+// Job writes the state of a job, and what is to be said of it.
 func Job(out io.Writer, s *schemas.JobStatus) error {
-	err := Jobs(out, &schemas.JobList{Jobs: []schemas.JobStatus{*s}})
-	if s.Bottleneck != "" && err == nil {
-		_, err = fmt.Fprintf(out, "bottleneck: %s\n", s.Bottleneck)
+	if err := jobTable(out, []schemas.JobStatus{*s}); err != nil {
+		return err
 	}
-	return err
+	slo := ""
+	if s.SLOSeconds > 0 {
+		slo = schemas.FormatSeconds(s.SLOSeconds)
+	}
+	for _, l := range []struct{ name, text string }{
+		{"user", s.User}, {"nodes", strings.Join(s.Nodes, ", ")}, {"SLO", slo}, {"reason", s.Reason},
+		{"proposal", s.Proposal}, {"bottleneck", string(s.Bottleneck)}, {"not learned", s.NotLearned},
+	} {
+		if l.text == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s\n", l.name, l.text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdict describes whether a job met its SLO, or with which probability it will.
+func verdict(j *schemas.JobStatus) string {
+	switch {
+	case j.Incomplete:
+		return "incomplete"
+	case j.MetSLO != nil:
+		return map[bool]string{true: "met", false: "missed"}[*j.MetSLO]
+	case j.Probability == nil || j.EndedAt != nil:
+		return "-"
+	case j.AtRisk:
+		return "at risk: " + schemas.FormatProbability(*j.Probability)
+	}
+	return schemas.FormatProbability(*j.Probability)
 }
 
 // Jobs writes a table of jobs.
 func Jobs(out io.Writer, l *schemas.JobList) error {
-	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t,
-		"job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tmet SLO")
-	for i := range l.Jobs {
-		j := &l.Jobs[i]
-		met := "-"
-		switch {
-		case j.Incomplete:
-			met = "incomplete"
-		case j.MetSLO != nil:
-			met = map[bool]string{true: "yes", false: "no"}[*j.MetSLO]
-		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,
-			trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
-			Optional(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), met)
-	}
-	if err := t.Flush(); err != nil {
+	if err := jobTable(out, l.Jobs); err != nil {
 		return err
+	}
+	for i := range l.Jobs {
+		if j := &l.Jobs[i]; j.NotLearned != "" {
+			fmt.Fprintf(out, "%s is not learned from: %s\n", j.JobID, j.NotLearned)
+		}
 	}
 	if l.Next != "" {
 		fmt.Fprintf(out, "more: courier jobs --after %s\n", l.Next)
 	}
 	return nil
+}
+
+// jobTable writes a row for each job.
+func jobTable(out io.Writer, jobs []schemas.JobStatus) error {
+	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tSLO")
+	for i := range jobs {
+		j := &jobs[i]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,
+			trainedName(j.Model, j.Dataset), j.BatchSize, j.CPUs, j.EpochsDone, j.Epochs,
+			Optional(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), verdict(j))
+	}
+	return t.Flush()
 }
 
 // trainedName returns the name of a model with its dataset, if it has one.

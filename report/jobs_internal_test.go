@@ -1,0 +1,53 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"courier/schemas"
+)
+
+func TestJobs_SayWhatIsToBeDone(t *testing.T) {
+	probability, met := 0.0001, false
+	jobs := []schemas.JobStatus{
+		{
+			JobID: "a", State: schemas.StateRunning, Model: "m", Epochs: 9, SLOSeconds: 60, AtRisk: true,
+			Probability: &probability, Proposal: "batch size 64: 5 epochs in 20 s", User: "ada", Nodes: []string{"n1"},
+		},
+		{
+			JobID: "b", State: schemas.StateFailed, Model: "m", MetSLO: &met, Reason: "exit status 7",
+			NotLearned: "no epoch was recognized",
+		},
+	}
+	for _, c := range []struct {
+		name  string
+		write func(out *strings.Builder) error
+		want  []string
+	}{
+		{
+			"jobs", func(out *strings.Builder) error { return Jobs(out, &schemas.JobList{Jobs: jobs, Next: "b"}) },
+			[]string{
+				"at risk: under 0.001\n", "missed\n", "b is not learned from: no epoch was recognized\n",
+				"more: courier jobs --after b\n",
+			},
+		},
+		{
+			"job a", func(out *strings.Builder) error { return Job(out, &jobs[0]) },
+			[]string{"user: ada\nnodes: n1\nSLO: 60 s\nproposal: batch size 64: 5 epochs in 20 s\n"},
+		},
+		{
+			"job b", func(out *strings.Builder) error { return Job(out, &jobs[1]) },
+			[]string{"reason: exit status 7\nnot learned: no epoch was recognized\n"},
+		},
+	} {
+		var out strings.Builder
+		if err := c.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: got\n%s\nwant a line %q", c.name, &out, want)
+			}
+		}
+	}
+}
