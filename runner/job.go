@@ -381,7 +381,7 @@ func (j *job) supervise(ctx context.Context) {
 	j.awaitResize()
 	j.closeOutput()
 	j.hintAtEnd()
-	j.screen.close()
+	j.screen.draw("")
 	j.process.close()
 }
 

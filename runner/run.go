@@ -45,6 +45,8 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	j.out = spool.NewOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)
 
+	j.screen.detach()
+	defer j.screen.finish()
 	err = j.start()
 	if err == nil {
 		j.supervise(ctx)

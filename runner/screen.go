@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -23,6 +24,102 @@ type screen struct {
 
 	width  func() int // width of the terminal at standard output; nil: it is no terminal
 	narrow narrower   // of the job's terminal, which may be wider
+
+	later atomic.Pointer[printQueue] // what to print besides the output; nil: it is printed at once
+}
+
+// printQueue holds messages and the progress bar until they are printed. A terminal may be paused (Ctrl-S,
+// a pager), and then neither heartbeats nor a cancellation may wait for it.
+type printQueue struct {
+	mu      sync.Mutex
+	texts   []string
+	dropped int     // messages beyond maxQueuedTexts
+	bar     *string // new text of the progress bar; nil: unchanged
+	isEnded bool    // wake is closed
+	wake    chan struct{}
+	printed chan struct{} // closed when the goroutine has ended
+}
+
+// maxQueuedTexts bounds the messages that wait for a paused terminal.
+const maxQueuedTexts = 1000
+
+// add queues a message, or a text of the progress bar. It reports whether the queue still takes any.
+func (q *printQueue) add(text string, bar *string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.isEnded:
+		return false
+	case bar != nil:
+		q.bar = bar
+	case len(q.texts) < maxQueuedTexts:
+		q.texts = append(q.texts, text)
+	default:
+		q.dropped++
+	}
+	select {
+	case q.wake <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// end ends the goroutine, and waits for it.
+func (q *printQueue) end() {
+	q.mu.Lock()
+	q.isEnded = true
+	close(q.wake)
+	q.mu.Unlock()
+	<-q.printed
+}
+
+// take empties the queue.
+func (q *printQueue) take() (texts []string, bar *string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	texts, bar = q.texts, q.bar
+	if q.dropped > 0 {
+		texts = append(texts, fmt.Sprintf("courier: %d messages were dropped\n", q.dropped))
+	}
+	q.texts, q.dropped, q.bar = nil, 0, nil
+	return texts, bar
+}
+
+// detach lets a goroutine print messages and the progress bar, until finish.
+func (s *screen) detach() {
+	q := &printQueue{wake: make(chan struct{}, 1), printed: make(chan struct{})}
+	s.later.Store(q)
+	go func() {
+		defer close(q.printed)
+		for range q.wake {
+			s.mu.Lock()
+			s.printQueued(q)
+			s.mu.Unlock()
+		}
+	}()
+}
+
+// finish prints what is queued, and waits for that.
+func (s *screen) finish() {
+	q := s.later.Swap(nil)
+	if q == nil {
+		return
+	}
+	q.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.printQueued(q)
+}
+
+// printQueued prints what is queued. The caller holds s.mu.
+func (s *screen) printQueued(q *printQueue) {
+	texts, bar := q.take()
+	for _, text := range texts {
+		s.printNow(text)
+	}
+	if bar != nil {
+		s.drawNow(*bar)
+	}
 }
 
 // newScreen returns a screen. It has a progress bar if that is requested and standard error is a
@@ -49,6 +146,9 @@ func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
 func (s *screen) write(stream int, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if q := s.later.Load(); q != nil {
+		s.printQueued(q)
+	}
 	s.clearBar()
 	if s.width != nil && stream == 0 {
 		if columns := s.width(); columns > 0 && columns < minJobColumns {
@@ -72,8 +172,15 @@ func (s *screen) message(format string, values ...any) {
 
 // print prints complete lines to standard error.
 func (s *screen) print(text string) {
+	if q := s.later.Load(); q != nil && q.add(text, nil) {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.printNow(text)
+}
+
+func (s *screen) printNow(text string) {
 	s.clearBar()
 	if s.isMidLine[1] || s.isMidLine[0] && s.columns != nil {
 		text = "\n" + text
@@ -83,27 +190,23 @@ func (s *screen) print(text string) {
 	s.showBar()
 }
 
-// draw sets the text of the progress bar; an empty text removes it. It does nothing while another
-// goroutine writes, because the terminal may be paused.
+// draw sets the text of the progress bar; an empty text removes it.
 func (s *screen) draw(line string) {
-	if !s.mu.TryLock() {
+	if q := s.later.Load(); q != nil && q.add("", &line) {
 		return
 	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.drawNow(line)
+}
+
+func (s *screen) drawNow(line string) {
 	if line == s.bar && s.isBarShown {
 		return
 	}
 	s.clearBar()
 	s.bar = line
 	s.showBar()
-}
-
-// close removes the progress bar.
-func (s *screen) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.clearBar()
-	s.bar = ""
 }
 
 // clearBar erases the progress bar.

@@ -63,7 +63,7 @@ func TestScreen(t *testing.T) {
 		},
 		{
 			"removed at the end",
-			func(s *screen) { s.draw("bar"); s.close(); s.write(0, []byte("x\n")) },
+			func(s *screen) { s.draw("bar"); s.draw(""); s.write(0, []byte("x\n")) },
 			"bar" + cleared + "x\n",
 		},
 	} {
@@ -197,5 +197,52 @@ courier: nothing is known of m
 `
 	if diff := cmp.Diff(want, adviceText(a)); diff != "" {
 		t.Errorf("adviceText() (-want +got):\n%s", diff)
+	}
+}
+
+// pausedWriter is a terminal that is paused until it is opened.
+type pausedWriter struct {
+	opened  chan struct{}
+	writing chan struct{} // has a value when a write has begun
+	text    bytes.Buffer
+}
+
+func (w *pausedWriter) Write(p []byte) (int, error) {
+	select {
+	case w.writing <- struct{}{}:
+	default:
+	}
+	<-w.opened
+	return w.text.Write(p)
+}
+
+// A paused terminal stops the output of the job, but neither messages nor the progress bar wait for it.
+func TestScreen_DoesNotWaitForAPausedTerminal(t *testing.T) {
+	out := &pausedWriter{opened: make(chan struct{}), writing: make(chan struct{}, 1)}
+	s := newScreen(out, out, false)
+	s.detach()
+	written := make(chan struct{})
+	go func() {
+		s.write(0, []byte("line\n"))
+		close(written)
+	}()
+	<-out.writing // by the job's output, which holds the screen
+	for i := range maxQueuedTexts + 2 {
+		s.message("message %d", i)
+	}
+	s.draw("bar")
+	close(out.opened)
+	<-written
+	s.finish()
+	s.message("after it")
+	text := out.text.String()
+	want := []string{"line\ncourier: message 0\ncourier: message 1\n", "courier: 2 messages were dropped\n"}
+	for _, w := range want {
+		if !strings.Contains(text, w) {
+			t.Errorf("the terminal lacks %q", w)
+		}
+	}
+	if !strings.HasSuffix(text, "courier: after it\n") {
+		t.Errorf("the terminal ends with %q, want the last message", text[max(0, len(text)-60):])
 	}
 }
