@@ -18,7 +18,7 @@ var fieldNames = []struct {
 	field string
 	known string
 }{
-	{FieldRunID, "run_id run_uuid run id job_id job trial_id trial number run_name experiment name"},
+	{FieldRunID, "run_id run_uuid run id job_id job trial_id task_id trial number run_name experiment name"},
 	{FieldModel, "model model_name network net architecture arch backbone"},
 	{FieldDataset, "dataset dataset_name data_set"},
 	{FieldBatchSize, "batch_size batchsize batch bs global_batch_size total_batch_size train_batch_size" +
@@ -35,7 +35,7 @@ var fieldNames = []struct {
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
 		" start_timestamp created created_at"},
 	{FieldEndedAt, "ended_at end_time end ended finished_at finish_time finished datetime_complete" +
-		" completed_at completion_time end_date stop_time end_timestamp"},
+		" completed completed_at completion_time end_date stop_time end_timestamp"},
 	{FieldAccuracy, "accuracy final_accuracy"},
 	{FieldError, "error error_rate"},
 	{FieldConcurrentJobs, "concurrent_jobs njobs jobs"},
@@ -86,6 +86,9 @@ func columnsOf(n names, requested map[string]string) map[string]string {
 		}
 	}
 	n.metrics(found, requested)
+	if _, ok := requested[FieldBatchSize]; !ok && n.values != nil && n.isPartOfBatch(found[FieldBatchSize]) {
+		delete(found, FieldBatchSize)
+	}
 	if n.values != nil {
 		n.epochs(found, requested)
 	}
@@ -120,8 +123,23 @@ func hasMeaning(field, name, known string) bool {
 	if compact(name) == known || compact(plain) == known {
 		return true
 	}
+	if field == FieldBatchSize || field == FieldEpochs { // data.batch_size, but not eval.batch_size
+		group, last := cutLast(plain)
+		if compact(last) == known && !output.ColumnOf(group).IsHeldOut {
+			return true
+		}
+	}
 	base, unit := cutUnit(plain)
 	return unit > 0 && slices.Contains(durations, field) && compact(base) == known
+}
+
+// cutLast splits a name such as data.batch_size before its last part.
+func cutLast(name string) (group, last string) {
+	i := strings.LastIndexAny(name, "./")
+	if i < 0 {
+		return "", name
+	}
+	return name[:i], name[i+1:]
 }
 
 // cutUnit returns a name without the unit at its end, and the unit in seconds; 0 without one.
@@ -170,6 +188,24 @@ func mayBe(field, text string) bool {
 		return known
 	}
 	return why == nil
+}
+
+// isPartOfBatch reports whether a column has the batch size of one device or of one pass, while others
+// count several of them: then no column has the batch size.
+func (n *names) isPartOfBatch(batch string) bool {
+	name := compact(batch)
+	if !strings.Contains(name, "perdevice") && !strings.Contains(name, "pergpu") {
+		return false
+	}
+	for _, column := range n.have {
+		switch compact(prefixes.ReplaceAllString(column, "")) {
+		case "numgpus", "ngpus", "ngpu", "gpus", "worldsize", "numdevices", "nprocs", "gradientaccumulationsteps":
+			if slices.ContainsFunc(n.values(column), func(v string) bool { return v != "0" && v != "1" }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // metrics finds the columns of accuracy, error and loss by their meaning: held-out data first. An

@@ -186,6 +186,12 @@ func TestReader_CSV(t *testing.T) {
 			"refused: runs.csv:2: started_at: missing in the source: give --since, such as --since 2025-12-30, to" +
 				" schedule such runs sequentially\n",
 		},
+		{
+			"the batch size of one of two devices",
+			"model,per_device_train_batch_size,num_gpus,cpus,time_s\nm,8,2,4,100\n", nil,
+			"refused: runs.csv:2: batch_size: missing in the source: name its column with --columns batch_size=NAME," +
+				" or give --batch-size\n",
+		},
 		{"a field is missing", "model,cpus,time_s\nm,1,100\n", nil,
 			"refused: runs.csv:2: batch_size: missing in the source: name its column with --columns batch_size=NAME," +
 				" or give --batch-size\n"},
@@ -310,14 +316,18 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"m b64 c2 e2 on runs from 2020-10-21T00:00:00 111s finished accuracy 0.6 1:55=0.5 2:56=0.6\n",
 		},
 		{
+			"the number of the batch", "epoch,batch,loss,model,cpus,seconds\n1,1,2,m,2,5\n1,2,1,m,2,\n", "",
+			"refused: runs.csv:3: batch_size (batch): the rows of one run have 1 and 2\n",
+		},
+		{
 			"times of parts of the epochs",
 			"epoch,train_time,val_time,model,batch,cpus\n1,50,5,m,64,2\n2,51,5,m,64,2\n", "",
 			"refused: runs.csv:2: epoch_seconds: missing in a row per epoch: name its column with --columns" +
 				" epoch_seconds=NAME\n",
 		},
 		{
-			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,4,m,64,2\n", "",
-			"refused: runs.csv:2: epoch: epoch 1 has rows with different times, as of its batches: only one row of an" +
+			"rows of batches", "epoch,batch_idx,time,model,batch,cpus\n1,0,5,m,64,2\n1,1,5,m,64,2\n2,0,5,m,64,2\n", "",
+			"refused: runs.csv:2: epoch: epoch 1 has several rows with times, as of its batches: only one row of an" +
 				" epoch may have a time\n",
 		},
 		{

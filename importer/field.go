@@ -183,7 +183,8 @@ func init() {
 		schemas.EventFailed: "failed fail failure error crashed timeout node_fail out_of_memory oom" +
 			" oomkilled boot_fail deadline preempted evicted false",
 		schemas.EventCancelled: "cancelled canceled killed pruned stopped aborted revoked interrupted",
-		"": "running scheduled started pending queued waiting paused submitted requeued suspended" +
+		"": "running in_progress in-progress scheduled" +
+			" started pending queued waiting paused submitted requeued suspended" +
 			" unknown completing configuring",
 	} {
 		for word := range strings.FieldsSeq(words) {

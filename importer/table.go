@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -216,11 +215,14 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 	if run.broken != nil {
 		return
 	}
-	run.constants(d)
-	if d.values[FieldEpoch] == "" && len(run.rows) > 0 {
+	why := run.constants(d)
+	if why == nil && d.values[FieldEpoch] == "" && len(run.rows) > 0 {
 		return // a row about the whole run
 	}
-	e, why := epochOf(d, t.columns[FieldError])
+	var e epochRow
+	if why == nil {
+		e, why = epochOf(d, t.columns[FieldError])
+	}
 	if why != nil {
 		why.Field = callField(t.columns, why.Field)
 		run.draft.Place, run.broken = d.Place, why
@@ -235,13 +237,22 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 	run.rows = append(run.rows, e)
 }
 
-// constants takes the values of a row about the whole run.
-func (r *epochRun) constants(d *runDraft) {
+// constants takes the values of a row about the whole run. A run has one batch size; a column that varies
+// may be the number of the batch.
+func (r *epochRun) constants(d *runDraft) *Refusal {
 	for field, v := range d.values {
+		old := r.draft.values[field]
+		if (field == FieldBatchSize || field == FieldCPUs) && v != "" && old != "" {
+			a, _ := strconv.ParseFloat(v, 64) // of a column whose values fit
+			if b, _ := strconv.ParseFloat(old, 64); a != b {
+				return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
+			}
+		}
 		if v != "" {
 			r.draft.values[field] = v
 		}
 	}
+	return nil
 }
 
 // epochOf parses the fields of a row. errorColumn is the name of the column of FieldError.
@@ -380,13 +391,12 @@ func (d *runDraft) total() {
 }
 
 // merge returns an epoch for the rows of each, in their order, numbered from 1. A fraction is a part
-// of the next epoch. Times of a training and a validation are added. Other times of one epoch must be
-// equal or grow through all rows, else they are times of parts, such as batches, and the run is refused.
+// of the next epoch. Times of a training and a validation are added. Other times of one epoch must grow
+// through all rows, else they are times of parts, such as batches, and the run is refused.
 func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
 	hasParts := slices.ContainsFunc(rows, func(e epochRow) bool { return e.number != math.Trunc(e.number) })
 	fromZero := !hasParts && rows[0].number == 0
-	timed := slices.DeleteFunc(slices.Clone(rows), func(e epochRow) bool { return e.clock == nil })
-	grows := slices.IsSortedFunc(timed, func(a, b epochRow) int { return cmp.Compare(*a.clock, *b.clock) })
+	grows := grows(rows)
 	held := output.ColumnOf(t.columns[FieldAccuracy]).IsHeldOut || t.phase != ""
 	var all []epochRow
 	for _, e := range rows {
@@ -408,16 +418,15 @@ func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
 			to.Loss = e.Loss
 		}
 		addsUp := to.phase.IsTraining && e.phase.IsHeldOut
-		times := []float64{to.Seconds, e.Seconds, clockOf(*to), clockOf(e)}
+		bothTimed := to.clock != nil && e.clock != nil
 		switch {
 		case addsUp && !grows:
-			if to.Seconds += e.Seconds; e.clock != nil && to.clock != nil {
+			if to.Seconds += e.Seconds; bothTimed {
 				*to.clock += *e.clock
 			}
 			continue
-		case times[0] > 0 && times[1] > 0 && times[0] != times[1],
-			times[2] > 0 && times[3] > 0 && times[2] != times[3] && !grows:
-			return nil, refuse(ReasonMixed, FieldEpoch, "epoch %d has rows with different times, as of its"+
+		case to.Seconds > 0 && e.Seconds > 0 && to.Seconds != e.Seconds, bothTimed && !grows:
+			return nil, refuse(ReasonMixed, FieldEpoch, "epoch %d has several rows with times, as of its"+
 				" batches: only one row of an epoch may have a time", e.Number)
 		}
 		if to.Seconds = max(to.Seconds, e.Seconds); e.clock != nil {
@@ -432,12 +441,20 @@ func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
 	return all, nil
 }
 
-// clockOf returns the clock of a row, 0 without one.
-func clockOf(e epochRow) float64 {
-	if e.clock == nil {
-		return 0
+// grows reports whether the clocks of rows grow from epoch to epoch, and never fall.
+func grows(rows []epochRow) bool {
+	var last *epochRow
+	for i := range rows {
+		e := &rows[i]
+		if e.clock == nil {
+			continue
+		}
+		if last != nil && (*e.clock < *last.clock || *e.clock == *last.clock && e.number != last.number) {
+			return false
+		}
+		last = e
 	}
-	return *e.clock
+	return true
 }
 
 // totalNames are words of columns that hold the time since the start of a run.
