@@ -75,9 +75,9 @@ class Fit:
             if number is not None:
                 self._values.append((str(name), number))
 
-    def unit(self, number, values=None, **measured):
-        """A unit with the script's number, from 1, has ended."""
-        now = clock()
+    def unit(self, number, values=None, ended=None, **measured):
+        """A unit with the script's number, from 1, has ended, by default now."""
+        now = clock() if ended is None else ended
         if self._base is None:
             self._base = self._session.base_for(number)
         if values:
@@ -97,6 +97,7 @@ class Session:
         self.fits = []  # of frameworks that are active, innermost last
         self.tracker = None  # set by _torch
         self.memory = lambda: {}  # of the devices; set by _torch
+        self.before_finish = []  # functions that report what they hold back
         self._channel = Channel(os.environ.get("COURIER_INSTRUMENT_CHANNEL", ""))
         self._reset()
         atexit.register(self.finish)
@@ -223,6 +224,8 @@ class Session:
             return
         self._is_finished = True
         error = getattr(sys, "last_value", None)
+        for report in self.before_finish:
+            report()
         if self.tracker is not None:
             self.tracker.finish(error is not None)
         self.flush()

@@ -1,0 +1,98 @@
+"""The epochs of Keras, from the calls that a fit makes to its list of callbacks."""
+
+import os
+import sys
+import types
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
+
+from courier_instrument import _keras, _session  # noqa: E402
+
+
+class CallbackList:
+    def __init__(self, epochs):
+        self.params = {"epochs": epochs, "steps": 20}
+
+    def on_train_begin(self, logs=None):
+        pass
+
+    on_train_end = on_test_begin = on_test_end = on_train_begin
+
+    def on_epoch_begin(self, epoch, logs=None):
+        pass
+
+    on_epoch_end = on_epoch_begin
+
+
+class Sent:
+    dropped = 0
+
+    def __init__(self):
+        self.units = []
+
+    def send(self, message, may_be_lost=False):
+        if message["type"] == "unit":
+            self.units.append((message["epoch"], message["seconds"]))
+
+    def flush(self, seconds):
+        pass
+
+
+class KerasTest(unittest.TestCase):
+    def setUp(self):
+        self.now = 100.0
+        for module in (_keras, _session):
+            patcher = mock.patch.object(module, "clock", lambda: self.now)
+            patcher.start()
+            self.addCleanup(patcher.stop)
+        patcher = mock.patch.object(_session, "_session", None)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+        self.list = type("CallbackList", (CallbackList,), {
+            name: CallbackList.__dict__[name] for name in CallbackList.__dict__ if name.startswith("on_")})
+        _keras.callback_list(types.SimpleNamespace(CallbackList=self.list))
+        self.sent = Sent()
+        _session.session()._channel = self.sent
+
+    def fit(self, epochs, first=0, seconds=10.0):
+        own = self.list(epochs)
+        own.on_train_begin()
+        for epoch in range(first, epochs):
+            own.on_epoch_begin(epoch)
+            self.now += seconds
+            own.on_epoch_end(epoch, {"loss": 0.5, "accuracy": 0.6})
+        own.on_train_end()
+
+    def evaluate(self, seconds=3.0):
+        own = self.list(1)
+        own.on_test_begin()
+        self.now += seconds
+        own.on_test_end({"loss": 0.4, "accuracy": 0.7})
+
+    def test_fits_of_one_epoch_end_where_the_next_begins(self):
+        for _ in range(3):
+            self.fit(1)
+            self.evaluate()
+            self.now += 1.0  # saves a checkpoint
+        self.now += 60.0  # work after the training
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [(1, 14.0), (2, 14.0), (3, 13.0)])
+
+    def test_fits_that_count_on(self):
+        for epoch in range(2):
+            self.fit(epoch + 1, first=epoch)
+            self.evaluate()
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [(1, 13.0), (2, 13.0)])
+
+    def test_a_fit_of_several_epochs(self):
+        self.fit(3)
+        self.now += 60.0
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [(1, 10.0), (2, 10.0), (3, 10.0)])
+
+
+if __name__ == "__main__":
+    unittest.main()
