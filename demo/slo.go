@@ -30,6 +30,7 @@ type sloJob struct {
 	BatchSize             int              `json:"batch_size"`
 	Decision              schemas.Decision `json:"decision"`
 	Probability           *float64         `json:"probability"`
+	Unpromised            string           `json:"unpromised,omitempty"` // why it was not promised
 	PredictedSeconds      *float64         `json:"predicted_seconds"`
 	MeasuredSeconds       float64          `json:"measured_seconds"`
 	PredictedAccuracy     *float64         `json:"predicted_accuracy"`
@@ -65,7 +66,7 @@ func (d *demo) runSLOJobs(
 	d.printf("   Each SLO is %.0f %% above the typical time of one batch size: the fastest,"+
 		" a middle one, the slowest.", 100*(math.Exp(margin)-1))
 	for _, t := range fastMiddleSlow(typical) {
-		job, err := d.runSLOJob(ctx, t.seconds*math.Exp(margin))
+		job, err := d.runSLOJob(ctx, t.seconds*math.Exp(margin), noise)
 		if err != nil {
 			return result, fmt.Errorf("job with an SLO: %w", err)
 		}
@@ -113,7 +114,7 @@ func (r *sloResult) score() {
 }
 
 // runSLOJob runs a job with an SLO as advised, and again with a random other batch size.
-func (d *demo) runSLOJob(ctx context.Context, sloSeconds float64) (sloJob, error) {
+func (d *demo) runSLOJob(ctx context.Context, sloSeconds, noise float64) (sloJob, error) {
 	slo := time.Duration(sloSeconds * float64(time.Second)).Round(10 * time.Millisecond)
 	q := schemas.JobRequest{
 		CPUs:   schemas.CPUs{1},
@@ -141,6 +142,9 @@ func (d *demo) runSLOJob(ctx context.Context, sloSeconds float64) (sloJob, error
 		MeasuredAccuracy:  advised.Accuracy,
 	}
 	j.Met = j.MeasuredSeconds <= j.SLOSeconds
+	if j.Decision != schemas.MeetsSLO {
+		j.Unpromised = unpromised(chosen, advised.Advice.Confidence, noise)
+	}
 
 	q.Labels = map[string]string{"phase": "random"}
 	j.RandomBatchSize = d.otherBatchSize(j.BatchSize)
@@ -155,6 +159,20 @@ func (d *demo) runSLOJob(ctx context.Context, sloSeconds float64) (sloJob, error
 		j.RandomBatchSize, schemas.FormatSeconds(j.RandomMeasuredSeconds),
 		outcomeText(j.RandomMet, j.RandomAccuracy))
 	return j, nil
+}
+
+// unpromised says why an SLO is not promised. noise is the deviation of the times of equal jobs.
+func unpromised(a *schemas.Alternative, confidence, noise float64) string {
+	if a.Reason != "" {
+		return a.Reason
+	}
+	text := "its time is not known"
+	if a.Probability != nil {
+		text = fmt.Sprintf("its probability, %s, is below %g", schemas.FormatProbability(*a.Probability),
+			confidence)
+	}
+	return fmt.Sprintf("%s; equal jobs differed by %.0f %%, which is much if other work runs on this machine",
+		text, 100*noise)
 }
 
 // outcomeText describes whether a job met its SLO, and its accuracy.
@@ -204,6 +222,12 @@ func (d *demo) printSLOJobs(result sloResult) error {
 	}
 	fmt.Fprintf(d.o.Stdout, "\nCourier promised to meet %d of %d SLOs and kept %d promises.\n",
 		result.Promised, len(result.Jobs), result.Kept)
+	for _, j := range result.Jobs {
+		if j.Unpromised != "" {
+			fmt.Fprintf(d.o.Stdout, "Not promised: SLO %s, because %s.\n",
+				schemas.FormatSeconds(j.SLOSeconds), j.Unpromised)
+		}
+	}
 	fmt.Fprintf(d.o.Stdout, "Mean accuracy, 0 for a job that missed its SLO:"+
 		" %.3f as advised, %.3f at random.\n", result.Value, result.RandomValue)
 	for _, s := range result.Skipped {

@@ -16,6 +16,8 @@ type demoCommand struct {
 	Confidence float64 `help:"Confidence that the jobs of --jobs request; 0: 0.95." default:"0"`
 	admissionFlags
 	Seed          uint64 `help:"Seed of the order of runs, the random batch sizes and the fits." default:"1"`
+	NATSPort      int    `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1"`
+	HTTPPort      int    `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1"`
 	Data          string `help:"Data directory (default: a temporary one, removed at the end)." type:"path"`
 	Stay          bool   `help:"Keep everything running at the end, until Ctrl-C."`
 	Engine        string `help:"Embed ClickHouse (auto), or run without SQL (off)." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
@@ -81,8 +83,8 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 	learning := trainerFlags{NewEpochs: 1 << 30} // Only the demo requests fits.
 	return localFlags{
 		Data:               dir,
-		NATSPort:           -1,
-		HTTPPort:           -1,
+		NATSPort:           c.NATSPort,
+		HTTPPort:           c.HTTPPort,
 		ClickHouseHTTPPort: -1,
 		ClickHouseTCPPort:  -1,
 		Engine:             c.Engine,
