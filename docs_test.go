@@ -300,3 +300,24 @@ func literal(e ast.Expr) string {
 	}
 	return ""
 }
+
+// namedTest matches a command that runs one test of a package.
+var namedTest = regexp.MustCompile("go test \\./(\\S+) -run (\\w+)`")
+
+// TestDocs_NamedTestsExist checks the tests that the page about robustness names.
+func TestDocs_NamedTestsExist(t *testing.T) {
+	found := namedTest.FindAllStringSubmatch(readPage(t, "docs/explanation/robustness.md"), -1)
+	for _, m := range found {
+		files, err := filepath.Glob(filepath.Join(m[1], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		function := regexp.MustCompile(`(?m)^func Test\w*` + strings.TrimPrefix(m[2], "Test") + `\w*\(`)
+		if !slices.ContainsFunc(files, func(file string) bool { return function.MatchString(readPage(t, file)) }) {
+			t.Errorf("no test of %s matches %s", m[1], m[2])
+		}
+	}
+	if len(found) < 20 {
+		t.Errorf("found %d tests, want 20 or more: is the pattern still right?", len(found))
+	}
+}
