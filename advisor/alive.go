@@ -28,8 +28,8 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	}
 }
 
-// watchSilence records silent jobs as lost, and cancels queued jobs whose runner is silent, because they
-// would hold the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is
+// watchSilence records silent jobs as lost. It cancels queued jobs whose runner is silent, because they
+// would block the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is
 // lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
@@ -57,7 +57,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		var lost []*schemas.Ended
 		for _, j := range a.cluster.Silent(now) {
 			if j.State == schemas.StateQueued {
-				lost = append(lost, cancelledEvent(j, "its runner ended without a word", now))
+				lost = append(lost, cancelledEvent(j, "its runner sends no more heartbeats", now))
 				continue
 			}
 			e := &schemas.Ended{
@@ -78,7 +78,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			if e.Outcome == schemas.EventLost {
 				a.metrics.lost.Inc()
 			}
-			a.log.Warn("silent job ended", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
+			a.log.Warn("job is silent", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
 			a.record(ctx, e)
 		}
 	}

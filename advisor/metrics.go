@@ -105,6 +105,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}),
 	}
 
+	m.addOperation(f)
+	m.beginAtZero()
+	return m
+}
+
+// addOperation adds the metrics of the outbox, of snapshots and of the log.
+func (m *metrics) addOperation(f promauto.Factory) {
 	m.replaced = f.NewCounter(prometheus.CounterOpts{
 		Name: "courier_advisor_replaced_advice_total",
 		Help: "Advice replaced by newer advice for the same job before it was " +
@@ -144,12 +151,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Name: "courier_advisor_job_log_needed_bytes",
 		Help: "Size that the JOB stream needs to keep the events of all running jobs.",
 	})
-	m.beginAtZero()
-	return m
 }
 
-// beginAtZero creates the counters of the known labels, because Prometheus cannot see an increase of a
-// counter that appears with its first event.
+// beginAtZero creates the counters of known labels. Prometheus cannot see the first increase of a counter
+// that does not exist before.
 func (m *metrics) beginAtZero() {
 	for _, cause := range schemas.Causes() {
 		for _, cleared := range []string{"false", "true"} {

@@ -157,8 +157,8 @@ func (o *Options) explain(err error) error {
 		return fmt.Errorf("%w: the server knows no user with the nkey in %s", err, o.SeedFile)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrNkeysNotSupported):
 		return fmt.Errorf("%w: the server requires authentication", err)
-	case o.CertFile == "" && o.CAFile != "" && strings.Contains(err.Error(), "tls"):
-		// The server says so, or closes the connection before it is heard.
+	case o.CertFile == "" && o.CAFile != "" && errors.Is(err, nats.ErrTLS):
+		// The server may close the connection before the client reads the reason.
 		return fmt.Errorf("%w; if the server wants a certificate of its clients, name its file", err)
 	}
 	return err

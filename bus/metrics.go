@@ -43,7 +43,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	if reg != nil {
 		reg.MustRegister(m.published, m.consumed, m.dead, m.repeated, m.requests, m.panics)
 	}
-	// Prometheus cannot see an increase of a counter that appears with its first event.
+	// Prometheus cannot see the first increase of a counter that does not exist before.
 	for _, stream := range schemas.Streams() {
 		m.repeated.WithLabelValues(stream.Name)
 		for _, reason := range []string{"size", "json", "value", "subject"} {
@@ -53,15 +53,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// countPublished counts a published event, or a failure. Both counters of its kind exist from then on.
+// countPublished counts a published event or a failure. The counter of failures exists from the first
+// event of its kind.
 func (m *metrics) countPublished(subject string, err error) {
 	kind := subjectKind(subject)
-	for _, o := range []string{"ok", "error"} {
-		counter := m.published.WithLabelValues(kind, o)
-		if o == outcome(err) {
-			counter.Inc()
-		}
-	}
+	m.published.WithLabelValues(kind, outcome(err)).Inc()
+	m.published.WithLabelValues(kind, "error")
 }
 
 // reasonLabel returns the metric label for the reason why a message could not be decoded.

@@ -161,7 +161,8 @@ func (d *demo) runSLOJob(ctx context.Context, sloSeconds, noise float64) (sloJob
 	return j, nil
 }
 
-// unpromised says why an SLO is not promised. noise is the deviation of the times of equal jobs.
+// unpromised returns why an SLO is not promised. noise is the standard deviation of log(time) of equal
+// jobs.
 func unpromised(a *schemas.Alternative, confidence, noise float64) string {
 	if a.Reason != "" {
 		return a.Reason
@@ -171,8 +172,8 @@ func unpromised(a *schemas.Alternative, confidence, noise float64) string {
 		text = fmt.Sprintf("its probability, %s, is below %g", schemas.FormatProbability(*a.Probability),
 			confidence)
 	}
-	return fmt.Sprintf("%s; equal jobs differed by %.0f %%, which is much if other work runs on this machine",
-		text, 100*noise)
+	return fmt.Sprintf("%s; the times of equal jobs differed by %.0f %%, and other work on this machine"+
+		" increases that", text, 100*noise)
 }
 
 // outcomeText describes whether a job met its SLO, and its accuracy.

@@ -54,7 +54,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		}),
 	}
 	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
-		m.missed.WithLabelValues(reason) // Prometheus sees no increase of a counter that appears later
+		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase
 	}
 	if reg == nil {
 		return m, nil

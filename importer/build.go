@@ -309,7 +309,7 @@ func (r *PastRun) checkInterval(start, end time.Time) *Refusal {
 	return nil
 }
 
-// isNear reports whether two times are equal but for rounding.
+// isNear reports whether two times differ by at most 2 %, such as by rounding to minutes.
 func isNear(a, b float64) bool { return math.Abs(a-b) <= 0.02*b }
 
 // checkSeconds compares the duration with start-up and epochs. It sets the duration if the source

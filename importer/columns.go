@@ -64,7 +64,7 @@ func Fields() []string {
 // durations are the fields whose columns may name their unit.
 var durations = []string{FieldSeconds, FieldEpochSeconds, FieldStartup}
 
-// names lists the names of fields or columns that a source has, and what is known of their values.
+// names are the names of the fields or columns of a source, with some of their values.
 type names struct {
 	have   []string
 	values func(name string) []string // some values, without empty ones; nil: none is known
@@ -190,8 +190,8 @@ func mayBe(field, text string) bool {
 	return why == nil
 }
 
-// isPartOfBatch reports whether a column has the batch size of one device or of one pass, while others
-// count several of them: then no column has the batch size.
+// isPartOfBatch reports whether a column has the batch size of one device, while another column counts
+// several devices or passes. Then no column has the batch size.
 func (n *names) isPartOfBatch(batch string) bool {
 	name := compact(batch)
 	if !strings.Contains(name, "perdevice") && !strings.Contains(name, "pergpu") {
@@ -220,10 +220,8 @@ func (n *names) metrics(found, requested map[string]string) {
 			found[field], rank[field] = name, r
 		}
 	}
-	heldOut := false
 	for _, name := range n.have {
 		c := output.ColumnOf(prefixes.ReplaceAllString(name, ""))
-		heldOut = heldOut || c.IsHeldOut
 		switch {
 		case c.Quantity == output.QuantityLoss && !c.IsHeldOut:
 			choose(FieldLoss, name, c.Rank)
@@ -373,7 +371,7 @@ func (n *names) resembled(column string, columns map[string]string) string {
 				continue
 			}
 		case FieldSeconds: // not an instant, as in traces that count from their beginning
-			if name := compact(column); strings.HasPrefix(name, "start") || strings.HasPrefix(name, "end") {
+			if strings.HasPrefix(name, "start") || strings.HasPrefix(name, "end") {
 				continue
 			}
 		case FieldEpoch:

@@ -193,6 +193,14 @@ func init() {
 	}
 }
 
+// endOf returns the outcome of a run that succeeded or failed.
+func endOf(succeeded bool) string {
+	if succeeded {
+		return schemas.EventFinished
+	}
+	return schemas.EventFailed
+}
+
 // outcomeOf returns the outcome of a word, such as that of "CANCELLED by 1000" or "TrialState.COMPLETE".
 func outcomeOf(text string) (outcome string, known bool) {
 	word, _, _ := strings.Cut(strings.ToLower(text), " ")

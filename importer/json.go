@@ -127,10 +127,12 @@ func (s *jsonSource) value(line int, text []byte) error {
 		s.events.event(at, "", text)
 		return nil
 	}
-	if pods := podsOf(fields); pods != nil {
-		return s.records(line, pods)
+	if fields["items"] != nil || fields["spec"] != nil {
+		if pods := podsOf(text); pods != nil {
+			return s.records(line, pods)
+		}
 	}
-	if columns := columnar(fields); columns != nil {
+	if columns := columnar(fields, s.o.Columns); columns != nil {
 		return s.records(line, columns)
 	}
 	if name, list := nested(fields); list != nil {
@@ -241,62 +243,61 @@ func nested(fields map[string]json.RawMessage) (name string, list []json.RawMess
 	return name, list
 }
 
-// columnar returns the rows of an object whose fields are columns: at least two lists of the same
-// length, or objects with the same keys from "0", as pandas writes them. A row per epoch gets its
-// number if no column has it.
-func columnar(fields map[string]json.RawMessage) (rows []map[string]string) {
+// columnar returns the rows of an object whose fields are columns, as pandas and Keras write them: at
+// least two lists of the same length. It returns nil for another object, such as a run with the lists of
+// its nodes and tags, of which no list is a known column. A row per epoch gets its number if no column
+// has it.
+func columnar(fields map[string]json.RawMessage, requested map[string]string) (rows []map[string]string) {
 	if fields[listSeconds] != nil {
 		return nil // a run with lists
 	}
-	count, lists := 0, 0
+	columns, constants := map[string][]string{}, map[string]string{}
 	for name, raw := range fields {
 		values := columnValues(raw)
-		if values == nil {
-			if raw[0] == '{' {
-				return nil
-			}
-			continue
-		}
-		if lists++; lists == 1 {
-			count = len(values)
-			for range values {
-				rows = append(rows, map[string]string{})
-			}
-		}
-		if len(values) != count {
+		switch {
+		case values != nil:
+			columns[name] = values
+		case raw[0] == '{':
 			return nil
-		}
-		for i, v := range values {
-			rows[i][name] = v
-		}
-	}
-	if lists < 2 {
-		return nil
-	}
-	constants := map[string]string{}
-	for name, raw := range fields {
-		if columnValues(raw) == nil {
+		default:
 			constants[name] = cell(textOf(raw))
 		}
 	}
-	// As of Keras: lists of metrics, and nothing about whole runs. Their time may be that of epochs if
-	// there is a loss, which tables of runs do not have.
+	have := slices.Sorted(maps.Keys(columns))
+	found := columnsOf(names{have: have}, requested)
+	if len(columns) < 2 || len(found) == 0 || len(found) == 1 && found[FieldNodes] != "" {
+		return nil
+	}
+	numbered := isHistory(found)
+	for i := range columns[have[0]] {
+		row := maps.Clone(constants)
+		for name, values := range columns {
+			if len(values) != len(columns[have[0]]) {
+				return nil
+			}
+			row[name] = values[i]
+		}
+		if numbered {
+			row[FieldEpoch] = strconv.Itoa(i + 1)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// isHistory reports whether columns are the history of a run, as of Keras: metrics and times, and nothing
+// about whole runs. A time may be that of epochs if there is a loss, which tables of runs do not have.
+func isHistory(found map[string]string) bool {
 	perEpoch := []string{FieldAccuracy, FieldError, FieldLoss, FieldEpochSeconds}
-	found := columnsOf(names{have: slices.Sorted(maps.Keys(rows[0]))}, nil)
 	if found[FieldLoss] != "" {
 		perEpoch = append(perEpoch, FieldSeconds)
 	}
-	isHistory := len(found) > 0
 	for field := range found {
-		isHistory = isHistory && slices.Contains(perEpoch, field)
-	}
-	for i, row := range rows {
-		maps.Copy(row, constants)
-		if isHistory {
-			row[FieldEpoch] = strconv.Itoa(i + 1)
+		if !slices.Contains(perEpoch, field) {
+			return false
 		}
 	}
-	return rows
+	return true
 }
 
 // columnValues returns the cells of a column: a list of numbers or texts, or an object with the keys

@@ -75,6 +75,10 @@ func TestReader_JSONLines(t *testing.T) {
 			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 80s finished accuracy 0.75\n",
 		},
 		{
+			"lists of one run", begin + `"epochs":3,"duration_seconds":9.5,"nodes":["a","b"],"tags":["x","y"]}`,
+			"m b64 c2 e3 on a+b from 2024-05-01T10:00:00 9.5s finished\n",
+		},
+		{
 			"lists of a history",
 			`{"model":"m","batch_size":8,"cpus":2,"loss":[2,1],"val_accuracy":[0.5,0.75],"epoch_time":[9,8]}`,
 			"m b8 c2 e2 on runs from 2020-10-21T00:00:00 17s finished accuracy 0.75 1:9=0.5 2:8=0.75\n",

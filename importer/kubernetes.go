@@ -2,6 +2,7 @@ package importer
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -57,16 +58,9 @@ type kubeContainer struct {
 }
 
 // podsOf returns the rows of the pods or jobs in a document, nil if it has none.
-func podsOf(fields map[string]json.RawMessage) (rows []map[string]string) {
-	if fields["kind"] == nil || fields["items"] == nil && fields["spec"] == nil {
-		return nil
-	}
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return nil
-	}
+func podsOf(document []byte) (rows []map[string]string) {
 	var o kubeObject
-	if json.Unmarshal(text, &o) != nil {
+	if json.Unmarshal(document, &o) != nil || o.Kind == "" {
 		return nil
 	}
 	for _, item := range append(o.Items, o) {
@@ -82,7 +76,7 @@ func podsOf(fields map[string]json.RawMessage) (rows []map[string]string) {
 func (o *kubeObject) row(containers []kubeContainer) map[string]string {
 	main, flags := containers[0], map[string]string{}
 	for _, c := range containers {
-		found := commandFields(strings.Join(append(slices.Clone(c.Command), c.Args...), " "))
+		found := commandFields(commandFlags(strings.Join(slices.Concat(c.Command, c.Args), " ")))
 		if found[FieldBatchSize] != "" || found[FieldEpochs] != "" {
 			main, flags = c, found
 			break
@@ -98,16 +92,16 @@ func (o *kubeObject) row(containers []kubeContainer) map[string]string {
 			row[FieldModel] = v
 		}
 	}
-	if o.Status.Phase == "" {
-		row[FieldOutcome] = map[bool]string{true: "succeeded", false: "running"}[o.Status.Succeeded > 0]
-		if o.Status.Failed > 0 && o.Status.Succeeded == 0 {
-			row[FieldOutcome] = "failed"
+	if o.Status.Phase == "" { // a job
+		row[FieldOutcome] = "running"
+		if o.Status.Succeeded+o.Status.Failed > 0 {
+			row[FieldOutcome] = endOf(o.Status.Succeeded > 0)
 		}
 	}
 	for _, s := range o.Status.ContainerStatuses {
 		if end := s.State.Terminated; end != nil && (s.Name == main.Name || len(containers) == 1) {
 			row[FieldStartedAt], row[FieldEndedAt] = end.StartedAt, end.FinishedAt
-			row[FieldOutcome] = map[bool]string{true: "succeeded", false: "failed"}[end.ExitCode == 0]
+			row[FieldOutcome] = endOf(end.ExitCode == 0)
 		}
 	}
 	for _, amount := range []string{main.Resources.Limits["cpu"], main.Resources.Requests["cpu"]} {
@@ -115,9 +109,7 @@ func (o *kubeObject) row(containers []kubeContainer) map[string]string {
 			row[FieldCPUs] = n
 		}
 	}
-	for field, v := range flags {
-		row[field] = v
-	}
+	maps.Copy(row, flags)
 	return row
 }
 

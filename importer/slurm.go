@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
 // SacctFields are the columns of sacct that an import reads. SubmitLine is the last one, because it
@@ -30,6 +32,7 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 	var dashes string
 	return eachLine(in, func(number int, text []byte) {
 		at, line := Place{name, number}, string(text)
+		var row []string
 		switch {
 		case header == nil && strings.Contains(line, "|"):
 			header = strings.Split(line, "|")
@@ -41,9 +44,10 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 			dashes = line
 			return
 		case dashes != "":
-			line = alignedCells(line, dashes)
+			row = alignedCells(line, dashes)
+		default:
+			row = strings.SplitN(line, "|", len(header))
 		}
-		row := strings.SplitN(line, "|", len(header))
 		if len(row) != len(header) {
 			r.read++
 			r.refuse(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
@@ -52,16 +56,17 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 		}
 		cells := map[string]string{}
 		for i, column := range header {
-			cells[column] = cell(row[i])
+			if v := cell(row[i]); v != "Unknown" {
+				cells[column] = v
+			}
 		}
 		r.slurmJob(at, cells)
 	})
 }
 
-// alignedCells returns the cells of a row below dashes, separated by |. A cell that sacct truncated,
-// such as "resnet-lar+", is empty, but that of a state has only lost who cancelled the job.
-func alignedCells(line, dashes string) string {
-	var cells []string
+// alignedCells returns the cells of a row below dashes. A cell that sacct truncated, such as
+// "resnet-lar+", is empty, but that of a state has only lost who cancelled the job.
+func alignedCells(line, dashes string) (cells []string) {
 	for column := range strings.FieldsSeq(dashes) {
 		text := strings.TrimSpace(line[:min(len(column), len(line))])
 		line = line[min(len(column)+1, len(line)):]
@@ -73,13 +78,13 @@ func alignedCells(line, dashes string) string {
 		}
 		cells = append(cells, text)
 	}
-	return strings.Join(cells, "|")
+	return cells
 }
 
 // sacctColumns are the columns of each field, the preferred one first.
 var sacctColumns = map[string][]string{
 	FieldRunID: {"JobIDRaw", "JobID"}, FieldUser: {"User"}, FieldCPUs: {"AllocCPUS", "NCPUS", "ReqCPUS"},
-	FieldStartedAt: {"Start"}, FieldEndedAt: {"End"}, FieldSeconds: {"ElapsedRaw", "Elapsed"},
+	FieldStartedAt: {"Start"}, FieldSeconds: {"ElapsedRaw", "Elapsed"},
 	FieldNodes: {"NodeList"},
 }
 
@@ -88,7 +93,7 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 	d := &runDraft{Place: at, named: cells["JobName"], values: map[string]string{}, called: map[string]string{}}
 	for field, columns := range sacctColumns {
 		for _, column := range columns {
-			if v := cells[column]; v != "" && v != "Unknown" && d.values[field] == "" {
+			if v := cells[column]; v != "" && d.values[field] == "" {
 				d.values[field], d.called[field] = v, column
 			}
 		}
@@ -96,8 +101,7 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 	if strings.Contains(d.values[FieldRunID], ".") {
 		return // a step of a job
 	}
-	delete(d.values, FieldEndedAt) // the end of a suspended job is later than its start and its duration
-	if d.values[FieldSeconds] == "" {
+	if d.values[FieldSeconds] == "" { // the time between start and end includes suspensions
 		d.values[FieldEndedAt] = cells["End"]
 	}
 	state, _, _ := strings.Cut(cells["State"], " ") // CANCELLED by 1000
@@ -120,12 +124,12 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 
 // batchJob adds a job of a batch system, with the fields of its command.
 func (r *Reader) batchJob(d *runDraft, command string) {
-	for field, v := range commandFields(command) {
+	flags := commandFlags(command)
+	for field, v := range commandFields(flags) {
 		if _, requested := r.o.Columns[field]; !requested {
 			d.values[field] = v
 		}
 	}
-	flags := commandFlags(command)
 	for field, name := range r.o.Columns {
 		if v := flags[name]; v != "" {
 			d.values[field], d.called[field] = v, "--"+name
@@ -138,8 +142,7 @@ func (r *Reader) batchJob(d *runDraft, command string) {
 }
 
 // commandFields returns the fields of a run that the flags of its command give.
-func commandFields(command string) map[string]string {
-	flags := commandFlags(command)
+func commandFields(flags map[string]string) map[string]string {
 	n := names{
 		have:   slices.Sorted(maps.Keys(flags)),
 		values: func(name string) []string { return []string{flags[name]} },
@@ -218,14 +221,14 @@ func (r *Reader) pbs(name string, in io.Reader) error {
 			values: map[string]string{
 				FieldRunID: m[2], FieldUser: of["user"], FieldStartedAt: of["start"], FieldEndedAt: of["end"],
 				FieldCPUs:    cmp.Or(of["resources_used.ncpus"], of["Resource_List.ncpus"]),
-				FieldOutcome: map[bool]string{true: "finished", false: "failed"}[cmp.Or(of["Exit_status"], "0") == "0"],
+				FieldOutcome: endOf(cmp.Or(of["Exit_status"], "0") == "0"),
 				FieldNodes:   strings.Join(pbsHosts(of["exec_host"]), ","),
 			},
 		}
 		if v, known := parseSeconds(of["Resource_List.walltime"]); known && v > 0 {
 			d.limit = v
 			used, _ := parseSeconds(of["resources_used.walltime"])
-			d.isTimeout = used >= v && d.values[FieldOutcome] == "failed"
+			d.isTimeout = used >= v && d.values[FieldOutcome] == schemas.EventFailed
 		}
 		_, command, _ := strings.Cut(m[3], "ubmit_arguments=") // of PBS and Torque
 		if quoted, isQuoted := strings.CutPrefix(command, `"`); isQuoted {

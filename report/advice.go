@@ -101,7 +101,7 @@ func printEffects(out io.Writer, a *schemas.Advice) {
 	}
 }
 
-// Job writes the state of a job, and what is to be said of it.
+// Job writes the row of a job, and a line for each further fact about it.
 func Job(out io.Writer, s *schemas.JobStatus) error {
 	if err := jobTable(out, []schemas.JobStatus{*s}); err != nil {
 		return err

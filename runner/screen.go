@@ -25,11 +25,11 @@ type screen struct {
 	width  func() int // width of the terminal at standard output; nil: it is no terminal
 	narrow narrower   // of the job's terminal, which may be wider
 
-	later atomic.Pointer[printQueue] // what to print besides the output; nil: it is printed at once
+	later atomic.Pointer[printQueue] // messages and progress bar; nil: they are printed at once
 }
 
 // printQueue holds messages and the progress bar until they are printed. A terminal may be paused (Ctrl-S,
-// a pager), and then neither heartbeats nor a cancellation may wait for it.
+// a pager). Heartbeats and cancellations must not wait for it.
 type printQueue struct {
 	mu      sync.Mutex
 	texts   []string
@@ -43,7 +43,7 @@ type printQueue struct {
 // maxQueuedTexts bounds the messages that wait for a paused terminal.
 const maxQueuedTexts = 1000
 
-// add queues a message, or a text of the progress bar. It reports whether the queue still takes any.
+// add queues a message, or a text of the progress bar. It reports false if the queue has ended.
 func (q *printQueue) add(text string, bar *string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +85,7 @@ func (q *printQueue) take() (texts []string, bar *string) {
 	return texts, bar
 }
 
-// detach lets a goroutine print messages and the progress bar, until finish.
+// detach starts a goroutine that prints messages and the progress bar until finish is called.
 func (s *screen) detach() {
 	q := &printQueue{wake: make(chan struct{}, 1), printed: make(chan struct{})}
 	s.later.Store(q)
@@ -99,7 +99,7 @@ func (s *screen) detach() {
 	}()
 }
 
-// finish prints what is queued, and waits for that.
+// finish ends the goroutine of detach, and prints the rest of the queue.
 func (s *screen) finish() {
 	q := s.later.Swap(nil)
 	if q == nil {
@@ -111,7 +111,7 @@ func (s *screen) finish() {
 	s.printQueued(q)
 }
 
-// printQueued prints what is queued. The caller holds s.mu.
+// printQueued prints and empties the queue. The caller holds s.mu.
 func (s *screen) printQueued(q *printQueue) {
 	texts, bar := q.take()
 	for _, text := range texts {

@@ -65,14 +65,14 @@ func validateText(field, s string) error {
 	return nil
 }
 
-// isControl reports whether a character may command a terminal, break a line, or reverse the order of
-// the text around it (C0, C1, separators of lines, and marks of writing direction).
+// isControl reports whether a character may control a terminal, break a line, or change the direction
+// of the text around it: C0, C1, line separators, and direction marks.
 func isControl(c rune) bool {
 	return unicode.Is(unicode.Cc, c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029'
 }
 
-// OneLine replaces the control characters in a text from elsewhere by blanks, so that it can neither
-// break a table nor command a terminal.
+// OneLine replaces control characters by blanks. So text from other sources can neither break a table
+// nor control a terminal.
 func OneLine(text string) string {
 	return strings.Map(func(c rune) rune {
 		if isControl(c) {
@@ -82,13 +82,14 @@ func OneLine(text string) string {
 	}, text)
 }
 
-// Printable is OneLine for each line of a text.
+// Printable is OneLine for a text of several lines.
 func Printable(text string) string {
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = OneLine(lines[i])
-	}
-	return strings.Join(lines, "\n")
+	return strings.Map(func(c rune) rune {
+		if isControl(c) && c != '\n' {
+			return ' '
+		}
+		return c
+	}, text)
 }
 
 // validateCounts accepts distinct numbers from 1 to limit.

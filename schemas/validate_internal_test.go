@@ -2,7 +2,7 @@ package schemas
 
 import "testing"
 
-// Text from elsewhere can neither command a terminal nor reverse the order of a line.
+// Text from other sources can neither control a terminal nor change the direction of a line.
 func TestOneLine(t *testing.T) {
 	for _, c := range []struct {
 		text, want string

@@ -47,11 +47,11 @@ type Port struct {
 	Flag    string // for messages, such as "--http-port"
 	Given   int    // 0: any free one; -1: not given, use Default
 	Default int
-	Last    int // port of the last process, whose clients may still use it; 0: none
+	Last    int // port of the previous process, whose clients may still use it; 0: none
 }
 
-// Listen listens on a port of host. Unless one is given, it is the last one if that is free. If the
-// default port is in use, Listen takes a free one and describes that in note. If a given port is in
+// Listen listens on a port of host. Without a given port it prefers the port of the previous process. If
+// the default port is in use, Listen takes a free one and describes that in note. If a given port is in
 // use, it returns an error that names the flag.
 func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note string, err error) {
 	port := p.Given

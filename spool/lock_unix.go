@@ -6,23 +6,22 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// noFollow makes the opening of a symbolic link fail, which another user may have planted.
+// noFollow is a flag with which opening a symbolic link fails. Another user may have created the link.
 const noFollow = unix.O_NOFOLLOW
 
-// makeDir creates a directory for a spool. In the directory for temporary files, where its name can be
-// guessed, it must be a directory of this user that nobody else can write to.
+// makeDir creates a directory for a spool. Other users can guess its name in the directory for temporary
+// files. There it must belong to this user, and no other user may write to it.
 func makeDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
 	inside, err := filepath.Rel(os.TempDir(), dir)
-	if err != nil || strings.HasPrefix(inside, "..") {
+	if err != nil || !filepath.IsLocal(inside) {
 		return nil // chosen by the user
 	}
 	info, err := os.Lstat(dir)

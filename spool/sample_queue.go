@@ -286,7 +286,7 @@ func (q *SampleQueue) startSegment() error {
 	if len(q.segments) > 0 {
 		s.number = q.last().number + 1
 	}
-	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND | noFollow
+	flags := os.O_WRONLY | os.O_CREATE | os.O_EXCL | os.O_APPEND
 	f, err := os.OpenFile(s.path(q.dir), flags, 0o600)
 	if err != nil {
 		return fmt.Errorf("create a file for samples: %w", err)

@@ -53,7 +53,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reg.MustRegister(m.fits, m.seconds, m.examples, m.skipped, m.drifts, m.promotions,
 			m.newEpochs)
 	}
-	// Prometheus cannot see an increase of a counter that appears with its first event.
+	// Prometheus cannot see the first increase of a counter that does not exist before.
 	for _, target := range schemas.Targets() {
 		m.fits.WithLabelValues(target, "error")
 	}

@@ -161,7 +161,7 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 			all = append(all, j)
 		}
 	}
-	for _, j := range c.waiting { // a queued job of another client has no heartbeats, and waits on
+	for _, j := range c.waiting { // only courier run sends heartbeats for a queued job
 		if j.HasHeartbeat && now.Sub(j.LastSeen) > schemas.Silence {
 			all = append(all, j)
 		}

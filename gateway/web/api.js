@@ -10,10 +10,10 @@ export async function ask(path, body, method = body ? 'POST' : 'GET') {
   return answer;
 }
 
-// follow calls on.<kind> for each live event of these kinds, of one job if it is given, on.missed after
-// lost events, and on.open and on.lost for the connection. The browser reconnects and resumes after the last event, except
-// after a response that is not an event stream. A page in the background is not connected, because
-// browsers open only six connections to a server.
+// follow calls on.<kind> for each live event of these kinds, or only for those of one job if it is
+// given. It calls on.missed after lost events, and on.open and on.lost for the connection. The browser
+// reconnects and resumes after the last event, except after a response that is not an event stream. A
+// page in the background is not connected, because browsers open only six connections to a server.
 export function follow(kinds, job, on) {
   let source;
   const connect = () => {

@@ -90,15 +90,15 @@ const needs = [
   { read: readRegressors, for: ['regressors', 'predict'], seconds: 10 },
   { read: readScore, for: ['score'], seconds: 10 },
   { read: readAll, for: ['advice', 'predict'], seconds: 10 },
-  { read: readJobs, for: ['jobs'], seconds: 2 }, // polls too: the events of many jobs are larger than their states
+  { read: readJobs, for: ['jobs'], seconds: 2 }, // polls too, because the events of many jobs are larger than the list
   { read: readJob, for: ['job'], seconds: 10 },
 ].filter((n) => n.for.some(shows));
 const wanted = (read) => () => { if (needs.some((n) => n.read === read)) read(); };
 const readState = () => needs.forEach((n) => n.read());
 if (view === 'job') job.start(id, readJob);
 
-// A view follows only the events that it shows. All follow the few of the regressors, which show that the
-// connection lives.
+// A view follows only the events that it shows. A view of a polled list follows the rare events of
+// regressors, to notice a lost connection.
 const kinds = { job: ['job', 'advice'], advice: ['advice'] }[view] ?? ['regressor'];
 follow(kinds, view === 'job' && id, {
   open: () => { following = true; readState(); },

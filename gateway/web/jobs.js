@@ -86,7 +86,7 @@ export function outcome(j) {
   if (j.incomplete) return '◐ incomplete';
   if (j.met_slo !== undefined) return j.met_slo ? '✓ met' : '✕ missed';
   if (!j.slo_seconds) return 'no SLO';
-  return isOpen(j) && j.probability !== undefined ? `${j.at_risk ? '! at risk' : 'on time'}: ${probability(j.probability)}` : unknown;
+  return isOpen(j) && j.probability !== undefined ? (j.at_risk ? '! at risk: ' : '') + probability(j.probability) : unknown;
 }
 
 // late returns by how many seconds a job ends, or will end, after its deadline; negative if before.

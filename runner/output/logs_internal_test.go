@@ -48,6 +48,10 @@ func TestNewLog_ReadsTablesAndJSON(t *testing.T) {
 			[]string{"1 0 - 0.5", "2 60 - 0.6", "3 62 - 0.7"},
 		},
 		{
+			"a row without a time", "epoch,epoch_time,val_acc\n1,61,\n1,0,0.5\n2,62,0.6\n",
+			[]string{"1 61 - 0.5", "2 62 - 0.6"},
+		},
+		{
 			"times of the epochs by their name", "epoch,epoch_time,val_acc\n1,61,0.5\n2,62,0.6\n",
 			[]string{"1 61 - 0.5", "2 62 - 0.6"},
 		},

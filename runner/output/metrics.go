@@ -80,8 +80,8 @@ func (m *measurements) set(n *name, label string, v float64, p *percentages) (is
 		m.setLoss(v, n, printed)
 	case n.kind == kindTime:
 		isEpochTime := n.counter == countsEpochs
-		if m.isEpochTime == isEpochTime || isEpochTime {
-			m.seconds, m.isEpochTime = validSeconds(v), isEpochTime
+		if s := validSeconds(v); s > 0 && (isEpochTime || !m.isEpochTime) {
+			m.seconds, m.isEpochTime = s, isEpochTime
 		}
 	default:
 		return false
@@ -124,22 +124,23 @@ func rankOfLoss(n *name) int {
 	return rank
 }
 
-// epochTimes tells durations of epochs from times since the start of the training, by their behaviour:
-// those only grow. Until one was not larger than the one before, none counts, and durations are those
-// between the arrivals of the rows.
+// epochTimes distinguishes durations of epochs from times since the start of the training, which only
+// grow. While the times of a file only grow, none is used, and the duration of an epoch is the time
+// between two rows.
 type epochTimes struct {
-	last      float64
-	areEpochs bool
+	last         float64
+	areDurations bool
 }
 
-// duration returns a time if it is the duration of an epoch, else 0. isEpochTime: its name says so.
+// duration returns a time if it is the duration of an epoch, else 0. isEpochTime reports whether the name
+// of the time says that it is one.
 func (t *epochTimes) duration(v float64, isEpochTime bool) float64 {
 	if v == 0 {
 		return 0
 	}
-	t.areEpochs = t.areEpochs || isEpochTime || t.last > 0 && v <= t.last
+	t.areDurations = t.areDurations || isEpochTime || t.last > 0 && v <= t.last
 	t.last = v
-	if !t.areEpochs {
+	if !t.areDurations {
 		return 0
 	}
 	return v

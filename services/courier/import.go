@@ -49,9 +49,9 @@ started_at, ended_at, accuracy, error, concurrent_jobs, nodes, node_cores, cpu_m
 training_samples, user and outcome. A table with a row per epoch also has epoch, epoch_seconds,
 accuracy, error and loss; an epoch may have several rows. Common other names, such as batch, njobs,
 params.batch_size, metrics.val_acc or "time (min)", are recognized; --columns maps the rest. Metrics on
-validation data come before others, and an accuracy on training data is none. A time that only grows
-from row to row is the time since the start; if it may be either, nothing is imported, and the message
-says which flag decides. Timestamps are RFC 3339, a date with or without a time of day, or seconds or
+validation data are preferred, and accuracies on training data are not imported. A time that only grows
+from row to row is the time since the start. If it may also be the time of each epoch, the run is
+refused, and the message names the flag that decides. Timestamps are RFC 3339, a date with or without a time of day, or seconds or
 milliseconds since 1970. Durations are seconds, or 8m13s, 1.2min, 01:02:03, 1-02:03:04. An accuracy
 above 1 is a percentage; an error, such as a word error rate, is 1 - accuracy.
 

@@ -205,7 +205,7 @@ func (c *cancelCommand) Run(w *environment) error {
 type jobsCommand struct {
 	natsFlags
 	outputFlags
-	State  string `help:"Only jobs in this state, or open or ended ones."`
+	State  string `help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
 	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
 	Limit  int    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string `help:"Only jobs after this one in the list; continues a previous page."`

@@ -80,7 +80,7 @@ type Instance struct {
 	listener net.Listener                   // of the gateway
 	groups   []services.Group
 
-	last Endpoints // of the last process on the data directory
+	last Endpoints // of the previous process on the data directory
 
 	mu        sync.Mutex
 	endpoints Endpoints
@@ -98,7 +98,7 @@ func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) 
 	}
 	i := &Instance{o: o, log: log, registry: services.NewRegistry(), unlock: unlock}
 	if i.last, err = ReadEndpoints(o.DataDir); err != nil && !errors.Is(err, ErrNeverRan) {
-		log.Warn("the last ports are not known", "error", err)
+		log.Warn("previous ports are not known", "error", err)
 	}
 	for _, step := range []func(context.Context) error{
 		i.startNATS,

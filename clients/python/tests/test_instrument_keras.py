@@ -39,6 +39,9 @@ class Sent:
     def flush(self, seconds):
         pass
 
+    def after_fork(self):
+        pass
+
 
 class KerasTest(unittest.TestCase):
     def setUp(self):
@@ -86,6 +89,13 @@ class KerasTest(unittest.TestCase):
             self.evaluate()
         _session.session().finish()
         self.assertEqual(self.sent.units, [(1, 13.0), (2, 13.0)])
+
+    def test_a_child_does_not_report_the_epoch_of_its_parent(self):
+        self.fit(1)
+        _session.session()._after_fork()
+        _session.session()._channel = self.sent
+        _session.session().finish()
+        self.assertEqual(self.sent.units, [])
 
     def test_a_fit_of_several_epochs(self):
         self.fit(3)

@@ -5,12 +5,11 @@ from ._names import HELD_OUT, words_of
 from ._session import Fit, clock, session
 
 _adapter = None  # of the last iterator over data
-_held = None  # the epoch of a fit of one epoch, until its end is known
 
 
 class _Held:
-    """The only epoch of a fit. A script that calls fit in its own loop evaluates, saves and logs between
-    two calls. So the epoch ends where the next fit begins, and the last one after its evaluation."""
+    """The only epoch of a fit. A script that calls fit in its own loop evaluates and saves between two
+    calls. So the epoch ends when the next fit begins, and the last one ends after its evaluation."""
 
     def __init__(self, fit, number, values, measured):
         self.fit, self.number, self.values, self.measured = fit, number, values, measured
@@ -25,20 +24,13 @@ class _Held:
         self.fit.unit(self.number, self.values, ended=ended, **self.measured)
 
 
-def _report_held(ended=None):
-    global _held
-    held, _held = _held, None
-    if held is not None:
-        held.report(held.ended if ended is None else ended)
-
-
 def callback_list(module):
     """keras.src.callbacks.callback_list, tf_keras.src.callbacks"""
     cls = module.CallbackList
 
     def train_began(args, kwargs, result, note):
         global _adapter
-        _report_held(clock())
+        session().report_held(clock())
         own, parameters = args[0], getattr(args[0], "params", None) or {}
         size = getattr(_adapter, "batch_size", None)
         _adapter = None
@@ -49,8 +41,7 @@ def callback_list(module):
         own = args[0]
         own.__dict__.pop("_courier_evaluation", None)
         epoch = args[1] if len(args) > 1 else kwargs.get("epoch")
-        if "_courier_first" not in own.__dict__:
-            own._courier_first = epoch
+        own.__dict__.setdefault("_courier_first", epoch)
         own._courier_fit.begin_unit()
 
     def before_epoch_end(args, kwargs):
@@ -64,10 +55,9 @@ def callback_list(module):
                   for k, v in dict(logs or {}).items()}
         measured = {"batches": steps, "steps": steps,
                     "evaluation": own.__dict__.pop("_courier_evaluation", None)}
-        global _held
         fit = own._courier_fit
         if fit.total is not None and fit.total - own.__dict__.get("_courier_first", 0) == 1:
-            _held = _Held(fit, epoch + 1, values, measured)
+            session().held = _Held(fit, epoch + 1, values, measured)
         else:
             fit.unit(epoch + 1, values, **measured)
 
@@ -79,16 +69,14 @@ def callback_list(module):
         began = own.__dict__.pop("_courier_test", None)
         if began is not None and session().fits:
             own._courier_evaluation = own.__dict__.get("_courier_evaluation", 0) + clock() - began
-        elif began is not None and _held is not None:
+        elif began is not None and session().held is not None:
             logs = args[1] if len(args) > 1 else kwargs.get("logs")
-            _held.evaluated(logs, clock() - began)
+            session().held.evaluated(logs, clock() - began)
 
     def train_ended(args, kwargs, result, note):
         args[0].__dict__.pop("_courier_first", None)
         args[0].__dict__.pop("_courier_fit").end()
 
-    if _report_held not in session().before_finish:
-        session().before_finish.append(_report_held)
     patch(cls, "on_train_begin", around(after=train_began))
     patch(cls, "on_epoch_begin", around(after=epoch_began))
     patch(cls, "on_epoch_end", around(before=before_epoch_end))

@@ -97,7 +97,6 @@ class Session:
         self.fits = []  # of frameworks that are active, innermost last
         self.tracker = None  # set by _torch
         self.memory = lambda: {}  # of the devices; set by _torch
-        self.before_finish = []  # functions that report what they hold back
         self._channel = Channel(os.environ.get("COURIER_INSTRUMENT_CHANNEL", ""))
         self._reset()
         atexit.register(self.finish)
@@ -106,6 +105,7 @@ class Session:
     def _reset(self):
         self.next_progress = 0.0
         self.highest = 0  # number of the last unit
+        self.held = None  # a unit whose end is not known yet; set by _keras
         self._block = None
         self._has_said_hello = False
         self._is_finished = False
@@ -154,6 +154,12 @@ class Session:
         is_short = fit.unit_name == "round" or ended - began < SHORT_SECONDS
         if not is_short or ended - first >= BLOCK_SECONDS or number == fit.total:
             self.flush()
+
+    def report_held(self, ended=None):
+        """Reports the unit whose end was not known, with a new end if one is given."""
+        held, self.held = self.held, None
+        if held is not None:
+            held.report(held.ended if ended is None else ended)
 
     def flush(self):
         """Reports the units that wait."""
@@ -224,8 +230,7 @@ class Session:
             return
         self._is_finished = True
         error = getattr(sys, "last_value", None)
-        for report in self.before_finish:
-            report()
+        self.report_held()
         if self.tracker is not None:
             self.tracker.finish(error is not None)
         self.flush()

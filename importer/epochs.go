@@ -1,0 +1,302 @@
+package importer
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"courier/runner/output"
+	"courier/schemas"
+)
+
+// epochRun is a run whose rows are epochs.
+type epochRun struct {
+	draft  *runDraft
+	rows   []epochRow
+	broken *Refusal
+}
+
+// epochRow is an epoch, or a part of one.
+type epochRow struct {
+	PastEpoch
+	number float64
+	clock  float64 // of FieldSeconds: the time of the epoch, or since the start; 0: none
+	phase  output.Column
+	parts  bool // its rows have different accuracies of unknown data
+}
+
+// epoch adds a row to its run. An invalid row invalidates the whole run.
+func (t *table) epoch(d *runDraft, phase output.Column) {
+	id := d.values[FieldRunID]
+	run := t.open[id]
+	if run == nil {
+		run = &epochRun{draft: d}
+		t.open[id], t.order = run, append(t.order, id)
+	}
+	if run.broken != nil {
+		return
+	}
+	why := run.constants(d)
+	if why == nil && d.values[FieldEpoch] == "" && len(run.rows) > 0 {
+		return // a row about the whole run
+	}
+	var e epochRow
+	if why == nil {
+		e, why = epochOf(d, t.columns[FieldError])
+	}
+	if why != nil {
+		why.Field = callField(t.columns, why.Field)
+		run.draft.Place, run.broken = d.Place, why
+		return
+	}
+	if e.phase = phase; t.phase != "" && !phase.IsHeldOut {
+		e.Accuracy = nil
+	}
+	if phase.IsHeldOut {
+		e.Loss = nil
+	}
+	run.rows = append(run.rows, e)
+}
+
+// constants takes the values of a row about the whole run. A run has one batch size: a column that
+// varies may be the number of the batch.
+func (r *epochRun) constants(d *runDraft) *Refusal {
+	for field, v := range d.values {
+		old := r.draft.values[field]
+		if (field == FieldBatchSize || field == FieldCPUs) && v != "" && old != "" {
+			a, _ := strconv.ParseFloat(v, 64) // of a column whose values fit
+			if b, _ := strconv.ParseFloat(old, 64); a != b {
+				return refuse(ReasonMixed, field, "the rows of one run have %s and %s", clip(old), clip(v))
+			}
+		}
+		if v != "" {
+			r.draft.values[field] = v
+		}
+	}
+	return nil
+}
+
+// epochOf parses the fields of a row. errorColumn is the name of the column of FieldError.
+func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
+	number, err := strconv.ParseFloat(d.values[FieldEpoch], 64)
+	if err != nil || !(number >= 0 && number <= schemas.MaxEpochs) {
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number",
+			clip(d.values[FieldEpoch]))
+	}
+	e.number, e.Source = number, schemas.DurationReported
+	if text := d.values[FieldEpochSeconds]; text != "" {
+		if e.Seconds, why = seconds(FieldEpochSeconds, text); why != nil {
+			return e, why
+		}
+	}
+	if text := d.values[FieldSeconds]; text != "" {
+		if e.clock, why = seconds(FieldSeconds, text); why != nil {
+			return e, why
+		}
+	}
+	if text := d.values[FieldAccuracy]; text != "" {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && v > 1 && v <= 100 {
+			e.Accuracy = &v // see convertPercentages
+		} else if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
+			return e, why
+		}
+	}
+	if text := d.values[FieldError]; text != "" && e.Accuracy == nil {
+		wrong, why := ratio(FieldError, text)
+		if why != nil {
+			return e, why
+		}
+		e.Accuracy = accuracyOf(*wrong)
+		e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
+	}
+	if v, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && v-v == 0 {
+		e.Loss = &v
+	}
+	return e, nil
+}
+
+// epochs sets the epochs of a run, or its total time if only that is known.
+func (t *table) epochs(run *epochRun) *Refusal {
+	d := run.draft
+	rows, why := t.merge(run.rows)
+	if why != nil {
+		return why
+	}
+	field := FieldEpochSeconds
+	times := timesOf(rows, func(e *epochRow) float64 { return e.Seconds })
+	if clocks := timesOf(rows, func(e *epochRow) float64 { return e.clock }); len(times) == 0 && len(clocks) > 0 {
+		field, times = FieldSeconds, clocks
+	}
+	for i := range rows {
+		d.epochs = append(d.epochs, rows[i].PastEpoch)
+	}
+	convertPercentages(d.epochs)
+	switch n := len(rows); {
+	case len(times) == n:
+		_, isRequested := t.o.Columns[field]
+		each, why := durationsOf(times, t.columns[field], field, isRequested)
+		if why != nil {
+			return why
+		}
+		for i := range each {
+			d.epochs[i].Seconds = each[i]
+		}
+		return nil
+	case len(times) == 1 && field == FieldSeconds:
+		d.values[FieldSeconds] = strconv.FormatFloat(times[0], 'g', -1, 64)
+	case len(times) > 0:
+		return refuse(ReasonMissing, FieldEpochSeconds, "only %d of %d epochs have a time", len(times), n)
+	case t.value(d, FieldStartedAt) == "" || t.value(d, FieldEndedAt) == "":
+		return refuse(ReasonMissing, FieldEpochSeconds,
+			"missing in a row per epoch: name its column with --columns epoch_seconds=NAME")
+	}
+	d.total()
+	return nil
+}
+
+// timesOf returns a time of each row that has one.
+func timesOf(rows []epochRow, of func(*epochRow) float64) (times []float64) {
+	for i := range rows {
+		if v := of(&rows[i]); v > 0 {
+			times = append(times, v)
+		}
+	}
+	return times
+}
+
+// total leaves only the result and the number of the epochs of a run whose total time is known.
+func (d *runDraft) total() {
+	last := d.epochs[len(d.epochs)-1]
+	if d.values[FieldEpochs] == "" {
+		d.values[FieldEpochs] = strconv.FormatUint(uint64(last.Number), 10)
+	}
+	for i := range d.epochs {
+		if a := d.epochs[i].Accuracy; a != nil {
+			d.values[FieldAccuracy] = strconv.FormatFloat(*a, 'g', -1, 64)
+		}
+	}
+	d.epochs = nil
+}
+
+// merge joins the rows of each epoch, and numbers the epochs from 1. A fraction is a part of the next
+// epoch. The times of the training and of the validation of an epoch are added. Other times of one
+// epoch must grow through all rows. Otherwise they are times of parts, such as batches, and the run is
+// refused.
+func (t *table) merge(rows []epochRow) ([]epochRow, *Refusal) {
+	hasParts := slices.ContainsFunc(rows, func(e epochRow) bool { return e.number != math.Trunc(e.number) })
+	fromZero := !hasParts && rows[0].number == 0
+	isClockGrowing := clockGrows(rows)
+	isHeldOut := output.ColumnOf(t.columns[FieldAccuracy]).IsHeldOut || t.phase != ""
+	var all []epochRow
+	for _, e := range rows {
+		e.Number = uint32(max(1, math.Ceil(e.number)))
+		if fromZero {
+			e.Number = uint32(e.number) + 1
+		}
+		n := len(all)
+		if n == 0 || all[n-1].Number != e.Number {
+			all = append(all, e)
+			continue
+		}
+		to := &all[n-1]
+		if e.Accuracy != nil {
+			to.parts = to.parts || to.Accuracy != nil && *to.Accuracy != *e.Accuracy && !isHeldOut
+			to.Accuracy, to.Metric, to.Printed = e.Accuracy, e.Metric, e.Printed
+		}
+		if e.Loss != nil {
+			to.Loss = e.Loss
+		}
+		addsUp := to.phase.IsTraining && e.phase.IsHeldOut
+		bothTimed := to.clock > 0 && e.clock > 0
+		switch {
+		case addsUp && !isClockGrowing:
+			if to.Seconds += e.Seconds; bothTimed {
+				to.clock += e.clock
+			}
+			continue
+		case to.Seconds > 0 && e.Seconds > 0 && to.Seconds != e.Seconds, bothTimed && !isClockGrowing:
+			return nil, refuse(ReasonMixed, FieldEpoch, "epoch %d has several rows with times, as of its"+
+				" batches: only one row of an epoch may have a time", e.Number)
+		}
+		to.Seconds, to.clock = max(to.Seconds, e.Seconds), max(to.clock, e.clock)
+	}
+	for i := range all {
+		if all[i].parts { // of batches
+			all[i].Accuracy, all[i].Metric, all[i].Printed = nil, "", 0
+		}
+	}
+	return all, nil
+}
+
+// clockGrows reports whether the clocks of rows grow from epoch to epoch, and never fall.
+func clockGrows(rows []epochRow) bool {
+	var last epochRow
+	for _, e := range rows {
+		if e.clock == 0 {
+			continue
+		}
+		if e.clock < last.clock || e.clock == last.clock && e.number != last.number {
+			return false
+		}
+		last = e
+	}
+	return true
+}
+
+// totalNames are words of columns that hold the time since the start of a run.
+var totalNames = []string{"total", "elapsed", "cumul", "since", "wall", "runtime"}
+
+// durationsOf returns the durations of epochs from the values of a column, which may instead hold the
+// time since the start of the run. Its name decides, or its values: a time since the start grows by the
+// duration of an epoch, so that the steps are even, and about as large as the first value. It is an
+// error if neither decides.
+func durationsOf(values []float64, column, field string, isRequested bool) ([]float64, *Refusal) {
+	n := len(values)
+	steps, restarts := []float64{}, 0
+	for i := 1; i < n; i++ {
+		step := values[i] - values[i-1]
+		if step <= 0 {
+			step = values[i]
+			restarts++
+		}
+		steps = append(steps, step)
+	}
+	if n == 1 || field == FieldEpochSeconds && isRequested {
+		return values, nil
+	}
+	if restarts > 0 {
+		// The time since the start of a run that was resumed begins again, and grows as evenly as before.
+		all := append([]float64{values[0]}, steps...)
+		if n < 4 || 2*restarts >= n || slices.Max(all) > 3*slices.Min(all) {
+			return values, nil
+		}
+		return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start of a run that"+
+			" was resumed? Name the column with --columns epoch_seconds=NAME if it is the time of each")
+	}
+	middle := slices.Sorted(slices.Values(steps))[len(steps)/2]
+	first := values[0] / middle
+	isEven := slices.Max(steps) <= 3*slices.Min(steps)
+	isTotal := field == FieldSeconds && slices.ContainsFunc(totalNames, func(word string) bool {
+		return strings.Contains(compact(column), word)
+	})
+	switch {
+	case isTotal, n > 2 && isEven && first <= 4 && field == FieldSeconds, n > 3 && isEven && first <= 1.5:
+		return append([]float64{values[0]}, steps...), nil
+	case field == FieldEpochSeconds || first >= 20:
+		return values, nil
+	}
+	return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start? The values"+
+		" grow from %g to %g: name the column with --columns epoch_seconds=NAME if it is the time of each",
+		values[0], values[n-1])
+}
+
+// countFromOne renumbers epochs that a source counts from zero.
+func countFromOne(epochs []PastEpoch) {
+	if len(epochs) == 0 || epochs[0].Number != 0 {
+		return
+	}
+	for i := range epochs {
+		epochs[i].Number++
+	}
+}
