@@ -62,18 +62,23 @@ and too long otherwise. Its accuracy is that of the last epoch.
 Runs with timestamps are co-located where they overlap on a node. Runs without timestamps are
 scheduled sequentially from --since, each beside concurrent_jobs equal jobs.
 
-json    a run or an epoch per line, with these fields, also in objects such as config; lists of
-        epoch_seconds, accuracies and losses (a value per epoch); an event per line, as courier replay
-        --save writes them; or a document: a list of runs or epochs, trainer_state.json of Hugging
-        Face, a history of Keras, and kubectl get pods -o json
-bigdl   a driver log is a run; it contains the batch size, and --epochs is the expected number
-mlflow  the epochs come from a metric with a value per epoch (time, accuracy or loss)
-slurm   a job is a run. Its batch size and its epochs come from flags of the submitted command, such
-        as --batch-size 64, -b 64 or data.batch_size=64, its model from a flag or its name, and its
-        time limit is kept
-pbs     as slurm
-spark   an application is a run, and its epochs are the jobs with "epoch 3" in their group or
-        description; without them set --epochs for the total time, or import the driver log
+    json    a run or an epoch per line, with these fields, also in objects such
+            as config; lists of epoch_seconds, accuracies and losses (a value
+            per epoch); an event per line, as courier replay --save writes
+            them; or a document: a list of runs or epochs, trainer_state.json
+            of Hugging Face, a history of Keras, kubectl get pods -o json
+    bigdl   a driver log is a run; it contains the batch size, and --epochs is
+            the expected number
+    mlflow  the epochs come from a metric with a value per epoch (time, accuracy
+            or loss)
+    slurm   a job is a run. Its batch size and its epochs come from flags of the
+            submitted command, such as --batch-size 64, -b 64 or
+            data.batch_size=64, its model from a flag or its name, and its time
+            limit is kept
+    pbs     as slurm
+    spark   an application is a run, and its epochs are the jobs with "epoch 3"
+            in their group or description; without them set --epochs for the
+            total time, or import the driver log
 
 Implausible runs are refused: fewer epochs than expected, exactly the time of another run of this
 import, times that are not positive, an end before the start or in the future, logs of two jobs.
