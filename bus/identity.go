@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -157,11 +158,17 @@ func (o *Options) explain(err error) error {
 		return fmt.Errorf("%w: the server knows no user with the nkey in %s", err, o.SeedFile)
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrNkeysNotSupported):
 		return fmt.Errorf("%w: the server requires authentication", err)
-	case o.CertFile == "" && o.CAFile != "" && errors.Is(err, nats.ErrTLS):
-		// The server may close the connection before the client reads the reason.
+	case o.CertFile == "" && o.CAFile != "" && isRefusedTLS(err):
 		return fmt.Errorf("%w; if the server wants a certificate of its clients, name its file", err)
 	}
 	return err
+}
+
+// isRefusedTLS reports whether the server ended the TLS handshake. The server may close the connection
+// before the client reads the reason, which crypto/tls returns as a net.OpError.
+func isRefusedTLS(err error) bool {
+	var alert *net.OpError
+	return errors.Is(err, nats.ErrTLS) || errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // WithoutSecrets removes users, passwords and tokens from a list of addresses. Addresses may be

@@ -114,11 +114,11 @@ func (s *screen) finish() {
 // printQueued prints and empties the queue. The caller holds s.mu.
 func (s *screen) printQueued(q *printQueue) {
 	texts, bar := q.take()
+	if bar != nil { // first: an old bar must not be shown again after a text
+		s.drawNow(*bar)
+	}
 	for _, text := range texts {
 		s.printNow(text)
-	}
-	if bar != nil {
-		s.drawNow(*bar)
 	}
 }
 

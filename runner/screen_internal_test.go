@@ -66,6 +66,18 @@ func TestScreen(t *testing.T) {
 			func(s *screen) { s.draw("bar"); s.draw(""); s.write(0, []byte("x\n")) },
 			"bar" + cleared + "x\n",
 		},
+		{
+			"removed before a message that waits with it",
+			func(s *screen) {
+				s.draw("bar")
+				q := &printQueue{wake: make(chan struct{}, 1)}
+				s.later.Store(q)
+				s.draw("")
+				s.message("hello")
+				s.printQueued(q)
+			},
+			"bar" + cleared + "courier: hello\n",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var b bytes.Buffer
