@@ -105,6 +105,7 @@ type Advisor struct {
 	applied   uint64        // last applied sequence of JOB
 	appliedAt time.Time     // when the stream stored that event
 	advanced  chan struct{} // closed and replaced when applied grows
+	heard     map[string]uint32 // lost jobs with a heartbeat since the last check, and their runs
 }
 
 // New returns an advisor that does not run yet.
@@ -118,6 +119,7 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Ad
 		answering: make(chan struct{}),
 		cluster:   cluster.New(),
 		advanced:  make(chan struct{}),
+		heard:     map[string]uint32{},
 	}
 	a.outbox = newOutbox(b.Publish, a.metrics, log)
 	a.regressors.Store(&decide.Regressors{})

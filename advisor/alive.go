@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -13,7 +14,8 @@ func (a *Advisor) listenAlive(ctx context.Context) error {
 	return a.bus.ListenPersons(ctx, []string{alive, schemas.PersonSubject("*", alive)}, a.onAlive)
 }
 
-// onAlive records a heartbeat. It ignores a heartbeat that a person sent for another person's job.
+// onAlive records a heartbeat, also of a lost run, which watchSilence then revives. It ignores a heartbeat
+// that a person sent for another person's job.
 func (a *Advisor) onAlive(person string, e schemas.Event) {
 	alive := e.(*schemas.Alive)
 	if owner, known, _ := a.owner(alive.JobID); !known || person != "" && person != owner {
@@ -21,16 +23,41 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if j := a.cluster.Live(alive.JobID); j != nil &&
-		alive.Run == j.Run { // owner releases the lock, so the job may have been packed
+	j := a.cluster.Job(alive.JobID) // of a packed job a copy
+	switch {
+	case j == nil || alive.Run != j.Run:
+	case j.State == schemas.StateLost:
+		a.heard[j.ID] = j.Run
+	default:
 		j.LastSeen = time.Now()
 		j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
 	}
 }
 
-// watchSilence records silent jobs as lost. It cancels queued jobs whose runner is silent, because they
-// would block the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is
-// lost.
+// foundEvents returns the events that revive the lost runs that have sent a heartbeat since the last
+// call. The caller holds the lock.
+func (a *Advisor) foundEvents(now time.Time) (found []*schemas.Ended) {
+	for id, run := range a.heard {
+		if j := a.cluster.Job(id); j != nil && j.State == schemas.StateLost && j.Run == run {
+			found = append(found, runEvent(j, schemas.EventFound, schemas.FoundID(id, j.Last),
+				"its runner sends heartbeats again", now))
+		}
+	}
+	clear(a.heard)
+	return found
+}
+
+// runEvent returns an event of the advisor about the end of a run.
+func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schemas.Ended {
+	return &schemas.Ended{
+		JobStamp: schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: now}, JobID: j.ID, Run: j.Run},
+		Setting:  j.Setting, Outcome: outcome, EpochsDone: j.EpochsDone, Reason: reason,
+	}
+}
+
+// watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found. It cancels queued
+// jobs whose runner is silent, because they would block the queue. While NATS is unreachable neither
+// heartbeats nor events can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
@@ -54,31 +81,21 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			}
 		}
 		a.metrics.observe(a.cluster, now)
-		var lost []*schemas.Ended
+		events := a.foundEvents(now)
 		for _, j := range a.cluster.Silent(now) {
 			if j.State == schemas.StateQueued {
-				lost = append(lost, cancelledEvent(j, "its runner sends no more heartbeats", now))
+				events = append(events, cancelledEvent(j, "its runner sends no more heartbeats", now))
 				continue
 			}
-			e := &schemas.Ended{
-				Outcome:    schemas.EventLost,
-				Setting:    j.Setting,
-				EpochsDone: j.EpochsDone,
-				Reason:     fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339)),
-			}
-			e.JobStamp = schemas.JobStamp{
-				Stamp: schemas.Stamp{EventID: schemas.LostID(j.ID, j.Last), At: now},
-				JobID: j.ID,
-				Run:   j.Run,
-			}
-			lost = append(lost, e)
+			silent := fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339))
+			events = append(events, runEvent(j, schemas.EventLost, schemas.LostID(j.ID, j.Last), silent, now))
 		}
 		a.mu.Unlock()
-		for _, e := range lost {
+		for _, e := range events {
 			if e.Outcome == schemas.EventLost {
 				a.metrics.lost.Inc()
 			}
-			a.log.Warn("job is silent", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
+			a.log.Warn("heartbeats of a job", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
 			a.record(ctx, e)
 		}
 	}

@@ -34,10 +34,6 @@ func (a *Advisor) cancelJob(ctx context.Context, q *schemas.JobCancelRequest) (a
 }
 
 func cancelledEvent(j *cluster.Job, reason string, now time.Time) *schemas.Ended {
-	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: reason}
 	id := schemas.EndedID(j.ID, j.Run, schemas.EventCancelled)
-	stamp := schemas.Stamp{EventID: id, At: now}
-	e.JobStamp = schemas.JobStamp{Stamp: stamp, JobID: j.ID, Run: j.Run}
-	e.Setting, e.EpochsDone = j.Setting, j.EpochsDone
-	return e
+	return runEvent(j, schemas.EventCancelled, id, reason, now)
 }

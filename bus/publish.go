@@ -179,8 +179,9 @@ func (b *Bus) storedSequence(ctx context.Context, subject string) (uint64, error
 	return msg.Sequence, nil
 }
 
-// Notify sends an event over core NATS: it is neither stored nor acknowledged.
-func (b *Bus) Notify(e schemas.Event) error {
+// Notify sends an event over core NATS, and waits until the server has it: it is neither stored nor
+// acknowledged by anybody else. ctx must have a deadline.
+func (b *Bus) Notify(ctx context.Context, e schemas.Event) error {
 	data, err := schemas.Marshal(e)
 	if err != nil {
 		return err
@@ -189,7 +190,10 @@ func (b *Bus) Notify(e schemas.Event) error {
 	if b.isPerson {
 		subject = schemas.PersonSubject(b.permissions.user, subject)
 	}
-	if err := b.nc.Publish(subject, data); err != nil {
+	if err = b.nc.Publish(subject, data); err == nil {
+		err = b.nc.FlushWithContext(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("notify %s: %w", e.Subject(), unavailable(err))
 	}
 	return nil

@@ -62,7 +62,7 @@ func (r *runReader) add(event schemas.Event) {
 	case *schemas.Ended:
 		key := runIdentity{e.JobID, e.Run}
 		run := r.open[key]
-		if run == nil || e.Outcome == schemas.EventLost {
+		if run == nil || e.Outcome == schemas.EventLost || e.Outcome == schemas.EventFound {
 			return // A lost run may continue.
 		}
 		delete(r.open, key)

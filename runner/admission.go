@@ -45,11 +45,11 @@ func (j *job) awaitAdmission(
 
 	heartbeat := time.NewTicker(schemas.Heartbeat)
 	defer heartbeat.Stop()
-	j.sendHeartbeat()
+	j.sendHeartbeat(waiting)
 	for {
 		select {
 		case <-heartbeat.C:
-			j.sendHeartbeat()
+			j.sendHeartbeat(waiting)
 		case e := <-events:
 			switch e := e.(type) {
 			case *schemas.JobAdmitted:

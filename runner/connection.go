@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"time"
 
 	"courier/bus"
 	"courier/schemas"
@@ -25,6 +26,7 @@ type connection struct {
 	cancelled chan *schemas.Ended
 	advice    chan *schemas.Advice
 	risks     chan *schemas.Risk
+	beaten    chan time.Time // when a heartbeat was sent that has arrived
 	tasks     sync.WaitGroup
 }
 
@@ -44,6 +46,7 @@ func connect(
 		cancelled: make(chan *schemas.Ended),
 		advice:    make(chan *schemas.Advice, 16),
 		risks:     make(chan *schemas.Risk, 16),
+		beaten:    make(chan time.Time, 1),
 	}
 	if dial == nil {
 		c.err = errNoBus
@@ -142,8 +145,9 @@ func listen[E schemas.Event](ctx context.Context, c *connection, subject string,
 	}
 }
 
-// notify sends an event without storing it, if NATS is connected.
-func (c *connection) notify(e schemas.Event) {
+// beat sends a heartbeat in the background, if NATS is connected, and reports its time when the server
+// has it. It gives up before the next one.
+func (c *connection) beat(ctx context.Context, e *schemas.Alive) {
 	select {
 	case <-c.ready:
 	default:
@@ -152,7 +156,17 @@ func (c *connection) notify(e schemas.Event) {
 	if c.bus == nil || !c.bus.Connected() {
 		return
 	}
-	if err := c.bus.Notify(e); err != nil {
-		c.log.Debug("event not sent", "subject", e.Subject(), "error", err)
-	}
+	sentAt := time.Now()
+	c.tasks.Go(func() {
+		within, cancel := context.WithTimeout(ctx, schemas.Heartbeat)
+		defer cancel()
+		if err := c.bus.Notify(within, e); err != nil {
+			c.log.Debug("heartbeat not sent", "error", err)
+			return
+		}
+		select {
+		case c.beaten <- sentAt:
+		default: // the earlier time is close
+		}
+	})
 }

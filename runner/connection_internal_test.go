@@ -19,7 +19,7 @@ func TestJob_SendsHeartbeats(t *testing.T) {
 	dial := func(context.Context) (*bus.Bus, error) { <-connecting; return b, nil }
 	c := connect(ctx, dial, t.TempDir(), quiet)
 	j := &job{conn: c, result: Result{JobID: "a", Run: 3}}
-	j.sendHeartbeat() // it is dropped, because the bus is not connected
+	j.sendHeartbeat(ctx) // it is dropped, because the bus is not connected
 	close(connecting)
 	if _, err := c.await(ctx); err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestJob_SendsHeartbeats(t *testing.T) {
 			}
 			done = true
 		case <-tick.C:
-			j.sendHeartbeat() // until the listener is subscribed
+			j.sendHeartbeat(ctx) // until the listener is subscribed
 		case <-ctx.Done():
 			t.Fatal("no heartbeat was received")
 		}

@@ -55,7 +55,7 @@ type job struct {
 	epochs            *epochState
 	used              usage.Totals // until the start of the current epoch
 	progress          progressLine
-	heartbeats        int
+	contact           contact
 	hasHinted         bool // the user was informed that no epoch is recognized
 	hasExplained      bool // the user was informed that the accuracy is not the printed number
 	hasWarned         bool // the user was informed that an epoch was ignored
@@ -300,6 +300,8 @@ func (j *job) supervise(ctx context.Context) {
 	defer heartbeat.Stop()
 	defer second.Stop()
 	defer signal.Stop(j.signals)
+	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx)) // also while the job is stopped
+	defer stopBeating()
 
 	var poll <-chan time.Time // nil without a metrics file
 	if j.metrics != nil {
@@ -308,6 +310,7 @@ func (j *job) supervise(ctx context.Context) {
 		poll = ticker.C
 	}
 
+	j.sendHeartbeat(beating)
 	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
 	reported, measured := j.channel.reported(), j.instrumentChannel.reported()
 	for exited != nil || chunks != nil || reported != nil || measured != nil {
@@ -363,8 +366,11 @@ func (j *job) supervise(ctx context.Context) {
 				j.addRead(j.metrics.poll(false))
 			}
 		case <-heartbeat.C:
-			j.sendHeartbeat()
+			j.sendHeartbeat(beating)
+		case at := <-j.conn.beaten:
+			j.heartbeatArrived(at)
 		case <-second.C:
+			j.checkContact(time.Now())
 			j.addMeasured(false)
 			j.drawProgress()
 		}
@@ -472,12 +478,6 @@ func (j *job) removeChannel(c *sideChannel) {
 	if err := c.remove(); err != nil {
 		j.log.Warn("side channel not removed", "error", err)
 	}
-}
-
-func (j *job) sendHeartbeat() {
-	j.heartbeats++
-	id := fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.heartbeats)
-	j.conn.notify(&schemas.Alive{JobStamp: j.stamp(id)})
 }
 
 // forwardSignal forwards a signal to the job.

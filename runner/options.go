@@ -53,6 +53,10 @@ type Options struct {
 	// of the SLO or after Slurm's time limit; default StopOff.
 	StopWhenLate string
 
+	// StopWhenLost stops the job when no heartbeat has reached NATS for schemas.Silence. Without it, the
+	// job goes on.
+	StopWhenLost bool
+
 	Format       string // format of the output, see output.Formats; default output.FormatAuto
 	EpochPattern string // regular expression for output.FormatPattern
 

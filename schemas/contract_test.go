@@ -110,6 +110,8 @@ func jobEvents() []message {
 		event("ended", subject(schemas.EventCancelled), schemas.Ended{}, "The job was cancelled."),
 		event("ended", subject(schemas.EventLost), schemas.Ended{},
 			"The job was silent for too long. Its next event reverses this."),
+		event("ended", subject(schemas.EventFound), schemas.Ended{},
+			"A lost job has sent a heartbeat: it runs."),
 		event("admitted", subject(schemas.EventAdmitted), schemas.JobAdmitted{},
 			"A queued job may start."),
 		event("advice", subject(schemas.EventAdvice), schemas.Advice{},

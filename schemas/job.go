@@ -313,10 +313,11 @@ func (e *Epoch) validatePressure() error {
 }
 
 // Ended is job.<id>.finished, .failed, .cancelled or .lost: the end of a run. The job's next event
-// reverses "lost"; the other outcomes are final for the run.
+// reverses "lost", for example job.<id>.found, which records a heartbeat of the lost run; the other
+// outcomes are final for the run.
 type Ended struct {
 	JobStamp
-	// "finished", "failed", "cancelled" or "lost"
+	// "finished", "failed", "cancelled", "lost" or "found"
 	Outcome string `json:"outcome" ch:"outcome"`
 	// Explanation of the outcome.
 	Reason string `json:"reason,omitempty" ch:"reason"`
@@ -342,6 +343,9 @@ func EndedID(job string, run uint32, outcome string) string {
 // that a job can be lost again and several advisors record one loss only once.
 func LostID(job string, last uint64) string { return fmt.Sprintf("%s/%d/lost", job, last) }
 
+// FoundID returns the identity of a found event. lost is the sequence of the lost event.
+func FoundID(job string, lost uint64) string { return fmt.Sprintf("%s/%d/found", job, lost) }
+
 // Subject implements Event.
 func (e *Ended) Subject() string { return JobSubject(e.JobID, e.Outcome) }
 
@@ -351,9 +355,9 @@ func (e *Ended) Validate() error {
 		return err
 	}
 	switch e.Outcome {
-	case EventFinished, EventFailed, EventCancelled, EventLost:
+	case EventFinished, EventFailed, EventCancelled, EventLost, EventFound:
 	default:
-		return Invalid("outcome", "%q is not finished, failed, cancelled or lost", clip(e.Outcome))
+		return Invalid("outcome", "%q is not finished, failed, cancelled, lost or found", clip(e.Outcome))
 	}
 	if !(e.DurationSeconds >= 0 && e.DurationSeconds <= MaxSLO.Seconds()) {
 		return Invalid("duration_seconds", "%v is not between 0 and a year", e.DurationSeconds)
@@ -375,10 +379,13 @@ type Alive struct {
 	JobStamp
 }
 
-// Heartbeat is the interval of a runner's heartbeats. After Silence without one the job is lost.
+// Heartbeat is the interval of a runner's heartbeats. A runner that could not send one for Silence stops
+// its job, if that is wanted. LostAfter without a heartbeat the job is lost, and its CPUs are given to
+// others: until then a job that is stopped has ended.
 const (
 	Heartbeat = 10 * time.Second
 	Silence   = 3 * Heartbeat
+	LostAfter = 2 * Silence
 )
 
 // Subject implements Event.

@@ -117,7 +117,7 @@ func newEvent(subject string) Event {
 	case "job." + EventEpoch:
 		return &Epoch{}
 	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled,
-		"job." + EventLost:
+		"job." + EventLost, "job." + EventFound:
 		return &Ended{Outcome: t[2]}
 	case "job." + EventAdmitted:
 		return &JobAdmitted{}

@@ -78,7 +78,7 @@ func Streams() []Stream {
 func jobFilters() []string {
 	events := []string{
 		EventSubmitted, EventAdmitted, EventStarted, EventEpoch,
-		EventFinished, EventFailed, EventCancelled, EventLost, EventRisk, EventMoved,
+		EventFinished, EventFailed, EventCancelled, EventLost, EventFound, EventRisk, EventMoved,
 	}
 	filters := make([]string, len(events))
 	for i, e := range events {

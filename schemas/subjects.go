@@ -42,6 +42,7 @@ const (
 	EventFailed    = "failed"
 	EventCancelled = "cancelled"
 	EventLost      = "lost"
+	EventFound     = "found"
 	EventAdmitted  = "admitted"
 	EventAdvice    = "advice"
 	EventRisk      = "risk"

@@ -170,18 +170,18 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 	return all
 }
 
-// maxSilence returns the silence after which a running job counts as lost: schemas.Silence if it
+// maxSilence returns the silence after which a running job counts as lost: schemas.LostAfter if it
 // sends heartbeats, otherwise three times the longest measured or predicted epoch, but at least
-// schemas.Silence.
+// schemas.LostAfter.
 func (j *Job) maxSilence() time.Duration {
 	if j.HasHeartbeat {
-		return schemas.Silence
+		return schemas.LostAfter
 	}
 	if epoch := max(j.LongestEpoch, predictedEpoch(j.Advice)); epoch > 0 {
-		return max(schemas.Silence, 3*epoch)
+		return max(schemas.LostAfter, 3*epoch)
 	}
 	if j.HasDeadline() {
-		return max(schemas.Silence, unknownSilenceSLOs*time.Duration(j.Request.SLO))
+		return max(schemas.LostAfter, unknownSilenceSLOs*time.Duration(j.Request.SLO))
 	}
 	return unknownSilence
 }

@@ -96,6 +96,8 @@ func TestCluster_Silent(t *testing.T) {
 		JobID: "a",
 		Run:   1,
 	}
+	found, cancelled := *lost, *lost // of the same run
+	found.Outcome, cancelled.Outcome = schemas.EventFound, schemas.EventCancelled
 	for _, c := range []struct {
 		name   string
 		after  time.Duration
@@ -104,7 +106,11 @@ func TestCluster_Silent(t *testing.T) {
 	}{
 		{"just heard", time.Second, []schemas.Event{alive}, ""},
 		{
-			"thirty seconds without the heartbeat that it promised", 31 * time.Second,
+			"the heartbeats that it promised may still arrive", schemas.LostAfter - time.Second,
+			[]schemas.Event{alive}, "",
+		},
+		{
+			"a minute without the heartbeats that it promised", schemas.LostAfter + time.Second,
 			[]schemas.Event{alive}, "a ",
 		},
 		{
@@ -131,6 +137,9 @@ func TestCluster_Silent(t *testing.T) {
 		{"finished", time.Hour, []schemas.Event{alive, finishedEvent("a", 1)}, ""},
 		{"lost already", time.Hour, []schemas.Event{alive, lost}, ""},
 		{"lost, and back", time.Hour, []schemas.Event{alive, lost, epochEvent("a", 1, 1)}, "a "},
+		{"lost, and found", time.Hour, []schemas.Event{alive, lost, &found}, "a "},
+		{"found before it was lost", time.Hour, []schemas.Event{alive, &found, lost}, ""},
+		{"cancelled, and found", time.Hour, []schemas.Event{alive, lost, &cancelled, &found}, ""},
 	} {
 		if got := silentAt(c.after, c.events...); got != c.want {
 			t.Errorf("%s: silent %q, want %q", c.name, got, c.want)

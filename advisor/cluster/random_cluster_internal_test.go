@@ -306,13 +306,16 @@ func (w *randomCluster) end() {
 		}
 	}
 	outcome := w.pick(schemas.EventFinished, schemas.EventFinished, schemas.EventFinished,
-		schemas.EventFailed, schemas.EventCancelled, schemas.EventLost)
+		schemas.EventFailed, schemas.EventCancelled, schemas.EventLost, schemas.EventFound)
 	if outcome == schemas.EventFinished {
 		done = s.Epochs
 	}
 	eventID := schemas.EndedID(id, run, outcome)
 	if outcome == schemas.EventLost && j != nil {
 		eventID = schemas.LostID(id, j.Last)
+	}
+	if outcome == schemas.EventFound && j != nil {
+		eventID = schemas.FoundID(id, j.Last)
 	}
 	e := &schemas.Ended{
 		Outcome:    outcome,

@@ -143,6 +143,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 		Outcome:    schemas.EventFinished,
 		EpochsDone: 3,
 	}
+	found := &schemas.Ended{JobStamp: stamp(1, 5), Setting: setting, Outcome: schemas.EventFound}
 	again := &schemas.Started{JobStamp: stamp(2, 20), Setting: setting}
 	lostAgain := &schemas.Ended{
 		JobStamp: stamp(2, 30),
@@ -159,6 +160,9 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 	}{
 		{"lost", nil, 0, 0, 1, false},
 		{"back", []schemas.Event{epoch}, 0, 0, 0, false},
+		{"found", []schemas.Event{found, found}, 0, 0, 0, false},
+		{"found and finished", []schemas.Event{found, finished}, 1, 1, 0, false},
+		{"packed and found", []schemas.Event{found}, 0, 0, 0, true},
 		{"back with other CPUs", []schemas.Event{elsewhere}, 0, 0, 0, false},
 		{"back and finished", []schemas.Event{epoch, finished, finished}, 1, 1, 0, false},
 		{"finished without being back", []schemas.Event{finished}, 1, 1, 0, false},

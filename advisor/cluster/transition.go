@@ -356,6 +356,8 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 	switch {
 	case e.Run < j.Run, j.IsOver() && e.Run == j.Run:
 		return false
+	case e.Outcome == schemas.EventFound:
+		return j.found(e)
 	case e.Outcome == schemas.EventLost:
 		if j.State != schemas.StateRunning || j.hasEventSince(e) {
 			return false
@@ -375,6 +377,15 @@ func (j *Job) ended(e *schemas.Ended, storedAt time.Time) bool {
 		j.Accuracy = e.Accuracy
 	}
 	j.judgeSLO()
+	return true
+}
+
+// found revives a lost run.
+func (j *Job) found(e *schemas.Ended) bool {
+	if j.State != schemas.StateLost || e.Run != j.Run {
+		return false
+	}
+	j.State, j.EndedAt, j.Reason = schemas.StateRunning, time.Time{}, ""
 	return true
 }
 

@@ -487,7 +487,7 @@ GROUP BY
 -- reads.
 
 -- One row per submitted job. An end is valid until the next start, and "lost" only until the job's
--- next event.
+-- next event, which "found" is.
 CREATE VIEW IF NOT EXISTS jobs (
     job_id String COMMENT 'Name of the job.',
     model LowCardinality(String) COMMENT 'Model that is trained.',
@@ -541,7 +541,8 @@ AS SELECT
     s.predicted_accuracy AS predicted_accuracy,
     s.probability AS probability,
     multiIf(
-        e.job_id != '' AND e.run >= p.run AND (e.outcome != 'lost' OR e.sequence > p.sequence),
+        e.job_id != '' AND e.run >= p.run AND e.outcome != 'found'
+            AND (e.outcome != 'lost' OR e.sequence > p.sequence),
         e.outcome,
         p.run > 0, 'running',
         s.verdict = 'refused', 'refused',

@@ -1,0 +1,77 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"courier/schemas"
+)
+
+// contact is what a job knows about its heartbeats. The advisor counts it as lost schemas.LostAfter after
+// the last one, and gives its CPUs to others. A job that stops for that reason does so after
+// schemas.Silence, so that it has ended before.
+type contact struct {
+	lastAt   time.Time // when the last heartbeat that arrived was sent; zero: none arrived
+	isSilent bool      // for longer than schemas.Silence
+	sent     int       // heartbeats
+}
+
+// arrived records a heartbeat. It returns for how long there was none if that was longer than
+// schemas.Silence, otherwise 0.
+func (c *contact) arrived(sentAt time.Time) (silent time.Duration) {
+	if !c.lastAt.IsZero() && sentAt.Sub(c.lastAt) > schemas.Silence {
+		silent = sentAt.Sub(c.lastAt)
+	}
+	c.lastAt, c.isSilent = sentAt, false
+	return silent
+}
+
+// becomesSilent reports whether no heartbeat has arrived for schemas.Silence, once each time. It is false
+// until the first one has arrived: a job that nobody knows holds nothing.
+func (c *contact) becomesSilent(now time.Time) bool {
+	if c.isSilent || c.lastAt.IsZero() || now.Sub(c.lastAt) <= schemas.Silence {
+		return false
+	}
+	c.isSilent = true
+	return true
+}
+
+// sendHeartbeat sends a heartbeat in the background.
+func (j *job) sendHeartbeat(ctx context.Context) {
+	j.contact.sent++
+	id := fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.contact.sent)
+	j.conn.beat(ctx, &schemas.Alive{JobStamp: j.stamp(id)})
+}
+
+// heartbeatArrived takes the time of a heartbeat that arrived. After a pause of this process it may be
+// known before checkContact has noticed the silence.
+func (j *job) heartbeatArrived(sentAt time.Time) {
+	silent := j.contact.arrived(sentAt)
+	switch {
+	case silent == 0:
+	case j.o.StopWhenLost:
+		j.cancel(silence(silent))
+	default:
+		j.screen.message("NATS has the job's heartbeats again, after %s",
+			schemas.FormatSeconds(silent.Seconds()))
+	}
+}
+
+// checkContact stops the job, or tells the user, if its heartbeats do not arrive.
+func (j *job) checkContact(now time.Time) {
+	if !j.contact.becomesSilent(now) {
+		return
+	}
+	silent := now.Sub(j.contact.lastAt)
+	if j.o.StopWhenLost {
+		j.cancel(silence(silent))
+		return
+	}
+	j.screen.message("%s: the job goes on, and after %s it counts as lost until they arrive again",
+		silence(silent), schemas.FormatSeconds(schemas.LostAfter.Seconds()))
+}
+
+func silence(d time.Duration) string {
+	return fmt.Sprintf("no heartbeat has reached NATS for %s", schemas.FormatSeconds(d.Seconds()))
+}
