@@ -68,7 +68,7 @@ func (j *job) checkContact(now time.Time) {
 		j.cancel(silence(silent))
 		return
 	}
-	j.screen.message("%s: the job goes on, and after %s it counts as lost until they arrive again",
+	j.screen.message("%s: the job goes on; after %s it counts as lost, until one arrives",
 		silence(silent), schemas.FormatSeconds(schemas.LostAfter.Seconds()))
 }
 
