@@ -27,11 +27,7 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 		}
 		advice := a.answerUnderPolicy(request)
 		if v := advice.Admission.Verdict; v != schemas.Refused { // a refusal needs no ticket
-			err = a.bus.TakeTicket(ctx, schemas.Ticket{
-				JobID:   request.JobID,
-				Verdict: v,
-				At:      time.Now().UTC(),
-			}, revision)
+			err = a.bus.TakeTicket(ctx, schemas.Ticket{JobID: request.JobID, Verdict: v}, revision)
 			if errors.Is(err, schemas.ErrConflict) {
 				continue
 			}
@@ -71,15 +67,32 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	return advice
 }
 
+// seenTicket is the revision of a ticket, and when this advisor first read it. Other advisors' clocks may
+// be wrong.
+type seenTicket struct {
+	revision uint64
+	at       time.Time // by the monotonic clock
+}
+
+// readTicket returns the last ticket and its revision. The caller holds admitting.
+func (a *Advisor) readTicket(ctx context.Context) (schemas.Ticket, uint64, error) {
+	t, revision, err := a.bus.Ticket(ctx)
+	if err == nil && (a.ticket.at.IsZero() || a.ticket.revision != revision) {
+		a.ticket = seenTicket{revision, time.Now()}
+	}
+	return t, revision, err
+}
+
 // lastAdmission waits until the last admission has been applied here. It returns the revision of
 // its ticket, which the next ticket must follow. If an admission is not recorded within
-// schemas.SubmitTimeout of its ticket, its advisor has given up or crashed.
+// schemas.SubmitTimeout after this advisor has seen its ticket, its advisor has given up or crashed. The
+// caller holds admitting.
 func (a *Advisor) lastAdmission(ctx context.Context) (uint64, error) {
-	t, revision, err := a.bus.Ticket(ctx)
+	t, revision, err := a.readTicket(ctx)
 	if err != nil || t.JobID == "" {
 		return revision, err
 	}
-	patience, cancel := context.WithDeadline(ctx, t.At.Add(schemas.SubmitTimeout))
+	patience, cancel := context.WithDeadline(ctx, a.ticket.at.Add(schemas.SubmitTimeout))
 	defer cancel()
 	for {
 		a.mu.RLock()

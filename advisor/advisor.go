@@ -99,6 +99,7 @@ type Advisor struct {
 	caughtUp       chan struct{} // closed at the end of the replay
 	answering      chan struct{} // closed when requests are answered
 	admitting      sync.Mutex    // held during an admission
+	ticket         seenTicket    // guarded by admitting
 
 	mu        sync.RWMutex
 	cluster   *cluster.Cluster

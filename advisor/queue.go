@@ -77,11 +77,8 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	// lastAdmission relies on this timeout.
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
-	err = a.bus.TakeTicket(ctx, schemas.Ticket{
-		JobID:   advice.JobID,
-		Verdict: schemas.Admitted,
-		At:      now,
-	}, revision)
+	ticket := schemas.Ticket{JobID: advice.JobID, Verdict: schemas.Admitted}
+	err = a.bus.TakeTicket(ctx, ticket, revision)
 	if errors.Is(err, schemas.ErrConflict) {
 		return true, nil
 	}

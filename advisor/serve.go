@@ -14,6 +14,11 @@ func (a *Advisor) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	}
+	if a.hasAdmissionPolicy() {
+		a.admitting.Lock()
+		_, _, _ = a.readTicket(ctx) // an admission that was never recorded is waited for from now on
+		a.admitting.Unlock()
+	}
 	endpoints := []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, a.submit),
 		bus.Handle(schemas.SubjectJobPredict, a.predict),

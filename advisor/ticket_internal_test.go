@@ -16,18 +16,19 @@ import (
 func TestLastAdmission_WaitsWhileItMayBeRecorded(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		at       time.Duration // of the ticket, from now
+		seen     time.Duration // before now; 0: now
 		recorded bool
 		want     error
 	}{
-		{"not yet recorded", time.Hour, false, schemas.ErrUnavailable},
-		{"recorded and not read", -time.Hour, true, schemas.ErrUnavailable},
-		{"never recorded", -time.Hour, false, nil},
-		{"just never recorded", -schemas.SubmitTimeout, false, nil},
+		{"not yet recorded", 0, false, schemas.ErrUnavailable},
+		{"not yet recorded, and seen before", schemas.SubmitTimeout / 2, false, schemas.ErrUnavailable},
+		{"recorded and not read", time.Hour, true, schemas.ErrUnavailable},
+		{"never recorded", time.Hour, false, nil},
+		{"just never recorded", schemas.SubmitTimeout, false, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
-			ticket := schemas.Ticket{JobID: "nightly", Verdict: schemas.Admitted, At: time.Now().Add(c.at)}
+			ticket := schemas.Ticket{JobID: "nightly", Verdict: schemas.Admitted}
 			if err := b.TakeTicket(inTime(t), ticket, 0); err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +41,12 @@ func TestLastAdmission_WaitsWhileItMayBeRecorded(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
 				defer cancel()
 			}
-			_, err := advisorBehindLog(t, b, Options{}).lastAdmission(ctx)
+			a := advisorBehindLog(t, b, Options{})
+			if _, _, err := a.readTicket(ctx); err != nil {
+				t.Fatal(err)
+			}
+			a.ticket.at = a.ticket.at.Add(-c.seen)
+			_, err := a.lastAdmission(ctx)
 			if !errors.Is(err, c.want) {
 				t.Errorf("lastAdmission = %v, want %v", err, c.want)
 			}

@@ -71,6 +71,7 @@ func (b *Bus) connectionOptions(name string) []nats.Option {
 		nats.Name(name),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(retryDelay),
+		nats.ReconnectBufSize(-1), // a message whose sender was told that it failed must not be sent later
 		nats.Timeout(2 * time.Second),
 		nats.DrainTimeout(5 * time.Second),
 		nats.PingInterval(pingInterval),
@@ -107,6 +108,24 @@ func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 		if sleep(ctx, retryDelay) != nil {
 			return fmt.Errorf("connect to nats at %s: %w", WithoutSecrets(o.URL), err)
 		}
+	}
+}
+
+// awaitConnection waits until the server is connected, because a message is not buffered before.
+func (b *Bus) awaitConnection(ctx context.Context) error {
+	if b.nc.IsConnected() {
+		return nil
+	}
+	changed := b.nc.StatusChanged(nats.CONNECTED, nats.CLOSED)
+	defer b.nc.RemoveStatusListener(changed)
+	if b.nc.IsConnected() || b.nc.IsClosed() {
+		return nil
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

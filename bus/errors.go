@@ -19,6 +19,7 @@ var unavailableErrors = []error{
 	nats.ErrConnectionClosed,
 	nats.ErrDisconnected,
 	nats.ErrConnectionReconnecting,
+	nats.ErrReconnectBufExceeded,
 	jetstream.ErrNoStreamResponse,
 	context.DeadlineExceeded,
 }

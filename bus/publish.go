@@ -128,8 +128,14 @@ func (b *Bus) send(
 		b.metrics.countPublished(subject, err)
 	}()
 	for {
+		if err = b.awaitConnection(ctx); err != nil {
+			return nil, err
+		}
 		ack, err = b.js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, options...)
 		var refused *jetstream.APIError
+		if errors.Is(err, nats.ErrReconnectBufExceeded) {
+			continue // the connection was lost just before
+		}
 		if !errors.As(err, &refused) || refused.ErrorCode != duplicateInProcess {
 			return ack, err
 		}

@@ -1,7 +1,11 @@
 package bus_test
 
 import (
+	"context"
+	"errors"
+	"runtime"
 	"testing"
+	"time"
 
 	"courier/bus/bustest"
 	"courier/schemas"
@@ -56,5 +60,43 @@ func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
 			err,
 			sequence,
 		)
+	}
+}
+
+// What was refused is not sent later: its sender was told that it failed.
+func TestPublish_SendsNothingLater(t *testing.T) {
+	t.Parallel()
+	s := bustest.NewServer(t)
+	b := s.Connect(t)
+	publish(t, b, 1, 2)
+	s.Stop()
+	for b.Connected() {
+		runtime.Gosched()
+	}
+	failing := map[string]func(context.Context) error{
+		"publish": func(ctx context.Context) error { _, err := b.Publish(ctx, sample(2)); return err },
+		"request": func(ctx context.Context) error {
+			return b.Request(ctx, schemas.SubjectJobSubmit, &schemas.JobRequest{}, &schemas.Advice{})
+		},
+	}
+	for name, try := range failing {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := try(ctx); !errors.Is(err, schemas.ErrUnavailable) {
+			t.Errorf("%s without a server = %v, want unavailable", name, err)
+		}
+		cancel()
+	}
+	waiting := make(chan error, 1)
+	go func() { // within its time limit the server comes back
+		_, err := b.Publish(within(t), sample(3))
+		waiting <- err
+	}()
+	s.Restart(t)
+	if err := <-waiting; err != nil {
+		t.Errorf("publish while the server restarts: %v", err)
+	}
+	last, err := b.LastSequence(within(t), schemas.StreamNode)
+	if err != nil || last != 2 {
+		t.Errorf("the stream ends with event %d, %v, want 2: the refused event was not sent later", last, err)
 	}
 }

@@ -211,7 +211,10 @@ func (b *Bus) request(ctx context.Context, subject string, request, reply any) e
 		return err
 	}
 	ctx, done := b.permissions.watch(ctx, subject)
-	msg, err := b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	var msg *nats.Msg
+	if err = b.awaitConnection(ctx); err == nil {
+		msg, err = b.nc.RequestMsgWithContext(ctx, &nats.Msg{Subject: subject, Data: data})
+	}
 	if err = done(err); errors.Is(err, schemas.ErrForbidden) {
 		return err
 	}

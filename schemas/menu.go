@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"fmt"
-	"time"
 )
 
 // Kinds of a choice.
@@ -110,9 +109,8 @@ const AdmissionPool = "cluster"
 // Ticket records an admission or a position in the queue. An advisor must read the last ticket
 // before it writes the next one, so that two advisors never assign the same capacity.
 type Ticket struct {
-	JobID   string    `json:"job_id"`
-	Verdict Verdict   `json:"verdict"` // admitted or queued
-	At      time.Time `json:"at"`      // by the advisor's clock
+	JobID   string  `json:"job_id"`
+	Verdict Verdict `json:"verdict"` // admitted or queued
 }
 
 var choiceText = map[string]string{
