@@ -24,14 +24,16 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	j := a.cluster.Job(alive.JobID) // of a packed job a copy
-	switch {
-	case j == nil || alive.Run != j.Run:
-	case j.State == schemas.StateLost:
-		a.heard[j.ID] = j.Run
-	default:
-		j.LastSeen = time.Now()
-		j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
+	if j == nil || alive.Run != j.Run {
+		return
 	}
+	j.HeardAt(alive.At, time.Now())
+	if j.State == schemas.StateLost {
+		a.heard[j.ID] = j.Run
+		return
+	}
+	j.LastSeen = time.Now()
+	j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
 }
 
 // foundEvents returns the events that revive the lost runs that have sent a heartbeat since the last

@@ -35,6 +35,9 @@ type NodeStatus struct {
 	AgeSeconds float64 `json:"age_seconds"`
 	// PatienceSeconds is the maximum age of the last sample of a live node.
 	PatienceSeconds float64 `json:"patience_seconds"`
+	// ClockLagSeconds is how far the node's clock is behind that of NATS, negative if it is ahead;
+	// absent below a second.
+	ClockLagSeconds *float64 `json:"clock_lag_seconds,omitempty"`
 	// Sample is the last sample.
 	Sample schemas.Sample `json:"sample"`
 	// Recent holds the points of the requested time, oldest first.
@@ -55,6 +58,7 @@ type tableNode struct {
 	name     string
 	sample   *schemas.Sample // immutable: other readers of the event share it
 	storedAt time.Time       // of the sample
+	clock    clockLag
 	recent   pointRing
 	element  *list.Element // in bySampleAt
 }
@@ -82,6 +86,7 @@ func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string
 	}
 
 	n.sample, n.storedAt = s, storedAt
+	n.clock.add(storedAt.Sub(s.At), storedAt)
 	n.recent.add(s.At, s.CPURatio, s.IOWaitRatio)
 	t.bySampleAt.MoveToBack(n.element)
 	return evicted
@@ -226,6 +231,7 @@ func (n *tableNode) status(now time.Time, recent time.Duration) NodeStatus {
 		Live:            n.live(now),
 		AgeSeconds:      max(0, now.Sub(n.storedAt)).Seconds(),
 		PatienceSeconds: n.patience().Seconds(),
+		ClockLagSeconds: n.clock.seconds(),
 		Sample:          *n.sample,
 	}
 	if recent > 0 {

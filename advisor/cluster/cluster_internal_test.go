@@ -147,6 +147,35 @@ func TestCluster_Silent(t *testing.T) {
 	}
 }
 
+// The events of a clock that is hours slow look like those of a past run, until a heartbeat arrives.
+func TestCluster_CorrectsAClockThatIsHoursSlow(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	slow := now.Add(-2 * time.Hour)
+	started, epoch, ended := startedEvent("a", 1), epochEvent("a", 1, 1), finishedEvent("a", 1)
+	started.At, epoch.At, ended.At = slow, slow.Add(time.Minute), slow.Add(2*time.Minute)
+	found := &schemas.Ended{JobStamp: started.JobStamp, Outcome: schemas.EventFound}
+	found.At = now
+	c := New()
+	j := c.Apply(started, 1, now)
+	if j.State != schemas.StateLost {
+		t.Errorf("after its start the job is %s, want lost", j.State)
+	}
+	j.HeardAt(now.Add(-time.Second), now) // delayed: that says nothing about a clock
+	if j.ClockLag != 0 {
+		t.Errorf("a delayed heartbeat makes the clock %s slow", j.ClockLag)
+	}
+	j.HeardAt(slow, now)
+	c.Apply(found, 2, now)
+	c.Apply(epoch, 3, now.Add(time.Minute))
+	if j.State != schemas.StateRunning || c.RunningJobs() != 1 {
+		t.Errorf("after a heartbeat and an epoch the job is %s, want running", j.State)
+	}
+	c.Apply(ended, 4, now.Add(2*time.Minute))
+	if want := now.Add(2 * time.Minute); !j.EndedAt.Equal(want) {
+		t.Errorf("the job ended at %s, want %s", j.EndedAt, want)
+	}
+}
+
 // An imported past run is on no node, is not lost, and ends with its outcome. A job with a recent
 // event runs, regardless of its start time.
 func TestCluster_ImportedRunsUseNoNode(t *testing.T) {

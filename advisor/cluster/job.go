@@ -303,6 +303,17 @@ func (j *Job) AllowedCPUs(now time.Time) []int {
 	})
 }
 
+// oldestHeartbeat is how late a heartbeat may arrive. The clock of an older one is slow.
+const oldestHeartbeat = longAgo / 2
+
+// HeardAt corrects the clock of a runner whose heartbeat of the given time has just arrived. Without that,
+// the events of a clock that is an hour slow look like those of a past run.
+func (j *Job) HeardAt(at, now time.Time) {
+	if lag := now.Sub(at); lag > oldestHeartbeat {
+		j.ClockLag = lag
+	}
+}
+
 // correctedTime corrects the clock of the runner where it is certainly wrong: a run does not start
 // before its submission, and an event is not stored before it happened. An event from a spool,
 // which is stored late, keeps its own time.

@@ -66,6 +66,9 @@ function fill([, bar, figure], ratio, words) {
   text(figure, words);
 }
 
+// clock says how wrong the clock of a node is.
+const clock = (lag) => (lag ? ` Its clock is ${duration(Math.abs(lag))} ${lag > 0 ? 'slow' : 'fast'}.` : '');
+
 function update(card, n) {
   const s = n.sample, total = s.memory_total_bytes, used = total - s.memory_available_bytes;
   const [name, state, cpu, wait, memory, chart, note] = card.children;
@@ -76,7 +79,7 @@ function update(card, n) {
   fill(wait.children, s.io_wait_ratio, percent(s.io_wait_ratio, 1));
   fill(memory.children, used >= 0 ? used / total : undefined, used >= 0 ? `${bytes(used)} of ${bytes(total)}` : unknown);
   chart.replaceChildren(sparkline(n.recent, Date.now(), n.patience_seconds));
-  text(note, `Last ${minutes} minutes: CPU filled, IO-wait dashed. ${number(s.cores)} cores, load ${number(s.load_average, 1)} over 1 min.`);
+  text(note, `Last ${minutes} minutes: CPU filled, IO-wait dashed. ${number(s.cores)} cores, load ${number(s.load_average, 1)} over 1 min.${clock(n.clock_lag_seconds)}`);
 }
 
 export function draw() {
