@@ -3,6 +3,7 @@ package advisor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"courier/schemas"
@@ -17,6 +18,14 @@ func (a *Advisor) personSubmit(
 	}
 	if q.User != person {
 		return nil, a.forbid(person, "user", "%s cannot submit a job for %q", person, q.User)
+	}
+	if len(q.CPUs) > 0 {
+		a.mu.RLock()
+		err := a.checkCores(q.Nodes, slices.Max(q.CPUs))
+		a.mu.RUnlock()
+		if err != nil {
+			return nil, err
+		}
 	}
 	return a.submit(ctx, q)
 }
@@ -58,7 +67,15 @@ func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Even
 	case starts:
 		started.User = person
 	}
-	sequence, err := a.bus.Publish(ctx, e)
+	if err := a.checkGranted(id, settingOf(e)); err != nil {
+		return nil, err
+	}
+	var sequence uint64
+	if starts {
+		sequence, err = a.bus.Claim(ctx, started)
+	} else {
+		sequence, err = a.bus.Publish(ctx, e)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -66,6 +83,60 @@ func (a *Advisor) personEvent(ctx context.Context, person string, e schemas.Even
 		a.waitFor(ctx, sequence) // the first start event in the log names the owner
 	}
 	return &schemas.Receipt{Sequence: sequence}, nil
+}
+
+// settingOf returns the configuration that a person reports, or nil.
+func settingOf(e schemas.Event) *schemas.Setting {
+	switch e := e.(type) {
+	case *schemas.Started:
+		return &e.Setting
+	case *schemas.Epoch:
+		return &e.Setting
+	}
+	return nil
+}
+
+// checkGranted returns an error if a person reports CPUs or nodes that their job was not granted: they
+// would count as used. A job without a request may use the processors of its nodes.
+func (a *Advisor) checkGranted(id string, s *schemas.Setting) error {
+	if s == nil {
+		return nil
+	}
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	j := a.cluster.Job(id)
+	if j == nil || j.Request == nil {
+		return a.checkCores(s.Nodes, int(s.CPUs))
+	}
+	q := j.Request
+	for _, node := range s.Nodes {
+		if len(q.Nodes) > 0 && !slices.Contains(q.Nodes, node) {
+			return schemas.Invalid("nodes", "job %s was submitted for %s, not for %s", id,
+				strings.Join(q.Nodes, ", "), node)
+		}
+	}
+	if !slices.Contains(q.CPUs, int(s.CPUs)) {
+		return schemas.Invalid("cpus", "job %s was submitted with %v CPUs, not with %d", id, q.CPUs, s.CPUs)
+	}
+	return nil
+}
+
+// checkCores returns an error if some nodes have fewer processors. Nodes without a collector have any
+// number. The caller holds the lock.
+func (a *Advisor) checkCores(nodes []string, cpus int) error {
+	cores := 0
+	for _, node := range nodes {
+		n := a.cluster.Cores(node)
+		if n == 0 {
+			return nil
+		}
+		cores += n
+	}
+	if len(nodes) > 0 && cpus > cores {
+		return schemas.Invalid("cpus", "%d are more than the %s of %s", cpus,
+			schemas.FormatCount(uint64(cores), "processor"), strings.Join(nodes, ", "))
+	}
+	return nil
 }
 
 // ownerOf returns the owner of a job, "" if it has none. known is false for a job that is neither

@@ -52,3 +52,58 @@ func TestOwnerInLog(t *testing.T) {
 		t.Errorf("start of ada's job by bob = %v, want forbidden", err)
 	}
 }
+
+// A person cannot fill a node by a report, or run elsewhere than their job was granted.
+func TestPersonEvent_IsWithinTheGrant(t *testing.T) {
+	b := bustest.New(t)
+	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil)
+	now := time.Now().UTC()
+	a.cluster.Apply(&schemas.Sample{
+		Stamp: schemas.Stamp{EventID: "node-a/1", At: now}, Node: "node-a", Cores: 4, IntervalSeconds: 2,
+	}, 1, now)
+	granted := &schemas.Submitted{Request: schemas.JobRequest{
+		JobID: "granted", Model: "m", User: "ada", CPUs: schemas.CPUs{1, 2}, Nodes: []string{"node-a"},
+	}}
+	granted.JobID, granted.At = "granted", now
+	a.cluster.Apply(granted, 2, now)
+	for _, c := range []struct {
+		job   string
+		cpus  uint32
+		node  string
+		field string // of the refusal; "": none
+	}{
+		{"granted", 2, "node-a", ""},
+		{"granted", 4, "node-a", "cpus"},
+		{"granted", 2, "node-b", "nodes"},
+		{"free", 65_536, "node-a", "cpus"},
+		{"free", 4, "node-a", ""},
+		{"elsewhere", 64, "node-b", ""}, // nothing is known of the node
+	} {
+		setting := &schemas.Setting{CPUs: c.cpus, Nodes: []string{c.node}}
+		err := a.checkGranted(c.job, setting)
+		if got := schemas.AsError(err); c.field == "" && err != nil || c.field != "" && got.Field != c.field {
+			t.Errorf("%s with %d CPUs on %s: %v, want a refusal of %q", c.job, c.cpus, c.node, err, c.field)
+		}
+	}
+	filling := &schemas.Epoch{Setting: schemas.Setting{
+		Model: "m", BatchSize: 4, CPUs: 65_536, Nodes: []string{"node-a"},
+	}, Epoch: 1, DurationSeconds: 1, DurationSource: schemas.DurationReported}
+	filling.JobStamp = schemas.JobStamp{
+		Stamp: schemas.Stamp{EventID: schemas.EpochID("granted", 1, 1), At: now}, JobID: "granted", Run: 1,
+	}
+	if _, err := a.personEvent(t.Context(), "ada", filling); schemas.AsError(err).Field != "cpus" {
+		t.Errorf("an epoch with 65,536 CPUs = %v, want a refusal", err)
+	}
+	for _, c := range []struct {
+		cpus int
+		ok   bool
+	}{{4, true}, {65_536, false}} {
+		q := &schemas.JobRequest{Model: "m", CPUs: schemas.CPUs{c.cpus}, Nodes: []string{"node-a"}}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		_, err := a.personSubmit(ctx, "ada", q)
+		cancel()
+		if (err == nil) != c.ok {
+			t.Errorf("submit with %d CPUs on 4 processors = %v, want ok %t", c.cpus, err, c.ok)
+		}
+	}
+}

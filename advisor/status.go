@@ -79,6 +79,9 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		Incomplete: j.IsIncomplete(),
 		Reason:     j.Reason,
 	}
+	if j.State == schemas.StateRunning {
+		s.LastSeenAt = instant(j.LastSeen.UTC())
+	}
 	if q := j.Request; q != nil {
 		s.SubmittedAt, s.SLOSeconds = instant(j.SubmittedAt), q.SLO.Seconds()
 		if j.Run == 0 {

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -33,6 +34,36 @@ func (b *Bus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
 		return 0, err
 	}
 	return ack.Sequence, nil
+}
+
+// Claim publishes the start of a run before its command starts. If another runner has claimed the run,
+// the error matches schemas.ErrConflict: their epochs would be mixed. Repeating a claim is no conflict.
+func (b *Bus) Claim(ctx context.Context, e *schemas.Started) (uint64, error) {
+	if b.isPerson {
+		return b.Publish(ctx, e) // the advisor claims the run
+	}
+	ack, err := b.publish(ctx, e)
+	if err != nil || !ack.Duplicate {
+		return ackedSequence(ack), err
+	}
+	msg, err := b.lastStored(ctx, schemas.StreamJob, e.Subject())
+	if err != nil {
+		return 0, err
+	}
+	var first schemas.Started
+	if msg == nil || msg.Sequence != ack.Sequence || json.Unmarshal(msg.Data, &first) != nil ||
+		!first.At.Equal(e.At) {
+		message := fmt.Sprintf("run %d of job %s was started by another runner; use another id", e.Run, e.JobID)
+		return 0, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: message}
+	}
+	return ack.Sequence, nil
+}
+
+func ackedSequence(ack *jetstream.PubAck) uint64 {
+	if ack == nil {
+		return 0
+	}
+	return ack.Sequence
 }
 
 // PublishOnce publishes an event that may exist only once on its subject, at any distance in time:

@@ -128,7 +128,7 @@ func (j *job) hintAtOptions() {
 }
 
 // start starts the command and publishes the start of the job.
-func (j *job) start() error {
+func (j *job) start(ctx context.Context) error {
 	j.hintAtOptions()
 	if !j.o.OmitHints && !hasPlaceholder(j.o.Command, batchPlaceholder) {
 		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
@@ -141,6 +141,11 @@ func (j *job) start() error {
 	}
 	j.createCgroup()
 	if err := j.startAdaptation(); err != nil {
+		return err
+	}
+	started := j.startedEvent()
+	isPublished, err := j.claim(ctx, started)
+	if err != nil {
 		return err
 	}
 	if j.o.ForwardSignals { // from here on, signals stop the job instead of this process
@@ -172,7 +177,11 @@ func (j *job) start() error {
 	}
 	j.progress.predict(j.result.Advice, j.result.Submitted)
 	j.showAdvice(j.result.Advice)
-	j.publishStart()
+	if !isPublished {
+		j.out.Add(started)
+	}
+	j.log.Info("job started",
+		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
 	return nil
 }
 
@@ -183,8 +192,8 @@ func (j *job) showAdvice(a *schemas.Advice) {
 	}
 }
 
-// publishStart publishes the started event.
-func (j *job) publishStart() {
+// startedEvent returns the event of the start.
+func (j *job) startedEvent() *schemas.Started {
 	s := &j.result.Setting
 	e := &schemas.Started{
 		JobStamp:         j.stamp(schemas.StartedID(j.result.JobID, j.result.Run)),
@@ -199,9 +208,7 @@ func (j *job) publishStart() {
 		e.LimitSeconds = end.Sub(e.At).Seconds()
 	}
 	e.SetHardware(j.hardware())
-	j.out.Add(e)
-	j.log.Info("job started",
-		"job", j.result.JobID, "run", j.result.Run, "batch_size", s.BatchSize, "cpus", s.CPUs)
+	return e
 }
 
 // launch starts the program with the current configuration, after a number of completed epochs.

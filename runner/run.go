@@ -47,7 +47,11 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 
 	j.screen.detach()
 	defer j.screen.finish()
-	err = j.start()
+	err = j.start(ctx)
+	if isRejection(err) { // the run is another runner's, and goes on
+		j.out.Finish()
+		return j.result, err
+	}
 	if err == nil {
 		j.supervise(ctx)
 	}

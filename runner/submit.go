@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"courier/bus"
@@ -50,9 +51,7 @@ func (j *job) submit(ctx context.Context) error {
 	j.printAdvice(err)
 	j.result.Run = 1
 	if mayHaveRun {
-		asking, cancel := context.WithTimeout(ctx, j.o.Patience)
-		defer cancel()
-		j.result.Run = nextRunNumber(asking, b, request.JobID)
+		return j.numberRun(ctx, b)
 	}
 	return nil
 }
@@ -80,21 +79,99 @@ func requestAdvice(
 	return advice, nil
 }
 
-// nextRunNumber returns the number of the run that is about to start.
-func nextRunNumber(ctx context.Context, b *bus.Bus, job string) uint32 {
-	if b == nil {
-		return unassignedRunNumber(time.Now())
-	}
-	var status schemas.JobStatus
-	request := &schemas.JobStatusRequest{JobID: job}
-	err := b.Request(ctx, schemas.SubjectJobStatus, request, &status)
+// numberRun sets the number of the run that is about to start. It returns an error if another runner
+// still runs the job: their epochs would be mixed.
+func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
+	status, err := j.statusOf(ctx, b)
 	switch {
-	case err == nil:
-		return status.Run + 1
 	case errors.Is(err, schemas.ErrNotFound):
-		return 1
+		return nil
+	case err != nil:
+		j.result.Run = unassignedRunNumber(time.Now())
+		return nil
 	}
-	return unassignedRunNumber(time.Now())
+	j.result.Run = status.Run + 1
+	if status.State != schemas.StateRunning {
+		return nil
+	}
+	j.screen.message("job %s was running on %s: waiting %s for a heartbeat of that run", status.JobID,
+		strings.Join(status.Nodes, ", "), schemas.FormatSeconds(heartbeatWait.Seconds()))
+	j.awaitReplay(ctx) // events of the killed runner are no sign of life
+	if status, err = j.statusOf(ctx, b); err != nil || !j.isAlive(ctx, b, status) {
+		return ctx.Err()
+	}
+	message := fmt.Sprintf("job %s is running on %s (run %d); use another id", status.JobID,
+		strings.Join(status.Nodes, ", "), status.Run)
+	return &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: message}
+}
+
+// awaitReplay waits until the events in the spool directory are published.
+func (j *job) awaitReplay(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
+	defer cancel()
+	j.conn.finish(ctx)
+}
+
+// heartbeatWait is the time in which a job that runs sends a heartbeat.
+const heartbeatWait = schemas.Heartbeat + 2*time.Second
+
+// isAlive reports whether something is heard of a job within heartbeatWait. A job whose runner was killed is
+// not heard, and may be started again.
+func (j *job) isAlive(ctx context.Context, b *bus.Bus, before *schemas.JobStatus) bool {
+	ctx, cancel := context.WithTimeout(ctx, heartbeatWait)
+	defer cancel()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+		}
+		now, err := j.statusOf(ctx, b)
+		switch {
+		case err != nil:
+		case now.State != schemas.StateRunning:
+			return false
+		case now.LastSeenAt != nil && before.LastSeenAt != nil && now.LastSeenAt.After(*before.LastSeenAt):
+			return true
+		}
+	}
+}
+
+// statusOf asks for the status of the job.
+func (j *job) statusOf(ctx context.Context, b *bus.Bus) (*schemas.JobStatus, error) {
+	if b == nil {
+		return nil, errNoBus
+	}
+	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
+	defer cancel()
+	status := &schemas.JobStatus{}
+	request := &schemas.JobStatusRequest{JobID: j.result.JobID}
+	return status, b.Request(ctx, schemas.SubjectJobStatus, request, status)
+}
+
+// claimTimeout bounds how long a command waits for NATS before it starts.
+const claimTimeout = 2 * time.Second
+
+// claim publishes the start of the run. isPublished is false if NATS does not answer. It returns an error
+// if another runner has started the same run at the same time.
+func (j *job) claim(ctx context.Context, e *schemas.Started) (isPublished bool, err error) {
+	select {
+	case <-j.conn.ready:
+	default:
+		return false, nil
+	}
+	if j.conn.bus == nil || !j.conn.bus.Connected() {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
+	defer cancel()
+	_, err = j.conn.bus.Claim(ctx, e)
+	if isRejection(err) {
+		return false, err
+	}
+	return err == nil, nil
 }
 
 // chooseSetting sets what the job runs with: the advised configuration, or else the first requested

@@ -162,6 +162,8 @@ type JobStatus struct {
 	SubmittedAt *time.Time `json:"submitted_at,omitempty"`
 	// Start of the last run.
 	StartedAt *time.Time `json:"started_at,omitempty"`
+	// Last event or heartbeat of a running job.
+	LastSeenAt *time.Time `json:"last_seen_at,omitempty"`
 	// Absent while the job may continue.
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 	// Submission time plus SLO.
