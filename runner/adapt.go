@@ -55,15 +55,13 @@ func (j *job) startAdaptation() error {
 	if j.sharing.means == schemas.ByControl {
 		j.control.CPUs = s.CPUs
 	}
-	dir, err := os.MkdirTemp("", "courier-")
-	if err != nil {
-		if !movesByControl && j.o.StopWhenLate != StopControl {
-			j.log.Debug("no control file", "error", err) // for example, in a container without /tmp
-			return nil
+	if j.directory == nil {
+		if movesByControl || j.o.StopWhenLate == StopControl {
+			return fmt.Errorf("no control file: %w", j.directoryErr)
 		}
-		return fmt.Errorf("create a directory for the control file: %w", err)
+		return nil
 	}
-	j.controlPath = filepath.Join(dir, "control.json")
+	j.controlPath = filepath.Join(j.directory.path, "control.json")
 	return j.writeControlFile()
 }
 
@@ -81,16 +79,6 @@ func (j *job) writeControlFile() error {
 		return fmt.Errorf("write the control file: %w", err)
 	}
 	return nil
-}
-
-// removeControlFile removes the control file with its directory.
-func (j *job) removeControlFile() {
-	if j.controlPath == "" {
-		return
-	}
-	if err := os.RemoveAll(filepath.Dir(j.controlPath)); err != nil {
-		j.log.Warn("control file not removed", "path", j.controlPath, "error", err)
-	}
 }
 
 // applyAdvice lets advice for this run change the batch size.

@@ -18,14 +18,14 @@ func needsCgroups(t *testing.T) {
 	if err != nil {
 		t.Skip("cgroups are not permitted: ", err)
 	}
-	cmd := exec.Command("true")
-	isolate(cmd, false)
-	if err := c.Start(cmd); err != nil {
+	p, err := startProcess(exec.Command("true"), c, false, defaultSize, func(int, []byte) {})
+	if err != nil {
 		t.Skip("starting a command in a cgroup is not permitted: ", err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+	<-p.exited
+	for range p.chunks {
 	}
+	p.close()
 	if err := c.Remove(); err != nil {
 		t.Error(err)
 	}

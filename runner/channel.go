@@ -2,11 +2,8 @@ package runner
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 )
@@ -25,7 +22,7 @@ const maxChannelWait = 2 * time.Second
 // sideChannel receives epochs beside the output of the job, so that a callback of a framework does
 // not print anything.
 type sideChannel struct {
-	dir      string
+	path     string // of the socket
 	listener *net.UnixListener
 	chunks   chan outputChunk // an empty one for each connection, then its lines; closed after stop
 	readers  sync.WaitGroup
@@ -36,29 +33,23 @@ type sideChannel struct {
 	isStopped   bool
 }
 
-// openSideChannel opens the socket in a new directory that only this user can read.
-func openSideChannel() (*sideChannel, error) {
-	dir, err := os.MkdirTemp("", "courier-")
-	if err != nil {
-		return nil, fmt.Errorf("create a directory for the side channel: %w", err)
-	}
-	c := &sideChannel{
-		dir:         dir,
+// openSideChannel opens the socket, in a directory that only this user can read.
+func openSideChannel(path string) (c *sideChannel, err error) {
+	c = &sideChannel{
+		path:        path,
 		chunks:      make(chan outputChunk, 64),
 		connections: map[*net.UnixConn]bool{},
 	}
-	c.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: c.path(), Net: "unix"})
+	c.listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open the side channel: %w", err), os.RemoveAll(dir))
+		return nil, fmt.Errorf("open the side channel: %w", err)
 	}
 	go c.accept()
 	return c, nil
 }
 
-func (c *sideChannel) path() string { return filepath.Join(c.dir, "epochs") }
-
 // lastPath is the address of the connection of stop.
-func (c *sideChannel) lastPath() string { return filepath.Join(c.dir, "last") }
+func (c *sideChannel) lastPath() string { return c.path + ".last" }
 
 // accept reads every connection up to the one of stop, and then closes chunks.
 func (c *sideChannel) accept() {
@@ -146,18 +137,10 @@ func (c *sideChannel) stop() {
 	c.mu.Unlock()
 	last, err := net.DialUnix("unix",
 		&net.UnixAddr{Name: c.lastPath(), Net: "unix"},
-		&net.UnixAddr{Name: c.path(), Net: "unix"})
+		&net.UnixAddr{Name: c.path, Net: "unix"})
 	if err != nil {
 		_ = c.listener.Close()
 		return
 	}
 	_ = last.Close()
-}
-
-// remove removes the directory of the channel.
-func (c *sideChannel) remove() error {
-	if c == nil {
-		return nil
-	}
-	return os.RemoveAll(c.dir)
 }

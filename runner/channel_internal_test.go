@@ -3,16 +3,16 @@ package runner
 import (
 	"bytes"
 	"net"
+	"path/filepath"
 	"testing"
 )
 
 // A side channel closes connections above its limit, and one with a line that is too long.
 func TestSideChannel_IsBounded(t *testing.T) {
-	c, err := openSideChannel()
+	c, err := openSideChannel(filepath.Join(t.TempDir(), "epochs"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.remove() }()
 	read := make(chan int)
 	go func() {
 		n := 0
@@ -24,7 +24,7 @@ func TestSideChannel_IsBounded(t *testing.T) {
 
 	var open []net.Conn
 	for range maxConnections + 1 {
-		conn, err := net.Dial("unix", c.path())
+		conn, err := net.Dial("unix", c.path)
 		if err != nil {
 			t.Fatal(err)
 		}

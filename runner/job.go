@@ -67,6 +67,8 @@ type job struct {
 	resized      chan resizeOutcome // of the change under way
 	isResizing   bool
 	cancelResize context.CancelFunc
+	directory    *runDirectory
+	directoryErr error
 	controlPath  string // path of the control file; empty: none
 	control      controlFile
 	fit          epochFit
@@ -139,6 +141,7 @@ func (j *job) start(ctx context.Context) error {
 			"limits the job", cpusPlaceholder,
 			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
 	}
+	j.createDirectory()
 	j.createCgroup()
 	if err := j.startAdaptation(); err != nil {
 		return err
@@ -226,11 +229,11 @@ func (j *job) launch(epochsDone uint32) error {
 		env = append(env, controlVariable+"="+j.controlPath)
 	}
 	if j.channel != nil {
-		env = append(env, channelVariable+"="+j.channel.path())
+		env = append(env, channelVariable+"="+j.channel.path)
 	}
 	j.merge.BatchSize = s.BatchSize
 	if j.instrumentChannel != nil {
-		env = instrument.Environment(env, j.pythonPath, j.instrumentChannel.path())
+		env = instrument.Environment(env, j.pythonPath, j.instrumentChannel.path)
 	}
 	j.o.Observer.Load(&schemas.Epoch{}) // the load of the first epoch is measured from here
 	j.used = usage.Started(j.cgroup)
@@ -449,42 +452,42 @@ func (j *job) readChannel(c outputChunk) {
 	j.addReports(j.channelOutput.Write(0, c.data, c.at))
 }
 
-// openChannels opens the side channel and that of the instrumentation. A job without them still prints
-// its epochs.
+// createDirectory creates the directory of the run. A job without one still prints its epochs.
+func (j *job) createDirectory() {
+	if j.directory, j.directoryErr = newRunDirectory(); j.directoryErr != nil {
+		j.log.Debug("no directory", "error", j.directoryErr) // for example, in a container without /tmp
+	}
+}
+
+func (j *job) removeDirectory() {
+	if err := j.directory.remove(); err != nil {
+		j.log.Warn("directory of the run not removed", "error", err)
+	}
+}
+
+// openChannels opens the side channel and that of the instrumentation.
 func (j *job) openChannels() {
+	if j.directory == nil {
+		return
+	}
 	var err error
-	if j.channel, err = openSideChannel(); err != nil {
-		j.log.Debug("no side channel", "error", err) // for example, in a container without /tmp
+	if j.channel, err = openSideChannel(filepath.Join(j.directory.path, "epochs")); err != nil {
+		j.log.Debug("no side channel", "error", err)
 	}
 	if j.o.NoInstrument {
 		return
 	}
-	if j.instrumentChannel, err = openSideChannel(); err == nil {
-		j.pythonPath, err = instrument.Write(j.instrumentChannel.dir)
+	if j.pythonPath, err = instrument.Write(j.directory.path); err == nil {
+		j.instrumentChannel, err = openSideChannel(filepath.Join(j.directory.path, "instrument"))
 	}
 	if err != nil {
 		j.log.Debug("no instrumentation", "error", err)
-		j.instrumentChannel.stop()
-		j.removeChannel(j.instrumentChannel)
-		j.instrumentChannel = nil
 	}
 }
 
 func (j *job) stopChannels() {
 	j.channel.stop()
 	j.instrumentChannel.stop()
-}
-
-// removeChannels removes the directories of the channels.
-func (j *job) removeChannels() {
-	j.removeChannel(j.channel)
-	j.removeChannel(j.instrumentChannel)
-}
-
-func (j *job) removeChannel(c *sideChannel) {
-	if err := c.remove(); err != nil {
-		j.log.Warn("side channel not removed", "error", err)
-	}
 }
 
 // forwardSignal forwards a signal to the job.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,7 +185,21 @@ func startProcess(
 	if err != nil {
 		return nil, err
 	}
-	err = cgroup.Start(cmd)
+	started := make(chan error)
+	go func() {
+		// A parent-death signal is sent when the thread ends that has started the command. It ends with
+		// this goroutine.
+		runtime.LockOSThread()
+		err := cgroup.Start(cmd)
+		started <- err
+		if err != nil {
+			return
+		}
+		_ = cmd.Wait() // the state contains how it ended
+		p.state, p.endedAt = cmd.ProcessState, time.Now()
+		close(p.exited)
+	}()
+	err = <-started
 	for _, f := range childEnds {
 		err = errors.Join(err, f.Close())
 	}
@@ -193,11 +208,6 @@ func startProcess(
 		return nil, fmt.Errorf("start %s: %w", cmd.Path, err)
 	}
 
-	go func() {
-		_ = cmd.Wait() // the state contains how it ended
-		p.state, p.endedAt = cmd.ProcessState, time.Now()
-		close(p.exited)
-	}()
 	go p.read(copyTo)
 	return p, nil
 }

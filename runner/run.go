@@ -38,9 +38,8 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	if err := j.submit(ctx); err != nil {
 		return j.result, err
 	}
-	defer j.removeControlFile()
+	defer j.removeDirectory()
 	defer j.removeCgroup()
-	defer j.removeChannels()
 	j.conn.subscribe(publishing, j.result.JobID)
 	j.out = spool.NewOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)

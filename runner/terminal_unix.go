@@ -39,9 +39,10 @@ func sizeOf(files ...any) windowSize {
 
 // isolate puts the command into its own session, so that signals reach it and its children only
 // through this process. A pseudo terminal becomes the terminal of the session. Standard input is
-// unchanged.
+// unchanged. On Linux the command is killed when this process is killed.
 func isolate(cmd *exec.Cmd, usePTY bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	endWithParent(cmd.SysProcAttr)
 	if usePTY {
 		cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Ctty = true, 1
 	}

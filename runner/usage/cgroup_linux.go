@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,7 +158,8 @@ func (c *Cgroup) dirs() cgroupDirs {
 }
 
 // Start starts a command in the cgroup. All its children are in the cgroup too: v2 takes the
-// cgroup as an argument of the start, and v1 uses the cgroup of the thread that starts.
+// cgroup as an argument of the start, and v1 uses the cgroup of the thread that starts. The caller has
+// locked its thread, which ends with its goroutine.
 func (c *Cgroup) Start(cmd *exec.Cmd) error {
 	if c == nil {
 		return cmd.Start()
@@ -176,19 +176,12 @@ func (c *Cgroup) Start(cmd *exec.Cmd) error {
 		return cmd.Start()
 	}
 
-	started := make(chan error, 1)
-	go func() {
-		runtime.LockOSThread()
-		err := moveThread(c.created, c.parents)
-		if err == nil {
-			err = cmd.Start()
-		}
-		if moveThread(c.parents, c.parents) == nil {
-			runtime.UnlockOSThread()
-		} // otherwise the thread ends with this goroutine
-		started <- err
-	}()
-	return <-started
+	err := moveThread(c.created, c.parents)
+	if err == nil {
+		err = cmd.Start()
+	}
+	_ = moveThread(c.parents, c.parents) // otherwise the thread only waits for the command
+	return err
 }
 
 // moveThread moves the current thread to the directories of these controllers.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,6 +43,8 @@ func startInCgroup(t *testing.T, c *Cgroup) *exec.Cmd {
 	if err != nil {
 		t.Fatal(err)
 	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	if err := c.Start(cmd); err != nil {
 		t.Skip("a start in a cgroup is not permitted here: ", err)
 	}
