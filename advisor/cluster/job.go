@@ -42,6 +42,7 @@ type Job struct {
 	InitialBatch uint32       `json:"initial_batch,omitempty"` // at the start of the last run
 	InitialCPUs  uint32       `json:"initial_cpus,omitempty"`  // at the start of the last run
 	HasMoved     bool         `json:"has_moved,omitempty"`     // the run changed its batch size or CPUs
+	MovedAfter   uint32       `json:"moved_after,omitempty"`   // epochs; the last change of its CPUs
 	IsElastic    bool         `json:"is_elastic,omitempty"`    // the runner can change the CPUs
 	BarredMoves  []BarredMove `json:"barred_moves,omitempty"`  // of this run, by end
 	GrownFrom    uint32       `json:"grown_from,omitempty"`    // CPUs before it grew by its own epochs

@@ -317,7 +317,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
 	j.BarredMoves, j.Losses, j.Uses = nil, LossHistory{}, nil
-	j.FormerUses, j.GrownFrom = nil, 0
+	j.FormerUses, j.GrownFrom, j.MovedAfter = nil, 0, 0
 }
 
 // epoch records an epoch, unless it is a duplicate or belongs to a run that has ended. It also
@@ -487,6 +487,8 @@ func (j *Job) changeCPUs(cpus uint32) {
 	if cpus != j.Setting.CPUs && cpus <= j.GrownFrom {
 		j.GrownFrom = 0
 	}
-	j.Setting.CPUs = cpus
+	if cpus != j.Setting.CPUs {
+		j.Setting.CPUs, j.MovedAfter = cpus, j.EpochsDone
+	}
 	j.HasMoved = j.HasMoved || cpus != j.InitialCPUs
 }

@@ -23,6 +23,13 @@ const (
 	ObjectiveCost = "cost"
 )
 
+// A job keeps its CPUs for so many epochs after it got them, unless an SLO needs them: a prediction
+// that scatters must not move CPUs to and fro between equal jobs.
+const (
+	settlingEpochs = 3
+	settlingShare  = 10 // of all epochs: one in so many
+)
+
 // Pool is the input of the plan for the CPUs of a node: its elastic jobs, and the CPUs that all
 // other work leaves to them.
 type Pool struct {
@@ -51,6 +58,7 @@ type Share struct {
 	losses    quality.History
 	isError   bool // the losses are 1 - accuracy
 	isStarved bool // more CPUs would not make it faster
+	isSettled bool // its CPUs did not change lately
 }
 
 // PoolOf returns the elastic jobs of a node with the capacity that they share; nil if the cores of
@@ -106,8 +114,10 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		losses:    j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate(), ioRate)),
 		isError:   j.Losses.IsError,
 		isStarved: isStarved,
-		base:      int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
-		seen:      j.SeenShapes(),
+		isSettled: j.MovedAfter == 0 || j.EpochsDone >= j.MovedAfter+
+			max(settlingEpochs, j.Setting.Epochs/settlingShare),
+		base: int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
+		seen: j.SeenShapes(),
 	}
 }
 

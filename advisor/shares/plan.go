@@ -82,9 +82,13 @@ func (s *Pool) plan(
 			}
 		}
 	}
+	isUrgent := isFull || arrival != nil || slices.ContainsFunc(jobs, func(f forecast) bool {
+		return f.target > f.cpus && !f.isLikely(f.cpus)
+	})
 	for i := range jobs {
 		f := &jobs[i]
-		if f.protect(); !f.isWorthwhile(s.Cores) { // an arriving job must not count on such a loan
+		// An arriving job must not count on a loan that is too small.
+		if f.protect(); !f.isWorthwhile(s.Cores) || f.target < f.cpus && !f.isSettled && !isUrgent {
 			f.target = f.cpus
 		}
 	}

@@ -37,9 +37,11 @@ type paceFilter struct {
 	white      float64 // variance of an epoch's independent noise
 	correlated float64 // variance of the correlated noise
 	done       int     // epochs
-	surprises  float64 // sign of the last innovation if it was clipped
-	squares    float64 // of standardized innovations
-	count      float64
+	// surprise is the square of the last innovation, with its sign, if it was clipped and it is not yet
+	// known whether it was noise or the beginning of a step.
+	surprise float64
+	squares  float64 // of innovations, by their assumed variances
+	counted  float64
 }
 
 // newPaceFilter returns the filter of a run with the variance of a whole run of some epochs.
@@ -65,28 +67,42 @@ func (f *paceFilter) observe(epochs int, seconds, expected float64) {
 		return
 	}
 	h := [3]float64{1, logEpoch(float64(first+f.done) / 2), 1}
-	noise := f.white / float64(epochs)
+	scale := f.scale()
+	noise := f.white * scale / float64(epochs)
 	ph, variance := f.project(&h, noise)
 	v := math.Log(seconds/expected) - (h[0]*f.state[0] + h[1]*f.state[1] + h[2]*f.state[2])
-	switch most := surprise * math.Sqrt(variance); {
+	most, square := surprise*math.Sqrt(variance), math.Copysign(v*v/variance*scale, v)
+	switch {
 	case math.Abs(v) <= most:
-		f.surprises = 0
-	case f.surprises*v > 0: // twice in the same direction: a step, or a bend
+		f.count(f.surprise)
+		f.count(square)
+		f.surprise = 0
+	case f.surprise == 0:
+		f.surprise, v = square, math.Copysign(most, v)
+	case f.surprise*v > 0: // twice in the same direction: a step, or a bend
 		f.covariance[0][0] += stepDeviation * stepDeviation
 		f.covariance[1][1] += bendDeviation * bendDeviation
 		ph, variance = f.project(&h, noise)
-		f.surprises = 0
-	default:
-		f.surprises = math.Copysign(1, v)
-		v = f.surprises * most
+		f.surprise = 0
+	default: // in both directions: the job is less regular than assumed, whatever the size of either
+		both := min(math.Abs(f.surprise), math.Abs(square))
+		f.squares += 2 * both
+		f.counted += 2
+		f.surprise, v = 0, math.Copysign(most, v)
 	}
-	f.squares += v * v / variance
-	f.count++
 	for i := range f.state {
 		f.state[i] += ph[i] / variance * v
 		for j := range f.state {
 			f.covariance[i][j] -= ph[i] * ph[j] / variance
 		}
+	}
+}
+
+// count adds the square of an innovation to those that say how regular the job is, within a bound.
+func (f *paceFilter) count(square float64) {
+	if square != 0 {
+		f.squares += min(math.Abs(square), surprise*surprise*f.scale())
+		f.counted++
 	}
 }
 
@@ -137,15 +153,15 @@ func (f *paceFilter) rest(of curveOf, total int) (location, variance float64) {
 	_, variance = f.project(&mean, 0)
 	squares /= sum * sum
 	n := float64(left)
-	variance += f.white*squares + f.correlated*squares*
+	noise := f.white*squares + f.correlated*squares*
 		min(n, (1+epochCorrelation)/(1-epochCorrelation))*
 		(1-math.Pow(epochCorrelation, 2*min(n, horizon)))
-	return math.Log(sum), variance * f.scale()
+	return math.Log(sum), variance + noise*f.scale()
 }
 
 // scale is above 1 for a job that is less regular than assumed.
 func (f *paceFilter) scale() float64 {
-	return max(1, (scaleWeight+f.squares)/(scaleWeight+f.count))
+	return max(1, (scaleWeight+f.squares)/(scaleWeight+f.counted))
 }
 
 // Rest predicts the epochs of a running job that are left until a total, from past runs and from
@@ -210,7 +226,7 @@ func RestAlone(done []Span, total int) EpochTime {
 		return EpochTime{}
 	}
 	e := EpochTime{Support: OwnEpochs, Degrees: restDegrees}
-	if f.count == 0 { // only the first epoch, which may be slow or short
+	if f.counted == 0 { // only the first epoch, which may be slow or short
 		const unlike = 0.5
 		e.Location, e.Variance = math.Log(first), unlike*unlike
 		return e
