@@ -12,14 +12,14 @@ import (
 
 // advise re-predicts a running job.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
-	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), time.Now().UTC()), cause)
+	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), time.Now().UTC()), cause, "")
 }
 
-// publishAdvice adds an advice for a running job to the outbox if it differs enough from the last
-// one, and the warning if there is one.
-func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, cause uint64) {
-	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause), cause
-	news, risks := a.newsAndRisks(q, advice)
+// publishAdvice adds an advice for a running job to the outbox if it differs enough from the last one, and
+// the warnings that there are. A suffix of their identities tells them from others with the same cause.
+func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, cause uint64, suffix string) {
+	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause)+suffix, cause
+	news, risks := a.newsAndRisks(q, advice, suffix)
 	if news {
 		a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
 		a.outbox.addAdvice(advice)
@@ -36,7 +36,7 @@ func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, caus
 // are recorded in the state immediately, so that the next event does not repeat them before they
 // arrive from the log.
 func (a *Advisor) newsAndRisks(
-	q *decide.Question, advice *schemas.Advice,
+	q *decide.Question, advice *schemas.Advice, suffix string,
 ) (news bool, risks []*schemas.Risk) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -53,6 +53,7 @@ func (a *Advisor) newsAndRisks(
 		j.Divergence, risks = risk, append(risks, risk)
 	}
 	for _, risk := range risks {
+		risk.EventID += suffix
 		risk.CauseSequence = advice.CauseSequence
 		a.outbox.expectRisk()
 	}

@@ -107,6 +107,7 @@ type Advisor struct {
 	appliedAt time.Time         // when the stream stored that event
 	advanced  chan struct{}     // closed and replaced when applied grows
 	heard     map[string]uint32 // lost jobs with a heartbeat since the last check, and their runs
+	epochs    map[string]epochsSeen
 }
 
 // New returns an advisor that does not run yet.

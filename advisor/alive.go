@@ -57,8 +57,9 @@ func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schema
 	}
 }
 
-// watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found. It cancels queued
-// jobs whose runner is silent, because they would block the queue. While NATS is unreachable neither
+// watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found, and re-predicts
+// jobs whose epoch is overdue. It cancels queued jobs whose runner is silent, because they would block the
+// queue. While NATS is unreachable neither
 // heartbeats nor events can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
@@ -92,7 +93,11 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			silent := fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339))
 			events = append(events, runEvent(j, schemas.EventLost, schemas.LostID(j.ID, j.Last), silent, now))
 		}
+		overdue := a.overdueQuestions(now)
 		a.mu.Unlock()
+		for _, q := range overdue {
+			a.adviseOverdue(q, now)
+		}
 		for _, e := range events {
 			if e.Outcome == schemas.EventLost {
 				a.metrics.lost.Inc()

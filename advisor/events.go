@@ -126,7 +126,7 @@ func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
 		for _, p := range pool.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
 			advice := shares.DecideMove(p.Question, p.Move, *a.regressors.Load(), now)
-			a.publishAdvice(p.Question, advice, cause)
+			a.publishAdvice(p.Question, advice, cause, "")
 			moved[p.Question.JobID] = true
 		}
 	}

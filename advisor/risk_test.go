@@ -61,6 +61,26 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	await(t, "the all-clear", func() bool { return !status(t, b, "mlp-1").AtRisk })
 }
 
+// A job whose epoch does not end is warned of before its SLO is over, although no event arrives.
+func TestAdvisor_WarnsOfAnOverdueEpoch(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	promote(t, b)
+	q := manyEpochs("mlp-1", 8500*time.Millisecond)
+	q.BatchSizes, q.Epochs = []int{16}, 10
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
+	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &schemas.Advice{}); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, b, advisortest.StartedEvent("mlp-1", 1))
+	publish(t, b, advisortest.EpochEvent("mlp-1", 1, 1))
+	if r := nextRisk(t, followRisks(t, b)); r.Cleared || r.Probability >= r.Confidence || r.LeftSeconds <= 0 {
+		t.Errorf("got risk %+v, want a warning with time left", r)
+	}
+}
+
 // nextRisk returns the next risk; it fails the test if the log ends before.
 func nextRisk(t *testing.T, risks <-chan *schemas.Risk) *schemas.Risk {
 	t.Helper()

@@ -41,6 +41,9 @@ type Alternative struct {
 	CPUs uint32 `json:"cpus"`
 	// Total epochs; for a running job, the remaining epochs.
 	Epochs uint32 `json:"epochs"`
+	// Epochs after which it is expected to stop by itself, as earlier jobs of the model did; absent if
+	// after all of them.
+	ExpectedEpochs uint32 `json:"expected_epochs,omitempty"`
 	// Median of the predicted time: start-up and all epochs, or the remaining epochs of a running
 	// job. It includes the slowdown by co-located jobs.
 	PredictedSeconds *float64 `json:"predicted_seconds,omitempty"`

@@ -22,7 +22,33 @@ type Failure struct {
 type Model struct {
 	Failures       []Failure      `json:"failures,omitempty"`       // by time, at most maxFailures
 	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
-	EarlyEnds      int            `json:"early_ends,omitempty"`     // of jobs that finished with fewer epochs
+	Ends           []EpochsEnd    `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
+}
+
+// EpochsEnd is the number of epochs after which a job without a target accuracy ended by itself.
+type EpochsEnd struct {
+	BatchSize, Done uint32
+	Total           uint32 // that it was started with
+}
+
+// IsEarly reports whether the job ended before its last epoch.
+func (e EpochsEnd) IsEarly() bool { return e.Done < e.Total }
+
+// maxEnds bounds the ends of a model; the oldest are forgotten.
+const maxEnds = 20
+
+// usualEarlyEnds is the number of jobs of a model that ended early after which that is expected of it.
+const usualEarlyEnds = 2
+
+// StopsEarly reports whether jobs of the model may end by themselves before their last epoch.
+func (m *Model) StopsEarly() bool {
+	early := 0
+	for _, e := range m.Ends {
+		if e.IsEarly() {
+			early++
+		}
+	}
+	return early >= usualEarlyEnds
 }
 
 // maxTried bounds the configurations of a model; more do not make it explore faster.
@@ -53,6 +79,15 @@ func (m *Model) ended(c BatchAndCPUs, nodeType string, e *schemas.Ended) {
 		f.Runs, f.Reason = f.Runs+1, e.Reason[:min(len(e.Reason), maxReasonBytes)]
 		m.Failures = append(kept[max(0, len(kept)+1-maxFailures):], f)
 	}
+}
+
+// stopped records after how many epochs a job ended by itself.
+func (m *Model) stopped(j *Job) {
+	if !j.endedByItself() || j.Request != nil && j.Request.TargetAccuracy > 0 {
+		return
+	}
+	kept := slices.Clip(m.Ends[max(0, len(m.Ends)+1-maxEnds):])
+	m.Ends = append(kept, EpochsEnd{j.Setting.BatchSize, j.EpochsDone, j.Setting.Epochs})
 }
 
 // add records the configuration of an epoch.

@@ -17,7 +17,7 @@ import (
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 8
+const SnapshotVersion = 9
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {

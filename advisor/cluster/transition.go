@@ -111,9 +111,7 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 		return nil
 	}
 	m := c.useModel(levelOf(&j.Setting))
-	if j.endedByItself() && j.EpochsDone < j.Setting.Epochs {
-		m.EarlyEnds++
-	}
+	m.stopped(j)
 	nodeType := ""
 	if len(j.Hardware) > 0 {
 		nodeType = j.Hardware[0].NodeType()
@@ -122,9 +120,6 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	c.score.end(j)
 	return j
 }
-
-// usualEarlyEnds is the number of jobs of a model that ended early after which that is expected of it.
-const usualEarlyEnds = 2
 
 // mayStopEarly reports whether a job may end with fewer epochs: its request or earlier jobs of the model
 // say so, or it has reached its target accuracy.
@@ -139,7 +134,7 @@ func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
 		}
 	}
 	m := c.models[levelOf(&j.Setting)]
-	return m != nil && m.EarlyEnds >= usualEarlyEnds
+	return m != nil && m.StopsEarly()
 }
 
 // applyToJob finds or creates the job, applies the change, and updates the indices. It returns nil

@@ -53,8 +53,12 @@ func (p *problem) candidate(batch, cpus uint32) candidate {
 		}
 	}
 	var reached evidence.Accuracy
+	last, _ := p.lastEpochs(batch, p.EpochsDone()+c.Epochs)
 	if p.hasAccuracy {
-		reached = p.accuracyAt(batch, p.EpochsDone()+c.Epochs)
+		reached = p.accuracyAt(batch, last)
+	}
+	if expected := last - p.EpochsDone(); expected < c.Epochs {
+		c.ExpectedEpochs = expected
 	}
 	p.setAccuracy(&c, &reached, &passage)
 	if p.Self == nil { // for a running job, the answer to its request had the evidence

@@ -39,6 +39,7 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		Others:   members(c, c.Colocated(j.Setting.Nodes, j.ID, now), now),
 		Tried:    known.Configurations,
 		Failures: known.Failures,
+		Stops:    stopsOf(&q, &known),
 	}
 }
 
@@ -59,6 +60,7 @@ func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Ti
 		Others:   members(c, c.Colocated(nodes, q.JobID, now), now),
 		Tried:    known.Configurations,
 		Failures: known.Failures,
+		Stops:    stopsOf(&q, &known),
 	}
 }
 

@@ -45,8 +45,11 @@ func batchAndCPUs(batch, cpus uint32) string {
 // the SLO.
 func (a *answer) figures() string {
 	c := a.advice.Chosen
-	text := fmt.Sprintf("%s in %s", schemas.FormatCount(uint64(c.Epochs), "epoch"),
-		schemas.FormatSeconds(*c.PredictedSeconds))
+	text := schemas.FormatCount(uint64(c.Epochs), "epoch")
+	if c.ExpectedEpochs > 0 {
+		text = fmt.Sprintf("stops after about %d of %s,", c.ExpectedEpochs, text)
+	}
+	text += " in " + schemas.FormatSeconds(*c.PredictedSeconds)
 	if a.Request.SLO > 0 {
 		text += remaining(*c.PredictedSeconds, a.Left())
 	}

@@ -51,3 +51,16 @@ func TestOutlook_IsNeverCertain(t *testing.T) {
 		t.Errorf("got the bound %g s above the highest probability, want none", bound)
 	}
 }
+
+// What has passed of the epochs whose event has not come shortens the rest; what is overdue lengthens it.
+func TestUnreported(t *testing.T) {
+	for _, tc := range []struct{ block, spent, want float64 }{
+		{1, .5, .5}, {1, 1, .95}, {1, 1.02, .95}, {1, 3, -1}, {20, 15, 15}, {20, 20, 19.95}, {20, 30, 10},
+		{0, .5, .5}, {0, 3, .95}, // before the first event, the start-up may be a part of it
+	} {
+		j := plannedJob{block: tc.block}
+		if got := j.unreported(tc.spent); math.Abs(got-tc.want) > 1e-9 {
+			t.Errorf("%g epochs after a block of %g: %g have passed, want %g", tc.spent, tc.block, got, tc.want)
+		}
+	}
+}

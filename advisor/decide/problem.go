@@ -137,9 +137,24 @@ func (p *problem) forecast(v variant) forecast {
 	return p.sim.run(&j)
 }
 
-// outlook returns the distribution of the time of a number of epochs of the job, by a forecast of
-// at least as many.
+// outlook returns the distribution of the time of a number of epochs of the job, or until it stops by
+// itself before, by a forecast of at least as many.
 func (p *problem) outlook(f *forecast, epochs uint32) outlook {
+	done, batch := p.EpochsDone(), f.job.plan.batch
+	last, late := p.lastEpochs(batch, done+epochs)
+	o := p.outlookOf(f, last-done)
+	if late == last || !o.Known() {
+		return o
+	}
+	// The bound at stopLevel is the time until a late stop.
+	standard := evidence.Distribution{Scale: 1, Degrees: o.Degrees}
+	until := p.outlookOf(f, late-done)
+	o.Scale = math.Hypot(o.Scale, (until.Location-o.Location)/math.Log(standard.Quantile(stopLevel)))
+	return o
+}
+
+// outlookOf is outlook for a job that does not stop before.
+func (p *problem) outlookOf(f *forecast, epochs uint32) outlook {
 	e, seconds := f.job.leastCertain, f.endAfter(float64(epochs))
 	if plan := f.job.plan; float64(epochs) != plan.epochs && e.Known() {
 		// The epochs of a run differ, for example the first one.

@@ -23,6 +23,7 @@ type Question struct {
 	Others   []Member               // co-located jobs, directly or through other jobs
 	Tried    []cluster.BatchAndCPUs // with epochs of this model on this dataset in the log
 	Failures []cluster.Failure      // configurations of this model whose last runs failed
+	Stops    []cluster.EpochsEnd    // ends of jobs of this model, if this one may stop early like them
 
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int

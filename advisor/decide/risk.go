@@ -51,7 +51,7 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 			schemas.FormatProbability(p))
 		return r
 	}
-	r.Cause = causeOf(j, a)
+	r.Cause = causeOf(j, q, a)
 	if c := a.Chosen; a.Action == schemas.ActionBatch && c.Probability != nil {
 		r.Action, r.BatchSize, r.SavedProbability = string(a.Action), c.BatchSize, c.Probability
 		if c.PredictedAccuracy != nil && now.PredictedAccuracy != nil {
@@ -117,7 +117,7 @@ func rise(from, to schemas.Ratio) float64 {
 // causeOf returns the most plausible cause of a risk. Additional load on the node is the cause if
 // it grew more than the job's own epochs slowed down. Otherwise the cause is slow epochs, with or
 // without I/O wait. A late start is considered last.
-func causeOf(j *cluster.Job, a *schemas.Advice) string {
+func causeOf(j *cluster.Job, q *Question, a *schemas.Advice) string {
 	slow := a.EpochRatio - 1
 	moreProcesses := 0.0
 	if promised := j.Promise.Load.Processes; promised > 0 {
@@ -132,7 +132,7 @@ func causeOf(j *cluster.Job, a *schemas.Advice) string {
 		return schemas.CauseNeighbours
 	case max(slow, waits) > slowRatio && j.IOWait > ioWaitRatio:
 		return schemas.CauseIOWait
-	case slow > slowRatio:
+	case slow > slowRatio, IsOverdue(q.Self.ObservedEpochs, q.Self.Since):
 		return schemas.CauseEpochs
 	case j.StartedAt.Sub(j.Promise.At).Seconds() > lateRatio*a.SLOSeconds:
 		return schemas.CauseLate

@@ -3,7 +3,9 @@ package decide
 import (
 	"math"
 	"slices"
+	"time"
 
+	"courier/advisor/cluster"
 	"courier/regress/evidence"
 	"courier/schemas"
 )
@@ -38,6 +40,7 @@ type plannedJob struct {
 	startup  float64         // remaining seconds of its start-up
 	epochs   float64         // remaining epochs
 	spent    float64         // seconds since the end of its last epoch
+	block    float64         // epochs that its last event reported together; 0: none
 }
 
 // setProgress sets the progress of a running job in its start-up or in its current epoch.
@@ -45,6 +48,9 @@ func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
 	switch {
 	case m.EpochsDone > 0 || !startup.Known():
 		j.spent = m.Since.Seconds()
+		if n := len(m.ObservedEpochs); n > 0 {
+			j.block = float64(max(1, min(m.ObservedEpochs[n-1].Count, m.epochsLeft())))
+		}
 	default:
 		j.startup = max(0, startup.Median()-m.Since.Seconds())
 	}
@@ -215,15 +221,34 @@ func (c *course) untilChange(j *simulatedJob) float64 {
 	if c.predict(j); math.IsInf(j.seconds, 1) {
 		return j.seconds
 	}
-	if j.spent > 0 { // no event has reported the end of this epoch, so some of it is left
-		j.epochs -= min(j.spent/j.seconds, maxUnreportedShare)
+	if j.spent > 0 {
+		j.epochs -= j.plan.unreported(j.spent / j.seconds)
 		j.spent = 0
 	}
 	return max(0, j.epochs) * j.seconds
 }
 
-// maxUnreportedShare bounds the share of an epoch that may have passed without its event.
-const maxUnreportedShare = 0.95
+// overdueEpochs is the number of its last epochs after which the next one is overdue.
+const overdueEpochs = 2
+
+// IsOverdue reports whether a job takes much longer for its next epochs than for those of its last event.
+func IsOverdue(epochs []cluster.ObservedEpoch, since time.Duration) bool {
+	n := len(epochs)
+	return n > 0 && epochs[n-1].Seconds > 0 && since.Seconds() > overdueEpochs*epochs[n-1].Seconds
+}
+
+// leastLeft is the share of an epoch that is left until its event.
+const leastLeft = 0.05
+
+// unreported returns the part of the remaining epochs that has passed without an event. Epochs that are
+// overdue are expected to take as much longer as they are overdue, and it is negative then.
+func (j *plannedJob) unreported(spent float64) float64 {
+	left := leastLeft
+	if j.block > 0 {
+		left = max(left, spent-j.block)
+	}
+	return min(spent, max(1, j.block)-left)
+}
 
 // predict sets the seconds of an epoch of a job at the current load, +Inf if unknown.
 func (c *course) predict(j *simulatedJob) {

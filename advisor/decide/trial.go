@@ -20,18 +20,23 @@ func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) 
 	if math.IsInf(f.job.end, 1) {
 		return nil, f
 	}
+	o, seconds := p.outlook(&f, v.epochs), f.job.end
+	if o.Known() {
+		seconds = o.Median()
+	}
 	t := &trial{Choice: schemas.Choice{
 		Kind:             kind,
 		BatchSize:        v.batch,
 		CPUs:             v.cpus,
 		Epochs:           v.epochs,
 		StartSeconds:     math.Round(v.wait*1e6) / 1e6,
-		PredictedSeconds: figure(f.job.end),
-		CPUSeconds:       figure((f.job.end - v.wait) * float64(v.cpus)),
+		PredictedSeconds: figure(seconds),
+		CPUSeconds:       figure((seconds - v.wait) * float64(v.cpus)),
 	}}
 	reaches := 1.0
 	if p.hasAccuracy {
-		a := p.accuracyAt(v.batch, v.epochs)
+		last, _ := p.lastEpochs(v.batch, v.epochs)
+		a := p.accuracyAt(v.batch, last)
 		if a.Known {
 			t.PredictedAccuracy = figure(a.Mean)
 		}
@@ -40,7 +45,6 @@ func (p *problem) try(kind string, v variant, level float64) (*trial, forecast) 
 			reaches = p.promisedReach(&a, &passage, v.epochs)
 		}
 	}
-	o := p.outlook(&f, v.epochs)
 	if bound, ok := o.upperBound(level); ok {
 		t.UpperBoundSeconds = figure(bound)
 	}

@@ -1,0 +1,87 @@
+package decide_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
+	"courier/schemas"
+)
+
+// A job of a model whose jobs stop by themselves is predicted to stop where they did. Its bound is not
+// above that of all of its epochs by much, and past the usual epoch it is predicted to run on.
+func TestDecide_ExpectsEarlyStops(t *testing.T) {
+	r, now := advisortest.Load(t, advisortest.FittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	for _, tc := range []struct {
+		name     string
+		stops    []uint32 // of 40 epochs
+		done     uint32   // epochs of the job
+		mayStop  bool     // said by the request
+		target   float64
+		from, to uint32 // expected epochs, with those done; 0: no early stop is expected
+	}{
+		{"no job stopped early", []uint32{40, 40, 40}, 0, true, 0, 0, 0},
+		{"one did, which nobody expects", []uint32{12, 40, 40}, 0, false, 0, 0, 0},
+		{"one did, as the request expects", []uint32{12}, 0, true, 0, 12, 12},
+		{"all at one epoch", []uint32{12, 12, 12}, 0, false, 0, 12, 12},
+		{"at different epochs", []uint32{10, 12, 15}, 0, false, 0, 11, 13},
+		{"few of many", []uint32{38, 40, 40, 40, 40, 40, 39}, 0, false, 0, 0, 0},
+		{"a running job", []uint32{12, 12, 12}, 8, false, 0, 12, 13},
+		{"a running job past the usual epoch", []uint32{12, 12, 12}, 20, false, 0, 21, 30},
+		{"a running job at its end", []uint32{12, 12, 12}, 39, false, 0, 0, 0},
+		{"a target decides where it stops", []uint32{12, 12, 12}, 0, true, .7, 0, 0},
+	} {
+		c, sequence := cluster.New(), uint64(0)
+		apply := func(e schemas.Event) {
+			sequence++
+			c.Apply(e, sequence, now)
+		}
+		apply(advisortest.SampleOf("node-a", advisortest.Small, func(s *schemas.Sample) { s.At = now }))
+		epochs := func(id string, n uint32) {
+			started := advisortest.StartedEvent(id, 1)
+			started.At, started.Epochs = now, 40
+			apply(started)
+			for i := range n {
+				e := advisortest.EpochEvent(id, 1, i+1)
+				e.At, e.Epochs = now, 40
+				apply(e)
+			}
+		}
+		for i, n := range tc.stops {
+			id := fmt.Sprint("past-", i)
+			epochs(id, n)
+			ended := advisortest.FinishedEvent(id, 1)
+			ended.At, ended.Epochs, ended.EpochsDone = now, 40, n
+			apply(ended)
+		}
+		q := advisortest.Request()
+		q.BatchSizes, q.Epochs, q.MayStopEarly, q.TargetAccuracy = []int{16}, 40, tc.mayStop, tc.target
+		question := decide.Ask(c, q.WithDefaults(), now)
+		if tc.done > 0 {
+			epochs("now", tc.done)
+			question = decide.AskRunning(c, c.Job("now"), now)
+		}
+		a := decide.Decide(question, r, now).Chosen
+		last := tc.done + a.ExpectedEpochs
+		if (a.ExpectedEpochs > 0) != (tc.to > 0) || tc.to > 0 && (last < tc.from || last > tc.to) {
+			t.Errorf("%s: the job is expected to stop after epoch %d, want %d to %d", tc.name, last, tc.from, tc.to)
+		}
+		if a.ExpectedEpochs == 0 {
+			continue
+		}
+		startup := advisortest.TrueStartup
+		if tc.done > 0 {
+			startup = 0
+		}
+		if want := startup + float64(a.ExpectedEpochs)*0.75; math.Abs(*a.PredictedSeconds/want-1) > .05 {
+			t.Errorf("%s: %g s, want %g", tc.name, *a.PredictedSeconds, want)
+		}
+		if bound, all := *a.UpperBoundSeconds, float64(40-tc.done)*0.75; bound > 1.2*all || bound < *a.PredictedSeconds {
+			t.Errorf("%s: a bound of %g s, want between %g and %g", tc.name, bound, *a.PredictedSeconds, 1.2*all)
+		}
+	}
+}
