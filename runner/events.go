@@ -177,7 +177,8 @@ func (j *job) hintAtEnd() {
 	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
 	case j.epochs.last < epochs && j.process.state.Success():
-		if j.o.Request.MayStopEarly {
+		a := j.result.Advice
+		if j.o.Request.MayStopEarly || a != nil && a.Chosen != nil && a.Chosen.ExpectedEpochs > 0 {
 			j.screen.message("the command finished early, after epoch %d of %d", j.epochs.last, epochs)
 			return
 		}
