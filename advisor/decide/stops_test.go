@@ -80,7 +80,8 @@ func TestDecide_ExpectsEarlyStops(t *testing.T) {
 		if want := startup + float64(a.ExpectedEpochs)*0.75; math.Abs(*a.PredictedSeconds/want-1) > .05 {
 			t.Errorf("%s: %g s, want %g", tc.name, *a.PredictedSeconds, want)
 		}
-		if bound, all := *a.UpperBoundSeconds, float64(40-tc.done)*0.75; bound > 1.2*all || bound < *a.PredictedSeconds {
+		bound, all := *a.UpperBoundSeconds, float64(40-tc.done)*0.75
+		if bound > 1.2*all || bound < *a.PredictedSeconds {
 			t.Errorf("%s: a bound of %g s, want between %g and %g", tc.name, bound, *a.PredictedSeconds, 1.2*all)
 		}
 	}
