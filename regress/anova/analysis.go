@@ -1,7 +1,5 @@
 package anova
 
-import "slices"
-
 // IntervalConfidence is the confidence of all intervals.
 const IntervalConfidence = 0.95
 
@@ -19,9 +17,7 @@ type VarianceAnalysis struct {
 	Normality *Normality `json:"normality,omitempty"`
 	// Variances are tests of equal variances across the levels of each factor.
 	Variances []LevelTest `json:"variances,omitempty"`
-	// Ranks are Kruskal-Wallis tests of each factor, which ignore the other factors.
-	Ranks []LevelTest `json:"ranks,omitempty"`
-	Means []Means     `json:"means,omitempty"`
+	Means     []Means     `json:"means,omitempty"`
 	// Notes are limits of the analysis, such as cells without runs.
 	Notes []string `json:"notes,omitempty"`
 
@@ -46,9 +42,6 @@ type Term struct {
 	PartialEta2 float64 `json:"partial_eta2"`
 	// Omega2 estimates the share of the whole variance that the term explains.
 	Omega2 float64 `json:"omega2"`
-	// RobustF and RobustP are of the Wald test with covariance HC3; nil if it cannot be computed.
-	RobustF *float64 `json:"robust_f,omitempty"`
-	RobustP *float64 `json:"robust_p,omitempty"`
 }
 
 // Normality is a test of Shapiro and Wilk of the residuals.
@@ -57,10 +50,10 @@ type Normality struct {
 	P float64 `json:"p"`
 }
 
-// LevelTest is a test of differences between the levels of a factor.
+// LevelTest is a test of Brown and Forsythe for equal variances at the levels of a factor.
 type LevelTest struct {
 	Factor    string  `json:"factor"`
-	Statistic float64 `json:"statistic"` // F of Brown and Forsythe, or H of Kruskal and Wallis
+	Statistic float64 `json:"statistic"` // F
 	Degrees   int     `json:"degrees"`
 	P         float64 `json:"p"`
 }
@@ -72,7 +65,8 @@ const Unusual = 0.05
 // all levels of other factors and at the mean of other covariates.
 type Means struct {
 	Term string `json:"term"`
-	// Variables of the term, in the order of the levels of the values: a covariate is first.
+	// Variables of the term, in the order of the levels of the values: a covariate is first, else the
+	// factor with the most levels.
 	Variables []string    `json:"variables"`
 	Values    []MeanPoint `json:"values"`
 	// Covariate reports that the first variable of the term is a covariate, whose points lie on a
@@ -88,9 +82,4 @@ type MeanPoint struct {
 	Low    float64  `json:"low"`
 	High   float64  `json:"high"`
 	Runs   int      `json:"runs"` // with these levels; 0 on the line of a covariate
-}
-
-// RobustWanted reports whether a check found unequal variances, so that the robust F is to be used.
-func (r *VarianceAnalysis) RobustWanted() bool {
-	return slices.ContainsFunc(r.Variances, func(t LevelTest) bool { return t.P < Unusual })
 }

@@ -3,11 +3,9 @@ package anova
 import (
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/mathext"
 )
 
-// addChecks adds the checks of the residuals, and the tests by ranks.
+// addChecks adds the checks of the residuals.
 func (r *VarianceAnalysis) addChecks(d *Design) {
 	r.Normality = shapiroWilk(r.Residuals)
 	for i := range d.Variables {
@@ -19,9 +17,6 @@ func (r *VarianceAnalysis) addChecks(d *Design) {
 			t.Factor = v.Name
 			r.Variances = append(r.Variances, t)
 		}
-		t := kruskalWallis(v.split(d.Y))
-		t.Factor = v.Name
-		r.Ranks = append(r.Ranks, t)
 	}
 }
 
@@ -67,37 +62,4 @@ func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)
 	return sorted[(n-1)/2]/2 + sorted[n/2]/2
-}
-
-// kruskalWallis tests by ranks whether the groups have equal distributions. Ties have their mean
-// rank.
-func kruskalWallis(groups [][]float64) LevelTest {
-	all := slices.Sorted(slices.Values(slices.Concat(groups...)))
-	n := float64(len(all))
-	rank, ties := map[float64]float64{}, 0.0
-	for i := 0; i < len(all); {
-		k := i
-		for k < len(all) && all[k] == all[i] {
-			k++
-		}
-		rank[all[i]] = float64(i+k+1) / 2
-		tied := float64(k - i)
-		ties += tied*tied*tied - tied
-		i = k
-	}
-	h := -3 * (n + 1)
-	for _, g := range groups {
-		sum := 0.0
-		for _, x := range g {
-			sum += rank[x]
-		}
-		h += 12 / (n * (n + 1)) * sum * sum / float64(len(g))
-	}
-	h = max(h/(1-ties/(n*n*n-n)), 0)
-	degrees := len(groups) - 1
-	return LevelTest{
-		Statistic: h,
-		Degrees:   degrees,
-		P:         mathext.GammaIncRegComp(float64(degrees)/2, h/2),
-	}
 }

@@ -17,7 +17,7 @@ type Variable struct {
 	Values []float64
 }
 
-// Design is a response with the variables that may influence it.
+// Design is a response with the variables that may influence it. All numbers are finite.
 type Design struct {
 	Response  string
 	Y         []float64 // the response of each run
@@ -43,15 +43,20 @@ var ErrTooLarge = errors.New("the model is too large")
 
 // check returns why a design cannot be analysed.
 func (d *Design) check() error {
-	if err := d.checkResponse(); err != nil {
-		return err
-	}
-	switch n := len(d.Variables); {
-	case n == 0:
+	runs, factors := len(d.Y), len(d.Variables)
+	switch {
+	case runs < 3:
+		return fmt.Errorf("%s has %d runs, want at least 3", d.Response, runs)
+	case runs > MaxRuns:
+		return fmt.Errorf("%s has %d runs, want at most %d", d.Response, runs, MaxRuns)
+	case factors == 0:
 		return fmt.Errorf("%s: there is no factor, want at least one", d.Response)
-	case n > MaxTerms:
-		return fmt.Errorf("%s: there are %d factors, want at most %d: name fewer", d.Response, n,
+	case factors > MaxTerms:
+		return fmt.Errorf("%s: there are %d factors, want at most %d: name fewer", d.Response, factors,
 			MaxTerms)
+	}
+	if err := checkSpread(d.Response, d.Y); err != nil {
+		return err
 	}
 	seen := map[string]bool{d.Response: true}
 	for i := range d.Variables {
@@ -60,83 +65,40 @@ func (d *Design) check() error {
 			return fmt.Errorf("%s is named twice, want each column once", v.Name)
 		}
 		seen[v.Name] = true
-		if err := v.check(len(d.Y)); err != nil {
+		if err := v.check(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *Design) checkResponse() error {
-	if len(d.Y) < 3 {
-		return fmt.Errorf("%s has %d runs, want at least 3", d.Response, len(d.Y))
-	}
-	if len(d.Y) > MaxRuns {
-		return fmt.Errorf("%s has %d runs, want at most %d", d.Response, len(d.Y), MaxRuns)
-	}
-	if i := slices.IndexFunc(d.Y, notFinite); i >= 0 {
-		return fmt.Errorf("%s of run %d is %g, want a finite number", d.Response, i+1, d.Y[i])
-	}
-	low, high := slices.Min(d.Y), slices.Max(d.Y)
-	if !(high-low > 1e-12*max(math.Abs(low), math.Abs(high))) {
-		return fmt.Errorf("%s is %g in all %d runs: there is no variance to analyse", d.Response,
-			low, len(d.Y))
-	}
-	if !squareable(high-low, len(d.Y)) {
+// checkSpread checks that numbers differ, and that their squares can be added and divided without
+// becoming infinite or zero.
+func checkSpread(name string, values []float64) error {
+	low, high := slices.Min(values), slices.Max(values)
+	switch spread := high - low; {
+	case !(spread > 1e-12*max(math.Abs(low), math.Abs(high))):
+		return fmt.Errorf("%s is %g in all %d runs: there is no variance to analyse", name, low,
+			len(values))
+	case spread < 1e-140 || math.IsInf(spread*spread*float64(len(values)), 0):
 		return fmt.Errorf("%s is between %g and %g: its squares exceed the range of numbers;"+
-			" measure it in another unit", d.Response, low, high)
+			" measure it in another unit", name, low, high)
 	}
 	return nil
 }
 
-// squareable tells whether the squares of n values of a spread can be added and divided without
-// becoming infinite or zero.
-func squareable(spread float64, n int) bool {
-	return spread > 1e-140 && !math.IsInf(spread*spread*float64(n), 0)
-}
-
 func notFinite(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) }
 
-func (v *Variable) check(runs int) error {
-	if len(v.Values) != runs {
-		return fmt.Errorf("%s has %d values for %d runs", v.Name, len(v.Values), runs)
-	}
-	if i := slices.IndexFunc(v.Values, notFinite); i >= 0 {
-		return fmt.Errorf("%s of run %d is %g, want a finite number", v.Name, i+1, v.Values[i])
-	}
-	if v.Levels == nil {
-		low, high := slices.Min(v.Values), slices.Max(v.Values)
-		if !(high-low > 1e-12*max(math.Abs(low), math.Abs(high))) {
-			return fmt.Errorf("covariate %s is %g in all runs: remove it", v.Name, low)
-		}
-		if !squareable(high-low, runs) {
-			return fmt.Errorf("covariate %s is between %g and %g: its squares exceed the range of"+
-				" numbers; measure it in another unit", v.Name, low, high)
-		}
-		return nil
-	}
-	return v.checkLevels()
-}
-
-func (v *Variable) checkLevels() error {
+func (v *Variable) check() error {
 	switch {
+	case v.Levels == nil:
+		return checkSpread("covariate "+v.Name, v.Values)
 	case len(v.Levels) == 1:
 		return fmt.Errorf("factor %s has the single level %q in these runs: remove it, or measure"+
 			" another level", v.Name, v.Levels[0])
 	case len(v.Levels) > MaxLevels:
 		return fmt.Errorf("factor %s has %d levels, want at most %d: a number with many values is"+
 			" better a covariate", v.Name, len(v.Levels), MaxLevels)
-	}
-	runs := make([]int, len(v.Levels))
-	for i, x := range v.Values {
-		if x != math.Trunc(x) || x < 0 || int(x) >= len(v.Levels) {
-			return fmt.Errorf("factor %s of run %d is %g, want the index of one of %d levels",
-				v.Name, i+1, x, len(v.Levels))
-		}
-		runs[int(x)]++
-	}
-	if i := slices.Index(runs, 0); i >= 0 {
-		return fmt.Errorf("factor %s has no run with the level %q", v.Name, v.Levels[i])
 	}
 	return nil
 }

@@ -17,10 +17,8 @@
 //
 // The effect size of a term is partial omega squared, with an interval by inversion of the
 // noncentral F distribution (Steiger, 2004). Partial eta squared is the share in the sample, which
-// is biased upwards. A robust F is the Wald test with the covariance HC3 (MacKinnon, White, 1985),
-// which needs no equal variances. The residuals are checked by the tests of Shapiro and Wilk
-// (Royston, 1995) and of Brown and Forsythe. Kruskal-Wallis tests of single factors need no normal
-// distribution.
+// is biased upwards. The residuals are checked by the tests of Shapiro and Wilk (Royston,
+// 1995) and of Brown and Forsythe. If they fail, the logarithm of the response is often better.
 //
 // # Guarantees
 //

@@ -17,9 +17,7 @@ func Fit(d Design) (*VarianceAnalysis, error) {
 	if err := m.addTerms(r); err != nil {
 		return nil, err
 	}
-	e := m.estimate()
-	m.addRobust(r, e)
 	r.addChecks(&d)
-	m.addMeans(r, e)
+	m.addMeans(r)
 	return r, nil
 }

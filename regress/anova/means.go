@@ -1,6 +1,10 @@
 package anova
 
-import "slices"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // covariatePoints is the number of points at which the line of a covariate is computed.
 const covariatePoints = 5
@@ -10,8 +14,8 @@ const maxMeans = 600
 
 // addMeans adds the means of all terms of one or two variables. Means that cannot be estimated,
 // because a combination of levels has no run, are left out.
-func (m *linearModel) addMeans(r *VarianceAnalysis, e *estimator) {
-	missing := false
+func (m *linearModel) addMeans(r *VarianceAnalysis) {
+	e, missing := m.estimate(), false
 	for _, t := range m.terms {
 		if len(t) > 2 {
 			continue
@@ -36,12 +40,11 @@ func (m *linearModel) addMeans(r *VarianceAnalysis, e *estimator) {
 	}
 }
 
-// ordered returns the variables of a term with a covariate first.
+// ordered returns the variables of a term: a covariate first, then the factor with the most levels.
 func (m *linearModel) ordered(t term) term {
+	levels := func(v int) int { return cmp.Or(len(m.design.Variables[v].Levels), math.MaxInt) }
 	u := slices.Clone(t)
-	slices.SortStableFunc(u, func(a, b int) int {
-		return min(1, len(m.design.Variables[a].Levels)) - min(1, len(m.design.Variables[b].Levels))
-	})
+	slices.SortStableFunc(u, func(a, b int) int { return cmp.Compare(levels(b), levels(a)) })
 	return u
 }
 

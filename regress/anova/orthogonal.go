@@ -43,17 +43,6 @@ func (b orthogonalBasis) residuals(y []float64) []float64 {
 	return rest
 }
 
-// leverages returns the diagonal of the projection onto the basis.
-func (b orthogonalBasis) leverages(runs int) []float64 {
-	h := make([]float64, runs)
-	for _, q := range b {
-		for i, x := range q {
-			h[i] += x * x
-		}
-	}
-	return h
-}
-
 func dot(a, b []float64) float64 {
 	sum := 0.0
 	for i := range a {

@@ -40,7 +40,7 @@ func FromTable(t *table.Table, c ColumnChoice) (*TableDesign, error) {
 	columns := make([]int, len(names))
 	for i, name := range names {
 		var err error
-		if columns[i], err = Column(t, name); err != nil {
+		if columns[i], err = t.Column(name); err != nil {
 			return nil, err
 		}
 	}
@@ -105,19 +105,6 @@ func (c *ColumnChoice) interactions() ([][]string, error) {
 		all = append(all, names)
 	}
 	return all, nil
-}
-
-// Column returns the index of a column. The error proposes a column with a similar name.
-func Column(t *table.Table, name string) (int, error) {
-	k := slices.Index(t.Header, name)
-	if k >= 0 {
-		return k, nil
-	}
-	if near := Nearest(name, t.Header); near != "" {
-		return 0, fmt.Errorf("there is no column %q; did you mean %s?", name, near)
-	}
-	return 0, fmt.Errorf("there is no column %q, want one of %s", name,
-		strings.Join(t.Header, ", "))
 }
 
 // numbers returns the numbers of a column.

@@ -10,7 +10,6 @@ import (
 type chartAxis struct {
 	low, high float64
 	log       bool
-	whole     bool // ticks are whole numbers
 	names     []string
 }
 
@@ -65,9 +64,6 @@ func (a *chartAxis) ticks() []float64 {
 			step /= part
 			break
 		}
-	}
-	if a.whole {
-		step = max(step, 1)
 	}
 	var all []float64
 	first := math.Ceil(a.low / step)

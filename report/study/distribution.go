@@ -3,6 +3,7 @@ package study
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,24 @@ func (s *RunsAnalysis) distributionFigures(column string) []figure {
 		}
 	}
 	return all
+}
+
+// processes returns the column with the number of processes of each run. If the table has none, it
+// adds the product of CPUs and jobs. It is empty if the table lacks these, too.
+func (s *RunsAnalysis) processes() string {
+	cpus, jobs := Column(s.Table, CPUs), Column(s.Table, Jobs)
+	if name := Column(s.Table, Processes); name != "" || cpus == "" || jobs == "" {
+		return name
+	}
+	name, counts := cpus+" × "+jobs, Numbers(s.Table, cpus)
+	if slices.Contains(s.Table.Header, name) {
+		return name
+	}
+	for i, n := range Numbers(s.Table, jobs) {
+		s.Table.Rows[i] = append(slices.Clone(s.Table.Rows[i]), number(counts[i]*n))
+	}
+	s.Table.Header = append(slices.Clone(s.Table.Header), name)
+	return name
 }
 
 // levelGroup has the values of the runs of a level.
@@ -96,8 +115,12 @@ func scatterFigure(title, column, setting string, all []levelGroup, ys chartAxis
 	var xs, values []float64
 	for _, g := range all {
 		slices.Sort(g.values)
+		x := table.Number(g.name)
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			continue
+		}
 		for _, v := range g.values {
-			xs, values = append(xs, table.Number(g.name)), append(values, v)
+			xs, values = append(xs, x), append(values, v)
 		}
 	}
 	c := newChart(title, setting, column, numericAxis(xs, true), ys)

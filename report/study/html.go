@@ -18,8 +18,6 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"joined":      joined,
 	"statistic":   Statistic,
 	"probability": Probability,
-	"optional":    func(x *float64) string { return optional(x, Statistic) },
-	"optionalP":   func(x *float64) string { return optional(x, Probability) },
 	"share":       func(x float64) string { return fmt.Sprintf("%.3f", x) },
 	"four":        func(x float64) string { return fmt.Sprintf("%.4f", x) },
 }).ParseFS(pageFile, "page.html"))
@@ -52,13 +50,6 @@ type responseData struct {
 	Residuals         []figure
 	Distributions     []figure
 	DistributionsText string
-	Levels            []levelTests
-}
-
-// levelTests has the tests of the levels of a factor.
-type levelTests struct {
-	Factor                         string
-	Spread, SpreadP, Ranks, RanksP string
 }
 
 // WriteHTML writes the study as one page that needs no other file and no script.
@@ -70,7 +61,6 @@ func (s *RunsAnalysis) WriteHTML(out io.Writer) error {
 	d.addResources()
 	d.addProcesses()
 	d.addRegressors()
-	d.number()
 	var text bytes.Buffer
 	if err := page.Execute(&text, d); err != nil {
 		return err
@@ -95,8 +85,7 @@ func (s *RunsAnalysis) responseData(i int) responseData {
 		Effects:       effectsFigure(a),
 		Means:         meansFigures(a),
 		Residuals:     residualFigures(a),
-		Distributions: s.distributionFigures(a.Response),
-		Levels:        a.levelTests(),
+		Distributions: s.distributionFigures(a.Column),
 	}
 	if rest := len(s.Settings) - maxSettings; rest > 0 {
 		r.DistributionsText = fmt.Sprintf("%d of %d settings are drawn.", maxSettings,
@@ -119,27 +108,6 @@ func (s *RunsAnalysis) responseData(i int) responseData {
 	return r
 }
 
-// levelTests returns the tests of each factor.
-func (a *Analysis) levelTests() []levelTests {
-	var all []levelTests
-	for _, t := range a.Ranks {
-		l := levelTests{
-			Factor:  t.Factor,
-			Spread:  "-",
-			SpreadP: "-",
-			Ranks:   Statistic(t.Statistic),
-			RanksP:  Probability(t.P),
-		}
-		for _, v := range a.Variances {
-			if v.Factor == t.Factor {
-				l.Spread, l.SpreadP = Statistic(v.Statistic), Probability(v.P)
-			}
-		}
-		all = append(all, l)
-	}
-	return all
-}
-
 // addResources adds the CPU utilisation and the IO-wait by setting.
 func (d *pageData) addResources() {
 	for _, part := range []struct {
@@ -155,8 +123,8 @@ func (d *pageData) addResources() {
 			continue
 		}
 		figures := d.Study.distributionFigures(column)
-		if f := d.Study.processesFigure(column); f != nil {
-			figures = append(figures, *f)
+		if processes := d.Study.processes(); processes != "" {
+			figures = append(figures, d.Study.distributionFigure(column, processes))
 		}
 		d.Resources = append(d.Resources, section{
 			ID:      part.id,
@@ -173,29 +141,19 @@ func (d *pageData) missing(what string, role ColumnRole) {
 		strings.Join(columnNames[role], " or ")))
 }
 
-// addProcesses adds the responses against the number of processes.
+// addProcesses adds the responses by the number of processes.
 func (d *pageData) addProcesses() {
-	var figures []figure
-	counts, source := d.Study.processes()
-	for i := range d.Study.Analyses {
-		if f := d.Study.processesFigure(d.Study.Analyses[i].Response); f != nil {
-			figures = append(figures, *f)
-		}
-	}
-	switch {
-	case counts == nil:
+	processes := d.Study.processes()
+	if processes == "" {
 		d.missing("Processes against time", Processes)
-	case len(figures) == 0:
-		d.Missing = append(d.Missing, "Processes against time: all runs have the same number of"+
-			" processes ("+source+").")
-	default:
-		d.Resources = append(d.Resources, section{
-			ID:      "processes",
-			Title:   "Processes",
-			Text:    "Number of processes (" + source + ") of each run, with a line per batch size.",
-			Figures: figures,
-		})
+		return
 	}
+	part := section{ID: "processes", Title: "Processes", Text: "Number of processes of each run."}
+	for i := range d.Study.Analyses {
+		part.Figures = append(part.Figures,
+			d.Study.distributionFigure(d.Study.Analyses[i].Column, processes))
+	}
+	d.Resources = append(d.Resources, part)
 }
 
 // addRegressors adds the comparison of regressors.
@@ -231,27 +189,3 @@ func capital(text string) string {
 
 // joined returns a text in which a line never begins with a percent sign.
 func joined(text string) string { return strings.ReplaceAll(text, " %", "\u00a0%") }
-
-// number gives all charts an ID.
-func (d *pageData) number() {
-	n := 0
-	set := func(figures []figure) {
-		for i := range figures {
-			n++
-			figures[i].ID = fmt.Sprintf("figure-%d", n)
-		}
-	}
-	for i := range d.Responses {
-		r := &d.Responses[i]
-		n++
-		r.Effects.ID = fmt.Sprintf("figure-%d", n)
-		set(r.Means)
-		set(r.Interactions)
-		set(r.Residuals)
-		set(r.Distributions)
-	}
-	for i := range d.Resources {
-		set(d.Resources[i].Figures)
-	}
-	set(d.Regressors)
-}

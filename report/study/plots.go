@@ -72,7 +72,7 @@ func effectsFigure(a *Analysis) figure {
 		first.Name, first.PartialOmega2, first.EffectLow, first.EffectHigh)
 	return figure{
 		studyChart: rowChart("Effect sizes on "+a.Response+" with 95 % intervals",
-			"partial omega squared", rows, 1, false),
+			"partial omega squared", rows, 1),
 		Caption: caption,
 	}
 }
@@ -180,25 +180,7 @@ func secondLevels(m *anova.Means) (names []string) {
 	return names
 }
 
-// swapped returns means with the other factor first. A factor that comes second has a line per
-// level, so it is better the one with fewer levels.
-func swapped(m *anova.Means) *anova.Means {
-	names := secondLevels(m)
-	if m.Covariate || len(names) <= len(firstAxis(m).names) {
-		return m
-	}
-	s := &anova.Means{Term: m.Term, Variables: []string{m.Variables[1], m.Variables[0]}}
-	for _, p := range m.Values {
-		p.X = float64(slices.Index(names, p.Levels[1]))
-		p.Levels = []string{p.Levels[1], p.Levels[0]}
-		s.Values = append(s.Values, p)
-	}
-	slices.SortStableFunc(s.Values, func(a, b anova.MeanPoint) int { return cmp.Compare(a.X, b.X) })
-	return s
-}
-
 func interactionFigure(response string, m *anova.Means) figure {
-	m = swapped(m)
 	first, second := m.Variables[0], m.Variables[1]
 	names := secondLevels(m)
 	c := newChart(fmt.Sprintf("Mean of %s by %s, a line per %s", response, first, second), first,
@@ -291,4 +273,32 @@ func quantileFigure(a *Analysis) figure {
 		caption += "Shapiro-Wilk does not apply to this number of residuals."
 	}
 	return figure{studyChart: c, Caption: caption + partOf(len(drawn), len(sorted))}
+}
+
+// regressorFigure shows the errors of methods on held-out runs; nil without one.
+func regressorFigure(title string, scores []MethodScore) *figure {
+	var rows []estimateRow
+	var failed []string
+	high := 1e-9
+	for _, m := range scores {
+		e := m.Scores.MAPE
+		if m.Error != "" || math.IsNaN(e.Value+e.Low+e.High) || math.IsInf(e.Value+e.Low+e.High, 0) {
+			failed = append(failed, m.Method+" ("+cmp.Or(m.Error, "no error could be computed")+")")
+			continue
+		}
+		value := fmt.Sprintf("%.1f %% (%.1f to %.1f %%)", 100*e.Value, 100*e.Low, 100*e.High)
+		rows = append(rows, estimateRow{m.Method, value, 100 * e.Value, 100 * e.Low, 100 * e.High})
+		high = max(high, 103*e.High, 103*e.Value)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	caption := runsText(scores[0].Runs) + ", the best method first."
+	if len(failed) > 0 {
+		caption += " Not fitted: " + strings.Join(failed, ", ") + "."
+	}
+	return &figure{
+		studyChart: rowChart(title, "mean absolute percentage error, with 95 % interval", rows, high),
+		Caption:    caption,
+	}
 }

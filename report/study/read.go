@@ -18,9 +18,9 @@ const (
 
 // Read reads a table of runs, CSV or JSON lines. It refuses a table above the limits.
 func Read(r io.Reader) (*table.Table, error) {
-	bounded := &boundedTable{from: r, left: maxBytes}
+	bounded := &io.LimitedReader{R: r, N: maxBytes + 1}
 	t, err := table.Read(bounded)
-	if bounded.exceeded {
+	if bounded.N == 0 {
 		return nil, fmt.Errorf("the table has more than %d MiB: leave out columns or rows",
 			maxBytes>>20)
 	}
@@ -36,23 +36,6 @@ func checkRows(t *table.Table) error {
 			len(t.Rows), MaxRows)
 	}
 	return nil
-}
-
-// boundedTable fails after a number of bytes.
-type boundedTable struct {
-	from     io.Reader
-	left     int
-	exceeded bool
-}
-
-func (b *boundedTable) Read(p []byte) (int, error) {
-	if b.left == 0 {
-		b.exceeded = true
-		return 0, io.ErrUnexpectedEOF
-	}
-	n, err := b.from.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }
 
 // runsFile is the table in a directory of courier explore.

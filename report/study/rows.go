@@ -15,9 +15,9 @@ type estimateRow struct {
 // Sizes of a row of a chart of intervals.
 const rowHeight, rowBar = 34.0, 16.0
 
-// rowChart returns a chart with a row per estimate: the name above a bar or a point with its
-// interval, so that long names fit on a phone.
-func rowChart(title, x string, rows []estimateRow, high float64, bars bool) *studyChart {
+// rowChart returns a chart with a row per estimate: the name above a point with its interval, so
+// that long names fit on a phone.
+func rowChart(title, x string, rows []estimateRow, high float64) *studyChart {
 	const left, right, bottom = 6.0, 8.0, 38.0
 	c := &studyChart{Title: title, X: x, Width: chartWidth}
 	c.Height = rowHeight*float64(len(rows)) + bottom + 4
@@ -42,22 +42,16 @@ func rowChart(title, x string, rows []estimateRow, high float64, bars bool) *stu
 		c.text("row", "start", left, y+10, shorten.Name(row.name, letters, false))
 		c.text("tick", "end", c.Width-right, y+10, row.value)
 		middle := y + rowBar + 6
-		if bars {
-			c.Shapes = append(c.Shapes, shape{Class: "bar", Path: fmt.Sprintf("M%s %sH%sV%sH%sZ",
-				px(at(0)), px(middle-5), px(at(row.estimate)), px(middle+5), px(at(0)))})
-		}
 		path := fmt.Sprintf("M%s %sH%s", px(at(row.low)), px(middle), px(at(row.high)))
 		for _, v := range []float64{row.low, row.high} {
 			path += fmt.Sprintf("M%s %sV%s", px(at(v)), px(middle-4), px(middle+4))
 		}
 		c.Shapes = append(c.Shapes, shape{Class: "line reach", Path: path})
-		if !bars {
-			c.Shapes = append(c.Shapes, shape{
-				Class: "mark s0",
-				Path:  markPath(0, at(row.estimate), middle, 4),
-				Tip:   row.name + ": " + row.value,
-			})
-		}
+		c.Shapes = append(c.Shapes, shape{
+			Class: "mark s0",
+			Path:  markPath(0, at(row.estimate), middle, 4),
+			Tip:   row.name + ": " + row.value,
+		})
 	}
 	c.text("name", "middle", c.Width/2, c.Height-6, x)
 	return c

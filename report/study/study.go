@@ -25,6 +25,8 @@ type Options struct {
 	Blocks []string
 	// Interactions are names joined by colons.
 	Interactions []string
+	// Logarithm analyses the natural logarithm of the responses.
+	Logarithm bool
 	// Order of interactions: 1 means none. 0 means only those of Interactions, or if there are
 	// none, those of two factors as far as there are enough runs.
 	Order int
@@ -56,6 +58,8 @@ type RunsAnalysis struct {
 // Analysis is the analysis of variance of a response.
 type Analysis struct {
 	*anova.VarianceAnalysis
+	// Column of the response, which may be its logarithm.
+	Column string `json:"column"`
 	// Incomplete counts the runs without the response or a factor.
 	Incomplete int `json:"incomplete"`
 }
@@ -190,6 +194,11 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 		if err != nil {
 			return nil, nil, err
 		}
+		if o.Logarithm {
+			if err := takeLogarithm(d); err != nil {
+				return nil, nil, err
+			}
+		}
 		r, err := anova.Fit(d.Design)
 		return d, r, err
 	}
@@ -207,7 +216,19 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s.Analyses = append(s.Analyses, Analysis{VarianceAnalysis: r, Incomplete: d.Incomplete})
+	s.Analyses = append(s.Analyses, Analysis{r, response, d.Incomplete})
+	return nil
+}
+
+// takeLogarithm replaces the response of a design by its natural logarithm.
+func takeLogarithm(d *anova.TableDesign) error {
+	for i, y := range d.Y {
+		if y <= 0 {
+			return fmt.Errorf("%s of row %d is %g, which has no logarithm", d.Response, d.Rows[i]+1, y)
+		}
+		d.Y[i] = math.Log(y)
+	}
+	d.Response = "log " + d.Response
 	return nil
 }
 

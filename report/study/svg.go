@@ -12,7 +12,6 @@ import (
 // studyChart is a plot, which the template of the page writes as inline SVG. Positions are in the units
 // of the axes until a shape is added.
 type studyChart struct {
-	ID            string // unique in the page
 	Title         string
 	X, Y          string // names of the axes
 	Width, Height float64
@@ -188,15 +187,13 @@ func quantile(sorted []float64, p float64) float64 {
 	return sorted[low]*(1-part) + sorted[high]*part
 }
 
-// seriesColours and seriesMarks are the numbers of colours of the style sheet, and of shapes of
-// markPath. Their combinations repeat after 20 series.
-const seriesColours, seriesMarks = 5, 4
-
-func seriesClass(series int) string { return fmt.Sprintf("s%d", series%seriesColours) }
+// seriesClass returns one of five colours of the style sheet. Together with the shapes of markPath
+// they repeat after 20 series.
+func seriesClass(series int) string { return fmt.Sprintf("s%d", series%5) }
 
 // markPath returns a circle, a square, a triangle or a diamond.
 func markPath(series int, x, y, r float64) string {
-	switch series % seriesMarks {
+	switch series % 4 {
 	case 1:
 		return fmt.Sprintf("M%s %sH%sV%sH%sZ", px(x-r), px(y-r), px(x+r), px(y+r), px(x-r))
 	case 2:

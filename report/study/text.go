@@ -19,31 +19,25 @@ func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
 	return e.Encode(s)
 }
 
-// WriteCSV writes a line per term and response.
+// WriteCSV writes a line per term and response, with all digits.
 func (s *RunsAnalysis) WriteCSV(out io.Writer) error {
 	w := csv.NewWriter(out)
 	lines := [][]string{{"response", "term", "degrees", "squares", "f", "p", "partial_omega2",
-		"effect_low", "effect_high", "partial_eta2", "robust_f", "robust_p", "omega2"}}
+		"effect_low", "effect_high", "partial_eta2", "omega2"}}
 	for i := range s.Analyses {
 		a := &s.Analyses[i]
 		for _, t := range a.Terms {
-			lines = append(lines, []string{a.Response, t.Name, strconv.Itoa(t.Degrees),
-				all(&t.Squares), all(&t.F), all(&t.P), all(&t.PartialOmega2), all(&t.EffectLow),
-				all(&t.EffectHigh), all(&t.PartialEta2), all(t.RobustF), all(t.RobustP),
-				all(&t.Omega2)})
+			line := []string{a.Response, t.Name, strconv.Itoa(t.Degrees)}
+			for _, x := range []float64{t.Squares, t.F, t.P, t.PartialOmega2, t.EffectLow,
+				t.EffectHigh, t.PartialEta2, t.Omega2} {
+				line = append(line, strconv.FormatFloat(x, 'g', -1, 64))
+			}
+			lines = append(lines, line)
 		}
 		lines = append(lines, []string{a.Response, "residual", strconv.Itoa(a.ResidualDegrees),
-			all(&a.ResidualSquares), "", "", "", "", "", "", "", "", ""})
+			strconv.FormatFloat(a.ResidualSquares, 'g', -1, 64), "", "", "", "", "", "", ""})
 	}
 	return w.WriteAll(lines)
-}
-
-// all formats all digits of a number; empty for nil.
-func all(x *float64) string {
-	if x == nil {
-		return ""
-	}
-	return strconv.FormatFloat(*x, 'g', -1, 64)
 }
 
 // WriteText writes the study as tables.
@@ -85,12 +79,11 @@ func (a *Analysis) write(w io.Writer) {
 		width = max(width, len(t.Name))
 	}
 	fmt.Fprintf(w, "\n\n  %-*s\tdf\tsum of squares\tF\tp\tpartial omega2\t95 %% interval\t"+
-		"partial eta2\tHC3 F\tHC3 p\t\n", width, "term")
+		"partial eta2\t\n", width, "term")
 	for _, t := range a.Terms {
-		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t%s\t%s\t\n",
-			width, t.Name, t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P),
-			t.PartialOmega2, t.EffectLow, t.EffectHigh, t.PartialEta2, optional(t.RobustF, Statistic),
-			optional(t.RobustP, Probability))
+		fmt.Fprintf(w, "  %-*s\t%d\t%s\t%s\t%s\t%.3f\t%.3f to %.3f\t%.3f\t\n", width, t.Name,
+			t.Degrees, Digits(t.Squares), Statistic(t.F), Probability(t.P), t.PartialOmega2,
+			t.EffectLow, t.EffectHigh, t.PartialEta2)
 	}
 	fmt.Fprintf(w, "  %-*s\t%d\t%s\t\n\n", width, "residual", a.ResidualDegrees,
 		Digits(a.ResidualSquares))
@@ -115,44 +108,22 @@ func (a *Analysis) Checks() []string {
 	} else {
 		lines = append(lines, "Normality: not tested, which takes 3 to 5000 different residuals")
 	}
-	lines = append(lines, testLine("Equal variances (Brown-Forsythe)", "F", a.Variances))
-	if a.RobustWanted() {
-		lines = append(lines, "The variances differ: read the columns HC3, which allow for that")
-	}
-	if names := a.disputed(); len(names) > 0 {
-		lines = append(lines, fmt.Sprintf("The tests F and HC3 disagree whether p is below %.2f for %s",
-			anova.Unusual, some(names)))
-	}
-	return append(lines, testLine("By ranks, each factor alone (Kruskal-Wallis)", "H", a.Ranks))
-}
-
-// disputed returns the terms for which the tests F and HC3 disagree.
-func (a *Analysis) disputed() (names []string) {
-	for _, t := range a.Terms {
-		if t.RobustP != nil && (*t.RobustP < anova.Unusual) != (t.P < anova.Unusual) {
-			names = append(names, t.Name)
-		}
-	}
-	return names
-}
-
-func testLine(name, letter string, tests []anova.LevelTest) string {
-	if len(tests) == 0 {
-		return name + ": there is no factor to test"
-	}
 	var parts []string
-	for _, t := range tests {
-		parts = append(parts, fmt.Sprintf("%s %s %s (p %s)", t.Factor, letter,
-			Statistic(t.Statistic), Probability(t.P)))
+	differ := false
+	for _, t := range a.Variances {
+		parts = append(parts, fmt.Sprintf("%s F %s (p %s)", t.Factor, Statistic(t.Statistic),
+			Probability(t.P)))
+		differ = differ || t.P < anova.Unusual
 	}
-	return name + ": " + strings.Join(parts, ", ")
-}
-
-func optional(x *float64, format func(float64) string) string {
-	if x == nil {
-		return "-"
+	if len(parts) == 0 {
+		parts = []string{"there is no factor to test"}
 	}
-	return format(*x)
+	lines = append(lines, "Equal variances (Brown-Forsythe): "+strings.Join(parts, ", "))
+	if differ {
+		lines = append(lines, "The variances differ, so p values near the limit are doubtful: check"+
+			" whether they are equal for the logarithm (--logarithm)")
+	}
+	return lines
 }
 
 // Digits formats a number with four significant digits.

@@ -9,22 +9,13 @@ import (
 	"courier/regress/anova"
 )
 
-// testOf returns the p value of a term by which the report judges, and the name of its test: HC3 if
-// the variances differ and it is known.
-func (a *Analysis) testOf(t *anova.Term) (p float64, test string) {
-	if a.RobustWanted() && t.RobustP != nil {
-		return *t.RobustP, "HC3"
-	}
-	return t.P, "F"
-}
-
 // clearTerms returns the terms with a p value below the limit, the largest share of the variance
 // first.
 func (a *Analysis) clearTerms() []anova.Term {
 	var terms []anova.Term
-	for i := range a.Terms {
-		if p, _ := a.testOf(&a.Terms[i]); p < anova.Unusual {
-			terms = append(terms, a.Terms[i])
+	for _, t := range a.Terms {
+		if t.P < anova.Unusual {
+			terms = append(terms, t)
 		}
 	}
 	slices.SortStableFunc(terms, func(x, y anova.Term) int {
@@ -44,11 +35,10 @@ func (a *Analysis) Influences() []string {
 			" %.2f or more.", a.Response, anova.Unusual)}
 	}
 	first := terms[0]
-	p, test := a.testOf(&first)
 	lines := []string{fmt.Sprintf("%s influences %s most. It explains %s of the variance, and %s"+
-		" (95 %% interval %s to %s) of the part that no other term explains (%s test, p %s).",
+		" (95 %% interval %s to %s) of the part that no other term explains (p %s).",
 		first.Name, a.Response, wholeShare(&first), percent(first.PartialOmega2),
-		percent(first.EffectLow), percent(first.EffectHigh), test, Probability(p))}
+		percent(first.EffectLow), percent(first.EffectHigh), Probability(first.P))}
 	var others []string
 	for _, t := range terms[1:] {
 		others = append(others, fmt.Sprintf("%s (%s of the variance, partial %s)", t.Name,
@@ -57,7 +47,13 @@ func (a *Analysis) Influences() []string {
 	if len(others) > 0 {
 		lines = append(lines, "Next: "+some(others)+".")
 	}
-	if unclear := a.unclear(); len(unclear) > 0 {
+	var unclear []string
+	for _, t := range a.Terms {
+		if t.P >= anova.Unusual {
+			unclear = append(unclear, t.Name)
+		}
+	}
+	if len(unclear) > 0 {
 		lines = append(lines, fmt.Sprintf("No clear influence (p %.2f or more): %s.", anova.Unusual,
 			some(unclear)))
 	}
@@ -68,16 +64,6 @@ func (a *Analysis) Influences() []string {
 // wholeShare formats the share of the whole variance. It is at most the partial share, which the
 // estimates do not ensure.
 func wholeShare(t *anova.Term) string { return percent(min(t.Omega2, t.PartialOmega2)) }
-
-// unclear returns the names of the terms without a clear influence.
-func (a *Analysis) unclear() (names []string) {
-	for i := range a.Terms {
-		if p, _ := a.testOf(&a.Terms[i]); p >= anova.Unusual {
-			names = append(names, a.Terms[i].Name)
-		}
-	}
-	return names
-}
 
 // some joins names, with the number of those that it leaves out.
 func some(names []string) string {

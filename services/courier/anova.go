@@ -18,6 +18,7 @@ type anovaCommand struct {
 	Covariates   []string          `help:"Columns of numbers whose effect is a straight line." placeholder:"COLUMN"`
 	Blocks       []string          `help:"Factors without interactions (default: the replication, if it varies)." placeholder:"COLUMN"`
 	Interactions []string          `help:"Interactions such as cpus:jobs, or a number N for all of up to N factors; 1: none (default: 2, as far as there are enough runs)." placeholder:"TERMS"`
+	Logarithm    bool              `help:"Analyse the logarithm of the responses, for influences that multiply."`
 	Where        map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
 	Seed         uint64            `help:"Seed of the folds of held-out runs." default:"1"`
 	Output       string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table"`
@@ -43,6 +44,7 @@ func (c *anovaCommand) Run(w *environment) error {
 		Covariates:   c.Covariates,
 		Blocks:       c.Blocks,
 		Interactions: c.Interactions,
+		Logarithm:    c.Logarithm,
 		Seed:         c.Seed,
 		NoRegressors: c.NoRegressors || c.Output == "csv" && c.HTML == "",
 	}
