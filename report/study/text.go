@@ -120,8 +120,11 @@ func (a *Analysis) Checks() []string {
 	}
 	lines = append(lines, "Equal variances (Brown-Forsythe): "+strings.Join(parts, ", "))
 	if differ {
-		lines = append(lines, "The variances differ, so p values near the limit are doubtful: check"+
-			" whether they are equal for the logarithm (--logarithm)")
+		line := "The variances differ, so p values near the limit are doubtful"
+		if a.Response == a.Column {
+			line += ": check whether they are equal for the logarithm (--logarithm)"
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
