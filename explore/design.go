@@ -13,14 +13,11 @@ const (
 	DesignFull       = "full"
 	DesignTwoLevels  = "2k"
 	DesignFractional = "fractional"
-	DesignDOptimal   = "d-optimal"
 )
 
 // Designs lists every kind of design.
 func Designs() []string {
-	return []string{
-		DesignAdaptive, DesignFull, DesignTwoLevels, DesignFractional, DesignDOptimal,
-	}
+	return []string{DesignAdaptive, DesignFull, DesignTwoLevels, DesignFractional}
 }
 
 // Factors are the levels of each factor of a study, in the order of the flags.
@@ -39,23 +36,18 @@ type Cell struct {
 	BatchSize, CPUs, GPUs, Jobs int
 }
 
-func cellOf(levels [4]int) Cell { return Cell{levels[0], levels[1], levels[2], levels[3]} }
-
 func (c Cell) levels() [4]int { return [4]int{c.BatchSize, c.CPUs, c.GPUs, c.Jobs} }
 
 // Cells returns all combinations in order.
-func (f *Factors) Cells() []Cell {
-	cells := []Cell{{}}
-	for i, levels := range f.lists() {
-		var next []Cell
-		for _, c := range cells {
-			for _, level := range levels {
-				l := c.levels()
-				l[i] = level
-				next = append(next, cellOf(l))
+func (f *Factors) Cells() (cells []Cell) {
+	for _, batchSize := range f.BatchSizes {
+		for _, cpus := range f.CPUs {
+			for _, gpus := range f.GPUs {
+				for _, jobs := range f.Jobs {
+					cells = append(cells, Cell{batchSize, cpus, gpus, jobs})
+				}
 			}
 		}
-		cells = next
 	}
 	return cells
 }
@@ -97,21 +89,13 @@ func (o *Options) designCells() ([]Cell, error) {
 		return ends.Cells(), nil
 	case DesignFractional:
 		return o.Factors.half()
-	case DesignDOptimal:
-		return dOptimal(o.Factors.Cells(), o.Runs, o.Seed)
 	}
 	return o.Factors.Cells(), nil
 }
 
-// ends returns the lowest and highest level of each factor.
+// ends returns the lowest and highest level of each factor. The levels are sorted.
 func (f *Factors) ends() Factors {
-	end := func(levels []int) []int {
-		low, high := slices.Min(levels), slices.Max(levels)
-		if low == high {
-			return []int{low}
-		}
-		return []int{low, high}
-	}
+	end := func(levels []int) []int { return slices.Compact([]int{levels[0], levels[len(levels)-1]}) }
 	return Factors{end(f.BatchSizes), end(f.CPUs), end(f.GPUs), end(f.Jobs)}
 }
 

@@ -2,7 +2,6 @@ package explore
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"testing"
 )
@@ -51,34 +50,6 @@ func TestHalf_IsBalanced(t *testing.T) {
 				t.Errorf("factors %d and %d have a sum of signs of %d, want 0", i, k, sum)
 			}
 		}
-	}
-}
-
-// No random choice of as many cells has a larger determinant than the D-optimal one.
-func TestDOptimal_BeatsRandomDesigns(t *testing.T) {
-	f := Factors{BatchSizes: []int{8, 16, 32, 64, 128}, CPUs: []int{1, 2, 4}, GPUs: []int{0}, Jobs: []int{1, 2}}
-	candidates := f.Cells()
-	rows := modelRows(candidates)
-	cells, err := dOptimal(candidates, 12, 1)
-	if err != nil || len(cells) != 12 {
-		t.Fatalf("dOptimal() = %d cells, %v; want 12", len(cells), err)
-	}
-	chosen := make([]int, len(cells))
-	for i, c := range cells {
-		chosen[i] = slices.Index(candidates, c)
-	}
-	best := logDeterminant(rows, chosen)
-	for start := range len(candidates) - 12 {
-		var other []int
-		for i := range 12 {
-			other = append(other, (start+i*7)%len(candidates))
-		}
-		if v := logDeterminant(rows, other); v > best+1e-9 {
-			t.Errorf("the cells from %d have log det %g, want at most %g", start, v, best)
-		}
-	}
-	if math.IsInf(best, 0) {
-		t.Error("the design is singular, want every effect to be estimable")
 	}
 }
 

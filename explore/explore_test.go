@@ -215,7 +215,6 @@ func TestOpen_RejectsInvalidOptions(t *testing.T) {
 		{"unknown design", func(o *explore.Options) { o.Design = "x" }, "--design"},
 		{"adaptive without an SLO", func(o *explore.Options) { o.Design, o.SLOs = "adaptive", nil }, "--slo"},
 		{"fraction of two factors", func(o *explore.Options) { o.Design = "fractional" }, "three factors"},
-		{"too few runs", func(o *explore.Options) { o.Design, o.Runs = "d-optimal", 2 }, "--runs 2 is less"},
 		{"too many cells", func(o *explore.Options) {
 			o.Factors.BatchSizes = nil
 			for i := range 20_000 {

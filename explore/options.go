@@ -12,21 +12,22 @@ import (
 
 // Options of a study. Zero fields mean the documented defaults.
 type Options struct {
-	Model          string // name of the model
-	Dataset        string // name of the dataset; empty: unnamed
-	Command        []string
-	Factors        Factors
-	Design         string // default DesignAdaptive, or DesignFull without SLOs
-	Epochs         int    // of each run
-	Replications   int    // of each cell; the design adaptive needs fewer; default 3
-	Runs           int    // cells of DesignDOptimal in each replication; 0: half more than effects
-	Seed           uint64 // of the random order; default 1
-	Cores          int    // of the node
-	SLOs           []time.Duration
-	Confidence     float64       // of a promise; default schemas.DefaultConfidence
-	TargetAccuracy float64       // 0: none
-	MinGain        float64       // DesignAdaptive ends below this expected accuracy; default 0.002
-	Budget         time.Duration // no block starts that would end after it; 0: none
+	Model        string   `json:"model"`             // name of the model
+	Dataset      string   `json:"dataset,omitempty"` // name of the dataset; empty: unnamed
+	Command      []string `json:"command"`
+	Factors      Factors  `json:"factors"`
+	Design       string   `json:"design"`       // default DesignAdaptive, or DesignFull without SLOs
+	Epochs       int      `json:"epochs"`       // of each run
+	Replications int      `json:"replications"` // of each cell; the design adaptive needs fewer; default 3
+	Seed         uint64   `json:"seed"`         // of the random order; default 1
+
+	// The options below may change when a study is continued.
+	Cores          int             `json:"-"` // of the node
+	SLOs           []time.Duration `json:"-"`
+	Confidence     float64         `json:"-"` // of a promise; default schemas.DefaultConfidence
+	TargetAccuracy float64         `json:"-"` // 0: none
+	MinGain        float64         `json:"-"` // DesignAdaptive ends below this expected accuracy; default 0.002
+	Budget         time.Duration   `json:"-"` // no block starts that would end after it; 0: none
 }
 
 // defaultMinGain is the expected gain of accuracy below which a measurement is not worth its time.
@@ -111,30 +112,3 @@ const (
 	maxCells        = 10_000
 	maxReplications = 1000
 )
-
-// storedDesign is the part of the options that must not change when a study is continued.
-type storedDesign struct {
-	Model        string   `json:"model"`
-	Dataset      string   `json:"dataset,omitempty"`
-	Command      []string `json:"command"`
-	Factors      Factors  `json:"factors"`
-	Design       string   `json:"design"`
-	Epochs       int      `json:"epochs"`
-	Replications int      `json:"replications"`
-	Runs         int      `json:"runs,omitempty"`
-	Seed         uint64   `json:"seed"`
-}
-
-func (o *Options) stored() storedDesign {
-	return storedDesign{
-		Model:        o.Model,
-		Dataset:      o.Dataset,
-		Command:      o.Command,
-		Factors:      o.Factors,
-		Design:       o.Design,
-		Epochs:       o.Epochs,
-		Replications: o.Replications,
-		Runs:         o.Runs,
-		Seed:         o.Seed,
-	}
-}

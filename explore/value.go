@@ -2,7 +2,6 @@ package explore
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -36,40 +35,19 @@ func (s *Study) mostValuable(f *fitted) (b Block, gain float64, reason string) {
 			f.addGains(gains, cells, slo)
 		}
 	}
-	s.shareGains(gains, left)
-	var best []Block
-	for c, b := range left {
-		switch g := gains[c]; {
-		case g > gain:
-			gain, best = g, []Block{b}
-		case g == gain && g > 0:
-			best = append(best, b)
-		}
+	for _, block := range left {
+		gain = max(gain, gains[block.Cell])
 	}
 	if gain < s.o.MinGain {
 		return Block{}, 0, "no further run is expected to improve the advice"
 	}
-	return s.earliest(best), gain, ""
-}
-
-// shareGains moves the gains of cells without further replications to the cells beside them: their
-// runs show how much runs vary, and so narrow the prediction of such a cell.
-func (s *Study) shareGains(gains map[Cell]float64, left map[Cell]Block) {
-	sizes := s.o.Factors.BatchSizes
-	for _, c := range s.o.Factors.Cells() {
-		if _, ok := left[c]; ok || gains[c] == 0 {
-			continue
-		}
-		at := slices.Index(sizes, c.BatchSize)
-		for _, i := range []int{at - 1, at + 1} {
-			if i < 0 || i >= len(sizes) {
-				continue
-			}
-			beside := c
-			beside.BatchSize = sizes[i]
-			gains[beside] += gains[c] / 2
+	var best []Block
+	for _, block := range left {
+		if gains[block.Cell] == gain {
+			best = append(best, block)
 		}
 	}
+	return s.earliest(best), gain, ""
 }
 
 // nextReplications returns the next block of each cell that has one.
@@ -117,22 +95,20 @@ func (f *fitted) addGains(gains map[Cell]float64, cells []Cell, slo time.Duratio
 	}
 }
 
-// excess returns the expected accuracy of a cell above a value. An accuracy that was never measured
-// is at the highest measured one, give or take unknownAccuracySpread.
+// excess returns the expected accuracy of a cell above a value: the expected improvement of a normal
+// distribution (Jones et al. 1998). An accuracy that was never measured is at the highest measured one,
+// give or take unknownAccuracySpread.
 func (f *fitted) excess(p *cellPrediction, value float64) float64 {
-	const unknownAccuracySpread = 0.05
-	mean, spread := p.accuracy.Mean, 0.0
-	switch {
-	case !p.accuracy.Known:
-		mean, spread = p.accuracy.Highest, unknownAccuracySpread
-	default:
-		const confidence = 0.95
+	const unknownAccuracySpread, confidence = 0.05, 0.95
+	mean, spread := p.accuracy.Highest, unknownAccuracySpread
+	if p.accuracy.Known {
+		mean = p.accuracy.Mean
 		low, high := p.accuracy.Interval(confidence)
 		spread = (high - low) / (2 * distuv.UnitNormal.Quantile((1+confidence)/2))
 	}
 	if spread <= 0 {
 		return max(0, mean-value)
 	}
-	z := (mean - value) / spread // expected improvement (Jones et al. 1998)
-	return math.Max(0, (mean-value)*distuv.UnitNormal.CDF(z)+spread*distuv.UnitNormal.Prob(z))
+	z := (mean - value) / spread
+	return max(0, (mean-value)*distuv.UnitNormal.CDF(z)+spread*distuv.UnitNormal.Prob(z))
 }
