@@ -30,24 +30,26 @@ const secondsPerHour = 3600
 
 // Options of a tuning. Zero fields mean the documented defaults.
 type Options struct {
-	Command   []string
-	Space     Space
-	Trials    int
-	Eta       int    // each stage keeps one of Eta trials; default 2
-	Epochs    int    // of a trial that reaches the last stage
-	Algorithm string // default AlgorithmHalving
-	Objective string // default ObjectiveAuto
-	Seed      uint64 // of the values of the parameters; default 1
-	CPUs      []int  // numbers of CPUs of a trial to choose from; default 1
-	Pool      int    // CPUs of all running trials; default 1
+	Command   []string `json:"command"`
+	Space     Space    `json:"space"`
+	Trials    int      `json:"trials"`
+	Eta       int      `json:"eta"`       // each stage keeps one of Eta trials; default 2
+	Epochs    int      `json:"epochs"`    // of a trial that reaches the last stage
+	Algorithm string   `json:"algorithm"` // default AlgorithmHalving
+	Objective string   `json:"objective"` // default ObjectiveAuto
+	Seed      uint64   `json:"seed"`      // of the values of the parameters; default 1
+
+	// The options below may change when a tuning is continued.
+	CPUs []int `json:"-"` // numbers of CPUs of a trial to choose from; default 1
+	Pool int   `json:"-"` // CPUs of all running trials; default 1
 
 	// At most one of these is set. The resources are the cheapest within MaxTime, or the fastest within
 	// Budget. Without both they are the fastest.
-	MaxTime time.Duration // of the tuning, without interruptions
-	Budget  float64       // core-hours
+	MaxTime time.Duration `json:"-"` // of the tuning, without interruptions
+	Budget  float64       `json:"-"` // core-hours
 
-	Price float64       // of a core-hour; 0: costs are core-hours
-	Grace time.Duration // that a stopped command has to end; default 2 s, at most 5 % of MaxTime
+	Price float64       `json:"-"` // of a core-hour; 0: costs are core-hours
+	Grace time.Duration `json:"-"` // that a stopped command has to end; default 2 s, at most 5 % of MaxTime
 }
 
 // Bounds of the options.
@@ -157,19 +159,6 @@ func (o *Options) validateResources() error {
 			"the other is minimized")
 	}
 	return nil
-}
-
-func (o *Options) design() tuningDesign {
-	return tuningDesign{
-		Command:   o.Command,
-		Space:     o.Space,
-		Trials:    o.Trials,
-		Eta:       o.Eta,
-		Epochs:    o.Epochs,
-		Algorithm: o.Algorithm,
-		Objective: o.Objective,
-		Seed:      o.Seed,
-	}
 }
 
 // usesProgress reports whether a command can continue a trial: it takes the number of completed

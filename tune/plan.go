@@ -1,43 +1,31 @@
 package tune
 
 import (
-	"fmt"
 	"math"
 
 	"courier/policy/cost"
 	"courier/schemas"
 )
 
-// UnreachableBound reports a bound that even the lower bound of the time or the cost exceeds. Smallest
-// is the upper bound of what is needed.
-type UnreachableBound struct {
-	Flag     string
-	Bound    string
-	Smallest string
-}
-
-func (e *UnreachableBound) Error() string {
-	return fmt.Sprintf("%s %s is too small for this tuning: want at least %s, or fewer trials or epochs",
-		e.Flag, e.Bound, e.Smallest)
-}
-
 // replanRatio is the relative difference of the trials of a stage from the plan at which the
 // resources are planned again (CE-scaling leaves it open).
 const replanRatio = 0.2
 
-// poolSpeeds returns the measured speeds with the allowed numbers of CPUs. Before any is measured,
+// hasTimes reports whether the times of epochs were measured with each number of CPUs.
+func (t *Tuning) hasTimes() bool { return len(t.state.speed.segments) > 0 && t.nextProbe() == nil }
+
+// poolSpeeds returns the measured speeds with the allowed numbers of CPUs. Before all are measured,
 // twice the CPUs are assumed to need half the time, which no promise rests on.
 func (t *Tuning) poolSpeeds(v *speeds) (measured []cost.PoolSpeed, isAssumed bool) {
 	alive := t.state.alive()
 	for _, c := range t.o.CPUs {
-		if seconds, ok := v.mean(alive, c); ok {
+		if seconds, ok := v.mean(alive, c); ok && t.hasTimes() {
 			measured = append(measured, cost.PoolSpeed{Cores: c, EpochSeconds: seconds, StartSeconds: v.startMean})
 		}
 	}
-	if len(measured) > 0 && len(t.state.speed.segments) > 0 && t.nextProbe() == nil {
+	if len(measured) > 0 {
 		return measured, false
 	}
-	measured = nil
 	for _, c := range t.o.CPUs {
 		measured = append(measured, cost.PoolSpeed{Cores: c, EpochSeconds: 1 / float64(c)})
 	}
@@ -49,14 +37,8 @@ func (t *Tuning) poolSpeeds(v *speeds) (measured []cost.PoolSpeed, isAssumed boo
 // continue, and when a stage has another number of trials than planned.
 func (t *Tuning) needsPlan(numbers []int) bool {
 	p := &t.planned
-	if p.numbers == nil || p.continues != t.state.continues || p.isAssumed && t.nextProbe() == nil &&
-		len(t.state.speed.segments) > 0 {
-		return true
-	}
-	if p.isProvisional && !t.isEarly() {
-		return true
-	}
-	if t.o.Algorithm == AlgorithmHalving && p.stage != t.state.currentStage() {
+	if p.numbers == nil || p.continues != t.state.continues || p.isAssumed && t.hasTimes() ||
+		t.o.Algorithm == AlgorithmHalving && p.stage != t.state.currentStage() {
 		return true
 	}
 	for i, n := range numbers {
@@ -68,8 +50,8 @@ func (t *Tuning) needsPlan(numbers []int) bool {
 	return false
 }
 
-// plan chooses the CPUs of the unfinished stages. It returns an UnreachableBound if the first plan
-// on measured times does not fit.
+// plan chooses the CPUs of the unfinished stages. A plan on measured times is recorded, with the
+// prediction for the whole of each stage that has not begun, or began before anything was measured.
 func (t *Tuning) plan() error {
 	s := t.state
 	numbers := s.expectedTrials()
@@ -80,9 +62,10 @@ func (t *Tuning) plan() error {
 	measured, isAssumed := t.poolSpeeds(v)
 	t.planned = plannedFor{numbers: numbers, continues: s.continues, isAssumed: isAssumed, stage: s.currentStage()}
 
+	all := steps(s.stages, s.continues)
 	var left []cost.Stage // the trials that are not finished
 	var open []int
-	for i, stage := range steps(s.stages, s.continues) {
+	for i, stage := range all {
 		if stage.Trials = numbers[i] - s.finishedTrials(i); stage.Trials > 0 {
 			left, open = append(left, stage), append(open, i)
 		}
@@ -91,88 +74,16 @@ func (t *Tuning) plan() error {
 		return nil
 	}
 	fronts := cost.PoolFronts(left, measured, t.o.Pool)
-	chosen, err := t.choose(fronts, v, isAssumed)
-	if err != nil {
-		return err
+	chosen := fronts.Fastest()
+	if !isAssumed {
+		chosen = t.choose(fronts, v)
 	}
-	return t.adopt(fronts, chosen, open, measured, isAssumed)
-}
-
-// choose returns the plan whose upper bound keeps --max-time or --budget: the cheapest one within a
-// time, the fastest one within a budget, or else the fastest one. If none does, it returns the one
-// that comes nearest, but an error for the first plan if even its lower bound exceeds that of the user.
-func (t *Tuning) choose(fronts cost.StageFronts, v *speeds, isAssumed bool) (cost.Plan, error) {
-	if isAssumed || t.o.MaxTime == 0 && t.o.Budget == 0 {
-		return fronts.Fastest(), nil
-	}
-	if t.o.MaxTime > 0 {
-		left, used := t.limitSeconds()-t.elapsed(), t.elapsed()+t.o.Grace.Seconds()
-		p, err := fronts.CheapestWithin(left / v.margin())
-		if err == nil {
-			return p, nil
-		}
-		p = fronts.Fastest()
-		return p, t.warnOrRefuse(p.Seconds > left*v.margin(), &UnreachableBound{
-			"--max-time", t.o.MaxTime.String(),
-			schemas.FormatSeconds(roundUp(used + p.Seconds*v.margin())),
-		})
-	}
-	left := t.o.Budget*secondsPerHour - t.state.spent
-	p, err := fronts.FastestWithin(left / v.margin())
-	if err == nil {
-		return p, nil
-	}
-	p = fronts.Cheapest()
-	return p, t.warnOrRefuse(p.Cost > left*v.margin(), &UnreachableBound{
-		"--budget", formatCoreHours(t.o.Budget * secondsPerHour), formatCoreHours(t.state.spent + p.Cost*v.margin()),
-	})
-}
-
-// roundUp rounds seconds up to tenths, and above ten to seconds.
-func roundUp(seconds float64) float64 {
-	if seconds >= 10 {
-		return math.Ceil(seconds)
-	}
-	return math.Ceil(10*seconds) / 10
-}
-
-// warnOrRefuse returns an error if the first plan of a tuning exceeds its bound, and warns if a later
-// one does, or one that only may.
-func (t *Tuning) warnOrRefuse(exceeds bool, e *UnreachableBound) error {
-	if exceeds && !t.state.hasPlan() {
-		if t.isEarly() {
-			t.planned.isProvisional = true
-			return nil
-		}
-		return e
-	}
-	t.message("%s %s may not suffice for all stages, which need up to %s: it ends with the best so far", e.Flag,
-		e.Bound, e.Smallest)
-	return nil
-}
-
-// refusalEpochs is the number of measured epochs on which a refusal rests, unless the first stage has
-// fewer. The first ones of a busy machine may be much slower than the rest.
-const refusalEpochs = 8
-
-// isEarly reports whether too few epochs were measured to refuse a bound.
-func (t *Tuning) isEarly() bool {
-	return !t.isBlocked && t.state.currentStage() == 0 && t.state.speed.epochs() < refusalEpochs
-}
-
-// adopt makes a plan the current one. A plan on measured times is recorded, with the prediction for
-// the whole of each stage that has not begun, or began before anything was measured.
-func (t *Tuning) adopt(
-	fronts cost.StageFronts, chosen cost.Plan, open []int, measured []cost.PoolSpeed, isAssumed bool,
-) error {
-	s := t.state
-	all := steps(s.stages, s.continues)
 	var plans []StagePlan
 	for i, stage := range open {
 		cores := fronts[i][chosen.Options[i]].Cores
 		t.cpus[stage] = cores
 		whole := all[stage]
-		whole.Trials = t.planned.numbers[stage]
+		whole.Trials = numbers[stage]
 		for _, o := range whole.PoolOptions(measured, t.o.Pool) {
 			isNew := !s.spans[stage].hasStarted || s.plan[stage].CPUs == 0
 			if o.Cores == cores && isNew {
@@ -180,9 +91,37 @@ func (t *Tuning) adopt(
 			}
 		}
 	}
-	if isAssumed || t.planned.isProvisional || len(plans) == 0 {
+	if isAssumed || len(plans) == 0 {
 		return nil
 	}
 	t.planMessage(plans)
-	return t.add(&recordLine{Kind: kindPlan, Stages: plans})
+	return t.add(&recordLine{Kind: kindPlan, Stages: plans, Exceeds: t.needs != ""})
+}
+
+// choose returns the plan whose upper bound keeps --max-time or --budget: the cheapest one within a
+// time, the fastest one within a budget, or else the fastest one. If none does, it warns, and returns
+// the one that comes nearest.
+func (t *Tuning) choose(fronts cost.StageFronts, v *speeds) cost.Plan {
+	t.needs = ""
+	var p cost.Plan
+	var err error
+	switch {
+	case t.o.MaxTime > 0:
+		if p, err = fronts.CheapestWithin((t.limitSeconds() - t.elapsed()) / v.margin()); err != nil {
+			p = fronts.Fastest()
+			t.needs = "--max-time " + schemas.FormatSeconds(math.Ceil(
+				t.elapsed()+t.o.Grace.Seconds()+p.Seconds*v.margin()))
+		}
+	case t.o.Budget > 0:
+		if p, err = fronts.FastestWithin((t.o.Budget*secondsPerHour - t.state.spent) / v.margin()); err != nil {
+			p = fronts.Cheapest()
+			t.needs = "--budget " + formatCoreHours(t.state.spent+p.Cost*v.margin())
+		}
+	default:
+		return fronts.Fastest()
+	}
+	if t.needs != "" {
+		t.message("all stages need up to %s: it ends with the best so far", t.needs)
+	}
+	return p
 }

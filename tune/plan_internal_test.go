@@ -11,7 +11,7 @@ func TestNeedsPlan_WhenAStageHasAFifthMoreOrLess(t *testing.T) {
 	o := recordOptions()
 	o.Trials, o.Epochs, o.Algorithm = 32, 8, AlgorithmASHA
 	tuning := &Tuning{o: o.withDefaults()}
-	tuning.state = newState(tuning.o.design())
+	tuning.state = newState(tuning.o)
 	s := tuning.state
 	numbers := s.expectedTrials()
 	if !slices.Equal(numbers, []int{32, 16, 8, 4}) {

@@ -12,18 +12,9 @@ import (
 // TuningProgress is the state of a tuning after a change.
 type TuningProgress struct {
 	Message string // what happened; empty: only figures have changed
-
 	Done    int    // trials that have ended a stage, counted once for each stage
 	Total   int    // expected at the end
-	Stage   int    // first unfinished stage, from 1
-	Stages  int    // of the tuning
-	Running string // the running trials with their epochs
-
-	Best         int     // number of the best trial; 0: none
-	BestText     string  // its figure
-	SecondsLeft  float64 // predicted; 0: unknown
-	CostLeft     string  // predicted; empty: unknown
-	BoundSeconds float64 // until --max-time; infinity: none
+	Text    string // stage, best trial, predicted rest and running trials in a few words
 }
 
 // notify reports the current state with a message.
@@ -32,7 +23,7 @@ func (t *Tuning) notify(message string) {
 		return
 	}
 	s := t.state
-	p := TuningProgress{Message: message, Stage: s.currentStage() + 1, Stages: len(s.stages)}
+	p := TuningProgress{Message: message}
 	seconds, coreSeconds, isKnown := 0.0, 0.0, true
 	for i, n := range s.expectedTrials() {
 		finished := min(n, s.finishedTrials(i))
@@ -44,59 +35,42 @@ func (t *Tuning) notify(message string) {
 			isKnown = isKnown && s.plan[i].CPUs > 0
 		}
 	}
-	if isKnown {
-		p.SecondsLeft, p.CostLeft = seconds, t.formatCost(coreSeconds)
+	parts := []string{fmt.Sprintf("stage %d of %d", s.currentStage()+1, len(s.stages))}
+	if b := s.best(); b != nil {
+		parts = append(parts, fmt.Sprintf("best %s (trial %d)", s.figureText(b), b.number))
 	}
-	p.BoundSeconds = math.Inf(1)
+	if isKnown {
+		parts = append(parts, fmt.Sprintf("%s, %s left", formatSeconds(seconds), t.formatCost(coreSeconds)))
+	}
 	if t.o.MaxTime > 0 {
-		p.BoundSeconds = max(0, t.o.MaxTime.Seconds()-t.elapsed())
+		parts = append(parts, "end in at most "+formatSeconds(max(0, t.o.MaxTime.Seconds()-t.elapsed())))
 	}
 	var running []string
 	for _, a := range s.running() {
 		epoch := 0
-		if s.continues {
+		if n := len(a.epochs); n > 0 {
+			epoch = a.epochs[n-1].Number
+		} else if s.continues {
 			epoch = a.From
-		}
-		if len(a.epochs) > 0 {
-			epoch = a.epochs[len(a.epochs)-1].Number
 		}
 		running = append(running, fmt.Sprintf("%d (%d/%d)", a.Trial, epoch, a.Epochs))
 	}
-	p.Running = strings.Join(running, ", ")
-	if b := s.best(); b != nil {
-		p.Best, p.BestText = b.number, s.figureText(b)
+	if len(running) > 0 {
+		parts = append(parts, "running "+strings.Join(running, ", "))
 	}
+	p.Text = strings.Join(parts, ", ")
 	t.report(p)
 }
 
 // message reports a message with the current state.
 func (t *Tuning) message(format string, values ...any) { t.notify(fmt.Sprintf(format, values...)) }
 
-// Text returns the state in a few words, the most important ones first.
-func (p *TuningProgress) Text() string {
-	parts := []string{fmt.Sprintf("stage %d of %d", p.Stage, p.Stages)}
-	if p.Best > 0 {
-		parts = append(parts, fmt.Sprintf("best %s (trial %d)", p.BestText, p.Best))
-	}
-	if p.CostLeft != "" {
-		left := schemas.FormatSeconds(roundSeconds(p.SecondsLeft))
-		parts = append(parts, fmt.Sprintf("%s, %s left", left, p.CostLeft))
-	}
-	if !math.IsInf(p.BoundSeconds, 1) {
-		parts = append(parts, "end in at most "+schemas.FormatSeconds(roundSeconds(p.BoundSeconds)))
-	}
-	if p.Running != "" {
-		parts = append(parts, "running "+p.Running)
-	}
-	return strings.Join(parts, ", ")
-}
-
-// roundSeconds rounds to tenths, and above ten to seconds.
-func roundSeconds(v float64) float64 {
+// formatSeconds rounds to tenths, and above ten to seconds.
+func formatSeconds(v float64) string {
 	if v >= 10 {
-		return math.Round(v)
+		return schemas.FormatSeconds(math.Round(v))
 	}
-	return math.Round(10*v) / 10
+	return schemas.FormatSeconds(math.Round(10*v) / 10)
 }
 
 // figureText returns the figure by which a trial is ranked.
@@ -111,30 +85,23 @@ func (t *Tuning) startText(g *Segment) string {
 		return fmt.Sprintf("trial %d: %s with %s again, to measure the time of an epoch", g.Trial,
 			schemas.FormatCount(uint64(g.Epochs), "epoch"), cpus)
 	}
-	trial := t.state.trial(g.Trial)
-	text := fmt.Sprintf("stage %d, trial %d with %s", g.Stage+1, g.Trial, cpus)
-	if g.From == 0 {
-		return text + ": " + t.parametersText(trial)
+	text := fmt.Sprintf("stage %d, trial %d with %s:", g.Stage+1, g.Trial, cpus)
+	switch {
+	case g.From == 0:
+		for i, p := range t.o.Space {
+			text += " " + p.Name + "=" + t.state.trial(g.Trial).values[i]
+		}
+		return text
+	case !t.state.continues:
+		return fmt.Sprintf("%s to epoch %d, from the beginning", text, g.Epochs)
 	}
-	if !t.state.continues {
-		return fmt.Sprintf("%s: to epoch %d, from the beginning", text, g.Epochs)
-	}
-	return fmt.Sprintf("%s: from epoch %d to %d", text, g.From, g.Epochs)
-}
-
-// parametersText returns the values of a trial.
-func (t *Tuning) parametersText(trial *trialState) string {
-	var parts []string
-	for i, p := range t.o.Space {
-		parts = append(parts, p.Name+"="+trial.values[i])
-	}
-	return strings.Join(parts, " ")
+	return fmt.Sprintf("%s from epoch %d to %d", text, g.From, g.Epochs)
 }
 
 // endText describes the end of a segment.
 func (t *Tuning) endText(g *Segment, e *Ending) string {
 	trial := t.state.trial(g.Trial)
-	seconds := schemas.FormatSeconds(roundSeconds(e.Seconds))
+	text, seconds := fmt.Sprintf("stage %d, trial %d", g.Stage+1, g.Trial), formatSeconds(e.Seconds)
 	switch {
 	case g.IsProbe && e.Outcome == OutcomeFailed:
 		return fmt.Sprintf("trial %d failed with %s, which is not used: %s", g.Trial,
@@ -142,11 +109,11 @@ func (t *Tuning) endText(g *Segment, e *Ending) string {
 	case g.IsProbe:
 		return fmt.Sprintf("trial %d: measured in %s", g.Trial, seconds)
 	case e.Outcome == OutcomeStopped:
-		return fmt.Sprintf("stage %d, trial %d: stopped after %s", g.Stage+1, g.Trial, seconds)
+		return fmt.Sprintf("%s: stopped after %s", text, seconds)
 	case trial.isOut():
-		return fmt.Sprintf("stage %d, trial %d is out: %s", g.Stage+1, g.Trial, trial.reason)
+		return fmt.Sprintf("%s is out: %s", text, trial.reason)
 	}
-	return fmt.Sprintf("stage %d, trial %d: %s after %s and %s", g.Stage+1, g.Trial, t.state.figureText(trial),
+	return fmt.Sprintf("%s: %s after %s and %s", text, t.state.figureText(trial),
 		schemas.FormatCount(uint64(max(0, trial.done)), "epoch"), seconds)
 }
 
@@ -159,8 +126,8 @@ func (t *Tuning) planMessage(plans []StagePlan) {
 		parts = append(parts, fmt.Sprintf("stage %d: %s of %s", p.Stage+1,
 			schemas.FormatCount(uint64(p.Trials), "trial"), schemas.FormatCPUs(uint32(p.CPUs))))
 	}
-	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "),
-		schemas.FormatSeconds(roundSeconds(seconds)), t.formatCost(coreSeconds))
+	t.message("plan: %s; %s and %s predicted", strings.Join(parts, ", "), formatSeconds(seconds),
+		t.formatCost(coreSeconds))
 }
 
 // formatCoreHours writes core-seconds for people.

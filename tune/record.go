@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 )
 
 // recordFile is the record of a tuning: a JSON object per line. The first line is the design.
@@ -26,26 +25,15 @@ const (
 
 // recordLine is a line of the record.
 type recordLine struct {
-	Kind    string        `json:"kind"`
-	Elapsed float64       `json:"elapsed"` // seconds of the tuning, without interruptions
-	Design  *tuningDesign `json:"design,omitempty"`
-	Segment *Segment      `json:"segment,omitempty"` // of a start
-	ID      int           `json:"id,omitempty"`      // segment of an epoch or an end
-	Epoch   *TrialEpoch   `json:"epoch,omitempty"`
-	Ending  *Ending       `json:"ending,omitempty"`
-	Stages  []StagePlan   `json:"stages,omitempty"`
-}
-
-// tuningDesign is the part of the options that must not change when a tuning is continued.
-type tuningDesign struct {
-	Command   []string `json:"command"`
-	Space     Space    `json:"space"`
-	Trials    int      `json:"trials"`
-	Eta       int      `json:"eta"`
-	Epochs    int      `json:"epochs"`
-	Algorithm string   `json:"algorithm"`
-	Objective string   `json:"objective"`
-	Seed      uint64   `json:"seed"`
+	Kind    string      `json:"kind"`
+	Elapsed float64     `json:"elapsed"` // seconds of the tuning, without interruptions
+	Design  *Options    `json:"design,omitempty"`
+	Segment *Segment    `json:"segment,omitempty"` // of a start
+	ID      int         `json:"id,omitempty"`      // segment of an epoch or an end
+	Epoch   *TrialEpoch `json:"epoch,omitempty"`
+	Ending  *Ending     `json:"ending,omitempty"`
+	Stages  []StagePlan `json:"stages,omitempty"`
+	Exceeds bool        `json:"exceeds,omitempty"` // the plan does not keep the bound
 }
 
 // Segment is a run of a trial's command, from a number of completed epochs to the target of a stage.
@@ -122,7 +110,7 @@ type record struct{ file *os.File }
 
 // openRecord opens the record in a directory and returns its lines. It creates the directory and a
 // record with the design if there is none. Another design is an error.
-func openRecord(dir string, design tuningDesign) (*record, []recordLine, error) {
+func openRecord(dir string, design Options) (*record, []recordLine, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, nil, err
 	}
@@ -158,7 +146,7 @@ func openRecord(dir string, design tuningDesign) (*record, []recordLine, error) 
 }
 
 // checkDesign compares the design with that of the record.
-func checkDesign(dir string, lines []recordLine, design tuningDesign) error {
+func checkDesign(dir string, lines []recordLine, design Options) error {
 	if len(lines) == 0 {
 		return nil
 	}
@@ -166,27 +154,16 @@ func checkDesign(dir string, lines []recordLine, design tuningDesign) error {
 	if lines[0].Kind != kindDesign || before == nil {
 		return fmt.Errorf("%s: the first line is not the design of a tuning", filepath.Join(dir, recordFile))
 	}
-	old, now := reflect.ValueOf(*before), reflect.ValueOf(design)
-	for i := range old.NumField() {
-		if !reflect.DeepEqual(old.Field(i).Interface(), now.Field(i).Interface()) {
-			name := old.Type().Field(i).Tag.Get("json")
-			difference := designDifference(name, old.Field(i).Interface(), now.Field(i).Interface())
-			return fmt.Errorf("%s has a tuning with %s: repeat its flags to continue it, or choose another --dir",
-				dir, difference)
-		}
+	old, err := json.Marshal(before)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// designDifference describes how the design of a record differs in a field.
-func designDifference(field string, old, now any) string {
-	switch field {
-	case "command":
-		return "another command"
-	case "space":
-		return "other parameters (--param)"
+	now, err := json.Marshal(design)
+	if err == nil && !bytes.Equal(old, now) {
+		err = fmt.Errorf("%s has a tuning with another design: repeat its flags to continue it, or choose another "+
+			"--dir; its design is %s", dir, old)
 	}
-	return fmt.Sprintf("--%s %v instead of %v", field, old, now)
+	return err
 }
 
 // append writes a line to disk.

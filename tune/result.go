@@ -73,7 +73,6 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	r := &Ranking{
 		Reason:      reason,
 		Complete:    isComplete,
-		StagesDone:  s.stagesDone(),
 		Algorithm:   t.o.Algorithm,
 		Objective:   s.objective,
 		Seconds:     s.elapsed,
@@ -105,20 +104,12 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 			PredictedCoreSeconds: p.CoreSeconds, CoreSeconds: span.coreSeconds,
 		})
 	}
-	if isComplete { // with ASHA, failed trials may leave a stage with fewer than expected
-		r.StagesDone = len(s.stages)
-	}
-	return r
-}
-
-// stagesDone returns the number of stages that are done.
-func (s *tuningState) stagesDone() (done int) {
 	for i, n := range s.expectedTrials() {
-		if s.finishedTrials(i) >= n {
-			done++
+		if isComplete || s.finishedTrials(i) >= n { // failed trials of ASHA may leave a stage with fewer
+			r.StagesDone++
 		}
 	}
-	return done
+	return r
 }
 
 // bestDir is the directory for the checkpoints of the printed command.
@@ -149,36 +140,35 @@ func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
 // ranked returns the trials that have started, the best first. Those that are out come last.
 func (t *Tuning) ranked() []RankedTrial {
 	s := t.state
-	var started []*trialState
-	for i := range s.trials {
-		if s.trials[i].entered > 0 {
-			started = append(started, &s.trials[i])
-		}
-	}
-	isRanked := func(t *trialState) bool { return !t.isOut() && s.has(t) }
-	slices.SortFunc(started, func(a, b *trialState) int {
-		if isRanked(a) != isRanked(b) {
-			if isRanked(a) {
-				return -1
-			}
-			return 1
-		}
-		return s.compareTrials(a, b)
-	})
 	rows := []RankedTrial{}
-	for i, trial := range started {
+	for i := range s.trials {
+		trial := &s.trials[i]
+		if trial.entered == 0 {
+			continue
+		}
 		row := RankedTrial{
 			Trial: trial.number, Parameters: map[string]string{}, Stage: trial.completed, Epochs: trial.done,
 			SpentEpochs: trial.spentEpochs, Loss: trial.last.Loss, Accuracy: trial.last.Accuracy,
 			Seconds: trial.seconds, CoreSeconds: trial.coreSeconds, Reason: trial.reason,
 		}
-		if isRanked(trial) {
-			row.Rank = i + 1
-		}
 		for j, p := range t.o.Space {
 			row.Parameters[p.Name] = trial.values[j]
 		}
 		rows = append(rows, row)
+	}
+	isOut := func(r *RankedTrial) int {
+		if r.Reason != "" || s.figure(r.Loss, r.Accuracy) == nil {
+			return 1
+		}
+		return 0
+	}
+	slices.SortFunc(rows, func(a, b RankedTrial) int {
+		return cmp.Or(isOut(&a)-isOut(&b), s.compareTrials(s.trial(a.Trial), s.trial(b.Trial)))
+	})
+	for i := range rows {
+		if isOut(&rows[i]) == 0 {
+			rows[i].Rank = i + 1
+		}
 	}
 	return rows
 }
@@ -239,7 +229,7 @@ func (t *RankedTrial) fields(parameters []string, unknown string, seconds func(f
 // WriteText writes the ranking and the plan as tables.
 func (r *Ranking) WriteText(out io.Writer) error {
 	fmt.Fprintf(out, "%s after %s and %s", schemas.FormatCount(uint64(len(r.Trials)), "trial"),
-		schemas.FormatSeconds(roundSeconds(r.Seconds)), r.cost(r.CoreSeconds))
+		formatSeconds(r.Seconds), r.cost(r.CoreSeconds))
 	if !r.Complete {
 		fmt.Fprintf(out, ", %d of %s done", r.StagesDone,
 			schemas.FormatCount(uint64(len(r.Stages)), "stage"))

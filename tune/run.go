@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +31,8 @@ type segmentMessage struct {
 }
 
 // Run runs the trials that are left. report is called with each change and may be nil. If ctx ends,
-// the error wraps ErrInterrupted, and the same tuning can be continued. With an UnreachableBound, a
-// NoResult or an IncompleteTuning, the ranking has what ran; with other errors it is nil.
+// the error wraps ErrInterrupted, and the same tuning can be continued. With a NoResult or an
+// IncompleteTuning, the ranking has what ran; with other errors it is nil.
 func (t *Tuning) Run(ctx context.Context, measure Measure, report func(TuningProgress)) (*Ranking, error) {
 	t.report = report
 	running, cancel := context.WithCancel(ctx)
@@ -76,11 +77,7 @@ func (t *Tuning) prepare() (g *Segment, reason string, err error) {
 		return nil, "", err
 	}
 	g, reason = t.next()
-	if g == nil && reason != "" && len(s.active) == 0 && t.planned.isProvisional {
-		t.isBlocked = true
-		err = t.plan()
-	}
-	return g, reason, err
+	return g, reason, nil
 }
 
 // runSegment runs a segment and sends its messages.
@@ -137,30 +134,28 @@ type NoResult struct{ Reason string }
 
 func (e *NoResult) Error() string { return "no trial has a result: " + e.Reason }
 
-// IncompleteTuning reports that a tuning ended at its bound before it had a plan on measured times,
-// although some trial has a result.
+// IncompleteTuning reports that a tuning ended at its bound without a plan that keeps it, although
+// some trial has a result.
 type IncompleteTuning struct {
 	Reason     string
 	StagesDone int
 	Stages     int
+	Needs      string // bound that suffices; empty: unknown
 }
 
 func (e *IncompleteTuning) Error() string {
-	return fmt.Sprintf("not complete, %d of %s done: %s; the same command with a larger bound continues",
-		e.StagesDone, schemas.FormatCount(uint64(e.Stages), "stage"), e.Reason)
+	return fmt.Sprintf("not complete, %d of %s done: %s; the same command with %s continues", e.StagesDone,
+		schemas.FormatCount(uint64(e.Stages), "stage"), e.Reason, cmp.Or(e.Needs, "a larger bound"))
 }
 
-// conclude writes the table of trials and returns the result. It comes with an UnreachableBound, a
-// NoResult or an IncompleteTuning if the tuning ended with one.
+// conclude writes the table of trials and returns the result. It comes with a NoResult or an
+// IncompleteTuning if the tuning ended with one.
 func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*Ranking, error) {
 	err := t.writeTrials()
 	if hasPlaceholder(t.o.Command, dirPlaceholder) {
 		err = errors.Join(err, os.MkdirAll(t.bestDir(), 0o755)) // the printed command may use it
 	}
-	var unreachable *UnreachableBound
 	switch {
-	case errors.As(failure, &unreachable) && err == nil:
-		return t.result(unreachable.Error(), false), failure
 	case failure != nil:
 		return nil, failure
 	case err != nil:
@@ -182,8 +177,8 @@ func (t *Tuning) conclude(ctx context.Context, reason string, failure error) (*R
 	switch {
 	case t.state.best() == nil:
 		return r, &NoResult{reason}
-	case !isComplete && !t.state.hasPlan():
-		return r, &IncompleteTuning{reason, r.StagesDone, len(r.Stages)}
+	case !isComplete && !t.state.hasPlan:
+		return r, &IncompleteTuning{reason, r.StagesDone, len(r.Stages), t.needs}
 	}
 	return r, nil
 }

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -101,16 +102,12 @@ func (t *Tuning) nextProbe() *Segment {
 	}
 	v := s.speed.fit()
 	epochs := 1
-	if s.speed.hasCoarse() {
+	if s.speed.startsInEpochs {
 		epochs = 2 // the first one includes the start of the command
 	}
 	for _, c := range t.o.CPUs {
-		_, isKnown := v.cpus[c]
-		if isKnown && !v.hasOnlyStart || s.speed.probes[c] > 0 {
-			continue
-		}
-		return &Segment{
-			ID: s.lastID + 1, Trial: trial.number, CPUs: c, Epochs: min(epochs, schemas.MaxEpochs), IsProbe: true,
+		if _, isKnown := v.cpus[c]; !isKnown && s.speed.probes[c] == 0 {
+			return &Segment{ID: s.lastID + 1, Trial: trial.number, CPUs: c, Epochs: epochs, IsProbe: true}
 		}
 	}
 	return nil
@@ -127,7 +124,7 @@ func (t *Tuning) next() (g *Segment, reason string) {
 	}
 	v := t.state.speed.fit()
 	if probe := t.nextProbe(); probe != nil {
-		if reason := t.wouldExceed(v, probe, probe.CPUs); reason != "" {
+		if reason := t.wouldExceed(v, probe); reason != "" {
 			return nil, reason
 		}
 		if probe.CPUs > free {
@@ -135,40 +132,18 @@ func (t *Tuning) next() (g *Segment, reason string) {
 		}
 		return probe, ""
 	}
-	next := t.state.candidates()
-	for _, n := range next {
+	for _, n := range t.state.candidates() {
 		g := t.segment(n)
 		if g.CPUs > free {
 			return nil, ""
 		}
-		refusal := ""
-		for _, c := range t.fallbacks(g.CPUs) {
-			if c > free {
-				break
-			}
-			g.CPUs = c
-			refusal = t.wouldExceed(v, g, c)
-			if refusal == "" {
-				return g, ""
-			}
-			if reason == "" {
-				reason = refusal
-			}
+		refusal := t.wouldExceed(v, g)
+		if refusal == "" {
+			return g, ""
 		}
+		reason = cmp.Or(reason, refusal)
 	}
 	return nil, reason
-}
-
-// fallbacks returns numbers of CPUs for a trial: the planned one, then under --max-time the larger
-// ones, which may still end in time, and under --budget the smaller ones, which may cost less.
-func (t *Tuning) fallbacks(cpus int) []int {
-	all := []int{cpus}
-	for _, c := range t.o.CPUs {
-		if c > cpus && t.o.MaxTime > 0 || c < cpus && t.o.Budget > 0 {
-			all = append(all, c)
-		}
-	}
-	return all
 }
 
 // segment returns the segment of a trial in a stage with the planned CPUs.
@@ -186,8 +161,8 @@ func (t *Tuning) segment(n nextTrial) *Segment {
 // wouldExceed returns why a segment must not start: by the measured upper bound it would end after
 // --max-time, or the running segments would need more than --budget. An unknown time does not keep
 // a segment from starting, because it is stopped at the bound.
-func (t *Tuning) wouldExceed(v *speeds, g *Segment, cpus int) string {
-	seconds, isKnown := t.boundOf(v, g, cpus)
+func (t *Tuning) wouldExceed(v *speeds, g *Segment) string {
+	seconds, isKnown := t.boundOf(v, g)
 	left := t.limitSeconds() - t.elapsed()
 	if left <= 0 {
 		return t.limitReason()
@@ -204,10 +179,10 @@ func (t *Tuning) wouldExceed(v *speeds, g *Segment, cpus int) string {
 		return t.limitReason()
 	}
 	for _, a := range t.state.running() {
-		bound, _ := t.boundOf(v, &a.Segment, a.CPUs)
+		bound, _ := t.boundOf(v, &a.Segment)
 		budget -= float64(a.CPUs) * max(bound, t.elapsed()-a.startedAt)
 	}
-	if cost := float64(cpus) * seconds; isKnown && cost > budget || budget <= 0 {
+	if cost := float64(g.CPUs) * seconds; isKnown && cost > budget || budget <= 0 {
 		return fmt.Sprintf("--budget %s: trial %d needs up to %s for stage %d, and %s are left",
 			formatCoreHours(t.o.Budget*secondsPerHour), g.Trial, formatCoreHours(cost), g.Stage+1,
 			formatCoreHours(max(0, budget)))
@@ -216,12 +191,12 @@ func (t *Tuning) wouldExceed(v *speeds, g *Segment, cpus int) string {
 }
 
 // boundOf returns the upper bound of the seconds of a segment.
-func (t *Tuning) boundOf(v *speeds, g *Segment, cpus int) (seconds float64, isKnown bool) {
+func (t *Tuning) boundOf(v *speeds, g *Segment) (seconds float64, isKnown bool) {
 	epochs := g.Epochs
 	if t.state.continues && g.From < g.Epochs {
 		epochs -= g.From
 	}
-	return v.bound(g.Trial, cpus, epochs)
+	return v.bound(g.Trial, g.CPUs, epochs)
 }
 
 // limitSeconds returns the elapsed seconds at which all segments must have been asked to stop, so
@@ -256,13 +231,8 @@ func (t *Tuning) limitReason() string {
 	if t.o.MaxTime > 0 {
 		limit = "--max-time " + t.o.MaxTime.String()
 	}
-	reason := limit + " is used up"
-	switch {
-	case t.state.hasPlan():
-	case t.state.speed.epochs() == 0:
-		reason += " before the time of an epoch was measured, so that the smallest one is unknown"
-	default:
-		reason += " before enough epochs were measured for a plan"
+	if len(t.state.speed.epochs) == 0 {
+		return limit + " is used up before the time of an epoch was measured"
 	}
-	return reason
+	return limit + " is used up"
 }

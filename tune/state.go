@@ -43,7 +43,7 @@ func (a *activeSegment) isComplete() bool {
 
 // tuningState follows from the design and the lines of the record alone.
 type tuningState struct {
-	design  tuningDesign
+	design  Options
 	stages  []cost.Stage
 	trials  []trialState
 	active  map[int]*activeSegment
@@ -54,10 +54,10 @@ type tuningState struct {
 	spent   float64 // core-seconds
 	probed  float64 // core-seconds of probes
 	lastID  int
+	hasPlan bool // one on measured times that keeps the bound
 
 	objective  string // ObjectiveAccuracy or ObjectiveLoss; empty: not known yet
 	continues  bool   // the command continues from a checkpoint
-	isRestart  bool   // it was seen to start from the beginning
 	failed     int    // trials that failed
 	firstError string
 }
@@ -71,7 +71,7 @@ type stageSpan struct {
 	coreSeconds float64
 }
 
-func newState(d tuningDesign) *tuningState {
+func newState(d Options) *tuningState {
 	s := &tuningState{
 		design: d,
 		stages: stagesOf(d.Trials, d.Eta, d.Epochs),
@@ -106,6 +106,7 @@ func (s *tuningState) apply(l *recordLine) {
 			s.end(a, l.Ending)
 		}
 	case kindPlan:
+		s.hasPlan = s.hasPlan || !l.Exceeds
 		for _, p := range l.Stages {
 			if p.Stage >= 0 && p.Stage < len(s.plan) {
 				s.plan[p.Stage] = p
@@ -180,8 +181,7 @@ func (s *tuningState) addEpoch(a *activeSegment, e *TrialEpoch) {
 		return
 	}
 	if isFirst && a.From > 0 {
-		s.isRestart = e.Number <= a.From
-		s.continues = !s.isRestart
+		s.continues = e.Number > a.From
 	}
 	t.done = e.Number
 	figures := *e // a figure that is not reported with each epoch stays
@@ -294,9 +294,4 @@ func (s *tuningState) top(stage, count int) []*trialState {
 		)
 	})
 	return ended[:min(count, len(ended))]
-}
-
-// hasPlan reports whether a plan on measured times was made.
-func (s *tuningState) hasPlan() bool {
-	return slices.ContainsFunc(s.plan, func(p StagePlan) bool { return p.CPUs > 0 })
 }

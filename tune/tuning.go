@@ -7,17 +7,17 @@ import (
 
 // Tuning is a tuning with what was measured. It is not safe for concurrent use.
 type Tuning struct {
-	o         Options
-	dir       string
-	record    *record
-	state     *tuningState
-	opened    time.Time // has the monotonic clock
-	before    float64   // elapsed seconds when it was opened
-	cpus      []int     // planned for each stage
-	planned   plannedFor
-	report    func(TuningProgress)
-	isBlocked bool   // nothing can start, so that the bound is judged by what is measured
-	stopped   string // why the segments were stopped; empty: they were not
+	o       Options
+	dir     string
+	record  *record
+	state   *tuningState
+	opened  time.Time // has the monotonic clock
+	before  float64   // elapsed seconds when it was opened
+	cpus    []int     // planned for each stage
+	planned plannedFor
+	report  func(TuningProgress)
+	needs   string // bound that all stages need by the last plan; empty: they keep that of the user
+	stopped string // why the segments were stopped; empty: they were not
 }
 
 // plannedFor is what the current plan rests on.
@@ -26,8 +26,6 @@ type plannedFor struct {
 	continues bool
 	isAssumed bool // no times were measured
 	stage     int
-
-	isProvisional bool // too few epochs were measured to refuse the bound
 }
 
 // Open opens the tuning in a directory, which is created if it does not exist. If it has a tuning
@@ -37,11 +35,11 @@ func Open(dir string, o Options) (*Tuning, error) {
 	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	r, lines, err := openRecord(dir, o.design())
+	r, lines, err := openRecord(dir, o)
 	if err != nil {
 		return nil, err
 	}
-	t := &Tuning{o: o, dir: dir, record: r, state: newState(o.design())}
+	t := &Tuning{o: o, dir: dir, record: r, state: newState(o)}
 	t.cpus = make([]int, len(t.state.stages))
 	for i := range lines {
 		t.state.apply(&lines[i])

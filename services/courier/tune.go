@@ -43,7 +43,7 @@ count as spent. The time of an epoch is measured while trials run, with each num
 the CPUs of each stage are planned by it. trials.csv in --dir has a row for each trial, and logs the
 output. Interrupt it at any time: the same command continues the tuning. It ends with the command
 of the best trial, or at the bound with that of the best so far. The exit code is 1 if the bound is
-too small for a plan.
+too small for all stages.
 
 Examples:
   courier tune --max-time 30m --trials 16 --epochs 16 --param lr=log:1e-4..1e-1 --param batch=16,32,64 -- python train.py --lr {lr} --batch-size {batch} --epochs {epochs}
@@ -159,7 +159,7 @@ func (v *tuningView) show(p tune.TuningProgress) {
 	}
 	if v.bar.Terminal {
 		v.bar.Total = max(1, p.Total)
-		v.bar.Draw(min(p.Done, v.bar.Total), p.Text())
+		v.bar.Draw(min(p.Done, v.bar.Total), p.Text)
 	}
 }
 
