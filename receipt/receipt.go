@@ -270,25 +270,17 @@ func (r *JobReceipt) compare(s *Story) {
 			PredictedAccuracy: c.PredictedAccuracy,
 		}
 	}
-	before := runsOf(s, r.BatchSize, r.CPUs, func(e *schemas.Submitted) *schemas.Advice { return &e.Advice })
-	r.Learned = &Learned{RunsBefore: before, RunsNow: runsIn(s.Now, r.BatchSize, r.CPUs)}
+	r.Learned = &Learned{RunsNow: runsIn(s.Now, r.BatchSize, r.CPUs)}
+	for _, e := range s.Events {
+		if e, ok := e.(*schemas.Submitted); ok {
+			r.Learned.RunsBefore = runsIn(&e.Advice, r.BatchSize, r.CPUs)
+		}
+	}
 	if p, t := r.Promise.PredictedSeconds, r.Result.RunSeconds; p != nil && t != nil && *p > 0 &&
 		r.EpochsDone >= r.Epochs {
 		ratio := *t / *p - 1
 		r.Learned.ErrorRatio = &ratio
 	}
-}
-
-// runsOf returns the runs behind the submitted answer about a configuration.
-func runsOf(
-	s *Story, batch, cpus uint32, advice func(*schemas.Submitted) *schemas.Advice,
-) int {
-	for _, e := range s.Events {
-		if e, ok := e.(*schemas.Submitted); ok {
-			return runsIn(advice(e), batch, cpus)
-		}
-	}
-	return 0
 }
 
 // runsIn returns the number of runs of a configuration behind an advice.

@@ -60,54 +60,22 @@ func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
 func momentsOf(e schemas.Event) []Moment {
 	switch e := e.(type) {
 	case *schemas.Trained:
-		return []Moment{{
-			At:          e.At,
-			Kind:        momentTrained,
-			Target:      e.Target,
-			ModelDigest: e.ModelDigest,
-			Reason:      e.Reason,
-		}}
+		return []Moment{{e.At, momentTrained, e.Target, e.ModelDigest, "", "", e.Reason}}
 	case *schemas.Promoted:
-		all := []Moment{{
-			At:          e.At,
-			Kind:        momentPromoted,
-			Target:      e.Target,
-			ModelDigest: e.ModelDigest,
-			Other:       e.Replaced,
-			DecidedBy:   e.DecidedBy,
-			Reason:      e.Reason,
-		}}
+		all := []Moment{{e.At, momentPromoted, e.Target, e.ModelDigest, e.Replaced, e.DecidedBy, e.Reason}}
 		if e.Replaced != "" && e.Replaced != e.ModelDigest {
-			all = append(all, Moment{
-				At:          e.At,
-				Kind:        momentReplaced,
-				Target:      e.Target,
-				ModelDigest: e.Replaced,
-				Other:       e.ModelDigest,
-				Reason:      e.Reason,
-			})
+			all = append(all,
+				Moment{e.At, momentReplaced, e.Target, e.Replaced, e.ModelDigest, "", e.Reason})
 		}
 		return all
 	case *schemas.Rejected:
-		return []Moment{{
-			At:          e.At,
-			Kind:        momentRejected,
-			Target:      e.Target,
-			ModelDigest: e.ModelDigest,
-			Reason:      e.Reason,
-		}}
+		return []Moment{{e.At, momentRejected, e.Target, e.ModelDigest, "", "", e.Reason}}
 	case *schemas.Drift:
 		kind := momentDrift
 		if e.State == schemas.DriftReplaced || e.State == schemas.DriftWithdrawn {
 			kind = momentDriftEnd
 		}
-		return []Moment{{
-			At:          e.At,
-			Kind:        kind,
-			Target:      e.Target,
-			ModelDigest: e.ModelDigest,
-			Reason:      e.Message,
-		}}
+		return []Moment{{e.At, kind, e.Target, e.ModelDigest, "", "", e.Message}}
 	}
 	return nil
 }

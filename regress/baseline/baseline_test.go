@@ -96,8 +96,8 @@ func TestQueueing_FitsItsOwnLaw(t *testing.T) {
 func TestQueueing_NamesAMissingFeature(t *testing.T) {
 	d := measured(func(_, _, _, _ float64) float64 { return 1000 })
 	for says, spoil := range map[string]func(){
-		"needs a feature batch or batch_size": func() { d.Rows[3] = []float64{0, 1, 1, 0} },
-		"needs a feature cpu or cpus":         func() { d.Features[1].Name = "cores" },
+		"needs a feature batch_size": func() { d.Rows[3] = []float64{0, 1, 1, 0} },
+		"needs a feature cpus":       func() { d.Features[1].Name = "cores" },
 	} {
 		spoil()
 		if _, err := baseline.Queueing(d); err == nil || !strings.Contains(err.Error(), says) {
@@ -213,7 +213,7 @@ func recovered(t *testing.T) *baseline.Dataset {
 	}
 	networks := []string{"lenet5", "simplenet"}
 	d := &baseline.Dataset{Features: []baseline.Feature{
-		{Name: "batch"}, {Name: "cpu"}, {Name: "njobs"}, {Name: "processes"},
+		{Name: "batch_size"}, {Name: "cpus"}, {Name: "concurrent_jobs"}, {Name: "processes"},
 		{Name: "network", Levels: networks},
 	}}
 	for _, row := range rows[1:] {
@@ -327,9 +327,5 @@ func TestEstimate_WritesNullForUnknownFigures(t *testing.T) {
 	b, err := json.Marshal(want)
 	if err != nil || string(b) != `{"value":2,"low":null,"high":3}` {
 		t.Errorf("Marshal = %s, %v", b, err)
-	}
-	var got baseline.Estimate
-	if err := json.Unmarshal(b, &got); err != nil || got.Value != 2 || !math.IsNaN(got.Low) || got.High != 3 {
-		t.Errorf("Unmarshal = %+v, %v, want %+v", got, err, want)
 	}
 }

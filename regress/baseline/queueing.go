@@ -16,12 +16,8 @@ const (
 	queueImages         = 600_000
 )
 
-// queueFeatures are the features of the law: the name in the study and the name in Courier.
-var queueFeatures = [3][2]string{
-	{"batch", "batch_size"},
-	{"cpu", "cpus"},
-	{"njobs", "concurrent_jobs"},
-}
+// queueFeatures are the features of the law.
+var queueFeatures = [3]string{"batch_size", "cpus", "concurrent_jobs"}
 
 // Queueing fits the queueing law of the ICPE 2021 study (DOI 10.1145/3427921.3450233, section 4.2).
 // A job makes a number of iterations. In each it is served by a CPU without a queue and waits for a
@@ -67,13 +63,13 @@ func Queueing(train *Dataset) (Predict, error) {
 type queueingLaw [3]int
 
 func newQueueingLaw(d *Dataset) (q queueingLaw, err error) {
-	for i, names := range queueFeatures {
+	for i, name := range queueFeatures {
 		q[i] = slices.IndexFunc(d.Features, func(f Feature) bool {
-			return slices.Contains(names[:], f.Name) && f.Levels == nil
+			return f.Name == name && f.Levels == nil
 		})
 		isInvalid := func(row []float64) bool { return row[q[i]] <= 0 }
 		if q[i] < 0 || slices.ContainsFunc(d.Rows, isInvalid) {
-			return q, fmt.Errorf("needs a feature %s or %s with positive values", names[0], names[1])
+			return q, fmt.Errorf("needs a feature %s with positive values", name)
 		}
 	}
 	return q, nil

@@ -19,29 +19,11 @@ func (e Estimate) MarshalJSON() ([]byte, error) {
 		}
 		return &x
 	}
-	return json.Marshal(estimateJSON{known(e.Value), known(e.Low), known(e.High)})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes.
-func (e *Estimate) UnmarshalJSON(data []byte) error {
-	var read estimateJSON
-	if err := json.Unmarshal(data, &read); err != nil {
-		return err
-	}
-	known := func(x *float64) float64 {
-		if x == nil {
-			return math.NaN()
-		}
-		return *x
-	}
-	*e = Estimate{known(read.Value), known(read.Low), known(read.High)}
-	return nil
-}
-
-type estimateJSON struct {
-	Value *float64 `json:"value"`
-	Low   *float64 `json:"low"`
-	High  *float64 `json:"high"`
+	return json.Marshal(struct {
+		Value *float64 `json:"value"`
+		Low   *float64 `json:"low"`
+		High  *float64 `json:"high"`
+	}{known(e.Value), known(e.Low), known(e.High)})
 }
 
 // Scores compare predictions with the truth, in the unit of the target. Intervals come from a

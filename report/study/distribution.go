@@ -47,24 +47,23 @@ type levelGroup struct {
 	values []float64
 }
 
-// groups returns the numbers of a column by the levels of a setting, sorted as numbers if all of
+// groups returns the sorted numbers of a column by the levels of a setting, sorted as numbers if all of
 // the levels are.
 func groups(t *table.Table, column, setting string) []levelGroup {
 	k := slices.Index(t.Header, setting)
-	index := map[string]int{}
+	numbers := Numbers(t, column)
 	var all []levelGroup
-	for i, v := range Numbers(t, column) {
-		cell := strings.TrimSpace(t.Rows[i][k])
-		if !isNumber(v) || cell == "" {
-			continue
+	for _, rows := range groupRows(t, []string{setting}) {
+		g := levelGroup{name: strings.TrimSpace(t.Rows[rows[0]][k])}
+		for _, i := range rows {
+			if isNumber(numbers[i]) {
+				g.values = append(g.values, numbers[i])
+			}
 		}
-		at, known := index[cell]
-		if !known {
-			at = len(all)
-			index[cell] = at
-			all = append(all, levelGroup{name: cell})
+		if g.name != "" && len(g.values) > 0 {
+			slices.Sort(g.values)
+			all = append(all, g)
 		}
-		all[at].values = append(all[at].values, v)
 	}
 	allNumbers := !slices.ContainsFunc(all, func(g levelGroup) bool {
 		return !isNumber(table.Number(g.name))
@@ -92,7 +91,6 @@ func (s *RunsAnalysis) distributionFigure(column, setting string) figure {
 	c := newChart(title, setting, column, namedAxis(names), ys)
 	drawn := 0
 	for i, g := range all {
-		slices.Sort(g.values)
 		if len(g.values) >= minBox {
 			c.box(float64(i), g.values)
 		}
@@ -114,7 +112,6 @@ const maxNamed = anova.MaxLevels
 func scatterFigure(title, column, setting string, all []levelGroup, ys chartAxis) figure {
 	var xs, values []float64
 	for _, g := range all {
-		slices.Sort(g.values)
 		x := table.Number(g.name)
 		if math.IsNaN(x) || math.IsInf(x, 0) {
 			continue

@@ -14,20 +14,25 @@ import (
 // the data of the comparison.
 type method struct {
 	name string
-	fit  func(ctx context.Context, train []int) (predictRun, error)
+	fit  func(train []int) (predictRun, error)
 }
 
 // predictRun predicts the time of a run.
 type predictRun func(run int) (float64, error)
 
-// allMethods returns the method of the advisor, the rule to beat, and what the paper compares.
-func (c *heldOutComparison) allMethods() []method {
+// allMethods returns the method of the advisor, the rule to beat, and what the paper compares: its
+// forest for the time (ICPE 2021, table 7), with fewer trees.
+func (c *heldOutComparison) allMethods(ctx context.Context) []method {
+	options := baseline.ForestOptions{Trees: 200, MaxDepth: 6, Seed: 1, Log: true}
+	forest := func(train *baseline.Dataset) (baseline.Predict, error) {
+		return baseline.Forest(ctx, train, options)
+	}
 	return []method{
-		{"courier", c.fitServed},
+		{"courier", func(train []int) (predictRun, error) { return c.fitServed(ctx, train) }},
 		{"mean of past runs", c.fitMean},
-		{"random forest", c.baseline(fitForest)},
-		{"linear model", c.baseline(withoutContext(baseline.Linear))},
-		{"queueing law", c.baseline(withoutContext(baseline.Queueing))},
+		{"random forest", c.baseline(forest)},
+		{"linear model", c.baseline(baseline.Linear)},
+		{"queueing law", c.baseline(baseline.Queueing)},
 	}
 }
 
@@ -94,7 +99,7 @@ func (c *heldOutComparison) fitServed(ctx context.Context, train []int) (predict
 }
 
 // fitMean predicts the mean of the past runs of the configuration, or of all runs if it has none.
-func (c *heldOutComparison) fitMean(_ context.Context, train []int) (predictRun, error) {
+func (c *heldOutComparison) fitMean(train []int) (predictRun, error) {
 	sums, counts := map[int]float64{}, map[int]float64{}
 	sum := 0.0
 	for _, i := range train {
@@ -110,30 +115,12 @@ func (c *heldOutComparison) fitMean(_ context.Context, train []int) (predictRun,
 	}, nil
 }
 
-type fitBaseline func(context.Context, *baseline.Dataset) (baseline.Predict, error)
-
-// fitForest fits the paper's forest for the time (ICPE 2021, table 7) with fewer trees.
-func fitForest(ctx context.Context, train *baseline.Dataset) (baseline.Predict, error) {
-	return baseline.Forest(ctx, train, baseline.ForestOptions{
-		Trees:    200,
-		MaxDepth: 6,
-		Seed:     1,
-		Log:      true,
-	})
-}
-
-func withoutContext(fit func(*baseline.Dataset) (baseline.Predict, error)) fitBaseline {
-	return func(_ context.Context, train *baseline.Dataset) (baseline.Predict, error) {
-		return fit(train)
-	}
-}
-
 // baseline fits a regressor of package baseline.
 func (c *heldOutComparison) baseline(
-	fit fitBaseline,
-) func(ctx context.Context, train []int) (predictRun, error) {
-	return func(ctx context.Context, train []int) (predictRun, error) {
-		predict, err := fit(ctx, c.data.Subset(train))
+	fit func(*baseline.Dataset) (baseline.Predict, error),
+) func(train []int) (predictRun, error) {
+	return func(train []int) (predictRun, error) {
+		predict, err := fit(c.data.Subset(train))
 		if err != nil {
 			return nil, err
 		}

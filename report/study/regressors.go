@@ -56,7 +56,7 @@ func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error
 		s.Notes = append(s.Notes, "regressors are not compared: there is no column total_seconds")
 		return nil
 	}
-	c, err := s.comparison(response, seed)
+	c, err := s.comparison(ctx, response, seed)
 	if err != nil {
 		s.Notes = append(s.Notes, "regressors are not compared: "+err.Error())
 		return nil
@@ -72,7 +72,9 @@ func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error
 	return nil
 }
 
-func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutComparison, error) {
+func (s *RunsAnalysis) comparison(
+	ctx context.Context, response string, seed uint64,
+) (*heldOutComparison, error) {
 	c := &heldOutComparison{data: &baseline.Dataset{}}
 	seconds := Numbers(s.Table, response)
 	columns := make([]int, len(s.Settings))
@@ -94,7 +96,8 @@ func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutCompari
 		random.Shuffle(len(c.rows), func(i, k int) {
 			c.rows[i], c.rows[k] = c.rows[k], c.rows[i]
 		})
-		c.rows = slices.Sorted(slices.Values(c.rows[:maxCompared]))
+		c.rows = c.rows[:maxCompared]
+		slices.Sort(c.rows)
 	}
 	c.table = &table.Table{Header: s.Table.Header}
 	for _, row := range c.rows {
@@ -111,7 +114,7 @@ func (s *RunsAnalysis) comparison(response string, seed uint64) (*heldOutCompari
 			c.groups[i] = group
 		}
 	}
-	c.methods = c.allMethods()
+	c.methods = c.allMethods(ctx)
 	return c, c.data.Validate()
 }
 
@@ -181,7 +184,7 @@ func (c *heldOutComparison) score(ctx context.Context, folds []int) ([]MethodSco
 	}
 	var scores []MethodScore
 	for _, m := range c.methods {
-		s, err := c.scoreMethod(ctx, m, folds)
+		s, err := c.scoreMethod(m, folds)
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -198,7 +201,7 @@ func (c *heldOutComparison) score(ctx context.Context, folds []int) ([]MethodSco
 	return scores, nil
 }
 
-func (c *heldOutComparison) scoreMethod(ctx context.Context, m method, folds []int) (MethodScore, error) {
+func (c *heldOutComparison) scoreMethod(m method, folds []int) (MethodScore, error) {
 	var truth, predicted []float64
 	var groups []int
 	for fold := range heldOutFolds {
@@ -213,7 +216,7 @@ func (c *heldOutComparison) scoreMethod(ctx context.Context, m method, folds []i
 		if len(test) == 0 {
 			continue
 		}
-		predict, err := m.fit(ctx, train)
+		predict, err := m.fit(train)
 		if err != nil {
 			return MethodScore{}, err
 		}
