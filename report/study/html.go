@@ -7,6 +7,9 @@ import (
 	"html/template"
 	"io"
 	"strings"
+
+	"courier/regress/anova"
+	"courier/regress/baseline"
 )
 
 //go:embed page.html
@@ -16,21 +19,54 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"capital":     capital,
 	"digits":      Digits,
 	"joined":      joined,
+	"percent":     percent,
 	"statistic":   Statistic,
 	"probability": Probability,
 	"share":       func(x float64) string { return fmt.Sprintf("%.3f", x) },
-	"four":        func(x float64) string { return fmt.Sprintf("%.4f", x) },
+	"four": func(x float64) string {
+		if !isNumber(x) {
+			return "-"
+		}
+		return fmt.Sprintf("%.4f", x)
+	},
+	"interval": newInterval,
 }).ParseFS(pageFile, "page.html"))
 
 // pageData is what the template of the page shows.
 type pageData struct {
-	Study       *RunsAnalysis
-	Best        string // sentence about regressors
-	Responses   []responseData
-	Resources   []section // of the paper's other figures
-	Regressors  []figure
-	Missing     []string
-	MaxSettings int
+	Study      *RunsAnalysis
+	Best       string // sentence about regressors
+	Responses  []responseData
+	Resources  []section // of the paper's other figures
+	Regressors []scoreTable
+	Missing    []string
+}
+
+// scoreTable has the scores of methods on a kind of held-out runs.
+type scoreTable struct {
+	Title  string
+	Scores []MethodScore
+	High   float64 // the largest end of an interval
+}
+
+// interval is a point with its interval, drawn on a width of 100.
+type interval struct{ Line, Mark string }
+
+// newInterval returns the drawing of an estimate; nil if it is unknown.
+func newInterval(e baseline.Estimate, largest float64) *interval {
+	if sum := e.Value + e.Low + e.High; !isNumber(sum) || sum-sum != 0 || !(largest > 0) {
+		return nil
+	}
+	at := func(x float64) float64 { return 3 + 94*min(max(x/largest, 0), 1) }
+	return &interval{
+		Line: fmt.Sprintf("M%s 6H%s", px(at(e.Low)), px(at(e.High))),
+		Mark: markPath(0, at(e.Value), 6, 3),
+	}
+}
+
+// Effect returns the effect size of a term with its interval.
+func (r *responseData) Effect(t anova.Term) baseline.Estimate {
+	return baseline.Estimate{Value: t.PartialOmega2, Low: t.EffectLow, High: t.EffectHigh}
 }
 
 // section is a group of figures with a heading.
@@ -43,7 +79,6 @@ type section struct {
 type responseData struct {
 	*Analysis
 	ID                string
-	Effects           figure
 	Means             []figure
 	Interactions      []figure
 	InteractionsText  string
@@ -82,7 +117,6 @@ func (s *RunsAnalysis) responseData(i int) responseData {
 	r := responseData{
 		Analysis:      a,
 		ID:            fmt.Sprintf("response-%d", i+1),
-		Effects:       effectsFigure(a),
 		Means:         meansFigures(a),
 		Residuals:     residualFigures(a),
 		Distributions: s.distributionFigures(a.Column),
@@ -171,11 +205,17 @@ func (d *pageData) addRegressors() {
 		{"Error on configurations with other runs", c.Repeated},
 		{"Error on configurations that were never measured", c.Unmeasured},
 	} {
-		if f := regressorFigure(part.title, part.scores); f != nil {
-			d.Regressors = append(d.Regressors, *f)
-		} else {
+		if len(part.scores) == 0 {
 			d.Missing = append(d.Missing, part.title+": there are no such runs to hold out.")
+			continue
 		}
+		t := scoreTable{Title: part.title, Scores: part.scores}
+		for _, m := range part.scores {
+			if high := max(m.Scores.MAPE.Value, m.Scores.MAPE.High); high > t.High {
+				t.High = high
+			}
+		}
+		d.Regressors = append(d.Regressors, t)
 	}
 }
 

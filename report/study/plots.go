@@ -56,27 +56,6 @@ func partOf(drawn, total int) string {
 	return fmt.Sprintf(" %d of %d runs are drawn.", drawn, total)
 }
 
-// effectsFigure shows the effect sizes of all terms, the largest first.
-func effectsFigure(a *Analysis) figure {
-	terms := slices.Clone(a.Terms)
-	slices.SortStableFunc(terms, func(x, y anova.Term) int {
-		return cmp.Compare(y.PartialOmega2, x.PartialOmega2)
-	})
-	var rows []estimateRow
-	for _, t := range terms {
-		value := fmt.Sprintf("%.3f (%.3f to %.3f)", t.PartialOmega2, t.EffectLow, t.EffectHigh)
-		rows = append(rows, estimateRow{t.Name, value, t.PartialOmega2, t.EffectLow, t.EffectHigh})
-	}
-	first := terms[0]
-	caption := fmt.Sprintf("The largest is %s with %.3f; its interval is %.3f to %.3f.",
-		first.Name, first.PartialOmega2, first.EffectLow, first.EffectHigh)
-	return figure{
-		studyChart: rowChart("Effect sizes on "+a.Response+" with 95 % intervals",
-			"partial omega squared", rows, 1),
-		Caption: caption,
-	}
-}
-
 // meansFigures shows the means of the levels of each factor.
 func meansFigures(a *Analysis) []figure {
 	var all []figure
@@ -273,32 +252,4 @@ func quantileFigure(a *Analysis) figure {
 		caption += "Shapiro-Wilk does not apply to this number of residuals."
 	}
 	return figure{studyChart: c, Caption: caption + partOf(len(drawn), len(sorted))}
-}
-
-// regressorFigure shows the errors of methods on held-out runs; nil without one.
-func regressorFigure(title string, scores []MethodScore) *figure {
-	var rows []estimateRow
-	var failed []string
-	high := 1e-9
-	for _, m := range scores {
-		e := m.Scores.MAPE
-		if m.Error != "" || math.IsNaN(e.Value+e.Low+e.High) || math.IsInf(e.Value+e.Low+e.High, 0) {
-			failed = append(failed, m.Method+" ("+cmp.Or(m.Error, "no error could be computed")+")")
-			continue
-		}
-		value := fmt.Sprintf("%.1f %% (%.1f to %.1f %%)", 100*e.Value, 100*e.Low, 100*e.High)
-		rows = append(rows, estimateRow{m.Method, value, 100 * e.Value, 100 * e.Low, 100 * e.High})
-		high = max(high, 103*e.High, 103*e.Value)
-	}
-	if len(rows) == 0 {
-		return nil
-	}
-	caption := runsText(scores[0].Runs) + ", the best method first."
-	if len(failed) > 0 {
-		caption += " Not fitted: " + strings.Join(failed, ", ") + "."
-	}
-	return &figure{
-		studyChart: rowChart(title, "mean absolute percentage error, with 95 % interval", rows, high),
-		Caption:    caption,
-	}
 }
