@@ -73,10 +73,10 @@ func firstAxis(m *anova.Means) chartAxis {
 	var xs []float64
 	for _, p := range m.Values {
 		xs = append(xs, p.X)
-		for len(names) <= int(p.X) && !m.Covariate {
-			names = append(names, "")
-		}
 		if !m.Covariate {
+			for len(names) <= int(p.X) {
+				names = append(names, "")
+			}
 			names[int(p.X)] = p.Levels[0]
 		}
 	}
@@ -94,19 +94,28 @@ func heights(m *anova.Means) (all []float64) {
 	return all
 }
 
+// meansFigure shows the means of a term of one variable, or of two with a line per level of the second.
 func meansFigure(response string, m *anova.Means) figure {
-	title := fmt.Sprintf("Mean of %s by %s", response, m.Term)
-	c := newChart(title, m.Term, response, firstAxis(m), numericAxis(heights(m), false))
-	var xs, ys []float64
-	for _, p := range m.Values {
-		xs, ys = append(xs, p.X), append(ys, p.Mean)
+	title, names := fmt.Sprintf("Mean of %s by %s", response, m.Variables[0]), secondLevels(m)
+	if len(m.Variables) == 2 {
+		title += ", a line per " + m.Variables[1]
 	}
-	c.line("s0 thin", xs, ys, 0)
-	for _, p := range m.Values {
-		c.interval("s0", p.X, p.Low, p.High, 0)
-		c.mark(0, p.X, p.Mean, 0, meanTip(m, p))
+	c := newChart(title, m.Variables[0], response, firstAxis(m), numericAxis(heights(m), false))
+	for i, name := range names {
+		shift := 4 * (float64(i) - float64(len(names)-1)/2)
+		if m.Covariate || len(names) > 6 {
+			shift = 0
+		}
+		points := slices.DeleteFunc(slices.Clone(m.Values), func(p anova.MeanPoint) bool {
+			return secondLevel(p) != name
+		})
+		c.means(i, m, points, shift)
 	}
-	return figure{studyChart: c, Caption: extremes(m)}
+	f := figure{studyChart: c, Caption: extremes(m)}
+	if len(names) > 1 {
+		f.Factor, f.Legend = m.Variables[1], legend(names)
+	}
+	return f
 }
 
 // place names the levels of a mean, such as cpus 4, jobs 2.
@@ -116,11 +125,6 @@ func place(m *anova.Means, p anova.MeanPoint) string {
 		names = append(names, m.Variables[i]+" "+level)
 	}
 	return strings.Join(names, ", ")
-}
-
-func meanTip(m *anova.Means, p anova.MeanPoint) string {
-	return fmt.Sprintf("%s: %s (%s to %s)", place(m, p), Digits(p.Mean), Digits(p.Low),
-		Digits(p.High))
 }
 
 // extremes describes the lowest and the highest mean.
@@ -136,51 +140,30 @@ func extremes(m *anova.Means) string {
 // first, and returns the clear interactions that it does not show.
 func interactionFigures(a *Analysis) (all []figure, absent []string) {
 	for _, t := range a.clearTerms() {
-		k := slices.IndexFunc(a.Means, func(m anova.Means) bool { return m.Term == t.Name })
-		switch {
-		case k >= 0 && len(a.Means[k].Variables) == 1 || !strings.Contains(t.Name, ":"):
+		if !strings.Contains(t.Name, ":") {
 			continue
-		case k < 0 || len(all) == maxInteractions:
+		}
+		k := slices.IndexFunc(a.Means, func(m anova.Means) bool { return m.Term == t.Name })
+		if k < 0 || len(all) == maxInteractions {
 			absent = append(absent, t.Name)
-		default:
-			all = append(all, interactionFigure(a.Response, &a.Means[k]))
+		} else {
+			all = append(all, meansFigure(a.Response, &a.Means[k]))
 		}
 	}
 	return all, absent
 }
 
+// secondLevel returns the level of the second variable of a mean; empty without one.
+func secondLevel(p anova.MeanPoint) string { return strings.Join(p.Levels[1:], "") }
+
 // secondLevels returns the levels of the second variable in order.
 func secondLevels(m *anova.Means) (names []string) {
 	for _, p := range m.Values {
-		if !slices.Contains(names, p.Levels[1]) {
-			names = append(names, p.Levels[1])
+		if !slices.Contains(names, secondLevel(p)) {
+			names = append(names, secondLevel(p))
 		}
 	}
 	return names
-}
-
-func interactionFigure(response string, m *anova.Means) figure {
-	first, second := m.Variables[0], m.Variables[1]
-	names := secondLevels(m)
-	c := newChart(fmt.Sprintf("Mean of %s by %s, a line per %s", response, first, second), first,
-		response, firstAxis(m), numericAxis(heights(m), false))
-	for i, name := range names {
-		shift := 4 * (float64(i) - float64(len(names)-1)/2)
-		if m.Covariate || len(names) > 6 {
-			shift = 0
-		}
-		c.means(i, m, ofSecond(m, name), shift)
-	}
-	return figure{studyChart: c, Caption: extremes(m), Factor: second, Legend: legend(names)}
-}
-
-func ofSecond(m *anova.Means, name string) (points []anova.MeanPoint) {
-	for _, p := range m.Values {
-		if p.Levels[1] == name {
-			points = append(points, p)
-		}
-	}
-	return points
 }
 
 // means adds a series of means. The line has gaps where a level has no mean.
@@ -196,7 +179,8 @@ func (c *studyChart) means(series int, m *anova.Means, points []anova.MeanPoint,
 	c.line(seriesClass(series), xs, ys, shift)
 	for _, p := range points {
 		c.interval(seriesClass(series)+" thin", p.X, p.Low, p.High, shift)
-		c.mark(series, p.X, p.Mean, shift, meanTip(m, p))
+		c.mark(series, p.X, p.Mean, shift, fmt.Sprintf("%s: %s (%s to %s)", place(m, p), Digits(p.Mean),
+			Digits(p.Low), Digits(p.High)))
 	}
 }
 
