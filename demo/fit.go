@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"courier/schemas"
@@ -36,48 +37,26 @@ func (d *demo) fit(ctx context.Context) error {
 
 // describeRegressor describes the examples and the error of a regressor.
 func describeRegressor(p *schemas.Promoted) string {
-	epochs, configurations := "epochs", "configurations"
-	if p.Target == schemas.TargetStartup {
-		epochs = "runs"
+	text := fmt.Sprintf("%s: from %s in %s", strings.ReplaceAll(p.Target, "_", " "),
+		schemas.FormatCount(uint64(p.Examples), "example"),
+		schemas.FormatCount(uint64(p.Configurations), "configuration"))
+	if p.HeldOutError > 0 { // else no example was held out
+		text += fmt.Sprintf("; %s on held-out runs", schemas.FormatError(p.Target, p.HeldOutError))
 	}
-	if p.Configurations == 1 {
-		configurations = "configuration"
-	}
-	text := fmt.Sprintf("%s: from %d %s in %d %s",
-		targetText(p.Target), p.Examples, epochs, p.Configurations, configurations)
-	if p.HeldOutError == 0 { // No example was held out.
-		return text
-	}
-	return fmt.Sprintf("%s; %s on held-out runs", text,
-		schemas.FormatError(p.Target, p.HeldOutError))
-}
-
-func targetText(target string) string {
-	return map[string]string{
-		schemas.TargetEpochTime: "epoch time",
-		schemas.TargetStartup:   "start-up",
-		schemas.TargetAccuracy:  "accuracy",
-	}[target]
+	return text
 }
 
 // awaitRegressors waits until the advisor answers with the promoted regressors.
 func (d *demo) awaitRegressors(ctx context.Context, trained schemas.TrainReply) error {
 	q := jobRequest(schemas.JobRequest{CPUs: schemas.CPUs{1}})
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	err := poll(ctx, func() (done bool, err error) {
 		var a schemas.Advice
-		if err := d.o.Bus.Request(ctx, schemas.SubjectJobPredict, &q, &a); err != nil {
-			return fmt.Errorf("await the regressors: %w", err)
-		}
+		err = d.o.Bus.Request(ctx, schemas.SubjectJobPredict, &q, &a)
 		missing := func(p schemas.Promoted) bool { return a.Regressors[p.Target] != p.ModelDigest }
-		if !slices.ContainsFunc(trained.Promoted, missing) {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("await the regressors: %w", ctx.Err())
-		}
+		return !slices.ContainsFunc(trained.Promoted, missing), err
+	})
+	if err != nil {
+		return fmt.Errorf("await the regressors: %w", err)
 	}
+	return nil
 }

@@ -82,22 +82,37 @@ func responseSeconds(r runner.Result) float64 { return r.Ended.Sub(r.Submitted).
 func (d *demo) awaitFinished(ctx context.Context, job string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	q := schemas.JobStatusRequest{JobID: job}
+	err := poll(ctx, func() (done bool, err error) {
 		var s schemas.JobStatus
-		q := schemas.JobStatusRequest{JobID: job}
-		if err := d.o.Bus.Request(ctx, schemas.SubjectJobStatus, &q, &s); err != nil {
-			return fmt.Errorf("await the end of job %s: %w", job, err)
+		err = d.o.Bus.Request(ctx, schemas.SubjectJobStatus, &q, &s)
+		return s.State == schemas.StateFinished, err
+	})
+	if err != nil {
+		return fmt.Errorf("await the end of job %s: %w", job, err)
+	}
+	return nil
+}
+
+// poll asks until the answer is true or an error.
+func poll(ctx context.Context, ask func() (done bool, err error)) error {
+	for {
+		if done, err := ask(); done || err != nil {
+			return err
 		}
-		if s.State == schemas.StateFinished {
-			return nil
+		if err := wait(ctx, 10*time.Millisecond); err != nil {
+			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("await the end of job %s: %w", job, ctx.Err())
-		}
+	}
+}
+
+// wait waits for a time, or until ctx ends.
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,12 +110,7 @@ func (r responseTimes) typical() []typicalTime {
 		mean, _ := logMoments(seconds)
 		all = append(all, typicalTime{p.batch, math.Exp(mean)})
 	}
-	slices.SortFunc(all, func(a, b typicalTime) int {
-		if a.seconds < b.seconds {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b typicalTime) int { return cmp.Compare(a.seconds, b.seconds) })
 	return all
 }
 

@@ -162,8 +162,7 @@ func (d *demo) runOverlapJob(
 // quarterPredictions records the response time of each job as predicted after a quarter of its
 // epochs, in seconds.
 type quarterPredictions struct {
-	mu      sync.Mutex
-	seconds map[string]float64 // by job ID
+	seconds sync.Map // by job ID
 	stop    context.CancelFunc
 	ended   chan error
 }
@@ -171,37 +170,24 @@ type quarterPredictions struct {
 // recordQuarters listens to the advice for running jobs until end is called.
 func (d *demo) recordQuarters(ctx context.Context) *quarterPredictions {
 	ctx, stop := context.WithCancel(ctx)
-	q := &quarterPredictions{
-		seconds: map[string]float64{},
-		stop:    stop,
-		ended:   make(chan error, 1),
-	}
+	q := &quarterPredictions{stop: stop, ended: make(chan error, 1)}
 	go func() {
 		advice := schemas.JobSubject("*", schemas.EventAdvice)
 		q.ended <- d.o.Bus.Listen(ctx, advice, func(e schemas.Event) {
-			q.record(e.(*schemas.Advice))
+			a := e.(*schemas.Advice)
+			if a.EpochsDone >= jobEpochs/4 && a.Chosen.PredictedSeconds != nil {
+				q.seconds.LoadOrStore(a.JobID, a.ElapsedSeconds+*a.Chosen.PredictedSeconds)
+			}
 		})
 	}()
 	return q
 }
 
-func (q *quarterPredictions) record(a *schemas.Advice) {
-	if a.EpochsDone < jobEpochs/4 || a.Chosen.PredictedSeconds == nil {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if _, known := q.seconds[a.JobID]; !known {
-		q.seconds[a.JobID] = a.ElapsedSeconds + *a.Chosen.PredictedSeconds
-	}
-}
-
 // forJob returns the prediction for a job; nil if there was none.
 func (q *quarterPredictions) forJob(job string) *float64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if s, ok := q.seconds[job]; ok {
-		return &s
+	if s, ok := q.seconds.Load(job); ok {
+		seconds := s.(float64)
+		return &seconds
 	}
 	return nil
 }
@@ -278,16 +264,4 @@ func (d *demo) printOverlap(r overlapResult) error {
 	fmt.Fprintf(d.o.Stdout, "Median error of the predicted time: %.1f %% at submission,"+
 		" %.1f %% after a quarter of the epochs\n", 100*r.SubmitError, 100*r.QuarterError)
 	return nil
-}
-
-// wait waits for a time, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

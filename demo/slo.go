@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -86,10 +87,7 @@ func fastMiddleSlow(typical []typicalTime) []typicalTime {
 	middle := math.Sqrt(first.seconds * last.seconds)
 	distance := func(t typicalTime) float64 { return math.Abs(math.Log(t.seconds / middle)) }
 	closest := slices.MinFunc(typical, func(a, b typicalTime) int {
-		if distance(a) < distance(b) {
-			return -1
-		}
-		return 1
+		return cmp.Compare(distance(a), distance(b))
 	})
 	return []typicalTime{first, closest, last}
 }

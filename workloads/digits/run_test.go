@@ -216,63 +216,19 @@ func TestRun_StopsAfterAFailedWrite(t *testing.T) {
 	}
 }
 
-// A job with a control file continues with another batch size at the next epoch, with the same time
-// per epoch and the same steps as a job that began with it. An invalid file changes nothing.
-func TestRun_ChangesItsBatchSizeBetweenEpochs(t *testing.T) {
+// A job with a control file continues with another batch size and number of workers at the next epoch.
+// An invalid file or value changes nothing.
+func TestRun_ChangesItsBatchSizeAndCPUsBetweenEpochs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "control")
 	files := []string{ // what the file holds when epoch 1, 2, … is reported
-		`{"batch_size":64,"from_epoch":3}`, // not yet
-		`{"batch_size":64,"from_epoch":3}`,
-		`{"batch_size":8}`,
-		`not JSON`,
-		`{"batch_size":100000}`,
-		`{"batch_size":0}`,
-		`{}`,
-	}
-	for _, cpus := range []string{"1", "3"} {
-		var sizes []int
-		err := digits.Run(t.Context(), []string{
-			"--control",
-			path,
-			"--cpus",
-			cpus,
-			"--batch-size",
-			"16",
-			"--epochs",
-			fmt.Sprint(len(files)),
-			"--augment",
-			"0",
-		}, writer(func(text []byte) error {
-			var e epoch
-			if err := json.Unmarshal(text, &e); err != nil {
-				return err
-			}
-			sizes = append(sizes, e.BatchSize)
-			return os.WriteFile(path, []byte(files[e.Epoch-1]), 0o600)
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff([]int{16, 16, 64, 8, 8, 8, 8}, sizes); diff != "" {
-			t.Errorf("cpus %s: batch sizes (-want +got):\n%s", cpus, diff)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A job with a control file continues with another number of workers at the next epoch. An invalid
-// number changes nothing.
-func TestRun_ChangesItsCPUsBetweenEpochs(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "control")
-	files := []string{ // what the file holds when epoch 1, 2, … is reported
-		`{"batch_size":16,"cpus":3,"from_epoch":3}`, // not yet
-		`{"batch_size":16,"cpus":3,"from_epoch":3}`,
+		`{"batch_size":64,"cpus":3,"from_epoch":3}`, // not yet
+		`{"batch_size":64,"cpus":3,"from_epoch":3}`,
 		`{"batch_size":8,"cpus":2}`,
-		`{"cpus":257}`,
-		`{"cpus":0}`,
-		`{"batch_size":16,"cpus":1}`,
+		`not JSON`,
+		`{"batch_size":100000,"cpus":257}`,
+		`{"batch_size":0,"cpus":0}`,
+		`{"batch_size":16}`,
+		`{"cpus":1}`,
 		`{}`,
 	}
 	var got []string
@@ -290,7 +246,7 @@ func TestRun_ChangesItsCPUsBetweenEpochs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"1x16", "1x16", "3x16", "2x8", "2x8", "2x8", "1x16"}
+	want := []string{"1x16", "1x16", "3x64", "2x8", "2x8", "2x8", "2x8", "2x16", "1x16"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("CPUs x batch size of the epochs (-want +got):\n%s", diff)
 	}
