@@ -1,18 +1,21 @@
 package importer
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
-// bigdl reads the log of a BigDL driver, which is one run. Package output parses the epochs, as for
-// a running job. The batch size is taken from the first iteration. If lines begin with a timestamp,
-// the time before the training is the start-up.
+// bigdl reads the log of a BigDL driver, which is one run. The batch size is taken from the first
+// iteration. If lines begin with a timestamp, the time before the training is the start-up.
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{
 		zone:  cmp.Or(r.o.Zone, time.UTC),
@@ -21,78 +24,174 @@ func (r *Reader) bigdl(name string, in io.Reader) error {
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	l.draft.epochs = append(l.draft.epochs, l.log.End()...)
-	d, why := l.end()
-	if why != nil {
-		r.read++
-		r.refuse(d.Place, why)
+	if why := l.end(); why != nil {
+		r.reject(l.draft.Place, why)
 		return nil
 	}
-	r.addRun(d)
+	r.addRun(l.draft)
 	return nil
 }
 
 var (
-	bigdlClock = regexp.MustCompile(
-		`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\]`,
-	)
-	bigdlRecords = regexp.MustCompile(`\] ?Train(?:ed)? (\d+)(?:\.0)? (?:records )?in `)
-	lineTime     = regexp.MustCompile(
-		`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`,
-	)
+	bigdlHeader = regexp.MustCompile(
+		`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\] ?`)
+	bigdlTrained = regexp.MustCompile(
+		`^Train(?:ed)? (\d+)(?:\.\d+)? (?:records )?in (?:.*Loss is (-?\d+(?:\.\d+)?(?:E-?\d+)?|NaN))?`)
+	bigdlAccuracy = regexp.MustCompile(
+		`\bTop1Accuracy is Accuracy\(correct: \d+, count: \d+, accuracy: ([0-9.]+(?:E-?\d+)?)\)`)
+	lineTime = regexp.MustCompile(
+		`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`)
 )
 
-// driverLog is the state of reading a log.
-type driverLog struct {
-	zone  *time.Location
-	draft *runDraft
-	log   bigdlEpochs
+const bigdlFinished = "Epoch finished."
 
-	clock     float64   // last time since the start of the training, in seconds
-	iteration uint64    // last iteration
-	epoch     uint64    // epoch of the last iteration
-	first     time.Time // first timestamp
-	began     time.Time // start of the training according to its iterations
-	broken    *Refusal
-	brokenAt  int
+// driverLog is the state of reading the log of BigDL's optimizers. After the prefix of the logger, its
+// lines contain a header with the epoch, the iteration and the wall clock of the training:
+//
+//	[Epoch 3 60060/60000][Iteration 1365][Wall Clock 91.1s] Trained 132 … Loss is 0.15. …
+//	[Epoch 3 60060/60000][Iteration 1365][Wall Clock 91.1s] Epoch finished. …
+//	[Epoch 3 60060/60000][Iteration 1365][Wall Clock 91.1s] Top1Accuracy is Accuracy(…)
+//
+// The duration of an epoch is the difference of two wall clocks, which count from the start of the
+// training. The time of a validation is part of the next epoch, as in the paper (Courier, ICPE 2021).
+// The loss is the mean over the iterations of the epoch.
+type driverLog struct {
+	zone   *time.Location
+	draft  *runDraft
+	broken *Refusal
+
+	first time.Time // first timestamp
+	began time.Time // start of the training according to its iterations
+
+	last      bigdlPosition // of the last message
+	hasBegun  bool          // there was a message
+	lastEpoch uint32        // last finished epoch; initially the epoch before the first one
+	lastClock float64       // wall clock at its end
+	isOpen    bool          // the accuracy of the last finished epoch may follow
+
+	losses, lossSum float64 // of the iterations of the current epoch
 }
 
+// bigdlPosition is the content of the header of a message.
+type bigdlPosition struct {
+	epoch       uint32
+	done, total uint64 // processed samples of the epoch, and all its samples
+	iteration   uint64
+	clock       float64 // seconds since the start of the training
+}
+
+// line takes a line. If two jobs write to the same log, a line may contain several messages, each with
+// its own header.
 func (l *driverLog) line(number int, line []byte) {
 	if l.broken != nil || line == nil {
 		return
 	}
 	at := l.time(line)
-	for _, m := range bigdlClock.FindAllSubmatch(line, -1) {
-		clock, err := strconv.ParseFloat(string(m[5]), 64)
-		iteration, bad := strconv.ParseUint(string(m[4]), 10, 64)
-		if err != nil || bad != nil {
+	headers := bigdlHeader.FindAllSubmatchIndex(line, -1)
+	if len(headers) == 0 {
+		l.addAccuracy(bigdlAccuracy.FindSubmatch(line))
+	}
+	for i, header := range headers {
+		end := len(line)
+		if i+1 < len(headers) {
+			end = headers[i+1][0]
+		}
+		p, ok := positionOf(line, header)
+		if !ok {
 			continue
 		}
-		if clock < l.clock || iteration < l.iteration {
-			l.broken, l.brokenAt = refuse(ReasonMixed, FieldEpoch,
-				"iteration %d at %g s follows iteration %d at %g s:"+
-					" use a separate log for each job",
-				iteration, clock, l.iteration, l.clock), number
+		if p.clock < l.last.clock || p.iteration < l.last.iteration {
+			l.draft.Line, l.broken = number, refuse(ReasonMixed, FieldEpoch,
+				"iteration %d at %g s follows iteration %d at %g s: use a separate log for each job",
+				p.iteration, p.clock, l.last.iteration, l.last.clock)
 			return
 		}
-		l.clock, l.iteration = clock, iteration
-		if l.epoch, err = strconv.ParseUint(string(m[1]), 10, 32); err != nil {
-			continue
+		l.message(p, at, line[header[1]:end])
+	}
+}
+
+// positionOf reads a header; match is a match of bigdlHeader.
+func positionOf(line []byte, match []int) (p bigdlPosition, ok bool) {
+	ok = true
+	number := func(group, bits int) uint64 {
+		n, err := strconv.ParseUint(string(line[match[2*group]:match[2*group+1]]), 10, bits)
+		ok = ok && err == nil
+		return n
+	}
+	p = bigdlPosition{
+		epoch: uint32(number(1, 32)), done: number(2, 64), total: number(3, 64), iteration: number(4, 64),
+	}
+	clock, err := strconv.ParseFloat(string(line[match[10]:match[11]]), 64)
+	p.clock = clock
+	return p, ok && err == nil
+}
+
+// message takes the text behind a header.
+func (l *driverLog) message(p bigdlPosition, at time.Time, text []byte) {
+	if !l.hasBegun {
+		l.hasBegun, l.lastEpoch = true, p.epoch-min(p.epoch, 1)
+		l.draft.values[FieldTrainingSamples] = strconv.FormatUint(p.total, 10)
+	}
+	l.last = p
+	if p.epoch > l.lastEpoch {
+		l.isOpen = false
+	}
+
+	if match := bigdlTrained.FindSubmatch(text); match != nil {
+		if l.draft.values[FieldBatchSize] == "" {
+			l.draft.values[FieldBatchSize] = string(match[1])
 		}
-		if l.draft.values[FieldTrainingSamples] == "" {
-			l.draft.values[FieldTrainingSamples] = string(m[3])
+		if v, err := strconv.ParseFloat(string(match[2]), 64); err == nil {
+			l.losses, l.lossSum = l.losses+1, l.lossSum+v
 		}
 		// Timestamps are truncated to seconds, so the latest start is closest to the true one.
-		// Lines of a validation are excluded: they are logged long after their clock value.
-		if began := at.Add(-duration(clock)); !at.IsZero() && bigdlRecords.Match(line) &&
-			began.After(l.began) {
+		// Messages of a validation are excluded: they are logged long after their clock value.
+		if began := at.Add(-duration(p.clock)); !at.IsZero() && began.After(l.began) {
 			l.began = began
 		}
+		return
 	}
-	if m := bigdlRecords.FindSubmatch(line); m != nil && l.draft.values[FieldBatchSize] == "" {
-		l.draft.values[FieldBatchSize] = string(m[1])
+	if bytes.HasPrefix(text, []byte(bigdlFinished)) {
+		l.finish(p)
+		return
 	}
-	l.draft.epochs = append(l.draft.epochs, l.log.Line(line)...)
+	// A validation before the end of the epoch does not finish it.
+	if match := bigdlAccuracy.FindSubmatch(text); match != nil && p.done >= p.total {
+		l.finish(p)
+		if p.epoch == l.lastEpoch {
+			l.addAccuracy(match)
+		}
+	}
+}
+
+// finish adds an epoch, unless it is known.
+func (l *driverLog) finish(p bigdlPosition) {
+	if p.epoch <= l.lastEpoch {
+		return
+	}
+	e := PastEpoch{Number: p.epoch, Source: schemas.DurationReported}
+	// If epochs are missing in the log, the difference covers them too. The duration is the mean.
+	epochs := float64(p.epoch - l.lastEpoch)
+	if v := (p.clock - l.lastClock) / epochs; v > 0 && v <= schemas.MaxSLO.Seconds() {
+		e.Seconds = v
+	}
+	if v := l.lossSum / l.losses; !math.IsNaN(v) && !math.IsInf(v, 0) {
+		e.Loss = &v
+	}
+	l.draft.epochs = append(l.draft.epochs, e)
+	l.lastEpoch, l.lastClock, l.isOpen = p.epoch, p.clock, true
+	l.losses, l.lossSum = 0, 0
+}
+
+// addAccuracy completes the last finished epoch with a match of bigdlAccuracy, which may be nil.
+func (l *driverLog) addAccuracy(match [][]byte) {
+	if match == nil || !l.isOpen {
+		return
+	}
+	l.isOpen = false
+	if v, err := strconv.ParseFloat(string(match[1]), 64); err == nil && v >= 0 && v <= 1 {
+		l.draft.epochs[len(l.draft.epochs)-1].Accuracy = &v
+	}
 }
 
 // time returns the timestamp of a line, or zero.
@@ -116,23 +215,20 @@ func (l *driverLog) time(line []byte) time.Time {
 	return at
 }
 
-// end returns the run of the log.
-func (l *driverLog) end() (*runDraft, *Refusal) {
+// end completes the draft at the end of the log.
+func (l *driverLog) end() *Refusal {
 	d := l.draft
-	if l.broken != nil {
-		d.Line = l.brokenAt
-		return d, l.broken
-	}
-	if len(d.epochs) == 0 {
-		return d, refuse(ReasonNothing, FieldEpoch,
+	switch {
+	case l.broken != nil:
+		return l.broken
+	case len(d.epochs) == 0:
+		return refuse(ReasonNothing, FieldEpoch,
 			"the log has no completed epoch: want lines of BigDL such as [Epoch 1"+
 				" 60032/60000][Iteration 469][Wall Clock 27.8s] Epoch finished.")
-	}
-	if last := d.epochs[len(d.epochs)-1].Number; l.epoch > uint64(last) {
-		return d, refuse(ReasonUnfinished, FieldEpoch, "the log ends within epoch %d", l.epoch)
-	}
-	if l.began.IsZero() {
-		return d, nil
+	case l.last.epoch > l.lastEpoch:
+		return refuse(ReasonUnfinished, FieldEpoch, "the log ends within epoch %d", l.last.epoch)
+	case l.began.IsZero():
+		return nil
 	}
 	started := l.began
 	if l.first.Before(started) {
@@ -140,5 +236,5 @@ func (l *driverLog) end() (*runDraft, *Refusal) {
 		started = l.first
 	}
 	d.values[FieldStartedAt] = started.Format(time.RFC3339Nano)
-	return d, nil
+	return nil
 }

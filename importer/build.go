@@ -16,37 +16,77 @@ const maxConcurrentJobs = 256
 
 // addRun adds the run of a draft, or records its rejection.
 func (r *Reader) addRun(d *runDraft) {
-	r.read++
 	run, why := r.build(d)
 	if why != nil {
 		why.Field = callField(d.called, why.Field)
-		r.refuse(d.Place, why)
+		r.reject(d.Place, why)
 		return
 	}
-	r.runs = append(r.runs, run)
+	r.accept(run)
 }
 
 // build converts a draft to a run.
 func (r *Reader) build(d *runDraft) (*PastRun, *Refusal) {
 	convertPercentages(d.epochs)
+	v := &fieldValues{text: func(field string) string { return r.value(d, field) }}
 	run := &PastRun{
 		Place:    d.Place,
-		SourceID: r.value(d, FieldRunID),
+		SourceID: v.text(FieldRunID),
 		Number:   1,
-		User:     r.value(d, FieldUser),
+		User:     v.text(FieldUser),
 		Epochs:   d.epochs,
 	}
-	for _, part := range []func(*runDraft, *PastRun) *Refusal{
-		r.setting, r.cluster, r.ending, r.times,
-	} {
-		if refusal := part(d, run); refusal != nil {
-			return nil, refusal
-		}
-	}
-	if refusal := run.checkEpochs(); refusal != nil {
-		return nil, refusal
+	v.setting(&run.Setting, len(d.epochs))
+	v.cluster(d, run)
+	v.ending(d, run)
+	v.times(run, r.o.Zone)
+	v.note(run.checkEpochs())
+	if v.why != nil {
+		return nil, v.why
 	}
 	return run, run.validate()
+}
+
+// fieldValues parses the values of fields, up to the first one that is not valid.
+type fieldValues struct {
+	text func(field string) string
+	why  *Refusal // of the first value; nil: all are valid
+}
+
+// note takes a refusal, of which only the first one counts; nil: none.
+func (v *fieldValues) note(why *Refusal) {
+	if v.why == nil {
+		v.why = why
+	}
+}
+
+func (v *fieldValues) refuse(reason, field, format string, values ...any) {
+	v.note(refuse(reason, field, format, values...))
+}
+
+// valueOf returns the value of a field, zero without one.
+func valueOf[T any](v *fieldValues, field string, parse func(field, text string) (T, *Refusal)) (value T) {
+	if text := v.text(field); text != "" {
+		parsed, why := parse(field, text)
+		v.note(why)
+		value = parsed
+	}
+	return value
+}
+
+// count returns a count up to a limit; 0 without one.
+func (v *fieldValues) count(field string, most uint64) uint64 {
+	return valueOf(v, field, func(field, text string) (uint64, *Refusal) { return count(field, text, most) })
+}
+
+// need returns the text of a field that is required.
+func (v *fieldValues) need(field, flag string) string {
+	text := v.text(field)
+	if text == "" {
+		v.refuse(ReasonMissing, field,
+			"missing in the source: name its column with --columns %s=NAME, or give --%s", field, flag)
+	}
+	return text
 }
 
 // validate validates the run's events. The run has no job ID and possibly no start yet, so it uses
@@ -65,131 +105,74 @@ func (r *PastRun) validate() *Refusal {
 	return nil
 }
 
-// need returns a required count.
-func (r *Reader) need(d *runDraft, field, flag string, most uint64) (uint64, *Refusal) {
-	text := r.value(d, field)
-	if text == "" {
-		return 0, refuse(ReasonMissing, field,
-			"missing in the source: name its column with --columns %s=NAME, or give --%s",
-			field, flag)
-	}
-	return count(field, text, most)
-}
-
-func (r *Reader) setting(d *runDraft, run *PastRun) *Refusal {
-	s := &run.Setting
-	if s.Model = r.value(d, FieldModel); s.Model == "" {
-		return refuse(ReasonMissing, FieldModel,
-			"missing in the source: name its column with --columns model=NAME, or give --model")
-	}
-	s.Dataset = r.value(d, FieldDataset)
-	batch, refusal := r.need(d, FieldBatchSize, "batch-size", schemas.MaxBatchSize)
-	if refusal != nil {
-		return refusal
-	}
-	cpus, refusal := r.need(d, FieldCPUs, "cpus", schemas.MaxCPUs)
-	if refusal != nil {
-		return refusal
-	}
-	s.BatchSize, s.CPUs = uint32(batch), uint32(cpus)
-	if text := r.value(d, FieldEpochs); text != "" {
-		n, refusal := count(FieldEpochs, text, schemas.MaxEpochs)
-		if refusal != nil {
-			return refusal
-		}
-		s.Epochs = uint32(n)
-	} else if len(d.epochs) == 0 {
-		return refuse(ReasonMissing, FieldEpochs,
+func (v *fieldValues) setting(s *schemas.Setting, epochs int) {
+	s.Model, s.Dataset = v.need(FieldModel, "model"), v.text(FieldDataset)
+	v.need(FieldBatchSize, "batch-size")
+	s.BatchSize = uint32(v.count(FieldBatchSize, schemas.MaxBatchSize))
+	v.need(FieldCPUs, "cpus")
+	s.CPUs = uint32(v.count(FieldCPUs, schemas.MaxCPUs))
+	s.Epochs = uint32(v.count(FieldEpochs, schemas.MaxEpochs))
+	if s.Epochs == 0 && epochs == 0 {
+		v.refuse(ReasonMissing, FieldEpochs,
 			"the source has neither epochs nor their number: name the column with --columns"+
 				" epochs=NAME, or give --epochs")
-	} else {
-		s.Epochs = uint32(len(d.epochs)) // the source has no other number
 	}
-	if text := r.value(d, FieldTrainingSamples); text != "" {
-		s.TrainingSamples, refusal = count(FieldTrainingSamples, text, math.MaxInt64)
-		if refusal != nil {
-			return refusal
-		}
+	if s.Epochs == 0 {
+		s.Epochs = uint32(epochs) // the source has no other number
 	}
-	return nil
+	s.TrainingSamples = v.count(FieldTrainingSamples, math.MaxInt64)
 }
 
 // cluster reads the nodes of the run and the number of concurrent jobs.
-func (r *Reader) cluster(d *runDraft, run *PastRun) *Refusal {
-	run.Setting.Nodes = d.nodes
-	if text := r.value(d, FieldNodes); len(d.nodes) == 0 && text != "" {
-		for _, name := range strings.FieldsFunc(text, func(c rune) bool {
+func (v *fieldValues) cluster(d *runDraft, run *PastRun) {
+	nodes := d.nodes
+	if len(nodes) == 0 {
+		for _, name := range strings.FieldsFunc(v.text(FieldNodes), func(c rune) bool {
 			return c == ',' || c == ';'
 		}) {
-			run.Setting.Nodes = append(run.Setting.Nodes, schemas.NodeName(strings.TrimSpace(name)))
+			nodes = append(nodes, schemas.NodeName(strings.TrimSpace(name)))
 		}
 	}
-	if len(run.Setting.Nodes) == 0 {
-		run.Setting.Nodes = []string{nodeOf(d.File)}
+	if len(nodes) == 0 {
+		nodes = []string{nodeOf(d.File)}
 	}
-	if text := r.value(d, FieldNodeCores); text != "" {
-		n, refusal := count(FieldNodeCores, text, schemas.MaxCPUs)
-		if refusal != nil {
-			return refusal
-		}
-		run.Cores = uint32(n)
-	}
+	run.Setting.Nodes = nodes
+	run.Cores = uint32(v.count(FieldNodeCores, schemas.MaxCPUs))
 	run.NodeModel = strings.Join(slices.DeleteFunc(
-		[]string{r.value(d, FieldCPUModel), r.value(d, FieldGPUModel)},
+		[]string{v.text(FieldCPUModel), v.text(FieldGPUModel)},
 		func(s string) bool { return s == "" }), " + ")
-	if text := r.value(d, FieldConcurrentJobs); text != "" {
-		n, refusal := count(FieldConcurrentJobs, text, maxConcurrentJobs)
-		if refusal != nil {
-			return refusal
-		}
-		run.Beside = uint32(n) - 1
-	}
-	return nil
+	run.Beside = uint32(max(v.count(FieldConcurrentJobs, maxConcurrentJobs), 1)) - 1
 }
 
 // ending reads outcome, accuracy and start-up.
-func (r *Reader) ending(d *runDraft, run *PastRun) *Refusal {
-	word := strings.ToLower(r.value(d, FieldOutcome))
+func (v *fieldValues) ending(d *runDraft, run *PastRun) {
+	word := strings.ToLower(v.text(FieldOutcome))
 	outcome, known := outcomeOf(word)
 	switch {
 	case !known:
-		return refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled",
-			clip(word))
+		v.refuse(ReasonInvalid, FieldOutcome, "%q is not finished, failed or cancelled", clip(word))
 	case outcome == "":
-		return refuse(ReasonUnfinished, FieldOutcome,
-			"the run is %s: only ended runs can be imported", word)
+		v.refuse(ReasonUnfinished, FieldOutcome, "the run is %s: only ended runs can be imported", word)
 	case len(d.epochs) == 0 && outcome != schemas.EventFinished && !d.isTimeout:
-		return refuse(ReasonUnfinished, FieldOutcome,
+		v.refuse(ReasonUnfinished, FieldOutcome,
 			"the run has %s, and no epoch has a time: nothing can be learned from it", cmp.Or(word, outcome))
 	}
 	run.Outcome, run.Limit = outcome, d.limit
 	if d.isTimeout {
 		run.Reason = limitReason(d.limit)
 	}
-	if text := r.value(d, FieldAccuracy); text != "" {
-		var refusal *Refusal
-		if run.Accuracy, refusal = ratio(FieldAccuracy, text); refusal != nil {
-			return refusal
+	run.Accuracy = valueOf(v, FieldAccuracy, ratio)
+	if run.Accuracy == nil {
+		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
+			run.Accuracy = accuracyOf(*wrong)
 		}
-	}
-	if text := r.value(d, FieldError); text != "" && run.Accuracy == nil {
-		wrong, refusal := ratio(FieldError, text)
-		if refusal != nil {
-			return refusal
-		}
-		run.Accuracy = accuracyOf(*wrong)
 	}
 	if n := len(d.epochs); n > 0 && run.Accuracy == nil {
 		run.Accuracy = d.epochs[n-1].Accuracy
 	}
-	if text := r.value(d, FieldStartup); text != "" {
-		v, refusal := seconds(FieldStartup, text)
-		if refusal != nil {
-			return refusal
-		}
-		run.Startup = &v
+	if startup := valueOf(v, FieldStartup, seconds); startup > 0 {
+		run.Startup = &startup
 	}
-	return nil
 }
 
 // convertPercentages converts the accuracies of epochs to ratios if one of them is above 1: a low
@@ -217,33 +200,26 @@ func accuracyOf(errorRate float64) *float64 {
 const clockSlack = 1.0
 
 // times reads start, end and duration; any two of them determine the third.
-func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
-	start, refusal := r.instant(d, FieldStartedAt)
-	if refusal != nil {
-		return refusal
+func (v *fieldValues) times(run *PastRun, zone *time.Location) {
+	instant := func(field, text string) (time.Time, *Refusal) {
+		t, err := Instant(text, zone)
+		if err != nil {
+			return t, refuse(ReasonInvalid, field, "%s", err)
+		}
+		return t, nil
 	}
-	end, refusal := r.instant(d, FieldEndedAt)
-	if refusal != nil {
-		return refusal
-	}
-	if text := r.value(d, FieldSeconds); text != "" {
-		if run.Seconds, refusal = seconds(FieldSeconds, text); refusal != nil {
-			return refusal
+	start, end := valueOf(v, FieldStartedAt, instant), valueOf(v, FieldEndedAt, instant)
+	hasInterval := !start.IsZero() && !end.IsZero()
+	run.Seconds = valueOf(v, FieldSeconds, seconds)
+	if run.Seconds == 0 && !hasInterval && len(run.Epochs) == 0 {
+		if each := valueOf(v, FieldEpochSeconds, seconds); each > 0 { // only the mean is known
+			run.Seconds = each*float64(run.Setting.Epochs) + run.startup()
 		}
 	}
-	if run.Seconds == 0 && (start.IsZero() || end.IsZero()) && len(d.epochs) == 0 {
-		if run.Seconds, refusal = r.secondsOfEpochs(d, run); refusal != nil {
-			return refusal
-		}
+	if hasInterval {
+		v.note(run.checkInterval(start, end))
 	}
-	if !start.IsZero() && !end.IsZero() {
-		if refusal := run.checkInterval(start, end); refusal != nil {
-			return refusal
-		}
-	}
-	if refusal := run.checkSeconds(); refusal != nil {
-		return refusal
-	}
+	v.note(run.checkSeconds())
 
 	switch {
 	case !start.IsZero():
@@ -256,34 +232,6 @@ func (r *Reader) times(d *runDraft, run *PastRun) *Refusal {
 	if !run.timeless {
 		run.Beside = 0 // concurrency follows from the times of the runs
 	}
-	return nil
-}
-
-// secondsOfEpochs returns the duration of a run that has only the mean duration of its epochs; 0
-// without one.
-func (r *Reader) secondsOfEpochs(d *runDraft, run *PastRun) (float64, *Refusal) {
-	text := r.value(d, FieldEpochSeconds)
-	if text == "" {
-		return 0, nil
-	}
-	each, refusal := seconds(FieldEpochSeconds, text)
-	if refusal != nil {
-		return 0, refusal
-	}
-	return each*float64(run.Setting.Epochs) + run.startup(), nil
-}
-
-// instant reads a timestamp; zero if the source has none.
-func (r *Reader) instant(d *runDraft, field string) (time.Time, *Refusal) {
-	text := r.value(d, field)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, err := Instant(text, r.o.Zone)
-	if err != nil {
-		return time.Time{}, refuse(ReasonInvalid, field, "%s", err)
-	}
-	return t, nil
 }
 
 // checkInterval compares the duration with start and end. It sets the duration if the source has

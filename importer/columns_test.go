@@ -27,7 +27,7 @@ func TestSummary_ProposesColumns(t *testing.T) {
 		t.Errorf("columns %v, want accuracy in ValAcc", found.Columns)
 	}
 	var out strings.Builder
-	if err := importer.NewSummary(&found).WriteText(&out); err != nil {
+	if err := importer.NewSummary(found).WriteText(&out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

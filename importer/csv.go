@@ -25,7 +25,7 @@ func (r *Reader) csv(name string, in io.Reader) error {
 		if errors.Is(err, io.EOF) {
 			problem = "the file is empty; " + problem
 		}
-		r.unreadable++
+		r.found.Unreadable++
 		r.refuse(Place{File: name, Line: 1}, refuse(ReasonUnreadable, "", "%s", problem))
 		return nil
 	}

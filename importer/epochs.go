@@ -85,35 +85,23 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 			clip(d.values[FieldEpoch]))
 	}
 	e.number, e.Source = number, schemas.DurationReported
-	if text := d.values[FieldEpochSeconds]; text != "" {
-		if e.Seconds, why = seconds(FieldEpochSeconds, text); why != nil {
-			return e, why
+	v := &fieldValues{text: func(field string) string { return d.values[field] }}
+	e.Seconds, e.clock = valueOf(v, FieldEpochSeconds, seconds), valueOf(v, FieldSeconds, seconds)
+	if accuracy, err := strconv.ParseFloat(d.values[FieldAccuracy], 64); err == nil && accuracy > 1 && accuracy <= 100 {
+		e.Accuracy = &accuracy // see convertPercentages
+	} else {
+		e.Accuracy = valueOf(v, FieldAccuracy, ratio)
+	}
+	if e.Accuracy == nil {
+		if wrong := valueOf(v, FieldError, ratio); wrong != nil {
+			e.Accuracy = accuracyOf(*wrong)
+			e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
 		}
 	}
-	if text := d.values[FieldSeconds]; text != "" {
-		if e.clock, why = seconds(FieldSeconds, text); why != nil {
-			return e, why
-		}
+	if loss, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && loss-loss == 0 {
+		e.Loss = &loss
 	}
-	if text := d.values[FieldAccuracy]; text != "" {
-		if v, err := strconv.ParseFloat(text, 64); err == nil && v > 1 && v <= 100 {
-			e.Accuracy = &v // see convertPercentages
-		} else if e.Accuracy, why = ratio(FieldAccuracy, text); why != nil {
-			return e, why
-		}
-	}
-	if text := d.values[FieldError]; text != "" && e.Accuracy == nil {
-		wrong, why := ratio(FieldError, text)
-		if why != nil {
-			return e, why
-		}
-		e.Accuracy = accuracyOf(*wrong)
-		e.Metric, e.Printed = strings.ReplaceAll(normalize(errorColumn), "_", " "), *wrong
-	}
-	if v, err := strconv.ParseFloat(d.values[FieldLoss], 64); err == nil && v-v == 0 {
-		e.Loss = &v
-	}
-	return e, nil
+	return e, v.why
 }
 
 // epochs sets the epochs of a run, or its total time if only that is known.

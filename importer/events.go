@@ -4,10 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"courier/schemas"
 )
+
+// runEvents are the kinds of events of a run that a runner publishes, apart from moves.
+var runEvents = []string{
+	schemas.EventStarted, schemas.EventEpoch, schemas.EventFinished, schemas.EventFailed, schemas.EventCancelled,
+}
 
 // eventRuns groups Courier events by run.
 type eventRuns struct {
@@ -37,26 +43,24 @@ func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
 		Heartbeat *json.RawMessage `json:"heartbeat_seconds"`
 	}
 	if err := json.Unmarshal(body, &stamp); err != nil {
-		s.read++
-		s.refuse(at, refuse(ReasonUnreadable, "event", "%s", err))
+		s.reject(at, refuse(ReasonUnreadable, "event", "%s", err))
 		return
 	}
 	if subject == "" {
+		kind := ""
 		switch {
 		case stamp.Outcome != nil:
-			subject = schemas.JobSubject(stamp.JobID, *stamp.Outcome)
+			kind = *stamp.Outcome
 		case stamp.Epoch != nil:
-			subject = schemas.JobSubject(stamp.JobID, schemas.EventEpoch)
+			kind = schemas.EventEpoch
 		case stamp.Heartbeat != nil || strings.HasSuffix(stamp.EventID, "/"+schemas.EventStarted):
-			subject = schemas.JobSubject(stamp.JobID, schemas.EventStarted)
+			kind = schemas.EventStarted
 		}
+		subject = schemas.JobSubject(stamp.JobID, kind)
 	}
-	switch subject {
-	case schemas.JobSubject(stamp.JobID, schemas.EventStarted), schemas.JobSubject(stamp.JobID,
-		schemas.EventEpoch), schemas.JobSubject(stamp.JobID, schemas.EventFinished),
-		schemas.JobSubject(stamp.JobID, schemas.EventFailed), schemas.JobSubject(stamp.JobID,
-			schemas.EventCancelled):
-	default:
+	if !slices.ContainsFunc(runEvents, func(kind string) bool {
+		return subject == schemas.JobSubject(stamp.JobID, kind)
+	}) {
 		return
 	}
 	t := s.run(at, stamp.JobID, stamp.Run)
@@ -102,13 +106,12 @@ func (t *eventRun) add(at Place, event schemas.Event) {
 // end converts the groups of events to runs.
 func (s *eventRuns) end() {
 	for _, t := range s.order {
-		s.read++
 		run, why := t.build()
 		if why != nil {
-			s.refuse(t.place, why)
+			s.reject(t.place, why)
 			continue
 		}
-		s.Reader.runs = append(s.Reader.runs, run)
+		s.accept(run)
 	}
 }
 

@@ -16,7 +16,7 @@ func (r *Reader) Finish() ReadResult {
 	r.rejectCopies()
 	r.rejectFuture()
 	seen := map[string]int{}
-	for _, run := range r.runs {
+	for _, run := range r.found.Runs {
 		if run.kept != nil {
 			continue
 		}
@@ -29,20 +29,10 @@ func (r *Reader) Finish() ReadResult {
 		seen[content]++
 		run.StartedAt = start
 	}
-	slices.SortStableFunc(r.runs, func(a, b *PastRun) int {
+	slices.SortStableFunc(r.found.Runs, func(a, b *PastRun) int {
 		return a.StartedAt.Compare(b.StartedAt)
 	})
-	return ReadResult{
-		Read:    r.read,
-		LeftOut: r.left,
-		LaidOut: r.laidOut,
-		Columns: r.columns,
-		Unused:  r.unused,
-		Runs:    r.runs,
-		Refused: r.refused,
-
-		Unreadable: r.unreadable,
-	}
+	return r.found
 }
 
 // layOut schedules runs without timestamps sequentially, so that they are not co-located.
@@ -60,7 +50,7 @@ func (r *Reader) layOut() {
 		}
 		run.StartedAt = next
 		next = run.EndedAt().Add(time.Second)
-		r.laidOut++
+		r.found.LaidOut++
 		return nil
 	})
 }
@@ -68,7 +58,7 @@ func (r *Reader) layOut() {
 // latestSince returns the last date from which the runs without timestamps end before Options.Now.
 func (r *Reader) latestSince() string {
 	end := cmp.Or(r.o.Now, time.Date(2020, time.October, 31, 0, 0, 0, 0, time.UTC))
-	for _, run := range r.runs {
+	for _, run := range r.found.Runs {
 		if run.timeless {
 			end = end.Add(-duration(run.Seconds) - time.Second)
 		}
@@ -98,7 +88,7 @@ func (r *Reader) rejectFuture() {
 // one in a thousand.
 func (r *Reader) rejectCopies() {
 	first := map[string]*PastRun{}
-	enough := max(minDigits, math.Log10(1000*float64(len(r.runs))))
+	enough := max(minDigits, math.Log10(1000*float64(len(r.found.Runs))))
 	r.filter(func(run *PastRun) *Refusal {
 		times, digits := run.timeText()
 		if float64(digits) < enough {

@@ -29,11 +29,11 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 			" other event logs",
 			name)
 	}
-	before := r.read
+	before := r.found.Read
 	if err := r.mlflow(name, dir, ".", 0); err != nil {
 		return err
 	}
-	if r.read == before {
+	if r.found.Read == before {
 		return fmt.Errorf("%s has neither a run of MLflow (meta.yaml with a run_id) nor events_…"+
 			" files of Spark",
 			name)
@@ -127,8 +127,7 @@ var statuses = map[string]string{
 func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
 	d := &runDraft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
 	if meta["lifecycle_stage"] == "deleted" {
-		r.read++
-		r.refuse(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
+		r.reject(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
 		return nil
 	}
 	params, err := files(dir, path.Join(at, "tags"))
@@ -164,8 +163,7 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 		return err
 	}
 	if why := r.curves(d, metrics); why != nil {
-		r.read++
-		r.refuse(d.Place, why)
+		r.reject(d.Place, why)
 		return nil
 	}
 	r.addRun(d)

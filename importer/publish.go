@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"courier/bus"
 	"courier/schemas"
@@ -11,12 +12,17 @@ import (
 // Publisher publishes runs to the log. It skips the events that the log has already, because the
 // deduplication window of NATS is shorter than the time between two imports of the same file.
 type Publisher struct {
-	Imported int // runs with at least one new event
-	Existing int // runs of which the log has all events
-	Events   int // new events
+	Published
 
 	bus  *bus.Bus
-	jobs map[string]*loggedJob
+	jobs map[string]loggedJob
+}
+
+// Published counts what a Publisher has published.
+type Published struct {
+	Imported int `json:"imported"`      // runs with at least one new event
+	Existing int `json:"already_there"` // runs of which the log has all events
+	Events   int `json:"events"`        // new events
 }
 
 // loggedJob holds the last events of a job in the log. The events of a run are published in order,
@@ -29,7 +35,7 @@ type loggedJob struct {
 // NewPublisher reads the last event of each kind of each job from the log. Without a bus it assumes
 // an empty log, and only Plan may be called.
 func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
-	p := &Publisher{bus: b, jobs: map[string]*loggedJob{}}
+	p := &Publisher{bus: b, jobs: map[string]loggedJob{}}
 	if b == nil {
 		return p, nil
 	}
@@ -37,17 +43,10 @@ func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
 	if _, err := b.LastSequence(ctx, schemas.StreamJob); err != nil {
 		return nil, fmt.Errorf("read the log: %w", err)
 	}
-	var subjects []string
-	for _, kind := range []string{
-		schemas.EventStarted,
-		schemas.EventEpoch,
-		schemas.EventFinished,
-		schemas.EventFailed,
-		schemas.EventCancelled,
-	} {
-		subjects = append(subjects, schemas.JobSubject("*", kind))
+	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
+	for _, kind := range runEvents {
+		o.Subjects = append(o.Subjects, schemas.JobSubject("*", kind))
 	}
-	o := bus.FollowOptions{Stream: schemas.StreamJob, Subjects: subjects, LastPerSubject: true}
 	return p, b.Read(ctx, o, func(r bus.Record) error {
 		p.add(r.Event)
 		return nil
@@ -55,69 +54,58 @@ func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
 }
 
 func (p *Publisher) add(e schemas.Event) {
-	job := func(id string) *loggedJob {
-		if p.jobs[id] == nil {
-			p.jobs[id] = &loggedJob{}
-		}
-		return p.jobs[id]
+	id, run, epoch := runOf(e)
+	j := p.jobs[id]
+	if _, isEnd := e.(*schemas.Ended); isEnd {
+		j.ended = max(j.ended, run)
+	} else if run > j.run || run == j.run && epoch > j.epoch {
+		j.run, j.epoch = run, epoch
 	}
+	p.jobs[id] = j
+}
+
+// runOf returns the job and the run of an event of a run, and its epoch; 0: none.
+func runOf(e schemas.Event) (job string, run, epoch uint32) {
 	switch e := e.(type) {
 	case *schemas.Started:
-		j := job(e.JobID)
-		if e.Run > j.run {
-			j.run, j.epoch = e.Run, 0
-		}
+		return e.JobID, e.Run, 0
 	case *schemas.Epoch:
-		j := job(e.JobID)
-		if e.Run > j.run || e.Run == j.run && e.Epoch > j.epoch {
-			j.run, j.epoch = e.Run, e.Epoch
-		}
+		return e.JobID, e.Run, e.Epoch
 	case *schemas.Ended:
-		j := job(e.JobID)
-		j.ended = max(j.ended, e.Run)
+		return e.JobID, e.Run, 0
 	}
+	return "", 0, 0
 }
 
-// has reports whether the log has the whole run.
-func (p *Publisher) has(r *PastRun) bool {
-	return p.jobs[r.JobID] != nil && p.jobs[r.JobID].ended >= r.Number
-}
-
-// missing returns the events of a run that the log does not have.
+// missing returns the events of a run that the log does not have. With the end of a run it has all.
 func (p *Publisher) missing(r *PastRun) []schemas.Event {
-	var all []schemas.Event
-	for _, e := range r.Events() {
-		if !p.hasEvent(e) {
-			all = append(all, e)
+	if p.jobs[r.JobID].ended >= r.Number {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Events()), func(e schemas.Event) bool {
+		id, run, epoch := runOf(e)
+		j := p.jobs[id]
+		if _, isEnd := e.(*schemas.Ended); isEnd {
+			return j.ended >= run
 		}
-	}
-	return all
-}
-
-func (p *Publisher) hasEvent(e schemas.Event) bool {
-	switch e := e.(type) {
-	case *schemas.Started:
-		j := p.jobs[e.JobID]
-		return j != nil && j.run >= e.Run
-	case *schemas.Epoch:
-		j := p.jobs[e.JobID]
-		return j != nil && (j.run > e.Run || j.run == e.Run && j.epoch >= e.Epoch)
-	case *schemas.Ended:
-		j := p.jobs[e.JobID]
-		return j != nil && j.ended >= e.Run
-	}
-	return false
+		return j.run > run || j.run == run && j.epoch >= epoch
+	})
 }
 
 // Plan counts what Publish would publish.
 func (p *Publisher) Plan(runs []*PastRun) {
 	for _, r := range runs {
-		if p.has(r) {
-			p.Existing++
-			continue
-		}
+		events := p.missing(r)
+		p.Events += len(events)
+		p.count(events)
+	}
+}
+
+func (p *Publisher) count(events []schemas.Event) {
+	if len(events) == 0 {
+		p.Existing++
+	} else {
 		p.Imported++
-		p.Events += len(p.missing(r))
 	}
 }
 
@@ -126,17 +114,14 @@ func (p *Publisher) Plan(runs []*PastRun) {
 func (p *Publisher) Publish(ctx context.Context, runs []*PastRun, progress func(runs int)) error {
 	for i, r := range runs {
 		progress(i + 1)
-		if p.has(r) {
-			p.Existing++
-			continue
-		}
-		for _, e := range p.missing(r) {
+		events := p.missing(r)
+		for _, e := range events {
 			if _, err := p.bus.Publish(ctx, e); err != nil {
 				return err
 			}
 			p.Events++
 		}
-		p.Imported++
+		p.count(events)
 	}
 	return nil
 }

@@ -32,55 +32,59 @@ type Options struct {
 
 // Reader reads runs from sources.
 type Reader struct {
-	o       Options
-	runs    []*PastRun
-	refused []*Refusal
-	read    int               // runs in the sources
-	left    int               // rows skipped by Options.Where
-	columns map[string]string // field to the name of its column
-	unused  map[string]string // see ReadResult.Unused
-	laidOut int               // runs scheduled from Options.Since
-
-	unreadable int // see ReadResult.Unreadable
+	o     Options
+	found ReadResult
 }
 
 // ReadResult is the result of a Reader.
 type ReadResult struct {
-	Read    int               // runs in the sources, without rows skipped by Options.Where
-	LeftOut int               // number of rows skipped by Options.Where
-	LaidOut int               // number of runs scheduled from Options.Since
-	Columns map[string]string // field to the name of its column
-	Unused  map[string]string // column to the field that it resembles, or to ""
-	Runs    []*PastRun        // oldest first
-	Refused []*Refusal
+	Read    int               `json:"read"`                     // runs in the sources, without LeftOut
+	LeftOut int               `json:"left_out,omitempty"`       // rows skipped by Options.Where
+	LaidOut int               `json:"laid_out,omitempty"`       // runs scheduled from Options.Since
+	Columns map[string]string `json:"columns,omitempty"`        // field to the name of its column
+	Unused  map[string]string `json:"unused_columns,omitempty"` // column to the field that it resembles, or to ""
+	Runs    []*PastRun        `json:"-"`                        // oldest first
+	Refused []*Refusal        `json:"refusals"`
 
 	// Unreadable is the number of sources that have no run because none of their lines can be read,
 	// such as an empty table. They are not in Read, but in Refused.
-	Unreadable int
+	Unreadable int `json:"unreadable_sources,omitempty"`
 }
 
 // New returns a Reader that has read nothing.
 func New(o Options) *Reader {
-	return &Reader{o: o, columns: map[string]string{}, unused: map[string]string{}}
+	return &Reader{o, ReadResult{Columns: map[string]string{}, Unused: map[string]string{}, Refused: []*Refusal{}}}
 }
 
-// refuse records a rejected run.
+// accept records a run.
+func (r *Reader) accept(run *PastRun) {
+	r.found.Read++
+	r.found.Runs = append(r.found.Runs, run)
+}
+
+// reject records a run of a source that is rejected.
+func (r *Reader) reject(at Place, why *Refusal) {
+	r.found.Read++
+	r.refuse(at, why)
+}
+
+// refuse records a refusal.
 func (r *Reader) refuse(at Place, why *Refusal) {
 	why.Place = at
-	r.refused = append(r.refused, why)
+	r.found.Refused = append(r.found.Refused, why)
 }
 
 // filter removes the runs that check rejects.
 func (r *Reader) filter(check func(*PastRun) *Refusal) {
-	kept := r.runs[:0:0]
-	for _, run := range r.runs {
+	kept := r.found.Runs[:0:0]
+	for _, run := range r.found.Runs {
 		if refusal := check(run); refusal != nil {
 			r.refuse(run.Place, refusal)
 			continue
 		}
 		kept = append(kept, run)
 	}
-	r.runs = kept
+	r.found.Runs = kept
 }
 
 // runDraft holds the unparsed values of a run.

@@ -49,8 +49,7 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 			row = strings.SplitN(line, "|", len(header))
 		}
 		if len(row) != len(header) {
-			r.read++
-			r.refuse(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
+			r.reject(at, refuse(ReasonUnreadable, "", "the row has %d fields, the header %d", len(row),
 				len(header)))
 			return
 		}
@@ -107,8 +106,7 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 	state, _, _ := strings.Cut(cells["State"], " ") // CANCELLED by 1000
 	outcome, known := outcomeOf(state)
 	if !known || outcome == "" {
-		r.read++
-		r.refuse(at, refuse(ReasonUnfinished, "State", "the job is %s: only ended jobs can be imported",
+		r.reject(at, refuse(ReasonUnfinished, "State", "the job is %s: only ended jobs can be imported",
 			strings.ToLower(clip(state))))
 		return
 	}
@@ -202,8 +200,7 @@ func (r *Reader) pbs(name string, in io.Reader) error {
 	return eachLine(in, func(number int, text []byte) {
 		m := pbsLine.FindStringSubmatch(string(text))
 		if m == nil {
-			r.read++
-			r.refuse(Place{name, number}, refuse(ReasonUnreadable, "",
+			r.reject(Place{name, number}, refuse(ReasonUnreadable, "",
 				"want an accounting record of PBS, such as 03/04/2024 11:00:00;E;123.server;user=ada"))
 			return
 		}

@@ -32,8 +32,7 @@ func (r *Reader) spark(name string, in io.Reader) error {
 func (r *Reader) application(a *application) {
 	d, why := a.end(r.o.Columns)
 	if why != nil {
-		r.read++
-		r.refuse(d.Place, why)
+		r.reject(d.Place, why)
 		return
 	}
 	r.addRun(d)
@@ -179,38 +178,14 @@ func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 	if a.maxCores > 0 {
 		d.values[FieldCPUs] = strconv.Itoa(a.maxCores)
 	}
-	arguments := argumentsOf(a.command)
-	for field, name := range columnsOf(names{have: slices.Sorted(maps.Keys(arguments))}, nil) {
-		if slices.Contains([]string{FieldBatchSize, FieldEpochs}, field) {
-			d.values[field] = arguments[name]
-		}
-	}
+	arguments := commandFields(commandFlags(a.command))
+	d.values[FieldBatchSize], d.values[FieldEpochs] = arguments[FieldBatchSize], arguments[FieldEpochs]
 	for field, name := range requested {
 		if v, ok := a.properties[name]; ok {
 			d.values[field] = v
 		}
 	}
 	return d, a.times()
-}
-
-// argumentsOf returns the flags of a command, such as --batchSize 128 or --batch-size=128, by name.
-func argumentsOf(command string) map[string]string {
-	found := map[string]string{}
-	words := strings.Fields(command)
-	for i, word := range words {
-		name, long := strings.CutPrefix(word, "--")
-		if !long {
-			continue
-		}
-		value := ""
-		if k := strings.IndexByte(name, '='); k >= 0 {
-			name, value = name[:k], name[k+1:]
-		} else if i+1 < len(words) {
-			value = words[i+1]
-		}
-		found[name] = value
-	}
-	return found
 }
 
 // times derives start-up, epochs and total time from the Spark jobs.

@@ -13,20 +13,12 @@ import (
 
 // Summary is the result of an import, as courier import --output json prints it.
 type Summary struct {
-	DryRun   bool              `json:"dry_run,omitempty"` // nothing was published
-	Read     int               `json:"read"`              // runs in the sources
-	Imported int               `json:"imported"`          // runs with new events
-	Events   int               `json:"events"`            // new events
-	Existing int               `json:"already_there"`     // runs that the log had already
-	Refused  int               `json:"refused"`
-	Sources  int               `json:"unreadable_sources,omitempty"`
-	LeftOut  int               `json:"left_out,omitempty"`       // rows excluded by --where
-	LaidOut  int               `json:"laid_out,omitempty"`       // runs scheduled from --since
-	Columns  map[string]string `json:"columns,omitempty"`        // column of each field
-	Unused   map[string]string `json:"unused_columns,omitempty"` // to the field that each resembles
-	Reasons  []ReasonCount     `json:"reasons"`                  // of refusals, the most frequent first
-	Refusals []*Refusal        `json:"refusals"`                 // all
-	Trained  []string          `json:"trained,omitempty"`        // outcomes of the fits
+	ReadResult
+	Published
+	DryRun   bool          `json:"dry_run,omitempty"` // nothing was published
+	Rejected int           `json:"refused"`           // runs
+	Reasons  []ReasonCount `json:"reasons"`           // of refusals, the most frequent first
+	Trained  []string      `json:"trained,omitempty"` // outcomes of the fits
 }
 
 // ReasonCount is the number of runs refused for a reason.
@@ -36,18 +28,8 @@ type ReasonCount struct {
 }
 
 // NewSummary returns the summary of runs before any is published.
-func NewSummary(found *ReadResult) *Summary {
-	s := &Summary{
-		Read:     found.Read,
-		Refused:  len(found.Refused) - found.Unreadable,
-		Sources:  found.Unreadable,
-		LeftOut:  found.LeftOut,
-		LaidOut:  found.LaidOut,
-		Columns:  found.Columns,
-		Unused:   found.Unused,
-		Reasons:  []ReasonCount{},
-		Refusals: append([]*Refusal{}, found.Refused...),
-	}
+func NewSummary(found ReadResult) *Summary {
+	s := &Summary{ReadResult: found, Rejected: len(found.Refused) - found.Unreadable, Reasons: []ReasonCount{}}
 	for _, f := range found.Refused {
 		i := slices.IndexFunc(s.Reasons, func(r ReasonCount) bool { return r.Reason == f.Reason })
 		if i < 0 {
@@ -59,11 +41,6 @@ func NewSummary(found *ReadResult) *Summary {
 		return cmp.Compare(b.Runs, a.Runs)
 	})
 	return s
-}
-
-// Count sets the numbers of imported and existing runs.
-func (s *Summary) Count(p *Publisher) {
-	s.Imported, s.Existing, s.Events = p.Imported, p.Existing, p.Events
 }
 
 // runs returns a number of runs as text.
@@ -88,7 +65,7 @@ func (s *Summary) writeRefusals(out io.Writer) {
 	type kind struct{ file, field, reason string }
 	more := map[kind]int{}
 	var first []*Refusal
-	for _, f := range s.Refusals {
+	for _, f := range s.Refused {
 		k := kind{f.File, f.Field, f.Reason}
 		if _, seen := more[k]; !seen {
 			first = append(first, f)
@@ -135,9 +112,9 @@ func (s *Summary) WriteText(out io.Writer) error {
 	if s.DryRun {
 		verb = "would be imported"
 	}
-	refused := runs(s.Refused)
-	if s.Sources > 0 {
-		refused += ", " + schemas.FormatCount(uint64(s.Sources), "source")
+	refused := runs(s.Rejected)
+	if s.Unreadable > 0 {
+		refused += ", " + schemas.FormatCount(uint64(s.Unreadable), "source")
 	}
 	fmt.Fprintf(out, "\n%s  %s, %s\nexisting  %s\nrefused   %s\n", verb, runs(s.Imported),
 		schemas.FormatCount(uint64(s.Events), "event"), runs(s.Existing), refused)

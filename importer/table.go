@@ -72,8 +72,8 @@ func (t *table) decide() error {
 	if t.columns[FieldOutcome] == "" {
 		t.exit = n.exitCodes()
 	}
-	maps.Copy(t.Reader.columns, t.columns)
-	maps.Copy(t.unused, proposals(n, t.usedColumns()))
+	maps.Copy(t.found.Columns, t.columns)
+	maps.Copy(t.found.Unused, proposals(n, t.usedColumns()))
 	for i := range t.sample {
 		t.row(&t.sample[i])
 	}
@@ -141,7 +141,7 @@ func cell(text string) string {
 func (t *table) row(row *record) {
 	for column, want := range t.o.Where {
 		if row.cells[column] != want {
-			t.left++
+			t.found.LeftOut++
 			return
 		}
 	}
@@ -156,12 +156,10 @@ func (t *table) row(row *record) {
 	_, perEpoch := t.columns[FieldEpoch]
 	switch {
 	case row.broken != nil && (!perEpoch || len(row.cells) == 0): // epochs may lack cells
-		t.read++
-		t.refuse(d.Place, row.broken)
+		t.reject(d.Place, row.broken)
 	case row.lists != nil:
 		if why := d.lists(row.lists); why != nil {
-			t.read++
-			t.refuse(d.Place, why)
+			t.reject(d.Place, why)
 			return
 		}
 		t.addRun(d)
@@ -203,8 +201,7 @@ func (t *table) end() error {
 			run.broken = t.epochs(run)
 		}
 		if run.broken != nil {
-			t.read++
-			t.refuse(d.Place, run.broken)
+			t.reject(d.Place, run.broken)
 			continue
 		}
 		t.addRun(d)

@@ -99,7 +99,7 @@ func (c *importCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	s := importer.NewSummary(&found)
+	s := importer.NewSummary(found)
 	s.DryRun = c.DryRun
 	if err := c.publish(w, found.Runs, s); err != nil {
 		return fmt.Errorf("%w; %d of %d runs are in the log: repeat the command, no event is"+
@@ -202,7 +202,7 @@ func (c *importCommand) publish(
 	if err != nil {
 		return err
 	}
-	defer s.Count(p)
+	defer func() { s.Published = p.Published }() // also of a part of the runs
 	if c.DryRun {
 		p.Plan(runs)
 		return nil

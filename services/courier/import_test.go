@@ -67,7 +67,7 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	}
 	var s importer.Summary
 	courierJSON(t, &s, file...)
-	if s.Imported != 80 || s.Refused != 5 || s.Existing != 0 || len(s.Reasons) != 1 ||
+	if s.Imported != 80 || s.Rejected != 5 || s.Existing != 0 || len(s.Reasons) != 1 ||
 		s.Reasons[0].Runs != 5 {
 		t.Errorf("summary %+v, want 80 of 85 runs, and 5 with copied times", s)
 	}
