@@ -15,7 +15,7 @@ type block struct {
 	printed     float64
 	begin, end  time.Time
 	readings    []reading
-	templates   []templateCount
+	templates   map[uint64]int // lines with the same words
 	lines       int
 	lastLine    uint64 // template of the last line with content
 	lastValue   float64
@@ -61,16 +61,7 @@ func levelOf(f *field, p progress) level {
 	return ofEpoch
 }
 
-// templateCount counts the lines with the same words.
-type templateCount struct {
-	template uint64
-	count    int
-}
-
-// reset empties a block for another epoch.
-func (b *block) reset() {
-	*b = block{readings: b.readings[:0], templates: b.templates[:0]}
-}
+func newBlock() *block { return &block{templates: map[uint64]int{}} }
 
 // addLine takes a line. Values of a batch do not replace those of an epoch.
 func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
@@ -79,7 +70,9 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 	}
 	b.end = at
 	b.lines++
-	b.count(l.template)
+	if len(b.templates) < maxTemplates || b.templates[l.template] > 0 {
+		b.templates[l.template]++
+	}
 	hasContent, results := p != noProgress, 0
 	for i := range l.fields {
 		f := &l.fields[i]
@@ -175,33 +168,9 @@ func (b *block) isEvaluated() bool {
 	return isHeldOut && b.hasResults && !b.isHeldOut && b.lastValue == float64(b.number)
 }
 
-// count counts a line by its template.
-func (b *block) count(template uint64) {
-	for i := range b.templates {
-		if b.templates[i].template == template {
-			b.templates[i].count++
-			return
-		}
-	}
-	if len(b.templates) < maxTemplates {
-		b.templates = append(b.templates, templateCount{template, 1})
-	}
-}
-
-// countOf returns how often a template occurred.
-func (b *block) countOf(template uint64) int {
-	for _, t := range b.templates {
-		if t.template == template {
-			return t.count
-		}
-	}
-	return 0
-}
-
-// merge adds what was read before the line that told the number.
+// merge takes what was read before the line that told the number.
 func (b *block) merge(before *block) {
 	b.begin = before.begin
-	b.readings = append(b.readings[:0], before.readings...)
-	b.templates = append(b.templates[:0], before.templates...)
+	b.readings, b.templates = before.readings, before.templates
 	b.lines, b.hasContent, b.hasTraining = before.lines, before.hasContent, before.hasTraining
 }

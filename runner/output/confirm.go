@@ -51,8 +51,7 @@ func (r *recogniser) mayBeInitial() bool {
 	if !r.held[1].hasTraining {
 		return false
 	}
-	r.recycle(b)
-	r.held = append(r.held[:0], r.held[1:]...)
+	r.held = r.held[1:]
 	for _, x := range r.held {
 		x.number--
 	}
@@ -66,12 +65,7 @@ func (r *recogniser) mayBeInitial() bool {
 // isTraining reports whether all epochs that are held have results of a training. Numbered files,
 // clients and tests have none.
 func (r *recogniser) isTraining() bool {
-	for _, b := range r.held {
-		if !b.hasTraining && !b.isBare {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.held, func(b *block) bool { return !b.hasTraining && !b.isBare })
 }
 
 // publish reports the epochs that are held.
@@ -87,11 +81,8 @@ func (r *recogniser) publish() {
 		} else {
 			r.isExceeded = true
 		}
-		if b != r.current {
-			r.recycle(b)
-		}
 	}
-	r.held = r.held[:0]
+	r.held = nil
 }
 
 // event returns the report of a block.
@@ -138,13 +129,9 @@ func (r *recogniser) noteKnown(b *block) {
 
 // forget removes readings of the last epoch that no other had: they are results of the whole run.
 func (r *recogniser) forget(b *block) {
-	kept := b.readings[:0]
-	for _, x := range b.readings {
-		if r.known[x.name.hash] || len(r.known) == 0 {
-			kept = append(kept, x)
-		}
-	}
-	b.readings = kept
+	b.readings = slices.DeleteFunc(b.readings, func(x reading) bool {
+		return len(r.known) > 0 && !r.known[x.name.hash]
+	})
 }
 
 // finish returns the epochs that the end of the output shows. A command that failed did not end its
@@ -177,7 +164,7 @@ func (r *recogniser) isWhole(b *block) bool {
 	if !b.hasContent {
 		return false
 	}
-	return r.lastClosing == 0 && r.closing == 0 || b.countOf(r.lastClosing) > 0
+	return r.lastClosing == 0 && r.closing == 0 || b.templates[r.lastClosing] > 0
 }
 
 // confirmsAtEnd trusts a counter that reached exactly the number that was asked for.

@@ -12,7 +12,6 @@ const (
 
 // clockState is what is known of a printed duration.
 type clockState struct {
-	key            uint64
 	last           float64
 	agrees, denies int
 }
@@ -26,11 +25,14 @@ func (r *recogniser) duration(b *block, interval float64) (seconds float64, isRe
 		if x.name.kind != kindTime || x.level == ofBatch || x.name.flags&flagPart != 0 {
 			continue
 		}
-		c := r.clockOf(x)
-		if c == nil {
+		key := x.name.hash*3 + uint64(x.scope)
+		if r.clocks[key] == nil && len(r.clocks) >= maxClocks {
 			continue
 		}
-		v := x.value
+		if r.clocks[key] == nil {
+			r.clocks[key] = &clockState{}
+		}
+		c, v := r.clocks[key], x.value
 		if agrees(v, interval) {
 			c.agrees++
 		} else if since := v - c.last; c.last > 0 && since > leastSince*interval && agrees(since, interval) {
@@ -52,18 +54,4 @@ func (r *recogniser) duration(b *block, interval float64) (seconds float64, isRe
 
 func agrees(v, interval float64) bool {
 	return v > 0 && interval > 0 && v >= leastRatio*interval && v <= mostRatio*interval+slackTime
-}
-
-func (r *recogniser) clockOf(x *reading) *clockState {
-	key := x.name.hash*3 + uint64(x.scope)
-	for i := range r.clocks {
-		if r.clocks[i].key == key {
-			return &r.clocks[i]
-		}
-	}
-	if len(r.clocks) >= maxClocks {
-		return nil
-	}
-	r.clocks = append(r.clocks, clockState{key: key})
-	return &r.clocks[len(r.clocks)-1]
 }

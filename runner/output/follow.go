@@ -1,5 +1,7 @@
 package output
 
+import "maps"
+
 // This file follows the number of the epoch, and groups the lines between two ends.
 
 // maxHeading is the number of words of a line that tells the scope of the lines below.
@@ -67,7 +69,7 @@ func (r *recogniser) rebase(f *field) {
 		r.tracks[i].base = 1
 	}
 	r.drop()
-	r.next.reset()
+	r.next = newBlock()
 }
 
 // canSkip reports whether epochs that were not printed may be skipped, as in a log of every tenth one:
@@ -96,17 +98,12 @@ func (r *recogniser) rewind(l *line, s sighting) bool {
 
 // drop forgets the epochs that are not confirmed.
 func (r *recogniser) drop() {
-	for _, b := range r.held {
-		r.recycle(b)
-	}
 	if r.current != nil {
-		r.recycle(r.next)
 		r.next, r.current = r.current, nil
 	}
-	r.rises, r.waiting, r.previous = 0, r.waiting[:0], r.previous[:0]
-	r.singles = r.singles[:0]
+	r.rises, r.waiting, r.previous, r.singles = 0, nil, nil, nil
 	clear(r.known)
-	r.held, r.class, r.closing, r.lastClosing = r.held[:0], countsNothing, 0, 0
+	r.held, r.class, r.closing, r.lastClosing = nil, countsNothing, 0, 0
 }
 
 // open begins the block of an epoch with the line that tells its number.
@@ -116,7 +113,7 @@ func (r *recogniser) open(l *line, s sighting) {
 		r.first = s.number
 	}
 	r.class = s.track.class
-	b := r.blank()
+	b := newBlock()
 	if isFirst {
 		r.isBar = s.field.isBar
 		r.isFooter = r.isBar || r.comesAfter(l, s.field)
@@ -124,10 +121,10 @@ func (r *recogniser) open(l *line, s sighting) {
 	if r.isFooter {
 		b.merge(r.next)
 		if isFirst {
-			r.noteEarly()
+			r.early = maps.Clone(r.next.templates)
 		}
 	}
-	r.next.reset()
+	r.next = newBlock()
 	b.number, b.printed = s.number, s.printed
 	if r.isShifted {
 		b.number, r.isShifted = s.number-1, false // the number was read before the shift
@@ -136,9 +133,6 @@ func (r *recogniser) open(l *line, s sighting) {
 		b.begin = r.at
 	}
 	b.end = r.at
-	if r.current != nil && len(r.held) == 0 {
-		r.recycle(r.current)
-	}
 	r.current, r.section = b, scopeNone
 }
 
@@ -146,14 +140,6 @@ func (r *recogniser) open(l *line, s sighting) {
 // training stand before it.
 func (r *recogniser) comesAfter(l *line, number *field) bool {
 	return r.next.hasTraining && r.progressOf(l, number) == noProgress
-}
-
-// noteEarly keeps the templates of the lines before the first number.
-func (r *recogniser) noteEarly() {
-	r.early = r.early[:0]
-	for _, t := range r.next.templates {
-		r.early = append(r.early, t.template)
-	}
 }
 
 // take adds a line to the block that it belongs to.
@@ -175,7 +161,7 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 	switch {
 	case r.current == nil:
 	case r.isBar && !hasNumber:
-	case hasNumber, !r.isFooter, !contains(r.early, l.template):
+	case hasNumber, !r.isFooter, r.early[l.template] == 0:
 		b = r.current
 	}
 	if b.isPublished || !hasNumber && b == r.current && r.isExtra(l.template) {
@@ -189,28 +175,17 @@ func (r *recogniser) take(l *line, s sighting, hasNumber bool, metrics int) {
 
 // noteSingles keeps the templates that occur once in an epoch.
 func (r *recogniser) noteSingles(b *block) {
-	r.singles = r.singles[:0]
-	for _, t := range r.previous {
-		if t.count == 1 && b.countOf(t.template) == 1 {
-			r.singles = append(r.singles, t.template)
-		}
+	r.singles = map[uint64]bool{}
+	for t, n := range b.templates {
+		r.singles[t] = n == 1 && r.previous[t] == 1
 	}
-	r.previous = append(r.previous[:0], b.templates...)
+	r.previous = b.templates
 }
 
 // isExtra reports whether a line that occurs once in an epoch was read in the current one. The second
 // one is of something else, such as the evaluation of the best model at the end.
 func (r *recogniser) isExtra(template uint64) bool {
-	return r.current.countOf(template) > 0 && contains(r.singles, template)
-}
-
-func contains(all []uint64, v uint64) bool {
-	for _, x := range all {
-		if x == v {
-			return true
-		}
-	}
-	return false
+	return r.current.templates[template] > 0 && r.singles[template]
 }
 
 // endsHere reports whether a line ends the current epoch, as it ended those before.
@@ -222,7 +197,7 @@ func (r *recogniser) endsHere(l *line, p progress) bool {
 		r.current.lastValue < float64(r.current.number)-1e-6 {
 		return false
 	}
-	return r.current.countOf(l.template) == 1
+	return r.current.templates[l.template] == 1
 }
 
 func (r *recogniser) trackOfClass() *track {
@@ -263,15 +238,14 @@ func (r *recogniser) wait() {
 		return
 	}
 	r.waiting = append(r.waiting, r.event(r.held[0]))
-	r.recycle(r.held[0])
-	r.held = append(r.held[:0], r.held[1:]...)
+	r.held = r.held[1:]
 }
 
 // learnClosing keeps the template of the last line of an epoch, if it occurred once and in two
 // epochs, or is the only line.
 func (r *recogniser) learnClosing(b *block) {
 	last := b.lastLine
-	if b.countOf(last) != 1 {
+	if b.templates[last] != 1 {
 		last = 0
 	}
 	if last != 0 && (last == r.lastClosing || len(b.templates) == 1) {
@@ -280,20 +254,4 @@ func (r *recogniser) learnClosing(b *block) {
 		r.closing = 0
 	}
 	r.lastClosing = last
-}
-
-func (r *recogniser) blank() *block {
-	if n := len(r.spare); n > 0 {
-		b := r.spare[n-1]
-		r.spare = r.spare[:n-1]
-		b.reset()
-		return b
-	}
-	return &block{}
-}
-
-func (r *recogniser) recycle(b *block) {
-	if len(r.spare) < maxHeld {
-		r.spare = append(r.spare, b)
-	}
 }

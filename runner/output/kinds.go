@@ -34,7 +34,7 @@ func (k MetricKinds) words() map[uint64]*word {
 	own := map[uint64]*word{}
 	for name, given := range k {
 		meaning := &word{kind: kindsByWord[given]}
-		own[hashOf([]byte(strings.ToLower(name)))] = meaning
+		own[hashOf([]byte(name))] = meaning
 		parts := strings.Fields(labelWords(name))
 		for _, part := range parts[:len(parts)-1] {
 			own[hashOf([]byte(part))] = &word{flags: flagNeutral}
@@ -50,7 +50,7 @@ func (p *Parser) SetMetrics(k MetricKinds) error {
 		return err
 	}
 	if p.recogniser != nil {
-		p.recogniser.setWords(k.words())
+		p.recogniser.scanner.own = k.words()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"bytes"
 	"math"
 	"unicode/utf8"
 )
@@ -90,12 +91,7 @@ func (s *scanner) finish(f field, begin, end int) int {
 
 // barEnd returns the end of a bar such as "|███   |" at i.
 func barEnd(t []byte, i int) int {
-	for j := i + 1; j < len(t); j++ {
-		if t[j] == '|' {
-			return j + 1
-		}
-	}
-	return i + 1
+	return i + 1 + bytes.IndexByte(t[i+1:], '|') + 1
 }
 
 // continues reports whether only a blank, a comma or "and" stands since the last duration.
@@ -165,17 +161,10 @@ func (s *scanner) readUnit(f *field, end int) int {
 // setUnit sets the unit text[at:after].
 func (s *scanner) setUnit(f *field, end, at, after int) int {
 	t := s.text
-	hash, isPer := uint64(hashBasis), false
-	for _, c := range t[at:after] {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		isPer = isPer || c == '/'
-		hash = hashByte(hash, c)
-	}
-	w := lookUp(hash)
-	if seconds := w.secondsOf(); seconds > 0 {
-		f.value, f.unit, f.isWhole = f.value*seconds, unitTime, false
+	hash := hashOf(t[at:after])
+	w := vocabulary[hash]
+	if w != nil && w.seconds > 0 {
+		f.value, f.unit, f.isWhole = f.value*w.seconds, unitTime, false
 		if rest := skipBlanks(t, after); rest+1 < len(t) && t[rest] == '/' {
 			f.unit = unitPer // 3.6 s / it
 		}
@@ -191,7 +180,7 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 		f.unit = unitOther
 	case at > end:
 		return end
-	case isPer:
+	case bytes.IndexByte(t[at:after], '/') >= 0:
 		f.unit = unitPer
 	default:
 		f.unit = unitOther

@@ -19,14 +19,13 @@ type recogniser struct {
 	held          []*block        // ended, and not yet confirmed
 	waiting       []EpochReport   // of blocks before those, with a counter that is confirmed at the end only
 	first         int             // number of the first block
-	previous      []templateCount // of the block before the current one
-	singles       []uint64        // templates that occurred once in each of the last two blocks
+	previous      map[uint64]int  // templates of the block before the current one
+	singles       map[uint64]bool // templates that occurred once in each of the last two blocks
 	known         map[uint64]bool // names of readings in the epochs that were reported
-	spare         []*block
-	early         []uint64 // templates with results that came before their number
-	isFooter      bool     // the number comes after the results
-	isBar         bool     // the counter is a bar, which moves when an epoch has ended
-	rises         int      // of the counter that is followed
+	early         map[uint64]int  // templates with results that came before their number
+	isFooter      bool            // the number comes after the results
+	isBar         bool            // the counter is a bar, which moves when an epoch has ended
+	rises         int             // of the counter that is followed
 	isConfirmed   bool
 	stepsPerEpoch uint32 // of an output that counts steps alone
 	isExceeded    bool   // an epoch above the requested ones ended
@@ -41,7 +40,7 @@ type recogniser struct {
 	lossName      uint64 // of the losses that were reported
 	unnamed       trend
 	accuracyScope scope // of the accuracies that were reported, if it is one of held-out data
-	clocks        []clockState
+	clocks        map[uint64]*clockState
 	events        []EpochReport
 	at            time.Time
 	suggests      suggestion
@@ -58,9 +57,10 @@ func newRecogniser(requested int) *recogniser {
 	return &recogniser{
 		requested: requested,
 		tracks:    make([]track, 0, maxTracks),
-		next:      &block{},
+		next:      newBlock(),
 		percent:   map[uint64]bool{},
 		known:     map[uint64]bool{},
+		clocks:    map[uint64]*clockState{},
 	}
 }
 
@@ -68,7 +68,7 @@ func newRecogniser(requested int) *recogniser {
 // that ends an epoch, as they were learnt.
 func (r *recogniser) restart() *recogniser {
 	next := newRecogniser(r.requested)
-	next.setWords(r.scanner.own)
+	next.scanner.own = r.scanner.own
 	next.percent, next.lossName, next.accuracyScope = r.percent, r.lossName, r.accuracyScope
 	if !r.isConfirmed {
 		return next
@@ -81,9 +81,6 @@ func (r *recogniser) restart() *recogniser {
 	}
 	return next
 }
-
-// setWords adds words to the vocabulary.
-func (r *recogniser) setWords(own map[uint64]*word) { r.scanner.own = own }
 
 // recognized reports whether a counter of epochs is followed.
 func (r *recogniser) recognized() bool {

@@ -1,7 +1,8 @@
 package output
 
 import (
-	"math"
+	"bytes"
+	"hash/maphash"
 	"strconv"
 	"unicode/utf8"
 )
@@ -76,11 +77,7 @@ type scanner struct {
 
 // scan reads a line. The result is valid until the next call.
 func (s *scanner) scan(text []byte) *line {
-	s.line = line{fields: s.fields[:0], text: text}
-	s.name, s.indirect = name{}, name{}
-	s.hasColon, s.isBracketed, s.isIndirect, s.isExcluded, s.isBar = false, false, false, false, false
-	s.pending, s.context, s.durationEnd, s.isLocation = kindNone, kindNone, 0, false
-	s.isPair = false
+	*s = scanner{line: line{fields: s.fields[:0], text: text}, own: s.own}
 	for i := 0; i < len(text); {
 		i = s.next(i)
 	}
@@ -165,13 +162,12 @@ func (s *scanner) breakAtBullet(i, size int) {
 
 // qualifier skips "@[ IoU=0.50 | area=all ]", which is part of a name.
 func (s *scanner) qualifier(i int) int {
-	for j := i; j < len(s.text); j++ {
-		s.name.hash = hashByte(s.name.hash, s.text[j])
-		if s.text[j] == ']' {
-			return j + 1
-		}
+	end := len(s.text)
+	if n := bytes.IndexByte(s.text[i:], ']'); n >= 0 {
+		end = i + n + 1
 	}
-	return len(s.text)
+	s.name.hash = combine(s.name.hash, hashOf(s.text[i:end]))
+	return end
 }
 
 // breakName drops a name without a number. Its scope holds for the rest of the line.
@@ -304,7 +300,7 @@ func (s *scanner) unspaced(t []byte) {
 		for j, runes := i, 0; j < len(t) && runes < 4; runes++ {
 			_, n := utf8.DecodeRune(t[j:])
 			j += n
-			if lookUp(hashOf(t[i:j])) != nil {
+			if vocabulary[hashOf(t[i:j])] != nil {
 				length = j - i
 			}
 		}
@@ -316,14 +312,8 @@ func (s *scanner) unspaced(t []byte) {
 // lookUp adds a word to the name. It reports whether the vocabulary has it; an unknown word is added
 // only if isFinal.
 func (s *scanner) lookUp(t []byte, isFinal bool) bool {
-	hash := uint64(hashBasis)
-	for _, c := range t {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		hash = hashByte(hash, c)
-	}
-	w := lookUp(hash)
+	hash := hashOf(t)
+	w := vocabulary[hash]
 	if own := s.own[hash]; own != nil {
 		w = own
 	}
@@ -411,22 +401,12 @@ func (s *scanner) emit(f field) {
 	s.name, s.hasColon, s.isBracketed = name{}, false, false
 }
 
-const (
-	hashBasis  = 14695981039346656037
-	hashFactor = 0x9e3779b97f4a7c15
-)
+var hashSeed = maphash.MakeSeed()
 
-// hashByte adds a byte to a hash (FNV-1a).
-func hashByte(h uint64, c byte) uint64 { return (h ^ uint64(c)) * 1099511628211 }
+// hashOf returns the hash of a word, whatever its case.
+func hashOf(t []byte) uint64 { return maphash.Bytes(hashSeed, bytes.ToLower(t)) }
 
-// hashOf returns the hash of a word.
-func hashOf(t []byte) uint64 {
-	h := uint64(hashBasis)
-	for _, c := range t {
-		h = hashByte(h, c)
-	}
-	return h
-}
+const hashFactor = 0x9e3779b97f4a7c15
 
 // combine adds the hash of a word to that of the words before it.
 func combine(h, word uint64) uint64 { return (h<<7|h>>57)*hashFactor ^ word }
@@ -445,30 +425,6 @@ func decodeLetter(t []byte) (int, bool) {
 
 // parseNumber returns the value of a decimal number.
 func parseNumber(t []byte) (float64, bool) {
-	mantissa, digits, scale, i := uint64(0), 0, 0, 0
-	isNegative := len(t) > 0 && t[0] == '-'
-	if len(t) > 0 && (t[0] == '-' || t[0] == '+') {
-		i++
-	}
-	for hasPoint := false; i < len(t); i++ {
-		switch {
-		case t[i] == '.' && !hasPoint:
-			hasPoint = true
-			continue
-		case !isDigit(t[i]) || digits >= 15:
-			v, err := strconv.ParseFloat(string(t), 64)
-			return v, err == nil && !math.IsInf(v, 0)
-		}
-		mantissa, digits = mantissa*10+uint64(t[i]-'0'), digits+1
-		if hasPoint {
-			scale++
-		}
-	}
-	v := float64(mantissa) / powers[scale] // exact operands, so that the result is rounded once
-	if isNegative {
-		v = -v
-	}
-	return v, digits > 0
+	v, err := strconv.ParseFloat(string(t), 64)
+	return v, err == nil
 }
-
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}

@@ -1,6 +1,9 @@
 package output
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 const (
 	maxColumns = 64
@@ -32,7 +35,7 @@ func (t *table) read(s *scanner) bool {
 	if len(t.names) == 0 || len(s.text) == 0 {
 		return false
 	}
-	t.cells = split(t.cells[:0], s.text, t.separator)
+	t.cells = split(s.text, t.separator)
 	n := len(t.names)
 	isBar := len(t.cells) > n && t.separator == ' ' && bytes.Contains(s.text, []byte("%|"))
 	if len(t.cells) != n && !isBar {
@@ -77,7 +80,7 @@ func (t *table) namedRow(s *scanner) bool {
 	if len(t.scopes) == 0 || len(s.fields) == 0 {
 		return false
 	}
-	t.cells = split(t.cells[:0], s.text, '|')
+	t.cells = split(s.text, '|')
 	if len(t.cells) != len(t.scopes)+1 {
 		return false
 	}
@@ -156,7 +159,7 @@ func (t *table) isHead(s *scanner) bool {
 		text = bytes.TrimRight(text[:i], " 0123456789")
 	}
 	separator := separatorOf(text)
-	t.cells = split(t.cells[:0], text, separator)
+	t.cells = split(text, separator)
 	if len(t.cells) < minColumns || len(t.cells) > maxColumns {
 		return false
 	}
@@ -235,40 +238,20 @@ func separatorOf(text []byte) byte {
 	return ' '
 }
 
-// split appends the cells of a line.
-func split(cells [][]byte, text []byte, separator byte) [][]byte {
-	if separator == '2' {
-		return splitBlanks(cells, text, 2)
-	}
-	if separator == ' ' {
-		return splitBlanks(cells, text, 1)
-	}
-	if separator == '|' {
+var wideGap = regexp.MustCompile(`[ \t]{2,}`)
+
+// split returns the cells of a line.
+func split(text []byte, separator byte) (cells [][]byte) {
+	switch separator {
+	case ' ':
+		return bytes.Fields(text)
+	case '2':
+		for _, cell := range wideGap.Split(string(bytes.TrimSpace(text)), -1) {
+			cells = append(cells, []byte(cell))
+		}
+		return cells
+	case '|':
 		text = bytes.Trim(bytes.TrimSpace(text), "|")
 	}
-	for len(cells) <= maxColumns {
-		i := bytes.IndexByte(text, separator)
-		if i < 0 {
-			break
-		}
-		cells, text = append(cells, text[:i]), text[i+1:]
-	}
-	return append(cells, text)
-}
-
-// splitBlanks splits at n or more blanks.
-func splitBlanks(cells [][]byte, text []byte, n int) [][]byte {
-	text = bytes.TrimSpace(text)
-	begin := 0
-	for i := 0; i < len(text) && len(cells) <= maxColumns; i++ {
-		end := i
-		for i < len(text) && (text[i] == ' ' || text[i] == '\t') {
-			i++
-		}
-		if i-end >= n {
-			cells = append(cells, text[begin:end])
-			begin = i
-		}
-	}
-	return append(cells, text[begin:])
+	return bytes.Split(text, []byte{separator})
 }

@@ -1,5 +1,7 @@
 package output
 
+import "strings"
+
 // This file is the whole vocabulary. A word that is missing here makes a value absent, never false:
 // numbers with unknown names are not recorded.
 
@@ -79,161 +81,104 @@ type word struct {
 	flags   flag
 }
 
-// vocabulary maps the hashes of lower-case words to their meaning. It is a table of its own because
-// the scanner has the hash of a word anyway.
-var vocabulary [2048]struct {
-	hash uint64
-	word word
-}
+// vocabulary maps the hashes of words to their meaning.
+var vocabulary = map[uint64]*word{}
 
-// define adds words.
-func define(w word, words ...string) {
-	for _, s := range words {
-		*slot(hashOf([]byte(s))) = w
+// define adds words, separated by blanks.
+func define(w word, words string) {
+	for s := range strings.FieldsSeq(words) {
+		meaning := w
+		vocabulary[hashOf([]byte(s))] = &meaning
 	}
-}
-
-// slot returns the entry of a word, which is made if it is absent.
-func slot(hash uint64) *word {
-	i := hash % uint64(len(vocabulary))
-	for vocabulary[i].hash != 0 && vocabulary[i].hash != hash {
-		i = (i + 1) % uint64(len(vocabulary))
-	}
-	vocabulary[i].hash = hash
-	return &vocabulary[i].word
-}
-
-// lookUp returns the entry of a word, nil if there is none.
-func lookUp(hash uint64) *word {
-	for i := hash % uint64(len(vocabulary)); vocabulary[i].hash != 0; i = (i + 1) % uint64(len(vocabulary)) {
-		if vocabulary[i].hash == hash {
-			return &vocabulary[i].word
-		}
-	}
-	return nil
-}
-
-// secondsOf returns the seconds of a unit of time, 0 for other words.
-func (w *word) secondsOf() float64 {
-	if w == nil {
-		return 0
-	}
-	return w.seconds
 }
 
 func init() {
-	define(word{kind: kindAccuracy}, "acc", "accuracy", "accuracies", "acc1", "acc@1", "prec@1", "top1",
-		"top@1", "top-1", "accuracy@1", "aacc", "macc", "top1accuracy", "acc@top1", "top1acc", "hit@1",
-		"exact_match")
-	define(word{kind: kindF1}, "f1", "fscore", "f-score", "f1-score", "f1score", "f1@m")
-	define(word{kind: kindAUC}, "auc", "auroc", "rocauc", "roc_auc", "auprc", "roc-auc")
-	define(word{kind: kindPrecision}, "map", "map50", "map@0.5", "map@.5", "map@50", "map50-95", "map@.5:.95",
-		"map@0.5:0.95", "map@50-95", "map@[.5:.95]", "ap", "bbox_map")
-	define(word{kind: kindOverlap}, "iou", "miou", "dice", "jaccard", "mdice")
-	define(word{kind: kindRate}, "error", "err", "merror", "wer", "cer", "per", "eer", "errors")
-	define(word{kind: kindOther}, "r2", "bleu", "rouge", "rougel", "psnr", "ssim", "reward", "spearman",
-		"pearson",
-		"kappa", "mcc", "ndcg", "meteor", "cider", "recall", "precision")
-	define(word{kind: kindLoss}, "loss", "losses", "logloss", "mlogloss", "nll", "crossentropy", "entropy",
-		"xent", "objective", "elbo", "ce", "bce", "cross_entropy", "multi_logloss", "binary_logloss",
-		"损失", "perte", "verlust", "pérdida", "perda")
-	define(word{kind: kindDistance}, "rmse", "mse", "mae", "l1", "l2", "mape", "rmsle", "squared",
-		"absolute", "square", "reconstruction", "relative")
-	define(word{kind: kindPerplexity}, "ppl", "perplexity")
-	define(word{kind: kindAccuracy}, "准确率", "精度", "précision", "genauigkeit", "exactitude",
-		"accuratezza", "precisión", "正确率")
-
-	define(word{scope: scopeTrain}, "train", "training", "learn", "trn", "tr", "训练")
-	define(word{scope: scopeValidation}, "val", "valid", "validation", "validating", "dev", "eval",
-		"evaluation",
-		"evaluating", "evaluate", "holdout", "heldout", "vld", "vali", "验证", "validate")
-	define(word{scope: scopeTest}, "test", "testing", "tst", "测试")
-
-	define(word{counter: countsEpochs}, "epoch", "ep", "epoche", "époque", "epoca", "época", "эпоха",
-		"轮", "エポック",
-		"에폭", "epoch_num", "ep.")
+	define(word{kind: kindAccuracy}, `
+		acc accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
+		acc@top1 top1acc hit@1 exact_match`)
+	define(word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m")
+	define(word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc")
+	define(word{kind: kindPrecision}, `
+		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap
+		bbox_map`)
+	define(word{kind: kindOverlap}, "iou miou dice jaccard mdice")
+	define(word{kind: kindRate}, "error err merror wer cer per eer errors")
+	define(word{kind: kindOther}, `
+		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
+		precision`)
+	define(word{kind: kindLoss}, `
+		loss losses logloss mlogloss nll crossentropy entropy xent objective elbo ce bce cross_entropy
+		multi_logloss binary_logloss 损失 perte verlust pérdida perda`)
+	define(word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative")
+	define(word{kind: kindPerplexity}, "ppl perplexity")
+	define(word{kind: kindAccuracy}, "准确率 精度 précision genauigkeit exactitude accuratezza precisión 正确率")
+	define(word{scope: scopeTrain}, "train training learn trn tr 训练")
+	define(word{scope: scopeValidation}, `
+		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali
+		验证 validate`)
+	define(word{scope: scopeTest}, "test testing tst 测试")
+	define(word{counter: countsEpochs}, "epoch ep epoche époque epoca época эпоха 轮 エポック 에폭 epoch_num ep.")
 	define(word{counter: countsEpochs, flags: flagConfig}, "epochs")
-	define(word{counter: countsRounds}, "iteration", "iter", "round", "tree", "generation", "cycle",
-		"it", "pass")
-	define(word{counter: countsInner}, "step", "steps", "batch", "batches", "minibatch", "sample",
-		"samples", "image",
-		"images", "updates", "update", "iters", "iterations", "global_step", "global_steps", "file",
-		"files", "fold", "shard",
-		"chunk", "part", "trial", "records", "episode", "timestep", "timesteps", "layer", "block",
-		"game", "fetching", "attempt", "retry", "stage", "task", "job", "page", "node", "gpu_mem",
-		"candidate")
-	define(word{counter: countsSource}, "rank", "pid", "default", "local_rank", "worker", "proc",
-		"process", "gpu", "replica",
-		"trainer_id", "rank:")
-
-	define(word{kind: kindTime}, "time", "took", "elapsed", "duration", "seconds", "secs", "dur",
-		"taken", "runtime", "clock",
-		"wallclock", "用时", "耗时", "zeit", "durée")
-	define(word{kind: kindTime, flags: flagPart}, "eta", "remaining", "left", "latency", "lasts")
-	define(word{flags: flagPart}, "data", "iter_time", "load", "loading", "loader", "forward",
-		"backward", "step_time",
-		"startup", "expected", "exp", "estimated", "finish", "reader", "saving", "optim", "collection",
-		"computation",
-		"inference", "preprocess", "until", "io", "per", "started", "wait", "fwd", "bwd", "sync",
-		"evaluated", "compile")
-	define(word{flags: flagTotal}, "total", "cumulative", "wall", "overall", "whole")
-
-	define(word{flags: flagExcluded}, "best", "target", "top5", "acc@5", "acc5", "prec@5", "top@5",
-		"top-5", "top5accuracy",
-		"patience", "previous", "prev", "baseline", "min", "max", "std", "count", "threshold", "delta",
-		"improvement",
-		"bestaccuracy", "besttest", "expected_acc", "correct", "initial", "smoothing", "weight", "scale",
-		"scaling", "norm", "margin",
-		"last_best", "early", "change", "diff", "gap", "stdev", "highest", "lowest", "bestiteration",
-		"hit@5", "hit@10", "budget")
-	define(word{flags: flagConfig}, "num", "number", "every", "warmup", "n", "interval", "freq",
-		"frequency", "from",
-		"until", "maximum", "after_n", "for", "max_epochs", "num_epochs", "since", "save_every", "decay",
-		"milestone")
-	define(word{flags: flagSetting}, "lr", "learning_rate", "learning", "momentum", "dropout", "seed",
-		"gamma", "beta", "alpha",
-		"epsilon", "wd", "grad_norm", "gnorm", "mem", "memory", "size", "speed", "throughput", "ips",
-		"fps", "tokens",
-		"words", "samples_per_second", "param", "params", "v_num", "label", "labels", "gpu_mem",
-		"second", "sec/step")
-
-	define(word{flags: flagNeutral}, "done", "finished", "complete", "completed", "end", "ended",
-		"summary", "results", "result", "ends", "stop")
-	define(word{flags: flagForeign}, "downloading", "download", "downloaded", "would", "dry", "plan", "planned",
-		"resuming", "resume", "resumed", "restored", "restoring", "loaded", "loading_from", "extracting",
-		"fetched", "unpacking",
-		"installing", "scheduled", "skipping", "skip", "skipped", "collecting", "passed", "failed",
-		"pytest", "retrying", "waiting", "verifying", "uploading", "copying", "will")
-	define(word{flags: flagFile}, "checkpoint", "checkpoints", "ckpt", "saved", "saving", "save",
-		"improved", "improve",
-		"wrote", "writing", "early-stopping", "stopped", "reverting", "snapshot")
-	define(word{flags: flagMean | flagNeutral}, "avg", "mean", "average", "averaged", "running")
-	define(word{flags: flagNeutral}, "set", "value", "cost", "rate", "of", "is", "was", "micro", "macro",
-		"weighted", "multiclass",
-		"binary", "categorical", "sparse", "final", "metric", "metrics", "epoch_loss", "s", "lm",
-		"model", "classification", "overall_acc",
-		"the", "on", "cls_acc", "global", "dataset", "current", "softmax", "multi", "evaluator", "m",
-		"mini", "in", "and", "with", "per-token", "finished_in")
+	define(word{counter: countsRounds}, "iteration iter round tree generation cycle it pass")
+	define(word{counter: countsInner}, `
+		step steps batch batches minibatch sample samples image images updates update iters iterations
+		global_step global_steps file files fold shard chunk part trial records episode timestep
+		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate`)
+	define(word{counter: countsSource}, `
+		rank pid default local_rank worker proc process gpu replica trainer_id rank:`)
+	define(word{kind: kindTime}, `
+		time took elapsed duration seconds secs dur taken runtime clock wallclock 用时 耗时 zeit durée`)
+	define(word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts")
+	define(word{flags: flagPart}, `
+		data iter_time load loading loader forward backward step_time startup expected exp estimated
+		finish reader saving optim collection computation inference preprocess until io per started wait
+		fwd bwd sync evaluated compile`)
+	define(word{flags: flagTotal}, "total cumulative wall overall whole")
+	define(word{flags: flagExcluded}, `
+		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
+		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
+		smoothing weight scale scaling norm margin last_best early change diff gap stdev highest lowest
+		bestiteration hit@5 hit@10 budget`)
+	define(word{flags: flagConfig}, `
+		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
+		num_epochs since save_every decay milestone`)
+	define(word{flags: flagSetting}, `
+		lr learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
+		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
+		labels gpu_mem second sec/step`)
+	define(word{flags: flagNeutral}, "done finished complete completed end ended summary results result ends stop")
+	define(word{flags: flagForeign}, `
+		downloading download downloaded would dry plan planned resuming resume resumed restored
+		restoring loaded loading_from extracting fetched unpacking installing scheduled skipping skip
+		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`)
+	define(word{flags: flagFile}, `
+		checkpoint checkpoints ckpt saved saving save improved improve wrote writing early-stopping
+		stopped reverting snapshot`)
+	define(word{flags: flagMean | flagNeutral}, "avg mean average averaged running")
+	define(word{flags: flagNeutral}, `
+		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
+		metric metrics epoch_loss s lm model classification overall_acc the on cls_acc global dataset
+		current softmax multi evaluator m mini in and with per-token finished_in`)
 	define(word{flags: flagNeutral | flagScore}, "score")
-	define(word{flags: flagLevel}, "info", "debug", "warn", "warning", "error:", "notice", "trace",
-		"fatal", "critical", "root", "main")
+	define(word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main")
 	define(word{flags: flagSummary}, "train_runtime")
-	define(word{flags: flagIndirect}, "key", "tag", "metric_name")
-	define(word{flags: flagLocation}, "py", "cpp", "cc", "scala", "java")
-	define(word{flags: flagBytes}, "b", "kb", "mb", "gb", "kib", "mib", "gib", "tb", "bytes")
-	defineUnits()
-}
-
-// defineUnits adds the units of time, which may have another meaning as words.
-func defineUnits() {
-	for name, seconds := range map[string]float64{
-		"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1, "ms": 1e-3, "msec": 1e-3, "us": 1e-6,
-		"µs": 1e-6,
-		"m":  60, "min": 60, "mins": 60, "minute": 60, "minutes": 60, "h": 3600, "hr": 3600, "hrs": 3600,
-		"hour":  3600,
-		"hours": 3600, "d": 86400, "day": 86400, "days": 86400, "秒": 1,
+	define(word{flags: flagIndirect}, "key tag metric_name")
+	define(word{flags: flagLocation}, "py cpp cc scala java")
+	define(word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes")
+	for _, unit := range []struct { // which may have another meaning as words
+		seconds float64
+		words   string
+	}{
+		{1e-6, "us µs"}, {1e-3, "ms msec"}, {1, "s sec secs second seconds 秒"}, {60, "m min mins minute minutes"},
+		{3600, "h hr hrs hour hours"}, {86400, "d day days"},
 	} {
-		slot(hashOf([]byte(name))).seconds = seconds
+		for s := range strings.FieldsSeq(unit.words) {
+			hash := hashOf([]byte(s))
+			if vocabulary[hash] == nil {
+				vocabulary[hash] = &word{}
+			}
+			vocabulary[hash].seconds = unit.seconds
+		}
 	}
 }
 
