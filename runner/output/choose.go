@@ -1,7 +1,5 @@
 package output
 
-import "math"
-
 // This file chooses, among the readings of an epoch, those that are reported.
 
 // choice is a chosen reading; nil: none.
@@ -99,10 +97,10 @@ func accuracyRank(x *reading) int {
 func (r *recogniser) share(x *reading) (float64, bool) {
 	v := x.value
 	if x.unit == unitPercent || r.percent[x.name.hash] {
-		v = math.Round(v*1e10) / 1e12 // without the digits that a division adds
+		v = fromPercent(v)
 	}
 	if x.name.kind == kindRate {
-		v = math.Round((1-v)*1e12) / 1e12
+		v = complement(v)
 	}
 	return v, v >= 0 && v <= 1
 }

@@ -104,7 +104,7 @@ func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
 		if err != nil || i == c.epochColumn {
 			continue
 		}
-		isSet := c.current.set(&c.columns[i], c.labels[i], v, &c.percentages)
+		isSet := c.current.set(&c.columns[i], c.labels[i], v, c.percentages)
 		isHeldOut = isHeldOut || isSet && c.columns[i].scope >= scopeTest
 	}
 	return isHeldOut
@@ -117,21 +117,19 @@ func (c *csvLog) End() []EpochReport {
 		return nil
 	}
 	c.current, c.last, c.isSeen = nil, e.number, true
-	return []EpochReport{{
-		Epoch:    e.number,
-		Seconds:  c.times.duration(e.seconds, e.isEpochTime),
-		Loss:     e.loss,
-		Accuracy: e.accuracy,
-		Metric:   e.metric,
-		At:       e.at,
-	}}
+	r := e.report(e.number, e.at)
+	r.Seconds = c.times.duration(e.seconds, e.isEpochTime)
+	return []EpochReport{r}
 }
-
-func (c *csvLog) restart() lineFormat { return &csvLog{percentages: c.percentages, kinds: c.kinds} }
 
 func (c *csvLog) recognized() bool { return c.isSeen }
 
 // NewLog returns a parser of a file that a logger writes: a table with a head, or JSON lines.
 func NewLog(kinds MetricKinds) *Parser {
-	return newParser(&jsonLines{kinds: kinds}, &csvLog{kinds: kinds})
+	return newParser(func() []lineFormat {
+		return []lineFormat{
+			&jsonLines{kinds: kinds, percentages: percentages{}},
+			&csvLog{kinds: kinds, percentages: percentages{}},
+		}
+	})
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // jsonLines reads lines that contain a JSON object, or a dictionary of Python, with an "epoch". The
-// other fields are optional, have several known names, and are not case-sensitive. A prefix of a
-// logger or a launcher is skipped.
+// other fields are optional, are read by the words of their names, and are not case-sensitive. A prefix
+// of a logger or a launcher is skipped.
 type jsonLines struct {
 	kinds       MetricKinds
 	isOwn       bool // only objects of Courier's own format count
@@ -26,34 +26,9 @@ type jsonLines struct {
 	times       epochTimes
 }
 
-// Known names of the fields, in order of preference. An accuracy on unseen data comes before an
-// accuracy that may be on training data.
-var (
-	secondsNames = []string{
-		"seconds",
-		"duration_seconds",
-		"epoch_seconds",
-		"duration",
-		"epoch_time",
-		"epoch_duration",
-		"time_this_iter_s",
-	}
-	// Their values may be the time since the start.
-	timeNames     = []string{"time", "train_wall", "elapsed", "runtime"}
-	lossNames     = []string{"loss", "train_loss", "training_loss"}
-	accuracyNames = []string{
-		"val_accuracy",
-		"validation_accuracy",
-		"val_acc",
-		"test_accuracy",
-		"test_acc",
-		"eval_accuracy",
-		"accuracy",
-		"acc",
-		"top1",
-		"top1_accuracy",
-	}
-)
+// secondsNames are names of the duration of an epoch without the word. Other times may be since the
+// start.
+var secondsNames = []string{"seconds", "duration_seconds", "duration", "time_this_iter_s"}
 
 // nonFinite matches the numbers that Python's json module writes and JSON does not allow.
 var nonFinite = regexp.MustCompile(`([:,\[]\s*)(?:NaN|-?Infinity)\b`)
@@ -68,11 +43,8 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 	if j.isOwn && !isOwnFormat(fields) {
 		return nil
 	}
-	epoch, ok := number(fields, "epoch")
-	if !ok || epoch < 0 || epoch > schemas.MaxEpochs {
-		return nil
-	}
-	if epoch != math.Trunc(epoch) {
+	epoch := number(fields, "epoch")
+	if !(epoch >= 0 && epoch <= schemas.MaxEpochs) || epoch != math.Trunc(epoch) {
 		return nil
 	}
 
@@ -108,48 +80,29 @@ func isOwnFormat(fields map[string]json.RawMessage) bool {
 // stepNames are fields of an object that is about a part of an epoch.
 var stepNames = []string{"step", "global_step", "batch", "iter", "iteration"}
 
-// report returns the report of an epoch with the known fields.
+// report returns the report of an epoch with the known fields, such as "val_error" or "dev_wer".
 func (j *jsonLines) report(
 	fields map[string]json.RawMessage, epoch uint32, at time.Time,
 ) EpochReport {
-	r := EpochReport{Epoch: epoch, At: at}
-	if v, ok := firstNumber(fields, secondsNames); ok {
-		r.Seconds = validSeconds(v)
-	} else if v, ok := firstNumber(fields, timeNames); ok {
-		r.Seconds = j.times.duration(validSeconds(v), false)
-	}
-	if v, ok := firstNumber(fields, lossNames); ok {
-		r.Loss = validLoss(v)
-	}
-	r.Accuracy, r.Metric = j.accuracyOf(fields)
-	if v, ok := number(fields, "validation_samples"); ok && v >= 1 && v < 1<<53 {
-		r.ValidationSamples = uint64(v)
-	}
-	if v, ok := number(fields, "batch_size"); ok {
-		r.BatchSize = validCount(v, schemas.MaxBatchSize)
-	}
-	if v, ok := number(fields, "cpus"); ok {
-		r.CPUs = validCount(v, schemas.MaxCPUs)
-	}
-	return r
-}
-
-// accuracyOf returns the accuracy of an epoch. If the object has none with a known name, its other
-// fields are read by the words of their names, such as "val_error" or "dev_wer".
-func (j *jsonLines) accuracyOf(fields map[string]json.RawMessage) (*float64, Metric) {
-	for _, name := range accuracyNames {
-		if v, ok := number(fields, name); ok {
-			return validAccuracy(j.percentages.toRatio(v)), metricOf(name, v)
-		}
-	}
 	var m measurements
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		n := nameOf([]byte(field), nil, j.kinds.words())
-		if v, ok := number(fields, field); ok && n.kind != kindTime {
-			m.set(&n, field, v, &j.percentages)
+		if slices.Contains(secondsNames, field) {
+			n.counter = countsEpochs
 		}
+		m.set(&n, field, number(fields, field), j.percentages)
 	}
-	return m.accuracy, m.metric
+	r := m.report(epoch, at)
+	if m.lossRank > lossOfTraining { // the training may report its own on another line
+		r.Loss = nil
+	}
+	r.Seconds = j.times.duration(m.seconds, m.isEpochTime)
+	if v := number(fields, "validation_samples"); v >= 1 && v < 1<<53 {
+		r.ValidationSamples = uint64(v)
+	}
+	r.BatchSize = validCount(number(fields, "batch_size"), schemas.MaxBatchSize)
+	r.CPUs = validCount(number(fields, "cpus"), schemas.MaxCPUs)
+	return r
 }
 
 // parseFields returns the fields of an object by lower-case name, or nil if the text does not
@@ -199,30 +152,16 @@ func parseDictionary(text string) map[string]json.RawMessage {
 	return raw
 }
 
-// firstNumber returns the number of the first of the names that has one.
-func firstNumber(fields map[string]json.RawMessage, names []string) (float64, bool) {
-	for _, name := range names {
-		if v, ok := number(fields, name); ok {
-			return v, true
-		}
-	}
-	return 0, false
-}
-
-// number returns the field if it is a finite number, or a string that is one.
-func number(fields map[string]json.RawMessage, name string) (float64, bool) {
+// number returns the field if it is a number, or a string that is one; otherwise NaN.
+func number(fields map[string]json.RawMessage, name string) float64 {
 	v, err := strconv.ParseFloat(strings.Trim(string(fields[name]), `"`), 64)
-	if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0, false
+	if err != nil {
+		return math.NaN()
 	}
-	return v, true
+	return v
 }
 
 // End implements lineFormat. Each line is complete, so nothing is left.
 func (j *jsonLines) End() []EpochReport { return nil }
-
-func (j *jsonLines) restart() lineFormat {
-	return &jsonLines{percentages: j.percentages, kinds: j.kinds, isOwn: j.isOwn}
-}
 
 func (j *jsonLines) recognized() bool { return j.seen }

@@ -3,6 +3,7 @@ package output
 import (
 	"math"
 	"strings"
+	"time"
 	"unicode"
 
 	"courier/schemas"
@@ -47,13 +48,15 @@ func labelWords(label string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// percentages converts accuracies of a job to ratios. After the first accuracy above 1, all of
-// them are percentages.
-type percentages struct{ isPercent bool }
+// percentages converts accuracies of a job to ratios. After the first value of a metric above 1, all of
+// its values are percentages.
+type percentages map[string]bool
 
-func (p *percentages) toRatio(v float64) float64 {
-	p.isPercent = p.isPercent || v > 1 && v <= 100
-	if p.isPercent {
+func (p percentages) toRatio(label string, v float64) float64 {
+	if v > 1 && v <= 100 && len(p) < maxPercent {
+		p[label] = true
+	}
+	if p[label] {
 		return fromPercent(v)
 	}
 	return v
@@ -62,8 +65,16 @@ func (p *percentages) toRatio(v float64) float64 {
 // fromPercent returns a percentage as a ratio without the digits that the division adds.
 func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 
+// complement returns the accuracy of an error rate without the digits that the subtraction adds.
+func complement(v float64) float64 { return math.Round((1-v)*1e12) / 1e12 }
+
+// report returns the report of an epoch.
+func (m *measurements) report(epoch uint32, at time.Time) EpochReport {
+	return EpochReport{Epoch: epoch, Loss: m.loss, Accuracy: m.accuracy, Metric: m.metric, At: at}
+}
+
 // set takes a number by the meaning of its name, and reports whether it is a metric.
-func (m *measurements) set(n *name, label string, v float64, p *percentages) (isSet bool) {
+func (m *measurements) set(n *name, label string, v float64, p percentages) (isSet bool) {
 	const no = flagExcluded | flagConfig | flagPart | flagTotal | flagSetting
 	if math.IsNaN(v) || math.IsInf(v, 0) || n.flags&no != 0 {
 		return false
@@ -73,12 +84,12 @@ func (m *measurements) set(n *name, label string, v float64, p *percentages) (is
 	case n.kind == kindRate && n.unknown > 0:
 		return false
 	case n.kind == kindRate:
-		m.setAccuracy(math.Round((1-p.toRatio(v))*1e12)/1e12, n, printed)
+		m.setAccuracy(complement(p.toRatio(label, v)), n, printed)
 	case n.kind.isShare():
-		m.setAccuracy(p.toRatio(v), n, printed)
+		m.setAccuracy(p.toRatio(label, v), n, printed)
 	case n.kind == kindLoss || n.kind == kindDistance:
 		m.setLoss(v, n, printed)
-	case n.kind == kindTime:
+	case n.kind == kindTime && n.scope < scopeTest:
 		isEpochTime := n.counter == countsEpochs
 		if s := validSeconds(v); s > 0 && (isEpochTime || !m.isEpochTime) {
 			m.seconds, m.isEpochTime = s, isEpochTime
@@ -111,6 +122,9 @@ func (m *measurements) setLoss(v float64, n *name, printed Metric) {
 	}
 	m.loss, m.lossRank = &v, rank
 }
+
+// lossOfTraining is the last rank of a loss of the training as a whole.
+const lossOfTraining = 1
 
 // rankOfLoss orders losses of a file: that of the training first, parts of it last.
 func rankOfLoss(n *name) int {

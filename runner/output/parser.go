@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -44,15 +45,13 @@ type lineFormat interface {
 	// End returns the epoch that the end of the output completes, if any.
 	End() []EpochReport
 
-	// restart returns a parser of the same format that has read nothing.
-	restart() lineFormat
-
 	// recognized reports whether a line of this format was read.
 	recognized() bool
 }
 
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
+	fresh      func() []lineFormat
 	formats    []lineFormat // after the first report, only the format that reported it
 	recogniser *recogniser  // reads what no format reported; nil: the format is known
 	rounds     rounds
@@ -76,27 +75,33 @@ func New(format, expression string) (*Parser, error) {
 
 	switch format {
 	case FormatAuto, "", "bigdl", "text": // the last two had parsers of their own
-		p := newParser(&jsonLines{isOwn: true})
+		p := newJSON(true)
 		p.recogniser = newRecogniser(0)
 		return p, nil
 	case FormatJSON:
 		return NewJSON(), nil
 	case FormatPattern:
-		p, err := newPattern(expression)
-		if err != nil {
+		if err := validatePattern(expression); err != nil {
 			return nil, err
 		}
-		return newParser(p), nil
+		compiled := regexp.MustCompile(expression)
+		return newParser(func() []lineFormat { return []lineFormat{&pattern{expression: compiled}} }), nil
 	}
 	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
 }
 
-func newParser(formats ...lineFormat) *Parser {
-	return &Parser{formats: formats, rounds: rounds{least: minBlock}}
+// newParser returns a parser of formats that fresh returns, before any of them has read anything.
+func newParser(fresh func() []lineFormat) *Parser {
+	return &Parser{fresh: fresh, formats: fresh(), rounds: rounds{least: minBlock}}
 }
 
 // NewJSON returns a parser of FormatJSON.
-func NewJSON() *Parser { return newParser(&jsonLines{}) }
+func NewJSON() *Parser { return newJSON(false) }
+
+func newJSON(isOwn bool) *Parser {
+	known := percentages{}
+	return newParser(func() []lineFormat { return []lineFormat{&jsonLines{isOwn: isOwn, percentages: known}} })
+}
 
 // SetEpochs sets the number of epochs that the user asked for. It must be called before Write.
 func (p *Parser) SetEpochs(n uint32) {
@@ -108,11 +113,8 @@ func (p *Parser) SetEpochs(n uint32) {
 // Restart returns a parser of the same format for a command that was restarted. The command may
 // count epochs and time from zero, and an unfinished line is discarded.
 func (p *Parser) Restart() *Parser {
-	next := newParser()
+	next := newParser(p.fresh)
 	next.count, next.last = p.count, p.last
-	for _, f := range p.formats {
-		next.formats = append(next.formats, f.restart())
-	}
 	if p.recogniser != nil {
 		next.recogniser = p.recogniser.restart()
 	}

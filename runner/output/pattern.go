@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,47 +26,34 @@ var groupNames = []string{"epoch", "seconds", "loss", "accuracy", "batch_size", 
 type pattern struct {
 	expression *regexp.Regexp
 	seen       bool
-
-	// Indexes of the named groups; -1: the expression does not have the group.
-	epoch, seconds, loss, accuracy, batchSize, cpus int
 }
 
-// newPattern compiles the user's expression. Errors name the flag and show what is valid.
-func newPattern(text string) (*pattern, error) {
+// validatePattern checks the user's expression. Errors name the flag and show what is valid.
+func validatePattern(text string) error {
 	if text == "" {
-		return nil, fmt.Errorf(
+		return fmt.Errorf(
 			"--format %s requires --epoch-pattern, for example '%s'", FormatPattern, PatternExample)
 	}
 	if len(text) > maxPatternBytes {
-		return nil, fmt.Errorf(
+		return fmt.Errorf(
 			"invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
 	}
 	expression, err := regexp.Compile(text)
 	if err != nil {
-		return nil, fmt.Errorf("invalid --epoch-pattern %q: %w", text, err)
+		return fmt.Errorf("invalid --epoch-pattern %q: %w", text, err)
 	}
 
-	p := &pattern{
-		expression: expression,
-		epoch:      expression.SubexpIndex("epoch"),
-		seconds:    expression.SubexpIndex("seconds"),
-		loss:       expression.SubexpIndex("loss"),
-		accuracy:   expression.SubexpIndex("accuracy"),
-		batchSize:  expression.SubexpIndex("batch_size"),
-		cpus:       expression.SubexpIndex("cpus"),
-	}
-	if p.epoch < 0 {
-		return nil, fmt.Errorf(
-			"invalid --epoch-pattern %q: missing group (?P<epoch>…), for example '%s'",
+	if expression.SubexpIndex("epoch") < 0 {
+		return fmt.Errorf("invalid --epoch-pattern %q: missing group (?P<epoch>…), for example '%s'",
 			text, PatternExample)
 	}
 	for _, name := range expression.SubexpNames() {
 		if name != "" && !slices.Contains(groupNames, name) {
-			return nil, fmt.Errorf("invalid --epoch-pattern %q: unknown group %q, want %s",
+			return fmt.Errorf("invalid --epoch-pattern %q: unknown group %q, want %s",
 				text, name, strings.Join(groupNames, ", "))
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // Line implements lineFormat.
@@ -74,36 +62,38 @@ func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 	if match == nil {
 		return nil
 	}
-	group := func(i int) string {
+	group := func(name string) string {
+		i := p.expression.SubexpIndex(name)
 		if i < 0 || match[2*i] < 0 {
 			return ""
 		}
 		text := string(line[match[2*i]:match[2*i+1]])
 		return strings.TrimRight(text, ".") // [\d.]+ also matches the end of a sentence
 	}
+	number := func(name string) float64 {
+		if v, err := strconv.ParseFloat(group(name), 64); err == nil {
+			return v
+		}
+		return math.NaN()
+	}
 
-	epoch, err := strconv.ParseUint(group(p.epoch), 10, 32)
+	epoch, err := strconv.ParseUint(group("epoch"), 10, 32)
 	if err != nil || epoch > schemas.MaxEpochs {
 		return nil
 	}
 	p.seen = true
-	r := EpochReport{Epoch: uint32(epoch), At: at}
-	if v, err := strconv.ParseFloat(group(p.seconds), 64); err == nil {
-		r.Seconds = validSeconds(v)
+	r := EpochReport{
+		Epoch:     uint32(epoch),
+		At:        at,
+		Seconds:   validSeconds(number("seconds")),
+		Loss:      validLoss(number("loss")),
+		BatchSize: validCount(number("batch_size"), schemas.MaxBatchSize),
+		CPUs:      validCount(number("cpus"), schemas.MaxCPUs),
 	}
-	if v, err := strconv.ParseFloat(group(p.loss), 64); err == nil {
-		r.Loss = validLoss(v)
-	}
-	if v, err := strconv.ParseFloat(group(p.accuracy), 64); err == nil {
-		rest := line[match[2*p.accuracy+1]:]
+	if v := number("accuracy"); !math.IsNaN(v) {
+		rest := line[match[2*p.expression.SubexpIndex("accuracy")+1]:]
 		r.Accuracy = validAccuracy(toRatio(v, line, rest))
 		r.Metric = metricOf("accuracy", v)
-	}
-	if v, err := strconv.ParseFloat(group(p.batchSize), 64); err == nil {
-		r.BatchSize = validCount(v, schemas.MaxBatchSize)
-	}
-	if v, err := strconv.ParseFloat(group(p.cpus), 64); err == nil {
-		r.CPUs = validCount(v, schemas.MaxCPUs)
 	}
 	return []EpochReport{r}
 }
@@ -120,11 +110,5 @@ func toRatio(v float64, line, rest []byte) float64 {
 
 // End implements lineFormat. Each line is complete, so nothing is left.
 func (p *pattern) End() []EpochReport { return nil }
-
-func (p *pattern) restart() lineFormat {
-	next := *p
-	next.seen = false
-	return &next
-}
 
 func (p *pattern) recognized() bool { return p.seen }

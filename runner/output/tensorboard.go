@@ -80,14 +80,9 @@ func (b *TensorBoard) end() {
 		e.loss = v // Keras writes it in another file
 	}
 	b.steps++
-	b.complete = append(b.complete, EpochReport{
-		Epoch:      b.steps,
-		Loss:       e.loss,
-		Accuracy:   e.accuracy,
-		Metric:     e.metric,
-		At:         e.at,
-		ReportedAt: e.at,
-	})
+	r := e.report(b.steps, e.at)
+	r.Loss, r.ReportedAt = e.loss, e.at
+	b.complete = append(b.complete, r)
 }
 
 // scalar takes one value.
@@ -126,7 +121,7 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 		}
 		b.current = &boardEpoch{step: s.step, at: s.at, loss: b.loss}
 	}
-	b.current.set(&n, name, s.value, &percentages{})
+	b.current.set(&n, name, s.value, percentages{})
 }
 
 // scalar is a value of an event file.

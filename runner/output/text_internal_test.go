@@ -59,7 +59,7 @@ func TestParser_SuggestsPatternsForCapturedOutput(t *testing.T) {
 		if err != nil {
 			t.Skip("there is no ../shared/data/framework-output")
 		}
-		p := newParser()
+		p := newParser(func() []lineFormat { return nil })
 		p.recogniser = newRecogniser(0)
 		p.Write(0, text, noon)
 		line, pattern := p.Suggest()
@@ -522,7 +522,7 @@ func TestParser_SuggestsAPattern(t *testing.T) {
 			[]string{"1 0 0.1 0.91", "2 0 0.09 0.93"},
 		},
 	} {
-		p := newParser()
+		p := newParser(func() []lineFormat { return nil })
 		p.recogniser = newRecogniser(0)
 		p.Write(0, []byte(test.text), noon)
 		_, pattern := p.Suggest()

@@ -127,7 +127,8 @@ func init() {
 	define(word{counter: countsSource}, `
 		rank pid default local_rank worker proc process gpu replica trainer_id rank:`)
 	define(word{kind: kindTime}, `
-		time took elapsed duration seconds secs dur taken runtime clock wallclock 用时 耗时 zeit durée`)
+		time took elapsed duration seconds secs dur taken runtime clock wallclock train_wall 用时 耗时 zeit
+		durée`)
 	define(word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts")
 	define(word{flags: flagPart}, `
 		data iter_time load loading loader forward backward step_time startup expected exp estimated
