@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,77 +19,67 @@ import (
 //
 // The methods of a nil Cgroup do nothing, and start commands in the cgroup of this process.
 type Cgroup struct {
-	created cgroupDirs
-	parents cgroupDirs // of v1 only
+	unified string // directory in v2, which accounts; empty: none
+	v1      string // directory of the CPU controller of v1; empty: that of v2 shares the processors
 }
 
-// NewCgroup creates a cgroup in each hierarchy that permits it. The error explains why none does.
-func NewCgroup(name string) (*Cgroup, error) { return newCgroup(name, false) }
+// NewCgroup creates a cgroup. The error explains why that is not permitted.
+func NewCgroup(name string) (*Cgroup, error) {
+	c := &Cgroup{}
+	if err := c.createUnified(name, false); err != nil {
+		return nil, fmt.Errorf("create a cgroup: %w", err)
+	}
+	return c, nil
+}
 
 // NewSharingCgroup creates a cgroup that can also share the processors, see SetCPUs. The error
 // explains why that is not permitted.
 func NewSharingCgroup(name string) (*Cgroup, error) {
-	c, err := newCgroup(name, true)
+	c := &Cgroup{}
+	parent := dirOf(membershipsOf("self"), mountedCgroups(), cpuController)
+	err := errNotPermitted
+	if parent == "" {
+		err = c.createUnified(name, true)
+	} else {
+		_ = c.createUnified(name, false) // the process tree accounts, too
+		if err = checkV1(); err == nil {
+			c.v1, err = create(parent, name)
+		}
+	}
+	if err == nil {
+		_, _, err = c.cpuFiles()
+	}
 	if err != nil {
-		return nil, err
-	}
-	if _, _, err := c.cpuFiles(); err != nil {
-		return nil, errors.Join(err, c.Remove())
+		return nil, fmt.Errorf("create a cgroup: %w", errors.Join(err, c.Remove()))
 	}
 	return c, nil
 }
 
-func newCgroup(name string, sharesCPUs bool) (*Cgroup, error) {
-	c := &Cgroup{created: cgroupDirs{}, parents: cgroupDirs{}}
-	var failures []error
-	memberships := membershipsOf("self")
-	sharesUnified := sharesCPUs && !slices.ContainsFunc(memberships, func(m membership) bool {
-		return slices.Contains(m.controllers, cpuController) // v1 has the controller
-	})
-	for _, m := range memberships {
-		parent, ok := m.dir(mountedCgroups())
-		controllers := m.accounting()
-		if sharesCPUs && slices.Contains(m.controllers, cpuController) {
-			controllers = append(controllers, cpuController)
-		}
-		if !ok || len(controllers) == 0 {
-			continue
-		}
-		var err error
-		if m.controllers == nil && sharesUnified {
-			parent, err = shareProcessors(systemFiles{}, parent, os.Getpid())
-		}
-		dir := filepath.Join(parent, namePrefix+name)
-		if err == nil {
-			err = m.create(parent, dir, sharesCPUs)
-		}
-		if err != nil {
-			failures = append(failures, err)
-			continue
-		}
-		for _, controller := range controllers {
-			c.created[controller] = dir
-			if controller != unified {
-				c.parents[controller] = parent
-			}
+// createUnified creates the cgroup of v2.
+func (c *Cgroup) createUnified(name string, sharesCPUs bool) (err error) {
+	parent := dirOf(membershipsOf("self"), mountedCgroups(), unified)
+	if parent == "" {
+		return errNotPermitted
+	}
+	if sharesCPUs {
+		if parent, err = shareProcessors(systemFiles{}, parent, os.Getpid()); err != nil {
+			return err
 		}
 	}
-	_, isUnified := c.created[unified]
-	if len(c.created) == 0 || sharesUnified && !isUnified {
-		failures = append(failures, errNotPermitted, c.Remove())
-		return nil, fmt.Errorf("create a cgroup: %w", errors.Join(failures...))
+	if err = checkControllers(parent, sharesCPUs); err == nil {
+		c.unified, err = create(parent, name)
 	}
-	return c, nil
+	return err
 }
 
-// create creates the directory of a cgroup below its parent, if that is permitted and does not
-// change how its processes run.
-func (m membership) create(parent, dir string, sharesCPUs bool) error {
-	if err := m.checkController(parent, sharesCPUs); err != nil {
-		return err
-	}
+// create creates a cgroup below its parent.
+func create(parent, name string) (string, error) {
 	removeStale(parent)
-	return os.Mkdir(dir, 0o755)
+	dir := filepath.Join(parent, namePrefix+name)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, nil
 }
 
 var errNotPermitted = errors.New("no cgroup hierarchy permits it")
@@ -117,44 +106,44 @@ func removeStale(parent string) {
 	}
 }
 
-// checkController returns an error if a cgroup below the directory would change how its processes
+// checkControllers returns an error if a cgroup of v2 below the directory would change how its processes
 // run, except that it may share the processors if that is wanted.
-func (m membership) checkController(dir string, sharesCPUs bool) error {
-	if m.controllers == nil {
-		enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
-		if err != nil {
-			return err
-		}
-		for _, c := range strings.Fields(string(enabled)) {
-			isForCPUs := c == cpuController || c == "cpuset" // a new cpuset has the CPUs of its parent
-			if c != "memory" && c != "pids" && !(sharesCPUs && isForCPUs) {
-				return fmt.Errorf("%s: controller %s is enabled for its children", dir, c)
-			}
-		}
-		return nil
+func checkControllers(dir string, sharesCPUs bool) error {
+	enabled, err := os.ReadFile(filepath.Join(dir, "cgroup.subtree_control"))
+	if err != nil {
+		return err
 	}
-
-	for _, c := range m.controllers {
-		if c != cpuacct && c != memory && !(sharesCPUs && c == cpuController) {
-			return fmt.Errorf("%s: controller %s is mounted there", dir, c)
-		}
-	}
-	// Without a hierarchy, a memory limit of the parent would not apply to the child.
-	if slices.Contains(m.controllers, memory) {
-		text, err := os.ReadFile(filepath.Join(dir, "memory.use_hierarchy"))
-		if err != nil || strings.TrimSpace(string(text)) != "1" {
-			return fmt.Errorf("%s: memory accounting is not hierarchical", dir)
+	for _, c := range strings.Fields(string(enabled)) {
+		isForCPUs := c == cpuController || c == "cpuset" // a new cpuset has the CPUs of its parent
+		if c != "memory" && c != "pids" && !(sharesCPUs && isForCPUs) {
+			return fmt.Errorf("%s: controller %s is enabled for its children", dir, c)
 		}
 	}
 	return nil
 }
 
-// dirs returns the directories of the cgroup.
-func (c *Cgroup) dirs() cgroupDirs {
-	if c == nil {
-		return nil
+// checkV1 returns an error if the CPU controller of v1 is mounted with others that would change how the
+// processes run.
+func checkV1() error {
+	for _, m := range membershipsOf("self") {
+		if !has(m.controllers, cpuController) {
+			continue
+		}
+		for _, c := range m.controllers {
+			if c != cpuController && c != "cpuacct" {
+				return fmt.Errorf("controller %s is mounted with %s", c, cpuController)
+			}
+		}
 	}
-	return c.created
+	return nil
+}
+
+// dir returns the directory of the cgroup that accounts; empty: none.
+func (c *Cgroup) dir() string {
+	if c == nil {
+		return ""
+	}
+	return c.unified
 }
 
 // Start starts a command in the cgroup. All its children are in the cgroup too: v2 takes the
@@ -164,35 +153,29 @@ func (c *Cgroup) Start(cmd *exec.Cmd) error {
 	if c == nil {
 		return cmd.Start()
 	}
-	if dir, ok := c.created[unified]; ok {
-		f, err := os.Open(dir)
+	if c.unified != "" {
+		f, err := os.Open(c.unified)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = f.Close() }() // only its descriptor was used
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(f.Fd())
 	}
-	if len(c.parents) == 0 {
+	if c.v1 == "" {
 		return cmd.Start()
 	}
 
-	err := moveThread(c.created, c.parents)
+	err := moveThread(c.v1)
 	if err == nil {
 		err = cmd.Start()
 	}
-	_ = moveThread(c.parents, c.parents) // otherwise the thread only waits for the command
+	_ = moveThread(filepath.Dir(c.v1)) // otherwise the thread only waits for the command
 	return err
 }
 
-// moveThread moves the current thread to the directories of these controllers.
-func moveThread(dirs, controllers cgroupDirs) error {
-	thread := []byte(strconv.Itoa(unix.Gettid()))
-	for c := range controllers {
-		if err := os.WriteFile(filepath.Join(dirs[c], "tasks"), thread, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+// moveThread moves the current thread to a cgroup of v1.
+func moveThread(dir string) error {
+	return os.WriteFile(filepath.Join(dir, "tasks"), []byte(strconv.Itoa(unix.Gettid())), 0)
 }
 
 // Remove removes the cgroup. It fails while the cgroup has processes.
@@ -201,7 +184,10 @@ func (c *Cgroup) Remove() error {
 		return nil
 	}
 	var failures []error
-	for _, dir := range c.created {
+	for _, dir := range []string{c.unified, c.v1} {
+		if dir == "" {
+			continue
+		}
 		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
 			failures = append(failures, fmt.Errorf("remove cgroup %s: %w", dir, err))
 		}

@@ -62,12 +62,9 @@ func startInCgroup(t *testing.T, c *Cgroup) *exec.Cmd {
 func TestCgroup_HoldsOnlyTheCommandAndItsChildren(t *testing.T) {
 	c := createCgroup(t, "test-whole")
 	cmd := startInCgroup(t, c)
-	for controller, dir := range c.created {
-		pids, ok := pidsIn(dir)
-		if !ok || len(pids) < 2 || !slices.Contains(pids, cmd.Process.Pid) {
-			t.Errorf("cgroup %q holds %v, want the command %d and its child",
-				controller, pids, cmd.Process.Pid)
-		}
+	pids, ok := pidsIn(c.unified)
+	if !ok || len(pids) < 2 || !slices.Contains(pids, cmd.Process.Pid) {
+		t.Errorf("the cgroup holds %v, want the command %d and its child", pids, cmd.Process.Pid)
 	}
 	threads, err := filepath.Glob("/proc/self/task/*/cgroup")
 	if err != nil {
@@ -85,28 +82,26 @@ func TestRead_FindsTheJobsOwnCgroup(t *testing.T) {
 	c := createCgroup(t, "test-own")
 	cmd := startInCgroup(t, c)
 	totals := Read(cmd.Process.Pid, nil)
-	for controller, dir := range c.created {
-		if totals.cgroup[controller] != dir {
-			t.Errorf("cgroup of the job = %v, want %q at %s", totals.cgroup, controller, dir)
-		}
+	if totals.cgroup != c.unified {
+		t.Errorf("cgroup of the job = %q, want %s", totals.cgroup, c.unified)
 	}
 	if s := totals.counted.cpuSeconds; s == nil || *s <= 0 || *s > 30 {
 		t.Errorf("CPU time of the cgroup = %v s, want some", s)
 	}
 	other := startInCgroup(t, c)
-	if totals = Read(cmd.Process.Pid, nil); len(totals.cgroup) > 0 {
+	if totals = Read(cmd.Process.Pid, nil); totals.cgroup != "" {
 		t.Errorf("cgroup of the job = %v although process %d is in it, want none",
 			totals.cgroup, other.Process.Pid)
 	}
-	if totals = Read(cmd.Process.Pid, c); len(totals.cgroup) != len(c.created) {
-		t.Errorf("cgroup of the job = %v, want the created one, %v", totals.cgroup, c.created)
+	if totals = Read(cmd.Process.Pid, c); totals.cgroup != c.unified {
+		t.Errorf("cgroup of the job = %q, want the created one, %s", totals.cgroup, c.unified)
 	}
 }
 
 // Every process of the system is in a cgroup. A shared one must not be used.
 func TestRead_IgnoresSharedCgroups(t *testing.T) {
 	totals := Read(os.Getppid(), nil) // the parent of this process, which is its child
-	for _, dir := range totals.cgroup {
+	if dir := totals.cgroup; dir != "" {
 		pids, ok := pidsIn(dir)
 		if !ok {
 			t.Errorf("cgroup %s is used although it is unreadable", dir)

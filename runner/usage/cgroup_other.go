@@ -36,7 +36,7 @@ func (r *Reservation) Release() {}
 // SetWeight returns an error.
 func (c *Cgroup) SetWeight(float64) error { return errors.New("only Linux has cgroups") }
 
-func (c *Cgroup) dirs() cgroupDirs { return nil }
+func (c *Cgroup) dir() string { return "" }
 
 // Start starts a command.
 func (c *Cgroup) Start(cmd *exec.Cmd) error { return cmd.Start() }
@@ -44,4 +44,4 @@ func (c *Cgroup) Start(cmd *exec.Cmd) error { return cmd.Start() }
 // Remove does nothing.
 func (c *Cgroup) Remove() error { return nil }
 
-func (d cgroupDirs) read() (counters, map[string]stallTime) { return counters{}, nil }
+func readCgroup(string) (counters, map[string]stallTime) { return counters{}, nil }

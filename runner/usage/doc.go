@@ -9,17 +9,16 @@
 //
 // # Where the figures come from
 //
-// Each figure comes from the job's own cgroup (v1 or v2) if that counts it, otherwise from the
+// Each figure comes from the job's own cgroup (v2) if that counts it, otherwise from the
 // process tree; the epoch event lists the figures of the cgroup. A cgroup is the job's own if no
 // other process is in it. A command that moves itself to a cgroup (systemd-run --scope) is
 // therefore found there.
 //
 // NewCgroup creates a cgroup below the one of this process, if that is permitted and does not
-// change how the job runs. With v1 that means accounting of CPU time and memory only; with v2 it
-// means that no controller for processors or disks is enabled. The cgroup is removed at the end,
-// or by a later run if processes were left in it.
+// change how the job runs: no controller for processors or disks is enabled. The cgroup is removed at
+// the end, or by a later run if processes were left in it.
 //
-// NewSharingCgroup needs the CPU controller. With v2 it moves this process to a leaf of its cgroup,
+// NewSharingCgroup needs the CPU controller of v1 or v2. With v2 it moves this process to a leaf of its cgroup,
 // and creates the cgroup of the job beside the leaf. That is possible if the cgroup is delegated to
 // the user and no other process is in it, see the error for what helps.
 //

@@ -7,20 +7,12 @@ import (
 	"strings"
 )
 
-// Cgroup v2 has one hierarchy. Cgroup v1 has one for each controller or small set of controllers,
-// and a system can have both. These controllers of v1 account what a job uses.
+// Cgroup v2 has one hierarchy, which accounts what a job uses. Cgroup v1 has one for each controller or
+// small set of controllers, and a system can have both. Only the CPU controller of v1 is used.
 const (
-	unified = "" // the hierarchy of v2
-	cpuacct = "cpuacct"
-	memory  = "memory"
-	blkio   = "blkio"
-
+	unified       = ""    // the hierarchy of v2
 	cpuController = "cpu" // shares the processors, in v1 and v2
 )
-
-// cgroupDirs are the directories of a cgroup in the hierarchies that account something, by
-// controller. It is empty if there is no cgroup.
-type cgroupDirs map[string]string
 
 // cgroupMount is the mount of a hierarchy.
 type cgroupMount struct {
@@ -32,13 +24,14 @@ type cgroupMount struct {
 // parseCgroupMounts parses the text of /proc/<pid>/mountinfo (see proc_pid_mountinfo(5)).
 func parseCgroupMounts(mountinfo string) []cgroupMount {
 	var mounts []cgroupMount
+	escapes := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 	for line := range strings.Lines(mountinfo) {
 		mount, filesystem, _ := strings.Cut(line, " - ")
 		mountFields, fsFields := strings.Fields(mount), strings.Fields(filesystem)
 		if len(mountFields) < 5 || len(fsFields) < 3 {
 			continue
 		}
-		m := cgroupMount{root: unescapeMount(mountFields[3]), point: unescapeMount(mountFields[4])}
+		m := cgroupMount{root: escapes.Replace(mountFields[3]), point: escapes.Replace(mountFields[4])}
 		switch fsFields[0] {
 		case "cgroup":
 			m.controllers = strings.Split(fsFields[2], ",")
@@ -49,12 +42,6 @@ func parseCgroupMounts(mountinfo string) []cgroupMount {
 		mounts = append(mounts, m)
 	}
 	return mounts
-}
-
-// unescapeMount replaces the octal escapes of blanks and backslashes.
-func unescapeMount(path string) string {
-	escapes := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
-	return escapes.Replace(path)
 }
 
 // membership is the cgroup of a process in one hierarchy.
@@ -86,36 +73,25 @@ func parseMemberships(text string) []membership {
 	return memberships
 }
 
-// dir returns the directory of the cgroup; ok is false if it is not mounted.
-func (m membership) dir(mounts []cgroupMount) (dir string, ok bool) {
-	for _, mount := range mounts {
-		if !m.isIn(mount) {
-			continue
-		}
-		below, found := strings.CutPrefix(m.path, strings.TrimSuffix(mount.root, "/"))
-		if found && (below == "" || below[0] == '/') {
-			return strings.TrimSuffix(mount.point+below, "/"), true
-		}
-	}
-	return "", false
+// has reports whether a hierarchy has a controller of v1, or is that of v2 for unified.
+func has(controllers []string, controller string) bool {
+	return controller == unified && controllers == nil || slices.Contains(controllers, controller)
 }
 
-// isIn reports whether the membership and the mount are of the same hierarchy.
-func (m membership) isIn(mount cgroupMount) bool {
-	if m.controllers == nil || mount.controllers == nil {
-		return m.controllers == nil && mount.controllers == nil
+// dirOf returns the directory of the cgroup with a controller; empty if it is not mounted.
+func dirOf(memberships []membership, mounts []cgroupMount, controller string) string {
+	for _, m := range memberships {
+		for _, mount := range mounts {
+			if !has(m.controllers, controller) || !has(mount.controllers, controller) {
+				continue
+			}
+			below, found := strings.CutPrefix(m.path, strings.TrimSuffix(mount.root, "/"))
+			if found && (below == "" || below[0] == '/') {
+				return strings.TrimSuffix(mount.point+below, "/")
+			}
+		}
 	}
-	return slices.Contains(mount.controllers, m.controllers[0])
-}
-
-// accounting returns the controllers of the membership that account what a job uses.
-func (m membership) accounting() []string {
-	if m.controllers == nil {
-		return []string{unified}
-	}
-	return slices.DeleteFunc(slices.Clone(m.controllers), func(c string) bool {
-		return c != cpuacct && c != memory && c != blkio
-	})
+	return ""
 }
 
 // parseKeyed parses lines of a key and a number, such as those of cpu.stat and memory.stat.
@@ -143,8 +119,8 @@ func sumOf(values map[string]float64, unit float64, keys ...string) *float64 {
 	return &sum
 }
 
-// parseIOStat parses io.stat of v2 and sums the bytes over the devices that count. An empty text
-// means that nothing was transferred.
+// parseIOStat parses io.stat and sums the bytes over the devices that count. An empty text means that
+// nothing was transferred.
 func parseIOStat(text []byte, counts func(device string) bool) (read, written float64, ok bool) {
 	devices, counted := 0, 0
 	for line := range bytes.Lines(text) {
@@ -170,29 +146,6 @@ func parseIOStat(text []byte, counts func(device string) bool) (read, written fl
 		}
 	}
 	return read, written, counted > 0 || devices == 0
-}
-
-// parseBlkio parses blkio.throttle.io_service_bytes_recursive and similar files of v1. An empty
-// text means that the figures are unknown: from version 6.9 on, kernels leave the file empty until
-// a limit is set.
-func parseBlkio(text []byte, counts func(device string) bool) (read, written float64, ok bool) {
-	for line := range bytes.Lines(text) {
-		fields := strings.Fields(string(line))
-		if len(fields) != 3 || !counts(fields[0]) {
-			continue
-		}
-		n, err := strconv.ParseUint(fields[2], 10, 64)
-		if err != nil {
-			continue
-		}
-		switch fields[1] {
-		case "Read":
-			read, ok = read+float64(n), true
-		case "Write":
-			written, ok = written+float64(n), true
-		}
-	}
-	return read, written, ok
 }
 
 // parsePIDs parses the text of cgroup.procs. A process of another namespace has the PID 0.

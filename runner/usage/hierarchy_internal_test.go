@@ -23,12 +23,12 @@ const (
 	mountsHybrid = mountsV1 +
 		"36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - " +
 		"cgroup2 cgroup rw\n"
-	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup/memory ro,nosuid,nodev,noexec,relatime master:16 - cgroup cgroup rw,memory
-700 611 0:40 /a\040b /mnt/with\040blank rw - cgroup cgroup rw,blkio
+	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup/cpu ro,nosuid,nodev,noexec,relatime master:16 - cgroup cgroup rw,cpu
+700 611 0:40 /a\040b /mnt/with\040blank rw - cgroup2 cgroup rw
 `
 )
 
-func TestMembership_Dir(t *testing.T) {
+func TestDirOf(t *testing.T) {
 	for _, test := range []struct{ name, mounts, cgroup, want string }{
 		{
 			"v2",
@@ -40,24 +40,23 @@ func TestMembership_Dir(t *testing.T) {
 			"v1",
 			mountsV1,
 			"8:blkio:/\n5:memory:/slurm/uid_7/job_9\n4:cpu,cpuacct:/slurm/uid_7/job_9\n1:name=systemd:/\n",
-			"blkio=/sys/fs/cgroup/blkio memory=/sys/fs/cgroup/memory/slurm/uid_7/job_9 " +
-				"cpuacct=/sys/fs/cgroup/cpu,cpuacct/slurm/uid_7/job_9",
+			"cpu=/sys/fs/cgroup/cpu,cpuacct/slurm/uid_7/job_9",
 		},
 		{
 			"both",
 			mountsHybrid,
-			"5:memory:/a\n0::/b\n",
-			"memory=/sys/fs/cgroup/memory/a =/sys/fs/cgroup/unified/b",
+			"5:cpu,cpuacct:/a\n0::/b\n",
+			"=/sys/fs/cgroup/unified/b cpu=/sys/fs/cgroup/cpu,cpuacct/a",
 		},
 		{
 			"paths of the host",
 			mountsContainer,
-			"5:memory:/docker/8f1b/job\n",
-			"memory=/sys/fs/cgroup/memory/job",
+			"5:cpu:/docker/8f1b/job\n",
+			"cpu=/sys/fs/cgroup/cpu/job",
 		},
-		{"a path with the same prefix", mountsContainer, "5:memory:/docker/8f1b2\n", ""},
-		{"escaped", mountsContainer, "8:blkio:/a b/c\n", "blkio=/mnt/with blank/c"},
-		{"not mounted", mountsV2, "5:memory:/a\n", ""},
+		{"a path with the same prefix", mountsContainer, "5:cpu:/docker/8f1b2\n", ""},
+		{"escaped", mountsContainer, "0::/a b/c\n", "=/mnt/with blank/c"},
+		{"not mounted", mountsV2, "5:cpu:/a\n", ""},
 		{"removed", mountsV2, "0::/gone (deleted)\n", ""},
 		{"outside", mountsV2, "0::/../../init.scope\n", ""},
 		{"no v2 number", mountsV2, "7::/a\n", ""},
@@ -65,13 +64,10 @@ func TestMembership_Dir(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			for _, m := range parseMemberships(test.cgroup) {
-				dir, ok := m.dir(parseCgroupMounts(test.mounts))
-				if !ok {
-					continue
-				}
-				for _, c := range m.accounting() {
-					got = append(got, c+"="+dir)
+			for _, controller := range []string{unified, cpuController} {
+				dir := dirOf(parseMemberships(test.cgroup), parseCgroupMounts(test.mounts), controller)
+				if dir != "" {
+					got = append(got, controller+"="+dir)
 				}
 			}
 			if text := strings.Join(got, " "); text != test.want {
@@ -87,14 +83,9 @@ const (
 		"nr_periods 0\nnr_throttled 0\nthrottled_usec 0\n"
 	memoryStatV2 = "anon 41943040\nfile 104857600\nkernel 1200128\nshmem 0\n" +
 		"file_mapped 2097152\nfile_dirty 0\ninactive_anon 4096\nworkingset_refault_anon 0\n"
-	memoryStatV1 = "cache 954368\nrss 1847296\nmapped_file 0\n" +
-		"hierarchical_memory_limit 9223372036854771712\ntotal_cache 954368\n" +
-		"total_rss 1847296\ntotal_mapped_file 4096\n"
 	ioStatV2 = "253:0 rbytes=999 wbytes=999 rios=9 wios=9 dbytes=0 dios=0\n" +
 		"8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\n" +
 		"259:0 rbytes=100 wbytes=0 rios=1 wios=0 dbytes=0 dios=0 cost.usage=5\n7:1 \n"
-	blkioV1 = "8:0 Read 4096\n8:0 Write 8192\n8:0 Sync 4096\n8:0 Async 8192\n" +
-		"8:0 Discard 0\n8:0 Total 12288\n253:0 Read 999\n253:0 Total 999\nTotal 13287\n"
 )
 
 // isTestDisk reports whether a device of these files is a disk. 253:0 is stacked on the disks.
@@ -123,9 +114,6 @@ func TestCgroupFiles(t *testing.T) {
 			io(parseIOStat([]byte("8:0 rbytes=-1 wbytes=x =\n\xff \xff=1\n"), isTestDisk)),
 			figures{0, 0, true},
 		},
-		{"blkio", io(parseBlkio([]byte(blkioV1), isTestDisk)), figures{4096, 8192, true}},
-		{"blkio without figures", io(parseBlkio([]byte("Total 0\n"), isTestDisk)), figures{}},
-		{"blkio, garbage", io(parseBlkio([]byte("8:0 Read x\n8:0\n\xff"), isTestDisk)), figures{}},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s = %+v, want %+v", test.name, test.got, test.want)
@@ -138,11 +126,7 @@ func TestCgroupFiles(t *testing.T) {
 	}{
 		{"cpu.stat", cpuStatV2, []string{"usage_usec"}, ptr(84215736.0)},
 		{"memory.stat", memoryStatV2, []string{"anon", "file_mapped"}, ptr(44040192.0)},
-		{
-			"memory.stat of v1", memoryStatV1, []string{"total_rss", "total_mapped_file"},
-			ptr(1851392.0),
-		},
-		{"a missing key", memoryStatV1, []string{"total_rss", "file_mapped"}, nil},
+		{"a missing key", memoryStatV2, []string{"anon", "rss"}, nil},
 		{"garbage", "anon x\nanon\n\xff 1 2\n", []string{"anon"}, nil},
 	} {
 		if diff := cmp.Diff(
@@ -190,11 +174,10 @@ func FuzzCgroupFiles(f *testing.F) {
 	for _, seed := range []string{
 		mountsHybrid,
 		mountsContainer,
-		"5:memory:/a\n0::/b\n",
+		"5:cpu:/a\n0::/b\n",
 		cpuStatV2,
-		memoryStatV1,
+		memoryStatV2,
 		ioStatV2,
-		blkioV1,
 		"some avg10=0.00 total=5\n",
 		"12\n0\n",
 	} {
@@ -202,9 +185,10 @@ func FuzzCgroupFiles(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text, mountinfo string) {
 		mounts := parseCgroupMounts(mountinfo)
-		for _, m := range parseMemberships(text) {
-			if dir, ok := m.dir(mounts); ok && strings.Contains(m.path, "/../") {
-				t.Errorf("directory %q for the path %q", dir, m.path)
+		for _, controller := range []string{unified, cpuController} {
+			if dir := dirOf(parseMemberships(text), mounts, controller); strings.Contains(dir, "/../") &&
+				!strings.Contains(mountinfo, "..") {
+				t.Errorf("directory %q", dir)
 			}
 		}
 		for key, value := range parseKeyed([]byte(text)) {
@@ -212,15 +196,9 @@ func FuzzCgroupFiles(f *testing.F) {
 				t.Errorf("parseKeyed: value of %q = %v, want 0 or more", key, value)
 			}
 		}
-		for _, parse := range []func([]byte, func(string) bool) (float64, float64, bool){
-			parseIOStat,
-			parseBlkio,
-		} {
-			countAll := func(string) bool { return true }
-			read, written, _ := parse([]byte(text), countAll)
-			if !(read >= 0 && written >= 0) {
-				t.Errorf("read = %v, written = %v", read, written)
-			}
+		read, written, _ := parseIOStat([]byte(text), func(string) bool { return true })
+		if !(read >= 0 && written >= 0) {
+			t.Errorf("read = %v, written = %v", read, written)
 		}
 		if s := parsePressure([]byte(text)); s.some != nil && !(*s.some >= 0) ||
 			s.full != nil && !(*s.full >= 0) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,30 +30,6 @@ func membershipsOf(process string) []membership {
 	return parseMemberships(string(text))
 }
 
-// cgroupCandidate is a cgroup of a job. It is the job's own if every process in it is the job's.
-type cgroupCandidate struct {
-	dir         string
-	controllers []string
-	pids        []int
-}
-
-// candidatesOf returns the cgroups of a process. The processes of the job must be listed after
-// this call, so that the list includes every process of the candidates.
-func candidatesOf(pid int) []cgroupCandidate {
-	var candidates []cgroupCandidate
-	for _, m := range membershipsOf(strconv.Itoa(pid)) {
-		controllers := m.accounting()
-		dir, ok := m.dir(mountedCgroups())
-		if !ok || len(controllers) == 0 {
-			continue
-		}
-		if pids, ok := pidsIn(dir); ok {
-			candidates = append(candidates, cgroupCandidate{dir, controllers, pids})
-		}
-	}
-	return candidates
-}
-
 // maxCgroups limits how many cgroups below the job's cgroup are read.
 const maxCgroups = 256
 
@@ -73,28 +50,10 @@ func pidsIn(dir string) (pids []int, ok bool) {
 	return pids, err == nil && cgroups <= maxCgroups
 }
 
-// ownCgroup returns the job's own cgroup: the one that was created for it, and candidates that
-// contain only members of the job.
-func ownCgroup(candidates []cgroupCandidate, created cgroupDirs, members []process) cgroupDirs {
-	isMember := map[int]bool{}
-	for _, p := range members {
-		isMember[p.pid] = true
-	}
-	dirs := cgroupDirs{}
-	for _, c := range candidates {
-		for _, controller := range c.controllers {
-			if created[controller] == c.dir || hasOnlyMembers(c.pids, isMember) {
-				dirs[controller] = c.dir
-			}
-		}
-	}
-	return dirs
-}
-
-// hasOnlyMembers reports whether all living processes are members of the job.
-func hasOnlyMembers(pids []int, isMember map[int]bool) bool {
+// isOwn reports whether all living processes of a cgroup are members of a job.
+func isOwn(pids []int, members []process) bool {
 	for _, pid := range pids {
-		if isMember[pid] {
+		if slices.ContainsFunc(members, func(p process) bool { return p.pid == pid }) {
 			continue
 		}
 		_, err := os.Stat("/proc/" + strconv.Itoa(pid))
@@ -105,24 +64,18 @@ func hasOnlyMembers(pids []int, isMember map[int]bool) bool {
 	return len(pids) > 0
 }
 
-// read returns what the cgroup has counted. A figure is missing if its controller is disabled or
-// the kernel is too old.
-func (d cgroupDirs) read() (counters, map[string]stallTime) {
-	c, pressure := counters{}, map[string]stallTime{}
-	if dir, ok := d[unified]; ok {
-		c.readUnified(dir)
-		for _, r := range resources {
-			if text, err := os.ReadFile(filepath.Join(dir, r+".pressure")); err == nil {
-				pressure[r] = parsePressure(text)
-			}
+// readCgroup returns what a cgroup of v2 has counted; nothing for an empty directory. A figure is missing
+// if its controller is disabled or the kernel is too old.
+func readCgroup(dir string) (c counters, pressure map[string]stallTime) {
+	pressure = map[string]stallTime{}
+	if dir == "" {
+		return c, pressure
+	}
+	for _, r := range resources {
+		if text, err := os.ReadFile(filepath.Join(dir, r+".pressure")); err == nil {
+			pressure[r] = parsePressure(text)
 		}
 	}
-	c.readV1(d)
-	return c, pressure
-}
-
-// readUnified reads the files of v2.
-func (c *counters) readUnified(dir string) {
 	if text, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil {
 		c.cpuSeconds = sumOf(parseKeyed(text), 1e-6, "usage_usec")
 	}
@@ -134,32 +87,7 @@ func (c *counters) readUnified(dir string) {
 			c.readBytes, c.writtenBytes = &read, &written
 		}
 	}
-}
-
-// readV1 reads the files of v1 for the figures that v2 does not have.
-func (c *counters) readV1(d cgroupDirs) {
-	if dir, ok := d[cpuacct]; ok && c.cpuSeconds == nil {
-		if text, err := os.ReadFile(filepath.Join(dir, "cpuacct.usage")); err == nil {
-			text = append([]byte("usage "), text...)
-			c.cpuSeconds = sumOf(parseKeyed(text), 1e-9, "usage")
-		}
-	}
-	if dir, ok := d[memory]; ok && c.memoryBytes == nil {
-		if text, err := os.ReadFile(filepath.Join(dir, "memory.stat")); err == nil {
-			c.memoryBytes = sumOf(parseKeyed(text), 1, "total_rss", "total_mapped_file")
-		}
-	}
-
-	// The kernel and its I/O scheduler determine which policy has figures.
-	for _, policy := range []string{"throttle", "bfq"} {
-		if dir, ok := d[blkio]; ok && c.readBytes == nil {
-			name := "blkio." + policy + ".io_service_bytes_recursive"
-			text, err := os.ReadFile(filepath.Join(dir, name))
-			if read, written, ok := parseBlkio(text, isWholeDisk); err == nil && ok {
-				c.readBytes, c.writtenBytes = &read, &written
-			}
-		}
-	}
+	return c, pressure
 }
 
 // wholeDisk matches the names of disks. It excludes partitions and stacked devices (device mapper,

@@ -12,7 +12,7 @@ type process struct {
 	ticks         uint64 // CPU time of the process and of its reaped children, in clock ticks
 	residentPages uint64
 	childFaults   uint64 // page faults of its reaped children, which increase with each of them
-	isExiting     bool   // it has already left its v1 cgroups
+	isExiting     bool   // it may have left its cgroup
 	delayTicks    uint64 // I/O wait of the thread, in clock ticks; 0 without delay accounting
 }
 

@@ -19,7 +19,9 @@ const ticksPerSecond = 100
 // Read returns the totals of a process and its descendants. The cgroup is the one that was created
 // for them, or nil. The figures of a process include its reaped children.
 func Read(pid int, c *Cgroup) Totals {
-	candidates := candidatesOf(pid)
+	found := dirOf(membershipsOf(strconv.Itoa(pid)), mountedCgroups(), unified)
+	// The processes are listed after those of the cgroup, so that the list includes all of these.
+	pids, isComplete := pidsIn(found)
 	all := processes()
 	members := family(all, pid)
 	t := Totals{at: time.Now()}
@@ -29,12 +31,15 @@ func Read(pid int, c *Cgroup) Totals {
 		t.tree, t.ioWaits = countersOf(members), ioWaitsOf(members)
 	}
 
-	t.cgroup = c.dirs() // stays the same after the process has ended
+	t.cgroup = c.dir() // stays the same after the process has ended
 	isAlive := func(p process) bool { return p.pid == pid && !p.isExiting }
-	if slices.ContainsFunc(members, isAlive) {
-		t.cgroup = ownCgroup(candidates, c.dirs(), members)
+	if slices.ContainsFunc(members, isAlive) && t.cgroup != found {
+		t.cgroup = ""
+		if isComplete && isOwn(pids, members) {
+			t.cgroup = found
+		}
 	}
-	t.counted, t.pressure = t.cgroup.read()
+	t.counted, t.pressure = readCgroup(t.cgroup)
 	return t
 }
 

@@ -23,18 +23,14 @@ var errNoCPUController = errors.New("the cgroup has no CPU controller: " +
 
 // cpuFiles returns the directory with the CPU controller of the cgroup, and whether that is of v1.
 func (c *Cgroup) cpuFiles() (dir string, isV1 bool, err error) {
-	for _, controller := range []string{cpuController, unified} {
-		dir, ok := c.dirs()[controller]
-		if !ok {
-			continue
-		}
-		for _, name := range []string{"cpu.shares", "cpu.weight"} {
-			if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
-				return dir, name == "cpu.shares", nil
-			}
-		}
+	dir, name := c.dir(), "cpu.weight"
+	if c != nil && c.v1 != "" {
+		dir, name, isV1 = c.v1, "cpu.shares", true
 	}
-	return "", false, errNoCPUController
+	if _, err := os.Stat(filepath.Join(dir, name)); dir == "" || err != nil {
+		return "", false, errNoCPUController
+	}
+	return dir, isV1, nil
 }
 
 // SetCPUs changes the weight of the cgroup to that of a number of CPUs, 1 or more. With isCapped it

@@ -41,7 +41,7 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 
 	files := []string{"cpu.shares", "cpu.cfs_quota_us"}
 	want := map[bool][]string{false: {"3072", "-1"}, true: {"3072", "300000"}}
-	if _, ok := c.created[cpuController]; !ok {
+	if c.v1 == "" {
 		files = []string{"cpu.weight", "cpu.max"}
 		want = map[bool][]string{false: {"300", "max 100000"}, true: {"300", "300000 100000"}}
 	}
@@ -72,26 +72,29 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 // The files of both versions have the values of their documentation, wherever the test runs.
 func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
 	for _, test := range []struct {
-		name       string
-		controller string
-		files      []string
-		cpus       uint32
-		isCapped   bool
-		want       []string
+		name     string
+		isV1     bool
+		files    []string
+		cpus     uint32
+		isCapped bool
+		want     []string
 	}{
-		{"v2", unified, []string{"cpu.weight", "cpu.max"}, 2, false, []string{"200", "max 100000"}},
-		{"v2 capped", unified, []string{"cpu.weight", "cpu.max"}, 2, true, []string{"200", "200000 100000"}},
-		{"v2 many", unified, []string{"cpu.weight", "cpu.max"}, 400, false, []string{"10000", "max 100000"}},
-		{"v1", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, false, []string{"2048", "-1"}},
-		{"v1 capped", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, true, []string{"2048", "200000"}},
-		{"v1 many", cpuController, []string{"cpu.shares", "cpu.cfs_quota_us"}, 400, false, []string{"262144", "-1"}},
+		{"v2", false, []string{"cpu.weight", "cpu.max"}, 2, false, []string{"200", "max 100000"}},
+		{"v2 capped", false, []string{"cpu.weight", "cpu.max"}, 2, true, []string{"200", "200000 100000"}},
+		{"v2 many", false, []string{"cpu.weight", "cpu.max"}, 400, false, []string{"10000", "max 100000"}},
+		{"v1", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, false, []string{"2048", "-1"}},
+		{"v1 capped", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, true, []string{"2048", "200000"}},
+		{"v1 many", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 400, false, []string{"262144", "-1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := writeFile(dir, test.files[0], ""); err != nil {
 				t.Fatal(err)
 			}
-			c := &Cgroup{created: cgroupDirs{test.controller: dir}}
+			c := &Cgroup{unified: dir}
+			if test.isV1 {
+				c.v1 = dir
+			}
 			if err := c.SetCPUs(test.cpus, test.isCapped); err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +105,7 @@ func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
 			}
 		})
 	}
-	c := &Cgroup{created: cgroupDirs{unified: t.TempDir()}}
+	c := &Cgroup{unified: t.TempDir()}
 	if err := c.SetCPUs(2, false); err == nil {
 		t.Error("a cgroup without a CPU controller: no error")
 	}

@@ -1,7 +1,6 @@
 package usage
 
 import (
-	"maps"
 	"os"
 	"time"
 
@@ -18,8 +17,8 @@ type Totals struct {
 	tree     counters  // of the process tree
 	ioWaits  *ioWaits  // nil: the kernel does not account delays
 
-	cgroup   cgroupDirs // the job's own; empty if it has none
-	counted  counters   // by the cgroup
+	cgroup   string   // directory of the job's own; empty: none
+	counted  counters // by the cgroup
 	pressure map[string]stallTime
 }
 
@@ -27,8 +26,8 @@ type Totals struct {
 // The cgroup may have counted an earlier command.
 func Started(c *Cgroup) Totals {
 	zero := counters{cpuSeconds: new(float64), readBytes: new(float64), writtenBytes: new(float64)}
-	t := Totals{at: time.Now(), tree: zero, ioWaits: &ioWaits{}, cgroup: c.dirs()}
-	t.counted, t.pressure = t.cgroup.read()
+	t := Totals{at: time.Now(), tree: zero, ioWaits: &ioWaits{}, cgroup: c.dir()}
+	t.counted, t.pressure = readCgroup(t.cgroup)
 	return t
 }
 
@@ -63,7 +62,7 @@ func (t Totals) Since(earlier Totals) Used {
 		somePressure:  map[string]*float64{},
 		fullPressure:  map[string]*float64{},
 	}
-	if len(t.cgroup) == 0 || !maps.Equal(t.cgroup, earlier.cgroup) {
+	if t.cgroup == "" || t.cgroup != earlier.cgroup {
 		return u
 	}
 

@@ -10,7 +10,7 @@ import (
 )
 
 func TestTotals_Since(t *testing.T) {
-	own, other := cgroupDirs{unified: "/c/job"}, cgroupDirs{unified: "/c/other"}
+	own, other := "/c/job", "/c/other"
 	tree := func(cpu, resident float64) counters {
 		return counters{
 			cpuSeconds:   &cpu,
