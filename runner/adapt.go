@@ -94,10 +94,10 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 		if requested := of.requested; s.value > 0 && requested != nil {
 			j.screen.message("changing the %s from %d to %d at the next epoch: "+
 				"predicted remaining time %s instead of %s",
-				of.name(), current, s.value,
-				durationText(requested.predicted), durationText(requested.unchanged))
+				of.name, current, s.value,
+				durationText(requested.PredictedSeconds), durationText(requested.UnmovedSeconds))
 		} else if s.value > 0 {
-			j.screen.message("keeping %s %d: the advice was withdrawn", of.name(), s.value)
+			j.screen.message("keeping %s %d: the advice was withdrawn", of.name, s.value)
 		}
 		j.perform(of, s)
 	}
@@ -159,9 +159,9 @@ func (j *job) publishMove(e *schemas.Moved) {
 // moveText returns the value of a move for a message.
 func moveText(e *schemas.Moved, batchSize, cpus uint32) string {
 	if e.Move == schemas.MoveCPUs {
-		return schemas.FormatCPUs(cpus)
+		return cpuMoves.format(cpus)
 	}
-	return fmt.Sprintf("batch size %d", batchSize)
+	return batchSizeMoves.format(batchSize)
 }
 
 // stopForRestart stops the process if a move requires a restart. It is called at the end of an

@@ -33,7 +33,7 @@ const (
 //	   ▲                    │ withdrawn or ignored                   └─────► undone, requested back
 //	   └────────────────────┘
 type adaptation struct {
-	kind    string // schemas.MoveBatchSize or schemas.MoveCPUs
+	moveKind
 	means   string // such as schemas.ByControl; empty: the run does not adapt
 	values  []int  // of the request
 	epochs  uint32 // number of epochs of the job; 0: unknown
@@ -57,24 +57,45 @@ type dryReport struct {
 	from, to uint32
 }
 
-// move is a change of the batch size or of the CPUs.
+// moveKind is what an adaptation changes.
+type moveKind struct {
+	kind   string         // schemas.MoveBatchSize or schemas.MoveCPUs
+	action schemas.Action // of an advice that asks for a move
+	name   string
+	plural string
+	value  func(*schemas.Alternative) uint32
+	format func(uint32) string // a value with what it counts
+}
+
+var (
+	batchSizeMoves = moveKind{
+		kind:   schemas.MoveBatchSize,
+		action: schemas.ActionBatch,
+		name:   "batch size",
+		plural: "batch sizes",
+		value:  func(alt *schemas.Alternative) uint32 { return alt.BatchSize },
+		format: func(n uint32) string { return fmt.Sprintf("batch size %d", n) },
+	}
+	cpuMoves = moveKind{
+		kind:   schemas.MoveCPUs,
+		action: schemas.ActionCPUs,
+		name:   "number of CPUs",
+		plural: "numbers of CPUs",
+		value:  func(alt *schemas.Alternative) uint32 { return alt.CPUs },
+		format: schemas.FormatCPUs,
+	}
+)
+
+// move is a change of the batch size or of the CPUs, with the event that reports it, which has no stamp,
+// outcome, means or values yet.
 type move struct {
+	schemas.Moved
 	from, to    uint32
-	cause       uint64 // of its advice
-	requestedAt uint32 // last epoch when it was requested
-	firstEpoch  uint32 // first epoch with the new value
-	isUndo      bool   // it undoes another move, and is not assessed
-	planned     schemas.PlannedMove
-	batchSize   uint32 // of the job, for a move of CPUs
-
-	deadline time.Time // of the SLO; zero: none
-
-	probability, unmovedProbability *float64 // of meeting the SLO with and without it
-
-	predicted, unchanged           *float64 // remaining seconds of the job with and without it
-	predictedEpoch, unchangedEpoch *float64 // seconds of an epoch with and without it
-	before                         *float64 // mean seconds of the epochs before it
-	lastBefore                     float64  // seconds of the last epoch before it; 0: none
+	requestedAt uint32    // last epoch when it was requested
+	isUndo      bool      // it undoes another move, and is not assessed
+	batchSize   uint32    // of the job, for a move of CPUs
+	deadline    time.Time // of the SLO; zero: none
+	lastBefore  float64   // seconds of the last epoch before it; 0: none
 }
 
 // adaptationStep is the decision that follows from advice or an epoch.
@@ -86,7 +107,7 @@ type adaptationStep struct {
 // newAdaptation returns the adaptation of the batch size.
 func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
 	return &adaptation{
-		kind:       schemas.MoveBatchSize,
+		moveKind:   batchSizeMoves,
 		means:      means,
 		values:     request.WithDefaults().BatchSizes,
 		epochs:     s.Epochs,
@@ -100,47 +121,8 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 // newCPUAdaptation returns the adaptation of the CPUs of an elastic job.
 func newCPUAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting) *adaptation {
 	a := newAdaptation(means, request, s)
-	a.kind, a.values, a.current = schemas.MoveCPUs, request.CPUs, s.CPUs
+	a.moveKind, a.values, a.current = cpuMoves, request.CPUs, s.CPUs
 	return a
-}
-
-// action returns the action of an advice that asks for a move of this kind.
-func (a *adaptation) action() schemas.Action {
-	if a.kind == schemas.MoveCPUs {
-		return schemas.ActionCPUs
-	}
-	return schemas.ActionBatch
-}
-
-// valueOf returns the value of an alternative.
-func (a *adaptation) valueOf(alt *schemas.Alternative) uint32 {
-	if a.kind == schemas.MoveCPUs {
-		return alt.CPUs
-	}
-	return alt.BatchSize
-}
-
-// name returns what the adaptation changes.
-func (a *adaptation) name() string {
-	if a.kind == schemas.MoveCPUs {
-		return "number of CPUs"
-	}
-	return "batch size"
-}
-
-// format returns a value with what it counts.
-func (a *adaptation) format(value uint32) string {
-	if a.kind == schemas.MoveCPUs {
-		return schemas.FormatCPUs(value)
-	}
-	return fmt.Sprintf("batch size %d", value)
-}
-
-func (a *adaptation) plural() string {
-	if a.kind == schemas.MoveCPUs {
-		return "numbers of CPUs"
-	}
-	return "batch sizes"
 }
 
 // addAdvice takes advice for this run. The last epoch ended elapsed before now, and startupSeconds
@@ -157,8 +139,8 @@ func (a *adaptation) addAdvice(
 		return adaptationStep{}
 	}
 	a.lastCause = advice.CauseSequence
-	to := a.valueOf(advice.Chosen)
-	if advice.Action != a.action() || to == a.current {
+	to := a.value(advice.Chosen)
+	if advice.Action != a.action || to == a.current {
 		return a.withdraw()
 	}
 	if advice.Move != nil && advice.Move.DryRun {
@@ -184,13 +166,13 @@ func (a *adaptation) addAdvice(
 // rehearse reports a move that is not carried out. A move with the same values and purpose is
 // reported again only after repeatTime, even if other advice came in between.
 func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
-	key := dryReport{m.planned.Purpose, m.from, m.to}
+	key := dryReport{m.Purpose, m.from, m.to}
 	if last, isKnown := a.dryReports[key]; isKnown && now.Before(last.Add(repeatTime)) {
 		return adaptationStep{}
 	}
 	a.dryReports[key] = now
 	a.dryRun, a.dryEpochs = m, nil
-	m.before = mean(a.recent)
+	m.BeforeEpochSeconds = mean(a.recent)
 	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
 }
 
@@ -204,10 +186,10 @@ func (a *adaptation) assessDryRun(seconds float64) adaptationStep {
 		return adaptationStep{}
 	}
 	after, reason := mean(a.dryEpochs), "moves are not turned on"
-	if m.unchangedEpoch != nil && m.predictedEpoch != nil {
+	if m.UnmovedEpochSeconds != nil && m.PredictedEpochSeconds != nil {
 		reason = fmt.Sprintf("moves are not turned on: epochs take %s, predicted were %s, and %s with it",
-			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.unchangedEpoch),
-			schemas.FormatSeconds(*m.predictedEpoch))
+			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.UnmovedEpochSeconds),
+			schemas.FormatSeconds(*m.PredictedEpochSeconds))
 	}
 	e := m.event(a, schemas.MoveDryRun, reason)
 	e.AfterEpochSeconds, e.EpochsMeasured = after, assessedEpochs
@@ -218,28 +200,34 @@ func (a *adaptation) assessDryRun(seconds float64) adaptationStep {
 func (a *adaptation) newMove(advice *schemas.Advice, elapsed time.Duration) *move {
 	with := advice.Chosen
 	m := &move{
-		from:           a.current,
-		to:             a.valueOf(with),
-		batchSize:      with.BatchSize,
-		cause:          advice.CauseSequence,
-		requestedAt:    a.done,
-		probability:    with.Probability,
-		predicted:      with.PredictedSeconds,
-		predictedEpoch: meanEpochSeconds(with, 0),
+		Moved: schemas.Moved{
+			CauseSequence:         advice.CauseSequence,
+			PredictedSeconds:      with.PredictedSeconds,
+			PredictedEpochSeconds: meanEpochSeconds(with, 0),
+			AfterProbability:      with.Probability,
+		},
+		from:        a.current,
+		to:          a.value(with),
+		batchSize:   with.BatchSize,
+		requestedAt: a.done,
 	}
 	if advice.EpochsDone == 0 {
 		elapsed = 0 // it was spent on the start-up
-	}
-	if advice.Move != nil {
-		m.planned = *advice.Move
 	}
 	batchSize, cpus := a.current, with.CPUs
 	if a.kind == schemas.MoveCPUs {
 		batchSize, cpus = with.BatchSize, a.current
 	}
 	if without := advice.Running(batchSize, cpus); without != nil {
-		m.unchanged, m.unmovedProbability = without.PredictedSeconds, without.Probability
-		m.unchangedEpoch = meanEpochSeconds(without, elapsed.Seconds())
+		m.UnmovedSeconds, m.BeforeProbability = without.PredictedSeconds, without.Probability
+		m.UnmovedEpochSeconds = meanEpochSeconds(without, elapsed.Seconds())
+	}
+	if p := advice.Move; p != nil && a.kind == schemas.MoveCPUs {
+		m.Purpose, m.ForJob, m.Rule = p.Purpose, p.ForJob, p.Rule
+		m.SlackSeconds, m.FreeCPUs = p.SlackSeconds, p.FreeCPUs
+		if len(p.RejectedCPUs) == len(p.RejectedReasons) {
+			m.RejectedCPUs, m.RejectedReasons = p.RejectedCPUs, p.RejectedReasons
+		}
 	}
 	return m
 }
@@ -268,11 +256,11 @@ func (a *adaptation) objection(
 ) string {
 	barredTill, isBarred := a.barredTill[m.to]
 	isLending := a.kind == schemas.MoveCPUs && m.to < m.from // costs time on purpose
-	hasSaving := isLending || m.predicted == nil || m.unchanged == nil ||
-		*m.predicted <= (1-minSavingRatio)**m.unchanged
+	hasSaving := isLending || m.PredictedSeconds == nil || m.UnmovedSeconds == nil ||
+		*m.PredictedSeconds <= (1-minSavingRatio)**m.UnmovedSeconds
 	switch {
 	case !slices.Contains(a.values, int(m.to)):
-		return fmt.Sprintf("it is not among the requested %s: %v", a.plural(), a.values)
+		return fmt.Sprintf("it is not among the requested %s: %v", a.plural, a.values)
 	case advice.EpochsDone+maxAdviceAge < a.done:
 		return fmt.Sprintf("the advice is outdated: it follows epoch %d, but epoch %d has ended",
 			advice.EpochsDone, a.done)
@@ -282,7 +270,7 @@ func (a *adaptation) objection(
 		return "it was undone or failed recently"
 	case !hasSaving:
 		return fmt.Sprintf("it saves too little: predicted are %s with it and %s without it",
-			schemas.FormatSeconds(*m.predicted), schemas.FormatSeconds(*m.unchanged))
+			schemas.FormatSeconds(*m.PredictedSeconds), schemas.FormatSeconds(*m.UnmovedSeconds))
 	case a.means == schemas.ByRestart && !isLending:
 		return restartObjection(m, startupSeconds)
 	}
@@ -295,10 +283,10 @@ func restartObjection(m *move, startupSeconds *float64) string {
 	if startupSeconds != nil {
 		cost = *startupSeconds
 	}
-	if m.predicted == nil || m.unchanged == nil {
+	if m.PredictedSeconds == nil || m.UnmovedSeconds == nil {
 		return "without a prediction, it is unknown whether it is worth a restart"
 	}
-	if saved := *m.unchanged - *m.predicted; saved < restartBenefit*cost {
+	if saved := *m.UnmovedSeconds - *m.PredictedSeconds; saved < restartBenefit*cost {
 		return fmt.Sprintf("it saves %s and a restart costs %s: it must save at least twice the cost",
 			schemas.FormatSeconds(saved), schemas.FormatSeconds(cost))
 	}
@@ -382,7 +370,7 @@ func (a *adaptation) addEpoch(
 
 // applied records that the training has applied a move.
 func (a *adaptation) applied(m *move, number uint32, seconds float64) adaptationStep {
-	m.firstEpoch, m.before = number, mean(a.recent)
+	m.Epoch, m.BeforeEpochSeconds = number, mean(a.recent)
 	if n := len(a.recent); n > 0 {
 		m.lastBefore = a.recent[n-1]
 	}
@@ -406,8 +394,8 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 	if gain != nil {
 		reason = fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
 			"%.2f of the predicted gain",
-			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.predictedEpoch),
-			schemas.FormatSeconds(*m.unchangedEpoch), max(0, *gain))
+			schemas.FormatSeconds(*after), schemas.FormatSeconds(*m.PredictedEpochSeconds),
+			schemas.FormatSeconds(*m.UnmovedEpochSeconds), max(0, *gain))
 		if *gain < minGainShare && (a.epochs == 0 || a.done+1 < a.epochs) {
 			outcome = schemas.MoveUndone
 		}
@@ -421,9 +409,9 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 	if outcome == schemas.MoveUndone {
 		a.barredTill[m.to] = now.Add(barTime)
 		a.requested = &move{
+			Moved:       schemas.Moved{CauseSequence: m.CauseSequence},
 			from:        m.to,
 			to:          m.from,
-			cause:       m.cause,
 			requestedAt: a.done,
 			isUndo:      true,
 			batchSize:   m.batchSize,
@@ -437,22 +425,22 @@ func (a *adaptation) assess(now time.Time) adaptationStep {
 // undone if it costs several times as much, the job would miss its SLO because of it, and some of the
 // time until the deadline is left.
 func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
-	if m.deadline.IsZero() || a.epochs <= a.done+1 || m.predictedEpoch == nil ||
-		m.unchangedEpoch == nil {
+	if m.deadline.IsZero() || a.epochs <= a.done+1 || m.PredictedEpochSeconds == nil ||
+		m.UnmovedEpochSeconds == nil {
 		return ""
 	}
-	without := *m.unchangedEpoch
-	if m.before != nil {
-		without = *m.before
+	without := *m.UnmovedEpochSeconds
+	if m.BeforeEpochSeconds != nil {
+		without = *m.BeforeEpochSeconds
 	}
-	predicted, loss := *m.predictedEpoch / *m.unchangedEpoch - 1, after/without-1
+	predicted, loss := *m.PredictedEpochSeconds / *m.UnmovedEpochSeconds - 1, after/without-1
 	left, needed := m.deadline.Sub(now).Seconds(), float64(a.epochs-a.done)*after
 	if loss < max(maxLossRatio*predicted, minLossRatio) || left <= 0 || needed <= left {
 		return ""
 	}
 	return fmt.Sprintf("epochs take %s, predicted were %s, and %s without it: "+
 		"the job needs %s, and %s are left", schemas.FormatSeconds(after),
-		schemas.FormatSeconds(*m.predictedEpoch), schemas.FormatSeconds(*m.unchangedEpoch),
+		schemas.FormatSeconds(*m.PredictedEpochSeconds), schemas.FormatSeconds(*m.UnmovedEpochSeconds),
 		schemas.FormatSeconds(needed), schemas.FormatSeconds(left))
 }
 
@@ -461,14 +449,14 @@ func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
 // last measured epochs or the last measured epoch, whichever is longest, because predictions and
 // means are too short for a job that becomes slower.
 func (m *move) gain(after float64) *float64 {
-	if m.predictedEpoch == nil || m.unchangedEpoch == nil || *m.predictedEpoch >= *m.unchangedEpoch {
+	if m.PredictedEpochSeconds == nil || m.UnmovedEpochSeconds == nil || *m.PredictedEpochSeconds >= *m.UnmovedEpochSeconds {
 		return nil
 	}
-	without := max(*m.unchangedEpoch, m.lastBefore)
-	if m.before != nil {
-		without = max(without, *m.before)
+	without := max(*m.UnmovedEpochSeconds, m.lastBefore)
+	if m.BeforeEpochSeconds != nil {
+		without = max(without, *m.BeforeEpochSeconds)
 	}
-	gain := (1 - after/without) / (1 - *m.predictedEpoch / *m.unchangedEpoch)
+	gain := (1 - after/without) / (1 - *m.PredictedEpochSeconds / *m.UnmovedEpochSeconds)
 	return &gain
 }
 
@@ -485,33 +473,14 @@ func (a *adaptation) end(reason string) adaptationStep {
 
 // event returns the event of a move without its stamp.
 func (m *move) event(a *adaptation, outcome, reason string) *schemas.Moved {
-	e := &schemas.Moved{
-		CauseSequence:         m.cause,
-		Move:                  a.kind,
-		Outcome:               outcome,
-		Means:                 a.means,
-		FromBatchSize:         m.from,
-		ToBatchSize:           m.to,
-		Epoch:                 m.firstEpoch,
-		PredictedSeconds:      m.predicted,
-		UnmovedSeconds:        m.unchanged,
-		PredictedEpochSeconds: m.predictedEpoch,
-		UnmovedEpochSeconds:   m.unchangedEpoch,
-		BeforeEpochSeconds:    m.before,
-		Reason:                reason,
-		BeforeProbability:     m.unmovedProbability,
-		AfterProbability:      m.probability,
-	}
+	e := m.Moved
+	e.Move, e.Outcome, e.Means, e.Reason = a.kind, outcome, a.means, reason
+	e.FromBatchSize, e.ToBatchSize = m.from, m.to
 	if a.kind == schemas.MoveCPUs {
 		e.FromCPUs, e.ToCPUs = m.from, m.to
 		e.FromBatchSize, e.ToBatchSize = m.batchSize, m.batchSize
-		e.Purpose, e.ForJob = m.planned.Purpose, m.planned.ForJob
-		e.Rule, e.SlackSeconds, e.FreeCPUs = m.planned.Rule, m.planned.SlackSeconds, m.planned.FreeCPUs
-		if len(m.planned.RejectedCPUs) == len(m.planned.RejectedReasons) {
-			e.RejectedCPUs, e.RejectedReasons = m.planned.RejectedCPUs, m.planned.RejectedReasons
-		}
 	}
-	return e
+	return &e
 }
 
 // mean returns the mean, or nil without values.
