@@ -106,13 +106,13 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 // assessEpoch lets an epoch confirm or undo a change of the batch size or the CPUs. The first epoch
 // of a process that is timed by arrival has no usable duration, because it includes the start-up.
 func (j *job) assessEpoch(f finishedEpoch, isFirst bool) {
-	seconds := f.seconds
+	seconds := f.Seconds
 	if isFirst && f.source == schemas.DurationArrival {
 		seconds = 0
 	}
 	now, setting := time.Now(), &j.result.Setting
-	j.perform(j.adaptation, j.adaptation.addEpoch(f.number, setting.BatchSize, seconds, now))
-	j.perform(j.sharing, j.sharing.addEpoch(f.number, setting.CPUs, seconds, now))
+	j.perform(j.adaptation, j.adaptation.addEpoch(f.Epoch, setting.BatchSize, seconds, now))
+	j.perform(j.sharing, j.sharing.addEpoch(f.Epoch, setting.CPUs, seconds, now))
 }
 
 // perform carries out a decision of an adaptation.

@@ -8,18 +8,10 @@ import (
 	"courier/schemas"
 )
 
-// finishedEpoch is an epoch of this run with a duration.
+// finishedEpoch is an epoch of this run: a report whose number counts from 1, with a duration.
 type finishedEpoch struct {
-	number    uint32 // from 1
-	at        time.Time
-	seconds   float64
-	source    string // schemas.DurationReported or schemas.DurationArrival
-	loss      *float64
-	accuracy  *float64
-	metric    output.Metric
-	samples   uint64 // number of samples behind accuracy; 0: not reported
-	batchSize uint32 // batch size of the epoch; 0: not reported
-	cpus      uint32 // CPUs of the epoch; 0: not reported
+	output.EpochReport
+	source string // of Seconds: schemas.DurationReported or schemas.DurationArrival
 }
 
 // epochState is the state of a run's epochs. It follows from the reports alone.
@@ -74,17 +66,8 @@ func (f *epochState) addTogether(reports []output.EpochReport) []finishedEpoch {
 		}
 		f.done += min(max(r.Epochs, 1), number-f.last)
 		f.last = number
-		accepted = append(accepted, finishedEpoch{
-			number:    number,
-			seconds:   r.Seconds,
-			source:    schemas.DurationReported,
-			loss:      r.Loss,
-			accuracy:  r.Accuracy,
-			metric:    r.Metric,
-			samples:   r.ValidationSamples,
-			batchSize: r.BatchSize,
-			cpus:      r.CPUs,
-		})
+		r.Epoch = number
+		accepted = append(accepted, finishedEpoch{r, schemas.DurationReported})
 	}
 	if len(accepted) == 0 {
 		return nil
@@ -98,7 +81,7 @@ func (f *epochState) addTogether(reports []output.EpochReport) []finishedEpoch {
 	accepted = f.timeByArrival(accepted, at.Sub(f.lastAt).Seconds()/float64(f.last-previous))
 	f.lastAt = at
 	for i := range accepted {
-		accepted[i].at = at
+		accepted[i].At = at
 	}
 	return accepted
 }
@@ -133,11 +116,10 @@ const minPrintedDuration = 10 * time.Millisecond
 func (f *epochState) timeByArrival(epochs []finishedEpoch, seconds float64) []finishedEpoch {
 	timed := epochs[:0]
 	for _, e := range epochs {
-		if e.seconds == 0 && seconds > 0 && seconds <= schemas.MaxSLO.Seconds() {
-			e.seconds = seconds
-			e.source = schemas.DurationArrival
+		if e.Seconds == 0 && seconds > 0 && seconds <= schemas.MaxSLO.Seconds() {
+			e.Seconds, e.source = seconds, schemas.DurationArrival
 		}
-		if e.seconds == 0 {
+		if e.Seconds == 0 {
 			f.ignored++
 			continue
 		}

@@ -128,7 +128,7 @@ func TestEpochFold(t *testing.T) {
 					reports = append(reports, r)
 				}
 				for _, f := range e.add(reports) {
-					got = append(got, fmt.Sprintf("%d=%g/%s", f.number, f.seconds, f.source))
+					got = append(got, fmt.Sprintf("%d=%g/%s", f.Epoch, f.Seconds, f.source))
 				}
 			}
 			startup := "-"
@@ -159,7 +159,7 @@ func TestEpochFold_HeldBack(t *testing.T) {
 	}
 	var got []string
 	for _, f := range e.add(reports) {
-		got = append(got, fmt.Sprintf("%d=%g at %g", f.number, f.seconds, f.at.Sub(noon).Seconds()))
+		got = append(got, fmt.Sprintf("%d=%g at %g", f.Epoch, f.Seconds, f.At.Sub(noon).Seconds()))
 	}
 	if want := "1=10 at 10 2=3 at 13 3=4 at 17"; strings.Join(got, " ") != want {
 		t.Errorf("add() = %q, want %q", got, want)

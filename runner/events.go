@@ -48,8 +48,8 @@ func (j *job) addReports(reports []output.EpochReport) {
 		j.learnBatchSize(f)
 		e := j.epochEvent(f, &node, used, len(accepted))
 		j.result.Epochs = append(j.result.Epochs, *e)
-		if f.accuracy != nil {
-			j.result.Accuracy = f.accuracy
+		if f.Accuracy != nil {
+			j.result.Accuracy = f.Accuracy
 		}
 		if j.o.OnEpoch != nil {
 			j.o.OnEpoch(e)
@@ -69,11 +69,11 @@ func (j *job) addReports(reports []output.EpochReport) {
 
 // confirmControl takes the values that an epoch of a job with a control file ran with.
 func (j *job) confirmControl(f finishedEpoch) {
-	if j.o.Adapt == AdaptControl && f.batchSize > 0 {
-		j.result.Setting.BatchSize = f.batchSize
+	if j.o.Adapt == AdaptControl && f.BatchSize > 0 {
+		j.result.Setting.BatchSize = f.BatchSize
 	}
-	if j.sharing.means == schemas.ByControl && f.cpus > 0 {
-		j.result.Setting.CPUs = f.cpus
+	if j.sharing.means == schemas.ByControl && f.CPUs > 0 {
+		j.result.Setting.CPUs = f.CPUs
 	}
 }
 
@@ -81,12 +81,12 @@ func (j *job) confirmControl(f finishedEpoch) {
 // ignores the advised batch size are recorded with the one that it used.
 func (j *job) learnBatchSize(f finishedEpoch) {
 	s := &j.result.Setting
-	if !j.merge.IsMeasuring() || f.batchSize == 0 || f.batchSize == s.BatchSize || j.o.Adapt != AdaptOff {
+	if !j.merge.IsMeasuring() || f.BatchSize == 0 || f.BatchSize == s.BatchSize || j.o.Adapt != AdaptOff {
 		return
 	}
 	j.screen.message("the training uses batch size %d, not %d: its epochs are recorded with batch size %d",
-		f.batchSize, s.BatchSize, f.batchSize)
-	s.BatchSize, j.merge.BatchSize = f.batchSize, f.batchSize
+		f.BatchSize, s.BatchSize, f.BatchSize)
+	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize
 }
 
 // wallSeconds returns the time between the last two reports, per epoch, which includes what the
@@ -99,7 +99,7 @@ func (j *job) wallSeconds(
 		return j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
 	}
 	if e := accepted[0]; e.source == schemas.DurationReported || j.epochs.startupSeconds != nil {
-		return e.seconds
+		return e.Seconds
 	}
 	return 0
 }
@@ -112,23 +112,23 @@ func (j *job) epochEvent(
 	epochs int,
 ) *schemas.Epoch {
 	e := &schemas.Epoch{
-		JobStamp:          j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.number)),
+		JobStamp:          j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.Epoch)),
 		Setting:           j.result.Setting,
-		Epoch:             f.number,
-		DurationSeconds:   f.seconds,
+		Epoch:             f.Epoch,
+		DurationSeconds:   f.Seconds,
 		DurationSource:    f.source,
-		Loss:              f.loss,
-		Accuracy:          f.accuracy,
-		ValidationSamples: f.samples,
+		Loss:              f.Loss,
+		Accuracy:          f.Accuracy,
+		ValidationSamples: f.ValidationSamples,
 		NodeCores:         node.NodeCores,
 		NodeCPURatio:      node.NodeCPURatio,
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
 	}
-	if late := time.Since(f.at); late > 0 { // it was held back until it was confirmed
+	if late := time.Since(f.At); late > 0 { // it was held back until it was confirmed
 		e.At = e.At.Add(-late)
 	}
-	if m := f.metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
+	if m := f.Metric; m.Name != "" && !math.IsInf(m.Value, 0) && !math.IsNaN(m.Value) {
 		e.Metric, e.MetricValue = m.Name, &m.Value
 	}
 	used.Fill(e, epochs)
@@ -137,8 +137,8 @@ func (j *job) epochEvent(
 
 // explainAccuracy informs the user once if the accuracy is not the number that the job printed.
 func (j *job) explainAccuracy(f finishedEpoch) {
-	m := f.metric
-	if j.hasExplained || f.accuracy == nil || m.Name == "" || m.Value == *f.accuracy {
+	m := f.Metric
+	if j.hasExplained || f.Accuracy == nil || m.Name == "" || m.Value == *f.Accuracy {
 		return
 	}
 	j.hasExplained = true
@@ -147,7 +147,7 @@ func (j *job) explainAccuracy(f finishedEpoch) {
 		meaning = "an error rate, of which lower is better"
 	}
 	j.screen.message("%s %.6g is read as %s: accuracy %.6g",
-		schemas.OneLine(m.Name), m.Value, meaning, *f.accuracy)
+		schemas.OneLine(m.Name), m.Value, meaning, *f.Accuracy)
 }
 
 // Limits after which the user is informed that no epoch is recognized.

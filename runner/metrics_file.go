@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -20,14 +19,13 @@ type metricsLog struct {
 	kinds  output.MetricKinds
 	path   string
 	before map[string]int64 // sizes of the files at the start
-	tables map[string]*followedFile
-	events map[string]*followedFile
+	read   map[string]*followedFile
 	board  *output.TensorBoard
 }
 
 // followedFile is a file that is read as it grows.
 type followedFile struct {
-	parser *output.Parser // nil for an event file
+	parser *output.Parser // of a table
 	offset int64
 }
 
@@ -49,8 +47,7 @@ func newMetricsLog(path string, kinds output.MetricKinds) (*metricsLog, error) {
 		path:   path,
 		kinds:  kinds,
 		before: map[string]int64{},
-		tables: map[string]*followedFile{},
-		events: map[string]*followedFile{},
+		read:   map[string]*followedFile{},
 		board:  output.NewTensorBoard(kinds),
 	}
 	for _, f := range m.files() {
@@ -107,49 +104,46 @@ func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
 	var reports []output.EpochReport
 	isIdle := true
 	for _, path := range m.files() {
-		if isEventFile(path) {
-			data, _ := m.read(path, m.events)
+		f, data, writtenAt := m.follow(path)
+		switch {
+		case f == nil:
+		case isEventFile(path):
 			isIdle = isIdle && len(data) == 0
 			m.board.Write(path, data)
-			continue
-		}
-		data, writtenAt := m.read(path, m.tables)
-		f := m.tables[path]
-		if f == nil {
-			continue
-		}
-		reports = append(reports, f.parser.Write(0, data, writtenAt)...)
-		if isEnd {
-			reports = append(reports, f.parser.Close(writtenAt, true)...)
+		default:
+			reports = append(reports, f.parser.Write(0, data, writtenAt)...)
+			if isEnd {
+				reports = append(reports, f.parser.Close(writtenAt, true)...)
+			}
 		}
 	}
 	return append(reports, m.board.Take(isIdle || isEnd)...)
 }
 
-// read returns what was appended to a file, and when. A file that became shorter is read from its
-// start.
-func (m *metricsLog) read(path string, files map[string]*followedFile) ([]byte, time.Time) {
+// follow returns a file with what was appended to it, and when; nil if nothing was since the start. A file
+// that became shorter is read from its start.
+func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, time.Time{}
+		return nil, nil, time.Time{}
 	}
-	f := files[path]
+	f := m.read[path]
 	if f == nil {
 		if info.Size() == m.before[path] {
-			return nil, time.Time{} // unchanged since the start
+			return nil, nil, time.Time{} // unchanged since the start
 		}
 		f = m.open(path, info.Size())
-		files[path] = f
+		m.read[path] = f
 	}
 	if info.Size() < f.offset {
 		f.offset, f.parser = 0, output.NewLog(m.kinds)
 	}
 	data, err := readAt(path, f.offset)
 	if err != nil {
-		return nil, info.ModTime()
+		data = nil
 	}
 	f.offset += int64(len(data))
-	return data, info.ModTime()
+	return f, data, info.ModTime()
 }
 
 // open begins to read a file behind the bytes that it had before the job. The head of a table is
@@ -175,9 +169,5 @@ func readAt(path string, offset int64) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }() // it was only read
-	data, err := io.ReadAll(io.NewSectionReader(f, offset, maxReadOnce))
-	if errors.Is(err, io.EOF) {
-		err = nil
-	}
-	return data, err
+	return io.ReadAll(io.NewSectionReader(f, offset, maxReadOnce))
 }

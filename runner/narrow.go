@@ -1,5 +1,15 @@
 package runner
 
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// windowSize is the size of a terminal.
+type windowSize struct{ rows, columns uint16 }
+
 // minJobColumns is the minimum width of the job's terminal. Progress bars leave out their metrics
 // on a narrower one. A wider one would make their bars longer and push the metrics out of sight.
 const minJobColumns = 100
@@ -8,6 +18,16 @@ const minJobColumns = 100
 func (w windowSize) widened() windowSize {
 	w.columns = max(w.columns, minJobColumns)
 	return w
+}
+
+// columnsOf returns the width of a terminal; ok is false if w is not a terminal.
+func columnsOf(w io.Writer) (columns int, ok bool) {
+	f, isFile := w.(*os.File)
+	if !isFile || f == nil {
+		return 0, false
+	}
+	columns, _, err := term.GetSize(int(f.Fd()))
+	return columns, err == nil
 }
 
 // narrower cuts the drawings of progress bars to the width of the user's terminal. A drawing that

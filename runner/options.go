@@ -192,16 +192,13 @@ func (o *Options) validate() error {
 		return schemas.Invalid("batch_size", "%d is not between 1 and %d",
 			o.BatchSize, schemas.MaxBatchSize)
 	}
-	if !slices.Contains(adaptValues, o.Adapt) {
-		return schemas.Invalid("adapt", "%q is not one of %s",
-			o.Adapt, strings.Join(adaptValues, ", "))
+	err := errors.Join(oneOf("adapt", o.Adapt, adaptValues), oneOf("resize", o.Resize, resizeValues),
+		oneOf("stop_when_late", o.StopWhenLate, stopValues))
+	if err != nil {
+		return err
 	}
 	if err := o.validateResize(); err != nil {
 		return err
-	}
-	if !slices.Contains(stopValues, o.StopWhenLate) {
-		return schemas.Invalid("stop_when_late", "%q is not one of %s",
-			o.StopWhenLate, strings.Join(stopValues, ", "))
 	}
 	if o.Adapt == AdaptRestart && !hasPlaceholder(o.Command, batchPlaceholder) {
 		return schemas.Invalid("adapt", "%s requires %s in the command, otherwise nothing changes",
@@ -214,6 +211,13 @@ func (o *Options) validate() error {
 		return fmt.Errorf("find the program: %w", err)
 	}
 	return nil
+}
+
+func oneOf(field, value string, values []string) error {
+	if slices.Contains(values, value) {
+		return nil
+	}
+	return schemas.Invalid(field, "%q is not one of %s", value, strings.Join(values, ", "))
 }
 
 // newJobID returns a unique ID for a job of the model.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/runner/resize"
@@ -27,14 +26,7 @@ const (
 )
 
 var resizeValues = []string{
-	ResizeOff,
-	ResizeWeight,
-	ResizeCap,
-	ResizeControl,
-	ResizeRestart,
-	ResizeDocker,
-	ResizeDockerCap,
-	ResizeKubernetes,
+	ResizeOff, ResizeWeight, ResizeCap, ResizeControl, ResizeRestart, ResizeDocker, ResizeDockerCap, ResizeKubernetes,
 }
 
 // resizeTimeout bounds one change of the CPUs.
@@ -216,10 +208,6 @@ func (j *job) awaitResize() {
 
 // validateResize checks the options of moves of CPUs.
 func (o *Options) validateResize() error {
-	if !slices.Contains(resizeValues, o.Resize) {
-		return schemas.Invalid("resize", "%q is not one of %s",
-			o.Resize, strings.Join(resizeValues, ", "))
-	}
 	if o.resizeMeans() == schemas.ByDocker && o.Container == "" {
 		return schemas.Invalid("container",
 			"missing; want the name of the container that the command starts")

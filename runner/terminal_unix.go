@@ -5,7 +5,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -15,9 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
-
-// windowSize is the size of a terminal.
-type windowSize struct{ rows, columns uint16 }
 
 // defaultSize is the size if no output goes to a terminal. It is wide, so that programs that wrap
 // their lines do not split the line of an epoch.
@@ -138,14 +134,4 @@ func exitStatus(state *os.ProcessState) (code int, reason string) {
 		return 128 + int(status.Signal()), "ended by signal " + unix.SignalName(status.Signal())
 	}
 	return state.ExitCode(), fmt.Sprintf("exit status %d", state.ExitCode())
-}
-
-// columnsOf returns the width of a terminal; ok is false if w is not a terminal.
-func columnsOf(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || f == nil {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	return columns, err == nil
 }

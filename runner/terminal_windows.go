@@ -3,16 +3,10 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"syscall"
-
-	"golang.org/x/term"
 )
-
-// windowSize is the size of a terminal.
-type windowSize struct{ rows, columns uint16 }
 
 // sizeOf is not used, because jobs run on pipes.
 func sizeOf(...any) windowSize { return windowSize{} }
@@ -50,14 +44,4 @@ func (p *jobProcess) kill() error { return p.cmd.Process.Kill() }
 // exitStatus returns the exit status with a description.
 func exitStatus(state *os.ProcessState) (code int, reason string) {
 	return state.ExitCode(), fmt.Sprintf("exit status %d", state.ExitCode())
-}
-
-// columnsOf returns the width of a terminal; ok is false if w is not a terminal.
-func columnsOf(w io.Writer) (columns int, ok bool) {
-	f, isFile := w.(*os.File)
-	if !isFile || f == nil {
-		return 0, false
-	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	return columns, err == nil
 }
