@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -76,38 +75,22 @@ func Start(ctx context.Context, address, experiment, name string, log *slog.Logg
 
 // create creates the run.
 func (r *TrackedRun) create(ctx context.Context, experiment, name string) error {
-	var found struct {
-		Experiment struct {
-			ID string `json:"experiment_id"`
-		} `json:"experiment"`
-	}
-	err := r.send(ctx, http.MethodGet,
-		"experiments/get-by-name?experiment_name="+url.QueryEscape(experiment), nil, &found)
-	var missing *responseError
-	if errors.As(err, &missing) && missing.status == http.StatusNotFound {
-		var created struct {
-			ID string `json:"experiment_id"`
-		}
-		err = r.send(ctx, http.MethodPost, "experiments/create",
-			map[string]any{"name": experiment}, &created)
-		found.Experiment.ID = created.ID
+	found, err := r.send(ctx, http.MethodGet,
+		"experiments/get-by-name?experiment_name="+url.QueryEscape(experiment), nil)
+	id := found.Experiment.ID
+	if found.status == http.StatusNotFound {
+		found, err = r.send(ctx, http.MethodPost, "experiments/create", map[string]any{"name": experiment})
+		id = found.ID
 	}
 	if err != nil {
 		return err
 	}
-	var run struct {
-		Run struct {
-			Info struct {
-				ID string `json:"run_id"`
-			} `json:"info"`
-		} `json:"run"`
-	}
-	err = r.send(ctx, http.MethodPost, "runs/create", map[string]any{
-		"experiment_id": found.Experiment.ID,
+	created, err := r.send(ctx, http.MethodPost, "runs/create", map[string]any{
+		"experiment_id": id,
 		"run_name":      name,
 		"start_time":    time.Now().UnixMilli(),
-	}, &run)
-	r.ID, r.isOwn = run.Run.Info.ID, true
+	})
+	r.ID, r.isOwn = created.Run.Info.ID, true
 	return err
 }
 
@@ -148,8 +131,8 @@ func (r *TrackedRun) write(ctx context.Context) {
 	defer close(r.ended)
 	for tags := range r.latest {
 		for key, value := range tags {
-			err := r.send(ctx, http.MethodPost, "runs/set-tag",
-				map[string]any{"run_id": r.ID, "key": key, "value": value}, nil)
+			_, err := r.send(ctx, http.MethodPost, "runs/set-tag",
+				map[string]any{"run_id": r.ID, "key": key, "value": value})
 			if err != nil {
 				r.log.Warn("tag not written to MLflow", "tag", key, "error", err)
 				break
@@ -175,35 +158,41 @@ func (r *TrackedRun) End(ctx context.Context, isFinished bool) {
 	if isFinished {
 		status = "FINISHED"
 	}
-	err := r.send(ctx, http.MethodPost, "runs/update",
-		map[string]any{"run_id": r.ID, "status": status, "end_time": time.Now().UnixMilli()}, nil)
+	_, err := r.send(ctx, http.MethodPost, "runs/update",
+		map[string]any{"run_id": r.ID, "status": status, "end_time": time.Now().UnixMilli()})
 	if err != nil {
 		r.log.Warn("run not ended in MLflow", "run", r.ID, "error", err)
 	}
 }
 
-// responseError is an error response of the server.
-type responseError struct {
-	status int
-	text   string
+// response has the fields of all responses.
+type response struct {
+	status     int    // of HTTP
+	ID         string `json:"experiment_id"` // of experiments/create
+	Experiment struct {
+		ID string `json:"experiment_id"`
+	} `json:"experiment"`
+	Run struct {
+		Info struct {
+			ID string `json:"run_id"`
+		} `json:"info"`
+	} `json:"run"`
 }
 
-func (e *responseError) Error() string { return fmt.Sprintf("mlflow: HTTP %d: %s", e.status, e.text) }
-
 // send sends a request to the REST API (version 2.0) and decodes the response.
-func (r *TrackedRun) send(ctx context.Context, method, path string, body, response any) error {
+func (r *TrackedRun) send(ctx context.Context, method, path string, body any) (found response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	data, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return found, err
 	}
-	address := strings.TrimSuffix((&url.URL{
-		Scheme: r.base.Scheme, Host: r.base.Host, Path: r.base.Path,
-	}).String(), "/") + "/api/2.0/mlflow/" + path
+	base := *r.base
+	base.User = nil
+	address := strings.TrimSuffix(base.String(), "/") + "/api/2.0/mlflow/" + path
 	q, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(data))
 	if err != nil {
-		return fmt.Errorf("mlflow: %w", err)
+		return found, fmt.Errorf("mlflow: %w", err)
 	}
 	q.Header.Set("Content-Type", "application/json")
 	if password, ok := r.base.User.Password(); ok {
@@ -213,22 +202,20 @@ func (r *TrackedRun) send(ctx context.Context, method, path string, body, respon
 	}
 	reply, err := http.DefaultClient.Do(q)
 	if err != nil {
-		return fmt.Errorf("mlflow: %w", err)
+		return found, fmt.Errorf("mlflow: %w", err)
 	}
 	defer reply.Body.Close()
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(reply.Body, most))
 	if err != nil {
-		return fmt.Errorf("mlflow: %w", err)
+		return found, fmt.Errorf("mlflow: %w", err)
 	}
-	if reply.StatusCode != http.StatusOK {
-		return &responseError{reply.StatusCode, strings.TrimSpace(string(text[:min(len(text), 300)]))}
+	found.status = reply.StatusCode
+	if found.status != http.StatusOK {
+		return found, fmt.Errorf("mlflow: HTTP %d: %s", found.status, strings.TrimSpace(string(text[:min(len(text), 300)])))
 	}
-	if response == nil {
-		return nil
+	if err := json.Unmarshal(text, &found); err != nil {
+		return found, fmt.Errorf("mlflow: decode the response to %s: %w", path, err)
 	}
-	if err := json.Unmarshal(text, response); err != nil {
-		return fmt.Errorf("mlflow: decode the response to %s: %w", path, err)
-	}
-	return nil
+	return found, nil
 }

@@ -18,14 +18,8 @@ import (
 // maxReply bounds the bytes of a reply that are read.
 const maxReply = 4 << 20
 
-// apiClient calls the Kubernetes API with the credentials of a service account.
-type apiClient struct {
-	server      string // URL of the API server
-	credentials string // directory with the token
-	client      *http.Client
-}
-
-func newAPIClient(server, credentials string) (*apiClient, error) {
+// newClient returns a client that trusts the authority of a service account.
+func newClient(credentials string) (*http.Client, error) {
 	ca, err := os.ReadFile(filepath.Join(credentials, "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("the pod has no service account: %w", err)
@@ -34,8 +28,7 @@ func newAPIClient(server, credentials string) (*apiClient, error) {
 	if !roots.AppendCertsFromPEM(ca) {
 		return nil, fmt.Errorf("%s/ca.crt has no certificate", credentials)
 	}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
-	return &apiClient{server, credentials, &http.Client{Transport: transport}}, nil
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}, nil
 }
 
 // apiError is a request that the API server refused.
@@ -49,54 +42,23 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("the API server refused %s: %s", e.method, e.message)
 }
 
-// call sends a request for a pod or one of its subresources, and decodes the reply.
-func (a *apiClient) call(
-	ctx context.Context, method, namespace, pod, subresource string, body, reply any,
-) error {
-	request, err := a.newRequest(ctx, method, namespace, pod, subresource, body)
+// call sends a request for the pod or one of its subresources to the Kubernetes API. A body is a patch.
+func (p *Pod) call(ctx context.Context, method, subresource string, body any) (*podObject, error) {
+	text, err := json.Marshal(body)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	response, err := a.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		var status struct {
-			Message string `json:"message"`
-		}
-		if json.Unmarshal(text, &status) != nil || status.Message == "" {
-			status.Message = response.Status
-		}
-		return &apiError{response.StatusCode, method, status.Message}
-	}
-	return json.Unmarshal(text, reply)
-}
-
-func (a *apiClient) newRequest(
-	ctx context.Context, method, namespace, pod, subresource string, body any,
-) (*http.Request, error) {
 	address := fmt.Sprintf("%s/api/v1/namespaces/%s/pods/%s%s",
-		a.server, url.PathEscape(namespace), url.PathEscape(pod), subresource)
-	var content io.Reader
+		p.server, url.PathEscape(p.Namespace), url.PathEscape(p.Name), subresource)
+	request, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if body != nil {
-		text, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		content = bytes.NewReader(text)
+		request, err = http.NewRequestWithContext(ctx, method, address, bytes.NewReader(text))
 	}
-	request, err := http.NewRequestWithContext(ctx, method, address, content)
 	if err != nil {
 		return nil, err
 	}
 	// The token is read for each request, because Kubernetes replaces it.
-	token, err := os.ReadFile(filepath.Join(a.credentials, "token"))
+	token, err := os.ReadFile(filepath.Join(p.credentials, "token"))
 	if err != nil {
 		return nil, err
 	}
@@ -105,5 +67,25 @@ func (a *apiClient) newRequest(
 	if body != nil {
 		request.Header.Set("Content-Type", "application/strategic-merge-patch+json")
 	}
-	return request, nil
+
+	response, err := p.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	reply, err := io.ReadAll(io.LimitReader(response.Body, maxReply))
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode != http.StatusOK {
+		var status struct {
+			Message string `json:"message"`
+		}
+		if json.Unmarshal(reply, &status) != nil || status.Message == "" {
+			status.Message = response.Status
+		}
+		return nil, &apiError{response.StatusCode, method, status.Message}
+	}
+	found := &podObject{}
+	return found, json.Unmarshal(reply, found)
 }

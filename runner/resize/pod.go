@@ -28,7 +28,9 @@ type Pod struct {
 	// Interval is the time between two readings of the status; 0 means one second.
 	Interval time.Duration
 
-	api *apiClient
+	server      string // URL of the API server
+	credentials string // directory with the token
+	client      *http.Client
 }
 
 // ThisPod returns the container that this process runs in. The pod's manifest must set POD_NAME and
@@ -40,7 +42,12 @@ func ThisPod() (*Pod, error) {
 // ThisPodWith is ThisPod with a service account that is mounted at another directory.
 func ThisPodWith(credentials string) (*Pod, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
-	p := &Pod{Name: os.Getenv("POD_NAME"), Container: os.Getenv("CONTAINER_NAME")}
+	p := &Pod{
+		Name:        os.Getenv("POD_NAME"),
+		Container:   os.Getenv("CONTAINER_NAME"),
+		server:      "https://" + net.JoinHostPort(host, port),
+		credentials: credentials,
+	}
 	if host == "" {
 		return nil, errors.New("this process runs in no pod: KUBERNETES_SERVICE_HOST is not set")
 	}
@@ -55,11 +62,8 @@ func ThisPodWith(credentials string) (*Pod, error) {
 		return nil, fmt.Errorf("the pod has no service account: %w", err)
 	}
 	p.Namespace = strings.TrimSpace(string(namespace))
-	p.api, err = newAPIClient("https://"+net.JoinHostPort(host, port), credentials)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	p.client, err = newClient(credentials)
+	return p, err
 }
 
 // Resize sets the CPU request of the container, and waits until the kubelet has applied it or refuses.
@@ -77,8 +81,8 @@ func (p *Pod) resize(ctx context.Context, cpus uint32) error {
 	if cpus < 1 {
 		return errors.New("want 1 or more")
 	}
-	var now podObject
-	if err := p.call(ctx, http.MethodGet, "", nil, &now); err != nil {
+	now, err := p.call(ctx, http.MethodGet, "", nil)
+	if err != nil {
 		return err
 	}
 	current, err := now.resizable(p.Container)
@@ -98,7 +102,10 @@ func (p *Pod) resize(ctx context.Context, cpus uint32) error {
 	if err == nil {
 		return nil
 	}
-	if failed := p.restore(ctx, current); failed != nil {
+	// Otherwise the kubelet would apply the resize later, when the job no longer expects it.
+	withdrawing, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
+	defer cancel()
+	if _, failed := p.patch(withdrawing, current); failed != nil {
 		return fmt.Errorf("%w; withdraw the resize: %w", err, failed)
 	}
 	return err
@@ -110,26 +117,16 @@ func (p *Pod) patch(ctx context.Context, wanted cpuAllocation) (*podObject, erro
 	patch := resizePatch{}
 	patch.Spec.Containers = []containerResources{{Name: p.Container, Resources: wanted.resources()}}
 	for attempt := 1; ; attempt++ {
-		var reply podObject
-		err := p.call(ctx, http.MethodPatch, "/resize", &patch, &reply)
+		reply, err := p.call(ctx, http.MethodPatch, "/resize", &patch)
 		var refusal *apiError
 		isConflict := errors.As(err, &refusal) && refusal.code == http.StatusConflict
 		if !isConflict || attempt == patchAttempts {
-			return &reply, err
+			return reply, err
 		}
 		if p.wait(ctx) != nil {
 			return nil, err
 		}
 	}
-}
-
-// restore withdraws a resize that is not in force. Otherwise the kubelet would apply it later, when
-// the job no longer expects it.
-func (p *Pod) restore(ctx context.Context, previous cpuAllocation) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreTimeout)
-	defer cancel()
-	_, err := p.patch(ctx, previous)
-	return err
 }
 
 // await reads the status of the pod until the resize is in force. The status in the reply to a patch
@@ -144,8 +141,7 @@ func (p *Pod) await(ctx context.Context, patched *podObject, wanted cpuAllocatio
 		if err := p.wait(ctx); err != nil {
 			return fmt.Errorf("not in force yet: %w", err)
 		}
-		now = &podObject{}
-		if err := p.call(ctx, http.MethodGet, "", nil, now); err != nil {
+		if now, err = p.call(ctx, http.MethodGet, "", nil); err != nil {
 			return err
 		}
 	}
@@ -163,8 +159,4 @@ func (p *Pod) wait(ctx context.Context) error {
 	case <-time.After(interval):
 		return nil
 	}
-}
-
-func (p *Pod) call(ctx context.Context, method, subresource string, body, reply any) error {
-	return p.api.call(ctx, method, p.Namespace, p.Name, subresource, body, reply)
 }
