@@ -16,15 +16,13 @@ func driverLog(stamped bool, clocks ...float64) string {
 	line := func(clock float64, format string, values ...any) {
 		if stamped {
 			s := 12 + clock
-			fmt.Fprintf(&b, "2020-10-21 13:%02d:%02d INFO  DistriOptimizer$:427 - ", int(s)/60,
-				int(s)%60)
+			fmt.Fprintf(&b, "2020-10-21 13:%02d:%02d INFO  DistriOptimizer$:427 - ", int(s)/60, int(s)%60)
 		}
 		fmt.Fprintf(&b, format+"\n", values...)
 	}
 	line(-12, "Running Spark version 2.3.0")
 	for i, clock := range clocks {
-		head := fmt.Sprintf("[Epoch %d 60032/60000][Iteration %d][Wall Clock %gs]", i+1, 469*(i+1),
-			clock)
+		head := fmt.Sprintf("[Epoch %d 60032/60000][Iteration %d][Wall Clock %gs]", i+1, 469*(i+1), clock)
 		line(clock-2,
 			"[Epoch %d 128/60000][Iteration %d][Wall Clock %gs] Trained 128.0 records in 0.05 seconds. Throughput is"+
 				" 2560.6 records/second. Loss is 0.5.",

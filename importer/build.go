@@ -304,16 +304,14 @@ func (r *PastRun) checkEpochs() *Refusal {
 				"epoch %d follows epoch %d: epochs are missing, or two runs are mixed", e.Number, i)
 		}
 		if !(e.Seconds > 0) {
-			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d took %g s", e.Number,
-				e.Seconds)
+			return refuse(ReasonPositive, FieldEpochSeconds, "epoch %d took %g s", e.Number, e.Seconds)
 		}
 	}
 	n := uint32(len(r.Epochs))
 	switch {
 	case n == 0:
 	case n < r.Setting.Epochs && r.Outcome == schemas.EventFinished:
-		return refuse(ReasonEpochs, FieldEpochs, "expected %d epochs, found %d",
-			r.Setting.Epochs, n)
+		return refuse(ReasonEpochs, FieldEpochs, "expected %d epochs, found %d", r.Setting.Epochs, n)
 	case n > r.Setting.Epochs:
 		return refuse(ReasonMixed, FieldEpochs,
 			"expected %d epochs, found %d: epochs of another run are among them",

@@ -81,8 +81,7 @@ func (r *epochRun) constants(d *runDraft) *Refusal {
 func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 	number, err := strconv.ParseFloat(d.values[FieldEpoch], 64)
 	if err != nil || !(number >= 0 && number <= schemas.MaxEpochs) {
-		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number",
-			clip(d.values[FieldEpoch]))
+		return e, refuse(ReasonInvalid, FieldEpoch, "%q is not an epoch number", clip(d.values[FieldEpoch]))
 	}
 	e.number, e.Source = number, schemas.DurationReported
 	v := &fieldValues{text: func(field string) string { return d.values[field] }}

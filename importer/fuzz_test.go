@@ -17,8 +17,7 @@ func checkProperties(t *testing.T, read func() (importer.ReadResult, error)) {
 		return
 	}
 	if len(a.Runs)+len(a.Refused) != a.Read+a.Unreadable {
-		t.Fatalf("%d accepted and %d rejected runs, want %d in total",
-			len(a.Runs), len(a.Refused), a.Read)
+		t.Fatalf("%d accepted and %d rejected runs, want %d in total", len(a.Runs), len(a.Refused), a.Read)
 	}
 	for _, r := range a.Refused {
 		if r.Reason == "" || r.Message == "" || r.File == "" {
@@ -118,12 +117,10 @@ func FuzzMLflow(f *testing.F) {
 				Defaults: map[string]string{importer.FieldCPUs: "2"},
 			})
 			err := r.Directory(importer.FormatMLflow, "mlruns", fstest.MapFS{
-				"0/1/meta.yaml":    {Data: []byte(meta)},
-				"0/1/params/model": {Data: []byte("m")},
-				"0/1/params/batch": {Data: []byte(batch)},
-				"0/1/params/epochs": {Data: []byte(
-					epochs,
-				)},
+				"0/1/meta.yaml":        {Data: []byte(meta)},
+				"0/1/params/model":     {Data: []byte("m")},
+				"0/1/params/batch":     {Data: []byte(batch)},
+				"0/1/params/epochs":    {Data: []byte(epochs)},
 				"0/1/metrics/accuracy": {Data: []byte(metric)},
 			})
 			return r.Finish(), err

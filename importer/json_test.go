@@ -215,8 +215,7 @@ func TestReader_JSONEvents(t *testing.T) {
 			for _, r := range f.Runs {
 				if events := r.Events(); r.EndID() != "j/2/finished" ||
 					events[len(events)-1].ID() != r.EndID() || len(events) != len(c.events) {
-					t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events),
-						r.EndID())
+					t.Errorf("%s: %d events to %s, want those of the file", c.name, len(events), r.EndID())
 				}
 			}
 		}

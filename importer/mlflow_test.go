@@ -29,8 +29,7 @@ func store(change map[string]string) fstest.MapFS {
 		"tags/mlflow.runName": "wistful-ant-659",
 		"metrics/val_accuracy": fmt.Sprintf("%d 0.8 0\n%d 0.85 1\n%d 0.9 2\n", zero+7500,
 			zero+12000, zero+16750),
-		"metrics/loss": fmt.Sprintf("%d 1.5 0\n%d 0.75 1\n%d 0.5 2\n", zero+7400,
-			zero+11900, zero+16600),
+		"metrics/loss": fmt.Sprintf("%d 1.5 0\n%d 0.75 1\n%d 0.5 2\n", zero+7400, zero+11900, zero+16600),
 	}
 	maps.Copy(files, change)
 	dir := fstest.MapFS{
@@ -90,8 +89,7 @@ func TestReader_MLflow(t *testing.T) {
 		{
 			"steps are iterations",
 			map[string]string{
-				"metrics/val_accuracy": fmt.Sprintf("%d 0.8 100\n%d 0.85 200\n", zero+7500,
-					zero+12000),
+				"metrics/val_accuracy": fmt.Sprintf("%d 0.8 100\n%d 0.85 200\n", zero+7500, zero+12000),
 			},
 			nil,
 			"refused: mlruns/6067/1c6b2d5b: accuracy: 2 values from step 100 to 200 are not one per epoch (expected:" +
@@ -153,8 +151,7 @@ func TestReader_MLflow(t *testing.T) {
 		{
 			"all was logged at the end",
 			map[string]string{
-				"metrics/val_accuracy": fmt.Sprintf("%d 0.8 0\n%[1]d 0.85 1\n%[1]d 0.9 2\n",
-					zero+19000),
+				"metrics/val_accuracy": fmt.Sprintf("%d 0.8 0\n%[1]d 0.85 1\n%[1]d 0.9 2\n", zero+19000),
 			},
 			nil,
 			"refused: mlruns/6067/1c6b2d5b: epoch: the value of step 1 is not later than the previous one: values" +

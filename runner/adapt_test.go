@@ -41,9 +41,7 @@ func startAdaptive(t *testing.T, how string, noPTY bool, command []string) *adap
 }
 
 // startRun starts a run of ten epochs, of which each waits for a line of input.
-func startRun(
-	t *testing.T, id string, command []string, configure func(*runner.Options),
-) *adaptiveRun {
+func startRun(t *testing.T, id string, command []string, configure func(*runner.Options)) *adaptiveRun {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -204,13 +202,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 		t.Errorf("moves of started (-want +got):\n%s", diff)
 	}
 	a.publish(1, start.Run+1, 1, 64) // of another run, which must be ignored
-	a.advise(
-		100,
-		start.Run,
-		1,
-		48,
-		"batch size 48 rejected: it is not among the requested batch sizes",
-	)
+	a.advise(100, start.Run, 1, 48, "batch size 48 rejected: it is not among the requested batch sizes")
 	a.advise(
 		200,
 		start.Run,
@@ -224,18 +216,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-a.done
-	if diff := cmp.Diff([]uint32{
-		16,
-		16,
-		32,
-		32,
-		32,
-		32,
-		32,
-		32,
-		32,
-		32,
-	}, a.batchSizes(10)); diff != "" {
+	if diff := cmp.Diff([]uint32{16, 16, 32, 32, 32, 32, 32, 32, 32, 32}, a.batchSizes(10)); diff != "" {
 		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
 	}
 	var outcomes []string
@@ -282,12 +263,7 @@ func TestRun_ChangesTheBatchSizeWithARestart(t *testing.T) {
 }
 
 func testChangeWithRestart(t *testing.T, noPTY bool) {
-	a := startAdaptive(
-		t,
-		runner.AdaptRestart,
-		noPTY,
-		trainingCommand("resume", "{batch}", "{epoch}", "10"),
-	)
+	a := startAdaptive(t, runner.AdaptRestart, noPTY, trainingCommand("resume", "{batch}", "{epoch}", "10"))
 	a.runEpochs(1, 3)
 	start := a.started()
 	a.advise(100, start.Run, 2, 64, "changing the batch size from 16 to 64 at the next epoch")
@@ -322,18 +298,7 @@ func TestRun_UndoesAMoveWithoutGain(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := <-a.done
-	if diff := cmp.Diff([]uint32{
-		16,
-		16,
-		32,
-		32,
-		32,
-		16,
-		16,
-		16,
-		16,
-		16,
-	}, a.batchSizes(10)); diff != "" {
+	if diff := cmp.Diff([]uint32{16, 16, 32, 32, 32, 16, 16, 16, 16, 16}, a.batchSizes(10)); diff != "" {
 		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
 	}
 	if len(got.Moves) != 2 || got.Moves[1].Outcome != schemas.MoveUndone ||
@@ -399,12 +364,7 @@ func TestRun_CancelledDuringARestart(t *testing.T) {
 
 // A restart during an outage of NATS is published in order after the outage.
 func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
-	a := startAdaptive(
-		t,
-		runner.AdaptRestart,
-		true,
-		trainingCommand("resume", "{batch}", "{epoch}", "10"),
-	)
+	a := startAdaptive(t, runner.AdaptRestart, true, trainingCommand("resume", "{batch}", "{epoch}", "10"))
 	a.runEpochs(1, 3)
 	a.advise(100, a.started().Run, 2, 64, "changing the batch size from 16 to 64")
 	a.server.Stop()

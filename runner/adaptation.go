@@ -333,11 +333,7 @@ func (a *adaptation) fail(to uint32, reason string, now time.Time) adaptationSte
 
 // addEpoch takes an epoch with its batch size or number of CPUs. The duration is 0 if it is not
 // usable.
-func (a *adaptation) addEpoch(
-	number, value uint32,
-	seconds float64,
-	now time.Time,
-) adaptationStep {
+func (a *adaptation) addEpoch(number, value uint32, seconds float64, now time.Time) adaptationStep {
 	a.done = number
 	if a.means == "" {
 		return adaptationStep{}
@@ -449,14 +445,15 @@ func (a *adaptation) tooSlow(m *move, after float64, now time.Time) string {
 // last measured epochs or the last measured epoch, whichever is longest, because predictions and
 // means are too short for a job that becomes slower.
 func (m *move) gain(after float64) *float64 {
-	if m.PredictedEpochSeconds == nil || m.UnmovedEpochSeconds == nil || *m.PredictedEpochSeconds >= *m.UnmovedEpochSeconds {
+	predicted, unmoved := m.PredictedEpochSeconds, m.UnmovedEpochSeconds
+	if predicted == nil || unmoved == nil || *predicted >= *unmoved {
 		return nil
 	}
-	without := max(*m.UnmovedEpochSeconds, m.lastBefore)
+	without := max(*unmoved, m.lastBefore)
 	if m.BeforeEpochSeconds != nil {
 		without = max(without, *m.BeforeEpochSeconds)
 	}
-	gain := (1 - after/without) / (1 - *m.PredictedEpochSeconds / *m.UnmovedEpochSeconds)
+	gain := (1 - after/without) / (1 - *predicted / *unmoved)
 	return &gain
 }
 

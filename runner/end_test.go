@@ -66,10 +66,7 @@ func TestRun_StopsWhenCancelled(t *testing.T) {
 		t.Errorf("Run() = %+v, output %q, want cancelled by SIGTERM", got, stdout)
 	}
 	stored(
-		t,
-		b,
-		schemas.JobSubject("halt", schemas.EventCancelled),
-		2,
+		t, b, schemas.JobSubject("halt", schemas.EventCancelled), 2,
 	) // the event of the run has the identity of the advisor's, so it is a duplicate
 }
 

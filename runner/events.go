@@ -59,8 +59,7 @@ func (j *job) addReports(reports []output.EpochReport) {
 		j.assessEpoch(f, isFirst)
 	}
 	j.used = totals
-	j.fitEpochs(j.wallSeconds(accepted, isFirst, previous, previousAt),
-		j.result.Setting.BatchSize)
+	j.fitEpochs(j.wallSeconds(accepted, isFirst, previous, previousAt), j.result.Setting.BatchSize)
 	j.progress.done, j.progress.batchSize = j.epochs.last, j.result.Setting.BatchSize
 	j.drawProgress()
 	j.stopForRestart()
@@ -105,12 +104,7 @@ func (j *job) wallSeconds(
 }
 
 // epochEvent returns the event of one of several epochs that were reported together.
-func (j *job) epochEvent(
-	f finishedEpoch,
-	node *schemas.Epoch,
-	used usage.Used,
-	epochs int,
-) *schemas.Epoch {
+func (j *job) epochEvent(f finishedEpoch, node *schemas.Epoch, used usage.Used, epochs int) *schemas.Epoch {
 	e := &schemas.Epoch{
 		JobStamp:          j.stamp(schemas.EpochID(j.result.JobID, j.result.Run, f.Epoch)),
 		Setting:           j.result.Setting,

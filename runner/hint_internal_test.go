@@ -18,15 +18,11 @@ func TestHint(t *testing.T) {
 	}{
 		{"too early", "loading\n", 19 * time.Second, ""},
 		{
-			"after some time",
-			"loading\nstep 7\n",
-			20 * time.Second,
+			"after some time", "loading\nstep 7\n", 20 * time.Second,
 			"no epoch recognized after 20 s and 2 lines; the last line is\n  step 7\n",
 		},
 		{
-			"after many lines",
-			strings.Repeat("step\n", 200),
-			time.Second,
+			"after many lines", strings.Repeat("step\n", 200), time.Second,
 			"no epoch recognized after 1 s and 200 lines; the last line is\n  step\n",
 		},
 		{

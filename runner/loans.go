@@ -77,9 +77,7 @@ func loanWait(advice *schemas.Advice) time.Duration {
 
 // pendingLender returns a job that runs with more CPUs than its loan leaves it; empty if there is
 // none. If the advisor does not answer, the loan counts as pending.
-func (j *job) pendingLender(
-	ctx context.Context, b *bus.Bus, loans []schemas.Loan,
-) string {
+func (j *job) pendingLender(ctx context.Context, b *bus.Bus, loans []schemas.Loan) string {
 	for _, l := range loans {
 		asking, cancel := context.WithTimeout(ctx, j.o.Patience)
 		var status schemas.JobStatus

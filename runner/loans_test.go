@@ -17,9 +17,7 @@ import (
 func serveLoan(t *testing.T, b *bus.Bus, cpus *atomic.Uint32, upperBound float64) {
 	t.Helper()
 	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
-		bus.Handle(schemas.SubjectJobSubmit, func(
-			_ context.Context, q *schemas.JobRequest,
-		) (any, error) {
+		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
 			a := adviceFor(q)
 			a.Chosen.UpperBoundSeconds = &upperBound
 			a.Admission = &schemas.Admission{

@@ -174,12 +174,8 @@ var trainingJobs = map[string]func(arguments []string) int{
 	"environment": func(arguments []string) int {
 		fmt.Println("arguments", arguments)
 		for _, name := range []string{
-			"COURIER_JOB_ID",
-			"COURIER_BATCH_SIZE",
-			"COURIER_CPUS",
-			"COURIER_EPOCHS",
-			"COURIER_SLO_SECONDS",
-			"PYTHONUNBUFFERED",
+			"COURIER_JOB_ID", "COURIER_BATCH_SIZE", "COURIER_CPUS", "COURIER_EPOCHS",
+			"COURIER_SLO_SECONDS", "PYTHONUNBUFFERED",
 		} {
 			fmt.Println(name, os.Getenv(name))
 		}

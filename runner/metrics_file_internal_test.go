@@ -44,13 +44,11 @@ func TestMetricsLog_FollowsFiles(t *testing.T) {
 			want:   [][]string{{"0 0.7"}, {"1 0.8"}, nil},
 		},
 		{
-			name: "a pattern",
-			path: "logs/*/metrics.csv",
-			before: []write{
-				{"logs/version_0/metrics.csv", head + "0,1,0.1\n", false},
-			},
-			polls: [][]write{{{"logs/version_1/metrics.csv", head + "0,1,0.5\n", false}}},
-			want:  [][]string{{"0 0.5"}, nil},
+			name:   "a pattern",
+			path:   "logs/*/metrics.csv",
+			before: []write{{"logs/version_0/metrics.csv", head + "0,1,0.1\n", false}},
+			polls:  [][]write{{{"logs/version_1/metrics.csv", head + "0,1,0.5\n", false}}},
+			want:   [][]string{{"0 0.5"}, nil},
 		},
 		{
 			name:  "a directory",

@@ -58,10 +58,8 @@ func TestRun_NeedsNoTemporaryDirectory(t *testing.T) {
 		adapt, stop string
 		starts      bool
 	}{
-		{runner.AdaptOff, runner.StopOff, true},
-		{runner.AdaptOff, runner.StopSignal, true},
-		{runner.AdaptControl, runner.StopOff, false},
-		{runner.AdaptOff, runner.StopControl, false},
+		{runner.AdaptOff, runner.StopOff, true}, {runner.AdaptOff, runner.StopSignal, true},
+		{runner.AdaptControl, runner.StopOff, false}, {runner.AdaptOff, runner.StopControl, false},
 	} {
 		o := options(t, trainingCommand("epochs", "3"))
 		o.Adapt, o.StopWhenLate = c.adapt, c.stop

@@ -97,11 +97,7 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 	got := <-done
 	events := stored(t, b, schemas.JobSubject("outage", "*"), 5)
 	if diff := cmp.Diff([]string{
-		"outage/1/started",
-		"outage/1/1",
-		"outage/1/2",
-		"outage/1/3",
-		"outage/1/finished",
+		"outage/1/started", "outage/1/1", "outage/1/2", "outage/1/3", "outage/1/finished",
 	}, ids(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -31,11 +31,7 @@ func TestRun_PublishesTheEventsOfAJob(t *testing.T) {
 	}
 	events := stored(t, b, schemas.JobSubject("life", "*"), 5)
 	if diff := cmp.Diff([]string{
-		"life/5/started",
-		"life/5/1",
-		"life/5/2",
-		"life/5/3",
-		"life/5/finished",
+		"life/5/started", "life/5/1", "life/5/2", "life/5/3", "life/5/finished",
 	}, ids(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -86,14 +82,8 @@ func TestRun_PublishesTheEventsOfAJob(t *testing.T) {
 		t.Errorf("stdout = %q, want the lines of the job", stdout)
 	}
 	for _, text := range []string{
-		"meets_slo: batch size 32, 2 CPUs, 3 epochs",
-		"batch 32 meets the SLO",
-		" * 32",
-		"   8",
-		"25 s",
-		"6.25 s",
-		"0.982",
-		"slower",
+		"meets_slo: batch size 32, 2 CPUs, 3 epochs", "batch 32 meets the SLO", " * 32", "   8",
+		"25 s", "6.25 s", "0.982", "slower",
 	} {
 		if !strings.Contains(stderr.String(), text) {
 			t.Errorf("stderr = %q, want it to contain %q", stderr, text)
@@ -131,18 +121,12 @@ func TestRun_PublishesTheHardwareOfItsNodes(t *testing.T) {
 		speeds     []float64
 	}{
 		{
-			"this node and another",
-			"testnode",
-			[]string{"testnode", "other", "nobody-knows"},
-			[]uint32{cores, 64, 0},
-			[]float64{speed, speed, 0},
+			"this node and another", "testnode", []string{"testnode", "other", "nobody-knows"},
+			[]uint32{cores, 64, 0}, []float64{speed, speed, 0},
 		},
 		{
-			"samples of an earlier machine with this name",
-			"swapped",
-			[]string{"swapped"},
-			[]uint32{cores},
-			[]float64{0},
+			"samples of an earlier machine with this name", "swapped", []string{"swapped"},
+			[]uint32{cores}, []float64{0},
 		},
 		{"without a collector", "fresh", []string{"fresh"}, []uint32{cores}, []float64{0}},
 	} {
@@ -313,10 +297,8 @@ func TestRun_ExplainsItself(t *testing.T) {
 			[]string{"{name}", "lr"},
 		},
 		{
-			"percentages",
-			trainingCommand("percentages", "3"),
-			[]string{"val acc 91 is read as a percentage: accuracy 0.91"},
-			[]string{"incomplete"},
+			"percentages", trainingCommand("percentages", "3"),
+			[]string{"val acc 91 is read as a percentage: accuracy 0.91"}, []string{"incomplete"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -404,10 +386,7 @@ func TestRun_MeasuresTheProcessTree(t *testing.T) {
 		done <- got
 	}()
 	stored(
-		t,
-		b,
-		schemas.JobSubject("tree", schemas.EventEpoch),
-		1,
+		t, b, schemas.JobSubject("tree", schemas.EventEpoch), 1,
 	) // until the event is stored, the job is running
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -438,7 +417,6 @@ func TestRun_MeasuresTheProcessTree(t *testing.T) {
 		t.Errorf("duration source = %q, want arrival", e.DurationSource)
 	}
 	if e.ConcurrentJobs != nil {
-		t.Errorf("concurrent jobs = %v, want none, because the runner does not know it",
-			*e.ConcurrentJobs)
+		t.Errorf("concurrent jobs = %v, want none, because the runner does not know it", *e.ConcurrentJobs)
 	}
 }

@@ -64,11 +64,7 @@ func isRejection(err error) bool {
 }
 
 // requestAdvice submits the job and returns the advice.
-func requestAdvice(
-	ctx context.Context,
-	b *bus.Bus,
-	request *schemas.JobRequest,
-) (*schemas.Advice, error) {
+func requestAdvice(ctx context.Context, b *bus.Bus, request *schemas.JobRequest) (*schemas.Advice, error) {
 	advice := &schemas.Advice{}
 	if err := b.Request(ctx, schemas.SubjectJobSubmit, request, advice); err != nil {
 		return nil, err

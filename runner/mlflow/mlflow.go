@@ -212,7 +212,8 @@ func (r *TrackedRun) send(ctx context.Context, method, path string, body any) (f
 	}
 	found.status = reply.StatusCode
 	if found.status != http.StatusOK {
-		return found, fmt.Errorf("mlflow: HTTP %d: %s", found.status, strings.TrimSpace(string(text[:min(len(text), 300)])))
+		return found, fmt.Errorf("mlflow: HTTP %d: %s", found.status,
+			strings.TrimSpace(string(text[:min(len(text), 300)])))
 	}
 	if err := json.Unmarshal(text, &found); err != nil {
 		return found, fmt.Errorf("mlflow: decode the response to %s: %w", path, err)

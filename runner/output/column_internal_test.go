@@ -9,22 +9,16 @@ func TestColumnOf(t *testing.T) {
 		held  bool
 		train bool
 	}{
-		{"val_accuracy", QuantityAccuracy, true, false},
-		{"ValAcc", QuantityAccuracy, true, false},
-		{"accuracy", QuantityAccuracy, false, false},
-		{"train_acc", QuantityAccuracy, false, true},
+		{"val_accuracy", QuantityAccuracy, true, false}, {"ValAcc", QuantityAccuracy, true, false},
+		{"accuracy", QuantityAccuracy, false, false}, {"train_acc", QuantityAccuracy, false, true},
 		{"metrics/mAP50(B)", QuantityAccuracy, false, false},
 		{"metrics.val_accuracy", QuantityAccuracy, true, false},
 		{"eval_f1", QuantityAccuracy, true, false},
 		{"mean_accuracy", QuantityAccuracy, false, false},
-		{"test_error", QuantityErrorRate, true, false},
-		{"wer", QuantityErrorRate, false, false},
-		{"train_loss_epoch", QuantityLoss, false, true},
-		{"loss", QuantityLoss, false, false},
-		{"best_val_acc", QuantityNone, true, false},
-		{"top5_accuracy", QuantityNone, false, false},
-		{"lr", QuantityNone, false, false},
-		{"train/box_loss", QuantityNone, false, true},
+		{"test_error", QuantityErrorRate, true, false}, {"wer", QuantityErrorRate, false, false},
+		{"train_loss_epoch", QuantityLoss, false, true}, {"loss", QuantityLoss, false, false},
+		{"best_val_acc", QuantityNone, true, false}, {"top5_accuracy", QuantityNone, false, false},
+		{"lr", QuantityNone, false, false}, {"train/box_loss", QuantityNone, false, true},
 		{"params_batch_size", QuantityNone, false, false},
 	} {
 		got := ColumnOf(c.label)

@@ -57,9 +57,7 @@ func (j *jsonLines) Line(line []byte, at time.Time) []EpochReport {
 }
 
 // ownNames are the fields of Courier's own format.
-var ownNames = []string{
-	"epoch", "seconds", "loss", "accuracy", "validation_samples", "batch_size", "cpus",
-}
+var ownNames = []string{"epoch", "seconds", "loss", "accuracy", "validation_samples", "batch_size", "cpus"}
 
 // isOwnFormat reports whether an object is of Courier's own format: it has no other fields, or it
 // has seconds beside a batch size, CPUs or a number of samples. All other objects are recognised by
@@ -81,9 +79,7 @@ func isOwnFormat(fields map[string]json.RawMessage) bool {
 var stepNames = []string{"step", "global_step", "batch", "iter", "iteration"}
 
 // report returns the report of an epoch with the known fields, such as "val_error" or "dev_wer".
-func (j *jsonLines) report(
-	fields map[string]json.RawMessage, epoch uint32, at time.Time,
-) EpochReport {
+func (j *jsonLines) report(fields map[string]json.RawMessage, epoch uint32, at time.Time) EpochReport {
 	var m measurements
 	for _, field := range slices.Sorted(maps.Keys(fields)) {
 		n := nameOf([]byte(field), nil, j.kinds.words())

@@ -170,11 +170,8 @@ func TestNew_NamesTheFlag(t *testing.T) {
 		if _, err := New(test.format, test.pattern); err == nil ||
 			!strings.Contains(err.Error(), test.want) {
 			t.Errorf(
-				"New(%q, %.20q) = %v, want an error that contains %q",
-				test.format,
-				test.pattern,
-				err,
-				test.want,
+				"New(%q, %.20q) = %v, want an error that contains %q", test.format, test.pattern,
+				err, test.want,
 			)
 		}
 	}
@@ -185,10 +182,7 @@ func TestParser_AcceptsInputInPieces(t *testing.T) {
 	text := strings.Repeat(
 		"x",
 		5*maxLineSize,
-	) + "\n" + `{"epoch":1}` + "\r\n\r\n" + strings.Repeat(
-		"y",
-		3<<20,
-	) + "\n" + `{"epoch":2}`
+	) + "\n" + `{"epoch":1}` + "\r\n\r\n" + strings.Repeat("y", 3<<20) + "\n" + `{"epoch":2}`
 	for _, size := range []int{1, 7, 4096, len(text)} {
 		p, err := New(FormatAuto, "")
 		if err != nil {
@@ -206,11 +200,8 @@ func TestParser_AcceptsInputInPieces(t *testing.T) {
 		}
 		if most > 2*maxLineSize || p.count != 4 {
 			t.Errorf(
-				"in pieces of %d: %d bytes kept, %d lines, want at most %d and 4",
-				size,
-				most,
-				p.count,
-				2*maxLineSize,
+				"in pieces of %d: %d bytes kept, %d lines, want at most %d and 4", size, most,
+				p.count, 2*maxLineSize,
 			)
 		}
 	}

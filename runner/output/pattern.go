@@ -35,8 +35,7 @@ func validatePattern(text string) error {
 			"--format %s requires --epoch-pattern, for example '%s'", FormatPattern, PatternExample)
 	}
 	if len(text) > maxPatternBytes {
-		return fmt.Errorf(
-			"invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
+		return fmt.Errorf("invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
 	}
 	expression, err := regexp.Compile(text)
 	if err != nil {

@@ -78,9 +78,7 @@ func (o *podObject) resizable(container string) (cpuAllocation, error) {
 // isInForce reports whether the container has the wanted CPUs. The error says why the kubelet does
 // not apply the resize: the node is too small (Infeasible) or full (Deferred), or it failed (Error).
 // A status or condition that is older than the generation of the resize describes a previous one.
-func (o *podObject) isInForce(
-	container string, wanted cpuAllocation, generation int64,
-) (bool, error) {
+func (o *podObject) isInForce(container string, wanted cpuAllocation, generation int64) (bool, error) {
 	if o.Status.ObservedGeneration < generation {
 		return false, nil
 	}

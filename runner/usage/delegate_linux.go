@@ -59,8 +59,7 @@ func shareProcessors(files cgroupFiles, dir string, pid int) (parent string, err
 		err = moveToLeaf(files, parent, pid, cpuController)
 	}
 	if err != nil {
-		return "", fmt.Errorf("cgroup %s cannot share the processors: %w; %s",
-			parent, err, delegationHint)
+		return "", fmt.Errorf("cgroup %s cannot share the processors: %w; %s", parent, err, delegationHint)
 	}
 	return parent, nil
 }

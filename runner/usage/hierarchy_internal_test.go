@@ -31,9 +31,7 @@ const (
 func TestDirOf(t *testing.T) {
 	for _, test := range []struct{ name, mounts, cgroup, want string }{
 		{
-			"v2",
-			mountsV2,
-			"0::/user.slice/user-1000.slice/session-2.scope\n",
+			"v2", mountsV2, "0::/user.slice/user-1000.slice/session-2.scope\n",
 			"=/sys/fs/cgroup/user.slice/user-1000.slice/session-2.scope",
 		},
 		{
@@ -43,17 +41,10 @@ func TestDirOf(t *testing.T) {
 			"cpu=/sys/fs/cgroup/cpu,cpuacct/slurm/uid_7/job_9",
 		},
 		{
-			"both",
-			mountsHybrid,
-			"5:cpu,cpuacct:/a\n0::/b\n",
+			"both", mountsHybrid, "5:cpu,cpuacct:/a\n0::/b\n",
 			"=/sys/fs/cgroup/unified/b cpu=/sys/fs/cgroup/cpu,cpuacct/a",
 		},
-		{
-			"paths of the host",
-			mountsContainer,
-			"5:cpu:/docker/8f1b/job\n",
-			"cpu=/sys/fs/cgroup/cpu/job",
-		},
+		{"paths of the host", mountsContainer, "5:cpu:/docker/8f1b/job\n", "cpu=/sys/fs/cgroup/cpu/job"},
 		{"a path with the same prefix", mountsContainer, "5:cpu:/docker/8f1b2\n", ""},
 		{"escaped", mountsContainer, "0::/a b/c\n", "=/mnt/with blank/c"},
 		{"not mounted", mountsV2, "5:cpu:/a\n", ""},
@@ -129,10 +120,7 @@ func TestCgroupFiles(t *testing.T) {
 		{"a missing key", memoryStatV2, []string{"anon", "rss"}, nil},
 		{"garbage", "anon x\nanon\n\xff 1 2\n", []string{"anon"}, nil},
 	} {
-		if diff := cmp.Diff(
-			test.want,
-			sumOf(parseKeyed([]byte(test.text)), 1, test.keys...),
-		); diff != "" {
+		if diff := cmp.Diff(test.want, sumOf(parseKeyed([]byte(test.text)), 1, test.keys...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}
@@ -161,9 +149,7 @@ func TestParsePressure(t *testing.T) {
 		{"garbage", "some total=x\nfull\nfull total=-1\n\xff total=1\n", stallTime{}},
 	} {
 		if diff := cmp.Diff(
-			test.want,
-			parsePressure([]byte(test.text)),
-			cmp.AllowUnexported(stallTime{}),
+			test.want, parsePressure([]byte(test.text)), cmp.AllowUnexported(stallTime{}),
 		); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
@@ -172,14 +158,8 @@ func TestParsePressure(t *testing.T) {
 
 func FuzzCgroupFiles(f *testing.F) {
 	for _, seed := range []string{
-		mountsHybrid,
-		mountsContainer,
-		"5:cpu:/a\n0::/b\n",
-		cpuStatV2,
-		memoryStatV2,
-		ioStatV2,
-		"some avg10=0.00 total=5\n",
-		"12\n0\n",
+		mountsHybrid, mountsContainer, "5:cpu:/a\n0::/b\n", cpuStatV2, memoryStatV2, ioStatV2,
+		"some avg10=0.00 total=5\n", "12\n0\n",
 	} {
 		f.Add(seed, seed)
 	}

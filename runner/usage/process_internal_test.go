@@ -31,12 +31,7 @@ func TestParseProcess(t *testing.T) {
 		t.Errorf("parseProcess() = %+v, want an exiting process", got)
 	}
 	for _, text := range []string{
-		"",
-		"1",
-		"1 (x",
-		"1 (x)",
-		")1 (",
-		"x (y) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+		"", "1", "1 (x", "1 (x)", ")1 (", "x (y) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
 		"1 (y) S a 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
 	} {
 		if p, ok := parseProcess([]byte(text)); ok {

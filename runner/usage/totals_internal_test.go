@@ -114,22 +114,16 @@ func TestTotals_Since(t *testing.T) {
 			schemas.Epoch{JobIOWaitSeconds: ptr(2.5)},
 		},
 		{
-			"a thread ended",
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5}, 7}},
-			schemas.Epoch{},
+			"a thread ended", Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5}, 7}}, schemas.Epoch{},
 		},
 		{
-			"a reused thread ID",
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 0}, 7}},
-			schemas.Epoch{},
+			"a reused thread ID", Totals{ioWaits: &ioWaits{map[int]float64{1: 1, 2: 5}, 7}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 1.5, 2: 0}, 7}}, schemas.Epoch{},
 		},
 		{
-			"a reaped child",
-			Totals{ioWaits: &ioWaits{}},
-			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 90}},
-			schemas.Epoch{},
+			"a reaped child", Totals{ioWaits: &ioWaits{}},
+			Totals{ioWaits: &ioWaits{map[int]float64{1: 0}, 90}}, schemas.Epoch{},
 		},
 		{
 			"without waits",
