@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+// elasticID is the job of elastic runs. Other test programs have cgroups on this machine, too.
+var elasticID = "elastic-" + strconv.Itoa(os.Getpid())
+
 // startElastic starts a run that holds the first of two numbers of CPUs. It skips the test where cgroups are not
 // permitted.
 func startElastic(t *testing.T, resize string, cpus ...int) *adaptiveRun {
@@ -28,7 +32,7 @@ func startElastic(t *testing.T, resize string, cpus ...int) *adaptiveRun {
 	if err := c.Remove(); err != nil {
 		t.Fatal(err)
 	}
-	return startRun(t, "elastic", trainingCommand("control", "10"), func(o *runner.Options) {
+	return startRun(t, elasticID, trainingCommand("control", "10"), func(o *runner.Options) {
 		o.Request.CPUs, o.Request.Elastic, o.Resize = cpus, true, resize
 	})
 }
@@ -95,9 +99,9 @@ func (a *adaptiveRun) cpus(n int) (all []uint32) {
 func shareOf(t *testing.T, v1, v2 string) string {
 	t.Helper()
 	for _, pattern := range []string{
-		"/sys/fs/cgroup/cpu*/courier-run-elastic-*/" + v1,
-		"/sys/fs/cgroup/courier-run-elastic-*/" + v2,
-		"/sys/fs/cgroup/*/*/courier-run-elastic-*/" + v2,
+		"/sys/fs/cgroup/cpu*/courier-run-" + elasticID + "-*/" + v1,
+		"/sys/fs/cgroup/courier-run-" + elasticID + "-*/" + v2,
+		"/sys/fs/cgroup/*/*/courier-run-" + elasticID + "-*/" + v2,
 	} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil || len(paths) == 0 {
@@ -244,7 +248,7 @@ func standInDocker(t *testing.T, refused string) (calls func() []string) {
 
 // startInDocker starts an elastic run whose container holds the first of two numbers of CPUs.
 func startInDocker(t *testing.T, resize string) *adaptiveRun {
-	return startRun(t, "elastic", trainingCommand("control", "10"), func(o *runner.Options) {
+	return startRun(t, elasticID, trainingCommand("control", "10"), func(o *runner.Options) {
 		o.Request.CPUs, o.Request.Elastic, o.Resize = []int{1, 2}, true, resize
 		o.Container = "train"
 	})
