@@ -233,9 +233,7 @@ func (r *Reader) curves(d *runDraft, metrics map[string]string) *Refusal {
 }
 
 // epochs converts the points of a metric to epochs.
-func (r *Reader) epochs(
-	d *runDraft, field string, points []metricPoint, all map[string][]metricPoint,
-) *Refusal {
+func (r *Reader) epochs(d *runDraft, field string, points []metricPoint, all map[string][]metricPoint) *Refusal {
 	if why := perEpoch(points, field, r.value(d, FieldEpochs)); why != nil {
 		return why
 	}

@@ -28,8 +28,7 @@ type adaptiveRun struct {
 	id             string
 	input          *os.File
 	stdout, stderr *bustest.Buffer
-	cancel         context.CancelFunc
-	done           chan runner.Result
+	done           <-chan runner.Result
 }
 
 // startAdaptive starts a run of ten epochs whose batch size may change.
@@ -56,7 +55,6 @@ func startRun(t *testing.T, id string, command []string, configure func(*runner.
 		input:  w,
 		stdout: bustest.NewBuffer(),
 		stderr: bustest.NewBuffer(),
-		done:   make(chan runner.Result, 1),
 	}
 	o := options(t, command)
 	o.Request.JobID, o.Request.Epochs, o.Request.BatchSizes = a.id, 10, []int{16, 32, 64}
@@ -65,15 +63,7 @@ func startRun(t *testing.T, id string, command []string, configure func(*runner.
 	o.Patience = time.Millisecond // there is no advisor
 	configure(&o)
 	ctx, cancel := context.WithCancel(context.Background())
-	a.cancel = cancel
-	go func() {
-		defer close(a.done)
-		got, err := runner.Run(ctx, o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		a.done <- got
-	}()
+	a.done = start(t, ctx, o)
 	t.Cleanup(func() {
 		cancel()
 		_ = w.Close() // the test may have closed it
@@ -135,29 +125,31 @@ func (a *adaptiveRun) repeat(message string, publish func()) {
 
 func (a *adaptiveRun) publish(cause uint64, run, after, to uint32) {
 	a.t.Helper()
-	remaining := 10 - after
-	seconds := func(batch uint32) *float64 { s := float64(remaining) * 8 / float64(batch); return &s }
-	e := &schemas.Advice{
-		CauseSequence: cause,
-		Decision:      schemas.MeetsSLO,
-		Action:        schemas.ActionBatch,
-		Model:         "digits-mlp",
-		EpochsDone:    after,
-		Confidence:    0.95,
+	seconds := func(batch uint32) float64 { return 8 / float64(batch) }
+	a.publishAdvice(cause, run, after, schemas.Advice{
+		Action: schemas.ActionBatch,
 		Alternatives: []schemas.Alternative{
-			{BatchSize: 16, CPUs: 2, Epochs: remaining, PredictedSeconds: seconds(16)},
-			{BatchSize: to, CPUs: 2, Epochs: remaining, PredictedSeconds: seconds(to)},
+			a.alternative(to, 2, after, seconds(to)), a.alternative(16, 2, after, seconds(16)),
 		},
-	}
-	e.Chosen = &e.Alternatives[1]
+	})
+}
+
+// alternative returns an alternative for the epochs after one, which take some seconds each.
+func (a *adaptiveRun) alternative(batchSize, cpus, after uint32, seconds float64) schemas.Alternative {
+	remaining := 10 - after
+	total := float64(remaining) * seconds
+	return schemas.Alternative{BatchSize: batchSize, CPUs: cpus, Epochs: remaining, PredictedSeconds: &total}
+}
+
+// publishAdvice publishes advice after an epoch, of which the first alternative is chosen.
+func (a *adaptiveRun) publishAdvice(cause uint64, run, after uint32, e schemas.Advice) {
+	a.t.Helper()
+	e.CauseSequence, e.EpochsDone, e.Chosen = cause, after, &e.Alternatives[0]
+	e.Decision, e.Model, e.Confidence = schemas.MeetsSLO, "digits-mlp", 0.95
 	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.AdviceID(a.id, cause), At: time.Now().UTC()},
-		JobID: a.id,
-		Run:   run,
+		Stamp: schemas.Stamp{EventID: schemas.AdviceID(a.id, cause), At: time.Now().UTC()}, JobID: a.id, Run: run,
 	}
-	if _, err := a.bus.Publish(a.t.Context(), e); err != nil {
-		a.t.Fatal(err)
-	}
+	publishTo(a.t, a.bus, &e)
 }
 
 // started returns the started event of the job.
@@ -336,15 +328,7 @@ func TestRun_CancelledDuringARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.stdout.Await(t, "asked to end")
-	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "changed my mind"}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: a.id + "/1/cancelled", At: time.Now().UTC()},
-		JobID: a.id,
-		Run:   a.started().Run,
-	}
-	if _, err := a.bus.Publish(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	publishTo(t, a.bus, cancelled(a.id, a.started().Run, time.Now(), "changed my mind"))
 	a.stderr.Await(t, "stopping the job: changed my mind")
 	if err := a.input.Close(); err != nil {
 		t.Fatal(err)

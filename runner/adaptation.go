@@ -248,12 +248,7 @@ func meanEpochSeconds(alt *schemas.Alternative, elapsed float64) *float64 {
 
 // objection returns why a move is not started, or an empty string. The text before a colon
 // identifies the reason, see reject.
-func (a *adaptation) objection(
-	m *move,
-	advice *schemas.Advice,
-	now time.Time,
-	startupSeconds *float64,
-) string {
+func (a *adaptation) objection(m *move, advice *schemas.Advice, now time.Time, startupSeconds *float64) string {
 	barredTill, isBarred := a.barredTill[m.to]
 	isLending := a.kind == schemas.MoveCPUs && m.to < m.from // costs time on purpose
 	hasSaving := isLending || m.PredictedSeconds == nil || m.UnmovedSeconds == nil ||

@@ -14,11 +14,7 @@ import (
 // awaitAdmission waits until the admission policy of the cluster permits the job to start, and
 // returns the advice for it. It returns an error if the job is refused or cancelled, or if this
 // process is stopped, which cancels the job.
-func (j *job) awaitAdmission(
-	ctx context.Context,
-	b *bus.Bus,
-	advice *schemas.Advice,
-) (*schemas.Advice, error) {
+func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
 	admission := advice.Admission
 	if admission == nil || admission.Verdict == schemas.Admitted {
 		return advice, nil

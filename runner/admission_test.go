@@ -14,7 +14,7 @@ import (
 )
 
 // serveVerdict answers every submission with a verdict, and reports requests to cancel.
-func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, cancelled chan<- string) {
+func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, requests chan<- string) {
 	t.Helper()
 	serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
@@ -28,17 +28,11 @@ func serveVerdict(t *testing.T, b *bus.Bus, v schemas.Verdict, cancelled chan<- 
 			}
 			return a, nil
 		}),
-		bus.Handle(schemas.SubjectJobStatus, func(
-			_ context.Context,
-			q *schemas.JobStatusRequest,
-		) (any, error) {
+		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
 			return &schemas.JobStatus{JobID: q.JobID}, nil
 		}),
-		bus.Handle(schemas.SubjectJobCancel, func(
-			_ context.Context,
-			q *schemas.JobCancelRequest,
-		) (any, error) {
-			cancelled <- q.JobID
+		bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
+			requests <- q.JobID
 			return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateCancelled}, nil
 		}),
 	}})
@@ -71,12 +65,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 			publishTo(t, b, schemas.NewJobAdmitted(startAdvice()))
 		}, ""},
 		{"cancelled", func(t *testing.T, b *bus.Bus, _ context.CancelFunc) {
-			e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed"}
-			e.JobStamp = schemas.JobStamp{
-				Stamp: schemas.Stamp{EventID: "held/0/cancelled", At: time.Now().UTC()},
-				JobID: "held",
-			}
-			publishTo(t, b, e)
+			publishTo(t, b, cancelled("held", 0, time.Now(), "not needed"))
 		}, "cancelled in the queue: not needed"},
 		{
 			"stopped",
@@ -86,23 +75,18 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
-			cancelled := make(chan string, 1)
-			serveVerdict(t, b, schemas.Queued, cancelled)
+			requests := make(chan string, 1)
+			serveVerdict(t, b, schemas.Queued, requests)
 			o := options(t, trainingCommand("epochs", "3"))
 			stderr := bustest.NewBuffer()
 			o.Request.JobID, o.Connect, o.Stderr = "held", over(b), stderr
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			var got runner.Result
-			done := make(chan error, 1)
-			go func() {
-				var err error
-				got, err = runner.Run(ctx, o, quiet)
-				done <- err
-			}()
+			done := attempt(ctx, o)
 			stderr.Await(t, "is queued at position 1")
 			c.ends(t, b, end)
-			err := <-done
+			got := <-done
+			err := got.err
 			if c.want == "" {
 				if err != nil || got.Setting.BatchSize != 16 || len(got.Epochs) != 3 {
 					t.Errorf("Run() = %+v, %v, want a run with the batch size of the admission", got, err)
@@ -112,7 +96,7 @@ func TestRun_WaitsForAdmission(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), c.want) || !got.Started.IsZero() {
 				t.Errorf("Run() = started %s, %v, want %q and no start", got.Started, err, c.want)
 			}
-			if c.name == "stopped" && (len(cancelled) != 1 || <-cancelled != "held") {
+			if c.name == "stopped" && (len(requests) != 1 || <-requests != "held") {
 				t.Error("the stopped run has not cancelled its job")
 			}
 		})
@@ -128,11 +112,4 @@ func startAdvice() *schemas.Advice {
 		BatchSizes: []int{16},
 		Epochs:     3,
 	})
-}
-
-func publishTo(t *testing.T, b *bus.Bus, e schemas.Event) {
-	t.Helper()
-	if _, err := b.Publish(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
 }

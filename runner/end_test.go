@@ -32,35 +32,13 @@ func TestRun_ReturnsTheExitStatus(t *testing.T) {
 func TestRun_StopsWhenCancelled(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 0)
-	old := &schemas.Ended{Outcome: schemas.EventCancelled}
-	old.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: "halt/0/cancelled", At: time.Now().Add(-time.Hour)},
-		JobID: "halt",
-	}
-	if _, err := b.Publish(t.Context(), old); err != nil { // of an earlier run, which must be ignored
-		t.Fatal(err)
-	}
+	publishTo(t, b, cancelled("halt", 0, time.Now().Add(-time.Hour), "")) // of an earlier run, which is ignored
 	stdout := bustest.NewBuffer()
 	o := options(t, trainingCommand("signals"))
 	o.Request.JobID, o.Connect, o.Stdout = "halt", over(b), stdout
-	done := make(chan runner.Result, 1)
-	go func() {
-		got, err := runner.Run(context.Background(), o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
+	done := start(t, context.Background(), o)
 	stdout.Await(t, "ready")
-	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: "not needed\x1b[31m any more"}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: "halt/1/cancelled", At: time.Now().UTC()},
-		JobID: "halt",
-		Run:   1,
-	}
-	if _, err := b.Publish(t.Context(), e); err != nil {
-		t.Fatal(err)
-	}
+	publishTo(t, b, cancelled("halt", 1, time.Now(), "not needed\x1b[31m any more"))
 	got := <-done
 	if !got.Cancelled || got.ExitCode != 7 || !strings.Contains(stdout.String(), "got terminated") {
 		t.Errorf("Run() = %+v, output %q, want cancelled by SIGTERM", got, stdout)
@@ -75,14 +53,7 @@ func TestRun_KillsAJobThatDoesNotStop(t *testing.T) {
 	o := options(t, trainingCommand("stubborn"))
 	o.Stdout, o.Stderr, o.Grace = stdout, stderr, 50*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan runner.Result, 1)
-	go func() {
-		got, err := runner.Run(ctx, o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
+	done := start(t, ctx, o)
 	stdout.Await(t, "ready")
 	cancel()
 	if got := <-done; !got.Cancelled || got.ExitCode != 128+9 {

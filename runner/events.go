@@ -91,9 +91,7 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 // wallSeconds returns the time between the last two reports, per epoch, which includes what the
 // job does between its epochs. The first report of a process comes after a start-up, so that only a
 // reported duration counts; otherwise it returns 0.
-func (j *job) wallSeconds(
-	accepted []finishedEpoch, isFirst bool, previous uint32, previousAt time.Time,
-) float64 {
+func (j *job) wallSeconds(accepted []finishedEpoch, isFirst bool, previous uint32, previousAt time.Time) float64 {
 	if !isFirst {
 		return j.epochs.lastAt.Sub(previousAt).Seconds() / float64(j.epochs.last-previous)
 	}

@@ -66,10 +66,7 @@ func advise(t *testing.T, b *bus.Bus, runs uint32) {
 		bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
 			return adviceFor(q), nil
 		}),
-		bus.Handle(schemas.SubjectJobStatus, func(
-			_ context.Context,
-			q *schemas.JobStatusRequest,
-		) (any, error) {
+		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
 			return &schemas.JobStatus{JobID: q.JobID, Run: runs}, nil
 		}),
 	}})
@@ -119,6 +116,52 @@ func serve(t *testing.T, b *bus.Bus, s bus.Service) {
 	case <-time.After(patience):
 		t.Fatal("the service does not respond")
 	}
+}
+
+// outcome is what Run returns.
+type outcome struct {
+	runner.Result
+	err error
+}
+
+// attempt runs a job in the background.
+func attempt(ctx context.Context, o runner.Options) <-chan outcome {
+	done := make(chan outcome, 1)
+	go func() {
+		got, err := runner.Run(ctx, o, quiet)
+		done <- outcome{got, err}
+	}()
+	return done
+}
+
+// start runs a job in the background whose command starts. The channel is closed after the result.
+func start(t *testing.T, ctx context.Context, o runner.Options) <-chan runner.Result {
+	done := make(chan runner.Result, 1)
+	go func() {
+		defer close(done)
+		got := <-attempt(ctx, o)
+		if got.err != nil {
+			t.Error(got.err)
+		}
+		done <- got.Result
+	}()
+	return done
+}
+
+// publishTo publishes an event.
+func publishTo(t *testing.T, b *bus.Bus, e schemas.Event) {
+	t.Helper()
+	if _, err := b.Publish(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// cancelled returns the event that cancels a run of a job.
+func cancelled(job string, run uint32, at time.Time, reason string) *schemas.Ended {
+	e := &schemas.Ended{Outcome: schemas.EventCancelled, Reason: reason}
+	id := schemas.EndedID(job, run, schemas.EventCancelled)
+	e.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at.UTC()}, JobID: job, Run: run}
+	return e
 }
 
 // stored waits until n events in JOB match the subject, and returns them.

@@ -9,7 +9,6 @@ import (
 
 	"courier/bus"
 	"courier/bus/bustest"
-	"courier/runner"
 	"courier/schemas"
 )
 
@@ -27,16 +26,12 @@ func serveLoan(t *testing.T, b *bus.Bus, cpus *atomic.Uint32, upperBound float64
 			}
 			return a, nil
 		}),
-		bus.Handle(schemas.SubjectJobStatus, func(
-			_ context.Context, q *schemas.JobStatusRequest,
-		) (any, error) {
+		bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
 			s := &schemas.JobStatus{JobID: q.JobID, State: schemas.StateRunning}
 			s.CPUs = cpus.Load()
 			return s, nil
 		}),
-		bus.Handle(schemas.SubjectJobCancel, func(
-			_ context.Context, q *schemas.JobCancelRequest,
-		) (any, error) {
+		bus.Handle(schemas.SubjectJobCancel, func(_ context.Context, q *schemas.JobCancelRequest) (any, error) {
 			return &schemas.JobStatus{JobID: q.JobID, State: schemas.StateCancelled}, nil
 		}),
 	}})
@@ -67,18 +62,13 @@ func TestRun_WaitsForItsLoans(t *testing.T) {
 			o.Connect, o.Stderr = over(b), stderr
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			var got runner.Result
-			done := make(chan error, 1)
-			go func() {
-				var err error
-				got, err = runner.Run(ctx, o, quiet)
-				done <- err
-			}()
+			done := attempt(ctx, o)
 			stderr.Await(t, "waits until job old has lent its CPUs")
 			if c.ends != nil {
 				c.ends(&cpus, end)
 			}
-			err := <-done
+			got := <-done
+			err := got.err
 			if c.isStopped {
 				if err == nil || !strings.Contains(err.Error(), "cancelled before its start") ||
 					!got.Started.IsZero() {

@@ -72,14 +72,7 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 	stdout := bustest.NewBuffer()
 	o := options(t, trainingCommand("epochs", "3"))
 	o.Request.JobID, o.Connect, o.Stdout, o.Stdin = "outage", over(b), stdout, r
-	done := make(chan runner.Result, 1)
-	go func() {
-		got, err := runner.Run(context.Background(), o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
+	done := start(t, context.Background(), o)
 	step := func(epoch string) {
 		if _, err := io.WriteString(w, "\n"); err != nil {
 			t.Fatal(err)

@@ -377,14 +377,7 @@ func TestRun_MeasuresTheProcessTree(t *testing.T) {
 	o.Command = append(o.Command, trainingCommand("work")...)
 	b := bustest.New(t)
 	o.Stdin, o.Request.JobID, o.Connect, o.Observer = r, "tree", over(b), steadyNode{}
-	done := make(chan runner.Result, 1)
-	go func() {
-		got, err := runner.Run(context.Background(), o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
+	done := start(t, context.Background(), o)
 	stored(
 		t, b, schemas.JobSubject("tree", schemas.EventEpoch), 1,
 	) // until the event is stored, the job is running

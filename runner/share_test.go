@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/runner"
@@ -39,37 +38,35 @@ func startElastic(t *testing.T, resize string, cpus ...int) *adaptiveRun {
 
 // publishCPUs publishes advice to change the CPUs from one number to another. Predicted epochs take
 // half a second with one CPU, which they do, and less with two.
-func (a *adaptiveRun) publishCPUs(cause uint64, after, from, to uint32, isDryRun bool, gain float64) {
+func (a *adaptiveRun) publishCPUs(cause uint64, after, from, to uint32, isDryRun bool) {
 	a.t.Helper()
-	remaining := 10 - after
-	seconds := func(cpus uint32) *float64 {
-		s := float64(remaining) * 0.5 * (1 - gain*float64(cpus-1))
-		return &s
-	}
-	e := &schemas.Advice{
-		CauseSequence: cause,
-		Decision:      schemas.MeetsSLO,
-		Action:        schemas.ActionCPUs,
-		Model:         "digits-mlp",
-		EpochsDone:    after,
-		Confidence:    0.95,
+	seconds := func(cpus uint32) float64 { return 0.5 / float64(cpus) }
+	a.publishAdvice(cause, a.started().Run, after, schemas.Advice{
+		Action: schemas.ActionCPUs,
 		Alternatives: []schemas.Alternative{
-			{BatchSize: 16, CPUs: to, Epochs: remaining, PredictedSeconds: seconds(to)},
-			{BatchSize: 16, CPUs: from, Epochs: remaining, PredictedSeconds: seconds(from)},
+			a.alternative(16, to, after, seconds(to)), a.alternative(16, from, after, seconds(from)),
 		},
-		Move: &schemas.PlannedMove{
-			Purpose: schemas.MoveAtRisk, FromCPUs: from, ToCPUs: to, DryRun: isDryRun,
-		},
+		Move: &schemas.PlannedMove{Purpose: schemas.MoveAtRisk, FromCPUs: from, ToCPUs: to, DryRun: isDryRun},
+	})
+}
+
+// adviseCPUs publishes advice after an epoch until the run prints a message.
+func (a *adaptiveRun) adviseCPUs(after, from, to uint32, isDryRun bool, message string) {
+	a.t.Helper()
+	if diff := cmp.Diff([]string{schemas.MoveCPUs}, a.started().Moves); diff != "" {
+		a.t.Errorf("moves of started (-want +got):\n%s", diff)
 	}
-	e.Chosen = &e.Alternatives[0]
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.AdviceID(a.id, cause), At: time.Now().UTC()},
-		JobID: a.id,
-		Run:   a.started().Run,
-	}
-	if _, err := a.bus.Publish(a.t.Context(), e); err != nil {
-		a.t.Fatal(err)
-	}
+	cause := uint64(100)
+	a.repeat(message, func() {
+		a.publishCPUs(cause, after, from, to, isDryRun)
+		cause++
+	})
+}
+
+// adviseTwoCPUs advises a run with one CPU to use two after an epoch.
+func (a *adaptiveRun) adviseTwoCPUs(after uint32) {
+	a.t.Helper()
+	a.adviseCPUs(after, 1, 2, false, "changing the number of CPUs from 1 to 2 at the next epoch")
 }
 
 // moves returns the outcomes of the n moves in the log.
@@ -122,17 +119,10 @@ func shareOf(t *testing.T, v1, v2 string) string {
 func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
 	a := startElastic(t, runner.ResizeCap, 1, 2)
 	a.runEpochs(1, 2)
-	if diff := cmp.Diff([]string{schemas.MoveCPUs}, a.started().Moves); diff != "" {
-		t.Errorf("moves of started (-want +got):\n%s", diff)
-	}
 	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "100000") {
 		t.Errorf("limit at the start = %q, want one CPU", got)
 	}
-	cause := uint64(100)
-	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
-		a.publishCPUs(cause, 1, 1, 2, false, 0.5)
-		cause++
-	})
+	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 3)
 	a.stderr.Await(t, "running with 2 CPUs")
 	if got := shareOf(t, "cpu.cfs_quota_us", "cpu.max"); !strings.HasPrefix(got, "200000") {
@@ -141,22 +131,12 @@ func TestRun_UndoesMoreCPUsThatDoNotHelp(t *testing.T) {
 	a.runEpochs(3, 6)
 	a.stderr.Await(t, "running with 1 CPU\n")
 	a.runEpochs(6, 7)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
-	if got := a.cpus(10); got[0] != 1 || got[3] != 2 || got[9] != 1 {
-		t.Errorf("CPUs of the epochs = %v, want 1, then 2, then 1 again", got)
-	}
-	want := []string{
+	a.end([]uint32{1, 1, 2, 2, 2, 1, 1, 1, 1, 1}, []string{
 		"at_risk cpus applied 1→2 by cap from 3, 0 measured",
 		"at_risk cpus carried_out 1→2 by cap from 3, 1 measured",
 		"at_risk cpus undone 1→2 by cap from 3, 3 measured",
 		" cpus applied 2→1 by cap from 6, 0 measured",
-	}
-	if diff := cmp.Diff(want, a.moves(4)); diff != "" {
-		t.Errorf("moves (-want +got):\n%s", diff)
-	}
+	})
 }
 
 // A job that lends a CPU expects no gain, so the move is kept. The log has the change before the first
@@ -167,11 +147,7 @@ func TestRun_KeepsALentCPU(t *testing.T) {
 	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "2048" && got != "200" {
 		t.Errorf("weight at the start = %q, want that of two CPUs", got)
 	}
-	cause := uint64(100)
-	a.repeat("changing the number of CPUs from 2 to 1 at the next epoch", func() {
-		a.publishCPUs(cause, 1, 2, 1, false, 0.5)
-		cause++
-	})
+	a.adviseCPUs(1, 2, 1, false, "changing the number of CPUs from 2 to 1 at the next epoch")
 	a.runEpochs(2, 3)
 	a.stderr.Await(t, "running with 1 CPU")
 	applied := []string{"at_risk cpus applied 2→1 by weight from 3, 0 measured"}
@@ -182,47 +158,21 @@ func TestRun_KeepsALentCPU(t *testing.T) {
 	if got := shareOf(t, "cpu.shares", "cpu.weight"); got != "1024" && got != "100" {
 		t.Errorf("weight after the move = %q, want that of one CPU", got)
 	}
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
-	if got := a.cpus(10); got[0] != 2 || got[9] != 1 {
-		t.Errorf("CPUs of the epochs = %v, want 2 at the start and 1 at the end", got)
-	}
-	want := append(applied,
+	a.end([]uint32{2, 2, 1, 1, 1, 1, 1, 1, 1, 1}, append(applied,
 		"at_risk cpus carried_out 2→1 by weight from 3, 1 measured",
 		"at_risk cpus kept 2→1 by weight from 3, 3 measured",
-	)
-	if diff := cmp.Diff(want, a.moves(3)); diff != "" {
-		t.Errorf("moves (-want +got):\n%s", diff)
-	}
+	))
 }
 
 func TestRun_OnlyReportsADryRun(t *testing.T) {
 	a := startElastic(t, runner.ResizeWeight, 1, 2)
 	a.runEpochs(1, 2)
-	cause := uint64(100)
-	a.repeat("1 CPU would be changed to 2 CPUs, but moves are not turned on", func() {
-		a.publishCPUs(cause, 1, 1, 2, true, 0.5)
-		cause++
-	})
+	a.adviseCPUs(1, 1, 2, true, "1 CPU would be changed to 2 CPUs, but moves are not turned on")
 	a.runEpochs(2, 6)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
-	want := []string{
+	a.end([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []string{
 		"at_risk cpus dry_run 1→2 by weight from 0, 0 measured",
 		"at_risk cpus dry_run 1→2 by weight from 0, 3 measured",
-	}
-	if diff := cmp.Diff(want, a.moves(2)); diff != "" {
-		t.Errorf("moves (-want +got):\n%s", diff)
-	}
-	for _, n := range a.cpus(10) {
-		if n != 1 {
-			t.Errorf("an epoch ran with %d CPUs, want 1: moves are not turned on", n)
-		}
-	}
+	})
 }
 
 // standInDocker puts a program docker into PATH that appends its arguments to a file, and refuses
@@ -266,11 +216,7 @@ func TestRun_UpdatesTheContainer(t *testing.T) {
 			calls := standInDocker(t, "none")
 			a := startInDocker(t, resize)
 			a.runEpochs(1, 2)
-			cause := uint64(100)
-			a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
-				a.publishCPUs(cause, 1, 1, 2, false, 0.5)
-				cause++
-			})
+			a.adviseTwoCPUs(1)
 			a.runEpochs(2, 3)
 			a.stderr.Await(t, "running with 2 CPUs")
 			if diff := cmp.Diff(want, calls()); diff != "" {
@@ -278,20 +224,13 @@ func TestRun_UpdatesTheContainer(t *testing.T) {
 			}
 			a.runEpochs(3, 6)
 			a.stderr.Await(t, "running with 1 CPU\n")
-			if err := a.input.Close(); err != nil {
-				t.Fatal(err)
-			}
-			<-a.done
 			// The epochs do not become shorter.
-			moves := []string{
+			a.end([]uint32{1, 1, 2, 2, 2, 1, 1, 1, 1, 1}, []string{
 				"at_risk cpus applied 1→2 by docker from 3, 0 measured",
 				"at_risk cpus carried_out 1→2 by docker from 3, 1 measured",
 				"at_risk cpus undone 1→2 by docker from 3, 3 measured",
 				" cpus applied 2→1 by docker from 6, 0 measured",
-			}
-			if diff := cmp.Diff(moves, a.moves(4)); diff != "" {
-				t.Errorf("moves (-want +got):\n%s", diff)
-			}
+			})
 		})
 	}
 }
@@ -301,14 +240,10 @@ func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
 	calls := standInDocker(t, "*2048*")
 	a := startInDocker(t, runner.ResizeDocker)
 	a.runEpochs(1, 2)
-	cause := uint64(100)
-	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
-		a.publishCPUs(cause, 1, 1, 2, false, 0.5)
-		cause++
-	})
+	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 3)
 	a.awaitMoves(1)
-	a.publishCPUs(cause, 2, 1, 2, false, 0.5)
+	a.publishCPUs(1000, 2, 1, 2, false)
 	a.awaitMoves(2)
 	a.runEpochs(3, 5)
 	if err := a.input.Close(); err != nil {
@@ -357,19 +292,6 @@ func startResizable(t *testing.T, resize string, command []string) *adaptiveRun 
 	})
 }
 
-// adviseCPUs publishes advice for two CPUs after an epoch until the run prints that it follows.
-func (a *adaptiveRun) adviseCPUs(after uint32) {
-	a.t.Helper()
-	if diff := cmp.Diff([]string{schemas.MoveCPUs}, a.started().Moves); diff != "" {
-		a.t.Errorf("moves of started (-want +got):\n%s", diff)
-	}
-	cause := uint64(100)
-	a.repeat("changing the number of CPUs from 1 to 2 at the next epoch", func() {
-		a.publishCPUs(cause, after, 1, 2, false, 0.5)
-		cause++
-	})
-}
-
 // end lets the training run to its end, and compares the CPUs of its ten epochs and its moves.
 func (a *adaptiveRun) end(cpus []uint32, moves []string) runner.Result {
 	a.t.Helper()
@@ -389,7 +311,7 @@ func (a *adaptiveRun) end(cpus []uint32, moves []string) runner.Result {
 func TestRun_ChangesTheCPUsWithTheControlFile(t *testing.T) {
 	a := startResizable(t, runner.ResizeControl, trainingCommand("workers", "{cpus}", "10"))
 	a.runEpochs(1, 2)
-	a.adviseCPUs(1)
+	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 10)
 	result := a.end([]uint32{1, 1, 2, 2, 2, 2, 2, 2, 2, 2}, []string{
 		"at_risk cpus carried_out 1→2 by control from 3, 1 measured",
@@ -405,7 +327,7 @@ func TestRun_ChangesTheCPUsWithTheControlFile(t *testing.T) {
 func TestRun_RejectsCPUsThatTheTrainingDoesNotApply(t *testing.T) {
 	a := startResizable(t, runner.ResizeControl, trainingCommand("control", "10"))
 	a.runEpochs(1, 2)
-	a.adviseCPUs(1)
+	a.adviseTwoCPUs(1)
 	a.runEpochs(2, 5)
 	a.stderr.Await(t, "2 CPUs rejected: the training does not apply it: epoch 4 ran with 1 CPU")
 	result := a.end([]uint32{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, []string{
@@ -421,7 +343,7 @@ func TestRun_ChangesTheCPUsWithARestart(t *testing.T) {
 	command := trainingCommand("resume", "{cpus}", "{epoch}", "10")
 	a := startResizable(t, runner.ResizeRestart, command)
 	a.runEpochs(1, 3)
-	a.adviseCPUs(2)
+	a.adviseTwoCPUs(2)
 	a.awaitRestart(3, "start after 3 3\n")
 	applied := "at_risk cpus applied 1→2 by restart from 4, 0 measured"
 	if got := a.moves(1); got[0] != applied {

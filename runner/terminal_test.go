@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"courier/bus/bustest"
-	"courier/runner"
 	"courier/schemas"
 
 	"github.com/creack/pty"
@@ -50,19 +49,6 @@ func TestRun_GivesTheJobATerminal(t *testing.T) {
 	stdout.Await(t, "terminals false true true controlling true\nsize 200 50\n")
 	cancel()
 	<-done
-}
-
-// start runs the job in a goroutine, and sends its result.
-func start(t *testing.T, ctx context.Context, o runner.Options) <-chan runner.Result {
-	done := make(chan runner.Result, 1)
-	go func() {
-		got, err := runner.Run(ctx, o, quiet)
-		if err != nil {
-			t.Error(err)
-		}
-		done <- got
-	}()
-	return done
 }
 
 // openTerminal opens a terminal of 120×40, and copies its screen to a buffer.
