@@ -37,11 +37,8 @@ func NewCgroup(name string) (*Cgroup, error) {
 func NewSharingCgroup(name string) (*Cgroup, error) {
 	c := &Cgroup{}
 	parent := dirOf(membershipsOf("self"), mountedCgroups(), cpuController)
-	err := errNotPermitted
-	if parent == "" {
-		err = c.createUnified(name, true)
-	} else {
-		_ = c.createUnified(name, false) // the process tree accounts, too
+	err := c.createUnified(name, parent == "")
+	if parent != "" { // v2 only accounts, which the process tree does, too
 		if err = checkV1(); err == nil {
 			c.v1, err = create(parent, name)
 		}
