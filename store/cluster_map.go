@@ -193,14 +193,7 @@ func (c *Cluster) checkServer(
 		return "", fmt.Errorf("%w: the configuration of %s differs from the one of %s: %s: %w",
 			ErrShardsChanged, server, c.entry.address, difference, ErrRefused)
 	}
-	var macros []struct {
-		Value string `ch:"substitution"`
-	}
-	err = d.Query(ctx, &macros, "SELECT substitution FROM system.macros WHERE macro = 'shard'")
-	if err != nil || len(macros) == 0 {
-		return "", err
-	}
-	return macros[0].Value, nil
+	return value[string](ctx, d, "SELECT max(substitution) FROM system.macros WHERE macro = 'shard'")
 }
 
 // withoutMacros returns a copy of a map without the macros of its shards.

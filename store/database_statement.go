@@ -174,6 +174,40 @@ func (d *Database) Query(ctx context.Context, dst any, statement string, args ..
 	return query.end(d.conn.Select(ctx, dst, statement, args...))
 }
 
+// values returns the rows of a query of one column.
+func values[T any](
+	ctx context.Context, d *Database, statement string, args ...any,
+) (all []T, err error) {
+	ctx, query := d.begin(ctx, "query", nil)
+	rows, err := d.conn.Query(ctx, statement, args...)
+	if err == nil {
+		defer rows.Close()
+		for rows.Next() {
+			var v T
+			if err = rows.Scan(&v); err != nil {
+				break
+			}
+			all = append(all, v)
+		}
+		err = errors.Join(err, rows.Err())
+	}
+	return all, query.end(err)
+}
+
+// value returns the result of a query of one column and row.
+func value[T any](
+	ctx context.Context, d *Database, statement string, args ...any,
+) (v T, err error) {
+	all, err := values[T](ctx, d, statement, args...)
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("%.60s has %d rows, want 1", statement, len(all))
+	}
+	if err != nil {
+		return v, err
+	}
+	return all[0], nil
+}
+
 // Exec runs a statement without a result once. The arguments replace question marks.
 func (d *Database) Exec(ctx context.Context, statement string, args ...any) error {
 	return d.exec(ctx, "exec", statement, args...)

@@ -8,10 +8,24 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"courier/bus"
 	"courier/schemas"
 )
+
+// registry creates the metrics of the package. It registers them unless its registerer is nil.
+type registry struct{ promauto.Factory }
+
+func newRegistry(reg prometheus.Registerer) registry { return registry{promauto.With(reg)} }
+
+func (r registry) counter(name, help, label string) *prometheus.CounterVec {
+	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, []string{label})
+}
+
+func (r registry) gauge(name, help, label string) *prometheus.GaugeVec {
+	return r.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
+}
 
 // databaseMetrics count and measure the statements of a database.
 type databaseMetrics struct {
@@ -21,20 +35,18 @@ type databaseMetrics struct {
 }
 
 func newDatabaseMetrics(reg prometheus.Registerer) *databaseMetrics {
-	m := &databaseMetrics{
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	r := newRegistry(reg)
+	return &databaseMetrics{
+		seconds: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_store_statement_seconds",
 			Help:    "Duration of successful statements, by kind.",
 			Buckets: prometheus.ExponentialBuckets(0.5e-3, 3, 11),
 		}, []string{"kind"}),
-		errors: counter("courier_store_statement_errors_total",
-			"Failed statements, by kind.", "kind"),
-		reloaded: counter("courier_store_reloaded_tables_total",
+		errors: r.counter("courier_store_statement_errors_total", "Failed statements, by kind.", "kind"),
+		reloaded: r.counter("courier_store_reloaded_tables_total",
 			"Tables that were reloaded because ClickHouse could not read a part of them, as "+
 				"after a full disk.", "table"),
 	}
-	register(reg, m.seconds, m.errors, m.reloaded)
-	return m
 }
 
 // observe counts a statement. A cancelled statement is not an error.
@@ -59,108 +71,60 @@ type storeMetrics struct {
 	size       *prometheus.HistogramVec // rows of batches, by stream
 	bytes      *prometheus.CounterVec   // by stream
 	isWriter   *prometheus.GaugeVec     // by stream
+	lag        *prometheus.GaugeVec     // messages, by stream
+	age        *prometheus.GaugeVec     // by stream
 	clocks     clockSkew
-
-	mu      sync.Mutex
-	oldest  map[string]time.Time   // by stream: when the log stored the oldest event of the batch
-	backlog map[string]bus.Backlog // by stream: messages that are not in the tables
 }
 
 func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics {
+	r := newRegistry(reg)
 	m := &storeMetrics{
-		rows: counter("courier_store_rows_total", "Rows inserted, by table.", "table"),
-		duplicates: counter("courier_store_duplicate_events_total",
+		rows: r.counter("courier_store_rows_total", "Rows inserted, by table.", "table"),
+		duplicates: r.counter("courier_store_duplicate_events_total",
 			"Events dropped because their event_id was in the table already.", "table"),
-		restored: counter("courier_store_restored_rows_total",
+		restored: r.counter("courier_store_restored_rows_total",
 			"Rows that ClickHouse lost when it crashed, and that were restored.", "table"),
-		batches: counter("courier_store_batches_total", "Batches written.", "stream"),
-		errors: counter("courier_store_batch_errors_total",
+		batches: r.counter("courier_store_batches_total", "Batches written.", "stream"),
+		errors: r.counter("courier_store_batch_errors_total",
 			"Failed attempts to write a batch.", "stream"),
-		last: gauge("courier_store_last_batch_timestamp_seconds",
+		last: r.gauge("courier_store_last_batch_timestamp_seconds",
 			"Unix time at which the last batch was written.", "stream"),
-		size: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		size: r.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_store_batch_rows",
 			Help:    "Events per written batch.",
 			Buckets: prometheus.ExponentialBuckets(1, 4, 8),
 		}, []string{"stream"}),
-		bytes: counter("courier_store_batch_bytes_total",
+		bytes: r.counter("courier_store_batch_bytes_total",
 			"Size in the log of the written batches.", "stream"),
-		isWriter: gauge("courier_store_is_writer",
+		isWriter: r.gauge("courier_store_is_writer",
 			"1 while this store writes the tables of the stream, 0 while it is a standby.",
 			"stream"),
-		oldest:  make(map[string]time.Time),
-		backlog: make(map[string]bus.Backlog),
+		lag: r.gauge("courier_store_lag_messages",
+			"Messages of the log that are not in the tables yet.", "stream"),
+		age: r.gauge("courier_store_lag_seconds",
+			"Age of the oldest event of the log that is not in the tables yet, 0 if all are. It "+
+				"keeps growing while the log is unreachable.", "stream"),
 	}
-	register(reg, m.rows, m.duplicates, m.restored, m.batches, m.errors, m.last, m.size, m.bytes,
-		m.isWriter)
-	m.registerClocks(reg)
 	for _, stream := range streams {
-		m.registerLag(reg, stream)
+		m.lag.WithLabelValues(stream)
+		m.age.WithLabelValues(stream)
 	}
-	return m
-}
-
-// registerClocks adds the gauges of the nodes' clocks.
-func (m *storeMetrics) registerClocks(reg prometheus.Registerer) {
-	ahead := prometheus.GaugeOpts{
+	r.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "courier_store_clock_ahead_seconds",
 		Help: "How far the clock of any node is ahead of the log's clock; 0 if none is.",
-	}
-	behind := prometheus.GaugeOpts{
+	}, func() float64 {
+		ahead, _ := m.clocks.skew(time.Now())
+		return ahead.Seconds()
+	})
+	r.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "courier_store_clock_behind_seconds",
 		Help: "How far the newest samples of any node are behind the log's clock, including " +
 			"the delay of their delivery. Old samples from a spool alone count too.",
-	}
-	register(reg,
-		prometheus.NewGaugeFunc(ahead, func() float64 {
-			ahead, _ := m.clocks.skew(time.Now())
-			return ahead.Seconds()
-		}),
-		prometheus.NewGaugeFunc(behind, func() float64 {
-			_, behind := m.clocks.skew(time.Now())
-			return behind.Seconds()
-		}))
-}
-
-// registerLag adds the gauges of one stream's lag.
-func (m *storeMetrics) registerLag(reg prometheus.Registerer, stream string) {
-	labels := prometheus.Labels{"stream": stream}
-	messages := prometheus.GaugeOpts{
-		Name:        "courier_store_lag_messages",
-		Help:        "Messages of the log that are not in the tables yet.",
-		ConstLabels: labels,
-	}
-	age := prometheus.GaugeOpts{
-		Name: "courier_store_lag_seconds",
-		Help: "Age of the oldest event of the log that is not in the tables yet, 0 if all " +
-			"are. It keeps growing while the log is unreachable.",
-		ConstLabels: labels,
-	}
-	unacked := prometheus.GaugeOpts{
-		Name: "courier_store_oldest_unacked_seconds",
-		Help: "Age of the oldest event of the current batch that is not in its table yet, 0 " +
-			"if there is none.",
-		ConstLabels: labels,
-	}
-	register(reg,
-		prometheus.NewGaugeFunc(messages, func() float64 {
-			messages, _ := m.lag(stream, time.Now())
-			return float64(messages)
-		}),
-		prometheus.NewGaugeFunc(age, func() float64 {
-			_, age := m.lag(stream, time.Now())
-			return age.Seconds()
-		}),
-		prometheus.NewGaugeFunc(unacked, func() float64 {
-			return m.batchAge(stream, time.Now()).Seconds()
-		}))
-}
-
-// startBatch records the oldest event of the current batch.
-func (m *storeMetrics) startBatch(stream string, oldest time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.oldest[stream] = oldest
+	}, func() float64 {
+		_, behind := m.clocks.skew(time.Now())
+		return behind.Seconds()
+	})
+	return m
 }
 
 // finishAttempt counts an attempt to write a batch.
@@ -175,56 +139,20 @@ func (m *storeMetrics) finishAttempt(b bus.Batch, now time.Time, err error) {
 	m.clocks.add(b.Records, now)
 	m.batches.WithLabelValues(stream).Inc()
 	m.last.WithLabelValues(stream).Set(float64(now.UnixMilli()) / 1e3)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.oldest, stream)
 }
 
-// batchAge returns the age of the oldest event of the current batch.
-func (m *storeMetrics) batchAge(stream string, now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	oldest, ok := m.oldest[stream]
-	if !ok {
-		return 0
+// setLag sets the backlog of a stream, as it was read last, and the age of its oldest message at now.
+func (m *storeMetrics) setLag(stream string, b bus.Backlog, now time.Time) {
+	m.lag.WithLabelValues(stream).Set(float64(b.Messages))
+	age := 0.0
+	if !b.Oldest.IsZero() {
+		age = max(0, now.Sub(b.Oldest).Seconds())
 	}
-	return max(0, now.Sub(oldest))
+	m.age.WithLabelValues(stream).Set(age)
 }
 
-// setBacklog records the backlog of a stream.
-func (m *storeMetrics) setBacklog(stream string, b bus.Backlog) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.backlog[stream] = b
-}
-
-// lag returns the recorded backlog, and the age of its oldest message at now.
-func (m *storeMetrics) lag(stream string, now time.Time) (messages uint64, age time.Duration) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	b := m.backlog[stream]
-	if b.Oldest.IsZero() {
-		return b.Messages, 0
-	}
-	return b.Messages, max(0, now.Sub(b.Oldest))
-}
-
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-}
-
-func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-}
-
-// register adds collectors to a registry, if there is one.
-func register(reg prometheus.Registerer, all ...prometheus.Collector) {
-	if reg != nil {
-		reg.MustRegister(all...)
-	}
-}
-
-// clockWindow is the minimum time for which the smallest delay of a node counts.
+// clockWindow is the time of which the smallest delay of a node counts. By default, it has 150 samples
+// of each node.
 const clockWindow = 5 * time.Minute
 
 // clockSkew compares the clocks of nodes with the log's. The delay between a sample's timestamp
@@ -234,9 +162,10 @@ const clockWindow = 5 * time.Minute
 //
 // The zero value is ready to use. Its size grows with the number of nodes.
 type clockSkew struct {
-	mu                sync.Mutex
-	since             time.Time                // start of the window
-	current, previous map[string]time.Duration // smallest delay of the window, by node
+	mu            sync.Mutex
+	since         time.Time                // start of the window
+	delays        map[string]time.Duration // smallest delay of the window, by node
+	ahead, behind time.Duration            // in the previous window
 }
 
 // add adds the samples of a batch that was written at now.
@@ -250,40 +179,29 @@ func (c *clockSkew) add(records []bus.Record, now time.Time) {
 			continue
 		}
 		delay := records[i].StoredAt.Sub(s.At)
-		if smallest, ok := c.current[s.Node]; !ok || delay < smallest {
-			c.current[s.Node] = delay
+		if smallest, ok := c.delays[s.Node]; !ok || delay < smallest {
+			c.delays[s.Node] = delay
 		}
 	}
 }
 
 // advance starts a new window if the current one has ended.
 func (c *clockSkew) advance(now time.Time) {
-	age := now.Sub(c.since)
-	if age < clockWindow {
+	if now.Sub(c.since) < clockWindow {
 		return
 	}
-	c.previous, c.current, c.since = c.current, make(map[string]time.Duration), now
-	if age >= 2*clockWindow {
-		c.previous = nil // older than the previous window
+	c.ahead, c.behind = 0, 0
+	for _, delay := range c.delays {
+		c.ahead, c.behind = max(c.ahead, -delay), max(c.behind, delay)
 	}
+	c.delays, c.since = make(map[string]time.Duration), now
 }
 
-// skew returns how far any node is ahead of the log's clock, and how far any node is behind it.
-// Both are at least 0.
+// skew returns how far any node was ahead of the log's clock in the previous window, and how far any
+// node was behind it. Both are at least 0.
 func (c *clockSkew) skew(now time.Time) (ahead, behind time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.advance(now)
-	for node, delay := range c.current {
-		if previous, ok := c.previous[node]; ok {
-			delay = min(delay, previous)
-		}
-		ahead, behind = max(ahead, -delay), max(behind, delay)
-	}
-	for node, delay := range c.previous {
-		if _, ok := c.current[node]; !ok {
-			ahead, behind = max(ahead, -delay), max(behind, delay)
-		}
-	}
-	return ahead, behind
+	return c.ahead, c.behind
 }

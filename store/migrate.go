@@ -171,12 +171,9 @@ func (d *Database) syncReplica(ctx context.Context, statement string) (isReplica
 	if change == nil {
 		return false, nil
 	}
-	var rows []struct {
-		N uint64 `ch:"n"`
-	}
-	err = d.Query(ctx, &rows, "SELECT count() AS n FROM system.replicas "+
+	n, err := value[uint64](ctx, d, "SELECT count() FROM system.replicas "+
 		"WHERE database = currentDatabase() AND table = ?", change[1])
-	if err != nil || rows[0].N == 0 {
+	if err != nil || n == 0 {
 		return false, err
 	}
 	return true, d.exec(ctx, "migrate", "SYSTEM SYNC REPLICA "+change[1])
@@ -231,15 +228,6 @@ func (d *Database) checkMigrated(ctx context.Context) error {
 
 // appliedMigration returns the number of the last applied migration, or 0.
 func (d *Database) appliedMigration(ctx context.Context) (int, error) {
-	var rows []struct {
-		Number uint32 `ch:"number"`
-	}
-	err := d.Query(ctx, &rows, "SELECT max(number) AS number FROM schema_migrations")
-	if err != nil {
-		return 0, err
-	}
-	if len(rows) != 1 {
-		return 0, fmt.Errorf("read schema_migrations: %d rows, want 1", len(rows))
-	}
-	return int(rows[0].Number), nil
+	number, err := value[uint32](ctx, d, "SELECT max(number) FROM schema_migrations")
+	return int(number), err
 }

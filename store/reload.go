@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 	"regexp"
 	"strconv"
 
@@ -86,32 +85,20 @@ func (d *Database) attach(ctx context.Context, table string) error {
 // hasTable reports whether the database has a table of this name, which then is safe to use in
 // statements.
 func (d *Database) hasTable(ctx context.Context, name string) (bool, error) {
-	var rows []struct {
-		N uint64 `ch:"n"`
-	}
-	err := d.Query(ctx, &rows, "SELECT count() AS n FROM system.tables "+
+	n, err := value[uint64](ctx, d, "SELECT count() FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ? AND engine LIKE '%MergeTree'", name)
-	if err != nil {
-		return false, err
-	}
-	if len(rows) != 1 {
-		return false, fmt.Errorf("look for table %s: %d rows, want 1", name, len(rows))
-	}
-	return rows[0].N == 1, nil
+	return n == 1, err
 }
 
 // attachDetached attaches the tables that a crash during reload has left detached.
 func (d *Database) attachDetached(ctx context.Context) error {
-	var rows []struct {
-		Name string `ch:"name"`
-	}
-	err := d.Query(ctx, &rows, "SELECT table AS name FROM system.detached_tables "+
+	names, err := values[string](ctx, d, "SELECT table FROM system.detached_tables "+
 		"WHERE database = currentDatabase() AND NOT is_permanently")
 	if err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if err := d.attach(ctx, r.Name); err != nil {
+	for _, name := range names {
+		if err := d.attach(ctx, name); err != nil {
 			return err
 		}
 	}

@@ -78,21 +78,14 @@ func (d *Database) rebuildRollUp(
 	}
 	affected := fmt.Sprintf("%s IN (SELECT %s FROM %s WHERE sequence BETWEEN %d AND %d)",
 		r.key, r.sourceKey, source, first, last)
-	var keys []struct {
-		Name string `ch:"name"`
-	}
-	err = d.Query(ctx, &keys, fmt.Sprintf("SELECT DISTINCT toString(%s) AS name FROM %s "+
+	keys, err := values[string](ctx, d, fmt.Sprintf("SELECT DISTINCT toString(%s) FROM %s "+
 		"WHERE sequence BETWEEN %d AND %d", r.sourceKey, source, first, last))
 	if err != nil {
 		return err
 	}
 	// Replicated tables refuse a deletion with a subquery.
 	for chunk := range slices.Chunk(keys, maxStatementKeys) {
-		names := make([]string, len(chunk))
-		for i, k := range chunk {
-			names[i] = k.Name
-		}
-		rows := fmt.Sprintf("%s WHERE %s IN (%s)", r.name, r.key, strings.Join(names, ", "))
+		rows := fmt.Sprintf("%s WHERE %s IN (%s)", r.name, r.key, strings.Join(chunk, ", "))
 		if err := d.deleteAndWait(ctx, "rebuild "+r.name, rows); err != nil {
 			return err
 		}
@@ -157,35 +150,24 @@ func (d *Database) deleteAndWait(ctx context.Context, kind, rows string) error {
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		var left []struct {
-			N uint64 `ch:"n"`
-		}
-		if err := d.Query(ctx, &left, "SELECT count() AS n FROM "+rows); err != nil {
+		left, err := value[uint64](ctx, d, "SELECT count() FROM "+rows)
+		if err != nil || left == 0 {
 			return err
-		}
-		if len(left) == 1 && left[0].N == 0 {
-			return nil
 		}
 		select {
 		case <-poll.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: wait for the deletion of %d rows: %w", kind, left[0].N, ctx.Err())
+			return fmt.Errorf("%s: wait for the deletion of %d rows: %w", kind, left, ctx.Err())
 		}
 	}
 }
 
 // viewQuery returns the SELECT of the view that fills a roll-up.
 func (d *Database) viewQuery(ctx context.Context, r rollUp) (string, error) {
-	var view []struct {
-		Select string `ch:"as_select"`
-	}
-	err := d.Query(ctx, &view, "SELECT as_select FROM system.tables "+
+	query, err := value[string](ctx, d, "SELECT max(as_select) FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ?", r.view)
-	if err != nil {
-		return "", err
+	if err == nil && query == "" {
+		err = fmt.Errorf("rebuild %s: the database has no view %s", r.name, r.view)
 	}
-	if len(view) != 1 || view[0].Select == "" {
-		return "", fmt.Errorf("rebuild %s: the database has no view %s", r.name, r.view)
-	}
-	return view[0].Select, nil
+	return query, err
 }

@@ -69,14 +69,7 @@ func (d *Database) fetchParts(ctx context.Context) error {
 }
 
 // replicatedTables returns the names of the database's replicated tables.
-func (d *Database) replicatedTables(ctx context.Context) (names []string, err error) {
-	var tables []struct {
-		Name string `ch:"table"`
-	}
-	err = d.Query(ctx, &tables,
+func (d *Database) replicatedTables(ctx context.Context) ([]string, error) {
+	return values[string](ctx, d,
 		"SELECT table FROM system.replicas WHERE database = currentDatabase() ORDER BY table")
-	for _, t := range tables {
-		names = append(names, t.Name)
-	}
-	return names, err
 }

@@ -130,16 +130,18 @@ const backlogInterval = 5 * time.Second
 func (s *Store) watchBacklog(ctx context.Context, durables []schemas.Durable) {
 	tick := time.NewTicker(backlogInterval)
 	defer tick.Stop()
+	last := make([]bus.Backlog, len(durables))
 	for {
-		for _, d := range durables {
+		for i, d := range durables {
 			reading, cancel := context.WithTimeout(ctx, backlogInterval)
 			backlog, err := s.bus.Backlog(reading, d)
 			cancel()
-			if err != nil {
+			if err == nil {
+				last[i] = backlog
+			} else {
 				s.log.Debug("backlog cannot be read", "stream", d.Stream, "error", err)
-				continue
 			}
-			s.metrics.setBacklog(d.Stream, backlog)
+			s.metrics.setLag(d.Stream, last[i], time.Now())
 		}
 		select {
 		case <-tick.C:

@@ -270,18 +270,13 @@ func (c *eventComparison) listIDs(
 		for _, n := range all[:min(len(all), maxListed)] {
 			numbers = append(numbers, fmt.Sprint(n))
 		}
-		var events []struct {
-			ID string `ch:"event_id"`
-		}
-		err := c.database.Query(ctx, &events, fmt.Sprintf("SELECT DISTINCT event_id FROM %s "+
+		ids, err := values[string](ctx, c.database, fmt.Sprintf("SELECT DISTINCT event_id FROM %s "+
 			"WHERE %s AND halfMD5(event_id) IN (%s) ORDER BY event_id",
 			c.table.name, hourRange{hour, hour + 1}.condition("at"), strings.Join(numbers, ",")))
 		if err != nil {
 			return err
 		}
-		for _, e := range events {
-			appendLimited(list(c.hours[hour]), e.ID)
-		}
+		appendLimited(list(c.hours[hour]), ids...)
 	}
 	return nil
 }

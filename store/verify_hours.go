@@ -181,18 +181,12 @@ func (d *Database) keptHours(
 		all.from = hourOf(time.Now().Add(-since)) + 1
 	}
 
-	var engine []struct {
-		Full string `ch:"engine_full"`
-	}
-	err := d.Query(ctx, &engine, "SELECT engine_full FROM system.tables "+
+	engine, err := value[string](ctx, d, "SELECT engine_full FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ?", table)
 	if err != nil {
 		return all, err
 	}
-	if len(engine) != 1 {
-		return all, fmt.Errorf("%d tables have the name %s, want 1", len(engine), table)
-	}
-	m := ttlClause.FindStringSubmatch(engine[0].Full)
+	m := ttlClause.FindStringSubmatch(engine)
 	if m == nil {
 		return all, nil
 	}

@@ -259,15 +259,12 @@ func (c *rollUpCheck) position(ctx context.Context) (uint64, error) {
 func (c *rollUpCheck) keysInFlight(
 	ctx context.Context, p rollUpPart, position uint64,
 ) (map[string]bool, error) {
-	var keys []struct {
-		Key string `ch:"name"`
-	}
-	err := c.database.Query(ctx, &keys, fmt.Sprintf(
-		"SELECT DISTINCT toString(%s) AS name FROM %s WHERE sequence > %d AND %s",
+	keys, err := values[string](ctx, c.database, fmt.Sprintf(
+		"SELECT DISTINCT toString(%s) FROM %s WHERE sequence > %d AND %s",
 		c.sourceKey, c.source.name, position, p.sourceCondition))
 	all := make(map[string]bool, len(keys))
 	for _, k := range keys {
-		all[k.Key] = true
+		all[k] = true
 	}
 	return all, err
 }

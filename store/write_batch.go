@@ -24,11 +24,9 @@ type batchWriter struct {
 // same batch. While the database is unavailable it waits, at most ten seconds beyond the end of
 // the outage. Other errors go to the bus, which calls it again with a growing delay.
 func (w *batchWriter) writeBatch(ctx context.Context, b bus.Batch) error {
-	if len(b.Records) > 0 {
-		w.metrics.startBatch(b.Stream, b.Records[0].StoredAt)
-	} else if w.database.shard == nil {
-		return nil
-	} // Readers need the position of a shard, also if the batch has no event for it.
+	if len(b.Records) == 0 && w.database.shard == nil {
+		return nil // readers need the position of a shard, also if the batch has no event for it
+	}
 	for ; ; b.Redelivered = true {
 		err := w.writeOnce(ctx, b)
 		w.metrics.finishAttempt(b, time.Now(), err)
@@ -190,16 +188,11 @@ func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch
 		k.next = b.Last + 1
 		return nil
 	}
-	var rows []struct {
-		At time.Time `ch:"at"`
-	}
-	if err := d.Query(ctx, &rows, "SELECT max(at) AS at FROM node_sample"); err != nil {
+	start, err := value[time.Time](ctx, d, "SELECT max(at) FROM node_sample")
+	if err != nil {
 		return err
 	}
-	if len(rows) != 1 {
-		return fmt.Errorf("read the latest sample: %d rows, want 1", len(rows))
-	}
-	*k = knownSamples{next: b.Last + 1, start: rows[0].At, latest: map[string]time.Time{}}
+	*k = knownSamples{next: b.Last + 1, start: start, latest: map[string]time.Time{}}
 	return nil
 }
 

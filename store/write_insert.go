@@ -90,18 +90,7 @@ func (d *Database) recordPosition(ctx context.Context, stream string, sequence u
 
 // Position returns the sequence up to which the tables hold a stream without gaps, or 0.
 func (d *Database) Position(ctx context.Context, stream string) (uint64, error) {
-	var rows []struct {
-		Sequence uint64 `ch:"sequence"`
-	}
-	err := d.Query(ctx, &rows,
-		"SELECT max(sequence) AS sequence FROM log_position WHERE stream = ?", stream)
-	if err != nil {
-		return 0, err
-	}
-	if len(rows) != 1 {
-		return 0, fmt.Errorf("read position of %s: %d rows, want 1", stream, len(rows))
-	}
-	return rows[0].Sequence, nil
+	return value[uint64](ctx, d, "SELECT max(sequence) FROM log_position WHERE stream = ?", stream)
 }
 
 // stopWriter ends the running statements of the writer of ctx's stream. They may belong to a
