@@ -129,11 +129,11 @@ func buildImages(t *testing.T) (program string) {
 // the engine, and the C library of this machine, which both need.
 func buildClickHouse(t *testing.T, program string) {
 	t.Helper()
-	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)
+	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	library := found.Path
+	library := found
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,6 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 	o := local.Options{
 		DataDir:            f.Data,
 		Version:            buildVersion(),
-		Getenv:             w.getenv,
 		NATS:               f.identityFlags.options(f.ExternalNATS, ""),
 		NATSPort:           f.NATSPort,
 		SyncAlways:         f.SyncAlways,

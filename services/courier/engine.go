@@ -22,16 +22,16 @@ type engineCommand struct {
 func (*engineCommand) Help() string { return example("courier engine install", "courier engine show") }
 
 func (c *engineCommand) Run(w *environment) (err error) {
-	var l engine.Library
+	var library string
 	switch c.Action {
 	case "install":
-		l, err = engine.Install(w.ctx, engine.InstallOptions{From: c.From, Progress: w.stderr})
+		library, err = engine.Install(w.ctx, engine.InstallOptions{From: c.From, Progress: w.stderr})
 	default:
-		l, err = engine.FindLibrary(c.EngineLibrary, w.getenv)
+		library, err = engine.FindLibrary(c.EngineLibrary)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w.stdout, l.Path)
+	fmt.Fprintln(w.stdout, library)
 	return nil
 }

@@ -177,7 +177,7 @@ func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
 // logs this.
 func testLibrary(t testing.TB) string {
 	t.Helper()
-	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"), os.Getenv)
+	found, err := engine.FindLibrary(os.Getenv("COURIER_TEST_ENGINE"))
 	if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrUnsupported) {
 		t.Log("without tables: ", err)
 		return ""
@@ -185,7 +185,7 @@ func testLibrary(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found.Path
+	return found
 }
 
 // countTable counts the rows of a table.

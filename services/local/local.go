@@ -38,7 +38,6 @@ type Options struct {
 	DataDir string
 	Version string
 	Printf  func(format string, args ...any) // prints a message for the user
-	Getenv  func(string) string
 
 	NATS       bus.Options // external servers; without a URL a server is embedded
 	NATSPort   int

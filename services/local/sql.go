@@ -40,7 +40,7 @@ func (i *Instance) runSQL(ctx context.Context) error {
 
 // engineLibrary finds the library of the engine, or downloads it once per user.
 func (i *Instance) engineLibrary(ctx context.Context) (string, error) {
-	found, err := engine.FindLibrary(i.o.EngineLibrary, i.o.Getenv)
+	found, err := engine.FindLibrary(i.o.EngineLibrary)
 	if errors.Is(err, engine.ErrNotFound) && i.o.EngineLibrary == "" {
 		if _, npm := exec.LookPath("npm"); npm != nil {
 			return "", err
@@ -49,7 +49,7 @@ func (i *Instance) engineLibrary(ctx context.Context) (string, error) {
 			" (--engine=off skips it)")
 		found, err = engine.Install(ctx, engine.InstallOptions{})
 	}
-	return found.Path, err
+	return found, err
 }
 
 // runEngine runs the embedded engine, and the store as soon as the engine is ready.
@@ -75,7 +75,6 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 	e, err := engine.New(engine.Options{
 		DataDir:  filepath.Join(i.o.DataDir, "clickhouse"),
 		Library:  library,
-		Getenv:   i.o.Getenv,
 		HTTPPort: httpPort,
 		TCPPort:  tcpPort,
 	}, i.log, i.registry)

@@ -12,7 +12,7 @@ import (
 // supervisor is one call of Run that has locked the data directory.
 type supervisor struct {
 	*Engine
-	library     Library
+	library     string
 	lock        *dataLock
 	settings    settings // ports and nonce change with each start
 	hasAnswered bool     // at least once
@@ -79,7 +79,7 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 // hostCommand returns the program, the arguments of the host and the arguments of the engine.
 func (v *supervisor) hostCommand() []string {
 	command := append(slices.Clone(v.options.HostCommand),
-		"-library", v.library.Path, "-store", v.settings.store, "--")
+		"-library", v.library, "-store", v.settings.store, "--")
 	return append(command, arguments(v.settings)...)
 }
 

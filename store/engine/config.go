@@ -38,7 +38,6 @@ type settings struct {
 	httpPort        int    // 0: the system chooses
 	tcpPort         int
 	nonce           string // display name of the engine, to recognize its answer
-	database        string
 	courierPassword string
 	readerPassword  string
 	memoryBytes     int64 // 0: a quarter of the memory that the engine detects
@@ -95,14 +94,14 @@ func render(t *template.Template, s settings) ([]byte, error) {
 		"TCPPort":          s.tcpPort,
 		"Nonce":            s.nonce,
 		"MemoryBytes":      s.memoryBytes,
-		"Database":         s.database,
+		"Database":         database,
 		"ConsoleQuota":     consoleQuota,
 		"Courier":          userCourier,
 		"CourierHash":      passwordHash(s.courierPassword),
 		"Grants":           courierGrants(),
 		"Reader":           userReader,
 		"ReaderHash":       passwordHash(s.readerPassword),
-		"ReaderGrant":      "GRANT SELECT ON `" + s.database + "`.*",
+		"ReaderGrant":      "GRANT SELECT ON `" + database + "`.*",
 		"ReaderSeconds":    readerSeconds,
 		"ReaderMaxSeconds": readerMaxSeconds,
 		"ReaderBytes":      readerBytes,

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"encoding/xml"
-	"errors"
 	"flag"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,11 +16,12 @@ var update = flag.Bool("update", false, "update the golden files")
 func exampleSettings() settings {
 	return settings{
 		store: "/data/store", run: "/data/run", httpPort: 8123, tcpPort: 9000, nonce: "courier-abc",
-		database: "courier", courierPassword: "one", readerPassword: "two", memoryBytes: 2_000_000_000,
+		courierPassword: "one", readerPassword: "two", memoryBytes: 2_000_000_000,
 	}
 }
 
 func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
+	// Passwords appear as hashes. Names are escaped as XML, and in the arguments as SQL.
 	hostile := exampleSettings()
 	hostile.store, hostile.run, hostile.nonce = `/a & b/<c>/it's/store`, `/a & b/<c>/it's\/run`, `"&<>`
 	hostile.courierPassword, hostile.readerPassword = `<&>"'`, `]]>`
@@ -68,80 +66,6 @@ func checkGolden(t *testing.T, name, got string) {
 	}
 }
 
-func TestConfiguration_EscapesNames(t *testing.T) {
-	s := exampleSettings()
-	s.store, s.nonce = `/a & b/<c>/it's`, `</display_name><evil/>`
-	config, err := configXML(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	elements := readXML(t, string(config))
-	if got := elements["clickhouse/path"]; got != s.store {
-		t.Errorf("path = %q, want %q", got, s.store)
-	}
-	if got := elements["clickhouse/display_name"]; got != s.nonce {
-		t.Errorf("display_name = %q, want %q", got, s.nonce)
-	}
-}
-
-func TestUsers_ContainNoPassword(t *testing.T) {
-	s := exampleSettings()
-	s.courierPassword, s.readerPassword = "correct-horse", "battery-staple"
-	users, err := usersXML(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, password := range []string{s.courierPassword, s.readerPassword} {
-		if strings.Contains(string(users), password) {
-			t.Errorf("users.xml contains the password %q", password)
-		}
-	}
-	elements := readXML(t, string(users))
-	if got, want := elements["clickhouse/users/courier/password_sha256_hex"], passwordHash(
-		s.courierPassword,
-	); got != want {
-		t.Errorf("hash of courier = %s, want %s", got, want)
-	}
-}
-
-// readXML returns the text of each element by its path, failing on bad XML.
-func readXML(t *testing.T, document string) map[string]string {
-	t.Helper()
-	found := map[string]string{}
-	var path []string
-	d := xml.NewDecoder(strings.NewReader(document))
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return found
-		}
-		if err != nil {
-			t.Fatalf("read XML: %v in\n%s", err, document)
-		}
-		switch token := token.(type) {
-		case xml.StartElement:
-			path = append(path, token.Name.Local)
-		case xml.EndElement:
-			path = path[:len(path)-1]
-		case xml.CharData:
-			found[strings.Join(path, "/")] += string(token)
-		}
-	}
-}
-
-func TestQuote(t *testing.T) {
-	for text, want := range map[string]string{
-		"/data/run":  `'/data/run'`,
-		`it's`:       `'it\'s'`,
-		`back\slash`: `'back\\slash'`,
-		`\'`:         `'\\\''`,
-	} {
-		if got := quote(text); got != want {
-			t.Errorf("quote(%s) = %s, want %s", text, got, want)
-		}
-	}
-}
-
 func TestSetDefaults_RejectsInvalidOptions(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -155,9 +79,6 @@ func TestSetDefaults_RejectsInvalidOptions(t *testing.T) {
 		{"negative port", Options{DataDir: "/d", TCPPort: -1}, "-1"},
 		{"one port for both", Options{DataDir: "/d", HTTPPort: 81, TCPPort: 81}, "both 81"},
 		{"negative memory", Options{DataDir: "/d", MemoryBytes: -5}, "-5"},
-		{"quoted database", Options{DataDir: "/d", Database: "a`b"}, "database"},
-		{"the engine's database", Options{DataDir: "/d", Database: "system"}, "database"},
-		{"default", Options{DataDir: "/d", Database: "default"}, "database"},
 	} {
 		if err := setDefaults(&c.options); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: setDefaults() = %v, want an error with %q", c.name, err, c.want)
@@ -170,10 +91,9 @@ func TestSetDefaults_SetsDefaults(t *testing.T) {
 	if err := setDefaults(&o); err != nil {
 		t.Fatal(err)
 	}
-	if !filepath.IsAbs(o.DataDir) || o.Database != "courier" || len(o.HostCommand) != 2 ||
+	if !filepath.IsAbs(o.DataDir) || len(o.HostCommand) != 2 ||
 		o.HostCommand[1] != "engine-host" {
-		t.Errorf("setDefaults() = %+v, want an absolute directory, database courier and this program as host",
-			o)
+		t.Errorf("setDefaults() = %+v, want an absolute directory and this program as host", o)
 	}
 	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, minMemoryBytes) {
 		t.Errorf("memory = %d of %d bytes, want a quarter", o.MemoryBytes, memory)

@@ -3,12 +3,11 @@
 // loopback address, so clients see an ordinary server. If the user names a ClickHouse URL, this
 // package is not used.
 //
-//	library, err := engine.FindLibrary(flag, os.Getenv) // or engine.Install
+//	library, err := engine.FindLibrary(flag) // or engine.Install
 //	e, err := engine.New(engine.Options{
-//		DataDir:          dir,
-//		HTTPPort:         engine.DefaultHTTPPort,
-//		TCPPort:          engine.DefaultTCPPort,
-//		PortsAreDefaults: true,
+//		DataDir:  dir,
+//		HTTPPort: 8123,
+//		TCPPort:  9000,
 //	}, log, registry)
 //	go e.Run(ctx)                 // supervises the engine until ctx ends
 //	endpoint, err := e.Ready(ctx) // waits; call it again after a connection error
@@ -28,8 +27,8 @@
 // # Guarantees
 //
 // A data directory has one engine: a second one fails with ErrInUse and changes no file. When the
-// child crashes, the supervisor restarts it after a growing delay, on the same ports unless
-// another program has taken them. Connections are refused in the meantime. When the supervisor
+// child crashes, the supervisor restarts it after a growing delay, on the same ports. Connections
+// are refused in the meantime. When the supervisor
 // ends, even by SIGKILL, the child ends within seconds, and the next supervisor waits for that.
 // Acknowledged inserts survive a kill of either process.
 //

@@ -7,8 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -20,24 +18,17 @@ import (
 type Options struct {
 	// DataDir holds all files of the engine; required.
 	DataDir string
-	// HTTPPort and TCPPort are the ports on 127.0.0.1, up to 65535; 0 lets the
-	// system choose.
+	// HTTPPort and TCPPort are the ports on 127.0.0.1, up to 65535; 0 lets the system choose. Run
+	// fails with ErrPortTaken if another program has one of them.
 	HTTPPort, TCPPort int
-	// PortsAreDefaults replaces a port that is taken by a free one. Otherwise Run fails with
-	// ErrPortTaken.
-	PortsAreDefaults bool
 	// Library is the value of --engine-library; empty means the order of FindLibrary.
 	Library string
-	// Getenv reads the environment for FindLibrary; nil means os.Getenv.
-	Getenv func(string) string
 	// MemoryBytes limits the engine's memory; 0 means a quarter of the memory available to this
 	// process, at least 400 MB.
 	MemoryBytes int64
 	// HostCommand starts the child; the arguments of the host are appended. Empty means this
 	// program with the sub-command engine-host.
 	HostCommand []string
-	// Database is created at the first start; empty means courier.
-	Database string
 	// StartTimeout limits a start; 0 means one minute.
 	StartTimeout time.Duration
 	// StopTimeout limits a stop; the child is killed after it. 0 means eight seconds.
@@ -58,7 +49,8 @@ type Engine struct {
 // minMemoryBytes is the smallest memory with which the engine was tested.
 const minMemoryBytes = 400_000_000
 
-var databasePattern = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,63}$`)
+// database is created at the first start.
+const database = "courier"
 
 // New checks the options and starts nothing. log must not be nil; reg may be nil.
 func New(o Options, log *slog.Logger, reg prometheus.Registerer) (*Engine, error) {
@@ -99,29 +91,12 @@ func setDefaults(o *Options) error {
 			o.MemoryBytes = max(memory/4, minMemoryBytes)
 		}
 	}
-	if o.Database == "" {
-		o.Database = "courier"
-	}
-	if !databasePattern.MatchString(o.Database) || slices.Contains(reservedDatabases, o.Database) {
-		return fmt.Errorf("database %q is reserved, or not a name of a-z, 0-9 and _", o.Database)
-	}
-	return setHostDefaults(o)
-}
-
-// reservedDatabases belong to the engine.
-var reservedDatabases = []string{"default", "system", "information_schema"}
-
-// setHostDefaults sets the defaults for the child.
-func setHostDefaults(o *Options) error {
 	if len(o.HostCommand) == 0 {
 		program, err := os.Executable()
 		if err != nil {
 			return fmt.Errorf("find this program: %w", err)
 		}
 		o.HostCommand = []string{program, "engine-host"}
-	}
-	if o.Getenv == nil {
-		o.Getenv = os.Getenv
 	}
 	if o.StartTimeout == 0 {
 		o.StartTimeout = time.Minute
@@ -136,10 +111,8 @@ func setHostDefaults(o *Options) error {
 }
 
 // Ready waits until the engine answers and returns its endpoint. After a crash of the engine it
-// waits for the restart. After the end of Run it returns the error of Run, or ErrStopped.
-//
-// A restart keeps the ports unless another program has taken one and PortsAreDefaults is set:
-// call Ready again after a connection error.
+// waits for the restart, which keeps the ports. After the end of Run it returns the error of Run, or
+// ErrStopped.
 func (e *Engine) Ready(ctx context.Context) (Connection, error) {
 	return e.readiness.wait(ctx)
 }
@@ -176,7 +149,7 @@ func (e *Engine) run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return fmt.Errorf("create the engine's directory: %w", err)
 	}
-	library, err := FindLibrary(e.options.Library, e.options.Getenv)
+	library, err := FindLibrary(e.options.Library)
 	if err != nil {
 		return err
 	}
@@ -187,7 +160,8 @@ func (e *Engine) run(ctx context.Context) (err error) {
 	s := settings{
 		store:           store,
 		run:             run,
-		database:        e.options.Database,
+		httpPort:        e.options.HTTPPort,
+		tcpPort:         e.options.TCPPort,
 		memoryBytes:     e.options.MemoryBytes,
 		courierPassword: passwords.Courier,
 		readerPassword:  passwords.Reader,

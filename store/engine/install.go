@@ -42,13 +42,13 @@ type checksums struct {
 	library   string // SHA-256 of the library, in hex
 }
 
-// Install installs the pinned engine library in the user's cache. It returns at once if the library
-// is there, and waits if another process is installing it. The error matches ErrIntegrity for a
+// Install installs the pinned engine library in the user's cache, and returns its path. It returns at
+// once if the library is there, and waits if another process is installing it. The error matches ErrIntegrity for a
 // wrong checksum, ErrNoNPM if npm is missing, and ErrUnsupported if this system cannot load the
 // library. A failed or interrupted installation leaves nothing that FindLibrary would find.
-func Install(ctx context.Context, o InstallOptions) (Library, error) {
+func Install(ctx context.Context, o InstallOptions) (string, error) {
 	if !hosted {
-		return Library{}, fmt.Errorf("install the engine: %w: this build cannot load the library",
+		return "", fmt.Errorf("install the engine: %w: this build cannot load the library",
 			ErrUnsupported)
 	}
 	if o.Progress == nil {
@@ -57,52 +57,52 @@ func Install(ctx context.Context, o InstallOptions) (Library, error) {
 	if o.CacheDir == "" {
 		cache, err := defaultCacheDir()
 		if err != nil {
-			return Library{}, fmt.Errorf("find the user's cache directory: %w", err)
+			return "", fmt.Errorf("find the user's cache directory: %w", err)
 		}
 		o.CacheDir = cache
 	}
 	pinned := checksums{integrity: pinnedIntegrity, library: pinnedLibrary}
 	library, err := install(ctx, o, pinned)
 	if err != nil {
-		return Library{}, fmt.Errorf("install the engine: %w", err)
+		return "", fmt.Errorf("install the engine: %w", err)
 	}
 	return library, nil
 }
 
 // install installs the library under a lock: it fetches the library into a temporary directory,
 // checks it, and renames the directory.
-func install(ctx context.Context, o InstallOptions, want checksums) (Library, error) {
+func install(ctx context.Context, o InstallOptions, want checksums) (string, error) {
 	final := filepath.Join(o.CacheDir, pinnedVersion)
-	installed := Library{Path: filepath.Join(final, libraryName), From: "cache"}
+	installed := filepath.Join(final, libraryName)
 	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
-		return Library{}, err
+		return "", err
 	}
 	lock, err := openLock(filepath.Join(o.CacheDir, "install.lock"))
 	if err != nil {
-		return Library{}, err
+		return "", err
 	}
 	defer lock.Close()
 	if err := waitLock(ctx, lock); err != nil {
-		return Library{}, fmt.Errorf("wait for another installation: %w", err)
+		return "", fmt.Errorf("wait for another installation: %w", err)
 	}
-	if _, err := os.Stat(installed.Path); err == nil {
+	if _, err := os.Stat(installed); err == nil {
 		return installed, nil
 	}
 
 	work, err := newWorkDir(o.CacheDir)
 	if err != nil {
-		return Library{}, err
+		return "", err
 	}
 	defer os.RemoveAll(work) // the next installation removes the rest
 	fetched, err := fetch(ctx, o, want, work)
 	if err != nil {
-		return Library{}, err
+		return "", err
 	}
 	if err := checkSHA256(fetched, want.library); err != nil {
-		return Library{}, err
+		return "", err
 	}
 	if err := moveInPlace(fetched, filepath.Join(work, "complete"), final); err != nil {
-		return Library{}, err
+		return "", err
 	}
 	fmt.Fprintln(o.Progress, "the ClickHouse engine is installed in", final)
 	return installed, nil

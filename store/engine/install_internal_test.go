@@ -127,7 +127,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			)
 			checkNothingElse(t, outside, cache, err == nil)
 			if c.want == "" && c.is == nil {
-				content, readErr := os.ReadFile(found.Path)
+				content, readErr := os.ReadFile(found)
 				if err != nil || readErr != nil || !bytes.Equal(content, fixtureLibrary) {
 					t.Fatalf("install() = %+v, %v, want the unchanged library; reading it: %v",
 						found, err,
@@ -281,7 +281,7 @@ func TestInstall_WithNPM(t *testing.T) {
 				t.Errorf("progress = %q, want the size", progress.String())
 			}
 			if c.want == "" && c.is == nil {
-				if err != nil || checkSHA256(found.Path, checksumsOf(nil).library) != nil {
+				if err != nil || checkSHA256(found, checksumsOf(nil).library) != nil {
 					t.Errorf("install() = %+v, %v, want the library", found, err)
 				}
 				return

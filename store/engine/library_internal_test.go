@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"bytes"
-	"debug/elf"
-	"encoding/binary"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,30 +8,7 @@ import (
 	"testing"
 )
 
-// elfFile returns the header of an ELF file of the given kind.
-func elfFile(kind elf.Type, machine elf.Machine) []byte {
-	var b bytes.Buffer
-	h := elf.Header64{
-		Type:      uint16(kind),
-		Machine:   uint16(machine),
-		Version:   1,
-		Ehsize:    64,
-		Phentsize: 56,
-		Shentsize: 64,
-	}
-	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(
-		elf.ELFCLASS64,
-	), byte(
-		elf.ELFDATA2LSB,
-	), 1
-	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
-		panic(err) // a fixed-size struct into memory
-	}
-	return b.Bytes()
-}
-
-// tree writes files in a new directory.
+// tree creates files below a temporary directory, and returns it.
 func tree(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	root := t.TempDir()
@@ -50,175 +24,45 @@ func tree(t *testing.T, files map[string][]byte) string {
 	return root
 }
 
-func TestFindLibrary_Order(t *testing.T) {
-	library := elfFile(elf.ET_DYN, elf.EM_X86_64)
-	all := map[string][]byte{
-		"flag.so": library, "env.so": library, "chdb.so": library,
-		"beside/" + libraryName: library, "cache/" + pinnedVersion + "/" +
-			libraryName: library, "system/" + libraryName: library,
-	}
+func TestFindLibrary(t *testing.T) {
+	root := tree(t, map[string][]byte{
+		"flag.so":                nil,
+		"cache/" + libraryName:   nil,
+		"system/" + libraryName:  nil,
+		"without/any/other.file": nil,
+	})
 	for _, c := range []struct {
 		name     string
 		explicit string
-		env      map[string]string
-		without  []string // missing files of the tree
-		broken   string   // a file that is not a library
-		want     string   // path of the result; "": an error
-		from     string   // origin of the result, or part of the error
+		places   []string
+		want     string // path of the result, or part of the error
+		is       error
 	}{
-		{
-			name:     "the flag comes first",
-			explicit: "flag.so",
-			env:      map[string]string{"COURIER_ENGINE_LIBRARY": "env.so"},
-			want:     "flag.so",
-			from:     "--engine-library",
-		},
-		{
-			name: "then the variable of Courier",
-			env:  map[string]string{"COURIER_ENGINE_LIBRARY": "env.so", "CHDB_LIB_PATH": "chdb.so"},
-			want: "env.so",
-			from: "COURIER_ENGINE_LIBRARY",
-		},
-		{
-			name: "then the variable of other programs",
-			env:  map[string]string{"CHDB_LIB_PATH": "chdb.so"},
-			want: "chdb.so",
-			from: "CHDB_LIB_PATH",
-		},
-		{
-			name:     "a wrong flag ends the search",
-			explicit: "none.so",
-			env:      map[string]string{"CHDB_LIB_PATH": "chdb.so"},
-			from:     "--engine-library",
-		},
-		{
-			name: "a wrong variable ends the search",
-			env:  map[string]string{"CHDB_LIB_PATH": "none.so"},
-			from: "CHDB_LIB_PATH",
-		},
-		{
-			name:     "a named file that is not a library",
-			explicit: "flag.so",
-			broken:   "flag.so",
-			from:     "not a shared library",
-		},
-		{name: "beside the program", want: "beside/" + libraryName, from: "beside the program"},
-		{
-			name:    "in the cache",
-			without: []string{"beside/" + libraryName},
-			want:    "cache/" + pinnedVersion + "/" + libraryName,
-			from:    "cache",
-		},
-		{
-			name: "in the system",
-			without: []string{
-				"beside/" + libraryName, "cache/" + pinnedVersion + "/" + libraryName,
-			},
-			want: "system/" + libraryName,
-			from: "system",
-		},
-		{
-			name:   "a broken library that was found",
-			broken: "beside/" + libraryName,
-			from:   "not a shared library",
-		},
-		{
-			name: "nowhere",
-			without: []string{
-				"beside/" + libraryName,
-				"cache/" + pinnedVersion + "/" + libraryName,
-				"system/" + libraryName,
-			},
-			from: "courier engine install",
-		},
+		{"the flag comes first", "flag.so", []string{"cache"}, "flag.so", nil},
+		{"a wrong flag ends the search", "none.so", []string{"cache"}, "none.so", os.ErrNotExist},
+		{"the first place", "", []string{"beside", "cache", "system"}, "cache/" + libraryName, nil},
+		{"nowhere", "", []string{"beside", "without"}, "courier engine install", ErrNotFound},
+		{"names the places", "", []string{"beside", "without"}, "beside, ", ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := tree(t, all)
-			for _, f := range c.without {
-				if err := os.Remove(filepath.Join(root, f)); err != nil {
-					t.Fatal(err)
-				}
+			var places []string
+			for _, p := range c.places {
+				places = append(places, filepath.Join(root, p))
 			}
-			if c.broken != "" {
-				if err := os.WriteFile(filepath.Join(root, c.broken), []byte("text"), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			explicit := c.explicit
+			if explicit != "" {
+				explicit = filepath.Join(root, explicit)
 			}
-			found, err := pathsIn(
-				root,
-			).find(inTree(root, c.explicit), func(name string) string {
-				return inTree(root, c.env[name])
-			})
-			if c.want == "" {
-				if err == nil || !strings.Contains(err.Error(), c.from) {
-					t.Fatalf("find() = %+v, %v, want an error with %q", found, err, c.from)
+			found, err := findLibrary(explicit, places)
+			if c.is != nil {
+				if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("findLibrary() = %v, want an error with %q that is %v", err, c.want, c.is)
 				}
 				return
 			}
-			if err != nil || found.Path != filepath.Join(root, c.want) || found.From != c.from {
-				t.Errorf("find() = %+v, %v, want %s from %s", found, err, c.want, c.from)
+			if err != nil || found != filepath.Join(root, c.want) {
+				t.Errorf("findLibrary() = %s, %v, want %s", found, err, c.want)
 			}
 		})
-	}
-}
-
-// pathsIn returns the search paths below root, on a system that can load the library.
-func pathsIn(root string) searchPaths {
-	return searchPaths{
-		hosted: true, platform: "linux/amd64",
-		programDir: filepath.Join(
-			root,
-			"beside",
-		), cache: filepath.Join(root, "cache"), system: []string{filepath.Join(root, "system")},
-	}
-}
-
-// inTree makes each path of a list absolute.
-func inTree(root, list string) string {
-	if list == "" {
-		return ""
-	}
-	var all []string
-	for _, p := range filepath.SplitList(list) {
-		all = append(all, filepath.Join(root, p))
-	}
-	return strings.Join(all, string(filepath.ListSeparator))
-}
-
-func TestFindLibrary_ReportsTheSearch(t *testing.T) {
-	root := t.TempDir()
-	_, err := pathsIn(root).find("", func(string) string { return "" })
-	if !errors.Is(err, ErrNotFound) {
-		t.Fatalf("find() = %v, want ErrNotFound", err)
-	}
-	for _, place := range []string{"beside", pinnedVersion, "system", "courier engine install"} {
-		if !strings.Contains(err.Error(), place) {
-			t.Errorf("find() = %v, want an error that names %s", err, place)
-		}
-	}
-}
-
-func TestFindLibrary_RejectsABuildWithoutHost(t *testing.T) {
-	root := tree(t, map[string][]byte{"beside/" + libraryName: elfFile(elf.ET_DYN, elf.EM_X86_64)})
-	p := pathsIn(root)
-	p.hosted, p.platform = false, "darwin/arm64"
-	for _, explicit := range []string{"", filepath.Join(root, "beside", libraryName)} {
-		_, err := p.find(explicit, func(string) string { return "" })
-		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "darwin/arm64") {
-			t.Errorf("find(%q) = %v, want ErrUnsupported for darwin/arm64", explicit, err)
-		}
-	}
-}
-
-func TestCheckLibrary_RejectsOtherFiles(t *testing.T) {
-	for name, content := range map[string][]byte{
-		"empty": nil, "text": []byte("#!/bin/sh\n"), "half": elfFile(elf.ET_DYN, elf.EM_X86_64)[:30],
-		"program": elfFile(elf.ET_EXEC, elf.EM_X86_64), "arm64": elfFile(elf.ET_DYN,
-			elf.EM_AARCH64),
-	} {
-		path := filepath.Join(tree(t, map[string][]byte{name: content}), name)
-		if err := checkLibrary(path); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("checkLibrary(%s) = %v, want an error that names it", name, err)
-		}
 	}
 }

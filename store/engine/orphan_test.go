@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"syscall"
 	"testing"
 
 	"courier/store/engine"
@@ -51,6 +49,8 @@ func superviseAlone(library, data string) int {
 	return 1
 }
 
+// The engine of a killed supervisor ends, although a client stays connected, and the next one waits
+// for that.
 func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	t.Parallel()
 	o := withEngine(t)
@@ -72,8 +72,10 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	}
 	must(t, p, "CREATE TABLE kept (x Int8) ENGINE = MergeTree ORDER BY x")
 	must(t, p, "INSERT INTO kept SELECT 1")
-	// The engine waits for a client that stays connected, but only for a limited time.
-	idle := dial(t, p.HTTPURL)
+	idle, err := dial(p.HTTPURL)
+	if err != nil {
+		t.Fatal(err)
+	}
 	idle.send(request(p, "SELECT 1", ""))
 	idle.receive(10)
 	defer idle.reset()
@@ -82,48 +84,12 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = supervisor.Wait() // it was killed
-	eventually(t, "the end of the engine and its lock", func() bool { return unlocked(t, o.DataDir) })
-	if response, err := http.Get(p.HTTPURL); err == nil {
-		response.Body.Close()
-		t.Error("the engine still answers")
-	}
 	next := run(t, o).ready()
 	if got := must(t, next, "SELECT count() FROM kept"); got != "1" {
 		t.Errorf("the next engine has %s rows, want 1", got)
 	}
-}
-
-// unlocked reports whether the lock of the engine is free.
-func unlocked(t testing.TB, data string) bool {
-	t.Helper()
-	file, err := os.Open(filepath.Join(data, "run", "lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
-}
-
-func TestEngine_WaitsForAnOrphanToEnd(t *testing.T) {
-	t.Parallel()
-	o := withEngine(t)
-	supervisor := exec.Command(testProgram(t), roleSupervisor, o.Library, o.DataDir)
-	output, err := supervisor.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := supervisor.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := bufio.NewReader(output).ReadBytes('\n'); err != nil {
-		t.Fatal(err)
-	}
-	if err := supervisor.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = supervisor.Wait() // it was killed
-	p := run(t, o).ready()
-	if got := must(t, p, "SELECT 1"); got != "1" {
-		t.Errorf("SELECT 1 = %q, want 1", got)
+	if response, err := http.Get(p.HTTPURL); err == nil {
+		response.Body.Close()
+		t.Error("the engine of the killed supervisor still answers")
 	}
 }

@@ -1,11 +1,12 @@
 package engine
 
 import (
+	"path/filepath"
 	"testing"
 	"time"
 )
 
-func TestParsePorts(t *testing.T) {
+func TestReadPorts(t *testing.T) {
 	for _, c := range []struct {
 		content   string
 		http, tcp int
@@ -19,9 +20,10 @@ func TestParsePorts(t *testing.T) {
 		{"8123\t70000\n", 0, 0, false},
 		{"a\tb\n", 0, 0, false},
 	} {
-		http, tcp, ok := parsePorts(c.content)
-		if http != c.http || tcp != c.tcp || ok != c.ok {
-			t.Errorf("parsePorts(%q) = %d, %d, %t, want %d, %d, %t", c.content, http, tcp, ok,
+		path := filepath.Join(tree(t, map[string][]byte{"ports": []byte(c.content)}), "ports")
+		http, tcp, ok := readPorts(path)
+		if ok != c.ok || ok && (http != c.http || tcp != c.tcp) {
+			t.Errorf("ports of %q = %d, %d, %t, want %d, %d, %t", c.content, http, tcp, ok,
 				c.http, c.tcp, c.ok)
 		}
 	}

@@ -10,12 +10,6 @@ import (
 	"syscall"
 )
 
-// The default ports of ClickHouse.
-const (
-	DefaultHTTPPort = 8123
-	DefaultTCPPort  = 9000
-)
-
 // checkPort returns an error if no program can listen on a port of the loopback address. Port 0 is
 // always free.
 func checkPort(port int) error {
@@ -36,22 +30,9 @@ func readPorts(path string) (httpPort, tcpPort int, ok bool) {
 	if err != nil {
 		return 0, 0, false
 	}
-	return parsePorts(string(content))
-}
-
-// parsePorts parses the content of the file for readPorts.
-func parsePorts(content string) (httpPort, tcpPort int, ok bool) {
-	line, complete := strings.CutSuffix(content, "\n")
-	first, second, hasTab := strings.Cut(line, "\t")
-	if !complete || !hasTab {
-		return 0, 0, false
-	}
-	httpPort, errHTTP := strconv.Atoi(first)
-	tcpPort, errTCP := strconv.Atoi(second)
-	if errHTTP != nil || errTCP != nil || !isPort(httpPort) || !isPort(tcpPort) {
-		return 0, 0, false
-	}
-	return httpPort, tcpPort, true
+	n, _ := fmt.Sscanf(string(content), "%d\t%d\n", &httpPort, &tcpPort)
+	return httpPort, tcpPort, n == 2 && strings.HasSuffix(string(content), "\n") &&
+		isPort(httpPort) && isPort(tcpPort)
 }
 
 func isPort(n int) bool { return n > 0 && n < 1<<16 }

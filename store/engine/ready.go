@@ -52,6 +52,7 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection
 		}
 		endpoint, err := p.check(ctx, httpPort, tcpPort)
 		if err == nil {
+			v.settings.httpPort, v.settings.tcpPort = httpPort, tcpPort // also after a restart
 			endpoint.PID = c.pid
 			return endpoint, nil
 		}
@@ -96,7 +97,7 @@ func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Conn
 	if name != s.nonce {
 		return Connection{}, fmt.Errorf("another program answers on port %d", httpPort)
 	}
-	if _, err := p.query(ctx, base, "CREATE DATABASE IF NOT EXISTS `"+s.database+"`"); err != nil {
+	if _, err := p.query(ctx, base, "CREATE DATABASE IF NOT EXISTS `"+database+"`"); err != nil {
 		return Connection{}, err
 	}
 	return Connection{
@@ -106,10 +107,8 @@ func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Conn
 		Password:       s.courierPassword,
 		ReaderUser:     userReader,
 		ReaderPassword: s.readerPassword,
-		Database:       s.database,
+		Database:       database,
 		Version:        version,
-		httpPort:       httpPort,
-		tcpPort:        tcpPort,
 	}, nil
 }
 

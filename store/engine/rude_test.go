@@ -3,9 +3,11 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -15,22 +17,19 @@ import (
 )
 
 // rudeClient is a connection that violates the protocol.
-type rudeClient struct {
-	t testing.TB
-	*net.TCPConn
-}
+type rudeClient struct{ *net.TCPConn }
 
-// dial connects to the HTTP or the native port.
-func dial(t testing.TB, address string) rudeClient {
-	t.Helper()
-	conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, address))))
+// dial connects to the HTTP or the native port of an address.
+func dial(address string) (rudeClient, error) {
+	u, err := url.Parse(address)
 	if err != nil {
-		t.Fatal(err)
+		return rudeClient{}, err
 	}
-	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		t.Fatal(err)
+	conn, err := net.DialTimeout("tcp", u.Host, patience)
+	if err != nil {
+		return rudeClient{}, err
 	}
-	return rudeClient{t, conn.(*net.TCPConn)}
+	return rudeClient{conn.(*net.TCPConn)}, conn.SetDeadline(time.Now().Add(10 * time.Second))
 }
 
 // send sends bytes. It ignores errors: the server may have closed the connection.
@@ -39,14 +38,8 @@ func (r rudeClient) send(text string) { _, _ = io.WriteString(r, text) }
 // receive reads at most n bytes, or until the server closes the connection.
 func (r rudeClient) receive(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
 
-// reset closes the connection by RST.
-func (r rudeClient) reset() {
-	r.t.Helper()
-	if err := r.SetLinger(0); err != nil {
-		r.t.Error(err)
-	}
-	_ = r.Close() // the server may have closed it
-}
+// reset closes the connection by RST, unless the server has closed it.
+func (r rudeClient) reset() { _ = errors.Join(r.SetLinger(0), r.Close()) }
 
 // request returns a complete HTTP request of a user.
 func request(p engine.Connection, query, more string) string {
@@ -64,110 +57,58 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 	must(t, p, "CREATE TABLE sink (x Int64) ENGINE = MergeTree ORDER BY x")
 	const hello = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03garbage after a TLS hello\r\n\r\n"
 	quick, endless := request(p, "SELECT 1", ""), request(p, "SELECT number FROM numbers(1000000000)", "")
-	insert := "INSERT INTO sink FORMAT CSV"
+	const insert = "INSERT INTO sink FORMAT CSV"
+	cut := request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"
+	chunked := request(p, insert, "Transfer-Encoding: chunked\r\n")
+	const once, often = 1, 25
 	for _, c := range []struct {
-		name string
-		does func(t *testing.T)
+		name       string
+		address    string
+		times      int
+		text       string
+		closeWrite bool // after the text
+		receive    int  // bytes before the reset
 	}{
-		{"TLS to the HTTP port", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send(hello)
-			c.receive(1)
-			c.reset()
-		}},
-		{
-			"garbage to the HTTP port",
-			func(t *testing.T) { c := dial(t, p.HTTPURL); c.send("\x00\xff\r\n\r\n\r\n"); c.reset() },
-		},
-		{"a header without end", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send("GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20))
-			c.reset()
-		}},
-		{
-			"reset before the answer",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.reset() }) },
-		},
-		{
-			"reset within the answer",
-			func(t *testing.T) { storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.receive(1); c.reset() }) },
-		},
-		{
-			"reset after the answer",
-			func(t *testing.T) {
-				storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick); c.receive(20); c.reset() })
-			},
-		},
-		{
-			"reset with two requests under way",
-			func(t *testing.T) {
-				storm(t, p.HTTPURL, func(c rudeClient) { c.send(quick + quick); c.receive(1); c.reset() })
-			},
-		},
-		{
-			"reset within a long answer",
-			func(t *testing.T) { c := dial(t, p.HTTPURL); c.send(endless); c.receive(100_000); c.reset() },
-		},
-		{"half-closed within a long answer", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send(endless)
-			_ = c.CloseWrite() // the client continues to read
-			c.receive(100_000)
-			c.reset()
-		}},
-		{"reset within an insert", func(t *testing.T) {
-			storm(t, p.HTTPURL,
-				func(c rudeClient) { c.send(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n"); c.reset() })
-		}},
-		{"an incomplete insert", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send(request(p, insert, "Content-Length: 100000\r\n") + "1\n2\n")
-			_ = c.CloseWrite() // the engine answers or closes the connection
-			c.receive(1)
-			c.reset()
-		}},
-		{"a bad chunk", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send(request(p, insert, "Transfer-Encoding: chunked\r\n") + "ZZZ\r\n")
-			c.receive(1)
-			c.reset()
-		}},
-		{"an incomplete chunk", func(t *testing.T) {
-			c := dial(t, p.HTTPURL)
-			c.send(request(p, insert, "Transfer-Encoding: chunked\r\n") + "FFFF\r\n1\n")
-			c.reset()
-		}},
-		{
-			"nothing to the native port",
-			func(t *testing.T) { storm(t, p.NativeURL, func(c rudeClient) { c.reset() }) },
-		},
-		{
-			"HTTP to the native port",
-			func(t *testing.T) {
-				c := dial(t, p.NativeURL)
-				c.send("GET / HTTP/1.0\r\n\r\n")
-				c.receive(1)
-				c.reset()
-			},
-		},
-		{
-			"TLS to the native port",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.send(hello); c.receive(1); c.reset() },
-		},
-		{"garbage to the native port", func(t *testing.T) {
-			storm(t, p.NativeURL, func(c rudeClient) { c.send("\xff\xff\xff\xff\xff\xff\xff\x7fgarbage"); c.reset() })
-		}},
-		{
-			"half a native hello",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.send("\x00\x0aClickHouse"); c.reset() },
-		},
-		{
-			"a native query before the hello",
-			func(t *testing.T) { c := dial(t, p.NativeURL); c.send("\x01\x00\x00SELECT 1"); c.receive(1); c.reset() },
-		},
+		{"TLS to the HTTP port", p.HTTPURL, once, hello, false, 1},
+		{"garbage to the HTTP port", p.HTTPURL, once, "\x00\xff\r\n\r\n\r\n", false, 0},
+		{"a header without end", p.HTTPURL, once, "GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 1<<20), false, 0},
+		{"reset before the answer", p.HTTPURL, often, quick, false, 0},
+		{"reset within the answer", p.HTTPURL, often, quick, false, 1},
+		{"reset after the answer", p.HTTPURL, often, quick, false, 20},
+		{"reset with two requests under way", p.HTTPURL, often, quick + quick, false, 1},
+		{"reset within a long answer", p.HTTPURL, once, endless, false, 100_000},
+		{"half-closed within a long answer", p.HTTPURL, once, endless, true, 100_000},
+		{"reset within an insert", p.HTTPURL, often, cut, false, 0},
+		{"an incomplete insert", p.HTTPURL, once, cut, true, 1},
+		{"a bad chunk", p.HTTPURL, once, chunked + "ZZZ\r\n", false, 1},
+		{"an incomplete chunk", p.HTTPURL, once, chunked + "FFFF\r\n1\n", false, 0},
+		{"nothing to the native port", p.NativeURL, often, "", false, 0},
+		{"HTTP to the native port", p.NativeURL, once, "GET / HTTP/1.0\r\n\r\n", false, 1},
+		{"TLS to the native port", p.NativeURL, once, hello, false, 1},
+		{"garbage to the native port", p.NativeURL, often, "\xff\xff\xff\xff\xff\xff\xff\x7fgarbage", false, 0},
+		{"half a native hello", p.NativeURL, once, "\x00\x0aClickHouse", false, 0},
+		{"a native query before the hello", p.NativeURL, once, "\x01\x00\x00SELECT 1", false, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.does(t)
+			var group sync.WaitGroup
+			for range min(8, c.times) {
+				group.Go(func() {
+					for range c.times {
+						r, err := dial(c.address)
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						r.send(c.text)
+						if c.closeWrite { // the engine answers or closes the connection
+							_ = r.CloseWrite()
+						}
+						r.receive(c.receive)
+						r.reset()
+					}
+				})
+			}
+			group.Wait()
 			if got := must(t, p, "SELECT 1"); got != "1" {
 				t.Errorf("SELECT 1 = %q, want 1", got)
 			}
@@ -179,23 +120,4 @@ func TestEngine_SurvivesRudeClients(t *testing.T) {
 	if got := must(t, p, "SELECT count() FROM sink"); got != "0" {
 		t.Errorf("incomplete inserts left %s rows, want none", got)
 	}
-}
-
-// storm runs an attack on many connections, eight at a time.
-func storm(t *testing.T, address string, does func(rudeClient)) {
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 25 {
-				conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, address))))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // ignores errors: the test has a deadline
-				does(rudeClient{t, conn.(*net.TCPConn)})
-			}
-		})
-	}
-	group.Wait()
 }

@@ -3,25 +3,20 @@
 package engine_test
 
 import (
-	"bytes"
 	"context"
-	"debug/elf"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"courier/bus/bustest"
 	"courier/store/engine"
 )
 
@@ -35,32 +30,14 @@ type runningEngine struct {
 	options engine.Options
 	cancel  context.CancelFunc
 	done    chan error
-	log     *concurrentLog
+	log     *bustest.Buffer
 	reg     *prometheus.Registry
-}
-
-// concurrentLog is a buffer for concurrent writers.
-type concurrentLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *concurrentLog) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *concurrentLog) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // run starts an Engine, which is stopped when the test ends.
 func run(t testing.TB, o engine.Options) *runningEngine {
 	t.Helper()
-	log, reg := &concurrentLog{}, prometheus.NewRegistry()
+	log, reg := bustest.NewBuffer(), prometheus.NewRegistry()
 	e, err := engine.New(o, slog.New(slog.NewTextHandler(log, nil)), reg)
 	if err != nil {
 		t.Fatal(err)
@@ -130,8 +107,10 @@ func eventually(t testing.TB, what string, holds func() bool) {
 func fake(t testing.TB, mode string) engine.Options {
 	t.Helper()
 	return engine.Options{
-		DataDir: t.TempDir(), Library: elfLibrary(t), Getenv: func(string) string { return "" },
-		HostCommand: []string{testProgram(t), roleFakeHost, mode}, StartTimeout: patience,
+		DataDir:      t.TempDir(),
+		Library:      testProgram(t), // the fake does not load it
+		HostCommand:  []string{testProgram(t), roleFakeHost, mode},
+		StartTimeout: patience,
 	}
 }
 
@@ -145,76 +124,23 @@ func testProgram(t testing.TB) string {
 	return program
 }
 
-// elfLibrary returns a file that passes the check of libraries but cannot be loaded.
-func elfLibrary(t testing.TB) string {
-	t.Helper()
-	h := elf.Header64{
-		Type:      uint16(elf.ET_DYN),
-		Machine:   uint16(elf.EM_X86_64),
-		Version:   1,
-		Ehsize:    64,
-		Phentsize: 56,
-		Shentsize: 64,
-	}
-	copy(h.Ident[:], elf.ELFMAG)
-	h.Ident[elf.EI_CLASS], h.Ident[elf.EI_DATA], h.Ident[elf.EI_VERSION] = byte(
-		elf.ELFCLASS64,
-	), byte(
-		elf.ELFDATA2LSB,
-	), 1
-	var b bytes.Buffer
-	if err := binary.Write(&b, binary.LittleEndian, h); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "fake.so")
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-// needFake skips a test on systems where the supervisor rejects the library of the fake.
-func needFake(t testing.TB) {
-	t.Helper()
-	o := fake(t, fakeWell)
-	if _, err := engine.FindLibrary(o.Library, o.Getenv); errors.Is(err, engine.ErrUnsupported) {
-		t.Skip(err)
-	}
-}
-
 // alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// port returns the port of an endpoint's address.
-func port(t testing.TB, address string) int {
-	t.Helper()
-	u, err := url.Parse(address)
+// restarts returns the metric of restarts.
+func (r *runningEngine) restarts() float64 {
+	r.t.Helper()
+	families, err := r.reg.Gather()
 	if err != nil {
-		t.Fatal(err)
-	}
-	var n int
-	if _, err := fmt.Sscan(u.Port(), &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
-// counter returns a registered metric as a collector.
-func counter(t testing.TB, reg *prometheus.Registry, name string) prometheus.Collector {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
+		r.t.Fatal(err)
 	}
 	for _, f := range families {
-		if f.GetName() == name {
-			c := prometheus.NewGauge(prometheus.GaugeOpts{Name: name})
-			c.Set(f.GetMetric()[0].GetCounter().GetValue() + f.GetMetric()[0].GetGauge().GetValue())
-			return c
+		if f.GetName() == "courier_engine_restarts_total" {
+			return f.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
-	t.Fatalf("no metric %s", name)
-	return nil
+	r.t.Fatal("the metric of restarts is missing")
+	return 0
 }
 
 // hostLog returns the output of the child, or "no file".

@@ -19,11 +19,9 @@ type Connection struct {
 	// ReaderUser may read Database.
 	ReaderUser, ReaderPassword string
 
-	Database string // Options.Database; it exists
+	Database string // it exists
 	Version  string // of the engine, such as 26.7.2.1
 	PID      int    // of the child; a restart changes it
-
-	httpPort, tcpPort int
 }
 
 // StoreURL returns the URL of Database with the credentials of User.

@@ -90,10 +90,13 @@ func (v *supervisor) runOnce(ctx context.Context) error {
 	return fmt.Errorf("the engine ended unexpectedly: %w", c.describeExit())
 }
 
-// prepare chooses the ports and writes the configuration files.
+// prepare checks the ports, because the engine also runs without a listener and another program may
+// answer on the port. Then it writes the configuration files.
 func (v *supervisor) prepare() error {
-	if err := v.choosePorts(); err != nil {
-		return err
+	for _, port := range []int{v.settings.httpPort, v.settings.tcpPort} {
+		if err := checkPort(port); err != nil {
+			return err
+		}
 	}
 	v.settings.nonce = newNonce()
 	if err := os.Remove(v.settings.portsPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -118,41 +121,13 @@ func (v *supervisor) prepare() error {
 	return nil
 }
 
-// choosePorts checks the ports before a start, because the engine also runs without a listener,
-// and another program may answer on the port.
-func (v *supervisor) choosePorts() error {
-	for _, port := range []struct {
-		name    string
-		chosen  *int
-		desired int
-	}{
-		{"http", &v.settings.httpPort, v.options.HTTPPort},
-		{"native", &v.settings.tcpPort, v.options.TCPPort},
-	} {
-		if *port.chosen == 0 {
-			*port.chosen = port.desired
-		}
-		err := checkPort(*port.chosen)
-		if errors.Is(err, ErrPortTaken) && (v.options.PortsAreDefaults || port.desired == 0) {
-			v.log.Info("engine port is taken, using a free one",
-				"listener", port.name, "taken_port", *port.chosen)
-			*port.chosen, err = 0, nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // setReady publishes the endpoint of a started child.
 func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) {
 	v.hasAnswered = true
-	v.settings.httpPort, v.settings.tcpPort = p.httpPort, p.tcpPort
 	v.metrics.up.Set(1)
 	v.metrics.start.Set(took.Seconds())
 	v.log.Info("engine ready",
-		"engine", p, "found", v.library.From, "start_seconds", took.Seconds())
+		"engine", p, "library", v.library, "start_seconds", took.Seconds())
 	if reason := unconfined(c.log.text()); reason != "" {
 		v.log.Warn("engine is not confined: its users can read the files of this user",
 			"reason", reason)

@@ -6,20 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	"courier/store/engine"
 )
 
 func TestEngine_StartsAnswersAndStops(t *testing.T) {
-	needFake(t)
 	for _, mode := range []string{fakeWell, fakeSlow, fakeHalfWritten} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
@@ -51,7 +47,6 @@ func TestEngine_StartsAnswersAndStops(t *testing.T) {
 }
 
 func TestEngine_ReportsAPermanentFailure(t *testing.T) {
-	needFake(t)
 	for _, c := range []struct {
 		mode, want string
 		is         error
@@ -85,7 +80,6 @@ func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 }
 
 func TestEngine_RestartsAfterACrash(t *testing.T) {
-	needFake(t)
 	e := run(t, fake(t, fakeWell))
 	first := e.ready()
 	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
@@ -95,7 +89,7 @@ func TestEngine_RestartsAfterACrash(t *testing.T) {
 	if second.HTTPURL != first.HTTPURL || second.NativeURL != first.NativeURL || second.Password != first.Password {
 		t.Errorf("address after the restart = %v, want %v", second, first)
 	}
-	if n := testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")); n != 1 {
+	if n := e.restarts(); n != 1 {
 		t.Errorf("restarts = %v, want 1", n)
 	}
 	if !strings.Contains(e.log.String(), "level=WARN") {
@@ -104,7 +98,6 @@ func TestEngine_RestartsAfterACrash(t *testing.T) {
 }
 
 func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
-	needFake(t)
 	o := fake(t, fakeOnce)
 	o.MaxRestartDelay = 100 * time.Millisecond
 	e := run(t, o)
@@ -112,9 +105,7 @@ func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
 	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a third attempt", func() bool {
-		return testutil.ToFloat64(counter(t, e.reg, "courier_engine_restarts_total")) >= 3
-	})
+	eventually(t, "a third attempt", func() bool { return e.restarts() >= 3 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if p, err := e.Ready(ctx); !errors.Is(err, context.DeadlineExceeded) {
@@ -126,7 +117,6 @@ func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
 }
 
 func TestEngine_IsKilledIfItDoesNotStop(t *testing.T) {
-	needFake(t)
 	o := fake(t, fakeDeaf)
 	o.StopTimeout = 300 * time.Millisecond
 	e := run(t, o)
@@ -143,7 +133,6 @@ func TestEngine_IsKilledIfItDoesNotStop(t *testing.T) {
 }
 
 func TestEngine_StopsWhileItStarts(t *testing.T) {
-	needFake(t)
 	e := run(t, fake(t, fakeSilent))
 	eventually(t, "a child", func() bool { return !strings.Contains(e.hostLog(), "no file") })
 	if err := e.stop(); err != nil {
@@ -152,7 +141,6 @@ func TestEngine_StopsWhileItStarts(t *testing.T) {
 }
 
 func TestEngine_ReleasesTheDirectoryAfterAnEarlyStop(t *testing.T) {
-	needFake(t)
 	o := fake(t, fakeWell)
 	for range 10 {
 		if err := run(t, o).stop(); err != nil {
@@ -163,7 +151,6 @@ func TestEngine_ReleasesTheDirectoryAfterAnEarlyStop(t *testing.T) {
 }
 
 func TestEngine_RejectsADataDirectoryInUse(t *testing.T) {
-	needFake(t)
 	o := fake(t, fakeWell)
 	first := run(t, o)
 	p := first.ready()
@@ -185,7 +172,6 @@ func TestEngine_RejectsADataDirectoryInUse(t *testing.T) {
 }
 
 func TestEngine_RejectsAPortInUse(t *testing.T) {
-	needFake(t)
 	taken := occupied(t)
 	for name, set := range map[string]func(*engine.Options){
 		"http":   func(o *engine.Options) { o.HTTPPort = taken },
@@ -201,46 +187,7 @@ func TestEngine_RejectsAPortInUse(t *testing.T) {
 	}
 }
 
-func TestEngine_ReplacesADefaultPortInUse(t *testing.T) {
-	needFake(t)
-	o := fake(t, fakeWell)
-	o.HTTPPort, o.PortsAreDefaults = occupied(t), true
-	e := run(t, o)
-	if got := port(t, e.ready().HTTPURL); got == o.HTTPPort {
-		t.Errorf("HTTP port = %d, want a different port", got)
-	}
-	if n := strings.Count(e.log.String(), "port is taken"); n != 1 {
-		t.Errorf("%d log messages about a taken port, want 1:\n%s", n, e.log)
-	}
-}
-
-func TestEngine_MovesIfItsChosenPortIsTaken(t *testing.T) {
-	needFake(t)
-	o := fake(t, fakeWell)
-	o.MaxRestartDelay = time.Second
-	e := run(t, o)
-	first := e.ready()
-	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port(t, first.HTTPURL)))
-	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	var thief net.Listener
-	eventually(t, "the port is free", func() bool {
-		var err error
-		thief, err = net.Listen("tcp", address)
-		return err == nil || e.ready().PID != first.PID
-	})
-	if thief == nil {
-		t.Skip("the engine was back before its port could be taken")
-	}
-	defer thief.Close()
-	if second := e.readyAfter(first.PID); second.HTTPURL == first.HTTPURL {
-		t.Errorf("the engine still uses %s, which another program has taken", second.HTTPURL)
-	}
-}
-
 func TestEngine_WarnsIfItIsNotConfined(t *testing.T) {
-	needFake(t)
 	e := run(t, fake(t, fakeUnconfined))
 	e.ready()
 	if log := e.log.String(); !strings.Contains(log, "not confined") || !strings.Contains(log, "no Landlock") {

@@ -48,14 +48,7 @@ func physicalMemory() int64 {
 		return 0
 	}
 	memory := int64(info.Totalram) * int64(info.Unit)
-	for _, path := range []string{
-		"/sys/fs/cgroup/memory.max",
-		"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-	} {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
+	if content, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
 		limit, err := strconv.ParseInt(strings.TrimSpace(string(content)), 10, 64)
 		if err == nil && limit > 0 && limit < memory {
 			memory = limit

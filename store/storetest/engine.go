@@ -33,7 +33,15 @@ const (
 // a role, whether its package has a TestMain or not. If wanted, it installs the engine.
 func init() {
 	if os.Getenv(EngineVariable) == installEngine {
-		install()
+		o := engine.InstallOptions{Progress: os.Stderr}
+		library, err := engine.Install(context.Background(), o)
+		if err == nil {
+			err = os.Setenv(EngineVariable, library)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "install the engine of the tests:", err)
+			os.Exit(1)
+		}
 	}
 	if len(os.Args) < 3 {
 		return
@@ -46,30 +54,11 @@ func init() {
 	}
 }
 
-// install installs the engine unless it is installed, and sets EngineVariable to its path.
-func install() {
-	o := engine.InstallOptions{Progress: os.Stderr}
-	library, err := engine.Install(context.Background(), o)
-	if err == nil {
-		err = os.Setenv(EngineVariable, library.Path)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "install the engine of the tests:", err)
-		os.Exit(1)
-	}
-}
-
-// testEngine is a running engine.
-type testEngine struct {
-	endpoint engine.Connection
-	stop     func() error
-}
-
 // shared is the engine of a test binary whose TestMain calls Main.
 var shared struct {
-	enabled bool
+	dir     string // "": each test starts its own engine
 	once    sync.Once
-	engine  *testEngine
+	server  *Server
 	err     error
 	skipped atomic.Int64
 }
@@ -81,17 +70,23 @@ var shared struct {
 //
 // At the end it stops the engine, and prints how many tests were skipped because there is none.
 func Main(m *testing.M) int {
-	shared.enabled = true
+	dir, err := os.MkdirTemp("", "courier-engine-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	shared.dir = dir
 	status := m.Run()
 	if n := shared.skipped.Load(); n > 0 {
 		fmt.Printf("%d tests skipped: no ClickHouse engine; "+
 			"run `courier engine install`, or set %s\n", n, EngineVariable)
 	}
-	if shared.engine != nil {
-		if err := shared.engine.stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the engine:", err)
-			return 1
-		}
+	if shared.server != nil {
+		err = shared.server.stop()
+	}
+	if err := errors.Join(err, os.RemoveAll(dir)); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the engine:", err)
+		return 1
 	}
 	return status
 }
@@ -101,25 +96,15 @@ func Main(m *testing.M) int {
 // skipped. If the engine of EngineVariable does not start, the test fails.
 func Engine(t testing.TB) engine.Connection {
 	t.Helper()
-	return engineFor(t).endpoint
-}
-
-// engineFor is Engine with a function to stop it.
-func engineFor(t testing.TB) *testEngine {
-	t.Helper()
-	if !shared.enabled {
-		s, err := startEngine()
-		skipOrFail(t, err)
-		t.Cleanup(func() {
-			if err := s.stop(); err != nil {
-				t.Error(err)
-			}
-		})
-		return s
+	if shared.dir == "" {
+		return NewServer(t).ready(t)
 	}
-	shared.once.Do(func() { shared.engine, shared.err = startEngine() })
+	shared.once.Do(func() {
+		log := slog.New(slog.DiscardHandler)
+		shared.server, shared.err = startServer(log, engine.Options{DataDir: shared.dir}, hostRole)
+	})
 	skipOrFail(t, shared.err)
-	return shared.engine
+	return shared.server.ready(t)
 }
 
 // skipOrFail ends a test if no engine has started.
@@ -137,53 +122,16 @@ func skipOrFail(t testing.TB, err error) {
 }
 
 // addresses returns the engine's URLs with user and password: native and HTTP.
-func (s *testEngine) addresses(t testing.TB) []string {
+func addresses(t testing.TB, c engine.Connection) []string {
 	t.Helper()
 	var all []string
-	for _, address := range []string{s.endpoint.NativeURL, s.endpoint.HTTPURL} {
+	for _, address := range []string{c.NativeURL, c.HTTPURL} {
 		u, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
 		}
-		u.User = url.UserPassword(s.endpoint.User, s.endpoint.Password)
+		u.User = url.UserPassword(c.User, c.Password)
 		all = append(all, u.String())
 	}
 	return all
-}
-
-// startEngine starts an engine in a temporary directory.
-func startEngine() (*testEngine, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	data, err := os.MkdirTemp("", "courier-engine-*")
-	if err != nil {
-		return nil, err
-	}
-	o := engine.Options{
-		DataDir:      data,
-		Library:      os.Getenv(EngineVariable),
-		HostCommand:  []string{program, hostRole},
-		MemoryBytes:  1 << 30,
-		StartTimeout: patience,
-		StopTimeout:  stopTimeout,
-	}
-	e, err := engine.New(o, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(data))
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
-	s := &testEngine{stop: func() error {
-		cancel()
-		return errors.Join(<-done, os.RemoveAll(data))
-	}}
-	ready, cancelReady := context.WithTimeout(ctx, patience)
-	defer cancelReady()
-	if s.endpoint, err = e.Ready(ready); err != nil {
-		return nil, errors.Join(err, s.stop())
-	}
-	return s, nil
 }

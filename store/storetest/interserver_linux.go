@@ -33,11 +33,11 @@ const replicaLibrary = "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4
 func CanReplicate() error { return checkReplicaLibrary() }
 
 var checkReplicaLibrary = sync.OnceValue(func() error {
-	found, err := engine.FindLibrary(os.Getenv(EngineVariable), os.Getenv)
+	found, err := engine.FindLibrary(os.Getenv(EngineVariable))
 	if err != nil {
 		return err
 	}
-	library, err := os.Open(found.Path)
+	library, err := os.Open(found)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func NewServer(t testing.TB) *Server {
 // restarts.
 func NewServerIn(t testing.TB, dir string) *Server {
 	t.Helper()
-	return startServer(t, dir, FreePort(t), FreePort(t), hostRole)
+	return newServer(t, dir, FreePort(t), FreePort(t), hostRole)
 }
 
 // NewShardIn is NewServerIn for a server of a cluster: it listens on a given port for the native
@@ -39,64 +39,59 @@ func NewServerIn(t testing.TB, dir string) *Server {
 // run/users.d/*.xml of the directory.
 func NewShardIn(t testing.TB, dir string, port int) *Server {
 	t.Helper()
-	return startServer(t, dir, port, FreePort(t), hostRole, "-connect")
+	return newServer(t, dir, port, FreePort(t), hostRole, "-connect")
 }
 
 // NewReplicaIn is NewShardIn for a server with replicated tables. The other replicas fetch its parts
-// from an address of its port for HTTP, which must be its second listen_host.
-func NewReplicaIn(t testing.TB, dir string, port int, interserver string) *Server {
+// from its port for HTTP on a host, which must be its second listen_host.
+func NewReplicaIn(t testing.TB, dir string, port, httpPort int, host string) *Server {
 	t.Helper()
-	_, text, err := net.SplitHostPort(interserver)
-	if err != nil {
-		t.Fatal(err)
-	}
-	httpPort, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return startServer(t, dir, port, httpPort, replicaRole, interserver, "-connect")
+	interserver := net.JoinHostPort(host, strconv.Itoa(httpPort))
+	return newServer(t, dir, port, httpPort, replicaRole, interserver, "-connect")
 }
 
-// stopTimeout is short, because nobody needs the data: an engine waits five seconds for its open
-// connections, such as those between the servers of a cluster.
-const stopTimeout = 100 * time.Millisecond
-
-// startServer starts an engine that runs until the test ends.
-func startServer(
-	t testing.TB, dir string, port, httpPort int, hostArguments ...string,
-) *Server {
+// newServer starts an engine that runs until the test ends.
+func newServer(t testing.TB, dir string, port, httpPort int, host ...string) *Server {
 	t.Helper()
+	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	o := engine.Options{DataDir: dir, HTTPPort: httpPort, TCPPort: port}
+	s, err := startServer(log, o, host...)
+	skipOrFail(t, err)
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// startServer starts an engine whose host is this test binary with some arguments.
+func startServer(log *slog.Logger, o engine.Options, host ...string) (*Server, error) {
 	program, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	o := engine.Options{
-		DataDir:         dir,
-		Library:         os.Getenv(EngineVariable),
-		HostCommand:     append([]string{program}, hostArguments...),
-		HTTPPort:        httpPort,
-		TCPPort:         port,
-		MemoryBytes:     1 << 30,
-		StartTimeout:    patience,
-		StopTimeout:     stopTimeout,
-		MaxRestartDelay: 100 * time.Millisecond,
-	}
-	e, err := engine.New(o, slog.New(slog.NewTextHandler(t.Output(), nil)), nil)
+	o.HostCommand = append([]string{program}, host...)
+	o.Library = os.Getenv(EngineVariable)
+	o.MemoryBytes = 1 << 30
+	o.StartTimeout = patience
+	o.MaxRestartDelay = 100 * time.Millisecond
+	// Nobody needs the data, and an engine waits five seconds for its open connections, such as those
+	// between the servers of a cluster.
+	o.StopTimeout = 100 * time.Millisecond
+	e, err := engine.New(o, log, nil)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
-	stop := sync.OnceValue(func() error { cancel(); return <-done })
-	t.Cleanup(func() {
-		if err := stop(); err != nil && !t.Skipped() {
-			t.Error(err)
-		}
-	})
-	s := &Server{engine: e, stop: stop}
-	s.ready(t)
-	return s
+	s := &Server{engine: e, stop: sync.OnceValue(func() error { cancel(); return <-done })}
+	if _, err := s.connection(); err != nil {
+		_ = s.stop() // it returns the same error
+		return nil, err
+	}
+	return s, nil
 }
 
 // usedPorts are the ports that FreePort has returned in this process.
@@ -122,21 +117,27 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// ready waits until the engine answers.
-func (s *Server) ready(t testing.TB) engine.Connection {
-	t.Helper()
+// connection waits until the engine answers.
+func (s *Server) connection() (engine.Connection, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	p, err := s.engine.Ready(ctx)
-	skipOrFail(t, err)
-	return p
+	return s.engine.Ready(ctx)
+}
+
+// ready is connection for a test, which must not fail.
+func (s *Server) ready(t testing.TB) engine.Connection {
+	t.Helper()
+	c, err := s.connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // Address returns the URL of the engine's default database.
 func (s *Server) Address(t testing.TB) string {
 	t.Helper()
-	p := s.ready(t)
-	return (&testEngine{endpoint: p}).addresses(t)[0] + "/" + p.Database
+	return s.ready(t).StoreURL()
 }
 
 // Process waits until the engine answers and returns its process.

@@ -102,7 +102,7 @@ func servers(t testing.TB) []string {
 	if named := os.Getenv(ServerVariable); named != "" {
 		return strings.Fields(named)
 	}
-	return engineFor(t).addresses(t)
+	return addresses(t, Engine(t))
 }
 
 // Empty is Address with an existing, empty database.

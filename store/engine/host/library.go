@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 	"unsafe"
@@ -119,13 +118,8 @@ func openLibrary(path string) (*library, error) {
 
 // newEnough reports whether a version such as 26.7.3 is supported.
 func newEnough(version string) bool {
-	parts := strings.SplitN(version, ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, errMajor := strconv.Atoi(parts[0])
-	minor, errMinor := strconv.Atoi(parts[1])
-	if errMajor != nil || errMinor != nil {
+	var major, minor int
+	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
 		return false
 	}
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor

@@ -5,6 +5,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -32,13 +33,8 @@ func newLifetime(pipe *os.File) (*lifetime, error) {
 	signal.Notify(term, syscall.SIGTERM)
 	eof := make(chan struct{})
 	go func() {
-		defer close(eof)
-		buffer := make([]byte, 64)
-		for {
-			if _, err := pipe.Read(buffer); err != nil {
-				return
-			}
-		}
+		_, _ = io.Copy(io.Discard, pipe) // any failure is the end, too
+		close(eof)
 	}()
 	go func() {
 		select {

@@ -49,8 +49,8 @@ type remoteCluster struct {
 // Shard is one server of a cluster.
 type Shard struct {
 	dir         string
-	port        int    // of the native protocol
-	interserver string // address for other replicas; "": none
+	port        int // of the native protocol
+	replicaPort int // of HTTP, also for other replicas; 0: none
 	server      *storetest.Server
 	edited      string // configuration before the last Edit
 }
@@ -111,8 +111,7 @@ func (c *Servers) set(t testing.TB, name string, weights []int) {
 	for range max(0, c.replicas*len(weights)-running) {
 		s := &Shard{dir: t.TempDir(), port: storetest.FreePort(t)}
 		if c.zookeeper != nil {
-			port := strconv.Itoa(storetest.FreePort(t))
-			s.interserver = net.JoinHostPort(interserverHost, port)
+			s.replicaPort = storetest.FreePort(t)
 		}
 		c.shards = append(c.shards, s)
 	}
@@ -125,8 +124,8 @@ func (c *Servers) set(t testing.TB, name string, weights []int) {
 // start starts the server with its data and port.
 func (s *Shard) start(t testing.TB) {
 	t.Helper()
-	if s.interserver != "" {
-		s.server = storetest.NewReplicaIn(t, s.dir, s.port, s.interserver)
+	if s.replicaPort > 0 {
+		s.server = storetest.NewReplicaIn(t, s.dir, s.port, s.replicaPort, interserverHost)
 		return
 	}
 	s.server = storetest.NewShardIn(t, s.dir, s.port)
