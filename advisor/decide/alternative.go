@@ -15,7 +15,7 @@ type candidate struct {
 	sloProbability    float64 // of the SLO alone
 	targetProbability float64 // of the target accuracy; 1 without a target
 	highestAccuracy   float64 // of any run of the model; 0 if none was measured
-	isMeasured        bool    // the accuracy after its epochs is known
+	isMeasured        bool    // the accuracy after its epochs is known, or nothing depends on it
 
 	stop evidence.Stop // of a job that stops at its target, if that can be promised
 }
@@ -109,7 +109,8 @@ func (p *problem) setTime(c *candidate, f *forecast, passage *evidence.Passage) 
 // setAccuracy sets the accuracy of an alternative, and multiplies the probability of the SLO by the
 // probability of the target accuracy. The errors of time and accuracy are assumed to be independent.
 func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evidence.Passage) {
-	c.meanAccuracy, c.isMeasured, c.highestAccuracy = a.Mean, a.Known, a.Highest
+	c.meanAccuracy, c.highestAccuracy = a.Mean, a.Highest
+	c.isMeasured = a.Known || p.isOneBatchSize()
 	c.sloProbability, c.targetProbability = ProbabilityOf(&c.Alternative), 1
 	switch {
 	case c.stop.Epochs > 0:
@@ -133,6 +134,13 @@ func (p *problem) setAccuracy(c *candidate, a *evidence.Accuracy, passage *evide
 	if c.AccuracyUpper = figure(high); low > 0 {
 		c.AccuracyLower = figure(low)
 	}
+}
+
+// isOneBatchSize reports whether the request asks for the time of some epochs with one batch size, so that
+// its accuracy decides nothing.
+func (q *Question) isOneBatchSize() bool {
+	r := &q.Request
+	return len(r.BatchSizes) == 1 && r.Epochs > 0 && r.SLO > 0 && r.TargetAccuracy == 0
 }
 
 // promisedReach returns the probability of the target accuracy after some epochs. It is 0 if too few

@@ -25,7 +25,7 @@ func (p *problem) choose(all []candidate) choice {
 	} else {
 		c = p.chooseScore(all)
 	}
-	if !p.hasAccuracy {
+	if !p.hasAccuracy && !p.isOneBatchSize() {
 		all[c.index].Reason = reasonAccuracyUnseen
 	}
 	if all[c.index].Extrapolated || !all[c.index].isMeasured {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/schemas"
 )
@@ -336,6 +337,40 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 				t.Errorf("%s: predicted seconds of batch size %d = %g, want finite and at least 0",
 					c.name, alt.BatchSize, s)
 			}
+		}
+	}
+}
+
+// A job with one batch size is promised its time although no accuracy was ever measured. With several
+// batch sizes, or a target, the accuracy decides, and nothing is promised.
+func TestDecide_PromisesATimeWithoutAccuracies(t *testing.T) {
+	r := advisortest.Load(t, advisortest.FittedOnOne)
+	r.Accuracy = nil
+	c := cluster.New()
+	now := time.Unix(1_790_000_000, 0).UTC()
+	c.Apply(advisortest.SampleOf("node-a", advisortest.Small, func(s *schemas.Sample) { s.At = now }), 1, now)
+	for _, tc := range []struct {
+		name    string
+		batches []int
+		change  func(*schemas.JobRequest)
+		want    schemas.Decision
+	}{
+		{"one batch size", []int{16}, func(q *schemas.JobRequest) {}, schemas.MeetsSLO},
+		{"with several CPUs", []int{16}, func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2} }, schemas.MeetsSLO},
+		{"too late", []int{16}, func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Second) }, schemas.BestEffort},
+		{"several", []int{16, 64}, func(q *schemas.JobRequest) {}, schemas.Exploring},
+		{"a target", []int{16}, func(q *schemas.JobRequest) { q.TargetAccuracy = .5 }, schemas.Exploring},
+		{"free epochs", []int{16}, func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs = 0, 20 }, schemas.Exploring},
+	} {
+		q := advisortest.Request()
+		q.BatchSizes = tc.batches
+		tc.change(&q)
+		a := decide.Decide(decide.Ask(c, q.WithDefaults(), now), r, now)
+		if a.Decision != tc.want {
+			t.Errorf("%s: got %s (%s), want %s", tc.name, a.Decision, a.Message, tc.want)
+		}
+		if strings.Contains(a.Message, "accuracy") == (tc.want != schemas.Exploring) {
+			t.Errorf("%s: the message is %q, want the accuracy mentioned only if it is needed", tc.name, a.Message)
 		}
 	}
 }

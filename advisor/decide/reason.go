@@ -146,6 +146,8 @@ func (p *problem) chosenReason(c *candidate) string {
 	switch short := p.shortfallOf(c); {
 	case short == shortNone && p.isCurrent(&c.Alternative):
 		return reasonKeep
+	case short == shortNone && !hasTarget && c.meanAccuracy == 0:
+		return reasonQuickest
 	case short == shortNone && !hasTarget:
 		return reasonBestExpected
 	case short == shortNone && ProbabilityOf(&c.Alternative) < nearlyCertain:
