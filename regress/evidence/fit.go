@@ -59,7 +59,9 @@ func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 			s.Accuracy.setPrior(othersOf(passages, i))
 		}
 		var err error
-		s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i)))
+		if s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i))); s.Time != nil {
+			s.Time.fitLoads(runsOf[subjects[i]])
+		}
 		return err
 	})
 	if err != nil {

@@ -48,6 +48,8 @@ type TimeModel struct {
 	EpochVariance   float64 `json:"epoch_variance"`
 	CorrelatedShare float64 `json:"correlated_share"`
 	SlopeVariance   float64 `json:"slope_variance"`
+	// LoadVariance of the log pace of a run because the foreign load changes after its start.
+	LoadVariance float64 `json:"load_variance,omitempty"`
 	// Configurations that ran, in order.
 	Configurations []ConfigurationTimes `json:"configurations"`
 }
@@ -144,9 +146,9 @@ func (t *TimeModel) check(s *Subject) error {
 			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
 		}
 	}
-	for _, x := range t.Lengths {
+	for _, x := range append(t.Lengths[:], t.LoadVariance) {
 		if !(x >= 0) || x > 1e6 {
-			return fmt.Errorf("length is %g, want 0 to 1e6", x)
+			return fmt.Errorf("length or variance of loads is %g, want 0 to 1e6", x)
 		}
 	}
 	if !(math.Abs(t.Offset) < 1e3) || !(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
