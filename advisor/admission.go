@@ -43,7 +43,8 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 // answerUnderPolicy answers a request with the verdict of the policy. If the job would be refused or
 // queued, elastic jobs may lend it CPUs.
 func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice {
-	advice, waits := a.answer(request), a.queueLength()
+	advice := a.answer(request)
+	waits := a.queuedFor(advice.Nodes)
 	shares.SetVerdict(advice, a.o.Admission, waits)
 	isShared := a.sharesCPUs(&request, advice)
 	isAdmitted := advice.Admission.Verdict == schemas.Admitted
@@ -58,8 +59,9 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *decide.Question {
 		return decide.AskOn(a.cluster, nodes, request, now)
 	})
+	isQueue := a.o.Admission == schemas.AdmissionQueue
 	switch {
-	case admitted != nil:
+	case admitted != nil && !(isQueue && a.queuedFor(admitted.Nodes) > 0):
 		return admitted
 	case isAdmitted:
 		shares.HoldForCPUs(advice, a.o.Admission, waits)

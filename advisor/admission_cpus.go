@@ -99,7 +99,8 @@ func (a *Advisor) admitOn(
 	return admitted, q
 }
 
-// urgentTime returns the predicted time of the queued jobs that are due before a job.
+// urgentTime returns the predicted time of the queued jobs that are due before a job, and may run on its
+// nodes.
 func (a *Advisor) urgentTime(q *decide.Question, now time.Time) time.Duration {
 	due := now.Add(time.Duration(q.Left() * float64(time.Second)))
 	a.mu.RLock()
@@ -110,7 +111,7 @@ func (a *Advisor) urgentTime(q *decide.Question, now time.Time) time.Duration {
 		if j.ID == q.JobID || deadline.IsZero() || !deadline.Before(due) {
 			break // the queue is in order of deadline
 		}
-		if j.Advice != nil && j.Advice.PredictedSeconds != nil {
+		if a.cluster.MayUse(j.Request, q.Nodes, now) && j.Advice != nil && j.Advice.PredictedSeconds != nil {
 			seconds += *j.Advice.PredictedSeconds
 		}
 	}

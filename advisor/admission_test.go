@@ -186,6 +186,50 @@ func TestQueue_StartsFittingJobsByDeadline(t *testing.T) {
 	}
 }
 
+// A job that waits for a node holds back only jobs that would run on it. A later job for another node is
+// admitted at once, or as soon as that node is free, also if nothing is known about its time.
+func TestQueue_WaitsForItsOwnNodes(t *testing.T) {
+	b, _ := startWithPolicy(t, schemas.AdmissionQueue)
+	on := func(node, id string, slo time.Duration) schemas.JobRequest {
+		q := manyEpochs(id, slo)
+		q.Nodes, q.NewNodes = []string{node}, true
+		return q
+	}
+	begin := func(node, id string) {
+		t.Helper()
+		if v, _ := verdict(t, b, on(node, id, 20*time.Minute)); v != schemas.Admitted {
+			t.Fatalf("verdict for %s on %s: got %s, want admitted", id, node, v)
+		}
+		e := manyStarted(id)
+		e.Nodes = []string{node}
+		publish(t, b, e)
+		awaitRunning(t, b, id)
+	}
+	begin("node-a", "old-a")
+	if v, _ := verdict(t, b, on("node-a", "waits-a", 100*time.Minute)); v != schemas.Queued {
+		t.Fatalf("verdict for a second job on node-a: got %s, want queued", v)
+	}
+	begin("node-b", "old-b")
+	for node, want := range map[string]uint32{"node-a": 2, "node-b": 1} {
+		unknown := on(node, "unknown-"+node, 200*time.Minute)
+		unknown.Model = "nobody-knows"
+		if v, a := verdict(t, b, unknown); v != schemas.Queued || uint32(a.Admission.Position) != want {
+			t.Errorf("verdict for a job on %s = %s, %+v; want queued at %d", node, v, a.Admission, want)
+		}
+	}
+	end := advisortest.FinishedEvent("old-b", 1)
+	end.Nodes = []string{"node-b"}
+	publish(t, b, end)
+	await(t, "the job on node-b to be admitted", func() bool {
+		return status(t, b, "unknown-node-b").State == schemas.StateSubmitted
+	})
+	for _, id := range []string{"waits-a", "unknown-node-a"} {
+		if s := status(t, b, id); s.State != schemas.StateQueued {
+			t.Errorf("state of %s: %s, want queued until node-a is free", id, s.State)
+		}
+	}
+}
+
 // started returns the jobs of the first n admissions on a subject, in order.
 func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []string) {
 	t.Helper()

@@ -7,11 +7,11 @@ import (
 	"courier/schemas"
 )
 
-// queueLength returns the number of queued jobs.
-func (a *Advisor) queueLength() int {
+// queuedFor returns the number of queued jobs that may run on one of some nodes.
+func (a *Advisor) queuedFor(nodes []string) int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return len(a.cluster.Queue())
+	return a.cluster.QueuedFor(nodes, time.Now().UTC())
 }
 
 // answer decides a request with the current state and regressors.

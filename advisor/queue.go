@@ -3,6 +3,7 @@ package advisor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"courier/advisor/decide"
@@ -49,20 +50,26 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	}
 	now := time.Now().UTC()
 	var queue []*schemas.Advice
-	elastic := map[string]bool{}
+	elastic, requests := map[string]bool{}, map[string]*schemas.JobRequest{}
 	for _, q := range a.queueQuestions(now) {
+		requests[q.JobID] = &q.Request
 		queued := decide.Decide(q, *a.regressors.Load(), now)
 		queue = append(queue, queued)
 		elastic[q.JobID] = a.sharesCPUs(&q.Request, queued)
 	}
-	advice := shares.NextToStart(queue, func(i int, queued *schemas.Advice) *schemas.Advice {
+	mayUse := func(before *schemas.Advice, nodes []string) bool {
+		a.mu.RLock()
+		defer a.mu.RUnlock()
+		return a.cluster.MayUse(requests[before.JobID], nodes, now)
+	}
+	advice := shares.NextToStart(queue, mayUse, func(queued *schemas.Advice, isFirst bool) *schemas.Advice {
 		switch {
 		case elastic[queued.JobID]:
-			// Only the first job looks for another node: a long queue would ask for all nodes.
-			return a.admitQueued(queued, i == 0)
+			// Only a first job looks for another node: a long queue would ask for all nodes.
+			return a.admitQueued(queued, isFirst)
 		case shares.FitsNow(queued) && !a.needsBusyCPUs(queued):
 			return queued
-		case i == 0 && a.o.MoveCPUs == MovesOn:
+		case isFirst && a.o.MoveCPUs == MovesOn:
 			return a.admitQueued(queued, true)
 		}
 		return nil
@@ -109,17 +116,26 @@ func (a *Advisor) admitQueued(queued *schemas.Advice, everywhere bool) *schemas.
 	})
 }
 
-// queueQuestions returns the questions of the first queued jobs.
+// queueQuestions returns the questions of the first queued jobs for each set of nodes.
 func (a *Advisor) queueQuestions(now time.Time) []*decide.Question {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	queue := a.cluster.Queue()
-	questions := make([]*decide.Question, 0, min(len(queue), maxQueueLookahead))
-	for _, j := range queue[:min(len(queue), maxQueueLookahead)] {
-		questions = append(questions, decide.AskQueued(a.cluster, j, now))
+	var questions []*decide.Question
+	of := map[string]int{}
+	for _, j := range a.cluster.Queue() {
+		nodes := strings.Join(j.Request.Nodes, " ")
+		if of[nodes]++; of[nodes] > queueLookahead {
+			continue
+		}
+		if questions = append(questions, decide.AskQueued(a.cluster, j, now)); len(questions) == maxQueueLookahead {
+			break
+		}
 	}
 	return questions
 }
 
-// maxQueueLookahead bounds the queued jobs that are examined to find one that fits.
-const maxQueueLookahead = 64
+// The numbers of queued jobs that are examined to find one that fits: for each set of nodes, and of all.
+const (
+	queueLookahead    = 32
+	maxQueueLookahead = 256
+)

@@ -3,11 +3,36 @@ package cluster
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"courier/schemas"
 )
 
 // Queue returns the queued jobs by deadline; jobs without a deadline come last, in the order of
 // submission. The caller must not change the slice.
 func (c *Cluster) Queue() []*Job { return c.waiting }
+
+// QueuedFor returns the number of queued jobs that may run on one of some nodes: a job that would run there
+// waits behind them. No nodes mean that they are unknown, and may be any.
+func (c *Cluster) QueuedFor(nodes []string, now time.Time) (n int) {
+	for _, j := range c.waiting {
+		if c.MayUse(j.Request, nodes, now) {
+			n++
+		}
+	}
+	return n
+}
+
+// MayUse reports whether a request may run on one of some nodes.
+func (c *Cluster) MayUse(q *schemas.JobRequest, nodes []string, now time.Time) bool {
+	if len(nodes) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(nodes, func(name string) bool {
+		n := c.nodes[name]
+		return slices.Contains(q.Nodes, name) || len(q.Nodes) == 0 && (n == nil || n.mayPlace(q, now))
+	})
+}
 
 func (c *Cluster) enqueue(j *Job) {
 	at, _ := slices.BinarySearchFunc(c.waiting, j, compareUrgency)

@@ -21,16 +21,16 @@ func ApplyPolicy(c *cluster.Cluster, again, recorded *schemas.Advice) {
 			again.Message = loanMessage(v.Loans) + ": " + again.Message
 		}
 	case v.Rule == schemas.AdmissionByCPUs:
-		HoldForCPUs(again, v.Policy, len(c.Queue()))
+		HoldForCPUs(again, v.Policy, c.QueuedFor(again.Nodes, again.At))
 	case recorded.EventID == schemas.AdmittedID(recorded.JobID):
 		again.Admission = AdmittedByPromises(v.Policy)
 	default:
-		SetVerdict(again, v.Policy, len(c.Queue()))
+		SetVerdict(again, v.Policy, c.QueuedFor(again.Nodes, again.At))
 	}
 }
 
-// SetVerdict sets the verdict of a policy on a job that would start now, given the number of
-// queued jobs.
+// SetVerdict sets the verdict of a policy on a job that would start now, given the number of queued jobs
+// that may run on its nodes.
 func SetVerdict(advice *schemas.Advice, policy string, waits int) {
 	v := &schemas.Admission{
 		Policy: policy, Verdict: schemas.Admitted, Rule: schemas.AdmissionByPromises,
@@ -111,12 +111,14 @@ func likelyMisses(a *schemas.Advice) bool {
 		})
 }
 
-// NextToStart returns the advice for the queued job that may start now, or nil. It is the first in the
-// queue if that fits. Otherwise it is a later one that fits and ends before the first can start (EASY
-// backfilling, Lifka 1995). Jobs that will probably miss their SLO come last. admit returns the advice
-// for a job that may start now, nil for any other; its first argument is the position in this order.
+// NextToStart returns the advice for the queued job that may start now, or nil. It is the first one that
+// fits, if no job before it may run on its nodes. Otherwise it ends before the first of these can start
+// (EASY backfilling, Lifka 1995). Jobs that will probably miss their SLO come last. admit returns the
+// advice for a job that may start now, nil for any other; isFirst says that no job before it may run on
+// its nodes, which mayUse reports.
 func NextToStart(
-	queue []*schemas.Advice, admit func(i int, queued *schemas.Advice) *schemas.Advice,
+	queue []*schemas.Advice, mayUse func(before *schemas.Advice, nodes []string) bool,
+	admit func(queued *schemas.Advice, isFirst bool) *schemas.Advice,
 ) *schemas.Advice {
 	ordered := slices.Clone(queue)
 	slices.SortStableFunc(ordered, func(a, b *schemas.Advice) int {
@@ -130,14 +132,18 @@ func NextToStart(
 		return -1
 	})
 	for i, queued := range ordered {
-		advice := admit(i, queued)
+		before := func(nodes []string) int {
+			return slices.IndexFunc(ordered[:i], func(b *schemas.Advice) bool { return mayUse(b, nodes) })
+		}
+		advice := admit(queued, before(queued.Nodes) < 0)
 		if advice == nil {
 			continue
 		}
-		if i == 0 {
+		first := before(advice.Nodes)
+		if first < 0 {
 			return advice
 		}
-		room := startDelay(ordered[0])
+		room := startDelay(ordered[first])
 		if end := advice.Chosen.UpperBoundSeconds; end != nil && *end <= room {
 			return advice
 		}
