@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"courier/schemas"
@@ -60,6 +61,15 @@ func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
 	}
 	return s.CachedInfo().State.LastSeq, nil
+}
+
+// ClusterID returns the identity of the event log, which changes if the log is created anew.
+func (b *Bus) ClusterID(ctx context.Context) (string, error) {
+	s, err := b.js.Stream(ctx, schemas.StreamJob)
+	if err != nil {
+		return "", fmt.Errorf("identify the cluster: %w", unavailable(err))
+	}
+	return strconv.FormatInt(s.CachedInfo().Created.UnixNano(), 36), nil
 }
 
 // WidenStream raises the limits of a stream to at least maxBytes and maxAge, and never lowers

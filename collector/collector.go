@@ -48,6 +48,7 @@ type Collector struct {
 	queue     *spool.SampleQueue
 
 	isPublishFailing bool // the last publish failed
+	isIdentified     bool // the queue knows the cluster of its samples
 	isReadFailing    bool // the last reading failed
 }
 
@@ -239,6 +240,7 @@ func (c *Collector) enqueue(s *schemas.Sample) {
 // first failure and the recovery.
 func (c *Collector) publishQueue(ctx context.Context, minimum int) {
 	deadline := time.Now().Add(max(c.o.Interval/2, minInterval))
+	c.identify(ctx)
 	err := c.queue.Publish(ctx, minimum, deadline, c.publish)
 	c.metrics.setQueue(c.queue.Stats())
 	switch {
@@ -248,6 +250,22 @@ func (c *Collector) publishQueue(ctx context.Context, minimum int) {
 		c.log.Info("node samples published again")
 	}
 	c.isPublishFailing = err != nil
+}
+
+// identify tells the queue to which cluster its samples belong, at the start and after a failure.
+func (c *Collector) identify(ctx context.Context) {
+	if c.isIdentified && !c.isPublishFailing || !c.bus.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	cluster, err := c.bus.ClusterID(ctx)
+	if err == nil {
+		err = c.queue.BelongTo(cluster)
+	}
+	if c.isIdentified = err == nil; err != nil && ctx.Err() == nil {
+		c.log.Warn("cluster of the samples not identified", "error", err)
+	}
 }
 
 // publish publishes samples as one message. If the message is rejected as invalid, each sample is

@@ -14,6 +14,9 @@
 // they were added. An event keeps its identity and its timestamp, so NATS and every consumer
 // drop duplicates. A line that was cut off by a crash is skipped and logged.
 //
+// Events belong to the cluster that was reached first, and are published to no other: they wait for it
+// for a month. Samples are dropped when another cluster answers.
+//
 // A file is locked while its owner is alive, so that no other process publishes it. The lock
 // ends with the process, even after a crash. Adding an event never waits for the network.
 //

@@ -35,7 +35,8 @@ func DefaultDir() string {
 // runFile is the spool file of one run. It is created with the first event, and stays locked
 // until the run ends. It outlives the process if it still holds unpublished events.
 type runFile struct {
-	path string
+	path    string
+	cluster string // that its events belong to; empty: to the first one that is reached
 
 	mu             sync.Mutex // held during a write, never during a publish
 	file           *os.File
@@ -46,6 +47,27 @@ type runFile struct {
 
 func newRunFile(dir, job string, run uint32) *runFile {
 	return &runFile{path: filepath.Join(dir, fmt.Sprintf("%s-%d%s", job, run, fileSuffix))}
+}
+
+// clusterPrefix is the prefix of the subdirectories with the events of one cluster.
+const clusterPrefix = "cluster-"
+
+// belongTo moves the file to those of a cluster.
+func (f *runFile) belongTo(cluster string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dir, name := filepath.Split(f.path)
+	path := filepath.Join(dir, clusterPrefix+cluster, name)
+	if f.file != nil {
+		if err := makeDir(filepath.Dir(path)); err != nil {
+			return fmt.Errorf("create the spool directory: %w", err)
+		}
+		if err := os.Rename(f.path, path); err != nil {
+			return fmt.Errorf("move the spool file: %w", err)
+		}
+	}
+	f.path, f.cluster = path, cluster
+	return nil
 }
 
 // append writes an event to the end of the file. If the file is full, it accepts only the end
@@ -167,7 +189,9 @@ func (f *runFile) close() error {
 	err := f.file.Close()
 	f.file = nil
 	if err == nil && f.unpublished == 0 {
-		err = os.Remove(f.path)
+		if err = os.Remove(f.path); f.cluster != "" {
+			_ = os.Remove(filepath.Dir(f.path)) // it fails if other files are there
+		}
 	}
 	return err
 }

@@ -32,6 +32,7 @@ type Outbox struct {
 	file    *runFile
 	log     *slog.Logger
 	lost    atomic.Int64  // events that neither NATS nor the disk accepted
+	isOther bool          // another cluster answers; logged once
 	changed chan struct{} // signals a change of queue or closed; capacity 1
 	stopped chan struct{} // closed when Run returns
 
@@ -179,10 +180,28 @@ func (o *Outbox) spool(e schemas.Event) {
 
 // replay publishes the events in the run's spool file.
 func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
-	if b == nil || !b.Connected() || ctx.Err() != nil {
+	if b == nil || !b.Connected() || ctx.Err() != nil || o.file.cluster != "" && o.file.waiting() == 0 {
 		return
 	}
-	if err := o.file.replay(ctx, b, o.log); err != nil {
+	identifying, cancel := context.WithTimeout(ctx, publishTimeout)
+	cluster, err := b.ClusterID(identifying)
+	cancel()
+	switch {
+	case err != nil:
+	case o.file.cluster == "":
+		err = o.file.belongTo(cluster)
+	case o.file.cluster != cluster:
+		if !o.isOther {
+			o.log.Warn("spooled events belong to another cluster than the one that answers now, and wait for it",
+				"spool", o.file.path, "events", o.file.waiting())
+		}
+		o.isOther = true
+		return
+	}
+	if err == nil {
+		err = o.file.replay(ctx, b, o.log)
+	}
+	if err != nil {
 		o.log.Debug("spool not replayed", "error", err)
 	}
 }

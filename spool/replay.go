@@ -10,13 +10,19 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
+// maxForeignAge is the age at which a file of another cluster is removed: that cluster is gone.
+const maxForeignAge = 30 * 24 * time.Hour
+
 // Replay publishes the events that earlier runs left in a directory, and removes the files
-// that are completely published. The events of each run are published in order and with their
+// that are completely published. Events that were spooled for another cluster wait for it, for
+// maxForeignAge. The events of each run are published in order and with their
 // original timestamps. Files of running jobs are skipped. Replay returns the number of
 // published events, including duplicates that NATS dropped.
 func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int, error) {
@@ -29,6 +35,23 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 	paths, err := filepath.Glob(filepath.Join(dir, "*"+fileSuffix))
 	if err != nil {
 		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
+	}
+	ofClusters, err := filepath.Glob(filepath.Join(dir, clusterPrefix+"*", "*"+fileSuffix))
+	if err != nil {
+		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
+	}
+	if len(ofClusters) > 0 {
+		cluster, err := b.ClusterID(ctx)
+		if err != nil {
+			return 0, err
+		}
+		for _, path := range ofClusters {
+			if filepath.Base(filepath.Dir(path)) == clusterPrefix+cluster {
+				paths = append(paths, path)
+			} else {
+				removeOld(path, log)
+			}
+		}
 	}
 
 	published := 0
@@ -45,6 +68,16 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 		}
 	}
 	return published, errors.Join(failures...)
+}
+
+// removeOld removes a file of another cluster if nothing was written to it for maxForeignAge.
+func removeOld(path string, log *slog.Logger) {
+	info, err := os.Stat(path)
+	if err != nil || time.Since(info.ModTime()) < maxForeignAge {
+		return
+	}
+	log.Warn("spooled events of another cluster removed", "spool", path, "bytes", info.Size(), "error", os.Remove(path))
+	_ = os.Remove(filepath.Dir(path)) // it fails if other files are there
 }
 
 func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) (int, error) {
@@ -70,7 +103,11 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 	if n > 0 {
 		log.Info("spool replayed", "path", path, "events", n)
 	}
-	return n, os.Remove(path)
+	err = os.Remove(path)
+	if dir := filepath.Dir(path); strings.HasPrefix(filepath.Base(dir), clusterPrefix) {
+		_ = os.Remove(dir) // it fails if other files are there
+	}
+	return n, err
 }
 
 // publishLines publishes the events of a spool file in order, and returns their number. It

@@ -139,6 +139,28 @@ func (q *SampleQueue) openSegment(number uint64) error {
 	return nil
 }
 
+// BelongTo drops the samples on disk if they were measured for another cluster.
+func (q *SampleQueue) BelongTo(cluster string) error {
+	if q.dir == "" {
+		return nil
+	}
+	path := filepath.Join(q.dir, "cluster")
+	before, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) || string(before) == cluster {
+		return err
+	}
+	if len(before) > 0 && len(q.segments) > 0 {
+		dropped := 0
+		for len(q.segments) > 0 {
+			dropped += q.segments[0].unpublished
+			q.dropOldest()
+		}
+		q.stats.Dropped += dropped
+		q.log.Warn("samples of another cluster dropped", "samples", dropped)
+	}
+	return os.WriteFile(path, []byte(cluster), 0o600)
+}
+
 // HighestNumber returns the highest number of the samples of a boot that an earlier process
 // left, or 0 if there are none.
 func (q *SampleQueue) HighestNumber(bootID string) uint64 { return q.highest[bootID] }

@@ -357,7 +357,8 @@ func TestDecide_PromisesATimeWithoutAccuracies(t *testing.T) {
 	}{
 		{"one batch size", []int{16}, func(q *schemas.JobRequest) {}, schemas.MeetsSLO},
 		{"with several CPUs", []int{16}, func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{1, 2} }, schemas.MeetsSLO},
-		{"too late", []int{16}, func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Second) }, schemas.BestEffort},
+		{"too late", []int{16}, func(q *schemas.JobRequest) { q.SLO = schemas.Duration(time.Second) },
+			schemas.BestEffort},
 		{"several", []int{16, 64}, func(q *schemas.JobRequest) {}, schemas.Exploring},
 		{"a target", []int{16}, func(q *schemas.JobRequest) { q.TargetAccuracy = .5 }, schemas.Exploring},
 		{"free epochs", []int{16}, func(q *schemas.JobRequest) { q.Epochs, q.MaxEpochs = 0, 20 }, schemas.Exploring},

@@ -186,7 +186,8 @@ func (p *Predictor) Rest(
 		curve = now.measured.ConfigurationTimes
 	}
 	white, correlated := s.time.model.epochNoise(curve)
-	f := newPaceFilter(e.Variance-s.time.model.loadVariance(total), s.time.model.SlopeVariance, white, correlated, total)
+	f := newPaceFilter(e.Variance-s.time.model.loadVariance(total), s.time.model.SlopeVariance,
+		white, correlated, total)
 	under, then, shift := c, now, e.Correction.Shift
 	thenShift := shift
 	for i := range done {

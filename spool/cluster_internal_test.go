@@ -1,0 +1,101 @@
+package spool
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"courier/bus"
+	"courier/bus/bustest"
+	"courier/schemas"
+)
+
+// Events that were spooled for one cluster wait for it, and are not published to another. After a month
+// they are removed.
+func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
+	first, second, dir := bustest.New(t), bustest.New(t), t.TempDir()
+	cluster, err := first.ClusterID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, job := range []string{"a", "old", "unknown"} {
+		f := newRunFile(dir, job, 1)
+		if err := f.append(epochEvent(job, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if job != "unknown" {
+			if err := f.belongTo(cluster); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := f.append(endedEvent(job)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-2 * maxForeignAge)
+	if err := os.Chtimes(filepath.Join(dir, clusterPrefix+cluster, "old-1"+fileSuffix), long, long); err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct {
+		name string
+		b    *bus.Bus
+		want int
+	}{
+		{"the other cluster gets what belongs to none", second, 2},
+		{"nothing is left for it", second, 0},
+		{"the first one gets its own", first, 2},
+	} {
+		if n, err := Replay(t.Context(), dir, step.b, quiet); n != step.want || err != nil {
+			t.Errorf("%s: Replay() = %d, %v, want %d", step.name, n, err, step.want)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*")); len(left) > 0 {
+		t.Errorf("spool holds %v, want nothing", left)
+	}
+}
+
+// A run that has begun on one cluster publishes nothing from its spool to another one.
+func TestOutbox_LeavesEventsOfAnotherCluster(t *testing.T) {
+	b, dir := bustest.New(t), t.TempDir()
+	o := NewOutbox(dir, "a", 1, quiet)
+	o.Add(epochEvent("a", 1))
+	if err := o.file.belongTo("gone"); err != nil {
+		t.Fatal(err)
+	}
+	o.spool(epochEvent("a", 0))
+	connected := make(chan *bus.Bus, 1)
+	connected <- b
+	go o.Run(t.Context(), connected)
+	if n := o.Finish(); n != 2 {
+		t.Errorf("%d events wait, want 2", n)
+	}
+	if last, err := b.LastSequence(t.Context(), schemas.StreamJob); last != 0 || err != nil {
+		t.Errorf("%d events in the log, %v; want none", last, err)
+	}
+}
+
+// Samples on disk that were measured for another cluster are dropped, and counted.
+func TestSampleQueue_BelongsToACluster(t *testing.T) {
+	dir := t.TempDir()
+	for _, step := range []struct {
+		cluster       string
+		left, dropped int
+	}{{"a", 1, 0}, {"a", 2, 0}, {"b", 0, 2}} {
+		q := OpenSamples(dir, quiet)
+		if err := q.BelongTo(step.cluster); err != nil {
+			t.Fatal(err)
+		}
+		if step.cluster == "a" {
+			q.Add(numbered(uint64(step.left)))
+			q.spill()
+		}
+		if s := q.Stats(); s.Samples != step.left || s.Dropped != step.dropped {
+			t.Errorf("cluster %s: %+v, want %d samples and %d dropped", step.cluster, s, step.left, step.dropped)
+		}
+		q.Close()
+	}
+}
