@@ -85,7 +85,7 @@ func (t *Tuning) plan() error {
 		whole := all[stage]
 		whole.Trials = numbers[stage]
 		for _, o := range whole.PoolOptions(measured, t.o.Pool) {
-			isNew := !s.spans[stage].hasStarted || s.plan[stage].CPUs == 0
+			isNew := !s.rows[stage].hasStarted || s.rows[stage].CPUs == 0
 			if o.Cores == cores && isNew {
 				plans = append(plans, StagePlan{stage, whole.Trials, cores, o.Seconds, o.Cost})
 			}

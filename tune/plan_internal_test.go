@@ -25,12 +25,12 @@ func TestNeedsPlan_WhenAStageHasAFifthMoreOrLess(t *testing.T) {
 		entered int
 		want    bool
 	}{{16, false}, {18, false}, {19, false}, {20, true}} {
-		s.spans[1].trials = c.entered
+		s.rows[1].Trials = c.entered
 		if got := tuning.needsPlan(s.expectedTrials()); got != c.want {
 			t.Errorf("with %d instead of 16 trials in stage 2: a plan is needed = %t, want %t", c.entered, got, c.want)
 		}
 	}
-	s.spans[1].trials = 0
+	s.rows[1].Trials = 0
 	for i := range 6 {
 		s.trials[i].entered = 1
 		s.drop(&s.trials[i], "it failed")

@@ -30,14 +30,14 @@ func (t *Tuning) notify(message string) {
 		p.Done, p.Total = p.Done+finished, p.Total+n
 		if n > finished {
 			left := float64(n-finished) / float64(n)
-			seconds += left * s.plan[i].Seconds
-			coreSeconds += left * s.plan[i].CoreSeconds
-			isKnown = isKnown && s.plan[i].CPUs > 0
+			seconds += left * s.rows[i].PredictedSeconds
+			coreSeconds += left * s.rows[i].PredictedCoreSeconds
+			isKnown = isKnown && s.rows[i].CPUs > 0
 		}
 	}
 	parts := []string{fmt.Sprintf("stage %d of %d", s.currentStage()+1, len(s.stages))}
 	if b := s.best(); b != nil {
-		parts = append(parts, fmt.Sprintf("best %s (trial %d)", s.figureText(b), b.number))
+		parts = append(parts, fmt.Sprintf("best %s (trial %d)", s.figureText(b), b.Trial))
 	}
 	if isKnown {
 		parts = append(parts, fmt.Sprintf("%s, %s left", formatSeconds(seconds), t.formatCost(coreSeconds)))
@@ -75,7 +75,7 @@ func formatSeconds(v float64) string {
 
 // figureText returns the figure by which a trial is ranked.
 func (s *tuningState) figureText(t *trialState) string {
-	return s.objective + " " + formatFigure(s.figure(t.last.Loss, t.last.Accuracy))
+	return s.objective + " " + formatFigure(s.figure(&t.RankedTrial))
 }
 
 // startText describes the start of a segment.
@@ -111,10 +111,10 @@ func (t *Tuning) endText(g *Segment, e *Ending) string {
 	case e.Outcome == OutcomeStopped:
 		return fmt.Sprintf("%s: stopped after %s", text, seconds)
 	case trial.isOut():
-		return fmt.Sprintf("%s is out: %s", text, trial.reason)
+		return fmt.Sprintf("%s is out: %s", text, trial.Reason)
 	}
 	return fmt.Sprintf("%s: %s after %s and %s", text, t.state.figureText(trial),
-		schemas.FormatCount(uint64(max(0, trial.done)), "epoch"), seconds)
+		schemas.FormatCount(uint64(max(0, trial.Epochs)), "epoch"), seconds)
 }
 
 // planMessage reports a plan.

@@ -92,17 +92,13 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	if b := s.best(); b != nil {
 		r.Best, r.Environment = t.bestCommand(b)
 		if hasPlaceholder(t.o.Command, dirPlaceholder) {
-			r.checkpoints = trialDir(t.dir, &Segment{Trial: b.number})
+			r.checkpoints = trialDir(t.dir, &Segment{Trial: b.Trial})
 		}
 	}
-	for i, span := range s.spans {
-		p := s.plan[i]
-		r.Stages = append(r.Stages, StageRow{
-			Stage: i + 1, Epochs: s.stages[i].Epochs, CPUs: cmp.Or(p.CPUs, t.cpus[i]),
-			PlannedTrials: cmp.Or(p.Trials, s.stages[i].Trials), Trials: span.trials,
-			PredictedSeconds: p.Seconds, Seconds: span.ended - span.started,
-			PredictedCoreSeconds: p.CoreSeconds, CoreSeconds: span.coreSeconds,
-		})
+	for i := range s.rows {
+		row := s.rows[i].StageRow
+		row.CPUs = cmp.Or(row.CPUs, t.cpus[i])
+		r.Stages = append(r.Stages, row)
 	}
 	for i, n := range s.expectedTrials() {
 		if isComplete || s.finishedTrials(i) >= n { // failed trials of ASHA may leave a stage with fewer
@@ -118,7 +114,7 @@ func (t *Tuning) bestDir() string { return filepath.Join(t.dir, "best") }
 // bestCommand returns the command that trains with the parameters of a trial, from the beginning and
 // for all epochs, with the environment variables that replace missing placeholders.
 func (t *Tuning) bestCommand(b *trialState) (command, environment []string) {
-	g := Segment{Trial: b.number, CPUs: b.cpus, Epochs: t.o.Epochs}
+	g := Segment{Trial: b.Trial, CPUs: b.cpus, Epochs: t.o.Epochs}
 	command = t.o.filled(t.o.Command, &g, t.bestDir(), b.values)
 	replacer := strings.NewReplacer(
 		epochsPlaceholder, strconv.Itoa(g.Epochs), cpusPlaceholder, strconv.Itoa(g.CPUs),
@@ -142,28 +138,18 @@ func (t *Tuning) ranked() []RankedTrial {
 	s := t.state
 	rows := []RankedTrial{}
 	for i := range s.trials {
-		trial := &s.trials[i]
-		if trial.entered == 0 {
-			continue
+		if s.trials[i].entered > 0 {
+			rows = append(rows, s.trials[i].RankedTrial)
 		}
-		row := RankedTrial{
-			Trial: trial.number, Parameters: map[string]string{}, Stage: trial.completed, Epochs: trial.done,
-			SpentEpochs: trial.spentEpochs, Loss: trial.last.Loss, Accuracy: trial.last.Accuracy,
-			Seconds: trial.seconds, CoreSeconds: trial.coreSeconds, Reason: trial.reason,
-		}
-		for j, p := range t.o.Space {
-			row.Parameters[p.Name] = trial.values[j]
-		}
-		rows = append(rows, row)
 	}
 	isOut := func(r *RankedTrial) int {
-		if r.Reason != "" || s.figure(r.Loss, r.Accuracy) == nil {
+		if r.Reason != "" || s.figure(r) == nil {
 			return 1
 		}
 		return 0
 	}
 	slices.SortFunc(rows, func(a, b RankedTrial) int {
-		return cmp.Or(isOut(&a)-isOut(&b), s.compareTrials(s.trial(a.Trial), s.trial(b.Trial)))
+		return cmp.Or(isOut(&a)-isOut(&b), s.compareTrials(&a, &b))
 	})
 	for i := range rows {
 		if isOut(&rows[i]) == 0 {

@@ -25,7 +25,7 @@ type nextTrial struct {
 
 // mayStart reports whether a trial can run a stage: it has completed the one before.
 func (t *trialState) mayStart(stage int) bool {
-	return !t.isOut() && !t.isRunning && t.completed == stage
+	return !t.isOut() && !t.isRunning && t.Stage == stage
 }
 
 // synchronous returns the trials of the first unfinished stage. A stage begins when that before it
@@ -44,7 +44,7 @@ func (s *tuningState) synchronous() (next []nextTrial) {
 		}
 		isEnded := true
 		for _, t := range members {
-			if !t.isOut() && t.completed <= stage {
+			if !t.isOut() && t.Stage <= stage {
 				isEnded = false
 			}
 			if t.mayStart(stage) {
@@ -66,7 +66,7 @@ func (s *tuningState) asynchronous() (next []nextTrial) {
 		completed := 0
 		for i := range s.trials {
 			t := &s.trials[i]
-			if t.completed >= stage {
+			if t.Stage >= stage {
 				completed++
 			}
 			if t.entered == stage+1 && t.mayStart(stage) {
@@ -107,7 +107,7 @@ func (t *Tuning) nextProbe() *Segment {
 	}
 	for _, c := range t.o.CPUs {
 		if _, isKnown := v.cpus[c]; !isKnown && s.speed.probes[c] == 0 {
-			return &Segment{ID: s.lastID + 1, Trial: trial.number, CPUs: c, Epochs: epochs, IsProbe: true}
+			return &Segment{ID: s.lastID + 1, Trial: trial.Trial, CPUs: c, Epochs: epochs, IsProbe: true}
 		}
 	}
 	return nil
@@ -150,10 +150,10 @@ func (t *Tuning) next() (g *Segment, reason string) {
 func (t *Tuning) segment(n nextTrial) *Segment {
 	return &Segment{
 		ID:     t.state.lastID + 1,
-		Trial:  n.trial.number,
+		Trial:  n.trial.Trial,
 		Stage:  n.stage,
 		CPUs:   t.cpus[n.stage],
-		From:   n.trial.done,
+		From:   n.trial.Epochs,
 		Epochs: t.state.stages[n.stage].Epochs,
 	}
 }

@@ -13,7 +13,7 @@ func (s *tuningState) expectedTrials() []int {
 		}
 		numbers[i] = min(s.stages[i].Trials, alive)
 		if isAsync && i > 0 {
-			numbers[i] = max(s.spans[i].trials, numbers[i-1]/s.design.Eta)
+			numbers[i] = max(s.rows[i].Trials, numbers[i-1]/s.design.Eta)
 		}
 	}
 	return numbers
@@ -23,7 +23,7 @@ func (s *tuningState) expectedTrials() []int {
 func (s *tuningState) finishedTrials(stage int) (n int) {
 	for i := range s.trials {
 		t := &s.trials[i]
-		if t.completed > stage || t.isOut() && t.entered == stage+1 {
+		if t.Stage > stage || t.isOut() && t.entered == stage+1 {
 			n++
 		}
 	}
@@ -35,7 +35,7 @@ func (s *tuningState) alive() []int {
 	var numbers []int
 	for i := range s.trials {
 		if !s.trials[i].isOut() {
-			numbers = append(numbers, s.trials[i].number)
+			numbers = append(numbers, s.trials[i].Trial)
 		}
 	}
 	return numbers

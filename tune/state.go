@@ -9,24 +9,16 @@ import (
 
 // trialState is what is known about a trial.
 type trialState struct {
-	number      int
-	values      []string // of the parameters
-	completed   int      // stages
-	entered     int      // stages in which it has started
-	cpus        int      // of its last segment
-	done        int      // its last epoch; lower again if the command started from the beginning
-	spentEpochs int      // with repeated ones
-	last        TrialEpoch
-	losses      []*float64 // at the end of each completed stage
-	accuracies  []*float64
-	seconds     float64 // of all segments
-	coreSeconds float64
+	RankedTrial            // without its rank
+	values      []string   // of the parameters
+	entered     int        // stages in which it has started
+	cpus        int        // of its last segment
+	figures     []*float64 // that rank it, at the end of each completed stage
 	isRunning   bool
-	reason      string // why it is out; empty: it is not
 }
 
 // isOut reports whether the trial takes no further part.
-func (t *trialState) isOut() bool { return t.reason != "" }
+func (t *trialState) isOut() bool { return t.Reason != "" }
 
 // activeSegment is a segment that has not ended.
 type activeSegment struct {
@@ -48,8 +40,7 @@ type tuningState struct {
 	trials  []trialState
 	active  map[int]*activeSegment
 	speed   speedModel
-	plan    []StagePlan // by stage; of each, the last one before it started
-	spans   []stageSpan
+	rows    []stageState
 	elapsed float64 // seconds
 	spent   float64 // core-seconds
 	probed  float64 // core-seconds of probes
@@ -62,13 +53,11 @@ type tuningState struct {
 	firstError string
 }
 
-// stageSpan is what a stage took.
-type stageSpan struct {
-	started     float64 // elapsed seconds
-	ended       float64
-	hasStarted  bool
-	trials      int
-	coreSeconds float64
+// stageState is a stage with its last plan before it started.
+type stageState struct {
+	StageRow
+	started    float64 // elapsed seconds
+	hasStarted bool
 }
 
 func newState(d Options) *tuningState {
@@ -77,9 +66,16 @@ func newState(d Options) *tuningState {
 		stages: stagesOf(d.Trials, d.Eta, d.Epochs),
 		active: map[int]*activeSegment{},
 	}
-	s.spans, s.plan = make([]stageSpan, len(s.stages)), make([]StagePlan, len(s.stages))
+	for i, stage := range s.stages {
+		row := StageRow{Stage: i + 1, Epochs: stage.Epochs, PlannedTrials: stage.Trials}
+		s.rows = append(s.rows, stageState{StageRow: row})
+	}
 	for i, values := range d.Space.Draw(d.Seed, d.Trials) {
-		s.trials = append(s.trials, trialState{number: i + 1, values: values})
+		t := trialState{RankedTrial: RankedTrial{Trial: i + 1, Parameters: map[string]string{}}, values: values}
+		for k, p := range d.Space {
+			t.Parameters[p.Name] = values[k]
+		}
+		s.trials = append(s.trials, t)
 	}
 	if d.Objective != ObjectiveAuto {
 		s.objective = d.Objective
@@ -108,8 +104,10 @@ func (s *tuningState) apply(l *recordLine) {
 	case kindPlan:
 		s.hasPlan = s.hasPlan || !l.Exceeds
 		for _, p := range l.Stages {
-			if p.Stage >= 0 && p.Stage < len(s.plan) {
-				s.plan[p.Stage] = p
+			if p.Stage >= 0 && p.Stage < len(s.rows) {
+				row := &s.rows[p.Stage]
+				row.CPUs, row.PlannedTrials = p.CPUs, p.Trials
+				row.PredictedSeconds, row.PredictedCoreSeconds = p.Seconds, p.CoreSeconds
 			}
 		}
 	}
@@ -155,13 +153,13 @@ func (s *tuningState) start(g *Segment) {
 	if g.IsProbe {
 		return
 	}
-	span := &s.spans[g.Stage]
-	if !span.hasStarted {
-		span.started, span.hasStarted = s.elapsed, true
+	row := &s.rows[g.Stage]
+	if !row.hasStarted {
+		row.started, row.hasStarted = s.elapsed, true
 	}
 	if t.entered <= g.Stage {
 		t.entered = g.Stage + 1
-		span.trials++
+		row.Trials++
 	}
 	t.cpus, t.isRunning = g.CPUs, true
 }
@@ -176,17 +174,15 @@ func (s *tuningState) addEpoch(a *activeSegment, e *TrialEpoch) {
 		}
 	}
 	t := s.trial(a.Trial)
-	t.spentEpochs++
+	t.SpentEpochs++
 	if a.IsProbe {
 		return
 	}
 	if isFirst && a.From > 0 {
 		s.continues = e.Number > a.From
 	}
-	t.done = e.Number
-	figures := *e // a figure that is not reported with each epoch stays
-	figures.Loss, figures.Accuracy = cmp.Or(e.Loss, t.last.Loss), cmp.Or(e.Accuracy, t.last.Accuracy)
-	t.last = figures
+	t.Epochs = e.Number
+	t.Loss, t.Accuracy = cmp.Or(e.Loss, t.Loss), cmp.Or(e.Accuracy, t.Accuracy) // or those of an earlier epoch
 }
 
 // best returns the trial with the best last figure; nil if none has one.
@@ -194,7 +190,7 @@ func (s *tuningState) best() *trialState {
 	var best *trialState
 	for i := range s.trials {
 		t := &s.trials[i]
-		if !t.isOut() && s.has(t) && (best == nil || s.compareTrials(t, best) < 0) {
+		if !t.isOut() && s.figure(&t.RankedTrial) != nil && (best == nil || s.compareTrials(&t.RankedTrial, &best.RankedTrial) < 0) {
 			best = t
 		}
 	}
@@ -207,26 +203,25 @@ func (s *tuningState) end(a *activeSegment, e *Ending) {
 	t := s.trial(a.Trial)
 	coreSeconds := float64(a.CPUs) * max(0, e.Seconds)
 	s.spent += coreSeconds
-	t.seconds += max(0, e.Seconds)
-	t.coreSeconds += coreSeconds
+	t.Seconds += max(0, e.Seconds)
+	t.CoreSeconds += coreSeconds
 	if a.IsProbe {
 		s.probed += coreSeconds
 		return
 	}
 	t.isRunning = false
-	span := &s.spans[a.Stage]
-	span.ended = max(span.ended, s.elapsed)
-	span.coreSeconds += coreSeconds
+	row := &s.rows[a.Stage]
+	row.Seconds = s.elapsed - row.started
+	row.CoreSeconds += coreSeconds
 	switch e.Outcome {
 	case OutcomeDone:
-		t.completed = max(t.completed, a.Stage+1)
-		for len(t.losses) < t.completed {
-			t.losses = append(t.losses, t.last.Loss)
-			t.accuracies = append(t.accuracies, t.last.Accuracy)
+		t.Stage = max(t.Stage, a.Stage+1)
+		for len(t.figures) < t.Stage {
+			t.figures = append(t.figures, s.figure(&t.RankedTrial))
 		}
-		if t.done == 0 {
+		if t.Epochs == 0 {
 			s.drop(t, "no epoch was recognized in its output")
-		} else if !s.has(t) {
+		} else if s.figure(&t.RankedTrial) == nil {
 			s.drop(t, "it reported no "+cmp.Or(s.objective, "loss or accuracy"))
 		}
 	case OutcomeFailed:
@@ -236,21 +231,19 @@ func (s *tuningState) end(a *activeSegment, e *Ending) {
 
 // drop takes a trial out.
 func (s *tuningState) drop(t *trialState, reason string) {
-	t.reason = reason
+	t.Reason = reason
 	s.failed++
 	if s.firstError == "" {
 		s.firstError = reason
 	}
 }
 
-// has reports whether a trial has the figure by which trials are ranked.
-func (s *tuningState) has(t *trialState) bool { return s.figure(t.last.Loss, t.last.Accuracy) != nil }
-
-func (s *tuningState) figure(loss, accuracy *float64) *float64 {
+// figure returns the figure by which trials are ranked.
+func (s *tuningState) figure(t *RankedTrial) *float64 {
 	if s.objective == ObjectiveLoss {
-		return loss
+		return t.Loss
 	}
-	return accuracy
+	return t.Accuracy
 }
 
 // compare orders two figures, the better one first. Unknown ones are last.
@@ -269,11 +262,9 @@ func (s *tuningState) compare(a, b *float64) int {
 }
 
 // compareTrials orders trials by their last figures, the better one first.
-func (s *tuningState) compareTrials(a, b *trialState) int {
-	return cmp.Or(
-		s.compare(s.figure(a.last.Loss, a.last.Accuracy), s.figure(b.last.Loss, b.last.Accuracy)),
-		cmp.Compare(b.done, a.done), cmp.Compare(a.number, b.number),
-	)
+func (s *tuningState) compareTrials(a, b *RankedTrial) int {
+	return cmp.Or(s.compare(s.figure(a), s.figure(b)), cmp.Compare(b.Epochs, a.Epochs),
+		cmp.Compare(a.Trial, b.Trial))
 }
 
 // top returns the best trials that have completed a stage, by their figures at its end, also those
@@ -281,17 +272,10 @@ func (s *tuningState) compareTrials(a, b *trialState) int {
 func (s *tuningState) top(stage, count int) []*trialState {
 	var ended []*trialState
 	for i := range s.trials {
-		t := &s.trials[i]
-		if t.completed > stage && s.figure(t.losses[stage], t.accuracies[stage]) != nil {
+		if t := &s.trials[i]; t.Stage > stage && t.figures[stage] != nil {
 			ended = append(ended, t)
 		}
 	}
-	slices.SortFunc(ended, func(a, b *trialState) int {
-		return cmp.Or(
-			s.compare(s.figure(a.losses[stage], a.accuracies[stage]),
-				s.figure(b.losses[stage], b.accuracies[stage])),
-			cmp.Compare(a.number, b.number),
-		)
-	})
+	slices.SortStableFunc(ended, func(a, b *trialState) int { return s.compare(a.figures[stage], b.figures[stage]) })
 	return ended[:min(count, len(ended))]
 }
