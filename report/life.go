@@ -31,29 +31,24 @@ type Moment struct {
 	Reason      string    `json:"reason"`               // in words
 }
 
-// Life is the history of all regressors in the log.
-type Life struct {
-	moments []Moment // in the order of the log
-}
-
-// ReadLife reads the REGRESSOR stream to its end.
-func ReadLife(ctx context.Context, b *bus.Bus) (*Life, error) {
+// ReadLife reads the moments of a regressor from the REGRESSOR stream, in the order of the log.
+// Regressors of two targets may have the same digest.
+func ReadLife(ctx context.Context, b *bus.Bus, target, digest string) ([]Moment, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	l, seen := &Life{}, map[string]bool{}
+	moments, seen := []Moment{}, map[string]bool{}
 	err := b.Read(ctx, bus.FollowOptions{
 		Stream: schemas.StreamRegressor,
 	}, func(r bus.Record) error {
 		if !seen[r.Event.ID()] {
 			seen[r.Event.ID()] = true
-			l.moments = append(l.moments, momentsOf(r.Event)...)
+			moments = append(moments, slices.DeleteFunc(momentsOf(r.Event), func(m Moment) bool {
+				return m.Target != target || m.ModelDigest != digest
+			})...)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return moments, err
 }
 
 // momentsOf converts an event to the moments of the regressors that it changes.
@@ -78,13 +73,6 @@ func momentsOf(e schemas.Event) []Moment {
 		return []Moment{{e.At, kind, e.Target, e.ModelDigest, "", "", e.Message}}
 	}
 	return nil
-}
-
-// Of returns the moments of one regressor. Regressors of two targets may have the same digest.
-func (l *Life) Of(target, digest string) []Moment {
-	return slices.DeleteFunc(slices.Clone(l.moments), func(m Moment) bool {
-		return m.Target != target || m.ModelDigest != digest
-	})
 }
 
 // FindRegressor returns the champion of a target, or the only regressor whose digest begins with

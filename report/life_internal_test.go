@@ -106,17 +106,17 @@ func (c *chronicle) publishAllKinds() {
 func TestReadLife_ReturnsTheMomentsOfEachRegressor(t *testing.T) {
 	c := newChronicle(t)
 	c.publishAllKinds()
-	life, err := ReadLife(t.Context(), c.bus)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for letter, want := range map[string]string{
 		"a": "trained, promoted first, drift, replaced by c, promoted request",
 		"b": "trained, rejected",
 		"c": "trained, promoted fit, replaced by a",
 	} {
+		life, err := ReadLife(t.Context(), c.bus, schemas.TargetEpochTime, digestOf(letter))
+		if err != nil {
+			t.Fatal(err)
+		}
 		var got []string
-		for _, m := range life.Of(schemas.TargetEpochTime, digestOf(letter)) {
+		for _, m := range life {
 			line := m.Kind
 			switch m.Kind {
 			case momentReplaced:

@@ -139,7 +139,7 @@ func (d *Design) terms() ([]term, error) {
 				strings.Join(names, ":"))
 		}
 		slices.Sort(t)
-		for _, u := range subsets(t) {
+		for _, u := range subsets([]int(t)) {
 			if !slices.ContainsFunc(all, func(v term) bool { return slices.Equal(u, v) }) {
 				all = append(all, u)
 			}
@@ -158,19 +158,18 @@ func (d *Design) terms() ([]term, error) {
 	return all, nil
 }
 
-// subsets returns the subsets of a term that have a variable.
-func subsets(t term) []term {
-	var all []term
-	for mask := 1; mask < 1<<len(t); mask++ {
-		var u term
-		for i, v := range t {
+// subsets returns the subsets that are not empty.
+func subsets[T any](all []T) (parts [][]T) {
+	for mask := 1; mask < 1<<len(all); mask++ {
+		var u []T
+		for i, v := range all {
 			if mask&(1<<i) != 0 {
 				u = append(u, v)
 			}
 		}
-		all = append(all, u)
+		parts = append(parts, u)
 	}
-	return all
+	return parts
 }
 
 // name returns the names of the variables, such as cpus:jobs.

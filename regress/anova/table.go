@@ -85,16 +85,10 @@ func (c *ColumnChoice) interactions() ([][]string, error) {
 			len(crossed), crossed[0], crossed[1])
 	}
 	var all [][]string
-	for mask := 1; c.Order > 1 && mask < 1<<len(crossed); mask++ {
-		var names []string
-		for i, name := range crossed {
-			if mask&(1<<i) != 0 {
-				names = append(names, name)
-			}
-		}
-		if len(names) > 1 && len(names) <= c.Order {
-			all = append(all, names)
-		}
+	if c.Order > 1 {
+		all = slices.DeleteFunc(subsets(crossed), func(names []string) bool {
+			return len(names) < 2 || len(names) > c.Order
+		})
 	}
 	for _, list := range c.Interactions {
 		names := strings.Split(list, ":")

@@ -137,7 +137,7 @@ func (s *RunsAnalysis) responseData(i int) responseData {
 	case len(r.Interactions)+len(absent) == 0:
 		r.InteractionsText = "No interaction has a clear influence."
 	case len(absent) > 0:
-		r.InteractionsText = "Not drawn: " + some(absent) + "."
+		r.InteractionsText = "Not drawn: " + strings.Join(absent, ", ") + "."
 	}
 	return r
 }

@@ -24,9 +24,6 @@ func (a *Analysis) clearTerms() []anova.Term {
 	return terms
 }
 
-// listed is the largest number of terms that a sentence names.
-const listed = 6
-
 // Influences describes in sentences what influences the response most.
 func (a *Analysis) Influences() []string {
 	terms := a.clearTerms()
@@ -41,21 +38,10 @@ func (a *Analysis) Influences() []string {
 		percent(first.EffectLow), percent(first.EffectHigh), Probability(first.P))}
 	var others []string
 	for _, t := range terms[1:] {
-		others = append(others, fmt.Sprintf("%s (%s of the variance, partial %s)", t.Name,
-			wholeShare(&t), percent(t.PartialOmega2)))
+		others = append(others, fmt.Sprintf("%s (%s)", t.Name, wholeShare(&t)))
 	}
 	if len(others) > 0 {
-		lines = append(lines, "Next: "+some(others)+".")
-	}
-	var unclear []string
-	for _, t := range a.Terms {
-		if t.P >= anova.Unusual {
-			unclear = append(unclear, t.Name)
-		}
-	}
-	if len(unclear) > 0 {
-		lines = append(lines, fmt.Sprintf("No clear influence (p %.2f or more): %s.", anova.Unusual,
-			some(unclear)))
+		lines = append(lines, "Next by their share of the variance: "+strings.Join(others, ", ")+".")
 	}
 	return append(lines, fmt.Sprintf("The model explains %s of the variance (R2; adjusted for its"+
 		" parameters %s).", percent(a.R2), percent(a.AdjustedR2)))
@@ -64,14 +50,6 @@ func (a *Analysis) Influences() []string {
 // wholeShare formats the share of the whole variance. It is at most the partial share, which the
 // estimates do not ensure.
 func wholeShare(t *anova.Term) string { return percent(min(t.Omega2, t.PartialOmega2)) }
-
-// some joins names, with the number of those that it leaves out.
-func some(names []string) string {
-	if rest := len(names) - listed; rest > 0 {
-		return strings.Join(names[:listed], ", ") + fmt.Sprintf(" and %d more", rest)
-	}
-	return strings.Join(names, ", ")
-}
 
 // percent formats a share.
 func percent(share float64) string {

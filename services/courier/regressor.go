@@ -102,11 +102,11 @@ func (c *regressorShow) Run(w *environment) error {
 		return err
 	}
 	defer closeBus(b)
-	life, err := report.ReadLife(w.ctx, b)
+	life, err := report.ReadLife(w.ctx, b, v.Target, v.ModelDigest)
 	if err != nil {
 		return err
 	}
-	s := &report.RegressorHistory{RegressorVersion: *v, Life: life.Of(v.Target, v.ModelDigest)}
+	s := &report.RegressorHistory{RegressorVersion: *v, Life: life}
 	return c.print(w.stdout, s, s.WriteText)
 }
 
