@@ -12,10 +12,15 @@ import (
 	"courier/regress/table"
 )
 
-// distributionFigures shows the values of a column at each level of the settings.
+// distributionFigures shows the values of a column at each level of the settings, and by the number of
+// processes.
 func (s *RunsAnalysis) distributionFigures(column string) []figure {
 	var all []figure
-	for _, setting := range s.Settings[:min(len(s.Settings), maxSettings)] {
+	settings := s.Settings[:min(len(s.Settings), maxSettings)]
+	if name := s.processes(); name != "" && !slices.Contains(settings, name) {
+		settings = append(slices.Clone(settings), name)
+	}
+	for _, setting := range settings {
 		if setting != column {
 			all = append(all, s.distributionFigure(column, setting))
 		}

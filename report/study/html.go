@@ -94,7 +94,6 @@ func (s *RunsAnalysis) WriteHTML(out io.Writer) error {
 		d.Responses = append(d.Responses, s.responseData(i))
 	}
 	d.addResources()
-	d.addProcesses()
 	d.addRegressors()
 	var text bytes.Buffer
 	if err := page.Execute(&text, d); err != nil {
@@ -156,16 +155,15 @@ func (d *pageData) addResources() {
 			d.missing(part.title, part.role)
 			continue
 		}
-		figures := d.Study.distributionFigures(column)
-		if processes := d.Study.processes(); processes != "" {
-			figures = append(figures, d.Study.distributionFigure(column, processes))
-		}
 		d.Resources = append(d.Resources, section{
 			ID:      part.id,
 			Title:   part.title + " by setting",
 			Text:    "Column " + column + ", a point per run.",
-			Figures: figures,
+			Figures: d.Study.distributionFigures(column),
 		})
+	}
+	if d.Study.processes() == "" {
+		d.missing("Processes against time", Processes)
 	}
 }
 
@@ -173,21 +171,6 @@ func (d *pageData) addResources() {
 func (d *pageData) missing(what string, role ColumnRole) {
 	d.Missing = append(d.Missing, fmt.Sprintf("%s: no run has a value in a column %s.", what,
 		strings.Join(columnNames[role], " or ")))
-}
-
-// addProcesses adds the responses by the number of processes.
-func (d *pageData) addProcesses() {
-	processes := d.Study.processes()
-	if processes == "" {
-		d.missing("Processes against time", Processes)
-		return
-	}
-	part := section{ID: "processes", Title: "Processes", Text: "Number of processes of each run."}
-	for i := range d.Study.Analyses {
-		part.Figures = append(part.Figures,
-			d.Study.distributionFigure(d.Study.Analyses[i].Column, processes))
-	}
-	d.Resources = append(d.Resources, part)
 }
 
 // addRegressors adds the comparison of regressors.
