@@ -4,12 +4,12 @@ package table
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -26,29 +26,22 @@ type Table struct {
 // booleans or null as values.
 func Read(r io.Reader) (*Table, error) {
 	b := bufio.NewReader(r)
-	if mark, err := b.Peek(3); err == nil && bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		if _, err := b.Discard(3); err != nil {
-			return nil, err
-		}
+	if mark, _ := b.Peek(3); string(mark) == "\xef\xbb\xbf" {
+		_, _ = b.Discard(3) // they are buffered
 	}
 	for {
-		first, err := b.ReadByte()
-		if err == io.EOF {
+		first, err := b.Peek(1)
+		switch {
+		case err == io.EOF:
 			return nil, errors.New("the file is empty")
-		}
-		if err != nil {
+		case err != nil:
 			return nil, err
-		}
-		if first == ' ' || first == '\t' || first == '\r' || first == '\n' {
-			continue
-		}
-		if err := b.UnreadByte(); err != nil {
-			return nil, err
-		}
-		if first == '{' {
+		case first[0] == '{':
 			return readJSONLines(b)
+		case !strings.ContainsRune(" \t\r\n", rune(first[0])):
+			return readCSV(b)
 		}
-		return readCSV(b)
+		_, _ = b.Discard(1) // it is buffered
 	}
 }
 
@@ -69,43 +62,33 @@ func readCSV(r io.Reader) (*Table, error) {
 		seen[name] = true
 		t.Header = append(t.Header, name)
 	}
-	for {
-		row, err := c.Read()
-		if err == io.EOF {
-			return t, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.Rows = append(t.Rows, row)
-	}
+	t.Rows, err = c.ReadAll()
+	return t, err
 }
 
 // A table of JSON lines with more than smallTable cells must have a value in one of maxEmpty cells,
 // so that memory stays within a multiple of the size of the file.
 const smallTable, maxEmpty = 1 << 20, 32
 
-// readJSONLines orders the columns by the first appearance of their fields.
+// readJSONLines orders the columns by the example with the first value, and then by name.
 func readJSONLines(r io.Reader) (*Table, error) {
 	d := json.NewDecoder(r)
 	d.UseNumber()
-	t := &Table{}
-	at := make(map[string]int)
+	t, at := &Table{}, make(map[string]int)
 	filled := 0
-	for line := 1; ; line++ {
-		cells, err := readObject(d, at, t)
+	for {
+		var object map[string]any
+		err := d.Decode(&object)
 		if err == io.EOF {
 			break
 		}
+		if err == nil {
+			err = t.addObject(object, at)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("example %d: %w", line, err)
+			return nil, fmt.Errorf("example %d: %w", len(t.Rows)+1, err)
 		}
-		t.Rows = append(t.Rows, cells)
-		for _, cell := range cells {
-			if cell != "" {
-				filled++
-			}
-		}
+		filled += len(object)
 		if cells := len(t.Rows) * len(t.Header); cells > smallTable && cells > maxEmpty*filled {
 			return nil, fmt.Errorf("%d examples have %d different fields, but only %d values",
 				len(t.Rows), len(t.Header), filled)
@@ -120,57 +103,32 @@ func readJSONLines(r io.Reader) (*Table, error) {
 	return t, nil
 }
 
-// readObject reads the next example; it returns io.EOF after the last one.
-func readObject(d *json.Decoder, at map[string]int, t *Table) ([]string, error) {
-	open, err := d.Token()
-	if err != nil {
-		return nil, err
+// addObject adds a row, and columns for new fields; at has the indices of the columns.
+func (t *Table) addObject(object map[string]any, at map[string]int) error {
+	if object == nil {
+		return errors.New("it is null, want an object")
 	}
-	cells, err := readFields(d, open, at, t)
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return cells, err
-}
-
-func readFields(
-	d *json.Decoder, open json.Token, at map[string]int, t *Table,
-) ([]string, error) {
-	if open != json.Delim('{') {
-		return nil, fmt.Errorf("starts with %v, want an object", open)
-	}
-	var cells []string
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := key.(string) // keys of objects are strings
-		if name == "" {
-			return nil, errors.New("a field has no name")
-		}
-		value, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		if _, nested := value.(json.Delim); nested {
-			return nil, fmt.Errorf("field %s: want a number, a string, a boolean or null", name)
-		}
-		k, known := at[name]
-		if !known {
-			k = len(t.Header)
-			at[name] = k
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		if _, known := at[name]; !known {
+			at[name] = len(t.Header)
 			t.Header = append(t.Header, name)
 		}
-		for len(cells) <= k {
-			cells = append(cells, "")
+	}
+	cells := make([]string, len(t.Header))
+	for name, value := range object {
+		switch value := value.(type) {
+		case map[string]any, []any:
+			return fmt.Errorf("field %s: want a number, a string, a boolean or null", name)
+		case nil:
+		default:
+			cells[at[name]] = fmt.Sprint(value)
 		}
-		if value != nil {
-			cells[k] = fmt.Sprint(value)
+		if name == "" {
+			return errors.New("a field has no name")
 		}
 	}
-	_, err := d.Token()
-	return cells, err
+	t.Rows = append(t.Rows, cells)
+	return nil
 }
 
 // Column returns the index of a column.

@@ -42,7 +42,8 @@ func TestRead(t *testing.T) {
 		{"a quote left open", "a,b\n\"1,2\n", nil, nil, "\""},
 		{"nested", `{"a":[1]}`, nil, nil, "example 1: field a"},
 		{"json cut off", `{"a":1`, nil, nil, "example 1"},
-		{"no object", "{\"a\":1}\n[1]", nil, nil, "want an object"},
+		{"no object", "{\"a\":1}\n[1]", nil, nil, "example 2"},
+		{"null", "{\"a\":1}\nnull", nil, nil, "example 2: it is null, want an object"},
 		{"no fields", "{}\n{}", nil, nil, "no fields"},
 		{"a field of its own for every example", sparse(3000), nil, nil, "different fields"},
 	} {
