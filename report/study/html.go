@@ -42,13 +42,6 @@ type pageData struct {
 	Missing    []string
 }
 
-// scoreTable has the scores of methods on a kind of held-out runs.
-type scoreTable struct {
-	Title  string
-	Scores []MethodScore
-	High   float64 // the largest end of an interval
-}
-
 // interval is a point with its interval, drawn on a width of 100.
 type interval struct{ Line, Mark string }
 
@@ -180,26 +173,7 @@ func (d *pageData) addRegressors() {
 		d.Missing = append(d.Missing, "comparison of regressors: there is none.")
 		return
 	}
-	d.Best = c.sentence()
-	for _, part := range []struct {
-		title  string
-		scores []MethodScore
-	}{
-		{"Error on configurations with other runs", c.Repeated},
-		{"Error on configurations that were never measured", c.Unmeasured},
-	} {
-		if len(part.scores) == 0 {
-			d.Missing = append(d.Missing, part.title+": there are no such runs to hold out.")
-			continue
-		}
-		t := scoreTable{Title: part.title, Scores: part.scores}
-		for _, m := range part.scores {
-			if high := max(m.Scores.MAPE.Value, m.Scores.MAPE.High); high > t.High {
-				t.High = high
-			}
-		}
-		d.Regressors = append(d.Regressors, t)
-	}
+	d.Best, d.Regressors = c.sentence(), c.tables()
 }
 
 // capital returns a text with a capital first letter.

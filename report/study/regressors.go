@@ -42,11 +42,12 @@ const (
 
 // heldOutComparison is the data of a comparison.
 type heldOutComparison struct {
-	table   *table.Table
-	rows    []int // of the table
-	data    *baseline.Dataset
-	groups  []int // configuration of each row
-	methods []method
+	table    *table.Table
+	rows     []int // of the table
+	data     *baseline.Dataset
+	groups   []int // configuration of each row
+	settings []string
+	methods  []method
 }
 
 // compareRegressors adds the comparison of regressors for the time, if there are enough runs.
@@ -75,7 +76,7 @@ func (s *RunsAnalysis) compareRegressors(ctx context.Context, seed uint64) error
 func (s *RunsAnalysis) comparison(
 	ctx context.Context, response string, seed uint64,
 ) (*heldOutComparison, error) {
-	c := &heldOutComparison{data: &baseline.Dataset{}}
+	c := &heldOutComparison{data: &baseline.Dataset{}, settings: s.Settings}
 	seconds := Numbers(s.Table, response)
 	columns := make([]int, len(s.Settings))
 	for i, name := range s.Settings {
@@ -149,17 +150,13 @@ func (c *heldOutComparison) addFeature(column string) {
 
 // foldsOfRuns deals the runs of each configuration to folds; -1 for the only run of one.
 func (c *heldOutComparison) foldsOfRuns(seed uint64) []int {
-	of := map[int][]int{}
-	for i, g := range c.groups {
-		of[g] = append(of[g], i)
-	}
 	random := rand.New(rand.NewPCG(seed, 1))
 	folds := slices.Repeat([]int{-1}, len(c.rows))
-	for g := range len(of) {
+	for _, runs := range groupRows(c.table, c.settings) {
 		first := random.IntN(heldOutFolds)
-		for k, i := range random.Perm(len(of[g])) {
-			if len(of[g]) > 1 {
-				folds[of[g][i]] = (first + k) % heldOutFolds
+		for k, i := range random.Perm(len(runs)) {
+			if len(runs) > 1 {
+				folds[runs[i]] = (first + k) % heldOutFolds
 			}
 		}
 	}
@@ -239,25 +236,40 @@ const titleWidth = len("configurations that were never measured")
 func (c *RegressorComparison) write(w io.Writer) {
 	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
 		c.Folds)
-	for _, part := range []struct {
-		title  string
-		scores []MethodScore
-	}{
-		{"configurations with other runs", c.Repeated},
-		{"configurations that were never measured", c.Unmeasured},
-	} {
-		if len(part.scores) == 0 {
-			continue
-		}
-		fmt.Fprintf(w, "\n  %-*s\truns\tMAPE\t95 %% interval\tR2\t\n", titleWidth, part.title)
-		for _, m := range part.scores {
+	for _, part := range c.tables() {
+		fmt.Fprintf(w, "\n  %-*s\truns\tMAPE\t95 %% interval\tR2\t\n", titleWidth, part.Title)
+		for _, m := range part.Scores {
 			if m.Error != "" {
 				fmt.Fprintf(w, "  %-*s\t-\t\t\t\t %s\n", titleWidth, m.Method, m.Error)
 				continue
 			}
-			fmt.Fprintf(w, "  %-*s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\t\n", titleWidth,
-				m.Method, m.Runs, 100*m.Scores.MAPE.Value, 100*m.Scores.MAPE.Low, 100*m.Scores.MAPE.High,
-				m.Scores.R2.Value)
+			e := m.Scores.MAPE
+			fmt.Fprintf(w, "  %-*s\t%d\t%.1f %%\t%.1f to %.1f %%\t%.4f\t\n", titleWidth, m.Method,
+				m.Runs, 100*e.Value, 100*e.Low, 100*e.High, m.Scores.R2.Value)
 		}
 	}
+}
+
+// scoreTable has the scores of the methods on a kind of held-out runs.
+type scoreTable struct {
+	Title  string
+	Scores []MethodScore
+}
+
+// tables returns the scores of the kinds of runs that were held out.
+func (c *RegressorComparison) tables() []scoreTable {
+	return slices.DeleteFunc([]scoreTable{
+		{"configurations with other runs", c.Repeated},
+		{"configurations that were never measured", c.Unmeasured},
+	}, func(t scoreTable) bool { return len(t.Scores) == 0 })
+}
+
+// High returns the largest end of an interval.
+func (t *scoreTable) High() (high float64) {
+	for _, m := range t.Scores {
+		if e := m.Scores.MAPE; e.High > high {
+			high = e.High
+		}
+	}
+	return high
 }

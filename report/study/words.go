@@ -62,17 +62,19 @@ func percent(share float64) string {
 	return fmt.Sprintf("%.0f %%", 100*share)
 }
 
-// sentence describes which regressor is best.
+// sentence describes which regressor is best, for configurations that were never measured if there are
+// some.
 func (c *RegressorComparison) sentence() string {
-	scores, what := c.Unmeasured, "configurations that were never measured"
-	if len(scores) == 0 {
-		scores, what = c.Repeated, "configurations with other runs"
-	}
-	if len(scores) == 0 || scores[0].Error != "" {
+	tables := c.tables()
+	if len(tables) == 0 {
 		return ""
 	}
-	best := scores[0]
+	t := tables[len(tables)-1]
+	best := t.Scores[0]
+	if best.Error != "" {
+		return ""
+	}
 	return fmt.Sprintf("%s predicts the %s of %s best, with a mean error of %s (95 %% interval %s"+
-		" to %s).", best.Method, c.Response, what, percent(best.Scores.MAPE.Value),
+		" to %s).", best.Method, c.Response, t.Title, percent(best.Scores.MAPE.Value),
 		percent(best.Scores.MAPE.Low), percent(best.Scores.MAPE.High))
 }
