@@ -182,7 +182,8 @@ func (s *tuningState) addEpoch(a *activeSegment, e *TrialEpoch) {
 		s.continues = e.Number > a.From
 	}
 	t.Epochs = e.Number
-	t.Loss, t.Accuracy = cmp.Or(e.Loss, t.Loss), cmp.Or(e.Accuracy, t.Accuracy) // or those of an earlier epoch
+	// A figure that is not reported with each epoch stays.
+	t.Loss, t.Accuracy = cmp.Or(e.Loss, t.Loss), cmp.Or(e.Accuracy, t.Accuracy)
 }
 
 // best returns the trial with the best last figure; nil if none has one.
@@ -190,7 +191,8 @@ func (s *tuningState) best() *trialState {
 	var best *trialState
 	for i := range s.trials {
 		t := &s.trials[i]
-		if !t.isOut() && s.figure(&t.RankedTrial) != nil && (best == nil || s.compareTrials(&t.RankedTrial, &best.RankedTrial) < 0) {
+		isWorse := best != nil && s.compareTrials(&t.RankedTrial, &best.RankedTrial) > 0
+		if !t.isOut() && s.figure(&t.RankedTrial) != nil && !isWorse {
 			best = t
 		}
 	}
