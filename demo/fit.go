@@ -38,8 +38,8 @@ func (d *demo) fit(ctx context.Context) error {
 // describeRegressor describes the examples and the error of a regressor.
 func describeRegressor(p *schemas.Promoted) string {
 	text := fmt.Sprintf("%s: from %s in %s", strings.ReplaceAll(p.Target, "_", " "),
-		schemas.FormatCount(uint64(p.Examples), "example"),
-		schemas.FormatCount(uint64(p.Configurations), "configuration"))
+		schemas.FormatCount(p.Examples, "example"),
+		schemas.FormatCount(p.Configurations, "configuration"))
 	if p.HeldOutError > 0 { // else no example was held out
 		text += fmt.Sprintf("; %s on held-out runs", schemas.FormatError(p.Target, p.HeldOutError))
 	}
