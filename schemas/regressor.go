@@ -204,6 +204,12 @@ type PromoteRequest struct {
 // MinDigestDigits is the minimum number of digits in an abbreviated digest.
 const MinDigestDigits = 6
 
+// IsDigestPrefix reports whether s is a sha256 in hex, or enough of its first digits.
+func IsDigestPrefix(s string) bool {
+	isHex := strings.Trim(s, "0123456789abcdef") == ""
+	return isHex && len(s) >= MinDigestDigits && len(s) <= 64
+}
+
 // Subject implements Request.
 func (r *PromoteRequest) Subject() string { return SubjectRegressorPromote }
 
@@ -212,8 +218,7 @@ func (r *PromoteRequest) Validate() error {
 	if err := validateTarget(r.Target, false); err != nil {
 		return err
 	}
-	isHex := strings.Trim(r.ModelDigest, "0123456789abcdef") == ""
-	if len(r.ModelDigest) < MinDigestDigits || len(r.ModelDigest) > 64 || !isHex {
+	if !IsDigestPrefix(r.ModelDigest) {
 		return Invalid("model_digest",
 			"%q is not %d to 64 digits of a sha256 in hex; regressor.list shows them",
 			clip(r.ModelDigest), MinDigestDigits)

@@ -43,7 +43,6 @@ type Child struct {
 	started chan struct{} // closed after the first announcement of a child
 
 	mu      sync.Mutex
-	input   []byte         // last line of SetInput
 	stdin   io.WriteCloser // standard input of the child; nil while no child runs
 	address string         // address of the child's HTTP server; empty while there is none
 	pid     int            // process ID of the child; 0 while no child runs
@@ -72,25 +71,6 @@ func (c *Child) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pid
-}
-
-// SetInput writes a line to the standard input of the child, and of every restarted child.
-func (c *Child) SetInput(line string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.input = []byte(line + "\n")
-	c.writeInput()
-}
-
-// writeInput writes the input to the child. The caller holds the lock. The write does not block,
-// because a line fits into the pipe.
-func (c *Child) writeInput() {
-	if c.stdin == nil || c.input == nil {
-		return
-	}
-	if _, err := c.stdin.Write(c.input); err != nil {
-		c.log.Debug("child does not read its input", "error", err) // A restarted child gets it.
-	}
 }
 
 // Run keeps a child running until ctx ends; then it stops the child and returns nil. It returns an
@@ -140,7 +120,6 @@ func (c *Child) runOnce(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	c.stdin, c.pid = stdin, cmd.Process.Pid
-	c.writeInput()
 	c.mu.Unlock()
 
 	ended := make(chan error, 1)

@@ -1,7 +1,7 @@
 package services
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -50,24 +50,22 @@ const (
 
 // Ready returns nil when the child is running and ready, else the reason.
 func (c *Child) Ready() error {
-	body, err := c.get("/readyz")
-	if err != nil {
+	if _, err := c.get("/readyz"); err != nil {
 		return fmt.Errorf("child %s is not ready: %w", c.o.Name, err)
 	}
-	return body.Close()
+	return nil
 }
 
 // Gather returns the metrics of the child, each with the label "process". There are none while the
 // child does not run. Gather implements prometheus.Gatherer.
 func (c *Child) Gather() ([]*dto.MetricFamily, error) {
-	body, err := c.get("/metrics")
+	page, err := c.get("/metrics")
 	if err != nil {
 		c.log.Debug("metrics of the child are not available", "error", err)
 		return nil, nil // courier_services_child_up is 0.
 	}
-	defer func() { _ = body.Close() }() // Nothing is written.
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	byName, err := parser.TextToMetricFamilies(io.LimitReader(body, maxMetricsBytes))
+	byName, err := parser.TextToMetricFamilies(bytes.NewReader(page))
 	if err != nil {
 		return nil, fmt.Errorf("read metrics of child %s: %w", c.o.Name, err)
 	}
@@ -90,40 +88,22 @@ func (c *Child) label(m *dto.Metric) {
 	})
 }
 
-// get requests a path of the child over HTTP. The caller closes the body.
-func (c *Child) get(path string) (io.ReadCloser, error) {
+// get returns a page of the child.
+func (c *Child) get(path string) ([]byte, error) {
 	c.mu.Lock()
 	address := c.address
 	c.mu.Unlock()
 	if address == "" {
 		return nil, errors.New("it is not running")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	client := http.Client{Timeout: childTimeout}
+	response, err := client.Get("http://" + address + path)
 	if err != nil {
-		cancel()
 		return nil, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	body := canceledBody{response.Body, cancel}
+	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		_ = body.Close() // The status is sufficient.
 		return nil, fmt.Errorf("%s: %s", path, response.Status)
 	}
-	return body, nil
-}
-
-// canceledBody cancels the context of its request when it is closed.
-type canceledBody struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (b canceledBody) Close() error {
-	defer b.cancel()
-	return b.ReadCloser.Close()
+	return io.ReadAll(io.LimitReader(response.Body, maxMetricsBytes))
 }

@@ -1,7 +1,6 @@
 package services
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,15 +9,12 @@ import (
 )
 
 // Supervised is called by a process that a Child runs. It returns a context that ends when stdin
-// closes, because the parent stops the process or has ended itself. One goroutine passes each line
-// on stdin to input.
-func Supervised(parent context.Context, stdin io.Reader, input func(line string)) context.Context {
+// closes, because the parent stops the process or has ended itself.
+func Supervised(parent context.Context, stdin io.Reader) context.Context {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
 		defer cancel()
-		for lines := bufio.NewScanner(stdin); lines.Scan(); {
-			input(lines.Text())
-		}
+		_, _ = io.Copy(io.Discard, stdin)
 	}()
 	return ctx
 }

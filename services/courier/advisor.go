@@ -15,7 +15,6 @@ type advisorCommand struct {
 	adviceFlags
 }
 
-// Help returns the end of the help text.
 func (*advisorCommand) Help() string {
 	return example("courier advisor --nats-url nats://nats:4222 --http-address :9100")
 }

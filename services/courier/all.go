@@ -14,7 +14,6 @@ import (
 
 type allCommand struct{ localFlags }
 
-// Help returns the end of the help text.
 func (*allCommand) Help() string { return example("courier all --data courier-data") }
 
 func (c *allCommand) Run(w *environment) error {
@@ -23,22 +22,17 @@ func (c *allCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	if !l.AwaitReady(ended) {
-		return <-ended
-	}
-
-	e := l.Endpoints()
-	printf("courier   %s is ready, data in %s", buildVersion(), c.Data)
-	printf("page      %s", e.HTTPURL)
-	printf("nats      %s", e.NATSURL)
-	printf("try       courier run --nats-url %s --model digits-mlp --cpus 2 --batch-sizes 8,32,128"+
-		" --epochs 10 --slo 60s -- courier workload digits --batch-size {batch} --cpus {cpus}"+
-		" --epochs {epochs}", e.NATSURL)
-	err = <-ended
+	err = l.RunWith(w.ctx, func(ctx context.Context) error {
+		e := l.Endpoints()
+		printf("courier   %s is ready, data in %s", buildVersion(), c.Data)
+		printf("page      %s", e.HTTPURL)
+		printf("nats      %s", e.NATSURL)
+		printf("try       courier run --nats-url %s --model digits-mlp --cpus 2"+
+			" --batch-sizes 8,32,128 --epochs 10 --slo 60s -- courier workload digits"+
+			" --batch-size {batch} --cpus {cpus} --epochs {epochs}", e.NATSURL)
+		<-ctx.Done()
+		return nil
+	})
 	if err == nil {
 		printf("courier   stopped")
 	}
@@ -117,7 +111,7 @@ func (f localFlags) trainerArgs() ([]string, error) {
 	c := trainerCommand{
 		trainerFlags:    f.trainerFlags,
 		clickHouseFlags: f.clickHouseFlags,
-		Supervised:      true,
+		Supervised:      f.Data,
 	}
 	c.identityFlags = f.identityFlags
 	c.NATSReplicas = 1

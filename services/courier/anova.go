@@ -26,7 +26,6 @@ type anovaCommand struct {
 	NoRegressors bool              `help:"Do not compare regressors."`
 }
 
-// Help returns the end of the help text.
 func (c *anovaCommand) Help() string {
 	return `Examples:
   courier anova study

@@ -15,7 +15,6 @@ type certsCommand struct {
 	Days       int      `help:"Validity of certificates in days." default:"825"`
 }
 
-// Help returns the end of the help text.
 func (c *certsCommand) Help() string {
 	return `Creates the credentials of a cluster:
   ca.crt, ca.key          certificate authority

@@ -31,7 +31,6 @@ type deadReplay struct {
 	DryRun  bool          `help:"Only report what would happen."`
 }
 
-// Help returns the end of the help text.
 func (c *deadReplay) Help() string {
 	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
 counts twice, and then marks the letter as replayed. Letters that still cannot be decoded and

@@ -24,7 +24,6 @@ type demoCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-// Help returns the end of the help text.
 func (*demoCommand) Help() string {
 	return example("courier demo", "courier demo --jobs 20 --stay")
 }
@@ -44,43 +43,31 @@ func (c *demoCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(w.ctx)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- l.Run(ctx) }()
-	if !l.AwaitReady(ended) {
-		return <-ended
-	}
-
-	e := l.Endpoints()
-	err = demo.Run(ctx, demo.Options{
-		Bus:        l.Bus(),
-		SpoolDir:   local.SpoolDir(dir),
-		WebPage:    e.HTTPURL,
-		NATSURL:    e.NATSURL,
-		SQLMissing: l.SQLMissing,
-		Jobs:       c.Jobs,
-		Confidence: c.Confidence,
-		Seed:       c.Seed,
-		JSON:       c.Output == "json",
-		Stdout:     w.stdout,
-		Stderr:     w.stderr,
+	return l.RunWith(w.ctx, func(ctx context.Context) error {
+		e := l.Endpoints()
+		err := demo.Run(ctx, demo.Options{
+			Bus:        l.Bus(),
+			SpoolDir:   local.SpoolDir(dir),
+			WebPage:    e.HTTPURL,
+			NATSURL:    e.NATSURL,
+			SQLMissing: l.SQLMissing,
+			Jobs:       c.Jobs,
+			Confidence: c.Confidence,
+			Seed:       c.Seed,
+			JSON:       c.Output == "json",
+			Stdout:     w.stdout,
+			Stderr:     w.stderr,
+		})
+		if err == nil && c.Stay {
+			messages("Courier keeps running until Ctrl-C: web page %s, NATS %s", e.HTTPURL, e.NATSURL)
+			<-ctx.Done()
+		}
+		return err
 	})
-	if err == nil && c.Stay {
-		messages("Courier keeps running until Ctrl-C: web page %s, NATS %s", e.HTTPURL, e.NATSURL)
-		<-ctx.Done()
-	}
-
-	cancel()
-	if stopped := <-ended; err == nil {
-		err = stopped
-	}
-	return err
 }
 
 // localFlags returns the options of the services of the demo.
 func (c *demoCommand) localFlags(dir string) localFlags {
-	learning := trainerFlags{NewEpochs: 1 << 30} // Only the demo requests fits.
 	return localFlags{
 		Data:               dir,
 		NATSPort:           c.NATSPort,
@@ -91,6 +78,6 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 		EngineLibrary:      c.EngineLibrary,
 		Interval:           2 * time.Second,
 		admissionFlags:     c.admissionFlags,
-		trainerFlags:       learning,
+		trainerFlags:       trainerFlags{NewEpochs: 1 << 30}, // Only the demo requests fits.
 	}
 }

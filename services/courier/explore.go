@@ -39,7 +39,6 @@ type exploreCommand struct {
 	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {gpus}, {epochs} and {replication} are replaced."`
 }
 
-// Help returns the end of the help text.
 func (c *exploreCommand) Help() string {
 	return `Runs the command with several batch sizes, in random order, and prints which of them meets each SLO
 at the highest accuracy. runs.csv in --dir has a row for each run, and logs the output of each.

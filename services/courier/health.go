@@ -18,7 +18,6 @@ type healthCommand struct {
 	Timeout time.Duration `help:"Maximum time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
 }
 
-// Help returns the end of the help text.
 func (*healthCommand) Help() string {
 	return example("courier health http://127.0.0.1:9100/readyz")
 }

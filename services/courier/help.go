@@ -101,7 +101,6 @@ type helpCommand struct {
 	Topic []string `arg:"" optional:"" help:"A command, or flags for the flags that several commands have."`
 }
 
-// Help returns the end of the help text.
 func (*helpCommand) Help() string { return example("courier help run", "courier help flags") }
 
 func (c *helpCommand) Run(w *environment) error {
@@ -163,7 +162,6 @@ func isCommand(n *kong.Node, words []string) bool {
 // versionCommand prints the version, as --version does.
 type versionCommand struct{}
 
-// Help returns the end of the help text.
 func (*versionCommand) Help() string { return example("courier version") }
 
 func (*versionCommand) Run(w *environment) error {

@@ -40,7 +40,6 @@ type importCommand struct {
 	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam. Without it they are refused, except in the logs of drivers, which are then in UTC."`
 }
 
-// Help returns the end of the help text.
 func (c *importCommand) Help() string {
 	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
 

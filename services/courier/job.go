@@ -5,7 +5,6 @@ import (
 	"io"
 	"time"
 
-	"courier/bus"
 	"courier/receipt"
 	"courier/report"
 	"courier/schemas"
@@ -62,47 +61,39 @@ func (f *requestFlags) request() schemas.JobRequest {
 // requestTimeout bounds how long an interactive command waits for an answer.
 const requestTimeout = 5 * time.Second
 
-// ask sends a request and prints the reply as JSON, or with text.
+// askFlags are the flags of commands that print the reply to one request.
+type askFlags struct {
+	natsFlags
+	outputFlags
+}
+
+// ask validates and sends a request, and prints the reply as JSON, or with text.
 func ask[T any](
-	w *environment,
-	n natsFlags,
-	o outputFlags,
-	subject string,
-	request any,
+	w *environment, f askFlags, subject string, q schemas.Request, timeout time.Duration,
 	text func(io.Writer, *T) error,
 ) error {
-	b, err := n.connect(w)
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	b, err := f.connect(w)
 	if err != nil {
 		return err
 	}
 	defer closeBus(b)
-	return askBus(w, b, o, subject, request, text)
-}
-
-func askBus[T any](
-	w *environment,
-	b *bus.Bus,
-	o outputFlags,
-	subject string,
-	request any,
-	text func(io.Writer, *T) error,
-) error {
-	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
 	var reply T
-	if err := b.Request(ctx, subject, request, &reply); err != nil {
+	if err := b.Request(ctx, subject, q, &reply); err != nil {
 		return err
 	}
-	return o.print(w.stdout, &reply, func(out io.Writer) error { return text(out, &reply) })
+	return f.print(w.stdout, &reply, func(out io.Writer) error { return text(out, &reply) })
 }
 
 type submitCommand struct {
-	natsFlags
-	outputFlags
+	askFlags
 	requestFlags
 }
 
-// Help returns the end of the help text.
 func (*submitCommand) Help() string {
 	return example("courier submit --model lenet5 --cpus 2,4 --epochs 10 --slo 10m")
 }
@@ -110,20 +101,15 @@ func (*submitCommand) Help() string {
 func (c *submitCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobSubmit, &q, report.Advice)
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Advice)
 }
 
 type predictCommand struct {
-	natsFlags
-	outputFlags
+	askFlags
 	requestFlags
 	Explain bool `help:"Also print the evidence for each figure."`
 }
 
-// Help returns the end of the help text.
 func (*predictCommand) Help() string {
 	return example("courier predict --model lenet5 --cpus 2,4 --epochs 10 --slo 10m --explain")
 }
@@ -131,14 +117,11 @@ func (*predictCommand) Help() string {
 func (c *predictCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
-	if err := q.Validate(); err != nil {
-		return err
-	}
 	text := report.Advice
 	if c.Explain {
 		text = report.ExplainAdvice
 	}
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobPredict, &q, text)
+	return ask(w, c.askFlags, schemas.SubjectJobPredict, &q, requestTimeout, text)
 }
 
 type statusCommand struct {
@@ -147,7 +130,6 @@ type statusCommand struct {
 	ID string `arg:"" name:"job" help:"ID of the job."`
 }
 
-// Help returns the end of the help text.
 func (*statusCommand) Help() string { return example("courier status nightly-1") }
 
 // jobState is the state of a job with its predicted end.
@@ -184,57 +166,48 @@ func (c *statusCommand) Run(w *environment) error {
 }
 
 type cancelCommand struct {
-	natsFlags
-	outputFlags
+	askFlags
 	ID     string `arg:"" name:"job" help:"ID of the job."`
 	Reason string `help:"Reason to record."`
 }
 
-// Help returns the end of the help text.
 func (*cancelCommand) Help() string {
 	return example("courier cancel nightly-1 --reason 'wrong data'")
 }
 
 func (c *cancelCommand) Run(w *environment) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobCancel, &schemas.JobCancelRequest{
-		JobID:  c.ID,
-		Reason: c.Reason,
-	}, report.Job)
+	q := schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Job)
 }
 
 type jobsCommand struct {
-	natsFlags
-	outputFlags
+	askFlags
 	State  string `help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
 	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
 	Limit  int    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string `help:"Only jobs after this one in the list; continues a previous page."`
 }
 
-// Help returns the end of the help text.
 func (*jobsCommand) Help() string { return example("courier jobs --state running --limit 50") }
 
 func (c *jobsCommand) Run(w *environment) error {
 	if c.Limit == 0 { // which means the default in a request
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobList, &schemas.JobListRequest{
+	q := schemas.JobListRequest{
 		State:  schemas.StateSelection(c.State),
 		Search: c.Search,
 		Limit:  c.Limit,
 		After:  c.After,
-	}, report.Jobs)
+	}
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Jobs)
 }
 
-type scoreCommand struct {
-	natsFlags
-	outputFlags
-}
+type scoreCommand struct{ askFlags }
 
-// Help returns the end of the help text.
 func (*scoreCommand) Help() string { return example("courier score --output json") }
 
 func (c *scoreCommand) Run(w *environment) error {
-	return ask(w, c.natsFlags, c.outputFlags, schemas.SubjectJobScore, &schemas.ScoreRequest{},
-		report.Score)
+	q := schemas.ScoreRequest{}
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Score)
 }

@@ -22,7 +22,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 		{},
 		{
 			OnlyIdle:   true,
-			Supervised: true,
+			Supervised: "data",
 			trainerFlags: trainerFlags{
 				NewEpochs:     7,
 				RefitEvery:    90 * time.Minute,

@@ -13,7 +13,6 @@ type receiptCommand struct {
 	Job    string `arg:"" help:"ID of the job."`
 }
 
-// Help returns the end of the help text.
 func (c *receiptCommand) Help() string {
 	return `Compares the prediction with the result, and lists the time that the job lost to other jobs on
 its nodes and to waits for storage and memory, the batch size that would be advised now, and what

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"courier/bus"
@@ -31,7 +30,7 @@ type regressorFlags struct {
 
 // find connects and gets the regressor from the trainer. The caller closes the connection.
 func (f *regressorFlags) find(w *environment) (*bus.Bus, *schemas.RegressorVersion, error) {
-	if !slices.Contains(schemas.Targets(), f.Regressor) && !digestDigits(f.Regressor) {
+	if !slices.Contains(schemas.Targets(), f.Regressor) && !schemas.IsDigestPrefix(f.Regressor) {
 		return nil, nil, schemas.Invalid("regressor",
 			"%q is neither one of %v, nor %d to 64 digits of a digest in hex",
 			f.Regressor, schemas.Targets(), schemas.MinDigestDigits)
@@ -48,11 +47,6 @@ func (f *regressorFlags) find(w *environment) (*bus.Bus, *schemas.RegressorVersi
 	return b, v, nil
 }
 
-func digestDigits(s string) bool {
-	return len(s) >= schemas.MinDigestDigits && len(s) <= 64 &&
-		strings.Trim(s, "0123456789abcdef") == ""
-}
-
 func findRegressor(
 	ctx context.Context, b *bus.Bus, name string,
 ) (*schemas.RegressorVersion, error) {
@@ -67,22 +61,17 @@ func findRegressor(
 }
 
 type regressorList struct {
-	natsFlags
-	outputFlags
+	askFlags
 	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-// Help returns the end of the help text.
 func (*regressorList) Help() string {
 	return example("courier regressor list --target epoch_time")
 }
 
 func (c *regressorList) Run(w *environment) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	return ask(w, c.natsFlags, c.outputFlags, q.Subject(), &q, report.Regressors)
+	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Regressors)
 }
 
 type regressorShow struct {
@@ -90,7 +79,6 @@ type regressorShow struct {
 	outputFlags
 }
 
-// Help returns the end of the help text.
 func (*regressorShow) Help() string {
 	return example("courier regressor show epoch_time", "courier regressor show 3f9a1c")
 }
@@ -116,7 +104,6 @@ type regressorExport struct {
 	Out    string `help:"File to write; - is standard output." default:"-" placeholder:"FILE"`
 }
 
-// Help returns the end of the help text.
 func (*regressorExport) Help() string {
 	return example("courier regressor export epoch_time --out model.txt",
 		"courier regressor export epoch_time --format manifest")
@@ -147,103 +134,57 @@ func (c *regressorExport) Run(w *environment) error {
 const fitTimeout = 10 * time.Minute
 
 type regressorTrain struct {
-	natsFlags
-	outputFlags
+	askFlags
 	Target string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-// Help returns the end of the help text.
 func (*regressorTrain) Help() string {
 	return example("courier regressor train --target epoch_time")
 }
 
-// Run requests fits.
 func (c *regressorTrain) Run(w *environment) error {
 	q := schemas.TrainRequest{Target: c.Target}
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	b, err := c.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	ctx, cancel := context.WithTimeout(w.ctx, fitTimeout)
-	defer cancel()
-	var reply schemas.TrainReply
-	if err := b.Request(ctx, q.Subject(), &q, &reply); err != nil {
-		return err
-	}
-	if c.Output == "json" {
-		return indented(w.stdout, &reply)
-	}
-	return report.Trained(w.stdout, &reply)
+	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, report.Trained)
 }
 
 type regressorPromote struct {
-	natsFlags
-	outputFlags
+	askFlags
 	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
 	Digest string `arg:"" help:"At least 6 digits of the digest of the regressor, from courier regressor list."`
 	Reason string `help:"Reason to record." placeholder:"TEXT"`
 }
 
-// Help returns the end of the help text.
 func (*regressorPromote) Help() string {
 	return example("courier regressor promote epoch_time 3f9a1c --reason 'better on new nodes'")
 }
 
 func (c *regressorPromote) Run(w *environment) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.PromoteRequest{
-		Target:      c.Target,
-		ModelDigest: c.Digest,
-		Reason:      c.Reason,
-	})
+	q := schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason}
+	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
 }
 
 type regressorRollback struct {
-	natsFlags
-	outputFlags
+	askFlags
 	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
 	Reason string `help:"Reason to record." placeholder:"TEXT"`
 }
 
-// Help returns the end of the help text.
 func (*regressorRollback) Help() string {
 	return example("courier regressor rollback epoch_time --reason 'bounds too low'")
 }
 
 func (c *regressorRollback) Run(w *environment) error {
-	return change(w, c.natsFlags, c.outputFlags, &schemas.RollbackRequest{
-		Target: c.Target,
-		Reason: c.Reason,
-	})
+	q := schemas.RollbackRequest{Target: c.Target, Reason: c.Reason}
+	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
 }
 
-// change requests another champion and prints it.
-func change(w *environment, n natsFlags, o outputFlags, q schemas.Request) error {
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	b, err := n.connect(w)
-	if err != nil {
-		return err
-	}
-	defer closeBus(b)
-	ctx, cancel := context.WithTimeout(w.ctx, fitTimeout)
-	defer cancel()
-	var p schemas.Promoted
-	if err := b.Request(ctx, q.Subject(), q, &p); err != nil {
-		return err
-	}
-	if o.Output == "json" {
-		return indented(w.stdout, &p)
-	}
+// promoted prints a new champion.
+func promoted(out io.Writer, p *schemas.Promoted) error {
 	champion := "is the first champion"
 	if p.Replaced != "" {
 		champion = fmt.Sprintf("replaces the champion %.12s", p.Replaced)
 	}
-	_, err = fmt.Fprintf(w.stdout,
+	_, err := fmt.Fprintf(out,
 		"%s: %.12s %s as revision %d (%s; %d examples in %d configurations, %s)\n",
 		p.Target, p.ModelDigest, champion, p.Revision, p.Reason, p.Examples, p.Configurations,
 		schemas.FormatError(p.Target, p.HeldOutError))

@@ -20,7 +20,6 @@ type replayCommand struct {
 	Confidence    float64 `help:"Confidence that --as-of-last-month requests for every job, between 0 and 1." default:"${confidence}" placeholder:"RATIO"`
 }
 
-// Help returns the end of the help text.
 func (c *replayCommand) Help() string {
 	return `Examples:
   courier replay --data courier-data

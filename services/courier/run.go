@@ -32,7 +32,6 @@ type runCommand struct {
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
-// Help returns the end of the help text.
 func (*runCommand) Help() string {
 	return example("courier run --model lenet5 --cpus 1,2,4 --batch-sizes 64,128,256 --epochs 10" +
 		" --slo 10m -- python train.py --batch-size {batch} --workers {cpus} --epochs {epochs}")

@@ -22,7 +22,6 @@ type collectorCommand struct {
 	SamplesPerMessage int           `help:"Number of samples per message, 1 to 100. A message is sent after its last sample was taken." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
 }
 
-// Help returns the end of the help text.
 func (*collectorCommand) Help() string {
 	return example("courier collector --nats-url nats://nats:4222 --node $(hostname)")
 }
@@ -68,7 +67,6 @@ type storeCommand struct {
 	BatchAge      time.Duration `help:"Maximum time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
 }
 
-// Help returns the end of the help text.
 func (*storeCommand) Help() string {
 	return example("courier store --clickhouse-url clickhouse://courier@clickhouse:9000/courier" +
 		" --clickhouse-password-file courier.password")
@@ -119,7 +117,6 @@ type gatewayCommand struct {
 	hostFlags
 }
 
-// Help returns the end of the help text.
 func (*gatewayCommand) Help() string {
 	return example("courier gateway --http-address :8080 --tokens tokens" +
 		" --tls-cert gateway.crt --tls-key gateway.key")

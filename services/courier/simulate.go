@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -32,7 +31,6 @@ type simulateFigures struct {
 	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
 
-// Help returns the end of the help text.
 func (c *simulateFigures) Help() string {
 	return example("courier simulate figures flowcon",
 		"courier simulate figures nearchus --seeds 1 --output json")
@@ -45,7 +43,9 @@ func (c *simulateFigures) Run(w *environment) error {
 	if c.Seeds < 1 || c.Seeds > 1000 {
 		return fmt.Errorf("--seeds is %d, want 1 to 1000", c.Seeds)
 	}
-	f, err := c.reproduce(w.ctx, w.stderr)
+	bar := &services.StepBar{Out: w.stderr}
+	f, err := c.reproduce(w.ctx, bar)
+	bar.End()
 	if err != nil {
 		return err
 	}
@@ -53,23 +53,16 @@ func (c *simulateFigures) Run(w *environment) error {
 }
 
 // reproduce computes the figures. Only those of nearchus take long enough for a progress bar.
-func (c *simulateFigures) reproduce(ctx context.Context, progress io.Writer) (figures, error) {
+func (c *simulateFigures) reproduce(ctx context.Context, bar *services.StepBar) (figures, error) {
 	switch c.System {
 	case "ce":
 		return tuning.ReproduceAll()
 	case "flowcon":
 		return sharing.Reproduce(), nil
 	}
-	bar := services.NewProgressBar(progress, 0)
-	f, err := resize.Reproduce(ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
-		if bar.Total = total; bar.Terminal {
-			bar.Draw(done, "simulations")
-		}
+	return resize.Reproduce(ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
+		bar.Draw("simulations", uint64(done), uint64(total))
 	}})
-	if err == nil && bar.Terminal {
-		bar.End()
-	}
-	return f, err
 }
 
 type simulateElastic struct {
@@ -88,10 +81,6 @@ type simulateElastic struct {
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
 }
 
-// progressStep is the number of submitted jobs between two drawings of the progress bar.
-const progressStep = 50
-
-// Help returns the end of the help text.
 func (c *simulateElastic) Help() string {
 	return `Example:
   courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
@@ -120,19 +109,21 @@ func (c *simulateElastic) Run(w *environment) error {
 	if c.Jobs > 0 {
 		trace = trace[:min(c.Jobs, len(trace))]
 	}
-	return c.compare(w, trace, rates)
-}
 
-// compare plays the trace with each policy, and writes the results.
-func (c *simulateElastic) compare(w *environment, trace []elastic.TraceJob, rates elastic.Throughputs) error {
-	bar := services.NewProgressBar(w.stderr, len(c.Policy)*len(trace))
-	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, c.options(bar, len(trace)))
+	bar := &services.StepBar{Out: w.stderr}
+	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, elastic.Options{
+		Cluster:          elastic.NewCluster(c.GPUs, c.Slot, policy.Charge(c.Charge)),
+		AllowBatchChange: c.AllowBatchChange,
+		RateError:        c.RateError,
+		Predicted:        c.Predicted,
+		Seed:             c.Seed,
+		Progress: func(name string, submitted int) {
+			bar.Draw(name, uint64(submitted), uint64(len(trace)))
+		},
+	})
+	bar.End()
 	if err != nil {
 		return err
-	}
-	if bar.Terminal {
-		bar.Draw(bar.Total, "done")
-		bar.End()
 	}
 	if c.Schedule != "" {
 		if err := writeOut(w, c.Schedule, result.Policies[0].WriteSchedule); err != nil {
@@ -152,21 +143,6 @@ func splitNames(lists []string) (names []string) {
 	return names
 }
 
-func (c *simulateElastic) options(bar *services.ProgressBar, jobs int) elastic.Options {
-	return elastic.Options{
-		Cluster:          elastic.NewCluster(c.GPUs, c.Slot, policy.Charge(c.Charge)),
-		AllowBatchChange: c.AllowBatchChange,
-		RateError:        c.RateError,
-		Predicted:        c.Predicted,
-		Seed:             c.Seed,
-		Progress: func(name string, submitted int) {
-			if bar.Terminal && submitted%progressStep == 0 {
-				bar.Draw(slices.Index(c.Policy, name)*jobs+submitted, name)
-			}
-		},
-	}
-}
-
 type simulatePromises struct {
 	outputFlags
 	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
@@ -177,7 +153,6 @@ type simulatePromises struct {
 	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
 }
 
-// Help returns the end of the help text.
 func (c *simulatePromises) Help() string {
 	return `Example:
   courier simulate promises --submissions 200 --rules courier,paper,random`
@@ -199,24 +174,12 @@ func (c *simulatePromises) Run(w *environment) error {
 		return err
 	}
 
-	bar := services.NewProgressBar(w.stderr, len(c.Rules)*c.Submissions)
-	step, before, last := max(1, c.Submissions/50), 0, ""
-	o.Progress = func(rule string, done int) {
-		if last != "" && rule != last {
-			before += c.Submissions
-		}
-		last = rule
-		if bar.Terminal && (done == 1 || done%step == 0) {
-			bar.Draw(before+done, rule)
-		}
-	}
+	bar := &services.StepBar{Out: w.stderr}
+	o.Progress = func(rule string, done int) { bar.Draw(rule, uint64(done), uint64(c.Submissions)) }
 	result, err := simulate.Compare(w.ctx, simulated, o)
+	bar.End()
 	if err != nil {
 		return err
-	}
-	if bar.Terminal {
-		bar.Draw(bar.Total, "done")
-		bar.End()
 	}
 	return c.print(w.stdout, result, result.WriteText)
 }

@@ -19,7 +19,6 @@ type sqlCommand struct {
 	Statement string `arg:"" optional:"" help:"A SELECT statement; - or none reads it from standard input."`
 }
 
-// Help returns the end of the help text.
 func (c *sqlCommand) Help() string {
 	return `Views, and what a row of each is:
   jobs              submitted job          node_load          node and minute

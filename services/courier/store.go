@@ -27,7 +27,6 @@ type storeRetentionCommand struct {
 	DeleteRows bool              `name:"delete-rows" help:"Change them even if that deletes rows that are kept now."`
 }
 
-// Help returns the end of the help text.
 func (c *storeRetentionCommand) Help() string {
 	return `Shows how long each table keeps its rows, and changes it on request. ClickHouse deletes older rows in
 the background; their events may still be in the log. A change that would delete rows is refused
@@ -84,7 +83,6 @@ type storeSchemaCommand struct {
 	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print the statements for each of its servers (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
 
-// Help returns the end of the help text.
 func (c *storeSchemaCommand) Help() string {
 	return `Prints the SQL that creates the tables and views of an empty database. The store runs it at
 its first start: on a cluster, each statement on all servers before the next one. For a cluster it

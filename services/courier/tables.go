@@ -10,6 +10,7 @@ import (
 	"courier/bus"
 	"courier/schemas"
 	"courier/services"
+	"courier/services/local"
 	"courier/store"
 	"courier/store/engine"
 
@@ -22,7 +23,6 @@ type storeVerifyCommand struct {
 	Since time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 }
 
-// Help returns the end of the help text.
 func (c *storeVerifyCommand) Help() string {
 	return `Compares the distinct events of the log with those of the tables by number and checksum for each
 hour, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
@@ -107,6 +107,14 @@ func (f *tableFlags) locate(isWriter bool) error {
 	if err != nil {
 		return err
 	}
+	f.clickHouseFlags = clickHouseFlags{} // The URL contains them.
+	f.NATSURL = e.NATSURL
+	f.ClickHouseURL, err = storeURL(f.Data, e, isWriter)
+	return err
+}
+
+// storeURL returns the URL of the engine of a courier all for its reader or for its store.
+func storeURL(dataDir string, e local.Endpoints, isWriter bool) (string, error) {
 	at := engine.Connection{
 		NativeURL: e.ClickHouseNativeURL,
 		Database:  e.ClickHouseDatabase,
@@ -114,15 +122,13 @@ func (f *tableFlags) locate(isWriter bool) error {
 		Password:  e.ClickHousePassword,
 	}
 	if isWriter {
-		if at.User, at.Password, err = engine.Writer(
-			filepath.Join(f.Data, "clickhouse"),
-		); err != nil {
-			return err
+		var err error
+		at.User, at.Password, err = engine.Writer(filepath.Join(dataDir, "clickhouse"))
+		if err != nil {
+			return "", err
 		}
 	}
-	f.clickHouseFlags = clickHouseFlags{} // The URL contains them.
-	f.ClickHouseURL, f.NATSURL = at.StoreURL(), e.NATSURL
-	return nil
+	return at.StoreURL(), nil
 }
 
 type storeRebuildCommand struct {
@@ -132,7 +138,6 @@ type storeRebuildCommand struct {
 	BatchMessages int      `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 }
 
-// Help returns the end of the help text.
 func (c *storeRebuildCommand) Help() string {
 	return `Removes from the tables the events that the log still has, replays the log, and compares both as
 courier store verify does. Events that the log has dropped by age stay in the tables and in the

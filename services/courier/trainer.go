@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"courier/services"
+	"courier/services/local"
 	"courier/store"
 	"courier/trainer"
 )
@@ -50,10 +51,9 @@ type trainerCommand struct {
 	OnlyIdle      bool   `help:"Only fit while a processor is idle (Linux). An advisor on the same node then answers without delay, but a fit never ends where jobs keep all processors busy." env:"COURIER_ONLY_IDLE"`
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	Supervised bool `hidden:"" help:"Stop when standard input closes, and read the ClickHouse URL from it."`
+	Supervised string `hidden:"" help:"Data directory of the courier all that runs this trainer. It stops when standard input closes."`
 }
 
-// Help returns the end of the help text.
 func (*trainerCommand) Help() string {
 	return example("courier trainer --nats-url nats://nats:4222 --http-address :9100")
 }
@@ -68,19 +68,22 @@ func (c *trainerCommand) Run(w *environment) error {
 	} else if yields {
 		o.Threads = runtime.GOMAXPROCS(0) // No other process needs the processors.
 	}
-	urls := make(chan string, 1) // the latest URL of ClickHouse
-	if c.Supervised {
-		w = c.supervise(w, urls)
+	if c.Supervised != "" {
+		child := *w
+		child.log = w.log.With("process", "trainer")
+		child.ctx = services.Supervised(w.ctx, os.Stdin)
+		c.listening = func(address net.Addr) error { return services.Announce(w.stdout, address) }
+		w = &child
 	}
 	return c.serve(w, "trainer", func(r *serviceEnvironment) (builtService, error) {
-		past := &pastRuns{env: r, flags: c.clickHouseFlags, urls: urls}
+		past := &pastRuns{env: r, flags: c.clickHouseFlags, dataDir: c.Supervised}
 		if c.ClickHouseURL != "" {
 			if err := past.open(c.ClickHouseURL); err != nil {
 				return builtService{}, err
 			}
 		}
 		history := past.history
-		if c.ClickHouseURL == "" && !c.Supervised {
+		if c.ClickHouseURL == "" && c.Supervised == "" {
 			history = nil // Examples come from the log alone.
 		}
 		t := trainer.New(r.bus, history, o, r.log, r.reg)
@@ -88,27 +91,11 @@ func (c *trainerCommand) Run(w *environment) error {
 	})
 }
 
-// supervise returns the environment of a trainer that is a child of courier all. It ends with its
-// parent, and sends URLs of ClickHouse from standard input to urls.
-func (c *trainerCommand) supervise(w *environment, urls chan string) *environment {
-	child := *w
-	child.log = w.log.With("process", "trainer")
-	child.ctx = services.Supervised(w.ctx, os.Stdin, func(line string) {
-		select {
-		case <-urls: // an older URL
-		default:
-		}
-		urls <- line
-	})
-	c.listening = func(address net.Addr) error { return services.Announce(w.stdout, address) }
-	return &child
-}
-
-// pastRuns reads examples from ClickHouse. The URL may only be known after the start.
+// pastRuns reads examples from ClickHouse, whose URL a courier all only knows after its start.
 type pastRuns struct {
-	env   *serviceEnvironment
-	flags clickHouseFlags
-	urls  <-chan string // the URL, if the flags have none
+	env     *serviceEnvironment
+	flags   clickHouseFlags
+	dataDir string // of the courier all
 
 	mu sync.Mutex
 	h  *store.History // nil until the URL is known
@@ -131,14 +118,20 @@ func (r *pastRuns) history() trainer.History {
 	if r.h != nil {
 		return r.h
 	}
-	select {
-	case url := <-r.urls:
-		if err := r.open(url); err != nil {
-			r.env.log.Warn("reading examples from the event log only", "error", err)
-			return nil
-		}
-		return r.h
-	default:
+	e, err := local.ReadEndpoints(r.dataDir)
+	if err == nil && e.ClickHouseNativeURL == "" {
 		return nil
 	}
+	url := e.ClickHouseNativeURL
+	if err == nil && e.ClickHouseUser != "" { // its queries have tighter limits than the store's
+		url, err = storeURL(r.dataDir, e, true)
+	}
+	if err == nil {
+		err = r.open(url)
+	}
+	if err != nil {
+		r.env.log.Warn("reading examples from the event log only", "error", err)
+		return nil
+	}
+	return r.h
 }

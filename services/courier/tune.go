@@ -34,7 +34,6 @@ type tuneCommand struct {
 	Command   []string      `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
 }
 
-// Help returns the end of the help text.
 func (c *tuneCommand) Help() string {
 	return `Searches the parameters of a training command by successive halving: all trials run for a few
 epochs, and the best of them longer. A command with {epoch} or {dir} continues a trial from the

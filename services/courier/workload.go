@@ -12,7 +12,6 @@ type workloadCommand struct {
 	Workload []string `arg:"" passthrough:"" help:"Name of the workload, digits, which trains a network on the UCI optical digits, and its flags; see courier workload digits --help."`
 }
 
-// Help returns the end of the help text.
 func (*workloadCommand) Help() string {
 	return example("courier workload digits --batch-size 32 --cpus 2 --epochs 10")
 }

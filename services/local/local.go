@@ -8,6 +8,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -306,6 +307,24 @@ func (i *Instance) gatherer() prometheus.Gatherer {
 func (i *Instance) Run(ctx context.Context) error {
 	defer i.unlock()
 	return services.RunWithin(ctx, i.log, i.o.Grace, i.groups...)
+}
+
+// RunWith is Run, and calls main when all parts are ready. The context of main ends when a part
+// fails. The parts stop when main returns.
+func (i *Instance) RunWith(ctx context.Context, main func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- i.Run(ctx)
+		cancel()
+	}()
+	if !i.AwaitReady(ended) {
+		return <-ended
+	}
+	err := main(ctx)
+	cancel()
+	return cmp.Or(<-ended, err)
 }
 
 // AwaitReady waits until the advisor answers and the trainer runs. It returns false if Run ended

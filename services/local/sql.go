@@ -117,9 +117,6 @@ func (i *Instance) runStore(ctx context.Context, o store.Options, sql Endpoints)
 		return err
 	}
 	i.database.Store(d)
-	if i.trainer != nil {
-		i.trainer.SetInput(o.URL)
-	}
 	err = i.changeEndpoints(func(e *Endpoints) {
 		sql.NATSURL, sql.HTTPURL = e.NATSURL, e.HTTPURL
 		*e = sql
