@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -88,71 +89,58 @@ func removeUnitSpaces(s string) string {
 }
 
 // FormatCPUs returns a number of CPUs as text: "1 CPU", "2 CPUs".
-func FormatCPUs(n uint32) string { return string(AppendCount(nil, uint64(n), "CPU")) }
+func FormatCPUs(n uint32) string { return FormatCount(uint64(n), "CPU") }
 
 // FormatCount returns a number of things as text: "1 epoch", "2 epochs".
-func FormatCount(n uint64, thing string) string { return string(AppendCount(nil, n, thing)) }
-
-// AppendCount appends the result of FormatCount.
-func AppendCount(b []byte, n uint64, thing string) []byte {
-	b = append(append(strconv.AppendUint(b, n, 10), ' '), thing...)
-	if n == 1 {
-		return b
+func FormatCount(n uint64, thing string) string {
+	if n != 1 {
+		thing += "s"
 	}
-	return append(b, 's')
+	return fmt.Sprintf("%d %s", n, thing)
 }
 
 // FormatProbability returns a probability with three digits. It never rounds to 0 or 1: "0.962",
 // "over 0.999", "under 0.001".
-func FormatProbability(p float64) string { return string(AppendProbability(nil, p)) }
-
-// AppendProbability appends the result of FormatProbability.
-func AppendProbability(b []byte, p float64) []byte {
-	const digits, half = 3, 0.0005
+func FormatProbability(p float64) string {
 	switch {
-	case p < half:
-		return append(b, "under 0.001"...)
-	case p >= 1-half:
-		return append(b, "over 0.999"...)
+	case p < 0.0005:
+		return "under 0.001"
+	case p >= 0.9995:
+		return "over 0.999"
 	}
-	return strconv.AppendFloat(b, p, 'f', digits, 64)
+	return fmt.Sprintf("%.3f", p)
 }
 
 // FormatSeconds returns a duration in seconds as readable text: "0.114 s", "48.7 s", "7m 38s",
 // "6h 28m", "2d".
-func FormatSeconds(v float64) string { return string(AppendSeconds(nil, v)) }
-
-// AppendSeconds appends the result of FormatSeconds.
-func AppendSeconds(b []byte, v float64) []byte {
+func FormatSeconds(v float64) string {
 	const minute, hour, day = 60, 60 * 60, hoursPerDay * 60 * 60
-	if v < 0 {
-		b, v = append(b, '-'), -v
-	}
 	switch {
+	case v < 0:
+		return "-" + FormatSeconds(-v)
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		return append(b, "unknown"...)
+		return "unknown"
 	case v == 0:
-		return append(b, "0 s"...)
+		return "0 s"
 	case v < 0.001:
-		return append(b, "under 1 ms"...)
+		return "under 1 ms"
 	case v < 99.95:
-		return append(strconv.AppendFloat(b, v, 'g', 3, 64), " s"...)
+		return fmt.Sprintf("%.3g s", v)
 	case v < hour-0.5:
-		return appendUnits(b, math.Round(v), minute, "m", "s")
+		return formatUnits(math.Round(v), minute, "m", "s")
 	case v < day-minute/2:
-		return appendUnits(b, math.Round(v/minute), minute, "h", "m")
+		return formatUnits(math.Round(v/minute), minute, "h", "m")
 	}
-	return appendUnits(b, math.Round(v/hour), hoursPerDay, "d", "h")
+	return formatUnits(math.Round(v/hour), hoursPerDay, "d", "h")
 }
 
-// appendUnits appends a count of small units as large units and, unless it is 0, the remainder.
-func appendUnits(b []byte, count, perLarge float64, large, small string) []byte {
-	b = append(strconv.AppendFloat(b, math.Floor(count/perLarge), 'f', 0, 64), large...)
-	rest := math.Mod(count, perLarge)
-	if rest == 0 {
-		return b
+// formatUnits returns a count of small units as large units and, unless it is 0, the remainder.
+func formatUnits(count, perLarge float64, large, small string) string {
+	text := fmt.Sprintf("%.0f%s", math.Floor(count/perLarge), large)
+	if rest := math.Mod(count, perLarge); rest != 0 {
+		text += fmt.Sprintf(" %.0f%s", rest, small)
 	}
-	return append(strconv.AppendFloat(append(b, ' '), rest, 'f', 0, 64), small...)
+	return text
 }
 
 // CeilSeconds returns the shortest duration of at least v seconds that FormatSeconds prints without

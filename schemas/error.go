@@ -56,9 +56,14 @@ var (
 	ErrInternal    = &Error{Code: CodeInternal}
 )
 
+// Errorf returns an Error; field may be "".
+func Errorf(code Code, field, format string, args ...any) *Error {
+	return &Error{Code: code, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
 // Invalid returns an Error with CodeInvalid that names the field.
 func Invalid(field, format string, args ...any) *Error {
-	return &Error{Code: CodeInvalid, Field: field, Message: fmt.Sprintf(format, args...)}
+	return Errorf(CodeInvalid, field, format, args...)
 }
 
 // AsError returns err as the Error of a reply. An err of another type becomes CodeInternal without

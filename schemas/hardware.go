@@ -2,8 +2,8 @@ package schemas
 
 import (
 	"cmp"
+	"fmt"
 	"math"
-	"strconv"
 )
 
 // Hardware describes a node as a machine.
@@ -73,15 +73,11 @@ func MoreLoaded(processes float64, on Hardware, others float64, other Hardware) 
 // NodeType returns the name of the node's type: the CPU model and the cores, or the speed and the
 // cores if the CPU model is unknown, or "" if both are unknown.
 func (h Hardware) NodeType() string {
-	var buffer [64]byte // avoids an allocation: every decision calls this
-	b := buffer[:0]
 	switch {
 	case h.CPUModel != "":
-		b = append(b, h.CPUModel...)
+		return fmt.Sprintf("%s, %d cores", h.CPUModel, h.Cores)
 	case h.Speed > 0:
-		b = append(strconv.AppendFloat(b, rounded(h.Speed), 'g', 3, 64), " operations/s"...)
-	default:
-		return ""
+		return fmt.Sprintf("%.3g operations/s, %d cores", rounded(h.Speed), h.Cores)
 	}
-	return string(append(strconv.AppendUint(append(b, ", "...), uint64(h.Cores), 10), " cores"...))
+	return ""
 }

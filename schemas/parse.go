@@ -28,7 +28,8 @@ func Parse(subject string, data []byte) (Event, error) {
 // samples; any other message holds one event. If one sample is invalid, the whole message is an
 // error that contains the sample's number.
 func ParseAll(subject string, data []byte) ([]Event, error) {
-	if isArray(data) && isSample(subject) && len(data) <= MaxMessageBytes {
+	isSample := strings.HasPrefix(subject, "node.") && strings.HasSuffix(subject, "."+EventSample)
+	if isSample && isArray(data) && len(data) <= MaxMessageBytes {
 		return parseSamples(subject, data)
 	}
 	e, err := Parse(subject, data)
@@ -80,14 +81,6 @@ func isArray(data []byte) bool {
 	return len(data) > 0 && data[0] == '['
 }
 
-// isSample reports whether samples are published on a subject. Unlike newEvent it does not
-// allocate.
-func isSample(subject string) bool {
-	rest, ok := strings.CutPrefix(subject, "node.")
-	_, event, _ := strings.Cut(rest, ".")
-	return ok && event == EventSample
-}
-
 // validateEvent returns the event if it is valid and belongs on the subject of its message.
 func validateEvent(e Event, subject string) (Event, error) {
 	if err := e.Validate(); err != nil {
@@ -100,47 +93,37 @@ func validateEvent(e Event, subject string) (Event, error) {
 	return e, nil
 }
 
+// newEvents maps the first and the last token of a subject to a function that returns an empty event.
+var newEvents = map[string]func() Event{
+	"job." + EventSubmitted:      func() Event { return &Submitted{} },
+	"job." + EventStarted:        func() Event { return &Started{} },
+	"job." + EventEpoch:          func() Event { return &Epoch{} },
+	"job." + EventFinished:       func() Event { return &Ended{Outcome: EventFinished} },
+	"job." + EventFailed:         func() Event { return &Ended{Outcome: EventFailed} },
+	"job." + EventCancelled:      func() Event { return &Ended{Outcome: EventCancelled} },
+	"job." + EventLost:           func() Event { return &Ended{Outcome: EventLost} },
+	"job." + EventFound:          func() Event { return &Ended{Outcome: EventFound} },
+	"job." + EventAdmitted:       func() Event { return &JobAdmitted{} },
+	"job." + EventAdvice:         func() Event { return &Advice{} },
+	"job." + EventRisk:           func() Event { return &Risk{} },
+	"job." + EventMoved:          func() Event { return &Moved{} },
+	"job." + EventAlive:          func() Event { return &Alive{} },
+	"node." + EventSample:        func() Event { return &Sample{} },
+	"regressor." + EventTrained:  func() Event { return &Trained{} },
+	"regressor." + EventPromoted: func() Event { return &Promoted{} },
+	"regressor." + EventRejected: func() Event { return &Rejected{} },
+	"regressor." + EventDrift:    func() Event { return &Drift{} },
+	"dead." + EventReplayed:      func() Event { return &Replayed{} },
+}
+
 // newEvent returns an empty event of the type for a subject, or nil for an unknown subject.
 func newEvent(subject string) Event {
 	t := strings.Split(subject, ".")
 	if len(t) == 2 && t[0] == "dead" {
 		return &Dead{}
 	}
-	if len(t) != 3 {
+	if len(t) != 3 || newEvents[t[0]+"."+t[2]] == nil {
 		return nil
 	}
-	switch t[0] + "." + t[2] {
-	case "job." + EventSubmitted:
-		return &Submitted{}
-	case "job." + EventStarted:
-		return &Started{}
-	case "job." + EventEpoch:
-		return &Epoch{}
-	case "job." + EventFinished, "job." + EventFailed, "job." + EventCancelled,
-		"job." + EventLost, "job." + EventFound:
-		return &Ended{Outcome: t[2]}
-	case "job." + EventAdmitted:
-		return &JobAdmitted{}
-	case "job." + EventAdvice:
-		return &Advice{}
-	case "job." + EventRisk:
-		return &Risk{}
-	case "job." + EventMoved:
-		return &Moved{}
-	case "job." + EventAlive:
-		return &Alive{}
-	case "node." + EventSample:
-		return &Sample{}
-	case "regressor." + EventTrained:
-		return &Trained{}
-	case "regressor." + EventPromoted:
-		return &Promoted{}
-	case "regressor." + EventRejected:
-		return &Rejected{}
-	case "regressor." + EventDrift:
-		return &Drift{}
-	case "dead." + EventReplayed:
-		return &Replayed{}
-	}
-	return nil
+	return newEvents[t[0]+"."+t[2]]()
 }

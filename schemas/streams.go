@@ -1,6 +1,9 @@
 package schemas
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Stream is a durable part of the event log with its limits. The retention limits are minimums; a
 // server may be configured to keep more.
@@ -22,55 +25,39 @@ const (
 // Streams returns every stream of the event log. The limits suit an embedded server; a full stream
 // drops its oldest messages.
 func Streams() []Stream {
-	return []Stream{
-		{
-			Name:       StreamJob,
-			Subjects:   jobFilters(),
-			MaxAge:     400 * day,
-			MaxBytes:   4 * gib,
-			Replicas:   1,
-			Duplicates: 10 * time.Minute,
-			MaxMessage: MaxMessageBytes,
-		},
+	all := []Stream{
+		{Name: StreamJob, Subjects: jobFilters(), MaxAge: 400 * day, MaxBytes: 4 * gib},
 		{
 			Name:       StreamNode,
 			Subjects:   []string{NodeSubject("*", EventSample)},
 			MaxAge:     7 * day,
 			MaxBytes:   gib,
-			Replicas:   1,
 			Duplicates: 2 * time.Minute,
-			MaxMessage: MaxMessageBytes,
 		},
-		{
-			Name:       StreamRegressor,
-			Subjects:   regressorFilters(),
-			MaxAge:     400 * day,
-			MaxBytes:   gib / 4,
-			Replicas:   1,
-			Duplicates: 10 * time.Minute,
-			MaxMessage: MaxMessageBytes,
-		},
+		{Name: StreamRegressor, Subjects: regressorFilters(), MaxAge: 400 * day, MaxBytes: gib / 4},
 		// Predictions for running jobs are most of the bytes of all job events. No service needs
 		// them once they are in the tables.
 		{
-			Name:       StreamAdvice,
-			Subjects:   []string{JobSubject("*", EventAdvice)},
-			MaxAge:     7 * day,
-			MaxBytes:   gib,
-			Replicas:   1,
-			Duplicates: 10 * time.Minute,
-			MaxMessage: MaxMessageBytes,
+			Name:     StreamAdvice,
+			Subjects: []string{JobSubject("*", EventAdvice)},
+			MaxAge:   7 * day,
+			MaxBytes: gib,
 		},
 		{
 			Name:       StreamDead,
 			Subjects:   []string{DeadSubject("*"), DeadReplayedSubject("*")},
 			MaxAge:     30 * day,
 			MaxBytes:   gib / 4,
-			Replicas:   1,
-			Duplicates: 10 * time.Minute,
 			MaxMessage: 2 * MaxMessageBytes,
 		},
 	}
+	for i := range all {
+		s := &all[i]
+		s.Replicas = 1
+		s.Duplicates = cmp.Or(s.Duplicates, 10*time.Minute)
+		s.MaxMessage = cmp.Or(s.MaxMessage, MaxMessageBytes)
+	}
+	return all
 }
 
 // jobFilters lists each job event that is part of the cluster state. A filter job.*.* would also

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"embed"
+	"reflect"
 	"strings"
 )
 
@@ -80,36 +81,27 @@ func Tables() []Table {
 	}
 }
 
+// tableOfRow maps the type of a row to the name of its table.
+var tableOfRow = func() map[reflect.Type]string {
+	names := map[reflect.Type]string{}
+	for _, t := range Tables() {
+		names[reflect.PointerTo(reflect.TypeOf(t.Row))] = t.Name
+	}
+	return names
+}()
+
 // RowOf returns the table of an event and its row, a pointer to a struct with ch tags. ok is false
 // for an event without a table.
 func RowOf(e Event) (table string, row any, ok bool) {
+	row = e
 	switch e := e.(type) {
 	case *Submitted:
-		return "job_submitted", e.row(), true
-	case *Started:
-		return "job_started", e, true
-	case *Epoch:
-		return "job_epoch", e, true
-	case *Ended:
-		return "job_ended", e, true
+		row = e.row()
 	case *Advice:
-		return "job_advice", e.row(), true
-	case *Risk:
-		return "job_risk", e, true
-	case *Moved:
-		return "job_moved", e, true
-	case *Sample:
-		return "node_sample", e, true
-	case *Trained:
-		return "regressor_trained", e, true
-	case *Promoted:
-		return "regressor_promoted", e, true
-	case *Rejected:
-		return "regressor_rejected", e, true
-	case *Drift:
-		return "regressor_drift", e, true
+		row = e.row()
 	}
-	return "", nil, false
+	table, ok = tableOfRow[reflect.TypeOf(row)]
+	return table, row, ok
 }
 
 // AlternativeArrays holds the alternatives of an advice as parallel arrays for ARRAY JOIN.
