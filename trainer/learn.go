@@ -105,8 +105,8 @@ func (t *Trainer) computeWhileServing(ctx context.Context, compute func() error)
 		select {
 		case err := <-ended:
 			return err
-		case o := <-t.commands:
-			o.execute(ctx)
+		case command := <-t.commands:
+			command(ctx)
 		case <-t.correctionSignal:
 			t.correctThrottled(ctx)
 		}

@@ -24,9 +24,9 @@ func (p *Past) add(e schemas.Event, sequence uint64) (r *run) {
 	p.last = sequence
 	switch e := e.(type) {
 	case *schemas.Started:
-		r = p.start(e, sequence)
+		r = p.start(e)
 	case *schemas.Epoch:
-		r = p.addEpoch(e, sequence)
+		r = p.addEpoch(e)
 	case *schemas.Ended:
 		r = p.end(e)
 	}
@@ -38,12 +38,12 @@ func (p *Past) add(e schemas.Event, sequence uint64) (r *run) {
 }
 
 // run returns the run of an event, created on first use.
-func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting, sequence uint64) *run {
+func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting) *run {
 	k := runKey{s.JobID, s.Run}
 	if r := p.runs[k]; r != nil {
 		return r
 	}
-	r := &run{key: k, first: sequence, number: p.begun}
+	r := &run{key: k, number: p.begun}
 	r.model, r.dataset = p.models.acquire(of.Model), p.datasets.acquire(of.Dataset)
 	r.span.JobID, r.at = s.JobID, s.At
 	p.begun++
@@ -56,8 +56,8 @@ func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting, sequence uint64) *r
 	return r
 }
 
-func (p *Past) start(e *schemas.Started, sequence uint64) *run {
-	r := p.run(&e.JobStamp, &e.Setting, sequence)
+func (p *Past) start(e *schemas.Started) *run {
+	r := p.run(&e.JobStamp, &e.Setting)
 	if r.hasStarted || r.outcome != "" {
 		return nil
 	}
@@ -79,8 +79,8 @@ func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
 	r.span.CPUs, r.span.From = s.CPUs, from
 }
 
-func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) *run {
-	r := p.run(&e.JobStamp, &e.Setting, sequence)
+func (p *Past) addEpoch(e *schemas.Epoch) *run {
+	r := p.run(&e.JobStamp, &e.Setting)
 	if r.epochCount > 0 && e.Epoch <= r.last {
 		if !r.dropped && !r.isDuplicate(e) {
 			r.wentBack = true
@@ -92,7 +92,7 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) *run {
 		return nil
 	}
 	if r.dropped {
-		r = p.resume(r, e, sequence)
+		r = p.resume(r, e)
 	}
 	r.checkModel(&e.Setting)
 	x := newEpoch(e, r.previousEnd())
@@ -111,11 +111,11 @@ func (p *Past) addEpoch(e *schemas.Epoch, sequence uint64) *run {
 
 // resume starts a run in place of one that was lost and dropped. Its examples equal the examples
 // of a run that resumed from a checkpoint. For co-located runs it remains one run.
-func (p *Past) resume(r *run, e *schemas.Epoch, sequence uint64) *run {
+func (p *Past) resume(r *run, e *schemas.Epoch) *run {
 	from, hardware := r.span.From, r.span.Hardware
 	p.neighbours.remove(r)
 	p.forget(r)
-	next := p.run(&e.JobStamp, &e.Setting, sequence)
+	next := p.run(&e.JobStamp, &e.Setting)
 	p.locate(next, &e.Setting, from)
 	next.span.Hardware = hardware
 	return next

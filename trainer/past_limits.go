@@ -40,27 +40,23 @@ func (l *Limits) runEpochs(open int) int {
 type names map[string]*name
 
 type name struct {
-	single [1]string // the name, as the list of a job on one node
-	refs   int
+	text string
+	refs int
 }
 
 // acquire returns the interned copy of a name and counts the reference.
 func (n names) acquire(text string) string {
 	kept := n[text]
 	if kept == nil {
-		kept = &name{single: [1]string{text}}
+		kept = &name{text: text}
 		n[text] = kept
 	}
 	kept.refs++
-	return kept.single[0]
+	return kept.text
 }
 
-// acquireAll acquires several names. Lists of one name share one slice.
+// acquireAll acquires several names.
 func (n names) acquireAll(texts []string) []string {
-	if len(texts) == 1 {
-		n.acquire(texts[0])
-		return n[texts[0]].single[:]
-	}
 	all := make([]string, len(texts))
 	for i, text := range texts {
 		all[i] = n.acquire(text)

@@ -70,13 +70,10 @@ func (p *Past) measure(r *run, from, until time.Time) runLoad {
 // measureEpoch returns the load of a run during an epoch, and the foreign load of its node.
 func (p *Past) measureEpoch(r *run, e *keptEpoch) runLoad {
 	l := p.measure(r, e.begin(), e.end())
-	o := e.observed.full()
-	if len(r.span.Nodes) != 1 || o.Usage.Seconds == 0 {
-		return l
+	if len(r.span.Nodes) == 1 {
+		from := e.end().Add(-time.Duration(e.observed.Usage.Seconds * float64(time.Second)))
+		l.foreign = e.observed.Foreign(r.span, p.neighbours.between(r, from, e.end()), e.end())
 	}
-	from := e.end().Add(-time.Duration(o.Usage.Seconds * float64(time.Second)))
-	f := o.Foreign(r.span, p.neighbours.between(r, from, e.end()), e.end())
-	l.foreignCPU, l.foreignIOWait = tenthsOf(f.CPU), tenthsOf(f.IOWait)
 	return l
 }
 
@@ -98,6 +95,6 @@ func (p *Past) loadOf(r *run, l runLoad) (schemas.Load, schemas.Hardware) {
 	if on.Cores > 0 {
 		full.ProcessesPerCore = full.Processes / float64(on.Cores)
 	}
-	schemas.Foreign{CPU: l.foreignCPU.ratio(), IOWait: l.foreignIOWait.ratio()}.Set(&full)
+	l.foreign.Set(&full)
 	return full, on
 }

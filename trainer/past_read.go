@@ -132,15 +132,5 @@ func (t *Trainer) database(ctx context.Context) History {
 // recall returns the examples of a target once the log was read up to a sequence.
 func (t *Trainer) recall(ctx context.Context, target string, at uint64) (exampleSet, error) {
 	v := exampleRequest{target, at, make(chan exampleSet, 1)}
-	select {
-	case t.exampleRequests <- v:
-	case <-ctx.Done():
-		return exampleSet{}, fmt.Errorf("recall examples: %w", ctx.Err())
-	}
-	select {
-	case l := <-v.reply:
-		return l, nil
-	case <-ctx.Done():
-		return exampleSet{}, fmt.Errorf("recall examples: %w", ctx.Err())
-	}
+	return ask(ctx, t.exampleRequests, v, v.reply)
 }

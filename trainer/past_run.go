@@ -3,6 +3,7 @@ package trainer
 import (
 	"cmp"
 	"container/list"
+	"hash/maphash"
 	"math"
 	"slices"
 	"time"
@@ -20,7 +21,6 @@ type runKey struct {
 type run struct {
 	span    schemas.Span
 	key     runKey
-	first   uint64 // sequence of its first event
 	number  int    // in the order of the log
 	model   string // of its first event
 	dataset string // of its first event
@@ -82,7 +82,7 @@ type keptEpoch struct {
 	accuracy float64
 	load     runLoad // valid for the first run.frozen epochs
 
-	observed observation
+	observed schemas.Observation
 
 	number, batch, cpus uint32
 	timedByArrival      bool // timed by the arrival of output lines
@@ -96,67 +96,7 @@ type runLoad struct {
 	jobs, processes, stable float64
 	node                    int // index in the nodes of the run
 
-	foreignCPU, foreignIOWait tenths
-}
-
-// tenths is a ratio in steps of a tenth, the resolution of foreign loads: 0 is unknown, n is
-// (n-1)/10.
-type tenths uint8
-
-func tenthsOf(r schemas.Ratio) tenths {
-	if !r.Known {
-		return 0
-	}
-	return tenths(min(1+math.Round(10*r.Value), math.MaxUint8))
-}
-
-func (t tenths) ratio() (r schemas.Ratio) {
-	if t == 0 {
-		return r
-	}
-	return schemas.RatioOf(float64(t-1) / 10).Tenths()
-}
-
-// observation is a schemas.Observation in a quarter of its size. Unknown ratios are NaN.
-type observation struct {
-	cpuSeconds, seconds      float32
-	ioWaitSeconds, ioSeconds float32
-	cpu, ioWait              float32
-	cores                    uint32
-}
-
-func observe(e *schemas.Epoch, since time.Time) observation {
-	o := schemas.Observe(e, since)
-	return observation{
-		cpuSeconds:    float32(o.Usage.CPUSeconds),
-		seconds:       float32(o.Usage.Seconds),
-		ioWaitSeconds: float32(o.Usage.IOWaitSeconds),
-		ioSeconds:     float32(o.Usage.IOSeconds),
-		cpu:           float32(orNaN(e.NodeCPURatio)),
-		ioWait:        float32(orNaN(e.NodeIOWaitRatio)),
-		cores:         o.Cores,
-	}
-}
-
-func (o *observation) full() schemas.Observation {
-	return schemas.Observation{
-		Usage: schemas.Usage{
-			CPUSeconds:    float64(o.cpuSeconds),
-			Seconds:       float64(o.seconds),
-			IOWaitSeconds: float64(o.ioWaitSeconds),
-			IOSeconds:     float64(o.ioSeconds),
-		},
-		Cores:  o.cores,
-		CPU:    knownRatio(o.cpu),
-		IOWait: knownRatio(o.ioWait),
-	}
-}
-
-func knownRatio(v float32) (r schemas.Ratio) {
-	if math.IsNaN(float64(v)) {
-		return r
-	}
-	return schemas.RatioOf(float64(v))
+	foreign schemas.Foreign
 }
 
 // newEpoch returns the kept part of an epoch. since is the end of the previous epoch or the start
@@ -166,7 +106,7 @@ func newEpoch(e *schemas.Epoch, since time.Time) keptEpoch {
 		at:             e.At.UnixNano(),
 		seconds:        e.DurationSeconds,
 		accuracy:       orNaN(e.Accuracy),
-		observed:       observe(e, since),
+		observed:       schemas.Observe(e, since),
 		number:         e.Epoch,
 		batch:          e.BatchSize,
 		cpus:           e.CPUs,
@@ -214,7 +154,7 @@ func (r *run) add(e *keptEpoch, limit int) {
 	r.times.add(e.seconds)
 	index := r.epochCount
 	r.epochCount, r.last, r.batch, r.lastEnd = r.epochCount+1, e.number, e.batch, e.at
-	r.span.Usage.Add(e.observed.full().Usage)
+	r.span.Usage.Add(e.observed.Usage)
 	if r.stride > 0 && index%r.stride != 0 {
 		return
 	}
@@ -282,7 +222,7 @@ const (
 // modelTimes identifies a run by its model and its epoch times.
 type modelTimes struct {
 	model, dataset string
-	sum            uint64
+	hash           uint64
 }
 
 // implausible returns the reason for skipping a run; "" if it is plausible. seen holds the runs before
@@ -293,11 +233,10 @@ func (r *run) implausible(seen map[modelTimes]bool) string {
 		return skippedBack
 	case r.inconsistent:
 		return skippedModel
-	}
-	if !r.times.areDistinctive() {
+	case !r.times.areDistinctive():
 		return ""
 	}
-	own := modelTimes{r.model, r.dataset, r.times.sum}
+	own := modelTimes{r.model, r.dataset, r.times.hash}
 	if seen[own] {
 		return skippedCopied
 	}
@@ -307,7 +246,7 @@ func (r *run) implausible(seen map[modelTimes]bool) string {
 
 // runTimes hashes the durations of a run's epochs, to detect copies of runs.
 type runTimes struct {
-	sum      uint64 // FNV-1a of the durations' bits
+	hash     uint64
 	first    float64
 	differ   bool
 	epochs   int
@@ -315,15 +254,11 @@ type runTimes struct {
 	bits     float64 // sum of log2(seconds) of the epochs
 }
 
-// Parameters of the 64-bit FNV-1a hash (RFC 9923).
-const (
-	fnvOffset = 14695981039346656037
-	fnvPrime  = 1099511628211
-)
+var timesSeed = maphash.MakeSeed()
 
 func (t *runTimes) add(seconds float64) {
 	if t.epochs == 0 {
-		t.sum, t.first = fnvOffset, seconds
+		t.first = seconds
 	}
 	t.epochs++
 	t.differ = t.differ || seconds != t.first
@@ -331,10 +266,7 @@ func (t *runTimes) add(seconds float64) {
 	for t.decimals < maxDecimals && !isWhole(seconds*math.Pow10(t.decimals)) {
 		t.decimals++
 	}
-	bits := math.Float64bits(seconds)
-	for shift := 0; shift < 64; shift += 8 {
-		t.sum = (t.sum ^ bits>>shift&0xff) * fnvPrime
-	}
+	t.hash = maphash.Comparable(timesSeed, [2]uint64{t.hash, math.Float64bits(seconds)})
 }
 
 // maxDecimals is the resolution of clocks, in decimals of a second.

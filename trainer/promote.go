@@ -202,11 +202,8 @@ func (t *Trainer) handleRollback(ctx context.Context, q *schemas.RollbackRequest
 	v := r.versions[r.former()]
 	t.mu.Unlock()
 	if v == nil {
-		return nil, &schemas.Error{
-			Code:    schemas.CodeNotFound,
-			Field:   "target",
-			Message: "no previous champion of " + q.Target + " to roll back to",
-		}
+		return nil, schemas.Errorf(schemas.CodeNotFound, "target",
+			"no previous champion of %s to roll back to", q.Target)
 	}
 	return t.promoteOnRequest(ctx, v, "rolled back", q.Reason)
 }
@@ -220,10 +217,7 @@ func (t *Trainer) promoteOnRequest(
 		return nil, err
 	}
 	if champion.ModelDigest == v.ModelDigest {
-		return nil, &schemas.Error{
-			Code:    schemas.CodeConflict,
-			Message: fmt.Sprintf("%.12s is in use already", v.ModelDigest),
-		}
+		return nil, schemas.Errorf(schemas.CodeConflict, "", "%.12s is in use already", v.ModelDigest)
 	}
 	if _, err := t.load(ctx, v.ModelDigest, v.ManifestDigest); err != nil {
 		return nil, fmt.Errorf("load %.12s for promotion: %w", v.ModelDigest, err)

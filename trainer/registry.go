@@ -225,20 +225,12 @@ func (l *Registry) find(target, digits string) (*schemas.RegressorVersion, error
 		found = v
 	}
 	if found == nil {
-		return nil, &schemas.Error{
-			Code:  schemas.CodeNotFound,
-			Field: "model_digest",
-			Message: "no regressor of " + target + " begins with " + digits +
-				"; regressor.list shows them",
-		}
+		return nil, schemas.Errorf(schemas.CodeNotFound, "model_digest",
+			"no regressor of %s begins with %s; regressor.list shows them", target, digits)
 	}
 	if !l.target(target).keptFiles()[found.ModelDigest] {
-		return nil, &schemas.Error{
-			Code:  schemas.CodeNotFound,
-			Field: "model_digest",
-			Message: "the files of that regressor were dropped: " +
-				"only those of the last champions are kept",
-		}
+		return nil, schemas.Errorf(schemas.CodeNotFound, "model_digest",
+			"the files of that regressor were dropped: only those of the last champions are kept")
 	}
 	return found, nil
 }

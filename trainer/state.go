@@ -70,7 +70,7 @@ type Trainer struct {
 	metrics         *metrics
 	o               Options
 	fitRequests     chan fitRequest
-	commands        chan command
+	commands        chan func(context.Context)                 // other work that only the work goroutine may do
 	champions       atomic.Pointer[map[string]*loadedChampion] // by target
 	nodeChanges     *changeLog
 	fitDuration     atomic.Int64               // of the last fit of all targets, in nanoseconds
@@ -91,31 +91,32 @@ type Trainer struct {
 type fitRequest struct {
 	targets []string
 	reason  fitReason
-	reply   chan fitResult // nil if no caller waits
+	reply   chan result // nil if no caller waits
 }
 
-type fitResult struct {
-	reply schemas.TrainReply
-	err   error
-}
-
-// command is any other work that only the work goroutine may do.
-type command struct {
-	run   func(context.Context) (any, error)
-	reply chan commandResult // nil if no caller waits
-}
-
-type commandResult struct {
+// result is the outcome of a request to the work goroutine.
+type result struct {
 	reply any
 	err   error
 }
 
-func (o command) execute(ctx context.Context) {
-	reply, err := o.run(ctx)
-	if o.reply != nil {
-		o.reply <- commandResult{reply, err}
+// ask sends a question to the goroutine that answers it, and waits for the answer.
+func ask[Q, A any](ctx context.Context, to chan<- Q, question Q, answer <-chan A) (a A, err error) {
+	select {
+	case to <- question:
+	case <-ctx.Done():
+		return a, errStopping
+	}
+	select {
+	case a = <-answer:
+		return a, nil
+	case <-ctx.Done():
+		return a, errStopping
 	}
 }
+
+var errStopping = schemas.Errorf(schemas.CodeUnavailable, "",
+	"the trainer is stopping; retry in a moment")
 
 // fitReason is the reason of a fit.
 type fitReason uint8

@@ -9,6 +9,7 @@ import (
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 )
 
 // New returns a trainer that is not running yet. history returns the database's events, or nil
@@ -50,7 +51,7 @@ func (t *Trainer) Run(ctx context.Context) error {
 // run works while the lease is held. Each call replays the log from the start.
 func (t *Trainer) run(ctx context.Context) error {
 	t.fitRequests = make(chan fitRequest, 1)
-	t.commands = make(chan command, 8)
+	t.commands = make(chan func(context.Context), 8)
 	t.exampleRequests = make(chan exampleRequest)
 	t.nodeChanges = newChangeLog()
 	t.registry = NewRegistry()
@@ -59,38 +60,21 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.pendingFit.Store(nil)
 	t.correctedAt, t.correctionTime = time.Time{}, 0
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	replayed := make(chan struct{}) // the registry is up to date
-	afterReplay := func(part func(context.Context) error) func(context.Context) error {
-		return func(ctx context.Context) error {
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return t.followRegistry(ctx, replayed) })
+	parts.Go(func() error { return t.followNodes(ctx) })
+	for _, part := range []func(context.Context) error{t.work, t.follow, t.serve} {
+		parts.Go(func() error {
 			select {
 			case <-replayed:
 				return part(ctx)
 			case <-ctx.Done():
 				return nil
 			}
-		}
+		})
 	}
-	parts := []func(context.Context) error{
-		func(ctx context.Context) error { return t.followRegistry(ctx, replayed) },
-		t.followNodes,
-		afterReplay(t.work),
-		afterReplay(t.follow),
-		afterReplay(t.serve),
-	}
-	ended := make(chan error, len(parts))
-	for _, part := range parts {
-		go func() { ended <- part(ctx) }()
-	}
-	var first error
-	for range parts {
-		if err := <-ended; err != nil && first == nil {
-			first = err
-		}
-		cancel()
-	}
-	return first
+	return parts.Wait()
 }
 
 // work carries out fit requests, commands and corrections, one at a time.
@@ -122,8 +106,8 @@ func (t *Trainer) work(ctx context.Context) error {
 		case request := <-t.fitRequests:
 			t.handleFit(ctx, request)
 			fitted = time.Now()
-		case o := <-t.commands:
-			o.execute(ctx)
+		case command := <-t.commands:
+			command(ctx)
 		case <-t.correctionSignal:
 			t.correctThrottled(ctx)
 		}
@@ -139,7 +123,7 @@ func (t *Trainer) handleFit(ctx context.Context, request fitRequest) {
 		t.log.Warn("fit ended with an error", "reason", request.reason, "error", err)
 	}
 	if request.reply != nil {
-		request.reply <- fitResult{reply, err}
+		request.reply <- result{reply, err}
 	}
 }
 
@@ -183,40 +167,27 @@ func (t *Trainer) handleTrain(ctx context.Context, q *schemas.TrainRequest) (any
 	request := fitRequest{
 		targets: targets,
 		reason:  reasonRequest,
-		reply:   make(chan fitResult, 1),
+		reply:   make(chan result, 1),
 	}
-	select {
-	case t.fitRequests <- request:
-	case <-ctx.Done():
-		return nil, errStopping
+	a, err := ask(ctx, t.fitRequests, request, request.reply)
+	if err != nil {
+		return nil, err
 	}
-	select {
-	case o := <-request.reply:
-		return o.reply, o.err
-	case <-ctx.Done():
-		return nil, errStopping
-	}
-}
-
-var errStopping = &schemas.Error{
-	Code:    schemas.CodeUnavailable,
-	Message: "the trainer is stopping; retry in a moment",
+	return a.reply, a.err
 }
 
 // submit lets the work goroutine execute a command, and waits for the result.
 func (t *Trainer) submit(ctx context.Context, do func(context.Context) (any, error)) (any, error) {
-	o := command{do, make(chan commandResult, 1)}
-	select {
-	case t.commands <- o:
-	case <-ctx.Done():
-		return nil, errStopping
+	answer := make(chan result, 1)
+	command := func(ctx context.Context) {
+		reply, err := do(ctx)
+		answer <- result{reply, err}
 	}
-	select {
-	case a := <-o.reply:
-		return a.reply, a.err
-	case <-ctx.Done():
-		return nil, errStopping
+	a, err := ask(ctx, t.commands, command, answer)
+	if err != nil {
+		return nil, err
 	}
+	return a.reply, a.err
 }
 
 // list returns the regressors of a target, or of all targets ("").
