@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -64,19 +65,16 @@ func (c cursor) advance(to cursor) {
 	}
 }
 
-// appendTo appends the text form of the cursor.
-func (c cursor) appendTo(b []byte, feeds []feed) []byte {
+// text returns the text form of the cursor.
+func (c cursor) text(feeds []feed) string {
+	parts := make([]string, len(c))
 	for i, p := range c {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(append(b, feeds[i].name...), '=')
-		b = strconv.AppendUint(b, p.sequence, 10)
+		parts[i] = fmt.Sprintf("%s=%d", feeds[i].name, p.sequence)
 		if p.index != wholeMessage {
-			b = strconv.AppendUint(append(b, '.'), uint64(p.index), 10)
+			parts[i] += fmt.Sprintf(".%d", p.index)
 		}
 	}
-	return b
+	return strings.Join(parts, ",")
 }
 
 // parseCursor parses the text form of a cursor. The position in a stream without an entry is

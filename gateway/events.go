@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -78,21 +79,20 @@ type eventStream struct {
 	w       http.ResponseWriter
 	rc      *http.ResponseController
 	at      cursor // position of the client
-	line    []byte // reused buffer
 }
 
 // serve writes the events since the cursor from, if it is not nil, then new events.
 func (s *eventStream) serve(from, heads cursor) error {
-	if err := s.write([]byte("retry: 2000\n\n")); err != nil {
-		return err
-	}
 	if from != nil {
 		s.at = from
 		if err := s.resume(heads); err != nil {
 			return err
 		}
 	}
-	if err := s.comment("connected"); err != nil {
+	if err := s.write(": connected\nretry: 2000\n\n"); err != nil {
+		return err
+	}
+	if err := s.rc.Flush(); err != nil {
 		return err
 	}
 
@@ -128,7 +128,11 @@ func (s *eventStream) writeBatch(b batch, idle bool) error {
 		}
 	}
 	if idle && len(b.events) == 0 {
-		return s.comment("keep-alive")
+		// It keeps proxies from closing the connection, and the id advances even if no event passes
+		// the client's filter.
+		if err := s.write(": keep-alive\n\n"); err != nil {
+			return err
+		}
 	}
 	return s.rc.Flush()
 }
@@ -139,10 +143,7 @@ func (s *eventStream) event(feed int, at position, done cursor, text []byte) err
 		return nil // received from another gateway that was ahead
 	}
 	s.at.advance(done)
-	if err := s.write(s.id()); err != nil {
-		return err
-	}
-	return s.write(text)
+	return s.write(string(text))
 }
 
 // missed writes the number of lost events per feed.
@@ -157,38 +158,16 @@ func (s *eventStream) missed(reason string, lost []uint64) error {
 	if err != nil {
 		return err
 	}
-	if err := s.write(s.id()); err != nil {
-		return err
-	}
-	return s.write([]byte("event: missed\ndata: " + string(data) + "\n\n"))
+	return s.write("event: missed\ndata: " + string(data) + "\n\n")
 }
 
-// comment writes a comment with the current id. It keeps proxies from closing the connection, and
-// the id advances even if no event passes the client's filter.
-func (s *eventStream) comment(text string) error {
-	if err := s.write(s.id()); err != nil {
-		return err
-	}
-	if err := s.write([]byte(": " + text + "\n\n")); err != nil {
-		return err
-	}
-	return s.rc.Flush()
-}
-
-// id returns the id line for the client's position.
-func (s *eventStream) id() []byte {
-	s.line = s.at.appendTo(append(s.line[:0], "id: "...), feeds)
-	s.line = append(s.line, '\n')
-	return s.line
-}
-
-// write sends lines within Options.WriteTimeout.
-func (s *eventStream) write(lines []byte) error {
+// write sends lines with the client's position as id, within Options.WriteTimeout.
+func (s *eventStream) write(lines string) error {
 	err := s.rc.SetWriteDeadline(time.Now().Add(s.gateway.options.WriteTimeout))
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	_, err = s.w.Write(lines)
+	_, err = io.WriteString(s.w, "id: "+s.at.text(feeds)+"\n"+lines)
 	return err
 }
 

@@ -1,47 +1,31 @@
 package gateway
 
-import (
-	"slices"
-
-	"courier/schemas"
-)
+import "courier/schemas"
 
 // feed is a stream that the gateway follows for its live clients.
 type feed struct {
 	stream string
-	name   string        // name of the stream in event IDs
-	kinds  []string      // kinds of its events, as returned by kindOf
-	stored storedRecords // older records that the gateway reads at its start
+	name   string // name of the stream in event IDs
+	kind   string // of its events, as returned by kindOf
 
-	batched bool // a message may contain several events
+	fromStart      bool // the gateway reads the older records at its start
+	lastPerSubject bool // of these only the last of each subject
+	batched        bool // a message may contain several events
 }
-
-// storedRecords selects the older records of a feed that the gateway reads at its start.
-type storedRecords int
-
-const (
-	storedNone           storedRecords = iota
-	storedLastPerSubject               // the last record of each subject
-	storedAll
-)
 
 // feeds lists the feeds, in the order of the positions in a cursor.
 var feeds = []feed{
 	{
-		stream:  schemas.StreamNode,
-		name:    "node",
-		kinds:   []string{kindSample},
-		stored:  storedLastPerSubject,
-		batched: true,
+		stream:         schemas.StreamNode,
+		name:           "node",
+		kind:           kindSample,
+		fromStart:      true,
+		lastPerSubject: true,
+		batched:        true,
 	},
-	{stream: schemas.StreamJob, name: "job", kinds: []string{kindJob}},
-	{stream: schemas.StreamAdvice, name: "advice", kinds: []string{kindAdvice}},
-	{
-		stream: schemas.StreamRegressor,
-		name:   "regressor",
-		kinds:  []string{kindRegressor},
-		stored: storedAll,
-	},
+	{stream: schemas.StreamJob, name: "job", kind: kindJob},
+	{stream: schemas.StreamAdvice, name: "advice", kind: kindAdvice},
+	{stream: schemas.StreamRegressor, name: "regressor", kind: kindRegressor, fromStart: true},
 }
 
 // Kinds of live events.
@@ -51,16 +35,6 @@ const (
 	kindAdvice    = "advice"
 	kindRegressor = "regressor"
 )
-
-// kinds returns every kind of live event.
-func kinds() []string {
-	var all []string
-	for _, f := range feeds {
-		all = append(all, f.kinds...)
-	}
-	slices.Sort(all)
-	return all
-}
 
 // kindOf returns the kind of an event, or "" for an event that clients do not receive.
 func kindOf(e schemas.Event) string {

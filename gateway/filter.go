@@ -26,11 +26,10 @@ func readFilter(r *http.Request) (*eventFilter, error) {
 	if f.kinds, err = readNames(query, "type"); err != nil {
 		return nil, err
 	}
-	known := kinds()
 	for kind := range f.kinds {
-		if !slices.Contains(known, kind) {
-			return nil, schemas.Invalid("type", "%q is not one of %s", kind,
-				strings.Join(known, ", "))
+		if !slices.ContainsFunc(feeds, func(f feed) bool { return f.kind == kind }) {
+			return nil, schemas.Invalid("type", "%q is not one of %s, %s, %s, %s", kind,
+				kindAdvice, kindJob, kindRegressor, kindSample)
 		}
 	}
 	if f.jobs, err = readNames(query, "job"); err != nil {
@@ -67,23 +66,17 @@ func (f *eventFilter) namesOf(kind string) map[string]bool {
 // wantsAny reports whether events of a feed can match.
 func (f *eventFilter) wantsAny(d *feed) bool {
 	allNames := f.jobs == nil && f.nodes == nil
-	for _, kind := range d.kinds {
-		kindMatches := f.kinds == nil || f.kinds[kind]
-		if kindMatches && (allNames || len(f.namesOf(kind)) > 0) {
-			return true
-		}
-	}
-	return false
+	return (f.kinds == nil || f.kinds[d.kind]) && (allNames || len(f.namesOf(d.kind)) > 0)
 }
 
 // subjects returns a filter with which NATS delivers only a part of a feed, or nil.
 func (f *eventFilter) subjects(d *feed) []string {
-	names := f.namesOf(d.kinds[0])
+	names := f.namesOf(d.kind)
 	if len(names) != 1 {
 		return nil
 	}
 	for name := range names {
-		if d.kinds[0] == kindSample {
+		if d.kind == kindSample {
 			return []string{schemas.NodeSubject(name, "*")}
 		}
 		return []string{schemas.JobSubject(name, "*")}

@@ -2,9 +2,12 @@ package gateway
 
 import (
 	"context"
+	"time"
+
 	"courier/bus"
 	"courier/schemas"
-	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Run follows the event log until ctx ends, then disconnects the live clients and returns nil. It
@@ -16,20 +19,11 @@ import (
 //	REGRESSOR ─► follow ──► history ──┘
 func (g *Gateway) Run(ctx context.Context) error {
 	defer g.hub.close()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ended := make(chan error, len(feeds))
+	group, ctx := errgroup.WithContext(ctx)
 	for i := range feeds {
-		go func() { ended <- g.follow(ctx, i) }()
+		group.Go(func() error { return g.follow(ctx, i) })
 	}
-	var first error
-	for range feeds {
-		if err := <-ended; err != nil && first == nil {
-			first = err
-		}
-		cancel() // the first return stops all
-	}
-	return first
+	return group.Wait()
 }
 
 // boundsPause is the pause between attempts to get the end of a stream.
@@ -43,8 +37,8 @@ func (g *Gateway) follow(ctx context.Context, i int) error {
 	if err != nil {
 		return nil // ctx has ended
 	}
-	o := bus.FollowOptions{Stream: f.stream, LastPerSubject: f.stored == storedLastPerSubject}
-	live := f.stored == storedNone
+	o := bus.FollowOptions{Stream: f.stream, LastPerSubject: f.lastPerSubject}
+	live := !f.fromStart
 	at := position{} // position of the last record
 	begin := func() {
 		live = true

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -73,31 +74,21 @@ type Gateway struct {
 }
 
 // New returns a Gateway that uses the bus. It starts nothing. It returns an error if an allowed
-// host is invalid or a metric is already registered. reg may be nil.
+// host is invalid. reg may be nil.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*Gateway, error) {
-	if o.KeepAlive <= 0 {
-		o.KeepAlive = 15 * time.Second
-	}
-	if o.BodyTimeout <= 0 {
-		o.BodyTimeout = 10 * time.Second
-	}
-	if o.WriteTimeout <= 0 {
-		o.WriteTimeout = 10 * time.Second
-	}
-
+	o.KeepAlive = cmp.Or(o.KeepAlive, 15*time.Second)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, 10*time.Second)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 10*time.Second)
 	hosts, err := newHostNames(o.AllowedHosts)
 	if err != nil {
 		return nil, err
-	}
-	m, err := newMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	assets, err := readAssets()
 	if err != nil {
 		return nil, fmt.Errorf("read embedded files: %w", err)
 	}
 
+	m := newMetrics(reg)
 	g := &Gateway{
 		bus:     b,
 		options: o,

@@ -234,12 +234,3 @@ func TestMetrics_CountRequestsByRouteAndStatus(t *testing.T) {
 		}
 	}
 }
-
-func TestNew_RefusesARegistererThatHoldsItsMetrics(t *testing.T) {
-	b, reg := bustest.New(t), prometheus.NewRegistry()
-	for i, wantErr := range []bool{false, true} {
-		if _, err := gateway.New(b, gateway.Options{}, slog.New(slog.DiscardHandler), reg); (err != nil) != wantErr {
-			t.Errorf("New number %d on one registerer = %v, want error: %v", i+1, err, wantErr)
-		}
-	}
-}

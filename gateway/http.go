@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"courier/schemas"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -15,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"courier/schemas"
 )
 
 // handler responds to a request, or returns an error before it has written anything. The wrapper
@@ -138,14 +139,17 @@ func readQuery(r *http.Request, names ...string) (url.Values, error) {
 	return query, nil
 }
 
-// readCount returns a whole number of the query, or 0 if it is absent. The caller checks the range.
-func readCount(query url.Values, name string) (int, error) {
+// readCount returns a whole number of the query from low to high, or other if it is absent.
+func readCount(query url.Values, name string, low, high, other int) (int, error) {
 	if !query.Has(name) {
-		return 0, nil
+		return other, nil
 	}
 	n, err := strconv.Atoi(query.Get(name))
 	if err != nil {
 		return 0, schemas.Invalid(name, "want a whole number")
+	}
+	if n < low || n > high {
+		return 0, schemas.Invalid(name, "%d is not between %d and %d", n, low, high)
 	}
 	return n, nil
 }

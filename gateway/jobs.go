@@ -27,12 +27,9 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	limit, err := readCount(query, "limit")
+	limit, err := readCount(query, "limit", 1, schemas.MaxPage, schemas.DefaultPage)
 	if err != nil {
 		return err
-	}
-	if query.Has("limit") && limit == 0 {
-		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
 	request := schemas.JobListRequest{
 		State:  schemas.StateSelection(query.Get("state")),
@@ -78,25 +75,35 @@ func (g *Gateway) forward(
 	return respond(w, r, reply)
 }
 
-// advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
-// answered its submission, read from the event log.
-func (g *Gateway) advice(w http.ResponseWriter, r *http.Request) error {
-	id, err := jobID(r)
-	if err != nil {
-		return err
+// ofJob returns the handler of a path with a job ID. It responds with what read finds in the event
+// log.
+func ofJob(timeout time.Duration, read func(context.Context, string) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := readQuery(r); err != nil {
+			return err
+		}
+		// The ID becomes a filter, in which "*" would match every job.
+		request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
+		if err := request.Validate(); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		found, err := read(ctx, request.JobID)
+		var known *schemas.Error
+		switch {
+		case errors.As(err, &known):
+			return err
+		case err != nil:
+			return unavailable("the event log cannot be read; retry later")
+		}
+		return respond(w, r, found)
 	}
-	advice, err := g.lastAdvice(r.Context(), id)
-	if err != nil {
-		return err
-	}
-	return respond(w, r, advice)
 }
 
-// lastAdvice returns the last advice of a job from the event log. The error has CodeNotFound if
-// there is none, and CodeUnavailable if the log cannot be read.
-func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+// advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
+// answered its submission.
+func (g *Gateway) advice(ctx context.Context, id string) (any, error) {
 	var last *schemas.Advice
 	read := func(stream, event string) error {
 		o := bus.FollowOptions{
@@ -119,17 +126,10 @@ func (g *Gateway) lastAdvice(ctx context.Context, id string) (*schemas.Advice, e
 	if err == nil {
 		err = read(schemas.StreamAdvice, schemas.EventAdvice)
 	}
-	switch {
-	case err != nil:
-		return nil, unavailable("the event log cannot be read; retry later")
-	case last == nil:
-		return nil, &schemas.Error{
-			Code:    schemas.CodeNotFound,
-			Field:   "id",
-			Message: "no advice is recorded for this job",
-		}
+	if err == nil && last == nil {
+		return nil, schemas.Errorf(schemas.CodeNotFound, "id", "no advice is recorded for this job")
 	}
-	return last, nil
+	return last, err
 }
 
 // historyTimeout is the timeout for reading all events of a job.
@@ -142,52 +142,17 @@ type ReadableReceipt struct {
 }
 
 // jobHistory is GET /api/v1/jobs/{id}/history.
-func (g *Gateway) jobHistory(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), historyTimeout)
-	defer cancel()
-	id, err := jobID(r)
-	if err != nil {
-		return err
-	}
-	h, err := receipt.ReadHistory(ctx, g.bus, id)
-	if err != nil {
-		return readFailed(err)
-	}
-	return respond(w, r, h)
+func (g *Gateway) jobHistory(ctx context.Context, id string) (any, error) {
+	return receipt.ReadHistory(ctx, g.bus, id)
 }
 
 // jobReceipt is GET /api/v1/jobs/{id}/receipt.
-func (g *Gateway) jobReceipt(w http.ResponseWriter, r *http.Request) error {
-	ctx, cancel := context.WithTimeout(r.Context(), historyTimeout)
-	defer cancel()
-	id, err := jobID(r)
-	if err != nil {
-		return err
-	}
+func (g *Gateway) jobReceipt(ctx context.Context, id string) (any, error) {
 	found, err := receipt.Read(ctx, g.bus, id)
 	if err != nil {
-		return readFailed(err)
+		return nil, err
 	}
-	return respond(w, r, ReadableReceipt{JobReceipt: found, Lines: found.Lines()})
-}
-
-// jobID returns the valid job ID of a path. The ID becomes a filter, in which "*" would match every
-// job.
-func jobID(r *http.Request) (string, error) {
-	if _, err := readQuery(r); err != nil {
-		return "", err
-	}
-	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
-	return request.JobID, request.Validate()
-}
-
-// readFailed returns an error about a job, or that the event log cannot be read.
-func readFailed(err error) error {
-	var known *schemas.Error
-	if errors.As(err, &known) {
-		return err
-	}
-	return unavailable("the event log cannot be read; retry later")
+	return ReadableReceipt{JobReceipt: found, Lines: found.Lines()}, nil
 }
 
 // score is GET /api/v1/score.

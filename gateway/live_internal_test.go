@@ -6,11 +6,7 @@ import (
 )
 
 func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHub(m, 3)
+	h := newHub(newMetrics(nil), 3)
 	for range maxClientsPerKey {
 		if _, _, err := h.join(t.Context(), "ada", &eventFilter{}); err != nil {
 			t.Fatal(err)
@@ -25,11 +21,7 @@ func TestHub_TakesABoundedNumberOfClientsOfOne(t *testing.T) {
 }
 
 func TestHub_TakesABoundedNumberOfClients(t *testing.T) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := newHub(m, 3)
+	h := newHub(newMetrics(nil), 3)
 	first, _, err := h.join(t.Context(), "ada", &eventFilter{})
 	if err != nil {
 		t.Fatal(err)

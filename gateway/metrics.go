@@ -17,7 +17,7 @@ type metrics struct {
 	nodesEvicted prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "courier_gateway_requests_total",
@@ -56,15 +56,9 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
 		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase
 	}
-	if reg == nil {
-		return m, nil
+	if reg != nil {
+		reg.MustRegister(m.requests, m.seconds, m.events, m.clients, m.slow, m.missed, m.nodes,
+			m.nodesEvicted)
 	}
-	for _, c := range []prometheus.Collector{
-		m.requests, m.seconds, m.events, m.clients, m.slow, m.missed, m.nodes, m.nodesEvicted,
-	} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"container/list"
 	"slices"
 	"strings"
 	"sync"
@@ -44,13 +43,10 @@ type NodeStatus struct {
 	Recent []Point `json:"recent,omitempty"`
 }
 
-// nodeTable holds the last sample and the recent points of each node. The cost of a sample does not
-// depend on the number of nodes. Readers get copies.
+// nodeTable holds the last sample and the recent points of each node. Readers get copies.
 type nodeTable struct {
-	mu         sync.RWMutex
-	byName     map[string]*tableNode
-	sorted     []*tableNode // by name
-	bySampleAt *list.List   // of *tableNode, by the arrival of their last sample, oldest first
+	mu     sync.RWMutex
+	byName map[string]*tableNode
 }
 
 // tableNode is an entry of the table, whose lock guards the fields.
@@ -59,15 +55,10 @@ type tableNode struct {
 	sample   *schemas.Sample // immutable: other readers of the event share it
 	storedAt time.Time       // of the sample
 	clock    clockLag
-	recent   pointRing
-	element  *list.Element // in bySampleAt
+	recent   recentPoints
 }
 
-func newNodeTable() *nodeTable {
-	return &nodeTable{byName: map[string]*tableNode{}, bySampleAt: list.New()}
-}
-
-func compareName(n *tableNode, name string) int { return strings.Compare(n.name, name) }
+func newNodeTable() *nodeTable { return &nodeTable{byName: map[string]*tableNode{}} }
 
 // apply adds a sample and returns the name of the node that was evicted for it, or "".
 func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string) {
@@ -75,36 +66,35 @@ func (t *nodeTable) apply(s *schemas.Sample, storedAt time.Time) (evicted string
 	defer t.mu.Unlock()
 	n := t.byName[s.Node]
 	if n == nil {
-		if len(t.sorted) >= maxNodes {
+		if len(t.byName) >= maxNodes {
 			evicted = t.evict()
 		}
 		n = &tableNode{name: strings.Clone(s.Node)}
-		n.element = t.bySampleAt.PushBack(n)
 		t.byName[n.name] = n
-		i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
-		t.sorted = slices.Insert(t.sorted, i, n)
 	}
 
 	n.sample, n.storedAt = s, storedAt
 	n.clock.add(storedAt.Sub(s.At), storedAt)
 	n.recent.add(s.At, s.CPURatio, s.IOWaitRatio)
-	t.bySampleAt.MoveToBack(n.element)
 	return evicted
 }
 
 // evict deletes the node with the oldest sample and returns its name. The caller holds t.mu.
 func (t *nodeTable) evict() string {
-	n := t.bySampleAt.Remove(t.bySampleAt.Front()).(*tableNode)
-	delete(t.byName, n.name)
-	i, _ := slices.BinarySearchFunc(t.sorted, n.name, compareName)
-	t.sorted = slices.Delete(t.sorted, i, i+1)
-	return n.name
+	var oldest *tableNode
+	for _, n := range t.byName {
+		if oldest == nil || n.storedAt.Before(oldest.storedAt) {
+			oldest = n
+		}
+	}
+	delete(t.byName, oldest.name)
+	return oldest.name
 }
 
 func (t *nodeTable) size() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	return len(t.sorted)
+	return len(t.byName)
 }
 
 // nodeQuery selects the nodes to list.
@@ -122,90 +112,51 @@ func (q *nodeQuery) matches(n *tableNode) bool {
 	return (q.names == nil || q.names[n.name]) && strings.Contains(n.name, q.search)
 }
 
-// rankedNode is a node with its sort key at the time of the query.
-type rankedNode struct {
-	*tableNode
-	load float64
+// compare orders nodes by name, or by load, highest first, and then by name.
+func (q *nodeQuery) compare(a, b *tableNode) int {
+	if q.byLoad && a.load() != b.load() {
+		return cmp.Compare(b.load(), a.load())
+	}
+	return strings.Compare(a.name, b.name)
 }
 
 // list returns a page of nodes. It returns an error if nodes are sorted by load and the node named
 // by after is unknown.
 func (t *nodeTable) list(q *nodeQuery, now time.Time) (NodeList, error) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	l := NodeList{Nodes: []NodeStatus{}}
-	found, err := t.find(q, now, &l)
-	if err != nil {
-		return l, err
+	last := t.byName[q.after]
+	if last == nil && q.byLoad && q.after != "" {
+		return l, schemas.Invalid("after", "node %q is unknown; restart with the first page", q.after)
+	}
+	if last == nil {
+		last = &tableNode{name: q.after}
 	}
 
-	if len(found) > q.limit {
-		found = found[:q.limit]
-		l.Next = found[q.limit-1].name
-	}
-
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for _, n := range found {
-		l.Nodes = append(l.Nodes, n.status(now, q.recent))
-	}
-	return l, nil
-}
-
-// find returns the nodes of the page that follows after, and one more if there is one. It sets the
-// totals of l.
-func (t *nodeTable) find(q *nodeQuery, now time.Time, l *NodeList) ([]rankedNode, error) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var last rankedNode
-	if q.byLoad && q.after != "" {
-		n := t.byName[q.after]
-		if n == nil {
-			return nil, schemas.Invalid("after", "node %q is unknown; restart with the first page",
-				q.after)
-		}
-		last = rankedNode{n, n.load()}
-	}
-
-	var found []rankedNode
-	for _, n := range t.sorted {
-		if !q.matches(n) {
-			continue
-		}
+	var found []*tableNode // after the last one
+	for _, n := range t.byName {
 		live := n.live(now)
-		if q.live && !live {
+		if !q.matches(n) || q.live && !live {
 			continue
 		}
 		l.Total++
 		if live {
 			l.Live++
 		}
-		switch r := (rankedNode{n, n.load()}); {
-		case q.byLoad && (last.tableNode == nil || compareLoad(r, last) > 0):
-			found = insertRanked(found, r, q.limit+1)
-		case !q.byLoad && n.name > q.after && len(found) <= q.limit:
-			found = append(found, r)
+		if q.after == "" || q.compare(n, last) > 0 {
+			found = append(found, n)
 		}
 	}
-	return found, nil
-}
-
-// insertRanked inserts a node in the order of load and keeps at most limit nodes.
-func insertRanked(found []rankedNode, r rankedNode, limit int) []rankedNode {
-	if len(found) == limit {
-		if compareLoad(r, found[limit-1]) >= 0 {
-			return found
-		}
-		found = found[:limit-1]
+	slices.SortFunc(found, q.compare)
+	if len(found) > q.limit {
+		found = found[:q.limit]
+		l.Next = found[q.limit-1].name
 	}
-	i, _ := slices.BinarySearchFunc(found, r, compareLoad)
-	return slices.Insert(found, i, r)
-}
-
-// compareLoad orders nodes by load, highest first, then by name.
-func compareLoad(a, b rankedNode) int {
-	if a.load != b.load {
-		return cmp.Compare(b.load, a.load)
+	for _, n := range found {
+		l.Nodes = append(l.Nodes, n.status(now, q.recent))
 	}
-	return strings.Compare(a.name, b.name)
+	return l, nil
 }
 
 // load returns the CPU ratio. A node without one sorts after an idle node.

@@ -32,7 +32,7 @@ func busyTable(n, points int) (*nodeTable, []*schemas.Sample) {
 func BenchmarkNodeTable_Apply(b *testing.B) {
 	for _, n := range []int{1_000, 10_000} {
 		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
-			table, samples := busyTable(n, recentPoints)
+			table, samples := busyTable(n, maxRecentPoints)
 			at, i := samples[0].At, 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -51,7 +51,7 @@ func BenchmarkNodeTable_List(b *testing.B) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	table, samples := busyTable(n, recentPoints)
+	table, samples := busyTable(n, maxRecentPoints)
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	now := samples[0].At

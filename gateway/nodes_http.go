@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -35,10 +34,16 @@ func readNodeQuery(r *http.Request) (*nodeQuery, error) {
 		return nil, err
 	}
 	q := &nodeQuery{search: strings.ToLower(query.Get("search")), after: query.Get("after")}
-	if q.recent, err = readRecent(query); err != nil {
+	seconds, err := readCount(query, "recent_seconds", 0, 3600, 0)
+	if err != nil {
 		return nil, err
 	}
-	if q.limit, err = readNodeLimit(query, q.recent > 0); err != nil {
+	q.recent = time.Duration(seconds) * time.Second
+	page := nodePage
+	if seconds > 0 {
+		page = nodePageRecent
+	}
+	if q.limit, err = readCount(query, "limit", 1, schemas.MaxPage, page); err != nil {
 		return nil, err
 	}
 	if q.names, err = readNames(query, "node"); err != nil {
@@ -60,30 +65,4 @@ func readNodeQuery(r *http.Request) (*nodeQuery, error) {
 		return nil, schemas.Invalid("sort", "want name or load")
 	}
 	return q, nil
-}
-
-func readRecent(query url.Values) (time.Duration, error) {
-	seconds, err := readCount(query, "recent_seconds")
-	if err != nil {
-		return 0, err
-	}
-	if seconds < 0 || seconds > 3600 {
-		return 0, schemas.Invalid("recent_seconds", "%d is not between 0 and 3600", seconds)
-	}
-	return time.Duration(seconds) * time.Second, nil
-}
-
-func readNodeLimit(query url.Values, recent bool) (int, error) {
-	limit, err := readCount(query, "limit")
-	switch {
-	case err != nil:
-		return 0, err
-	case !query.Has("limit") && recent:
-		return nodePageRecent, nil
-	case !query.Has("limit"):
-		return nodePage, nil
-	case limit < 1 || limit > schemas.MaxPage:
-		return 0, schemas.Invalid("limit", "%d is not between 1 and %d", limit, schemas.MaxPage)
-	}
-	return limit, nil
 }

@@ -3,7 +3,6 @@ package gateway
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -83,10 +82,8 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 	if evicted := applySample(table, "newcomer", maxNodes+1); evicted != name(1) {
 		t.Errorf("a new node evicts %q, want %s", evicted, name(1))
 	}
-	if table.size() != maxNodes || len(table.byName) != maxNodes ||
-		table.bySampleAt.Len() != maxNodes {
-		t.Errorf("%d nodes sorted, %d by name, %d by sample, want %d each",
-			table.size(), len(table.byName), table.bySampleAt.Len(), maxNodes)
+	if table.size() != maxNodes {
+		t.Errorf("%d nodes, want %d", table.size(), maxNodes)
 	}
 	for want, there := range map[string]bool{
 		name(0):    true,
@@ -97,11 +94,6 @@ func TestNodeTable_ForgetsTheNodeThatIsSilentLongest(t *testing.T) {
 		if _, is := table.byName[want]; is != there {
 			t.Errorf("the table has %s: %t, want %t", want, is, there)
 		}
-	}
-	if !slices.IsSortedFunc(table.sorted, func(a, b *tableNode) int {
-		return strings.Compare(a.name, b.name)
-	}) {
-		t.Error("the names are not sorted")
 	}
 }
 
@@ -173,15 +165,15 @@ func TestNodeTable_PagesAndFilters(t *testing.T) {
 	}
 }
 
-func TestPointRing_KeepsTheLastPoints(t *testing.T) {
-	var r pointRing
-	const samples = 3*recentPoints + 7
+func TestRecentPoints_AreTheLastOnes(t *testing.T) {
+	var r recentPoints
+	const samples = 3*maxRecentPoints + 7
 	at := func(i int) time.Time { return noon.Add(time.Duration(i) * time.Second) }
 	for i := range samples {
 		cpu := float64(i) / samples
 		r.add(at(i), &cpu, nil)
 		points := r.since(noon)
-		if want := min(i+1, recentPoints); len(points) != want {
+		if want := min(i+1, maxRecentPoints); len(points) != want {
 			t.Fatalf("after %d samples: %d points, want %d", i+1, len(points), want)
 		}
 		for k, p := range points {
@@ -195,47 +187,6 @@ func TestPointRing_KeepsTheLastPoints(t *testing.T) {
 	}
 	if got := r.since(at(samples - 6)); len(got) != 6 || !got[5].At.Equal(at(samples-1)) {
 		t.Errorf("the last 5 s hold %d points, want 6", len(got))
-	}
-	if cap(r.points) != recentPoints {
-		t.Errorf("capacity for %d points, want %d", cap(r.points), recentPoints)
-	}
-}
-
-func TestPointRing_HoldsClocksThatJump(t *testing.T) {
-	var r pointRing
-	half := 0.5
-	long := time.Duration(math.MaxUint32) * time.Millisecond
-	for i, c := range []struct {
-		at   time.Time
-		want []time.Time
-	}{
-		{noon, []time.Time{noon}},
-		{noon.Add(-time.Hour), []time.Time{noon}}, // late
-		{noon.Add(long), []time.Time{noon, noon.Add(long)}},
-		{noon.Add(3 * long), []time.Time{noon.Add(3 * long)}}, // beyond the range of an offset
-	} {
-		r.add(c.at, &half, &half)
-		var got []time.Time
-		for _, p := range r.since(noon.Add(-2 * time.Hour)) {
-			got = append(got, p.At)
-		}
-		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("after point %d (-want +got):\n%s", i+1, d)
-		}
-	}
-
-	r = pointRing{} // a node that reports for longer than the range of an offset
-	day := 24 * time.Hour
-	for i := range 2 * recentPoints {
-		r.add(noon.Add(time.Duration(i)*day/10), &half, nil)
-	}
-	all := r.since(noon)
-	if first, last := all[0].At, all[len(all)-1].At; !last.Equal(
-		noon.Add((2*recentPoints-1)*day/10),
-	) ||
-		!first.Equal(noon.Add(recentPoints*day/10)) || len(all) != recentPoints {
-		t.Errorf("after 60 days: %d points from %v to %v, want the most recent ones",
-			len(all), first, last)
 	}
 }
 

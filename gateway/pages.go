@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"net/http"
 	"net/url"
 	"time"
@@ -15,7 +16,7 @@ import (
 func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
 	a, ok := g.assets[name]
 	if !ok {
-		return &schemas.Error{Code: schemas.CodeNotFound, Message: "no such file"}
+		return schemas.Errorf(schemas.CodeNotFound, "", "no such file")
 	}
 	w.Header().Set("Content-Type", a.kind)
 	w.Header().Set("ETag", a.tag)
@@ -49,10 +50,7 @@ type About struct {
 
 // about is GET /api/v1/about.
 func (g *Gateway) about(w http.ResponseWriter, _ *http.Request) error {
-	a := About{Version: g.options.Version}
-	if a.Version == "" {
-		a.Version = "unknown"
-	}
+	a := About{Version: cmp.Or(g.options.Version, "unknown")}
 	if g.options.ClickHouseURL != nil {
 		a.ClickHouseURL = withoutSecrets(g.options.ClickHouseURL())
 	}
@@ -72,7 +70,7 @@ func withoutSecrets(address string) string {
 // showMetrics is GET /metrics, in the Prometheus text format.
 func (g *Gateway) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	if g.options.Gatherer == nil {
-		return &schemas.Error{Code: schemas.CodeNotFound, Message: "this gateway has no metrics"}
+		return schemas.Errorf(schemas.CodeNotFound, "", "this gateway has no metrics")
 	}
 	promhttp.HandlerFor(g.options.Gatherer, promhttp.HandlerOpts{}).ServeHTTP(w, r)
 	return nil

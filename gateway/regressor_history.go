@@ -1,9 +1,10 @@
 package gateway
 
 import (
-	"courier/schemas"
 	"maps"
 	"slices"
+
+	"courier/schemas"
 )
 
 // maxTargetEvents is the maximum number of stored events of one kind per target.
@@ -22,27 +23,25 @@ type regressorHistory map[string]targetHistory
 // apply returns the history with another event. Duplicates and events of unknown targets change
 // nothing, so that the history is bounded.
 func (h regressorHistory) apply(e schemas.Event) regressorHistory {
-	next := maps.Clone(h)
-	if next == nil {
-		next = regressorHistory{}
-	}
+	var target string
+	var t targetHistory
 	switch e := e.(type) {
 	case *schemas.Promoted:
-		t := next[e.Target]
+		target, t = e.Target, h[e.Target]
 		t.promotions = appendEvent(t.promotions, e)
-		next[e.Target] = t
 	case *schemas.Rejected:
-		t := next[e.Target]
+		target, t = e.Target, h[e.Target]
 		t.rejections = appendEvent(t.rejections, e)
-		next[e.Target] = t
 	case *schemas.Drift:
-		t := next[e.Target]
+		target, t = e.Target, h[e.Target]
 		t.drifts = appendEvent(t.drifts, e)
-		next[e.Target] = t
 	}
-	maps.DeleteFunc(next, func(target string, _ targetHistory) bool {
-		return !slices.Contains(schemas.Targets(), target)
-	})
+	if !slices.Contains(schemas.Targets(), target) {
+		return h
+	}
+	next := regressorHistory{}
+	maps.Copy(next, h)
+	next[target] = t
 	return next
 }
 

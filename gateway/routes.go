@@ -32,26 +32,16 @@ func (g *Gateway) routes() []apiRoute {
 		{method: "GET", path: "/api/v1/jobs", handle: g.listJobs, role: Reader},
 		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job, role: Reader},
 		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob, role: Submitter},
-		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: g.advice, role: Reader},
-		{method: "GET", path: "/api/v1/jobs/{id}/history", handle: g.jobHistory, role: Reader},
-		{method: "GET", path: "/api/v1/jobs/{id}/receipt", handle: g.jobReceipt, role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: ofJob(requestTimeout, g.advice), role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}/history", handle: ofJob(historyTimeout, g.jobHistory), role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}/receipt", handle: ofJob(historyTimeout, g.jobReceipt), role: Reader},
 		{method: "POST", path: "/api/v1/predict", handle: g.predict, role: Reader},
 		{method: "GET", path: "/api/v1/score", handle: g.score, role: Reader},
 		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes, role: Reader},
 		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors, role: Reader},
 		{method: "GET", path: "/api/v1/regressors/life", handle: g.regressorLife, role: Reader},
-		{
-			method: "POST",
-			path:   "/api/v1/regressors/{target}/promote",
-			handle: g.promote,
-			role:   Admin,
-		},
-		{
-			method: "POST",
-			path:   "/api/v1/regressors/{target}/rollback",
-			handle: g.rollback,
-			role:   Admin,
-		},
+		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: g.promote, role: Admin},
+		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: g.rollback, role: Admin},
 		{method: "GET", path: "/api/v1/events", handle: g.events, role: Reader, live: true},
 		{method: "GET", path: "/api/v1/session", handle: g.session},
 		{method: "POST", path: "/api/v1/session", handle: g.openSession, role: Reader},
@@ -111,10 +101,7 @@ func compressed(h http.Handler) http.Handler {
 
 // denyCrossOrigin rejects a request that a page of another origin sent.
 func denyCrossOrigin(http.ResponseWriter, *http.Request) error {
-	return &schemas.Error{
-		Code:    schemas.CodeForbidden,
-		Message: "cross-origin requests are not allowed",
-	}
+	return schemas.Errorf(schemas.CodeForbidden, "", "cross-origin requests are not allowed")
 }
 
 // unknownRoute rejects an unknown route: 405 if the path exists for another method, else 404.
@@ -129,10 +116,7 @@ func unknownRoute(mux *http.ServeMux) handler {
 			}
 		}
 		if len(allowed) == 0 {
-			return &schemas.Error{
-				Code:    schemas.CodeNotFound,
-				Message: "no such route; see /api/v1/openapi.yaml",
-			}
+			return schemas.Errorf(schemas.CodeNotFound, "", "no such route; see /api/v1/openapi.yaml")
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		err := schemas.Invalid("", "this route allows only %s", strings.Join(allowed, " and "))
@@ -190,9 +174,8 @@ func (g *Gateway) checkHost(r *http.Request) error {
 		return nil
 	}
 	const maxNameBytes = 255 // of a DNS name
-	message := fmt.Sprintf("%.*q is not a host name of this gateway; to allow it, start the gateway "+
-		"with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
-	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
+	err := schemas.Errorf(schemas.CodeForbidden, "", "%.*q is not a host name of this gateway; to allow it, "+
+		"start the gateway with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
 	return &statusError{http.StatusMisdirectedRequest, err}
 }
 
@@ -230,11 +213,8 @@ func authorize(
 		return nil
 	}
 	if who.user != "" {
-		return &schemas.Error{
-			Code: schemas.CodeForbidden,
-			Message: fmt.Sprintf("user %s has the role %s, but this route needs the role %s",
-				who.user, who.role, needed),
-		}
+		return schemas.Errorf(schemas.CodeForbidden, "",
+			"user %s has the role %s, but this route needs the role %s", who.user, who.role, needed)
 	}
 
 	w.Header().Set("WWW-Authenticate", `Bearer realm="courier"`)
@@ -242,8 +222,7 @@ func authorize(
 	if unknownToken {
 		message = "unknown token"
 	}
-	err := &schemas.Error{Code: schemas.CodeForbidden, Message: message}
-	return &statusError{http.StatusUnauthorized, err}
+	return &statusError{http.StatusUnauthorized, schemas.Errorf(schemas.CodeForbidden, "", "%s", message)}
 }
 
 // wrap returns the handler of a route, which converts errors to responses and counts requests.

@@ -239,13 +239,9 @@ func TestStatusOf_KnowsEveryCode(t *testing.T) {
 
 // An interrupted request needs an explicit status: an empty response would have status 200.
 func TestWrap_AnswersAnInterruptedRequest(t *testing.T) {
-	m, err := newMetrics(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	g := &Gateway{
 		log:     slog.New(slog.DiscardHandler),
-		metrics: m,
+		metrics: newMetrics(nil),
 		limiter: newLimiter(0),
 		hosts:   hostNames{any: true},
 	}
