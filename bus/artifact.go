@@ -21,8 +21,7 @@ func (b *Bus) PutArtifact(ctx context.Context, data []byte) (string, error) {
 	digest := hex.EncodeToString(sum[:])
 	store, err := b.js.ObjectStore(ctx, schemas.BucketRegressors)
 	if err != nil {
-		return "", fmt.Errorf("open object store %s: %w",
-			schemas.BucketRegressors, unavailable(err))
+		return "", fmt.Errorf("open object store %s: %w", schemas.BucketRegressors, unavailable(err))
 	}
 	if _, err := store.GetInfo(ctx, digest); err == nil {
 		return digest, nil
@@ -37,8 +36,7 @@ func (b *Bus) PutArtifact(ctx context.Context, data []byte) (string, error) {
 func (b *Bus) Artifact(ctx context.Context, digest string) ([]byte, error) {
 	store, err := b.js.ObjectStore(ctx, schemas.BucketRegressors)
 	if err != nil {
-		return nil, fmt.Errorf("open object store %s: %w",
-			schemas.BucketRegressors, unavailable(err))
+		return nil, fmt.Errorf("open object store %s: %w", schemas.BucketRegressors, unavailable(err))
 	}
 	info, err := store.GetInfo(ctx, digest)
 	if errors.Is(err, jetstream.ErrObjectNotFound) {

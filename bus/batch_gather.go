@@ -38,8 +38,7 @@ func (c *batchBuilder) add(
 	c.batch.Bytes += len(data)
 
 	position := Record{Subject: subject, Sequence: sequence, StoredAt: at}
-	records, err := c.appendRecords(
-		ctx, c.batch.Records, c.durable.Stream, c.durable.Name, data, position)
+	records, err := c.appendRecords(ctx, c.batch.Records, c.durable.Stream, c.durable.Name, data, position)
 	c.batch.Records = records
 	return err
 }
@@ -110,9 +109,7 @@ func (p logPosition) isReset(message logPosition) bool {
 }
 
 // gather builds one batch, by size or age, of the messages after a position.
-func (r *batcher) gather(
-	ctx context.Context, p *puller, after logPosition,
-) (gatheredBatch, error) {
+func (r *batcher) gather(ctx context.Context, p *puller, after logPosition) (gatheredBatch, error) {
 	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
 	g.batch.Records = make([]Record, 0, r.lastSize)
 	defer func() { r.lastSize = len(g.batch.Records) }()
@@ -129,8 +126,7 @@ func (r *batcher) gather(
 		}
 		meta, err := msg.Metadata()
 		if err != nil {
-			return g, fmt.Errorf("read the position of a message in %s: %w",
-				r.durable.Stream, err)
+			return g, fmt.Errorf("read the position of a message in %s: %w", r.durable.Stream, err)
 		}
 		position := logPosition{meta.Sequence.Stream, meta.Timestamp}
 		g.last = msg

@@ -36,9 +36,7 @@ func (r *batcher) loadIntent(ctx context.Context) (err error) {
 
 // readIntent reads the intent of a durable and its revision. If the durable has none yet, both
 // are zero.
-func (b *Bus) readIntent(
-	ctx context.Context, d schemas.Durable,
-) (i intent, revision uint64, err error) {
+func (b *Bus) readIntent(ctx context.Context, d schemas.Durable) (i intent, revision uint64, err error) {
 	revision, err = b.readKey(ctx, schemas.BucketIntents, d.Name, &i)
 	return i, revision, err
 }
@@ -65,8 +63,7 @@ func (r *batcher) repeat(ctx context.Context) error {
 	}
 	stream, open := r.durable.Stream, r.intent
 	r.metrics.repeated.WithLabelValues(stream).Inc()
-	r.log.Info("unfinished batch is handled again",
-		"stream", stream, "first", open.First, "last", open.Last)
+	r.log.Info("unfinished batch is handled again", "stream", stream, "first", open.First, "last", open.Last)
 
 	c := r.newBuilder(true)
 	err := r.visitStored(ctx, stream, open.First, open.Last, func(msg *storedMessage) error {

@@ -72,21 +72,18 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 		var all []*schemas.Sample
 		for i := range each {
 			number := uint64(from + n*each + i + 1)
-			all = append(
-				all,
-				&schemas.Sample{
-					Stamp: schemas.Stamp{
-						EventID: schemas.SampleID("node-a", "boot", number),
-						At:      time.Now().UTC(),
-					},
-					Node:            "node-a",
-					BootID:          "boot",
-					Number:          number,
-					IntervalSeconds: 2,
-					Cores:           2,
-					CPUModel:        "a processor with a name",
+			all = append(all, &schemas.Sample{
+				Stamp: schemas.Stamp{
+					EventID: schemas.SampleID("node-a", "boot", number),
+					At:      time.Now().UTC(),
 				},
-			)
+				Node:            "node-a",
+				BootID:          "boot",
+				Number:          number,
+				IntervalSeconds: 2,
+				Cores:           2,
+				CPUModel:        "a processor with a name",
+			})
 		}
 		var message any = all
 		if each == 1 {

@@ -28,16 +28,12 @@ func fetchAndCrash(t *testing.T, url string, d schemas.Durable, count int) {
 	t.Helper()
 	js := outside(t, url)
 	defer js.Conn().Close()
-	c, err := js.CreateOrUpdateConsumer(
-		within(t),
-		d.Stream,
-		jetstream.ConsumerConfig{
-			Durable:       d.Name,
-			AckPolicy:     jetstream.AckAllPolicy,
-			AckWait:       d.AckWait,
-			MaxAckPending: d.MaxAckPending,
-		},
-	)
+	c, err := js.CreateOrUpdateConsumer(within(t), d.Stream, jetstream.ConsumerConfig{
+		Durable:       d.Name,
+		AckPolicy:     jetstream.AckAllPolicy,
+		AckWait:       d.AckWait,
+		MaxAckPending: d.MaxAckPending,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,8 +74,7 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 		return strings.Replace(s.URL(), "nats://", "nats://"+user+":"+user+"@", 1)
 	}
 	as := func(user string) *bus.Bus {
-		b, err := bus.Connect(t.Context(), bus.Options{URL: url(user)},
-			slog.New(slog.DiscardHandler), nil)
+		b, err := bus.Connect(t.Context(), bus.Options{URL: url(user)}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -36,9 +36,7 @@ const (
 // Connect connects to NATS. It retries until ctx ends. A lost connection is always re-established.
 // The error names the address. If a file cannot be used, Connect fails at once with
 // ErrIdentity.
-func Connect(
-	ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer,
-) (*Bus, error) {
+func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Bus, error) {
 	credentials, err := o.credentials()
 	if err != nil {
 		return nil, err

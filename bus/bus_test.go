@@ -344,8 +344,7 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 		return nil
 	})
 	if err != nil || token != "NODE/1-7" || fmt.Sprint(rest) != "[8 9 10 11]" {
-		t.Errorf("first batch %v, then sequences %v, %v; want NODE/1-7, then 8 to 11",
-			tokens, rest, err)
+		t.Errorf("first batch %v, then sequences %v, %v; want NODE/1-7, then 8 to 11", tokens, rest, err)
 	}
 }
 

@@ -25,17 +25,13 @@ func (b *Bus) Champion(ctx context.Context, target string) (schemas.Champion, ui
 // SetChampion stores the champion of a target if its key still has the given revision (0: it
 // does not exist), and returns the new revision. Otherwise the error matches
 // schemas.ErrConflict.
-func (b *Bus) SetChampion(
-	ctx context.Context, c schemas.Champion, revision uint64,
-) (uint64, error) {
+func (b *Bus) SetChampion(ctx context.Context, c schemas.Champion, revision uint64) (uint64, error) {
 	return b.writeKey(ctx, schemas.BucketChampions, c.Target, c, revision)
 }
 
 // WatchChampions calls handle with each champion and its revision, and again at every change.
 // It returns nil when ctx ends.
-func (b *Bus) WatchChampions(
-	ctx context.Context, handle func(c schemas.Champion, revision uint64),
-) error {
+func (b *Bus) WatchChampions(ctx context.Context, handle func(c schemas.Champion, revision uint64)) error {
 	for {
 		err := b.watchChampions(ctx, handle)
 		if ctx.Err() != nil {
@@ -48,9 +44,7 @@ func (b *Bus) WatchChampions(
 	}
 }
 
-func (b *Bus) watchChampions(
-	ctx context.Context, handle func(c schemas.Champion, revision uint64),
-) error {
+func (b *Bus) watchChampions(ctx context.Context, handle func(c schemas.Champion, revision uint64)) error {
 	kv, err := b.js.KeyValue(ctx, schemas.BucketChampions)
 	if err != nil {
 		return err

@@ -72,9 +72,7 @@ func (b *Bus) Letters(ctx context.Context, q LetterQuery) ([]Letter, error) {
 
 // replayMarks reads the marks of replayed letters. It reads all marks, because a mark may be
 // older than a copy of its letter.
-func (b *Bus) replayMarks(
-	ctx context.Context, stream string,
-) (map[letterKey]*schemas.Replayed, error) {
+func (b *Bus) replayMarks(ctx context.Context, stream string) (map[letterKey]*schemas.Replayed, error) {
 	all := map[letterKey]*schemas.Replayed{}
 	subject := schemas.DeadReplayedSubject(cmp.Or(stream, "*"))
 	err := b.visitDead(ctx, subject, time.Time{}, func(e schemas.Event, _ *Letter) {
@@ -128,12 +126,7 @@ func (b *Bus) letterAt(ctx context.Context, sequence uint64) (*Letter, error) {
 
 // parseDead decodes a message of the stream DEAD: for a mark it returns an event, otherwise a
 // letter. A message that is neither becomes a letter about itself, so that it is listed.
-func parseDead(
-	subject string,
-	data []byte,
-	sequence uint64,
-	at time.Time,
-) (schemas.Event, *Letter) {
+func parseDead(subject string, data []byte, sequence uint64, at time.Time) (schemas.Event, *Letter) {
 	e, err := schemas.Parse(subject, data)
 	l := &Letter{StoredAt: at.UTC()}
 	switch e := e.(type) {

@@ -67,8 +67,7 @@ func lines(letters []bus.Letter) string {
 		if l.Replayed != nil {
 			as = fmt.Sprint(l.Replayed.ReplayedSequence)
 		}
-		all = append(all,
-			fmt.Sprintf("%d %s/%d %s", l.Sequence, l.Stream, l.OriginSequence, as))
+		all = append(all, fmt.Sprintf("%d %s/%d %s", l.Sequence, l.Stream, l.OriginSequence, as))
 	}
 	return strings.Join(all, ", ")
 }

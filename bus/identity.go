@@ -136,8 +136,7 @@ func seedError(file string) error {
 		return fmt.Errorf("nkey seed: %w", err)
 	}
 	if strings.HasPrefix(strings.TrimSpace(string(data)), "U") {
-		return fmt.Errorf("%s holds a public nkey: name the file of the seed, which begins with SU",
-			file)
+		return fmt.Errorf("%s holds a public nkey: name the file of the seed, which begins with SU", file)
 	}
 	return fmt.Errorf("%s holds no seed of a user's nkey, which begins with SU", file)
 }
@@ -150,8 +149,7 @@ func (o *Options) explain(err error) error {
 	case errors.As(err, &unknown) && o.CAFile == "":
 		return fmt.Errorf("%w; name the file of the authority that signed it", err)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%w; the server's certificate was not signed by the authority in %s",
-			err, o.CAFile)
+		return fmt.Errorf("%w; the server's certificate was not signed by the authority in %s", err, o.CAFile)
 	case errors.As(err, &host):
 		return fmt.Errorf("%w; connect by a name in the server's certificate", err)
 	case errors.Is(err, nats.ErrAuthorization) && o.SeedFile != "":

@@ -33,9 +33,7 @@ func (b *Bus) readKey(ctx context.Context, bucket, key string, value any) (uint6
 
 // writeKey stores the value of a key if the key still has the given revision (0: it does not exist),
 // and returns the new revision. Otherwise the error matches schemas.ErrConflict.
-func (b *Bus) writeKey(
-	ctx context.Context, bucket, key string, value any, revision uint64,
-) (uint64, error) {
+func (b *Bus) writeKey(ctx context.Context, bucket, key string, value any, revision uint64) (uint64, error) {
 	kv, err := b.js.KeyValue(ctx, bucket)
 	if err != nil {
 		return 0, fmt.Errorf("open bucket %s: %w", bucket, unavailable(err))

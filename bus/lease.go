@@ -37,9 +37,7 @@ func (b *Bus) Hold(
 
 // holdWhile calls work and renews the lease until work returns. It returns the error of work and,
 // if the loss of the lease has ended work, the reason of the loss.
-func (l *lease) holdWhile(
-	ctx context.Context, work func(ctx context.Context) error,
-) (lost, err error) {
+func (l *lease) holdWhile(ctx context.Context, work func(ctx context.Context) error) (lost, err error) {
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	done := make(chan error, 1)

@@ -25,8 +25,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		published: counter("courier_bus_published_messages_total",
 			"Published events, by kind and outcome.", "kind", "outcome"),
-		consumed: counter("courier_bus_consumed_messages_total",
-			"Events read from a stream.", "stream"),
+		consumed: counter("courier_bus_consumed_messages_total", "Events read from a stream.", "stream"),
 		dead: counter("courier_bus_dead_messages_total",
 			"Messages that could not be decoded, by reason: size, json, value (type or range "+
 				"of a field) or subject.", "stream", "reason"),

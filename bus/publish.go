@@ -69,9 +69,7 @@ func ackedSequence(ack *jetstream.PubAck) uint64 {
 // PublishOnce publishes an event that may exist only once on its subject, at any distance in time:
 // the server rejects a second one. It reports whether the event is the first. If not, it returns
 // the sequence of the first event.
-func (b *Bus) PublishOnce(
-	ctx context.Context, e schemas.Event,
-) (sequence uint64, first bool, err error) {
+func (b *Bus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
 	onlyFirst := jetstream.WithExpectLastSequencePerSubject(0)
 	ack, err := b.publish(ctx, e, onlyFirst)
 	if isRevisionConflict(err) {

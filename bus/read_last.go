@@ -61,8 +61,7 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, er
 	}
 	found := info.State.Subjects
 	if len(found) > maxSubjects {
-		return nil, fmt.Errorf("list subjects of %s: %d are more than %d",
-			filter, len(found), maxSubjects)
+		return nil, fmt.Errorf("list subjects of %s: %d are more than %d", filter, len(found), maxSubjects)
 	}
 	all := make([]string, 0, len(found))
 	for subject := range found {

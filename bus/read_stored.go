@@ -20,9 +20,7 @@ type storedMessage struct {
 
 // nextStored returns the first message of a stream at or after a sequence, or nil if there is
 // none. It asks the leader: a direct get may ask a replica that does not have the message yet.
-func (b *Bus) nextStored(
-	ctx context.Context, stream string, sequence uint64,
-) (*storedMessage, error) {
+func (b *Bus) nextStored(ctx context.Context, stream string, sequence uint64) (*storedMessage, error) {
 	query := map[string]any{"seq": sequence, "next_by_subj": ">"}
 	msg, err := b.getStored(ctx, stream, query)
 	if err != nil {
@@ -43,9 +41,7 @@ func (b *Bus) lastStored(ctx context.Context, stream, subject string) (*storedMe
 
 // getStored sends a STREAM.MSG.GET request of the JetStream API to the leader of a stream. It
 // returns nil if no message matches.
-func (b *Bus) getStored(
-	ctx context.Context, stream string, query map[string]any,
-) (*storedMessage, error) {
+func (b *Bus) getStored(ctx context.Context, stream string, query map[string]any) (*storedMessage, error) {
 	request, err := json.Marshal(query)
 	if err != nil {
 		return nil, err
@@ -133,8 +129,7 @@ func (b *Bus) visitStored(
 				Code:    schemas.CodeUnavailable,
 				Message: "the messages are not there yet",
 			}
-			return fmt.Errorf("read %s from %d to %d: %w: %w",
-				stream, first, last, missing, errStreamShorter)
+			return fmt.Errorf("read %s from %d to %d: %w: %w", stream, first, last, missing, errStreamShorter)
 		}
 		if err := sleep(ctx, behindPause); err != nil {
 			return err

@@ -167,9 +167,7 @@ func (b *Bus) answer(ctx context.Context, e Endpoint, r micro.Request, ok promet
 
 // reply calls the handler and encodes its result. A panic is logged with its
 // stack, counted, and becomes an error, so that no request can end the process.
-func (b *Bus) reply(
-	ctx context.Context, e Endpoint, r micro.Request,
-) (reply []byte, err error) {
+func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request) (reply []byte, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			b.metrics.panics.WithLabelValues(e.subject).Inc()
@@ -199,9 +197,7 @@ func (b *Bus) Request(ctx context.Context, subject string, request, reply any) e
 }
 
 // RequestFor is Request on behalf of a person whom the calling service has authenticated.
-func (b *Bus) RequestFor(
-	ctx context.Context, person, subject string, request, reply any,
-) error {
+func (b *Bus) RequestFor(ctx context.Context, person, subject string, request, reply any) error {
 	return b.request(ctx, schemas.PersonSubject(person, subject), request, reply)
 }
 

@@ -29,8 +29,7 @@ func TestServe_ConcurrentReplies(t *testing.T) {
 		done <- b.Serve(ctx, bus.Service{Name: "test", Version: "1.0.0", Ready: func() {
 			close(ready)
 		}, Endpoints: []bus.Endpoint{
-			bus.Handle(schemas.SubjectJobPredict, reply), bus.Handle(schemas.SubjectJobSubmit,
-				reply),
+			bus.Handle(schemas.SubjectJobPredict, reply), bus.Handle(schemas.SubjectJobSubmit, reply),
 		}})
 	}()
 	<-ready

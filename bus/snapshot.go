@@ -44,9 +44,7 @@ const snapshotHeader = "courier-snapshot"
 
 // SaveSnapshot stores the state that encode writes, with its digest. Snapshots lists it once it
 // is complete. Any number of processes may call it at the same time.
-func (b *Bus) SaveSnapshot(
-	ctx context.Context, s Snapshot, encode func(io.Writer) error,
-) error {
+func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Writer) error) error {
 	objects, err := b.snapshots(ctx)
 	if err != nil {
 		return err
@@ -144,17 +142,14 @@ func (b *Bus) CheckSnapshot(ctx context.Context, s Snapshot, current StreamInfo)
 		return err
 	}
 	if msg != nil && msg.Sequence == s.Sequence && !msg.Time.Equal(s.StoredAt) {
-		return fmt.Errorf("%w: stream %s has a different event at %d",
-			ErrSnapshot, s.Stream, s.Sequence)
+		return fmt.Errorf("%w: stream %s has a different event at %d", ErrSnapshot, s.Stream, s.Sequence)
 	}
 	return nil
 }
 
 // LoadSnapshot reads a snapshot, checks its digest, and calls decode with the state. The error
 // matches ErrSnapshot if the snapshot cannot be read or decoded.
-func (b *Bus) LoadSnapshot(
-	ctx context.Context, s Snapshot, decode func(io.Reader) error,
-) error {
+func (b *Bus) LoadSnapshot(ctx context.Context, s Snapshot, decode func(io.Reader) error) error {
 	data, err := b.readSnapshot(ctx, s)
 	if err != nil {
 		return fmt.Errorf("read snapshot %s: %w", s.Name, err)
@@ -269,11 +264,7 @@ const snapshotStream = "OBJ_" + schemas.BucketSnapshots
 func (b *Bus) snapshots(ctx context.Context) (jetstream.ObjectStore, error) {
 	objects, err := b.js.ObjectStore(ctx, schemas.BucketSnapshots)
 	if err != nil {
-		return nil, fmt.Errorf(
-			"open object store %s: %w",
-			schemas.BucketSnapshots,
-			unavailable(err),
-		)
+		return nil, fmt.Errorf("open object store %s: %w", schemas.BucketSnapshots, unavailable(err))
 	}
 	return objects, nil
 }

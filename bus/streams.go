@@ -106,8 +106,7 @@ func (b *Bus) declared(s schemas.Stream, have jetstream.StreamConfig) jetstream.
 	c.Sealed, c.NoAck = false, false
 	c.MaxMsgs, c.MaxMsgsPerSubject, c.MaxConsumers = -1, -1, -1
 	c.Replicas = max(have.Replicas, s.Replicas, b.minReplicas)
-	if !slices.Equal(slices.Sorted(slices.Values(have.Subjects)),
-		slices.Sorted(slices.Values(s.Subjects))) {
+	if !slices.Equal(slices.Sorted(slices.Values(have.Subjects)), slices.Sorted(slices.Values(s.Subjects))) {
 		c.Subjects = s.Subjects
 	}
 

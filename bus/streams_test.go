@@ -38,9 +38,7 @@ func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.Strea
 }
 
 // editStream changes the configuration of a stream without a Bus.
-func editStream(
-	t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig),
-) {
+func editStream(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	stream, err := js.Stream(within(t), name)
 	if err != nil {
@@ -76,21 +74,14 @@ func TestPrepare_ChangesStreamsToTheDeclaration(t *testing.T) {
 		change func(*jetstream.StreamConfig)
 		kept   bool
 	}{
-		{
-			"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-			false,
-		},
+		{"shorter", func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour }, false},
 		{
 			"a higher limit of the operator",
 			func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 8760*time.Hour, 8<<30 },
 			true,
 		},
 		{"unlimited", func(c *jetstream.StreamConfig) { c.MaxAge, c.MaxBytes = 0, -1 }, true},
-		{
-			"smaller",
-			func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
-			false,
-		},
+		{"smaller", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 }, false},
 		{
 			"an age limited by the duplicate window",
 			func(c *jetstream.StreamConfig) { c.Duplicates, c.MaxAge = time.Minute, time.Minute },
@@ -110,15 +101,8 @@ func TestPrepare_ChangesStreamsToTheDeclaration(t *testing.T) {
 			},
 			false,
 		},
-		{
-			"fewer messages",
-			func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 },
-			false,
-		},
-		{
-			"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false },
-			false,
-		},
+		{"fewer messages", func(c *jetstream.StreamConfig) { c.MaxMsgs, c.MaxMsgsPerSubject = 5, 1 }, false},
+		{"no direct reads", func(c *jetstream.StreamConfig) { c.AllowDirect = false }, false},
 		{"an undeclared setting", func(c *jetstream.StreamConfig) { c.Description = "ours" }, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -187,8 +171,7 @@ func TestPrepare_AtOnce(t *testing.T) {
 	}
 	errs := make(chan error, 4)
 	for range cap(errs) {
-		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()},
-			slog.New(slog.DiscardHandler), nil)
+		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()}, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

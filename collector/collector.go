@@ -126,8 +126,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	c.cpuModel = localCPUModel()
 	c.updateSpeed()
 	if speed := c.bestSpeed.Load(); speed != nil {
-		c.log.Info("node speed measured",
-			"cpu_model", c.cpuModel, "speed_operations_per_second", *speed)
+		c.log.Info("node speed measured", "cpu_model", c.cpuModel, "speed_operations_per_second", *speed)
 	}
 	background.Go(func() { c.repeatSpeed(ctx) })
 	checked := make(chan nameCheck, 1)

@@ -281,8 +281,7 @@ func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
 		t.Error(err)
 	}
 	if first := all[2]; !first.At.After(begin) || !first.At.Before(back) {
-		t.Errorf("the first sample has the timestamp %s, want one between %s and %s",
-			first.At, begin, back)
+		t.Errorf("the first sample has the timestamp %s, want one between %s and %s", first.At, begin, back)
 	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Number <= all[i-1].Number || !all[i].At.After(all[i-1].At) {

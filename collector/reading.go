@@ -280,11 +280,7 @@ func cpuBetween(before, after nodeReading) (busy, ioWait *float64) {
 
 // rateBetween returns the rate of a counter over all devices that are in both readings, in units
 // per second.
-func rateBetween[T any](
-	before, after map[string]T,
-	interval float64,
-	counter func(T) float64,
-) *float64 {
+func rateBetween[T any](before, after map[string]T, interval float64, counter func(T) float64) *float64 {
 	sum, found := 0.0, false
 	for device, a := range after {
 		b, isKnown := before[device]

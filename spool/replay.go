@@ -134,11 +134,7 @@ func publishLines(ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger
 
 // readLines calls handle for each event of a spool file, in order and once per identity, and
 // skip for each line that is not an event. It stops at the first error of handle.
-func readLines(
-	r io.Reader,
-	handle func(schemas.Event) error,
-	skip func(line []byte, err error),
-) error {
+func readLines(r io.Reader, handle func(schemas.Event) error, skip func(line []byte, err error)) error {
 	buffer := bufio.NewReaderSize(r, 2*schemas.MaxMessageBytes)
 	seen := map[string]bool{}
 	for {

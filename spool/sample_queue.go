@@ -207,11 +207,7 @@ func (q *SampleQueue) Publish(
 var errDeadline = errors.New("the deadline has passed")
 
 // replay publishes the samples on disk.
-func (q *SampleQueue) replay(
-	ctx context.Context,
-	deadline time.Time,
-	publish SamplePublisher,
-) error {
+func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish SamplePublisher) error {
 	skip := func(line []byte, err error) {
 		q.log.Warn("unreadable spool line skipped", "line", excerpt(line), "error", err)
 	}

@@ -91,8 +91,7 @@ func BenchmarkHistory_Events(b *testing.B) {
 					}
 					s.ended(job, 1, schemas.EventFinished)
 				}
-				write(b, w,
-					batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
+				write(b, w, batch(schemas.StreamJob, uint64(n)*uint64(len(s.events))+1, s.events...))
 			}
 			b.ReportAllocs()
 			events := 0

@@ -38,9 +38,7 @@ func (d *Database) checkSingle(ctx context.Context) error {
 
 // findTable returns the first of the store's tables that matches a condition on system.tables, or
 // "" if there is none. The database may be missing.
-func (d *Database) findTable(
-	ctx context.Context, condition string,
-) (name, engine string, err error) {
+func (d *Database) findTable(ctx context.Context, condition string) (name, engine string, err error) {
 	var rows []struct {
 		Name   string `ch:"name"`
 		Engine string `ch:"engine"`

@@ -74,8 +74,10 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 		maps[c.readers] = current
 		return current, c.bus.SetShardMaps(ctx, maps, revision)
 	}
-	if err := changed(recorded, current); err != nil {
-		return nil, err
+	if difference := recorded.Difference(current); difference != "" {
+		return nil, fmt.Errorf("%w: %s: restore the configuration of the servers, or fill the tables of "+
+			"another database (docs/howto/clickhouse-cluster.md): %w",
+			ErrShardsChanged, difference, ErrRefused)
 	}
 	return recorded, nil
 }
@@ -84,12 +86,7 @@ func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 func (c *Cluster) checkReaders(ctx context.Context, m *schemas.ShardMap) error {
 	for _, s := range m.Shards {
 		for _, server := range s.Replicas {
-			d, err := c.entry.on([]string{server}, m.Database, nil, nil)
-			if err != nil {
-				return err
-			}
-			err = d.checkReaders(ctx)
-			_ = d.Close() // nothing was written
+			err := c.entry.visit(server, m.Database, func(d *Database) error { return d.checkReaders(ctx) })
 			if err != nil {
 				return err
 			}
@@ -98,29 +95,15 @@ func (c *Cluster) checkReaders(ctx context.Context, m *schemas.ShardMap) error {
 	return nil
 }
 
-// changed returns an error if the current shards differ from the recorded ones. It cannot be cured
-// by a retry.
-func changed(recorded, current *schemas.ShardMap) error {
-	difference := recorded.Difference(current)
-	if difference == "" {
-		return nil
-	}
-	return fmt.Errorf("%w: %s: restore the configuration of the servers, or fill the tables of "+
-		"another database (docs/howto/clickhouse-cluster.md): %w",
-		ErrShardsChanged, difference, ErrRefused)
-}
-
 // readShardMap reads the shards of the cluster from all its servers, which must agree. Of a server
 // that is unavailable it takes the macro from the recorded map, if there is one.
-func (c *Cluster) readShardMap(
-	ctx context.Context, recorded *schemas.ShardMap,
-) (*schemas.ShardMap, error) {
+func (c *Cluster) readShardMap(ctx context.Context, recorded *schemas.ShardMap) (*schemas.ShardMap, error) {
 	m, err := c.shardsAt(ctx, c.entry)
 	if err != nil {
 		return nil, err
 	}
-	for i := range m.Shards {
-		s := &m.Shards[i]
+	macros := make([]string, len(m.Shards))
+	for i, s := range m.Shards {
 		for replica, server := range s.Replicas {
 			macro, err := c.checkServer(ctx, server, m)
 			switch {
@@ -131,12 +114,15 @@ func (c *Cluster) readShardMap(
 				c.log.Warn("server of the cluster is not available", "server", server, "error", err)
 				macro = recorded.Shards[i].Macro
 			}
-			if replica > 0 && macro != s.Macro {
+			if replica > 0 && macro != macros[i] {
 				return nil, fmt.Errorf("%w: %s has the macro shard %q, another replica of its shard %q: %w",
-					ErrShardsChanged, server, macro, s.Macro, ErrRefused)
+					ErrShardsChanged, server, macro, macros[i], ErrRefused)
 			}
-			s.Macro = macro
+			macros[i] = macro
 		}
+	}
+	for i, macro := range macros {
+		m.Shards[i].Macro = macro
 	}
 	if err := m.Validate(); err != nil {
 		return nil, fmt.Errorf("%w: %w", err, ErrRefused)
@@ -176,33 +162,22 @@ func (c *Cluster) shardsAt(ctx context.Context, d *Database) (*schemas.ShardMap,
 }
 
 // checkServer returns the macro shard of a server, and an error if the server describes other
-// shards than m.
+// shards than m, which has no macros.
 func (c *Cluster) checkServer(
 	ctx context.Context, server string, m *schemas.ShardMap,
 ) (macro string, err error) {
-	d, err := c.entry.on([]string{server}, "default", nil, nil)
-	if err != nil {
-		return "", err
-	}
-	defer d.Close()
-	own, err := c.shardsAt(ctx, d)
-	if err != nil {
-		return "", err
-	}
-	if difference := withoutMacros(m).Difference(own); difference != "" {
-		return "", fmt.Errorf("%w: the configuration of %s differs from the one of %s: %s: %w",
-			ErrShardsChanged, server, c.entry.address, difference, ErrRefused)
-	}
-	return value[string](ctx, d, "SELECT max(substitution) FROM system.macros WHERE macro = 'shard'")
-}
-
-// withoutMacros returns a copy of a map without the macros of its shards.
-func withoutMacros(m *schemas.ShardMap) *schemas.ShardMap {
-	without := *m
-	without.Shards = nil
-	for _, s := range m.Shards {
-		s.Macro = ""
-		without.Shards = append(without.Shards, s)
-	}
-	return &without
+	err = c.entry.visit(server, "default", func(d *Database) error {
+		own, err := c.shardsAt(ctx, d)
+		if err != nil {
+			return err
+		}
+		if difference := m.Difference(own); difference != "" {
+			return fmt.Errorf("%w: the configuration of %s differs from the one of %s: %s: %w",
+				ErrShardsChanged, server, c.entry.address, difference, ErrRefused)
+		}
+		macro, err = value[string](ctx, d,
+			"SELECT max(substitution) FROM system.macros WHERE macro = 'shard'")
+		return err
+	})
+	return macro, err
 }

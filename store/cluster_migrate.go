@@ -30,15 +30,13 @@ func (c *Cluster) isMigrated(ctx context.Context, servers []string) bool {
 // checkServerMigrated returns an error unless a server is available and has all migrations.
 func (c *Cluster) checkServerMigrated(ctx context.Context, server string) error {
 	for _, database := range []string{c.shardMap.LocalDatabase(), c.shardMap.Database} {
-		d, err := c.entry.on([]string{server}, database, nil, nil)
-		if err != nil {
+		err := c.entry.visit(server, database, func(d *Database) error {
+			err := d.checkMigrated(ctx)
+			if err == nil && database == c.shardMap.Database {
+				err = d.checkReaders(ctx)
+			}
 			return err
-		}
-		err = d.checkMigrated(ctx)
-		if err == nil && database == c.shardMap.Database {
-			err = d.checkReaders(ctx)
-		}
-		_ = d.Close() // nothing was written
+		})
 		if err != nil {
 			return err
 		}
@@ -104,12 +102,7 @@ func (c *Cluster) liveServers(ctx context.Context) (isLive map[string]bool, err 
 
 // ping connects to a server.
 func (c *Cluster) ping(ctx context.Context, server string) error {
-	d, err := c.entry.on([]string{server}, "default", nil, nil)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.connect(ctx)
+	return c.entry.visit(server, "default", func(d *Database) error { return d.connect(ctx) })
 }
 
 // replicaInterval is the interval at which replicas that lack migrations are tried again.
@@ -164,9 +157,7 @@ func (c *Cluster) targets() (local, readers []*migrationTarget, err error) {
 			if err != nil {
 				return nil, nil, err
 			}
-			local = append(local, &migrationTarget{
-				Database: d, translate: shardTables(c.shardMap), next: -1,
-			})
+			local = append(local, &migrationTarget{Database: d, translate: shardTables(c.shardMap), next: -1})
 			d, err = c.database(c.entry, []string{server}, c.shardMap.Database, nil, nil)
 			if err != nil {
 				return nil, nil, err
@@ -181,7 +172,8 @@ func (c *Cluster) targets() (local, readers []*migrationTarget, err error) {
 
 // copySchemas gives each replica without tables, such as one with a new disk, the tables of another
 // replica of its shard. The migrations cannot create them: the first ones lack the columns that the
-// other replicas have by now, and ClickHouse refuses a replica with other columns.
+// other replicas have by now, and ClickHouse refuses a replica with other columns. Afterwards the
+// migrations create the views, and change nothing else.
 func copySchemas(ctx context.Context, m *schemas.ShardMap, local []*migrationTarget) error {
 	for _, s := range m.Shards {
 		var from *migrationTarget
@@ -204,7 +196,7 @@ func copySchemas(ctx context.Context, m *schemas.ShardMap, local []*migrationTar
 			if from == nil {
 				break
 			}
-			if err := t.copySchema(ctx, from.Database); err != nil {
+			if err := t.copyTables(ctx, from.Database); err != nil {
 				return fmt.Errorf("copy the tables of %s: %w", from.address, err)
 			}
 			t.log.Info("tables of another replica created", "address", t.address, "other", from.address)
@@ -224,51 +216,21 @@ func (t *migrationTarget) appliedToTables(ctx context.Context) (int, error) {
 	return t.appliedMigration(ctx)
 }
 
-// copySchema creates the replicated tables and the views of another replica. A crash in between leaves
-// the database without migrations, so that the next call creates the rest.
-func (d *Database) copySchema(ctx context.Context, from *Database) error {
-	var tables []struct {
-		Create string `ch:"create_table_query"`
-	}
-	err := from.Query(ctx, &tables, "SELECT create_table_query FROM system.tables "+
-		"WHERE database = currentDatabase() AND (engine LIKE 'Replicated%' OR engine LIKE '%View') "+
-		"ORDER BY engine LIKE '%View', name")
+// copyTables creates the replicated tables of another replica.
+func (d *Database) copyTables(ctx context.Context, from *Database) error {
+	tables, err := values[string](ctx, from, "SELECT create_table_query FROM system.tables "+
+		"WHERE database = currentDatabase() AND engine LIKE 'Replicated%'")
 	if err != nil {
 		return err
 	}
-	// A view may read another one, which is created first.
-	for left := len(tables) + 1; len(tables) > 0; {
-		if len(tables) == left {
+	name := " " + d.options.Auth.Database + "."
+	for _, create := range tables {
+		err := d.exec(ctx, "migrate", strings.Replace(create, name, " IF NOT EXISTS"+name, 1))
+		if err != nil {
 			return err
 		}
-		left, err = len(tables), nil
-		tables = slices.DeleteFunc(tables, func(t struct {
-			Create string `ch:"create_table_query"`
-		}) bool {
-			failure := d.exec(ctx, "migrate", strings.Replace(t.Create, " "+d.options.Auth.Database+".",
-				" IF NOT EXISTS "+d.options.Auth.Database+".", 1))
-			err = errors.Join(err, failure)
-			return failure == nil
-		})
 	}
-
-	if err := d.joinQuorums(ctx); err != nil {
-		return err
-	}
-
-	var applied []struct {
-		Number  uint32    `ch:"number"`
-		Name    string    `ch:"name"`
-		Applied time.Time `ch:"applied_at"`
-	}
-	err = from.Query(ctx, &applied, "SELECT * FROM schema_migrations ORDER BY number")
-	for _, m := range applied {
-		if err == nil {
-			err = d.exec(ctx, "migrate", "INSERT INTO schema_migrations SELECT ?, ?, ?", m.Number, m.Name,
-				m.Applied)
-		}
-	}
-	return err
+	return d.joinQuorums(ctx)
 }
 
 // joinQuorums confirms the parts that were inserted while the replica was created. It fetches them, but

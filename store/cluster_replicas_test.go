@@ -80,8 +80,7 @@ func TestCluster_StopsThePreviousWriterOnEveryReplica(t *testing.T) {
 	ended := make(chan error, 1)
 	before := replica.AsWriter(t.Context(), schemas.StreamNode)
 	go func() {
-		ended <- replica.Exec(before,
-			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+		ended <- replica.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 	}()
 	await(t, "the statement of the previous writer", func() bool {
 		return selectNumber(t, replica, "SELECT count() AS n FROM system.processes "+

@@ -29,9 +29,7 @@ func openCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) *store.Clus
 	return c
 }
 
-func tryCluster(
-	t testing.TB, b *bus.Bus, servers *cluster.Servers,
-) (*store.Cluster, error) {
+func tryCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) (*store.Cluster, error) {
 	return tryClusterAt(t, b, servers.URL(0, "courier"))
 }
 
@@ -255,9 +253,7 @@ func TestCluster_RefusesAMistakeInTheConfiguration(t *testing.T) {
 }
 
 // wantRefused fails unless a store refuses to start, for a reason that a retry cannot cure.
-func wantRefused(
-	t *testing.T, name string, b *bus.Bus, servers *cluster.Servers, want string,
-) {
+func wantRefused(t *testing.T, name string, b *bus.Bus, servers *cluster.Servers, want string) {
 	t.Helper()
 	before, _, err := b.ShardMaps(t.Context())
 	must(t, err)

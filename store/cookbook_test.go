@@ -95,8 +95,7 @@ func TestCookbook_AnswersMatchTheEngine(t *testing.T) {
 		t.Errorf("parsed %d of %d questions, want all, and at least 15", len(questions), blocks)
 	}
 	for _, view := range views(t, d) {
-		if !strings.Contains(queries, "FROM "+view+"\n") && !strings.Contains(queries,
-			"FROM "+view+" ") {
+		if !strings.Contains(queries, "FROM "+view+"\n") && !strings.Contains(queries, "FROM "+view+" ") {
 			t.Errorf("no question queries the view %s", view)
 		}
 		if !strings.Contains(string(index), "| `"+view+"` |") {

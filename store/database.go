@@ -46,9 +46,7 @@ type Database struct {
 // Open checks the options and returns a database without connecting to it: each statement
 // connects by itself, and Migrate waits until the server is available. If ctx has ended, Open
 // fails. Otherwise the error matches ErrAddress. No error and no log line contains the password.
-func Open(
-	ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer,
-) (*Database, error) {
+func Open(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Registerer) (*Database, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -111,6 +109,17 @@ func (d *Database) on(
 		return nil, fmt.Errorf("open database %s: %w: %w", other.address, ErrAddress, err)
 	}
 	return other, nil
+}
+
+// visit calls f with a database of one server, which it closes afterwards.
+func (d *Database) visit(server, database string, f func(*Database) error) error {
+	other, err := d.on([]string{server}, database, nil, nil)
+	if err != nil {
+		return err
+	}
+	err = f(other)
+	_ = other.Close() // its statements have ended
+	return err
 }
 
 // Address returns the database's URL without user, password and settings.

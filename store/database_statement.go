@@ -175,9 +175,7 @@ func (d *Database) Query(ctx context.Context, dst any, statement string, args ..
 }
 
 // values returns the rows of a query of one column.
-func values[T any](
-	ctx context.Context, d *Database, statement string, args ...any,
-) (all []T, err error) {
+func values[T any](ctx context.Context, d *Database, statement string, args ...any) (all []T, err error) {
 	ctx, query := d.begin(ctx, "query", nil)
 	rows, err := d.conn.Query(ctx, statement, args...)
 	if err == nil {
@@ -195,9 +193,7 @@ func values[T any](
 }
 
 // value returns the result of a query of one column and row.
-func value[T any](
-	ctx context.Context, d *Database, statement string, args ...any,
-) (v T, err error) {
+func value[T any](ctx context.Context, d *Database, statement string, args ...any) (v T, err error) {
 	all, err := values[T](ctx, d, statement, args...)
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("%.60s has %d rows, want 1", statement, len(all))
@@ -221,9 +217,7 @@ func (d *Database) exec(ctx context.Context, kind, statement string, args ...any
 
 // retry calls attempt with a growing delay until it succeeds, fails with ErrRefused or
 // ErrNewer, or ctx ends. It returns the error of the last attempt.
-func (d *Database) retry(
-	ctx context.Context, action string, attempt func(context.Context) error,
-) error {
+func (d *Database) retry(ctx context.Context, action string, attempt func(context.Context) error) error {
 	const maxDelay = 10 * time.Second
 	for delay := 100 * time.Millisecond; ; delay = min(2*delay, maxDelay) {
 		err := attempt(ctx)

@@ -193,17 +193,15 @@ func (f *fortnight) addJob(p *plan) {
 		Model: p.model, Dataset: p.dataset, BatchSize: p.batch, CPUs: 2, Epochs: 5,
 		TrainingSamples: 50_000, Nodes: []string{p.node},
 	}
-	f.add(
-		&schemas.Started{
-			JobStamp:         stamp(schemas.StartedID(p.id, 1)),
-			Setting:          s,
-			NodeCores:        4,
-			HeartbeatSeconds: 10,
-			Command:          "python",
-			User:             p.user,
-			Moves:            []string{schemas.MoveBatchSize},
-		},
-	)
+	f.add(&schemas.Started{
+		JobStamp:         stamp(schemas.StartedID(p.id, 1)),
+		Setting:          s,
+		NodeCores:        4,
+		HeartbeatSeconds: 10,
+		Command:          "python",
+		User:             p.user,
+		Moves:            []string{schemas.MoveBatchSize},
+	})
 	started := at
 	at = at.Add(2 * time.Second)
 	done := uint32(0)
@@ -216,28 +214,24 @@ func (f *fortnight) addJob(p *plan) {
 		seconds *= settings[s.BatchSize][0] / settings[p.batch][0]
 		at = at.Add(time.Duration(seconds * 1e9))
 		accuracy := settings[s.BatchSize][1] * (1 - 1/float64(int(2)<<n))
-		f.add(
-			&schemas.Epoch{
-				JobStamp:        stamp(schemas.EpochID(p.id, 1, n)),
-				Setting:         s,
-				Epoch:           n,
-				DurationSeconds: seconds,
-				DurationSource:  schemas.DurationReported,
-				NodeCores:       4,
-				Accuracy:        &accuracy,
-				Loss:            pointer(1 / float64(n)),
-				ConcurrentJobs:  pointer(1 + neighbours),
-				NodeCPURatio:    pointer(0.5 + neighbours/4),
-				NodeIOWaitRatio: &ioWait,
-				JobCPUSeconds: pointer(
-					seconds * 1.5,
-				),
-				JobMemoryBytes:    pointer(p.seconds * (1 << 24)),
-				JobReadBytes:      pointer(p.seconds * (1 << 22)),
-				JobWrittenBytes:   pointer(0.0),
-				ValidationSamples: 10_000,
-			},
-		)
+		f.add(&schemas.Epoch{
+			JobStamp:          stamp(schemas.EpochID(p.id, 1, n)),
+			Setting:           s,
+			Epoch:             n,
+			DurationSeconds:   seconds,
+			DurationSource:    schemas.DurationReported,
+			NodeCores:         4,
+			Accuracy:          &accuracy,
+			Loss:              pointer(1 / float64(n)),
+			ConcurrentJobs:    pointer(1 + neighbours),
+			NodeCPURatio:      pointer(0.5 + neighbours/4),
+			NodeIOWaitRatio:   &ioWait,
+			JobCPUSeconds:     pointer(seconds * 1.5),
+			JobMemoryBytes:    pointer(p.seconds * (1 << 24)),
+			JobReadBytes:      pointer(p.seconds * (1 << 22)),
+			JobWrittenBytes:   pointer(0.0),
+			ValidationSamples: 10_000,
+		})
 		left := p.slo - at.Sub(requested).Seconds()
 		if remaining := seconds * float64(5-n); n == 2 && p.outcome == schemas.EventFinished &&
 			remaining > left*0.95 {
@@ -270,18 +264,15 @@ func (f *fortnight) alternatives(p *plan, epochs uint32) (all []schemas.Alternat
 		if batch == p.batch {
 			odds, reason = p.odds, "the best by probability and expected accuracy of those that can be promised"
 		}
-		all = append(
-			all,
-			schemas.Alternative{
-				BatchSize:         batch,
-				CPUs:              2,
-				Epochs:            epochs,
-				PredictedSeconds:  &seconds,
-				PredictedAccuracy: pointer(settings[batch][1]),
-				Probability:       &odds,
-				Reason:            reason,
-			},
-		)
+		all = append(all, schemas.Alternative{
+			BatchSize:         batch,
+			CPUs:              2,
+			Epochs:            epochs,
+			PredictedSeconds:  &seconds,
+			PredictedAccuracy: pointer(settings[batch][1]),
+			Probability:       &odds,
+			Reason:            reason,
+		})
 	}
 	return all
 }
@@ -320,23 +311,21 @@ func (f *fortnight) submit(p *plan, at time.Time) {
 	if p.waitsQueue {
 		advice.Admission.Verdict = schemas.Queued
 	}
-	f.add(
-		&schemas.Submitted{
-			JobStamp: stamp,
-			Advice:   advice,
-			Request: schemas.JobRequest{
-				JobID:      p.id,
-				Model:      p.model,
-				Dataset:    p.dataset,
-				CPUs:       schemas.CPUs{2},
-				BatchSizes: []int{16, 64, 256},
-				Epochs:     5,
-				SLO:        schemas.Duration(p.slo * 1e9),
-				Confidence: 0.95,
-				User:       p.user,
-			},
+	f.add(&schemas.Submitted{
+		JobStamp: stamp,
+		Advice:   advice,
+		Request: schemas.JobRequest{
+			JobID:      p.id,
+			Model:      p.model,
+			Dataset:    p.dataset,
+			CPUs:       schemas.CPUs{2},
+			BatchSizes: []int{16, 64, 256},
+			Epochs:     5,
+			SLO:        schemas.Duration(p.slo * 1e9),
+			Confidence: 0.95,
+			User:       p.user,
 		},
-	)
+	})
 }
 
 func (f *fortnight) advise(p *plan, stamp schemas.JobStamp, batch, epochs uint32, seconds float64) *schemas.Advice {
@@ -386,24 +375,20 @@ func (f *fortnight) warn(
 		cause = schemas.CauseLate
 	}
 	cost := uint64(p.number)*10 + 2
-	f.add(
-		&schemas.Risk{
-			JobStamp:         stamp(schemas.RiskID(p.id, cost)),
-			CauseSequence:    cost,
-			Cause:            cause,
-			Probability:      0.25,
-			Confidence:       0.95,
-			PredictedSeconds: remaining,
-			LeftSeconds:      left,
-			Action: string(
-				schemas.ActionBatch,
-			),
-			BatchSize:        256,
-			SavedProbability: pointer(0.9),
-			AccuracyLoss:     pointer(settings[batch][1] - settings[256][1]),
-			Message:          "the SLO is at risk",
-		},
-	)
+	f.add(&schemas.Risk{
+		JobStamp:         stamp(schemas.RiskID(p.id, cost)),
+		CauseSequence:    cost,
+		Cause:            cause,
+		Probability:      0.25,
+		Confidence:       0.95,
+		PredictedSeconds: remaining,
+		LeftSeconds:      left,
+		Action:           string(schemas.ActionBatch),
+		BatchSize:        256,
+		SavedProbability: pointer(0.9),
+		AccuracyLoss:     pointer(settings[batch][1] - settings[256][1]),
+		Message:          "the SLO is at risk",
+	})
 	if batch == 256 {
 		return batch
 	}
@@ -456,21 +441,19 @@ func (f *fortnight) sample(node string, n, i int) {
 		busy += float64(n) / 32
 	}
 	number := uint64(i + 1)
-	f.add(
-		&schemas.Sample{
-			Stamp:                schemas.Stamp{EventID: schemas.SampleID(node, "boot", number), At: at},
-			Node:                 node,
-			BootID:               "boot",
-			Number:               number,
-			IntervalSeconds:      600,
-			Cores:                4,
-			CPURatio:             &busy,
-			IOWaitRatio:          &wait,
-			LoadAverage:          pointer(busy * 4),
-			MemoryTotalBytes:     pointer(16e9),
-			MemoryAvailableBytes: pointer(8e9),
-		},
-	)
+	f.add(&schemas.Sample{
+		Stamp:                schemas.Stamp{EventID: schemas.SampleID(node, "boot", number), At: at},
+		Node:                 node,
+		BootID:               "boot",
+		Number:               number,
+		IntervalSeconds:      600,
+		Cores:                4,
+		CPURatio:             &busy,
+		IOWaitRatio:          &wait,
+		LoadAverage:          pointer(busy * 4),
+		MemoryTotalBytes:     pointer(16e9),
+		MemoryAvailableBytes: pointer(8e9),
+	})
 }
 
 // digest is a made-up sha256 of a regressor.

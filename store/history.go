@@ -48,9 +48,7 @@ func NewHistory(d *Database) *History {
 // events are complete up to a sequence: a missing event has a higher sequence than all others.
 // If yield returns an error, Events returns it. The error matches ErrReplicaBehind if a replica
 // cannot have all events.
-func (h *History) Events(
-	ctx context.Context, since time.Time, yield func(schemas.Event) error,
-) error {
+func (h *History) Events(ctx context.Context, since time.Time, yield func(schemas.Event) error) error {
 	select {
 	case h.slots <- struct{}{}:
 		defer func() { <-h.slots }()
@@ -63,18 +61,9 @@ func (h *History) Events(
 		return fmt.Errorf("read history: %w", err)
 	}
 	cursors := []*eventCursor{
-		{table: "job_started", newEvent: func() (schemas.Event, *schemas.Stamp) {
-			e := new(schemas.Started)
-			return e, &e.Stamp
-		}},
-		{table: "job_epoch", newEvent: func() (schemas.Event, *schemas.Stamp) {
-			e := new(schemas.Epoch)
-			return e, &e.Stamp
-		}},
-		{table: "job_ended", newEvent: func() (schemas.Event, *schemas.Stamp) {
-			e := new(schemas.Ended)
-			return e, &e.Stamp
-		}},
+		{table: "job_started", newEvent: func() schemas.Event { return new(schemas.Started) }},
+		{table: "job_epoch", newEvent: func() schemas.Event { return new(schemas.Epoch) }},
+		{table: "job_ended", newEvent: func() schemas.Event { return new(schemas.Ended) }},
 	}
 	for _, c := range cursors {
 		defer c.close()
@@ -90,7 +79,8 @@ func merge(cursors []*eventCursor, yield func(schemas.Event) error) error {
 	for {
 		var first *eventCursor
 		for _, c := range cursors {
-			if c.event != nil && (first == nil || c.stamp.Sequence < first.stamp.Sequence) {
+			if c.event != nil && (first == nil ||
+				c.event.Stamped().Sequence < first.event.Stamped().Sequence) {
 				first = c
 			}
 		}
@@ -109,11 +99,10 @@ func merge(cursors []*eventCursor, yield func(schemas.Event) error) error {
 // eventCursor reads the rows of one table.
 type eventCursor struct {
 	table    string
-	newEvent func() (schemas.Event, *schemas.Stamp)
+	newEvent func() schemas.Event
 
 	rows  driver.Rows
 	event schemas.Event // the current event; nil at the end
-	stamp *schemas.Stamp
 
 	cancel  context.CancelFunc // ends the query
 	timeout time.Duration      // of each wait for rows
@@ -126,12 +115,11 @@ const maxQuery = 24 * time.Hour
 
 // open queries the rows up to a sequence and reads the first one.
 func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, until uint64) error {
-	event, _ := c.newEvent()
 	var from int64
 	if since.After(time.Unix(0, 0)) {
 		from = since.UnixNano()
 	}
-	columns := strings.Join(columnNames(reflect.TypeOf(event).Elem()), ", ")
+	columns := strings.Join(columnNames(reflect.TypeOf(c.newEvent()).Elem()), ", ")
 	statement := fmt.Sprintf("SELECT %s FROM %s "+
 		"WHERE at >= fromUnixTimestamp64Nano(?, 'UTC') AND sequence <= ? "+
 		"ORDER BY sequence LIMIT 1 BY event_id", columns, c.table)
@@ -156,7 +144,7 @@ func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, un
 
 // next reads the next event.
 func (c *eventCursor) next() error {
-	c.event, c.stamp = nil, nil
+	c.event = nil
 	c.silence.Reset(c.timeout)
 	hasRow := c.rows.Next()
 	inTime := c.silence.Stop()
@@ -168,11 +156,11 @@ func (c *eventCursor) next() error {
 	if !hasRow {
 		return nil
 	}
-	event, stamp := c.newEvent()
+	event := c.newEvent()
 	if err := c.rows.ScanStruct(event); err != nil {
 		return fmt.Errorf("read %s: %w", c.table, err)
 	}
-	c.event, c.stamp = event, stamp
+	c.event = event
 	return nil
 }
 

@@ -124,15 +124,11 @@ func readBare(b *testing.B, url string, samples, fetch int) {
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()
 	name := fmt.Sprint("bare-", time.Now().UnixNano())
-	c, err := js.CreateConsumer(
-		ctx,
-		schemas.StreamNode,
-		jetstream.ConsumerConfig{
-			Durable:       name,
-			AckPolicy:     jetstream.AckAllPolicy,
-			MaxAckPending: 3 * schemas.MaxBatchMessages,
-		},
-	)
+	c, err := js.CreateConsumer(ctx, schemas.StreamNode, jetstream.ConsumerConfig{
+		Durable:       name,
+		AckPolicy:     jetstream.AckAllPolicy,
+		MaxAckPending: 3 * schemas.MaxBatchMessages,
+	})
 	must(b, err)
 	defer func() { must(b, js.DeleteConsumer(ctx, schemas.StreamNode, name)) }()
 	for n := 0; n < samples; {

@@ -98,9 +98,7 @@ func victim() int {
 }
 
 // open opens the database, or the database of each shard of the cluster.
-func (o *killOrder) open(
-	ctx context.Context, b *bus.Bus, log *slog.Logger,
-) ([]*store.Database, error) {
+func (o *killOrder) open(ctx context.Context, b *bus.Bus, log *slog.Logger) ([]*store.Database, error) {
 	if o.Cluster != "" {
 		c, err := store.OpenCluster(ctx, b, store.Options{URL: o.ClickHouse}, o.Cluster, log, nil)
 		if err != nil {

@@ -85,8 +85,7 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 		restored: r.counter("courier_store_restored_rows_total",
 			"Rows that ClickHouse lost when it crashed, and that were restored.", "table"),
 		batches: r.counter("courier_store_batches_total", "Batches written.", "stream"),
-		errors: r.counter("courier_store_batch_errors_total",
-			"Failed attempts to write a batch.", "stream"),
+		errors:  r.counter("courier_store_batch_errors_total", "Failed attempts to write a batch.", "stream"),
 		last: r.gauge("courier_store_last_batch_timestamp_seconds",
 			"Unix time at which the last batch was written.", "stream"),
 		size: r.NewHistogramVec(prometheus.HistogramOpts{

@@ -36,8 +36,7 @@ func TestMetrics_CountABatch(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	address := storetest.Address(t, storetest.Protocols(t)[0])
-	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler),
-		reg)
+	d, err := store.Open(t.Context(), store.Options{URL: address}, slog.New(slog.DiscardHandler), reg)
 	must(t, err)
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))
@@ -95,8 +94,7 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 	must(t, d.Exec(t.Context(), "RENAME TABLE node_sample TO hidden"))
 	finish := run(
 		t,
-		store.New(b, d, slog.New(slog.DiscardHandler), reg,
-			store.Options{MaxAge: 10 * time.Millisecond}),
+		store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}),
 	)
 	await(t, "the backlog", func() bool {
 		return gather(t, reg)["courier_store_lag_messages/NODE"] == 100

@@ -65,9 +65,7 @@ type migrationTarget struct {
 // applyTo tries once to apply the missing migrations to groups of databases, one group after the
 // other. In a group, each statement runs in all databases before the next one. No table changes if
 // a database is refused.
-func applyTo(
-	ctx context.Context, migrations []schemas.Migration, groups ...[]*migrationTarget,
-) error {
+func applyTo(ctx context.Context, migrations []schemas.Migration, groups ...[]*migrationTarget) error {
 	for _, t := range slices.Concat(groups...) {
 		if err := t.start(ctx, len(migrations)); err != nil {
 			return err

@@ -144,9 +144,7 @@ func TestMigrate_RunsConcurrently(t *testing.T) {
 func TestMigrate_RejectsANewerDatabase(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t)
-	must(t,
-		d.Exec(t.Context(),
-			"INSERT INTO schema_migrations SELECT 999, '0999_future.sql', now64(9)"))
+	must(t, d.Exec(t.Context(), "INSERT INTO schema_migrations SELECT 999, '0999_future.sql', now64(9)"))
 	if err := d.Migrate(t.Context()); !errors.Is(err, store.ErrNewer) {
 		t.Errorf("Migrate of a newer database = %v, want ErrNewer", err)
 	}

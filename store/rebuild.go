@@ -28,9 +28,7 @@ type RebuildOptions struct {
 //
 // After a crash at any point, a store continues. The error matches ErrOtherLog if the tables hold
 // later sequences than the log ever assigned, and otherwise the errors of Migrate.
-func Rebuild(
-	ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions,
-) error {
+func Rebuild(ctx context.Context, b *bus.Bus, d *Database, log *slog.Logger, o RebuildOptions) error {
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}

@@ -188,10 +188,7 @@ func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	_, err := other.Publish(t.Context(), s.events[0])
 	must(t, err)
 	if err := store.Rebuild(t.Context(), other, d, slog.New(slog.DiscardHandler),
-		store.RebuildOptions{}); !errors.Is(
-		err,
-		store.ErrOtherLog,
-	) {
+		store.RebuildOptions{}); !errors.Is(err, store.ErrOtherLog) {
 		t.Errorf("Rebuild = %v, want ErrOtherLog", err)
 	}
 	compare(t, b, d)

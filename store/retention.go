@@ -71,8 +71,7 @@ func ParseRetentions(texts map[string]string) (map[string]int, error) {
 			var unit string
 			_, err := fmt.Sscanf(text, "%d%s", &n, &unit)
 			if err != nil || unit != "d" || n < 1 || n > MaxRetentionDays {
-				return nil, fmt.Errorf("%s=%.40s: want 1d to %dd, or forever",
-					table, text, MaxRetentionDays)
+				return nil, fmt.Errorf("%s=%.40s: want 1d to %dd, or forever", table, text, MaxRetentionDays)
 			}
 		}
 		days[table] = n

@@ -69,9 +69,7 @@ func (d *Database) rebuildRollUps(ctx context.Context, source string, first, las
 // 256 KiB.
 const maxStatementKeys = 1000
 
-func (d *Database) rebuildRollUp(
-	ctx context.Context, source string, r rollUp, first, last uint64,
-) error {
+func (d *Database) rebuildRollUp(ctx context.Context, source string, r rollUp, first, last uint64) error {
 	query, err := d.viewQuery(ctx, r)
 	if err != nil {
 		return err

@@ -45,8 +45,7 @@ func compareRollUps(t *testing.T, d *store.Database) {
 		missing := selectNumber(t, d, "SELECT count() AS n FROM (("+q[1]+") EXCEPT ("+q[0]+"))")
 		wrong := selectNumber(t, d, "SELECT count() AS n FROM (("+q[0]+") EXCEPT ("+q[1]+"))")
 		if missing > 0 || wrong > 0 {
-			t.Errorf("%s differs from its table: %d rows are missing, %d wrong", name, missing,
-				wrong)
+			t.Errorf("%s differs from its table: %d rows are missing, %d wrong", name, missing, wrong)
 		}
 	}
 }
@@ -74,8 +73,7 @@ func TestStore_RebuildsEachRollUp(t *testing.T) {
 		schemas.StreamJob:  s.events,
 	} {
 		half := len(events) / 2
-		all = append(all, batch(name, 1, events[:half]...),
-			batch(name, uint64(half)+1, events[half:]...))
+		all = append(all, batch(name, 1, events[:half]...), batch(name, uint64(half)+1, events[half:]...))
 	}
 	w := newStore(t, nil, d)
 	for _, b := range all {

@@ -19,8 +19,7 @@ func Schema(cluster string) (all []string, err error) {
 		return translateAll(asIs)
 	}
 	if !databaseName.MatchString(cluster) {
-		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _",
-			cluster)
+		return nil, fmt.Errorf("the cluster name %.80q is not 1 to 64 letters, digits and _", cluster)
 	}
 	m := &schemas.ShardMap{Cluster: cluster, Database: DefaultDatabase}
 	m.Shards = []schemas.Shard{{Weight: 1, Replicas: []string{"", ""}}}

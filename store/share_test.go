@@ -76,8 +76,7 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 	ended := make(chan error, 1)
 	before := d.AsWriter(t.Context(), schemas.StreamNode)
 	go func() {
-		ended <- d.Exec(before,
-			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+		ended <- d.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 	}()
 	running := func() bool { // matches the text: statements of the next writer have similar IDs
 		return selectNumber(
@@ -107,8 +106,7 @@ func TestStore_StopsAnInsertBeforeItsRepetition(t *testing.T) {
 	first, giveUp := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- d.Exec(first,
-			"SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
+		ended <- d.Exec(first, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 	}()
 	defer func() { giveUp(); <-ended }()
 	running := func() uint64 {

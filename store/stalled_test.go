@@ -161,9 +161,7 @@ func TestStore_GivesUpAStalledWrite(t *testing.T) {
 }
 
 // openStalling returns a migrated database, and the options for it through a proxy that stalls.
-func openStalling(
-	t *testing.T, texts ...string,
-) (*store.Database, *stallingProxy, store.Options) {
+func openStalling(t *testing.T, texts ...string) (*store.Database, *stallingProxy, store.Options) {
 	t.Helper()
 	d, o := migrated(t)
 	u, err := url.Parse(o.URL)

@@ -89,8 +89,7 @@ func (s *Store) writeStream(ctx context.Context, d schemas.Durable) error {
 		ctx = s.database.asWriter(ctx, d.Stream)
 		err := s.database.retry(ctx, "stop the previous writer", s.database.stopWriter)
 		if errors.Is(err, ErrRefused) {
-			s.log.Warn("statements of the previous writer may still run",
-				"stream", d.Stream, "error", err)
+			s.log.Warn("statements of the previous writer may still run", "stream", d.Stream, "error", err)
 		} else if err != nil {
 			return nil // ctx ended
 		}

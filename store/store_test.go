@@ -229,11 +229,7 @@ func TestStore_RepeatsABatch(t *testing.T) {
 			got := state{
 				selectNumber(t, d, "SELECT count() AS n FROM job_epoch"),
 				selectNumber(t, d, "SELECT count() AS n FROM job_ended"),
-				selectNumber(
-					t,
-					d,
-					"SELECT count() AS n FROM node_sample",
-				),
+				selectNumber(t, d, "SELECT count() AS n FROM node_sample"),
 				selectNumber(t, d, "SELECT sum(samples) AS n FROM node_minute"),
 			}
 			if diff := cmp.Diff(state{3, 1, 90, 90}, got); diff != "" {
@@ -257,10 +253,7 @@ func TestStore_DropsDuplicates(t *testing.T) {
 	}
 	s := newTestLog()
 	s.epoch("alpha", 1, 3)
-	first, second := batch(
-		schemas.StreamJob,
-		1,
-		told()...), batch(
+	first, second := batch(schemas.StreamJob, 1, told()...), batch(
 		schemas.StreamJob,
 		4,
 		append(append(told(), told()...), s.events...)...)

@@ -77,14 +77,12 @@ func (s *testLog) submitted(job string, slo time.Duration) {
 			Labels:     map[string]string{"team": "vision"},
 		},
 		Advice: schemas.Advice{
-			JobStamp: stamp,
-			Decision: schemas.MeetsSLO,
-			Action:   schemas.ActionStart,
-			Message:  "run it",
-			Model:    "digits-mlp",
-			Nodes: []string{
-				"node-a",
-			},
+			JobStamp:     stamp,
+			Decision:     schemas.MeetsSLO,
+			Action:       schemas.ActionStart,
+			Message:      "run it",
+			Model:        "digits-mlp",
+			Nodes:        []string{"node-a"},
 			SLOSeconds:   slo.Seconds(),
 			Confidence:   0.95,
 			Chosen:       &alternatives[0],
@@ -93,23 +91,18 @@ func (s *testLog) submitted(job string, slo time.Duration) {
 }
 
 func (s *testLog) started(job string, run uint32) {
-	s.add(
-		&schemas.Started{
-			JobStamp:         s.jobStamp(schemas.StartedID(job, run), job, run),
-			Setting:          setting(64),
-			NodeCores:        2,
-			HeartbeatSeconds: 10,
-			Command:          "courier",
-			User:             "ada",
-			Moves:            []string{schemas.MoveBatchSize},
-			NodesCores: []uint32{
-				2,
-				4,
-			},
-			NodesCPUModel:                 []string{"x", ""},
-			NodesSpeedOperationsPerSecond: []float64{1.5e9, 0},
-		},
-	)
+	s.add(&schemas.Started{
+		JobStamp:                      s.jobStamp(schemas.StartedID(job, run), job, run),
+		Setting:                       setting(64),
+		NodeCores:                     2,
+		HeartbeatSeconds:              10,
+		Command:                       "courier",
+		User:                          "ada",
+		Moves:                         []string{schemas.MoveBatchSize},
+		NodesCores:                    []uint32{2, 4},
+		NodesCPUModel:                 []string{"x", ""},
+		NodesSpeedOperationsPerSecond: []float64{1.5e9, 0},
+	})
 }
 
 func (s *testLog) epoch(job string, run, n uint32) {
@@ -169,47 +162,43 @@ func (s *testLog) advice(job string, cause uint64) {
 		UpperBoundSeconds: pointer(4.0),
 		Probability:       pointer(0.5),
 	}
-	s.add(
-		&schemas.Advice{
-			JobStamp:       s.jobStamp(schemas.AdviceID(job, cause), job, 1),
-			CauseSequence:  cause,
-			Decision:       schemas.BestEffort,
-			Action:         schemas.ActionKeep,
-			Message:        "keep on",
-			Model:          "digits-mlp",
-			Dataset:        "digits",
-			Nodes:          []string{"node-a"},
-			SLOSeconds:     10,
-			ElapsedSeconds: 2.5,
-			Confidence:     0.95,
-			EpochsDone:     1,
-			Load:           schemas.Load{ConcurrentJobs: 2, Processes: 4},
-			Chosen:         &chosen,
-			Alternatives: []schemas.Alternative{
-				chosen,
-				{BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"},
-			},
-			Regressors: map[string]string{"epoch_time": "abc"},
+	s.add(&schemas.Advice{
+		JobStamp:       s.jobStamp(schemas.AdviceID(job, cause), job, 1),
+		CauseSequence:  cause,
+		Decision:       schemas.BestEffort,
+		Action:         schemas.ActionKeep,
+		Message:        "keep on",
+		Model:          "digits-mlp",
+		Dataset:        "digits",
+		Nodes:          []string{"node-a"},
+		SLOSeconds:     10,
+		ElapsedSeconds: 2.5,
+		Confidence:     0.95,
+		EpochsDone:     1,
+		Load:           schemas.Load{ConcurrentJobs: 2, Processes: 4},
+		Chosen:         &chosen,
+		Alternatives: []schemas.Alternative{
+			chosen,
+			{BatchSize: 128, CPUs: 2, Epochs: 2, Reason: "was never measured"},
 		},
-	)
+		Regressors: map[string]string{"epoch_time": "abc"},
+	})
 }
 
 func (s *testLog) risk(job string, cause uint64) {
-	s.add(
-		&schemas.Risk{
-			JobStamp:         s.jobStamp(schemas.RiskID(job, cause), job, 1),
-			CauseSequence:    cause,
-			Cause:            schemas.CauseNeighbours,
-			Probability:      0.25,
-			Confidence:       0.95,
-			PredictedSeconds: 12,
-			LeftSeconds:      9.5,
-			Action:           string(schemas.ActionBatch),
-			BatchSize:        64,
-			SavedProbability: pointer(0.97),
-			Message:          "it is getting late",
-		},
-	)
+	s.add(&schemas.Risk{
+		JobStamp:         s.jobStamp(schemas.RiskID(job, cause), job, 1),
+		CauseSequence:    cause,
+		Cause:            schemas.CauseNeighbours,
+		Probability:      0.25,
+		Confidence:       0.95,
+		PredictedSeconds: 12,
+		LeftSeconds:      9.5,
+		Action:           string(schemas.ActionBatch),
+		BatchSize:        64,
+		SavedProbability: pointer(0.97),
+		Message:          "it is getting late",
+	})
 }
 
 // moved adds a successful change to batch size 32.
@@ -239,15 +228,13 @@ func (s *testLog) moved(job string, cause uint64) {
 // sample adds a sample whose ratios are multiples of 1/64, so that their sums are exact.
 func (s *testLog) sample(node string, number uint64) {
 	e := &schemas.Sample{
-		Stamp:           s.stamp(schemas.SampleID(node, "boot", number)),
-		Node:            node,
-		BootID:          "boot",
-		Number:          number,
-		IntervalSeconds: 2,
-		Cores:           2,
-		CPURatio: pointer(
-			float64(number%64) / 64,
-		),
+		Stamp:            s.stamp(schemas.SampleID(node, "boot", number)),
+		Node:             node,
+		BootID:           "boot",
+		Number:           number,
+		IntervalSeconds:  2,
+		Cores:            2,
+		CPURatio:         pointer(float64(number%64) / 64),
 		LoadAverage:      pointer(float64(number%8) / 4),
 		MemoryTotalBytes: pointer(8e9),
 	}
@@ -258,56 +245,50 @@ func (s *testLog) sample(node string, number uint64) {
 }
 
 func (s *testLog) regressors() {
-	s.add(
-		&schemas.Promoted{
-			Stamp:    s.stamp(schemas.PromotedID("epoch_time", 1)),
-			Target:   "epoch_time",
-			Revision: 1,
-			Fitted: schemas.Fitted{
-				ModelDigest:    "abc",
-				ManifestDigest: "def",
-				Examples:       40,
-				Configurations: 8,
-				HeldOutError:   0.125,
-				FitSeconds:     0.5,
-			},
-			Grounds: schemas.Grounds{Reason: "first", DecidedBy: schemas.DecidedFirst},
-		},
-	)
-	s.add(
-		&schemas.Rejected{
-			Stamp:       s.stamp(schemas.RejectedID("accuracy", "ghi")),
-			Target:      "accuracy",
-			ModelDigest: "ghi",
-			Reason:      "bad regressor file",
-		},
-	)
-	at := time.Unix(1_790_000_000, 0).UTC()
-	s.add(
-		&schemas.Drift{
-			Stamp:          s.stamp(schemas.DriftID("epoch_time", 7, "scope")),
-			Target:         "epoch_time",
-			CauseSequence:  7,
+	s.add(&schemas.Promoted{
+		Stamp:    s.stamp(schemas.PromotedID("epoch_time", 1)),
+		Target:   "epoch_time",
+		Revision: 1,
+		Fitted: schemas.Fitted{
 			ModelDigest:    "abc",
-			State:          schemas.DriftActive,
-			Scope:          schemas.DriftNodeType,
-			NodeType:       "x, 2 cores",
-			SinceAt:        at,
-			Ratio:          1.25,
-			BeforeRatio:    1,
-			Jobs:           4,
-			RestRatio:      pointer(1.0),
-			RestJobs:       6,
-			ExplainedRatio: 0.75,
-			Statistic:      17,
-			Threshold:      16.5,
-			Deviation:      0.0625,
-			WindowJobs:     40,
-			WindowSinceAt:  at,
-			KnownChanges:   []string{"node node-b joined"},
-			Message:        "jobs on nodes of type x, 2 cores take 1.25 times as long as predicted",
+			ManifestDigest: "def",
+			Examples:       40,
+			Configurations: 8,
+			HeldOutError:   0.125,
+			FitSeconds:     0.5,
 		},
-	)
+		Grounds: schemas.Grounds{Reason: "first", DecidedBy: schemas.DecidedFirst},
+	})
+	s.add(&schemas.Rejected{
+		Stamp:       s.stamp(schemas.RejectedID("accuracy", "ghi")),
+		Target:      "accuracy",
+		ModelDigest: "ghi",
+		Reason:      "bad regressor file",
+	})
+	at := time.Unix(1_790_000_000, 0).UTC()
+	s.add(&schemas.Drift{
+		Stamp:          s.stamp(schemas.DriftID("epoch_time", 7, "scope")),
+		Target:         "epoch_time",
+		CauseSequence:  7,
+		ModelDigest:    "abc",
+		State:          schemas.DriftActive,
+		Scope:          schemas.DriftNodeType,
+		NodeType:       "x, 2 cores",
+		SinceAt:        at,
+		Ratio:          1.25,
+		BeforeRatio:    1,
+		Jobs:           4,
+		RestRatio:      pointer(1.0),
+		RestJobs:       6,
+		ExplainedRatio: 0.75,
+		Statistic:      17,
+		Threshold:      16.5,
+		Deviation:      0.0625,
+		WindowJobs:     40,
+		WindowSinceAt:  at,
+		KnownChanges:   []string{"node node-b joined"},
+		Message:        "jobs on nodes of type x, 2 cores take 1.25 times as long as predicted",
+	})
 }
 
 // job adds all events of a job, from its submission to its end.

@@ -82,9 +82,7 @@ func forTelegraf(b *testing.B, address string) {
 		schemas.StreamNode,
 		jetstream.ConsumerConfig{Durable: "telegraf_consumers", DeliverGroup: "telegraf_consumers",
 			DeliverSubject: "deliver.telegraf", AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: 200_000,
-			AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject(
-				"*", schemas.EventSample,
-			)},
+			AckWait: 2 * time.Minute, FilterSubject: schemas.NodeSubject("*", schemas.EventSample)},
 	)
 	must(b, err)
 }

@@ -52,9 +52,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 
 // recordedPosition returns the recorded position of a stream, and ErrOtherLog if the stream
 // ends before it.
-func recordedPosition(
-	ctx context.Context, b *bus.Bus, d *Database, stream string,
-) (uint64, error) {
+func recordedPosition(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint64, error) {
 	position, err := d.Position(ctx, stream)
 	if err != nil {
 		return 0, err

@@ -105,9 +105,7 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 }
 
 // verifyTable compares one table with the log and with its roll-ups.
-func (v *Verifier) verifyTable(
-	ctx context.Context, log *logHours, t *eventTable, s *StreamReport,
-) error {
+func (v *Verifier) verifyTable(ctx context.Context, log *logHours, t *eventTable, s *StreamReport) error {
 	kept, err := v.database.keptHours(ctx, t.name, "at", v.options.Since)
 	if err != nil {
 		return err

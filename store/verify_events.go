@@ -10,9 +10,7 @@ import (
 )
 
 // compareEvents compares the events of the suspect hours of a table one by one.
-func (v *Verifier) compareEvents(
-	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
-) error {
+func (v *Verifier) compareEvents(ctx context.Context, log *logHours, t *eventTable, hours []*Hour) error {
 	isFine := func(h *Hour) bool { return !h.suspect }
 	suspects := slices.DeleteFunc(slices.Clone(hours), isFine)
 	done := 0
@@ -46,9 +44,7 @@ func groupHours(hours []*Hour, maxEvents uint64) (groups [][]*Hour) {
 }
 
 // compareHours compares a group of hours event by event, one slice at a time.
-func (v *Verifier) compareHours(
-	ctx context.Context, log *logHours, t *eventTable, hours []*Hour,
-) error {
+func (v *Verifier) compareHours(ctx context.Context, log *logHours, t *eventTable, hours []*Hour) error {
 	events, maxEvents := uint64(0), v.options.windowRows
 	byNumber := make(map[int64]*Hour, len(hours))
 	var numbers []string

@@ -47,9 +47,7 @@ func (v *Verifier) readLog(
 }
 
 // readLogHours counts the events of a stream up to a position.
-func (v *Verifier) readLogHours(
-	ctx context.Context, stream string, position uint64,
-) (*logHours, error) {
+func (v *Verifier) readLogHours(ctx context.Context, stream string, position uint64) (*logHours, error) {
 	l := &logHours{
 		stream:   stream,
 		first:    position + 1,

@@ -68,9 +68,7 @@ func (v *Verifier) verifyRollUps(
 	return all, nil
 }
 
-func (c *rollUpCheck) verify(
-	ctx context.Context, kept hourRange, windows []window,
-) (*RollUpReport, error) {
+func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []window) (*RollUpReport, error) {
 	var err error
 	if c.aggregates, err = c.readAggregates(ctx); err != nil {
 		return nil, err
@@ -108,9 +106,7 @@ func (c *rollUpCheck) verify(
 
 // part returns the part of the roll-up that is compared with the window of index i. ok is false
 // if the part is empty.
-func (c *rollUpCheck) part(
-	w window, kept hourRange, i, windows int,
-) (p rollUpPart, ok bool) {
+func (c *rollUpCheck) part(w window, kept hourRange, i, windows int) (p rollUpPart, ok bool) {
 	if c.time == "" {
 		slice := func(key string) string {
 			return fmt.Sprintf("cityHash64(%s) %% %d = %d", key, windows, i)
@@ -231,9 +227,7 @@ func (c *rollUpCheck) differingRows(
 }
 
 // retryBusy calls attempt until it is done, at most maxAttempts times.
-func (c *rollUpCheck) retryBusy(
-	ctx context.Context, attempt func() (done bool, err error),
-) error {
+func (c *rollUpCheck) retryBusy(ctx context.Context, attempt func() (done bool, err error)) error {
 	tick := time.NewTicker(attemptInterval)
 	defer tick.Stop()
 	for range maxAttempts {
@@ -279,11 +273,9 @@ func (c *rollUpCheck) comparison(p rollUpPart) string {
 			"anyIf(v%d, side = 0) AS a%[1]d, anyIf(v%[1]d, side = 1) AS b%[1]d", i))
 		differ := fmt.Sprintf("a%d != b%[1]d", i)
 		if a.isFloat {
-			differ = fmt.Sprintf(
-				"abs(a%d - b%[1]d) > 1e-9 * greatest(abs(a%[1]d), abs(b%[1]d))", i)
+			differ = fmt.Sprintf("abs(a%d - b%[1]d) > 1e-9 * greatest(abs(a%[1]d), abs(b%[1]d))", i)
 		}
-		unequal = append(unequal, fmt.Sprintf(
-			"isNull(a%d) != isNull(b%[1]d) OR ifNull(%s, 0)", i, differ))
+		unequal = append(unequal, fmt.Sprintf("isNull(a%d) != isNull(b%[1]d) OR ifNull(%s, 0)", i, differ))
 	}
 
 	hour := "toInt64(0)"

@@ -94,10 +94,7 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 		s.sample("node-a", i)
 		s.sample("node-b", i)
 	}
-	before, b := batch(
-		schemas.StreamNode,
-		1,
-		s.events[:60]...), batch(
+	before, b := batch(schemas.StreamNode, 1, s.events[:60]...), batch(
 		schemas.StreamNode,
 		61,
 		s.events[60:]...)
@@ -117,9 +114,7 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	}
 	must(t, d.Query(t.Context(), &want, figures))
 	loseParts(t, d, "node_minute")
-	for _, again := range []bus.Batch{
-		before, b,
-	} { // repeat every batch twice
+	for _, again := range []bus.Batch{before, b} { // repeat every batch twice
 		again.Redelivered = true
 		must(t, writer.Write(t.Context(), again))
 		must(t, writer.Write(t.Context(), again))

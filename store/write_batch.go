@@ -75,9 +75,7 @@ func (w *batchWriter) writeOnce(ctx context.Context, b bus.Batch) error {
 }
 
 // writeGroup writes the rows of one table. duplicates counts those that the group has left out.
-func (w *batchWriter) writeGroup(
-	ctx context.Context, b bus.Batch, g *tableRows, duplicates int,
-) error {
+func (w *batchWriter) writeGroup(ctx context.Context, b bus.Batch, g *tableRows, duplicates int) error {
 	stored, err := w.storedRows(ctx, b, g)
 	if err != nil {
 		return err

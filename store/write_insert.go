@@ -12,8 +12,7 @@ import (
 // findStored returns the rows of the table that have an event_id of the group. On replicas, it
 // returns those that most replicas have: see replicaSettings.
 func (d *Database) findStored(ctx context.Context, g *tableRows) ([]storedRow, error) {
-	batch, err := ext.NewTable(batchTable,
-		ext.Column("key", "String"), ext.Column("event_id", "String"))
+	batch, err := ext.NewTable(batchTable, ext.Column("key", "String"), ext.Column("event_id", "String"))
 	if err != nil {
 		return nil, fmt.Errorf("look up %s: %w", g.table.name, err)
 	}
@@ -115,11 +114,9 @@ func (d *Database) stopWriter(ctx context.Context) error {
 func (d *Database) execOnReplicas(ctx context.Context, kind, statement string) error {
 	var failures []error
 	for _, server := range d.options.Addr {
-		replica, err := d.on([]string{server}, "default", nil, nil)
-		if err == nil {
-			err = replica.exec(ctx, kind, statement)
-			_ = replica.Close() // the statement has ended
-		}
+		err := d.visit(server, "default", func(replica *Database) error {
+			return replica.exec(ctx, kind, statement)
+		})
 		if errors.Is(err, ErrRefused) {
 			return err
 		}

@@ -103,9 +103,7 @@ func (s *storedRow) isOf(r *eventRow) bool {
 // groupByTable groups the records of a batch in the order of all. Of several records with the
 // same event_id it takes the first and counts the others as duplicates, by table. It leaves out
 // events without a table.
-func groupByTable(
-	all []*eventTable, records []bus.Record,
-) (groups []*tableRows, duplicates map[string]int) {
+func groupByTable(all []*eventTable, records []bus.Record) (groups []*tableRows, duplicates map[string]int) {
 	type identity struct{ table, id string }
 	byName := make(map[string]*tableRows)
 	seen := make(map[identity]bool, len(records))

@@ -161,8 +161,7 @@ func (s *Server) Wait(ctx context.Context) error {
 			return nil
 		case <-s.writeFailed:
 		}
-		s.log.Error("nats cannot write and accepts no events: free space on its disk",
-			"data", s.o.DataDir)
+		s.log.Error("nats cannot write and accepts no events: free space on its disk", "data", s.o.DataDir)
 		if !s.waitForSpace(ctx) {
 			continue // ctx has ended
 		}

@@ -48,8 +48,7 @@ type checksums struct {
 // library. A failed or interrupted installation leaves nothing that FindLibrary would find.
 func Install(ctx context.Context, o InstallOptions) (string, error) {
 	if !hosted {
-		return "", fmt.Errorf("install the engine: %w: this build cannot load the library",
-			ErrUnsupported)
+		return "", fmt.Errorf("install the engine: %w: this build cannot load the library", ErrUnsupported)
 	}
 	if o.Progress == nil {
 		o.Progress = io.Discard
@@ -199,8 +198,7 @@ func checkSHA256(path, want string) error {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		return fmt.Errorf("%w: %s has SHA-256 %s, want %s",
-			ErrIntegrity, filepath.Base(path), got, want)
+		return fmt.Errorf("%w: %s has SHA-256 %s, want %s", ErrIntegrity, filepath.Base(path), got, want)
 	}
 	return nil
 }

@@ -212,10 +212,7 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := install(ctx, InstallOptions{
-		From:     "x.tgz",
-		CacheDir: cache,
-	}, checksums{}); !errors.Is(
+	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, checksums{}); !errors.Is(
 		err,
 		context.Canceled,
 	) {
@@ -297,10 +294,7 @@ func TestInstall_WithNPM(t *testing.T) {
 func TestInstall_ReportsTheAlternativeWithoutNPM(t *testing.T) {
 	needHost(t)
 	t.Setenv("PATH", t.TempDir())
-	_, err := install(t.Context(), InstallOptions{
-		CacheDir: t.TempDir(),
-		Progress: t.Output(),
-	}, checksums{})
+	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, checksums{})
 	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
 		t.Errorf("install() = %v, want ErrNoNPM and a hint at --from", err)
 	}

@@ -74,8 +74,7 @@ func ask(p engine.Connection, u user, statement, body string, settings ...string
 		name, value, _ := strings.Cut(s, "=")
 		values.Set(name, value)
 	}
-	request, err := http.NewRequest(http.MethodPost, p.HTTPURL+"/?"+values.Encode(),
-		strings.NewReader(body))
+	request, err := http.NewRequest(http.MethodPost, p.HTTPURL+"/?"+values.Encode(), strings.NewReader(body))
 	if err != nil {
 		return "", err
 	}

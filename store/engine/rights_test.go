@@ -122,9 +122,7 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 			t.Errorf("%s: allowed without a password, with %q", statement, answer)
 		}
 	}
-	for _, u := range []user{{"courier", ""}, {
-		"courier", "wrong",
-	}, {"reader", ""}, {"nobody", ""}} {
+	for _, u := range []user{{"courier", ""}, {"courier", "wrong"}, {"reader", ""}, {"nobody", ""}} {
 		if answer, err := ask(p, u, "SELECT 1", ""); err == nil {
 			t.Errorf("%s with password %q logs in: %q", u.name, u.password, answer)
 		}

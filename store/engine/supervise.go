@@ -30,8 +30,7 @@ func (v *supervisor) supervise(ctx context.Context) error {
 		delay := restartDelay(v.failures, v.options.MaxRestartDelay)
 		v.failures++
 		v.metrics.restarts.Inc()
-		v.log.Warn("engine will be restarted",
-			"reason", err.Error(), "delay_seconds", delay.Seconds())
+		v.log.Warn("engine will be restarted", "reason", err.Error(), "delay_seconds", delay.Seconds())
 		pause := time.NewTimer(delay)
 		select {
 		case <-pause.C:
@@ -111,10 +110,7 @@ func (v *supervisor) prepare() error {
 	if err != nil {
 		return fmt.Errorf("generate users.xml: %w", err)
 	}
-	err = errors.Join(
-		writeFile(v.settings.configPath(), config),
-		writeFile(v.settings.usersPath(), users),
-	)
+	err = errors.Join(writeFile(v.settings.configPath(), config), writeFile(v.settings.usersPath(), users))
 	if err != nil {
 		return fmt.Errorf("write the engine's configuration: %w", err)
 	}
@@ -126,11 +122,9 @@ func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) 
 	v.hasAnswered = true
 	v.metrics.up.Set(1)
 	v.metrics.start.Set(took.Seconds())
-	v.log.Info("engine ready",
-		"engine", p, "library", v.library, "start_seconds", took.Seconds())
+	v.log.Info("engine ready", "engine", p, "library", v.library, "start_seconds", took.Seconds())
 	if reason := unconfined(c.log.text()); reason != "" {
-		v.log.Warn("engine is not confined: its users can read the files of this user",
-			"reason", reason)
+		v.log.Warn("engine is not confined: its users can read the files of this user", "reason", reason)
 	}
 	v.readiness.setReady(p)
 }

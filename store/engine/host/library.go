@@ -75,8 +75,7 @@ func checkCPU() error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("the engine library needs a processor with %s",
-			strings.Join(missing, ", "))
+		return fmt.Errorf("the engine library needs a processor with %s", strings.Join(missing, ", "))
 	}
 	return nil
 }
