@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"courier/schemas"
@@ -21,9 +20,6 @@ type Backlog struct {
 // Backlog returns how far a durable's batches are behind its stream. It reads the intent of
 // the durable, because acknowledgements may lag behind it.
 func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
-	fail := func(err error) (Backlog, error) {
-		return Backlog{}, fmt.Errorf("read the backlog of %s: %w", d.Name, unavailable(err))
-	}
 	i, _, err := b.readIntent(ctx, d)
 	if err != nil {
 		return Backlog{}, err
@@ -32,9 +28,9 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 	if !i.Done && i.First > 0 {
 		done = i.First - 1
 	}
-	stream, err := b.js.Stream(ctx, d.Stream)
+	stream, err := b.stream(ctx, d.Stream)
 	if err != nil {
-		return fail(err)
+		return Backlog{}, err
 	}
 	state := stream.CachedInfo().State
 	removed := state.FirstSeq - min(state.FirstSeq, 1) // by the stream's limits
@@ -42,11 +38,8 @@ func (b *Bus) Backlog(ctx context.Context, d schemas.Durable) (Backlog, error) {
 		return Backlog{Done: done}, nil
 	}
 	msg, err := b.nextStored(ctx, d.Stream, done+1)
-	if err != nil {
-		return fail(err)
-	}
-	if msg == nil {
-		return Backlog{Done: done}, nil
+	if err != nil || msg == nil {
+		return Backlog{Done: done}, err
 	}
 	return Backlog{Done: done, Messages: state.LastSeq - done, Oldest: msg.Time}, nil
 }

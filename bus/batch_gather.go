@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// batchBuilder collects the messages of a batch.
 type batchBuilder struct {
 	*batcher
 	batch    Batch

@@ -140,9 +140,9 @@ func (r *batcher) startAgain(ctx context.Context) error {
 	if err := r.deleteDurable(ctx, r.durable); err != nil {
 		return err
 	}
-	stream, err := r.js.Stream(ctx, r.durable.Stream)
+	stream, err := r.stream(ctx, r.durable.Stream)
 	if err != nil {
-		return fmt.Errorf("inspect stream %s: %w", r.durable.Stream, unavailable(err))
+		return err
 	}
 	if r.options.Rewound != nil {
 		ctx, cancel := finishContext(ctx)

@@ -117,7 +117,6 @@ func (b *Bus) Replay(ctx context.Context, l *Letter) (Replay, error) {
 	return r, nil
 }
 
-// markReplayed publishes the mark of a replayed letter.
 func (b *Bus) markReplayed(ctx context.Context, l *Letter, r Replay) (*schemas.Replayed, error) {
 	m := &schemas.Replayed{
 		Stream:           l.Stream,
@@ -134,7 +133,6 @@ func (b *Bus) markReplayed(ctx context.Context, l *Letter, r Replay) (*schemas.R
 	return m, err
 }
 
-// duplicateWindow formats the duplicate window of a stream.
 func duplicateWindow(stream string) string {
 	for _, s := range schemas.Streams() {
 		if strings.EqualFold(s.Name, stream) {

@@ -155,7 +155,7 @@ func (b *Bus) orderedConsumer(ctx context.Context, o *FollowOptions) (jetstream.
 	ctx, cancel := context.WithTimeout(ctx, leaderTimeout)
 	defer cancel()
 	if o.New && o.From == 0 { // fixed once, so that a reconnect loses no message
-		stream, err := b.js.Stream(ctx, o.Stream)
+		stream, err := b.stream(ctx, o.Stream)
 		if err != nil {
 			return nil, err
 		}

@@ -53,13 +53,8 @@ func (b *Bus) followLatest(
 		case <-reconnected:
 			return errors.New("the connection was lost in the meantime")
 		case m := <-messages:
-			events, err := decode(m.Subject, m.Data)
-			if err != nil {
-				b.log.Debug("message dropped", "subject", m.Subject, "reason", err)
-				continue
-			}
-			for _, e := range events {
-				r := Record{Event: e, Subject: m.Subject, StoredAt: time.Now().UTC()}
+			msg := storedMessage{Subject: m.Subject, Data: m.Data, Time: time.Now().UTC()}
+			for _, r := range b.recordsAt(msg) {
 				if err := deliverOnce(r, delivered, handle); err != nil {
 					return err
 				}
@@ -72,9 +67,9 @@ func (b *Bus) followLatest(
 func (b *Bus) readLatest(
 	ctx context.Context, o *FollowOptions, delivered map[string]bool, handle func(Record) error,
 ) error {
-	stream, err := b.js.Stream(ctx, o.Stream)
+	stream, err := b.stream(ctx, o.Stream)
 	if err != nil {
-		return unavailable(err)
+		return err
 	}
 
 	var found []Record
@@ -87,20 +82,7 @@ func (b *Bus) readLatest(
 		if err != nil {
 			return fmt.Errorf("read the last message of %s: %w", subject, unavailable(err))
 		}
-		events, err := decode(msg.Subject, msg.Data)
-		if err != nil {
-			// The readers of the stream publish a dead letter.
-			b.log.Debug("message dropped", "subject", subject, "reason", err)
-			continue
-		}
-		for _, e := range events {
-			found = append(found, Record{
-				Event:    e,
-				Subject:  msg.Subject,
-				Sequence: msg.Sequence,
-				StoredAt: msg.Time,
-			})
-		}
+		found = append(found, b.recordsAt(storedMessage{msg.Subject, msg.Sequence, msg.Data, msg.Time})...)
 	}
 
 	slices.SortStableFunc(found, func(x, y Record) int {

@@ -7,6 +7,7 @@ import (
 	"courier/schemas"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
@@ -19,8 +20,9 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	factory := promauto.With(reg)
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &metrics{
 		published: counter("courier_bus_published_messages_total",
@@ -31,16 +33,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 				"of a field) or subject.", "stream", "reason"),
 		repeated: counter("courier_bus_repeated_batches_total",
 			"Batches that were handled again after a failure.", "stream"),
-		requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		requests: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_bus_request_seconds",
 			Help:    "Time to answer a request, by subject and outcome.",
 			Buckets: prometheus.ExponentialBuckets(20e-6, 3, 12),
 		}, []string{"subject", "code"}),
 		panics: counter("courier_bus_handler_panics_total",
 			"Requests whose handler panicked, by subject of the endpoint.", "subject"),
-	}
-	if reg != nil {
-		reg.MustRegister(m.published, m.consumed, m.dead, m.repeated, m.requests, m.panics)
 	}
 	// Prometheus cannot see the first increase of a counter that does not exist before.
 	for _, stream := range schemas.Streams() {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,18 +33,24 @@ func (b *Bus) Last(ctx context.Context, stream, filter string) ([]Record, error)
 		if msg == nil {
 			continue // removed after the subjects were listed
 		}
-		events, err := decode(msg.Subject, msg.Data)
-		if err != nil {
-			b.log.Debug("message skipped", "subject", subject, "reason", err)
-			continue // the readers of the stream publish a dead letter
-		}
-		position := Record{Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}
-		for _, e := range events {
-			all = append(all, position.withEvent(e))
-		}
+		all = append(all, b.recordsAt(*msg)...)
 	}
 	slices.SortFunc(all, func(x, y Record) int { return cmp.Compare(x.Sequence, y.Sequence) })
 	return all, nil
+}
+
+// recordsAt returns the events of a stored message. It returns none if the message cannot be decoded,
+// for which the readers of the stream publish a dead letter.
+func (b *Bus) recordsAt(msg storedMessage) (all []Record) {
+	events, err := decode(msg.Subject, msg.Data)
+	if err != nil {
+		b.log.Debug("message skipped", "subject", msg.Subject, "reason", err)
+	}
+	position := Record{Subject: msg.Subject, Sequence: msg.Sequence, StoredAt: msg.Time}
+	for _, e := range events {
+		all = append(all, position.withEvent(e))
+	}
+	return all
 }
 
 // subjects lists the subjects of a stream that a filter matches.
@@ -51,9 +58,9 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, er
 	if !strings.ContainsAny(filter, "*>") {
 		return []string{filter}, nil
 	}
-	s, err := b.js.Stream(ctx, stream)
+	s, err := b.stream(ctx, stream)
 	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+		return nil, err
 	}
 	info, err := s.Info(ctx, jetstream.WithSubjectFilter(filter))
 	if err != nil {
@@ -63,11 +70,7 @@ func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, er
 	if len(found) > maxSubjects {
 		return nil, fmt.Errorf("list subjects of %s: %d are more than %d", filter, len(found), maxSubjects)
 	}
-	all := make([]string, 0, len(found))
-	for subject := range found {
-		all = append(all, subject)
-	}
-	return all, nil
+	return slices.Collect(maps.Keys(found)), nil
 }
 
 // LastSamples returns the newest stored sample of each node that has one, by node. It waits

@@ -108,9 +108,9 @@ func (b *Bus) visitStored(
 			continue
 		}
 
-		s, err := b.js.Stream(ctx, stream)
+		s, err := b.stream(ctx, stream)
 		if err != nil {
-			return fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+			return err
 		}
 		current := ""
 		if c := s.CachedInfo().Cluster; c != nil {
@@ -125,10 +125,7 @@ func (b *Bus) visitStored(
 		}
 
 		if tries++; tries == behindTries {
-			missing := &schemas.Error{
-				Code:    schemas.CodeUnavailable,
-				Message: "the messages are not there yet",
-			}
+			missing := &schemas.Error{Code: schemas.CodeUnavailable, Message: "the messages are not there yet"}
 			return fmt.Errorf("read %s from %d to %d: %w: %w", stream, first, last, missing, errStreamShorter)
 		}
 		if err := sleep(ctx, behindPause); err != nil {

@@ -45,7 +45,7 @@ const snapshotHeader = "courier-snapshot"
 // SaveSnapshot stores the state that encode writes, with its digest. Snapshots lists it once it
 // is complete. Any number of processes may call it at the same time.
 func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Writer) error) error {
-	objects, err := b.snapshots(ctx)
+	objects, err := b.objects(ctx, schemas.BucketSnapshots)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ const snapshotChunk = 128 << 10
 // Snapshots lists the complete snapshots of a kind and version, the latest event first. It
 // leaves out snapshots whose header cannot be decoded.
 func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapshot, error) {
-	objects, err := b.snapshots(ctx)
+	objects, err := b.objects(ctx, schemas.BucketSnapshots)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +168,7 @@ func (b *Bus) readSnapshot(ctx context.Context, s Snapshot) ([]byte, error) {
 	if err := b.checkComplete(ctx, s); err != nil {
 		return nil, err
 	}
-	objects, err := b.snapshots(ctx)
+	objects, err := b.objects(ctx, schemas.BucketSnapshots)
 	if err != nil {
 		return nil, err
 	}
@@ -210,9 +210,9 @@ func (r boundedReader) Read(b []byte) (int, error) {
 // checkComplete checks that the bucket has all chunks of a snapshot. A reader would wait for a
 // missing one.
 func (b *Bus) checkComplete(ctx context.Context, s Snapshot) error {
-	stream, err := b.js.Stream(ctx, snapshotStream)
+	stream, err := b.stream(ctx, snapshotStream)
 	if err != nil {
-		return fmt.Errorf("open stream %s: %w", snapshotStream, unavailable(err))
+		return err
 	}
 	subject := "$O." + schemas.BucketSnapshots + ".C." + s.nuid
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject))
@@ -238,7 +238,7 @@ func decodeState(decode func(io.Reader) error, r io.Reader) (err error) {
 // DropSnapshot deletes a snapshot and the delete marker that NATS leaves. A missing snapshot is
 // no error.
 func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
-	objects, err := b.snapshots(ctx)
+	objects, err := b.objects(ctx, schemas.BucketSnapshots)
 	if err != nil {
 		return err
 	}
@@ -246,9 +246,9 @@ func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
 	if err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return fmt.Errorf("delete snapshot %s: %w", s.Name, unavailable(err))
 	}
-	stream, err := b.js.Stream(ctx, snapshotStream)
+	stream, err := b.stream(ctx, snapshotStream)
 	if err != nil {
-		return fmt.Errorf("open stream %s: %w", snapshotStream, unavailable(err))
+		return err
 	}
 	name := base64.URLEncoding.EncodeToString([]byte(s.Name))
 	marker := "$O." + schemas.BucketSnapshots + ".M." + name
@@ -260,11 +260,3 @@ func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
 
 // snapshotStream is the stream of the object store for snapshots.
 const snapshotStream = "OBJ_" + schemas.BucketSnapshots
-
-func (b *Bus) snapshots(ctx context.Context) (jetstream.ObjectStore, error) {
-	objects, err := b.js.ObjectStore(ctx, schemas.BucketSnapshots)
-	if err != nil {
-		return nil, fmt.Errorf("open object store %s: %w", schemas.BucketSnapshots, unavailable(err))
-	}
-	return objects, nil
-}

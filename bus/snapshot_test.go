@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// bytesOf returns an encoder of data.
 func bytesOf(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -47,7 +46,6 @@ func save(t *testing.T, b *bus.Bus, s bus.Snapshot, data []byte) {
 	}
 }
 
-// load returns the bytes of a snapshot.
 func load(t *testing.T, b *bus.Bus, s bus.Snapshot) (data []byte, err error) {
 	t.Helper()
 	err = b.LoadSnapshot(within(t), s, func(r io.Reader) (err error) {

@@ -23,11 +23,20 @@ type StreamInfo struct {
 	MaxAge      time.Duration // 0: unlimited
 }
 
+// stream opens a stream, whose cached information is current.
+func (b *Bus) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	s, err := b.js.Stream(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("open stream %s: %w", name, unavailable(err))
+	}
+	return s, nil
+}
+
 // StreamInfo returns what a stream holds now.
 func (b *Bus) StreamInfo(ctx context.Context, stream string) (StreamInfo, error) {
-	s, err := b.js.Stream(ctx, stream)
+	s, err := b.stream(ctx, stream)
 	if err != nil {
-		return StreamInfo{}, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+		return StreamInfo{}, err
 	}
 	info := s.CachedInfo()
 	return StreamInfo{
@@ -52,13 +61,13 @@ func (b *Bus) Bounds(ctx context.Context, stream string) (first, last uint64, er
 // LastSequence returns the sequence of the last message of a stream. The error matches
 // schemas.ErrNotFound if the server does not have the stream.
 func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
-	s, err := b.js.Stream(ctx, stream)
+	s, err := b.stream(ctx, stream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		missing := &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
 		return 0, fmt.Errorf("open stream %s: %w", stream, missing)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+		return 0, err
 	}
 	return s.CachedInfo().State.LastSeq, nil
 }
@@ -77,9 +86,9 @@ func (b *Bus) ClusterID(ctx context.Context) (string, error) {
 func (b *Bus) WidenStream(
 	ctx context.Context, stream string, maxBytes int64, maxAge time.Duration,
 ) (StreamInfo, error) {
-	s, err := b.js.Stream(ctx, stream)
+	s, err := b.stream(ctx, stream)
 	if err != nil {
-		return StreamInfo{}, fmt.Errorf("open stream %s: %w", stream, unavailable(err))
+		return StreamInfo{}, err
 	}
 
 	config, changed := s.CachedInfo().Config, false

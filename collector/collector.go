@@ -52,7 +52,6 @@ type Collector struct {
 	isReadFailing    bool // the last reading failed
 }
 
-// counterSource reads the node's counters.
 type counterSource interface {
 	read(ctx context.Context) (nodeReading, error)
 }

@@ -96,10 +96,8 @@ func (s collectorSet) update(metrics chan<- prometheus.Metric) {
 	}
 }
 
-// read reads the counters for a sample.
 func (g *gatherer) read(context.Context) (nodeReading, error) { return g.readSet(g.forSamples) }
 
-// readForObserver reads the counters for an Observer.
 func (g *gatherer) readForObserver() (nodeReading, error) { return g.readSet(g.forObserver) }
 
 // readSet reads a set of collectors without a registry. A registry would sort and check all
@@ -144,7 +142,6 @@ func (g *gatherer) name(d *prometheus.Desc) string {
 	return name
 }
 
-// readBootID returns the ID that the kernel assigned at the boot.
 func readBootID() (string, error) {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -18,7 +18,6 @@ func ReleaseMemory() {
 	releaseProgramPages()
 }
 
-// releaseProgramPages releases the pages of the program file.
 func releaseProgramPages() {
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the metrics of a Collector.
 type metrics struct {
 	publishedSamples prometheus.Counter
 	droppedSamples   prometheus.Counter
@@ -76,14 +75,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// addReading adds the cost of one reading.
 func (m *metrics) addReading(cpu, elapsed time.Duration, resident float64) {
 	m.readingCPU.Add(max(0, cpu.Seconds()))
 	m.readingTime.Observe(elapsed.Seconds())
 	m.resident.Set(resident)
 }
 
-// setQueue sets the metrics of the sample queue.
 func (m *metrics) setQueue(s spool.SampleStats) {
 	m.queueSamples.Set(float64(s.Samples))
 	m.spoolBytes.Set(float64(s.Bytes))

@@ -11,7 +11,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// value returns the value of a counter or gauge.
 func value(t *testing.T, m prometheus.Metric) float64 {
 	t.Helper()
 	var d dto.Metric

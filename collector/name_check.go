@@ -38,7 +38,6 @@ func (c *Collector) awaitNameCheck(ctx context.Context) error {
 	return nil
 }
 
-// applyNameCheck applies the result of checkName.
 func (c *Collector) applyNameCheck(result nameCheck) error {
 	c.nameCheck = nil
 	c.number = max(c.number, result.number)

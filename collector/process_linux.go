@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processCPUTime returns the CPU time of this process.
 func processCPUTime() time.Duration {
 	var r unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &r) != nil {
@@ -35,7 +34,6 @@ func residentBytes() float64 {
 	return float64(pages) * float64(os.Getpagesize())
 }
 
-// threadCPUTime returns the CPU time of this thread.
 func threadCPUTime() time.Duration {
 	var t unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t) != nil {

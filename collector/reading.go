@@ -59,7 +59,6 @@ func newReading(at time.Time) nodeReading {
 // labelFunc returns the value of a label of a metric, or an empty string if the label is missing.
 type labelFunc func(name string) string
 
-// metricSetter sets the value of a metric in a reading.
 type metricSetter func(r *nodeReading, label labelFunc, value float64)
 
 // setters are the setters of the node_exporter metrics that a sample needs, by name.
@@ -133,7 +132,6 @@ func (r *nodeReading) addMetric(name string, m *dto.Metric) {
 	r.add(name, label, value)
 }
 
-// addFamily takes all metrics with one name.
 func (r *nodeReading) addFamily(f *dto.MetricFamily) {
 	if _, isNeeded := setters[f.GetName()]; !isNeeded {
 		return

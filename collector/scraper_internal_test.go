@@ -28,7 +28,6 @@ func serveExporter(t testing.TB, serve http.HandlerFunc) (address string) {
 	return server.URL
 }
 
-// writeText returns a handler that responds with a text.
 func writeText(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }

@@ -30,7 +30,6 @@ func stamp(job, eventID string, at time.Time) schemas.JobStamp {
 	}
 }
 
-// epochEvent returns epoch n of run 1 of a job.
 func epochEvent(job string, n uint32) *schemas.Epoch {
 	at := noon.Add(time.Duration(n) * time.Second)
 	return &schemas.Epoch{

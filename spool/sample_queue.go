@@ -206,7 +206,6 @@ func (q *SampleQueue) Publish(
 // errDeadline ends a replay that continues with the next Publish.
 var errDeadline = errors.New("the deadline has passed")
 
-// replay publishes the samples on disk.
 func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish SamplePublisher) error {
 	skip := func(line []byte, err error) {
 		q.log.Warn("unreadable spool line skipped", "line", excerpt(line), "error", err)
@@ -240,7 +239,6 @@ func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish Sa
 	return nil
 }
 
-// dropOldest removes the oldest segment.
 func (q *SampleQueue) dropOldest() {
 	s := q.segments[0]
 	if q.segments = q.segments[1:]; len(q.segments) == 0 {

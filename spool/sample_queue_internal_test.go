@@ -17,7 +17,6 @@ import (
 
 var errUnreachable = errors.New("unreachable")
 
-// unreachable publishes no sample.
 func unreachable(context.Context, []*schemas.Sample) error { return errUnreachable }
 
 func numbered(n uint64) *schemas.Sample {

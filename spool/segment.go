@@ -13,7 +13,6 @@ import (
 	"courier/schemas"
 )
 
-// segmentSuffix is the suffix of files with samples.
 const segmentSuffix = ".samples"
 
 // segment is one file of samples.

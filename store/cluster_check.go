@@ -55,7 +55,6 @@ func (d *Database) findTable(ctx context.Context, condition string) (name, engin
 	return rows[0].Name, rows[0].Engine, nil
 }
 
-// tableNames returns the tables of a database.
 func tableNames() (names []string) {
 	for _, table := range createdTables() {
 		names = append(names, table[1])

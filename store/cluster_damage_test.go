@@ -17,7 +17,6 @@ import (
 // again are the settings to insert rows a second time.
 const again = " SETTINGS insert_deduplicate = 0"
 
-// clusterDamages damage the tables of one shard.
 var clusterDamages = map[string]string{
 	"rows are lost":    "DELETE FROM node_sample WHERE cityHash64(event_id, %d) %% 7 = 0",
 	"epochs are lost":  "DELETE FROM job_epoch WHERE cityHash64(event_id, %d) %% 2 = 0",

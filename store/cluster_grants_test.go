@@ -16,7 +16,6 @@ import (
 	"courier/store/storetest/cluster"
 )
 
-// deployedGrants returns the grants of a user in a file of deploy/clickhouse.
 func deployedGrants(t *testing.T, file, user string) []string {
 	t.Helper()
 	var deployed struct {

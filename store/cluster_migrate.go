@@ -100,7 +100,6 @@ func (c *Cluster) liveServers(ctx context.Context) (isLive map[string]bool, err 
 	return isLive, nil
 }
 
-// ping connects to a server.
 func (c *Cluster) ping(ctx context.Context, server string) error {
 	return c.entry.visit(server, "default", func(d *Database) error { return d.connect(ctx) })
 }

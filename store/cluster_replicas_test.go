@@ -32,7 +32,6 @@ func startReplicas(t *testing.T) *cluster.Servers {
 	return servers
 }
 
-// openReplicas opens the cluster at the second server.
 func openReplicas(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
 	t.Helper()
 	o := store.Options{URL: servers.URL(1, "courier"), MaxAge: 10 * time.Millisecond, Timeout: patience}

@@ -258,7 +258,6 @@ func TestReplicas_LagWithoutGaps(t *testing.T) {
 	compare(t, b, lagging)
 }
 
-// readAll reads a history, and drops its events.
 func readAll(t *testing.T, d *store.Database) error {
 	t.Helper()
 	drop := func(schemas.Event) error { return nil }

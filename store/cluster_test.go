@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// openCluster opens the cluster of servers, as a store does.
 func openCluster(t testing.TB, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
 	t.Helper()
 	c, err := tryCluster(t, b, servers)
@@ -180,7 +179,6 @@ func TestCluster_RefusesAChangedMap(t *testing.T) {
 	}
 }
 
-// configurationMistake is an edited configuration of some servers.
 type configurationMistake struct {
 	name          string
 	edited        []int // servers

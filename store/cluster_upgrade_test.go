@@ -74,7 +74,6 @@ func TestReplicas_JoinATornReplica(t *testing.T) {
 	}
 }
 
-// columnComment is the comment of a column.
 var columnComment = regexp.MustCompile(` COMMENT '(?:[^'\\]|\\.)*'`)
 
 // clusterRelations returns the relations of the local and the readers' database of each server.
@@ -112,7 +111,6 @@ func syncReplicas(t *testing.T, d *store.Database) {
 	}
 }
 
-// dropDatabases drops databases on all servers.
 func dropDatabases(t *testing.T, servers *cluster.Servers, names ...string) {
 	t.Helper()
 	for i := range servers.Size() {

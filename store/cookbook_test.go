@@ -32,7 +32,6 @@ var recipe = regexp.MustCompile(
 	"(?ms)^## ([^\n]+)\n(?:[^#`\n][^\n]*\n|\n)*```sql\n(.*?)```\n\n```\n(.*?)```\n",
 )
 
-// readCookbook returns the text of each page by file name.
 func readCookbook(t testing.TB) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(cookbookPages)

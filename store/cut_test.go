@@ -95,7 +95,6 @@ func (w *proxy) cutAfter(pieces int) {
 	w.left = pieces
 }
 
-// forwarded returns the number of packets.
 func (w *proxy) forwarded() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 // statement has already taken.
 const cancelDelay = 5 * time.Second
 
-// statement is a running statement.
 type statement struct {
 	database *Database
 	kind     string // in errors and metrics
@@ -33,7 +32,6 @@ func withTimeout(ctx context.Context, timeout time.Duration) context.Context {
 	return context.WithValue(ctx, timeoutKey{}, timeout)
 }
 
-// timeoutOf returns the timeout of a statement with a context.
 func (d *Database) timeoutOf(ctx context.Context) time.Duration {
 	longer, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	return max(d.timeout, longer)
@@ -209,7 +207,6 @@ func (d *Database) Exec(ctx context.Context, statement string, args ...any) erro
 	return d.exec(ctx, "exec", statement, args...)
 }
 
-// exec is Exec with a kind for errors and metrics.
 func (d *Database) exec(ctx context.Context, kind, statement string, args ...any) error {
 	ctx, running := d.begin(ctx, kind, clickhouse.Settings{"async_insert": 0})
 	return running.end(d.conn.Exec(ctx, statement, args...))

@@ -9,7 +9,6 @@ import (
 	"courier/schemas"
 )
 
-// Write writes one batch.
 func (s *Store) Write(ctx context.Context, b bus.Batch) error {
 	return s.writer.writeBatch(ctx, b)
 }
@@ -19,7 +18,6 @@ func (s *Store) Follow(ctx context.Context, d schemas.Durable, handle func(conte
 	return s.consume(ctx, d, handle)
 }
 
-// ColumnNames returns the columns of a row's struct.
 func ColumnNames(row any) []string { return columnNames(reflect.TypeOf(row)) }
 
 // SetWindow sets the number of rows that a verifier compares at once.
@@ -30,7 +28,6 @@ func (d *Database) Insert(ctx context.Context, name string, rows []any) error {
 	return d.InsertAs(ctx, name, rows, "")
 }
 
-// InsertAs inserts rows with a deduplication token.
 func (d *Database) InsertAs(ctx context.Context, name string, rows []any, token string) error {
 	return d.insert(ctx, tableOf(name), rows, token)
 }
@@ -45,7 +42,6 @@ func (d *Database) AsWriter(ctx context.Context, stream string) context.Context 
 	return d.asWriter(ctx, stream)
 }
 
-// LookUp looks up events of a job.
 func (d *Database) LookUp(ctx context.Context, job string, ids []string) error {
 	g := &tableRows{table: tableOf("job_epoch")}
 	for _, id := range ids {
@@ -55,10 +51,8 @@ func (d *Database) LookUp(ctx context.Context, job string, ids []string) error {
 	return err
 }
 
-// TableNames returns the tables of a database.
 func TableNames() []string { return tableNames() }
 
-// ShardOf is shardOf.
 var ShardOf = shardOf
 
 // MigrateWith is Migrate of a program that knows other migrations.

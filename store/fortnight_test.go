@@ -38,7 +38,6 @@ var networks = []trainedNetwork{
 // settings by batch size: duration of an epoch relative to 64, and final accuracy.
 var settings = map[uint32][2]float64{16: {1.625, 0.9375}, 64: {1, 0.90625}, 256: {0.75, 0.84375}}
 
-// plan is one job of the fortnight.
 type plan struct {
 	trainedNetwork
 	id, node   string
@@ -171,7 +170,6 @@ func (f *fortnight) loans(p *plan) []schemas.Loan {
 	return []schemas.Loan{{JobID: f.lastID, FromCPUs: 2, ToCPUs: 1}}
 }
 
-// addJob adds the events of a job.
 func (f *fortnight) addJob(p *plan) {
 	defer func() { f.lastID = p.id }()
 	at := f.begin.Add(time.Duration(p.hour) * time.Hour)

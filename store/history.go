@@ -96,7 +96,6 @@ func merge(cursors []*eventCursor, yield func(schemas.Event) error) error {
 	}
 }
 
-// eventCursor reads the rows of one table.
 type eventCursor struct {
 	table    string
 	newEvent func() schemas.Event
@@ -142,7 +141,6 @@ func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, un
 	return nil
 }
 
-// next reads the next event.
 func (c *eventCursor) next() error {
 	c.event = nil
 	c.silence.Reset(c.timeout)

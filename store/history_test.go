@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// history returns the stored events since a time.
 func history(t testing.TB, d *store.Database, since time.Time) (all []schemas.Event) {
 	t.Helper()
 	must(t, store.NewHistory(d).Events(t.Context(), since, func(e schemas.Event) error {
@@ -27,7 +26,6 @@ func history(t testing.TB, d *store.Database, since time.Time) (all []schemas.Ev
 	return all
 }
 
-// eventsSince returns the events since a time.
 func eventsSince(events []schemas.Event, since time.Time) (all []schemas.Event) {
 	for _, e := range events {
 		switch e := e.(type) {

@@ -89,7 +89,6 @@ func rate(samples int, do func()) float64 {
 	return float64(samples) / time.Since(begin).Seconds()
 }
 
-// sampleRows returns the rows of all samples in the log.
 func sampleRows(b *testing.B, log *bus.Bus) (rows []any) {
 	err := log.Read(b.Context(), bus.FollowOptions{Stream: schemas.StreamNode}, func(r bus.Record) error {
 		_, row, ok := schemas.RowOf(r.Event)
@@ -146,7 +145,6 @@ func readBare(b *testing.B, url string, samples, fetch int) {
 	}
 }
 
-// insertBare inserts rows in batches of the store's size.
 func insertBare(b *testing.B, d *store.Database, rows []any) {
 	for len(rows) > 0 {
 		n := min(len(rows), schemas.MaxBatchMessages)

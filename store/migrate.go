@@ -33,7 +33,6 @@ func (d *Database) Migrate(ctx context.Context) error {
 	return d.migrateSingle(ctx, schemas.Migrations())
 }
 
-// migrateSingle is Migrate for a single server.
 func (d *Database) migrateSingle(ctx context.Context, migrations []schemas.Migration) error {
 	own := &migrationTarget{Database: d, translate: asIs, check: d.checkSingle, next: -1}
 	err := d.retry(ctx, "migrate", func(ctx context.Context) error {
@@ -45,7 +44,6 @@ func (d *Database) migrateSingle(ctx context.Context, migrations []schemas.Migra
 	return nil
 }
 
-// migrationTarget is a database to which migrations are applied.
 type migrationTarget struct {
 	*Database
 
@@ -128,7 +126,6 @@ func (t *migrationTarget) start(ctx context.Context, known int) error {
 	return nil
 }
 
-// apply executes a statement of a migration.
 func (t *migrationTarget) apply(ctx context.Context, statement string) error {
 	translated, err := t.translate(statement)
 	if err != nil {
@@ -144,7 +141,6 @@ func (t *migrationTarget) apply(ctx context.Context, statement string) error {
 	return nil
 }
 
-// record records that a migration is applied.
 func (t *migrationTarget) record(ctx context.Context, m schemas.Migration) error {
 	err := t.exec(ctx, "migrate",
 		"INSERT INTO schema_migrations SELECT ?, ?, now64(9, 'UTC')", m.Number, m.Name)

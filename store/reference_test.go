@@ -155,7 +155,6 @@ func addViewFields(t *testing.T, d *store.Database, fields map[string]map[string
 	}
 }
 
-// readMessageFields returns the descriptions of the fields of a message.
 func readMessageFields(t *testing.T, message string) map[string]string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../schemas/json", message+".json"))

@@ -14,7 +14,6 @@ import (
 	"courier/store/storetest/cluster"
 )
 
-// retentionOf returns the retention of a table in one database.
 func retentionOf(t *testing.T, all []store.Retention, table string) store.Retention {
 	t.Helper()
 	for _, r := range all {

@@ -160,7 +160,6 @@ func (d *Database) deleteAndWait(ctx context.Context, kind, rows string) error {
 	}
 }
 
-// viewQuery returns the SELECT of the view that fills a roll-up.
 func (d *Database) viewQuery(ctx context.Context, r rollUp) (string, error) {
 	query, err := value[string](ctx, d, "SELECT max(as_select) FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ?", r.view)

@@ -38,7 +38,6 @@ var rolledUp = map[string][2]string{
 	},
 }
 
-// compareRollUps compares the roll-ups with their tables.
 func compareRollUps(t *testing.T, d *store.Database) {
 	t.Helper()
 	for name, q := range rolledUp {

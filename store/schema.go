@@ -43,7 +43,6 @@ func Schema(cluster string) (all []string, err error) {
 // asIs translates the statements for a single server, for which they are written.
 func asIs(statement string) ([]string, error) { return []string{statement}, nil }
 
-// translateAll returns the translated statements of all migrations.
 func translateAll(translate func(string) ([]string, error)) (all []string, err error) {
 	for _, m := range schemas.Migrations() {
 		for _, s := range m.Statements {

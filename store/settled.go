@@ -40,7 +40,6 @@ var settledSettings = clickhouse.Settings{
 	"lightweight_deletes_sync":      1,
 }
 
-// hasReplicas reports whether the database is on several replicas of a shard.
 func (d *Database) hasReplicas() bool { return d.shard != nil && len(d.options.Addr) > 1 }
 
 // fetchParts waits until the server has the parts that the other replicas have, except positions,
@@ -68,7 +67,6 @@ func (d *Database) fetchParts(ctx context.Context) error {
 	return nil
 }
 
-// replicatedTables returns the names of the database's replicated tables.
 func (d *Database) replicatedTables(ctx context.Context) ([]string, error) {
 	return values[string](ctx, d,
 		"SELECT table FROM system.replicas WHERE database = currentDatabase() ORDER BY table")

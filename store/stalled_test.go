@@ -172,7 +172,6 @@ func openStalling(t *testing.T, texts ...string) (*store.Database, *stallingProx
 	return d, p, o
 }
 
-// migrated returns a migrated database, and options for it with a shorter timeout.
 func migrated(t *testing.T) (*store.Database, store.Options) {
 	t.Helper()
 	o := store.Options{

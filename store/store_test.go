@@ -18,7 +18,6 @@ import (
 // patience bounds the waits of a test. It only guards against hanging.
 const patience = 5 * time.Minute
 
-// forEachProtocol runs a test with each protocol of the server.
 func forEachProtocol(t *testing.T, test func(t *testing.T, d *store.Database)) {
 	for _, protocol := range storetest.Protocols(t) {
 		t.Run(protocol, func(t *testing.T) { test(t, storetest.NewIn(t, protocol)) })

@@ -304,7 +304,6 @@ func (s *testLog) job(job string, slo time.Duration, outcome string) {
 	s.ended(job, 1, outcome)
 }
 
-// stream returns the stream of an event.
 func stream(e schemas.Event) string {
 	switch e.(type) {
 	case *schemas.Sample:

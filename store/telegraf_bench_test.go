@@ -73,7 +73,6 @@ func telegraf(b *testing.B, program, config string, d *store.Database, samples u
 	}
 }
 
-// forTelegraf creates the consumer for telegraf's queue group.
 func forTelegraf(b *testing.B, address string) {
 	js := streams(b, address)
 	_ = js.DeleteConsumer(b.Context(), schemas.StreamNode, "telegraf_consumers") // there may be none

@@ -56,7 +56,6 @@ func (v *Verifier) checkTables(ctx context.Context) error {
 	return v.database.checkMigrated(ctx)
 }
 
-// verifyAll is Verify on one server.
 func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
 	r := &Report{}
 	for _, durable := range v.database.shard.durables() {

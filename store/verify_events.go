@@ -9,7 +9,6 @@ import (
 	"courier/bus"
 )
 
-// compareEvents compares the events of the suspect hours of a table one by one.
 func (v *Verifier) compareEvents(ctx context.Context, log *logHours, t *eventTable, hours []*Hour) error {
 	isFine := func(h *Hour) bool { return !h.suspect }
 	suspects := slices.DeleteFunc(slices.Clone(hours), isFine)
@@ -123,7 +122,6 @@ func (c *eventComparison) run(ctx context.Context) error {
 	return c.listIDs(ctx, extras, func(h *Hour) *[]string { return &h.ExtraIDs })
 }
 
-// scanTable records the events of the table.
 func (c *eventComparison) scanTable(ctx context.Context) error {
 	var rows []struct {
 		Hour     int64  `ch:"hour"`
@@ -142,7 +140,6 @@ func (c *eventComparison) scanTable(ctx context.Context) error {
 	return nil
 }
 
-// scanLog reads the events of the log.
 func (c *eventComparison) scanLog(ctx context.Context) error {
 	from, last := uint64(0), uint64(0)
 	for _, h := range c.hours {
@@ -170,7 +167,6 @@ func (c *eventComparison) scanLog(ctx context.Context) error {
 	})
 }
 
-// addLogged records an event of the log.
 func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
 	row, ok := c.table.rowOf(r.Event)
 	if !ok || !c.database.shard.owns(r.Subject) {

@@ -15,7 +15,6 @@ import (
 	"courier/schemas"
 )
 
-// logHours counts the events of a stream by table and hour.
 type logHours struct {
 	stream   string
 	first    uint64 // first sequence in the log; position+1 if the log has none up to position
@@ -88,7 +87,6 @@ func (l *logHours) add(table string, r *bus.Record) {
 	l.events++
 }
 
-// eventsOutside counts the events of a table outside of a range.
 func (l *logHours) eventsOutside(table string, kept hourRange) (events uint64) {
 	for hour, h := range l.tables[table] {
 		if !kept.contains(hour) {

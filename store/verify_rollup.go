@@ -27,7 +27,6 @@ type columnAggregate struct {
 	isFloat bool // its last digits depend on the order of a sum
 }
 
-// differingRow is a row of a roll-up that differs.
 type differingRow struct {
 	Hour     int64  `ch:"hour"`   // 0 if the rows have no hour
 	Key      string `ch:"name"`   // a tuple in SQL
@@ -42,7 +41,6 @@ type rollUpPart struct {
 	condition       string // for rows of the roll-up, and those that its view computes
 }
 
-// verifyRollUps compares the roll-ups of a table with it.
 func (v *Verifier) verifyRollUps(
 	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []window,
 ) (all []*RollUpReport, err error) {
@@ -147,7 +145,6 @@ func groupByHour(rows []differingRow) (hours []*RollUpHour) {
 
 var aggregateType = regexp.MustCompile(`^(Simple)?AggregateFunction\((\w+)(\([^()]*\))?, `)
 
-// readAggregates returns the aggregates of the roll-up's columns.
 func (c *rollUpCheck) readAggregates(ctx context.Context) (all []columnAggregate, err error) {
 	var columns []struct {
 		Name string `ch:"name"`

@@ -66,7 +66,6 @@ func verify(
 	return r, all
 }
 
-// clean fails the test at any difference.
 func clean(t testing.TB, b *bus.Bus, d *store.Database, when string) *store.Report {
 	t.Helper()
 	r, all := verify(t, b, d, store.VerifyOptions{}, 0)

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// writeFifty writes a batch of fifty samples.
 func writeFifty(t *testing.T, d *store.Database) (*store.Store, bus.Batch) {
 	t.Helper()
 	s := newTestLog()

@@ -63,7 +63,6 @@ func (w *batchWriter) reloadUnreadable(ctx context.Context, err error) bool {
 	return true
 }
 
-// writeOnce tries once to write a batch.
 func (w *batchWriter) writeOnce(ctx context.Context, b bus.Batch) error {
 	groups, duplicates := groupByTable(w.tables, b.Records)
 	for _, g := range groups {
@@ -194,7 +193,6 @@ func (k *knownSamples) startBatch(ctx context.Context, d *Database, b *bus.Batch
 	return nil
 }
 
-// maybeStored returns the rows of g that may be in the table.
 func (k *knownSamples) maybeStored(g *tableRows) *tableRows {
 	maybe := &tableRows{table: g.table}
 	for i := range g.rows {

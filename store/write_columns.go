@@ -7,7 +7,6 @@ import (
 	"unsafe"
 )
 
-// columnNames returns the ch tags of a row's fields.
 func columnNames(row reflect.Type) []string {
 	var names []string
 	for _, field := range columnFields(row) {

@@ -63,7 +63,6 @@ func (d *Database) insert(ctx context.Context, t *eventTable, rows []any, token 
 	return statement.end(d.sendBlock(ctx, t, rows))
 }
 
-// sendBlock sends rows by columns.
 func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) error {
 	b, err := d.conn.PrepareBatch(ctx, t.insert)
 	if err != nil {

@@ -80,7 +80,6 @@ type tableRows struct {
 	until time.Time // latest timestamp
 }
 
-// eventRow is the row of an event, and its identity.
 type eventRow struct {
 	id       string // event_id
 	key      string // value of the column table.key
@@ -137,7 +136,6 @@ func groupByTable(all []*eventTable, records []bus.Record) (groups []*tableRows,
 	return groups, duplicates
 }
 
-// add appends the row of a record.
 func (g *tableRows) add(r *bus.Record, row any) {
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")

@@ -96,7 +96,6 @@ func (s *Server) create() error {
 	return nil
 }
 
-// current returns the running nats.Server.
 func (s *Server) current() *nats.Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()

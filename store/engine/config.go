@@ -82,7 +82,6 @@ func configXML(s settings) ([]byte, error) { return render(configTemplate, s) }
 // usersXML generates users.xml. It contains hashes of the passwords, which do not allow a login.
 func usersXML(s settings) ([]byte, error) { return render(usersTemplate, s) }
 
-// render executes a template with the settings.
 func render(t *template.Template, s settings) ([]byte, error) {
 	var b strings.Builder
 	err := t.Execute(&b, map[string]any{

@@ -12,7 +12,6 @@ import (
 
 var update = flag.Bool("update", false, "update the golden files")
 
-// exampleSettings are the default settings of `courier all`.
 func exampleSettings() settings {
 	return settings{
 		store: "/data/store", run: "/data/run", httpPort: 8123, tcpPort: 9000, nonce: "courier-abc",

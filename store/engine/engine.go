@@ -61,7 +61,6 @@ func New(o Options, log *slog.Logger, reg prometheus.Registerer) (*Engine, error
 	return e, nil
 }
 
-// setDefaults checks the options and sets the defaults.
 func setDefaults(o *Options) error {
 	if o.DataDir == "" {
 		return errors.New("the data directory is not set")

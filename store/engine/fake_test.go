@@ -137,7 +137,6 @@ func writePorts(path, ports string, halves bool) error {
 	return os.WriteFile(path, []byte(ports), 0o600)
 }
 
-// argument returns the value of --name= in arguments.
 func argument(args []string, name string) string {
 	for _, a := range args {
 		if value, found := strings.CutPrefix(a, name); found {

@@ -19,7 +19,6 @@ type hostLog struct {
 	offset int64
 }
 
-// openHostLog opens the log for a new child.
 func openHostLog(path string) (*os.File, hostLog, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxHostLogBytes {
 		if err := os.Rename(path, path+".1"); err != nil {

@@ -36,7 +36,6 @@ type InstallOptions struct {
 	Progress io.Writer
 }
 
-// checksums are the expected checksums.
 type checksums struct {
 	integrity string // of the archive, in npm's form
 	library   string // SHA-256 of the library, in hex
@@ -186,7 +185,6 @@ func npmError(ctx context.Context, err error, output string) error {
 	return fmt.Errorf("npm: %w: %s", err, strings.Join(messages, "; "))
 }
 
-// checkSHA256 checks the SHA-256 of a file.
 func checkSHA256(path, want string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -23,14 +23,12 @@ import (
 // fixtureLibrary is the content of the library in the test archives.
 var fixtureLibrary = bytes.Repeat([]byte("not really a library\n"), 5000)
 
-// archiveEntry is one file of an archive.
 type archiveEntry struct {
 	name string
 	kind byte
 	body []byte
 }
 
-// archiveOf returns a package archive with the entries.
 func archiveOf(t *testing.T, entries ...archiveEntry) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -56,7 +54,6 @@ func archiveOf(t *testing.T, entries ...archiveEntry) []byte {
 	return b.Bytes()
 }
 
-// checksumsOf returns the checksums of an archive and of fixtureLibrary.
 func checksumsOf(archive []byte) checksums {
 	whole, library := sha512.Sum512(archive), sha256.Sum256(fixtureLibrary)
 	return checksums{

@@ -20,7 +20,6 @@ const (
 	pinnedSizes     = "178 MB to download, 566 MB on disk"
 )
 
-// libraryName is the name of the library's file.
 const libraryName = "libchdb.so"
 
 // FindLibrary returns the path of an engine's library: the explicit one, which is the value of
@@ -46,7 +45,6 @@ func FindLibrary(explicit string) (string, error) {
 	return findLibrary(explicit, places)
 }
 
-// defaultCacheDir returns the directory for engines in the user's cache.
 func defaultCacheDir() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

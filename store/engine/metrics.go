@@ -5,7 +5,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the metrics of the supervisor.
 type metrics struct {
 	up       prometheus.Gauge
 	restarts prometheus.Counter

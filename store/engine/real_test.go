@@ -60,7 +60,6 @@ func withEngine(t testing.TB) engine.Options {
 // the end of the engine.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// user is a user of the engine.
 type user struct{ name, password string }
 
 // courier and reader return the users of an endpoint.
@@ -104,7 +103,6 @@ func must(t testing.TB, p engine.Connection, statement string, settings ...strin
 	return answer
 }
 
-// kill kills the engine with SIGKILL.
 func kill(t testing.TB, p engine.Connection) {
 	t.Helper()
 	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {

@@ -41,7 +41,6 @@ func (r rudeClient) receive(n int) { _, _ = io.CopyN(io.Discard, r, int64(n)) }
 // reset closes the connection by RST, unless the server has closed it.
 func (r rudeClient) reset() { _ = errors.Join(r.SetLinger(0), r.Close()) }
 
-// request returns a complete HTTP request of a user.
 func request(p engine.Connection, query, more string) string {
 	verb := "GET"
 	if strings.Contains(more, "Content-Length") || strings.Contains(more, "chunked") {

@@ -103,7 +103,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// fake returns Options that run the fake host in a mode.
 func fake(t testing.TB, mode string) engine.Options {
 	t.Helper()
 	return engine.Options{
@@ -114,7 +113,6 @@ func fake(t testing.TB, mode string) engine.Options {
 	}
 }
 
-// testProgram is this test binary.
 func testProgram(t testing.TB) string {
 	t.Helper()
 	program, err := os.Executable()
@@ -127,7 +125,6 @@ func testProgram(t testing.TB) string {
 // alive reports whether a process exists.
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// restarts returns the metric of restarts.
 func (r *runningEngine) restarts() float64 {
 	r.t.Helper()
 	families, err := r.reg.Gather()

@@ -16,5 +16,4 @@ func detach(*exec.Cmd) {}
 // killGroup fails: this system is not supported.
 func killGroup(int) error { return ErrUnsupported }
 
-// physicalMemory returns 0, for unknown.
 func physicalMemory() int64 { return 0 }

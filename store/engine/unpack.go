@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 )
 
-// archivedLibrary is the path of the library in a package archive.
 const archivedLibrary = "package/" + libraryName
 
 // maxLibraryBytes bounds the size of the unpacked library. The pinned one has 566 MB.

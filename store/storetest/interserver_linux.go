@@ -181,7 +181,6 @@ func answerOtherServers(base uintptr) error {
 	return replaceCode(base+factorySwitch, "0f84c2020000", jump)
 }
 
-// replaceCode writes code to an address that has the expected bytes.
 func replaceCode(address uintptr, expected string, code []byte) error {
 	want := unhex(expected)
 	if got := memory(address, len(want)); !bytes.Equal(got, want) {

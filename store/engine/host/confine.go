@@ -174,7 +174,6 @@ func newRuleset(abi int, grants []pathGrant, connect bool) (int, error) {
 	return ruleset, nil
 }
 
-// addRule adds a grant to a ruleset.
 func addRule(ruleset int, g pathGrant) error {
 	fd, err := unix.Open(g.path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

@@ -22,7 +22,6 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// hostResult is the exit status and output of a host.
 type hostResult struct {
 	status int
 	output string

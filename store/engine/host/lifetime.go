@@ -46,7 +46,6 @@ func newLifetime(pipe *os.File) (*lifetime, error) {
 	return l, nil
 }
 
-// ended reports whether the lifetime has ended.
 func (l *lifetime) ended() bool {
 	select {
 	case <-l.over:

@@ -121,7 +121,6 @@ func (c *Servers) set(t testing.TB, name string, weights []int) {
 	}
 }
 
-// start starts the server with its data and port.
 func (s *Shard) start(t testing.TB) {
 	t.Helper()
 	if s.replicaPort > 0 {
