@@ -50,14 +50,8 @@ func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
 		},
 	)
 	if err != nil || next != small+large+2 || events != small+large*each+1 {
-		t.Fatalf(
-			"ConsumeBatch = %v, up to %d with %d events, want %d with %d",
-			err,
-			next-1,
-			events,
-			small+large+1,
-			small+large*each+1,
-		)
+		t.Fatalf("ConsumeBatch = %v, up to %d with %d events, want %d with %d", err, next-1, events,
+			small+large+1, small+large*each+1)
 	}
 	if len(again) > 0 {
 		t.Errorf("got %d restarts of batches, want 0", len(again))
@@ -93,12 +87,9 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := js.PublishAsync(
-			all[0].Subject(),
-			data,
+		if _, err := js.PublishAsync(all[0].Subject(), data,
 			jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each)),
-			jetstream.WithStallWait(patience),
-		); err != nil {
+			jetstream.WithStallWait(patience)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,10 +59,8 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	s, err := server.New(
-		server.Options{DataDir: t.TempDir(), Config: config, Start: patience},
-		slog.New(slog.DiscardHandler),
-	)
+	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config, Start: patience},
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,12 +137,8 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	server := bustest.NewServer(t)
 	server.Connect(t) // prepares
 	failed := make(warnings, 10)
-	b, err := bus.Connect(
-		t.Context(),
-		bus.Options{URL: server.URL()},
-		slog.New(slog.NewTextHandler(failed, nil)),
-		nil,
-	)
+	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()},
+		slog.New(slog.NewTextHandler(failed, nil)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,11 +186,9 @@ func TestFollow_ReportsWhenItHasCaughtUp(t *testing.T) {
 		publish(t, b, 1, uint64(stored)+1)
 		ctx, cancel := context.WithCancel(within(t))
 		seen, calls := 0, 0
-		err := b.Follow(
-			ctx,
+		err := b.Follow(ctx,
 			bus.FollowOptions{Stream: schemas.StreamNode, CaughtUp: func() { calls++; cancel() }},
-			func(bus.Record) error { seen++; return nil },
-		)
+			func(bus.Record) error { seen++; return nil })
 		if err != nil || seen != stored || calls != 1 {
 			t.Errorf("%d stored, %d delivered, %d CaughtUp calls, error %v; want all delivered and one call",
 				stored, seen, calls, err)
@@ -329,14 +327,8 @@ func TestConsumeBatch_RepeatsAnOpenIntentWithTheSameRecords(t *testing.T) {
 				rest = append(rest, r.Sequence)
 			}
 		} else if batch.Token != token || ids(batch) != digest || !batch.Redelivered {
-			t.Errorf(
-				"first batch %s %q redelivered=%v, want %s %q",
-				batch.Token,
-				ids(batch),
-				batch.Redelivered,
-				token,
-				digest,
-			)
+			t.Errorf("first batch %s %q redelivered=%v, want %s %q", batch.Token, ids(batch),
+				batch.Redelivered, token, digest)
 		}
 		if batch.Last == 11 {
 			cancel()

@@ -77,32 +77,19 @@ func TestLetters_OldestFirstWithoutCopies(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
-	letter(
-		t,
-		b,
-		"JOB",
-		3,
-		"job.a.epoch",
-		[]byte("{"),
-		func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" },
-	)
+	letter(t, b, "JOB", 3, "job.a.epoch", []byte("{"),
+		func(d *schemas.Dead) { d.Reason = "invalid: not JSON at byte 1" })
 	letter(t, b, "NODE", 9, nodeSubject, []byte("x"), nil)
 	again := func(d *schemas.Dead) {
 		d.EventID = "NODE/7/dead"
 	} // with another message ID, as after the duplicate window
 	data := body(t, sample(7))
-	if _, err := js.Publish(
-		within(t),
-		schemas.DeadSubject("NODE"),
-		deadBody(t, "NODE", 7, nodeSubject, data, again),
-	); err != nil {
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
+		deadBody(t, "NODE", 7, nodeSubject, data, again)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := js.Publish(
-		within(t),
-		schemas.DeadSubject("NODE"),
-		deadBody(t, "NODE", 7, nodeSubject, []byte("the same sequence in a new stream"), again),
-	); err != nil {
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
+		deadBody(t, "NODE", 7, nodeSubject, []byte("the same sequence in a new stream"), again)); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range []string{"dead.node", "dead.node.replayed"} {
@@ -192,11 +179,8 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	if _, err := js.Publish(
-		within(t),
-		nodeSubject,
-		body(t, sample(7)),
-	); err != nil { // by a client that sets no message ID
+	if _, err := js.Publish(within(t), nodeSubject,
+		body(t, sample(7))); err != nil { // by a client that sets no message ID
 		t.Fatal(err)
 	}
 	at := letter(t, b, "NODE", 1, nodeSubject, body(t, sample(7)), nil)
@@ -224,19 +208,10 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
 		t.Errorf("replayed message = %+v, %v, want sample 7 with its ID", msg, err)
 	}
-	copied := deadBody(
-		t,
-		"NODE",
-		1,
-		nodeSubject,
-		body(t, sample(7)),
-		func(d *schemas.Dead) { d.EventID = "NODE/1/dead" },
-	)
-	if _, err := js.Publish(
-		within(t),
-		schemas.DeadSubject("NODE"),
-		copied,
-	); err != nil { // a reader that still cannot decode it
+	copied := deadBody(t, "NODE", 1, nodeSubject, body(t, sample(7)),
+		func(d *schemas.Dead) { d.EventID = "NODE/1/dead" })
+	if _, err := js.Publish(within(t), schemas.DeadSubject("NODE"),
+		copied); err != nil { // a reader that still cannot decode it
 		t.Fatal(err)
 	}
 	if letters, err = b.Letters(within(t), bus.LetterQuery{Stream: "NODE"}); err != nil ||
@@ -423,11 +398,8 @@ func TestFollow_UnknownSubjectBecomesADeadLetter(t *testing.T) {
 	for _, token := range []string{
 		strings.Repeat("n", 2000), "\x01\x1b[2J", "\xff\xfe", "ünï", "A",
 	} {
-		if _, err := js.Publish(
-			within(t),
-			schemas.NodeSubject(token, schemas.EventSample),
-			[]byte("{}"),
-		); err != nil {
+		if _, err := js.Publish(within(t), schemas.NodeSubject(token, schemas.EventSample),
+			[]byte("{}")); err != nil {
 			t.Fatal(err)
 		}
 	}

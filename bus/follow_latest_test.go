@@ -61,8 +61,7 @@ func (n *restrictedServer) start(t *testing.T) {
 	var err error
 	if n.s, err = server.New(
 		server.Options{DataDir: n.dir, Port: n.port, Config: n.config, Start: patience},
-		slog.New(slog.DiscardHandler),
-	); err != nil {
+		slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.s.Start(t.Context()); err != nil {
@@ -73,12 +72,8 @@ func (n *restrictedServer) start(t *testing.T) {
 
 func (n *restrictedServer) as(t *testing.T, user string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(
-		within(t),
-		bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]},
-		slog.New(slog.DiscardHandler),
-		nil,
-	)
+	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]},
+		slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,22 +162,16 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 	next("j1/4/cancelled")
 
 	var read []string
-	if err := ada.Read(
-		within(t),
-		o,
-		func(r bus.Record) error { read = append(read, r.Event.ID()); return nil },
-	); err != nil ||
+	if err := ada.Read(within(t), o,
+		func(r bus.Record) error { read = append(read, r.Event.ID()); return nil }); err != nil ||
 		strings.Join(read, " ") != "j1/4/cancelled" {
 		t.Errorf("Read = %v, %v, want j1/4/cancelled", read, err)
 	}
 	// Reading the whole stream needs a consumer, and fails with an error.
 	all, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer end()
-	if err := ada.Read(
-		all,
-		bus.FollowOptions{Stream: schemas.StreamJob},
-		func(bus.Record) error { return nil },
-	); err == nil {
+	if err := ada.Read(all, bus.FollowOptions{Stream: schemas.StreamJob},
+		func(bus.Record) error { return nil }); err == nil {
 		t.Error("a user without the right to create consumers reads the whole stream")
 	}
 }

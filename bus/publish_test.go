@@ -53,13 +53,8 @@ func TestPublishOnce_StoresOneEventPerSubject(t *testing.T) {
 	}
 	again, first, err := b.PublishOnce(within(t), sample(2))
 	if err != nil || first || again != sequence {
-		t.Errorf(
-			"PublishOnce with another identity = %d, first %v, %v, want %d and not the first",
-			again,
-			first,
-			err,
-			sequence,
-		)
+		t.Errorf("PublishOnce with another identity = %d, first %v, %v, want %d and not the first",
+			again, first, err, sequence)
 	}
 }
 

@@ -72,8 +72,7 @@ func newEndpoint[Q any, R interface {
 // HandleEvent returns an endpoint for events that persons publish about their jobs. It passes the
 // person to handle, and replies with the result of handle.
 func HandleEvent(
-	subject string,
-	handle func(ctx context.Context, person string, e schemas.Event) (any, error),
+	subject string, handle func(ctx context.Context, person string, e schemas.Event) (any, error),
 ) Endpoint {
 	decodeAndHandle := func(ctx context.Context, requested string, data []byte) (any, error) {
 		person, subject := schemas.SplitPerson(requested)

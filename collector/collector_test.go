@@ -30,11 +30,7 @@ func requireLinux(t testing.TB) {
 
 // start runs a collector. The returned function stops it and returns its error.
 func start(
-	t *testing.T,
-	b *bus.Bus,
-	o collector.Options,
-	log *slog.Logger,
-	reg prometheus.Registerer,
+	t *testing.T, b *bus.Bus, o collector.Options, log *slog.Logger, reg prometheus.Registerer,
 ) (stop func() error) {
 	t.Helper()
 	c, err := collector.New(b, o, log, reg)
@@ -246,11 +242,7 @@ func TestCollector_LosesNoSampleOverAnOutageAndARestart(t *testing.T) {
 		if s.Number != uint64(i+1) || i > 0 && !s.At.After(all[i-1].At) {
 			t.Errorf(
 				"sample %d has number %d and timestamp %s, want each number once, in order, with "+
-					"its own timestamp",
-				i,
-				s.Number,
-				s.At,
-			)
+					"its own timestamp", i, s.Number, s.At)
 		}
 	}
 	if left, _ := filepath.Glob(filepath.Join(o.SpoolDir, "*", "*.samples")); len(left) > 0 {

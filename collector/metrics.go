@@ -58,19 +58,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		resident: gauge("resident_bytes", "Resident memory of the collector's process."),
 	}
 	if reg != nil {
-		reg.MustRegister(
-			m.publishedSamples,
-			m.droppedSamples,
-			m.failedReadings,
-			m.replayedEvents,
-			m.queueSamples,
-			m.queueAge,
-			m.spoolBytes,
-			m.spoolFailures,
-			m.readingCPU,
-			m.readingTime,
-			m.resident,
-		)
+		reg.MustRegister(m.publishedSamples, m.droppedSamples, m.failedReadings, m.replayedEvents,
+			m.queueSamples, m.queueAge, m.spoolBytes, m.spoolFailures, m.readingCPU, m.readingTime,
+			m.resident)
 	}
 	return m
 }

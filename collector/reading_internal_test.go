@@ -156,10 +156,8 @@ func TestSampleBetween_OmitsUnknownFigures(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, ok := sampleBetween(
-				readingOf(t, noon, test.before),
-				readingOf(t, noon.Add(time.Second), test.after),
-			)
+			s, ok := sampleBetween(readingOf(t, noon, test.before),
+				readingOf(t, noon.Add(time.Second), test.after))
 			var got []string
 			for _, f := range []struct {
 				name  string

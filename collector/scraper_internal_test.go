@@ -76,11 +76,8 @@ func TestScraper_RequestsAllMetricsAfterARefusal(t *testing.T) {
 	address := serveExporter(t, func(w http.ResponseWriter, r *http.Request) {
 		queries = append(queries, r.URL.RawQuery)
 		if r.URL.RawQuery != "" {
-			http.Error(
-				w,
-				"couldn't create filtered metrics handler: missing collector: pressure",
-				http.StatusBadRequest,
-			)
+			http.Error(w, "couldn't create filtered metrics handler: missing collector: pressure",
+				http.StatusBadRequest)
 			return
 		}
 		_, _ = io.WriteString(w, someMetrics)
@@ -209,35 +206,27 @@ func TestNewScraper_RejectsInvalidAddresses(t *testing.T) {
 
 func TestNodeReading_IgnoresInvalidValues(t *testing.T) {
 	r := newReading(noon)
-	families, err := parseMetrics(
-		strings.NewReader(
-			"node_load1 NaN\nnode_memory_MemTotal_bytes +Inf\nnode_memory_MemAvailable_bytes -1\n" +
-				"node_disk_read_bytes_total{device=\"sda\"} 1e300\n" +
-				"# TYPE node_cpu_seconds_total histogram\nnode_cpu_seconds_total_bucket{le=\"1\"} 5\n",
-		),
-	)
+	families, err := parseMetrics(strings.NewReader(
+		"node_load1 NaN\nnode_memory_MemTotal_bytes +Inf\nnode_memory_MemAvailable_bytes -1\n" +
+			"node_disk_read_bytes_total{device=\"sda\"} 1e300\n" +
+			"# TYPE node_cpu_seconds_total histogram\nnode_cpu_seconds_total_bucket{le=\"1\"} 5\n",
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range families {
 		r.addFamily(f)
 	}
-	if diff := cmp.Diff(
-		newReading(noon),
-		r,
-		cmp.AllowUnexported(nodeReading{}, cpuSeconds{}),
-		cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "cpus" }, cmp.Ignore()),
-	); diff != "" {
+	if diff := cmp.Diff(newReading(noon), r, cmp.AllowUnexported(nodeReading{}, cpuSeconds{}),
+		cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "cpus" }, cmp.Ignore())); diff != "" {
 		t.Errorf("reading (-want +got):\n%s", diff)
 	}
 }
 
 func FuzzParseMetrics(f *testing.F) {
 	f.Add([]byte(someMetrics), []byte(someMetrics))
-	f.Add(
-		[]byte("node_load1 NaN\n# TYPE a histogram\na_bucket{le=\"1\"} 5\n"),
-		[]byte("{\"node_load1\"} 2\n\xff"),
-	)
+	f.Add([]byte("node_load1 NaN\n# TYPE a histogram\na_bucket{le=\"1\"} 5\n"),
+		[]byte("{\"node_load1\"} 2\n\xff"))
 	f.Fuzz(func(t *testing.T, before, after []byte) {
 		var readings [2]nodeReading
 		for i, text := range [][]byte{before, after} {
@@ -296,8 +285,7 @@ func TestCollector_SurvivesAnOutageOfTheExporter(t *testing.T) {
 		first.CPURatio != nil {
 		t.Errorf(
 			"sample = %+v, want the served figures and no CPU ratio, because the counters do not change",
-			first,
-		)
+			first)
 	}
 	cancel()
 	if err := <-done; err != nil {

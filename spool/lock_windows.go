@@ -24,14 +24,9 @@ func lock(f *os.File) error {
 	}
 	var lockErr error
 	err = raw.Control(func(fd uintptr) {
-		lockErr = windows.LockFileEx(
-			windows.Handle(fd),
-			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY,
-			0,
-			1,
-			0,
-			&windows.Overlapped{Offset: lockOffset},
-		)
+		lockErr = windows.LockFileEx(windows.Handle(fd),
+			windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
+			&windows.Overlapped{Offset: lockOffset})
 	})
 	if err != nil {
 		return err

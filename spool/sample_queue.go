@@ -182,10 +182,7 @@ type SamplePublisher func(context.Context, []*schemas.Sample) error
 // deadline has passed. It publishes nothing if fewer than minimum samples wait. Samples that
 // still wait go to disk.
 func (q *SampleQueue) Publish(
-	ctx context.Context,
-	minimum int,
-	deadline time.Time,
-	publish SamplePublisher,
+	ctx context.Context, minimum int, deadline time.Time, publish SamplePublisher,
 ) (err error) {
 	if q.Stats().Samples >= minimum {
 		if len(q.segments) > 0 {

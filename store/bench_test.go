@@ -169,12 +169,8 @@ func publishRaw(b *testing.B, url string, samples, each int) {
 		}
 		data, err := schemas.Marshal(message)
 		must(b, err)
-		_, err = js.PublishAsync(
-			s.events[0].Subject(),
-			data,
-			jetstream.WithMsgID(schemas.MessageID(s.events)),
-			jetstream.WithStallWait(time.Minute),
-		)
+		_, err = js.PublishAsync(s.events[0].Subject(), data,
+			jetstream.WithMsgID(schemas.MessageID(s.events)), jetstream.WithStallWait(time.Minute))
 		must(b, err)
 	}
 	<-js.PublishAsyncComplete()

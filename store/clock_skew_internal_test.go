@@ -14,10 +14,8 @@ func TestClockSkew(t *testing.T) {
 	sample := func(node string, delays ...time.Duration) {
 		var records []bus.Record
 		for _, d := range delays {
-			records = append(
-				records,
-				bus.Record{Event: &schemas.Sample{Node: node, Stamp: schemas.Stamp{At: now.Add(-d)}}, StoredAt: now},
-			)
+			records = append(records,
+				bus.Record{Event: &schemas.Sample{Node: node, Stamp: schemas.Stamp{At: now.Add(-d)}}, StoredAt: now})
 		}
 		c.add(append(records, bus.Record{Event: &schemas.Epoch{}, StoredAt: now}), now)
 	}

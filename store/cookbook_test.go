@@ -128,14 +128,8 @@ func views(t testing.TB, d *store.Database) (names []string) {
 	var rows []struct {
 		Name string `ch:"name"`
 	}
-	must(
-		t,
-		d.Query(
-			t.Context(),
-			&rows,
-			"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name",
-		),
-	)
+	must(t, d.Query(t.Context(), &rows,
+		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"))
 	for _, r := range rows {
 		names = append(names, r.Name)
 	}
@@ -147,25 +141,15 @@ func TestViews_AreDescribed(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t)
 	for _, view := range views(t, d) {
-		comments := selectNumber(
-			t,
-			d,
+		comments := selectNumber(t, d,
 			"SELECT toUInt64(comment != '') AS n FROM system.tables WHERE database = currentDatabase() AND name = ?",
-			view,
-		)
-		columns := selectNumber(
-			t,
-			d,
+			view)
+		columns := selectNumber(t, d,
 			"SELECT countIf(comment != '') AS n FROM system.columns WHERE database = currentDatabase() AND table = ?",
-			view,
-		)
+			view)
 		if comments != 1 || columns < 4 {
-			t.Errorf(
-				"%s: %d comments of the view and %d of its columns, want one and 4 or more",
-				view,
-				comments,
-				columns,
-			)
+			t.Errorf("%s: %d comments of the view and %d of its columns, want one and 4 or more",
+				view, comments, columns)
 		}
 	}
 }

@@ -44,12 +44,9 @@ func TestOpen_RejectsInvalidAddresses(t *testing.T) {
 
 func TestOpen_AcceptsEachScheme(t *testing.T) {
 	for _, scheme := range []string{"clickhouse", "tcp", "http", "https"} {
-		d, err := store.Open(
-			t.Context(),
+		d, err := store.Open(t.Context(),
 			store.Options{URL: scheme + "://u:se%2Fcret@host:9000?max_threads=2"},
-			slog.New(slog.DiscardHandler),
-			nil,
-		)
+			slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Errorf("Open(%s://…) = %v", scheme, err)
 			continue

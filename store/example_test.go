@@ -14,12 +14,8 @@ import (
 
 // An invalid address fails at once, and the error does not contain the password.
 func ExampleOpen() {
-	_, err := store.Open(
-		context.Background(),
-		store.Options{URL: "clickhouse://courier:secret@db:90x0/courier"},
-		slog.Default(),
-		nil,
-	)
+	_, err := store.Open(context.Background(),
+		store.Options{URL: "clickhouse://courier:secret@db:90x0/courier"}, slog.Default(), nil)
 	fmt.Println(strings.ReplaceAll(err.Error(), ": ", ":\n"))
 	// Output:
 	// open database clickhouse://db:90x0/courier:
@@ -49,12 +45,8 @@ func ExampleStore_Run() {
 
 // The history returns the epochs of the last day as they were published.
 func ExampleHistory_Events() {
-	d, err := store.Open(
-		context.Background(),
-		store.Options{URL: "http://courier@127.0.0.1:8123/courier"},
-		slog.Default(),
-		nil,
-	)
+	d, err := store.Open(context.Background(),
+		store.Options{URL: "http://courier@127.0.0.1:8123/courier"}, slog.Default(), nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -358,10 +358,7 @@ func (f *fortnight) advise(p *plan, stamp schemas.JobStamp, batch, epochs uint32
 
 // warn adds the events of an SLO at risk after two epochs, and of the reaction.
 func (f *fortnight) warn(
-	p *plan,
-	stamp func(string) schemas.JobStamp,
-	batch uint32,
-	seconds, remaining, left float64,
+	p *plan, stamp func(string) schemas.JobStamp, batch uint32, seconds, remaining, left float64,
 ) uint32 {
 	cause := schemas.CauseEpochs
 	switch {

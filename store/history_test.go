@@ -131,9 +131,7 @@ func TestHistory_StopsAtAnErrorOfYield(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := store.NewHistory(d).Events(ctx, time.Time{}, func(schemas.Event) error { return nil }); !errors.Is(
-		err,
-		context.Canceled,
-	) {
+		err, context.Canceled) {
 		t.Errorf("Events with a context that has ended = %v, want %v", err, context.Canceled)
 	}
 }

@@ -264,13 +264,8 @@ func compare(t *testing.T, b *bus.Bus, d *store.Database) {
 		var got []sequencedID
 		must(t, d.Query(t.Context(), &got, "SELECT event_id, sequence FROM "+table.Name+" ORDER BY sequence"))
 		if diff := cmp.Diff(want[table.Name], got); diff != "" {
-			t.Errorf(
-				"%s differs from the log: %d rows, want %d (-want +got):\n%.2000s",
-				table.Name,
-				len(got),
-				len(want[table.Name]),
-				diff,
-			)
+			t.Errorf("%s differs from the log: %d rows, want %d (-want +got):\n%.2000s", table.Name,
+				len(got), len(want[table.Name]), diff)
 		}
 	}
 	var got []minute

@@ -92,10 +92,8 @@ func TestMetrics_ShowWhatIsBehind(t *testing.T) {
 		must(t, err)
 	}
 	must(t, d.Exec(t.Context(), "RENAME TABLE node_sample TO hidden"))
-	finish := run(
-		t,
-		store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}),
-	)
+	finish := run(t,
+		store.New(b, d, slog.New(slog.DiscardHandler), reg, store.Options{MaxAge: 10 * time.Millisecond}))
 	await(t, "the backlog", func() bool {
 		return gather(t, reg)["courier_store_lag_messages/NODE"] == 100
 	})

@@ -160,15 +160,9 @@ func TestMigrate_ColumnsMatchTheRowStructs(t *testing.T) {
 		var rows []struct {
 			Name string `ch:"name"`
 		}
-		must(
-			t,
-			d.Query(
-				t.Context(),
-				&rows,
-				"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position",
-				table.Name,
-			),
-		)
+		must(t, d.Query(t.Context(), &rows,
+			"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position",
+			table.Name))
 		var got []string
 		for _, r := range rows {
 			got = append(got, r.Name)

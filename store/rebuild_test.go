@@ -72,12 +72,9 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	rebuild(t, b, d)
 	compare(t, b, d)
 	clean(t, b, d, "after a rebuild")
-	if n := selectNumber(
-		t,
-		d,
+	if n := selectNumber(t, d,
 		"SELECT countIf(load_average = 99) + (SELECT countIf(duration_seconds > 999) FROM job_epoch) AS n "+
-			"FROM node_sample",
-	); n > 0 {
+			"FROM node_sample"); n > 0 {
 		t.Errorf("%d values are still wrong, want 0", n)
 	}
 	nc, err := nats.Connect(server.URL())
@@ -120,13 +117,8 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	node, err := js.Stream(t.Context(), schemas.StreamNode)
 	must(t, err)
 	must(t, node.Purge(t.Context(), jetstream.WithPurgeSequence(150)))
-	must(
-		t,
-		d.Exec(
-			t.Context(),
-			"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5 WHERE sequence > 200 SETTINGS mutations_sync = 1",
-		),
-	)
+	must(t, d.Exec(t.Context(),
+		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5 WHERE sequence > 200 SETTINGS mutations_sync = 1"))
 	rebuild(t, b, d)
 	clean(t, b, d, "after a rebuild")
 	if n := selectNumber(t, d, "SELECT uniqExact(event_id) AS n FROM node_sample"); n != 400 ||

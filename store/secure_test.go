@@ -48,11 +48,8 @@ func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 		0o600); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tls.Listen(
-		"tcp",
-		"127.0.0.1:0",
-		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}},
-	)
+	l, err := tls.Listen("tcp", "127.0.0.1:0",
+		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
 	if err != nil {
 		t.Fatal(err)
 	}

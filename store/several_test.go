@@ -30,16 +30,8 @@ func TestStore_WritesMessagesWithSeveralSamples(t *testing.T) {
 	for _, e := range s.events {
 		samples = append(samples, e.(*schemas.Sample))
 	}
-	stop := run(
-		t,
-		store.New(
-			b,
-			d,
-			slog.New(slog.DiscardHandler),
-			nil,
-			store.Options{MaxMessages: 64, MaxAge: 20 * time.Millisecond},
-		),
-	)
+	stop := run(t, store.New(b, d, slog.New(slog.DiscardHandler), nil,
+		store.Options{MaxMessages: 64, MaxAge: 20 * time.Millisecond}))
 	for from := 0; from < count; from += 30 {
 		_, err := b.PublishSamples(t.Context(), samples[from:min(from+40, count)])
 		must(t, err)

@@ -28,13 +28,8 @@ func TestStore_SharesTheStreams(t *testing.T) {
 	var members []member
 	join := func() {
 		m := member{reg: prometheus.NewRegistry()}
-		s := store.New(
-			server.Connect(t),
-			d,
-			slog.New(slog.DiscardHandler),
-			m.reg,
-			store.Options{MaxAge: 20 * time.Millisecond},
-		)
+		s := store.New(server.Connect(t), d, slog.New(slog.DiscardHandler), m.reg,
+			store.Options{MaxAge: 20 * time.Millisecond})
 		m.stop = run(t, s)
 		members = append(members, m)
 	}
@@ -79,12 +74,9 @@ func TestStore_StopsThePreviousWriter(t *testing.T) {
 		ended <- d.Exec(before, "SELECT sum(sipHash64(number)) FROM numbers(1000000000000) FORMAT Null")
 	}()
 	running := func() bool { // matches the text: statements of the next writer have similar IDs
-		return selectNumber(
-			t,
-			d,
+		return selectNumber(t, d,
 			"SELECT count() AS n FROM system.processes WHERE startsWith(query_id, 'courier/' || "+
-				"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'",
-		) > 0
+				"currentDatabase() || '/NODE/') AND query LIKE 'SELECT sum(sipHash64%'") > 0
 	}
 	await(t, "the statement of the previous writer", running)
 	stop := run(t, newStore(t, bustest.New(t), d))

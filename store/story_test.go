@@ -137,10 +137,8 @@ func (s *testLog) ended(job string, run uint32, outcome string) {
 	case schemas.EventFinished:
 		e.ExitCode = pointer(int32(0))
 	case schemas.EventLost:
-		e.EventID, e.Reason, e.Setting = schemas.LostID(
-			job,
-			uint64(len(s.events)),
-		), "no sign of life for 30 s", schemas.Setting{
+		e.EventID, e.Reason, e.Setting = schemas.LostID(job,
+			uint64(len(s.events))), "no sign of life for 30 s", schemas.Setting{
 			Model: "digits-mlp",
 		}
 	}
@@ -327,10 +325,8 @@ func batch(name string, first uint64, events ...schemas.Event) bus.Batch {
 		}
 		b.Last = first + uint64(i)
 		e.(interface{ SetSequence(uint64) }).SetSequence(b.Last)
-		b.Records = append(
-			b.Records,
-			bus.Record{Event: e, Subject: e.Subject(), Sequence: b.Last, StoredAt: time.Unix(0, int64(b.Last))},
-		)
+		b.Records = append(b.Records,
+			bus.Record{Event: e, Subject: e.Subject(), Sequence: b.Last, StoredAt: time.Unix(0, int64(b.Last))})
 	}
 	b.Token = fmt.Sprintf("%s/%d-%d", name, b.First, b.Last)
 	return b

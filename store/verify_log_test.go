@@ -71,11 +71,8 @@ func TestVerify_AcceptsDuplicatesAndDroppedMessages(t *testing.T) {
 	publish(t, b, s.events)
 	_, err := js.Publish(t.Context(), schemas.NodeSubject("node-a", schemas.EventSample), []byte("garbage"))
 	must(t, err)
-	awaitSequences(
-		t,
-		d,
-		map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2},
-	) // duplicates follow in other batches
+	awaitSequences(t, d,
+		map[string]uint64{schemas.StreamNode: 60, schemas.StreamJob: 2}) // duplicates follow in other batches
 	for _, e := range s.events[10:30] {
 		publishDuplicate(t, js, e)
 	}

@@ -22,11 +22,7 @@ type found struct {
 
 // verify returns the differences by table.
 func verify(
-	t testing.TB,
-	b *bus.Bus,
-	d *store.Database,
-	o store.VerifyOptions,
-	window uint64,
+	t testing.TB, b *bus.Bus, d *store.Database, o store.VerifyOptions, window uint64,
 ) (*store.Report, map[string]found) {
 	t.Helper()
 	v := store.NewVerifier(b, d, slog.New(slog.DiscardHandler), o)

@@ -97,15 +97,9 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got []line
-			must(
-				t,
-				d.Query(
-					t.Context(),
-					&got,
-					"SELECT state, run, epochs_done, met_slo, response_seconds, incomplete FROM jobs WHERE job_id = ?",
-					test.name,
-				),
-			)
+			must(t, d.Query(t.Context(), &got,
+				"SELECT state, run, epochs_done, met_slo, response_seconds, incomplete FROM jobs WHERE job_id = ?",
+				test.name))
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}

@@ -57,17 +57,9 @@ func TestStore_RepeatsABatchWithoutItsToken(t *testing.T) {
 	writer, b := writeFifty(t, d)
 	for _, table := range []string{"node_sample", "node_minute", "node_hour"} {
 		for _, window := range []int{0, 1000} { // 0 deletes the tokens
-			must(
-				t,
-				d.Exec(
-					t.Context(),
-					fmt.Sprintf(
-						"ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d",
-						table,
-						window,
-					),
-				),
-			)
+			must(t, d.Exec(t.Context(), fmt.Sprintf(
+				"ALTER TABLE %s MODIFY SETTING non_replicated_deduplication_window = %d", table,
+				window)))
 		}
 	}
 	b.Redelivered = true
@@ -120,11 +112,8 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 	}
 	must(t, d.Query(t.Context(), &got, figures))
 	if diff := cmp.Diff(want, got); diff != "" || len(want) < 4 {
-		t.Errorf(
-			"the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
-			len(want),
-			diff,
-		)
+		t.Errorf("the roll-up after the batches were repeated (-before +after), %d rows:\n%s",
+			len(want), diff)
 	}
 }
 
@@ -134,15 +123,9 @@ func loseParts(t *testing.T, d *store.Database, table string) {
 	var parts []struct {
 		Path string `ch:"path"`
 	}
-	must(
-		t,
-		d.Query(
-			t.Context(),
-			&parts,
-			"SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active",
-			table,
-		),
-	)
+	must(t, d.Query(t.Context(), &parts,
+		"SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active",
+		table))
 	must(t, d.Exec(t.Context(), "DETACH TABLE "+table+" SYNC"))
 	for _, p := range parts {
 		if _, err := os.Stat(p.Path); err != nil {

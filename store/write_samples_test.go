@@ -17,12 +17,9 @@ import (
 func TestStore_LooksUpPossibleDuplicates(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
-	d, err := store.Open(
-		t.Context(),
+	d, err := store.Open(t.Context(),
 		store.Options{URL: storetest.Address(t, storetest.Protocols(t)[0])},
-		slog.New(slog.DiscardHandler),
-		reg,
-	)
+		slog.New(slog.DiscardHandler), reg)
 	must(t, err)
 	defer d.Close()
 	must(t, d.Migrate(t.Context()))

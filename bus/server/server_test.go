@@ -29,8 +29,7 @@ func TestServer_RecoversFromAFullDisk(t *testing.T) {
 			dir := smallDisk(t)
 			s, err := server.New(
 				server.Options{DataDir: filepath.Join(dir, "nats"), Port: port, Start: patience},
-				slog.New(slog.DiscardHandler),
-			)
+				slog.New(slog.DiscardHandler))
 			must(t, err)
 			must(t, s.Start(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -49,10 +48,8 @@ func TestServer_RecoversFromAFullDisk(t *testing.T) {
 			defer nc.Close()
 			js, err := jetstream.New(nc)
 			must(t, err)
-			_, err = js.CreateStream(
-				ctx,
-				jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage},
-			)
+			_, err = js.CreateStream(ctx,
+				jetstream.StreamConfig{Name: "LOG", Subjects: []string{"log"}, Storage: jetstream.FileStorage})
 			must(t, err)
 			publish := func(timeout time.Duration) error {
 				trying, stop := context.WithTimeout(ctx, timeout)
@@ -83,11 +80,8 @@ func TestServer_RecoversFromAFullDisk(t *testing.T) {
 			stream, err := js.Stream(ctx, "LOG")
 			must(t, err)
 			if have := stream.CachedInfo().State.Msgs; have < acknowledged {
-				t.Errorf(
-					"the stream has %d messages, want at least the %d that were acknowledged",
-					have,
-					acknowledged,
-				)
+				t.Errorf("the stream has %d messages, want at least the %d that were acknowledged",
+					have, acknowledged)
 			}
 		})
 	}

@@ -117,11 +117,8 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			if err := os.WriteFile(archive, c.archive, 0o644); err != nil {
 				t.Fatal(err)
 			}
-			found, err := install(
-				t.Context(),
-				InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()},
-				c.pinned,
-			)
+			found, err := install(t.Context(),
+				InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()}, c.pinned)
 			checkNothingElse(t, outside, cache, err == nil)
 			if c.want == "" && c.is == nil {
 				content, readErr := os.ReadFile(found)
@@ -210,9 +207,7 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, checksums{}); !errors.Is(
-		err,
-		context.Canceled,
-	) {
+		err, context.Canceled) {
 		t.Errorf("install() during another installation = %v, want context.Canceled", err)
 	}
 }
@@ -306,13 +301,8 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 	}
 	locked := lock.Packages["node_modules/"+pinnedPackage]
 	if locked["version"] != pinnedVersion || locked["integrity"] != pinnedIntegrity {
-		t.Errorf(
-			"package-lock.json pins %v with %v, want %s with %s",
-			locked["version"],
-			locked["integrity"],
-			pinnedVersion,
-			pinnedIntegrity,
-		)
+		t.Errorf("package-lock.json pins %v with %v, want %s with %s", locked["version"],
+			locked["integrity"], pinnedVersion, pinnedIntegrity)
 	}
 	if _, resolved := locked["resolved"]; resolved || bytes.Contains(packageLockJSON,
 		[]byte("://")) {

@@ -212,13 +212,8 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 	}
 	// This query sends signals to the threads of the engine.
 	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
-	must(
-		t,
-		p,
-		"SELECT sum(sipHash64(number)) FROM numbers(20000000)",
-		"query_profiler_real_time_period_ns=1000000",
-		"query_profiler_cpu_time_period_ns=1000000",
-	)
+	must(t, p, "SELECT sum(sipHash64(number)) FROM numbers(20000000)",
+		"query_profiler_real_time_period_ns=1000000", "query_profiler_cpu_time_period_ns=1000000")
 	if again := p.PID; !alive(again) {
 		t.Error("the engine ended")
 	}

@@ -83,14 +83,8 @@ func TestHostMain_ReportsWhyItCannotRun(t *testing.T) {
 			got := runHost(t, c.withPipe, c.args...)
 			if got.status != c.status || !strings.Contains(got.output, c.want) ||
 				!strings.Contains(got.output, "host: ") {
-				t.Errorf(
-					"HostMain(%q) = %d with %q, want %d with %q",
-					c.args,
-					got.status,
-					got.output,
-					c.status,
-					c.want,
-				)
+				t.Errorf("HostMain(%q) = %d with %q, want %d with %q", c.args, got.status,
+					got.output, c.status, c.want)
 			}
 		})
 	}
