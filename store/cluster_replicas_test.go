@@ -110,13 +110,9 @@ func TestCluster_WritesWithAQuorumOfReplicas(t *testing.T) {
 				"insert_quorum_parallel":        c.parallel,
 				"select_sequential_consistency": c.sequential,
 			} {
-				var rows []struct {
-					Value string `ch:"value"`
-				}
-				must(t, d.Query(t.Context(), &rows,
-					"SELECT value FROM system.settings WHERE name = ?", setting))
-				if len(rows) != 1 || rows[0].Value != want {
-					t.Errorf("%d replicas: %s is %v, want %s", c.replicas, setting, rows, want)
+				got := values[string](t, d, "SELECT value FROM system.settings WHERE name = ?", setting)
+				if len(got) != 1 || got[0] != want {
+					t.Errorf("%d replicas: %s is %v, want %s", c.replicas, setting, got, want)
 				}
 			}
 		}

@@ -171,12 +171,9 @@ func replicasSurviveStalledFetches(t *testing.T, r *replicas) {
 	last := publishJobs(t, r.bus, "stalled-")
 	d := r.cluster.Databases()[0]
 	await(t, "rows on one replica", func() bool {
-		var rows []struct {
-			N uint64 `ch:"n"`
-		}
-		err := d.Query(t.Context(), &rows, "SELECT count() AS n FROM job_submitted WHERE sequence > ? "+
-			"SETTINGS select_sequential_consistency = 0", before[schemas.StreamJob])
-		return err == nil && rows[0].N > 0
+		const behind = "SELECT count() FROM job_submitted WHERE sequence > ? SETTINGS select_sequential_consistency = 0"
+		n, err := store.Values[uint64](t.Context(), d, behind, before[schemas.StreamJob])
+		return err == nil && n[0] > 0
 	})
 	if n, err := d.Position(t.Context(), schemas.StreamJob); err != nil || n > before[schemas.StreamJob] {
 		t.Errorf("position %d (%v) without a quorum, want %d", n, err, before[schemas.StreamJob])
@@ -321,11 +318,8 @@ func TestReplicas_ReplaceALostServer(t *testing.T) {
 	awaitSequences(t, c.Databases()[0], last)
 	readers := storetest.Open(t, servers.URL(1, "courier"))
 	await(t, "the tables of readers", func() bool {
-		var rows []struct {
-			N uint32 `ch:"n"`
-		}
-		err := readers.Query(t.Context(), &rows, "SELECT max(number) AS n FROM schema_migrations")
-		return err == nil && rows[0].N == uint32(len(schemas.Migrations()))
+		n, err := store.Values[uint32](t.Context(), readers, "SELECT max(number) FROM schema_migrations")
+		return err == nil && n[0] == uint32(len(schemas.Migrations()))
 	})
 	awaitSequences(t, readers, last)
 	compare(t, b, readers)

@@ -101,13 +101,9 @@ func clusterRelations(t *testing.T, servers *cluster.Servers) map[string]map[str
 // syncReplicas waits until the replicated tables have the changes that other replicas have made.
 func syncReplicas(t *testing.T, d *store.Database) {
 	t.Helper()
-	var tables []struct {
-		Name string `ch:"name"`
-	}
-	must(t, d.Query(t.Context(), &tables, "SELECT table AS name FROM system.replicas "+
-		"WHERE database = currentDatabase()"))
-	for _, table := range tables {
-		must(t, d.Exec(t.Context(), "SYSTEM SYNC REPLICA "+table.Name))
+	const tables = "SELECT table FROM system.replicas WHERE database = currentDatabase()"
+	for _, name := range values[string](t, d, tables) {
+		must(t, d.Exec(t.Context(), "SYSTEM SYNC REPLICA "+name))
 	}
 }
 

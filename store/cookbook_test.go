@@ -123,17 +123,10 @@ func keepForever(t testing.TB, d *store.Database) {
 }
 
 // views returns the views of a database that users query.
-func views(t testing.TB, d *store.Database) (names []string) {
+func views(t testing.TB, d *store.Database) []string {
 	t.Helper()
-	var rows []struct {
-		Name string `ch:"name"`
-	}
-	must(t, d.Query(t.Context(), &rows,
-		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View' ORDER BY name"))
-	for _, r := range rows {
-		names = append(names, r.Name)
-	}
-	return names
+	return values[string](t, d, "SELECT name FROM system.tables "+
+		"WHERE database = currentDatabase() AND engine = 'View' ORDER BY name")
 }
 
 // DESCRIBE shows what a view is for, and explains its columns.

@@ -51,6 +51,11 @@ func (d *Database) LookUp(ctx context.Context, job string, ids []string) error {
 	return err
 }
 
+// Values returns the rows of a query of one column.
+func Values[T any](ctx context.Context, d *Database, statement string, args ...any) ([]T, error) {
+	return values[T](ctx, d, statement, args...)
+}
+
 func TableNames() []string { return tableNames() }
 
 var ShardOf = shardOf

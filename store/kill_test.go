@@ -168,9 +168,7 @@ func TestStore_IsKilled(t *testing.T) {
 	if repeated < 8 {
 		t.Errorf("%d unfinished batches in 12 rounds, want at least 8", repeated)
 	}
-	finish := run(t, newStore(t, b, d))
-	awaitSequences(t, d, last)
-	finish()
+	fill(t, b, d, last)
 	compare(t, b, d)
 }
 

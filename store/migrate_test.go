@@ -157,16 +157,8 @@ func TestMigrate_ColumnsMatchTheRowStructs(t *testing.T) {
 	t.Parallel()
 	d := storetest.New(t)
 	for _, table := range schemas.Tables() {
-		var rows []struct {
-			Name string `ch:"name"`
-		}
-		must(t, d.Query(t.Context(), &rows,
-			"SELECT name FROM system.columns WHERE database = currentDatabase() AND table = ? ORDER BY position",
-			table.Name))
-		var got []string
-		for _, r := range rows {
-			got = append(got, r.Name)
-		}
+		got := values[string](t, d, "SELECT name FROM system.columns "+
+			"WHERE database = currentDatabase() AND table = ? ORDER BY position", table.Name)
 		if diff := cmp.Diff(store.ColumnNames(table.Row), got); diff != "" {
 			t.Errorf("columns of %s (-struct +table):\n%s", table.Name, diff)
 		}

@@ -57,9 +57,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
 	last := fillLog(t, b)
-	finish := run(t, newStore(t, b, d))
-	awaitSequences(t, d, last)
-	finish()
+	fill(t, b, d, last)
 	for _, statement := range []string{
 		"ALTER TABLE node_sample UPDATE cpu_ratio = 0.5, load_average = 99 WHERE number % 5 = 0 SETTINGS " +
 			"mutations_sync = 1",
@@ -88,7 +86,7 @@ func TestRebuild_RestoresTheTablesFromTheLog(t *testing.T) {
 	lost := storetest.New(t)
 	rebuild(t, b, lost)
 	compare(t, b, lost)
-	finish = run(t, newStore(t, b, lost)) // the store continues after the rebuild
+	finish := run(t, newStore(t, b, lost)) // the store continues after the rebuild
 	s := newTestLog()
 	s.sample("node-9", 1)
 	sequence, err := b.Publish(t.Context(), s.events[0])
@@ -104,9 +102,7 @@ func TestRebuild_KeepsWhatTheLogHasDropped(t *testing.T) {
 	server := bustest.NewServer(t)
 	b, d := server.Connect(t), storetest.New(t)
 	last := fillLog(t, b)
-	finish := run(t, newStore(t, b, d))
-	awaitSequences(t, d, last)
-	finish()
+	fill(t, b, d, last)
 	var before, after []minute
 	must(t, d.Query(t.Context(), &before, minutesOf))
 	nc, err := nats.Connect(server.URL())
@@ -158,9 +154,7 @@ func TestRebuild_IsDoneByAStore(t *testing.T) {
 	if err := store.Rebuild(dying, b, d, slog.New(slog.DiscardHandler), o); err == nil {
 		t.Error("an interrupted rebuild is recorded as complete")
 	}
-	finish = run(t, newStore(t, b, d))
-	awaitSequences(t, d, last)
-	finish()
+	fill(t, b, d, last)
 	clean(t, b, d, "at the end")
 	compare(t, b, d)
 }
@@ -171,9 +165,7 @@ func TestRebuild_RejectsALogOlderThanTheTables(t *testing.T) {
 	t.Parallel()
 	b, d := bustest.New(t), storetest.New(t)
 	last := fillLog(t, b)
-	finish := run(t, newStore(t, b, d))
-	awaitSequences(t, d, last)
-	finish()
+	fill(t, b, d, last)
 	other := bustest.New(t)
 	s := newTestLog()
 	s.sample("node-9", 1)

@@ -36,15 +36,9 @@ func breakParts(t *testing.T, d *store.Database, table string) {
 // marks alone do not suffice: the marks of a part that was read are cached.
 func emptyParts(t *testing.T, d *store.Database, table string) (files int) {
 	t.Helper()
-	var parts []struct {
-		Path string `ch:"path"`
-	}
-	const active = "SELECT path FROM system.parts" +
-		" WHERE database = currentDatabase() AND table = ? AND active"
-	must(t, d.Query(t.Context(), &parts, active, table))
-	for _, p := range parts {
+	for _, path := range partPaths(t, d, table) {
 		for _, kind := range []string{"*mrk*", "*.bin"} {
-			names, err := filepath.Glob(filepath.Join(p.Path, kind))
+			names, err := filepath.Glob(filepath.Join(path, kind))
 			must(t, err)
 			for _, name := range names {
 				must(t, os.Truncate(name, 0))
@@ -96,16 +90,15 @@ func TestStore_RebuildsUnreadableParts(t *testing.T) {
 }
 
 // unreadableTables returns the tables with parts that were set aside as unreadable.
-func unreadableTables(t *testing.T, d *store.Database) (all []string) {
+func unreadableTables(t *testing.T, d *store.Database) []string {
 	t.Helper()
-	var rows []struct {
-		Table string `ch:"table"`
-	}
-	const detached = "SELECT DISTINCT table FROM system.detached_parts" +
-		" WHERE database = currentDatabase() AND startsWith(reason, 'broken') ORDER BY table"
-	must(t, d.Query(t.Context(), &rows, detached))
-	for _, r := range rows {
-		all = append(all, r.Table)
-	}
-	return all
+	return values[string](t, d, "SELECT DISTINCT table FROM system.detached_parts"+
+		" WHERE database = currentDatabase() AND startsWith(reason, 'broken') ORDER BY table")
+}
+
+// partPaths returns the directories of a table's active parts.
+func partPaths(t *testing.T, d *store.Database, table string) []string {
+	t.Helper()
+	return values[string](t, d, "SELECT path FROM system.parts"+
+		" WHERE database = currentDatabase() AND table = ? AND active", table)
 }

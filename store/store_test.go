@@ -29,19 +29,22 @@ func newStore(t testing.TB, b *bus.Bus, d *store.Database) *store.Store {
 	return store.New(b, d, slog.New(slog.DiscardHandler), nil, store.Options{MaxAge: 20 * time.Millisecond})
 }
 
-// selectNumber returns the number n that a query selects.
+// selectNumber returns the number that a query selects.
 func selectNumber(t testing.TB, d *store.Database, statement string, args ...any) uint64 {
 	t.Helper()
-	var rows []struct {
-		N uint64 `ch:"n"`
+	all := values[uint64](t, d, statement, args...)
+	if len(all) != 1 {
+		t.Fatalf("%s returns %d rows, want 1", statement, len(all))
 	}
-	if err := d.Query(t.Context(), &rows, statement, args...); err != nil {
-		t.Fatal(err)
-	}
-	if len(rows) != 1 {
-		t.Fatalf("%s returns %d rows, want 1", statement, len(rows))
-	}
-	return rows[0].N
+	return all[0]
+}
+
+// values returns the rows of a query of one column.
+func values[T any](t testing.TB, d *store.Database, statement string, args ...any) []T {
+	t.Helper()
+	all, err := store.Values[T](t.Context(), d, statement, args...)
+	must(t, err)
+	return all
 }
 
 // publish publishes events and returns the last sequence of each stream.
@@ -99,6 +102,14 @@ func awaitSequences(t testing.TB, d *store.Database, want map[string]uint64) {
 			}
 		}
 	}
+}
+
+// fill runs a store until the tables hold the streams up to these sequences.
+func fill(t testing.TB, b *bus.Bus, d *store.Database, last map[string]uint64) {
+	t.Helper()
+	stop := run(t, newStore(t, b, d))
+	awaitSequences(t, d, last)
+	stop()
 }
 
 func TestStore_FillsEveryTable(t *testing.T) {

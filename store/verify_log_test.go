@@ -131,9 +131,7 @@ func TestVerify_LeavesOutExpiredHours(t *testing.T) {
 		s.sample("node-a", uint64(n+1))
 		s.started(fmt.Sprintf("job-%d", n), 1) // its table has no TTL
 	}
-	stop := run(t, newStore(t, b, d))
-	awaitSequences(t, d, publish(t, b, s.events))
-	stop()
+	fill(t, b, d, publish(t, b, s.events))
 	r := clean(t, b, d, "before rows are dropped")
 	if log, _, _, expired := totals(r, "node_sample"); log != 2 || expired != 3 {
 		t.Errorf("%d samples compared and %d skipped, want 2 and 3", log, expired)
@@ -189,9 +187,7 @@ func TestVerify_FindsRowsThatOnlyOldTablesHad(t *testing.T) {
 	b := bustest.New(t)
 	last := fillLog(t, b)
 	before := storetest.New(t)
-	finish := run(t, newStore(t, b, before))
-	awaitSequences(t, before, last)
-	finish()
+	fill(t, b, before, last)
 	d := storetest.New(t)
 	must(t, d.Migrate(t.Context()))
 	r, _ := verify(t, b, d, store.VerifyOptions{}, 0)

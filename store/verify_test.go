@@ -89,9 +89,7 @@ func storeThreeHours(t testing.TB, b *bus.Bus, d *store.Database) {
 		s.at = now.Add(-24 * time.Hour).Add(time.Duration(n) * time.Second)
 		s.sample("node-c", n+1)
 	}
-	stop := run(t, newStore(t, b, d))
-	awaitSequences(t, d, publish(t, b, s.events))
-	stop()
+	fill(t, b, d, publish(t, b, s.events))
 }
 
 // The damages are found, and a rebuild of the damaged streams removes them.

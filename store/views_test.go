@@ -103,12 +103,8 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
 			}
-			var promises []struct {
-				Jobs uint64 `ch:"jobs"`
-			}
-			must(t, d.Query(t.Context(), &promises,
-				"SELECT count() AS jobs FROM promises WHERE job_id = ?", test.name))
-			if listed := promises[0].Jobs == 1; listed != inPromises[test.name] {
+			promises := selectNumber(t, d, "SELECT count() FROM promises WHERE job_id = ?", test.name)
+			if listed := promises == 1; listed != inPromises[test.name] {
 				t.Errorf("listed in promises: got %t, want %t", listed, inPromises[test.name])
 			}
 		})
@@ -133,20 +129,15 @@ func TestViews_HaveTheDataset(t *testing.T) {
 	s.add(drift)
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, jobs...))
 	write(t, newStore(t, nil, d), batch(schemas.StreamRegressor, 1, s.events...))
-	type line struct {
-		Text string `ch:"text"`
-	}
 	for _, view := range []string{"jobs", "promises", "epochs", "advice", "alternatives"} {
-		var got []line
-		must(t, d.Query(t.Context(), &got, "SELECT DISTINCT concat(model, ' on ', dataset) AS text FROM "+view))
-		if diff := cmp.Diff([]line{{"digits-mlp on digits"}}, got); diff != "" {
+		got := values[string](t, d, "SELECT DISTINCT concat(model, ' on ', dataset) FROM "+view)
+		if diff := cmp.Diff([]string{"digits-mlp on digits"}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", view, diff)
 		}
 	}
 	for _, view := range []string{"drifts", "regressor_life"} {
-		var got []line
-		must(t, d.Query(t.Context(), &got, "SELECT toString(drifted) AS text FROM "+view))
-		if diff := cmp.Diff([]line{{"digits-mlp on digits"}}, got); diff != "" {
+		got := values[string](t, d, "SELECT toString(drifted) FROM "+view)
+		if diff := cmp.Diff([]string{"digits-mlp on digits"}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", view, diff)
 		}
 	}

@@ -120,18 +120,13 @@ func TestStore_RebuildsWhatARollUpLost(t *testing.T) {
 // loseParts deletes the parts of a table from the disk.
 func loseParts(t *testing.T, d *store.Database, table string) {
 	t.Helper()
-	var parts []struct {
-		Path string `ch:"path"`
-	}
-	must(t, d.Query(t.Context(), &parts,
-		"SELECT path FROM system.parts WHERE database = currentDatabase() AND table = ? AND active",
-		table))
+	parts := partPaths(t, d, table)
 	must(t, d.Exec(t.Context(), "DETACH TABLE "+table+" SYNC"))
-	for _, p := range parts {
-		if _, err := os.Stat(p.Path); err != nil {
+	for _, path := range parts {
+		if _, err := os.Stat(path); err != nil {
 			t.Skipf("the files of the server cannot be accessed: %v", err)
 		}
-		must(t, os.RemoveAll(filepath.Clean(p.Path)))
+		must(t, os.RemoveAll(filepath.Clean(path)))
 	}
 	must(t, d.Exec(t.Context(), "ATTACH TABLE "+table))
 }
