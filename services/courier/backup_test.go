@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -141,10 +140,6 @@ func streamsOf(t *testing.T, nc *nats.Conn) []string {
 // Backups are in the folder backups of the data directory.
 func statement(t *testing.T, library, data, sql string) {
 	t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, run := filepath.Join(data, "store"), t.TempDir()
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		t.Fatal(err)
@@ -163,7 +158,7 @@ func statement(t *testing.T, library, data, sql string) {
 	}
 	defer held.Close()
 	done := filepath.Join(store, "done.tsv")
-	cmd := exec.CommandContext(within(t, patience), program, "engine-host", "-library", library,
+	cmd := exec.CommandContext(within(t, patience), program(t), "engine-host", "-library", library,
 		"-store", store, "--",
 		"--config-file="+config, "--path="+store, "--query="+sql+"; SELECT 1 INTO OUTFILE '"+done+
 			"' TRUNCATE FORMAT TSV")
@@ -260,10 +255,7 @@ func (c *logAndTables) count(t *testing.T, want uint64) {
 			"SELECT count() AS n FROM job_epoch",
 			"SELECT uniqExact(event_id) AS n FROM job_epoch",
 		} {
-			var rows []struct {
-				N uint64 `ch:"n"`
-			}
-			if err := d.Query(within(t, patience), &rows, sql); err != nil || rows[0].N != want {
+			if n, err := count(t, d, sql); err != nil || n != want {
 				return false // the table may not exist yet
 			}
 		}
@@ -274,16 +266,11 @@ func (c *logAndTables) count(t *testing.T, want uint64) {
 // command runs courier store rebuild or verify as an operator.
 func (c *logAndTables) command(t *testing.T, want exitStatus, args ...string) {
 	t.Helper()
-	var out bytes.Buffer
-	err := run(within(t, patience),
-		append(append([]string{"store"}, args...), "--nats-url", c.url, "--clickhouse-url",
-			c.table), func(string) string {
-			return ""
-		}, &out, &out)
+	out, err := courier(t, append([]string{"store"},
+		append(args, "--nats-url", c.url, "--clickhouse-url", c.table)...)...)
 	var status exitStatus
 	if err != nil && !errors.As(err, &status) || status != want {
-		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want,
-			out.String())
+		t.Fatalf("courier store %s = %v, want status %d\n%s", strings.Join(args, " "), err, want, out)
 	}
 }
 

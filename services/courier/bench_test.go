@@ -24,15 +24,11 @@ func BenchmarkAll(b *testing.B) {
 	if library == "" {
 		b.Skip("no ClickHouse engine")
 	}
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
 	var ready, sql, idle float64
 	n := 0.0
 	for b.Loop() {
 		dir := b.TempDir()
-		cmd := exec.Command(program, "all", "--data", dir, "--nats-port=0", "--http-port=0",
+		cmd := exec.Command(program(b), "all", "--data", dir, "--nats-port=0", "--http-port=0",
 			"--clickhouse-http-port=0", "--clickhouse-tcp-port=0", "--engine-library", library)
 		begin := time.Now()
 		if err := cmd.Start(); err != nil {

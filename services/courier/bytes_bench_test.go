@@ -79,23 +79,15 @@ func (w eventSize) report(b *testing.B, log *bus.Bus, address string) {
 	}
 	b.ReportMetric(float64(info.Bytes)/float64(info.Messages), "B/"+w.name+"-log")
 	d := storetest.Open(b, address)
-	ask := func(sql string) (n uint64, err error) {
-		var rows []struct {
-			N uint64 `ch:"n"`
-		}
-		if err = d.Query(within(b, 10*time.Second), &rows, sql); err == nil {
-			n = rows[0].N
-		}
-		return n, err
-	}
 	await(b, w.table, func() bool {
-		n, err := ask("SELECT count() AS n FROM " + w.table)
+		n, err := count(b, d, "SELECT count() AS n FROM "+w.table)
 		return err == nil && n == w.count
 	})
 	if err := d.Exec(b.Context(), "OPTIMIZE TABLE "+w.table+" FINAL"); err != nil {
 		b.Fatal(err)
 	}
-	bytes, err := ask("SELECT sum(bytes_on_disk) AS n FROM system.parts WHERE active AND table = '" + w.table + "'")
+	bytes, err := count(b, d, "SELECT sum(bytes_on_disk) AS n FROM system.parts"+
+		" WHERE active AND table = '"+w.table+"'")
 	if err != nil {
 		b.Fatal(err)
 	}

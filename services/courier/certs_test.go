@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"maps"
@@ -15,11 +14,7 @@ import (
 // makeCerts runs courier certs and returns its output.
 func makeCerts(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	err := run(t.Context(), append([]string{"certs"}, args...), func(string) string {
-		return ""
-	}, &out, &out)
-	return out.String(), err
+	return courier(t, append([]string{"certs"}, args...)...)
 }
 
 // contents returns the files of a directory, and checks that only the owner can read them.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -203,17 +202,9 @@ func (s *site) examine(t *testing.T, load *eventLoad) {
 		s.tables, "SELECT count() AS n FROM node_sample"); got != want {
 		t.Errorf("the roll-up has %d samples, want %d", got, want)
 	}
-	var out bytes.Buffer
-	err := run(within(t, patience), []string{
-		"store",
-		"verify",
-		"--nats-url",
-		s.natsURL,
-		"--clickhouse-url",
-		s.address,
-	}, func(string) string { return "" }, &out, &out)
+	out, err := courier(t, "store", "verify", "--nats-url", s.natsURL, "--clickhouse-url", s.address)
 	if err != nil {
 		t.Errorf("courier store verify: %v", err)
 	}
-	t.Logf("%s and %d samples of the collector\n%s", load, samples, out.String())
+	t.Logf("%s and %d samples of the collector\n%s", load, samples, out)
 }

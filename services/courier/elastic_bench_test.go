@@ -136,10 +136,6 @@ func (q *trainingQueue) leave() {
 func (q *trainingQueue) run(
 	id string, epochs int, slo time.Duration, batch int, cpus schemas.CPUs,
 ) runner.Result {
-	program, err := os.Executable()
-	if err != nil {
-		q.b.Error(err)
-	}
 	r, err := runner.Run(q.b.Context(), runner.Options{
 		Observer: collector.NewObserver(slog.New(slog.DiscardHandler)),
 		Request: schemas.JobRequest{
@@ -148,7 +144,7 @@ func (q *trainingQueue) run(
 		},
 		NoPTY: true, Format: output.FormatJSON, SpoolDir: filepath.Join(q.dir, "spool-"+id),
 		Command: []string{
-			program, "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
+			program(q.b), "workload", "digits", "--batch-size", "{batch}", "--cpus", "{cpus}",
 			"--epochs", "{epochs}", "--augment", "40",
 		},
 		Connect: func(context.Context) (*bus.Bus, error) { return q.l.Bus(), nil },

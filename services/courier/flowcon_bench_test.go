@@ -163,17 +163,12 @@ func meanOf(values []float64) float64 {
 
 // train runs a training, and returns its seconds.
 func (m *sharedMachine) train(name string, args ...string) float64 {
-	program, err := os.Executable()
-	if err != nil {
-		m.b.Error(err)
-		return 0
-	}
 	c, err := usage.NewSharingCgroup("flowcon-" + name)
 	if err != nil {
 		m.b.Error(err)
 		return 0
 	}
-	cmd := exec.CommandContext(m.b.Context(), "taskset", append([]string{"-c", "0", program}, args...)...)
+	cmd := exec.CommandContext(m.b.Context(), "taskset", append([]string{"-c", "0", program(m.b)}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {

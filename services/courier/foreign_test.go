@@ -138,11 +138,7 @@ func TestForeign_ARealHogChangesTheNextAdvice(t *testing.T) {
 	if os.Getenv(longVariable) != "1" {
 		t.Skipf("set %s=1 on an idle machine to run this measurement", longVariable)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
+	program, dir := program(t), t.TempDir()
 	t.Run("cpu", func(t *testing.T) {
 		realHog{
 			model: "digits",

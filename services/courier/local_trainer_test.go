@@ -140,12 +140,8 @@ func awaitMetrics(t *testing.T, l *local.Instance, texts ...string) {
 // A killed courier all ends its trainer. Both have the same standard error, which only closes after
 // both have ended.
 func TestAll_KilledLeavesNoTrainer(t *testing.T) {
-	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	all := exec.Command(program, "all", "--data", dir, "--engine=off", "--nats-port=0",
+	all := exec.Command(program(t), "all", "--data", dir, "--engine=off", "--nats-port=0",
 		"--http-port=0", "--log-level=info")
 	stderr, err := all.StderrPipe()
 	if err != nil {

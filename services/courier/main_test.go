@@ -112,6 +112,14 @@ func (b *sharedBuffer) String() string {
 // digitsModel is the model name of jobs that run the digits workload.
 const digitsModel = "digits-mlp"
 
+// courier runs the program in this process without an environment, and returns its output.
+func courier(t testing.TB, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(within(t, patience), args, func(string) string { return "" }, &out, &out)
+	return out.String(), err
+}
+
 // testEnvironment returns an environment and its output.
 func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 	var out bytes.Buffer
@@ -222,16 +230,13 @@ func TestRun_SaysWhatIsWrong(t *testing.T) {
 		},
 		{"regressor train --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
 	} {
-		var out bytes.Buffer
-		err := run(within(t, patience), strings.Fields(c.args), func(string) string {
-			return ""
-		}, &out, &out)
+		out, err := courier(t, strings.Fields(c.args)...)
 		var status exitStatus
 		if err == nil || errors.As(err, &status) {
 			t.Errorf("courier %s: no error", c.args)
 			continue
 		}
-		if text := plain(err) + err.Error() + out.String(); !strings.Contains(text, c.want) {
+		if text := plain(err) + err.Error() + out; !strings.Contains(text, c.want) {
 			t.Errorf("courier %s: %q, want an error with %q", c.args, text, c.want)
 		}
 	}

@@ -191,12 +191,5 @@ func testLibrary(t testing.TB) string {
 // countTable counts the rows of a table.
 func countTable(t *testing.T, l *local.Instance, table string) uint64 {
 	t.Helper()
-	var rows []struct {
-		N uint64 `ch:"n"`
-	}
-	if err := l.Database().Query(within(t, patience), &rows, "SELECT count() AS n FROM "+
-		table); err != nil {
-		t.Fatal(err)
-	}
-	return rows[0].N
+	return one(t, l.Database(), "SELECT count() AS n FROM "+table)
 }

@@ -54,11 +54,7 @@ func spawn(t testing.TB, args ...string) *child {
 
 func (c *child) start() {
 	c.t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	c.cmd = exec.Command(program, c.args...)
+	c.cmd = exec.Command(program(c.t), c.args...)
 	c.cmd.Stdout, c.cmd.Stderr = c.log, c.log
 	if err := c.cmd.Start(); err != nil {
 		c.t.Fatal(err)
@@ -158,11 +154,7 @@ const restartEpochs = 5
 
 // runJobs runs short jobs one after another until stop, and returns their IDs.
 func runJobs(t *testing.T, b *bus.Bus, spoolDir string, lane int, stop chan struct{}) []string {
-	program, err := os.Executable()
-	if err != nil {
-		t.Error(err)
-		return nil
-	}
+	program := program(t)
 	var jobs []string
 	for n := 0; ; n++ {
 		select {
@@ -292,11 +284,21 @@ func checkTables(t *testing.T, b *bus.Bus, d *store.Database) {
 // one returns the single number of a query.
 func one(t *testing.T, d *store.Database, sql string) uint64 {
 	t.Helper()
+	n, err := count(t, d, sql)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return n
+}
+
+// count returns the single number of a query, a column n.
+func count(t testing.TB, d *store.Database, sql string) (uint64, error) {
+	t.Helper()
 	var rows []struct {
 		N uint64 `ch:"n"`
 	}
-	if err := d.Query(within(t, patience), &rows, sql); err != nil {
-		t.Fatalf("%s: %v", sql, err)
+	if err := d.Query(within(t, oneTry), &rows, sql); err != nil {
+		return 0, err
 	}
-	return rows[0].N
+	return rows[0].N, nil
 }

@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -65,251 +65,68 @@ func TestSecure_RightsHold(t *testing.T) {
 	if err := g.as(schemas.Operator, false).Prepare(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
-	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1",
-		schemas.EventEpoch)
-	const api = "$JS.API."
+	advice, epoch := schemas.JobSubject("j1", schemas.EventAdvice), schemas.JobSubject("j1", schemas.EventEpoch)
+	admitted := schemas.JobSubject("j1", schemas.EventAdmitted)
+	promoted := schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)
+	asks := func(call string) trial { return publishes("$JS.API." + call) }
+	hears := func(event string) trial { return listens(schemas.JobSubject("*", event)) }
+	asAda := func(subject string) trial { return publishes(schemas.PersonSubject("ada", subject)) }
+	const everyone = "ada bob worker collector store trainer gateway advisor"
 	for _, c := range []struct {
 		what    string
 		try     trial
-		allowed string // user who may; "": none
-		denied  string // users who may not
+		allowed string // users who may; "": none
+		others  string // users who may, too, or need not be tried; all others may not
 	}{
-		{
-			"hear advice",
-			listens(schemas.JobSubject("*", schemas.EventAdvice)),
-			"ada",
-			"collector store trainer gateway",
-		},
-		{
-			"read advice",
-			publishes(api + "DIRECT.GET.ADVICE." + advice),
-			"ada gateway",
-			"collector trainer",
-		},
-		{
-			"read advice of an old log",
-			publishes(api + "DIRECT.GET.JOB." + advice),
-			"ada advisor gateway",
-			"collector trainer",
-		},
-		{
-			"subscribe to admissions of jobs",
-			listens(schemas.JobSubject("*", schemas.EventAdmitted)),
-			"ada",
-			"collector store trainer gateway",
-		},
-		{
-			"read that a job is admitted",
-			publishes(api + "DIRECT.GET.JOB." + schemas.JobSubject("j1", schemas.EventAdmitted)),
-			"ada",
-			"collector trainer",
-		},
-		{
-			"create a consumer of advice",
-			publishes(api + "CONSUMER.CREATE.ADVICE.mine." + advice),
-			"gateway store",
-			"collector ada trainer advisor",
-		},
-		{
-			"consume advice by the durable of the store",
-			publishes(api + "CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"),
-			"store",
-			"collector ada trainer gateway advisor",
-		},
-		{
-			"read any message of jobs",
-			publishes(api + "STREAM.MSG.GET.JOB"),
-			"store advisor",
-			"collector ada trainer gateway",
-		},
-		{
-			"create a consumer of jobs",
-			publishes(api + "CONSUMER.CREATE.JOB.mine." + advice),
-			"advisor trainer gateway store",
-			"collector ada",
-		},
-		{
-			"create a consumer of jobs by the old API",
-			publishes(api + "CONSUMER.DURABLE.CREATE.JOB.mine"),
-			"",
-			"collector ada store trainer gateway advisor",
-		},
-		{
-			"consume jobs by the durable of the store",
-			publishes(api + "CONSUMER.MSG.NEXT.JOB.store-JOB"),
-			"store",
-			"collector ada trainer gateway advisor",
-		},
-		{
-			"delete the store's durable",
-			publishes(api + "CONSUMER.DELETE.JOB.store-JOB"),
-			"store",
-			"collector ada trainer gateway advisor",
-		},
-		{"write an epoch", publishes(epoch), "advisor", "collector ada bob store trainer gateway"},
-		{
-			"publish an event of a job as ada",
-			publishes(schemas.PersonSubject("ada", epoch)),
-			"ada",
-			"bob worker collector store trainer gateway advisor",
-		},
-		{
-			"submit without a name",
-			publishes(schemas.SubjectJobSubmit),
-			"",
-			"ada bob collector store trainer gateway advisor",
-		},
-		{
-			"submit as ada",
-			publishes(schemas.PersonSubject("ada", schemas.SubjectJobSubmit)),
-			"ada gateway",
-			"bob worker collector store trainer advisor",
-		},
-		{
-			"cancel as ada",
-			publishes(schemas.PersonSubject("ada", schemas.SubjectJobCancel)),
-			"ada gateway",
-			"bob worker collector store trainer advisor",
-		},
-		{
-			"cancel a job of any user",
-			publishes(schemas.SubjectJobCancel),
-			"gateway",
-			"ada bob collector store trainer advisor",
-		},
-		{
-			"answer requests",
-			listens(schemas.SubjectJobSubmit),
-			"advisor",
-			"ada bob collector store trainer gateway",
-		},
-		{
-			"subscribe to events of persons",
-			listens("person.>"),
-			"",
-			"ada bob collector store trainer gateway",
-		},
-		{
-			"subscribe to ada's replies",
-			listens(schemas.InboxPrefix("ada") + ".>"),
-			"ada",
-			"bob worker collector store trainer gateway advisor",
-		},
-		{
-			"write to ada's inbox",
-			publishes(schemas.InboxPrefix("ada") + ".x"),
-			"",
-			"bob worker collector store trainer gateway advisor",
-		},
-		{
-			"request a promotion",
-			publishes(schemas.SubjectRegressorPromote),
-			"gateway",
-			"ada bob collector store trainer advisor",
-		},
-		{
-			"publish a promotion",
-			publishes(schemas.RegressorSubject(schemas.TargetEpochTime, schemas.EventPromoted)),
-			"trainer",
-			"ada bob collector store gateway advisor",
-		},
-		{
-			"replace a regressor",
-			publishes("$O.REGRESSORS.C.x"),
-			"trainer",
-			"ada bob collector store gateway advisor",
-		},
-		{
-			"write an intent",
-			publishes("$KV.INTENTS.store-JOB"),
-			"store",
-			"ada bob collector trainer gateway advisor",
-		},
-		{
-			"admit a job",
-			publishes("$KV.ADMISSION." + schemas.AdmissionPool),
-			"advisor",
-			"ada bob collector trainer gateway store",
-		},
-		{
-			"take a stream's lease",
-			publishes("$KV.LEASES.store-JOB"),
-			"store",
-			"ada bob collector trainer gateway advisor",
-		},
-		{
-			"take the lease of a shard",
-			publishes("$KV.LEASES.store-JOB-courier-s3"),
-			"store",
-			"ada bob collector trainer gateway advisor",
-		},
-		{
-			"acknowledge messages of a shard",
-			publishes("$JS.ACK.JOB.store-JOB-courier-s3.1.1.1.1.0"),
-			"store",
-			"ada bob collector trainer gateway advisor",
-		},
-		{
-			"take the trainer's lease",
-			publishes("$KV.LEASES." + schemas.LeaseTrainer),
-			"trainer",
-			"ada bob collector store gateway advisor",
-		},
-		{
-			"write a sample",
-			publishes(schemas.NodeSubject("node-a", schemas.EventSample)),
-			"collector",
-			"ada bob store trainer gateway advisor",
-		},
-		{
-			"widen the stream of jobs",
-			publishes(api + "STREAM.UPDATE.JOB"),
-			"operator advisor",
-			"ada bob collector store trainer gateway",
-		},
-		{
-			"change another stream",
-			publishes(api + "STREAM.UPDATE.NODE"),
-			"operator",
-			"ada bob collector store trainer gateway advisor",
-		},
-		{
-			"write a snapshot",
-			publishes("$O.SNAPSHOTS.C.x"),
-			"advisor",
-			"ada bob collector store gateway trainer",
-		},
-		{
-			"delete a stream",
-			publishes(api + "STREAM.DELETE.JOB"),
-			"operator",
-			"ada bob collector store trainer gateway advisor",
-		},
-		{
-			"delete a message",
-			publishes(api + "STREAM.MSG.DELETE.JOB"),
-			"operator",
-			"ada bob collector store trainer gateway advisor",
-		},
-		{
-			"create a stream of any name",
-			publishes(api + "STREAM.CREATE.MINE"),
-			"operator",
-			"ada bob collector store trainer gateway advisor",
-		},
-		{
-			"read the state of the server",
-			publishes("$SYS.REQ.SERVER.PING"),
-			"",
-			"ada bob collector store trainer gateway advisor",
-		},
+		{"hear advice", hears(schemas.EventAdvice), "ada", "bob worker advisor"},
+		{"read advice", asks("DIRECT.GET.ADVICE." + advice), "ada gateway", "bob worker store advisor"},
+		{"read advice of an old log", asks("DIRECT.GET.JOB." + advice), "ada advisor gateway", "bob worker store"},
+		{"subscribe to admissions of jobs", hears(schemas.EventAdmitted), "ada", "bob worker advisor"},
+		{"read that a job is admitted", asks("DIRECT.GET.JOB." + admitted), "ada", "bob worker store gateway advisor"},
+		{"create a consumer of advice", asks("CONSUMER.CREATE.ADVICE.mine." + advice), "gateway store", ""},
+		{"consume advice by the durable of the store", asks("CONSUMER.MSG.NEXT.ADVICE.store-ADVICE"), "store", ""},
+		{"read any message of jobs", asks("STREAM.MSG.GET.JOB"), "store advisor", ""},
+		{"create a consumer of jobs", asks("CONSUMER.CREATE.JOB.mine." + advice), "advisor trainer gateway store", ""},
+		{"create a consumer of jobs by the old API", asks("CONSUMER.DURABLE.CREATE.JOB.mine"), "", ""},
+		{"consume jobs by the durable of the store", asks("CONSUMER.MSG.NEXT.JOB.store-JOB"), "store", ""},
+		{"delete the store's durable", asks("CONSUMER.DELETE.JOB.store-JOB"), "store", ""},
+		{"write an epoch", publishes(epoch), "advisor", ""},
+		{"publish an event of a job as ada", asAda(epoch), "ada", ""},
+		{"submit without a name", publishes(schemas.SubjectJobSubmit), "", ""},
+		{"submit as ada", asAda(schemas.SubjectJobSubmit), "ada gateway", ""},
+		{"cancel as ada", asAda(schemas.SubjectJobCancel), "ada gateway", ""},
+		{"cancel a job of any user", publishes(schemas.SubjectJobCancel), "gateway", ""},
+		{"answer requests", listens(schemas.SubjectJobSubmit), "advisor", ""},
+		{"subscribe to events of bob worker", listens("person.>"), "", "advisor"},
+		{"subscribe to ada's replies", listens(schemas.InboxPrefix("ada") + ".>"), "ada", ""},
+		{"write to ada's inbox", publishes(schemas.InboxPrefix("ada") + ".x"), "", "ada"},
+		{"request a promotion", publishes(schemas.SubjectRegressorPromote), "gateway", ""},
+		{"publish a promotion", publishes(promoted), "trainer", ""},
+		{"replace a regressor", publishes("$O.REGRESSORS.C.x"), "trainer", ""},
+		{"write an intent", publishes("$KV.INTENTS.store-JOB"), "store", ""},
+		{"admit a job", publishes("$KV.ADMISSION." + schemas.AdmissionPool), "advisor", ""},
+		{"take a stream's lease", publishes("$KV.LEASES.store-JOB"), "store", ""},
+		{"take the lease of a shard", publishes("$KV.LEASES.store-JOB-courier-s3"), "store", ""},
+		{"acknowledge messages of a shard", publishes("$JS.ACK.JOB.store-JOB-courier-s3.1.1.1.1.0"), "store", ""},
+		{"take the trainer's lease", publishes("$KV.LEASES." + schemas.LeaseTrainer), "trainer", ""},
+		{"write a sample", publishes(schemas.NodeSubject("node-a", schemas.EventSample)), "collector", ""},
+		{"widen the stream of jobs", asks("STREAM.UPDATE.JOB"), "operator advisor", ""},
+		{"change another stream", asks("STREAM.UPDATE.NODE"), "operator", ""},
+		{"write a snapshot", publishes("$O.SNAPSHOTS.C.x"), "advisor", ""},
+		{"delete a stream", asks("STREAM.DELETE.JOB"), "operator", ""},
+		{"delete a message", asks("STREAM.MSG.DELETE.JOB"), "operator", ""},
+		{"create a stream of any name", asks("STREAM.CREATE.MINE"), "operator", ""},
+		{"read the state of the server", publishes("$SYS.REQ.SERVER.PING"), "", ""},
 	} {
 		for user := range strings.FieldsSeq(c.allowed) {
 			if user != schemas.Operator && !g.permits(user, c.try) {
 				t.Errorf("%s may not %s, want permission", user, c.what)
 			}
 		}
-		for user := range strings.FieldsSeq(c.denied) {
+		for user := range strings.FieldsSeq(everyone) {
+			if slices.Contains(strings.Fields(c.allowed+" "+c.others), user) {
+				continue
+			}
 			if g.permits(user, c.try) {
 				t.Errorf("%s may %s, want a violation", user, c.what)
 			}
@@ -459,7 +276,7 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 	}
 	ca, nk := "--nats-ca="+g.file("ca.crt"), "--nats-nkey="+g.file("ada.nk")
 	cert := []string{"--nats-cert=" + g.file("client.crt"), "--nats-key=" + g.file("client.key")}
-	ctx, secrets := within(t, patience), append(g.secrets(), "SUsomethingelse")
+	secrets := append(g.secrets(), "SUsomethingelse")
 	var mistakes sync.WaitGroup
 	with := func(more ...string) []string { return append(append([]string{}, cert...), more...) }
 	for _, c := range []struct {
@@ -489,12 +306,8 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 		{[]string{ca, nk}, "a certificate of its clients"},
 	} {
 		mistakes.Go(func() { // concurrently, because most retry for some seconds
-			var out bytes.Buffer
-			err := run(ctx, append([]string{"jobs", "--nats-url=" +
-				g.url()}, c.args...), func(string) string {
-				return ""
-			}, &out, &out)
-			text := fmt.Sprint(err) + out.String()
+			out, err := courier(t, append([]string{"jobs", "--nats-url=" + g.url()}, c.args...)...)
+			text := fmt.Sprint(err) + out
 			if err == nil || !strings.Contains(text, c.want) {
 				t.Errorf("courier jobs %v: %s, want %q", c.args, text, c.want)
 			}
@@ -503,15 +316,8 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 	}
 	mistakes.Wait()
 	clear := bustest.NewServer(t)
-	var out bytes.Buffer
-	if err := run(ctx, []string{
-		"jobs",
-		"--nats-url=" + clear.URL(),
-		ca,
-	}, func(string) string {
-		return ""
-	}, &out, &out); err == nil ||
-		!strings.Contains(err.Error(), "secure connection not available") {
+	_, err = courier(t, "jobs", "--nats-url="+clear.URL(), ca)
+	if err == nil || !strings.Contains(err.Error(), "secure connection not available") {
 		t.Errorf("an authority with a server without TLS: %v, want an error", err)
 	}
 	b, err := bus.Connect(within(t, patience), bus.Options{

@@ -41,9 +41,7 @@ func guard(t testing.TB, verify bool, persons ...string) *secureServer {
 	for _, p := range persons {
 		args = append(args, "--person", p)
 	}
-	if err := run(t.Context(), args, func(string) string {
-		return ""
-	}, io.Discard, io.Discard); err != nil {
+	if _, err := courier(t, args...); err != nil {
 		t.Fatal(err)
 	}
 	encryption := strings.NewReplacer("/etc/courier/tls", g.dir, "verify: false",
@@ -120,10 +118,6 @@ func (g *secureServer) raw(user string) (*nats.Conn, <-chan error) {
 // command runs the program to its end and returns its output.
 func (g *secureServer) command(user string, args ...string) (string, error) {
 	g.t.Helper()
-	program, err := os.Executable()
-	if err != nil {
-		g.t.Fatal(err)
-	}
 	sub, rest := args[:1], args[1:]
 	if sub[0] == "regressor" {
 		sub, rest = args[:2], args[2:]
@@ -132,7 +126,7 @@ func (g *secureServer) command(user string, args ...string) (string, error) {
 	if user != "" {
 		flags = g.flags(user)
 	}
-	c := exec.CommandContext(within(g.t, patience), program,
+	c := exec.CommandContext(within(g.t, patience), program(g.t),
 		append(append(sub[:len(sub):len(sub)], flags...), rest...)...)
 	c.Env = append(os.Environ(), "USER=root",
 		"XDG_CACHE_HOME="+filepath.Join(filepath.Dir(g.dir), "cache-"+user))
@@ -192,11 +186,8 @@ func TestSecure_ThePipelineNeedsNoOtherPermissions(t *testing.T) {
 	}
 	d := storetest.Open(t, whole)
 	await(t, "rows of all epochs", func() bool {
-		var rows []struct {
-			N uint64 `ch:"n"`
-		}
-		return d.Query(within(t, oneTry), &rows, "SELECT count() AS n FROM job_epoch") == nil &&
-			rows[0].N == 24
+		n, err := count(t, d, "SELECT count() AS n FROM job_epoch")
+		return err == nil && n == 24
 	})
 	g.publishesLater(parts[0])
 	g.checkGateway(fmt.Sprintf("https://127.0.0.1:%d", port))

@@ -112,14 +112,9 @@ func TestSecure_TLSSettingsOnAServer(t *testing.T) {
 		!strings.Contains(err.Error(), "x509") {
 		t.Errorf("connect with a different authority = %v, want an error", err)
 	}
-	var out strings.Builder
-	if err := run(t.Context(), []string{
-		"health",
-		"--ca",
-		ca,
-		fmt.Sprintf("https://localhost:%d/ping", https),
-	}, func(string) string { return "" }, &out, &out); err != nil || out.String() != "Ok.\n" {
-		t.Errorf("courier health: %v, %q", err, out.String())
+	out, err := courier(t, "health", "--ca", ca, fmt.Sprintf("https://localhost:%d/ping", https))
+	if err != nil || out != "Ok.\n" {
+		t.Errorf("courier health: %v, %q", err, out)
 	}
 	for _, port := range []int{native, https} {
 		// the version is under test

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"log/slog"
@@ -64,13 +62,7 @@ func sqlData(t *testing.T) string {
 // sqlRun runs courier sql with a command line.
 func sqlRun(t *testing.T, data string, args ...string) (string, error) {
 	t.Helper()
-	var out bytes.Buffer
-	err := run(within(t, patience), append(
-		[]string{"sql", "--data", data}, args...,
-	), func(string) string {
-		return ""
-	}, &out, &out)
-	return out.String(), err
+	return courier(t, append([]string{"sql", "--data", data}, args...)...)
 }
 
 // withStdin makes a file the standard input of the program.
@@ -239,12 +231,8 @@ func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var rows []struct {
-			N uint64 `ch:"n"`
-		}
-		if err := d.Query(t.Context(), &rows, "SELECT count() AS n FROM jobs"); err != nil ||
-			len(rows) != 1 || rows[0].N != 2 {
-			t.Errorf("%s: %v, %v, want 2 jobs", u.Scheme, rows, err)
+		if n, err := count(t, d, "SELECT count() AS n FROM jobs"); err != nil || n != 2 {
+			t.Errorf("%s: %d, %v, want 2 jobs", u.Scheme, n, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -254,11 +242,7 @@ func TestSQL_ClickHouseGoMayReadWithADeadline(t *testing.T) {
 
 // The help lists exactly the views of the engine.
 func TestSQL_HelpListsTheViews(t *testing.T) {
-	var out bytes.Buffer
-	// help ends as an exit status
-	_ = run(context.Background(), []string{"sql", "--help"}, func(string) string {
-		return ""
-	}, &out, &out)
+	help, _ := courier(t, "sql", "--help") // it ends as an exit status
 	got, err := sqlRun(t, sqlData(t), "-o", "csv",
 		"SELECT name FROM system.tables WHERE database = currentDatabase() AND engine = 'View'")
 	if err != nil {
@@ -269,8 +253,8 @@ func TestSQL_HelpListsTheViews(t *testing.T) {
 		t.Fatalf("views of the engine = %q", views)
 	}
 	for _, view := range views {
-		if !strings.Contains(out.String(), " "+view+" ") {
-			t.Errorf("courier sql --help does not name %s:\n%s", view, out.String())
+		if !strings.Contains(help, " "+view+" ") {
+			t.Errorf("courier sql --help does not name %s:\n%s", view, help)
 		}
 	}
 }

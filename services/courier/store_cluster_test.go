@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -65,13 +64,11 @@ func awaitPosition(t *testing.T, servers *cluster.Servers, last uint64) {
 // storeCommandOf runs a sub-command of courier store on a cluster, and returns its output.
 func storeCommandOf(t *testing.T, name string, flags []string) string {
 	t.Helper()
-	var out bytes.Buffer
-	err := run(within(t, patience), append([]string{"store", name}, flags...),
-		func(string) string { return "" }, &out, &out)
+	out, err := courier(t, append([]string{"store", name}, flags...)...)
 	if err != nil {
-		t.Fatalf("courier store %s: %v\n%s", name, err, out.String())
+		t.Fatalf("courier store %s: %v\n%s", name, err, out)
 	}
-	return out.String()
+	return out
 }
 
 // The commands write and compare the shards of a cluster.

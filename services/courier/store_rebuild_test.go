@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 	"time"
@@ -36,11 +35,9 @@ func TestStoreRebuild_CreatesTheDatabaseFromTheLog(t *testing.T) {
 		}
 	}
 	rebuild := func(streams ...string) (string, error) {
-		var out bytes.Buffer
-		err := run(within(t, patience), append([]string{
+		return courier(t, append([]string{
 			"store", "rebuild", "--nats-url", server.URL(), "--clickhouse-url", address,
-		}, streams...), func(string) string { return "" }, &out, &out)
-		return out.String(), err
+		}, streams...)...)
 	}
 	for _, when := range []string{"the first time", "again"} {
 		out, err := rebuild()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -32,20 +31,16 @@ func TestStoreVerify_FindsDifferencesThatARebuildRemoves(t *testing.T) {
 	})
 	command := func(want exitStatus, verb string, args ...string) string {
 		t.Helper()
-		var out bytes.Buffer
-		err := run(within(t, patience),
-			append([]string{"store", verb, "--data", dir}, args...), func(string) string {
-				return ""
-			}, &out, &out)
+		out, err := courier(t, append([]string{"store", verb, "--data", dir}, args...)...)
 		var status exitStatus
 		if err != nil && !errors.As(err, &status) {
 			t.Fatalf("courier store %s %s: %v", verb, strings.Join(args, " "), err)
 		}
 		if status != want {
 			t.Fatalf("courier store %s %s ended with %d, want %d\n%s",
-				verb, strings.Join(args, " "), status, want, out.String())
+				verb, strings.Join(args, " "), status, want, out)
 		}
-		return out.String()
+		return out
 	}
 	contains := func(text string, all ...string) {
 		t.Helper()
@@ -107,10 +102,7 @@ func TestStoreVerify_NamesTheUserOfTheEmbeddedEngine(t *testing.T) {
 
 	e := l.Endpoints()
 	for _, url := range []string{e.ClickHouseNativeURL, e.ClickHouseHTTPURL} {
-		var out bytes.Buffer
-		err := run(within(t, patience),
-			[]string{"store", "verify", "--nats-url", e.NATSURL, "--clickhouse-url", url},
-			func(string) string { return "" }, &out, &out)
+		_, err := courier(t, "store", "verify", "--nats-url", e.NATSURL, "--clickhouse-url", url)
 		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "the user courier") ||
 			!strings.Contains(err.Error(), "--data") {
 			t.Errorf("courier store verify --clickhouse-url %s = %v, want the user and --data", url, err)
@@ -119,24 +111,22 @@ func TestStoreVerify_NamesTheUserOfTheEmbeddedEngine(t *testing.T) {
 }
 
 func TestStore_IsTheServiceWithoutAWord(t *testing.T) {
-	var out bytes.Buffer
-	nothing := func(string) string { return "" }
-	err := run(within(t, patience), []string{"store"}, nothing, &out, &out)
+	_, err := courier(t, "store")
 	if err == nil || !strings.Contains(err.Error(), "--clickhouse-url") {
 		t.Errorf("courier store = %v, want an error about missing flags of the service", err)
 	}
-	err = run(within(t, patience), []string{"store", "--batch-age=soon"}, nothing, &out, &out)
+	_, err = courier(t, "store", "--batch-age=soon")
 	if err == nil || !strings.Contains(err.Error(), "--batch-age") {
 		t.Errorf("courier store --batch-age=soon = %v, want an error about the flag",
 			err)
 	}
-	if err := run(within(t, patience), []string{"store", "--help"}, nothing, &out, &out); !errors.Is(err,
-		exitStatus(0)) || !strings.Contains(out.String(), "$COURIER_BATCH_AGE") ||
-		!strings.Contains(out.String(), "store verify") {
+	out, err := courier(t, "store", "--help")
+	if !errors.Is(err, exitStatus(0)) || !strings.Contains(out, "$COURIER_BATCH_AGE") ||
+		!strings.Contains(out, "store verify") {
 		t.Errorf("courier store --help ended with %v, want the flags of the service and verify in\n%s",
-			err, out.String())
+			err, out)
 	}
-	err = run(within(t, patience), []string{"store", "verify"}, nothing, &out, &out)
+	_, err = courier(t, "store", "verify")
 	if err == nil || !strings.Contains(err.Error(), "--data") {
 		t.Errorf("courier store verify = %v, want an error that names the missing flags", err)
 	}
@@ -156,15 +146,11 @@ func TestStoreSchema_PrintsTheStatements(t *testing.T) {
 			"ON CLUSTER",
 		},
 	} {
-		var out bytes.Buffer
-		if err := run(within(t, patience), append(
-			[]string{"store", "schema"}, c.args...,
-		), func(string) string {
-			return ""
-		}, &out, &out); err != nil {
+		text, err := courier(t, append([]string{"store", "schema"}, c.args...)...)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if text := out.String(); !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
+		if !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
 			t.Errorf("courier store schema %v has no %q, or %q", c.args, c.want, c.not)
 		}
 	}

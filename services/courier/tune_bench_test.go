@@ -38,18 +38,14 @@ func BenchmarkTuneBudget(b *testing.B) {
 // tuneDigits tunes 16 trials with a budget in core-seconds, 0 for none. A tuning that the budget does
 // not permit has the trials that ran.
 func tuneDigits(b *testing.B, cpus string, budget float64) tune.Ranking {
-	program, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
 	args := strings.Fields("tune --trials 16 --epochs 16 --cpus-total 2 --output json" +
 		" --param lr=log:1e-4..1e-1 --param batch=32,64,128")
 	args = append(args, "--cpus", cpus, "--dir", b.TempDir(),
-		"--budget", strconv.FormatFloat(budget/3600, 'g', -1, 64), "--", program)
+		"--budget", strconv.FormatFloat(budget/3600, 'g', -1, 64), "--", program(b))
 	args = append(args, strings.Fields("workload digits --learning-rate {lr} --batch-size {batch}"+
 		" --epochs {epochs} --cpus {cpus}")...)
 	var out, messages strings.Builder
-	err = run(b.Context(), args, os.Getenv, &out, &messages)
+	err := run(b.Context(), args, os.Getenv, &out, &messages)
 	var r tune.Ranking
 	if invalid := json.Unmarshal([]byte(out.String()), &r); invalid != nil || err != nil && budget == 0 {
 		b.Fatalf("%v, %v: %s", err, invalid, messages.String())
