@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -91,13 +92,7 @@ func (e *Drift) Subject() string { return RegressorSubject(e.Target, EventDrift)
 
 // Validate implements Event.
 func (e *Drift) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	if err := validateToken("target", e.Target); err != nil {
-		return err
-	}
-	if err := e.validateScope(); err != nil {
+	if err := cmp.Or(e.Stamp.validate(), validateToken("target", e.Target), e.validateScope()); err != nil {
 		return err
 	}
 
@@ -118,7 +113,7 @@ func (e *Drift) Validate() error {
 			return Invalid(v.field, "%v is not a finite number above 0", *v.value)
 		}
 	}
-	return validateRatio("explained_ratio", &e.ExplainedRatio)
+	return validateRatios(ratioField{"explained_ratio", &e.ExplainedRatio})
 }
 
 func (e *Drift) validateScope() error {

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -28,10 +29,7 @@ func (s *Setting) validate() error {
 	if s.Model == "" {
 		return Invalid("model", "missing")
 	}
-	if err := validateText("model", s.Model); err != nil {
-		return err
-	}
-	if err := validateText("dataset", s.Dataset); err != nil {
+	if err := cmp.Or(validateText("model", s.Model), validateText("dataset", s.Dataset)); err != nil {
 		return err
 	}
 	if s.BatchSize < 1 || s.BatchSize > MaxBatchSize {
@@ -153,10 +151,7 @@ func (e *Started) Validate() error {
 	if !(e.LimitSeconds >= 0 && e.LimitSeconds <= MaxLimitSeconds) {
 		return Invalid("limit_seconds", "%v is not between 0 and %g", e.LimitSeconds, MaxLimitSeconds)
 	}
-	if err := e.Setting.validate(); err != nil {
-		return err
-	}
-	return e.validateHardware()
+	return cmp.Or(e.Setting.validate(), e.validateHardware())
 }
 
 // Sources of an epoch's duration.
@@ -265,43 +260,8 @@ func (e *Epoch) Validate() error {
 			clip(e.DurationSource), DurationReported, DurationArrival)
 	}
 
-	if err := validateRatio("accuracy", e.Accuracy); err != nil {
-		return err
-	}
-	if err := validateRatio("node_io_wait_ratio", e.NodeIOWaitRatio); err != nil {
-		return err
-	}
-	if err := validateRatio("node_cpu_ratio", e.NodeCPURatio); err != nil {
-		return err
-	}
-	if err := e.validatePressure(); err != nil {
-		return err
-	}
 	if len(e.Metric) > MaxMetricLength {
 		return Invalid("metric", "%d bytes, want at most %d", len(e.Metric), MaxMetricLength)
-	}
-	return e.Setting.validate()
-}
-
-// MaxMetricLength is the maximum length of the name of a metric in bytes.
-const MaxMetricLength = 64
-
-// validatePressure checks the figures of the job's cgroup.
-func (e *Epoch) validatePressure() error {
-	for _, r := range []struct {
-		field string
-		value *float64
-	}{
-		{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
-		{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
-		{"job_io_pressure_ratio", e.JobIOPressureRatio},
-		{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
-		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},
-		{"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio},
-	} {
-		if err := validateRatio(r.field, r.value); err != nil {
-			return err
-		}
 	}
 	for _, f := range e.JobCgroupFigures {
 		if f != FigureCPU && f != FigureMemory && f != FigureIO {
@@ -309,8 +269,21 @@ func (e *Epoch) validatePressure() error {
 				clip(f), FigureCPU, FigureMemory, FigureIO)
 		}
 	}
-	return nil
+	return cmp.Or(e.Setting.validate(), validateRatios([]ratioField{
+		{"accuracy", e.Accuracy},
+		{"node_io_wait_ratio", e.NodeIOWaitRatio},
+		{"node_cpu_ratio", e.NodeCPURatio},
+		{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
+		{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
+		{"job_io_pressure_ratio", e.JobIOPressureRatio},
+		{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
+		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},
+		{"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio},
+	}...))
 }
+
+// MaxMetricLength is the maximum length of the name of a metric in bytes.
+const MaxMetricLength = 64
 
 // Ended is job.<id>.finished, .failed, .cancelled or .lost: the end of a run. The job's next event
 // reverses "lost", for example job.<id>.found, which records a heartbeat of the lost run; the other
@@ -365,7 +338,7 @@ func (e *Ended) Validate() error {
 	if len(e.Reason) > 4<<10 {
 		return Invalid("reason", "%d bytes are more than 4096", len(e.Reason))
 	}
-	if err := validateRatio("accuracy", e.Accuracy); err != nil {
+	if err := validateRatios(ratioField{"accuracy", e.Accuracy}); err != nil {
 		return err
 	}
 	if e.Outcome == EventFinished || e.Outcome == EventFailed {

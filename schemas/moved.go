@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,10 +154,7 @@ func (e *Moved) Subject() string { return JobSubject(e.JobID, EventMoved) }
 
 // Validate implements Event.
 func (e *Moved) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if err := e.validateKind(); err != nil {
+	if err := cmp.Or(e.JobStamp.validate(), e.validateKind()); err != nil {
 		return err
 	}
 	for _, size := range []uint32{e.FromBatchSize, e.ToBatchSize} {

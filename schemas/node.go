@@ -83,10 +83,7 @@ func (s *Sample) Subject() string { return NodeSubject(s.Node, EventSample) }
 
 // Validate implements Event.
 func (s *Sample) Validate() error {
-	if err := s.Stamp.validate(); err != nil {
-		return err
-	}
-	if err := validateToken("node", s.Node); err != nil {
+	if err := cmp.Or(s.Stamp.validate(), validateToken("node", s.Node)); err != nil {
 		return err
 	}
 	if s.Cores < 1 || s.Cores > MaxCPUs {
@@ -97,10 +94,11 @@ func (s *Sample) Validate() error {
 			s.IntervalSeconds)
 	}
 
-	for _, r := range []struct {
-		field string
-		value *float64
-	}{
+	if v := s.SpeedOperationsPerSecond; v != nil && !(*v > 0 && *v <= maxSpeed) {
+		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g",
+			*v, float64(maxSpeed))
+	}
+	return cmp.Or(validateText("cpu_model", s.CPUModel), validateRatios([]ratioField{
 		{"cpu_ratio", s.CPURatio},
 		{"io_wait_ratio", s.IOWaitRatio},
 		{"cpu_pressure_ratio", s.CPUPressureRatio},
@@ -109,19 +107,7 @@ func (s *Sample) Validate() error {
 		{"disk_busy_ratio", s.DiskBusyRatio},
 		{"io_full_pressure_ratio", s.IOFullPressureRatio},
 		{"memory_full_pressure_ratio", s.MemoryFullPressureRatio},
-	} {
-		if err := validateRatio(r.field, r.value); err != nil {
-			return err
-		}
-	}
-	if err := validateText("cpu_model", s.CPUModel); err != nil {
-		return err
-	}
-	if v := s.SpeedOperationsPerSecond; v != nil && !(*v > 0 && *v <= maxSpeed) {
-		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g",
-			*v, float64(maxSpeed))
-	}
-	return nil
+	}...))
 }
 
 // Fleet maps node names to the known hardware. It is built by applying samples and job events in

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -101,10 +102,7 @@ func (e *Trained) Subject() string { return RegressorSubject(e.Target, EventTrai
 
 // Validate implements Event.
 func (e *Trained) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	return validateToken("target", e.Target)
+	return cmp.Or(e.Stamp.validate(), validateToken("target", e.Target))
 }
 
 // Promoted is regressor.<target>.promoted: a regressor is the champion from now on.
@@ -127,10 +125,7 @@ func (e *Promoted) Subject() string { return RegressorSubject(e.Target, EventPro
 
 // Validate implements Event.
 func (e *Promoted) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	return validateToken("target", e.Target)
+	return cmp.Or(e.Stamp.validate(), validateToken("target", e.Target))
 }
 
 // Rejected is regressor.<target>.rejected: an advisor cannot use a regressor, and keeps the previous
@@ -154,10 +149,7 @@ func (e *Rejected) Subject() string { return RegressorSubject(e.Target, EventRej
 
 // Validate implements Event.
 func (e *Rejected) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	return validateToken("target", e.Target)
+	return cmp.Or(e.Stamp.validate(), validateToken("target", e.Target))
 }
 
 // TrainRequest is regressor.train: fit now.
@@ -239,10 +231,7 @@ func (r *RollbackRequest) Subject() string { return SubjectRegressorRollback }
 
 // Validate implements Request.
 func (r *RollbackRequest) Validate() error {
-	if err := validateTarget(r.Target, false); err != nil {
-		return err
-	}
-	return validateText("reason", r.Reason)
+	return cmp.Or(validateTarget(r.Target, false), validateText("reason", r.Reason))
 }
 
 // RegressorListRequest is regressor.list: list the regressors.

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"math"
@@ -145,11 +146,7 @@ func (r *JobRequest) Validate() error {
 	if r.Model == "" {
 		return Invalid("model", "missing; want the name of the model")
 	}
-	if err := r.validateTexts(); err != nil {
-		return err
-	}
-
-	if err := validateCounts("cpus", r.CPUs, MaxCPUs); err != nil {
+	if err := cmp.Or(r.validateTexts(), validateCounts("cpus", r.CPUs, MaxCPUs)); err != nil {
 		return err
 	}
 	if len(r.CPUs) == 0 {
@@ -166,10 +163,7 @@ func (r *JobRequest) Validate() error {
 		return Invalid("batch_sizes", "%d combinations with cpus are more than %d", n, MaxCandidates)
 	}
 
-	if err := r.validateEpochs(); err != nil {
-		return err
-	}
-	return r.validateGoal()
+	return cmp.Or(r.validateEpochs(), r.validateGoal())
 }
 
 // validateEpochs accepts either a number of epochs or the fields that choose it.

@@ -75,13 +75,12 @@ func (e *Risk) Validate() error {
 		return Invalid("cause", "%q is not a known cause", clip(e.Cause))
 	}
 
-	for _, p := range []*float64{&e.Probability, &e.Confidence, e.SavedProbability} {
-		if err := validateRatio("probability", p); err != nil {
-			return err
-		}
-	}
 	if !finite(&e.PredictedSeconds) || !finite(&e.LeftSeconds) || !finite(e.AccuracyLoss) {
 		return Invalid("predicted_seconds", "is not finite")
 	}
-	return nil
+	return validateRatios([]ratioField{
+		{"probability", &e.Probability},
+		{"confidence", &e.Confidence},
+		{"saved_probability", e.SavedProbability},
+	}...)
 }

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -73,10 +74,7 @@ func (r *JobCancelRequest) Subject() string { return SubjectJobCancel }
 
 // Validate implements Request.
 func (r *JobCancelRequest) Validate() error {
-	if err := validateToken("id", r.JobID); err != nil {
-		return err
-	}
-	return validateText("reason", r.Reason)
+	return cmp.Or(validateToken("id", r.JobID), validateText("reason", r.Reason))
 }
 
 // Page sizes of job.list.

@@ -1,5 +1,7 @@
 package schemas
 
+import "cmp"
+
 // Submitted is job.<id>.submitted: a request and the advice that answered it.
 type Submitted struct {
 	JobStamp
@@ -14,13 +16,7 @@ func (e *Submitted) Subject() string { return JobSubject(e.JobID, EventSubmitted
 
 // Validate implements Event.
 func (e *Submitted) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if err := e.Request.Validate(); err != nil {
-		return err
-	}
-	return e.Advice.Validate()
+	return cmp.Or(e.JobStamp.validate(), e.Request.Validate(), e.Advice.Validate())
 }
 
 // JobAdmitted is job.<id>.admitted: the admission policy let a queued job start. It is part of the

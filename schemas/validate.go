@@ -110,10 +110,17 @@ func validateCounts(field string, list []int, limit int) error {
 	return nil
 }
 
-// validateRatio accepts nil and a share from 0 to 1.
-func validateRatio(field string, v *float64) error {
-	if v != nil && !(*v >= 0 && *v <= 1) {
-		return Invalid(field, "%v is not between 0 and 1", *v)
+// ratioField is a field with a share from 0 to 1, or nil.
+type ratioField struct {
+	name  string
+	value *float64
+}
+
+func validateRatios(fields ...ratioField) error {
+	for _, f := range fields {
+		if f.value != nil && !(*f.value >= 0 && *f.value <= 1) {
+			return Invalid(f.name, "%v is not between 0 and 1", *f.value)
+		}
 	}
 	return nil
 }
