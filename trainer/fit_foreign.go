@@ -7,7 +7,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"courier/regress/leastsquares"
 	"courier/regress/treefile"
@@ -67,14 +66,10 @@ func foreignOf(m *treefile.Manifest) (columns schemas.ForeignColumns) {
 // the later ones, with a mean squared error of at most lastingShare of the error for independent
 // values. It returns false if no run has several values.
 func lasts(c schemas.ForeignColumn, examples []Example) bool {
-	type runOfJob struct {
-		job string
-		run uint32
-	}
 	ordered := slices.Clone(examples)
 	slices.SortStableFunc(ordered, func(a, b Example) int { return a.At.Compare(b.At) })
 
-	first := map[runOfJob]float64{}
+	first := map[runKey]float64{}
 	squares, n := 0.0, 0.0
 	var values []float64
 	for i := range ordered {
@@ -83,13 +78,12 @@ func lasts(c schemas.ForeignColumn, examples []Example) bool {
 		if x.Job == "" || !r.Known {
 			continue
 		}
-		key := runOfJob{x.Job, x.Run}
-		begin, found := first[key]
-		if !found {
-			first[key] = r.Value
-		} else {
+		key := runKey{x.Job, x.Run}
+		if begin, found := first[key]; found {
 			squares += (r.Value - begin) * (r.Value - begin)
 			n++
+		} else {
+			first[key] = r.Value
 		}
 		values = append(values, r.Value)
 	}
@@ -111,37 +105,25 @@ func withForeignAtStart(target string, examples []Example) []Example {
 	if target != schemas.TargetEpochTime {
 		return examples
 	}
-	type runOfJob struct {
-		job string
-		run uint32
-	}
-	type firstValue struct {
-		at    time.Time
-		ratio schemas.Ratio
-	}
-	cpu, ioWait := map[runOfJob]firstValue{}, map[runOfJob]firstValue{}
-	note := func(first map[runOfJob]firstValue, x *Example, r schemas.Ratio) {
-		key := runOfJob{x.Job, x.Run}
-		if f, found := first[key]; r.Known && (!found || x.At.Before(f.at)) {
-			first[key] = firstValue{x.At, r}
-		}
-	}
-	for i := range examples {
-		if x := &examples[i]; x.Job != "" {
-			note(cpu, x, x.Features.Load.ForeignCPURatio)
-			note(ioWait, x, x.Features.Load.ForeignIOWaitRatio)
-		}
-	}
-
 	examples = slices.Clone(examples)
-	for i := range examples {
-		x := &examples[i]
-		key := runOfJob{x.Job, x.Run}
-		if f, found := cpu[key]; found {
-			x.Features.Load.ForeignCPURatio = f.ratio
+	ratioIn := []func(*schemas.Load) *schemas.Ratio{
+		func(l *schemas.Load) *schemas.Ratio { return &l.ForeignCPURatio },
+		func(l *schemas.Load) *schemas.Ratio { return &l.ForeignIOWaitRatio },
+	}
+	for _, ratio := range ratioIn {
+		first := map[runKey]*Example{}
+		for i := range examples {
+			x := &examples[i]
+			f := first[runKey{x.Job, x.Run}]
+			if ratio(&x.Features.Load).Known && (f == nil || x.At.Before(f.At)) {
+				first[runKey{x.Job, x.Run}] = x
+			}
 		}
-		if f, found := ioWait[key]; found {
-			x.Features.Load.ForeignIOWaitRatio = f.ratio
+		for i := range examples {
+			x := &examples[i]
+			if f := first[runKey{x.Job, x.Run}]; f != nil && x.Job != "" {
+				*ratio(&x.Features.Load) = *ratio(&f.Features.Load)
+			}
 		}
 	}
 	return examples
