@@ -63,10 +63,11 @@ func (c *exploreCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	measurer, err := c.runner(w, o)
+	job, err := c.job(w)
 	if err != nil {
 		return err
 	}
+	measurer := &explore.Runner{Dir: c.Dir, Options: o, Log: w.log, Job: job}
 	closeAll, err := c.connect(w, measurer)
 	if err != nil {
 		return err
@@ -121,15 +122,6 @@ func (c *exploreCommand) options(command []string) explore.Options {
 		o.Model = explore.ModelOf(command)
 	}
 	return o
-}
-
-// runner returns what measures the blocks of the study.
-func (c *exploreCommand) runner(w *environment, o explore.Options) (*explore.Runner, error) {
-	job, err := c.job(w)
-	if err != nil {
-		return nil, err
-	}
-	return &explore.Runner{Dir: c.Dir, Options: o, Log: w.log, Job: job}, nil
 }
 
 // connect connects to the servers of --nats-url, if there are any. The caller calls close.

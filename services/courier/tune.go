@@ -65,10 +65,11 @@ func (c *tuneCommand) Run(w *environment) error {
 		return err
 	}
 	defer unlock()
-	launcher, err := c.launcher(w, o)
+	job, err := c.job(w)
 	if err != nil {
 		return err
 	}
+	launcher := &tune.Launcher{Dir: c.Dir, Options: o, Log: w.log, Job: job}
 	defer func() { _ = os.RemoveAll(filepath.Join(c.Dir, "spool")) }() // the record has all epochs
 	tuning, err := tune.Open(c.Dir, o)
 	if err != nil {
@@ -89,18 +90,13 @@ func (c *tuneCommand) Run(w *environment) error {
 	if ranking == nil {
 		return err
 	}
-	return errors.Join(c.print(w, ranking), err)
-}
-
-// print prints the result.
-func (c *tuneCommand) print(w *environment, ranking *tune.Ranking) error {
 	switch c.Output {
 	case "json":
-		return indented(w.stdout, ranking)
+		return errors.Join(indented(w.stdout, ranking), err)
 	case "csv":
-		return ranking.WriteCSV(w.stdout)
+		return errors.Join(ranking.WriteCSV(w.stdout), err)
 	}
-	return ranking.WriteText(w.stdout)
+	return errors.Join(ranking.WriteText(w.stdout), err)
 }
 
 // options returns the options of the tuning.
@@ -137,15 +133,6 @@ func (c *tuneCommand) options() (tune.Options, error) {
 	return o, nil
 }
 
-// launcher returns what runs the trials.
-func (c *tuneCommand) launcher(w *environment, o tune.Options) (*tune.Launcher, error) {
-	job, err := c.job(w)
-	if err != nil {
-		return nil, err
-	}
-	return &tune.Launcher{Dir: c.Dir, Options: o, Log: w.log, Job: job}, nil
-}
-
 // tuningView shows the progress: a bar on a terminal, with a line above it for each message.
 type tuningView struct {
 	out io.Writer
@@ -164,12 +151,11 @@ func (v *tuningView) show(p tune.TuningProgress) {
 
 // print prints a line, in the place of the bar.
 func (v *tuningView) print(message string) {
-	if v.bar.Terminal {
-		fmt.Fprint(v.out, "\r\x1b[K")
-	}
+	v.end()
 	fmt.Fprintf(v.out, "courier: %s\n", message)
 }
 
+// end removes the bar.
 func (v *tuningView) end() {
 	if v.bar.Terminal {
 		fmt.Fprint(v.out, "\r\x1b[K")

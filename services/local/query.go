@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,29 +93,22 @@ func newQueryError(text string) *queryError {
 	}
 	e := &queryError{}
 	_, _ = fmt.Sscan(match[1], &e.code) // The group only matches digits.
+	const hint = " of read-only users: query fewer days, fewer columns, or a roll-up (node_load_hourly)"
 	rest := sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
 	e.text = "clickhouse: " + rest
 	switch e.code {
 	case codeTimeout, codeTooSlow:
 		if limit := sqlTime.FindStringSubmatch(rest); limit != nil {
-			if limit[2] == "" {
-				limit[1] += "000"
-			}
-			if d, err := time.ParseDuration(limit[1] + "ms"); err == nil {
-				e.text = fmt.Sprintf("the query takes longer than %v, the limit"+
-					" max_execution_time of read-only users:"+
-					" query fewer days, or a roll-up (node_load_hourly)", d)
+			limit[1] += cmp.Or(limit[2], "000 ms")
+			if d, err := time.ParseDuration(strings.ReplaceAll(limit[1], " ", "")); err == nil {
+				e.text = fmt.Sprintf("the query takes longer than %v, the limit max_execution_time%s", d, hint)
 			}
 		}
 	case codeMemory:
+		e.text = "the engine has no memory left for the query (its limit is max_server_memory_usage):" +
+			" retry, or query fewer days: " + rest
 		if limit := sqlMemory.FindStringSubmatch(rest); limit != nil {
-			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage of"+
-				" read-only users:"+
-				" query fewer days, fewer columns, or a roll-up (node_load_hourly)", limit[1])
-		} else {
-			e.text = "the engine has no memory left for the query (its limit is" +
-				" max_server_memory_usage):" +
-				" retry, or query fewer days: " + rest
+			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage%s", limit[1], hint)
 		}
 	case codeUnknownColumn:
 		e.text += "\nlist the columns of a view with DESCRIBE and its name"
