@@ -29,6 +29,22 @@ func TestRun_ReturnsTheExitStatus(t *testing.T) {
 	}
 }
 
+// A command that ended because memory was missing says so in the reason of its failure.
+func TestRun_ReportsMissingMemory(t *testing.T) {
+	b := bustest.New(t)
+	advise(t, b, 0)
+	o := options(t, []string{"sh", "-c", "echo 'MemoryError: Unable to allocate 7.45 GiB' >&2; echo bye; exit 3"})
+	o.Connect, o.NoPTY = over(b), true
+	got, err := runner.Run(t.Context(), o, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := stored(t, b, schemas.JobSubject(got.JobID, schemas.EventFailed), 1)[0].(*schemas.Ended)
+	if want := "out of memory (exit status 3): MemoryError: Unable to allocate 7.45 GiB"; e.Reason != want {
+		t.Errorf("the reason is %q, want %q", e.Reason, want)
+	}
+}
+
 func TestRun_StopsWhenCancelled(t *testing.T) {
 	b := bustest.New(t)
 	advise(t, b, 0)

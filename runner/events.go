@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"syscall"
 	"time"
 
 	"courier/runner/output"
@@ -254,9 +255,22 @@ func (j *job) describeExit(e *schemas.Ended) {
 	case j.result.Cancelled || j.stopReason != "" && code != 0:
 		e.Outcome, e.Reason = schemas.EventCancelled, truncateReason(j.stopReason)
 	case code != 0:
-		e.Outcome, e.Reason = schemas.EventFailed, exitReason
+		e.Outcome, e.Reason = schemas.EventFailed, truncateReason(j.failureReason(exitCode, exitReason))
 	}
 	j.result.Cancelled = e.Outcome == schemas.EventCancelled
+}
+
+// failureReason returns why a command failed: memory was missing, by its output or by the kernel, or only
+// its exit status is known.
+func (j *job) failureReason(code int, status string) string {
+	if line, ok := j.output.OutOfMemory(); ok {
+		return fmt.Sprintf("out of memory (%s): %s", status, schemas.OneLine(line))
+	}
+	const killed = 128 + int(syscall.SIGKILL)
+	if code == killed && usage.OOMKills() > j.oomKills {
+		return fmt.Sprintf("out of memory: the kernel has killed it (%s)", status)
+	}
+	return status
 }
 
 // summarize compares the end of a run with the prediction at its start, as courier receipt does,

@@ -73,6 +73,7 @@ type job struct {
 	control      controlFile
 	fit          epochFit
 	fitBatchSize uint32 // of the epochs of fit
+	oomKills     uint64 // of the machine, before the start
 	lateReason   string // why the job was asked to end; empty: it was not
 	isRestarting bool   // the process was stopped for a restart
 	restartErr   error  // why a restart failed
@@ -159,7 +160,7 @@ func (j *job) start(ctx context.Context) error {
 	if j.o.BeforeStart != nil {
 		j.o.BeforeStart()
 	}
-	j.startedAt = time.Now()
+	j.startedAt, j.oomKills = time.Now(), usage.OOMKills()
 	if err := j.launch(0); err != nil {
 		j.stopChannels()
 		signal.Stop(j.signals)

@@ -61,6 +61,8 @@ type Parser struct {
 	at         time.Time     // arrival of the current bytes
 	count      int           // lines read, without the drawings of progress bars
 	last       []byte        // beginning of the last line
+	noMemory   []byte        // beginning of the last line about missing memory
+	noMemoryAt int           // its number
 }
 
 // New returns a parser of a format. An expression without a format implies FormatPattern. Errors
@@ -173,6 +175,9 @@ func (p *Parser) line(line []byte, isFinal bool) {
 		return
 	}
 	p.last = append(p.last[:0], line[:min(len(line), maxExcerptBytes+1)]...)
+	if isOutOfMemory(line) {
+		p.noMemory, p.noMemoryAt = append(p.noMemory[:0], p.last...), p.count
+	}
 	for _, f := range p.formats {
 		if found := f.Line(line, p.at); len(found) > 0 {
 			p.use(f)
