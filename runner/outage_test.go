@@ -81,9 +81,13 @@ func TestRun_PublishesSpooledEventsAfterAnOutage(t *testing.T) {
 	}
 	step(`{"epoch":1`)
 	stored(t, b, schemas.JobSubject("outage", "*"), 2)
+	cluster, err := b.ClusterID(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	server.Stop()
 	step(`{"epoch":2`)
-	awaitFile(t, filepath.Join(o.SpoolDir, "outage-1.jsonl"), "outage/1/2")
+	awaitFile(t, filepath.Join(o.SpoolDir, "cluster-"+cluster, "outage-1.jsonl"), "outage/1/2")
 	server.Restart(t)
 	stored(t, b, schemas.JobSubject("outage", "*"), 3) // while the job is running
 	step(`{"epoch":3`)
