@@ -107,41 +107,6 @@ func (r *repeatedLine) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Factors with too many levels, values that are no numbers, and columns that change only together
-// are refused with the column.
-func TestAnalyse_Refuses(t *testing.T) {
-	var many, long strings.Builder
-	many.WriteString("batch,cpus,time\n")
-	long.WriteString("batch,time\n")
-	for i := range 10_000 {
-		fmt.Fprintf(&many, "%d,%d,%d.5\n", i, i%3, i%7)
-	}
-	for i := range 20_000 {
-		fmt.Fprintf(&long, "%d,%d.5\n", i%2, i%7)
-	}
-	for _, c := range []struct{ name, runs, want string }{
-		{"levels", many.String(), "factor batch has 10000 levels, want at most 60"},
-		{"runs", long.String(), "time has 20000 runs, want at most 10000"},
-		{"NaN", "batch,time\n1,5\n2,NaN\n1,4\n2,3\n", `time of row 2 is "NaN", want a finite number`},
-		{"Inf", "batch,time\n1,5\n2,-Inf\n1,4\n2,3\n", `time of row 2 is "-Inf", want a finite`},
-		{"aliased", "batch,cpus,time\n1,2,5\n2,4,6\n1,2,3\n2,4,2\n",
-			"batch cannot be separated from the other terms of the model"},
-		{"terms", "batch,cpus,time\n1,1,5\n2,2,6\n3,3,7\n1,2,8\n",
-			"no residual degrees of freedom: the model has 5 parameters for 4 runs"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			runs, err := study.Read(strings.NewReader(c.runs))
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = study.Analyse(t.Context(), runs, study.Options{})
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("error %v, want %q", err, c.want)
-			}
-		})
-	}
-}
-
 // By default, a model that is too large with interactions has none, and a note says so.
 func TestAnalyse_LeavesOutTooManyInteractions(t *testing.T) {
 	var b strings.Builder
