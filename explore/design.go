@@ -7,18 +7,13 @@ import (
 	"slices"
 )
 
-// Kinds of designs.
+// Kinds of designs. The caller checks that a design is one of them.
 const (
 	DesignAdaptive   = "adaptive"
 	DesignFull       = "full"
 	DesignTwoLevels  = "2k"
 	DesignFractional = "fractional"
 )
-
-// Designs lists every kind of design.
-func Designs() []string {
-	return []string{DesignAdaptive, DesignFull, DesignTwoLevels, DesignFractional}
-}
 
 // Factors are the levels of each factor of a study, in the order of the flags.
 type Factors struct {

@@ -212,7 +212,6 @@ func TestOpen_RejectsInvalidOptions(t *testing.T) {
 		{"no batch sizes", func(o *explore.Options) { o.Factors.BatchSizes = nil }, "--batch-sizes is missing"},
 		{"batch size 0", func(o *explore.Options) { o.Factors.BatchSizes = []int{0} }, "--batch-sizes: 0 is not"},
 		{"no epochs", func(o *explore.Options) { o.Epochs = 0 }, "--epochs: 0 is not"},
-		{"unknown design", func(o *explore.Options) { o.Design = "x" }, "--design"},
 		{"adaptive without an SLO", func(o *explore.Options) { o.Design, o.SLOs = "adaptive", nil }, "--slo"},
 		{"fraction of two factors", func(o *explore.Options) { o.Design = "fractional" }, "three factors"},
 		{"too many cells", func(o *explore.Options) {

@@ -13,7 +13,7 @@ import (
 	"courier/schemas"
 )
 
-// Algorithms of a tuning.
+// Algorithms of a tuning. The caller checks that an algorithm, or an objective, is one of them.
 const (
 	AlgorithmHalving = "halving" // successive halving: a stage begins when the one before has ended
 	AlgorithmASHA    = "asha"    // asynchronous: a trial is promoted as soon as it may be
@@ -92,11 +92,6 @@ func (o *Options) validate() error {
 		return fmt.Errorf("--eta: %d is not between 2 and %d", o.Eta, maxTrials)
 	case o.Epochs < 1 || o.Epochs > schemas.MaxEpochs:
 		return fmt.Errorf("--epochs: %d is not between 1 and %d", o.Epochs, schemas.MaxEpochs)
-	case !slices.Contains([]string{AlgorithmHalving, AlgorithmASHA}, o.Algorithm):
-		return fmt.Errorf("--algorithm: %q is not %s or %s", o.Algorithm, AlgorithmHalving, AlgorithmASHA)
-	case !slices.Contains([]string{ObjectiveAuto, ObjectiveAccuracy, ObjectiveLoss}, o.Objective):
-		return fmt.Errorf("--objective: %q is not %s, %s or %s", o.Objective, ObjectiveAuto, ObjectiveAccuracy,
-			ObjectiveLoss)
 	}
 	if unset := o.unsetPlaceholder(); unset != "" {
 		return fmt.Errorf("the command has {%s}, but no parameter of that name: add --param %s=VALUES, or use "+

@@ -129,8 +129,6 @@ func TestOpen_RejectsInvalidOptions(t *testing.T) {
 		"4 is more than the 2 combinations": func(o *Options) { o.Space[0].Choices = []string{"a", "b"} },
 		"--eta: 1":                          func(o *Options) { o.Eta = 1 },
 		"--epochs: 0":                       func(o *Options) { o.Epochs = 0 },
-		"--algorithm":                       func(o *Options) { o.Algorithm = "random" },
-		"--objective":                       func(o *Options) { o.Objective = "speed" },
 		"--cpus: 2":                         func(o *Options) { o.CPUs = []int{2} },
 		"--cpus-total: -1":                  func(o *Options) { o.Pool = -1 },
 		"--max-time: -1":                    func(o *Options) { o.MaxTime = -1 },
