@@ -114,7 +114,7 @@ func (s *Study) Run(
 				s.failed[next.Cell] = true
 			}
 		}
-		if len(s.records) == 0 && len(s.failed) >= min(maxFirstFailures, s.combinations()) {
+		if len(s.records) == 0 && len(s.failed) >= min(maxFirstFailures, len(s.blocks)/s.o.Replications) {
 			return nil, fmt.Errorf("the first runs failed: see %s", filepath.Join(s.dir, "logs"))
 		}
 	}

@@ -39,15 +39,6 @@ func (s *Study) add(r MeasuredRun) {
 	s.done[r.Block.ID()]++
 }
 
-// combinations returns the number of combinations of the design.
-func (s *Study) combinations() int {
-	all := map[Cell]bool{}
-	for _, b := range s.blocks {
-		all[b.Cell] = true
-	}
-	return len(all)
-}
-
 // allMeasured is the reason of a study that has no further run.
 func (s *Study) allMeasured(design string) string {
 	if len(s.failed) > 0 {
