@@ -16,24 +16,17 @@ func (t *Trainer) requestCorrection() {
 	}
 }
 
-// correctThrottled corrects the served regressor, or schedules the correction if corrections would
-// take more than half of the time.
+// correctThrottled corrects the served regressor, and then pauses for as long, so that corrections
+// take at most half of the time.
 func (t *Trainer) correctThrottled(ctx context.Context) {
-	if wait := t.correctionTime - time.Since(t.correctedAt); wait > 0 {
-		if !t.correctionDeferred.Swap(true) {
-			time.AfterFunc(wait, func() {
-				t.correctionDeferred.Store(false)
-				t.requestCorrection()
-			})
-		}
-		return
-	}
 	begin := time.Now()
 	if err := t.correct(ctx); err != nil && ctx.Err() == nil {
 		t.log.Warn("drift not corrected", "error", err)
 	}
-	t.correctedAt = time.Now()
-	t.correctionTime = t.correctedAt.Sub(begin)
+	select {
+	case <-time.After(time.Since(begin)):
+	case <-ctx.Done():
+	}
 }
 
 // correct updates the correction factors of the served regressor by the runs that have ended. It

@@ -132,12 +132,6 @@ func TestPast_KeepsTheDatasetOfARun(t *testing.T) {
 	if n := len(p.archive.configurations); n != 3 {
 		t.Errorf("%d configurations, want one per dataset", n)
 	}
-	for _, run := range p.order {
-		p.forget(run)
-	}
-	if len(p.datasets) > 0 {
-		t.Errorf("dataset names %v remain without a run", p.datasets)
-	}
 }
 
 // Runs of one model on two datasets are two notes.

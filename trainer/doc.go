@@ -36,9 +36,9 @@
 //
 // There is one Past, owned by the goroutine of follow. A fit requests the examples of its target
 // and gets its own slice. Limits bound the past by configuration and in total, Options.Window
-// bounds it by age, so memory does not depend on the age of the log. Names of nodes and models are
-// kept while a run refers to them, or in LRU maps. At start the trainer reads the database and then
-// the log once, one event at a time.
+// bounds it by age, so memory does not depend on the age of the log. The hardware of a node is kept
+// while a run refers to it. At start the trainer reads the database and then the log once, one event
+// at a time.
 //
 // The hardware of a node is known if an event of a job reported it; it then holds for other jobs
 // there, too.

@@ -81,7 +81,7 @@ func (p *Past) example(r *run, e *keptEpoch, isFinal bool, target string) (x Exa
 		l = p.measureEpoch(r, e)
 	}
 	if r.isElastic { // the load counts it with its CPUs at the start
-		l.processes += float64(e.cpus) - float64(r.span.CPUs)
+		l.Processes += float64(e.cpus) - float64(r.span.CPUs)
 	}
 	x = p.newExample(r, l, e.batch, e.cpus, e.end())
 	x.Features.EpochsDone, x.Seconds = e.number, e.seconds

@@ -43,8 +43,7 @@ func (p *Past) run(s *schemas.JobStamp, of *schemas.Setting) *run {
 	if r := p.runs[k]; r != nil {
 		return r
 	}
-	r := &run{key: k, number: p.begun}
-	r.model, r.dataset = p.models.acquire(of.Model), p.datasets.acquire(of.Dataset)
+	r := &run{key: k, number: p.begun, model: of.Model, dataset: of.Dataset}
 	r.span.JobID, r.at = s.JobID, s.At
 	p.begun++
 	p.runs[k] = r
@@ -73,9 +72,11 @@ func (p *Past) start(e *schemas.Started) *run {
 // locate sets the nodes, CPUs and start of a run.
 func (p *Past) locate(r *run, s *schemas.Setting, from time.Time) {
 	p.neighbours.remove(r)
-	before := r.span.Nodes
-	r.span.Nodes = p.nodes.acquireAll(s.Nodes)
-	p.releaseNodes(before)
+	for _, node := range s.Nodes {
+		p.nodes[node]++
+	}
+	p.releaseNodes(r.span.Nodes)
+	r.span.Nodes = slices.Clone(s.Nodes)
 	r.span.CPUs, r.span.From = s.CPUs, from
 }
 
@@ -193,7 +194,7 @@ func (p *Past) configurationOf(r *run, e *schemas.Ended) configuration {
 		dataset:  r.dataset,
 		batch:    e.BatchSize,
 		cpus:     r.span.CPUs,
-		jobs:     int(math.Round(l.jobs)),
+		jobs:     int(math.Round(l.ConcurrentJobs)),
 		hardware: p.hardware(r, l.node).Rounded(),
 	}
 	if len(r.epochs) > 0 {

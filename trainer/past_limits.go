@@ -1,8 +1,6 @@
 package trainer
 
-import (
-	"cmp"
-)
+import "cmp"
 
 // Limits bound a Past. A zero field means the default given after the semicolon.
 //
@@ -34,45 +32,4 @@ func (l Limits) withDefaults() Limits {
 // open runs together hold about Epochs, each at least crowdedRunEpochs.
 func (l *Limits) runEpochs(open int) int {
 	return min(l.RunEpochs, max(crowdedRunEpochs, l.Epochs/max(open, 1)))
-}
-
-// names interns the names that runs refer to. A name is removed with its last reference.
-type names map[string]*name
-
-type name struct {
-	text string
-	refs int
-}
-
-// acquire returns the interned copy of a name and counts the reference.
-func (n names) acquire(text string) string {
-	kept := n[text]
-	if kept == nil {
-		kept = &name{text: text}
-		n[text] = kept
-	}
-	kept.refs++
-	return kept.text
-}
-
-// acquireAll acquires several names.
-func (n names) acquireAll(texts []string) []string {
-	all := make([]string, len(texts))
-	for i, text := range texts {
-		all[i] = n.acquire(text)
-	}
-	return all
-}
-
-// release undoes an acquire and reports whether the name was removed.
-func (n names) release(text string) (forgotten bool) {
-	kept := n[text]
-	if kept == nil {
-		return false
-	}
-	if kept.refs--; kept.refs > 0 {
-		return false
-	}
-	delete(n, text)
-	return true
 }

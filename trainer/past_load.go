@@ -60,7 +60,7 @@ func (p *Past) measure(r *run, from, until time.Time) runLoad {
 		self.Hardware[i] = p.hardware(r, i)
 	}
 	l, on := schemas.LoadBetween(self, p.neighbours.between(r, from, until), from, until)
-	measured := runLoad{jobs: l.ConcurrentJobs, processes: l.Processes, stable: l.StableTimeRatio}
+	measured := runLoad{Load: l}
 	for measured.node < len(self.Hardware)-1 && self.Hardware[measured.node] != on {
 		measured.node++
 	}
@@ -72,7 +72,7 @@ func (p *Past) measureEpoch(r *run, e *keptEpoch) runLoad {
 	l := p.measure(r, e.begin(), e.end())
 	if len(r.span.Nodes) == 1 {
 		from := e.end().Add(-time.Duration(e.observed.Usage.Seconds * float64(time.Second)))
-		l.foreign = e.observed.Foreign(r.span, p.neighbours.between(r, from, e.end()), e.end())
+		e.observed.Foreign(r.span, p.neighbours.between(r, from, e.end()), e.end()).Set(&l.Load)
 	}
 	return l
 }
@@ -91,10 +91,8 @@ func (p *Past) hardware(r *run, node int) (h schemas.Hardware) {
 // loadOf returns a load as examples have it, and the hardware of the most loaded node.
 func (p *Past) loadOf(r *run, l runLoad) (schemas.Load, schemas.Hardware) {
 	on := p.hardware(r, l.node)
-	full := schemas.Load{ConcurrentJobs: l.jobs, Processes: l.processes, StableTimeRatio: l.stable}
-	if on.Cores > 0 {
-		full.ProcessesPerCore = full.Processes / float64(on.Cores)
+	if l.ProcessesPerCore = 0; on.Cores > 0 { // they may have become known later
+		l.ProcessesPerCore = l.Processes / float64(on.Cores)
 	}
-	l.foreign.Set(&full)
-	return full, on
+	return l.Load, on
 }

@@ -91,12 +91,10 @@ type keptEpoch struct {
 	hasBurst            bool // it used more CPUs than it was granted
 }
 
-// runLoad is the schemas.Load of a run and the node where it has that load.
+// runLoad is the load of a run and the node where it has that load.
 type runLoad struct {
-	jobs, processes, stable float64
-	node                    int // index in the nodes of the run
-
-	foreign schemas.Foreign
+	schemas.Load
+	node int // index in the nodes of the run
 }
 
 // newEpoch returns the kept part of an epoch. since is the end of the previous epoch or the start

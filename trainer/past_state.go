@@ -24,11 +24,9 @@ type Past struct {
 	neighbours *neighbours
 	ended      []endedRun // among the neighbours, in the order of their ends
 	archive    *archive
-	fleet      schemas.Fleet // hardware of the nodes in runs, as jobs reported it
-	nodes      names         // in runs
-	models     names         // in runs
-	datasets   names         // in runs
-	last       uint64        // sequence of the last event
+	fleet      schemas.Fleet  // hardware of the nodes in runs, as jobs reported it
+	nodes      map[string]int // number of runs that name the node
+	last       uint64         // sequence of the last event
 	skipped    map[string]map[string]int
 	aside      []evidence.SetAside // runs that the last call of Examples left out
 }
@@ -51,9 +49,7 @@ func NewLimitedPast(l Limits) *Past {
 		open:       list.New(),
 		neighbours: newNeighbours(),
 		fleet:      schemas.Fleet{},
-		nodes:      names{},
-		models:     names{},
-		datasets:   names{},
+		nodes:      map[string]int{},
 		skipped:    map[string]map[string]int{"": {}}, // by target; "" counts events
 	}
 	p.archive = newArchive(&p.limits)
@@ -64,13 +60,12 @@ func NewLimitedPast(l Limits) *Past {
 func (p *Past) forget(r *run) {
 	delete(p.runs, r.key)
 	p.releaseNodes(r.span.Nodes)
-	p.models.release(r.model)
-	p.datasets.release(r.dataset)
 }
 
 func (p *Past) releaseNodes(nodes []string) {
 	for _, node := range nodes {
-		if p.nodes.release(node) {
+		if p.nodes[node]--; p.nodes[node] == 0 {
+			delete(p.nodes, node)
 			delete(p.fleet, node)
 		}
 	}

@@ -79,12 +79,10 @@ type Trainer struct {
 	imports         importClock
 	exampleRequests chan exampleRequest // to the goroutine that owns the past
 
-	correctionSignal   chan struct{} // holds a value while a correction is requested
-	correctionDeferred atomic.Bool   // a correction is scheduled
-	correctedAt        time.Time     // end of the last correction; owned by work
-	correctionTime     time.Duration // duration of the last correction; owned by work
-	mu                 sync.Mutex
-	registry           *Registry
+	correctionSignal chan struct{} // holds a value while a correction is requested
+
+	mu       sync.Mutex
+	registry *Registry
 }
 
 // fitRequest asks the work goroutine for a fit.

@@ -58,7 +58,6 @@ func (t *Trainer) run(ctx context.Context) error {
 	t.champions.Store(&map[string]*loadedChampion{})
 	t.newEpochs.Store(0)
 	t.pendingFit.Store(nil)
-	t.correctedAt, t.correctionTime = time.Time{}, 0
 
 	replayed := make(chan struct{}) // the registry is up to date
 	parts, ctx := errgroup.WithContext(ctx)

@@ -179,7 +179,6 @@ func (fw *follower) counts(tr *Trainer, l Limits) map[string][2]int {
 		"ended neighbors": {len(p.ended), l.Spans},
 		"nodes":           {len(p.nodes), runs},
 		"nodes' hardware": {len(p.fleet), runs},
-		"models":          {len(p.models), runs},
 		"nodes in index":  {len(p.neighbours.nodes), l.Spans + l.OpenRuns},
 		"changed nodes":   {tr.nodeChanges.nodes.len(), maxKnown},
 		"changed models":  {tr.nodeChanges.models.len(), maxKnown},
@@ -242,8 +241,8 @@ func reportMonth(t *testing.T, fw *follower, month int, took time.Duration, even
 	heap := liveHeap()
 	runs, epochs := fw.past.Len()
 	t.Logf("month %2d: %4.0f MB live, %d runs, %d epochs, %d runs known, "+
-		"%d nodes, %d models, %d events, %.0f ns of CPU time each",
-		month, heap, runs, epochs, len(fw.past.runs), len(fw.past.nodes), len(fw.past.models), events,
+		"%d nodes, %d events, %.0f ns of CPU time each",
+		month, heap, runs, epochs, len(fw.past.runs), len(fw.past.nodes), events,
 		float64(took.Nanoseconds())/float64(events))
 	if heap > 600 {
 		t.Errorf("after month %d the heap is %.0f MB, want at most 600", month, heap)
