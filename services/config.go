@@ -54,37 +54,35 @@ type Port struct {
 // the default port is in use, Listen takes a free one and describes that in note. If a given port is in
 // use, it returns an error that names the flag.
 func (p Port) Listen(ctx context.Context, host string) (l net.Listener, note string, err error) {
+	listen := func(port int) (net.Listener, error) {
+		var lc net.ListenConfig
+		return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	}
+	if p.Given <= 0 && p.Last > 0 {
+		if l, err = listen(p.Last); err == nil {
+			return l, "", nil
+		}
+	}
+
 	port := p.Given
 	if port < 0 {
 		port = p.Default
 	}
-	var lc net.ListenConfig
-	if p.Given <= 0 && p.Last > 0 {
-		if l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(p.Last))); err == nil {
-			return l, "", nil
-		}
+	l, err = listen(port)
+	isUsed := errors.Is(err, syscall.EADDRINUSE)
+	if isUsed && p.Given >= 0 {
+		return nil, "", fmt.Errorf("%s %d is in use: set another, or 0 for any free one", p.Flag, port)
 	}
-	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
-	if err == nil || !errors.Is(err, syscall.EADDRINUSE) {
-		return l, "", wrapListen(p.Flag, port, err)
+	if isUsed {
+		l, err = listen(0)
 	}
-	if p.Given >= 0 {
-		return nil, "", fmt.Errorf("%s %d is in use: set another, or 0 for any free one",
-			p.Flag, port)
-	}
-	l, err = lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
-		return nil, "", wrapListen(p.Flag, 0, err)
+		return nil, "", fmt.Errorf("listen on %s %d: %w", p.Flag, port, err)
 	}
-	return l, fmt.Sprintf("port %d is in use, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port,
-		p.Flag), nil
-}
-
-func wrapListen(flag string, port int, err error) error {
-	if err == nil {
-		return nil
+	if isUsed {
+		note = fmt.Sprintf("port %d is in use, using %d (%s)", port, l.Addr().(*net.TCPAddr).Port, p.Flag)
 	}
-	return fmt.Errorf("listen on %s %d: %w", flag, port, err)
+	return l, note, nil
 }
 
 // Choose returns a port that Listen could listen on, for a server that listens by itself.

@@ -31,27 +31,19 @@ type authority struct {
 func (d *directory) certificates(hosts []string) error {
 	var a *authority
 	local := []string{"localhost", "127.0.0.1", "::1"}
-	nats := append([]string{
-		"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3",
-	}, local...)
+	nats := append([]string{"nats", "nats-1", "nats-2", "nats-3", "nats1", "nats2", "nats3"}, local...)
+	server := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	client := []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	for _, c := range []struct {
 		name   string
 		hosts  []string
 		usages []x509.ExtKeyUsage
 	}{
-		{"nats", nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}},
-		{
-			"clickhouse",
-			append([]string{"clickhouse"}, local...),
-			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		},
-		{
-			"gateway",
-			append([]string{"gateway"}, local...),
-			[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-		},
-		{"client", nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
-		{routes, nats, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}},
+		{"nats", nats, server},
+		{"clickhouse", append([]string{"clickhouse"}, local...), server},
+		{"gateway", append([]string{"gateway"}, local...), server},
+		{"client", nil, client},
+		{routes, nats, slices.Concat(server, client)},
 	} {
 		if d.has(c.name + ".crt") {
 			continue
@@ -65,11 +57,11 @@ func (d *directory) certificates(hosts []string) error {
 		if c.hosts != nil {
 			c.hosts = slices.Concat(c.hosts, hosts)
 		}
-		signs := a
+		signer := a
 		if c.name == routes {
-			signs = nil
+			signer = nil
 		}
-		if err := d.sign(signs, c.name, leaf(c.name, c.hosts, c.usages)); err != nil {
+		if err := d.sign(signer, c.name, leaf(c.name, c.hosts, c.usages)); err != nil {
 			return fmt.Errorf("create %s.crt: %w", c.name, err)
 		}
 	}

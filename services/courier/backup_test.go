@@ -208,17 +208,6 @@ func (c *logAndTables) publish(t *testing.T, from, to uint64) {
 	t.Helper()
 	accuracy := 0.9
 	for n := from; n < to; n++ {
-		s := &schemas.Sample{
-			Stamp: schemas.Stamp{
-				EventID: schemas.SampleID("node-a", "boot", n),
-				At:      time.Now().UTC(),
-			},
-			Node:            "node-a",
-			BootID:          "boot",
-			Number:          n,
-			IntervalSeconds: 2,
-			Cores:           2,
-		}
 		e := &schemas.Epoch{
 			Setting: schemas.Setting{
 				Model:     "m",
@@ -233,7 +222,7 @@ func (c *logAndTables) publish(t *testing.T, from, to uint64) {
 			Accuracy:        &accuracy,
 		}
 		e.EventID, e.At, e.JobID, e.Run = schemas.EpochID("job", 1, e.Epoch), time.Now().UTC(), "job", 1
-		for _, event := range []schemas.Event{s, e} {
+		for _, event := range []schemas.Event{sampleOf("node-a", n), e} {
 			if _, err := c.log.Publish(within(t, patience), event); err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -47,14 +46,7 @@ type lane struct {
 
 func startLoad(t *testing.T, url string) *eventLoad {
 	t.Helper()
-	b, err := bus.Connect(within(t, patience), bus.Options{
-		URL:  url,
-		Name: t.Name(),
-	}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeBus(b) })
+	b := connect(t, url)
 	await(t, "the streams", func() bool { return b.Prepare(within(t, oneTry)) == nil })
 	ctx, cancel := context.WithCancel(t.Context())
 	l := &eventLoad{bus: b, end: cancel, sequence: make(map[string]uint64)}

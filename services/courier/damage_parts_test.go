@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	"courier/bus"
 	"courier/bus/server"
 	"courier/store"
 	"courier/store/storetest"
@@ -120,20 +119,6 @@ func newSite(t *testing.T, long bool, seed uint64) *site {
 
 // engine returns the current process of ClickHouse.
 func (s *site) engine() *os.Process { return s.clickhouse.Process(s.t) }
-
-// bus returns a connection without a proxy.
-func (s *site) bus(t *testing.T) *bus.Bus {
-	t.Helper()
-	b, err := bus.Connect(within(t, patience), bus.Options{
-		URL:  s.natsURL,
-		Name: t.Name(),
-	}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { closeBus(b) })
-	return b
-}
 
 // deck returns damages in random order. The short version has one of each kind. The long version
 // has several kills of every part, and the other kinds for every part.

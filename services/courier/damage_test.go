@@ -177,7 +177,7 @@ func (s *site) awaitSequences(t *testing.T, want map[string]uint64) {
 func (s *site) settle(t *testing.T, load *eventLoad) {
 	s.awaitSequences(t, load.last())
 	s.collector.kill() // it would continue to publish
-	last, err := s.bus(t).LastSequence(within(t, patience), "NODE")
+	last, err := connect(t, s.natsURL).LastSequence(within(t, patience), "NODE")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,15 +54,8 @@ func TestForeign_AHogInTheLogChangesTheNextAdvice(t *testing.T) {
 		var a schemas.Advice
 		await(t, fmt.Sprintf("an advice with a foreign load of %g", cpu), func() bool {
 			sampled++
-			s := &schemas.Sample{
-				Node:            node,
-				BootID:          "b",
-				Number:          sampled,
-				IntervalSeconds: 5,
-				Cores:           2,
-				CPURatio:        &cpu,
-			}
-			s.EventID, s.At = schemas.SampleID(node, s.BootID, s.Number), time.Now().UTC()
+			s := sampleOf(node, sampled)
+			s.CPURatio = &cpu
 			publish(s)
 			q := &schemas.JobRequest{
 				Model:      "m",
@@ -105,11 +98,7 @@ func publishBesideHog(
 	stamp := func(id string) schemas.JobStamp {
 		return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: 1}
 	}
-	publish(&schemas.Started{
-		JobStamp:  stamp(schemas.StartedID(job, 1)),
-		Setting:   set,
-		NodeCores: 2,
-	})
+	publish(&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 2})
 	slower := max(1, (float64(cpus)+hog)/2)
 	rate := float64(cpus) / slower // processors that the job gets
 	seconds := 8 * (1 + 8/float64(set.BatchSize)) / float64(cpus) * slower *

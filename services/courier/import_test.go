@@ -52,18 +52,8 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	}
 	l := startAll(t, nil)
 	file := []string{
-		"import",
-		"--nats-url",
-		l.Endpoints().NATSURL,
-		"--epochs",
-		"10",
-		"--training-samples",
-		"60000",
-		"--since",
-		"2020-10-21",
-		"--where",
-		"campaign=fullfact",
-		studyPath,
+		"import", "--nats-url", l.Endpoints().NATSURL, "--epochs", "10", "--training-samples", "60000",
+		"--since", "2020-10-21", "--where", "campaign=fullfact", studyPath,
 	}
 	var s importer.Summary
 	courierJSON(t, &s, file...)
@@ -84,40 +74,32 @@ func TestImport_TheStudyTeachesAtOnce(t *testing.T) {
 	}
 
 	ctx := within(t, patience)
-	for _, c := range []struct {
-		model             string
-		cpus              int
-		seconds, accuracy []float64 // measured, alone on the cluster, of batch sizes 64 and 512
-	}{{"lenet5", 1, []float64{493.5, 179.7}, []float64{0.9567, 0.8957}}} {
-		q := schemas.JobRequest{
-			Model:      c.model,
-			CPUs:       schemas.CPUs{c.cpus},
-			BatchSizes: []int{64, 512},
-			Epochs:     10,
-			SLO:        schemas.Duration(time.Hour),
+	q := schemas.JobRequest{
+		Model:      "lenet5",
+		CPUs:       schemas.CPUs{1},
+		BatchSizes: []int{64, 512},
+		Epochs:     10,
+		SLO:        schemas.Duration(time.Hour),
+	}
+	var a schemas.Advice
+	await(t, "the regressors", func() bool {
+		return l.Bus().Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil && len(a.Regressors) == 2
+	})
+	seconds, accuracy := []float64{493.5, 179.7}, []float64{0.9567, 0.8957} // measured, alone on the cluster
+	for i, x := range a.Alternatives {
+		if x.PredictedSeconds == nil || x.PredictedAccuracy == nil {
+			t.Errorf("batch size %d: no figures: %+v", x.BatchSize, x)
+			continue
 		}
-		var a schemas.Advice
-		await(t, "the regressors", func() bool {
-			return l.Bus().Request(ctx, schemas.SubjectJobPredict, &q, &a) == nil &&
-				len(a.Regressors) == 2
-		})
-		for i, x := range a.Alternatives {
-			if x.PredictedSeconds == nil || x.PredictedAccuracy == nil {
-				t.Errorf("%s, batch size %d: no figures: %+v", c.model, x.BatchSize, x)
-				continue
-			}
-			if math.Abs(*x.PredictedSeconds/c.seconds[i]-1) > 0.15 ||
-				math.Abs(*x.PredictedAccuracy-c.accuracy[i]) > 0.015 {
-				t.Errorf("%s, batch size %d: %.1f s and accuracy %.4f, want about %.1f s and %.4f",
-					c.model,
-					x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, c.seconds[i],
-					c.accuracy[i])
-			}
+		if math.Abs(*x.PredictedSeconds/seconds[i]-1) > 0.15 ||
+			math.Abs(*x.PredictedAccuracy-accuracy[i]) > 0.015 {
+			t.Errorf("batch size %d: %.1f s and accuracy %.4f, want about %.1f s and %.4f",
+				x.BatchSize, *x.PredictedSeconds, *x.PredictedAccuracy, seconds[i], accuracy[i])
 		}
-		if a.Decision != schemas.MeetsSLO || a.Load.ConcurrentJobs != 1 {
-			t.Errorf("advice %s with %g co-located jobs, want meets_slo with none", a.Decision,
-				a.Load.ConcurrentJobs)
-		}
+	}
+	if a.Decision != schemas.MeetsSLO || a.Load.ConcurrentJobs != 1 {
+		t.Errorf("advice %s with %g co-located jobs, want meets_slo with none", a.Decision,
+			a.Load.ConcurrentJobs)
 	}
 	checkNoReactions(t, l.Bus())
 }

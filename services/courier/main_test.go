@@ -120,6 +120,25 @@ func courier(t testing.TB, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// connect connects to a NATS server until the test ends.
+func connect(t testing.TB, url string) *bus.Bus {
+	t.Helper()
+	o := bus.Options{URL: url, Name: t.Name()}
+	b, err := bus.Connect(within(t, patience), o, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeBus(b) })
+	return b
+}
+
+// sampleOf returns a numbered sample of a node with two processors.
+func sampleOf(node string, n uint64) *schemas.Sample {
+	s := &schemas.Sample{Node: node, BootID: "boot", Number: n, IntervalSeconds: 2, Cores: 2}
+	s.EventID, s.At = schemas.SampleID(s.Node, s.BootID, n), time.Now().UTC()
+	return s
+}
+
 // testEnvironment returns an environment and its output.
 func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 	var out bytes.Buffer

@@ -84,11 +84,7 @@ func percentileMs(took []time.Duration, p float64) float64 {
 // latencies sends 200 requests per second regardless of answers while a function runs, and returns
 // the time of each answer since its request was due.
 func latencies(
-	b *testing.B,
-	l *local.Instance,
-	q schemas.JobRequest,
-	meanwhile func(context.Context),
-	most time.Duration,
+	b *testing.B, l *local.Instance, q schemas.JobRequest, meanwhile func(context.Context), most time.Duration,
 ) []time.Duration {
 	ctx, cancel := context.WithTimeout(b.Context(), most)
 	defer cancel()
@@ -114,9 +110,7 @@ func latencies(
 			due := begin.Add(time.Duration(n) * 5 * time.Millisecond)
 			all.Go(func() {
 				var a schemas.Advice
-				if err := l.Bus().Request(
-					b.Context(), schemas.SubjectJobPredict, &q, &a,
-				); err != nil {
+				if err := l.Bus().Request(b.Context(), schemas.SubjectJobPredict, &q, &a); err != nil {
 					b.Error(err)
 				}
 				mu.Lock()
@@ -135,9 +129,7 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 	fmt.Fprint(own, prefix)
 	stretch := 1 + 1e-12*float64(own.Sum32()) // makes runs distinct: the trainer ignores copies
 	var free [36]float64
-	origin := time.Now().Add(-time.Duration(
-		float64(epochs)/36*1.1*float64(time.Second),
-	) - time.Minute)
+	origin := time.Now().Add(-time.Duration(float64(epochs)/36*1.1*float64(time.Second)) - time.Minute)
 	publish := func(e schemas.Event) {
 		if _, err := b.Publish(t.Context(), e); err != nil {
 			t.Fatal(err)
@@ -159,20 +151,10 @@ func publishPast(t testing.TB, b *bus.Bus, prefix string, epochs int) {
 		}
 		job, s := fmt.Sprint(prefix, "-", n), free[slot]
 		stamp := func(id string) schemas.JobStamp {
-			return schemas.JobStamp{
-				Stamp: schemas.Stamp{
-					EventID: id,
-					At:      origin.Add(time.Duration(s * float64(time.Second))).UTC(),
-				},
-				JobID: job,
-				Run:   1,
-			}
+			at := origin.Add(time.Duration(s * float64(time.Second))).UTC()
+			return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: job, Run: 1}
 		}
-		publish(&schemas.Started{
-			JobStamp:  stamp(schemas.StartedID(job, 1)),
-			Setting:   set,
-			NodeCores: 16,
-		})
+		publish(&schemas.Started{JobStamp: stamp(schemas.StartedID(job, 1)), Setting: set, NodeCores: 16})
 		first := s
 		s += 0.2 + 0.4/float64(set.CPUs) + 0.05*random.Float64()
 		for i := range uint32(20) {

@@ -39,25 +39,19 @@ func (f *regressorFlags) find(w *environment) (*bus.Bus, *schemas.RegressorVersi
 	if err != nil {
 		return nil, nil, err
 	}
-	v, err := findRegressor(w.ctx, b, f.Regressor)
+	ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+	defer cancel()
+	var list schemas.RegressorList
+	var v *schemas.RegressorVersion
+	q := schemas.RegressorListRequest{}
+	if err = b.Request(ctx, q.Subject(), &q, &list); err == nil {
+		v, err = report.FindRegressor(list.Regressors, f.Regressor)
+	}
 	if err != nil {
 		closeBus(b)
 		return nil, nil, err
 	}
 	return b, v, nil
-}
-
-func findRegressor(
-	ctx context.Context, b *bus.Bus, name string,
-) (*schemas.RegressorVersion, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var list schemas.RegressorList
-	q := schemas.RegressorListRequest{}
-	if err := b.Request(ctx, q.Subject(), &q, &list); err != nil {
-		return nil, err
-	}
-	return report.FindRegressor(list.Regressors, name)
 }
 
 type regressorList struct {

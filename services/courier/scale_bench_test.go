@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -103,14 +102,7 @@ func natsProcess(b *testing.B) (url string, pid int, log *bus.Bus) {
 	port := storetest.FreePort(b)
 	url = fmt.Sprintf("nats://127.0.0.1:%d", port)
 	pid = spawn(b, natsRole, filepath.Join(b.TempDir(), "jetstream"), strconv.Itoa(port)).cmd.Process.Pid
-	log, err := bus.Connect(within(b, 30*time.Second), bus.Options{
-		URL:  url,
-		Name: b.Name(),
-	}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { closeBus(log) })
+	log = connect(b, url)
 	await(b, "the streams", func() bool { return log.Prepare(within(b, 5*time.Second)) == nil })
 	return url, pid, log
 }

@@ -187,7 +187,7 @@ func TestSecure_RejectionsAreReported(t *testing.T) {
 		"promote": g.as("ada", true).Request(within(t, patience), schemas.SubjectRegressorPromote,
 			&schemas.PromoteRequest{}, new(schemas.Promoted)),
 		"publish": func() error {
-			_, err := g.as("store", false).Publish(within(t, patience), sampleOf("node-a"))
+			_, err := g.as("store", false).Publish(within(t, patience), sampleOf("node-a", 1))
 			return err
 		}(),
 	} {
@@ -196,12 +196,6 @@ func TestSecure_RejectionsAreReported(t *testing.T) {
 			t.Errorf("%s = %v, want forbidden by nats", what, err)
 		}
 	}
-}
-
-func sampleOf(node string) *schemas.Sample {
-	s := &schemas.Sample{Node: node, BootID: "boot", Number: 1, IntervalSeconds: 2, Cores: 2}
-	s.EventID, s.At = schemas.SampleID(s.Node, s.BootID, 1), time.Now().UTC()
-	return s
 }
 
 // The file in deploy takes its nkeys from the environment.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"courier/bus"
 	"courier/bus/bustest"
@@ -22,18 +21,7 @@ import (
 func publishSamples(t *testing.T, b *bus.Bus, from, to uint64) (last uint64) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		node := fmt.Sprintf("node-%d", n%8)
-		sequence, err := b.Publish(within(t, patience), &schemas.Sample{
-			Stamp: schemas.Stamp{
-				EventID: schemas.SampleID(node, "boot", n),
-				At:      time.Now().UTC(),
-			},
-			Node:            node,
-			BootID:          "boot",
-			Number:          n,
-			IntervalSeconds: 2,
-			Cores:           2,
-		})
+		sequence, err := b.Publish(within(t, patience), sampleOf(fmt.Sprintf("node-%d", n%8), n))
 		if err != nil {
 			t.Fatal(err)
 		}

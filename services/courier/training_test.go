@@ -100,9 +100,7 @@ func epochSeconds(batch, cpus, epoch float64) float64 {
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()
 	var output sharedBuffer
-	o := runner.Options{
-		Request: q, BatchSize: batch, Stdout: &output, Stderr: &output,
-	}
+	o := runner.Options{Request: q, BatchSize: batch, Stdout: &output, Stderr: &output}
 	return runClocked(t, b, o, &output)
 }
 
