@@ -68,17 +68,22 @@ func connect(
 	return c
 }
 
-// wait waits until all goroutines have returned, after their context has ended.
-func (c *connection) wait() { c.tasks.Wait() }
-
-// finish waits until the events of earlier runs are published, if NATS is connected.
-func (c *connection) finish(ctx context.Context) {
+// live returns the bus if it is connected now, otherwise nil.
+func (c *connection) live() *bus.Bus {
 	select {
 	case <-c.ready:
 	default:
-		return
+		return nil
 	}
 	if c.bus == nil || !c.bus.Connected() {
+		return nil
+	}
+	return c.bus
+}
+
+// finish waits until the events of earlier runs are published, if NATS is connected.
+func (c *connection) finish(ctx context.Context) {
+	if c.live() == nil {
 		return
 	}
 	select {
@@ -148,19 +153,15 @@ func listen[E schemas.Event](ctx context.Context, c *connection, subject string,
 // beat sends a heartbeat in the background, if NATS is connected, and reports its time when the server
 // has it. It gives up before the next one.
 func (c *connection) beat(ctx context.Context, e *schemas.Alive) {
-	select {
-	case <-c.ready:
-	default:
-		return
-	}
-	if c.bus == nil || !c.bus.Connected() {
+	b := c.live()
+	if b == nil {
 		return
 	}
 	sentAt := time.Now()
 	c.tasks.Go(func() {
 		within, cancel := context.WithTimeout(ctx, schemas.Heartbeat)
 		defer cancel()
-		if err := c.bus.Notify(within, e); err != nil {
+		if err := b.Notify(within, e); err != nil {
 			c.log.Debug("heartbeat not sent", "error", err)
 			return
 		}

@@ -53,7 +53,7 @@ func TestJob_SendsHeartbeats(t *testing.T) {
 	if err := <-listening; err != nil {
 		t.Error(err)
 	}
-	c.wait()
+	c.tasks.Wait()
 }
 
 func TestConnection_ReturnsTheReasonOfAFailure(t *testing.T) {
@@ -64,7 +64,7 @@ func TestConnection_ReturnsTheReasonOfAFailure(t *testing.T) {
 		t.Errorf("await() = %v, want %v", err, broken)
 	}
 	c.subscribe(t.Context(), "a") // returns, because there is no bus
-	c.wait()
+	c.tasks.Wait()
 
 	ctx, cancel := context.WithCancel(t.Context())
 	hang := func(ctx context.Context) (*bus.Bus, error) { <-ctx.Done(); return nil, ctx.Err() }
@@ -75,7 +75,7 @@ func TestConnection_ReturnsTheReasonOfAFailure(t *testing.T) {
 		t.Errorf("await() = %v, want unavailable", err)
 	}
 	cancel()
-	c.wait()
+	c.tasks.Wait()
 
 	if c = connect(t.Context(), nil, t.TempDir(), quiet); c.err == nil {
 		t.Error("connect() without a dial function succeeded")

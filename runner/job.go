@@ -169,7 +169,7 @@ func (j *job) start(ctx context.Context) error {
 
 	s := &j.result.Setting
 	j.startSetting = *s
-	j.startFit()
+	j.fit.wall = wallOf(j.result.Submitted, time.Duration(j.o.Request.SLO), os.Getenv(slurmEnd))
 	j.result.Started, j.epochs = j.startedAt, newEpochState(j.startedAt)
 	j.epochs.requested = s.Epochs
 	j.output.SetEpochs(s.Epochs)

@@ -79,11 +79,7 @@ func loanWait(advice *schemas.Advice) time.Duration {
 // none. If the advisor does not answer, the loan counts as pending.
 func (j *job) pendingLender(ctx context.Context, b *bus.Bus, loans []schemas.Loan) string {
 	for _, l := range loans {
-		asking, cancel := context.WithTimeout(ctx, j.o.Patience)
-		var status schemas.JobStatus
-		request := &schemas.JobStatusRequest{JobID: l.JobID}
-		err := b.Request(asking, schemas.SubjectJobStatus, request, &status)
-		cancel()
+		status, err := j.statusOf(ctx, b, l.JobID)
 		switch {
 		case errors.Is(err, schemas.ErrNotFound):
 		case err != nil, status.State == schemas.StateRunning && status.CPUs > l.ToCPUs:

@@ -20,14 +20,16 @@ func (w windowSize) widened() windowSize {
 	return w
 }
 
-// columnsOf returns the width of a terminal; ok is false if w is not a terminal.
-func columnsOf(w io.Writer) (columns int, ok bool) {
+// widthOf returns what reads the width of a terminal; nil if w is not a terminal.
+func widthOf(w io.Writer) func() int {
 	f, isFile := w.(*os.File)
-	if !isFile || f == nil {
-		return 0, false
+	if !isFile || f == nil || !term.IsTerminal(int(f.Fd())) {
+		return nil
 	}
-	columns, _, err := term.GetSize(int(f.Fd()))
-	return columns, err == nil
+	return func() int {
+		columns, _, _ := term.GetSize(int(f.Fd())) // 0 if it is closed
+		return columns
+	}
 }
 
 // narrower cuts the drawings of progress bars to the width of the user's terminal. A drawing that

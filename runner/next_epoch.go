@@ -3,7 +3,6 @@ package runner
 import (
 	"fmt"
 	"math"
-	"os"
 	"strconv"
 	"time"
 
@@ -63,9 +62,6 @@ func (f *epochFit) add(seconds float64) {
 	f.logs = append(f.logs[max(0, len(f.logs)+1-maxFitEpochs):], math.Log(seconds))
 }
 
-// reset forgets the epochs, because the batch size has changed.
-func (f *epochFit) reset() { f.logs = nil }
-
 // distribution returns the predictive distribution of the next epoch. It is unknown before the
 // first epoch.
 func (f *epochFit) distribution() evidence.Distribution {
@@ -100,17 +96,11 @@ func (f *epochFit) probability(start time.Time) *float64 {
 	return &p
 }
 
-// startFit prepares the prediction of the next epoch.
-func (j *job) startFit() {
-	j.fit.wall = wallOf(j.result.Submitted, time.Duration(j.o.Request.SLO), os.Getenv(slurmEnd))
-}
-
 // fitEpochs takes the epochs that were reported together, and informs the job whether the next one
 // fits.
 func (j *job) fitEpochs(seconds float64, batchSize uint32) {
 	if batchSize != j.fitBatchSize {
-		j.fit.reset()
-		j.fitBatchSize = batchSize
+		j.fit.logs, j.fitBatchSize = nil, batchSize
 	}
 	j.fit.add(seconds)
 	j.control.NextEpochProbability = j.fit.probability(time.Now())

@@ -270,7 +270,9 @@ func (p *jobProcess) readStream(i int, f *os.File, copyTo func(stream int, data 
 			if limit.IsZero() {
 				limit = now.Add(maxReadAfterExit)
 			}
-			deadline = earlier(limit, now.Add(maxQuietAfterExit))
+			if deadline = now.Add(maxQuietAfterExit); deadline.After(limit) {
+				deadline = limit
+			}
 			_ = f.SetReadDeadline(deadline) // if unsupported, it reads to the end of the stream
 		default:
 		}
@@ -290,13 +292,6 @@ func (p *jobProcess) readStream(i int, f *os.File, copyTo func(stream int, data 
 			return
 		}
 	}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // wakeReaders interrupts the readers, so that they notice that the process has ended.

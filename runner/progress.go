@@ -64,18 +64,15 @@ func (p *progressLine) text(now time.Time) string {
 		remaining := max(0, p.finish.Sub(now))
 		total := elapsed + remaining
 		fmt.Fprintf(&b, ", finish predicted in %s, at %s", durationWords(remaining), durationWords(total))
+		verdict := "met"
+		if total > p.slo {
+			verdict = "missed"
+		}
 		if p.slo > 0 {
-			fmt.Fprintf(&b, " of %s: SLO %s", durationWords(p.slo), sloOutcome(total, p.slo))
+			fmt.Fprintf(&b, " of %s: SLO %s", durationWords(p.slo), verdict)
 		}
 	}
 	return b.String()
-}
-
-func sloOutcome(total, slo time.Duration) string {
-	if total > slo {
-		return "missed"
-	}
-	return "met"
 }
 
 // rounded returns a duration with about three significant digits.

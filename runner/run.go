@@ -33,7 +33,7 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	publishing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	j.conn = connect(publishing, j.o.Connect, j.o.SpoolDir, log)
-	defer func() { stop(); j.conn.wait() }()
+	defer func() { stop(); j.conn.tasks.Wait() }()
 
 	if err := j.submit(ctx); err != nil {
 		return j.result, err

@@ -126,18 +126,10 @@ func (s *screen) printQueued(q *printQueue) {
 // terminal.
 func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
 	s := &screen{streams: [2]io.Writer{stdout, stderr}}
-	if _, isTerminal := columnsOf(stderr); isTerminal && hasBar {
-		s.columns = func() int {
-			columns, _ := columnsOf(stderr)
-			return columns
-		}
+	if hasBar {
+		s.columns = widthOf(stderr)
 	}
-	if _, isTerminal := columnsOf(stdout); isTerminal {
-		s.width = func() int {
-			columns, _ := columnsOf(stdout)
-			return columns
-		}
-	}
+	s.width = widthOf(stdout)
 	return s
 }
 

@@ -78,7 +78,7 @@ func requestAdvice(ctx context.Context, b *bus.Bus, request *schemas.JobRequest)
 // numberRun sets the number of the run that is about to start. It returns an error if another runner
 // still runs the job: their epochs would be mixed.
 func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
-	status, err := j.statusOf(ctx, b)
+	status, err := j.statusOf(ctx, b, j.result.JobID)
 	switch {
 	case errors.Is(err, schemas.ErrNotFound):
 		return nil
@@ -92,20 +92,15 @@ func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
 	}
 	j.screen.message("job %s was running on %s: waiting %s for a heartbeat of that run", status.JobID,
 		strings.Join(status.Nodes, ", "), schemas.FormatSeconds(heartbeatWait.Seconds()))
-	j.awaitReplay(ctx) // events of the killed runner are no sign of life
-	if status, err = j.statusOf(ctx, b); err != nil || !j.isAlive(ctx, b, status) {
+	replaying, cancel := context.WithTimeout(ctx, j.o.Patience)
+	defer cancel()
+	j.conn.finish(replaying) // events of the killed runner are no sign of life
+	if status, err = j.statusOf(ctx, b, j.result.JobID); err != nil || !j.isAlive(ctx, b, status) {
 		return ctx.Err()
 	}
 	message := fmt.Sprintf("job %s is running on %s (run %d); use another id", status.JobID,
 		strings.Join(status.Nodes, ", "), status.Run)
 	return &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: message}
-}
-
-// awaitReplay waits until the events in the spool directory are published.
-func (j *job) awaitReplay(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
-	defer cancel()
-	j.conn.finish(ctx)
 }
 
 // heartbeatWait is the time in which a job that runs sends a heartbeat.
@@ -124,7 +119,7 @@ func (j *job) isAlive(ctx context.Context, b *bus.Bus, before *schemas.JobStatus
 			return false
 		case <-tick.C:
 		}
-		now, err := j.statusOf(ctx, b)
+		now, err := j.statusOf(ctx, b, j.result.JobID)
 		switch {
 		case err != nil:
 		case now.State != schemas.StateRunning:
@@ -135,15 +130,15 @@ func (j *job) isAlive(ctx context.Context, b *bus.Bus, before *schemas.JobStatus
 	}
 }
 
-// statusOf asks for the status of the job.
-func (j *job) statusOf(ctx context.Context, b *bus.Bus) (*schemas.JobStatus, error) {
+// statusOf asks for the status of a job.
+func (j *job) statusOf(ctx context.Context, b *bus.Bus, id string) (*schemas.JobStatus, error) {
 	if b == nil {
 		return nil, errNoBus
 	}
 	ctx, cancel := context.WithTimeout(ctx, j.o.Patience)
 	defer cancel()
 	status := &schemas.JobStatus{}
-	request := &schemas.JobStatusRequest{JobID: j.result.JobID}
+	request := &schemas.JobStatusRequest{JobID: id}
 	return status, b.Request(ctx, schemas.SubjectJobStatus, request, status)
 }
 
@@ -153,17 +148,13 @@ const claimTimeout = 2 * time.Second
 // claim publishes the start of the run. isPublished is false if NATS does not answer. It returns an error
 // if another runner has started the same run at the same time.
 func (j *job) claim(ctx context.Context, e *schemas.Started) (isPublished bool, err error) {
-	select {
-	case <-j.conn.ready:
-	default:
-		return false, nil
-	}
-	if j.conn.bus == nil || !j.conn.bus.Connected() {
+	b := j.conn.live()
+	if b == nil {
 		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	_, err = j.conn.bus.Claim(ctx, e)
+	_, err = b.Claim(ctx, e)
 	if isRejection(err) {
 		return false, err
 	}

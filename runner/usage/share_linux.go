@@ -47,19 +47,16 @@ func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
 		return err
 	}
 
-	quota := -1
+	quota, limit := "-1", "max"
 	if isCapped {
-		quota = int(cpus) * periodMicros
+		quota = strconv.Itoa(int(cpus) * periodMicros)
+		limit = quota
 	}
 	if isV1 {
 		return errors.Join(
-			writeNumber(dir, "cpu.cfs_period_us", periodMicros),
-			writeNumber(dir, "cpu.cfs_quota_us", quota),
+			writeFile(dir, "cpu.cfs_period_us", strconv.Itoa(periodMicros)),
+			writeFile(dir, "cpu.cfs_quota_us", quota),
 		)
-	}
-	limit := "max"
-	if isCapped {
-		limit = strconv.Itoa(quota)
 	}
 	return writeFile(dir, "cpu.max", fmt.Sprintf("%s %d", limit, periodMicros))
 }
@@ -68,18 +65,18 @@ func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
 // above 0. The kernel's smallest weight is 1 % of a CPU.
 func (c *Cgroup) SetWeight(cpus float64) error {
 	dir, isV1, err := c.cpuFiles()
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !(cpus > 0):
-		return fmt.Errorf("set the weight of a cgroup to that of %v CPUs: want more than 0", cpus)
-	case isV1:
-		return writeNumber(dir, "cpu.shares", int(min(max(math.Round(cpus*sharesPerCPU), 2), 1<<18)))
 	}
-	return writeNumber(dir, "cpu.weight", int(min(max(math.Round(cpus*weightPerCPU), 1), 10000)))
+	if !(cpus > 0) {
+		return fmt.Errorf("set the weight of a cgroup to that of %v CPUs: want more than 0", cpus)
+	}
+	name, weight := "cpu.weight", min(max(math.Round(cpus*weightPerCPU), 1), 10000)
+	if isV1 {
+		name, weight = "cpu.shares", min(max(math.Round(cpus*sharesPerCPU), 2), 1<<18)
+	}
+	return writeFile(dir, name, strconv.Itoa(int(weight)))
 }
-
-func writeNumber(dir, name string, n int) error { return writeFile(dir, name, strconv.Itoa(n)) }
 
 func writeFile(dir, name, text string) error {
 	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
