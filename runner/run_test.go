@@ -194,9 +194,6 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 	}{
 		{"rejected by the advisor", func(*runner.Options) {}, "nodes"},
 		{"ID of another request", func(o *runner.Options) { o.Request.JobID = "taken" }, "conflict: id"},
-		{"no model", func(o *runner.Options) { o.Request.Model = "" }, "model"},
-		{"invalid number of epochs", func(o *runner.Options) { o.Request.Epochs = -1 }, "epochs"},
-		{"invalid job ID", func(o *runner.Options) { o.Request.JobID = "../../x" }, "id"},
 		{
 			"invalid node name",
 			func(o *runner.Options) { o.Node, o.Request.Nodes = "a.b", []string{"ok"} },
@@ -210,16 +207,6 @@ func TestRun_RejectsInvalidOptionsBeforeTheStart(t *testing.T) {
 			"no-such-program-here",
 		},
 		{"unknown format", func(o *runner.Options) { o.Format = "xml" }, "--format"},
-		{
-			"pattern without an epoch group",
-			func(o *runner.Options) { o.EpochPattern = `(\d+)` },
-			"--epoch-pattern",
-		},
-		{
-			"invalid regular expression",
-			func(o *runner.Options) { o.EpochPattern = `(?P<epoch>` },
-			"--epoch-pattern",
-		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			stdout := bustest.NewBuffer()

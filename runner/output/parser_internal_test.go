@@ -268,72 +268,36 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-func TestParser_ReadsBatchSizes(t *testing.T) {
+// Counts are whole numbers within their limits; others count as not reported.
+func TestParser_ReadsCounts(t *testing.T) {
+	type counts struct {
+		batchSize, cpus uint32
+		samples         uint64
+	}
 	for _, test := range []struct {
 		expression, text string
-		want             uint32
+		want             counts
 	}{
-		{"", `{"epoch":3,"batch_size":128}`, 128},
-		{"", `{"epoch":3,"Batch_Size":1.28e2}`, 128},
-		{"", `{"epoch":3}`, 0},
-		{"", `{"epoch":3,"batch_size":0.5}`, 0},
-		{"", `{"epoch":3,"batch_size":-8}`, 0},
-		{"", `{"epoch":3,"batch_size":1e300}`, 0},
-		{"", `{"epoch":3,"batch_size":"many"}`, 0},
-		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+)`, "ep 3 of 32", 32},
-		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+)`, "ep 3 of all", 0},
+		{"", `{"epoch":3,"batch_size":128,"cpus":4}`, counts{128, 4, 0}},
+		{"", `{"epoch":3,"Batch_Size":1.28e2}`, counts{128, 0, 0}},
+		{"", `{"epoch":3}`, counts{}},
+		{"", `{"epoch":3,"batch_size":0.5,"cpus":1.5}`, counts{}},
+		{"", `{"epoch":3,"batch_size":-8,"cpus":0}`, counts{}},
+		{"", `{"epoch":3,"batch_size":1e300,"cpus":1e300}`, counts{}},
+		{"", `{"epoch":3,"batch_size":"many"}`, counts{}},
+		{"", `{"epoch":3,"accuracy":0.9,"validation_samples":597}`, counts{0, 0, 597}},
+		{"", `{"epoch":3,"accuracy":0.9,"validation_samples":-3}`, counts{}},
+		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+) on (?P<cpus>\S+)`, "ep 3 of 32 on 2", counts{32, 2, 0}},
+		{`ep (?P<epoch>\d+) of (?P<batch_size>\S+) on (?P<cpus>\S+)`, "ep 3 of all on all", counts{}},
 	} {
 		p, err := New(FormatAuto, test.expression)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := p.Write(0, []byte(test.text+"\n"), noon); len(got) != 1 || got[0].Epoch != 3 ||
-			got[0].BatchSize != test.want {
-			t.Errorf("%s: reports %+v, want epoch 3 with batch size %d", test.text, got, test.want)
-		}
-	}
-}
-
-func TestParser_ReadsCPUs(t *testing.T) {
-	for _, test := range []struct {
-		expression, text string
-		want             uint32
-	}{
-		{"", `{"epoch":3,"cpus":4}`, 4},
-		{"", `{"epoch":3}`, 0},
-		{"", `{"epoch":3,"cpus":1.5}`, 0},
-		{"", `{"epoch":3,"cpus":0}`, 0},
-		{"", `{"epoch":3,"cpus":1e300}`, 0},
-		{`ep (?P<epoch>\d+) on (?P<cpus>\S+)`, "ep 3 on 2", 2},
-		{`ep (?P<epoch>\d+) on (?P<cpus>\S+)`, "ep 3 on all", 0},
-	} {
-		p, err := New(FormatAuto, test.expression)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := p.Write(0, []byte(test.text+"\n"), noon); len(got) != 1 || got[0].Epoch != 3 ||
-			got[0].CPUs != test.want {
-			t.Errorf("%s: reports %+v, want epoch 3 with %d CPUs", test.text, got, test.want)
-		}
-	}
-}
-
-func TestParser_ReadsValidationSamples(t *testing.T) {
-	for _, c := range []struct {
-		format, text string
-		want         uint64
-	}{
-		{FormatJSON, `{"epoch":1,"accuracy":0.9,"validation_samples":597}` + "\n", 597},
-		{FormatJSON, `{"epoch":1,"accuracy":0.9,"validation_samples":-3}` + "\n", 0},
-		{FormatJSON, `{"epoch":1,"accuracy":0.9}` + "\n", 0},
-	} {
-		p, err := New(c.format, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		reports := append(p.Write(0, []byte(c.text), noon), p.Close(noon, true)...)
-		if len(reports) != 1 || reports[0].ValidationSamples != c.want {
-			t.Errorf("%s: %+v, want one epoch with %d samples", c.text, reports, c.want)
+		got := p.Write(0, []byte(test.text+"\n"), noon)
+		if len(got) != 1 || got[0].Epoch != 3 ||
+			(counts{got[0].BatchSize, got[0].CPUs, got[0].ValidationSamples}) != test.want {
+			t.Errorf("%s: reports %+v, want epoch 3 with %+v", test.text, got, test.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package usage
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,10 +50,9 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 		if err := c.SetCPUs(3, isCapped); err != nil {
 			t.Fatal(err)
 		}
-		for i, name := range files {
-			if got := contentOf(t, dir, name); got != want[isCapped][i] {
-				t.Errorf("SetCPUs(3, %t): %s = %q, want %q", isCapped, name, got, want[isCapped][i])
-			}
+		got := []string{contentOf(t, dir, files[0]), contentOf(t, dir, files[1])}
+		if !slices.Equal(got, want[isCapped]) {
+			t.Errorf("SetCPUs(3, %t): %s = %q, want %q", isCapped, files, got, want[isCapped])
 		}
 	}
 	weights := map[string]string{"cpu.shares": "256", "cpu.weight": "25"}
