@@ -166,8 +166,7 @@ func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 				" spark.eventLog.enabled writes it")
 	case a.ended == 0:
 		return d, refuse(ReasonUnfinished, FieldEndedAt,
-			"application %s has no SparkListenerApplicationEnd: it is running, or its log is"+
-				" truncated",
+			"application %s has no SparkListenerApplicationEnd: it is running, or its log is truncated",
 			clip(a.id))
 	case a.ended < a.started:
 		return d, refuse(ReasonOrder, FieldEndedAt, "application %s ended %d ms before it started",

@@ -198,8 +198,7 @@ func (j *job) describeOutput(when string) {
 	line, pattern := j.output.Suggest()
 	if pattern == "" {
 		j.screen.message("no epoch recognized %s and %s; the last line is\n  %s\n"+
-			"if the job prints its epochs, describe their lines, for example with "+
-			"--epoch-pattern '%s'\n%s",
+			"if the job prints its epochs, describe their lines, for example with --epoch-pattern '%s'\n%s",
 			when, lines, line, output.PatternExample, consequence)
 		return
 	}

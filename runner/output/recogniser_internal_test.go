@@ -215,8 +215,7 @@ func BenchmarkRecognised(b *testing.B) {
 	for _, c := range []struct{ name, line string }{
 		{"short", "Epoch 3/10 - loss: 0.1234 - val_acc: 0.91\n"},
 		{"batch",
-			"Epoch: [0]  [20/37]  " +
-				"eta: 0:01:13  lr: 0.000100 " +
+			"Epoch: [0]  [20/37]  eta: 0:01:13  lr: 0.000100 " +
 				" loss: 16.0000 (18.0000)  loss_ce: 0.8422 (0.8087)  time: 3.9890  data: 0.0297  max mem: 6825\n"},
 		{"prose", "Downloading the data set from the mirror, this may take a while\n"},
 		{"logger",

@@ -21,8 +21,7 @@ const (
 33 25 0:28 / /sys/fs/cgroup/blkio rw,nosuid,nodev,noexec,relatime shared:16 - cgroup cgroup rw,blkio
 `
 	mountsHybrid = mountsV1 +
-		"36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - " +
-		"cgroup2 cgroup rw\n"
+		"36 25 0:31 / /sys/fs/cgroup/unified rw,nosuid,nodev,noexec,relatime shared:5 - cgroup2 cgroup rw\n"
 	mountsContainer = `612 611 0:28 /docker/8f1b /sys/fs/cgroup/cpu ro,nosuid,nodev,noexec,relatime master:16 - cgroup cgroup rw,cpu
 700 611 0:40 /a\040b /mnt/with\040blank rw - cgroup2 cgroup rw
 `
