@@ -1,6 +1,9 @@
 package output
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Bounds of what is kept of an epoch.
 const (
@@ -87,13 +90,12 @@ func (b *block) addLine(l *line, section scope, p progress, at time.Time) {
 		if isTimeOfPart(f, s, p) {
 			continue
 		}
-		isResult := f.name.kind != kindTime && f.unit != unitTime
-		if isResult {
+		if isResult(f) {
 			b.isHeldOut = s >= scopeTest && (b.isHeldOut || !b.hasResults)
 			b.hasResults = true
 		}
 		b.set(f, s, levelOf(f, p), l.text)
-		if isResult && (s == scopeTrain || s == scopeNone && p != noProgress) {
+		if isResult(f) && (s == scopeTrain || s == scopeNone && p != noProgress) {
 			results++
 		}
 	}
@@ -119,6 +121,9 @@ func isReading(f *field) bool {
 	}
 	return f.unit == unitNone || f.unit == unitPercent
 }
+
+// isResult reports whether a field is a result of the epoch.
+func isResult(f *field) bool { return isReading(f) && f.name.kind != kindTime && f.unit != unitTime }
 
 // isTimeOfPart reports whether a duration is that of a validation or of a batch.
 func isTimeOfPart(f *field, s scope, p progress) bool {
@@ -161,11 +166,8 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 
 // isEvaluated reports whether a block has results of a training and of held-out data.
 func (b *block) isEvaluated() bool {
-	isHeldOut := false
-	for i := range b.readings {
-		isHeldOut = isHeldOut || b.readings[i].scope >= scopeTest && b.readings[i].name.kind != kindTime
-	}
-	return isHeldOut && b.hasResults && !b.isHeldOut && b.lastValue == float64(b.number)
+	isHeldOut := func(r reading) bool { return r.scope >= scopeTest && r.name.kind != kindTime }
+	return slices.ContainsFunc(b.readings, isHeldOut) && b.hasResults && !b.isHeldOut && b.lastValue == float64(b.number)
 }
 
 // merge takes what was read before the line that told the number.

@@ -1,5 +1,7 @@
 package output
 
+import "slices"
+
 // This file chooses, among the readings of an epoch, those that are reported.
 
 // choice is a chosen reading; nil: none.
@@ -71,18 +73,20 @@ func chooseLoss(b *block) *reading {
 // sameLoss returns the loss with the name that was reported first, so that the losses of a run can be
 // compared. An epoch without it has none.
 func (r *recogniser) sameLoss(b *block, chosen *reading) *reading {
-	if chosen == nil || r.lossName == 0 || r.lossName == chosen.name.hash {
-		if chosen != nil {
-			r.lossName = chosen.name.hash
-		}
+	if chosen == nil {
+		return nil
+	}
+	if r.lossName == 0 || r.lossName == chosen.name.hash {
+		r.lossName = chosen.name.hash
 		return chosen
 	}
-	for i := range b.readings {
-		if x := &b.readings[i]; x.name.hash == r.lossName && x.name.kind == chosen.name.kind {
-			return x
-		}
+	i := slices.IndexFunc(b.readings, func(x reading) bool {
+		return x.name.hash == r.lossName && x.name.kind == chosen.name.kind
+	})
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &b.readings[i]
 }
 
 // accuracyRank orders accuracies: validation before test, training last; epochs before batches;
@@ -147,7 +151,7 @@ func (r *recogniser) unnamedLoss(b *block) *reading {
 			first = x
 		}
 	}
-	if first == nil || r.unnamed.falls <= 2*r.unnamed.rises {
+	if r.unnamed.falls <= 2*r.unnamed.rises {
 		return nil
 	}
 	return first
@@ -162,16 +166,14 @@ type trend struct {
 
 // noteUnnamed follows the first score without a name.
 func (r *recogniser) noteUnnamed(b *block) {
-	for i := range b.readings {
-		x := &b.readings[i]
-		if x.name.kind != kindUnnamed {
-			continue
-		}
-		if r.unnamed.isSet {
-			r.unnamed.rises += boolInt(x.value > r.unnamed.last)
-			r.unnamed.falls += boolInt(x.value < r.unnamed.last)
-		}
-		r.unnamed.last, r.unnamed.isSet = x.value, true
+	i := slices.IndexFunc(b.readings, func(x reading) bool { return x.name.kind == kindUnnamed })
+	if i < 0 {
 		return
 	}
+	value := b.readings[i].value
+	if r.unnamed.isSet {
+		r.unnamed.rises += boolInt(value > r.unnamed.last)
+		r.unnamed.falls += boolInt(value < r.unnamed.last)
+	}
+	r.unnamed.last, r.unnamed.isSet = value, true
 }

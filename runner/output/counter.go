@@ -1,6 +1,9 @@
 package output
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // maxTracks bounds the counters that are watched.
 const maxTracks = 32
@@ -67,15 +70,8 @@ func isStep(f *field, requested int) bool {
 // isDivided reports whether a line agrees with evaluations at the ends of the units into which steps
 // are divided.
 func (r *recogniser) isDivided(l *line) bool {
-	b := r.current
-	for i := range l.fields {
-		f := &l.fields[i]
-		if isReading(f) && f.name.scope >= scopeTest && f.name.kind != kindTime &&
-			b.lastValue != float64(b.number) {
-			return false
-		}
-	}
-	return true
+	isHeldOut := func(f field) bool { return isReading(&f) && f.name.scope >= scopeTest && f.name.kind != kindTime }
+	return r.current.lastValue == float64(r.current.number) || !slices.ContainsFunc(l.fields, isHeldOut)
 }
 
 // find returns the best sighting of a line at or above a class.
@@ -189,20 +185,18 @@ func (r *recogniser) progressOf(l *line, number *field) progress {
 		if f == number || f.name.kind != kindNone || f.name.counter == countsEpochs {
 			continue
 		}
-		isBatch := f.isWhole && (f.name.counter == countsRounds || f.name.counter == countsInner &&
-			f.name.unknown == 0)
+		// Counts of samples are excluded, which the report of an epoch has too.
+		isBatch := f.isWhole && f.name.flags&(flagConfig|flagPart|flagExcluded) == 0 &&
+			(f.name.counter == countsRounds || f.name.counter == countsInner && f.name.unknown == 0)
 		switch {
 		case f.total > 0 && f.isWhole && (f.value >= f.total || f.total >= 10 && f.value >= f.total-1):
 			return complete
-		case f.total > 0 && f.isWhole || isBatch && isBatchName(&f.name):
+		case f.total > 0 && f.isWhole || isBatch:
 			p = partial
 		}
 	}
 	return p
 }
-
-// isBatchName excludes counts of samples, which the report of an epoch has too.
-func isBatchName(n *name) bool { return n.flags&(flagConfig|flagPart|flagExcluded) == 0 }
 
 // sourceOf returns the rank or process that printed the line, 0 if it is not told.
 func (r *recogniser) sourceOf(l *line) uint64 {

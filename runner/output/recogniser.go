@@ -1,6 +1,9 @@
 package output
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // recogniser finds the epochs in the output of a training program. It is not safe for concurrent use.
 type recogniser struct {
@@ -127,21 +130,16 @@ func (r *recogniser) read(text []byte) {
 func metricsOf(l *line) int {
 	n := 0
 	for i := range l.fields {
-		if f := &l.fields[i]; isReading(f) && f.name.kind != kindTime && f.unit != unitTime {
-			n++
-		}
+		n += boolInt(isResult(&l.fields[i]))
 	}
 	return n
 }
 
 // hasResult reports whether a line has a loss or an accuracy by name.
 func hasResult(l *line) bool {
-	for i := range l.fields {
-		if f := &l.fields[i]; isReading(f) && (f.name.kind.isShare() || f.name.kind == kindLoss) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.fields, func(f field) bool {
+		return isReading(&f) && (f.name.kind.isShare() || f.name.kind == kindLoss)
+	})
 }
 
 // isOurs reports whether a line belongs to the rank that is followed: the first one with an epoch.

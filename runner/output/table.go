@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"regexp"
+	"slices"
 )
 
 const (
@@ -26,10 +27,7 @@ func (t *table) read(s *scanner) bool {
 	if bytes.Contains(s.text, []byte("│")) {
 		s.text = bytes.ReplaceAll(s.text, []byte("│"), []byte("|"))
 	}
-	if t.isHead(s) || t.isScopes(s) {
-		return true
-	}
-	if t.namedRow(s) {
+	if t.isHead(s) || t.isScopes(s) || t.namedRow(s) {
 		return true
 	}
 	if len(t.names) == 0 || len(s.text) == 0 {
@@ -41,7 +39,7 @@ func (t *table) read(s *scanner) bool {
 	if len(t.cells) != n && !isBar {
 		return false
 	}
-	rest := append([]field(nil), s.fields...)
+	rest := slices.Clone(s.fields)
 	if !t.row(s) {
 		return false
 	}
@@ -85,9 +83,8 @@ func (t *table) namedRow(s *scanner) bool {
 		return false
 	}
 	c := bytes.TrimSpace(t.cells[0])
-	label := append([]byte(nil), c[bytes.LastIndexByte(c, ' ')+1:]...)
 	var head []byte
-	n := nameOf(label, &head, s.own)
+	n := nameOf(c[bytes.LastIndexByte(c, ' ')+1:], &head, s.own)
 	s.fields = s.fields[:0]
 	for i, scope := range t.scopes {
 		if f, ok := cell(s, t.cells[i+1]); ok {
@@ -193,12 +190,10 @@ func (t *table) isHead(s *scanner) bool {
 
 // hasNumbers reports whether a line has numbers, other than those of a bar.
 func hasNumbers(s *scanner) bool {
-	for i := range s.fields {
-		if f := &s.fields[i]; !(f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock) {
-			return true
-		}
+	isNumber := func(f field) bool {
+		return !(f.total > 0 || f.unit == unitPer || f.unit == unitPercent || f.isClock)
 	}
-	return len(s.fields) > 0 && !bytes.Contains(s.text, []byte("%|"))
+	return slices.ContainsFunc(s.fields, isNumber) || len(s.fields) > 0 && !bytes.Contains(s.text, []byte("%|"))
 }
 
 // nameOf returns the meaning of a name, and appends its text to head. The words in own are added
