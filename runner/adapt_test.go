@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,16 +157,20 @@ func (a *adaptiveRun) started() *schemas.Started {
 	return stored(a.t, a.bus, schemas.JobSubject(a.id, schemas.EventStarted), 1)[0].(*schemas.Started)
 }
 
-// finish ends the training after 10 epochs, and checks that the batch size changed from 16 to 64
-// after the given epoch.
-func (a *adaptiveRun) finish(moved int) runner.Result {
+// close lets the training run to its end.
+func (a *adaptiveRun) close() runner.Result {
 	a.t.Helper()
 	if err := a.input.Close(); err != nil {
 		a.t.Fatal(err)
 	}
-	result := <-a.done
-	want := slices.Concat(slices.Repeat([]uint32{16}, moved), slices.Repeat([]uint32{64}, 10-moved))
-	if diff := cmp.Diff(want, a.batchSizes(10)); diff != "" {
+	return <-a.done
+}
+
+// finish lets the training run to its end, and compares the batch sizes of its epochs.
+func (a *adaptiveRun) finish(batchSizes ...uint32) runner.Result {
+	a.t.Helper()
+	result := a.close()
+	if diff := cmp.Diff(batchSizes, a.batchSizes(len(batchSizes))); diff != "" {
 		a.t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
 	}
 	return result
@@ -204,13 +207,7 @@ func TestRun_ChangesTheBatchSizeWithTheControlFile(t *testing.T) {
 			"time 2.25 s instead of 4.5 s",
 	)
 	a.runEpochs(2, 10)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
-	if diff := cmp.Diff([]uint32{16, 16, 32, 32, 32, 32, 32, 32, 32, 32}, a.batchSizes(10)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
-	}
+	got := a.finish(16, 16, 32, 32, 32, 32, 32, 32, 32, 32)
 	var outcomes []string
 	for _, e := range stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 3) {
 		e := e.(*schemas.Moved)
@@ -261,7 +258,7 @@ func testChangeWithRestart(t *testing.T, noPTY bool) {
 	a.advise(100, start.Run, 2, 64, "changing the batch size from 16 to 64 at the next epoch")
 	a.awaitRestart(3, "start after 3 3\n")
 	a.runEpochs(4, 10)
-	got := a.finish(3)
+	got := a.finish(16, 16, 16, 64, 64, 64, 64, 64, 64, 64)
 	if n := strings.Count(a.stdout.String(), "start after"); n != 2 {
 		t.Errorf("output = %q, want one restart after epoch 3", a.stdout)
 	}
@@ -286,13 +283,7 @@ func TestRun_UndoesAMoveWithoutGain(t *testing.T) {
 	a.runEpochs(3, 5)
 	a.awaitRestart(5, "start after 5 5\n")
 	a.runEpochs(6, 10)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
-	if diff := cmp.Diff([]uint32{16, 16, 32, 32, 32, 16, 16, 16, 16, 16}, a.batchSizes(10)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
-	}
+	got := a.finish(16, 16, 32, 32, 32, 16, 16, 16, 16, 16)
 	if len(got.Moves) != 2 || got.Moves[1].Outcome != schemas.MoveUndone ||
 		!strings.Contains(a.stderr.String(), "returning to batch size 16: epochs take 0.8 s") {
 		t.Errorf("moves = %+v, stderr %q, want the move undone", got.Moves, a.stderr)
@@ -306,13 +297,7 @@ func TestRun_DoesNotRestartACommandWithoutCheckpoint(t *testing.T) {
 	a.runEpochs(1, 3)
 	a.advise(100, a.started().Run, 2, 64, "changing the batch size from 16 to 64")
 	a.awaitRestart(3, "start after 0 3\n")
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
-	if diff := cmp.Diff([]uint32{16, 16, 16, 64}, a.batchSizes(4)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
-	}
+	got := a.finish(16, 16, 16, 64)
 	if len(got.Moves) != 1 || got.Moves[0].Outcome != schemas.MoveRefused ||
 		!strings.Contains(got.Moves[0].Reason, "began with epoch 1 instead of continuing after epoch 3") {
 		t.Errorf("moves = %+v, want one rejected move", got.Moves)
@@ -330,15 +315,9 @@ func TestRun_CancelledDuringARestart(t *testing.T) {
 	a.stdout.Await(t, "asked to end")
 	publishTo(t, a.bus, cancelled(a.id, a.started().Run, time.Now(), "changed my mind"))
 	a.stderr.Await(t, "stopping the job: changed my mind")
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	got := <-a.done
+	got := a.finish(16, 16)
 	if !got.Cancelled || strings.Count(a.stdout.String(), `"epoch":1,`) != 1 {
 		t.Errorf("result = %+v, output %q, want it cancelled and not restarted", got, a.stdout)
-	}
-	if diff := cmp.Diff([]uint32{16, 16}, a.batchSizes(2)); diff != "" {
-		t.Errorf("batch sizes of the epochs (-want +got):\n%s", diff)
 	}
 	if len(got.Moves) != 1 || got.Moves[0].Outcome != schemas.MoveRefused ||
 		got.Moves[0].Reason != "the job ended first" {
@@ -357,7 +336,7 @@ func TestRun_RestartsWhileNATSIsUnreachable(t *testing.T) {
 	a.server.Restart(t)
 	a.batchSizes(6) // while the job is running
 	a.runEpochs(7, 10)
-	got := a.finish(3)
+	got := a.finish(16, 16, 16, 64, 64, 64, 64, 64, 64, 64)
 	moved := stored(t, a.bus, schemas.JobSubject(a.id, schemas.EventMoved), 2)
 	if moved[0].(*schemas.Moved).Outcome != schemas.MoveCarriedOut ||
 		moved[1].(*schemas.Moved).Outcome != schemas.MoveKept || got.Spooled != 0 {

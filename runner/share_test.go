@@ -246,10 +246,7 @@ func TestRun_BarsCPUsThatDockerRefuses(t *testing.T) {
 	a.publishCPUs(1000, 2, 1, 2, false)
 	a.awaitMoves(2)
 	a.runEpochs(3, 5)
-	if err := a.input.Close(); err != nil {
-		t.Fatal(err)
-	}
-	<-a.done
+	a.close()
 	if got := len(calls()); got != 2 {
 		t.Errorf("docker was called %d times, want once at the start and once for the move", got)
 	}
@@ -295,10 +292,7 @@ func startResizable(t *testing.T, resize string, command []string) *adaptiveRun 
 // end lets the training run to its end, and compares the CPUs of its ten epochs and its moves.
 func (a *adaptiveRun) end(cpus []uint32, moves []string) runner.Result {
 	a.t.Helper()
-	if err := a.input.Close(); err != nil {
-		a.t.Fatal(err)
-	}
-	result := <-a.done
+	result := a.close()
 	if diff := cmp.Diff(cpus, a.cpus(10)); diff != "" {
 		a.t.Errorf("CPUs of the epochs (-want +got):\n%s", diff)
 	}
