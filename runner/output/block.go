@@ -167,7 +167,8 @@ func (b *block) set(f *field, s scope, at level, text []byte) {
 // isEvaluated reports whether a block has results of a training and of held-out data.
 func (b *block) isEvaluated() bool {
 	isHeldOut := func(r reading) bool { return r.scope >= scopeTest && r.name.kind != kindTime }
-	return slices.ContainsFunc(b.readings, isHeldOut) && b.hasResults && !b.isHeldOut && b.lastValue == float64(b.number)
+	return slices.ContainsFunc(b.readings, isHeldOut) && b.hasResults && !b.isHeldOut &&
+		b.lastValue == float64(b.number)
 }
 
 // merge takes what was read before the line that told the number.
