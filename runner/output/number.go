@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"math"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -211,22 +212,16 @@ func (s *scanner) separated(i, end int) (int, bool) {
 // withSeparators returns the value of "1,234.5" or "0,51". A single group of three digits behind
 // digits other than 0 is of thousands.
 func (s *scanner) withSeparators(i, end int) float64 {
-	var digits [32]byte
-	n := 0
-	isThousands := s.text[i] != '0'
-	for j := i; j < end && n < len(digits); j++ {
-		c := s.text[j]
-		if c == ',' {
-			after := skipDigits(s.text, j+1) - j - 1
-			if isThousands = isThousands && after == 3; isThousands {
-				continue
-			}
-			c = '.'
+	groups := strings.Split(string(s.text[i:end]), ",")
+	digits, isThousands := groups[0], s.text[i] != '0'
+	for _, group := range groups[1:] {
+		whole, _, _ := strings.Cut(group, ".")
+		if isThousands = isThousands && len(whole) == 3; !isThousands {
+			digits += "."
 		}
-		digits[n] = c
-		n++
+		digits += group
 	}
-	v, _ := parseNumber(digits[:n])
+	v, _ := parseNumber([]byte(digits))
 	return v
 }
 

@@ -10,14 +10,19 @@ import (
 // Cgroup is never created, because only Linux has cgroups.
 type Cgroup struct{}
 
+var errNoCgroups = errors.New("only Linux has cgroups")
+
 // NewCgroup returns an error.
-func NewCgroup(string) (*Cgroup, error) { return nil, errors.New("only Linux has cgroups") }
+func NewCgroup(string) (*Cgroup, error) { return nil, errNoCgroups }
 
 // NewSharingCgroup returns an error.
 func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
 
 // SetCPUs returns an error.
-func (c *Cgroup) SetCPUs(uint32, bool) error { return errors.New("only Linux has cgroups") }
+func (c *Cgroup) SetCPUs(uint32, bool) error { return errNoCgroups }
+
+// SetWeight returns an error.
+func (c *Cgroup) SetWeight(float64) error { return errNoCgroups }
 
 // Reservation is never needed, because there are no cgroups.
 type Reservation struct{}
@@ -26,15 +31,10 @@ type Reservation struct{}
 func NewReservation() (*Reservation, error) { return &Reservation{}, nil }
 
 // Pin fails.
-func (r *Reservation) Pin(*Cgroup, int) (bool, error) {
-	return false, errors.New("only Linux has cgroups")
-}
+func (r *Reservation) Pin(*Cgroup, int) (bool, error) { return false, errNoCgroups }
 
 // Release does nothing.
 func (r *Reservation) Release() {}
-
-// SetWeight returns an error.
-func (c *Cgroup) SetWeight(float64) error { return errors.New("only Linux has cgroups") }
 
 func (c *Cgroup) dir() string { return "" }
 

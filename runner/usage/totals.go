@@ -47,10 +47,8 @@ type Used struct {
 	counters
 	ioWaitSeconds *float64
 
-	// Share of the time in which some or all tasks waited for a resource, by resource.
-	somePressure, fullPressure map[string]*float64
-
-	cgroupFigures []string // figures that come from the cgroup
+	pressure      map[string]stallTime // by resource, as shares of the time
+	cgroupFigures []string             // figures that come from the cgroup
 }
 
 // Since returns what was used between an earlier instant and t. The cgroup takes precedence over
@@ -59,8 +57,7 @@ func (t Totals) Since(earlier Totals) Used {
 	u := Used{
 		counters:      t.tree.since(earlier.tree),
 		ioWaitSeconds: ioWaitBetween(earlier.ioWaits, t.ioWaits),
-		somePressure:  map[string]*float64{},
-		fullPressure:  map[string]*float64{},
+		pressure:      map[string]stallTime{},
 	}
 	if t.cgroup == "" || t.cgroup != earlier.cgroup {
 		return u
@@ -84,8 +81,10 @@ func (t Totals) Since(earlier Totals) Used {
 	seconds := t.at.Sub(earlier.at).Seconds()
 	for _, r := range resources {
 		before, after := earlier.pressure[r], t.pressure[r]
-		u.somePressure[r] = pressureRatio(before.some, after.some, seconds)
-		u.fullPressure[r] = pressureRatio(before.full, after.full, seconds)
+		u.pressure[r] = stallTime{
+			some: pressureRatio(before.some, after.some, seconds),
+			full: pressureRatio(before.full, after.full, seconds),
+		}
 	}
 	return u
 }
@@ -106,10 +105,10 @@ func (u Used) Fill(e *schemas.Epoch, epochs int) {
 	e.JobIOWaitSeconds = share(u.ioWaitSeconds)
 	e.JobCgroupFigures = u.cgroupFigures
 
-	e.JobCPUPressureRatio, e.JobCPUFullPressureRatio = u.somePressure["cpu"], u.fullPressure["cpu"]
-	e.JobIOPressureRatio, e.JobIOFullPressureRatio = u.somePressure["io"], u.fullPressure["io"]
-	e.JobMemoryPressureRatio = u.somePressure["memory"]
-	e.JobMemoryFullPressureRatio = u.fullPressure["memory"]
+	cpu, io, memory := u.pressure["cpu"], u.pressure["io"], u.pressure["memory"]
+	e.JobCPUPressureRatio, e.JobCPUFullPressureRatio = cpu.some, cpu.full
+	e.JobIOPressureRatio, e.JobIOFullPressureRatio = io.some, io.full
+	e.JobMemoryPressureRatio, e.JobMemoryFullPressureRatio = memory.some, memory.full
 }
 
 // counters is what processes have used. An unknown figure is nil.
