@@ -91,15 +91,18 @@ func (j *job) applyAdvice(a *schemas.Advice, now time.Time) {
 	for _, of := range []*adaptation{j.adaptation, j.sharing} {
 		current := of.current
 		s := of.addAdvice(a, now, elapsed, j.epochs.startupSeconds)
-		if requested := of.requested; s.value > 0 && requested != nil {
+		requested := of.requested
+		j.perform(of, s) // before the message, after which the next epoch may begin
+		switch {
+		case s.value == 0 || of.requested != requested: // nothing changes, or the change failed
+		case requested != nil:
 			j.screen.message("changing the %s from %d to %d at the next epoch: "+
 				"predicted remaining time %s instead of %s",
 				of.name, current, s.value,
 				durationText(requested.PredictedSeconds), durationText(requested.UnmovedSeconds))
-		} else if s.value > 0 {
+		default:
 			j.screen.message("keeping %s %d: the advice was withdrawn", of.name, s.value)
 		}
-		j.perform(of, s)
 	}
 }
 
