@@ -49,7 +49,7 @@ var importGraph = map[string][]string{
 	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
 	"advisor/decide":  {"advisor/cluster", "regress/evidence", "regress/treefile", "schemas"},
 	"advisor/shares": {
-		"advisor/cluster", "advisor/decide", "policy", "policy/deadline", "policy/fit", "policy/jct",
+		"advisor/cluster", "advisor/decide", "policy", "policy/deadline", "policy/fit",
 		"policy/quality", "schemas",
 	},
 	"advisor":             {"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "schemas"},
@@ -68,11 +68,9 @@ var importGraph = map[string][]string{
 	},
 	"policy":             {},
 	"policy/deadline":    {"policy"},
-	"policy/edf":         {"policy"},
 	"policy/elasticflow": {"policy"},
-	"policy/jct":         {"policy"},
 	"simulate/elastic": {
-		"policy", "policy/deadline", "policy/edf", "policy/elasticflow", "policy/jct", "regress/evidence",
+		"policy", "policy/deadline", "policy/elasticflow", "regress/evidence",
 		"schemas",
 	},
 	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
@@ -112,8 +110,8 @@ var importGraph = map[string][]string{
 var testOnly = []string{
 	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "advisor/shares", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
-	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline", "policy/edf",
-	"policy/elasticflow", "policy/fit", "policy/jct",
+	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline",
+	"policy/elasticflow", "policy/fit",
 	"policy/quality", "runner/usage",
 }
 

@@ -10,27 +10,36 @@ import (
 //   - Every move names a job of the view, once for each kind.
 //   - Only queued jobs are admitted or refused, and only with an option that they have.
 //   - A number of units is 0 or a point of the job's curve.
-//   - The jobs hold at most the capacity of the nodes.
+//   - The jobs hold at most the capacity of the cluster.
 //   - A moment is at least ClusterView.Slot after the last one.
 //   - A review is later than now.
 func Check(v *ClusterView, now time.Time, d MoveDecision) error {
-	c := newChecker(v)
-	isMoment := false
+	c := checker{map[string]*ElasticJob{}, map[string]*ElasticJob{}, map[string]int{}}
+	for i := range v.Jobs {
+		c.admitted[v.Jobs[i].ID], c.units[v.Jobs[i].ID] = &v.Jobs[i], v.Jobs[i].Units
+	}
+	for i := range v.Queue {
+		c.queued[v.Queue[i].ID] = &v.Queue[i]
+	}
+	isMoment, resized := false, map[string]bool{}
 	for _, m := range d.Moves {
-		if err := c.apply(m); err != nil {
+		if err := c.apply(m, resized[m.Job]); err != nil {
 			return fmt.Errorf("move %s of job %q: %w", m.Kind, m.Job, err)
 		}
+		resized[m.Job] = resized[m.Job] || m.Kind == Resize
 		isMoment = isMoment || m.Kind == Resize && m.Units > 0
 	}
 
-	if held := c.held(); held > v.Units() {
-		return fmt.Errorf("the jobs hold %d of %d units", held, v.Units())
+	held := 0
+	for _, units := range c.units {
+		held += units
 	}
-	if isMoment && v.NextMoment(now).After(now) {
-		return fmt.Errorf("a moment %s after the last one, want at least %s",
-			now.Sub(v.LastMoment), v.Slot)
-	}
-	if !d.ReviewAt.IsZero() && !d.ReviewAt.After(now) {
+	switch {
+	case held > v.Units:
+		return fmt.Errorf("the jobs hold %d of %d units", held, v.Units)
+	case isMoment && v.NextMoment(now).After(now):
+		return fmt.Errorf("a moment %s after the last one, want at least %s", now.Sub(v.LastMoment), v.Slot)
+	case !d.ReviewAt.IsZero() && !d.ReviewAt.After(now):
 		return fmt.Errorf("review at %s, which is not after %s", d.ReviewAt, now)
 	}
 	return nil
@@ -38,81 +47,44 @@ func Check(v *ClusterView, now time.Time, d MoveDecision) error {
 
 // checker applies the moves of a decision to the jobs of a view.
 type checker struct {
-	admitted map[string]*checkedJob
-	queued   map[string]*checkedJob
+	admitted, queued map[string]*ElasticJob
+	units            map[string]int // of admitted jobs
 }
 
-type checkedJob struct {
-	options   []Option
-	units     int
-	isResized bool
-}
-
-func newChecker(v *ClusterView) *checker {
-	c := &checker{map[string]*checkedJob{}, map[string]*checkedJob{}}
-	for i := range v.Jobs {
-		j := &v.Jobs[i]
-		c.admitted[j.ID] = &checkedJob{options: j.Options, units: j.Units}
-	}
-	for i := range v.Queue {
-		j := &v.Queue[i]
-		c.queued[j.ID] = &checkedJob{options: j.Options}
-	}
-	return c
-}
-
-func (c *checker) apply(m Move) error {
-	if m.Reason == "" {
+func (c *checker) apply(m Move, isResized bool) error {
+	queued, admitted := c.queued[m.Job], c.admitted[m.Job]
+	switch {
+	case m.Reason == "":
 		return fmt.Errorf("missing reason")
-	}
-	switch m.Kind {
-	case Admit, Refuse:
-		return c.decide(m)
-	case Resize:
-		return c.resize(m)
-	}
-	return fmt.Errorf("unknown kind")
-}
-
-func (c *checker) decide(m Move) error {
-	j := c.queued[m.Job]
-	if j == nil {
+	case m.Kind == Resize && admitted == nil:
+		return fmt.Errorf("the job is not admitted")
+	case m.Kind == Resize:
+		return c.resize(m, &admitted.Options[0], isResized)
+	case m.Kind != Admit && m.Kind != Refuse:
+		return fmt.Errorf("unknown kind")
+	case queued == nil:
 		return fmt.Errorf("the job is not in the queue")
+	case m.Kind == Admit && (m.Option < 0 || m.Option >= len(queued.Options)):
+		return fmt.Errorf("option %d of %d", m.Option, len(queued.Options))
 	}
 	delete(c.queued, m.Job)
-	if m.Kind == Refuse {
-		return nil
+	if m.Kind == Admit {
+		c.admitted[m.Job] = &ElasticJob{Options: queued.Options[m.Option:]}
 	}
-	if m.Option < 0 || m.Option >= len(j.options) {
-		return fmt.Errorf("option %d of %d", m.Option, len(j.options))
-	}
-	j.options = j.options[m.Option : m.Option+1]
-	c.admitted[m.Job] = j
 	return nil
 }
 
-func (c *checker) resize(m Move) error {
-	j := c.admitted[m.Job]
-	switch {
-	case j == nil:
-		return fmt.Errorf("the job is not admitted")
-	case j.isResized:
+func (c *checker) resize(m Move, o *Option, isResized bool) error {
+	switch units := c.units[m.Job]; {
+	case isResized:
 		return fmt.Errorf("the job is resized twice")
-	case m.Units == j.units:
-		return fmt.Errorf("the job holds %d units already", m.Units)
+	case m.Units == units:
+		return fmt.Errorf("the job holds %d units already", units)
 	case m.Units < 0:
 		return fmt.Errorf("%d units", m.Units)
-	case m.Units > 0 && (len(j.options) == 0 || !(j.options[0].Curve.Rate(m.Units) > 0)):
+	case m.Units > 0 && !(o.Curve.Rate(m.Units) > 0):
 		return fmt.Errorf("%d units are not on its curve", m.Units)
 	}
-	j.units, j.isResized = m.Units, true
+	c.units[m.Job] = m.Units
 	return nil
-}
-
-func (c *checker) held() int {
-	held := 0
-	for _, j := range c.admitted {
-		held += j.units
-	}
-	return held
 }

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // CurvePoint is a rate that was measured or predicted for a number of units.
 type CurvePoint struct {
@@ -27,20 +24,11 @@ func (c Curve) Rate(units int) float64 {
 }
 
 // Fastest returns the point with the highest rate, the one with fewer units if several have it.
-func (c Curve) Fastest() CurvePoint {
-	var best CurvePoint
-	for _, p := range c {
-		if p.Rate > best.Rate {
-			best = p
-		}
-	}
-	return best
-}
+func (c Curve) Fastest() CurvePoint { return fastestWithin(c, math.MaxInt) }
 
 // Rising returns the valid points of the curve up to the fastest one.
-func (c Curve) Rising() Curve {
+func (c Curve) Rising() (points Curve) {
 	fastest := c.Fastest()
-	var points Curve
 	for _, p := range c {
 		if isUsable(p) && p.Units <= fastest.Units {
 			points = append(points, p)
@@ -49,24 +37,24 @@ func (c Curve) Rising() Curve {
 	return points
 }
 
-// Hull appends the rising part of the concave hull of the curve and the origin to dst. Points with
-// invalid numbers are left out. Between the points of the hull a job can alternate; a point below
-// the hull is never worth its units.
-func (c Curve) Hull(dst Curve) Curve {
-	first := len(dst)
+// Hull returns the rising part of the concave hull of the curve and the origin. Points with invalid
+// numbers are left out. Between the points of the hull a job can alternate; a point below the hull is
+// never worth its units.
+func (c Curve) Hull() Curve {
+	hull := make(Curve, 0, len(c))
 	for _, p := range c {
-		if !isUsable(p) || len(dst) > first && p.Units <= dst[len(dst)-1].Units {
+		if !isUsable(p) {
 			continue
 		}
-		if len(dst) > first && p.Rate <= dst[len(dst)-1].Rate {
+		if n := len(hull); n > 0 && (p.Units <= hull[n-1].Units || p.Rate <= hull[n-1].Rate) {
 			continue
 		}
-		for len(dst) > first && slopeTo(dst, first, len(dst)-1) <= slope(dst[len(dst)-1], p) {
-			dst = dst[:len(dst)-1]
+		for n := len(hull); n > 0 && hull.Slope(n-1) <= slope(hull[n-1], p); n-- {
+			hull = hull[:n-1]
 		}
-		dst = append(dst, p)
+		hull = append(hull, p)
 	}
-	return dst
+	return hull
 }
 
 // At returns the rate at a number of units, interpolated on a hull.
@@ -90,23 +78,11 @@ func slope(from, to CurvePoint) float64 {
 	return (to.Rate - from.Rate) / float64(to.Units-from.Units)
 }
 
-// slopeTo returns the slope that ends at a point of a hull; the first starts at the origin.
-func slopeTo(hull Curve, first, i int) float64 {
-	if i == first {
-		return slope(CurvePoint{}, hull[i])
-	}
-	return slope(hull[i-1], hull[i])
-}
-
-// Slope returns the rate gained per unit on the segment of a hull that ends at point i.
+// Slope returns the rate gained per unit on the segment of a hull that ends at point i; the first
+// starts at the origin.
 func (c Curve) Slope(i int) float64 {
-	return slopeTo(c, 0, i)
-}
-
-// log2 returns the base-2 logarithm of a positive number, exact for powers of two.
-func log2(n int) float64 {
-	if n&(n-1) == 0 {
-		return float64(bits.TrailingZeros(uint(n)))
+	if i == 0 {
+		return slope(CurvePoint{}, c[0])
 	}
-	return math.Log2(float64(n))
+	return slope(c[i-1], c[i])
 }

@@ -1,38 +1,115 @@
 package policy
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"time"
 )
 
-// Contender is an admitted or queued job with the option that it runs with.
-type Contender struct {
-	Job    *ElasticJob
-	Option *Option
+// Ordering is a policy without promises: it admits every job that has an option, and serves the jobs
+// in an order at each call.
+type Ordering struct {
+	choose  func(job *ElasticJob, capacity int) int // index of the option of a queued job
+	compare func(a, b *contender, capacity int) int // equal jobs keep the order of admission
+	point   func(c Curve, free int) CurvePoint      // that a job gets if this many units are free
 }
 
-// Ordering is a policy without promises: it admits every job that has an option, and serves the jobs
-// in an order at each call. It implements Policy.
-type Ordering struct {
-	// Choose returns the index of the option of a queued job, which has at least one.
-	Choose func(job *ElasticJob) int
-	// Compare orders the jobs; equal ones keep the order of admission.
-	Compare func(a, b *Contender) int
-	// Units returns the number of units on a curve that a job gets if this many are free.
-	Units func(c Curve, free int) int
+// contender is an admitted or queued job with the option that it runs with.
+type contender struct {
+	job    *ElasticJob
+	option *Option
+}
+
+// EDF returns a baseline without elasticity: earliest deadline first. Each job takes its largest number
+// of units that is free. No job is refused, and a late job keeps its place. These are the rules of "EDF"
+// in ElasticFlow (Gu et al., ASPLOS 2023).
+func EDF() *Ordering {
+	return &Ordering{
+		choose:  func(*ElasticJob, int) int { return 0 },
+		compare: byDeadline,
+		point:   largest,
+	}
+}
+
+// byDeadline orders jobs; those without a deadline are last.
+func byDeadline(a, b *contender, _ int) int {
+	x, y := a.job.Deadline, b.job.Deadline
+	switch {
+	case x.IsZero() && y.IsZero():
+		return 0
+	case x.IsZero():
+		return 1
+	case y.IsZero():
+		return -1
+	}
+	return x.Compare(y)
+}
+
+// largest returns the point with the largest number of units that is free.
+func largest(c Curve, free int) (best CurvePoint) {
+	for _, p := range c {
+		if p.Rate > 0 && p.Units <= free && p.Units > best.Units {
+			best = p
+		}
+	}
+	return best
+}
+
+// JCT returns the policy that keeps the mean completion time short: shortest predicted remaining time
+// first, each job on its fastest free number of units. A queued job is admitted with the option that
+// ends first. Deadlines are ignored, and a long job may wait forever.
+//
+// On one machine the rule is optimal for exact predictions (Schrage, Operations Research 16, 1968).
+func JCT() *Ordering {
+	return &Ordering{choose: soonest, compare: byRemaining, point: fastestWithin}
+}
+
+// soonest returns the index of the option of a job that ends first.
+func soonest(job *ElasticJob, capacity int) int {
+	best, seconds := 0, math.Inf(1)
+	for i := range job.Options {
+		if s := job.Options[i].remainingSeconds(capacity); s < seconds {
+			best, seconds = i, s
+		}
+	}
+	return best
+}
+
+func byRemaining(a, b *contender, capacity int) int {
+	return cmp.Compare(a.option.remainingSeconds(capacity), b.option.remainingSeconds(capacity))
+}
+
+// remainingSeconds returns the time that an option needs at its fastest rate; +Inf if it has none.
+// Work that is not a number counts as none.
+func (o *Option) remainingSeconds(capacity int) float64 {
+	rate := fastestWithin(o.Curve, capacity).Rate
+	switch {
+	case !(rate > 0):
+		return math.Inf(1)
+	case !(o.Work > 0):
+		return 0
+	}
+	return o.Work / rate
+}
+
+// fastestWithin returns the fastest point with at most this many units, of equally fast ones that with
+// the fewest.
+func fastestWithin(c Curve, units int) (best CurvePoint) {
+	for _, p := range c {
+		if p.Units > 0 && p.Units <= units && p.Rate > best.Rate {
+			best = p
+		}
+	}
+	return best
 }
 
 // Plan implements Policy.
-func (o *Ordering) Plan(view *ClusterView, now time.Time) MoveDecision {
-	var d MoveDecision
-	var contenders []Contender
+func (o *Ordering) Plan(view *ClusterView, now time.Time) (d MoveDecision) {
+	var contenders []contender
 	for i := range view.Jobs {
 		job := &view.Jobs[i]
-		c := Contender{job, &Option{}}
-		if len(job.Options) > 0 {
-			c.Option = &job.Options[0]
-		}
-		contenders = append(contenders, c)
+		contenders = append(contenders, contender{job, &job.Options[0]})
 	}
 	for i := range view.Queue {
 		job := &view.Queue[i]
@@ -40,50 +117,45 @@ func (o *Ordering) Plan(view *ClusterView, now time.Time) MoveDecision {
 			d.Moves = append(d.Moves, Move{Kind: Refuse, Job: job.ID, Reason: ReasonTooSlow})
 			continue
 		}
-		option := o.Choose(job)
+		option := o.choose(job, view.Units)
 		d.Moves = append(d.Moves, Move{Kind: Admit, Job: job.ID, Option: option, Reason: ReasonUnlimited})
-		contenders = append(contenders, Contender{job, &job.Options[option]})
+		contenders = append(contenders, contender{job, &job.Options[option]})
 	}
-	slices.SortStableFunc(contenders, func(a, b Contender) int { return o.Compare(&a, &b) })
+	slices.SortStableFunc(contenders, func(a, b contender) int { return o.compare(&a, &b, view.Units) })
 
 	if start := view.NextMoment(now); start.After(now) {
-		d.ReviewAt = start
-		d.Moves = append(d.Moves, stopExcess(contenders, view.Units())...)
-		return d
+		var jobs []*ElasticJob
+		for _, c := range contenders {
+			jobs = append(jobs, c.job)
+		}
+		return MoveDecision{append(d.Moves, StopExcess(jobs, view.Units)...), start}
 	}
-	d.Moves = append(d.Moves, o.share(contenders, view.Units())...)
+	free := view.Units
+	for _, c := range contenders {
+		units := o.point(c.option.Curve, free).Units
+		free -= units
+		reason := ReasonShare
+		if units < c.job.Units {
+			reason = ReasonYield
+		}
+		if units != c.job.Units {
+			d.Moves = append(d.Moves, Move{Kind: Resize, Job: c.job.ID, Units: units, Reason: reason})
+		}
+	}
 	return d
 }
 
-// share gives the units to the jobs in order.
-func (o *Ordering) share(contenders []Contender, free int) []Move {
-	var moves []Move
-	for _, c := range contenders {
-		units := o.Units(c.Option.Curve, free)
-		free -= units
-		if units == c.Job.Units {
-			continue
-		}
-		reason := ReasonShare
-		if units < c.Job.Units {
-			reason = ReasonYield
-		}
-		moves = append(moves, Move{Kind: Resize, Job: c.Job.ID, Units: units, Reason: reason})
-	}
-	return moves
-}
-
-// stopExcess stops the last jobs if the jobs hold more units than there are.
-func stopExcess(contenders []Contender, capacity int) []Move {
+// StopExcess stops the last jobs if the jobs hold more units than there are: nodes may leave the cluster
+// at a time at which no moment may be.
+func StopExcess(jobs []*ElasticJob, capacity int) (moves []Move) {
 	held := 0
-	for _, c := range contenders {
-		held += max(0, c.Job.Units)
+	for _, j := range jobs {
+		held += j.Units
 	}
-	var moves []Move
-	for _, c := range slices.Backward(contenders) {
-		if held > capacity && c.Job.Units > 0 {
-			held -= c.Job.Units
-			moves = append(moves, Move{Kind: Resize, Job: c.Job.ID, Reason: ReasonYield})
+	for _, j := range slices.Backward(jobs) {
+		if held > capacity && j.Units > 0 {
+			held -= j.Units
+			moves = append(moves, Move{Kind: Resize, Job: j.ID, Reason: ReasonYield})
 		}
 	}
 	return moves

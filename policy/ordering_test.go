@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"courier/policy"
-	"courier/policy/edf"
-	"courier/policy/jct"
 )
 
 func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
@@ -18,7 +16,7 @@ func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
 		newJob("early", 60, time.Hour, 0),
 	}
 	v := newView(12, nil, queue)
-	got := unitsAfter(v, edf.New().Plan(v, now))
+	got := unitsAfter(v, policy.EDF().Plan(v, now))
 	// Eight units are slower than four, but EDF takes them.
 	if got["early"] != 8 || got["late"] != 4 {
 		t.Errorf("units %v, want 8 for the early deadline and 4 for the late one", got)
@@ -27,7 +25,7 @@ func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
 
 func TestEDF_AdmitsHopelessJobs(t *testing.T) {
 	v := newView(8, nil, []policy.ElasticJob{newJob("hopeless", 1e9, time.Second, 0)})
-	if got := unitsAfter(v, edf.New().Plan(v, now)); got["hopeless"] != 8 {
+	if got := unitsAfter(v, policy.EDF().Plan(v, now)); got["hopeless"] != 8 {
 		t.Errorf("units %v, want the hopeless job running", got)
 	}
 }
@@ -62,7 +60,7 @@ func TestJCT_ServesTheShortestJobFirst(t *testing.T) {
 	}
 	for name, test := range tests {
 		v := newView(test.units, test.running, test.queue)
-		got := unitsAfter(v, jct.New().Plan(v, now))
+		got := unitsAfter(v, policy.JCT().Plan(v, now))
 		for id, want := range test.want {
 			if got[id] != want {
 				t.Errorf("%s: job %s has %d units, want %d", name, id, got[id], want)
@@ -80,7 +78,7 @@ func TestJCT_AdmitsTheOptionThatEndsFirst(t *testing.T) {
 	}
 	for units, want := range map[int]int{8: 0, 4: 1} {
 		v := newView(units, nil, []policy.ElasticJob{job})
-		for _, m := range jct.New().Plan(v, now).Moves {
+		for _, m := range policy.JCT().Plan(v, now).Moves {
 			if m.Kind == policy.Admit && m.Option != want {
 				t.Errorf("%d units: option %d, want %d", units, m.Option, want)
 			}
@@ -100,7 +98,7 @@ func TestJCT_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 			window := time.Duration(100+random.IntN(5000)) * time.Second
 			jobs = append(jobs, newJob(fmt.Sprint(i), work, window, 0))
 		}
-		shortest, earliest := serve(t, jct.New(), jobs), serve(t, byDeadline, jobs)
+		shortest, earliest := serve(t, policy.JCT(), jobs), serve(t, policy.EDF(), jobs)
 		if shortest > earliest+1e-6 {
 			t.Errorf("case %d: sum of completion times %.0f s, %.0f s by deadline", n, shortest, earliest)
 		}
@@ -111,13 +109,6 @@ func TestJCT_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 	if sooner < 100 {
 		t.Errorf("sooner in %d of 200 cases: are the cases still different?", sooner)
 	}
-}
-
-// byDeadline serves the earliest deadline first, on one unit.
-var byDeadline = &policy.Ordering{
-	Choose:  func(*policy.ElasticJob) int { return 0 },
-	Compare: func(a, b *policy.Contender) int { return a.Job.Deadline.Compare(b.Job.Deadline) },
-	Units:   func(_ policy.Curve, free int) int { return min(1, free) },
 }
 
 // serve runs jobs on one unit, and returns the sum of the completion times.
@@ -161,6 +152,6 @@ func BenchmarkJCT(b *testing.B) {
 	}
 	v := newView(2048, running, []policy.ElasticJob{newJob("a", 3600, time.Hour, 0)})
 	for b.Loop() {
-		jct.New().Plan(v, now)
+		policy.JCT().Plan(v, now)
 	}
 }

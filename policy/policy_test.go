@@ -17,7 +17,7 @@ func TestHull_IsConcaveAndAboveTheCurve(t *testing.T) {
 		for k := range 1 + random.IntN(8) {
 			curve = append(curve, policy.CurvePoint{Units: 1 << k, Rate: random.Float64() * 10})
 		}
-		hull := curve.Hull(nil)
+		hull := curve.Hull()
 		for i := range hull {
 			if hull.Slope(i) <= 0 || i > 0 && hull.Slope(i) > hull.Slope(i-1)+1e-12 {
 				t.Fatalf("the hull %v of %v is not concave and rising", hull, curve)
@@ -69,7 +69,7 @@ func TestCheck_NamesTheBrokenRule(t *testing.T) {
 	now := time.Unix(1000, 0)
 	option := policy.Option{Work: 1, Curve: policy.Curve{{Units: 2, Rate: 1}, {Units: 8, Rate: 3}}}
 	v := &policy.ClusterView{
-		Nodes:      []policy.NodeView{{Name: "a", Units: 4}},
+		Units:      4,
 		Jobs:       []policy.ElasticJob{{ID: "run", Units: 2, Options: []policy.Option{option}}},
 		Queue:      []policy.ElasticJob{{ID: "wait", Options: []policy.Option{option}}},
 		Slot:       time.Minute,

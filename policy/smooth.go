@@ -1,17 +1,17 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // smoothTerms is the largest number of terms of the polynomial of Smooth.
 const smoothTerms = 3
 
-// Smooth appends the curve to dst, with its inexact rates replaced by those of a quadratic in the
-// logarithms of units and rates, fitted to all points with weights 1 / Error^2. Independent errors
-// cancel out in part, so a point with a large rate by chance does not attract jobs. A curve with exact
-// rates is unchanged.
-func (c Curve) Smooth(dst Curve) Curve {
-	first := len(dst)
-	dst = append(dst, c...)
+// Smooth returns the curve with its inexact rates replaced by those of a quadratic in the logarithms of
+// units and rates, fitted to all points with weights 1 / Error^2. Independent errors cancel out in part,
+// so a point with a large rate by chance does not attract jobs.
+func (c Curve) Smooth() Curve {
 	smallest, usable := math.Inf(1), 0
 	for _, p := range c {
 		if isUsable(p) {
@@ -22,20 +22,20 @@ func (c Curve) Smooth(dst Curve) Curve {
 		}
 	}
 	if math.IsInf(smallest, 1) {
-		return dst
+		return c
 	}
-
 	fitted, ok := c.fitLogs(min(smoothTerms, (usable+1)/2), smallest)
-	for i := range dst[first:] {
-		p := &dst[first+i]
-		if !ok || !(p.Error > 0) || !isUsable(*p) {
-			continue
-		}
-		if rate := math.Exp(fitted(p.Units)); rate > 0 && !math.IsInf(rate, 1) {
-			p.Rate = rate
+	if !ok {
+		return c
+	}
+	smooth := slices.Clone(c)
+	for i, p := range c {
+		rate := math.Exp(fitted(p.Units))
+		if p.Error > 0 && isUsable(p) && rate > 0 && !math.IsInf(rate, 1) {
+			smooth[i].Rate = rate
 		}
 	}
-	return dst
+	return smooth
 }
 
 // exactWeight is the weight of an exact rate relative to that of the smallest error.

@@ -20,7 +20,7 @@ func trueCurve() (c policy.Curve) {
 
 func TestSmooth_LeavesMeasuredRates(t *testing.T) {
 	exact := trueCurve()
-	if diff := cmp.Diff(exact, exact.Smooth(nil)); diff != "" {
+	if diff := cmp.Diff(exact, exact.Smooth()); diff != "" {
 		t.Errorf("a measured curve changed (-want +got):\n%s", diff)
 	}
 	mixed := trueCurve()
@@ -30,7 +30,7 @@ func TestSmooth_LeavesMeasuredRates(t *testing.T) {
 			mixed[i].Error = 0.1
 		}
 	}
-	if got := mixed.Smooth(nil); got[2] != exact[2] {
+	if got := mixed.Smooth(); got[2] != exact[2] {
 		t.Errorf("the measured point became %+v, want %+v", got[2], exact[2])
 	}
 }
@@ -45,7 +45,7 @@ func TestSmooth_ReducesIndependentErrors(t *testing.T) {
 			noisy[i].Rate *= math.Exp(0.1 * random.NormFloat64())
 			noisy[i].Error = 0.1
 		}
-		for i, p := range noisy.Smooth(nil) {
+		for i, p := range noisy.Smooth() {
 			before += math.Pow(math.Log(noisy[i].Rate/exact[i].Rate), 2)
 			after += math.Pow(math.Log(p.Rate/exact[i].Rate), 2)
 			n++
@@ -68,7 +68,7 @@ func FuzzSmooth(f *testing.F) {
 			{Units: 2, Rate: r2, Error: e2},
 			{Units: 8, Rate: r3, Error: e3},
 		}
-		for i, p := range c.Smooth(nil) {
+		for i, p := range c.Smooth() {
 			isUsable := c[i].Rate > 0 && !math.IsInf(c[i].Rate, 1)
 			if isUsable && !(p.Rate > 0 && !math.IsInf(p.Rate, 1)) {
 				t.Errorf("point %d of %+v became %+v", i, c, p)

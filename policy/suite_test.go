@@ -11,18 +11,16 @@ import (
 
 	"courier/policy"
 	"courier/policy/deadline"
-	"courier/policy/edf"
 	"courier/policy/elasticflow"
-	"courier/policy/jct"
 )
 
 // policies are all policies with this interface, by name.
 var policies = map[string]policy.Policy{
 	"deadline":                deadline.New(deadline.Options{}),
-	"edf":                     edf.New(),
+	"edf":                     policy.EDF(),
 	"elasticflow":             elasticflow.New(),
 	"elasticflow-per-arrival": elasticflow.NewPerArrival(),
-	"jct":                     jct.New(),
+	"jct":                     policy.JCT(),
 }
 
 func FuzzPlan(f *testing.F) {
@@ -103,8 +101,8 @@ func viewOf(data []byte) *policy.ClusterView {
 			}[s.next(4)],
 		},
 	}
-	for i := range s.next(9) {
-		v.Nodes = append(v.Nodes, policy.NodeView{Name: fmt.Sprint("node-", i), Units: s.next(17) - 1})
+	for range s.next(9) {
+		v.Units += s.next(16)
 	}
 	for i := range s.next(40) {
 		v.Jobs = append(v.Jobs, s.job(fmt.Sprint("job-", i), true))
@@ -225,7 +223,7 @@ func newJob(id string, work float64, window time.Duration, units int) policy.Ela
 // newView returns a cluster of one node with these jobs.
 func newView(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
 	return &policy.ClusterView{
-		Nodes: []policy.NodeView{{Name: "a", Units: units}},
+		Units: units,
 		Jobs:  running,
 		Queue: queue,
 		Slot:  time.Minute,
@@ -291,7 +289,7 @@ func meets(v *policy.ClusterView, j *policy.ElasticJob, units int, isChanged boo
 func canCatchUp(v *policy.ClusterView, j *policy.ElasticJob, units int) bool {
 	fastest := policy.CurvePoint{}
 	for _, p := range j.Options[0].Curve {
-		if p.Units <= v.Units() && p.Rate > fastest.Rate {
+		if p.Units <= v.Units && p.Rate > fastest.Rate {
 			fastest = p
 		}
 	}
@@ -318,7 +316,7 @@ func tightView(data []byte) *policy.ClusterView {
 		o := &j.Options[0]
 		o.Work = o.Curve.Rate(units) * j.Deadline.Sub(now).Seconds() * float64(50+s.next(60)) / 100
 		v.Jobs = append(v.Jobs, j)
-		v.Nodes[0].Units += units
+		v.Units += units
 	}
 	if s.next(2) == 1 {
 		window := time.Duration(1+s.next(60)) * time.Minute

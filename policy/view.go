@@ -1,13 +1,16 @@
 package policy
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // RecentJobs bounds ClusterView.Recent.
 const RecentJobs = 200
 
 // ClusterView is the state of a cluster at the time of a decision.
 type ClusterView struct {
-	Nodes []NodeView
+	Units int // capacity
 	// Jobs are the admitted, unfinished jobs, in order of admission.
 	Jobs []ElasticJob
 	// Queue contains the submitted jobs that were neither admitted nor refused.
@@ -23,21 +26,6 @@ type ClusterView struct {
 	Moments    int
 	LastMoment time.Time
 	Pause      Pause
-}
-
-// NodeView is a machine with interchangeable units.
-type NodeView struct {
-	Name  string
-	Units int
-}
-
-// Units returns the capacity of all nodes. Nodes with a negative number count as empty.
-func (v *ClusterView) Units() int {
-	total := 0
-	for _, n := range v.Nodes {
-		total += max(0, n.Units)
-	}
-	return total
 }
 
 // NextMoment returns the earliest time, now or later, at which a moment may be.
@@ -68,10 +56,8 @@ type ElasticJob struct {
 
 // Option is a way to run a job, for example a batch size.
 type Option struct {
-	Name string
 	// Work is what remains to be done, in the units of the curve's rates, for example iterations.
-	Work float64
-	// Curve has the rates by number of units.
+	Work  float64
 	Curve Curve
 }
 
@@ -112,7 +98,7 @@ func (p *Pause) Seconds(units int, isChanged, isRestart bool) float64 {
 	case p.Charge == ChargeRounds && !isChanged && !isRestart:
 		return p.Base.Seconds()
 	}
-	seconds := p.Base.Seconds() + p.PerDoubling.Seconds()*(log2(units)+1)
+	seconds := p.Base.Seconds() + p.PerDoubling.Seconds()*(math.Log2(float64(units))+1)
 	if isRestart {
 		seconds += p.Restart.Seconds()
 	}

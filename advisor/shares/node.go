@@ -16,7 +16,7 @@ import (
 // by its SLO.
 const (
 	ObjectiveSLO = "slo" // most SLOs are met: policy/deadline
-	ObjectiveJCT = "jct" // the mean completion time is short: policy/jct
+	ObjectiveJCT = "jct" // the mean completion time is short: policy.JCT
 	// ObjectiveQuality: CPUs go to the jobs whose loss falls fastest: policy/quality.
 	ObjectiveQuality = "quality"
 	// ObjectiveCost: each job takes few core-seconds.

@@ -7,7 +7,6 @@ import (
 
 	"courier/advisor/decide"
 	"courier/policy"
-	"courier/policy/jct"
 	"courier/policy/quality"
 )
 
@@ -23,7 +22,7 @@ func (s *Pool) moves(
 	if len(view.Queue) > 0 {
 		return deadlinePolicy.Plan(view, now).Moves
 	}
-	d := division{view: view, jobs: jobs, least: floors(jobs, view.Nodes[0].Units)}
+	d := division{view: view, jobs: jobs, least: floors(jobs, view.Units)}
 	switch s.Objective {
 	case ObjectiveJCT:
 		return d.shortest(now)
@@ -42,7 +41,7 @@ type division struct {
 	least []int // CPUs that each job keeps for its SLO
 }
 
-func (d *division) capacity() int { return d.view.Nodes[0].Units }
+func (d *division) capacity() int { return d.view.Units }
 
 // resize returns the moves to some numbers of CPUs, with their reasons.
 func (d *division) resize(cpus []int, reasons []policy.Reason) (moves []policy.Move) {
@@ -56,10 +55,9 @@ func (d *division) resize(cpus []int, reasons []policy.Reason) (moves []policy.M
 	return moves
 }
 
-// shortest divides the CPUs beyond those that the jobs keep by policy/jct.
+// shortest divides the CPUs beyond those that the jobs keep by policy.JCT.
 func (d *division) shortest(now time.Time) []policy.Move {
 	beyond := *d.view
-	beyond.Nodes = slices.Clone(d.view.Nodes)
 	beyond.Jobs = slices.Clone(d.view.Jobs)
 	for i := range beyond.Jobs {
 		j := &beyond.Jobs[i]
@@ -70,10 +68,10 @@ func (d *division) shortest(now time.Time) []policy.Move {
 				j.Options[0].Curve = append(j.Options[0].Curve, p)
 			}
 		}
-		beyond.Nodes[0].Units -= d.least[i]
+		beyond.Units -= d.least[i]
 	}
 	granted := map[string]policy.Move{}
-	for _, m := range jct.New().Plan(&beyond, now).Moves {
+	for _, m := range policy.JCT().Plan(&beyond, now).Moves {
 		granted[m.Job] = m
 	}
 

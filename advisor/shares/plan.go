@@ -51,7 +51,7 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 func (s *Pool) plan(
 	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
 ) (jobs []forecast, granted int) {
-	view := policy.ClusterView{Nodes: []policy.NodeView{{Name: s.Node, Units: s.Capacity}}}
+	view := policy.ClusterView{Units: s.Capacity}
 	isFull := s.held() > s.Capacity
 	var kept []forecast
 	for i := range s.Jobs {
@@ -61,7 +61,7 @@ func (s *Pool) plan(
 		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
 		if s.IsFixed || isUnknown { // it keeps what it has
 			kept = append(kept, f)
-			view.Nodes[0].Units -= f.cpus
+			view.Units -= f.cpus
 			continue
 		}
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
@@ -92,7 +92,7 @@ func (s *Pool) plan(
 			f.target = f.cpus
 		}
 	}
-	if !limitRaises(jobs, view.Nodes[0].Units-granted, granted > 0) {
+	if !limitRaises(jobs, view.Units-granted, granted > 0) {
 		for i := range jobs {
 			jobs[i].target = jobs[i].cpus
 		}

@@ -11,12 +11,6 @@ import (
 // tolerance is the rounding error of sums of missing ratios.
 const tolerance = 1e-9
 
-// request is a queued job with its cheapest option.
-type request struct {
-	task
-	cost float64 // unit-seconds in an empty cluster
-}
-
 // admit decides about the queue, the cheapest job first: it leaves the most capacity to the others.
 // Admitted jobs are added to the tasks.
 func (s *plan) admit() {
@@ -24,27 +18,28 @@ func (s *plan) admit() {
 	if len(requests) == 0 {
 		return
 	}
-	units := float64(s.capacity) * (1 - s.o.headroomRatio(s.capacity))
+	units := float64(s.view.Units) * (1 - s.o.headroomRatio(s.view.Units))
+	typical := s.typicalCost()
 	missing := s.fill(s.tasks, units, false).missing
 	blocked := s.blockedSeconds()
-	for i := range requests {
-		t := &requests[i].task
+	for _, t := range requests {
 		if t.work/t.curve.Fastest().Rate > t.due-blocked {
 			s.move(policy.Refuse, t, 0, policy.ReasonNoCapacity)
 			continue
 		}
 
-		at := s.insert(*t)
+		s.tasks = append(s.tasks, t)
+		slices.SortStableFunc(s.tasks, byDue)
 		f := s.fill(s.tasks, units, false)
 		reason := policy.ReasonFits
 		switch {
 		case f.missing > missing+tolerance && !s.fitsSideBySide():
 			reason = policy.ReasonNoCapacity
-		case s.isCostly(&s.tasks[at]):
+		case s.isCostly(t, typical):
 			reason = policy.ReasonTooCostly
 		}
 		if reason != policy.ReasonFits {
-			s.tasks = slices.Delete(s.tasks, at, at+1)
+			s.tasks = slices.DeleteFunc(s.tasks, func(other *task) bool { return other == t })
 			s.move(policy.Refuse, t, 0, reason)
 			continue
 		}
@@ -56,10 +51,9 @@ func (s *plan) admit() {
 // fitsSideBySide reports whether each task meets its deadline with a constant whole number of units, for
 // all of which the capacity suffices. It needs no headroom.
 func (s *plan) fitsSideBySide() bool {
-	free := s.capacity
-	for i := range s.tasks {
-		t := &s.tasks[i]
-		if t.isIdle() || math.IsInf(t.due, 1) {
+	free := s.view.Units
+	for _, t := range s.tasks {
+		if t.isIdle() || t.isTimeless() {
 			continue
 		}
 		at := slices.IndexFunc(t.hull, func(p policy.CurvePoint) bool { return p.Rate*t.due >= t.work })
@@ -73,31 +67,30 @@ func (s *plan) fitsSideBySide() bool {
 
 // requests returns the queued jobs in order of cost. Jobs that are too slow for their deadline are
 // refused.
-func (s *plan) requests() []request {
-	var all []request
+func (s *plan) requests() (all []*task) {
 	for i := range s.view.Queue {
 		job := &s.view.Queue[i]
-		best := request{cost: math.Inf(1)}
+		best := &task{job: job, cost: math.Inf(1)}
 		for k := range job.Options {
 			t := s.newTask(job, &job.Options[k])
 			t.option = k
-			if cost := t.cost(t.due); cost < best.cost {
-				best = request{t, cost}
+			if t.cost = t.costWithin(t.due); t.cost < best.cost {
+				best = t
 			}
 		}
-		if best.job == nil {
-			s.move(policy.Refuse, &task{job: job}, 0, policy.ReasonTooSlow)
+		if math.IsInf(best.cost, 1) {
+			s.move(policy.Refuse, best, 0, policy.ReasonTooSlow)
 			continue
 		}
 		all = append(all, best)
 	}
-	slices.SortStableFunc(all, func(a, b request) int { return cmp.Compare(a.cost, b.cost) })
+	slices.SortStableFunc(all, func(a, b *task) int { return cmp.Compare(a.cost, b.cost) })
 	return all
 }
 
-// cost returns the unit-seconds that complete a task within a time in an empty cluster; +Inf if none
+// costWithin returns the unit-seconds that complete a task within a time in an empty cluster; +Inf if none
 // do.
-func (t *task) cost(seconds float64) float64 {
+func (t *task) costWithin(seconds float64) float64 {
 	switch {
 	case len(t.hull) == 0 || seconds <= 0:
 		return math.Inf(1)
@@ -105,35 +98,17 @@ func (t *task) cost(seconds float64) float64 {
 		return 0
 	case math.IsInf(seconds, 1):
 		return t.work / t.hull[0].Rate * float64(t.hull[0].Units)
-	case t.hull[len(t.hull)-1].Rate*seconds < t.work:
+	case t.fastest().Rate*seconds < t.work:
 		return math.Inf(1)
 	}
 	return t.unitsFor(t.work/seconds) * seconds
 }
 
-// insert adds a task after those with the same due time, and returns its index.
-func (s *plan) insert(t task) int {
-	at, _ := slices.BinarySearchFunc(s.tasks, t, func(a, b task) int {
-		if a.due <= b.due {
-			return -1
-		}
-		return 1
-	})
-	s.tasks = slices.Insert(s.tasks, at, t)
-	return at
-}
-
 // isCostly reports whether a placed task probably takes the place of several typical jobs. Future
 // jobs are the more likely to need its units, the more of the capacity is used.
-func (s *plan) isCostly(t *task) bool {
-	if s.typical < 0 {
-		s.typical = s.typicalCost()
-	}
-	if s.typical == 0 {
-		return false
-	}
-	used := s.grid.utilization(t.due) * (1 - s.o.headroomRatio(s.capacity))
-	return t.area/s.typical*used*used*used*used > costLimit
+func (s *plan) isCostly(t *task, typical float64) bool {
+	used := s.grid.utilization(t.due) * (1 - s.o.headroomRatio(s.view.Units))
+	return typical > 0 && t.area/typical*used*used*used*used > costLimit
 }
 
 // typicalCost returns the median cost of the recently submitted jobs that are possible at all; 0 if
@@ -146,7 +121,7 @@ func (s *plan) typicalCost() float64 {
 			continue
 		}
 		t := s.newTask(job, &job.Options[0])
-		cost := t.cost(job.Deadline.Sub(job.Submitted).Seconds())
+		cost := t.costWithin(job.Deadline.Sub(job.Submitted).Seconds())
 		if cost > 0 && !math.IsInf(cost, 1) {
 			costs = append(costs, cost)
 		}

@@ -1,9 +1,6 @@
 package deadline
 
-import (
-	"container/heap"
-	"math"
-)
+import "container/heap"
 
 const (
 	lostValue     = 0.01 // of units for a job without a deadline, or one that is lost
@@ -17,9 +14,8 @@ const (
 // allocate chooses the units of each task from the start of the plan: its share, rounded down to a
 // point of the hull, and then the steps with the highest value.
 func (s *plan) allocate() {
-	free := s.capacity
-	for i := range s.tasks {
-		t := &s.tasks[i]
+	free := s.view.Units
+	for _, t := range s.tasks {
 		t.units, t.point = 0, -1
 		for k, p := range t.hull {
 			if float64(p.Units) <= t.share+tolerance && p.Units <= free {
@@ -43,7 +39,7 @@ func (s *plan) mustNotRoundDown(t *task) bool {
 		return false
 	}
 	now, rounded := t.curve.Rate(t.current), t.curve.Rate(t.units)
-	fastest := t.hull[len(t.hull)-1].Rate
+	fastest := t.fastest().Rate
 	slot := s.view.Slot.Seconds()
 	return now*t.window >= t.work && rounded*t.window < t.work &&
 		rounded*slot+fastest*(t.window-slot) < t.work
@@ -58,7 +54,7 @@ func (s *plan) leftOver(free int) {
 	heap.Init(&next)
 	for len(next) > 0 {
 		i := next[0].task
-		t := &s.tasks[i]
+		t := s.tasks[i]
 		if more := t.hull[t.point+1].Units - t.units; more <= free {
 			free -= more
 			t.point++
@@ -81,7 +77,7 @@ type gainStep struct {
 
 // appendStep appends the next step of a task if it has one.
 func (s *plan) appendStep(dst gainHeap, i int) gainHeap {
-	t := &s.tasks[i]
+	t := s.tasks[i]
 	if t.work <= 0 || t.point+1 >= len(t.hull) {
 		return dst
 	}
@@ -110,7 +106,7 @@ func (s *gainHeap) Pop() any {
 // value returns the unit-seconds that a task needs less later, per unit-second of its next step.
 func (s *plan) value(t *task) float64 {
 	next := t.hull.Slope(t.point + 1)
-	if t.isLost || math.IsInf(t.due, 1) {
+	if t.isLost || t.isTimeless() {
 		return lostValue * next / t.hull.Slope(0)
 	}
 	v := next / t.hull.Slope(t.segment)

@@ -15,7 +15,7 @@ var now = time.Unix(1_000_000, 0).UTC()
 // view returns a cluster with jobs that run 1, 1.8 and 3 iterations per second on 1, 2 and 4 units.
 func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
 	return &policy.ClusterView{
-		Nodes: []policy.NodeView{{Name: "a", Units: units}},
+		Units: units,
 		Jobs:  running,
 		Queue: queue,
 		Slot:  time.Minute,

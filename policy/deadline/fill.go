@@ -1,9 +1,11 @@
 package deadline
 
-import "math"
-
 // maxTriage bounds how many tasks a plan gives up in favour of others, and so its time.
 const maxTriage = 20
+
+// lostRatio is the ratio of the remaining work above which a job that does not fit counts as lost. Below
+// it, the margins may suffice.
+const lostRatio = 0.03
 
 // filled is the outcome of fill.
 type filled struct {
@@ -13,16 +15,14 @@ type filled struct {
 
 // fill places tasks, which are in order of due time. With triage, tasks that make others lost are
 // given up and placed nowhere.
-func (s *plan) fill(tasks []task, units float64, triage bool) filled {
+func (s *plan) fill(tasks []*task, units float64, triage bool) (f filled) {
 	horizon := 1.0
-	for i := range tasks {
-		tasks[i].isLost = false
-		if due := tasks[i].due; !math.IsInf(due, 1) {
-			horizon = max(horizon, due)
+	for _, t := range tasks {
+		t.isLost = false
+		if !t.isTimeless() {
+			horizon = max(horizon, t.due)
 		}
 	}
-
-	var f filled
 	for given := 0; ; given++ {
 		s.grid.reset(units, horizon)
 		var victim *task
@@ -36,10 +36,8 @@ func (s *plan) fill(tasks []task, units float64, triage bool) filled {
 
 // placeAll places the tasks that are not lost. It stops at a task that does not fit and returns the
 // task to give up for it, if asked to.
-func (s *plan) placeAll(tasks []task, triage bool) (filled, *task) {
-	var f filled
-	for i := range tasks {
-		t := &tasks[i]
+func (s *plan) placeAll(tasks []*task, triage bool) (f filled, victim *task) {
+	for i, t := range tasks {
 		if t.isLost {
 			f.missing++
 			f.lost++
@@ -50,7 +48,7 @@ func (s *plan) placeAll(tasks []task, triage bool) (filled, *task) {
 			continue
 		}
 		f.missing += t.missing / t.work
-		if t.missing <= s.o.LostRatio*t.work {
+		if t.missing <= lostRatio*t.work {
 			continue
 		}
 		if triage {
@@ -63,13 +61,13 @@ func (s *plan) placeAll(tasks []task, triage bool) (filled, *task) {
 
 // victimOf returns the task with the most reserved unit-seconds, or the last one if it cannot be
 // saved.
-func victimOf(tasks []task) *task {
-	victim := &tasks[len(tasks)-1]
-	if victim.hull[len(victim.hull)-1].Rate*victim.due < victim.work {
+func victimOf(tasks []*task) *task {
+	victim := tasks[len(tasks)-1]
+	if victim.fastest().Rate*victim.due < victim.work {
 		return victim
 	}
-	for i := range tasks {
-		if t := &tasks[i]; !t.isLost && t.area > victim.area {
+	for _, t := range tasks {
+		if !t.isLost && t.area > victim.area {
 			victim = t
 		}
 	}

@@ -1,7 +1,5 @@
 package deadline
 
-import "math"
-
 const (
 	firstStepSeconds = 120
 	stepGrowth       = 1.25
@@ -39,7 +37,7 @@ func (g *grid) reset(units, horizonSeconds float64) {
 // useful number, and has missing work.
 func (g *grid) place(t *task) {
 	t.level, t.segment, t.share, t.area, t.missing = 0, 0, 0, 0, 0
-	if t.isIdle() || math.IsInf(t.due, 1) {
+	if t.isIdle() || t.isTimeless() {
 		return
 	}
 	if t.due <= 0 {

@@ -10,14 +10,14 @@ import (
 
 // change carries out the allocation if a moment is worth it, and returns when to review.
 func (s *plan) change() time.Time {
-	isChanged := slices.ContainsFunc(s.tasks, func(t task) bool { return t.units != t.current })
+	excess := policy.StopExcess(s.jobs(), s.view.Units)
 	switch {
-	case !isChanged:
+	case !slices.ContainsFunc(s.tasks, func(t *task) bool { return t.units != t.current }):
 		return time.Time{}
 	case s.lead > 0:
-		s.stopExcess()
+		s.moves = append(s.moves, excess...)
 		return s.start
-	case s.held() > s.capacity || s.isMomentWorth():
+	case len(excess) > 0 || s.isMomentWorth():
 		s.resize()
 		return time.Time{}
 	}
@@ -28,8 +28,8 @@ func (s *plan) change() time.Time {
 // more, the gain in speed must pay back the pauses.
 func (s *plan) isMomentWorth() bool {
 	broken := 0
-	for i := range s.tasks {
-		if _, ok := s.breaks(&s.tasks[i]); ok {
+	for _, t := range s.tasks {
+		if _, ok := s.breaks(t); ok {
 			broken++
 		}
 	}
@@ -42,8 +42,7 @@ func (s *plan) isMomentWorth() bool {
 // not needed later.
 func (s *plan) paysBack() bool {
 	gain, cost := 0.0, 0.0
-	for i := range s.tasks {
-		t := &s.tasks[i]
+	for _, t := range s.tasks {
 		if t.isIdle() {
 			continue
 		}
@@ -58,8 +57,7 @@ func (s *plan) paysBack() bool {
 // impatient counts the jobs that must get more units before the next review.
 func (s *plan) impatient() int {
 	n := 0
-	for i := range s.tasks {
-		t := &s.tasks[i]
+	for _, t := range s.tasks {
 		waits := !t.isIdle() && t.units > t.current
 		if waits && t.patience(t.current) < s.o.ReviewInterval.Seconds() {
 			n++
@@ -71,24 +69,25 @@ func (s *plan) impatient() int {
 // lostAfter returns how many more jobs are lost if all jobs keep their units for a time.
 func (s *plan) lostAfter(seconds float64) int {
 	before := 0
-	s.scratch = append(s.scratch[:0], s.tasks...)
-	for i := range s.scratch {
-		t := &s.scratch[i]
-		if t.missing > s.o.LostRatio*t.work {
+	later := make([]*task, len(s.tasks))
+	for i, t := range s.tasks {
+		if t.missing > lostRatio*t.work {
 			before++
 		}
-		t.work = max(0, t.work-s.progress(t, seconds))
-		t.due -= seconds
+		l := *t
+		l.work = max(0, t.work-s.progress(t, seconds))
+		l.due -= seconds
+		later[i] = &l
 	}
-	return s.fill(s.scratch, float64(s.capacity), true).lost - before
+	return s.fill(later, float64(s.view.Units), true).lost - before
 }
 
 // blockedSeconds returns how long after the start of the plan a moment would break a promise. Jobs
 // that end later than Options.Urgent do not count: a single job must not block all others for long.
 func (s *plan) blockedSeconds() float64 {
 	until := 0.0
-	for i := range s.tasks {
-		end, ok := s.breaks(&s.tasks[i])
+	for _, t := range s.tasks {
+		end, ok := s.breaks(t)
 		if ok && end < s.o.Urgent.Seconds() {
 			until = max(until, end)
 		}
@@ -117,37 +116,26 @@ func (s *plan) breaks(t *task) (float64, bool) {
 	return end, earliest > t.window
 }
 
-func (s *plan) held() int {
-	held := 0
-	for i := range s.view.Jobs {
-		held += max(0, s.view.Jobs[i].Units)
-	}
-	return held
-}
-
-// stopExcess stops jobs that hold more than the capacity, the latest due first. It is needed if
-// nodes leave the cluster at a time at which no moment may be.
-func (s *plan) stopExcess() {
-	held := s.held()
-	for i := len(s.tasks) - 1; i >= 0 && held > s.capacity; i-- {
-		if t := &s.tasks[i]; t.current > 0 {
-			s.move(policy.Resize, t, 0, policy.ReasonYield)
-			held -= t.current
+// jobs returns the admitted jobs in order of due time.
+func (s *plan) jobs() (jobs []*policy.ElasticJob) {
+	for _, t := range s.tasks {
+		if t.current > 0 {
+			jobs = append(jobs, t.job)
 		}
 	}
+	return jobs
 }
 
 // resize returns the allocation as moves.
 func (s *plan) resize() {
-	for i := range s.tasks {
-		t := &s.tasks[i]
+	for _, t := range s.tasks {
 		reason := policy.ReasonShare
 		switch {
 		case t.units == t.current:
 			continue
 		case t.units < t.current:
 			reason = policy.ReasonYield
-		case t.isLost || math.IsInf(t.due, 1) || t.point > t.segment:
+		case t.isLost || t.isTimeless() || t.point > t.segment:
 			reason = policy.ReasonLeftOver
 		}
 		s.move(policy.Resize, t, t.units, reason)

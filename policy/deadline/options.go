@@ -29,9 +29,6 @@ type Options struct {
 	// of the capacity, because jobs hold whole numbers of units. Jobs that can run side by side until
 	// their ends need none.
 	NoHeadroom bool
-	// LostRatio is the ratio of the remaining work above which a job that does not fit counts as
-	// lost. Below it, the margins may suffice. Default: 0.03.
-	LostRatio float64
 }
 
 // costLimit is the cost above which a job is refused although it fits: its unit-seconds, relative to
@@ -44,12 +41,10 @@ func (o Options) withDefaults() Options {
 	o.ReviewInterval = cmp.Or(o.ReviewInterval, time.Minute)
 	o.Margin = cmp.Or(o.Margin, 2*time.Minute)
 	o.Urgent = cmp.Or(o.Urgent, 15*time.Minute)
-	o.LostRatio = cmp.Or(o.LostRatio, 0.03)
 	return o
 }
 
-// The headroom without Options.NoHeadroom. Jobs hold powers of two of units, so a plan in fractions of units is
-// off by some units, whatever the capacity.
+// The headroom without Options.NoHeadroom.
 const (
 	headroomUnits                      = 6.4
 	minHeadroomRatio, maxHeadroomRatio = 0.1, 0.4

@@ -10,8 +10,11 @@ import (
 // task is a job in a plan. Seconds count from the start of the plan.
 type task struct {
 	job     *policy.ElasticJob
-	option  int // of a queued job
 	current int // units that the job holds now
+
+	// Of a queued job: its cheapest option, and the unit-seconds of that in an empty cluster.
+	option int
+	cost   float64
 
 	curve policy.Curve
 	hull  policy.Curve // rates lowered by expected pauses
@@ -35,26 +38,21 @@ type task struct {
 }
 
 // newTask returns a task that starts after the pause of a moment.
-func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) task {
-	t := task{job: job, curve: o.Curve, work: max(0, o.Work), point: -1}
-	if isInexact(o.Curve) {
-		t.curve = o.Curve.Smooth(make(policy.Curve, 0, len(o.Curve)))
+func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) *task {
+	t := &task{job: job, curve: o.Curve.Smooth()}
+	if o.Work > 0 {
+		t.work = o.Work
 	}
-	if math.IsNaN(o.Work) {
-		t.work = 0
-	}
-
-	lowered := make(policy.Curve, 0, 2*len(o.Curve))
-	for _, p := range t.curve {
+	lowered := slices.Clone(t.curve)
+	for i, p := range t.curve {
 		wait := s.view.Pause.Seconds(p.Units, false, false)
-		p.Rate *= 1 - wait/(s.o.MomentInterval.Seconds()+wait)
-		lowered = append(lowered, p)
+		lowered[i].Rate *= 1 - wait/(s.o.MomentInterval.Seconds()+wait)
 	}
-	t.hull = lowered.Hull(lowered[len(lowered):])
+	t.hull = lowered.Hull()
 
 	t.window, t.due = math.Inf(1), math.Inf(1)
 	if !job.Deadline.IsZero() && len(t.hull) > 0 {
-		fastest := t.hull[len(t.hull)-1]
+		fastest := t.fastest()
 		t.window = job.Deadline.Sub(s.start).Seconds()
 		t.due = t.window - s.view.Pause.Seconds(fastest.Units, true, s.restarts)
 		t.due -= min(s.o.Margin.Seconds(), max(0, (t.due-t.work/fastest.Rate)/2))
@@ -62,15 +60,14 @@ func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) task {
 	return t
 }
 
-// isInexact reports whether a rate of the curve was not measured.
-func isInexact(c policy.Curve) bool {
-	return slices.ContainsFunc(c, func(p policy.CurvePoint) bool { return p.Error > 0 })
-}
-
 // isIdle reports whether a task cannot use any units.
-func (t *task) isIdle() bool {
-	return len(t.hull) == 0 || t.work <= 0
-}
+func (t *task) isIdle() bool { return len(t.hull) == 0 || t.work <= 0 }
+
+// isTimeless reports whether a task has no deadline.
+func (t *task) isTimeless() bool { return math.IsInf(t.due, 1) }
+
+// fastest returns the largest useful point; the task must have one.
+func (t *task) fastest() policy.CurvePoint { return t.hull[len(t.hull)-1] }
 
 // progress returns the work that a job does from now on with its current units.
 func (s *plan) progress(t *task, seconds float64) float64 {
@@ -97,8 +94,8 @@ func (t *task) unitsFor(rate float64) float64 {
 // patience returns for how many seconds a job can hold these units and still meet its deadline with
 // the largest useful number from then on.
 func (t *task) patience(units int) float64 {
-	rate, fastest := t.curve.Rate(units), t.hull[len(t.hull)-1].Rate
-	if rate >= fastest || math.IsInf(t.due, 1) {
+	rate, fastest := t.curve.Rate(units), t.fastest().Rate
+	if rate >= fastest || t.isTimeless() {
 		return math.Inf(1)
 	}
 	return (fastest*t.due - t.work) / (fastest - rate)

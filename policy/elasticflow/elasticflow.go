@@ -1,3 +1,16 @@
+// Package elasticflow is a baseline: the policy of ElasticFlow (Gu et al., ASPLOS 2023) as its
+// published code implements it, and a variant that decides about each arrival separately.
+//
+// All jobs are planned in order of deadline at their minimum satisfactory share: the smallest number
+// of units with which a job, planned backwards from its deadline into the units that are still free,
+// completes its work. Arrivals wait for the next round, which is at least a slot after the last. The
+// published code refuses all arrivals of a round if any job of the round, running ones included,
+// cannot be satisfied. Planning does not foresee pauses.
+//
+// Left-over units go to jobs without units first. The published code then prefers the job whose
+// unit-seconds grow the most per added unit. Its growth is computed for a plan; here it is that of
+// the present rates. The variant prefers the job that gains the most speed per added unit, relative
+// to its present speed per unit.
 package elasticflow
 
 import (
@@ -10,19 +23,13 @@ import (
 )
 
 // Policy is the policy. It is safe for concurrent use.
-type Policy struct {
-	perArrival bool
-}
+type Policy struct{ perArrival bool }
 
 // New returns the policy of the published code.
-func New() *Policy {
-	return &Policy{}
-}
+func New() *Policy { return &Policy{} }
 
 // NewPerArrival returns the variant that decides about each arrival separately.
-func NewPerArrival() *Policy {
-	return &Policy{perArrival: true}
-}
+func NewPerArrival() *Policy { return &Policy{perArrival: true} }
 
 // round is one decision.
 type round struct {
@@ -36,32 +43,25 @@ type round struct {
 
 // Plan implements policy.Policy.
 func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
-	r := &round{perArrival: p.perArrival, start: view.NextMoment(now), capacity: view.Units()}
+	r := &round{perArrival: p.perArrival, start: view.NextMoment(now), capacity: view.Units}
 	for i := range view.Jobs {
-		if job := &view.Jobs[i]; len(job.Options) > 0 {
-			r.shares = append(r.shares, r.newShare(job))
-		}
+		r.shares = append(r.shares, r.newShare(&view.Jobs[i]))
 	}
 	slices.SortStableFunc(r.shares, byWindow)
 	if r.start.After(now) {
-		r.stopExcess()
-		r.d.ReviewAt = r.start
-		return r.d
+		var jobs []*policy.ElasticJob
+		for i := range r.shares {
+			jobs = append(jobs, r.shares[i].job)
+		}
+		return policy.MoveDecision{Moves: policy.StopExcess(jobs, r.capacity), ReviewAt: r.start}
 	}
 
-	if p.perArrival {
-		r.admitEach(view.Queue)
-	} else {
-		r.admitAll(view.Queue)
-	}
+	r.admit(view.Queue)
 	r.fill()
-	free := r.capacity
-	for i := range r.shares {
-		free -= r.shares[i].units
-	}
-	planned := make([]int, len(r.shares))
+	free, planned := r.capacity, make([]int, len(r.shares))
 	for i := range r.shares {
 		planned[i] = r.shares[i].units
+		free -= planned[i]
 	}
 	r.leftOver(free)
 	r.resize(planned)
@@ -85,9 +85,7 @@ func (r *round) newShare(job *policy.ElasticJob) minimumShare {
 	return h
 }
 
-func byWindow(a, b minimumShare) int {
-	return cmp.Compare(a.window, b.window)
-}
+func byWindow(a, b minimumShare) int { return cmp.Compare(a.window, b.window) }
 
 // fill plans all jobs against an empty cluster and returns the number of unsatisfied ones.
 func (r *round) fill() int {
@@ -102,56 +100,42 @@ func (r *round) fill() int {
 	return unsatisfied
 }
 
-// candidates returns the jobs of the queue that have a curve, and refuses the others.
-func (r *round) candidates(queue []policy.ElasticJob) []minimumShare {
-	var all []minimumShare
+// admit admits an arrival if no more jobs are unsatisfied with it than without it, or all arrivals if
+// every job can be satisfied with them.
+func (r *round) admit(queue []policy.ElasticJob) {
+	var arrivals []minimumShare
 	for i := range queue {
-		job := &queue[i]
-		if len(job.Options) == 0 {
-			r.settle(policy.Refuse, job, policy.ReasonTooSlow)
+		if len(queue[i].Options) == 0 {
+			r.settle(policy.Refuse, &queue[i], policy.ReasonTooSlow)
 			continue
 		}
-		all = append(all, r.newShare(job))
+		arrivals = append(arrivals, r.newShare(&queue[i]))
 	}
-	return all
-}
-
-// admitAll admits all arrivals if every job can be satisfied, otherwise none.
-func (r *round) admitAll(queue []policy.ElasticJob) {
-	arrivals := r.candidates(queue)
 	if len(arrivals) == 0 {
 		return
 	}
-	before := slices.Clone(r.shares)
-	r.shares = append(r.shares, arrivals...)
+	if !r.perArrival {
+		r.admitGroup(arrivals, 0, policy.ReasonRound)
+		return
+	}
+	unsatisfied := r.fill()
+	for i := range arrivals {
+		r.admitGroup(arrivals[i:i+1], unsatisfied, policy.ReasonNoCapacity)
+	}
+}
+
+// admitGroup admits arrivals together if at most a number of jobs are unsatisfied with them.
+func (r *round) admitGroup(arrivals []minimumShare, unsatisfied int, otherwise policy.Reason) {
+	before := r.shares
+	r.shares = slices.Concat(before, arrivals)
 	slices.SortStableFunc(r.shares, byWindow)
 	kind, reason := policy.Admit, policy.ReasonFits
-	if r.fill() > 0 {
-		kind, reason = policy.Refuse, policy.ReasonRound
+	if r.fill() > unsatisfied {
+		kind, reason = policy.Refuse, otherwise
 		r.shares = before
 	}
 	for _, h := range arrivals {
 		r.settle(kind, h.job, reason)
-	}
-}
-
-// admitEach admits an arrival if no more jobs are unsatisfied with it than without it.
-func (r *round) admitEach(queue []policy.ElasticJob) {
-	arrivals := r.candidates(queue)
-	if len(arrivals) == 0 {
-		return
-	}
-	unsatisfied := r.fill()
-	for _, h := range arrivals {
-		before := r.shares
-		r.shares = append(slices.Clone(before), h)
-		slices.SortStableFunc(r.shares, byWindow)
-		if r.fill() > unsatisfied {
-			r.shares = before
-			r.settle(policy.Refuse, h.job, policy.ReasonNoCapacity)
-			continue
-		}
-		r.settle(policy.Admit, h.job, policy.ReasonFits)
 	}
 }
 
@@ -162,22 +146,19 @@ func (r *round) settle(kind policy.Kind, job *policy.ElasticJob, reason policy.R
 // leftOver gives the free units to the jobs that value the next number of units most.
 func (r *round) leftOver(free int) {
 	for {
-		best, value := -1, math.Inf(-1)
+		best, to, highest := -1, policy.CurvePoint{}, math.Inf(-1)
 		for i := range r.shares {
 			h := &r.shares[i]
-			if next, ok := h.next(); ok && next.Units-h.units <= free {
-				if v := r.value(h, next); v > value {
-					best, value = i, v
-				}
+			next, ok := h.next()
+			if v := r.value(h, next); ok && next.Units-h.units <= free && v > highest {
+				best, to, highest = i, next, v
 			}
 		}
 		if best < 0 {
 			return
 		}
-		h := &r.shares[best]
-		next, _ := h.next()
-		free -= next.Units - h.units
-		h.units = next.Units
+		free -= to.Units - r.shares[best].units
+		r.shares[best].units = to.Units
 	}
 }
 
@@ -237,19 +218,3 @@ func (r *round) review(now time.Time) {
 
 // maxReviewSeconds bounds the time to a review, so that it is representable.
 const maxReviewSeconds = 1e9
-
-// stopExcess stops jobs if the jobs hold more units than there are, the latest deadline first.
-func (r *round) stopExcess() {
-	held := 0
-	for i := range r.shares {
-		held += max(0, r.shares[i].job.Units)
-	}
-	for i := len(r.shares) - 1; i >= 0 && held > r.capacity; i-- {
-		if job := r.shares[i].job; job.Units > 0 {
-			held -= job.Units
-			r.d.Moves = append(r.d.Moves, policy.Move{
-				Kind: policy.Resize, Job: job.ID, Reason: policy.ReasonYield,
-			})
-		}
-	}
-}

@@ -22,8 +22,7 @@ func job(id string, work float64, window time.Duration, units int) policy.Elasti
 }
 
 func view(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
-	nodes := []policy.NodeView{{Name: "a", Units: units}}
-	return &policy.ClusterView{Nodes: nodes, Jobs: running, Queue: queue, Slot: time.Minute}
+	return &policy.ClusterView{Units: units, Jobs: running, Queue: queue, Slot: time.Minute}
 }
 
 // started returns the units of the jobs that a decision resizes.

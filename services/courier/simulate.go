@@ -112,7 +112,9 @@ func (c *simulateElastic) Run(w *environment) error {
 
 	bar := &services.StepBar{Out: w.stderr}
 	result, err := elastic.Compare(w.ctx, trace, rates, c.Policy, elastic.Options{
-		Cluster:          elastic.NewCluster(c.GPUs, c.Slot, policy.Charge(c.Charge)),
+		GPUs:             c.GPUs,
+		Slot:             c.Slot,
+		Charge:           policy.Charge(c.Charge),
 		AllowBatchChange: c.AllowBatchChange,
 		RateError:        c.RateError,
 		Predicted:        c.Predicted,

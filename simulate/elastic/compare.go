@@ -2,9 +2,11 @@ package elastic
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -25,33 +27,40 @@ type PolicyComparison struct {
 	Policies []TraceScore `json:"policies"`
 }
 
-// CheckPolicies returns an error for an unknown, an empty or a repeated name, and for no name.
-func CheckPolicies(names []string) error {
-	if len(names) == 0 {
-		return fmt.Errorf("no policy is given: want one of %s", strings.Join(Policies(), ", "))
-	}
-	for i, name := range names {
-		if _, err := NewPolicy(name); err != nil {
-			return err
-		}
-		if slices.Contains(names[:i], name) {
-			return fmt.Errorf("policy %q is given twice", name)
-		}
-	}
-	return nil
+// TraceScore is what a policy reached on a trace.
+type TraceScore struct {
+	Policy string  `json:"policy"`
+	Jobs   int     `json:"jobs"`
+	Kept   int     `json:"kept"`
+	Ratio  float64 `json:"ratio"` // kept / jobs
+
+	Refused int `json:"refused"`
+	// Broken counts the admitted jobs that were not kept.
+	Broken       int     `json:"broken_promises"`
+	BrokenRatio  float64 `json:"broken_ratio"` // broken / jobs
+	BatchChanged int     `json:"batch_changed"`
+
+	Moments         int     `json:"moments"`
+	HeldGPUHours    float64 `json:"held_gpu_hours"`
+	PauseGPUHours   float64 `json:"pause_gpu_hours"` // part of the held ones that pauses took
+	Decisions       int     `json:"decisions"`
+	DecisionSeconds float64 `json:"decision_p99_seconds"`
+
+	Schedule []Stretch `json:"-"`
 }
 
 // Compare plays a trace with each policy.
-func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []string, o Options) (
-	*PolicyComparison, error) {
+func Compare(
+	ctx context.Context, trace []TraceJob, rates Throughputs, names []string, o Options,
+) (*PolicyComparison, error) {
 	if err := CheckPolicies(names); err != nil {
 		return nil, err
 	}
 	c := &PolicyComparison{
 		Jobs:   len(trace),
-		GPUs:   o.Cluster.GPUs,
-		Slot:   o.Cluster.Slot.Seconds(),
-		Charge: string(o.Cluster.Pause.Charge),
+		GPUs:   o.GPUs,
+		Slot:   o.Slot.Seconds(),
+		Charge: string(o.Charge),
 		Rates:  o.knownRates(),
 		Error:  o.RateError,
 		Seed:   o.Seed,
@@ -65,6 +74,35 @@ func Compare(ctx context.Context, trace []TraceJob, rates Throughputs, names []s
 		c.Policies = append(c.Policies, *r)
 	}
 	return c, nil
+}
+
+func newResult(name string, w *world, v *Verified, schedule []Stretch, times []time.Duration) *TraceScore {
+	r := &TraceScore{
+		Policy:        name,
+		Jobs:          len(w.jobs),
+		Kept:          len(v.Kept),
+		Ratio:         float64(len(v.Kept)) / float64(len(w.jobs)),
+		Moments:       v.Moments,
+		HeldGPUHours:  v.HeldSeconds / 3600,
+		PauseGPUHours: v.PauseSeconds / 3600,
+		Decisions:     len(times),
+		Schedule:      schedule,
+	}
+	for _, j := range w.jobs {
+		switch {
+		case !j.admitted:
+			r.Refused++
+		case !v.Kept[j.ID]:
+			r.Broken++
+		}
+		if j.admitted && j.chosen > 0 {
+			r.BatchChanged++
+		}
+	}
+	r.BrokenRatio = float64(r.Broken) / float64(r.Jobs)
+	slices.Sort(times)
+	r.DecisionSeconds = times[len(times)*99/100].Seconds()
+	return r
 }
 
 // WriteText writes the comparison as a table with a legend.
@@ -121,3 +159,17 @@ paused     part of the GPU hours in which jobs stood still after moments
 moments    times at which some job started or changed its number of GPUs
 p99 ms     time of a decision at the 99th percentile, measured on this machine
 `
+
+// WriteSchedule writes the schedule of the policy as CSV, in order of start.
+func (r *TraceScore) WriteSchedule(out io.Writer) error {
+	w := csv.NewWriter(out)
+	_ = w.Write([]string{"job_id", "start_seconds", "end_seconds", "gpus", "batch_size"}) // see w.Error
+	seconds := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
+	for _, s := range r.Schedule {
+		_ = w.Write([]string{
+			s.Job, seconds(s.Start), seconds(s.End), strconv.Itoa(s.GPUs), strconv.Itoa(s.BatchSize),
+		})
+	}
+	w.Flush()
+	return w.Error()
+}

@@ -1,23 +1,36 @@
+// Package elastic simulates elastic training jobs with deadlines on a cluster of GPUs, and compares
+// policies by the ratio of kept deadlines.
+//
+// The rules are strict. A job is revealed at its submission. A number of GPUs that starts or changes
+// makes a moment; two moments are at least a slot apart, and running jobs pause at a moment. A job
+// is kept if it completes all iterations by its deadline, and the ratio counts all jobs of the
+// trace, refused ones included. The format of traces and of throughput tables is the one of
+// ElasticFlow (Gu et al., ASPLOS 2023).
+//
+// Compare plays a trace with several policies, Run with one. Verify is a second implementation of the
+// rules that reads only the schedule: all figures are those of Verify. Results depend on the inputs
+// alone, except for the measured decision times.
 package elastic
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"courier/policy"
 	"courier/policy/deadline"
-	"courier/policy/edf"
 	"courier/policy/elasticflow"
-	"courier/policy/jct"
 )
 
 // Options are the options of Run and Compare.
 type Options struct {
-	Cluster GPUCluster
+	GPUs   int
+	Slot   time.Duration // minimum time between two moments
+	Charge policy.Charge
 	// AllowBatchChange lets policies choose another profiled batch size for the same samples.
 	AllowBatchChange bool
 	// RateError is the standard deviation of log(true / known rate). Zero: known rates are exact.
@@ -34,71 +47,76 @@ type Options struct {
 var constructors = []struct {
 	name      string
 	keepBatch bool
-	create    func() policy.Policy
+	policy    policy.Policy
 }{
-	{"deadline", false, func() policy.Policy { return deadline.New(deadline.Options{}) }},
-	{"edf", true, func() policy.Policy { return edf.New() }},
-	{"elasticflow", true, func() policy.Policy { return elasticflow.New() }},
-	{"elasticflow-per-arrival", true, func() policy.Policy { return elasticflow.NewPerArrival() }},
-	{"jct", false, func() policy.Policy { return jct.New() }},
+	{"deadline", false, deadline.New(deadline.Options{})},
+	{"edf", true, policy.EDF()},
+	{"elasticflow", true, elasticflow.New()},
+	{"elasticflow-per-arrival", true, elasticflow.NewPerArrival()},
+	{"jct", false, policy.JCT()},
 }
 
 // Policies returns the names of the policies, the default first.
-func Policies() []string {
-	var names []string
+func Policies() (names []string) {
 	for _, c := range constructors {
 		names = append(names, c.name)
 	}
 	return names
 }
 
-// NewPolicy returns the policy of a name.
-func NewPolicy(name string) (policy.Policy, error) {
-	for _, c := range constructors {
-		if c.name == name {
-			return c.create(), nil
+// CheckPolicies returns an error for an unknown, an empty or a repeated name, and for no name.
+func CheckPolicies(names []string) error {
+	if len(names) == 0 {
+		return fmt.Errorf("no policy is given: want one of %s", strings.Join(Policies(), ", "))
+	}
+	for i, name := range names {
+		if !slices.Contains(Policies(), name) {
+			return fmt.Errorf("policy %q is not one of %s", name, strings.Join(Policies(), ", "))
+		}
+		if slices.Contains(names[:i], name) {
+			return fmt.Errorf("policy %q is given twice", name)
 		}
 	}
-	return nil, fmt.Errorf("policy %q is not one of %s", name, strings.Join(Policies(), ", "))
-}
-
-// knownRates names what policies know about rates.
-func (o *Options) knownRates() string {
-	switch {
-	case o.Predicted:
-		return "predicted"
-	case o.RateError > 0:
-		return "perturbed"
-	}
-	return "exact"
+	return nil
 }
 
 // Validate returns an error that names the first invalid option.
 func (o *Options) Validate() error {
-	if !(o.RateError >= 0 && o.RateError <= 1) {
+	switch {
+	case !(o.RateError >= 0 && o.RateError <= 1):
 		return fmt.Errorf("--rate-error is %g, want 0 to 1", o.RateError)
-	}
-	if o.Predicted && o.RateError > 0 {
+	case o.Predicted && o.RateError > 0:
 		return errors.New("--predicted and --rate-error are given together: rates are either predicted " +
 			"or have a given error")
+	case o.GPUs < 1 || o.GPUs > 1<<20:
+		return fmt.Errorf("--gpus is %d, want 1 to %d", o.GPUs, 1<<20)
+	case o.Slot < 0:
+		return fmt.Errorf("--slot is %s, want 0 or more", o.Slot)
 	}
-	return o.Cluster.Validate()
+	return nil
 }
 
-// Run plays a trace with one policy.
-func Run(ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options) (*TraceScore,
-	error) {
-	p, err := NewPolicy(name)
-	if err != nil {
-		return nil, err
+// pause returns the pauses that the authors of ElasticFlow measured: 2 s and at restarts 27 s more below
+// 256 GPUs, otherwise 7 s and 47 s more.
+func (o *Options) pause() policy.Pause {
+	pause := policy.Pause{
+		Base:         2 * time.Second,
+		PerDoubling:  2 * time.Second,
+		Restart:      27 * time.Second,
+		RestartEvery: int(o.Slot.Seconds()),
+		Charge:       o.Charge,
 	}
-	return Play(ctx, trace, rates, name, p, o)
+	if o.GPUs >= 256 {
+		pause.Base, pause.Restart = 7*time.Second, 47*time.Second
+	}
+	return pause
 }
 
-// Play plays a trace with a policy that need not be one of Policies; the name is that of the result.
-func Play(ctx context.Context, trace []TraceJob, rates Throughputs, name string, p policy.Policy,
-	o Options) (*TraceScore, error) {
-	if err := o.Validate(); err != nil {
+// Run plays a trace with the policy of a name.
+func Run(
+	ctx context.Context, trace []TraceJob, rates Throughputs, name string, o Options,
+) (*TraceScore, error) {
+	if err := errors.Join(CheckPolicies([]string{name}), o.Validate()); err != nil {
 		return nil, err
 	}
 	w, err := newWorld(trace, rates, o)
@@ -107,23 +125,26 @@ func Play(ctx context.Context, trace []TraceJob, rates Throughputs, name string,
 	}
 
 	var times []time.Duration
+	p := constructors[slices.Index(Policies(), name)].policy
 	decide := func(v *policy.ClusterView, now time.Time) policy.MoveDecision {
+		if o.Progress != nil {
+			o.Progress(name, w.next)
+		}
 		start := time.Now()
 		d := p.Plan(v, now)
 		times = append(times, time.Since(start))
 		return d
 	}
-	progress := func(submitted int) {
-		if o.Progress != nil {
-			o.Progress(name, submitted)
-		}
-	}
-	if err := w.play(ctx, decide, progress); err != nil {
+	if err := w.play(ctx, decide); err != nil {
 		return nil, fmt.Errorf("policy %s: %w", name, err)
 	}
 
-	schedule := w.schedule()
-	verified, err := Verify(trace, rates, o.Cluster, schedule, o.AllowBatchChange)
+	var schedule []Stretch
+	for _, j := range w.jobs {
+		schedule = append(schedule, j.stretches...)
+	}
+	sortSchedule(schedule)
+	verified, err := Verify(trace, rates, o, schedule)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: invalid schedule: %w", name, err)
 	}
@@ -131,7 +152,7 @@ func Play(ctx context.Context, trace []TraceJob, rates Throughputs, name string,
 }
 
 func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
-	w := &world{cluster: o.Cluster, nodes: o.Cluster.nodes(), rates: rates, known: o.knowledge()}
+	w := &world{Options: o, pauses: o.pause(), runs: learnedRuns{}}
 	if len(trace) == 0 {
 		return nil, errNoJobs
 	}
@@ -140,50 +161,23 @@ func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
 		if len(options) == 0 {
 			return nil, fmt.Errorf("job %q: %w", t.ID, rates.missing(t.Model, t.BatchSize))
 		}
-		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options})
+		w.jobs = append(w.jobs, &simulatedJob{TraceJob: t, options: options, isMeasured: map[int]bool{}})
 	}
 	return w, nil
 }
 
-// knowledge returns what policies know about rates.
-func (o *Options) knowledge() knowledge {
-	switch {
-	case o.Predicted:
-		return newLearnedKnowledge()
-	case o.RateError > 0:
-		return &perturbedKnowledge{seed: o.Seed, sigma: o.RateError}
-	}
-	return exactKnowledge{}
-}
-
 // optionsOf returns the batch sizes of a job, its own first.
-func optionsOf(t TraceJob, curves map[int]policy.Curve, allowBatchChange bool) []gpuOption {
-	if len(curves[t.BatchSize]) == 0 {
-		return nil
+func optionsOf(t TraceJob, curves map[int]policy.Curve, allowBatchChange bool) (options []gpuOption) {
+	sizes := []int{t.BatchSize}
+	if allowBatchChange && len(curves[t.BatchSize]) > 0 {
+		others := slices.Sorted(maps.Keys(curves))
+		sizes = append(sizes, slices.DeleteFunc(others, func(size int) bool { return size == t.BatchSize })...)
 	}
-	options := []gpuOption{{t.BatchSize, t.Iterations, curves[t.BatchSize]}}
-	if !allowBatchChange {
-		return options
-	}
-	var others []int
-	for size, curve := range curves {
-		if size != t.BatchSize && len(curve) > 0 {
-			others = append(others, size)
+	for _, size := range sizes {
+		if curve := curves[size]; len(curve) > 0 {
+			iterations := t.Iterations * float64(t.BatchSize) / float64(size)
+			options = append(options, gpuOption{size, iterations, curve})
 		}
 	}
-	slices.Sort(others)
-	for _, size := range others {
-		iterations := t.Iterations * float64(t.BatchSize) / float64(size)
-		options = append(options, gpuOption{size, iterations, curves[size]})
-	}
 	return options
-}
-
-func (w *world) schedule() []Stretch {
-	var schedule []Stretch
-	for _, j := range w.jobs {
-		schedule = append(schedule, j.stretches...)
-	}
-	sortSchedule(schedule)
-	return schedule
 }

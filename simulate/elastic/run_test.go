@@ -49,7 +49,7 @@ func run(t testing.TB, trace []elastic.TraceJob, rates elastic.Throughputs, name
 }
 
 func cluster(gpus int, charge policy.Charge) elastic.Options {
-	return elastic.Options{Cluster: elastic.NewCluster(gpus, time.Minute, charge)}
+	return elastic.Options{GPUs: gpus, Slot: time.Minute, Charge: charge}
 }
 
 var charges = []policy.Charge{
@@ -150,11 +150,10 @@ func TestRun_DeadlineKeepsMoreThanTheBaselines(t *testing.T) {
 
 func TestRun_GivesTheSameScheduleAgain(t *testing.T) {
 	trace, rates := small(t)
-	for _, o := range []elastic.Options{
-		cluster(16, policy.ChargeAll),
-		{Cluster: cluster(16, policy.ChargeAll).Cluster, RateError: 0.2, Seed: 3},
-		{Cluster: cluster(16, policy.ChargeAll).Cluster, Predicted: true},
-	} {
+	exact := cluster(16, policy.ChargeAll)
+	perturbed, predicted := exact, exact
+	perturbed.RateError, perturbed.Seed, predicted.Predicted = 0.2, 3, true
+	for _, o := range []elastic.Options{exact, perturbed, predicted} {
 		a, b := run(t, trace, rates, "deadline", o), run(t, trace, rates, "deadline", o)
 		if !slices.Equal(a.Schedule, b.Schedule) {
 			t.Errorf("two schedules with %+v", o)
@@ -263,7 +262,7 @@ func TestRun_AgreesWithTheChecker(t *testing.T) {
 func check(t *testing.T, script string, r *elastic.TraceScore, charge policy.Charge) {
 	t.Helper()
 	var schedule bytes.Buffer
-	if err := elastic.WriteSchedule(&schedule, r.Schedule); err != nil {
+	if err := r.WriteSchedule(&schedule); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "schedule.csv")
@@ -323,9 +322,7 @@ func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := elastic.Options{
-				Cluster: elastic.NewCluster(test.gpus, test.slot, test.charge),
-			}
+			o := elastic.Options{GPUs: test.gpus, Slot: test.slot, Charge: test.charge}
 			r := run(t, trace, rates, "deadline", o)
 			if r.Ratio < test.bar {
 				t.Errorf("ratio %.4f, want %g or more", r.Ratio, test.bar)

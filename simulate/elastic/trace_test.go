@@ -130,11 +130,10 @@ func TestVerify_FindsBrokenRules(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := elastic.Verify(trace, rates, o.Cluster, test.schedule, false)
+			_, err := elastic.Verify(trace, rates, o, test.schedule)
 			wantError(t, err, test.want)
 		})
 	}
-	_, err := elastic.Verify(trace, rates, cluster(1, policy.ChargeAll).Cluster,
-		[]elastic.Stretch{at(0, time.Hour, 2)}, false)
+	_, err := elastic.Verify(trace, rates, cluster(1, policy.ChargeAll), []elastic.Stretch{at(0, time.Hour, 2)})
 	wantError(t, err, "2 of 1 GPUs")
 }

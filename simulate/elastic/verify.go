@@ -9,26 +9,39 @@ import (
 	"courier/policy"
 )
 
+// Stretch is a time in which a job holds one number of GPUs.
+type Stretch struct {
+	Job        string
+	Start, End time.Duration
+	GPUs       int
+	BatchSize  int
+}
+
+// sortSchedule orders stretches by start, then by job.
+func sortSchedule(schedule []Stretch) {
+	slices.SortFunc(schedule, func(a, b Stretch) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Job, b.Job))
+	})
+}
+
 // Verified is what a schedule reaches under the rules.
 type Verified struct {
-	Kept         int             // jobs that complete all iterations by their deadline
-	Ended        map[string]bool // jobs that ran, and whether they were kept
+	Kept         map[string]bool // jobs that complete all iterations by their deadline
 	Moments      int
 	HeldSeconds  float64 // GPUs times time
 	PauseSeconds float64 // GPUs times pauses; a part of HeldSeconds
 }
 
 // Verify checks a schedule against a trace and computes what it reaches. It reads nothing but its
-// arguments. allowBatchChange lets a job run at another profiled batch size for the same samples.
-func Verify(trace []TraceJob, rates Throughputs, c GPUCluster, schedule []Stretch,
-	allowBatchChange bool) (*Verified, error) {
+// arguments.
+func Verify(trace []TraceJob, rates Throughputs, o Options, schedule []Stretch) (*Verified, error) {
 	jobs := map[string]*TraceJob{}
 	for i := range trace {
 		jobs[trace[i].ID] = &trace[i]
 	}
 	byJob := map[string][]Stretch{}
 	for _, s := range schedule {
-		if err := checkStretch(jobs[s.Job], rates, s, allowBatchChange); err != nil {
+		if err := checkStretch(jobs[s.Job], rates, s, o.AllowBatchChange); err != nil {
 			return nil, fmt.Errorf("job %q at %s: %w", s.Job, s.Start, err)
 		}
 		byJob[s.Job] = append(byJob[s.Job], s)
@@ -40,19 +53,19 @@ func Verify(trace []TraceJob, rates Throughputs, c GPUCluster, schedule []Stretc
 		}
 		byJob[id] = joined
 	}
-	if err := checkCapacity(byJob, c.GPUs); err != nil {
+	if err := checkCapacity(byJob, o.GPUs); err != nil {
 		return nil, err
 	}
-	moments, err := momentsOf(byJob, c.Slot)
+	moments, err := momentsOf(byJob, o.Slot)
 	if err != nil {
 		return nil, err
 	}
 
-	v := &Verified{Ended: map[string]bool{}, Moments: len(moments)}
+	v := &Verified{Kept: map[string]bool{}, Moments: len(moments)}
 	for i := range trace { // in the order of the trace: sums of floats are the same each time
 		job := &trace[i]
 		if stretches := byJob[job.ID]; len(stretches) > 0 {
-			v.run(job, rates[job.Model][stretches[0].BatchSize], c.Pause, moments, stretches)
+			v.run(job, rates[job.Model][stretches[0].BatchSize], o.pause(), moments, stretches)
 		}
 	}
 	return v, nil
@@ -139,7 +152,7 @@ func momentsOf(byJob map[string][]Stretch, slot time.Duration) ([]time.Duration,
 func (v *Verified) run(job *TraceJob, curve policy.Curve, pause policy.Pause,
 	moments []time.Duration, stretches []Stretch) {
 	need := job.Iterations * float64(job.BatchSize) / float64(stretches[0].BatchSize)
-	left := need
+	left, tolerance := need, 1e-9*need+1e-6 // the rounding error that sums of iterations may have
 	kept, isDone := false, false
 	for _, s := range stretches {
 		v.HeldSeconds += float64(s.GPUs) * (s.End - s.Start).Seconds()
@@ -158,7 +171,7 @@ func (v *Verified) run(job *TraceJob, curve policy.Curve, pause policy.Pause,
 			v.PauseSeconds += float64(s.GPUs) * wait
 
 			done := ((until - at).Seconds() - wait) * curve.Rate(s.GPUs)
-			if !isDone && done >= left-tolerance(need) {
+			if !isDone && done >= left-tolerance {
 				isDone = true
 				end := at.Seconds() + wait + max(0, left)/curve.Rate(s.GPUs)
 				kept = end <= job.Deadline.Seconds()+1e-6
@@ -166,13 +179,7 @@ func (v *Verified) run(job *TraceJob, curve policy.Curve, pause policy.Pause,
 			left -= done
 		}
 	}
-	v.Ended[job.ID] = kept
 	if kept {
-		v.Kept++
+		v.Kept[job.ID] = true
 	}
-}
-
-// tolerance is the rounding error that sums of iterations may have.
-func tolerance(need float64) float64 {
-	return 1e-9*need + 1e-6
 }
