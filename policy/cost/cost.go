@@ -6,8 +6,8 @@
 // deadline. Both step greedily along the lower convex hull of the options, which is optimal but for
 // the last step.
 //
-// On a pool of cores, the trials of a stage run in waves, so that each stage has a front of its own:
-// PoolOptions returns its options, and StageFronts plans with them.
+// FrontsOf is for trials that all run at the same time. On a pool of cores, the trials of a stage run
+// in waves: PoolFronts.
 package cost
 
 import (
@@ -20,7 +20,6 @@ import (
 
 // TrialOption is a configuration of one trial, with the time and the cost of one epoch.
 type TrialOption struct {
-	Name    string
 	Cores   int // of the trial on a pool; 0: not on a pool
 	Seconds float64
 	Cost    float64
@@ -77,8 +76,8 @@ type Plan struct {
 // StageFronts are the options of each stage. Their times and costs are those of the whole stage.
 type StageFronts [][]TrialOption
 
-// frontsOf returns the fronts of stages whose trials all run at the same time.
-func frontsOf(front []TrialOption, stages []Stage) StageFronts {
+// FrontsOf returns the fronts of stages whose trials all run at the same time.
+func FrontsOf(front []TrialOption, stages []Stage) StageFronts {
 	fronts := make(StageFronts, len(stages))
 	for i, s := range stages {
 		for _, o := range front {
@@ -88,11 +87,6 @@ func frontsOf(front []TrialOption, stages []Stage) StageFronts {
 		}
 	}
 	return fronts
-}
-
-// PlanOf returns the plan with these options.
-func PlanOf(front []TrialOption, stages []Stage, options []int) Plan {
-	return frontsOf(front, stages).PlanOf(options)
 }
 
 // PlanOf returns the plan with these options.
@@ -130,32 +124,21 @@ func (f StageFronts) validate() error {
 	return nil
 }
 
-// step returns the time gained and the cost added by the next faster option of a stage.
-func (f StageFronts) step(p *Plan, i int) (gain, added float64, ok bool) {
-	k := p.Options[i]
-	if k+1 >= len(f[i]) {
-		return 0, 0, false
-	}
-	return f[i][k].Seconds - f[i][k+1].Seconds, f[i][k+1].Cost - f[i][k].Cost, true
-}
-
-// best returns the stage whose next step gains the most time per cost among those that are allowed;
-// -1 if there is none.
+// best returns the stage whose next faster option gains the most time per added cost among those that
+// are allowed; -1 if there is none.
 func (f StageFronts) best(p *Plan, isAllowed func(added float64) bool) int {
 	best, ratio := -1, 0.0
-	for i := range f {
-		gain, added, ok := f.step(p, i)
-		if ok && isAllowed(added) && gain/added > ratio {
-			best, ratio = i, gain/added
+	for i, k := range p.Options {
+		if k+1 == len(f[i]) {
+			continue
+		}
+		now, next := f[i][k], f[i][k+1]
+		added := next.Cost - now.Cost
+		if r := (now.Seconds - next.Seconds) / added; r > ratio && isAllowed(added) {
+			best, ratio = i, r
 		}
 	}
 	return best
-}
-
-// FastestWithin returns the fastest plan that costs at most the budget. The error names the smallest
-// budget that suffices.
-func FastestWithin(front []TrialOption, stages []Stage, budget float64) (Plan, error) {
-	return frontsOf(front, stages).FastestWithin(budget)
 }
 
 // FastestWithin returns the fastest plan that costs at most the budget. The error names the smallest
@@ -176,12 +159,6 @@ func (f StageFronts) FastestWithin(budget float64) (Plan, error) {
 		p.Options[i]++
 		p = f.PlanOf(p.Options)
 	}
-}
-
-// CheapestWithin returns the cheapest plan that takes at most a deadline in seconds. The error names
-// the shortest deadline that can be met.
-func CheapestWithin(front []TrialOption, stages []Stage, deadline float64) (Plan, error) {
-	return frontsOf(front, stages).CheapestWithin(deadline)
 }
 
 // CheapestWithin returns the cheapest plan that takes at most a deadline in seconds. The error names
@@ -226,17 +203,9 @@ func (f StageFronts) giveBack(p Plan, deadline float64) Plan {
 
 // Static returns the fastest plan within a budget whose stages all have the same option; false if
 // there is none.
-func Static(options []TrialOption, stages []Stage, budget float64) (best Plan, isFound bool) {
-	fronts := frontsOf(options, stages)
-	if fronts.validate() != nil {
-		return best, false
-	}
-	for k := range options {
-		same := make([]int, len(stages))
-		for i := range same {
-			same[i] = k
-		}
-		p := fronts.PlanOf(same)
+func (f StageFronts) Static(budget float64) (best Plan, isFound bool) {
+	for k := range f[0] {
+		p := f.PlanOf(slices.Repeat([]int{k}, len(f)))
 		if p.Cost <= budget && (!isFound || p.Seconds < best.Seconds) {
 			best, isFound = p, true
 		}

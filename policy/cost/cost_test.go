@@ -46,12 +46,9 @@ func TestPlans_AreAtMostOneStepFromTheOptimum(t *testing.T) {
 		for i := range stages {
 			stages[i] = cost.Stage{Trials: 1 << random.IntN(8), Epochs: 1 + random.IntN(4)}
 		}
-		cheapest := cost.PlanOf(front, stages, make([]int, len(stages)))
-		fastestOptions := make([]int, len(stages))
-		for i := range fastestOptions {
-			fastestOptions[i] = len(front) - 1
-		}
-		fastest := cost.PlanOf(front, stages, fastestOptions)
+		fronts := cost.FrontsOf(front, stages)
+		cheapest := fronts.Cheapest()
+		fastest := fronts.Fastest()
 		part := random.Float64()
 		budget := cheapest.Cost + part*(fastest.Cost-cheapest.Cost)
 		deadline := fastest.Seconds + part*(cheapest.Seconds-fastest.Seconds)
@@ -65,7 +62,7 @@ func TestPlans_AreAtMostOneStepFromTheOptimum(t *testing.T) {
 		}
 		leastSeconds, leastCost := math.Inf(1), math.Inf(1)
 		each(len(front), len(stages), func(chosen []int) {
-			p := cost.PlanOf(front, stages, chosen)
+			p := fronts.PlanOf(chosen)
 			if p.Cost <= budget {
 				leastSeconds = min(leastSeconds, p.Seconds)
 			}
@@ -73,12 +70,12 @@ func TestPlans_AreAtMostOneStepFromTheOptimum(t *testing.T) {
 				leastCost = min(leastCost, p.Cost)
 			}
 		})
-		got, err := cost.FastestWithin(front, stages, budget)
+		got, err := cost.FrontsOf(front, stages).FastestWithin(budget)
 		if err != nil || got.Cost > budget || got.Seconds > leastSeconds+largestGain+1e-9 {
 			t.Fatalf("case %d: %+v, %v within %g; the optimum takes %g s, a step at most %g s",
 				n, got, err, budget, leastSeconds, largestGain)
 		}
-		got, err = cost.CheapestWithin(front, stages, deadline+1e-9)
+		got, err = cost.FrontsOf(front, stages).CheapestWithin(deadline + 1e-9)
 		if err != nil || got.Seconds > deadline+1e-9 || got.Cost > leastCost+largestCost+1e-9 {
 			t.Fatalf("case %d: %+v, %v within %g s; the optimum costs %g, a step at most %g",
 				n, got, err, deadline, leastCost, largestCost)
@@ -116,20 +113,20 @@ func TestPlans_NameTheSmallestBound(t *testing.T) {
 	if len(stages) != 3 || stages[2].Trials != 1 {
 		t.Fatalf("stages = %v, want 4, 2 and 1 trials", stages)
 	}
-	if _, err := cost.FastestWithin(front, stages, 6); err == nil ||
+	if _, err := cost.FrontsOf(front, stages).FastestWithin(6); err == nil ||
 		!strings.Contains(err.Error(), "want at least 7") {
 		t.Errorf("budget of 6: %v, want the smallest one, 7", err)
 	}
-	if _, err := cost.CheapestWithin(front, stages, 14); err == nil ||
+	if _, err := cost.FrontsOf(front, stages).CheapestWithin(14); err == nil ||
 		!strings.Contains(err.Error(), "want at least 15 s") {
 		t.Errorf("deadline of 14 s: %v, want the shortest one, 15 s", err)
 	}
 	// The stage with one trial is the cheapest to speed up.
-	got, err := cost.FastestWithin(front, stages, 9)
+	got, err := cost.FrontsOf(front, stages).FastestWithin(9)
 	if err != nil || !slices.Equal(got.Options, []int{0, 0, 1}) || got.Seconds != 25 || got.Cost != 9 {
 		t.Errorf("budget of 9: %+v, %v, want the last stage fast, 25 s", got, err)
 	}
-	if _, err := cost.FastestWithin(nil, stages, 9); err == nil {
+	if _, err := cost.FrontsOf(nil, stages).FastestWithin(9); err == nil {
 		t.Error("no options are accepted")
 	}
 }
@@ -166,11 +163,11 @@ func plansOf(t *testing.T, data []byte) {
 	stages := cost.Halving(int(next()), 2+int(next()%3), 1+int(next()%5))
 	bound := 1000 * number()
 
-	p, err := cost.FastestWithin(front, stages, bound)
+	p, err := cost.FrontsOf(front, stages).FastestWithin(bound)
 	if err == nil && !(p.Cost <= bound && p.Seconds > 0) {
 		t.Fatalf("plan %+v within the budget %g", p, bound)
 	}
-	p, err = cost.CheapestWithin(front, stages, bound)
+	p, err = cost.FrontsOf(front, stages).CheapestWithin(bound)
 	if err == nil && !(p.Seconds <= bound && p.Cost >= 0) {
 		t.Fatalf("plan %+v within the deadline %g", p, bound)
 	}
@@ -179,8 +176,8 @@ func plansOf(t *testing.T, data []byte) {
 		Forecast: cost.LossForecast{Median: number(), High: number()}, SwitchCost: number(),
 	}
 	replanned := cost.ReplanTraining(front, view)
-	if replanned.IsReplanned && !(replanned.Option >= 0 && replanned.Option < len(front)) {
-		t.Fatalf("option %d of %d", replanned.Option, len(front))
+	if o := replanned.Option; o != view.Option && !(o >= 0 && o < len(front)) {
+		t.Fatalf("option %d of %d", o, len(front))
 	}
 }
 
@@ -209,7 +206,7 @@ func BenchmarkPlan(b *testing.B) {
 	}
 	front, stages := cost.Front(options), cost.Halving(1024, 2, 2)
 	for b.Loop() {
-		if _, err := cost.FastestWithin(front, stages, 6000); err != nil {
+		if _, err := cost.FrontsOf(front, stages).FastestWithin(6000); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -92,30 +92,30 @@ func TestReplanTraining(t *testing.T) {
 		want cost.TrainingPlan
 	}{
 		"cheapest in time": {
-			cost.TrainingView{Left: 2000, Option: -1, Forecast: sure}, cost.TrainingPlan{0, 100, true},
+			cost.TrainingView{Left: 2000, Option: -1, Forecast: sure}, cost.TrainingPlan{0, 100},
 		},
 		"faster for the median": {
-			cost.TrainingView{Left: 700, Option: -1, Forecast: sure}, cost.TrainingPlan{1, 100, true},
+			cost.TrainingView{Left: 700, Option: -1, Forecast: sure}, cost.TrainingPlan{1, 100},
 		},
 		"fastest for the upper bound": {
 			cost.TrainingView{Left: 1000, Option: -1, Forecast: cost.LossForecast{Median: 100, Low: 60, High: 500}},
-			cost.TrainingPlan{2, 100, true},
+			cost.TrainingPlan{2, 100},
 		},
 		"unchanged": {
 			cost.TrainingView{Left: 700, Option: 1, PlannedEpochs: 102, Forecast: sure},
-			cost.TrainingPlan{1, 102, false},
+			cost.TrainingPlan{1, 102},
 		},
 		"not worth a switch": {
 			cost.TrainingView{
 				Done: 90, Left: 700, Option: 1, PlannedEpochs: 130, Forecast: sure, SwitchCost: 6,
 			},
-			cost.TrainingPlan{1, 100, true},
+			cost.TrainingPlan{1, 100},
 		},
 		"worth a switch": {
 			cost.TrainingView{
 				Done: 90, Left: 700, Option: 1, PlannedEpochs: 130, Forecast: sure, SwitchCost: 4,
 			},
-			cost.TrainingPlan{0, 100, true},
+			cost.TrainingPlan{0, 100},
 		},
 	} {
 		if got := cost.ReplanTraining(front, c.view); got != c.want {

@@ -1,7 +1,5 @@
 package cost
 
-import "fmt"
-
 // PoolSpeed is the speed of a trial with a number of cores.
 type PoolSpeed struct {
 	Cores        int
@@ -20,9 +18,9 @@ func Waves(trials, cores, pool int) int {
 	return (trials + atOnce - 1) / atOnce
 }
 
-// PoolOptions returns the options of a stage on a pool of cores, in the order of the speeds. Each
-// has the time of all waves and the cost of all trials in core-seconds. Speeds that do not fit into
-// the pool are left out.
+// PoolOptions returns the options of a stage on a pool of cores, in the order of the speeds, with the
+// time of all waves and the cost of all trials in core-seconds. Speeds that do not fit into the pool are
+// left out.
 func (s Stage) PoolOptions(speeds []PoolSpeed, pool int) (options []TrialOption) {
 	for _, v := range speeds {
 		waves := Waves(s.Trials, v.Cores, pool)
@@ -31,7 +29,6 @@ func (s Stage) PoolOptions(speeds []PoolSpeed, pool int) (options []TrialOption)
 		}
 		trial := v.StartSeconds + float64(s.Epochs)*v.EpochSeconds
 		options = append(options, TrialOption{
-			Name:    fmt.Sprintf("%d cores", v.Cores),
 			Cores:   v.Cores,
 			Seconds: float64(waves) * trial,
 			Cost:    float64(s.Trials*v.Cores) * trial,
@@ -41,10 +38,9 @@ func (s Stage) PoolOptions(speeds []PoolSpeed, pool int) (options []TrialOption)
 }
 
 // PoolFronts returns the front of each stage on a pool of cores.
-func PoolFronts(stages []Stage, speeds []PoolSpeed, pool int) StageFronts {
-	fronts := make(StageFronts, len(stages))
-	for i, s := range stages {
-		fronts[i] = Front(s.PoolOptions(speeds, pool))
+func PoolFronts(stages []Stage, speeds []PoolSpeed, pool int) (fronts StageFronts) {
+	for _, s := range stages {
+		fronts = append(fronts, Front(s.PoolOptions(speeds, pool)))
 	}
 	return fronts
 }

@@ -16,7 +16,6 @@ type TrainingView struct {
 type TrainingPlan struct {
 	Option        int
 	PlannedEpochs float64
-	IsReplanned   bool
 }
 
 // ReplanTraining returns the option of a training for the next epoch. The forecast's High must be the
@@ -36,7 +35,7 @@ func ReplanTraining(front []TrialOption, v TrainingView) TrainingPlan {
 	if isSafe && !v.Forecast.NeedsReplan(v.PlannedEpochs, float64(v.Done)) {
 		return keep
 	}
-	p := TrainingPlan{Option: len(front) - 1, PlannedEpochs: v.Forecast.Median, IsReplanned: true}
+	p := TrainingPlan{Option: len(front) - 1, PlannedEpochs: v.Forecast.Median}
 	for k := range front {
 		if v.meets(front, k) {
 			p.Option = k

@@ -60,9 +60,9 @@ func (c *simulateFigures) reproduce(ctx context.Context, bar *services.StepBar) 
 	case "flowcon":
 		return sharing.Reproduce(), nil
 	}
-	return resize.Reproduce(ctx, resize.Options{Seeds: c.Seeds, Progress: func(done, total int) {
+	return resize.Reproduce(ctx, c.Seeds, func(done, total int) {
 		bar.Draw("simulations", uint64(done), uint64(total))
-	}})
+	})
 }
 
 type simulateElastic struct {

@@ -22,67 +22,46 @@ type Figure struct {
 	Variant string   `json:"variant"`
 	IsMet   *bool    `json:"met"`               // nil: no target
 	AtMost  bool     `json:"at_most,omitempty"` // the target is an upper limit
-	kind    kind
+	kind    Kind
 	group   string // figures of a group with the same name are one row of the table; empty: none
 }
 
-// kind is what the ratios of a figure are.
-type kind int
+// Kind is what the numbers of a figure are.
+type Kind int
 
+// The kinds.
 const (
-	reduction kind = iota // of a time or a cost, negative if it is larger
-	increase              // of a speed
-	level                 // at least the target
-	limit                 // at most the target
-	count                 // at most the target, a number of things instead of a ratio
-	seconds               // as the target, a time
+	Reduction Kind = iota // of a time or a cost, negative if it is larger; at least the target
+	Increase              // of a speed, at least the target
+	Level                 // at least the target
+	Limit                 // at most the target
+	Count                 // at most the target, a number of things instead of a ratio
+	Seconds               // as the target, a time
 )
 
 // Comparisons are the figures of a system.
 type Comparisons struct {
-	Figures []Figure `json:"figures"`
-	group   string
+	Figures        []Figure `json:"figures"`
+	variant, group string
 }
 
-// Group makes one row of the table of figures that are added from here on and have the same name. An
-// empty group ends it.
-func (c *Comparisons) Group(name string) { c.group = name }
+// Begin sets the variant of the figures that are added from here on. Those of a group that have the same
+// name are one row of the table.
+func (c *Comparisons) Begin(variant, group string) { c.variant, c.group = variant, group }
 
-// Add adds a figure with the reductions of a time or a cost in all cases.
-func (c *Comparisons) Add(name string, target Target, variant string, cases ...float64) {
-	c.addCases(reduction, name, target, variant, cases)
+// Add adds a figure that is the mean of all cases.
+func (c *Comparisons) Add(k Kind, name string, target Target, cases ...float64) {
+	sum := 0.0
+	for _, v := range cases {
+		sum += v
+	}
+	low, high := slices.Min(cases), slices.Max(cases)
+	c.add(k, name, target, interval{min(max(sum/float64(len(cases)), low), high), low, high})
 }
 
-// AddIncrease adds a figure with the relative increases in all cases.
-func (c *Comparisons) AddIncrease(name string, target Target, variant string, cases ...float64) {
-	c.addCases(increase, name, target, variant, cases)
-}
-
-// AddLevel adds a figure with ratios that should be at least the target.
-func (c *Comparisons) AddLevel(name string, target Target, variant string, cases ...float64) {
-	c.addCases(level, name, target, variant, cases)
-}
-
-// AddLimit adds a figure with ratios that should be at most the target.
-func (c *Comparisons) AddLimit(name string, target Target, variant string, cases ...float64) {
-	c.addCases(limit, name, target, variant, cases)
-}
-
-// AddCount adds a figure with numbers of things that should be at most the target.
-func (c *Comparisons) AddCount(name string, target Target, variant string, cases ...float64) {
-	c.addCases(count, name, target, variant, cases)
-}
-
-// AddSeconds adds a figure with a time in seconds that should be the target.
-func (c *Comparisons) AddSeconds(name string, target Target, variant string, cases ...float64) {
-	c.addCases(seconds, name, target, variant, cases)
-}
-
-// interval is a mean of cases with its 95 % interval.
-type interval struct{ reached, low, high float64 }
-
-// meanOf returns a mean with its 95 % interval.
-func meanOf(values []float64) interval {
+// AddReductions adds a figure with the mean of at least two reductions of a time or a cost, and its
+// 95 % interval.
+func (c *Comparisons) AddReductions(name string, target Target, values []float64) {
 	n := float64(len(values))
 	var sum, squares float64
 	for _, v := range values {
@@ -91,28 +70,15 @@ func meanOf(values []float64) interval {
 	}
 	mean := sum / n
 	half := 1.96 * math.Sqrt(max(0, squares/n-mean*mean)/max(1, n-1))
-	return interval{mean, mean - half, mean + half}
+	c.add(Reduction, name, target, interval{mean, mean - half, mean + half})
 }
 
-// AddReductions adds a figure with the mean of at least two reductions of a time or a cost.
-func (c *Comparisons) AddReductions(name string, target Target, variant string, values []float64) {
-	c.add(reduction, name, target, variant, meanOf(values))
-}
+type interval struct{ reached, low, high float64 }
 
-func (c *Comparisons) addCases(k kind, name string, target Target, variant string, cases []float64) {
-	sum := 0.0
-	for _, v := range cases {
-		sum += v
-	}
-	low, high := slices.Min(cases), slices.Max(cases)
-	mean := min(max(sum/float64(len(cases)), low), high)
-	c.add(k, name, target, variant, interval{mean, low, high})
-}
-
-func (c *Comparisons) add(k kind, name string, target Target, variant string, i interval) {
+func (c *Comparisons) add(k Kind, name string, target Target, i interval) {
 	f := Figure{
-		Name: name, Reached: i.reached, Low: i.low, High: i.high, Variant: variant,
-		AtMost: k == limit || k == count, kind: k, group: c.group,
+		Name: name, Reached: i.reached, Low: i.low, High: i.high, Variant: c.variant,
+		AtMost: k == Limit || k == Count, kind: k, group: c.group,
 	}
 	if target.isSet {
 		isMet := target.isMet(k, i.reached)

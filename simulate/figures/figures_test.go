@@ -14,22 +14,22 @@ func TestComparisons_MeetTheirTargets(t *testing.T) {
 		add   func()
 		isMet bool
 	}{
-		{func() { c.Add("time", figures.Bar(0.4), "", 0.3, 0.49) }, false}, // the mean counts
-		{func() { c.Add("time", figures.Bar(0.4), "", 0.3, 0.5) }, true},
-		{func() { c.Add("time", figures.Bar(0.4), "", 0.3999) }, false},
-		{func() { c.Add("time", figures.Reported(0.4), "", 0.396) }, true},
-		{func() { c.Add("time", figures.Reported(0.4), "", 0.394) }, false},
-		{func() { c.Add("time", figures.Reported(0.145), "", 0.1446) }, true},
-		{func() { c.Add("time", figures.Reported(0.145), "", 0.144) }, false},
-		{func() { c.AddIncrease("speed", figures.Bar(0.5), "", 0.6, 0.7) }, true},
-		{func() { c.AddLevel("kept", figures.Bar(0.97), "", 0.97) }, true},
-		{func() { c.AddReductions("time", figures.Bar(0), "", []float64{-1, 1}) }, true},
-		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0.03) }, true},
-		{func() { c.AddLimit("late", figures.Bar(0.03), "", 0, 0.08) }, false},
-		{func() { c.AddCount("moves", figures.Bar(3.4), "", 2, 3) }, true},
-		{func() { c.AddCount("moves", figures.Reported(3.4), "", 3.404) }, true},
-		{func() { c.AddSeconds("time", figures.Within(390.5, 0.5), "", 390) }, true},
-		{func() { c.AddSeconds("time", figures.Within(390.5, 0.5), "", 391.1) }, false},
+		{func() { c.Add(figures.Reduction, "time", figures.Bar(0.4), 0.3, 0.49) }, false}, // the mean counts
+		{func() { c.Add(figures.Reduction, "time", figures.Bar(0.4), 0.3, 0.5) }, true},
+		{func() { c.Add(figures.Reduction, "time", figures.Bar(0.4), 0.3999) }, false},
+		{func() { c.Add(figures.Reduction, "time", figures.Reported(0.4), 0.396) }, true},
+		{func() { c.Add(figures.Reduction, "time", figures.Reported(0.4), 0.394) }, false},
+		{func() { c.Add(figures.Reduction, "time", figures.Reported(0.145), 0.1446) }, true},
+		{func() { c.Add(figures.Reduction, "time", figures.Reported(0.145), 0.144) }, false},
+		{func() { c.Add(figures.Increase, "speed", figures.Bar(0.5), 0.6, 0.7) }, true},
+		{func() { c.Add(figures.Level, "kept", figures.Bar(0.97), 0.97) }, true},
+		{func() { c.AddReductions("time", figures.Bar(0), []float64{-1, 1}) }, true},
+		{func() { c.Add(figures.Limit, "late", figures.Bar(0.03), 0.03) }, true},
+		{func() { c.Add(figures.Limit, "late", figures.Bar(0.03), 0, 0.08) }, false},
+		{func() { c.Add(figures.Count, "moves", figures.Bar(3.4), 2, 3) }, true},
+		{func() { c.Add(figures.Count, "moves", figures.Reported(3.4), 3.404) }, true},
+		{func() { c.Add(figures.Seconds, "time", figures.Within(390.5, 0.5), 390) }, true},
+		{func() { c.Add(figures.Seconds, "time", figures.Within(390.5, 0.5), 391.1) }, false},
 	} {
 		want.add()
 		i := len(c.Figures) - 1
@@ -41,15 +41,18 @@ func TestComparisons_MeetTheirTargets(t *testing.T) {
 
 func TestComparisons_AreReadable(t *testing.T) {
 	c := &figures.Comparisons{}
-	c.Add("time", figures.Bar(0.4), "a", 0.3, 0.5)
-	c.AddIncrease("speed", figures.Target{}, "b", 0.6)
-	c.AddLimit("late", figures.Bar(0.03), "c", 0.02)
-	c.Group("tunings")
+	c.Begin("a", "")
+	c.Add(figures.Reduction, "time", figures.Bar(0.4), 0.3, 0.5)
+	c.Begin("b", "")
+	c.Add(figures.Increase, "speed", figures.Target{}, 0.6)
+	c.Begin("c", "")
+	c.Add(figures.Limit, "late", figures.Bar(0.03), 0.02)
 	for _, v := range []float64{0.1, 0.2, 0.3} {
-		c.Add("cost", figures.Bar(0.2), "d", v)
+		c.Begin("d", "tunings")
+		c.Add(figures.Reduction, "cost", figures.Bar(0.2), v)
 	}
-	c.Group("")
-	c.AddSeconds("makespan", figures.Within(390.5, 0.5), "e", 390)
+	c.Begin("e", "")
+	c.Add(figures.Seconds, "makespan", figures.Within(390.5, 0.5), 390)
 	var text strings.Builder
 	if err := c.WriteText(&text); err != nil {
 		t.Fatal(err)

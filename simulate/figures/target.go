@@ -34,12 +34,12 @@ func Within(value, tolerance float64) Target {
 const rounding = 1e-9
 
 // isMet reports whether a figure of a kind meets the target.
-func (t Target) isMet(k kind, reached float64) bool {
+func (t Target) isMet(k Kind, reached float64) bool {
 	tolerance := t.tolerance + rounding
 	switch k {
-	case limit, count:
+	case Limit, Count:
 		return reached <= t.value+tolerance
-	case seconds:
+	case Seconds:
 		return math.Abs(reached-t.value) <= tolerance
 	}
 	return reached >= t.value-tolerance

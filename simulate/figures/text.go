@@ -42,13 +42,14 @@ func (c *Comparisons) rows() (rows [][]*Figure) {
 
 // target returns the target as text.
 func (f *Figure) target() string {
-	switch {
-	case f.Target == nil:
+	if f.Target == nil {
 		return "-"
-	case f.AtMost:
-		return "at most " + f.kind.text(*f.Target) + f.kind.unit()
 	}
-	return f.kind.text(*f.Target) + f.kind.unit()
+	text := f.kind.text(*f.Target) + f.kind.unit()
+	if f.AtMost {
+		return "at most " + text
+	}
+	return text
 }
 
 // reached returns what a row reached as text: a range, or a mean with its range or interval.
@@ -58,7 +59,7 @@ func reached(row []*Figure) string {
 	for _, other := range row {
 		low, high = min(low, other.Low), max(high, other.High)
 	}
-	if f.kind == reduction {
+	if f.kind == Reduction {
 		low, high = high, low
 	}
 	first, last, mean := f.kind.text(low), f.kind.text(high), f.kind.text(f.Reached)
@@ -91,25 +92,25 @@ func met(row []*Figure) string {
 	return "no"
 }
 
-func (k kind) unit() string {
+func (k Kind) unit() string {
 	switch k {
-	case count:
+	case Count:
 		return ""
-	case seconds:
+	case Seconds:
 		return " s"
 	}
 	return " %"
 }
 
 // text returns a number as text: a change of a time or speed in percent, or as it is.
-func (k kind) text(v float64) string {
+func (k Kind) text(v float64) string {
 	text := ""
 	switch k {
-	case reduction:
+	case Reduction:
 		text = fmt.Sprintf("%+.1f", -100*v)
-	case count, seconds:
+	case Count, Seconds:
 		text = fmt.Sprintf("%.1f", v)
-	case increase:
+	case Increase:
 		text = fmt.Sprintf("%+.1f", 100*v)
 	default:
 		text = fmt.Sprintf("%.1f", 100*v)

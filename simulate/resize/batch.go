@@ -100,9 +100,10 @@ func addBatches(ctx context.Context, f *figures.Comparisons, runs *seedRuns) err
 		return err
 	}
 	for i, v := range batchVariants {
-		variant := v.name + ", guesses at 0.6 to 0.9 of the best, mean gap 95 s"
-		f.Add(effectCompletion, figures.Target{}, variant, valuesOf(bySeed, i, effectCompletion)...)
-		f.Add(effectQueueing, figures.Target{}, variant, valuesOf(bySeed, i, effectQueueing)...)
+		f.Begin(v.name+", guesses at 0.6 to 0.9 of the best, mean gap 95 s", "")
+		for _, effect := range []string{effectCompletion, effectQueueing} {
+			f.Add(figures.Reduction, effect, figures.Target{}, valuesOf(bySeed, i, effect)...)
+		}
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // with uncertain prices.
 func TestAddBatches_GainFromBatchSizes(t *testing.T) {
 	f := &figures.Comparisons{}
-	if err := addBatches(t.Context(), f, &seedRuns{seeds: 1}); err != nil {
+	if err := addBatches(t.Context(), f, &seedRuns{seeds: 1, progress: func(int, int) {}}); err != nil {
 		t.Fatal(err)
 	}
 	simple, joint := 0.0, 1.0

@@ -13,10 +13,10 @@ type Knowledge string
 
 // Kinds of knowledge.
 const (
-	KnowsNothing   Knowledge = "nothing"   // jobs keep the guessed shape
-	KnowsTruth     Knowledge = "truth"     // the true speed model
-	KnowsTelemetry Knowledge = "telemetry" // a model learned from step times, CPU and link use
-	KnowsSteps     Knowledge = "steps"     // a model learned from step times alone
+	KnowsNothing   Knowledge = "nothing" // jobs keep the guessed shape
+	KnowsTruth     Knowledge = "true model"
+	KnowsTelemetry Knowledge = "model learned from steps, CPU and link"
+	KnowsSteps     Knowledge = "model learned from steps alone"
 )
 
 // The simulated cluster (section 3.6 of the design page resource-policies).
@@ -34,10 +34,9 @@ var policyOptions = fit.Options{Largest: largest}
 
 // ResizedJob is how a job ran.
 type ResizedJob struct {
-	Job           *GuessedJob
-	QueueSeconds  float64
-	RunSeconds    float64
-	Moves, Undone int
+	Job          *GuessedJob
+	QueueSeconds float64
+	RunSeconds   float64
 }
 
 // CompletionSeconds returns the time from the arrival to the end.
@@ -183,15 +182,14 @@ func (r *resizeRun) resize() {
 			t.isReady = false
 			ready[t.result.Job.ID] = t
 			v.Jobs = append(v.Jobs, r.view(t))
+			r.compareBottleneck(&v.Jobs[len(v.Jobs)-1], t.result.Job)
 		}
 	}
 	if len(v.Jobs) == 0 {
 		return
 	}
-	for i := range v.Jobs {
-		r.compareBottleneck(&v.Jobs[i], ready[v.Jobs[i].ID])
-	}
-	moves, records := fit.Plan(v, r.time(), policyOptions)
+	now := epoch.Add(time.Duration(r.now * float64(time.Second)))
+	moves, records := fit.Plan(v, now, policyOptions)
 	for id, record := range records {
 		ready[id].record = record
 	}
@@ -206,10 +204,6 @@ func (r *resizeRun) move(t *runningTraining, m fit.Resizing) {
 	t.shape, t.window = m.To, nil
 	t.pausedUntil = r.now + movePause.Seconds()
 	t.nextReport = t.pausedUntil + reportEvery
-	t.result.Moves++
-	if m.Rule == fit.RuleUndo {
-		t.result.Undone++
-	}
 }
 
 // view returns what the policy sees of a job.
@@ -237,16 +231,12 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 	return v
 }
 
-func (r *resizeRun) time() time.Time {
-	return epoch.Add(time.Duration(r.now * float64(time.Second)))
-}
-
 // compareBottleneck counts whether the bottleneck of a window is the true one.
-func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, t *runningTraining) {
+func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, job *GuessedJob) {
 	if !fit.IsStable(v.Window) {
 		return
 	}
-	job, isClear := t.result.Job, 0
+	isClear := 0
 	if job.isClear(v.Shape) {
 		isClear = 1
 	}

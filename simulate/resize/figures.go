@@ -4,30 +4,28 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
 
 	"courier/policy/fit"
 	"courier/simulate/figures"
+
+	"golang.org/x/sync/errgroup"
 )
 
-// Reductions of completion and queueing time that the abstract of NEARCHUS reports.
+// Bars: the reductions that the abstract of NEARCHUS reports, and Courier's own of the true model's gain,
+// of the time of a job in its guessed shape, and of the named bottlenecks.
 const (
 	publishedCompletion = 0.356
 	publishedQueueing   = 0.678
+	learnedGainBar      = 0.8
+	slowerBar           = 0.03
+	bottleneckBar       = 0.9
 )
 
-// Bars of Courier's own: of the true model's gain, and of the time of a job in its guessed shape.
-const (
-	learnedGainBar = 0.8
-	slowerBar      = 0.03
-	bottleneckBar  = 0.9
-)
-
-// Options of Reproduce. A zero field means the documented default.
-type Options struct {
-	Seeds    int                   // simulations of each variant; default: 20
-	Progress func(done, total int) // called after each comparison, one call at a time; may be nil
-}
+// jobsPerRun is the number of jobs of a simulation.
+const jobsPerRun = 120
 
 // comparisonCase is a population that is simulated with each knowledge.
 type comparisonCase struct {
@@ -62,35 +60,21 @@ var comparisonCases = []comparisonCase{
 	{"all guesses, mean gap 95 s", 95, 0, 1, designed, none},
 }
 
-// namedKnowledge is what is compared with keeping the guesses, with the name of its variant.
-type namedKnowledge struct {
-	knowledge Knowledge
-	name      string
-}
-
-var knowledges = []namedKnowledge{
-	{KnowsTruth, "true model"},
-	{KnowsTelemetry, "model learned from steps, CPU and link"},
-	{KnowsSteps, "model learned from steps alone"},
-}
-
-// knowledges returns what is compared in a case. Without CPU and link, a model is learned for the
-// published guesses only.
-func (c *comparisonCase) knowledges() []namedKnowledge {
+// knowledges returns what is compared with keeping the guesses. Without CPU and link, a model is learned
+// for the published guesses only.
+func (c *comparisonCase) knowledges() []Knowledge {
 	if c.low == 0.6 {
-		return knowledges
+		return []Knowledge{KnowsTruth, KnowsTelemetry, KnowsSteps}
 	}
-	return knowledges[:2]
+	return []Knowledge{KnowsTruth, KnowsTelemetry}
 }
 
-// Reproduce simulates all cases, and compares their figures with the published ones.
-func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
-	if o.Seeds <= 0 {
-		o.Seeds = 20
-	}
+// Reproduce simulates all cases with a number of seeds, and compares their figures with the published
+// ones. progress is called after each comparison, one call at a time.
+func Reproduce(ctx context.Context, seeds int, progress func(done, total int)) (*figures.Comparisons, error) {
 	f := &figures.Comparisons{}
 	addTunedSpeed(f)
-	runs := &seedRuns{seeds: o.Seeds, progress: o.Progress, total: (len(comparisonCases) + 1) * o.Seeds}
+	runs := &seedRuns{seeds: seeds, progress: progress, total: (len(comparisonCases) + 1) * seeds}
 	for i := range comparisonCases {
 		c := &comparisonCases[i]
 		bySeed, err := runs.simulate(ctx, c.simulate)
@@ -102,24 +86,64 @@ func Reproduce(ctx context.Context, o Options) (*figures.Comparisons, error) {
 	return f, addBatches(ctx, f, runs)
 }
 
+// effects are what a variant changes in a simulation, by name.
+type effects map[string]float64
+
+// Names of effects.
+const (
+	effectCompletion = "completion time"
+	effectQueueing   = "queueing time"
+	effectOfTrue     = "reduction of the completion time, of that with the true model"
+	effectSlower     = "jobs that are more than 3 % slower than in their guessed shape"
+	effectSlowest    = "time of the slowest job beyond that in its guessed shape"
+	effectNamed      = "windows with the true bottleneck"
+	effectClear      = "windows with the true bottleneck, if it takes 85 % of the step"
+)
+
 // simulate runs the jobs of a seed with each of the knowledges.
 func (c *comparisonCase) simulate(seed uint64) (all []effects) {
 	jobs := Population{jobsPerRun, c.gap, c.low, c.high}.Draw(seed)
 	before := Simulate(jobs, KnowsNothing, seed)
-	ofTrue := 0.0
 	for _, k := range c.knowledges() {
-		after := Simulate(jobs, k.knowledge, seed)
+		after := Simulate(jobs, k, seed)
 		e := reductions(before, after)
-		if k.knowledge == KnowsTruth {
-			ofTrue = e[effectCompletion]
-		}
-		e[effectOfTrue] = e[effectCompletion] / ofTrue
+		all = append(all, e)
+		e[effectOfTrue] = e[effectCompletion] / all[0][effectCompletion]
 		e[effectSlower], e[effectSlowest] = after.slower()
 		e[effectNamed] = float64(after.Named) / float64(max(1, after.Windows))
 		e[effectClear] = float64(after.ClearNamed) / float64(max(1, after.ClearWindows))
-		all = append(all, e)
 	}
 	return all
+}
+
+// reductions returns how much shorter the mean times are, as ratios.
+func reductions(before, after *Outcome) effects {
+	completionBefore, queueingBefore := before.totals()
+	completion, queueing := after.totals()
+	return effects{
+		effectCompletion: 1 - completion/completionBefore,
+		effectQueueing:   1 - queueing/queueingBefore,
+	}
+}
+
+func (o *Outcome) totals() (completion, queueing float64) {
+	for i := range o.Jobs {
+		completion += o.Jobs[i].CompletionSeconds()
+		queueing += o.Jobs[i].QueueSeconds
+	}
+	return completion / float64(len(o.Jobs)), queueing / float64(len(o.Jobs))
+}
+
+// slower returns the ratio of jobs that ran longer than in their guessed shape by more than the bar,
+// and by how much the slowest did, as a ratio.
+func (o *Outcome) slower() (ratio, slowest float64) {
+	for i := range o.Jobs {
+		beyond := o.Jobs[i].RunSeconds/o.Jobs[i].Job.WorkSeconds - 1
+		if slowest = max(slowest, beyond); beyond > slowerBar {
+			ratio += 1 / float64(len(o.Jobs))
+		}
+	}
+	return ratio, slowest
 }
 
 // add adds the figures of a case. The bars of a learned model hold for all guesses; the slowest job
@@ -127,22 +151,30 @@ func (c *comparisonCase) simulate(seed uint64) (all []effects) {
 func (c *comparisonCase) add(f *figures.Comparisons, bySeed [][]effects) {
 	for i, k := range c.knowledges() {
 		values := func(name string) []float64 { return valuesOf(bySeed, i, name) }
-		variant := k.name + ", " + c.name
+		f.Begin(string(k)+", "+c.name, "")
 		targets := c.learned
-		if k.knowledge == KnowsTruth {
+		if k == KnowsTruth {
 			targets = c.known
 		}
-		f.Add(effectCompletion, targets.completion, variant, values(effectCompletion)...)
-		f.Add(effectQueueing, targets.queueing, variant, values(effectQueueing)...)
-		if k.knowledge == KnowsTruth {
+		f.Add(figures.Reduction, effectCompletion, targets.completion, values(effectCompletion)...)
+		f.Add(figures.Reduction, effectQueueing, targets.queueing, values(effectQueueing)...)
+		if k == KnowsTruth {
 			continue
 		}
-		f.AddLevel(effectOfTrue, figures.Bar(learnedGainBar), variant, values(effectOfTrue)...)
-		f.AddLimit(effectSlower, figures.Bar(0), variant, values(effectSlower)...)
-		f.AddLimit(effectSlowest, figures.Bar(slowerBar), variant, slices.Max(values(effectSlowest)))
-		f.AddLevel(effectNamed, figures.Bar(bottleneckBar), variant, values(effectNamed)...)
-		f.AddLevel(effectClear, figures.Bar(bottleneckBar), variant, values(effectClear)...)
+		f.Add(figures.Level, effectOfTrue, figures.Bar(learnedGainBar), values(effectOfTrue)...)
+		f.Add(figures.Limit, effectSlower, figures.Bar(0), values(effectSlower)...)
+		f.Add(figures.Limit, effectSlowest, figures.Bar(slowerBar), slices.Max(values(effectSlowest)))
+		f.Add(figures.Level, effectNamed, figures.Bar(bottleneckBar), values(effectNamed)...)
+		f.Add(figures.Level, effectClear, figures.Bar(bottleneckBar), values(effectClear)...)
 	}
+}
+
+// valuesOf returns an effect of a variant for each seed.
+func valuesOf(bySeed [][]effects, variant int, name string) (values []float64) {
+	for _, variants := range bySeed {
+		values = append(values, variants[variant][name])
+	}
+	return values
 }
 
 // tunedJobs is the number of jobs whose speed is compared at equal cores.
@@ -163,38 +195,58 @@ func addTunedSpeed(f *figures.Comparisons) {
 	}
 	slices.Sort(gains)
 	slices.Sort(reached)
-	variant := fmt.Sprintf("true model, equal cores, %d jobs", tunedJobs)
-	for _, q := range []struct {
-		name   string
-		at     float64
-		target float64
-	}{
-		{"median", 0.5, 0.58}, {"75th percentile", 0.75, 1.22}, {"90th percentile", 0.9, 2.36},
-	} {
-		f.AddIncrease("speed of the best shape, "+q.name, figures.Reported(q.target), variant,
-			gains[int(q.at*tunedJobs)])
-	}
-	f.AddLevel("speed after exchanges, of the best, median", figures.Reported(0.94), variant, reached[tunedJobs/2])
-	f.AddCount("exchanges until none is faster, mean", figures.Reported(3.4), variant, moves/tunedJobs)
+	f.Begin(fmt.Sprintf("true model, equal cores, %d jobs", tunedJobs), "")
+	const speed = "speed of the best shape, "
+	f.Add(figures.Increase, speed+"median", figures.Reported(0.58), gains[tunedJobs/2])
+	f.Add(figures.Increase, speed+"75th percentile", figures.Reported(1.22), gains[tunedJobs*3/4])
+	f.Add(figures.Increase, speed+"90th percentile", figures.Reported(2.36), gains[tunedJobs*9/10])
+	f.Add(figures.Level, "speed after exchanges, of the best, median", figures.Reported(0.94), reached[tunedJobs/2])
+	f.Add(figures.Count, "exchanges until none is faster, mean", figures.Reported(3.4), moves/tunedJobs)
 }
 
 // exchange moves from the guess to the fastest neighbour without more cores, until none is faster.
 // It returns the speed, divided by the best, and the number of moves.
 func (j *GuessedJob) exchange() (ratio float64, moves int) {
-	s := j.Guess
-	for {
-		next := s
+	s, next := fit.Shape{}, j.Guess
+	for moves = -1; next != s; moves++ {
+		s = next
 		for _, n := range s.Neighbours(j.Truth.Facts.Architecture, largest) {
 			if n.Cores() <= j.Guess.Cores() && j.speed(n) > j.speed(next) {
 				next = n
 			}
 		}
-		if next == s {
-			break
-		}
-		s = next
-		moves++
 	}
 	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
 	return j.speed(s) / j.speed(best), moves
+}
+
+// seedRuns simulates seeds, and reports how many simulations have ended.
+type seedRuns struct {
+	seeds    int
+	progress func(done, total int)
+	total    int
+
+	mutex sync.Mutex
+	done  int
+}
+
+// simulate calls run for each seed, on all processors, and returns the effects by seed and variant.
+func (r *seedRuns) simulate(ctx context.Context, run func(seed uint64) []effects) ([][]effects, error) {
+	bySeed := make([][]effects, r.seeds)
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range bySeed {
+		g.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			bySeed[i] = run(uint64(i) + 1)
+			r.mutex.Lock()
+			defer r.mutex.Unlock()
+			r.done++
+			r.progress(r.done, r.total)
+			return nil
+		})
+	}
+	return bySeed, g.Wait()
 }

@@ -7,6 +7,7 @@
 package resize
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -105,8 +106,9 @@ type stepParts struct{ compute, update, transfer, rest float64 }
 func (j *GuessedJob) parts(s fit.Shape) stepParts {
 	c, f := &j.Truth.Coefficients, &j.Truth.Facts
 	workers, servers := float64(s.Workers), float64(s.Servers)
+	samples := cmp.Or(float64(s.Samples), f.SamplesPerWorker)
 	p := stepParts{
-		compute:  c[1] * samplesOf(f, s) / min(float64(s.WorkerCores), j.Truth.Knee),
+		compute:  c[1] * samples / min(float64(s.WorkerCores), j.Truth.Knee),
 		update:   c[2] * workers / (servers * float64(s.ServerCores)),
 		transfer: c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1),
 	}
@@ -127,14 +129,6 @@ func (j *GuessedJob) report(s fit.Shape, noise float64, random *rand.Rand) fit.S
 		LinkRatio:      min(1, noisy(p.transfer/step)),
 		StragglerRatio: max(1, noisy(1)),
 	}
-}
-
-// samplesOf returns the batch size of a worker.
-func samplesOf(f *fit.Facts, s fit.Shape) float64 {
-	if s.Samples == 0 {
-		return f.SamplesPerWorker
-	}
-	return float64(s.Samples)
 }
 
 // trueBottleneck returns what takes most of a step: the computation of the workers, the updates of

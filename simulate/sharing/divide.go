@@ -19,42 +19,34 @@ const (
 	backOff         = 16   // maximum factor of the interval while all jobs are completing
 )
 
-func (s Sharing) divider() divider {
-	if s.IsFair {
-		return fairDivider{}
-	}
-	interval := cmp.Or(s.Interval, defaultInterval)
-	return &qualityDivider{o: s.Quality, interval: interval, wait: interval}
+// division divides a node among running jobs.
+type division struct {
+	Sharing
+	wait   float64
+	states map[string]quality.JobState
 }
 
-type fairDivider struct{}
-
-func (fairDivider) divide(running []*sharingJob, _ float64, _ bool) float64 {
-	for _, j := range running {
-		j.share = 1 / float64(len(running))
-	}
-	return math.Inf(1)
-}
-
-// qualityDivider divides by policy/quality.
-type qualityDivider struct {
-	o              quality.Options
-	interval, wait float64
-	states         map[string]quality.JobState
-}
-
-func (d *qualityDivider) divide(running []*sharingJob, now float64, isChanged bool) float64 {
-	var isIdle bool
-	d.states, isIdle = quality.Plan(d.states, closeWindows(running, now), d.o)
-	if d.wait = min(2*d.wait, backOff*d.interval); !isIdle || isChanged {
-		d.wait = d.interval
-	}
-	if d.o.IsPublished {
-		d.cap(running)
-	} else {
+// divide sets the shares of the jobs, and returns the time of the next division. It is called at that
+// time, and whenever a job arrives or ends.
+func (d *division) divide(running []*sharingJob, now float64, isChanged bool) (next float64) {
+	if d.IsFair {
 		for _, j := range running {
-			j.share = d.states[j.Name].Share
+			j.share = 1 / float64(len(running))
 		}
+		return math.Inf(1)
+	}
+	var isIdle bool
+	d.states, isIdle = quality.Plan(d.states, closeWindows(running, now), d.Quality)
+	interval := cmp.Or(d.Interval, defaultInterval)
+	if d.wait = min(2*d.wait, backOff*interval); !isIdle || isChanged {
+		d.wait = interval
+	}
+	if d.Quality.IsPublished {
+		d.cap(running)
+		return now + d.wait
+	}
+	for _, j := range running {
+		j.share = d.states[j.Name].Share
 	}
 	return now + d.wait
 }
@@ -75,7 +67,7 @@ func closeWindows(running []*sharingJob, now float64) map[string]*quality.Window
 }
 
 // cap divides the node by caps: unused CPU goes to jobs below their cap.
-func (d *qualityDivider) cap(running []*sharingJob) {
+func (d *division) cap(running []*sharingJob) {
 	for _, j := range running {
 		j.share = 0
 	}

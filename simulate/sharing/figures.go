@@ -58,52 +58,42 @@ func Reproduce() *figures.Comparisons {
 	for i := range variants {
 		variants[i].add(f, fair)
 	}
-	f.Group("")
 	addRandom(f)
-	addContended(f)
 	return f
 }
 
 // addFair adds the completion times by fair sharing. The page's simulator had steps of 0.5 s.
 func addFair(f *figures.Comparisons, fair *NodeOutcome) {
+	f.Begin("fair sharing", "")
 	for _, c := range []struct {
 		job     string
 		seconds float64
 	}{{"first", 390.5}, {"second", 270.5}, {"third", 90}} {
-		f.AddSeconds("completion time of the "+c.job+" job", figures.Within(c.seconds, 0.55), "fair sharing",
-			fair.Seconds[c.job])
+		target := figures.Within(c.seconds, 0.55)
+		f.Add(figures.Seconds, "completion time of the "+c.job+" job", target, fair.Seconds[c.job])
 	}
 }
 
 // add adds the figures of the fixed schedule, for each threshold.
 func (v *sharingVariant) add(f *figures.Comparisons, fair *NodeOutcome) {
-	f.Group(v.name)
 	for _, threshold := range v.thresholds {
 		o := v.options
 		o.Threshold = threshold
 		got := Simulate(PaperJobs(), Sharing{Quality: o, Interval: v.interval}, 0)
-		variant := fmt.Sprintf("%s, threshold %g", v.name, threshold)
+		f.Begin(fmt.Sprintf("%s, threshold %g", v.name, threshold), v.name)
 		third := 1 - got.Seconds["third"]/fair.Seconds["third"]
-		f.Add("completion time of the third job", v.third, variant, third)
+		second := 1 - got.Seconds["second"]/fair.Seconds["second"]
+		f.Add(figures.Reduction, "completion time of the third job", v.third, third)
 		if !o.IsPublished {
-			f.Add("completion time of the third job, published", figures.Bar(publishedRatio), variant, third)
+			f.Add(figures.Reduction, "completion time of the third job, published", figures.Bar(publishedRatio), third)
 		}
-		f.Add("completion time of the second job", v.second, variant, 1-got.Seconds["second"]/fair.Seconds["second"])
-		f.Add("makespan", v.makespan, variant, 1-got.Makespan/fair.Makespan)
+		f.Add(figures.Reduction, "completion time of the second job", v.second, second)
+		f.Add(figures.Reduction, "makespan", v.makespan, 1-got.Makespan/fair.Makespan)
 	}
 }
 
 // randomSeeds is the number of random schedules of each size.
 const randomSeeds = 30
-
-// randomTarget are the effects of FlowCon that section 2.7 of the design page resource-policies
-// reports for a number of jobs.
-type randomTarget struct {
-	jobs                      int
-	bestJob, quality, average float64
-}
-
-var randomTargets = []randomTarget{{10, 0.33, 0.145, -0.045}, {30, 0.5, 0.22, -0.07}}
 
 // randomEffects are the reductions of times, by random schedule.
 type randomEffects struct {
@@ -112,12 +102,12 @@ type randomEffects struct {
 	makespan      []float64
 }
 
-// simulateRandom compares a rule with fair sharing on random schedules.
-func simulateRandom(s Sharing, jobs int, overSeconds, contention float64) (e randomEffects) {
+// simulateRandom compares weights with fair sharing on random schedules.
+func simulateRandom(jobs int, overSeconds, contention float64) (e randomEffects) {
 	for seed := range uint64(randomSeeds) {
 		jobs := RandomJobs(jobs, overSeconds, seed)
 		fair := Simulate(jobs, Sharing{IsFair: true}, contention)
-		got := Simulate(jobs, s, contention)
+		got := Simulate(jobs, Sharing{Interval: 10}, contention)
 		e.best = append(e.best, bestOf(got.Seconds, fair.Seconds))
 		e.average = append(e.average, 1-total(jobs, got.Seconds)/total(jobs, fair.Seconds))
 		e.quality = append(e.quality, 1-total(jobs, got.Quality)/total(jobs, fair.Quality))
@@ -135,27 +125,25 @@ func bestOf(got, base map[string]float64) float64 {
 	return best
 }
 
-// addRandom adds the figures of schedules with random arrivals, works and losses.
+// addRandom adds the effects of FlowCon on schedules with random arrivals, works and losses. The targets
+// are those that section 2.7 of the design page resource-policies reports for a number of jobs.
 func addRandom(f *figures.Comparisons) {
-	for _, t := range randomTargets {
-		e := simulateRandom(Sharing{Interval: 10}, t.jobs, 20*float64(t.jobs), 0)
-		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of %d jobs",
-			randomSeeds, t.jobs)
-		f.AddReductions("completion time of the best job, mean", figures.Reported(t.bestJob), variant, e.best)
-		f.AddReductions("time to 90 % of the loss reduction, mean", figures.Reported(t.quality), variant,
-			e.quality)
-		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, e.average)
+	const rule = "weights, beta 2, losses every 10 s, %d random schedules of %d jobs"
+	for _, t := range []struct {
+		jobs                   int
+		best, quality, average float64
+	}{{10, 0.33, 0.145, -0.045}, {30, 0.5, 0.22, -0.07}} {
+		e := simulateRandom(t.jobs, 20*float64(t.jobs), 0)
+		f.Begin(fmt.Sprintf(rule, randomSeeds, t.jobs), "")
+		f.AddReductions("completion time of the best job, mean", figures.Reported(t.best), e.best)
+		f.AddReductions("time to 90 % of the loss reduction, mean", figures.Reported(t.quality), e.quality)
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), e.average)
 	}
-}
-
-// addContended adds the figures of random schedules of 10 jobs over 900 s on a node with contention.
-func addContended(f *figures.Comparisons) {
 	for _, t := range []struct{ contention, average, makespan float64 }{{0.1, 0.05, 0.02}, {0.2, 0.10, 0.05}} {
-		e := simulateRandom(Sharing{Interval: 10}, 10, 900, t.contention)
-		variant := fmt.Sprintf("weights, beta 2, losses every 10 s, %d random schedules of 10 jobs over 900 s, "+
-			"contention %g", randomSeeds, t.contention)
-		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), variant, e.average)
-		f.AddReductions("makespan, mean", figures.Reported(t.makespan), variant, e.makespan)
+		e := simulateRandom(10, 900, t.contention)
+		f.Begin(fmt.Sprintf(rule+" over 900 s, contention %g", randomSeeds, 10, t.contention), "")
+		f.AddReductions("completion time of all jobs, mean", figures.Reported(t.average), e.average)
+		f.AddReductions("makespan, mean", figures.Reported(t.makespan), e.makespan)
 	}
 }
 

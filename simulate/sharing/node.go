@@ -14,16 +14,9 @@ type NodeOutcome struct {
 	Makespan float64            // the end of the last job
 }
 
-// A divider divides a node among running jobs.
-type divider interface {
-	// divide sets the shares of the jobs. It is called whenever a job arrives or ends, and at the
-	// time that it returned.
-	divide(running []*sharingJob, now float64, isChanged bool) (next float64)
-}
-
 // node is the state of the node.
 type node struct {
-	divider   divider
+	division  division
 	running   []*sharingJob
 	isChanged bool    // a job arrived or ended since the last division
 	review    float64 // time of the next division
@@ -32,7 +25,7 @@ type node struct {
 // Simulate runs jobs on a node whose speed with n equal jobs is 1 / (1 + contention (n - 1)).
 func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
 	o := &NodeOutcome{Seconds: map[string]float64{}, Quality: map[string]float64{}}
-	n := &node{divider: s.divider()}
+	n := &node{division: division{Sharing: s}}
 	for now := 0.0; len(o.Seconds) < len(jobs); now += tick {
 		n.finish(o, now)
 		for i := range jobs {
@@ -66,7 +59,7 @@ func (n *node) finish(o *NodeOutcome, now float64) {
 // divide sets the shares of the jobs if it is time to.
 func (n *node) divide(now float64) {
 	if n.isChanged || now >= n.review {
-		n.review = n.divider.divide(n.running, now, n.isChanged)
+		n.review = n.division.divide(n.running, now, n.isChanged)
 		n.isChanged = false
 	}
 }

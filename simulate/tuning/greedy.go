@@ -29,11 +29,9 @@ func addGreedy(f *figures.Comparisons) error {
 			worst = max(worst, gap/step)
 		}
 	}
-	variant := fmt.Sprintf("%d random tunings of up to 4 stages and 12 options", greedyCases)
-	f.AddCount("greedy plans that are slower than the fastest of all by more than a step", figures.Bar(0),
-		variant, beyond)
-	f.AddLimit("largest difference of a greedy plan from the fastest of all, of a step", figures.Bar(1), variant,
-		worst)
+	f.Begin(fmt.Sprintf("%d random tunings of up to 4 stages and 12 options", greedyCases), "")
+	f.Add(figures.Count, "greedy plans that are slower than the fastest of all by more than a step", figures.Bar(0), beyond)
+	f.Add(figures.Limit, "largest difference of a greedy plan from the fastest of all, of a step", figures.Bar(1), worst)
 	return nil
 }
 
@@ -52,9 +50,9 @@ func greedyGap(random *rand.Rand) (gap, step float64, err error) {
 			step = max(step, float64(stages[i].Epochs)*(front[k-1].Seconds-front[k].Seconds))
 		}
 	}
-	smallest := cost.PlanOf(front, stages, make([]int, len(stages))).Cost
-	budget := smallest * (1 + 3*random.Float64())
-	plan, err := cost.FastestWithin(front, stages, budget)
+	fronts := cost.FrontsOf(front, stages)
+	budget := fronts.Cheapest().Cost * (1 + 3*random.Float64())
+	plan, err := fronts.FastestWithin(budget)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -68,7 +68,6 @@ type deadlineRun struct {
 	isKept    bool
 	costRatio float64 // to a planner that knows the curve
 	saved     float64 // of the cost of a static option, as a ratio
-	switches  int
 }
 
 // train runs a training under a deadline in seconds, with a forecast after each epoch.
@@ -90,7 +89,6 @@ func (c *lossCurve) train(random *rand.Rand, front []cost.TrialOption, deadline 
 		}
 		p := cost.ReplanTraining(front, view)
 		if view.Option >= 0 && p.Option != view.Option {
-			run.switches++
 			spent += view.SwitchCost
 		}
 		view.Option, view.PlannedEpochs = p.Option, p.PlannedEpochs
@@ -152,8 +150,9 @@ func addTrainings(f *figures.Comparisons, runs int) {
 				errors = append(errors, curve.forecastError(random, c.part))
 			}
 			slices.Sort(errors)
-			f.AddLimit(fmt.Sprintf("error of the remaining epochs after %.0f %%, median", 100*c.part),
-				figures.Bar(c.target), fmt.Sprintf("%s loss curve, %d trainings", family, runs), errors[len(errors)/2])
+			name := fmt.Sprintf("error of the remaining epochs after %.0f %%, median", 100*c.part)
+			f.Begin(fmt.Sprintf("%s loss curve, %d trainings", family, runs), "")
+			f.Add(figures.Limit, name, figures.Bar(c.target), errors[len(errors)/2])
 		}
 		addDeadlines(f, rand.New(rand.NewPCG(13, 14)), family, runs/4)
 	}
@@ -177,10 +176,10 @@ func addDeadlines(f *figures.Comparisons, random *rand.Rand, family string, runs
 		}
 		kept, ratios, saved = append(kept, isKept), append(ratios, r.costRatio-1), append(saved, r.saved)
 	}
-	variant := fmt.Sprintf("%s loss curve, %d trainings with a deadline", family, runs)
-	f.AddLevel("deadlines kept at confidence 0.95", figures.Bar(0.95), variant, mean(kept))
-	f.AddLimit("cost above a planner that knows the curve, mean", figures.Bar(0.15), variant, mean(ratios))
-	f.Add("training cost against a static option, mean, published", figures.Bar(publishedTrainingCost), variant,
+	f.Begin(fmt.Sprintf("%s loss curve, %d trainings with a deadline", family, runs), "")
+	f.Add(figures.Level, "deadlines kept at confidence 0.95", figures.Bar(0.95), mean(kept))
+	f.Add(figures.Limit, "cost above a planner that knows the curve, mean", figures.Bar(0.15), mean(ratios))
+	f.Add(figures.Reduction, "training cost against a static option, mean, published", figures.Bar(publishedTrainingCost),
 		mean(saved))
 }
 

@@ -45,11 +45,8 @@ func (n *Network) Options() (options []cost.TrialOption) {
 			compute := n.WorkSeconds / (functions * memory / gigabytesPerCore)
 			exchange := 2 * n.GradientMB / min(functionRate, serverRate/functions)
 			seconds := load + n.Iterations*(compute+exchange)
-			options = append(options, cost.TrialOption{
-				Name:    fmt.Sprintf("%g functions of %g GB", functions, memory),
-				Seconds: seconds,
-				Cost:    functions * memory * pricePerGBSecond * seconds,
-			})
+			dollars := functions * memory * pricePerGBSecond * seconds
+			options = append(options, cost.TrialOption{Seconds: seconds, Cost: dollars})
 		}
 	}
 	return options
@@ -101,29 +98,27 @@ func Reproduce() (*figures.Comparisons, error) {
 			return nil, err
 		}
 	}
-	f.Group("")
 	return f, nil
 }
 
 // add adds the figures of a case.
 func (c *tuningCase) add(f *figures.Comparisons) error {
 	group := fmt.Sprintf("%d trials, budget %g of the smallest", c.trials, c.budget)
-	f.Group(group)
 	for _, n := range Networks() {
 		for _, eta := range []int{2, 3} {
 			seconds, dollars, err := reductions(&n, cost.Halving(c.trials, eta, 2), c.budget)
 			if err != nil {
 				return err
 			}
-			variant := fmt.Sprintf("%s, %s network, eta %d", group, n.Name, eta)
-			f.Add("tuning time at equal budget", c.seconds, variant, seconds)
-			f.Add("tuning cost at equal time", c.cost, variant, dollars)
+			f.Begin(fmt.Sprintf("%s, %s network, eta %d", group, n.Name, eta), group)
+			f.Add(figures.Reduction, "tuning time at equal budget", c.seconds, seconds)
+			f.Add(figures.Reduction, "tuning cost at equal time", c.cost, dollars)
 			switch {
 			case c.trials == fewTrials:
 			case c.budget <= tightBudget:
-				f.Add("tuning time at equal budget, published", figures.Bar(publishedTime), variant, seconds)
+				f.Add(figures.Reduction, "tuning time at equal budget, published", figures.Bar(publishedTime), seconds)
 			default:
-				f.Add("tuning cost at equal time, published", figures.Bar(publishedCost), variant, dollars)
+				f.Add(figures.Reduction, "tuning cost at equal time, published", figures.Bar(publishedCost), dollars)
 			}
 		}
 	}
@@ -134,17 +129,17 @@ func (c *tuningCase) add(f *figures.Comparisons) error {
 // cost at its time.
 func reductions(n *Network, stages []cost.Stage, budget float64) (seconds, dollars float64, err error) {
 	options := n.Options()
-	front := cost.Front(options)
-	smallest := cost.PlanOf(front, stages, make([]int, len(stages)))
-	static, ok := cost.Static(options, stages, budget*smallest.Cost)
+	fronts := cost.FrontsOf(cost.Front(options), stages)
+	budget *= fronts.Cheapest().Cost
+	static, ok := cost.FrontsOf(options, stages).Static(budget)
 	if !ok {
-		return 0, 0, fmt.Errorf("%s: no option keeps %g of the smallest budget", n.Name, budget)
+		return 0, 0, fmt.Errorf("%s: no option keeps the budget of $%g", n.Name, budget)
 	}
-	staged, err := cost.FastestWithin(front, stages, budget*smallest.Cost)
+	staged, err := fronts.FastestWithin(budget)
 	if err != nil {
 		return 0, 0, err
 	}
-	cheapest, err := cost.CheapestWithin(front, stages, static.Seconds)
+	cheapest, err := fronts.CheapestWithin(static.Seconds)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -57,7 +57,7 @@ func TestNetwork_HasPositiveTimesAndCosts(t *testing.T) {
 	for _, n := range tuning.Networks() {
 		for _, o := range n.Options() {
 			if !(o.Seconds > 0) || !(o.Cost > 0) {
-				t.Errorf("%s with %s: %g s and $%g, want positive numbers", n.Name, o.Name, o.Seconds, o.Cost)
+				t.Errorf("%s: %g s and $%g, want positive numbers", n.Name, o.Seconds, o.Cost)
 			}
 		}
 	}
