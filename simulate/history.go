@@ -2,7 +2,6 @@ package simulate
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -45,10 +44,7 @@ func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end flo
 				n.now = now
 				for k := range groups[0] {
 					j := &groups[0][k]
-					n.start(j, jobCandidate{
-						uint32(j.Request.BatchSizes[0]),
-						uint32(j.Request.CPUs[0]),
-					}, uint32(j.Request.Epochs), false)
+					n.start(j, candidates(&j.Request)[0], uint32(j.Request.Epochs), false)
 					publish(n.jobs[k].startedEvent(n), now)
 				}
 				groups = groups[1:]
@@ -88,7 +84,7 @@ func (n *node) publishStep(publish func(e schemas.Event, at float64)) (runningJo
 
 // groups returns groups of jobs that start together on a node. For each number of concurrent jobs,
 // the whole design in random order is split into groups; the last group is completed with the first
-// jobs.
+// jobs. The order of the groups is random: examples of each number are spread over time.
 func (w *World) groups(seed uint64) [][]Submission {
 	random := randomFor(seed, streamWarmUp, "")
 	var all [][]Submission
@@ -108,14 +104,8 @@ func (w *World) groups(seed uint64) [][]Submission {
 			all = append(all, group)
 		}
 	}
-	return shuffled(all, random)
-}
-
-// shuffled shuffles the groups, so that examples of each number of concurrent jobs are spread over
-// time.
-func shuffled(groups [][]Submission, random *rand.Rand) [][]Submission {
-	random.Shuffle(len(groups), func(i, k int) { groups[i], groups[k] = groups[k], groups[i] })
-	return groups
+	random.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
+	return all
 }
 
 // design returns every family with each batch size and number of CPUs, and its largest number of

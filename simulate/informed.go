@@ -26,15 +26,10 @@ type informed struct {
 	draw func() arrival // draws a start
 }
 
-// NewInformed returns the rule RuleInformed.
-func NewInformed(seed uint64) Rule { return &informed{seed: seed} }
-
 func (i *informed) know(p *play) { i.p = p }
 
 // Submit implements Rule.
-func (i *informed) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (i *informed) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	r := randomFor(i.seed, streamInformed, q.JobID)
 	i.rate, i.draw = i.arrivals(r)
 	all := candidates(&q)

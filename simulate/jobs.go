@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"courier/schemas"
@@ -116,11 +115,4 @@ func candidates(q *schemas.JobRequest) []jobCandidate {
 		}
 	}
 	return all
-}
-
-// allowedBy reports whether a request has the candidate.
-func (c jobCandidate) allowedBy(
-	q *schemas.JobRequest,
-) bool {
-	return slices.Contains(candidates(q), c)
 }

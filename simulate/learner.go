@@ -17,10 +17,6 @@ type learner struct {
 	finished int // number of finished jobs since the last fit
 }
 
-func newLearner(ctx context.Context, seed uint64, refit int) learner {
-	return learner{ctx: ctx, seed: seed, refit: refit, past: trainer.NewPast()}
-}
-
 // add applies the next event.
 func (l *learner) add(e schemas.Event, sequence uint64) {
 	if l.isFitted && l.refit == 0 {

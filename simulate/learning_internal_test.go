@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"courier/schemas"
+	"courier/trainer"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -32,10 +33,12 @@ func simulatedWorld() *World {
 // learningRules are the names of the rules with regressors.
 var learningRules = []string{RuleCourier, RulePaper}
 
+func newRule(name string, seed uint64) Rule { return NewRule(context.Background(), name, seed, 0) }
+
 // fittedRules are the learning rules after a fit on the shared history, by name.
 var fittedRules = sync.OnceValues(func() (map[string]Rule, error) {
-	c := NewCourier(context.Background(), simulateSeed, 0).(*courierRule)
-	p := NewPaper(context.Background(), simulateSeed, 0).(*paperRule)
+	c := newRule(RuleCourier, simulateSeed).(*courierRule)
+	p := newRule(RulePaper, simulateSeed).(*paperRule)
 	for _, r := range simulatedWorld().History(simulateSeed) {
 		c.add(r.Event, r.Sequence)
 		p.add(r.Event, r.Sequence)
@@ -74,9 +77,7 @@ func (r *recordedRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
 	r.Rule.Apply(e, sequence, at)
 }
 
-func (r *recordedRule) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (r *recordedRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	a, err := r.Rule.Submit(q, on, at)
 	line, failed := json.Marshal(struct {
 		Events []schemas.Event
@@ -124,7 +125,7 @@ func TestSimulate_NoRuleSeesTheFuture(t *testing.T) {
 	}
 	var oracle [][]JobOutcome
 	for _, s := range []*Scenario{a, b} {
-		outcomes, err := s.Play(t.Context(), NewOracle(), nil)
+		outcomes, err := s.Play(t.Context(), newRule(RuleOracle, 1), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestLearner_IsDue(t *testing.T) {
 		0: {true, false, false, false, false},
 		2: {true, false, true, false, true},
 	} {
-		l := newLearner(t.Context(), 1, refit)
+		l := learner{refit: refit, past: trainer.NewPast()}
 		for i, due := range want {
 			if got := l.isDue(); got != due {
 				t.Errorf("refit %d, after %d finished jobs: due = %v, want %v", refit, i, got, due)

@@ -216,7 +216,7 @@ func TestAccuracyLaw(t *testing.T) {
 func TestPlay_HindsightEqualsTheOutcome(t *testing.T) {
 	s := NewScenario(DefaultWorld(), 150, 0.95, 3)
 	var p *play
-	outcomes, err := s.Play(t.Context(), &worldRecorder{Rule: NewRandom(3), play: &p}, nil)
+	outcomes, err := s.Play(t.Context(), &worldRecorder{Rule: newRule(RuleRandom, 3), play: &p}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

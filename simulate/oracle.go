@@ -7,24 +7,19 @@ import (
 	"courier/schemas"
 )
 
-// oracle knows the laws, the noise and all later jobs.
+// oracle knows the laws, the noise and all later jobs. It accepts a job if a candidate meets the SLO
+// given all later jobs. Of the candidates that break the fewest earlier promises it chooses the
+// most accurate one. It assumes that each later job runs with its most accurate candidate that
+// would meet its SLO without further arrivals; so it is not exactly optimal.
 type oracle struct {
 	stateless
 	world *play
 }
 
-// NewOracle returns a rule that knows the future. It accepts a job if a candidate meets the SLO
-// given all later jobs. Of the candidates that break the fewest earlier promises it chooses the
-// most accurate one. It assumes that each later job runs with its most accurate candidate that
-// would meet its SLO without further arrivals; so it is not exactly optimal.
-func NewOracle() Rule { return &oracle{} }
-
 func (o *oracle) know(p *play) { o.world = p }
 
 // Submit implements Rule.
-func (o *oracle) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (o *oracle) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	p := o.world
 	n, j := p.node(on.Name), p.job
 	best, fewest := Best{}, math.MaxInt
@@ -36,14 +31,13 @@ func (o *oracle) Submit(
 		seconds, broken := p.foresee(j, c, n)
 		if seconds <= q.SLO.Seconds() && (broken < fewest || broken == fewest &&
 			accuracy > best.Accuracy) {
-			best, fewest = Best{true, c.batch, c.cpus, accuracy}, broken
+			best, fewest = Best{true, c, accuracy}, broken
 		}
 	}
 	if !best.Feasible {
 		return answer(&q, at, schemas.BestEffort, n.Name, candidates(&q)[0]), nil
 	}
-	choice := jobCandidate{best.BatchSize, best.CPUs}
-	return answer(&q, at, schemas.MeetsSLO, n.Name, choice), nil
+	return answer(&q, at, schemas.MeetsSLO, n.Name, best.choice), nil
 }
 
 // foresee simulates a copy of the world with the job on the node, until the job and all running
@@ -93,6 +87,6 @@ func admit(nodes []node, j *Submission) {
 	}
 	n := leastLoaded(nodes, &j.Request)
 	if b := n.best(j); b.Feasible {
-		n.start(j, jobCandidate{b.BatchSize, b.CPUs}, uint32(j.Request.Epochs), false)
+		n.start(j, b.choice, uint32(j.Request.Epochs), false)
 	}
 }

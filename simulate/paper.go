@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -20,19 +19,11 @@ type paperRule struct {
 	epochTime, accuracy baseline.Predict
 }
 
-// NewPaper returns the rule of the paper. It fits at the first submission, and again after refit
-// finished jobs if refit is above 0.
-func NewPaper(ctx context.Context, seed uint64, refit int) Rule {
-	return &paperRule{learner: newLearner(ctx, seed, refit)}
-}
-
 // Apply implements Rule.
 func (p *paperRule) Apply(e schemas.Event, sequence uint64, _ time.Time) { p.add(e, sequence) }
 
 // Submit implements Rule.
-func (p *paperRule) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (p *paperRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	if p.isDue() {
 		if err := p.fit(); err != nil {
 			return nil, err
@@ -124,9 +115,7 @@ func (p *paperRule) predictCandidates(q *schemas.JobRequest, on *NodeLoad) []pre
 
 // choosePoint returns the most accurate candidate within the SLO, the fastest of equally accurate
 // ones. If none is within the SLO it returns the fastest.
-func choosePoint(
-	all []predictedCandidate, sloSeconds float64,
-) (schemas.Decision, predictedCandidate) {
+func choosePoint(all []predictedCandidate, sloSeconds float64) (schemas.Decision, predictedCandidate) {
 	best, fastest := predictedCandidate{accuracy: math.Inf(-1)}, all[0]
 	isFound := false
 	for _, c := range all {

@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"courier/schemas"
 )
@@ -62,9 +61,7 @@ type play struct {
 // Play lets a rule answer every submission, and returns the outcomes in the order of submission.
 // progress may be nil; it is called with the number of answered submissions. Play returns the error
 // of ctx or of the rule, or an error about an invalid advice or an overloaded world.
-func (s *Scenario) Play(
-	ctx context.Context, rule Rule, progress func(done int),
-) ([]JobOutcome, error) {
+func (s *Scenario) Play(ctx context.Context, rule Rule, progress func(done int)) ([]JobOutcome, error) {
 	p := &play{
 		Scenario: s,
 		ctx:      ctx,
@@ -192,12 +189,12 @@ func (p *play) submit(j *Submission) error {
 	if err != nil {
 		return err
 	}
-	n, err := p.check(&q, a)
-	if err != nil {
-		return err
+	n := leastLoaded(p.nodes, &q)
+	if len(a.Nodes) > 0 { // a refusal need not name a node
+		n = p.node(a.Nodes[0])
 	}
 	choice := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
-	number, refused := len(p.outcomes), a.Decision == schemas.BestEffort
+	number, isRefused := len(p.outcomes), a.Decision == schemas.BestEffort
 	o := JobOutcome{
 		JobID:       q.JobID,
 		Decision:    a.Decision,
@@ -211,13 +208,13 @@ func (p *play) submit(j *Submission) error {
 		Probability: a.Chosen.Probability,
 	}
 	_, o.Watched = p.rule.(Watcher)
-	if refused {
+	if isRefused {
 		o.Epochs = 0
 	}
 	p.index[q.JobID] = number
 	p.before, p.outcomes = append(p.before, n.copied()), append(p.outcomes, o)
 	p.publish(submittedEvent(&q, a, j.At), j.At)
-	if refused {
+	if isRefused {
 		p.publish(withdrawnEvent(&q, j.At), j.At)
 		return nil
 	}
@@ -242,31 +239,4 @@ func (p *play) lookBack() error {
 		o.InHindsight = bestOf(j, func(c jobCandidate) float64 { return n.try(j, c, later) })
 	}
 	return nil
-}
-
-// check returns the node of a valid advice. A refusal need not name a node.
-func (p *play) check(q *schemas.JobRequest, a *schemas.Advice) (*node, error) {
-	if a == nil || a.Chosen == nil {
-		return nil, fmt.Errorf("the advice has no chosen alternative")
-	}
-	if a.Decision == schemas.BestEffort && len(a.Nodes) == 0 {
-		return leastLoaded(p.nodes, q), nil
-	}
-	c := jobCandidate{a.Chosen.BatchSize, a.Chosen.CPUs}
-	switch {
-	case !slices.Contains([]schemas.Decision{
-		schemas.MeetsSLO,
-		schemas.BestEffort,
-		schemas.Exploring,
-	}, a.Decision):
-		return nil, fmt.Errorf("unknown decision %q", a.Decision)
-	case !c.allowedBy(q):
-		return nil, fmt.Errorf("batch size %d on %d CPUs is not among the candidates",
-			c.batch, c.cpus)
-	case a.Chosen.Epochs < 1 || int64(a.Chosen.Epochs) > int64(q.Epochs):
-		return nil, fmt.Errorf("%d epochs were advised, %d requested", a.Chosen.Epochs, q.Epochs)
-	case len(a.Nodes) != 1 || p.node(a.Nodes[0]) == nil:
-		return nil, fmt.Errorf("the advice names the nodes %q, want one of this world", a.Nodes)
-	}
-	return p.node(a.Nodes[0]), nil
 }

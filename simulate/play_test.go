@@ -21,13 +21,8 @@ func smallWorld() *simulate.World {
 	return w
 }
 
-// rules returns the rules of this package by name.
-func rules(seed uint64) map[string]simulate.Rule {
-	return map[string]simulate.Rule{
-		simulate.RuleRandom:  simulate.NewRandom(seed),
-		simulate.RuleLargest: simulate.NewLargest(),
-		simulate.RuleOracle:  simulate.NewOracle(),
-	}
+func newRule(name string, seed uint64) simulate.Rule {
+	return simulate.NewRule(context.Background(), name, seed, 0)
 }
 
 func played(t *testing.T, s *simulate.Scenario, r simulate.Rule) []simulate.JobOutcome {
@@ -61,7 +56,7 @@ func (r *recordingRule) Submit(
 
 func TestPlay_IsDeterministic(t *testing.T) {
 	play := func(seed uint64, name string) string {
-		r := &recordingRule{Rule: rules(seed)[name]}
+		r := &recordingRule{Rule: newRule(name, seed)}
 		var outcomes []simulate.JobOutcome
 		if name == simulate.RuleOracle { // Only the oracle sees the future.
 			outcomes = played(t, simulate.NewScenario(smallWorld(), 80, 0.95, seed), r.Rule)
@@ -74,7 +69,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 		}
 		return string(text)
 	}
-	for name := range rules(0) {
+	for _, name := range []string{simulate.RuleRandom, simulate.RuleLargest, simulate.RuleOracle} {
 		first := play(1, name)
 		if again := play(1, name); again != first {
 			t.Errorf("%s: plays of the same seed differ", name)
@@ -88,7 +83,7 @@ func TestPlay_IsDeterministic(t *testing.T) {
 // All rules meet the same submissions and the same noise.
 func TestPlay_CommonRandomNumbers(t *testing.T) {
 	startups := func(name string) map[string]float64 {
-		r := &recordingRule{Rule: rules(1)[name]}
+		r := &recordingRule{Rule: newRule(name, 1)}
 		played(t, simulate.NewScenario(smallWorld(), 40, 0.95, 5), r)
 		all := map[string]float64{}
 		for _, record := range r.log {
@@ -107,7 +102,7 @@ func TestPlay_CommonRandomNumbers(t *testing.T) {
 // A refused job is withdrawn and never starts.
 func TestPlay_Conserves(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 120, 0.95, 4)
-	r := &recordingRule{Rule: refuseEveryThird{simulate.NewRandom(4)}}
+	r := &recordingRule{Rule: refuseEveryThird{newRule(simulate.RuleRandom, 4)}}
 	outcomes := played(t, s, r)
 	type life struct{ submitted, started, epochs, ended int }
 	lives := map[string]*life{}
@@ -193,86 +188,22 @@ func number(id string) int {
 // this package is close to it.
 func TestOracle(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 300, 0.95, 2)
-	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, simulate.NewOracle()))
+	oracle := simulate.ScoreOf(simulate.RuleOracle, played(t, s, newRule(simulate.RuleOracle, 1)))
 	if *oracle.KeptRatio < 0.99 || oracle.WrongRefusalRatio > 0.01 ||
 		*oracle.AccuracyRegret > 0.001 {
 		t.Errorf("oracle: kept %.3f, wrong refusals %.3f, regret %.4f; want about 1, 0, 0",
 			*oracle.KeptRatio,
 			oracle.WrongRefusalRatio, *oracle.AccuracyRegret)
 	}
-	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, simulate.NewRandom(2)))
+	random := simulate.ScoreOf(simulate.RuleRandom, played(t, s, newRule(simulate.RuleRandom, 2)))
 	if *random.KeptRatio > 0.8 {
 		t.Errorf("random: kept %.3f, want at most 0.8", *random.KeptRatio)
 	}
 }
 
-// invalidRule gives invalid advice.
-type invalidRule struct {
-	simulate.Rule
-	spoil func(a *schemas.Advice) (*schemas.Advice, error)
-}
-
-func (r *invalidRule) Submit(
-	q schemas.JobRequest, on simulate.NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
-	a, err := r.Rule.Submit(q, on, at)
-	if err != nil {
-		return nil, err
-	}
-	return r.spoil(a)
-}
-
-func TestPlay_RefusesInvalidAdvice(t *testing.T) {
-	failed := errors.New("no regressor")
-	for _, c := range []struct {
-		says  string
-		spoil func(a *schemas.Advice) (*schemas.Advice, error)
-	}{
-		{"no regressor", func(*schemas.Advice) (*schemas.Advice, error) { return nil, failed }},
-		{"has no chosen alternative", func(*schemas.Advice) (*schemas.Advice, error) { return nil, nil }},
-		{
-			"has no chosen alternative",
-			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen = nil; return a, nil },
-		},
-		{
-			`unknown decision "weighted"`,
-			func(a *schemas.Advice) (*schemas.Advice, error) {
-				a.Decision = schemas.Weighted
-				return a, nil
-			},
-		},
-		{
-			"batch size 513 on",
-			func(a *schemas.Advice) (*schemas.Advice, error) {
-				a.Chosen.BatchSize++
-				return a, nil
-			},
-		},
-		{
-			"11 epochs were advised, 10 requested",
-			func(a *schemas.Advice) (*schemas.Advice, error) { a.Chosen.Epochs++; return a, nil },
-		},
-		{
-			`names the nodes ["moon"]`,
-			func(a *schemas.Advice) (*schemas.Advice, error) {
-				a.Nodes = []string{"moon"}
-				return a, nil
-			},
-		},
-	} {
-		_, err := simulate.NewScenario(smallWorld(), 3, 0.95, 1).Play(t.Context(), &invalidRule{
-			simulate.NewLargest(), c.spoil,
-		}, nil)
-		if err == nil || !strings.Contains(err.Error(), c.says) ||
-			!strings.Contains(err.Error(), "job sim-000001") {
-			t.Errorf("%v, want job sim-000001 and %q", err, c.says)
-		}
-	}
-}
-
 func TestPlay_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := simulate.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, simulate.NewLargest(), func(done int) {
+	_, err := simulate.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, newRule(simulate.RuleLargest, 1), func(done int) {
 		if done == 10 {
 			cancel()
 		}
@@ -318,7 +249,7 @@ func TestJobs_Load(t *testing.T) {
 // promises, within chance, and breaks some. It is deterministic.
 func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 	s := simulate.NewScenario(smallWorld(), 80, 0.6, 3)
-	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))
+	score := simulate.ScoreOf(simulate.RuleInformed, played(t, s, newRule(simulate.RuleInformed, 3)))
 	if score.Accepted == 0 || score.Kept == score.Accepted || *score.KeptHigh < 0.6 ||
 		score.Refused == 0 {
 		t.Errorf("informed: %+v, want some broken promises, and at least 0.6 of them kept", score)
@@ -333,7 +264,7 @@ func TestPlay_InformedKnowsProbabilitiesOnly(t *testing.T) {
 			*score.KeptHigh)
 	}
 	if diff := cmp.Diff(score,
-		simulate.ScoreOf(simulate.RuleInformed, played(t, s, simulate.NewInformed(3)))); diff != "" {
+		simulate.ScoreOf(simulate.RuleInformed, played(t, s, newRule(simulate.RuleInformed, 3)))); diff != "" {
 		t.Errorf("a repeated play differs:\n%s", diff)
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
+	"courier/trainer"
 )
 
 // Rule answers job requests. It sees the event log of its world. One goroutine calls it, in the order
@@ -58,21 +60,22 @@ func DefaultRules() []string {
 func Rules() []string { return append(DefaultRules(), RuleInformed) }
 
 // NewRule returns the rule of a name for one play; nil if there is no such rule. refit is the number
-// of finished jobs between two fits, 0 for a single fit.
+// of finished jobs between two fits, 0 for a single fit at the first submission.
 func NewRule(ctx context.Context, name string, seed uint64, refit int) Rule {
+	l := learner{ctx: ctx, seed: seed, refit: refit, past: trainer.NewPast()}
 	switch name {
 	case RuleCourier:
-		return NewCourier(ctx, seed, refit)
+		return &courierRule{learner: l, cluster: cluster.New()}
 	case RulePaper:
-		return NewPaper(ctx, seed, refit)
+		return &paperRule{learner: l}
 	case RuleRandom:
-		return NewRandom(seed)
+		return &randomRule{seed: seed}
 	case RuleLargest:
-		return NewLargest()
+		return largestRule{}
 	case RuleInformed:
-		return NewInformed(seed)
+		return &informed{seed: seed}
 	case RuleOracle:
-		return NewOracle()
+		return &oracle{}
 	}
 	return nil
 }
@@ -89,29 +92,18 @@ type randomRule struct {
 	seed uint64
 }
 
-// NewRandom returns the rule that chooses a random candidate and always promises.
-func NewRandom(seed uint64) Rule { return &randomRule{seed: seed} }
-
 // Submit implements Rule.
-func (r *randomRule) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (r *randomRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	all := candidates(&q)
 	choice := all[randomFor(r.seed, streamRandomRule, q.JobID).IntN(len(all))]
 	return answer(&q, at, schemas.MeetsSLO, on.Name, choice), nil
 }
 
-// largestRule chooses the largest batch size and promises everything.
+// largestRule chooses the largest batch size and number of CPUs, and promises everything.
 type largestRule struct{ stateless }
 
-// NewLargest returns the rule that chooses the largest batch size and number of CPUs, and always
-// promises.
-func NewLargest() Rule { return largestRule{} }
-
 // Submit implements Rule.
-func (largestRule) Submit(
-	q schemas.JobRequest, on NodeLoad, at time.Time,
-) (*schemas.Advice, error) {
+func (largestRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*schemas.Advice, error) {
 	choice := jobCandidate{uint32(slices.Max(q.BatchSizes)), uint32(slices.Max(q.CPUs))}
 	return answer(&q, at, schemas.MeetsSLO, on.Name, choice), nil
 }

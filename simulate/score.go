@@ -39,20 +39,25 @@ type SimulationScore struct {
 	Calibration []schemas.CalibrationBin `json:"calibration,omitempty"`
 }
 
-// calibrated counts promises by their probability; nil without probabilities.
+// calibrated counts promises by their probability, as far as they have one.
 func calibrated(outcomes []JobOutcome) []schemas.CalibrationBin {
 	var c schemas.Calibration
-	said := false
 	for i := range outcomes {
 		if o := &outcomes[i]; o.promised() && o.Probability != nil {
 			c.Add(*o.Probability, o.MetSLO)
-			said = true
 		}
 	}
-	if !said {
-		return nil
-	}
 	return slices.DeleteFunc(c.Bins(), func(b schemas.CalibrationBin) bool { return b.Jobs == 0 })
+}
+
+// ratioOf returns a ratio with its 95 % interval (Wilson 1927); nil without cases.
+func ratioOf(n, of int) (ratio, low, high *float64) {
+	if of == 0 {
+		return nil, nil, nil
+	}
+	r := float64(n) / float64(of)
+	l, h := schemas.Wilson(uint64(n), uint64(of))
+	return &r, &l, &h
 }
 
 // promised reports whether a rule promised the SLO.
@@ -83,16 +88,11 @@ func ScoreOf(rule string, outcomes []JobOutcome) SimulationScore {
 			}
 		}
 	}
-	if s.Accepted > 0 {
-		ratio := float64(s.Kept) / float64(s.Accepted)
-		low, high := schemas.Wilson(uint64(s.Kept), uint64(s.Accepted))
-		s.KeptRatio, s.KeptLow, s.KeptHigh = &ratio, &low, &high
-	}
-	atOnce := func(o *JobOutcome) Best { return o.AtOnce }
+	s.KeptRatio, s.KeptLow, s.KeptHigh = ratioOf(s.Kept, s.Accepted)
 	s.FeasibleAtOnceRatio, s.WrongRefusalAtOnceRatio, s.AccuracyRegretAtOnce =
-		compared(outcomes, atOnce)
-	inHindsight := func(o *JobOutcome) Best { return o.InHindsight }
-	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret = compared(outcomes, inHindsight)
+		compared(outcomes, func(o *JobOutcome) Best { return o.AtOnce })
+	s.FeasibleRatio, s.WrongRefusalRatio, s.AccuracyRegret =
+		compared(outcomes, func(o *JobOutcome) Best { return o.InHindsight })
 	return s
 }
 
@@ -176,10 +176,6 @@ func watched(outcomes []JobOutcome) (s Watched) {
 	}
 	falseRatio := float64(needless) / float64(promises)
 	s.Warned, s.FalseWarningRatio = &warned, &falseRatio
-	if misses > 0 {
-		ratio := float64(warned) / float64(misses)
-		low, high := schemas.Wilson(uint64(warned), uint64(misses))
-		s.WarnedRatio, s.WarnedLow, s.WarnedHigh = &ratio, &low, &high
-	}
+	s.WarnedRatio, s.WarnedLow, s.WarnedHigh = ratioOf(warned, misses)
 	return s
 }

@@ -71,7 +71,7 @@ func TestScoreOf(t *testing.T) {
 		AccuracyRegret:          number(0),
 		CPUSeconds:              410,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-6)); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-6), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("ScoreOf (-want +got):\n%s", diff)
 	}
 	if empty := simulate.ScoreOf("none", nil); empty.KeptRatio != nil ||

@@ -5,9 +5,9 @@ import "math"
 // Best is the most accurate candidate that would have met the SLO. Among equally accurate ones it
 // is the fastest.
 type Best struct {
-	Feasible        bool // there is such a candidate
-	BatchSize, CPUs uint32
-	Accuracy        float64 // true accuracy, 0 to 1
+	Feasible bool // there is such a candidate
+	choice   jobCandidate
+	Accuracy float64 // true accuracy, 0 to 1
 }
 
 // bestOf returns the best candidate of a job. seconds returns the time of a candidate from
@@ -24,7 +24,7 @@ func bestOf(j *Submission, seconds func(c jobCandidate) float64) Best {
 		if s > j.Request.SLO.Seconds() || b.Feasible && accuracy == b.Accuracy && s >= quickest {
 			continue
 		}
-		b, quickest = Best{true, c.batch, c.cpus, accuracy}, s
+		b, quickest = Best{true, c, accuracy}, s
 	}
 	return b
 }

@@ -75,8 +75,20 @@ func (w *World) validate() error {
 	if err := counts("warm_up.jobs_at_once", w.WarmUp.JobsAtOnce, 64); err != nil {
 		return err
 	}
-	if err := w.validateFamilies(); err != nil {
-		return err
+	for i := range w.Families {
+		f, field := &w.Families[i], fmt.Sprintf("families[%d].", i)
+		isSame := func(other Family) bool { return other.Model == f.Model }
+		if slices.ContainsFunc(w.Families[:i], isSame) {
+			return schemas.Invalid(field+"model", "%q is given twice", f.Model)
+		}
+		if err := f.validate(field); err != nil {
+			return err
+		}
+		for k, cpus := range f.CPUs {
+			if err := w.validateRequest(f, fmt.Sprintf("%scpus[%d]", field, k), cpus); err != nil {
+				return err
+			}
+		}
 	}
 	if err := w.validateWarmUp(); err != nil {
 		return err
@@ -99,15 +111,14 @@ func (w *World) validateNodes() error {
 	names := []string{""} // a drift without a name is of all nodes
 	for i, n := range w.Nodes {
 		field := fmt.Sprintf("nodes[%d].", i)
-		if !schemas.ValidToken(n.Name) {
-			return schemas.Invalid(field+"name", "%q: want 1 to 64 of a-z 0-9 _ -", n.Name)
-		}
-		if slices.Contains(names, n.Name) {
-			return schemas.Invalid(field+"name", "%q is given twice", n.Name)
-		}
 		err := within(field, bound{"cores", float64(n.Cores), 1, schemas.MaxCPUs})
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case !schemas.ValidToken(n.Name):
+			return schemas.Invalid(field+"name", "%q: want 1 to 64 of a-z 0-9 _ -", n.Name)
+		case slices.Contains(names, n.Name):
+			return schemas.Invalid(field+"name", "%q is given twice", n.Name)
 		}
 		names = append(names, n.Name)
 	}
@@ -116,31 +127,11 @@ func (w *World) validateNodes() error {
 		err := within(field,
 			bound{"after_seconds", d.AfterSeconds, 0, maxPlaySeconds},
 			bound{"factor", d.Factor, 0.01, 100})
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if !slices.Contains(names, d.Node) {
+		case !slices.Contains(names, d.Node):
 			return schemas.Invalid(field+"node", "%q is not a node of this world", d.Node)
-		}
-	}
-	return nil
-}
-
-func (w *World) validateFamilies() error {
-	var models []string
-	for i := range w.Families {
-		f, field := &w.Families[i], fmt.Sprintf("families[%d].", i)
-		if err := f.validate(field); err != nil {
-			return err
-		}
-		if slices.Contains(models, f.Model) {
-			return schemas.Invalid(field+"model", "%q is given twice", f.Model)
-		}
-		models = append(models, f.Model)
-		for k, cpus := range f.CPUs {
-			if err := w.validateRequest(f, fmt.Sprintf("%scpus[%d]", field, k), cpus); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ func TestPlay_EndsInAnOverloadedWorld(t *testing.T) {
 	f := &w.Families[0]
 	f.Epochs, f.EpochSeconds = []int{1000}, TimeLaw{Constant: 9}
 	w.Drift = []NodeDrift{{AfterSeconds: 0, Factor: 100}, {AfterSeconds: 0, Factor: 2}}
-	_, err := (&Scenario{World: w, Jobs: w.Jobs(2, 0.9, 1)}).Play(t.Context(), NewLargest(), nil)
+	_, err := (&Scenario{World: w, Jobs: w.Jobs(2, 0.9, 1)}).Play(t.Context(), newRule(RuleLargest, 1), nil)
 	if err == nil || !strings.Contains(err.Error(), "overloaded") {
 		t.Errorf("Play = %v, want an error about an overloaded world", err)
 	}

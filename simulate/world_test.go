@@ -117,7 +117,7 @@ func FuzzParseWorld(f *testing.F) {
 				t.Fatalf("request %+v: %v", j.Request, err)
 			}
 		}
-		outcomes, err := s.Play(t.Context(), simulate.NewLargest(), nil)
+		outcomes, err := s.Play(t.Context(), newRule(simulate.RuleLargest, 1), nil)
 		if err != nil && !strings.Contains(err.Error(), "overloaded") {
 			t.Fatal(err)
 		}

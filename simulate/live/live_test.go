@@ -274,9 +274,7 @@ func (j *training) publishMove(outcome string) {
 
 // train runs a job. Its CPUs change at once, also within an epoch, unless q.betweenEpochs is set. lossAt
 // returns its loss after a ratio of its epochs; nil: it reports none.
-func (q *queue) train(
-	id string, epochs, cpus int, lossAt func(float64) float64, random *rand.Rand,
-) {
+func (q *queue) train(id string, epochs, cpus int, lossAt func(float64) float64, random *rand.Rand) {
 	j := &training{queue: q, id: id, setting: schemas.Setting{
 		Model: modelName, BatchSize: batchSize, CPUs: uint32(cpus), Epochs: uint32(epochs),
 		Nodes: []string{nodeName},
@@ -434,9 +432,7 @@ type result struct {
 func (r *result) ratio() float64 { return float64(r.kept) / float64(r.jobs) }
 
 // playAll plays the same queues with a scheduler.
-func playAll(
-	t *testing.T, w world, s scheduler, queues int, all map[string]advisortest.Files,
-) result {
+func playAll(t *testing.T, w world, s scheduler, queues int, all map[string]advisortest.Files) result {
 	var sum result
 	for seed := range uint64(queues) {
 		part := &scope{T: t}
