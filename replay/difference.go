@@ -3,9 +3,11 @@ package replay
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"courier/schemas"
 )
@@ -30,56 +32,37 @@ func firstDifference(r *LogRecord, recorded, again any) (*FieldDifference, error
 		return nil, err
 	}
 
-	d := &FieldDifference{EventID: r.Event.ID(), Sequence: r.Sequence}
-	var was, is any
-	if err := json.Unmarshal(x, &was); err != nil {
+	was, is := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := errors.Join(addLeaves(was, x), addLeaves(is, y)); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(y, &is); err != nil {
-		return nil, err
+	fields := slices.Sorted(maps.Keys(was))
+	for _, f := range append(fields, slices.Sorted(maps.Keys(is))...) {
+		if !bytes.Equal(was[f], is[f]) {
+			return &FieldDifference{r.Event.ID(), r.Sequence, f, was[f], is[f]}, nil
+		}
 	}
-	d.find("", was, is)
-	return d, nil
+	return nil, nil // The documents differ in the order of their fields.
 }
 
-// find sets the first field, by name, in which two documents differ.
-func (d *FieldDifference) find(path string, a, b any) bool {
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
-			return d.findInObjects(path, x, y)
+// addLeaves adds the numbers, texts and empty values of a JSON document by their path.
+func addLeaves(leaves map[string]json.RawMessage, document []byte) error {
+	var add func(path string, value any)
+	add = func(path string, value any) {
+		object, _ := value.(map[string]any)
+		for name, x := range object {
+			add(strings.TrimPrefix(path+"."+name, "."), x)
+		}
+		list, _ := value.([]any)
+		for i, x := range list {
+			add(fmt.Sprintf("%s[%d]", path, i), x)
+		}
+		if len(object)+len(list) == 0 {
+			leaves[path], _ = json.Marshal(value) // It was just decoded from JSON.
 		}
 	}
-	if x, ok := a.([]any); ok {
-		if y, ok := b.([]any); ok && len(x) == len(y) {
-			for i := range x {
-				if d.find(fmt.Sprintf("%s[%d]", path, i), x[i], y[i]) {
-					return true
-				}
-			}
-			return false
-		}
-	}
-	was, _ := json.Marshal(a) // Both were just decoded from JSON.
-	is, _ := json.Marshal(b)
-	if bytes.Equal(was, is) {
-		return false
-	}
-	d.Field, d.Recorded, d.Replayed = path[min(1, len(path)):], was, is
-	return true
-}
-
-func (d *FieldDifference) findInObjects(path string, a, b map[string]any) bool {
-	names := slices.Collect(maps.Keys(a))
-	for name := range b {
-		if _, both := a[name]; !both {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		if d.find(path+"."+name, a[name], b[name]) {
-			return true
-		}
-	}
-	return false
+	var decoded any
+	err := json.Unmarshal(document, &decoded)
+	add("", decoded)
+	return err
 }

@@ -46,8 +46,8 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 					return nil, err
 				}
 				question := decide.Ask(past.cluster, j.request(past.sizes[modelOf(s)], confidence), at)
-				r.judge(j, decide.Decide(question, past.fitted.advisor(), at),
-					decide.Decide(question, referee.advisor(), at), &loss)
+				r.judge(j, decide.Decide(question, past.fitted, at),
+					decide.Decide(question, referee, at), &loss)
 			}
 		}
 		past.add(e, uint64(i+1))
@@ -63,7 +63,8 @@ type pastRuns struct {
 	sizes   map[string]map[int]bool // batch sizes of finished runs by model
 	ended   int                     // finished runs
 
-	fitted     regressorSet
+	isFitted   bool
+	fitted     decide.Regressors
 	fittedOn   time.Time // the day of the last fit
 	fittedWith int       // finished runs of the last fit
 }
@@ -97,30 +98,31 @@ func (p *pastRuns) add(e schemas.Event, sequence uint64) {
 func (p *pastRuns) refit(ctx context.Context, at time.Time) (err error) {
 	day := at.Truncate(24 * time.Hour)
 	isDue := !day.Equal(p.fittedOn) || 10*p.ended > 11*p.fittedWith
-	if p.fitted != nil && (p.ended <= p.fittedWith || !isDue) {
+	if p.isFitted && (p.ended <= p.fittedWith || !isDue) {
 		return nil
 	}
 	p.fitted, err = fitAll(ctx, p.past)
-	p.fittedOn, p.fittedWith = day, p.ended
+	p.isFitted, p.fittedOn, p.fittedWith = true, day, p.ended
 	return err
 }
 
 // fitAll fits regressors on the runs so far; without enough runs the set is empty.
-func fitAll(ctx context.Context, past *trainer.Past) (regressorSet, error) {
-	set := regressorSet{}
+func fitAll(ctx context.Context, past *trainer.Past) (all decide.Regressors, err error) {
 	for _, target := range schemas.Targets() {
 		files, err := trainer.Fit(ctx, target, past.Examples(target), nil, trainer.Options{})
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return all, ctx.Err()
 		}
 		if err != nil {
 			continue // There are too few examples.
 		}
-		if set[target], err = decide.LoadRegressor(files.Model, files.Manifest); err != nil {
-			return nil, err
+		r, err := decide.LoadRegressor(files.Model, files.Manifest)
+		if err != nil {
+			return all, err
 		}
+		all, _ = all.With(target, r)
 	}
-	return set, nil
+	return all, nil
 }
 
 // byTime returns the events of jobs in the order of their own times.

@@ -28,7 +28,7 @@ const maxRuns = 10_000
 // columns of a study. A run whose batch size changed is left out: it has no single configuration.
 // The column jobs has the mean number of concurrent jobs, rounded to a whole number.
 func ReadRuns(ctx context.Context, b *bus.Bus) (*table.Table, error) {
-	r := newRunReader()
+	r := &runReader{&table.Table{Header: runColumns}, map[runIdentity]*recordedRun{}}
 	err := b.Read(ctx, bus.FollowOptions{Stream: schemas.StreamJob}, func(e bus.Record) error {
 		r.add(e.Event)
 		return nil
@@ -43,10 +43,6 @@ func ReadRuns(ctx context.Context, b *bus.Bus) (*table.Table, error) {
 type runReader struct {
 	table *table.Table
 	open  map[runIdentity]*recordedRun
-}
-
-func newRunReader() *runReader {
-	return &runReader{&table.Table{Header: runColumns}, map[runIdentity]*recordedRun{}}
 }
 
 func (r *runReader) add(event schemas.Event) {
@@ -66,13 +62,10 @@ func (r *runReader) add(event schemas.Event) {
 			return // A lost run may continue.
 		}
 		delete(r.open, key)
-		if run.mixed || run.batch != e.BatchSize {
-			return
+		if !run.mixed && run.batch == e.BatchSize {
+			rows := append(r.table.Rows, run.row(e))
+			r.table.Rows = rows[max(0, len(rows)-maxRuns):]
 		}
-		if len(r.table.Rows) == maxRuns {
-			r.table.Rows = r.table.Rows[1:]
-		}
-		r.table.Rows = append(r.table.Rows, run.row(e))
 	}
 }
 

@@ -1,3 +1,12 @@
+// Package replay repeats the decisions of a recorded log: the events of jobs, nodes and regressors,
+// and the advice. Log.Verify makes every answer, prediction and warning of the log again and
+// compares the numbers. Log.LateJobs counts the late jobs of the last month that would have been in
+// time with the batch size that Courier promises.
+//
+// A log is read from a bus (ReadBus) or from JSON lines (Parse), and saved as JSON lines
+// (Log.Write). The package changes nothing: it never publishes. The same log gives the same result.
+// A Log must not be changed while it is replayed; apart from that its methods may be called
+// concurrently.
 package replay
 
 import (
@@ -155,7 +164,7 @@ func (v *verifier) decideAgain(r *LogRecord) attempt {
 
 	var first attempt
 	for i, regressors := range candidates {
-		decided := repeat(q, recorded, regressors.advisor(), at)
+		decided := repeat(q, recorded, regressors, at)
 		if recorded != nil {
 			shares.ApplyPolicy(v.cluster, decided, recorded)
 		}
@@ -200,11 +209,11 @@ func adviceOf(e schemas.Event) *schemas.Advice {
 // candidates returns the sets of regressors that may have made a decision.
 func (v *verifier) candidates(
 	q *decide.Question, recorded *schemas.Advice, r *LogRecord,
-) ([]regressorSet, error) {
+) ([]decide.Regressors, error) {
 	_, at, _ := r.madeFrom()
 	if recorded == nil {
 		all, err := v.versions.champions(at)
-		return []regressorSet{all}, err
+		return []decide.Regressors{all}, err
 	}
 	hasCores := func(h schemas.Hardware) bool { return h.Cores > 0 }
 	if recorded.Load.ProcessesPerCore > 0 && !slices.ContainsFunc(q.Hardware, hasCores) {

@@ -3,32 +3,12 @@ package replay
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"courier/advisor/decide"
 	"courier/schemas"
 )
-
-// regressorSet holds the regressors of a moment by target.
-type regressorSet map[string]*decide.Regressor
-
-// with returns the set with another regressor for a target.
-func (s regressorSet) with(target string, r *decide.Regressor) regressorSet {
-	next := maps.Clone(s)
-	next[target] = r
-	return next
-}
-
-// advisor returns the set for decide.Decide.
-func (s regressorSet) advisor() decide.Regressors {
-	return decide.Regressors{
-		EpochTime: s[schemas.TargetEpochTime],
-		Startup:   s[schemas.TargetStartup],
-		Accuracy:  s[schemas.TargetAccuracy],
-	}
-}
 
 // versions are the regressors that a log names.
 type versions struct {
@@ -66,8 +46,8 @@ const maxVersions = 3
 
 // named returns the sets of regressors with the given digests, ordered by how close to a time they
 // were promoted.
-func (v *versions) named(digests map[string]string, at time.Time) ([]regressorSet, error) {
-	all := []regressorSet{{}}
+func (v *versions) named(digests map[string]string, at time.Time) ([]decide.Regressors, error) {
+	all := []decide.Regressors{{}}
 	for _, target := range schemas.Targets() {
 		digest, named := digests[target]
 		if !named {
@@ -78,14 +58,15 @@ func (v *versions) named(digests map[string]string, at time.Time) ([]regressorSe
 			return nil, fmt.Errorf("the log has no promotion of the %s regressor %.12s",
 				target, digest)
 		}
-		var next []regressorSet
+		var next []decide.Regressors
 		for _, p := range candidates {
 			r, err := v.load(p)
 			if err != nil {
 				return nil, err
 			}
 			for _, before := range all {
-				next = append(next, before.with(target, r))
+				set, _ := before.With(target, r)
+				next = append(next, set)
 			}
 		}
 		all = next
@@ -112,34 +93,26 @@ func (v *versions) nearest(target, digest string, at time.Time) []*schemas.Promo
 		return cmp.Compare(distance(a), distance(b))
 	})
 
-	seen := map[string]bool{}
+	var manifests []string
 	all = slices.DeleteFunc(all, func(p *schemas.Promoted) bool {
-		isDuplicate := seen[p.ManifestDigest]
-		seen[p.ManifestDigest] = true
-		return isDuplicate
+		manifests = append(manifests, p.ManifestDigest)
+		return slices.Contains(manifests[:len(manifests)-1], p.ManifestDigest)
 	})
 	return all[:min(len(all), maxVersions)]
 }
 
-// champions returns the regressors that were in use at a time. Where the files of one are not in
-// the log, its predecessor is returned, and an error that names the missing one.
-func (v *versions) champions(at time.Time) (regressorSet, error) {
-	all := regressorSet{}
-	var missing error
+// champions returns the regressors that were in use at a time.
+func (v *versions) champions(at time.Time) (all decide.Regressors, err error) {
 	for _, target := range schemas.Targets() {
-		for _, p := range v.nearest(target, "", at) {
-			if p.At.After(at) {
-				break
-			}
-			r, err := v.load(p)
-			if err == nil {
-				all[target] = r
-				break
-			}
-			if missing == nil {
-				missing = err
-			}
+		nearest := v.nearest(target, "", at)
+		if len(nearest) == 0 || nearest[0].At.After(at) {
+			continue
 		}
+		r, err := v.load(nearest[0])
+		if err != nil {
+			return all, err
+		}
+		all, _ = all.With(target, r)
 	}
-	return all, missing
+	return all, nil
 }
