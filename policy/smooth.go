@@ -86,7 +86,6 @@ func (c Curve) fitLogs(terms int, smallest float64) (fitted func(units int) floa
 	}, true
 }
 
-// powers returns the powers of log2(units).
 func powers(units int) [smoothTerms]float64 {
 	x := math.Log2(float64(units))
 	return [...]float64{1, x, x * x}

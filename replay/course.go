@@ -18,7 +18,6 @@ type jobCourse struct {
 	judged  bool // it finished, or was late
 }
 
-// coursesOf returns the runs that ended.
 func coursesOf(events []schemas.Event) map[runIdentity]*jobCourse {
 	jobs, requests := map[runIdentity]*jobCourse{}, map[string]*schemas.Submitted{}
 	for _, e := range events {

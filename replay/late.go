@@ -77,7 +77,6 @@ func newPastRuns() *pastRuns {
 	}
 }
 
-// add applies the next event.
 func (p *pastRuns) add(e schemas.Event, sequence uint64) {
 	p.cluster.Apply(e, sequence, e.Stamped().At)
 	p.past.Add(e, sequence)

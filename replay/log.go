@@ -46,7 +46,6 @@ func (r *LogRecord) madeFrom() (cause uint64, at time.Time, ok bool) {
 	return 0, time.Time{}, false
 }
 
-// ofJobs reports whether a record is in the stream JOB.
 func (r *LogRecord) ofJobs() bool { return r.Stream == schemas.StreamJob }
 
 // streamNames are the streams that a replay reads.

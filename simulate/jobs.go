@@ -106,7 +106,6 @@ func (f *Family) meanCoreSeconds() float64 {
 // jobCandidate is a batch size and number of CPUs for a job.
 type jobCandidate struct{ batch, cpus uint32 }
 
-// candidates returns the candidates of a request in its order.
 func candidates(q *schemas.JobRequest) []jobCandidate {
 	all := make([]jobCandidate, 0, len(q.CPUs)*len(q.BatchSizes))
 	for _, cpus := range q.CPUs {

@@ -17,7 +17,6 @@ type learner struct {
 	finished int // number of finished jobs since the last fit
 }
 
-// add applies the next event.
 func (l *learner) add(e schemas.Event, sequence uint64) {
 	if l.isFitted && l.refit == 0 {
 		return // There will be no further fit.
@@ -33,5 +32,4 @@ func (l *learner) isDue() bool {
 	return !l.isFitted || l.refit > 0 && l.finished >= l.refit
 }
 
-// fitted notes a fit.
 func (l *learner) fitted() { l.isFitted, l.finished = true, 0 }

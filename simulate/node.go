@@ -23,7 +23,6 @@ type runningJob struct {
 	promised           bool
 }
 
-// node is the current state of a node.
 type node struct {
 	*WorldNode
 	now       float64
@@ -67,19 +66,16 @@ func leastLoaded(nodes []node, q *schemas.JobRequest) *node {
 
 func (n *node) perCore() float64 { return float64(n.processes) / float64(n.Cores) }
 
-// load returns the load of the node as rules see it.
 func (n *node) load() NodeLoad {
 	return NodeLoad{WorldNode: *n.WorldNode, Jobs: len(n.jobs), Processes: n.processes}
 }
 
-// copied returns an independent copy of the node.
 func (n *node) copied() node {
 	c := *n
 	c.jobs = slices.Clone(n.jobs)
 	return c
 }
 
-// start starts a job on the node at the current time.
 func (n *node) start(j *Submission, c jobCandidate, epochs uint32, promised bool) {
 	n.jobs = append(n.jobs, runningJob{
 		job:       j,
@@ -102,7 +98,6 @@ func (n *node) refresh() {
 	}
 }
 
-// refreshJob recalculates the rate of one job.
 func (n *node) refreshJob(r *runningJob) {
 	r.rate = 1
 	if r.epoch > 0 {
@@ -153,7 +148,6 @@ func (n *node) advance(to float64) {
 	n.now = to
 }
 
-// change is a kind of change of a node.
 type change uint8
 
 const (

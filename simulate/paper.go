@@ -36,10 +36,8 @@ func (p *paperRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*sc
 	return answer(&q, at, decision, on.Name, best.jobCandidate), nil
 }
 
-// forestTrees and forestDepth are the size of the forests.
 const forestTrees, forestDepth = 100, 12
 
-// fit fits the forests of the epoch time and of the accuracy.
 func (p *paperRule) fit() (err error) {
 	p.models = nil
 	for _, x := range p.past.Examples(schemas.TargetEpochTime) {
@@ -99,7 +97,6 @@ type predictedCandidate struct {
 	seconds, accuracy float64
 }
 
-// predictCandidates predicts every candidate on a node.
 func (p *paperRule) predictCandidates(q *schemas.JobRequest, on *NodeLoad) []predictedCandidate {
 	var all []predictedCandidate
 	for _, c := range candidates(q) {

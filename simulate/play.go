@@ -152,7 +152,6 @@ func (p *play) publish(e schemas.Event, at float64) {
 	}
 }
 
-// step advances to the next change of a node.
 func (p *play) step(n *node) error {
 	if at, _ := n.next(); at > maxPlaySeconds {
 		return fmt.Errorf("the world is overloaded: %d jobs on node %s would run longer than %g s",

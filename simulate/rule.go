@@ -108,7 +108,6 @@ func (largestRule) Submit(q schemas.JobRequest, on NodeLoad, at time.Time) (*sch
 	return answer(&q, at, schemas.MeetsSLO, on.Name, choice), nil
 }
 
-// answer returns the advice to run a request with a candidate on a node.
 func answer(
 	q *schemas.JobRequest, at time.Time, decision schemas.Decision, node string, choice jobCandidate,
 ) *schemas.Advice {

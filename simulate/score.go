@@ -60,7 +60,6 @@ func ratioOf(n, of int) (ratio, low, high *float64) {
 	return &r, &l, &h
 }
 
-// promised reports whether a rule promised the SLO.
 func (o *JobOutcome) promised() bool {
 	return o.Decision != schemas.BestEffort && o.Decision != schemas.Exploring
 }

@@ -29,7 +29,6 @@ func bestOf(j *Submission, seconds func(c jobCandidate) float64) Best {
 	return b
 }
 
-// accuracy returns the true accuracy of a candidate.
 func (j *Submission) accuracy(c jobCandidate, epochs uint32) float64 {
 	return j.family.Accuracy.after(j.family.TrainingSamples, c.batch, epochs)
 }

@@ -86,7 +86,6 @@ func DefaultWorld() *World {
 	return w
 }
 
-// maxWorldBytes is the maximum size of a world file.
 const maxWorldBytes = 1 << 20
 
 // ParseWorld parses a world; unknown fields are errors. The error is a *schemas.Error with

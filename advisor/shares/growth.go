@@ -81,7 +81,7 @@ func (f *forecast) ownGrowth() *ownGrowth {
 		return nil
 	}
 	cpus := f.Counts[next]
-	speeds := fit.Learn(ownFacts, f.seen, nil, fit.Options{})
+	speeds := fit.Learn(ownFacts, f.seen, nil, fit.Shape{})
 	if speeds == nil {
 		return nil
 	}

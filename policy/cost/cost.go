@@ -111,7 +111,6 @@ func (f StageFronts) Fastest() Plan {
 	return f.PlanOf(options)
 }
 
-// validate returns an error if a stage has no option.
 func (f StageFronts) validate() error {
 	if len(f) == 0 {
 		return errors.New("no stages, want one or more")

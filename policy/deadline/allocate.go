@@ -75,7 +75,6 @@ type gainStep struct {
 	value float64
 }
 
-// appendStep appends the next step of a task if it has one.
 func (s *plan) appendStep(dst gainHeap, i int) gainHeap {
 	t := s.tasks[i]
 	if t.work <= 0 || t.point+1 >= len(t.hull) {

@@ -7,7 +7,6 @@ const maxTriage = 20
 // it, the margins may suffice.
 const lostRatio = 0.03
 
-// filled is the outcome of fill.
 type filled struct {
 	missing float64 // sum of the missing ratios of the work
 	lost    int     // tasks that do not fit

@@ -14,7 +14,6 @@ type Policy struct{ o Options }
 // New returns the policy.
 func New(o Options) *Policy { return &Policy{o.withDefaults()} }
 
-// plan is one decision.
 type plan struct {
 	o        Options
 	view     *policy.ClusterView

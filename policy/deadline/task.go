@@ -63,7 +63,6 @@ func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) *task {
 // isIdle reports whether a task cannot use any units.
 func (t *task) isIdle() bool { return len(t.hull) == 0 || t.work <= 0 }
 
-// isTimeless reports whether a task has no deadline.
 func (t *task) isTimeless() bool { return math.IsInf(t.due, 1) }
 
 // fastest returns the largest useful point; the task must have one.

@@ -31,7 +31,6 @@ func New() *Policy { return &Policy{} }
 // NewPerArrival returns the variant that decides about each arrival separately.
 func NewPerArrival() *Policy { return &Policy{perArrival: true} }
 
-// round is one decision.
 type round struct {
 	perArrival bool
 	start      time.Time
@@ -162,7 +161,6 @@ func (r *round) leftOver(free int) {
 	}
 }
 
-// next returns the next allowed point.
 func (h *minimumShare) next() (policy.CurvePoint, bool) {
 	for _, p := range h.curve {
 		if p.Units > h.units {

@@ -17,7 +17,6 @@ type freeStep struct {
 // freeSteps are the free units of the future; the last step does not end.
 type freeSteps []freeStep
 
-// end returns the end of a step.
 func (s freeSteps) end(i int) float64 {
 	if i+1 < len(s) {
 		return s[i+1].start

@@ -42,7 +42,7 @@ func TestPlan_PaysForALargerBatch(t *testing.T) {
 			j.Window[i].MemoryRatio = test.memory
 		}
 		v := &fit.ResizeView{Jobs: []fit.ResizableJob{j}}
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		got := 0
 		if len(moves) > 0 {
 			got = moves[0].To.Samples
@@ -60,7 +60,7 @@ func TestPlan_ChangesOnlyTheBatchOfAJobThatEndsSoon(t *testing.T) {
 	v := &fit.ResizeView{FreeCores: 100, Jobs: []fit.ResizableJob{j}}
 	want := wasteful
 	want.Samples = 128
-	if moves, _ := fit.Plan(v, now, options); len(moves) != 1 || moves[0].To != want {
+	if moves, _ := fit.Plan(v, now, largest); len(moves) != 1 || moves[0].To != want {
 		t.Errorf("moves %+v, want one to %+v", moves, want)
 	}
 }
@@ -96,11 +96,11 @@ func TestFastest_IsThatOfAllBatches(t *testing.T) {
 func TestPlan_IgnoresBatchesThatCostTooMuch(t *testing.T) {
 	moved := 0
 	eachRandomView(200, func(v *fit.ResizeView) {
-		want, _ := fit.Plan(v, now, options)
+		want, _ := fit.Plan(v, now, largest)
 		for i := range v.Jobs {
 			v.Jobs[i].Facts.Batches = []fit.Batch{{16, 1e3}, {256, 1e3}}
 		}
-		got, _ := fit.Plan(v, now, options)
+		got, _ := fit.Plan(v, now, largest)
 		if !slices.Equal(got, want) {
 			t.Errorf("moves %+v, want %+v", got, want)
 		}
@@ -121,7 +121,7 @@ func TestLearn_PredictsAnotherBatch(t *testing.T) {
 		known.Facts.Speed(shapes[0], known.StepSeconds(shapes[0])))
 	before := math.Inf(1)
 	for _, seen := range [][]fit.Shape{shapes, append(shapes, to)} {
-		m := fit.Learn(known.Facts, measured(seen...), nil, options)
+		m := fit.Learn(known.Facts, measured(seen...), nil, largest)
 		got, standardError := m.Gain(shapes[0], to)
 		if math.Abs(got-want) > standardError || !(standardError < before) {
 			t.Errorf("gain %.3f with a standard error of %.3f, want %.3f and less than %.3f",

@@ -112,7 +112,6 @@ func hasStraggler(window []StepReport) bool {
 	return true
 }
 
-// meanOf returns the means of the reports of a window.
 func meanOf(window []StepReport) StepReport {
 	var m StepReport
 	if len(window) == 0 {

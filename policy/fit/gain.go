@@ -14,7 +14,6 @@ func (m *SpeedModel) StepSeconds(s Shape) float64 {
 	return seconds
 }
 
-// speed returns the predicted speed of a shape, as by Facts.Speed.
 func (m *SpeedModel) speed(s Shape) float64 { return m.facts.Speed(s, m.StepSeconds(s)) }
 
 // gains prices the changes of a shape.
@@ -30,7 +29,6 @@ type logStep struct {
 	slope terms
 }
 
-// gainsFrom prices the changes of a shape.
 func (m *SpeedModel) gainsFrom(from Shape) *gains {
 	return &gains{m, m.facts.progress(&from), m.logSteps(from)}
 }

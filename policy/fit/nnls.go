@@ -5,7 +5,6 @@ import (
 	"slices"
 )
 
-// matrix is a symmetric matrix of the terms.
 type matrix [termCount][termCount]float64
 
 // addRow adds a weighted row of a least-squares problem to its normal equations.

@@ -2,19 +2,6 @@ package fit
 
 import "time"
 
-// Options bound the shapes of jobs.
-type Options struct {
-	// Largest bounds each number of a shape. Zero: 16 workers of 16 cores, 8 servers of 8 cores.
-	Largest Shape
-}
-
-func (o Options) largest() Shape {
-	if o.Largest == (Shape{}) {
-		return Shape{Workers: 16, WorkerCores: 16, Servers: 8, ServerCores: 8}
-	}
-	return o.Largest
-}
-
 // Thresholds and parameters. "DLRover" marks values that its optimizer ships
 // (github.com/intelligent-machine-learning/dlrover, Apache License 2.0); the others were chosen on the
 // simulations of courier simulate figures nearchus.

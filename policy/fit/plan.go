@@ -85,7 +85,6 @@ type Resizing struct {
 	LowerSpeedRatio float64
 }
 
-// resizePlan is one decision.
 type resizePlan struct {
 	view    *ResizeView
 	now     time.Time
@@ -100,9 +99,12 @@ type proposal struct {
 	slack float64 // seconds to the deadline that the job does not need
 }
 
-// Plan returns the moves for a state of the cluster, and the new record of each job.
-func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records map[string]ResizeRecord) {
-	p := &resizePlan{view: view, now: now, largest: o.largest()}
+// Plan returns the moves for a state of the cluster, and the new record of each job. No number of a shape
+// exceeds that of the largest one.
+func Plan(
+	view *ResizeView, now time.Time, largest Shape,
+) (moves []Resizing, records map[string]ResizeRecord) {
+	p := &resizePlan{view: view, now: now, largest: largest}
 	records = make(map[string]ResizeRecord, len(view.Jobs))
 	var proposals []*proposal
 	for i := range view.Jobs {
@@ -116,8 +118,10 @@ func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records
 	}
 
 	slices.SortFunc(proposals, func(a, b *proposal) int {
-		return cmp.Or(cmp.Compare(a.Rule.order(), b.Rule.order()), cmp.Compare(b.score, a.score),
-			cmp.Compare(a.slack, b.slack), cmp.Compare(a.index, b.index))
+		return cmp.Or(
+			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
+			cmp.Compare(b.score, a.score), cmp.Compare(a.slack, b.slack), cmp.Compare(a.index, b.index),
+		)
 	})
 	free := max(0, view.FreeCores)
 	for _, m := range proposals {
@@ -136,20 +140,8 @@ func Plan(view *ResizeView, now time.Time, o Options) (moves []Resizing, records
 	return moves, records
 }
 
-// order returns which moves are carried out first: those that free cores, then those that need none.
-func (r ResizeRule) order() int {
-	switch r {
-	case RuleUndo:
-		return 0
-	case RuleRestore:
-		return 1
-	case RuleShrink:
-		return 2
-	case RuleExchange:
-		return 3
-	}
-	return 4
-}
+// ruleOrder is the order in which moves are carried out: those that free cores, then those that need none.
+var ruleOrder = []ResizeRule{RuleUndo, RuleRestore, RuleShrink, RuleExchange, RuleGrow}
 
 // trial returns what a move has to be judged by later.
 func (m *Resizing) trial(j *ResizableJob) *ResizeTrial {
@@ -172,8 +164,8 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 	record.Barred = slices.DeleteFunc(slices.Clone(record.Barred), func(b BarredShape) bool {
 		return !b.Until.After(p.now)
 	})
-	if job.Model == nil || !job.Facts.allows(&job.Shape) || !job.Facts.allows(&job.Requested) ||
-		!IsStable(job.Window) ||
+	isAllowed := job.Facts.allows(&job.Shape) && job.Facts.allows(&job.Requested)
+	if job.Model == nil || !isAllowed || !IsStable(job.Window) ||
 		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
 		return record, nil
 	}
@@ -195,7 +187,6 @@ func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
 	return record, best
 }
 
-// best returns the best allowed move of a job.
 func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *proposal {
 	best := proposal{Resizing: Resizing{To: j.Shape}}
 	gains := j.Model.gainsFrom(j.Shape)
@@ -282,8 +273,8 @@ func (p *resizePlan) outright(j *planned) (found []Shape) {
 	return found
 }
 
-// speedRatio is the speed of a shape, divided by the present one. Options.BoundFactor defines the
-// lower bound, and Options.DeadlineFactor the safe one.
+// speedRatio is the speed of a shape, divided by the present one. BoundFactor defines the lower bound,
+// and deadlineFactor the safe one.
 type speedRatio struct{ mean, lower, safe float64 }
 
 // rate returns the rule that allows a job to have a shape, and a score above 0. While a queue waits,

@@ -33,7 +33,7 @@ func BenchmarkPlan(b *testing.B) {
 				}
 				moves := 0
 				for b.Loop() {
-					planned, _ := fit.Plan(v, now, options)
+					planned, _ := fit.Plan(v, now, largest)
 					moves = len(planned)
 				}
 				b.ReportMetric(float64(moves), "moves")
@@ -69,7 +69,7 @@ func randomJob(random *rand.Rand, isLearned bool) fit.ResizableJob {
 	}
 	j.RemainingSamples = 3600 * random.Float64() * known.Facts.Speed(j.Shape, known.StepSeconds(j.Shape))
 	if isLearned {
-		j.Model = fit.Learn(j.Facts, seen, nil, options)
+		j.Model = fit.Learn(j.Facts, seen, nil, largest)
 	} else {
 		j.Model = known.Speeds(largest)
 	}

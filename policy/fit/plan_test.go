@@ -42,7 +42,7 @@ func TestPlan_FollowsTheQueue(t *testing.T) {
 			s, _ = fit.Fastest(speeds, 12)
 		}
 		test.view.Jobs = []fit.ResizableJob{job("a", s)}
-		moves, _ := fit.Plan(&test.view, now, options)
+		moves, _ := fit.Plan(&test.view, now, largest)
 		if len(moves) != 1 || moves[0].Rule != test.want {
 			t.Errorf("%s: moves %+v, want one to %s", name, moves, test.want)
 		}
@@ -60,7 +60,7 @@ func TestPlan_LeavesJobsAlone(t *testing.T) {
 	} {
 		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{job("a", wasteful)}}
 		change(&v.Jobs[0])
-		if moves, _ := fit.Plan(v, now, options); len(moves) != 0 {
+		if moves, _ := fit.Plan(v, now, largest); len(moves) != 0 {
 			t.Errorf("jobs %s: moves %+v, want none", name, moves)
 		}
 	}
@@ -69,13 +69,13 @@ func TestPlan_LeavesJobsAlone(t *testing.T) {
 // A job that gives up cores ends no later than in the requested shape, nor than its deadline.
 func TestPlan_ShrinksWithinTheDeadline(t *testing.T) {
 	v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{job("a", wasteful)}}
-	moves, _ := fit.Plan(v, now, options)
+	moves, _ := fit.Plan(v, now, largest)
 	to := moves[0].To
 	if ends := 20 + v.Jobs[0].RemainingSamples/facts.Speed(to, truth.StepSeconds(to)); ends > 3600 {
 		t.Errorf("%v ends after %g s, want at most an hour", to, ends)
 	}
 	v.Jobs[0].Deadline = now.Add(10 * time.Second)
-	if moves, _ := fit.Plan(v, now, options); len(moves) == 1 && moves[0].Rule == fit.RuleShrink {
+	if moves, _ := fit.Plan(v, now, largest); len(moves) == 1 && moves[0].Rule == fit.RuleShrink {
 		t.Errorf("a job with a deadline in 10 s shrinks: %+v", moves)
 	}
 }
@@ -90,14 +90,14 @@ func TestPlan_ShrinksOnlyIfTheEndIsAlmostCertain(t *testing.T) {
 		want  []fit.ResizeRule
 	}{
 		"known":   {speeds, []fit.ResizeRule{fit.RuleShrink}},
-		"learned": {fit.Learn(facts, seen, nil, options), nil},
+		"learned": {fit.Learn(facts, seen, nil, largest), nil},
 	} {
 		j := job("a", wasteful)
 		j.Model = test.model
 		j.DoneSamples, j.RemainingSamples = 0.6*j.RemainingSamples, 0.4*j.RemainingSamples
 		j.Elapsed = 36 * time.Minute
 		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{j}}
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		var rules []fit.ResizeRule
 		for _, m := range moves {
 			rules = append(rules, m.Rule)
@@ -117,7 +117,7 @@ func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
 		From: wasteful, StepSeconds: truth.StepSeconds(better) / 2, Reports: 3, Gain: gain,
 	}
 	v := &fit.ResizeView{FreeCores: 100, Jobs: []fit.ResizableJob{j}}
-	moves, records := fit.Plan(v, now, options)
+	moves, records := fit.Plan(v, now, largest)
 	if len(moves) != 1 || moves[0].Rule != fit.RuleUndo || moves[0].To != wasteful {
 		t.Fatalf("moves %+v, want back to %v", moves, wasteful)
 	}
@@ -128,12 +128,12 @@ func TestPlan_UndoesAMoveThatBroughtNothing(t *testing.T) {
 
 	// A second fruitless move makes the job rest.
 	v.Jobs[0].Record.Fruitless = 1
-	if _, records = fit.Plan(v, now, options); !records["a"].RestUntil.Equal(now.Add(300 * time.Second)) {
+	if _, records = fit.Plan(v, now, largest); !records["a"].RestUntil.Equal(now.Add(300 * time.Second)) {
 		t.Errorf("rests until %s, want 300 s", records["a"].RestUntil)
 	}
 	// A move that brought its gain is kept.
 	v.Jobs[0].Record.Trial.StepSeconds = truth.StepSeconds(wasteful)
-	if moves, _ = fit.Plan(v, now, options); len(moves) == 1 && moves[0].Rule == fit.RuleUndo {
+	if moves, _ = fit.Plan(v, now, largest); len(moves) == 1 && moves[0].Rule == fit.RuleUndo {
 		t.Errorf("moves %+v, want no way back from a gain", moves)
 	}
 }
@@ -143,7 +143,7 @@ func TestPlan_RestoresAJobThatWouldEndLate(t *testing.T) {
 	j := job("a", fit.Shape{Workers: 2, WorkerCores: 2, Servers: 1, ServerCores: 1})
 	j.Requested = fit.Shape{Workers: 4, WorkerCores: 4, Servers: 3, ServerCores: 1}
 	v := &fit.ResizeView{QueuedJobs: 1, FreeCores: 30, Jobs: []fit.ResizableJob{j}}
-	moves, _ := fit.Plan(v, now, options)
+	moves, _ := fit.Plan(v, now, largest)
 	if len(moves) != 1 || moves[0].Rule != fit.RuleRestore || moves[0].To.Cores() > j.Requested.Cores() {
 		t.Errorf("moves %+v, want one that restores at most the requested cores", moves)
 	}
@@ -155,7 +155,7 @@ func TestPlan_PrefersTheLeastSlack(t *testing.T) {
 	relaxed, urgent := job("relaxed", s), job("urgent", s)
 	relaxed.Deadline, urgent.Deadline = now.Add(9*time.Hour), now.Add(2*time.Hour)
 	v := &fit.ResizeView{FreeCores: 4, Jobs: []fit.ResizableJob{relaxed, urgent}}
-	moves, _ := fit.Plan(v, now, options)
+	moves, _ := fit.Plan(v, now, largest)
 	if len(moves) == 0 || moves[0].Job != "urgent" {
 		t.Errorf("moves %+v, want the urgent job first", moves)
 	}
@@ -212,7 +212,7 @@ func viewOf(data []byte) *fit.ResizeView {
 			})
 		}
 		if s.next(3) > 0 && len(j.Window) > 0 && j.Shape.IsValid(f.Architecture) {
-			j.Model = fit.Learn(f, []fit.ShapeTime{fit.NewShapeTime(j.Window)}, nil, options)
+			j.Model = fit.Learn(f, []fit.ShapeTime{fit.NewShapeTime(j.Window)}, nil, largest)
 		} else {
 			known := &fit.KnownModel{Facts: f, Coefficients: truth.Coefficients, Knee: 4}
 			j.Model = known.Speeds(largest)
@@ -237,7 +237,7 @@ func viewOf(data []byte) *fit.ResizeView {
 // checkPlan fails a test if a decision breaks a rule.
 func checkPlan(t *testing.T, v *fit.ResizeView) int {
 	t.Helper()
-	moves, records := fit.Plan(v, now, options)
+	moves, records := fit.Plan(v, now, largest)
 	free, moved := max(0, v.FreeCores), map[string]bool{}
 	for _, m := range moves {
 		if moved[m.Job] {

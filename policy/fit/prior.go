@@ -20,7 +20,6 @@ type SpeedPrior struct {
 	jobs            float64
 }
 
-// nearestJobs is the number of jobs that a prior is made of.
 const nearestJobs = 10
 
 // Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those

@@ -14,8 +14,6 @@ import (
 // largest bounds the shapes of the jobs.
 var largest = fit.Shape{Workers: 10, WorkerCores: 10, Servers: 5, ServerCores: 5}
 
-var options = fit.Options{Largest: largest}
-
 // eachRandomView calls a test with views of up to five jobs, of which many can move.
 func eachRandomView(views int, test func(v *fit.ResizeView)) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -55,8 +53,8 @@ func TestPlan_IsPureAndDeterministic(t *testing.T) {
 		for i := range v.Jobs {
 			before.Jobs[i].Window = slices.Clone(v.Jobs[i].Window)
 		}
-		moves, records := fit.Plan(v, now, options)
-		again, recordsAgain := fit.Plan(v, now, options)
+		moves, records := fit.Plan(v, now, largest)
+		again, recordsAgain := fit.Plan(v, now, largest)
 		if !reflect.DeepEqual(moves, again) || !reflect.DeepEqual(records, recordsAgain) {
 			t.Errorf("the same view has moves %+v and %+v", moves, again)
 		}
@@ -74,9 +72,9 @@ func TestPlan_IsPureAndDeterministic(t *testing.T) {
 func TestPlan_DoesNotDependOnTheOrderOfJobs(t *testing.T) {
 	moved := 0
 	eachRandomView(300, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		slices.Reverse(v.Jobs)
-		reversed, _ := fit.Plan(v, now, options)
+		reversed, _ := fit.Plan(v, now, largest)
 		if !slices.Equal(moves, reversed) {
 			t.Errorf("moves %+v, and %+v with the jobs reversed", moves, reversed)
 		}
@@ -88,7 +86,7 @@ func TestPlan_DoesNotDependOnTheOrderOfJobs(t *testing.T) {
 func TestPlan_TakesNoMoreCoresThanAreFree(t *testing.T) {
 	grown := 0
 	eachRandomView(300, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		taken := 0
 		for _, m := range moves {
 			taken += max(0, m.To.Cores()-m.From.Cores())
@@ -107,7 +105,7 @@ func TestPlan_TakesNoMoreCoresThanAreFree(t *testing.T) {
 func TestPlan_KeepsDeadlinesFirst(t *testing.T) {
 	shrunk := 0
 	eachRandomView(600, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		for _, m := range moves {
 			j := jobOf(v, m.Job)
 			left := j.Deadline.Sub(now).Seconds()
@@ -132,7 +130,7 @@ func TestPlan_KeepsDeadlinesFirst(t *testing.T) {
 func TestPlan_MovesOnlyForALargeGain(t *testing.T) {
 	moved := 0
 	eachRandomView(300, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		for _, m := range moves {
 			j := jobOf(v, m.Job)
 			mean, standardError := j.Model.Gain(m.From, m.To)
@@ -163,7 +161,7 @@ func TestPlan_FindsTheBestExchange(t *testing.T) {
 	moved := 0
 	eachRandomView(300, func(v *fit.ResizeView) {
 		v.QueuedJobs, v.FreeCores = 0, 0
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		for _, m := range moves {
 			j := jobOf(v, m.Job)
 			if !j.Deadline.IsZero() {
@@ -188,18 +186,18 @@ func TestPlan_BarsShapesForSomeTime(t *testing.T) {
 	again := 0
 	eachRandomView(300, func(v *fit.ResizeView) {
 		v.Jobs = v.Jobs[:1]
-		first, _ := fit.Plan(v, now, options)
+		first, _ := fit.Plan(v, now, largest)
 		if len(first) == 0 {
 			return
 		}
 		bar := fit.BarredShape{Shape: first[0].To, Until: now.Add(10 * time.Minute)}
 		v.Jobs[0].Record.Barred = []fit.BarredShape{bar}
-		barred, records := fit.Plan(v, now, options)
+		barred, records := fit.Plan(v, now, largest)
 		if len(barred) > 0 && barred[0].To == bar.Shape || !slices.Contains(records["a"].Barred, bar) {
 			t.Errorf("move %+v to a barred shape", barred)
 		}
 		v.Jobs[0].Deadline = time.Time{} // which would come closer
-		free, records := fit.Plan(v, bar.Until, options)
+		free, records := fit.Plan(v, bar.Until, largest)
 		if len(records["a"].Barred) > 0 {
 			t.Errorf("still barred: %+v", records["a"].Barred)
 		}
@@ -219,7 +217,7 @@ func TestPlan_MovesFarOnlyWithATrustedModel(t *testing.T) {
 		j := randomJob(random, true)
 		j.ID, j.Requested = "a", j.Shape
 		v := &fit.ResizeView{QueuedJobs: 1, Jobs: []fit.ResizableJob{j}}
-		moves, _ := fit.Plan(v, now, options)
+		moves, _ := fit.Plan(v, now, largest)
 		if len(moves) == 0 {
 			continue
 		}

@@ -63,7 +63,6 @@ type Batch struct {
 	WorkRatio float64
 }
 
-// allows reports whether a job can have a shape.
 func (f *Facts) allows(s *Shape) bool {
 	return s.IsValid(f.Architecture) && (s.Samples == 0 || f.batch(s.Samples) != nil)
 }
@@ -78,7 +77,6 @@ func (f *Facts) batch(samples int) *Batch {
 	return nil
 }
 
-// samples returns the batch size of a worker.
 func (f *Facts) samples(s *Shape) float64 {
 	if s.Samples == 0 {
 		return f.SamplesPerWorker
@@ -99,7 +97,6 @@ func (f *Facts) progress(s *Shape) float64 {
 	return float64(s.Workers) * float64(s.Samples) / b.WorkRatio
 }
 
-// termCount is the number of terms of a step time.
 const termCount = 6
 
 // terms are the factors of the coefficients in the step time of a shape, in the order of

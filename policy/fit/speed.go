@@ -33,7 +33,6 @@ func NewShapeTime(window []StepReport) ShapeTime {
 // knees are the numbers of cores that a worker may be able to use. Which one holds is learned.
 var knees = [...]float64{1, 2, 3, 4, 6, 8, 12, 16}
 
-// kneeFit are the coefficients for one knee.
 type kneeFit struct {
 	knee         float64
 	probability  float64
@@ -56,9 +55,9 @@ const minResourceRatio = 0.05
 const noisePrior = 4
 
 // Learn fits the step time to the shapes of a job, the latest one last, by non-negative least
-// squares. Below TrustedShapes shapes, a prior from other jobs counts, if there is one. It returns
-// nil if there is nothing to learn from. Plan needs the same options.
-func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel {
+// squares. Below trustedShapes shapes, a prior from other jobs counts, if there is one. It returns
+// nil if there is nothing to learn from. Plan needs the same largest shape.
+func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, largest Shape) *SpeedModel {
 	m := &SpeedModel{facts: f}
 	distinct := map[Shape]bool{}
 	for i := range seen {
@@ -89,7 +88,7 @@ func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, o Options) *SpeedModel 
 	}
 	m.weigh(errors, lowest)
 	if m.shapes >= trustedShapes {
-		m.front = newShapeFront(m, o.largest())
+		m.front = newShapeFront(m, largest)
 	}
 	return m
 }

@@ -61,7 +61,7 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 	for range 12 {
 		shapes = append(shapes, draw())
 	}
-	m := fit.Learn(facts, measured(shapes...), nil, options)
+	m := fit.Learn(facts, measured(shapes...), nil, largest)
 	for range 200 {
 		from, to := draw(), draw()
 		want, _ := speeds.Gain(from, to)
@@ -81,7 +81,7 @@ func TestLearn_ErrorsShrink(t *testing.T) {
 	target := fit.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
 	before := math.Inf(1)
 	for _, n := range []int{1, 4, 6} {
-		m := fit.Learn(facts, measured(shapes[:n]...), nil, options)
+		m := fit.Learn(facts, measured(shapes[:n]...), nil, largest)
 		_, standardError := m.Gain(shapes[0], target)
 		if !(standardError < before) {
 			t.Errorf("%d shapes: standard error %.3f, want less than %.3f", n, standardError, before)
@@ -109,9 +109,9 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 	more := fit.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 2}
 	known := &fit.KnownModel{Facts: facts, Coefficients: server, Knee: 4}
 	seen := []fit.ShapeTime{{Shape: from, StepSeconds: known.StepSeconds(from), Reports: 3}}
-	byModel, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), options).Gain(from, more)
+	byModel, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), largest).Gain(from, more)
 	asked.Model = "unknown"
-	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), options).Gain(from, more)
+	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), largest).Gain(from, more)
 	want, _ := known.Speeds(more).Gain(from, more)
 	if math.Abs(byModel-want) > 0.1 || bySize > byModel/2 {
 		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less",
@@ -169,7 +169,7 @@ func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
 			WorkerCPURatio: test.worker, ServerCPURatio: test.server, LinkRatio: test.link,
 		}
 		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
-		m := fit.Learn(facts, seen, nil, options)
+		m := fit.Learn(facts, seen, nil, largest)
 		mean, standardError := m.Gain(from, test.atLeast)
 		if lowest := math.Exp(mean - 1.28*standardError); lowest < test.lowestRatio {
 			t.Errorf("%s: %v has at least %.2f of the speed, want %.2f",
@@ -208,7 +208,7 @@ func TestLearn_BusyTimesShowTheUsableCores(t *testing.T) {
 		known.Facts.ModelBytes = modelBytes
 		r := reportOf(known, from)
 		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
-		m := fit.Learn(known.Facts, seen, nil, options)
+		m := fit.Learn(known.Facts, seen, nil, largest)
 		got, standardError := m.Gain(from, to)
 		want, _ := known.Speeds(largest).Gain(from, to)
 		if math.Abs(got-want) > 0.01 || standardError > 0.04 {

@@ -76,7 +76,7 @@ func (j *planned) isRestorable(to Shape) bool {
 }
 
 // surelyEndsInTime reports whether a job that gives up cores is almost certain to exceed its time in
-// the requested shape by at most Options.LateRatio. The speeds of both shapes are estimates, so both
+// the requested shape by at most lateRatio. The speeds of both shapes are estimates, so both
 // have a bound.
 func (j *planned) surelyEndsInTime(to Shape) bool {
 	shortest := j.requested * math.Exp(-lateFactor*j.Model.standardError(j.Requested))

@@ -148,7 +148,6 @@ func momentsOf(byJob map[string][]Stretch, slot time.Duration) ([]time.Duration,
 	return moments, nil
 }
 
-// run adds the stretches of a job.
 func (v *Verified) run(job *TraceJob, curve policy.Curve, pause policy.Pause,
 	moments []time.Duration, stretches []Stretch) {
 	need := job.Iterations * float64(job.BatchSize) / float64(stretches[0].BatchSize)

@@ -22,7 +22,6 @@ func (c *Comparisons) WriteText(out io.Writer) error {
 	return t.Flush()
 }
 
-// rows returns the figures of each row of the table.
 func (c *Comparisons) rows() (rows [][]*Figure) {
 	type key struct{ group, name string }
 	index := map[key]int{}
@@ -40,7 +39,6 @@ func (c *Comparisons) rows() (rows [][]*Figure) {
 	return rows
 }
 
-// target returns the target as text.
 func (f *Figure) target() string {
 	if f.Target == nil {
 		return "-"

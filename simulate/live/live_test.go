@@ -230,7 +230,6 @@ type training struct {
 	pending *schemas.Moved // the move whose first epoch has not ended; nil if there is none
 }
 
-// stamp returns the stamp of an event of the job.
 func (j *training) stamp(eventID string) schemas.JobStamp {
 	return schemas.JobStamp{
 		Stamp: schemas.Stamp{EventID: eventID, At: time.Now().UTC()}, JobID: j.id, Run: 1,
@@ -264,7 +263,6 @@ func (j *training) move(epoch int) bool {
 	return true
 }
 
-// publishMove publishes an outcome of the last move.
 func (j *training) publishMove(outcome string) {
 	e := *j.pending
 	j.moved++
@@ -431,7 +429,6 @@ type result struct {
 
 func (r *result) ratio() float64 { return float64(r.kept) / float64(r.jobs) }
 
-// playAll plays the same queues with a scheduler.
 func playAll(t *testing.T, w world, s scheduler, queues int, all map[string]advisortest.Files) result {
 	var sum result
 	for seed := range uint64(queues) {

@@ -59,7 +59,6 @@ func guessBatch(jobs []GuessedJob, isLargest bool) {
 	}
 }
 
-// batchVariant is a way to choose the batch sizes of jobs.
 type batchVariant struct {
 	name      string
 	knowledge Knowledge

@@ -30,8 +30,6 @@ const (
 	tickSeconds      = 1.0 // resolution of the simulation
 )
 
-var policyOptions = fit.Options{Largest: largest}
-
 // ResizedJob is how a job ran.
 type ResizedJob struct {
 	Job          *GuessedJob
@@ -55,7 +53,6 @@ type Outcome struct {
 // epoch is the time of the first tick; the policy needs some instant.
 var epoch = time.Unix(0, 0)
 
-// resizeRun is a running simulation.
 type resizeRun struct {
 	knowledge Knowledge
 	random    *rand.Rand
@@ -67,7 +64,6 @@ type resizeRun struct {
 	outcome   Outcome
 }
 
-// runningTraining is the state of a job in the simulation.
 type runningTraining struct {
 	result      *ResizedJob
 	shape       fit.Shape
@@ -162,7 +158,7 @@ func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
 	if len(t.window) >= reportsPerWindow {
 		seen = append(seen, r.shapeTime(t))
 	}
-	return fit.Learn(t.result.Job.Facts, seen, t.prior, policyOptions)
+	return fit.Learn(t.result.Job.Facts, seen, t.prior, largest)
 }
 
 func (r *resizeRun) shapeTime(t *runningTraining) fit.ShapeTime {
@@ -189,7 +185,7 @@ func (r *resizeRun) resize() {
 		return
 	}
 	now := epoch.Add(time.Duration(r.now * float64(time.Second)))
-	moves, records := fit.Plan(v, now, policyOptions)
+	moves, records := fit.Plan(v, now, largest)
 	for id, record := range records {
 		ready[id].record = record
 	}
@@ -206,7 +202,6 @@ func (r *resizeRun) move(t *runningTraining, m fit.Resizing) {
 	t.nextReport = t.pausedUntil + reportEvery
 }
 
-// view returns what the policy sees of a job.
 func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 	job := t.result.Job
 	v := fit.ResizableJob{

@@ -24,7 +24,6 @@ const (
 	bottleneckBar       = 0.9
 )
 
-// jobsPerRun is the number of jobs of a simulation.
 const jobsPerRun = 120
 
 // comparisonCase is a population that is simulated with each knowledge.
@@ -169,7 +168,6 @@ func (c *comparisonCase) add(f *figures.Comparisons, bySeed [][]effects) {
 	}
 }
 
-// valuesOf returns an effect of a variant for each seed.
 func valuesOf(bySeed [][]effects, variant int, name string) (values []float64) {
 	for _, variants := range bySeed {
 		values = append(values, variants[variant][name])

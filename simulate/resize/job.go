@@ -42,7 +42,6 @@ func (j *GuessedJob) speed(s fit.Shape) float64 {
 	return j.Truth.Facts.Speed(s, j.Truth.StepSeconds(s))
 }
 
-// newGuessedJob draws a job.
 func newGuessedJob(random *rand.Rand) GuessedJob {
 	pick := func(values ...float64) float64 { return values[random.IntN(len(values))] }
 	perSample, fixed := pick(0.01, 0.03, 0.08), pick(0.05, 0.1, 0.3)
@@ -102,7 +101,6 @@ func (p Population) Draw(seed uint64) []GuessedJob {
 // stepParts are the seconds of a step that a resource is busy. They overlap with nothing.
 type stepParts struct{ compute, update, transfer, rest float64 }
 
-// parts returns what a step in a shape consists of.
 func (j *GuessedJob) parts(s fit.Shape) stepParts {
 	c, f := &j.Truth.Coefficients, &j.Truth.Facts
 	workers, servers := float64(s.Workers), float64(s.Servers)

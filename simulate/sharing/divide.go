@@ -19,7 +19,6 @@ const (
 	backOff         = 16   // maximum factor of the interval while all jobs are completing
 )
 
-// division divides a node among running jobs.
 type division struct {
 	Sharing
 	wait   float64

@@ -92,7 +92,6 @@ func (v *sharingVariant) add(f *figures.Comparisons, fair *NodeOutcome) {
 	}
 }
 
-// randomSeeds is the number of random schedules of each size.
 const randomSeeds = 30
 
 // randomEffects are the reductions of times, by random schedule.

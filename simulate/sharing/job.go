@@ -17,7 +17,6 @@ type TrainingJob struct {
 	Decay     float64
 }
 
-// sharingJob is the state of a job in the simulation.
 type sharingJob struct {
 	*TrainingJob
 	// qualityWork is the work after which qualityRatio of the fall of the loss is reached; +Inf from

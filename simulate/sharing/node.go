@@ -14,7 +14,6 @@ type NodeOutcome struct {
 	Makespan float64            // the end of the last job
 }
 
-// node is the state of the node.
 type node struct {
 	division  division
 	running   []*sharingJob
@@ -42,7 +41,6 @@ func Simulate(jobs []TrainingJob, s Sharing, contention float64) *NodeOutcome {
 	return o
 }
 
-// finish ends the jobs whose work is done.
 func (n *node) finish(o *NodeOutcome, now float64) {
 	kept := n.running[:0]
 	for _, j := range n.running {

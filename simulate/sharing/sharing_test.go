@@ -14,7 +14,6 @@ import (
 // reproduced are the figures of FlowCon.
 var reproduced = sync.OnceValue(sharing.Reproduce)
 
-// byVariant returns figures by their variant and name.
 func byVariant(c *figures.Comparisons) map[string]figures.Figure {
 	found := map[string]figures.Figure{}
 	for _, f := range c.Figures {

@@ -9,7 +9,6 @@ import (
 	"courier/simulate/figures"
 )
 
-// greedyCases is the number of random tunings whose greedy plan is compared with all plans.
 const greedyCases = 1000
 
 // addGreedy adds how far greedy plans are from the fastest of all plans within the same budget, in

@@ -101,7 +101,6 @@ func Reproduce() (*figures.Comparisons, error) {
 	return f, nil
 }
 
-// add adds the figures of a case.
 func (c *tuningCase) add(f *figures.Comparisons) error {
 	group := fmt.Sprintf("%d trials, budget %g of the smallest", c.trials, c.budget)
 	for _, n := range Networks() {
