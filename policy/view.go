@@ -1,3 +1,20 @@
+// Package policy contains what all scheduling policies share: the view of a cluster that a policy
+// reads, the moves that it returns, and the rules that every decision must keep.
+//
+// A policy is a pure function: Plan(view, now) returns the moves for a state of the cluster. It has
+// no clock, network or randomness of its own, so the same code can run in a simulator, over a
+// replayed event log and in a service. The policies are sub-packages: deadline (the default), edf,
+// elasticflow and jct. Others have views of their own: quality divides the CPU of a node by the fall
+// of the loss, fit resizes jobs by their bottlenecks, and cost plans tunings and trainings.
+//
+// Capacity is counted in units: GPUs, CPUs or workers. A job holds one of the numbers of units on
+// its curve, or none. A moment is a time at which the number of units of some job starts or changes;
+// two moments are at least ClusterView.Slot apart, and running jobs pause at a moment (Pause). Refusing,
+// admitting or stopping jobs is not a moment.
+//
+// A policy must not modify the view. It may be called concurrently. Check returns which rule a
+// decision breaks; simulators call it after each decision, and fuzz tests of the policies rely on
+// it.
 package policy
 
 import (
@@ -103,4 +120,59 @@ func (p *Pause) Seconds(units int, isChanged, isRestart bool) float64 {
 		seconds += p.Restart.Seconds()
 	}
 	return seconds
+}
+
+// MoveDecision is what a policy wants to happen now.
+type MoveDecision struct {
+	Moves []Move
+	// ReviewAt is when the policy wants to be called although nothing else happens; zero: at the
+	// next submission or end of a job.
+	ReviewAt time.Time
+}
+
+// Kind is what a move does.
+type Kind string
+
+// Kinds of moves.
+const (
+	Admit  Kind = "admit"  // promise a queued job its deadline, with one of its options
+	Refuse Kind = "refuse" // refuse a queued job for good
+	Resize Kind = "resize" // change the number of units of an admitted job; 0 stops it
+)
+
+// Move is one change. A job that is admitted and starts at once has two moves, Admit first.
+type Move struct {
+	Kind   Kind
+	Job    string // ID
+	Option int    // for Admit: index of the job's option
+	Units  int    // for Resize: number of units from now on
+	Reason Reason
+}
+
+// Reason is why a policy returned a move.
+type Reason string
+
+// Reasons of moves.
+const (
+	ReasonFits       Reason = "fits"        // all promises and this deadline can be met
+	ReasonUnlimited  Reason = "unlimited"   // the policy admits every job
+	ReasonTooSlow    Reason = "too slow"    // an empty cluster would not meet the deadline
+	ReasonNoCapacity Reason = "no capacity" // promises to other jobs leave too little capacity
+	ReasonTooCostly  Reason = "too costly"  // the job would take the place of several others
+	ReasonRound      Reason = "round"       // another arrival of the same round does not fit
+	ReasonShare      Reason = "share"       // minimum share to the deadline
+	ReasonLeftOver   Reason = "left over"   // more than the minimum share
+	ReasonYield      Reason = "yield"       // the units are needed by other jobs
+	ReasonGrowing    Reason = "growing"     // the loss falls fast
+	ReasonNewcomer   Reason = "newcomer"    // the fall of the loss is not known yet
+	ReasonWatched    Reason = "watched"     // the loss hardly fell once, or it rises
+	ReasonCompleting Reason = "completing"  // the loss hardly fell twice
+	ReasonStale      Reason = "stale"       // the loss is too old to plan from
+	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
+	ReasonOwnEpochs  Reason = "own epochs"  // the job's own epochs show that it would be faster
+)
+
+// A Policy decides about a cluster. See the package comment for its obligations.
+type Policy interface {
+	Plan(view *ClusterView, now time.Time) MoveDecision
 }

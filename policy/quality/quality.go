@@ -102,41 +102,67 @@ type Options struct {
 func Plan(
 	before map[string]JobState, windows map[string]*Window, o Options,
 ) (after map[string]JobState, isIdle bool) {
-	n := len(windows)
-	if n == 0 {
+	if len(windows) == 0 {
 		return nil, false
 	}
-	names := slices.Sorted(maps.Keys(windows))
-	growth := growthOf(names, windows, o)
-	threshold := o.threshold()
-	after = make(map[string]JobState, n)
+	jobs := jobsOf(before, windows, o)
 	sum, completing := 0.0, 0
-	for _, name := range names {
-		s := before[name]
-		s.observe(windows[name], growth[name] >= threshold, o.IsPublished)
-		if s.Phase == Completing {
+	for _, j := range jobs {
+		j.observe(j.window, j.growth >= o.threshold(), o.IsPublished)
+		if j.Phase == Completing {
 			completing++
 		}
-		sum += growth[name]
-		after[name] = s
+		sum += j.growth
 	}
 
-	floor, areEqual := o.floor(n), completing == n || sum == 0
-	for name, s := range after {
+	floor, areEqual := o.floor(len(jobs)), completing == len(jobs) || sum == 0
+	for _, j := range jobs {
 		switch {
-		case s.keepsShare():
+		case j.keepsShare():
 		case areEqual:
-			s.Share = 1 // each cap is the whole node; fill divides it otherwise
+			j.Share = 1 // each cap is the whole node; fill divides it otherwise
 		default:
-			s.Share = s.nextShare(growth[name]/sum, floor, o.IsPublished)
+			j.Share = j.nextShare(j.growth/sum, floor, o.IsPublished)
 		}
-		after[name] = s
 	}
 	if !o.IsPublished {
-		fill(after, names, floor)
+		fill(jobs, floor)
+		keepSmall(before, jobs, floor)
 	}
-	keepSmall(before, after, o)
-	return after, completing == n
+	after = map[string]JobState{}
+	for _, j := range jobs {
+		after[j.name] = j.JobState
+	}
+	return after, completing == len(jobs)
+}
+
+// plannedJob is a job in a plan.
+type plannedJob struct {
+	JobState
+	name      string
+	window    *Window
+	growth    float64
+	isAtFloor bool
+}
+
+// jobsOf returns the jobs by name, with their growth. Newcomers often grow fastest: they count as the
+// fastest job, and as growing if no other job does, but have no growth with the published rule.
+func jobsOf(before map[string]JobState, windows map[string]*Window, o Options) (jobs []*plannedJob) {
+	largest := 0.0
+	for _, name := range slices.Sorted(maps.Keys(windows)) {
+		j := &plannedJob{JobState: before[name], name: name, window: windows[name]}
+		if w := j.window; w != nil && (o.IsPublished || !w.IsStale) {
+			j.growth = w.growth(o.IsPublished)
+			largest = max(largest, j.growth)
+		}
+		jobs = append(jobs, j)
+	}
+	for _, j := range jobs {
+		if j.window == nil && !o.IsPublished {
+			j.growth = cmp.Or(largest, o.threshold())
+		}
+	}
+	return jobs
 }
 
 // observe updates the phase of a job by its window; nil if the job has not shown two losses yet.
@@ -164,28 +190,23 @@ const (
 	minShareOfSelf = 0.2
 )
 
-// keepSmall keeps the shares of the last round if none of them would change enough. It leaves those of
-// the published rule, and those that break a rule: of other jobs, or for another floor.
-func keepSmall(before, after map[string]JobState, o Options) {
-	if o.IsPublished || len(before) != len(after) {
-		return
-	}
+// keepSmall keeps the shares of the last round if none of them would change enough. It leaves those that
+// break a rule: of other jobs, or for another floor.
+func keepSmall(before map[string]JobState, jobs []*plannedJob, floor float64) {
 	sum := 0.0
-	for name, a := range after {
-		b, isOld := before[name]
-		change := math.Abs(a.Share - b.Share)
-		if !isOld || !(b.Share >= o.floor(len(after))) ||
-			change >= minShareOfNode || change >= minShareOfSelf*b.Share {
+	for _, j := range jobs {
+		b, isOld := before[j.name]
+		change := math.Abs(j.Share - b.Share)
+		if !isOld || !(b.Share >= floor) || change >= minShareOfNode || change >= minShareOfSelf*b.Share {
 			return
 		}
 		sum += b.Share
 	}
-	if !(math.Abs(sum-1) <= 1e-9) {
+	if len(before) != len(jobs) || !(math.Abs(sum-1) <= 1e-9) {
 		return
 	}
-	for name, a := range after {
-		a.Share = before[name].Share
-		after[name] = a
+	for _, j := range jobs {
+		j.Share = before[j.name].Share
 	}
 }
 
@@ -207,24 +228,6 @@ func (o *Options) floor(n int) float64 {
 		beta = 2
 	}
 	return 1 / (beta * float64(n))
-}
-
-// growthOf returns the growth of each job. Newcomers often grow fastest: they count as the fastest
-// job, and as growing if no other job does, but have no growth with the published rule.
-func growthOf(names []string, windows map[string]*Window, o Options) map[string]float64 {
-	growth, largest := map[string]float64{}, 0.0
-	for _, name := range names {
-		if w := windows[name]; w != nil && (o.IsPublished || !w.IsStale) {
-			growth[name] = w.growth(o.IsPublished)
-			largest = max(largest, growth[name])
-		}
-	}
-	for _, name := range names {
-		if windows[name] == nil && !o.IsPublished {
-			growth[name] = cmp.Or(largest, o.threshold())
-		}
-	}
-	return growth
 }
 
 // next returns the phase after a round.
@@ -253,77 +256,57 @@ func (s *JobState) nextShare(part, floor float64, isPublished bool) float64 {
 
 // fill raises shares to the floor and scales the others, so that all sum to 1. Jobs that keep their
 // shares are scaled only if the others would fall below the floor, or if there are no others.
-func fill(states map[string]JobState, names []string, floor float64) {
-	rest := 1.0
-	var open []string
-	kept := keptShares(states, names, floor)
-	for _, name := range names {
-		share, isKept := kept[name]
-		if !isKept {
-			open = append(open, name)
+func fill(jobs []*plannedJob, floor float64) {
+	var kept, open []*plannedJob
+	above := 0.0 // what the kept shares have above the floor
+	for _, j := range jobs {
+		if !j.keepsShare() {
+			open = append(open, j)
 			continue
 		}
-		s := states[name]
-		s.Share = share
-		states[name] = s
-		rest -= share
+		kept = append(kept, j)
+		above += max(j.Share, floor) - floor
 	}
-	divide(states, open, rest, floor)
-}
-
-// keptShares returns the shares of the jobs that keep them; nil if all jobs do.
-func keptShares(states map[string]JobState, names []string, floor float64) map[string]float64 {
-	kept, above := map[string]float64{}, 0.0 // above: what they have above the floor
-	for _, name := range names {
-		if s := states[name]; s.keepsShare() {
-			kept[name] = max(s.Share, floor)
-			above += kept[name] - floor
+	if len(open) == 0 {
+		divide(kept, 1, floor)
+		return
+	}
+	rest, most := 1.0, 1-floor*float64(len(jobs))
+	for _, j := range kept {
+		if j.Share = max(j.Share, floor); above > most {
+			j.Share = floor + (j.Share-floor)*most/above
 		}
+		rest -= j.Share
 	}
-	if len(kept) == len(names) {
-		return nil
-	}
-	if most := 1 - floor*float64(len(names)); above > most {
-		for name, share := range kept {
-			kept[name] = floor + (share-floor)*most/above
-		}
-	}
-	return kept
+	divide(open, rest, floor)
 }
 
 // divide divides a share of the node among jobs in proportion to their shares, but gives each at least
 // the floor.
-func divide(states map[string]JobState, names []string, share, floor float64) {
-	atFloor := map[string]bool{}
-	for {
-		rest, sum := share, 0.0
-		for _, name := range names {
-			if atFloor[name] {
+func divide(jobs []*plannedJob, share, floor float64) {
+	for isChanged := true; isChanged; {
+		rest, sum, above := share, 0.0, 0
+		for _, j := range jobs {
+			if j.isAtFloor {
 				rest -= floor
-			} else {
-				sum += states[name].Share
+				continue
 			}
+			sum += j.Share
+			above++
 		}
-		isChanged := false
-		for _, name := range names {
-			s := states[name]
+		isChanged = false
+		for _, j := range jobs {
 			switch {
-			case atFloor[name]:
-				s.Share = floor
+			case j.isAtFloor:
+				j.Share = floor
 			case sum > 0:
-				s.Share *= rest / sum
+				j.Share *= rest / sum
 			default:
-				s.Share = rest / float64(len(names)-len(atFloor))
+				j.Share = rest / float64(above)
 			}
-			states[name] = s
-		}
-		for _, name := range names {
-			if !atFloor[name] && states[name].Share < floor {
-				atFloor[name], isChanged = true, true
+			if !j.isAtFloor && j.Share < floor {
+				j.isAtFloor, isChanged = true, true
 			}
-		}
-		if !isChanged {
-			return
 		}
 	}
 }

@@ -1,14 +1,103 @@
 package simulate
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"time"
 
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
 	"courier/regress/baseline"
 	"courier/schemas"
+	"courier/trainer"
 )
+
+// courierRule is Courier without a network: the fits of the trainer, and the decisions and warnings
+// of the advisor.
+type courierRule struct {
+	learner
+	cluster    *cluster.Cluster
+	regressors decide.Regressors
+	last       schemas.Event
+	sequence   uint64       // of the last event
+	changed    *cluster.Job // job that the last event changed
+}
+
+// Apply implements Rule.
+func (c *courierRule) Apply(e schemas.Event, sequence uint64, at time.Time) {
+	c.add(e, sequence)
+	c.last, c.sequence = e, sequence
+	c.changed = c.cluster.Apply(e, sequence, at)
+}
+
+// Watch implements Watcher.
+func (c *courierRule) Watch(at time.Time) []*schemas.Risk {
+	if c.regressors.EpochTime == nil {
+		return nil // There are no promises yet.
+	}
+	return decide.Watch(c.cluster, c.last, c.changed, c.sequence, c.regressors, at)
+}
+
+// Submit implements Rule.
+func (c *courierRule) Submit(q schemas.JobRequest, _ NodeLoad, at time.Time) (*schemas.Advice, error) {
+	if c.isDue() {
+		if err := c.fit(); err != nil {
+			return nil, err
+		}
+	}
+	return decide.Decide(decide.Ask(c.cluster, q, at), c.regressors, at), nil
+}
+
+// fit fits the regressors of all targets as the trainer does, and loads them from their files as the
+// advisor does.
+func (c *courierRule) fit() error {
+	fitted := map[string]*decide.Regressor{}
+	for _, target := range schemas.Targets() {
+		files, err := trainer.Fit(c.ctx, target, c.past.Examples(target), nil, trainer.Options{})
+		if err == nil {
+			fitted[target], err = decide.LoadRegressor(files.Model, files.Manifest)
+		}
+		if err != nil {
+			return fmt.Errorf("fit %s: %w", target, err)
+		}
+	}
+	c.regressors = decide.Regressors{
+		EpochTime: fitted[schemas.TargetEpochTime],
+		Startup:   fitted[schemas.TargetStartup],
+		Accuracy:  fitted[schemas.TargetAccuracy],
+	}
+	c.fitted()
+	return nil
+}
+
+// learner keeps the past of a log, on which a rule fits.
+type learner struct {
+	ctx      context.Context // of the simulation; the calls of a rule carry none
+	seed     uint64
+	refit    int // finished jobs between two fits; 0: one fit, at the first submission
+	past     *trainer.Past
+	isFitted bool
+	finished int // number of finished jobs since the last fit
+}
+
+func (l *learner) add(e schemas.Event, sequence uint64) {
+	if l.isFitted && l.refit == 0 {
+		return // There will be no further fit.
+	}
+	l.past.Add(e, sequence)
+	if ended, ok := e.(*schemas.Ended); ok && ended.Outcome == schemas.EventFinished {
+		l.finished++
+	}
+}
+
+// isDue reports whether a submission needs a new fit.
+func (l *learner) isDue() bool {
+	return !l.isFitted || l.refit > 0 && l.finished >= l.refit
+}
+
+func (l *learner) fitted() { l.isFitted, l.finished = true, 0 }
 
 // paperRule chooses as in the paper (Courier, ICPE 2021, section 4.4): random forests predict a point
 // at the current load. Of the candidates within the SLO it promises the most accurate; if there is
