@@ -203,7 +203,8 @@ func TestOracle(t *testing.T) {
 
 func TestPlay_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := simulate.NewScenario(smallWorld(), 50, 0.95, 1).Play(ctx, newRule(simulate.RuleLargest, 1), func(done int) {
+	s := simulate.NewScenario(smallWorld(), 50, 0.95, 1)
+	_, err := s.Play(ctx, newRule(simulate.RuleLargest, 1), func(done int) {
 		if done == 10 {
 			cancel()
 		}

@@ -179,8 +179,8 @@ func addDeadlines(f *figures.Comparisons, random *rand.Rand, family string, runs
 	f.Begin(fmt.Sprintf("%s loss curve, %d trainings with a deadline", family, runs), "")
 	f.Add(figures.Level, "deadlines kept at confidence 0.95", figures.Bar(0.95), mean(kept))
 	f.Add(figures.Limit, "cost above a planner that knows the curve, mean", figures.Bar(0.15), mean(ratios))
-	f.Add(figures.Reduction, "training cost against a static option, mean, published", figures.Bar(publishedTrainingCost),
-		mean(saved))
+	f.Add(figures.Reduction, "training cost against a static option, mean, published",
+		figures.Bar(publishedTrainingCost), mean(saved))
 }
 
 func mean(values []float64) float64 {

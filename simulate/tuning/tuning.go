@@ -167,8 +167,10 @@ func addGreedy(f *figures.Comparisons) error {
 		}
 	}
 	f.Begin(fmt.Sprintf("%d random tunings of up to 4 stages and 12 options", greedyCases), "")
-	f.Add(figures.Count, "greedy plans that are slower than the fastest of all by more than a step", figures.Bar(0), beyond)
-	f.Add(figures.Limit, "largest difference of a greedy plan from the fastest of all, of a step", figures.Bar(1), worst)
+	f.Add(figures.Count, "greedy plans that are slower than the fastest of all by more than a step",
+		figures.Bar(0), beyond)
+	f.Add(figures.Limit, "largest difference of a greedy plan from the fastest of all, of a step",
+		figures.Bar(1), worst)
 	return nil
 }
 
