@@ -22,16 +22,6 @@ const (
 	SubjectRegressorList     = "regressor.list"
 )
 
-// RequestSubjects lists every request subject.
-func RequestSubjects() []string {
-	return []string{
-		SubjectJobSubmit, SubjectJobPredict, SubjectJobStatus,
-		SubjectJobList, SubjectJobCancel, SubjectJobScore,
-		SubjectRegressorTrain, SubjectRegressorPromote,
-		SubjectRegressorRollback, SubjectRegressorList,
-	}
-}
-
 // The last tokens of event subjects: job.<id>.<event>, node.<node>.<event>,
 // regressor.<target>.<event> and dead.<stream>.<event>.
 const (

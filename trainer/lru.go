@@ -37,19 +37,11 @@ func (l *lru[K, V]) put(k K, v V) {
 		return
 	}
 	if len(l.by) >= l.limit {
-		l.remove(l.order.Front().Value.(*lruEntry[K, V]).key)
+		oldest := l.order.Remove(l.order.Front()).(*lruEntry[K, V])
+		delete(l.by, oldest.key)
 	}
 	l.by[k] = l.order.PushBack(&lruEntry[K, V]{k, v})
 }
-
-func (l *lru[K, V]) remove(k K) {
-	if at := l.by[k]; at != nil {
-		l.order.Remove(at)
-		delete(l.by, k)
-	}
-}
-
-func (l *lru[K, V]) len() int { return len(l.by) }
 
 // each calls a function for every key, the least recently used first.
 func (l *lru[K, V]) each(do func(K, V)) {

@@ -313,8 +313,8 @@ func TestLRU_DropsTheLeastRecentlyUsed(t *testing.T) {
 	}
 	l.get(0)
 	l.put(3, "3")
-	if _, found := l.get(1); found || l.len() != 3 {
-		t.Errorf("%d entries, the least recently used exists: %v; want 3 without it", l.len(), found)
+	if _, found := l.get(1); found || len(l.by) != 3 {
+		t.Errorf("%d entries, the least recently used exists: %v; want 3 without it", len(l.by), found)
 	}
 	for i := range 1000 {
 		l.put(i, "again")
