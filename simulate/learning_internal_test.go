@@ -183,55 +183,23 @@ func TestChoosePoint(t *testing.T) {
 	fast := predictedCandidate{jobCandidate{512, 4}, 50, 0.90}
 	middle := predictedCandidate{jobCandidate{128, 4}, 99, 0.94}
 	slow := predictedCandidate{jobCandidate{64, 4}, 200, 0.96}
+	const meets, refused = schemas.MeetsSLO, schemas.BestEffort
+	type list = []predictedCandidate
+	few, many := predictedCandidate{jobCandidate{64, 2}, 90, 0.96}, predictedCandidate{jobCandidate{64, 8}, 80, 0.96}
+	poor := predictedCandidate{jobCandidate{128, 8}, 80, 0.93}
 	for _, c := range []struct {
 		name     string
-		all      []predictedCandidate
+		all      list
 		slo      float64
 		decision schemas.Decision
 		want     predictedCandidate
 	}{
-		{
-			"the most accurate within the SLO",
-			[]predictedCandidate{slow, middle, fast},
-			100,
-			schemas.MeetsSLO,
-			middle,
-		},
-		{
-			"the order says nothing",
-			[]predictedCandidate{fast, slow, middle},
-			100,
-			schemas.MeetsSLO,
-			middle,
-		},
-		{
-			"exactly the SLO is within",
-			[]predictedCandidate{slow, fast},
-			200,
-			schemas.MeetsSLO,
-			slow,
-		},
-		{
-			"none within: a refusal with the fastest",
-			[]predictedCandidate{slow, fast, middle},
-			49,
-			schemas.BestEffort,
-			fast,
-		},
-		{
-			"as accurate: the faster",
-			[]predictedCandidate{{jobCandidate{64, 2}, 90, 0.96}, {jobCandidate{64, 8}, 80, 0.96}},
-			100,
-			schemas.MeetsSLO,
-			predictedCandidate{jobCandidate{64, 8}, 80, 0.96},
-		},
-		{
-			"a faster one that is less accurate",
-			[]predictedCandidate{middle, {jobCandidate{128, 8}, 80, 0.93}},
-			100,
-			schemas.MeetsSLO,
-			middle,
-		},
+		{"the most accurate within the SLO", list{slow, middle, fast}, 100, meets, middle},
+		{"the order says nothing", list{fast, slow, middle}, 100, meets, middle},
+		{"exactly the SLO is within", list{slow, fast}, 200, meets, slow},
+		{"none within: a refusal with the fastest", list{slow, fast, middle}, 49, refused, fast},
+		{"as accurate: the faster", list{few, many}, 100, meets, many},
+		{"a faster one that is less accurate", list{middle, poor}, 100, meets, middle},
 	} {
 		if decision, got := choosePoint(c.all, c.slo); decision != c.decision || got != c.want {
 			t.Errorf("%s: %s %+v, want %s %+v", c.name, decision, got, c.decision, c.want)

@@ -182,11 +182,7 @@ func TestTimeLaw(t *testing.T) {
 		{"64 on 1 CPU", l.alone(64, 1), math.Exp(1 + 0.5)},
 		{"128 on 1 CPU", l.alone(128, 1), math.Exp(1.5 - 0.5*math.Ln2)},
 		{"64 on 2 CPUs", l.alone(64, 2), math.Exp(1 - 0.25*math.Ln2 + 0.25)},
-		{
-			"128 on 2 CPUs",
-			l.alone(128, 2),
-			math.Exp(1 - 0.75*math.Ln2 + 0.25 + 0.125*math.Ln2*math.Ln2),
-		},
+		{"128 on 2 CPUs", l.alone(128, 2), math.Exp(1 - 0.75*math.Ln2 + 0.25 + 0.125*math.Ln2*math.Ln2)},
 		{"nobody beside", l.contention(4, 1, 4, 16), 1},
 		{"three beside with 12 processes", l.contention(4, 4, 16, 16), 2 * math.Pow(1+12.0/16, 2)},
 	} {

@@ -11,39 +11,17 @@ import (
 )
 
 func TestScoreOf(t *testing.T) {
-	good, poor := simulate.Best{
-		Feasible: true,
-		Accuracy: 0.95,
-	}, simulate.Best{Feasible: true, Accuracy: 0.90}
+	good, poor := simulate.Best{Feasible: true, Accuracy: 0.95}, simulate.Best{Feasible: true, Accuracy: 0.90}
+	kept := func(cpus uint32, seconds, accuracy float64, atOnce, inHindsight simulate.Best) simulate.JobOutcome {
+		return simulate.JobOutcome{
+			Decision: schemas.MeetsSLO, CPUs: cpus, Seconds: seconds, MetSLO: true, Accuracy: accuracy,
+			AtOnce: atOnce, InHindsight: inHindsight,
+		}
+	}
 	got := simulate.ScoreOf("some", []simulate.JobOutcome{
-		// accuracy 0.01 too low; above the best in hindsight
-		{
-			Decision:    schemas.MeetsSLO,
-			CPUs:        2,
-			Seconds:     100,
-			MetSLO:      true,
-			Accuracy:    0.94,
-			AtOnce:      good,
-			InHindsight: poor,
-		},
-		{
-			Decision:    schemas.MeetsSLO,
-			CPUs:        1,
-			Seconds:     50,
-			MetSLO:      true,
-			Accuracy:    0.90,
-			AtOnce:      poor,
-			InHindsight: poor,
-		},
-		// accuracy 0.03 too low
-		{
-			Decision: schemas.MeetsSLO,
-			CPUs:     1,
-			Seconds:  50,
-			MetSLO:   true,
-			Accuracy: 0.92,
-			AtOnce:   good,
-		},
+		kept(2, 100, 0.94, good, poor), // accuracy 0.01 too low; above the best in hindsight
+		kept(1, 50, 0.90, poor, poor),
+		kept(1, 50, 0.92, good, simulate.Best{}), // accuracy 0.03 too low
 		// a promise that no candidate could keep
 		{Decision: schemas.MeetsSLO, CPUs: 4, Seconds: 25, MetSLO: false, Accuracy: 0.97},
 		{Decision: schemas.BestEffort, AtOnce: good}, // a wrong refusal at submission, but not in hindsight

@@ -53,6 +53,7 @@ func TestPlan_IsPureAndDeterministic(t *testing.T) {
 		for i := range v.Jobs {
 			before.Jobs[i].Window = slices.Clone(v.Jobs[i].Window)
 		}
+		checkPlan(t, v)
 		moves, records := fit.Plan(v, now, largest)
 		again, recordsAgain := fit.Plan(v, now, largest)
 		if !reflect.DeepEqual(moves, again) || !reflect.DeepEqual(records, recordsAgain) {
@@ -81,24 +82,6 @@ func TestPlan_DoesNotDependOnTheOrderOfJobs(t *testing.T) {
 		moved += len(moves)
 	})
 	moreThan(t, 200, moved)
-}
-
-func TestPlan_TakesNoMoreCoresThanAreFree(t *testing.T) {
-	grown := 0
-	eachRandomView(300, func(v *fit.ResizeView) {
-		moves, _ := fit.Plan(v, now, largest)
-		taken := 0
-		for _, m := range moves {
-			taken += max(0, m.To.Cores()-m.From.Cores())
-		}
-		if taken > v.FreeCores {
-			t.Errorf("%d cores taken of %d", taken, v.FreeCores)
-		}
-		if taken > 0 {
-			grown++
-		}
-	})
-	moreThan(t, 50, grown)
 }
 
 // A job that keeps its deadline now still keeps it with a bound of 90 % after any move.
@@ -246,16 +229,17 @@ func TestSpeedModel_FastestIsThatOfAllShapes(t *testing.T) {
 			t.Fatalf("%+v has more than %d cores", got, cores)
 		}
 		speed := func(s fit.Shape) float64 { return j.Facts.Speed(s, j.Model.StepSeconds(s)) }
-		for w := 1; w <= largest.Workers; w++ {
-			for c := 1; c <= largest.WorkerCores; c++ {
-				for p := 1; p <= largest.Servers; p++ {
-					for d := 1; d <= largest.ServerCores; d++ {
-						s := fit.Shape{Workers: w, WorkerCores: c, Servers: p, ServerCores: d}
-						if s.Cores() <= cores && speed(s) > speed(got)*(1+1e-6) {
-							t.Fatalf("%+v is faster than %+v", s, got)
-						}
-					}
-				}
+		for i := range largest.Workers * largest.WorkerCores * largest.Servers * largest.ServerCores {
+			n := func(limit int) (value int) {
+				value, i = 1+i%limit, i/limit
+				return value
+			}
+			s := fit.Shape{
+				Workers: n(largest.Workers), WorkerCores: n(largest.WorkerCores),
+				Servers: n(largest.Servers), ServerCores: n(largest.ServerCores),
+			}
+			if s.Cores() <= cores && speed(s) > speed(got)*(1+1e-6) {
+				t.Fatalf("%+v is faster than %+v", s, got)
 			}
 		}
 	}

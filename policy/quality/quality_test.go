@@ -85,40 +85,6 @@ func TestPlan_BacksOffWhenAllAreCompleting(t *testing.T) {
 	}
 }
 
-// Shares are at least 1/(beta n) and sum to 1, whatever the windows and the states.
-func TestPlan_SharesAreBoundedAndSumToOne(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for round := range 2000 {
-		n := 1 + random.IntN(12)
-		o := quality.Options{Floor: 1.1 + 7*random.Float64(), Threshold: 0.02 * random.Float64()}
-		windows, states := map[string]*quality.Window{}, map[string]quality.JobState{}
-		for i := range n {
-			name := fmt.Sprint(i)
-			windows[name] = &quality.Window{
-				Seconds: 10 * random.Float64(), Before: random.Float64(), After: random.Float64(),
-				CPURatio: random.Float64(),
-			}
-			if random.IntN(4) == 0 {
-				windows[name] = nil
-			}
-			if random.IntN(3) > 0 {
-				states[name] = quality.JobState{Phase: quality.Phase(random.IntN(3)), Share: random.Float64()}
-			}
-		}
-		got, _ := quality.Plan(states, windows, o)
-		sum := 0.0
-		for name, s := range got {
-			sum += s.Share
-			if least := 1 / (o.Floor * float64(n)); s.Share < least-1e-9 {
-				t.Fatalf("round %d: share of %s = %g, want at least %g", round, name, s.Share, least)
-			}
-		}
-		if len(got) != n || math.Abs(sum-1) > 1e-9 {
-			t.Fatalf("round %d: %d shares sum to %g, want %d with the sum 1", round, len(got), sum, n)
-		}
-	}
-}
-
 // Between two rounds either no share changes, or one changes enough to be worth a move.
 func TestPlan_LeavesSharesThatHardlyChange(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))

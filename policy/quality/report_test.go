@@ -7,6 +7,27 @@ import (
 	"courier/policy/quality"
 )
 
+// silent returns a job that has been silent since its last report.
+func silent(seconds float64, losses ...float64) quality.History {
+	h := reportsOf(losses...)
+	h.SilentSeconds = seconds
+	return h
+}
+
+// steps returns a job with one report of 2 s, with the losses of its steps.
+func steps(largest float64, losses ...float64) quality.History {
+	h := reportsOf(3)
+	h.Reports[0].Steps, h.Largest = losses, largest
+	return h
+}
+
+// predicted returns a job whose last loss is predicted.
+func predicted(final float64, losses ...float64) quality.History {
+	h := reportsOf(losses...)
+	h.Final = &final
+	return h
+}
+
 // reportsOf returns reports every 2 s of a job that uses half of the CPU.
 func reportsOf(losses ...float64) (h quality.History) {
 	for _, loss := range losses {
@@ -19,131 +40,41 @@ func reportsOf(losses ...float64) (h quality.History) {
 
 // Section 2.5 of the resource policies, row by row.
 func TestObserve_DecidesWhatThePaperLeavesOpen(t *testing.T) {
-	final, higher := 0.5, 3.0
-	flat, diverging := quality.Watched, quality.Completing
+	late := reportsOf(2, 1.6, 1.2)
+	late.Reports[2].Seconds = 3
+	window := func(seconds, before, after float64) *quality.Window {
+		return &quality.Window{Seconds: seconds, Before: before, After: after, CPURatio: 0.5}
+	}
+	stale, diverging := window(2, 1, 0.5), window(2, 0.8, 1)
+	stale.IsStale, diverging.IsDiverging = true, true
+	const flat, done = quality.Watched, quality.Completing
 	for _, test := range []struct {
 		name  string
-		h     func() quality.History
+		h     quality.History
 		phase quality.Phase
 		want  *quality.Window
 	}{
-		{
-			"windows are the last two reports, with their time distance, over the largest loss",
-			func() quality.History {
-				h := reportsOf(2, 1.6, 1.2)
-				h.Reports[2].Seconds = 3
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 3, Before: 0.8, After: 0.6, CPURatio: 0.5},
-		},
-		{
-			"a job without a report is a newcomer",
-			func() quality.History { return quality.History{} },
-			quality.Growing, nil,
-		},
-		{
-			"so is a job with one",
-			func() quality.History { return reportsOf(2) },
-			quality.Growing, nil,
-		},
-		{
-			"one report with eight steps is split in halves",
-			func() quality.History {
-				h := reportsOf(3)
-				h.Reports[0].Steps = []float64{4, 4, 4, 4, 2, 2, 2, 2}
-				h.Largest = 4
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 1, Before: 1, After: 0.5, CPURatio: 0.5},
-		},
-		{
-			"one report with seven steps is not",
-			func() quality.History {
-				h := reportsOf(3)
-				h.Reports[0].Steps = []float64{4, 4, 4, 4, 2, 2, 2}
-				return h
-			},
-			quality.Growing, nil,
-		},
-		{
-			"a predicted last loss replaces the largest loss",
-			func() quality.History {
-				h := reportsOf(2.5, 1.5)
-				h.Final = &final
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 2, Before: 1.25, After: 0.75, CPURatio: 0.5},
-		},
-		{
-			"but not one above the first loss",
-			func() quality.History {
-				h := reportsOf(2, 1)
-				h.Final = &higher
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5},
-		},
-		{
-			"a job is not stale after three report times",
-			func() quality.History {
-				h := reportsOf(2, 1)
-				h.SilentSeconds = 6
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5},
-		},
-		{
-			"a job that is silent for longer is stale",
-			func() quality.History {
-				h := reportsOf(2, 1)
-				h.SilentSeconds = 6.1
-				return h
-			},
-			quality.Growing,
-			&quality.Window{Seconds: 2, Before: 1, After: 0.5, CPURatio: 0.5, IsStale: true},
-		},
-		{
-			"also after its first report",
-			func() quality.History {
-				h := reportsOf(2)
-				h.SilentSeconds = 6.1
-				return h
-			},
-			quality.Growing, &quality.Window{IsStale: true},
-		},
-		{
-			"two rising windows are low rounds",
-			func() quality.History { return reportsOf(1, 1.5, 2) },
-			flat,
-			&quality.Window{Seconds: 2, Before: 0.75, After: 1, CPURatio: 0.5},
-		},
-		{
-			"three rising windows diverge",
-			func() quality.History { return reportsOf(1, 1.2, 1.6, 2) },
-			diverging,
-			&quality.Window{Seconds: 2, Before: 0.8, After: 1, CPURatio: 0.5, IsDiverging: true},
-		},
-		{
-			"three rises within the scatter of a converged loss do not",
-			func() quality.History { return reportsOf(1, 1.01, 1.02, 1.024) },
-			diverging,
-			&quality.Window{Seconds: 2, Before: 1.02 / 1.024, After: 1, CPURatio: 0.5},
-		},
-		{
-			"older reports do not count",
-			func() quality.History { return reportsOf(1, 2, 1.8, 1.6, 1.4) },
-			quality.Growing,
-			&quality.Window{Seconds: 2, Before: 0.8, After: 0.7, CPURatio: 0.5},
-		},
+		{"windows are the last two reports, with their time distance, over the largest loss", late,
+			quality.Growing, window(3, 0.8, 0.6)},
+		{"a job without a report is a newcomer", quality.History{}, quality.Growing, nil},
+		{"so is a job with one", reportsOf(2), quality.Growing, nil},
+		{"one report with eight steps is split in halves", steps(4, 4, 4, 4, 4, 2, 2, 2, 2),
+			quality.Growing, window(1, 1, 0.5)},
+		{"one report with seven steps is not", steps(3, 4, 4, 4, 4, 2, 2, 2), quality.Growing, nil},
+		{"a predicted last loss replaces the largest loss", predicted(0.5, 2.5, 1.5),
+			quality.Growing, window(2, 1.25, 0.75)},
+		{"but not one above the first loss", predicted(3, 2, 1), quality.Growing, window(2, 1, 0.5)},
+		{"a job is not stale after three report times", silent(6, 2, 1), quality.Growing, window(2, 1, 0.5)},
+		{"a job that is silent for longer is stale", silent(6.1, 2, 1), quality.Growing, stale},
+		{"also after its first report", silent(6.1, 2), quality.Growing, &quality.Window{IsStale: true}},
+		{"two rising windows are low rounds", reportsOf(1, 1.5, 2), flat, window(2, 0.75, 1)},
+		{"three rising windows diverge", reportsOf(1, 1.2, 1.6, 2), done, diverging},
+		{"three rises within the scatter of a converged loss do not", reportsOf(1, 1.01, 1.02, 1.024),
+			done, window(2, 1.02/1.024, 1)},
+		{"older reports do not count", reportsOf(1, 2, 1.8, 1.6, 1.4), quality.Growing, window(2, 0.8, 0.7)},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := test.h()
-			phase, w := quality.Observe(&h, quality.Options{})
+			phase, w := quality.Observe(&test.h, quality.Options{})
 			if phase != test.phase || (w == nil) != (test.want == nil) {
 				t.Fatalf("phase %d and window %+v, want %d and %+v", phase, w, test.phase, test.want)
 			}
@@ -226,11 +157,7 @@ func TestPlan_StaleJobsKeepTheirShares(t *testing.T) {
 			map[string]*quality.Window{"stale": stale(), "a": growing(), "b": completed()},
 			map[string]float64{"stale": 2.0 / 3, "a": 1.0 / 6, "b": 1.0 / 6},
 		},
-		{
-			"alone", 0.5,
-			map[string]*quality.Window{"stale": stale()},
-			map[string]float64{"stale": 1},
-		},
+		{"alone", 0.5, map[string]*quality.Window{"stale": stale()}, map[string]float64{"stale": 1}},
 		{
 			"without a share", 0,
 			map[string]*quality.Window{"stale": stale(), "a": growing()},

@@ -346,14 +346,3 @@ func TestRun_ReachesTheBarsOnPublishedTraces(t *testing.T) {
 		})
 	}
 }
-
-func ExamplePolicyComparison_WriteText() {
-	c := elastic.PolicyComparison{Jobs: 2, GPUs: 8, Slot: 60, Charge: "all", Rates: "exact"}
-	c.Policies = []elastic.TraceScore{{Policy: "edf", Jobs: 2, Kept: 1, Ratio: 0.5, Broken: 1}}
-	var out strings.Builder
-	if err := c.WriteText(&out); err != nil {
-		panic(err)
-	}
-	fmt.Println(strings.Split(out.String(), "\n")[0])
-	// Output: 2 jobs, 8 GPUs, slot 1m0s, charge all, exact rates
-}

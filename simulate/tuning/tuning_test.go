@@ -52,13 +52,3 @@ func TestReproduce_NamesWhenThePublishedFiguresAreReached(t *testing.T) {
 		t.Errorf("the table has not one line per case (%v):\n%s", err, &text)
 	}
 }
-
-func TestNetwork_HasPositiveTimesAndCosts(t *testing.T) {
-	for _, n := range tuning.Networks() {
-		for _, o := range n.Options() {
-			if !(o.Seconds > 0) || !(o.Cost > 0) {
-				t.Errorf("%s: %g s and $%g, want positive numbers", n.Name, o.Seconds, o.Cost)
-			}
-		}
-	}
-}
