@@ -3,9 +3,9 @@
 //
 // A policy is a pure function: Plan(view, now) returns the moves for a state of the cluster. It has
 // no clock, network or randomness of its own, so the same code can run in a simulator, over a
-// replayed event log and in a service. The policies are sub-packages: deadline (the default), edf,
-// elasticflow and jct. Others have views of their own: quality divides the CPU of a node by the fall
-// of the loss, fit resizes jobs by their bottlenecks, and cost plans tunings and trainings.
+// replayed event log and in a service. The policies are deadline (the default) and elasticflow,
+// which are sub-packages, EDF and JCT. Others have views of their own: quality divides the CPU of a
+// node by the fall of the loss, fit resizes jobs by their bottlenecks, and cost plans tunings.
 //
 // Capacity is counted in units: GPUs, CPUs or workers. A job holds one of the numbers of units on
 // its curve, or none. A moment is a time at which the number of units of some job starts or changes;

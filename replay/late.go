@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 
@@ -37,7 +36,8 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 	r := &LateJobs{
 		From: until.AddDate(0, -1, 0), Until: until, Confidence: confidence, Rows: []LateJob{},
 	}
-	jobs, past := coursesOf(events), newPastRuns()
+	jobs := coursesOf(events)
+	past := &pastRuns{cluster: cluster.New(), past: trainer.NewPast(), sizes: map[string][]int{}}
 	var loss mean
 	for i, e := range events {
 		at := e.Stamped().At
@@ -62,21 +62,13 @@ func (l *Log) LateJobs(ctx context.Context, confidence float64) (*LateJobs, erro
 type pastRuns struct {
 	cluster *cluster.Cluster
 	past    *trainer.Past
-	sizes   map[string]map[int]bool // batch sizes of finished runs by model
-	ended   int                     // finished runs
+	sizes   map[string][]int // batch sizes of finished runs by model
+	ended   int              // finished runs
 
 	isFitted   bool
 	fitted     decide.Regressors
 	fittedOn   time.Time // the day of the last fit
 	fittedWith int       // finished runs of the last fit
-}
-
-func newPastRuns() *pastRuns {
-	return &pastRuns{
-		cluster: cluster.New(),
-		past:    trainer.NewPast(),
-		sizes:   map[string]map[int]bool{},
-	}
 }
 
 func (p *pastRuns) add(e schemas.Event, sequence uint64) {
@@ -88,10 +80,9 @@ func (p *pastRuns) add(e schemas.Event, sequence uint64) {
 	}
 	p.ended++
 	level := schemas.ModelLevel(end.Model, end.Dataset)
-	if p.sizes[level] == nil {
-		p.sizes[level] = map[int]bool{}
+	if size := int(end.BatchSize); !slices.Contains(p.sizes[level], size) {
+		p.sizes[level] = append(p.sizes[level], size)
 	}
-	p.sizes[level][int(end.BatchSize)] = true
 }
 
 // refit fits the regressors again if a run ended since the last fit, and the day is over or there
@@ -185,14 +176,11 @@ func (j *jobCourse) end(e *schemas.Ended, q *schemas.Submitted) {
 func modelOf(s *schemas.Started) string { return schemas.ModelLevel(s.Model, s.Dataset) }
 
 // request returns the request of a job with a choice of the batch sizes that had run before.
-func (j *jobCourse) request(sizes map[int]bool, confidence float64) schemas.JobRequest {
+func (j *jobCourse) request(sizes []int, confidence float64) schemas.JobRequest {
 	s := j.started
-	choice := maps.Clone(sizes)
-	if choice == nil {
-		choice = map[int]bool{}
-	}
-	choice[int(s.BatchSize)] = true
-	batches := slices.Sorted(maps.Keys(choice))
+	batches := append(slices.Clone(sizes), int(s.BatchSize))
+	slices.Sort(batches)
+	batches = slices.Compact(batches)
 	return schemas.JobRequest{
 		Model: s.Model, Dataset: s.Dataset, Epochs: int(s.Epochs), CPUs: schemas.CPUs{int(s.CPUs)},
 		BatchSizes: batches[:min(len(batches), schemas.MaxCandidates)], Nodes: s.Nodes,
