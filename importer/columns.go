@@ -180,7 +180,7 @@ func mayBe(field, text string) bool {
 		return known && v <= schemas.MaxSLO.Seconds()
 	case FieldStartedAt, FieldEndedAt:
 		_, err := Instant(text, time.UTC)
-		return err == nil
+		return err == nil || dateForm.MatchString(text) // it is refused with its reason
 	case FieldAccuracy, FieldError:
 		_, why = ratio(field, text)
 	case FieldOutcome:
@@ -215,6 +215,15 @@ func (n *names) metrics(found, requested map[string]string) {
 	choose := func(field, name string, r int) {
 		if _, ok := requested[field]; ok || !n.fit(field, name) {
 			return
+		}
+		if n.values != nil {
+			have, had := len(n.values(name)), len(n.values(found[field]))
+			if have == 0 || 2*have < had { // such as a mean in the last row
+				return
+			}
+			if 2*had < have {
+				delete(rank, field)
+			}
 		}
 		if best, known := rank[field]; !known || r < best {
 			found[field], rank[field] = name, r

@@ -160,6 +160,10 @@ func Instant(text string, zone *time.Location) (time.Time, error) {
 			return t.UTC(), nil
 		}
 	}
+	if dateForm.MatchString(text) {
+		return time.Time{}, fmt.Errorf("%q may begin with the day or with the month, and no date of its column"+
+			" tells which: write 2020-10-21", clip(text))
+	}
 	if v, err := strconv.ParseFloat(text, 64); err == nil {
 		switch {
 		case v >= 1e8 && v < 1e10:

@@ -132,6 +132,12 @@ func (s *jsonSource) value(line int, text []byte) error {
 			return s.records(line, pods)
 		}
 	}
+	if jobs := slurmDocument(fields); jobs != nil {
+		for _, cells := range jobs {
+			s.slurmJob(at, cells)
+		}
+		return nil
+	}
 	if columns := columnar(fields, s.o.Columns); columns != nil {
 		return s.records(line, columns)
 	}

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -118,6 +119,46 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 	}
 	d.values[FieldNodes] = strings.Join(expandHosts(d.values[FieldNodes]), ",")
 	r.batchJob(d, cells["SubmitLine"])
+}
+
+// slurmDocument returns the jobs of the output of sacct --json, with the names of sacct's columns; nil for
+// another document.
+func slurmDocument(fields map[string]json.RawMessage) (jobs []map[string]string) {
+	var meta map[string]json.RawMessage
+	if json.Unmarshal(fields["meta"], &meta) != nil || meta["Slurm"] == nil && meta["slurm"] == nil {
+		return nil
+	}
+	var list []map[string]json.RawMessage
+	if json.Unmarshal(fields["jobs"], &list) != nil {
+		return nil
+	}
+	for _, job := range list {
+		flat := map[string]string{}
+		flatten(flat, "", job)
+		state, _, _ := strings.Cut(cmp.Or(flat["state.current"], flat["state"]), ",")
+		cells := map[string]string{
+			"JobIDRaw": flat["job_id"], "JobName": flat["name"], "State": state,
+			"User":  cmp.Or(flat["user"], flat["association.user"]),
+			"Start": flat["time.start"], "End": flat["time.end"], "ElapsedRaw": flat["time.elapsed"],
+			"TimelimitRaw": cmp.Or(flat["time.limit.number"], flat["time.limit"]),
+			"AllocCPUS":    flat["required.CPUs"], "NodeList": flat["nodes"], "SubmitLine": flat["submit_line"],
+		}
+		var tres struct {
+			Allocated []struct {
+				Type  string
+				Count json.Number
+			}
+		}
+		if json.Unmarshal(job["tres"], &tres) == nil {
+			for _, r := range tres.Allocated {
+				if r.Type == "cpu" {
+					cells["AllocCPUS"] = r.Count.String()
+				}
+			}
+		}
+		jobs = append(jobs, cells)
+	}
+	return jobs
 }
 
 // batchJob adds a job of a batch system, with the fields of its command.

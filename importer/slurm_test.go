@@ -83,6 +83,23 @@ func TestReader_Slurm(t *testing.T) {
 	}
 }
 
+// The document of sacct --json has the jobs of the table.
+func TestReader_SlurmDocument(t *testing.T) {
+	const text = `{"meta":{"Slurm":{"version":{"major":"23"}}},"errors":[],"warnings":[],"jobs":[
+{"job_id":101,"name":"resnet","user":"ada","state":{"current":["COMPLETED"],"reason":"None"},"nodes":"gpu[01-02]",
+ "time":{"elapsed":3600,"start":1614592800,"end":1614596400,"limit":{"set":true,"number":120}},
+ "tres":{"allocated":[{"type":"cpu","name":"","count":8},{"type":"mem","name":"","count":1024}]},
+ "submit_line":"sbatch train.sh --batch-size 64 --epochs 10"},
+{"job_id":102,"name":"resnet","state":{"current":"FAILED"},"nodes":"gpu01","time":{"elapsed":36,"start":1614592800},
+ "required":{"CPUs":8},"submit_line":"sbatch train.sh --batch-size 512 --epochs 10"}]}`
+	const want = "resnet b64 c8 e10 on gpu01+gpu02 from 2021-03-01T10:00:00 3600s finished limit 7200\n" +
+		"refused: sacct.json: outcome: the run has failed, and no epoch has a time: nothing can be learned from it\n"
+	o := importer.Options{Now: now}
+	if got := brief(read(t, o, importer.Detect("sacct.json", []byte(text)), "sacct.json", text)); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
 func TestReader_PBS(t *testing.T) {
 	const text = "03/04/2024 10:00:00;Q;123.pbs;queue=gpu\n" +
 		"03/04/2024 11:00:00;E;123.pbs;user=ada jobname=resnet start=1614592800 exec_host=n01/0*4+n02/0*4" +

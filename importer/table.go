@@ -30,8 +30,9 @@ type table struct {
 	isFixed bool // the header was given, and not collected from the rows
 	sample  []record
 	columns map[string]string // field to column; nil: not decided
-	phase   string            // see names.phase
-	exit    string            // column of exit codes; "": none
+	written notation
+	phase   string // see names.phase
+	exit    string // column of exit codes; "": none
 	open    map[string]*epochRun
 	order   []string
 }
@@ -43,6 +44,7 @@ func (r *Reader) newTable(name string, header []string) *table {
 // add takes a row.
 func (t *table) add(row record) error {
 	if t.columns != nil {
+		t.written.rewrite(row.cells)
 		t.row(&row)
 		return nil
 	}
@@ -66,6 +68,12 @@ func (t *table) decide() error {
 	}
 	if err := t.check(); err != nil {
 		return err
+	}
+	if t.isFixed { // the cells of JSON are numbers, or lists with commas
+		t.written = notationOf(t.header, t.values)
+		for i := range t.sample {
+			t.written.rewrite(t.sample[i].cells)
+		}
 	}
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()

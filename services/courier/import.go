@@ -50,8 +50,9 @@ accuracy, error and loss; an epoch may have several rows. Common other names, su
 params.batch_size, metrics.val_acc or "time (min)", are recognized; --columns maps the rest. Metrics on
 validation data are preferred, and accuracies on training data are not imported. A time that only grows
 from row to row is the time since the start. If it may also be the time of each epoch, the run is
-refused, and the message names the flag that decides. Timestamps are RFC 3339, a date with or without a time of day, or seconds or
-milliseconds since 1970. Durations are seconds, or 8m13s, 1.2min, 01:02:03, 1-02:03:04. An accuracy
+refused, and the message names the flag that decides. Timestamps are RFC 3339, a date with or without a
+time of day, or seconds or milliseconds since 1970. Decimal commas, and dates that begin with the day or
+the month, are read where the values of a table tell which they are. Durations are seconds, or 8m13s, 1.2min, 01:02:03, 1-02:03:04. An accuracy
 above 1 is a percentage; an error, such as a word error rate, is 1 - accuracy.
 
 A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds
