@@ -100,9 +100,9 @@ func (b *Bus) Letter(ctx context.Context, sequence uint64) (*Letter, error) {
 
 // letterAt reads one letter without its replay mark.
 func (b *Bus) letterAt(ctx context.Context, sequence uint64) (*Letter, error) {
-	stream, err := b.js.Stream(ctx, schemas.StreamDead)
+	stream, err := b.stream(ctx, schemas.StreamDead)
 	if err != nil {
-		return nil, fmt.Errorf("open stream %s: %w", schemas.StreamDead, unavailable(err))
+		return nil, err
 	}
 	notFound := &schemas.Error{Code: schemas.CodeNotFound, Field: "letter"}
 	msg, err := stream.GetMsg(ctx, sequence)

@@ -23,9 +23,13 @@ type StreamInfo struct {
 	MaxAge      time.Duration // 0: unlimited
 }
 
-// stream opens a stream, whose cached information is current.
+// stream opens a stream, whose cached information is current. The error matches schemas.ErrNotFound if
+// the server does not have it.
 func (b *Bus) stream(ctx context.Context, name string) (jetstream.Stream, error) {
 	s, err := b.js.Stream(ctx, name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		err = &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open stream %s: %w", name, unavailable(err))
 	}
@@ -61,24 +65,17 @@ func (b *Bus) Bounds(ctx context.Context, stream string) (first, last uint64, er
 // LastSequence returns the sequence of the last message of a stream. The error matches
 // schemas.ErrNotFound if the server does not have the stream.
 func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
-	s, err := b.stream(ctx, stream)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		missing := &schemas.Error{Code: schemas.CodeNotFound, Message: "stream not found"}
-		return 0, fmt.Errorf("open stream %s: %w", stream, missing)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return s.CachedInfo().State.LastSeq, nil
+	info, err := b.StreamInfo(ctx, stream)
+	return info.Last, err
 }
 
 // ClusterID returns the identity of the event log, which changes if the log is created anew.
 func (b *Bus) ClusterID(ctx context.Context) (string, error) {
-	s, err := b.js.Stream(ctx, schemas.StreamJob)
+	info, err := b.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {
-		return "", fmt.Errorf("identify the cluster: %w", unavailable(err))
+		return "", fmt.Errorf("identify the cluster: %w", err)
 	}
-	return strconv.FormatInt(s.CachedInfo().Created.UnixNano(), 36), nil
+	return strconv.FormatInt(info.CreatedAt.UnixNano(), 36), nil
 }
 
 // WidenStream raises the limits of a stream to at least maxBytes and maxAge, and never lowers

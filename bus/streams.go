@@ -130,7 +130,14 @@ func (b *Bus) prepareBuckets(ctx context.Context) error {
 		schemas.BucketIntents,
 		schemas.BucketLeases,
 	} {
-		if err := b.prepareKeyValue(ctx, bucket); err != nil {
+		config := jetstream.KeyValueConfig{
+			Bucket:   bucket,
+			History:  5,
+			Storage:  jetstream.FileStorage,
+			Replicas: b.minReplicas,
+		}
+		err := prepareBucket(ctx, b, "KV_"+bucket, config, b.js.CreateKeyValue, b.js.UpdateKeyValue)
+		if err != nil {
 			return fmt.Errorf("create bucket %s: %w", bucket, unavailable(err))
 		}
 	}
@@ -139,41 +146,12 @@ func (b *Bus) prepareBuckets(ctx context.Context) error {
 		{Bucket: schemas.BucketSnapshots, TTL: schemas.SnapshotAge},
 	} {
 		o.Storage, o.Replicas = jetstream.FileStorage, b.minReplicas
-		if err := b.prepareObjects(ctx, o); err != nil {
+		err := prepareBucket(ctx, b, "OBJ_"+o.Bucket, o, b.js.CreateObjectStore, b.js.UpdateObjectStore)
+		if err != nil {
 			return fmt.Errorf("create object store %s: %w", o.Bucket, unavailable(err))
 		}
 	}
 	return nil
-}
-
-// prepareKeyValue creates a key-value bucket, or raises its number of replicas.
-func (b *Bus) prepareKeyValue(ctx context.Context, bucket string) error {
-	config := jetstream.KeyValueConfig{
-		Bucket:   bucket,
-		History:  5,
-		Storage:  jetstream.FileStorage,
-		Replicas: b.minReplicas,
-	}
-	return b.prepareBucket(ctx, "KV_"+bucket, func(ctx context.Context, exists bool) error {
-		write := b.js.CreateKeyValue
-		if exists {
-			write = b.js.UpdateKeyValue
-		}
-		_, err := write(ctx, config)
-		return err
-	})
-}
-
-// prepareObjects creates an object store, or raises its number of replicas.
-func (b *Bus) prepareObjects(ctx context.Context, o jetstream.ObjectStoreConfig) error {
-	return b.prepareBucket(ctx, "OBJ_"+o.Bucket, func(ctx context.Context, exists bool) error {
-		write := b.js.CreateObjectStore
-		if exists {
-			write = b.js.UpdateObjectStore
-		}
-		_, err := write(ctx, o)
-		return err
-	})
 }
 
 // createTimeout bounds one attempt to create a bucket. If two services create it at the same
@@ -181,26 +159,27 @@ func (b *Bus) prepareObjects(ctx context.Context, o jetstream.ObjectStoreConfig)
 // without a leader). At the next attempt the bucket exists.
 const createTimeout = time.Second
 
-// prepareBucket calls write if the stream of a bucket is missing or has too few replicas.
-func (b *Bus) prepareBucket(
-	ctx context.Context, stream string, write func(ctx context.Context, exists bool) error,
+// prepareBucket creates a bucket, or updates it if its stream has too few replicas.
+func prepareBucket[C, S any](
+	ctx context.Context, b *Bus, stream string, config C,
+	create, update func(context.Context, C) (S, error),
 ) error {
 	for {
 		s, err := b.js.Stream(ctx, stream)
 		if err == nil && s.CachedInfo().Config.Replicas >= b.minReplicas {
 			return nil
 		}
-		if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		write, verb := update, "UPDATE"
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			write, verb = create, "CREATE"
+		} else if err != nil {
 			return err
-		}
-		exists, verb := err == nil, "CREATE"
-		if exists {
-			verb = "UPDATE"
 		}
 
 		attempt, cancel := context.WithTimeout(ctx, createTimeout)
 		watched, done := b.permissions.watch(attempt, "$JS.API.STREAM."+verb+"."+stream)
-		err = done(write(watched, exists))
+		_, err = write(watched, config)
+		err = done(err)
 		timedOut := attempt.Err() != nil && ctx.Err() == nil
 		cancel()
 		if err == nil || !timedOut && !errors.Is(err, jetstream.ErrBucketExists) {

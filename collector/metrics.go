@@ -6,6 +6,7 @@ import (
 	"courier/spool"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
@@ -26,15 +27,16 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	factory := promauto.With(reg)
 	counter := func(name, help string) prometheus.Counter {
 		name = "courier_collector_" + name
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+		return factory.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
 	gauge := func(name, help string) prometheus.Gauge {
 		name = "courier_collector_" + name
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		return factory.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
-	m := &metrics{
+	return &metrics{
 		publishedSamples: counter("published_samples_total",
 			"Node samples that were published and acknowledged."),
 		droppedSamples: counter("dropped_samples_total",
@@ -50,19 +52,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		readingCPU: counter("cpu_seconds_total",
 			"CPU time of the process during readings of the node's counters. It includes other "+
 				"work of the process at the same time."),
-		readingTime: prometheus.NewHistogram(prometheus.HistogramOpts{
+		readingTime: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "courier_collector_reading_seconds",
 			Help:    "Duration of a reading of the node's counters.",
 			Buckets: prometheus.ExponentialBuckets(250e-6, 2, 12),
 		}),
 		resident: gauge("resident_bytes", "Resident memory of the collector's process."),
 	}
-	if reg != nil {
-		reg.MustRegister(m.publishedSamples, m.droppedSamples, m.failedReadings, m.replayedEvents,
-			m.queueSamples, m.queueAge, m.spoolBytes, m.spoolFailures, m.readingCPU, m.readingTime,
-			m.resident)
-	}
-	return m
 }
 
 func (m *metrics) addReading(cpu, elapsed time.Duration, resident float64) {

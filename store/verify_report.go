@@ -274,18 +274,14 @@ func (h *Hour) text() string {
 // text describes the differences between an hour of a roll-up and its table.
 func (h *RollUpHour) text(table string) string {
 	var words []string
-	for _, w := range []struct {
-		n    uint64
-		what string
-	}{
-		{h.Missing, "missing"},
-		{h.Wrong, "different from " + table},
-		{h.Extra, "without events in " + table},
-	} {
-		if w.n > 0 {
-			words = append(words, fmt.Sprintf("%d rows %s", w.n, w.what))
+	add := func(n uint64, what string) {
+		if n > 0 {
+			words = append(words, fmt.Sprintf("%d rows %s", n, what))
 		}
 	}
+	add(h.Missing, "missing")
+	add(h.Wrong, "different from "+table)
+	add(h.Extra, "without events in "+table)
 	line := strings.Join(words, ", ") + ": " + some(h.Missing+h.Wrong+h.Extra, h.Keys)
 	if !h.At.IsZero() {
 		line = h.At.Format(time.RFC3339) + ": " + line

@@ -73,13 +73,7 @@ func writeFile(path string, content []byte) error {
 		return err
 	}
 	_, err = file.Write(content)
-	if err == nil {
-		err = file.Sync()
-	}
-	if closed := file.Close(); err == nil {
-		err = closed
-	}
-	if err != nil {
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(temporary, path)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -97,15 +98,9 @@ func setDefaults(o *Options) error {
 		}
 		o.HostCommand = []string{program, "engine-host"}
 	}
-	if o.StartTimeout == 0 {
-		o.StartTimeout = time.Minute
-	}
-	if o.StopTimeout == 0 {
-		o.StopTimeout = 8 * time.Second
-	}
-	if o.MaxRestartDelay == 0 {
-		o.MaxRestartDelay = 10 * time.Second
-	}
+	o.StartTimeout = cmp.Or(o.StartTimeout, time.Minute)
+	o.StopTimeout = cmp.Or(o.StopTimeout, 8*time.Second)
+	o.MaxRestartDelay = cmp.Or(o.MaxRestartDelay, 10*time.Second)
 	return nil
 }
 

@@ -43,11 +43,7 @@ func (v *supervisor) supervise(ctx context.Context) error {
 
 // restartDelay is the delay before a restart, after a number of earlier failures in a row.
 func restartDelay(failures int, maxDelay time.Duration) time.Duration {
-	delay := firstRestartDelay
-	for ; failures > 0 && delay < maxDelay; failures-- {
-		delay *= 2
-	}
-	return min(delay, maxDelay)
+	return min(firstRestartDelay<<min(failures, 20), maxDelay)
 }
 
 // mayRestart reports whether a restart may succeed: always if the engine has answered before,
