@@ -90,9 +90,11 @@ func (b *Bus) ConsumeBatch(
 
 // run starts again after Rewind, or repeats the batch of an open intent, then consumes the durable.
 func (r *batcher) run(ctx context.Context) error {
-	if err := r.loadIntent(ctx); err != nil {
+	var err error
+	if r.intent, r.revision, err = r.readIntent(ctx, r.durable); err != nil {
 		return err
 	}
+	r.replay = r.intent.Replay
 	if r.intent.Rewound {
 		if err := r.startAgain(ctx); err != nil {
 			return err

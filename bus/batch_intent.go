@@ -28,12 +28,6 @@ type intent struct {
 	Rewound bool   `json:"rewound,omitempty"`
 }
 
-func (r *batcher) loadIntent(ctx context.Context) (err error) {
-	r.intent, r.revision, err = r.readIntent(ctx, r.durable)
-	r.replay = r.intent.Replay
-	return err
-}
-
 // readIntent reads the intent of a durable and its revision. If the durable has none yet, both
 // are zero.
 func (b *Bus) readIntent(ctx context.Context, d schemas.Durable) (i intent, revision uint64, err error) {

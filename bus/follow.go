@@ -118,7 +118,8 @@ func (b *Bus) handleMessage(
 
 	// The goroutine that waits for the ack of this message answers a request: it goes first.
 	runtime.Gosched()
-	records, err := b.recordsOf(ctx, o, msg, meta)
+	position := Record{Subject: msg.Subject(), Sequence: sequence, StoredAt: meta.Timestamp}
+	records, err := b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
 	if err != nil {
 		return err
 	}
@@ -135,18 +136,6 @@ func (b *Bus) handleMessage(
 		return errEndReached
 	}
 	return nil
-}
-
-// recordsOf returns the events of a message.
-func (b *Bus) recordsOf(
-	ctx context.Context, o *FollowOptions, msg jetstream.Msg, meta *jetstream.MsgMetadata,
-) ([]Record, error) {
-	position := Record{
-		Subject:  msg.Subject(),
-		Sequence: meta.Sequence.Stream,
-		StoredAt: meta.Timestamp,
-	}
-	return b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
 }
 
 // orderedConsumer creates the consumer that delivers the rest of o. A request to a server that stops or

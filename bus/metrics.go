@@ -55,8 +55,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // event of its kind.
 func (m *metrics) countPublished(subject string, err error) {
 	kind := subjectKind(subject)
-	m.published.WithLabelValues(kind, outcome(err)).Inc()
-	m.published.WithLabelValues(kind, "error")
+	failures := m.published.WithLabelValues(kind, "error")
+	if err != nil {
+		failures.Inc()
+		return
+	}
+	m.published.WithLabelValues(kind, "ok").Inc()
 }
 
 // reasonLabel returns the metric label for the reason why a message could not be decoded.

@@ -43,8 +43,11 @@ func (b *Bus) Claim(ctx context.Context, e *schemas.Started) (uint64, error) {
 		return b.Publish(ctx, e) // the advisor claims the run
 	}
 	ack, err := b.publish(ctx, e)
-	if err != nil || !ack.Duplicate {
-		return ackedSequence(ack), err
+	if err != nil {
+		return 0, err
+	}
+	if !ack.Duplicate {
+		return ack.Sequence, nil
 	}
 	msg, err := b.lastStored(ctx, schemas.StreamJob, e.Subject())
 	if err != nil {
@@ -57,13 +60,6 @@ func (b *Bus) Claim(ctx context.Context, e *schemas.Started) (uint64, error) {
 		return 0, &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: message}
 	}
 	return ack.Sequence, nil
-}
-
-func ackedSequence(ack *jetstream.PubAck) uint64 {
-	if ack == nil {
-		return 0
-	}
-	return ack.Sequence
 }
 
 // PublishOnce publishes an event that may exist only once on its subject, at any distance in time:
@@ -241,11 +237,4 @@ func subjectKind(subject string) string {
 		rest = rest[i+1:]
 	}
 	return first + "." + rest
-}
-
-func outcome(err error) string {
-	if err != nil {
-		return "error"
-	}
-	return "ok"
 }

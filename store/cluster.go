@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 
 	"courier/bus"
+	"courier/schemas"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -101,10 +103,9 @@ func (c *Cluster) Databases() []*Database { return c.shards }
 // already, it does not wait for the others. Otherwise it waits for one server of each shard; Run
 // migrates further replicas when they are available.
 func (c *Cluster) Migrate(ctx context.Context) error {
-	for _, s := range c.shardMap.Shards {
-		if c.isMigrated(ctx, s.Replicas) {
-			return nil
-		}
+	isMigrated := func(s schemas.Shard) bool { return c.isMigrated(ctx, s.Replicas) }
+	if slices.ContainsFunc(c.shardMap.Shards, isMigrated) {
+		return nil
 	}
 	return c.migrateServers(ctx)
 }

@@ -24,13 +24,9 @@ type statement struct {
 	cancel   context.CancelFunc
 }
 
-// timeoutKey is the context key of a timeout; see withTimeout.
+// timeoutKey is the context key of a timeout, for statements that take longer than those of their
+// database.
 type timeoutKey struct{}
-
-// withTimeout lets the statements of a context take longer than those of their database.
-func withTimeout(ctx context.Context, timeout time.Duration) context.Context {
-	return context.WithValue(ctx, timeoutKey{}, timeout)
-}
 
 func (d *Database) timeoutOf(ctx context.Context) time.Duration {
 	longer, _ := ctx.Value(timeoutKey{}).(time.Duration)

@@ -49,7 +49,7 @@ func (w *batchWriter) clear(ctx context.Context, stream string, first uint64) er
 	}
 	defer end()
 
-	ctx = withTimeout(ctx, clearTimeout)
+	ctx = context.WithValue(ctx, timeoutKey{}, clearTimeout)
 	const positions = "DELETE FROM log_position WHERE stream = '%s'"
 	if err := d.exec(ctx, "clear "+positionTable, fmt.Sprintf(positions, stream)); err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"courier/bus"
+	"courier/schemas"
 )
 
 func (v *Verifier) compareEvents(ctx context.Context, log *logHours, t *eventTable, hours []*Hour) error {
@@ -168,8 +169,8 @@ func (c *eventComparison) scanLog(ctx context.Context) error {
 }
 
 func (c *eventComparison) addLogged(ctx context.Context, r bus.Record) error {
-	row, ok := c.table.rowOf(r.Event)
-	if !ok || !c.database.shard.owns(r.Subject) {
+	name, row, ok := schemas.RowOf(r.Event)
+	if !ok || name != c.table.name || !c.database.shard.owns(r.Subject) {
 		return nil
 	}
 	e := hourEvent{hourOf(r.Event.Stamped().At), hash(r.Event.ID())}

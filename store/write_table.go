@@ -47,7 +47,9 @@ func newTable(s schemas.Table) *eventTable {
 	if t.name == "job_advice" {
 		t.stream = schemas.StreamAdvice
 	}
-	t.insert, t.readers = insertInto(t.name, s.Row), columnReaders(reflect.TypeOf(s.Row))
+	row := reflect.TypeOf(s.Row)
+	t.insert = fmt.Sprintf("INSERT INTO %s (%s)", t.name, strings.Join(columnNames(row), ", "))
+	t.readers = columnReaders(row)
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) "+
 		"AND event_id IN (SELECT event_id FROM %[3]s)", t.name, t.key, batchTable)
 	if t.name == "node_sample" {
@@ -58,18 +60,6 @@ func newTable(s schemas.Table) *eventTable {
 			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
-}
-
-// rowOf returns the row of an event. ok is false if the event belongs to another table.
-func (t *eventTable) rowOf(e schemas.Event) (row any, ok bool) {
-	name, row, ok := schemas.RowOf(e)
-	return row, ok && name == t.name
-}
-
-// insertInto returns the statement that inserts rows into the named table.
-func insertInto(name string, row any) string {
-	columns := strings.Join(columnNames(reflect.TypeOf(row)), ", ")
-	return fmt.Sprintf("INSERT INTO %s (%s)", name, columns)
 }
 
 // tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
@@ -92,11 +82,6 @@ type eventRow struct {
 type storedRow struct {
 	EventID  string `ch:"event_id"`
 	Sequence uint64 `ch:"sequence"`
-}
-
-// isOf reports whether the row was written for a record of a batch, and not for its duplicate.
-func (s *storedRow) isOf(r *eventRow) bool {
-	return s.EventID == r.id && s.Sequence == r.sequence
 }
 
 // groupByTable groups the records of a batch in the order of all. Of several records with the
@@ -168,7 +153,7 @@ func (g *tableRows) withoutDuplicates(stored []storedRow) []any {
 	rows := make([]any, 0, len(g.rows))
 	for i := range g.rows {
 		r := &g.rows[i]
-		isOther := func(s storedRow) bool { return !s.isOf(r) }
+		isOther := func(s storedRow) bool { return s.Sequence != r.sequence }
 		if !slices.ContainsFunc(byID[r.id], isOther) {
 			rows = append(rows, r.row)
 		}

@@ -58,8 +58,8 @@ func New(o Options, log *slog.Logger, reg prometheus.Registerer) (*Engine, error
 	if err := setDefaults(&o); err != nil {
 		return nil, fmt.Errorf("engine options: %w", err)
 	}
-	e := &Engine{options: o, log: log, metrics: newMetrics(reg), readiness: newReadiness()}
-	return e, nil
+	r := &readiness{changed: make(chan struct{})}
+	return &Engine{options: o, log: log, metrics: newMetrics(reg), readiness: r}, nil
 }
 
 func setDefaults(o *Options) error {
@@ -139,7 +139,7 @@ func (e *Engine) run(ctx context.Context) (err error) {
 		}
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.release()) }()
+	defer func() { err = errors.Join(err, lock.engine.Close(), lock.owner.Close()) }()
 	if err := os.MkdirAll(store, 0o700); err != nil {
 		return fmt.Errorf("create the engine's directory: %w", err)
 	}

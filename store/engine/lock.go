@@ -45,11 +45,6 @@ func lockData(ctx context.Context, run string) (*dataLock, error) {
 	return &dataLock{owner: owner, engine: engine}, nil
 }
 
-// release releases the locks, by closing their files.
-func (l *dataLock) release() error {
-	return errors.Join(l.engine.Close(), l.owner.Close())
-}
-
 // inUse adds the data directory to an error, and ErrInUse if it is locked.
 func inUse(run string, err error) error {
 	if errors.Is(err, errLocked) || errors.Is(err, context.DeadlineExceeded) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +16,6 @@ import (
 // probeInterval is the interval at which a starting child is checked.
 const probeInterval = 10 * time.Millisecond
 
-// newNonce returns an identifier for a start, to recognize the answer of its engine.
-func newNonce() string { return "courier-" + strings.ToLower(rand.Text()) }
-
 // awaitReady waits until the child answers with the nonce of this start. It fails if the child
 // prints an exception or ends, or after StartTimeout.
 func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection, error) {
@@ -28,8 +24,8 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection
 	defer cancel()
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
-	p := newReadinessProbe(v.settings)
-	defer p.client.CloseIdleConnections()
+	transport := &http.Transport{DisableKeepAlives: true} // an open connection would delay a stop
+	p := &readinessProbe{v.settings, &http.Client{Transport: transport, Timeout: 5 * time.Second}}
 	fail := func(err error) (Connection, error) {
 		return Connection{}, fmt.Errorf("start the engine: %w", err)
 	}
@@ -75,13 +71,6 @@ func addPortTaken(output string, err error) error {
 type readinessProbe struct {
 	settings settings
 	client   *http.Client
-}
-
-// newReadinessProbe returns a probe that keeps no connection open, which would delay a stop.
-func newReadinessProbe(s settings) *readinessProbe {
-	transport := &http.Transport{DisableKeepAlives: true, Proxy: nil}
-	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
-	return &readinessProbe{settings: s, client: client}
 }
 
 // check returns the endpoint if the engine of this start answers on the ports. It creates the

@@ -56,18 +56,9 @@ type readiness struct {
 	changed  chan struct{} // closed at the next change
 }
 
-func newReadiness() *readiness {
-	return &readiness{changed: make(chan struct{})}
-}
-
 // setReady sets the endpoint of a started engine.
 func (r *readiness) setReady(p Connection) {
 	r.update(func() { r.endpoint, r.ready = p, true })
-}
-
-// setNotReady sets the state after a crash or stop of the engine.
-func (r *readiness) setNotReady() {
-	r.update(func() { r.ready = false })
 }
 
 // setEnded sets the state after the end of Run.

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -74,7 +76,7 @@ func (v *supervisor) runOnce(ctx context.Context) error {
 	case <-c.exited:
 	case <-ctx.Done():
 	}
-	v.readiness.setNotReady()
+	v.readiness.update(func() { v.readiness.ready = false })
 	v.metrics.up.Set(0)
 	if ctx.Err() != nil {
 		return v.endChild(ctx, c)
@@ -93,7 +95,7 @@ func (v *supervisor) prepare() error {
 			return err
 		}
 	}
-	v.settings.nonce = newNonce()
+	v.settings.nonce = "courier-" + strings.ToLower(rand.Text())
 	if err := os.Remove(v.settings.portsPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the ports of the last start: %w", err)
 	}
