@@ -22,9 +22,7 @@ func TestConsumeBatch_ContinuesAfterTheEndOfARequest(t *testing.T) {
 	server.Connect(t) // prepares
 	again := make(warnings, 10)
 	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()}, slog.New(slog.NewTextHandler(again, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const small, large, each = 12_000, 600, 100 // four requests admit 10,000 small or 400 large messages
 	publishSamples(t, server, 0, small, 1)
 	publishSamples(t, server, small, large, each)
@@ -84,9 +82,7 @@ func publishSamples(t *testing.T, server *bustest.Server, from, messages, each i
 			message = all[0]
 		}
 		data, err := schemas.Marshal(message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := js.PublishAsync(all[0].Subject(), data,
 			jetstream.WithMsgID(fmt.Sprint(all[0].EventID, each)),
 			jetstream.WithStallWait(patience)); err != nil {

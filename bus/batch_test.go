@@ -34,13 +34,9 @@ func fetchAndCrash(t *testing.T, url string, d schemas.Durable, count int) {
 		AckWait:       d.AckWait,
 		MaxAckPending: d.MaxAckPending,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	taken, err := c.Fetch(count, jetstream.FetchMaxWait(patience))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range taken.Messages() {
 	}
 }
@@ -61,28 +57,20 @@ func TestConsumeBatch_HandlesTheMessagesOfACrashedProcess(t *testing.T) {
 	}
 	s, err := server.New(server.Options{DataDir: t.TempDir(), Config: config, Start: patience},
 		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, s.Start(t.Context()))
 	t.Cleanup(s.Stop)
 	url := func(user string) string {
 		return strings.Replace(s.URL(), "nats://", "nats://"+user+":"+user+"@", 1)
 	}
 	as := func(user string) *bus.Bus {
 		b, err := bus.Connect(t.Context(), bus.Options{URL: url(user)}, slog.New(slog.DiscardHandler), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = b.Close(context.Background()) }) // its server may have stopped
 		return b
 	}
 	root, d := as("root"), schemas.StoreDurables()[1]
-	if err := root.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.Prepare(within(t)))
 	publish(t, root, 0, 30)
 	fetchAndCrash(t, url("root"), d, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -139,9 +127,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	failed := make(warnings, 10)
 	b, err := bus.Connect(t.Context(), bus.Options{URL: server.URL()},
 		slog.New(slog.NewTextHandler(failed, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var outage atomic.Bool
@@ -161,9 +147,7 @@ func TestConsumeBatch_RestartsSoonAfterEachOutage(t *testing.T) {
 	publish := func() uint64 {
 		number++
 		sequence, err := b.Publish(ctx, sample(number))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return sequence
 	}
 	for n := range 3 {
@@ -197,9 +181,7 @@ func TestBacklog_CountsUnhandledMessages(t *testing.T) {
 	backlog := func(messages uint64) {
 		t.Helper()
 		got, err := b.Backlog(within(t), d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.Messages != messages || got.Oldest.IsZero() != (messages == 0) ||
 			messages > 0 && time.Since(got.Oldest) > time.Minute {
 			t.Errorf("Backlog() = %+v, want %d recent messages", got, messages)
@@ -268,9 +250,7 @@ func TestConsumeBatch_ClosesOnlyItsOwnBatch(t *testing.T) {
 		endSecond()
 		return nil
 	})
-	if err := <-secondDone; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-secondDone)
 	if got, err := second.Backlog(ctx, d); err != nil || got.Messages != 0 {
 		t.Errorf("Backlog() = %+v, %v at the end, want none", got, err)
 	}
@@ -312,9 +292,7 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 	}
 	consume(publish(1, 30))
 	js := outside(t, server.URL())
-	if err := js.DeleteStream(within(t), d.Stream); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(within(t), d.Stream))
 	if err := b.Prepare(within(t)); err != nil {
 		t.Fatal(err)
 	}

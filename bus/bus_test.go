@@ -47,9 +47,7 @@ func TestPublish_DropsADuplicate(t *testing.T) {
 	t.Parallel()
 	b := bustest.New(t)
 	first, err := b.Publish(within(t), sample(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, err := b.Publish(within(t), sample(1))
 	if err != nil || again != first {
 		t.Errorf("second Publish = %d, %v, want %d", again, err, first)
@@ -79,9 +77,7 @@ func follow(t *testing.T, b *bus.Bus, o bus.FollowOptions, want int) []uint64 {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(got) != want {
 		t.Fatalf("Follow delivered %v, want %d events", got, want)
 	}
@@ -229,9 +225,7 @@ func TestFollow_ContinuesAfterAnOutage(t *testing.T) {
 		}
 	}
 	cancel()
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must(t, <-done)
 	if fmt.Sprint(got) != "[1 2 3 4]" {
 		t.Errorf("sequences %v, want [1 2 3 4]", got)
 	}
@@ -242,13 +236,9 @@ func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
 	s := bustest.NewServer(t)
 	b := s.Connect(t)
 	nc, err := nats.Connect(s.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer nc.Close()
-	if err := nc.Publish(schemas.NodeSubject("node-a", schemas.EventSample), []byte("{broken")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.Publish(schemas.NodeSubject("node-a", schemas.EventSample), []byte("{broken")))
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
@@ -424,14 +414,10 @@ func TestChampion_ChangesByCompareAndSet(t *testing.T) {
 		t.Fatalf("Champion of an empty system = %v, want not_found", err)
 	}
 	digest, err := b.PutArtifact(ctx, []byte("tree"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := schemas.Champion{Target: schemas.TargetEpochTime, ModelDigest: digest}
 	revision, err := b.SetChampion(ctx, c, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := b.SetChampion(ctx, c, 0); !errors.Is(err, schemas.ErrConflict) {
 		t.Errorf("SetChampion with a stale revision = %v, want conflict", err)
 	}
@@ -478,9 +464,7 @@ func TestFollow_LeavesNoConsumerBehind(t *testing.T) {
 	}
 	js := outside(t, s.URL())
 	stream, err := js.Stream(within(t), schemas.StreamNode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := stream.CachedInfo().State.Consumers; n != 0 {
 		t.Errorf("got %d remaining consumers, want none", n)
 	}
@@ -517,5 +501,13 @@ func TestFollow_ReportsProgressOfEveryMessage(t *testing.T) {
 	}
 	if info, err := b.StreamInfo(within(t), schemas.StreamJob); info.First != 1 || err != nil {
 		t.Errorf("StreamInfo = %+v, %v; want 1 as the first event", info, err)
+	}
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

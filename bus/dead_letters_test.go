@@ -41,9 +41,7 @@ func letter(
 		change(d)
 	}
 	sequence, err := b.Publish(within(t), d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sequence
 }
 
@@ -51,9 +49,7 @@ func letter(
 func body(t *testing.T, s *schemas.Sample) []byte {
 	t.Helper()
 	data, err := schemas.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return append([]byte(" "), data...)
 }
 
@@ -144,9 +140,7 @@ func deadBody(
 	d.At = time.Now().UTC()
 	change(d)
 	out, err := schemas.Marshal(d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 
@@ -200,9 +194,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
 	stream, err := js.Stream(within(t), schemas.StreamNode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	msg, err := stream.GetMsg(within(t), 2)
 	if err != nil || string(msg.Data) != string(body(t, sample(7))) || msg.Subject != nodeSubject ||
 		msg.Header.Get(jetstream.MsgIDHeader) != sample(7).ID() {
@@ -220,9 +212,7 @@ func TestReplay_PublishesTheBytesOnceAndMarksTheLetter(t *testing.T) {
 	}
 	for _, sequence := range []uint64{at, 3} { // the copy is newer than the mark
 		l, err := b.Letter(within(t), sequence)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if r, err := b.Replay(within(t), l); err != nil || r.Fate != bus.FateAlreadyReplayed ||
 			r.Sequence != 2 {
 			t.Errorf("second Replay = %+v, %v, want already replayed as 2", r, err)
@@ -238,9 +228,7 @@ func TestReplay_Refuses(t *testing.T) {
 	alive := &schemas.Alive{}
 	alive.EventID, alive.At, alive.JobID, alive.Run = "a/1/alive/1", time.Now().UTC(), "a", 1
 	aliveBody, err := schemas.Marshal(alive)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	long := []byte(strings.Repeat("x", schemas.MaxDeadBytes))
 	for _, c := range []struct {
 		name    string
@@ -292,9 +280,7 @@ func TestReplay_Refuses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
 			l, err := b.Letter(within(t), letter(t, b, c.stream, 50, c.subject, c.data, c.change))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			r, err := b.Replay(within(t), l)
 			if err != nil || r.Fate != bus.FateRefused || !strings.HasPrefix(r.Reason, c.want) {
 				t.Errorf("Replay = %+v, %v, want refused: %s", r, err, c.want)
@@ -331,9 +317,7 @@ func TestReplay_InsideTheWindow(t *testing.T) {
 	} {
 		l, err := b.Letter(within(t),
 			letter(t, b, "NODE", c.origin, nodeSubject, body(t, sample(c.number)), nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := b.Replay(within(t), l)
 		if err != nil || r.Fate != c.fate || r.Sequence != c.sequence || r.Reason != c.reason ||
 			(l.Replayed != nil) != (c.fate == bus.FateAlreadyStored) {
@@ -354,26 +338,20 @@ func TestReplay_CompletesAnInterruptedReplay(t *testing.T) {
 	b, js := server.Connect(t), outside(t, server.URL())
 	at := letter(t, b, "NODE", 40, nodeSubject, body(t, sample(7)), nil)
 	stream, err := js.Stream(within(t), schemas.StreamDead)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := stream.CachedInfo().Config
 	c.Subjects = []string{schemas.DeadSubject("*")} // no mark can be written
 	if _, err := js.UpdateStream(within(t), c); err != nil {
 		t.Fatal(err)
 	}
 	l, err := b.Letter(within(t), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r, err := b.Replay(within(t), l); err == nil ||
 		!strings.Contains(err.Error(), "letter 1 is replayed as NODE 1, but not marked") ||
 		r.Fate != bus.FateReplayed {
 		t.Fatalf("Replay = %+v, %v, want fate replayed", r, err)
 	}
-	if err := b.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Prepare(within(t)))
 	if l, err = b.Letter(within(t), at); err != nil || l.Replayed != nil {
 		t.Fatalf("Letter = %+v, %v, want it not marked as replayed", l, err)
 	}
@@ -422,9 +400,7 @@ func TestLetters_ReportsAnUnreachableServer(t *testing.T) {
 	b := server.Connect(t)
 	letter(t, b, "NODE", 7, nodeSubject, body(t, sample(7)), nil)
 	l, err := b.Letter(within(t), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -34,23 +34,17 @@ func newRestrictedServer(t *testing.T) *restrictedServer {
 	public := map[string]string{}
 	for _, user := range []string{"root", "ada"} {
 		key, err := nkeys.CreateUser()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seed, _ := key.Seed() // cannot fail for a new key
 		public[user], _ = key.PublicKey()
 		n.seeds[user] = filepath.Join(keys, user+".nk")
-		if err := os.WriteFile(n.seeds[user], seed, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(n.seeds[user], seed, 0o600))
 	}
 	n.config = filepath.Join(keys, "nats.conf")
 	text := fmt.Sprintf(`authorization { users: [ {nkey: %s}, {nkey: %s, permissions: {
 		publish: ["$JS.API.STREAM.INFO.JOB", "$JS.API.DIRECT.GET.JOB.job.*.advice", "$JS.API.DIRECT.GET.JOB.job.*.cancelled",
 		"$JS.API.STREAM.INFO.NODE", "$JS.API.DIRECT.GET.NODE.node.*.sample"], subscribe: ["_INBOX_ada.>", "job.*.advice", "job.*.cancelled"]}} ] }`, public["root"], public["ada"])
-	if err := os.WriteFile(n.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(n.config, []byte(text), 0o600))
 	n.start(t)
 	t.Cleanup(func() { n.s.Stop() })
 	return n
@@ -64,9 +58,7 @@ func (n *restrictedServer) start(t *testing.T) {
 		slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	if err := n.s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, n.s.Start(t.Context()))
 	n.port = n.s.Port()
 }
 
@@ -74,9 +66,7 @@ func (n *restrictedServer) as(t *testing.T, user string) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]},
 		slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) }) // its server may have stopped
 	return b
 }
@@ -100,9 +90,7 @@ func TestFollow_LatestWithoutAConsumer(t *testing.T) {
 	t.Parallel()
 	n := newRestrictedServer(t)
 	root := n.as(t, "root")
-	if err := root.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.Prepare(within(t)))
 	tell := func(job string, run uint32) {
 		t.Helper()
 		for attempt := 0; ; attempt++ {
@@ -181,9 +169,7 @@ func TestRead_LatestMessageWithSeveralEvents(t *testing.T) {
 	t.Parallel()
 	n := newRestrictedServer(t)
 	root := n.as(t, "root")
-	if err := root.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, root.Prepare(within(t)))
 	var samples []*schemas.Sample
 	for number := range uint64(3) {
 		s := &schemas.Sample{

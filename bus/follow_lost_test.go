@@ -19,13 +19,9 @@ import (
 func lossyProxy(t *testing.T, server string) (address string, isLost *atomic.Bool) {
 	t.Helper()
 	target, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	isLost = &atomic.Bool{}
 	go func() {
@@ -73,9 +69,7 @@ func TestRead_RepeatsALostRequest(t *testing.T) {
 	publish(t, server.Connect(t), 1, 4)
 	address, isLost := lossyProxy(t, server.URL())
 	b, err := bus.Connect(within(t), bus.Options{URL: address}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer b.Close(t.Context())
 	publish(t, b, 4, 5) // subscribes to the answers of requests
 

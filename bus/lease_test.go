@@ -56,13 +56,9 @@ func TestHold_KeepsTheLeaseForLong(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	revisions, err := outside(t, server.URL()).KeyValue(ctx, schemas.BucketLeases)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	watcher, err := revisions.Watch(ctx, "test", jetstream.UpdatesOnly())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	holds, taken := make(chan struct{}), make(chan struct{})
 	renewed := make(chan struct{}) // closed after more than a TTL
 	go func() {
@@ -103,9 +99,7 @@ func TestHold_KeepsTheLeaseUntilWorkReturns(t *testing.T) {
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer nc.Close()
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -147,9 +141,7 @@ func TestHold_PassesOnWhenTheHolderIsCutOff(t *testing.T) {
 		})
 	})
 	<-holds
-	if err := first.Close(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, first.Close(ctx))
 	work := func(context.Context) error { return failed }
 	if err := second.Hold(ctx, "test", testTTL, work); !errors.Is(err, failed) {
 		t.Errorf("Hold = %v, want the error of work", err)

@@ -19,9 +19,7 @@ func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(within(t), schemas.StreamNode))
 	answers := []string{
 		`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"}}`,
 		`{"error":{"code":409,"err_code":10158,"description":"duplicate message id is in process"}}`,
@@ -32,12 +30,8 @@ func TestPublish_RetriesWhileACopyIsStored(t *testing.T) {
 		_ = m.Respond([]byte(answers[0])) // if it fails, the publisher fails
 		answers = answers[1:]
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, nc.Flush())
 	if sequence, err := b.Publish(within(t), sample(1)); err != nil || sequence != 7 {
 		t.Errorf("Publish = %d, %v, want 7", sequence, err)
 	}

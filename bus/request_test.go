@@ -75,9 +75,7 @@ func TestServe_RecoversFromAPanic(t *testing.T) {
 	reg, log := prometheus.NewRegistry(), &syncBuffer{}
 	b, err := bus.Connect(within(t), bus.Options{URL: bustest.NewServer(t).URL()},
 		slog.New(slog.NewTextHandler(log, nil)), reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer func() { _ = b.Close(context.Background()) }()
 	handle := func(_ context.Context, q *schemas.JobRequest) (any, error) {
 		switch q.Model {

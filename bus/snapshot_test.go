@@ -26,9 +26,7 @@ func bytesOf(data []byte) func(io.Writer) error {
 func snapshotAt(t *testing.T, b *bus.Bus) bus.Snapshot {
 	t.Helper()
 	place, err := b.StreamInfo(within(t), schemas.StreamNode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	records, err := b.Last(within(t), schemas.StreamNode, sample(1).Subject())
 	if err != nil || len(records) != 1 {
 		t.Fatalf("found %d records, want 1 (%v)", len(records), err)
@@ -41,9 +39,7 @@ func snapshotAt(t *testing.T, b *bus.Bus) bus.Snapshot {
 
 func save(t *testing.T, b *bus.Bus, s bus.Snapshot, data []byte) {
 	t.Helper()
-	if err := b.SaveSnapshot(within(t), s, bytesOf(data)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.SaveSnapshot(within(t), s, bytesOf(data)))
 }
 
 func load(t *testing.T, b *bus.Bus, s bus.Snapshot) (data []byte, err error) {
@@ -58,9 +54,7 @@ func load(t *testing.T, b *bus.Bus, s bus.Snapshot) (data []byte, err error) {
 func snapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 	t.Helper()
 	all, err := b.Snapshots(within(t), "test", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -92,9 +86,7 @@ func TestSnapshots_AreListedLoadedAndDropped(t *testing.T) {
 		}
 	}
 	stream, err := js.Stream(within(t), "OBJ_"+schemas.BucketSnapshots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if n := stream.CachedInfo().State.Msgs; len(snapshots(t, b)) != 0 || n != 2 {
 		t.Errorf("got %d remaining messages, want the two of the other version", n)
 	}
@@ -166,20 +158,14 @@ func damageObject(
 ) {
 	t.Helper()
 	s, err := js.Stream(within(t), "OBJ_"+schemas.BucketSnapshots)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var chunks []*jetstream.RawStreamMsg
 	for n := uint64(1); n < s.CachedInfo().State.LastSeq; n++ { // the last is the header
 		m, err := s.GetMsg(within(t), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		chunks = append(chunks, m)
 	}
-	if err := damage(s, chunks); err != nil {
-		t.Fatal(err)
-	}
+	must(t, damage(s, chunks))
 }
 
 // A snapshot does not match a stream that was created again, is shorter, or has different events
@@ -190,9 +176,7 @@ func TestCheckSnapshot_MatchesItsStream(t *testing.T) {
 	publish(t, b, 1, 4)
 	s := snapshotAt(t, b)
 	place, err := b.StreamInfo(within(t), schemas.StreamNode)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, short, dropped := place, place, place
 	again.CreatedAt = again.CreatedAt.Add(time.Second)
 	short.Last--

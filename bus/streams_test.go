@@ -20,14 +20,10 @@ import (
 func outside(t *testing.T, url string) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return js
 }
 
@@ -41,9 +37,7 @@ func editNode(t *testing.T, js jetstream.JetStream, change func(*jetstream.Strea
 func editStream(t *testing.T, js jetstream.JetStream, name string, change func(*jetstream.StreamConfig)) {
 	t.Helper()
 	stream, err := js.Stream(within(t), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := stream.CachedInfo().Config
 	change(&c)
 	if _, err := js.UpdateStream(within(t), c); err != nil {
@@ -57,9 +51,7 @@ func configs(t *testing.T, js jetstream.JetStream) map[string]jetstream.StreamCo
 	all := map[string]jetstream.StreamConfig{}
 	for _, s := range schemas.Streams() {
 		stream, err := js.Stream(within(t), s.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		all[s.Name] = stream.CachedInfo().Config
 	}
 	return all
@@ -115,9 +107,7 @@ func TestPrepare_ChangesStreamsToTheDeclaration(t *testing.T) {
 				want = configs(t, js)
 			}
 			for range 2 { // the second call changes nothing
-				if err := b.Prepare(within(t)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, b.Prepare(within(t)))
 				if diff := cmp.Diff(want, configs(t, js)); diff != "" {
 					t.Errorf("streams after Prepare (-want +got):\n%s", diff)
 				}
@@ -134,9 +124,7 @@ func TestPrepare_ReportsRejectedSettings(t *testing.T) {
 	t.Parallel()
 	server := bustest.NewServer(t)
 	b, js := server.Connect(t), outside(t, server.URL())
-	if err := js.DeleteStream(within(t), schemas.StreamNode); err != nil {
-		t.Fatal(err)
-	}
+	must(t, js.DeleteStream(within(t), schemas.StreamNode))
 	if _, err := js.CreateStream(within(t), jetstream.StreamConfig{
 		Name:     schemas.StreamNode,
 		Subjects: []string{"node.*.sample"},
@@ -165,16 +153,12 @@ func TestPrepare_AtOnce(t *testing.T) {
 	js := outside(t, server.URL())
 	want := configs(t, js)
 	for _, s := range schemas.Streams() {
-		if err := js.DeleteStream(within(t), s.Name); err != nil {
-			t.Fatal(err)
-		}
+		must(t, js.DeleteStream(within(t), s.Name))
 	}
 	errs := make(chan error, 4)
 	for range cap(errs) {
 		b, err := bus.Connect(within(t), bus.Options{URL: server.URL()}, slog.New(slog.DiscardHandler), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		t.Cleanup(func() { _ = b.Close(context.Background()) })
 		go func() { errs <- b.Prepare(within(t)) }()
 	}
@@ -197,9 +181,7 @@ func TestPrepare_RequiresTheReplicasOfTheOptions(t *testing.T) {
 		URL:      server.URL(),
 		Replicas: 3,
 	}, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) })
 	if err := b.Prepare(within(t)); err == nil || !strings.Contains(err.Error(),
 		"change stream JOB (num_replicas is 1, want 3)") {

@@ -34,9 +34,7 @@ func start(
 ) (stop func() error) {
 	t.Helper()
 	c, err := collector.New(b, o, log, reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
@@ -98,9 +96,7 @@ func TestCollector_PublishesSamples(t *testing.T) {
 	}
 	values := map[string]float64{}
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		values[f.GetName()] = f.GetMetric()[0].GetCounter().GetValue() +
 			f.GetMetric()[0].GetGauge().GetValue()
@@ -119,9 +115,7 @@ func TestCollector_ContinuesNumbersAfterARestart(t *testing.T) {
 	for run := range 2 {
 		stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
 		samples(t, b, "n1", 2*(run+1))
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, stop())
 	}
 	for i, s := range samples(t, b, "n1", 4) {
 		if s.Number != uint64(i+1) {
@@ -145,9 +139,7 @@ func TestCollector_RejectsATakenName(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	err = c.Run(t.Context())
 	if !errors.Is(err, collector.ErrNodeTaken) || !strings.Contains(err.Error(), "another-machine") ||
 		!strings.Contains(err.Error(), "--node") {
@@ -258,9 +250,7 @@ func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
 	o := collector.Options{Node: "n1", Interval: interval}
 	stop := start(t, b, o, quiet, nil)
 	samples(t, b, "n1", 2)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, stop())
 	server.Stop()
 	text := bustest.NewBuffer()
 	begin := time.Now()
@@ -305,9 +295,7 @@ func TestCollector_RejectsATakenNameAfterAnOutage(t *testing.T) {
 		Node:     "n1",
 		Interval: interval,
 	}, slog.New(slog.NewTextHandler(text, nil)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(t.Context()) }()
 	text.Await(t, "node samples not published")
@@ -384,5 +372,13 @@ func TestObserver_MeasuresALoad(t *testing.T) {
 	}
 	if h := o.Hardware(); h.Cores != load.NodeCores {
 		t.Errorf("Hardware() = %+v, want %d cores", h, load.NodeCores)
+	}
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -14,9 +14,7 @@ import (
 func value(t *testing.T, m prometheus.Metric) float64 {
 	t.Helper()
 	var d dto.Metric
-	if err := m.Write(&d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, m.Write(&d))
 	return d.GetCounter().GetValue() + d.GetGauge().GetValue()
 }
 

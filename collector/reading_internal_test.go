@@ -27,9 +27,7 @@ func readingOf(t *testing.T, at time.Time, text string) nodeReading {
 			return value
 		}
 		value, err := strconv.ParseFloat(number, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r.add(name, label, value)
 	}
 	return r

@@ -52,9 +52,7 @@ func TestScraper_AcceptsAddressesOfANodeExporter(t *testing.T) {
 			_, _ = io.WriteString(w, someMetrics)
 		})
 		s, err := newScraper(address + test.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		r, err := s.read(t.Context())
 		if err != nil || r.cpus["0"] != (cpuSeconds{
 			busy: 100,
@@ -83,9 +81,7 @@ func TestScraper_RequestsAllMetricsAfterARefusal(t *testing.T) {
 		_, _ = io.WriteString(w, someMetrics)
 	})
 	s, err := newScraper(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for range 2 {
 		if _, err := s.read(t.Context()); err != nil {
 			t.Error(err)
@@ -147,9 +143,7 @@ func TestScraper_ExplainsFailures(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			address := strings.Replace(serveExporter(t, test.serve), "://", "://ada:secret@", 1)
 			s, err := newScraper(address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			_, err = s.read(t.Context())
 			if err == nil || !strings.Contains(err.Error(), test.want) ||
 				!strings.Contains(err.Error(), s.all.Host) || strings.Contains(err.Error(), "secret") {
@@ -176,9 +170,7 @@ func TestScraper_StopsWithItsContext(t *testing.T) {
 		<-r.Context().Done()
 	})
 	s, err := newScraper(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := s.read(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("read() = %v, want context.Canceled", err)
 	}
@@ -211,9 +203,7 @@ func TestNodeReading_IgnoresInvalidValues(t *testing.T) {
 			"node_disk_read_bytes_total{device=\"sda\"} 1e300\n" +
 			"# TYPE node_cpu_seconds_total histogram\nnode_cpu_seconds_total_bucket{le=\"1\"} 5\n",
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range families {
 		r.addFamily(f)
 	}
@@ -312,4 +302,12 @@ func firstSample(t *testing.T, b *bus.Bus, node string) (first *schemas.Sample) 
 		t.Fatalf("no sample of %s", node)
 	}
 	return first
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

@@ -50,9 +50,7 @@ func (t tee) Update(out chan<- prometheus.Metric) error {
 // Scraped metrics give the same sample as metrics that are read in this process.
 func TestScraper_MakesTheSameSampleAsTheGatherer(t *testing.T) {
 	g, err := sharedGatherer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	recorder, registry := &recordingCollector{g: g}, prometheus.NewRegistry()
 	registry.MustRegister(recorder)
 	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{
@@ -60,9 +58,7 @@ func TestScraper_MakesTheSameSampleAsTheGatherer(t *testing.T) {
 	}))
 	defer server.Close()
 	s, err := newScraper(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var scraped, gathered [2]nodeReading
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

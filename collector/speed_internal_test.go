@@ -97,9 +97,7 @@ func TestMeasureSpeed_IsRepeatable(t *testing.T) {
 func runnableThreads(t *testing.T) (n int) {
 	t.Helper()
 	data, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := fmt.Sscanf(strings.Fields(string(data))[3], "%d/", &n); err != nil {
 		t.Fatalf("parse load average %q: %v", data, err)
 	}
@@ -110,9 +108,7 @@ func runnableThreads(t *testing.T) (n int) {
 func collectorWithSpeeds(t *testing.T, log *slog.Logger, speeds ...float64) *Collector {
 	t.Helper()
 	c, err := New(nil, Options{Node: "n"}, log, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.cpuModel = "x"
 	c.measureSpeed = func() (speed float64) {
 		if len(speeds) > 0 {
@@ -167,9 +163,7 @@ func TestCollector_PublishesTheBestSpeed(t *testing.T) {
 	} {
 		var log bytes.Buffer
 		n := collectorWithSpeeds(t, slog.New(slog.NewTextHandler(&log, nil)), c.measured...)
-		if err := n.applyNameCheck(nameCheck{last: c.last}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, n.applyNameCheck(nameCheck{last: c.last}))
 		var speeds []float64
 		for range c.measured {
 			n.updateSpeed()

@@ -16,30 +16,20 @@ import (
 func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
 	first, second, dir := bustest.New(t), bustest.New(t), t.TempDir()
 	cluster, err := first.ClusterID(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, job := range []string{"a", "old", "unknown"} {
 		f := newRunFile(dir, job, 1)
-		if err := f.append(epochEvent(job, 1)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.append(epochEvent(job, 1)))
 		if job != "unknown" {
-			if err := f.belongTo(cluster); err != nil {
-				t.Fatal(err)
-			}
+			must(t, f.belongTo(cluster))
 		}
-		if err := f.append(endedEvent(job)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.append(endedEvent(job)))
 		if err := f.close(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	long := time.Now().Add(-2 * maxForeignAge)
-	if err := os.Chtimes(filepath.Join(dir, clusterPrefix+cluster, "old-1"+fileSuffix), long, long); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(filepath.Join(dir, clusterPrefix+cluster, "old-1"+fileSuffix), long, long))
 	for _, step := range []struct {
 		name string
 		b    *bus.Bus
@@ -63,9 +53,7 @@ func TestOutbox_LeavesEventsOfAnotherCluster(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
 	o := NewOutbox(dir, "a", 1, quiet)
 	o.Add(epochEvent("a", 1))
-	if err := o.file.belongTo("gone"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, o.file.belongTo("gone"))
 	o.spool(epochEvent("a", 0))
 	connected := make(chan *bus.Bus, 1)
 	connected <- b
@@ -86,9 +74,7 @@ func TestSampleQueue_BelongsToACluster(t *testing.T) {
 		left, dropped int
 	}{{"a", 1, 0}, {"a", 2, 0}, {"b", 0, 2}} {
 		q := OpenSamples(dir, quiet)
-		if err := q.BelongTo(step.cluster); err != nil {
-			t.Fatal(err)
-		}
+		must(t, q.BelongTo(step.cluster))
 		if step.cluster == "a" {
 			q.Add(numbered(uint64(step.left)))
 			q.spill()

@@ -45,3 +45,10 @@ func (l *logBuffer) await(t *testing.T, text string) {
 		}
 	}
 }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -74,16 +74,12 @@ func TestRunFile_HoldsCompleteEventsOnAFullDisk(t *testing.T) {
 	if kept == 0 || kept == 100 || f.sizeBytes > 8<<10 {
 		t.Fatalf("%d events in %d bytes, want a full disk", kept, f.sizeBytes)
 	}
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64k"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, "size=64k"))
 	if err := f.append(endedEvent("a")); err != nil { // space was freed
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	read := 0
 	count := func(schemas.Event) error { read++; return nil }
 	fail := func(line []byte, err error) { t.Errorf("unreadable line %q: %v", line, err) }

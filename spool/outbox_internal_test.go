@@ -62,9 +62,7 @@ func storedIDs(t *testing.T, b *bus.Bus, n int) []string {
 		return nil
 	}
 	o := bus.FollowOptions{Stream: schemas.StreamJob}
-	if err := b.Follow(ctx, o, collect); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Follow(ctx, o, collect))
 	return all
 }
 
@@ -72,16 +70,12 @@ func TestReplay_PublishesEachEventOnceAndInOrder(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
 	f := newRunFile(dir, "a", 1)
 	for _, n := range []uint32{1, 2, 1, 3} {
-		if err := f.append(epochEvent("a", n)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.append(epochEvent("a", n)))
 	}
 	if n, err := Replay(t.Context(), dir, b, quiet); n != 0 || err != nil {
 		t.Errorf("Replay() = %d, %v while the run is alive, want 0", n, err)
 	}
-	if err := f.close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.close())
 	// Epoch 2 was published before, but its acknowledgement was lost.
 	if _, err := b.Publish(t.Context(), epochEvent("a", 2)); err != nil {
 		t.Fatal(err)
@@ -100,21 +94,15 @@ func TestReplay_PublishesEachEventOnceAndInOrder(t *testing.T) {
 func TestReplay_SkipsUnreadableLines(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
 	line, err := encodeLine(epochEvent("a", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	other, err := encodeLine(epochEvent("b", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := "\n{\n" + string(line) +
 		`{"subject":"job.a.epoch","event":{"epoch":-1}}` + "\n" +
 		`{"subject":"no.such.thing","event":{}}` + "\n" +
 		strings.Repeat("z", 3*schemas.MaxMessageBytes) + "\n" +
 		string(other) + string(line[:len(line)/2])
-	if err := os.WriteFile(filepath.Join(dir, "a-1.jsonl"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "a-1.jsonl"), []byte(text), 0o600))
 	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -134,9 +122,7 @@ func TestReplay_KeepsFilesWhileNATSIsUnreachable(t *testing.T) {
 	server, dir := bustest.NewServer(t), t.TempDir()
 	b := server.Connect(t)
 	f := newRunFile(dir, "a", 1)
-	if err := errors.Join(f.append(epochEvent("a", 1)), f.close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(f.append(epochEvent("a", 1)), f.close()))
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -154,23 +140,17 @@ func TestReplay_KeepsFilesWhileNATSIsUnreachable(t *testing.T) {
 func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	f := newRunFile(dir, "a", 1)
-	if err := os.WriteFile(f.path, []byte(`{"subject":"job.a.ep`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(f.path, []byte(`{"subject":"job.a.ep`), 0o600))
 	if err := errors.Join(f.append(epochEvent("a", 2)), f.close()); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(f.path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	skipped := 0
 	collect := func(e schemas.Event) error { got = append(got, e.ID()); return nil }
 	skip := func([]byte, error) { skipped++ }
-	if err := readLines(bytes.NewReader(text), collect, skip); err != nil {
-		t.Fatal(err)
-	}
+	must(t, readLines(bytes.NewReader(text), collect, skip))
 	if !slices.Equal(got, []string{"a/1/2"}) || skipped != 1 {
 		t.Errorf("events %v, %d lines skipped, want a/1/2 and 1", got, skipped)
 	}
@@ -178,9 +158,7 @@ func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 
 func TestRunFile_IsBounded(t *testing.T) {
 	f := newRunFile(t.TempDir(), "a", 1)
-	if err := f.append(epochEvent("a", 1)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.append(epochEvent("a", 1)))
 	f.sizeBytes = maxFileBytes - 10
 	if err := f.append(epochEvent("a", 2)); !errors.Is(err, ErrFull) {
 		t.Errorf("append() to a full file = %v, want ErrFull", err)
@@ -188,9 +166,7 @@ func TestRunFile_IsBounded(t *testing.T) {
 	if err := f.append(endedEvent("a")); err != nil {
 		t.Errorf("append() of the end = %v, want nil", err)
 	}
-	if err := f.close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.close())
 }
 
 func FuzzReadLines(f *testing.F) {
@@ -276,9 +252,7 @@ func TestOutbox_KeepsOrderWhenItOverflowsDuringAPublish(t *testing.T) {
 func TestOutbox_CountsLostEvents(t *testing.T) {
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(blocked, nil, 0o600))
 	o := NewOutbox(filepath.Join(blocked, "spool"), "a", 1, quiet) // the directory cannot be created
 	o.Add(epochEvent("a", 1))
 	go o.Run(t.Context(), nil)

@@ -48,10 +48,3 @@ func TestRunFile_RefusesWhatOthersPlanted(t *testing.T) {
 		})
 	}
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

@@ -69,9 +69,7 @@ func numberRange(from, until uint64) (all []uint64) {
 func segmentNumbers(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range all {
 		names = append(names, strings.TrimLeft(strings.TrimSuffix(filepath.Base(f), segmentSuffix), "0"))
 	}
@@ -91,13 +89,9 @@ func TestSampleQueue_SurvivesARestart(t *testing.T) {
 	last := filepath.Join(dir, fmt.Sprintf("%020d%s", q.last().number, segmentSuffix))
 	q.Close()
 	text, err := os.ReadFile(last) // the process was killed during the next write
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text = append(text, []byte(`{"subject":"node.n.sample","event":{"ev`)...)
-	if err := os.WriteFile(last, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(last, text, 0o600))
 
 	q = OpenSamples(dir, quiet)
 	defer q.Close()
@@ -223,9 +217,7 @@ func TestSampleQueue_SkipsUnreadableLines(t *testing.T) {
 		"00000000000000000003.samples": strings.Repeat("x", 3*schemas.MaxMessageBytes),
 		"notes.samples":                "not a segment",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	q = OpenSamples(dir, quiet)
 	defer q.Close()
@@ -240,9 +232,7 @@ func TestSampleQueue_SkipsUnreadableLines(t *testing.T) {
 
 func TestSampleQueue_UsesMemoryWithoutADirectory(t *testing.T) {
 	blocked := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(blocked, nil, 0o600))
 	used := t.TempDir()
 	owner := OpenSamples(used, quiet)
 	defer owner.Close()

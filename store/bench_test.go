@@ -29,26 +29,6 @@ func BenchmarkStore_Write(b *testing.B) {
 	}
 }
 
-// BenchmarkStore_WriteToFullTables is BenchmarkStore_Write with tables that hold two million
-// samples of ten nodes and as many epochs.
-func BenchmarkStore_WriteToFullTables(b *testing.B) {
-	d := storetest.New(b)
-	must(b, d.Exec(b.Context(), "INSERT INTO node_sample (event_id, at, sequence, node, cpu_ratio) "+
-		"SELECT concat('old/boot/', toString(number)), now64(9) - toIntervalSecond(number / 5), number, "+
-		"concat('node-', toString(number % 10)), 0.5 FROM numbers(2000000)"))
-	must(
-		b,
-		d.Exec(b.Context(), "INSERT INTO job_epoch (event_id, at, sequence, job_id, run, epoch, duration_seconds) "+
-			"SELECT concat('old-', toString(intDiv(number, 25)), '/1/', toString(number % 25)), now64(9), "+
-			"number, concat('old-', toString(intDiv(number, 25))), 1, number % 25, 1 FROM numbers(2000000)"),
-	)
-	for _, kind := range []string{"samples", "epochs"} {
-		b.Run(fmt.Sprintf("%s/rows=%d", kind, 1000), func(b *testing.B) {
-			benchmarkWrite(b, d, kind, 1000)
-		})
-	}
-}
-
 func benchmarkWrite(b *testing.B, d *store.Database, kind string, rows int) {
 	w := newStore(b, nil, d)
 	b.ReportAllocs()

@@ -284,8 +284,6 @@ func readLog(t *testing.T, b *bus.Bus, name string) (all []bus.Record) {
 		all = append(all, r)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }

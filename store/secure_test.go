@@ -28,9 +28,7 @@ import (
 func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		NotBefore:             time.Now().Add(-time.Hour),
@@ -40,9 +38,7 @@ func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	caFile = filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(caFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		0o600); err != nil {
@@ -50,9 +46,7 @@ func newTLSProxy(t *testing.T, server string) (address, caFile string) {
 	}
 	l, err := tls.Listen("tcp", "127.0.0.1:0",
 		&tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = l.Close() }) // ends the accept loop
 	go func() {
 		for {
@@ -97,9 +91,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 	address, ca := newTLSProxy(t, u.Host)
 	_, otherCA := newTLSProxy(t, u.Host)
 	file := filepath.Join(t.TempDir(), "password")
-	if err := os.WriteFile(file, []byte(password+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(password+"\n"), 0o600))
 	u.User, u.Host = url.User(u.User.Username()), address
 	for _, c := range []struct {
 		what string
@@ -137,9 +129,7 @@ func TestOpen_ByTLSWithAPasswordFromAFile(t *testing.T) {
 
 func TestOpen_ErrorsNameTheFile(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(empty, []byte("\n"), 0o600))
 	for _, c := range []struct {
 		o    store.Options
 		want string

@@ -53,9 +53,7 @@ func publish(t testing.TB, b *bus.Bus, events []schemas.Event) map[string]uint64
 	last := make(map[string]uint64)
 	for _, e := range events {
 		sequence, err := b.Publish(t.Context(), e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		e.(interface{ SetSequence(uint64) }).SetSequence(sequence)
 		last[stream(e)] = max(last[stream(e)], sequence)
 	}
@@ -166,23 +164,6 @@ func TestStore_WritesCorrections(t *testing.T) {
 		if got := selectNumber(t, d, query); got != want {
 			t.Errorf("%s: %d, want %d", query, got, want)
 		}
-	}
-}
-
-func TestStore_ContinuesAtItsPosition(t *testing.T) {
-	t.Parallel()
-	d, b := storetest.New(t), bustest.New(t)
-	s := newTestLog()
-	for round := range 3 {
-		stop := run(t, newStore(t, b, d))
-		for range 20 {
-			s.sample("node-a", uint64(len(s.events))+1)
-		}
-		awaitSequences(t, d, publish(t, b, s.events[round*20:]))
-		stop()
-	}
-	if got := selectNumber(t, d, "SELECT count() AS n FROM node_sample"); got != 60 {
-		t.Errorf("node_sample has %d rows, want 60", got)
 	}
 }
 

@@ -87,7 +87,7 @@ func TestServer_RecoversFromAFullDisk(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -33,13 +33,9 @@ func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config, err := configXML(c.settings)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			users, err := usersXML(c.settings)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			checkGolden(t, c.name+".config.xml", string(config))
 			checkGolden(t, c.name+".users.xml", string(users))
 			checkGolden(t, c.name+".arguments", strings.Join(arguments(c.settings), "\n")+"\n")
@@ -52,14 +48,10 @@ func checkGolden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
@@ -87,14 +79,20 @@ func TestSetDefaults_RejectsInvalidOptions(t *testing.T) {
 
 func TestSetDefaults_SetsDefaults(t *testing.T) {
 	o := Options{DataDir: "relative"}
-	if err := setDefaults(&o); err != nil {
-		t.Fatal(err)
-	}
+	must(t, setDefaults(&o))
 	if !filepath.IsAbs(o.DataDir) || len(o.HostCommand) != 2 ||
 		o.HostCommand[1] != "engine-host" {
 		t.Errorf("setDefaults() = %+v, want an absolute directory and this program as host", o)
 	}
 	if memory := physicalMemory(); memory > 0 && o.MemoryBytes != max(memory/4, minMemoryBytes) {
 		t.Errorf("memory = %d of %d bytes, want a quarter", o.MemoryBytes, memory)
+	}
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

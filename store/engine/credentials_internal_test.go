@@ -10,27 +10,19 @@ import (
 func TestCredentials_AreGeneratedOnce(t *testing.T) {
 	dir := t.TempDir()
 	first, err := loadCredentials(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	again, err := loadCredentials(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if first != again {
 		t.Error("the passwords differ after a restart")
 	}
 	other, err := loadCredentials(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if first.Courier == other.Courier || first.Courier == first.Reader || len(first.Courier) < 26 {
 		t.Error("passwords are equal or short, want 128 random bits each")
 	}
 	info, err := os.Stat(filepath.Join(dir, "credentials.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := info.Mode().Perm(); runtime.GOOS != "windows" && got != 0o600 {
 		t.Errorf("mode of the passwords = %o, want 600", got)
 	}
@@ -40,9 +32,7 @@ func TestCredentials_RejectADamagedFile(t *testing.T) {
 	for _, content := range []string{"", "{", `{"courier":"a"}`, `{"courier":1,"reader":2}`} {
 		dir := t.TempDir()
 		path := filepath.Join(dir, "credentials.json")
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, err := loadCredentials(dir); err == nil {
 			t.Errorf("loadCredentials with %q: no error", content)
 		}

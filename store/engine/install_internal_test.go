@@ -39,18 +39,14 @@ func archiveOf(t *testing.T, entries ...archiveEntry) []byte {
 		if e.kind != tar.TypeReg {
 			h.Linkname, h.Size = string(e.body), 0
 		}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		must(t, w.WriteHeader(h))
 		if e.kind == tar.TypeReg {
 			if _, err := w.Write(e.body); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	if err := errors.Join(w.Close(), z.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(w.Close(), z.Close()))
 	return b.Bytes()
 }
 
@@ -114,9 +110,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			outside := t.TempDir()
 			cache := filepath.Join(outside, "a", "cache")
 			archive := filepath.Join(t.TempDir(), "package.tgz")
-			if err := os.WriteFile(archive, c.archive, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(archive, c.archive, 0o644))
 			found, err := install(t.Context(),
 				InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()}, c.pinned)
 			checkNothingElse(t, outside, cache, err == nil)
@@ -159,13 +153,9 @@ func TestInstall_InstallsOnce(t *testing.T) {
 	needHost(t)
 	archive := archiveOf(t, archiveEntry{archivedLibrary, tar.TypeReg, fixtureLibrary})
 	path, cache := filepath.Join(t.TempDir(), "package.tgz"), t.TempDir()
-	if err := os.WriteFile(path, archive, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, archive, 0o644))
 	// The directory of an interrupted installation.
-	if err := os.MkdirAll(filepath.Join(cache, ".install-killed", "node_modules"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Join(cache, ".install-killed", "node_modules"), 0o755))
 	var progress [8]bytes.Buffer
 	var group sync.WaitGroup
 	for i := range progress {
@@ -197,13 +187,9 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 	needHost(t)
 	cache := t.TempDir()
 	other, err := openLock(filepath.Join(cache, "install.lock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer other.Close()
-	if err := tryLock(other); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tryLock(other))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, checksums{}); !errors.Is(
@@ -296,9 +282,7 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 	var lock struct {
 		Packages map[string]map[string]any `json:"packages"`
 	}
-	if err := json.Unmarshal(packageLockJSON, &lock); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(packageLockJSON, &lock))
 	locked := lock.Packages["node_modules/"+pinnedPackage]
 	if locked["version"] != pinnedVersion || locked["integrity"] != pinnedIntegrity {
 		t.Errorf("package-lock.json pins %v with %v, want %s with %s", locked["version"],
@@ -311,9 +295,7 @@ func TestPins_MatchTheLockFile(t *testing.T) {
 	var manifest struct {
 		Dependencies map[string]string `json:"dependencies"`
 	}
-	if err := json.Unmarshal(packageJSON, &manifest); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(packageJSON, &manifest))
 	if got := manifest.Dependencies[pinnedPackage]; got != pinnedVersion {
 		t.Errorf("package.json requires version %q, want exactly %s", got, pinnedVersion)
 	}

@@ -56,36 +56,26 @@ func TestEngine_EndsWithItsSupervisor(t *testing.T) {
 	o := withEngine(t)
 	supervisor := exec.Command(testProgram(t), roleSupervisor, o.Library, o.DataDir)
 	output, err := supervisor.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := supervisor.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, supervisor.Start())
 	var p engine.Connection
 	line, err := bufio.NewReader(output).ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &p)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	must(t, p, "CREATE TABLE kept (x Int8) ENGINE = MergeTree ORDER BY x")
-	must(t, p, "INSERT INTO kept SELECT 1")
+	must(t, err)
+	query(t, p, "CREATE TABLE kept (x Int8) ENGINE = MergeTree ORDER BY x")
+	query(t, p, "INSERT INTO kept SELECT 1")
 	idle, err := dial(p.HTTPURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	idle.send(request(p, "SELECT 1", ""))
 	idle.receive(10)
 	defer idle.reset()
 
-	if err := supervisor.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, supervisor.Process.Kill())
 	_ = supervisor.Wait() // it was killed
 	next := run(t, o).ready()
-	if got := must(t, next, "SELECT count() FROM kept"); got != "1" {
+	if got := query(t, next, "SELECT count() FROM kept"); got != "1" {
 		t.Errorf("the next engine has %s rows, want 1", got)
 	}
 	if response, err := http.Get(p.HTTPURL); err == nil {

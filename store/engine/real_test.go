@@ -47,9 +47,7 @@ func withEngine(t testing.TB) engine.Options {
 		withoutLibrary.Add(1)
 		t.Skip("no ClickHouse engine")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return engine.Options{
 		DataDir: t.TempDir(), Library: library, HostCommand: []string{testProgram(t), roleHost},
 		MemoryBytes: 1 << 30, MaxRestartDelay: 10 * time.Millisecond, StartTimeout: patience,
@@ -93,8 +91,8 @@ func ask(p engine.Connection, u user, statement, body string, settings ...string
 	return strings.TrimSpace(string(answer)), nil
 }
 
-// must runs a statement that must not fail.
-func must(t testing.TB, p engine.Connection, statement string, settings ...string) string {
+// query runs a statement that must not fail.
+func query(t testing.TB, p engine.Connection, statement string, settings ...string) string {
 	t.Helper()
 	answer, err := ask(p, courier(p), statement, "", settings...)
 	if err != nil {
@@ -105,9 +103,7 @@ func must(t testing.TB, p engine.Connection, statement string, settings ...strin
 
 func kill(t testing.TB, p engine.Connection) {
 	t.Helper()
-	if err := syscall.Kill(p.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(p.PID, syscall.SIGKILL))
 }
 
 func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
@@ -124,17 +120,17 @@ func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 		"INSERT INTO events SELECT number, concat('{\"name\":\"n', toString(number), '\"}')::JSON, " +
 			"toDateTime64(number, 9, 'UTC') FROM numbers(1000)",
 	} {
-		must(t, p, statement)
+		query(t, p, statement)
 	}
 	check := func(p engine.Connection, after string) {
 		t.Helper()
-		for query, want := range map[string]string{
+		for statement, want := range map[string]string{
 			"SELECT count(), sum(id), max(at) FROM events":            "1000\t499500\t1970-01-01 00:16:39.000000000",
 			"SELECT k, countMerge(n) FROM sums GROUP BY k ORDER BY k": "0\t500\n1\t500",
 			"SELECT name, twice(id) FROM even WHERE id = 10":          "n10\t20",
 		} {
-			if got := must(t, p, query); got != want {
-				t.Errorf("after %s: %s = %q, want %q", after, query, got, want)
+			if got := query(t, p, statement); got != want {
+				t.Errorf("after %s: %s = %q, want %q", after, statement, got, want)
 			}
 		}
 	}
@@ -148,8 +144,8 @@ func TestEngine_KeepsItsDataOverRestarts(t *testing.T) {
 	kill(t, p)
 	p = e.readyAfter(p.PID)
 	check(p, "kill -9")
-	must(t, p, "INSERT INTO events SELECT 1000, '{}'::JSON, toDateTime64(0, 9, 'UTC')")
-	if got := must(t, p, "SELECT count() FROM events"); got != "1001" {
+	query(t, p, "INSERT INTO events SELECT 1000, '{}'::JSON, toDateTime64(0, 9, 'UTC')")
+	if got := query(t, p, "SELECT count() FROM events"); got != "1001" {
 		t.Errorf("after an insert after kill -9: count = %s, want 1001", got)
 	}
 }
@@ -158,9 +154,7 @@ func TestEngine_ServesUsers(t *testing.T) {
 	p := run(t, withEngine(t)).ready()
 	for _, path := range []string{"/", "/ping", "/play", "/dashboard"} {
 		response, err := client.Get(p.HTTPURL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		response.Body.Close()
 		if response.StatusCode != http.StatusOK {
 			t.Errorf("GET %s = %s, want 200", path, response.Status)
@@ -207,12 +201,12 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 			t.Errorf("%s: %v, want an error with %s", name, err, c.want)
 		}
 	}
-	if got := must(t, p, "SELECT 1"); got != "1" {
+	if got := query(t, p, "SELECT 1"); got != "1" {
 		t.Errorf("SELECT 1 = %q, want 1", got)
 	}
 	// This query sends signals to the threads of the engine.
-	must(t, p, "SELECT count() > 0 FROM system.stack_trace")
-	must(t, p, "SELECT sum(sipHash64(number)) FROM numbers(20000000)",
+	query(t, p, "SELECT count() > 0 FROM system.stack_trace")
+	query(t, p, "SELECT sum(sipHash64(number)) FROM numbers(20000000)",
 		"query_profiler_real_time_period_ns=1000000", "query_profiler_cpu_time_period_ns=1000000")
 	if again := p.PID; !alive(again) {
 		t.Error("the engine ended")
@@ -222,9 +216,7 @@ func TestEngine_AnswersBadQueriesWithErrors(t *testing.T) {
 func TestEngine_RejectsALibraryThatDoesNotLoad(t *testing.T) {
 	o := withEngine(t)
 	o.Library = filepath.Join(t.TempDir(), "text.so")
-	if err := os.WriteFile(o.Library, []byte("text"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(o.Library, []byte("text"), 0o600))
 	if err := run(t, o).wait(); err == nil || !strings.Contains(err.Error(),
 		"load engine library "+o.Library) {
 		t.Errorf("Run() = %v, want an error that names %s", err, o.Library)

@@ -13,7 +13,7 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 	o := withEngine(t)
 	e := run(t, o)
 	p := e.ready()
-	must(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
+	query(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
 	table := func(engine string) string { return "CREATE TABLE other (x Int8) ENGINE = " + engine }
 	for _, statement := range []string{
 		"SELECT * FROM file('/etc/hostname', 'LineAsString')",
@@ -57,7 +57,7 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 			t.Errorf("%s: allowed, with %q", statement, answer)
 		}
 	}
-	if got := must(t, p, "SELECT 1"); got != "1" || e.ready().PID != p.PID {
+	if got := query(t, p, "SELECT 1"); got != "1" || e.ready().PID != p.PID {
 		t.Errorf("afterwards SELECT 1 = %q in process %d, want 1 in %d", got, e.ready().PID, p.PID)
 	}
 }
@@ -66,9 +66,7 @@ func TestEngine_RejectsAccessOutsideTheDatabase(t *testing.T) {
 func TestEngine_ReadsNoFileOfTheHost(t *testing.T) {
 	o := withEngine(t)
 	outside := filepath.Join(t.TempDir(), "secret.txt")
-	if err := os.WriteFile(outside, []byte("a secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(outside, []byte("a secret"), 0o600))
 	e := run(t, o)
 	p := e.ready()
 	if log := e.log.String(); strings.Contains(log, "not confined") {
@@ -88,10 +86,10 @@ func TestEngine_ReadsNoFileOfTheHost(t *testing.T) {
 
 func TestEngine_ReaderOnlyReads(t *testing.T) {
 	p := run(t, withEngine(t)).ready()
-	must(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
-	must(t, p, "INSERT INTO mine SELECT 7")
-	must(t, p, "CREATE DATABASE other")
-	must(t, p, "CREATE TABLE other.secret (x Int8) ENGINE = MergeTree ORDER BY x")
+	query(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
+	query(t, p, "INSERT INTO mine SELECT 7")
+	query(t, p, "CREATE DATABASE other")
+	query(t, p, "CREATE TABLE other.secret (x Int8) ENGINE = MergeTree ORDER BY x")
 	if got, err := ask(p, reader(p), "SELECT x FROM mine", ""); err != nil || got != "7" {
 		t.Errorf("reader's SELECT = %q, %v, want 7", got, err)
 	}
@@ -112,7 +110,7 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 	t.Parallel()
 	e := run(t, withEngine(t))
 	p := e.ready()
-	must(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
+	query(t, p, "CREATE TABLE mine (x Int8) ENGINE = MergeTree ORDER BY x")
 	for _, statement := range []string{
 		"SYSTEM STOP LISTEN HTTP", "SYSTEM STOP LISTEN TCP", "SYSTEM START LISTEN HTTP", "SYSTEM SHUTDOWN",
 		"SELECT * FROM courier.mine", "SHOW TABLES FROM courier", "SELECT * FROM system.users", "CREATE DATABASE other",
@@ -127,7 +125,7 @@ func TestEngine_ConsoleUserCanDoNothing(t *testing.T) {
 			t.Errorf("%s with password %q logs in: %q", u.name, u.password, answer)
 		}
 	}
-	if got := must(t, p, "SELECT 1"); got != "1" {
+	if got := query(t, p, "SELECT 1"); got != "1" {
 		t.Errorf("SELECT 1 after the rejected statements = %q, want 1", got)
 	}
 }

@@ -39,9 +39,7 @@ func run(t testing.TB, o engine.Options) *runningEngine {
 	t.Helper()
 	log, reg := bustest.NewBuffer(), prometheus.NewRegistry()
 	e, err := engine.New(o, slog.New(slog.NewTextHandler(log, nil)), reg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &runningEngine{Engine: e, t: t, options: o, cancel: cancel, done: make(chan error, 1), log: log, reg: reg}
 	go func() { r.done <- e.Run(ctx) }()
@@ -116,9 +114,7 @@ func fake(t testing.TB, mode string) engine.Options {
 func testProgram(t testing.TB) string {
 	t.Helper()
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return program
 }
 
@@ -165,9 +161,7 @@ func snapshot(t testing.TB, dir string) string {
 		fmt.Fprintf(&b, "%s %v %q\n", path, info.ModTime(), content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b.String()
 }
 
@@ -175,9 +169,15 @@ func snapshot(t testing.TB, dir string) string {
 func occupied(t testing.TB) int {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { listener.Close() })
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { listener.Close() })
-	return listener.Addr().(*net.TCPAddr).Port
 }

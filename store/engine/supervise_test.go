@@ -82,9 +82,7 @@ func TestEngine_ReportsAPermanentFailure(t *testing.T) {
 func TestEngine_RestartsAfterACrash(t *testing.T) {
 	e := run(t, fake(t, fakeWell))
 	first := e.ready()
-	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(first.PID, syscall.SIGKILL))
 	second := e.readyAfter(first.PID)
 	if second.HTTPURL != first.HTTPURL || second.NativeURL != first.NativeURL || second.Password != first.Password {
 		t.Errorf("address after the restart = %v, want %v", second, first)
@@ -102,9 +100,7 @@ func TestEngine_KeepsRestartingOnceItHasAnswered(t *testing.T) {
 	o.MaxRestartDelay = 100 * time.Millisecond
 	e := run(t, o)
 	first := e.ready()
-	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Kill(first.PID, syscall.SIGKILL))
 	eventually(t, "a third attempt", func() bool { return e.restarts() >= 3 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

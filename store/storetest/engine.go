@@ -127,9 +127,7 @@ func addresses(t testing.TB, c engine.Connection) []string {
 	var all []string
 	for _, address := range []string{c.NativeURL, c.HTTPURL} {
 		u, err := url.Parse(address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		u.User = url.UserPassword(c.User, c.Password)
 		all = append(all, u.String())
 	}

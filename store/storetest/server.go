@@ -128,9 +128,7 @@ func (s *Server) connection() (engine.Connection, error) {
 func (s *Server) ready(t testing.TB) engine.Connection {
 	t.Helper()
 	c, err := s.connection()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -144,26 +142,20 @@ func (s *Server) Address(t testing.TB) string {
 func (s *Server) Process(t testing.TB) *os.Process {
 	t.Helper()
 	p, err := os.FindProcess(s.ready(t).PID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return p
 }
 
 // Kill kills the engine with SIGKILL. It restarts at once with the same data and ports.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	if err := s.Process(t).Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.Process(t).Kill())
 }
 
 // Stop ends the engine, if necessary with SIGKILL. It does not restart.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	if err := s.stop(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.stop())
 }
 
 // AwaitRestart waits until the engine answers with another process than that of an ID.

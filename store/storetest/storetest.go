@@ -41,9 +41,7 @@ func NewIn(t testing.TB, protocol string) *store.Database {
 	d := Open(t, Address(t, protocol))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := d.Migrate(ctx); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.Migrate(ctx))
 	return d
 }
 
@@ -52,9 +50,7 @@ func Open(t testing.TB, address string) *store.Database {
 	t.Helper()
 	o := store.Options{URL: address, Timeout: patience}
 	d, err := store.Open(t.Context(), o, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -134,5 +130,13 @@ func command(t testing.TB, server, statement string) {
 	defer d.Close()
 	if err := d.Exec(ctx, statement); err != nil {
 		t.Logf("%s: %v", statement, err)
+	}
+}
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -179,9 +179,7 @@ func (c *Servers) Restart(t testing.TB, server int) {
 // Replace starts a stopped server with an empty disk.
 func (c *Servers) Replace(t testing.TB, server int) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(c.shards[server].dir, "store")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.RemoveAll(filepath.Join(c.shards[server].dir, "store")))
 	c.Restart(t, server)
 }
 
@@ -202,9 +200,7 @@ func (c *Servers) Edit(t testing.TB, server int, before, after string) {
 	t.Helper()
 	s := c.shards[server]
 	text, err := os.ReadFile(s.path("config.d"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !strings.Contains(string(text), before) {
 		t.Fatalf("the configuration of server %d has no %q", server, before)
 	}
@@ -279,9 +275,7 @@ func (c *Servers) configure(t testing.TB) {
 func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
 	path := s.path(dir)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -293,3 +287,11 @@ func (s *Shard) path(dir string) string {
 }
 
 func (s *Shard) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// must fails the test at an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -41,9 +41,7 @@ func startZooKeeper(t testing.TB) *ZooKeeper {
 	}
 	settings := fmt.Sprintf("tickTime=500\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=%d\n"+
 		"clientPortAddress=127.0.0.1\nadmin.enableServer=false\nmaxClientCnxns=0\n", z.dir, z.port)
-	if err := os.WriteFile(filepath.Join(z.dir, "zoo.cfg"), []byte(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(z.dir, "zoo.cfg"), []byte(settings), 0o600))
 	z.start(t)
 	t.Cleanup(func() { z.end() })
 	return z
@@ -57,9 +55,7 @@ func (z *ZooKeeper) start(t testing.TB) {
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(z.dir, "zoo.cfg"))
 	z.process.Stdout, z.process.Stderr = t.Output(), t.Output()
 	z.process.WaitDelay = time.Second
-	if err := z.process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.process.Start())
 }
 
 func (z *ZooKeeper) end() {
