@@ -1,15 +1,12 @@
 package elastic_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -240,56 +237,6 @@ func needFile(t testing.TB, path string) string {
 		t.Skipf("skipped: %s is not present", path)
 	}
 	return path
-}
-
-// The checker, a program of its own, and Run agree on the ratio of every policy.
-func TestRun_AgreesWithTheChecker(t *testing.T) {
-	script := needFile(t, filepath.Join(shared, "bench/verify_schedule.py"))
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("skipped: python3 is not installed")
-	}
-	trace, rates := small(t)
-	for _, name := range elastic.Policies() {
-		for _, charge := range charges {
-			o := cluster(16, charge)
-			o.AllowBatchChange = true
-			r := run(t, trace, rates, name, o)
-			check(t, script, r, charge)
-		}
-	}
-}
-
-func check(t *testing.T, script string, r *elastic.TraceScore, charge policy.Charge) {
-	t.Helper()
-	var schedule bytes.Buffer
-	if err := r.WriteSchedule(&schedule); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "schedule.csv")
-	if err := os.WriteFile(path, schedule.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("python3", script, "--trace", "testdata/trace.csv", "--throughputs",
-		"testdata/throughputs", "--gpus", "16", "--schedule", path, "--charge", string(charge),
-		"--allow-batch-change", "--json").Output()
-	if err != nil {
-		t.Fatalf("%s, charge %s: %v\n%s", r.Policy, charge, err, out)
-	}
-	var got struct {
-		Feasible bool
-		Met      int
-		Moments  int
-		Held     float64 `json:"gpu_hours_held"`
-		Paused   float64 `json:"gpu_hours_overhead"`
-	}
-	if err := json.Unmarshal(out, &got); err != nil {
-		t.Fatal(err)
-	}
-	isEqual := func(a, b float64) bool { return math.Abs(a-b) <= 0.051 } // rounded to 0.1
-	if !got.Feasible || got.Met != r.Kept || got.Moments != r.Moments ||
-		!isEqual(got.Held, r.HeldGPUHours) || !isEqual(got.Paused, r.PauseGPUHours) {
-		t.Errorf("%s, charge %s: the checker has %+v, Run %+v", r.Policy, charge, got, r)
-	}
 }
 
 // The bars are those of the design, with one set of parameters for all traces.
