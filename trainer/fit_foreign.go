@@ -147,24 +147,26 @@ func foreignColumns(target string, examples []Example) (chosen schemas.ForeignCo
 	}
 
 	trial := newForeignTrial(examples)
-	lowest := trial.errors(nil)
-	for range candidates { // forward selection
-		var best schemas.ForeignColumns
-		bestErrors := lowest
-		for _, c := range candidates {
-			if slices.Contains(chosen, c) {
-				continue
-			}
-			with := append(slices.Clone(chosen), c)
-			errors := trial.errors(with)
-			if trial.improves(errors, lowest) && meanOf(errors) < meanOf(bestErrors) {
-				best, bestErrors = with, errors
-			}
+	without := trial.errors(nil)
+	lowest := without
+	for _, c := range candidates {
+		alone := schemas.ForeignColumns{c}
+		errors := trial.errors(alone)
+		if trial.improves(errors, without) && meanOf(errors) < meanOf(lowest) {
+			chosen, lowest = alone, errors
 		}
-		if best == nil {
-			break
-		}
-		chosen, lowest = best, bestErrors
+	}
+	if len(chosen) == 0 || len(candidates) == 1 {
+		return chosen
+	}
+
+	other := candidates[0]
+	if other == chosen[0] {
+		other = candidates[1]
+	}
+	both := schemas.ForeignColumns{chosen[0], other}
+	if trial.improves(trial.errors(both), lowest) {
+		return both
 	}
 	return chosen
 }
