@@ -31,15 +31,12 @@ func (e Estimate) MarshalJSON() ([]byte, error) {
 type Scores struct {
 	Examples       int `json:"examples"`
 	Configurations int `json:"configurations"`
-	// MSE is the mean squared error, MAE the mean absolute one.
+	// MSE is the mean squared error.
 	MSE Estimate `json:"mse"`
-	MAE Estimate `json:"mae"`
 	// R2 is 1 - MSE / variance of the truth; unknown for variance 0.
 	R2 Estimate `json:"r2"`
-	// MAPE and MedianAPE are the mean and the median of |error / truth|; unknown if a truth is 0.
-	// The median has no interval.
-	MAPE      Estimate `json:"mape"`
-	MedianAPE Estimate `json:"median_ape"`
+	// MAPE is the mean of |error / truth|; unknown if a truth is 0.
+	MAPE Estimate `json:"mape"`
 }
 
 // resamples returns the number of bootstrap samples of an interval: 1000, fewer for many
@@ -55,46 +52,44 @@ func Score(truth, predicted []float64, group []int, seed uint64) Scores {
 		whole.add(s)
 	}
 	s := Scores{Examples: len(truth), Configurations: len(sums)}
-	s.MSE.Value, s.MAE.Value, s.R2.Value, s.MAPE.Value = whole.scores()
-	s.MedianAPE = Estimate{medianAPE(truth, predicted), math.NaN(), math.NaN()}
+	s.MSE.Value, s.R2.Value, s.MAPE.Value = whole.scores()
 
-	var draws [4][]float64
+	var draws [3][]float64
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range resamples(len(sums)) {
 		sample := moments{}
 		for range sums {
 			sample.add(sums[random.IntN(len(sums))])
 		}
-		mse, mae, r2, mape := sample.scores()
-		for k, x := range [4]float64{mse, mae, r2, mape} {
+		mse, r2, mape := sample.scores()
+		for k, x := range [3]float64{mse, r2, mape} {
 			draws[k] = append(draws[k], x)
 		}
 	}
-	for k, e := range [4]*Estimate{&s.MSE, &s.MAE, &s.R2, &s.MAPE} {
+	for k, e := range [3]*Estimate{&s.MSE, &s.R2, &s.MAPE} {
 		e.Low, e.High = middle95(draws[k])
 	}
 	return s
 }
 
-// moments are the sums from which all scores except the median follow. The moments of several
+// moments are the sums from which all scores follow. The moments of several
 // configurations add up, which makes a bootstrap over configurations cheap.
-type moments struct{ n, y, y2, e2, e, ape float64 }
+type moments struct{ n, y, y2, e2, ape float64 }
 
 func (m *moments) add(o moments) {
 	m.n += o.n
 	m.y += o.y
 	m.y2 += o.y2
 	m.e2 += o.e2
-	m.e += o.e
 	m.ape += o.ape
 }
 
-func (m moments) scores() (mse, mae, r2, mape float64) {
+func (m moments) scores() (mse, r2, mape float64) {
 	mse, r2 = m.e2/m.n, math.NaN()
 	if variance := m.y2/m.n - m.y/m.n*m.y/m.n; variance > 1e-12*m.y2/m.n {
 		r2 = 1 - mse/variance
 	}
-	return mse, m.e / m.n, r2, m.ape / m.n
+	return mse, r2, m.ape / m.n
 }
 
 // errorSums returns the moments of each configuration in order of first appearance. Truths are
@@ -123,7 +118,6 @@ func errorSums(truth, predicted []float64, group []int) []moments {
 			y:   y - center,
 			y2:  (y - center) * (y - center),
 			e2:  e * e,
-			e:   math.Abs(e),
 			ape: ape(y, e),
 		})
 	}
@@ -135,19 +129,6 @@ func ape(truth, e float64) float64 {
 		return math.NaN()
 	}
 	return math.Abs(e / truth)
-}
-
-func medianAPE(truth, predicted []float64) float64 {
-	errors := make([]float64, len(truth))
-	for i, y := range truth {
-		errors[i] = ape(y, y-predicted[i])
-	}
-	slices.Sort(errors) // NaN sorts first
-	n := len(errors)
-	if math.IsNaN(errors[0]) {
-		return math.NaN()
-	}
-	return errors[(n-1)/2]/2 + errors[n/2]/2
 }
 
 // middle95 returns the 2.5 % and 97.5 % quantiles; NaN if any draw is NaN.
