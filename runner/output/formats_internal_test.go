@@ -60,6 +60,11 @@ func TestParser_ReadsManyForms(t *testing.T) {
 		want       []string
 	}{
 		{"a line each", repeat(1, 3, "Epoch {e}/3 - loss: {v} - val_acc: {a}\n"), both},
+		{"after a warm-up", repeat(1, 5, "warmup epoch {e}/5 loss={w}\n") +
+			repeat(1, 3, "epoch {e}/3 loss={v} val_acc={a}\n"), both},
+		{"decimal commas", "Epoche 1/3: Verlust 1,0, Genauigkeit 60,5 %\n" +
+			"Epoche 2/3: Verlust 0,5, Genauigkeit 70,5 %\n" +
+			"Epoche 3/3: Verlust 0,25, Genauigkeit 80,5 %\n", []string{"1 1 0.605", "2 0.5 0.705", "3 0.25 0.805"}},
 		{"from 0", repeat(0, 2, "epoch {e}: train_loss={v} val_acc={a}\n"), both},
 		{"heading", repeat(1, 3, "Epoch {e}/3\nstep 10/20 - loss: 3.0 - acc: 0.1\n"+
 			"step 20/20 - loss: {v} - acc: {b} - val_loss: {w} - val_acc: {a}\n"), both},
@@ -252,6 +257,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"evaluated":             repeat(1, 3, "Evaluating checkpoint of epoch {e}: accuracy {a}\n"),
 		"byte counts":           repeat(1, 3, "Downloading train {e}/3 12.3 MB of 50.0 MB in 3.2s\n"),
 		"train files":           repeat(1, 3, "train-{e}.bin: 33%|███  | {e}/3 [00:01<00:02, 12.3MB/s]\n"),
+		"parts of the training": repeat(1, 5, "warmup epoch {e}/5 loss={v}\n"),
 		"times":                 "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {
 		if got := read(3, text, true); len(got) > 0 {

@@ -206,7 +206,10 @@ func (s *scanner) separated(i, end int) (int, bool) {
 	if groups && after+1 < len(t) && t[after] == '.' && isDigit(t[after+1]) {
 		return skipDigits(t, after+1), true
 	}
-	return after, !isFollowed && (groups || end-i == 1 || s.hasColon) && (after >= len(t) || t[after] != '.')
+	percent := skipBlanks(t, after)
+	isPercent := percent < len(t) && t[percent] == '%'
+	return after, !isFollowed && (groups || end-i == 1 || s.hasColon || isPercent) &&
+		(after >= len(t) || t[after] != '.')
 }
 
 // withSeparators returns the value of "1,234.5" or "0,51". A single group of three digits behind
