@@ -27,9 +27,7 @@ func (*collectorCommand) Help() string {
 }
 
 func (c *collectorCommand) Run(w *environment) error {
-	if w.getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // A collector allocates little, and every node runs one.
-	}
+	growSlowly(w)
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
 	return c.serve(w, "collector", func(r *serviceEnvironment) (builtService, error) {
 		node, err := nodeName(c.Node)

@@ -62,6 +62,7 @@ func (*trainerCommand) Help() string {
 const niceness = 10
 
 func (c *trainerCommand) Run(w *environment) error {
+	growSlowly(w)
 	o := c.trainerFlags.options()
 	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
 		w.log.Warn("cannot lower the priority of fits", "error", err)
