@@ -98,12 +98,13 @@ func startServer(log *slog.Logger, o engine.Options, host ...string) (*Server, e
 var usedPorts sync.Map
 
 // FreePort returns a free port of the loopback address, below the range of ports for outgoing
-// connections, so that it is still free when a server restarts. It returns no port twice.
+// connections, so that it is still free when a server restarts. It returns no port twice. Tests that run
+// at the same time mostly have ranges of their own: a port is free until its server listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	const lowest, highest = 20_000, 30_000
-	for range 100 {
-		port := lowest + rand.IntN(highest-lowest)
+	const lowest, ranges, size = 20_000, 10, 1_000
+	for range 1_000 {
+		port := lowest + os.Getpid()%ranges*size + rand.IntN(size)
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			continue
