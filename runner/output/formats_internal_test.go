@@ -55,11 +55,19 @@ func repeat(first, last int, template string) string {
 func TestParser_ReadsManyForms(t *testing.T) {
 	both := []string{"1 1 0.6", "2 0.5 0.7", "3 0.3333 0.8"}
 	losses := []string{"1 1 -", "2 0.5 -", "3 0.3333 -"}
+	numbers := []string{"1 - -", "2 - -", "3 - -"}
 	for _, c := range []struct {
 		name, text string
 		want       []string
 	}{
 		{"a line each", repeat(1, 3, "Epoch {e}/3 - loss: {v} - val_acc: {a}\n"), both},
+		{"losses of two networks", repeat(1, 3, "epoch {e}/3 G_loss: {v} D_loss: {w}\n"), numbers},
+		{"losses of two networks, in words", repeat(1, 3, "epoch {e}/3 g loss {v} d loss {w}\n"), numbers},
+		{"symbols", repeat(1, 3, "[{e}/3][9/9] Loss_D: {v} Loss_G: {w} D(x): {a}\n"), numbers},
+		{"tuples", repeat(1, 3, "epoch {e}/3 loss {v}\n") +
+			"losses [(1, 2.1), (2, 1.9)] accuracy (1, 0.2)\n", losses},
+		{"two separators", "epoch 1/3 | loss: 1.234,5\nepoch 2/3 | loss: 934,5\n" +
+			"epoch 3/3 | loss: 834,5\n", []string{"1 - -", "2 934.5 -", "3 834.5 -"}},
 		{"after a warm-up", repeat(1, 5, "warmup epoch {e}/5 loss={w}\n") +
 			repeat(1, 3, "epoch {e}/3 loss={v} val_acc={a}\n"), both},
 		{"decimal commas", "Epoche 1/3: Verlust 1,0, Genauigkeit 60,5 %\n" +
@@ -257,6 +265,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"evaluated":             repeat(1, 3, "Evaluating checkpoint of epoch {e}: accuracy {a}\n"),
 		"byte counts":           repeat(1, 3, "Downloading train {e}/3 12.3 MB of 50.0 MB in 3.2s\n"),
 		"train files":           repeat(1, 3, "train-{e}.bin: 33%|███  | {e}/3 [00:01<00:02, 12.3MB/s]\n"),
+		"counts of files":       repeat(1, 3, "Processing split train: {e}/3 files, error rate {v}\n"),
 		"parts of the training": repeat(1, 5, "warmup epoch {e}/5 loss={v}\n"),
 		"times":                 "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {

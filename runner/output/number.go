@@ -34,10 +34,15 @@ func (s *scanner) number(i int) int {
 		return s.suffix(f, begin, end)
 	}
 	if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) {
+		point := end
 		f.isWhole, end = false, skipDigits(t, end+1)
 		if end+1 < len(t) && t[end] == '.' && isDigit(t[end+1]) { // a version or an address
 			s.breakName()
 			return skipAddress(t, end)
+		}
+		if after, ok := s.separated(i, end); ok && end-point == 4 { // 1.234,5 has another point
+			s.breakName()
+			return after
 		}
 	}
 	if after := exponentEnd(t, end); after > end {
@@ -82,12 +87,24 @@ func (s *scanner) finish(f field, begin, end int) int {
 		isRest := math.Abs(f.value+mean-100) < 1e-6 && s.name.kind.isShare() // accuracy and error
 		f.mean, f.hasMean, end = mean, !isRest, after
 	}
+	if s.name.kind != kindNone && isElement(s.text, begin, end) {
+		s.name.flags |= flagExcluded
+	}
 	s.durationEnd = 0
 	if f.unit == unitTime && len(s.fields) < maxFields {
 		s.durationEnd = end
 	}
 	s.emit(f)
 	return end
+}
+
+// isElement reports whether text[begin:end] is the first number of a tuple, such as (1, 0.5).
+func isElement(t []byte, begin, end int) bool {
+	if begin == 0 || t[begin-1] != '(' || end >= len(t) || t[end] != ',' {
+		return false
+	}
+	next := skipBlanks(t, end+1)
+	return next < len(t) && isDigit(t[next])
 }
 
 // barEnd returns the end of a bar such as "|███   |" at i.
@@ -164,12 +181,16 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 	t := s.text
 	hash := hashOf(t[at:after])
 	w := vocabulary[hash]
-	if w != nil && w.seconds > 0 {
+	if w != nil && w.seconds > 0 && !(at > end && isSymbol(t, at, after)) {
 		f.value, f.unit, f.isWhole = f.value*w.seconds, unitTime, false
 		if rest := skipBlanks(t, after); rest+1 < len(t) && t[rest] == '/' {
 			f.unit = unitPer // 3.6 s / it
 		}
 		return after
+	}
+	if w != nil && w.counter == countsInner && f.total > 0 && s.name.counter == countsNothing &&
+		t[after-1]|0x20 == 's' {
+		s.name.counter = countsInner // 3/4 files
 	}
 	isCount := w != nil && w.counter == countsEpochs && w.flags == 0 && s.name.kind == kindNone
 	switch {
@@ -188,6 +209,13 @@ func (s *scanner) setUnit(f *field, end, at, after int) int {
 	}
 	s.template = combine(s.template, hash)
 	return after
+}
+
+// isSymbol reports whether text[at:after] behind a blank is a letter that begins a name, as the
+// second one in "G(z): 0.5 D(x): 0.4", and is no unit of time.
+func isSymbol(t []byte, at, after int) bool {
+	isFollowed := after < len(t) && (t[after] == '_' || t[after] == '(' || t[after] == '=')
+	return after == at+1 && (isFollowed || t[at] == 'd' || t[at] < 'a')
 }
 
 // separated reports whether the number at i goes on with ",234" or ",5" after its first digits, and
