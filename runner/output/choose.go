@@ -106,7 +106,8 @@ func (r *recogniser) share(x *reading) (float64, bool) {
 	if x.name.kind == kindRate {
 		v = complement(v)
 	}
-	return v, v >= 0 && v <= 1
+	isPercent, isKnown := r.percent[x.name.hash]
+	return v, v >= 0 && v <= 1 && (isPercent || !isKnown || x.unit == unitPercent)
 }
 
 // maxPercent bounds the names of metrics that are percentages.
@@ -117,11 +118,16 @@ func (r *recogniser) notePercent(l *line) {
 	for i := range l.fields {
 		f := &l.fields[i]
 		v := max(f.value, f.mean)
-		if f.name.kind.isShare() && isReading(f) && v > 1 && v <= 100 && len(r.percent) < maxPercent {
-			r.percent[f.name.hash] = true
+		if f.name.kind.isShare() && isReading(f) && v > 1 && (v <= 100 || f.name.kind == kindRate) &&
+			len(r.percent) < maxPercent {
+			r.percent[f.name.hash] = r.percent[f.name.hash] || f.name.kind != kindRate || v > maxRate
 		}
 	}
 }
+
+// maxRate is the maximum of a word error rate as a ratio: a recognized text may be longer than the
+// right one. A rate between 1 and maxRate may be a ratio or a percentage, so that it has no value.
+const maxRate = 3
 
 // chooseMetric returns another metric of held-out data.
 func chooseMetric(b *block) *reading {

@@ -68,6 +68,10 @@ func TestParser_ReadsManyForms(t *testing.T) {
 			"losses [(1, 2.1), (2, 1.9)] accuracy (1, 0.2)\n", losses},
 		{"two separators", "epoch 1/3 | loss: 1.234,5\nepoch 2/3 | loss: 934,5\n" +
 			"epoch 3/3 | loss: 834,5\n", []string{"1 - -", "2 934.5 -", "3 834.5 -"}},
+		{"error rates above 1", "epoch 1/3 valid WER: 1.12\nepoch 2/3 valid WER: 0.98\n" +
+			"epoch 3/3 valid WER: 0.90\n", numbers},
+		{"percentages above 100", "epoch 1/3 valid WER: 112\nepoch 2/3 valid WER: 2.5\n" +
+			"epoch 3/3 valid WER: 0.5\n", []string{"1 - -", "2 - 0.975", "3 - 0.995"}},
 		{"after a warm-up", repeat(1, 5, "warmup epoch {e}/5 loss={w}\n") +
 			repeat(1, 3, "epoch {e}/3 loss={v} val_acc={a}\n"), both},
 		{"decimal commas", "Epoche 1/3: Verlust 1,0, Genauigkeit 60,5 %\n" +
