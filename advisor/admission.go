@@ -43,23 +43,22 @@ func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schem
 // answerUnderPolicy answers a request with the verdict of the policy. If the job would be refused or
 // queued, elastic jobs may lend it CPUs.
 func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice {
+	isQueue := a.o.Admission == schemas.AdmissionQueue
 	advice := a.answer(request)
 	waits := a.queuedFor(advice.Nodes)
 	shares.SetVerdict(advice, a.o.Admission, waits)
 	isShared := a.sharesCPUs(&request, advice)
 	isAdmitted := advice.Admission.Verdict == schemas.Admitted
-	if isAdmitted && !isShared && a.o.Admission == schemas.AdmissionQueue && a.needsBusyCPUs(advice) {
+	if isAdmitted && !isShared && isQueue && a.needsBusyCPUs(advice) {
 		isAdmitted = false
 		shares.HoldForCPUs(advice, a.o.Admission, waits)
 	}
-	mustWait := waits > 0 && a.o.Admission == schemas.AdmissionQueue
-	if mustWait || isAdmitted && !isShared {
+	if isQueue && waits > 0 || isAdmitted && !isShared {
 		return advice
 	}
 	admitted := a.admitByShares(advice, true, func(nodes []string, now time.Time) *decide.Question {
 		return decide.AskOn(a.cluster, nodes, request, now)
 	})
-	isQueue := a.o.Admission == schemas.AdmissionQueue
 	switch {
 	case admitted != nil && !(isQueue && a.queuedFor(admitted.Nodes) > 0):
 		return admitted

@@ -16,7 +16,7 @@ func (a *Advisor) advise(q *decide.Question, cause uint64) {
 }
 
 // publishAdvice adds an advice for a running job to the outbox if it differs enough from the last one, and
-// the warnings that there are. A suffix of their identities tells them from others with the same cause.
+// its warnings. The suffix of their event IDs distinguishes them from other events with the same cause.
 func (a *Advisor) publishAdvice(q *decide.Question, advice *schemas.Advice, cause uint64, suffix string) {
 	advice.EventID, advice.CauseSequence = schemas.AdviceID(q.JobID, cause)+suffix, cause
 	news, risks := a.newsAndRisks(q, advice, suffix)

@@ -57,10 +57,9 @@ func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schema
 	}
 }
 
-// watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found, and re-predicts
-// jobs whose epoch is overdue. It cancels queued jobs whose runner is silent, because they would block the
-// queue. While NATS is unreachable neither
-// heartbeats nor events can arrive, so no job is lost.
+// watchSilence records silent jobs as lost, and lost jobs that send heartbeats as found. It re-predicts
+// jobs whose epoch is overdue. It cancels queued jobs whose runner is silent, because they would block
+// the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()

@@ -77,6 +77,13 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	if advice == nil {
 		return false, nil
 	}
+	err = a.admitNext(ctx, advice, revision)
+	return err == nil, err
+}
+
+// admitNext records that a queued job may start, unless an advisor has admitted a job since the revision
+// of the ticket was read.
+func (a *Advisor) admitNext(ctx context.Context, advice *schemas.Advice, revision uint64) error {
 	if advice.Admission == nil {
 		advice.Admission = shares.AdmittedByPromises(a.o.Admission)
 	}
@@ -85,23 +92,23 @@ func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
 	ticket := schemas.Ticket{JobID: advice.JobID, Verdict: schemas.Admitted}
-	err = a.bus.TakeTicket(ctx, ticket, revision)
+	err := a.bus.TakeTicket(ctx, ticket, revision)
 	if errors.Is(err, schemas.ErrConflict) {
-		return true, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	sequence, first, err := a.bus.PublishOnce(ctx, schemas.NewJobAdmitted(advice))
 	if err != nil {
-		return false, err
+		return err
 	}
 	if first {
 		a.publish(ctx, advice)
 	}
 	a.metrics.admissions.WithLabelValues(a.o.Admission, string(schemas.Admitted)).Inc()
 	a.waitFor(ctx, sequence)
-	return true, nil
+	return nil
 }
 
 // admitQueued returns advice for a queued job that may start under the plan for the CPUs of its nodes,

@@ -69,7 +69,7 @@ func (b *Bus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 	return info.Last, err
 }
 
-// ClusterID returns the identity of the event log, which changes if the log is created anew.
+// ClusterID identifies the cluster by the creation time of the stream JOB.
 func (b *Bus) ClusterID(ctx context.Context) (string, error) {
 	info, err := b.StreamInfo(ctx, schemas.StreamJob)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"courier/bus"
@@ -52,10 +53,21 @@ func newRunFile(dir, job string, run uint32) *runFile {
 // clusterPrefix is the prefix of the subdirectories with the events of one cluster.
 const clusterPrefix = "cluster-"
 
-// belongTo moves the file to those of a cluster.
+// removeFile removes a spool file, and the directory of its cluster if no other file is there.
+func removeFile(path string) error {
+	err := os.Remove(path)
+	if dir := filepath.Dir(path); strings.HasPrefix(filepath.Base(dir), clusterPrefix) {
+		_ = os.Remove(dir) // it fails while the directory is not empty
+	}
+	return err
+}
+
+// belongTo moves the file to the directory of a cluster. Windows does not rename an open file: it stays in
+// its directory then, as if its cluster were unknown to later processes.
 func (f *runFile) belongTo(cluster string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.cluster = cluster
 	dir, name := filepath.Split(f.path)
 	path := filepath.Join(dir, clusterPrefix+cluster, name)
 	if f.file != nil {
@@ -63,11 +75,18 @@ func (f *runFile) belongTo(cluster string) error {
 			return fmt.Errorf("create the spool directory: %w", err)
 		}
 		if err := os.Rename(f.path, path); err != nil {
-			return fmt.Errorf("move the spool file: %w", err)
+			return nil
 		}
 	}
-	f.path, f.cluster = path, cluster
+	f.path = path
 	return nil
+}
+
+// location returns the path of the file, which changes when its cluster is known.
+func (f *runFile) location() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.path
 }
 
 // append writes an event to the end of the file. If the file is full, it accepts only the end
@@ -109,10 +128,10 @@ func (f *runFile) open() error {
 	if f.file != nil {
 		return nil
 	}
-	if err := makeDir(filepath.Dir(f.path)); err != nil {
-		return fmt.Errorf("create the spool directory: %w", err)
+	file, err := f.create()
+	if errors.Is(err, os.ErrNotExist) { // another process has just removed the empty directory
+		file, err = f.create()
 	}
-	file, err := os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the spool file: %w", err)
 	}
@@ -135,6 +154,14 @@ func (f *runFile) open() error {
 	return err
 }
 
+// create opens the file, and creates it and its directory if they do not exist.
+func (f *runFile) create() (*os.File, error) {
+	if err := makeDir(filepath.Dir(f.path)); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
+}
+
 // waiting returns the number of unpublished events.
 func (f *runFile) waiting() int {
 	f.mu.Lock()
@@ -146,7 +173,7 @@ func (f *runFile) waiting() int {
 // It stops at the first error. The next call may publish some events again, which NATS drops
 // by their message IDs. Only one goroutine may call replay.
 func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) error {
-	log = log.With("spool", f.path)
+	log = log.With("spool", f.location())
 	for {
 		f.mu.Lock()
 		from, until, events := f.publishedBytes, f.sizeBytes, f.unpublished
@@ -189,9 +216,7 @@ func (f *runFile) close() error {
 	err := f.file.Close()
 	f.file = nil
 	if err == nil && f.unpublished == 0 {
-		if err = os.Remove(f.path); f.cluster != "" {
-			_ = os.Remove(filepath.Dir(f.path)) // it fails if other files are there
-		}
+		err = removeFile(f.path)
 	}
 	return err
 }

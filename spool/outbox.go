@@ -32,7 +32,7 @@ type Outbox struct {
 	file    *runFile
 	log     *slog.Logger
 	lost    atomic.Int64  // events that neither NATS nor the disk accepted
-	isOther bool          // another cluster answers; logged once
+	hasLeft bool          // the cluster of its events was replaced; logged once
 	changed chan struct{} // signals a change of queue or closed; capacity 1
 	stopped chan struct{} // closed when Run returns
 
@@ -56,7 +56,7 @@ func NewOutbox(dir, job string, run uint32, log *slog.Logger) *Outbox {
 func (o *Outbox) Lost() int64 { return o.lost.Load() }
 
 // Path returns the path of the run's spool file. The file may not exist.
-func (o *Outbox) Path() string { return o.file.path }
+func (o *Outbox) Path() string { return o.file.location() }
 
 // Add queues an event for publishing. It never waits for the network: if the queue is full, its
 // oldest event goes to the spool file.
@@ -191,11 +191,11 @@ func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 	case o.file.cluster == "":
 		err = o.file.belongTo(cluster)
 	case o.file.cluster != cluster:
-		if !o.isOther {
-			o.log.Warn("spooled events belong to another cluster than the one that answers now, and wait for it",
-				"spool", o.file.path, "events", o.file.waiting())
+		if !o.hasLeft {
+			o.log.Warn("spooled events not published: NATS is now of a different cluster",
+				"spool", o.file.location(), "events", o.file.waiting())
 		}
-		o.isOther = true
+		o.hasLeft = true
 		return
 	}
 	if err == nil {

@@ -10,19 +10,18 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"courier/bus"
 	"courier/schemas"
 )
 
-// maxForeignAge is the age at which a file of another cluster is removed: that cluster is gone.
+// maxForeignAge is the age at which a spool file of a different cluster is removed.
 const maxForeignAge = 30 * 24 * time.Hour
 
 // Replay publishes the events that earlier runs left in a directory, and removes the files
-// that are completely published. Events that were spooled for another cluster wait for it, for
-// maxForeignAge. The events of each run are published in order and with their
+// that are completely published. Events that were spooled for a different cluster stay in the
+// directory for maxForeignAge. The events of each run are published in order and with their
 // original timestamps. Files of running jobs are skipped. Replay returns the number of
 // published events, including duplicates that NATS dropped.
 func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int, error) {
@@ -70,14 +69,14 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 	return published, errors.Join(failures...)
 }
 
-// removeOld removes a file of another cluster if nothing was written to it for maxForeignAge.
+// removeOld removes a spool file that was last written maxForeignAge ago.
 func removeOld(path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || time.Since(info.ModTime()) < maxForeignAge {
 		return
 	}
-	log.Warn("spooled events of another cluster removed", "spool", path, "bytes", info.Size(), "error", os.Remove(path))
-	_ = os.Remove(filepath.Dir(path)) // it fails if other files are there
+	err = removeFile(path)
+	log.Warn("expired events of a different cluster removed", "spool", path, "bytes", info.Size(), "error", err)
 }
 
 func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) (int, error) {
@@ -103,11 +102,7 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 	if n > 0 {
 		log.Info("spool replayed", "path", path, "events", n)
 	}
-	err = os.Remove(path)
-	if dir := filepath.Dir(path); strings.HasPrefix(filepath.Base(dir), clusterPrefix) {
-		_ = os.Remove(dir) // it fails if other files are there
-	}
-	return n, err
+	return n, removeFile(path)
 }
 
 // publishLines publishes the events of a spool file in order, and returns their number. It

@@ -139,7 +139,7 @@ func (q *SampleQueue) openSegment(number uint64) error {
 	return nil
 }
 
-// BelongTo drops the samples on disk if they were measured for another cluster.
+// BelongTo records the cluster of the samples. It drops the samples on disk of a different cluster.
 func (q *SampleQueue) BelongTo(cluster string) error {
 	if q.dir == "" {
 		return nil
@@ -156,7 +156,7 @@ func (q *SampleQueue) BelongTo(cluster string) error {
 			q.dropOldest()
 		}
 		q.stats.Dropped += dropped
-		q.log.Warn("samples of another cluster dropped", "samples", dropped)
+		q.log.Warn("samples of a different cluster dropped", "samples", dropped)
 	}
 	return os.WriteFile(path, []byte(cluster), 0o600)
 }

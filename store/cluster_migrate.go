@@ -215,7 +215,7 @@ func (t *migrationTarget) appliedToTables(ctx context.Context) (int, error) {
 	return t.appliedMigration(ctx)
 }
 
-// copyTables creates the replicated tables of another replica.
+// copyTables creates the replicated tables that exist on a peer.
 func (d *Database) copyTables(ctx context.Context, from *Database) error {
 	tables, err := values[string](ctx, from, "SELECT create_table_query FROM system.tables "+
 		"WHERE database = currentDatabase() AND engine LIKE 'Replicated%'")

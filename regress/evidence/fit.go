@@ -59,7 +59,8 @@ func Fit(ctx context.Context, runs []Run, o Options) (*Regressor, error) {
 			s.Accuracy.setPrior(othersOf(passages, i))
 		}
 		var err error
-		if s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i))); s.Time != nil {
+		s.Time, err = fitTime(ctx, measured[i], priorVariance(othersOf(lent, i)))
+		if err == nil && s.Time != nil {
 			s.Time.fitLoads(runsOf[subjects[i]])
 		}
 		return err

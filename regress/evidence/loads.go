@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// The variance of the pace of a run because the foreign load of its node changes after its start, which
-// nothing predicts: the runs that count, the weight of none, and a bound for one run.
+// Parameters of LoadVariance.
 const (
-	maxLoadRuns       = 200
-	constantLoad      = 1.0
-	maxLoadDeviation  = 0.5
-	leastLoadVariance = 1e-6
+	maxLoadRuns       = 200  // that count, the last ones in their order
+	constantLoad      = 1.0  // weight of the prior that loads do not change, in runs
+	maxLoadDeviation  = 0.5  // bound of the influence of one run
+	leastLoadVariance = 1e-6 // smaller ones are rounding errors
 )
 
 // fitLoads compares the pace of each run under its loads with that under the foreign load of its start.

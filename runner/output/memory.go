@@ -2,9 +2,9 @@ package output
 
 import "bytes"
 
-// memoryParts are parts of which each message about missing memory has one, and memoryMessages such
-// messages, in lower case: of Python, NumPy, PyTorch, TensorFlow, JAX, the JVM, C++, the kernel and
-// Kubernetes.
+// memoryMessages are parts of messages about missing memory, in lower case: of Python, NumPy, PyTorch,
+// TensorFlow, JAX, the JVM, C++, the kernel and Kubernetes. Each such message contains one of
+// memoryParts, which are searched first, because converting each line to lower case is slow.
 var (
 	memoryParts    = [][]byte{[]byte("emory"), []byte("EMORY"), []byte("EXHAUSTED"), []byte("OOM"), []byte("bad_alloc")}
 	memoryMessages = [][]byte{
