@@ -23,7 +23,7 @@ var clusterDamages = map[string]string{
 	"a table is empty": "TRUNCATE TABLE job_started /* %d */",
 	"rows are duplicated": "INSERT INTO node_sample SELECT * FROM node_sample " +
 		"WHERE cityHash64(event_id, %d) %% 5 = 0" + again,
-	"a roll-up loses rows": "DELETE FROM node_minute WHERE cityHash64(node, minute, %d) %% 2 = 0",
+	"a roll-up loses rows": "DELETE FROM node_minute WHERE cityHash64(node, %d) %% 2 = 0",
 	"a roll-up counts twice": "INSERT INTO node_hour SELECT * FROM node_hour " +
 		"WHERE cityHash64(node, %d) >= 0" + again,
 }

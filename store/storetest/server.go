@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -98,14 +99,15 @@ func startServer(log *slog.Logger, o engine.Options, host ...string) (*Server, e
 var usedPorts sync.Map
 
 // FreePort returns a free port of the loopback address, below the range of ports for outgoing
-// connections, so that it is still free when a server restarts. It returns no port twice. Tests that run
-// at the same time mostly have ranges of their own: a port is free until its server listens.
+// connections, so that it is still free when a server restarts. It returns no port twice, and none of
+// another process that calls it: a port is free until its server listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	const lowest, ranges, size = 20_000, 10, 1_000
+	lowest, err := portRange()
+	must(t, err)
 	for range 1_000 {
-		port := lowest + os.Getpid()%ranges*size + rand.IntN(size)
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		port := lowest + rand.IntN(portsOfProcess)
+		l, err := listen(port)
 		if err != nil {
 			continue
 		}
@@ -116,6 +118,26 @@ func FreePort(t testing.TB) int {
 	}
 	t.Fatal("no free port found")
 	return 0
+}
+
+const portsOfProcess = 1_000
+
+// portRange returns the lowest of the ports that belong to this process. It listens on the one below
+// them until the process ends, and so owns the range.
+var portRange = sync.OnceValues(func() (lowest int, err error) {
+	for owner := 20_000; owner < 32_000; owner += portsOfProcess + 1 {
+		if owned, err = listen(owner); err == nil {
+			return owner + 1, nil
+		}
+	}
+	return 0, fmt.Errorf("no range of ports from 20000 to 32000 is left for another process: %w", err)
+})
+
+// owned is the listener of portRange, which a garbage collection would close otherwise.
+var owned net.Listener
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
 // connection waits until the engine answers.
