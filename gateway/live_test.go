@@ -3,9 +3,11 @@ package gateway_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -63,6 +65,9 @@ func (h *testGateway) listen(t *testing.T, query, id string) *eventClient {
 		kind != "text/event-stream" {
 		t.Fatalf("GET /api/v1/events%s = %d %s, want 200 text/event-stream", query,
 			resp.StatusCode, kind)
+	}
+	if !resp.Uncompressed {
+		t.Errorf("GET /api/v1/events%s is not compressed", query)
 	}
 	scan := bufio.NewScanner(resp.Body)
 	scan.Buffer(nil, 2*schemas.MaxMessageBytes)
@@ -228,9 +233,11 @@ func TestEvents_ReportMissedEventsToASlowClient(t *testing.T) {
 		}
 	}
 
-	// Large events soon fill the socket buffers and then the queue of the slow client.
-	large := example[schemas.Advice](t, "advice")
-	large.Message = strings.Repeat("x", 64<<10)
+	// Large events that cannot be compressed soon fill the socket buffers and then the queue of the slow
+	// client.
+	large, noise := example[schemas.Advice](t, "advice"), make([]byte, 48<<10)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise) // it never fails
+	large.Message = base64.StdEncoding.EncodeToString(noise)
 	missing := func() bool {
 		metrics := h.do(t, "GET", "/metrics", "").body
 		_, count, _ := strings.Cut(metrics, "\ncourier_gateway_missed_events_total{reason=\"slow\"} ")

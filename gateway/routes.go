@@ -11,6 +11,7 @@ import (
 	"courier/schemas"
 
 	"github.com/klauspost/compress/gzhttp"
+	"github.com/klauspost/compress/gzip"
 )
 
 // apiRoute is a route of the gateway.
@@ -88,11 +89,10 @@ func (g *Gateway) Handler() http.Handler {
 	})
 }
 
-// compressed compresses responses of at least 1 KiB for clients that accept gzip. Live events stay as
-// they are, because each is sent at once.
+// compressed compresses responses of at least 1 KiB and live events for clients that accept gzip. A
+// live client needs 0.8 MB for it, at the fastest level; advice shrinks to a twentieth.
 func compressed(h http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024),
-		gzhttp.ExceptContentTypes([]string{"text/event-stream"}))
+	wrap, err := gzhttp.NewWrapper(gzhttp.MinSize(1024), gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
 		panic(err) // the options are constant
 	}
