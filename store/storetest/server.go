@@ -103,10 +103,10 @@ var usedPorts sync.Map
 // another process that calls it: a port is free until its server listens.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	lowest, err := portRange()
+	owner, err := portRange()
 	must(t, err)
 	for range 1_000 {
-		port := lowest + rand.IntN(portsOfProcess)
+		port := owner.Addr().(*net.TCPAddr).Port + 1 + rand.IntN(portsOfProcess)
 		l, err := listen(port)
 		if err != nil {
 			continue
@@ -122,19 +122,16 @@ func FreePort(t testing.TB) int {
 
 const portsOfProcess = 1_000
 
-// portRange returns the lowest of the ports that belong to this process. It listens on the one below
-// them until the process ends, and so owns the range.
-var portRange = sync.OnceValues(func() (lowest int, err error) {
-	for owner := 20_000; owner < 32_000; owner += portsOfProcess + 1 {
-		if owned, err = listen(owner); err == nil {
-			return owner + 1, nil
+// portRange returns a listener on the port below those that belong to this process. It listens until
+// the process ends, and so owns them.
+var portRange = sync.OnceValues(func() (owner net.Listener, err error) {
+	for port := 20_000; port < 32_000; port += portsOfProcess + 1 {
+		if owner, err = listen(port); err == nil {
+			return owner, nil
 		}
 	}
-	return 0, fmt.Errorf("no range of ports from 20000 to 32000 is left for another process: %w", err)
+	return nil, fmt.Errorf("no range of ports from 20000 to 32000 is left for another process: %w", err)
 })
-
-// owned is the listener of portRange, which a garbage collection would close otherwise.
-var owned net.Listener
 
 func listen(port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
