@@ -134,10 +134,33 @@ func (w *batchWriter) completeGroup(ctx context.Context, b bus.Batch, g *tableRo
 		return err
 	}
 	defer end()
+	if err := d.clearDoubleRows(ctx, b, g); err != nil {
+		return err
+	}
 	if err := w.restoreMissing(ctx, d, g); err != nil {
 		return err
 	}
 	return d.rebuildRollUps(ctx, g.table.name, b.First, b.Last)
+}
+
+// clearDoubleRows deletes the rows of a batch if the table has one of them twice. A replica that lost
+// its Keeper may keep a block whose insert the other replicas have given up, and which was repeated.
+func (d *Database) clearDoubleRows(ctx context.Context, b bus.Batch, g *tableRows) error {
+	stored, err := d.findStored(ctx, g)
+	if err != nil {
+		return err
+	}
+	seen := make(map[storedRow]bool, len(stored))
+	for _, s := range stored {
+		seen[s] = true
+	}
+	if len(seen) == len(stored) {
+		return nil
+	}
+	d.log.Warn("clickhouse has rows of a batch twice; they are deleted and written once",
+		"table", g.table.name, "first", b.First, "last", b.Last)
+	return d.deleteAndWait(ctx, "clear double rows of "+g.table.name,
+		fmt.Sprintf("%s WHERE sequence BETWEEN %d AND %d", g.table.name, b.First, b.Last))
 }
 
 // restoreMissing writes the rows that the table still lacks after an insert. They count in the
