@@ -174,7 +174,8 @@ func (r *recogniser) confirmsAtEnd() bool {
 	}
 	last := r.held[len(r.held)-1]
 	if r.class == countsEpochs {
-		return last.isTold || last.hasContent && (last.hasTotal || last.number == r.requested)
+		isReached := last.number == r.requested && (r.rises > 0 || r.requested == 1 || last.hasTraining)
+		return last.isTold || last.hasContent && (last.hasTotal || isReached)
 	}
 	if r.class == countsSteps || r.class == countsShare && !r.isTraining() {
 		return false

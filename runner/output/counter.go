@@ -118,6 +118,9 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 	if f.isBar && (f.value == 0 || r.current != nil && !r.isBar) {
 		return sighting{}, false
 	}
+	if value == 0 && f.isWhole && r.current != nil && r.isSetting() {
+		t.base = 0
+	}
 	n := value - t.base + 1
 	if t.isFractional {
 		n = max(math.Ceil(value-1e-6), 1)
@@ -133,7 +136,7 @@ func (r *recogniser) sight(f *field, class counter) (sighting, bool) {
 func (r *recogniser) trackOf(f *field, class counter) *track {
 	key := f.name.hash*31 + uint64(boolInt(f.isBar))<<40 + uint64(class)*2 + uint64(f.lead)<<32
 	if f.total > 0 {
-		key++
+		key += 1 + uint64(f.total)<<48
 	}
 	for i := range r.tracks {
 		if r.tracks[i].key == key {
@@ -144,10 +147,11 @@ func (r *recogniser) trackOf(f *field, class counter) *track {
 		r.rebase(f)
 	}
 	t := track{key: key, class: class, last: -1, base: 1}
-	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1 // 3/3 of 4
+	t.isDead = f.total > 0 && f.total == float64(r.requested-1) && f.value == 1 // no 0/2 of 3 before
+	isBelow := f.total > 0 && f.total == float64(r.requested-1) && f.value > 1  // 3/3 of 4
 	if (f.value == 0 && f.isWhole || isBelow) && !f.isBar {
 		t.base = 0
-	} else if r.current != nil && f.value+1 == float64(r.current.number) && class == r.class {
+	} else if r.rises > 0 && f.value+1 == float64(r.current.number) && class == r.class {
 		t.base = 0
 	}
 	return r.addTrack(t)

@@ -43,7 +43,11 @@ func (r *recogniser) advance(l *line, s sighting, metrics int) bool {
 		r.closeCurrent()
 		r.open(l, s)
 	case s.number < r.current.number:
-		return r.rewind(l, s)
+		if !r.isSetting() {
+			return r.rewind(l, s)
+		}
+		r.drop()
+		r.open(l, s)
 	}
 	s.track.last = s.printed
 	r.numberLine = l.template
@@ -86,6 +90,12 @@ func (r *recogniser) canSkip(l *line, s sighting) bool {
 	return false
 }
 
+// isSetting reports whether the first number that was read may be a setting, such as epoch_num: 2.
+// It is one if a lower number follows.
+func (r *recogniser) isSetting() bool {
+	return !r.isConfirmed && len(r.held) == 0 && !r.current.hasResults
+}
+
 // rewind takes a number below the current one. It belongs to the past, to another worker, or to a
 // second run. A counter of rounds that starts again counts something else.
 func (r *recogniser) rewind(l *line, s sighting) bool {
@@ -93,7 +103,21 @@ func (r *recogniser) rewind(l *line, s sighting) bool {
 		s.track.isDead = true
 		r.drop()
 	}
+	if r.current != nil && r.beginsAgain(l, s) {
+		r.isOver = true
+		if r.isWhole(r.current) {
+			r.closeCurrent()
+		}
+	}
 	return false
+}
+
+// beginsAgain reports whether a heading begins another training, such as the next fold or trial. A
+// late line of another process does not.
+func (r *recogniser) beginsAgain(l *line, s sighting) bool {
+	isLast := r.current.number == r.requested || r.current.number > r.first+1 || len(l.fields) == 1
+	return r.class == countsEpochs && s.number == r.first && l.template == r.numberLine && isLast &&
+		r.current.hasResults
 }
 
 // drop forgets the epochs that are not confirmed.

@@ -61,6 +61,15 @@ func TestParser_ReadsManyForms(t *testing.T) {
 		want       []string
 	}{
 		{"a line each", repeat(1, 3, "Epoch {e}/3 - loss: {v} - val_acc: {a}\n"), both},
+		{"after a phase of one epoch less", repeat(1, 2, "epoch {e}/2 loss={w}\n") +
+			repeat(1, 3, "epoch {e}/3 loss={v} val_acc={a}\n"), both},
+		{"after settings", "epoch_num: 3\nlr_decay_epoch: 2\nsteps: 10\n" +
+			repeat(1, 3, "epoch: [{e}/3] loss: {v} val_acc: {a}\n"), both},
+		{"after settings, from 0", "epoch: 3\n" + repeat(0, 2, "epoch {e}: loss {v}, val_acc {a}\n"), both},
+		{"before the next fold", repeat(1, 3, "Epoch {e}/3\nloss: {v} - val_acc: {a}\n") + "Fold 2\n" +
+			repeat(1, 3, "Epoch {e}/3\nloss: {w} - val_acc: {b}\n"), both},
+		{"before a longer training", repeat(1, 2, "-- Epoch {e}\nloss: {v}, val_acc: {a}\n") +
+			repeat(1, 3, "-- Epoch {e}\nloss: {w}, val_acc: {b}\n"), both[:2]},
 		{"losses of two networks", repeat(1, 3, "epoch {e}/3 G_loss: {v} D_loss: {w}\n"), numbers},
 		{"losses of two networks, in words", repeat(1, 3, "epoch {e}/3 g loss {v} d loss {w}\n"), numbers},
 		{"symbols", repeat(1, 3, "[{e}/3][9/9] Loss_D: {v} Loss_G: {w} D(x): {a}\n"), numbers},
@@ -270,6 +279,7 @@ func TestParser_LeavesOtherCounters(t *testing.T) {
 		"byte counts":           repeat(1, 3, "Downloading train {e}/3 12.3 MB of 50.0 MB in 3.2s\n"),
 		"train files":           repeat(1, 3, "train-{e}.bin: 33%|███  | {e}/3 [00:01<00:02, 12.3MB/s]\n"),
 		"counts of files":       repeat(1, 3, "Processing split train: {e}/3 files, error rate {v}\n"),
+		"a setting":             "epoch: 3\nLoading weights\naccuracy 0.91 on 100 images\ndone\n",
 		"parts of the training": repeat(1, 5, "warmup epoch {e}/5 loss={v}\n"),
 		"times":                 "1700000001 loss 0.5\n1700000002 loss 0.4\n1700000003 loss 0.3\n",
 	} {

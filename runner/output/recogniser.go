@@ -31,6 +31,7 @@ type recogniser struct {
 	rises         int             // of the counter that is followed
 	isConfirmed   bool
 	stepsPerEpoch uint32 // of an output that counts steps alone
+	isOver        bool   // the count began again: another training
 	isExceeded    bool   // an epoch above the requested ones ended
 	isShifted     bool   // the numbers were lowered by one when epoch 0 was found to be none
 	closing       uint64 // template of the line that ends an epoch; 0: unknown
@@ -94,7 +95,9 @@ func (r *recogniser) recognized() bool {
 // next call.
 func (r *recogniser) line(text []byte, at time.Time) []EpochReport {
 	r.at, r.events = at, r.events[:0]
-	r.read(text)
+	if !r.isOver {
+		r.read(text)
+	}
 	return r.events
 }
 
