@@ -49,7 +49,7 @@ var importGraph = map[string][]string{
 	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
 	"advisor/decide":  {"advisor/cluster", "regress/evidence", "regress/treefile", "schemas"},
 	"advisor/shares": {
-		"advisor/cluster", "advisor/decide", "policy", "policy/deadline", "policy/fit",
+		"advisor/cluster", "advisor/decide", "policy", "policy/cost", "policy/deadline", "policy/fit",
 		"policy/quality", "schemas",
 	},
 	"advisor":             {"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "schemas"},
@@ -74,13 +74,13 @@ var importGraph = map[string][]string{
 		"schemas",
 	},
 	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
-	"policy/quality":   {},
-	"policy/cost":      {},
+	"policy/quality":   {"policy"},
+	"policy/cost":      {"policy"},
 	"policy/fit":       {},
 	"simulate/resize":  {"policy/fit", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
-	"simulate/sharing": {"policy/quality", "simulate/figures"},
+	"simulate/sharing": {"policy", "policy/quality", "simulate/figures"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
@@ -110,7 +110,7 @@ var importGraph = map[string][]string{
 var testOnly = []string{
 	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "advisor/shares", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
-	"store/engine", "store/engine/host", "gateway/browsertest", "policy/deadline",
+	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
 	"policy/elasticflow", "policy/fit",
 	"policy/quality", "runner/usage",
 }

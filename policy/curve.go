@@ -8,7 +8,11 @@ import (
 // CurvePoint is a rate that was measured or predicted for a number of units.
 type CurvePoint struct {
 	Units int
-	Rate  float64 // work per second
+	// Rate is the work per second from which a deadline is planned: exact, or with the confidence of
+	// the job. MeanRate is the expected one; 0: unknown, or Rate is exact.
+	Rate, MeanRate float64
+	// Chance is the probability of meeting the deadline of the job; 0: unknown, or Rate is exact.
+	Chance float64
 	// Error is the standard deviation of log(Rate / true rate); 0: the rate was measured.
 	Error float64
 }
@@ -18,12 +22,20 @@ type Curve []CurvePoint
 
 // Rate returns the rate at one of the curve's numbers of units; 0 for any other number.
 func (c Curve) Rate(units int) float64 {
-	for _, p := range c {
-		if p.Units == units {
-			return p.Rate
-		}
+	if p := c.point(units); p != nil {
+		return p.Rate
 	}
 	return 0
+}
+
+// point returns the point with a number of units; nil if there is none.
+func (c Curve) point(units int) *CurvePoint {
+	for i := range c {
+		if c[i].Units == units {
+			return &c[i]
+		}
+	}
+	return nil
 }
 
 // Fastest returns the point with the highest rate, the one with fewer units if several have it.

@@ -4,20 +4,19 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // Ordering is a policy without promises: it admits every job that has an option, and serves the jobs
 // in an order at each call.
 type Ordering struct {
-	choose  func(job *ElasticJob, capacity int) int // index of the option of a queued job
+	choose  func(job *Job, capacity int) int        // index of the option of a queued job
 	compare func(a, b *contender, capacity int) int // equal jobs keep the order of admission
 	point   func(c Curve, free int) CurvePoint      // that a job gets if this many units are free
 }
 
 // contender is an admitted or queued job with the option that it runs with.
 type contender struct {
-	job    *ElasticJob
+	job    *Job
 	option *Option
 }
 
@@ -26,7 +25,7 @@ type contender struct {
 // in ElasticFlow (Gu et al., ASPLOS 2023).
 func EDF() *Ordering {
 	return &Ordering{
-		choose:  func(*ElasticJob, int) int { return 0 },
+		choose:  func(*Job, int) int { return 0 },
 		compare: byDeadline,
 		point:   largest,
 	}
@@ -66,7 +65,7 @@ func JCT() *Ordering {
 }
 
 // soonest returns the index of the option of a job that ends first.
-func soonest(job *ElasticJob, capacity int) int {
+func soonest(job *Job, capacity int) int {
 	best, seconds := 0, math.Inf(1)
 	for i := range job.Options {
 		if s := job.Options[i].remainingSeconds(capacity); s < seconds {
@@ -105,49 +104,50 @@ func fastestWithin(c Curve, units int) (best CurvePoint) {
 }
 
 // Plan implements Policy.
-func (o *Ordering) Plan(view *ClusterView, now time.Time) (d MoveDecision) {
+func (o *Ordering) Plan(v *View) (moves []Move) {
 	var contenders []contender
-	for i := range view.Jobs {
-		job := &view.Jobs[i]
+	free := v.Units
+	for i := range v.Jobs {
+		job := &v.Jobs[i]
+		free -= job.Floor
 		contenders = append(contenders, contender{job, &job.Options[0]})
 	}
-	for i := range view.Queue {
-		job := &view.Queue[i]
+	for i := range v.Queue {
+		job := &v.Queue[i]
 		if len(job.Options) == 0 {
-			d.Moves = append(d.Moves, Move{Kind: Refuse, Job: job.ID, Reason: ReasonTooSlow})
+			moves = append(moves, Move{Kind: Refuse, Job: job.ID, Reason: ReasonTooSlow})
 			continue
 		}
-		option := o.choose(job, view.Units)
-		d.Moves = append(d.Moves, Move{Kind: Admit, Job: job.ID, Option: option, Reason: ReasonUnlimited})
+		option := o.choose(job, v.Units)
+		moves = append(moves, Move{Kind: Admit, Job: job.ID, Option: option, Reason: ReasonUnlimited})
 		contenders = append(contenders, contender{job, &job.Options[option]})
 	}
-	slices.SortStableFunc(contenders, func(a, b contender) int { return o.compare(&a, &b, view.Units) })
-
-	if start := view.NextMoment(now); start.After(now) {
-		var jobs []*ElasticJob
+	slices.SortStableFunc(contenders, func(a, b contender) int { return o.compare(&a, &b, v.Units) })
+	if start := v.NextMoment(); start.After(v.Now) {
+		var jobs []*Job
 		for _, c := range contenders {
 			jobs = append(jobs, c.job)
 		}
-		return MoveDecision{append(d.Moves, StopExcess(jobs, view.Units)...), start}
+		return append(append(moves, StopExcess(jobs, v.Units)...), Move{Kind: Review, At: start})
 	}
-	free := view.Units
+
 	for _, c := range contenders {
-		units := o.point(c.option.Curve, free).Units
-		free -= units
+		units := max(c.job.Floor, o.point(c.option.Curve, c.job.Floor+free).Units)
+		free -= units - c.job.Floor
 		reason := ReasonShare
 		if units < c.job.Units {
 			reason = ReasonYield
 		}
 		if units != c.job.Units {
-			d.Moves = append(d.Moves, Move{Kind: Resize, Job: c.job.ID, Units: units, Reason: reason})
+			moves = append(moves, Move{Kind: Resize, Job: c.job.ID, Units: units, Reason: reason})
 		}
 	}
-	return d
+	return moves
 }
 
 // StopExcess stops the last jobs if the jobs hold more units than there are: nodes may leave the cluster
 // at a time at which no moment may be.
-func StopExcess(jobs []*ElasticJob, capacity int) (moves []Move) {
+func StopExcess(jobs []*Job, capacity int) (moves []Move) {
 	held := 0
 	for _, j := range jobs {
 		held += j.Units

@@ -11,12 +11,12 @@ import (
 )
 
 func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
-	queue := []policy.ElasticJob{
+	queue := []policy.Job{
 		newJob("late", 60, 2*time.Hour, 0),
 		newJob("early", 60, time.Hour, 0),
 	}
 	v := newView(12, nil, queue)
-	got := unitsAfter(v, policy.EDF().Plan(v, now))
+	got := unitsAfter(v, policy.EDF().Plan(v))
 	// Eight units are slower than four, but EDF takes them.
 	if got["early"] != 8 || got["late"] != 4 {
 		t.Errorf("units %v, want 8 for the early deadline and 4 for the late one", got)
@@ -24,43 +24,43 @@ func TestEDF_GivesTheEarliestDeadlineItsLargestNumber(t *testing.T) {
 }
 
 func TestEDF_AdmitsHopelessJobs(t *testing.T) {
-	v := newView(8, nil, []policy.ElasticJob{newJob("hopeless", 1e9, time.Second, 0)})
-	if got := unitsAfter(v, policy.EDF().Plan(v, now)); got["hopeless"] != 8 {
+	v := newView(8, nil, []policy.Job{newJob("hopeless", 1e9, time.Second, 0)})
+	if got := unitsAfter(v, policy.EDF().Plan(v)); got["hopeless"] != 8 {
 		t.Errorf("units %v, want the hopeless job running", got)
 	}
 }
 
 func TestJCT_ServesTheShortestJobFirst(t *testing.T) {
 	tests := map[string]struct {
-		running, queue []policy.ElasticJob
+		running, queue []policy.Job
 		units          int
 		want           map[string]int
 	}{
 		// Eight units are slower than four.
 		"the fastest number of units": {
-			queue: []policy.ElasticJob{newJob("a", 60, time.Hour, 0)}, units: 12,
+			queue: []policy.Job{newJob("a", 60, time.Hour, 0)}, units: 12,
 			want: map[string]int{"a": 4},
 		},
 		"deadlines do not count": {
-			queue: []policy.ElasticJob{
+			queue: []policy.Job{
 				newJob("long", 600, time.Minute, 0), newJob("short", 60, 9*time.Hour, 0),
 			}, units: 5,
 			want: map[string]int{"short": 4, "long": 1},
 		},
 		"a longer job yields": {
-			running: []policy.ElasticJob{newJob("long", 600, time.Hour, 4)},
-			queue:   []policy.ElasticJob{newJob("short", 60, time.Hour, 0)}, units: 4,
+			running: []policy.Job{newJob("long", 600, time.Hour, 4)},
+			queue:   []policy.Job{newJob("short", 60, time.Hour, 0)}, units: 4,
 			want: map[string]int{"short": 4, "long": 0},
 		},
 		"a job that is shorter by now stays": {
-			running: []policy.ElasticJob{newJob("old", 30, time.Hour, 4)},
-			queue:   []policy.ElasticJob{newJob("new", 60, time.Hour, 0)}, units: 4,
+			running: []policy.Job{newJob("old", 30, time.Hour, 4)},
+			queue:   []policy.Job{newJob("new", 60, time.Hour, 0)}, units: 4,
 			want: map[string]int{"old": 4, "new": 0},
 		},
 	}
 	for name, test := range tests {
 		v := newView(test.units, test.running, test.queue)
-		got := unitsAfter(v, policy.JCT().Plan(v, now))
+		got := unitsAfter(v, policy.JCT().Plan(v))
 		for id, want := range test.want {
 			if got[id] != want {
 				t.Errorf("%s: job %s has %d units, want %d", name, id, got[id], want)
@@ -77,8 +77,8 @@ func TestJCT_AdmitsTheOptionThatEndsFirst(t *testing.T) {
 		{Work: 100, Curve: policy.Curve{{Units: 1, Rate: 2}}},
 	}
 	for units, want := range map[int]int{8: 0, 4: 1} {
-		v := newView(units, nil, []policy.ElasticJob{job})
-		for _, m := range policy.JCT().Plan(v, now).Moves {
+		v := newView(units, nil, []policy.Job{job})
+		for _, m := range policy.JCT().Plan(v) {
 			if m.Kind == policy.Admit && m.Option != want {
 				t.Errorf("%d units: option %d, want %d", units, m.Option, want)
 			}
@@ -92,7 +92,7 @@ func TestJCT_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	sooner := 0
 	for n := range 200 {
-		var jobs []policy.ElasticJob
+		var jobs []policy.Job
 		for i := range 2 + random.IntN(6) {
 			work := float64(10 + random.IntN(500))
 			window := time.Duration(100+random.IntN(5000)) * time.Second
@@ -112,18 +112,18 @@ func TestJCT_MeanCompletionTimeIsLeastOnOneUnit(t *testing.T) {
 }
 
 // serve runs jobs on one unit, and returns the sum of the completion times.
-func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
+func serve(t *testing.T, p policy.Policy, jobs []policy.Job) float64 {
 	t.Helper()
-	v := newView(1, append([]policy.ElasticJob(nil), jobs...), nil)
+	v := newView(1, append([]policy.Job(nil), jobs...), nil)
 	v.Slot = 0
 	seconds, sum := 0.0, 0.0
 	for len(v.Jobs) > 0 {
-		at := now.Add(time.Duration(seconds * float64(time.Second)))
-		d := p.Plan(v, at)
-		if err := policy.Check(v, at, d); err != nil {
+		v.Now = now.Add(time.Duration(seconds * float64(time.Second)))
+		moves := p.Plan(v)
+		if err := checkMoves(v, moves); err != nil {
 			t.Fatal(err)
 		}
-		units := unitsAfter(v, d)
+		units := unitsAfter(v, moves)
 		shortest := math.Inf(1)
 		for i := range v.Jobs {
 			if v.Jobs[i].Units = units[v.Jobs[i].ID]; v.Jobs[i].Units > 0 {
@@ -131,7 +131,7 @@ func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
 			}
 		}
 		seconds += shortest
-		var rest []policy.ElasticJob
+		var rest []policy.Job
 		for _, j := range v.Jobs {
 			if j.Units > 0 {
 				sum += seconds
@@ -146,12 +146,12 @@ func serve(t *testing.T, p policy.Policy, jobs []policy.ElasticJob) float64 {
 
 // BenchmarkJCT plans 1,000 running jobs on 2,048 units.
 func BenchmarkJCT(b *testing.B) {
-	var running []policy.ElasticJob
+	var running []policy.Job
 	for i := range 1000 {
 		running = append(running, newJob(fmt.Sprint(i), float64(i), time.Hour, 1))
 	}
-	v := newView(2048, running, []policy.ElasticJob{newJob("a", 3600, time.Hour, 0)})
+	v := newView(2048, running, []policy.Job{newJob("a", 3600, time.Hour, 0)})
 	for b.Loop() {
-		policy.JCT().Plan(v, now)
+		policy.JCT().Plan(v)
 	}
 }

@@ -65,13 +65,14 @@ func TestPause_DependsOnTheCharge(t *testing.T) {
 	}
 }
 
-func TestCheck_NamesTheBrokenRule(t *testing.T) {
+func TestCheckMoves_NamesTheBrokenRule(t *testing.T) {
 	now := time.Unix(1000, 0)
 	option := policy.Option{Work: 1, Curve: policy.Curve{{Units: 2, Rate: 1}, {Units: 8, Rate: 3}}}
-	v := &policy.ClusterView{
+	v := &policy.View{
+		Now:        now,
 		Units:      4,
-		Jobs:       []policy.ElasticJob{{ID: "run", Units: 2, Options: []policy.Option{option}}},
-		Queue:      []policy.ElasticJob{{ID: "wait", Options: []policy.Option{option}}},
+		Jobs:       []policy.Job{{ID: "run", Units: 2, Options: []policy.Option{option}}},
+		Queue:      []policy.Job{{ID: "wait", Options: []policy.Option{option}}},
 		Slot:       time.Minute,
 		Moments:    1,
 		LastMoment: now.Add(-time.Hour),
@@ -92,17 +93,14 @@ func TestCheck_NamesTheBrokenRule(t *testing.T) {
 		"missing reason":    {{Kind: policy.Refuse, Job: "wait"}},
 		"option 1 of 1":     {{Kind: policy.Admit, Job: "wait", Option: 1, Reason: "x"}},
 	} {
-		wantBroken(t, policy.Check(v, now, policy.MoveDecision{Moves: moves}), want)
+		wantBroken(t, checkMoves(v, moves), want)
 	}
 
 	v.LastMoment = now.Add(-time.Second)
-	start := policy.MoveDecision{Moves: []policy.Move{
-		move(policy.Admit, "wait", 0), move(policy.Resize, "wait", 2),
-	}}
-	wantBroken(t, policy.Check(v, now, start), "want at least 1m0s")
-	stop := policy.MoveDecision{Moves: []policy.Move{move(policy.Resize, "run", 0)}}
-	wantBroken(t, policy.Check(v, now, stop), "")
-	wantBroken(t, policy.Check(v, now, policy.MoveDecision{ReviewAt: now}), "review at")
+	start := []policy.Move{move(policy.Admit, "wait", 0), move(policy.Resize, "wait", 2)}
+	wantBroken(t, checkMoves(v, start), "want at least 1m0s")
+	wantBroken(t, checkMoves(v, []policy.Move{move(policy.Resize, "run", 0)}), "")
+	wantBroken(t, checkMoves(v, []policy.Move{{Kind: policy.Review, At: now}}), "review at")
 }
 
 func wantBroken(t *testing.T, err error, want string) {

@@ -16,7 +16,7 @@ import (
 
 // policies are all policies with this interface, by name.
 var policies = map[string]policy.Policy{
-	"deadline":                deadline.New(deadline.Options{}),
+	"deadline":                deadline.ForCluster(),
 	"edf":                     policy.EDF(),
 	"elasticflow":             elasticflow.New(),
 	"elasticflow-per-arrival": elasticflow.NewPerArrival(),
@@ -38,7 +38,7 @@ func TestPolicies_KeepTheRulesOnRandomViews(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))
 		moves := 0
 		for range 3000 {
-			moves += len(checkRules(t, name, p, randomBytes(random, random.IntN(2000))).Moves)
+			moves += len(checkRules(t, name, p, randomBytes(random, random.IntN(2000))))
 		}
 		if moves < 3000 {
 			t.Errorf("%s: %d moves on 3000 views: do the views still contain jobs?", name, moves)
@@ -85,9 +85,10 @@ func (s *source) next(limit int) int {
 
 // viewOf builds a view from bytes. Numbers may be extreme: jobs without work, windows that have
 // passed, empty curves, rates that fall or are not a number, and less capacity than the jobs hold.
-func viewOf(data []byte) *policy.ClusterView {
+func viewOf(data []byte) *policy.View {
 	s := &source{data}
-	v := &policy.ClusterView{
+	v := &policy.View{
+		Now:        now,
 		Slot:       time.Duration(s.next(5)) * time.Minute,
 		Moments:    s.next(130),
 		LastMoment: now.Add(-time.Duration(s.next(200)) * time.Second),
@@ -114,8 +115,8 @@ func viewOf(data []byte) *policy.ClusterView {
 	return v
 }
 
-func (s *source) job(id string, isAdmitted bool) policy.ElasticJob {
-	j := policy.ElasticJob{ID: id, Submitted: now.Add(-time.Duration(s.next(100)) * time.Minute)}
+func (s *source) job(id string, isAdmitted bool) policy.Job {
+	j := policy.Job{ID: id, Submitted: now.Add(-time.Duration(s.next(100)) * time.Minute)}
 	if deadline := s.next(200); deadline > 0 {
 		j.Deadline = now.Add(time.Duration((deadline-20)*(deadline-20)*s.next(60)) * time.Second)
 	}
@@ -187,27 +188,27 @@ func (s *source) error() float64 {
 	}
 }
 
-// checkRules fails a test if a decision breaks a rule: Check passes, the view is unchanged, and the
+// checkRules fails a test if a decision breaks a rule: checkMoves passes, the view is unchanged, and the
 // same view gives the same decision.
-func checkRules(t testing.TB, name string, p policy.Policy, data []byte) policy.MoveDecision {
+func checkRules(t testing.TB, name string, p policy.Policy, data []byte) []policy.Move {
 	t.Helper()
 	v := viewOf(data)
-	d := p.Plan(v, now)
-	if err := policy.Check(v, now, d); err != nil {
-		t.Fatalf("%s: broken rule: %v\nmoves: %v", name, err, d.Moves)
+	moves := p.Plan(v)
+	if err := checkMoves(v, moves); err != nil {
+		t.Fatalf("%s: broken rule: %v\nmoves: %v", name, err, moves)
 	}
-	if again := p.Plan(viewOf(data), now); !reflect.DeepEqual(d, again) {
-		t.Fatalf("%s: two decisions for the same view:\n%v\n%v", name, d, again)
+	if again := p.Plan(viewOf(data)); !reflect.DeepEqual(moves, again) {
+		t.Fatalf("%s: two decisions for the same view:\n%v\n%v", name, moves, again)
 	}
 	if fmt.Sprint(*v) != fmt.Sprint(*viewOf(data)) {
 		t.Fatalf("%s: the policy modified the view", name)
 	}
-	return d
+	return moves
 }
 
 // newJob returns a job that runs 1, 1.8 and 3 iterations per second on 1, 2 and 4 units, and 2 on 8.
-func newJob(id string, work float64, window time.Duration, units int) policy.ElasticJob {
-	return policy.ElasticJob{
+func newJob(id string, work float64, window time.Duration, units int) policy.Job {
+	return policy.Job{
 		ID:       id,
 		Deadline: now.Add(window),
 		Units:    units,
@@ -221,8 +222,9 @@ func newJob(id string, work float64, window time.Duration, units int) policy.Ela
 }
 
 // newView returns a cluster of one node with these jobs.
-func newView(units int, running, queue []policy.ElasticJob) *policy.ClusterView {
-	return &policy.ClusterView{
+func newView(units int, running, queue []policy.Job) *policy.View {
+	return &policy.View{
+		Now:   now,
 		Units: units,
 		Jobs:  running,
 		Queue: queue,
@@ -231,16 +233,15 @@ func newView(units int, running, queue []policy.ElasticJob) *policy.ClusterView 
 }
 
 // unitsAfter returns the units that each job holds after a decision.
-func unitsAfter(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
+func unitsAfter(v *policy.View, moves []policy.Move) map[string]int {
 	held := map[string]int{}
 	for _, j := range v.Jobs {
 		held[j.ID] = j.Units
 	}
-	for _, m := range d.Moves {
-		if m.Kind == policy.Refuse {
-			continue
+	for _, m := range moves {
+		if m.Kind == policy.Admit || m.Kind == policy.Resize {
+			held[m.Job] = m.Units
 		}
-		held[m.Job] = m.Units
 	}
 	return held
 }
@@ -249,8 +250,8 @@ func unitsAfter(v *policy.ClusterView, d policy.MoveDecision) map[string]int {
 // their deadline with the units that they held, a move lowers these, and the deadline cannot be met
 // any more, neither with the remaining units nor at the fastest rate from the next moment on. Jobs
 // with predicted rates do not count, because each policy smooths those in its own way.
-func brokenPromises(v *policy.ClusterView, d policy.MoveDecision) []string {
-	held := unitsAfter(v, d)
+func brokenPromises(v *policy.View, moves []policy.Move) []string {
+	held := unitsAfter(v, moves)
 	var broken []string
 	for i := range v.Jobs {
 		j := &v.Jobs[i]
@@ -263,7 +264,7 @@ func brokenPromises(v *policy.ClusterView, d policy.MoveDecision) []string {
 }
 
 // isMeasured reports whether a job has work, a deadline, and rates that were all measured.
-func isMeasured(j *policy.ElasticJob) bool {
+func isMeasured(j *policy.Job) bool {
 	o := &j.Options[0]
 	isPredicted := slices.ContainsFunc(o.Curve, func(p policy.CurvePoint) bool {
 		return p.Error != 0 || math.IsInf(p.Rate, 0) || math.IsNaN(p.Rate)
@@ -272,7 +273,7 @@ func isMeasured(j *policy.ElasticJob) bool {
 }
 
 // meets reports whether a job meets its deadline with a constant number of units.
-func meets(v *policy.ClusterView, j *policy.ElasticJob, units int, isChanged bool) bool {
+func meets(v *policy.View, j *policy.Job, units int, isChanged bool) bool {
 	rate := j.Options[0].Curve.Rate(units)
 	if !(rate > 0) {
 		return false
@@ -286,7 +287,7 @@ func meets(v *policy.ClusterView, j *policy.ElasticJob, units int, isChanged boo
 
 // canCatchUp reports whether a job meets its deadline if it holds some units for a slot, and then runs
 // at its fastest rate.
-func canCatchUp(v *policy.ClusterView, j *policy.ElasticJob, units int) bool {
+func canCatchUp(v *policy.View, j *policy.Job, units int) bool {
 	fastest := policy.CurvePoint{}
 	for _, p := range j.Options[0].Curve {
 		if p.Units <= v.Units && p.Rate > fastest.Rate {
@@ -305,7 +306,7 @@ func canCatchUp(v *policy.ClusterView, j *policy.ElasticJob, units int) bool {
 
 // tightView builds a view whose running jobs fit, and most of which just meet their deadline with the
 // units that they hold. A new job may be queued.
-func tightView(data []byte) *policy.ClusterView {
+func tightView(data []byte) *policy.View {
 	s := &source{data}
 	v := newView(s.next(8), nil, nil)
 	v.Slot = time.Duration(s.next(5)) * time.Minute
@@ -334,9 +335,9 @@ func brokenOnRandomViews(t testing.TB, name string, p policy.Policy) (broken int
 	lowered := 0
 	for range 10_000 {
 		v := tightView(randomBytes(random, 40))
-		d := p.Plan(v, now)
-		broken += len(brokenPromises(v, d))
-		held := unitsAfter(v, d)
+		moves := p.Plan(v)
+		broken += len(brokenPromises(v, moves))
+		held := unitsAfter(v, moves)
 		for _, j := range v.Jobs {
 			if held[j.ID] < j.Units {
 				lowered++

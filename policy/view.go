@@ -1,40 +1,51 @@
 // Package policy contains what all scheduling policies share: the view of a cluster that a policy
-// reads, the moves that it returns, and the rules that every decision must keep.
+// reads, the moves that it returns, and the rules that hold for every one of them.
 //
-// A policy is a pure function: Plan(view, now) returns the moves for a state of the cluster. It has
-// no clock, network or randomness of its own, so the same code can run in a simulator, over a
-// replayed event log and in a service. The policies are deadline (the default) and elasticflow,
-// which are sub-packages, EDF and JCT. Others have views of their own: quality divides the CPU of a
-// node by the fall of the loss, fit resizes jobs by their bottlenecks, and cost plans tunings.
+// A policy is a pure function: Plan(view) returns the moves for a state of the cluster. It has no
+// clock, network or randomness of its own, so the same code runs in the advisor, in a simulator and
+// over a replayed event log. The policies are
+//
+//   - deadline: the most deadlines are kept (the default),
+//   - JCT: the mean completion time is short,
+//   - quality: CPU goes to the jobs whose loss falls fastest (FlowCon),
+//   - cost: each job takes few unit-seconds (CE-scaling),
+//   - EDF and elasticflow, which are baselines.
+//
+// Guard adds the rules above all policies, for the running jobs of a node: promised deadlines are kept,
+// no job is stopped, small changes and changes of jobs that changed lately are left out, and the jobs
+// fit.
 //
 // Capacity is counted in units: GPUs, CPUs or workers. A job holds one of the numbers of units on
 // its curve, or none. A moment is a time at which the number of units of some job starts or changes;
-// two moments are at least ClusterView.Slot apart, and running jobs pause at a moment (Pause). Refusing,
+// two moments are at least View.Slot apart, and running jobs pause at a moment (Pause). Refusing,
 // admitting or stopping jobs is not a moment.
 //
-// A policy must not modify the view. It may be called concurrently. Check returns which rule a
-// decision breaks; simulators call it after each decision, and fuzz tests of the policies rely on
-// it.
+// A policy must not modify the view. It may be called concurrently. Tests compare the moves of all
+// policies on random views with the rules.
 package policy
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
 
-// RecentJobs bounds ClusterView.Recent.
+// RecentJobs bounds View.Recent.
 const RecentJobs = 200
 
-// ClusterView is the state of a cluster at the time of a decision.
-type ClusterView struct {
-	Units int // capacity
+// View is the state of a cluster, or of one of its nodes, at the time of a decision.
+type View struct {
+	Now   time.Time
+	Units int // capacity for the jobs
+	// Cores is the size of the node, including what other work holds; 0: not a node.
+	Cores int
 	// Jobs are the admitted, unfinished jobs, in order of admission.
-	Jobs []ElasticJob
+	Jobs []Job
 	// Queue contains the submitted jobs that were neither admitted nor refused.
-	Queue []ElasticJob
+	Queue []Job
 	// Recent are the last submitted jobs, at most RecentJobs of them, as they were when they were
 	// submitted. They show what future jobs may need.
-	Recent []ElasticJob
+	Recent []Job
 
 	// Slot is the minimum time between two moments. Zero: moments may follow each other at any
 	// distance.
@@ -46,22 +57,22 @@ type ClusterView struct {
 }
 
 // NextMoment returns the earliest time, now or later, at which a moment may be.
-func (v *ClusterView) NextMoment(now time.Time) time.Time {
-	if v.Moments == 0 {
-		return now
-	}
-	if next := v.LastMoment.Add(v.Slot); next.After(now) {
+func (v *View) NextMoment() time.Time {
+	if next := v.LastMoment.Add(v.Slot); v.Moments > 0 && next.After(v.Now) {
 		return next
 	}
-	return now
+	return v.Now
 }
 
-// ElasticJob is a training job.
-type ElasticJob struct {
+// Job is a training job.
+type Job struct {
 	ID        string
 	Submitted time.Time
 	// Deadline is the time at which the job must have ended. Zero: no deadline.
 	Deadline time.Time
+	// Confidence is the probability with which the deadline was promised; 0 if rates are exact. A
+	// number of units keeps the promise if its CurvePoint.Chance is as high.
+	Confidence float64
 	// Options are the ways to run the job, the requested one first. A queued job may be admitted
 	// with any of them; an admitted job has exactly one.
 	Options []Option
@@ -69,6 +80,87 @@ type ElasticJob struct {
 	Units int
 	// PausedUntil is the end of the current pause; in the past if the job makes progress.
 	PausedUntil time.Time
+
+	// IsFixed: the job keeps its units, as nothing is known about others or moves are turned off.
+	IsFixed bool
+	// Epochs is the number of epochs of the whole run; 0: unknown. HasMoved: the units of the run have
+	// changed, the last time EpochsSinceMove epochs ago.
+	Epochs          int
+	HasMoved        bool
+	EpochsSinceMove int
+	// Floor is the number of units that other jobs cannot get. Guard sets it to the fewest units with
+	// which the job keeps its promise, as far as all of them fit.
+	Floor int
+	// Share is the present share of a node that weights divide, 0 to 1; 0: none yet.
+	Share float64
+	// Losses are the last losses of the job; nil if it reports none.
+	Losses *Losses
+}
+
+// curve returns the numbers of units that a running job may hold.
+func (j *Job) curve() Curve { return j.Options[0].Curve }
+
+// leastUnits returns the fewest units with which a running job runs.
+func (j *Job) leastUnits() int {
+	if c := j.curve(); len(c) > 0 {
+		return c[0].Units
+	}
+	return j.Units
+}
+
+// KeepsDeadline reports whether a running job meets its deadline with a number of units, with at least
+// the probability that it was promised. A job without a deadline always does.
+func (j *Job) KeepsDeadline(v *View, units int) bool { return j.keeps(v, units, j.Confidence) }
+
+// clearRatio is the part of the range above the promised probability that is a clear margin.
+const clearRatio = 0.25
+
+// KeepsClearly is KeepsDeadline with a margin.
+func (j *Job) KeepsClearly(v *View, units int) bool {
+	return j.keeps(v, units, j.Confidence+clearRatio*(1-j.Confidence))
+}
+
+func (j *Job) keeps(v *View, units int, confidence float64) bool {
+	if j.Deadline.IsZero() {
+		return true
+	}
+	p := j.curve().point(units)
+	if j.Confidence > 0 {
+		return p != nil && p.Chance >= confidence
+	}
+	return p != nil && p.Rate*j.Deadline.Sub(v.Now).Seconds() >= j.Options[0].Work
+}
+
+// ExpectedSeconds returns the expected time to the end of a running job with a number of units; +Inf if
+// it is unknown.
+func (j *Job) ExpectedSeconds(units int) float64 {
+	if p := j.curve().point(units); p != nil && p.Rate > 0 {
+		return j.Options[0].Work / cmp.Or(p.MeanRate, p.Rate)
+	}
+	return math.Inf(1)
+}
+
+// Losses is what a run of a job has reported about its loss. Losses are compared after a division by
+// their scale, so their unit does not matter.
+type Losses struct {
+	Reports []LossReport // the last ones, oldest first
+	Largest float64      // largest loss of the run
+	First   float64      // first loss of the run
+	// Final is the predicted last loss; nil: unknown.
+	Final         *float64
+	SilentSeconds float64 // since the last report
+}
+
+// LossReport is a loss that a job reported.
+type LossReport struct {
+	Seconds float64 // since the previous report; for the first one, since the start
+	Loss    float64 // mean since the previous report; 1 - accuracy of a job without a loss
+	// Losses of its steps in order; nil if they are unknown.
+	Steps []float64
+
+	CPURatio    float64 // mean CPU since the previous report as a share of the node
+	IORatio     float64 // the job's share of the IO of the node; 0: unknown
+	IOWaitRatio float64 // mean share of the node's CPUs that waited for IO
 }
 
 // Option is a way to run a job, for example a batch size.
@@ -122,14 +214,6 @@ func (p *Pause) Seconds(units int, isChanged, isRestart bool) float64 {
 	return seconds
 }
 
-// MoveDecision is what a policy wants to happen now.
-type MoveDecision struct {
-	Moves []Move
-	// ReviewAt is when the policy wants to be called although nothing else happens; zero: at the
-	// next submission or end of a job.
-	ReviewAt time.Time
-}
-
 // Kind is what a move does.
 type Kind string
 
@@ -138,6 +222,8 @@ const (
 	Admit  Kind = "admit"  // promise a queued job its deadline, with one of its options
 	Refuse Kind = "refuse" // refuse a queued job for good
 	Resize Kind = "resize" // change the number of units of an admitted job; 0 stops it
+	Weigh  Kind = "weigh"  // set the share of a running job on a node that weights divide
+	Review Kind = "review" // ask the policy again at a time, although nothing else happens
 )
 
 // Move is one change. A job that is admitted and starts at once has two moves, Admit first.
@@ -146,7 +232,12 @@ type Move struct {
 	Job    string // ID
 	Option int    // for Admit: index of the job's option
 	Units  int    // for Resize: number of units from now on
+	// Share is that of the node for Weigh, 0 to 1.
+	Share  float64
+	At     time.Time // for Review, which names no job; later than now
 	Reason Reason
+	// Growth is the fall of the job's loss per second and CPU, by policy/quality; 0: unknown.
+	Growth float64
 }
 
 // Reason is why a policy returned a move.
@@ -174,5 +265,5 @@ const (
 
 // A Policy decides about a cluster. See the package comment for its obligations.
 type Policy interface {
-	Plan(view *ClusterView, now time.Time) MoveDecision
+	Plan(v *View) []Move
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"courier/policy"
 	"courier/policy/quality"
 	"courier/schemas"
 )
@@ -78,10 +79,10 @@ func usedCPURatio(e *schemas.Epoch, seconds float64) float64 {
 }
 
 // History returns the losses for policy/quality. ioRatio is the job's share of the IO of its node.
-func (l *LossHistory) History(silent time.Duration, ioRatio float64) quality.History {
-	h := quality.History{First: l.First, Largest: l.Largest, SilentSeconds: silent.Seconds()}
+func (l *LossHistory) History(silent time.Duration, ioRatio float64) policy.Losses {
+	h := policy.Losses{First: l.First, Largest: l.Largest, SilentSeconds: silent.Seconds()}
 	for _, r := range l.Reports {
-		h.Reports = append(h.Reports, quality.Report{
+		h.Reports = append(h.Reports, policy.LossReport{
 			Seconds:     r.Seconds,
 			Loss:        r.Loss,
 			CPURatio:    r.CPURatio,
@@ -103,6 +104,5 @@ func (l *LossHistory) IORate() float64 {
 // IsDiverging reports whether the loss rises.
 func (l *LossHistory) IsDiverging() bool {
 	h := l.History(0, 0)
-	_, w := quality.Observe(&h, quality.Options{})
-	return w != nil && w.IsDiverging
+	return quality.IsDiverging(&h)
 }

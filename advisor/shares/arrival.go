@@ -133,7 +133,7 @@ func (n Pools) grant(
 // lend plans a new job on each node. It returns the fewest and the most CPUs that a node gives it, and
 // the loans of all of them.
 func (n Pools) lend(
-	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
+	arrival *policy.Job, r decide.Regressors, now time.Time,
 ) (least, most int, loans []schemas.Loan) {
 	least = math.MaxInt
 	for _, s := range n {
@@ -204,7 +204,7 @@ func (s *Pool) firstEnd(r decide.Regressors, now time.Time) (first string, end f
 // is empty if nothing is known about the job, or if its SLO has passed.
 func (n Pools) arrival(
 	q *decide.Question, r decide.Regressors, now time.Time,
-) (job policy.ElasticJob, totals map[int]int) {
+) (job policy.Job, totals map[int]int) {
 	var fewest []schemas.Loan
 	for _, s := range n {
 		for i := range s.Jobs {
@@ -215,7 +215,7 @@ func (n Pools) arrival(
 			}
 		}
 	}
-	job = policy.ElasticJob{
+	job = policy.Job{
 		ID:        q.JobID,
 		Submitted: now.Add(-q.Elapsed),
 		Deadline:  now.Add(time.Duration(q.Left() * float64(time.Second))),

@@ -23,7 +23,7 @@ type forecast struct {
 }
 
 // predict predicts a job with each number of CPUs. ok is false if its current rate is unknown.
-func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.ElasticJob, bool) {
+func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.Job, bool) {
 	f := forecast{
 		Share:        e,
 		alternatives: map[int]*schemas.Alternative{},
@@ -31,14 +31,38 @@ func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.El
 		cpus:         e.base,
 		target:       e.base,
 	}
-	job := policy.ElasticJob{
-		ID: e.Question.JobID, Submitted: e.Submitted, Deadline: e.Deadline, Units: e.base,
-	}
 	q := e.Question.WithCPUs(e.Counts)
 	advice := decide.Decide(q, r, now)
-	job.Options = []policy.Option{{Work: 1, Curve: curveOf(advice, q.Request.BatchSizes[0], f.alternatives)}}
+	curve := curveOf(advice, q.Request.BatchSizes[0], f.alternatives)
 	_, ok := f.alternatives[e.base]
-	return f, job, ok
+	return f, policy.Job{
+		ID:         e.Question.JobID,
+		Submitted:  e.Submitted,
+		Deadline:   e.Deadline,
+		Confidence: e.Question.Request.Confidence,
+		Options:    []policy.Option{{Work: 1, Curve: curve}},
+		Units:      e.base,
+		Losses:     f.history(),
+
+		Epochs:          int(e.Question.Self.Setting.Epochs),
+		HasMoved:        e.movedAfter > 0,
+		EpochsSinceMove: int(e.Question.EpochsDone()) - int(e.movedAfter),
+	}, ok
+}
+
+// history returns the losses of the job, with the last one if it is predicted; nil if it has run for two
+// epochs without two losses or accuracies.
+func (f *forecast) history() *policy.Losses {
+	if len(f.losses.Reports) == 0 && f.Question.EpochsDone() >= 2 {
+		return nil
+	}
+	h := f.losses
+	alt := f.alternatives[f.cpus]
+	if f.isError && alt != nil && alt.PredictedAccuracy != nil {
+		final := 1 - *alt.PredictedAccuracy
+		h.Final = &final
+	}
+	return &h
 }
 
 // curveOf returns the rates of the alternatives with a batch size, in jobs per second. The rate is
@@ -56,19 +80,14 @@ func curveOf(a *schemas.Advice, batch int, known map[int]*schemas.Alternative) p
 			continue
 		}
 		known[int(alt.CPUs)] = alt
-		curve = append(curve, policy.CurvePoint{Units: int(alt.CPUs), Rate: 1 / *seconds})
+		p := policy.CurvePoint{Units: int(alt.CPUs), Rate: 1 / *seconds, Chance: decide.ProbabilityOf(alt)}
+		if alt.PredictedSeconds != nil {
+			p.MeanRate = 1 / *alt.PredictedSeconds
+		}
+		curve = append(curve, p)
 	}
 	slices.SortFunc(curve, func(a, b policy.CurvePoint) int { return cmp.Compare(a.Units, b.Units) })
 	return curve
-}
-
-func (f *forecast) leastCPUs() int {
-	for _, n := range f.Counts {
-		if f.alternatives[n] != nil {
-			return n
-		}
-	}
-	return f.cpus
 }
 
 // isLikely reports whether the job meets its SLO with a number of CPUs, with at least the probability
@@ -79,18 +98,4 @@ func (f *forecast) isLikely(cpus int) bool {
 	}
 	alt := f.alternatives[cpus]
 	return alt != nil && decide.ProbabilityOf(alt) >= f.Question.Request.Confidence
-}
-
-// protect keeps the job from lending so many CPUs that its SLO is no longer likely, and from lending
-// any if only more CPUs would save its SLO. A job that is lost may lend all but the fewest.
-func (f *forecast) protect() {
-	if f.target >= f.cpus {
-		return
-	}
-	for _, n := range f.Counts {
-		if n >= f.target && f.isLikely(n) {
-			f.target = min(n, f.cpus)
-			return
-		}
-	}
 }

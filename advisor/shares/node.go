@@ -8,8 +8,8 @@ import (
 
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
+	"courier/policy"
 	"courier/policy/fit"
-	"courier/policy/quality"
 )
 
 // Options.Objective. Whatever it is, jobs keep the SLO that they were promised, and a job is admitted
@@ -19,15 +19,8 @@ const (
 	ObjectiveJCT = "jct" // the mean completion time is short: policy.JCT
 	// ObjectiveQuality: CPUs go to the jobs whose loss falls fastest: policy/quality.
 	ObjectiveQuality = "quality"
-	// ObjectiveCost: each job takes few core-seconds.
+	// ObjectiveCost: each job takes few core-seconds: policy/cost.
 	ObjectiveCost = "cost"
-)
-
-// A job keeps its CPUs for so many epochs after it got them, unless an SLO needs them: a prediction
-// that scatters must not move CPUs to and fro between equal jobs.
-const (
-	settlingEpochs = 3
-	settlingShare  = 10 // of all epochs: one in so many
 )
 
 // Pool is the input of the plan for the CPUs of a node: its elastic jobs, and the CPUs that all
@@ -43,6 +36,11 @@ type Pool struct {
 	Objective string  // of Plan; empty: ObjectiveSLO
 }
 
+// Objectives returns the values of Options.Objective.
+func Objectives() []string {
+	return []string{ObjectiveSLO, ObjectiveJCT, ObjectiveQuality, ObjectiveCost}
+}
+
 // Share is a running elastic job.
 type Share struct {
 	Question  *decide.Question // its re-prediction with its current CPUs
@@ -55,10 +53,10 @@ type Share struct {
 	base int             // CPUs without those by which it has grown by its own epochs
 	seen []fit.ShapeTime // its own epochs; none if its CPUs do not limit it
 
-	losses    quality.History
-	isError   bool // the losses are 1 - accuracy
-	isStarved bool // more CPUs would not make it faster
-	isSettled bool // its CPUs did not change lately
+	losses     policy.Losses
+	isError    bool   // the losses are 1 - accuracy
+	isStarved  bool   // more CPUs would not make it faster
+	movedAfter uint32 // epochs before its CPUs last changed; 0: they did not
 }
 
 // PoolOf returns the elastic jobs of a node with the capacity that they share; nil if the cores of
@@ -105,19 +103,18 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		return slices.Contains(counts, n)
 	})
 	return Share{
-		Question:  decide.AskRunning(c, j, now),
-		Counts:    counts,
-		Barred:    barred,
-		Initial:   j.InitialCPUs,
-		Deadline:  j.Deadline(),
-		Submitted: j.SubmittedAt,
-		losses:    j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate(), ioRate)),
-		isError:   j.Losses.IsError,
-		isStarved: isStarved,
-		isSettled: j.MovedAfter == 0 || j.EpochsDone >= j.MovedAfter+
-			max(settlingEpochs, j.Setting.Epochs/settlingShare),
-		base: int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
-		seen: j.SeenShapes(),
+		Question:   decide.AskRunning(c, j, now),
+		Counts:     counts,
+		Barred:     barred,
+		Initial:    j.InitialCPUs,
+		Deadline:   j.Deadline(),
+		Submitted:  j.SubmittedAt,
+		losses:     j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate(), ioRate)),
+		isError:    j.Losses.IsError,
+		isStarved:  isStarved,
+		movedAfter: j.MovedAfter,
+		base:       int(cmp.Or(j.GrownFrom, j.Setting.CPUs)),
+		seen:       j.SeenShapes(),
 	}
 }
 

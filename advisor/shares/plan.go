@@ -1,13 +1,14 @@
 package shares
 
 import (
-	"math"
 	"slices"
 	"time"
 
 	"courier/advisor/decide"
 	"courier/policy"
+	"courier/policy/cost"
 	"courier/policy/deadline"
+	"courier/policy/quality"
 	"courier/schemas"
 )
 
@@ -17,9 +18,8 @@ type PlannedChange struct {
 	Move     schemas.PlannedMove
 }
 
-// Plan returns the changes of CPUs, in order of job IDs. It asks the objective's policy, and then keeps
-// the rules above every policy: no job is stopped, no job that lends CPUs is predicted to miss its
-// SLO because of it, and no change is too small to matter.
+// Plan returns the changes of CPUs, in order of job IDs, by the policy of the objective with the rules
+// above all policies (policy.Guard).
 func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 	jobs, _ := s.plan(nil, r, now)
 	s.grow(jobs)
@@ -48,28 +48,20 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 
 // plan returns the target of each job, and the CPUs of an arriving job; 0 if there is none or if it
 // does not fit.
-func (s *Pool) plan(
-	arrival *policy.ElasticJob, r decide.Regressors, now time.Time,
-) (jobs []forecast, granted int) {
-	view := policy.ClusterView{Units: s.Capacity}
+func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jobs []forecast, granted int) {
+	view := policy.View{Now: now, Units: s.Capacity, Cores: s.Cores}
 	isFull := s.held() > s.Capacity
-	var kept []forecast
 	for i := range s.Jobs {
 		f, job, ok := s.Jobs[i].predict(r, now)
 		// More processes than CPUs may never have been measured. Their jobs are planned by what is
 		// known about fewer CPUs.
-		isUnknown := !ok && (!isFull || len(f.alternatives) == 0)
-		if s.IsFixed || isUnknown { // it keeps what it has
-			kept = append(kept, f)
-			view.Units -= f.cpus
-			continue
-		}
+		job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
 	}
 	if arrival != nil {
 		view.Queue = append(view.Queue, *arrival)
 	}
-	for _, m := range s.moves(&view, jobs, now) {
+	for _, m := range s.policy(arrival != nil).Plan(&view) {
 		if m.Kind != policy.Resize {
 			continue
 		}
@@ -78,63 +70,28 @@ func (s *Pool) plan(
 		}
 		for i := range jobs {
 			if jobs[i].Question.JobID == m.Job {
-				jobs[i].target, jobs[i].reason = max(m.Units, jobs[i].leastCPUs()), m.Reason
+				jobs[i].target, jobs[i].reason, jobs[i].growth = m.Units, m.Reason, m.Growth
 			}
 		}
 	}
-	isUrgent := isFull || arrival != nil || slices.ContainsFunc(jobs, func(f forecast) bool {
-		return f.target > f.cpus && !f.isLikely(f.cpus)
-	})
-	for i := range jobs {
-		f := &jobs[i]
-		// An arriving job must not count on a loan that is too small.
-		if f.protect(); !f.isWorthwhile(s.Cores) || f.target < f.cpus && !f.isSettled && !isUrgent {
-			f.target = f.cpus
-		}
-	}
-	if !limitRaises(jobs, view.Units-granted, granted > 0) {
-		for i := range jobs {
-			jobs[i].target = jobs[i].cpus
-		}
-		granted = 0
-	}
-	jobs = append(jobs, kept...)
 	s.keepGrown(jobs, granted)
 	return jobs, granted
 }
 
-// deadlinePolicy plans the CPUs of a node. Its margins are small, because the rates are already upper
-// bounds, and a running job changes its CPUs without a pause. It must not refuse a job that fits.
-var deadlinePolicy = deadline.New(deadline.Options{
-	MomentInterval: time.Hour,
-	PayBack:        time.Second,
-	ReviewInterval: time.Second,
-	Margin:         time.Second,
-	Urgent:         time.Second,
-	NoHeadroom:     true,
-})
+// policies are the policies of the objectives on a node.
+var policies = map[string]policy.Policy{
+	ObjectiveSLO:     policy.Guard(deadline.ForNode()),
+	ObjectiveJCT:     policy.Guard(policy.JCT()),
+	ObjectiveQuality: policy.Guard(quality.New(quality.Options{})),
+	ObjectiveCost:    policy.Guard(cost.Policy{}),
+}
 
-// floors returns the CPUs that each job keeps under any objective: the fewest with which it is likely
-// to meet its SLO, in order of the deadlines as far as the CPUs suffice, otherwise its fewest.
-func floors(jobs []forecast, capacity int) []int {
-	least, order := make([]int, len(jobs)), make([]int, len(jobs))
-	for i := range jobs {
-		least[i], order[i] = jobs[i].leastCPUs(), i
-		capacity -= least[i]
+// policy returns the policy of the objective. An arriving job is planned by its SLO under each of them.
+func (s *Pool) policy(isArrival bool) policy.Policy {
+	if isArrival || s.Objective == "" {
+		return policies[ObjectiveSLO]
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return jobs[a].Deadline.Compare(jobs[b].Deadline)
-	})
-	for _, i := range order {
-		for _, n := range jobs[i].Counts {
-			if n >= least[i] && n-least[i] <= capacity && jobs[i].isLikely(n) {
-				capacity -= n - least[i]
-				least[i] = n
-				break
-			}
-		}
-	}
-	return least
+	return policies[s.Objective]
 }
 
 // held returns the CPUs that the elastic jobs hold, without those by which they have grown by their
@@ -145,40 +102,6 @@ func (s *Pool) held() int {
 		held += s.Jobs[i].base
 	}
 	return held
-}
-
-// limitRaises takes back raises until the targets fit the capacity: first those of jobs that are
-// likely to meet their SLO without them. It reports whether they fit. Running jobs may hold more than
-// the capacity, but isArrival says that the rest of it is for a new job.
-func limitRaises(jobs []forecast, capacity int, isArrival bool) bool {
-	held := 0
-	for i := range jobs {
-		held += jobs[i].target
-	}
-	for _, mayNeed := range []bool{false, true} {
-		for i := range jobs {
-			f := &jobs[i]
-			if held > capacity && f.target > f.cpus && (mayNeed || f.isLikely(f.cpus)) {
-				held -= f.target - f.cpus
-				f.target = f.cpus
-			}
-		}
-	}
-	return held <= capacity || !isArrival && !slices.ContainsFunc(jobs, func(f forecast) bool {
-		return f.target > f.cpus
-	})
-}
-
-// Hysteresis of a change of CPUs (resource policies, section 1.3): it is at least one of these.
-const (
-	minShareOfNode = 0.05
-	minShareOfSelf = 0.2
-)
-
-// isWorthwhile reports whether the change is large enough.
-func (f *forecast) isWorthwhile(cores int) bool {
-	change := math.Abs(float64(f.target - f.cpus))
-	return change >= minShareOfSelf*float64(f.cpus) || change >= minShareOfNode*float64(cores)
 }
 
 // purpose returns why the CPUs of a job change. A job lends CPUs to other jobs. If all jobs would fit

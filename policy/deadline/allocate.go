@@ -113,7 +113,7 @@ func (s *plan) value(t *task) float64 {
 		low, high := t.bounds()
 		v *= roundingBase + roundingSlope*(t.level-low)/(high-low)
 	}
-	if t.patience(t.units) < s.o.Urgent.Seconds() {
+	if t.patience(t.units) < s.o.urgent.Seconds() {
 		v *= urgentFactor
 	}
 	if t.missing > 0 {

@@ -3,25 +3,23 @@ package deadline
 import (
 	"math"
 	"slices"
-	"time"
 
 	"courier/policy"
 )
 
-// change carries out the allocation if a moment is worth it, and returns when to review.
-func (s *plan) change() time.Time {
+// change carries out the allocation if a moment is worth it, or asks for a review.
+func (s *plan) change() {
 	excess := policy.StopExcess(s.jobs(), s.view.Units)
 	switch {
 	case !slices.ContainsFunc(s.tasks, func(t *task) bool { return t.units != t.current }):
-		return time.Time{}
 	case s.lead > 0:
-		s.moves = append(s.moves, excess...)
-		return s.start
+		s.moves = append(append(s.moves, excess...), policy.Move{Kind: policy.Review, At: s.start})
 	case len(excess) > 0 || s.isMomentWorth():
 		s.resize()
-		return time.Time{}
+	default:
+		review := s.view.Now.Add(s.o.reviewInterval)
+		s.moves = append(s.moves, policy.Move{Kind: policy.Review, At: review})
 	}
-	return s.now.Add(s.o.ReviewInterval)
 }
 
 // isMomentWorth compares the promises that a moment now and waiting would lose. If neither loses
@@ -33,7 +31,7 @@ func (s *plan) isMomentWorth() bool {
 			broken++
 		}
 	}
-	wait := max(s.o.ReviewInterval.Seconds(), s.blockedSeconds())
+	wait := max(s.o.reviewInterval.Seconds(), s.blockedSeconds())
 	lost := max(s.impatient(), s.lostAfter(wait))
 	return lost > broken || broken == 0 && s.paysBack()
 }
@@ -51,7 +49,7 @@ func (s *plan) paysBack() bool {
 		gain += (rate - t.curve.Rate(t.current)) / slope
 		cost += rate / slope * s.view.Pause.Seconds(t.units, t.units != t.current, s.restarts)
 	}
-	return gain*s.o.PayBack.Seconds() > cost
+	return gain*s.o.payBack.Seconds() > cost
 }
 
 // impatient counts the jobs that must get more units before the next review.
@@ -59,7 +57,7 @@ func (s *plan) impatient() int {
 	n := 0
 	for _, t := range s.tasks {
 		waits := !t.isIdle() && t.units > t.current
-		if waits && t.patience(t.current) < s.o.ReviewInterval.Seconds() {
+		if waits && t.patience(t.current) < s.o.reviewInterval.Seconds() {
 			n++
 		}
 	}
@@ -83,12 +81,12 @@ func (s *plan) lostAfter(seconds float64) int {
 }
 
 // blockedSeconds returns how long after the start of the plan a moment would break a promise. Jobs
-// that end later than Options.Urgent do not count: a single job must not block all others for long.
+// that end later than options.urgent do not count: a single job must not block all others for long.
 func (s *plan) blockedSeconds() float64 {
 	until := 0.0
 	for _, t := range s.tasks {
 		end, ok := s.breaks(t)
-		if ok && end < s.o.Urgent.Seconds() {
+		if ok && end < s.o.urgent.Seconds() {
 			until = max(until, end)
 		}
 	}
@@ -117,7 +115,7 @@ func (s *plan) breaks(t *task) (float64, bool) {
 }
 
 // jobs returns the admitted jobs in order of due time.
-func (s *plan) jobs() (jobs []*policy.ElasticJob) {
+func (s *plan) jobs() (jobs []*policy.Job) {
 	for _, t := range s.tasks {
 		if t.current > 0 {
 			jobs = append(jobs, t.job)

@@ -28,15 +28,17 @@ import (
 )
 
 // Policy is the deadline policy. It is safe for concurrent use.
-type Policy struct{ o Options }
+type Policy struct{ o options }
 
-// New returns the policy.
-func New(o Options) *Policy { return &Policy{o.withDefaults()} }
+// ForCluster returns the policy for a cluster of GPUs, whose jobs restart to change their units.
+func ForCluster() *Policy { return &Policy{clusterOptions} }
+
+// ForNode returns the policy for a node, whose jobs change their CPUs while they run.
+func ForNode() *Policy { return &Policy{nodeOptions} }
 
 type plan struct {
-	o        Options
-	view     *policy.ClusterView
-	now      time.Time
+	o        options
+	view     *policy.View
 	start    time.Time // of the plan: the next time at which a moment may be
 	lead     float64   // seconds from now to start
 	restarts bool      // the next moment restarts all jobs
@@ -47,21 +49,20 @@ type plan struct {
 }
 
 // Plan implements policy.Policy.
-func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
+func (p *Policy) Plan(v *policy.View) []policy.Move {
 	s := &plan{
 		o:        p.o,
-		view:     view,
-		now:      now,
-		start:    view.NextMoment(now),
-		restarts: view.Pause.Restarts(view.Moments),
+		view:     v,
+		start:    v.NextMoment(),
+		restarts: v.Pause.Restarts(v.Moments),
 	}
-	s.lead = s.start.Sub(now).Seconds()
+	s.lead = s.start.Sub(v.Now).Seconds()
 	s.addAdmitted()
 	s.admit()
-	s.fill(s.tasks, float64(view.Units), true)
+	s.fill(s.tasks, float64(v.Units), true)
 	s.allocate()
-	review := s.change()
-	return policy.MoveDecision{Moves: s.moves, ReviewAt: review}
+	s.change()
+	return s.moves
 }
 
 // addAdmitted adds the admitted jobs in order of due time. Equal ones keep their order.
@@ -88,55 +89,56 @@ func (s *plan) move(kind policy.Kind, t *task, units int, reason policy.Reason) 
 	})
 }
 
-// Options are the parameters of the policy. A zero field means the documented default. The defaults
-// were chosen on seven traces of ElasticFlow together, and on six of them with a half to an eighth
-// of the GPUs; see docs/reference/benchmarks-policies.md.
-type Options struct {
-	// MomentInterval is the distance of moments that plans expect: rates are lowered by the pause
-	// per interval. Default: 20 minutes.
-	MomentInterval time.Duration
-	// PayBack is the time in which new shares must gain more than their moment costs. Default: 200
-	// seconds.
-	PayBack time.Duration
-	// ReviewInterval is the time to the next decision while the shares differ from the plan.
-	// Default: 1 minute.
-	ReviewInterval time.Duration
-	// Margin is subtracted from the time to a deadline, at most half of the job's slack. Default: 2
-	// minutes.
-	Margin time.Duration
-	// Urgent is how long a job must be able to wait for more units. A job that cannot gets them
-	// before others. Default: 15 minutes.
-	Urgent time.Duration
+// options are the parameters of the policy.
+type options struct {
+	// momentInterval is the distance of moments that plans expect: rates are lowered by the pause
+	// per interval.
+	momentInterval time.Duration
+	// payBack is the time in which new shares must gain more than their moment costs.
+	payBack time.Duration
+	// reviewInterval is the time to the next decision while the shares differ from the plan.
+	reviewInterval time.Duration
+	// margin is subtracted from the time to a deadline, at most half of the job's slack.
+	margin time.Duration
+	// urgent is how long a job must be able to wait for more units. A job that cannot gets them
+	// before others.
+	urgent time.Duration
+	// headroomUnits are free units that admission leaves, as a ratio of the capacity from
+	// minHeadroomRatio to maxHeadroomRatio, because jobs hold whole numbers of units. Jobs that can
+	// run side by side until their ends need none.
+	headroomUnits                      float64
+	minHeadroomRatio, maxHeadroomRatio float64
+}
 
-	// NoHeadroom lets admission fill the capacity. By default it leaves 6.4 units free, but 0.1 to 0.4
-	// of the capacity, because jobs hold whole numbers of units. Jobs that can run side by side until
-	// their ends need none.
-	NoHeadroom bool
+// clusterOptions were chosen on seven traces of ElasticFlow together, and on six of them with a half to
+// an eighth of the GPUs; see docs/reference/benchmarks-policies.md.
+var clusterOptions = options{
+	momentInterval:   20 * time.Minute,
+	payBack:          200 * time.Second,
+	reviewInterval:   time.Minute,
+	margin:           2 * time.Minute,
+	urgent:           15 * time.Minute,
+	headroomUnits:    6.4,
+	minHeadroomRatio: 0.1,
+	maxHeadroomRatio: 0.4,
+}
+
+// nodeOptions are those of a node. Its jobs do not pause when their CPUs change, so moments are free. The
+// rates are upper bounds already, so a deadline needs no margin but the seconds until the next epoch
+// ends, at which the node is planned again. Admission fills the node, or a job that fits would wait.
+var nodeOptions = options{
+	momentInterval: 20 * time.Minute,
+	payBack:        200 * time.Second,
+	reviewInterval: time.Second,
+	margin:         time.Second,
+	urgent:         time.Second,
 }
 
 // costLimit is the cost above which a job is refused although it fits: its unit-seconds, relative to
 // the median of recent submissions, times the fourth power of the utilization until its deadline.
 const costLimit = 1
 
-func (o Options) withDefaults() Options {
-	o.MomentInterval = cmp.Or(o.MomentInterval, 20*time.Minute)
-	o.PayBack = cmp.Or(o.PayBack, 200*time.Second)
-	o.ReviewInterval = cmp.Or(o.ReviewInterval, time.Minute)
-	o.Margin = cmp.Or(o.Margin, 2*time.Minute)
-	o.Urgent = cmp.Or(o.Urgent, 15*time.Minute)
-	return o
-}
-
-// The headroom without Options.NoHeadroom.
-const (
-	headroomUnits                      = 6.4
-	minHeadroomRatio, maxHeadroomRatio = 0.1, 0.4
-)
-
 // headroomRatio returns the ratio of a capacity that admission leaves free.
-func (o *Options) headroomRatio(units int) float64 {
-	if o.NoHeadroom {
-		return 0
-	}
-	return min(max(headroomUnits/float64(units), minHeadroomRatio), maxHeadroomRatio)
+func (o *options) headroomRatio(units int) float64 {
+	return min(max(o.headroomUnits/float64(max(1, units)), o.minHeadroomRatio), o.maxHeadroomRatio)
 }

@@ -9,7 +9,7 @@ import (
 
 // task is a job in a plan. Seconds count from the start of the plan.
 type task struct {
-	job     *policy.ElasticJob
+	job     *policy.Job
 	current int // units that the job holds now
 
 	// Of a queued job: its cheapest option, and the unit-seconds of that in an empty cluster.
@@ -38,7 +38,7 @@ type task struct {
 }
 
 // newTask returns a task that starts after the pause of a moment.
-func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) *task {
+func (s *plan) newTask(job *policy.Job, o *policy.Option) *task {
 	t := &task{job: job, curve: o.Curve.Smooth()}
 	if o.Work > 0 {
 		t.work = o.Work
@@ -46,7 +46,7 @@ func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) *task {
 	lowered := slices.Clone(t.curve)
 	for i, p := range t.curve {
 		wait := s.view.Pause.Seconds(p.Units, false, false)
-		lowered[i].Rate *= 1 - wait/(s.o.MomentInterval.Seconds()+wait)
+		lowered[i].Rate *= 1 - wait/(s.o.momentInterval.Seconds()+wait)
 	}
 	t.hull = lowered.Hull()
 
@@ -55,7 +55,7 @@ func (s *plan) newTask(job *policy.ElasticJob, o *policy.Option) *task {
 		fastest := t.fastest()
 		t.window = job.Deadline.Sub(s.start).Seconds()
 		t.due = t.window - s.view.Pause.Seconds(fastest.Units, true, s.restarts)
-		t.due -= min(s.o.Margin.Seconds(), max(0, (t.due-t.work/fastest.Rate)/2))
+		t.due -= min(s.o.margin.Seconds(), max(0, (t.due-t.work/fastest.Rate)/2))
 	}
 	return t
 }
@@ -73,7 +73,7 @@ func (s *plan) progress(t *task, seconds float64) float64 {
 	if t.current <= 0 {
 		return 0
 	}
-	paused := max(0, t.job.PausedUntil.Sub(s.now).Seconds())
+	paused := max(0, t.job.PausedUntil.Sub(s.view.Now).Seconds())
 	return t.curve.Rate(t.current) * max(0, seconds-paused)
 }
 

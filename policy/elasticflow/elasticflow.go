@@ -37,25 +37,25 @@ type round struct {
 	capacity   int
 	shares     []minimumShare // admitted jobs in order of deadline
 	steps      freeSteps
-	d          policy.MoveDecision
+	moves      []policy.Move
 }
 
 // Plan implements policy.Policy.
-func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecision {
-	r := &round{perArrival: p.perArrival, start: view.NextMoment(now), capacity: view.Units}
-	for i := range view.Jobs {
-		r.shares = append(r.shares, r.newShare(&view.Jobs[i]))
+func (p *Policy) Plan(v *policy.View) []policy.Move {
+	r := &round{perArrival: p.perArrival, start: v.NextMoment(), capacity: v.Units}
+	for i := range v.Jobs {
+		r.shares = append(r.shares, r.newShare(&v.Jobs[i]))
 	}
 	slices.SortStableFunc(r.shares, byWindow)
-	if r.start.After(now) {
-		var jobs []*policy.ElasticJob
+	if r.start.After(v.Now) {
+		var jobs []*policy.Job
 		for i := range r.shares {
 			jobs = append(jobs, r.shares[i].job)
 		}
-		return policy.MoveDecision{Moves: policy.StopExcess(jobs, r.capacity), ReviewAt: r.start}
+		return append(policy.StopExcess(jobs, r.capacity), policy.Move{Kind: policy.Review, At: r.start})
 	}
 
-	r.admit(view.Queue)
+	r.admit(v.Queue)
 	r.fill()
 	free, planned := r.capacity, make([]int, len(r.shares))
 	for i := range r.shares {
@@ -64,11 +64,11 @@ func (p *Policy) Plan(view *policy.ClusterView, now time.Time) policy.MoveDecisi
 	}
 	r.leftOver(free)
 	r.resize(planned)
-	r.review(now)
-	return r.d
+	r.review()
+	return r.moves
 }
 
-func (r *round) newShare(job *policy.ElasticJob) minimumShare {
+func (r *round) newShare(job *policy.Job) minimumShare {
 	h := minimumShare{
 		job:    job,
 		curve:  job.Options[0].Curve.Rising(),
@@ -101,7 +101,7 @@ func (r *round) fill() int {
 
 // admit admits an arrival if no more jobs are unsatisfied with it than without it, or all arrivals if
 // every job can be satisfied with them.
-func (r *round) admit(queue []policy.ElasticJob) {
+func (r *round) admit(queue []policy.Job) {
 	var arrivals []minimumShare
 	for i := range queue {
 		if len(queue[i].Options) == 0 {
@@ -138,8 +138,8 @@ func (r *round) admitGroup(arrivals []minimumShare, unsatisfied int, otherwise p
 	}
 }
 
-func (r *round) settle(kind policy.Kind, job *policy.ElasticJob, reason policy.Reason) {
-	r.d.Moves = append(r.d.Moves, policy.Move{Kind: kind, Job: job.ID, Reason: reason})
+func (r *round) settle(kind policy.Kind, job *policy.Job, reason policy.Reason) {
+	r.moves = append(r.moves, policy.Move{Kind: kind, Job: job.ID, Reason: reason})
 }
 
 // leftOver gives the free units to the jobs that value the next number of units most.
@@ -197,20 +197,21 @@ func (r *round) resize(planned []int) {
 		case h.units > planned[i]:
 			reason = policy.ReasonLeftOver
 		}
-		r.d.Moves = append(r.d.Moves, policy.Move{
+		r.moves = append(r.moves, policy.Move{
 			Kind: policy.Resize, Job: h.job.ID, Units: h.units, Reason: reason,
 		})
 	}
 }
 
 // review makes the next round due where a plan first changes.
-func (r *round) review(now time.Time) {
+func (r *round) review() {
 	until := math.Inf(1)
 	for i := range r.shares {
 		until = min(until, r.shares[i].until)
 	}
 	if until < maxReviewSeconds {
-		r.d.ReviewAt = now.Add(max(time.Second, time.Duration(until*float64(time.Second))))
+		at := r.start.Add(max(time.Second, time.Duration(until*float64(time.Second))))
+		r.moves = append(r.moves, policy.Move{Kind: policy.Review, At: at})
 	}
 }
 

@@ -37,7 +37,7 @@ func (s *freeSteps) split(at float64) int {
 
 // minimumShare is a job in a plan.
 type minimumShare struct {
-	job    *policy.ElasticJob
+	job    *policy.Job
 	curve  policy.Curve // rising part, numbers of units that the job may hold
 	work   float64
 	window float64 // seconds to the deadline

@@ -3,310 +3,203 @@
 // It implements FlowCon (Zheng et al., ICPP 2019) as its code was published, and a variant for
 // losses that arrive at irregular times. A job grows if its progress per CPU exceeds a threshold.
 // A job that does not grow twice in a row gives up CPU, down to a floor, and one good round brings
-// it back. Plan is a pure function: the caller keeps the state of the jobs. Observe returns the state
-// and the window of a job from its last reports, for a caller that keeps those instead.
+// it back. The last reports of a job show its phase, so the policy keeps no state.
+//
+// Weights divide a node without units (policy.View.Units); jobs that hold whole CPUs get those that
+// come nearest to their shares.
 package quality
 
-import (
-	"cmp"
-	"maps"
-	"math"
-	"slices"
-)
+import "courier/policy"
 
-// Phase is what the last rounds showed about a job.
-type Phase int
-
-// The phases.
-const (
-	Growing    Phase = iota // its progress per CPU reaches the threshold, or is not known yet
-	Watched                 // one round below the threshold
-	Completing              // two rounds or more below the threshold
-)
-
-// Window is what was observed about a job in one round.
-type Window struct {
-	Seconds  float64 // time between its two losses
-	Before   float64 // mean loss of the previous window, divided by the largest loss of the job
-	After    float64 // mean loss of this window, divided by the largest loss of the job
-	CPURatio float64 // mean CPU in the window as a share of the node
-
-	// The published rule ignores the fields below.
-
-	IORatio     float64 // the job's share of the IO of the node; 0: unknown
-	IOWaitRatio float64 // mean share of the node's CPUs that waited for IO
-	IsStale     bool    // the job is silent, so that the window is too old to plan from
-	IsDiverging bool    // the loss rises
+// Options of a policy.
+type Options struct {
+	// Threshold is the growth that a job must reach, per second: alpha in the paper. Default: that of a
+	// loss which falls evenly, from its largest value to zero, during the whole work of a mean job.
+	// An absolute threshold fits one length of jobs: 0.01, which holds while the lengths are unknown,
+	// that of about 100 seconds.
+	Threshold float64
+	// Floor divides the smallest share: 1 / (Floor * jobs). It is beta in the paper. Default: 2, and
+	// bounded to 1.1 to 8. With IsPublished 0 means 1 + 1 / jobs.
+	Floor float64
+	// IsPublished plans as the published code: absolute progress, no floor for growing jobs, no
+	// normalization, and newcomers have no growth. Shares are caps.
+	IsPublished bool
 }
 
-// growth returns the progress per resource and second: G in the paper.
-func (w *Window) growth(isPublished bool) float64 {
-	progress, used := w.Before-w.After, w.usedRatio()
-	if isPublished {
-		progress, used = max(progress, -progress), w.CPURatio
+// Policy is the policy. It decides nothing about a queue, and is safe for concurrent use.
+type Policy struct{ o Options }
+
+// New returns the policy.
+func New(o Options) *Policy { return &Policy{o} }
+
+// Plan implements policy.Policy.
+func (p *Policy) Plan(v *policy.View) (moves []policy.Move) {
+	states, windows, o := p.observe(v)
+	planned, _ := divideNode(states, windows, o)
+	if v.Units > 0 {
+		return stepUnits(v, planned, windows)
 	}
-	growth := progress / w.Seconds / used
-	if !(w.Seconds > 0) || !(used > 0) || !(growth > 0) {
-		return 0 // also for a loss that is not a number
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		if s, ok := planned[j.ID]; ok && s.share != j.Share {
+			reason := reasonOf(s, windows[j.ID])
+			moves = append(moves, policy.Move{Kind: policy.Weigh, Job: j.ID, Share: s.share, Reason: reason})
+		}
 	}
-	return min(growth, maxGrowth)
+	return moves
 }
 
-// Growth returns the growth of a window, as Plan compares it; 0 if there is none or it is stale.
-func Growth(w *Window) float64 {
+// IsIdle reports whether no job grows any more, so that the policy need not be asked as often.
+func (p *Policy) IsIdle(v *policy.View) bool {
+	_, isIdle := divideNode(p.observe(v))
+	return isIdle
+}
+
+// observe returns the states and windows of the jobs that report losses, and the options for them.
+func (p *Policy) observe(v *policy.View) (map[string]jobState, map[string]*lossWindow, Options) {
+	states, windows, o := map[string]jobState{}, map[string]*lossWindow{}, p.o
+	if o.Threshold == 0 {
+		o.Threshold = evenGrowth(v)
+	}
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		if j.Losses == nil {
+			continue
+		}
+		s := jobState{share: j.Share}
+		if v.Units > 0 {
+			s.share = float64(j.Units) / float64(v.Units)
+		}
+		s.phase, windows[j.ID] = observe(j.Losses, o)
+		states[j.ID] = s
+	}
+	return states, windows, o
+}
+
+// evenGrowth returns the default threshold; 0 if the work of no job is known.
+func evenGrowth(v *policy.View) float64 {
+	work, n := 0.0, 0
+	for i := range v.Jobs {
+		l, epochs := v.Jobs[i].Losses, v.Jobs[i].Epochs
+		if l == nil || len(l.Reports) == 0 || epochs == 0 {
+			continue
+		}
+		mean := 0.0 // node-seconds of an epoch
+		for _, r := range l.Reports {
+			mean += r.Seconds * r.CPURatio / float64(len(l.Reports))
+		}
+		work, n = work+mean*float64(epochs), n+1
+	}
+	if !(work > 0) {
+		return 0
+	}
+	return float64(n) / work
+}
+
+// reasonOf returns why a job gets its share.
+func reasonOf(s jobState, w *lossWindow) policy.Reason {
+	switch {
+	case s.isStale:
+		return policy.ReasonStale
+	case w == nil:
+		return policy.ReasonNewcomer
+	case s.phase == watched:
+		return policy.ReasonWatched
+	case s.phase == completing:
+		return policy.ReasonCompleting
+	}
+	return policy.ReasonGrowing
+}
+
+// stepUnits turns shares into whole units. A job that reports no loss, or a stale one, keeps its units.
+func stepUnits(v *policy.View, planned map[string]jobState, windows map[string]*lossWindow) (moves []policy.Move) {
+	steps := unitSteps{view: v, units: make([]int, len(v.Jobs)), wanted: make([]float64, len(v.Jobs))}
+	free := v.Units
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		steps.units[i] = j.Floor
+		s, isPlanned := planned[j.ID]
+		switch {
+		case !isPlanned:
+			steps.units[i] = max(j.Floor, j.Units)
+		case s.isStale:
+			steps.wanted[i] = float64(j.Units)
+		default:
+			steps.wanted[i] = s.share * float64(v.Units)
+		}
+		free -= steps.units[i]
+	}
+	steps.divide(free)
+	for i := range v.Jobs {
+		j, units := &v.Jobs[i], steps.units[i]
+		if units == j.Units {
+			continue
+		}
+		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: units, Reason: policy.ReasonShare}
+		if s, isPlanned := planned[j.ID]; isPlanned {
+			m.Growth = growthOf(windows[j.ID])
+			if isForDeadline := units == j.Floor && units > j.Units; !isForDeadline {
+				m.Reason = reasonOf(s, windows[j.ID])
+			}
+		}
+		moves = append(moves, m)
+	}
+	return moves
+}
+
+// growthOf returns the growth of a window; 0 if there is none or it is stale.
+func growthOf(w *lossWindow) float64 {
 	if w == nil || w.IsStale {
 		return 0
 	}
 	return w.growth(false)
 }
 
-// minIOWaitRatio is the IO-wait of a node above which its IO is scarcer than its CPU (resource
-// policies, section 2.5).
-const minIOWaitRatio = 0.15
-
-// usedRatio returns the job's share of the scarcest resource: R in the paper.
-func (w *Window) usedRatio() float64 {
-	if w.IOWaitRatio >= minIOWaitRatio && w.IORatio > 0 {
-		return w.IORatio
-	}
-	return w.CPURatio
+// unitSteps gives units to jobs in steps of their curves.
+type unitSteps struct {
+	view   *policy.View
+	units  []int
+	wanted []float64
 }
 
-// maxGrowth bounds the growth of a job whose window or CPU is almost zero.
-const maxGrowth = 1e6
+// stayFactor favours the units that a job holds, so that a growth that scatters does not move units
+// after each epoch.
+const stayFactor = 1.2
 
-// JobState is the state of a job between two rounds.
-type JobState struct {
-	Phase   Phase
-	Share   float64 // of the node, as planned in the last round
-	IsStale bool    // the window was too old, so that the job kept its phase and share
-}
-
-// Options of Plan.
-type Options struct {
-	// Threshold is the growth that a job must reach, per second: alpha in the paper. Default: 0.01.
-	Threshold float64
-	// Floor divides the smallest share: 1 / (Floor * jobs). It is beta in the paper. Default: 2, and
-	// bounded to 1.1 to 8. With IsPublished 0 means 1 + 1 / jobs.
-	Floor float64
-	// IsPublished plans as the published code: absolute progress, no floor for growing jobs, no
-	// normalization, and newcomers have no growth.
-	IsPublished bool
-}
-
-// Plan returns the new states of the jobs. A nil window means that a job has not shown two losses
-// yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
-// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1, and
-// stay as they are if none of them would change by 0.05, nor by 20 % of itself. A stale job keeps its
-// share as far as the floor of the others allows. A diverging job is watched.
-func Plan(
-	before map[string]JobState, windows map[string]*Window, o Options,
-) (after map[string]JobState, isIdle bool) {
-	if len(windows) == 0 {
-		return nil, false
-	}
-	jobs := jobsOf(before, windows, o)
-	sum, completing := 0.0, 0
-	for _, j := range jobs {
-		j.observe(j.window, j.growth >= o.threshold(), o.IsPublished)
-		if j.Phase == Completing {
-			completing++
-		}
-		sum += j.growth
-	}
-
-	floor, areEqual := o.floor(len(jobs)), completing == len(jobs) || sum == 0
-	for _, j := range jobs {
-		switch {
-		case j.keepsShare():
-		case areEqual:
-			j.Share = 1 // each cap is the whole node; fill divides it otherwise
-		default:
-			j.Share = j.nextShare(j.growth/sum, floor, o.IsPublished)
-		}
-	}
-	if !o.IsPublished {
-		fill(jobs, floor)
-		keepSmall(before, jobs, floor)
-	}
-	after = map[string]JobState{}
-	for _, j := range jobs {
-		after[j.name] = j.JobState
-	}
-	return after, completing == len(jobs)
-}
-
-// plannedJob is a job in a plan.
-type plannedJob struct {
-	JobState
-	name      string
-	window    *Window
-	growth    float64
-	isAtFloor bool
-}
-
-// jobsOf returns the jobs by name, with their growth. Newcomers often grow fastest: they count as the
-// fastest job, and as growing if no other job does, but have no growth with the published rule.
-func jobsOf(before map[string]JobState, windows map[string]*Window, o Options) (jobs []*plannedJob) {
-	largest := 0.0
-	for _, name := range slices.Sorted(maps.Keys(windows)) {
-		j := &plannedJob{JobState: before[name], name: name, window: windows[name]}
-		if w := j.window; w != nil && (o.IsPublished || !w.IsStale) {
-			j.growth = w.growth(o.IsPublished)
-			largest = max(largest, j.growth)
-		}
-		jobs = append(jobs, j)
-	}
-	for _, j := range jobs {
-		if j.window == nil && !o.IsPublished {
-			j.growth = cmp.Or(largest, o.threshold())
-		}
-	}
-	return jobs
-}
-
-// observe updates the phase of a job by its window; nil if the job has not shown two losses yet.
-func (s *JobState) observe(w *Window, isGrowing, isPublished bool) {
-	if s.IsStale = false; w == nil || isPublished {
-		s.Phase = s.Phase.next(w == nil || isGrowing)
-		return
-	}
-	switch {
-	case w.IsStale:
-		s.IsStale = true
-	case w.IsDiverging:
-		s.Phase = Watched
-	default:
-		s.Phase = s.Phase.next(isGrowing)
-	}
-}
-
-// keepsShare reports whether a job keeps the share of its last round.
-func (s *JobState) keepsShare() bool { return s.IsStale && s.Share > 0 && s.Share <= 1 }
-
-// Hysteresis of the shares (resource policies, section 1.3).
-const (
-	minShareOfNode = 0.05
-	minShareOfSelf = 0.2
-)
-
-// keepSmall keeps the shares of the last round if none of them would change enough. It leaves those that
-// break a rule: of other jobs, or for another floor.
-func keepSmall(before map[string]JobState, jobs []*plannedJob, floor float64) {
-	sum := 0.0
-	for _, j := range jobs {
-		b, isOld := before[j.name]
-		change := math.Abs(j.Share - b.Share)
-		if !isOld || !(b.Share >= floor) || change >= minShareOfNode || change >= minShareOfSelf*b.Share {
-			return
-		}
-		sum += b.Share
-	}
-	if len(before) != len(jobs) || !(math.Abs(sum-1) <= 1e-9) {
-		return
-	}
-	for _, j := range jobs {
-		j.Share = before[j.name].Share
-	}
-}
-
-// Bounds of Options.Floor (resource policies, section 2.4).
-const (
-	leastBeta = 1.1
-	mostBeta  = 8
-)
-
-func (o *Options) threshold() float64 { return cmp.Or(o.Threshold, 0.01) }
-
-// floor returns the smallest share of n jobs.
-func (o *Options) floor(n int) float64 {
-	if o.IsPublished && o.Floor == 0 {
-		return 1 / float64(n+1) // beta = 1 + 1/n
-	}
-	beta := min(max(cmp.Or(o.Floor, 2), leastBeta), mostBeta)
-	if math.IsNaN(beta) {
-		beta = 2
-	}
-	return 1 / (beta * float64(n))
-}
-
-// next returns the phase after a round.
-func (p Phase) next(isGrowing bool) Phase {
-	switch {
-	case isGrowing:
-		return Growing
-	case p == Growing:
-		return Watched
-	}
-	return Completing
-}
-
-// nextShare returns the share of a job with a part of the growth of all jobs.
-func (s *JobState) nextShare(part, floor float64, isPublished bool) float64 {
-	switch {
-	case s.Phase == Completing:
-		return max(part, floor)
-	case s.Phase == Watched && s.Share > 0 && s.Share <= 1:
-		return s.Share
-	case isPublished && part == 0:
-		return 1 // a limit of 0 is no limit
-	}
-	return part
-}
-
-// fill raises shares to the floor and scales the others, so that all sum to 1. Jobs that keep their
-// shares are scaled only if the others would fall below the floor, or if there are no others.
-func fill(jobs []*plannedJob, floor float64) {
-	var kept, open []*plannedJob
-	above := 0.0 // what the kept shares have above the floor
-	for _, j := range jobs {
-		if !j.keepsShare() {
-			open = append(open, j)
-			continue
-		}
-		kept = append(kept, j)
-		above += max(j.Share, floor) - floor
-	}
-	if len(open) == 0 {
-		divide(kept, 1, floor)
-		return
-	}
-	rest, most := 1.0, 1-floor*float64(len(jobs))
-	for _, j := range kept {
-		if j.Share = max(j.Share, floor); above > most {
-			j.Share = floor + (j.Share-floor)*most/above
-		}
-		rest -= j.Share
-	}
-	divide(open, rest, floor)
-}
-
-// divide divides a share of the node among jobs in proportion to their shares, but gives each at least
-// the floor.
-func divide(jobs []*plannedJob, share, floor float64) {
-	for isChanged := true; isChanged; {
-		rest, sum, above := share, 0.0, 0
-		for _, j := range jobs {
-			if j.isAtFloor {
-				rest -= floor
+// divide gives free units, one step of a job's curve at a time, to the job that wants the most in
+// relation to what it would hold: the divisor method of Sainte-Laguë.
+func (s *unitSteps) divide(free int) {
+	for {
+		best, to, highest := -1, 0, 0.0
+		for i := range s.units {
+			j := &s.view.Jobs[i]
+			next := nextUnits(j, s.units[i])
+			if next == 0 || next-s.units[i] > free || !(s.wanted[i] > 0) {
 				continue
 			}
-			sum += j.Share
-			above++
+			value := s.wanted[i] / (float64(s.units[i]+next) / 2)
+			if next <= j.Units {
+				value *= stayFactor
+			}
+			if value > highest {
+				best, to, highest = i, next, value
+			}
 		}
-		isChanged = false
-		for _, j := range jobs {
-			switch {
-			case j.isAtFloor:
-				j.Share = floor
-			case sum > 0:
-				j.Share *= rest / sum
-			default:
-				j.Share = rest / float64(above)
-			}
-			if !j.isAtFloor && j.Share < floor {
-				j.isAtFloor, isChanged = true, true
-			}
+		if best < 0 {
+			return
+		}
+		free -= to - s.units[best]
+		s.units[best] = to
+	}
+}
+
+// nextUnits returns the next number of units with which the job is expected to be faster; 0 if there is
+// none.
+func nextUnits(j *policy.Job, units int) int {
+	for _, p := range j.Options[0].Curve {
+		if p.Units > units && j.ExpectedSeconds(p.Units) < j.ExpectedSeconds(units) {
+			return p.Units
 		}
 	}
+	return 0
 }

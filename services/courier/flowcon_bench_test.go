@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"courier/policy"
 	"courier/policy/quality"
 	"courier/runner/usage"
 	"courier/schemas"
@@ -108,24 +109,22 @@ type sharedMachine struct {
 
 	mu         sync.Mutex
 	jobs       map[string]*realTraining
-	states     map[string]quality.JobState
 	nearlyDone []float64 // seconds of each training until 90 % of the fall of its loss
 }
 
 // realTraining is a running training with its last two losses.
 type realTraining struct {
-	cgroup  *usage.Cgroup
-	pid     int
-	used    usage.Totals
-	largest float64
-	last    float64
-	lastAt  time.Time
-	window  *quality.Window
+	cgroup *usage.Cgroup
+	pid    int
+	used   usage.Totals
+	share  float64
+	losses policy.Losses
+	lastAt time.Time
 }
 
 // play runs trainings. Each reports its loss after each of its epochs.
 func (m *sharedMachine) play(trainings []sharedTraining) {
-	m.jobs, m.states, m.nearlyDone = map[string]*realTraining{}, map[string]quality.JobState{}, nil
+	m.jobs, m.nearlyDone = map[string]*realTraining{}, nil
 	begin := time.Now()
 	var all sync.WaitGroup
 	seconds := make([]float64, len(trainings))
@@ -204,7 +203,6 @@ func (m *sharedMachine) train(name string, args ...string) float64 {
 		m.nearlyDone = append(m.nearlyDone, at[k])
 	}
 	delete(m.jobs, name)
-	delete(m.states, name)
 	m.plan()
 	if err := c.Remove(); err != nil {
 		m.b.Error(err)
@@ -227,15 +225,16 @@ func (m *sharedMachine) report(name string, loss float64, at time.Time) {
 	var e schemas.Epoch
 	used := usage.Read(j.pid, j.cgroup)
 	used.Since(j.used).Fill(&e, 1)
-	j.largest = max(j.largest, loss)
-	if cpu := e.JobCPUSeconds; j.last > 0 && cpu != nil {
-		seconds := at.Sub(j.lastAt).Seconds()
-		j.window = &quality.Window{
-			Seconds: seconds, Before: j.last / j.largest, After: loss / j.largest,
-			CPURatio: *cpu / seconds / float64(machineCPUs),
-		}
+	l := &j.losses
+	if l.Largest = max(l.Largest, loss); len(l.Reports) == 0 {
+		l.First = loss
 	}
-	j.last, j.lastAt, j.used = loss, at, used
+	r := policy.LossReport{Seconds: at.Sub(j.lastAt).Seconds(), Loss: loss}
+	if cpu := e.JobCPUSeconds; cpu != nil {
+		r.CPURatio = *cpu / r.Seconds / float64(machineCPUs)
+	}
+	l.Reports = append(l.Reports, r)
+	j.lastAt, j.used = at, used
 	m.plan()
 }
 
@@ -244,20 +243,22 @@ const machineCPUs = 1
 
 // plan sets the weights of all trainings.
 func (m *sharedMachine) plan() {
-	shares := map[string]float64{}
-	windows := map[string]*quality.Window{}
-	for name, j := range m.jobs {
-		shares[name], windows[name] = 1/float64(len(m.jobs)), j.window
+	v := &policy.View{Now: time.Now()}
+	for _, name := range slices.Sorted(maps.Keys(m.jobs)) {
+		j := m.jobs[name]
+		v.Jobs = append(v.Jobs, policy.Job{ID: name, Share: j.share, Losses: &j.losses})
 	}
-	if m.options != nil && len(m.jobs) > 0 {
-		m.states, _ = quality.Plan(m.states, windows, *m.options)
-		for name, s := range m.states {
-			shares[name] = s.Share
+	if m.options != nil {
+		for _, move := range quality.New(*m.options).Plan(v) {
+			m.jobs[move.Job].share = move.Share
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(shares)) {
-		weight := shares[name] * float64(len(shares))
-		if err := m.jobs[name].cgroup.SetWeight(weight); err != nil {
+	for i := range v.Jobs {
+		j, weight := m.jobs[v.Jobs[i].ID], 1.0
+		if m.options != nil {
+			weight = j.share * float64(len(v.Jobs))
+		}
+		if err := j.cgroup.SetWeight(weight); err != nil {
 			m.b.Error(err)
 		}
 	}

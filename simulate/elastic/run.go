@@ -49,7 +49,7 @@ var constructors = []struct {
 	keepBatch bool
 	policy    policy.Policy
 }{
-	{"deadline", false, deadline.New(deadline.Options{})},
+	{"deadline", false, deadline.ForCluster()},
 	{"edf", true, policy.EDF()},
 	{"elasticflow", true, elasticflow.New()},
 	{"elasticflow-per-arrival", true, elasticflow.NewPerArrival()},
@@ -126,14 +126,14 @@ func Run(
 
 	var times []time.Duration
 	p := constructors[slices.Index(Policies(), name)].policy
-	decide := func(v *policy.ClusterView, now time.Time) policy.MoveDecision {
+	decide := func(v *policy.View) []policy.Move {
 		if o.Progress != nil {
 			o.Progress(name, w.next)
 		}
 		start := time.Now()
-		d := p.Plan(v, now)
+		moves := p.Plan(v)
 		times = append(times, time.Since(start))
-		return d
+		return moves
 	}
 	if err := w.play(ctx, decide); err != nil {
 		return nil, fmt.Errorf("policy %s: %w", name, err)

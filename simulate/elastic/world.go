@@ -2,7 +2,6 @@ package elastic
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -25,7 +24,7 @@ type world struct {
 	jobs   []*simulatedJob // of the trace, in order of submission
 
 	next       int // index of the next job to submit
-	recent     []policy.ElasticJob
+	recent     []policy.Job
 	queue      []*simulatedJob // submitted, neither admitted nor refused
 	active     []*simulatedJob // admitted, unfinished
 	moments    int
@@ -84,7 +83,7 @@ func (j *simulatedJob) end() time.Duration {
 
 // play runs the trace to its end.
 func (w *world) play(
-	ctx context.Context, decide func(*policy.ClusterView, time.Time) policy.MoveDecision,
+	ctx context.Context, decide func(*policy.View) []policy.Move,
 ) error {
 	for now := w.nextEvent(); now < math.MaxInt64; now = w.nextEvent() {
 		if err := ctx.Err(); err != nil {
@@ -93,12 +92,7 @@ func (w *world) play(
 		w.finish(now)
 		w.submit(now)
 
-		view := w.view(now)
-		decision := decide(view, origin.Add(now))
-		if err := policy.Check(view, origin.Add(now), decision); err != nil {
-			return fmt.Errorf("at %s: %w", now, err)
-		}
-		w.apply(now, decision)
+		w.apply(now, decide(w.view(now)))
 	}
 	return nil
 }
@@ -146,8 +140,9 @@ func (w *world) submit(now time.Duration) {
 }
 
 // view returns what a policy may know: nothing about jobs that are not submitted.
-func (w *world) view(now time.Duration) *policy.ClusterView {
-	v := &policy.ClusterView{
+func (w *world) view(now time.Duration) *policy.View {
+	v := &policy.View{
+		Now:        origin.Add(now),
 		Units:      w.GPUs,
 		Slot:       w.Slot,
 		Moments:    w.moments,
@@ -168,8 +163,8 @@ func (w *world) view(now time.Duration) *policy.ClusterView {
 }
 
 // jobView returns what a policy knows about a job. An admitted job has one option.
-func (w *world) jobView(j *simulatedJob) policy.ElasticJob {
-	v := policy.ElasticJob{
+func (w *world) jobView(j *simulatedJob) policy.Job {
+	v := policy.Job{
 		ID:          j.ID,
 		Submitted:   origin.Add(j.Submitted),
 		Deadline:    origin.Add(j.Deadline),
@@ -188,17 +183,21 @@ func (w *world) jobView(j *simulatedJob) policy.ElasticJob {
 	return v
 }
 
-// apply carries out a checked decision.
-func (w *world) apply(now time.Duration, d policy.MoveDecision) {
+// apply carries out moves.
+func (w *world) apply(now time.Duration, moves []policy.Move) {
+	w.review = 0
 	changed := map[string]int{}
 	isMoment := false
-	for _, m := range d.Moves {
-		if m.Kind != policy.Resize {
+	for _, m := range moves {
+		switch m.Kind {
+		case policy.Resize:
+			changed[m.Job] = m.Units
+			isMoment = isMoment || m.Units > 0
+		case policy.Review:
+			w.review = max(m.At.Sub(origin).Truncate(time.Microsecond), now+time.Microsecond)
+		default:
 			w.settle(m)
-			continue
 		}
-		changed[m.Job] = m.Units
-		isMoment = isMoment || m.Units > 0
 	}
 	for _, j := range w.active {
 		if gpus, ok := changed[j.ID]; ok {
@@ -208,12 +207,6 @@ func (w *world) apply(now time.Duration, d policy.MoveDecision) {
 	}
 	if isMoment {
 		w.pause(now, changed)
-	}
-
-	w.review = 0
-	if !d.ReviewAt.IsZero() {
-		w.review = d.ReviewAt.Sub(origin).Truncate(time.Microsecond)
-		w.review = max(w.review, now+time.Microsecond)
 	}
 }
 

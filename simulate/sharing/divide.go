@@ -3,7 +3,9 @@ package sharing
 import (
 	"cmp"
 	"math"
+	"time"
 
+	"courier/policy"
 	"courier/policy/quality"
 )
 
@@ -21,8 +23,7 @@ const (
 
 type division struct {
 	Sharing
-	wait   float64
-	states map[string]quality.JobState
+	wait float64
 }
 
 // divide sets the shares of the jobs, and returns the time of the next division. It is called at that
@@ -34,46 +35,48 @@ func (d *division) divide(running []*sharingJob, now float64, isChanged bool) (n
 		}
 		return math.Inf(1)
 	}
-	var isIdle bool
-	d.states, isIdle = quality.Plan(d.states, closeWindows(running, now), d.Quality)
+	p, v := quality.New(d.Quality), viewOf(running, now)
+	for _, m := range p.Plan(v) {
+		for _, j := range running {
+			if j.Name == m.Job {
+				j.planned = m.Share
+			}
+		}
+	}
 	interval := cmp.Or(d.Interval, defaultInterval)
-	if d.wait = min(2*d.wait, backOff*interval); !isIdle || isChanged {
+	if d.wait = min(2*d.wait, backOff*interval); isChanged || !p.IsIdle(v) {
 		d.wait = interval
 	}
-	if d.Quality.IsPublished {
-		d.cap(running)
-		return now + d.wait
-	}
 	for _, j := range running {
-		j.share = d.states[j.Name].Share
+		j.share = j.planned
+	}
+	if d.Quality.IsPublished {
+		limitShares(running)
 	}
 	return now + d.wait
 }
 
-// closeWindows ends the windows of jobs, and returns those of the jobs that have two.
-func closeWindows(running []*sharingJob, now float64) map[string]*quality.Window {
-	windows := map[string]*quality.Window{}
+// viewOf ends the windows of jobs, and returns what the policy knows about them.
+func viewOf(running []*sharingJob, now float64) *policy.View {
+	v := &policy.View{Now: time.Unix(0, 0).Add(time.Duration(now * float64(time.Second)))}
 	for _, j := range running {
 		j.closeWindow(now)
-		windows[j.Name] = nil
-		if j.windows >= 2 {
-			windows[j.Name] = &quality.Window{
-				Seconds: j.seconds, Before: j.previous, After: j.last, CPURatio: j.cpuRatio,
-			}
-		}
+		v.Jobs = append(v.Jobs, policy.Job{
+			ID: j.Name, Share: j.planned, Losses: &policy.Losses{Reports: j.reports, Largest: 1, First: 1},
+		})
 	}
-	return windows
+	return v
 }
 
-// cap divides the node by caps: unused CPU goes to jobs below their cap.
-func (d *division) cap(running []*sharingJob) {
+// limitShares divides the node by caps: unused CPU goes to jobs below their cap.
+func limitShares(running []*sharingJob) {
 	for _, j := range running {
 		j.share = 0
 	}
 	for rest := 1.0; rest > 1e-9; {
 		var open []*sharingJob
 		for _, j := range running {
-			if j.share < d.states[j.Name].Share-1e-12 {
+			if j.share < j.planned-1e-12 {
 				open = append(open, j)
 			}
 		}
@@ -82,7 +85,7 @@ func (d *division) cap(running []*sharingJob) {
 		}
 		each := rest / float64(len(open))
 		for _, j := range open {
-			more := min(each, d.states[j.Name].Share-j.share)
+			more := min(each, j.planned-j.share)
 			j.share += more
 			rest -= more
 		}

@@ -5,7 +5,12 @@
 // concurrently.
 package sharing
 
-import "math"
+import (
+	"math"
+
+	"courier/policy"
+	"courier/policy/quality"
+)
 
 // NodeOutcome is the result of a simulation. Seconds count from the arrival of a job.
 type NodeOutcome struct {
@@ -110,16 +115,13 @@ type sharingJob struct {
 	// then on.
 	qualityWork float64
 
-	done     float64 // seconds of work
-	share    float64 // of the node
-	used     float64 // CPU seconds in the window
-	lossSum  float64 // loss times seconds in the window
-	since    float64 // begin of the window
-	windows  int     // complete windows
-	last     float64 // mean loss of the last window
-	previous float64 // mean loss of the window before
-	seconds  float64 // duration of the last window
-	cpuRatio float64 // in the last window
+	done    float64 // seconds of work
+	share   float64 // of the node
+	planned float64 // by the policy; a cap of the share with the published rule
+	used    float64 // CPU seconds in the window
+	lossSum float64 // loss times seconds in the window
+	since   float64 // begin of the window
+	reports []policy.LossReport
 }
 
 func newSharingJob(j *TrainingJob, now float64) *sharingJob {
@@ -135,9 +137,8 @@ func (j *sharingJob) loss() float64 {
 // closeWindow ends the window at an instant, if it is not empty.
 func (j *sharingJob) closeWindow(now float64) {
 	if seconds := now - j.since; seconds > tick {
-		j.previous, j.last = j.last, j.lossSum/seconds
-		j.seconds, j.cpuRatio = seconds, j.used/seconds
-		j.windows++
+		r := policy.LossReport{Seconds: seconds, Loss: j.lossSum / seconds, CPURatio: j.used / seconds}
+		j.reports = append(j.reports[max(0, len(j.reports)+1-quality.MaxReports):], r)
 		j.since, j.lossSum, j.used = now, 0, 0
 	}
 }

@@ -1,20 +1,21 @@
-package policy
+package policy_test
 
 import (
 	"fmt"
-	"time"
+
+	"courier/policy"
 )
 
-// Check returns an error that names the first rule which a decision breaks:
+// checkMoves returns an error that names the first rule which moves break:
 //
 //   - Every move names a job of the view, once for each kind.
 //   - Only queued jobs are admitted or refused, and only with an option that they have.
 //   - A number of units is 0 or a point of the job's curve.
 //   - The jobs hold at most the capacity of the cluster.
-//   - A moment is at least ClusterView.Slot after the last one.
+//   - A moment is at least View.Slot after the last one.
 //   - A review is later than now.
-func Check(v *ClusterView, now time.Time, d MoveDecision) error {
-	c := checker{map[string]*ElasticJob{}, map[string]*ElasticJob{}, map[string]int{}}
+func checkMoves(v *policy.View, moves []policy.Move) error {
+	c := checker{map[string]*policy.Job{}, map[string]*policy.Job{}, map[string]int{}}
 	for i := range v.Jobs {
 		c.admitted[v.Jobs[i].ID], c.units[v.Jobs[i].ID] = &v.Jobs[i], v.Jobs[i].Units
 	}
@@ -22,14 +23,19 @@ func Check(v *ClusterView, now time.Time, d MoveDecision) error {
 		c.queued[v.Queue[i].ID] = &v.Queue[i]
 	}
 	isMoment, resized := false, map[string]bool{}
-	for _, m := range d.Moves {
+	for _, m := range moves {
+		if m.Kind == policy.Review {
+			if !m.At.After(v.Now) {
+				return fmt.Errorf("review at %s, which is not after %s", m.At, v.Now)
+			}
+			continue
+		}
 		if err := c.apply(m, resized[m.Job]); err != nil {
 			return fmt.Errorf("move %s of job %q: %w", m.Kind, m.Job, err)
 		}
-		resized[m.Job] = resized[m.Job] || m.Kind == Resize
-		isMoment = isMoment || m.Kind == Resize && m.Units > 0
+		resized[m.Job] = resized[m.Job] || m.Kind == policy.Resize
+		isMoment = isMoment || m.Kind == policy.Resize && m.Units > 0
 	}
-
 	held := 0
 	for _, units := range c.units {
 		held += units
@@ -37,44 +43,42 @@ func Check(v *ClusterView, now time.Time, d MoveDecision) error {
 	switch {
 	case held > v.Units:
 		return fmt.Errorf("the jobs hold %d of %d units", held, v.Units)
-	case isMoment && v.NextMoment(now).After(now):
-		return fmt.Errorf("a moment %s after the last one, want at least %s", now.Sub(v.LastMoment), v.Slot)
-	case !d.ReviewAt.IsZero() && !d.ReviewAt.After(now):
-		return fmt.Errorf("review at %s, which is not after %s", d.ReviewAt, now)
+	case isMoment && v.NextMoment().After(v.Now):
+		return fmt.Errorf("a moment %s after the last one, want at least %s", v.Now.Sub(v.LastMoment), v.Slot)
 	}
 	return nil
 }
 
 // checker applies the moves of a decision to the jobs of a view.
 type checker struct {
-	admitted, queued map[string]*ElasticJob
+	admitted, queued map[string]*policy.Job
 	units            map[string]int // of admitted jobs
 }
 
-func (c *checker) apply(m Move, isResized bool) error {
+func (c *checker) apply(m policy.Move, isResized bool) error {
 	queued, admitted := c.queued[m.Job], c.admitted[m.Job]
 	switch {
 	case m.Reason == "":
 		return fmt.Errorf("missing reason")
-	case m.Kind == Resize && admitted == nil:
+	case m.Kind == policy.Resize && admitted == nil:
 		return fmt.Errorf("the job is not admitted")
-	case m.Kind == Resize:
+	case m.Kind == policy.Resize:
 		return c.resize(m, &admitted.Options[0], isResized)
-	case m.Kind != Admit && m.Kind != Refuse:
+	case m.Kind != policy.Admit && m.Kind != policy.Refuse:
 		return fmt.Errorf("unknown kind")
 	case queued == nil:
 		return fmt.Errorf("the job is not in the queue")
-	case m.Kind == Admit && (m.Option < 0 || m.Option >= len(queued.Options)):
+	case m.Kind == policy.Admit && (m.Option < 0 || m.Option >= len(queued.Options)):
 		return fmt.Errorf("option %d of %d", m.Option, len(queued.Options))
 	}
 	delete(c.queued, m.Job)
-	if m.Kind == Admit {
-		c.admitted[m.Job] = &ElasticJob{Options: queued.Options[m.Option:]}
+	if m.Kind == policy.Admit {
+		c.admitted[m.Job] = &policy.Job{Options: queued.Options[m.Option:]}
 	}
 	return nil
 }
 
-func (c *checker) resize(m Move, o *Option, isResized bool) error {
+func (c *checker) resize(m policy.Move, o *policy.Option, isResized bool) error {
 	switch units := c.units[m.Job]; {
 	case isResized:
 		return fmt.Errorf("the job is resized twice")

@@ -1,4 +1,4 @@
-package quality_test
+package quality
 
 import (
 	"fmt"
@@ -6,108 +6,106 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
-
-	"courier/policy/quality"
 )
 
-// growing and completed are windows of a job that grows by 0.1 per second and of one that does not.
-func growing() *quality.Window {
-	return &quality.Window{Seconds: 2, Before: 0.9, After: 0.8, CPURatio: 0.5}
+// fallingWindow and flatWindow are windows of a job that grows by 0.1 per second and of one that does not.
+func fallingWindow() *lossWindow {
+	return &lossWindow{Seconds: 2, Before: 0.9, After: 0.8, CPURatio: 0.5}
 }
 
-func completed() *quality.Window {
-	return &quality.Window{Seconds: 2, Before: 0.1, After: 0.1, CPURatio: 0.5}
+func flatWindow() *lossWindow {
+	return &lossWindow{Seconds: 2, Before: 0.1, After: 0.1, CPURatio: 0.5}
 }
 
-func TestPlan_TakesCPUAfterTwoLowRounds(t *testing.T) {
-	windows := map[string]*quality.Window{"a": growing(), "b": completed(), "c": completed()}
-	states := map[string]quality.JobState{}
+func TestDivideNode_TakesCPUAfterTwoLowRounds(t *testing.T) {
+	windows := map[string]*lossWindow{"a": fallingWindow(), "b": flatWindow(), "c": flatWindow()}
+	states := map[string]jobState{}
 	for name := range windows {
-		states[name] = quality.JobState{Phase: quality.Growing, Share: 1.0 / 3}
+		states[name] = jobState{phase: growing, share: 1.0 / 3}
 	}
-	first, _ := quality.Plan(states, windows, quality.Options{})
-	if first["b"].Phase != quality.Watched || first["a"].Phase != quality.Growing {
+	first, _ := divideNode(states, windows, Options{})
+	if first["b"].phase != watched || first["a"].phase != growing {
 		t.Errorf("after one low round: %+v, want b watched and a growing", first)
 	}
-	second, isIdle := quality.Plan(first, windows, quality.Options{})
-	if second["b"].Phase != quality.Completing || isIdle {
+	second, isIdle := divideNode(first, windows, Options{})
+	if second["b"].phase != completing || isIdle {
 		t.Errorf("after two low rounds: %+v, idle %t, want b completing", second, isIdle)
 	}
 	// n = 3 and beta = 2: two jobs at the floor of 1/6 leave 2/3.
-	if got := second["a"].Share; math.Abs(got-2.0/3) > 1e-9 {
+	if got := second["a"].share; math.Abs(got-2.0/3) > 1e-9 {
 		t.Errorf("share of the growing job = %g, want 2/3", got)
 	}
-	windows["b"] = growing()
-	third, _ := quality.Plan(second, windows, quality.Options{})
-	if third["b"].Phase != quality.Growing || math.Abs(third["b"].Share-third["a"].Share) > 1e-9 {
+	windows["b"] = fallingWindow()
+	third, _ := divideNode(second, windows, Options{})
+	if third["b"].phase != growing || math.Abs(third["b"].share-third["a"].share) > 1e-9 {
 		t.Errorf("after one good round: %+v, want b growing with the share of a", third)
 	}
 }
 
-func TestPlan_TreatsNewcomersAsTheFastest(t *testing.T) {
-	windows := map[string]*quality.Window{"a": growing(), "new": nil}
-	got, _ := quality.Plan(nil, windows, quality.Options{})
-	if math.Abs(got["new"].Share-0.5) > 1e-9 {
-		t.Errorf("share of a newcomer = %g, want that of the growing job", got["new"].Share)
+func TestDivideNode_TreatsNewcomersAsTheFastest(t *testing.T) {
+	windows := map[string]*lossWindow{"a": fallingWindow(), "new": nil}
+	got, _ := divideNode(nil, windows, Options{})
+	if math.Abs(got["new"].share-0.5) > 1e-9 {
+		t.Errorf("share of a newcomer = %g, want that of the growing job", got["new"].share)
 	}
-	got, _ = quality.Plan(nil, windows, quality.Options{IsPublished: true})
-	if got["new"].Share != 1 || got["a"].Share != 1 {
+	got, _ = divideNode(nil, windows, Options{IsPublished: true})
+	if got["new"].share != 1 || got["a"].share != 1 {
 		t.Errorf("published caps = %+v, want none for a newcomer without growth", got)
 	}
 }
 
-func TestPlan_RisingLossesAreNoProgress(t *testing.T) {
-	rising := &quality.Window{Seconds: 2, Before: 0.5, After: 0.7, CPURatio: 0.5}
-	windows := map[string]*quality.Window{"a": rising, "b": growing()}
-	got, _ := quality.Plan(nil, windows, quality.Options{})
-	if got["a"].Phase != quality.Watched {
-		t.Errorf("phase of a job with a rising loss = %d, want watched", got["a"].Phase)
+func TestDivideNode_RisingLossesAreNoProgress(t *testing.T) {
+	rising := &lossWindow{Seconds: 2, Before: 0.5, After: 0.7, CPURatio: 0.5}
+	windows := map[string]*lossWindow{"a": rising, "b": fallingWindow()}
+	got, _ := divideNode(nil, windows, Options{})
+	if got["a"].phase != watched {
+		t.Errorf("phase of a job with a rising loss = %d, want watched", got["a"].phase)
 	}
-	got, _ = quality.Plan(nil, windows, quality.Options{IsPublished: true})
-	if got["a"].Phase != quality.Growing {
+	got, _ = divideNode(nil, windows, Options{IsPublished: true})
+	if got["a"].phase != growing {
 		t.Errorf("published phase = %d, want growing: the published code takes the absolute value",
-			got["a"].Phase)
+			got["a"].phase)
 	}
 }
 
-func TestPlan_BacksOffWhenAllAreCompleting(t *testing.T) {
-	windows := map[string]*quality.Window{"a": completed(), "b": completed()}
-	states, isIdle := quality.Plan(nil, windows, quality.Options{})
+func TestDivideNode_BacksOffWhenAllAreCompleting(t *testing.T) {
+	windows := map[string]*lossWindow{"a": flatWindow(), "b": flatWindow()}
+	states, isIdle := divideNode(nil, windows, Options{})
 	if isIdle {
 		t.Error("all jobs are completing after one round, want them watched")
 	}
-	states, isIdle = quality.Plan(states, windows, quality.Options{})
-	if !isIdle || states["a"].Share != 0.5 {
+	states, isIdle = divideNode(states, windows, Options{})
+	if !isIdle || states["a"].share != 0.5 {
 		t.Errorf("idle %t with %+v, want equal shares", isIdle, states)
 	}
-	if states, isIdle := quality.Plan(nil, nil, quality.Options{}); states != nil || isIdle {
+	if states, isIdle := divideNode(nil, nil, Options{}); states != nil || isIdle {
 		t.Errorf("plan without jobs = %v, %t", states, isIdle)
 	}
 }
 
 // Between two rounds either no share changes, or one changes enough to be worth a move.
-func TestPlan_LeavesSharesThatHardlyChange(t *testing.T) {
+func TestDivideNode_LeavesSharesThatHardlyChange(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	kept, moved := 0, 0
 	for range 200 {
-		states := map[string]quality.JobState{}
-		windows := map[string]*quality.Window{}
+		states := map[string]jobState{}
+		windows := map[string]*lossWindow{}
 		for i := range 2 + random.IntN(5) {
-			windows[fmt.Sprint(i)] = &quality.Window{
+			windows[fmt.Sprint(i)] = &lossWindow{
 				Seconds: 1, Before: 1, After: 1 - random.Float64()/2, CPURatio: 0.5,
 			}
 		}
-		states, _ = quality.Plan(states, windows, quality.Options{})
+		states, _ = divideNode(states, windows, Options{})
 		for range 10 {
 			for _, w := range windows {
 				w.After += 0.1 * (random.Float64() - 0.5)
 			}
-			next, _ := quality.Plan(states, windows, quality.Options{})
+			next, _ := divideNode(states, windows, Options{})
 			isKept, isEnough := true, false
 			for name, s := range next {
-				change := math.Abs(s.Share - states[name].Share)
+				change := math.Abs(s.share - states[name].share)
 				isKept = isKept && change == 0
-				isEnough = isEnough || change >= 0.05 || change >= 0.2*states[name].Share
+				isEnough = isEnough || change >= 0.05 || change >= 0.2*states[name].share
 			}
 			switch {
 			case isKept:
@@ -127,7 +125,7 @@ func TestPlan_LeavesSharesThatHardlyChange(t *testing.T) {
 
 // planOf plans for jobs, states and windows that are read from bytes, among them numbers that are not
 // finite, and checks what holds for all of them.
-func planOf(t *testing.T, data []byte, o quality.Options) {
+func planOf(t *testing.T, data []byte, o Options) {
 	t.Helper()
 	next := func() byte {
 		if len(data) == 0 {
@@ -153,13 +151,13 @@ func planOf(t *testing.T, data []byte, o quality.Options) {
 			return float64(b) / 255
 		}
 	}
-	windows, states := map[string]*quality.Window{}, map[string]quality.JobState{}
+	windows, states := map[string]*lossWindow{}, map[string]jobState{}
 	n := 1 + int(next()%20)
 	for i := range n {
 		name := fmt.Sprint(i)
 		windows[name] = nil
 		if next()%4 > 0 {
-			windows[name] = &quality.Window{
+			windows[name] = &lossWindow{
 				Seconds: 20 * number(), Before: number(), After: number(), CPURatio: number(),
 			}
 			if flags := next(); flags%4 == 0 {
@@ -169,16 +167,16 @@ func planOf(t *testing.T, data []byte, o quality.Options) {
 			}
 		}
 		if next()%3 > 0 {
-			states[name] = quality.JobState{Phase: quality.Phase(next() % 3), Share: number()}
+			states[name] = jobState{phase: phase(next() % 3), share: number()}
 		}
 	}
 
 	states0, windows0 := fmt.Sprint(states), fmt.Sprint(values(windows))
-	got, _ := quality.Plan(states, windows, o)
+	got, _ := divideNode(states, windows, o)
 	if fmt.Sprint(states) != states0 || fmt.Sprint(values(windows)) != windows0 {
 		t.Fatal("the plan modified its input")
 	}
-	if again, _ := quality.Plan(states, windows, o); !maps.Equal(got, again) {
+	if again, _ := divideNode(states, windows, o); !maps.Equal(got, again) {
 		t.Fatalf("two plans for the same input: %v and %v", got, again)
 	}
 	sum, beta := 0.0, min(max(o.Floor, 1.1), 8)
@@ -186,9 +184,9 @@ func planOf(t *testing.T, data []byte, o quality.Options) {
 		beta = 2
 	}
 	for name, s := range got {
-		sum += s.Share
-		if !o.IsPublished && !(s.Share >= 1/(beta*float64(n))-1e-9) || !(s.Share > 0 && s.Share <= 1+1e-9) {
-			t.Fatalf("share of %s among %d jobs = %g with beta %g", name, n, s.Share, beta)
+		sum += s.share
+		if !o.IsPublished && !(s.share >= 1/(beta*float64(n))-1e-9) || !(s.share > 0 && s.share <= 1+1e-9) {
+			t.Fatalf("share of %s among %d jobs = %g with beta %g", name, n, s.share, beta)
 		}
 	}
 	if len(got) != n || !o.IsPublished && !(math.Abs(sum-1) <= 1e-9) {
@@ -196,8 +194,8 @@ func planOf(t *testing.T, data []byte, o quality.Options) {
 	}
 }
 
-func values(windows map[string]*quality.Window) map[string]quality.Window {
-	all := map[string]quality.Window{}
+func values(windows map[string]*lossWindow) map[string]lossWindow {
+	all := map[string]lossWindow{}
 	for name, w := range windows {
 		if w != nil {
 			all[name] = *w
@@ -211,41 +209,41 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte{3, 1, 1, 2, 4, 1, 1, 1, 1, 1, 2, 1, 1}, math.NaN(), math.Inf(1), false)
 	f.Add([]byte{9, 1, 1, 2, 4, 5, 200, 100, 30}, 0.5, 0.0, true)
 	f.Fuzz(func(t *testing.T, data []byte, floor, threshold float64, isPublished bool) {
-		planOf(t, data, quality.Options{Threshold: threshold, Floor: floor, IsPublished: isPublished})
+		planOf(t, data, Options{Threshold: threshold, Floor: floor, IsPublished: isPublished})
 	})
 }
 
-func TestPlan_KeepsTheRulesOnRandomViews(t *testing.T) {
+func TestDivideNode_KeepsTheRulesOnRandomViews(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range 3000 {
 		data := make([]byte, random.IntN(200))
 		for i := range data {
 			data[i] = byte(random.IntN(256))
 		}
-		o := quality.Options{Floor: 10 * random.Float64(), Threshold: 0.05 * random.Float64()}
+		o := Options{Floor: 10 * random.Float64(), Threshold: 0.05 * random.Float64()}
 		o.IsPublished = round%4 == 0
 		planOf(t, data, o)
 	}
 }
 
 // The names of the jobs do not matter.
-func TestPlan_PermutedJobsGetPermutedShares(t *testing.T) {
+func TestDivideNode_PermutedJobsGetPermutedShares(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
 		n := 2 + random.IntN(8)
 		order := random.Perm(n)
-		windows, permuted := map[string]*quality.Window{}, map[string]*quality.Window{}
+		windows, permuted := map[string]*lossWindow{}, map[string]*lossWindow{}
 		for i := range n {
-			w := &quality.Window{
+			w := &lossWindow{
 				Seconds: 1, Before: random.Float64(), After: random.Float64(), CPURatio: 0.5,
 			}
 			windows[fmt.Sprint(i)], permuted[fmt.Sprint(order[i])] = w, w
 		}
-		a, _ := quality.Plan(nil, windows, quality.Options{})
-		b, _ := quality.Plan(nil, permuted, quality.Options{})
+		a, _ := divideNode(nil, windows, Options{})
+		b, _ := divideNode(nil, permuted, Options{})
 		for i := range n {
 			x, y := a[fmt.Sprint(i)], b[fmt.Sprint(order[i])]
-			if x.Phase != y.Phase || math.Abs(x.Share-y.Share) > 1e-12 {
+			if x.phase != y.phase || math.Abs(x.share-y.share) > 1e-12 {
 				t.Fatalf("job %d has %+v, and %+v as job %d", i, x, y, order[i])
 			}
 		}
@@ -255,13 +253,13 @@ func TestPlan_PermutedJobsGetPermutedShares(t *testing.T) {
 // BenchmarkPlan plans 1,000 jobs.
 func BenchmarkPlan(b *testing.B) {
 	random := rand.New(rand.NewPCG(9, 10))
-	windows := map[string]*quality.Window{}
+	windows := map[string]*lossWindow{}
 	for i := range 1000 {
-		windows[fmt.Sprint(i)] = &quality.Window{
+		windows[fmt.Sprint(i)] = &lossWindow{
 			Seconds: 10, Before: 1, After: random.Float64(), CPURatio: 0.001,
 		}
 	}
 	for b.Loop() {
-		quality.Plan(nil, windows, quality.Options{})
+		divideNode(nil, windows, Options{})
 	}
 }
