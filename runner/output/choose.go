@@ -19,8 +19,8 @@ func (r *recogniser) choose(b *block) choice {
 	rank := 1 << 30
 	for i := range b.readings {
 		x := &b.readings[i]
-		if k := x.name.kind; !k.isShare() || x.name.unknown > 0 && k == kindRate {
-			continue
+		if !x.name.kind.isShare() || x.name.kind == kindRate && (x.name.unknown > 0 || x.scope == scopeTrain) {
+			continue // a training error may be any loss
 		}
 		v, ok := r.share(x)
 		if n := accuracyRank(x); ok && n < rank && x.scope >= r.accuracyScope {

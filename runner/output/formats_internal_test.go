@@ -72,6 +72,8 @@ func TestParser_ReadsManyForms(t *testing.T) {
 			repeat(1, 3, "-- Epoch {e}\nloss: {w}, val_acc: {b}\n"), both[:2]},
 		{"losses of two networks", repeat(1, 3, "epoch {e}/3 G_loss: {v} D_loss: {w}\n"), numbers},
 		{"losses of two networks, in words", repeat(1, 3, "epoch {e}/3 g loss {v} d loss {w}\n"), numbers},
+		{"a number for each class", repeat(1, 3, "epoch {e}/3\nloss {v}\ndice [{a}, {b}]\n"), losses},
+		{"an error of the training", repeat(1, 3, "epoch {e}/3 loss {v} train error: {w}\n"), losses},
 		{"symbols", repeat(1, 3, "[{e}/3][9/9] Loss_D: {v} Loss_G: {w} D(x): {a}\n"), numbers},
 		{"tuples", repeat(1, 3, "epoch {e}/3 loss {v}\n") +
 			"losses [(1, 2.1), (2, 1.9)] accuracy (1, 0.2)\n", losses},
@@ -178,7 +180,7 @@ func TestParser_ReadsManyForms(t *testing.T) {
 			"2024-03-04 10:00:00.123456: Current learning rate: 0.01\n"+
 			"2024-03-04 10:00:00.123456: train_loss {v}\n2024-03-04 10:00:00.123456: val_loss {w}\n"+
 			"2024-03-04 10:00:00.123456: Pseudo dice [{a}, 0.9]\n"+
-			"2024-03-04 10:00:00.123456: Epoch time: 12.34 s\n"), both},
+			"2024-03-04 10:00:00.123456: Epoch time: 12.34 s\n"), losses},
 		{"old Keras", repeat(1, 3, "Epoch {e}/3\n"+
 			"  1/113 [..............................] - ETA: 1:05 - loss: 2.3\b\b\b\b113/113 "+
 			"[==============================] "+

@@ -97,9 +97,10 @@ func (s *scanner) finish(f field, begin, end int) int {
 	return end
 }
 
-// isElement reports whether text[begin:end] is the first number of a tuple, such as (1, 0.5).
+// isElement reports whether text[begin:end] is the first number of several, such as (1, 0.5) or
+// [0.5, 0.4].
 func isElement(t []byte, begin, end int) bool {
-	if begin == 0 || t[begin-1] != '(' || end >= len(t) || t[end] != ',' {
+	if begin == 0 || t[begin-1] != '(' && t[begin-1] != '[' || end >= len(t) || t[end] != ',' {
 		return false
 	}
 	next := skipBlanks(t, end+1)
