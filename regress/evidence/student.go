@@ -29,7 +29,7 @@ func (d Distribution) Quantile(p float64) float64 {
 }
 
 // studentQuantile returns a quantile of Student's t distribution: the approximation of Hill (1970,
-// algorithm 396 of the ACM), improved by Newton's method. It takes a quarter of the time of gonum's,
+// algorithm 396 of the ACM), improved by a step of Halley's method. It takes a twelfth of the time of gonum's,
 // which was a third of the time of an answer.
 func studentQuantile(p, n float64) float64 {
 	t := distuv.StudentsT{Sigma: 1, Nu: n}
@@ -59,10 +59,8 @@ func studentQuantile(p, n float64) float64 {
 		y = ((1/(((n+6)/(n*y)-0.089*d-0.822)*(n+2)*3)+0.5/(n+4))*y-1)*(n+1)/(n+2) + 1/y
 	}
 	z := math.Sqrt(n * y)
-	for range 2 {
-		z -= (t.CDF(z) - p) / t.Prob(z)
-	}
-	return z
+	u := (t.CDF(z) - p) / t.Prob(z)
+	return z - u/(1+u*(n+1)*z/(2*(n+z*z)))
 }
 
 // Probability returns the probability of a value of at most limit.
