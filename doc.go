@@ -15,8 +15,8 @@
 //     a message, to deliver it again, or to make it a dead letter.
 //   - collector, store, trainer, advisor, gateway: the five services. They never import each other;
 //     they exchange messages.
-//   - policy, policy/deadline: decides which jobs are admitted and how many units each holds, as pure
-//     functions of a view of the cluster.
+//   - policy and its sub-packages: decide which jobs are admitted and how many units each holds, as
+//     pure functions of a view of the cluster.
 //   - runner: runs a training job and publishes its epochs.
 //   - services, services/local, services/courier: the process runtime, all services in one process,
 //     and the program.

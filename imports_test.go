@@ -46,11 +46,11 @@ var importGraph = map[string][]string{
 	"trainer": {
 		"bus", "schemas", "regress/evidence", "regress/leastsquares", "regress/treefile",
 	},
-	"advisor/cluster": {"policy", "policy/fit", "policy/quality", "schemas"},
+	"advisor/cluster": {"policy", "policy/quality", "policy/speed", "schemas"},
 	"advisor/decide":  {"advisor/cluster", "regress/evidence", "regress/treefile", "schemas"},
 	"advisor/shares": {
 		"advisor/cluster", "advisor/decide", "policy", "policy/cost", "policy/deadline", "policy/fit",
-		"policy/quality", "schemas",
+		"policy/quality", "policy/speed", "schemas",
 	},
 	"advisor":             {"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "schemas"},
 	"advisor/advisortest": {"advisor/decide", "bus", "regress/treefile", "schemas", "trainer"},
@@ -66,7 +66,8 @@ var importGraph = map[string][]string{
 		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
 		"trainer",
 	},
-	"policy":             {},
+	"policy":             {"policy/speed"},
+	"policy/speed":       {},
 	"policy/deadline":    {"policy"},
 	"policy/elasticflow": {"policy"},
 	"simulate/elastic": {
@@ -76,8 +77,8 @@ var importGraph = map[string][]string{
 	"simulate":         {"advisor/cluster", "advisor/decide", "regress/baseline", "schemas", "trainer"},
 	"policy/quality":   {"policy"},
 	"policy/cost":      {"policy"},
-	"policy/fit":       {},
-	"simulate/resize":  {"policy/fit", "simulate/figures"},
+	"policy/fit":       {"policy", "policy/speed"},
+	"simulate/resize":  {"policy", "policy/fit", "policy/speed", "simulate/figures"},
 	"simulate/figures": {},
 	"simulate/tuning":  {"policy/cost", "simulate/figures"},
 	"simulate/sharing": {"policy", "policy/quality", "simulate/figures"},
@@ -112,7 +113,7 @@ var testOnly = []string{
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
 	"policy/elasticflow", "policy/fit",
-	"policy/quality", "runner/usage",
+	"policy/quality", "policy/speed", "runner/usage",
 }
 
 // modules maps each third-party module to the packages that may import it.

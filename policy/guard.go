@@ -37,7 +37,9 @@ func (g guard) Plan(v *View) []Move {
 		i := slices.IndexFunc(jobs, func(j guarded) bool { return j.ID == m.Job })
 		switch {
 		case m.Kind == Resize && i >= 0:
-			m.Units = max(m.Units, jobs[i].leastUnits())
+			if !m.isShaped() {
+				m.Units = max(m.Units, jobs[i].leastUnits())
+			}
 			jobs[i].move = m
 		case m.Kind == Resize:
 			granted += m.Units
@@ -48,9 +50,12 @@ func (g guard) Plan(v *View) []Move {
 	}
 
 	for i := range jobs {
-		jobs[i].protect(v)
-		if !jobs[i].isWorthwhile(v.Cores) {
-			jobs[i].move.Units = jobs[i].units
+		j := &jobs[i]
+		if j.move.isShaped() {
+			continue // policy/fit knows its deadline and what its pause costs
+		}
+		if j.protect(v); !j.isWorthwhile(v.Cores) {
+			j.move.Units = j.units
 		}
 	}
 	settle(v, jobs, free.Units-granted)
@@ -58,12 +63,19 @@ func (g guard) Plan(v *View) []Move {
 		return moves
 	}
 	for _, j := range jobs {
-		if j.move.Units != j.units {
+		isMove := j.move.Units != j.units
+		if j.move.isShaped() {
+			isMove = j.move.Units == j.move.Shape.Cores()
+		}
+		if isMove {
 			moves = append(moves, j.move)
 		}
 	}
 	return append(moves, arrivals...)
 }
+
+// isShaped reports whether the move changes a shape, possibly with the same units.
+func (m *Move) isShaped() bool { return m.Shape.Workers > 0 }
 
 // withFloors returns the view without fixed jobs and their units, with the floor of each other job.
 func (v *View) withFloors() (free *View, jobs []guarded) {

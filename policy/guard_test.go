@@ -13,6 +13,7 @@ import (
 	"courier/policy/cost"
 	"courier/policy/deadline"
 	"courier/policy/elasticflow"
+	"courier/policy/fit"
 	"courier/policy/quality"
 )
 
@@ -22,6 +23,7 @@ var guarded = map[string]policy.Policy{
 	"deadline":                policy.Guard(deadline.ForNode()),
 	"deadline on a cluster":   policy.Guard(deadline.ForCluster()),
 	"edf":                     policy.Guard(policy.EDF()),
+	"fit.Grow":                fit.Grow(policy.Guard(policy.JCT())),
 	"elasticflow":             policy.Guard(elasticflow.New()),
 	"elasticflow-per-arrival": policy.Guard(elasticflow.NewPerArrival()),
 	"jct":                     policy.Guard(policy.JCT()),

@@ -9,6 +9,7 @@
 //   - JCT: the mean completion time is short,
 //   - quality: CPU goes to the jobs whose loss falls fastest (FlowCon),
 //   - cost: each job takes few unit-seconds (CE-scaling),
+//   - fit: trainings get the workers, cores and batch sizes that their bottlenecks need (NEARCHUS),
 //   - EDF and elasticflow, which are baselines.
 //
 // Guard adds the rules above all policies, for the running jobs of a node: promised deadlines are kept,
@@ -28,6 +29,8 @@ import (
 	"cmp"
 	"math"
 	"time"
+
+	"courier/policy/speed"
 )
 
 // RecentJobs bounds View.Recent.
@@ -95,6 +98,57 @@ type Job struct {
 	Share float64
 	// Losses are the last losses of the job; nil if it reports none.
 	Losses *Losses
+
+	// Allowed are the numbers of units that the job may hold, ascending, also those that nothing is
+	// known about. Grown is the number of units by which it has grown to one of these, beyond Units.
+	Allowed []int
+	Grown   int
+	// Training is what the job's steps show; nil if policy/fit is to leave the job alone.
+	Training *Training
+}
+
+// Training describes a running job by its steps. Its units are the cores of its shape.
+type Training struct {
+	Facts speed.Facts
+	// Requested is the shape that the owner asked for. A job that gives up cores still ends no later
+	// than it would have with this shape.
+	Requested, Shape speed.Shape
+	// Window has the last reports since the latest change of the shape, Seen the times of all shapes.
+	Window []speed.StepReport
+	Seen   []speed.ShapeTime
+	Model  *speed.Model // nil: only Seen is known
+
+	Elapsed          time.Duration // since the start of the job
+	DoneSamples      float64
+	RemainingSamples float64       // if all of them are trained with Facts.SamplesPerWorker
+	Pause            time.Duration // of the job at a change of its shape, but not of its batch size alone
+	Record           Record        // from the previous decision
+}
+
+// Record is what the caller has to remember about the moves of a training between two decisions.
+type Record struct {
+	Trial     *Trial // the latest move, until it is judged
+	Fruitless int    // consecutive moves without the predicted gain
+	RestUntil time.Time
+	Barred    []BarredShape
+}
+
+// BarredShape is a shape that a job must not have again for some time.
+type BarredShape struct {
+	Shape speed.Shape
+	Until time.Time
+}
+
+// Trial is a move that was not judged yet.
+type Trial struct {
+	From speed.Shape
+	// StepSeconds and Reports are those of the last window in the former shape.
+	StepSeconds float64
+	Reports     int
+	// Gain is the predicted logarithm of the relative speed, plus that of the cores that a
+	// shrinking job needs less.
+	Gain     float64
+	IsShrink bool
 }
 
 // curve returns the numbers of units that a running job may hold.
@@ -238,6 +292,11 @@ type Move struct {
 	Reason Reason
 	// Growth is the fall of the job's loss per second and CPU, by policy/quality; 0: unknown.
 	Growth float64
+	// Shape is that of a job with a Training from now on; its cores are Units.
+	Shape speed.Shape
+	// SpeedRatio is the predicted speed divided by the present one, LowerSpeedRatio its lower bound, by
+	// policy/fit; 0: unknown.
+	SpeedRatio, LowerSpeedRatio float64
 }
 
 // Reason is why a policy returned a move.
@@ -261,6 +320,13 @@ const (
 	ReasonStale      Reason = "stale"       // the loss is too old to plan from
 	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
 	ReasonOwnEpochs  Reason = "own epochs"  // the job's own epochs show that it would be faster
+
+	// Of policy/fit.
+	ReasonShrink   Reason = "shrink"   // a queue waits, and the job ends in time with fewer cores
+	ReasonExchange Reason = "exchange" // faster with the same cores or fewer
+	ReasonGrow     Reason = "grow"     // cores are free, and nobody waits for them
+	ReasonUndo     Reason = "undo"     // the previous move brought less than half of its gain
+	ReasonRestore  Reason = "restore"  // the job gave up cores and would now end too late
 )
 
 // A Policy decides about a cluster. See the package comment for its obligations.

@@ -3,7 +3,7 @@ package cluster
 import (
 	"slices"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -18,7 +18,7 @@ func (j *Job) addUse(e *schemas.Epoch) {
 	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].CPUs != u.CPUs) {
 		j.endUses(u.Batch)
 	}
-	kept := j.Uses[max(0, len(j.Uses)+1-fit.MinReports):]
+	kept := j.Uses[max(0, len(j.Uses)+1-speed.MinReports):]
 	j.Uses = append(slices.Clone(kept), u)
 }
 
@@ -33,7 +33,7 @@ func (j *Job) endUses(batch uint32) {
 		j.Uses, j.FormerUses = nil, nil
 		return
 	}
-	if fit.IsStable(reportsOf(j.Uses)) {
+	if speed.IsStable(reportsOf(j.Uses)) {
 		mean := EpochUse{
 			Batch:    last.Batch,
 			CPUs:     last.CPUs,
@@ -64,31 +64,31 @@ func (j *Job) usedCPURatio() float64 {
 
 // Bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) Bottleneck() schemas.Bottleneck {
-	if j.State != schemas.StateRunning || len(j.Uses) < fit.MinReports ||
+	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
 		j.Uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
 		return ""
 	}
 	cpus := int(j.Uses[0].CPUs)
 	window := reportsOf(j.Uses)
-	if !fit.IsStable(window) {
+	if !speed.IsStable(window) {
 		return ""
 	}
 
 	// CPUs that the job did not use are a surplus only if it did not wait for them.
-	scaling := fit.Scaling{SurplusLossRatio: 1}
+	scaling := speed.Scaling{SurplusLossRatio: 1}
 	used, pressure := j.usedCPURatio(), j.meanUse(func(u *EpochUse) float64 { return u.CPUPressureRatio })
 	if used > 0 && pressure < maxSurplusPressure {
 		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
 	}
-	return bottleneckNames[fit.FindBottleneck(window, scaling)]
+	return bottleneckNames[speed.FindBottleneck(window, scaling)]
 }
 
-// reportsOf returns epochs as reports of policy/fit.
-func reportsOf(uses []EpochUse) []fit.StepReport {
-	window := make([]fit.StepReport, len(uses))
+// reportsOf returns epochs as reports of policy/speed.
+func reportsOf(uses []EpochUse) []speed.StepReport {
+	window := make([]speed.StepReport, len(uses))
 	for i, u := range uses {
-		window[i] = fit.StepReport{
-			Shape:               fit.Shape{Workers: 1, WorkerCores: int(u.CPUs)},
+		window[i] = speed.StepReport{
+			Shape:               speed.Shape{Workers: 1, WorkerCores: int(u.CPUs)},
 			StepSeconds:         u.Seconds,
 			WorkerCPURatio:      u.CPURatio,
 			MemoryPressureRatio: u.MemoryPressureRatio,
@@ -100,15 +100,15 @@ func reportsOf(uses []EpochUse) []fit.StepReport {
 }
 
 // maxSurplusPressure bounds the CPU pressure of a job with a surplus. It is the pressure at which
-// policy/fit takes a job to wait for memory.
+// policy/speed takes a job to wait for memory.
 const maxSurplusPressure = 0.1
 
 // bottleneckNames are the bottlenecks that a job on one node can have.
-var bottleneckNames = map[fit.Bottleneck]schemas.Bottleneck{
-	fit.BottleneckMemory:    schemas.BottleneckMemory,
-	fit.BottleneckInput:     schemas.BottleneckInput,
-	fit.BottleneckWorkerCPU: schemas.BottleneckCPU,
-	fit.BottleneckSurplus:   schemas.BottleneckSurplus,
+var bottleneckNames = map[speed.Bottleneck]schemas.Bottleneck{
+	speed.BottleneckMemory:    schemas.BottleneckMemory,
+	speed.BottleneckInput:     schemas.BottleneckInput,
+	speed.BottleneckWorkerCPU: schemas.BottleneckCPU,
+	speed.BottleneckSurplus:   schemas.BottleneckSurplus,
 }
 
 // lossWithoutCPU returns the speed that a job loses with one CPU less, relative to its speed. By
@@ -129,19 +129,19 @@ func lossWithoutCPU(cpus int, usedRatio float64) float64 {
 func (j *Job) IsStarved() bool {
 	b, used := j.Bottleneck(), j.usedCPURatio()
 	isWaiting := b == schemas.BottleneckMemory || b == schemas.BottleneckInput
-	return isWaiting && used > 0 && used <= fit.StarvedCPUThreshold
+	return isWaiting && used > 0 && used <= speed.StarvedCPUThreshold
 }
 
 // SeenShapes returns the times and the CPU use of a running job's epochs, by its numbers of CPUs; none if its
 // CPUs do not limit it.
-func (j *Job) SeenShapes() (seen []fit.ShapeTime) {
+func (j *Job) SeenShapes() (seen []speed.ShapeTime) {
 	if j.Bottleneck() != schemas.BottleneckCPU {
 		return nil
 	}
 	for i := range j.FormerUses {
-		former := fit.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
-		former.Reports = fit.MinReports
+		former := speed.NewShapeTime(reportsOf(j.FormerUses[i : i+1]))
+		former.Reports = speed.MinReports
 		seen = append(seen, former)
 	}
-	return append(seen, fit.NewShapeTime(reportsOf(j.Uses)))
+	return append(seen, speed.NewShapeTime(reportsOf(j.Uses)))
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -82,12 +82,12 @@ func TestJob_Bottleneck(t *testing.T) {
 	} {
 		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
 		for n := range 5 {
-			if got := j.Bottleneck(); n < fit.MinReports && got != "" {
+			if got := j.Bottleneck(); n < speed.MinReports && got != "" {
 				t.Errorf("%s: after %d epochs: %q", test.name, n, got)
 			}
 			j.addUse(measuredEpoch(test.epoch))
 		}
-		if got := j.Bottleneck(); got != test.want || len(j.Uses) > fit.MinReports {
+		if got := j.Bottleneck(); got != test.want || len(j.Uses) > speed.MinReports {
 			t.Errorf("%s: %q after %d epochs, want %q", test.name, got, len(j.Uses), test.want)
 		}
 		if got := j.IsStarved(); got != test.starved {
@@ -111,7 +111,7 @@ func TestJob_BottleneckNeedsStableEpochs(t *testing.T) {
 		"slower epoch": busy(20, 2, 16), "fewer CPUs": busy(10, 1, 16), "other batch size": busy(10, 2, 32),
 	} {
 		j := &Job{State: schemas.StateRunning, Setting: schemas.Setting{CPUs: 2}}
-		for range fit.MinReports {
+		for range speed.MinReports {
 			j.addUse(busy(10, 2, 16))
 		}
 		if got := j.Bottleneck(); got != schemas.BottleneckCPU {

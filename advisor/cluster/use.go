@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"courier/policy/fit"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -40,7 +40,7 @@ func useOf(e *schemas.Epoch) EpochUse {
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),
 		MemoryPressureRatio: valueOf(e.JobMemoryPressureRatio),
 	}
-	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= fit.CPUThreshold {
+	if e.JobCPUPressureRatio == nil && valueOf(e.NodeCPURatio) >= speed.CPUThreshold {
 		u.CPUPressureRatio = 1
 	}
 	switch {

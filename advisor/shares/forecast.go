@@ -7,6 +7,7 @@ import (
 
 	"courier/advisor/decide"
 	"courier/policy"
+	"courier/policy/speed"
 	"courier/schemas"
 )
 
@@ -17,9 +18,7 @@ type forecast struct {
 	actual       int                          // current CPUs
 	cpus         int                          // without those by which it has grown by its own epochs
 	target       int
-	reason       policy.Reason // of the target; empty if the policy gave none
-	growth       float64       // of its loss, by policy/quality; 0: none or unknown
-	speedRatio   float64       // of the target, by its own epochs; 0: unknown
+	move         policy.Move // to the target
 }
 
 // predict predicts a job with each number of CPUs. ok is false if its current rate is unknown.
@@ -29,7 +28,7 @@ func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.Jo
 		alternatives: map[int]*schemas.Alternative{},
 		actual:       int(e.Question.Self.Setting.CPUs),
 		cpus:         e.base,
-		target:       e.base,
+		target:       int(e.Question.Self.Setting.CPUs),
 	}
 	q := e.Question.WithCPUs(e.Counts)
 	advice := decide.Decide(q, r, now)
@@ -47,7 +46,24 @@ func (e *Share) predict(r decide.Regressors, now time.Time) (forecast, policy.Jo
 		Epochs:          int(e.Question.Self.Setting.Epochs),
 		HasMoved:        e.movedAfter > 0,
 		EpochsSinceMove: int(e.Question.EpochsDone()) - int(e.movedAfter),
+
+		Allowed:  e.Counts,
+		Grown:    f.actual - e.base,
+		Training: e.training(),
 	}, ok
+}
+
+// training returns what the job's own epochs show; nil if its CPUs do not limit it. Its processes exchange
+// nothing over a network, and an epoch counts as a step with one sample.
+func (e *Share) training() *policy.Training {
+	if len(e.seen) == 0 {
+		return nil
+	}
+	return &policy.Training{
+		Facts: speed.Facts{Architecture: speed.AllReduce, SamplesPerWorker: 1, BytesPerSecond: 1},
+		Shape: speed.Shape{Workers: 1, WorkerCores: int(e.Question.Self.Setting.CPUs)},
+		Seen:  e.seen,
+	}
 }
 
 // history returns the losses of the job, with the last one if it is predicted; nil if it has run for two

@@ -160,7 +160,7 @@ func TestPlan_ReturnsWhatAJobHasGrownBy(t *testing.T) {
 	}
 
 	c.run("b", 3000*time.Second, 2)
-	if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != "[a returned 4→2, ]" {
+	if got := fmt.Sprint(c.moves(4, shares.ObjectiveSLO)); got != "[a returned 4→2, yield]" {
 		t.Errorf("moves %v, want the CPUs returned", got)
 	}
 }

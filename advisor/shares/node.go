@@ -9,7 +9,7 @@ import (
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/policy"
-	"courier/policy/fit"
+	"courier/policy/speed"
 )
 
 // Options.Objective. Whatever it is, jobs keep the SLO that they were promised, and a job is admitted
@@ -50,8 +50,8 @@ type Share struct {
 	Deadline  time.Time        // zero: none
 	Submitted time.Time
 
-	base int             // CPUs without those by which it has grown by its own epochs
-	seen []fit.ShapeTime // its own epochs; none if its CPUs do not limit it
+	base int               // CPUs without those by which it has grown by its own epochs
+	seen []speed.ShapeTime // its own epochs; none if its CPUs do not limit it
 
 	losses     policy.Losses
 	isError    bool   // the losses are 1 - accuracy

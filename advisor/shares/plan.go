@@ -8,6 +8,7 @@ import (
 	"courier/policy"
 	"courier/policy/cost"
 	"courier/policy/deadline"
+	"courier/policy/fit"
 	"courier/policy/quality"
 	"courier/schemas"
 )
@@ -22,7 +23,6 @@ type PlannedChange struct {
 // above all policies (policy.Guard).
 func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 	jobs, _ := s.plan(nil, r, now)
-	s.grow(jobs)
 	var planned []PlannedChange
 	for i := range jobs {
 		j := &jobs[i]
@@ -34,11 +34,11 @@ func (s *Pool) Plan(r decide.Regressors, now time.Time) []PlannedChange {
 			ForJob:       borrower(jobs, j),
 			FromCPUs:     uint32(j.actual),
 			ToCPUs:       uint32(j.target),
-			Rule:         string(j.reason),
+			Rule:         string(j.move.Reason),
 			SlackSeconds: j.slack(),
 			FreeCPUs:     uint32(max(0, s.Capacity-s.held())),
-			Growth:       j.growth,
-			SpeedRatio:   j.speedRatio,
+			Growth:       j.move.Growth,
+			SpeedRatio:   j.move.SpeedRatio,
 		}
 		m.RejectedCPUs, m.RejectedReasons = j.rejected(int(m.FreeCPUs))
 		planned = append(planned, PlannedChange{j.Question, m})
@@ -55,6 +55,9 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 		f, job, ok := s.Jobs[i].predict(r, now)
 		// More processes than CPUs may never have been measured. Their jobs are planned by what is
 		// known about fewer CPUs.
+		if s.IsFixed || s.Objective == ObjectiveCost { // growth would cost core-seconds
+			job.Training = nil
+		}
 		job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
 	}
@@ -70,20 +73,19 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 		}
 		for i := range jobs {
 			if jobs[i].Question.JobID == m.Job {
-				jobs[i].target, jobs[i].reason, jobs[i].growth = m.Units, m.Reason, m.Growth
+				jobs[i].target, jobs[i].move = m.Units, m
 			}
 		}
 	}
-	s.keepGrown(jobs, granted)
 	return jobs, granted
 }
 
 // policies are the policies of the objectives on a node.
 var policies = map[string]policy.Policy{
-	ObjectiveSLO:     policy.Guard(deadline.ForNode()),
-	ObjectiveJCT:     policy.Guard(policy.JCT()),
-	ObjectiveQuality: policy.Guard(quality.New(quality.Options{})),
-	ObjectiveCost:    policy.Guard(cost.Policy{}),
+	ObjectiveSLO:     fit.Grow(policy.Guard(deadline.ForNode())),
+	ObjectiveJCT:     fit.Grow(policy.Guard(policy.JCT())),
+	ObjectiveQuality: fit.Grow(policy.Guard(quality.New(quality.Options{}))),
+	ObjectiveCost:    fit.Grow(policy.Guard(cost.Policy{})),
 }
 
 // policy returns the policy of the objective. An arriving job is planned by its SLO under each of them.
@@ -120,7 +122,7 @@ func (s *Pool) purpose(jobs []forecast, f *forecast) string {
 func (f *forecast) purpose() string {
 	initial := int(f.Initial)
 	switch {
-	case f.target < f.cpus && f.reason == policy.ReasonCost:
+	case f.target < f.cpus && f.move.Reason == policy.ReasonCost:
 		return schemas.MoveSaved
 	case f.target >= f.cpus && f.target < f.actual:
 		return schemas.MoveReturned

@@ -4,228 +4,190 @@
 // The idea is that of NEARCHUS (Tariq et al., NOMS 2024): watch a job, find its bottleneck, change
 // its resources. The rule is Courier's own. A model of the step time, which is learned from the
 // job's own steps, prices every neighbouring shape, and the best lower bound of the gain wins. The
-// bottleneck only adds candidates and explains a move.
+// bottleneck only adds candidates.
 //
-// Plan is a pure function. The caller keeps the ResizeRecord of each job between two calls, collects
-// step reports since the last change of the job's shape, and carries out the moves. Plan returns at
-// most one move per job and window, never a shape with less than one worker or core, and never
-// takes more cores than are free. It promises nothing about the order of calls: a job without a
-// stable window is left alone.
+// The policy keeps no state. Its caller keeps the policy.Record of each job between two calls (Remember),
+// collects step reports since the last change of the job's shape, and carries out the moves. Plan returns
+// at most one move per job and window, never a shape with less than one worker or core, and never
+// takes more cores than are free. A job without a stable window is left alone.
+//
+// Grow is for jobs on a node, which have a number of CPUs instead of a shape.
 package fit
 
 import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
+
+	"courier/policy"
+	"courier/policy/speed"
 )
 
-// ResizeView is the state of a cluster at the time of a decision.
-type ResizeView struct {
-	FreeCores  int
-	QueuedJobs int
-	Jobs       []ResizableJob
-}
+// Policy is the policy. It decides nothing about a queue, but a queue keeps jobs from growing. It is safe
+// for concurrent use.
+type Policy struct{ largest speed.Shape }
 
-// ResizableJob is a running job that can change its shape.
-type ResizableJob struct {
-	ID    string
-	Facts Facts
-	// Requested is the shape that the owner asked for. A job that gives up cores still ends no later
-	// than it would have with this shape.
-	Requested Shape
-	Shape     Shape
-	// Window has the last reports since the latest change of the shape.
-	Window []StepReport
-	Model  *SpeedModel // nil: the job keeps its shape
-	// Scaling is needed for the bottleneck only.
-	Scaling Scaling
-
-	Elapsed          time.Duration // since the start of the job
-	DoneSamples      float64
-	RemainingSamples float64       // if all of them are trained with Facts.SamplesPerWorker
-	Pause            time.Duration // of the job at a change of its shape, but not of its batch size alone
-	Deadline         time.Time     // zero: none
-	Record           ResizeRecord  // from the previous decision
-}
-
-// ResizeRecord is what a policy has to remember about a job between two decisions.
-type ResizeRecord struct {
-	Trial     *ResizeTrial // the latest move, until it is judged
-	Fruitless int          // consecutive moves without the predicted gain
-	RestUntil time.Time
-	Barred    []BarredShape
-}
-
-// BarredShape is a shape that a job must not have again for some time.
-type BarredShape struct {
-	Shape Shape
-	Until time.Time
-}
-
-// ResizeTrial is a move that was not judged yet.
-type ResizeTrial struct {
-	From Shape
-	// StepSeconds and Reports are those of the last window in the former shape.
-	StepSeconds float64
-	Reports     int
-	// Gain is the predicted logarithm of the relative speed, plus that of the cores that a
-	// shrinking job needs less.
-	Gain     float64
-	IsShrink bool
-}
-
-// ResizeRule is why a job is resized.
-type ResizeRule string
-
-// Rules.
-const (
-	RuleShrink   ResizeRule = "shrink"   // a queue waits, and the job ends in time with fewer cores
-	RuleExchange ResizeRule = "exchange" // faster with the same cores or fewer
-	RuleGrow     ResizeRule = "grow"     // cores are free, and nobody waits for them
-	RuleUndo     ResizeRule = "undo"     // the previous move brought less than half of its gain
-	RuleRestore  ResizeRule = "restore"  // the job gave up cores and would now end too late
-)
-
-// Resizing is a change of the shape of a job.
-type Resizing struct {
-	Job        string
-	From, To   Shape
-	Rule       ResizeRule
-	Bottleneck Bottleneck
-	// SpeedRatio is the predicted speed divided by the present one; LowerSpeedRatio its lower bound.
-	SpeedRatio      float64
-	LowerSpeedRatio float64
-}
+// New returns the policy. No number of a shape exceeds that of the largest one; models must be learned
+// for the same.
+func New(largest speed.Shape) *Policy { return &Policy{largest} }
 
 type resizePlan struct {
-	view    *ResizeView
-	now     time.Time
-	largest Shape
+	view      *policy.View
+	freeCores int
+	trainings int
+	largest   speed.Shape
+}
+
+func (p *Policy) planOf(v *policy.View) *resizePlan {
+	r := &resizePlan{view: v, freeCores: v.Units, largest: p.largest}
+	for i := range v.Jobs {
+		if r.freeCores -= v.Jobs[i].Units; v.Jobs[i].Training != nil {
+			r.trainings++
+		}
+	}
+	return r
 }
 
 // proposal is the best move of a job.
 type proposal struct {
-	Resizing
+	policy.Move
+	from  speed.Shape
 	index int     // of the job in the view
 	score float64 // lower bound of the gain, see resizePlan.rate
 	slack float64 // seconds to the deadline that the job does not need
 }
 
-// Plan returns the moves for a state of the cluster, and the new record of each job. No number of a shape
-// exceeds that of the largest one.
-func Plan(
-	view *ResizeView, now time.Time, largest Shape,
-) (moves []Resizing, records map[string]ResizeRecord) {
-	p := &resizePlan{view: view, now: now, largest: largest}
-	records = make(map[string]ResizeRecord, len(view.Jobs))
+// Plan implements policy.Policy.
+func (p *Policy) Plan(v *policy.View) (moves []policy.Move) {
+	r := p.planOf(v)
 	var proposals []*proposal
-	for i := range view.Jobs {
-		j := &view.Jobs[i]
-		record, found := p.consider(j)
-		if found != nil {
+	for i := range v.Jobs {
+		if found := r.consider(&v.Jobs[i]); found != nil {
 			found.index = i
 			proposals = append(proposals, found)
 		}
-		records[j.ID] = record
 	}
-
 	slices.SortFunc(proposals, func(a, b *proposal) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(ruleOrder, a.Rule), slices.Index(ruleOrder, b.Rule)),
+			cmp.Compare(slices.Index(ruleOrder, a.Reason), slices.Index(ruleOrder, b.Reason)),
 			cmp.Compare(b.score, a.score), cmp.Compare(a.slack, b.slack), cmp.Compare(a.index, b.index),
 		)
 	})
-	free := max(0, view.FreeCores)
+	free := max(0, r.freeCores)
 	for _, m := range proposals {
-		more := m.To.Cores() - m.From.Cores()
+		more := m.Units - m.from.Cores()
 		if more > free {
 			continue
 		}
 		free -= max(0, more)
-		moves = append(moves, m.Resizing)
-		if m.Rule != RuleUndo {
-			record := records[m.Job]
-			record.Trial = m.trial(&view.Jobs[m.index])
-			records[m.Job] = record
-		}
+		moves = append(moves, m.Move)
 	}
-	return moves, records
+	return moves
+}
+
+// Remember returns the new record of each training, by job, after the moves of a plan.
+func (p *Policy) Remember(v *policy.View, moves []policy.Move) map[string]policy.Record {
+	r, records := p.planOf(v), map[string]policy.Record{}
+	for i := range v.Jobs {
+		job := &v.Jobs[i]
+		if job.Training == nil {
+			continue
+		}
+		record, _ := r.judged(job)
+		at := slices.IndexFunc(moves, func(m policy.Move) bool { return m.Job == job.ID })
+		if at >= 0 && moves[at].Reason != policy.ReasonUndo {
+			record.Trial = trialOf(&moves[at], job.Training)
+		}
+		records[job.ID] = record
+	}
+	return records
 }
 
 // ruleOrder is the order in which moves are carried out: those that free cores, then those that need none.
-var ruleOrder = []ResizeRule{RuleUndo, RuleRestore, RuleShrink, RuleExchange, RuleGrow}
+var ruleOrder = []policy.Reason{
+	policy.ReasonUndo, policy.ReasonRestore, policy.ReasonShrink, policy.ReasonExchange, policy.ReasonGrow,
+}
 
-// trial returns what a move has to be judged by later.
-func (m *Resizing) trial(j *ResizableJob) *ResizeTrial {
-	t := &ResizeTrial{
-		From:        m.From,
-		StepSeconds: meanOf(j.Window).StepSeconds,
+// trialOf returns what a move has to be judged by later.
+func trialOf(m *policy.Move, j *policy.Training) *policy.Trial {
+	t := &policy.Trial{
+		From:        j.Shape,
+		StepSeconds: speed.MeanOf(j.Window).StepSeconds,
 		Reports:     len(j.Window),
 		Gain:        math.Log(m.SpeedRatio),
-		IsShrink:    m.Rule == RuleShrink,
+		IsShrink:    m.Reason == policy.ReasonShrink,
 	}
 	if t.IsShrink {
-		t.Gain -= math.Log(float64(m.To.Cores()) / float64(m.From.Cores()))
+		t.Gain -= math.Log(float64(m.Units) / float64(j.Shape.Cores()))
 	}
 	return t
 }
 
-// consider judges the previous move of a job and returns its best next move, if there is one.
-func (p *resizePlan) consider(job *ResizableJob) (ResizeRecord, *proposal) {
-	record := job.Record
-	record.Barred = slices.DeleteFunc(slices.Clone(record.Barred), func(b BarredShape) bool {
-		return !b.Until.After(p.now)
+// judged returns the record of a training after its previous move was judged, and the move that undoes
+// that, if there is one.
+func (p *resizePlan) judged(job *policy.Job) (policy.Record, *proposal) {
+	t := job.Training
+	record := t.Record
+	record.Barred = slices.DeleteFunc(slices.Clone(record.Barred), func(b policy.BarredShape) bool {
+		return !b.Until.After(p.view.Now)
 	})
-	isAllowed := job.Facts.allows(&job.Shape) && job.Facts.allows(&job.Requested)
-	if job.Model == nil || !isAllowed || !IsStable(job.Window) ||
-		job.Window[0].Shape != job.Shape || !(job.RemainingSamples > 0) {
+	if !isReady(t) {
 		return record, nil
 	}
-	j := newPlanned(job, p.now)
-	bottleneck := FindBottleneck(j.Window, j.Scaling)
+	j := newPlanned(job, p.view.Now)
 	undo := p.judge(&j, &record)
-	if record.RestUntil.After(p.now) && undo == nil {
-		return record, nil
-	}
-
-	best := undo
-	if best == nil {
-		best = p.best(&j, record.Barred, bottleneck)
-	}
-	if best != nil {
-		best.Job, best.From, best.Bottleneck = j.ID, j.Shape, bottleneck
-		best.slack = j.left - j.remaining
-	}
-	return record, best
+	return record, undo
 }
 
-func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *proposal {
-	best := proposal{Resizing: Resizing{To: j.Shape}}
-	gains := j.Model.gainsFrom(j.Shape)
-	consider := func(to Shape, isDistant bool) {
+// isReady reports whether a training can be judged and moved.
+func isReady(t *policy.Training) bool {
+	return t.Model != nil && t.Facts.Allows(&t.Shape) && t.Facts.Allows(&t.Requested) &&
+		speed.IsStable(t.Window) && t.Window[0].Shape == t.Shape && t.RemainingSamples > 0
+}
+
+// consider returns the best next move of a job, if there is one.
+func (p *resizePlan) consider(job *policy.Job) *proposal {
+	if job.Training == nil || !isReady(job.Training) {
+		return nil
+	}
+	record, best := p.judged(job)
+	j := newPlanned(job, p.view.Now)
+	if best == nil && !record.RestUntil.After(p.view.Now) {
+		best = p.best(&j, record.Barred)
+	}
+	if best != nil {
+		best.Kind, best.Job, best.Units, best.from = policy.Resize, job.ID, best.Shape.Cores(), j.Shape
+		best.slack = j.left - j.remaining
+	}
+	return best
+}
+
+func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
+	best := proposal{Move: policy.Move{Shape: j.Shape}}
+	gains := j.Model.GainsFrom(j.Shape)
+	consider := func(to speed.Shape, isDistant bool) {
 		if to == j.Shape || !p.isAllowed(j, barred, to) {
 			return
 		}
-		mean, standardError := gains.to(to)
+		mean, standardError := gains.To(to)
 		if isDistant && standardError > trustedErrorRatio {
 			return
 		}
 		ratio := speedRatio{
 			mean:  math.Exp(mean),
-			lower: math.Exp(mean - BoundFactor*standardError),
+			lower: math.Exp(mean - boundFactor*standardError),
 			safe:  math.Exp(mean - deadlineFactor*standardError),
 		}
 		rule, score := p.rate(j, to, &ratio)
-		if score > best.score && (rule != RuleShrink || j.surelyEndsInTime(to)) {
-			best.To, best.Rule, best.score = to, rule, score
+		if score > best.score && (rule != policy.ReasonShrink || j.surelyEndsInTime(to)) {
+			best.Shape, best.Reason, best.score = to, rule, score
 			best.SpeedRatio, best.LowerSpeedRatio = ratio.mean, ratio.lower
 		}
 	}
 	for _, to := range p.outright(j) {
 		consider(to, true)
 	}
-	for _, to := range p.nearby(j, b) {
+	for _, to := range p.nearby(j) {
 		consider(to, false)
 	}
 	if best.score == 0 {
@@ -236,57 +198,57 @@ func (p *resizePlan) best(j *planned, barred []BarredShape, b Bottleneck) *propo
 
 // nearby returns the requested shape, the neighbours, those that a bottleneck suggests, and other batch
 // sizes.
-func (p *resizePlan) nearby(j *planned, b Bottleneck) []Shape {
-	return slices.Concat(j.Facts.withBatches(j.Shape), b.Shapes(&j.mean), []Shape{j.Requested},
+func (p *resizePlan) nearby(j *planned) []speed.Shape {
+	b := speed.FindBottleneck(j.Window, speed.ScalingOf(j.Facts, j.Model, j.Window))
+	return slices.Concat(j.Facts.WithBatches(j.Shape), b.Shapes(&j.mean), []speed.Shape{j.Requested},
 		j.Shape.Neighbours(j.Facts.Architecture, p.largest))
 }
 
 // isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
-func (p *resizePlan) isAllowed(j *planned, barred []BarredShape, to Shape) bool {
-	if !j.Facts.allows(&to) || !to.isWithin(&p.largest) {
+func (p *resizePlan) isAllowed(j *planned, barred []policy.BarredShape, to speed.Shape) bool {
+	if !j.Facts.Allows(&to) || !to.IsWithin(&p.largest) {
 		return false
 	}
 	more := to.Cores() - j.Shape.Cores()
-	if more > 0 && (more > p.view.FreeCores || p.view.QueuedJobs > 0 && !j.isRestorable(to)) {
+	if more > 0 && (more > p.freeCores || len(p.view.Queue) > 0 && !j.isRestorable(to)) {
 		return false
 	}
-	isBarred := slices.ContainsFunc(barred, func(b BarredShape) bool { return b.Shape == to })
+	isBarred := slices.ContainsFunc(barred, func(b policy.BarredShape) bool { return b.Shape == to })
 	return !isBarred && p.fitsMemory(j, to)
 }
 
 // fitsMemory reports whether a batch fits the memory of the workers. At most, all of their memory
 // grows with the batch.
-func (p *resizePlan) fitsMemory(j *planned, to Shape) bool {
+func (p *resizePlan) fitsMemory(j *planned, to speed.Shape) bool {
 	if to.Samples == j.Shape.Samples {
 		return true
 	}
-	growth := j.Facts.samples(&to) / j.Facts.samples(&j.Shape)
-	return growth <= 1 || growth*j.mean.MemoryRatio < memoryThreshold
+	growth := j.Facts.Samples(&to) / j.Facts.Samples(&j.Shape)
+	return growth <= 1 || growth*j.mean.MemoryRatio < speed.MemoryThreshold
 }
 
 // outright returns the best shapes by the model, if it knows enough shapes.
-func (p *resizePlan) outright(j *planned) (found []Shape) {
-	if j.Model.shapes < trustedShapes {
+func (p *resizePlan) outright(j *planned) (found []speed.Shape) {
+	if !j.Model.IsTrusted() {
 		return nil
 	}
 	cores := j.Shape.Cores()
-	if p.view.QueuedJobs == 0 {
-		cores += max(0, p.view.FreeCores) / len(p.view.Jobs)
+	if len(p.view.Queue) == 0 {
+		cores += max(0, p.freeCores) / p.trainings
 	}
-	front := j.Model.front.upTo(cores)
-	if s, ok := front.fastest(); ok {
+	if s, ok := j.Model.Fastest(cores); ok {
 		found = append(found, s)
 	}
-	if p.view.QueuedJobs > 0 {
-		if s, ok := front.cheapest(j.minSpeed()); ok {
+	if len(p.view.Queue) > 0 {
+		if s, ok := j.Model.Cheapest(cores, j.minSpeed()); ok {
 			found = append(found, s)
 		}
 	}
 	return found
 }
 
-// speedRatio is the speed of a shape, divided by the present one. BoundFactor defines the lower bound,
+// speedRatio is the speed of a shape, divided by the present one. boundFactor defines the lower bound,
 // and deadlineFactor the safe one.
 type speedRatio struct{ mean, lower, safe float64 }
 
@@ -294,9 +256,9 @@ type speedRatio struct{ mean, lower, safe float64 }
 // the score is the ratio of the core-seconds before and after the move, minus one; otherwise the
 // logarithm of the ratio of the speed, per additional core. It is 0 if no rule allows the shape.
 // Higher ratios never have a lower score.
-func (p *resizePlan) rate(j *planned, to Shape, ratio *speedRatio) (r ResizeRule, score float64) {
+func (p *resizePlan) rate(j *planned, to speed.Shape, ratio *speedRatio) (r policy.Reason, score float64) {
 	cores := j.Shape.Cores()
-	more, isQueue := to.Cores()-cores, p.view.QueuedJobs > 0
+	more, isQueue := to.Cores()-cores, len(p.view.Queue) > 0
 	growth := float64(more) / float64(cores)
 	pause := j.pauseBefore(to)
 	lower := ratio.lower
@@ -305,17 +267,17 @@ func (p *resizePlan) rate(j *planned, to Shape, ratio *speedRatio) (r ResizeRule
 	isShrink := isQueue && more < 0 && keepsDeadline && j.endsInTime(ratio.mean, pause)
 	switch {
 	case isShrink && j.paysBack(saving, pause):
-		return RuleShrink, saving - 1
+		return policy.ReasonShrink, saving - 1
 	case !j.paysBack(lower, pause) || ratio.safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
-		return RuleRestore, lower - 1
-	case more > 0 && lower-1 >= GrowthGainRatio*growth:
-		return RuleGrow, math.Log(lower) / float64(more)
+		return policy.ReasonRestore, lower - 1
+	case more > 0 && lower-1 >= growthGainRatio*growth:
+		return policy.ReasonGrow, math.Log(lower) / float64(more)
 	case more > 0 || lower-1 < exchangeGainRatio:
 		return r, 0
 	case isQueue:
-		return RuleExchange, saving - 1
+		return policy.ReasonExchange, saving - 1
 	}
-	return RuleExchange, math.Log(lower)
+	return policy.ReasonExchange, math.Log(lower)
 }

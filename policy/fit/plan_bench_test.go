@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"courier/policy/fit"
+	"courier/policy"
+	"courier/policy/speed"
 )
 
 // BenchmarkPlan plans 1,000 running jobs of different models in random shapes, while a queue waits.
@@ -21,7 +22,7 @@ func BenchmarkPlan(b *testing.B) {
 			name := map[bool]string{false: "known", true: "learned"}[isLearned] +
 				map[int]string{1: "/all", 3: "/third"}[every]
 			b.Run(name, func(b *testing.B) {
-				v := &fit.ResizeView{QueuedJobs: 1}
+				v := &clusterView{QueuedJobs: 1}
 				random := rand.New(rand.NewPCG(1, 2))
 				for i := range 1000 {
 					j := randomJob(random, isLearned)
@@ -33,7 +34,7 @@ func BenchmarkPlan(b *testing.B) {
 				}
 				moves := 0
 				for b.Loop() {
-					planned, _ := fit.Plan(v, now, largest)
+					planned, _ := planAt(v, now, largest)
 					moves = len(planned)
 				}
 				b.ReportMetric(float64(moves), "moves")
@@ -52,42 +53,43 @@ func BenchmarkLearn(b *testing.B) {
 
 // randomJob returns a job with up to an hour of work left, and coefficients as in section 3.6 of the
 // design page resource-policies.
-func randomJob(random *rand.Rand, isLearned bool) fit.ResizableJob {
+func randomJob(random *rand.Rand, isLearned bool) training {
 	known := randomTruth(random)
-	drawShape := func() fit.Shape {
-		return fit.Shape{
+	drawShape := func() speed.Shape {
+		return speed.Shape{
 			Workers: 1 + random.IntN(8), WorkerCores: 1 + random.IntN(8),
 			Servers: 1 + random.IntN(4), ServerCores: 1 + random.IntN(4),
 		}
 	}
-	j := fit.ResizableJob{Facts: known.Facts, Requested: drawShape(), Pause: 20 * time.Second}
-	var seen []fit.ShapeTime
+	j := training{Training: policy.Training{
+		Facts: known.Facts, Requested: drawShape(), Pause: 20 * time.Second,
+	}}
+	var seen []speed.ShapeTime
 	for range 1 + random.IntN(5) {
 		j.Shape = drawShape()
 		j.Window = noisyWindow(random, known, j.Shape)
-		seen = append(seen, fit.NewShapeTime(j.Window))
+		seen = append(seen, speed.NewShapeTime(j.Window))
 	}
 	j.RemainingSamples = 3600 * random.Float64() * known.Facts.Speed(j.Shape, known.StepSeconds(j.Shape))
 	if isLearned {
-		j.Model = fit.Learn(j.Facts, seen, nil, largest)
+		j.Model = speed.Learn(j.Facts, seen, nil, largest)
 	} else {
 		j.Model = known.Speeds(largest)
 	}
-	j.Scaling = fit.ScalingOf(j.Facts, j.Model, j.Window)
 	return j
 }
 
 // randomTruth returns the speed of a job.
-func randomTruth(random *rand.Rand) *fit.KnownModel {
+func randomTruth(random *rand.Rand) *speed.KnownModel {
 	pick := func(values ...float64) float64 { return values[random.IntN(len(values))] }
-	return &fit.KnownModel{
-		Facts: fit.Facts{
-			Architecture:     fit.ParameterServer,
+	return &speed.KnownModel{
+		Facts: speed.Facts{
+			Architecture:     speed.ParameterServer,
 			SamplesPerWorker: 64,
 			ModelBytes:       pick(5, 60, 250, 500) * 1e6,
 			BytesPerSecond:   pick(300, 600) * 1e6,
 		},
-		Coefficients: fit.Coefficients{
+		Coefficients: speed.Coefficients{
 			pick(0.05, 0.1, 0.3), pick(0.01, 0.03, 0.08), pick(0.01, 0.03, 0.1), 1, 0.004, 0.006,
 		},
 		Knee: pick(2, 4, 6, 8),
@@ -96,7 +98,7 @@ func randomTruth(random *rand.Rand) *fit.KnownModel {
 
 // noisyWindow returns three reports of a job with a noise of 2 % in step times, so that the window is
 // stable, and of 5 % in the use of resources.
-func noisyWindow(random *rand.Rand, m *fit.KnownModel, s fit.Shape) (window []fit.StepReport) {
+func noisyWindow(random *rand.Rand, m *speed.KnownModel, s speed.Shape) (window []speed.StepReport) {
 	noisy := func(v, noise float64) float64 { return v * math.Exp(noise*random.NormFloat64()) }
 	step, c := m.StepSeconds(s), m.Coefficients
 	compute := c[1] * m.Facts.SamplesPerWorker / float64(s.WorkerCores)
@@ -104,7 +106,7 @@ func noisyWindow(random *rand.Rand, m *fit.KnownModel, s fit.Shape) (window []fi
 	ratio := max(float64(s.Workers)/float64(s.Servers), 1)
 	transfer := 2 * m.Facts.ModelBytes / m.Facts.BytesPerSecond * ratio
 	for range 3 {
-		window = append(window, fit.StepReport{
+		window = append(window, speed.StepReport{
 			Shape:          s,
 			StepSeconds:    noisy(step, 0.02),
 			WorkerCPURatio: min(1, noisy(compute/step, 0.05)),

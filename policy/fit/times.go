@@ -3,31 +3,34 @@ package fit
 import (
 	"math"
 	"time"
+
+	"courier/policy"
+	"courier/policy/speed"
 )
 
 // planned is a job that may be resized, with its times by the speed model.
 type planned struct {
-	*ResizableJob
-	mean StepReport // of the window
+	*policy.Training
+	mean speed.StepReport // of the window
 	// remaining is the time to the end, requested that from start to end in the requested shape, and
 	// left that to the deadline, all in seconds; left is infinite without a deadline.
 	remaining, requested, left float64
 	elapsed, pause             float64 // seconds
 }
 
-func newPlanned(j *ResizableJob, now time.Time) planned {
-	left := math.Inf(1)
-	if !j.Deadline.IsZero() {
-		left = j.Deadline.Sub(now).Seconds()
+func newPlanned(job *policy.Job, now time.Time) planned {
+	j, left := job.Training, math.Inf(1)
+	if !job.Deadline.IsZero() {
+		left = job.Deadline.Sub(now).Seconds()
 	}
 	return planned{
-		ResizableJob: j,
-		mean:         meanOf(j.Window),
-		remaining:    j.RemainingSamples / j.Model.speed(j.Shape),
-		requested:    (j.DoneSamples + j.RemainingSamples) / j.Model.speed(j.Requested),
-		left:         left,
-		elapsed:      j.Elapsed.Seconds(),
-		pause:        j.Pause.Seconds(),
+		Training:  j,
+		mean:      speed.MeanOf(j.Window),
+		remaining: j.RemainingSamples / j.Model.Speed(j.Shape),
+		requested: (j.DoneSamples + j.RemainingSamples) / j.Model.Speed(j.Requested),
+		left:      left,
+		elapsed:   j.Elapsed.Seconds(),
+		pause:     j.Pause.Seconds(),
 	}
 }
 
@@ -42,7 +45,7 @@ func (j *planned) minSpeed() float64 {
 
 // pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
 // changed at the next epoch without a pause.
-func (j *planned) pauseBefore(to Shape) float64 {
+func (j *planned) pauseBefore(to speed.Shape) float64 {
 	if to.Samples == j.Shape.Samples {
 		return j.pause
 	}
@@ -71,15 +74,15 @@ func (j *planned) keepsDeadline(ratio, pause float64) bool {
 
 // isRestorable reports whether a job that would end later than with the requested shape may have a
 // shape: it may take back the cores that it gave up, although others wait for them.
-func (j *planned) isRestorable(to Shape) bool {
+func (j *planned) isRestorable(to speed.Shape) bool {
 	return to.Cores() <= j.Requested.Cores() && j.elapsed+j.remaining > j.requested
 }
 
 // surelyEndsInTime reports whether a job that gives up cores is almost certain to exceed its time in
 // the requested shape by at most lateRatio. The speeds of both shapes are estimates, so both
 // have a bound.
-func (j *planned) surelyEndsInTime(to Shape) bool {
-	shortest := j.requested * math.Exp(-lateFactor*j.Model.standardError(j.Requested))
+func (j *planned) surelyEndsInTime(to speed.Shape) bool {
+	shortest := j.requested * math.Exp(-lateFactor*j.Model.StandardError(j.Requested))
 	mean, standardError := j.Model.Gain(j.Requested, to)
 	slowest := math.Exp(mean - lateFactor*standardError) // relative to the requested shape
 
@@ -93,31 +96,33 @@ func (j *planned) surelyEndsInTime(to Shape) bool {
 //
 // Two windows differ by noise alone, so the measured gain counts at its upper bound. A move that
 // brought some speed is kept even if it promised more: going back would cost a pause to lose it.
-func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
+func (p *resizePlan) judge(j *planned, record *policy.Record) *proposal {
 	trial := record.Trial
 	record.Trial = nil
-	if trial == nil || trial.From == j.Shape || !j.Facts.allows(&trial.From) {
+	if trial == nil || trial.From == j.Shape || !j.Facts.Allows(&trial.From) {
 		return nil
 	}
-	speed := j.Facts.Speed(j.Shape, j.mean.StepSeconds)
-	measured := math.Log(speed / j.Facts.Speed(trial.From, trial.StepSeconds))
+	after := j.Facts.Speed(j.Shape, j.mean.StepSeconds)
+	measured := math.Log(after / j.Facts.Speed(trial.From, trial.StepSeconds))
 	cores := math.Log(float64(j.Shape.Cores()) / float64(trial.From.Cores()))
 	gain := measured
 	if trial.IsShrink {
 		gain -= cores
 	}
 	reports := 1/float64(len(j.Window)) + 1/float64(max(1, trial.Reports))
-	bound := deadlineFactor * noiseRatio * math.Sqrt(reports)
+	bound := deadlineFactor * speed.NoiseRatio * math.Sqrt(reports)
 	if gain+bound >= trial.Gain/2 {
 		record.Fruitless = 0
 		return nil
 	}
 
 	record.Fruitless++
-	record.Barred = append(record.Barred, BarredShape{j.Shape, p.now.Add(barredTime)})
+	record.Barred = append(record.Barred, policy.BarredShape{
+		Shape: j.Shape, Until: p.view.Now.Add(barredTime),
+	})
 	if record.Fruitless >= fruitlessMoves {
 		record.Fruitless = 0
-		record.RestUntil = p.now.Add(restTime)
+		record.RestUntil = p.view.Now.Add(restTime)
 	}
 	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
 	pause := j.pauseBefore(trial.From)
@@ -127,8 +132,8 @@ func (p *resizePlan) judge(j *planned, record *ResizeRecord) *proposal {
 	if !isFaster && !isCheaper {
 		return nil
 	}
-	return &proposal{Resizing: Resizing{
-		To: trial.From, Rule: RuleUndo,
+	return &proposal{Move: policy.Move{
+		Shape: trial.From, Reason: policy.ReasonUndo,
 		SpeedRatio: ratio, LowerSpeedRatio: lower,
 	}}
 }

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 	"courier/simulate/figures"
 )
 
@@ -35,11 +35,11 @@ func allowBatches(jobs []GuessedJob, relativeError float64, seed uint64) {
 
 // pricesOf returns the batch sizes of a noise scale. Training to an accuracy with a batch takes work in
 // proportion to 1 + batch/scale.
-func pricesOf(scale, requested float64) []fit.Batch {
-	batches := make([]fit.Batch, 0, len(batchSizes))
+func pricesOf(scale, requested float64) []speed.Batch {
+	batches := make([]speed.Batch, 0, len(batchSizes))
 	for _, samples := range batchSizes {
 		work := (1 + float64(samples)/scale) / (1 + requested/scale)
-		batches = append(batches, fit.Batch{Samples: samples, WorkRatio: work})
+		batches = append(batches, speed.Batch{Samples: samples, WorkRatio: work})
 	}
 	return batches
 }

@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"courier/policy"
 	"courier/policy/fit"
+	"courier/policy/speed"
 )
 
 // Knowledge is what the policy knows about the speed of a job.
@@ -60,21 +62,21 @@ type resizeRun struct {
 	free      int
 	queue     []*ResizedJob
 	running   []*runningTraining
-	finished  []fit.FinishedJob
+	finished  []speed.FinishedJob
 	outcome   Outcome
 }
 
 type runningTraining struct {
 	result      *ResizedJob
-	shape       fit.Shape
+	shape       speed.Shape
 	started     float64
 	done        float64 // samples
 	pausedUntil float64
 	nextReport  float64
-	window      []fit.StepReport
-	seen        []fit.ShapeTime // of former shapes
-	prior       *fit.SpeedPrior
-	record      fit.ResizeRecord
+	window      []speed.StepReport
+	seen        []speed.ShapeTime // of former shapes
+	prior       *speed.Prior
+	record      policy.Record
 	isReady     bool // the window is complete, and was not judged yet
 }
 
@@ -90,7 +92,7 @@ func Simulate(jobs []GuessedJob, k Knowledge, seed uint64) *Outcome {
 			next++
 		}
 		ended += r.end()
-		r.resize()
+		r.plan()
 		r.start()
 		r.outcome.PeakCores = max(r.outcome.PeakCores, clusterCores-r.free)
 		for _, t := range r.running {
@@ -112,7 +114,7 @@ func (r *resizeRun) start() {
 			shape:      j.Job.Guess,
 			started:    r.now,
 			nextReport: r.now + reportEvery,
-			prior:      fit.Nearest(r.finished, j.Job.Facts),
+			prior:      speed.Nearest(r.finished, j.Job.Facts),
 		})
 	}
 }
@@ -150,7 +152,7 @@ func (r *resizeRun) end() int {
 }
 
 // learn returns the model of a job that learns; nil before its first window.
-func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
+func (r *resizeRun) learn(t *runningTraining) *speed.Model {
 	if r.knowledge != KnowsTelemetry && r.knowledge != KnowsSteps {
 		return nil
 	}
@@ -158,60 +160,67 @@ func (r *resizeRun) learn(t *runningTraining) *fit.SpeedModel {
 	if len(t.window) >= reportsPerWindow {
 		seen = append(seen, r.shapeTime(t))
 	}
-	return fit.Learn(t.result.Job.Facts, seen, t.prior, largest)
+	return speed.Learn(t.result.Job.Facts, seen, t.prior, largest)
 }
 
-func (r *resizeRun) shapeTime(t *runningTraining) fit.ShapeTime {
-	s := fit.NewShapeTime(t.window)
+func (r *resizeRun) shapeTime(t *runningTraining) speed.ShapeTime {
+	s := speed.NewShapeTime(t.window)
 	if r.knowledge == KnowsSteps {
 		s.ComputeCoreSeconds, s.UpdateSeconds, s.TransferSeconds = 0, 0, 0
 	}
 	return s
 }
 
-// resize asks the policy about the jobs whose windows are complete, and carries out its moves.
-func (r *resizeRun) resize() {
-	v := &fit.ResizeView{FreeCores: r.free, QueuedJobs: len(r.queue)}
-	ready := map[string]*runningTraining{}
-	for _, t := range r.running {
-		if t.isReady {
-			t.isReady = false
-			ready[t.result.Job.ID] = t
-			v.Jobs = append(v.Jobs, r.view(t))
-			r.compareBottleneck(&v.Jobs[len(v.Jobs)-1], t.result.Job)
-		}
-	}
-	if len(v.Jobs) == 0 {
+// plan asks the policy about the jobs whose windows are complete, and carries out its moves.
+func (r *resizeRun) plan() {
+	if !slices.ContainsFunc(r.running, func(t *runningTraining) bool { return t.isReady }) {
 		return
 	}
-	now := epoch.Add(time.Duration(r.now * float64(time.Second)))
-	moves, records := fit.Plan(v, now, largest)
-	for id, record := range records {
+	v := &policy.View{Now: epoch.Add(duration(r.now)), Units: clusterCores}
+	ready := map[string]*runningTraining{}
+	for _, t := range r.running {
+		j := policy.Job{ID: t.result.Job.ID, Units: t.shape.Cores()}
+		if t.isReady {
+			t.isReady = false
+			ready[j.ID], j.Training = t, r.view(t)
+			r.compareBottleneck(j.Training, t.result.Job)
+		}
+		v.Jobs = append(v.Jobs, j)
+	}
+	for _, j := range r.queue {
+		v.Queue = append(v.Queue, policy.Job{ID: j.Job.ID})
+	}
+	moves := resizing.Plan(v)
+	for id, record := range resizing.Remember(v, moves) {
 		ready[id].record = record
 	}
 	for _, m := range moves {
-		r.move(ready[m.Job], m)
+		r.move(ready[m.Job], m.Shape)
 	}
 }
 
-func (r *resizeRun) move(t *runningTraining, m fit.Resizing) {
+// resizing is the policy.
+var resizing = fit.New(largest)
+
+func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+
+func (r *resizeRun) move(t *runningTraining, to speed.Shape) {
 	t.seen = append(t.seen, r.shapeTime(t))
-	r.free -= m.To.Cores() - t.shape.Cores()
-	t.shape, t.window = m.To, nil
+	r.free -= to.Cores() - t.shape.Cores()
+	t.shape, t.window = to, nil
 	t.pausedUntil = r.now + movePause.Seconds()
 	t.nextReport = t.pausedUntil + reportEvery
 }
 
-func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
+func (r *resizeRun) view(t *runningTraining) *policy.Training {
 	job := t.result.Job
-	v := fit.ResizableJob{
-		ID:               job.ID,
+	v := &policy.Training{
 		Facts:            job.Facts,
 		Requested:        job.Guess,
 		Shape:            t.shape,
 		Window:           t.window,
 		Model:            job.Speeds,
-		Elapsed:          time.Duration((r.now - t.started) * float64(time.Second)),
+		Elapsed:          duration(r.now - t.started),
 		DoneSamples:      t.done,
 		RemainingSamples: job.Samples() - t.done,
 		Pause:            movePause,
@@ -220,16 +229,17 @@ func (r *resizeRun) view(t *runningTraining) fit.ResizableJob {
 	if r.knowledge != KnowsTruth {
 		v.Model = r.learn(t)
 	}
-	if v.Model != nil {
-		v.Scaling = fit.ScalingOf(v.Facts, v.Model, t.window)
-	}
 	return v
 }
 
 // compareBottleneck counts whether the bottleneck of a window is the true one.
-func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, job *GuessedJob) {
-	if !fit.IsStable(v.Window) {
+func (r *resizeRun) compareBottleneck(v *policy.Training, job *GuessedJob) {
+	if !speed.IsStable(v.Window) {
 		return
+	}
+	var scaling speed.Scaling
+	if v.Model != nil {
+		scaling = speed.ScalingOf(v.Facts, v.Model, v.Window)
 	}
 	isClear := 0
 	if job.isClear(v.Shape) {
@@ -237,7 +247,7 @@ func (r *resizeRun) compareBottleneck(v *fit.ResizableJob, job *GuessedJob) {
 	}
 	r.outcome.Windows++
 	r.outcome.ClearWindows += isClear
-	if fit.FindBottleneck(v.Window, v.Scaling) == job.trueBottleneck(v.Shape) {
+	if speed.FindBottleneck(v.Window, scaling) == job.trueBottleneck(v.Shape) {
 		r.outcome.Named++
 		r.outcome.ClearNamed += isClear
 	}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 	"courier/simulate/figures"
 
 	"golang.org/x/sync/errgroup"
@@ -205,7 +205,7 @@ func addTunedSpeed(f *figures.Comparisons) {
 // exchange moves from the guess to the fastest neighbour without more cores, until none is faster.
 // It returns the speed, divided by the best, and the number of moves.
 func (j *GuessedJob) exchange() (ratio float64, moves int) {
-	s, next := fit.Shape{}, j.Guess
+	s, next := speed.Shape{}, j.Guess
 	for moves = -1; next != s; moves++ {
 		s = next
 		for _, n := range s.Neighbours(j.Truth.Facts.Architecture, largest) {
@@ -214,7 +214,7 @@ func (j *GuessedJob) exchange() (ratio float64, moves int) {
 			}
 		}
 	}
-	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
+	best, _ := j.Speeds.Fastest(j.Guess.Cores())
 	return j.speed(s) / j.speed(best), moves
 }
 

@@ -12,24 +12,24 @@ import (
 	"math/rand/v2"
 	"strconv"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 )
 
 // GuessedJob is a training with the shape that its user guessed.
 type GuessedJob struct {
 	ID             string
 	ArrivalSeconds float64
-	Guess          fit.Shape
-	Truth          fit.KnownModel
-	Facts          fit.Facts       // what the policy knows: Truth.Facts, but for the prices of batch sizes
-	Speeds         *fit.SpeedModel // of Truth with these facts
-	WorkSeconds    float64         // in the guessed shape with Truth.Facts.SamplesPerWorker
+	Guess          speed.Shape
+	Truth          speed.KnownModel
+	Facts          speed.Facts  // what the policy knows: Truth.Facts, but for the prices of batch sizes
+	Speeds         *speed.Model // of Truth with these facts
+	WorkSeconds    float64      // in the guessed shape with Truth.Facts.SamplesPerWorker
 	// GuessRatio is the speed in the guessed shape, divided by the best with as many cores.
 	GuessRatio float64
 }
 
 // largest bounds the shapes that jobs may have: those that users guess, as in section 3.6.
-var largest = fit.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4}
+var largest = speed.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4}
 
 // Samples returns the samples that the job trains on.
 func (j *GuessedJob) Samples() float64 {
@@ -38,7 +38,7 @@ func (j *GuessedJob) Samples() float64 {
 	return j.WorkSeconds * j.speed(s)
 }
 
-func (j *GuessedJob) speed(s fit.Shape) float64 {
+func (j *GuessedJob) speed(s speed.Shape) float64 {
 	return j.Truth.Facts.Speed(s, j.Truth.StepSeconds(s))
 }
 
@@ -48,17 +48,17 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 	knee := pick(2, 4, 6, 8)
 	modelMB, linkMB, update := pick(5, 60, 250, 500), pick(300, 600), pick(0.01, 0.03, 0.1)
 	j := GuessedJob{
-		Truth: fit.KnownModel{
-			Facts: fit.Facts{
-				Architecture:     fit.ParameterServer,
+		Truth: speed.KnownModel{
+			Facts: speed.Facts{
+				Architecture:     speed.ParameterServer,
 				SamplesPerWorker: 64,
 				ModelBytes:       modelMB * 1e6,
 				BytesPerSecond:   linkMB * 1e6,
 			},
-			Coefficients: fit.Coefficients{fixed, perSample, update, 1, 0.004, 0.006},
+			Coefficients: speed.Coefficients{fixed, perSample, update, 1, 0.004, 0.006},
 			Knee:         knee,
 		},
-		Guess: fit.Shape{
+		Guess: speed.Shape{
 			Workers:     1 + random.IntN(8),
 			WorkerCores: 1 + random.IntN(8),
 			Servers:     1 + random.IntN(4),
@@ -68,7 +68,7 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 	}
 	j.Facts = j.Truth.Facts
 	j.Speeds = j.Truth.Speeds(largest)
-	best, _ := fit.Fastest(j.Speeds, j.Guess.Cores())
+	best, _ := j.Speeds.Fastest(j.Guess.Cores())
 	j.GuessRatio = j.speed(j.Guess) / j.speed(best)
 	return j
 }
@@ -101,7 +101,7 @@ func (p Population) Draw(seed uint64) []GuessedJob {
 // stepParts are the seconds of a step that a resource is busy. They overlap with nothing.
 type stepParts struct{ compute, update, transfer, rest float64 }
 
-func (j *GuessedJob) parts(s fit.Shape) stepParts {
+func (j *GuessedJob) parts(s speed.Shape) stepParts {
 	c, f := &j.Truth.Coefficients, &j.Truth.Facts
 	workers, servers := float64(s.Workers), float64(s.Servers)
 	samples := cmp.Or(float64(s.Samples), f.SamplesPerWorker)
@@ -115,11 +115,11 @@ func (j *GuessedJob) parts(s fit.Shape) stepParts {
 }
 
 // report returns the telemetry of a job in a shape, with relative noise on each number.
-func (j *GuessedJob) report(s fit.Shape, noise float64, random *rand.Rand) fit.StepReport {
+func (j *GuessedJob) report(s speed.Shape, noise float64, random *rand.Rand) speed.StepReport {
 	noisy := func(v float64) float64 { return v * math.Exp(noise*random.NormFloat64()) }
 	step, p := j.Truth.StepSeconds(s), j.parts(s)
 	used := min(1, j.Truth.Knee/float64(s.WorkerCores)) // of a worker's cores, while it computes
-	return fit.StepReport{
+	return speed.StepReport{
 		Shape:          s,
 		StepSeconds:    noisy(step),
 		WorkerCPURatio: min(1, noisy(used*p.compute/step)),
@@ -132,24 +132,24 @@ func (j *GuessedJob) report(s fit.Shape, noise float64, random *rand.Rand) fit.S
 // trueBottleneck returns what takes most of a step: the computation of the workers, the updates of
 // the servers, the transfers, or the fixed and coordinating rest, which only more workers outweigh.
 // Only more workers help a job, too, whose workers compute with more cores than they can use.
-func (j *GuessedJob) trueBottleneck(s fit.Shape) fit.Bottleneck {
+func (j *GuessedJob) trueBottleneck(s speed.Shape) speed.Bottleneck {
 	p := j.parts(s)
 	switch max(p.compute, p.update, p.transfer, p.rest) {
 	case p.compute:
 		if float64(s.WorkerCores) > j.Truth.Knee {
-			return fit.BottleneckParallelism
+			return speed.BottleneckParallelism
 		}
-		return fit.BottleneckWorkerCPU
+		return speed.BottleneckWorkerCPU
 	case p.update:
-		return fit.BottleneckServerCPU
+		return speed.BottleneckServerCPU
 	case p.transfer:
-		return fit.BottleneckNetwork
+		return speed.BottleneckNetwork
 	}
-	return fit.BottleneckParallelism
+	return speed.BottleneckParallelism
 }
 
 // isClear reports whether one part takes most of a step.
-func (j *GuessedJob) isClear(s fit.Shape) bool {
+func (j *GuessedJob) isClear(s speed.Shape) bool {
 	p := j.parts(s)
 	return max(p.compute, p.update, p.transfer, p.rest) >= clearRatio*j.Truth.StepSeconds(s)
 }

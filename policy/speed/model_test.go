@@ -1,44 +1,47 @@
-package fit_test
+package speed_test
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"courier/policy/fit"
+	"courier/policy/speed"
 )
 
-var facts = fit.Facts{
-	Architecture: fit.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
+var facts = speed.Facts{
+	Architecture: speed.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
 }
 
-var truth = &fit.KnownModel{
-	Facts: facts, Coefficients: fit.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
+var truth = &speed.KnownModel{
+	Facts: facts, Coefficients: speed.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
 }
+
+// largest bounds the shapes of the jobs.
+var largest = speed.Shape{Workers: 10, WorkerCores: 10, Servers: 5, ServerCores: 5}
 
 // speeds is the speed model of the truth, for the default shapes.
 var speeds = truth.Speeds(largest)
 
 // measured returns the exact step time of each shape.
-func measured(shapes ...fit.Shape) (seen []fit.ShapeTime) {
+func measured(shapes ...speed.Shape) (seen []speed.ShapeTime) {
 	for _, s := range shapes {
-		seen = append(seen, fit.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
+		seen = append(seen, speed.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
 	}
 	return seen
 }
 
 // The time of a step, added up by hand.
 func TestStepSeconds_OfEachArchitecture(t *testing.T) {
-	c := fit.Coefficients{0.1, 0.03, 0.06, 1, 0.004, 0.006}
-	for a, test := range map[fit.Architecture]struct {
-		shape fit.Shape
+	c := speed.Coefficients{0.1, 0.03, 0.06, 1, 0.004, 0.006}
+	for a, test := range map[speed.Architecture]struct {
+		shape speed.Shape
 		want  float64
 	}{
 		// 64 samples on 4 of 6 cores, 2 workers per server core, 2 workers per server.
-		fit.ParameterServer: {fit.Shape{Workers: 4, WorkerCores: 6, Servers: 2, ServerCores: 1},
+		speed.ParameterServer: {speed.Shape{Workers: 4, WorkerCores: 6, Servers: 2, ServerCores: 1},
 			0.1 + 0.03*64/4 + 0.06*2 + 0.4*2 + 0.016 + 0.012},
-		fit.AllReduce: {fit.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.4*3/4 + 0.016},
-		fit.Executors: {fit.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.06/6 + 0.4 + 0.016 + 0.024},
+		speed.AllReduce: {speed.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.4*3/4 + 0.016},
+		speed.Executors: {speed.Shape{Workers: 4, WorkerCores: 6}, 0.1 + 0.03*64/4 + 0.06/6 + 0.4 + 0.016 + 0.024},
 	} {
 		f := facts
 		f.Architecture = a
@@ -51,17 +54,17 @@ func TestStepSeconds_OfEachArchitecture(t *testing.T) {
 // Twelve exact step times determine the gain between any two shapes near them.
 func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	draw := func() fit.Shape {
-		return fit.Shape{
+	draw := func() speed.Shape {
+		return speed.Shape{
 			Workers: 1 + random.IntN(8), WorkerCores: 1 + random.IntN(8),
 			Servers: 1 + random.IntN(4), ServerCores: 1 + random.IntN(4),
 		}
 	}
-	var shapes []fit.Shape
+	var shapes []speed.Shape
 	for range 12 {
 		shapes = append(shapes, draw())
 	}
-	m := fit.Learn(facts, measured(shapes...), nil, largest)
+	m := speed.Learn(facts, measured(shapes...), nil, largest)
 	for range 200 {
 		from, to := draw(), draw()
 		want, _ := speeds.Gain(from, to)
@@ -75,13 +78,13 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 
 // The more shapes a job has shown, the smaller are the errors.
 func TestLearn_ErrorsShrink(t *testing.T) {
-	shapes := []fit.Shape{
+	shapes := []speed.Shape{
 		{4, 4, 2, 2, 0}, {4, 3, 2, 2, 0}, {5, 4, 2, 1, 0}, {3, 6, 3, 1, 0}, {6, 2, 1, 2, 0}, {2, 8, 4, 1, 0},
 	}
-	target := fit.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
+	target := speed.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
 	before := math.Inf(1)
 	for _, n := range []int{1, 4, 6} {
-		m := fit.Learn(facts, measured(shapes[:n]...), nil, largest)
+		m := speed.Learn(facts, measured(shapes[:n]...), nil, largest)
 		_, standardError := m.Gain(shapes[0], target)
 		if !(standardError < before) {
 			t.Errorf("%d shapes: standard error %.3f, want less than %.3f", n, standardError, before)
@@ -97,21 +100,21 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 	similar.Model, similar.ModelBytes = "resnet", facts.ModelBytes
 	asked := facts
 	asked.Model = "vgg"
-	server := fit.Coefficients{0.1, 0.01, 0.2, 1, 0.004, 0.006}
-	worker := fit.Coefficients{0.1, 0.08, 0.001, 1, 0.004, 0.006}
-	var finished []fit.FinishedJob
+	server := speed.Coefficients{0.1, 0.01, 0.2, 1, 0.004, 0.006}
+	worker := speed.Coefficients{0.1, 0.08, 0.001, 1, 0.004, 0.006}
+	var finished []speed.FinishedJob
 	for range 10 {
 		finished = append(finished,
-			fit.FinishedJob{Facts: same, Coefficients: server},
-			fit.FinishedJob{Facts: similar, Coefficients: worker})
+			speed.FinishedJob{Facts: same, Coefficients: server},
+			speed.FinishedJob{Facts: similar, Coefficients: worker})
 	}
-	from := fit.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 1}
-	more := fit.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 2}
-	known := &fit.KnownModel{Facts: facts, Coefficients: server, Knee: 4}
-	seen := []fit.ShapeTime{{Shape: from, StepSeconds: known.StepSeconds(from), Reports: 3}}
-	byModel, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), largest).Gain(from, more)
+	from := speed.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 1}
+	more := speed.Shape{Workers: 4, WorkerCores: 2, Servers: 1, ServerCores: 2}
+	known := &speed.KnownModel{Facts: facts, Coefficients: server, Knee: 4}
+	seen := []speed.ShapeTime{{Shape: from, StepSeconds: known.StepSeconds(from), Reports: 3}}
+	byModel, _ := speed.Learn(asked, seen, speed.Nearest(finished, asked), largest).Gain(from, more)
 	asked.Model = "unknown"
-	bySize, _ := fit.Learn(asked, seen, fit.Nearest(finished, asked), largest).Gain(from, more)
+	bySize, _ := speed.Learn(asked, seen, speed.Nearest(finished, asked), largest).Gain(from, more)
 	want, _ := known.Speeds(more).Gain(from, more)
 	if math.Abs(byModel-want) > 0.1 || bySize > byModel/2 {
 		t.Errorf("gain of a server core: %.3f by the same model, %.3f by size, want %.3f and less",
@@ -121,12 +124,12 @@ func TestNearest_PrefersTheSameModel(t *testing.T) {
 
 // The last worker of a job whose servers are saturated slows its steps; the first ones do not.
 func TestScalingOf_FollowsTheModel(t *testing.T) {
-	of := func(s fit.Shape) fit.Scaling {
-		r := fit.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s), WorkerCPURatio: 0.1, ServerCPURatio: 0.9}
-		return fit.ScalingOf(facts, speeds, []fit.StepReport{r, r, r})
+	of := func(s speed.Shape) speed.Scaling {
+		r := speed.StepReport{Shape: s, StepSeconds: truth.StepSeconds(s), WorkerCPURatio: 0.1, ServerCPURatio: 0.9}
+		return speed.ScalingOf(facts, speeds, []speed.StepReport{r, r, r})
 	}
-	few := of(fit.Shape{Workers: 2, WorkerCores: 4, Servers: 4, ServerCores: 4})
-	many := of(fit.Shape{Workers: 8, WorkerCores: 8, Servers: 1, ServerCores: 1})
+	few := of(speed.Shape{Workers: 2, WorkerCores: 4, Servers: 4, ServerCores: 4})
+	many := of(speed.Shape{Workers: 8, WorkerCores: 8, Servers: 1, ServerCores: 1})
 	if few.SlowerWithWorkers || !many.SlowerWithWorkers {
 		t.Errorf("slower with workers: %t for two, %t for eight on a server",
 			few.SlowerWithWorkers, many.SlowerWithWorkers)
@@ -140,7 +143,7 @@ func TestScalingOf_FollowsTheModel(t *testing.T) {
 		t.Errorf("loss without the surplus: %.3f of eight cores, %.3f of four",
 			many.SurplusLossRatio, few.SurplusLossRatio)
 	}
-	if one := of(fit.Shape{Workers: 1, WorkerCores: 1, Servers: 1, ServerCores: 1}); one.LastWorkerGainRatio != 1 {
+	if one := of(speed.Shape{Workers: 1, WorkerCores: 1, Servers: 1, ServerCores: 1}); one.LastWorkerGainRatio != 1 {
 		t.Errorf("gain of the only worker: %g, want 1", one.LastWorkerGainRatio)
 	}
 }
@@ -148,14 +151,14 @@ func TestScalingOf_FollowsTheModel(t *testing.T) {
 // One window of a job tells which resource to add, without other jobs and before any move. Resources
 // may be busy at once: only the busiest one is worth adding to.
 func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
-	from := fit.Shape{Workers: 4, WorkerCores: 1, Servers: 1, ServerCores: 1}
+	from := speed.Shape{Workers: 4, WorkerCores: 1, Servers: 1, ServerCores: 1}
 	server, cores := from, from
 	server.Servers++
 	cores.WorkerCores++
 	tests := []struct {
 		name                      string
 		worker, server, link      float64 // busy
-		atLeast, atMost           fit.Shape
+		atLeast, atMost           speed.Shape
 		lowestRatio, highestRatio float64
 	}{
 		{"full link", 0.05, 0.1, 0.95, server, cores, 1.4, 1.1},
@@ -164,12 +167,12 @@ func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
 		{"busy workers, servers and links at once", 0.95, 0.6, 0.5, cores, server, 1.3, 1.1},
 	}
 	for _, test := range tests {
-		r := fit.StepReport{
+		r := speed.StepReport{
 			Shape: from, StepSeconds: 1,
 			WorkerCPURatio: test.worker, ServerCPURatio: test.server, LinkRatio: test.link,
 		}
-		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
-		m := fit.Learn(facts, seen, nil, largest)
+		seen := []speed.ShapeTime{speed.NewShapeTime([]speed.StepReport{r, r, r})}
+		m := speed.Learn(facts, seen, nil, largest)
 		mean, standardError := m.Gain(from, test.atLeast)
 		if lowest := math.Exp(mean - 1.28*standardError); lowest < test.lowestRatio {
 			t.Errorf("%s: %v has at least %.2f of the speed, want %.2f",
@@ -183,11 +186,11 @@ func TestLearn_OneWindowShowsWhatToAdd(t *testing.T) {
 }
 
 // reportOf returns the exact telemetry of a job in a shape.
-func reportOf(m *fit.KnownModel, s fit.Shape) fit.StepReport {
+func reportOf(m *speed.KnownModel, s speed.Shape) speed.StepReport {
 	c, f := &m.Coefficients, &m.Facts
 	workers, servers, cores := float64(s.Workers), float64(s.Servers), float64(s.WorkerCores)
 	step := m.StepSeconds(s)
-	return fit.StepReport{
+	return speed.StepReport{
 		Shape:          s,
 		StepSeconds:    step,
 		WorkerCPURatio: c[1] * f.SamplesPerWorker / cores / step,
@@ -199,16 +202,16 @@ func reportOf(m *fit.KnownModel, s fit.Shape) fit.StepReport {
 // One window shows by its busy times that workers use all of their three cores: with a single one,
 // computation and transfer would not fit into a step.
 func TestLearn_BusyTimesShowTheUsableCores(t *testing.T) {
-	from := fit.Shape{Workers: 5, WorkerCores: 3, Servers: 4, ServerCores: 4}
-	to := fit.Shape{Workers: 7, WorkerCores: 1, Servers: 4, ServerCores: 4}
+	from := speed.Shape{Workers: 5, WorkerCores: 3, Servers: 4, ServerCores: 4}
+	to := speed.Shape{Workers: 7, WorkerCores: 1, Servers: 4, ServerCores: 4}
 	for _, modelBytes := range []float64{5e6, 60e6, 250e6, 500e6} {
-		known := &fit.KnownModel{
-			Facts: facts, Coefficients: fit.Coefficients{0.05, 0.08, 0.01, 1, 0.004, 0.006}, Knee: 6,
+		known := &speed.KnownModel{
+			Facts: facts, Coefficients: speed.Coefficients{0.05, 0.08, 0.01, 1, 0.004, 0.006}, Knee: 6,
 		}
 		known.Facts.ModelBytes = modelBytes
 		r := reportOf(known, from)
-		seen := []fit.ShapeTime{fit.NewShapeTime([]fit.StepReport{r, r, r})}
-		m := fit.Learn(known.Facts, seen, nil, largest)
+		seen := []speed.ShapeTime{speed.NewShapeTime([]speed.StepReport{r, r, r})}
+		m := speed.Learn(known.Facts, seen, nil, largest)
 		got, standardError := m.Gain(from, to)
 		want, _ := known.Speeds(largest).Gain(from, to)
 		if math.Abs(got-want) > 0.01 || standardError > 0.04 {

@@ -1,9 +1,9 @@
-package fit
+package speed
 
 import "math"
 
 // StepSeconds returns the predicted step time of a shape.
-func (m *SpeedModel) StepSeconds(s Shape) float64 {
+func (m *Model) StepSeconds(s Shape) float64 {
 	seconds := 0.0
 	t := m.facts.termsOf(&s, 1)
 	for i := range m.fits {
@@ -14,11 +14,12 @@ func (m *SpeedModel) StepSeconds(s Shape) float64 {
 	return seconds
 }
 
-func (m *SpeedModel) speed(s Shape) float64 { return m.facts.Speed(s, m.StepSeconds(s)) }
+// Speed returns the predicted speed of a shape, as by Facts.Speed.
+func (m *Model) Speed(s Shape) float64 { return m.facts.Speed(s, m.StepSeconds(s)) }
 
-// gains prices the changes of a shape.
-type gains struct {
-	model    *SpeedModel
+// Gains prices the changes of a shape.
+type Gains struct {
+	model    *Model
 	progress float64   // of a step
 	seconds  []logStep // of a step, by fit
 }
@@ -29,12 +30,13 @@ type logStep struct {
 	slope terms
 }
 
-func (m *SpeedModel) gainsFrom(from Shape) *gains {
-	return &gains{m, m.facts.progress(&from), m.logSteps(from)}
+// GainsFrom prices the changes of a shape.
+func (m *Model) GainsFrom(from Shape) *Gains {
+	return &Gains{m, m.facts.progress(&from), m.logSteps(from)}
 }
 
 // logSteps returns the step times of a shape by each fit.
-func (m *SpeedModel) logSteps(s Shape) []logStep {
+func (m *Model) logSteps(s Shape) []logStep {
 	steps := make([]logStep, len(m.fits))
 	t := m.facts.termsOf(&s, 1)
 	for i := range m.fits {
@@ -46,9 +48,9 @@ func (m *SpeedModel) logSteps(s Shape) []logStep {
 	return steps
 }
 
-// to returns the logarithm of the ratio of the speed of a shape, and its standard error. Errors that
+// To returns the logarithm of the ratio of the speed of a shape, and its standard error. Errors that
 // both shapes share cancel out.
-func (g *gains) to(to Shape) (mean, standardError float64) {
+func (g *Gains) To(to Shape) (mean, standardError float64) {
 	progress := math.Log(g.model.facts.progress(&to) / g.progress)
 	squares := 0.0
 	for i, step := range g.model.logSteps(to) {
@@ -64,12 +66,12 @@ func (g *gains) to(to Shape) (mean, standardError float64) {
 }
 
 // Gain returns the logarithm of the ratio of the speeds of two shapes, and its standard error.
-func (m *SpeedModel) Gain(from, to Shape) (mean, standardError float64) {
-	return m.gainsFrom(from).to(to)
+func (m *Model) Gain(from, to Shape) (mean, standardError float64) {
+	return m.GainsFrom(from).To(to)
 }
 
-// standardError returns the standard error of the logarithm of the step time of a shape.
-func (m *SpeedModel) standardError(s Shape) float64 {
+// StandardError returns the standard error of the logarithm of the step time of a shape.
+func (m *Model) StandardError(s Shape) float64 {
 	mean, squares := 0.0, 0.0
 	for i, step := range m.logSteps(s) {
 		f := &m.fits[i]
@@ -107,11 +109,11 @@ type frontShape struct {
 const fewerCores = 1e-9
 
 // newShapeFront prices all shapes up to the largest, with each batch size.
-func newShapeFront(m *SpeedModel, largest Shape) shapeFront {
+func newShapeFront(m *Model, largest Shape) shapeFront {
 	fastest := make(shapeFront, largest.Cores()+1) // by number of cores
 	for s := range m.facts.shapes(largest) {
 		cores := s.Cores()
-		if speed := m.speed(s); speed > fastest[cores].speed {
+		if speed := m.Speed(s); speed > fastest[cores].speed {
 			fastest[cores] = frontShape{s, cores, speed}
 		}
 	}
@@ -185,9 +187,15 @@ func (f shapeFront) cheapest(minSpeed float64) (Shape, bool) {
 	return found, highest > 0
 }
 
-// Fastest returns the fastest shape with at most a number of cores, by a speed model, and of equally
-// fast ones one with the fewest cores. It is false if none is valid, or if the model was learned from too
-// few shapes to be trusted.
-func Fastest(m *SpeedModel, cores int) (Shape, bool) {
-	return m.front.upTo(cores).fastest()
+// IsTrusted reports whether the model knows enough shapes to choose a distant one.
+func (m *Model) IsTrusted() bool { return m.shapes >= trustedShapes }
+
+// Fastest returns the fastest shape with at most a number of cores, and of equally fast ones one with
+// the fewest cores. It is false if none is valid, or if the model is not trusted.
+func (m *Model) Fastest(cores int) (Shape, bool) { return m.front.upTo(cores).fastest() }
+
+// Cheapest returns the shape with at most a number of cores that has the most speed per core of those
+// with a lowest speed; false if there is none, or if the model is not trusted.
+func (m *Model) Cheapest(cores int, minSpeed float64) (Shape, bool) {
+	return m.front.upTo(cores).cheapest(minSpeed)
 }

@@ -1,4 +1,10 @@
-package fit
+// Package speed predicts how fast a distributed training runs in another shape, and finds what limits it.
+//
+// A shape is a number of workers and servers with their cores, and a batch size. The step time of a
+// shape follows a law (section 3.3 of the design page resource-policies), whose coefficients Learn fits
+// to the steps that a job has shown. FindBottleneck names what limits a job by its telemetry. All
+// functions are pure.
+package speed
 
 // Architecture is how the workers of a job exchange gradients.
 type Architecture string
@@ -36,8 +42,8 @@ func (s *Shape) IsValid(a Architecture) bool {
 	return s.Servers >= 1 && s.ServerCores >= 1
 }
 
-// isWithin reports whether no number exceeds that of another shape.
-func (s *Shape) isWithin(largest *Shape) bool {
+// IsWithin reports whether no number exceeds that of another shape.
+func (s *Shape) IsWithin(largest *Shape) bool {
 	return s.Workers <= largest.Workers && s.WorkerCores <= largest.WorkerCores &&
 		s.Servers <= largest.Servers && s.ServerCores <= largest.ServerCores
 }
@@ -63,7 +69,8 @@ type Batch struct {
 	WorkRatio float64
 }
 
-func (f *Facts) allows(s *Shape) bool {
+// Allows reports whether a job may have a shape.
+func (f *Facts) Allows(s *Shape) bool {
 	return s.IsValid(f.Architecture) && (s.Samples == 0 || f.batch(s.Samples) != nil)
 }
 
@@ -77,7 +84,8 @@ func (f *Facts) batch(samples int) *Batch {
 	return nil
 }
 
-func (f *Facts) samples(s *Shape) float64 {
+// Samples returns the batch size of a worker in a shape.
+func (f *Facts) Samples(s *Shape) float64 {
 	if s.Samples == 0 {
 		return f.SamplesPerWorker
 	}
@@ -137,7 +145,7 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 
 // computeTerm returns the term of the computation, the only one that depends on the knee.
 func (f *Facts) computeTerm(s *Shape, knee float64) float64 {
-	return f.samples(s) / min(float64(s.WorkerCores), knee)
+	return f.Samples(s) / min(float64(s.WorkerCores), knee)
 }
 
 // StepSeconds returns the step time of a shape for known coefficients.
@@ -204,15 +212,15 @@ func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
 		n := s
 		n.add(&neighbourSteps[i])
 		isExchange := i >= singleSteps
-		if n.IsValid(a) && n.isWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
+		if n.IsValid(a) && n.IsWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
 			found = append(found, n)
 		}
 	}
 	return found
 }
 
-// withBatches returns a shape with each allowed batch size.
-func (f *Facts) withBatches(s Shape) []Shape {
+// WithBatches returns a shape with each allowed batch size.
+func (f *Facts) WithBatches(s Shape) []Shape {
 	if len(f.Batches) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package fit
+package speed
 
 import "math"
 
@@ -70,13 +70,13 @@ func IsStable(window []StepReport) bool {
 
 // FindBottleneck returns the first bottleneck that a stable window shows.
 func FindBottleneck(window []StepReport, s Scaling) Bottleneck {
-	m := meanOf(window)
+	m := MeanOf(window)
 	idle := m.WorkerCPURatio
 	if m.Shape.Servers > 0 {
 		idle = min(idle, m.ServerCPURatio)
 	}
 	switch {
-	case reaches(m.MemoryRatio, memoryThreshold) || reaches(m.MemoryPressureRatio, memoryPressureThreshold):
+	case reaches(m.MemoryRatio, MemoryThreshold) || reaches(m.MemoryPressureRatio, memoryPressureThreshold):
 		return BottleneckMemory
 	case hasStraggler(window):
 		return BottleneckStraggler
@@ -112,7 +112,8 @@ func hasStraggler(window []StepReport) bool {
 	return true
 }
 
-func meanOf(window []StepReport) StepReport {
+// MeanOf returns the means of the numbers of a window.
+func MeanOf(window []StepReport) StepReport {
 	var m StepReport
 	if len(window) == 0 {
 		return m
@@ -190,8 +191,8 @@ const slowerRatio = 0.05
 
 // ScalingOf returns what a speed model predicts about the effect of workers and cores on a job with
 // this window.
-func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
-	mean := meanOf(window)
+func ScalingOf(f Facts, m *Model, window []StepReport) Scaling {
+	mean := MeanOf(window)
 	s := mean.Shape
 	var scaling Scaling
 	if smaller := s; s.Workers > 1 {
@@ -203,7 +204,7 @@ func ScalingOf(f Facts, m *SpeedModel, window []StepReport) Scaling {
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}
-	if surplus := surplusOf(&mean); f.allows(&surplus) {
+	if surplus := surplusOf(&mean); f.Allows(&surplus) {
 		gain, _ := m.Gain(s, surplus)
 		scaling.SurplusLossRatio = -math.Expm1(gain)
 	} else {

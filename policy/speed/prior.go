@@ -1,4 +1,4 @@
-package fit
+package speed
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ type FinishedJob struct {
 	Knees        map[float64]float64 // probability by number of cores that a worker can use
 }
 
-// SpeedPrior is what other jobs suggest about the coefficients of a job. Nil suggests nothing.
-type SpeedPrior struct {
+// Prior is what other jobs suggest about the coefficients of a job. Nil suggests nothing.
+type Prior struct {
 	mean, deviation Coefficients
 	knees           map[float64]float64 // sum of the probabilities in these jobs
 	jobs            float64
@@ -24,7 +24,7 @@ const nearestJobs = 10
 
 // Nearest returns the prior of a job: from finished jobs with the same model, otherwise from those
 // with the most similar number of bytes. It returns nil without jobs of the same architecture.
-func Nearest(finished []FinishedJob, f Facts) *SpeedPrior {
+func Nearest(finished []FinishedJob, f Facts) *Prior {
 	var near []FinishedJob
 	for i := range finished {
 		if j := &finished[i]; j.Facts.Architecture == f.Architecture {
@@ -44,11 +44,11 @@ func Nearest(finished []FinishedJob, f Facts) *SpeedPrior {
 	slices.SortStableFunc(near, func(a, b FinishedJob) int {
 		return cmp.Compare(distance(&a), distance(&b))
 	})
-	return newSpeedPrior(near[:min(len(near), nearestJobs)])
+	return newPrior(near[:min(len(near), nearestJobs)])
 }
 
-func newSpeedPrior(jobs []FinishedJob) *SpeedPrior {
-	p := &SpeedPrior{knees: map[float64]float64{}, jobs: float64(len(jobs))}
+func newPrior(jobs []FinishedJob) *Prior {
+	p := &Prior{knees: map[float64]float64{}, jobs: float64(len(jobs))}
 	for i := range p.mean {
 		var sum, squares float64
 		for j := range jobs {
@@ -70,7 +70,7 @@ func newSpeedPrior(jobs []FinishedJob) *SpeedPrior {
 }
 
 // probability returns the weight of a knee: each is as likely as any other before the first job.
-func (p *SpeedPrior) probability(knee float64) float64 {
+func (p *Prior) probability(knee float64) float64 {
 	even := 1 / float64(len(knees))
 	if p == nil {
 		return even
@@ -81,7 +81,7 @@ func (p *SpeedPrior) probability(knee float64) float64 {
 // spread returns the mean and the standard deviation of each coefficient. At most, each term may take
 // the whole step of the first shape. Without jobs, fixed and coordinating terms may take what the busy
 // times of all resources leave of it.
-func (p *SpeedPrior) spread(f *Facts, first *ShapeTime) (mean, deviation Coefficients) {
+func (p *Prior) spread(f *Facts, first *ShapeTime) (mean, deviation Coefficients) {
 	t := f.termsOf(&first.Shape, math.Inf(1))
 	for i := range mean {
 		most := first.StepSeconds

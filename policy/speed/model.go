@@ -1,4 +1,4 @@
-package fit
+package speed
 
 import (
 	"math"
@@ -19,7 +19,7 @@ type ShapeTime struct {
 
 // NewShapeTime returns what a window of reports in one shape shows.
 func NewShapeTime(window []StepReport) ShapeTime {
-	m := meanOf(window)
+	m := MeanOf(window)
 	return ShapeTime{
 		Shape:              m.Shape,
 		StepSeconds:        m.StepSeconds,
@@ -40,8 +40,8 @@ type kneeFit struct {
 	covariance   matrix
 }
 
-// SpeedModel prices the shapes of a job. It is learned, or of known coefficients.
-type SpeedModel struct {
+// Model prices the shapes of a job. It is learned, or of known coefficients.
+type Model struct {
 	facts  Facts
 	shapes int       // distinct ones that it was learned from
 	fits   []kneeFit // by rising knee
@@ -57,8 +57,8 @@ const noisePrior = 4
 // Learn fits the step time to the shapes of a job, the latest one last, by non-negative least
 // squares. Below trustedShapes shapes, a prior from other jobs counts, if there is one. It returns
 // nil if there is nothing to learn from. Plan needs the same largest shape.
-func Learn(f Facts, seen []ShapeTime, prior *SpeedPrior, largest Shape) *SpeedModel {
-	m := &SpeedModel{facts: f}
+func Learn(f Facts, seen []ShapeTime, prior *Prior, largest Shape) *Model {
+	m := &Model{facts: f}
 	distinct := map[Shape]bool{}
 	for i := range seen {
 		distinct[seen[i].Shape] = true
@@ -98,7 +98,7 @@ const minProbability = 1e-5
 
 // weigh turns the errors of the fits into the probabilities of their knees, and drops the fits that
 // cannot change a decision.
-func (m *SpeedModel) weigh(errors []float64, lowest float64) {
+func (m *Model) weigh(errors []float64, lowest float64) {
 	for i := range m.fits {
 		m.fits[i].probability *= math.Exp(-(errors[i] - lowest) / 2)
 	}
@@ -108,7 +108,7 @@ func (m *SpeedModel) weigh(errors []float64, lowest float64) {
 }
 
 // normalize makes the probabilities of the fits add up to 1.
-func (m *SpeedModel) normalize() {
+func (m *Model) normalize() {
 	sum := 0.0
 	for i := range m.fits {
 		sum += m.fits[i].probability
@@ -120,7 +120,7 @@ func (m *SpeedModel) normalize() {
 
 // Finished returns what the job has shown, for the priors of later jobs: the coefficients of the most
 // probable knee, and the probability of each.
-func (m *SpeedModel) Finished() FinishedJob {
+func (m *Model) Finished() FinishedJob {
 	best := &m.fits[0]
 	probabilities := make(map[float64]float64, len(m.fits))
 	for i := range m.fits {
@@ -141,9 +141,9 @@ type equations struct {
 }
 
 // fit returns the coefficients and the sum of the squared errors, in standard deviations.
-func (e *equations) fit(prior *SpeedPrior) (fit kneeFit, chi float64, ok bool) {
+func (e *equations) fit(prior *Prior) (fit kneeFit, chi float64, ok bool) {
 	fit = kneeFit{knee: e.knee, probability: prior.probability(e.knee)}
-	assumed := noiseRatio * noiseRatio
+	assumed := NoiseRatio * NoiseRatio
 	variance := assumed
 	observed := e.observations()
 	for range 2 { // the second time with the noise that the first one left
@@ -185,7 +185,7 @@ type observation struct {
 
 // observations returns the step time and the busy times of each shape.
 func (e *equations) observations() []observation {
-	telemetry := noiseRatio / telemetryNoiseRatio
+	telemetry := NoiseRatio / telemetryNoiseRatio
 	weight := e.weights()
 	all := make([]observation, 0, 4*len(e.seen))
 	for i := range e.seen {
@@ -284,8 +284,8 @@ func (m *KnownModel) StepSeconds(s Shape) float64 {
 }
 
 // Speeds returns a speed model without errors, for shapes up to the largest.
-func (m *KnownModel) Speeds(largest Shape) *SpeedModel {
-	known := &SpeedModel{
+func (m *KnownModel) Speeds(largest Shape) *Model {
+	known := &Model{
 		facts:  m.Facts,
 		shapes: math.MaxInt,
 		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},

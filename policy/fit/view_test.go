@@ -1,0 +1,87 @@
+package fit_test
+
+import (
+	"time"
+
+	"courier/policy"
+	"courier/policy/fit"
+	"courier/policy/speed"
+)
+
+var facts = speed.Facts{
+	Architecture: speed.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
+}
+
+var truth = &speed.KnownModel{
+	Facts: facts, Coefficients: speed.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
+}
+
+// largest bounds the shapes of the jobs.
+var largest = speed.Shape{Workers: 10, WorkerCores: 10, Servers: 5, ServerCores: 5}
+
+// speeds is the speed model of the truth, for the default shapes.
+var speeds = truth.Speeds(largest)
+
+// measured returns the exact step time of each shape.
+func measured(shapes ...speed.Shape) (seen []speed.ShapeTime) {
+	for _, s := range shapes {
+		seen = append(seen, speed.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
+	}
+	return seen
+}
+
+// reportOf returns the exact telemetry of a job in a shape.
+func reportOf(m *speed.KnownModel, s speed.Shape) speed.StepReport {
+	c, f := &m.Coefficients, &m.Facts
+	workers, servers, cores := float64(s.Workers), float64(s.Servers), float64(s.WorkerCores)
+	step := m.StepSeconds(s)
+	return speed.StepReport{
+		Shape:          s,
+		StepSeconds:    step,
+		WorkerCPURatio: c[1] * f.SamplesPerWorker / cores / step,
+		ServerCPURatio: c[2] * workers / (servers * float64(s.ServerCores)) / step,
+		LinkRatio:      c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1) / step,
+	}
+}
+
+// clusterView is a cluster in which nothing but trainings runs.
+type clusterView struct {
+	FreeCores  int
+	QueuedJobs int
+	Jobs       []training
+}
+
+type training struct {
+	policy.Training
+	ID       string
+	Deadline time.Time
+}
+
+// resizing is a move with the shapes before and after it.
+type resizing struct {
+	policy.Move
+	From, To speed.Shape
+}
+
+// planAt returns the moves of the policy, and what it remembers.
+func planAt(v *clusterView, at time.Time, largest speed.Shape) (all []resizing, records map[string]policy.Record) {
+	view, p := viewAt(v, at), fit.New(largest)
+	moves := p.Plan(view)
+	for _, m := range moves {
+		all = append(all, resizing{m, jobOf(v, m.Job).Shape, m.Shape})
+	}
+	return all, p.Remember(view, moves)
+}
+
+func viewAt(v *clusterView, at time.Time) *policy.View {
+	view := &policy.View{Now: at, Units: v.FreeCores, Queue: make([]policy.Job, v.QueuedJobs)}
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		view.Units += j.Shape.Cores()
+		view.Jobs = append(view.Jobs, policy.Job{
+			ID: j.ID, Units: j.Shape.Cores(), Deadline: j.Deadline, Training: &j.Training,
+			Options: make([]policy.Option, 1),
+		})
+	}
+	return view
+}
