@@ -6,7 +6,7 @@
 //	outcomes, err := s.Play(ctx, simulate.NewRule(ctx, simulate.RuleRandom, 7, 0), nil)
 //	score := simulate.ScoreOf("random", outcomes)
 //
-// A World describes nodes, families of jobs with their true laws, noise, arrivals and drift. A
+// A World describes nodes, families of jobs with their true laws, noise and arrivals. A
 // Scenario is a World with all random numbers drawn. A Rule answers requests. It receives the
 // events of a real log, as types of schemas with simulated times, and sees neither laws nor noise.
 // A Rule that is a Watcher also warns of promises at risk. A warm-up history precedes the scored
@@ -16,7 +16,7 @@
 //
 // A job runs on one node: first its start-up, then its epochs. The duration of an epoch is
 //
-//	law(batch size, CPUs) · contention(jobs and processes on the node) · noise(run) · noise(epoch) · drift(node)
+//	law(batch size, CPUs) · contention(jobs and processes on the node) · noise(run) · noise(epoch)
 //
 // The rate of progress follows from this duration and changes whenever a neighbour starts or ends,
 // also within an epoch. Neighbours do not change a start-up. An SLO applies to the time from

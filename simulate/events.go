@@ -10,9 +10,6 @@ import (
 // origin is the start of the scored submissions, as events show it.
 var origin = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// maxPlaySeconds bounds the simulated time to 30 years, so that every time can be formatted.
-const maxPlaySeconds = 1e9
-
 // timeAt converts seconds since origin to a time.
 func timeAt(seconds float64) time.Time {
 	return origin.Add(time.Duration(math.Round(seconds * float64(time.Second))))

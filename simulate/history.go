@@ -19,8 +19,8 @@ type HistoryRecord struct {
 const pause = 60
 
 // History plays the warm-up of a world: each configuration of the design once per number of
-// concurrent jobs, together with others of the design. It ends before origin and has no drift. The
-// same seed gives the same history.
+// concurrent jobs, together with others of the design. It ends before origin. The same
+// seed gives the same history.
 func (w *World) History(seed uint64) []HistoryRecord {
 	_, end := w.warmUp(seed, 0)
 	log, _ := w.warmUp(seed, -end-pause)
@@ -30,9 +30,7 @@ func (w *World) History(seed uint64) []HistoryRecord {
 // warmUp runs each group of the design on the first free node. It returns the log and its end in
 // seconds.
 func (w *World) warmUp(seed uint64, begin float64) (log []HistoryRecord, end float64) {
-	still := *w
-	still.Drift = nil
-	nodes, groups := still.nodes(begin), still.groups(seed)
+	nodes, groups := w.nodes(begin), w.groups(seed)
 	publish := func(e schemas.Event, at float64) {
 		sequence := uint64(len(log) + 1)
 		setSequence(e, sequence)

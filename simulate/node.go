@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -28,21 +27,12 @@ type node struct {
 	now       float64
 	jobs      []runningJob // ordered by start
 	processes int          // number of processes of all jobs
-	drifts    []NodeDrift  // drifts of this node, ordered by time
 }
 
 func (w *World) nodes(now float64) []node {
 	all := make([]node, len(w.Nodes))
 	for i := range w.Nodes {
 		all[i] = node{WorldNode: &w.Nodes[i], now: now}
-		for _, d := range w.Drift {
-			if d.Node == "" || d.Node == w.Nodes[i].Name {
-				all[i].drifts = append(all[i].drifts, d)
-			}
-		}
-		slices.SortStableFunc(all[i].drifts, func(a, b NodeDrift) int {
-			return cmp.Compare(a.AfterSeconds, b.AfterSeconds)
-		})
 	}
 	return all
 }
@@ -104,31 +94,14 @@ func (n *node) refreshJob(r *runningJob) {
 		l := &r.job.family.EpochSeconds
 		r.rate = 1 / (r.alone * l.contention(
 			r.choice.cpus, len(n.jobs), n.processes, n.Cores,
-		) * r.job.noise.epochs[r.epoch-1] * n.drift())
+		) * r.job.noise.epochs[r.epoch-1])
 	}
-}
-
-// drift returns the current factor of the duration of epochs.
-func (n *node) drift() float64 {
-	f := 1.0
-	for _, d := range n.drifts {
-		if d.AfterSeconds <= n.now {
-			f *= d.Factor
-		}
-	}
-	return f
 }
 
 // next returns the time of the next change of the node, and the index of the job whose start-up or
-// epoch ends then. The index is -1 for the begin of a drift, or without a change (at infinity).
+// epoch ends then; -1 without a change (at infinity).
 func (n *node) next() (at float64, which int) {
 	at, which = math.Inf(1), -1
-	for _, d := range n.drifts {
-		if d.AfterSeconds > n.now {
-			at = d.AfterSeconds
-			break
-		}
-	}
 	for i := range n.jobs {
 		if end := n.now + n.jobs[i].left/n.jobs[i].rate; end < at {
 			at, which = end, i
@@ -151,21 +124,16 @@ func (n *node) advance(to float64) {
 type change uint8
 
 const (
-	drifted    change = iota // a drift began
-	startEnded               // a start-up ended
+	startEnded change = iota // a start-up ended
 	epochEnded               // an epoch other than the last ended
 	jobEnded                 // the last epoch ended
 )
 
-// step advances to the next change of the node and applies it. It returns the job at that time and
-// the kind of change.
+// step advances to the next change of the node, which must have one, and applies it. It returns the job
+// at that time and the kind of change.
 func (n *node) step() (r runningJob, what change) {
 	at, which := n.next()
 	n.advance(at)
-	if which < 0 {
-		n.refresh()
-		return r, drifted
-	}
 	job := &n.jobs[which]
 	if r = *job; r.epoch == r.epochs {
 		n.processes -= int(r.choice.cpus)

@@ -149,9 +149,6 @@ func (n *node) try(j *Submission, c jobCandidate, later []arrival) float64 {
 			later = later[1:]
 			continue
 		}
-		if math.IsInf(at, 1) {
-			return at
-		}
 		if r, what := ahead.step(); what == jobEnded && r.job == j {
 			return ahead.now - n.now
 		}

@@ -60,7 +60,7 @@ type play struct {
 
 // Play lets a rule answer every submission, and returns the outcomes in the order of submission.
 // progress may be nil; it is called with the number of answered submissions. Play returns the error
-// of ctx or of the rule, or an error about an invalid advice or an overloaded world.
+// of ctx or of the rule.
 func (s *Scenario) Play(ctx context.Context, rule Rule, progress func(done int)) ([]JobOutcome, error) {
 	p := &play{
 		Scenario: s,
@@ -116,7 +116,7 @@ func (p *play) runUntil(until float64) error {
 	}
 }
 
-// pass simulates the node up to a time, including drifts while it is idle.
+// pass simulates the node up to a time.
 func (n *node) pass(until float64) {
 	for at, _ := n.next(); at <= until; at, _ = n.next() {
 		n.step()
@@ -153,10 +153,6 @@ func (p *play) publish(e schemas.Event, at float64) {
 }
 
 func (p *play) step(n *node) error {
-	if at, _ := n.next(); at > maxPlaySeconds {
-		return fmt.Errorf("the world is overloaded: %d jobs on node %s would run longer than %g s",
-			len(n.jobs), n.Name, maxPlaySeconds)
-	}
 	if r, what := n.publishStep(p.publish); what == jobEnded {
 		o := &p.outcomes[p.index[r.id()]]
 		o.Seconds = n.now - r.job.At

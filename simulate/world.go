@@ -1,30 +1,24 @@
 package simulate
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-
-	"courier/schemas"
+	"slices"
 )
 
 // World is a cluster and its jobs. It has the laws and the noise, which rules must not see.
 type World struct {
-	Source string      `json:"source,omitempty"` // source of the figures, for people
-	Nodes  []WorldNode `json:"nodes"`
+	Nodes []WorldNode `json:"nodes"`
 	// Load is the ratio of busy cores if all jobs were accepted, ran without neighbours, and had
 	// uniformly drawn batch sizes and CPUs; 0.01 to 4. Contention increases it.
-	Load          float64     `json:"load"`
-	Noise         Noise       `json:"noise"`
-	SLO           SLORange    `json:"slo"`
-	SampleSeconds float64     `json:"sample_seconds"` // between two samples of a node, 1 to 20; after 30 s without a sample a node is unavailable
-	WarmUp        WarmUp      `json:"warm_up"`
-	Drift         []NodeDrift `json:"drift"` // in any order; drifts of one node multiply
-	Families      []Family    `json:"families"`
+	Load          float64  `json:"load"`
+	Noise         Noise    `json:"noise"`
+	SLO           SLORange `json:"slo"`
+	SampleSeconds float64  `json:"sample_seconds"` // between two samples of a node, 1 to 20; after 30 s without a sample a node is unavailable
+	WarmUp        WarmUp   `json:"warm_up"`
+	Families      []Family `json:"families"`
 }
 
 // WorldNode is a node of a World.
@@ -55,13 +49,6 @@ type WarmUp struct {
 	JobsAtOnce []int `json:"jobs_at_once"` // numbers of concurrent jobs, 1 or more
 }
 
-// NodeDrift makes nodes slower or faster after a time.
-type NodeDrift struct {
-	AfterSeconds float64 `json:"after_seconds"` // seconds since origin
-	Factor       float64 `json:"factor"`        // factor of the duration of an epoch, 0.01 to 100
-	Node         string  `json:"node"`          // name of the node; empty: all nodes
-}
-
 // Family is a family of jobs with the same laws.
 type Family struct {
 	Model           string      `json:"model"`
@@ -80,47 +67,18 @@ var defaultWorld []byte
 
 // DefaultWorld returns the world of the published figures.
 func DefaultWorld() *World {
-	w, err := ParseWorld(defaultWorld)
-	if err != nil {
+	w := &World{}
+	if err := json.Unmarshal(defaultWorld, w); err != nil {
 		panic(fmt.Sprintf("world.json: %v", err)) // A test reads the file.
 	}
 	return w
 }
 
-const maxWorldBytes = 1 << 20
-
-// ParseWorld parses a world; unknown fields are errors. The error is a *schemas.Error with
-// CodeInvalid and the field.
-func ParseWorld(data []byte) (*World, error) {
-	if len(data) > maxWorldBytes {
-		return nil, schemas.Invalid("", "%d bytes, want at most %d",
-			len(data), maxWorldBytes)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	var w World
-	if err := d.Decode(&w); err != nil {
-		return nil, worldError(err)
-	}
-	if len(bytes.TrimSpace(data[d.InputOffset():])) > 0 {
-		return nil, schemas.Invalid("", "more than one JSON value")
-	}
-	if err := w.validate(); err != nil {
-		return nil, err
-	}
-	return &w, nil
-}
-
-// worldError converts an error of encoding/json, with the field if it is known.
-func worldError(err error) error {
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind):
-		return schemas.Invalid(kind.Field, "is a JSON %s, want %s", kind.Value, kind.Type)
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return schemas.Invalid("", "the JSON ends too early")
-	}
-	return schemas.Invalid("", "%v", err)
+// cpuLevels returns all numbers of CPUs that jobs of the family may have.
+func (f *Family) cpuLevels() []int {
+	levels := slices.Concat(f.CPUs...)
+	slices.Sort(levels)
+	return slices.Compact(levels)
 }
 
 // TimeLaw is the true duration of an epoch in seconds: the exponential of a sum of terms. Each

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -147,7 +146,6 @@ func splitNames(lists []string) (names []string) {
 
 type simulatePromises struct {
 	outputFlags
-	World       string   `help:"World to simulate, a JSON file (default: the built-in one)." type:"path" placeholder:"FILE"`
 	Seed        uint64   `help:"Seed of arrivals, SLOs, noise, the warm-up and the fits." default:"1"`
 	Submissions int      `help:"Number of submitted jobs." default:"1000"`
 	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
@@ -171,32 +169,12 @@ func (c *simulatePromises) Run(w *environment) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	simulated, err := c.world()
-	if err != nil {
-		return err
-	}
-
 	bar := &services.StepBar{Out: w.stderr}
 	o.Progress = func(rule string, done int) { bar.Draw(rule, uint64(done), uint64(c.Submissions)) }
-	result, err := simulate.Compare(w.ctx, simulated, o)
+	result, err := simulate.Compare(w.ctx, simulate.DefaultWorld(), o)
 	bar.End()
 	if err != nil {
 		return err
 	}
 	return c.print(w.stdout, result, result.WriteText)
-}
-
-func (c *simulatePromises) world() (*simulate.World, error) {
-	if c.World == "" {
-		return simulate.DefaultWorld(), nil
-	}
-	data, err := os.ReadFile(c.World)
-	if err != nil {
-		return nil, err
-	}
-	w, err := simulate.ParseWorld(data)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %s", c.World, plain(err))
-	}
-	return w, nil
 }

@@ -76,15 +76,13 @@ func Compare(
 	return c, nil
 }
 
-func newResult(name string, w *world, v *Verified, schedule []Stretch, times []time.Duration) *TraceScore {
+func newResult(name string, w *world, schedule []Stretch, times []time.Duration) *TraceScore {
 	r := &TraceScore{
 		Policy:        name,
 		Jobs:          len(w.jobs),
-		Kept:          len(v.Kept),
-		Ratio:         float64(len(v.Kept)) / float64(len(w.jobs)),
-		Moments:       v.Moments,
-		HeldGPUHours:  v.HeldSeconds / 3600,
-		PauseGPUHours: v.PauseSeconds / 3600,
+		Moments:       w.moments,
+		HeldGPUHours:  w.heldSeconds / 3600,
+		PauseGPUHours: w.pauseSeconds / 3600,
 		Decisions:     len(times),
 		Schedule:      schedule,
 	}
@@ -92,13 +90,16 @@ func newResult(name string, w *world, v *Verified, schedule []Stretch, times []t
 		switch {
 		case !j.admitted:
 			r.Refused++
-		case !v.Kept[j.ID]:
+		case j.isKept:
+			r.Kept++
+		default:
 			r.Broken++
 		}
 		if j.admitted && j.chosen > 0 {
 			r.BatchChanged++
 		}
 	}
+	r.Ratio = float64(r.Kept) / float64(r.Jobs)
 	r.BrokenRatio = float64(r.Broken) / float64(r.Jobs)
 	slices.Sort(times)
 	r.DecisionSeconds = times[len(times)*99/100].Seconds()

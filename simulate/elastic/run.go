@@ -7,9 +7,9 @@
 // trace, refused ones included. The format of traces and of throughput tables is the one of
 // ElasticFlow (Gu et al., ASPLOS 2023).
 //
-// Compare plays a trace with several policies, Run with one. Verify is a second implementation of the
-// rules that reads only the schedule: all figures are those of Verify. Results depend on the inputs
-// alone, except for the measured decision times.
+// Compare plays a trace with several policies, Run with one. A second implementation of the rules, which
+// reads only the schedule, confirms the figures in the tests. Results depend on the inputs alone, except
+// for the measured decision times.
 package elastic
 
 import (
@@ -144,11 +144,7 @@ func Run(
 		schedule = append(schedule, j.stretches...)
 	}
 	sortSchedule(schedule)
-	verified, err := Verify(trace, rates, o, schedule)
-	if err != nil {
-		return nil, fmt.Errorf("policy %s: invalid schedule: %w", name, err)
-	}
-	return newResult(name, w, verified, schedule, times), nil
+	return newResult(name, w, schedule, times), nil
 }
 
 func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {

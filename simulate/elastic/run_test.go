@@ -42,6 +42,17 @@ func run(t testing.TB, trace []elastic.TraceJob, rates elastic.Throughputs, name
 	if err != nil {
 		t.Fatal(err)
 	}
+	v, err := elastic.Verify(trace, rates, o, r.Schedule)
+	if err != nil {
+		t.Fatalf("%s: invalid schedule: %v", name, err)
+	}
+	isOther := func(got, want float64) bool { return math.Abs(got-want) > 1e-5*(1+want) }
+	if r.Kept != len(v.Kept) || r.Moments != v.Moments ||
+		isOther(3600*r.HeldGPUHours, v.HeldSeconds) || isOther(3600*r.PauseGPUHours, v.PauseSeconds) {
+		t.Errorf("%s: %d kept, %d moments, %g h held, %g h paused, want %d, %d, %g s, %g s as of the schedule",
+			name, r.Kept, r.Moments, r.HeldGPUHours, r.PauseGPUHours,
+			len(v.Kept), v.Moments, v.HeldSeconds, v.PauseSeconds)
+	}
 	return r
 }
 
@@ -53,7 +64,6 @@ var charges = []policy.Charge{
 	policy.ChargeAll, policy.ChargeRounds, policy.ChargeChanged, policy.ChargeNone,
 }
 
-// Run checks each schedule with Verify, so an error is a schedule that breaks the rules.
 func TestRun_EveryPolicyKeepsTheRules(t *testing.T) {
 	trace, rates := small(t)
 	for _, name := range elastic.Policies() {

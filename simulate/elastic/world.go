@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -30,6 +31,23 @@ type world struct {
 	moments    int
 	lastMoment time.Duration
 	review     time.Duration // 0: none
+
+	heldSeconds, pauseSeconds float64 // GPUs times seconds; pauses are a part of the held time
+}
+
+// Stretch is a time in which a job holds one number of GPUs.
+type Stretch struct {
+	Job        string
+	Start, End time.Duration
+	GPUs       int
+	BatchSize  int
+}
+
+// sortSchedule orders stretches by start, then by job.
+func sortSchedule(schedule []Stretch) {
+	slices.SortFunc(schedule, func(a, b Stretch) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Job, b.Job))
+	})
 }
 
 // simulatedJob is the state of a job of the trace.
@@ -39,6 +57,8 @@ type simulatedJob struct {
 	chosen   int         // index of the admitted option
 	left     float64     // iterations left at the chosen batch size
 	admitted bool
+	isDone   bool // all iterations are done
+	isKept   bool // and were before the deadline
 
 	gpus        int
 	since       time.Duration // start of the stretch
@@ -58,9 +78,17 @@ type gpuOption struct {
 // advance brings the progress of a job to a time. Its rate is measured once it has made progress for
 // long enough.
 func (w *world) advance(j *simulatedJob, now time.Duration) {
-	if from := max(j.updated, j.pausedUntil); j.gpus > 0 && now > from {
+	from := max(j.updated, j.pausedUntil)
+	if j.gpus > 0 && now > from {
+		before := max(0, j.left)
 		j.left -= j.rate() * (now - from).Seconds()
+		need := j.options[j.chosen].iterations
+		if isDone := j.left <= 1e-9*need+1e-6; isDone && !j.isDone { // sums of iterations have errors
+			j.isDone = true
+			j.isKept = from.Seconds()+before/j.rate() <= j.Deadline.Seconds()+1e-6
+		}
 	}
+	w.pauseSeconds += float64(j.gpus) * (min(from, now) - j.updated).Seconds()
 	j.updated = now
 	if j.gpus > 0 && now-max(j.since, j.pausedUntil) >= observedAfter && !j.isMeasured[j.gpus] {
 		j.isMeasured[j.gpus] = true
@@ -123,7 +151,7 @@ func (w *world) finish(now time.Duration) {
 			continue
 		}
 		w.advance(j, now)
-		j.stop(now)
+		w.stop(j, now)
 	}
 	w.active = left
 }
@@ -201,7 +229,7 @@ func (w *world) apply(now time.Duration, moves []policy.Move) {
 	}
 	for _, j := range w.active {
 		if gpus, ok := changed[j.ID]; ok {
-			j.stop(now)
+			w.stop(j, now)
 			j.gpus, j.since, j.updated, j.pausedUntil = gpus, now, now, 0
 		}
 	}
@@ -236,9 +264,10 @@ func (w *world) pause(now time.Duration, changed map[string]int) {
 	w.lastMoment = now
 }
 
-// stop ends the current stretch.
-func (j *simulatedJob) stop(now time.Duration) {
+// stop ends the current stretch of a job.
+func (w *world) stop(j *simulatedJob, now time.Duration) {
 	if j.gpus > 0 && now > j.since {
+		w.heldSeconds += float64(j.gpus) * (now - j.since).Seconds()
 		j.stretches = append(j.stretches, Stretch{
 			Job:       j.ID,
 			Start:     j.since,

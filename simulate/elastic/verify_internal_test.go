@@ -9,21 +9,6 @@ import (
 	"courier/policy"
 )
 
-// Stretch is a time in which a job holds one number of GPUs.
-type Stretch struct {
-	Job        string
-	Start, End time.Duration
-	GPUs       int
-	BatchSize  int
-}
-
-// sortSchedule orders stretches by start, then by job.
-func sortSchedule(schedule []Stretch) {
-	slices.SortFunc(schedule, func(a, b Stretch) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.Job, b.Job))
-	})
-}
-
 // Verified is what a schedule reaches under the rules.
 type Verified struct {
 	Kept         map[string]bool // jobs that complete all iterations by their deadline
@@ -32,8 +17,8 @@ type Verified struct {
 	PauseSeconds float64 // GPUs times pauses; a part of HeldSeconds
 }
 
-// Verify checks a schedule against a trace and computes what it reaches. It reads nothing but its
-// arguments.
+// Verify is a second implementation of the rules: it checks a schedule against a trace and computes what
+// it reaches. It reads nothing but its arguments.
 func Verify(trace []TraceJob, rates Throughputs, o Options, schedule []Stretch) (*Verified, error) {
 	jobs := map[string]*TraceJob{}
 	for i := range trace {
