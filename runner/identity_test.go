@@ -47,6 +47,31 @@ func TestRun_RefusesASecondRunnerOfTheSameRun(t *testing.T) {
 	}
 }
 
+// A job that has ended by itself or by a person is not started again under its ID: its deadline is over.
+func TestRun_RefusesAnIDThatHasEnded(t *testing.T) {
+	for state, want := range map[schemas.State]uint32{ // run; 0: refused
+		schemas.StateFinished: 0, schemas.StateCancelled: 0, schemas.StateFailed: 3, schemas.StateLost: 3,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			b := bustest.New(t)
+			serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
+				bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
+					return adviceFor(q), nil
+				}),
+				bus.Handle(schemas.SubjectJobStatus, func(_ context.Context, q *schemas.JobStatusRequest) (any, error) {
+					return &schemas.JobStatus{JobID: q.JobID, State: state, Run: 2}, nil
+				}),
+			}})
+			o := options(t, trainingCommand("percentages", "1"))
+			o.Request.JobID, o.Connect = "again", over(b)
+			got, err := runner.Run(t.Context(), o, quiet)
+			if errors.Is(err, schemas.ErrConflict) != (want == 0) || want > 0 && (err != nil || got.Run != want) {
+				t.Errorf("run %d, %v, want run %d (0: refused)", got.Run, err, want)
+			}
+		})
+	}
+}
+
 // A job that sends heartbeats is not started a second time. A job whose runner was killed is.
 func TestRun_AsksWhetherARunningJobIsAlive(t *testing.T) {
 	for _, c := range []struct {
@@ -55,7 +80,7 @@ func TestRun_AsksWhetherARunningJobIsAlive(t *testing.T) {
 		want  uint32            // run; 0: refused
 	}{
 		{"alive", schemas.JobStatus{State: schemas.StateRunning, Run: 4}, 0},
-		{"ended meanwhile", schemas.JobStatus{State: schemas.StateFinished, Run: 4}, 5},
+		{"failed meanwhile", schemas.JobStatus{State: schemas.StateFailed, Run: 4}, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)

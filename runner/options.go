@@ -41,8 +41,11 @@ type Options struct {
 	// {epoch} (the number of completed epochs).
 	Command []string
 
-	Adapt     string // how the job changes to an advised batch size; default AdaptOff
-	BatchSize int    // initial batch size instead of the advised one; 0: the advised one
+	Adapt string // how the job changes to an advised batch size; default AdaptOff
+
+	// BatchSize is the initial batch size instead of the advised one; 0: the advised one. It is the only
+	// choice if Request has no others and Adapt is AdaptOff.
+	BatchSize int
 
 	// Resize is how the CPUs of a running job change if Request.Elastic is set; default ResizeWeight.
 	Resize string
@@ -152,6 +155,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Adapt == "" {
 		o.Adapt = AdaptOff
+	}
+	if o.BatchSize > 0 && len(o.Request.BatchSizes) == 0 && o.Adapt == AdaptOff {
+		o.Request.BatchSizes = []int{o.BatchSize} // the advice is about what runs
 	}
 	if o.Resize == "" {
 		o.Resize = ResizeWeight

@@ -3,9 +3,11 @@ package runner_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -398,5 +400,34 @@ func TestRun_MeasuresTheProcessTree(t *testing.T) {
 	}
 	if e.ConcurrentJobs != nil {
 		t.Errorf("concurrent jobs = %v, want none, because the runner does not know it", *e.ConcurrentJobs)
+	}
+}
+
+// A batch size without others is what the advice is about, unless the job may change it.
+func TestRun_AsksForTheBatchSizeThatItHas(t *testing.T) {
+	for _, c := range []struct {
+		name, adapt string
+		sizes, want []int
+	}{
+		{"alone", runner.AdaptOff, nil, []int{16}},
+		{"with others", runner.AdaptOff, []int{8, 16}, []int{8, 16}},
+		{"that may change", runner.AdaptControl, nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := bustest.New(t)
+			var asked []int
+			serve(t, b, bus.Service{Name: "advisor", Version: "0.0.1", Endpoints: []bus.Endpoint{
+				bus.Handle(schemas.SubjectJobSubmit, func(_ context.Context, q *schemas.JobRequest) (any, error) {
+					asked = q.BatchSizes
+					return nil, schemas.Invalid("model", "the test has seen enough")
+				}),
+			}})
+			o := options(t, trainingCommand("percentages", "1"))
+			o.Connect, o.BatchSize, o.Adapt, o.Request.BatchSizes = over(b), 16, c.adapt, c.sizes
+			_, err := runner.Run(t.Context(), o, quiet)
+			if !errors.Is(err, schemas.ErrInvalid) || !slices.Equal(asked, c.want) {
+				t.Errorf("the advisor was asked for batch sizes %v, error %v, want %v", asked, err, c.want)
+			}
+		})
 	}
 }

@@ -75,8 +75,9 @@ func requestAdvice(ctx context.Context, b *bus.Bus, request *schemas.JobRequest)
 	return advice, nil
 }
 
-// numberRun sets the number of the run that is about to start. It returns an error if another runner
-// still runs the job: their epochs would be mixed.
+// numberRun sets the number of the run that is about to start. It returns an error if the job has
+// finished or was cancelled, as its deadline is over and its result known, or if another runner still
+// runs it: their epochs would be mixed. A job that failed or was lost runs again.
 func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
 	status, err := j.statusOf(ctx, b, j.result.JobID)
 	switch {
@@ -87,7 +88,11 @@ func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
 		return nil
 	}
 	j.result.Run = status.Run + 1
-	if status.State != schemas.StateRunning {
+	switch status.State {
+	case schemas.StateFinished, schemas.StateCancelled:
+		return otherID("job %s is %s already", status.JobID, status.State)
+	case schemas.StateRunning:
+	default:
 		return nil
 	}
 	j.screen.message("job %s was running on %s: waiting %s for a heartbeat of that run", status.JobID,
@@ -98,8 +103,12 @@ func (j *job) numberRun(ctx context.Context, b *bus.Bus) error {
 	if status, err = j.statusOf(ctx, b, j.result.JobID); err != nil || !j.isAlive(ctx, b, status) {
 		return ctx.Err()
 	}
-	message := fmt.Sprintf("job %s is running on %s (run %d); use another id", status.JobID,
-		strings.Join(status.Nodes, ", "), status.Run)
+	return otherID("job %s is running on %s (run %d)", status.JobID, strings.Join(status.Nodes, ", "), status.Run)
+}
+
+// otherID returns the refusal of a job whose ID is in use.
+func otherID(format string, args ...any) error {
+	message := fmt.Sprintf(format, args...) + "; use another id"
 	return &schemas.Error{Code: schemas.CodeConflict, Field: "id", Message: message}
 }
 
