@@ -55,6 +55,7 @@ type Merge struct {
 	world  uint32         // processes that train together
 	base   uint32         // epochs of earlier processes
 	last   uint32         // last measured epoch
+	begun  time.Time      // when the script's loop over epochs began, if its epochs are printed
 	offset uint32         // of the printed numbers
 
 	state   state
@@ -113,6 +114,8 @@ func (m *Merge) Line(connection int, line []byte, at time.Time) {
 		return
 	}
 	switch {
+	case msg.Type == "loop" && m.begun.IsZero():
+		m.begun = at.Add(-seconds(msg.Ago))
 	case msg.Type == "fit" && (m.lead == 0 || m.ended):
 		m.lead, m.ended, m.base, m.world = connection, false, m.last, max(1, msg.World)
 		if m.state == undecided {
@@ -186,6 +189,10 @@ func (m *Merge) Text(reports []output.EpochReport) []output.EpochReport {
 		return nil
 	}
 	if m.state != measured {
+		r := &reports[0]
+		if m.state == undecided && r.Epoch <= 1 && (r.BeganAt.IsZero() || m.begun.Before(r.BeganAt)) {
+			r.BeganAt = m.begun
+		}
 		m.state = printed
 		return reports
 	}

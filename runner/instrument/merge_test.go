@@ -131,6 +131,34 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A training whose steps are not seen shows where its loop begins. The start-up ends there.
+func TestMerge_BeginOfTheLoop(t *testing.T) {
+	for _, c := range []struct {
+		epoch           uint32
+		beganAt, wantAt float64
+	}{
+		{1, 0, 4},
+		{0, 9, 4},
+		{1, 2, 2}, // the output says so
+		{6, 0, 0}, // of an unknown number of epochs
+	} {
+		m := instrument.NewMerge(nil)
+		m.Line(1, []byte(`{"type":"loop","ago":1}`), after(5))
+		m.Line(2, []byte(`{"type":"loop","ago":0}`), after(6))
+		r := output.EpochReport{Epoch: c.epoch, At: after(10)}
+		if c.beganAt > 0 {
+			r.BeganAt = after(c.beganAt)
+		}
+		var want time.Time
+		if c.wantAt > 0 {
+			want = after(c.wantAt)
+		}
+		if got := m.Text([]output.EpochReport{r})[0].BeganAt; !got.Equal(want) {
+			t.Errorf("epoch %d, begun at %g: begin %v, want %v", c.epoch, c.beganAt, got, want)
+		}
+	}
+}
+
 // The batch size is the measured one, unless the job counts several batches as one.
 func TestMerge_BatchSize(t *testing.T) {
 	for _, c := range []struct {

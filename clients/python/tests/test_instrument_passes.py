@@ -32,9 +32,9 @@ class Script:
         loader_length[loader.key] = length
         return loader
 
-    def iterate(self, loader):
+    def iterate(self, loader, position=None):
         """An iterator as a for statement makes it."""
-        p = self.tracker.begin(loader, self.tick())
+        p = self.tracker.begin(loader, self.tick(), position)
         cell = [p]
         try:
             for _ in range(loader_length[loader.key]):
@@ -55,8 +55,8 @@ class Script:
             if (i + 1) % every == 0:
                 self.step()
 
-    def evaluate(self, loader, limit=None):
-        for i, _ in enumerate(self.iterate(loader)):
+    def evaluate(self, loader, limit=None, position=None):
+        for i, _ in enumerate(self.iterate(loader, position)):
             if i + 1 == limit:
                 break
 
@@ -238,7 +238,7 @@ class PassesTest(unittest.TestCase):
             it.close()
             s.step()
         s.evaluate(v)
-        self.assertEqual(len(s.finish()), 1)
+        self.assertEqual(s.finish(), [])
 
     def test_interrupted(self):
         s = Script()
@@ -296,6 +296,40 @@ class PositionTest(unittest.TestCase):
                 s.evaluate(b)
         s.finish()
         self.assertEqual([(u.number, u.batches) for u in s.units], [(1, 6), (2, 6)])
+
+    def test_closures_that_set_gradients_to_zero(self):
+        s = Script()
+        for epoch in range(3):
+            for _ in range(5):
+                s.tracker.cleared(s.tick())
+            s.tracker.step(1, s.tick(), (epoch,))
+        s.finish()
+        self.assertEqual([(u.began, u.ended) for u in s.units], [(1, 7), (7, 13), (13, 19)])
+
+    def test_evaluations_of_the_last_epoch_only(self):
+        s = Script()
+        a, v = s.loader(3), s.loader(2)
+        for epoch in range(2):
+            for _ in s.iterate(a):
+                s.tracker.step(1, s.tick(), (epoch,))
+        s.evaluate(v, position=(1,))
+        end = s.now
+        s.evaluate(v)  # after the loop
+        s.finish()
+        self.assertEqual([len(u.evaluations) for u in s.units], [0, 1])
+        self.assertEqual(s.units[-1].ended, end)
+
+    def test_evaluations_between_two_loops(self):
+        s, ends = Script(), []
+        a, v = s.loader(3), s.loader(2)
+        for fold in range(2):
+            for epoch in range(2):
+                for _ in s.iterate(a):
+                    s.tracker.step(1, s.tick(), (epoch, fold))
+            ends.append(s.now)
+            s.evaluate(v)
+        s.finish()
+        self.assertEqual([u.ended for u in s.units][1::2], ends)
 
 
 class PickTest(unittest.TestCase):

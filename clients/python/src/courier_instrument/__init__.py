@@ -20,6 +20,8 @@ HOOKS = {
     "safetensors.torch": "_torch:safetensors",
     "keras.src.callbacks.callback_list": "_keras:callback_list",
     "keras.src.trainers.epoch_iterator": "_keras:epoch_iterator",
+    "keras.src.models.model": "_sklearn:train_on_batch",
+    "jax._src.pjit": "_torch:traces",
     "tf_keras.src.callbacks": "_keras:callback_list",
     "lightning.pytorch.trainer.trainer": "_lightning:trainer",
     "pytorch_lightning.trainer.trainer": "_lightning:trainer",

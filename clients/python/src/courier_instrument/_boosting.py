@@ -14,14 +14,14 @@ class Rounds:
         self._source, self._total, self._fit = source, total, None
 
     @quietly
-    def begin(self):
-        self._fit = Fit(self._source, self._total, "round")
+    def begin(self, total=None):
+        if self._fit is None:
+            self._fit = Fit(self._source, total or self._total, "round")
 
     @quietly
     def round(self, number, results):
         """results: (set, metric, value) after a round."""
-        if self._fit is None:
-            self.begin()
+        self.begin()
         sets = list(dict.fromkeys(r[0] for r in results))
         self._fit.unit(number, {_named(name, metric, sets): v for name, metric, v in results})
 
@@ -86,6 +86,7 @@ def xgboost(module):
         return args, dict(kwargs, callbacks=callbacks), rounds
 
     _patch_training(module, "train", observe)
+    _patch_training(module, "cv", observe)
 
 
 def lightgbm(module):
@@ -93,25 +94,27 @@ def lightgbm(module):
 
     class Observer:
         order = 5  # before early stopping, which raises an exception in its last round
-        before_iteration = False
 
-        def __init__(self, rounds):
-            self.rounds = rounds
+        def __init__(self, rounds, before_iteration):
+            self.rounds, self.before_iteration = rounds, before_iteration
 
         def __call__(self, env):
-            self.rounds._total = env.end_iteration - env.begin_iteration
-            self.rounds.round(env.iteration + 1 - env.begin_iteration,
-                              [r[:3] for r in env.evaluation_result_list or []])
+            if self.before_iteration:
+                self.rounds.begin(env.end_iteration - env.begin_iteration)
+            else:
+                self.rounds.round(env.iteration + 1 - env.begin_iteration,
+                                  [r[:3] for r in env.evaluation_result_list or []])
 
     def observe(args, kwargs):
         if len(args) > 8:  # callbacks were passed by position
             return args, kwargs, None
-        rounds = Rounds("lightgbm", args[2] if len(args) > 2 else kwargs.get("num_boost_round", 100))
-        rounds.begin()
-        callbacks = list(kwargs.get("callbacks") or []) + [Observer(rounds)]
+        rounds = Rounds("lightgbm", None)
+        callbacks = list(kwargs.get("callbacks") or [])
+        callbacks += [Observer(rounds, True), Observer(rounds, False)]
         return args, dict(kwargs, callbacks=callbacks), rounds
 
     _patch_training(module, "train", observe)
+    _patch_training(module, "cv", observe)
 
 
 def catboost(module):

@@ -156,7 +156,7 @@ class Position:
     def __init__(self):
         self.loop = None
         self._code = None
-        self._searches = 0
+        self.searches = 0
 
     def read(self):
         """The values of the loop over epochs and of the loops around it; None without such a loop.
@@ -174,21 +174,21 @@ class Position:
         return None
 
     def _search(self):
-        if self._searches >= self.MAX_SEARCHES:
+        if self.searches >= self.MAX_SEARCHES:
             return False
-        self._searches += 1
+        self.searches += 1
         frame = sys._getframe(3)
         for _ in range(MAX_FRAMES):
             if frame is None:
                 return False
             if not frame.f_globals.get("__name__", "").startswith(
-                    ("torch.", "sklearn.", "courier_instrument")):
+                    ("torch.", "sklearn.", "jax.", "keras.", "courier_instrument")):
                 for loop in reversed(_around(frame)):
                     if not loop.is_epochs:
                         continue
                     read = _variables(frame)
                     if read is not None and type(read(loop.name)) is int:
-                        self._code, self.loop, self._searches = frame.f_code, loop, 0
+                        self._code, self.loop, self.searches = frame.f_code, loop, 0
                         return True
             frame = frame.f_back
         return False

@@ -31,11 +31,12 @@ class Pass:
     """One iteration over a loader."""
 
     __slots__ = ("loader", "began", "ended", "how", "batches", "steps", "fresh", "wait", "first",
-                 "last", "asked", "mark")
+                 "last", "asked", "mark", "position")
 
-    def __init__(self, loader, began):
+    def __init__(self, loader, began, position=None):
         self.loader = loader
         self.began = began
+        self.position = position  # of the script in its loop over epochs; None: unknown, or not in it
         self.ended = None
         self.how = None  # "exhausted", "abandoned" or "wrapped"
         self.batches = 0
@@ -118,13 +119,13 @@ class Tracker:
         self.previous = None  # the last finished one
         self._position = None  # of the current step
         self._gap = 0.0  # between the last step of a unit without a loader and its end
-        self._boundary = 0.0  # the last step, or when gradients were set to zero after it
-        self._last_step = None
+        self._boundary = 0.0  # the last step, or when gradients were first set to zero after it
+        self._last_step = 0.0
         self._cycle = None  # keys of the loaders of a unit, once a unit has repeated
         self._closed = None  # the pass that ended last
 
-    def begin(self, loader, now):
-        p = Pass(loader, now)
+    def begin(self, loader, now, position=None):
+        p = Pass(loader, now, position)
         if len(self.open) >= MAX_OPEN:
             self._end(self.open[0], "abandoned", now)
         self.open.append(p)
@@ -205,7 +206,8 @@ class Tracker:
 
     def cleared(self, now):
         """Gradients were set to zero: without a loader, the first sign of a new epoch."""
-        self._boundary = now
+        if self._boundary == self._last_step:
+            self._boundary = now
 
     def step(self, optimizer, now, position=None):
         """An optimizer has made a step, at a position in the script's loop over epochs."""
@@ -252,6 +254,15 @@ class Tracker:
         unit.passes, unit.before = passes, before
         unit.keys.update(p.loader.key for p in passes)
         self._on_begin(unit)
+
+    def is_in_loop(self):
+        """Whether the last step was in the script's loop over epochs."""
+        return self._position is not None
+
+    def _goes_on(self, position):
+        """Whether the step that ends a unit is in a later epoch of the same loop."""
+        new = self._position
+        return new is not None and new[1:] == position[1:] and new[0] > position[0]
 
     def _begin_unit(self, at):
         number = self.previous.number + 1 if self.previous else 1
@@ -318,9 +329,13 @@ class Tracker:
         return all(own >= (q.loader.length or 0) for q in others)
 
     def _finish_unit(self, unit, now, successor=None, until=None):
-        unit.ended, unit.until = now, until or now
         if unit.trained is None:
             unit.trained = min(now, max([p.last for p in unit.passes], default=now))
+        if unit.passes and unit.position is not None and not self._goes_on(unit.position):
+            # The loop over epochs has ended, or the previous one of several. What follows is not its.
+            unit.evaluations = [p for p in unit.evaluations if p.position == unit.position]
+            until, now = until or now, max([unit.trained] + [p.ended for p in unit.evaluations])
+        unit.ended, unit.until = now, until or now
         if successor is not None and successor.loader.key in unit.keys:
             self._cycle = frozenset(unit.keys)
         self.previous, self.unit = unit, None
@@ -350,11 +365,12 @@ class Tracker:
         is_left = all(p.how == "abandoned" for p in unit.passes)
         is_short = bool(usual) and unit.batches < 0.95 * usual
         unit.is_partial = is_left and (is_short or is_error and not unit.evaluations)
-        usual_count = len(before.evaluations) if before else len(unit.evaluations)
-        del unit.evaluations[usual_count:]
-        end = unit.trained or main.last
-        if unit.evaluations:
-            end = max(end, unit.evaluations[-1].ended)
+        if unit.position is None and all(_is_draw(p) for p in unit.passes):
+            unit.is_partial = True
+        if unit.position is None and before:
+            del unit.evaluations[len(before.evaluations):]
+        self._position = None
+        end = max([unit.trained or main.last] + [p.ended for p in unit.evaluations])
         self._finish_unit(unit, end, until=now)
 
 

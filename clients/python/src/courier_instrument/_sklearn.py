@@ -18,7 +18,7 @@ def _patch_fit(cls, name, began):
     def end(own):
         fit = _fits.pop(id(own))
         if fit is None:
-            _after_step(own)
+            _after_step(own, None)
         else:
             fit.end()
 
@@ -83,23 +83,34 @@ def _before_step():
 
 
 @quietly
-def _after_step(own):
+def _after_step(own, batch):
     from ._torch import tracker
 
-    tracker().step(own, clock())
+    shape = getattr(batch, "shape", None)
+    tracker().step(own, clock(), int(shape[0]) if shape else None)
+
+
+def _patch_step(cls, name):
+    """A call of the method is a step of the script's own loop."""
+
+    def make(original):
+        def step(self, *args, **kwargs):
+            _before_step()
+            result = original(self, *args, **kwargs)
+            _after_step(self, args[0] if args else kwargs.get("X", kwargs.get("x")))
+            return result
+
+        return step
+
+    patch(cls, name, make)
 
 
 def partial_fits(module):
     """sklearn.linear_model._stochastic_gradient"""
+    _patch_step(module.BaseSGDClassifier, "partial_fit")
+    _patch_step(module.BaseSGDRegressor, "partial_fit")
 
-    def make(original):
-        def partial_fit(self, *args, **kwargs):
-            _before_step()
-            result = original(self, *args, **kwargs)
-            _after_step(self)
-            return result
 
-        return partial_fit
-
-    for name in ("BaseSGDClassifier", "BaseSGDRegressor"):
-        patch(getattr(module, name), "partial_fit", make)
+def train_on_batch(module):
+    """keras.src.models.model"""
+    _patch_step(module.Trainer, "train_on_batch")

@@ -42,13 +42,21 @@ class Torch:
         kept = [p for p in self._passes.open if not p.steps] if self._passes else []
         self._passes = Tracker(self._unit, self._began)
         self._passes.open.extend(kept)  # a framework may have begun its first pass
-        self.begin, self.deliver = self._passes.begin, self._passes.deliver
-        self.end, self._step = self._passes.end, self._passes.step
+        self.deliver, self.end, self._step = self._passes.deliver, self._passes.end, self._passes.step
         self._position = _loop.Position()
-        self._base = None
+        self._base, self._skipped = None, 0
+        self._batch_size = None  # of steps without a loader
 
-    def step(self, optimizer, now):
+    def begin(self, loader, now):
+        self._position.searches = 0  # the loop may begin here
+        unit = self._passes.unit
+        is_known = unit is not None and unit.position is not None
+        return self._passes.begin(loader, now, self._position.read() if is_known else None)
+
+    def step(self, optimizer, now, batch_size=None):
         self._has_steps = True
+        if batch_size is not None:
+            self._batch_size = batch_size
         self._step(id(optimizer), now, None if self._session.fits else self._position.read())
         if now >= self._session.next_progress:
             self.report_progress(now)
@@ -83,12 +91,12 @@ class Torch:
                                of=unit.main.loader.length)
 
     def _began(self, unit):
-        if unit.number > 1 or self._session.fits:
+        if unit.number > 1 + self._skipped or self._session.fits:
             return
         self._base = self._session.base_for(1) + self._done(unit.position)
         loader = unit.main.loader if unit.main else None
         self._session.announce("torch", "epoch", unit.began,
-                               batch_size=loader.batch_size if loader else None)
+                               batch_size=loader.batch_size if loader else self._batch_size)
 
     def _done(self, position):
         """The epochs before the first one of this process."""
@@ -101,16 +109,19 @@ class Torch:
         return max(0, first - from_one)
 
     def _number(self, unit):
-        return (self._base or 0) + unit.number
+        return (self._base or 0) + unit.number - self._skipped
 
     @quietly
     def _unit(self, unit):
         if self._session.fits:
             return
+        if unit.position is None and unit.number == 1 + self._skipped and self._passes.is_in_loop():
+            self._skipped += 1  # a warm-up before the script's loop over epochs
+            return
         main = unit.main
         fields = {"train": unit.trained - unit.began - unit.nested,
                   "evaluation": unit.evaluation_seconds or None, "steps": unit.steps,
-                  "loop": unit.position is not None or None,
+                  "loop": unit.position is not None or None, "batch_size": self._batch_size,
                   "save": self._session.saves_between(unit.began, unit.until)}
         if main is not None:
             fields.update(wait=unit.wait, first=main.first, batches=unit.batches,
@@ -285,6 +296,18 @@ def _is_traced():
     compiler = getattr(sys.modules["torch"], "compiler", None)
     is_compiling = getattr(compiler, "is_compiling", None)
     return is_compiling is not None and is_compiling()
+
+
+def traces(module):
+    """jax._src.pjit: nothing in Python runs at each step of a compiled function. The first one is traced,
+    which shows when the script's loop over epochs began; its epochs are those of the output."""
+    position = _loop.Position()
+
+    def traced(args, kwargs):
+        if position.loop is None and not session().fits and position.read() is not None:
+            session().send("loop", ago=0.0)
+
+    patch(module, "_run_python_pjit", around(before=traced))
 
 
 _saving = Depth()
