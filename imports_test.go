@@ -57,7 +57,8 @@ var importGraph = map[string][]string{
 	"gateway":             {"bus", "receipt", "schemas"},
 	"gateway/browsertest": {},
 	"explore":             {"bus", "regress/evidence", "runner", "schemas"},
-	"tune":                {"policy/cost", "runner", "schemas"},
+	"tune":                {"runner", "schemas", "tune/halving"},
+	"tune/halving":        {},
 	"receipt":             {"bus", "schemas"},
 	"report":              {"bus", "report/shorten", "schemas"},
 	"report/shorten":      {},
@@ -80,7 +81,7 @@ var importGraph = map[string][]string{
 	"policy/fit":       {"policy", "policy/speed"},
 	"simulate/resize":  {"policy", "policy/fit", "policy/speed", "simulate/figures"},
 	"simulate/figures": {},
-	"simulate/tuning":  {"policy/cost", "simulate/figures"},
+	"simulate/tuning":  {"simulate/figures", "tune/halving"},
 	"simulate/sharing": {"policy", "policy/quality", "simulate/figures"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {

@@ -11,7 +11,8 @@ import (
 //   - A job with a promised deadline keeps the fewest units with which it meets it. It gives up units
 //     only if it still meets its deadline, or is lost anyway.
 //   - No running job is stopped, and fixed jobs keep their units.
-//   - A job changes by at least 20 % of its units, or by 5 % of the node.
+//   - A job changes by at least 20 % of its units, or by 5 % of the node. The same holds for one of the
+//     shares that weights set.
 //   - A job that changed lately gives up only units that a deadline, an arrival or a full node needs.
 //   - All jobs fit. An arriving job starts only if the running ones make room for it.
 //
@@ -31,7 +32,7 @@ type guarded struct {
 // Plan implements Policy.
 func (g guard) Plan(v *View) []Move {
 	free, jobs := v.withFloors()
-	var moves, arrivals []Move
+	var moves, arrivals, weights []Move
 	granted := 0
 	for _, m := range g.Policy.Plan(free) {
 		i := slices.IndexFunc(jobs, func(j guarded) bool { return j.ID == m.Job })
@@ -44,9 +45,14 @@ func (g guard) Plan(v *View) []Move {
 		case m.Kind == Resize:
 			granted += m.Units
 			arrivals = append(arrivals, m)
+		case m.Kind == Weigh:
+			weights = append(weights, m)
 		default:
 			moves = append(moves, m)
 		}
+	}
+	if v.areWorthwhile(weights) {
+		moves = append(moves, weights...)
 	}
 
 	for i := range jobs {
@@ -144,6 +150,25 @@ const (
 func (j *guarded) isWorthwhile(cores int) bool {
 	change := math.Abs(float64(j.move.Units - j.units))
 	return change >= minShareOfSelf*float64(j.units) || change >= minShareOfNode*float64(cores)
+}
+
+// areWorthwhile reports whether new shares of a node are worth setting: one of them changes enough, or
+// a job has come or gone.
+func (v *View) areWorthwhile(weights []Move) bool {
+	sum := 0.0
+	for i := range v.Jobs {
+		j := &v.Jobs[i]
+		sum += j.Share
+		at := slices.IndexFunc(weights, func(m Move) bool { return m.Job == j.ID })
+		if at < 0 {
+			continue
+		}
+		change := math.Abs(weights[at].Share - j.Share)
+		if change >= minShareOfNode || change >= minShareOfSelf*j.Share {
+			return true
+		}
+	}
+	return !(math.Abs(sum-1) <= 1e-9)
 }
 
 // settle lets jobs that changed lately keep their units, but for those that an arrival, or a job which

@@ -175,6 +175,45 @@ func TestGuard_LetsJobsSettle(t *testing.T) {
 	}
 }
 
+// Between two rounds either no share changes, or one changes enough to be worth a move.
+func TestGuard_LeavesSharesThatHardlyChange(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	p := policy.Guard(quality.New(quality.Options{}))
+	kept, moved := 0, 0
+	for range 200 {
+		v := &policy.View{Now: now}
+		for i := range 2 + random.IntN(5) {
+			fall := policy.LossReport{Seconds: 1, Loss: 1 - random.Float64()/2, CPURatio: 0.5}
+			v.Jobs = append(v.Jobs, policy.Job{ID: fmt.Sprint(i), Losses: &policy.Losses{
+				Largest: 1, Reports: []policy.LossReport{{Seconds: 1, Loss: 1, CPURatio: 0.5}, fall},
+			}})
+		}
+		for round := range 10 {
+			moves, isEnough := p.Plan(v), round == 0
+			for _, m := range moves {
+				j := &v.Jobs[slices.IndexFunc(v.Jobs, func(j policy.Job) bool { return j.ID == m.Job })]
+				change := math.Abs(m.Share - j.Share)
+				isEnough = isEnough || change >= 0.05 || change >= 0.2*j.Share
+				j.Share = m.Share
+			}
+			switch {
+			case len(moves) == 0:
+				kept++
+			case isEnough:
+				moved++
+			default:
+				t.Fatalf("moves %+v: no change is worth a move", moves)
+			}
+			for i := range v.Jobs {
+				v.Jobs[i].Losses.Reports[1].Loss += 0.1 * (random.Float64() - 0.5)
+			}
+		}
+	}
+	if kept < 100 || moved < 100 {
+		t.Errorf("%d rounds kept their shares and %d moved them: the test shows nothing", kept, moved)
+	}
+}
+
 // Fifty like jobs move at most once each in an hour without arrivals, although predictions scatter by 10 %.
 // The hour begins ten minutes after the jobs have started with two units each.
 func TestGuard_LeavesASteadyClusterAlone(t *testing.T) {

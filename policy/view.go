@@ -151,8 +151,13 @@ type Trial struct {
 	IsShrink bool
 }
 
-// curve returns the numbers of units that a running job may hold.
-func (j *Job) curve() Curve { return j.Options[0].Curve }
+// curve returns the numbers of units that a running job may hold; none if weights divide the node.
+func (j *Job) curve() Curve {
+	if len(j.Options) == 0 {
+		return nil
+	}
+	return j.Options[0].Curve
+}
 
 // leastUnits returns the fewest units with which a running job runs.
 func (j *Job) leastUnits() int {

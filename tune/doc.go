@@ -14,7 +14,7 @@
 // the best (Li et al., MLSys 2020). A segment is one run of the command: a trial in a stage, or a
 // probe, which repeats the first epochs of a trial with another number of CPUs to measure their time.
 //
-// Package policy/cost plans the CPUs of the trials of each stage by the measured times (CE-scaling, Wu
+// Package tune/halving plans the CPUs of the trials of each stage by the measured times (CE-scaling, Wu
 // et al., IPDPS 2023). The bound is kept by upper bounds: no segment starts that would end after it,
 // and running ones are stopped before it.
 //

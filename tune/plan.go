@@ -3,8 +3,8 @@ package tune
 import (
 	"math"
 
-	"courier/policy/cost"
 	"courier/schemas"
+	"courier/tune/halving"
 )
 
 // replanRatio is the relative difference of the trials of a stage from the plan at which the
@@ -16,18 +16,18 @@ func (t *Tuning) hasTimes() bool { return len(t.state.speed.segments) > 0 && t.n
 
 // poolSpeeds returns the measured speeds with the allowed numbers of CPUs. Before all are measured,
 // twice the CPUs are assumed to need half the time, which no promise rests on.
-func (t *Tuning) poolSpeeds(v *speeds) (measured []cost.PoolSpeed, isAssumed bool) {
+func (t *Tuning) poolSpeeds(v *speeds) (measured []halving.PoolSpeed, isAssumed bool) {
 	alive := t.state.alive()
 	for _, c := range t.o.CPUs {
 		if seconds, ok := v.mean(alive, c); ok && t.hasTimes() {
-			measured = append(measured, cost.PoolSpeed{Cores: c, EpochSeconds: seconds, StartSeconds: v.startMean})
+			measured = append(measured, halving.PoolSpeed{Cores: c, EpochSeconds: seconds, StartSeconds: v.startMean})
 		}
 	}
 	if len(measured) > 0 {
 		return measured, false
 	}
 	for _, c := range t.o.CPUs {
-		measured = append(measured, cost.PoolSpeed{Cores: c, EpochSeconds: 1 / float64(c)})
+		measured = append(measured, halving.PoolSpeed{Cores: c, EpochSeconds: 1 / float64(c)})
 	}
 	return measured, true
 }
@@ -63,7 +63,7 @@ func (t *Tuning) plan() error {
 	t.planned = plannedFor{numbers: numbers, continues: s.continues, isAssumed: isAssumed, stage: s.currentStage()}
 
 	all := steps(s.stages, s.continues)
-	var left []cost.Stage // the trials that are not finished
+	var left []halving.Stage // the trials that are not finished
 	var open []int
 	for i, stage := range all {
 		if stage.Trials = numbers[i] - s.finishedTrials(i); stage.Trials > 0 {
@@ -73,7 +73,7 @@ func (t *Tuning) plan() error {
 	if len(left) == 0 {
 		return nil
 	}
-	fronts := cost.PoolFronts(left, measured, t.o.Pool)
+	fronts := halving.PoolFronts(left, measured, t.o.Pool)
 	chosen := fronts.Fastest()
 	if !isAssumed {
 		chosen = t.choose(fronts, v)
@@ -101,9 +101,9 @@ func (t *Tuning) plan() error {
 // choose returns the plan whose upper bound keeps --max-time or --budget: the cheapest one within a
 // time, the fastest one within a budget, or else the fastest one. If none does, it warns, and returns
 // the one that comes nearest.
-func (t *Tuning) choose(fronts cost.StageFronts, v *speeds) cost.Plan {
+func (t *Tuning) choose(fronts halving.StageFronts, v *speeds) halving.Plan {
 	t.needs = ""
-	var p cost.Plan
+	var p halving.Plan
 	var err error
 	switch {
 	case t.o.MaxTime > 0:

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"courier/policy/cost"
+	"courier/tune/halving"
 )
 
 // trialState is what is known about a trial.
@@ -36,7 +36,7 @@ func (a *activeSegment) isComplete() bool {
 // tuningState follows from the design and the lines of the record alone.
 type tuningState struct {
 	design  Options
-	stages  []cost.Stage
+	stages  []halving.Stage
 	trials  []trialState
 	active  map[int]*activeSegment
 	speed   speedModel

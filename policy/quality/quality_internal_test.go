@@ -83,46 +83,6 @@ func TestDivideNode_BacksOffWhenAllAreCompleting(t *testing.T) {
 	}
 }
 
-// Between two rounds either no share changes, or one changes enough to be worth a move.
-func TestDivideNode_LeavesSharesThatHardlyChange(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	kept, moved := 0, 0
-	for range 200 {
-		states := map[string]jobState{}
-		windows := map[string]*lossWindow{}
-		for i := range 2 + random.IntN(5) {
-			windows[fmt.Sprint(i)] = &lossWindow{
-				Seconds: 1, Before: 1, After: 1 - random.Float64()/2, CPURatio: 0.5,
-			}
-		}
-		states, _ = divideNode(states, windows, Options{})
-		for range 10 {
-			for _, w := range windows {
-				w.After += 0.1 * (random.Float64() - 0.5)
-			}
-			next, _ := divideNode(states, windows, Options{})
-			isKept, isEnough := true, false
-			for name, s := range next {
-				change := math.Abs(s.share - states[name].share)
-				isKept = isKept && change == 0
-				isEnough = isEnough || change >= 0.05 || change >= 0.2*states[name].share
-			}
-			switch {
-			case isKept:
-				kept++
-			case isEnough:
-				moved++
-			default:
-				t.Fatalf("shares %+v instead of %+v: no change is worth a move", next, states)
-			}
-			states = next
-		}
-	}
-	if kept < 100 || moved < 100 {
-		t.Errorf("%d rounds kept their shares and %d moved them: the test shows nothing", kept, moved)
-	}
-}
-
 // planOf plans for jobs, states and windows that are read from bytes, among them numbers that are not
 // finite, and checks what holds for all of them.
 func planOf(t *testing.T, data []byte, o Options) {

@@ -69,9 +69,8 @@ type jobState struct {
 
 // divideNode returns the new states of the jobs. A nil window means that a job has not shown two losses
 // yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
-// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1, and
-// stay as they are if none of them would change by 0.05, nor by 20 % of itself. A stale job keeps its
-// share as far as the floor of the others allows. A diverging job is watched.
+// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1. A stale
+// job keeps its share as far as the floor of the others allows. A diverging job is watched.
 func divideNode(
 	before map[string]jobState, windows map[string]*lossWindow, o Options,
 ) (after map[string]jobState, isIdle bool) {
@@ -100,7 +99,6 @@ func divideNode(
 	}
 	if !o.IsPublished {
 		fill(jobs, floor)
-		keepSmall(before, jobs, floor)
 	}
 	after = map[string]jobState{}
 	for _, j := range jobs {
@@ -156,32 +154,6 @@ func (s *jobState) observe(w *lossWindow, isGrowing, isPublished bool) {
 
 // keepsShare reports whether a job keeps the share of its last round.
 func (s *jobState) keepsShare() bool { return s.isStale && s.share > 0 && s.share <= 1 }
-
-// Hysteresis of the shares (resource policies, section 1.3).
-const (
-	minShareOfNode = 0.05
-	minShareOfSelf = 0.2
-)
-
-// keepSmall keeps the shares of the last round if none of them would change enough. It leaves those that
-// break a rule: of other jobs, or for another floor.
-func keepSmall(before map[string]jobState, jobs []*plannedJob, floor float64) {
-	sum := 0.0
-	for _, j := range jobs {
-		b, isOld := before[j.name]
-		change := math.Abs(j.share - b.share)
-		if !isOld || !(b.share >= floor) || change >= minShareOfNode || change >= minShareOfSelf*b.share {
-			return
-		}
-		sum += b.share
-	}
-	if len(before) != len(jobs) || !(math.Abs(sum-1) <= 1e-9) {
-		return
-	}
-	for _, j := range jobs {
-		j.share = before[j.name].share
-	}
-}
 
 // Bounds of Options.Floor (resource policies, section 2.4).
 const (

@@ -249,7 +249,7 @@ func (m *sharedMachine) plan() {
 		v.Jobs = append(v.Jobs, policy.Job{ID: name, Share: j.share, Losses: &j.losses})
 	}
 	if m.options != nil {
-		for _, move := range quality.New(*m.options).Plan(v) {
+		for _, move := range policy.Guard(quality.New(*m.options)).Plan(v) {
 			m.jobs[move.Job].share = move.Share
 		}
 	}

@@ -36,7 +36,11 @@ func (d *division) divide(running []*sharingJob, now float64, isChanged bool) (n
 		return math.Inf(1)
 	}
 	p, v := quality.New(d.Quality), viewOf(running, now)
-	for _, m := range p.Plan(v) {
+	shares := policy.Guard(p)
+	if d.Quality.IsPublished {
+		shares = p // without the rules above all policies
+	}
+	for _, m := range shares.Plan(v) {
 		for _, j := range running {
 			if j.Name == m.Job {
 				j.planned = m.Share

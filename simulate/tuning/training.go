@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"courier/policy/cost"
 	"courier/simulate/figures"
+	"courier/tune/halving"
 )
 
 // lossCurve is a synthetic training until a target loss.
@@ -31,7 +31,7 @@ const (
 func randomCurve(random *rand.Rand, family string) lossCurve {
 	c := lossCurve{family: family, epochs: leastEpochs + random.IntN(mostEpochs-leastEpochs+1)}
 	first, floor := 1.5+2*random.Float64(), 0.05+0.25*random.Float64()
-	if family == cost.FamilyHyperbolic {
+	if family == familyHyperbolic {
 		offset := 1 + random.Float64()*float64(c.epochs)/5
 		scale := (first - floor) * (1 + offset)
 		c.loss = func(epoch float64) float64 { return scale/(epoch+offset) + floor }
@@ -55,7 +55,7 @@ func (c *lossCurve) observed(random *rand.Rand, epochs int) (losses []float64) {
 func (c *lossCurve) forecastError(random *rand.Rand, part float64) float64 {
 	done := int(math.Round(part * float64(c.epochs)))
 	estimate := float64(c.epochs) * math.Exp(estimateSpread*random.NormFloat64())
-	f, ok := cost.ForecastLoss(c.observed(random, done), c.loss(float64(c.epochs)), epochLimit*estimate,
+	f, ok := forecastLoss(c.observed(random, done), c.loss(float64(c.epochs)), epochLimit*estimate,
 		2*deadlineConfidence-1)
 	if !ok {
 		return 1
@@ -71,23 +71,23 @@ type deadlineRun struct {
 }
 
 // train runs a training under a deadline in seconds, with a forecast after each epoch.
-func (c *lossCurve) train(random *rand.Rand, front []cost.TrialOption, deadline float64) deadlineRun {
+func (c *lossCurve) train(random *rand.Rand, front []halving.TrialOption, deadline float64) deadlineRun {
 	losses := c.observed(random, c.epochs)
 	target := c.loss(float64(c.epochs))
 	estimate := float64(c.epochs) * math.Exp(estimateSpread*random.NormFloat64())
 	spread := math.Exp(1.645 * estimateSpread)
-	prior := cost.LossForecast{Median: estimate, Low: estimate / spread, High: estimate * spread}
-	view := cost.TrainingView{Left: deadline, Option: -1, Forecast: prior}
+	prior := lossForecast{Median: estimate, Low: estimate / spread, High: estimate * spread}
+	view := trainingView{Left: deadline, Option: -1, Forecast: prior}
 	static := staticOption(front, prior.High, deadline)
 	spent, run := 0.0, deadlineRun{}
 	for ; view.Done < c.epochs; view.Done++ {
-		f, ok := cost.ForecastLoss(losses[:view.Done], target, epochLimit*estimate, 2*deadlineConfidence-1)
+		f, ok := forecastLoss(losses[:view.Done], target, epochLimit*estimate, 2*deadlineConfidence-1)
 		if ok {
 			view.Forecast = f
 		} else if view.Forecast.Median <= float64(view.Done) {
 			view.Forecast.Median = float64(view.Done + 1) // it has not arrived yet
 		}
-		p := cost.ReplanTraining(front, view)
+		p := replanTraining(front, view)
 		if view.Option >= 0 && p.Option != view.Option {
 			spent += view.SwitchCost
 		}
@@ -105,7 +105,7 @@ func (c *lossCurve) train(random *rand.Rand, front []cost.TrialOption, deadline 
 
 // staticOption returns the option of a training that is planned once, before it starts: the cheapest
 // one that meets the deadline with the upper bound of the estimated epochs, or else the fastest.
-func staticOption(front []cost.TrialOption, epochs, deadline float64) cost.TrialOption {
+func staticOption(front []halving.TrialOption, epochs, deadline float64) halving.TrialOption {
 	for _, o := range front {
 		if epochs*o.Seconds <= deadline {
 			return o
@@ -116,7 +116,7 @@ func staticOption(front []cost.TrialOption, epochs, deadline float64) cost.Trial
 
 // knownCost returns the smallest cost of a number of epochs within a deadline: on a convex front, that
 // of its two neighbouring options which together use all of the time.
-func knownCost(front []cost.TrialOption, epochs, deadline float64) float64 {
+func knownCost(front []halving.TrialOption, epochs, deadline float64) float64 {
 	seconds := deadline / epochs
 	if seconds >= front[0].Seconds {
 		return epochs * front[0].Cost
@@ -141,7 +141,7 @@ const publishedTrainingCost = 0.38
 // addTrainings adds simulated trainings with synthetic loss curves: how well their end is predicted,
 // and how they keep their deadlines. All targets but that of the saved cost are ours.
 func addTrainings(f *figures.Comparisons, runs int) {
-	for _, family := range []string{cost.FamilyHyperbolic, cost.FamilyExponential} {
+	for _, family := range []string{familyHyperbolic, familyExponential} {
 		for _, c := range []struct{ part, target float64 }{{0.2, 0.2}, {0.5, 0.1}} {
 			random := rand.New(rand.NewPCG(11, 12))
 			var errors []float64
@@ -165,7 +165,7 @@ func addDeadlines(f *figures.Comparisons, random *rand.Rand, family string, runs
 	networks := Networks()
 	var kept, ratios, saved []float64
 	for i := range runs {
-		front := cost.Front(networks[i%len(networks)].Options())
+		front := halving.Front(networks[i%len(networks)].Options())
 		curve := randomCurve(random, family)
 		slowest, fastest := front[0].Seconds, front[len(front)-1].Seconds
 		part := 0.15 + 0.65*random.Float64()

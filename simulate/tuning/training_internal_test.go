@@ -6,20 +6,20 @@ import (
 	"strings"
 	"testing"
 
-	"courier/policy/cost"
 	"courier/simulate/figures"
+	"courier/tune/halving"
 )
 
 // Deadlines are kept at their confidence with both families of curves. The other bars are near what is
 // reached: with 2 % noise, the first fifth of an exponential curve is nearly straight.
 func TestTrainings(t *testing.T) {
 	bars := map[string]map[string]float64{
-		cost.FamilyHyperbolic: {
+		familyHyperbolic: {
 			"error of the remaining epochs after 20 %, median": 0.23,
 			"error of the remaining epochs after 50 %, median": 0.1,
 			"cost above a planner that knows the curve, mean":  0.15,
 		},
-		cost.FamilyExponential: {
+		familyExponential: {
 			"error of the remaining epochs after 20 %, median": 0.26,
 			"error of the remaining epochs after 50 %, median": 0.12,
 			"cost above a planner that knows the curve, mean":  0.35,
@@ -40,8 +40,8 @@ func TestTrainings(t *testing.T) {
 
 // The exhaustive search finds the plan that the greedy one must come near to.
 func TestFastest_SearchesAllPlans(t *testing.T) {
-	front := []cost.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}}
-	stages := []cost.Stage{{Trials: 4, Epochs: 1}, {Trials: 1, Epochs: 2}}
+	front := []halving.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}}
+	stages := []halving.Stage{{Trials: 4, Epochs: 1}, {Trials: 1, Epochs: 2}}
 	for budget, want := range map[float64]float64{5: math.Inf(1), 6: 30, 10: 20, 14: 20, 18: 15} {
 		if got := fastest(front, stages, budget); got != want {
 			t.Errorf("fastest within %g = %g s, want %g s", budget, got, want)
@@ -54,8 +54,8 @@ func TestFastest_SearchesAllPlans(t *testing.T) {
 func TestTrain_CostsAtLeastAsMuchAsAKnownCurve(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
-		front := cost.Front(Networks()[random.IntN(3)].Options())
-		curve := randomCurve(random, cost.FamilyHyperbolic)
+		front := halving.Front(Networks()[random.IntN(3)].Options())
+		curve := randomCurve(random, familyHyperbolic)
 		fastest := front[len(front)-1].Seconds
 		deadline := float64(curve.epochs) * fastest * (1 + 20*random.Float64())
 		r := curve.train(random, front, deadline)
@@ -66,7 +66,7 @@ func TestTrain_CostsAtLeastAsMuchAsAKnownCurve(t *testing.T) {
 }
 
 func TestKnownCost_InterpolatesTheFront(t *testing.T) {
-	front := []cost.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}}
+	front := []halving.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}}
 	for _, c := range []struct{ deadline, want float64 }{{200, 10}, {100, 10}, {75, 20}, {50, 30}, {10, 30}} {
 		if got := knownCost(front, 10, c.deadline); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("knownCost within %g s = %g, want %g", c.deadline, got, c.want)

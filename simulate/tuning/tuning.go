@@ -1,6 +1,7 @@
 // Package tuning compares per-stage with static resources for a tuning by successive halving on
 // serverless functions, with the cost model of λDNN (Xu et al., IEEE Transactions on Computers 2022)
-// and the planner of policy/cost.
+// and the planner of tune/halving. It also simulates trainings to a target loss under a deadline, whose
+// resources are planned again as the loss falls.
 package tuning
 
 import (
@@ -8,8 +9,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"courier/policy/cost"
 	"courier/simulate/figures"
+	"courier/tune/halving"
 )
 
 // Prices and rates of the functions.
@@ -40,7 +41,7 @@ func Networks() []Network {
 }
 
 // Options returns the time and the cost of an epoch for 1 to 128 functions of 0.5 to 10 GB.
-func (n *Network) Options() (options []cost.TrialOption) {
+func (n *Network) Options() (options []halving.TrialOption) {
 	for functions := 1.0; functions <= 128; functions *= 2 {
 		for memory := 0.5; memory <= 10; memory += 0.5 {
 			load := n.DataMB / (functions * storageRate)
@@ -48,7 +49,7 @@ func (n *Network) Options() (options []cost.TrialOption) {
 			exchange := 2 * n.GradientMB / min(functionRate, serverRate/functions)
 			seconds := load + n.Iterations*(compute+exchange)
 			dollars := functions * memory * pricePerGBSecond * seconds
-			options = append(options, cost.TrialOption{Seconds: seconds, Cost: dollars})
+			options = append(options, halving.TrialOption{Seconds: seconds, Cost: dollars})
 		}
 	}
 	return options
@@ -107,7 +108,7 @@ func (c *tuningCase) add(f *figures.Comparisons) error {
 	group := fmt.Sprintf("%d trials, budget %g of the smallest", c.trials, c.budget)
 	for _, n := range Networks() {
 		for _, eta := range []int{2, 3} {
-			seconds, dollars, err := reductions(&n, cost.Halving(c.trials, eta, 2), c.budget)
+			seconds, dollars, err := reductions(&n, halving.Stages(c.trials, eta, 2), c.budget)
 			if err != nil {
 				return err
 			}
@@ -128,11 +129,11 @@ func (c *tuningCase) add(f *figures.Comparisons) error {
 
 // reductions returns the reduction of the time at the budget of the best static plan, and of the
 // cost at its time.
-func reductions(n *Network, stages []cost.Stage, budget float64) (seconds, dollars float64, err error) {
+func reductions(n *Network, stages []halving.Stage, budget float64) (seconds, dollars float64, err error) {
 	options := n.Options()
-	fronts := cost.FrontsOf(cost.Front(options), stages)
+	fronts := halving.FrontsOf(halving.Front(options), stages)
 	budget *= fronts.Cheapest().Cost
-	static, ok := cost.FrontsOf(options, stages).Static(budget)
+	static, ok := halving.FrontsOf(options, stages).Static(budget)
 	if !ok {
 		return 0, 0, fmt.Errorf("%s: no option keeps the budget of $%g", n.Name, budget)
 	}
@@ -177,19 +178,19 @@ func addGreedy(f *figures.Comparisons) error {
 // greedyGap returns the seconds by which the greedy plan of a random tuning is slower than the
 // fastest of all plans within its budget, and the largest step of a stage to the next option.
 func greedyGap(random *rand.Rand) (gap, step float64, err error) {
-	options := make([]cost.TrialOption, 1+random.IntN(12))
+	options := make([]halving.TrialOption, 1+random.IntN(12))
 	for i := range options {
-		options[i] = cost.TrialOption{Seconds: 1 + 99*random.Float64(), Cost: 1 + 9*random.Float64()}
+		options[i] = halving.TrialOption{Seconds: 1 + 99*random.Float64(), Cost: 1 + 9*random.Float64()}
 	}
-	front := cost.Front(options)
-	stages := make([]cost.Stage, 1+random.IntN(4))
+	front := halving.Front(options)
+	stages := make([]halving.Stage, 1+random.IntN(4))
 	for i := range stages {
-		stages[i] = cost.Stage{Trials: 1 << random.IntN(8), Epochs: 1 + random.IntN(4)}
+		stages[i] = halving.Stage{Trials: 1 << random.IntN(8), Epochs: 1 + random.IntN(4)}
 		for k := 1; k < len(front); k++ {
 			step = max(step, float64(stages[i].Epochs)*(front[k-1].Seconds-front[k].Seconds))
 		}
 	}
-	fronts := cost.FrontsOf(front, stages)
+	fronts := halving.FrontsOf(front, stages)
 	budget := fronts.Cheapest().Cost * (1 + 3*random.Float64())
 	plan, err := fronts.FastestWithin(budget)
 	if err != nil {
@@ -199,7 +200,7 @@ func greedyGap(random *rand.Rand) (gap, step float64, err error) {
 }
 
 // fastest returns the seconds of the fastest of all plans within a budget; infinity if none is.
-func fastest(front []cost.TrialOption, stages []cost.Stage, budget float64) float64 {
+func fastest(front []halving.TrialOption, stages []halving.Stage, budget float64) float64 {
 	if budget < 0 {
 		return math.Inf(1)
 	}

@@ -1,4 +1,4 @@
-package cost
+package tuning
 
 import (
 	"cmp"
@@ -8,12 +8,12 @@ import (
 
 // Families of loss curves. Both fall towards a floor c.
 const (
-	FamilyHyperbolic  = "hyperbolic"  // l(e) = 1/(a e + b) + c
-	FamilyExponential = "exponential" // l(e) = a mu^e + c
+	familyHyperbolic  = "hyperbolic"  // l(e) = 1/(a e + b) + c
+	familyExponential = "exponential" // l(e) = a mu^e + c
 )
 
-// LossForecast predicts after how many epochs a loss reaches a target. Infinity means never.
-type LossForecast struct {
+// lossForecast predicts after how many epochs a loss reaches a target. Infinity means never.
+type lossForecast struct {
 	Family string  // of the curve
 	Median float64 // epochs from the start of the training
 	Low    float64 // of the interval
@@ -38,7 +38,7 @@ type curveShape struct {
 
 // basis returns the falling part of a curve at an epoch, before its scale.
 func (s curveShape) basis(epoch float64) float64 {
-	if s.family == FamilyHyperbolic {
+	if s.family == familyHyperbolic {
 		return 1 / (epoch + s.value)
 	}
 	return math.Pow(s.value, epoch)
@@ -53,7 +53,7 @@ func (s curveShape) each(losses []float64, after int, do func(basis, loss, weigh
 	for i := first; i < len(losses); i++ {
 		do(basis, losses[i], weight)
 		weight /= agingWeight
-		if s.family == FamilyExponential {
+		if s.family == familyExponential {
 			basis *= s.value
 		} else {
 			basis = s.basis(float64(i + 2))
@@ -66,7 +66,7 @@ func (s curveShape) epochsTo(target, scale, floor float64) float64 {
 	if target <= floor {
 		return math.Inf(1)
 	}
-	if s.family == FamilyHyperbolic {
+	if s.family == familyHyperbolic {
 		return scale/(target-floor) - s.value
 	}
 	return math.Log((target-floor)/scale) / math.Log(s.value)
@@ -75,7 +75,7 @@ func (s curveShape) epochsTo(target, scale, floor float64) float64 {
 // shapeOf returns the shape of a family with a time constant in epochs, given by its logarithm.
 func shapeOf(family string, logConstant float64) curveShape {
 	v := math.Exp(logConstant)
-	if family == FamilyExponential {
+	if family == familyExponential {
 		v = math.Exp(-1 / v)
 	}
 	return curveShape{family, v}
@@ -171,27 +171,27 @@ func heldOutError(family string, losses []float64) float64 {
 	return best.residuals(losses, before)
 }
 
-// ForecastLoss fits both families to the losses of all epochs so far, keeps the one with the smaller
+// forecastLoss fits both families to the losses of all epochs so far, keeps the one with the smaller
 // error on the latest fifth, and predicts when the loss reaches a target, given that it does within a
 // largest number of epochs. The interval of the confidence follows from the residuals; it includes
 // the other family as far as its error on the latest fifth is likely. It returns false with fewer
 // than five epochs, a loss that is not positive, or losses that do not fall to the target in time.
-func ForecastLoss(losses []float64, target, mostEpochs, confidence float64) (LossForecast, bool) {
+func forecastLoss(losses []float64, target, mostEpochs, confidence float64) (lossForecast, bool) {
 	isBad := func(l float64) bool { return !(l > 0) || math.IsInf(l, 1) }
 	if len(losses) < minCurveEpochs || slices.ContainsFunc(losses, isBad) {
-		return LossForecast{}, false
+		return lossForecast{}, false
 	}
-	kept, other := FamilyHyperbolic, FamilyExponential
+	kept, other := familyHyperbolic, familyExponential
 	keptError, otherError := heldOutError(kept, losses), heldOutError(other, losses)
 	if otherError < keptError {
 		kept, other, keptError, otherError = other, kept, otherError, keptError
 	}
 	samples := sampleEpochs(fitFamily(kept, losses), losses, target, mostEpochs)
 	if len(samples) == 0 {
-		return LossForecast{}, false
+		return lossForecast{}, false
 	}
 	sortSamples(samples)
-	f := LossForecast{Family: kept, Median: weightedQuantile(samples, 0.5)}
+	f := lossForecast{Family: kept, Median: weightedQuantile(samples, 0.5)}
 	likelihood := math.Exp((keptError - otherError) / (2 * keptError / float64(len(losses)/heldOutPart)))
 	for _, s := range sampleEpochs(fitFamily(other, losses), losses, target, mostEpochs) {
 		samples = append(samples, epochSample{s.epochs, s.weight * likelihood})
@@ -278,9 +278,9 @@ func weightedQuantile(samples []epochSample, part float64) float64 {
 // replanMove is the relative change of the remaining epochs at which a training is planned again.
 const replanMove = 0.1
 
-// NeedsReplan reports whether a training must be planned again: the median of the remaining epochs
+// needsReplan reports whether a training must be planned again: the median of the remaining epochs
 // has moved by a tenth from the plan, or the interval excludes the plan's number of epochs.
-func (f LossForecast) NeedsReplan(plannedEpochs, done float64) bool {
+func (f lossForecast) needsReplan(plannedEpochs, done float64) bool {
 	if plannedEpochs < f.Low || plannedEpochs > f.High || plannedEpochs <= done {
 		return true
 	}

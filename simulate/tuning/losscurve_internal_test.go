@@ -1,11 +1,11 @@
-package cost_test
+package tuning
 
 import (
 	"math"
 	"math/rand/v2"
 	"testing"
 
-	"courier/policy/cost"
+	"courier/tune/halving"
 )
 
 // losses returns the losses of the first epochs of a curve with relative noise.
@@ -17,15 +17,15 @@ func losses(random *rand.Rand, epochs int, noise float64, curve func(epoch float
 }
 
 var curves = map[string]func(epoch float64) float64{
-	cost.FamilyHyperbolic:  func(e float64) float64 { return 1/(0.04*e+0.5) + 0.1 },
-	cost.FamilyExponential: func(e float64) float64 { return 2*math.Pow(0.97, e) + 0.1 },
+	familyHyperbolic:  func(e float64) float64 { return 1/(0.04*e+0.5) + 0.1 },
+	familyExponential: func(e float64) float64 { return 2*math.Pow(0.97, e) + 0.1 },
 }
 
 // Without noise, the family and the epoch of the target are found exactly.
 func TestForecastLoss_FindsTheCurve(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	for family, curve := range curves {
-		f, ok := cost.ForecastLoss(losses(random, 50, 0, curve), curve(100), 300, 0.9)
+		f, ok := forecastLoss(losses(random, 50, 0, curve), curve(100), 300, 0.9)
 		if !ok || f.Family != family || math.Abs(f.Median-100) > 2 || f.Low > f.Median || f.High < f.Median {
 			t.Errorf("%s: %+v, %t; want 100 epochs of that family", family, f, ok)
 		}
@@ -39,7 +39,7 @@ func TestForecastLoss_CoversTheTarget(t *testing.T) {
 		covered := 0
 		const runs = 100
 		for range runs {
-			f, ok := cost.ForecastLoss(losses(random, 60, 0.02, curve), curve(100), 300, 0.9)
+			f, ok := forecastLoss(losses(random, 60, 0.02, curve), curve(100), 300, 0.9)
 			if ok && f.Low <= 101 && f.High >= 99 {
 				covered++
 			}
@@ -59,14 +59,14 @@ func TestForecastLoss_RefusesWhatIsNoCurve(t *testing.T) {
 		"rising":       {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
 		"out of reach": {3, 2, 1.5, 1.25, 1.125, 1.0625, 1.03125, 1.015625, 1.0078125},
 	} {
-		if f, ok := cost.ForecastLoss(all, 0.3, 100, 0.9); ok {
+		if f, ok := forecastLoss(all, 0.3, 100, 0.9); ok {
 			t.Errorf("%s: %+v, want no forecast", name, f)
 		}
 	}
 }
 
 func TestLossForecast_NeedsReplan(t *testing.T) {
-	f := cost.LossForecast{Median: 100, Low: 80, High: 130}
+	f := lossForecast{Median: 100, Low: 80, High: 130}
 	for _, c := range []struct {
 		planned, done float64
 		want          bool
@@ -78,47 +78,47 @@ func TestLossForecast_NeedsReplan(t *testing.T) {
 		{140, 10, true},
 		{50, 50, true}, // it should have ended
 	} {
-		if got := f.NeedsReplan(c.planned, c.done); got != c.want {
-			t.Errorf("NeedsReplan(%g, %g) = %t, want %t", c.planned, c.done, got, c.want)
+		if got := f.needsReplan(c.planned, c.done); got != c.want {
+			t.Errorf("needsReplan(%g, %g) = %t, want %t", c.planned, c.done, got, c.want)
 		}
 	}
 }
 
 func TestReplanTraining(t *testing.T) {
-	front := []cost.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 2}, {Seconds: 2, Cost: 8}}
-	sure := cost.LossForecast{Median: 100, Low: 95, High: 105}
+	front := []halving.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 2}, {Seconds: 2, Cost: 8}}
+	sure := lossForecast{Median: 100, Low: 95, High: 105}
 	for name, c := range map[string]struct {
-		view cost.TrainingView
-		want cost.TrainingPlan
+		view trainingView
+		want trainingPlan
 	}{
 		"cheapest in time": {
-			cost.TrainingView{Left: 2000, Option: -1, Forecast: sure}, cost.TrainingPlan{0, 100},
+			trainingView{Left: 2000, Option: -1, Forecast: sure}, trainingPlan{0, 100},
 		},
 		"faster for the median": {
-			cost.TrainingView{Left: 700, Option: -1, Forecast: sure}, cost.TrainingPlan{1, 100},
+			trainingView{Left: 700, Option: -1, Forecast: sure}, trainingPlan{1, 100},
 		},
 		"fastest for the upper bound": {
-			cost.TrainingView{Left: 1000, Option: -1, Forecast: cost.LossForecast{Median: 100, Low: 60, High: 500}},
-			cost.TrainingPlan{2, 100},
+			trainingView{Left: 1000, Option: -1, Forecast: lossForecast{Median: 100, Low: 60, High: 500}},
+			trainingPlan{2, 100},
 		},
 		"unchanged": {
-			cost.TrainingView{Left: 700, Option: 1, PlannedEpochs: 102, Forecast: sure},
-			cost.TrainingPlan{1, 102},
+			trainingView{Left: 700, Option: 1, PlannedEpochs: 102, Forecast: sure},
+			trainingPlan{1, 102},
 		},
 		"not worth a switch": {
-			cost.TrainingView{
+			trainingView{
 				Done: 90, Left: 700, Option: 1, PlannedEpochs: 130, Forecast: sure, SwitchCost: 6,
 			},
-			cost.TrainingPlan{1, 100},
+			trainingPlan{1, 100},
 		},
 		"worth a switch": {
-			cost.TrainingView{
+			trainingView{
 				Done: 90, Left: 700, Option: 1, PlannedEpochs: 130, Forecast: sure, SwitchCost: 4,
 			},
-			cost.TrainingPlan{0, 100},
+			trainingPlan{0, 100},
 		},
 	} {
-		if got := cost.ReplanTraining(front, c.view); got != c.want {
+		if got := replanTraining(front, c.view); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -129,7 +129,7 @@ func FuzzForecastLoss(f *testing.F) {
 	f.Add(3.0, 2.0, 1.5, 1.2, 1.1, 1.05, 0.9)
 	f.Add(1e300, 1e-300, 1.0, 1.0, 1.0, 1.0, 0.0)
 	f.Fuzz(func(t *testing.T, a, b, c, d, e, g, target float64) {
-		got, ok := cost.ForecastLoss([]float64{a, b, c, d, e, g}, target, 100, 0.9)
+		got, ok := forecastLoss([]float64{a, b, c, d, e, g}, target, 100, 0.9)
 		if ok && !(got.Low <= got.Median && got.Median <= got.High && got.High <= 100) {
 			t.Fatalf("%+v", got)
 		}

@@ -1,24 +1,28 @@
-package cost
+package tuning
 
-import "math"
+import (
+	"math"
 
-// TrainingView is a running training with a target loss and a deadline.
-type TrainingView struct {
+	"courier/tune/halving"
+)
+
+// trainingView is a running training with a target loss and a deadline.
+type trainingView struct {
 	Done          int     // epochs
 	Left          float64 // seconds until the deadline
 	Option        int     // current option, an index of the front; negative: none
 	PlannedEpochs float64 // in total, of the current plan; 0: none
-	Forecast      LossForecast
+	Forecast      lossForecast
 	SwitchCost    float64 // of warming the workers of another option
 }
 
-// TrainingPlan is the option for the next epochs.
-type TrainingPlan struct {
+// trainingPlan is the option for the next epochs.
+type trainingPlan struct {
 	Option        int
 	PlannedEpochs float64
 }
 
-// ReplanTraining returns the option of a training for the next epoch. The forecast's High must be the
+// replanTraining returns the option of a training for the next epoch. The forecast's High must be the
 // quantile of the wanted confidence.
 //
 // It keeps the current option unless the forecast asks for a new plan or the deadline is in danger.
@@ -26,16 +30,16 @@ type TrainingPlan struct {
 // epochs, and with which the fastest option could still meet it if there were as many as the upper
 // bound. A switch to a cheaper option must save at least twice its cost. Without options, or with a
 // current one that is not among them, it keeps the plan.
-func ReplanTraining(front []TrialOption, v TrainingView) TrainingPlan {
-	keep := TrainingPlan{Option: v.Option, PlannedEpochs: v.PlannedEpochs}
+func replanTraining(front []halving.TrialOption, v trainingView) trainingPlan {
+	keep := trainingPlan{Option: v.Option, PlannedEpochs: v.PlannedEpochs}
 	if len(front) == 0 || v.Option >= len(front) {
 		return keep
 	}
 	isSafe := v.Option >= 0 && v.meets(front, v.Option)
-	if isSafe && !v.Forecast.NeedsReplan(v.PlannedEpochs, float64(v.Done)) {
+	if isSafe && !v.Forecast.needsReplan(v.PlannedEpochs, float64(v.Done)) {
 		return keep
 	}
-	p := TrainingPlan{Option: len(front) - 1, PlannedEpochs: v.Forecast.Median}
+	p := trainingPlan{Option: len(front) - 1, PlannedEpochs: v.Forecast.Median}
 	for k := range front {
 		if v.meets(front, k) {
 			p.Option = k
@@ -53,7 +57,7 @@ func ReplanTraining(front []TrialOption, v TrainingView) TrainingPlan {
 
 // meets reports whether an option meets the deadline with the median of the remaining epochs, and
 // after one more epoch the fastest option would with the upper bound.
-func (v *TrainingView) meets(front []TrialOption, option int) bool {
+func (v *trainingView) meets(front []halving.TrialOption, option int) bool {
 	seconds, fastest := front[option].Seconds, front[len(front)-1].Seconds
 	median := math.Max(1, math.Ceil(v.Forecast.Median)-float64(v.Done))
 	most := math.Max(1, math.Ceil(v.Forecast.High)-float64(v.Done))

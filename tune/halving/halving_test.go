@@ -1,4 +1,4 @@
-package cost_test
+package halving_test
 
 import (
 	"math"
@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"courier/policy/cost"
+	"courier/tune/halving"
 )
 
-func randomOptions(random *rand.Rand) []cost.TrialOption {
-	options := make([]cost.TrialOption, 1+random.IntN(12))
+func randomOptions(random *rand.Rand) []halving.TrialOption {
+	options := make([]halving.TrialOption, 1+random.IntN(12))
 	for i := range options {
-		options[i] = cost.TrialOption{Seconds: 1 + 99*random.Float64(), Cost: 1 + 9*random.Float64()}
+		options[i] = halving.TrialOption{Seconds: 1 + 99*random.Float64(), Cost: 1 + 9*random.Float64()}
 	}
 	return options
 }
@@ -41,12 +41,12 @@ func each(options, stages int, do func([]int)) {
 func TestPlans_AreAtMostOneStepFromTheOptimum(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for n := range 1000 {
-		front := cost.Front(randomOptions(random))
-		stages := make([]cost.Stage, 1+random.IntN(4))
+		front := halving.Front(randomOptions(random))
+		stages := make([]halving.Stage, 1+random.IntN(4))
 		for i := range stages {
-			stages[i] = cost.Stage{Trials: 1 << random.IntN(8), Epochs: 1 + random.IntN(4)}
+			stages[i] = halving.Stage{Trials: 1 << random.IntN(8), Epochs: 1 + random.IntN(4)}
 		}
-		fronts := cost.FrontsOf(front, stages)
+		fronts := halving.FrontsOf(front, stages)
 		cheapest := fronts.Cheapest()
 		fastest := fronts.Fastest()
 		part := random.Float64()
@@ -70,12 +70,12 @@ func TestPlans_AreAtMostOneStepFromTheOptimum(t *testing.T) {
 				leastCost = min(leastCost, p.Cost)
 			}
 		})
-		got, err := cost.FrontsOf(front, stages).FastestWithin(budget)
+		got, err := halving.FrontsOf(front, stages).FastestWithin(budget)
 		if err != nil || got.Cost > budget || got.Seconds > leastSeconds+largestGain+1e-9 {
 			t.Fatalf("case %d: %+v, %v within %g; the optimum takes %g s, a step at most %g s",
 				n, got, err, budget, leastSeconds, largestGain)
 		}
-		got, err = cost.FrontsOf(front, stages).CheapestWithin(deadline + 1e-9)
+		got, err = halving.FrontsOf(front, stages).CheapestWithin(deadline + 1e-9)
 		if err != nil || got.Seconds > deadline+1e-9 || got.Cost > leastCost+largestCost+1e-9 {
 			t.Fatalf("case %d: %+v, %v within %g s; the optimum costs %g, a step at most %g",
 				n, got, err, deadline, leastCost, largestCost)
@@ -87,7 +87,7 @@ func TestFront_IsConvexAndUnbeaten(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 500 {
 		options := randomOptions(random)
-		front := cost.Front(options)
+		front := halving.Front(options)
 		slope := math.Inf(1)
 		for k := 1; k < len(front); k++ {
 			a, b := front[k-1], front[k]
@@ -108,25 +108,25 @@ func TestFront_IsConvexAndUnbeaten(t *testing.T) {
 }
 
 func TestPlans_NameTheSmallestBound(t *testing.T) {
-	front := cost.Front([]cost.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}})
-	stages := cost.Halving(4, 2, 1) // 4, 2 and 1 trials
+	front := halving.Front([]halving.TrialOption{{Seconds: 10, Cost: 1}, {Seconds: 5, Cost: 3}})
+	stages := halving.Stages(4, 2, 1) // 4, 2 and 1 trials
 	if len(stages) != 3 || stages[2].Trials != 1 {
 		t.Fatalf("stages = %v, want 4, 2 and 1 trials", stages)
 	}
-	if _, err := cost.FrontsOf(front, stages).FastestWithin(6); err == nil ||
+	if _, err := halving.FrontsOf(front, stages).FastestWithin(6); err == nil ||
 		!strings.Contains(err.Error(), "want at least 7") {
 		t.Errorf("budget of 6: %v, want the smallest one, 7", err)
 	}
-	if _, err := cost.FrontsOf(front, stages).CheapestWithin(14); err == nil ||
+	if _, err := halving.FrontsOf(front, stages).CheapestWithin(14); err == nil ||
 		!strings.Contains(err.Error(), "want at least 15 s") {
 		t.Errorf("deadline of 14 s: %v, want the shortest one, 15 s", err)
 	}
 	// The stage with one trial is the cheapest to speed up.
-	got, err := cost.FrontsOf(front, stages).FastestWithin(9)
+	got, err := halving.FrontsOf(front, stages).FastestWithin(9)
 	if err != nil || !slices.Equal(got.Options, []int{0, 0, 1}) || got.Seconds != 25 || got.Cost != 9 {
 		t.Errorf("budget of 9: %+v, %v, want the last stage fast, 25 s", got, err)
 	}
-	if _, err := cost.FrontsOf(nil, stages).FastestWithin(9); err == nil {
+	if _, err := halving.FrontsOf(nil, stages).FastestWithin(9); err == nil {
 		t.Error("no options are accepted")
 	}
 }
@@ -151,38 +151,30 @@ func plansOf(t *testing.T, data []byte) {
 			return float64(b) * float64(next()+1)
 		}
 	}
-	var options []cost.TrialOption
+	var options []halving.TrialOption
 	for range next() % 12 {
-		options = append(options, cost.TrialOption{Seconds: number(), Cost: number()})
+		options = append(options, halving.TrialOption{Seconds: number(), Cost: number()})
 	}
-	front := cost.Front(options)
+	front := halving.Front(options)
 	slices.Reverse(options)
-	if again := cost.Front(options); !slices.Equal(front, again) {
+	if again := halving.Front(options); !slices.Equal(front, again) {
 		t.Fatalf("fronts %v and %v of the same options", front, again)
 	}
-	stages := cost.Halving(int(next()), 2+int(next()%3), 1+int(next()%5))
+	stages := halving.Stages(int(next()), 2+int(next()%3), 1+int(next()%5))
 	bound := 1000 * number()
 
-	p, err := cost.FrontsOf(front, stages).FastestWithin(bound)
+	p, err := halving.FrontsOf(front, stages).FastestWithin(bound)
 	if err == nil && !(p.Cost <= bound && p.Seconds > 0) {
 		t.Fatalf("plan %+v within the budget %g", p, bound)
 	}
-	p, err = cost.FrontsOf(front, stages).CheapestWithin(bound)
+	p, err = halving.FrontsOf(front, stages).CheapestWithin(bound)
 	if err == nil && !(p.Seconds <= bound && p.Cost >= 0) {
 		t.Fatalf("plan %+v within the deadline %g", p, bound)
-	}
-	view := cost.TrainingView{
-		Done: int(next()), Left: number(), Option: int(next()%14) - 1, PlannedEpochs: number(),
-		Forecast: cost.LossForecast{Median: number(), High: number()}, SwitchCost: number(),
-	}
-	replanned := cost.ReplanTraining(front, view)
-	if o := replanned.Option; o != view.Option && !(o >= 0 && o < len(front)) {
-		t.Fatalf("option %d of %d", o, len(front))
 	}
 }
 
 func FuzzPlans(f *testing.F) {
-	f.Add([]byte("some options, stages and a bound, and a training that is under way"))
+	f.Add([]byte("some options, stages and a bound"))
 	f.Add([]byte{0, 0, 1})
 	f.Fuzz(plansOf)
 }
@@ -200,13 +192,13 @@ func TestPlans_KeepTheirBoundsOnRandomInput(t *testing.T) {
 
 // BenchmarkPlan plans a tuning of 1,024 trials.
 func BenchmarkPlan(b *testing.B) {
-	var options []cost.TrialOption
+	var options []halving.TrialOption
 	for n := 1.0; n <= 128; n *= 2 {
-		options = append(options, cost.TrialOption{Seconds: 100/n + n/10, Cost: 1 + n/50})
+		options = append(options, halving.TrialOption{Seconds: 100/n + n/10, Cost: 1 + n/50})
 	}
-	front, stages := cost.Front(options), cost.Halving(1024, 2, 2)
+	front, stages := halving.Front(options), halving.Stages(1024, 2, 2)
 	for b.Loop() {
-		if _, err := cost.FrontsOf(front, stages).FastestWithin(6000); err != nil {
+		if _, err := halving.FrontsOf(front, stages).FastestWithin(6000); err != nil {
 			b.Fatal(err)
 		}
 	}

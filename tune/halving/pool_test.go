@@ -1,10 +1,10 @@
-package cost_test
+package halving_test
 
 import (
 	"math/rand/v2"
 	"testing"
 
-	"courier/policy/cost"
+	"courier/tune/halving"
 )
 
 func TestWaves(t *testing.T) {
@@ -16,7 +16,7 @@ func TestWaves(t *testing.T) {
 		{1, 5, 4, 0},
 		{0, 1, 4, 0},
 	} {
-		if got := cost.Waves(c.trials, c.cores, c.pool); got != c.want {
+		if got := halving.Waves(c.trials, c.cores, c.pool); got != c.want {
 			t.Errorf("Waves(%d, %d, %d) = %d, want %d", c.trials, c.cores, c.pool, got, c.want)
 		}
 	}
@@ -25,9 +25,9 @@ func TestWaves(t *testing.T) {
 // With a sublinear speed-up, a full pool is best used with one core per trial, and the last trial
 // with all cores.
 func TestPoolFronts_SpendCoresWhereFewTrialsRemain(t *testing.T) {
-	speeds := []cost.PoolSpeed{{Cores: 1, EpochSeconds: 10}, {Cores: 4, EpochSeconds: 4}}
-	stages := []cost.Stage{{Trials: 8, Epochs: 1}, {Trials: 4, Epochs: 1}, {Trials: 1, Epochs: 4}}
-	fronts := cost.PoolFronts(stages, speeds, 4)
+	speeds := []halving.PoolSpeed{{Cores: 1, EpochSeconds: 10}, {Cores: 4, EpochSeconds: 4}}
+	stages := []halving.Stage{{Trials: 8, Epochs: 1}, {Trials: 4, Epochs: 1}, {Trials: 1, Epochs: 4}}
+	fronts := halving.PoolFronts(stages, speeds, 4)
 	plan := fronts.Fastest()
 	var cores []int
 	for i, k := range plan.Options {
@@ -49,17 +49,17 @@ func TestStageFronts_KeepPoolAndBound(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for n := range 2000 {
 		pool := 1 + random.IntN(16)
-		var speeds []cost.PoolSpeed
+		var speeds []halving.PoolSpeed
 		for cores := 1; cores <= pool; cores *= 2 {
-			speeds = append(speeds, cost.PoolSpeed{
+			speeds = append(speeds, halving.PoolSpeed{
 				Cores: cores, EpochSeconds: 1 + 20*random.Float64(), StartSeconds: 2 * random.Float64(),
 			})
 		}
-		var stages []cost.Stage
+		var stages []halving.Stage
 		for trials := 1 + random.IntN(64); trials > 0; trials /= 2 + random.IntN(3) {
-			stages = append(stages, cost.Stage{Trials: trials, Epochs: 1 + random.IntN(8)})
+			stages = append(stages, halving.Stage{Trials: trials, Epochs: 1 + random.IntN(8)})
 		}
-		fronts := cost.PoolFronts(stages, speeds, pool)
+		fronts := halving.PoolFronts(stages, speeds, pool)
 		fastest, cheapest := fronts.Fastest(), fronts.Cheapest()
 		part := random.Float64()
 		budget := cheapest.Cost + part*(fastest.Cost-cheapest.Cost) + 1e-9
@@ -72,7 +72,7 @@ func TestStageFronts_KeepPoolAndBound(t *testing.T) {
 		if err != nil || timely.Seconds > deadline {
 			t.Fatalf("case %d: %+v, %v; want at most %g s", n, timely, err, deadline)
 		}
-		for _, p := range []cost.Plan{within, timely, fastest, cheapest} {
+		for _, p := range []halving.Plan{within, timely, fastest, cheapest} {
 			if p.Cost > float64(pool)*p.Seconds*(1+1e-9) {
 				t.Fatalf("case %d: %g core-seconds in %g s need more than %d cores", n, p.Cost, p.Seconds, pool)
 			}
