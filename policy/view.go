@@ -84,7 +84,8 @@ type Job struct {
 	// PausedUntil is the end of the current pause; in the past if the job makes progress.
 	PausedUntil time.Time
 
-	// IsFixed: the job keeps its units, as nothing is known about others or moves are turned off.
+	// IsFixed: nothing is known about the job with other units, or moves are turned off. It keeps its
+	// units, but may grow by its own epochs (policy/fit).
 	IsFixed bool
 	// Epochs is the number of epochs of the whole run; 0: unknown. HasMoved: the units of the run have
 	// changed, the last time EpochsSinceMove epochs ago.

@@ -55,9 +55,6 @@ func (s *Pool) plan(arrival *policy.Job, r decide.Regressors, now time.Time) (jo
 		f, job, ok := s.Jobs[i].predict(r, now)
 		// More processes than CPUs may never have been measured. Their jobs are planned by what is
 		// known about fewer CPUs.
-		if s.IsFixed || s.Objective == ObjectiveCost { // growth would cost core-seconds
-			job.Training = nil
-		}
 		job.IsFixed = s.IsFixed || !ok && (!isFull || len(f.alternatives) == 0)
 		jobs, view.Jobs = append(jobs, f), append(view.Jobs, job)
 	}
@@ -85,7 +82,7 @@ var policies = map[string]policy.Policy{
 	ObjectiveSLO:     fit.Grow(policy.Guard(deadline.ForNode())),
 	ObjectiveJCT:     fit.Grow(policy.Guard(policy.JCT())),
 	ObjectiveQuality: fit.Grow(policy.Guard(quality.New(quality.Options{}))),
-	ObjectiveCost:    fit.Grow(policy.Guard(cost.Policy{})),
+	ObjectiveCost:    fit.KeepGrown(policy.Guard(cost.Policy{})),
 }
 
 // policy returns the policy of the objective. An arriving job is planned by its SLO under each of them.

@@ -15,9 +15,15 @@ import (
 // is likely to keep its promise does not grow.
 //
 // Jobs keep the units by which they have grown, as long as no other job gets them.
-func Grow(p policy.Policy) policy.Policy { return growth{p} }
+func Grow(p policy.Policy) policy.Policy { return growth{p, true} }
 
-type growth struct{ policy.Policy }
+// KeepGrown is Grow for a policy that saves units, under which no job grows any more.
+func KeepGrown(p policy.Policy) policy.Policy { return growth{p, false} }
+
+type growth struct {
+	policy.Policy
+	mayGrow bool
+}
 
 // grower is a running job with the units that it gets.
 type grower struct {
@@ -57,7 +63,9 @@ func (g growth) Plan(v *policy.View) (moves []policy.Move) {
 			left -= j.Grown
 		}
 	}
-	growByOwnEpochs(v, jobs, left)
+	if g.mayGrow {
+		growByOwnEpochs(v, jobs, left)
+	}
 	for _, j := range jobs {
 		if j.move.Units != j.held() {
 			moves = append(moves, j.move)

@@ -150,7 +150,7 @@ func Run(
 func newWorld(trace []TraceJob, rates Throughputs, o Options) (*world, error) {
 	w := &world{Options: o, pauses: o.pause(), runs: learnedRuns{}}
 	if len(trace) == 0 {
-		return nil, errNoJobs
+		return nil, errors.New("the trace has no jobs")
 	}
 	for _, t := range trace {
 		options := optionsOf(t, rates[t.Model], o.AllowBatchChange)

@@ -1,7 +1,6 @@
 package elastic
 
 import (
-	"encoding/csv"
 	"fmt"
 	"maps"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"courier/policy"
+	"courier/regress/table"
 )
 
 // Throughputs maps a model and a global batch size to iterations per second by number of GPUs.
@@ -63,25 +63,22 @@ func readThroughput(path string) (map[int]policy.Curve, error) {
 		return nil, err
 	}
 	defer file.Close()
-	records, err := csv.NewReader(withoutMark(file)).ReadAll()
+	t, err := table.Read(file)
 	if err != nil {
 		return nil, err
 	}
-	if len(records) == 0 || records[0][0] != "global_batch_size" {
+	if t.Header[0] != "global_batch_size" {
 		return nil, fmt.Errorf("the first column is not global_batch_size")
 	}
 
-	gpus := make([]int, len(records[0]))
-	for i, name := range records[0][1:] {
-		if gpus[i+1], err = strconv.Atoi(strings.TrimSpace(name)); err != nil || gpus[i+1] < 1 {
+	gpus := make([]int, len(t.Header))
+	for i, name := range t.Header[1:] {
+		if gpus[i+1], err = strconv.Atoi(name); err != nil || gpus[i+1] < 1 {
 			return nil, fmt.Errorf("column %q is not a number of GPUs", name)
-		}
-		if slices.Contains(gpus[:i+1], gpus[i+1]) {
-			return nil, fmt.Errorf("column %q occurs twice", name)
 		}
 	}
 	rows := map[int]policy.Curve{}
-	for n, record := range records[1:] {
+	for n, record := range t.Rows {
 		batch, err := strconv.Atoi(strings.TrimSpace(record[0]))
 		if err != nil || batch < 1 {
 			return nil, fmt.Errorf("line %d: batch size %q", n+2, record[0])

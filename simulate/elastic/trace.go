@@ -1,9 +1,7 @@
 package elastic
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +9,9 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"courier/regress/table"
 )
 
 // TraceJob is a row of a trace. Times are relative to the clock of the trace.
@@ -52,46 +51,37 @@ func ReadTraceFile(path string) ([]TraceJob, error) {
 	return jobs, nil
 }
 
-var errNoJobs = errors.New("the trace has no jobs")
-
 // ReadTrace reads a trace in order of submission. Jobs submitted at the same time keep their order.
 func ReadTrace(r io.Reader) ([]TraceJob, error) {
-	in := csv.NewReader(withoutMark(r))
-	header, err := in.Read()
-	if errors.Is(err, io.EOF) {
-		return nil, errNoJobs
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read header: %w", err)
-	}
-	row, err := newTraceRow(header)
+	t, err := table.Read(r)
 	if err != nil {
 		return nil, err
+	}
+	row := &traceRow{index: map[string]int{}}
+	for _, name := range []string{
+		columnID, columnSubmitted, columnDeadline, columnIterations, columnModel, columnBatchSize,
+	} {
+		if row.index[name], err = t.Column(name); err != nil {
+			return nil, err
+		}
 	}
 
 	var jobs []TraceJob
 	seen := map[string]bool{}
-	for {
-		row.cells, err = in.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-		line, _ := in.FieldPos(0)
+	for i := range t.Rows {
+		row.cells = t.Rows[i]
 		job, err := row.job()
 		if err == nil && seen[job.ID] {
 			err = fmt.Errorf("job %q occurs twice", job.ID)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", line, err)
+			return nil, fmt.Errorf("line %d: %w", i+2, err)
 		}
 		seen[job.ID] = true
 		jobs = append(jobs, job)
 	}
 	if len(jobs) == 0 {
-		return nil, errNoJobs
+		return nil, errors.New("the trace has no jobs")
 	}
 	slices.SortStableFunc(jobs, func(a, b TraceJob) int {
 		return cmp.Compare(a.Submitted, b.Submitted)
@@ -99,38 +89,10 @@ func ReadTrace(r io.Reader) ([]TraceJob, error) {
 	return jobs, nil
 }
 
-// withoutMark skips a byte order mark, with which some programs begin a text in UTF-8.
-func withoutMark(r io.Reader) *bufio.Reader {
-	in := bufio.NewReader(r)
-	if start, _ := in.Peek(3); string(start) == "\ufeff" {
-		_, _ = in.Discard(3) // these bytes are buffered
-	}
-	return in
-}
-
 // traceRow reads the cells of a row by the names of columns.
 type traceRow struct {
 	index map[string]int
 	cells []string
-}
-
-func newTraceRow(header []string) (*traceRow, error) {
-	row := &traceRow{index: map[string]int{}}
-	for i, name := range header {
-		if slices.Contains(header[:i], name) && name != "" {
-			return nil, fmt.Errorf("column %q occurs twice in the header", name)
-		}
-		row.index[name] = i
-	}
-	for _, name := range []string{
-		columnID, columnSubmitted, columnDeadline, columnIterations, columnModel, columnBatchSize,
-	} {
-		if !slices.Contains(header, name) {
-			return nil, fmt.Errorf("missing column %q; the columns are %s", name,
-				strings.Join(header, ", "))
-		}
-	}
-	return row, nil
 }
 
 func (r *traceRow) job() (TraceJob, error) {

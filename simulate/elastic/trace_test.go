@@ -38,7 +38,7 @@ func TestReadThroughputs_NamesUnusableCells(t *testing.T) {
 		"negative":    {"global_batch_size,1,2\n32,1,-2\n", `net.csv: line 2: column 2: the rate "-2"`},
 		"infinite":    {"global_batch_size,1,2\n32,Inf,2\n", `net.csv: line 2: column 1: the rate "Inf"`},
 		"text":        {"global_batch_size,1,2\n32,1,2\n64,fast,2\n", `line 3: column 1: the rate "fast"`},
-		"GPUs twice":  {"global_batch_size,1,1\n32,1,2\n", `column "1" occurs twice`},
+		"GPUs twice":  {"global_batch_size,1,1\n32,1,2\n", `column 3 is named "1", want a name of its own`},
 		"batch twice": {"global_batch_size,1\n32,1\n32,2\n", "line 3: batch size 32 occurs twice"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,11 +66,11 @@ func throughputs(t *testing.T, text string) string {
 func TestReadTrace_RejectsUnusableRows(t *testing.T) {
 	const header = "job_id,submission_time,num_iteration,model_name,deadline,batch_size\n"
 	for name, test := range map[string]struct{ text, want string }{
-		"empty":          {"", "the trace has no jobs"},
-		"only a mark":    {"\ufeff", "the trace has no jobs"},
-		"column twice":   {"a,job_id,a\n", `column "a" occurs twice in the header`},
+		"empty":          {"", "the file is empty"},
+		"only a mark":    {"\ufeff", "the file is empty"},
+		"column twice":   {"a,job_id,a\n", `column 3 is named "a", want a name of its own`},
 		"no jobs":        {header, "no jobs"},
-		"missing column": {"job_id,deadline\n", `missing column "submission_time"`},
+		"missing column": {"job_id,deadline\n", `there is no column "submission_time" among job_id, deadline`},
 		"repeated job":   {header + "a,1,1,m,1,1\na,1,1,m,1,1\n", `line 3: job "a" occurs twice`},
 		"not a number":   {header + "a,x,1,m,1,1\n", `line 2: submission_time is "x"`},
 		"negative":       {header + "a,1,-1,m,1,1\n", `num_iteration is "-1"`},
