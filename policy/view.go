@@ -323,7 +323,6 @@ const (
 	ReasonNewcomer   Reason = "newcomer"    // the fall of the loss is not known yet
 	ReasonWatched    Reason = "watched"     // the loss hardly fell once, or it rises
 	ReasonCompleting Reason = "completing"  // the loss hardly fell twice
-	ReasonStale      Reason = "stale"       // the loss is too old to plan from
 	ReasonCost       Reason = "least cost"  // the fewest unit-seconds
 	ReasonOwnEpochs  Reason = "own epochs"  // the job's own epochs show that it would be faster
 

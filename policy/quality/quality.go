@@ -9,7 +9,11 @@
 // come nearest to their shares.
 package quality
 
-import "courier/policy"
+import (
+	"slices"
+
+	"courier/policy"
+)
 
 // Options of a policy.
 type Options struct {
@@ -34,16 +38,14 @@ func New(o Options) *Policy { return &Policy{o} }
 
 // Plan implements policy.Policy.
 func (p *Policy) Plan(v *policy.View) (moves []policy.Move) {
-	states, windows, o := p.observe(v)
-	planned, _ := divideNode(states, windows, o)
+	jobs, _ := p.divide(v)
 	if v.Units > 0 {
-		return stepUnits(v, planned, windows)
+		return stepUnits(v, jobs)
 	}
-	for i := range v.Jobs {
-		j := &v.Jobs[i]
-		if s, ok := planned[j.ID]; ok && s.share != j.Share {
-			reason := reasonOf(s, windows[j.ID])
-			moves = append(moves, policy.Move{Kind: policy.Weigh, Job: j.ID, Share: s.share, Reason: reason})
+	for _, j := range jobs {
+		if j.share != j.Share {
+			m := policy.Move{Kind: policy.Weigh, Job: j.ID, Share: j.share, Reason: j.reason()}
+			moves = append(moves, m)
 		}
 	}
 	return moves
@@ -51,29 +53,8 @@ func (p *Policy) Plan(v *policy.View) (moves []policy.Move) {
 
 // IsIdle reports whether no job grows any more, so that the policy need not be asked as often.
 func (p *Policy) IsIdle(v *policy.View) bool {
-	_, isIdle := divideNode(p.observe(v))
+	_, isIdle := p.divide(v)
 	return isIdle
-}
-
-// observe returns the states and windows of the jobs that report losses, and the options for them.
-func (p *Policy) observe(v *policy.View) (map[string]jobState, map[string]*lossWindow, Options) {
-	states, windows, o := map[string]jobState{}, map[string]*lossWindow{}, p.o
-	if o.Threshold == 0 {
-		o.Threshold = evenGrowth(v)
-	}
-	for i := range v.Jobs {
-		j := &v.Jobs[i]
-		if j.Losses == nil {
-			continue
-		}
-		s := jobState{share: j.Share}
-		if v.Units > 0 {
-			s.share = float64(j.Units) / float64(v.Units)
-		}
-		s.phase, windows[j.ID] = observe(j.Losses, o)
-		states[j.ID] = s
-	}
-	return states, windows, o
 }
 
 // evenGrowth returns the default threshold; 0 if the work of no job is known.
@@ -96,36 +77,31 @@ func evenGrowth(v *policy.View) float64 {
 	return float64(n) / work
 }
 
-// reasonOf returns why a job gets its share.
-func reasonOf(s jobState, w *lossWindow) policy.Reason {
+// reason returns why a job gets its share.
+func (j *sharedJob) reason() policy.Reason {
 	switch {
-	case s.isStale:
-		return policy.ReasonStale
-	case w == nil:
+	case j.window == nil:
 		return policy.ReasonNewcomer
-	case s.phase == watched:
+	case j.phase == watched:
 		return policy.ReasonWatched
-	case s.phase == completing:
+	case j.phase == completing:
 		return policy.ReasonCompleting
 	}
 	return policy.ReasonGrowing
 }
 
-// stepUnits turns shares into whole units. A job that reports no loss, or a stale one, keeps its units.
-func stepUnits(v *policy.View, planned map[string]jobState, windows map[string]*lossWindow) (moves []policy.Move) {
+// stepUnits turns shares into whole units. A job whose losses are unknown keeps its units.
+func stepUnits(v *policy.View, planned []*sharedJob) (moves []policy.Move) {
 	steps := unitSteps{view: v, units: make([]int, len(v.Jobs)), wanted: make([]float64, len(v.Jobs))}
+	shared := make([]*sharedJob, len(v.Jobs))
 	free := v.Units
 	for i := range v.Jobs {
 		j := &v.Jobs[i]
-		steps.units[i] = j.Floor
-		s, isPlanned := planned[j.ID]
-		switch {
-		case !isPlanned:
+		if at := slices.IndexFunc(planned, func(s *sharedJob) bool { return s.Job == j }); at >= 0 {
+			shared[i] = planned[at]
+			steps.units[i], steps.wanted[i] = j.Floor, planned[at].share
+		} else {
 			steps.units[i] = max(j.Floor, j.Units)
-		case s.isStale:
-			steps.wanted[i] = float64(j.Units)
-		default:
-			steps.wanted[i] = s.share * float64(v.Units)
 		}
 		free -= steps.units[i]
 	}
@@ -136,23 +112,15 @@ func stepUnits(v *policy.View, planned map[string]jobState, windows map[string]*
 			continue
 		}
 		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: units, Reason: policy.ReasonShare}
-		if s, isPlanned := planned[j.ID]; isPlanned {
-			m.Growth = growthOf(windows[j.ID])
-			if isForDeadline := units == j.Floor && units > j.Units; !isForDeadline {
-				m.Reason = reasonOf(s, windows[j.ID])
-			}
+		if s := shared[i]; s != nil && s.window != nil {
+			m.Growth = s.growth
+		}
+		if isForDeadline := units == j.Floor && units > j.Units; shared[i] != nil && !isForDeadline {
+			m.Reason = shared[i].reason()
 		}
 		moves = append(moves, m)
 	}
 	return moves
-}
-
-// growthOf returns the growth of a window; 0 if there is none or it is stale.
-func growthOf(w *lossWindow) float64 {
-	if w == nil || w.IsStale {
-		return 0
-	}
-	return w.growth(false)
 }
 
 // unitSteps gives units to jobs in steps of their curves.

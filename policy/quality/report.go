@@ -30,7 +30,7 @@ func IsDiverging(l *policy.Losses) bool {
 // observe returns the last window of a job, and its phase before that window. The window is nil if
 // nothing is known about the growth of the job yet.
 func observe(l *policy.Losses, o Options) (phase, *lossWindow) {
-	reports := l.Reports[max(0, len(l.Reports)-MaxReports):]
+	reports := lastReports(l)
 	scale := scaleOf(l)
 	windows := make([]lossWindow, 0, MaxReports)
 	if len(reports) == 1 && len(reports[0].Steps) >= minSteps {
@@ -40,18 +40,14 @@ func observe(l *policy.Losses, o Options) (phase, *lossWindow) {
 		windows = append(windows, windowOf(&reports[i], reports[i-1].Loss, scale))
 	}
 
-	isStale := isStale(l, reports)
 	if len(windows) == 0 {
-		if isStale {
-			return growing, &lossWindow{IsStale: true}
-		}
 		return growing, nil
 	}
 	before, last := growing, &windows[len(windows)-1]
 	for i := range windows[:len(windows)-1] {
 		before = before.next(windows[i].growth(o.IsPublished) >= o.threshold())
 	}
-	last.IsStale, last.IsDiverging = isStale, isDiverging(windows)
+	last.IsDiverging = isDiverging(windows)
 	return before, last
 }
 
@@ -69,9 +65,14 @@ func scaleOf(l *policy.Losses) float64 {
 	return 1
 }
 
-// isStale reports whether the job has been silent for too long.
-func isStale(l *policy.Losses, reports []policy.LossReport) bool {
-	sum := 0.0
+func lastReports(l *policy.Losses) []policy.LossReport {
+	return l.Reports[max(0, len(l.Reports)-MaxReports):]
+}
+
+// isStale reports whether the job has been silent for too long, so that its losses are too old to plan
+// from.
+func isStale(l *policy.Losses) bool {
+	sum, reports := 0.0, lastReports(l)
 	for i := range reports {
 		sum += reports[i].Seconds
 	}

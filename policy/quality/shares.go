@@ -2,9 +2,10 @@ package quality
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
+
+	"courier/policy"
 )
 
 // phase is what the last rounds showed about a job.
@@ -28,7 +29,6 @@ type lossWindow struct {
 
 	IORatio     float64 // the job's share of the IO of the node; 0: unknown
 	IOWaitRatio float64 // mean share of the node's CPUs that waited for IO
-	IsStale     bool    // the job is silent, so that the window is too old to plan from
 	IsDiverging bool    // the loss rises
 }
 
@@ -60,70 +60,64 @@ func (w *lossWindow) usedRatio() float64 {
 // maxGrowth bounds the growth of a job whose window or CPU is almost zero.
 const maxGrowth = 1e6
 
-// jobState is the state of a job between two rounds.
-type jobState struct {
-	phase   phase
-	share   float64 // of the node, as planned in the last round
-	isStale bool    // the window was too old, so that the job kept its phase and share
+// sharedJob is a job in a plan.
+type sharedJob struct {
+	*policy.Job
+	window    *lossWindow // nil: the job has not shown two losses yet
+	phase     phase       // before the window, and then after it
+	growth    float64
+	share     float64 // present, and then planned
+	isAtFloor bool
 }
 
-// divideNode returns the new states of the jobs. A nil window means that a job has not shown two losses
-// yet. With the published rule, shares are caps, and isIdle reports that all jobs are completing:
-// every cap is the whole node, and the caller doubles the interval. Otherwise the shares sum to 1. A stale
-// job keeps its share as far as the floor of the others allows. A diverging job is watched.
-func divideNode(
-	before map[string]jobState, windows map[string]*lossWindow, o Options,
-) (after map[string]jobState, isIdle bool) {
-	if len(windows) == 0 {
-		return nil, false
+// divide returns the planned shares of the jobs whose losses are known, by ID. Others keep theirs. With
+// the published rule, shares are caps, and isIdle reports that all jobs are completing: every cap is the
+// whole node, and the caller doubles the interval. Otherwise the shares sum to what the other jobs leave.
+func (p *Policy) divide(v *policy.View) (jobs []*sharedJob, isIdle bool) {
+	o := p.o
+	if o.Threshold == 0 {
+		o.Threshold = evenGrowth(v)
 	}
-	jobs := jobsOf(before, windows, o)
+	jobs, kept := observeAll(v, o)
 	sum, completed := 0.0, 0
 	for _, j := range jobs {
-		j.observe(j.window, j.growth >= o.threshold(), o.IsPublished)
-		if j.phase == completing {
+		if j.observe(o); j.phase == completing {
 			completed++
 		}
 		sum += j.growth
 	}
+	isIdle = len(jobs) > 0 && completed == len(jobs)
 
-	floor, areEqual := o.floor(len(jobs)), completed == len(jobs) || sum == 0
+	floor := o.floor(len(v.Jobs))
 	for _, j := range jobs {
-		switch {
-		case j.keepsShare():
-		case areEqual:
+		if isIdle || sum == 0 {
 			j.share = 1 // each cap is the whole node; fill divides it otherwise
-		default:
+		} else {
 			j.share = j.nextShare(j.growth/sum, floor, o.IsPublished)
 		}
 	}
 	if !o.IsPublished {
-		fill(jobs, floor)
+		fill(jobs, max(1-kept, floor*float64(len(jobs))), floor)
 	}
-	after = map[string]jobState{}
-	for _, j := range jobs {
-		after[j.name] = j.jobState
-	}
-	return after, completed == len(jobs)
+	return jobs, isIdle
 }
 
-// plannedJob is a job in a plan.
-type plannedJob struct {
-	jobState
-	name      string
-	window    *lossWindow
-	growth    float64
-	isAtFloor bool
-}
-
-// jobsOf returns the jobs by name, with their growth. Newcomers often grow fastest: they count as the
-// fastest job, and as growing if no other job does, but have no growth with the published rule.
-func jobsOf(before map[string]jobState, windows map[string]*lossWindow, o Options) (jobs []*plannedJob) {
+// observeAll returns the jobs whose losses are known with their growth, and the shares of the others.
+// Newcomers often grow fastest: they count as the fastest job, and as growing if no other job does, but
+// have no growth with the published rule.
+func observeAll(v *policy.View, o Options) (jobs []*sharedJob, kept float64) {
 	largest := 0.0
-	for _, name := range slices.Sorted(maps.Keys(windows)) {
-		j := &plannedJob{jobState: before[name], name: name, window: windows[name]}
-		if w := j.window; w != nil && (o.IsPublished || !w.IsStale) {
-			j.growth = w.growth(o.IsPublished)
+	for i := range v.Jobs {
+		j := &sharedJob{Job: &v.Jobs[i], share: v.Jobs[i].Share}
+		if j.Losses == nil || isStale(j.Losses) {
+			kept += j.Share
+			continue
+		}
+		if v.Units > 0 {
+			j.share = float64(j.Units) / float64(v.Units)
+		}
+		if j.phase, j.window = observe(j.Losses, o); j.window != nil {
+			j.growth = j.window.growth(o.IsPublished)
 			largest = max(largest, j.growth)
 		}
 		jobs = append(jobs, j)
@@ -133,27 +127,18 @@ func jobsOf(before map[string]jobState, windows map[string]*lossWindow, o Option
 			j.growth = cmp.Or(largest, o.threshold())
 		}
 	}
-	return jobs
+	slices.SortFunc(jobs, func(a, b *sharedJob) int { return cmp.Compare(a.ID, b.ID) })
+	return jobs, kept
 }
 
-// observe updates the phase of a job by its window; nil if the job has not shown two losses yet.
-func (s *jobState) observe(w *lossWindow, isGrowing, isPublished bool) {
-	if s.isStale = false; w == nil || isPublished {
-		s.phase = s.phase.next(w == nil || isGrowing)
+// observe updates the phase of a job by its window.
+func (j *sharedJob) observe(o Options) {
+	if w := j.window; w != nil && w.IsDiverging && !o.IsPublished {
+		j.phase = watched
 		return
 	}
-	switch {
-	case w.IsStale:
-		s.isStale = true
-	case w.IsDiverging:
-		s.phase = watched
-	default:
-		s.phase = s.phase.next(isGrowing)
-	}
+	j.phase = j.phase.next(j.window == nil || j.growth >= o.threshold())
 }
-
-// keepsShare reports whether a job keeps the share of its last round.
-func (s *jobState) keepsShare() bool { return s.isStale && s.share > 0 && s.share <= 1 }
 
 // Bounds of Options.Floor (resource policies, section 2.4).
 const (
@@ -187,48 +172,20 @@ func (p phase) next(isGrowing bool) phase {
 }
 
 // nextShare returns the share of a job with a part of the growth of all jobs.
-func (s *jobState) nextShare(part, floor float64, isPublished bool) float64 {
+func (j *sharedJob) nextShare(part, floor float64, isPublished bool) float64 {
 	switch {
-	case s.phase == completing:
+	case j.phase == completing:
 		return max(part, floor)
-	case s.phase == watched && s.share > 0 && s.share <= 1:
-		return s.share
+	case j.phase == watched && j.share > 0 && j.share <= 1:
+		return j.share
 	case isPublished && part == 0:
 		return 1 // a limit of 0 is no limit
 	}
 	return part
 }
 
-// fill raises shares to the floor and scales the others, so that all sum to 1. Jobs that keep their
-// shares are scaled only if the others would fall below the floor, or if there are no others.
-func fill(jobs []*plannedJob, floor float64) {
-	var kept, open []*plannedJob
-	above := 0.0 // what the kept shares have above the floor
-	for _, j := range jobs {
-		if !j.keepsShare() {
-			open = append(open, j)
-			continue
-		}
-		kept = append(kept, j)
-		above += max(j.share, floor) - floor
-	}
-	if len(open) == 0 {
-		divide(kept, 1, floor)
-		return
-	}
-	rest, most := 1.0, 1-floor*float64(len(jobs))
-	for _, j := range kept {
-		if j.share = max(j.share, floor); above > most {
-			j.share = floor + (j.share-floor)*most/above
-		}
-		rest -= j.share
-	}
-	divide(open, rest, floor)
-}
-
-// divide divides a share of the node among jobs in proportion to their shares, but gives each at least
-// the floor.
-func divide(jobs []*plannedJob, share, floor float64) {
+// fill scales shares so that they sum to a share of the node, but gives each job at least the floor.
+func fill(jobs []*sharedJob, share, floor float64) {
 	for isChanged := true; isChanged; {
 		rest, sum, above := share, 0.0, 0
 		for _, j := range jobs {
