@@ -96,7 +96,6 @@ class Session:
     def __init__(self):
         self.fits = []  # of frameworks that are active, innermost last
         self.tracker = None  # set by _torch
-        self.memory = lambda: {}  # of the devices; set by _torch
         self._channel = Channel(os.environ.get("COURIER_INSTRUMENT_CHANNEL", ""))
         self._reset()
         atexit.register(self.finish)
@@ -169,7 +168,7 @@ class Session:
         self._block = None
         self.send("unit", epoch=number, count=count, seconds=(ended - began) / count,
                   ago=clock() - ended, source=fit.source, unit=fit.unit_name, of=fit.total,
-                  **fields, **self.memory())
+                  **fields, **_memory())
         for error in _guard.errors():
             self.send("error", text=error)
 
@@ -238,6 +237,32 @@ class Session:
             self.send("end", units=self.highest, dropped=self._channel.dropped or None,
                       error=type(error).__name__ if error is not None else None)
             self._channel.flush(0.5)
+
+
+def _memory():
+    """Peak memory: of the devices that this process uses, or else of the process."""
+    cuda = sys.modules.get("torch.cuda")
+    found = {}
+    try:
+        if cuda is not None and cuda.is_initialized():
+            devices = [cuda.memory_stats(i) for i in range(cuda.device_count())]
+            used = [d for d in devices if d.get("allocated_bytes.all.peak")]
+            found = {
+                "devices": len(used), "device": cuda.get_device_name(),
+                "gpu_peak_allocated": max(d["allocated_bytes.all.peak"] for d in used),
+                "gpu_peak_reserved": max(d["reserved_bytes.all.peak"] for d in used),
+                "gpu_ooms": sum(d.get("num_ooms", 0) for d in used) or None,
+            }
+    except Exception:
+        found = {}
+    try:
+        import resource
+
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["rss_peak"] = peak if sys.platform == "darwin" else peak * 1024
+    except ImportError:
+        pass
+    return {k: v for k, v in found.items() if v is not None}
 
 
 def _flush_before_exit(session):

@@ -21,7 +21,6 @@ def tracker():
     if _installed is None:
         _installed = Torch(session())
         session().tracker = _installed
-        session().memory = memory
     return _installed
 
 
@@ -84,11 +83,11 @@ class Torch:
     def report_progress(self, now):
         """At most once in a second, from a step of an optimizer."""
         unit = self._passes.unit
-        if unit is None or unit.main is None or self._session.fits:
+        if unit is None or unit.main is None:
             self._session.next_progress = now + 1
             return
-        self._session.progress(now, unit=self._number(unit), batches=unit.batches,
-                               of=unit.main.loader.length)
+        number = self._session.highest + 1 if self._session.fits else self._number(unit)
+        self._session.progress(now, unit=number, batches=unit.batches, of=unit.main.loader.length)
 
     def _began(self, unit):
         if unit.number > 1 + self._skipped or self._session.fits:
@@ -337,29 +336,3 @@ def _timed(original):
             return result
 
     return save
-
-
-def memory():
-    """Peak memory: of the devices that this process uses, or else of the process."""
-    cuda = sys.modules.get("torch.cuda")
-    found = {}
-    try:
-        if cuda is not None and cuda.is_initialized():
-            devices = [cuda.memory_stats(i) for i in range(cuda.device_count())]
-            used = [d for d in devices if d.get("allocated_bytes.all.peak")]
-            found = {
-                "devices": len(used), "device": cuda.get_device_name(),
-                "gpu_peak_allocated": max(d["allocated_bytes.all.peak"] for d in used),
-                "gpu_peak_reserved": max(d["reserved_bytes.all.peak"] for d in used),
-                "gpu_ooms": sum(d.get("num_ooms", 0) for d in used) or None,
-            }
-    except Exception:
-        found = {}
-    try:
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found["rss_peak"] = peak if sys.platform == "darwin" else peak * 1024
-    except ImportError:
-        pass
-    return {k: v for k, v in found.items() if v is not None}
