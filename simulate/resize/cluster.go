@@ -67,17 +67,13 @@ type resizeRun struct {
 }
 
 type runningTraining struct {
-	result      *ResizedJob
-	shape       speed.Shape
-	started     float64
-	done        float64 // samples
-	pausedUntil float64
-	nextReport  float64
-	window      []speed.StepReport
-	seen        []speed.ShapeTime // of former shapes
-	prior       *speed.Prior
-	record      policy.Record
-	isReady     bool // the window is complete, and was not judged yet
+	policy.Training // as of the last decision; Seen has the former shapes
+	result          *ResizedJob
+	started         float64
+	pausedUntil     float64
+	nextReport      float64
+	prior           *speed.Prior
+	isReady         bool // the window is complete, and was not judged yet
 }
 
 // Simulate runs jobs in order of arrival until all have ended.
@@ -110,8 +106,10 @@ func (r *resizeRun) start() {
 		j.QueueSeconds = r.now - j.Job.ArrivalSeconds
 		r.free -= j.Job.Guess.Cores()
 		r.running = append(r.running, &runningTraining{
+			Training: policy.Training{
+				Facts: j.Job.Facts, Requested: j.Job.Guess, Shape: j.Job.Guess, Model: j.Job.Speeds, Pause: movePause,
+			},
 			result:     j,
-			shape:      j.Job.Guess,
 			started:    r.now,
 			nextReport: r.now + reportEvery,
 			prior:      speed.Nearest(r.finished, j.Job.Facts),
@@ -124,25 +122,25 @@ func (r *resizeRun) advance(t *runningTraining) {
 	if r.now < t.pausedUntil {
 		return
 	}
-	t.done += t.result.Job.speed(t.shape) * tickSeconds
+	t.DoneSamples += t.result.Job.speed(t.Shape) * tickSeconds
 	if r.now+tickSeconds < t.nextReport || r.knowledge == KnowsNothing {
 		return
 	}
 	t.nextReport += reportEvery
-	t.window = append(t.window, t.result.Job.report(t.shape, reportNoise, r.random))
-	t.isReady = len(t.window)%reportsPerWindow == 0
+	t.Window = append(t.Window, t.result.Job.report(t.Shape, reportNoise, r.random))
+	t.isReady = len(t.Window)%reportsPerWindow == 0
 }
 
 // end removes the jobs that have ended, and returns their number.
 func (r *resizeRun) end() int {
 	before := len(r.running)
 	r.running = slices.DeleteFunc(r.running, func(t *runningTraining) bool {
-		over := t.done - t.result.Job.Samples()
+		over := t.DoneSamples - t.result.Job.Samples()
 		if over < 0 {
 			return false
 		}
-		t.result.RunSeconds = r.now - t.started - over/t.result.Job.speed(t.shape)
-		r.free += t.shape.Cores()
+		t.result.RunSeconds = r.now - t.started - over/t.result.Job.speed(t.Shape)
+		r.free += t.Shape.Cores()
 		if m := r.learn(t); m != nil {
 			r.finished = append(r.finished, m.Finished())
 		}
@@ -156,15 +154,15 @@ func (r *resizeRun) learn(t *runningTraining) *speed.Model {
 	if r.knowledge != KnowsTelemetry && r.knowledge != KnowsSteps {
 		return nil
 	}
-	seen := slices.Clone(t.seen)
-	if len(t.window) >= reportsPerWindow {
+	seen := slices.Clone(t.Seen)
+	if len(t.Window) >= reportsPerWindow {
 		seen = append(seen, r.shapeTime(t))
 	}
 	return speed.Learn(t.result.Job.Facts, seen, t.prior, largest)
 }
 
 func (r *resizeRun) shapeTime(t *runningTraining) speed.ShapeTime {
-	s := speed.NewShapeTime(t.window)
+	s := speed.NewShapeTime(t.Window)
 	if r.knowledge == KnowsSteps {
 		s.ComputeCoreSeconds, s.UpdateSeconds, s.TransferSeconds = 0, 0, 0
 	}
@@ -179,7 +177,7 @@ func (r *resizeRun) plan() {
 	v := &policy.View{Now: epoch.Add(duration(r.now)), Units: clusterCores}
 	ready := map[string]*runningTraining{}
 	for _, t := range r.running {
-		j := policy.Job{ID: t.result.Job.ID, Units: t.shape.Cores()}
+		j := policy.Job{ID: t.result.Job.ID, Units: t.Shape.Cores()}
 		if t.isReady {
 			t.isReady = false
 			ready[j.ID], j.Training = t, r.view(t)
@@ -192,7 +190,7 @@ func (r *resizeRun) plan() {
 	}
 	moves := resizing.Plan(v)
 	for id, record := range resizing.Remember(v, moves) {
-		ready[id].record = record
+		ready[id].Record = record
 	}
 	for _, m := range moves {
 		r.move(ready[m.Job], m.Shape)
@@ -205,31 +203,21 @@ var resizing = fit.New(largest)
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 func (r *resizeRun) move(t *runningTraining, to speed.Shape) {
-	t.seen = append(t.seen, r.shapeTime(t))
-	r.free -= to.Cores() - t.shape.Cores()
-	t.shape, t.window = to, nil
+	t.Seen = append(t.Seen, r.shapeTime(t))
+	r.free -= to.Cores() - t.Shape.Cores()
+	t.Shape, t.Window = to, nil
 	t.pausedUntil = r.now + movePause.Seconds()
 	t.nextReport = t.pausedUntil + reportEvery
 }
 
+// view returns what the policy knows about a job.
 func (r *resizeRun) view(t *runningTraining) *policy.Training {
-	job := t.result.Job
-	v := &policy.Training{
-		Facts:            job.Facts,
-		Requested:        job.Guess,
-		Shape:            t.shape,
-		Window:           t.window,
-		Model:            job.Speeds,
-		Elapsed:          duration(r.now - t.started),
-		DoneSamples:      t.done,
-		RemainingSamples: job.Samples() - t.done,
-		Pause:            movePause,
-		Record:           t.record,
-	}
+	t.Elapsed = duration(r.now - t.started)
+	t.RemainingSamples = t.result.Job.Samples() - t.DoneSamples
 	if r.knowledge != KnowsTruth {
-		v.Model = r.learn(t)
+		t.Model = r.learn(t)
 	}
-	return v
+	return &t.Training
 }
 
 // compareBottleneck counts whether the bottleneck of a window is the true one.
