@@ -25,8 +25,7 @@ type guard struct{ Policy }
 // guarded is a running job with what the policy wants for it.
 type guarded struct {
 	*Job
-	move  Move // of the policy; its units are the target
-	units int  // before
+	move Move // of the policy; its units are the target
 }
 
 // Plan implements Policy.
@@ -61,7 +60,7 @@ func (g guard) Plan(v *View) []Move {
 			continue // policy/fit knows its deadline and what its pause costs
 		}
 		if j.protect(v); !j.isWorthwhile(v.Cores) {
-			j.move.Units = j.units
+			j.move.Units = j.Units
 		}
 	}
 	settle(v, jobs, free.Units-granted)
@@ -69,7 +68,7 @@ func (g guard) Plan(v *View) []Move {
 		return moves
 	}
 	for _, j := range jobs {
-		isMove := j.move.Units != j.units
+		isMove := j.move.Units != j.Units
 		if j.move.isShaped() {
 			isMove = j.move.Units == j.move.Shape.Cores()
 		}
@@ -102,7 +101,7 @@ func (v *View) withFloors() (free *View, jobs []guarded) {
 		j.Floor = j.leastUnits()
 		left -= j.Floor
 		order[i] = j
-		jobs = append(jobs, guarded{j, Move{Kind: Resize, Job: j.ID, Units: j.Units}, j.Units})
+		jobs = append(jobs, guarded{j, Move{Kind: Resize, Job: j.ID, Units: j.Units}})
 	}
 	slices.SortStableFunc(order, func(a, b *Job) int { return a.Deadline.Compare(b.Deadline) })
 	for _, j := range order {
@@ -121,8 +120,8 @@ func (v *View) withFloors() (free *View, jobs []guarded) {
 // if only more units would save it. A job that is lost may give up all but the fewest.
 func (j *guarded) protect(v *View) {
 	for _, p := range j.curve() {
-		if j.move.Units < j.units && p.Units >= j.move.Units && j.KeepsDeadline(v, p.Units) {
-			j.move.Units = min(p.Units, j.units)
+		if j.move.Units < j.Units && p.Units >= j.move.Units && j.KeepsDeadline(v, p.Units) {
+			j.move.Units = min(p.Units, j.Units)
 			return
 		}
 	}
@@ -148,8 +147,8 @@ const (
 
 // isWorthwhile reports whether the change is large enough.
 func (j *guarded) isWorthwhile(cores int) bool {
-	change := math.Abs(float64(j.move.Units - j.units))
-	return change >= minShareOfSelf*float64(j.units) || change >= minShareOfNode*float64(cores)
+	change := math.Abs(float64(j.move.Units - j.Units))
+	return change >= minShareOfSelf*float64(j.Units) || change >= minShareOfNode*float64(cores)
 }
 
 // areWorthwhile reports whether new shares of a node are worth setting: one of them changes enough, or
@@ -177,17 +176,17 @@ func settle(v *View, jobs []guarded, capacity int) {
 	needed := -capacity
 	for i := range jobs {
 		j := &jobs[i]
-		needed += j.units
-		isShrinking := j.move.Units < j.units && !j.isSettling()
-		if isShrinking || j.move.Units > j.units && !j.KeepsDeadline(v, j.units) {
-			needed += j.move.Units - j.units
+		needed += j.Units
+		isShrinking := j.move.Units < j.Units && !j.isSettling()
+		if isShrinking || j.move.Units > j.Units && !j.KeepsDeadline(v, j.Units) {
+			needed += j.move.Units - j.Units
 		}
 	}
 	for i := range jobs {
 		j := &jobs[i]
-		if less := j.units - j.move.Units; less > 0 && j.isSettling() {
+		if less := j.Units - j.move.Units; less > 0 && j.isSettling() {
 			if needed <= 0 {
-				j.move.Units = j.units
+				j.move.Units = j.Units
 			}
 			needed -= less
 		}
@@ -205,13 +204,13 @@ func limitRaises(v *View, jobs []guarded, capacity int, isArrival bool) bool {
 	for _, mayNeed := range []bool{false, true} {
 		for i := range jobs {
 			j := &jobs[i]
-			if held > capacity && j.move.Units > j.units && (mayNeed || j.KeepsDeadline(v, j.units)) {
-				held -= j.move.Units - j.units
-				j.move.Units = j.units
+			if held > capacity && j.move.Units > j.Units && (mayNeed || j.KeepsDeadline(v, j.Units)) {
+				held -= j.move.Units - j.Units
+				j.move.Units = j.Units
 			}
 		}
 	}
 	return held <= capacity || !isArrival && !slices.ContainsFunc(jobs, func(j guarded) bool {
-		return j.move.Units > j.units
+		return j.move.Units > j.Units
 	})
 }

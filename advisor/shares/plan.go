@@ -87,10 +87,10 @@ var policies = map[string]policy.Policy{
 
 // policy returns the policy of the objective. An arriving job is planned by its SLO under each of them.
 func (s *Pool) policy(isArrival bool) policy.Policy {
-	if isArrival || s.Objective == "" {
-		return policies[ObjectiveSLO]
+	if p, isKnown := policies[s.Objective]; isKnown && !isArrival {
+		return p
 	}
-	return policies[s.Objective]
+	return policies[ObjectiveSLO]
 }
 
 // held returns the CPUs that the elastic jobs hold, without those by which they have grown by their
