@@ -8,7 +8,7 @@ from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
 
-from courier_instrument import _keras, _session  # noqa: E402
+from courier_instrument import _frameworks, _session  # noqa: E402
 
 
 class CallbackList:
@@ -46,7 +46,7 @@ class Sent:
 class KerasTest(unittest.TestCase):
     def setUp(self):
         self.now = 100.0
-        for module in (_keras, _session):
+        for module in (_frameworks, _session):
             patcher = mock.patch.object(module, "clock", lambda: self.now)
             patcher.start()
             self.addCleanup(patcher.stop)
@@ -55,7 +55,7 @@ class KerasTest(unittest.TestCase):
         self.addCleanup(patcher.stop)
         self.list = type("CallbackList", (CallbackList,), {
             name: CallbackList.__dict__[name] for name in CallbackList.__dict__ if name.startswith("on_")})
-        _keras.callback_list(types.SimpleNamespace(CallbackList=self.list))
+        _frameworks.keras_callbacks(types.SimpleNamespace(CallbackList=self.list))
         self.sent = Sent()
         _session.session()._channel = self.sent
 

@@ -1,9 +1,8 @@
-"""Keeps errors of the instrumentation away from the training."""
+"""Observes functions of frameworks, and keeps errors of the instrumentation away from the training."""
 
 import functools
 import importlib
 import os
-import threading
 
 MAX_FAILURES = 3  # of one function; then it does nothing any more
 
@@ -43,11 +42,11 @@ def quietly(function):
     where = function.__module__ + "." + function.__qualname__
 
     @functools.wraps(function)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args):
         if _failures.get(where, 0) >= MAX_FAILURES:
             return None
         try:
-            return function(*args, **kwargs)
+            return function(*args)
         except Exception as error:  # KeyboardInterrupt and SystemExit are the training's
             failed(where, error)
             return None
@@ -55,45 +54,41 @@ def quietly(function):
     return wrapper
 
 
-def patch(owner, name, make):
-    """Replaces a function of a class or module by ``make(function)``, once. What is not callable by
-    itself, such as a descriptor, stays as it is."""
+class Call:
+    """A call of an observed function. ``note`` is for the observers."""
+
+    __slots__ = ("args", "kwargs", "result", "note")
+
+    def __init__(self, args, kwargs):
+        self.args, self.kwargs, self.result, self.note = args, kwargs, None, None
+
+    def get(self, index, name, default=None):
+        """An argument by its position or its name."""
+        return self.args[index] if len(self.args) > index else self.kwargs.get(name, default)
+
+
+def observe(owner, name, before=None, after=None, always=None):
+    """Observes the calls of a function of a class or module, once: ``before(call)``, which may change the
+    arguments, ``after(call)`` without an exception, ``always(call)`` also after one. What is not callable
+    by itself, such as a descriptor, stays as it is. Without the function, nothing happens."""
     original = vars(owner).get(name)
-    if not callable(original) or getattr(original, "_courier_patched", False):
-        return False
-    replacement = functools.wraps(original)(make(original))
-    replacement._courier_patched = True
-    setattr(owner, name, replacement)
-    return True
+    if not callable(original) or getattr(original, "_courier_observed", False):
+        return
+    before, after, always = (f and quietly(f) for f in (before, after, always))
 
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        call = Call(args, kwargs)
+        if before:
+            before(call)
+        try:
+            call.result = original(*call.args, **call.kwargs)
+        finally:
+            if always:
+                always(call)
+        if after:
+            after(call)
+        return call.result
 
-def around(before=None, after=None):
-    """Makes a wrapper that calls ``before(args, kwargs)`` and ``after(args, kwargs, result, note)``
-    quietly. The note is what ``before`` returned. ``after`` is not called after an exception."""
-    before = quietly(before) if before else None
-    after = quietly(after) if after else None
-
-    def make(original):
-        def wrapper(*args, **kwargs):
-            note = before(args, kwargs) if before else None
-            result = original(*args, **kwargs)
-            if after:
-                after(args, kwargs, result, note)
-            return result
-
-        return wrapper
-
-    return make
-
-
-class Depth(threading.local):
-    """How deep a thread is in nested calls, for functions that call each other."""
-
-    value = 0
-
-    def __enter__(self):
-        self.value += 1
-        return self.value
-
-    def __exit__(self, *_):
-        self.value -= 1
+    wrapper._courier_observed = True
+    setattr(owner, name, wrapper)

@@ -47,6 +47,8 @@ def pick(values):
     values: (name, value) in the order of logging; the last value of a name counts."""
     loss, rank, others = None, -1, {}
     for name, value in values:
+        if value is None:
+            continue
         held_out, of_training, is_loss = classify(name)
         if not held_out and is_loss:
             own = 2 if name == "loss" else 1 if of_training else 0

@@ -21,35 +21,26 @@ RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "LOCAL_RANK
 
 clock = time.perf_counter
 
-_rank = None  # in the process group; it stays known after the group is destroyed
+_group = (None, None)  # rank and number of processes; they stay known after the group is destroyed
 
 
-def is_first_rank():
-    """Whether this process reports for its job. A launcher may set the rank only after the start."""
-    global _rank
+def _ranks():
+    """The rank of this process among those that train together, and their number, where known. A
+    launcher may set the rank only after the start."""
+    global _group
     distributed = sys.modules.get("torch.distributed")
     try:
         if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            _rank = distributed.get_rank()
+            _group = distributed.get_rank(), distributed.get_world_size()
     except Exception:
         pass
-    if _rank is not None:
-        return _rank == 0
+    if _group[0] is not None:
+        return _group
     for name in RANKS:
         if os.environ.get(name, "").isdigit():
-            return int(os.environ[name]) == 0
-    return os.environ.get("SLURM_NTASKS", "1") == "1" or os.environ.get("SLURM_PROCID", "0") == "0"
-
-
-def _world():
-    """The number of processes that train together."""
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            return distributed.get_world_size()
-    except Exception:
-        pass
-    return None
+            return int(os.environ[name]), None
+    is_alone = os.environ.get("SLURM_NTASKS", "1") == "1"
+    return 0 if is_alone or os.environ.get("SLURM_PROCID", "0") == "0" else 1, None
 
 
 class Fit:
@@ -57,39 +48,49 @@ class Fit:
     that loaders and optimizers show are not reported: they are the same ones."""
 
     def __init__(self, source, total=None, unit="epoch", batch_size=None):
-        self.source, self.unit_name, self.total = source, unit, total
-        self.batch_size = batch_size
-        self._session = session()
-        self._base = None
-        self._began = clock()
+        self.source, self.unit_name, self.total, self.batch_size = source, unit, total, batch_size
+        self.last = 0  # number of the last unit
+        self.evaluation = 0.0  # seconds of the unit
+        self.held = None  # (number, end, measured) of a unit whose end is not known yet
+        self._first = self._base = None
         self._values = []
-        self._session.enter(self)
-
-    def begin_unit(self):
-        """A unit begins now. Without this call it begins where the previous one ended."""
+        session().enter(self)
         self._began = clock()
+
+    def begin_unit(self, number=None):
+        """A unit begins now. Without this call it begins where the previous one ended."""
+        self._first = self._first or number
+        self._began, self.evaluation = clock(), 0.0
 
     def log(self, values):
-        for name, value in values.items():
-            number = _names.number_of(value)
-            if number is not None:
-                self._values.append((str(name), number))
+        self._values += [(str(k), _names.number_of(v)) for k, v in (values or {}).items()]
 
-    def unit(self, number, values=None, ended=None, **measured):
-        """A unit with the script's number, from 1, has ended, by default now."""
-        now = clock() if ended is None else ended
+    def unit(self, number, values=None, is_held=False, **measured):
+        """A unit with the script's number, from 1, has ended, or its end will follow.
+
+        The end of the only epoch of a fit is held, too: a script that calls fit in its own loop evaluates
+        and saves between two calls, so that the epoch ends when the next fit begins. The last one ends
+        after its evaluation."""
+        self.last = number
+        self.log(values)
+        measured = dict(session().measured_since(self._began), batch_size=self.batch_size, **measured)
+        self.held = number, clock(), measured
+        if is_held or self.total is not None and self.total == self._first:
+            session().held = self
+        else:
+            self.report(clock())
+
+    def report(self, ended):
+        (number, _, measured), self.held = self.held, None
         if self._base is None:
-            self._base = self._session.base_for(number)
-        if values:
-            self.log(values)
-        message = self._session.measured_since(self._began)
-        message.update(batch_size=self.batch_size, **measured)
-        message.update(_names.pick(self._values + self._session.values_between(self._began, now)))
-        self._session.unit(self, self._base + number, self._began, now, message)
-        self._began, self._values = now, []
+            self._base = session().base_for(number)
+        values = self._values + session().values_between(self._began, ended)
+        measured.update(_names.pick(values), evaluation=self.evaluation or None)
+        session().unit(self, self._base + number, self._began, ended, measured)
+        self._began, self._values, self.evaluation = ended, [], 0.0
 
     def end(self):
-        self._session.leave(self)
+        session().leave(self)
 
 
 class Session:
@@ -104,34 +105,39 @@ class Session:
     def _reset(self):
         self.next_progress = 0.0
         self.highest = 0  # number of the last unit
-        self.held = None  # a unit whose end is not known yet; set by _keras
+        self.held = None  # a fit whose last unit has no known end
         self._block = None
-        self._has_said_hello = False
-        self._is_finished = False
+        self._has_begun = self._is_finished = False
         self._values = collections.deque(maxlen=MAX_VALUES)
         self._saves = collections.deque(maxlen=100)
+        self._evaluation = 0.0  # when it began
         self._pid = os.getpid()
 
-    @_guard.quietly
     def _after_fork(self):
         """A child starts without fits. It may be a worker of a loader, or train itself."""
-        self._channel.after_fork()
-        self.fits.clear()
-        self._reset()
+        try:
+            self._channel.after_fork()
+            self.fits.clear()
+            self._reset()
+            self._restart()
+            util = sys.modules.get("multiprocessing.util")
+            if util is not None:  # its children do not run atexit
+                util.Finalize(None, self.finish, exitpriority=-10)
+        except Exception as error:
+            _guard.failed("fork", error)
+
+    def _restart(self):
         if self.tracker is not None:
             self.tracker.restart()
-        util = sys.modules.get("multiprocessing.util")
-        if util is not None:  # its children do not run atexit
-            util.Finalize(None, self.finish, exitpriority=-10)
 
     # Messages
 
     def send(self, kind, may_be_lost=False, **fields):
-        if not is_first_rank():
+        if _ranks()[0] != 0:
             return
-        if not self._has_said_hello:
-            self._has_said_hello = True
-            _flush_before_exit(self)
+        if not self._has_begun:
+            self._has_begun = True
+            _guard.observe(os, "_exit", before=lambda call: session().finish())  # which skips atexit
         message = {"type": kind}
         message.update((k, round(v, 6) if isinstance(v, float) else v)
                        for k, v in fields.items() if v is not None)
@@ -139,26 +145,21 @@ class Session:
 
     def announce(self, source, unit, began, **fields):
         """A training begins, with the seconds since then."""
-        self.send("fit", source=source, unit=unit, ago=clock() - began, world=_world(), **fields)
+        self.send("fit", source=source, unit=unit, ago=clock() - began, world=_ranks()[1], **fields)
 
     def unit(self, fit, number, began, ended, fields):
         """A unit has ended. Short ones wait for others, and are then reported as a block."""
         self.highest = max(self.highest, number)
-        block = self._block
-        if block is not None and (block[0] is not fit or block[1] != number - 1):
-            self.flush()
-            block = None
-        first, count = (block[2], block[3] + 1) if block is not None else (began, 1)
+        first, count = began, 1
+        if self._block is not None:
+            if self._block[:2] == (fit, number - 1):
+                first, count = self._block[2], self._block[3] + 1
+            else:
+                self.flush()
         self._block = (fit, number, first, count, ended, fields)
         is_short = fit.unit_name == "round" or ended - began < SHORT_SECONDS
         if not is_short or ended - first >= BLOCK_SECONDS or number == fit.total:
             self.flush()
-
-    def report_held(self, ended=None):
-        """Reports the unit whose end was not known, with a new end if one is given."""
-        held, self.held = self.held, None
-        if held is not None:
-            held.report(held.ended if ended is None else ended)
 
     def flush(self):
         """Reports the units that wait."""
@@ -178,24 +179,56 @@ class Session:
 
     # Fits
 
+    def current(self):
+        """The innermost fit; None without one."""
+        return self.fits[-1] if self.fits else None
+
     def enter(self, fit):
+        self.report_held(clock())
         self.flush()
-        self.fits.append(fit)
-        if self.tracker is not None and len(self.fits) == 1:
-            self.tracker.restart()
+        self.fits = [f for f in self.fits if f.source != fit.source] + [fit]  # one may have been left
+        if len(self.fits) == 1:
+            self._restart()
         self.announce(fit.source, fit.unit_name, clock(), of=fit.total, batch_size=fit.batch_size)
+
+    def log(self, values):
+        if self.fits:
+            self.fits[-1].log(values)
+
+    def end_fit(self):
+        if self.fits:
+            self.leave(self.fits[-1])
 
     def leave(self, fit):
         self.flush()
         if fit in self.fits:
             self.fits.remove(fit)
-        if self.tracker is not None and not self.fits:
-            self.tracker.restart()
+        if not self.fits:
+            self._restart()
 
     def base_for(self, number):
         """What is added to the numbers of a fit whose first one is given. A fit that counts on from
         the previous one keeps its numbers, and one that starts again continues the count."""
         return 0 if number > self.highest else self.highest
+
+    def report_held(self, ended=None):
+        """Reports the unit whose end was not known, with a new end if one is given."""
+        fit, self.held = self.held, None
+        if fit is not None and fit.held is not None:
+            fit.report(fit.held[1] if ended is None else ended)
+
+    def evaluates(self):
+        self._evaluation = clock()
+
+    def evaluated(self, values):
+        """An evaluation has ended. After the fit, it belongs to the held unit."""
+        seconds, fit = clock() - self._evaluation, self.current()
+        if fit is None and self.held is not None:
+            fit = self.held
+            fit.held = fit.held[0], clock(), fit.held[2]
+            fit.log(values)
+        if fit is not None:
+            fit.evaluation += seconds
 
     # Measurements
 
@@ -217,10 +250,8 @@ class Session:
         return sum(e - b for b, e in list(self._saves) if b >= begin and e <= end) or None
 
     def measured_since(self, began):
-        measured = {"save": self.saves_between(began, clock())}
-        if self.tracker is not None:
-            measured.update(self.tracker.measured())
-        return measured
+        measured = self.tracker.measured() if self.tracker is not None else {}
+        return dict(measured, save=self.saves_between(began, clock()))
 
     @_guard.quietly
     def finish(self):
@@ -231,16 +262,16 @@ class Session:
         error = getattr(sys, "last_value", None)
         self.report_held()
         if self.tracker is not None:
-            self.tracker.finish(error is not None)
+            self.tracker.finish(clock(), error is not None)
         self.flush()
-        if self._has_said_hello:
+        if self._has_begun:
             self.send("end", units=self.highest, dropped=self._channel.dropped or None,
                       error=type(error).__name__ if error is not None else None)
             self._channel.flush(0.5)
 
 
 def _memory():
-    """Peak memory: of the devices that this process uses, or else of the process."""
+    """Peak memory: of the devices that this process uses, and of the process."""
     cuda = sys.modules.get("torch.cuda")
     found = {}
     try:
@@ -262,21 +293,7 @@ def _memory():
         found["rss_peak"] = peak if sys.platform == "darwin" else peak * 1024
     except ImportError:
         pass
-    return {k: v for k, v in found.items() if v is not None}
-
-
-def _flush_before_exit(session):
-    """os._exit runs no atexit functions."""
-    if getattr(os._exit, "_courier_patched", False):
-        return
-    original = os._exit
-
-    def _exit(status):
-        session.finish()
-        return original(status)
-
-    _exit._courier_patched = True
-    os._exit = _exit
+    return found
 
 
 _session = None

@@ -1,0 +1,340 @@
+"""The frameworks that have epochs or rounds, and the loggers. Each function attaches to a module."""
+
+import sys
+
+from ._guard import observe, quietly
+from ._names import HELD_OUT, TRAINING, words_of
+from ._session import Fit, clock, session
+
+
+def _by_name(reactions, event_at=1):
+    """An observer of a function that is called with the name of an event."""
+
+    def react(call):
+        reaction = reactions.get(call.args[event_at])
+        if reaction is not None:
+            reaction(call)
+
+    return react
+
+
+def _end(call):
+    session().end_fit()
+
+
+# Keras 3 and tf_keras: the list of callbacks that every fit and evaluation has.
+
+_adapter = None  # of the last iterator over data
+
+
+def keras_callbacks(module):
+    """keras.src.callbacks.callback_list, tf_keras.src.callbacks"""
+    owner = module.CallbackList
+
+    def train_began(call):
+        global _adapter
+        parameters = getattr(call.args[0], "params", None) or {}
+        size, _adapter = getattr(_adapter, "batch_size", None), None
+        fit = Fit("keras", parameters.get("epochs"), batch_size=size if type(size) is int else None)
+        fit.steps = parameters.get("steps")
+
+    def epoch_began(call):
+        session().current().begin_unit(call.get(1, "epoch") + 1)
+
+    def epoch_ended(call):  # before the callbacks of the script, which may take long or stop the training
+        fit = session().current()
+        # A metric without a prefix is of the training.
+        values = {k if k == "loss" or words_of(k)[0] in HELD_OUT else "train_" + k: v
+                  for k, v in dict(call.get(2, "logs") or {}).items()}
+        fit.unit(call.get(1, "epoch") + 1, values, batches=fit.steps, steps=fit.steps)
+
+    def test_ended(call):
+        session().evaluated({"test_" + k: v for k, v in dict(call.get(1, "logs") or {}).items()})
+
+    observe(owner, "on_train_begin", after=train_began)
+    observe(owner, "on_epoch_begin", after=epoch_began)
+    observe(owner, "on_epoch_end", before=epoch_ended)
+    observe(owner, "on_test_begin", after=lambda call: session().evaluates())
+    observe(owner, "on_test_end", after=test_ended)
+    observe(owner, "on_train_end", after=_end)
+
+
+def keras_data(module):
+    """keras.src.trainers.epoch_iterator: that of a fit is made just before its training begins."""
+
+    def created(call):
+        global _adapter
+        _adapter = getattr(call.args[0], "data_adapter", None)
+
+    observe(module.EpochIterator, "__init__", after=created)
+
+
+def keras_model(module):
+    """keras.src.models.model"""
+    _observe_step(module.Trainer, "train_on_batch")
+
+
+# Lightning 2
+
+def lightning(module):
+    """lightning.pytorch.trainer.call, pytorch_lightning.trainer.call"""
+
+    def train_began(call):
+        trainer = call.args[0]
+        size = getattr(getattr(trainer, "train_dataloader", None), "batch_size", None)
+        Fit("lightning", trainer.max_epochs if (trainer.max_epochs or 0) > 0 else None, batch_size=size)
+
+    def epoch_ended(call):
+        # The second of two calls is that of the callbacks that save checkpoints and stop the training.
+        if call.kwargs.get("monitoring_callbacks") is not False:
+            trainer = call.args[0]
+            session().current().unit(trainer.current_epoch + 1, dict(trainer.callback_metrics))
+
+    observe(module, "_call_callback_hooks", after=_by_name({
+        "on_train_start": train_began,
+        "on_train_epoch_start": lambda call: session().current().begin_unit(),
+        "on_validation_start": lambda call: session().evaluates(),
+        "on_validation_end": lambda call: session().evaluated({}),
+        "on_train_epoch_end": epoch_ended,
+        "on_train_end": _end,
+        "on_exception": _end,
+    }))
+
+
+# The Trainer of Hugging Face
+
+def huggingface(module):
+    """transformers.trainer_callback"""
+
+    def train_began(call):
+        Fit("huggingface", call.args[3].num_train_epochs or None, batch_size=call.args[2].train_batch_size)
+
+    def epoch_began(call):
+        session().report_held(clock())
+        session().current().begin_unit()
+
+    def epoch_ended(call):  # its evaluation follows
+        state = call.args[3]
+        is_within = abs(state.epoch - round(state.epoch)) > 0.001
+        if not is_within or not state.global_step >= state.max_steps > 0:
+            session().current().unit(int(state.epoch + 0.999), is_held=True)
+
+    def train_ended(call):
+        session().report_held(clock())
+        session().end_fit()
+
+    observe(module.CallbackHandler, "call_event", after=_by_name({
+        "on_train_begin": train_began,
+        "on_epoch_begin": epoch_began,
+        "on_epoch_end": epoch_ended,
+        "on_log": lambda call: session().log(call.kwargs.get("logs")),
+        "on_evaluate": lambda call: session().log(call.kwargs.get("metrics")),
+        "on_train_end": train_ended,
+    }))
+
+
+# Boosting: a callback is added to the arguments of a training.
+
+def _observe_rounds(owner, name, add):
+    """add(call) adds a callback to the arguments of a training, and returns whether it did."""
+
+    def before(call):
+        call.note = add(call)
+
+    def always(call):
+        if call.note:
+            session().end_fit()
+
+    observe(owner, name, before=before, always=always)
+
+
+def _add(call, *callbacks):
+    call.kwargs["callbacks"] = list(call.kwargs.get("callbacks") or []) + list(callbacks)
+    return True
+
+
+@quietly
+def _begin_rounds(source, total):
+    Fit(source, total, "round")
+
+
+@quietly
+def _round(number, results):
+    """A round has ended. results: (set, metric, value). Names of sets are free: without a telling one,
+    the last of several sets is the held-out one, as early stopping takes it. That a single set is not
+    the training data is not certain."""
+    results = list(results)
+    values = {}
+    for name, metric, value in results:
+        is_last = name == results[-1][0] != results[0][0]
+        if not any(w in HELD_OUT or w in TRAINING for w in words_of(name)):
+            name = "valid" if is_last else "train"
+        values["%s_%s" % (name, metric)] = value
+    session().current().unit(number, values)
+
+
+def xgboost(module):
+    """xgboost.training: the wrappers for scikit-learn call train, too."""
+
+    class Observer(sys.modules["xgboost.callback"].TrainingCallback):
+        def __init__(self, total):
+            super().__init__()
+            self.total, self.done = total, 0
+
+        def before_training(self, model):
+            _begin_rounds("xgboost", self.total)
+            return model
+
+        def after_iteration(self, model, epoch, evals_log):
+            self.done += 1
+            _round(self.done, ((name, metric, values[-1][0] if isinstance(values[-1], tuple) else values[-1])
+                               for name, metrics in evals_log.items() for metric, values in metrics.items()))
+            return False
+
+    for name in ("train", "cv"):
+        _observe_rounds(module, name,
+                        lambda call: _add(call, Observer(call.get(2, "num_boost_round", 10))))
+
+
+def lightgbm(module):
+    """lightgbm.engine"""
+
+    class Observer:
+        order = 5  # before early stopping, which raises an exception in its last round
+
+        def __init__(self, before_iteration):
+            self.before_iteration = before_iteration
+
+        def __call__(self, env):
+            if not self.before_iteration:
+                _round(env.iteration + 1 - env.begin_iteration,
+                       (r[:3] for r in env.evaluation_result_list or []))
+            elif env.iteration == env.begin_iteration:
+                _begin_rounds("lightgbm", env.end_iteration - env.begin_iteration)
+
+    for name in ("train", "cv"):
+        _observe_rounds(module, name, lambda call: (  # not if callbacks were passed by position
+            len(call.args) <= 8 and _add(call, Observer(True), Observer(False))))
+
+
+def catboost(module):
+    """catboost.core: callbacks exist only for training on CPUs."""
+    import inspect
+
+    signature = inspect.signature(module.CatBoost._fit)
+
+    class Observer:
+        def after_iteration(self, info):
+            _round(info.iteration, (("train" if name == "learn" else "valid", metric, values[-1])
+                                    for name, metrics in (info.metrics or {}).items()
+                                    for metric, values in metrics.items()))
+            return True
+
+    def add(call):
+        own = call.args[0]
+        if "callbacks" not in signature.parameters or own.get_param("task_type") not in (None, "CPU"):
+            return False
+        bound = signature.bind(*call.args, **call.kwargs)  # fit passes everything by position
+        given = bound.arguments.get("callbacks")
+        given = [] if given is None else given if isinstance(given, list) else [given]
+        bound.arguments["callbacks"] = given + [Observer()]
+        call.args, call.kwargs = bound.args, bound.kwargs
+        _begin_rounds("catboost", own.get_param("iterations") or 1000)
+        return True
+
+    _observe_rounds(module.CatBoost, "_fit", add)
+
+
+# scikit-learn
+
+def perceptron(module):
+    """sklearn.neural_network._multilayer_perceptron"""
+    owner = module.BaseMultilayerPerceptron
+
+    def before(call):
+        own, samples = call.args[0], call.args[1].shape[0]
+        if call.args[-1] is True:  # incremental: a partial fit
+            _step_begins(call)
+            return
+        size = min(200 if own.batch_size == "auto" else own.batch_size, samples)
+        call.note = Fit("sklearn", own.max_iter, batch_size=int(size))
+
+    def always(call):
+        if call.note is None:
+            _step_ended(call)
+        else:
+            call.note.end()
+
+    def epoch_ended(call):
+        own, fit = call.args[0], session().current()
+        if fit is None:
+            return
+        values = {"train_loss": own.loss_curve_[-1]}
+        if own.early_stopping:
+            name = "val_accuracy" if hasattr(own, "classes_") else "val_r2"
+            values[name] = own.validation_scores_[-1]
+        fit.unit(fit.last + 1, values)
+
+    observe(owner, "_fit_stochastic", before=before, always=always)
+    observe(owner, "_update_no_improvement_count", after=epoch_ended)
+
+
+def gradient_boosting(module):
+    """sklearn.ensemble._gb"""
+    owner = module.BaseGradientBoosting
+    observe(owner, "_fit_stages", always=_end,
+            before=lambda call: _begin_rounds("sklearn", call.args[0].n_estimators))
+    observe(owner, "_fit_stage", after=lambda call: _round(call.get(1, "i") + 1, ()))
+
+
+def linear_model(module):
+    """sklearn.linear_model._stochastic_gradient"""
+    _observe_step(module.BaseSGDClassifier, "partial_fit")
+    _observe_step(module.BaseSGDRegressor, "partial_fit")
+
+
+def _observe_step(owner, name):
+    """A call of the method is a step of the script's own loop."""
+    observe(owner, name, before=_step_begins, after=_step_ended)
+
+
+def _step_begins(call):
+    from ._torch import tracker
+
+    tracker().cleared(clock())
+
+
+def _step_ended(call):
+    from ._torch import tracker
+
+    shape = getattr(call.get(1, "X", call.kwargs.get("x")), "shape", None)
+    tracker().step(call.args[0], clock(), int(shape[0]) if shape else None)
+
+
+# Loggers: values that the script gives to them.
+
+def _log(name, value):
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _log("%s/%s" % (name, key) if name else str(key), item)
+    else:
+        session().value(name, value)
+
+
+def summary_writer(module):
+    """torch.utils.tensorboard.writer, tensorboardX.writer"""
+    owner = module.SummaryWriter
+    observe(owner, "add_scalar", after=lambda call: _log(call.get(1, "tag"), call.get(2, "scalar_value")))
+    observe(owner, "add_scalars",
+            after=lambda call: _log(call.get(1, "main_tag"), call.get(2, "tag_scalar_dict")))
+
+
+def wandb(module):
+    """wandb.sdk.wandb_run"""
+    observe(module.Run, "log", after=lambda call: _log("", call.get(1, "data")))
+
+
+def mlflow(module):
+    """mlflow.tracking.fluent"""
+    observe(module, "log_metric", after=lambda call: _log(call.get(0, "key"), call.get(1, "value")))
+    observe(module, "log_metrics", after=lambda call: _log("", call.get(0, "metrics")))
