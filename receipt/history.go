@@ -130,8 +130,8 @@ func (r *historyReader) add(event schemas.Event) {
 		r.change(e.At, schemas.EventAdmitted, e.Advice.Message)
 		r.predict(&e.Advice, e.Advice.Chosen)
 	case *schemas.Started:
-		r.change(e.At, schemas.EventStarted, fmt.Sprintf("run %d: batch size %d on %s",
-			e.Run, e.BatchSize, schemas.FormatCPUs(e.CPUs)))
+		r.change(e.At, schemas.EventStarted, fmt.Sprintf("run %d: %s on %s",
+			e.Run, schemas.FormatBatchSize(e.BatchSize), schemas.FormatCPUs(e.CPUs)))
 		r.set(e.At, &e.Setting)
 	case *schemas.Moved:
 		r.change(e.At, schemas.EventMoved, moveText(e))

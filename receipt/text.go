@@ -57,7 +57,7 @@ func (r *JobReceipt) Lines() []Line {
 
 // headline returns the job with its configuration and how it ended.
 func (r *JobReceipt) headline() string {
-	s := fmt.Sprintf("%s: %s, batch size %d on %s, %d of %s", r.JobID, r.State, r.BatchSize,
+	s := fmt.Sprintf("%s: %s, %s on %s, %d of %s", r.JobID, r.State, schemas.FormatBatchSize(r.BatchSize),
 		schemas.FormatCPUs(r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))
 	if r.Reason != "" {
 		s += ": " + r.Reason

@@ -74,7 +74,7 @@ var (
 		name:   "batch size",
 		plural: "batch sizes",
 		value:  func(alt *schemas.Alternative) uint32 { return alt.BatchSize },
-		format: func(n uint32) string { return fmt.Sprintf("batch size %d", n) },
+		format: schemas.FormatBatchSize,
 	}
 	cpuMoves = moveKind{
 		kind:   schemas.MoveCPUs,

@@ -15,7 +15,7 @@ func adviceText(a *schemas.Advice) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "courier: job %s: %s", a.JobID, a.Decision)
 	if c := a.Chosen; c != nil {
-		fmt.Fprintf(&b, ": batch size %d, %s, %s", c.BatchSize, schemas.FormatCPUs(c.CPUs),
+		fmt.Fprintf(&b, ": %s, %s, %s", schemas.FormatBatchSize(c.BatchSize), schemas.FormatCPUs(c.CPUs),
 			schemas.FormatCount(uint64(c.Epochs), "epoch"))
 	}
 	b.WriteByte('\n')
@@ -31,8 +31,8 @@ func adviceText(a *schemas.Advice) string {
 		if isChosen(a, alt) {
 			mark = "*"
 		}
-		fmt.Fprintf(table, " %s %d\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			mark, alt.BatchSize, alt.CPUs,
+		fmt.Fprintf(table, " %s %s\t%d\t%s\t%s\t%s\t%s\t%s\n",
+			mark, batchSizeText(alt.BatchSize), alt.CPUs,
 			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
 			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), schemas.OneLine(alt.Reason))
 	}
@@ -50,6 +50,13 @@ func isChosen(a *schemas.Advice, alt *schemas.Alternative) bool {
 }
 
 const unknownText = "-"
+
+func batchSizeText(n uint32) string {
+	if n == 0 {
+		return unknownText
+	}
+	return strconv.FormatUint(uint64(n), 10)
+}
 
 func durationText(seconds *float64) string {
 	if seconds == nil {

@@ -77,15 +77,24 @@ func (j *job) confirmControl(f finishedEpoch) {
 	}
 }
 
-// learnBatchSize takes the batch size that the instrumentation has measured. The epochs of a job that
-// ignores the advised batch size are recorded with the one that it used.
+// learnBatchSize takes the batch size that the instrumentation has measured, or that a job reports whose
+// batch size was unknown. The epochs of a job that ignores the advised batch size are recorded with the
+// one that it used.
 func (j *job) learnBatchSize(f finishedEpoch) {
 	s := &j.result.Setting
-	if !j.merge.IsMeasuring() || f.BatchSize == 0 || f.BatchSize == s.BatchSize || j.o.Adapt != AdaptOff {
+	if f.BatchSize == 0 || f.BatchSize == s.BatchSize || j.o.Adapt != AdaptOff ||
+		s.BatchSize > 0 && !j.merge.IsMeasuring() {
 		return
 	}
-	j.screen.message("the training uses batch size %d, not %d: its epochs are recorded with batch size %d",
-		f.BatchSize, s.BatchSize, f.BatchSize)
+	expected := s.BatchSize
+	if a := j.result.Advice; expected == 0 && a != nil {
+		expected = a.Chosen.BatchSize // by an earlier job
+	}
+	if expected != f.BatchSize && !j.hasBatchSize {
+		j.screen.message("the training uses batch size %d (before: %s): its epochs are recorded with it",
+			f.BatchSize, schemas.FormatBatchSize(expected))
+	}
+	j.hasBatchSize = true
 	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize
 }
 

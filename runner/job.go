@@ -58,6 +58,7 @@ type job struct {
 	contact           contact
 	hasHinted         bool // the user was informed that no epoch is recognized
 	hasExplained      bool // the user was informed that the accuracy is not the printed number
+	hasBatchSize      bool // the batch size was measured, and a difference reported
 	hasWarned         bool // the user was informed that an epoch was ignored
 	isFirstReport     bool // the process has not reported an epoch
 
@@ -133,9 +134,14 @@ func (j *job) hintAtOptions() {
 // start starts the command and publishes the start of the job.
 func (j *job) start(ctx context.Context) error {
 	j.hintAtOptions()
-	if !j.o.OmitHints && !hasPlaceholder(j.o.Command, batchPlaceholder) {
-		j.screen.message("the command has no %s: it must read the batch size from COURIER_BATCH_SIZE",
-			batchPlaceholder)
+	switch {
+	case j.o.OmitHints || hasPlaceholder(j.o.Command, batchPlaceholder):
+	case j.result.Setting.BatchSize == 0:
+		j.screen.message("the command has no %s: its batch size is unknown unless it is measured; if it "+
+			"reads %s, use --batch-sizes", batchPlaceholder, batchVariable)
+	default:
+		j.screen.message("the command has no %s: it must read the batch size from %s",
+			batchPlaceholder, batchVariable)
 	}
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		j.screen.message("the command has no %s: numerical libraries get %s, but nothing else "+

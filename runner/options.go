@@ -44,7 +44,8 @@ type Options struct {
 	Adapt string // how the job changes to an advised batch size; default AdaptOff
 
 	// BatchSize is the initial batch size instead of the advised one; 0: the advised one. It is the only
-	// choice if Request has no others and Adapt is AdaptOff.
+	// choice if Request has no others and Adapt is AdaptOff. Without it, the batch size is unknown if the
+	// command has neither {batch} nor COURIER_BATCH_SIZE.
 	BatchSize int
 
 	// Resize is how the CPUs of a running job change if Request.Elastic is set; default ResizeWeight.
@@ -156,7 +157,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Adapt == "" {
 		o.Adapt = AdaptOff
 	}
-	if o.BatchSize > 0 && len(o.Request.BatchSizes) == 0 && o.Adapt == AdaptOff {
+	if len(o.Request.BatchSizes) == 0 && o.Adapt == AdaptOff && (o.BatchSize > 0 || !o.takesBatchSize()) {
 		o.Request.BatchSizes = []int{o.BatchSize} // the advice is about what runs
 	}
 	if o.Resize == "" {
@@ -183,6 +184,11 @@ func (o Options) withDefaults() (Options, error) {
 		}
 	}
 	return o, nil
+}
+
+// takesBatchSize reports whether the command uses the batch size that it is given.
+func (o *Options) takesBatchSize() bool {
+	return hasPlaceholder(o.Command, batchPlaceholder) || hasPlaceholder(o.Command, batchVariable)
 }
 
 // validate checks the options before anything starts.

@@ -20,6 +20,7 @@ import (
 // Placeholders in the command of a job.
 const (
 	batchPlaceholder      = "{batch}"
+	batchVariable         = "COURIER_BATCH_SIZE" // of the environment
 	cpusPlaceholder       = "{cpus}"
 	epochsPlaceholder     = "{epochs}"
 	epochsDonePlaceholder = "{epoch}" // completed epochs; 0 except after a restart
@@ -122,11 +123,13 @@ func environment(
 	env = append(env,
 		"PYTHONUNBUFFERED=1",
 		"COURIER_JOB_ID="+job,
-		fmt.Sprintf("COURIER_BATCH_SIZE=%d", s.BatchSize),
 		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs),
 		fmt.Sprintf("COURIER_EPOCHS=%d", s.Epochs),
 		fmt.Sprintf("COURIER_EPOCHS_DONE=%d", epochsDone),
 	)
+	if s.BatchSize > 0 {
+		env = append(env, fmt.Sprintf("%s=%d", batchVariable, s.BatchSize))
+	}
 	if slo > 0 {
 		env = append(env, "COURIER_SLO_SECONDS="+strconv.FormatFloat(slo.Seconds(), 'f', -1, 64))
 	}

@@ -69,7 +69,7 @@ func requestAdvice(ctx context.Context, b *bus.Bus, request *schemas.JobRequest)
 	if err := b.Request(ctx, schemas.SubjectJobSubmit, request, advice); err != nil {
 		return nil, err
 	}
-	if c := advice.Chosen; c == nil || c.BatchSize == 0 || c.CPUs == 0 || c.Epochs == 0 {
+	if c := advice.Chosen; c == nil || c.CPUs == 0 || c.Epochs == 0 {
 		return nil, errors.New("the advice has no chosen configuration")
 	}
 	return advice, nil
@@ -187,6 +187,9 @@ func (j *job) chooseSetting() {
 	if a := j.result.Advice; a != nil {
 		s.BatchSize, s.CPUs, s.Epochs = a.Chosen.BatchSize, a.Chosen.CPUs, a.Chosen.Epochs
 	}
+	if request.HasUnknownBatchSize() {
+		s.BatchSize = 0 // it may have changed since an earlier job measured it
+	}
 	if j.o.BatchSize > 0 {
 		s.BatchSize = uint32(j.o.BatchSize)
 	}
@@ -199,8 +202,8 @@ func (j *job) printAdvice(adviceErr error) {
 	case a == nil && (j.o.OmitHints || j.o.Connect == nil):
 	case a == nil:
 		j.screen.message("job %s: no advice: %s", j.result.JobID, userMessage(adviceErr))
-		j.screen.message("running with batch size %d", s.BatchSize)
-	case a.Chosen.BatchSize != s.BatchSize:
+		j.screen.message("running with %s", schemas.FormatBatchSize(s.BatchSize))
+	case a.Chosen.BatchSize != s.BatchSize && s.BatchSize > 0:
 		j.screen.print(adviceText(a))
 		j.screen.message("running with batch size %d as requested, not the advised %d",
 			s.BatchSize, a.Chosen.BatchSize)

@@ -13,7 +13,7 @@ type Setting struct {
 	Model string `json:"model" ch:"model"`
 	// Name of the training data; "" is a dataset of its own.
 	Dataset string `json:"dataset,omitempty" ch:"dataset"`
-	// Samples per iteration.
+	// Samples per iteration; 0 if unknown.
 	BatchSize uint32 `json:"batch_size" ch:"batch_size"`
 	// Processes of the job on all its nodes.
 	CPUs uint32 `json:"cpus" ch:"cpus"`
@@ -32,8 +32,8 @@ func (s *Setting) validate() error {
 	if err := cmp.Or(validateText("model", s.Model), validateText("dataset", s.Dataset)); err != nil {
 		return err
 	}
-	if s.BatchSize < 1 || s.BatchSize > MaxBatchSize {
-		return Invalid("batch_size", "%d is not between 1 and %d", s.BatchSize, MaxBatchSize)
+	if s.BatchSize > MaxBatchSize {
+		return Invalid("batch_size", "%d is more than %d", s.BatchSize, MaxBatchSize)
 	}
 	if s.CPUs < 1 || s.CPUs > MaxCPUs {
 		return Invalid("cpus", "%d is not between 1 and %d", s.CPUs, MaxCPUs)

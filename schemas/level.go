@@ -1,6 +1,9 @@
 package schemas
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // ModelLevel returns the level of the column "model" for a model and its dataset: "model@dataset", or the
 // model alone without a dataset. Each pair has its own level, because runs on one dataset predict
@@ -10,6 +13,27 @@ func ModelLevel(model, dataset string) string {
 		return levelEscaper.Replace(model)
 	}
 	return levelEscaper.Replace(model) + "@" + levelEscaper.Replace(dataset)
+}
+
+// nominalBatchSize stands for an unknown batch size among features, which are logarithms. It is the
+// smallest of DefaultBatchSizes.
+const nominalBatchSize = 64
+
+// LearnedAs returns the model and the batch size under which runs are learned and predicted. Runs with
+// an unknown batch size, 0, are a model of their own: they predict nothing about a known one.
+func LearnedAs(model string, batchSize uint32) (string, uint32) {
+	if batchSize == 0 {
+		return model + " (unknown batch size)", nominalBatchSize
+	}
+	return model, batchSize
+}
+
+// FormatBatchSize writes a batch size for people.
+func FormatBatchSize(n uint32) string {
+	if n == 0 {
+		return "unknown batch size"
+	}
+	return fmt.Sprintf("batch size %d", n)
 }
 
 // levelEscaper marks a separator that belongs to a name.

@@ -124,8 +124,8 @@ var choiceText = map[string]string{
 
 // Text returns a one-line description.
 func (c *Choice) Text() string {
-	s := fmt.Sprintf("%s: batch size %d on %s, %s",
-		choiceText[c.Kind], c.BatchSize, FormatCPUs(c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
+	s := fmt.Sprintf("%s: %s on %s, %s",
+		choiceText[c.Kind], FormatBatchSize(c.BatchSize), FormatCPUs(c.CPUs), FormatCount(uint64(c.Epochs), "epoch"))
 	if c.StartSeconds > 0 {
 		s += ", started in " + FormatSeconds(c.StartSeconds)
 	}

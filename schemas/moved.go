@@ -158,8 +158,8 @@ func (e *Moved) Validate() error {
 		return err
 	}
 	for _, size := range []uint32{e.FromBatchSize, e.ToBatchSize} {
-		if size < 1 || size > MaxBatchSize {
-			return Invalid("to_batch_size", "%d is not between 1 and %d", size, MaxBatchSize)
+		if size > MaxBatchSize {
+			return Invalid("to_batch_size", "%d is more than %d", size, MaxBatchSize)
 		}
 	}
 	for _, n := range []uint32{e.FromCPUs, e.ToCPUs} {

@@ -77,7 +77,8 @@ type JobRequest struct {
 	CPUs CPUs `json:"cpus"`
 	// True if the CPUs of the running job may change to any of the listed counts.
 	Elastic bool `json:"elastic,omitempty"`
-	// Batch sizes to choose from; default 64, 128, 256, 512.
+	// Batch sizes to choose from; default 64, 128, 256, 512. The only entry 0 is an unknown batch size,
+	// which the command itself sets. It is taken from earlier such jobs if they measured it.
 	BatchSizes []int `json:"batch_sizes,omitempty"`
 	// Passes over the data; absent: chosen according to max_epochs and target_accuracy.
 	Epochs int `json:"epochs,omitempty"`
@@ -112,6 +113,11 @@ func (r *JobRequest) Subject() string { return SubjectJobSubmit }
 // DefaultBatchSizes returns the batch sizes of a request without batch sizes. They come from the
 // paper (Courier, ICPE 2021, Table 1).
 func DefaultBatchSizes() []int { return []int{64, 128, 256, 512} }
+
+// HasUnknownBatchSize reports whether the command sets its batch size itself, and does not tell it.
+func (r *JobRequest) HasUnknownBatchSize() bool {
+	return len(r.BatchSizes) == 1 && r.BatchSizes[0] == 0
+}
 
 // DefaultConfidence is the confidence of a request without one.
 const DefaultConfidence = 0.95
@@ -156,8 +162,10 @@ func (r *JobRequest) Validate() error {
 		return Invalid("elastic",
 			"the only number of CPUs is %d; want a list to choose from, such as [1,2,4]", r.CPUs[0])
 	}
-	if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
-		return err
+	if !r.HasUnknownBatchSize() {
+		if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
+			return err
+		}
 	}
 	if n := len(r.CPUs) * max(len(r.BatchSizes), 1); n > MaxCandidates {
 		return Invalid("batch_sizes", "%d combinations with cpus are more than %d", n, MaxCandidates)

@@ -37,7 +37,7 @@ func TestDecodeRequest_NamesTheWrongField(t *testing.T) {
 		{`{"model":7,"cpus":2,"epochs":3}`, "model"},
 		{`{` + good + `,"model":"` + strings.Repeat("m", 300) + `"}`, "model"},
 		{`{` + good + `,"model":"a\u0000b"}`, "model"},
-		{`{` + good + `,"batch_sizes":[0]}`, "batch_sizes"},
+		{`{` + good + `,"batch_sizes":[0,64]}`, "batch_sizes"},
 		{`{` + good + `,"batch_sizes":[` + many + `]}`, "batch_sizes"},
 		{`{` + good + `,"batch_sizes":"64"}`, "batch_sizes"},
 		{`{` + good + `,"batch_sizes":[64,"128"]}`, "batch_sizes"},

@@ -53,10 +53,11 @@ func (p *Past) appendExamples(all []Example, r *run, target string) []Example {
 // newExample returns an example of a run without value and weight.
 func (p *Past) newExample(r *run, l runLoad, batch, cpus uint32, at time.Time) Example {
 	full, on := p.loadOf(r, l)
+	model, batch := schemas.LearnedAs(r.model, batch)
 	return Example{
 		Job:      r.span.JobID,
 		Run:      r.key.run,
-		Model:    r.model,
+		Model:    model,
 		Dataset:  r.dataset,
 		Nodes:    r.span.Nodes,
 		Hardware: on,

@@ -107,14 +107,15 @@ func (r *Run) example(job string, endSeconds float64) trainer.Example {
 	for _, e := range r.Epochs {
 		total += e.Seconds
 	}
+	model, batch := schemas.LearnedAs(r.Model, r.BatchSize)
 	return trainer.Example{
 		Job:      job,
 		Run:      1,
-		Model:    r.Model,
+		Model:    model,
 		Dataset:  r.Dataset,
 		Nodes:    []string{r.Node},
 		Hardware: r.Hardware,
-		Features: schemas.Features{BatchSize: r.BatchSize, CPUs: r.CPUs, Load: load},
+		Features: schemas.Features{BatchSize: batch, CPUs: r.CPUs, Load: load},
 		Weight:   1,
 		At:       after(r.StartedAt, endSeconds),
 		EndedAt:  after(r.StartedAt, total),

@@ -219,7 +219,8 @@ func (j *Job) HasDeadline() bool { return j.Request != nil && j.Request.SLO > 0 
 // epochs. A later move keeps the promise valid.
 func (j *Job) asAdvised() bool {
 	p := j.Promise
-	return p != nil && j.Run == 1 && j.InitialBatch == p.BatchSize && j.InitialCPUs == p.CPUs &&
+	isBatchSize := p != nil && (p.BatchSize == 0 || j.InitialBatch == p.BatchSize)
+	return isBatchSize && j.Run == 1 && j.InitialCPUs == p.CPUs &&
 		j.Setting.Epochs == p.Epochs
 }
 

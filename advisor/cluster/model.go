@@ -23,6 +23,9 @@ type Model struct {
 	Failures       []Failure      `json:"failures,omitempty"`       // by time, at most maxFailures
 	Configurations []BatchAndCPUs `json:"configurations,omitempty"` // with an epoch, at most maxTried
 	Ends           []EpochsEnd    `json:"ends,omitempty"`           // of its last jobs, at most maxEnds
+
+	// OwnBatchSize is the batch size in the last epoch of a job whose request did not know it; 0: unknown.
+	OwnBatchSize uint32 `json:"own_batch_size,omitempty"`
 }
 
 // EpochsEnd is the number of epochs after which a job without a target accuracy ended by itself.

@@ -75,6 +75,9 @@ func (c *Cluster) started(e *schemas.Started, sequence uint64, storedAt time.Tim
 		return nil
 	}
 	j.Usage = schemas.Usage{}
+	if j.Request != nil && j.Request.HasUnknownBatchSize() && e.BatchSize == 0 {
+		j.Setting.BatchSize = c.Model(j.Request).OwnBatchSize // until its first epoch
+	}
 	c.useNodes(e.Nodes)
 	before := c.fleet.Of(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, e.Hardware(), e.NodeCores)
@@ -93,7 +96,11 @@ func (c *Cluster) epoch(e *schemas.Epoch, sequence uint64, storedAt time.Time) *
 	if j == nil {
 		return nil
 	}
-	c.useModel(levelOf(&e.Setting)).add(&e.Setting)
+	m := c.useModel(levelOf(&e.Setting))
+	m.add(&e.Setting)
+	if j.Request != nil && j.Request.HasUnknownBatchSize() {
+		m.OwnBatchSize = e.BatchSize
+	}
 	c.useNodes(e.Nodes)
 	j.Hardware = c.fleet.See(e.Nodes, nil, e.NodeCores)
 	c.observeEpoch(j, e, storedAt)
@@ -328,6 +335,9 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	}
 	if n := len(j.ObservedEpochs); n > 0 && j.ObservedEpochs[n-1].CPUs != e.CPUs {
 		j.ObservedEpochs = nil // the epochs with the current CPUs correct the prediction better
+	}
+	if j.InitialBatch == 0 {
+		j.InitialBatch = e.BatchSize // it was unknown at the start
 	}
 	j.HasMoved = j.HasMoved || e.BatchSize != j.InitialBatch
 	if e.Run > j.Run || j.State != schemas.StateRunning {

@@ -19,14 +19,17 @@ func AskRunning(c *cluster.Cluster, j *cluster.Job, now time.Time) *Question {
 		q = *j.Request
 		elapsed = now.Sub(j.SubmittedAt)
 	}
-	if !slices.Contains(q.BatchSizes, int(j.Setting.BatchSize)) {
-		q.BatchSizes = append([]int{int(j.Setting.BatchSize)}, q.BatchSizes...)
+	self, known := member(c, j, now), c.Model(&q)
+	batch := int(self.Setting.BatchSize)
+	switch {
+	case batch == 0 || q.HasUnknownBatchSize():
+		q.BatchSizes = []int{batch}
+	case !slices.Contains(q.BatchSizes, batch):
+		q.BatchSizes = append([]int{batch}, q.BatchSizes...)
 	}
 	q = q.WithDefaults()
 	q.CPUs, q.Epochs = schemas.CPUs{int(j.Setting.CPUs)}, max(int(j.Setting.Epochs),
 		int(j.EpochsDone))
-	self := member(c, j, now)
-	known := c.Model(&q)
 	return &Question{
 		Request:  q,
 		JobID:    j.ID,
@@ -51,6 +54,9 @@ func Ask(c *cluster.Cluster, q schemas.JobRequest, now time.Time) *Question {
 // AskOn returns the question of a new request that would run on some nodes.
 func AskOn(c *cluster.Cluster, nodes []string, q schemas.JobRequest, now time.Time) *Question {
 	known := c.Model(&q)
+	if q.HasUnknownBatchSize() {
+		q.BatchSizes = []int{int(known.OwnBatchSize)}
+	}
 	return &Question{
 		Request:  q,
 		JobID:    q.JobID,

@@ -8,9 +8,9 @@ import (
 	"courier/schemas"
 )
 
-// distance returns the Euclidean distance in doublings.
+// distance returns the Euclidean distance in doublings. An unknown batch size counts as 1.
 func distance(c, to cluster.BatchAndCPUs) float64 {
-	return math.Hypot(math.Log2(float64(c.BatchSize)/float64(to.BatchSize)),
+	return math.Hypot(math.Log2(float64(max(c.BatchSize, 1))/float64(max(to.BatchSize, 1))),
 		math.Log2(float64(c.CPUs)/float64(to.CPUs)))
 }
 

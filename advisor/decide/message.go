@@ -38,7 +38,7 @@ func (a *answer) message() string {
 
 // batchAndCPUs describes a batch size and CPUs.
 func batchAndCPUs(batch, cpus uint32) string {
-	return fmt.Sprintf("batch size %d on %s", batch, schemas.FormatCPUs(cpus))
+	return fmt.Sprintf("%s on %s", schemas.FormatBatchSize(batch), schemas.FormatCPUs(cpus))
 }
 
 // figures describes the predicted time and accuracy of the chosen alternative, and the time left of
@@ -224,7 +224,7 @@ func (a *answer) targetObstacle() string {
 
 // text describes the epochs and the batch size of a route.
 func (r *route) text() string {
-	return fmt.Sprintf("%s with batch size %d", schemas.FormatCount(uint64(r.epochs), "epoch"), r.batch)
+	return schemas.FormatCount(uint64(r.epochs), "epoch") + " with " + schemas.FormatBatchSize(r.batch)
 }
 
 // modelText returns the model of the question and its dataset. It mentions a missing dataset only if

@@ -26,10 +26,11 @@ type problem struct {
 }
 
 func newProblem(q *Question, r Regressors) *problem {
+	asked := schemas.Setting{Model: q.Request.Model, Dataset: q.Request.Dataset}
 	p := &problem{
 		Question: q,
 		r:        r,
-		job:      trainedOn{q.Request.Model, q.Request.Dataset},
+		job:      trainedBy(&asked, uint32(q.Request.BatchSizes[0])),
 		sim:      simulation{r: r.EpochTime},
 	}
 	p.hasTime, p.hasAccuracy = r.EpochTime.knows(p.job), r.Accuracy.knows(p.job)
@@ -55,14 +56,14 @@ func (p *problem) addRunning(m *Member) {
 		JobID: m.JobID, Nodes: m.Setting.Nodes, CPUs: m.Setting.CPUs, Hardware: m.Hardware,
 	})
 	j := plannedJob{
-		at:      p.sim.addNodes(m.Setting.Nodes, m.Hardware, m.Foreign),
-		model:   trainedBy(&m.Setting),
-		batch:   m.Setting.BatchSize,
-		cpus:    m.Setting.CPUs,
-		epochs:  float64(m.epochsLeft()),
-		total:   int(max(m.Setting.Epochs, m.EpochsDone)),
-		isKnown: p.r.EpochTime.knows(trainedBy(&m.Setting)) || len(m.ObservedEpochs) > 0,
+		at:     p.sim.addNodes(m.Setting.Nodes, m.Hardware, m.Foreign),
+		model:  trainedBy(&m.Setting, m.Setting.BatchSize),
+		batch:  m.Setting.BatchSize,
+		cpus:   m.Setting.CPUs,
+		epochs: float64(m.epochsLeft()),
+		total:  int(max(m.Setting.Epochs, m.EpochsDone)),
 	}
+	j.isKnown = p.r.EpochTime.knows(j.model) || len(m.ObservedEpochs) > 0
 	if j.isKnown {
 		j.done = p.r.EpochTime.spansOf(m)
 		nodeType := p.sim.nodes[j.at[0]].hardware.NodeType()

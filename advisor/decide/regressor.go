@@ -34,11 +34,15 @@ func (t trainedOn) compare(o trainedOn) int {
 	return cmp.Or(cmp.Compare(t.model, o.model), cmp.Compare(t.dataset, o.dataset))
 }
 
-// trainedBy returns the model and the dataset of a job.
-func trainedBy(s *schemas.Setting) trainedOn { return trainedOn{s.Model, s.Dataset} }
+// trainedBy returns the model and the dataset under which the runs of a job with a batch size are learned.
+func trainedBy(s *schemas.Setting, batch uint32) trainedOn {
+	model, _ := schemas.LearnedAs(s.Model, batch)
+	return trainedOn{model, s.Dataset}
+}
 
 // configuration returns the configuration of a job of the model with a batch size and CPUs.
 func (t trainedOn) configuration(batch, cpus uint32) evidence.Configuration {
+	_, batch = schemas.LearnedAs(t.model, batch)
 	return evidence.Configuration{
 		Model: t.model, Dataset: t.dataset, BatchSize: int(batch), CPUs: int(cpus),
 	}
@@ -172,7 +176,7 @@ func (r *Regressor) rest(
 // spansOf returns the epochs of a running job with the configurations under which they ran.
 func (r *Regressor) spansOf(m *Member) []evidence.Span {
 	return spans(m, func(o *cluster.ObservedEpoch) evidence.Configuration {
-		return r.timeConfiguration(trainedBy(&m.Setting), o.BatchSize, o.CPUs, nodeState{
+		return r.timeConfiguration(trainedBy(&m.Setting, o.BatchSize), o.BatchSize, o.CPUs, nodeState{
 			nodeType: r.nodeType(o.Node, o.Load.On.NodeType()),
 			cores:    o.Load.On.Cores,
 			load:     o.Load.Load,

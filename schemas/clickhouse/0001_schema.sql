@@ -957,8 +957,10 @@ WHERE s.slo_seconds > 0
         AND response_seconds <= s.slo_seconds
     )
     AND (a.job_id != '' OR s.verdict IN ('', 'admitted'))
-    AND if(m.batch_size > 0, m.batch_size, e.batch_size)
-        = if(a.job_id != '', a.batch_size, s.batch_size)
+    AND has(
+        [0, if(m.batch_size > 0, m.batch_size, e.batch_size)],
+        if(a.job_id != '', a.batch_size, s.batch_size)
+    )
     AND e.cpus = if(a.job_id != '', a.cpus, s.cpus)
 SETTINGS join_use_nulls = 0;
 

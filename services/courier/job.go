@@ -23,7 +23,7 @@ type requestFlags struct {
 	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
-	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512)." env:"COURIER_BATCH_SIZES"`
+	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0: unknown, as the command sets it." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
 	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
