@@ -84,7 +84,7 @@ func needed(r *schemas.Risk) string {
 		return fmt.Sprintf("it takes %s more, and the SLO has been over for %s",
 			schemas.FormatSeconds(r.PredictedSeconds), schemas.FormatSeconds(-r.LeftSeconds))
 	}
-	return fmt.Sprintf("it takes %s more of the %s that the SLO leaves",
+	return fmt.Sprintf("it takes %s more, and the SLO leaves %s",
 		schemas.FormatSeconds(r.PredictedSeconds), schemas.FormatSeconds(r.LeftSeconds))
 }
 
