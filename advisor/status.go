@@ -159,15 +159,15 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statu
 	}
 	var page []statusDraft
 	last, searched := "", 0
-	search := strings.ToLower(q.Search)
+	isSearch := q.Search != "" || q.User != "" || q.Model != "" || q.Node != "" || q.AtRisk
 	for j := range jobs {
 		if len(page) == limit || searched == maxSearched {
 			return page, last, nil
 		}
 		last = j.ID
-		if search != "" {
+		if isSearch {
 			searched++
-			if !contains(j, search) {
+			if !selects(q, j) {
 				continue
 			}
 		}
@@ -176,11 +176,13 @@ func list(c *cluster.Cluster, q *schemas.JobListRequest, now time.Time) ([]statu
 	return page, "", nil
 }
 
-// contains returns whether a name of the job contains a text in lower case.
-func contains(j *cluster.Job, search string) bool {
-	s := statusOf(j)
-	return slices.ContainsFunc(append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...),
-		func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
+// selects reports whether a request asks for a job, other than by its state.
+func selects(q *schemas.JobListRequest, j *cluster.Job) bool {
+	s, search := statusOf(j), strings.ToLower(q.Search)
+	names := append([]string{s.JobID, s.Model, s.Dataset, s.User}, s.Nodes...)
+	return (q.User == "" || q.User == s.User) && (q.Model == "" || q.Model == s.Model) &&
+		(q.Node == "" || slices.Contains(s.Nodes, q.Node)) && (!q.AtRisk || j.IsAtRisk()) &&
+		slices.ContainsFunc(names, func(name string) bool { return strings.Contains(strings.ToLower(name), search) })
 }
 
 // scoreReply answers job.score.

@@ -104,18 +104,33 @@ func TestList_Searches(t *testing.T) {
 	imported(c, "a-1", "ResNet50", at, 1)
 	imported(c, "b-resnet", "mlp", at.Add(time.Hour), 3)
 	imported(c, "c-1", "mlp", at.Add(2*time.Hour), 5)
-	for _, test := range []struct {
-		search string
-		want   []string
+	risky := &schemas.Started{
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: "d-1", At: at.Add(3 * time.Hour)}, JobID: "d-1", Run: 1,
+		},
+		Setting: schemas.Setting{Model: "mlp", BatchSize: 8, CPUs: 1, Epochs: 9, Nodes: []string{"rack-8"}},
+		User:    "ada",
+	}
+	c.Apply(risky, 9, risky.At)
+	c.Job("d-1").Risk = &schemas.Risk{JobStamp: risky.JobStamp}
+	for name, test := range map[string]struct {
+		q    schemas.JobListRequest
+		want []string
 	}{
-		{"resnet", []string{"b-resnet", "a-1"}},
-		{"MLP", []string{"c-1", "b-resnet"}},
-		{"rack-7", []string{"c-1", "b-resnet", "a-1"}},
-		{"bert", nil},
+		"text":                {schemas.JobListRequest{Search: "resnet"}, []string{"b-resnet", "a-1"}},
+		"text in any case":    {schemas.JobListRequest{Search: "MLP"}, []string{"d-1", "c-1", "b-resnet"}},
+		"text of a node":      {schemas.JobListRequest{Search: "rack-7"}, []string{"c-1", "b-resnet", "a-1"}},
+		"no such text":        {schemas.JobListRequest{Search: "bert"}, nil},
+		"user":                {schemas.JobListRequest{User: "ada"}, []string{"d-1"}},
+		"part of a user":      {schemas.JobListRequest{User: "ad"}, nil},
+		"model":               {schemas.JobListRequest{Model: "mlp"}, []string{"d-1", "c-1", "b-resnet"}},
+		"node":                {schemas.JobListRequest{Node: "rack-8"}, []string{"d-1"}},
+		"at risk":             {schemas.JobListRequest{AtRisk: true}, []string{"d-1"}},
+		"model, but not node": {schemas.JobListRequest{Model: "mlp", Node: "rack-9"}, nil},
 	} {
-		got, next := listed(t, c, schemas.JobListRequest{Search: test.search})
+		got, next := listed(t, c, test.q)
 		if !slices.Equal(got, test.want) || next != "" {
-			t.Errorf("list with %q = %v and next %q, want %v", test.search, got, next, test.want)
+			t.Errorf("%s: %v and next %q, want %v", name, got, next, test.want)
 		}
 	}
 }

@@ -154,6 +154,17 @@ func readCount(query url.Values, name string, low, high, other int) (int, error)
 	return n, nil
 }
 
+// readBool returns a truth value of the query, or false if it is absent.
+func readBool(query url.Values, name string) (bool, error) {
+	switch query.Get(name) {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, schemas.Invalid(name, "want true or false")
+}
+
 // maxNames is the maximum number of names in a query parameter.
 const maxNames = 256
 

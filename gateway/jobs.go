@@ -23,7 +23,7 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 
 // listJobs is GET /api/v1/jobs.
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
-	query, err := readQuery(r, "state", "search", "limit", "after")
+	query, err := readQuery(r, "state", "search", "user", "model", "node", "at_risk", "limit", "after")
 	if err != nil {
 		return err
 	}
@@ -31,9 +31,17 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	atRisk, err := readBool(query, "at_risk")
+	if err != nil {
+		return err
+	}
 	request := schemas.JobListRequest{
 		State:  schemas.StateSelection(query.Get("state")),
 		Search: query.Get("search"),
+		User:   query.Get("user"),
+		Model:  query.Get("model"),
+		Node:   query.Get("node"),
+		AtRisk: atRisk,
 		Limit:  limit,
 		After:  query.Get("after"),
 	}

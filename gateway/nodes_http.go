@@ -50,12 +50,8 @@ func readNodeQuery(r *http.Request) (*nodeQuery, error) {
 		return nil, err
 	}
 
-	switch live := query.Get("live"); live {
-	case "", "false":
-	case "true":
-		q.live = true
-	default:
-		return nil, schemas.Invalid("live", "want true or false")
+	if q.live, err = readBool(query, "live"); err != nil {
+		return nil, err
 	}
 	switch sort := query.Get("sort"); sort {
 	case "", "name":

@@ -145,7 +145,11 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 		return err
 	}
 	for i := range l.Jobs {
-		if j := &l.Jobs[i]; j.NotLearned != "" {
+		j := &l.Jobs[i]
+		if j.Proposal != "" {
+			fmt.Fprintf(out, "%s: %s\n", j.JobID, j.Proposal)
+		}
+		if j.NotLearned != "" {
 			fmt.Fprintf(out, "%s is not learned from: %s\n", j.JobID, j.NotLearned)
 		}
 	}

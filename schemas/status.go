@@ -83,7 +83,7 @@ const (
 	MaxPage     = 1000
 )
 
-// MaxSearchBytes is the maximum length of the text of a search.
+// MaxSearchBytes is the maximum length of a text that selects jobs.
 const MaxSearchBytes = 256
 
 // JobListRequest is job.list: list jobs, newest first.
@@ -92,8 +92,13 @@ type JobListRequest struct {
 	State StateSelection `json:"state,omitempty"`
 	// Only jobs whose ID, model, dataset, user or a node contains this text, in any case.
 	Search string `json:"search,omitempty"`
-	// Jobs per page, 1 to 1000; default 100. A page of a search may have fewer, also none, and a
-	// next one.
+	User   string `json:"user,omitempty"`  // only jobs of this user
+	Model  string `json:"model,omitempty"` // only jobs of this model
+	Node   string `json:"node,omitempty"`  // only jobs of this node
+	// Only jobs of which a warning is active.
+	AtRisk bool `json:"at_risk,omitempty"`
+	// Jobs per page, 1 to 1000; default 100. A page of a selection other than by state may have fewer,
+	// also none, and a next one.
 	Limit int    `json:"limit,omitempty"`
 	After string `json:"after,omitempty"` // the field next of the previous page
 }
@@ -106,8 +111,10 @@ func (r *JobListRequest) Validate() error {
 	if r.Limit < 0 || r.Limit > MaxPage {
 		return Invalid("limit", "%d is not between 1 and %d", r.Limit, MaxPage)
 	}
-	if len(r.Search) > MaxSearchBytes {
-		return Invalid("search", "longer than %d bytes", MaxSearchBytes)
+	for _, f := range [][2]string{{"search", r.Search}, {"user", r.User}, {"model", r.Model}, {"node", r.Node}} {
+		if len(f[1]) > MaxSearchBytes {
+			return Invalid(f[0], "longer than %d bytes", MaxSearchBytes)
+		}
 	}
 	if r.After != "" {
 		if err := validateToken("after", r.After); err != nil {

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"time"
 
+	"courier/bus"
 	"courier/receipt"
 	"courier/report"
 	"courier/schemas"
+	"courier/services"
 )
 
 // userFlag is the user of a request.
@@ -182,25 +187,95 @@ func (c *cancelCommand) Run(w *environment) error {
 
 type jobsCommand struct {
 	askFlags
-	State  string `help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
-	Search string `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
-	Limit  int    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
-	After  string `help:"Only jobs after this one in the list; continues a previous page."`
+	State  string        `help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
+	Search string        `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
+	User   string        `help:"Only jobs of this user."`
+	Model  string        `help:"Only jobs of this model."`
+	Node   string        `help:"Only jobs of this node."`
+	AtRisk bool          `help:"Only jobs of which a warning is active."`
+	Limit  int           `help:"Maximum number of jobs, 1 to 1000." default:"20"`
+	After  string        `help:"Only jobs after this one in the list; continues a previous page."`
+	Watch  bool          `help:"Show the list again whenever it changes, until Ctrl-C."`
+	Period time.Duration `help:"Time between two questions of --watch." default:"2s"`
 }
 
-func (*jobsCommand) Help() string { return example("courier jobs --state running --limit 50") }
+func (*jobsCommand) Help() string {
+	return example("courier jobs --state running --limit 50", "courier jobs --at-risk --watch")
+}
 
 func (c *jobsCommand) Run(w *environment) error {
 	if c.Limit == 0 { // which means the default in a request
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
-	q := schemas.JobListRequest{
+	q := &schemas.JobListRequest{
 		State:  schemas.StateSelection(c.State),
 		Search: c.Search,
+		User:   c.User,
+		Model:  c.Model,
+		Node:   c.Node,
+		AtRisk: c.AtRisk,
 		Limit:  c.Limit,
 		After:  c.After,
 	}
-	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Jobs)
+	if !c.Watch {
+		return ask(w, c.askFlags, q.Subject(), q, requestTimeout, report.Jobs)
+	}
+	if c.Period <= 0 {
+		return schemas.Invalid("period", "%s is not a positive time", c.Period)
+	}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	return c.watch(w, q)
+}
+
+// watch prints the list whenever it has changed, on a terminal in place of the previous one, until the
+// context ends. A cluster that does not answer for a while is a message instead of a list.
+func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
+	b, err := c.connect(w)
+	if err != nil {
+		return err
+	}
+	defer closeBus(b)
+	tick := time.NewTicker(c.Period)
+	defer tick.Stop()
+	shown := ""
+	for {
+		text, err := c.listOnce(w.ctx, b, q)
+		switch {
+		case w.ctx.Err() != nil:
+			return nil
+		case errors.Is(err, schemas.ErrUnavailable):
+			text = "courier: " + plain(err) + "\n"
+		case err != nil:
+			return err
+		}
+		if text != shown && services.IsTerminal(w.stdout) {
+			fmt.Fprint(w.stdout, "\x1b[H\x1b[2J")
+		}
+		if text != shown {
+			fmt.Fprint(w.stdout, text)
+		}
+		shown = text
+		select {
+		case <-tick.C:
+		case <-w.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// listOnce returns the text of the list of jobs.
+func (c *jobsCommand) listOnce(ctx context.Context, b *bus.Bus, q *schemas.JobListRequest) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	var list schemas.JobList
+	if err := b.Request(ctx, q.Subject(), q, &list); err != nil {
+		return "", err
+	}
+	var text bytes.Buffer
+	err := c.print(&text, &list, func(out io.Writer) error { return report.Jobs(out, &list) })
+	return text.String(), err
 }
 
 type scoreCommand struct{ askFlags }
