@@ -75,6 +75,7 @@ func statusOf(j *cluster.Job) schemas.JobStatus {
 		DeadlineAt: instant(j.Deadline()),
 		Bottleneck: j.Bottleneck(),
 		Accuracy:   j.Accuracy,
+		Phases:     j.Phases,
 		MetSLO:     j.MetSLO,
 		Incomplete: j.IsIncomplete(),
 		Reason:     j.Reason,

@@ -45,6 +45,8 @@ type HistoryEpoch struct {
 	// Shares of the epoch in which all tasks of the job waited for storage or memory.
 	StorageWaitRatio *float64 `json:"storage_wait_ratio,omitempty"`
 	MemoryWaitRatio  *float64 `json:"memory_wait_ratio,omitempty"`
+
+	schemas.Phases
 }
 
 // PredictionPoint is what one advice predicted for the job as it ran then.
@@ -157,6 +159,7 @@ func (r *historyReader) add(event schemas.Event) {
 			NodeCPURatio: e.NodeCPURatio, NodeIOWaitRatio: e.NodeIOWaitRatio,
 			StorageWaitRatio: e.JobIOFullPressureRatio,
 			MemoryWaitRatio:  e.JobMemoryFullPressureRatio,
+			Phases:           e.Phases,
 		})
 	}
 }

@@ -58,6 +58,8 @@ type JobResult struct {
 	Accuracy        *float64 `json:"accuracy,omitempty"`
 	Metric          string   `json:"metric,omitempty"` // behind the accuracy, as printed
 	MetricValue     *float64 `json:"metric_value,omitempty"`
+
+	Phases schemas.Phases `json:"phases,omitzero"` // of the epochs, measured inside the training
 }
 
 // Causes of lost time.
@@ -128,6 +130,7 @@ func (r *JobReceipt) read(s *Story) []*schemas.Epoch {
 			if e.Run == s.Status.Run {
 				epochs = append(epochs, e)
 				r.Result.Metric, r.Result.MetricValue = e.Metric, e.MetricValue
+				r.Result.Phases.Add(e.Phases)
 			}
 		case *schemas.Ended:
 			if e.Run == s.Status.Run {

@@ -22,6 +22,9 @@ func (r *JobReceipt) Lines() []Line {
 		all = append(all, Line{"predicted", p})
 	}
 	all = append(all, Line{"result", r.resultText()})
+	if text := r.Result.Phases.Text(); text != "" {
+		all = append(all, Line{"inside", text})
+	}
 	for _, l := range r.Losses {
 		if text := l.text(); text != "" {
 			all = append(all, Line{"lost", text})

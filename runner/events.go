@@ -126,6 +126,7 @@ func (j *job) epochEvent(f finishedEpoch, node *schemas.Epoch, used usage.Used, 
 		NodeCPURatio:      node.NodeCPURatio,
 		NodeIOWaitRatio:   node.NodeIOWaitRatio,
 		NodeLoadAverage:   node.NodeLoadAverage,
+		Phases:            f.Phases,
 	}
 	if late := time.Since(f.At); late > 0 { // it was held back until it was confirmed
 		e.At = e.At.Add(-late)

@@ -226,6 +226,8 @@ type Epoch struct {
 	JobMemoryFullPressureRatio *float64 `json:"job_memory_full_pressure_ratio,omitempty" ch:"job_memory_full_pressure_ratio"`
 	// Figures that are from the job's cgroup: "cpu", "memory" and "io".
 	JobCgroupFigures []string `json:"job_cgroup_figures,omitempty" ch:"job_cgroup_figures"`
+
+	Phases
 }
 
 // Entries of JobCgroupFigures.
@@ -269,7 +271,7 @@ func (e *Epoch) Validate() error {
 				clip(f), FigureCPU, FigureMemory, FigureIO)
 		}
 	}
-	return cmp.Or(e.Setting.validate(), validateRatios([]ratioField{
+	return cmp.Or(e.Setting.validate(), e.Phases.Validate(), validateRatios([]ratioField{
 		{"accuracy", e.Accuracy},
 		{"node_io_wait_ratio", e.NodeIOWaitRatio},
 		{"node_cpu_ratio", e.NodeCPURatio},

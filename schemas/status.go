@@ -184,6 +184,8 @@ type JobStatus struct {
 	Bottleneck Bottleneck `json:"bottleneck,omitempty"`
 	// Accuracy of the last epoch.
 	Accuracy *float64 `json:"accuracy,omitempty"`
+	// Sum of the phases of the run's epochs, as measured inside the training.
+	Phases Phases `json:"phases,omitzero"`
 	// Decision of the last advice. If there is a proposal, it is about the job after that change.
 	Decision Decision `json:"decision,omitempty"`
 	// Change that is advised for a running job, in one sentence; absent: continue unchanged.

@@ -318,7 +318,7 @@ func (j *Job) started(e *schemas.Started, storedAt time.Time) bool {
 // beginRun records the configuration that a run begins with.
 func (j *Job) beginRun(s *schemas.Setting) {
 	j.InitialBatch, j.InitialCPUs, j.HasMoved, j.IsElastic = s.BatchSize, s.CPUs, false, false
-	j.BarredMoves, j.Losses, j.Uses = nil, LossHistory{}, nil
+	j.BarredMoves, j.Losses, j.Uses, j.Phases = nil, LossHistory{}, nil, schemas.Phases{}
 	j.FormerUses, j.GrownFrom, j.MovedAfter = nil, 0, 0
 }
 
@@ -353,6 +353,7 @@ func (j *Job) epoch(e *schemas.Epoch, storedAt time.Time) bool {
 	if e.Accuracy != nil {
 		j.Accuracy = e.Accuracy
 	}
+	j.Phases.Add(e.Phases)
 	return true
 }
 

@@ -76,6 +76,15 @@ const bottlenecks = {
   cpu: 'CPU: all of its CPUs are busy', surplus: 'none: it would be as fast with one CPU less',
 };
 
+// phases lists what was measured inside the training.
+const phases = (p = {}) => [
+  p.input_wait_seconds !== undefined && `input wait ${duration(p.input_wait_seconds)}`,
+  p.evaluation_seconds !== undefined && `evaluation ${duration(p.evaluation_seconds)}`,
+  p.checkpoint_seconds !== undefined && `checkpoints ${duration(p.checkpoint_seconds)}`,
+  p.peak_memory_bytes !== undefined && `peak memory ${+(p.peak_memory_bytes / 1e9).toPrecision(3)} GB`,
+  p.device && `${p.devices ?? 1} × ${p.device}`,
+].filter(Boolean).join(', ');
+
 function summary(j) {
   const fields = [
     ['State', `${stateText(j.state)}${j.reason ? `: ${j.reason}` : ''}`],
@@ -83,7 +92,7 @@ function summary(j) {
     ['Model', modelLevel(j.model, j.dataset)],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
     ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
-    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ...(isOpen(j) ? [[j.proposal ? 'Proposed change' : 'Decision', j.proposal ?? decision(j.decision)]] : []), ['Bottleneck', bottlenecks[j.bottleneck]],
+    ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ...(isOpen(j) ? [[j.proposal ? 'Proposed change' : 'Decision', j.proposal ?? decision(j.decision)]] : []), ['Bottleneck', bottlenecks[j.bottleneck]], ['Inside', phases(j.phases)],
     ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],
   ].filter(([, value]) => value);

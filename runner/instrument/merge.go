@@ -1,6 +1,7 @@
 package instrument
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -33,6 +34,30 @@ type message struct {
 	IsLoop    bool               `json:"loop"`  // the epoch is a value of the script's own loop
 	Loss      *float64           `json:"loss"`
 	Values    map[string]float64 `json:"values"`
+
+	Wait       *float64 `json:"wait"`       // seconds, for batches
+	Evaluation *float64 `json:"evaluation"` // seconds
+	Save       *float64 `json:"save"`       // seconds, of checkpoints
+	Device     string   `json:"device"`
+	Devices    uint32   `json:"devices"`
+	DevicePeak *float64 `json:"gpu_peak_allocated"` // bytes
+	Peak       *float64 `json:"rss_peak"`           // bytes
+}
+
+// phases returns the phases of an epoch, without figures that cannot be right.
+func (m *message) phases() schemas.Phases {
+	p := schemas.Phases{
+		InputWaitSeconds:  m.Wait,
+		EvaluationSeconds: m.Evaluation,
+		CheckpointSeconds: m.Save,
+		PeakMemoryBytes:   cmp.Or(m.DevicePeak, m.Peak),
+		Device:            m.Device,
+		Devices:           m.Devices,
+	}
+	if p.Validate() != nil {
+		return schemas.Phases{}
+	}
+	return p
 }
 
 // unit is a measured epoch, or a block of short ones.
@@ -153,7 +178,7 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 		return
 	}
 	r := reports[0]
-	r.Epochs, r.BatchSize = max(msg.Count, 1), m.batchSizeOf(msg)
+	r.Epochs, r.BatchSize, r.Phases = max(msg.Count, 1), m.batchSizeOf(msg), msg.phases()
 	m.last = number
 	m.units = append(m.units, unit{
 		report:    r,

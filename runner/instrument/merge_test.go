@@ -187,6 +187,26 @@ func TestMerge_BatchSize(t *testing.T) {
 	}
 }
 
+// The parts of an epoch are those of its message, if they can be right.
+func TestMerge_Phases(t *testing.T) {
+	for _, c := range []struct{ fields, want string }{
+		{``, ""},
+		{`,"wait":1.5,"evaluation":2,"save":0.25,"rss_peak":2e9`,
+			"input wait 1.5 s, evaluation 2 s, checkpoints 0.25 s, peak memory 2 GB"},
+		{`,"rss_peak":2e9,"gpu_peak_allocated":8e9,"devices":2,"device":"A100"`, "peak memory 8 GB, 2 × A100"},
+		{`,"wait":-1,"evaluation":2`, ""},
+		{`,"device":"a\nb"`, ""},
+	} {
+		m := instrument.NewMerge(nil)
+		m.Line(1, []byte(fit.message), start)
+		m.Line(1, []byte(measured(1, 10, c.fields).message), after(11))
+		reports := m.Take(after(11), false, true)
+		if len(reports) != 1 || reports[0].Phases.Text() != c.want {
+			t.Errorf("%s: %+v, want %q", c.fields, reports, c.want)
+		}
+	}
+}
+
 func text(r *output.EpochReport) string {
 	s := fmt.Sprintf("%d at %g", r.Epoch, r.At.Sub(start).Seconds())
 	if r.Seconds > 0 {

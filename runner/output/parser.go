@@ -35,6 +35,8 @@ type EpochReport struct {
 	At                time.Time // arrival of its last line
 	ReportedAt        time.Time // arrival of the line that showed that the epoch had ended
 	BeganAt           time.Time // arrival of the first line about the epoch; zero: unknown
+
+	Phases schemas.Phases // measured inside the training
 }
 
 // lineFormat parses one format. It is given every line in order.

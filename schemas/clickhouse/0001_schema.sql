@@ -112,7 +112,13 @@ CREATE TABLE IF NOT EXISTS job_epoch (
     job_io_full_pressure_ratio Nullable(Float64),
     job_memory_pressure_ratio Nullable(Float64),
     job_memory_full_pressure_ratio Nullable(Float64),
-    job_cgroup_figures Array(LowCardinality(String))
+    job_cgroup_figures Array(LowCardinality(String)),
+    input_wait_seconds Nullable(Float64),
+    evaluation_seconds Nullable(Float64),
+    checkpoint_seconds Nullable(Float64),
+    peak_memory_bytes Nullable(Float64),
+    device LowCardinality(String),
+    devices UInt32
 ) ENGINE = MergeTree
 ORDER BY (job_id, run, epoch)
 SETTINGS non_replicated_deduplication_window = 1000;
@@ -714,7 +720,13 @@ CREATE VIEW IF NOT EXISTS epochs (
     job_io_pressure_ratio Nullable(Float64) COMMENT 'Share of the time in which at least one task of the job waited for storage.',
     job_io_full_pressure_ratio Nullable(Float64) COMMENT 'Share of the time in which all runnable tasks of the job waited for storage.',
     job_memory_pressure_ratio Nullable(Float64) COMMENT 'Share of the time in which at least one task of the job waited for memory.',
-    job_cgroup_figures Array(LowCardinality(String)) COMMENT 'Which of cpu, memory and io were measured by the cgroup; the others by the process tree.'
+    job_cgroup_figures Array(LowCardinality(String)) COMMENT 'Which of cpu, memory and io were measured by the cgroup; the others by the process tree.',
+    input_wait_seconds Nullable(Float64) COMMENT 'Time in which the training waited for batches; NULL if it was not measured inside.',
+    evaluation_seconds Nullable(Float64) COMMENT 'Time of the evaluations.',
+    checkpoint_seconds Nullable(Float64) COMMENT 'Time in which checkpoints were saved.',
+    peak_memory_bytes Nullable(Float64) COMMENT 'Highest memory so far: allocated on the fullest device or, without one, resident in the process.',
+    device LowCardinality(String) COMMENT 'Name of the first device, such as a GPU; empty if none is used.',
+    devices UInt32 COMMENT 'Number of devices that the training uses.'
 ) COMMENT 'One row for each epoch of a job.'
 AS SELECT
     at,
@@ -745,7 +757,13 @@ AS SELECT
     job_io_pressure_ratio,
     job_io_full_pressure_ratio,
     job_memory_pressure_ratio,
-    job_cgroup_figures
+    job_cgroup_figures,
+    input_wait_seconds,
+    evaluation_seconds,
+    checkpoint_seconds,
+    peak_memory_bytes,
+    device,
+    devices
 FROM job_epoch;
 
 CREATE VIEW IF NOT EXISTS advice (
