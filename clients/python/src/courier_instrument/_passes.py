@@ -48,10 +48,6 @@ class Pass:
         self.mark = None  # state at the length of the loader: (time, batches, steps, wait)
 
     @property
-    def is_training(self):
-        return self.steps > 0
-
-    @property
     def used(self):
         """Batches, without those that a pass delivered after its last step and before it was left."""
         return self.batches - self.fresh if self.how == "abandoned" else self.batches
@@ -127,7 +123,7 @@ class Tracker:
     def begin(self, loader, now, position=None):
         p = Pass(loader, now, position)
         if len(self.open) >= MAX_OPEN:
-            self._end(self.open[0], "abandoned", now)
+            self.end(self.open[0], "abandoned", now)
         self.open.append(p)
         self._closed = None
         return p
@@ -168,7 +164,7 @@ class Tracker:
         moved = p.steps - steps
         p.batches, p.steps, p.wait, p.fresh, p.mark = length, steps, wait, 0, None
         self.open.append(rest)
-        self._end(p, "wrapped", at)
+        self.end(p, "wrapped", at)
         if moved:
             unit, counts = self.unit, self.unit.optimizers if self.unit else {}
             self._position = None
@@ -182,27 +178,24 @@ class Tracker:
         return rest
 
     def end(self, p, how, now):
-        if p.ended is None:
-            self._end(p, how, now)
-
-    def _end(self, p, how, now):
+        if p.ended is not None:
+            return
         p.how = how
-        p.ended = p.last if how == "abandoned" and not p.is_training else now
+        p.ended = p.last if how == "abandoned" and not p.steps else now
         if p in self.open:
             self.open.remove(p)
+        if p.batches:
+            self._closed = p
         unit = self.unit
-        if p.is_training:
-            self._closed = p
-            if unit and p in unit.passes and not any(q.is_training for q in self.open):
+        if unit is None or not p.batches:
+            return
+        if p.steps:
+            if p in unit.passes and not any(q.steps for q in self.open):
                 unit.trained = now
-        elif p.batches:
-            self._closed = p
-            if unit is None:
-                return
-            if unit.trained is None:
-                unit.nested += p.ended - p.began
-            elif p.began >= unit.trained:
-                unit.evaluations.append(p)
+        elif unit.trained is None:
+            unit.nested += p.ended - p.began
+        elif p.began >= unit.trained:
+            unit.evaluations.append(p)
 
     def cleared(self, now):
         """Gradients were set to zero: without a loader, the first sign of a new epoch."""
@@ -217,22 +210,7 @@ class Tracker:
                    and position != unit.position)
         if is_next and not any(p.fresh and not p.steps for p in self.open):
             self._continue(unit)
-        credited = False
-        open_passes = tuple(self.open)  # a finalizer of an iterator may end a pass at any time
-        if len(open_passes) == 1:
-            p = open_passes[0]
-            if p.fresh:
-                self._credit(p)
-                credited = True
-        elif open_passes:
-            credited = self._credit_several(open_passes)
-        if not credited:
-            # A loader that prefetches ends before the step of its last batch.
-            p = self._closed
-            if p and p.fresh and (p.steps or p.batches == 1):
-                self._credit(p)
-                credited = True
-        if not credited and position is not None and self.unit is None:
+        if not self._credit_open() and position is not None and self.unit is None:
             self._on_begin(self._begin_unit(self._boundary or now))
         if self.unit:
             counts = self.unit.optimizers
@@ -269,13 +247,17 @@ class Tracker:
         self.unit = Unit(number, at, self._position)
         return self.unit
 
-    def _credit_several(self, passes):
+    def _credit_open(self):
         """Credits a step to the passes that delivered for it. A pass without steps so far may be another
         one: an iterator of examples for a preview, or an evaluation that was left early and whose
         iterator is still referenced. Passes that train together take turns."""
-        passes = [p for p in passes if p.fresh]
-        if not passes:
-            return False
+        # A finalizer of an iterator may end a pass at any time, so the passes are copied.
+        passes = [p for p in tuple(self.open) if p.fresh]
+        if not passes:  # a loader that prefetches ends before the step of its last batch
+            p = self._closed
+            if p is None or not p.fresh or not p.steps and p.batches > 1:
+                return False
+            passes = [p]
         newest = max(passes, key=lambda p: p.last)
         fresh = max((p.fresh for p in passes if p.steps), default=0)
         for p in passes:
@@ -310,7 +292,7 @@ class Tracker:
             return self._position != unit.position
         if not unit.passes:
             return True
-        others = [q for q in self.open if q is not p and q.is_training]
+        others = [q for q in self.open if q is not p and q.steps]
         if others:
             return p.loader.key in unit.keys and self._is_longest(p, others)
         if all(_is_draw(q) for q in unit.passes) and _may_be_draw(p):
@@ -348,8 +330,8 @@ class Tracker:
         if unit is None:
             return
         for p in list(self.open):
-            if p.is_training:
-                self._end(p, "abandoned", p.last)
+            if p.steps:
+                self.end(p, "abandoned", p.last)
         before = self.previous
         main = unit.main
         if main is None:
