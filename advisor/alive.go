@@ -33,6 +33,7 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 		return
 	}
 	j.LastSeen = time.Now()
+	j.Within = cluster.EpochProgress{EpochProgress: alive.EpochProgress, Run: alive.Run, At: j.LastSeen}
 	j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
 }
 

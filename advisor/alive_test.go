@@ -42,3 +42,44 @@ func TestAdvisor_RevivesALostJobByAHeartbeat(t *testing.T) {
 		t.Errorf("found = %+v, %v, want one event directly after the lost one", found, err)
 	}
 }
+
+// The progress within the first epoch of an unknown model predicts its end before that epoch ends.
+func TestAdvisor_PredictsWithinTheFirstEpoch(t *testing.T) {
+	b := bustest.New(t)
+	start(t, b)
+	publish(t, b, advisortest.StartedEvent("young", 1))
+	if s := status(t, b, "young"); s.PredictedEndAt != nil {
+		t.Fatalf("status without progress: %+v, want no predicted end", s)
+	}
+	beat := &schemas.Alive{
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: "young/1/alive/1", At: time.Now().UTC()}, JobID: "young", Run: 1,
+		},
+		EpochProgress: schemas.EpochProgress{RunningEpoch: 1, EpochRatio: 0.25, EpochSeconds: 3600},
+	}
+	if err := b.Notify(within(t), beat); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the progress", func() bool { return status(t, b, "young").RunningEpoch == 1 })
+	s := status(t, b, "young")
+	if s.EpochRatio < 0.25 || s.EpochRatio > 0.5 || s.EpochSeconds != 3600 || s.EpochsDone != 0 {
+		t.Errorf("progress %+v, want a quarter of the first epoch", s.EpochProgress)
+	}
+	epochs := time.Duration(s.Epochs)
+	earliest, latest := beat.At.Add((epochs-1)*time.Hour), beat.At.Add((epochs+1)*time.Hour)
+	if s.PredictedEndAt == nil || s.PredictedEndAt.Before(earliest) || s.PredictedEndAt.After(latest) {
+		t.Errorf("predicted end %v, want it between %v and %v", s.PredictedEndAt, earliest, latest)
+	}
+
+	setting := advisortest.StartedEvent("young", 1).Setting
+	publish(t, b, &schemas.Epoch{
+		JobStamp: schemas.JobStamp{
+			Stamp: schemas.Stamp{EventID: schemas.EpochID("young", 1, 1), At: time.Now().UTC()}, JobID: "young", Run: 1,
+		},
+		Setting: setting, Epoch: 1, DurationSeconds: 1, DurationSource: schemas.DurationReported,
+	})
+	await(t, "the epoch", func() bool { return status(t, b, "young").EpochsDone == 1 })
+	if s := status(t, b, "young"); s.RunningEpoch != 0 {
+		t.Errorf("progress after the epoch: %+v, want none", s.EpochProgress)
+	}
+}

@@ -110,6 +110,7 @@ type statusDraft struct {
 func draftStatus(c *cluster.Cluster, j *cluster.Job, now time.Time) statusDraft {
 	d := statusDraft{status: statusOf(j)}
 	if j.State == schemas.StateRunning {
+		d.status.EpochProgress = j.ProgressWithin(now)
 		d.question, d.setting = decide.AskRunning(c, j, now), j.Setting
 		d.atRisk = j.IsAtRisk()
 	}
@@ -122,15 +123,21 @@ func (a *Advisor) complete(d *statusDraft, now time.Time) schemas.JobStatus {
 	if d.question == nil {
 		return s
 	}
-	advice := decide.Decide(d.question, *a.regressors.Load(), now)
+	regressors := *a.regressors.Load()
+	advice, from := decide.Decide(d.question, regressors, now), now
+	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
+	if w := &s.EpochProgress; w.EpochSeconds > 0 && (alt == nil || alt.PredictedSeconds == nil) {
+		advice = decide.Decide(d.question.AtEpochEnd(w), regressors, now)
+		alt = advice.Running(d.setting.BatchSize, d.setting.CPUs)
+		from = now.Add(time.Duration(w.LeftSeconds() * float64(time.Second)))
+	}
 	s.Decision, s.AtRisk = advice.Decision, d.atRisk
 	if advice.Action != schemas.ActionKeep {
 		s.Proposal = advice.Message
 	}
-	alt := advice.Running(d.setting.BatchSize, d.setting.CPUs)
 	if alt != nil && alt.PredictedSeconds != nil {
 		left := time.Duration(*alt.PredictedSeconds * float64(time.Second))
-		s.Probability, s.PredictedEndAt = alt.Probability, instant(advice.At.Add(left))
+		s.Probability, s.PredictedEndAt = alt.Probability, instant(from.Add(left))
 	}
 	return s
 }

@@ -41,7 +41,17 @@ func (c *contact) becomesSilent(now time.Time) bool {
 func (j *job) sendHeartbeat(ctx context.Context) {
 	j.contact.sent++
 	id := fmt.Sprintf("%s/%d/alive/%d", j.result.JobID, j.result.Run, j.contact.sent)
-	j.conn.beat(ctx, &schemas.Alive{JobStamp: j.stamp(id)})
+	j.conn.beat(ctx, &schemas.Alive{JobStamp: j.stamp(id), EpochProgress: j.epochProgress(time.Now())})
+}
+
+// epochProgress returns the progress within the running epoch.
+func (j *job) epochProgress(now time.Time) (p schemas.EpochProgress) {
+	ratio, seconds := j.merge.Progress(now)
+	if epochs := j.result.Setting.Epochs; ratio > 0 && seconds <= schemas.MaxSLO.Seconds() &&
+		(epochs == 0 || j.epochs.last < epochs) {
+		p.RunningEpoch, p.EpochRatio, p.EpochSeconds = j.epochs.last+1, ratio, seconds
+	}
+	return p
 }
 
 // heartbeatArrived takes the time of a heartbeat that arrived. After a pause of this process it may be

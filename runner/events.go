@@ -220,7 +220,9 @@ func (j *job) describeOutput(when string) {
 // drawProgress updates the progress bar.
 func (j *job) drawProgress() {
 	if j.process.isRunning() {
-		j.screen.draw(j.progress.text(time.Now()))
+		now := time.Now()
+		j.progress.within = j.epochProgress(now)
+		j.screen.draw(j.progress.text(now))
 	}
 }
 

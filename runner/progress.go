@@ -17,6 +17,8 @@ type progressLine struct {
 	submitted time.Time     // has the monotonic clock
 	slo       time.Duration // 0: none
 	finish    time.Time     // predicted; zero: unknown
+
+	within schemas.EpochProgress // measured
 }
 
 // predict takes advice that arrived at an instant. It predicts the remaining time of a running job,
@@ -44,9 +46,12 @@ const barCells = 20
 //
 //	[########............] 4/10 epochs, 12s, finish predicted in 18s, at 30s of 1m0s: SLO met
 func (p *progressLine) text(now time.Time) string {
-	ratio := 0.0
+	ratio, finish := 0.0, p.finish
 	if p.epochs > 0 {
-		ratio = math.Min(1, float64(p.done)/float64(p.epochs))
+		ratio = math.Min(1, (float64(p.done)+p.within.EpochRatio)/float64(p.epochs))
+	}
+	if w := &p.within; finish.IsZero() && w.RunningEpoch > 0 && p.epochs >= w.RunningEpoch {
+		finish = now.Add(durationOf(w.LeftSeconds() + w.EpochSeconds*float64(p.epochs-w.RunningEpoch)))
 	}
 	full := int(ratio * barCells)
 	elapsed := now.Sub(p.submitted)
@@ -56,12 +61,12 @@ func (p *progressLine) text(now time.Time) string {
 		p.done, p.epochs, durationWords(elapsed))
 
 	switch {
-	case p.finish.IsZero() && p.slo > 0:
+	case finish.IsZero() && p.slo > 0:
 		fmt.Fprintf(&b, " of %s, finish not predicted yet", durationWords(p.slo))
-	case p.finish.IsZero():
+	case finish.IsZero():
 		b.WriteString(", finish not predicted yet")
 	default:
-		remaining := max(0, p.finish.Sub(now))
+		remaining := max(0, finish.Sub(now))
 		total := elapsed + remaining
 		fmt.Fprintf(&b, ", finish predicted in %s, at %s", durationWords(remaining), durationWords(total))
 		verdict := "met"

@@ -148,6 +148,13 @@ func TestProgressLine_Text(t *testing.T) {
 			"[....................] 0/10 epochs, 1.5 s of 60 s, finish not predicted yet",
 		},
 		{
+			"progress within the first epoch", progressLine{
+				epochs: 10, slo: time.Minute,
+				within: schemas.EpochProgress{RunningEpoch: 1, EpochRatio: 0.5, EpochSeconds: 4},
+			}, nil, 2 * time.Second,
+			"[#...................] 0/10 epochs, 2 s, finish predicted in 38 s, at 40 s of 60 s: SLO met",
+		},
+		{
 			"no epochs and no prediction", progressLine{}, nil, 0,
 			"[....................] 0/0 epochs, 0 s, finish not predicted yet",
 		},

@@ -352,6 +352,28 @@ func (e *Ended) Validate() error {
 // Alive is job.<id>.alive: the runner's heartbeat, sent over core NATS and not stored.
 type Alive struct {
 	JobStamp
+	EpochProgress
+}
+
+// EpochProgress is the progress within the running epoch, measured inside the training. It is not in the
+// log, so that no recorded advice depends on it.
+type EpochProgress struct {
+	// Number of the running epoch; absent if its progress is unknown.
+	RunningEpoch uint32 `json:"running_epoch,omitempty"`
+	// Share of its batches that are done, 0 to 1.
+	EpochRatio float64 `json:"epoch_ratio,omitempty"`
+	// Its duration, estimated from these batches, without its evaluation.
+	EpochSeconds float64 `json:"epoch_seconds,omitempty"`
+}
+
+// LeftSeconds returns the estimated time until the end of the running epoch.
+func (p *EpochProgress) LeftSeconds() float64 { return p.EpochSeconds * (1 - p.EpochRatio) }
+
+func (p *EpochProgress) validate() error {
+	if !(p.EpochSeconds >= 0 && p.EpochSeconds <= MaxSLO.Seconds()) {
+		return Invalid("epoch_seconds", "%v is not between 0 and a year", p.EpochSeconds)
+	}
+	return validateRatios(ratioField{"epoch_ratio", &p.EpochRatio})
 }
 
 // Heartbeat is the interval of a runner's heartbeats. A runner that could not send one for Silence stops
@@ -367,4 +389,4 @@ const (
 func (e *Alive) Subject() string { return JobSubject(e.JobID, EventAlive) }
 
 // Validate implements Event.
-func (e *Alive) Validate() error { return e.JobStamp.validate() }
+func (e *Alive) Validate() error { return cmp.Or(e.JobStamp.validate(), e.EpochProgress.validate()) }

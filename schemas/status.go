@@ -159,6 +159,8 @@ type JobStatus struct {
 	Epochs uint32 `json:"epochs,omitempty"`
 	// Epochs completed so far.
 	EpochsDone uint32 `json:"epochs_done"`
+	// Progress within the running epoch.
+	EpochProgress
 	// Number of starts so far.
 	Run uint32 `json:"run"`
 	// Absent if the request has none.

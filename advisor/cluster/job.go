@@ -62,6 +62,7 @@ type Job struct {
 
 	ClockLag     time.Duration `json:"clock_lag,omitempty"`     // minimum lag of the runner behind the submitter
 	HasHeartbeat bool          `json:"has_heartbeat,omitempty"` // its runner sends heartbeats
+	Within       EpochProgress `json:"-"`                       // of its running epoch, by heartbeats
 	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
 
 	First    uint64 `json:"first,omitempty"`     // sequence of its first event
@@ -308,6 +309,25 @@ func (j *Job) AllowedCPUs(now time.Time) []int {
 
 // oldestHeartbeat is how late a heartbeat may arrive. The clock of an older one is slow.
 const oldestHeartbeat = longAgo / 2
+
+// EpochProgress is the progress within the epoch of a run, as a heartbeat had it at an instant.
+type EpochProgress struct {
+	schemas.EpochProgress
+	Run uint32
+	At  time.Time // by this clock
+}
+
+// ProgressWithin returns the progress within the running epoch at an instant; the zero value if it is
+// unknown.
+func (j *Job) ProgressWithin(now time.Time) (p schemas.EpochProgress) {
+	w := &j.Within
+	if j.State != schemas.StateRunning || w.Run != j.Run || w.EpochSeconds <= 0 || w.RunningEpoch != j.EpochsDone+1 {
+		return p
+	}
+	p = w.EpochProgress
+	p.EpochRatio = min(1, p.EpochRatio+max(0, now.Sub(w.At).Seconds())/p.EpochSeconds)
+	return p
+}
 
 // HeardAt corrects the clock of a runner whose heartbeat of the given time has just arrived. Without that,
 // the events of a clock that is an hour slow look like those of a past run.

@@ -70,6 +70,19 @@ func (m *Member) epochsLeft() uint32 {
 	return m.Setting.Epochs - min(m.Setting.Epochs, m.EpochsDone)
 }
 
+// AtEpochEnd returns the question at the estimated end of the first epoch of the run, as if it were done.
+// The answer counts from there.
+func (q *Question) AtEpochEnd(within *schemas.EpochProgress) *Question {
+	other, self := *q, *q.Self
+	self.EpochsDone, self.Since = within.RunningEpoch, 0
+	self.ObservedEpochs = []cluster.ObservedEpoch{{
+		Count: 1, BatchSize: self.Setting.BatchSize, CPUs: self.Setting.CPUs, Seconds: within.EpochSeconds,
+	}}
+	other.Self = &self
+	other.Elapsed += time.Duration(within.LeftSeconds() * float64(time.Second))
+	return &other
+}
+
 // WithCPUs returns the question of a running job with other numbers of CPUs and its own batch size.
 func (q *Question) WithCPUs(counts []int) *Question {
 	other := *q

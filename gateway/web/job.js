@@ -91,7 +91,7 @@ function summary(j) {
     ...(j.not_learned ? [['Not learned', j.not_learned]] : []),
     ['Model', modelLevel(j.model, j.dataset)],
     ['Configuration', [j.batch_size && `batch ${number(j.batch_size)}`, j.cpus && cpus(j.cpus)].filter(Boolean).join(', ') || unknown],
-    ['Epochs', j.epochs ? `${number(j.epochs_done)} of ${number(j.epochs)}` : number(j.epochs_done)], ['Accuracy', percent(j.accuracy, 2)],
+    ['Epochs', `${number(j.epochs_done)}${j.epochs ? ` of ${number(j.epochs)}` : ''}${j.running_epoch ? `, ${percent(j.epoch_ratio)} of epoch ${number(j.running_epoch)}` : ''}`], ['Accuracy', percent(j.accuracy, 2)],
     ['SLO', j.slo_seconds ? `${duration(j.slo_seconds)}, ${outcome(j)}` : 'none'], ...(isOpen(j) ? [[j.proposal ? 'Proposed change' : 'Decision', j.proposal ?? decision(j.decision)]] : []), ['Bottleneck', bottlenecks[j.bottleneck]], ['Inside', phases(j.phases)],
     ['Nodes', (j.nodes ?? []).join(', ') || unknown], ['User', j.user], ['Submitted', j.submitted_at && time(j.submitted_at)], ['Started', j.started_at && time(j.started_at)],
     ['Ended', j.ended_at && time(j.ended_at)], ['Deadline', j.deadline_at && time(j.deadline_at)], ['Predicted end', j.predicted_end_at && time(j.predicted_end_at)],

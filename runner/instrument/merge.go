@@ -30,6 +30,7 @@ type message struct {
 	BatchSize uint32             `json:"batch_size"` // of one process and one batch
 	Batches   float64            `json:"batches"`
 	Steps     float64            `json:"steps"` // of the optimizer
+	Of        float64            `json:"of"`    // batches or epochs, if the type is progress or fit
 	World     uint32             `json:"world"` // processes that train together
 	IsLoop    bool               `json:"loop"`  // the epoch is a value of the script's own loop
 	Loss      *float64           `json:"loss"`
@@ -83,6 +84,9 @@ type Merge struct {
 	begun  time.Time      // when the script's loop over epochs began, if its epochs are printed
 	offset uint32         // of the printed numbers
 
+	unitAt   time.Time // begin of the running epoch
+	progress progress  // within it
+
 	state   state
 	units   []unit               // measured epochs that wait for their text
 	texts   []output.EpochReport // epochs of the output
@@ -93,6 +97,23 @@ type Merge struct {
 
 	differing int  // epochs in a row with another number in the output
 	isOffset  bool // a measured epoch was returned: offset stays
+}
+
+// progress is how many batches of an epoch were done at an instant.
+type progress struct {
+	ratio float64
+	at    time.Time
+}
+
+// Progress returns the share of the running epoch that is done, and its estimated duration; 0 if they are
+// unknown. Between two messages the batches take as long as before.
+func (m *Merge) Progress(now time.Time) (ratio, seconds float64) {
+	took := m.progress.at.Sub(m.unitAt).Seconds()
+	if m.state != measured || m.progress.ratio <= 0 || took <= 0 {
+		return 0, 0
+	}
+	seconds = took / m.progress.ratio
+	return min(1, now.Sub(m.unitAt).Seconds()/seconds), seconds
 }
 
 type state int
@@ -143,12 +164,15 @@ func (m *Merge) Line(connection int, line []byte, at time.Time) {
 		m.begun = at.Add(-seconds(msg.Ago))
 	case msg.Type == "fit" && (m.lead == 0 || m.ended):
 		m.lead, m.ended, m.base, m.world = connection, false, m.last, max(1, msg.World)
+		m.unitAt, m.progress = at.Add(-seconds(msg.Ago)), progress{}
 		if m.state == undecided {
 			m.state = measured
 		}
 	case connection != m.lead || m.state != measured:
 	case msg.Type == "end":
-		m.ended = true
+		m.ended, m.progress = true, progress{}
+	case msg.Type == "progress" && msg.Of > 0 && msg.Batches <= msg.Of:
+		m.progress = progress{msg.Batches / msg.Of, at}
 	case msg.Type == "unit" && msg.Epoch > 0 && msg.Seconds > 0:
 		m.addUnit(&msg, at)
 	}
@@ -179,7 +203,7 @@ func (m *Merge) addUnit(msg *message, at time.Time) {
 	}
 	r := reports[0]
 	r.Epochs, r.BatchSize, r.Phases = max(msg.Count, 1), m.batchSizeOf(msg), msg.phases()
-	m.last = number
+	m.last, m.unitAt, m.progress = number, endedAt, progress{}
 	m.units = append(m.units, unit{
 		report:    r,
 		beganAt:   endedAt.Add(-seconds(msg.Seconds * float64(r.Epochs))),

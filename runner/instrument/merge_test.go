@@ -2,6 +2,7 @@ package instrument_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -203,6 +204,37 @@ func TestMerge_Phases(t *testing.T) {
 		reports := m.Take(after(11), false, true)
 		if len(reports) != 1 || reports[0].Phases.Text() != c.want {
 			t.Errorf("%s: %+v, want %q", c.fields, reports, c.want)
+		}
+	}
+}
+
+// The progress within an epoch gives its duration, until its end is reported.
+func TestMerge_Progress(t *testing.T) {
+	begun := event{at: 3, from: 1, message: `{"type":"fit","source":"torch","ago":1}`}
+	half := func(at float64, fields string) event {
+		return event{at: at, from: 1, message: `{"type":"progress","unit":1,` + fields + `}`}
+	}
+	for _, c := range []struct {
+		name           string
+		events         []event
+		ratio, seconds float64 // at 12
+	}{
+		{"none", []event{begun}, 0, 0},
+		{"a quarter at 7", []event{begun, half(7, `"batches":25,"of":100`)}, 0.5, 20},
+		{"the last one counts", []event{begun, half(7, `"batches":25,"of":100`), half(8, `"batches":60,"of":100`)}, 1, 10},
+		{"no length", []event{begun, half(7, `"batches":25`)}, 0, 0},
+		{"more batches than there are", []event{begun, half(7, `"batches":25,"of":10`)}, 0, 0},
+		{"before a training", []event{half(7, `"batches":25,"of":100`)}, 0, 0},
+		{"the epoch has ended", []event{begun, half(7, `"batches":25,"of":100`), measured(1, 8, "")}, 0, 0},
+		{"the second epoch", []event{begun, measured(1, 8, ""), half(10, `"batches":1,"of":4`)}, 0.5, 8},
+	} {
+		m := instrument.NewMerge(nil)
+		for _, e := range c.events {
+			m.Line(e.from, []byte(e.message), after(e.at))
+		}
+		ratio, seconds := m.Progress(after(12))
+		if math.Abs(ratio-c.ratio) > 1e-6 || math.Abs(seconds-c.seconds) > 1e-6 {
+			t.Errorf("%s: %g of %g s, want %g of %g s", c.name, ratio, seconds, c.ratio, c.seconds)
 		}
 	}
 }
