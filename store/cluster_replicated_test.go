@@ -40,7 +40,7 @@ func TestReplicas(t *testing.T) {
 		{"SurviveKillsOfServers", replicasSurviveKillsOfServers},
 		{"SurviveKillsOfTheWriter", replicasSurviveKillsOfTheWriter},
 		{"SurviveStalledFetches", replicasSurviveStalledFetches},
-		{"ChangeTheirRetention", replicasChangeTheirRetention},
+		{"ChangeTheirTables", replicasChangeTheirTables},
 		{"SurviveTheLossOfAShard", replicasSurviveTheLossOfAShard}, // its end stops the shard
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,27 +189,31 @@ func replicasSurviveStalledFetches(t *testing.T, r *replicas) {
 	stop()
 }
 
-// A replica refuses to change a table until it has made the changes of the others. A new retention
-// waits for that.
-func replicasChangeTheirRetention(t *testing.T, r *replicas) {
+// A replica refuses to change a table until it has made the changes of the others. A migration waits
+// for that.
+func replicasChangeTheirTables(t *testing.T, r *replicas) {
+	change := func(d *store.Database, days int) error {
+		const statement = "ALTER TABLE node_sample MODIFY TTL toDateTime(at) + INTERVAL %d DAY"
+		return d.ChangeTable(t.Context(), fmt.Sprintf(statement, days))
+	}
 	first, second := r.local(t, 0), r.local(t, 1)
 	must(t, second.Exec(t.Context(), "SYSTEM STOP REPLICATION QUEUES node_sample"))
-	must(t, first.SetRetention(t.Context(), "node_sample", 500))
+	must(t, change(first, 500))
 	ended := make(chan error, 1)
-	go func() { ended <- second.SetRetention(t.Context(), "node_sample", 600) }()
+	go func() { ended <- change(second, 600) }()
 	const waiting = "SELECT count() AS n FROM system.processes WHERE query LIKE 'SYSTEM SYNC REPLICA%'"
-	await(t, "the new retention to wait", func() bool {
+	await(t, "the change to wait", func() bool {
 		return len(ended) > 0 || selectNumber(t, second, waiting) > 0
 	})
 	must(t, second.Exec(t.Context(), "SYSTEM START REPLICATION QUEUES node_sample"))
 	must(t, <-ended)
 
-	databases := r.cluster.Databases()
-	_, err := store.ApplyRetentions(t.Context(), databases, map[string]int{"node_sample": 700}, false)
-	must(t, err)
+	for _, d := range r.cluster.Databases() {
+		must(t, change(d, 700))
+	}
 	for i := range r.servers.Size() {
 		d := r.local(t, i)
-		await(t, "the retention of a replica", func() bool {
+		await(t, "the change on a replica", func() bool {
 			return selectNumber(t, d, "SELECT count() AS n FROM system.tables WHERE "+
 				"database = currentDatabase() AND name = 'node_sample' "+
 				"AND engine_full LIKE '%toIntervalDay(700)%'") == 1

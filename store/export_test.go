@@ -65,6 +65,11 @@ func (d *Database) MigrateWith(ctx context.Context, all []schemas.Migration) err
 	return d.migrateSingle(ctx, all)
 }
 
+// ChangeTable executes a statement of a migration.
+func (d *Database) ChangeTable(ctx context.Context, statement string) error {
+	return d.migrateStatement(ctx, statement)
+}
+
 // MigrateWith is Database.MigrateWith for the databases on each server.
 func (c *Cluster) MigrateWith(ctx context.Context, all []schemas.Migration) error {
 	local, readers, err := c.targets()

@@ -183,7 +183,6 @@ type tableStore interface {
 	Run(ctx context.Context) error
 	Verify(ctx context.Context, o store.VerifyOptions) (*store.Report, error)
 	Rebuild(ctx context.Context, o store.RebuildOptions) error
-	Databases() []*store.Database
 	Close() error
 }
 
@@ -209,9 +208,6 @@ type serverTables struct {
 	log     *slog.Logger
 	reg     prometheus.Registerer
 }
-
-// Databases returns the only database.
-func (t *serverTables) Databases() []*store.Database { return []*store.Database{t.Database} }
 
 func (t *serverTables) Run(ctx context.Context) error {
 	return store.New(t.bus, t.Database, t.log, t.reg, t.options).Run(ctx)
