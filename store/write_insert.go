@@ -70,7 +70,7 @@ func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) err
 	}
 	defer b.Close()
 	appendColumn := func(c int, values any) error { return b.Column(c).Append(values) }
-	if err := eachColumn(t.row, t.readers, rows, appendColumn); err != nil {
+	if err := eachColumn(t.row, rows, appendColumn); err != nil {
 		return fmt.Errorf("encode rows of %s: %w", t.name, err)
 	}
 	return b.Send()

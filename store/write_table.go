@@ -13,13 +13,12 @@ import (
 
 // eventTable describes a table that the log fills, and its statements.
 type eventTable struct {
-	name    string
-	row     any                   // zero value of its row type
-	readers []func() columnReader // by column
-	key     string                // first column of the sorting key: second token of the subjects
-	insert  string
-	lookup  string // selects the stored rows with an event_id of a batch
-	stream  string // stream whose events fill it
+	name   string
+	row    any    // zero value of its row type
+	key    string // first column of the sorting key: second token of the subjects
+	insert string
+	lookup string // selects the stored rows with an event_id of a batch
+	stream string // stream whose events fill it
 }
 
 // batchTable is the name of the external table that holds the event_ids of a lookup.
@@ -49,7 +48,6 @@ func newTable(s schemas.Table) *eventTable {
 	}
 	row := reflect.TypeOf(s.Row)
 	t.insert = fmt.Sprintf("INSERT INTO %s (%s)", t.name, strings.Join(columnNames(row), ", "))
-	t.readers = columnReaders(row)
 	t.lookup = fmt.Sprintf("SELECT event_id, sequence FROM %s WHERE %s IN (SELECT key FROM %s) "+
 		"AND event_id IN (SELECT event_id FROM %[3]s)", t.name, t.key, batchTable)
 	if t.name == "node_sample" {
