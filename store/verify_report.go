@@ -174,7 +174,8 @@ func NewVerifyResult(r *Report) *VerifyResult {
 	return &VerifyResult{OK: found == 0, Found: found, Report: r}
 }
 
-// WriteText writes the compared numbers, and then each hour that differs.
+// WriteText writes the compared numbers, and then the differences in each hour. The JSON also has the
+// first IDs and keys.
 func (v *VerifyResult) WriteText(out io.Writer) error {
 	if err := v.writeNumbers(out); err != nil {
 		return err
@@ -182,14 +183,21 @@ func (v *VerifyResult) WriteText(out io.Writer) error {
 	for _, s := range v.Streams {
 		for _, u := range s.Tables {
 			for _, h := range u.Hours {
-				if h.Differs() {
-					fmt.Fprintf(out, "%s%s %s: %s\n", s.place(), u.Table, h.At.Format(time.RFC3339), h.text())
+				if !h.Differs() {
+					continue
 				}
+				fmt.Fprintf(out, "%s%s %s: %d missing, %d duplicated, %d only in the table\n", s.place(),
+					u.Table, h.At.Format(time.RFC3339), h.Missing, h.Double, h.Extra)
 			}
 		}
 		for _, u := range s.RollUps {
 			for _, h := range u.Hours {
-				fmt.Fprintf(out, "%s%s %s\n", s.place(), u.RollUp, h.text(u.Table))
+				when := "without an hour"
+				if !h.At.IsZero() {
+					when = h.At.Format(time.RFC3339)
+				}
+				fmt.Fprintf(out, "%s%s %s: %d rows missing, %d different from %s, %d without events\n",
+					s.place(), u.RollUp, when, h.Missing, h.Wrong, u.Table, h.Extra)
 			}
 		}
 	}
@@ -250,51 +258,7 @@ func (v *VerifyResult) conclusion() string {
 	if v.OK {
 		return "Log, tables and roll-ups agree."
 	}
-	return fmt.Sprintf("%d hours differ; courier store rebuild %s writes their tables again from "+
-		"the log.", v.Found, strings.Join(v.DamagedStreams(), " "))
-}
-
-// text describes the differences in an hour of a table.
-func (h *Hour) text() string {
-	var words []string
-	add := func(n uint64, what string, ids []string) {
-		if n > 0 {
-			words = append(words, fmt.Sprintf("%d %s (%s)", n, what, some(n, ids)))
-		}
-	}
-	add(h.Missing, "missing in the table", h.MissingIDs)
-	add(h.Double, "duplicated in the table", h.DoubleIDs)
-	add(h.Extra, "only in the table, although the log has their sequence range", h.ExtraIDs)
-	words = append(words,
-		fmt.Sprintf("%d in the log, %s, and %d in the table, %s", h.LogEvents, h.LogChecksum,
-			h.TableEvents, h.TableChecksum))
-	return strings.Join(words, "; ")
-}
-
-// text describes the differences between an hour of a roll-up and its table.
-func (h *RollUpHour) text(table string) string {
-	var words []string
-	add := func(n uint64, what string) {
-		if n > 0 {
-			words = append(words, fmt.Sprintf("%d rows %s", n, what))
-		}
-	}
-	add(h.Missing, "missing")
-	add(h.Wrong, "different from "+table)
-	add(h.Extra, "without events in "+table)
-	line := strings.Join(words, ", ") + ": " + some(h.Missing+h.Wrong+h.Extra, h.Keys)
-	if !h.At.IsZero() {
-		line = h.At.Format(time.RFC3339) + ": " + line
-	}
-	return line
-}
-
-// some lists the first few of n items.
-func some(n uint64, list []string) string {
-	const most = 3
-	text := strings.Join(list[:min(len(list), most)], ", ")
-	if n > most {
-		text += ", …"
-	}
-	return text
+	return fmt.Sprintf("%d hours differ (--output json names their events); "+
+		"courier store rebuild %s writes their tables again from the log.",
+		v.Found, strings.Join(v.DamagedStreams(), " "))
 }

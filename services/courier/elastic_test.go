@@ -11,9 +11,14 @@ import (
 	"time"
 
 	"courier/advisor"
+	"courier/bus"
 	"courier/runner"
 	"courier/runner/usage"
 	"courier/schemas"
+	"courier/services/local"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // calmNode is a node with four cores without other load.
@@ -57,7 +62,7 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	}
 	measure(1)
 
-	j := slowedJob{t: t, bus: l.Bus(), id: "elastic", epochs: 40}
+	j := pacedJob{t: t, bus: l.Bus(), id: "elastic", epochs: 40}
 	end, begin, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +79,7 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	var paced sync.WaitGroup
 	paced.Go(func() {
 		defer begin.Close()
-		j.paceElastic(begin, func() { measure(2) })
+		j.pace(begin, func() { measure(2) })
 	})
 	r := runClocked(t, l.Bus(), o, &j.output)
 	paced.Wait()
@@ -100,9 +105,18 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	}
 }
 
-// paceElastic completes one epoch after another, each after the advisor has received the previous
+// pacedJob is a job whose epochs the test ends.
+type pacedJob struct {
+	t      *testing.T
+	bus    *bus.Bus
+	id     string
+	epochs int
+	output sharedBuffer // of courier run
+}
+
+// pace completes one epoch after another, each after the advisor has received the previous
 // one. After the third epoch it calls learn, and after the fifth it waits for the move.
-func (j *slowedJob) paceElastic(input io.Writer, learn func()) {
+func (j *pacedJob) pace(input io.Writer, learn func()) {
 	for n := 1; n <= j.epochs && !j.t.Failed(); n++ {
 		if _, err := fmt.Fprintln(input, 1); err != nil {
 			j.t.Errorf("epoch %d: %v", n, err)
@@ -126,5 +140,48 @@ func (j *slowedJob) paceElastic(input io.Writer, learn func()) {
 		if !isInTime {
 			j.t.Errorf("timeout after epoch %d: %s", n, j.output.String())
 		}
+	}
+}
+
+// waitFor waits for a condition and reports whether it became true. It may be called in any
+// goroutine.
+func (j *pacedJob) waitFor(ok func() bool) bool {
+	ctx := within(j.t, patience)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// status returns the state of the job in the advisor; zero if the advisor has not received it yet.
+func (j *pacedJob) status() (s schemas.JobStatus) {
+	q := schemas.JobStatusRequest{JobID: j.id}
+	_ = j.bus.Request(within(j.t, oneTry), schemas.SubjectJobStatus, &q, &s) // the caller retries
+	return s
+}
+
+// checkMovesInSQL waits until the tables have the moves, and compares them.
+func checkMovesInSQL(t *testing.T, l *local.Instance, want []schemas.Moved) {
+	t.Helper()
+	ctx := within(t, patience)
+	await(t, "SQL", func() bool { return l.Database() != nil })
+	var rows []schemas.Moved
+	await(t, "the moves in SQL", func() bool {
+		rows = nil
+		err := l.Database().Query(ctx, &rows, "SELECT * FROM job_moved ORDER BY sequence")
+		return err == nil && len(rows) == len(want)
+	})
+	for i := range rows {
+		rows[i].Sequence, rows[i].At = 0, want[i].At
+	}
+	// A column has no nil.
+	if diff := cmp.Diff(want, rows, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("moves in SQL (-run +table):\n%s", diff)
 	}
 }
