@@ -40,117 +40,77 @@ type metrics struct {
 	neededBytes prometheus.Gauge
 }
 
+// registry creates the metrics of the package. It registers them unless its registerer is nil.
+type registry struct{ promauto.Factory }
+
+func (r registry) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return r.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func (r registry) gauge(name, help string) prometheus.Gauge {
+	return r.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
 // newMetrics creates the metrics and registers them, unless reg is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
+	r := registry{promauto.With(reg)}
 	m := &metrics{
-		advice: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_advice_total",
-			Help: "Advice given, by decision.",
-		}, []string{"decision"}),
-		risks: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_risks_total",
-			Help: "Warnings and all-clears, by cause.",
-		}, []string{"cause", "cleared"}),
-		promises: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_promises_total",
-			Help: "Promises whose jobs ran as advised and finished or failed, by " +
-				"confidence (rounded to two digits) and whether the SLO was met.",
-		}, []string{"confidence", "kept"}),
-		calibration: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_calibration_total",
-			Help: "Submissions whose jobs ran as advised and finished or failed, by the " +
-				"lower end of the range of the predicted probability and whether the " +
-				"SLO was met.",
-		}, []string{"from_probability", "kept"}),
-		admissions: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_admissions_total",
-			Help: "Verdicts of the admission policy, by policy and verdict.",
-		}, []string{"policy", "verdict"}),
-		running: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_advisor_running_jobs",
-			Help: "Running jobs.",
-		}),
-		queued: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_advisor_queued_jobs",
-			Help: "Queued jobs.",
-		}),
-		atRisk: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_advisor_jobs_at_risk",
-			Help: "Running jobs whose probability is below their confidence.",
-		}),
-		queueAge: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_advisor_queue_age_seconds",
-			Help: "Time since the submission of the job that has waited longest; 0 if none waits.",
-		}),
-		lost: f.NewCounter(prometheus.CounterOpts{
-			Name: "courier_advisor_lost_jobs_total",
-			Help: "Jobs recorded as lost.",
-		}),
-		forbidden: f.NewCounter(prometheus.CounterOpts{
-			Name: "courier_advisor_forbidden_total",
-			Help: "Requests and events refused because the person does not own the job.",
-		}),
-		regressors: f.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_advisor_loaded_regressors_total",
-			Help: "Regressors loaded or refused, by target and outcome.",
-		}, []string{"target", "outcome"}),
-		loaded: f.NewGaugeVec(prometheus.GaugeOpts{
+		advice: r.counter("courier_advisor_advice_total", "Advice given, by decision.", "decision"),
+		risks: r.counter("courier_advisor_risks_total",
+			"Warnings and all-clears, by cause.", "cause", "cleared"),
+		promises: r.counter("courier_advisor_promises_total",
+			"Promises whose jobs ran as advised and finished or failed, by confidence (rounded "+
+				"to two digits) and whether the SLO was met.", "confidence", "kept"),
+		calibration: r.counter("courier_advisor_calibration_total",
+			"Submissions whose jobs ran as advised and finished or failed, by the lower end of "+
+				"the range of the predicted probability and whether the SLO was met.", "from_probability", "kept"),
+		admissions: r.counter("courier_advisor_admissions_total",
+			"Verdicts of the admission policy, by policy and verdict.", "policy", "verdict"),
+		running: r.gauge("courier_advisor_running_jobs", "Running jobs."),
+		queued:  r.gauge("courier_advisor_queued_jobs", "Queued jobs."),
+		atRisk: r.gauge("courier_advisor_jobs_at_risk",
+			"Running jobs whose probability is below their confidence."),
+		queueAge: r.gauge("courier_advisor_queue_age_seconds",
+			"Time since the submission of the job that has waited longest; 0 if none waits."),
+		lost: r.counter("courier_advisor_lost_jobs_total", "Jobs recorded as lost.").WithLabelValues(),
+		forbidden: r.counter("courier_advisor_forbidden_total",
+			"Requests and events refused because the person does not own the job.").WithLabelValues(),
+		regressors: r.counter("courier_advisor_loaded_regressors_total",
+			"Regressors loaded or refused, by target and outcome.", "target", "outcome"),
+		loaded: r.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "courier_advisor_regressor_examples",
 			Help: "Examples of the regressor in use, by target.",
 		}, []string{"target"}),
-		panics: f.NewCounter(prometheus.CounterOpts{
-			Name: "courier_advisor_event_panics_total",
-			Help: "Events skipped because their handler panicked.",
-		}),
+		panics: r.counter("courier_advisor_event_panics_total",
+			"Events skipped because their handler panicked.").WithLabelValues(),
 	}
 
-	m.addOperation(f)
+	m.addOperation(r)
 	m.beginAtZero()
 	return m
 }
 
 // addOperation adds the metrics of the outbox, of snapshots and of the log.
-func (m *metrics) addOperation(f promauto.Factory) {
-	m.replaced = f.NewCounter(prometheus.CounterOpts{
-		Name: "courier_advisor_replaced_advice_total",
-		Help: "Advice replaced by newer advice for the same job before it was " +
-			"published.",
-	})
-	m.dropped = f.NewCounter(prometheus.CounterOpts{
-		Name: "courier_advisor_dropped_advice_total",
-		Help: "Advice dropped because too much of it was unpublished.",
-	})
-	m.unpublished = f.NewCounter(prometheus.CounterOpts{
-		Name: "courier_advisor_failed_publishes_total",
-		Help: "Failed attempts to publish advice or a warning.",
-	})
+func (m *metrics) addOperation(r registry) {
+	m.replaced = r.counter("courier_advisor_replaced_advice_total",
+		"Advice replaced by newer advice for the same job before it was published.").WithLabelValues()
+	m.dropped = r.counter("courier_advisor_dropped_advice_total",
+		"Advice dropped because too much of it was unpublished.").WithLabelValues()
+	m.unpublished = r.counter("courier_advisor_failed_publishes_total",
+		"Failed attempts to publish advice or a warning.").WithLabelValues()
 
-	m.snapshots = f.NewCounterVec(prometheus.CounterOpts{
-		Name: "courier_advisor_snapshots_total",
-		Help: "Snapshots of the state, by outcome: written, failed, loaded or " +
-			"ignored.",
-	}, []string{"outcome"})
-	m.savedAt = f.NewGauge(prometheus.GaugeOpts{
-		Name: "courier_advisor_snapshot_time_seconds",
-		Help: "Unix time of the last snapshot that this advisor wrote, loaded or " +
-			"found.",
-	})
-	m.savedBytes = f.NewGauge(prometheus.GaugeOpts{
-		Name: "courier_advisor_snapshot_bytes",
-		Help: "Size of the last snapshot that this advisor wrote or loaded.",
-	})
+	m.snapshots = r.counter("courier_advisor_snapshots_total",
+		"Snapshots of the state, by outcome: written, failed, loaded or ignored.", "outcome")
+	m.savedAt = r.gauge("courier_advisor_snapshot_time_seconds",
+		"Unix time of the last snapshot that this advisor wrote, loaded or found.")
+	m.savedBytes = r.gauge("courier_advisor_snapshot_bytes",
+		"Size of the last snapshot that this advisor wrote or loaded.")
 
-	m.headroom = f.NewGauge(prometheus.GaugeOpts{
-		Name: "courier_advisor_job_log_headroom_ratio",
-		Help: "Share of the limits of the JOB stream that is left before the first " +
-			"event of the oldest running job is dropped; 1 if no job runs, 0 if it " +
-			"is already dropped.",
-	})
-	m.neededBytes = f.NewGauge(prometheus.GaugeOpts{
-		Name: "courier_advisor_job_log_needed_bytes",
-		Help: "Size that the JOB stream needs to keep the events of all running jobs.",
-	})
+	m.headroom = r.gauge("courier_advisor_job_log_headroom_ratio",
+		"Share of the limits of the JOB stream that is left before the first event of the "+
+			"oldest running job is dropped; 1 if no job runs, 0 if it is already dropped.")
+	m.neededBytes = r.gauge("courier_advisor_job_log_needed_bytes",
+		"Size that the JOB stream needs to keep the events of all running jobs.")
 }
 
 // beginAtZero creates the counters of known labels. Prometheus cannot see the first increase of a counter

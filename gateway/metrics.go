@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics are the metrics of a gateway.
@@ -18,47 +19,33 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	factory := promauto.With(reg)
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	gauge := func(name, help string) prometheus.Gauge {
+		return factory.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_gateway_requests_total",
-			Help: "HTTP responses by route and status.",
-		}, []string{"route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		requests: counter("courier_gateway_requests_total",
+			"HTTP responses by route and status.", "route", "status"),
+		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "courier_gateway_request_seconds",
 			Help:    "Duration of HTTP requests by route, without live connections.",
 			Buckets: prometheus.ExponentialBuckets(100e-6, 3, 10),
 		}, []string{"route"}),
-		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_gateway_events_total",
-			Help: "Events sent to live clients, by kind.",
-		}, []string{"kind"}),
-		clients: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_gateway_live_clients",
-			Help: "Connected live clients.",
-		}),
-		slow: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "courier_gateway_slow_clients_total",
-			Help: "Live clients disconnected because of a write timeout.",
-		}),
-		missed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "courier_gateway_missed_events_total",
-			Help: "Events reported to live clients as missed, by reason.",
-		}, []string{"reason"}),
-		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_gateway_nodes",
-			Help: "Nodes in memory.",
-		}),
-		nodesEvicted: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "courier_gateway_nodes_evicted_total",
-			Help: "Nodes evicted from memory because their maximum number was reached.",
-		}),
+		events:  counter("courier_gateway_events_total", "Events sent to live clients, by kind.", "kind"),
+		clients: gauge("courier_gateway_live_clients", "Connected live clients."),
+		slow: counter("courier_gateway_slow_clients_total",
+			"Live clients disconnected because of a write timeout.").WithLabelValues(),
+		missed: counter("courier_gateway_missed_events_total",
+			"Events reported to live clients as missed, by reason.", "reason"),
+		nodes: gauge("courier_gateway_nodes", "Nodes in memory."),
+		nodesEvicted: counter("courier_gateway_nodes_evicted_total",
+			"Nodes evicted from memory because their maximum number was reached.").WithLabelValues(),
 	}
 	for _, reason := range []string{missedSlow, missedOld, missedReset, missedUnavailable} {
 		m.missed.WithLabelValues(reason) // so that Prometheus sees the first increase
-	}
-	if reg != nil {
-		reg.MustRegister(m.requests, m.seconds, m.events, m.clients, m.slow, m.missed, m.nodes,
-			m.nodesEvicted)
 	}
 	return m
 }
