@@ -91,8 +91,11 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 		expected = a.Chosen.BatchSize // by an earlier job
 	}
 	if expected != f.BatchSize && !j.hasBatchSize {
-		j.screen.message("the training uses batch size %d (before: %s): its epochs are recorded with it",
-			f.BatchSize, schemas.FormatBatchSize(expected))
+		than := ""
+		if expected > 0 {
+			than = fmt.Sprintf(", not %d", expected)
+		}
+		j.screen.message("the training uses batch size %d%s: its epochs are recorded with it", f.BatchSize, than)
 	}
 	j.hasBatchSize = true
 	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize

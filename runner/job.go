@@ -129,13 +129,8 @@ func (j *job) hintAtOptions() {
 		j.screen.message("--container %s has no effect: it needs --elastic, and --resize %s or %s",
 			j.o.Container, ResizeDocker, ResizeDockerCap)
 	}
-}
-
-// start starts the command and publishes the start of the job.
-func (j *job) start(ctx context.Context) error {
-	j.hintAtOptions()
 	switch {
-	case j.o.OmitHints || hasPlaceholder(j.o.Command, batchPlaceholder):
+	case hasPlaceholder(j.o.Command, batchPlaceholder):
 	case j.result.Setting.BatchSize == 0:
 		j.screen.message("the command has no %s: its batch size is unknown unless it is measured; if it "+
 			"reads %s, use --batch-sizes", batchPlaceholder, batchVariable)
@@ -143,6 +138,11 @@ func (j *job) start(ctx context.Context) error {
 		j.screen.message("the command has no %s: it must read the batch size from %s",
 			batchPlaceholder, batchVariable)
 	}
+}
+
+// start starts the command and publishes the start of the job.
+func (j *job) start(ctx context.Context) error {
+	j.hintAtOptions()
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		j.screen.message("the command has no %s: numerical libraries get %s, but nothing else "+
 			"limits the job", cpusPlaceholder,
