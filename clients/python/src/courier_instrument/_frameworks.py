@@ -258,6 +258,7 @@ def perceptron(module):
             return
         size = min(200 if own.batch_size == "auto" else own.batch_size, samples)
         call.note = Fit("sklearn", own.max_iter, batch_size=int(size))
+        call.note.begin_unit(1)
 
     def always(call):
         if call.note is None:
