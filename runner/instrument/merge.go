@@ -108,11 +108,10 @@ type progress struct {
 // Progress returns the share of the running epoch that is done, and its estimated duration; 0 if they are
 // unknown. Between two messages the batches take as long as before.
 func (m *Merge) Progress(now time.Time) (ratio, seconds float64) {
-	took := m.progress.at.Sub(m.unitAt).Seconds()
-	if m.state != measured || m.progress.ratio <= 0 || took <= 0 {
+	if !m.IsMeasuring() || m.progress.ratio == 0 || !m.progress.at.After(m.unitAt) {
 		return 0, 0
 	}
-	seconds = took / m.progress.ratio
+	seconds = m.progress.at.Sub(m.unitAt).Seconds() / m.progress.ratio
 	return min(1, now.Sub(m.unitAt).Seconds()/seconds), seconds
 }
 
@@ -171,7 +170,7 @@ func (m *Merge) Line(connection int, line []byte, at time.Time) {
 	case connection != m.lead || m.state != measured:
 	case msg.Type == "end":
 		m.ended, m.progress = true, progress{}
-	case msg.Type == "progress" && msg.Of > 0 && msg.Batches <= msg.Of:
+	case msg.Type == "progress" && msg.Batches > 0 && msg.Batches <= msg.Of:
 		m.progress = progress{msg.Batches / msg.Of, at}
 	case msg.Type == "unit" && msg.Epoch > 0 && msg.Seconds > 0:
 		m.addUnit(&msg, at)
