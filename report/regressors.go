@@ -28,6 +28,10 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 	line("fitted", "on %d examples of %d configurations, in %s, for: %s", v.Examples,
 		v.Configurations, schemas.FormatSeconds(v.FitSeconds), v.TrainedFor)
 	line("error", "%s, on held-out runs", schemas.FormatError(v.Target, v.HeldOutError))
+	if v.ScoredRuns > 0 {
+		line("log score", "%.2f, of the regressor before it %.2f, on the last runs (%d)",
+			v.RefitScore, v.ServedScore, v.ScoredRuns)
+	}
 	by := ""
 	if v.DecidedBy != "" {
 		by = " (decided by " + v.DecidedBy + ")"

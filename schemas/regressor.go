@@ -63,6 +63,13 @@ type Fitted struct {
 	// Error on held-out runs: mean of |error| / truth, for accuracies mean of |error|. It is 0 if no
 	// run could be held out.
 	HeldOutError float64 `json:"held_out_error" ch:"held_out_error"`
+	// Runs since the previous fit by which a refit was compared with what was served.
+	ScoredRuns uint64 `json:"scored_runs" ch:"scored_runs"`
+	// Mean log density, in nats, of the log times of these runs as predicted before they ran; 0 without
+	// such runs.
+	ServedScore float64 `json:"served_score" ch:"served_score"`
+	// The same by the refit without the run. A model whose refit is worse stays as it was served.
+	RefitScore float64 `json:"refit_score" ch:"refit_score"`
 	// Wall-clock time of the fit.
 	FitSeconds float64 `json:"fit_seconds" ch:"fit_seconds"`
 }

@@ -31,21 +31,30 @@ func Fit(
 	if len(state.Subjects) == 0 {
 		return Files{}, fmt.Errorf("fit %s: %w: no runs", target, ErrTooFewExamples)
 	}
+	adjusted := state.Adjusted(runs)
+	var scores []evidence.RefitScore
+	if !isNew && before != nil {
+		if scores, err = state.KeepBetter(stateOf(before), adjusted, before.Examples.Last); err != nil {
+			return Files{}, fmt.Errorf("fit %s: %w", target, err)
+		}
+	}
 	var evaluations json.RawMessage
 	if state.Corrected && before != nil {
 		evaluations = before.Evaluations // no model was fitted again
-	} else if evaluations, err = evaluate(ctx, state, runs); err != nil {
+	} else if evaluations, err = evaluate(ctx, state, adjusted); err != nil {
 		return Files{}, fmt.Errorf("evaluate %s: %w", target, err)
 	}
 	m := manifestOf(target, examples, evaluations, o)
-	return encodeState(m, runs, foreign, state)
+	files, err := encodeState(m, runs, foreign, state)
+	files.Scores = scores
+	return files, err
 }
 
-// evaluate scores the predictions of the runs of a state, each without its own fold, as JSON.
+// evaluate scores the predictions of the adjusted runs of a state, each without its own fold, as JSON.
 func evaluate(
-	ctx context.Context, state *evidence.State, runs []evidence.Run,
+	ctx context.Context, state *evidence.State, adjusted []evidence.Run,
 ) (json.RawMessage, error) {
-	all, err := evidence.Evaluate(ctx, state.Adjusted(runs), state.Regressor)
+	all, err := evidence.Evaluate(ctx, adjusted, state.Regressor)
 	if err != nil {
 		return nil, err
 	}

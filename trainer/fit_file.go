@@ -15,8 +15,12 @@ import (
 // ErrTooFewExamples reports that there is nothing to fit yet.
 var ErrTooFewExamples = errors.New("too few examples")
 
-// Files are the encoded files of a regressor.
-type Files struct{ Model, Manifest []byte }
+// Files are the encoded files of a regressor, and the scores of a refit against what was served. The
+// scores are not part of the files, so that a repeated fit equals the champion.
+type Files struct {
+	Model, Manifest []byte
+	Scores          []evidence.RefitScore
+}
 
 // manifestOf returns the manifest of a fit, without its state.
 func manifestOf(

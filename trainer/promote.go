@@ -6,8 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	"courier/regress/evidence"
 	"courier/regress/treefile"
 	"courier/schemas"
 )
@@ -34,7 +37,7 @@ func (t *Trainer) place(
 		return "same", nil
 	}
 	g := schemas.Grounds{
-		Reason:        reason,
+		Reason:        reason + keptModels(c.files.Scores),
 		DecidedBy:     by,
 		Replaced:      champion.ModelDigest,
 		SinceSequence: last,
@@ -78,7 +81,30 @@ func newCandidate(files Files, took time.Duration) (*fittedCandidate, error) {
 	c := &fittedCandidate{files: files, fitted: fitted(file.Manifest())}
 	c.fitted.ModelDigest, c.fitted.ManifestDigest = digestOf(files.Model), digestOf(files.Manifest)
 	c.fitted.FitSeconds = took.Seconds()
+	for _, x := range files.Scores {
+		runs := c.fitted.ScoredRuns + uint64(x.Runs)
+		share := float64(x.Runs) / float64(runs)
+		c.fitted.ScoredRuns = runs
+		c.fitted.ServedScore += share * (x.Served - c.fitted.ServedScore)
+		c.fitted.RefitScore += share * (x.Refit - c.fitted.RefitScore)
+	}
 	return c, nil
+}
+
+// keptModels names the models that stay as they were served, as the end of a reason; "" if there are none.
+func keptModels(scores []evidence.RefitScore) string {
+	const maxNamed = 3
+	kept := slices.DeleteFunc(slices.Clone(scores), func(x evidence.RefitScore) bool { return !x.Kept })
+	var text strings.Builder
+	for _, x := range kept[:min(len(kept), maxNamed)] {
+		fmt.Fprintf(&text,
+			"; %s stays as it was: its refit predicts its last %d runs worse, log score %.2f instead of %.2f",
+			schemas.ModelLevel(x.Model, x.Dataset), x.Runs, x.Refit, x.Served)
+	}
+	if more := len(kept) - maxNamed; more > 0 {
+		fmt.Fprintf(&text, "; and %d more models", more)
+	}
+	return text.String()
 }
 
 // fitted returns the figures of a fit from its manifest.

@@ -117,20 +117,30 @@ func without(runs []Run, out []bool) []Run {
 	return kept
 }
 
-// evaluate scores the times of the held-out runs.
-func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
-	if s.Time == nil {
-		return
-	}
+// timesWithout returns the predictor of the times of a subject that has not learned from the held-out runs;
+// nil if there is none.
+func (s *Subject) timesWithout(runs []Run, out []bool) *timePredictor {
 	all, _ := measure(without(runs, out))
 	if len(all) == 0 {
-		return
+		return nil
 	}
 	t := newTimeModel(all, priorVariance(nil))
 	t.Hyperparameters = s.Time.Hyperparameters
 	t.smooth()
 	p, ok := newTimePredictor(t)
 	if !ok {
+		return nil
+	}
+	return p
+}
+
+// evaluate scores the times of the held-out runs.
+func (s *Subject) evaluate(runs []Run, out []bool, e *Evaluation) {
+	if s.Time == nil {
+		return
+	}
+	p := s.timesWithout(runs, out)
+	if p == nil {
 		return
 	}
 	for i := range runs {

@@ -36,6 +36,8 @@ type Subject struct {
 	Time     *TimeModel     `json:"time,omitempty"`
 	Startup  []StartupTimes `json:"startup,omitempty"`
 	Accuracy *AccuracyModel `json:"accuracy,omitempty"`
+	// KeptSince is when Time was fitted, if later refits were worse (State.KeepBetter).
+	KeptSince time.Time `json:"kept_since,omitzero"`
 }
 
 // TimeModel predicts the times of a subject.
