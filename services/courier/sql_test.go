@@ -172,17 +172,17 @@ func TestSQL_SaysWhatIsWrong(t *testing.T) {
 		{
 			"SELECT sleepEachRow(1) FROM numbers(9) SETTINGS max_execution_time = 1," +
 				" max_block_size = 1",
-			"longer than 1s, the limit max_execution_time",
+			"max_execution_time limits read-only users",
 		},
 		{
 			"SELECT count() FROM (SELECT number, count() FROM numbers(100000000) GROUP BY" +
 				" number) SETTINGS max_memory_usage = 100000000," +
 				" max_bytes_ratio_before_external_group_by = 0",
-			"more than 95.37 MiB, the limit max_memory_usage",
+			"maximum: 95.37 MiB",
 		},
 		{
 			"SELECT groupArray(number) FROM numbers(1000000000)",
-			"more than 512.00 MiB, the limit max_memory_usage",
+			"maximum: 512.00 MiB",
 		},
 		{"SELECT 1 SETTINGS max_execution_time = 0", "max_execution_time shouldn't be less than"},
 		{

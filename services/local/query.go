@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 )
 
 // Query sends a statement to the engine and writes the answer in a format of ClickHouse. The engine
@@ -70,6 +68,16 @@ const (
 	codeMemory        = 241
 )
 
+const fewerRows = "query fewer days, fewer columns, or a roll-up (node_load_hourly)"
+
+// hints say what to do about errors of ClickHouse.
+var hints = map[int]string{
+	codeUnknownColumn: "list the columns of a view with DESCRIBE and its name",
+	codeTimeout:       "max_execution_time limits read-only users: " + fewerRows,
+	codeTooSlow:       "max_execution_time limits read-only users: " + fewerRows,
+	codeMemory:        "max_memory_usage limits read-only users, and all queries share memory: " + fewerRows,
+}
+
 // queryError is an error of the engine.
 type queryError struct {
 	code int
@@ -80,12 +88,10 @@ func (e *queryError) Error() string { return e.text }
 
 var (
 	sqlCode     = regexp.MustCompile(`^Code: (\d+)\. DB::Exception: `)
-	sqlTime     = regexp.MustCompile(`[mM]aximum: (\d+)(?:\.\d+)?( ms)?`)
-	sqlMemory   = regexp.MustCompile(`^Query memory limit exceeded.*maximum: ([\d.]+ [KMGT]iB)`)
 	sqlTrailing = regexp.MustCompile(` \(version [\d.]+\)$`)
 )
 
-// newQueryError parses an error of ClickHouse, and explains limits.
+// newQueryError parses an error of ClickHouse, and adds a hint.
 func newQueryError(text string) *queryError {
 	match := sqlCode.FindStringSubmatch(text)
 	if match == nil {
@@ -93,25 +99,9 @@ func newQueryError(text string) *queryError {
 	}
 	e := &queryError{}
 	_, _ = fmt.Sscan(match[1], &e.code) // The group only matches digits.
-	const hint = " of read-only users: query fewer days, fewer columns, or a roll-up (node_load_hourly)"
-	rest := sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
-	e.text = "clickhouse: " + rest
-	switch e.code {
-	case codeTimeout, codeTooSlow:
-		if limit := sqlTime.FindStringSubmatch(rest); limit != nil {
-			limit[1] += cmp.Or(limit[2], "000 ms")
-			if d, err := time.ParseDuration(strings.ReplaceAll(limit[1], " ", "")); err == nil {
-				e.text = fmt.Sprintf("the query takes longer than %v, the limit max_execution_time%s", d, hint)
-			}
-		}
-	case codeMemory:
-		e.text = "the engine has no memory left for the query (its limit is max_server_memory_usage):" +
-			" retry, or query fewer days: " + rest
-		if limit := sqlMemory.FindStringSubmatch(rest); limit != nil {
-			e.text = fmt.Sprintf("the query needs more than %s, the limit max_memory_usage%s", limit[1], hint)
-		}
-	case codeUnknownColumn:
-		e.text += "\nlist the columns of a view with DESCRIBE and its name"
+	e.text = "clickhouse: " + sqlTrailing.ReplaceAllString(text[len(match[0]):], "")
+	if hint := hints[e.code]; hint != "" {
+		e.text += "\n" + hint
 	}
 	return e
 }
