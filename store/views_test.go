@@ -37,6 +37,24 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFinished) },
 			line{"finished", 1, 3, &yes, pointer(11.000000077), false},
 		},
+		{"work-after-the-last-epoch", func(s *testLog, job string) {
+			s.submitted(job, 4500*time.Millisecond)
+			s.started(job, 1)
+			for n := range uint32(3) {
+				s.epoch(job, 1, n+1)
+			}
+			s.ended(job, 1, schemas.EventFinished)
+		}, line{"finished", 1, 3, &yes, pointer(5.000000035), false}},
+		{"cancelled-while-running", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.started(job, 1)
+			s.ended(job, 1, schemas.EventCancelled)
+		}, line{"cancelled", 1, 0, nil, pointer(2.000000014), false}},
+		{"lost-with-slo", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.started(job, 1)
+			s.ended(job, 1, schemas.EventLost)
+		}, line{"lost", 1, 0, nil, pointer(2.000000014), false}},
 		{
 			"too-late",
 			func(s *testLog, job string) { s.job(job, 2*time.Second, schemas.EventFinished) },
@@ -89,7 +107,8 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 	d := storetest.New(t)
 	s := newTestLog()
-	inPromises := map[string]bool{"in-time": true, "too-late": true, "failed": true, "started-again": true}
+	inPromises := map[string]bool{"in-time": true, "work-after-the-last-epoch": true,
+		"too-late": true, "failed": true, "started-again": true}
 	for _, test := range tests {
 		test.publish(s, test.name)
 	}
@@ -102,6 +121,12 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 				test.name))
 			if diff := cmp.Diff([]line{test.want}, got); diff != "" {
 				t.Errorf("jobs (-want +got):\n%s", diff)
+			}
+			if met := test.want.Met; met != nil { // jobs, promises and the advisor judge the same moment
+				kept := selectNumber(t, d, "SELECT countIf(kept) FROM promises WHERE job_id = ?", test.name)
+				if (kept == 1) != *met {
+					t.Errorf("kept in promises: got %d, want met %t", kept, *met)
+				}
 			}
 			promises := selectNumber(t, d, "SELECT count() FROM promises WHERE job_id = ?", test.name)
 			if listed := promises == 1; listed != inPromises[test.name] {

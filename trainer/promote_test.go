@@ -231,3 +231,31 @@ func TestTrainer_SecondTrainerTakesOver(t *testing.T) {
 	}
 	checkConsistency(t, b)
 }
+
+// The files of a champion are lost. The next fit equals the champion, stores them again, and promotes
+// nothing.
+func TestTrainer_RestoresALostFile(t *testing.T) {
+	b := bustest.New(t)
+	publishStudy(t, b, "a", 0, 1)
+	runTrainer(t, b, nil, onRequest)
+	first := train(t, b)
+	if len(first.Promoted) != 3 {
+		t.Fatalf("promoted %+v, want three regressors", first.Promoted)
+	}
+	before := train(t, b) // a fit of the champion's state and the same runs is the champion again
+	for _, p := range before.Promoted {
+		for _, digest := range []string{p.ModelDigest, p.ManifestDigest} {
+			if err := b.DropArtifact(within(t), digest); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	after := train(t, b)
+	for i, p := range after.Promoted {
+		if p.ManifestDigest != before.Promoted[i].ManifestDigest || p.Revision != before.Promoted[i].Revision {
+			t.Errorf("%s: revision %d, want the champion's revision %d", p.Target, p.Revision,
+				before.Promoted[i].Revision)
+		}
+	}
+	checkConsistency(t, b)
+}

@@ -530,7 +530,7 @@ CREATE VIEW IF NOT EXISTS jobs (
     run_seconds Nullable(Float64) COMMENT 'Duration of the last run.',
     response_seconds Nullable(Float64) COMMENT 'Time from the submission to the end.',
     incomplete Nullable(Bool) COMMENT 'Whether the job finished, not after its deadline, with fewer epochs than it should have.',
-    met_slo Nullable(Bool) COMMENT 'Whether the job met its SLO; NULL without an SLO, before the end, or if the job was cancelled, lost or incomplete.',
+    met_slo Nullable(Bool) COMMENT 'Whether the job met its SLO, at the end of its last epoch; NULL without an SLO, before the end, or if the job was cancelled, lost or incomplete.',
     mean_epoch_seconds Nullable(Float64) COMMENT 'Mean duration of an epoch.',
     io_wait_ratio Nullable(Float64) COMMENT 'Share of the processors of the nodes that waited for storage during the epochs, weighted by duration.',
     neighbours Nullable(Float64) COMMENT 'Mean number of other jobs on the node during the epochs.',
@@ -582,7 +582,11 @@ AS SELECT
     ) AS incomplete,
     if(
         state IN ('finished', 'failed') AND NOT incomplete AND s.slo_seconds > 0,
-        toBool(state = 'finished' AND response_seconds <= s.slo_seconds),
+        toBool(
+            state = 'finished'
+            AND dateDiff('nanosecond', s.at, if((p.epochs_done >= e.epochs) AND (p.epochs > 0), p.trained_at, e.at))
+            / 1000000000. <= s.slo_seconds
+        ),
         NULL
     ) AS met_slo,
     if(p.epochs > 0, p.epoch_seconds / p.epochs, NULL) AS mean_epoch_seconds,
@@ -605,6 +609,7 @@ LEFT JOIN
         argMax(l.batch_size, l.sequence) AS batch_size,
         argMax(l.cpus, l.sequence) AS cpus,
         argMax(l.epoch, (l.run, l.sequence)) AS epochs_done,
+        argMaxIf(l.at, (l.run, l.sequence), l.epochs > 0) AS trained_at,
         argMax(l.accuracy, l.sequence) AS accuracy,
         sum(l.epochs) AS epochs,
         sum(l.epoch_seconds) AS epoch_seconds,
