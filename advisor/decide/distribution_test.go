@@ -1,0 +1,118 @@
+package decide_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"courier/advisor/advisortest"
+	"courier/advisor/cluster"
+	"courier/advisor/decide"
+	"courier/schemas"
+)
+
+// Whatever is displayed follows from one distribution, at submission and while a job runs: the SLO is met
+// with probability one half if it is the predicted time, and with the confidence if it is the bound. The
+// probability rises with the SLO and falls with the number of epochs.
+func TestDecide_DisplaysOneDistribution(t *testing.T) {
+	r, now := advisortest.Load(t, advisortest.FittedOnOne), time.Unix(1_790_000_000, 0).UTC()
+	for _, tc := range []struct {
+		name    string
+		stops   []uint32 // epochs of earlier jobs, of 40
+		running bool
+		done    uint32
+		late    time.Duration // since the last event of the job
+		target  float64
+	}{
+		{name: "at submission"},
+		{name: "at submission, where jobs stop early", stops: []uint32{12, 12, 12}},
+		{name: "at submission, for a target", target: 0.7},
+		{name: "before the first epoch", running: true},
+		{name: "after one epoch", running: true, done: 1},
+		{name: "half-way", running: true, done: 20},
+		{name: "half-way, in an epoch", running: true, done: 20, late: 300 * time.Millisecond},
+		{name: "an overdue epoch", running: true, done: 20, late: 4 * time.Second},
+		{name: "running, where jobs stop early", stops: []uint32{12, 12, 12}, running: true, done: 8},
+		{name: "in the last epoch", running: true, done: 39},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ask := func(epochs uint32, left float64) *schemas.Alternative {
+				question := questionAbout(tc.stops, tc.running, tc.done, epochs, tc.target, now, tc.late)
+				question.Request.SLO = schemas.Duration(question.Elapsed + time.Duration(left*float64(time.Second)))
+				return decide.Decide(question, r, now.Add(tc.late)).Chosen
+			}
+			a := ask(40, 36_000)
+			if a == nil || a.PredictedSeconds == nil || a.UpperBoundSeconds == nil {
+				t.Fatalf("chosen %+v, want a time and a bound", a)
+			}
+			median, bound := *a.PredictedSeconds, *a.UpperBoundSeconds
+			at := func(epochs uint32, seconds float64) float64 {
+				chosen := ask(epochs, seconds)
+				if chosen == nil || chosen.Probability == nil {
+					t.Fatalf("%d epochs in %g s: chosen %+v, want a probability", epochs, seconds, chosen)
+				}
+				return *chosen.Probability
+			}
+			if tc.target == 0 {
+				for seconds, want := range map[float64]float64{median: 0.5, bound: schemas.DefaultConfidence} {
+					if p := at(40, seconds); math.Abs(p-want) > 0.005 {
+						t.Errorf("probability of %g s is %g, want %g", seconds, p, want)
+					}
+				}
+			}
+			last := 0.0
+			for _, f := range []float64{0.5, 0.8, 0.9, 0.95, 1, 1.05, 1.1, 1.2, 1.5, 2, 5} {
+				p := at(40, f*median)
+				if p < last {
+					t.Errorf("probability falls from %g to %g at %g times the predicted time", last, p, f)
+				}
+				last = p
+			}
+			last = 1
+			for epochs := uint32(40); tc.target == 0 && epochs < 60; epochs++ {
+				p := at(epochs, bound)
+				if p > last {
+					t.Errorf("probability rises from %g to %g at %d epochs", last, p, epochs)
+				}
+				last = p
+			}
+		})
+	}
+}
+
+// questionAbout asks about a job of some epochs with one batch size, of a model whose earlier jobs stopped.
+func questionAbout(
+	stops []uint32, running bool, done, of uint32, target float64, now time.Time, late time.Duration,
+) *decide.Question {
+	c, sequence := cluster.New(), uint64(0)
+	apply := func(e schemas.Event) {
+		sequence++
+		c.Apply(e, sequence, now)
+	}
+	apply(advisortest.SampleOf("node-a", advisortest.Small, func(s *schemas.Sample) { s.At = now }))
+	run := func(id string, n, of uint32) {
+		started := advisortest.StartedEvent(id, 1)
+		started.At, started.Epochs = now, of
+		apply(started)
+		for i := range n {
+			e := advisortest.EpochEvent(id, 1, i+1)
+			e.At, e.Epochs = now, of
+			apply(e)
+		}
+	}
+	for i, n := range stops {
+		id := fmt.Sprint("past-", i)
+		run(id, n, 40)
+		ended := advisortest.FinishedEvent(id, 1)
+		ended.At, ended.Epochs, ended.EpochsDone = now, 40, n
+		apply(ended)
+	}
+	if running {
+		run("now", done, of)
+		return decide.AskRunning(c, c.Job("now"), now.Add(late))
+	}
+	q := advisortest.Request()
+	q.BatchSizes, q.Epochs, q.TargetAccuracy = []int{16}, int(of), target
+	return decide.Ask(c, q.WithDefaults(), now)
+}
