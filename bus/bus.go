@@ -17,6 +17,7 @@ type Bus struct {
 	js          jetstream.JetStream
 	log         *slog.Logger
 	metrics     *metrics
+	address     string
 	minReplicas int  // Options.Replicas
 	isPerson    bool // Options.Person
 	permissions permissions
@@ -41,7 +42,7 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 	if err != nil {
 		return nil, err
 	}
-	b := &Bus{log: log, metrics: newMetrics(reg), minReplicas: o.Replicas}
+	b := &Bus{log: log, metrics: newMetrics(reg), address: WithoutSecrets(o.URL), minReplicas: o.Replicas}
 	b.permissions.log = log
 	if o.SeedFile != "" {
 		b.permissions.user, b.isPerson = o.User, o.Person
@@ -62,6 +63,9 @@ func Connect(ctx context.Context, o Options, log *slog.Logger, reg prometheus.Re
 	}
 	return b, nil
 }
+
+// Address returns the URLs with which the bus was connected, without secrets.
+func (b *Bus) Address() string { return b.address }
 
 // connectionOptions are the client options that do not depend on the user.
 func (b *Bus) connectionOptions(name string) []nats.Option {

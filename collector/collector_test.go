@@ -313,7 +313,7 @@ func TestCollector_PublishesEventsOfEarlierRuns(t *testing.T) {
 	dir := t.TempDir()
 	unreachable, cancel := context.WithCancel(t.Context())
 	cancel()
-	outbox := spool.NewOutbox(dir, "left", 1, quiet)
+	outbox := spool.NewOutbox(dir, "", "left", 1, quiet)
 	for n := uint32(1); n <= 3; n++ {
 		e := &schemas.Epoch{Epoch: n, DurationSeconds: 1, DurationSource: schemas.DurationReported}
 		e.JobStamp = schemas.JobStamp{JobID: "left", Run: 1}

@@ -89,6 +89,7 @@ type Options struct {
 
 	Progress       bool          // show a progress bar if Stderr is a terminal
 	ForwardSignals bool          // forward signals of this process; they must not cancel the context
+	Address        string        // of NATS, as bus.Bus.Address; if it is never reached, events wait for it
 	SpoolDir       string        // directory for unpublished events; default spool.DefaultDir
 	Patience       time.Duration // maximum wait for NATS and the advisor; default 5 s
 	Grace          time.Duration // time between SIGTERM and SIGKILL; default 10 s

@@ -41,7 +41,7 @@ func Run(ctx context.Context, o Options, log *slog.Logger) (Result, error) {
 	defer j.removeDirectory()
 	defer j.removeCgroup()
 	j.conn.subscribe(publishing, j.result.JobID)
-	j.out = spool.NewOutbox(j.o.SpoolDir, j.result.JobID, j.result.Run, log)
+	j.out = spool.NewOutbox(j.o.SpoolDir, j.o.Address, j.result.JobID, j.result.Run, log)
 	go j.out.Run(publishing, j.conn.connected)
 
 	j.screen.detach()

@@ -14,13 +14,14 @@ import (
 // Events that were spooled for one cluster wait for it, and are not published to another. After a month
 // they are removed.
 func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
-	first, second, dir := bustest.New(t), bustest.New(t), t.TempDir()
+	first, second, dir := bustest.NewServer(t).Connect(t), bustest.NewServer(t).Connect(t), t.TempDir()
 	cluster, err := first.ClusterID(t.Context())
 	must(t, err)
-	for _, job := range []string{"a", "old", "unknown"} {
-		f := newRunFile(dir, job, 1)
+	addresses := map[string]string{"a": "", "old": first.Address(), "any": "", "unknown": first.Address()}
+	for job, address := range addresses {
+		f := newRunFile(dir, address, job, 1)
 		must(t, f.append(epochEvent(job, 1)))
-		if job != "unknown" {
+		if job == "a" || job == "old" {
 			must(t, f.belongTo(cluster))
 		}
 		must(t, f.append(endedEvent(job)))
@@ -37,7 +38,7 @@ func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
 	}{
 		{"the other cluster gets what belongs to none", second, 2},
 		{"nothing is left for it", second, 0},
-		{"the first one gets its own", first, 2},
+		{"the first one gets its own, and what waits for its address", first, 4},
 	} {
 		if n, err := Replay(t.Context(), dir, step.b, quiet); n != step.want || err != nil {
 			t.Errorf("%s: Replay() = %d, %v, want %d", step.name, n, err, step.want)
@@ -51,7 +52,7 @@ func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
 // A run that has begun on one cluster publishes nothing from its spool to another one.
 func TestOutbox_LeavesEventsOfAnotherCluster(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
-	o := NewOutbox(dir, "a", 1, quiet)
+	o := NewOutbox(dir, "", "a", 1, quiet)
 	o.Add(epochEvent("a", 1))
 	must(t, o.file.belongTo("gone"))
 	o.spool(epochEvent("a", 0))

@@ -14,8 +14,9 @@
 // they were added. An event keeps its identity and its timestamp, so NATS and every consumer
 // drop duplicates. A line that was cut off by a crash is skipped and logged.
 //
-// Events belong to the cluster that their run reached first, and are published to no other one. They are
-// removed after a month. The samples of one cluster are dropped when NATS is of a different one.
+// Events belong to the cluster that their run reached first, or if it reached none, to the one at its
+// address, and are published to no other one. They are removed after a month. The samples of one
+// cluster are dropped when NATS is of a different one.
 //
 // A file is locked while its owner is alive, so that no other process publishes it. The lock
 // ends with the process, even after a crash. Adding an event never waits for the network.

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -36,8 +37,9 @@ func DefaultDir() string {
 // runFile is the spool file of one run. It is created with the first event, and stays locked
 // until the run ends. It outlives the process if it still holds unpublished events.
 type runFile struct {
+	base    string // the spool directory
 	path    string
-	cluster string // that its events belong to; empty: to the first one that is reached
+	cluster string // that its events belong to; empty: to the first one that is reached at its address
 
 	mu             sync.Mutex // held during a write, never during a publish
 	file           *os.File
@@ -46,18 +48,32 @@ type runFile struct {
 	unpublished    int   // number of unpublished events
 }
 
-func newRunFile(dir, job string, run uint32) *runFile {
-	return &runFile{path: filepath.Join(dir, fmt.Sprintf("%s-%d%s", job, run, fileSuffix))}
+func newRunFile(dir, address, job string, run uint32) *runFile {
+	name := fmt.Sprintf("%s-%d%s", job, run, fileSuffix)
+	return &runFile{base: dir, path: filepath.Join(dir, addressDir(address), name)}
 }
 
-// clusterPrefix is the prefix of the subdirectories with the events of one cluster.
-const clusterPrefix = "cluster-"
+// Prefixes of the subdirectories with the events of one cluster, and with those for the cluster, still
+// unknown, at one address.
+const (
+	clusterPrefix = "cluster-"
+	addressPrefix = "address-"
+)
 
-// removeFile removes a spool file, and the directory of its cluster if no other file is there.
+// addressDir names the subdirectory for an address, which may have any character and length; "" for none.
+func addressDir(address string) string {
+	if address == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%x", addressPrefix, sha256.Sum256([]byte(address)))[:len(addressPrefix)+16]
+}
+
+// removeFile removes a spool file, and its subdirectory if no other file is there.
 func removeFile(path string) error {
 	err := os.Remove(path)
-	if dir := filepath.Dir(path); strings.HasPrefix(filepath.Base(dir), clusterPrefix) {
-		_ = os.Remove(dir) // it fails while the directory is not empty
+	name := filepath.Base(filepath.Dir(path))
+	if strings.HasPrefix(name, clusterPrefix) || strings.HasPrefix(name, addressPrefix) {
+		_ = os.Remove(filepath.Dir(path)) // it fails while the directory is not empty
 	}
 	return err
 }
@@ -68,8 +84,7 @@ func (f *runFile) belongTo(cluster string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cluster = cluster
-	dir, name := filepath.Split(f.path)
-	path := filepath.Join(dir, clusterPrefix+cluster, name)
+	path := filepath.Join(f.base, clusterPrefix+cluster, filepath.Base(f.path))
 	if f.file != nil {
 		if err := makeDir(filepath.Dir(path)); err != nil {
 			return fmt.Errorf("create the spool directory: %w", err)
@@ -77,6 +92,7 @@ func (f *runFile) belongTo(cluster string) error {
 		if err := os.Rename(f.path, path); err != nil {
 			return nil
 		}
+		_ = os.Remove(filepath.Dir(f.path)) // it fails unless it is the empty directory of an address
 	}
 	f.path = path
 	return nil

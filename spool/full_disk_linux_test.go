@@ -63,7 +63,7 @@ func TestSampleQueue_UsesMemoryOnAReadOnlyDisk(t *testing.T) {
 // A partial line of a full disk must not damage the next event.
 func TestRunFile_HoldsCompleteEventsOnAFullDisk(t *testing.T) {
 	dir := mountTmpfs(t, 0, "8k")
-	f := newRunFile(dir, "a", 1)
+	f := newRunFile(dir, "", "a", 1)
 	kept := 0
 	for n := uint32(1); n <= 100; n++ {
 		if err := f.append(epochEvent("a", n)); err != nil {

@@ -42,10 +42,11 @@ type Outbox struct {
 }
 
 // NewOutbox returns the outbox of a run. Its spool file is in dir, and is created only when an
-// event cannot be published.
-func NewOutbox(dir, job string, run uint32, log *slog.Logger) *Outbox {
+// event cannot be published. If no cluster is ever reached, the events wait for the one at the address
+// (bus.Bus.Address), or for any if it is empty.
+func NewOutbox(dir, address, job string, run uint32, log *slog.Logger) *Outbox {
 	return &Outbox{
-		file:    newRunFile(dir, job, run),
+		file:    newRunFile(dir, address, job, run),
 		log:     log,
 		changed: make(chan struct{}, 1),
 		stopped: make(chan struct{}),

@@ -68,7 +68,7 @@ func storedIDs(t *testing.T, b *bus.Bus, n int) []string {
 
 func TestReplay_PublishesEachEventOnceAndInOrder(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
-	f := newRunFile(dir, "a", 1)
+	f := newRunFile(dir, "", "a", 1)
 	for _, n := range []uint32{1, 2, 1, 3} {
 		must(t, f.append(epochEvent("a", n)))
 	}
@@ -121,7 +121,7 @@ func TestReplay_SkipsUnreadableLines(t *testing.T) {
 func TestReplay_KeepsFilesWhileNATSIsUnreachable(t *testing.T) {
 	server, dir := bustest.NewServer(t), t.TempDir()
 	b := server.Connect(t)
-	f := newRunFile(dir, "a", 1)
+	f := newRunFile(dir, "", "a", 1)
 	must(t, errors.Join(f.append(epochEvent("a", 1)), f.close()))
 	server.Stop()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -139,7 +139,7 @@ func TestReplay_KeepsFilesWhileNATSIsUnreachable(t *testing.T) {
 
 func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 	dir := t.TempDir()
-	f := newRunFile(dir, "a", 1)
+	f := newRunFile(dir, "", "a", 1)
 	must(t, os.WriteFile(f.path, []byte(`{"subject":"job.a.ep`), 0o600))
 	if err := errors.Join(f.append(epochEvent("a", 2)), f.close()); err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 }
 
 func TestRunFile_IsBounded(t *testing.T) {
-	f := newRunFile(t.TempDir(), "a", 1)
+	f := newRunFile(t.TempDir(), "", "a", 1)
 	must(t, f.append(epochEvent("a", 1)))
 	f.sizeBytes = maxFileBytes - 10
 	if err := f.append(epochEvent("a", 2)); !errors.Is(err, ErrFull) {
@@ -193,7 +193,7 @@ func FuzzReadLines(f *testing.F) {
 
 func TestOutbox_SpoolsWhatTheQueueCannotHold(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
-	o := NewOutbox(dir, "a", 1, quiet)
+	o := NewOutbox(dir, "", "a", 1, quiet)
 	const events = maxQueued + 50 // Run has not started: the first 50 go to the spool file
 	for n := range uint32(events) {
 		o.Add(epochEvent("a", n+1))
@@ -229,7 +229,7 @@ func checkOrder(t *testing.T, ids []string, want int) {
 // The queue overflows during the publish of its oldest event, which then fails.
 func TestOutbox_KeepsOrderWhenItOverflowsDuringAPublish(t *testing.T) {
 	b, dir := bustest.New(t), t.TempDir()
-	o := NewOutbox(dir, "a", 1, quiet)
+	o := NewOutbox(dir, "", "a", 1, quiet)
 	o.Add(epochEvent("a", 1))
 	publishing := o.queue[0]
 	const events = maxQueued + 2
@@ -253,7 +253,7 @@ func TestOutbox_CountsLostEvents(t *testing.T) {
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, "file")
 	must(t, os.WriteFile(blocked, nil, 0o600))
-	o := NewOutbox(filepath.Join(blocked, "spool"), "a", 1, quiet) // the directory cannot be created
+	o := NewOutbox(filepath.Join(blocked, "spool"), "", "a", 1, quiet) // the directory cannot be created
 	o.Add(epochEvent("a", 1))
 	go o.Run(t.Context(), nil)
 	if left := o.Finish(); left != 0 || o.lost.Load() != 1 {

@@ -34,7 +34,7 @@ func TestRunFile_RefusesWhatOthersPlanted(t *testing.T) {
 			must(t, os.WriteFile(victim, []byte("precious\n"), 0o600))
 			dir := filepath.Join(t.TempDir(), "spool")
 			c.plant(t, dir, victim)
-			f := newRunFile(dir, "a", 1)
+			f := newRunFile(dir, "", "a", 1)
 			if err := f.append(&schemas.Ended{Outcome: schemas.EventFinished}); err == nil {
 				t.Error("an event was spooled, want an error")
 			}

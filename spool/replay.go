@@ -20,10 +20,10 @@ import (
 const maxForeignAge = 30 * 24 * time.Hour
 
 // Replay publishes the events that earlier runs left in a directory, and removes the files
-// that are completely published. Events that were spooled for a different cluster stay in the
-// directory for maxForeignAge. The events of each run are published in order and with their
-// original timestamps. Files of running jobs are skipped. Replay returns the number of
-// published events, including duplicates that NATS dropped.
+// that are completely published. Events that were spooled for a different cluster, or for one at
+// another address, stay in the directory for maxForeignAge. The events of each run are published in
+// order and with their original timestamps. Files of running jobs are skipped. Replay returns the
+// number of published events, including duplicates that NATS dropped.
 func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int, error) {
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 		return 0, nil
@@ -35,17 +35,18 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 	if err != nil {
 		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
 	}
-	ofClusters, err := filepath.Glob(filepath.Join(dir, clusterPrefix+"*", "*"+fileSuffix))
+	inDirs, err := filepath.Glob(filepath.Join(dir, "*-*", "*"+fileSuffix))
 	if err != nil {
 		return 0, fmt.Errorf("list the spool directory %s: %w", dir, err)
 	}
-	if len(ofClusters) > 0 {
+	if len(inDirs) > 0 {
 		cluster, err := b.ClusterID(ctx)
 		if err != nil {
 			return 0, err
 		}
-		for _, path := range ofClusters {
-			if filepath.Base(filepath.Dir(path)) == clusterPrefix+cluster {
+		for _, path := range inDirs {
+			name := filepath.Base(filepath.Dir(path))
+			if name == clusterPrefix+cluster || name == addressDir(b.Address()) {
 				paths = append(paths, path)
 			} else {
 				removeOld(path, log)

@@ -69,6 +69,7 @@ func (c *runCommand) Run(w *environment) error {
 		StopWhenLate:   c.StopWhenLate,
 		StopWhenLost:   c.StopWhenLost,
 		BatchSize:      c.BatchSize,
+		Address:        bus.WithoutSecrets(c.NATSURL),
 		SpoolDir:       c.SpoolDir,
 		Stdin:          os.Stdin,
 		Stdout:         w.stdout,
