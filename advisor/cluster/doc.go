@@ -18,7 +18,7 @@
 //
 // # Files
 //
-//   - transition.go: every transition of a job; retention.go: what is dropped after it
+//   - transition.go: the effect of every event; job_transition.go: of a job; retention.go: what is dropped after it
 //   - observe.go: what samples and epochs show about nodes and jobs
 //   - nodes.go, placement.go, queue.go: where jobs run, could run, or wait
 //   - cluster.go: the state as a whole; snapshot.go: its encoding
