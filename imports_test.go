@@ -114,7 +114,7 @@ var testOnly = []string{
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
 	"policy/elasticflow", "policy/fit",
-	"policy/quality", "policy/speed", "runner/usage",
+	"policy/quality", "policy/speed", "runner", "runner/usage",
 }
 
 // modules maps each third-party module to the packages that may import it.

@@ -18,8 +18,10 @@ func (a *Advisor) hasAdmissionPolicy() bool {
 // admit answers a request under a policy that may refuse or queue it. Admissions are serialized in
 // the whole cluster: each takes all previous ones into account.
 func (a *Advisor) admit(ctx context.Context, request schemas.JobRequest) (*schemas.Advice, error) {
-	a.admitting.Lock()
-	defer a.admitting.Unlock()
+	if err := a.lockAdmission(ctx); err != nil {
+		return nil, err
+	}
+	defer a.unlockAdmission()
 	for {
 		revision, err := a.lastAdmission(ctx)
 		if err != nil {
@@ -75,6 +77,24 @@ type seenTicket struct {
 	at       time.Time // by the monotonic clock
 }
 
+// lockAdmission waits until no other admission of this advisor is in progress.
+func (a *Advisor) lockAdmission(ctx context.Context) error {
+	select {
+	case a.admitting <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return errAdmitting
+	}
+}
+
+func (a *Advisor) unlockAdmission() { <-a.admitting }
+
+// errAdmitting is the answer to a request that waited for another admission for too long.
+var errAdmitting = &schemas.Error{
+	Code:    schemas.CodeUnavailable,
+	Message: "another job is being admitted; retry in a moment",
+}
+
 // readTicket returns the last ticket and its revision. The caller holds admitting.
 func (a *Advisor) readTicket(ctx context.Context) (schemas.Ticket, uint64, error) {
 	t, revision, err := a.bus.Ticket(ctx)
@@ -119,10 +139,7 @@ func (a *Advisor) readToTheEnd(ctx context.Context) error {
 	}
 	a.waitFor(ctx, last)
 	if ctx.Err() != nil {
-		return &schemas.Error{
-			Code:    schemas.CodeUnavailable,
-			Message: "another advisor is admitting a job; retry in a moment",
-		}
+		return errAdmitting
 	}
 	return nil
 }

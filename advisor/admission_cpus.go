@@ -20,7 +20,7 @@ func (a *Advisor) needsBusyCPUs(advice *schemas.Advice) bool {
 	defer a.mu.RUnlock()
 	own := float64(advice.Chosen.CPUs) / float64(max(1, len(advice.Nodes)))
 	return slices.ContainsFunc(advice.Nodes, func(node string) bool {
-		return shares.NeedsBusyCPUs(a.cluster, node, own, time.Now().UTC())
+		return shares.NeedsBusyCPUs(a.cluster, node, own, a.now())
 	})
 }
 
@@ -48,7 +48,7 @@ type askNodes func(nodes []string, now time.Time) *decide.Question
 func (a *Advisor) admitByShares(
 	held *schemas.Advice, everywhere bool, ask askNodes,
 ) *schemas.Advice {
-	now := time.Now().UTC()
+	now := a.now()
 	admitted, q := a.admitOn(held.Nodes, ask, now)
 	if admitted == nil && q != nil && everywhere {
 		a.mu.RLock()

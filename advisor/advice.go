@@ -12,7 +12,7 @@ import (
 
 // advise re-predicts a running job.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
-	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), time.Now().UTC()), cause, "")
+	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), a.now()), cause, "")
 }
 
 // publishAdvice adds an advice for a running job to the outbox if it differs enough from the last one, and

@@ -88,7 +88,9 @@ func positive[V cmp.Ordered](v, otherwise V) V {
 
 // Advisor answers job requests and watches running jobs.
 type Advisor struct {
-	bus            *bus.Bus
+	bus            eventBus
+	clock          func() time.Time // of this machine
+	offset         atomic.Int64     // of the server's clock, in ns
 	log            *slog.Logger
 	metrics        *metrics
 	o              Options
@@ -98,7 +100,7 @@ type Advisor struct {
 	replayTo       atomic.Uint64 // last sequence of JOB at the start
 	caughtUp       chan struct{} // closed at the end of the replay
 	answering      chan struct{} // closed when requests are answered
-	admitting      sync.Mutex    // held during an admission
+	admitting      chan struct{} // full during an admission
 	ticket         seenTicket    // guarded by admitting
 
 	mu        sync.RWMutex
@@ -112,13 +114,19 @@ type Advisor struct {
 
 // New returns an advisor that does not run yet.
 func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) *Advisor {
+	return newAdvisor(b, o, log, reg)
+}
+
+func newAdvisor(b eventBus, o Options, log *slog.Logger, reg prometheus.Registerer) *Advisor {
 	a := &Advisor{
 		bus:       b,
+		clock:     time.Now,
 		log:       log,
 		metrics:   newMetrics(reg),
 		o:         o.withDefaults(),
 		caughtUp:  make(chan struct{}),
 		answering: make(chan struct{}),
+		admitting: make(chan struct{}, 1),
 		cluster:   cluster.New(),
 		advanced:  make(chan struct{}),
 		heard:     map[string]uint32{},

@@ -27,12 +27,12 @@ func (a *Advisor) onAlive(person string, e schemas.Event) {
 	if j == nil || alive.Run != j.Run {
 		return
 	}
-	j.HeardAt(alive.At, time.Now())
+	j.HeardAt(alive.At, a.now())
 	if j.State == schemas.StateLost {
 		a.heard[j.ID] = j.Run
 		return
 	}
-	j.LastSeen = time.Now()
+	j.LastSeen = a.now()
 	j.Within = cluster.EpochProgress{EpochProgress: alive.EpochProgress, Run: alive.Run, At: j.LastSeen}
 	j.HasHeartbeat = j.HasHeartbeat || j.State == schemas.StateQueued
 }
@@ -64,6 +64,7 @@ func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schema
 func (a *Advisor) watchSilence(ctx context.Context) error {
 	tick := time.NewTicker(a.o.Check)
 	defer tick.Stop()
+	last := a.now()
 	for {
 		select {
 		case <-ctx.Done():
@@ -73,16 +74,13 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		if a.Ready() != nil {
 			continue
 		}
-		now := time.Now().UTC()
+		isConnected := a.bus.Connected()
+		now := a.now()
 		a.mu.Lock()
-		if !a.bus.Connected() {
-			for j := range a.cluster.Running() {
-				j.LastSeen = now
-			}
-			for _, j := range a.cluster.Queue() {
-				j.LastSeen = now
-			}
+		if !isConnected || now.Sub(last) > schemas.Heartbeat {
+			a.resetSilence(now)
 		}
+		last = now
 		a.metrics.observe(a.cluster, now)
 		events := a.foundEvents(now)
 		for _, j := range a.cluster.Silent(now) {
@@ -105,6 +103,17 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			a.log.Warn("heartbeats of a job", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
 			a.record(ctx, e)
 		}
+	}
+}
+
+// resetSilence lets the silence of all jobs begin now: heartbeats could not arrive, or have arrived but are
+// not read yet because this process stood still. The caller holds the lock.
+func (a *Advisor) resetSilence(now time.Time) {
+	for j := range a.cluster.Running() {
+		j.LastSeen = now
+	}
+	for _, j := range a.cluster.Queue() {
+		j.LastSeen = now
 	}
 }
 

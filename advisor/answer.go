@@ -1,8 +1,6 @@
 package advisor
 
 import (
-	"time"
-
 	"courier/advisor/decide"
 	"courier/schemas"
 )
@@ -11,12 +9,12 @@ import (
 func (a *Advisor) queuedFor(nodes []string) int {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
-	return a.cluster.QueuedFor(nodes, time.Now().UTC())
+	return a.cluster.QueuedFor(nodes, a.now())
 }
 
 // answer decides a request with the current state and regressors.
 func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
-	now := time.Now().UTC()
+	now := a.now()
 	a.mu.RLock()
 	question, known := decide.Ask(a.cluster, q, now), a.applied
 	a.mu.RUnlock()

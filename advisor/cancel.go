@@ -24,7 +24,7 @@ func (a *Advisor) cancelJob(ctx context.Context, q *schemas.JobCancelRequest) (a
 	if !j.IsOver() {
 		ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 		defer cancel()
-		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, time.Now().UTC()))
+		sequence, err := a.bus.Publish(ctx, cancelledEvent(j, q.Reason, a.now()))
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func (a *Advisor) followRegressors(ctx context.Context) error {
 				ModelDigest: c.ModelDigest,
 				Reason:      err.Error(),
 			}
-			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), time.Now().UTC()
+			e.EventID, e.At = schemas.RejectedID(c.Target, c.ModelDigest), a.now()
 			a.publish(ctx, e)
 			return
 		}

@@ -3,7 +3,6 @@ package advisor
 import (
 	"context"
 	"runtime/debug"
-	"time"
 
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
@@ -83,6 +82,9 @@ func (a *Advisor) apply(r bus.Record, live bool) ([]*decide.Question, []*shares.
 		// Submit has applied it already, but the jobs that lend CPUs are advised here.
 		j = a.cluster.Live(s.JobID)
 	}
+	if live && j != nil {
+		j.LastSeen = a.now() // an event that is read late says nothing about the heartbeats since
+	}
 	return questions, a.affectedPools(j, live)
 }
 
@@ -94,7 +96,7 @@ func (a *Advisor) affected(r bus.Record, j *cluster.Job, live bool) []*decide.Qu
 	}
 	var questions []*decide.Question
 	for _, j := range a.cluster.Affected(r.Event, j, r.StoredAt) {
-		questions = append(questions, decide.AskRunning(a.cluster, j, time.Now().UTC()))
+		questions = append(questions, decide.AskRunning(a.cluster, j, a.now()))
 	}
 	return questions
 }
@@ -109,7 +111,7 @@ func (a *Advisor) affectedPools(j *cluster.Job, live bool) (pools []*shares.Pool
 		nodes = j.Promise.Nodes
 	}
 	for _, node := range nodes {
-		if p := shares.PoolOf(a.cluster, node, time.Now().UTC()); p != nil && len(p.Jobs) > 0 {
+		if p := shares.PoolOf(a.cluster, node, a.now()); p != nil && len(p.Jobs) > 0 {
 			pools = append(pools, p)
 		}
 	}
@@ -121,7 +123,7 @@ func (a *Advisor) affectedPools(j *cluster.Job, live bool) (pools []*shares.Pool
 func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
 	moved := map[string]bool{}
 	for _, pool := range pools {
-		now := time.Now().UTC()
+		now := a.now()
 		pool.Objective = a.o.Objective
 		for _, p := range pool.Plan(*a.regressors.Load(), now) {
 			p.Move.DryRun = a.o.MoveCPUs != MovesOn
@@ -143,11 +145,11 @@ func (a *Advisor) catchUp() {
 		cause uint64
 	}
 	var all []late
-	now := time.Now().UTC()
+	now := a.now()
 	a.mu.Lock()
 	admitted := a.cluster.Admissions()
+	a.resetSilence(now)
 	for j := range a.cluster.Running() {
-		j.LastSeen = now
 		if j.Advice == nil || j.Advice.CauseSequence < j.Last {
 			all = append(all, late{decide.AskRunning(a.cluster, j, now), j.Last})
 		}

@@ -59,7 +59,7 @@ func (a *Advisor) restore(ctx context.Context) error {
 }
 
 func (a *Advisor) tryRestore(ctx context.Context) error {
-	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
+	stream, err := a.logInfo(ctx)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (a *Advisor) freeze() (bus.Snapshot, *cluster.Frozen) {
 	return bus.Snapshot{
 		Kind: snapshotKind, Version: cluster.SnapshotVersion, Stream: schemas.StreamJob,
 		StreamCreatedAt: a.newestSnapshot.stream, Sequence: a.applied, StoredAt: a.appliedAt,
-		WrittenAt: time.Now().UTC(),
+		WrittenAt: a.now(),
 	}, a.cluster.Freeze()
 }
 
@@ -244,7 +244,7 @@ func (a *Advisor) storedSnapshots(
 	if err != nil {
 		return stream, nil, nil, err
 	}
-	if stream, err = a.bus.StreamInfo(ctx, schemas.StreamJob); err != nil {
+	if stream, err = a.logInfo(ctx); err != nil {
 		return stream, nil, nil, err
 	}
 	for _, s := range all {

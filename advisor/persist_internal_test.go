@@ -148,7 +148,7 @@ func storedSnapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 func replayed(t *testing.T, a *Advisor) []byte {
 	t.Helper()
 	o := bus.FollowOptions{Stream: schemas.StreamJob, From: a.applied + 1}
-	if err := a.bus.Read(inTime(t), o, func(r bus.Record) error {
+	if err := a.bus.(*bus.Bus).Read(inTime(t), o, func(r bus.Record) error {
 		a.apply(r, false)
 		return nil
 	}); err != nil {

@@ -39,16 +39,18 @@ func (a *Advisor) keepQueue(ctx context.Context) error {
 // startNext admits the queued job that may start now, if there is one. more reports whether another
 // may follow. Several advisors may try at once; the ticket lets one of them succeed.
 func (a *Advisor) startNext(ctx context.Context) (more bool, err error) {
-	if len(a.queueQuestions(time.Now().UTC())) == 0 {
+	if len(a.queueQuestions(a.now())) == 0 {
 		return false, nil
 	}
-	a.admitting.Lock()
-	defer a.admitting.Unlock()
+	if err = a.lockAdmission(ctx); err != nil {
+		return false, err
+	}
+	defer a.unlockAdmission()
 	revision, err := a.lastAdmission(ctx)
 	if err != nil {
 		return false, err
 	}
-	now := time.Now().UTC()
+	now := a.now()
 	var queue []*schemas.Advice
 	elastic, requests := map[string]bool{}, map[string]*schemas.JobRequest{}
 	for _, q := range a.queueQuestions(now) {

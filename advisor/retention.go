@@ -45,11 +45,11 @@ func (a *Advisor) keepLog(ctx context.Context) error {
 
 // checkLog compares the limits once.
 func (a *Advisor) checkLog(ctx context.Context) error {
-	stream, err := a.bus.StreamInfo(ctx, schemas.StreamJob)
+	stream, err := a.logInfo(ctx)
 	if err != nil {
 		return err
 	}
-	n := a.logNeed(stream, time.Now().UTC())
+	n := a.logNeed(stream, a.now())
 	if a.o.MaxLogBytes > 0 {
 		n.bytes = min(n.bytes, max(a.o.MaxLogBytes, stream.MaxBytes))
 	}

@@ -15,9 +15,11 @@ func (a *Advisor) serve(ctx context.Context) error {
 		return nil
 	}
 	if a.hasAdmissionPolicy() {
-		a.admitting.Lock()
+		if a.lockAdmission(ctx) != nil {
+			return nil // ctx has ended
+		}
 		_, _, _ = a.readTicket(ctx) // an admission that was never recorded is waited for from now on
-		a.admitting.Unlock()
+		a.unlockAdmission()
 	}
 	endpoints := []bus.Endpoint{
 		bus.Handle(schemas.SubjectJobSubmit, a.submit),

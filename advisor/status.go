@@ -13,7 +13,7 @@ import (
 
 func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
 	a.waitUntilKnown(ctx, q.JobID)
-	now := time.Now().UTC()
+	now := a.now()
 	a.mu.RLock()
 	j := a.cluster.Job(q.JobID)
 	if j != nil {
@@ -41,7 +41,7 @@ func (a *Advisor) withLesson(s schemas.JobStatus) schemas.JobStatus {
 // list returns a page of jobs. Running jobs are re-predicted without holding the lock, so that a
 // long page does not delay events.
 func (a *Advisor) list(_ context.Context, q *schemas.JobListRequest) (any, error) {
-	now := time.Now().UTC()
+	now := a.now()
 	a.mu.RLock()
 	drafts, next, err := list(a.cluster, q, now)
 	totals := a.cluster.CountByState()

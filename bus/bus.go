@@ -34,6 +34,10 @@ const (
 	maxPingsOut  = 2
 )
 
+// ReconnectBuffer is the number of bytes that the client keeps while it is not connected: none, because a
+// message whose sender was told that it failed must not be sent later.
+const ReconnectBuffer = -1
+
 // Connect connects to NATS. It retries until ctx ends. A lost connection is always re-established.
 // The error names the address. If a file cannot be used, Connect fails at once with
 // ErrIdentity.
@@ -73,7 +77,7 @@ func (b *Bus) connectionOptions(name string) []nats.Option {
 		nats.Name(name),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(retryDelay),
-		nats.ReconnectBufSize(-1), // a message whose sender was told that it failed must not be sent later
+		nats.ReconnectBufSize(ReconnectBuffer),
 		nats.Timeout(2 * time.Second),
 		nats.DrainTimeout(5 * time.Second),
 		nats.PingInterval(pingInterval),

@@ -14,6 +14,7 @@ import (
 
 // StreamInfo describes the content of a stream. CreatedAt distinguishes streams of the same name.
 type StreamInfo struct {
+	At          time.Time // of the answer, by the server's clock
 	CreatedAt   time.Time
 	First, Last uint64 // sequences; First is Last+1 in an empty stream
 	Messages    uint64
@@ -44,6 +45,7 @@ func (b *Bus) StreamInfo(ctx context.Context, stream string) (StreamInfo, error)
 	}
 	info := s.CachedInfo()
 	return StreamInfo{
+		At:        info.TimeStamp,
 		CreatedAt: info.Created,
 		First:     info.State.FirstSeq,
 		Last:      info.State.LastSeq,

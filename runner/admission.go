@@ -16,7 +16,11 @@ import (
 // process is stopped, which cancels the job.
 func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Advice) (*schemas.Advice, error) {
 	admission := advice.Admission
-	if admission == nil || admission.Verdict == schemas.Admitted {
+	if admission == nil {
+		return advice, nil
+	}
+	j.contact.Arrived(time.Now()) // CPUs are reserved from now on, so that silence counts before the first heartbeat
+	if admission.Verdict == schemas.Admitted {
 		return advice, nil
 	}
 	j.screen.print(adviceText(advice))
@@ -46,6 +50,8 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Ad
 		select {
 		case <-heartbeat.C:
 			j.sendHeartbeat(waiting)
+		case at := <-j.conn.beaten:
+			j.contact.Arrived(at)
 		case e := <-events:
 			switch e := e.(type) {
 			case *schemas.JobAdmitted:

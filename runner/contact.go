@@ -8,18 +8,18 @@ import (
 	"courier/schemas"
 )
 
-// contact is what a job knows about its heartbeats. The advisor counts it as lost schemas.LostAfter after
+// Contact is what a job knows about its heartbeats. The advisor counts it as lost schemas.LostAfter after
 // the last one, and gives its CPUs to others. A job that stops for that reason does so after
 // schemas.Silence, so that it has ended before.
-type contact struct {
+type Contact struct {
 	lastAt   time.Time // when the last heartbeat that arrived was sent; zero: none arrived
 	isSilent bool      // for longer than schemas.Silence
 	sent     int       // heartbeats
 }
 
-// arrived records a heartbeat. It returns for how long there was none if that was longer than
+// Arrived records a heartbeat. It returns for how long there was none if that was longer than
 // schemas.Silence, otherwise 0.
-func (c *contact) arrived(sentAt time.Time) (silent time.Duration) {
+func (c *Contact) Arrived(sentAt time.Time) (silent time.Duration) {
 	if !c.lastAt.IsZero() && sentAt.Sub(c.lastAt) > schemas.Silence {
 		silent = sentAt.Sub(c.lastAt)
 	}
@@ -27,9 +27,9 @@ func (c *contact) arrived(sentAt time.Time) (silent time.Duration) {
 	return silent
 }
 
-// becomesSilent reports whether no heartbeat has arrived for schemas.Silence, once each time. It is false
-// until the first one has arrived: a job that nobody knows holds nothing.
-func (c *contact) becomesSilent(now time.Time) bool {
+// BecomesSilent reports whether no heartbeat has arrived for schemas.Silence, once each time. It is false
+// until the first one has arrived, or CPUs were reserved: a job that nobody knows holds nothing.
+func (c *Contact) BecomesSilent(now time.Time) bool {
 	if c.isSilent || c.lastAt.IsZero() || now.Sub(c.lastAt) <= schemas.Silence {
 		return false
 	}
@@ -57,7 +57,7 @@ func (j *job) epochProgress(now time.Time) (p schemas.EpochProgress) {
 // heartbeatArrived takes the time of a heartbeat that arrived. After a pause of this process it may be
 // known before checkContact has noticed the silence.
 func (j *job) heartbeatArrived(sentAt time.Time) {
-	silent := j.contact.arrived(sentAt)
+	silent := j.contact.Arrived(sentAt)
 	switch {
 	case silent == 0:
 	case j.o.StopWhenLost:
@@ -70,7 +70,7 @@ func (j *job) heartbeatArrived(sentAt time.Time) {
 
 // checkContact stops the job, or tells the user, if its heartbeats do not arrive.
 func (j *job) checkContact(now time.Time) {
-	if !j.contact.becomesSilent(now) {
+	if !j.contact.BecomesSilent(now) {
 		return
 	}
 	silent := now.Sub(j.contact.lastAt)

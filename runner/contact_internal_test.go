@@ -33,14 +33,14 @@ func TestContact(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var k contact
+			var k Contact
 			for i, s := range c.steps {
 				at := begin.Add(time.Duration(s.seconds) * time.Second)
 				if s.isBeat {
-					if got := k.arrived(at); got != s.silent {
+					if got := k.Arrived(at); got != s.silent {
 						t.Errorf("step %d: silent for %s, want %s", i, got, s.silent)
 					}
-				} else if got := k.becomesSilent(at); got != s.isSilent {
+				} else if got := k.BecomesSilent(at); got != s.isSilent {
 					t.Errorf("step %d: becomes silent %t, want %t", i, got, s.isSilent)
 				}
 			}

@@ -55,7 +55,7 @@ type job struct {
 	epochs            *epochState
 	used              usage.Totals // until the start of the current epoch
 	progress          progressLine
-	contact           contact
+	contact           Contact
 	hasHinted         bool // the user was informed that no epoch is recognized
 	hasExplained      bool // the user was informed that the accuracy is not the printed number
 	hasBatchSize      bool // the batch size was measured, and a difference reported
