@@ -92,80 +92,90 @@ func define(w word, words string) {
 	}
 }
 
-func init() {
-	define(word{kind: kindAccuracy}, `
+// definitions are the words of each meaning. A later one replaces an earlier one of the same word.
+var definitions = []struct {
+	meaning word
+	words   string
+}{
+	{word{kind: kindAccuracy}, `
 		acc accuracy accuracies acc1 acc@1 prec@1 top1 top@1 top-1 accuracy@1 aacc macc top1accuracy
-		acc@top1 top1acc hit@1 exact_match`)
-	define(word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m")
-	define(word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc")
-	define(word{kind: kindPrecision}, `
+		acc@top1 top1acc hit@1 exact_match`},
+	{word{kind: kindF1}, "f1 fscore f-score f1-score f1score f1@m"},
+	{word{kind: kindAUC}, "auc auroc rocauc roc_auc auprc roc-auc"},
+	{word{kind: kindPrecision}, `
 		map map50 map@0.5 map@.5 map@50 map50-95 map@.5:.95 map@0.5:0.95 map@50-95 map@[.5:.95] ap
-		bbox_map`)
-	define(word{kind: kindOverlap}, "iou miou dice jaccard mdice")
-	define(word{kind: kindRate}, "error err merror wer cer per eer errors")
-	define(word{kind: kindOther}, `
+		bbox_map`},
+	{word{kind: kindOverlap}, "iou miou dice jaccard mdice"},
+	{word{kind: kindRate}, "error err merror wer cer per eer errors"},
+	{word{kind: kindOther}, `
 		r2 bleu rouge rougel psnr ssim reward spearman pearson kappa mcc ndcg meteor cider recall
-		precision`)
-	define(word{kind: kindLoss}, `
+		precision`},
+	{word{kind: kindLoss}, `
 		loss losses logloss mlogloss nll crossentropy entropy xent objective elbo ce bce cross_entropy
-		multi_logloss binary_logloss 损失 perte verlust pérdida perda`)
-	define(word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative")
-	define(word{kind: kindPerplexity}, "ppl perplexity")
-	define(word{kind: kindAccuracy}, "准确率 精度 précision genauigkeit exactitude accuratezza precisión 正确率")
-	define(word{scope: scopeTrain}, "train training learn trn tr 训练")
-	define(word{scope: scopeValidation}, `
+		multi_logloss binary_logloss 损失 perte verlust pérdida perda`},
+	{word{kind: kindDistance}, "rmse mse mae l1 l2 mape rmsle squared absolute square reconstruction relative"},
+	{word{kind: kindPerplexity}, "ppl perplexity"},
+	{word{kind: kindAccuracy}, "准确率 精度 précision genauigkeit exactitude accuratezza precisión 正确率"},
+	{word{scope: scopeTrain}, "train training learn trn tr 训练"},
+	{word{scope: scopeValidation}, `
 		val valid validation validating dev eval evaluation evaluating evaluate holdout heldout vld vali
-		验证 validate`)
-	define(word{scope: scopeTest}, "test testing tst 测试")
-	define(word{counter: countsEpochs}, "epoch ep epoche époque epoca época эпоха 轮 エポック 에폭 epoch_num ep.")
-	define(word{counter: countsEpochs, flags: flagConfig}, "epochs")
-	define(word{counter: countsRounds}, "iteration iter round tree generation cycle it pass")
-	define(word{counter: countsInner}, `
+		验证 validate`},
+	{word{scope: scopeTest}, "test testing tst 测试"},
+	{word{counter: countsEpochs}, "epoch ep epoche époque epoca época эпоха 轮 エポック 에폭 epoch_num ep."},
+	{word{counter: countsEpochs, flags: flagConfig}, "epochs"},
+	{word{counter: countsRounds}, "iteration iter round tree generation cycle it pass"},
+	{word{counter: countsInner}, `
 		step steps batch batches minibatch sample samples image images updates update iters iterations
 		global_step global_steps file files fold shard chunk part trial records episode timestep
-		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate`)
-	define(word{counter: countsSource}, `
-		rank pid default local_rank worker proc process gpu replica trainer_id rank:`)
-	define(word{kind: kindTime}, `
+		timesteps layer block game fetching attempt retry stage task job page node gpu_mem candidate`},
+	{word{counter: countsSource}, `
+		rank pid default local_rank worker proc process gpu replica trainer_id rank:`},
+	{word{kind: kindTime}, `
 		time took elapsed duration seconds secs dur taken runtime clock wallclock train_wall 用时 耗时 zeit
-		durée`)
-	define(word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts")
-	define(word{flags: flagPart}, `
+		durée`},
+	{word{kind: kindTime, flags: flagPart}, "eta remaining left latency lasts"},
+	{word{flags: flagPart}, `
 		data iter_time load loading loader forward backward step_time startup expected exp estimated
 		finish reader saving optim collection computation inference preprocess until io per started wait
-		fwd bwd sync evaluated compile`)
-	define(word{flags: flagTotal}, "total cumulative wall overall whole")
-	define(word{flags: flagExcluded}, `
+		fwd bwd sync evaluated compile`},
+	{word{flags: flagTotal}, "total cumulative wall overall whole"},
+	{word{flags: flagExcluded}, `
 		best target top5 acc@5 acc5 prec@5 top@5 top-5 top5accuracy patience previous prev baseline min
 		max std count threshold delta improvement bestaccuracy besttest expected_acc correct initial
 		smoothing weight scale scaling norm margin last_best early change diff gap stdev highest lowest
-		bestiteration hit@5 hit@10 budget`)
-	define(word{flags: flagConfig}, `
+		bestiteration hit@5 hit@10 budget`},
+	{word{flags: flagConfig}, `
 		num number every warmup n interval freq frequency from until maximum after_n for max_epochs
-		num_epochs since save_every decay milestone`)
-	define(word{flags: flagSetting}, `
+		num_epochs since save_every decay milestone`},
+	{word{flags: flagSetting}, `
 		lr learning_rate learning momentum dropout seed gamma beta alpha epsilon wd grad_norm gnorm mem
 		memory size speed throughput ips fps tokens words samples_per_second param params v_num label
-		labels gpu_mem second sec/step`)
-	define(word{flags: flagNeutral}, "done finished complete completed end ended summary results result ends stop")
-	define(word{flags: flagForeign}, `
+		labels gpu_mem second sec/step`},
+	{word{flags: flagNeutral}, "done finished complete completed end ended summary results result ends stop"},
+	{word{flags: flagForeign}, `
 		downloading download downloaded would dry plan planned resuming resume resumed restored
 		restoring loaded loading_from extracting fetched unpacking installing scheduled skipping skip
-		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`)
-	define(word{flags: flagFile}, `
+		skipped collecting passed failed pytest retrying waiting verifying uploading copying will`},
+	{word{flags: flagFile}, `
 		checkpoint checkpoints ckpt saved saving save improved improve wrote writing early-stopping
-		stopped reverting snapshot`)
-	define(word{flags: flagMean | flagNeutral}, "avg mean average averaged running")
-	define(word{flags: flagNeutral}, `
+		stopped reverting snapshot`},
+	{word{flags: flagMean | flagNeutral}, "avg mean average averaged running"},
+	{word{flags: flagNeutral}, `
 		set value cost rate of is was micro macro weighted multiclass binary categorical sparse final
 		metric metrics epoch_loss s lm model classification overall_acc the on cls_acc global dataset
-		current softmax multi evaluator m mini in and with per-token finished_in`)
-	define(word{flags: flagNeutral | flagScore}, "score")
-	define(word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main")
-	define(word{flags: flagSummary}, "train_runtime")
-	define(word{flags: flagIndirect}, "key tag metric_name")
-	define(word{flags: flagLocation}, "py cpp cc scala java")
-	define(word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes")
+		current softmax multi evaluator m mini in and with per-token finished_in`},
+	{word{flags: flagNeutral | flagScore}, "score"},
+	{word{flags: flagLevel}, "info debug warn warning error: notice trace fatal critical root main"},
+	{word{flags: flagSummary}, "train_runtime"},
+	{word{flags: flagIndirect}, "key tag metric_name"},
+	{word{flags: flagLocation}, "py cpp cc scala java"},
+	{word{flags: flagBytes}, "b kb mb gb kib mib gib tb bytes"},
+}
+
+func init() {
+	for _, d := range definitions {
+		define(d.meaning, d.words)
+	}
 	for _, unit := range []struct { // which may have another meaning as words
 		seconds float64
 		words   string
