@@ -36,7 +36,7 @@ func (m *model) check() {
 			held[r.node.name] = map[string]uint32{}
 		}
 		held[r.node.name][id] = max(held[r.node.name][id], r.holds())
-		if r.isComputing() && r.hasClaimed {
+		if r.is(&r.computes) && r.is(&r.hasClaimed) {
 			claims[id]++
 		}
 		if claims[id] > 1 {
@@ -102,7 +102,7 @@ func (m *model) runsEverywhere(id string) bool {
 // settle ends all faults, lets all jobs end, and checks what must hold then: no job waits for ever, each
 // answer and acknowledged event is stored, and each advisor has the state of the log.
 func (m *model) settle() {
-	const patience = 10 * time.Minute
+	const patience = 20 * time.Minute
 	for _, r := range m.runners {
 		m.heal(r.bus)
 	}
@@ -133,11 +133,12 @@ func (m *model) heal(b *modelBus) {
 // unfinished returns a job whose runner lives, or "".
 func (m *model) unfinished() string {
 	for _, r := range m.runners {
-		if r.mu.Lock(); !r.isDone && !r.bus.is(&r.bus.isKilled) {
-			r.mu.Unlock()
-			return fmt.Sprintf("%s (waits: %t, computes: %t)", r.request.JobID, r.isWaiting, r.computes)
-		}
+		r.mu.Lock()
+		isDone, isWaiting, computes := r.isDone, r.isWaiting, r.computes
 		r.mu.Unlock()
+		if !isDone && !r.bus.is(&r.bus.isKilled) {
+			return fmt.Sprintf("%s (waits: %t, computes: %t)", r.request.JobID, isWaiting, computes)
+		}
 	}
 	return ""
 }

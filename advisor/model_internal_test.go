@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	modelSchedules = flag.Uint64("schedules", 200, "number of schedules of TestModel")
+	modelSchedules = flag.Uint64("schedules", 60, "number of schedules of TestModel")
 	modelSeed      = flag.Uint64("seed", 0, "only this schedule of TestModel")
 )
 
@@ -287,7 +287,7 @@ func (m *model) take(s step) {
 	case "lose acks of runner":
 		m.during(r.bus, &r.bus.losesAcks, s.duration)
 	case "fill disk of runner":
-		r.set(func() { r.node.isFull = !r.node.isFull })
+		r.node.isFull.Store(!r.node.isFull.Load())
 	}
 }
 

@@ -34,7 +34,7 @@ var mutations = []struct {
 		{"advisor/clock.go", "a.clock().Add(time.Duration(a.offset.Load()))", "a.clock()"},
 	}},
 	{"5: the jobs of a node whose clock is an hour slow are lost", []edit{
-		{"advisor/cluster/transition.go", "max(0, j.SubmittedAt.Sub(e.At))", "0"},
+		{"advisor/cluster/job_transition.go", "max(0, j.SubmittedAt.Sub(e.At))", "0"},
 		{"advisor/cluster/job.go", "lag > oldestHeartbeat", "lag > 1000*oldestHeartbeat"},
 	}},
 	{"7: a person reports CPUs that were not granted", []edit{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"courier/runner"
@@ -38,7 +39,7 @@ type modelRunner struct {
 type modelNode struct {
 	name   string
 	offset time.Duration // of its clock
-	isFull bool
+	isFull atomic.Bool
 }
 
 func (n *modelNode) now() time.Time { return time.Now().Add(n.offset).UTC() }
@@ -77,7 +78,7 @@ func (r *modelRunner) run() {
 			Epochs: advice.Chosen.Epochs, Nodes: []string{r.node.name},
 		}
 	})
-	if r.checkContact(); r.isSilent && r.stops || !r.start() {
+	if r.checkContact(); r.is(&r.isSilent) && r.stops || !r.start() {
 		return
 	}
 	r.compute()
@@ -120,7 +121,7 @@ func (r *modelRunner) stamp(id string) schemas.JobStamp {
 // beat sends a heartbeat in the background.
 func (r *modelRunner) beat() {
 	sentAt, alive := time.Now(), &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
-	if r.isQueued() {
+	if r.is(&r.isWaiting) {
 		alive.Run = 0
 	}
 	go func() {
@@ -146,12 +147,6 @@ func (r *modelRunner) checkContact() {
 			r.computes = r.computes && !r.stops
 		}
 	})
-}
-
-func (r *modelRunner) isQueued() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.isWaiting
 }
 
 // awaitAdmission waits in the queue. It returns nil if the job is cancelled.
@@ -199,7 +194,7 @@ func (r *modelRunner) start() bool {
 // spool keeps an event until it is published. On a full disk, in a partition, it is lost.
 func (r *modelRunner) spool(e schemas.Event) {
 	r.set(func() {
-		if !r.node.isFull || !r.bus.is(&r.bus.isCut) {
+		if !r.node.isFull.Load() || !r.bus.is(&r.bus.isCut) {
 			r.unsent = append(r.unsent, e)
 		}
 	})
@@ -246,7 +241,7 @@ func (r *modelRunner) compute() {
 			go func() { r.flush(); flushed <- struct{}{} }()
 		default:
 		}
-		if r.checkContact(); !r.isComputing() || r.isCancelled() {
+		if r.checkContact(); !r.is(&r.computes) || r.isCancelled() {
 			break
 		}
 	}
@@ -266,10 +261,11 @@ func (r *modelRunner) compute() {
 	}
 }
 
-func (r *modelRunner) isComputing() bool {
+// is returns a field that mu guards.
+func (r *modelRunner) is(field *bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.computes
+	return *field
 }
 
 func (r *modelRunner) isCancelled() bool {
