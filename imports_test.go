@@ -67,10 +67,11 @@ var importGraph = map[string][]string{
 		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
 		"trainer",
 	},
-	"policy":             {"policy/speed"},
-	"policy/speed":       {},
-	"policy/deadline":    {"policy"},
-	"policy/elasticflow": {"policy"},
+	"policy":                 {"policy/speed"},
+	"policy/speed":           {},
+	"policy/speed/speedtest": {"policy/speed"},
+	"policy/deadline":        {"policy"},
+	"policy/elasticflow":     {"policy"},
 	"simulate/elastic": {
 		"policy", "policy/deadline", "policy/elasticflow", "regress/evidence", "regress/table",
 		"schemas",
@@ -113,7 +114,7 @@ var testOnly = []string{
 	"advisor", "advisor/advisortest", "advisor/cluster", "advisor/decide", "advisor/shares", "bus/bustest",
 	"store/storetest", "store/storetest/cluster", "bus/server",
 	"store/engine", "store/engine/host", "gateway/browsertest", "policy/cost", "policy/deadline",
-	"policy/elasticflow", "policy/fit",
+	"policy/elasticflow", "policy/fit", "policy/speed/speedtest",
 	"policy/quality", "policy/speed", "runner", "runner/usage",
 }
 

@@ -35,9 +35,6 @@ const (
 // TestModel drives advisors and runners through random faults in virtual time, and checks after each
 // second that the invariants of docs/explanation/robustness.md hold.
 func TestModel(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the model's own slice of advisors is not free of races")
-	}
 	debug.SetGCPercent(400)
 	if *modelSeed > 0 {
 		checkSchedule(t, *modelSeed)
@@ -118,13 +115,13 @@ func randomSteps(seed uint64) []step {
 type model struct {
 	log      *modelLog
 	nodes    []*modelNode
-	advisors []*modelAdvisor
 	runners  []*modelRunner
 	overfull map[string]int // seconds for which a node has been given away twice
 	idle     map[string]int // seconds for which a job has waited for an idle node without any fault
 	quietAt  time.Time      // when the last fault ends
 
 	mu        sync.Mutex
+	advisors  []*modelAdvisor // replaced when one is started again
 	violation string
 	open      map[string]int             // submissions in progress, by job
 	answers   map[string]*schemas.Advice // that were given, by job
@@ -196,7 +193,9 @@ func (m *model) startAdvisor(i int) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &modelAdvisor{a, b, cancel, make(chan struct{})}
+	m.mu.Lock()
 	m.advisors[i] = p
+	m.mu.Unlock()
 	m.fault(0)
 	go func() {
 		defer close(p.ended)
@@ -356,8 +355,10 @@ func (m *model) ask(r *modelRunner, do func(context.Context, *Advisor) (any, err
 		defer m.submitting(r.request.JobID, -1)
 	}
 	first := int(m.log.latency()) % modelAdvisors
-	for i := range m.advisors {
+	for i := range modelAdvisors {
+		m.mu.Lock()
 		a := m.advisors[(first+i)%modelAdvisors]
+		m.mu.Unlock()
 		if a.Ready() != nil || a.bus.is(&a.bus.isPaused) || !a.bus.Connected() {
 			continue
 		}

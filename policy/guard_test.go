@@ -262,7 +262,7 @@ func TestGuard_LeavesASteadyClusterAlone(t *testing.T) {
 	}
 }
 
-// predictScattered sets what is known about a job with some work left after an epoch.
+// predictScattered sets the prediction and the curve of a job that has work left after an epoch.
 func predictScattered(v *policy.View, j *policy.Job, left float64, epoch int, random *rand.Rand) {
 	scatter := math.Exp(0.1 * random.NormFloat64())
 	var curve policy.Curve

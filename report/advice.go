@@ -26,14 +26,6 @@ func chance(v *float64) string {
 	return schemas.FormatProbability(*v)
 }
 
-// batch formats a batch size, or - for an unknown one.
-func batch(n uint32) string {
-	if n == 0 {
-		return "-"
-	}
-	return fmt.Sprint(n)
-}
-
 // Optional formats a number, or - for nil.
 func Optional(v *float64, format string) string {
 	if v == nil {
@@ -76,7 +68,7 @@ func Advice(out io.Writer, a *schemas.Advice) error {
 	fmt.Fprintln(t, "\nbatch\tcpus\tepochs\ttime\tbound\taccuracy\tprobability\t")
 	for i := range a.Alternatives {
 		x := &a.Alternatives[i]
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", batch(x.BatchSize), x.CPUs, x.Epochs,
+		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t%s\t%s\n", schemas.OptionalBatchSize(x.BatchSize), x.CPUs, x.Epochs,
 			OptionalSeconds(x.PredictedSeconds), OptionalSeconds(x.UpperBoundSeconds),
 			Optional(x.PredictedAccuracy, "%.4f"), chance(x.Probability), x.Reason)
 	}
@@ -174,7 +166,7 @@ func jobTable(out io.Writer, jobs []schemas.JobStatus) error {
 	for i := range jobs {
 		j := &jobs[i]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\t%d/%d\t%s\t%s\t%s\t%s\n", j.JobID, j.State,
-			trainedName(j.Model, j.Dataset), batch(j.BatchSize), j.CPUs, j.EpochsDone, j.Epochs,
+			trainedName(j.Model, j.Dataset), schemas.OptionalBatchSize(j.BatchSize), j.CPUs, j.EpochsDone, j.Epochs,
 			Optional(j.Accuracy, "%.4f"), clock(j.DeadlineAt), clock(j.PredictedEndAt), verdict(j))
 	}
 	return t.Flush()

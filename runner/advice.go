@@ -32,7 +32,7 @@ func adviceText(a *schemas.Advice) string {
 			mark = "*"
 		}
 		fmt.Fprintf(table, " %s %s\t%d\t%s\t%s\t%s\t%s\t%s\n",
-			mark, batchSizeText(alt.BatchSize), alt.CPUs,
+			mark, schemas.OptionalBatchSize(alt.BatchSize), alt.CPUs,
 			durationText(alt.PredictedSeconds), durationText(alt.UpperBoundSeconds),
 			ratioText(alt.PredictedAccuracy), chanceText(alt.Probability), schemas.OneLine(alt.Reason))
 	}
@@ -50,13 +50,6 @@ func isChosen(a *schemas.Advice, alt *schemas.Alternative) bool {
 }
 
 const unknownText = "-"
-
-func batchSizeText(n uint32) string {
-	if n == 0 {
-		return unknownText
-	}
-	return strconv.FormatUint(uint64(n), 10)
-}
 
 func durationText(seconds *float64) string {
 	if seconds == nil {

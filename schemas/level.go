@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -28,12 +29,20 @@ func LearnedAs(model string, batchSize uint32) (string, uint32) {
 	return model, batchSize
 }
 
-// FormatBatchSize writes a batch size for people.
+// FormatBatchSize formats a batch size for a sentence.
 func FormatBatchSize(n uint32) string {
 	if n == 0 {
 		return "unknown batch size"
 	}
 	return fmt.Sprintf("batch size %d", n)
+}
+
+// OptionalBatchSize formats a batch size for a column of a table, or - for an unknown one.
+func OptionalBatchSize(n uint32) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.FormatUint(uint64(n), 10)
 }
 
 // levelEscaper marks a separator that belongs to a name.

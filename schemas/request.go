@@ -114,7 +114,7 @@ func (r *JobRequest) Subject() string { return SubjectJobSubmit }
 // paper (Courier, ICPE 2021, Table 1).
 func DefaultBatchSizes() []int { return []int{64, 128, 256, 512} }
 
-// HasUnknownBatchSize reports whether the command sets its batch size itself, and does not tell it.
+// HasUnknownBatchSize reports whether the command sets its own batch size, which Courier does not know.
 func (r *JobRequest) HasUnknownBatchSize() bool {
 	return len(r.BatchSizes) == 1 && r.BatchSizes[0] == 0
 }

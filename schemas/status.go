@@ -95,7 +95,7 @@ type JobListRequest struct {
 	User   string `json:"user,omitempty"`  // only jobs of this user
 	Model  string `json:"model,omitempty"` // only jobs of this model
 	Node   string `json:"node,omitempty"`  // only jobs of this node
-	// Only jobs of which a warning is active.
+	// Only jobs with an active warning.
 	AtRisk bool `json:"at_risk,omitempty"`
 	// Jobs per page, 1 to 1000; default 100. A page of a selection other than by state may have fewer,
 	// also none, and a next one.

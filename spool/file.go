@@ -53,8 +53,8 @@ func newRunFile(dir, address, job string, run uint32) *runFile {
 	return &runFile{base: dir, path: filepath.Join(dir, addressDir(address), name)}
 }
 
-// Prefixes of the subdirectories with the events of one cluster, and with those for the cluster, still
-// unknown, at one address.
+// Prefixes of subdirectories: with the events of one cluster, and with the events for the cluster at one
+// address, whose identity is not known yet.
 const (
 	clusterPrefix = "cluster-"
 	addressPrefix = "address-"

@@ -18,7 +18,8 @@
 //
 // # Files
 //
-//   - transition.go: the effect of every event; job_transition.go: of a job; retention.go: what is dropped after it
+//   - transition.go: the effect of every event; job_transition.go: its effect on the job
+//   - retention.go: what is dropped after a transition
 //   - observe.go: what samples and epochs show about nodes and jobs
 //   - nodes.go, placement.go, queue.go: where jobs run, could run, or wait
 //   - cluster.go: the state as a whole; snapshot.go: its encoding

@@ -9,9 +9,9 @@ import (
 	"courier/policy/speed"
 )
 
-// Grow returns a policy that gives units, which another one leaves, to jobs that have never been measured
-// with so many, if their own epochs show that they would be faster: first where a unit gains most. Its
-// caller undoes a move that does not bring half of its gain. Nothing is promised from it, so a job that
+// Grow returns a policy that gives the units that p leaves free to jobs that were never measured with so
+// many, if their own epochs show that they would be faster: first where a unit gains most. The caller
+// undoes a move that does not bring half of its gain. Nothing is promised from such a gain, so a job that
 // is likely to keep its promise does not grow.
 //
 // Jobs keep the units by which they have grown, as long as no other job gets them.

@@ -6,29 +6,16 @@ import (
 	"courier/policy"
 	"courier/policy/fit"
 	"courier/policy/speed"
+	"courier/policy/speed/speedtest"
 )
 
-var facts = speed.Facts{
-	Architecture: speed.ParameterServer, SamplesPerWorker: 64, ModelBytes: 60e6, BytesPerSecond: 300e6,
-}
-
-var truth = &speed.KnownModel{
-	Facts: facts, Coefficients: speed.Coefficients{0.1, 0.03, 0.03, 1, 0.004, 0.006}, Knee: 4,
-}
-
-// largest bounds the shapes of the jobs.
-var largest = speed.Shape{Workers: 10, WorkerCores: 10, Servers: 5, ServerCores: 5}
-
-// speeds is the speed model of the truth, for the default shapes.
-var speeds = truth.Speeds(largest)
-
-// measured returns the exact step time of each shape.
-func measured(shapes ...speed.Shape) (seen []speed.ShapeTime) {
-	for _, s := range shapes {
-		seen = append(seen, speed.ShapeTime{Shape: s, StepSeconds: truth.StepSeconds(s), Reports: 3})
-	}
-	return seen
-}
+var (
+	facts    = speedtest.Facts
+	truth    = speedtest.Truth
+	largest  = speedtest.Largest
+	speeds   = truth.Speeds(largest)
+	measured = speedtest.Measured
+)
 
 // reportOf returns the exact telemetry of a job in a shape.
 func reportOf(m *speed.KnownModel, s speed.Shape) speed.StepReport {

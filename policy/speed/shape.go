@@ -42,7 +42,7 @@ func (s *Shape) IsValid(a Architecture) bool {
 	return s.Servers >= 1 && s.ServerCores >= 1
 }
 
-// IsWithin reports whether no number exceeds that of another shape.
+// IsWithin reports whether each number of the shape is at most that of the largest shape.
 func (s *Shape) IsWithin(largest *Shape) bool {
 	return s.Workers <= largest.Workers && s.WorkerCores <= largest.WorkerCores &&
 		s.Servers <= largest.Servers && s.ServerCores <= largest.ServerCores

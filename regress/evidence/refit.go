@@ -20,12 +20,12 @@ type RefitScore struct {
 
 const (
 	refitRuns    = 5   // latest runs of a model that are scored
-	minRefitRuns = 4   // fewer do not tell noise from a difference
-	refitMargin  = 0.1 // nats that are no matter
+	minRefitRuns = 4   // with fewer runs, noise looks like a difference
+	refitMargin  = 0.1 // smaller differences, in nats, are ignored
 )
 
-// KeepBetter scores the refit s of each model that ran since before was fitted, and lets a model as it
-// was served if its refit is worse: if the mean difference of the scores is below
+// KeepBetter scores the refit s of each model that ran since before was fitted. It replaces the refit of
+// a model by what was served if the refit is worse: if the mean difference of the scores is below
 // -(refitMargin + 2 standard errors). runs are those that s has learned from; before was fitted at since.
 func (s *State) KeepBetter(before *State, runs []Run, since time.Time) ([]RefitScore, error) {
 	if before == nil || s.Corrected {

@@ -113,7 +113,7 @@ func (r *recogniser) rewind(l *line, s sighting) bool {
 }
 
 // beginsAgain reports whether a heading begins another training, such as the next fold or trial. A
-// late line of another process does not.
+// line that another process prints late does not begin one.
 func (r *recogniser) beginsAgain(l *line, s sighting) bool {
 	isLast := r.current.number == r.requested || r.current.number > r.first+1 || len(l.fields) == 1
 	return r.class == countsEpochs && s.number == r.first && l.template == r.numberLine && isLast &&

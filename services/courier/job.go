@@ -28,7 +28,7 @@ type requestFlags struct {
 	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
 	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
 	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
-	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0: unknown, as the command sets it." env:"COURIER_BATCH_SIZES"`
+	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0 alone: unknown, because the command sets it." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`
 	MaxEpochs       int               `placeholder:"N" help:"Maximum number of epochs if Courier chooses it (default: 100)." env:"COURIER_MAX_EPOCHS"`
 	TargetAccuracy  float64           `placeholder:"RATIO" help:"Accuracy to reach if Courier chooses the number of epochs, 0 to 1." env:"COURIER_TARGET_ACCURACY"`
@@ -87,11 +87,19 @@ func ask[T any](
 	defer closeBus(b)
 	ctx, cancel := context.WithTimeout(w.ctx, timeout)
 	defer cancel()
+	return printReply(ctx, b, f.outputFlags, subject, q, w.stdout, text)
+}
+
+// printReply sends a request, and prints the reply as JSON, or with text.
+func printReply[T any](
+	ctx context.Context, b *bus.Bus, f outputFlags, subject string, q schemas.Request, out io.Writer,
+	text func(io.Writer, *T) error,
+) error {
 	var reply T
 	if err := b.Request(ctx, subject, q, &reply); err != nil {
 		return err
 	}
-	return f.print(w.stdout, &reply, func(out io.Writer) error { return text(out, &reply) })
+	return f.print(out, &reply, func(out io.Writer) error { return text(out, &reply) })
 }
 
 type submitCommand struct {
@@ -192,11 +200,11 @@ type jobsCommand struct {
 	User   string        `help:"Only jobs of this user."`
 	Model  string        `help:"Only jobs of this model."`
 	Node   string        `help:"Only jobs of this node."`
-	AtRisk bool          `help:"Only jobs of which a warning is active."`
+	AtRisk bool          `help:"Only jobs with an active warning."`
 	Limit  int           `help:"Maximum number of jobs, 1 to 1000." default:"20"`
 	After  string        `help:"Only jobs after this one in the list; continues a previous page."`
-	Watch  bool          `help:"Show the list again whenever it changes, until Ctrl-C."`
-	Period time.Duration `help:"Time between two questions of --watch." default:"2s"`
+	Watch  bool          `help:"Refresh the list until Ctrl-C."`
+	Period time.Duration `help:"Refresh interval of --watch." default:"2s"`
 }
 
 func (*jobsCommand) Help() string {
@@ -239,43 +247,33 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 	defer closeBus(b)
 	tick := time.NewTicker(c.Period)
 	defer tick.Stop()
-	shown := ""
+	shown, clearScreen := "", ""
+	if services.IsTerminal(w.stdout) {
+		clearScreen = "\x1b[H\x1b[2J"
+	}
 	for {
-		text, err := c.listOnce(w.ctx, b, q)
+		var list bytes.Buffer
+		ctx, cancel := context.WithTimeout(w.ctx, requestTimeout)
+		err := printReply(ctx, b, c.outputFlags, q.Subject(), q, &list, report.Jobs)
+		cancel()
 		switch {
 		case w.ctx.Err() != nil:
 			return nil
 		case errors.Is(err, schemas.ErrUnavailable):
-			text = "courier: " + plain(err) + "\n"
+			fmt.Fprintf(&list, "courier: %s\n", plain(err))
 		case err != nil:
 			return err
 		}
-		if text != shown && services.IsTerminal(w.stdout) {
-			fmt.Fprint(w.stdout, "\x1b[H\x1b[2J")
+		if text := list.String(); text != shown {
+			fmt.Fprint(w.stdout, clearScreen, text)
+			shown = text
 		}
-		if text != shown {
-			fmt.Fprint(w.stdout, text)
-		}
-		shown = text
 		select {
 		case <-tick.C:
 		case <-w.ctx.Done():
 			return nil
 		}
 	}
-}
-
-// listOnce returns the text of the list of jobs.
-func (c *jobsCommand) listOnce(ctx context.Context, b *bus.Bus, q *schemas.JobListRequest) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	var list schemas.JobList
-	if err := b.Request(ctx, q.Subject(), q, &list); err != nil {
-		return "", err
-	}
-	var text bytes.Buffer
-	err := c.print(&text, &list, func(out io.Writer) error { return report.Jobs(out, &list) })
-	return text.String(), err
 }
 
 type scoreCommand struct{ askFlags }

@@ -21,7 +21,7 @@ type runCommand struct {
 	natsFlags
 	requestFlags
 	Adapt        string   `help:"How the running command gets a new batch size. off: never; control: between epochs the command reads batch_size from the JSON file that $$COURIER_CONTROL names, and prints it with each epoch; restart: after an epoch Courier terminates the command (SIGTERM) and starts it again with the new {batch}, and with {epoch}, the number of epochs done." default:"off" enum:"off,control,restart" env:"COURIER_ADAPT"`
-	BatchSize    int      `help:"Start with this batch size instead of the advised one. Without --batch-sizes and --adapt the advice is about it alone."`
+	BatchSize    int      `help:"Start with this batch size instead of the advised one. Without --batch-sizes and --adapt it is the only choice."`
 	Container    string   `help:"Docker container that the command starts, for --resize docker and docker-cap." env:"COURIER_CONTAINER"`
 	MLflowURI    string   `name:"mlflow-uri" help:"Tracking server of MLflow, such as http://mlflow:5000. The command continues a run that is created there, in the experiment that MLFLOW_EXPERIMENT_NAME names, and its tags have the predicted end with its upper bound." env:"COURIER_MLFLOW_URI"`
 	Instrument   bool     `help:"Measure the epochs of Python trainings (PyTorch, Keras, Lightning, Hugging Face, XGBoost, LightGBM, CatBoost, scikit-learn) inside their processes, through PYTHONPATH. The output is still read." default:"true" negatable:"" env:"COURIER_INSTRUMENT"`

@@ -70,7 +70,7 @@ const (
 
 const fewerRows = "query fewer days, fewer columns, or a roll-up (node_load_hourly)"
 
-// hints say what to do about errors of ClickHouse.
+// hints suggest what to do about an error of ClickHouse, by its code.
 var hints = map[int]string{
 	codeUnknownColumn: "list the columns of a view with DESCRIBE and its name",
 	codeTimeout:       "max_execution_time limits read-only users: " + fewerRows,
