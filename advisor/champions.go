@@ -14,6 +14,9 @@ import (
 func (a *Advisor) followRegressors(ctx context.Context) error {
 	return a.bus.WatchChampions(ctx, func(c schemas.Champion, revision uint64) {
 		r, err := a.load(ctx, c)
+		if ctx.Err() != nil {
+			return // the advisor stops: the files were not read, which says nothing about them
+		}
 		if err != nil {
 			a.metrics.regressors.WithLabelValues(c.Target, "refused").Inc()
 			a.log.Error("champion rejected, keeping the previous one", "target", c.Target, "digest",
