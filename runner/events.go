@@ -183,8 +183,9 @@ func (j *job) hintAtEnd() {
 	case !j.epochs.hasReport:
 		j.describeOutput("in the whole run")
 	case j.epochs.last < epochs && j.process.state.Success():
-		a := j.result.Advice
-		if j.o.Request.MayStopEarly || a != nil && a.Chosen != nil && a.Chosen.ExpectedEpochs > 0 {
+		q, a, reached := j.o.Request, j.result.Advice, j.result.Accuracy
+		if q.MayStopEarly || a != nil && a.MayStopEarly ||
+			q.TargetAccuracy > 0 && reached != nil && *reached >= q.TargetAccuracy {
 			j.screen.message("the command finished early, after epoch %d of %d", j.epochs.last, epochs)
 			return
 		}

@@ -140,6 +140,9 @@ type Advice struct {
 	Confidence float64 `json:"confidence"`
 	// Epochs completed so far.
 	EpochsDone uint32 `json:"epochs_done"`
+	// True if the job may end by itself with fewer epochs than it has, because its request allows it
+	// or its model usually does.
+	MayStopEarly bool `json:"may_stop_early,omitempty"`
 	// Measured divided by predicted time of the job's own epochs, shrunk towards 1; absent before
 	// the first epoch.
 	EpochRatio float64 `json:"epoch_ratio,omitempty"`

@@ -228,6 +228,8 @@ type SubmittedRow struct {
 	// Verdict is the verdict of the admission policy; empty under the policy advise.
 	Verdict string `ch:"verdict"`
 	LoanArrays
+	MayStopEarly   bool    `ch:"may_stop_early"`
+	TargetAccuracy float64 `ch:"target_accuracy"`
 }
 
 func (e *Submitted) row() *SubmittedRow {
@@ -248,6 +250,8 @@ func (e *Submitted) row() *SubmittedRow {
 		User:              q.User,
 		Labels:            q.Labels,
 		Decision:          string(e.Advice.Decision),
+		MayStopEarly:      e.Advice.MayStopEarly,
+		TargetAccuracy:    q.TargetAccuracy,
 	}
 	if e.Advice.Admission != nil {
 		r.Verdict = string(e.Advice.Admission.Verdict)

@@ -81,6 +81,28 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 			s.epoch(job, 1, 1)
 			s.incomplete(job, 1)
 		}, line{"finished", 1, 1, nil, pointer(3.000000021), true}},
+		{"finished-early", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.events[len(s.events)-1].(*schemas.Submitted).Advice.MayStopEarly = true
+			s.started(job, 1)
+			s.epoch(job, 1, 1)
+			s.incomplete(job, 1)
+		}, line{"finished", 1, 1, &yes, pointer(3.000000021), false}},
+		{"stopped-although-it-may-finish-early", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.events[len(s.events)-1].(*schemas.Submitted).Advice.MayStopEarly = true
+			s.started(job, 1)
+			s.epoch(job, 1, 1)
+			s.incomplete(job, 1)
+			s.events[len(s.events)-1].(*schemas.Ended).Reason = "stopped after epoch 1"
+		}, line{"finished", 1, 1, nil, pointer(3.000000021), true}},
+		{"reached-its-target", func(s *testLog, job string) {
+			s.submitted(job, time.Minute)
+			s.events[len(s.events)-1].(*schemas.Submitted).Request.TargetAccuracy = 0.8
+			s.started(job, 1)
+			s.epoch(job, 1, 1)
+			s.incomplete(job, 1)
+		}, line{"finished", 1, 1, &yes, pointer(3.000000021), false}},
 		{"cancelled-before-start", func(s *testLog, job string) {
 			s.submitted(job, time.Minute)
 			s.ended(job, 0, schemas.EventCancelled)
@@ -107,8 +129,10 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 	d := storetest.New(t)
 	s := newTestLog()
-	inPromises := map[string]bool{"in-time": true, "work-after-the-last-epoch": true,
-		"too-late": true, "failed": true, "started-again": true}
+	inPromises := map[string]bool{
+		"in-time": true, "work-after-the-last-epoch": true, "too-late": true, "failed": true,
+		"finished-early": true, "reached-its-target": true, "started-again": true,
+	}
 	for _, test := range tests {
 		test.publish(s, test.name)
 	}

@@ -18,6 +18,7 @@ func (j *Job) submitted(e *schemas.Submitted) bool {
 	}
 	request, answer := e.Request, e.Advice
 	j.Request, j.Answer, j.SubmittedAt, j.User = &request, &answer, e.At, e.Request.User
+	j.MayStopEarly = answer.MayStopEarly
 	if j.State != "" {
 		return true
 	}

@@ -125,17 +125,15 @@ func (c *Cluster) end(e *schemas.Ended, sequence uint64, storedAt time.Time) *Jo
 	return j
 }
 
-// mayStopEarly reports whether a job may end with fewer epochs: its request or earlier jobs of the model
-// say so, or it has reached its target accuracy.
+// mayStopEarly reports whether a job may end with fewer epochs: its answer says so, or it has reached
+// its target accuracy. Of a job that was not submitted, earlier jobs of the model say it.
 func (c *Cluster) mayStopEarly(j *Job, e *schemas.Ended) bool {
 	if q := j.Request; q != nil {
 		accuracy := j.Accuracy
 		if e.Accuracy != nil {
 			accuracy = e.Accuracy
 		}
-		if q.MayStopEarly || q.TargetAccuracy > 0 && accuracy != nil && *accuracy >= q.TargetAccuracy {
-			return true
-		}
+		return j.MayStopEarly || q.TargetAccuracy > 0 && accuracy != nil && *accuracy >= q.TargetAccuracy
 	}
 	m := c.models[levelOf(&j.Setting)]
 	return m != nil && m.StopsEarly()

@@ -56,6 +56,7 @@ func newAdvice(q *Question, r Regressors, at time.Time) *schemas.Advice {
 		ElapsedSeconds: q.Elapsed.Seconds(),
 		Confidence:     q.Request.Confidence,
 		EpochsDone:     q.EpochsDone(),
+		MayStopEarly:   q.Request.MayStopEarly || len(q.Stops) > 0,
 		Regressors:     r.digests(),
 	}
 }

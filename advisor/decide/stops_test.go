@@ -3,6 +3,7 @@ package decide_test
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,12 @@ func TestDecide_ExpectsEarlyStops(t *testing.T) {
 			epochs("now", tc.done)
 			question = decide.AskRunning(c, c.Job("now"), now)
 		}
-		a := decide.Decide(question, r, now).Chosen
+		answer := decide.Decide(question, r, now)
+		stopped := len(slices.DeleteFunc(slices.Clone(tc.stops), func(n uint32) bool { return n == 40 }))
+		if want := tc.mayStop || stopped >= 2; answer.MayStopEarly != want {
+			t.Errorf("%s: may stop early: got %t, want %t", tc.name, answer.MayStopEarly, want)
+		}
+		a := answer.Chosen
 		last := tc.done + a.ExpectedEpochs
 		if (a.ExpectedEpochs > 0) != (tc.to > 0) || tc.to > 0 && (last < tc.from || last > tc.to) {
 			t.Errorf("%s: the job is expected to stop after epoch %d, want %d to %d", tc.name, last, tc.from, tc.to)

@@ -44,7 +44,9 @@ CREATE TABLE IF NOT EXISTS job_submitted (
     verdict LowCardinality(String),
     `loans.job_id` Array(String) COMMENT 'Running jobs that lend CPUs, so that the job may start.',
     `loans.from_cpus` Array(UInt32) COMMENT 'CPUs of each of them before the loan.',
-    `loans.to_cpus` Array(UInt32) COMMENT 'CPUs of each of them during the loan.'
+    `loans.to_cpus` Array(UInt32) COMMENT 'CPUs of each of them during the loan.',
+    may_stop_early Bool COMMENT 'Whether the job may end by itself with fewer epochs than it has.',
+    target_accuracy Float64 COMMENT 'Accuracy at which the job may end, 0 to 1; 0: none.'
 ) ENGINE = MergeTree
 ORDER BY (job_id, at)
 SETTINGS non_replicated_deduplication_window = 1000;
@@ -529,7 +531,7 @@ CREATE VIEW IF NOT EXISTS jobs (
     last_event_at DateTime64(9, 'UTC') COMMENT 'Time of the last event of the job, UTC.',
     run_seconds Nullable(Float64) COMMENT 'Duration of the last run.',
     response_seconds Nullable(Float64) COMMENT 'Time from the submission to the end.',
-    incomplete Nullable(Bool) COMMENT 'Whether the job finished, not after its deadline, with fewer epochs than it should have.',
+    incomplete Nullable(Bool) COMMENT 'Whether the job finished, not after its deadline, with fewer epochs than it should have. A job that may stop early or reached its target accuracy should not have more.',
     met_slo Nullable(Bool) COMMENT 'Whether the job met its SLO, at the end of its last epoch; NULL without an SLO, before the end, or if the job was cancelled, lost or incomplete.',
     mean_epoch_seconds Nullable(Float64) COMMENT 'Mean duration of an epoch.',
     io_wait_ratio Nullable(Float64) COMMENT 'Share of the processors of the nodes that waited for storage during the epochs, weighted by duration.',
@@ -579,6 +581,10 @@ AS SELECT
     toBool(
         state = 'finished' AND greatest(p.epochs_done, e.epochs_done) < e.epochs
         AND (s.slo_seconds = 0 OR response_seconds <= s.slo_seconds)
+        AND NOT (
+            (e.epochs_done > 0) AND (e.reason = '')
+            AND (s.may_stop_early OR ((s.target_accuracy > 0) AND (ifNull(e.accuracy, 0) >= s.target_accuracy)))
+        )
     ) AS incomplete,
     if(
         state IN ('finished', 'failed') AND NOT incomplete AND s.slo_seconds > 0,
@@ -679,6 +685,7 @@ LEFT JOIN
         at,
         epochs,
         epochs_done,
+        accuracy,
         duration_seconds
     FROM job_ended
     ORDER BY sequence DESC
@@ -945,9 +952,11 @@ INNER JOIN
         job_id,
         run,
         outcome,
+        reason,
         at,
         epochs,
         epochs_done,
+        accuracy,
         batch_size,
         cpus,
         nodes
@@ -984,6 +993,10 @@ WHERE s.slo_seconds > 0
     AND NOT (
         e.outcome = 'finished' AND greatest(l.epoch, e.epochs_done) < e.epochs
         AND response_seconds <= s.slo_seconds
+        AND NOT (
+            (e.epochs_done > 0) AND (e.reason = '')
+            AND (s.may_stop_early OR ((s.target_accuracy > 0) AND (ifNull(e.accuracy, 0) >= s.target_accuracy)))
+        )
     )
     AND (a.job_id != '' OR s.verdict IN ('', 'admitted'))
     AND has(
