@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -16,16 +15,15 @@ import (
 type Cluster struct {
 	limits stateLimits
 
-	jobs        map[string]*Job       // all except the packed jobs
-	packed      map[string]*packedJob // packed jobs
-	order       jobList               // all jobs, by the time of their first event
-	ended       jobList               // ended jobs that are not packed, by endOrder
-	packedByEnd jobList               // packed jobs, by endOrder
-	unstarted   jobList               // submitted jobs that have not started, by expiry
-	ends        uint64                // the last endOrder
+	jobs      map[string]*Job       // all except the packed jobs
+	packed    map[string]*packedJob // the jobs that ended first
+	order     sorted[listed]        // all jobs, by the time of their first event
+	ended     sorted[listed]        // ended jobs by EndOrder, so that the packed ones come first
+	unstarted sorted[*Job]          // submitted jobs that have not started, by expiry
+	ends      uint64                // the last EndOrder
 
 	running  map[string]*Job
-	waiting  []*Job // queued jobs, the most urgent first
+	waiting  sorted[*Job] // queued jobs, the most urgent first
 	arrivals arrivals
 
 	nodes         map[string]*Node
@@ -53,8 +51,12 @@ func New() *Cluster {
 		},
 		jobs:          map[string]*Job{},
 		packed:        map[string]*packedJob{},
+		order:         sorted[listed]{compare: compareListed},
+		ended:         sorted[listed]{compare: compareEnds},
+		unstarted:     sorted[*Job]{compare: compareExpiry},
 		running:       map[string]*Job{},
-		arrivals:      arrivals{onNode: map[string]*expectation{}},
+		waiting:       sorted[*Job]{compare: compareUrgency},
+		arrivals:      newArrivals(),
 		nodes:         map[string]*Node{},
 		idleNodes:     newLRUNames(),
 		fleet:         schemas.Fleet{},
@@ -86,36 +88,31 @@ func (c *Cluster) Admissions() (all []*schemas.Advice) {
 // Job returns a job, or nil if it is unknown. A packed job is unpacked for the caller: changes to
 // it are lost, and the full answer to its request is only in the event log.
 func (c *Cluster) Job(id string) *Job {
+	if l := c.find(id); l != nil {
+		return l.unpacked()
+	}
+	return nil
+}
+
+// find returns a job or a packed job, or nil.
+func (c *Cluster) find(id string) listed {
 	if j := c.jobs[id]; j != nil {
 		return j
 	}
 	if p := c.packed[id]; p != nil {
-		return p.unpack()
+		return p
 	}
 	return nil
 }
 
 // Knows reports whether the job is in memory.
-func (c *Cluster) Knows(id string) bool { return c.jobs[id] != nil || c.packed[id] != nil }
-
-// indexOf returns the index of a job in c.order, or -1.
-func (c *Cluster) indexOf(id string) int {
-	if j := c.jobs[id]; j != nil {
-		return c.order.index(j.orderEntry())
-	}
-	if p := c.packed[id]; p != nil {
-		return c.order.index(p.orderEntry())
-	}
-	return -1
-}
+func (c *Cluster) Knows(id string) bool { return c.find(id) != nil }
 
 // CountByState returns the number of jobs in each state.
 func (c *Cluster) CountByState() map[schemas.State]int {
 	counts := map[schemas.State]int{}
-	for i := range c.order.entries {
-		if e := &c.order.entries[i]; !e.removed() {
-			counts[e.state()]++
-		}
+	for _, l := range c.order.all {
+		counts[l.key().State]++
 	}
 	return counts
 }
@@ -126,19 +123,18 @@ func (c *Cluster) CountByState() map[schemas.State]int {
 func (c *Cluster) NewestFirst(
 	after string, selection schemas.StateSelection,
 ) (jobs iter.Seq[*Job], known bool) {
-	i := len(c.order.entries)
+	older := c.order.all
 	if after != "" {
-		if i = c.indexOf(after); i < 0 {
+		l := c.find(after)
+		if l == nil {
 			return nil, false
 		}
+		at, _ := c.order.index(l)
+		older = older[:at]
 	}
 	return func(yield func(*Job) bool) {
-		for i--; i >= 0; i-- {
-			e := &c.order.entries[i]
-			if e.removed() || !selection.Includes(e.state()) {
-				continue
-			}
-			if !yield(e.unpacked()) {
+		for _, l := range slices.Backward(older) {
+			if selection.Includes(l.key().State) && !yield(l.unpacked()) {
 				return
 			}
 		}
@@ -161,12 +157,12 @@ func (c *Cluster) Silent(now time.Time) []*Job {
 			all = append(all, j)
 		}
 	}
-	for _, j := range c.waiting { // only courier run sends heartbeats for a queued job
+	for _, j := range c.waiting.all { // only courier run sends heartbeats for a queued job
 		if j.HasHeartbeat && now.Sub(j.LastSeen) > schemas.Silence {
 			all = append(all, j)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, compareIDs)
 	return all
 }
 

@@ -126,7 +126,7 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		if j.Expiry > 0 {
 			unstarted++
 		}
-		if j.hasEnded() != (j.EndOrder > 0) && j.State != schemas.StateSubmitted {
+		if j.IsPending() != (j.EndOrder == 0) && j.State != schemas.StateSubmitted {
 			wrong("job %s has state %s and endOrder %d", id, j.State, j.EndOrder)
 		}
 		if j.State == schemas.StateSubmitted && (j.EndOrder > 0) == (j.Expiry > 0) {
@@ -134,18 +134,19 @@ func checkIndices(t *testing.T, w *randomCluster) {
 		}
 	}
 	if len(c.running) != counts[schemas.StateRunning] ||
-		len(c.waiting) != counts[schemas.StateQueued] {
+		len(c.waiting.all) != counts[schemas.StateQueued] {
 		wrong("%d jobs run and %d are queued, the indices have %d and %d", counts[schemas.StateRunning],
-			counts[schemas.StateQueued], len(c.running), len(c.waiting))
+			counts[schemas.StateQueued], len(c.running), len(c.waiting.all))
 	}
-	if !slices.IsSortedFunc(c.waiting, compareUrgency) {
-		wrong("the queue is not sorted")
+	isSorted := slices.IsSortedFunc(c.waiting.all, compareUrgency) && slices.IsSortedFunc(c.order.all, compareListed) &&
+		slices.IsSortedFunc(c.ended.all, compareEnds)
+	if !isSorted {
+		wrong("a list is not sorted")
 	}
-	if ended != c.ended.count || unstarted != c.unstarted.count || len(c.packed) != c.packedByEnd.count ||
-		len(c.jobs)+len(c.packed) != c.order.count {
-		wrong("%d ended, %d unstarted, %d packed, %d jobs in total; the lists have %d, %d, %d and %d", ended,
-			unstarted, len(c.packed), len(c.jobs)+len(c.packed), c.ended.count, c.unstarted.count, c.packedByEnd.count,
-			c.order.count)
+	if ended += len(c.packed); ended != len(c.ended.all) || unstarted != len(c.unstarted.all) ||
+		len(c.jobs)+len(c.packed) != len(c.order.all) {
+		wrong("%d ended, %d unstarted, %d jobs in total; the lists have %d, %d and %d", ended, unstarted,
+			len(c.jobs)+len(c.packed), len(c.ended.all), len(c.unstarted.all), len(c.order.all))
 	}
 	busy := 0
 	for name, n := range c.nodes {
@@ -185,10 +186,8 @@ func checkLimits(t *testing.T, w *randomCluster) {
 	}{
 		{"nodes", len(c.nodes), max(c.limits.nodes, len(c.loadIntegrals))},
 		{"models", len(c.models), c.limits.models},
-		{"ended jobs", c.ended.count, c.limits.unpacked},
-		{"all ended jobs", c.ended.count + c.packedByEnd.count, c.limits.ended},
-		{"order", len(c.order.entries), 2*c.order.count + 64},
-		{"ended list", len(c.ended.entries), 2*c.ended.count + 64},
+		{"ended jobs", len(c.ended.all) - len(c.packed), c.limits.unpacked},
+		{"all ended jobs", len(c.ended.all), c.limits.ended},
 		{"users", len(c.score.Users), maxGroups + 1},
 	} {
 		if l.size > l.max {

@@ -11,9 +11,8 @@ import (
 // of packed jobs. Slices and pointers are never changed in place, because questions and snapshots
 // share them.
 type Job struct {
-	ID    string        `json:"id,omitempty"`
-	State schemas.State `json:"state,omitempty"`
-	User  string        `json:"user,omitempty"`
+	jobKey
+	User string `json:"user,omitempty"`
 
 	// Request is nil if the job was started without one.
 	Request     *schemas.JobRequest `json:"request,omitempty"`
@@ -65,11 +64,7 @@ type Job struct {
 	Within       EpochProgress `json:"-"`                       // of its running epoch, by heartbeats
 	LastSeen     time.Time     `json:"last_seen,omitzero"`      // last event or heartbeat, by this clock or the server's
 
-	First    uint64 `json:"first,omitempty"`     // sequence of its first event
-	Last     uint64 `json:"last,omitempty"`      // sequence of its last event, without advice
-	ListedAt uint64 `json:"listed_at,omitempty"` // its time, in Unix milliseconds: the order of job.list
-
-	EndOrder      uint64 `json:"end_order,omitempty"`       // position among the ended jobs; 0 if it has not ended
+	Last          uint64 `json:"last,omitempty"`            // sequence of its last event, without advice
 	Expiry        uint64 `json:"expiry,omitempty"`          // unstartedExpiry in Unix nanoseconds; 0 if it cannot expire
 	IsCountedLost bool   `json:"is_counted_lost,omitempty"` // the score counts it as lost
 }
@@ -168,16 +163,6 @@ func (j *Job) endedByItself() bool {
 // IsAtRisk reports whether a warning about the current run is active.
 func (j *Job) IsAtRisk() bool { return j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared }
 
-// hasEnded reports whether the job may never change again. A lost job may still come back, a
-// refused job may be started nevertheless, and any job may run again.
-func (j *Job) hasEnded() bool {
-	switch j.State {
-	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
-		return false
-	}
-	return true
-}
-
 // IsAdmitted reports whether a policy has admitted the job and it has not started.
 func (j *Job) IsAdmitted() bool {
 	return j.State == schemas.StateSubmitted && j.Promise != nil && j.Promise.IsAdmitted
@@ -200,7 +185,8 @@ func (j *Job) trainedAt() time.Time {
 	return j.LastEpochAt
 }
 
-// IsPending reports whether the job is queued, submitted or running.
+// IsPending reports whether the job is queued, submitted or running. Another one may never change again,
+// but a lost job may come back, a refused job may be started nevertheless, and any job may run again.
 func (j *Job) IsPending() bool {
 	switch j.State {
 	case schemas.StateSubmitted, schemas.StateQueued, schemas.StateRunning:
@@ -243,6 +229,8 @@ func (j *Job) FirstEventAt() time.Time {
 	}
 	return j.StartedAt
 }
+
+func (j *Job) unpacked() *Job { return j }
 
 // SubmissionOutcome compares the answer to a submission with the run of its job.
 type SubmissionOutcome struct {

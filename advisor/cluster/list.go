@@ -3,129 +3,76 @@ package cluster
 import (
 	"cmp"
 	"slices"
-	"sort"
 
 	"courier/schemas"
 )
 
-// jobList is a list of jobs, sorted by a key and then by a tie. Appending and removing take amortized
-// constant time, and a search is binary. Jobs with the same key and tie stay in the order in which
-// they were added.
-type jobList struct {
-	entries []listEntry
-	count   int // entries that are not removed
+// sorted is a list in an order in which no two elements are equal.
+type sorted[T any] struct {
+	all     []T
+	compare func(a, b T) int
 }
 
-// listEntry is an entry of a list: a job, a packed job, or neither if it has been removed.
-type listEntry struct {
-	key    uint64
-	tie    uint64 // orders entries with the same key
-	job    *Job
-	packed *packedJob
+func (s *sorted[T]) index(v T) (at int, found bool) {
+	return slices.BinarySearchFunc(s.all, v, s.compare)
 }
 
-func (e *listEntry) removed() bool { return e.job == nil && e.packed == nil }
-
-func (e *listEntry) state() schemas.State {
-	if e.job != nil {
-		return e.job.State
-	}
-	return e.packed.State
-}
-
-// unpacked returns the job of an entry that has not been removed.
-func (e *listEntry) unpacked() *Job {
-	if e.job != nil {
-		return e.job
-	}
-	return e.packed.unpack()
-}
-
-func (e *listEntry) compare(to *listEntry) int {
-	return cmp.Or(cmp.Compare(e.key, to.key), cmp.Compare(e.tie, to.tie))
-}
-
-// add inserts an entry after all entries with the same key and tie.
-func (l *jobList) add(e listEntry) {
-	l.count++
-	if n := len(l.entries); n == 0 || l.entries[n-1].compare(&e) <= 0 {
-		l.entries = append(l.entries, e)
-		return
-	}
-	at := sort.Search(len(l.entries), func(i int) bool { return l.entries[i].compare(&e) > 0 })
-	l.entries = slices.Insert(l.entries, at, e)
-}
-
-// lowerBound returns the index of the first entry that is not before e.
-func (l *jobList) lowerBound(e *listEntry) int {
-	return sort.Search(len(l.entries), func(i int) bool { return l.entries[i].compare(e) >= 0 })
-}
-
-// index returns the index of a job or a packed job, or -1.
-func (l *jobList) index(of listEntry) int {
-	for i := l.lowerBound(&of); i < len(l.entries) && l.entries[i].compare(&of) == 0; i++ {
-		if e := &l.entries[i]; e.job == of.job && e.packed == of.packed && !e.removed() {
-			return i
-		}
-	}
-	return -1
-}
-
-// remove removes an entry and reports whether it was in the list.
-func (l *jobList) remove(e listEntry) bool {
-	i := l.index(e)
-	if i < 0 {
-		return false
-	}
-	l.entries[i].job, l.entries[i].packed = nil, nil
-	l.count--
-	l.dropRemoved()
-	return true
-}
-
-// replace replaces an entry by another one with the same key.
-func (l *jobList) replace(old, with listEntry) {
-	if i := l.index(old); i >= 0 {
-		l.entries[i] = with
+// add adds an element, unless it is in the list. Adding one at the end takes amortized constant time.
+func (s *sorted[T]) add(v T) {
+	if at, found := s.index(v); !found {
+		s.all = slices.Insert(s.all, at, v)
 	}
 }
 
-// dropRemoved drops removed entries: at the ends immediately, elsewhere when most entries have
-// been removed.
-func (l *jobList) dropRemoved() {
-	for len(l.entries) > 0 && l.entries[0].removed() {
-		l.entries = l.entries[1:]
-	}
-	for n := len(l.entries); n > 0 && l.entries[n-1].removed(); n-- {
-		l.entries = l.entries[:n-1]
-	}
-	const few = 64
-	if len(l.entries) > 2*l.count+few {
-		kept := make([]listEntry, 0, 2*l.count)
-		for i := range l.entries {
-			if !l.entries[i].removed() {
-				kept = append(kept, l.entries[i])
-			}
-		}
-		l.entries = kept
+// remove removes an element. The shorter part of the list is moved, because most ended jobs are dropped
+// from its beginning.
+func (s *sorted[T]) remove(v T) {
+	at, found := s.index(v)
+	switch {
+	case !found:
+	case at < len(s.all)/2:
+		copy(s.all[1:], s.all[:at])
+		clear(s.all[:1])
+		s.all = s.all[1:]
+	default:
+		s.all = slices.Delete(s.all, at, at+1)
 	}
 }
 
-// first returns the first entry; ok is false if the list is empty.
-func (l *jobList) first() (e listEntry, ok bool) {
-	if len(l.entries) == 0 { // dropRemoved keeps removed entries from being first
-		return listEntry{}, false
+// replace replaces an element by an equal one.
+func (s *sorted[T]) replace(v T) {
+	if at, found := s.index(v); found {
+		s.all[at] = v
 	}
-	return l.entries[0], true
 }
 
-// orderEntry returns the entry of the packed job in Cluster.order.
-func (p *packedJob) orderEntry() listEntry {
-	return listEntry{key: p.ListedAt, tie: p.First, packed: p}
+// jobKey are the fields of a job that index it.
+type jobKey struct {
+	ID       string        `json:"id,omitempty"`
+	State    schemas.State `json:"state,omitempty"`
+	First    uint64        `json:"first,omitempty"`     // sequence of its first event
+	ListedAt uint64        `json:"listed_at,omitempty"` // its time, in Unix milliseconds: the order of job.list
+	EndOrder uint64        `json:"end_order,omitempty"` // position among the ended jobs; 0 if it has not ended
 }
 
-// orderEntry returns the entry of the job in Cluster.order.
-func (j *Job) orderEntry() listEntry { return listEntry{key: j.ListedAt, tie: j.First, job: j} }
+func (k *jobKey) key() *jobKey { return k }
 
-// expiryEntry returns the entry of the job in Cluster.unstarted.
-func (j *Job) expiryEntry() listEntry { return listEntry{key: j.Expiry, tie: j.First, job: j} }
+// listed is a Job or a packedJob.
+type listed interface {
+	key() *jobKey
+	unpacked() *Job
+}
+
+// compareListed orders jobs by the time of their first event.
+func compareListed(a, b listed) int {
+	x, y := a.key(), b.key()
+	return cmp.Or(cmp.Compare(x.ListedAt, y.ListedAt), cmp.Compare(x.First, y.First), cmp.Compare(x.ID, y.ID))
+}
+
+func compareEnds(a, b listed) int { return cmp.Compare(a.key().EndOrder, b.key().EndOrder) }
+
+func compareExpiry(a, b *Job) int {
+	return cmp.Or(cmp.Compare(a.Expiry, b.Expiry), cmp.Compare(a.First, b.First), cmp.Compare(a.ID, b.ID))
+}
+
+func compareIDs(a, b *Job) int { return cmp.Compare(a.ID, b.ID) }

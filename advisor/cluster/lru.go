@@ -28,13 +28,11 @@ func (r *lruNames) remove(name string) {
 	}
 }
 
-// oldest returns the least recently used name; ok is false if there is none.
-func (r *lruNames) oldest() (name string, ok bool) {
-	e := r.order.Front()
-	if e == nil {
-		return "", false
-	}
-	return e.Value.(string), true
+// removeOldest removes the least recently used of at least one name, and returns it.
+func (r *lruNames) removeOldest() string {
+	name := r.order.Front().Value.(string)
+	r.remove(name)
+	return name
 }
 
 // names returns all names, the least recently used first.

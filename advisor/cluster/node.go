@@ -1,9 +1,6 @@
 package cluster
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // Node is the state of a node: its last sample, and the jobs that run on it.
 type Node struct {
@@ -24,5 +21,3 @@ const nodeSilence = 30 * time.Second
 // short-lived pods. If there are more, the least recently used node without running jobs is
 // evicted. The next event of the node adds it again.
 const maxNodes = 1 << 14
-
-func compareID(j *Job, id string) int { return cmp.Compare(j.ID, id) }

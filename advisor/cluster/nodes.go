@@ -43,7 +43,7 @@ func (c *Cluster) addToNodes(j *Job, at time.Time) {
 	for _, name := range j.Setting.Nodes {
 		n := c.useNode(name)
 		c.idleNodes.remove(name)
-		place, _ := slices.BinarySearchFunc(n.Running, j.ID, compareID)
+		place, _ := slices.BinarySearchFunc(n.Running, j, compareIDs)
 		n.Running, n.Changed = slices.Insert(n.Running, place, j), at
 	}
 }
@@ -85,13 +85,11 @@ func (c *Cluster) Colocated(nodes []string, except string, now time.Time) []*Job
 				add(j, j.Setting.Nodes)
 			}
 		}
-		for _, j := range c.arrivals.jobsOn(seen[i]) {
-			if j.IsExpected(now) {
-				add(j, j.Promise.Nodes)
-			}
+		for _, j := range c.arrivals.on(seen[i], now) {
+			add(j, j.Promise.Nodes)
 		}
 	}
-	slices.SortFunc(all, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(all, compareIDs)
 	return all
 }
 

@@ -26,15 +26,6 @@ type packedJob struct {
 	text []byte // JSON of a Job
 }
 
-// jobKey are the fields of a job that index it.
-type jobKey struct {
-	ID       string        `json:"id"`
-	State    schemas.State `json:"state"`
-	First    uint64        `json:"first"`
-	ListedAt uint64        `json:"listed_at"`
-	EndOrder uint64        `json:"end_order"`
-}
-
 // pack returns the packed form of an ended job, without its progress. A lost job that comes back has
 // no observed epochs.
 func (j *Job) pack() *packedJob {
@@ -42,14 +33,13 @@ func (j *Job) pack() *packedJob {
 	if err != nil { // a number is not finite; no valid event has one
 		text = nil
 	}
-	return &packedJob{jobKey{j.ID, j.State, j.First, j.ListedAt, j.EndOrder}, text}
+	return &packedJob{j.jobKey, text}
 }
 
 // withoutProgress returns the job with the fields that job.status and job.list return and that a later
 // run needs.
 func (j *Job) withoutProgress() *Job {
 	kept := *j
-	kept.ID, kept.State, kept.First, kept.ListedAt, kept.EndOrder = "", "", 0, 0, 0 // they are in the key
 	if j.Request != nil {
 		request := *j.Request
 		request.Labels = nil
@@ -70,12 +60,12 @@ func (j *Job) withoutProgress() *Job {
 	return &kept
 }
 
-// unpack returns a job that is part of no list.
-func (p *packedJob) unpack() *Job {
+// unpacked returns a job that is part of no list.
+func (p *packedJob) unpacked() *Job {
 	j := &Job{}
 	if json.Unmarshal(p.text, j) != nil {
 		j = &Job{}
 	}
-	j.ID, j.State, j.First, j.ListedAt, j.EndOrder = p.ID, p.State, p.First, p.ListedAt, 0
+	j.jobKey, j.EndOrder = p.jobKey, 0
 	return j
 }

@@ -10,12 +10,12 @@ import (
 
 // Queue returns the queued jobs by deadline; jobs without a deadline come last, in the order of
 // submission. The caller must not change the slice.
-func (c *Cluster) Queue() []*Job { return c.waiting }
+func (c *Cluster) Queue() []*Job { return c.waiting.all }
 
 // QueuedFor returns the number of queued jobs that may run on one of some nodes: a job that would run there
 // waits behind them. No nodes mean that they are unknown, and may be any.
 func (c *Cluster) QueuedFor(nodes []string, now time.Time) (n int) {
-	for _, j := range c.waiting {
+	for _, j := range c.waiting.all {
 		if c.MayUse(j.Request, nodes, now) {
 			n++
 		}
@@ -32,17 +32,6 @@ func (c *Cluster) MayUse(q *schemas.JobRequest, nodes []string, now time.Time) b
 		n := c.nodes[name]
 		return slices.Contains(q.Nodes, name) || len(q.Nodes) == 0 && (n == nil || n.mayPlace(q, now))
 	})
-}
-
-func (c *Cluster) enqueue(j *Job) {
-	at, _ := slices.BinarySearchFunc(c.waiting, j, compareUrgency)
-	c.waiting = slices.Insert(c.waiting, at, j)
-}
-
-func (c *Cluster) dequeue(j *Job) {
-	if at, found := slices.BinarySearchFunc(c.waiting, j, compareUrgency); found {
-		c.waiting = slices.Delete(c.waiting, at, at+1)
-	}
 }
 
 // compareUrgency orders the queue. Its criteria do not change while a job is queued.

@@ -10,18 +10,18 @@ import (
 func (c *Cluster) updateEndedLists(j *Job) {
 	submitted := j.State == schemas.StateSubmitted
 	if j.Expiry > 0 && !submitted {
-		c.unstarted.remove(j.expiryEntry())
+		c.unstarted.remove(j)
 		j.Expiry = 0
 	}
-	if j.EndOrder > 0 && !j.hasEnded() {
-		c.ended.remove(listEntry{key: j.EndOrder, job: j})
+	if j.EndOrder > 0 && j.IsPending() {
+		c.ended.remove(j)
 		j.EndOrder = 0
 	}
 	switch {
 	case submitted && j.Expiry == 0 && j.EndOrder == 0:
 		j.Expiry = uint64(j.unstartedExpiry().UnixNano())
-		c.unstarted.add(j.expiryEntry())
-	case j.hasEnded() && j.EndOrder == 0:
+		c.unstarted.add(j)
+	case !j.IsPending() && j.EndOrder == 0:
 		c.addEnded(j)
 	}
 }
@@ -30,7 +30,7 @@ func (c *Cluster) updateEndedLists(j *Job) {
 func (c *Cluster) addEnded(j *Job) {
 	c.ends++
 	j.EndOrder = c.ends
-	c.ended.add(listEntry{key: j.EndOrder, job: j})
+	c.ended.add(j)
 }
 
 // A submitted job that has not started expires: it is treated like an ended job, but stays
@@ -53,63 +53,39 @@ func (j *Job) unstartedExpiry() time.Time {
 
 // expireUnstarted adds the submitted jobs that were not started in time to the ended jobs.
 func (c *Cluster) expireUnstarted(now time.Time) {
-	for {
-		e, ok := c.unstarted.first()
-		if !ok || int64(e.key) > now.UnixNano() {
-			return
-		}
-		c.unstarted.remove(e)
-		e.job.Expiry = 0
-		c.addEnded(e.job)
+	for len(c.unstarted.all) > 0 && int64(c.unstarted.all[0].Expiry) <= now.UnixNano() {
+		j := c.unstarted.all[0]
+		c.unstarted.remove(j)
+		j.Expiry = 0
+		c.addEnded(j)
 	}
 }
 
 // packEndedJobs packs the jobs that ended first, and drops the packed jobs beyond the limit.
 func (c *Cluster) packEndedJobs() {
-	for c.ended.count > c.limits.unpacked {
-		e, _ := c.ended.first()
-		c.ended.remove(e)
-		p := e.job.pack()
+	for len(c.ended.all)-len(c.packed) > c.limits.unpacked {
+		p := c.ended.all[len(c.packed)].unpacked().pack()
 		delete(c.jobs, p.ID)
 		c.packed[p.ID] = p
-		c.order.replace(e.job.orderEntry(), p.orderEntry())
-		c.packedByEnd.add(listEntry{key: p.EndOrder, packed: p})
+		c.ended.replace(p)
+		c.order.replace(p)
 	}
-	for c.packedByEnd.count > max(0, c.limits.ended-c.limits.unpacked) {
-		e, _ := c.packedByEnd.first()
-		c.packedByEnd.remove(e)
-		delete(c.packed, e.packed.ID)
-		c.order.remove(e.packed.orderEntry())
+	for len(c.packed) > 0 && len(c.ended.all) > c.limits.ended {
+		p := c.ended.all[0]
+		delete(c.packed, p.key().ID)
+		c.ended.remove(p)
+		c.order.remove(p)
 	}
 }
 
-// evictNames evicts the least recently used nodes and models beyond their limits.
+// evictNames evicts the least recently used idle nodes, and models, beyond their limits.
 func (c *Cluster) evictNames() {
-	c.evictNodes()
-	c.evictModels()
-}
-
-// evictNodes evicts the least recently used idle nodes beyond the limit.
-func (c *Cluster) evictNodes() {
-	for len(c.nodes) > c.limits.nodes {
-		name, ok := c.idleNodes.oldest()
-		if !ok {
-			return
-		}
-		c.idleNodes.remove(name)
+	for len(c.nodes) > c.limits.nodes && c.idleNodes.order.Len() > 0 {
+		name := c.idleNodes.removeOldest()
 		delete(c.nodes, name)
 		delete(c.fleet, name)
 	}
-}
-
-// evictModels evicts the least recently used models beyond the limit.
-func (c *Cluster) evictModels() {
 	for len(c.models) > c.limits.models {
-		name, ok := c.lastModels.oldest()
-		if !ok {
-			return
-		}
-		c.lastModels.remove(name)
-		delete(c.models, name)
+		delete(c.models, c.lastModels.removeOldest())
 	}
 }

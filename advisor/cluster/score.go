@@ -95,29 +95,20 @@ func (s *score) clone() score {
 // end counts an ended job if its promise can be judged. Cancelled, lost and incomplete
 // jobs have separate counts, so that cancelling late jobs changes no ratio.
 func (s *score) end(j *Job) {
-	switch j.State {
-	case schemas.StateFinished, schemas.StateFailed:
-		if j.IsIncomplete() {
-			s.countIncomplete(j)
-			return
-		}
+	var change func(*schemas.Tally)
+	switch {
+	case j.IsIncomplete():
+		change = func(t *schemas.Tally) { t.Incomplete++ }
+	case j.State == schemas.StateFinished, j.State == schemas.StateFailed:
 		s.judge(j)
-	case schemas.StateCancelled:
-		if j.HasDeadline() && j.asAdvised() {
-			s.count(j, func(t *schemas.Tally) { t.Cancelled++ })
-		}
-	case schemas.StateLost:
-		if j.HasDeadline() && j.asAdvised() {
-			j.IsCountedLost = true
-			s.count(j, func(t *schemas.Tally) { t.Lost++ })
-		}
+	case j.State == schemas.StateCancelled:
+		change = func(t *schemas.Tally) { t.Cancelled++ }
+	case j.State == schemas.StateLost:
+		change = func(t *schemas.Tally) { t.Lost++ }
 	}
-}
-
-// countIncomplete counts a job that finished with fewer epochs than it should have.
-func (s *score) countIncomplete(j *Job) {
-	if j.HasDeadline() && j.asAdvised() {
-		s.count(j, func(t *schemas.Tally) { t.Incomplete++ })
+	if change != nil && j.HasDeadline() && j.asAdvised() {
+		j.IsCountedLost = j.State == schemas.StateLost
+		s.count(j, change)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 	}{
 		{"jobs", len(c.jobs), c.limits.unpacked},
 		{"packed jobs", len(c.packed), c.limits.ended - c.limits.unpacked},
-		{"jobs in order", c.order.count, c.limits.ended},
+		{"jobs in order", len(c.order.all), c.limits.ended},
 		{"running jobs", len(c.running), 0},
 		{"nodes", len(c.nodes), c.limits.nodes},
 		{"idle nodes", len(c.idleNodes.at), c.limits.nodes},
@@ -93,7 +93,7 @@ func TestCluster_NamesAndEndedJobsAreBounded(t *testing.T) {
 		{"models", len(c.models), c.limits.models},
 		{"models by use", len(c.lastModels.at), c.limits.models},
 		{"expected nodes", len(c.arrivals.onNode), 0},
-		{"jobs that may be abandoned", len(c.unstarted.entries), 0},
+		{"jobs that may be abandoned", len(c.unstarted.all), 0},
 		{"groups of models", len(c.score.Models), maxGroups + 1},
 	} {
 		if size.got != size.want {

@@ -17,12 +17,12 @@ import (
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 9
+const SnapshotVersion = 10
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {
 	common commonState
-	jobs   []listEntry // copies of jobs, and packed jobs, by first sequence
+	jobs   []listed // copies of jobs, and packed jobs, in the order of job.list
 }
 
 // commonState is the part of the state that is not about one job.
@@ -50,7 +50,7 @@ func (c *Cluster) Freeze() *Frozen {
 			Fleet: maps.Clone(c.fleet),
 			Score: c.score.clone(),
 		},
-		jobs: make([]listEntry, 0, c.order.count),
+		jobs: make([]listed, 0, len(c.order.all)),
 	}
 	for _, name := range c.idleNodes.names() {
 		f.common.Nodes = append(f.common.Nodes, *c.nodes[name])
@@ -72,15 +72,12 @@ func (c *Cluster) Freeze() *Frozen {
 
 func (f *Frozen) copyJobs(c *Cluster) {
 	copies := make([]Job, 0, len(c.jobs))
-	for _, e := range c.order.entries {
-		if e.removed() {
-			continue
+	for _, l := range c.order.all {
+		if j, isUnpacked := l.(*Job); isUnpacked {
+			copies = append(copies, *j)
+			l = &copies[len(copies)-1]
 		}
-		if e.job != nil {
-			copies = append(copies, *e.job)
-			e.job = &copies[len(copies)-1]
-		}
-		f.jobs = append(f.jobs, e)
+		f.jobs = append(f.jobs, l)
 	}
 }
 
@@ -97,11 +94,10 @@ func (s *commonState) sort() {
 }
 
 // The encoding is a line with the version, followed by gzip-compressed lines: the common state, and
-// a line for each job. A packed job is its key and its text, separated by a tab, so that decoding does
-// not unpack it. JSON contains neither tabs nor line feeds.
+// a line for each job. That of a packed job begins with a tab, so that decoding does not unpack it.
 const (
 	snapshotTitle = "courier cluster state %d\n"
-	keySeparator  = '\t'
+	packedMark    = "\t"
 	longestLine   = 256 << 20 // bytes; a longer one is damaged
 )
 
@@ -127,28 +123,18 @@ func (f *Frozen) encodeLines(w io.Writer) error {
 	if err := lines.Encode(&f.common); err != nil {
 		return err
 	}
-	for _, e := range f.jobs {
+	for _, l := range f.jobs {
 		var err error
-		if e.packed == nil {
-			err = lines.Encode(e.job)
+		if p, isPacked := l.(*packedJob); isPacked {
+			_, err = fmt.Fprintf(out, packedMark+"%s\n", p.text)
 		} else {
-			err = e.packed.encode(out)
+			err = lines.Encode(l)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return out.Flush()
-}
-
-// Encode writes the line of a packed job.
-func (p *packedJob) encode(w *bufio.Writer) error {
-	key, err := json.Marshal(&p.jobKey)
-	if err != nil {
-		return err
-	}
-	_, err = w.Write(slices.Concat(key, []byte{keySeparator}, p.text, []byte{'\n'}))
-	return err
 }
 
 // errDamaged is wrapped by the errors of Decode for damaged input.
@@ -224,17 +210,17 @@ func (c *Cluster) restoreCommon(s *commonState) {
 
 // restoreJob adds the job of a line.
 func (c *Cluster) restoreJob(line []byte) error {
-	key, text, isPacked := bytes.Cut(line, []byte{keySeparator})
-	if isPacked {
+	if text, isPacked := bytes.CutPrefix(line, []byte(packedMark)); isPacked {
 		p := &packedJob{text: bytes.Clone(text)}
-		if err := json.Unmarshal(key, &p.jobKey); err != nil {
+		if err := json.Unmarshal(text, &p.jobKey); err != nil {
 			return fmt.Errorf("packed job: %w", err)
 		}
-		if p.State = knownState(p.State); p.State == "" {
-			return fmt.Errorf("job %q has no known state", p.ID)
+		if p.State = knownState(p.State); p.State == "" || p.EndOrder == 0 {
+			return fmt.Errorf("packed job %q has no known state, or has not ended", p.ID)
 		}
 		c.packed[p.ID] = p
-		c.order.add(p.orderEntry())
+		c.order.add(p)
+		c.ended.all = append(c.ended.all, p)
 		return nil
 	}
 
@@ -247,7 +233,7 @@ func (c *Cluster) restoreJob(line []byte) error {
 		return fmt.Errorf("job %q: %w", j.ID, err)
 	}
 	c.jobs[j.ID] = j
-	c.order.add(j.orderEntry())
+	c.order.add(j)
 	return nil
 }
 
@@ -281,34 +267,27 @@ func (j *Job) check() error {
 
 // restoreIndices builds the indices, which follow from the jobs.
 func (c *Cluster) restoreIndices() error {
-	if len(c.jobs)+len(c.packed) != c.order.count {
+	if len(c.jobs)+len(c.packed) != len(c.order.all) {
 		return errors.New("duplicate job")
 	}
-	var ended []listEntry
-	for _, e := range c.order.entries {
-		if e.packed != nil {
-			ended = append(ended, listEntry{key: e.packed.EndOrder, packed: e.packed})
-			continue
+	for _, j := range c.jobs {
+		if j.EndOrder > 0 {
+			c.ended.all = append(c.ended.all, j)
 		}
-		if e.job.EndOrder > 0 {
-			ended = append(ended, listEntry{key: e.job.EndOrder, job: e.job})
+		if j.Expiry > 0 {
+			c.unstarted.add(j)
 		}
-		if e.job.Expiry > 0 {
-			c.unstarted.add(e.job.expiryEntry())
-		}
-		if err := c.restoreIndex(e.job); err != nil {
+		if err := c.restoreIndex(j); err != nil {
 			return err
 		}
 	}
-	slices.SortStableFunc(ended, func(a, b listEntry) int { return cmp.Compare(a.key, b.key) })
-	for _, e := range ended {
-		if e.packed != nil {
-			c.packedByEnd.add(e)
-		} else {
-			c.ended.add(e)
+	slices.SortFunc(c.ended.all, compareEnds)
+	for i, l := range c.ended.all {
+		isPacked := c.packed[l.key().ID] != nil
+		if isPacked != (i < len(c.packed)) || i > 0 && compareEnds(c.ended.all[i-1], l) == 0 {
+			return fmt.Errorf("job %q did not end in order", l.key().ID)
 		}
 	}
-	slices.SortFunc(c.waiting, compareUrgency)
 	return nil
 }
 
@@ -316,7 +295,7 @@ func (c *Cluster) restoreIndices() error {
 func (c *Cluster) restoreIndex(j *Job) error {
 	switch {
 	case j.State == schemas.StateQueued:
-		c.waiting = append(c.waiting, j)
+		c.waiting.add(j)
 	case j.IsAdmitted():
 		c.arrivals.add(j)
 	case j.State == schemas.StateRunning:

@@ -36,7 +36,8 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		change := func(j *Job) bool { return j.moved(e, storedAt) }
 		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.JobAdmitted:
-		return c.admit(&e.Advice, sequence, e.At, storedAt)
+		change := func(j *Job) bool { return j.admitted(&e.Advice) }
+		return c.applyToJob(e.JobID, sequence, e.At, storedAt, change)
 	case *schemas.Advice: // an advisor does not read it again, but a replay of the log does
 		j := c.jobs[e.JobID]
 		if j != nil && (j.Advice == nil || e.CauseSequence >= j.Advice.CauseSequence) {
@@ -56,12 +57,6 @@ func (c *Cluster) Apply(e schemas.Event, sequence uint64, storedAt time.Time) *J
 		}
 	}
 	return nil
-}
-
-// admit moves a queued job to submitted. It returns nil if the job is not queued.
-func (c *Cluster) admit(a *schemas.Advice, sequence uint64, at, storedAt time.Time) *Job {
-	change := func(j *Job) bool { return j.admitted(a) }
-	return c.applyToJob(a.JobID, sequence, at, storedAt, change)
 }
 
 // started begins a run, and records the hardware of its nodes.
@@ -187,12 +182,12 @@ func (c *Cluster) applyToJob(
 // state until insert.
 func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Time) *Job {
 	if p := c.packed[id]; p != nil {
-		return p.unpack()
+		return p.unpacked()
 	}
 	if at.After(storedAt) {
 		at = storedAt
 	}
-	return &Job{ID: id, First: sequence, ListedAt: uint64(max(0, at.UnixMilli()))}
+	return &Job{jobKey: jobKey{ID: id, First: sequence, ListedAt: uint64(max(0, at.UnixMilli()))}}
 }
 
 // insert adds a new job, or a job that was packed. The list is ordered by time, because
@@ -200,10 +195,10 @@ func (c *Cluster) unpackedOrNew(id string, sequence uint64, at, storedAt time.Ti
 func (c *Cluster) insert(j *Job) {
 	if p := c.packed[j.ID]; p != nil {
 		delete(c.packed, j.ID)
-		c.packedByEnd.remove(listEntry{key: p.EndOrder, packed: p})
-		c.order.replace(p.orderEntry(), j.orderEntry())
+		c.ended.remove(p)
+		c.order.replace(j)
 	} else {
-		c.order.add(j.orderEntry())
+		c.order.add(j)
 	}
 	c.jobs[j.ID] = j
 }
@@ -234,7 +229,7 @@ func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
 	}
 	switch previous {
 	case schemas.StateQueued:
-		c.dequeue(j)
+		c.waiting.remove(j)
 	case schemas.StateSubmitted:
 		if j.Promise != nil {
 			c.arrivals.remove(j)
@@ -242,7 +237,7 @@ func (c *Cluster) updateQueue(j *Job, previous schemas.State, now time.Time) {
 	}
 	switch {
 	case j.State == schemas.StateQueued:
-		c.enqueue(j)
+		c.waiting.add(j)
 	case j.IsExpected(now):
 		c.arrivals.add(j)
 	}
