@@ -10,11 +10,10 @@ package demo
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 )
 
-// Run runs the demo and prints its result.
+// Run measures the batch sizes on an idle machine, runs three jobs with SLOs, and prints its result.
 func Run(ctx context.Context, o Options) error {
 	d := &demo{
 		o:      o,
@@ -22,15 +21,7 @@ func Run(ctx context.Context, o Options) error {
 		random: rand.New(rand.NewPCG(o.Seed, 0)),
 	}
 	d.printf("Courier is running: web page %s, NATS %s", o.WebPage, o.NATSURL)
-	if o.Jobs == 0 {
-		return d.runSequence(ctx)
-	}
-	return d.runOverlapping(ctx)
-}
-
-// runSequence measures the batch sizes on an idle machine, and runs three jobs with SLOs.
-func (d *demo) runSequence(ctx context.Context) error {
-	times, err := d.measure(ctx, d.replicated())
+	times, err := d.measure(ctx)
 	if err != nil {
 		return err
 	}
@@ -45,20 +36,4 @@ func (d *demo) runSequence(ctx context.Context) error {
 		return err
 	}
 	return d.printSLOJobs(r)
-}
-
-// runOverlapping measures a full factorial design, and runs jobs with SLOs that overlap.
-func (d *demo) runOverlapping(ctx context.Context) error {
-	times, err := d.measure(ctx, d.factorial())
-	if err != nil {
-		return err
-	}
-	if err := d.fit(ctx); err != nil {
-		return err
-	}
-	r, err := d.overlap(ctx, times.all())
-	if err != nil {
-		return fmt.Errorf("overlapping jobs: %w", err)
-	}
-	return d.printOverlap(r)
 }

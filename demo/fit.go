@@ -48,7 +48,7 @@ func describeRegressor(p *schemas.Promoted) string {
 
 // awaitRegressors waits until the advisor answers with the promoted regressors.
 func (d *demo) awaitRegressors(ctx context.Context, trained schemas.TrainReply) error {
-	q := jobRequest(schemas.JobRequest{CPUs: schemas.CPUs{1}})
+	q := jobRequest(schemas.JobRequest{})
 	err := poll(ctx, func() (done bool, err error) {
 		var a schemas.Advice
 		err = d.o.Bus.Request(ctx, schemas.SubjectJobPredict, &q, &a)

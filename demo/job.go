@@ -23,9 +23,7 @@ const (
 // jobRequest sets the fields that all requests of the demo have in common.
 func jobRequest(q schemas.JobRequest) schemas.JobRequest {
 	q.Model, q.Epochs, q.User = modelName, jobEpochs, "demo"
-	if q.BatchSizes == nil {
-		q.BatchSizes = sequenceBatchSizes
-	}
+	q.BatchSizes, q.CPUs = batchSizes, schemas.CPUs{1}
 	return q
 }
 
@@ -100,19 +98,11 @@ func poll(ctx context.Context, ask func() (done bool, err error)) error {
 		if done, err := ask(); done || err != nil {
 			return err
 		}
-		if err := wait(ctx, 10*time.Millisecond); err != nil {
-			return err
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
 		}
-	}
-}
-
-// wait waits for a time, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"os/exec"
@@ -15,21 +14,13 @@ import (
 
 	"courier/schemas"
 	"courier/services"
-
-	"golang.org/x/sync/errgroup"
 )
 
-// The sequence measures each batch size several times on one CPU, to estimate the noise of the
-// machine.
-// The overlapping jobs need a full factorial design.
-var (
-	sequenceBatchSizes  = []int{4, 8, 16, 32, 64, 128}
-	factorialBatchSizes = []int{8, 16, 32, 64, 128}
-	factorialCPUs       = []int{1, 2}
-)
+// Each batch size is measured several times, to estimate the noise of the machine.
+var batchSizes = []int{4, 8, 16, 32, 64, 128}
 
-// sequenceRounds is the number of runs of each batch size.
-const sequenceRounds = 3
+// rounds is the number of runs of each batch size.
+const rounds = 3
 
 // The size of a job depends on the current speed of the machine.
 const (
@@ -46,56 +37,20 @@ const (
 	rateTimesCopies = 0.0035
 )
 
-// designPoint is one configuration of an experiment: equal jobs that run at the same time.
-type designPoint struct{ batch, cpus, jobs int }
-
-func (p designPoint) String() string {
-	text := fmt.Sprintf("batch size %d on %s", p.batch, schemas.FormatCPUs(uint32(p.cpus)))
-	if p.jobs > 1 {
-		text += fmt.Sprintf(", %d at the same time", p.jobs)
-	}
-	return text
-}
-
-// replicated has each batch size once per round, in random order, so that a slow minute of the
-// machine does not affect only one of them.
-func (d *demo) replicated() []designPoint {
-	var all []designPoint
-	for range sequenceRounds {
-		round := len(all)
-		for _, batch := range sequenceBatchSizes {
-			all = append(all, designPoint{batch, 1, 1})
+// design has each batch size once per round, in random order, so that a slow minute of the machine
+// does not affect only one of them.
+func (d *demo) design() []int {
+	var all []int
+	for range rounds {
+		for _, i := range d.random.Perm(len(batchSizes)) {
+			all = append(all, batchSizes[i])
 		}
-		d.shuffle(all[round:])
 	}
 	return all
 }
 
-// factorial is the full factorial design in random order.
-func (d *demo) factorial() []designPoint {
-	var all []designPoint
-	for jobs := 1; jobs <= maxOverlapping; jobs++ {
-		for _, cpus := range factorialCPUs {
-			for _, batch := range factorialBatchSizes {
-				all = append(all, designPoint{batch, cpus, jobs})
-			}
-		}
-	}
-	d.shuffle(all)
-	return all
-}
-
-func (d *demo) shuffle(all []designPoint) {
-	d.random.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
-}
-
-// responseTimes are the seconds from submission to end of the jobs of each design point.
-type responseTimes map[designPoint][]float64
-
-// all returns the times of all jobs.
-func (r responseTimes) all() []float64 {
-	return slices.Concat(slices.Collect(maps.Values(r))...)
-}
+// responseTimes are the seconds from submission to end of the jobs with each batch size.
+type responseTimes map[int][]float64
 
 // typicalTime is the geometric mean of the times of the jobs with a batch size, in seconds.
 type typicalTime struct {
@@ -103,19 +58,19 @@ type typicalTime struct {
 	seconds float64
 }
 
-// typical returns the typical time of each design point, the fastest first.
+// typical returns the typical time of each batch size, the fastest first.
 func (r responseTimes) typical() []typicalTime {
 	var all []typicalTime
-	for p, seconds := range r {
+	for batch, seconds := range r {
 		mean, _ := logMoments(seconds)
-		all = append(all, typicalTime{p.batch, math.Exp(mean)})
+		all = append(all, typicalTime{batch, math.Exp(mean)})
 	}
 	slices.SortFunc(all, func(a, b typicalTime) int { return cmp.Compare(a.seconds, b.seconds) })
 	return all
 }
 
-// noise is the standard deviation of the logarithm of the time of equal jobs, pooled over design
-// points.
+// noise is the standard deviation of the logarithm of the time of equal jobs, pooled over batch
+// sizes.
 func (r responseTimes) noise() float64 {
 	squares, freedom := 0.0, 0
 	for _, seconds := range r {
@@ -135,8 +90,8 @@ func logMoments(values []float64) (mean, squares float64) {
 	return mean, squares
 }
 
-// measure chooses the size of a job for this machine and runs every point of a design.
-func (d *demo) measure(ctx context.Context, design []designPoint) (responseTimes, error) {
+// measure chooses the size of a job for this machine and runs all jobs of the design.
+func (d *demo) measure(ctx context.Context) (responseTimes, error) {
 	d.printf("")
 	d.printf("1. Measure: there are no runs of the model %s yet", modelName)
 	if err := d.sizeJob(ctx); err != nil {
@@ -145,38 +100,20 @@ func (d *demo) measure(ctx context.Context, design []designPoint) (responseTimes
 	d.printf("   A job trains for %d epochs with %d distorted copies of each image,"+
 		" about %s on this machine.", jobEpochs, d.copies, schemas.FormatSeconds(targetJobSeconds))
 
-	times := responseTimes{}
+	times, design := responseTimes{}, d.design()
 	bar := services.NewProgressBar(d.o.Stderr, len(design))
-	for i, p := range design {
-		bar.Draw(i, p.String())
-		seconds, err := d.runPoint(ctx, p)
+	for i, batch := range design {
+		bar.Draw(i, fmt.Sprintf("batch size %d", batch))
+		q := schemas.JobRequest{Labels: map[string]string{"phase": "experiment"}}
+		r, err := d.runJob(ctx, q, batch, d.random.Uint32())
 		if err != nil {
-			return nil, fmt.Errorf("measure %s: %w", p, err)
+			return nil, fmt.Errorf("measure batch size %d: %w", batch, err)
 		}
-		times[p] = append(times[p], seconds...)
+		times[batch] = append(times[batch], responseSeconds(r))
 	}
 	bar.Draw(len(design), "done")
 	bar.End()
 	return times, nil
-}
-
-// runPoint runs the jobs of a design point at the same time.
-func (d *demo) runPoint(ctx context.Context, p designPoint) ([]float64, error) {
-	seconds := make([]float64, p.jobs)
-	group, jobs := errgroup.WithContext(ctx)
-	for k := range p.jobs {
-		seed := d.random.Uint32()
-		group.Go(func() error {
-			q := schemas.JobRequest{
-				CPUs:   schemas.CPUs{p.cpus},
-				Labels: map[string]string{"phase": "experiment"},
-			}
-			r, err := d.runJob(jobs, q, p.batch, seed)
-			seconds[k] = responseSeconds(r)
-			return err
-		})
-	}
-	return seconds, group.Wait()
 }
 
 // printTypical prints the typical times, and how much the times of equal jobs differ.

@@ -18,10 +18,7 @@ type Options struct {
 	NATSURL    string        // URL to print
 	SQLMissing func() string // why the cluster has no SQL; empty if it has
 
-	Jobs       int     // number of overlapping jobs; 0: three jobs, one after another
-	Confidence float64 // confidence of the overlapping jobs; 0: schemas.DefaultConfidence
-	Seed       uint64  // of the order of runs and the random batch sizes
-
+	Seed   uint64    // of the order of runs and the random batch sizes
 	JSON   bool      // print the result as JSON
 	Stdout io.Writer // receives the result
 	Stderr io.Writer // receives messages and the progress bar

@@ -115,7 +115,6 @@ func (r *sloResult) score() {
 func (d *demo) runSLOJob(ctx context.Context, sloSeconds, noise float64) (sloJob, error) {
 	slo := time.Duration(sloSeconds * float64(time.Second)).Round(10 * time.Millisecond)
 	q := schemas.JobRequest{
-		CPUs:   schemas.CPUs{1},
 		SLO:    schemas.Duration(slo),
 		Labels: map[string]string{"phase": "advised"},
 	}
@@ -185,7 +184,7 @@ func outcomeText(met bool, accuracy *float64) string {
 
 // otherBatchSize returns a random one of the other batch sizes.
 func (d *demo) otherBatchSize(batch int) int {
-	others := slices.DeleteFunc(slices.Clone(sequenceBatchSizes), func(b int) bool {
+	others := slices.DeleteFunc(slices.Clone(batchSizes), func(b int) bool {
 		return b == batch
 	})
 	return others[d.random.IntN(len(others))]

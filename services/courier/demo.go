@@ -12,8 +12,6 @@ import (
 
 type demoCommand struct {
 	outputFlags
-	Jobs       int     `help:"Run this number of jobs that overlap at random (takes some minutes); 0: three jobs, one after another." default:"0"`
-	Confidence float64 `help:"Confidence that the jobs of --jobs request; 0: 0.95." default:"0"`
 	admissionFlags
 	Seed          uint64 `help:"Seed of the order of runs, the random batch sizes and the fits." default:"1"`
 	NATSPort      int    `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1"`
@@ -25,7 +23,7 @@ type demoCommand struct {
 }
 
 func (*demoCommand) Help() string {
-	return example("courier demo", "courier demo --jobs 20 --stay")
+	return example("courier demo", "courier demo --stay")
 }
 
 func (c *demoCommand) Run(w *environment) error {
@@ -51,8 +49,6 @@ func (c *demoCommand) Run(w *environment) error {
 			WebPage:    e.HTTPURL,
 			NATSURL:    e.NATSURL,
 			SQLMissing: l.SQLMissing,
-			Jobs:       c.Jobs,
-			Confidence: c.Confidence,
 			Seed:       c.Seed,
 			JSON:       c.Output == "json",
 			Stdout:     w.stdout,
