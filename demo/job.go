@@ -42,7 +42,7 @@ func (d *demo) runJob(
 		return runner.Result{}, err
 	}
 	command := []string{
-		program, "workload", "digits", "--network", "mlp",
+		program, "workload", "digits",
 		"--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
 		"--augment", fmt.Sprint(d.copies),
 		"--learning-rate", fmt.Sprintf("%.3g", rateTimesCopies/float64(d.copies)),

@@ -136,7 +136,7 @@ func (d *demo) sizeJob(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := exec.CommandContext(ctx, program, "workload", "digits", "--network", "mlp",
+	c := exec.CommandContext(ctx, program, "workload", "digits",
 		"--batch-size", fmt.Sprint(sizingBatch), "--cpus", "1", "--epochs", "100000",
 		"--augment", fmt.Sprint(sizingCopies))
 	out, err := c.StdoutPipe()

@@ -39,7 +39,7 @@ func clockedCommand(t testing.TB) []string {
 	t.Helper()
 	return []string{
 		program(t), clockedRole, "{cpus}",
-		"--network", "mlp", "--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
+		"--batch-size", "{batch}", "--cpus", "{cpus}", "--epochs", "{epochs}",
 		"--augment", "1",
 	}
 }

@@ -1,6 +1,6 @@
 // Package digits is a real training job to try Courier with: mini-batch stochastic gradient descent
 // with momentum on the 1,797 handwritten digits of the UCI repository. The model is a perceptron
-// with one hidden layer (mlp) or a small convolutional network (cnn). The data is embedded.
+// with one hidden layer. The data is embedded.
 //
 // Run takes a command line and writes a line per epoch, by default the JSON that Courier's runner
 // understands:

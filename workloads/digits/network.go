@@ -5,107 +5,89 @@ import (
 	"math/rand/v2"
 )
 
-// Sizes of both networks. They are the smallest that learn the digits well. The fully connected
-// layers have nearly all parameters, as in the networks of the ICPE 2021 paper.
-const (
-	perceptronHidden  = 128
-	convolutionHidden = 128
-	filterCount       = 16
+// dense is a fully connected layer: a row of weights per output, and then biases. It has no state: its
+// parameters are a part of those of the perceptron, and a worker has its values and derivatives.
+// Slices have the values of one image after the other.
+type dense struct{ in, out int }
+
+// The layers of the perceptron, with a rectifier between them: the smallest that learn the digits well.
+var (
+	hidden = dense{pixelCount, 128}
+	output = dense{hidden.out, classCount}
 )
 
-// network is a sequence of layers. One slice has the parameters of all layers, so that a gradient
-// and a step of the optimiser are loops over a slice.
-type network struct {
-	layers  []layer
-	offsets []int // index of the first parameter of each layer, and the number of all parameters
-}
+// One slice has the parameters of both layers, so that a gradient and a step of the optimiser are loops
+// over a slice.
+var parameterCount = hidden.parameters() + output.parameters()
 
-// newPerceptron returns the network with one hidden layer.
-func newPerceptron() *network {
-	return newNetwork(
-		dense{pixelCount, perceptronHidden},
-		rectifier{perceptronHidden},
-		dense{perceptronHidden, classCount},
-	)
-}
+func (d dense) parameters() int { return d.out * (d.in + 1) }
 
-// newConvolutional returns the small convolutional network: filters of 3×3, max pooling of 2×2, and
-// one hidden layer.
-func newConvolutional() *network {
-	filter := convolution{side: imageSide, filters: filterCount}
-	halve := pool{side: filter.outSide(), planes: filterCount}
-	return newNetwork(
-		filter,
-		halve,
-		rectifier{halve.outputs()},
-		dense{halve.outputs(), convolutionHidden},
-		rectifier{convolutionHidden},
-		dense{convolutionHidden, classCount},
-	)
-}
-
-func newNetwork(layers ...layer) *network {
-	n := &network{layers: layers, offsets: []int{0}}
-	for i, l := range layers {
-		n.offsets = append(n.offsets, n.offsets[i]+l.parameters())
-	}
-	return n
-}
-
-// parameters returns the number of weights and biases.
-func (n *network) parameters() int { return n.offsets[len(n.layers)] }
-
-// initialise draws all parameters.
-func (n *network) initialise(params []float32, random *rand.Rand) {
-	for i, l := range n.layers {
-		l.initialise(n.window(params, i), random)
+// initialise draws weights from a normal distribution of variance 2/inputs, which keeps the variance of
+// values from layer to layer if rectifiers follow (He et al., Delving Deep into Rectifiers, ICCV 2015,
+// section 2.2). Biases stay 0.
+func (d dense) initialise(params []float32, random *rand.Rand) {
+	deviation := math.Sqrt(2 / float64(d.in))
+	for i := range d.in * d.out {
+		params[i] = float32(deviation * random.NormFloat64())
 	}
 }
 
-// window returns layer i's part of a slice that is laid out like the parameters.
-func (n *network) window(list []float32, i int) []float32 {
-	return list[n.offsets[i]:n.offsets[i+1]]
+// forward computes out from in.
+func (d dense) forward(params, out, in []float32, images int) {
+	affine(out, in, params, params[d.in*d.out:], images, d.in, d.out)
 }
 
-// forward computes the scores of the images in s.values[0], classCount per image.
-func (n *network) forward(params []float32, s *space, images int) []float32 {
-	for i, l := range n.layers {
-		l.forward(n.window(params, i), s.values[i+1], s.values[i], images)
-	}
-	return s.values[len(n.layers)][:images*classCount]
-}
-
-// backward adds the gradient of the images of the last call of forward to gradient. The last of
-// s.deltas has the derivatives of the loss with respect to the scores.
-func (n *network) backward(params, gradient []float32, s *space, images int) {
-	for i := len(n.layers) - 1; i >= 0; i-- {
-		n.layers[i].backward(n.window(params, i), n.window(gradient, i),
-			s.deltas[i], s.deltas[i+1], s.values[i+1], s.values[i], images)
+// backward adds the derivatives of the loss by the parameters to gradient. delta are those by the outputs.
+func (d dense) backward(gradient, delta, in []float32, images int) {
+	addOuter(gradient, delta, in, images, d.in, d.out)
+	bias := gradient[d.in*d.out : d.parameters()]
+	for i := range images {
+		addOne(bias, delta[i*d.out:(i+1)*d.out], 1)
 	}
 }
 
-// space has the values and derivatives before, between and after the layers of a network, for up to
-// capacity images at a time.
+// space has the values of the perceptron, and the derivatives of the loss by them, for a number of images.
 type space struct {
-	capacity       int
-	values, deltas [][]float32
+	pixels, hidden, scores  []float32
+	hiddenDelta, scoreDelta []float32
 }
 
-func newSpace(n *network, capacity int) *space {
-	s := &space{
-		capacity: capacity,
-		values:   [][]float32{make([]float32, capacity*n.layers[0].inputs())},
-		deltas:   [][]float32{nil}, // Derivatives with respect to pixels are not needed.
+func newSpace(images int) *space {
+	return &space{
+		pixels:      make([]float32, images*pixelCount),
+		hidden:      make([]float32, images*hidden.out),
+		scores:      make([]float32, images*classCount),
+		hiddenDelta: make([]float32, images*hidden.out),
+		scoreDelta:  make([]float32, images*classCount),
 	}
-	for _, l := range n.layers {
-		s.values = append(s.values, make([]float32, capacity*l.outputs()))
-		s.deltas = append(s.deltas, make([]float32, capacity*l.outputs()))
-	}
-	return s
 }
 
-// scoreDeltas returns the slice for the derivatives of the loss with respect to the scores.
-func (s *space) scoreDeltas() []float32 { return s.deltas[len(s.deltas)-1] }
+// forward computes the scores of the first images of s.pixels, classCount per image.
+func (s *space) forward(params []float32, images int) []float32 {
+	hidden.forward(params, s.hidden, s.pixels, images)
+	for k, v := range s.hidden[:images*hidden.out] {
+		s.hidden[k] = max(v, 0) // the rectifier (ReLU)
+	}
+	output.forward(params[hidden.parameters():], s.scores, s.hidden, images)
+	return s.scores[:images*classCount]
+}
+
+// backward adds the gradient of the images of the last call of forward to gradient. s.scoreDelta has the
+// derivatives of the loss by the scores.
+func (s *space) backward(params, gradient []float32, images int) {
+	output.backward(gradient[hidden.parameters():], s.scoreDelta, s.hidden, images)
+	multiply(s.hiddenDelta, s.scoreDelta, params[hidden.parameters():], images, output.in, output.out)
+	delta := s.hiddenDelta[:images*hidden.out]
+	for k, v := range s.hidden[:len(delta)] {
+		// On integers this is a conditional move. A branch would be mispredicted for every other value.
+		bits := math.Float32bits(delta[k])
+		if v <= 0 {
+			bits = 0
+		}
+		delta[k] = math.Float32frombits(bits)
+	}
+	hidden.backward(gradient, s.hiddenDelta, s.pixels, images)
+}
 
 // crossEntropy returns the sum over the images of the negative log-probability (softmax of the
 // scores) of the right class. It sets deltas to the derivatives of that sum with respect to the

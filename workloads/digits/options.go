@@ -6,19 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 )
 
-// Networks and formats on the command line.
+// Formats on the command line.
 const (
-	mlp = "mlp"
-	cnn = "cnn"
-
 	formatText = "text"
 	formatJSON = "json"
-
-	// namePrefix is an optional prefix of the name of a network, as in the model digits-mlp.
-	namePrefix = "digits-"
 )
 
 // Limits of the flags. Those of the batch size are from the ICPE 2021 paper; the others keep a
@@ -41,7 +34,6 @@ const (
 
 // options are the values of the flags.
 type options struct {
-	network      string
 	batchSize    int // number of images
 	cpus         int // number of workers, which are goroutines
 	epochs       int
@@ -57,8 +49,6 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	f := flag.NewFlagSet("digits", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	f.StringVar(&o.network, "network", mlp,
-		"`name` of the network: mlp, cnn (or digits-mlp, digits-cnn)")
 	f.IntVar(&o.batchSize, "batch-size", 32, "`images` per step, 4 to 128")
 	f.IntVar(&o.cpus, "cpus", 1, "`workers` that share each batch, 1 to 256")
 	f.IntVar(&o.epochs, "epochs", 10, "`passes` over the training images, 1 to 100000")
@@ -87,14 +77,12 @@ func parseOptions(args []string) (options, error) {
 		return options{}, fmt.Errorf("unexpected argument %q: all options are flags, see --help",
 			f.Arg(0))
 	}
-	o.network = strings.TrimPrefix(o.network, namePrefix)
 	return o, o.validate()
 }
 
 // validate returns an error for the flags outside their limits.
 func (o options) validate() error {
 	return errors.Join(
-		oneOf("--network", o.network, mlp, cnn),
 		within("--batch-size", o.batchSize, smallestBatch, largestBatch),
 		within("--cpus", o.cpus, 1, mostCPUs),
 		within("--epochs", o.epochs, 1, mostEpochs),
@@ -102,22 +90,14 @@ func (o options) validate() error {
 			o.learningRate <= 10, "--learning-rate", o.learningRate, "above 0 and at most 10"),
 		flagError(o.momentum >= 0 && o.momentum < 1, "--momentum", o.momentum, "0 to below 1"),
 		within("--augment", o.augment, 0, mostAugment),
-		oneOf("--format", o.format, formatText, formatJSON),
+		flagError(o.format == formatText || o.format == formatJSON, "--format", fmt.Sprintf("%q", o.format),
+			formatText+" or "+formatJSON),
 	)
 }
 
 func within(name string, value, least, most int) error {
 	return flagError(least <= value &&
 		value <= most, name, value, fmt.Sprintf("%d to %d", least, most))
-}
-
-func oneOf(name, value string, choices ...string) error {
-	for _, c := range choices {
-		if value == c {
-			return nil
-		}
-	}
-	return flagError(false, name, fmt.Sprintf("%q", value), strings.Join(choices, " or "))
 }
 
 // flagError returns an error about the value of a flag.

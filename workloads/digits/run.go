@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Run trains a network with the flags in args (without the name of the program), and writes a line
+// Run trains a perceptron with the flags in args (without the name of the program), and writes a line
 // to stdout at the end of each epoch. With -h or --help it writes the usage instead.
 //
 // An error in the flags is returned before the training. When ctx ends, Run returns its error

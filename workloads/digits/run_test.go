@@ -57,27 +57,21 @@ func TestRun_Learns(t *testing.T) {
 		t.Skip("the results are the same under the race detector, but very slow; the other tests run" +
 			" the workers")
 	}
-	for _, network := range []string{"mlp", "cnn"} {
-		small := train(t, "--network", network, "--batch-size", "4", "--epochs", "3", "--augment",
-			"7", "--learning-rate", "0.003")
-		large := train(t, "--network", "digits-"+network, "--batch-size", "128", "--epochs", "3",
-			"--augment", "7", "--learning-rate", "0.003")
-		for i, e := range small {
-			if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.HeldOut != 597 ||
-				e.Seconds <= 0 {
-				t.Errorf("%s: line %d = %+v, want epoch %d of 9600 images in batches of 4",
-					network, i, e, i+1)
-			}
+	flags := []string{"--epochs", "3", "--augment", "7", "--learning-rate", "0.003"}
+	small := train(t, append(flags, "--batch-size", "4")...)
+	large := train(t, append(flags, "--batch-size", "128")...)
+	for i, e := range small {
+		if e.Epoch != i+1 || e.BatchSize != 4 || e.Samples != 9600 || e.HeldOut != 597 || e.Seconds <= 0 {
+			t.Errorf("line %d = %+v, want epoch %d of 9600 images in batches of 4", i, e, i+1)
 		}
-		last, coarse := small[len(small)-1], large[len(large)-1]
-		if last.Accuracy < 0.9 || last.Loss >= small[0].Loss {
-			t.Errorf("%s: after %d epochs accuracy %g, want 0.9; loss %g, was %g",
-				network, len(small), last.Accuracy, last.Loss, small[0].Loss)
-		}
-		if last.Accuracy < coarse.Accuracy+0.02 {
-			t.Errorf("%s: accuracy %g at batch size 4 and %g at 128, want 0.02 more at 4",
-				network, last.Accuracy, coarse.Accuracy)
-		}
+	}
+	last, coarse := small[len(small)-1], large[len(large)-1]
+	if last.Accuracy < 0.9 || last.Loss >= small[0].Loss {
+		t.Errorf("after %d epochs accuracy %g, want 0.9; loss %g, was %g", len(small), last.Accuracy,
+			last.Loss, small[0].Loss)
+	}
+	if last.Accuracy < coarse.Accuracy+0.02 {
+		t.Errorf("accuracy %g at batch size 4 and %g at 128, want 0.02 more at 4", last.Accuracy, coarse.Accuracy)
 	}
 }
 
@@ -123,8 +117,6 @@ func TestRun_RefusesBadFlags(t *testing.T) {
 		{"--batch-size 129", "--batch-size 129: want 4 to 128"},
 		{"--batch-size many", "-batch-size"},
 		{"--batch-size 99999999999999999999", "-batch-size"},
-		{"--network lstm", `--network "lstm": want mlp or cnn`},
-		{"--network digits-", `--network "": want mlp or cnn`},
 		{"--cpus 0", "--cpus 0: want 1 to 256"},
 		{"--cpus 257", "--cpus 257: want 1 to 256"},
 		{"--epochs 0", "--epochs 0: want 1 to 100000"},
@@ -158,7 +150,7 @@ func TestRun_Help(t *testing.T) {
 			t.Errorf("Run(%s) = %v, want no error", ask, err)
 		}
 		for _, flag := range []string{
-			"-network", "-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment",
+			"-batch-size", "-cpus", "-epochs", "-learning-rate", "-seed", "-augment",
 			"-format", "-control",
 		} {
 			if !strings.Contains(out.String(), flag) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// trainer fits one network by stochastic gradient descent with momentum.
+// trainer fits a perceptron by stochastic gradient descent with momentum.
 //
 // In an epoch the workers run in lockstep, with two barriers per batch:
 //
@@ -22,10 +22,9 @@ import (
 // the parameters.
 type trainer struct {
 	options           options
-	network           *network
 	training, heldOut imageSet
 
-	params   []float32 // exact in single precision, used by the networks
+	params   []float32 // exact in single precision, used by the perceptron
 	exact    []float64 // A step may change a parameter by a millionth, too little for single precision.
 	velocity []float64
 	order    []uint32 // order of the images in this epoch: copy · images + image
@@ -46,20 +45,17 @@ type result struct {
 }
 
 func newTrainer(o options, training, heldOut imageSet) *trainer {
-	n := newPerceptron()
-	if o.network == cnn {
-		n = newConvolutional()
-	}
 	t := &trainer{
-		options: o, network: n, training: training, heldOut: heldOut,
-		params:   make([]float32, n.parameters()),
-		exact:    make([]float64, n.parameters()),
-		velocity: make([]float64, n.parameters()),
+		options: o, training: training, heldOut: heldOut,
+		params:   make([]float32, parameterCount),
+		exact:    make([]float64, parameterCount),
+		velocity: make([]float64, parameterCount),
 		order:    make([]uint32, training.len()*(o.augment+1)),
 		shuffler: rand.New(rand.NewPCG(o.seed, 0)),
 		barrier:  newBarrier(o.cpus),
 	}
-	n.initialise(t.params, t.shuffler)
+	hidden.initialise(t.params, t.shuffler)
+	output.initialise(t.params[hidden.parameters():], t.shuffler)
 	for k, v := range t.params {
 		t.exact[k] = float64(v)
 	}

@@ -28,8 +28,8 @@ func newWorker(t *trainer, index int) *worker {
 	source := rand.NewPCG(0, 0)
 	return &worker{
 		trainer: t, index: index,
-		gradient: make([]float32, t.network.parameters()),
-		space:    newSpace(t.network, max(largest, validationImages)),
+		gradient: make([]float32, parameterCount),
+		space:    newSpace(max(largest, validationImages)),
 		labels:   make([]uint8, largest),
 		source:   source, random: rand.New(source),
 	}
@@ -68,18 +68,18 @@ func (w *worker) accumulate(batch []uint32, epoch int) {
 	for i, place := range batch[first:last] {
 		w.loadImage(i, int(place), epoch)
 	}
-	scores := t.network.forward(t.params, w.space, images)
-	w.loss += crossEntropy(w.space.scoreDeltas(), scores, w.labels[:images], 1/float64(len(batch)))
-	t.network.backward(t.params, w.gradient, w.space, images)
+	scores := w.space.forward(t.params, images)
+	w.loss += crossEntropy(w.space.scoreDelta, scores, w.labels[:images], 1/float64(len(batch)))
+	w.space.backward(t.params, w.gradient, images)
 }
 
-// loadImage sets input i of the network to a copy of an image: the image itself for the first copy, a
+// loadImage sets input i of the perceptron to a copy of an image: the image itself for the first copy, a
 // distorted one for others. The distortion depends on seed, epoch and copy only, not on the worker.
 func (w *worker) loadImage(i, number, epoch int) {
 	t := w.trainer
 	image := number % t.training.len()
 	w.labels[i] = t.training.labels[image]
-	out := w.space.values[0][i*pixelCount : (i+1)*pixelCount]
+	out := w.space.pixels[i*pixelCount : (i+1)*pixelCount]
 	if number < t.training.len() {
 		copy(out, t.training.image(image))
 		return
@@ -125,8 +125,8 @@ func (w *worker) validate() {
 	first, last := share(t.heldOut.len(), w.index, t.options.cpus)
 	for ; first < last; first += validationImages {
 		part := t.heldOut.slice(first, min(first+validationImages, last))
-		copy(w.space.values[0], part.pixels)
-		w.correct += countCorrect(t.network.forward(t.params, w.space, part.len()), part.labels)
+		copy(w.space.pixels, part.pixels)
+		w.correct += countCorrect(w.space.forward(t.params, part.len()), part.labels)
 	}
 }
 
