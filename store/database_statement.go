@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/ClickHouse/clickhouse-go/v2/lib/driver"
 )
 
 // cancelDelay is the time for which a statement's context outlives a successful statement.
@@ -168,22 +169,31 @@ func (d *Database) Query(ctx context.Context, dst any, statement string, args ..
 	return query.end(d.conn.Select(ctx, dst, statement, args...))
 }
 
-// values returns the rows of a query of one column.
-func values[T any](ctx context.Context, d *Database, statement string, args ...any) (all []T, err error) {
+// eachRow calls visit for each row of a query, until it fails.
+func (d *Database) eachRow(
+	ctx context.Context, statement string, args []any, visit func(driver.Rows) error,
+) error {
 	ctx, query := d.begin(ctx, "query", nil)
 	rows, err := d.conn.Query(ctx, statement, args...)
 	if err == nil {
 		defer rows.Close()
-		for rows.Next() {
-			var v T
-			if err = rows.Scan(&v); err != nil {
-				break
-			}
-			all = append(all, v)
+		for err == nil && rows.Next() {
+			err = visit(rows)
 		}
 		err = errors.Join(err, rows.Err())
 	}
-	return all, query.end(err)
+	return query.end(err)
+}
+
+// values returns the rows of a query of one column.
+func values[T any](ctx context.Context, d *Database, statement string, args ...any) (all []T, err error) {
+	err = d.eachRow(ctx, statement, args, func(rows driver.Rows) error {
+		var v T
+		err := rows.Scan(&v)
+		all = append(all, v)
+		return err
+	})
+	return all, err
 }
 
 // value returns the result of a query of one column and row.

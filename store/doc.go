@@ -31,10 +31,9 @@
 //
 // # Verification
 //
-// A Verifier compares the log with the tables at any time: the number and checksum of distinct
-// event_ids per hour, and the roll-ups with their tables. It reports missing rows, duplicate
-// rows, and rows without an event in the log. Its memory does not grow with the log: it sums hours,
-// and compares single events only in hours that differ, at most half a million at a time.
+// A Verifier compares the log with the tables at any time: each event with its row, and the roll-ups
+// with their tables. It reports missing rows, duplicate rows, and rows without an event in the log. Its
+// memory does not grow with the log: it compares at most a quarter of a million events at a time.
 //
 // Rebuild restores the tables of a stream from the log: their writer deletes the rows that the log
 // still has, and writes them again.

@@ -27,14 +27,13 @@ type VerifyOptions struct {
 }
 
 // defaultWindowRows bounds the memory of Verify, here and in ClickHouse: an event takes about
-// 100 bytes.
-const defaultWindowRows = 500_000
+// 200 bytes.
+const defaultWindowRows = 250_000
 
 // Verifier compares the tables with the log.
 type Verifier struct {
 	bus      *bus.Bus
 	database *Database
-	tables   []*eventTable
 	options  VerifyOptions
 	log      *slog.Logger
 }
@@ -47,7 +46,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 	if o.Progress == nil {
 		o.Progress = func(string, uint64, uint64) {}
 	}
-	return &Verifier{bus: b, database: d, tables: tables(), options: o, log: log}
+	return &Verifier{bus: b, database: d, options: o, log: log}
 }
 
 // recordedPosition returns the recorded position of a stream, and ErrOtherLog if the stream

@@ -15,11 +15,8 @@ import (
 //     message of the log, which the stream's limits have dropped, are counted as older and
 //     checked for duplicates only.
 //   - of each table the hours, by the events' timestamps, from which its TTL has deleted nothing.
-//   - of each hour the distinct event_ids: their number, and the sum of a 64-bit hash of each
-//     (the first eight bytes of the MD5, available in Go and in ClickHouse). A sum does not
-//     depend on the order, and unlike an exclusive or it shows duplicates. Only if an hour
-//     differs are its events compared one by one. An event with a duplicate that the store
-//     dropped is found in the hour of the original.
+//   - of each event its row at the sequence of its message. An event without a row is missing, unless
+//     the table has it at another sequence: the store drops duplicates.
 //
 // Verify changes nothing; Rebuild restores the tables of a stream that differ.
 //
@@ -68,10 +65,9 @@ func (v *Verifier) verifyAll(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// verifyStream compares one stream with its tables.
+// verifyStream compares one stream with its tables, and these with their roll-ups.
 func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*StreamReport, error) {
-	name := d.Stream
-	position, err := recordedPosition(ctx, v.bus, v.database, name)
+	position, err := recordedPosition(ctx, v.bus, v.database, d.Stream)
 	if err != nil {
 		return nil, err
 	}
@@ -81,54 +77,54 @@ func (v *Verifier) verifyStream(ctx context.Context, d schemas.Durable) (*Stream
 	}
 	// In new tables and in tables of an old backup, the recorded position is too low.
 	position = max(position, backlog.Done)
-	log, err := v.readLogHours(ctx, name, position)
+	first, _, err := v.bus.Bounds(ctx, d.Stream)
 	if err != nil {
 		return nil, err
 	}
-	s := &StreamReport{
-		Stream: name,
+	c := &streamCheck{Verifier: v, report: &StreamReport{
+		Stream: d.Stream,
 		Shard:  v.database.shard.number(),
-		First:  log.first,
+		First:  min(first, position+1),
 		Last:   position,
-		Events: log.events,
-	}
-	for _, t := range v.tables {
-		if t.stream != name {
+	}}
+	for _, t := range tables() {
+		if t.stream != d.Stream {
 			continue
 		}
-		if err := v.verifyTable(ctx, log, t, s); err != nil {
+		if err := c.addTable(ctx, t); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
 	}
-	return s, nil
+	return c.report, c.run(ctx)
 }
 
-// verifyTable compares one table with the log and with its roll-ups.
-func (v *Verifier) verifyTable(ctx context.Context, log *logHours, t *eventTable, s *StreamReport) error {
-	kept, err := v.database.keptHours(ctx, t.name, "at", v.options.Since)
+// addTable compares a table with its roll-ups, and counts the rows that the log cannot explain.
+func (c *streamCheck) addTable(ctx context.Context, of *eventTable) error {
+	kept, err := c.database.keptHours(ctx, of.name, "at", c.options.Since)
 	if err != nil {
 		return err
 	}
-	windows, err := v.windows(ctx, log, t, kept)
-	if err != nil {
-		return err
+	t := &tableCheck{
+		eventTable: of,
+		kept:       kept,
+		report:     &TableReport{Table: of.name},
+		hours:      make(map[int64]*Hour),
+		logged:     make(map[eventKey]eventRow),
 	}
+	c.tables = append(c.tables, t)
+	c.report.Tables = append(c.report.Tables, t.report)
 
-	report := &TableReport{Table: t.name, Expired: log.eventsOutside(t.name, kept)}
-	s.Tables = append(s.Tables, report)
-	hours := make(map[int64]*Hour)
+	windows, err := c.windows(ctx, t, c.report.Last)
+	if err != nil {
+		return err
+	}
 	for i, w := range windows {
-		v.options.Progress(t.name, uint64(i), uint64(len(windows)))
-		if err := v.addTableHours(ctx, log, t, w, hours); err != nil {
+		c.options.Progress(t.name, uint64(i), uint64(len(windows)))
+		if err := c.countDuplicates(ctx, t, w); err != nil {
 			return err
 		}
 	}
-	report.Hours = log.join(t.name, hours, kept)
-	if err := v.compareEvents(ctx, log, t, report.Hours); err != nil {
-		return err
-	}
-
-	rollUps, err := v.verifyRollUps(ctx, t, log.position, kept, windows)
-	s.RollUps = append(s.RollUps, rollUps...)
+	rollUps, err := c.verifyRollUps(ctx, of, c.report.Last, kept, windows)
+	c.report.RollUps = append(c.report.RollUps, rollUps...)
 	return err
 }

@@ -10,114 +10,16 @@ import (
 	"regexp"
 	"slices"
 	"time"
-
-	"courier/bus"
-	"courier/schemas"
 )
-
-type logHours struct {
-	stream   string
-	first    uint64 // first sequence in the log; position+1 if the log has none up to position
-	position uint64 // last sequence to compare
-	events   uint64
-	tables   map[string]map[int64]*Hour // by table and hour
-}
 
 // hourOf returns the hour of a time, counted from 1970.
 func hourOf(at time.Time) int64 { return at.Unix() / 3600 }
 
-// hash returns the first eight bytes of an event_id's MD5, which is halfMD5 in ClickHouse. It
-// protects against mistakes, not against attacks.
+// hash returns the first eight bytes of an event_id's MD5. It protects against mistakes, not against
+// attacks.
 func hash(id string) uint64 {
 	sum := md5.Sum([]byte(id))
 	return binary.BigEndian.Uint64(sum[:8])
-}
-
-// readLog passes the events from one sequence of a stream to another to handle. It omits events
-// that the log has dropped, and waits for an unreachable server.
-func (v *Verifier) readLog(
-	ctx context.Context, stream string, from, last uint64, handle func(bus.Record) error,
-) error {
-	if from > last {
-		return nil
-	}
-	o := bus.FollowOptions{Stream: stream, From: from, Until: last}
-	return v.bus.Read(ctx, o, handle)
-}
-
-// readLogHours counts the events of a stream up to a position.
-func (v *Verifier) readLogHours(ctx context.Context, stream string, position uint64) (*logHours, error) {
-	l := &logHours{
-		stream:   stream,
-		first:    position + 1,
-		position: position,
-		tables:   make(map[string]map[int64]*Hour),
-	}
-	for _, t := range v.tables {
-		l.tables[t.name] = make(map[int64]*Hour)
-	}
-
-	const progressInterval = 1000 // messages
-	read := uint64(0)
-	err := v.readLog(ctx, stream, 1, position, func(r bus.Record) error {
-		l.first = min(l.first, r.Sequence)
-		if read++; read%progressInterval == 0 {
-			v.options.Progress(stream, r.Sequence-l.first, position-l.first+1)
-		}
-		if name, _, ok := schemas.RowOf(r.Event); ok && v.database.shard.owns(r.Subject) {
-			l.add(name, &r)
-		}
-		return nil
-	})
-	return l, err
-}
-
-// add counts an event.
-func (l *logHours) add(table string, r *bus.Record) {
-	hours, hour := l.tables[table], hourOf(r.Event.Stamped().At)
-	h := hours[hour]
-	if h == nil {
-		h = &Hour{At: hourStart(hour), from: r.Sequence}
-		hours[hour] = h
-	}
-	h.messages++
-	h.LogEvents++
-	h.LogChecksum += Checksum(hash(r.Event.ID()))
-	h.last = r.Sequence
-	l.events++
-}
-
-func (l *logHours) eventsOutside(table string, kept hourRange) (events uint64) {
-	for hour, h := range l.tables[table] {
-		if !kept.contains(hour) {
-			events += h.messages
-		}
-	}
-	return events
-}
-
-// join adds the log's counts to the hours of a table, and marks the hours that differ.
-func (l *logHours) join(table string, hours map[int64]*Hour, kept hourRange) (all []*Hour) {
-	for hour, logged := range l.tables[table] {
-		if !kept.contains(hour) {
-			continue
-		}
-		h := hours[hour]
-		if h == nil {
-			h = &Hour{At: logged.At}
-			hours[hour] = h
-		}
-		h.LogEvents, h.LogChecksum = logged.LogEvents, logged.LogChecksum
-		h.messages, h.from, h.last = logged.messages, logged.from, logged.last
-	}
-	for _, hour := range slices.Sorted(maps.Keys(hours)) {
-		h := hours[hour]
-		h.suspect = h.LogEvents != h.TableEvents ||
-			h.LogChecksum != h.TableChecksum ||
-			h.rows != h.TableEvents+h.Older
-		all = append(all, h)
-	}
-	return all
 }
 
 // hourRange is a range of hours, counted from 1970: from <= hour < until.
@@ -143,21 +45,6 @@ func (r hourRange) secondsCondition(column string) string {
 
 // hourStart returns the start of an hour that is counted from 1970.
 func hourStart(hour int64) time.Time { return time.Unix(hour*3600, 0).UTC() }
-
-// window is a range of hours whose rows are compared at once. If a single hour has too many
-// rows, its window is divided into slices.
-type window struct {
-	hourRange
-	slices uint64 // at least 1
-}
-
-// sliceCondition is the SQL condition that an event belongs to a slice of the window.
-func (w window) sliceCondition(i uint64) string {
-	if w.slices <= 1 {
-		return "1"
-	}
-	return fmt.Sprintf("halfMD5(event_id) %% %d = %d", w.slices, i)
-}
 
 // hourSQL is hourOf in SQL.
 const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
@@ -206,10 +93,8 @@ func (d *Database) keptHours(
 	return all, nil
 }
 
-// windows divides the kept hours of a table into windows by the number of rows.
-func (v *Verifier) windows(
-	ctx context.Context, log *logHours, t *eventTable, kept hourRange,
-) ([]window, error) {
+// windows divides the kept hours of a table into ranges by the number of rows.
+func (v *Verifier) windows(ctx context.Context, t *tableCheck, last uint64) ([]hourRange, error) {
 	var counts []struct {
 		Hour int64  `ch:"hour"`
 		Rows uint64 `ch:"n"`
@@ -217,7 +102,7 @@ func (v *Verifier) windows(
 	err := v.database.Query(ctx, &counts, fmt.Sprintf(
 		"SELECT %s AS hour, count() AS n FROM %s "+
 			"WHERE %s AND sequence <= %d GROUP BY hour ORDER BY hour",
-		hourSQL, t.name, kept.condition("at"), log.position))
+		hourSQL, t.name, t.kept.condition("at"), last))
 	if err != nil {
 		return nil, err
 	}
@@ -225,75 +110,18 @@ func (v *Verifier) windows(
 	for _, c := range counts {
 		rows[c.Hour] = c.Rows
 	}
-	return divide(kept, rows, v.options.windowRows), nil
+	return divide(t.kept, rows, v.options.windowRows), nil
 }
 
-// divide tiles a range with windows of at most maxRows rows. An hour with more rows gets its
-// own window.
-func divide(all hourRange, rows map[int64]uint64, maxRows uint64) (windows []window) {
-	w, size := window{hourRange: hourRange{all.from, all.from}, slices: 1}, uint64(0)
-	endWindow := func(until int64) {
-		if w.until = until; w.until > w.from {
-			windows = append(windows, w)
-		}
-		w, size = window{hourRange: hourRange{until, until}, slices: 1}, 0
-	}
+// divide tiles a range with windows of at most maxRows rows, unless a single hour has more.
+func divide(all hourRange, rows map[int64]uint64, maxRows uint64) (windows []hourRange) {
+	w, size := hourRange{all.from, all.until}, uint64(0)
 	for _, hour := range slices.Sorted(maps.Keys(rows)) {
-		n := rows[hour]
-		if size > 0 && size+n > maxRows {
-			endWindow(hour)
+		if size > 0 && size+rows[hour] > maxRows {
+			windows = append(windows, hourRange{w.from, hour})
+			w.from, size = hour, 0
 		}
-		if size += n; n > maxRows {
-			endWindow(hour)
-			w.slices = (n + maxRows - 1) / maxRows
-			endWindow(hour + 1)
-		}
+		size += rows[hour]
 	}
-	endWindow(all.until)
-	return windows
-}
-
-// addTableHours adds the counts of a table in a window to its hours. It distinguishes events by
-// hour and hash, one slice at a time.
-func (v *Verifier) addTableHours(
-	ctx context.Context, log *logHours, t *eventTable, w window, hours map[int64]*Hour,
-) error {
-	for i := range w.slices {
-		var found []struct {
-			Hour     int64  `ch:"hour"`
-			Rows     uint64 `ch:"all_rows"`
-			Events   uint64 `ch:"events"`
-			Checksum uint64 `ch:"checksum"`
-			Older    uint64 `ch:"older"`
-		}
-		where := w.condition("at") + " AND " + w.sliceCondition(i)
-		err := v.database.Query(ctx, &found, fmt.Sprintf(
-			"SELECT hour, sum(copies) AS all_rows, countIf(place >= %[1]d) AS events, "+
-				"sumIf(hash, place >= %[1]d) AS checksum, countIf(place < %[1]d) AS older "+
-				"FROM (%s) GROUP BY hour",
-			log.first, distinctEvents(t, where, log.position)))
-		if err != nil {
-			return err
-		}
-		for _, f := range found {
-			h := hours[f.Hour]
-			if h == nil {
-				h = &Hour{At: hourStart(f.Hour)}
-				hours[f.Hour] = h
-			}
-			h.rows += f.Rows
-			h.TableEvents += f.Events
-			h.TableChecksum += Checksum(f.Checksum)
-			h.Older += f.Older
-		}
-	}
-	return nil
-}
-
-// distinctEvents selects the events of a table up to a position: hour, hash, number of rows
-// (copies), and sequence of the first row (place).
-func distinctEvents(t *eventTable, where string, position uint64) string {
-	return fmt.Sprintf("SELECT %s AS hour, halfMD5(event_id) AS hash, count() AS copies, "+
-		"min(sequence) AS place FROM %s WHERE %s AND sequence <= %d GROUP BY hour, hash",
-		hourSQL, t.name, where, position)
+	return append(windows, w)
 }

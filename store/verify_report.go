@@ -61,11 +61,6 @@ type Hour struct {
 	MissingIDs []string `json:"missing_ids,omitempty"`
 	DoubleIDs  []string `json:"double_ids,omitempty"`
 	ExtraIDs   []string `json:"extra_ids,omitempty"`
-
-	suspect    bool   // numbers or checksums differ, or there are duplicates
-	rows       uint64 // in the table
-	from, last uint64 // sequences of the first and last event in the log
-	messages   uint64 // events in the log, including duplicates
 }
 
 // Differs reports whether log and table differ in this hour.

@@ -42,7 +42,7 @@ type rollUpPart struct {
 }
 
 func (v *Verifier) verifyRollUps(
-	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []window,
+	ctx context.Context, t *eventTable, written uint64, kept hourRange, windows []hourRange,
 ) (all []*RollUpReport, err error) {
 	queries := make(map[string]string)
 	for _, r := range rollUps[t.name] {
@@ -66,7 +66,7 @@ func (v *Verifier) verifyRollUps(
 	return all, nil
 }
 
-func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []window) (*RollUpReport, error) {
+func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []hourRange) (*RollUpReport, error) {
 	var err error
 	if c.aggregates, err = c.readAggregates(ctx); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []wind
 
 // part returns the part of the roll-up that is compared with the window of index i. ok is false
 // if the part is empty.
-func (c *rollUpCheck) part(w window, kept hourRange, i, windows int) (p rollUpPart, ok bool) {
+func (c *rollUpCheck) part(w hourRange, kept hourRange, i, windows int) (p rollUpPart, ok bool) {
 	if c.time == "" {
 		slice := func(key string) string {
 			return fmt.Sprintf("cityHash64(%s) %% %d = %d", key, windows, i)

@@ -107,7 +107,7 @@ func groupByTable(all []*eventTable, records []bus.Record) (groups []*tableRows,
 			g = &tableRows{}
 			byName[name] = g
 		}
-		g.add(r, row)
+		g.append(newEventRow(r, row))
 	}
 
 	for _, t := range all {
@@ -119,16 +119,16 @@ func groupByTable(all []*eventTable, records []bus.Record) (groups []*tableRows,
 	return groups, duplicates
 }
 
-func (g *tableRows) add(r *bus.Record, row any) {
+func newEventRow(r *bus.Record, row any) eventRow {
 	_, rest, _ := strings.Cut(r.Subject, ".")
 	key, _, _ := strings.Cut(rest, ".")
-	g.append(eventRow{
+	return eventRow{
 		id:       r.Event.ID(),
 		key:      key,
 		sequence: r.Sequence,
 		at:       r.Event.Stamped().At,
 		row:      row,
-	})
+	}
 }
 
 func (g *tableRows) append(r eventRow) {
