@@ -14,7 +14,8 @@ import (
 //   - A job changes by at least 20 % of its units, or by 5 % of the node. The same holds for one of the
 //     shares that weights set.
 //   - A job that changed lately gives up only units that a deadline, an arrival or a full node needs.
-//   - All jobs fit. An arriving job starts only if the running ones make room for it.
+//   - All jobs fit: jobs that hold more than they need yield to a full node. An arriving job
+//     starts only if the running ones make room for it.
 //
 // A number of units that was tried without success is not on the curve of its job, so no policy
 // chooses it.
@@ -67,6 +68,7 @@ func (g guard) Plan(v *View) []Move {
 	if !limitRaises(v, jobs, free.Units-granted, granted > 0) {
 		return moves
 	}
+	yield(v, jobs, free.Units-granted)
 	for _, j := range jobs {
 		isMove := j.move.Units != j.Units
 		if j.move.isShaped() {
@@ -189,6 +191,22 @@ func settle(v *View, jobs []guarded, capacity int) {
 				j.move.Units = j.Units
 			}
 			needed -= less
+		}
+	}
+}
+
+// yield takes units from the jobs that keep their deadline with fewer, until all jobs fit the capacity. A
+// policy that looks at one job after the other sees none that would gain by it.
+func yield(v *View, jobs []guarded, capacity int) {
+	for i := range jobs {
+		capacity -= jobs[i].move.Units
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		most := min(j.Units, j.move.Units)
+		if capacity < 0 && !j.move.isShaped() && j.Floor < most && j.KeepsDeadline(v, j.Floor) {
+			capacity += j.move.Units - j.Floor
+			j.move.Units, j.move.Reason = j.Floor, ReasonYield
 		}
 	}
 }

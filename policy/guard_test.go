@@ -175,6 +175,17 @@ func TestGuard_LetsJobsSettle(t *testing.T) {
 	}
 }
 
+// On a node that is too full, a job that needs fewer units yields, although the other job is late in any case.
+func TestGuard_LetsJobsYieldToAFullNode(t *testing.T) {
+	for name, p := range guarded {
+		jobs := []policy.Job{newJob("patient", 600, 10*time.Hour, 2), newJob("late", 600, time.Minute, 1)}
+		v := newView(2, jobs, nil)
+		if got := unitsAfter(v, p.Plan(v)); got["patient"]+got["late"] > 2 {
+			t.Errorf("%s: units %v, want at most 2", name, got)
+		}
+	}
+}
+
 // Between two rounds either no share changes, or one changes enough to be worth a move.
 func TestGuard_LeavesSharesThatHardlyChange(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))

@@ -375,3 +375,37 @@ func TestDecide_PromisesATimeWithoutAccuracies(t *testing.T) {
 		}
 	}
 }
+
+// The effect of a new job on one that lends it CPUs counts from the time with all of its CPUs.
+func TestDecide_CountsALoanAsAnEffect(t *testing.T) {
+	lender := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	q := &decide.Question{
+		Request: request(nil),
+		Nodes:   []string{"n"},
+		Others:  []decide.Member{{JobID: "old", Setting: lender, Left: 12 * time.Second, Confidence: 0.9}},
+	}
+	r := advisortest.Regressors(t)
+	alone := decide.Decide(q, r, time.Now()).Effects[0]
+	loans := []schemas.Loan{{JobID: "old", FromCPUs: 2, ToCPUs: 1}}
+	lent := decide.Decide(q.WithLoans(loans, 0), r, time.Now()).Effects[0]
+	if lent.BeforeSeconds != alone.BeforeSeconds || !lent.BreaksSLO {
+		t.Errorf("before the loan: %g s, want %g; breaks the SLO: %t, want true",
+			lent.BeforeSeconds, alone.BeforeSeconds, lent.BreaksSLO)
+	}
+}
+
+// What a job has done of its first epoch shortens its time, as in each later epoch.
+func TestDecide_CountsTheFirstEpochInProgress(t *testing.T) {
+	at := func(since time.Duration) float64 {
+		running := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+		q := &decide.Question{
+			Request: request(nil), Nodes: []string{"n"}, Self: &decide.Member{Setting: running, Since: since},
+		}
+		return *decide.Decide(q, advisortest.Regressors(t), time.Now()).Running(16, 2).PredictedSeconds
+	}
+	startup := time.Duration(advisortest.TrueStartup * float64(time.Second))
+	begin, within := at(startup), at(startup+300*time.Millisecond)
+	if math.Abs(begin-within-0.3) > 0.05 {
+		t.Errorf("at the start of the first epoch %.2f s, 0.3 s later %.2f s; want 0.3 s less", begin, within)
+	}
+}

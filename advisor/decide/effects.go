@@ -14,8 +14,13 @@ type unaffected struct {
 	probabilities []float64 // NaN if there is no SLO, or if it is unknown
 }
 
-// withoutJob forecasts the co-located jobs without the job of the question.
+// withoutJob forecasts the co-located jobs without the job of the question, and without their loans to it.
 func (p *problem) withoutJob() unaffected {
+	if p.before != nil {
+		q := *p.Question
+		q.Others, q.before = p.before, nil
+		return newProblem(&q, p.r).withoutJob()
+	}
 	u := unaffected{jobs: p.sim.run(nil).others}
 	for i := range u.jobs {
 		u.probabilities = append(u.probabilities, p.deadlineProbability(i, &u.jobs[i]))

@@ -132,8 +132,11 @@ func (p *problem) forecast(v variant) forecast {
 	switch m := p.Self; {
 	case m == nil && p.startup.Known():
 		j.startup = p.startup.Median()
-	case m != nil && v.batch == m.Setting.BatchSize && v.cpus == m.Setting.CPUs:
+	case m != nil:
 		j.setProgress(m, p.startup)
+		if v.batch != m.Setting.BatchSize || v.cpus != m.Setting.CPUs {
+			j.spent, j.block = 0, 0 // how much of the epoch that is remains unknown
+		}
 	}
 	return p.sim.run(&j)
 }

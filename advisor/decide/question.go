@@ -27,6 +27,9 @@ type Question struct {
 
 	// notGranted are numbers of CPUs that cannot be chosen. The answer lists them last.
 	notGranted []int
+
+	// before are Others with the CPUs that they hold before they lend some; nil if none lends.
+	before []Member
 }
 
 // Member is a running job, as a Question describes it.
@@ -103,7 +106,7 @@ func (q *Question) WithLoans(loans []schemas.Loan, granted int) *Question {
 			return n == granted
 		})
 	}
-	other.Others = slices.Clone(q.Others)
+	other.Others, other.before = slices.Clone(q.Others), q.Others
 	for i := range other.Others {
 		m := &other.Others[i]
 		for _, l := range loans {

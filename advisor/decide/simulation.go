@@ -52,7 +52,8 @@ func (j *plannedJob) setProgress(m *Member, startup evidence.Distribution) {
 			j.block = float64(max(1, min(m.ObservedEpochs[n-1].Count, m.epochsLeft())))
 		}
 	default:
-		j.startup = max(0, startup.Median()-m.Since.Seconds())
+		left := startup.Median() - m.Since.Seconds()
+		j.startup, j.spent = max(0, left), max(0, -left)
 	}
 }
 
