@@ -133,7 +133,7 @@ var modules = map[string][]string{
 	"gonum.org/v1/gonum": {
 		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
-	"golang.org/x/sync":          {"demo", "gateway", "services", "services/courier", "simulate/resize", "trainer"},
+	"golang.org/x/sync":          {"gateway", "services", "services/courier", "simulate/resize", "trainer"},
 	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",

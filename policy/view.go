@@ -9,7 +9,7 @@
 //   - JCT: the mean completion time is short,
 //   - quality: CPU goes to the jobs whose loss falls fastest (FlowCon),
 //   - cost: each job takes few unit-seconds (CE-scaling),
-//   - fit: trainings get the workers, cores and batch sizes that their bottlenecks need (NEARCHUS),
+//   - fit: trainings get the workers and cores that their bottlenecks need (NEARCHUS),
 //   - EDF and elasticflow, which are baselines.
 //
 // Guard adds the rules above all policies, for the running jobs of a node: promised deadlines are kept,
@@ -122,7 +122,7 @@ type Training struct {
 	Elapsed          time.Duration // since the start of the job
 	DoneSamples      float64
 	RemainingSamples float64       // if all of them are trained with Facts.SamplesPerWorker
-	Pause            time.Duration // of the job at a change of its shape, but not of its batch size alone
+	Pause            time.Duration // of the job at a change of its shape
 	Record           Record        // from the previous decision
 }
 

@@ -141,7 +141,7 @@ func (p *resizePlan) judged(job *policy.Job) (policy.Record, *proposal) {
 
 // isReady reports whether a training can be judged and moved.
 func isReady(t *policy.Training) bool {
-	return t.Model != nil && t.Facts.Allows(&t.Shape) && t.Facts.Allows(&t.Requested) &&
+	return t.Model != nil && t.Shape.IsValid(t.Facts.Architecture) && t.Requested.IsValid(t.Facts.Architecture) &&
 		speed.IsStable(t.Window) && t.Window[0].Shape == t.Shape && t.RemainingSamples > 0
 }
 
@@ -196,18 +196,17 @@ func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
 	return &best
 }
 
-// nearby returns the requested shape, the neighbours, those that a bottleneck suggests, and other batch
-// sizes.
+// nearby returns the requested shape, the neighbours, and those that a bottleneck suggests.
 func (p *resizePlan) nearby(j *planned) []speed.Shape {
 	b := speed.FindBottleneck(j.Window, speed.ScalingOf(j.Facts, j.Model, j.Window))
-	return slices.Concat(j.Facts.WithBatches(j.Shape), b.Shapes(&j.mean), []speed.Shape{j.Requested},
+	return slices.Concat(b.Shapes(&j.mean), []speed.Shape{j.Requested},
 		j.Shape.Neighbours(j.Facts.Architecture, p.largest))
 }
 
 // isAllowed reports whether a job may have a shape: it is valid and not barred, its cores are free, and
 // while a queue waits, a job only grows to be restored.
 func (p *resizePlan) isAllowed(j *planned, barred []policy.BarredShape, to speed.Shape) bool {
-	if !j.Facts.Allows(&to) || !to.IsWithin(&p.largest) {
+	if !to.IsValid(j.Facts.Architecture) || !to.IsWithin(&p.largest) {
 		return false
 	}
 	more := to.Cores() - j.Shape.Cores()
@@ -215,17 +214,7 @@ func (p *resizePlan) isAllowed(j *planned, barred []policy.BarredShape, to speed
 		return false
 	}
 	isBarred := slices.ContainsFunc(barred, func(b policy.BarredShape) bool { return b.Shape == to })
-	return !isBarred && p.fitsMemory(j, to)
-}
-
-// fitsMemory reports whether a batch fits the memory of the workers. At most, all of their memory
-// grows with the batch.
-func (p *resizePlan) fitsMemory(j *planned, to speed.Shape) bool {
-	if to.Samples == j.Shape.Samples {
-		return true
-	}
-	growth := j.Facts.Samples(&to) / j.Facts.Samples(&j.Shape)
-	return growth <= 1 || growth*j.mean.MemoryRatio < speed.MemoryThreshold
+	return !isBarred
 }
 
 // outright returns the best shapes by the model, if it knows enough shapes.
@@ -260,15 +249,14 @@ func (p *resizePlan) rate(j *planned, to speed.Shape, ratio *speedRatio) (r poli
 	cores := j.Shape.Cores()
 	more, isQueue := to.Cores()-cores, len(p.view.Queue) > 0
 	growth := float64(more) / float64(cores)
-	pause := j.pauseBefore(to)
 	lower := ratio.lower
 	saving := lower / (1 + growth) // ratio of core-seconds
-	keepsDeadline := j.keepsDeadline(ratio.safe, pause)
-	isShrink := isQueue && more < 0 && keepsDeadline && j.endsInTime(ratio.mean, pause)
+	keepsDeadline := j.keepsDeadline(ratio.safe)
+	isShrink := isQueue && more < 0 && keepsDeadline && j.endsInTime(ratio.mean)
 	switch {
-	case isShrink && j.paysBack(saving, pause):
+	case isShrink && j.paysBack(saving):
 		return policy.ReasonShrink, saving - 1
-	case !j.paysBack(lower, pause) || ratio.safe < 1 && !keepsDeadline:
+	case !j.paysBack(lower) || ratio.safe < 1 && !keepsDeadline:
 		return r, 0
 	case isQueue && more > 0:
 		return policy.ReasonRestore, lower - 1

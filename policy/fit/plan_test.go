@@ -194,14 +194,6 @@ func viewOf(data []byte) *clusterView {
 		if f.Architecture != speed.ParameterServer {
 			j.Shape.Servers, j.Shape.ServerCores = 0, 0
 		}
-		if s.next(3) == 0 {
-			j.Facts.Batches = []speed.Batch{
-				{Samples: 16, WorkRatio: float64(s.next(10)) / 10},
-				{Samples: 256, WorkRatio: 1 + float64(s.next(40))/10},
-			}
-			f = j.Facts
-			j.Shape.Samples = []int{0, 16, 256, 256, 17}[s.next(5)]
-		}
 		if !j.Requested.IsValid(f.Architecture) && s.next(8) > 0 {
 			j.Requested = j.Shape
 		}
@@ -272,7 +264,7 @@ func checkRules(t *testing.T, j *training, m *resizing) {
 	after := before / m.LowerSpeedRatio
 	left := j.Deadline.Sub(now).Seconds()
 	const rounding = 1e-6
-	pause := pauseOf(j, m)
+	pause := j.Pause.Seconds()
 	if !j.Deadline.IsZero() && before <= left && pause+after > left+rounding {
 		t.Fatalf("move %+v: the job ends %g s after its deadline", m, pause+after-left)
 	}
@@ -280,46 +272,12 @@ func checkRules(t *testing.T, j *training, m *resizing) {
 	if isFaster && before-after < 2*pause-rounding {
 		t.Fatalf("move %+v saves %g s, and pauses for %g s", m, before-after, pause)
 	}
-	if !isAllowedBatch(j, m.To.Samples) {
-		t.Fatalf("move %+v: the batch size is none of %+v", m, j.Facts.Batches)
-	}
-	growth := samplesOf(j, m.To) / samplesOf(j, m.From)
-	memory := 0.0
-	for i := range j.Window {
-		memory += j.Window[i].MemoryRatio / float64(len(j.Window))
-	}
-	if growth > 1 && m.Reason != policy.ReasonUndo && memory*growth >= 0.9+rounding {
-		t.Fatalf("move %+v: the batch grows by %g at %g of the memory", m, growth, memory)
-	}
 	isBarred := slices.ContainsFunc(j.Record.Barred, func(b policy.BarredShape) bool {
 		return b.Shape == m.To && b.Until.After(now)
 	})
 	if isBarred && m.Reason != policy.ReasonUndo {
 		t.Fatalf("move %+v: the shape is barred", m)
 	}
-}
-
-// pauseOf returns the seconds of a move: a batch size alone is changed without a pause.
-func pauseOf(j *training, m *resizing) float64 {
-	same := m.To
-	same.Samples = m.From.Samples
-	if same == m.From {
-		return 0
-	}
-	return j.Pause.Seconds()
-}
-
-func samplesOf(j *training, s speed.Shape) float64 {
-	if s.Samples == 0 {
-		return j.Facts.SamplesPerWorker
-	}
-	return float64(s.Samples)
-}
-
-func isAllowedBatch(j *training, samples int) bool {
-	return samples == 0 || slices.ContainsFunc(j.Facts.Batches, func(b speed.Batch) bool {
-		return b.Samples == samples && b.WorkRatio > 0
-	})
 }
 
 func FuzzPlan(f *testing.F) {

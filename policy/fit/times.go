@@ -43,33 +43,21 @@ func (j *planned) minSpeed() float64 {
 	return math.Inf(1)
 }
 
-// pauseBefore returns the seconds for which a job pauses before it has another shape. A batch size is
-// changed at the next epoch without a pause.
-func (j *planned) pauseBefore(to speed.Shape) float64 {
-	if to.Samples == j.Shape.Samples {
-		return j.pause
-	}
-	if to.Samples = j.Shape.Samples; to == j.Shape {
-		return 0
-	}
-	return j.pause
-}
-
 // paysBack reports whether a ratio of the speed, or of core-seconds, saves enough of the remaining
-// time for a pause.
-func (j *planned) paysBack(ratio, pause float64) bool {
-	return ratio > 1 && j.remaining-j.remaining/ratio >= costFactor*pause
+// time for its pause.
+func (j *planned) paysBack(ratio float64) bool {
+	return ratio > 1 && j.remaining-j.remaining/ratio >= costFactor*j.pause
 }
 
 // endsInTime reports whether a job with a ratio of its speed still ends no later than it would have
 // with the requested shape.
-func (j *planned) endsInTime(ratio, pause float64) bool {
-	return j.elapsed+pause+j.remaining/ratio <= j.requested
+func (j *planned) endsInTime(ratio float64) bool {
+	return j.elapsed+j.pause+j.remaining/ratio <= j.requested
 }
 
 // keepsDeadline reports whether a job with a ratio of its speed still ends by its deadline.
-func (j *planned) keepsDeadline(ratio, pause float64) bool {
-	return j.left >= pause+j.remaining/ratio
+func (j *planned) keepsDeadline(ratio float64) bool {
+	return j.left >= j.pause+j.remaining/ratio
 }
 
 // isRestorable reports whether a job that would end later than with the requested shape may have a
@@ -86,7 +74,7 @@ func (j *planned) surelyEndsInTime(to speed.Shape) bool {
 	mean, standardError := j.Model.Gain(j.Requested, to)
 	slowest := math.Exp(mean - lateFactor*standardError) // relative to the requested shape
 
-	spent := (j.elapsed + j.pauseBefore(to)) / shortest
+	spent := (j.elapsed + j.pause) / shortest
 	left := j.RemainingSamples / (j.DoneSamples + j.RemainingSamples)
 	return spent+left/slowest <= 1+lateRatio
 }
@@ -99,7 +87,7 @@ func (j *planned) surelyEndsInTime(to speed.Shape) bool {
 func (p *resizePlan) judge(j *planned, record *policy.Record) *proposal {
 	trial := record.Trial
 	record.Trial = nil
-	if trial == nil || trial.From == j.Shape || !j.Facts.Allows(&trial.From) {
+	if trial == nil || trial.From == j.Shape || !trial.From.IsValid(j.Facts.Architecture) {
 		return nil
 	}
 	after := j.Facts.Speed(j.Shape, j.mean.StepSeconds)
@@ -125,10 +113,8 @@ func (p *resizePlan) judge(j *planned, record *policy.Record) *proposal {
 		record.RestUntil = p.view.Now.Add(restTime)
 	}
 	ratio, lower := math.Exp(-measured), math.Exp(-measured-bound)
-	pause := j.pauseBefore(trial.From)
-	isFaster := j.paysBack(lower, pause)
-	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores), pause) &&
-		j.keepsDeadline(lower, pause)
+	isFaster := j.paysBack(lower)
+	isCheaper := cores > 0 && j.paysBack(lower*math.Exp(cores)) && j.keepsDeadline(lower)
 	if !isFaster && !isCheaper {
 		return nil
 	}

@@ -10,11 +10,10 @@ import (
 )
 
 var (
-	facts    = speedtest.Facts
-	truth    = speedtest.Truth
-	largest  = speedtest.Largest
-	speeds   = truth.Speeds(largest)
-	measured = speedtest.Measured
+	facts   = speedtest.Facts
+	truth   = speedtest.Truth
+	largest = speedtest.Largest
+	speeds  = truth.Speeds(largest)
 )
 
 // reportOf returns the exact telemetry of a job in a shape.

@@ -76,7 +76,7 @@ func FindBottleneck(window []StepReport, s Scaling) Bottleneck {
 		idle = min(idle, m.ServerCPURatio)
 	}
 	switch {
-	case reaches(m.MemoryRatio, MemoryThreshold) || reaches(m.MemoryPressureRatio, memoryPressureThreshold):
+	case reaches(m.MemoryRatio, memoryThreshold) || reaches(m.MemoryPressureRatio, memoryPressureThreshold):
 		return BottleneckMemory
 	case hasStraggler(window):
 		return BottleneckStraggler
@@ -204,7 +204,7 @@ func ScalingOf(f Facts, m *Model, window []StepReport) Scaling {
 	} else {
 		scaling.LastWorkerGainRatio = 1
 	}
-	if surplus := surplusOf(&mean); f.Allows(&surplus) {
+	if surplus := surplusOf(&mean); surplus.IsValid(f.Architecture) {
 		gain, _ := m.Gain(s, surplus)
 		scaling.SurplusLossRatio = -math.Expm1(gain)
 	} else {

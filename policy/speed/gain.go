@@ -19,9 +19,9 @@ func (m *Model) Speed(s Shape) float64 { return m.facts.Speed(s, m.StepSeconds(s
 
 // Gains prices the changes of a shape.
 type Gains struct {
-	model    *Model
-	progress float64   // of a step
-	seconds  []logStep // of a step, by fit
+	model   *Model
+	workers float64
+	seconds []logStep // of a step, by fit
 }
 
 // logStep is the logarithm of a step time, with its derivatives by the coefficients.
@@ -32,7 +32,7 @@ type logStep struct {
 
 // GainsFrom prices the changes of a shape.
 func (m *Model) GainsFrom(from Shape) *Gains {
-	return &Gains{m, m.facts.progress(&from), m.logSteps(from)}
+	return &Gains{m, float64(from.Workers), m.logSteps(from)}
 }
 
 // logSteps returns the step times of a shape by each fit.
@@ -51,7 +51,7 @@ func (m *Model) logSteps(s Shape) []logStep {
 // To returns the logarithm of the ratio of the speed of a shape, and its standard error. Errors that
 // both shapes share cancel out.
 func (g *Gains) To(to Shape) (mean, standardError float64) {
-	progress := math.Log(g.model.facts.progress(&to) / g.progress)
+	progress := math.Log(float64(to.Workers) / g.workers)
 	squares := 0.0
 	for i, step := range g.model.logSteps(to) {
 		f := &g.model.fits[i]
@@ -108,7 +108,7 @@ type frontShape struct {
 // matters, so that it decides only between equally fast shapes.
 const fewerCores = 1e-9
 
-// newShapeFront prices all shapes up to the largest, with each batch size.
+// newShapeFront prices all shapes up to the largest.
 func newShapeFront(m *Model, largest Shape) shapeFront {
 	fastest := make(shapeFront, largest.Cores()+1) // by number of cores
 	for s := range m.facts.shapes(largest) {
@@ -127,12 +127,8 @@ func newShapeFront(m *Model, largest Shape) shapeFront {
 	return front
 }
 
-// shapes yields all shapes up to the largest, with each batch size.
+// shapes yields all shapes up to the largest.
 func (f *Facts) shapes(largest Shape) func(yield func(Shape) bool) {
-	batches := []int{0}
-	for _, b := range f.Batches {
-		batches = append(batches, b.Samples)
-	}
 	servers := []Shape{{}}
 	if f.Architecture == ParameterServer {
 		servers = nil
@@ -143,14 +139,11 @@ func (f *Facts) shapes(largest Shape) func(yield func(Shape) bool) {
 		}
 	}
 	return func(yield func(Shape) bool) {
-		for _, samples := range batches {
-			for n := range largest.Workers * largest.WorkerCores {
-				for _, s := range servers {
-					s.Workers, s.WorkerCores = 1+n/largest.WorkerCores, 1+n%largest.WorkerCores
-					s.Samples = samples
-					if !yield(s) {
-						return
-					}
+		for n := range largest.Workers * largest.WorkerCores {
+			for _, s := range servers {
+				s.Workers, s.WorkerCores = 1+n/largest.WorkerCores, 1+n%largest.WorkerCores
+				if !yield(s) {
+					return
 				}
 			}
 		}

@@ -66,7 +66,7 @@ func TestLearn_FindsTheSpeedOfOtherShapes(t *testing.T) {
 // The more shapes a job has shown, the smaller are the errors.
 func TestLearn_ErrorsShrink(t *testing.T) {
 	shapes := []speed.Shape{
-		{4, 4, 2, 2, 0}, {4, 3, 2, 2, 0}, {5, 4, 2, 1, 0}, {3, 6, 3, 1, 0}, {6, 2, 1, 2, 0}, {2, 8, 4, 1, 0},
+		{4, 4, 2, 2}, {4, 3, 2, 2}, {5, 4, 2, 1}, {3, 6, 3, 1}, {6, 2, 1, 2}, {2, 8, 4, 1},
 	}
 	target := speed.Shape{Workers: 6, WorkerCores: 3, Servers: 2, ServerCores: 2}
 	before := math.Inf(1)

@@ -10,7 +10,7 @@ const (
 	maxVariation = 0.1
 
 	// Bottlenecks.
-	MemoryThreshold         = 0.9  // of the limit
+	memoryThreshold         = 0.9  // of the limit
 	memoryPressureThreshold = 0.1  // of the time stalled
 	stragglerThreshold      = 1.3  // largest divided by the median step time of the workers
 	ioWaitThreshold         = 0.15 // of the node

@@ -1,9 +1,8 @@
 // Package speed predicts how fast a distributed training runs in another shape, and finds what limits it.
 //
-// A shape is a number of workers and servers with their cores, and a batch size. The step time of a
-// shape follows a law (section 3.3 of the design page resource-policies), whose coefficients Learn fits
-// to the steps that a job has shown. FindBottleneck names what limits a job by its telemetry. All
-// functions are pure.
+// A shape is a number of workers and servers with their cores. The step time of a shape follows
+// a law (section 3.3 of the design page resource-policies), whose coefficients Learn fits to the steps
+// that a job has shown. FindBottleneck names what limits a job by its telemetry. All functions are pure.
 package speed
 
 // Architecture is how the workers of a job exchange gradients.
@@ -22,8 +21,6 @@ type Shape struct {
 	WorkerCores int // of each worker
 	Servers     int
 	ServerCores int // of each server
-	// Samples is the batch size of a worker, one of Facts.Batches; 0 means Facts.SamplesPerWorker.
-	Samples int
 }
 
 // Cores returns the cores of all workers and servers.
@@ -55,54 +52,6 @@ type Facts struct {
 	SamplesPerWorker float64 // in a step
 	ModelBytes       float64
 	BytesPerSecond   float64 // of the link of a worker or server
-	// Batches are other batch sizes that the request allows, in ascending order. None: the batch
-	// size stays.
-	Batches []Batch
-}
-
-// Batch is a batch size that a job may change to.
-type Batch struct {
-	Samples int // per worker in a step; above 0
-	// WorkRatio is the number of samples that the job needs for its accuracy with this batch size,
-	// divided by the number with Facts.SamplesPerWorker. It is the price of a larger batch. Like all
-	// speeds of this package, it does not depend on the number of workers.
-	WorkRatio float64
-}
-
-// Allows reports whether a job may have a shape.
-func (f *Facts) Allows(s *Shape) bool {
-	return s.IsValid(f.Architecture) && (s.Samples == 0 || f.batch(s.Samples) != nil)
-}
-
-// batch returns an allowed batch size; nil if there is none.
-func (f *Facts) batch(samples int) *Batch {
-	for i := range f.Batches {
-		if b := &f.Batches[i]; b.Samples == samples && samples > 0 && b.WorkRatio > 0 {
-			return b
-		}
-	}
-	return nil
-}
-
-// Samples returns the batch size of a worker in a shape.
-func (f *Facts) Samples(s *Shape) float64 {
-	if s.Samples == 0 {
-		return f.SamplesPerWorker
-	}
-	return float64(s.Samples)
-}
-
-// progress returns what a step in a shape contributes, in samples of SamplesPerWorker. It is 0 for a
-// batch size that is not allowed.
-func (f *Facts) progress(s *Shape) float64 {
-	if s.Samples == 0 {
-		return float64(s.Workers) * f.SamplesPerWorker
-	}
-	b := f.batch(s.Samples)
-	if b == nil {
-		return 0
-	}
-	return float64(s.Workers) * float64(s.Samples) / b.WorkRatio
 }
 
 const termCount = 6
@@ -145,7 +94,7 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 
 // computeTerm returns the term of the computation, the only one that depends on the knee.
 func (f *Facts) computeTerm(s *Shape, knee float64) float64 {
-	return f.Samples(s) / min(float64(s.WorkerCores), knee)
+	return f.SamplesPerWorker / min(float64(s.WorkerCores), knee)
 }
 
 // StepSeconds returns the step time of a shape for known coefficients.
@@ -154,10 +103,9 @@ func (f *Facts) StepSeconds(s Shape, c Coefficients, knee float64) float64 {
 	return dot(&t, &c)
 }
 
-// Speed returns the progress per second of a shape whose step takes this time: samples, and with
-// another batch size as many as the job would need with SamplesPerWorker for the same accuracy.
+// Speed returns the samples per second of a shape whose step takes this time.
 func (f *Facts) Speed(s Shape, stepSeconds float64) float64 {
-	return f.progress(&s) / stepSeconds
+	return float64(s.Workers) * f.SamplesPerWorker / stepSeconds
 }
 
 func (t terms) times(factor float64) terms {
@@ -219,21 +167,7 @@ func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
 	return found
 }
 
-// WithBatches returns a shape with each allowed batch size.
-func (f *Facts) WithBatches(s Shape) []Shape {
-	if len(f.Batches) == 0 {
-		return nil
-	}
-	s.Samples = 0
-	found := []Shape{s}
-	for i := range f.Batches {
-		s.Samples = f.Batches[i].Samples
-		found = append(found, s)
-	}
-	return found
-}
-
-// add changes the numbers of the shape, but not its batch size.
+// add changes the numbers of the shape.
 func (s *Shape) add(change *Shape) {
 	s.Workers += change.Workers
 	s.WorkerCores += change.WorkerCores

@@ -26,7 +26,7 @@ type simulateCommand struct {
 // simulateFigures reproduces the figures of a publication.
 type simulateFigures struct {
 	outputFlags
-	System string `arg:"" help:"ce: CE-scaling plans the resources of tunings and trainings; flowcon: FlowCon divides CPU among trainings by the fall of their losses; nearchus: NEARCHUS resizes trainings by their bottlenecks." enum:"ce,flowcon,nearchus"`
+	System string `arg:"" help:"ce: CE-scaling plans the resources of the stages of a tuning; flowcon: FlowCon divides CPU among trainings by the fall of their losses; nearchus: NEARCHUS resizes trainings by their bottlenecks." enum:"ce,flowcon,nearchus"`
 	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
 
@@ -55,7 +55,7 @@ func (c *simulateFigures) Run(w *environment) error {
 func (c *simulateFigures) reproduce(ctx context.Context, bar *services.StepBar) (figures, error) {
 	switch c.System {
 	case "ce":
-		return tuning.ReproduceAll()
+		return tuning.Reproduce()
 	case "flowcon":
 		return sharing.Reproduce(), nil
 	}

@@ -18,7 +18,6 @@ const (
 	KnowsNothing   Knowledge = "nothing" // jobs keep the guessed shape
 	KnowsTruth     Knowledge = "true model"
 	KnowsTelemetry Knowledge = "model learned from steps, CPU and link"
-	KnowsSteps     Knowledge = "model learned from steps alone"
 )
 
 // The simulated cluster (section 3.6 of the design page resource-policies).
@@ -107,12 +106,16 @@ func (r *resizeRun) start() {
 		r.free -= j.Job.Guess.Cores()
 		r.running = append(r.running, &runningTraining{
 			Training: policy.Training{
-				Facts: j.Job.Facts, Requested: j.Job.Guess, Shape: j.Job.Guess, Model: j.Job.Speeds, Pause: movePause,
+				Facts:     j.Job.Truth.Facts,
+				Requested: j.Job.Guess,
+				Shape:     j.Job.Guess,
+				Model:     j.Job.Speeds,
+				Pause:     movePause,
 			},
 			result:     j,
 			started:    r.now,
 			nextReport: r.now + reportEvery,
-			prior:      speed.Nearest(r.finished, j.Job.Facts),
+			prior:      speed.Nearest(r.finished, j.Job.Truth.Facts),
 		})
 	}
 }
@@ -151,22 +154,14 @@ func (r *resizeRun) end() int {
 
 // learn returns the model of a job that learns; nil before its first window.
 func (r *resizeRun) learn(t *runningTraining) *speed.Model {
-	if r.knowledge != KnowsTelemetry && r.knowledge != KnowsSteps {
+	if r.knowledge != KnowsTelemetry {
 		return nil
 	}
 	seen := slices.Clone(t.Seen)
 	if len(t.Window) >= reportsPerWindow {
-		seen = append(seen, r.shapeTime(t))
+		seen = append(seen, speed.NewShapeTime(t.Window))
 	}
-	return speed.Learn(t.result.Job.Facts, seen, t.prior, largest)
-}
-
-func (r *resizeRun) shapeTime(t *runningTraining) speed.ShapeTime {
-	s := speed.NewShapeTime(t.Window)
-	if r.knowledge == KnowsSteps {
-		s.ComputeCoreSeconds, s.UpdateSeconds, s.TransferSeconds = 0, 0, 0
-	}
-	return s
+	return speed.Learn(t.result.Job.Truth.Facts, seen, t.prior, largest)
 }
 
 // plan asks the policy about the jobs whose windows are complete, and carries out its moves.
@@ -203,7 +198,7 @@ var resizing = fit.New(largest)
 func duration(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 
 func (r *resizeRun) move(t *runningTraining, to speed.Shape) {
-	t.Seen = append(t.Seen, r.shapeTime(t))
+	t.Seen = append(t.Seen, speed.NewShapeTime(t.Window))
 	r.free -= to.Cores() - t.Shape.Cores()
 	t.Shape, t.Window = to, nil
 	t.pausedUntil = r.now + movePause.Seconds()

@@ -2,13 +2,10 @@ package resize
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
 
-	"courier/policy/speed"
 	"courier/simulate/figures"
 
 	"golang.org/x/sync/errgroup"
@@ -59,21 +56,14 @@ var comparisonCases = []comparisonCase{
 	{"all guesses, mean gap 95 s", 95, 0, 1, designed, none},
 }
 
-// knowledges returns what is compared with keeping the guesses. Without CPU and link, a model is learned
-// for the published guesses only.
-func (c *comparisonCase) knowledges() []Knowledge {
-	if c.low == 0.6 {
-		return []Knowledge{KnowsTruth, KnowsTelemetry, KnowsSteps}
-	}
-	return []Knowledge{KnowsTruth, KnowsTelemetry}
-}
+// compared is what is compared with keeping the guesses.
+var compared = []Knowledge{KnowsTruth, KnowsTelemetry}
 
 // Reproduce simulates all cases with a number of seeds, and compares their figures with the published
 // ones. progress is called after each comparison, one call at a time.
 func Reproduce(ctx context.Context, seeds int, progress func(done, total int)) (*figures.Comparisons, error) {
 	f := &figures.Comparisons{}
-	addTunedSpeed(f)
-	runs := &seedRuns{seeds: seeds, progress: progress, total: (len(comparisonCases) + 1) * seeds}
+	runs := &seedRuns{seeds: seeds, progress: progress, total: len(comparisonCases) * seeds}
 	for i := range comparisonCases {
 		c := &comparisonCases[i]
 		bySeed, err := runs.simulate(ctx, c.simulate)
@@ -82,7 +72,7 @@ func Reproduce(ctx context.Context, seeds int, progress func(done, total int)) (
 		}
 		c.add(f, bySeed)
 	}
-	return f, addBatches(ctx, f, runs)
+	return f, nil
 }
 
 // effects are what a variant changes in a simulation, by name.
@@ -103,7 +93,7 @@ const (
 func (c *comparisonCase) simulate(seed uint64) (all []effects) {
 	jobs := Population{jobsPerRun, c.gap, c.low, c.high}.Draw(seed)
 	before := Simulate(jobs, KnowsNothing, seed)
-	for _, k := range c.knowledges() {
+	for _, k := range compared {
 		after := Simulate(jobs, k, seed)
 		e := reductions(before, after)
 		all = append(all, e)
@@ -148,7 +138,7 @@ func (o *Outcome) slower() (ratio, slowest float64) {
 // add adds the figures of a case. The bars of a learned model hold for all guesses; the slowest job
 // is that of all seeds.
 func (c *comparisonCase) add(f *figures.Comparisons, bySeed [][]effects) {
-	for i, k := range c.knowledges() {
+	for i, k := range compared {
 		values := func(name string) []float64 { return valuesOf(bySeed, i, name) }
 		f.Begin(string(k)+", "+c.name, "")
 		targets := c.learned
@@ -173,49 +163,6 @@ func valuesOf(bySeed [][]effects, variant int, name string) (values []float64) {
 		values = append(values, variants[variant][name])
 	}
 	return values
-}
-
-// tunedJobs is the number of jobs whose speed is compared at equal cores.
-const tunedJobs = 2000
-
-// addTunedSpeed adds how much faster the best shape with as many cores is than the guess, and what
-// exchanges reach without the best shape of the model.
-func addTunedSpeed(f *figures.Comparisons) {
-	random := rand.New(rand.NewPCG(1, 0))
-	var gains, reached []float64
-	moves := 0.0
-	for range tunedJobs {
-		j := newGuessedJob(random)
-		gains = append(gains, 1/j.GuessRatio-1)
-		ratio, n := j.exchange()
-		reached = append(reached, ratio)
-		moves += float64(n)
-	}
-	slices.Sort(gains)
-	slices.Sort(reached)
-	f.Begin(fmt.Sprintf("true model, equal cores, %d jobs", tunedJobs), "")
-	const speed = "speed of the best shape, "
-	f.Add(figures.Increase, speed+"median", figures.Reported(0.58), gains[tunedJobs/2])
-	f.Add(figures.Increase, speed+"75th percentile", figures.Reported(1.22), gains[tunedJobs*3/4])
-	f.Add(figures.Increase, speed+"90th percentile", figures.Reported(2.36), gains[tunedJobs*9/10])
-	f.Add(figures.Level, "speed after exchanges, of the best, median", figures.Reported(0.94), reached[tunedJobs/2])
-	f.Add(figures.Count, "exchanges until none is faster, mean", figures.Reported(3.4), moves/tunedJobs)
-}
-
-// exchange moves from the guess to the fastest neighbour without more cores, until none is faster.
-// It returns the speed, divided by the best, and the number of moves.
-func (j *GuessedJob) exchange() (ratio float64, moves int) {
-	s, next := speed.Shape{}, j.Guess
-	for moves = -1; next != s; moves++ {
-		s = next
-		for _, n := range s.Neighbours(j.Truth.Facts.Architecture, largest) {
-			if n.Cores() <= j.Guess.Cores() && j.speed(n) > j.speed(next) {
-				next = n
-			}
-		}
-	}
-	best, _ := j.Speeds.Fastest(j.Guess.Cores())
-	return j.speed(s) / j.speed(best), moves
 }
 
 // seedRuns simulates seeds, and reports how many simulations have ended.

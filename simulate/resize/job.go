@@ -7,7 +7,6 @@
 package resize
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"strconv"
@@ -21,9 +20,8 @@ type GuessedJob struct {
 	ArrivalSeconds float64
 	Guess          speed.Shape
 	Truth          speed.KnownModel
-	Facts          speed.Facts  // what the policy knows: Truth.Facts, but for the prices of batch sizes
-	Speeds         *speed.Model // of Truth with these facts
-	WorkSeconds    float64      // in the guessed shape with Truth.Facts.SamplesPerWorker
+	Speeds         *speed.Model // of Truth
+	WorkSeconds    float64      // in the guessed shape
 	// GuessRatio is the speed in the guessed shape, divided by the best with as many cores.
 	GuessRatio float64
 }
@@ -32,11 +30,7 @@ type GuessedJob struct {
 var largest = speed.Shape{Workers: 8, WorkerCores: 8, Servers: 4, ServerCores: 4}
 
 // Samples returns the samples that the job trains on.
-func (j *GuessedJob) Samples() float64 {
-	s := j.Guess
-	s.Samples = 0
-	return j.WorkSeconds * j.speed(s)
-}
+func (j *GuessedJob) Samples() float64 { return j.WorkSeconds * j.speed(j.Guess) }
 
 func (j *GuessedJob) speed(s speed.Shape) float64 {
 	return j.Truth.Facts.Speed(s, j.Truth.StepSeconds(s))
@@ -66,7 +60,6 @@ func newGuessedJob(random *rand.Rand) GuessedJob {
 		},
 		WorkSeconds: 300 + 2100*random.Float64(),
 	}
-	j.Facts = j.Truth.Facts
 	j.Speeds = j.Truth.Speeds(largest)
 	best, _ := j.Speeds.Fastest(j.Guess.Cores())
 	j.GuessRatio = j.speed(j.Guess) / j.speed(best)
@@ -104,9 +97,8 @@ type stepParts struct{ compute, update, transfer, rest float64 }
 func (j *GuessedJob) parts(s speed.Shape) stepParts {
 	c, f := &j.Truth.Coefficients, &j.Truth.Facts
 	workers, servers := float64(s.Workers), float64(s.Servers)
-	samples := cmp.Or(float64(s.Samples), f.SamplesPerWorker)
 	p := stepParts{
-		compute:  c[1] * samples / min(float64(s.WorkerCores), j.Truth.Knee),
+		compute:  c[1] * f.SamplesPerWorker / min(float64(s.WorkerCores), j.Truth.Knee),
 		update:   c[2] * workers / (servers * float64(s.ServerCores)),
 		transfer: c[3] * 2 * f.ModelBytes / f.BytesPerSecond * max(workers/servers, 1),
 	}

@@ -2,10 +2,7 @@ package resize
 
 import (
 	"math"
-	"strings"
 	"testing"
-
-	"courier/simulate/figures"
 )
 
 func TestDraw_KeepsThePopulation(t *testing.T) {
@@ -75,27 +72,5 @@ func TestSimulate_ReachesThePublishedReductions(t *testing.T) {
 	ofTrue := reductions(before, known)[effectCompletion]
 	if ofLearned := reductions(before, learned)[effectCompletion]; ofLearned < 0.8*ofTrue {
 		t.Errorf("learned model: completion -%.3f, want 80 %% of -%.3f", ofLearned, ofTrue)
-	}
-}
-
-// A choice of batch sizes together with shapes beats both shapes alone and batch sizes alone, also
-// with uncertain prices.
-func TestAddBatches_GainFromBatchSizes(t *testing.T) {
-	f := &figures.Comparisons{}
-	if err := addBatches(t.Context(), f, &seedRuns{seeds: 1, progress: func(int, int) {}}); err != nil {
-		t.Fatal(err)
-	}
-	simple, joint := 0.0, 1.0
-	for _, figure := range f.Figures {
-		switch {
-		case figure.Name != effectCompletion:
-		case strings.HasPrefix(figure.Variant, "learned model, batch sizes"):
-			joint = min(joint, figure.Reached)
-		default:
-			simple = max(simple, figure.Reached)
-		}
-	}
-	if joint <= simple {
-		t.Errorf("completion -%.3f with batch sizes, want more than the best simple rule's -%.3f", joint, simple)
 	}
 }
