@@ -15,10 +15,6 @@ type advisorCommand struct {
 	adviceFlags
 }
 
-func (*advisorCommand) Help() string {
-	return example("courier advisor --nats-url nats://nats:4222 --http-address :9100")
-}
-
 // admissionFlags are the policy of the cluster.
 type admissionFlags struct {
 	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`

@@ -15,8 +15,6 @@ import (
 
 type allCommand struct{ localFlags }
 
-func (*allCommand) Help() string { return example("courier all --data courier-data") }
-
 // smallGrowth is the growth of the heap between garbage collections, in percent, of processes that share a
 // machine with trainings: with the default, a burst of events needs a fourth more memory.
 const smallGrowth = 50

@@ -26,16 +26,6 @@ type anovaCommand struct {
 	NoRegressors bool              `help:"Do not compare regressors."`
 }
 
-func (c *anovaCommand) Help() string {
-	return `Examples:
-  courier anova study
-  courier anova study --html report.html
-  courier anova runs.csv --response time_s --factors batch,cpu,network --interactions 2
-  courier anova runs.csv --response time_s --factors network --covariates batch,cpu \
-    --interactions cpu:batch --output csv
-  courier anova --nats-url nats://nats:4222`
-}
-
 func (c *anovaCommand) Run(w *environment) error {
 	o := study.Options{
 		Responses:    c.Response,

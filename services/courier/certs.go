@@ -15,25 +15,6 @@ type certsCommand struct {
 	Days       int      `help:"Validity of certificates in days." default:"825"`
 }
 
-func (c *certsCommand) Help() string {
-	return `Creates the credentials of a cluster:
-  ca.crt, ca.key          certificate authority
-  nats, clickhouse,       certificates and keys (.crt, .key) of the servers, of clients,
-  gateway, client,        and of the routes between NATS servers
-  routes
-  USER.nk                 nkey seed of each NATS user; nkeys.env has the public nkeys
-  NAME.token              gateway token of each person, the operator and prometheus;
-                          the file tokens has their hashes
-  USER.password           password of each ClickHouse user; passwords.xml has their hashes
-
-Existing files are kept: run the same command with another --person to add one. A file that would
-change is written beside the existing one as NAME.new. Only the owner can read the files. Keep
-ca.key and operator.nk in a safe place, not on a server.
-
-Example:
-  courier certs --out secrets --person ada --rights deploy/nats/users.conf --containers`
-}
-
 func (c *certsCommand) Run(w *environment) error {
 	lines, err := certs.Create(certs.Options{
 		Dir:        c.Out,

@@ -31,17 +31,6 @@ type deadReplay struct {
 	DryRun  bool          `help:"Only report what would happen."`
 }
 
-func (c *deadReplay) Help() string {
-	return `Publishes the original bytes on their original subject with the ID of their event, so that no event
-counts twice, and then marks the letter as replayed. Letters that still cannot be decoded and
-truncated ones are refused. The exit status is 1 if a letter was refused. nats stream view DEAD lists
-the letters with their sequences and reasons.
-
-Examples:
-  courier dead replay 4 7
-  courier dead replay --all --stream NODE --dry-run`
-}
-
 // Run replays one letter after the other.
 func (c *deadReplay) Run(w *environment) error {
 	q, err := c.query(time.Now())

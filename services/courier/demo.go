@@ -22,10 +22,6 @@ type demoCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-func (*demoCommand) Help() string {
-	return example("courier demo", "courier demo --stay")
-}
-
 func (c *demoCommand) Run(w *environment) error {
 	dir := c.Data
 	if dir == "" {

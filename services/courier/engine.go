@@ -18,8 +18,6 @@ type engineCommand struct {
 	EngineLibrary string `help:"File of the ClickHouse engine, libchdb.so, to show." env:"COURIER_ENGINE_LIBRARY"`
 }
 
-func (*engineCommand) Help() string { return example("courier engine install", "courier engine show") }
-
 func (c *engineCommand) Run(w *environment) (err error) {
 	var library string
 	switch c.Action {

@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"strings"
 
 	"courier/schemas"
 )
@@ -72,15 +71,6 @@ func nodeName(given string) (string, error) {
 		return schemas.LocalNodeName()
 	}
 	return schemas.NodeName(given), nil
-}
-
-// example returns the end of the help of a command: command lines to copy.
-func example(lines ...string) string {
-	title := "Example:"
-	if len(lines) > 1 {
-		title = "Examples:"
-	}
-	return title + "\n  " + strings.Join(lines, "\n  ")
 }
 
 // outputFlags are the flags of commands that print a result.

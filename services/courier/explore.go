@@ -39,16 +39,6 @@ type exploreCommand struct {
 	Command        []string           `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {gpus}, {epochs} and {replication} are replaced."`
 }
 
-func (c *exploreCommand) Help() string {
-	return `Runs the command with several batch sizes, in random order, and prints which of them meets each SLO
-at the highest accuracy. runs.csv in --dir has a row for each run, and logs the output of each.
-Interrupt it at any time: the same command continues the study.
-
-Examples:
-  courier explore --epochs 3 --batch-sizes 32,64,128 --slo 5m,10m -- python train.py --batch-size {batch} --epochs {epochs}
-  courier explore --epochs 3 --design full --cpus 1,2,4 --jobs 1,2 -- python train.py --batch-size {batch} --threads {cpus}`
-}
-
 func (c *exploreCommand) Run(w *environment) error {
 	command := trainingCommand(c.Command)
 	if len(command) == 0 {

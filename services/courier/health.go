@@ -18,10 +18,6 @@ type healthCommand struct {
 	Timeout time.Duration `help:"Maximum time for the answer." default:"2s" env:"COURIER_TIMEOUT"`
 }
 
-func (*healthCommand) Help() string {
-	return example("courier health http://127.0.0.1:9100/readyz")
-}
-
 // Run sends one request, because a container image may have no shell for a health check.
 func (c *healthCommand) Run(w *environment) error {
 	ctx, cancel := context.WithTimeout(w.ctx, c.Timeout)

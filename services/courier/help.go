@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -48,13 +49,21 @@ var commandGroups = []kong.Group{
 	{Key: "help", Title: "Help:"},
 }
 
-// hideShared hides the shared flags of all commands.
-func hideShared(n *kong.Node) {
+// helpTexts has a section for each command, with the details and the examples of its help.
+//
+//go:embed help.txt
+var helpTexts string
+
+// describe sets the details of all commands, and hides their shared flags.
+func describe(n *kong.Node) {
+	_, text, _ := strings.Cut("\n"+helpTexts, "\n# "+n.Path()+"\n")
+	text, _, _ = strings.Cut(text, "\n\n# ")
+	n.Detail = strings.TrimSpace(text)
 	for _, f := range n.Flags {
 		f.Hidden = f.Hidden || isShared(f)
 	}
 	for _, child := range n.Children {
-		hideShared(child)
+		describe(child)
 	}
 }
 
@@ -100,8 +109,6 @@ func command(c *kong.Context) string {
 type helpCommand struct {
 	Topic []string `arg:"" optional:"" help:"A command, or flags for the flags that several commands have."`
 }
-
-func (*helpCommand) Help() string { return example("courier help run", "courier help flags") }
 
 func (c *helpCommand) Run(w *environment) error {
 	if !slices.Equal(c.Topic, []string{"flags"}) {
@@ -161,8 +168,6 @@ func isCommand(n *kong.Node, words []string) bool {
 
 // versionCommand prints the version, as --version does.
 type versionCommand struct{}
-
-func (*versionCommand) Help() string { return example("courier version") }
 
 func (*versionCommand) Run(w *environment) error {
 	_, err := fmt.Fprintln(w.stdout, buildVersion())

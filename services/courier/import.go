@@ -40,56 +40,6 @@ type importCommand struct {
 	TimeZone        string            `help:"Time zone of timestamps without one, such as Europe/Amsterdam. Without it they are refused, except in the logs of drivers, which are then in UTC."`
 }
 
-func (c *importCommand) Help() string {
-	return `Each run becomes a job with its own times. Importing a file twice adds nothing.
-
-Fields are run_id, model, dataset, batch_size, cpus, epochs, duration_seconds, startup_seconds,
-started_at, ended_at, accuracy, error, concurrent_jobs, nodes, node_cores, cpu_model, gpu_model,
-training_samples, user and outcome. A table with a row per epoch also has epoch, epoch_seconds,
-accuracy, error and loss; an epoch may have several rows. Common other names, such as batch, njobs,
-params.batch_size, metrics.val_acc or "time (min)", are recognized; --columns maps the rest. Metrics on
-validation data are preferred, and accuracies on training data are not imported. A time that only grows
-from row to row is the time since the start. If it may also be the time of each epoch, the run is
-refused, and the message names the flag that decides. Timestamps are RFC 3339, a date with or without a
-time of day, or seconds or milliseconds since 1970. Decimal commas, and dates that begin with the day or
-the month, are read where the values of a table tell which they are. Durations are seconds, or 8m13s, 1.2min, 01:02:03, 1-02:03:04. An accuracy
-above 1 is a percentage; an error, such as a word error rate, is 1 - accuracy.
-
-A run with only a total time has no epochs. Its epoch time is the total time, less startup_seconds
-if known, divided by the number of epochs. That is exact if start-up is negligible or not included,
-and too long otherwise. Its accuracy is that of the last epoch.
-
-Runs with timestamps are co-located where they overlap on a node. Runs without timestamps are
-scheduled sequentially from --since, each beside concurrent_jobs equal jobs.
-
-    json    a run or an epoch per line, with these fields, also in objects such
-            as config; lists of epoch_seconds, accuracies and losses (a value
-            per epoch); an event per line, as courier replay --save writes
-            them; or a document: a list of runs or epochs, trainer_state.json
-            of Hugging Face, a history of Keras, kubectl get pods -o json
-    bigdl   a driver log is a run; it contains the batch size, and --epochs is
-            the expected number
-    mlflow  the epochs come from a metric with a value per epoch (time, accuracy
-            or loss)
-    slurm   a job is a run. Its batch size and its epochs come from flags of the
-            submitted command, such as --batch-size 64, -b 64 or
-            data.batch_size=64, its model from a flag or its name, and its time
-            limit is kept
-    pbs     as slurm
-    spark   an application is a run, and its epochs are the jobs with "epoch 3"
-            in their group or description; without them set --epochs for the
-            total time, or import the driver log
-
-Implausible runs are refused: fewer epochs than expected, exactly the time of another run of this
-import, times that are not positive, an end before the start or in the future, logs of two jobs.
-
-Examples:
-
-  courier import --dry-run runs.csv
-  courier import --sacct now-90days --epochs 20
-  courier import --model lenet5 --epochs 10 --train logs/*.log`
-}
-
 func (c *importCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {

@@ -107,10 +107,6 @@ type submitCommand struct {
 	requestFlags
 }
 
-func (*submitCommand) Help() string {
-	return example("courier submit --model lenet5 --cpus 2,4 --epochs 10 --slo 10m")
-}
-
 func (c *submitCommand) Run(w *environment) error {
 	q := c.request()
 	q.User = c.asker(q.User)
@@ -121,10 +117,6 @@ type predictCommand struct {
 	askFlags
 	requestFlags
 	Explain bool `help:"Also print the evidence for each figure."`
-}
-
-func (*predictCommand) Help() string {
-	return example("courier predict --model lenet5 --cpus 2,4 --epochs 10 --slo 10m --explain")
 }
 
 func (c *predictCommand) Run(w *environment) error {
@@ -142,8 +134,6 @@ type statusCommand struct {
 	outputFlags
 	ID string `arg:"" name:"job" help:"ID of the job."`
 }
-
-func (*statusCommand) Help() string { return example("courier status nightly-1") }
 
 // jobState is the state of a job with its predicted end.
 type jobState struct {
@@ -184,10 +174,6 @@ type cancelCommand struct {
 	Reason string `help:"Reason to record."`
 }
 
-func (*cancelCommand) Help() string {
-	return example("courier cancel nightly-1 --reason 'wrong data'")
-}
-
 func (c *cancelCommand) Run(w *environment) error {
 	q := schemas.JobCancelRequest{JobID: c.ID, Reason: c.Reason}
 	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Job)
@@ -205,10 +191,6 @@ type jobsCommand struct {
 	After  string        `help:"Only jobs after this one in the list; continues a previous page."`
 	Watch  bool          `help:"Refresh the list until Ctrl-C."`
 	Period time.Duration `help:"Refresh interval of --watch." default:"2s"`
-}
-
-func (*jobsCommand) Help() string {
-	return example("courier jobs --state running --limit 50", "courier jobs --at-risk --watch")
 }
 
 func (c *jobsCommand) Run(w *environment) error {
@@ -277,8 +259,6 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 }
 
 type scoreCommand struct{ askFlags }
-
-func (*scoreCommand) Help() string { return example("courier score --output json") }
 
 func (c *scoreCommand) Run(w *environment) error {
 	q := schemas.ScoreRequest{}

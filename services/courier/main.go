@@ -135,7 +135,7 @@ func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 		kong.Exit(func(status int) { panic(exitStatus(status)) }),
 	)
 	if err == nil {
-		hideShared(parser.Model.Node)
+		describe(parser.Model.Node)
 	}
 	return parser, err
 }

@@ -59,10 +59,6 @@ type regressorList struct {
 	Target string `help:"Only regressors of this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-func (*regressorList) Help() string {
-	return example("courier regressor list --target epoch_time")
-}
-
 func (c *regressorList) Run(w *environment) error {
 	q := schemas.RegressorListRequest{Target: c.Target}
 	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Regressors)
@@ -71,10 +67,6 @@ func (c *regressorList) Run(w *environment) error {
 type regressorShow struct {
 	regressorFlags
 	outputFlags
-}
-
-func (*regressorShow) Help() string {
-	return example("courier regressor show epoch_time", "courier regressor show 3f9a1c")
 }
 
 // Run gets the regressor from the trainer, and its history from the log.
@@ -96,11 +88,6 @@ type regressorExport struct {
 	regressorFlags
 	Format string `help:"Format of the file. lightgbm: the trees as text, which LightGBM and leaves read; manifest: everything else, as JSON." enum:"lightgbm,manifest" default:"lightgbm"`
 	Out    string `help:"File to write; - is standard output." default:"-" placeholder:"FILE"`
-}
-
-func (*regressorExport) Help() string {
-	return example("courier regressor export epoch_time --out model.txt",
-		"courier regressor export epoch_time --format manifest")
 }
 
 // Run writes the file as the trainer has stored it.
@@ -132,10 +119,6 @@ type regressorTrain struct {
 	Target string `help:"Only fit this target (epoch_time, startup_time, accuracy)." placeholder:"TARGET"`
 }
 
-func (*regressorTrain) Help() string {
-	return example("courier regressor train --target epoch_time")
-}
-
 func (c *regressorTrain) Run(w *environment) error {
 	q := schemas.TrainRequest{Target: c.Target}
 	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, report.Trained)
@@ -148,10 +131,6 @@ type regressorPromote struct {
 	Reason string `help:"Reason to record." placeholder:"TEXT"`
 }
 
-func (*regressorPromote) Help() string {
-	return example("courier regressor promote epoch_time 3f9a1c --reason 'better on new nodes'")
-}
-
 func (c *regressorPromote) Run(w *environment) error {
 	q := schemas.PromoteRequest{Target: c.Target, ModelDigest: c.Digest, Reason: c.Reason}
 	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
@@ -161,10 +140,6 @@ type regressorRollback struct {
 	askFlags
 	Target string `arg:"" help:"Target of the regressor (epoch_time, startup_time, accuracy)."`
 	Reason string `help:"Reason to record." placeholder:"TEXT"`
-}
-
-func (*regressorRollback) Help() string {
-	return example("courier regressor rollback epoch_time --reason 'bounds too low'")
 }
 
 func (c *regressorRollback) Run(w *environment) error {

@@ -20,13 +20,6 @@ type replayCommand struct {
 	Confidence    float64 `help:"Confidence that --as-of-last-month requests for every job, between 0 and 1." default:"${confidence}" placeholder:"RATIO"`
 }
 
-func (c *replayCommand) Help() string {
-	return `Examples:
-  courier replay --data courier-data
-  courier replay --save log.jsonl
-  courier replay --log log.jsonl --as-of-last-month --confidence 0.99`
-}
-
 func (c *replayCommand) Run(w *environment) error {
 	if err := checkConfidence(c.Confidence); c.AsOfLastMonth && err != nil {
 		return err

@@ -32,11 +32,6 @@ type runCommand struct {
 	Command      []string `arg:"" optional:"" passthrough:"" help:"Training command; {batch}, {cpus}, {epochs} and {epoch}, the number of epochs done, are replaced."`
 }
 
-func (*runCommand) Help() string {
-	return example("courier run --model lenet5 --cpus 1,2,4 --batch-sizes 64,128,256 --epochs 10" +
-		" --slo 10m -- python train.py --batch-size {batch} --workers {cpus} --epochs {epochs}")
-}
-
 func (c *runCommand) Run(w *environment) error {
 	node, err := nodeName(c.Node)
 	if err != nil {

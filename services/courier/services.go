@@ -22,10 +22,6 @@ type collectorCommand struct {
 	SamplesPerMessage int           `help:"Number of samples per message, 1 to 100. A message is sent after its last sample was taken." default:"1" env:"COURIER_SAMPLES_PER_MESSAGE"`
 }
 
-func (*collectorCommand) Help() string {
-	return example("courier collector --nats-url nats://nats:4222 --node $(hostname)")
-}
-
 func (c *collectorCommand) Run(w *environment) error {
 	growSlowly(w)
 	collector.ReleaseMemory() // Parsing the other commands needed this memory.
@@ -63,11 +59,6 @@ type storeCommand struct {
 	clusterFlags
 	BatchMessages int           `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
 	BatchAge      time.Duration `help:"Maximum time that an event waits for its batch." default:"1s" env:"COURIER_BATCH_AGE"`
-}
-
-func (*storeCommand) Help() string {
-	return example("courier store --clickhouse-url clickhouse://courier@clickhouse:9000/courier" +
-		" --clickhouse-password-file courier.password")
 }
 
 func (c *storeCommand) Run(w *environment) error {
@@ -113,11 +104,6 @@ type gatewayCommand struct {
 	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
 	ClickHouseURL string  `name:"clickhouse-http-url" help:"HTTP address of ClickHouse to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
 	hostFlags
-}
-
-func (*gatewayCommand) Help() string {
-	return example("courier gateway --http-address :8080 --tokens tokens" +
-		" --tls-cert gateway.crt --tls-key gateway.key")
 }
 
 // hostFlags are the flags of a gateway that is used by a host name without tokens.

@@ -30,11 +30,6 @@ type simulateFigures struct {
 	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
 
-func (c *simulateFigures) Help() string {
-	return example("courier simulate figures flowcon",
-		"courier simulate figures nearchus --seeds 1 --output json")
-}
-
 // figures are compared with those of the publication.
 type figures interface{ WriteText(out io.Writer) error }
 
@@ -78,12 +73,6 @@ type simulateElastic struct {
 	AllowBatchChange bool          `help:"Let policies choose another profiled batch size for the same number of samples."`
 	Seed             uint64        `help:"Seed of the errors of the rates." default:"1"`
 	Schedule         string        `help:"Write the schedule of the first policy to this file: job, start, end, GPUs and batch size." type:"path" placeholder:"FILE"`
-}
-
-func (c *simulateElastic) Help() string {
-	return `Example:
-  courier simulate elastic --trace cluster01.csv --throughputs throughputs_A100 --gpus 512 --policy deadline,edf
-  courier simulate elastic --trace jobs.csv --throughputs tables --gpus 64 --schedule out.csv`
 }
 
 func (c *simulateElastic) Run(w *environment) error {
@@ -151,11 +140,6 @@ type simulatePromises struct {
 	Confidence  float64  `help:"Confidence that every job requests, between 0 and 1." default:"0.95"`
 	Rules       []string `help:"Rules to compare: ${rules}; also informed, which knows the true probabilities." default:"${rules}"`
 	Refit       int      `help:"Fit the regressors again after this many finished jobs; 0: only once, on the warm-up." default:"0"`
-}
-
-func (c *simulatePromises) Help() string {
-	return `Example:
-  courier simulate promises --submissions 200 --rules courier,paper,random`
 }
 
 func (c *simulatePromises) Run(w *environment) error {

@@ -19,25 +19,6 @@ type sqlCommand struct {
 	Statement string `arg:"" optional:"" help:"A SELECT statement; - or none reads it from standard input."`
 }
 
-func (c *sqlCommand) Help() string {
-	return `Views, and what a row of each is:
-  jobs              submitted job          node_load          node and minute
-  promises          job with an SLO        node_load_hourly   node and hour
-  epochs            epoch                  regressors         regressor
-  advice            advice                 regressor_life     event of a regressor
-  alternatives      alternative            drifts             alarm
-  warnings          SLO at risk            moves              move of a running job
-  loans             loan of CPUs
-
-DESCRIBE jobs lists the columns of a view; docs/cookbook.md has questions with their SQL. The user
-has read access only. A query may take a minute (ten with SETTINGS max_execution_time = 600) and
-512 MiB of memory.
-
-Examples:
-  courier sql 'SELECT * FROM promises LIMIT 10'
-  courier sql --output csv --file report.sql`
-}
-
 // sqlFormats are the formats of ClickHouse by value of --output.
 var sqlFormats = map[string]string{
 	"table": "PrettyCompactMonoBlock",

@@ -19,16 +19,6 @@ type storeSchemaCommand struct {
 	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster: print the statements for each of its servers (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
 
-func (c *storeSchemaCommand) Help() string {
-	return `Prints the SQL that creates the tables and views of an empty database. The store runs it at
-its first start: on a cluster, each statement on all servers before the next one. For a cluster it
-prints replicated tables; a store creates plain ones if no shard has a second replica. At an
-upgrade, the store changes existing tables by itself.
-
-Example:
-  courier store schema --clickhouse-cluster production`
-}
-
 func (c *storeSchemaCommand) Run(w *environment) error {
 	statements, err := store.Schema(c.Cluster)
 	if err != nil {

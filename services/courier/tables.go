@@ -23,17 +23,6 @@ type storeVerifyCommand struct {
 	Since time.Duration `help:"Only verify events of this most recent period, such as 24h; 0s: all events that the tables keep." default:"0s" env:"COURIER_SINCE"`
 }
 
-func (c *storeVerifyCommand) Help() string {
-	return `Compares the distinct events of the log with those of the tables by number and checksum for each
-hour, and the roll-ups with their tables. Stores may run at the same time: events in flight, and
-events that the log has dropped by age, do not count as differences. The ClickHouse user needs only
-read access. The exit status is 1 if anything differs; courier store rebuild restores the tables.
-
-Examples:
-  courier store verify --data courier-data
-  courier store verify --clickhouse-url clickhouse://reader@clickhouse:9000/courier --since 24h`
-}
-
 func (c *storeVerifyCommand) Run(w *environment) error {
 	if err := c.locate(false); err != nil {
 		return err
@@ -136,17 +125,6 @@ type storeRebuildCommand struct {
 	outputFlags
 	Streams       []string `arg:"" optional:"" name:"stream" enum:"JOB,NODE,REGRESSOR,ADVICE" help:"Streams whose tables are rebuilt: JOB, NODE, REGRESSOR or ADVICE (default: all)."`
 	BatchMessages int      `help:"Maximum number of events in a batch." default:"${batch_messages}" env:"COURIER_BATCH_MESSAGES"`
-}
-
-func (c *storeRebuildCommand) Help() string {
-	return `Removes from the tables the events that the log still has, replays the log, and compares both as
-courier store verify does. Events that the log has dropped by age stay in the tables and in the
-roll-ups. A lost database is created again. A running store does the work; without one, this command
-does. If a rebuild is interrupted, the next store finishes it.
-
-Examples:
-  courier store rebuild --data courier-data NODE
-  courier store rebuild --clickhouse-url clickhouse://courier@clickhouse:9000/courier`
 }
 
 func (c *storeRebuildCommand) Run(w *environment) error {

@@ -54,10 +54,6 @@ type trainerCommand struct {
 	Supervised string `hidden:"" help:"Data directory of the courier all that runs this trainer. It stops when standard input closes."`
 }
 
-func (*trainerCommand) Help() string {
-	return example("courier trainer --nats-url nats://nats:4222 --http-address :9100")
-}
-
 // niceness of the trainer, so that answers do not wait for a fit.
 const niceness = 10
 

@@ -34,21 +34,6 @@ type tuneCommand struct {
 	Command   []string      `arg:"" optional:"" passthrough:"" help:"Training command; {epoch} (epochs done), {epochs} (epochs to reach), {cpus}, {trial}, {dir} (directory of the trial, for checkpoints) and the parameters are replaced."`
 }
 
-func (c *tuneCommand) Help() string {
-	return `Searches the parameters of a training command by successive halving: all trials run for a few
-epochs, and the best of them longer. A command with {epoch} or {dir} continues a trial from the
-checkpoint that it wrote before it printed the epoch; otherwise it starts again, and those epochs
-count as spent. The time of an epoch is measured while trials run, with each number of CPUs, and
-the CPUs of each stage are planned by it. trials.csv in --dir has a row for each trial, and logs the
-output. Interrupt it at any time: the same command continues the tuning. It ends with the command
-of the best trial, or at the bound with that of the best so far. The exit code is 1 if the bound is
-too small for all stages.
-
-Examples:
-  courier tune --max-time 30m --trials 16 --epochs 16 --param lr=log:1e-4..1e-1 --param batch=16,32,64 -- python train.py --lr {lr} --batch-size {batch} --epochs {epochs}
-  courier tune --budget 2.5 --cpus 1,2,4 --algorithm asha --trials 81 --eta 3 --epochs 27 --param lr=log:1e-4..1e-1 -- python train.py --lr {lr} --threads {cpus} --epochs {epochs} --resume {dir}/model.pt`
-}
-
 func (c *tuneCommand) Run(w *environment) error {
 	o, err := c.options()
 	if err != nil {

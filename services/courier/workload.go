@@ -12,10 +12,6 @@ type workloadCommand struct {
 	Workload []string `arg:"" passthrough:"" help:"Name of the workload, digits, which trains a network on the UCI optical digits, and its flags; see courier workload digits --help."`
 }
 
-func (*workloadCommand) Help() string {
-	return example("courier workload digits --batch-size 32 --cpus 2 --epochs 10")
-}
-
 // stoppedStatus is the exit status of a shell for a command that SIGTERM ended.
 const stoppedStatus = exitStatus(128 + 15)
 
