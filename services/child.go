@@ -42,10 +42,11 @@ type Child struct {
 	metrics *childMetrics
 	started chan struct{} // closed after the first announcement of a child
 
+	announced sync.Once // closes started
+
 	mu      sync.Mutex
-	stdin   io.WriteCloser // standard input of the child; nil while no child runs
-	address string         // address of the child's HTTP server; empty while there is none
-	pid     int            // process ID of the child; 0 while no child runs
+	address string // address of the child's HTTP server; empty while there is none
+	pid     int    // process ID of the child; 0 while no child runs
 }
 
 // announcement is the first line on a child's standard output.
@@ -112,57 +113,55 @@ func (c *Child) mayRestart(err error) bool {
 	return errors.As(err, &exit) && !exit.Exited()
 }
 
-// runOnce runs one child from its start to its end.
+// runOnce runs one child from its start to its end. The child has its own process group. So it does
+// not receive an interrupt that is typed at the terminal, and this process stops it in the right order:
+// by closing its standard input, and after childStopTimeout by killing it.
 func (c *Child) runOnce(ctx context.Context) error {
-	cmd, stdin, stdout, err := c.start()
+	program, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("start child %s: %w", c.o.Name, err)
 	}
-	c.mu.Lock()
-	c.stdin, c.pid = stdin, cmd.Process.Pid
-	c.mu.Unlock()
-
-	ended := make(chan error, 1)
-	go func() {
-		c.readAnnouncement(stdout) // It returns when the child closes its output.
-		ended <- cmd.Wait()
-	}()
-	select {
-	case err = <-ended:
-		c.closeInput()
-		return fmt.Errorf("child %s ended unexpectedly: %w", c.o.Name, cmp.Or(err, errExited))
-	case <-ctx.Done():
-		c.closeInput()
-		return c.stop(cmd, ended)
+	cmd := exec.CommandContext(ctx, program, c.o.Args...)
+	cmd.Env = append(os.Environ(), c.o.Env...)
+	cmd.Stderr = c.o.Stderr
+	cmd.WaitDelay = childStopTimeout
+	ownProcessGroup(cmd)
+	stdin, failedIn := cmd.StdinPipe()
+	stdout, failedOut := cmd.StdoutPipe()
+	cmd.Cancel = func() error { return stdin.Close() }
+	if err := cmp.Or(failedIn, failedOut); err != nil {
+		return fmt.Errorf("start child %s: %w", c.o.Name, err)
 	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start child %s: %w", c.o.Name, err)
+	}
+	c.set("", cmd.Process.Pid)
+	c.readAnnouncement(stdout, cmd.Process.Pid) // It returns when the child closes its output.
+	err = cmd.Wait()
+	c.set("", 0)
+	if ctx.Err() != nil && !cmd.ProcessState.Exited() {
+		c.log.Warn("child did not stop and was killed", "after_seconds", childStopTimeout.Seconds())
+	}
+	return fmt.Errorf("child %s ended unexpectedly: %w", c.o.Name, cmp.Or(err, errExited))
 }
 
 // errExited is the error of a child that ended with status 0.
 var errExited = errors.New("exit status 0")
 
-// start starts the process in its own process group. So it does not receive an interrupt that is
-// typed at the terminal, and this process stops it in the right order.
-func (c *Child) start() (cmd *exec.Cmd, stdin io.WriteCloser, stdout io.Reader, err error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, nil, nil, err
+// set sets the HTTP address and the process ID of the child.
+func (c *Child) set(address string, pid int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.address, c.pid = address, pid
+	c.metrics.up.Set(0)
+	if address != "" {
+		c.metrics.up.Set(1)
 	}
-	cmd = exec.Command(program, c.o.Args...)
-	cmd.Env = append(os.Environ(), c.o.Env...)
-	cmd.Stderr = c.o.Stderr
-	ownProcessGroup(cmd)
-	if stdin, err = cmd.StdinPipe(); err != nil {
-		return nil, nil, nil, err
-	}
-	if stdout, err = cmd.StdoutPipe(); err != nil {
-		return nil, nil, nil, err
-	}
-	return cmd, stdin, stdout, cmd.Start()
 }
 
 // readAnnouncement reads the HTTP address of the child, and returns when the child has closed its
 // standard output.
-func (c *Child) readAnnouncement(stdout io.Reader) {
+func (c *Child) readAnnouncement(stdout io.Reader, pid int) {
 	r := bufio.NewReader(stdout)
 	line, err := r.ReadBytes('\n')
 	var a announcement
@@ -170,42 +169,10 @@ func (c *Child) readAnnouncement(stdout io.Reader) {
 		err = json.Unmarshal(line, &a)
 	}
 	if err == nil {
-		c.announced(a)
+		c.set(a.HTTPAddress, pid)
+		c.announced.Do(func() { close(c.started) })
 	} else {
 		c.log.Debug("child announced no address", "error", err)
 	}
 	_, _ = io.Copy(io.Discard, r) // A child prints nothing else.
-}
-
-func (c *Child) announced(a announcement) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.address = a.HTTPAddress
-	c.metrics.up.Set(1)
-	select {
-	case <-c.started:
-	default:
-		close(c.started)
-	}
-}
-
-// closeInput closes the standard input of the child, which makes it stop.
-func (c *Child) closeInput() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_ = c.stdin.Close() // The child may have ended already.
-	c.stdin, c.address, c.pid = nil, "", 0
-	c.metrics.up.Set(0)
-}
-
-// stop waits for the child, and kills it after childStopTimeout.
-func (c *Child) stop(cmd *exec.Cmd, ended <-chan error) error {
-	select {
-	case err := <-ended:
-		return err
-	case <-time.After(childStopTimeout):
-	}
-	c.log.Warn("child did not stop and is killed", "after_seconds", childStopTimeout.Seconds())
-	_ = cmd.Process.Kill() // It may just have ended.
-	return <-ended
 }

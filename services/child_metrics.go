@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
@@ -23,23 +24,20 @@ type childMetrics struct {
 }
 
 func newChildMetrics(name string, reg prometheus.Registerer) *childMetrics {
+	factory := promauto.With(reg)
 	labels := prometheus.Labels{processLabel: name}
-	m := &childMetrics{
-		up: prometheus.NewGauge(prometheus.GaugeOpts{
+	return &childMetrics{
+		up: factory.NewGauge(prometheus.GaugeOpts{
 			Name:        "courier_services_child_up",
 			Help:        "1 while the child process runs and serves its metrics, else 0.",
 			ConstLabels: labels,
 		}),
-		restarts: prometheus.NewCounter(prometheus.CounterOpts{
+		restarts: factory.NewCounter(prometheus.CounterOpts{
 			Name:        "courier_services_child_restarts_total",
 			Help:        "Restarts of the child process after it ended unexpectedly.",
 			ConstLabels: labels,
 		}),
 	}
-	if reg != nil {
-		reg.MustRegister(m.up, m.restarts)
-	}
-	return m
 }
 
 const (
