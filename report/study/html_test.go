@@ -221,7 +221,7 @@ func TestWriteHTML_DrawsCovariates(t *testing.T) {
 		Responses:    []string{"total_seconds"},
 		Factors:      []string{"model", "cpus"},
 		Covariates:   []string{"batch_size"},
-		Order:        2,
+		Interactions: []string{"2"},
 		NoRegressors: true,
 	})
 	checkDrawings(t, page)

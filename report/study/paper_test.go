@@ -71,7 +71,7 @@ func TestAnalyse_AgreesWithThePaper(t *testing.T) {
 		Responses:    []string{"time_s"},
 		Factors:      []string{"network"},
 		Covariates:   []string{"cpu", "batch", "njobs"},
-		Order:        4,
+		Interactions: []string{"4"},
 		NoRegressors: true,
 	})
 	if err != nil {

@@ -6,34 +6,24 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"courier/regress/anova"
 	"courier/regress/table"
 )
 
-// Options select what is analysed. The zero value is for tables of courier explore.
+// Options select what is analysed. The zero value is for tables of courier explore. The tags are those
+// of the flags of courier anova.
 type Options struct {
-	// Responses are columns of numbers; none means the time and the accuracy.
-	Responses []string
-	// Factors are columns of levels; none means all settings of the runs that vary, without
-	// Covariates and Blocks.
-	Factors []string
-	// Covariates are columns of numbers whose effect is a slope.
-	Covariates []string
-	// Blocks are factors without interactions; nil means the replication, if it varies.
-	Blocks []string
-	// Interactions are names joined by colons.
-	Interactions []string
-	// Logarithm analyses the natural logarithm of the responses.
-	Logarithm bool
-	// Order of interactions: 1 means none. 0 means only those of Interactions, or if there are
-	// none, those of two factors as far as there are enough runs.
-	Order int
-	// Seed of the folds of held-out runs.
-	Seed uint64
-	// NoRegressors skips the comparison of regressors.
-	NoRegressors bool
+	Responses    []string `name:"response" help:"Columns to explain (default: the time and the accuracy)." placeholder:"COLUMN"`
+	Factors      []string `help:"Columns whose values are levels (default: the settings that vary)." placeholder:"COLUMN"`
+	Covariates   []string `help:"Columns of numbers whose effect is a straight line." placeholder:"COLUMN"`
+	Blocks       []string `help:"Factors without interactions (default: the replication, if it varies)." placeholder:"COLUMN"`
+	Interactions []string `help:"Interactions such as cpus:jobs, or a number N for all of up to N factors; 1: none (default: 2, as far as there are enough runs)." placeholder:"TERMS"`
+	Logarithm    bool     `help:"Analyse the logarithm of the responses, for influences that multiply."`
+	Seed         uint64   `help:"Seed of the folds of held-out runs." default:"1"`
+	NoRegressors bool     `help:"Do not compare regressors."`
 }
 
 // RunsAnalysis is the analysis of the runs of a table.
@@ -178,9 +168,14 @@ func (s *RunsAnalysis) setFactors(o *Options, responses []string) error {
 // analyse adds the analysis of a response. Without a chosen order, interactions that leave no
 // residual degrees of freedom, or make the model too large, are left out.
 func (s *RunsAnalysis) analyse(response string, o *Options) error {
-	order, chosen := o.Order, o.Order > 0 || len(o.Interactions) > 0
+	order, interactions, chosen := 0, o.Interactions, len(o.Interactions) > 0
 	if !chosen {
 		order = 2
+	}
+	if n, err := strconv.Atoi(strings.Join(interactions, ",")); err == nil {
+		if order, interactions = n, nil; order < 1 {
+			return fmt.Errorf("--interactions is %d, want 1 or more", order)
+		}
 	}
 	fit := func(order int) (*anova.TableDesign, *anova.VarianceAnalysis, error) {
 		d, err := anova.FromTable(s.Table, anova.ColumnChoice{
@@ -188,7 +183,7 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 			Factors:      o.Factors,
 			Covariates:   o.Covariates,
 			Blocks:       o.Blocks,
-			Interactions: o.Interactions,
+			Interactions: interactions,
 			Order:        order,
 		})
 		if err != nil {

@@ -2,7 +2,6 @@ package study
 
 import (
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -11,13 +10,6 @@ import (
 
 	"courier/regress/anova"
 )
-
-// WriteJSON writes the study as JSON.
-func (s *RunsAnalysis) WriteJSON(out io.Writer) error {
-	e := json.NewEncoder(out)
-	e.SetIndent("", "  ")
-	return e.Encode(s)
-}
 
 // WriteCSV writes a line per term and response, with all digits.
 func (s *RunsAnalysis) WriteCSV(out io.Writer) error {

@@ -21,14 +21,14 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Options select the credentials to create.
+// Options select the credentials to create. The tags are those of the flags of courier certs.
 type Options struct {
-	Dir        string   // created if absent
-	Persons    []string // names of persons who submit jobs, besides worker
-	Hosts      []string // further names and addresses of the servers
-	Rights     string   // file with the permissions of NATS users; empty: do not write them
-	Containers bool     // also fill the folder of each container of docker-compose.secure.yml
-	Days       int      // validity of certificates, 1 or more
+	Out        string   `help:"Directory for the files; created if absent." required:"" type:"path"`
+	Persons    []string `name:"person" help:"Person who submits jobs, 1 to 64 of a-z, 0-9, _ and -; may be repeated. The person worker always exists." sep:","`
+	Hosts      []string `name:"host" help:"Additional names and addresses of the servers, besides nats, nats-1 to nats-3, nats1 to nats3, clickhouse, gateway and localhost." sep:","`
+	Rights     string   `help:"File with the permissions of NATS users, deploy/nats/users.conf. Writes a copy with the nkeys and a block for each person." type:"existingfile"`
+	Containers bool     `help:"Fill the folder containers with the files of each container of docker-compose.secure.yml. Needs --rights, now or in an earlier run."`
+	Days       int      `help:"Validity of certificates in days." default:"825"`
 }
 
 // natsUsers are the users of deploy/nats/users.conf apart from persons; their nkeys are variables
@@ -59,11 +59,11 @@ func Create(o Options) ([]string, error) {
 	if o.Days < 1 {
 		return nil, fmt.Errorf("--days %d: want 1 or more", o.Days)
 	}
-	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+	if err := os.MkdirAll(o.Out, 0o700); err != nil {
 		return nil, fmt.Errorf("--out: %w", err)
 	}
 
-	d := &directory{path: o.Dir, until: time.Now().AddDate(0, 0, o.Days)}
+	d := &directory{path: o.Out, until: time.Now().AddDate(0, 0, o.Days)}
 	if err := d.certificates(o.Hosts); err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"strconv"
 
 	"courier/regress/table"
 	"courier/replay"
@@ -12,39 +11,15 @@ import (
 
 type anovaCommand struct {
 	natsFlags
-	Runs         string            `arg:"" optional:"" help:"Directory of courier explore, or a table of runs: CSV with a header line, or JSON lines; - is standard input. Without it, the runs of the event log." placeholder:"PATH"`
-	Response     []string          `help:"Columns to explain (default: the time and the accuracy)." placeholder:"COLUMN"`
-	Factors      []string          `help:"Columns whose values are levels (default: the settings that vary)." placeholder:"COLUMN"`
-	Covariates   []string          `help:"Columns of numbers whose effect is a straight line." placeholder:"COLUMN"`
-	Blocks       []string          `help:"Factors without interactions (default: the replication, if it varies)." placeholder:"COLUMN"`
-	Interactions []string          `help:"Interactions such as cpus:jobs, or a number N for all of up to N factors; 1: none (default: 2, as far as there are enough runs)." placeholder:"TERMS"`
-	Logarithm    bool              `help:"Analyse the logarithm of the responses, for influences that multiply."`
-	Where        map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
-	Seed         uint64            `help:"Seed of the folds of held-out runs." default:"1"`
-	Output       string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table"`
-	HTML         string            `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
-	NoRegressors bool              `help:"Do not compare regressors."`
+	Runs string `arg:"" optional:"" help:"Directory of courier explore, or a table of runs: CSV with a header line, or JSON lines; - is standard input. Without it, the runs of the event log." placeholder:"PATH"`
+	study.Options
+	Where  map[string]string `help:"Only use rows with these values, such as time_suspect=0." placeholder:"COLUMN=VALUE"`
+	Output string            `short:"o" help:"Output format (table, json, csv)." enum:"table,json,csv" default:"table"`
+	HTML   string            `help:"Also write a report with plots to this HTML file." placeholder:"FILE"`
 }
 
 func (c *anovaCommand) Run(w *environment) error {
-	o := study.Options{
-		Responses:    c.Response,
-		Factors:      c.Factors,
-		Covariates:   c.Covariates,
-		Blocks:       c.Blocks,
-		Interactions: c.Interactions,
-		Logarithm:    c.Logarithm,
-		Seed:         c.Seed,
-		NoRegressors: c.NoRegressors || c.Output == "csv" && c.HTML == "",
-	}
-	if len(c.Interactions) == 1 {
-		if order, err := strconv.Atoi(c.Interactions[0]); err == nil {
-			if order < 1 {
-				return fmt.Errorf("--interactions is %d, want 1 or more", order)
-			}
-			o.Order, o.Interactions = order, nil
-		}
-	}
+	c.NoRegressors = c.NoRegressors || c.Output == "csv" && c.HTML == ""
 	source, t, err := c.read(w)
 	if err == nil {
 		err = t.Where(c.Where)
@@ -52,7 +27,7 @@ func (c *anovaCommand) Run(w *environment) error {
 	if err != nil {
 		return err
 	}
-	s, err := study.Analyse(w.ctx, t, o)
+	s, err := study.Analyse(w.ctx, t, c.Options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", source, err)
 	}
@@ -64,7 +39,7 @@ func (c *anovaCommand) Run(w *environment) error {
 	}
 	switch c.Output {
 	case "json":
-		return s.WriteJSON(w.stdout)
+		return indented(w.stdout, s)
 	case "csv":
 		return s.WriteCSV(w.stdout)
 	}
