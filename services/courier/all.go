@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
-	"time"
 
 	"courier/advisor"
 	"courier/services/local"
@@ -52,22 +51,12 @@ func (c *allCommand) Run(w *environment) error {
 
 // localFlags are the flags of a cluster in one process.
 type localFlags struct {
-	Data               string `help:"Data directory." default:"courier-data" type:"path" env:"COURIER_DATA"`
-	NATSPort           int    `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1" env:"COURIER_NATS_PORT"`
-	HTTPPort           int    `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1" env:"COURIER_HTTP_PORT"`
-	ClickHouseHTTPPort int    `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free port; -1: 8123, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
-	ClickHouseTCPPort  int    `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free port; -1: 9000, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
-	ExternalNATS       string `name:"nats-url" help:"URL of NATS servers to use instead of an embedded one. The variable of the other commands, COURIER_NATS_URL, does not apply." env:"COURIER_EXTERNAL_NATS_URL"`
+	local.Options
+	ExternalNATS string `name:"nats-url" help:"URL of NATS servers to use instead of an embedded one. The variable of the other commands, COURIER_NATS_URL, does not apply." env:"COURIER_EXTERNAL_NATS_URL"`
 	identityFlags
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of a ClickHouse to use instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
-	Engine        string        `help:"Embed ClickHouse, downloaded once with npm (auto), or run without SQL (off)." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
-	EngineLibrary string        `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
-	SyncAlways    bool          `name:"nats-sync-always" help:"Write each event to disk before it is acknowledged: safe against power loss, but slower." env:"COURIER_NATS_SYNC_ALWAYS"`
-	Node          string        `group:"node" help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
-	Interval      time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
-	Trainer       string        `help:"Fit in a child process with low priority (on), or leave fits to a courier trainer elsewhere (off)." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
-	hostFlags
+	Trainer string `help:"Fit in a child process with low priority (on), or leave fits to a courier trainer elsewhere (off)." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
 	admissionFlags
 	trainerFlags
 }
@@ -83,26 +72,14 @@ func (f localFlags) start(w *environment, printf func(string, ...any)) (*local.I
 }
 
 func (f localFlags) options(w *environment) (local.Options, error) {
-	o := local.Options{
-		DataDir:            f.Data,
-		Version:            buildVersion(),
-		NATS:               f.identityFlags.options(f.ExternalNATS, ""),
-		NATSPort:           f.NATSPort,
-		SyncAlways:         f.SyncAlways,
-		NoEngine:           f.Engine == "off",
-		EngineLibrary:      f.EngineLibrary,
-		ClickHouseHTTPPort: f.ClickHouseHTTPPort,
-		ClickHouseTCPPort:  f.ClickHouseTCPPort,
-		HTTPPort:           f.HTTPPort,
-		AllowedHosts:       f.AllowedHosts,
-		Node:               f.Node,
-		Interval:           f.Interval,
-		Advisor: advisor.Options{
-			Version:   buildVersion(),
-			Admission: f.Admission,
-			MoveCPUs:  f.MoveCPUs,
-			Objective: f.Objective,
-		},
+	o := f.Options
+	o.Version = buildVersion()
+	o.NATS = f.identityFlags.options(f.ExternalNATS, "")
+	o.Advisor = advisor.Options{
+		Version:   buildVersion(),
+		Admission: f.Admission,
+		MoveCPUs:  f.MoveCPUs,
+		Objective: f.Objective,
 	}
 	if f.ClickHouseURL != "" {
 		o.ClickHouse = f.clickHouseFlags.options(f.ClickHouseURL)

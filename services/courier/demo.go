@@ -61,15 +61,17 @@ func (c *demoCommand) Run(w *environment) error {
 // localFlags returns the options of the services of the demo.
 func (c *demoCommand) localFlags(dir string) localFlags {
 	return localFlags{
-		Data:               dir,
-		NATSPort:           c.NATSPort,
-		HTTPPort:           c.HTTPPort,
-		ClickHouseHTTPPort: -1,
-		ClickHouseTCPPort:  -1,
-		Engine:             c.Engine,
-		EngineLibrary:      c.EngineLibrary,
-		Interval:           2 * time.Second,
-		admissionFlags:     c.admissionFlags,
-		trainerFlags:       trainerFlags{NewEpochs: 1 << 30}, // Only the demo requests fits.
+		Options: local.Options{
+			Data:               dir,
+			NATSPort:           c.NATSPort,
+			HTTPPort:           c.HTTPPort,
+			ClickHouseHTTPPort: -1,
+			ClickHouseTCPPort:  -1,
+			Engine:             c.Engine,
+			EngineLibrary:      c.EngineLibrary,
+			Interval:           2 * time.Second,
+		},
+		admissionFlags: c.admissionFlags,
+		trainerFlags:   trainerFlags{NewEpochs: 1 << 30}, // Only the demo requests fits.
 	}
 }

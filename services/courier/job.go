@@ -179,16 +179,21 @@ func (c *cancelCommand) Run(w *environment) error {
 	return ask(w, c.askFlags, q.Subject(), &q, requestTimeout, report.Job)
 }
 
+// jobSelection has the fields of a schemas.JobListRequest.
+type jobSelection struct {
+	State  schemas.StateSelection `placeholder:"STATE" help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
+	Search string                 `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
+	User   string                 `help:"Only jobs of this user."`
+	Model  string                 `help:"Only jobs of this model."`
+	Node   string                 `help:"Only jobs of this node."`
+	AtRisk bool                   `help:"Only jobs with an active warning."`
+	Limit  int                    `help:"Maximum number of jobs, 1 to 1000." default:"20"`
+	After  string                 `help:"Only jobs after this one in the list; continues a previous page."`
+}
+
 type jobsCommand struct {
 	askFlags
-	State  string        `help:"Only jobs in this state; open: submitted, queued or running; ended: all others."`
-	Search string        `help:"Only jobs whose ID, model, dataset, user or a node contains this text."`
-	User   string        `help:"Only jobs of this user."`
-	Model  string        `help:"Only jobs of this model."`
-	Node   string        `help:"Only jobs of this node."`
-	AtRisk bool          `help:"Only jobs with an active warning."`
-	Limit  int           `help:"Maximum number of jobs, 1 to 1000." default:"20"`
-	After  string        `help:"Only jobs after this one in the list; continues a previous page."`
+	jobSelection
 	Watch  bool          `help:"Refresh the list until Ctrl-C."`
 	Period time.Duration `help:"Refresh interval of --watch." default:"2s"`
 }
@@ -197,16 +202,7 @@ func (c *jobsCommand) Run(w *environment) error {
 	if c.Limit == 0 { // which means the default in a request
 		return schemas.Invalid("limit", "0 is not between 1 and %d", schemas.MaxPage)
 	}
-	q := &schemas.JobListRequest{
-		State:  schemas.StateSelection(c.State),
-		Search: c.Search,
-		User:   c.User,
-		Model:  c.Model,
-		Node:   c.Node,
-		AtRisk: c.AtRisk,
-		Limit:  c.Limit,
-		After:  c.After,
-	}
+	q := (*schemas.JobListRequest)(&c.jobSelection)
 	if !c.Watch {
 		return ask(w, c.askFlags, q.Subject(), q, requestTimeout, report.Jobs)
 	}

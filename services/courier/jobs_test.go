@@ -25,7 +25,7 @@ func TestJobs_AreWatched(t *testing.T) {
 	w, _ := testEnvironment(ctx)
 	out := bustest.NewBuffer()
 	w.stdout = out
-	c := jobsCommand{Watch: true, Period: 10 * time.Millisecond, Limit: 20, Model: "mlp"}
+	c := jobsCommand{Watch: true, Period: 10 * time.Millisecond, jobSelection: jobSelection{Limit: 20, Model: "mlp"}}
 	c.NATSURL = l.Endpoints().NATSURL
 	ended := make(chan error, 1)
 	go func() { ended <- c.Run(w) }()

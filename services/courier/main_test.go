@@ -156,9 +156,7 @@ func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	t.Helper()
 	f := localFlags{
-		Data:         t.TempDir(),
-		Engine:       "off",
-		Interval:     200 * time.Millisecond,
+		Options:      local.Options{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond},
 		trainerFlags: trainerFlags{NewEpochs: 1 << 30},
 	}
 	if change != nil {
@@ -276,8 +274,8 @@ func TestAll_RefusesAUsedPortAndAUsedDirectory(t *testing.T) {
 		flags localFlags
 		want  string
 	}{
-		{localFlags{Data: t.TempDir(), NATSPort: port}, "--nats-port"},
-		{localFlags{Data: dir}, "in use by another courier"},
+		{localFlags{Options: local.Options{Data: t.TempDir(), NATSPort: port}}, "--nats-port"},
+		{localFlags{Options: local.Options{Data: dir}}, "in use by another courier"},
 	} {
 		w, _ := testEnvironment(t.Context())
 		c.flags.Engine, c.flags.Interval = "off", time.Second

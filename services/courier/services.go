@@ -98,17 +98,12 @@ func (c *storeCommand) Run(w *environment) error {
 
 type gatewayCommand struct {
 	serviceFlags
-	Tokens        string  `help:"File of tokens, one per line: SHA-256 in hex, user, and role (reader, submitter, admin). Changes apply without a restart. Without the file every client has all rights." env:"COURIER_TOKENS"`
-	RateLimit     float64 `name:"rate-limit" help:"Requests per second of a user, or of an address without a token, with bursts of twice as many; 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
-	TLSCert       string  `name:"tls-cert" help:"File with the certificate (PEM) of the gateway. Serves HTTPS." env:"COURIER_TLS_CERT"`
-	TLSKey        string  `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
-	ClickHouseURL string  `name:"clickhouse-http-url" help:"HTTP address of ClickHouse to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
-	hostFlags
-}
-
-// hostFlags are the flags of a gateway that is used by a host name without tokens.
-type hostFlags struct {
-	AllowedHosts []string `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
+	Tokens        string   `help:"File of tokens, one per line: SHA-256 in hex, user, and role (reader, submitter, admin). Changes apply without a restart. Without the file every client has all rights." env:"COURIER_TOKENS"`
+	RateLimit     float64  `name:"rate-limit" help:"Requests per second of a user, or of an address without a token, with bursts of twice as many; 0: no limit." default:"200" env:"COURIER_RATE_LIMIT"`
+	TLSCert       string   `name:"tls-cert" help:"File with the certificate (PEM) of the gateway. Serves HTTPS." env:"COURIER_TLS_CERT"`
+	TLSKey        string   `name:"tls-key" help:"File with the key of --tls-cert." env:"COURIER_TLS_KEY"`
+	ClickHouseURL string   `name:"clickhouse-http-url" help:"HTTP address of ClickHouse to show on the web page." env:"COURIER_CLICKHOUSE_HTTP_URL"`
+	AllowedHosts  []string `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
 }
 
 func (c *gatewayCommand) Run(w *environment) error {

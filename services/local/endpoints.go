@@ -54,7 +54,7 @@ func (i *Instance) changeEndpoints(change func(*Endpoints)) error {
 	defer i.mu.Unlock()
 	change(&i.endpoints)
 
-	name := endpointsFile(i.o.DataDir)
+	name := endpointsFile(i.o.Data)
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("create %s: %w", filepath.Dir(name), err)
 	}

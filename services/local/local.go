@@ -33,36 +33,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options are the options of Start. A port of 0 is any free one; -1 is the usual port of the
-// service, or a free one if that is in use.
+// Options are the options of Start. The tags are those of the flags of courier all. A port of 0 is any
+// free one; -1 is the usual port of the service, or a free one if that is in use.
 type Options struct {
-	DataDir string
-	Version string
-	Printf  func(format string, args ...any) // prints a message for the user
+	Data               string        `help:"Data directory." default:"courier-data" type:"path" env:"COURIER_DATA"`
+	NATSPort           int           `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1" env:"COURIER_NATS_PORT"`
+	HTTPPort           int           `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1" env:"COURIER_HTTP_PORT"`
+	ClickHouseHTTPPort int           `name:"clickhouse-http-port" help:"HTTP port of the embedded ClickHouse; 0: any free port; -1: 8123, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_HTTP_PORT"`
+	ClickHouseTCPPort  int           `name:"clickhouse-tcp-port" help:"Native port of the embedded ClickHouse; 0: any free port; -1: 9000, or a free port if it is taken." default:"-1" env:"COURIER_CLICKHOUSE_TCP_PORT"`
+	Engine             string        `help:"Embed ClickHouse, downloaded once with npm (auto), or run without SQL (off)." enum:"auto,off" default:"auto" env:"COURIER_ENGINE"`
+	EngineLibrary      string        `help:"File of the ClickHouse engine, libchdb.so." env:"COURIER_ENGINE_LIBRARY"`
+	SyncAlways         bool          `name:"nats-sync-always" help:"Write each event to disk before it is acknowledged: safe against power loss, but slower." env:"COURIER_NATS_SYNC_ALWAYS"`
+	Node               string        `group:"node" help:"Name of this node (default: its host name)." env:"COURIER_NODE"`
+	Interval           time.Duration `help:"Time between two samples of the node." default:"2s" env:"COURIER_INTERVAL"`
+	AllowedHosts       []string      `name:"allowed-host" sep:"," help:"Host names of the gateway besides localhost and IP addresses; * allows any. Protects against DNS rebinding; not needed with --tokens or TLS." env:"COURIER_ALLOWED_HOST"`
 
-	NATS       bus.Options // external servers; without a URL a server is embedded
-	NATSPort   int
-	SyncAlways bool // write each event to disk before it is acknowledged
-
-	ClickHouse         store.Options // external server; without a URL the engine is embedded
-	NoEngine           bool          // run without SQL instead of embedding the engine
-	EngineLibrary      string        // file of the engine; empty: it is searched or installed
-	ClickHouseHTTPPort int
-	ClickHouseTCPPort  int
-
-	HTTPPort     int
-	AllowedHosts []string // of the gateway
-
-	Node     string        // name of this node; empty: schemas.LocalNodeName
-	Interval time.Duration // between two samples of the node
-	Advisor  advisor.Options
+	Version    string                           `kong:"-"`
+	Printf     func(format string, args ...any) `kong:"-"` // prints a message for the user
+	NATS       bus.Options                      `kong:"-"` // external servers; without a URL a server is embedded
+	ClickHouse store.Options                    `kong:"-"` // external server; without a URL the engine is embedded
+	Advisor    advisor.Options                  `kong:"-"`
 
 	// TrainerArgs is the sub-command of this program that runs the trainer, with its flags; empty:
 	// no trainer. TrainerStderr receives its log.
-	TrainerArgs   []string
-	TrainerStderr io.Writer
+	TrainerArgs   []string  `kong:"-"`
+	TrainerStderr io.Writer `kong:"-"`
 
-	Grace time.Duration // for all parts together to stop; 0: services.Grace
+	Grace time.Duration `kong:"-"` // for all parts together to stop; 0: services.Grace
 }
 
 // Instance is a running cluster.
@@ -89,7 +86,7 @@ type Instance struct {
 
 // Start opens all parts except SQL. The caller then calls Run.
 func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) {
-	unlock, err := services.LockDir(o.DataDir)
+	unlock, err := services.LockDir(o.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +94,7 @@ func Start(ctx context.Context, o Options, log *slog.Logger) (*Instance, error) 
 		o.Grace = services.Grace
 	}
 	i := &Instance{o: o, log: log, registry: services.NewRegistry(), unlock: unlock}
-	if i.last, err = ReadEndpoints(o.DataDir); err != nil && !errors.Is(err, ErrNeverRan) {
+	if i.last, err = ReadEndpoints(o.Data); err != nil && !errors.Is(err, ErrNeverRan) {
 		log.Warn("previous ports are not known", "error", err)
 	}
 	for _, step := range []func(context.Context) error{
@@ -160,7 +157,7 @@ func (i *Instance) startServer(ctx context.Context) error {
 		return err
 	}
 	i.server, err = server.New(server.Options{
-		DataDir:    filepath.Join(i.o.DataDir, "nats"),
+		DataDir:    filepath.Join(i.o.Data, "nats"),
 		Port:       port,
 		SyncAlways: i.o.SyncAlways,
 	}, i.log)
@@ -224,7 +221,7 @@ func (i *Instance) workers() (services.Group, error) {
 	c, err := collector.New(i.bus, collector.Options{
 		Node:     node,
 		Interval: i.o.Interval,
-		SpoolDir: SpoolDir(i.o.DataDir),
+		SpoolDir: SpoolDir(i.o.Data),
 	}, i.log, i.registry)
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func (i *Instance) runSQL(ctx context.Context) error {
 	if url := i.o.ClickHouse.URL; url != "" {
 		return i.runStore(ctx, i.o.ClickHouse, Endpoints{ClickHouseNativeURL: url})
 	}
-	if i.o.NoEngine {
+	if i.o.Engine == "off" {
 		i.setNoSQL("--engine=off")
 		<-ctx.Done()
 		return nil
@@ -73,7 +73,7 @@ func (i *Instance) runEngine(ctx context.Context, library string) error {
 		return err
 	}
 	e, err := engine.New(engine.Options{
-		DataDir:  filepath.Join(i.o.DataDir, "clickhouse"),
+		DataDir:  filepath.Join(i.o.Data, "clickhouse"),
 		Library:  library,
 		HTTPPort: httpPort,
 		TCPPort:  tcpPort,
@@ -125,7 +125,7 @@ func (i *Instance) runStore(ctx context.Context, o store.Options, sql Endpoints)
 		return err
 	}
 	if sql.ClickHouseHTTPURL != "" {
-		i.o.Printf("sql       courier sql --data %s 'SELECT * FROM jobs' (%s, %s)", i.o.DataDir,
+		i.o.Printf("sql       courier sql --data %s 'SELECT * FROM jobs' (%s, %s)", i.o.Data,
 			sql.ClickHouseHTTPURL, sql.ClickHouseNativeURL)
 	}
 	return store.New(i.bus, d, i.log, i.registry, o).Run(ctx)
