@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -93,13 +94,14 @@ func TestRestart_KeepsTheAddresses(t *testing.T) {
 	})
 }
 
-// Each part is killed, and NATS is stopped for a while. Afterwards the log has every event of every
-// job once, the tables equal the log, and the advisor has recorded the end of every job.
+// Each part is killed, then stands still for a while, and NATS is stopped. Afterwards the log has every
+// event of every job once, the tables equal the log, and the advisor has recorded the end of every job.
 func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	address := storetest.Address(t, storetest.Protocols(t)[0])
+	clickhouse := storetest.NewServer(t)
+	address := clickhouse.Address(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
 	nats := "--nats-url=" + server.URL()
@@ -121,18 +123,32 @@ func TestRestart_EachPartKilledMidwayLosesNothing(t *testing.T) {
 	for lane := range 2 {
 		go func() { done <- runJobs(t, b, spoolDir, lane, stop) }()
 	}
+	awaitMore := func(what string, more int) {
+		t.Helper()
+		soFar := seen(t, b)
+		await(t, "more events "+what, func() bool { return seen(t, b) > soFar+more })
+	}
 	for _, c := range parts {
-		epochsSoFar := seen(t, b)
 		c.kill()
 		c.start()
-		await(t, "more epochs after "+c.args[0]+" was killed", func() bool {
-			return seen(t, b) > epochsSoFar+30
-		})
+		awaitMore("after "+c.args[0]+" was killed", 30)
+	}
+	clickhouse.Kill(t)
+	awaitMore("after ClickHouse was killed", 30)
+	for what, p := range map[string]*os.Process{
+		"the store": parts[2].cmd.Process, "the advisor": parts[4].cmd.Process, "ClickHouse": clickhouse.Process(t),
+	} {
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		awaitMore("while "+what+" stands still", 10)
+		if err := p.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
 	}
 	server.Stop()
 	server.Restart(t)
-	epochsSoFar := seen(t, b)
-	await(t, "more epochs after the outage of NATS", func() bool { return seen(t, b) > epochsSoFar+30 })
+	awaitMore("after the outage of NATS", 30)
 	close(stop)
 	jobs := append(<-done, <-done...)
 	if _, err := spool.Replay(within(t, patience), spoolDir, b, slog.New(slog.DiscardHandler)); err != nil {

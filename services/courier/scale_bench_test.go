@@ -4,15 +4,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"courier/bus"
+	"courier/bus/server"
 	"courier/schemas"
 	"courier/store/storetest"
 
@@ -94,6 +100,36 @@ func newScale(b *testing.B, advisors int) *scale {
 		s.add(b)
 	}
 	return s
+}
+
+// natsRole is the first argument of a test binary that runs as a NATS server. Its directory and
+// port follow.
+const natsRole = "nats-server-of-tests"
+
+func init() {
+	if len(os.Args) > 3 && os.Args[1] == natsRole {
+		if err := natsServer(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+}
+
+// natsServer is the main function of a NATS server.
+func natsServer(args []string) error {
+	port, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelInfo}))
+	s, err := server.New(server.Options{DataDir: args[0], Port: port, Start: patience}, log)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Start(ctx), s.Wait(ctx))
 }
 
 // natsProcess starts NATS in a separate process, creates all streams, and connects to it.
