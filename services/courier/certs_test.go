@@ -6,7 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -207,26 +206,6 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 	if left, err := filepath.Glob(filepath.Join(dir, "containers", "*", "*.tmp")); err != nil ||
 		len(left) > 0 {
 		t.Errorf("temporary files %v remain (%v)", left, err)
-	}
-}
-
-// The configuration files in deploy use the file names of courier certs.
-func TestCerts_MatchTheConfigurationFiles(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "keys")
-	if out, err := makeCerts(t, "--out", dir); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, settings := range []string{"nats/tls.conf", "clickhouse/tls.xml"} {
-		named := regexp.MustCompile(`/etc/courier/tls/([\w.-]+)`).FindAllStringSubmatch(read(t,
-			filepath.Join("..", "..", "deploy", settings)), -1)
-		if len(named) < 2 {
-			t.Errorf("%s names %d certificate files, want at least 2", settings, len(named))
-		}
-		for _, n := range named {
-			if _, err := os.Stat(filepath.Join(dir, n[1])); err != nil {
-				t.Errorf("%s names %s, which courier certs did not create: %v", settings, n[1], err)
-			}
-		}
 	}
 }
 
