@@ -116,7 +116,7 @@ func TestOpenAPI_HasTheFieldsOfTheGoTypes(t *testing.T) {
 		schemas.Choice{}, schemas.Admission{}, schemas.ProbeEpoch{}, schemas.Advice{},
 		schemas.JobStatus{}, schemas.JobList{}, schemas.Score{}, schemas.ScoreLine{},
 		schemas.CalibrationBin{}, schemas.Sample{}, receipt.JobHistory{},
-		receipt.HistoryEpoch{}, receipt.PredictionPoint{}, receipt.Change{}, receipt.Neighbour{},
+		receipt.HistoryEpoch{}, receipt.PredictionPoint{}, receipt.Change{},
 		ReadableReceipt{}, receipt.PredictedOutcome{}, receipt.JobResult{}, receipt.Loss{},
 		receipt.Better{}, receipt.Learned{}, receipt.Line{}, schemas.Promoted{}, Point{}, NodeStatus{},
 		NodeList{}, ChampionStatus{},

@@ -21,11 +21,11 @@ const maxChanges = 200
 // JobHistory is the course of a job up to now: its epochs, what was predicted when, and the jobs
 // beside it.
 type JobHistory struct {
-	Job         schemas.JobStatus `json:"job"`
-	Epochs      []HistoryEpoch    `json:"epochs"`
-	Predictions []PredictionPoint `json:"predictions"`
-	Changes     []Change          `json:"changes"`
-	Neighbours  []Neighbour       `json:"neighbours"`
+	Job         schemas.JobStatus   `json:"job"`
+	Epochs      []HistoryEpoch      `json:"epochs"`
+	Predictions []PredictionPoint   `json:"predictions"`
+	Changes     []Change            `json:"changes"`
+	Neighbours  []schemas.JobStatus `json:"neighbours"` // that ran on a node of the job at the same time
 }
 
 // HistoryEpoch is one epoch of a history. Nil figures were not measured.
@@ -69,17 +69,6 @@ type Change struct {
 	Text string    `json:"text"`
 }
 
-// Neighbour is a job that ran on a node of the job at the same time.
-type Neighbour struct {
-	JobID     string        `json:"job_id"`
-	State     schemas.State `json:"state"`
-	Model     string        `json:"model"`
-	BatchSize uint32        `json:"batch_size,omitempty"`
-	CPUs      uint32        `json:"cpus,omitempty"`
-	StartedAt *time.Time    `json:"started_at,omitempty"`
-	EndedAt   *time.Time    `json:"ended_at,omitempty"`
-}
-
 // ReadHistory returns the history of a job from the event log. It fails if the job is unknown. The
 // log keeps advice for days only; older predictions are missing.
 func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, error) {
@@ -88,7 +77,7 @@ func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, er
 	if err := b.Request(ctx, schemas.SubjectJobStatus, q, &s.Status); err != nil {
 		return nil, err
 	}
-	r := newHistoryReader(s.Status)
+	var r historyReader
 	for _, stream := range []string{schemas.StreamJob, schemas.StreamAdvice} {
 		o := bus.FollowOptions{Stream: stream, Subjects: []string{schemas.JobSubject(jobID, "*")}}
 		err := b.Read(ctx, o, func(record bus.Record) error {
@@ -102,12 +91,11 @@ func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, er
 	if err := s.addNeighbours(ctx, b); err != nil {
 		return nil, err
 	}
-	return r.history(s.Neighbours), nil
+	return r.history(&s), nil
 }
 
 // historyReader collects a history from events.
 type historyReader struct {
-	job         schemas.JobStatus
 	settings    []settingSince
 	epochs      thinned[HistoryEpoch]
 	predictions thinned[PredictionPoint]
@@ -120,8 +108,6 @@ type settingSince struct {
 	batchSize uint32
 	cpus      uint32
 }
-
-func newHistoryReader(s schemas.JobStatus) *historyReader { return &historyReader{job: s} }
 
 func (r *historyReader) add(event schemas.Event) {
 	switch e := event.(type) {
@@ -256,22 +242,14 @@ func (r *historyReader) predict(a *schemas.Advice, running *schemas.Alternative)
 	r.predictions.add(p)
 }
 
-func (r *historyReader) history(neighbours []schemas.JobStatus) *JobHistory {
-	h := &JobHistory{
-		Job:         r.job,
+func (r *historyReader) history(s *Story) *JobHistory {
+	return &JobHistory{
+		Job:         s.Status,
 		Epochs:      r.epochs.all(),
 		Predictions: r.predictions.all(),
 		Changes:     append([]Change{}, r.changes...),
-		Neighbours:  []Neighbour{},
+		Neighbours:  append([]schemas.JobStatus{}, s.Neighbours...),
 	}
-	for i := range neighbours {
-		j := &neighbours[i]
-		h.Neighbours = append(h.Neighbours, Neighbour{
-			JobID: j.JobID, State: j.State, Model: j.Model,
-			BatchSize: j.BatchSize, CPUs: j.CPUs, StartedAt: j.StartedAt, EndedAt: j.EndedAt,
-		})
-	}
-	return h
 }
 
 // after returns the instant some seconds after another, or nil if the seconds are unknown.

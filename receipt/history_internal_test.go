@@ -34,7 +34,7 @@ func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
 			Alternatives: alternatives,
 		}
 	}
-	r := newHistoryReader(schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2})
+	var r historyReader
 	for _, e := range []schemas.Event{
 		&schemas.Started{JobStamp: stamp(0), Setting: setting(16)},
 		&schemas.Epoch{JobStamp: stamp(10), Setting: setting(16), Epoch: 1, DurationSeconds: 10},
@@ -48,7 +48,8 @@ func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
 	} {
 		r.add(e)
 	}
-	got := r.history([]schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}})
+	beside := []schemas.JobStatus{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}}
+	got := r.history(&Story{Status: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2}, Neighbours: beside})
 	want := &JobHistory{
 		Job: schemas.JobStatus{JobID: "mlp-1", BatchSize: 32, CPUs: 2},
 		Epochs: []HistoryEpoch{
@@ -70,7 +71,7 @@ func TestHistory_PredictsTheJobAsItRan(t *testing.T) {
 			{*at(12), "moved", "batch size 16 to 32: carried out"},
 			{*at(24), "finished", ""},
 		},
-		Neighbours: []Neighbour{{JobID: "beside", State: schemas.StateRunning, Model: "cnn"}},
+		Neighbours: beside,
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("history (-want +got):\n%s", d)
@@ -110,7 +111,7 @@ func TestHistory_PredictsWithAppliedCPUs(t *testing.T) {
 		{BatchSize: 16, CPUs: 2, PredictedSeconds: seconds(30)},
 		{BatchSize: 16, CPUs: 1, PredictedSeconds: seconds(50)},
 	}
-	r := newHistoryReader(schemas.JobStatus{JobID: "mlp-1"})
+	var r historyReader
 	for _, e := range []schemas.Event{
 		&schemas.Started{JobStamp: stamp(0), Setting: schemas.Setting{BatchSize: 16, CPUs: 2}},
 		&schemas.Moved{
@@ -121,7 +122,7 @@ func TestHistory_PredictsWithAppliedCPUs(t *testing.T) {
 	} {
 		r.add(e)
 	}
-	h := r.history(nil)
+	h := r.history(&Story{})
 	if got, want := h.Predictions[0].EndsAt, at(63); !got.Equal(*want) {
 		t.Errorf("predicted end %s, want %s", got, want)
 	}
