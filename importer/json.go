@@ -134,7 +134,7 @@ func (s *jsonSource) value(line int, text []byte) error {
 	}
 	if jobs := slurmDocument(fields); jobs != nil {
 		for _, cells := range jobs {
-			s.slurmJob(at, cells)
+			s.batchJob(at, cells)
 		}
 		return nil
 	}

@@ -60,7 +60,9 @@ func (r *Reader) slurm(name string, in io.Reader) error {
 				cells[column] = v
 			}
 		}
-		r.slurmJob(at, cells)
+		if !strings.Contains(cmp.Or(cells["JobIDRaw"], cells["JobID"]), ".") { // a step of a job
+			r.batchJob(at, cells)
+		}
 	})
 }
 
@@ -81,30 +83,45 @@ func alignedCells(line, dashes string) (cells []string) {
 	return cells
 }
 
-// sacctColumns are the columns of each field, the preferred one first.
-var sacctColumns = map[string][]string{
-	FieldRunID: {"JobIDRaw", "JobID"}, FieldUser: {"User"}, FieldCPUs: {"AllocCPUS", "NCPUS", "ReqCPUS"},
-	FieldStartedAt: {"Start"}, FieldSeconds: {"ElapsedRaw", "Elapsed"},
-	FieldNodes: {"NodeList"},
+// Names of cells of a job that are no fields of a run.
+const (
+	batchName    = "name"
+	batchCommand = "command"
+	batchLimit   = "limit"         // as a duration
+	batchMinutes = "limit_minutes" // as a number
+)
+
+// batchNames are the names of each cell in sacct, in sacct --json and in the accounting log of PBS, the
+// preferred one first.
+var batchNames = map[string][]string{
+	FieldRunID:     {"JobIDRaw", "JobID", "job_id"},
+	FieldUser:      {"User", "user", "association.user"},
+	FieldCPUs:      {"AllocCPUS", "NCPUS", "ReqCPUS", "required.CPUs", "resources_used.ncpus", "Resource_List.ncpus"},
+	FieldStartedAt: {"Start", "time.start", "start"},
+	FieldEndedAt:   {"End", "time.end", "end"},
+	FieldSeconds:   {"ElapsedRaw", "Elapsed", "time.elapsed"},
+	FieldNodes:     {"NodeList", "nodes", "exec_host"},
+	FieldOutcome:   {"State", "state.current", "state"},
+	batchName:      {"JobName", "name", "jobname"},
+	batchCommand:   {"SubmitLine", "submit_line"},
+	batchLimit:     {"Timelimit", "Resource_List.walltime"},
+	batchMinutes:   {"TimelimitRaw", "time.limit.number", "time.limit"},
 }
 
-// slurmJob adds the job of a row.
-func (r *Reader) slurmJob(at Place, cells map[string]string) {
-	d := &runDraft{Place: at, named: cells["JobName"], values: map[string]string{}, called: map[string]string{}}
-	for field, columns := range sacctColumns {
-		for _, column := range columns {
-			if v := cells[column]; v != "" && d.values[field] == "" {
-				d.values[field], d.called[field] = v, column
+// batchJob adds the job that cells of a batch system describe, with the fields of its command.
+func (r *Reader) batchJob(at Place, cells map[string]string) {
+	d := &runDraft{Place: at, values: map[string]string{}, called: map[string]string{}}
+	for field, names := range batchNames {
+		for _, name := range names {
+			if v := cells[name]; v != "" && d.values[field] == "" {
+				d.values[field], d.called[field] = v, name
 			}
 		}
 	}
-	if strings.Contains(d.values[FieldRunID], ".") {
-		return // a step of a job
+	if d.values[FieldSeconds] != "" { // the time between start and end includes suspensions
+		delete(d.values, FieldEndedAt)
 	}
-	if d.values[FieldSeconds] == "" { // the time between start and end includes suspensions
-		d.values[FieldEndedAt] = cells["End"]
-	}
-	state, _, _ := strings.Cut(cells["State"], " ") // CANCELLED by 1000
+	state, _, _ := strings.Cut(strings.ReplaceAll(d.values[FieldOutcome], ",", " "), " ") // CANCELLED by 1000
 	outcome, known := outcomeOf(state)
 	if !known || outcome == "" {
 		r.reject(at, refuse(ReasonUnfinished, "State", "the job is %s: only ended jobs can be imported",
@@ -112,17 +129,31 @@ func (r *Reader) slurmJob(at Place, cells map[string]string) {
 		return
 	}
 	d.values[FieldOutcome], d.isTimeout = state, state == "TIMEOUT"
-	if minutes, err := strconv.ParseFloat(cells["TimelimitRaw"], 64); err == nil && minutes > 0 {
+	if minutes, err := strconv.ParseFloat(d.values[batchMinutes], 64); err == nil && minutes > 0 {
 		d.limit = 60 * minutes
-	} else if v, known := parseSeconds(cells["Timelimit"]); known && v > 0 {
+	} else if v, known := parseSeconds(d.values[batchLimit]); known && v > 0 {
 		d.limit = v
 	}
 	d.values[FieldNodes] = strings.Join(expandHosts(d.values[FieldNodes]), ",")
-	r.batchJob(d, cells["SubmitLine"])
+	flags := commandFlags(d.values[batchCommand])
+	for field, v := range commandFields(flags) {
+		if _, requested := r.o.Columns[field]; !requested {
+			d.values[field] = v
+		}
+	}
+	for field, name := range r.o.Columns {
+		if v := flags[name]; v != "" {
+			d.values[field], d.called[field] = v, "--"+name
+		}
+	}
+	d.named = d.values[batchName]
+	if r.value(d, FieldModel) == "" {
+		d.values[FieldModel] = d.named
+	}
+	r.addRun(d)
 }
 
-// slurmDocument returns the jobs of the output of sacct --json, with the names of sacct's columns; nil for
-// another document.
+// slurmDocument returns the jobs of the output of sacct --json; nil for another document.
 func slurmDocument(fields map[string]json.RawMessage) (jobs []map[string]string) {
 	var meta map[string]json.RawMessage
 	if json.Unmarshal(fields["meta"], &meta) != nil || meta["Slurm"] == nil && meta["slurm"] == nil {
@@ -133,16 +164,8 @@ func slurmDocument(fields map[string]json.RawMessage) (jobs []map[string]string)
 		return nil
 	}
 	for _, job := range list {
-		flat := map[string]string{}
-		flatten(flat, "", job)
-		state, _, _ := strings.Cut(cmp.Or(flat["state.current"], flat["state"]), ",")
-		cells := map[string]string{
-			"JobIDRaw": flat["job_id"], "JobName": flat["name"], "State": state,
-			"User":  cmp.Or(flat["user"], flat["association.user"]),
-			"Start": flat["time.start"], "End": flat["time.end"], "ElapsedRaw": flat["time.elapsed"],
-			"TimelimitRaw": cmp.Or(flat["time.limit.number"], flat["time.limit"]),
-			"AllocCPUS":    flat["required.CPUs"], "NodeList": flat["nodes"], "SubmitLine": flat["submit_line"],
-		}
+		cells := map[string]string{}
+		flatten(cells, "", job)
 		var tres struct {
 			Allocated []struct {
 				Type  string
@@ -159,25 +182,6 @@ func slurmDocument(fields map[string]json.RawMessage) (jobs []map[string]string)
 		jobs = append(jobs, cells)
 	}
 	return jobs
-}
-
-// batchJob adds a job of a batch system, with the fields of its command.
-func (r *Reader) batchJob(d *runDraft, command string) {
-	flags := commandFlags(command)
-	for field, v := range commandFields(flags) {
-		if _, requested := r.o.Columns[field]; !requested {
-			d.values[field] = v
-		}
-	}
-	for field, name := range r.o.Columns {
-		if v := flags[name]; v != "" {
-			d.values[field], d.called[field] = v, "--"+name
-		}
-	}
-	if r.value(d, FieldModel) == "" {
-		d.values[FieldModel] = d.named
-	}
-	r.addRun(d)
 }
 
 // commandFields returns the fields of a run that the flags of its command give.
@@ -248,86 +252,60 @@ func (r *Reader) pbs(name string, in io.Reader) error {
 		if m[1] != "E" {
 			return
 		}
-		of := map[string]string{}
+		cells := map[string]string{"JobIDRaw": m[2]}
 		for word := range strings.FieldsSeq(m[3]) {
 			if key, v, found := strings.Cut(word, "="); found {
-				of[key] = v
+				cells[key] = v
 			}
 		}
-		d := &runDraft{
-			Place: Place{name, number}, named: of["jobname"], called: map[string]string{},
-			values: map[string]string{
-				FieldRunID: m[2], FieldUser: of["user"], FieldStartedAt: of["start"], FieldEndedAt: of["end"],
-				FieldCPUs:    cmp.Or(of["resources_used.ncpus"], of["Resource_List.ncpus"]),
-				FieldOutcome: endOf(cmp.Or(of["Exit_status"], "0") == "0"),
-				FieldNodes:   strings.Join(pbsHosts(of["exec_host"]), ","),
-			},
+		cells["State"] = endOf(cmp.Or(cells["Exit_status"], "0") == "0")
+		limit, _ := parseSeconds(cells["Resource_List.walltime"])
+		used, _ := parseSeconds(cells["resources_used.walltime"])
+		if limit > 0 && used >= limit && cells["State"] == schemas.EventFailed {
+			cells["State"] = "TIMEOUT"
 		}
-		if v, known := parseSeconds(of["Resource_List.walltime"]); known && v > 0 {
-			d.limit = v
-			used, _ := parseSeconds(of["resources_used.walltime"])
-			d.isTimeout = used >= v && d.values[FieldOutcome] == schemas.EventFailed
-		}
+		cells["exec_host"] = pbsCores.ReplaceAllString(cells["exec_host"], ",")
 		_, command, _ := strings.Cut(m[3], "ubmit_arguments=") // of PBS and Torque
 		if quoted, isQuoted := strings.CutPrefix(command, `"`); isQuoted {
 			command, _, _ = strings.Cut(quoted, `"`)
 		}
-		r.batchJob(d, command)
+		cells["SubmitLine"] = command
+		r.batchJob(Place{name, number}, cells)
 	})
-}
-
-// pbsHosts returns the hosts of a list such as n01/0*4+n02/0*4.
-func pbsHosts(list string) (hosts []string) {
-	for part := range strings.SplitSeq(list, "+") {
-		host, _, _ := strings.Cut(part, "/")
-		if host != "" && !slices.Contains(hosts, host) && len(hosts) < maxHosts {
-			hosts = append(hosts, host)
-		}
-	}
-	return hosts
 }
 
 // maxHosts is the maximum number of nodes in a list of hosts.
 const maxHosts = 256
 
-// expandHosts expands a list of hosts such as gpu[01-03,7],login to at most maxHosts names.
+// Lists of hosts: gpu[01-03,7]-ib,login of Slurm, and n01/0*4+n02/0*4 of PBS.
+var (
+	hostForm = regexp.MustCompile(`([^,\[]*)(?:\[([^\]]*)\]([^,]*))?,?`)
+	pbsCores = regexp.MustCompile(`/[^+]*(?:\+|$)|\+`)
+)
+
+// expandHosts expands a list of hosts to at most maxHosts names.
 func expandHosts(list string) (hosts []string) {
-	for len(list) > 0 && len(hosts) < maxHosts {
-		end := strings.IndexByte(list, ',')
-		if open := strings.IndexByte(list, '['); open >= 0 && (end < 0 || open < end) {
-			closing := strings.IndexByte(list, ']')
-			if closing < open {
-				return append(hosts, list)
+	for _, m := range hostForm.FindAllStringSubmatch(list, maxHosts) {
+		for part := range strings.SplitSeq(m[2], ",") {
+			for _, host := range hostRange(m[1], part, m[3]) {
+				if host != "" && host != "None assigned" && len(hosts) < maxHosts && !slices.Contains(hosts, host) {
+					hosts = append(hosts, host)
+				}
 			}
-			prefix, numbers, rest := list[:open], list[open+1:closing], list[closing+1:]
-			suffix, _, _ := strings.Cut(rest, ",")
-			for _, part := range strings.Split(numbers, ",") {
-				hosts = append(hosts, hostRange(prefix, part, suffix, maxHosts-len(hosts))...)
-			}
-			list = strings.TrimPrefix(rest[len(suffix):], ",")
-			continue
 		}
-		host, rest, _ := strings.Cut(list, ",")
-		if host != "" && host != "None assigned" {
-			hosts = append(hosts, host)
-		}
-		list = rest
 	}
 	return hosts
 }
 
-// hostRange expands a number or a range of numbers with leading zeros, to at most limit names.
-func hostRange(prefix, part, suffix string, limit int) (hosts []string) {
-	first, last, isRange := strings.Cut(part, "-")
+// hostRange expands a number or a range of numbers with leading zeros, to at most maxHosts names.
+func hostRange(prefix, part, suffix string) (hosts []string) {
+	first, last, _ := strings.Cut(part, "-")
 	from, err := strconv.ParseUint(first, 10, 32)
-	until := from
-	if isRange && err == nil {
-		until, err = strconv.ParseUint(last, 10, 32)
-	}
-	if err != nil {
+	until, errUntil := strconv.ParseUint(cmp.Or(last, first), 10, 32)
+	if err != nil || errUntil != nil {
 		return []string{prefix + part + suffix}
 	}
-	for n := from; n <= until && len(hosts) < limit; n++ {
+	for n := from; n <= until && len(hosts) < maxHosts; n++ {
 		hosts = append(hosts, fmt.Sprintf("%s%0*d%s", prefix, len(first), n, suffix))
 	}
 	return hosts
