@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/runner/output"
 	"courier/schemas"
 )
 
@@ -131,7 +132,7 @@ func (r *Reader) batchJob(at Place, cells map[string]string) {
 	d.values[FieldOutcome], d.isTimeout = state, state == "TIMEOUT"
 	if minutes, err := strconv.ParseFloat(d.values[batchMinutes], 64); err == nil && minutes > 0 {
 		d.limit = 60 * minutes
-	} else if v, known := parseSeconds(d.values[batchLimit]); known && v > 0 {
+	} else if v, known := output.ParseSeconds(d.values[batchLimit]); known && v > 0 {
 		d.limit = v
 	}
 	d.values[FieldNodes] = strings.Join(expandHosts(d.values[FieldNodes]), ",")
@@ -259,8 +260,8 @@ func (r *Reader) pbs(name string, in io.Reader) error {
 			}
 		}
 		cells["State"] = endOf(cmp.Or(cells["Exit_status"], "0") == "0")
-		limit, _ := parseSeconds(cells["Resource_List.walltime"])
-		used, _ := parseSeconds(cells["resources_used.walltime"])
+		limit, _ := output.ParseSeconds(cells["Resource_List.walltime"])
+		used, _ := output.ParseSeconds(cells["resources_used.walltime"])
 		if limit > 0 && used >= limit && cells["State"] == schemas.EventFailed {
 			cells["State"] = "TIMEOUT"
 		}

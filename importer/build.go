@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"courier/runner/output"
 	"courier/schemas"
 )
 
@@ -184,15 +185,15 @@ func convertPercentages(epochs []PastEpoch) {
 	}
 	for i := range epochs {
 		if v := epochs[i].Accuracy; v != nil {
-			r := fromPercent(*v)
+			r := output.FromPercent(*v)
 			epochs[i].Accuracy = &r
 		}
 	}
 }
 
-// accuracyOf returns the accuracy of an error rate, without the digits that the subtraction adds.
+// accuracyOf returns the accuracy of an error rate.
 func accuracyOf(errorRate float64) *float64 {
-	v := math.Round((1-errorRate)*1e12) / 1e12
+	v := output.Complement(errorRate)
 	return &v
 }
 

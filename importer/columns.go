@@ -149,7 +149,7 @@ func cutUnit(name string) (base string, unit float64) {
 	if i <= 0 {
 		return name, 0
 	}
-	return trimmed[:i], secondsOfUnit[strings.ToLower(trimmed[i+1:])]
+	return trimmed[:i], output.UnitSeconds(trimmed[i+1:])
 }
 
 // fit reports whether most of the values of a column may be those of a field.
@@ -176,7 +176,7 @@ func mayBe(field, text string) bool {
 		v, err := strconv.ParseFloat(text, 64)
 		return err == nil && v >= 0 && v <= schemas.MaxEpochs
 	case FieldSeconds, FieldEpochSeconds, FieldStartup:
-		v, known := parseSeconds(text)
+		v, known := output.ParseSeconds(text)
 		return known && v <= schemas.MaxSLO.Seconds()
 	case FieldStartedAt, FieldEndedAt:
 		_, err := Instant(text, time.UTC)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"courier/runner/output"
 	"courier/schemas"
 )
 
@@ -53,7 +53,7 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 // 1-02:03:04 or "0 days 00:05:00".
 func seconds(field, text string) (float64, *Refusal) {
 	text = strings.TrimSpace(text)
-	v, known := parseSeconds(text)
+	v, known := output.ParseSeconds(text)
 	switch {
 	case !known:
 		return 0, refuse(ReasonInvalid, field,
@@ -67,51 +67,12 @@ func seconds(field, text string) (float64, *Refusal) {
 	return v, nil
 }
 
-// Forms of durations: a clock, with days before it, and numbers with units.
-var (
-	clockForm = regexp.MustCompile(`^(?:(\d+)(?:-| days?,? ))?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)$`)
-	unitForm  = regexp.MustCompile(`^(\d+(?:\.\d+)?)\s*([a-zµ]+)[\s,]*`)
-)
-
-// secondsOfUnit are the units of durations, in texts and at the end of names.
-var secondsOfUnit = map[string]float64{
-	"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "msec": 1e-3, "millis": 1e-3, "milliseconds": 1e-3,
-	"s": 1, "sec": 1, "secs": 1, "second": 1, "seconds": 1,
-	"m": 60, "min": 60, "mins": 60, "minute": 60, "minutes": 60,
-	"h": 3600, "hr": 3600, "hrs": 3600, "hour": 3600, "hours": 3600,
-	"d": 86400, "day": 86400, "days": 86400,
-}
-
-// parseSeconds parses a duration of any sign.
-func parseSeconds(text string) (v float64, known bool) {
-	if v, err := strconv.ParseFloat(text, 64); err == nil {
-		return v, v-v == 0
-	}
-	text = strings.ToLower(text)
-	if m := clockForm.FindStringSubmatch(text); m != nil {
-		for i, unit := range []float64{86400, 3600, 60, 1} {
-			n, _ := strconv.ParseFloat("0"+m[i+1], 64) // a group of digits or nothing
-			v += n * unit
-		}
-		return v, true
-	}
-	for text != "" {
-		m := unitForm.FindStringSubmatch(text)
-		if m == nil || secondsOfUnit[m[2]] == 0 {
-			return 0, false
-		}
-		n, _ := strconv.ParseFloat(m[1], 64) // digits
-		v, known, text = v+n*secondsOfUnit[m[2]], true, text[len(m[0]):]
-	}
-	return v, known
-}
-
 // ratio parses a ratio from 0 to 1, or a percentage: a number above 1, or with a percent sign.
 func ratio(field, text string) (*float64, *Refusal) {
 	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err == nil && (isPercent || v > 1) {
-		v = fromPercent(v)
+		v = output.FromPercent(v)
 	}
 	if err != nil || !(v >= 0 && v <= 1) {
 		return nil, refuse(ReasonInvalid, field,
@@ -119,9 +80,6 @@ func ratio(field, text string) (*float64, *Refusal) {
 	}
 	return &v, nil
 }
-
-// fromPercent returns a percentage as a ratio, without the digits that the division adds.
-func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
 
 // Accepted layouts of timestamps with and without a time zone.
 var (

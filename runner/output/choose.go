@@ -4,6 +4,14 @@ import "slices"
 
 // This file chooses, among the readings of an epoch, those that are reported.
 
+// chooser chooses the results of the epochs of one run, so that those of all epochs can be compared.
+type chooser struct {
+	percent       map[uint64]bool // whether the values of a metric are percentages
+	lossName      uint64          // of the losses that were chosen
+	accuracyScope scope           // of the accuracies that were chosen, if it is one of held-out data
+	unnamed       trend
+}
+
 // choice is a chosen reading; nil: none.
 type choice struct {
 	loss, accuracy, metric *reading
@@ -11,7 +19,7 @@ type choice struct {
 }
 
 // choose returns the results of a block.
-func (r *recogniser) choose(b *block) choice {
+func (r *chooser) choose(b *block) choice {
 	c := choice{loss: r.sameLoss(b, chooseLoss(b))}
 	if c.loss == nil {
 		c.loss = r.unnamedLoss(b)
@@ -37,6 +45,19 @@ func (r *recogniser) choose(b *block) choice {
 	return c
 }
 
+// set adds a choice to a report.
+func (c *choice) set(e *EpochReport) {
+	if c.loss != nil {
+		e.Loss = validLoss(c.loss.value)
+	}
+	if c.accuracy != nil {
+		e.Accuracy = validAccuracy(c.accuracyValue)
+	}
+	if c.metric != nil {
+		e.Metric = metricOf(labelWords(c.metric.label), c.metric.value)
+	}
+}
+
 // partOfLoss ranks a loss with an unknown word in its name, such as loss_bbox, below all others.
 const partOfLoss = 16
 
@@ -50,13 +71,7 @@ func chooseLoss(b *block) *reading {
 		if x.name.kind != kindLoss && x.name.kind != kindDistance {
 			continue
 		}
-		n := boolInt(x.scope >= scopeTest) + 2*int(x.level)
-		if x.name.unknown > 0 {
-			n += partOfLoss
-		}
-		if x.name.kind == kindDistance {
-			n += partOfLoss / 2
-		}
+		n := lossRank(x)
 		switch {
 		case n < rank:
 			best, rank, rivals = x, n, 0
@@ -70,9 +85,21 @@ func chooseLoss(b *block) *reading {
 	return best
 }
 
+// lossRank orders losses: the training first, epochs before batches, parts of a loss last.
+func lossRank(x *reading) int {
+	n := boolInt(x.scope >= scopeTest) + 2*int(x.level)
+	if x.name.unknown > 0 {
+		n += partOfLoss
+	}
+	if x.name.kind == kindDistance {
+		n += partOfLoss / 2
+	}
+	return n
+}
+
 // sameLoss returns the loss with the name that was reported first, so that the losses of a run can be
 // compared. An epoch without it has none.
-func (r *recogniser) sameLoss(b *block, chosen *reading) *reading {
+func (r *chooser) sameLoss(b *block, chosen *reading) *reading {
 	if chosen == nil {
 		return nil
 	}
@@ -98,13 +125,13 @@ func accuracyRank(x *reading) int {
 
 // share returns a reading as a number between 0 and 1. A metric that was above 1 once is a
 // percentage for the whole run.
-func (r *recogniser) share(x *reading) (float64, bool) {
+func (r *chooser) share(x *reading) (float64, bool) {
 	v := x.value
 	if x.unit == unitPercent || r.percent[x.name.hash] {
-		v = fromPercent(v)
+		v = FromPercent(v)
 	}
 	if x.name.kind == kindRate {
-		v = complement(v)
+		v = Complement(v)
 	}
 	isPercent, isKnown := r.percent[x.name.hash]
 	return v, v >= 0 && v <= 1 && (isPercent || !isKnown || x.unit == unitPercent)
@@ -113,15 +140,12 @@ func (r *recogniser) share(x *reading) (float64, bool) {
 // maxPercent bounds the names of metrics that are percentages.
 const maxPercent = 256
 
-// notePercent remembers metrics that are percentages.
-func (r *recogniser) notePercent(l *line) {
-	for i := range l.fields {
-		f := &l.fields[i]
-		v := max(f.value, f.mean)
-		if f.name.kind.isShare() && isReading(f) && v > 1 && (v <= 100 || f.name.kind == kindRate) &&
-			len(r.percent) < maxPercent {
-			r.percent[f.name.hash] = r.percent[f.name.hash] || f.name.kind != kindRate || v > maxRate
-		}
+// notePercent remembers whether a metric is a percentage.
+func (r *chooser) notePercent(f *field) {
+	v := max(f.value, f.mean)
+	if f.name.kind.isShare() && isReading(f) && v > 1 && (v <= 100 || f.name.kind == kindRate) &&
+		len(r.percent) < maxPercent {
+		r.percent[f.name.hash] = r.percent[f.name.hash] || f.name.kind != kindRate || v > maxRate
 	}
 }
 
@@ -149,7 +173,7 @@ func chooseMetric(b *block) *reading {
 
 // unnamedLoss returns a score whose name is only that of its data, such as "learn", if it falls from
 // epoch to epoch.
-func (r *recogniser) unnamedLoss(b *block) *reading {
+func (r *chooser) unnamedLoss(b *block) *reading {
 	var first *reading
 	for i := range b.readings {
 		x := &b.readings[i]
@@ -171,7 +195,7 @@ type trend struct {
 }
 
 // noteUnnamed follows the first score without a name.
-func (r *recogniser) noteUnnamed(b *block) {
+func (r *chooser) noteUnnamed(b *block) {
 	i := slices.IndexFunc(b.readings, func(x reading) bool { return x.name.kind == kindUnnamed })
 	if i < 0 {
 		return

@@ -1,5 +1,12 @@
 package output
 
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strconv"
+)
+
 // Quantity is what a column of a table holds.
 type Quantity uint8
 
@@ -27,22 +34,62 @@ func ColumnOf(label string) Column {
 	if n.flags&no != 0 {
 		return c
 	}
+	x := reading{name: n, scope: n.scope}
+	if n.counter == countsInner { // of a step, not of the epoch
+		x.level = ofLastBatch
+	}
 	switch {
 	case n.kind == kindRate && n.unknown == 0:
 		c.Quantity = QuantityErrorRate
 	case n.kind.isShare() && n.kind != kindRate:
 		c.Quantity = QuantityAccuracy
 	case n.kind == kindLoss && n.unknown == 0:
-		c.Quantity, c.Rank = QuantityLoss, 2*rankOfLoss(&n)
-		if n.counter == countsInner { // of a step, not of the epoch
-			c.Rank++
-		}
+		c.Quantity, c.Rank = QuantityLoss, lossRank(&x)
 		return c
-	}
-	x := reading{name: n, scope: n.scope}
-	if n.counter == countsInner {
-		x.level = 1
 	}
 	c.Rank = accuracyRank(&x)
 	return c
 }
+
+// UnitSeconds returns the seconds of a unit of time, such as "ms" or "hours"; 0 for other words.
+func UnitSeconds(unit string) float64 {
+	if w := vocabulary[hashOf([]byte(unit))]; w != nil {
+		return w.seconds
+	}
+	return 0
+}
+
+// ParseSeconds returns the seconds of a number, or of a text such as 8m13.5s, 1.2min, 01:02:03, 1-02:03:04
+// or "0 days 00:05:00". Infinities are no durations.
+func ParseSeconds(text string) (seconds float64, ok bool) {
+	if v, err := strconv.ParseFloat(text, 64); err == nil {
+		return v, v-v == 0
+	}
+	rest := []byte(text)
+	if days, clock, found := bytes.Cut(rest, []byte("-")); found && bytes.IndexByte(clock, ':') > 0 { // of Slurm
+		rest = slices.Concat(days, []byte(" days "), clock)
+	}
+	s := scanner{line: line{text: rest}, name: name{hash: 1}} // a name, so that a clock is a duration
+	for i := 0; i < len(rest); {
+		switch {
+		case isDigit(rest[i]):
+			i = s.number(i)
+			s.name.hash = 1
+		case rest[i] == ' ' || rest[i] == ',':
+			i++
+		default:
+			return 0, false
+		}
+	}
+	if len(s.fields) != 1 || s.fields[0].unit != unitTime {
+		return 0, false
+	}
+	return s.fields[0].value, true
+}
+
+// FromPercent returns a percentage as a ratio, without the digits that the division adds.
+func FromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
+
+// Complement returns the accuracy of an error rate, or the rate of an accuracy, without the digits that the
+// subtraction adds.
+func Complement(v float64) float64 { return math.Round((1-v)*1e12) / 1e12 }

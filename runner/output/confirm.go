@@ -103,15 +103,7 @@ func (r *recogniser) event(b *block) EpochReport {
 	}
 	r.lastEnd, r.lastNumber = b.end, b.number
 	c := r.choose(b)
-	if c.loss != nil {
-		e.Loss = validLoss(c.loss.value)
-	}
-	if c.accuracy != nil {
-		e.Accuracy = validAccuracy(c.accuracyValue)
-	}
-	if c.metric != nil {
-		e.Metric = metricOf(labelWords(c.metric.label), c.metric.value)
-	}
+	c.set(&e)
 	return e
 }
 

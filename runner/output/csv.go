@@ -14,7 +14,7 @@ import (
 // may have several rows, each with a part of the metrics. It ends with the first row that has a
 // metric on held-out data, or else with the first row of the next epoch.
 type csvLog struct {
-	kinds       MetricKinds
+	fileMetrics
 	columns     []name // nil: no head was read
 	labels      []string
 	epochColumn int
@@ -22,13 +22,11 @@ type csvLog struct {
 	current     *csvEpoch
 	last        uint32 // last reported epoch, once isSeen is set
 	isSeen      bool
-	percentages percentages
-	times       epochTimes
 }
 
 // csvEpoch is an epoch that has not ended.
 type csvEpoch struct {
-	measurements
+	*block
 	number uint32
 	at     time.Time // of its last row
 }
@@ -58,7 +56,7 @@ func (c *csvLog) Line(line []byte, at time.Time) []EpochReport {
 		reports = c.End()
 	}
 	if c.current == nil {
-		c.current = &csvEpoch{number: number}
+		c.current = &csvEpoch{block: newBlock(), number: number}
 	}
 	c.current.at = at
 	if c.readRow(fields) {
@@ -78,7 +76,7 @@ func (c *csvLog) readHead(line string) bool {
 		c.columns, c.epochColumn, c.separator = make([]name, len(fields)), i, separator
 		c.labels = c.labels[:0]
 		for k, field := range fields {
-			c.columns[k] = nameOf([]byte(field), nil, c.kinds.words())
+			c.columns[k] = nameOf([]byte(field), nil, c.own)
 			c.labels = append(c.labels, field)
 		}
 		return true
@@ -99,13 +97,12 @@ func (c *csvLog) split(line string, separator rune) []string {
 
 // readRow takes the metrics of a row, and reports whether one is of held-out data.
 func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
-	for i := min(len(fields), len(c.columns)) - 1; i >= 0; i-- { // of columns alike, the first one counts
+	for i := range min(len(fields), len(c.columns)) {
 		v, err := strconv.ParseFloat(strings.TrimSpace(fields[i]), 64)
 		if err != nil || i == c.epochColumn {
 			continue
 		}
-		isSet := c.current.set(&c.columns[i], c.labels[i], v, c.percentages)
-		isHeldOut = isHeldOut || isSet && c.columns[i].scope >= scopeTest
+		isHeldOut = c.add(c.current.block, c.columns[i], c.labels[i], v) || isHeldOut
 	}
 	return isHeldOut
 }
@@ -117,9 +114,7 @@ func (c *csvLog) End() []EpochReport {
 		return nil
 	}
 	c.current, c.last, c.isSeen = nil, e.number, true
-	r := e.report(e.number, e.at)
-	r.Seconds = c.times.duration(e.seconds, e.isEpochTime)
-	return []EpochReport{r}
+	return []EpochReport{c.report(e.number, e.block, e.at)}
 }
 
 func (c *csvLog) recognized() bool { return c.isSeen }
@@ -128,8 +123,8 @@ func (c *csvLog) recognized() bool { return c.isSeen }
 func NewLog(kinds MetricKinds) *Parser {
 	return newParser(func() []lineFormat {
 		return []lineFormat{
-			&jsonLines{kinds: kinds, percentages: percentages{}},
-			&csvLog{kinds: kinds, percentages: percentages{}},
+			newJSONLines(newFileMetrics(kinds), false),
+			&csvLog{fileMetrics: newFileMetrics(kinds)},
 		}
 	})
 }

@@ -14,16 +14,21 @@ import (
 	"courier/schemas"
 )
 
+// newJSONLines returns a reader of JSON lines. A line may have the loss of a validation alone, where the
+// training reports its own on another line.
+func newJSONLines(m fileMetrics, isOwn bool) *jsonLines {
+	m.isTrainingLoss = true
+	return &jsonLines{fileMetrics: m, isOwn: isOwn}
+}
+
 // jsonLines reads lines that contain a JSON object, or a dictionary of Python, with an "epoch". The
 // other fields are optional, are read by the words of their names, and are not case-sensitive. A prefix
 // of a logger or a launcher is skipped.
 type jsonLines struct {
-	kinds       MetricKinds
-	isOwn       bool // only objects of Courier's own format count
-	seen        bool
-	last        uint32 // last reported epoch, once seen is set
-	percentages percentages
-	times       epochTimes
+	fileMetrics
+	isOwn bool // only objects of Courier's own format count
+	seen  bool
+	last  uint32 // last reported epoch, once seen is set
 }
 
 // secondsNames are names of the duration of an epoch without the word. Other times may be since the
@@ -80,19 +85,15 @@ var stepNames = []string{"step", "global_step", "batch", "iter", "iteration"}
 
 // report returns the report of an epoch with the known fields, such as "val_error" or "dev_wer".
 func (j *jsonLines) report(fields map[string]json.RawMessage, epoch uint32, at time.Time) EpochReport {
-	var m measurements
-	for _, field := range slices.Sorted(maps.Keys(fields)) {
-		n := nameOf([]byte(field), nil, j.kinds.words())
-		if slices.Contains(secondsNames, field) {
+	b := newBlock()
+	for _, label := range slices.Sorted(maps.Keys(fields)) {
+		n := nameOf([]byte(label), nil, j.own)
+		if slices.Contains(secondsNames, label) {
 			n.counter = countsEpochs
 		}
-		m.set(&n, field, number(fields, field), j.percentages)
+		j.add(b, n, label, number(fields, label))
 	}
-	r := m.report(epoch, at)
-	if m.lossRank > lossOfTraining { // the training may report its own on another line
-		r.Loss = nil
-	}
-	r.Seconds = j.times.duration(m.seconds, m.isEpochTime)
+	r := j.fileMetrics.report(epoch, b, at)
 	if v := number(fields, "validation_samples"); v >= 1 && v < 1<<53 {
 		r.ValidationSamples = uint64(v)
 	}

@@ -9,16 +9,6 @@ import (
 	"courier/schemas"
 )
 
-// measurements are the metrics of an epoch in a file of a logger. Of several ones of the same rank,
-// the last one counts.
-type measurements struct {
-	accuracy, loss         *float64
-	accuracyRank, lossRank int
-	seconds                float64 // time of the epoch, or since the start; 0: not printed
-	isEpochTime            bool    // its name says that it is of the epoch
-	metric                 Metric  // behind accuracy, or else a loss on held-out data
-}
-
 // Metric is a metric of an epoch as the job printed it.
 type Metric struct {
 	Name  string  // in lower-case words, such as "val error"; empty: no metric
@@ -48,94 +38,50 @@ func labelWords(label string) string {
 	return strings.TrimSpace(b.String())
 }
 
-// percentages converts accuracies of a job to ratios. After the first value of a metric above 1, all of
-// its values are percentages.
-type percentages map[string]bool
+// fileMetrics reads the metrics of epochs from the names and values in the file of a logger.
+type fileMetrics struct {
+	chooser
+	own   map[uint64]*word // words that the user added to the vocabulary
+	times epochTimes
 
-func (p percentages) toRatio(label string, v float64) float64 {
-	if v > 1 && v <= 100 && len(p) < maxPercent {
-		p[label] = true
-	}
-	if p[label] {
-		return fromPercent(v)
-	}
-	return v
+	isTrainingLoss bool // a loss on held-out data is none of the epoch
 }
 
-// fromPercent returns a percentage as a ratio without the digits that the division adds.
-func fromPercent(v float64) float64 { return math.Round(v*1e10) / 1e12 }
+func newFileMetrics(kinds MetricKinds) fileMetrics {
+	return fileMetrics{chooser: chooser{percent: map[uint64]bool{}}, own: kinds.words()}
+}
 
-// complement returns the accuracy of an error rate without the digits that the subtraction adds.
-func complement(v float64) float64 { return math.Round((1-v)*1e12) / 1e12 }
+// add adds a value to the epoch b, and reports whether it is a result on held-out data.
+func (m *fileMetrics) add(b *block, n name, label string, v float64) (isHeldOut bool) {
+	f := field{name: n, value: v}
+	isTime := n.kind == kindTime
+	if math.IsNaN(v) || math.IsInf(v, 0) || !isReading(&f) || n.flags&(flagTotal|flagSetting) != 0 ||
+		isTime && (n.scope >= scopeTest || validSeconds(v) == 0) {
+		return false
+	}
+	m.notePercent(&f)
+	b.set(&f, n.scope, ofEpoch, []byte(label))
+	return isResult(&f) && n.scope >= scopeTest
+}
 
 // report returns the report of an epoch.
-func (m *measurements) report(epoch uint32, at time.Time) EpochReport {
-	return EpochReport{Epoch: epoch, Loss: m.loss, Accuracy: m.accuracy, Metric: m.metric, At: at}
-}
-
-// set takes a number by the meaning of its name, and reports whether it is a metric.
-func (m *measurements) set(n *name, label string, v float64, p percentages) (isSet bool) {
-	const no = flagExcluded | flagConfig | flagPart | flagTotal | flagSetting
-	if math.IsNaN(v) || math.IsInf(v, 0) || n.flags&no != 0 {
-		return false
+func (m *fileMetrics) report(epoch uint32, b *block, at time.Time) EpochReport {
+	m.noteUnnamed(b)
+	e := EpochReport{Epoch: epoch, At: at}
+	c := m.choose(b)
+	if m.isTrainingLoss && c.loss != nil && c.loss.scope >= scopeTest {
+		c.loss, m.lossName = nil, 0
 	}
-	printed := metricOf(label, v)
-	switch {
-	case n.kind == kindRate && n.unknown > 0:
-		return false
-	case n.kind == kindRate:
-		m.setAccuracy(complement(p.toRatio(label, v)), n, printed)
-	case n.kind.isShare():
-		m.setAccuracy(p.toRatio(label, v), n, printed)
-	case n.kind == kindLoss || n.kind == kindDistance:
-		m.setLoss(v, n, printed)
-	case n.kind == kindTime && n.scope < scopeTest:
-		isEpochTime := n.counter == countsEpochs
-		if s := validSeconds(v); s > 0 && (isEpochTime || !m.isEpochTime) {
-			m.seconds, m.isEpochTime = s, isEpochTime
+	c.set(&e)
+	seconds, isEpochTime := 0.0, false
+	for i := range b.readings {
+		x := &b.readings[i]
+		if isEpoch := x.name.counter == countsEpochs; x.name.kind == kindTime && (isEpoch || !isEpochTime) {
+			seconds, isEpochTime = x.value, isEpoch
 		}
-	default:
-		return false
 	}
-	return true
-}
-
-// setAccuracy takes a metric between 0 and 1 where larger is better, with the number as printed.
-func (m *measurements) setAccuracy(v float64, n *name, printed Metric) {
-	ratio := validAccuracy(v)
-	rank := accuracyRank(&reading{name: *n, scope: n.scope})
-	if ratio == nil || m.accuracy != nil && rank > m.accuracyRank {
-		return
-	}
-	m.accuracy, m.accuracyRank, m.metric = ratio, rank, printed
-}
-
-// setLoss takes a loss. The loss of the training is preferred, because that is what an epoch event
-// contains.
-func (m *measurements) setLoss(v float64, n *name, printed Metric) {
-	if m.accuracy == nil && n.scope >= scopeTest {
-		m.metric = printed
-	}
-	rank := rankOfLoss(n)
-	if m.loss != nil && rank > m.lossRank {
-		return
-	}
-	m.loss, m.lossRank = &v, rank
-}
-
-// lossOfTraining is the last rank of a loss of the training as a whole.
-const lossOfTraining = 1
-
-// rankOfLoss orders losses of a file: that of the training first, parts of it last.
-func rankOfLoss(n *name) int {
-	rank := [...]int{scopeTrain: 0, scopeNone: 1, scopeTest: 2, scopeValidation: 3}[n.scope]
-	if n.kind == kindDistance {
-		rank += partOfLoss / 2
-	}
-	if n.unknown > 0 {
-		rank += partOfLoss
-	}
-	return rank
+	e.Seconds = m.times.duration(seconds, isEpochTime)
+	return e
 }
 
 // epochTimes distinguishes durations of epochs from times since the start of the training, which only

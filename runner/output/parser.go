@@ -103,8 +103,8 @@ func newParser(fresh func() []lineFormat) *Parser {
 func NewJSON() *Parser { return newJSON(false) }
 
 func newJSON(isOwn bool) *Parser {
-	known := percentages{}
-	return newParser(func() []lineFormat { return []lineFormat{&jsonLines{isOwn: isOwn, percentages: known}} })
+	known := newFileMetrics(nil) // what was learnt of percentages is kept
+	return newParser(func() []lineFormat { return []lineFormat{newJSONLines(known, isOwn)} })
 }
 
 // SetEpochs sets the number of epochs that the user asked for. It must be called before Write.

@@ -38,16 +38,13 @@ type recogniser struct {
 	lastClosing   uint64
 	numberLine    uint64 // template of the last line with a number
 
-	lastNumber    int       // of the last epoch that was reported or waits
-	lastEnd       time.Time // of the last epoch that ended; zero: unknown
-	percent       map[uint64]bool
-	lossName      uint64 // of the losses that were reported
-	unnamed       trend
-	accuracyScope scope // of the accuracies that were reported, if it is one of held-out data
-	clocks        map[uint64]*clockState
-	events        []EpochReport
-	at            time.Time
-	suggests      suggestion
+	chooser
+	lastNumber int       // of the last epoch that was reported or waits
+	lastEnd    time.Time // of the last epoch that ended; zero: unknown
+	clocks     map[uint64]*clockState
+	events     []EpochReport
+	at         time.Time
+	suggests   suggestion
 }
 
 // Bounds of the epochs that wait for confirmation, as blocks and as events.
@@ -62,7 +59,7 @@ func newRecogniser(requested int) *recogniser {
 		requested: requested,
 		tracks:    make([]track, 0, maxTracks),
 		next:      newBlock(),
-		percent:   map[uint64]bool{},
+		chooser:   chooser{percent: map[uint64]bool{}},
 		known:     map[uint64]bool{},
 		clocks:    map[uint64]*clockState{},
 	}
@@ -73,7 +70,8 @@ func newRecogniser(requested int) *recogniser {
 func (r *recogniser) restart() *recogniser {
 	next := newRecogniser(r.requested)
 	next.scanner.own = r.scanner.own
-	next.percent, next.lossName, next.accuracyScope = r.percent, r.lossName, r.accuracyScope
+	next.chooser = r.chooser
+	next.unnamed = trend{}
 	if !r.isConfirmed {
 		return next
 	}
@@ -111,7 +109,9 @@ func (r *recogniser) read(text []byte) {
 	if l.flags&flagForeign != 0 && !hasResult(l) || !r.isOurs(l) {
 		return
 	}
-	r.notePercent(l)
+	for i := range l.fields {
+		r.notePercent(&l.fields[i])
+	}
 	if !isTable {
 		r.suggests.note(l, metrics)
 	}

@@ -14,7 +14,7 @@ import (
 // one metric on held-out data, such as "Accuracy/val". If a job writes none, the metrics of Keras
 // count, whose names begin with "epoch_". The times of events are those that the job recorded.
 type TensorBoard struct {
-	kinds      MetricKinds
+	fileMetrics
 	files      map[string]*eventFile
 	clock      string // metric whose steps are epochs, with its directory; empty: none was read
 	isTraining bool   // clock is a metric of the training
@@ -27,7 +27,7 @@ type TensorBoard struct {
 
 // boardEpoch is the last step of the metric that counts epochs.
 type boardEpoch struct {
-	measurements
+	*block
 	step int64
 	at   time.Time
 	loss *float64 // of the training
@@ -41,7 +41,7 @@ const maxEventFiles = 64
 
 // NewTensorBoard returns a parser that has read nothing.
 func NewTensorBoard(kinds MetricKinds) *TensorBoard {
-	return &TensorBoard{kinds: kinds, files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
+	return &TensorBoard{fileMetrics: newFileMetrics(kinds), files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
 }
 
 // Write takes the next bytes of an event file. The name of its directory tells data sets apart, as
@@ -80,7 +80,7 @@ func (b *TensorBoard) end() {
 		e.loss = v // Keras writes it in another file
 	}
 	b.steps++
-	r := e.report(b.steps, e.at)
+	r := b.report(b.steps, e.block, e.at)
 	r.Loss, r.ReportedAt = e.loss, e.at
 	b.complete = append(b.complete, r)
 }
@@ -88,7 +88,7 @@ func (b *TensorBoard) end() {
 // scalar takes one value.
 func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 	name := strings.ToLower(s.tag)
-	n := nameOf([]byte(strings.TrimPrefix(name, "epoch_")), nil, b.kinds.words())
+	n := nameOf([]byte(strings.TrimPrefix(name, "epoch_")), nil, b.own)
 	if n.scope == scopeNone {
 		n.scope = nameOf([]byte(f.directory), nil, nil).scope
 	}
@@ -119,9 +119,9 @@ func (b *TensorBoard) scalar(f *eventFile, s scalar) {
 		if clock != b.clock {
 			return
 		}
-		b.current = &boardEpoch{step: s.step, at: s.at, loss: b.loss}
+		b.current = &boardEpoch{block: newBlock(), step: s.step, at: s.at, loss: b.loss}
 	}
-	b.current.set(&n, name, s.value, percentages{})
+	b.add(b.current.block, n, name, s.value)
 }
 
 // scalar is a value of an event file.
