@@ -111,7 +111,7 @@ var batchNames = map[string][]string{
 
 // batchJob adds the job that cells of a batch system describe, with the fields of its command.
 func (r *Reader) batchJob(at Place, cells map[string]string) {
-	d := &runDraft{Place: at, values: map[string]string{}, called: map[string]string{}}
+	d := newDraft(at)
 	for field, names := range batchNames {
 		for _, name := range names {
 			if v := cells[name]; v != "" && d.values[field] == "" {

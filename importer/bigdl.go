@@ -19,7 +19,7 @@ import (
 func (r *Reader) bigdl(name string, in io.Reader) error {
 	l := &driverLog{
 		zone:  cmp.Or(r.o.Zone, time.UTC),
-		draft: &runDraft{Place: Place{File: name}, values: map[string]string{}},
+		draft: newDraft(Place{File: name}),
 	}
 	if err := eachLine(in, l.line); err != nil {
 		return fmt.Errorf("read %s: %w", name, err)
@@ -34,7 +34,8 @@ func (r *Reader) bigdl(name string, in io.Reader) error {
 
 var (
 	bigdlHeader = regexp.MustCompile(
-		`\[Epoch (\d+) (\d+)/(\d+)\]\[Iteration (\d+)\]\[Wall Clock ([0-9.]+(?:E-?\d+)?)\s?s\] ?`)
+		`\[Epoch (\d{1,9}) (\d{1,15})/(\d{1,15})\]\[Iteration (\d{1,15})\]` +
+			`\[Wall Clock (\d+(?:\.\d+)?(?:E-?\d{1,2})?)\s?s\] ?`)
 	bigdlTrained = regexp.MustCompile(
 		`^Train(?:ed)? (\d+)(?:\.\d+)? (?:records )?in (?:.*Loss is (-?\d+(?:\.\d+)?(?:E-?\d+)?|NaN))?`)
 	bigdlAccuracy = regexp.MustCompile(
@@ -42,8 +43,6 @@ var (
 	lineTime = regexp.MustCompile(
 		`^\[?(\d{4}-\d\d-\d\d|\d\d-\d\d-\d\d|\d\d/\d\d/\d\d)[ T](\d\d:\d\d:\d\d(?:[.,]\d+)?)`)
 )
-
-const bigdlFinished = "Epoch finished."
 
 // driverLog is the state of reading the log of BigDL's optimizers. After the prefix of the logger, its
 // lines contain a header with the epoch, the iteration and the wall clock of the training:
@@ -75,15 +74,15 @@ type driverLog struct {
 // bigdlPosition is the content of the header of a message.
 type bigdlPosition struct {
 	epoch       uint32
-	done, total uint64 // processed samples of the epoch, and all its samples
-	iteration   uint64
+	done, total float64 // processed samples of the epoch, and all its samples
+	iteration   float64
 	clock       float64 // seconds since the start of the training
 }
 
 // line takes a line. If two jobs write to the same log, a line may contain several messages, each with
 // its own header.
 func (l *driverLog) line(number int, line []byte) {
-	if l.broken != nil || line == nil {
+	if l.broken != nil {
 		return
 	}
 	at := l.time(line)
@@ -96,13 +95,14 @@ func (l *driverLog) line(number int, line []byte) {
 		if i+1 < len(headers) {
 			end = headers[i+1][0]
 		}
-		p, ok := positionOf(line, header)
-		if !ok {
-			continue
+		value := func(group int) float64 {
+			v, _ := strconv.ParseFloat(string(line[header[2*group]:header[2*group+1]]), 64) // digits
+			return v
 		}
+		p := bigdlPosition{uint32(value(1)), value(2), value(3), value(4), value(5)}
 		if p.clock < l.last.clock || p.iteration < l.last.iteration {
 			l.draft.Line, l.broken = number, refuse(ReasonMixed, FieldEpoch,
-				"iteration %d at %g s follows iteration %d at %g s: use a separate log for each job",
+				"iteration %g at %g s follows iteration %g at %g s: use a separate log for each job",
 				p.iteration, p.clock, l.last.iteration, l.last.clock)
 			return
 		}
@@ -110,27 +110,11 @@ func (l *driverLog) line(number int, line []byte) {
 	}
 }
 
-// positionOf reads a header; match is a match of bigdlHeader.
-func positionOf(line []byte, match []int) (p bigdlPosition, ok bool) {
-	ok = true
-	number := func(group, bits int) uint64 {
-		n, err := strconv.ParseUint(string(line[match[2*group]:match[2*group+1]]), 10, bits)
-		ok = ok && err == nil
-		return n
-	}
-	p = bigdlPosition{
-		epoch: uint32(number(1, 32)), done: number(2, 64), total: number(3, 64), iteration: number(4, 64),
-	}
-	clock, err := strconv.ParseFloat(string(line[match[10]:match[11]]), 64)
-	p.clock = clock
-	return p, ok && err == nil
-}
-
 // message takes the text behind a header.
 func (l *driverLog) message(p bigdlPosition, at time.Time, text []byte) {
 	if !l.hasBegun {
 		l.hasBegun, l.lastEpoch = true, p.epoch-min(p.epoch, 1)
-		l.draft.values[FieldTrainingSamples] = strconv.FormatUint(p.total, 10)
+		l.draft.set(FieldTrainingSamples, p.total)
 	}
 	l.last = p
 	if p.epoch > l.lastEpoch {
@@ -151,7 +135,7 @@ func (l *driverLog) message(p bigdlPosition, at time.Time, text []byte) {
 		}
 		return
 	}
-	if bytes.HasPrefix(text, []byte(bigdlFinished)) {
+	if bytes.HasPrefix(text, []byte("Epoch finished.")) {
 		l.finish(p)
 		return
 	}
@@ -201,11 +185,8 @@ func (l *driverLog) time(line []byte) time.Time {
 		return time.Time{}
 	}
 	day := strings.ReplaceAll(string(m[1]), "/", "-")
-	if len(day) == len("06-01-02") {
-		day = "20" + day
-	}
-	at, err := time.ParseInLocation("2006-01-02 15:04:05",
-		day+" "+strings.ReplaceAll(string(m[2]), ",", "."), l.zone)
+	text := day[len(day)-len("06-01-02"):] + " " + strings.ReplaceAll(string(m[2]), ",", ".")
+	at, err := time.ParseInLocation("06-01-02 15:04:05", text, l.zone)
 	if err != nil {
 		return time.Time{}
 	}
@@ -232,7 +213,7 @@ func (l *driverLog) end() *Refusal {
 	}
 	started := l.began
 	if l.first.Before(started) {
-		d.values[FieldStartup] = fmt.Sprint(started.Sub(l.first).Seconds())
+		d.set(FieldStartup, started.Sub(l.first).Seconds())
 		started = l.first
 	}
 	d.values[FieldStartedAt] = started.Format(time.RFC3339Nano)

@@ -124,7 +124,7 @@ func TestDriverLog_ReadsLines(t *testing.T) {
 
 // bigdlReports returns the epochs of a log as lines of epoch, seconds, loss and accuracy.
 func bigdlReports(text string) (all []string) {
-	l := &driverLog{zone: time.UTC, draft: &runDraft{values: map[string]string{}}}
+	l := &driverLog{zone: time.UTC, draft: newDraft(Place{})}
 	for line := range strings.Lines(text) {
 		l.line(1, []byte(strings.TrimSuffix(line, "\n")))
 	}

@@ -131,7 +131,7 @@ func (t *table) epochs(run *epochRun) *Refusal {
 		}
 		return nil
 	case len(times) == 1 && field == FieldSeconds:
-		d.values[FieldSeconds] = strconv.FormatFloat(times[0], 'g', -1, 64)
+		d.set(FieldSeconds, times[0])
 	case len(times) > 0:
 		return refuse(ReasonMissing, FieldEpochSeconds, "only %d of %d epochs have a time", len(times), n)
 	case t.value(d, FieldStartedAt) == "" || t.value(d, FieldEndedAt) == "":
@@ -156,11 +156,11 @@ func timesOf(rows []epochRow, of func(*epochRow) float64) (times []float64) {
 func (d *runDraft) total() {
 	last := d.epochs[len(d.epochs)-1]
 	if d.values[FieldEpochs] == "" {
-		d.values[FieldEpochs] = strconv.FormatUint(uint64(last.Number), 10)
+		d.set(FieldEpochs, float64(last.Number))
 	}
 	for i := range d.epochs {
 		if a := d.epochs[i].Accuracy; a != nil {
-			d.values[FieldAccuracy] = strconv.FormatFloat(*a, 'g', -1, 64)
+			d.set(FieldAccuracy, *a)
 		}
 	}
 	d.epochs = nil
@@ -276,14 +276,4 @@ func durationsOf(values []float64, column, field string, isRequested bool) ([]fl
 	return nil, refuse(ReasonInvalid, field, "is it the time of each epoch, or since the start? The values"+
 		" grow from %g to %g: name the column with --columns epoch_seconds=NAME if it is the time of each",
 		values[0], values[n-1])
-}
-
-// countFromOne renumbers epochs that a source counts from zero.
-func countFromOne(epochs []PastEpoch) {
-	if len(epochs) == 0 || epochs[0].Number != 0 {
-		return
-	}
-	for i := range epochs {
-		epochs[i].Number++
-	}
 }

@@ -26,24 +26,15 @@ func pointsOf(text string) ([]metricPoint, *Refusal) {
 		if len(words) == 0 {
 			continue
 		}
-		p := metricPoint{step: int64(len(all))}
-		var bad error
-		if len(words) < 2 {
-			return nil, refuse(ReasonUnreadable, "",
-				"line %d is %q, want a time, a value and a step", number,
-				clip(strings.TrimSpace(line)))
-		}
-		if p.at, bad = strconv.ParseInt(words[0], 10, 64); bad == nil {
-			p.text = words[1]
-			p.value, bad = strconv.ParseFloat(words[1], 64)
-		}
-		if bad == nil && len(words) > 2 {
-			p.step, bad = strconv.ParseInt(words[2], 10, 64)
-		}
-		if bad != nil {
-			return nil, refuse(ReasonUnreadable, "",
-				"line %d is %q, want a time in milliseconds, a value and a step", number,
-				clip(strings.TrimSpace(line)))
+		words = append(words, strconv.Itoa(len(all))) // the step of older versions
+		p := metricPoint{text: words[1]}
+		var badTime, badValue, badStep error
+		p.at, badTime = strconv.ParseInt(words[0], 10, 64)
+		p.value, badValue = strconv.ParseFloat(words[1], 64)
+		p.step, badStep = strconv.ParseInt(words[min(2, len(words)-1)], 10, 64)
+		if len(words) < 3 || cmp.Or(badTime, badValue, badStep) != nil {
+			return nil, refuse(ReasonUnreadable, "", "line %d is %q, want a time in milliseconds, a value and a step",
+				number, clip(strings.TrimSpace(line)))
 		}
 		if p.value-p.value == 0 { // omit NaN and infinities of a diverged network
 			all = append(all, p)
@@ -69,11 +60,8 @@ func perEpoch(points []metricPoint, field, promised string) *Refusal {
 		promised == strconv.Itoa(len(points)) {
 		return nil
 	}
-	if promised == "" {
-		promised = "unknown"
-	}
 	return refuse(ReasonEpochs, field,
 		"%d values from step %d to %d are not one per epoch (expected: %s): name a metric that is"+
 			" logged each epoch with --columns %s=METRIC",
-		len(points), points[0].step, points[len(points)-1].step, promised, field)
+		len(points), points[0].step, points[len(points)-1].step, cmp.Or(promised, "unknown"), field)
 }

@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -93,39 +95,26 @@ func (r *Reader) mlflow(name string, dir fs.FS, at string, depth int) error {
 	return nil
 }
 
+// topLevel matches a plain value at the top level of a YAML file.
+var topLevel = regexp.MustCompile(`(?m)^([\w-]+):[ \t]*(?:'([^'\n]*)'|"([^"\n]*)"|(.*?))[ \t\r]*$`)
+
 // flat parses the top level of a YAML file with plain values.
 func flat(text string) map[string]string {
 	values := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
-		if !ok || name == "" || strings.ContainsAny(name[:1], " \t-#") {
-			continue
+	for _, m := range topLevel.FindAllStringSubmatch(text, -1) {
+		if value := m[2] + m[3] + m[4]; value != "null" && value != "~" {
+			values[m[1]] = value
 		}
-		value = strings.TrimSpace(value)
-		if n := len(value); n >= 2 && (value[0] == '\'' || value[0] == '"') &&
-			value[n-1] == value[0] {
-			value = value[1 : n-1]
-		}
-		if value == "null" || value == "~" {
-			value = ""
-		}
-		values[name] = value
 	}
 	return values
 }
 
-// statuses maps the numbers of mlflow.entities.RunStatus in the file store to names.
-var statuses = map[string]string{
-	"1": "running",
-	"2": "scheduled",
-	"3": "finished",
-	"4": "failed",
-	"5": "killed",
-}
+// statuses are the names of the numbers of mlflow.entities.RunStatus in the file store.
+var statuses = map[string]string{"1": "running", "2": "scheduled", "3": "finished", "4": "failed", "5": "killed"}
 
 // mlflowRun reads one run.
 func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]string) error {
-	d := &runDraft{Place: Place{File: path.Join(name, at)}, values: map[string]string{}}
+	d := newDraft(Place{File: path.Join(name, at)})
 	if meta["lifecycle_stage"] == "deleted" {
 		r.reject(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
 		return nil
@@ -145,15 +134,9 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 			d.values[field] = strings.TrimSpace(params[name])
 		}
 	}
-	d.values[FieldRunID], d.values[FieldUser] = meta["run_id"]+meta["run_uuid"], meta["user_id"]
-	if meta["run_id"] != "" {
-		d.values[FieldRunID] = meta["run_id"]
-	}
+	d.values[FieldRunID], d.values[FieldUser] = cmp.Or(meta["run_id"], meta["run_uuid"]), meta["user_id"]
 	d.values[FieldStartedAt], d.values[FieldEndedAt] = meta["start_time"], meta["end_time"]
-	d.values[FieldOutcome] = statuses[meta["status"]]
-	if d.values[FieldOutcome] == "" {
-		d.values[FieldOutcome] = meta["status"]
-	}
+	d.values[FieldOutcome] = cmp.Or(statuses[meta["status"]], meta["status"])
 	d.values[FieldNodes] = params[r.o.Columns[FieldNodes]]
 	if d.values[FieldNodes] == "" && r.o.Defaults[FieldNodes] == "" {
 		d.nodes = []string{nodeOf(name)} // one node for all runs of a store
@@ -258,17 +241,18 @@ func (r *Reader) epochs(d *runDraft, field string, points []metricPoint, all map
 					" end of a run have no epoch times; log a metric epoch_seconds",
 				p.step)
 		}
-		for other, value := range map[string]**float64{
-			FieldAccuracy: &e.Accuracy,
-			FieldLoss:     &e.Loss,
-		} {
-			if k := slices.IndexFunc(all[other], func(o metricPoint) bool {
-				return o.step == p.step
-			}); k >= 0 {
-				*value = &all[other][k].value
-			}
-		}
+		e.Accuracy, e.Loss = atStep(all[FieldAccuracy], p.step), atStep(all[FieldLoss], p.step)
 		d.epochs, before = append(d.epochs, e), p.at
+	}
+	return nil
+}
+
+// atStep returns the value of a metric at a step, nil without one.
+func atStep(points []metricPoint, step int64) *float64 {
+	for i := range points {
+		if points[i].step == step {
+			return &points[i].value
+		}
 	}
 	return nil
 }

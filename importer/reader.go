@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,6 +99,15 @@ type runDraft struct {
 	named     string  // text for Options.Names; empty: the name of the file
 	limit     float64 // time limit of the batch system in seconds; 0: none
 	isTimeout bool    // the batch system ended the run at its limit
+}
+
+func newDraft(at Place) *runDraft {
+	return &runDraft{Place: at, values: map[string]string{}, called: map[string]string{}}
+}
+
+// set sets a field to a number.
+func (d *runDraft) set(field string, v float64) {
+	d.values[field] = strconv.FormatFloat(v, 'f', -1, 64)
 }
 
 // value returns a field from the source, the file name or the defaults.

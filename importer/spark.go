@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,19 +53,15 @@ type application struct {
 	broken          *Refusal
 }
 
-// sparkJob is a job in the sense of Spark.
+// sparkJob is a job in the sense of Spark, or all jobs of an epoch.
 type sparkJob struct {
-	epoch         int // -1: none
-	from, until   int64
-	failed, ended bool
+	epoch       int // -1: none
+	from, until int64
+	succeeded   bool
 }
 
 func newApplication(name string) *application {
-	return &application{
-		draft:     &runDraft{Place: Place{File: name}, values: map[string]string{}},
-		executors: map[string]int{},
-		jobs:      map[int]*sparkJob{},
-	}
+	return &application{draft: newDraft(Place{File: name}), executors: map[string]int{}, jobs: map[int]*sparkJob{}}
 }
 
 // sparkEvent has the relevant fields of all events.
@@ -135,7 +132,7 @@ func (a *application) event(e *sparkEvent) {
 		a.jobs[e.JobID] = &sparkJob{epoch: epochNamed(e.Properties), from: e.Submitted}
 	case "SparkListenerJobEnd":
 		if j := a.jobs[e.JobID]; j != nil {
-			j.until, j.ended, j.failed = e.Completed, true, e.JobResult.Result != "JobSucceeded"
+			j.until, j.succeeded = e.Completed, e.Completed > 0 && e.JobResult.Result == "JobSucceeded"
 		}
 	}
 }
@@ -146,9 +143,8 @@ var epochName = regexp.MustCompile(`(?i)\bepoch[\s_:#=-]*(\d{1,6})\b`)
 func epochNamed(properties map[string]string) int {
 	for _, key := range []string{"spark.job.description", "spark.jobGroup.id"} {
 		if m := epochName.FindStringSubmatch(properties[key]); m != nil {
-			if n, err := strconv.Atoi(m[1]); err == nil {
-				return n
-			}
+			n, _ := strconv.Atoi(m[1]) // at most six digits
+			return n
 		}
 	}
 	return -1
@@ -175,7 +171,7 @@ func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 	d.values[FieldRunID], d.values[FieldUser], d.nodes = a.id, a.user, a.hosts
 	d.values[FieldStartedAt] = time.UnixMilli(a.started).UTC().Format(time.RFC3339Nano)
 	if a.maxCores > 0 {
-		d.values[FieldCPUs] = strconv.Itoa(a.maxCores)
+		d.set(FieldCPUs, float64(a.maxCores))
 	}
 	arguments := commandFields(commandFlags(a.command))
 	d.values[FieldBatchSize], d.values[FieldEpochs] = arguments[FieldBatchSize], arguments[FieldEpochs]
@@ -190,54 +186,37 @@ func (a *application) end(requested map[string]string) (*runDraft, *Refusal) {
 // times derives start-up, epochs and total time from the Spark jobs.
 func (a *application) times() *Refusal {
 	d := a.draft
-	first, last := int64(0), int64(0)
+	first, last := int64(math.MaxInt64), int64(0)
 	epochs := map[int]*sparkJob{}
 	for _, id := range slices.Sorted(maps.Keys(a.jobs)) {
-		j := a.jobs[id]
-		if j.from < a.started {
+		j := *a.jobs[id]
+		switch {
+		case j.from < a.started:
 			return refuse(ReasonOrder, FieldStartedAt,
-				"job %d of Spark was submitted %d ms before its application started", id,
-				a.started-j.from)
-		}
-		if !j.ended || j.failed {
-			d.values[FieldOutcome] = "failed"
-		}
-		if j.ended && j.until < j.from {
+				"job %d of Spark was submitted %d ms before its application started", id, a.started-j.from)
+		case j.until > 0 && j.until < j.from:
 			return refuse(ReasonOrder, FieldEndedAt,
 				"job %d of Spark ended %d ms before it was submitted", id, j.from-j.until)
+		case !j.succeeded:
+			d.values[FieldOutcome] = schemas.EventFailed
 		}
-		if first == 0 || j.from < first {
-			first = j.from
+		first, last = min(first, j.from), max(last, j.until)
+		if e := epochs[j.epoch]; e != nil {
+			j.from, j.until, j.succeeded = min(e.from, j.from), max(e.until, j.until), e.succeeded && j.succeeded
 		}
-		last = max(last, j.until)
-		if e := epochs[j.epoch]; j.epoch >= 0 && e != nil {
-			e.from, e.until, e.ended = min(e.from, j.from), max(e.until, j.until), e.ended &&
-				j.ended && !j.failed
-		} else if j.epoch >= 0 {
-			copied := *j
-			copied.ended = j.ended && !j.failed
-			epochs[j.epoch] = &copied
-		}
+		epochs[j.epoch] = &j
 	}
-	if first == 0 || last <= a.started {
+	if last <= a.started {
 		return refuse(ReasonNothing, "", "no job of Spark ended in application %s", clip(a.id))
 	}
-	if len(epochs) == 0 {
-		d.values[FieldStartup] = milliseconds(first - a.started)
-		d.values[FieldSeconds] = milliseconds(last - a.started)
-		if d.values[FieldStartup] == "" {
-			delete(d.values, FieldStartup)
-		}
-		return nil
+	if delete(epochs, -1); len(epochs) > 0 {
+		return a.epochs(epochs)
 	}
-	return a.epochs(epochs)
-}
-
-func milliseconds(n int64) string {
-	if n <= 0 {
-		return ""
+	if first > a.started {
+		d.set(FieldStartup, float64(first-a.started)/1000)
 	}
-	return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
+	d.set(FieldSeconds, float64(last-a.started)/1000)
+	return nil
 }
 
 // epochs derives the epochs from their jobs. An epoch begins at the end of the previous one, so
@@ -246,13 +225,13 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 	begin := int64(0)
 	for _, number := range slices.Sorted(maps.Keys(found)) {
 		e := found[number]
-		if !e.ended {
+		if !e.succeeded {
 			break
 		}
 		if begin == 0 {
 			begin = e.from
-			if text := milliseconds(begin - a.started); text != "" {
-				a.draft.values[FieldStartup] = text
+			if begin > a.started {
+				a.draft.set(FieldStartup, float64(begin-a.started)/1000)
 			}
 		}
 		if e.until <= begin {
@@ -266,6 +245,10 @@ func (a *application) epochs(found map[int]*sparkJob) *Refusal {
 		})
 		begin = e.until
 	}
-	countFromOne(a.draft.epochs)
+	if epochs := a.draft.epochs; len(epochs) > 0 && epochs[0].Number == 0 {
+		for i := range epochs {
+			epochs[i].Number++
+		}
+	}
 	return nil
 }
