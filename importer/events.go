@@ -18,7 +18,6 @@ var runEvents = []string{
 // eventRuns groups Courier events by run.
 type eventRuns struct {
 	*Reader
-	name  string
 	runs  map[string]*eventRun // by job and run
 	order []*eventRun
 }
@@ -63,7 +62,12 @@ func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
 	}) {
 		return
 	}
-	t := s.run(at, stamp.JobID, stamp.Run)
+	key := fmt.Sprintf("%s/%d", stamp.JobID, stamp.Run)
+	t := s.runs[key]
+	if t == nil {
+		t = &eventRun{place: at, job: stamp.JobID, run: stamp.Run}
+		s.runs[key], s.order = t, append(s.order, t)
+	}
 	event, err := schemas.Parse(subject, body)
 	var refusal *schemas.Error
 	if errors.As(err, &refusal) {
@@ -71,16 +75,6 @@ func (s *eventRuns) event(at Place, subject string, body json.RawMessage) {
 		return
 	}
 	t.add(at, event)
-}
-
-// run returns the run with a number, and creates it if necessary.
-func (s *eventRuns) run(at Place, job string, run uint32) *eventRun {
-	key := fmt.Sprintf("%s/%d", job, run)
-	if s.runs[key] == nil {
-		s.runs[key] = &eventRun{place: at, job: job, run: run}
-		s.order = append(s.order, s.runs[key])
-	}
-	return s.runs[key]
 }
 
 // add adds an event and ignores duplicates.

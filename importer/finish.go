@@ -20,14 +20,9 @@ func (r *Reader) Finish() ReadResult {
 		if run.kept != nil {
 			continue
 		}
-		start := run.StartedAt
-		if run.timeless {
-			run.StartedAt = time.Time{} // the ID does not depend on Options.Since
-		}
 		content := run.content()
-		run.name(seen[content])
+		run.name(content, seen[content])
 		seen[content]++
-		run.StartedAt = start
 	}
 	slices.SortStableFunc(r.found.Runs, func(a, b *PastRun) int {
 		return a.StartedAt.Compare(b.StartedAt)

@@ -42,7 +42,7 @@ func (r *Reader) json(name string, in io.Reader) error {
 	b := bufio.NewReaderSize(in, 64<<10)
 	s := &jsonSource{
 		table:  r.newTable(name, nil),
-		events: &eventRuns{Reader: r, name: name, runs: map[string]*eventRun{}},
+		events: &eventRuns{Reader: r, runs: map[string]*eventRun{}},
 	}
 	first, err := firstLine(b)
 	if err != nil {

@@ -3,7 +3,6 @@ package importer
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"courier/bus"
 	"courier/schemas"
@@ -14,8 +13,8 @@ import (
 type Publisher struct {
 	Published
 
-	bus  *bus.Bus
-	jobs map[string]loggedJob
+	bus    *bus.Bus
+	logged map[string]uint64 // position of the last event of each job
 }
 
 // Published counts what a Publisher has published.
@@ -25,17 +24,10 @@ type Published struct {
 	Events   int `json:"events"`        // new events
 }
 
-// loggedJob holds the last events of a job in the log. The events of a run are published in order,
-// so the log also has all earlier ones.
-type loggedJob struct {
-	run, ended uint32 // last run that started, and last run that ended
-	epoch      uint32 // last epoch of run
-}
-
 // NewPublisher reads the last event of each kind of each job from the log. Without a bus it assumes
-// an empty log, and only Plan may be called.
+// an empty log, and Publish may only count.
 func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
-	p := &Publisher{bus: b, jobs: map[string]loggedJob{}}
+	p := &Publisher{bus: b, logged: map[string]uint64{}}
 	if b == nil {
 		return p, nil
 	}
@@ -48,80 +40,50 @@ func NewPublisher(ctx context.Context, b *bus.Bus) (*Publisher, error) {
 		o.Subjects = append(o.Subjects, schemas.JobSubject("*", kind))
 	}
 	return p, b.Read(ctx, o, func(r bus.Record) error {
-		p.add(r.Event)
+		job, at := positionOf(r.Event)
+		p.logged[job] = max(p.logged[job], at)
 		return nil
 	})
 }
 
-func (p *Publisher) add(e schemas.Event) {
-	id, run, epoch := runOf(e)
-	j := p.jobs[id]
-	if _, isEnd := e.(*schemas.Ended); isEnd {
-		j.ended = max(j.ended, run)
-	} else if run > j.run || run == j.run && epoch > j.epoch {
-		j.run, j.epoch = run, epoch
-	}
-	p.jobs[id] = j
-}
-
-// runOf returns the job and the run of an event of a run, and its epoch; 0: none.
-func runOf(e schemas.Event) (job string, run, epoch uint32) {
+// positionOf returns the job of an event of a run, and its position: the number of the run, and the epoch.
+// The events of a job are published in the order of their positions, so that the log has all up to the last.
+func positionOf(e schemas.Event) (job string, position uint64) {
+	const run = 1 << 32
 	switch e := e.(type) {
 	case *schemas.Started:
-		return e.JobID, e.Run, 0
+		return e.JobID, uint64(e.Run) * run
 	case *schemas.Epoch:
-		return e.JobID, e.Run, e.Epoch
+		return e.JobID, uint64(e.Run)*run + uint64(e.Epoch)
 	case *schemas.Ended:
-		return e.JobID, e.Run, 0
+		return e.JobID, uint64(e.Run)*run + run - 1
 	}
-	return "", 0, 0
+	return "", 0
 }
 
-// missing returns the events of a run that the log does not have. With the end of a run it has all.
-func (p *Publisher) missing(r *PastRun) []schemas.Event {
-	if p.jobs[r.JobID].ended >= r.Number {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(r.Events()), func(e schemas.Event) bool {
-		id, run, epoch := runOf(e)
-		j := p.jobs[id]
-		if _, isEnd := e.(*schemas.Ended); isEnd {
-			return j.ended >= run
-		}
-		return j.run > run || j.run == run && j.epoch >= epoch
-	})
-}
-
-// Plan counts what Publish would publish.
-func (p *Publisher) Plan(runs []*PastRun) {
-	for _, r := range runs {
-		events := p.missing(r)
-		p.Events += len(events)
-		p.count(events)
-	}
-}
-
-func (p *Publisher) count(events []schemas.Event) {
-	if len(events) == 0 {
-		p.Existing++
-	} else {
-		p.Imported++
-	}
-}
-
-// Publish publishes the events of the runs in order. It calls progress before each run with the
-// number of runs up to it. After an error the counts cover the completed runs.
-func (p *Publisher) Publish(ctx context.Context, runs []*PastRun, progress func(runs int)) error {
+// Publish publishes the events of the runs that the log does not have, in order; with isDry it only counts
+// them. It calls progress before each run with the number of runs up to it. After an error the counts cover
+// the completed runs.
+func (p *Publisher) Publish(ctx context.Context, runs []*PastRun, isDry bool, progress func(runs int)) error {
 	for i, r := range runs {
 		progress(i + 1)
-		events := p.missing(r)
-		for _, e := range events {
-			if _, err := p.bus.Publish(ctx, e); err != nil {
-				return err
+		before := p.Events
+		for _, e := range r.Events() {
+			if job, at := positionOf(e); at <= p.logged[job] {
+				continue
+			}
+			if !isDry {
+				if _, err := p.bus.Publish(ctx, e); err != nil {
+					return err
+				}
 			}
 			p.Events++
 		}
-		p.count(events)
+		if p.Events == before {
+			p.Existing++
+		} else {
+			p.Imported++
+		}
 	}
 	return nil
 }

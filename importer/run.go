@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -141,51 +142,26 @@ func (r *PastRun) ended(job string, e *schemas.Ended) *schemas.Ended {
 	return e
 }
 
-// name sets the job ID: the run's ID in the source or its model, and a digest of its content. The
-// file name and Options.Since do not matter; occurrence distinguishes runs with the same content.
-func (r *PastRun) name(occurrence int) {
-	h := sha256.New()
-	h.Write([]byte(r.content()))
-	fmt.Fprintf(h, "\n%d", occurrence)
-	digest := strings.ToLower(base32.HexEncoding.EncodeToString(h.Sum(nil)))[:12]
-	r.JobID = "past-" + digest
+// name sets the job ID: the run's ID in the source or its model, and a digest of its content.
+// occurrence distinguishes runs with the same content.
+func (r *PastRun) name(content string, occurrence int) {
+	digest := sha256.Sum256(fmt.Appendf(nil, "%s\n%d", content, occurrence))
+	r.JobID = "past-" + strings.ToLower(base32.HexEncoding.EncodeToString(digest[:]))[:12]
 	if slug := slugOf(cmp.Or(r.SourceID, r.Setting.Model)); slug != "" {
-		r.JobID = "past-" + slug + "-" + digest
+		r.JobID = strings.Replace(r.JobID, "past-", "past-"+slug+"-", 1)
 	}
 }
 
-// content returns the text whose digest is part of the job ID.
+// content returns what identifies a run. The name of the file, which may be that of its node, and
+// Options.Since do not matter.
 func (r *PastRun) content() string {
-	s := &r.Setting
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q %q %d %d %d %d %d %s %v", r.SourceID, s.Model, s.BatchSize, s.CPUs,
-		s.Epochs, s.TrainingSamples, r.Beside, r.Outcome, r.Seconds)
-	if s.Dataset != "" {
-		fmt.Fprintf(&b, " dataset %q", s.Dataset)
+	c := *r
+	c.Place, c.Setting.Nodes, c.Cores = Place{}, nil, 0
+	if c.timeless {
+		c.StartedAt = time.Time{}
 	}
-	if r.Limit > 0 {
-		fmt.Fprintf(&b, " limit %v", r.Limit)
-	}
-	if r.NodeModel != "" {
-		fmt.Fprintf(&b, " node %q", r.NodeModel)
-	}
-	if r.Accuracy != nil {
-		fmt.Fprintf(&b, " accuracy %v", *r.Accuracy)
-	}
-	if r.Startup != nil {
-		fmt.Fprintf(&b, " startup %v", *r.Startup)
-	}
-	if !r.StartedAt.IsZero() {
-		fmt.Fprintf(&b, " at %d", r.StartedAt.UnixNano())
-	}
-	for i := range r.Epochs {
-		e := &r.Epochs[i]
-		fmt.Fprintf(&b, " %d:%v", e.Number, e.Seconds)
-		if e.Accuracy != nil {
-			fmt.Fprintf(&b, "=%v", *e.Accuracy)
-		}
-	}
-	return b.String()
+	text, _ := json.Marshal(c) // texts and finite numbers
+	return string(text)
 }
 
 // maxSlug is the maximum length of the name in a job ID.
@@ -193,13 +169,10 @@ const maxSlug = 32
 
 // slugOf converts a name to a part of a job ID.
 func slugOf(name string) string {
-	if len(name) > maxSlug {
-		name = name[:maxSlug]
-	}
 	if name == "" {
 		return ""
 	}
-	return strings.Trim(schemas.NodeName(name), "-")
+	return strings.Trim(schemas.NodeName(name[:min(len(name), maxSlug)]), "-")
 }
 
 // epochsDone returns the number of epochs in the source, or for a finished run without epochs the

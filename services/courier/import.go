@@ -154,8 +154,7 @@ func (c *importCommand) publish(
 	}
 	defer func() { s.Published = p.Published }() // also of a part of the runs
 	if c.DryRun {
-		p.Plan(runs)
-		return nil
+		return p.Publish(w.ctx, runs, true, func(int) {})
 	}
 
 	_, _, err = b.Champion(w.ctx, schemas.TargetEpochTime)
@@ -165,7 +164,7 @@ func (c *importCommand) publish(
 	}
 	bar := &services.StepBar{Out: w.stderr}
 	defer bar.End()
-	err = p.Publish(w.ctx, runs, func(n int) { bar.Draw("runs", uint64(n), uint64(len(runs))) })
+	err = p.Publish(w.ctx, runs, false, func(n int) { bar.Draw("runs", uint64(n), uint64(len(runs))) })
 	if err != nil {
 		return err
 	}

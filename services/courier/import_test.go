@@ -170,7 +170,7 @@ func TestImport_CompletesAnInterruptedImport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := p.Publish(within(t, patience), found.Runs, func(int) {}); err != nil {
+			if err := p.Publish(within(t, patience), found.Runs, false, func(int) {}); err != nil {
 				t.Fatal(err)
 			}
 			if p.Events != len(all)-stopped || lastSequence(t, b) != uint64(len(all)) {
