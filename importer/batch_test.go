@@ -42,8 +42,8 @@ func TestReader_Slurm(t *testing.T) {
 				job("11", "CANCELLED by 1000", "60", "60", "a", "sbatch t --bs 8 --epochs 2") +
 				job("12", "COMPLETED", "60", "60", "a", "sbatch t") + "1|2\n",
 			"refused: sacct.txt:2: State: the job is running: only ended jobs can be imported\n" +
-				"refused: sacct.txt:3: outcome (State): the run has cancelled, and no epoch has a time: nothing can be" +
-				" learned from it\n" +
+				"refused: sacct.txt:3: outcome (State): the run has cancelled, and no epoch has a time: nothing" +
+				" can be learned from it\n" +
 				"refused: sacct.txt:4: batch_size: missing in the source: name its column with --columns" +
 				" batch_size=NAME, or give --batch-size\n" +
 				"refused: sacct.txt:5: the row has 2 fields, the header 11\n",
@@ -66,8 +66,8 @@ func TestReader_Slurm(t *testing.T) {
 				"2                resnet CANCELLED+   00:01:00          4 1614592800 sbatch t.sh -b 8 -e 2 \n" +
 				"3            resnet-la+  COMPLETED   00:01:00          4 1614592800 sbatch t.sh -b 8 -e 2 \n",
 			"a b8 c4 e2 on sacct from 2021-03-01T10:00:00 60s finished\n" +
-				"refused: sacct.txt:5: outcome (State): the run has cancelled, and no epoch has a time: nothing can be" +
-				" learned from it\n" +
+				"refused: sacct.txt:5: outcome (State): the run has cancelled, and no epoch has a time: nothing can" +
+				" be learned from it\n" +
 				"refused: sacct.txt:6: model: missing in the source: name its column with --columns model=NAME," +
 				" or give --model\n",
 		},
@@ -93,7 +93,8 @@ func TestReader_SlurmDocument(t *testing.T) {
 {"job_id":102,"name":"resnet","state":{"current":"FAILED"},"nodes":"gpu01","time":{"elapsed":36,"start":1614592800},
  "required":{"CPUs":8},"submit_line":"sbatch train.sh --batch-size 512 --epochs 10"}]}`
 	const want = "resnet b64 c8 e10 on gpu01+gpu02 from 2021-03-01T10:00:00 3600s finished limit 7200\n" +
-		"refused: sacct.json: outcome (state.current): the run has failed, and no epoch has a time: nothing can be learned from it\n"
+		"refused: sacct.json: outcome (state.current): the run has failed, and no epoch has a time: nothing can be" +
+		" learned from it\n"
 	o := importer.Options{Now: now}
 	if got := brief(read(t, o, importer.Detect("sacct.json", []byte(text)), "sacct.json", text)); got != want {
 		t.Errorf("got %s\nwant %s", got, want)

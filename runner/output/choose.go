@@ -54,7 +54,7 @@ func (c *choice) set(e *EpochReport) {
 		e.Accuracy = validAccuracy(c.accuracyValue)
 	}
 	if c.metric != nil {
-		e.Metric = metricOf(labelWords(c.metric.label), c.metric.value)
+		e.Metric = metricOf(c.metric.label, c.metric.value)
 	}
 }
 

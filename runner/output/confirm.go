@@ -104,6 +104,7 @@ func (r *recogniser) event(b *block) EpochReport {
 	r.lastEnd, r.lastNumber = b.end, b.number
 	c := r.choose(b)
 	c.set(&e)
+	e.Metric.Name = labelWords(e.Metric.Name)
 	return e
 }
 

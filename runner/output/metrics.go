@@ -53,6 +53,7 @@ func newFileMetrics(kinds MetricKinds) fileMetrics {
 
 // add adds a value to the epoch b, and reports whether it is a result on held-out data.
 func (m *fileMetrics) add(b *block, n name, label string, v float64) (isHeldOut bool) {
+	n.start, n.end = 0, len(label)
 	f := field{name: n, value: v}
 	isTime := n.kind == kindTime
 	if math.IsNaN(v) || math.IsInf(v, 0) || !isReading(&f) || n.flags&(flagTotal|flagSetting) != 0 ||

@@ -41,7 +41,11 @@ const maxEventFiles = 64
 
 // NewTensorBoard returns a parser that has read nothing.
 func NewTensorBoard(kinds MetricKinds) *TensorBoard {
-	return &TensorBoard{fileMetrics: newFileMetrics(kinds), files: map[string]*eventFile{}, stepLosses: map[int64]*float64{}}
+	return &TensorBoard{
+		fileMetrics: newFileMetrics(kinds),
+		files:       map[string]*eventFile{},
+		stepLosses:  map[int64]*float64{},
+	}
 }
 
 // Write takes the next bytes of an event file. The name of its directory tells data sets apart, as

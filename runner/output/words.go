@@ -180,8 +180,8 @@ func init() {
 		seconds float64
 		words   string
 	}{
-		{1e-6, "us µs"}, {1e-3, "ms msec millis milliseconds"}, {1, "s sec secs second seconds 秒"}, {60, "m min mins minute minutes"},
-		{3600, "h hr hrs hour hours"}, {86400, "d day days"},
+		{1e-6, "us µs"}, {1e-3, "ms msec millis milliseconds"}, {1, "s sec secs second seconds 秒"},
+		{60, "m min mins minute minutes"}, {3600, "h hr hrs hour hours"}, {86400, "d day days"},
 	} {
 		for s := range strings.FieldsSeq(unit.words) {
 			hash := hashOf([]byte(s))
