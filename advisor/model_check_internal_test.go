@@ -2,7 +2,6 @@ package advisor
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"courier/advisor/cluster"
@@ -13,10 +12,7 @@ import (
 func (m *model) checkStored(e schemas.Event) {
 	switch e := e.(type) {
 	case *schemas.Submitted:
-		m.mu.Lock()
-		isOpen := m.open[e.JobID] > 0
-		m.mu.Unlock()
-		if !isOpen {
+		if m.open[e.JobID] == 0 {
 			m.violate("%s is stored after its runner was told that the advisor is unavailable", e.JobID)
 		}
 	case *schemas.Started:
@@ -26,24 +22,48 @@ func (m *model) checkStored(e schemas.Event) {
 	}
 }
 
-// check checks what must hold at any time: no job is started twice, and no node is given away twice. A
-// process that wakes up has a moment to notice that it lost its right.
+// check checks what must hold at any time.
 func (m *model) check() {
+	var healthy []string // jobs that compute and send heartbeats
+	m.locked(func() {
+		m.checkHeld()
+		m.checkIdle()
+		for _, r := range m.runners {
+			if r.computes && r.hasClaimed && time.Since(m.quietAt) > deadTime {
+				healthy = append(healthy, r.request.JobID)
+			}
+		}
+	})
+	for _, id := range healthy {
+		for _, a := range m.advisors {
+			a.mu.RLock()
+			j := a.cluster.Job(id)
+			isRunning := j != nil && (j.State == schemas.StateRunning || j.State == schemas.StateCancelled)
+			a.mu.RUnlock()
+			if !isRunning {
+				m.locked(func() { m.violate("%s computes and sends heartbeats, but is lost", id) })
+			}
+		}
+	}
+}
+
+// checkHeld checks that no job is started twice, and no node is given away twice. A process that wakes up
+// has a moment to notice that it lost its right.
+func (m *model) checkHeld() {
 	held, claims := map[string]map[string]uint32{}, map[string]int{}
 	for _, r := range m.runners {
-		id := r.request.JobID
-		if held[r.node.name] == nil {
-			held[r.node.name] = map[string]uint32{}
+		id, node := r.request.JobID, r.node.name
+		if held[node] == nil {
+			held[node] = map[string]uint32{}
 		}
-		held[r.node.name][id] = max(held[r.node.name][id], r.holds())
-		if r.is(&r.computes) && r.is(&r.hasClaimed) {
+		held[node][id] = max(held[node][id], r.holds())
+		if r.computes && r.hasClaimed {
 			claims[id]++
 		}
 		if claims[id] > 1 {
 			m.violate("%s is started twice", id)
 		}
 	}
-	m.checkIdle()
 	for node, jobs := range held {
 		sum := uint32(0)
 		for _, cpus := range jobs {
@@ -66,14 +86,8 @@ const deadTime = schemas.LostAfter + 10*time.Second
 func (m *model) checkIdle() {
 	isBusy, isWanted := map[string]bool{}, map[string]bool{}
 	for _, r := range m.runners {
-		r.mu.Lock()
-		isBusy[r.node.name] = isBusy[r.node.name] || !r.isDone && !r.isWaiting && !r.bus.is(&r.bus.isKilled)
+		isBusy[r.node.name] = isBusy[r.node.name] || !r.isDone && !r.isWaiting && !r.bus.has[isKilled]
 		isWanted[r.node.name] = isWanted[r.node.name] || r.isWaiting
-		counts := r.computes && r.hasClaimed && time.Since(m.quietAt) > deadTime
-		r.mu.Unlock()
-		if counts && !m.runsEverywhere(r.request.JobID) {
-			m.violate("%s computes and sends heartbeats, but is lost", r.request.JobID)
-		}
 	}
 	for _, n := range m.nodes {
 		if m.idle[n.name]++; isBusy[n.name] || !isWanted[n.name] || time.Since(m.quietAt) < deadTime {
@@ -85,66 +99,49 @@ func (m *model) checkIdle() {
 	}
 }
 
-// runsEverywhere reports whether all advisors count a job as running.
-func (m *model) runsEverywhere(id string) bool {
-	for _, a := range m.advisors {
-		a.mu.RLock()
-		j := a.cluster.Job(id)
-		isRunning := j != nil && (j.State == schemas.StateRunning || j.State == schemas.StateCancelled)
-		a.mu.RUnlock()
-		if !isRunning {
-			return false
-		}
-	}
-	return true
-}
-
 // settle ends all faults, lets all jobs end, and checks what must hold then: no job waits for ever, each
 // answer and acknowledged event is stored, and each advisor has the state of the log.
 func (m *model) settle() {
-	const patience = 20 * time.Minute
-	for _, r := range m.runners {
-		m.heal(r.bus)
-	}
-	for _, a := range m.advisors {
-		m.heal(a.bus)
-	}
+	m.locked(func() {
+		for _, r := range m.runners {
+			r.bus.has = [faults]bool{isKilled: r.bus.has[isKilled]}
+		}
+		for _, a := range m.advisors {
+			a.bus.has = [faults]bool{}
+		}
+		m.wake()
+	})
 	m.quietAt = time.Now()
-	begin := time.Now()
-	for m.unfinished() != "" && time.Since(begin) < patience && !m.isViolated() {
-		m.pass(5 * time.Second)
+	const patience = 20 * time.Minute
+	for begin := time.Now(); m.unfinished() != "" && time.Since(begin) < patience && m.isSound(); {
+		m.letPass(5 * time.Second)
 	}
 	if id := m.unfinished(); id != "" {
-		m.violate("%s does not end", id)
+		m.locked(func() { m.violate("%s does not end", id) })
 	}
-	m.pass(schemas.LostAfter + 10*time.Second)
-	if !m.isViolated() {
+	m.letPass(schemas.LostAfter + 10*time.Second)
+	if m.isSound() {
 		m.checkLog()
 		m.checkStates()
 	}
 }
 
-func (m *model) heal(b *modelBus) {
-	b.set(&b.isCut, false)
-	b.set(&b.isPaused, false)
-	b.set(&b.losesAcks, false)
-}
-
 // unfinished returns a job whose runner lives, or "".
-func (m *model) unfinished() string {
-	for _, r := range m.runners {
-		r.mu.Lock()
-		isDone, isWaiting, computes := r.isDone, r.isWaiting, r.computes
-		r.mu.Unlock()
-		if !isDone && !r.bus.is(&r.bus.isKilled) {
-			return fmt.Sprintf("%s (waits: %t, computes: %t)", r.request.JobID, isWaiting, computes)
+func (m *model) unfinished() (id string) {
+	m.locked(func() {
+		for _, r := range m.runners {
+			if !r.isDone && !r.bus.has[isKilled] {
+				id = fmt.Sprintf("%s (waits: %t, computes: %t)", r.request.JobID, r.isWaiting, r.computes)
+			}
 		}
-	}
-	return ""
+	})
+	return id
 }
 
 // checkLog checks that answers and acknowledged events are stored.
 func (m *model) checkLog() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	for id, answer := range m.answers {
 		e, ok := m.lastOf(id, schemas.EventSubmitted).(*schemas.Submitted)
 		if !ok || e.Advice.Message != answer.Message || !e.Advice.At.Equal(answer.At) ||
@@ -152,13 +149,8 @@ func (m *model) checkLog() {
 			m.violate("the answer to %s is not the stored one", id)
 		}
 	}
-	records, _ := m.log.from(schemas.StreamJob, 1)
-	stored := map[string]bool{}
-	for _, r := range records {
-		stored[r.Event.ID()] = true
-	}
 	for _, e := range m.known {
-		if !stored[e.ID()] {
+		if m.sequences[e.ID()] == 0 {
 			m.violate("the acknowledged event %s is lost", e.ID())
 		}
 	}
@@ -167,8 +159,7 @@ func (m *model) checkLog() {
 // checkStates compares the jobs of each advisor with those of the log.
 func (m *model) checkStates() {
 	want := cluster.New()
-	records, _ := m.log.from(schemas.StreamJob, 1)
-	for _, r := range records {
+	for _, r := range m.streams[schemas.StreamJob] {
 		want.Apply(r.Event, r.Sequence, r.StoredAt)
 	}
 	jobs, _ := want.NewestFirst("", "")
@@ -185,35 +176,4 @@ func (m *model) checkStates() {
 		}
 		a.mu.RUnlock()
 	}
-}
-
-// submitting counts the requests of a job that are in progress.
-func (m *model) submitting(job string, n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.open[job] += n
-}
-
-// answered records the answer to a submission.
-func (m *model) answered(a *schemas.Advice) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.answers[a.JobID] = a
-}
-
-func (m *model) acknowledged(e schemas.Event) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known = append(m.known, e)
-}
-
-// lastOf returns the last event of a job of some kinds, or nil.
-func (m *model) lastOf(job string, events ...string) schemas.Event {
-	records, _ := m.log.from(schemas.StreamJob, 1)
-	for _, r := range slices.Backward(records) {
-		if slices.ContainsFunc(events, func(e string) bool { return r.Subject == schemas.JobSubject(job, e) }) {
-			return r.Event
-		}
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package advisor
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,9 +22,6 @@ var (
 	modelSchedules = flag.Uint64("schedules", 60, "number of schedules of TestModel")
 	modelSeed      = flag.Uint64("seed", 0, "only this schedule of TestModel")
 )
-
-// regressions are the seeds of schedules that found a fault of the product.
-var regressions = []uint64{22}
 
 const (
 	modelNodes    = 3
@@ -39,9 +36,6 @@ func TestModel(t *testing.T) {
 	if *modelSeed > 0 {
 		checkSchedule(t, *modelSeed)
 		return
-	}
-	for _, seed := range regressions {
-		checkSchedule(t, seed)
 	}
 	parts := uint64(runtime.GOMAXPROCS(0))
 	for part := range parts {
@@ -78,21 +72,73 @@ func checkSchedule(t *testing.T, seed uint64) {
 
 // step is a fault, or a request. What it changes is undone after its duration.
 type step struct {
-	what     string
+	kind     int
 	target   int
 	duration time.Duration
 	then     time.Duration // until the next step
 }
 
 func (s step) String() string {
-	return fmt.Sprintf("%s %d for %s, then wait %s", s.what, s.target, s.duration, s.then)
+	return fmt.Sprintf("%s %d for %s, then wait %s", kinds[s.kind].name, s.target, s.duration, s.then)
 }
 
 // kinds are the steps, the more frequent ones several times.
-var kinds = []string{
-	"submit", "submit", "submit", "submit", "submit", "second runner", "cancel", "report too many CPUs",
-	"kill runner", "pause runner", "cut runner", "lose acks of runner", "fill disk of runner",
-	"kill advisor", "pause advisor", "cut advisor", "lose acks of advisor", "clock of advisor", "clock of node",
+var kinds = []struct {
+	name string
+	take func(*model, step)
+}{
+	{"submit", (*model).submit},
+	{"submit", (*model).submit},
+	{"submit", (*model).submit},
+	{"submit", (*model).submit},
+	{"submit", (*model).submit},
+	{"second runner", onRunner(func(m *model, r *modelRunner, _ step) { m.run(r.request, r.node, r.stops) })},
+	{"cancel", onRunner((*model).cancel)},
+	{"report too many CPUs", (*model).reportTooMany},
+	{"kill runner", onRunner((*model).killRunner)},
+	{"pause runner", duringRunner(isPaused)},
+	{"cut runner", duringRunner(isCut)},
+	{"lose acks of runner", duringRunner(losesAcks)},
+	{"fill disk of runner", onRunner(func(m *model, r *modelRunner, _ step) {
+		m.locked(func() { r.node.isFull = !r.node.isFull })
+	})},
+	{"kill advisor", func(m *model, s step) {
+		m.killAdvisor(s.target % modelAdvisors)
+		<-time.After(s.duration / 8)
+		m.startAdvisor(s.target % modelAdvisors)
+	}},
+	{"pause advisor", duringAdvisor(isPaused)},
+	{"cut advisor", duringAdvisor(isCut)},
+	{"lose acks of advisor", duringAdvisor(losesAcks)},
+	{"clock of advisor", func(m *model, s step) { // while it runs it measures time by the monotonic clock
+		n := s.target % modelAdvisors
+		m.killAdvisor(n)
+		m.offsets[n] = s.offset()
+		m.startAdvisor(n)
+	}},
+	{"clock of node", func(m *model, s step) { m.nodes[s.target%modelNodes].offset = s.offset() }},
+}
+
+func onRunner(take func(*model, *modelRunner, step)) func(*model, step) {
+	return func(m *model, s step) {
+		if len(m.runners) > 0 {
+			take(m, m.runners[s.target%len(m.runners)], s)
+		}
+	}
+}
+
+func duringRunner(f fault) func(*model, step) {
+	return onRunner(func(m *model, r *modelRunner, s step) { m.during(r.bus, f, s.duration) })
+}
+
+func duringAdvisor(f fault) func(*model, step) {
+	return func(m *model, s step) { m.during(m.advisors[s.target%modelAdvisors].bus, f, s.duration) }
+}
+
+// offset returns how wrong a clock becomes: by seconds, by an hour, or not any more.
+func (s step) offset() time.Duration {
+	offsets := []time.Duration{0, -time.Hour, -6 * time.Second, 6 * time.Second, time.Hour}
+	return offsets[int(s.duration/time.Second)%len(offsets)]
 }
 
 func randomSteps(seed uint64) []step {
@@ -100,33 +146,30 @@ func randomSteps(seed uint64) []step {
 	steps := make([]step, 8+random.IntN(16))
 	for i := range steps {
 		steps[i] = step{
-			what: kinds[random.IntN(len(kinds))], target: random.IntN(1 << 10),
+			kind: random.IntN(len(kinds)), target: random.IntN(1 << 10),
 			duration: time.Duration(1+random.IntN(80)) * time.Second,
 			then:     time.Duration(random.IntN(12)) * time.Second,
 		}
-		if i == 0 {
-			steps[i].what = "submit"
-		}
 	}
+	steps[0].kind = 0
 	return steps
 }
 
 // model is a cluster that a schedule drives.
 type model struct {
-	log      *modelLog
+	*modelLog
 	nodes    []*modelNode
 	runners  []*modelRunner
-	overfull map[string]int // seconds for which a node has been given away twice
-	idle     map[string]int // seconds for which a job has waited for an idle node without any fault
-	quietAt  time.Time      // when the last fault ends
+	offsets  [modelAdvisors]time.Duration // of the clocks of the advisors
+	overfull map[string]int               // seconds for which a node has been given away twice
+	idle     map[string]int               // seconds for which a job has waited for an idle node without any fault
+	quietAt  time.Time                    // when the last fault ends
 
-	mu        sync.Mutex
-	advisors  []*modelAdvisor // replaced when one is started again
-	violation string
-	open      map[string]int             // submissions in progress, by job
-	answers   map[string]*schemas.Advice // that were given, by job
-	known     []schemas.Event            // acknowledged
-	offset    []time.Duration            // of the clocks of the advisors
+	advisors  [modelAdvisors]*modelAdvisor // replaced when one is started again
+	violation string                       // the first one
+	open      map[string]int               // submissions in progress, by job
+	answers   map[string]*schemas.Advice   // that were given, by job
+	known     []schemas.Event              // acknowledged
 }
 
 type modelAdvisor struct {
@@ -136,44 +179,39 @@ type modelAdvisor struct {
 	ended chan struct{}
 }
 
-// violate records the first violation.
+// violate records a violation. The caller holds the lock.
 func (m *model) violate(format string, args ...any) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.violation == "" {
-		m.violation = fmt.Sprintf(format, args...)
-	}
+	m.violation = cmp.Or(m.violation, fmt.Sprintf(format, args...))
 }
 
-func (m *model) isViolated() bool {
+func (m *model) isSound() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.violation != ""
+	return m.violation == ""
 }
 
 func runSchedule(t *testing.T, seed uint64, steps []step) (violation string) {
 	synctest.Test(t, func(*testing.T) {
 		m := &model{
-			log: newModelLog(seed), open: map[string]int{}, answers: map[string]*schemas.Advice{},
-			offset: make([]time.Duration, modelAdvisors), overfull: map[string]int{}, idle: map[string]int{},
+			modelLog: newModelLog(seed), open: map[string]int{}, answers: map[string]*schemas.Advice{},
+			overfull: map[string]int{}, idle: map[string]int{},
 		}
-		m.log.onStored = m.checkStored
+		m.onStored = m.checkStored
 		for i := range modelNodes {
 			m.nodes = append(m.nodes, &modelNode{name: fmt.Sprint("node-", i)})
 		}
 		m.sample()
-		m.advisors = make([]*modelAdvisor, modelAdvisors)
-		for i := range m.advisors {
+		for i := range modelAdvisors {
 			m.startAdvisor(i)
 		}
-		m.pass(3 * time.Second)
+		m.letPass(3 * time.Second)
 		for _, s := range steps {
-			m.take(s)
-			m.pass(s.then)
+			kinds[s.kind].take(m, s)
+			m.letPass(s.then)
 		}
 		m.settle()
 		for _, r := range m.runners {
-			r.bus.set(&r.bus.isKilled, true)
+			r.bus.set(isKilled, true)
 		}
 		for i := range m.advisors {
 			m.killAdvisor(i)
@@ -185,17 +223,13 @@ func runSchedule(t *testing.T, seed uint64, steps []step) (violation string) {
 }
 
 func (m *model) startAdvisor(i int) {
-	b, offset := newModelBus(m.log), m.offset[i]
+	b, offset := &modelBus{modelLog: m.modelLog}, m.offsets[i]
 	o := Options{Admission: schemas.AdmissionQueue, MaxLogBytes: -1, SnapshotEvents: 8, SnapshotInterval: time.Minute}
 	a := newAdvisor(b, o, slog.New(slog.DiscardHandler), nil)
-	a.clock = func() time.Time {
-		return time.Now().Add(offset)
-	}
+	a.clock = func() time.Time { return time.Now().Add(offset) }
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &modelAdvisor{a, b, cancel, make(chan struct{})}
-	m.mu.Lock()
-	m.advisors[i] = p
-	m.mu.Unlock()
+	m.locked(func() { m.advisors[i] = p })
 	m.fault(0)
 	go func() {
 		defer close(p.ended)
@@ -205,16 +239,16 @@ func (m *model) startAdvisor(i int) {
 
 func (m *model) killAdvisor(i int) {
 	a := m.advisors[i]
-	a.bus.set(&a.bus.isKilled, true)
+	a.bus.set(isKilled, true)
 	a.stop()
 	<-a.ended
 }
 
-// pass lets time pass, and checks the invariants after each second.
-func (m *model) pass(d time.Duration) {
-	for ; d >= time.Second && !m.isViolated(); d -= time.Second {
+// letPass lets time pass, and checks the invariants after each second.
+func (m *model) letPass(d time.Duration) {
+	for ; d >= time.Second && m.isSound(); d -= time.Second {
 		<-time.After(time.Second)
-		if time.Since(m.log.created)%(10*time.Second) < time.Second {
+		if time.Since(m.created)%(10*time.Second) < time.Second {
 			m.sample()
 		}
 		m.check()
@@ -225,10 +259,12 @@ func (m *model) pass(d time.Duration) {
 func (m *model) sample() {
 	for _, n := range m.nodes {
 		s := &schemas.Sample{Node: n.name, Cores: modelCores, IntervalSeconds: 10}
-		s.EventID, s.At = fmt.Sprint(n.name, "/", time.Now().UnixNano()), n.now()
-		if _, _, _, err := m.log.store(s, false); err != nil {
-			m.violate("a sample is refused: %v", err)
-		}
+		s.EventID, s.At = fmt.Sprint(n.name, "/", time.Now().UnixNano()), time.Now().Add(n.offset).UTC()
+		m.locked(func() {
+			if _, _, err := m.store(s, false); err != nil {
+				m.violate("a sample is refused: %v", err)
+			}
+		})
 	}
 }
 
@@ -239,73 +275,23 @@ func (m *model) fault(d time.Duration) {
 	}
 }
 
-// take carries out a step.
-func (m *model) take(s step) {
-	n := s.target % modelAdvisors
-	var r *modelRunner
-	if len(m.runners) > 0 {
-		r = m.runners[s.target%len(m.runners)]
-	}
-	switch s.what {
-	case "submit":
-		m.submit(s)
-	case "clock of advisor": // while it runs it measures time by the monotonic clock
-		m.killAdvisor(n)
-		m.step(&m.offset[n], s)
-		m.startAdvisor(n)
-	case "clock of node":
-		m.step(&m.nodes[s.target%modelNodes].offset, s)
-	case "report too many CPUs":
-		m.reportTooMany(s)
-	case "kill advisor":
-		m.killAdvisor(n)
-		<-time.After(s.duration / 8)
-		m.startAdvisor(n)
-	case "pause advisor":
-		m.during(m.advisors[n].bus, &m.advisors[n].bus.isPaused, s.duration)
-	case "cut advisor":
-		m.during(m.advisors[n].bus, &m.advisors[n].bus.isCut, s.duration)
-	case "lose acks of advisor":
-		m.during(m.advisors[n].bus, &m.advisors[n].bus.losesAcks, s.duration)
-	}
-	if r == nil {
-		return
-	}
-	switch s.what {
-	case "second runner":
-		m.run(r.request, r.node, r.stops)
-	case "cancel":
-		go m.ask(nil, func(ctx context.Context, a *Advisor) (any, error) {
-			return a.cancelJob(ctx, &schemas.JobCancelRequest{JobID: r.request.JobID})
-		})
-	case "kill runner":
-		m.fault(deadTime)
-		r.bus.set(&r.bus.isKilled, true)
-		r.set(func() { r.computes = false })
-	case "pause runner":
-		m.during(r.bus, &r.bus.isPaused, s.duration)
-	case "cut runner":
-		m.during(r.bus, &r.bus.isCut, s.duration)
-	case "lose acks of runner":
-		m.during(r.bus, &r.bus.losesAcks, s.duration)
-	case "fill disk of runner":
-		r.node.isFull.Store(!r.node.isFull.Load())
-	}
-}
-
 // during sets a fault of a process for some time.
-func (m *model) during(b *modelBus, flag *bool, d time.Duration) {
+func (m *model) during(b *modelBus, f fault, d time.Duration) {
 	m.fault(d)
-	b.set(flag, true)
-	time.AfterFunc(d, func() { b.set(flag, false) })
+	b.set(f, true)
+	time.AfterFunc(d, func() { b.set(f, false) })
 }
 
-// step steps a clock: it becomes slow or fast, by seconds or by an hour, or right again.
-func (m *model) step(offset *time.Duration, s step) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	offsets := []time.Duration{0, -time.Hour, -6 * time.Second, 6 * time.Second, time.Hour}
-	*offset = offsets[int(s.duration/time.Second)%len(offsets)]
+func (m *model) killRunner(r *modelRunner, _ step) {
+	m.fault(deadTime)
+	r.bus.set(isKilled, true)
+	m.locked(func() { r.computes = false })
+}
+
+func (m *model) cancel(r *modelRunner, _ step) {
+	go m.ask(nil, func(ctx context.Context, a *Advisor) (any, error) {
+		return a.cancelJob(ctx, &schemas.JobCancelRequest{JobID: r.request.JobID})
+	})
 }
 
 func (m *model) submit(s step) {
@@ -322,7 +308,8 @@ func (m *model) submit(s step) {
 
 func (m *model) run(q schemas.JobRequest, node *modelNode, stops bool) {
 	r := &modelRunner{
-		m: m, bus: newModelBus(m.log), request: q, node: node, stops: stops, offset: node.offset, epochSeconds: 5,
+		m: m, bus: &modelBus{modelLog: m.modelLog}, request: q, node: node, stops: stops, offset: node.offset,
+		epochSeconds: 5,
 	}
 	if q.Epochs == 1 {
 		r.epochSeconds = 150
@@ -344,44 +331,48 @@ func (m *model) reportTooMany(s step) {
 }
 
 // ask sends a request of a runner, or of a person, to an advisor that it reaches.
-func (m *model) ask(r *modelRunner, do func(context.Context, *Advisor) (any, error)) (any, error) {
+func (m *model) ask(r *modelRunner, do func(context.Context, *Advisor) (any, error)) (reply any, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), schemas.SubmitTimeout+time.Second)
 	defer cancel()
 	if r != nil {
 		if err := r.bus.pass(ctx); err != nil {
 			return nil, err
 		}
-		m.submitting(r.request.JobID, 1)
-		defer m.submitting(r.request.JobID, -1)
+		m.locked(func() { m.open[r.request.JobID]++ })
+		defer m.locked(func() { m.open[r.request.JobID]-- })
 	}
-	first := int(m.log.latency()) % modelAdvisors
-	for i := range modelAdvisors {
-		m.mu.Lock()
-		a := m.advisors[(first+i)%modelAdvisors]
-		m.mu.Unlock()
-		if a.Ready() != nil || a.bus.is(&a.bus.isPaused) || !a.bus.Connected() {
-			continue
+	a := m.reachable(int(m.latency()))
+	if a == nil {
+		return nil, errModelCut
+	}
+	answered := make(chan struct{})
+	go func() {
+		if reply, err = do(ctx, a.Advisor); a.bus.runs() {
+			close(answered)
 		}
-		type answer struct {
-			reply any
-			err   error
+	}()
+	select {
+	case <-answered:
+		if r == nil || r.bus.pass(ctx) == nil {
+			return reply, err
 		}
-		answers := make(chan answer, 1)
-		go func() {
-			reply, err := do(ctx, a.Advisor)
-			if a.bus.runs() {
-				answers <- answer{reply, err}
-			}
-		}()
-		select {
-		case got := <-answers:
-			if r != nil && r.bus.pass(ctx) != nil {
-				return nil, errModelCut
-			}
-			return got.reply, got.err
-		case <-ctx.Done():
-			return nil, errModelCut
-		}
+	case <-ctx.Done():
 	}
 	return nil, errModelCut
+}
+
+// reachable returns an advisor that answers requests, the first one from a number on, or nil.
+func (m *model) reachable(first int) *modelAdvisor {
+	for i := range modelAdvisors {
+		var a *modelAdvisor
+		isReachable := false
+		m.locked(func() {
+			a = m.advisors[(first+i)%modelAdvisors]
+			isReachable = a.bus.has == [faults]bool{losesAcks: a.bus.has[losesAcks]}
+		})
+		if isReachable && a.Ready() == nil {
+			return a
+		}
+	}
+	return nil
 }

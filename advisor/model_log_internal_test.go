@@ -1,9 +1,11 @@
 package advisor
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"hash/fnv"
+	"io"
 	"maps"
 	"path"
 	"slices"
@@ -16,44 +18,74 @@ import (
 )
 
 // modelLog is the event log of a schedule, in virtual time. It keeps what NATS keeps: the order and the
-// time of storage, one copy of a message ID within the window of duplicates, and the ticket.
+// time of storage, one copy of a message ID within the window of duplicates, the ticket, and snapshots.
+// Its lock guards everything that the goroutines of a schedule share.
 type modelLog struct {
 	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced by wake
 	seed      uint64
 	messages  uint64 // sent so far
 	created   time.Time
-	streams   map[string]*modelStream
+	streams   map[string][]bus.Record // without ADVICE, which no advisor reads
+	sequences map[string]uint64       // of the last copy, by event ID
 	ticket    schemas.Ticket
 	revision  uint64
-	snapshots []modelSnapshot
-	listeners map[*modelListener]bool
-	onStored  func(schemas.Event) // called with the lock held
+	snapshot  bus.Snapshot // the newest
+	state     []byte       // its content
+	onStored  func(schemas.Event)
 }
 
-type modelStream struct {
-	records []bus.Record
-	byID    map[string]int // indices in records
-	grown   chan struct{}  // closed and replaced when the stream grows
-}
-
-type modelSnapshot struct {
-	bus.Snapshot
-	data []byte
-}
-
-type modelListener struct {
-	process *modelBus
-	handle  func(person string, e schemas.Event)
-}
+// window is the time within which JOB drops a second message with the same ID.
+const window = 2 * time.Minute
 
 func newModelLog(seed uint64) *modelLog {
-	l := &modelLog{
-		seed: seed, created: time.Now(), streams: map[string]*modelStream{}, listeners: map[*modelListener]bool{},
+	return &modelLog{
+		seed: seed, created: time.Now(), changed: make(chan struct{}),
+		streams: map[string][]bus.Record{}, sequences: map[string]uint64{},
 	}
-	for _, name := range []string{schemas.StreamJob, schemas.StreamNode, schemas.StreamAdvice} {
-		l.streams[name] = &modelStream{byID: map[string]int{}, grown: make(chan struct{})}
+}
+
+func (l *modelLog) locked(do func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	do()
+}
+
+// unlocked does something that blocks. The caller holds the lock.
+func (l *modelLog) unlocked(do func()) {
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	do()
+}
+
+// is returns a value that the lock guards.
+func (l *modelLog) is(value *bool) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return *value
+}
+
+// wake lets await look again. The caller holds the lock.
+func (l *modelLog) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// await waits until a condition holds, or ctx ends.
+func (l *modelLog) await(ctx context.Context, holds func() bool) {
+	for {
+		l.mu.Lock()
+		isDone, changed := holds(), l.changed
+		l.mu.Unlock()
+		if isDone {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
 	}
-	return l
 }
 
 // latency returns the time that a message takes; no two messages of a schedule take the same time.
@@ -66,191 +98,151 @@ func (l *modelLog) latency() time.Duration {
 	return time.Duration(h.Sum64()%20)*time.Millisecond + time.Duration(l.messages)
 }
 
-// window is the time within which JOB drops a second message with the same ID.
-const window = 2 * time.Minute
-
-// store stores an event. If onlyFirst is set and the subject has one, it is refused.
-func (l *modelLog) store(e schemas.Event, onlyFirst bool) (sequence uint64, isNew, isRefused bool, err error) {
+// store stores an event. If onlyFirst is set and the subject has one, it is refused. The caller holds the lock.
+func (l *modelLog) store(e schemas.Event, onlyFirst bool) (sequence uint64, isNew bool, err error) {
 	data, err := schemas.Marshal(e)
 	if err != nil {
-		return 0, false, false, err
+		return 0, false, err
 	}
 	parsed, err := schemas.ParseAll(e.Subject(), data)
 	if err != nil {
-		return 0, false, false, err
+		return 0, false, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.streams[modelStreamOf(e)]
-	if i, found := s.byID[e.ID()]; found && time.Since(s.records[i].StoredAt) < window {
-		return s.records[i].Sequence, false, false, nil
+	stream := schemas.StreamJob
+	switch e.(type) {
+	case *schemas.Advice:
+		return 1, true, nil
+	case *schemas.Sample:
+		stream = schemas.StreamNode
+	}
+	records := l.streams[stream]
+	if copied := l.sequences[e.ID()]; copied > 0 && time.Since(records[copied-1].StoredAt) < window {
+		return copied, false, nil
 	}
 	sameSubject := func(r bus.Record) bool { return r.Subject == e.Subject() }
-	if i := slices.IndexFunc(s.records, sameSubject); onlyFirst && i >= 0 {
-		return s.records[i].Sequence, false, true, nil
+	if i := slices.IndexFunc(records, sameSubject); onlyFirst && i >= 0 {
+		return records[i].Sequence, false, nil
 	}
 	r := bus.Record{
-		Event: parsed[0], Subject: e.Subject(), Sequence: uint64(len(s.records) + 1), StoredAt: time.Now().UTC(),
+		Event: parsed[0], Subject: e.Subject(), Sequence: uint64(len(records) + 1), StoredAt: time.Now().UTC(),
 	}
 	if numbered, ok := r.Event.(interface{ SetSequence(uint64) }); ok {
 		numbered.SetSequence(r.Sequence)
 	}
-	s.byID[e.ID()] = len(s.records)
-	s.records = append(s.records, r)
+	l.sequences[e.ID()] = r.Sequence
+	l.streams[stream] = append(records, r)
 	l.onStored(r.Event)
-	close(s.grown)
-	s.grown = make(chan struct{})
-	return r.Sequence, true, false, nil
+	l.wake()
+	return r.Sequence, true, nil
 }
 
-func modelStreamOf(e schemas.Event) string {
-	switch e.(type) {
-	case *schemas.Sample:
-		return schemas.StreamNode
-	case *schemas.Advice, *schemas.Risk:
-		return schemas.StreamAdvice
+// lastOf returns the last event of a job of some kinds, or nil. The caller holds the lock.
+func (l *modelLog) lastOf(job string, events ...string) schemas.Event {
+	for _, r := range slices.Backward(l.streams[schemas.StreamJob]) {
+		if slices.ContainsFunc(events, func(e string) bool { return r.Subject == schemas.JobSubject(job, e) }) {
+			return r.Event
+		}
 	}
-	return schemas.StreamJob
+	return nil
 }
 
-// from returns the records of a stream from a sequence on, and a channel that is closed when it grows.
-func (l *modelLog) from(stream string, sequence uint64) ([]bus.Record, chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.streams[stream]
-	return s.records[min(uint64(len(s.records)), sequence-1):], s.grown
-}
+// fault is what happens to the connection of a process, or to the process.
+type fault int
+
+const (
+	isCut fault = iota
+	isPaused
+	losesAcks
+	isKilled
+	faults
+)
 
 // modelBus is the connection of a process to the log. A partition or a pause stops its messages, and a
-// killed process sends and receives nothing more.
+// killed process sends and receives nothing more. No schedule calls the methods that it has not.
 type modelBus struct {
-	log *modelLog
-
-	mu        sync.Mutex
-	isCut     bool
-	isPaused  bool
-	losesAcks bool
-	isKilled  bool
-	changed   chan struct{} // closed and replaced when one of these changes
+	eventBus
+	*modelLog
+	has [faults]bool
 }
 
-func newModelBus(l *modelLog) *modelBus { return &modelBus{log: l, changed: make(chan struct{})} }
-
-func (c *modelBus) set(flag *bool, value bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	*flag = value
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-func (c *modelBus) is(flag *bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return *flag
+func (c *modelBus) set(f fault, value bool) {
+	c.locked(func() { c.has[f] = value; c.wake() })
 }
 
 var errModelCut = &schemas.Error{Code: schemas.CodeUnavailable, Message: "partition"}
 
 // runs waits until the process runs: it is not paused. It returns false if it was killed.
 func (c *modelBus) runs() bool {
-	for {
-		c.mu.Lock()
-		isPaused, isKilled, changed := c.isPaused, c.isKilled, c.changed
-		c.mu.Unlock()
-		if isKilled || !isPaused {
-			return !isKilled
-		}
-		<-changed
-	}
+	c.await(context.Background(), func() bool { return c.has[isKilled] || !c.has[isPaused] })
+	return !c.is(&c.has[isKilled])
 }
 
 // pass waits until a message has passed the network. A message that cannot pass before ctx ends is not
 // sent, nor is one of a process that wakes up after that.
 func (c *modelBus) pass(ctx context.Context) error {
-	<-time.After(c.log.latency())
-	for {
-		if !c.runs() {
-			return errModelCut
-		}
-		c.mu.Lock()
-		isCut, changed := c.isCut, c.changed
-		c.mu.Unlock()
-		if ctx.Err() != nil {
-			return errModelCut
-		}
-		if !isCut {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-		}
+	<-time.After(c.latency())
+	c.await(ctx, func() bool { return c.has[isKilled] || !c.has[isPaused] && !c.has[isCut] })
+	if !c.runs() || ctx.Err() != nil {
+		return errModelCut
 	}
+	return nil
 }
 
-// ask lets the log do something, and waits for its answer. The answer is lost in a partition, and also if
-// the process loses acknowledgements.
-func (c *modelBus) ask(ctx context.Context, do func() error) error {
+// ask lets the log do something with the lock held, and waits for its answer. The answer is lost in a
+// partition, and also if the process loses acknowledgements.
+func (c *modelBus) ask(ctx context.Context, do func() error) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, schemas.SubmitTimeout)
 	defer cancel()
 	if err := c.pass(ctx); err != nil {
-		if bus.ReconnectBuffer >= 0 && c.is(&c.isCut) {
-			go func() { // the client sends it later
-				if c.pass(context.WithoutCancel(ctx)) == nil {
-					_ = do()
-				}
-			}()
-		}
 		return err
 	}
-	err := do()
-	if c.is(&c.losesAcks) {
+	c.locked(func() { err = do() })
+	if c.is(&c.has[losesAcks]) {
 		<-ctx.Done()
 		return errModelCut
 	}
 	return cmp.Or(c.pass(ctx), err)
 }
 
-func (c *modelBus) Connected() bool { return c.runs() && !c.is(&c.isCut) }
+func (c *modelBus) Connected() bool { return c.runs() && !c.is(&c.has[isCut]) }
 
-func (c *modelBus) Publish(ctx context.Context, e schemas.Event) (sequence uint64, err error) {
-	if err := e.Validate(); err != nil {
-		return 0, err
-	}
-	err = c.ask(ctx, func() (err error) {
-		sequence, _, _, err = c.log.store(e, false)
-		return err
-	})
-	return sequence, err
-}
-
-func (c *modelBus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
+func (c *modelBus) publish(ctx context.Context, e schemas.Event, onlyFirst bool) (n uint64, isNew bool, err error) {
 	if err := e.Validate(); err != nil {
 		return 0, false, err
 	}
 	err = c.ask(ctx, func() (err error) {
-		sequence, first, _, err = c.log.store(e, true)
+		n, isNew, err = c.store(e, onlyFirst)
 		return err
 	})
-	return sequence, first, err
+	return n, isNew, err
 }
 
-func (c *modelBus) Claim(ctx context.Context, e *schemas.Started) (uint64, error) {
-	sequence, err := c.Publish(ctx, e)
-	if err != nil {
+func (c *modelBus) Publish(ctx context.Context, e schemas.Event) (uint64, error) {
+	sequence, _, err := c.publish(ctx, e, false)
+	return sequence, err
+}
+
+func (c *modelBus) PublishOnce(ctx context.Context, e schemas.Event) (sequence uint64, first bool, err error) {
+	return c.publish(ctx, e, true)
+}
+
+func (c *modelBus) Claim(ctx context.Context, e *schemas.Started) (sequence uint64, err error) {
+	if sequence, err = c.Publish(ctx, e); err != nil {
 		return 0, err
 	}
-	stored, _ := c.log.from(schemas.StreamJob, sequence)
-	if first, ok := stored[0].Event.(*schemas.Started); !ok || !first.At.Equal(e.At) {
-		return 0, &schemas.Error{Code: schemas.CodeConflict, Message: "started by another runner"}
-	}
-	return sequence, nil
+	c.locked(func() {
+		first, ok := c.streams[schemas.StreamJob][sequence-1].Event.(*schemas.Started)
+		if !ok || !first.At.Equal(e.At) {
+			err = &schemas.Error{Code: schemas.CodeConflict, Message: "started by another runner"}
+		}
+	})
+	return sequence, err
 }
 
 func (c *modelBus) Follow(ctx context.Context, o bus.FollowOptions, handle func(bus.Record) error) error {
-	stored, _ := c.log.from(o.Stream, 1)
-	next, last := max(1, o.From), uint64(len(stored))
+	var records []bus.Record
+	next, last := max(1, o.From), uint64(0)
+	c.locked(func() { last = uint64(len(c.streams[o.Stream])) })
 	if o.LastPerSubject {
 		next = max(1, last-min(last, modelNodes)+1)
 	}
@@ -259,14 +251,13 @@ func (c *modelBus) Follow(ctx context.Context, o bus.FollowOptions, handle func(
 			o.CaughtUp()
 			o.CaughtUp = nil
 		}
-		records, grown := c.log.from(o.Stream, next)
-		if len(records) == 0 {
-			select {
-			case <-grown:
-			case <-ctx.Done():
-				return nil
-			}
-			continue
+		c.await(ctx, func() bool {
+			all := c.streams[o.Stream]
+			records = all[min(uint64(len(all)), next-1):]
+			return len(records) > 0
+		})
+		if ctx.Err() != nil {
+			return nil
 		}
 		if c.pass(ctx) != nil {
 			<-ctx.Done() // killed, or stopped
@@ -276,8 +267,7 @@ func (c *modelBus) Follow(ctx context.Context, o bus.FollowOptions, handle func(
 			if err := handle(r); err != nil {
 				return err
 			}
-			next = r.Sequence + 1
-			if next > last && o.CaughtUp != nil {
+			if next = r.Sequence + 1; next > last && o.CaughtUp != nil {
 				break
 			}
 		}
@@ -285,32 +275,36 @@ func (c *modelBus) Follow(ctx context.Context, o bus.FollowOptions, handle func(
 }
 
 func (c *modelBus) Last(ctx context.Context, stream, filter string) (all []bus.Record, err error) {
+	last := map[string]bus.Record{}
 	err = c.ask(ctx, func() error {
-		last := map[string]bus.Record{}
-		stored, _ := c.log.from(stream, 1)
-		for _, r := range stored {
+		for _, r := range c.streams[stream] {
 			if matched, _ := path.Match(filter, r.Subject); matched {
 				last[r.Subject] = r
 			}
 		}
-		all = slices.SortedFunc(maps.Values(last), func(x, y bus.Record) int {
-			return cmp.Compare(x.Sequence, y.Sequence)
-		})
 		return nil
 	})
-	return all, err
+	return slices.SortedFunc(maps.Values(last), func(x, y bus.Record) int {
+		return cmp.Compare(x.Sequence, y.Sequence)
+	}), err
 }
 
-func (c *modelBus) LastSequence(ctx context.Context, stream string) (last uint64, err error) {
+func (c *modelBus) StreamInfo(ctx context.Context, stream string) (info bus.StreamInfo, err error) {
+	err = c.ask(ctx, func() error {
+		info = bus.StreamInfo{At: time.Now().UTC(), CreatedAt: c.created, First: 1, Last: uint64(len(c.streams[stream]))}
+		return nil
+	})
+	return info, err
+}
+
+func (c *modelBus) LastSequence(ctx context.Context, stream string) (uint64, error) {
 	info, err := c.StreamInfo(ctx, stream)
 	return info.Last, err
 }
 
 func (c *modelBus) Ticket(ctx context.Context) (t schemas.Ticket, revision uint64, err error) {
 	err = c.ask(ctx, func() error {
-		c.log.mu.Lock()
-		defer c.log.mu.Unlock()
-		t, revision = c.log.ticket, c.log.revision
+		t, revision = c.ticket, c.revision
 		return nil
 	})
 	return t, revision, err
@@ -318,48 +312,16 @@ func (c *modelBus) Ticket(ctx context.Context) (t schemas.Ticket, revision uint6
 
 func (c *modelBus) TakeTicket(ctx context.Context, t schemas.Ticket, revision uint64) error {
 	return c.ask(ctx, func() error {
-		c.log.mu.Lock()
-		defer c.log.mu.Unlock()
-		if c.log.revision != revision {
+		if c.revision != revision {
 			return &schemas.Error{Code: schemas.CodeConflict, Message: "another ticket"}
 		}
-		c.log.ticket, c.log.revision = t, revision+1
+		c.ticket, c.revision = t, revision+1
 		return nil
 	})
 }
 
-// notify sends an event to all listeners that it reaches.
-func (c *modelBus) notify(ctx context.Context, e schemas.Event) error {
-	if err := c.pass(ctx); err != nil {
-		return err
-	}
-	c.log.mu.Lock()
-	listeners := slices.Collect(maps.Keys(c.log.listeners))
-	c.log.mu.Unlock()
-	for _, l := range listeners {
-		if l.process.is(&l.process.isCut) {
-			continue
-		}
-		go func() {
-			if l.process.runs() {
-				l.handle("", e)
-			}
-		}()
-	}
-	return nil
-}
-
-func (c *modelBus) ListenPersons(
-	ctx context.Context, _ []string, handle func(person string, e schemas.Event),
-) error {
-	l := &modelListener{c, handle}
-	c.log.mu.Lock()
-	c.log.listeners[l] = true
-	c.log.mu.Unlock()
-	<-ctx.Done()
-	c.log.mu.Lock()
-	delete(c.log.listeners, l)
-	c.log.mu.Unlock()
+func (c *modelBus) ListenPersons(ctx context.Context, _ []string, _ func(string, schemas.Event)) error {
+	<-ctx.Done() // the runners of the model call the handler
 	return nil
 }
 
@@ -374,4 +336,33 @@ func (c *modelBus) WatchChampions(ctx context.Context, _ func(schemas.Champion, 
 	return nil
 }
 
-func (c *modelBus) Artifact(context.Context, string) ([]byte, error) { return nil, schemas.ErrNotFound }
+func (c *modelBus) Snapshots(ctx context.Context, _ string, _ int) (all []bus.Snapshot, err error) {
+	err = c.ask(ctx, func() error {
+		if c.state != nil {
+			all = []bus.Snapshot{c.snapshot}
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (c *modelBus) CheckSnapshot(context.Context, bus.Snapshot, bus.StreamInfo) error { return nil }
+
+func (c *modelBus) SaveSnapshot(ctx context.Context, s bus.Snapshot, encode func(io.Writer) error) error {
+	var data bytes.Buffer
+	return cmp.Or(encode(&data), c.ask(ctx, func() error {
+		if s.Sequence >= c.snapshot.Sequence {
+			c.snapshot, c.state = s, data.Bytes()
+		}
+		return nil
+	}))
+}
+
+func (c *modelBus) LoadSnapshot(ctx context.Context, s bus.Snapshot, decode func(io.Reader) error) error {
+	return c.ask(ctx, func() error {
+		if s != c.snapshot {
+			return schemas.ErrNotFound
+		}
+		return decode(bytes.NewReader(c.state))
+	})
+}

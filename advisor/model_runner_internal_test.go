@@ -3,27 +3,23 @@ package advisor
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"courier/runner"
 	"courier/schemas"
 )
 
-// modelRunner runs one job as courier run does. It stops, wherever it is, when it is killed.
+// modelRunner runs one job as courier run does. It stops, wherever it is, when it is killed. It holds the
+// lock of the log except while it waits.
 type modelRunner struct {
-	m       *model
-	bus     *modelBus
-	request schemas.JobRequest
-	node    *modelNode
-	stops   bool // the job stops when it is lost
-
+	m            *model
+	bus          *modelBus
+	request      schemas.JobRequest
+	node         *modelNode
+	stops        bool          // the job stops when it is lost
 	offset       time.Duration // of the clock of its node when it started
 	epochSeconds int
 
-	mu         sync.Mutex
 	contact    runner.Contact
 	isAdmitted bool // the CPUs were granted
 	hasClaimed bool // the log has recorded its start
@@ -33,60 +29,63 @@ type modelRunner struct {
 	isDone     bool
 	setting    schemas.Setting
 	unsent     []schemas.Event // spooled
+	isFlushing bool
 }
 
 // modelNode has a clock, and a disk that may be full.
 type modelNode struct {
 	name   string
 	offset time.Duration // of its clock
-	isFull atomic.Bool
+	isFull bool
 }
-
-func (n *modelNode) now() time.Time { return time.Now().Add(n.offset).UTC() }
 
 // wait waits for one second, and longer if the runner is paused. It returns false if the runner was killed.
-func (r *modelRunner) wait() bool {
-	<-time.After(time.Second)
-	return r.bus.runs()
+func (r *modelRunner) wait() (isAlive bool) {
+	r.m.unlocked(func() {
+		<-time.After(time.Second)
+		isAlive = r.bus.runs()
+	})
+	return isAlive
 }
 
-func (r *modelRunner) set(change func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change()
+// do sends a request of the runner to an advisor.
+func (r *modelRunner) do(request func(context.Context, *Advisor) (any, error)) (reply any, err error) {
+	r.m.unlocked(func() { reply, err = r.m.ask(r, request) })
+	return reply, err
 }
 
 func (r *modelRunner) run() {
-	defer r.set(func() { r.isDone, r.computes, r.isWaiting = true, false, false })
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	r.train(r.admitted())
+	r.computes = false
+	for len(r.unsent) > 0 && r.wait() {
+		r.flush()
+	}
+	r.isDone = true
+}
+
+// admitted submits the job and waits until it may start. It returns nil if it may not.
+func (r *modelRunner) admitted() *schemas.Advice {
 	advice := r.submit()
 	if advice == nil || advice.Chosen == nil || advice.Admission.Verdict == schemas.Refused {
-		return
+		return nil
 	}
-	r.set(func() { r.contact.Arrived(time.Now()) })
+	r.contact.Arrived(time.Now())
 	if advice.Admission.Verdict == schemas.Queued {
-		if advice = r.awaitAdmission(); advice == nil {
-			return
-		}
+		r.isWaiting = true
+		advice = r.awaitAdmission()
+		r.isWaiting = false
 	}
-	if !r.mayRun() {
-		return
+	if advice == nil || !r.mayRun() {
+		return nil
 	}
-	r.set(func() {
-		r.isAdmitted = true
-		r.setting = schemas.Setting{
-			Model: r.request.Model, BatchSize: advice.Chosen.BatchSize, CPUs: advice.Chosen.CPUs,
-			Epochs: advice.Chosen.Epochs, Nodes: []string{r.node.name},
-		}
-	})
-	if r.checkContact(); r.is(&r.isSilent) && r.stops || !r.start() {
-		return
-	}
-	r.compute()
+	return advice
 }
 
 // mayRun reports whether the job has not started yet.
 func (r *modelRunner) mayRun() bool {
-	reply, err := r.m.ask(r, func(ctx context.Context, a *Advisor) (any, error) {
+	reply, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
 		return a.status(ctx, &schemas.JobStatusRequest{JobID: r.request.JobID})
 	})
 	if s, ok := reply.(schemas.JobStatus); ok && err == nil {
@@ -98,12 +97,12 @@ func (r *modelRunner) mayRun() bool {
 // submit submits the job until it gets an answer.
 func (r *modelRunner) submit() *schemas.Advice {
 	for range 4 {
-		reply, err := r.m.ask(r, func(ctx context.Context, a *Advisor) (any, error) {
+		reply, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
 			q := r.request
 			return a.personSubmit(ctx, "ada", &q)
 		})
 		if advice, ok := reply.(*schemas.Advice); ok && err == nil {
-			r.m.answered(advice)
+			r.m.answers[advice.JobID] = advice
 			return advice
 		}
 		if !errors.Is(err, schemas.ErrUnavailable) || !r.wait() {
@@ -113,46 +112,8 @@ func (r *modelRunner) submit() *schemas.Advice {
 	return nil
 }
 
-func (r *modelRunner) stamp(id string) schemas.JobStamp {
-	at := time.Now().Add(r.offset).UTC()
-	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: r.request.JobID, Run: 1}
-}
-
-// beat sends a heartbeat in the background.
-func (r *modelRunner) beat() {
-	sentAt, alive := time.Now(), &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
-	if r.is(&r.isWaiting) {
-		alive.Run = 0
-	}
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), schemas.Heartbeat)
-		defer cancel()
-		if r.bus.notify(ctx, alive) != nil {
-			return
-		}
-		r.set(func() {
-			if r.contact.Arrived(sentAt) > 0 {
-				r.isSilent = true
-				r.computes = r.computes && !r.stops
-			}
-		})
-	}()
-}
-
-// checkContact stops the job, or notes that it goes on without a right to its CPUs, if it is silent.
-func (r *modelRunner) checkContact() {
-	r.set(func() {
-		if r.contact.BecomesSilent(time.Now()) {
-			r.isSilent = true
-			r.computes = r.computes && !r.stops
-		}
-	})
-}
-
 // awaitAdmission waits in the queue. It returns nil if the job is cancelled.
 func (r *modelRunner) awaitAdmission() *schemas.Advice {
-	r.set(func() { r.isWaiting = true })
-	defer r.set(func() { r.isWaiting = false })
 	for second := 0; ; second++ {
 		if second%10 == 0 {
 			r.beat()
@@ -160,10 +121,7 @@ func (r *modelRunner) awaitAdmission() *schemas.Advice {
 		if !r.wait() {
 			return nil
 		}
-		if r.bus.is(&r.bus.isCut) {
-			continue
-		}
-		switch e := r.m.lastOf(r.request.JobID, schemas.EventAdmitted, schemas.EventCancelled).(type) {
+		switch e := r.seen(schemas.EventAdmitted, schemas.EventCancelled).(type) {
 		case *schemas.JobAdmitted:
 			return &e.Advice
 		case *schemas.Ended:
@@ -172,19 +130,71 @@ func (r *modelRunner) awaitAdmission() *schemas.Advice {
 	}
 }
 
+// seen returns the last event of the job of some kinds, or nil in a partition.
+func (r *modelRunner) seen(events ...string) schemas.Event {
+	if r.bus.has[isCut] {
+		return nil
+	}
+	return r.m.lastOf(r.request.JobID, events...)
+}
+
+func (r *modelRunner) stamp(id string) schemas.JobStamp {
+	at := time.Now().Add(r.offset).UTC()
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: at}, JobID: r.request.JobID, Run: 1}
+}
+
+// beat sends a heartbeat in the background to all advisors that it reaches.
+func (r *modelRunner) beat() {
+	sentAt, alive := time.Now(), &schemas.Alive{JobStamp: r.stamp(r.request.JobID + "/1/alive/1")}
+	if r.isWaiting {
+		alive.Run = 0
+	}
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), schemas.Heartbeat)
+		defer cancel()
+		if r.bus.pass(ctx) != nil {
+			return
+		}
+		r.m.mu.Lock()
+		defer r.m.mu.Unlock()
+		for _, a := range r.m.advisors {
+			if a.bus.has[isCut] {
+				continue
+			}
+			go func() {
+				if a.bus.runs() {
+					a.onAlive("", alive)
+				}
+			}()
+		}
+		if r.contact.Arrived(sentAt) > 0 {
+			r.becomeSilent()
+		}
+	}()
+}
+
+// checkContact stops the job, or notes that it goes on without a right to its CPUs, if it is silent.
+func (r *modelRunner) checkContact() {
+	if r.contact.BecomesSilent(time.Now()) {
+		r.becomeSilent()
+	}
+}
+
+func (r *modelRunner) becomeSilent() { r.isSilent, r.computes = true, r.computes && !r.stops }
+
 // start claims the run. If the log is unreachable, the job starts nevertheless.
 func (r *modelRunner) start() bool {
 	started := &schemas.Started{
 		JobStamp: r.stamp(schemas.StartedID(r.request.JobID, 1)), Setting: r.setting, HeartbeatSeconds: 10,
 	}
-	_, err := r.m.ask(r, func(ctx context.Context, a *Advisor) (any, error) {
+	_, err := r.do(func(ctx context.Context, a *Advisor) (any, error) {
 		e := *started
 		return a.personEvent(ctx, "ada", &e)
 	})
-	if err != nil && !errors.Is(err, schemas.ErrUnavailable) || !r.bus.runs() {
+	if err != nil && !errors.Is(err, schemas.ErrUnavailable) || r.bus.has[isKilled] {
 		return false
 	}
-	r.set(func() { r.hasClaimed, r.computes = err == nil, true })
+	r.hasClaimed, r.computes = err == nil, true
 	if err != nil {
 		r.spool(started)
 	}
@@ -193,36 +203,39 @@ func (r *modelRunner) start() bool {
 
 // spool keeps an event until it is published. On a full disk, in a partition, it is lost.
 func (r *modelRunner) spool(e schemas.Event) {
-	r.set(func() {
-		if !r.node.isFull.Load() || !r.bus.is(&r.bus.isCut) {
-			r.unsent = append(r.unsent, e)
-		}
-	})
+	if !r.node.isFull || !r.bus.has[isCut] {
+		r.unsent = append(r.unsent, e)
+	}
 }
 
 // flush publishes spooled events in their order, as far as it gets an acknowledgement.
 func (r *modelRunner) flush() {
-	for {
-		r.mu.Lock()
-		unsent := slices.Clone(r.unsent)
-		r.mu.Unlock()
-		if len(unsent) == 0 {
+	for len(r.unsent) > 0 && !r.isFlushing {
+		first, err := r.unsent[0], error(nil)
+		r.isFlushing = true
+		r.m.unlocked(func() { _, err = r.bus.Publish(context.Background(), first) })
+		if r.isFlushing = false; err != nil {
 			return
 		}
-		if _, err := r.bus.Publish(context.Background(), unsent[0]); err != nil {
-			return
-		}
-		r.m.acknowledged(unsent[0])
-		r.set(func() { r.unsent = r.unsent[1:] })
+		r.m.known, r.unsent = append(r.m.known, first), r.unsent[1:]
 	}
 }
 
-// compute trains, reports its epochs and sends heartbeats, until it ends.
-func (r *modelRunner) compute() {
+// train runs an admitted job: it reports its epochs and sends heartbeats, until it ends.
+func (r *modelRunner) train(advice *schemas.Advice) {
+	if advice == nil {
+		return
+	}
+	r.isAdmitted = true
+	r.setting = schemas.Setting{
+		Model: r.request.Model, BatchSize: advice.Chosen.BatchSize, CPUs: advice.Chosen.CPUs,
+		Epochs: advice.Chosen.Epochs, Nodes: []string{r.node.name},
+	}
+	if r.checkContact(); r.isSilent && r.stops || !r.start() {
+		return
+	}
 	seconds, epochs := 0, uint32(0)
-	flushed := make(chan struct{}, 1)
-	flushed <- struct{}{}
-	for epochs < r.setting.Epochs {
+	for epochs < r.setting.Epochs && r.computes && r.seen(schemas.EventCancelled) == nil {
 		if seconds%10 == 0 {
 			r.beat()
 		}
@@ -236,14 +249,8 @@ func (r *modelRunner) compute() {
 				DurationSeconds: float64(r.epochSeconds), DurationSource: schemas.DurationReported,
 			})
 		}
-		select {
-		case <-flushed:
-			go func() { r.flush(); flushed <- struct{}{} }()
-		default:
-		}
-		if r.checkContact(); !r.is(&r.computes) || r.isCancelled() {
-			break
-		}
+		go r.m.locked(r.flush)
+		r.checkContact()
 	}
 	outcome := schemas.EventFinished
 	if epochs < r.setting.Epochs {
@@ -253,35 +260,13 @@ func (r *modelRunner) compute() {
 		JobStamp: r.stamp(schemas.EndedID(r.request.JobID, 1, outcome)), Setting: r.setting, Outcome: outcome,
 		EpochsDone: epochs,
 	})
-	r.set(func() { r.computes = false })
-	for <-flushed; r.wait(); {
-		if r.flush(); len(r.unsent) == 0 {
-			return
-		}
-	}
-}
-
-// is returns a field that mu guards.
-func (r *modelRunner) is(field *bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return *field
-}
-
-func (r *modelRunner) isCancelled() bool {
-	return !r.bus.is(&r.bus.isCut) && r.m.lastOf(r.request.JobID, schemas.EventCancelled) != nil
 }
 
 // holds returns the CPUs that were granted to the job and that it uses. A job that goes on when it is lost
-// has no right to them any more,
-// nor has a cancelled one.
+// has no right to them any more, nor has a cancelled one.
 func (r *modelRunner) holds() uint32 {
-	if r.m.lastOf(r.request.JobID, schemas.EventCancelled) != nil {
-		return 0
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.computes || !r.isAdmitted || r.bus.is(&r.bus.isPaused) || !r.stops && r.isSilent {
+	if !r.computes || !r.isAdmitted || r.bus.has[isPaused] || !r.stops && r.isSilent ||
+		r.m.lastOf(r.request.JobID, schemas.EventCancelled) != nil {
 		return 0
 	}
 	return r.setting.CPUs
