@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -196,21 +197,8 @@ func (a *Advice) Subject() string { return JobSubject(a.JobID, EventAdvice) }
 
 // Validate implements Event.
 func (a *Advice) Validate() error {
-	if err := a.JobStamp.validate(); err != nil {
-		return err
-	}
-	switch a.Decision {
-	case MeetsSLO, BestEffort, Exploring, Weighted:
-	default:
-		return Invalid("decision", "%q is not meets_slo, best_effort, exploring or weighted",
-			clip(string(a.Decision)))
-	}
-
 	if a.Chosen == nil {
 		return Invalid("chosen", "missing")
-	}
-	if len(a.Alternatives) > MaxCandidates {
-		return Invalid("alternatives", "%d are more than %d", len(a.Alternatives), MaxCandidates)
 	}
 	for i := range a.Alternatives {
 		alt := &a.Alternatives[i]
@@ -218,5 +206,9 @@ func (a *Advice) Validate() error {
 			return Invalid("alternatives", "a time of alternative %d is not finite", i)
 		}
 	}
-	return nil
+	return cmp.Or(
+		a.JobStamp.validate(),
+		validateOneOf("decision", a.Decision, MeetsSLO, BestEffort, Exploring, Weighted),
+		validateLength("alternatives", len(a.Alternatives), MaxCandidates),
+	)
 }

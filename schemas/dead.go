@@ -1,5 +1,7 @@
 package schemas
 
+import "cmp"
+
 // Dead is dead.<stream>, a dead letter: an unreadable message with its bytes.
 type Dead struct {
 	Stamp
@@ -26,13 +28,7 @@ func (e *Dead) Subject() string { return DeadSubject(e.Stream) }
 // Validate implements Event. It accepts any non-empty origin subject: a strange subject is one
 // reason for a dead letter, and a refused dead letter would be redelivered forever.
 func (e *Dead) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	if e.OriginSubject == "" {
-		return Invalid("origin_subject", "missing")
-	}
-	return nil
+	return cmp.Or(e.Stamp.validate(), required("origin_subject", e.OriginSubject, "the subject of the message"))
 }
 
 // Truncated reports whether bytes of the original are missing.
@@ -63,14 +59,8 @@ func (e *Replayed) Subject() string { return DeadReplayedSubject(e.Stream) }
 
 // Validate implements Event.
 func (e *Replayed) Validate() error {
-	if err := e.Stamp.validate(); err != nil {
-		return err
-	}
-	if e.LetterID == "" {
-		return Invalid("letter_id", "missing")
-	}
 	if len(e.DataDigest) != 64 {
 		return Invalid("data_digest", "%q is not a sha256 in hex", clip(e.DataDigest))
 	}
-	return nil
+	return cmp.Or(e.Stamp.validate(), required("letter_id", e.LetterID, "the event_id of the dead letter"))
 }

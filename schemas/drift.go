@@ -92,45 +92,25 @@ func (e *Drift) Subject() string { return RegressorSubject(e.Target, EventDrift)
 
 // Validate implements Event.
 func (e *Drift) Validate() error {
-	if err := cmp.Or(e.Stamp.validate(), validateToken("target", e.Target), e.validateScope()); err != nil {
-		return err
-	}
-
-	switch e.State {
-	case DriftActive, DriftReplaced, DriftWithdrawn:
-	default:
-		return Invalid("state", "%q is not active, replaced or withdrawn", clip(e.State))
-	}
-
-	for _, v := range []struct {
-		field string
-		value *float64
-	}{
+	for _, v := range []ratioField{
 		{"ratio", &e.Ratio}, {"before_ratio", &e.BeforeRatio}, {"rest_ratio", e.RestRatio},
 		{"ratio_low", e.RatioLow}, {"ratio_high", e.RatioHigh},
 	} {
 		if !finite(v.value) || v.value != nil && *v.value <= 0 {
-			return Invalid(v.field, "%v is not a finite number above 0", *v.value)
+			return Invalid(v.name, "%v is not a finite number above 0", *v.value)
 		}
 	}
-	return validateRatios(ratioField{"explained_ratio", &e.ExplainedRatio})
-}
-
-func (e *Drift) validateScope() error {
-	for field, text := range map[string]string{"dataset": e.Dataset, "node_type": e.NodeType} {
-		if err := validateText(field, text); err != nil {
-			return err
-		}
+	if e.Scope == DriftModel && e.Model == "" {
+		return Invalid("model", "missing; scope model needs the model that drifted")
 	}
-	switch e.Scope {
-	case DriftAll, DriftNodeType:
-	case DriftModel:
-		if e.Model == "" {
-			return Invalid("model", "missing; scope model needs the model that drifted")
-		}
-		return validateText("model", e.Model)
-	default:
-		return Invalid("scope", "%q is not all, node_type or model", clip(e.Scope))
-	}
-	return nil
+	return cmp.Or(
+		e.Stamp.validate(),
+		validateToken("target", e.Target),
+		validateOneOf("scope", e.Scope, DriftAll, DriftNodeType, DriftModel),
+		validateText("model", e.Model),
+		validateText("dataset", e.Dataset),
+		validateText("node_type", e.NodeType),
+		validateOneOf("state", e.State, DriftActive, DriftReplaced, DriftWithdrawn),
+		validateRatios(ratioField{"explained_ratio", &e.ExplainedRatio}),
+	)
 }

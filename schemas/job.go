@@ -26,25 +26,18 @@ type Setting struct {
 }
 
 func (s *Setting) validate() error {
-	if s.Model == "" {
-		return Invalid("model", "missing")
-	}
-	if err := cmp.Or(validateText("model", s.Model), validateText("dataset", s.Dataset)); err != nil {
-		return err
-	}
-	if s.BatchSize > MaxBatchSize {
-		return Invalid("batch_size", "%d is more than %d", s.BatchSize, MaxBatchSize)
-	}
-	if s.CPUs < 1 || s.CPUs > MaxCPUs {
-		return Invalid("cpus", "%d is not between 1 and %d", s.CPUs, MaxCPUs)
-	}
-	if s.Epochs > MaxEpochs {
-		return Invalid("epochs", "%d is more than %d", s.Epochs, MaxEpochs)
-	}
 	if len(s.Nodes) == 0 {
 		return Invalid("nodes", "missing; want the nodes on which the job runs")
 	}
-	return validateNodes(s.Nodes)
+	return cmp.Or(
+		required("model", s.Model, "the name of the model"),
+		validateText("model", s.Model),
+		validateText("dataset", s.Dataset),
+		validateRange("batch_size", s.BatchSize, 0, MaxBatchSize),
+		validateRange("cpus", s.CPUs, 1, MaxCPUs),
+		validateRange("epochs", s.Epochs, 0, MaxEpochs),
+		validateNodes(s.Nodes),
+	)
 }
 
 // Started is job.<id>.started: the runner has started the job's command.
@@ -117,15 +110,13 @@ func (e *Started) validateHardware() error {
 		}
 	}
 	for _, h := range e.Hardware() {
-		if h.Cores > MaxCPUs {
-			return Invalid("nodes_cores", "%d is more than %d", h.Cores, MaxCPUs)
-		}
-		if err := validateText("nodes_cpu_model", h.CPUModel); err != nil {
+		err := cmp.Or(
+			validateRange("nodes_cores", h.Cores, 0, MaxCPUs),
+			validateText("nodes_cpu_model", h.CPUModel),
+			validateRange("nodes_speed_operations_per_second", h.Speed, 0, maxSpeed),
+		)
+		if err != nil {
 			return err
-		}
-		if !(h.Speed >= 0 && h.Speed <= maxSpeed) {
-			return Invalid("nodes_speed_operations_per_second", "%v is not between 0 and %g",
-				h.Speed, float64(maxSpeed))
 		}
 	}
 	return nil
@@ -142,16 +133,13 @@ func (e *Started) Subject() string { return JobSubject(e.JobID, EventStarted) }
 
 // Validate implements Event.
 func (e *Started) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if !(e.HeartbeatSeconds >= 0 && e.HeartbeatSeconds <= 3600) {
-		return Invalid("heartbeat_seconds", "%v is not between 0 and 3600", e.HeartbeatSeconds)
-	}
-	if !(e.LimitSeconds >= 0 && e.LimitSeconds <= MaxLimitSeconds) {
-		return Invalid("limit_seconds", "%v is not between 0 and %g", e.LimitSeconds, MaxLimitSeconds)
-	}
-	return cmp.Or(e.Setting.validate(), e.validateHardware())
+	return cmp.Or(
+		e.JobStamp.validate(),
+		validateRange("heartbeat_seconds", e.HeartbeatSeconds, 0, 3600),
+		validateRange("limit_seconds", e.LimitSeconds, 0, MaxLimitSeconds),
+		e.Setting.validate(),
+		e.validateHardware(),
+	)
 }
 
 // Sources of an epoch's duration.
@@ -247,41 +235,34 @@ func (e *Epoch) Subject() string { return JobSubject(e.JobID, EventEpoch) }
 
 // Validate implements Event.
 func (e *Epoch) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if e.Epoch < 1 || e.Epoch > MaxEpochs {
-		return Invalid("epoch", "%d is not between 1 and %d", e.Epoch, MaxEpochs)
-	}
-	if !(e.DurationSeconds > 0 && e.DurationSeconds <= MaxSLO.Seconds()) {
-		return Invalid("duration_seconds", "%v is not above 0 and at most a year",
-			e.DurationSeconds)
-	}
-	if e.DurationSource != DurationReported && e.DurationSource != DurationArrival {
-		return Invalid("duration_source", "%q is not %q or %q",
-			clip(e.DurationSource), DurationReported, DurationArrival)
-	}
-
-	if len(e.Metric) > MaxMetricLength {
-		return Invalid("metric", "%d bytes, want at most %d", len(e.Metric), MaxMetricLength)
+	if e.DurationSeconds == 0 {
+		return Invalid("duration_seconds", "missing; want a time above 0")
 	}
 	for _, f := range e.JobCgroupFigures {
-		if f != FigureCPU && f != FigureMemory && f != FigureIO {
-			return Invalid("job_cgroup_figures", "%q is not %s, %s or %s",
-				clip(f), FigureCPU, FigureMemory, FigureIO)
+		if err := validateOneOf("job_cgroup_figures", f, FigureCPU, FigureMemory, FigureIO); err != nil {
+			return err
 		}
 	}
-	return cmp.Or(e.Setting.validate(), e.Phases.Validate(), validateRatios([]ratioField{
-		{"accuracy", e.Accuracy},
-		{"node_io_wait_ratio", e.NodeIOWaitRatio},
-		{"node_cpu_ratio", e.NodeCPURatio},
-		{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
-		{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
-		{"job_io_pressure_ratio", e.JobIOPressureRatio},
-		{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
-		{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},
-		{"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio},
-	}...))
+	return cmp.Or(
+		e.JobStamp.validate(),
+		validateRange("epoch", e.Epoch, 1, MaxEpochs),
+		validateSeconds("duration_seconds", e.DurationSeconds),
+		validateOneOf("duration_source", e.DurationSource, DurationReported, DurationArrival),
+		validateLength("metric", len(e.Metric), MaxMetricLength),
+		e.Setting.validate(),
+		e.Phases.Validate(),
+		validateRatios([]ratioField{
+			{"accuracy", e.Accuracy},
+			{"node_io_wait_ratio", e.NodeIOWaitRatio},
+			{"node_cpu_ratio", e.NodeCPURatio},
+			{"job_cpu_pressure_ratio", e.JobCPUPressureRatio},
+			{"job_cpu_full_pressure_ratio", e.JobCPUFullPressureRatio},
+			{"job_io_pressure_ratio", e.JobIOPressureRatio},
+			{"job_io_full_pressure_ratio", e.JobIOFullPressureRatio},
+			{"job_memory_pressure_ratio", e.JobMemoryPressureRatio},
+			{"job_memory_full_pressure_ratio", e.JobMemoryFullPressureRatio},
+		}...),
+	)
 }
 
 // MaxMetricLength is the maximum length of the name of a metric in bytes.
@@ -326,27 +307,17 @@ func (e *Ended) Subject() string { return JobSubject(e.JobID, e.Outcome) }
 
 // Validate implements Event.
 func (e *Ended) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	switch e.Outcome {
-	case EventFinished, EventFailed, EventCancelled, EventLost, EventFound:
-	default:
-		return Invalid("outcome", "%q is not finished, failed, cancelled, lost or found", clip(e.Outcome))
-	}
-	if !(e.DurationSeconds >= 0 && e.DurationSeconds <= MaxSLO.Seconds()) {
-		return Invalid("duration_seconds", "%v is not between 0 and a year", e.DurationSeconds)
-	}
-	if len(e.Reason) > 4<<10 {
-		return Invalid("reason", "%d bytes are more than 4096", len(e.Reason))
-	}
-	if err := validateRatios(ratioField{"accuracy", e.Accuracy}); err != nil {
-		return err
-	}
-	if e.Outcome == EventFinished || e.Outcome == EventFailed {
+	err := cmp.Or(
+		e.JobStamp.validate(),
+		validateOneOf("outcome", e.Outcome, EventFinished, EventFailed, EventCancelled, EventLost, EventFound),
+		validateSeconds("duration_seconds", e.DurationSeconds),
+		validateLength("reason", len(e.Reason), maxReason),
+		validateRatios(ratioField{"accuracy", e.Accuracy}),
+	)
+	if err == nil && (e.Outcome == EventFinished || e.Outcome == EventFailed) {
 		return e.Setting.validate()
 	}
-	return nil
+	return err
 }
 
 // Alive is job.<id>.alive: the runner's heartbeat, sent over core NATS and not stored.
@@ -370,10 +341,10 @@ type EpochProgress struct {
 func (p *EpochProgress) LeftSeconds() float64 { return p.EpochSeconds * (1 - p.EpochRatio) }
 
 func (p *EpochProgress) validate() error {
-	if !(p.EpochSeconds >= 0 && p.EpochSeconds <= MaxSLO.Seconds()) {
-		return Invalid("epoch_seconds", "%v is not between 0 and a year", p.EpochSeconds)
-	}
-	return validateRatios(ratioField{"epoch_ratio", &p.EpochRatio})
+	return cmp.Or(
+		validateSeconds("epoch_seconds", p.EpochSeconds),
+		validateRatios(ratioField{"epoch_ratio", &p.EpochRatio}),
+	)
 }
 
 // Heartbeat is the interval of a runner's heartbeats. A runner that could not send one for Silence stops

@@ -3,8 +3,6 @@ package schemas
 import (
 	"cmp"
 	"fmt"
-	"slices"
-	"strings"
 )
 
 // Moves that a runner can carry out, as its started event names them.
@@ -154,20 +152,10 @@ func (e *Moved) Subject() string { return JobSubject(e.JobID, EventMoved) }
 
 // Validate implements Event.
 func (e *Moved) Validate() error {
-	if err := cmp.Or(e.JobStamp.validate(), e.validateKind()); err != nil {
-		return err
+	leastCPUs := uint32(0)
+	if e.Move == MoveCPUs {
+		leastCPUs = 1
 	}
-	for _, size := range []uint32{e.FromBatchSize, e.ToBatchSize} {
-		if size > MaxBatchSize {
-			return Invalid("to_batch_size", "%d is more than %d", size, MaxBatchSize)
-		}
-	}
-	for _, n := range []uint32{e.FromCPUs, e.ToCPUs} {
-		if n > MaxCPUs || n == 0 && e.Move == MoveCPUs {
-			return Invalid("to_cpus", "%d is not between 1 and %d", n, MaxCPUs)
-		}
-	}
-
 	for _, v := range []*float64{
 		e.PredictedSeconds, e.UnmovedSeconds, e.PredictedEpochSeconds, e.UnmovedEpochSeconds,
 		e.BeforeEpochSeconds, e.AfterEpochSeconds, e.GainRatio,
@@ -181,44 +169,19 @@ func (e *Moved) Validate() error {
 		return Invalid("rejected_reasons", "%d reasons for %d numbers of CPUs",
 			len(e.RejectedReasons), len(e.RejectedCPUs))
 	}
-	if len(e.Reason) > 4<<10 {
-		return Invalid("reason", "%d bytes are more than 4096", len(e.Reason))
-	}
-	return nil
-}
-
-// validateKind checks the fields that describe the kind of the move.
-func (e *Moved) validateKind() error {
-	for _, f := range []struct {
-		name, value string
-		allowed     []string
-	}{
-		{"move", e.Move, []string{MoveBatchSize, MoveCPUs}},
-		{
-			"outcome",
-			e.Outcome,
-			[]string{
-				MoveApplied, MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun,
-			},
-		},
-		{
-			"means",
-			e.Means,
-			[]string{ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes},
-		},
-		{
-			"purpose",
-			e.Purpose,
-			[]string{"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved},
-		},
-	} {
-		if !slices.Contains(f.allowed, f.value) {
-			return Invalid(f.name, "%q is not one of %s", clip(f.value),
-				strings.Trim(strings.Join(f.allowed, ", "), " ,"))
-		}
-	}
-	if e.ForJob == "" {
-		return nil
-	}
-	return validateToken("for_job", e.ForJob)
+	return cmp.Or(
+		e.JobStamp.validate(),
+		validateOneOf("move", e.Move, MoveBatchSize, MoveCPUs),
+		validateOneOf("outcome", e.Outcome,
+			MoveApplied, MoveCarriedOut, MoveKept, MoveUndone, MoveRefused, MoveDryRun),
+		validateOneOf("means", e.Means, ByControl, ByRestart, ByWeight, ByCap, ByDocker, ByKubernetes),
+		validateOneOf("purpose", e.Purpose,
+			"", MoveLent, MoveReturned, MoveAtRisk, MoveLeftOver, MoveForeignLoad, MoveSaved),
+		validateOptionalToken("for_job", e.ForJob),
+		validateRange("from_batch_size", e.FromBatchSize, 0, MaxBatchSize),
+		validateRange("to_batch_size", e.ToBatchSize, 0, MaxBatchSize),
+		validateRange("from_cpus", e.FromCPUs, leastCPUs, MaxCPUs),
+		validateRange("to_cpus", e.ToCPUs, leastCPUs, MaxCPUs),
+		validateLength("reason", len(e.Reason), maxReason),
+	)
 }

@@ -83,31 +83,31 @@ func (s *Sample) Subject() string { return NodeSubject(s.Node, EventSample) }
 
 // Validate implements Event.
 func (s *Sample) Validate() error {
-	if err := cmp.Or(s.Stamp.validate(), validateToken("node", s.Node)); err != nil {
-		return err
+	if s.IntervalSeconds == 0 {
+		return Invalid("interval_seconds", "missing; want a time above 0")
 	}
-	if s.Cores < 1 || s.Cores > MaxCPUs {
-		return Invalid("cores", "%d is not between 1 and %d", s.Cores, MaxCPUs)
+	speed := s.Hardware().Speed
+	if s.SpeedOperationsPerSecond != nil && speed == 0 {
+		return Invalid("speed_operations_per_second", "is not above 0")
 	}
-	if !(s.IntervalSeconds > 0 && s.IntervalSeconds <= 86_400) {
-		return Invalid("interval_seconds", "%v is not above 0 and at most a day",
-			s.IntervalSeconds)
-	}
-
-	if v := s.SpeedOperationsPerSecond; v != nil && !(*v > 0 && *v <= maxSpeed) {
-		return Invalid("speed_operations_per_second", "%v is not above 0 and at most %g",
-			*v, float64(maxSpeed))
-	}
-	return cmp.Or(validateText("cpu_model", s.CPUModel), validateRatios([]ratioField{
-		{"cpu_ratio", s.CPURatio},
-		{"io_wait_ratio", s.IOWaitRatio},
-		{"cpu_pressure_ratio", s.CPUPressureRatio},
-		{"io_pressure_ratio", s.IOPressureRatio},
-		{"memory_pressure_ratio", s.MemoryPressureRatio},
-		{"disk_busy_ratio", s.DiskBusyRatio},
-		{"io_full_pressure_ratio", s.IOFullPressureRatio},
-		{"memory_full_pressure_ratio", s.MemoryFullPressureRatio},
-	}...))
+	return cmp.Or(
+		s.Stamp.validate(),
+		validateToken("node", s.Node),
+		validateRange("cores", s.Cores, 1, MaxCPUs),
+		validateRange("interval_seconds", s.IntervalSeconds, 0, day.Seconds()),
+		validateRange("speed_operations_per_second", speed, 0, maxSpeed),
+		validateText("cpu_model", s.CPUModel),
+		validateRatios([]ratioField{
+			{"cpu_ratio", s.CPURatio},
+			{"io_wait_ratio", s.IOWaitRatio},
+			{"cpu_pressure_ratio", s.CPUPressureRatio},
+			{"io_pressure_ratio", s.IOPressureRatio},
+			{"memory_pressure_ratio", s.MemoryPressureRatio},
+			{"disk_busy_ratio", s.DiskBusyRatio},
+			{"io_full_pressure_ratio", s.IOFullPressureRatio},
+			{"memory_full_pressure_ratio", s.MemoryFullPressureRatio},
+		}...),
+	)
 }
 
 // Fleet maps node names to the known hardware. It is built by applying samples and job events in

@@ -77,15 +77,16 @@ func (p *Phases) Text() string {
 
 // Validate returns an *Error that names a wrong field.
 func (p *Phases) Validate() error {
+	err := validateText("device", p.Device)
 	for _, part := range p.parts() {
-		if s := *part.seconds; s != nil && !(*s >= 0 && *s <= MaxSLO.Seconds()) {
-			return Invalid(part.field, "%v is not between 0 and a year", *s)
+		if *part.seconds != nil {
+			err = cmp.Or(err, validateSeconds(part.field, **part.seconds))
 		}
 	}
-	if b := p.PeakMemoryBytes; b != nil && !(*b >= 0 && *b <= maxMemoryBytes) {
-		return Invalid("peak_memory_bytes", "%v is not between 0 and %g", *b, maxMemoryBytes)
+	if p.PeakMemoryBytes != nil {
+		err = cmp.Or(err, validateRange("peak_memory_bytes", *p.PeakMemoryBytes, 0, maxMemoryBytes))
 	}
-	return validateText("device", p.Device)
+	return err
 }
 
 // maxMemoryBytes is more than any machine has: an exabyte.

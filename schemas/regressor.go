@@ -3,7 +3,6 @@ package schemas
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -173,13 +172,10 @@ func (r *TrainRequest) Validate() error { return validateTarget(r.Target, true) 
 
 // validateTarget accepts the targets and, if all is true, "" for all of them.
 func validateTarget(target string, all bool) error {
-	switch {
-	case target == "" && all, slices.Contains(Targets(), target):
+	if target == "" && all {
 		return nil
-	case target == "":
-		return Invalid("target", "missing, want one of %v", Targets())
 	}
-	return Invalid("target", "%q is not one of %v", clip(target), Targets())
+	return validateOneOf("target", target, Targets()...)
 }
 
 // TrainReply is the reply to regressor.train.
@@ -214,15 +210,12 @@ func (r *PromoteRequest) Subject() string { return SubjectRegressorPromote }
 
 // Validate implements Request.
 func (r *PromoteRequest) Validate() error {
-	if err := validateTarget(r.Target, false); err != nil {
-		return err
-	}
 	if !IsDigestPrefix(r.ModelDigest) {
 		return Invalid("model_digest",
 			"%q is not %d to 64 digits of a sha256 in hex; regressor.list shows them",
 			clip(r.ModelDigest), MinDigestDigits)
 	}
-	return validateText("reason", r.Reason)
+	return cmp.Or(validateTarget(r.Target, false), validateText("reason", r.Reason))
 }
 
 // RollbackRequest is regressor.rollback: make the previous champion the champion again. The reply

@@ -144,34 +144,33 @@ func (r JobRequest) WithDefaults() JobRequest {
 
 // Validate implements Request.
 func (r *JobRequest) Validate() error {
-	if r.JobID != "" {
-		if err := validateToken("id", r.JobID); err != nil {
-			return err
-		}
-	}
-	if r.Model == "" {
-		return Invalid("model", "missing; want the name of the model")
-	}
-	if err := cmp.Or(r.validateTexts(), validateCounts("cpus", r.CPUs, MaxCPUs)); err != nil {
-		return err
-	}
-	if len(r.CPUs) == 0 {
+	switch {
+	case len(r.CPUs) == 0:
 		return Invalid("cpus", "missing; want a number of CPUs, or a list to choose from")
-	}
-	if r.Elastic && len(r.CPUs) < 2 {
+	case r.Elastic && len(r.CPUs) < 2:
 		return Invalid("elastic",
 			"the only number of CPUs is %d; want a list to choose from, such as [1,2,4]", r.CPUs[0])
-	}
-	if !r.HasUnknownBatchSize() {
-		if err := validateCounts("batch_sizes", r.BatchSizes, MaxBatchSize); err != nil {
-			return err
-		}
 	}
 	if n := len(r.CPUs) * max(len(r.BatchSizes), 1); n > MaxCandidates {
 		return Invalid("batch_sizes", "%d combinations with cpus are more than %d", n, MaxCandidates)
 	}
-
-	return cmp.Or(r.validateEpochs(), r.validateGoal())
+	known := r.BatchSizes
+	if r.HasUnknownBatchSize() {
+		known = nil
+	}
+	return cmp.Or(
+		validateOptionalToken("id", r.JobID),
+		required("model", r.Model, "the name of the model"),
+		validateText("model", r.Model),
+		validateText("dataset", r.Dataset),
+		validateText("user", r.User),
+		r.validateLabels(),
+		validateNodes(r.Nodes),
+		validateCounts("cpus", r.CPUs, MaxCPUs),
+		validateCounts("batch_sizes", known, MaxBatchSize),
+		r.validateEpochs(),
+		r.validateGoal(),
+	)
 }
 
 // validateEpochs accepts either a number of epochs or the fields that choose it.
@@ -181,17 +180,15 @@ func (r *JobRequest) validateEpochs() error {
 	case r.Epochs == 0 && !chosen:
 		return Invalid("epochs",
 			"missing; want a number, or max_epochs or target_accuracy to let Courier choose it")
-	case r.Epochs < 0 || r.Epochs > MaxEpochs:
-		return Invalid("epochs", "%d is not between 1 and %d", r.Epochs, MaxEpochs)
 	case r.Epochs > 0 && chosen:
 		return Invalid("epochs",
 			"given together with max_epochs or target_accuracy, which choose it; want one of them")
-	case r.MaxEpochs < 0 || r.MaxEpochs > MaxEpochs:
-		return Invalid("max_epochs", "%d is not between 1 and %d", r.MaxEpochs, MaxEpochs)
-	case !(r.TargetAccuracy >= 0 && r.TargetAccuracy <= 1):
-		return Invalid("target_accuracy", "%v is not between 0 and 1", r.TargetAccuracy)
 	}
-	return nil
+	return cmp.Or(
+		validateRange("epochs", r.Epochs, 0, MaxEpochs),
+		validateRange("max_epochs", r.MaxEpochs, 0, MaxEpochs),
+		validateRange("target_accuracy", r.TargetAccuracy, 0, 1),
+	)
 }
 
 // validateGoal checks SLO, confidence and weights.
@@ -214,25 +211,14 @@ func (r *JobRequest) validateGoal() error {
 	return nil
 }
 
-func (r *JobRequest) validateTexts() error {
-	for _, f := range []struct{ name, value string }{
-		{"model", r.Model}, {"dataset", r.Dataset}, {"user", r.User},
-	} {
-		if err := validateText(f.name, f.value); err != nil {
-			return err
-		}
-	}
-
-	if len(r.Labels) > maxLabels {
-		return Invalid("labels", "%d are more than %d", len(r.Labels), maxLabels)
-	}
+func (r *JobRequest) validateLabels() error {
 	for k, v := range r.Labels {
 		if k == "" || validateText("labels", k) != nil || validateText("labels", v) != nil {
 			return Invalid("labels",
 				"%q: want names and values of printable text, at most %d bytes", clip(k), maxText)
 		}
 	}
-	return validateNodes(r.Nodes)
+	return validateLength("labels", len(r.Labels), maxLabels)
 }
 
 // SubmitTimeout is the maximum time that the advisor works on a submission. A client that times out

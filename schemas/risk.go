@@ -1,8 +1,8 @@
 package schemas
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 )
 
 // Causes of a risk.
@@ -68,19 +68,16 @@ func (e *Risk) Subject() string { return JobSubject(e.JobID, EventRisk) }
 
 // Validate implements Event.
 func (e *Risk) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
-	if !slices.Contains(Causes(), e.Cause) {
-		return Invalid("cause", "%q is not a known cause", clip(e.Cause))
-	}
-
 	if !finite(&e.PredictedSeconds) || !finite(&e.LeftSeconds) || !finite(e.AccuracyLoss) {
 		return Invalid("predicted_seconds", "is not finite")
 	}
-	return validateRatios([]ratioField{
-		{"probability", &e.Probability},
-		{"confidence", &e.Confidence},
-		{"saved_probability", e.SavedProbability},
-	}...)
+	return cmp.Or(
+		e.JobStamp.validate(),
+		validateOneOf("cause", e.Cause, Causes()...),
+		validateRatios([]ratioField{
+			{"probability", &e.Probability},
+			{"confidence", &e.Confidence},
+			{"saved_probability", e.SavedProbability},
+		}...),
+	)
 }

@@ -1,10 +1,6 @@
 package schemas
 
-import (
-	"encoding/json"
-	"fmt"
-	"math"
-)
+import "math"
 
 // ScoreRequest is job.score: report the SLO attainment. It has no fields.
 type ScoreRequest struct{}
@@ -108,11 +104,9 @@ func Wilson(hits, of uint64) (low, high float64) {
 }
 
 // Calibration counts jobs by their predicted probability. The zero value is ready to use.
-type Calibration struct {
-	bins [len(calibrationEdges) - 1]struct {
-		Tally
-		sum float64 // of probabilities
-	}
+type Calibration [len(calibrationEdges) - 1]struct {
+	Tally
+	Sum float64 `json:"sum"` // of probabilities
 }
 
 // calibrationEdges are the limits of the bins. Bins are narrower near common confidences.
@@ -135,56 +129,26 @@ func CalibrationFrom(probability float64) float64 {
 // Add counts a job with a predicted probability, 0 to 1.
 func (c *Calibration) Add(probability float64, kept bool) {
 	i := calibrationBin(probability)
-	c.bins[i].Tally.Add(kept)
-	c.bins[i].sum += probability
-}
-
-// calibrationState is the form of a bin in a snapshot.
-type calibrationState struct {
-	Tally
-	Sum float64 `json:"sum"` // of probabilities
-}
-
-// MarshalJSON encodes the counts without loss.
-func (c *Calibration) MarshalJSON() ([]byte, error) {
-	var all [len(c.bins)]calibrationState
-	for i, b := range c.bins {
-		all[i] = calibrationState{b.Tally, b.sum}
-	}
-	return json.Marshal(all)
-}
-
-// UnmarshalJSON decodes the output of MarshalJSON.
-func (c *Calibration) UnmarshalJSON(data []byte) error {
-	var all []calibrationState
-	if err := json.Unmarshal(data, &all); err != nil {
-		return err
-	}
-	if len(all) != len(c.bins) {
-		return fmt.Errorf("calibration has %d bins, want %d", len(all), len(c.bins))
-	}
-	for i, b := range all {
-		c.bins[i].Tally, c.bins[i].sum = b.Tally, b.Sum
-	}
-	return nil
+	c[i].Tally.Add(kept)
+	c[i].Sum += probability
 }
 
 // Tally returns the counts of the bin of a probability.
 func (c *Calibration) Tally(probability float64) *Tally {
-	return &c.bins[calibrationBin(probability)].Tally
+	return &c[calibrationBin(probability)].Tally
 }
 
 // Bins returns every bin, in order.
 func (c *Calibration) Bins() []CalibrationBin {
-	all := make([]CalibrationBin, len(c.bins))
-	for i, b := range c.bins {
+	all := make([]CalibrationBin, len(c))
+	for i, b := range c {
 		all[i] = CalibrationBin{
 			FromProbability: calibrationEdges[i],
 			ToProbability:   calibrationEdges[i+1],
 			Tally:           b.WithRatio(),
 		}
 		if b.Jobs > 0 {
-			mean := b.sum / float64(b.Jobs)
+			mean := b.Sum / float64(b.Jobs)
 			all[i].MeanProbability = &mean
 		}
 	}

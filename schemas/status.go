@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"cmp"
-	"slices"
 	"time"
 )
 
@@ -108,27 +107,19 @@ func (r *JobListRequest) Subject() string { return SubjectJobList }
 
 // Validate implements Request.
 func (r *JobListRequest) Validate() error {
-	if r.Limit < 0 || r.Limit > MaxPage {
-		return Invalid("limit", "%d is not between 1 and %d", r.Limit, MaxPage)
+	err := cmp.Or(
+		validateRange("limit", r.Limit, 0, MaxPage),
+		validateLength("search", len(r.Search), MaxSearchBytes),
+		validateLength("user", len(r.User), MaxSearchBytes),
+		validateLength("model", len(r.Model), MaxSearchBytes),
+		validateLength("node", len(r.Node), MaxSearchBytes),
+		validateOptionalToken("after", r.After),
+	)
+	selections := []StateSelection{"", SelectOpen, SelectEnded}
+	for _, s := range States() {
+		selections = append(selections, StateSelection(s))
 	}
-	for _, f := range [][2]string{{"search", r.Search}, {"user", r.User}, {"model", r.Model}, {"node", r.Node}} {
-		if len(f[1]) > MaxSearchBytes {
-			return Invalid(f[0], "longer than %d bytes", MaxSearchBytes)
-		}
-	}
-	if r.After != "" {
-		if err := validateToken("after", r.After); err != nil {
-			return err
-		}
-	}
-	if r.State == "" {
-		return nil
-	}
-	if r.State != SelectOpen && r.State != SelectEnded && !slices.Contains(States(), State(r.State)) {
-		return Invalid("state", "%q is not one of %v, %s and %s", clip(string(r.State)), States(),
-			SelectOpen, SelectEnded)
-	}
-	return nil
+	return cmp.Or(err, validateOneOf("state", r.State, selections...))
 }
 
 // Bottleneck is what limits a running job.

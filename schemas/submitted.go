@@ -43,15 +43,8 @@ func (e *JobAdmitted) Subject() string { return JobSubject(e.JobID, EventAdmitte
 
 // Validate implements Event.
 func (e *JobAdmitted) Validate() error {
-	if err := e.JobStamp.validate(); err != nil {
-		return err
-	}
 	if e.Advice.JobID != e.JobID {
 		return Invalid("advice", "is for job %q, want %q", clip(e.Advice.JobID), clip(e.JobID))
 	}
-	if e.Advice.Action != ActionStart {
-		action := clip(string(e.Advice.Action))
-		return Invalid("advice", "action is %q, want %q", action, ActionStart)
-	}
-	return e.Advice.Validate()
+	return cmp.Or(e.JobStamp.validate(), validateOneOf("action", e.Advice.Action, ActionStart), e.Advice.Validate())
 }

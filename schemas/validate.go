@@ -1,7 +1,9 @@
 package schemas
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -13,6 +15,7 @@ const (
 	MaxCPUs       = 1 << 16
 	MaxEpochs     = 1_000_000
 	maxText       = 256
+	maxReason     = 4 << 10 // of the end of a run, or of a move
 	maxLabels     = 64
 )
 
@@ -40,16 +43,20 @@ func validateToken(field, s string) error {
 	return nil
 }
 
+// validateOptionalToken accepts a token, or nothing.
+func validateOptionalToken(field, s string) error {
+	if s == "" {
+		return nil
+	}
+	return validateToken(field, s)
+}
+
 func validateNodes(nodes []string) error {
-	if len(nodes) > MaxCandidates {
-		return Invalid("nodes", "%d are more than %d", len(nodes), MaxCandidates)
-	}
+	err := validateLength("nodes", len(nodes), MaxCandidates)
 	for _, n := range nodes {
-		if err := validateToken("nodes", n); err != nil {
-			return err
-		}
+		err = cmp.Or(err, validateToken("nodes", n))
 	}
-	return nil
+	return err
 }
 
 // validateText accepts printable text of at most maxText bytes.
@@ -94,18 +101,52 @@ func Printable(text string) string {
 
 // validateCounts accepts distinct numbers from 1 to limit.
 func validateCounts(field string, list []int, limit int) error {
-	if len(list) > MaxCandidates {
-		return Invalid(field, "%d values are more than %d", len(list), MaxCandidates)
-	}
+	err := validateLength(field, len(list), MaxCandidates)
 	for i, n := range list {
-		if n < 1 || n > limit {
-			return Invalid(field, "%d is not between 1 and %d", n, limit)
+		if err == nil && slices.Contains(list[:i], n) {
+			return Invalid(field, "%d is given twice", n)
 		}
-		for _, m := range list[:i] {
-			if m == n {
-				return Invalid(field, "%d is given twice", n)
-			}
-		}
+		err = cmp.Or(err, validateRange(field, n, 1, limit))
+	}
+	return err
+}
+
+// validateRange accepts a number from least to most.
+func validateRange[N int | uint32 | float64](field string, n, least, most N) error {
+	if !(n >= least && n <= most) {
+		return Invalid(field, "%v is not between %v and %v", n, least, most)
+	}
+	return nil
+}
+
+// validateSeconds accepts the seconds of a part of a job.
+func validateSeconds(field string, v float64) error {
+	if !(v >= 0 && v <= MaxSLO.Seconds()) {
+		return Invalid(field, "%v is not between 0 and a year", v)
+	}
+	return nil
+}
+
+// validateOneOf accepts some values.
+func validateOneOf[S ~string](field string, value S, allowed ...S) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return Invalid(field, "%q is not one of %v", clip(string(value)), allowed)
+}
+
+// validateLength accepts a text, or a list, with at most some bytes, or entries.
+func validateLength(field string, length, most int) error {
+	if length > most {
+		return Invalid(field, "length %d is more than %d", length, most)
+	}
+	return nil
+}
+
+// required accepts any text except an empty one; want is what it should be.
+func required(field, text, want string) error {
+	if text == "" {
+		return Invalid(field, "missing; want %s", want)
 	}
 	return nil
 }
