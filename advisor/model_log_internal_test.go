@@ -291,7 +291,8 @@ func (c *modelBus) Last(ctx context.Context, stream, filter string) (all []bus.R
 
 func (c *modelBus) StreamInfo(ctx context.Context, stream string) (info bus.StreamInfo, err error) {
 	err = c.ask(ctx, func() error {
-		info = bus.StreamInfo{At: time.Now().UTC(), CreatedAt: c.created, First: 1, Last: uint64(len(c.streams[stream]))}
+		last := uint64(len(c.streams[stream]))
+		info = bus.StreamInfo{At: time.Now().UTC(), CreatedAt: c.created, First: 1, Last: last}
 		return nil
 	})
 	return info, err
