@@ -113,7 +113,7 @@ func fitTime(ctx context.Context, all []*measuredTimes, prior float64) (*TimeMod
 	}
 	t := newTimeModel(all, prior)
 	var err error
-	t.Hyperparameters, err = newLikelihood(t.observations()).search(ctx)
+	t.Hyperparameters, err = newSearch(t.observations()).run(ctx)
 	t.smooth()
 	return t, err
 }

@@ -33,7 +33,7 @@ func (j *jumps) describe(a int, residuals []Residual) {
 		weight += 1 / r.Variance
 		shared[r.Configuration] = r.Shared
 	}
-	variance := j.inverse[a*len(j.factors)+a]
+	variance := j.inverse.At(a, a)
 	for _, c := range slices.SortedFunc(maps.Keys(weights), compareConfigurations) {
 		share := weights[c] / weight
 		variance += share * share * (shared[c] + j.deviation)
@@ -168,7 +168,7 @@ func (f *Factor) share(c *Configuration) float64 {
 //
 // If learned is not zero, the prediction includes runs up to then: only later jumps count.
 func (j *jumps) at(c *Configuration, learned time.Time) (shift, variance float64, factors int) {
-	n, bits := len(j.factors), j.covering(c)
+	bits := j.covering(c)
 	for a := range j.factors {
 		if !j.factors[a].Since.After(learned) && !learned.IsZero() {
 			bits &^= 1 << a
@@ -189,7 +189,7 @@ func (j *jumps) at(c *Configuration, learned time.Time) (shift, variance float64
 		variance += share * (1 - share) * f.shift * f.shift
 		for b := range j.factors {
 			if bits&(1<<b) != 0 {
-				variance += j.inverse[a*n+b]
+				variance += j.inverse.At(a, b)
 			}
 		}
 	}

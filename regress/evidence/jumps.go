@@ -3,6 +3,8 @@ package evidence
 import (
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/mat"
 )
 
 const (
@@ -28,9 +30,9 @@ const (
 // jumps are the factors found in a window of residuals.
 type jumps struct {
 	factors   []Factor
-	inverse   []float64 // covariance of the factors' logs, row after row
-	remaining []float64 // residuals without factors and deviations
-	deviation float64   // variance of a configuration from its factors
+	inverse   mat.SymDense // covariance of the factors' logs
+	remaining []float64    // residuals without factors and deviations
+	deviation float64      // variance of a configuration from its factors
 	own       map[Configuration][2]float64
 	suspects  []suspect
 }
@@ -64,7 +66,6 @@ func findJumps(residuals []Residual) *jumps {
 		j.factors = append(j.factors, best)
 		if !j.estimate(residuals) {
 			j.factors = j.factors[:len(j.factors)-1]
-			j.estimate(residuals)
 			break
 		}
 		j.deviations(residuals)
@@ -196,12 +197,13 @@ func (f *Factor) holds(i int, r *Residual) bool {
 	return i >= f.start && f.Covers(&r.Configuration)
 }
 
-// estimate computes all factors by ridge regression, and the remaining residuals.
+// estimate computes all factors by ridge regression, and the remaining residuals; false, without any
+// change, if it cannot.
 func (j *jumps) estimate(residuals []Residual) bool {
 	n := len(j.factors)
-	normal, right := make([]float64, n*n), make([]float64, n)
+	normal, right, shifts := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil), mat.NewVecDense(n, nil)
 	for a := range n {
-		normal[a*n+a] = 1 / (ridgeDeviation * ridgeDeviation)
+		normal.SetSym(a, a, 1/(ridgeDeviation*ridgeDeviation))
 	}
 	for i := range residuals {
 		r := &residuals[i]
@@ -209,22 +211,24 @@ func (j *jumps) estimate(residuals []Residual) bool {
 			if !j.factors[a].holds(i, r) {
 				continue
 			}
-			right[a] += r.Value / r.Variance
-			for b := range n {
+			right.SetVec(a, right.AtVec(a)+r.Value/r.Variance)
+			for b := range a + 1 {
 				if j.factors[b].holds(i, r) {
-					normal[a*n+b] += 1 / r.Variance
+					normal.SetSym(a, b, normal.At(a, b)+1/r.Variance)
 				}
 			}
 		}
 	}
-	c, ok := factorize(n, normal)
-	if !ok {
+	var c mat.Cholesky
+	var inverse mat.SymDense
+	if !c.Factorize(normal) || c.SolveVecTo(shifts, right) != nil || c.InverseTo(&inverse) != nil {
 		return false
 	}
-	for a, x := range c.solve(right) {
+	j.inverse = inverse
+	for a := range n {
+		x := shifts.AtVec(a)
 		j.factors[a].shift, j.factors[a].Ratio = x, math.Exp(x)
 	}
-	j.inverse = c.inverse()
 	for i := range residuals {
 		j.remaining[i] = residuals[i].Value
 		for a := range j.factors {

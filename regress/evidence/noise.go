@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // The variances within runs: deviations of logarithms, and weights in degrees of freedom.
@@ -91,7 +93,7 @@ func (n *noiseSums) correlate(residuals []float64) {
 	squares := sumOfSquares(residuals)
 	count := float64(len(residuals))
 	weight := min(1, 50/(count+1)) / (squares/count + 1e-12)
-	n.product += weight * dot(residuals[1:], residuals[:len(residuals)-1])
+	n.product += weight * floats.Dot(residuals[1:], residuals[:len(residuals)-1])
 	n.squares += weight * squares
 }
 
@@ -107,7 +109,7 @@ func (n *noiseSums) slope(residuals []float64, s spread, runs int) {
 	}
 	x = centered(x)
 	square := sumOfSquares(x)
-	slope := dot(x, residuals) / square
+	slope := floats.Dot(x, residuals) / square
 	noise := s.squares / float64(len(residuals)) * (1 + 2*priorCorrelated) / square
 	share := float64(runs) / float64(runs-1)
 	n.slopes = append(n.slopes, spread{max(slope*slope-noise, 0) * share, 1})
@@ -144,7 +146,7 @@ func centered(values []float64) []float64 {
 	return all
 }
 
-func sumOfSquares(values []float64) float64 { return dot(values, values) }
+func sumOfSquares(values []float64) float64 { return floats.Dot(values, values) }
 
 // epochNoise returns the variance of an epoch of a configuration: the independent part, and the
 // correlated one. c may be nil.

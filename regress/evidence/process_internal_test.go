@@ -33,8 +33,8 @@ func (o observations) without(i int) observations {
 	return o
 }
 
-var fixtureParameters = Hyperparameters{Offset: 6, Amplitude: .25, NodeAmplitude: .12,
-	Lengths: [inputs]float64{2, 3, 4, 1, 6}, Effect: .025}
+var fixtureParameters = Hyperparameters{Balance: 64, Amplitude: .25, NodeAmplitude: .12,
+	Lengths: [inputs]float64{2, 3, 4, 1, 6, 5}, Effect: .025}
 
 // The closed form of leave-one-out errors equals the prediction of a process without the point.
 func TestProcess_LeaveOneOutIsAFitWithoutThePoint(t *testing.T) {
@@ -44,14 +44,18 @@ func TestProcess_LeaveOneOutIsAFitWithoutThePoint(t *testing.T) {
 	if !ok {
 		t.Fatal("not positive definite")
 	}
+	var inverse mat.SymDense
+	if err := g.factors.InverseTo(&inverse); err != nil {
+		t.Fatal(err)
+	}
 	for i := range n {
 		other, ok := newGaussianProcess(fixtureParameters, o.without(i))
 		if !ok {
 			t.Fatal("not positive definite")
 		}
 		other.inflation = 1
-		mean, variance := other.predict(&o.points[i], -1, make([]float64, n))
-		off, spread := g.weights[i]/g.inverse[i*n+i], 1/g.inverse[i*n+i]
+		mean, variance := other.predict(&o.points[i], -1)
+		off, spread := g.weights.AtVec(i)/inverse.At(i, i), 1/inverse.At(i, i)
 		if math.Abs(o.y[i]-mean-off) > 1e-8 || math.Abs(variance+o.noise[i]-spread) > 1e-8 {
 			t.Errorf("point %d: error %g, variance %g, by a fit without it %g, %g",
 				i, off, spread, o.y[i]-mean, variance+o.noise[i])
@@ -71,7 +75,7 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 		if !ok {
 			t.Fatal("not positive definite")
 		}
-		mean, variance := g.predict(&o.points[3], 3, make([]float64, n))
+		mean, variance := g.predict(&o.points[3], 3)
 		off := math.Abs(mean - o.y[3])
 		if off >= before || variance > o.noise[3]+1e-9 {
 			t.Errorf("%g runs: distance from the mean %g, want less than %g; variance %g, want at most %g",
@@ -84,19 +88,21 @@ func TestProcess_ManyRunsOutweighTheLaw(t *testing.T) {
 	}
 }
 
-func TestLikelihood_IsThatOfTheProcess(t *testing.T) {
-	o := fixture(9)
-	l := newLikelihood(o)
-	got := l.logPosterior(&fixtureParameters) - fixtureParameters.logPrior(l.varies, true)
-
-	g, _ := newGaussianProcess(fixtureParameters, o)
-	inverse := mat.NewDense(9, 9, slices.Clone(g.inverse))
-	r := make([]float64, 9)
-	for i := range r {
-		r[i] = o.y[i] - g.prior(&g.laws[i])
+// An observation multiplies the likelihood by its probability, given those before it.
+func TestProcess_LikelihoodIsThatOfItsPredictions(t *testing.T) {
+	const n = 9
+	all := fixture(n)
+	before := all.without(n - 1)
+	fewer, ok := condition(fixtureParameters, before, before.kernels(&fixtureParameters))
+	more, okMore := condition(fixtureParameters, all, all.kernels(&fixtureParameters))
+	if !ok || !okMore {
+		t.Fatal("not positive definite")
 	}
-	want := math.Log(mat.Det(inverse))/2 - dot(r, g.weights)/2
-	if math.Abs(got-want) > 1e-6*math.Abs(want) {
-		t.Errorf("log likelihood is %g, want %g", got, want)
+	mean, variance := fewer.predict(&all.points[n-1], -1)
+	off := all.y[n-1] - mean
+	variance += all.noise[n-1]
+	got, want := more.logLikelihood-fewer.logLikelihood, -off*off/variance/2-math.Log(variance)/2
+	if math.Abs(got-want) > 1e-8*math.Abs(want) {
+		t.Errorf("log likelihood rises by %g, want %g", got, want)
 	}
 }

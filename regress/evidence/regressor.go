@@ -141,21 +141,14 @@ func (t *TimeModel) check(s *Subject) error {
 	if n := len(t.Configurations); n == 0 || n > MaxConfigurations {
 		return fmt.Errorf("%d configurations, want 1 to %d", n, MaxConfigurations)
 	}
-	for _, x := range []float64{
-		t.Amplitude, t.Effect, t.PaceVariance, t.EpochVariance, t.CorrelatedShare, t.SlopeVariance,
-	} {
+	for _, x := range append(t.Lengths[:], t.Balance, t.Amplitude, t.NodeAmplitude, t.Effect,
+		t.PaceVariance, t.EpochVariance, t.CorrelatedShare, t.SlopeVariance) {
 		if !(x > 0) || x > 1e6 {
 			return fmt.Errorf("hyperparameter or variance is %g, want above 0 and at most 1e6", x)
 		}
 	}
-	for _, x := range append(t.Lengths[:], t.LoadVariance) {
-		if !(x >= 0) || x > 1e6 {
-			return fmt.Errorf("length or variance of loads is %g, want 0 to 1e6", x)
-		}
-	}
-	if !(math.Abs(t.Offset) < 1e3) || !(t.NodeAmplitude >= 0) || t.NodeAmplitude > 1e3 {
-		return fmt.Errorf("offset %g, node amplitude %g; want up to ±1e3, 0 to 1e3",
-			t.Offset, t.NodeAmplitude)
+	if !(t.LoadVariance >= 0) || t.LoadVariance > 1e6 {
+		return fmt.Errorf("variance of loads is %g, want 0 to 1e6", t.LoadVariance)
 	}
 	for i := range t.Configurations {
 		m := &t.Configurations[i]

@@ -56,6 +56,9 @@ type FilePoint struct {
 	Value  float64
 }
 
+// perOctave is the number of batch sizes per octave in a file, between measured ones.
+const perOctave = 4
+
 // TimePoints returns the log seconds of the first epochs of each configuration at the points of its
 // curve, and, a quarter octave of the batch size apart between them, at the ends of the curve. They
 // contain the corrections for drift.

@@ -25,31 +25,21 @@ type estimate struct{ mean, variance float64 }
 
 // timePredictor is the compiled form of a TimeModel.
 type timePredictor struct {
-	model       *TimeModel
-	process     *timeProcess
-	nodes       map[string]int
-	reaches     []measuredRange // by node type
-	runs        int
-	measured    map[Configuration]*compiledCurve
-	shape       shape
-	interpolate map[Configuration]estimateLine // between them; the key has no batch size
+	model    *TimeModel
+	process  *timeProcess
+	nodes    map[string]int
+	reaches  []measuredRange // by node type
+	runs     int
+	measured map[Configuration]*compiledCurve
+	shape    shape
 
-	// extraLines caches lines without runs, at most maxExtraLines: loads without runs are
-	// requested repeatedly.
-	extraLines     sync.Map
-	extraLineCount atomic.Int32
+	// estimates caches those of configurations without runs, at most maxEstimates: they are requested
+	// repeatedly.
+	estimates     sync.Map
+	estimateCount atomic.Int64
 }
 
-const maxExtraLines = 256
-
-// estimateLine holds the estimates at quarter octaves of the batch size, with all other features
-// fixed.
-type estimateLine struct {
-	first     float64 // log2 of the first batch size
-	estimates []estimate
-}
-
-const perOctave = 4
+const maxEstimates = 1024
 
 func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	curves := t.curves()
@@ -60,10 +50,8 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 		return nil, false
 	}
 	p := &timePredictor{model: t, process: g, nodes: t.nodeTypes(), shape: newShape(curves),
-		measured:    map[Configuration]*compiledCurve{},
-		interpolate: map[Configuration]estimateLine{}}
+		measured: map[Configuration]*compiledCurve{}}
 	p.reaches = make([]measuredRange, len(p.nodes))
-	room := make([]float64, len(points))
 	for i, c := range curves {
 		p.runs += c.Runs
 		p.reaches[points[i].node].include(&points[i], c.Runs)
@@ -72,7 +60,6 @@ func newTimePredictor(t *TimeModel) (*timePredictor, bool) {
 	for i := range p.reaches {
 		slices.Sort(p.reaches[i].batches)
 	}
-	p.compileLines(room)
 	return p, true
 }
 
@@ -124,10 +111,9 @@ func (t *TimeModel) smooth() {
 	if !ok {
 		return
 	}
-	room := make([]float64, len(o.points))
 	for i := range t.Configurations {
 		c := &t.Configurations[i]
-		mean, variance := g.predict(&o.points[i], i, room)
+		mean, variance := g.predict(&o.points[i], i)
 		for k := range c.Location {
 			c.Location[k] += mean - c.Pace
 			c.LocationVariance[k] = min(c.LocationVariance[k], variance)
@@ -208,48 +194,6 @@ func (r *measuredRange) include(p *point, runs int) {
 	r.runs += runs
 }
 
-// compileLines computes the estimates between the batch sizes of each line.
-func (p *timePredictor) compileLines(room []float64) {
-	for i := range p.model.Configurations {
-		key := p.model.Configurations[i].Configuration
-		key.BatchSize = 0
-		if _, ok := p.interpolate[key]; !ok {
-			p.interpolate[key] = p.line(p.process.points[i], room)
-		}
-	}
-}
-
-// line computes the estimates at quarter octaves within the batch sizes that ran on the node type,
-// with the other features of a point.
-func (p *timePredictor) line(at point, room []float64) estimateLine {
-	r := &p.reaches[at.node]
-	l := estimateLine{first: math.Floor(perOctave*r.low[0]) / perOctave}
-	for at.x[0] = l.first; ; at.x[0] += 1. / perOctave {
-		mean, variance := p.process.predict(&at, -1, room)
-		l.estimates = append(l.estimates, estimate{mean, variance})
-		if at.x[0] >= r.high[0] {
-			return l
-		}
-	}
-}
-
-// between interpolates linearly in the log of the batch size.
-func (l *estimateLine) between(x float64) (estimate, bool) {
-	at := (x - l.first) * perOctave
-	last := len(l.estimates) - 1
-	if last < 0 || !(at >= 0 && at <= float64(last)) {
-		return estimate{}, false
-	}
-	i := min(int(at), max(last-1, 0))
-	e := l.estimates[i]
-	if share := at - float64(i); share > 0 {
-		f := l.estimates[i+1]
-		e.mean += share * (f.mean - e.mean)
-		e.variance += share * (f.variance - e.variance)
-	}
-	return e, true
-}
-
 // totalTime is the posterior of the log seconds of the first epochs of a run: location, variance of
 // the location, and variance of a run about it.
 type totalTime struct{ location, shared, run, degrees float64 }
@@ -313,32 +257,14 @@ func (t *times) seconds(n int) float64 {
 
 // estimateUnmeasured returns the posterior for a configuration without runs.
 func (p *timePredictor) estimateUnmeasured(c *Configuration, at *point) estimate {
-	key := *c
-	key.BatchSize = 0
-	l, ok := p.interpolate[key]
-	if !ok {
-		l = p.extraLine(key, at)
+	if e, ok := p.estimates.Load(*c); ok {
+		return e.(estimate)
 	}
-	if e, ok := l.between(at.x[0]); ok {
-		return e
+	mean, variance := p.process.predict(at, -1)
+	if p.estimateCount.Add(1) <= maxEstimates {
+		p.estimates.Store(*c, estimate{mean, variance})
 	}
-	var room [MaxConfigurations]float64
-	mean, variance := p.process.predict(at, -1, room[:])
 	return estimate{mean, variance}
-}
-
-// extraLine returns a line without runs. It is cached while there is room.
-func (p *timePredictor) extraLine(key Configuration, at *point) estimateLine {
-	if l, ok := p.extraLines.Load(key); ok {
-		return l.(estimateLine)
-	}
-	l := p.line(*at, make([]float64, len(p.process.points)))
-	if p.extraLineCount.Add(1) <= maxExtraLines {
-		p.extraLines.Store(key, l)
-	} else {
-		p.extraLineCount.Store(maxExtraLines)
-	}
-	return l
 }
 
 // Correction corrects the prediction of one configuration.
