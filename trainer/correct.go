@@ -54,7 +54,7 @@ func (t *Trainer) correct(ctx context.Context) error {
 	if err != nil || !isNew {
 		return err
 	}
-	m := manifestOf(target, examples, champion.manifest.Evaluations, t.o)
+	m := manifestOf(target, examples, champion.manifest.HeldOutError, t.o)
 	files, err := encodeState(m, runs, foreign, state)
 	if err != nil {
 		return err

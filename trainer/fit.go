@@ -38,27 +38,31 @@ func Fit(
 			return Files{}, fmt.Errorf("fit %s: %w", target, err)
 		}
 	}
-	var evaluations json.RawMessage
+	var heldOut *float64
 	if state.Corrected && before != nil {
-		evaluations = before.Evaluations // no model was fitted again
-	} else if evaluations, err = evaluate(ctx, state, adjusted); err != nil {
+		heldOut = before.HeldOutError // no model was fitted again
+	} else if heldOut, err = heldOutError(ctx, target, state, adjusted); err != nil {
 		return Files{}, fmt.Errorf("evaluate %s: %w", target, err)
 	}
-	m := manifestOf(target, examples, evaluations, o)
+	m := manifestOf(target, examples, heldOut, o)
 	files, err := encodeState(m, runs, foreign, state)
 	files.Scores = scores
 	return files, err
 }
 
-// evaluate scores the predictions of the adjusted runs of a state, each without its own fold, as JSON.
-func evaluate(
-	ctx context.Context, state *evidence.State, adjusted []evidence.Run,
-) (json.RawMessage, error) {
-	all, err := evidence.Evaluate(ctx, adjusted, state.Regressor)
-	if err != nil {
+// heldOutError returns the mean error of predictions of the adjusted runs of a state, each without its own
+// fold; nil if no run could be held out. Errors of accuracies are absolute, errors of times relative.
+func heldOutError(
+	ctx context.Context, target string, state *evidence.State, adjusted []evidence.Run,
+) (*float64, error) {
+	held, accuracies, err := evidence.Evaluate(ctx, adjusted, state.Regressor)
+	if target == schemas.TargetAccuracy {
+		held = accuracies
+	}
+	if err != nil || held.Runs == 0 {
 		return nil, err
 	}
-	return json.Marshal(all)
+	return &held.Error, nil
 }
 
 // stateOf returns the state in a manifest; nil if there is none.

@@ -24,15 +24,15 @@ type Files struct {
 
 // manifestOf returns the manifest of a fit, without its state.
 func manifestOf(
-	target string, examples []Example, evaluations json.RawMessage, o Options,
+	target string, examples []Example, heldOutError *float64, o Options,
 ) treefile.Manifest {
 	m := treefile.Manifest{
-		Target:      target,
-		Unit:        "seconds",
-		Transform:   treefile.Log,
-		Evaluations: evaluations,
-		Examples:    treefile.Examples{Count: len(examples)},
-		Version:     o.Version,
+		Target:       target,
+		Unit:         "seconds",
+		Transform:    treefile.Log,
+		HeldOutError: heldOutError,
+		Examples:     treefile.Examples{Count: len(examples)},
+		Version:      o.Version,
 	}
 	if target == schemas.TargetAccuracy {
 		m.Unit, m.Transform = "", treefile.None
@@ -49,9 +49,6 @@ func encodeState(
 ) (files Files, err error) {
 	if m.State, err = json.Marshal(state); err != nil {
 		return files, fmt.Errorf("encode the state of %s: %w", m.Target, err)
-	}
-	if m.HeldOutError, err = heldOutError(m.Target, m.Evaluations); err != nil {
-		return files, fmt.Errorf("read the evaluations of %s: %w", m.Target, err)
 	}
 	m.Examples.Configurations = countConfigurations(runs)
 
@@ -85,28 +82,6 @@ func countConfigurations(runs []evidence.Run) int {
 		seen[runs[i].Configuration] = true
 	}
 	return len(seen)
-}
-
-// heldOutError averages the held-out errors of runs of measured configurations, one weight per run;
-// nil if no run could be held out. Errors of accuracies are absolute, errors of times relative.
-func heldOutError(target string, evaluations json.RawMessage) (*float64, error) {
-	var all []evidence.Evaluation
-	if err := json.Unmarshal(evaluations, &all); err != nil {
-		return nil, err
-	}
-	runs, sum := 0, 0.0
-	for i := range all {
-		n, e := all[i].Measured.Runs, all[i].Measured.RelativeError
-		if target == schemas.TargetAccuracy {
-			n, e = all[i].AccuracyMeasured.Runs, all[i].AccuracyMeasured.AbsoluteError
-		}
-		runs, sum = runs+n, sum+float64(n)*e
-	}
-	if runs == 0 {
-		return nil, nil
-	}
-	mean := sum / float64(runs)
-	return &mean, nil
 }
 
 // filePoints returns the points of the file of a target.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"testing"
 
 	"courier/regress/evidence"
@@ -13,40 +12,16 @@ import (
 
 // The evaluation of a fit finds about the errors of runs that it has not learned from.
 func TestEvaluate_AgreesWithUnseenRuns(t *testing.T) {
-	study := readStudy(t)
-	w := newWorld(study, 1, nil)
-	runs := w.runs(1, math.MaxInt)
+	runs := newWorld(readStudy(t), 1, nil).runs(1, math.MaxInt)
 	h, _ := fit(t, runs)
-	all, err := evidence.Evaluate(context.Background(), runs, h)
+	times, accuracies, err := evidence.Evaluate(context.Background(), runs, h)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 3 {
-		t.Fatalf("%d evaluations, want 3", len(all))
-	}
-	for _, e := range all {
-		t.Logf("%s: %+v", e.Model, e)
-		n := 0
-		for _, b := range study.batches[e.Model] {
-			n += len(w.history[zeusSetting{e.Model, b}])
-		}
-		if e.Measured.Runs != n || e.Unmeasured.Runs != n ||
-			e.AccuracyMeasured.Runs == 0 || e.AccuracyUnmeasured.Runs == 0 {
-			t.Errorf("%s: %+v, want %d runs", e.Model, e, n)
-		}
-		if e.Measured.RelativeError > 0.03 || e.Measured.Coverage < 0.85 || e.Measured.LogDensity < 1.5 {
-			t.Errorf("%s: measured = %+v, want error <= 0.03, coverage >= 0.85, log density >= 1.5",
-				e.Model, e.Measured)
-		}
-		if e.Unmeasured.RelativeError < e.Measured.RelativeError ||
-			e.Unmeasured.LogDensity > e.Measured.LogDensity {
-			t.Errorf("%s: unmeasured %+v is better than measured %+v", e.Model, e.Unmeasured, e.Measured)
-		}
-		x, off := e.AccuracyMeasured.AbsoluteError, e.AccuracyUnmeasured.AbsoluteError
-		if x > 0.02 || x > off+0.002 {
-			t.Errorf("%s: accuracy error = %g, want at most 0.02 and the unmeasured one, %g",
-				e.Model, x, off)
-		}
+	t.Logf("times %+v, accuracies %+v", times, accuracies)
+	if times.Runs != len(runs) || accuracies.Runs == 0 || times.Error > 0.025 || accuracies.Error > 0.01 {
+		t.Errorf("times = %+v, accuracies = %+v, want %d runs, errors of at most 0.025 and 0.01",
+			times, accuracies, len(runs))
 	}
 }
 
@@ -109,25 +84,20 @@ func leftOutOfCurve(t *testing.T, curve map[int]float64, left int, off, held *sc
 	held.count(took <= got.Quantile(confidence))
 }
 
-// Configurations with a single run are scored as unmeasured only.
+// Configurations with a single run are not scored.
 func TestEvaluate_SingleRuns(t *testing.T) {
 	var runs []evidence.Run
-	for i, b := range []int{8, 16, 32, 64, 128, 256} {
-		r := runsOf(configurationOf("a", b, "x"), 1000/float64(b)+1)[0]
-		r.ID = strconv.Itoa(i)
-		runs = append(runs, r)
+	for _, b := range []int{8, 16, 32, 64, 128, 256} {
+		runs = append(runs, runsOf(configurationOf("a", b, "x"), 1000/float64(b)+1)...)
 	}
 	h, _ := fit(t, runs)
-	all, err := evidence.Evaluate(context.Background(), runs, h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) != 1 || all[0].Measured.Runs != 0 || all[0].Unmeasured.Runs != 6 {
-		t.Errorf("%+v, want six unmeasured runs", all)
+	times, accuracies, err := evidence.Evaluate(context.Background(), runs, h)
+	if err != nil || times.Runs+accuracies.Runs != 0 {
+		t.Errorf("%+v, %+v, %v, want no runs", times, accuracies, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := evidence.Evaluate(ctx, runs, h); err == nil {
+	if _, _, err := evidence.Evaluate(ctx, runs, h); err == nil {
 		t.Error("no error after the context ended")
 	}
 	if _, err := evidence.Fit(ctx, runs, evidence.Options{}); err == nil {

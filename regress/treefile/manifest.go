@@ -37,8 +37,6 @@ type Manifest struct {
 	// State of the regressor in the JSON of package evidence: the distributions around the values
 	// in the file.
 	State json.RawMessage `json:"state,omitempty"`
-	// Evaluations of the regressor on held-out runs and configurations, by model.
-	Evaluations json.RawMessage `json:"evaluations,omitempty"`
 	// HeldOutError of runs whose configuration has other runs: for times the mean of |error| /
 	// truth, for accuracies the mean of |error|; nil if no run could be held out.
 	HeldOutError *float64 `json:"held_out_error,omitempty"`
