@@ -3,16 +3,16 @@ package evidence
 import (
 	"context"
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/mat"
 )
 
-// axis is a hyperparameter of the search. Its prior is normal in the logarithm, and its grid has the
-// octaves from low to high about the mean.
+// axis is a hyperparameter of the search, and the values that are tried. Its prior is normal in the logarithm.
 type axis struct {
-	value           *float64
-	mean, width     float64
-	low, high, step float64
+	value       *float64
+	mean, width float64
+	grid        []float64
 }
 
 // search is a coordinate search for the hyperparameters that maximize marginal likelihood times priors.
@@ -33,31 +33,31 @@ type search struct {
 func newSearch(o observations) *search {
 	s := &search{observations: o}
 	h := &s.Hyperparameters
+	*h = Hyperparameters{Balance: 128, Amplitude: .12, NodeAmplitude: .12, Effect: .012}
+	amplitudes := []float64{.03, .06, .12, .25, .5, 1}
 	s.axes = [][]axis{
-		{{&h.Balance, 128, 5 * math.Ln2, -9, 8, 1}},
-		{{&h.Amplitude, .15, 1, -2.3, 2.7, 1}, {&h.Effect, .012, 1, -2, 3, 1}},
-		{{&h.NodeAmplitude, .15, 1, -2.3, 2.7, 1}},
-	}
-	if !o.several {
-		s.axes = s.axes[:2]
-		h.NodeAmplitude = .15
+		{{&h.Balance, 128, 5 * math.Ln2, powersOfTwo(-2, 15)}},
+		{{&h.Amplitude, .15, 1, amplitudes}, {&h.Effect, .012, 1, []float64{.003, .006, .012, .025, .05, .1}}},
 	}
 	for f := range h.Lengths {
 		h.Lengths[f] = 3
-		for i := range o.points {
-			if o.points[i].x[f] != o.points[0].x[f] {
-				s.axes = append(s.axes, []axis{{&h.Lengths[f], 3, .7, -1.5, 1.5, .5}})
-				break
-			}
+		if slices.ContainsFunc(o.points, func(p point) bool { return p.x[f] != o.points[0].x[f] }) {
+			s.axes = append(s.axes, []axis{{&h.Lengths[f], 3, .7, []float64{1, 1.5, 2, 3, 4, 6, 8}}})
 		}
 	}
-	for _, group := range s.axes {
-		for _, a := range group {
-			*a.value = a.mean
-		}
+	if o.several {
+		s.axes = append(s.axes, []axis{{&h.NodeAmplitude, .15, 1, amplitudes}})
 	}
 	s.best, s.posterior = *h, s.logPosterior()
 	return s
+}
+
+// powersOfTwo returns 2^low to 2^high.
+func powersOfTwo(low, high float64) (all []float64) {
+	for x := low; x <= high; x++ {
+		all = append(all, math.Exp2(x))
+	}
+	return all
 }
 
 // run searches along one group of axes after another, until nothing improves.
@@ -88,8 +88,8 @@ func (s *search) along(axes []axis) {
 		return
 	}
 	a := &axes[0]
-	for octaves := a.low; octaves <= a.high; octaves += a.step {
-		*a.value = a.mean * math.Exp2(octaves)
+	for _, x := range a.grid {
+		*a.value = x
 		s.along(axes[1:])
 	}
 }
