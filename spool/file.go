@@ -124,17 +124,9 @@ func (f *runFile) append(e schemas.Event) error {
 		return fmt.Errorf("write %s to %s: %w", e.Subject(), f.path, ErrFull)
 	}
 
-	if n, err := f.file.Write(line); err != nil {
-		if f.file.Truncate(f.sizeBytes) != nil {
-			// The partial line stays. A line break separates it from the next event, and
-			// readers skip it.
-			separator, _ := f.file.Write([]byte("\n"))
-			f.sizeBytes += int64(n + separator)
-		}
+	if f.sizeBytes, err = appendLine(f.file, f.sizeBytes, line); err != nil {
 		return fmt.Errorf("write %s to the spool: %w", e.Subject(), err)
 	}
-
-	f.sizeBytes += int64(len(line))
 	f.unpublished++
 	return nil
 }

@@ -81,9 +81,9 @@ func TestRunFile_HoldsCompleteEventsOnAFullDisk(t *testing.T) {
 	text, err := os.ReadFile(f.path)
 	must(t, err)
 	read := 0
-	count := func(schemas.Event) error { read++; return nil }
+	count := func(schemas.Event, int64) error { read++; return nil }
 	fail := func(line []byte, err error) { t.Errorf("unreadable line %q: %v", line, err) }
-	if err := readLines(bytes.NewReader(text), count, fail); err != nil || read != kept+1 {
+	if _, err := readLines(bytes.NewReader(text), count, fail); err != nil || read != kept+1 {
 		t.Errorf("%d events read, %v, want %d and the end", read, err, kept)
 	}
 	if err := f.close(); err != nil {

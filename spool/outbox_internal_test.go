@@ -148,9 +148,11 @@ func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 	must(t, err)
 	var got []string
 	skipped := 0
-	collect := func(e schemas.Event) error { got = append(got, e.ID()); return nil }
+	collect := func(e schemas.Event, _ int64) error { got = append(got, e.ID()); return nil }
 	skip := func([]byte, error) { skipped++ }
-	must(t, readLines(bytes.NewReader(text), collect, skip))
+	if _, err := readLines(bytes.NewReader(text), collect, skip); err != nil {
+		t.Fatal(err)
+	}
 	if !slices.Equal(got, []string{"a/1/2"}) || skipped != 1 {
 		t.Errorf("events %v, %d lines skipped, want a/1/2 and 1", got, skipped)
 	}
@@ -178,14 +180,14 @@ func FuzzReadLines(f *testing.F) {
 	f.Add(append(slices.Clone(line), line[:20]...))
 	f.Add([]byte("{}\n\n{\"subject\":\"dead.x\",\"event\":null}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		validate := func(e schemas.Event) error {
+		validate := func(e schemas.Event, _ int64) error {
 			if e.ID() == "" || e.Validate() != nil {
 				t.Errorf("the outbox returned the invalid event %+v", e)
 			}
 			return nil
 		}
 		skip := func([]byte, error) {}
-		if err := readLines(bytes.NewReader(text), validate, skip); err != nil {
+		if _, err := readLines(bytes.NewReader(text), validate, skip); err != nil {
 			t.Error(err)
 		}
 	})

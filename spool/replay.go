@@ -1,8 +1,6 @@
 package spool
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +108,7 @@ func replayFile(ctx context.Context, path string, b *bus.Bus, log *slog.Logger) 
 // skips lines that are not events, and events that the bus rejects as invalid.
 func publishLines(ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger) (int, error) {
 	published := 0
-	publish := func(e schemas.Event) error {
+	publish := func(e schemas.Event, _ int64) error {
 		_, err := b.Publish(ctx, e)
 		if errors.Is(err, schemas.ErrInvalid) {
 			log.Warn("invalid spooled event dropped", "event", e.ID(), "error", err)
@@ -121,38 +119,6 @@ func publishLines(ctx context.Context, b *bus.Bus, r io.Reader, log *slog.Logger
 		}
 		return err
 	}
-	skip := func(line []byte, err error) {
-		log.Warn("unreadable spool line skipped", "line", excerpt(line), "error", err)
-	}
-	err := readLines(r, publish, skip)
+	_, err := readLines(r, publish, logSkipped(log))
 	return published, err
-}
-
-// readLines calls handle for each event of a spool file, in order and once per identity, and
-// skip for each line that is not an event. It stops at the first error of handle.
-func readLines(r io.Reader, handle func(schemas.Event) error, skip func(line []byte, err error)) error {
-	buffer := bufio.NewReaderSize(r, 2*schemas.MaxMessageBytes)
-	seen := map[string]bool{}
-	for {
-		line, readErr := buffer.ReadSlice('\n')
-		isEOF := errors.Is(readErr, io.EOF)
-		if readErr != nil && !isEOF && !errors.Is(readErr, bufio.ErrBufferFull) {
-			return fmt.Errorf("read the spool file: %w", readErr)
-		}
-
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			e, err := decodeLine(line)
-			if err != nil {
-				skip(line, err)
-			} else if !seen[e.ID()] {
-				seen[e.ID()] = true
-				if err := handle(e); err != nil {
-					return err
-				}
-			}
-		}
-		if isEOF {
-			return nil
-		}
-	}
 }

@@ -131,8 +131,9 @@ func (q *SampleQueue) openSegment(number uint64) error {
 		q.highest[sample.BootID] = max(q.highest[sample.BootID], sample.Number)
 		return nil
 	}
-	if err := s.read(q.dir, 1, count, nil); err != nil && !errors.Is(err, errUnreadable) {
-		return err // replay logs an unreadable segment
+	skip := func([]byte, error) {}
+	if err := s.read(q.dir, 1, count, skip); err != nil && !errors.Is(err, errUnreadable) {
+		return err // replay logs an unreadable segment, and unreadable lines
 	}
 	s.sizeBytes, s.publishedBytes = s.publishedBytes, 0
 	q.segments = append(q.segments, s)
@@ -150,13 +151,10 @@ func (q *SampleQueue) BelongTo(cluster string) error {
 		return err
 	}
 	if len(before) > 0 && len(q.segments) > 0 {
-		dropped := 0
+		q.log.Warn("samples of a different cluster dropped", "samples", q.Stats().Samples-len(q.memory))
 		for len(q.segments) > 0 {
-			dropped += q.segments[0].unpublished
 			q.dropOldest()
 		}
-		q.stats.Dropped += dropped
-		q.log.Warn("samples of a different cluster dropped", "samples", dropped)
 	}
 	return os.WriteFile(path, []byte(cluster), 0o600)
 }
@@ -204,9 +202,6 @@ func (q *SampleQueue) Publish(
 var errDeadline = errors.New("the deadline has passed")
 
 func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish SamplePublisher) error {
-	skip := func(line []byte, err error) {
-		q.log.Warn("unreadable spool line skipped", "line", excerpt(line), "error", err)
-	}
 	for len(q.segments) > 0 {
 		s := q.segments[0]
 		publishBatch := func(batch []*schemas.Sample) error {
@@ -221,12 +216,11 @@ func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish Sa
 			return nil
 		}
 
-		err := s.read(q.dir, q.batchSize, publishBatch, skip)
+		err := s.read(q.dir, q.batchSize, publishBatch, logSkipped(q.log))
 		switch {
 		case errors.Is(err, errDeadline):
 			return nil
 		case errors.Is(err, errUnreadable):
-			q.stats.Dropped += s.unpublished
 			q.log.Warn("unreadable samples lost", "samples", s.unpublished, "error", err)
 		case err != nil:
 			return err
@@ -236,8 +230,10 @@ func (q *SampleQueue) replay(ctx context.Context, deadline time.Time, publish Sa
 	return nil
 }
 
+// dropOldest removes the oldest segment, and counts its unpublished samples as dropped.
 func (q *SampleQueue) dropOldest() {
 	s := q.segments[0]
+	q.stats.Dropped += s.unpublished
 	if q.segments = q.segments[1:]; len(q.segments) == 0 {
 		q.closeFile()
 	}
@@ -277,16 +273,12 @@ func (q *SampleQueue) write(s *schemas.Sample) error {
 	}
 
 	last := q.last()
-	if _, err := q.file.Write(line); err != nil {
-		if q.file.Truncate(last.sizeBytes) != nil {
-			q.closeFile() // the next sample starts a new segment after the partial line
-		}
+	if last.sizeBytes, err = appendLine(q.file, last.sizeBytes, line); err != nil {
 		return fmt.Errorf("write sample %s: %w", s.EventID, err)
 	}
 	if last.unpublished == 0 {
 		last.oldest = s.At
 	}
-	last.sizeBytes += int64(len(line))
 	last.unpublished++
 	return nil
 }
@@ -308,7 +300,6 @@ func (q *SampleQueue) startSegment() error {
 	q.file, q.segments = f, append(q.segments, s)
 
 	if len(q.segments) > q.maxSegments {
-		q.stats.Dropped += q.segments[0].unpublished
 		q.dropOldest()
 	}
 	return nil

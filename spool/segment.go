@@ -1,8 +1,6 @@
 package spool
 
 import (
-	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -28,12 +26,9 @@ func (s *segment) path(dir string) string {
 	return filepath.Join(dir, fmt.Sprintf("%020d%s", s.number, segmentSuffix))
 }
 
-// errUnreadable means that the rest of a segment cannot be read.
-var errUnreadable = errors.New("spool segment is unreadable")
-
 // read calls handle with the unpublished samples, in batches of at most batchSize, and advances
 // publishedBytes after each batch. It stops at the first error of handle. A line that is not a
-// sample, for example one that was cut off by a crash, goes to skip, which may be nil.
+// sample, for example one that was cut off by a crash, goes to skip.
 func (s *segment) read(
 	dir string,
 	batchSize int,
@@ -46,42 +41,31 @@ func (s *segment) read(
 	}
 	defer func() { _ = f.Close() }() // it was only read
 
-	lines := bufio.NewScanner(io.NewSectionReader(f, s.publishedBytes, 1<<62))
-	lines.Buffer(nil, 2*schemas.MaxMessageBytes)
+	start := s.publishedBytes
 	var batch []*schemas.Sample
-	batchBytes := int64(0)
-	flush := func() error {
+	flush := func(end int64) error {
 		if len(batch) > 0 {
 			if err := handle(batch); err != nil {
 				return err
 			}
 		}
-		s.publishedBytes += batchBytes
-		batch, batchBytes = nil, 0
+		batch, s.publishedBytes = nil, start+end
 		return nil
 	}
-
-	for lines.Scan() {
-		line := lines.Bytes()
-		batchBytes += int64(len(line)) + 1
-		e, err := decodeLine(bytes.TrimSpace(line))
+	add := func(e schemas.Event, end int64) error {
 		sample, isSample := e.(*schemas.Sample)
-		if err == nil && isSample {
-			batch = append(batch, sample)
-		} else if skip != nil {
-			skip(line, err)
+		if !isSample {
+			skip([]byte(e.ID()), errors.New("it is not a sample"))
+			return nil
 		}
-		if len(batch) == batchSize {
-			if err := flush(); err != nil {
-				return err
-			}
+		if batch = append(batch, sample); len(batch) < batchSize {
+			return nil
 		}
+		return flush(end)
 	}
-	if err := flush(); err != nil {
+	end, err := readLines(io.NewSectionReader(f, start, 1<<62), add, skip)
+	if err != nil {
 		return err
 	}
-	if err := lines.Err(); err != nil {
-		return fmt.Errorf("%w: %s: %w", errUnreadable, s.path(dir), err)
-	}
-	return nil
+	return flush(end)
 }
