@@ -112,7 +112,7 @@ func (g *gatherer) readSet(set collectorSet) (nodeReading, error) {
 	var failure error
 	for m := range metrics {
 		name := g.name(m.Desc())
-		if _, isNeeded := setters[name]; !isNeeded {
+		if _, isNeeded := counts[name]; !isNeeded {
 			continue
 		}
 		var written dto.Metric

@@ -33,7 +33,7 @@ func (o *Observer) Hardware() schemas.Hardware {
 // sets only the cores and the load average.
 func (o *Observer) Load(e *schemas.Epoch) {
 	current := o.read()
-	e.NodeCores, e.NodeLoadAverage = current.cores(), current.loadAverage
+	e.NodeCores, e.NodeLoadAverage = current.cores(), current.value(loadMetric)
 	e.NodeCPURatio, e.NodeIOWaitRatio = cpuBetween(o.last, current)
 	o.last = current
 }

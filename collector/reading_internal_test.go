@@ -136,20 +136,26 @@ func TestSampleBetween_OmitsUnknownFigures(t *testing.T) {
 		{"missing pressure", `node_pressure_cpu_waiting_seconds_total{} 4`, "", ""},
 		{
 			"a replaced disk",
-			`node_disk_read_bytes_total{device="sda"} 9`,
-			`node_disk_read_bytes_total{device="sda"} 1`,
-			"written busy",
+			`node_disk_read_bytes_total{device="sda"} 9
+			node_disk_written_bytes_total{device="sda"} 1`,
+			`node_disk_read_bytes_total{device="sda"} 1
+			node_disk_written_bytes_total{device="sda"} 2`,
+			"written",
 		},
 		{
 			"a decreasing busy time",
-			`node_disk_io_time_seconds_total{device="sda"} 9`,
-			`node_disk_io_time_seconds_total{device="sda"} 1`,
-			"read written",
+			`node_disk_io_time_seconds_total{device="sda"} 9
+			node_disk_io_time_seconds_total{device="sdb"} 9`,
+			`node_disk_io_time_seconds_total{device="sda"} 1
+			node_disk_io_time_seconds_total{device="sdb"} 10`,
+			"",
 		},
 		{
 			"a replaced interface",
-			`node_network_receive_bytes_total{device="eth0"} 9`,
-			`node_network_receive_bytes_total{device="eth0"} 1`,
+			`node_network_receive_bytes_total{device="eth0"} 9
+			node_network_transmit_bytes_total{device="eth0"} 9`,
+			`node_network_receive_bytes_total{device="eth0"} 1
+			node_network_transmit_bytes_total{device="eth0"} 10`,
 			"transmitted",
 		},
 	} {

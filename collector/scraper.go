@@ -96,7 +96,7 @@ func (s *scraper) scrape(ctx context.Context) (nodeReading, error) {
 	for _, f := range families {
 		r.addFamily(f)
 	}
-	if len(r.cpus) == 0 && r.loadAverage == nil && r.memoryTotal == nil {
+	if len(r.cpus) == 0 && len(r.totals) == 0 {
 		return r, errNoNodeMetrics
 	}
 	return r, nil

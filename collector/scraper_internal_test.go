@@ -57,7 +57,7 @@ func TestScraper_AcceptsAddressesOfANodeExporter(t *testing.T) {
 		if err != nil || r.cpus["0"] != (cpuSeconds{
 			busy: 100,
 			idle: 1000,
-		}) || *r.loadAverage != 1.5 || *r.memoryTotal != 8e9 {
+		}) || *r.value(loadMetric) != 1.5 || *r.value(memoryTotalMetric) != 8e9 {
 			t.Errorf("read() = %+v, %v, want the three metrics", r, err)
 		}
 		got := <-requests
