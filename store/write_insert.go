@@ -69,9 +69,10 @@ func (d *Database) sendBlock(ctx context.Context, t *eventTable, rows []any) err
 		return err
 	}
 	defer b.Close()
-	appendColumn := func(c int, values any) error { return b.Column(c).Append(values) }
-	if err := eachColumn(t.row, rows, appendColumn); err != nil {
-		return fmt.Errorf("encode rows of %s: %w", t.name, err)
+	for _, row := range rows {
+		if err := b.AppendStruct(row); err != nil {
+			return fmt.Errorf("encode a row of %s: %w", t.name, err)
+		}
 	}
 	return b.Send()
 }

@@ -14,7 +14,6 @@ import (
 // eventTable describes a table that the log fills, and its statements.
 type eventTable struct {
 	name   string
-	row    any    // zero value of its row type
 	key    string // first column of the sorting key: second token of the subjects
 	insert string
 	lookup string // selects the stored rows with an event_id of a batch
@@ -34,7 +33,7 @@ func tables() []*eventTable {
 }
 
 func newTable(s schemas.Table) *eventTable {
-	t := &eventTable{name: s.Name, row: s.Row}
+	t := &eventTable{name: s.Name}
 	switch kind, _, _ := strings.Cut(s.Name, "_"); kind {
 	case "job":
 		t.key, t.stream = "job_id", schemas.StreamJob
@@ -58,6 +57,16 @@ func newTable(s schemas.Table) *eventTable {
 			" AND fromUnixTimestamp64Nano(?, 'UTC')"
 	}
 	return t
+}
+
+// columnNames returns the columns of a row type, including those of embedded structs.
+func columnNames(row reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(row) {
+		if name := f.Tag.Get("ch"); !f.Anonymous && name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // tableRows are the rows of a batch for one table, in the order of the log, without duplicates.
