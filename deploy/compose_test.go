@@ -269,8 +269,8 @@ func TestCompose_VersionsMatchTheEmbeddedServers(t *testing.T) {
 		{c.Services["nats1"].Image, "nats:" + find(t, "go.mod", `nats-server/v2 v(\S+)`) + "-"},
 		{
 			c.Services["clickhouse"].Image,
-			"clickhouse/clickhouse-server:" + find(t, "store/engine/package.json",
-				`"(\d+\.\d+\.\d+)-stable`) + ".",
+			"clickhouse/clickhouse-server:" + find(t, "store/engine/library.go",
+				`pinnedVersion   = "(\d+\.\d+\.\d+)-stable`) + ".",
 		},
 		{
 			"golang:" + find(t, "deploy/Dockerfile", `(?m)^FROM golang:(\S+) AS build$`),

@@ -3,9 +3,6 @@ package engine
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,12 +12,6 @@ import (
 	"strings"
 	"time"
 )
-
-//go:embed package.json
-var packageJSON []byte
-
-//go:embed package-lock.json
-var packageLockJSON []byte
 
 // InstallOptions configures the installation of the engine library.
 type InstallOptions struct {
@@ -34,11 +25,6 @@ type InstallOptions struct {
 	NPM string
 	// Progress, if set, receives a line per step.
 	Progress io.Writer
-}
-
-type checksums struct {
-	integrity string // of the archive, in npm's form
-	library   string // SHA-256 of the library, in hex
 }
 
 // Install installs the pinned engine library in the user's cache, and returns its path. It returns at
@@ -59,17 +45,16 @@ func Install(ctx context.Context, o InstallOptions) (string, error) {
 		}
 		o.CacheDir = cache
 	}
-	pinned := checksums{integrity: pinnedIntegrity, library: pinnedLibrary}
-	library, err := install(ctx, o, pinned)
+	library, err := install(ctx, o, pinnedIntegrity)
 	if err != nil {
 		return "", fmt.Errorf("install the engine: %w", err)
 	}
 	return library, nil
 }
 
-// install installs the library under a lock: it fetches the library into a temporary directory,
-// checks it, and renames the directory.
-func install(ctx context.Context, o InstallOptions, want checksums) (string, error) {
+// install installs the library under a lock: it unpacks the archive with a checksum into a temporary
+// directory, and renames the directory.
+func install(ctx context.Context, o InstallOptions, integrity string) (string, error) {
 	final := filepath.Join(o.CacheDir, pinnedVersion)
 	installed := filepath.Join(final, libraryName)
 	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
@@ -92,14 +77,21 @@ func install(ctx context.Context, o InstallOptions, want checksums) (string, err
 		return "", err
 	}
 	defer os.RemoveAll(work) // the next installation removes the rest
-	fetched, err := fetch(ctx, o, want, work)
-	if err != nil {
+	archive := o.From
+	if archive == "" {
+		if archive, err = download(ctx, o, work); err != nil {
+			return "", err
+		}
+	}
+	fmt.Fprintf(o.Progress, "unpacking the ClickHouse engine %s from %s\n", pinnedVersion, archive)
+	complete := filepath.Join(work, "complete")
+	if err := os.Mkdir(complete, 0o755); err != nil {
 		return "", err
 	}
-	if err := checkSHA256(fetched, want.library); err != nil {
+	if err := unpack(archive, integrity, filepath.Join(complete, libraryName)); err != nil {
 		return "", err
 	}
-	if err := moveInPlace(fetched, filepath.Join(work, "complete"), final); err != nil {
+	if err := moveInPlace(complete, final); err != nil {
 		return "", err
 	}
 	fmt.Fprintln(o.Progress, "the ClickHouse engine is installed in", final)
@@ -121,18 +113,9 @@ func newWorkDir(cache string) (string, error) {
 	return os.MkdirTemp(cache, ".install-*")
 }
 
-// fetch fetches the library into the directory work and returns its path.
-func fetch(ctx context.Context, o InstallOptions, want checksums, work string) (string, error) {
-	if o.From == "" {
-		return fetchNPM(ctx, o, work)
-	}
-	fmt.Fprintf(o.Progress, "unpacking the ClickHouse engine %s from %s\n", pinnedVersion, o.From)
-	library := filepath.Join(work, libraryName)
-	return library, unpack(o.From, want.integrity, library)
-}
-
-// fetchNPM downloads the package with npm, which checks the integrity.
-func fetchNPM(ctx context.Context, o InstallOptions, work string) (string, error) {
+// download downloads the package with npm, which needs no account and reads the user's settings of proxies
+// and registries. It returns the path of the archive in the directory work.
+func download(ctx context.Context, o InstallOptions, work string) (string, error) {
 	npm := o.NPM
 	if npm == "" {
 		found, err := exec.LookPath("npm")
@@ -143,27 +126,25 @@ func fetchNPM(ctx context.Context, o InstallOptions, work string) (string, error
 		}
 		npm = found
 	}
-	for name, content := range map[string][]byte{
-		"package.json":      packageJSON,
-		"package-lock.json": packageLockJSON,
-	} {
-		if err := os.WriteFile(filepath.Join(work, name), content, 0o644); err != nil {
-			return "", err
-		}
-	}
 	fmt.Fprintf(o.Progress, "fetching the ClickHouse engine %s with npm, once: %s\n",
 		pinnedVersion, pinnedSizes)
 
 	var output bytes.Buffer
-	cmd := exec.CommandContext(ctx, npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	cmd := exec.CommandContext(ctx, npm, "pack", "--ignore-scripts", pinnedPackage+"@"+pinnedVersion)
 	cmd.Dir = work
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.WaitDelay = 5 * time.Second // for the child processes of npm when ctx ends
 	if err := cmd.Run(); err != nil {
 		return "", npmError(ctx, err, output.String())
 	}
-	installed := filepath.Join(work, "node_modules", filepath.FromSlash(pinnedPackage))
-	return filepath.Join(installed, libraryName), nil
+	archives, err := filepath.Glob(filepath.Join(work, "*.tgz"))
+	if err == nil && len(archives) != 1 {
+		err = fmt.Errorf("npm pack has written %d archives, want 1", len(archives))
+	}
+	if err != nil {
+		return "", err
+	}
+	return archives[0], nil
 }
 
 // npmError returns an error with the first error lines of npm.
@@ -185,32 +166,9 @@ func npmError(ctx context.Context, err error, output string) error {
 	return fmt.Errorf("npm: %w: %s", err, strings.Join(messages, "; "))
 }
 
-func checkSHA256(path, want string) error {
-	file, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, file); err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != want {
-		return fmt.Errorf("%w: %s has SHA-256 %s, want %s", ErrIntegrity, filepath.Base(path), got, want)
-	}
-	return nil
-}
-
-// moveInPlace moves the library into a new directory, flushes it to disk, and renames the directory
-// to final.
-func moveInPlace(library, folder, final string) error {
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	if err := os.Rename(library, filepath.Join(folder, libraryName)); err != nil {
-		return err
-	}
-	for _, path := range []string{filepath.Join(folder, libraryName), folder} {
+// moveInPlace flushes a directory with the library to disk, and renames it to final.
+func moveInPlace(complete, final string) error {
+	for _, path := range []string{filepath.Join(complete, libraryName), complete} {
 		if err := syncPath(path); err != nil {
 			return err
 		}
@@ -219,7 +177,7 @@ func moveInPlace(library, folder, final string) error {
 	if err := os.RemoveAll(final); err != nil {
 		return err
 	}
-	if err := os.Rename(folder, final); err != nil {
+	if err := os.Rename(complete, final); err != nil {
 		return err
 	}
 	return syncPath(filepath.Dir(final))

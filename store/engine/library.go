@@ -10,13 +10,11 @@ import (
 	"strings"
 )
 
-// The pinned package. package-lock.json, which npm reads, has the same values; a test compares
-// them.
+// The pinned package, with the checksum of its archive in npm's form.
 const (
 	pinnedPackage   = "@chdb/lib-linux-x64-gnu"
 	pinnedVersion   = "26.7.3-stable.1"
 	pinnedIntegrity = "sha512-XP97mMqnc5tZpKQywR8N7cLTsHNiTmHr30pC5mzo3jWmukjKn2IBa60c2B/gWUNcuFjOMjWoorQICCqBVj5wpw=="
-	pinnedLibrary   = "36ad4e999882821ef13cf2d0f52c93f48e6ee1b4498b35a201c23ce4b8d15bf5" // SHA-256 of libchdb.so
 	pinnedSizes     = "178 MB to download, 566 MB on disk"
 )
 
