@@ -1,12 +1,12 @@
 package bus
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,13 +25,7 @@ type Letter struct {
 
 // letterKey identifies a letter and its copies: every reader of a message publishes one. The
 // digest distinguishes messages with the same sequence in a stream that was created again.
-type letterKey [sha256.Size]byte
-
-func newLetterKey(id, digest string) letterKey {
-	return sha256.Sum256([]byte(id + " " + digest))
-}
-
-func (l *Letter) key() letterKey { return newLetterKey(l.EventID, l.Digest) }
+type letterKey struct{ id, digest string }
 
 // LetterQuery selects dead letters; the zero value selects all.
 type LetterQuery struct {
@@ -43,44 +37,18 @@ type LetterQuery struct {
 // Letters returns dead letters without their Data, the oldest first. Of several copies it returns
 // the first.
 func (b *Bus) Letters(ctx context.Context, q LetterQuery) ([]Letter, error) {
-	marks, err := b.replayMarks(ctx, q.Stream)
-	if err != nil {
-		return nil, err
-	}
-	subject := "" // any, to include messages that are neither letter nor mark
-	if q.Stream != "" {
-		subject = schemas.DeadSubject(q.Stream)
-	}
-
-	var letters []Letter
+	all, err := b.readDead(ctx)
 	known := map[letterKey]bool{}
 	reason := strings.ToLower(q.Reason)
-	err = b.visitDead(ctx, subject, q.Since, func(_ schemas.Event, l *Letter) {
-		if l == nil {
-			return // a mark
-		}
-		key := l.key()
-		if known[key] || !strings.Contains(strings.ToLower(l.Reason), reason) {
-			return
+	return slices.DeleteFunc(all, func(l Letter) bool {
+		key := letterKey{l.EventID, l.Digest}
+		if q.Stream != "" && l.Stream != q.Stream || l.StoredAt.Before(q.Since) || known[key] ||
+			!strings.Contains(strings.ToLower(l.Reason), reason) {
+			return true
 		}
 		known[key] = true
-		l.Data, l.Replayed = nil, marks[key]
-		letters = append(letters, *l)
-	})
-	return letters, err
-}
-
-// replayMarks reads the marks of replayed letters. It reads all marks, because a mark may be
-// older than a copy of its letter.
-func (b *Bus) replayMarks(ctx context.Context, stream string) (map[letterKey]*schemas.Replayed, error) {
-	all := map[letterKey]*schemas.Replayed{}
-	subject := schemas.DeadReplayedSubject(cmp.Or(stream, "*"))
-	err := b.visitDead(ctx, subject, time.Time{}, func(e schemas.Event, _ *Letter) {
-		if mark, ok := e.(*schemas.Replayed); ok {
-			all[newLetterKey(mark.LetterID, mark.DataDigest)] = mark
-		}
-	})
-	return all, err
+		return false
+	}), err
 }
 
 // Letter returns the dead letter at a sequence of the stream DEAD, with its Data and its
@@ -90,12 +58,37 @@ func (b *Bus) Letter(ctx context.Context, sequence uint64) (*Letter, error) {
 	if err != nil {
 		return nil, err
 	}
-	marks, err := b.replayMarks(ctx, l.Stream)
-	if err != nil {
+	all, err := b.readDead(ctx)
+	for _, read := range all {
+		if read.Sequence == sequence {
+			l.Replayed = read.Replayed
+		}
+	}
+	return l, err
+}
+
+// readDead reads all letters, without their Data. A mark of a replay also holds for the copies of its
+// letter, which may be newer.
+func (b *Bus) readDead(ctx context.Context) (letters []Letter, err error) {
+	last, err := b.LastSequence(ctx, schemas.StreamDead)
+	if err != nil || last == 0 {
 		return nil, err
 	}
-	l.Replayed = marks[l.key()]
-	return l, nil
+	marks := map[letterKey]*schemas.Replayed{}
+	visit := func(m storedMessage) {
+		e, l := parseDead(m.Subject, m.Data, m.Sequence, m.Time)
+		if mark, ok := e.(*schemas.Replayed); ok {
+			marks[letterKey{mark.LetterID, mark.DataDigest}] = mark
+			return
+		}
+		l.Data = nil
+		letters = append(letters, *l)
+	}
+	err = b.Read(ctx, FollowOptions{Stream: schemas.StreamDead, Until: last, undecoded: visit}, nil)
+	for i, l := range letters {
+		letters[i].Replayed = marks[letterKey{l.EventID, l.Digest}]
+	}
+	return letters, err
 }
 
 // letterAt reads one letter without its replay mark.
@@ -152,58 +145,4 @@ func parseDead(subject string, data []byte, sequence uint64, at time.Time) (sche
 	digest := sha256.Sum256(l.Data)
 	l.Digest = hex.EncodeToString(digest[:])
 	return e, l
-}
-
-// visitDead visits the messages of a subject ("": any) of the stream DEAD in order, from the
-// first one stored at since or later to the last one at the time of the call. It excludes later
-// messages, because visit may publish some.
-func (b *Bus) visitDead(
-	ctx context.Context, subject string, since time.Time, visit func(schemas.Event, *Letter),
-) error {
-	fail := func(err error) error {
-		return fmt.Errorf("read the stream %s: %w", schemas.StreamDead, unavailable(err))
-	}
-	last, err := b.LastSequence(ctx, schemas.StreamDead)
-	if err != nil {
-		return err
-	}
-	config := jetstream.OrderedConsumerConfig{
-		DeliverPolicy:     jetstream.DeliverAllPolicy,
-		InactiveThreshold: orphanAge,
-	}
-	if subject != "" {
-		config.FilterSubjects = []string{subject}
-	}
-	if !since.IsZero() {
-		config.DeliverPolicy, config.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
-	}
-	consumer, err := b.js.OrderedConsumer(ctx, schemas.StreamDead, config)
-	if err != nil {
-		return fail(err)
-	}
-	defer b.deleteConsumer(schemas.StreamDead, consumer)
-	if consumer.CachedInfo().NumPending == 0 {
-		return nil
-	}
-	it, err := consumer.Messages()
-	if err != nil {
-		return fail(err)
-	}
-	defer it.Stop()
-	for {
-		msg, err := it.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return fail(err)
-		}
-		meta, err := msg.Metadata()
-		if err != nil {
-			return fail(err)
-		}
-		if meta.Sequence.Stream <= last {
-			visit(parseDead(msg.Subject(), msg.Data(), meta.Sequence.Stream, meta.Timestamp))
-		}
-		if meta.NumPending == 0 || meta.Sequence.Stream >= last {
-			return nil
-		}
-	}
 }

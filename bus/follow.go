@@ -56,7 +56,7 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 		return err
 	}
 	if !complete && (o.Until == 0 || ctx.Err() != nil) {
-		return fmt.Errorf("read %s: %w", o.Stream, ctx.Err())
+		return fmt.Errorf("read %s: %w", o.Stream, unavailable(ctx.Err()))
 	}
 	return nil
 }
@@ -118,15 +118,10 @@ func (b *Bus) handleMessage(
 
 	// The goroutine that waits for the ack of this message answers a request: it goes first.
 	runtime.Gosched()
-	position := Record{Subject: msg.Subject(), Sequence: sequence, StoredAt: meta.Timestamp}
-	records, err := b.appendRecords(ctx, nil, o.Stream, "follower", msg.Data(), position)
-	if err != nil {
+	if o.undecoded != nil {
+		o.undecoded(storedMessage{msg.Subject(), sequence, msg.Data(), meta.Timestamp})
+	} else if err := b.handleEvents(ctx, o.Stream, msg, meta, handle); err != nil {
 		return err
-	}
-	for _, r := range records {
-		if err := handle(r); err != nil {
-			return handlerError{err}
-		}
 	}
 
 	if o.advance(meta) && len(o.Subjects) > 1 {
@@ -134,6 +129,23 @@ func (b *Bus) handleMessage(
 	}
 	if sequence == o.Until {
 		return errEndReached
+	}
+	return nil
+}
+
+// handleEvents passes the events of one message to handle.
+func (b *Bus) handleEvents(
+	ctx context.Context, stream string, msg jetstream.Msg, meta *jetstream.MsgMetadata, handle func(Record) error,
+) error {
+	position := Record{Subject: msg.Subject(), Sequence: meta.Sequence.Stream, StoredAt: meta.Timestamp}
+	records, err := b.appendRecords(ctx, nil, stream, "follower", msg.Data(), position)
+	if err != nil {
+		return err
+	}
+	for _, r := range records {
+		if err := handle(r); err != nil {
+			return handlerError{err}
+		}
 	}
 	return nil
 }

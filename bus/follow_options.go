@@ -19,7 +19,8 @@ type FollowOptions struct {
 	Progress func(sequence uint64) // called after every message, also after filtered ones
 	CaughtUp func()                // called once, after the messages stored at the start
 
-	storedOnly bool // deliver no messages published after the start
+	storedOnly bool                // deliver no messages published after the start
+	undecoded  func(storedMessage) // gets the messages instead of the handler
 }
 
 // serverFilters are the filters that the server applies. For several filters with wildcards
