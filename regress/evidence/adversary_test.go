@@ -221,6 +221,32 @@ func TestTime_OtherModelsHaveBoundedInfluence(t *testing.T) {
 	}
 }
 
+// The promise of an imported model that nobody runs stays as it was, while other models run for hours, and
+// become slower with each run.
+func TestTime_StaysWhileOtherModelsRun(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 13))
+	c := configurationOf("m", 32, "x")
+	var runs []evidence.Run
+	for i := range 15 {
+		runs = append(runs, noisy(random, "m", fmt.Sprint(i), flat(10)(random), noise{.04, .02, 0}))
+	}
+	runs = append(runs, elsewhere(random, 3, 4, noise{.02, .02, 0})...)
+	alone := fitted(t, runs).Time(c, 10)
+	slo := alone.Quantile(.97)
+	for round := range 20 {
+		for k := range 3 {
+			r := noisy(random, fmt.Sprint("other", k), fmt.Sprint("later", round, k), flat(10)(random), noise{.02, .02, 0})
+			for i := range r.Epochs {
+				r.Epochs[i].Seconds *= 1 + .05*float64(round)
+			}
+			runs = append(runs, r)
+		}
+		if p := fitted(t, runs).Time(c, 10).Probability(slo); math.Abs(p-.97) > .01 {
+			t.Errorf("after %d runs of other models the probability is %.3f, want 0.97 as before", 3*(round+1), p)
+		}
+	}
+}
+
 // What is not believed says why, to the owner of the run, and the other epochs count.
 func TestFit_SetsImplausibleRunsAside(t *testing.T) {
 	c := configurationOf("m", 32, "x")
