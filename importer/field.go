@@ -49,8 +49,8 @@ func count(field, text string, limit uint64) (uint64, *Refusal) {
 	return uint64(v), nil
 }
 
-// seconds parses a duration above 0: a number of seconds, or a text such as 8m13.5s, 1.2min, 01:02:03,
-// 1-02:03:04 or "0 days 00:05:00".
+// seconds parses a duration above 0, or a start-up that takes no time: a number of seconds, or a text such as
+// 8m13.5s, 1.2min, 01:02:03, 1-02:03:04 or "0 days 00:05:00".
 func seconds(field, text string) (float64, *Refusal) {
 	text = strings.TrimSpace(text)
 	v, known := output.ParseSeconds(text)
@@ -59,7 +59,7 @@ func seconds(field, text string) (float64, *Refusal) {
 		return 0, refuse(ReasonInvalid, field,
 			"%q is not a time in seconds, such as 493.5, or with a unit, such as 8m13.5s",
 			clip(text))
-	case !(v > 0):
+	case !(v > 0) && (v != 0 || field != FieldStartup):
 		return 0, refuse(ReasonPositive, field, "%s is not above 0 seconds", clip(text))
 	case v > schemas.MaxSLO.Seconds():
 		return 0, refuse(ReasonInvalid, field, "%s seconds is more than a year", clip(text))

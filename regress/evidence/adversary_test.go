@@ -235,7 +235,8 @@ func TestTime_StaysWhileOtherModelsRun(t *testing.T) {
 	slo := alone.Quantile(.97)
 	for round := range 20 {
 		for k := range 3 {
-			r := noisy(random, fmt.Sprint("other", k), fmt.Sprint("later", round, k), flat(10)(random), noise{.02, .02, 0})
+			id := fmt.Sprint("later", round, k)
+			r := noisy(random, fmt.Sprint("other", k), id, flat(10)(random), noise{.02, .02, 0})
 			for i := range r.Epochs {
 				r.Epochs[i].Seconds *= 1 + .05*float64(round)
 			}

@@ -19,7 +19,7 @@ type exploreCommand struct {
 	outputFormatFlags
 	outputFlags
 	identityFlags
-	NATSURL        string             `name:"nats-url" help:"NATS servers to which the runs are published, so that Courier learns from them at once. By default they are only stored in --dir, from where courier import reads them."`
+	NATSURL        string             `name:"nats-url" help:"NATS servers to which the runs are published, so that Courier learns from them at once. By default they are only stored in --dir, from where courier import reads them." env:"COURIER_NATS_URL"`
 	Model          string             `help:"Name of the model (default: name of the script)."`
 	Dataset        string             `help:"Name of the dataset."`
 	BatchSizes     []int              `help:"Batch sizes to measure." default:"16,32,64,128"`
@@ -82,6 +82,9 @@ func (c *exploreCommand) Run(w *environment) error {
 	}
 	if err != nil {
 		return err
+	}
+	if c.NATSURL == "" {
+		defer printf("Courier learns from these runs by: courier import %s", filepath.Join(c.Dir, "runs.csv"))
 	}
 	return c.print(w.stdout, result, result.WriteText)
 }

@@ -24,9 +24,9 @@ type userFlag struct {
 type requestFlags struct {
 	userFlag
 	ID              string            `placeholder:"JOB" help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
-	Model           string            `placeholder:"NAME" help:"Name of the model." required:"" env:"COURIER_MODEL"`
+	Model           string            `placeholder:"NAME" help:"Name of the model. Required, but run takes the name of the script by default." env:"COURIER_MODEL"`
 	Dataset         string            `placeholder:"NAME" help:"Name of the dataset. A prediction uses only runs on the same dataset; jobs without a name share one unnamed dataset." env:"COURIER_DATASET"`
-	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from." required:"" env:"COURIER_CPUS"`
+	CPUs            []int             `name:"cpus" placeholder:"N" help:"CPU counts to choose from. Required, but run takes 1 by default." env:"COURIER_CPUS"`
 	Elastic         bool              `help:"The number of CPUs may change to any of --cpus while the job runs." env:"COURIER_ELASTIC"`
 	BatchSizes      []int             `placeholder:"N" help:"Batch sizes to choose from (default: 64,128,256,512). 0 alone: unknown, because the command sets it." env:"COURIER_BATCH_SIZES"`
 	Epochs          int               `placeholder:"N" help:"Number of epochs. Required, unless --max-epochs or --target-accuracy lets Courier choose it." env:"COURIER_EPOCHS"`

@@ -3,12 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
 
 	"courier/bus"
 	"courier/collector"
+	"courier/explore"
 	"courier/runner"
 	"courier/runner/mlflow"
 	"courier/services"
@@ -39,8 +41,11 @@ func (c *runCommand) Run(w *environment) error {
 	}
 	command := trainingCommand(c.Command)
 	if len(command) == 0 {
-		return fmt.Errorf("no command: courier run --model NAME --cpus N --epochs N -- COMMAND" +
-			" --batch-size {batch}")
+		return errors.New("no command: courier run --epochs N -- COMMAND --batch-size {batch}")
+	}
+	c.Model = cmp.Or(c.Model, explore.ModelOf(command))
+	if len(c.CPUs) == 0 {
+		c.CPUs = []int{1}
 	}
 	request := c.request()
 	request.User = c.asker(request.User)
