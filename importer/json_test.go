@@ -196,7 +196,7 @@ func TestReader_JSONEvents(t *testing.T) {
 		},
 		{
 			"a value out of range", []schemas.Event{started, epoch(1, 2.5, 0)}, "",
-			"refused: log.jsonl:2: duration_seconds: 0 is not above 0 and at most a year\n",
+			"refused: log.jsonl:2: duration_seconds: missing or 0; want a time above 0\n",
 		},
 	} {
 		for _, wrapped := range []bool{false, true} {

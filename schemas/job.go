@@ -236,7 +236,7 @@ func (e *Epoch) Subject() string { return JobSubject(e.JobID, EventEpoch) }
 // Validate implements Event.
 func (e *Epoch) Validate() error {
 	if e.DurationSeconds == 0 {
-		return Invalid("duration_seconds", "missing; want a time above 0")
+		return Invalid("duration_seconds", "missing or 0; want a time above 0")
 	}
 	for _, f := range e.JobCgroupFigures {
 		if err := validateOneOf("job_cgroup_figures", f, FigureCPU, FigureMemory, FigureIO); err != nil {

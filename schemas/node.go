@@ -84,7 +84,7 @@ func (s *Sample) Subject() string { return NodeSubject(s.Node, EventSample) }
 // Validate implements Event.
 func (s *Sample) Validate() error {
 	if s.IntervalSeconds == 0 {
-		return Invalid("interval_seconds", "missing; want a time above 0")
+		return Invalid("interval_seconds", "missing or 0; want a time above 0")
 	}
 	speed := s.Hardware().Speed
 	if s.SpeedOperationsPerSecond != nil && speed == 0 {
