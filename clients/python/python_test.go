@@ -68,7 +68,7 @@ func TestInstrumentation(t *testing.T) {
 		t.Skip("python3 is not installed")
 	}
 	env := []string{"PYTHONDONTWRITEBYTECODE=1"}
-	for _, name := range []string{"loop", "passes", "process"} {
+	for _, name := range []string{"keras", "loop", "passes", "process"} {
 		out, err := run(t, "tests", env, python, "-m", "unittest", "test_instrument_"+name)
 		if err != nil {
 			t.Errorf("unittest: %v\n%s", err, out)

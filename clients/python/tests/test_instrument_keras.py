@@ -27,8 +27,6 @@ class CallbackList:
 
 
 class Sent:
-    dropped = 0
-
     def __init__(self):
         self.units = []
 

@@ -334,11 +334,12 @@ class PositionTest(unittest.TestCase):
 
 class PickTest(unittest.TestCase):
     def test_pick(self):
-        self.assertEqual(pick([("train/acc", 0.9), ("val/acc", 0.8), ("train/acc", 0.95)]),
-                         {"values": {"val/acc": 0.8}})
-        self.assertEqual(pick([("loss", 1.5), ("val_loss", 2.0), ("train_loss", 3.0)]),
-                         {"loss": 1.5, "values": {"val_loss": 2.0}})
-        self.assertEqual(pick([("Loss/train", 1.5)]), {"loss": 1.5})
+        for values, loss, others in (
+            ([("train/acc", 0.9), ("val/acc", 0.8), ("train/acc", 0.95)], None, {"val/acc": 0.8}),
+            ([("loss", 1.5), ("val_loss", 2.0), ("train_loss", 3.0)], 1.5, {"val_loss": 2.0}),
+            ([("Loss/train", 1.5)], 1.5, None),
+        ):
+            self.assertEqual(pick(values), {"loss": loss, "values": others})
 
 
 if __name__ == "__main__":

@@ -1,13 +1,11 @@
 """Measures a training from inside its process, without a change of the script.
 
-``start`` installs import hooks and does nothing else: no framework is imported, no file is opened and
-no thread is started. When the training imports a framework, the module of this package for that
-framework attaches to it. What it observes goes to the side channel of ``courier run``.
+``start`` installs an import hook and does nothing else: no framework is imported, no file is opened and
+no thread is started. When the training imports a framework, a function of this package attaches to it.
+What it observes goes to the side channel of ``courier run``.
 """
 
 import sys
-
-from . import _imports
 
 __all__ = ["start"]
 
@@ -39,7 +37,44 @@ HOOKS = {
 }
 
 
+class Finder:
+    """A meta path finder that finds nothing itself.
+
+    For a module with a hook it asks the other finders, and lets the loader that they return run the
+    hook after the module. The loader and the spec stay those of the other finders, because much code
+    looks at them (``inspect``, ``importlib.resources``, ``pkgutil``).
+    """
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in HOOKS:
+            return None
+        for finder in list(sys.meta_path):
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not self else None
+            if spec is not None:
+                _attach(spec)
+                return spec
+        return None
+
+
+def _attach(spec):
+    loader = spec.loader
+    execute = getattr(loader, "exec_module", None)
+
+    def exec_module(module):
+        if module.__name__ != spec.name:  # a loader may load several modules
+            return execute(module)
+        vars(loader).pop("exec_module", None)
+        execute(module)
+        from . import _guard  # at the first framework only: it imports more
+
+        _guard.run_hook(HOOKS[spec.name], module)
+
+    if execute is not None and hasattr(loader, "__dict__"):
+        loader.exec_module = exec_module
+
+
 def start():
-    """Installs the import hooks. A second call does nothing."""
-    if not any(isinstance(f, _imports.Finder) for f in sys.meta_path):
-        sys.meta_path.insert(0, _imports.Finder(__name__, HOOKS))
+    """Installs the import hook. A second call does nothing."""
+    if not any(isinstance(f, Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, Finder())

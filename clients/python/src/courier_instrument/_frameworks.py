@@ -7,13 +7,10 @@ from ._names import HELD_OUT, TRAINING, words_of
 from ._session import Fit, clock, session
 
 
-def _by_name(reactions, event_at=1):
-    """An observer of a function that is called with the name of an event."""
-
+def _by_name(reactions):
+    """An observer of a function that is called with the name of an event as its second argument."""
     def react(call):
-        reaction = reactions.get(call.args[event_at])
-        if reaction is not None:
-            reaction(call)
+        reactions.get(call.args[1], lambda call: None)(call)
 
     return react
 
@@ -28,18 +25,12 @@ _adapter = None  # of the last iterator over data
 
 
 def keras_callbacks(module):
-    """keras.src.callbacks.callback_list, tf_keras.src.callbacks"""
-    owner = module.CallbackList
-
     def train_began(call):
         global _adapter
         parameters = getattr(call.args[0], "params", None) or {}
         size, _adapter = getattr(_adapter, "batch_size", None), None
         fit = Fit("keras", parameters.get("epochs"), batch_size=size if type(size) is int else None)
         fit.steps = parameters.get("steps")
-
-    def epoch_began(call):
-        session().current().begin_unit(call.get(1, "epoch") + 1)
 
     def epoch_ended(call):  # before the callbacks of the script, which may take long or stop the training
         fit = session().current()
@@ -51,8 +42,10 @@ def keras_callbacks(module):
     def test_ended(call):
         session().evaluated({"test_" + k: v for k, v in dict(call.get(1, "logs") or {}).items()})
 
+    owner = module.CallbackList
     observe(owner, "on_train_begin", after=train_began)
-    observe(owner, "on_epoch_begin", after=epoch_began)
+    observe(owner, "on_epoch_begin",
+            after=lambda call: session().current().begin_unit(call.get(1, "epoch") + 1))
     observe(owner, "on_epoch_end", before=epoch_ended)
     observe(owner, "on_test_begin", after=lambda call: session().evaluates())
     observe(owner, "on_test_end", after=test_ended)
@@ -60,9 +53,7 @@ def keras_callbacks(module):
 
 
 def keras_data(module):
-    """keras.src.trainers.epoch_iterator: that of a fit is made just before its training begins."""
-
-    def created(call):
+    def created(call):  # that of a fit is made just before its training begins
         global _adapter
         _adapter = getattr(call.args[0], "data_adapter", None)
 
@@ -70,15 +61,12 @@ def keras_data(module):
 
 
 def keras_model(module):
-    """keras.src.models.model"""
     _observe_step(module.Trainer, "train_on_batch")
 
 
 # Lightning 2
 
 def lightning(module):
-    """lightning.pytorch.trainer.call, pytorch_lightning.trainer.call"""
-
     def train_began(call):
         trainer = call.args[0]
         size = getattr(getattr(trainer, "train_dataloader", None), "batch_size", None)
@@ -104,8 +92,6 @@ def lightning(module):
 # The Trainer of Hugging Face
 
 def huggingface(module):
-    """transformers.trainer_callback"""
-
     def train_began(call):
         Fit("huggingface", call.args[3].num_train_epochs or None, batch_size=call.args[2].train_batch_size)
 
@@ -136,8 +122,7 @@ def huggingface(module):
 # Boosting: a callback is added to the arguments of a training.
 
 def _observe_rounds(owner, name, add):
-    """add(call) adds a callback to the arguments of a training, and returns whether it did."""
-
+    """add(call) adds callbacks to the arguments of a training, and returns whether it did."""
     def before(call):
         call.note = add(call)
 
@@ -167,15 +152,20 @@ def _round(number, results):
     values = {}
     for name, metric, value in results:
         is_last = name == results[-1][0] != results[0][0]
-        if not any(w in HELD_OUT or w in TRAINING for w in words_of(name)):
+        if (HELD_OUT | TRAINING).isdisjoint(words_of(name)):
             name = "valid" if is_last else "train"
         values["%s_%s" % (name, metric)] = value
     session().current().unit(number, values)
 
 
-def xgboost(module):
-    """xgboost.training: the wrappers for scikit-learn call train, too."""
+def _results(sets):
+    """The results of a round from the series of each metric, by its set."""
+    for name, metrics in (sets or {}).items():
+        for metric, values in metrics.items():
+            yield name, metric, values[-1][0] if isinstance(values[-1], tuple) else values[-1]
 
+
+def xgboost(module):  # the wrappers for scikit-learn call train, too
     class Observer(sys.modules["xgboost.callback"].TrainingCallback):
         def __init__(self, total):
             super().__init__()
@@ -187,8 +177,7 @@ def xgboost(module):
 
         def after_iteration(self, model, epoch, evals_log):
             self.done += 1
-            _round(self.done, ((name, metric, values[-1][0] if isinstance(values[-1], tuple) else values[-1])
-                               for name, metrics in evals_log.items() for metric, values in metrics.items()))
+            _round(self.done, _results(evals_log))
             return False
 
     for name in ("train", "cv"):
@@ -197,8 +186,6 @@ def xgboost(module):
 
 
 def lightgbm(module):
-    """lightgbm.engine"""
-
     class Observer:
         order = 5  # before early stopping, which raises an exception in its last round
 
@@ -218,25 +205,23 @@ def lightgbm(module):
 
 
 def catboost(module):
-    """catboost.core: callbacks exist only for training on CPUs."""
     import inspect
 
     signature = inspect.signature(module.CatBoost._fit)
 
     class Observer:
         def after_iteration(self, info):
-            _round(info.iteration, (("train" if name == "learn" else "valid", metric, values[-1])
-                                    for name, metrics in (info.metrics or {}).items()
-                                    for metric, values in metrics.items()))
+            _round(info.iteration, (("train" if name == "learn" else "valid", metric, value)
+                                    for name, metric, value in _results(info.metrics)))
             return True
 
     def add(call):
-        own = call.args[0]
+        own = call.args[0]  # callbacks exist only for training on CPUs
         if "callbacks" not in signature.parameters or own.get_param("task_type") not in (None, "CPU"):
             return False
         bound = signature.bind(*call.args, **call.kwargs)  # fit passes everything by position
         given = bound.arguments.get("callbacks")
-        given = [] if given is None else given if isinstance(given, list) else [given]
+        given = given if isinstance(given, list) else [given] * (given is not None)
         bound.arguments["callbacks"] = given + [Observer()]
         call.args, call.kwargs = bound.args, bound.kwargs
         _begin_rounds("catboost", own.get_param("iterations") or 1000)
@@ -248,9 +233,6 @@ def catboost(module):
 # scikit-learn
 
 def perceptron(module):
-    """sklearn.neural_network._multilayer_perceptron"""
-    owner = module.BaseMultilayerPerceptron
-
     def before(call):
         own, samples = call.args[0], call.args[1].shape[0]
         if call.args[-1] is True:  # incremental: a partial fit
@@ -261,10 +243,7 @@ def perceptron(module):
         call.note.begin_unit(1)
 
     def always(call):
-        if call.note is None:
-            _step_ended(call)
-        else:
-            call.note.end()
+        (_end if call.note else _step_ended)(call)
 
     def epoch_ended(call):
         own, fit = call.args[0], session().current()
@@ -276,12 +255,12 @@ def perceptron(module):
             values[name] = own.validation_scores_[-1]
         fit.unit(fit.last + 1, values)
 
+    owner = module.BaseMultilayerPerceptron
     observe(owner, "_fit_stochastic", before=before, always=always)
     observe(owner, "_update_no_improvement_count", after=epoch_ended)
 
 
 def gradient_boosting(module):
-    """sklearn.ensemble._gb"""
     owner = module.BaseGradientBoosting
     observe(owner, "_fit_stages", always=_end,
             before=lambda call: _begin_rounds("sklearn", call.args[0].n_estimators))
@@ -289,7 +268,6 @@ def gradient_boosting(module):
 
 
 def linear_model(module):
-    """sklearn.linear_model._stochastic_gradient"""
     _observe_step(module.BaseSGDClassifier, "partial_fit")
     _observe_step(module.BaseSGDRegressor, "partial_fit")
 
@@ -322,20 +300,21 @@ def _log(name, value):
         session().value(name, value)
 
 
+def _observe_log(owner, function, index, value, name=None):
+    """The function is called with a name and a value, or with a dictionary of values."""
+    observe(owner, function, after=lambda call: _log(
+        call.get(index - 1, name) if name else "", call.get(index, value)))
+
+
 def summary_writer(module):
-    """torch.utils.tensorboard.writer, tensorboardX.writer"""
-    owner = module.SummaryWriter
-    observe(owner, "add_scalar", after=lambda call: _log(call.get(1, "tag"), call.get(2, "scalar_value")))
-    observe(owner, "add_scalars",
-            after=lambda call: _log(call.get(1, "main_tag"), call.get(2, "tag_scalar_dict")))
+    _observe_log(module.SummaryWriter, "add_scalar", 2, "scalar_value", "tag")
+    _observe_log(module.SummaryWriter, "add_scalars", 2, "tag_scalar_dict", "main_tag")
 
 
 def wandb(module):
-    """wandb.sdk.wandb_run"""
-    observe(module.Run, "log", after=lambda call: _log("", call.get(1, "data")))
+    _observe_log(module.Run, "log", 1, "data")
 
 
 def mlflow(module):
-    """mlflow.tracking.fluent"""
-    observe(module, "log_metric", after=lambda call: _log(call.get(0, "key"), call.get(1, "value")))
-    observe(module, "log_metrics", after=lambda call: _log("", call.get(0, "metrics")))
+    _observe_log(module, "log_metric", 1, "value", "key")
+    _observe_log(module, "log_metrics", 0, "metrics")

@@ -7,34 +7,24 @@ import os
 MAX_FAILURES = 3  # of one function; then it does nothing any more
 
 _failures = {}
-_reported = []  # at most one for each function
 
 
-def run_hook(package, hook, module):
+def run_hook(hook, module):
     """Attaches to a module of a framework."""
     name, function = hook.split(":")
     try:
-        getattr(importlib.import_module(package + "." + name), function)(module)
+        getattr(importlib.import_module("." + name, __package__), function)(module)
     except Exception as error:
         failed(hook, error)
 
 
 def failed(where, error):
-    """Counts an error of a function, and remembers the first one for the report."""
-    count = _failures[where] = _failures.get(where, 0) + 1
-    if count == 1:
-        _reported.append("%s: %s: %s" % (where, type(error).__name__, str(error)[:200]))
+    """Counts an error of a function. COURIER_INSTRUMENT_DEBUG shows it."""
+    _failures[where] = _failures.get(where, 0) + 1
     if os.environ.get("COURIER_INSTRUMENT_DEBUG"):
         import traceback
 
-        traceback.print_exc()
-
-
-def errors():
-    """Returns the errors since the previous call."""
-    taken = _reported[:]
-    del _reported[:]
-    return taken
+        traceback.print_exception(type(error), error, error.__traceback__)
 
 
 def quietly(function):
@@ -49,15 +39,12 @@ def quietly(function):
             return function(*args)
         except Exception as error:  # KeyboardInterrupt and SystemExit are the training's
             failed(where, error)
-            return None
 
     return wrapper
 
 
 class Call:
     """A call of an observed function. ``note`` is for the observers."""
-
-    __slots__ = ("args", "kwargs", "result", "note")
 
     def __init__(self, args, kwargs):
         self.args, self.kwargs, self.result, self.note = args, kwargs, None, None

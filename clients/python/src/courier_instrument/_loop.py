@@ -1,8 +1,8 @@
-"""The script's own loop over epochs, where it has one: found by the structure of its code.
+"""The script's own loop over epochs, where it has one: found by the structure of its source.
 
 Passes over loaders do not show everything: a training may be resumed at its sixth epoch, have no
-loader, or begin several passes in an epoch. Its loop does. From the bytecode follows which loops the
-caller is within. One of them is over epochs if its variable is named so, or if it is over a range of
+loader, or begin several passes in an epoch. Its loop does. The line at which a caller is shows which
+loops it is within. One of them is over epochs if its variable is named so, or if it is over a range of
 ``epochs``. The variable is read where that has no effect on the script:
 
 - Variables of a module are its dictionary.
@@ -12,107 +12,97 @@ caller is within. One of them is over epochs if its variable is named so, or if 
   the same dictionary themselves (they use ``locals`` and the like) are not read.
 """
 
-import dis
+import ast
+import linecache
+import os
 import re
 import sys
+import time
 
 MAX_FRAMES = 40
-MAX_CODE = 20000  # bytes of a function that is analysed
+MAX_SOURCE = 500_000  # bytes of a file that is read
 EPOCH = re.compile(r"^(i_?|cur_?|curr_?|current_?|n_?|this_?|global_?)?(epoch|ep)"
                    r"(_?(i|idx|num|number|id|index|no|count))?$", re.I)
 TOTAL = re.compile(r"^(n|num|max|total|nb|n_?train|num_?train|train|training)?_?epochs?"
                    r"(_?(n|num|total|max|count))?$", re.I)
 STEP = re.compile(r"step|iter|batch", re.I)
+OTHERS = "torch.", "sklearn.", "jax.", "keras.", "courier_instrument"  # modules without the script's loop
 OWN_DICTIONARY = {"locals", "vars", "eval", "exec", "dir", "breakpoint"}
-CALLS = ("CALL", "CALL_FUNCTION", "CALL_FUNCTION_KW", "CALL_KW", "CALL_FUNCTION_EX", "PRECALL")
 OPTIMIZED = 3  # flags of the code of a function: it has fast variables in a new dictionary
+FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
+
+_started = time.time()
+_files = {}  # the loops in each file, by the first line of their function
+_around = {}  # the loops around an instruction of a code object, outer ones first
 
 
 class Loop:
-    """A ``for`` loop in the code of a function or module."""
+    """A ``for`` loop of a function or module."""
 
-    __slots__ = ("begin", "end", "name", "is_epochs", "counts_from")
-
-    def __init__(self, begin, end, name):
-        self.begin, self.end, self.name = begin, end, name
-        self.is_epochs = EPOCH.match(name) is not None
+    def __init__(self, node):
+        self.first, self.last = node.body[0].lineno, node.body[-1].end_lineno
+        target = node.target
+        while isinstance(target, (ast.Tuple, ast.List)):
+            target = target.elts[0]
+        self.name = getattr(target, "id", "")
+        self.is_epochs = EPOCH.match(self.name) is not None
         self.counts_from = None  # 0 or 1; None: unknown
+        for call in ast.walk(node.iter):
+            function = getattr(call, "func", None)
+            if getattr(function, "id", getattr(function, "attr", "")) in ("range", "trange"):
+                self._read_range(call.args)
+
+    def _read_range(self, arguments):
+        parts = [part for argument in arguments for part in ast.walk(argument)]
+        names = {name for part in parts for name in map(part.__dict__.get, ("id", "attr", "value"))
+                 if isinstance(name, str)}
+        is_product = any(isinstance(part, (ast.Mult, ast.Div, ast.FloorDiv)) for part in parts)
+        if any(TOTAL.match(name) for name in names) and not is_product and not STEP.search(self.name):
+            self.is_epochs = True
+        if any("episode" in name.lower() for name in names):
+            self.is_epochs = False
+        begin, end = (arguments + [None, None])[:2]
+        adds_one = isinstance(end, ast.BinOp) and getattr(end.right, "value", None) == 1
+        starts_at_one = end is not None and getattr(begin, "value", None) == 1
+        self.counts_from = 1 if adds_one or starts_at_one else 0
 
 
-_loops = {}  # by code object
+def _read_file(name, variables):
+    """The loops in a file; none if it may have changed since it was loaded."""
+    if os.path.exists(name) and (os.path.getmtime(name) > _started or os.path.getsize(name) > MAX_SOURCE):
+        return {}
+    found = {}
 
+    def visit(node, function):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, FUNCTIONS):
+                visit(child, min(n.lineno for n in [child, *child.decorator_list]))
+            elif not isinstance(child, ast.expr):
+                if isinstance(child, ast.For):
+                    found.setdefault(function, []).append(Loop(child))
+                visit(child, function)
 
-def loops_of(code):
-    """The loops in a code object, outer ones first."""
-    found = _loops.get(code)
-    if found is None:
-        try:
-            found = _find_loops(code) if len(code.co_code) <= MAX_CODE else []
-        except Exception:  # bytecode of a future version
-            found = []
-        _loops[code] = found
+    visit(ast.parse("".join(linecache.getlines(name, variables))), 0)
     return found
 
 
-def _find_loops(code):
-    instructions = [i for i in dis.get_instructions(code) if i.opname not in ("EXTENDED_ARG", "CACHE")]
-    found = []
-    for n, instruction in enumerate(instructions):
-        if instruction.opname != "FOR_ITER":
-            continue
-        name = _first_stored(instructions[n + 1:n + 8])
-        if name is not None:
-            loop = Loop(instruction.offset, instruction.argval, name)
-            _read_range(loop, _expression(instructions[:n]))
-            found.append(loop)
-    return sorted(found, key=lambda loop: loop.begin)
-
-
-def _expression(before):
-    """The instructions of the expression that a loop is over: those since the previous statement."""
-    n = len(before)
-    while n > 0 and not before[n - 1].opname.startswith(("STORE_", "FOR_ITER", "POP_TOP", "POP_JUMP",
-                                                         "JUMP", "RETURN", "RESUME")):
-        n -= 1
-    return before[n:]
-
-
-def _first_stored(instructions):
-    for instruction in instructions:
-        if instruction.opname.startswith("STORE_"):
-            value = instruction.argval
-            return value[0] if isinstance(value, tuple) else value if isinstance(value, str) else None
-        if instruction.opname not in ("UNPACK_SEQUENCE", "NOP", "NOT_TAKEN"):
-            return None
-    return None
-
-
-def _read_range(loop, before):
-    """Reads the arguments of the range that a loop is over, if it is over one."""
-    begins = [n for n, i in enumerate(before) if i.argval in ("range", "trange")
-              and i.opname.startswith("LOAD_")]
-    if not begins:
-        return
-    arguments = []
-    for instruction in before[begins[-1] + 1:]:
-        if instruction.opname in CALLS:
-            break
-        if instruction.opname not in ("PUSH_NULL", "NOP"):
-            arguments.append(instruction)
-    names = [i.argval for i in arguments if isinstance(i.argval, str) and i.opname.startswith("LOAD_")]
-    is_product = any("MULTIPLY" in i.opname or "*" in i.argrepr or "/" in i.argrepr
-                     for i in arguments if i.opname.startswith("BINARY"))
-    if any(TOTAL.match(n) for n in names) and not is_product and not STEP.search(loop.name):
-        loop.is_epochs = True
-    if any("episode" in n.lower() for n in names):
-        loop.is_epochs = False
-    if not arguments:
-        return
-    adds_one = (len(arguments) > 1 and arguments[-1].opname.startswith("BINARY")
-                and arguments[-2].argval == 1)
-    starts_at_one = len(arguments) > 1 and arguments[0].argval == 1 and arguments[0].opname in (
-        "LOAD_CONST", "LOAD_SMALL_INT")
-    loop.counts_from = 1 if adds_one or starts_at_one else 0
+def loops_around(frame):
+    """The loops that a frame is within, outer ones first."""
+    code = frame.f_code
+    key = code, frame.f_lasti
+    if key not in _around:
+        name, module = code.co_filename, frame.f_globals.get("__file__") or ""
+        if module.endswith(name):
+            name = module  # that of a script is relative, and the working directory may have changed
+        if name not in _files:
+            _files[name] = {}
+            try:
+                _files[name] = _read_file(name, frame.f_globals)
+            except Exception:  # the source is not there, or another one
+                pass
+        loops = _files[name].get(0 if code.co_name == "<module>" else code.co_firstlineno, ())
+        _around[key] = [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
+    return _around[key]
 
 
 def _variables(frame):
@@ -154,8 +144,7 @@ class Position:
     MAX_SEARCHES = 50  # without a result
 
     def __init__(self):
-        self.loop = None
-        self._code = None
+        self.loop = self._code = None
         self.searches = 0
 
     def read(self):
@@ -165,13 +154,15 @@ class Position:
             return None
         frame = sys._getframe(2)
         for _ in range(MAX_FRAMES):
-            if frame is None:
+            if frame is None or frame.f_code is self._code:
                 break
-            if frame.f_code is self._code:
-                return self._values(frame)
             frame = frame.f_back
-        self._code = None  # the loop has ended; there may be another one
-        return None
+        else:
+            frame = None
+        values = frame and self._values(frame)
+        if values is None:
+            self._code = None  # the loop has ended; there may be another one
+        return values
 
     def _search(self):
         if self.searches >= self.MAX_SEARCHES:
@@ -181,34 +172,18 @@ class Position:
         for _ in range(MAX_FRAMES):
             if frame is None:
                 return False
-            if not frame.f_globals.get("__name__", "").startswith(
-                    ("torch.", "sklearn.", "jax.", "keras.", "courier_instrument")):
-                for loop in reversed(_around(frame)):
-                    if not loop.is_epochs:
-                        continue
-                    read = _variables(frame)
-                    if read is not None and type(read(loop.name)) is int:
+            if not frame.f_globals.get("__name__", "").startswith(OTHERS):
+                for loop in reversed(loops_around(frame)):
+                    read = loop.is_epochs and _variables(frame)
+                    if read and type(read(loop.name)) is int:
                         self._code, self.loop, self.searches = frame.f_code, loop, 0
                         return True
             frame = frame.f_back
         return False
 
     def _values(self, frame):
-        read = _variables(frame)
-        if read is None:
+        read, loops = _variables(frame), loops_around(frame)
+        if read is None or self.loop not in loops:
             return None
-        inside = [loop for loop in _around(frame) if loop.begin <= self.loop.begin]
-        if self.loop not in inside:
-            self._code = None
-            return None
-        values = [id(frame)]
-        for loop in inside:
-            value = read(loop.name)
-            values.append(value if type(value) is int else id(value))
-        return tuple(reversed(values))
-
-
-def _around(frame):
-    """The loops that a frame is within, outer ones first."""
-    at = frame.f_lasti
-    return [loop for loop in loops_of(frame.f_code) if loop.begin < at < loop.end]
+        values = [read(loop.name) for loop in reversed(loops[:loops.index(self.loop) + 1])]
+        return tuple(v if type(v) is int else id(v) for v in values) + (id(frame),)

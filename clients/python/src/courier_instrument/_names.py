@@ -4,8 +4,8 @@ is of the training."""
 import functools
 import math
 
-HELD_OUT = ("val", "valid", "validation", "eval", "test", "dev", "heldout", "holdout")
-TRAINING = ("train", "training", "tr", "trn", "learn")
+HELD_OUT = {"val", "valid", "validation", "eval", "test", "dev", "heldout", "holdout"}
+TRAINING = {"train", "training", "tr", "trn", "learn"}
 MAX_NAMES = 64
 
 
@@ -19,20 +19,15 @@ def words_of(name):
 def classify(name):
     """Whether a name is that of held-out data, of a training, and of a loss."""
     words = words_of(name)
-    held_out = any(w in HELD_OUT for w in words)
-    is_loss = bool(words) and any(w.endswith("loss") for w in words)
-    return held_out, not held_out and any(w in TRAINING for w in words), is_loss
+    held_out = not HELD_OUT.isdisjoint(words)
+    return held_out, not held_out and not TRAINING.isdisjoint(words), any(w.endswith("loss") for w in words)
 
 
 def number_of(value):
     """A finite number, or None. A tensor on a device is not read: that would wait for the device."""
-    if type(value) is float or type(value) is int:
-        return float(value) if math.isfinite(value) else None
     device = getattr(value, "device", None)
     kind = getattr(device, "type", None) or getattr(device, "platform", None) or device
-    if kind is not None and kind != "cpu":
-        return None
-    if isinstance(value, (str, bytes)) or getattr(value, "size", 1) in (0,):
+    if kind not in (None, "cpu") or isinstance(value, (str, bytes)):
         return None
     try:
         number = float(value)
@@ -47,18 +42,13 @@ def pick(values):
     values: (name, value) in the order of logging; the last value of a name counts."""
     loss, rank, others = None, -1, {}
     for name, value in values:
+        held_out, of_training, is_loss = classify(name)
         if value is None:
             continue
-        held_out, of_training, is_loss = classify(name)
-        if not held_out and is_loss:
+        if is_loss and not held_out:
             own = 2 if name == "loss" else 1 if of_training else 0
             if own >= rank:
                 loss, rank = value, own
         elif not of_training and len(others) < MAX_NAMES:
             others[name[:60]] = value
-    found = {}
-    if loss is not None:
-        found["loss"] = loss
-    if others:
-        found["values"] = others
-    return found
+    return {"loss": loss, "values": others or None}

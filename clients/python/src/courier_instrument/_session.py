@@ -7,40 +7,19 @@ the channel when there is something to report, so that processes without a train
 import atexit
 import collections
 import os
+import resource
 import sys
 import time
 
 from . import _guard, _names
 from ._channel import Channel
 
-PROGRESS_SECONDS = 1.0
 BLOCK_SECONDS = 0.2  # rounds, and units shorter than SHORT_SECONDS, are reported in blocks
 SHORT_SECONDS = 0.05
 MAX_VALUES = 1000  # logged values that are kept for the unit in which they were logged
-RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "LOCAL_RANK")
+RANKS = "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "HOROVOD_RANK", "LOCAL_RANK"
 
 clock = time.perf_counter
-
-_group = (None, None)  # rank and number of processes; they stay known after the group is destroyed
-
-
-def _ranks():
-    """The rank of this process among those that train together, and their number, where known. A
-    launcher may set the rank only after the start."""
-    global _group
-    distributed = sys.modules.get("torch.distributed")
-    try:
-        if distributed is not None and distributed.is_available() and distributed.is_initialized():
-            _group = distributed.get_rank(), distributed.get_world_size()
-    except Exception:
-        pass
-    if _group[0] is not None:
-        return _group
-    for name in RANKS:
-        if os.environ.get(name, "").isdigit():
-            return int(os.environ[name]), None
-    is_alone = os.environ.get("SLURM_NTASKS", "1") == "1"
-    return 0 if is_alone or os.environ.get("SLURM_PROCID", "0") == "0" else 1, None
 
 
 class Fit:
@@ -73,8 +52,8 @@ class Fit:
         after its evaluation."""
         self.last = number
         self.log(values)
-        measured = dict(session().measured_since(self._began), batch_size=self.batch_size, **measured)
-        self.held = number, clock(), measured
+        seen = session().tracker.measured() if session().tracker else {}
+        self.held = number, clock(), dict(seen, batch_size=self.batch_size, **measured)
         if is_held or self.total is not None and self.total == self._first:
             session().held = self
         else:
@@ -84,13 +63,10 @@ class Fit:
         (number, _, measured), self.held = self.held, None
         if self._base is None:
             self._base = session().base_for(number)
-        values = self._values + session().values_between(self._began, ended)
-        measured.update(_names.pick(values), evaluation=self.evaluation or None)
+        measured.update(session().logged_between(self._began, ended, self._values),
+                        evaluation=self.evaluation or None)
         session().unit(self, self._base + number, self._began, ended, measured)
         self._began, self._values, self.evaluation = ended, [], 0.0
-
-    def end(self):
-        session().leave(self)
 
 
 class Session:
@@ -103,28 +79,26 @@ class Session:
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _reset(self):
-        self.next_progress = 0.0
         self.highest = 0  # number of the last unit
         self.held = None  # a fit whose last unit has no known end
-        self._block = None
+        self._block = None  # (fit, number, begin, count, end, fields) of units that wait
         self._has_begun = self._is_finished = False
-        self._values = collections.deque(maxlen=MAX_VALUES)
-        self._saves = collections.deque(maxlen=100)
+        self._values = collections.deque(maxlen=MAX_VALUES)  # (time, name, value)
+        self._saves = collections.deque(maxlen=100)  # (end, seconds)
         self._evaluation = 0.0  # when it began
+        self._group = None  # rank and number of processes; known after the group is destroyed, too
         self._pid = os.getpid()
 
+    @_guard.quietly
     def _after_fork(self):
         """A child starts without fits. It may be a worker of a loader, or train itself."""
-        try:
-            self._channel.after_fork()
-            self.fits.clear()
-            self._reset()
-            self._restart()
-            util = sys.modules.get("multiprocessing.util")
-            if util is not None:  # its children do not run atexit
-                util.Finalize(None, self.finish, exitpriority=-10)
-        except Exception as error:
-            _guard.failed("fork", error)
+        self._channel.after_fork()
+        self.fits.clear()
+        self._reset()
+        self._restart()
+        util = sys.modules.get("multiprocessing.util")
+        if util is not None:  # its children do not run atexit
+            util.Finalize(None, self.finish, exitpriority=-10)
 
     def _restart(self):
         if self.tracker is not None:
@@ -133,7 +107,7 @@ class Session:
     # Messages
 
     def send(self, kind, may_be_lost=False, **fields):
-        if _ranks()[0] != 0:
+        if self._ranks()[0] != 0:
             return
         if not self._has_begun:
             self._has_begun = True
@@ -143,20 +117,34 @@ class Session:
                        for k, v in fields.items() if v is not None)
         self._channel.send(message, may_be_lost)
 
-    def announce(self, source, unit, began, **fields):
-        """A training begins, with the seconds since then."""
-        self.send("fit", source=source, unit=unit, ago=clock() - began, world=_ranks()[1], **fields)
+    def _ranks(self):
+        """The rank of this process among those that train together, and their number, where known. A
+        launcher may set the rank only after the start."""
+        try:
+            distributed = sys.modules["torch.distributed"]
+            if distributed.is_available() and distributed.is_initialized():
+                self._group = distributed.get_rank(), distributed.get_world_size()
+        except Exception:  # it is not imported, or only in part
+            pass
+        if self._group is not None:
+            return self._group
+        has_tasks = os.environ.get("SLURM_NTASKS", "1") != "1"
+        ranks = [os.environ.get(name, "") for name in RANKS + ("SLURM_PROCID",) * has_tasks]
+        return next((int(rank) for rank in ranks if rank.isdigit()), 0), None
+
+    def announce(self, began):
+        """A training has begun."""
+        self.send("fit", ago=clock() - began, world=self._ranks()[1])
 
     def unit(self, fit, number, began, ended, fields):
         """A unit has ended. Short ones wait for others, and are then reported as a block."""
         self.highest = max(self.highest, number)
         first, count = began, 1
-        if self._block is not None:
-            if self._block[:2] == (fit, number - 1):
-                first, count = self._block[2], self._block[3] + 1
-            else:
-                self.flush()
-        self._block = (fit, number, first, count, ended, fields)
+        if self._block is not None and self._block[:2] == (fit, number - 1):
+            first, count = self._block[2], self._block[3] + 1
+        else:
+            self.flush()
+        self._block = fit, number, first, count, ended, fields
         is_short = fit.unit_name == "round" or ended - began < SHORT_SECONDS
         if not is_short or ended - first >= BLOCK_SECONDS or number == fit.total:
             self.flush()
@@ -165,17 +153,10 @@ class Session:
         """Reports the units that wait."""
         if self._block is None:
             return
-        fit, number, began, count, ended, fields = self._block
-        self._block = None
+        (fit, number, began, count, ended, fields), self._block = self._block, None
         self.send("unit", epoch=number, count=count, seconds=(ended - began) / count,
-                  ago=clock() - ended, source=fit.source, unit=fit.unit_name, of=fit.total,
-                  **fields, **_memory())
-        for error in _guard.errors():
-            self.send("error", text=error)
+                  ago=clock() - ended, source=fit.source, unit=fit.unit_name, **fields, **_memory())
 
-    def progress(self, now, **fields):
-        self.next_progress = now + PROGRESS_SECONDS
-        self.send("progress", may_be_lost=True, **fields)
 
     # Fits
 
@@ -189,20 +170,16 @@ class Session:
         self.fits = [f for f in self.fits if f.source != fit.source] + [fit]  # one may have been left
         if len(self.fits) == 1:
             self._restart()
-        self.announce(fit.source, fit.unit_name, clock(), of=fit.total, batch_size=fit.batch_size)
+        self.announce(clock())
 
     def log(self, values):
         if self.fits:
             self.fits[-1].log(values)
 
     def end_fit(self):
-        if self.fits:
-            self.leave(self.fits[-1])
-
-    def leave(self, fit):
+        """The innermost fit has ended."""
         self.flush()
-        if fit in self.fits:
-            self.fits.remove(fit)
+        del self.fits[-1:]
         if not self.fits:
             self._restart()
 
@@ -230,28 +207,21 @@ class Session:
         if fit is not None:
             fit.evaluation += seconds
 
-    # Measurements
+    # What the script logs and saves
 
     def value(self, name, value):
-        """A value that the script gave to a logger."""
         number = _names.number_of(value)
         if number is not None:
             self._values.append((clock(), str(name), number))
 
-    def values_between(self, begin, end):
-        """The last value of each name, as (name, value) in the order of their first appearance."""
-        return list({name: value for at, name, value in list(self._values)
-                     if begin < at <= end}.items())
+    def saved(self, began):
+        self._saves.append((clock(), clock() - began))
 
-    def saved(self, begin, end):
-        self._saves.append((begin, end))
-
-    def saves_between(self, begin, end):
-        return sum(e - b for b, e in list(self._saves) if b >= begin and e <= end) or None
-
-    def measured_since(self, began):
-        measured = self.tracker.measured() if self.tracker is not None else {}
-        return dict(measured, save=self.saves_between(began, clock()))
+    def logged_between(self, begin, end, values=()):
+        """The seconds of checkpoints, and the metrics among other values and the last ones of each name."""
+        logged = {name: value for at, name, value in tuple(self._values) if begin < at <= end}
+        saves = sum(seconds for at, seconds in tuple(self._saves) if begin < at <= end)
+        return dict(_names.pick([*values, *logged.items()]), save=saves or None)
 
     @_guard.quietly
     def finish(self):
@@ -259,39 +229,27 @@ class Session:
         if self._is_finished or self._pid != os.getpid():
             return
         self._is_finished = True
-        error = getattr(sys, "last_value", None)
         self.report_held()
         if self.tracker is not None:
-            self.tracker.finish(clock(), error is not None)
+            self.tracker.finish(clock(), getattr(sys, "last_value", None) is not None)
         self.flush()
         if self._has_begun:
-            self.send("end", units=self.highest, dropped=self._channel.dropped or None,
-                      error=type(error).__name__ if error is not None else None)
+            self.send("end")
             self._channel.flush(0.5)
 
 
 def _memory():
     """Peak memory: of the devices that this process uses, and of the process."""
-    cuda = sys.modules.get("torch.cuda")
-    found = {}
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = {"rss_peak": peak if sys.platform == "darwin" else peak * 1024}
     try:
-        if cuda is not None and cuda.is_initialized():
+        cuda = sys.modules["torch.cuda"]
+        if cuda.is_initialized():
             devices = [cuda.memory_stats(i) for i in range(cuda.device_count())]
             used = [d for d in devices if d.get("allocated_bytes.all.peak")]
-            found = {
-                "devices": len(used), "device": cuda.get_device_name(),
-                "gpu_peak_allocated": max(d["allocated_bytes.all.peak"] for d in used),
-                "gpu_peak_reserved": max(d["reserved_bytes.all.peak"] for d in used),
-                "gpu_ooms": sum(d.get("num_ooms", 0) for d in used) or None,
-            }
-    except Exception:
-        found = {}
-    try:
-        import resource
-
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        found["rss_peak"] = peak if sys.platform == "darwin" else peak * 1024
-    except ImportError:
+            found.update(devices=len(used), device=cuda.get_device_name(),
+                         gpu_peak_allocated=max(d["allocated_bytes.all.peak"] for d in used))
+    except Exception:  # it is not imported, or nothing was used
         pass
     return found
 

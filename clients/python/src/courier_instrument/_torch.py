@@ -6,12 +6,13 @@ import os
 import sys
 import weakref
 
-from . import _loop, _names
+from . import _loop
 from ._guard import failed, observe, quietly
 from ._passes import Loader, Tracker
 from ._session import clock, session
 
 HIDDEN_AFTER = 4  # batches with zero_grad and without a step
+PROGRESS_SECONDS = 1.0  # at least, between two messages
 
 _serials = itertools.count(1)
 
@@ -31,6 +32,7 @@ class Torch(Tracker):
         self._session = owner
         self._has_steps = self._has_hidden_steps = False
         self._cleared, self._cleared_at = 0, None
+        self._next_progress = 0.0
         self.open = []
         self.restart()
 
@@ -52,8 +54,10 @@ class Torch(Tracker):
         self._has_steps = True
         self._batch_size = batch_size or self._batch_size
         super().step(id(optimizer), now, None if self._session.fits else self._loop.read())
-        if now >= self._session.next_progress:
-            self._report_progress(now)
+        if now >= self._next_progress and self.unit is not None and self.unit.main is not None:
+            self._next_progress = now + PROGRESS_SECONDS
+            self._session.send("progress", may_be_lost=True, batches=self.unit.batches,
+                               of=self.unit.main.loader.length)
 
     def zero_grad(self, optimizer):
         """Gradients are set to zero. If that happens at several batches and no step is seen, the steps
@@ -62,28 +66,17 @@ class Torch(Tracker):
             self.cleared(clock())
             return
         last = max(p.last for p in self.open)
-        if not self._has_hidden_steps and last != self._cleared_at:
+        if last != self._cleared_at:
             self._cleared_at = last
             self._cleared += 1
             self._has_hidden_steps = self._cleared >= HIDDEN_AFTER
         if self._has_hidden_steps:
             self.step(optimizer, clock())
 
-    def _report_progress(self, now):
-        """At most once in a second, from a step of an optimizer."""
-        unit, self._session.next_progress = self.unit, now + 1
-        if unit is not None and unit.main is not None:
-            number = self._session.highest + 1 if self._session.fits else self._number(unit)
-            self._session.progress(now, unit=number, batches=unit.batches, of=unit.main.loader.length)
-
     def _announce(self, unit):
-        if unit.number > 1 + self._skipped or self._session.fits:
-            return
-        self._base = self._session.base_for(1) + self._done_before(unit.position)
-        self._session.announce("torch", "epoch", unit.began, batch_size=self._batch_size_of(unit))
-
-    def _batch_size_of(self, unit):
-        return unit.main.loader.batch_size if unit.main else self._batch_size
+        if unit.number == 1 + self._skipped and not self._session.fits:
+            self._base = self._session.base_for(1) + self._done_before(unit.position)
+            self._session.announce(unit.began)
 
     def _done_before(self, position):
         """The epochs before the first one of this process."""
@@ -95,27 +88,18 @@ class Torch(Tracker):
             return first if first > 1 else 0
         return max(0, first - from_one)
 
-    def _number(self, unit):
-        return (self._base or 0) + unit.number - self._skipped
-
     @quietly
     def _report(self, unit):
-        if self._session.fits:
+        if self._session.fits or unit.is_partial:
             return
         if unit.position is None and unit.number == 1 + self._skipped and self.is_in_loop():
             self._skipped += 1  # a warm-up before the script's loop over epochs
             return
-        fields = {"train": unit.trained - unit.began - unit.nested, "steps": unit.steps,
-                  "evaluation": unit.evaluation_seconds or None, "batch_size": self._batch_size_of(unit),
-                  "loop": unit.position is not None or None,
-                  "save": self._session.saves_between(unit.began, unit.until)}
-        fields.update(_measured(unit))
-        fields.update(_names.pick(self._session.values_between(unit.began, unit.until)))
-        if unit.is_partial:
-            self._session.flush()
-            self._session.send("partial", unit=self._number(unit), **fields)
-        else:
-            self._session.unit(self, self._number(unit), unit.began, unit.ended, fields)
+        fields = dict(_measured(unit), **self._session.logged_between(unit.began, unit.until))
+        fields.setdefault("batch_size", self._batch_size)
+        fields.update(evaluation=unit.evaluation_seconds or None, loop=unit.position is not None or None)
+        number = (self._base or 0) + unit.number - self._skipped
+        self._session.unit(self, number, unit.began, unit.ended, fields)
 
     def measured(self):
         """What the passes show about the current unit of a framework."""
@@ -123,17 +107,14 @@ class Torch(Tracker):
 
 
 def _measured(unit):
+    """The figures of the passes of a unit; none without a loader."""
     if unit.main is None:
         return {}
-    loader, samples = unit.main.loader, None
-    if loader.batch_size:
-        samples = min(unit.main.batches * loader.batch_size, loader.samples or sys.maxsize)
-    return {"batches": unit.batches, "steps": unit.steps, "wait": unit.wait, "first": unit.main.first,
-            "samples": samples}
+    return {"batches": unit.batches, "steps": unit.steps, "wait": unit.wait,
+            "batch_size": unit.main.loader.batch_size}
 
 
 def loaders(module):
-    """torch.utils.data.dataloader"""
     loop = tracker()
     kinds = getattr(module, "_DatasetKind", None)
 
@@ -146,13 +127,13 @@ def loaders(module):
     def iterated(call):
         iterator = call.result
         cell = iterator.__dict__.get("_courier_pass")
-        if cell is not None:
+        if cell is None:
+            cell = iterator._courier_pass = [None]
+            # The finalizer refers to the cell, not to the iterator, which it would keep alive.
+            weakref.finalize(iterator, ended, cell, "abandoned").atexit = False
+        else:
             loop.end(cell[0], "abandoned", call.note)  # an iterator of persistent workers begins again
-            cell[0] = loop.begin_pass(_describe(call.args[0], kinds), call.note)
-            return
-        # The finalizer refers to the cell, not to the iterator, which it would keep alive.
-        cell = iterator._courier_pass = [loop.begin_pass(_describe(call.args[0], kinds), call.note)]
-        weakref.finalize(iterator, ended, cell, "abandoned").atexit = False
+        cell[0] = loop.begin_pass(_describe(call.args[0], kinds), call.note)
 
     @quietly
     def ended(cell, how):
@@ -176,8 +157,7 @@ def loaders(module):
             ended(cell, "exhausted")
             raise
         try:
-            p = cell[0]
-            cell[0] = loop.deliver(p, began, clock())
+            p = cell[0] = loop.deliver(cell[0], began, clock())
             if p.batches == 1 and p.loader.batch_size is None:
                 p.loader.batch_size = _first_dimension(batch)
         except Exception as error:
@@ -197,14 +177,13 @@ def _describe(loader, kinds):
     and warn if the dataset delivers more.
     """
     serial, created = loader.__dict__.get("_courier", (id(loader), 0.0))
-    length = samples = None
+    length = None
     if kinds is None or getattr(loader, "_dataset_kind", None) == kinds.Map:
         try:
             length = len(loader)
-            samples = len(loader.sampler if loader.batch_size else loader.dataset)
         except Exception:
             pass  # a sampler without a length
-    return Loader(serial, created, length, loader.batch_size, samples)
+    return Loader(serial, created, length, loader.batch_size)
 
 
 def _first_dimension(batch, depth=0):
@@ -219,7 +198,6 @@ def _first_dimension(batch, depth=0):
 
 
 def optimizers(module):
-    """torch.optim.optimizer"""
     loop = tracker()
 
     def stepped(optimizer, *_):
@@ -255,18 +233,16 @@ def _is_traced():
 
 
 def saving(module):
-    """torch.serialization, safetensors.torch"""
-
     def began(call):
         call.note = clock()
 
     for name in ("save", "save_file"):
-        observe(module, name, before=began, after=lambda call: session().saved(call.note, clock()))
+        observe(module, name, before=began, after=lambda call: session().saved(call.note))
 
 
 def traces(module):
-    """jax._src.pjit: nothing in Python runs at each step of a compiled function. The first one is traced,
-    which shows when the script's loop over epochs began; its epochs are those of the output."""
+    """Nothing in Python runs at each step of a compiled function of JAX. The first one is traced, which
+    shows when the script's loop over epochs began; its epochs are those of the output."""
     position = _loop.Position()
 
     def traced(call):

@@ -3,22 +3,16 @@
 `courier run` puts a directory with this file and its package at the front of PYTHONPATH. Python
 imports the first ``sitecustomize`` of its path at start-up, so this file hides the one of the
 environment, if there is one. It therefore runs that one afterwards, and leaves the process as if that
-one had been found first.
-
-Any Python may read this file, so it uses no syntax newer than Python 2.7.
+one had been found first. Any Python may read this file, so it uses no syntax newer than Python 2.7.
 """
 
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
+_IS_ON = os.environ.get("COURIER_INSTRUMENT", "1").lower() not in ("0", "false", "off", "no")
 
-
-def _start():
-    if sys.version_info < (3, 9) or not os.environ.get("COURIER_INSTRUMENT_CHANNEL"):
-        return
-    if os.environ.get("COURIER_INSTRUMENT", "1").lower() in ("0", "false", "off", "no"):
-        return
+if _IS_ON and sys.version_info >= (3, 9) and os.environ.get("COURIER_INSTRUMENT_CHANNEL"):
     try:
         import courier_instrument
 
@@ -26,9 +20,6 @@ def _start():
     except Exception:  # the job runs without instrumentation
         if os.environ.get("COURIER_INSTRUMENT_DEBUG"):
             raise
-
-
-_start()
 
 # From here on, the process looks as if this directory had not been on the path. If there is no other
 # sitecustomize, this import raises the ImportError that Python expects in that case and ignores.
