@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import statistics
 import time
 from typing import List, Optional, Tuple
 
@@ -36,7 +37,7 @@ class Rounds:
         self.predicted_rounds: Optional[int] = None
         self.predicted_value: Optional[float] = None
         self._last = self._reported = self.begin
-        self._in_block = 0
+        self._number = self._in_block = 0
 
     def add(self, value: Optional[float] = None, accuracy: Optional[float] = None) -> bool:
         """Takes a finished round with its metric, and returns whether another one fits."""
@@ -44,7 +45,8 @@ class Rounds:
         self.times = (self.times + [now - self._last])[-200:]
         self._last = now
         self._in_block += 1
-        number = self._number = getattr(self, "_number", 0) + 1
+        self._number += 1
+        number = self._number
         if value is not None and math.isfinite(value):
             self.values = (self.values + [(number, value)])[-2000:]
         if self.job is not None and (
@@ -59,16 +61,12 @@ class Rounds:
     def _next_round(self) -> float:
         """An upper bound of the next round: the mean plus two deviations of the last ones."""
         times = self.times[1:] or self.times
-        mean = sum(times) / len(times)
-        deviation = math.sqrt(sum((t - mean) ** 2 for t in times) / len(times))
-        return mean + 2 * deviation
+        return statistics.fmean(times) + 2 * statistics.pstdev(times)
 
     def _predict(self, number: int, now: float) -> None:
-        times = self.times[1:]
-        mean = sum(times) / len(times)
         if math.isinf(self.deadline):
             return
-        fits = number + max(0, int((self.deadline - now) / mean))
+        fits = number + max(0, int((self.deadline - now) / statistics.fmean(self.times[1:])))
         self.predicted_rounds = min(fits, self.total) if self.total else fits
         self.predicted_value = extrapolate(self.values, self.predicted_rounds)
         metric = ""
@@ -86,7 +84,7 @@ def extrapolate(values: List[Tuple[int, float]], n: int) -> Optional[float]:
     for c in (0.1, 0.25, 0.5, 1.0, 2.0):
         xs = [k ** -c for k, _ in values]
         ys = [v for _, v in values]
-        mx, my = sum(xs) / len(xs), sum(ys) / len(ys)
+        mx, my = statistics.fmean(xs), statistics.fmean(ys)
         sxx = sum((x - mx) ** 2 for x in xs)
         if sxx == 0:
             continue

@@ -12,12 +12,8 @@ _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "LOCAL_RANK")
 
 def is_first_rank() -> bool:
     """Whether this process reports for its job: it is rank 0, or has no rank."""
-    for name in _RANKS:
-        rank = integer(name)
-        if rank is not None:
-            return rank == 0
-    tasks = integer("SLURM_NTASKS") or 1
-    return tasks == 1 or (integer("SLURM_PROCID") or 0) == 0
+    names = _RANKS if (integer("SLURM_NTASKS") or 1) == 1 else (*_RANKS, "SLURM_PROCID")
+    return next((rank for rank in map(integer, names) if rank is not None), 0) == 0
 
 
 def integer(name: str) -> Optional[int]:
@@ -38,9 +34,7 @@ def number(name: str) -> Optional[float]:
 
 def node_name() -> str:
     """The name of this node, as Courier's collector makes it from the host name."""
-    configured = os.environ.get("COURIER_NODE")
-    name = configured or socket.gethostname().split(".")[0]
-    return token(name) or "localhost"
+    return token(os.environ.get("COURIER_NODE") or socket.gethostname().split(".")[0]) or "localhost"
 
 
 def token(text: str) -> str:

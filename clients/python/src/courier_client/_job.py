@@ -6,6 +6,7 @@ import json
 import math
 import os
 import secrets
+import statistics
 import time
 from dataclasses import dataclass
 from datetime import datetime
@@ -79,9 +80,8 @@ class Job:
             "cpus": self.cpus,
             "epochs": self.total_epochs,
             "nodes": [environment.node_name()],
+            **({"dataset": dataset} if dataset else {}),
         }
-        if dataset:
-            setting["dataset"] = dataset
         self._open(url, setting, is_new=known is None)
 
     @quietly
@@ -143,12 +143,8 @@ class Job:
             log.warning("accuracy %s is not between 0 and 1: it is left out", fields["accuracy"])
             del fields["accuracy"]
         self._accuracy = fields.get("accuracy", self._accuracy)
-        if batch_size:
-            fields["batch_size"] = int(batch_size)
-        if cpus:
-            fields["cpus"] = int(cpus)
-        if validation_samples:
-            fields["validation_samples"] = int(validation_samples)
+        counts = {"batch_size": batch_size, "cpus": cpus, "validation_samples": validation_samples}
+        fields.update((name, int(value)) for name, value in counts.items() if value)
         self._transport.epoch(fields)
 
     def epochs(self, total: Optional[int] = None) -> Iterator["EpochHandle"]:
@@ -203,8 +199,7 @@ class Job:
         n = len(self._seconds)
         if n < 2 or left < 0:
             return None
-        mean = sum(self._seconds) / n
-        variance = sum((s - mean) ** 2 for s in self._seconds) / (n - 1)
+        mean, variance = statistics.fmean(self._seconds), statistics.variance(self._seconds)
         z = 1.645  # 95 % quantile of the normal distribution
         half = z * math.sqrt(left * variance + left * left * variance / n)
         return Interval(max(0.0, left * mean - half), left * mean, left * mean + half)
@@ -221,24 +216,20 @@ class Job:
         }
         if self._accuracy is not None:
             fields["accuracy"] = self._accuracy
-        if error is None:
-            self._transport.end("finished", fields)
-        elif isinstance(error, KeyboardInterrupt):
-            self._transport.end("cancelled", dict(fields, reason="interrupted"))
-        else:
-            reason = f"{type(error).__name__}: {error}"[:1000]
-            self._transport.end("failed", dict(fields, reason=reason))
+        outcome = "finished"
+        if isinstance(error, KeyboardInterrupt):
+            outcome, fields["reason"] = "cancelled", "interrupted"
+        elif error is not None:
+            outcome, fields["reason"] = "failed", f"{type(error).__name__}: {error}"[:1000]
+        self._transport.end(outcome, fields)
 
     def _control(self) -> Dict[str, Any]:
         """The control file of courier run; empty without one."""
-        path = os.environ.get("COURIER_CONTROL")
-        if not path:
-            return {}
         try:
-            with open(path, encoding="utf-8") as file:
+            with open(os.environ["COURIER_CONTROL"], encoding="utf-8") as file:
                 content = json.load(file)
-        except (OSError, ValueError) as error:
-            log.debug("control file: %s", error)
+        except (KeyError, OSError, ValueError) as error:
+            log.debug("control file: %r", error)
             return {}
         return content if isinstance(content, dict) else {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
 import os
@@ -64,7 +65,7 @@ class Nats(Transport):
         self._is_new = is_new
         self._setting: Event = {}
         self._advised: Optional[int] = None
-        self._events: "queue.Queue[Optional[Tuple[str, Event]]]" = queue.Queue(self._CAPACITY)
+        self._events: "queue.Queue[Tuple[str, Event]]" = queue.Queue(self._CAPACITY)
         self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._main, name="courier", daemon=True)
         self._thread.start()
@@ -77,15 +78,10 @@ class Nats(Transport):
         })
 
     def epoch(self, fields: Event) -> None:
-        fields = dict(fields)
-        if not fields.get("seconds"):
-            return
-        event = {"epoch": fields["epoch"], "duration_seconds": fields["seconds"],
-                 "duration_source": "reported", "node_cores": os.cpu_count() or 1}
-        for name in ("loss", "accuracy", "validation_samples", "batch_size", "cpus"):
-            if fields.get(name) is not None:
-                event[name] = fields[name]
-        self._put("epoch", event)
+        event = dict(fields, duration_source="reported", node_cores=os.cpu_count() or 1)
+        event["duration_seconds"] = event.pop("seconds")
+        if event["duration_seconds"]:
+            self._put("epoch", event)
 
     def end(self, outcome: str, fields: Event) -> None:
         self._put(outcome, dict(fields, outcome=outcome))
@@ -144,18 +140,14 @@ class Nats(Transport):
     async def _publish_all(self, jetstream: Any) -> None:
         while True:
             try:
-                item = self._events.get_nowait()
+                kind, event = self._events.get_nowait()
             except queue.Empty:
                 if self._is_closing.is_set():
                     return
                 await asyncio.sleep(0.05)
                 continue
-            if item is None:
-                return
-            kind, event = item
-            name = {"epoch": str(event.get("epoch"))}.get(kind, kind)
-            event["run"] = self._run
-            event["event_id"] = f"{self._job_id}/{self._run}/{name}"
+            name = event["epoch"] if kind == "epoch" else kind
+            event.update(run=self._run, event_id=f"{self._job_id}/{self._run}/{name}")
             await self._publish(jetstream, f"job.{self._job_id}.{kind}", event)
 
     async def _publish(self, jetstream: Any, subject: str, event: Event) -> None:
@@ -201,6 +193,7 @@ def quietly(method: Callable[..., Any]) -> Callable[..., Any]:
     """Turns exceptions of a method into one log message, because the training must go on."""
     reported = set()
 
+    @functools.wraps(method)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         try:
             return method(*args, **kwargs)
@@ -208,7 +201,5 @@ def quietly(method: Callable[..., Any]) -> Callable[..., Any]:
             if method.__name__ not in reported:
                 reported.add(method.__name__)
                 log.warning("%s: %s", method.__name__, error)
-            return None
 
-    wrapper.__name__, wrapper.__doc__ = method.__name__, method.__doc__
     return wrapper

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Tuple
 
 from transformers import TrainerCallback
 
+from ._callbacks import EpochCallback
 from ._job import Job
-from ._metrics import pick
 
 
-class CourierCallback(TrainerCallback):
+class CourierCallback(EpochCallback, TrainerCallback):
     """Reports each epoch, with the metrics of its evaluation if ``eval_strategy`` is "epoch", and
     ends the training where Courier asks. The time left appears among the logged values.
 
@@ -19,29 +18,23 @@ class CourierCallback(TrainerCallback):
     """
 
     def __init__(self, job: Optional[Job] = None) -> None:
-        self.job = job
-        self._begin = 0.0
+        super().__init__(job)
         self._metrics: Dict[str, Any] = {}
-        self._pending: Optional[int] = None
-        self._seconds = 0.0
+        self._ended: Optional[Tuple[int, float]] = None  # the epoch whose evaluation follows
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        if self.job is None:
-            name = type(kwargs["model"]).__name__ if kwargs.get("model") is not None else "model"
-            self.job = Job(name, batch_size=args.train_batch_size,
-                           epochs=int(args.num_train_epochs))
-        self.job.total_epochs = self.job.total_epochs or int(args.num_train_epochs)
+        name = type(kwargs["model"]).__name__ if kwargs.get("model") is not None else "model"
+        self._open(name, int(args.num_train_epochs), args.train_batch_size)
 
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._report()
-        self._begin = time.monotonic()
+        self._report_ended()
+        self._begin_epoch()
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         self._metrics.update(logs or {})
-        if self.job is not None and logs is not None:
-            eta = self.job.eta()
-            if eta is not None:
-                logs["eta"] = str(eta)
+        eta = self.job and self.job.eta()
+        if eta and logs is not None:
+            logs["eta"] = str(eta)
 
     def on_evaluate(
         self, args: Any, state: Any, control: Any, metrics: Any = None, **kwargs: Any
@@ -49,20 +42,15 @@ class CourierCallback(TrainerCallback):
         self._metrics.update(metrics or {})
 
     def on_epoch_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._pending = round(state.epoch)
-        self._seconds = time.monotonic() - self._begin
-        if self.job is not None and self.job.should_stop():
+        self._ended = round(state.epoch), self._seconds()
+        if self._should_stop():
             control.should_training_stop = True
 
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        self._report()
-        if self.job is not None:
-            self.job.close()
+        self._report_ended()
+        self._close()
 
-    def _report(self) -> None:
-        """Reports the last epoch. Its evaluation comes after its end."""
-        if self._pending is None or self.job is None:
-            return
-        self.job.epoch(self._pending, seconds=self._seconds, **pick(self._metrics))
-        self._pending = None
-        self._metrics = {}
+    def _report_ended(self) -> None:
+        if self._ended is not None:
+            self._report(*self._ended, self._metrics)
+            self._ended, self._metrics = None, {}

@@ -6,12 +6,11 @@ from typing import Any, Optional
 
 import lightgbm
 
-from ._deadline import Rounds
+from ._callbacks import RoundCallback
 from ._job import Job
-from ._metrics import pick
 
 
-class DeadlineCallback:
+class DeadlineCallback(RoundCallback):
     """Says after some rounds how many fit before the deadline and what metric follows, and ends the
     fit before the deadline. Rounds are reported to Courier as epochs.
 
@@ -22,16 +21,10 @@ class DeadlineCallback:
     before_iteration = False
 
     def __init__(self, slo_seconds: Optional[float] = None, job: Optional[Job] = None) -> None:
-        self.rounds = Rounds(slo_seconds, 0, job)
+        super().__init__(slo_seconds, job=job)
 
     def __call__(self, env: Any) -> None:
         self.rounds.total = env.end_iteration
-        metrics = {
-            f"train_{r[1]}" if r[0] == "training" else f"valid_{r[1]}": r[2]
-            for r in env.evaluation_result_list or []
-        }
-        found = pick(metrics)
-        value = found.get("accuracy", found.get("loss"))
-        if not self.rounds.add(value, found.get("accuracy")):
-            raise lightgbm.callback.EarlyStopException(
-                env.iteration, env.evaluation_result_list or [])
+        results = env.evaluation_result_list or []
+        if not self._add((r[0] != "training", r[1], r[2]) for r in results):
+            raise lightgbm.callback.EarlyStopException(env.iteration, results)

@@ -2,53 +2,40 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, Optional
+from typing import Any
 
 import lightning
 
-from ._job import Job
-from ._metrics import pick
+from ._callbacks import EpochCallback
 
 
-class CourierCallback(lightning.Callback):
+class CourierCallback(EpochCallback, lightning.Callback):
     """Reports each epoch with its validation metrics, shows the time left in the progress bar, and
     ends the training where Courier asks.
 
     job: default: a new one with the name of the module.
     """
 
-    def __init__(self, job: Optional[Job] = None) -> None:
-        self.job = job
-        self._begin = 0.0
-
     def on_fit_start(self, trainer: Any, pl_module: Any) -> None:
         epochs = trainer.max_epochs if (trainer.max_epochs or 0) > 0 else None
-        if self.job is None:
-            self.job = Job(type(pl_module).__name__, epochs=epochs)
-        self.job.total_epochs = self.job.total_epochs or epochs or 0
+        self._open(type(pl_module).__name__, epochs)
 
     def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        self._begin = time.monotonic()
+        self._begin_epoch()
 
     def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
-        assert self.job is not None
         if not trainer.is_global_zero:
             return
-        seconds = time.monotonic() - self._begin
-        self.job.epoch(trainer.current_epoch + 1, seconds=seconds,
-                       **pick(trainer.callback_metrics))
-        eta = self.job.eta()
-        if eta is not None:
+        self._report(trainer.current_epoch + 1, self._seconds(), trainer.callback_metrics)
+        eta = self.job and self.job.eta()
+        if eta:
             for name, value in (("eta_low_s", eta.low), ("eta_high_s", eta.high)):
                 pl_module.log(name, round(value, 1), prog_bar=True, logger=False)
-        if self.job.should_stop():
+        if self._should_stop():
             trainer.should_stop = True
 
     def on_fit_end(self, trainer: Any, pl_module: Any) -> None:
-        assert self.job is not None
-        self.job.close()
+        self._close()
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-        if self.job is not None:
-            self.job.close(exception)
+        self._close(exception)

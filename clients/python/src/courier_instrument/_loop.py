@@ -6,10 +6,9 @@ loops it is within. One of them is over epochs if its variable is named so, or i
 ``epochs``. The variable is read where that has no effect on the script:
 
 - Variables of a module are its dictionary.
-- Variables of a function: from Python 3.13 by ``f_locals``, and on 3.12 by the C function
-  ``PyFrame_GetVar``. On earlier versions ``f_locals`` copies all variables into a dictionary that
-  stays. The dictionary is emptied at once, so that no tensor stays in memory. Functions that may have
-  the same dictionary themselves (they use ``locals`` and the like) are not read.
+- Variables of a function by ``f_locals``. Before Python 3.13 that copies all variables into a dictionary
+  that stays. The dictionary is emptied at once, so that no tensor stays in memory. Functions that may
+  have the same dictionary themselves (they use ``locals`` and the like) are not read.
 """
 
 import ast
@@ -33,7 +32,6 @@ FUNCTIONS = ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef
 
 _started = time.time()
 _files = {}  # the loops in each file, by the first line of their function
-_around = {}  # the loops around an instruction of a code object, outer ones first
 
 
 class Loop:
@@ -89,20 +87,17 @@ def _read_file(name, variables):
 def loops_around(frame):
     """The loops that a frame is within, outer ones first."""
     code = frame.f_code
-    key = code, frame.f_lasti
-    if key not in _around:
-        name, module = code.co_filename, frame.f_globals.get("__file__") or ""
-        if module.endswith(name):
-            name = module  # that of a script is relative, and the working directory may have changed
-        if name not in _files:
-            _files[name] = {}
-            try:
-                _files[name] = _read_file(name, frame.f_globals)
-            except Exception:  # the source is not there, or another one
-                pass
-        loops = _files[name].get(0 if code.co_name == "<module>" else code.co_firstlineno, ())
-        _around[key] = [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
-    return _around[key]
+    name, module = code.co_filename, frame.f_globals.get("__file__") or ""
+    if module.endswith(name):
+        name = module  # that of a script is relative, and the working directory may have changed
+    if name not in _files:
+        _files[name] = {}
+        try:
+            _files[name] = _read_file(name, frame.f_globals)
+        except Exception:  # the source is not there, or another one
+            pass
+    loops = _files[name].get(0 if code.co_name == "<module>" else code.co_firstlineno, ())
+    return [loop for loop in loops if loop.first <= (frame.f_lineno or 0) <= loop.last]
 
 
 def _variables(frame):
@@ -112,8 +107,6 @@ def _variables(frame):
         return frame.f_globals.get
     if sys.version_info >= (3, 13):
         return frame.f_locals.get
-    if sys.version_info >= (3, 12):
-        return lambda name: _get_variable(frame, name)
     if (code.co_flags & OPTIMIZED != OPTIMIZED or sys.gettrace() is not None
             or not OWN_DICTIONARY.isdisjoint(code.co_names)):
         return None
@@ -127,17 +120,6 @@ def _variables(frame):
     return read
 
 
-def _get_variable(frame, name):
-    import ctypes
-
-    function = ctypes.pythonapi.PyFrame_GetVarString
-    function.restype, function.argtypes = ctypes.py_object, [ctypes.py_object, ctypes.c_char_p]
-    try:
-        return function(frame, name.encode())
-    except NameError:
-        return None
-
-
 class Position:
     """Where the script is in its loop over epochs, as seen by a caller below that loop."""
 
@@ -145,6 +127,7 @@ class Position:
 
     def __init__(self):
         self.loop = self._code = None
+        self._names = {}  # of the variables of the loops around an instruction of the code, inner ones first
         self.searches = 0
 
     def read(self):
@@ -176,14 +159,18 @@ class Position:
                 for loop in reversed(loops_around(frame)):
                     read = loop.is_epochs and _variables(frame)
                     if read and type(read(loop.name)) is int:
-                        self._code, self.loop, self.searches = frame.f_code, loop, 0
+                        self._code, self.loop, self._names, self.searches = frame.f_code, loop, {}, 0
                         return True
             frame = frame.f_back
         return False
 
     def _values(self, frame):
-        read, loops = _variables(frame), loops_around(frame)
-        if read is None or self.loop not in loops:
+        read, at = _variables(frame), frame.f_lasti
+        if at not in self._names:
+            loops = loops_around(frame)
+            end = loops.index(self.loop) + 1 if self.loop in loops else 0
+            self._names[at] = [loop.name for loop in reversed(loops[:end])]
+        if read is None or not self._names[at]:
             return None
-        values = [read(loop.name) for loop in reversed(loops[:loops.index(self.loop) + 1])]
-        return tuple(v if type(v) is int else id(v) for v in values) + (id(frame),)
+        values = [read(name) for name in self._names[at]]
+        return (*[v if type(v) is int else id(v) for v in values], id(frame))
