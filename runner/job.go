@@ -73,12 +73,12 @@ type job struct {
 	controlPath  string // path of the control file; empty: none
 	control      controlFile
 	fit          epochFit
-	fitBatchSize uint32 // of the epochs of fit
-	oomKills     uint64 // of the machine, before the start
-	lateReason   string // why the job was asked to end; empty: it was not
-	isRestarting bool   // the process was stopped for a restart
-	restartErr   error  // why a restart failed
-	stopReason   string // why the process was stopped; empty: it was not
+	fitBatchSize uint32  // of the epochs of fit
+	oomKills     float64 // of the machine, before the start
+	lateReason   string  // why the job was asked to end; empty: it was not
+	isRestarting bool    // the process was stopped for a restart
+	restartErr   error   // why a restart failed
+	stopReason   string  // why the process was stopped; empty: it was not
 }
 
 func newJob(o Options, log *slog.Logger) (*job, error) {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -146,35 +147,16 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Node = name
 	}
-	if o.Stdout == nil {
-		o.Stdout = io.Discard
-	}
-	if o.Stderr == nil {
-		o.Stderr = io.Discard
-	}
-	if o.SpoolDir == "" {
-		o.SpoolDir = spool.DefaultDir()
-	}
-	if o.Adapt == "" {
-		o.Adapt = AdaptOff
-	}
+	o.Stdout, o.Stderr = cmp.Or(o.Stdout, io.Discard), cmp.Or(o.Stderr, io.Discard)
+	o.SpoolDir = cmp.Or(o.SpoolDir, spool.DefaultDir())
+	o.Adapt = cmp.Or(o.Adapt, AdaptOff)
+	o.Resize = cmp.Or(o.Resize, ResizeWeight)
+	o.StopWhenLate = cmp.Or(o.StopWhenLate, StopOff)
+	o.Observer = cmp.Or[NodeObserver](o.Observer, unobservedNode{})
+	o.Patience = cmp.Or(max(o.Patience, 0), defaultPatience)
+	o.Grace = cmp.Or(max(o.Grace, 0), defaultGrace)
 	if len(o.Request.BatchSizes) == 0 && o.Adapt == AdaptOff && (o.BatchSize > 0 || !o.takesBatchSize()) {
 		o.Request.BatchSizes = []int{o.BatchSize} // the advice is about what runs
-	}
-	if o.Resize == "" {
-		o.Resize = ResizeWeight
-	}
-	if o.StopWhenLate == "" {
-		o.StopWhenLate = StopOff
-	}
-	if o.Observer == nil {
-		o.Observer = unobservedNode{}
-	}
-	if o.Patience <= 0 {
-		o.Patience = defaultPatience
-	}
-	if o.Grace <= 0 {
-		o.Grace = defaultGrace
 	}
 	if len(o.Request.Nodes) == 0 {
 		o.Request.Nodes, o.Request.NewNodes = []string{o.Node}, true // it runs here

@@ -25,75 +25,27 @@ type screen struct {
 	width  func() int // width of the terminal at standard output; nil: it is no terminal
 	narrow narrower   // of the job's terminal, which may be wider
 
-	later atomic.Pointer[printQueue] // messages and progress bar; nil: they are printed at once
-}
-
-// printQueue holds messages and the progress bar until they are printed. A terminal may be paused (Ctrl-S,
-// a pager). Heartbeats and cancellations must not wait for it.
-type printQueue struct {
-	mu      sync.Mutex
-	texts   []string
-	dropped int     // messages beyond maxQueuedTexts
-	bar     *string // new text of the progress bar; nil: unchanged
-	isEnded bool    // wake is closed
+	// later has the messages that wait; nil: they are printed at once. A terminal may be paused (Ctrl-S, a
+	// pager). Heartbeats and cancellations must not wait for it.
+	later   chan string
+	nextBar atomic.Pointer[string] // nil: unchanged
+	dropped atomic.Int64           // messages beyond maxQueuedTexts
 	wake    chan struct{}
-	printed chan struct{} // closed when the goroutine has ended
+	printed chan struct{} // closed when the goroutine of detach has ended
 }
 
 // maxQueuedTexts bounds the messages that wait for a paused terminal.
 const maxQueuedTexts = 1000
 
-// add queues a message, or a text of the progress bar. It reports false if the queue has ended.
-func (q *printQueue) add(text string, bar *string) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	switch {
-	case q.isEnded:
-		return false
-	case bar != nil:
-		q.bar = bar
-	case len(q.texts) < maxQueuedTexts:
-		q.texts = append(q.texts, text)
-	default:
-		q.dropped++
-	}
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-	return true
-}
-
-// end ends the goroutine, and waits for it.
-func (q *printQueue) end() {
-	q.mu.Lock()
-	q.isEnded = true
-	close(q.wake)
-	q.mu.Unlock()
-	<-q.printed
-}
-
-// take empties the queue.
-func (q *printQueue) take() (texts []string, bar *string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	texts, bar = q.texts, q.bar
-	if q.dropped > 0 {
-		texts = append(texts, fmt.Sprintf("courier: %d messages were dropped\n", q.dropped))
-	}
-	q.texts, q.dropped, q.bar = nil, 0, nil
-	return texts, bar
-}
-
-// detach starts a goroutine that prints messages and the progress bar until finish is called.
+// detach starts a goroutine that prints messages and the progress bar until finish is called. Both are
+// called by the goroutine of the messages, while nothing is written.
 func (s *screen) detach() {
-	q := &printQueue{wake: make(chan struct{}, 1), printed: make(chan struct{})}
-	s.later.Store(q)
+	s.later, s.wake, s.printed = make(chan string, maxQueuedTexts), make(chan struct{}, 1), make(chan struct{})
 	go func() {
-		defer close(q.printed)
-		for range q.wake {
+		defer close(s.printed)
+		for range s.wake {
 			s.mu.Lock()
-			s.printQueued(q)
+			s.printQueued()
 			s.mu.Unlock()
 		}
 	}()
@@ -101,24 +53,35 @@ func (s *screen) detach() {
 
 // finish ends the goroutine of detach, and prints the rest of the queue.
 func (s *screen) finish() {
-	q := s.later.Swap(nil)
-	if q == nil {
+	if s.later == nil {
 		return
 	}
-	q.end()
+	close(s.wake)
+	<-s.printed
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.printQueued(q)
+	s.printQueued()
+	s.later = nil
+}
+
+// notify lets the goroutine of detach print what waits.
+func (s *screen) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 }
 
 // printQueued prints and empties the queue. The caller holds s.mu.
-func (s *screen) printQueued(q *printQueue) {
-	texts, bar := q.take()
-	if bar != nil { // first: an old bar must not be shown again after a text
+func (s *screen) printQueued() {
+	if bar := s.nextBar.Swap(nil); bar != nil { // first: an old bar must not be shown again after a text
 		s.drawNow(*bar)
 	}
-	for _, text := range texts {
-		s.printNow(text)
+	for range len(s.later) { // only a caller that holds s.mu receives
+		s.printNow(<-s.later)
+	}
+	if n := s.dropped.Swap(0); n > 0 {
+		s.printNow(fmt.Sprintf("courier: %d messages were dropped\n", n))
 	}
 }
 
@@ -138,9 +101,7 @@ func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
 func (s *screen) write(stream int, data []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if q := s.later.Load(); q != nil {
-		s.printQueued(q)
-	}
+	s.printQueued()
 	s.clearBar()
 	if s.width != nil && stream == 0 {
 		if columns := s.width(); columns > 0 && columns < minJobColumns {
@@ -164,12 +125,18 @@ func (s *screen) message(format string, values ...any) {
 
 // print prints complete lines to standard error.
 func (s *screen) print(text string) {
-	if q := s.later.Load(); q != nil && q.add(text, nil) {
+	if s.later == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.printNow(text)
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.printNow(text)
+	select {
+	case s.later <- text:
+	default:
+		s.dropped.Add(1)
+	}
+	s.notify()
 }
 
 func (s *screen) printNow(text string) {
@@ -184,7 +151,9 @@ func (s *screen) printNow(text string) {
 
 // draw sets the text of the progress bar; an empty text removes it.
 func (s *screen) draw(line string) {
-	if q := s.later.Load(); q != nil && q.add("", &line) {
+	if s.later != nil {
+		s.nextBar.Store(&line)
+		s.notify()
 		return
 	}
 	s.mu.Lock()

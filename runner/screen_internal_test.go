@@ -70,11 +70,10 @@ func TestScreen(t *testing.T) {
 			"removed before a message that waits with it",
 			func(s *screen) {
 				s.draw("bar")
-				q := &printQueue{wake: make(chan struct{}, 1)}
-				s.later.Store(q)
+				s.later = make(chan string, 1)
 				s.draw("")
 				s.message("hello")
-				s.printQueued(q)
+				s.printQueued()
 			},
 			"bar" + cleared + "courier: hello\n",
 		},

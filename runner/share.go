@@ -46,7 +46,7 @@ type cgroupResizer struct {
 
 // Resize implements resizer.
 func (r *cgroupResizer) Resize(_ context.Context, cpus uint32) error {
-	if err := r.cgroup.SetCPUs(cpus, r.isCapped); err != nil {
+	if err := r.cgroup.SetCPUs(float64(cpus), r.isCapped); err != nil {
 		return err
 	}
 	_, err := r.reservation.Pin(r.cgroup, int(cpus))

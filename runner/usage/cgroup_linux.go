@@ -44,7 +44,7 @@ func NewSharingCgroup(name string) (*Cgroup, error) {
 		}
 	}
 	if err == nil {
-		_, _, err = c.cpuFiles()
+		_, _, err = c.cpuControl()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("create a cgroup: %w", errors.Join(err, c.Remove()))
@@ -172,22 +172,18 @@ func (c *Cgroup) Start(cmd *exec.Cmd) error {
 
 // moveThread moves the current thread to a cgroup of v1.
 func moveThread(dir string) error {
-	return os.WriteFile(filepath.Join(dir, "tasks"), []byte(strconv.Itoa(unix.Gettid())), 0)
+	return writeFile(dir, cpuControlV1.threads, strconv.Itoa(unix.Gettid()))
 }
 
 // Remove removes the cgroup. It fails while the cgroup has processes.
-func (c *Cgroup) Remove() error {
+func (c *Cgroup) Remove() (err error) {
 	if c == nil {
 		return nil
 	}
-	var failures []error
-	for _, dir := range []string{c.unified, c.v1} {
-		if dir == "" {
-			continue
-		}
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
-			failures = append(failures, fmt.Errorf("remove cgroup %s: %w", dir, err))
+	for _, dir := range []string{c.unified, c.v1} { // the name of a missing one is not found
+		if e := unix.Rmdir(dir); e != nil && !errors.Is(e, unix.ENOENT) {
+			err = errors.Join(err, fmt.Errorf("remove cgroup %s: %w", dir, e))
 		}
 	}
-	return errors.Join(failures...)
+	return err
 }

@@ -5,6 +5,7 @@ package usage
 import (
 	"errors"
 	"os/exec"
+	"time"
 )
 
 // Cgroup is never created, because only Linux has cgroups.
@@ -19,10 +20,7 @@ func NewCgroup(string) (*Cgroup, error) { return nil, errNoCgroups }
 func NewSharingCgroup(name string) (*Cgroup, error) { return NewCgroup(name) }
 
 // SetCPUs returns an error.
-func (c *Cgroup) SetCPUs(uint32, bool) error { return errNoCgroups }
-
-// SetWeight returns an error.
-func (c *Cgroup) SetWeight(float64) error { return errNoCgroups }
+func (c *Cgroup) SetCPUs(float64, bool) error { return errNoCgroups }
 
 // Reservation is never needed, because there are no cgroups.
 type Reservation struct{}
@@ -45,3 +43,6 @@ func (c *Cgroup) Start(cmd *exec.Cmd) error { return cmd.Start() }
 func (c *Cgroup) Remove() error { return nil }
 
 func readCgroup(string) (counters, map[string]stallTime) { return counters{}, nil }
+
+// Read returns no figures, because they are available on Linux only.
+func Read(int, *Cgroup) Totals { return Totals{at: time.Now()} }

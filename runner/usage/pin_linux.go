@@ -123,15 +123,11 @@ func (c *Cgroup) setAffinity(set *unix.CPUSet) error {
 
 // threads returns the IDs of the threads in the cgroup that this process can see.
 func (c *Cgroup) threads() ([]int, error) {
-	name := "cgroup.threads"
-	dir, isV1, err := c.cpuFiles()
-	if isV1 {
-		name = "tasks"
-	}
+	dir, files, err := c.cpuControl()
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(dir, name))
+	text, err := os.ReadFile(filepath.Join(dir, files.threads))
 	if err != nil {
 		return nil, fmt.Errorf("list the threads of a cgroup: %w", err)
 	}

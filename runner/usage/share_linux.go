@@ -9,73 +9,61 @@ import (
 	"strconv"
 )
 
-// Units of the CPU controllers. A cgroup of one CPU has the default weight of its kind, so that two
-// jobs share the processors in the ratio of their CPUs.
-const (
-	weightPerCPU = 100    // cpu.weight of v2, 1 to 10,000
-	sharesPerCPU = 1024   // cpu.shares of v1, 2 to 262,144
-	periodMicros = 100000 // of the upper limit, in v1 and v2
+// cpuControl is the CPU controller of a version of cgroups. A cgroup of one CPU has the default weight of
+// its version, so that two jobs share the processors in the ratio of their CPUs.
+type cpuControl struct {
+	threads             string  // file with the IDs of the threads
+	weight              string  // file of the weight
+	perCPU, least, most float64 // weights
+	limit               string  // file of the upper limit
+	limitFormat         string  // of the microseconds in a period of limitPeriod
+	unlimited           string
+}
+
+// limitPeriod is the default period of the upper limit in both versions, in microseconds.
+const limitPeriod = 100_000
+
+var (
+	cpuControlV1 = cpuControl{"tasks", "cpu.shares", 1024, 2, 1 << 18, "cpu.cfs_quota_us", "%s", "-1"}
+	cpuControlV2 = cpuControl{"cgroup.threads", "cpu.weight", 100, 1, 10_000, "cpu.max", "%s 100000", "max"}
 )
 
 // errNoCPUController is the error of a system that does not permit to share the processors.
 var errNoCPUController = errors.New("the cgroup has no CPU controller: " +
 	"with cgroup v2 its parent needs \"cpu\" in cgroup.subtree_control")
 
-// cpuFiles returns the directory with the CPU controller of the cgroup, and whether that is of v1.
-func (c *Cgroup) cpuFiles() (dir string, isV1 bool, err error) {
-	dir, name := c.dir(), "cpu.weight"
+// cpuControl returns the directory with the CPU controller of the cgroup, and its files.
+func (c *Cgroup) cpuControl() (dir string, files *cpuControl, err error) {
+	dir, files = c.dir(), &cpuControlV2
 	if c != nil && c.v1 != "" {
-		dir, name, isV1 = c.v1, "cpu.shares", true
+		dir, files = c.v1, &cpuControlV1
 	}
-	if _, err := os.Stat(filepath.Join(dir, name)); dir == "" || err != nil {
-		return "", false, errNoCPUController
+	if _, err := os.Stat(filepath.Join(dir, files.weight)); dir == "" || err != nil {
+		return "", nil, errNoCPUController
 	}
-	return dir, isV1, nil
+	return dir, files, nil
 }
 
-// SetCPUs changes the weight of the cgroup to that of a number of CPUs, 1 or more. With isCapped it
-// also limits the cgroup to as many; otherwise the processes may use CPUs that nobody else uses.
-func (c *Cgroup) SetCPUs(cpus uint32, isCapped bool) error {
-	if cpus < 1 {
-		return fmt.Errorf("set the CPUs of a cgroup to %d: want 1 or more", cpus)
-	}
-	if err := c.SetWeight(float64(cpus)); err != nil {
-		return err
-	}
-	dir, isV1, err := c.cpuFiles()
-	if err != nil {
-		return err
-	}
-
-	quota, limit := "-1", "max"
-	if isCapped {
-		quota = strconv.Itoa(int(cpus) * periodMicros)
-		limit = quota
-	}
-	if isV1 {
-		return errors.Join(
-			writeFile(dir, "cpu.cfs_period_us", strconv.Itoa(periodMicros)),
-			writeFile(dir, "cpu.cfs_quota_us", quota),
-		)
-	}
-	return writeFile(dir, "cpu.max", fmt.Sprintf("%s %d", limit, periodMicros))
-}
-
-// SetWeight changes the weight of the cgroup to that of a number of CPUs, which may be a fraction
-// above 0. The kernel's smallest weight is 1 % of a CPU.
-func (c *Cgroup) SetWeight(cpus float64) error {
-	dir, isV1, err := c.cpuFiles()
-	if err != nil {
-		return err
-	}
+// SetCPUs changes the weight of the cgroup to that of a number of CPUs, which may be a fraction above 0.
+// The kernel's smallest weight is 1 % of a CPU. With isCapped it also limits the cgroup to as many;
+// otherwise the processes may use CPUs that nobody else uses.
+func (c *Cgroup) SetCPUs(cpus float64, isCapped bool) error {
 	if !(cpus > 0) {
-		return fmt.Errorf("set the weight of a cgroup to that of %v CPUs: want more than 0", cpus)
+		return fmt.Errorf("set the CPUs of a cgroup to %v: want more than 0", cpus)
 	}
-	name, weight := "cpu.weight", min(max(math.Round(cpus*weightPerCPU), 1), 10000)
-	if isV1 {
-		name, weight = "cpu.shares", min(max(math.Round(cpus*sharesPerCPU), 2), 1<<18)
+	dir, files, err := c.cpuControl()
+	if err != nil {
+		return err
 	}
-	return writeFile(dir, name, strconv.Itoa(int(weight)))
+	weight := min(max(math.Round(cpus*files.perCPU), files.least), files.most)
+	quota := files.unlimited
+	if isCapped {
+		quota = strconv.Itoa(int(cpus * limitPeriod))
+	}
+	return errors.Join(
+		writeFile(dir, files.weight, strconv.Itoa(int(weight))),
+		writeFile(dir, files.limit, fmt.Sprintf(files.limitFormat, quota)),
+	)
 }
 
 func writeFile(dir, name, text string) error {

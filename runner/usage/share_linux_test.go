@@ -32,7 +32,7 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 		}
 	})
 	startInCgroup(t, c)
-	dir, _, err := c.cpuFiles()
+	dir, control, err := c.cpuControl()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,29 +40,18 @@ func TestCgroup_SharesProcessorsByWeight(t *testing.T) {
 		t.Errorf("%s holds %v, want the command and its child", dir, pids)
 	}
 
-	files := []string{"cpu.shares", "cpu.cfs_quota_us"}
 	want := map[bool][]string{false: {"3072", "-1"}, true: {"3072", "300000"}}
 	if c.v1 == "" {
-		files = []string{"cpu.weight", "cpu.max"}
 		want = map[bool][]string{false: {"300", "max 100000"}, true: {"300", "300000 100000"}}
 	}
 	for _, isCapped := range []bool{true, false} {
 		if err := c.SetCPUs(3, isCapped); err != nil {
 			t.Fatal(err)
 		}
-		got := []string{contentOf(t, dir, files[0]), contentOf(t, dir, files[1])}
+		got := []string{contentOf(t, dir, control.weight), contentOf(t, dir, control.limit)}
 		if !slices.Equal(got, want[isCapped]) {
-			t.Errorf("SetCPUs(3, %t): %s = %q, want %q", isCapped, files, got, want[isCapped])
+			t.Errorf("SetCPUs(3, %t) = %q, want %q", isCapped, got, want[isCapped])
 		}
-	}
-	weights := map[string]string{"cpu.shares": "256", "cpu.weight": "25"}
-	if err := c.SetWeight(0.25); err != nil {
-		t.Error(err)
-	} else if got := contentOf(t, dir, files[0]); got != weights[files[0]] {
-		t.Errorf("SetWeight(0.25): %s = %q, want %q", files[0], got, weights[files[0]])
-	}
-	if err := c.SetWeight(0); err == nil {
-		t.Error("SetWeight(0) returned no error")
 	}
 	if err := c.SetCPUs(0, false); err == nil {
 		t.Error("SetCPUs(0) returned no error: a weight of 0 would mean something else")
@@ -75,15 +64,17 @@ func TestSetCPUs_WritesTheFilesOfBothVersions(t *testing.T) {
 		name     string
 		isV1     bool
 		files    []string
-		cpus     uint32
+		cpus     float64
 		isCapped bool
 		want     []string
 	}{
 		{"v2", false, []string{"cpu.weight", "cpu.max"}, 2, false, []string{"200", "max 100000"}},
 		{"v2 capped", false, []string{"cpu.weight", "cpu.max"}, 2, true, []string{"200", "200000 100000"}},
+		{"v2 a part", false, []string{"cpu.weight", "cpu.max"}, 0.25, false, []string{"25", "max 100000"}},
 		{"v2 many", false, []string{"cpu.weight", "cpu.max"}, 400, false, []string{"10000", "max 100000"}},
 		{"v1", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, false, []string{"2048", "-1"}},
 		{"v1 capped", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 2, true, []string{"2048", "200000"}},
+		{"v1 a part", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 0.25, false, []string{"256", "-1"}},
 		{"v1 many", true, []string{"cpu.shares", "cpu.cfs_quota_us"}, 400, false, []string{"262144", "-1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -258,7 +258,7 @@ func (m *sharedMachine) plan() {
 		if m.options != nil {
 			weight = j.share * float64(len(v.Jobs))
 		}
-		if err := j.cgroup.SetWeight(weight); err != nil {
+		if err := j.cgroup.SetCPUs(weight, false); err != nil {
 			m.b.Error(err)
 		}
 	}
