@@ -46,15 +46,8 @@ type adaptation struct {
 	onTrial    *move     // applied, and not assessed yet
 	dryRun     *move     // last move that was reported as a dry run; nil: none
 	dryEpochs  []float64 // durations of the epochs since that report
-	dryReports map[dryReport]time.Time
 	barredTill map[uint32]time.Time
-	rejections map[string]time.Time // by value and reason; time of the last report
-}
-
-// dryReport identifies a dry run that was reported.
-type dryReport struct {
-	purpose  string
-	from, to uint32
+	reports    map[string]time.Time // last one of each dry run and rejection
 }
 
 // moveKind is what an adaptation changes.
@@ -113,8 +106,7 @@ func newAdaptation(means string, request *schemas.JobRequest, s *schemas.Setting
 		epochs:     s.Epochs,
 		current:    s.BatchSize,
 		barredTill: map[uint32]time.Time{},
-		dryReports: map[dryReport]time.Time{},
-		rejections: map[string]time.Time{},
+		reports:    map[string]time.Time{},
 	}
 }
 
@@ -166,11 +158,9 @@ func (a *adaptation) addAdvice(
 // rehearse reports a move that is not carried out. A move with the same values and purpose is
 // reported again only after repeatTime, even if other advice came in between.
 func (a *adaptation) rehearse(m *move, now time.Time) adaptationStep {
-	key := dryReport{m.Purpose, m.from, m.to}
-	if last, isKnown := a.dryReports[key]; isKnown && now.Before(last.Add(repeatTime)) {
+	if a.wasReported(fmt.Sprint(m.Purpose, m.from, m.to), now) {
 		return adaptationStep{}
 	}
-	a.dryReports[key] = now
 	a.dryRun, a.dryEpochs = m, nil
 	m.BeforeEpochSeconds = mean(a.recent)
 	return adaptationStep{moved: m.event(a, schemas.MoveDryRun, "moves are not turned on")}
@@ -307,12 +297,20 @@ func (a *adaptation) withdraw() adaptationStep {
 // reported again only after repeatTime, for which the advisor does not plan the move.
 func (a *adaptation) reject(m *move, reason string, now time.Time) adaptationStep {
 	kind, _, _ := strings.Cut(reason, ":")
-	key := fmt.Sprint(m.to, kind)
-	if last, isKnown := a.rejections[key]; isKnown && now.Before(last.Add(repeatTime)) {
+	if a.wasReported(fmt.Sprint(m.to, kind), now) {
 		return adaptationStep{}
 	}
-	a.rejections[key] = now
 	return adaptationStep{moved: m.event(a, schemas.MoveRefused, reason)}
+}
+
+// wasReported reports whether something was reported less than repeatTime ago; otherwise it is now.
+func (a *adaptation) wasReported(what string, now time.Time) bool {
+	last, isKnown := a.reports[what]
+	if isKnown && now.Before(last.Add(repeatTime)) {
+		return true
+	}
+	a.reports[what] = now
+	return false
 }
 
 // fail bars a value that could not be applied, and rejects the move to it if that is still requested.

@@ -36,13 +36,7 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Ad
 	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	events := make(chan schemas.Event, 1)
-	followed := make(chan error, 1)
-	go func() {
-		followed <- b.Follow(waiting, admissionEvents(advice.JobID), sendFirst(events))
-	}()
-	defer func() { stop(); <-followed }()
-
+	events := j.conn.follow(waiting, advice.JobID, schemas.EventAdmitted, schemas.EventCancelled)
 	heartbeat := time.NewTicker(schemas.Heartbeat)
 	defer heartbeat.Stop()
 	j.sendHeartbeat(waiting)
@@ -68,26 +62,6 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Ad
 		case <-ctx.Done():
 			return nil, j.cancelUnstarted(ctx, b, inQueue, "courier run was stopped")
 		}
-	}
-}
-
-// admissionEvents follows the events that end the waiting of a job, including stored ones.
-func admissionEvents(job string) bus.FollowOptions {
-	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
-	for _, event := range []string{schemas.EventAdmitted, schemas.EventCancelled} {
-		o.Subjects = append(o.Subjects, schemas.JobSubject(job, event))
-	}
-	return o
-}
-
-// sendFirst returns a handler that sends the first event that ends the waiting.
-func sendFirst(events chan<- schemas.Event) func(bus.Record) error {
-	return func(r bus.Record) error {
-		select {
-		case events <- r.Event:
-		default:
-		}
-		return nil
 	}
 }
 

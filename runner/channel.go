@@ -29,8 +29,8 @@ type sideChannel struct {
 
 	mu          sync.Mutex
 	connections map[*net.UnixConn]bool
-	count       int // of all connections
-	isStopped   bool
+	count       int       // of all connections
+	limit       time.Time // of reading, after stop
 }
 
 // openSideChannel opens the socket, in a directory that only this user can read.
@@ -81,9 +81,7 @@ func (c *sideChannel) add(conn *net.UnixConn) int {
 	if len(c.connections) >= maxConnections {
 		return 0
 	}
-	if c.isStopped {
-		_ = conn.SetReadDeadline(time.Now().Add(maxChannelWait)) // it may have been closed
-	}
+	_ = conn.SetReadDeadline(c.limit) // it may have been closed
 	c.connections[conn] = true
 	c.count++
 	return c.count
@@ -113,16 +111,6 @@ func (c *sideChannel) reported() <-chan outputChunk {
 	return c.chunks
 }
 
-// isStopping reports whether stop was called, or there is no side channel to stop.
-func (c *sideChannel) isStopping() bool {
-	if c == nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.isStopped
-}
-
 // stop ends the channel after the connections that the job has opened. The queue of connections is
 // in order, so that the connection of stop comes after them.
 func (c *sideChannel) stop() {
@@ -130,9 +118,9 @@ func (c *sideChannel) stop() {
 		return
 	}
 	c.mu.Lock()
-	c.isStopped = true
+	c.limit = time.Now().Add(maxChannelWait)
 	for conn := range c.connections {
-		_ = conn.SetReadDeadline(time.Now().Add(maxChannelWait)) // it may have been closed
+		_ = conn.SetReadDeadline(c.limit) // it may have been closed
 	}
 	c.mu.Unlock()
 	last, err := net.DialUnix("unix",

@@ -18,12 +18,12 @@ var errNoBus = errors.New("no connection to NATS is configured")
 // limit.
 type connection struct {
 	log       *slog.Logger
-	ready     chan struct{} // closed when bus and err are set
-	bus       *bus.Bus      // nil: the connection failed
-	err       error         // why it failed
-	connected chan *bus.Bus // delivers the bus once, to the outbox
-	replayed  chan struct{} // closed when the events of earlier runs are published
-	cancelled chan *schemas.Ended
+	ready     chan struct{}        // closed when bus and err are set
+	bus       *bus.Bus             // nil: the connection failed
+	err       error                // why it failed
+	connected chan *bus.Bus        // delivers the bus once, to the outbox
+	replayed  chan struct{}        // closed when the events of earlier runs are published
+	cancelled <-chan schemas.Event // since subscribe
 	advice    chan *schemas.Advice
 	risks     chan *schemas.Risk
 	beaten    chan time.Time // when a heartbeat was sent that has arrived
@@ -43,7 +43,6 @@ func connect(
 		ready:     make(chan struct{}),
 		connected: make(chan *bus.Bus, 1),
 		replayed:  make(chan struct{}),
-		cancelled: make(chan *schemas.Ended),
 		advice:    make(chan *schemas.Advice, 16),
 		risks:     make(chan *schemas.Risk, 16),
 		beaten:    make(chan time.Time, 1),
@@ -106,29 +105,34 @@ func (c *connection) await(ctx context.Context) (*bus.Bus, error) {
 // log, so that one is received even if NATS is connected later; the first one can be the last
 // cancellation of an earlier run. Advice and risks are received only while they are published.
 func (c *connection) subscribe(ctx context.Context, job string) {
+	c.cancelled = c.follow(ctx, job, schemas.EventCancelled)
+	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventAdvice), c.advice) })
+	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventRisk), c.risks) })
+}
+
+// follow returns a channel of the last event of each kind of a job, and of the later ones, until its
+// context ends.
+func (c *connection) follow(ctx context.Context, job string, kinds ...string) <-chan schemas.Event {
+	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
+	for _, kind := range kinds {
+		o.Subjects = append(o.Subjects, schemas.JobSubject(job, kind))
+	}
+	events := make(chan schemas.Event)
 	c.tasks.Go(func() {
 		b, err := c.await(ctx)
 		if err != nil {
 			return
 		}
-		o := bus.FollowOptions{
-			Stream:         schemas.StreamJob,
-			Subjects:       []string{schemas.JobSubject(job, schemas.EventCancelled)},
-			LastPerSubject: true,
-		}
 		// Follow ends with its context, and its handler returns no error.
 		_ = b.Follow(ctx, o, func(r bus.Record) error {
-			if e, ok := r.Event.(*schemas.Ended); ok {
-				select {
-				case c.cancelled <- e:
-				case <-ctx.Done():
-				}
+			select {
+			case events <- r.Event:
+			case <-ctx.Done():
 			}
 			return nil
 		})
 	})
-	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventAdvice), c.advice) })
-	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventRisk), c.risks) })
+	return events
 }
 
 // listen sends the events of a subject to a channel. It drops events while the channel is full.

@@ -25,9 +25,8 @@ func (j *job) addReports(reports []output.EpochReport) {
 	}
 	previousAt, previous := j.epochs.lastAt, j.epochs.last
 	accepted := j.epochs.add(reports)
-	if j.epochs.ignored > 0 && !j.hasWarned {
-		j.hasWarned = true
-		j.screen.message("epoch ignored: its number is not above %d, is above the %d of the request, "+
+	if j.epochs.ignored > 0 {
+		j.screen.messageOnce("epoch ignored: its number is not above %d, is above the %d of the request, "+
 			"or it has no duration", j.epochs.last, j.epochs.requested)
 	}
 	if len(accepted) == 0 {
@@ -90,14 +89,13 @@ func (j *job) learnBatchSize(f finishedEpoch) {
 	if a := j.result.Advice; expected == 0 && a != nil {
 		expected = a.Chosen.BatchSize // by an earlier job
 	}
-	if expected != f.BatchSize && !j.hasBatchSize {
+	if expected != f.BatchSize {
 		than := ""
 		if expected > 0 {
 			than = fmt.Sprintf(", not %d", expected)
 		}
-		j.screen.message("the training uses batch size %d%s: its epochs are recorded with it", f.BatchSize, than)
+		j.screen.messageOnce("the training uses batch size %d%s: its epochs are recorded with it", f.BatchSize, than)
 	}
-	j.hasBatchSize = true
 	s.BatchSize, j.merge.BatchSize = f.BatchSize, f.BatchSize
 }
 
@@ -144,15 +142,14 @@ func (j *job) epochEvent(f finishedEpoch, node *schemas.Epoch, used usage.Used, 
 // explainAccuracy informs the user once if the accuracy is not the number that the job printed.
 func (j *job) explainAccuracy(f finishedEpoch) {
 	m := f.Metric
-	if j.hasExplained || f.Accuracy == nil || m.Name == "" || m.Value == *f.Accuracy {
+	if f.Accuracy == nil || m.Name == "" || m.Value == *f.Accuracy {
 		return
 	}
-	j.hasExplained = true
 	meaning := "a percentage"
 	if m.Value <= 1 {
 		meaning = "an error rate, of which lower is better"
 	}
-	j.screen.message("%s %.6g is read as %s: accuracy %.6g",
+	j.screen.messageOnce("%s %.6g is read as %s: accuracy %.6g",
 		schemas.OneLine(m.Name), m.Value, meaning, *f.Accuracy)
 }
 

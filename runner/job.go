@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -57,9 +56,6 @@ type job struct {
 	progress          progressLine
 	contact           Contact
 	hasHinted         bool // the user was informed that no epoch is recognized
-	hasExplained      bool // the user was informed that the accuracy is not the printed number
-	hasBatchSize      bool // the batch size was measured, and a difference reported
-	hasWarned         bool // the user was informed that an epoch was ignored
 	isFirstReport     bool // the process has not reported an epoch
 
 	adaptation   *adaptation
@@ -96,14 +92,7 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	var metrics *metricsLog
-	if o.MetricsFile != "" {
-		if metrics, err = newMetricsLog(o.MetricsFile, o.Metrics); err != nil {
-			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
-		}
-	}
-	return &job{
-		metrics: metrics,
+	j := &job{
 		merge:   instrument.NewMerge(o.Metrics),
 		o:       o,
 		log:     log,
@@ -112,7 +101,13 @@ func newJob(o Options, log *slog.Logger) (*job, error) {
 		fleet:   schemas.Fleet{},
 		signals: make(chan os.Signal, 8),
 		resized: make(chan resizeOutcome, 1),
-	}, nil
+	}
+	if o.MetricsFile != "" {
+		if j.metrics, err = newMetricsLog(o.MetricsFile, o.Metrics); err != nil {
+			return nil, fmt.Errorf("--metrics-file %q: %w", o.MetricsFile, err)
+		}
+	}
+	return j, nil
 }
 
 // hintAtOptions prints the options that probably do not do what is wanted.
@@ -148,7 +143,9 @@ func (j *job) start(ctx context.Context) error {
 			"limits the job", cpusPlaceholder,
 			schemas.FormatCount(uint64(j.result.Setting.CPUs), "thread"))
 	}
-	j.createDirectory()
+	if j.directory, j.directoryErr = newRunDirectory(); j.directoryErr != nil {
+		j.log.Debug("no directory", "error", j.directoryErr) // for example, in a container without /tmp
+	}
 	j.createCgroup()
 	if err := j.startAdaptation(); err != nil {
 		return err
@@ -308,235 +305,4 @@ func (j *job) stamp(eventID string) schemas.JobStamp {
 		JobID: j.result.JobID,
 		Run:   j.result.Run,
 	}
-}
-
-// supervise handles everything that happens to the job until its process has ended and the output
-// is read. It never waits for the network. It is long because it is the only event loop.
-func (j *job) supervise(ctx context.Context) {
-	heartbeat, second := time.NewTicker(schemas.Heartbeat), time.NewTicker(time.Second)
-	defer heartbeat.Stop()
-	defer second.Stop()
-	defer signal.Stop(j.signals)
-	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx)) // also while the job is stopped
-	defer stopBeating()
-
-	var poll <-chan time.Time // nil without a metrics file
-	if j.metrics != nil {
-		ticker := time.NewTicker(pollInterval)
-		defer ticker.Stop()
-		poll = ticker.C
-	}
-
-	j.sendHeartbeat(beating)
-	done, exited, chunks := ctx.Done(), j.process.exited, j.process.chunks
-	reported, measured := j.channel.reported(), j.instrumentChannel.reported()
-	for exited != nil || chunks != nil || reported != nil || measured != nil {
-		select {
-		case c, isOpen := <-chunks:
-			if !isOpen {
-				chunks = nil
-				break
-			}
-			j.addRead(j.reportsOf(c))
-		case c, isOpen := <-reported:
-			if !isOpen {
-				reported = nil
-				break
-			}
-			j.readChannel(c)
-		case c, isOpen := <-measured:
-			if !isOpen {
-				measured = nil
-				break
-			}
-			j.merge.Line(c.stream, c.data, c.at)
-			j.addMeasured(false)
-		case <-exited:
-			exited, j.killTimer = nil, nil
-			j.process.wakeReaders()
-			if j.result.Cancelled || j.isRestarting {
-				_ = j.process.kill() // its children, of which usually none are left
-			}
-		case s := <-j.signals:
-			j.forwardSignal(s)
-		case <-done:
-			done = nil
-			j.cancel("courier run was stopped")
-		case <-j.pinTimer:
-			j.pin()
-		case o := <-j.resized:
-			j.endResize(o)
-		case e := <-j.conn.cancelled:
-			j.cancelByRequest(e)
-		case <-j.killTimer:
-			j.screen.message("the job did not stop within %s: killing it", j.o.Grace)
-			_ = j.process.kill() // it may have ended already
-		case a := <-j.conn.advice:
-			j.progress.predict(a, time.Now())
-			j.showAdvice(a)
-			j.applyAdvice(a, time.Now())
-			j.drawProgress()
-		case r := <-j.conn.risks:
-			j.screen.message("%s", schemas.OneLine(r.Message))
-		case <-poll:
-			if j.channelOutput == nil {
-				j.addRead(j.metrics.poll(false))
-			}
-		case <-heartbeat.C:
-			j.sendHeartbeat(beating)
-		case at := <-j.conn.beaten:
-			j.heartbeatArrived(at)
-		case <-second.C:
-			j.checkContact(time.Now())
-			j.addMeasured(false)
-			j.drawProgress()
-		}
-		j.hint(time.Now())
-		if exited == nil && chunks == nil && !j.channel.isStopping() {
-			if j.restart() {
-				exited, chunks = j.process.exited, j.process.chunks
-			} else {
-				j.stopChannels()
-			}
-		}
-	}
-
-	j.awaitResize()
-	j.closeOutput()
-	j.hintAtEnd()
-	j.screen.draw("")
-	j.process.close()
-}
-
-// reportsOf returns the epochs that output of the job completes, unless a client of the side
-// channel reports the epochs.
-func (j *job) reportsOf(c outputChunk) []output.EpochReport {
-	reports := j.output.Write(c.stream, c.data, c.at)
-	if j.reportsElsewhere() {
-		return nil
-	}
-	return reports
-}
-
-// reportsElsewhere reports whether epochs are not read from the output.
-func (j *job) reportsElsewhere() bool { return j.channelOutput != nil || j.metrics != nil }
-
-// addRead takes epochs that were read from the output or from a metrics file.
-func (j *job) addRead(reports []output.EpochReport) {
-	j.addReports(j.merge.Text(reports))
-	j.addMeasured(false)
-}
-
-// addMeasured takes the epochs that the instrumentation has measured, unless a client reports them.
-func (j *job) addMeasured(isEnd bool) {
-	if j.channelOutput != nil {
-		return
-	}
-	counts := j.metrics != nil || j.output.Recognized()
-	j.addReports(j.merge.Take(time.Now(), counts, isEnd))
-	for _, note := range j.merge.Notes() {
-		j.screen.message("%s", schemas.OneLine(note))
-	}
-}
-
-// closeOutput takes the epochs that the end of the output completes.
-func (j *job) closeOutput() {
-	reports := j.output.Close(time.Now(), j.process.state.Success())
-	switch {
-	case j.metrics != nil && j.channelOutput == nil:
-		j.addRead(j.metrics.poll(!j.isRestarting))
-	case !j.reportsElsewhere():
-		j.addRead(reports)
-	}
-	j.addMeasured(true)
-}
-
-// readChannel takes a line of the side channel, or the start of a connection.
-func (j *job) readChannel(c outputChunk) {
-	if j.channelOutput == nil {
-		j.channelOutput = output.NewJSON()
-	}
-	j.addReports(j.channelOutput.Write(0, c.data, c.at))
-}
-
-// createDirectory creates the directory of the run. A job without one still prints its epochs.
-func (j *job) createDirectory() {
-	if j.directory, j.directoryErr = newRunDirectory(); j.directoryErr != nil {
-		j.log.Debug("no directory", "error", j.directoryErr) // for example, in a container without /tmp
-	}
-}
-
-func (j *job) removeDirectory() {
-	if err := j.directory.remove(); err != nil {
-		j.log.Warn("directory of the run not removed", "error", err)
-	}
-}
-
-// openChannels opens the side channel and that of the instrumentation.
-func (j *job) openChannels() {
-	if j.directory == nil {
-		return
-	}
-	var err error
-	if j.channel, err = openSideChannel(filepath.Join(j.directory.path, "epochs")); err != nil {
-		j.log.Debug("no side channel", "error", err)
-	}
-	if j.o.NoInstrument {
-		return
-	}
-	if j.pythonPath, err = instrument.Write(j.directory.path); err == nil {
-		j.instrumentChannel, err = openSideChannel(filepath.Join(j.directory.path, "instrument"))
-	}
-	if err != nil {
-		j.log.Debug("no instrumentation", "error", err)
-	}
-}
-
-func (j *job) stopChannels() {
-	j.channel.stop()
-	j.instrumentChannel.stop()
-}
-
-// forwardSignal forwards a signal to the job.
-func (j *job) forwardSignal(s os.Signal) {
-	if isResize(s) {
-		j.process.resize(j.terminalSize())
-		return
-	}
-	if !j.process.isRunning() && !j.isRestarting {
-		return
-	}
-	if isTermination(s) {
-		j.stopReason = fmt.Sprintf("interrupted by signal: %v", s)
-		j.result.Cancelled = j.result.Cancelled || j.isRestarting // it is not restarted
-	}
-	if err := j.process.signal(s); err != nil {
-		j.log.Debug("signal not forwarded", "signal", s, "error", err)
-	}
-}
-
-// cancelByRequest stops the job because of a cancelled event, unless that is of an earlier run.
-func (j *job) cancelByRequest(e *schemas.Ended) {
-	if e.Run < j.result.Run && e.At.Before(j.result.Submitted) {
-		return
-	}
-	j.cancel(cmp.Or(e.Reason, "cancelled by request"))
-}
-
-// cancel stops the job. A job that is already stopping keeps its grace period.
-func (j *job) cancel(reason string) {
-	if j.result.Cancelled || !j.process.isRunning() && !j.isRestarting {
-		return
-	}
-	j.result.Cancelled, j.stopReason = true, reason
-	j.screen.message("stopping the job: %s", schemas.OneLine(reason))
-	if !j.isRestarting {
-		j.stop()
-	}
-}
-
-// stop asks the process to end, and sets the time at which it is killed.
-func (j *job) stop() {
-	_ = j.process.terminate() // it may have ended already
-	j.killTimer = time.After(j.o.Grace)
 }

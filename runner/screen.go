@@ -19,8 +19,9 @@ type screen struct {
 	columns    func() int   // width of the terminal for the progress bar; nil: no progress bar
 	bar        string       // text of the progress bar; empty: none
 	isBarShown bool
-	isMidLine  [2]bool // the job has not completed its line on that stream
-	isBroken   [2]bool // a write to that stream failed
+	isMidLine  [2]bool         // the job has not completed its line on that stream
+	isBroken   [2]bool         // a write to that stream failed
+	said       map[string]bool // formats of messageOnce
 
 	width  func() int // width of the terminal at standard output; nil: it is no terminal
 	narrow narrower   // of the job's terminal, which may be wider
@@ -88,7 +89,7 @@ func (s *screen) printQueued() {
 // newScreen returns a screen. It has a progress bar if that is requested and standard error is a
 // terminal.
 func newScreen(stdout, stderr io.Writer, hasBar bool) *screen {
-	s := &screen{streams: [2]io.Writer{stdout, stderr}}
+	s := &screen{streams: [2]io.Writer{stdout, stderr}, said: map[string]bool{}}
 	if hasBar {
 		s.columns = widthOf(stderr)
 	}
@@ -121,6 +122,14 @@ func (s *screen) write(stream int, data []byte) {
 // message prints a message to the user on its own line.
 func (s *screen) message(format string, values ...any) {
 	s.print(fmt.Sprintf("courier: "+format+"\n", values...))
+}
+
+// messageOnce prints a message unless one with the format was printed.
+func (s *screen) messageOnce(format string, values ...any) {
+	if !s.said[format] {
+		s.said[format] = true
+		s.message(format, values...)
+	}
 }
 
 // print prints complete lines to standard error.
