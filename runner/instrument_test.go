@@ -18,7 +18,7 @@ import (
 const fitScript = `
 import sys
 try:
-    from courier_instrument._session import Fit
+    from courier_instrument._session import Fit, session
 except ImportError:
     sys.exit(3)
 fit = Fit("test", 3, batch_size=64)
@@ -26,7 +26,7 @@ for epoch in range(3):
     fit.begin_unit()
     sum(range(2000000))
     fit.unit(epoch + 1, {"loss": 1.0, "val_accuracy": 0.25 * (epoch + 1)})
-fit.end()
+session().end_fit()
 sys.exit(7)
 `
 
