@@ -10,7 +10,6 @@ import (
 //go:embed web openapi.yaml
 var files embed.FS
 
-// asset is one embedded file.
 type asset struct {
 	data []byte
 	kind string // content type
@@ -28,7 +27,6 @@ var contentTypes = map[string]string{
 	".yaml": "application/yaml",
 }
 
-// readAssets returns the embedded files by path.
 func readAssets() (map[string]asset, error) {
 	assets := map[string]asset{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {

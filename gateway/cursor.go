@@ -65,7 +65,6 @@ func (c cursor) advance(to cursor) {
 	}
 }
 
-// text returns the text form of the cursor.
 func (c cursor) text(feeds []feed) string {
 	parts := make([]string, len(c))
 	for i, p := range c {

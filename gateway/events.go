@@ -19,7 +19,7 @@ const (
 	resumeTimeout = 30 * time.Second // for reading and writing all messages
 )
 
-// events is GET /api/v1/events. It sends server-sent events until the client disconnects or does
+// events sends server-sent events until the client disconnects or does
 // not read, or the gateway stops.
 func (g *Gateway) events(w http.ResponseWriter, r *http.Request) error {
 	filter, err := readFilter(r)
@@ -72,7 +72,6 @@ func (g *Gateway) awaitFeeds(ctx context.Context) error {
 	}
 }
 
-// eventStream writes events to one client.
 type eventStream struct {
 	gateway *Gateway
 	client  *client

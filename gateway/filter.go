@@ -8,7 +8,6 @@ import (
 	"courier/schemas"
 )
 
-// eventFilter selects the live events of a client.
 type eventFilter struct {
 	kinds map[string]bool // nil: all
 
@@ -16,7 +15,6 @@ type eventFilter struct {
 	jobs, nodes map[string]bool
 }
 
-// readFilter parses the parameters type, job and node.
 func readFilter(r *http.Request) (*eventFilter, error) {
 	query, err := readQuery(r, "type", "job", "node")
 	if err != nil {
@@ -39,7 +37,6 @@ func readFilter(r *http.Request) (*eventFilter, error) {
 	return f, err
 }
 
-// wants reports whether an event matches.
 func (f *eventFilter) wants(kind, subject string) bool {
 	if f.kinds != nil && !f.kinds[kind] {
 		return false

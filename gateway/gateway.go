@@ -105,7 +105,6 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*G
 	return g, nil
 }
 
-// request sends a request to a service and decodes the reply.
 func (g *Gateway) request(ctx context.Context, subject string, request, reply any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -22,7 +23,6 @@ import (
 // converts the error to a response.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
-// statusOf maps error codes to HTTP status codes.
 var statusOf = map[schemas.Code]int{
 	schemas.CodeInvalid:     http.StatusBadRequest,
 	schemas.CodeNotFound:    http.StatusNotFound,
@@ -32,16 +32,17 @@ var statusOf = map[schemas.Code]int{
 	schemas.CodeInternal:    http.StatusInternalServerError,
 }
 
-// statusError is an error with an HTTP status that is more specific than the status of its code.
-type statusError struct {
-	status int
-	err    *schemas.Error
+// httpError is an error whose response has more than its code.
+type httpError struct {
+	status   int            // more specific than that of the code; 0: that of the code
+	jobID    string         // of a SubmitError; "": none
+	response *schemas.Error // for the client
+	cause    error          // for the log; nil: the response
 }
 
-func (e *statusError) Error() string { return e.err.Error() }
-func (e *statusError) Unwrap() error { return e.err }
+func (e *httpError) Error() string { return cmp.Or(e.cause, error(e.response)).Error() }
+func (e *httpError) Unwrap() error { return e.response }
 
-// unavailable returns an error with CodeUnavailable.
 func unavailable(message string) *schemas.Error {
 	return &schemas.Error{Code: schemas.CodeUnavailable, Message: message}
 }
@@ -65,7 +66,6 @@ func respond(w http.ResponseWriter, r *http.Request, v any) error {
 	return nil
 }
 
-// tagOf returns the ETag of a content.
 func tagOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
@@ -91,7 +91,7 @@ func readBody(
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
 		err := schemas.Invalid("", "want a body with content type application/json")
-		return nil, &statusError{http.StatusUnsupportedMediaType, err}
+		return nil, &httpError{status: http.StatusUnsupportedMediaType, response: err}
 	}
 
 	rc := http.NewResponseController(w)
@@ -104,11 +104,11 @@ func readBody(
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		err := schemas.Invalid("", "body has more than %d bytes", tooLarge.Limit)
-		return nil, &statusError{http.StatusRequestEntityTooLarge, err}
+		return nil, &httpError{status: http.StatusRequestEntityTooLarge, response: err}
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err := schemas.Invalid("", "body was not received within %s", timeout)
-		return nil, &statusError{http.StatusRequestTimeout, err}
+		return nil, &httpError{status: http.StatusRequestTimeout, response: err}
 	}
 	if err != nil {
 		return nil, schemas.Invalid("", "body is incomplete")
@@ -165,7 +165,6 @@ func readBool(query url.Values, name string) (bool, error) {
 	return false, schemas.Invalid(name, "want true or false")
 }
 
-// maxNames is the maximum number of names in a query parameter.
 const maxNames = 256
 
 // readNames returns the comma-separated names of a parameter, or nil if it is absent.

@@ -12,7 +12,6 @@ import (
 	"courier/schemas"
 )
 
-// predict is POST /api/v1/predict.
 func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, g.options.BodyTimeout)
 	if err != nil {
@@ -21,7 +20,6 @@ func (g *Gateway) predict(w http.ResponseWriter, r *http.Request) error {
 	return g.forward(w, r, schemas.SubjectJobPredict, body)
 }
 
-// listJobs is GET /api/v1/jobs.
 func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "state", "search", "user", "model", "node", "at_risk", "limit", "after")
 	if err != nil {
@@ -48,16 +46,24 @@ func (g *Gateway) listJobs(w http.ResponseWriter, r *http.Request) error {
 	return g.forward(w, r, request.Subject(), &request)
 }
 
-// job is GET /api/v1/jobs/{id}.
-func (g *Gateway) job(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readQuery(r); err != nil {
-		return err
+// ask returns the handler of a route without parameters, which sends a request.
+func (g *Gateway) ask(request func(r *http.Request) schemas.Request) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if _, err := readQuery(r); err != nil {
+			return err
+		}
+		q := request(r)
+		return g.forward(w, r, q.Subject(), q)
 	}
-	request := schemas.JobStatusRequest{JobID: r.PathValue("id")}
-	return g.forward(w, r, request.Subject(), &request)
 }
 
-// cancelJob is DELETE /api/v1/jobs/{id}. The advisor records a cancellation like a submission.
+func jobStatus(r *http.Request) schemas.Request {
+	return &schemas.JobStatusRequest{JobID: r.PathValue("id")}
+}
+
+func score(*http.Request) schemas.Request { return &schemas.ScoreRequest{} }
+
+// cancelJob waits as long as a submission: the advisor records both.
 func (g *Gateway) cancelJob(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "reason")
 	if err != nil {
@@ -109,8 +115,7 @@ func ofJob(timeout time.Duration, read func(context.Context, string) (any, error
 	}
 }
 
-// advice is GET /api/v1/jobs/{id}/advice: the last advice event of the job, or the advice that
-// answered its submission.
+// advice returns the last advice event of a job, or the advice that answered its submission.
 func (g *Gateway) advice(ctx context.Context, id string) (any, error) {
 	var last *schemas.Advice
 	read := func(stream, event string) error {
@@ -149,25 +154,14 @@ type ReadableReceipt struct {
 	Lines []receipt.Line `json:"lines"`
 }
 
-// jobHistory is GET /api/v1/jobs/{id}/history.
 func (g *Gateway) jobHistory(ctx context.Context, id string) (any, error) {
 	return receipt.ReadHistory(ctx, g.bus, id)
 }
 
-// jobReceipt is GET /api/v1/jobs/{id}/receipt.
 func (g *Gateway) jobReceipt(ctx context.Context, id string) (any, error) {
 	found, err := receipt.Read(ctx, g.bus, id)
 	if err != nil {
 		return nil, err
 	}
 	return ReadableReceipt{JobReceipt: found, Lines: found.Lines()}, nil
-}
-
-// score is GET /api/v1/score.
-func (g *Gateway) score(w http.ResponseWriter, r *http.Request) error {
-	if _, err := readQuery(r); err != nil {
-		return err
-	}
-	request := schemas.ScoreRequest{}
-	return g.forward(w, r, request.Subject(), &request)
 }

@@ -147,7 +147,6 @@ func (h *hub) join(ctx context.Context, key string, filter *eventFilter) (*clien
 	return c, slices.Clone(h.heads), nil
 }
 
-// leave removes a client.
 func (h *hub) leave(c *client) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,7 +214,6 @@ func (c *client) push(event queuedEvent, feeds int) {
 	}
 }
 
-// batch is the content of a client's queue.
 type batch struct {
 	events []queuedEvent
 	lost   []uint64 // number of lost events after these, by feed; nil: none

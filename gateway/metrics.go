@@ -5,7 +5,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics are the metrics of a gateway.
 type metrics struct {
 	requests *prometheus.CounterVec   // by route and status
 	seconds  *prometheus.HistogramVec // by route, without live connections

@@ -14,7 +14,6 @@ const (
 	nodePageRecent = 100 // with recent points, of which a node has up to 300
 )
 
-// listNodes is GET /api/v1/nodes.
 func (g *Gateway) listNodes(w http.ResponseWriter, r *http.Request) error {
 	q, err := readNodeQuery(r)
 	if err != nil {

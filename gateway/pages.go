@@ -12,32 +12,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// serveFile responds with an embedded file.
-func (g *Gateway) serveFile(w http.ResponseWriter, r *http.Request, name string) error {
-	a, ok := g.assets[name]
-	if !ok {
-		return schemas.Errorf(schemas.CodeNotFound, "", "no such file")
+// serveFile responds with an embedded file. Its name ends with that in the path, if the path has one.
+func (g *Gateway) serveFile(name string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		a, ok := g.assets[name+r.PathValue("file")]
+		if !ok {
+			return schemas.Errorf(schemas.CodeNotFound, "", "no such file")
+		}
+		w.Header().Set("Content-Type", a.kind)
+		w.Header().Set("ETag", a.tag)
+		w.Header().Set("Cache-Control", "no-cache")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.data))
+		return nil
 	}
-	w.Header().Set("Content-Type", a.kind)
-	w.Header().Set("ETag", a.tag)
-	w.Header().Set("Cache-Control", "no-cache")
-	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.data))
-	return nil
-}
-
-// page is GET /.
-func (g *Gateway) page(w http.ResponseWriter, r *http.Request) error {
-	return g.serveFile(w, r, "web/index.html")
-}
-
-// asset is GET /web/{file}.
-func (g *Gateway) asset(w http.ResponseWriter, r *http.Request) error {
-	return g.serveFile(w, r, "web/"+r.PathValue("file"))
-}
-
-// openAPI is GET /api/v1/openapi.yaml.
-func (g *Gateway) openAPI(w http.ResponseWriter, r *http.Request) error {
-	return g.serveFile(w, r, "openapi.yaml")
 }
 
 // About is the response of GET /api/v1/about.
@@ -48,7 +35,6 @@ type About struct {
 	ClickHouseURL string `json:"clickhouse_url,omitempty"`
 }
 
-// about is GET /api/v1/about.
 func (g *Gateway) about(w http.ResponseWriter, _ *http.Request) error {
 	a := About{Version: cmp.Or(g.options.Version, "unknown")}
 	if g.options.ClickHouseURL != nil {
@@ -67,7 +53,6 @@ func withoutSecrets(address string) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// showMetrics is GET /metrics, in the Prometheus text format.
 func (g *Gateway) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	if g.options.Gatherer == nil {
 		return schemas.Errorf(schemas.CodeNotFound, "", "this gateway has no metrics")
@@ -76,12 +61,10 @@ func (g *Gateway) showMetrics(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// health is GET /healthz: the process responds.
 func (g *Gateway) health(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, map[string]string{"status": "alive"})
 }
 
-// ready is GET /readyz: the process can serve requests.
 func (g *Gateway) ready(w http.ResponseWriter, _ *http.Request) error {
 	if !g.bus.Connected() {
 		return unavailable("NATS is not connected")

@@ -24,7 +24,6 @@ type ChampionStatus struct {
 	Promoted       *schemas.Promoted `json:"promoted,omitempty"` // absent until the event was read
 }
 
-// listRegressors is GET /api/v1/regressors.
 func (g *Gateway) listRegressors(w http.ResponseWriter, r *http.Request) error {
 	if _, err := readQuery(r); err != nil {
 		return err
@@ -67,7 +66,6 @@ type RegressorLife struct {
 	Drifts     []*schemas.Drift           `json:"drifts"`
 }
 
-// regressorLife is GET /api/v1/regressors/life.
 func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
 	query, err := readQuery(r, "target")
 	if err != nil {
@@ -98,41 +96,34 @@ func (g *Gateway) regressorLife(w http.ResponseWriter, r *http.Request) error {
 	return respond(w, r, response)
 }
 
-// promote is POST /api/v1/regressors/{target}/promote.
-func (g *Gateway) promote(w http.ResponseWriter, r *http.Request) error {
-	return g.changeChampion(w, r, schemas.SubjectRegressorPromote)
-}
-
-// rollback is POST /api/v1/regressors/{target}/rollback.
-func (g *Gateway) rollback(w http.ResponseWriter, r *http.Request) error {
-	return g.changeChampion(w, r, schemas.SubjectRegressorRollback)
-}
-
 // changeTimeout is the timeout for a change of the champion, which may wait for a running fit.
 const changeTimeout = time.Minute
 
-// changeChampion forwards a body with the target of the path. The response is the promotion.
-func (g *Gateway) changeChampion(w http.ResponseWriter, r *http.Request, subject string) error {
-	body, err := readBody(w, r, g.options.BodyTimeout)
-	if err != nil {
-		return err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
-		return schemas.Invalid("", "want a JSON object, for example {}")
-	}
-	if _, found := fields["target"]; found {
-		return schemas.Invalid("target", "must be only in the path, not in the body")
-	}
-	if fields["target"], err = json.Marshal(r.PathValue("target")); err != nil {
-		return err
-	}
+// changeChampion returns the handler of a change, which forwards a body with the target of the path. The
+// response is the promotion.
+func (g *Gateway) changeChampion(subject string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		body, err := readBody(w, r, g.options.BodyTimeout)
+		if err != nil {
+			return err
+		}
+		var fields map[string]json.RawMessage
+		if err := json.Unmarshal(body, &fields); err != nil || fields == nil {
+			return schemas.Invalid("", "want a JSON object, for example {}")
+		}
+		if _, found := fields["target"]; found {
+			return schemas.Invalid("target", "must be only in the path, not in the body")
+		}
+		if fields["target"], err = json.Marshal(r.PathValue("target")); err != nil {
+			return err
+		}
 
-	ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
-	defer cancel()
-	var promoted json.RawMessage
-	if err := g.bus.Request(ctx, subject, fields, &promoted); err != nil {
-		return err
+		ctx, cancel := context.WithTimeout(r.Context(), changeTimeout)
+		defer cancel()
+		var promoted json.RawMessage
+		if err := g.bus.Request(ctx, subject, fields, &promoted); err != nil {
+			return err
+		}
+		return writeJSON(w, http.StatusOK, promoted)
 	}
-	return writeJSON(w, http.StatusOK, promoted)
 }

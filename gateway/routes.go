@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,7 +15,6 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// apiRoute is a route of the gateway.
 type apiRoute struct {
 	method    string
 	path      string
@@ -28,39 +28,42 @@ type apiRoute struct {
 
 // routes returns all routes. openapi.yaml describes them.
 func (g *Gateway) routes() []apiRoute {
+	page := g.serveFile("web/index.html")
+	promote := g.changeChampion(schemas.SubjectRegressorPromote)
+	rollback := g.changeChampion(schemas.SubjectRegressorRollback)
 	return []apiRoute{
 		{method: "POST", path: "/api/v1/jobs", handle: g.submit, role: Submitter},
 		{method: "GET", path: "/api/v1/jobs", handle: g.listJobs, role: Reader},
-		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.job, role: Reader},
+		{method: "GET", path: "/api/v1/jobs/{id}", handle: g.ask(jobStatus), role: Reader},
 		{method: "DELETE", path: "/api/v1/jobs/{id}", handle: g.cancelJob, role: Submitter},
 		{method: "GET", path: "/api/v1/jobs/{id}/advice", handle: ofJob(requestTimeout, g.advice), role: Reader},
 		{method: "GET", path: "/api/v1/jobs/{id}/history", handle: ofJob(historyTimeout, g.jobHistory), role: Reader},
 		{method: "GET", path: "/api/v1/jobs/{id}/receipt", handle: ofJob(historyTimeout, g.jobReceipt), role: Reader},
 		{method: "POST", path: "/api/v1/predict", handle: g.predict, role: Reader},
-		{method: "GET", path: "/api/v1/score", handle: g.score, role: Reader},
+		{method: "GET", path: "/api/v1/score", handle: g.ask(score), role: Reader},
 		{method: "GET", path: "/api/v1/nodes", handle: g.listNodes, role: Reader},
 		{method: "GET", path: "/api/v1/regressors", handle: g.listRegressors, role: Reader},
 		{method: "GET", path: "/api/v1/regressors/life", handle: g.regressorLife, role: Reader},
-		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: g.promote, role: Admin},
-		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: g.rollback, role: Admin},
+		{method: "POST", path: "/api/v1/regressors/{target}/promote", handle: promote, role: Admin},
+		{method: "POST", path: "/api/v1/regressors/{target}/rollback", handle: rollback, role: Admin},
 		{method: "GET", path: "/api/v1/events", handle: g.events, role: Reader, live: true},
 		{method: "GET", path: "/api/v1/session", handle: g.session},
 		{method: "POST", path: "/api/v1/session", handle: g.openSession, role: Reader},
 		{method: "DELETE", path: "/api/v1/session", handle: g.endSession},
 		{method: "GET", path: "/api/v1/about", handle: g.about, role: Reader},
-		{method: "GET", path: "/api/v1/openapi.yaml", handle: g.openAPI},
+		{method: "GET", path: "/api/v1/openapi.yaml", handle: g.serveFile("openapi.yaml")},
 		{method: "GET", path: "/metrics", handle: g.showMetrics, role: Reader, anyHost: true},
 		{method: "GET", path: "/healthz", handle: g.health, unlimited: true, anyHost: true},
 		{method: "GET", path: "/readyz", handle: g.ready, unlimited: true, anyHost: true},
-		{method: "GET", path: "/web/{file}", handle: g.asset},
-		{method: "GET", path: "/{$}", handle: g.page, page: true},
-		{method: "GET", path: "/jobs", handle: g.page, page: true},
-		{method: "GET", path: "/jobs/{id}", handle: g.page, page: true},
-		{method: "GET", path: "/nodes", handle: g.page, page: true},
-		{method: "GET", path: "/attainment", handle: g.page, page: true},
-		{method: "GET", path: "/advice", handle: g.page, page: true},
-		{method: "GET", path: "/what-if", handle: g.page, page: true},
-		{method: "GET", path: "/regressors", handle: g.page, page: true},
+		{method: "GET", path: "/web/{file}", handle: g.serveFile("web/")},
+		{method: "GET", path: "/{$}", handle: page, page: true},
+		{method: "GET", path: "/jobs", handle: page, page: true},
+		{method: "GET", path: "/jobs/{id}", handle: page, page: true},
+		{method: "GET", path: "/nodes", handle: page, page: true},
+		{method: "GET", path: "/attainment", handle: page, page: true},
+		{method: "GET", path: "/advice", handle: page, page: true},
+		{method: "GET", path: "/what-if", handle: page, page: true},
+		{method: "GET", path: "/regressors", handle: page, page: true},
 	}
 }
 
@@ -99,7 +102,6 @@ func compressed(h http.Handler) http.Handler {
 	return wrap(h)
 }
 
-// denyCrossOrigin rejects a request that a page of another origin sent.
 func denyCrossOrigin(http.ResponseWriter, *http.Request) error {
 	return schemas.Errorf(schemas.CodeForbidden, "", "cross-origin requests are not allowed")
 }
@@ -120,7 +122,7 @@ func unknownRoute(mux *http.ServeMux) handler {
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		err := schemas.Invalid("", "this route allows only %s", strings.Join(allowed, " and "))
-		return &statusError{http.StatusMethodNotAllowed, err}
+		return &httpError{status: http.StatusMethodNotAllowed, response: err}
 	}
 }
 
@@ -176,10 +178,9 @@ func (g *Gateway) checkHost(r *http.Request) error {
 	const maxNameBytes = 255 // of a DNS name
 	err := schemas.Errorf(schemas.CodeForbidden, "", "%.*q is not a host name of this gateway; to allow it, "+
 		"start the gateway with --allowed-host (COURIER_ALLOWED_HOST) or --tokens", maxNameBytes, plainHost(r.Host))
-	return &statusError{http.StatusMisdirectedRequest, err}
+	return &httpError{status: http.StatusMisdirectedRequest, response: err}
 }
 
-// limit rejects a request that exceeds the client's rate.
 func (g *Gateway) limit(w http.ResponseWriter, client string) error {
 	wait, ok := g.limiter.allow(client, time.Now())
 	if ok {
@@ -188,7 +189,7 @@ func (g *Gateway) limit(w http.ResponseWriter, client string) error {
 	w.Header().Set("Retry-After", fmt.Sprint(int(wait.Seconds())+1))
 	err := unavailable(fmt.Sprintf("%s exceeds the limit of %g requests per second; retry in %.1f s",
 		client, g.limiter.rate, wait.Seconds()))
-	return &statusError{http.StatusTooManyRequests, err}
+	return &httpError{status: http.StatusTooManyRequests, response: err}
 }
 
 // identify returns the identity of a request. Without Tokens every request has the role Admin.
@@ -222,7 +223,8 @@ func authorize(
 	if unknownToken {
 		message = "unknown token"
 	}
-	return &statusError{http.StatusUnauthorized, schemas.Errorf(schemas.CodeForbidden, "", "%s", message)}
+	err := schemas.Errorf(schemas.CodeForbidden, "", "%s", message)
+	return &httpError{status: http.StatusUnauthorized, response: err}
 }
 
 // wrap returns the handler of a route, which converts errors to responses and counts requests.
@@ -250,9 +252,9 @@ func (g *Gateway) writeError(a *responseWriter, r *http.Request, err error) {
 	if !known {
 		status = http.StatusInternalServerError
 	}
-	var special *statusError
+	special := &httpError{}
 	if errors.As(err, &special) {
-		status = special.status
+		status = cmp.Or(special.status, status)
 	}
 	if a.status != 0 {
 		g.log.Debug("response interrupted", "path", r.URL.Path, "error", err)
@@ -266,11 +268,9 @@ func (g *Gateway) writeError(a *responseWriter, r *http.Request, err error) {
 	if status == http.StatusInternalServerError {
 		g.log.Error("request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-
 	var body any = response
-	var submission *failedSubmission
-	if errors.As(err, &submission) {
-		body = &SubmitError{Error: response, JobID: submission.jobID}
+	if special.jobID != "" {
+		body = &SubmitError{Error: response, JobID: special.jobID}
 	}
 	if err := writeJSON(a, status, body); err != nil {
 		g.log.Debug("response not sent", "path", r.URL.Path, "error", err)

@@ -9,7 +9,6 @@ type Session struct {
 	Tokens bool   `json:"tokens"`         // the gateway has tokens
 }
 
-// session is GET /api/v1/session.
 func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
 	who := identityOf(r.Context())
 	return writeJSON(w, http.StatusOK, Session{
@@ -19,7 +18,7 @@ func (g *Gateway) session(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// openSession is POST /api/v1/session: it stores the token in a cookie that scripts cannot read and
+// openSession stores the token in a cookie that scripts cannot read and
 // that browsers do not send with requests from other sites.
 func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) error {
 	if g.options.Tokens != nil {
@@ -28,13 +27,9 @@ func (g *Gateway) openSession(w http.ResponseWriter, r *http.Request) error {
 	return g.session(w, r)
 }
 
-// endSession is DELETE /api/v1/session: it deletes the cookie.
 func (g *Gateway) endSession(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, g.cookie(r, "", -1))
-	return writeJSON(w, http.StatusOK, Session{
-		Role:   Anybody.String(),
-		Tokens: g.options.Tokens != nil,
-	})
+	return g.session(w, withIdentity(r, identity{}))
 }
 
 func (g *Gateway) cookie(r *http.Request, value string, age int) *http.Cookie {

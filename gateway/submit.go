@@ -25,18 +25,7 @@ type SubmitError struct {
 	JobID string `json:"job_id"` // ID of the job that may have been recorded
 }
 
-// failedSubmission is the error behind a SubmitError.
-type failedSubmission struct {
-	jobID    string
-	response *schemas.Error // for the client
-	cause    error          // for the log
-}
-
-func (f *failedSubmission) Error() string   { return f.cause.Error() }
-func (f *failedSubmission) Unwrap() []error { return []error{f.response, f.cause} }
-
-// submit is POST /api/v1/jobs: it forwards a job request to the advisor and responds with the
-// recorded advice. The gateway adds a missing job ID before, so that a client without a response
+// submit forwards a job request to the advisor and responds with the recorded advice. The gateway adds a missing job ID before, so that a client without a response
 // can retry.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, g.options.BodyTimeout)
@@ -149,5 +138,5 @@ func submissionError(w http.ResponseWriter, err error, id, key string) error {
 	default:
 		return err // the request was rejected: no job was created
 	}
-	return &failedSubmission{jobID: id, response: &response, cause: err}
+	return &httpError{jobID: id, response: &response, cause: err}
 }

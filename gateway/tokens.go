@@ -108,7 +108,6 @@ func ReadTokens(file string) (*Tokens, error) {
 	return t, nil
 }
 
-// parseToken parses the fields of a line.
 func parseToken(fields []string) (t userToken, err error) {
 	if len(fields) != 3 {
 		return t, fmt.Errorf("want sha256, user and role, have %d fields", len(fields))
@@ -179,7 +178,6 @@ func (t *Tokens) find(token string) (who identity, found bool) {
 // sessionCookie contains the token of the web page, because EventSource cannot send a header.
 const sessionCookie = "courier_token"
 
-// tokenOf returns the token of a request, or "".
 func tokenOf(r *http.Request) string {
 	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
 	if found && strings.EqualFold(scheme, "Bearer") {
@@ -193,12 +191,10 @@ func tokenOf(r *http.Request) string {
 
 type identityKey struct{}
 
-// withIdentity returns the request with an identity in its context.
 func withIdentity(r *http.Request, who identity) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), identityKey{}, who))
 }
 
-// identityOf returns the identity in a context.
 func identityOf(ctx context.Context) identity {
 	who, _ := ctx.Value(identityKey{}).(identity)
 	return who

@@ -94,7 +94,6 @@ func ReadHistory(ctx context.Context, b *bus.Bus, jobID string) (*JobHistory, er
 	return r.history(&s), nil
 }
 
-// historyReader collects a history from events.
 type historyReader struct {
 	settings    []settingSince
 	epochs      thinned[HistoryEpoch]

@@ -252,7 +252,6 @@ func overlap(e *schemas.Epoch, j *schemas.JobStatus) float64 {
 	return max(0, end.Sub(begin).Seconds())
 }
 
-// median returns the median of at least one value.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	n := len(sorted)

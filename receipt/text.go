@@ -58,7 +58,6 @@ func (r *JobReceipt) Lines() []Line {
 	return all
 }
 
-// headline returns the job with its configuration and how it ended.
 func (r *JobReceipt) headline() string {
 	s := fmt.Sprintf("%s: %s, %s on %s, %d of %s", r.JobID, r.State, schemas.FormatBatchSize(r.BatchSize),
 		schemas.FormatCPUs(r.CPUs), r.EpochsDone, schemas.FormatCount(uint64(r.Epochs), "epoch"))

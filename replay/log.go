@@ -48,7 +48,6 @@ func (r *LogRecord) madeFrom() (cause uint64, at time.Time, ok bool) {
 
 func (r *LogRecord) ofJobs() bool { return r.Stream == schemas.StreamJob }
 
-// streamNames are the streams that a replay reads.
 var streamNames = []string{
 	schemas.StreamJob, schemas.StreamNode, schemas.StreamRegressor, schemas.StreamAdvice,
 }

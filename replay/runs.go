@@ -39,7 +39,6 @@ func ReadRuns(ctx context.Context, b *bus.Bus) (*table.Table, error) {
 	return r.table, err
 }
 
-// runReader turns events into a table of runs.
 type runReader struct {
 	table *table.Table
 	open  map[runIdentity]*recordedRun
@@ -83,7 +82,6 @@ type recordedRun struct {
 	seconds, jobs, utilization, waits mean
 }
 
-// mean is an arithmetic mean.
 type mean struct {
 	sum float64
 	n   int

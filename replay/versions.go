@@ -10,7 +10,6 @@ import (
 	"courier/schemas"
 )
 
-// versions are the regressors that a log names.
 type versions struct {
 	log        *Log
 	promotions []*schemas.Promoted          // oldest first

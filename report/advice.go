@@ -159,7 +159,6 @@ func Jobs(out io.Writer, l *schemas.JobList) error {
 	return nil
 }
 
-// jobTable writes a row for each job.
 func jobTable(out io.Writer, jobs []schemas.JobStatus) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "job\tstate\tmodel\tbatch\tcpus\tepochs\taccuracy\tdeadline\tpredicted end\tSLO")
@@ -180,7 +179,6 @@ func trainedName(model, dataset string) string {
 	return schemas.ModelLevel(model, dataset)
 }
 
-// clock formats a time with its zone.
 func clock(t *time.Time) string {
 	if t == nil {
 		return "-"

@@ -22,7 +22,6 @@ func ExplainAdvice(out io.Writer, a *schemas.Advice) error {
 	return nil
 }
 
-// explainAlternative prints a line for each kind of figure.
 func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternative) error {
 	fmt.Fprintf(out, "batch size %d on %s, %s\n", alt.BatchSize, schemas.FormatCPUs(alt.CPUs),
 		schemas.FormatCount(uint64(alt.Epochs), "epoch"))
@@ -47,7 +46,6 @@ func explainAlternative(out io.Writer, a *schemas.Advice, alt *schemas.Alternati
 	return t.Flush()
 }
 
-// timeText describes a predicted time and the runs that it is based on.
 func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advice) string {
 	s := "unknown: "
 	if alt.PredictedSeconds != nil {
@@ -77,7 +75,6 @@ func timeText(alt *schemas.Alternative, e *schemas.TimeEvidence, a *schemas.Advi
 	return s
 }
 
-// placeText describes the nodes whose runs count.
 func placeText(e *schemas.TimeEvidence) string {
 	if e.NodeType == "" {
 		return "nodes of unknown hardware"
@@ -140,7 +137,6 @@ func correctionText(e *schemas.TimeEvidence) string {
 	return s
 }
 
-// startupText describes the start-up and the runs that it is based on.
 func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 	s := e.Startup
 	switch {
@@ -156,7 +152,6 @@ func startupText(alt *schemas.Alternative, e *schemas.Evidence) string {
 		schemas.FormatCount(uint64(s.NodeTypeRuns), "run"))
 }
 
-// accuracyText describes a predicted accuracy and the runs that it is based on.
 func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *schemas.Advice) string {
 	if e == nil {
 		return "never measured"
@@ -178,7 +173,6 @@ func accuracyText(alt *schemas.Alternative, e *schemas.AccuracyEvidence, a *sche
 	return s
 }
 
-// intervalText describes the interval of an accuracy.
 func intervalText(alt *schemas.Alternative, a *schemas.Advice) string {
 	switch low, high := alt.AccuracyLower, alt.AccuracyUpper; {
 	case high == nil:

@@ -61,7 +61,6 @@ func (v *RegressorHistory) WriteText(out io.Writer) error {
 	return t.Flush()
 }
 
-// stateText describes the state of a regressor and its time.
 func stateText(v *schemas.RegressorVersion) string {
 	switch v.State {
 	case schemas.RegressorChampion:
@@ -77,7 +76,6 @@ func stateText(v *schemas.RegressorVersion) string {
 	return v.State
 }
 
-// maxReason is the maximum length of a reason in the list.
 const maxReason = 72
 
 // Regressors writes a line for each regressor.
@@ -123,7 +121,6 @@ func Regressors(out io.Writer, l *schemas.RegressorList) error {
 	return err
 }
 
-// second formats a time with its zone.
 func second(t time.Time) string { return clock(&t) }
 
 // Trained writes the outcomes of fits, a line each.

@@ -61,7 +61,6 @@ func Score(out io.Writer, s *schemas.Score) error {
 	return err
 }
 
-// scoreLegend explains the table.
 const scoreLegend = `
 The table counts submissions with an SLO whose jobs ran as advised and ended without being cancelled.
 A promise is an answer with the decision meets_slo; the lines by decision and by probability also

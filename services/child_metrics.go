@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// childMetrics are the metrics about one child.
 type childMetrics struct {
 	up       prometheus.Gauge
 	restarts prometheus.Counter
@@ -86,7 +85,6 @@ func (c *Child) label(m *dto.Metric) {
 	})
 }
 
-// get returns a page of the child.
 func (c *Child) get(path string) ([]byte, error) {
 	c.mu.Lock()
 	address := c.address

@@ -40,7 +40,6 @@ func Open(t testing.TB) *Browser {
 	return &Browser{ctx}
 }
 
-// chromium returns the path of a Chromium.
 func chromium(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
@@ -109,7 +108,6 @@ func (p *Page) Errors(except ...string) []string {
 	})
 }
 
-// do runs actions.
 func (p *Page) do(actions ...chromedp.Action[chromedp.Void]) error {
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

@@ -47,10 +47,8 @@ func (a *chartAxis) share(v float64) float64 {
 	return min(max((v/2-low/2)/(high/2-low/2), 0), 1)
 }
 
-// maxTicks is the largest number of ticks of an axis.
 const maxTicks = 7
 
-// ticks returns round numbers on the axis.
 func (a *chartAxis) ticks() []float64 {
 	if a.log {
 		if all := a.logTicks(); len(all) > 1 {
@@ -95,5 +93,4 @@ func (a *chartAxis) logTicks() []float64 {
 	return all
 }
 
-// number formats a tick.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }

@@ -32,7 +32,6 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 	"interval": newInterval,
 }).ParseFS(pageFile, "page.html"))
 
-// pageData is what the template of the page shows.
 type pageData struct {
 	Study      *RunsAnalysis
 	Best       string // sentence about regressors
@@ -62,13 +61,11 @@ func (r *responseData) Effect(t anova.Term) baseline.Estimate {
 	return baseline.Estimate{Value: t.PartialOmega2, Low: t.EffectLow, High: t.EffectHigh}
 }
 
-// section is a group of figures with a heading.
 type section struct {
 	ID, Title, Text string
 	Figures         []figure
 }
 
-// responseData is the part of a page about a response.
 type responseData struct {
 	*Analysis
 	ID                string
@@ -160,13 +157,11 @@ func (d *pageData) addResources() {
 	}
 }
 
-// missing notes that a figure has no data.
 func (d *pageData) missing(what string, role ColumnRole) {
 	d.Missing = append(d.Missing, fmt.Sprintf("%s: no run has a value in a column %s.", what,
 		strings.Join(columnNames[role], " or ")))
 }
 
-// addRegressors adds the comparison of regressors.
 func (d *pageData) addRegressors() {
 	c := d.Study.Regressors
 	if c == nil {
@@ -176,7 +171,6 @@ func (d *pageData) addRegressors() {
 	d.Best, d.Regressors = c.sentence(), c.tables()
 }
 
-// capital returns a text with a capital first letter.
 func capital(text string) string {
 	if text == "" {
 		return ""

@@ -17,7 +17,6 @@ type method struct {
 	fit  func(train []int) (predictRun, error)
 }
 
-// predictRun predicts the time of a run.
 type predictRun func(run int) (float64, error)
 
 // allMethods returns the method of the advisor, the rule to beat, and what the paper compares: its
@@ -71,7 +70,6 @@ func (c *heldOutComparison) cell(run int, role ColumnRole) string {
 	return c.table.Rows[run][k]
 }
 
-// fitServed fits the method of the advisor.
 func (c *heldOutComparison) fitServed(ctx context.Context, train []int) (predictRun, error) {
 	runs, err := c.servedRuns()
 	if err != nil {
@@ -115,7 +113,6 @@ func (c *heldOutComparison) fitMean(train []int) (predictRun, error) {
 	}, nil
 }
 
-// baseline fits a regressor of package baseline.
 func (c *heldOutComparison) baseline(
 	fit func(*baseline.Dataset) (baseline.Predict, error),
 ) func(train []int) (predictRun, error) {

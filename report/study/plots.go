@@ -18,7 +18,6 @@ type figure struct {
 	Legend  []legendEntry
 }
 
-// legendEntry is the mark of a level.
 type legendEntry struct {
 	Class, Path, Name string
 }
@@ -56,7 +55,6 @@ func partOf(drawn, total int) string {
 	return fmt.Sprintf(" %d of %d runs are drawn.", drawn, total)
 }
 
-// meansFigures shows the means of the levels of each factor.
 func meansFigures(a *Analysis) []figure {
 	var all []figure
 	for i := range a.Means {
@@ -86,7 +84,6 @@ func firstAxis(m *anova.Means) chartAxis {
 	return namedAxis(names)
 }
 
-// heights returns all ends of the intervals of means.
 func heights(m *anova.Means) (all []float64) {
 	for _, p := range m.Values {
 		all = append(all, p.Low, p.High)
@@ -127,7 +124,6 @@ func place(m *anova.Means, p anova.MeanPoint) string {
 	return strings.Join(names, ", ")
 }
 
-// extremes describes the lowest and the highest mean.
 func extremes(m *anova.Means) string {
 	byMean := func(a, b anova.MeanPoint) int { return cmp.Compare(a.Mean, b.Mean) }
 	low, high := slices.MinFunc(m.Values, byMean), slices.MaxFunc(m.Values, byMean)
@@ -156,7 +152,6 @@ func interactionFigures(a *Analysis) (all []figure, absent []string) {
 // secondLevel returns the level of the second variable of a mean; empty without one.
 func secondLevel(p anova.MeanPoint) string { return strings.Join(p.Levels[1:], "") }
 
-// secondLevels returns the levels of the second variable in order.
 func secondLevels(m *anova.Means) (names []string) {
 	for _, p := range m.Values {
 		if !slices.Contains(names, secondLevel(p)) {

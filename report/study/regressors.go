@@ -40,7 +40,6 @@ const (
 	minCompared, maxCompared = 10, 1000
 )
 
-// heldOutComparison is the data of a comparison.
 type heldOutComparison struct {
 	table    *table.Table
 	rows     []int // of the table
@@ -232,7 +231,6 @@ func (c *heldOutComparison) scoreMethod(m method, folds []int) (MethodScore, err
 // titleWidth is the width of the first column of the tables.
 const titleWidth = len("configurations that were never measured")
 
-// write writes the comparison as a table.
 func (c *RegressorComparison) write(w io.Writer) {
 	fmt.Fprintf(w, "\nRegressors of %s on held-out runs of %d, in %d folds\n", c.Response, c.Runs,
 		c.Folds)

@@ -92,7 +92,6 @@ func Analyse(ctx context.Context, t *table.Table, o Options) (*RunsAnalysis, err
 	return s, err
 }
 
-// keepFinished leaves out runs that did not finish.
 func (s *RunsAnalysis) keepFinished() {
 	name := Column(s.Table, Status)
 	if name == "" {
@@ -215,7 +214,6 @@ func (s *RunsAnalysis) analyse(response string, o *Options) error {
 	return nil
 }
 
-// takeLogarithm replaces the response of a design by its natural logarithm.
 func takeLogarithm(d *anova.TableDesign) error {
 	for i, y := range d.Y {
 		if y <= 0 {
@@ -227,5 +225,4 @@ func takeLogarithm(d *anova.TableDesign) error {
 	return nil
 }
 
-// isNumber reports whether x is not NaN.
 func isNumber(x float64) bool { return !math.IsNaN(x) }

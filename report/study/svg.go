@@ -78,7 +78,6 @@ func (c *studyChart) drawX() {
 	c.text("name", "middle", (chartLeft+chartWidth-chartRight)/2, chartHeight-6, c.X)
 }
 
-// drawY adds the grid and the labels of the y axis.
 func (c *studyChart) drawY() {
 	for _, v := range c.y.ticks() {
 		c.Shapes = append(c.Shapes, shape{Class: "grid", Path: fmt.Sprintf("M%s %sH%s",
@@ -145,7 +144,6 @@ func (c *studyChart) mark(series int, x, y, shift float64, tip string) {
 	})
 }
 
-// dot adds a run.
 func (c *studyChart) dot(class string, x, y, shift float64, tip string) {
 	c.Shapes = append(c.Shapes, shape{
 		Class: "dot " + class,

@@ -51,7 +51,6 @@ func (a *Analysis) Influences() []string {
 // estimates do not ensure.
 func wholeShare(t *anova.Term) string { return percent(min(t.Omega2, t.PartialOmega2)) }
 
-// percent formats a share.
 func percent(share float64) string {
 	if share > 0 && share < 0.0005 {
 		return "under 0.1 %"

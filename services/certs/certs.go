@@ -85,7 +85,6 @@ func Create(o Options) ([]string, error) {
 	return d.lines, nil
 }
 
-// directory is the directory of the credentials.
 type directory struct {
 	path  string
 	until time.Time // end of the validity of certificates
@@ -215,7 +214,6 @@ func (d *directory) nkey(name string) (string, error) {
 	return user.PublicKey()
 }
 
-// nkeyVariable returns the name of the variable with the public nkey of a user.
 func nkeyVariable(user string) string {
 	return "COURIER_NKEY_" + strings.ToUpper(user)
 }

@@ -20,7 +20,6 @@ import (
 // permissions than any user, so this certificate is its own authority: no other one is accepted.
 const routes = "routes"
 
-// authority signs certificates.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer

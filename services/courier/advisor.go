@@ -30,7 +30,6 @@ type adviceFlags struct {
 	MaxLogGiB   int64         `name:"max-job-log-gib" help:"Maximum size in GiB to which the advisor raises the limit of the stream JOB, so that it keeps the events of all running jobs; 0: never raise it." default:"64" env:"COURIER_MAX_JOB_LOG_GIB"`
 }
 
-// options returns the options of an advisor.
 func (f *adviceFlags) options(a admissionFlags) (advisor.Options, error) {
 	if f.MinChange <= 0 || f.MinInterval <= 0 || f.Snapshots <= 0 || f.MaxLogGiB < 0 {
 		return advisor.Options{}, errors.New("--advice-min-change, --advice-min-interval and " +

@@ -46,7 +46,6 @@ func (c *anovaCommand) Run(w *environment) error {
 	return s.WriteText(w.stdout)
 }
 
-// read returns the table of runs and its name.
 func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {
 	if c.Runs == "" {
 		t, err := readRuns(w, c.natsFlags)
@@ -55,7 +54,6 @@ func (c *anovaCommand) read(w *environment) (string, *table.Table, error) {
 	return study.ReadPath(c.Runs, os.Stdin)
 }
 
-// readRuns returns the runs of the event log.
 func readRuns(w *environment, n natsFlags) (*table.Table, error) {
 	b, err := n.connect(w)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// natsFlags are the flags of commands that connect to NATS.
 type natsFlags struct {
 	NATSURL string `name:"nats-url" group:"nats" help:"NATS servers, separated by commas." default:"nats://127.0.0.1:4222" env:"COURIER_NATS_URL"`
 	identityFlags
@@ -64,7 +63,6 @@ func (f identityFlags) asker(user string) string {
 	return user
 }
 
-// clickHouseFlags configure a ClickHouse connection apart from its URL.
 type clickHouseFlags struct {
 	ClickHouseCA           string `name:"clickhouse-ca" group:"clickhouse" help:"File with the certificates (PEM) of the authorities of the ClickHouse servers. Requires TLS." env:"COURIER_CLICKHOUSE_CA"`
 	ClickHousePasswordFile string `name:"clickhouse-password-file" group:"clickhouse" help:"File with the password of the user of --clickhouse-url." env:"COURIER_CLICKHOUSE_PASSWORD_FILE"`
@@ -77,7 +75,6 @@ func (f clickHouseFlags) options(url string) store.Options {
 // connectTimeout bounds how long an interactive command waits for NATS.
 const connectTimeout = 3 * time.Second
 
-// replicaFlags set the number of replicas of the log.
 type replicaFlags struct {
 	NATSReplicas int `name:"nats-replicas" help:"Minimum number of replicas of each stream and bucket, 1 to 5; higher existing values are kept." default:"1" env:"COURIER_NATS_REPLICAS"`
 }
@@ -111,7 +108,6 @@ func closeBus(b *bus.Bus) {
 	_ = b.Close(ctx) // The process ends.
 }
 
-// serviceFlags are the flags of every service.
 type serviceFlags struct {
 	natsFlags
 	replicaFlags
@@ -120,7 +116,6 @@ type serviceFlags struct {
 	listening   func(address net.Addr) error // called when it listens; may be nil
 }
 
-// serviceEnvironment is the environment of a service.
 type serviceEnvironment struct {
 	*environment
 	bus *bus.Bus
@@ -178,7 +173,6 @@ func (f serviceFlags) serve(
 	return services.Run(w.ctx, w.log, services.Group{{Name: "nats connection", Run: b.Run}}, group)
 }
 
-// httpPart listens on the HTTP address and returns its server.
 func (f serviceFlags) httpPart(w *environment, handler http.Handler) (services.Part, error) {
 	l, err := (&net.ListenConfig{}).Listen(w.ctx, "tcp", f.HTTPAddress)
 	if err != nil {

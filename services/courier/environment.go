@@ -21,7 +21,6 @@ import (
 // -ldflags "-X main.version=1.2.3 -X main.commit=8cdb311f0a52".
 var version, commit = "", ""
 
-// environment is the environment of a sub-command.
 type environment struct {
 	ctx            context.Context
 	stdout, stderr io.Writer
@@ -89,7 +88,6 @@ func (f outputFlags) print(out io.Writer, v any, text func(io.Writer) error) err
 	return errors.Join(err, writing)
 }
 
-// indented writes indented JSON.
 func indented(out io.Writer, v any) error {
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

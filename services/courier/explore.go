@@ -89,7 +89,6 @@ func (c *exploreCommand) Run(w *environment) error {
 	return c.print(w.stdout, result, result.WriteText)
 }
 
-// options returns the options of the study.
 func (c *exploreCommand) options(command []string) explore.Options {
 	o := explore.Options{
 		Model:   c.Model,

@@ -9,7 +9,6 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// loggingFlags are the flags of all commands.
 type loggingFlags struct {
 	LogLevel  string `group:"logging" help:"Minimum log level (debug, info, warn, error)." default:"warn" env:"COURIER_LOG_LEVEL"`
 	LogFormat string `group:"logging" help:"Log format (auto, text, json); auto is text on a terminal." default:"auto" env:"COURIER_LOG_FORMAT"`
@@ -28,7 +27,6 @@ type sharedFlags struct {
 	nodeFlags
 }
 
-// sharedGroups are the groups of sharedFlags.
 var sharedGroups = []kong.Group{
 	{Key: "nats", Title: "Connection to NATS:"},
 	{Key: "clickhouse", Title: "Connection to ClickHouse:"},
@@ -73,7 +71,6 @@ func isShared(f *kong.Flag) bool {
 	})
 }
 
-// printHelp prints the help of a command, and of its default sub-command.
 func printHelp(o kong.HelpOptions, c *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(o, c); err != nil {
 		return err
@@ -166,7 +163,6 @@ func isCommand(n *kong.Node, words []string) bool {
 	return true
 }
 
-// versionCommand prints the version, as --version does.
 type versionCommand struct{}
 
 func (*versionCommand) Run(w *environment) error {

@@ -64,7 +64,6 @@ func (c *importCommand) Run(w *environment) error {
 	return nil
 }
 
-// options validates the flags.
 func (c *importCommand) options() (o importer.Options, err error) {
 	o = importer.Options{
 		Columns: c.Columns,
@@ -98,7 +97,6 @@ func (c *importCommand) options() (o importer.Options, err error) {
 	return o, nil
 }
 
-// setNumbers sets the defaults of fields that are numbers.
 func (c *importCommand) setNumbers(defaults map[string]string) {
 	for field, n := range map[string]uint64{
 		importer.FieldBatchSize:       uint64(c.BatchSize),
@@ -113,7 +111,6 @@ func (c *importCommand) setNumbers(defaults map[string]string) {
 	}
 }
 
-// read reads all sources.
 func (c *importCommand) read(w *environment, o importer.Options) (importer.ReadResult, error) {
 	if len(c.Paths) == 0 && c.Sacct == "" {
 		return importer.ReadResult{}, errors.New("no source: name files, or give --sacct")

@@ -15,12 +15,10 @@ import (
 	"courier/services"
 )
 
-// userFlag is the user of a request.
 type userFlag struct {
 	User string `group:"nats" help:"User who submits a job; with --nats-nkey it is the user of the nkey." env:"USER"`
 }
 
-// requestFlags are the fields of a job request.
 type requestFlags struct {
 	userFlag
 	ID              string            `placeholder:"JOB" help:"ID of the job, 1 to 64 of a-z, 0-9, _ and - (default: a new one)." env:"COURIER_ID"`
@@ -135,7 +133,6 @@ type statusCommand struct {
 	ID string `arg:"" name:"job" help:"ID of the job."`
 }
 
-// jobState is the state of a job with its predicted end.
 type jobState struct {
 	schemas.JobStatus
 	ETA *receipt.ETA `json:"eta,omitempty"` // nil unless the job runs

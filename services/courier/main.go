@@ -38,7 +38,6 @@ func main() {
 	}
 }
 
-// cli is the command line.
 type cli struct {
 	loggingFlags
 	VersionFlag kong.VersionFlag `name:"version" hidden:"" help:"Print the version and exit."`
@@ -114,7 +113,6 @@ func run(
 	})
 }
 
-// newParser returns the parser of the command line.
 func newParser(c *cli, stdout, stderr io.Writer) (*kong.Kong, error) {
 	parser, err := kong.New(c,
 		kong.Name("courier"),

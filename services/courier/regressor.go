@@ -12,7 +12,6 @@ import (
 	"courier/schemas"
 )
 
-// regressorCommand shows, exports and changes the regressors of a cluster.
 type regressorCommand struct {
 	List     regressorList     `cmd:"" help:"List the regressors of a cluster: champions, former and rejected ones."`
 	Show     regressorShow     `cmd:"" help:"Show the history of a regressor."`
@@ -147,7 +146,6 @@ func (c *regressorRollback) Run(w *environment) error {
 	return ask(w, c.askFlags, q.Subject(), &q, fitTimeout, promoted)
 }
 
-// promoted prints a new champion.
 func promoted(out io.Writer, p *schemas.Promoted) error {
 	champion := "is the first champion"
 	if p.Replaced != "" {

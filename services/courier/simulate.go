@@ -16,14 +16,12 @@ import (
 	"courier/simulate/tuning"
 )
 
-// simulateCommand runs simulated clusters.
 type simulateCommand struct {
 	Elastic  simulateElastic  `cmd:"" help:"Play a trace of elastic jobs with deadlines, and compare policies by the ratio of kept deadlines."`
 	Figures  simulateFigures  `cmd:"" help:"Reproduce the figures of a published system: CE-scaling, FlowCon or NEARCHUS."`
 	Promises simulatePromises `cmd:"" help:"Compare rules that promise SLOs on the same submissions in a simulated cluster."`
 }
 
-// simulateFigures reproduces the figures of a publication.
 type simulateFigures struct {
 	outputFlags
 	System string `arg:"" help:"ce: CE-scaling plans the resources of the stages of a tuning; flowcon: FlowCon divides CPU among trainings by the fall of their losses; nearchus: NEARCHUS resizes trainings by their bottlenecks." enum:"ce,flowcon,nearchus"`

@@ -150,7 +150,6 @@ func (c *storeRebuildCommand) Run(w *environment) error {
 	return compare(w, c.tableFlags, c.outputFlags, store.VerifyOptions{}, rebuild)
 }
 
-// clusterFlags select a ClickHouse cluster.
 type clusterFlags struct {
 	Cluster string `name:"clickhouse-cluster" help:"Name of a ClickHouse cluster with shards, in the remote_servers of the server of --clickhouse-url (default: one server)." env:"COURIER_CLICKHOUSE_CLUSTER"`
 }
@@ -178,7 +177,6 @@ func (f clusterFlags) open(
 	return &serverTables{Database: d, bus: b, options: o, log: log, reg: reg}, nil
 }
 
-// serverTables are the tables of a single server.
 type serverTables struct {
 	*store.Database
 	bus     *bus.Bus

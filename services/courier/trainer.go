@@ -13,7 +13,6 @@ import (
 	"courier/trainer"
 )
 
-// trainerFlags are the flags of fits.
 type trainerFlags struct {
 	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
 	RefitEvery    time.Duration `help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`

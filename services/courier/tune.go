@@ -84,7 +84,6 @@ func (c *tuneCommand) Run(w *environment) error {
 	return errors.Join(ranking.WriteText(w.stdout), err)
 }
 
-// options returns the options of the tuning.
 func (c *tuneCommand) options() (tune.Options, error) {
 	command := trainingCommand(c.Command)
 	space, err := tune.ParseSpace(c.Param)

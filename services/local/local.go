@@ -209,7 +209,6 @@ func (i *Instance) build(ctx context.Context) error {
 	return nil
 }
 
-// workers returns the collector, the advisor and the trainer.
 func (i *Instance) workers() (services.Group, error) {
 	node := i.o.Node
 	if node == "" {
@@ -256,7 +255,6 @@ func (i *Instance) newTrainer() *services.Child {
 	}, i.log, i.registry)
 }
 
-// gateway returns the gateway and its HTTP server.
 func (i *Instance) gateway(ctx context.Context) (services.Group, error) {
 	g, err := gateway.New(i.bus, gateway.Options{
 		Ready:         i.ready,

@@ -78,7 +78,6 @@ var hints = map[int]string{
 	codeMemory:        "max_memory_usage limits read-only users, and all queries share memory: " + fewerRows,
 }
 
-// queryError is an error of the engine.
 type queryError struct {
 	code int
 	text string
