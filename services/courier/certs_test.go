@@ -208,31 +208,3 @@ func TestCerts_FillsFoldersOfContainers(t *testing.T) {
 		t.Errorf("temporary files %v remain (%v)", left, err)
 	}
 }
-
-func TestCerts_SaysWhatIsWrong(t *testing.T) {
-	plain := filepath.Join(t.TempDir(), "rights.conf")
-	if err := os.WriteFile(plain, []byte("accounts {}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	lost := filepath.Join(t.TempDir(), "keys")
-	if _, err := makeCerts(t, "--out", lost); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"ca.key", "client.crt", "client.key"} {
-		if err := os.Remove(filepath.Join(lost, name)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for want, args := range map[string][]string{
-		"--person \"Ada\"":        {"--out", t.TempDir(), "--person", "Ada"},
-		"--person \"trainer\"":    {"--out", t.TempDir(), "--person", "trainer"},
-		"--person \"prometheus\"": {"--out", t.TempDir(), "--person", "prometheus"},
-		"--days 0":                {"--out", t.TempDir(), "--days", "0"},
-		"# person: begin":         {"--out", t.TempDir(), "--rights", plain},
-		"with its key ca.key":     {"--out", lost},
-	} {
-		if _, err := makeCerts(t, args...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("courier certs %v: %v, want an error with %q", args, err, want)
-		}
-	}
-}

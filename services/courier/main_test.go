@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -222,40 +221,6 @@ func get(t testing.TB, url string, into any) {
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		t.Fatalf("GET %s: %v in %s", url, err, body)
-	}
-}
-
-func TestRun_SaysWhatIsWrong(t *testing.T) {
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"", "expected one of"},
-		{"fly", "unexpected argument fly"},
-		{"submit --model m --cpus 2", "epochs: missing"},
-		{"submit --model m --cpus 0 --epochs 3", "cpus"},
-		{
-			"submit --model m --cpus 2 --epochs 3 --nats-url nats://127.0.0.1:1",
-			"start one with courier all",
-		},
-		{"run --model m --cpus 2 --epochs 3", "COMMAND"},
-		{"jobs --output xml", "--output"},
-		{"advisor --log-level loud", "--log-level"},
-		{
-			"regressor train --target moon --nats-url nats://127.0.0.1:1",
-			"target: \"moon\" is not one of",
-		},
-		{"regressor train --nats-url nats://127.0.0.1:1", "127.0.0.1:1"},
-	} {
-		out, err := courier(t, strings.Fields(c.args)...)
-		var status exitStatus
-		if err == nil || errors.As(err, &status) {
-			t.Errorf("courier %s: no error", c.args)
-			continue
-		}
-		if text := plain(err) + err.Error() + out; !strings.Contains(text, c.want) {
-			t.Errorf("courier %s: %q, want an error with %q", c.args, text, c.want)
-		}
 	}
 }
 
