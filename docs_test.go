@@ -32,19 +32,19 @@ var generatedPages = []string{
 	"docs/reference/views.md",
 }
 
-// pages returns the Markdown files of the repository.
-func pages(t *testing.T) []string {
+// filesWith returns the files of the repository whose name has an ending.
+func filesWith(t *testing.T, ending string) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		hidden := d.IsDir() && path != "." && strings.HasPrefix(d.Name(), ".")
-		if hidden || d.Name() == "node_modules" || d.Name() == "testdata" {
+		hidden := path != "." && strings.HasPrefix(d.Name(), ".")
+		if d.IsDir() && (hidden || d.Name() == "node_modules" || d.Name() == "testdata") {
 			return fs.SkipDir
 		}
-		if strings.HasSuffix(path, ".md") {
+		if !d.IsDir() && strings.HasSuffix(path, ending) {
 			found = append(found, filepath.ToSlash(path))
 		}
 		return nil
@@ -54,6 +54,8 @@ func pages(t *testing.T) []string {
 	}
 	return found
 }
+
+func pages(t *testing.T) []string { return filesWith(t, ".md") }
 
 func readPage(t *testing.T, path string) string {
 	t.Helper()
@@ -163,17 +165,10 @@ var (
 // is a prefix.
 func TestDocs_NameExistingTests(t *testing.T) {
 	var all []string
-	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
+	for _, path := range filesWith(t, "_test.go") {
 		for _, m := range testFunc.FindAllStringSubmatch(readPage(t, path), -1) {
 			all = append(all, m[1])
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	for _, page := range pages(t) {
 		if page == "CHANGELOG.md" || page == "BENCHMARKS.md" {

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,20 +189,10 @@ type goFile struct {
 
 func goFiles(t *testing.T) []goFile {
 	var all []goFile
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if name := d.Name(); d.IsDir() && path != "." && (strings.HasPrefix(name, ".") ||
-			name == "testdata" || name == "node_modules") {
-			return filepath.SkipDir
-		}
-		if !strings.HasSuffix(path, ".go") {
-			return nil
-		}
+	for _, path := range filesWith(t, ".go") {
 		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
 		all = append(all, goFile{
 			path,
@@ -211,10 +200,6 @@ func goFiles(t *testing.T) []goFile {
 			strings.HasSuffix(path, "_test.go"),
 			f,
 		})
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	return all
 }

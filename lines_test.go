@@ -4,10 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -16,39 +13,15 @@ import (
 // maxGoColumns is the longest line of Go code, with tabs of four columns.
 const maxGoColumns = 120
 
-// packagesWithLongLines still have lines above maxGoColumns. The list only shrinks.
-var packagesWithLongLines = []string{}
-
 // Lines of Go code have at most maxGoColumns columns. Lines of raw strings are exempt.
 func TestLines_AreShort(t *testing.T) {
-	long := map[string]int{} // by package
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		hidden := path != "." && strings.HasPrefix(d.Name(), ".")
-		if d.IsDir() && (hidden || d.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return nil
-		}
+	for _, path := range filesWith(t, ".go") {
 		lines, err := longLines(path)
-		pkg := filepath.ToSlash(filepath.Dir(path))
-		long[pkg] += len(lines)
-		if !slices.Contains(packagesWithLongLines, pkg) {
-			for _, n := range lines {
-				t.Errorf("%s:%d: the line has more than %d columns", path, n, maxGoColumns)
-			}
+		if err != nil {
+			t.Fatal(err)
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pkg := range packagesWithLongLines {
-		if long[pkg] == 0 {
-			t.Logf("%s has no long lines: remove it from packagesWithLongLines", pkg)
+		for _, n := range lines {
+			t.Errorf("%s:%d: the line has more than %d columns", path, n, maxGoColumns)
 		}
 	}
 }

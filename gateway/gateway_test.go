@@ -153,7 +153,7 @@ func (h *testGateway) send(t *testing.T, method, path string, header http.Header
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header = header
+	r.Header, r.Host = header, header.Get("Host")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)

@@ -1,14 +1,12 @@
 package gateway_test
 
 import (
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"courier/bus"
 	"courier/bus/bustest"
 	"courier/gateway"
 	"courier/schemas"
@@ -17,21 +15,7 @@ import (
 // getAs requests a path with a host name, like a browser after DNS rebinding.
 func (h *testGateway) getAs(t *testing.T, host, path string) httpResponse {
 	t.Helper()
-	r, err := http.NewRequestWithContext(within(t), http.MethodGet, h.url+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Host = host
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return httpResponse{resp.StatusCode, resp.Header, string(body)}
+	return h.send(t, "GET", path, http.Header{"Host": {host}}, nil)
 }
 
 func TestHost_MustBeANameOfTheGateway(t *testing.T) {
@@ -89,7 +73,10 @@ func TestHost_MustBeANameOfTheGateway(t *testing.T) {
 }
 
 func TestHost_IsNotCheckedUnderTLS(t *testing.T) {
-	g := newGateway(t, bustest.New(t), gateway.Options{})
+	g, err := gateway.New(bustest.New(t), gateway.Options{}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := httptest.NewTLSServer(g.Handler())
 	defer s.Close()
 	r, err := http.NewRequestWithContext(within(t), http.MethodGet, s.URL+"/", nil)
@@ -105,15 +92,6 @@ func TestHost_IsNotCheckedUnderTLS(t *testing.T) {
 	if resp.StatusCode != http.StatusOK {
 		t.Errorf("GET / by TLS under a name of the certificate = %s, want 200", resp.Status)
 	}
-}
-
-func newGateway(t *testing.T, b *bus.Bus, o gateway.Options) *gateway.Gateway {
-	t.Helper()
-	g, err := gateway.New(b, o, slog.New(slog.DiscardHandler), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return g
 }
 
 func TestNew_RefusesWhatIsNoHost(t *testing.T) {

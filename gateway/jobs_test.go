@@ -229,8 +229,9 @@ func TestBody_IsLimitedAndTyped(t *testing.T) {
 
 func TestJobs_AreUnavailableWithoutAService(t *testing.T) {
 	h := open(t, bustest.New(t), gateway.Options{})
-	checkError(t, "GET /api/v1/jobs", h.do(t, "GET", "/api/v1/jobs", ""), 503,
-		schemas.CodeUnavailable, "")
+	for _, path := range []string{"/api/v1/jobs", "/api/v1/regressors/life"} {
+		checkError(t, path, h.do(t, "GET", path, ""), 503, schemas.CodeUnavailable, "")
+	}
 }
 
 func TestJobs_AreUnavailableWhenTheServiceIsTooSlow(t *testing.T) {

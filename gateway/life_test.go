@@ -99,12 +99,6 @@ func TestRegressorLife_ListsRegressorsAndEvents(t *testing.T) {
 		schemas.CodeInvalid, "limit")
 }
 
-func TestLife_NeedsTheTrainer(t *testing.T) {
-	h := open(t, bustest.New(t), gateway.Options{})
-	checkError(t, "life", h.do(t, "GET", "/api/v1/regressors/life", ""), 503, schemas.CodeUnavailable,
-		"")
-}
-
 func TestRegressors_ArePromotedAndRolledBack(t *testing.T) {
 	b, saw := bustest.New(t), []any{}
 	serve(t, b, trainer(t, &saw)...)

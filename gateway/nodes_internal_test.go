@@ -189,14 +189,3 @@ func TestRecentPoints_AreTheLastOnes(t *testing.T) {
 		t.Errorf("the last 5 s hold %d points, want 6", len(got))
 	}
 }
-
-func TestPackRatio_KeepsWhatIsMeasured(t *testing.T) {
-	for _, r := range []float64{0, 0.3, 0.5, 1} {
-		if got := unpackRatio(packRatio(&r)); got == nil || *got != r {
-			t.Errorf("unpackRatio(packRatio(%v)) = %v, want no change", r, got)
-		}
-	}
-	if got := unpackRatio(packRatio(nil)); got != nil {
-		t.Errorf("unpackRatio(packRatio(nil)) = %v, want nil", *got)
-	}
-}

@@ -135,19 +135,6 @@ func TestPage_HoldsNothingThatItsPolicyForbids(t *testing.T) {
 	}
 }
 
-func TestPage_IsNotLoadedTwice(t *testing.T) {
-	h := open(t, bustest.New(t), gateway.Options{})
-	first := h.do(t, "GET", "/web/app.js", "")
-	again := h.send(t, "GET", "/web/app.js",
-		http.Header{"If-None-Match": {first.header.Get("ETag")}}, nil)
-	if first.status != http.StatusOK || first.body == "" ||
-		again.status != http.StatusNotModified ||
-		again.body != "" {
-		t.Errorf("GET /web/app.js = %d, again with its ETag = %d, want 200 and 304", first.status,
-			again.status)
-	}
-}
-
 func TestAbout_ShowsTheAddressWithoutSecrets(t *testing.T) {
 	address := ""
 	h := open(t, bustest.New(t), gateway.Options{Version: "1.2.3", ClickHouseURL: func() string {

@@ -25,8 +25,8 @@ type SubmitError struct {
 	JobID string `json:"job_id"` // ID of the job that may have been recorded
 }
 
-// submit forwards a job request to the advisor and responds with the recorded advice. The gateway adds a missing job ID before, so that a client without a response
-// can retry.
+// submit forwards a job request to the advisor and responds with the recorded advice. The gateway adds a
+// missing job ID before, so that a client without a response can retry.
 func (g *Gateway) submit(w http.ResponseWriter, r *http.Request) error {
 	body, err := readBody(w, r, g.options.BodyTimeout)
 	if err != nil {

@@ -94,15 +94,6 @@ func TestSubmit_RepeatedAfterAFailureIsOneJob(t *testing.T) {
 	}
 }
 
-func TestSubmit_WithoutAnAdvisorNamesTheJob(t *testing.T) {
-	h := open(t, bustest.New(t), gateway.Options{})
-	a := h.do(t, "POST", "/api/v1/jobs", `{"model":"m","cpus":2,"epochs":3}`)
-	if e := read[gateway.SubmitError](t, a); a.status != 503 || !strings.HasPrefix(e.JobID,
-		schemas.JobIDPrefix) {
-		t.Errorf("POST /api/v1/jobs = %d %s, want 503 with a job_id", a.status, a.body)
-	}
-}
-
 // The gateway waits for an advisor that uses its whole timeout.
 func TestSubmit_WaitsForASlowAdvisor(t *testing.T) {
 	t.Parallel()

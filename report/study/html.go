@@ -7,9 +7,6 @@ import (
 	"html/template"
 	"io"
 	"strings"
-
-	"courier/regress/anova"
-	"courier/regress/baseline"
 )
 
 //go:embed page.html
@@ -29,7 +26,6 @@ var page = template.Must(template.New("page.html").Funcs(template.FuncMap{
 		}
 		return fmt.Sprintf("%.4f", x)
 	},
-	"interval": newInterval,
 }).ParseFS(pageFile, "page.html"))
 
 type pageData struct {
@@ -39,26 +35,6 @@ type pageData struct {
 	Resources  []section // of the paper's other figures
 	Regressors []scoreTable
 	Missing    []string
-}
-
-// interval is a point with its interval, drawn on a width of 100.
-type interval struct{ Line, Mark string }
-
-// newInterval returns the drawing of an estimate; nil if it is unknown.
-func newInterval(e baseline.Estimate, largest float64) *interval {
-	if sum := e.Value + e.Low + e.High; !isNumber(sum) || sum-sum != 0 || !(largest > 0) {
-		return nil
-	}
-	at := func(x float64) float64 { return 3 + 94*min(max(x/largest, 0), 1) }
-	return &interval{
-		Line: fmt.Sprintf("M%s 6H%s", px(at(e.Low)), px(at(e.High))),
-		Mark: markPath(0, at(e.Value), 6, 3),
-	}
-}
-
-// Effect returns the effect size of a term with its interval.
-func (r *responseData) Effect(t anova.Term) baseline.Estimate {
-	return baseline.Estimate{Value: t.PartialOmega2, Low: t.EffectLow, High: t.EffectHigh}
 }
 
 type section struct {

@@ -261,13 +261,3 @@ func (c *RegressorComparison) tables() []scoreTable {
 		{"configurations that were never measured", c.Unmeasured},
 	}, func(t scoreTable) bool { return len(t.Scores) == 0 })
 }
-
-// High returns the largest end of an interval.
-func (t *scoreTable) High() (high float64) {
-	for _, m := range t.Scores {
-		if e := m.Scores.MAPE; e.High > high {
-			high = e.High
-		}
-	}
-	return high
-}
