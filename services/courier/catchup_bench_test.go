@@ -13,18 +13,19 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// BenchmarkCatchUp starts a store in a separate process with a log of 800,000 samples and empty
-// tables, with one and with a hundred samples in a message. It measures samples per second, the
-// processor time per sample of the store, NATS and ClickHouse, and the highest memory of the store.
+// BenchmarkCatchUp starts stores in separate processes with a log of 800,000 samples and empty tables,
+// with one and with a hundred samples in a message. It measures samples per second, the processor time
+// per sample of all stores, NATS and ClickHouse, and the highest memory of a store. All processes share
+// the processors of this machine.
 func BenchmarkCatchUp(b *testing.B) {
-	for _, each := range []int{1, 100} {
-		b.Run(fmt.Sprintf("samples_per_message=%d", each), func(b *testing.B) {
-			benchmarkCatchUp(b, each)
+	for _, c := range []struct{ each, stores int }{{1, 1}, {100, 1}, {1, 4}} {
+		b.Run(fmt.Sprintf("samples_per_message=%d/stores=%d", c.each, c.stores), func(b *testing.B) {
+			benchmarkCatchUp(b, c.each, c.stores)
 		})
 	}
 }
 
-func benchmarkCatchUp(b *testing.B, each int) {
+func benchmarkCatchUp(b *testing.B, each, stores int) {
 	const samples = 800_000
 	for b.Loop() {
 		b.StopTimer()
@@ -47,8 +48,10 @@ func benchmarkCatchUp(b *testing.B, each int) {
 		}
 		b.StartTimer()
 		begin := time.Now()
-		parts["store"] = []int{spawn(b, "store", "--nats-url="+url,
-			"--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid}
+		for range stores {
+			parts["store"] = append(parts["store"], spawn(b, "store", "--nats-url="+url,
+				"--clickhouse-url="+clickhouse.Address(b)).cmd.Process.Pid)
+		}
 		await(b, "all in the tables", func() bool {
 			behind, err := log.Backlog(within(b, 10*time.Second), schemas.StoreDurables()[1])
 			if err != nil {

@@ -4,7 +4,6 @@ package main
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -109,7 +108,6 @@ type fleet struct {
 	lasts time.Duration
 	boot  string
 	nodes []fleetNode
-	due   epochQueue
 
 	samples, epochs int
 	failed          int // submissions that failed
@@ -121,33 +119,18 @@ type fleet struct {
 
 // fleetNode is a node and its current job.
 type fleetNode struct {
-	number  int // of the job on this node
+	due     time.Duration // of the next epoch or submission, since the start; waiting: it is submitted
+	number  int           // of the job on this node
 	setting schemas.Setting
 	epoch   uint32
 }
 
+// waiting is when a node is due whose submission has no answer yet.
+const waiting = time.Duration(math.MaxInt64)
+
 type publishedEpoch struct {
 	epoch uint32
 	at    time.Time
-}
-
-// epochQueue holds the next epoch of each node, the earliest first.
-type epochQueue []dueEpoch
-
-type dueEpoch struct {
-	at   time.Duration // since the start
-	node int
-}
-
-func (q epochQueue) Len() int           { return len(q) }
-func (q epochQueue) Less(i, j int) bool { return q[i].at < q[j].at }
-func (q epochQueue) Swap(i, j int)      { q[i], q[j] = q[j], q[i] }
-func (q *epochQueue) Push(x any)        { *q = append(*q, x.(dueEpoch)) }
-
-func (q *epochQueue) Pop() any {
-	last := (*q)[len(*q)-1]
-	*q = (*q)[:len(*q)-1]
-	return last
 }
 
 // newFleet returns a fleet whose first jobs start at uniform intervals over the time of one job.
@@ -158,8 +141,8 @@ func newFleet(nodes int, lasts time.Duration) *fleet {
 		published: map[string]publishedEpoch{},
 	}
 	rampUp := min(fleetJobEpochs*fleetEpochSeconds*time.Second, lasts/4)
-	for i := range nodes {
-		heap.Push(&f.due, dueEpoch{rampUp * time.Duration(i) / time.Duration(nodes), i})
+	for i := range f.nodes {
+		f.nodes[i].due = rampUp * time.Duration(i) / time.Duration(nodes)
 	}
 	return f
 }
@@ -228,25 +211,28 @@ func (f *fleet) publishDue(put func(schemas.Event) error, submissions chan<- int
 			return err
 		}
 	}
-	for len(f.due) > 0 && f.due[0].at < passed {
-		next := heap.Pop(&f.due).(dueEpoch)
-		n := &f.nodes[next.node]
+	for node := range f.nodes {
+		n := &f.nodes[node]
+		if n.due >= passed {
+			continue
+		}
 		if n.epoch == fleetJobEpochs || n.setting.Epochs == 0 {
 			if n.epoch == fleetJobEpochs {
-				if err := put(f.finished(next.node)); err != nil {
+				if err := put(f.finished(node)); err != nil {
 					return err
 				}
 			}
-			submissions <- next.node
+			n.due = waiting
+			submissions <- node
 			continue
 		}
-		e := f.nextEpoch(next.node)
+		e := f.nextEpoch(node)
 		f.note(e)
 		if err := put(e); err != nil {
 			return err
 		}
 		f.epochs++
-		heap.Push(&f.due, dueEpoch{next.at + seconds(f.epochSeconds(next.node)), next.node})
+		n.due += seconds(f.epochSeconds(node))
 	}
 	return nil
 }
@@ -303,7 +289,7 @@ func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	n := &f.nodes[s.node]
 	if s.advice == nil {
 		f.failed++
-		heap.Push(&f.due, dueEpoch{time.Since(f.begin) + time.Second, s.node})
+		n.due = time.Since(f.begin) + time.Second
 		return nil
 	}
 	n.number++
@@ -318,7 +304,7 @@ func (f *fleet) start(s submission, put func(schemas.Event) error) error {
 	e := &schemas.Started{Setting: n.setting}
 	e.JobID, e.Run, e.At = f.job(s.node, n.number), 1, time.Now().UTC()
 	e.EventID = schemas.StartedID(e.JobID, 1)
-	heap.Push(&f.due, dueEpoch{time.Since(f.begin) + seconds(f.epochSeconds(s.node)), s.node})
+	n.due = time.Since(f.begin) + seconds(f.epochSeconds(s.node))
 	return put(e)
 }
 

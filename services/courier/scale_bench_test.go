@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -301,4 +302,43 @@ func (s *scale) sample(b *testing.B, samples, round int) {
 		put(b, js, fleetSample(fmt.Sprint("boot-", round), fleetNodes, n*10))
 	}
 	<-js.PublishAsyncComplete()
+}
+
+// awaitRest waits until processes have used little processor time for a second.
+func awaitRest(b *testing.B, all ...[]int) {
+	b.Helper()
+	pids := slices.Concat(all...)
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	<-tick.C
+	for before, now := 0.0, spentBy(b, pids); now-before > 0.2; before, now = now, spentBy(b,
+		pids) {
+		<-tick.C
+	}
+}
+
+// spentBy returns the processor time of processes in seconds.
+func spentBy(b *testing.B, pids []int) (seconds float64) {
+	b.Helper()
+	for _, pid := range pids {
+		seconds += processSeconds(b, pid)
+	}
+	return seconds
+}
+
+// put publishes a message with events of one subject, without waiting for its acknowledgement.
+func put(b *testing.B, js jetstream.JetStream, events ...schemas.Event) {
+	b.Helper()
+	var message any = events
+	if len(events) == 1 {
+		message = events[0]
+	}
+	data, err := schemas.Marshal(message)
+	if err == nil {
+		_, err = js.PublishAsync(events[0].Subject(), data,
+			jetstream.WithMsgID(schemas.MessageID(events)), jetstream.WithStallWait(time.Minute))
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
 }
