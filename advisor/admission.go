@@ -70,6 +70,13 @@ func (a *Advisor) answerUnderPolicy(request schemas.JobRequest) *schemas.Advice 
 	return advice
 }
 
+// queuedFor returns the number of queued jobs that may run on one of some nodes.
+func (a *Advisor) queuedFor(nodes []string) int {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	return a.cluster.QueuedFor(nodes, a.now())
+}
+
 // seenTicket is the revision of a ticket, and when this advisor first read it. Other advisors' clocks may
 // be wrong.
 type seenTicket struct {

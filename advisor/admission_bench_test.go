@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"fmt"

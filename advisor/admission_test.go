@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"errors"
@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
@@ -23,13 +22,11 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	server := bustest.NewServer(t)
 	b = server.Connect(t)
 	promote(t, b)
-	_, stop = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
-	_, _ = startWith(t, server.Connect(t), advisor.Options{Admission: policy}, nil)
+	_, stop = startWith(t, server.Connect(t), Options{Admission: policy}, nil)
+	_, _ = startWith(t, server.Connect(t), Options{Admission: policy}, nil)
 	q := manyEpochs("", 100*time.Minute)
 	for range 20 { // both advisors must have loaded the regressors
-		await(t, "all regressors", func() bool {
-			return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-		})
+		awaitRegressors(t, b, q)
 	}
 	return b, stop
 }
@@ -83,10 +80,10 @@ func TestProtect_RefusesAJobThatBreaksAPromise(t *testing.T) {
 	}
 	v, a := verdict(t, b, q)
 	if v != schemas.Refused || a.Action != schemas.ActionRefuse || !slices.Equal(a.Admission.Breaks, []string{"old"}) ||
-		!slices.Contains(kinds(a.Menu), schemas.ChoiceStart) {
+		!slices.Contains(kindsOf(a.Menu), schemas.ChoiceStart) {
 		t.Errorf("verdict = %s, breaks %v, menu %v; want refused, breaks old, start on the menu",
 			v, a.Admission.Breaks,
-			kinds(a.Menu))
+			kindsOf(a.Menu))
 	}
 	if s := status(t, b, "new"); s.State != schemas.StateRefused || s.Reason == "" {
 		t.Errorf("status %+v, want refused with its reason", s)
@@ -257,7 +254,7 @@ func started(t *testing.T, b *bus.Bus, stream, subject string, n int) (jobs []st
 var errEnough = errors.New("all expected events were received")
 
 // kinds returns the kinds of choices.
-func kinds(menu []schemas.Choice) []string {
+func kindsOf(menu []schemas.Choice) []string {
 	var all []string
 	for _, c := range menu {
 		all = append(all, c.Kind)

@@ -1,10 +1,7 @@
 package advisor
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -49,37 +46,12 @@ func queuedJob(t *testing.T) []schemas.Event {
 	return []schemas.Event{submitted, admitted, begun}
 }
 
-// run starts an advisor and waits until it answers requests.
-func run(t *testing.T, b *bus.Bus) *Advisor {
-	t.Helper()
-	a := New(b, Options{}, slog.New(slog.DiscardHandler), nil)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	select {
-	case <-a.Answering():
-	case <-time.After(patience):
-		t.Fatal("the advisor does not answer")
-	}
-	return a
-}
-
 // publishAll publishes events of earlier advisors and runners.
 func publishAll(t *testing.T, b *bus.Bus, events []schemas.Event) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
 	for _, e := range events {
 		e.Stamped().At = time.Now().UTC()
-		if _, err := b.Publish(ctx, e); err != nil {
-			t.Fatal(err)
-		}
+		publish(t, b, e)
 	}
 }
 
@@ -88,7 +60,7 @@ func TestAdvisor_RepredictsRunningJobsAfterARestart(t *testing.T) {
 	b := bustest.New(t)
 	events := queuedJob(t)
 	publishAll(t, b, events)
-	a := run(t, b)
+	a := start(t, b)
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	j := a.cluster.Live("mlp-7")
@@ -104,17 +76,9 @@ func TestAdvisor_PublishesTheAdviceOfAnAdmittedJob(t *testing.T) {
 	b := bustest.New(t)
 	events := queuedJob(t)
 	publishAll(t, b, events[:2])
-	run(t, b)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	published := errors.New("stop following")
-	err := b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamAdvice}, func(r bus.Record) error {
-		if r.Event.ID() == schemas.AdmittedID("mlp-7") {
-			return published
-		}
-		return nil
+	start(t, b)
+	await(t, "the advice of the admission", func() bool {
+		records, err := b.Last(within(t), schemas.StreamAdvice, schemas.JobSubject("mlp-7", schemas.EventAdvice))
+		return err == nil && len(records) == 1 && records[0].Event.ID() == schemas.AdmittedID("mlp-7")
 	})
-	if !errors.Is(err, published) {
-		t.Errorf("ADVICE lacks the advice of the admission: %v", err)
-	}
 }

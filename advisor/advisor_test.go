@@ -1,6 +1,7 @@
-package advisor_test
+package advisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
@@ -28,26 +28,18 @@ func within(t testing.TB) context.Context {
 }
 
 // start runs an advisor until the test ends, and returns when it answers requests.
-func start(t testing.TB, b *bus.Bus) *advisor.Advisor {
+func start(t testing.TB, b *bus.Bus) *Advisor {
 	t.Helper()
-	return startMeasured(t, b, nil)
-}
-
-// startMeasured is like start, but registers the metrics.
-func startMeasured(t testing.TB, b *bus.Bus, reg prometheus.Registerer) *advisor.Advisor {
-	t.Helper()
-	a, _ := startWith(t, b, advisor.Options{}, reg)
+	a, _ := startWith(t, b, Options{}, nil)
 	return a
 }
 
-// startWith is like start, with options. The returned function stops the advisor before the test
-// ends.
-func startWith(
-	t testing.TB, b *bus.Bus, o advisor.Options, reg prometheus.Registerer,
-) (a *advisor.Advisor, stop func()) {
+// startWith is like start, with options and metrics. The returned function stops the advisor before the
+// test ends.
+func startWith(t testing.TB, b *bus.Bus, o Options, reg prometheus.Registerer) (a *Advisor, stop func()) {
 	t.Helper()
-	o.Check = 20 * time.Millisecond
-	a = advisor.New(b, o, slog.New(slog.DiscardHandler), reg)
+	o.Check = cmp.Or(o.Check, 20*time.Millisecond)
+	a = New(b, o, slog.New(slog.DiscardHandler), reg)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
@@ -193,6 +185,14 @@ func promoteFitted(t testing.TB, b *bus.Bus, fit advisortest.Fitting) {
 	}
 }
 
+// awaitRegressors waits until an advisor answers a request with all regressors.
+func awaitRegressors(t testing.TB, b *bus.Bus, q schemas.JobRequest) {
+	t.Helper()
+	await(t, "all regressors", func() bool {
+		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
+	})
+}
+
 func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
 	t.Helper()
 	var a schemas.Advice
@@ -214,9 +214,7 @@ func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
 		Nodes:      []string{"node-a"},
 	}
 	promote(t, b)
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
 		t.Errorf("without other jobs: %s, batch size %d, want meets_slo, 4",
 			a.Decision, a.Chosen.BatchSize)
@@ -244,9 +242,7 @@ func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 		JobID: "mlp-1", Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{4, 16, 64},
 		Epochs: 10, SLO: schemas.Duration(time.Hour), Nodes: []string{"node-a"},
 	}
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	if _, err := submit(t, b, q); err != nil {
 		t.Fatal(err)
 	}
@@ -306,9 +302,7 @@ func TestAdvisor_RefusesADamagedRegressor(t *testing.T) {
 	start(t, b)
 	promote(t, b)
 	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	before := predict(t, b, q).Regressors
 	champion, revision, err := b.Champion(within(t), schemas.TargetEpochTime)
 	if err != nil {
@@ -363,9 +357,7 @@ func TestAdvisor_WaitsForTheFilesOfARegressor(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := schemas.JobRequest{Model: advisortest.Model, CPUs: schemas.CPUs{2}, BatchSizes: []int{16}, Epochs: 10}
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 }
 
 func TestAdvisor_Cancel(t *testing.T) {

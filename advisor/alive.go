@@ -62,17 +62,10 @@ func runEvent(j *cluster.Job, outcome, id, reason string, now time.Time) *schema
 // jobs whose epoch is overdue. It cancels queued jobs whose runner is silent, because they would block
 // the queue. While NATS is unreachable neither heartbeats nor events can arrive, so no job is lost.
 func (a *Advisor) watchSilence(ctx context.Context) error {
-	tick := time.NewTicker(a.o.Check)
-	defer tick.Stop()
 	last := a.now()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return every(ctx, a.o.Check, func() {
 		if a.Ready() != nil {
-			continue
+			return
 		}
 		isConnected := a.bus.Connected()
 		now := a.now()
@@ -82,15 +75,7 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 		}
 		last = now
 		a.metrics.observe(a.cluster, now)
-		events := a.foundEvents(now)
-		for _, j := range a.cluster.Silent(now) {
-			if j.State == schemas.StateQueued {
-				events = append(events, cancelledEvent(j, "its runner sends no more heartbeats", now))
-				continue
-			}
-			silent := fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339))
-			events = append(events, runEvent(j, schemas.EventLost, schemas.LostID(j.ID, j.Last), silent, now))
-		}
+		events := append(a.foundEvents(now), a.silentEvents(now)...)
 		overdue := a.overdueQuestions(now)
 		a.mu.Unlock()
 		for _, q := range overdue {
@@ -103,7 +88,20 @@ func (a *Advisor) watchSilence(ctx context.Context) error {
 			a.log.Warn("heartbeats of a job", "job_id", e.JobID, "outcome", e.Outcome, "reason", e.Reason)
 			a.record(ctx, e)
 		}
+	})
+}
+
+// silentEvents returns the events that end the silent jobs. The caller holds the lock.
+func (a *Advisor) silentEvents(now time.Time) (all []*schemas.Ended) {
+	for _, j := range a.cluster.Silent(now) {
+		if j.State == schemas.StateQueued {
+			all = append(all, cancelledEvent(j, "its runner sends no more heartbeats", now))
+			continue
+		}
+		silent := fmt.Sprintf("silent since %s", j.LastSeen.UTC().Format(time.RFC3339))
+		all = append(all, runEvent(j, schemas.EventLost, schemas.LostID(j.ID, j.Last), silent, now))
 	}
+	return all
 }
 
 // resetSilence lets the silence of all jobs begin now: heartbeats could not arrive, or have arrived but are

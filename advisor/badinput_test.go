@@ -1,11 +1,8 @@
-package advisor_test
+package advisor
 
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,79 +11,6 @@ import (
 	"courier/bus/bustest"
 	"courier/schemas"
 )
-
-// badInputs lists the tests for each kind of invalid job or request.
-var badInputs = []struct {
-	input string
-	tests []string // folder/Test
-}{
-	{"impossible SLOs", []string{"advisor/decide/TestDecide", "advisor/decide/TestDecide_OffersChoicesThatKeepTheSLO"}},
-	{"deadlines in the past", []string{"advisor/decide/TestDecide_PromisesNothingAfterTheDeadline"}},
-	{
-		"duplicate job IDs",
-		[]string{
-			"advisor/TestAdvisor_RepeatedSubmitReturnsTheFirstAdvice",
-			"bus/TestPublishOnce_StoresOneEventPerSubject",
-		},
-	},
-	{
-		"epochs out of order or twice",
-		[]string{
-			"advisor/cluster/TestCluster_ApplyIgnoresOldEvents",
-			"advisor/cluster/TestCluster_ReplaysToTheSameState",
-		},
-	},
-	{
-		"a job that never reports",
-		[]string{"advisor/decide/TestDecide_PromisesNothingAfterTheDeadline", "advisor/cluster/TestCluster_Silent"},
-	},
-	{"clocks that disagree", []string{"advisor/cluster/TestCluster_CorrectsTheClockOfTheRunner"}},
-	{
-		"cancelled jobs",
-		[]string{"advisor/TestAdvisor_Cancel", "advisor/TestQueue_StartsFittingJobsByDeadline"},
-	},
-	{"unknown jobs", []string{"advisor/TestAdvisor_NamesTheInvalidField"}},
-	{
-		"a thousand submissions at once",
-		[]string{
-			"advisor/TestAdvisor_AnswersAThousandConcurrentSubmissions",
-			"advisor/TestProtect_AdmitsOnlyJobsThatFitConcurrently",
-		},
-	},
-	{
-		"regressors that are missing",
-		[]string{"advisor/decide/TestDecide_WithoutRegressorsHasNoFigures", "advisor/decide/TestDecide"},
-	},
-	{
-		"regressors of another format",
-		[]string{"regress/treefile/TestLoad_RefusesManifests"},
-	},
-	{"a regressor that is damaged", []string{"advisor/TestAdvisor_RefusesADamagedRegressor"}},
-	{
-		"requests that are wrong",
-		[]string{
-			"advisor/TestAdvisor_NamesTheInvalidField", "schemas/TestDecodeRequest_NamesTheWrongField",
-		},
-	},
-}
-
-// Every test in badInputs exists.
-func TestBadInputs_AreAllTested(t *testing.T) {
-	for _, row := range badInputs {
-		for _, test := range row.tests {
-			files, err := filepath.Glob(filepath.Join("..", filepath.Dir(test), "*_test.go"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !slices.ContainsFunc(files, func(file string) bool {
-				text, err := os.ReadFile(file)
-				return err == nil && strings.Contains(string(text), "func "+filepath.Base(test)+"(")
-			}) {
-				t.Errorf("%s: test %s does not exist", row.input, test)
-			}
-		}
-	}
-}
 
 // Regardless of the number of concurrent submissions and of the advisor, each gets its answer and
 // is recorded once.

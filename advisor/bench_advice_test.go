@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"context"
@@ -29,7 +29,7 @@ func benchAdvice(b *testing.B, jobs int) {
 	start(b, served)
 	promote(b, served)
 	q := advisortest.Request()
-	await(b, "all regressors", func() bool { return len(predict(b, client, q).Regressors) == len(schemas.Targets()) })
+	awaitRegressors(b, client, q)
 	for n := range jobs {
 		e := advisortest.StartedEvent(fmt.Sprint("job-", n), 1)
 		e.Epochs, e.Nodes = epochs, []string{fmt.Sprint("node-", n/10)}

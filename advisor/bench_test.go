@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"fmt"
@@ -23,20 +23,8 @@ func BenchmarkRequests(b *testing.B) {
 	start(b, bus)
 	promote(b, bus)
 	q := advisortest.Request()
-	await(b, "all regressors", func() bool {
-		var a schemas.Advice
-		return bus.Request(within(b), schemas.SubjectJobPredict, &q, &a) == nil &&
-			len(a.Regressors) == len(schemas.Targets())
-	})
-	nc, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
+	awaitRegressors(b, bus, q)
+	nc, js := connect(b, server.URL())
 	if _, err := js.CreateStream(within(b), jetstream.StreamConfig{
 		Name:     "PLAIN",
 		Subjects: []string{"plain.kept"},
@@ -57,11 +45,7 @@ func BenchmarkRequests(b *testing.B) {
 	if err := nc.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	asker, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer asker.Close()
+	asker, _ := connect(b, server.URL())
 	data, err := schemas.Marshal(&q)
 	if err != nil {
 		b.Fatal(err)

@@ -34,7 +34,7 @@
 //
 //  1. serve.go; owner.go for a person, who may change their own jobs only
 //  2. submit.go, cancel.go, status.go: one file for each kind of request
-//  3. answer.go, or admission.go under a policy, which may queue a job: queue.go starts it later
+//  3. the answer, or admission.go under a policy, which may queue a job: queue.go starts it later
 //  4. log.go: what only the event log knows
 //
 // # Observe, test

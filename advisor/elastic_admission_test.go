@@ -1,10 +1,9 @@
-package advisor_test
+package advisor
 
 import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/bus"
 	"courier/bus/bustest"
@@ -30,7 +29,7 @@ type elasticServer struct {
 	t *testing.T
 }
 
-func newElasticServer(t *testing.T, o advisor.Options, nodes ...string) *elasticServer {
+func newElasticServer(t *testing.T, o Options, nodes ...string) *elasticServer {
 	t.Helper()
 	server := bustest.NewServer(t)
 	s := &elasticServer{server.Connect(t), t}
@@ -93,8 +92,8 @@ func (s *elasticServer) run(q schemas.JobRequest, cpus uint32) {
 func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionProtect, schemas.AdmissionQueue} {
 		t.Run(policy, func(t *testing.T) {
-			b := newElasticServer(t, advisor.Options{
-				Admission: policy, MoveCPUs: advisor.MovesOn,
+			b := newElasticServer(t, Options{
+				Admission: policy, MoveCPUs: MovesOn,
 			}, "node-a")
 			old := b.request("old", 4*time.Hour, "node-a")
 			old.Epochs = 3000
@@ -150,22 +149,22 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 		wantLoan []schemas.Loan
 	}{
 		{
-			name: "free CPUs, moves off", moves: advisor.MovesOff,
+			name: "free CPUs, moves off", moves: MovesOff,
 			prepare: func(b *elasticServer) { longRun(b, "old", "node-a", 1) },
 			nodes:   []string{"node-a"}, want: true, cpus: 1, on: []string{"node-a"},
 		},
 		{
-			name: "no free CPUs, moves off", moves: advisor.MovesOff,
+			name: "no free CPUs, moves off", moves: MovesOff,
 			prepare: func(b *elasticServer) { longRun(b, "old", "node-a", 2) },
 			nodes:   []string{"node-a"},
 		},
 		{
-			name: "no free CPUs, dry run", moves: advisor.MovesDryRun,
+			name: "no free CPUs, dry run", moves: MovesDryRun,
 			prepare: func(b *elasticServer) { longRun(b, "old", "node-a", 2) },
 			nodes:   []string{"node-a"},
 		},
 		{
-			name: "free CPUs of another node, dry run", moves: advisor.MovesDryRun,
+			name: "free CPUs of another node, dry run", moves: MovesDryRun,
 			prepare: func(b *elasticServer) {
 				longRun(b, "old", "node-a", 2)
 				longRun(b, "neighbour", "node-b", 2)
@@ -174,7 +173,7 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 			want: true, cpus: 1, on: []string{"node-c"},
 		},
 		{
-			name: "two nodes", moves: advisor.MovesOn,
+			name: "two nodes", moves: MovesOn,
 			prepare: func(b *elasticServer) {
 				longRun(b, "old", "node-a", 2)
 				longRun(b, "neighbour", "node-b", 2)
@@ -184,12 +183,12 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 			wantLoan: []schemas.Loan{loan("old"), loan("neighbour")},
 		},
 		{
-			name: "two nodes of which one has no free CPU, moves off", moves: advisor.MovesOff,
+			name: "two nodes of which one has no free CPU, moves off", moves: MovesOff,
 			prepare: func(b *elasticServer) { longRun(b, "old", "node-a", 2) },
 			nodes:   []string{"node-a", "node-b"},
 		},
 		{
-			name: "a lender on another node", moves: advisor.MovesOn, rigid: 1,
+			name: "a lender on another node", moves: MovesOn, rigid: 1,
 			prepare: func(b *elasticServer) {
 				tight := b.request("tight", 800*time.Second, "node-a") // 750 s of work
 				tight.CPUs, tight.Elastic = schemas.CPUs{2}, false
@@ -201,7 +200,7 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newElasticServer(t, advisor.Options{
+			b := newElasticServer(t, Options{
 				Admission: schemas.AdmissionProtect, MoveCPUs: test.moves,
 			}, "node-a", "node-b", "node-c")
 			test.prepare(b)
@@ -233,8 +232,8 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 // The status of a running job has the CPUs that it has given up, and a job that waits for them is
 // admitted, although no epoch has ended.
 func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
-	s := newElasticServer(t, advisor.Options{
-		Admission: schemas.AdmissionQueue, MoveCPUs: advisor.MovesOn,
+	s := newElasticServer(t, Options{
+		Admission: schemas.AdmissionQueue, MoveCPUs: MovesOn,
 	}, "node-a")
 	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
 	waiting := s.request("waiting", 0, "node-a")
@@ -269,17 +268,15 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 	for _, test := range []struct {
 		moves    string
 		isDryRun bool
-	}{{"", true}, {advisor.MovesDryRun, true}, {advisor.MovesOn, false}, {advisor.MovesOff, false}} {
+	}{{"", true}, {MovesDryRun, true}, {MovesOn, false}, {MovesOff, false}} {
 		t.Run(test.moves, func(t *testing.T) {
 			server := bustest.NewServer(t)
 			b := server.Connect(t)
 			promote(t, b)
-			startWith(t, server.Connect(t), advisor.Options{MoveCPUs: test.moves}, nil)
+			startWith(t, server.Connect(t), Options{MoveCPUs: test.moves}, nil)
 			q := manyEpochs("a", 1000*time.Second)
 			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
-			await(t, "all regressors", func() bool {
-				return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-			})
+			awaitRegressors(t, b, q)
 			if _, err := submit(t, b, q); err != nil {
 				t.Fatal(err)
 			}
@@ -296,7 +293,7 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 				a = records[0].Event.(*schemas.Advice)
 				return true
 			})
-			if test.moves == advisor.MovesOff {
+			if test.moves == MovesOff {
 				if a.Move != nil || a.Action == schemas.ActionCPUs {
 					t.Errorf("advice %s with move %+v, want none", a.Action, a.Move)
 				}

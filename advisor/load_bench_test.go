@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"context"
@@ -25,9 +25,7 @@ func startCrowd(b *testing.B, server *bustest.Server) *bus.Bus {
 	promote(b, bus)
 	start(b, server.Connect(b))
 	q := advisortest.Request()
-	await(b, "all regressors", func() bool {
-		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(b, bus, q)
 	for n := range 1000 {
 		q.JobID, q.Nodes, q.SLO = fmt.Sprintf("job-%04d", n), []string{fmt.Sprintf("node-%02d",
 			n%100)}, schemas.Duration(time.Hour)
@@ -55,11 +53,7 @@ func percentile(values []time.Duration, p float64) float64 {
 func BenchmarkUnderLoad(b *testing.B) {
 	server := bustest.NewServer(b)
 	bus := startCrowd(b, server)
-	asker, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer asker.Close()
+	asker, _ := connect(b, server.URL())
 	q := advisortest.Request()
 	q.Nodes = []string{"node-50"}
 	data, err := schemas.Marshal(&q)
@@ -149,24 +143,14 @@ func BenchmarkThroughput(b *testing.B) {
 	promote(b, bus)
 	start(b, server.Connect(b))
 	q := advisortest.Request()
-	await(b, "all regressors", func() bool {
-		return len(predict(b, bus, q).Regressors) == len(schemas.Targets())
-	})
-	echo, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer echo.Close()
+	awaitRegressors(b, bus, q)
+	echo, _ := connect(b, server.URL())
 	if _, err := echo.Subscribe("plain.echo", func(m *nats.Msg) {
 		_ = m.Respond(m.Data)
 	}); err != nil {
 		b.Fatal(err)
 	}
-	asker, err := nats.Connect(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer asker.Close()
+	asker, _ := connect(b, server.URL())
 	data, err := schemas.Marshal(&q)
 	if err != nil {
 		b.Fatal(err)

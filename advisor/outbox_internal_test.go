@@ -2,7 +2,6 @@ package advisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -186,36 +185,17 @@ func TestOutbox_EndsWithItsContext(t *testing.T) {
 // A stopping advisor publishes the unsent advice first.
 func TestAdvisor_PublishesUnsentAdviceBeforeItStops(t *testing.T) {
 	b := bustest.New(t)
-	a := advisorBehindLog(t, b, Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	<-a.Answering()
+	a, stop := startWith(t, b, Options{}, nil)
 	for n := range uint64(200) {
 		advice := adviceFor(fmt.Sprint("job-", n), 1)
 		advice.At, advice.Decision = time.Now().UTC(), schemas.Exploring
 		advice.Chosen = &schemas.Alternative{BatchSize: 1, CPUs: 1, Epochs: 1}
 		a.outbox.addAdvice(advice)
 	}
-	cancel()
-	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
-	}
+	stop()
 	last := schemas.JobSubject("job-199", schemas.EventAdvice)
-	records, err := b.Last(inTime(t), streamOf(t, schemas.EventAdvice), last)
+	records, err := b.Last(within(t), schemas.StreamAdvice, last)
 	if err != nil || len(records) != 1 || a.outbox.unsentRisks() != 0 {
 		t.Errorf("last advice in the log: got %+v, error %v; want one", records, err)
 	}
-}
-
-// streamOf returns the stream of a job event.
-func streamOf(t *testing.T, event string) string {
-	t.Helper()
-	for _, s := range schemas.Streams() {
-		if slices.Contains(s.Subjects, schemas.JobSubject("*", event)) {
-			return s.Name
-		}
-	}
-	t.Fatalf("no stream stores %s", event)
-	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"courier/advisor/cluster"
 	"courier/schemas"
 )
 
@@ -147,9 +148,8 @@ func (a *Advisor) ownerOf(ctx context.Context, id string) (user string, known bo
 	if certain {
 		return user, true, nil
 	}
-	recorded, inLog, err := a.ownerInLog(ctx, id)
-	if err != nil || inLog {
-		return recorded, inLog, err
+	if j, err := a.recorded(ctx, id); err != nil || j != nil {
+		return ownerIn(j), j != nil, err
 	}
 	return user, known, nil
 }
@@ -160,36 +160,17 @@ func (a *Advisor) owner(id string) (user string, known, certain bool) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	j := a.cluster.Job(id)
-	switch {
-	case j == nil:
-		return "", false, false
-	case j.Request != nil:
-		return j.Request.User, true, true
-	}
-	return j.User, true, j.IsPending()
+	return ownerIn(j), j != nil, j != nil && (j.Request != nil || j.IsPending())
 }
 
-// ownerInLog returns the owner of a job according to the event log.
-func (a *Advisor) ownerInLog(ctx context.Context, id string) (user string, known bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	submitted, err := a.submission(ctx, id)
-	if err != nil {
-		return "", false, err
+func ownerIn(j *cluster.Job) string {
+	switch {
+	case j == nil:
+		return ""
+	case j.Request != nil:
+		return j.Request.User
 	}
-	if submitted != nil {
-		return submitted.Request.User, true, nil
-	}
-	started, err := a.bus.Last(ctx, schemas.StreamJob, schemas.JobSubject(id, schemas.EventStarted))
-	if err != nil {
-		return "", false, a.logUnavailable(id, err)
-	}
-	for _, r := range started {
-		if e, ok := r.Event.(*schemas.Started); ok {
-			return e.User, true, nil
-		}
-	}
-	return "", false, nil
+	return j.User
 }
 
 // forbid counts and logs an action that a person may not take, and returns the error.

@@ -124,21 +124,13 @@ func (a *Advisor) noteSaved(s bus.Snapshot) {
 
 // keepSnapshots stores the state regularly, also during the replay.
 func (a *Advisor) keepSnapshots(ctx context.Context) error {
-	tick := time.NewTicker(a.o.Check)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
+	return every(ctx, a.o.Check, func() {
+		if a.snapshotDue(time.Now()) && a.bus.Connected() {
+			writing, cancel := context.WithTimeout(ctx, snapshotTimeout)
+			defer cancel()
+			a.snapshot(writing, a.o.SnapshotEvents/2)
 		}
-		if !a.snapshotDue(time.Now()) || !a.bus.Connected() {
-			continue
-		}
-		writing, cancel := context.WithTimeout(ctx, snapshotTimeout)
-		a.snapshot(writing, a.o.SnapshotEvents/2)
-		cancel()
-	}
+	})
 }
 
 // snapshotDue reports whether enough events or enough time have passed for the next snapshot.

@@ -20,33 +20,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for ctx := inTime(t); !ok(); {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("timeout waiting for %s", what)
-		}
-	}
-}
-
 // jobPublisher publishes the events of jobs: submitted, started, and some epochs.
 type jobPublisher struct {
 	t *testing.T
 	b *bus.Bus
-}
-
-func (r *jobPublisher) publish(e schemas.Event) uint64 {
-	r.t.Helper()
-	sequence, err := r.b.Publish(inTime(r.t), e)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return sequence
 }
 
 func stampOf(job, id string, run uint32) schemas.JobStamp {
@@ -65,17 +42,17 @@ func (r *jobPublisher) beginRun(n int) (job string, last uint64) {
 	q := nightly(3)
 	q.JobID = fmt.Sprint("job-", n)
 	a := advisorBehindLog(r.t, r.b, Options{})
-	if _, err := a.submit(inTime(r.t), q); err != nil {
+	if _, err := a.submit(within(r.t), q); err != nil {
 		r.t.Fatal(err)
 	}
-	return q.JobID, r.publish(&schemas.Started{
+	return q.JobID, publish(r.t, r.b, &schemas.Started{
 		JobStamp: stampOf(q.JobID, schemas.StartedID(q.JobID, 1), 1), Setting: settingOn(n),
 	})
 }
 
 func (r *jobPublisher) epoch(n int, number uint32) uint64 {
 	job := fmt.Sprint("job-", n)
-	return r.publish(&schemas.Epoch{
+	return publish(r.t, r.b, &schemas.Epoch{
 		JobStamp: stampOf(job, schemas.EpochID(job, 1, number), 1), Setting: settingOn(n),
 		Epoch: number, DurationSeconds: float64(n%5 + 1), DurationSource: schemas.DurationReported,
 	})
@@ -83,7 +60,7 @@ func (r *jobPublisher) epoch(n int, number uint32) uint64 {
 
 func (r *jobPublisher) end(n int) uint64 {
 	job := fmt.Sprint("job-", n)
-	return r.publish(&schemas.Ended{
+	return publish(r.t, r.b, &schemas.Ended{
 		JobStamp: stampOf(job, schemas.EndedID(job, 1, schemas.EventFinished), 1),
 		Setting:  settingOn(n), Outcome: schemas.EventFinished, EpochsDone: 3,
 	})
@@ -109,7 +86,7 @@ func (r *jobPublisher) jobs(from, until int) (last uint64) {
 func runAndKill(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
 	t.Helper()
 	a := advisorBehindLog(t, b, o)
-	if err := a.restore(inTime(t)); err != nil {
+	if err := a.restore(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, kill := context.WithCancel(context.Background())
@@ -121,12 +98,12 @@ func runAndKill(t *testing.T, b *bus.Bus, applied, saved uint64, o Options) {
 			t.Error(err)
 		}
 	}()
-	eventually(t, "the advisor to come that far", func() bool {
+	await(t, "the advisor to come that far", func() bool {
 		a.mu.RLock()
 		defer a.mu.RUnlock()
 		return a.applied >= applied
 	})
-	eventually(t, "a snapshot", func() bool { return restoredAdvisor(t, b).applied >= saved })
+	await(t, "a snapshot", func() bool { return restoredAdvisor(t, b).applied >= saved })
 }
 
 // frequentSnapshots makes an advisor store its state after each event.
@@ -136,7 +113,7 @@ var frequentSnapshots = Options{
 
 func storedSnapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 	t.Helper()
-	all, err := b.Snapshots(inTime(t), snapshotKind, cluster.SnapshotVersion)
+	all, err := b.Snapshots(within(t), snapshotKind, cluster.SnapshotVersion)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +125,7 @@ func storedSnapshots(t *testing.T, b *bus.Bus) []bus.Snapshot {
 func replayed(t *testing.T, a *Advisor) []byte {
 	t.Helper()
 	o := bus.FollowOptions{Stream: schemas.StreamJob, From: a.applied + 1}
-	if err := a.bus.(*bus.Bus).Read(inTime(t), o, func(r bus.Record) error {
+	if err := a.bus.(*bus.Bus).Read(within(t), o, func(r bus.Record) error {
 		a.apply(r, false)
 		return nil
 	}); err != nil {
@@ -169,7 +146,7 @@ func replayed(t *testing.T, a *Advisor) []byte {
 func restoredAdvisor(t *testing.T, b *bus.Bus) *Advisor {
 	t.Helper()
 	a := advisorBehindLog(t, b, Options{})
-	if err := a.restore(inTime(t)); err != nil {
+	if err := a.restore(within(t)); err != nil {
 		t.Fatal(err)
 	}
 	return a
@@ -198,15 +175,8 @@ func TestRestore_AfterACrashEqualsAFullReplay(t *testing.T) {
 func TestRun_StoresTheStateWhenItStops(t *testing.T) {
 	b := bustest.New(t)
 	last := (&jobPublisher{t, b}).jobs(0, 4)
-	a := advisorBehindLog(t, b, Options{})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	<-a.Answering()
+	_, stop := startWith(t, b, Options{}, nil)
 	stop()
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
 	if next := restoredAdvisor(t, b); next.applied < last {
 		t.Errorf("the next start begins from event %d, want %d", next.applied, last)
 	}
@@ -249,7 +219,7 @@ func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 			b := bustest.New(t)
 			r := &jobPublisher{t, b}
 			last := r.jobs(0, 2)
-			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
+			place, err := b.StreamInfo(within(t), schemas.StreamJob)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -260,7 +230,7 @@ func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 			if c.change(&s); c.encode == nil {
 				c.encode = frozen.Encode
 			}
-			if err := b.SaveSnapshot(inTime(t), s, c.encode); err != nil {
+			if err := b.SaveSnapshot(within(t), s, c.encode); err != nil {
 				t.Fatal(err)
 			}
 			next := restoredAdvisor(t, b)
@@ -283,7 +253,7 @@ func TestRestore_SkipsUnusableSnapshots(t *testing.T) {
 func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	b := bustest.New(t)
 	r := &jobPublisher{t, b}
-	place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
+	place, err := b.StreamInfo(within(t), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,33 +263,24 @@ func TestSnapshots_OfTwoAdvisors(t *testing.T) {
 	}
 	encode := func(w io.Writer) error { _, err := io.WriteString(w, "of a newer advisor"); return err }
 	for range 3 {
-		if err := b.SaveSnapshot(inTime(t), other, encode); err != nil {
+		if err := b.SaveSnapshot(within(t), other, encode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 2)
-	for range cap(ended) {
-		a := advisorBehindLog(t, b, frequentSnapshots)
-		go func() { ended <- a.Run(ctx) }()
-		<-a.Answering()
-	}
+	_, stopFirst := startWith(t, b, frequentSnapshots, nil)
+	_, stopSecond := startWith(t, b, frequentSnapshots, nil)
 	last := r.jobs(0, 20)
-	eventually(t, "a snapshot of the last event", func() bool {
+	await(t, "a snapshot of the last event", func() bool {
 		all := storedSnapshots(t, b)
 		return len(all) > 0 && all[0].Sequence >= last
 	})
-	stop()
-	for range cap(ended) {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}
+	stopFirst()
+	stopSecond()
 	// An advisor that stops between storing a snapshot and removing older ones leaves an extra one.
 	if n := len(storedSnapshots(t, b)); n < 1 || n > 2*keptSnapshots {
 		t.Errorf("got %d snapshots, want 1 to %d", n, 2*keptSnapshots)
 	}
-	newer, err := b.Snapshots(inTime(t), snapshotKind, cluster.SnapshotVersion+1)
+	newer, err := b.Snapshots(within(t), snapshotKind, cluster.SnapshotVersion+1)
 	if err != nil || len(newer) != 3 {
 		t.Errorf("got %d snapshots of the other version, error %v; want 3", len(newer), err)
 	}
@@ -341,19 +302,12 @@ func TestRestore_KeepsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	runAndKill(t, b, last, last, frequentSnapshots)
 	r.epoch(1, 1)
 	dropped := r.epoch(1, 2)
-	dropEvents(t, server.URL(), dropped)
-	a := advisorBehindLog(t, b, Options{})
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx) }()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	<-a.Answering()
-	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: job})
+	_, js := connect(t, server.URL())
+	if err := jobStream(t, js).Purge(within(t), jetstream.WithPurgeSequence(dropped)); err != nil {
+		t.Fatal(err)
+	}
+	a := start(t, b)
+	reply, err := a.status(within(t), &schemas.JobStatusRequest{JobID: job})
 	s, ok := reply.(schemas.JobStatus)
 	if err != nil || !ok || s.State != schemas.StateRunning || s.User != "ada" ||
 		s.SLOSeconds != 3600 || s.EpochsDone != 2 {
@@ -361,28 +315,41 @@ func TestRestore_KeepsARunningJobWhoseEventsAreDropped(t *testing.T) {
 	}
 	q := nightly(3)
 	q.JobID = job
-	if again, err := a.submit(inTime(t), q); err != nil || adviceOf(t, again) == nil {
+	if again, err := a.submit(within(t), q); err != nil || again == nil {
 		t.Errorf("the same request again = %v, %v, want its first advice", again, err)
 	}
 }
 
-// dropEvents drops the events of JOB before a sequence.
-func dropEvents(t *testing.T, url string, before uint64) {
+// connect connects to a server as an operator does, who changes streams.
+func connect(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
+	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := js.Stream(inTime(t), schemas.StreamJob)
+	return nc, js
+}
+
+func jobStream(t testing.TB, js jetstream.JetStream) jetstream.Stream {
+	t.Helper()
+	stream, err := js.Stream(within(t), schemas.StreamJob)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := stream.Purge(inTime(t), jetstream.WithPurgeSequence(before)); err != nil {
+	return stream
+}
+
+// limit sets the size of JOB.
+func limit(t testing.TB, js jetstream.JetStream, bytes int64) {
+	t.Helper()
+	config := jobStream(t, js).CachedInfo().Config
+	config.MaxBytes = bytes
+	if _, err := js.UpdateStream(within(t), config); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -429,11 +396,11 @@ func TestSnapshots_AreStoredWhileEventsArrive(t *testing.T) {
 	log := &jobPublisher{t, b}
 	job, _ := log.beginRun(1)
 	a := advisorBehindLog(t, b, Options{SnapshotInterval: time.Nanosecond})
-	if err := a.restore(inTime(t)); err != nil {
+	if err := a.restore(within(t)); err != nil {
 		t.Fatal(err)
 	}
 
-	ctx, stop := context.WithCancel(inTime(t))
+	ctx, stop := context.WithCancel(within(t))
 	var parts sync.WaitGroup
 	parts.Go(func() {
 		_ = b.Follow(ctx, bus.FollowOptions{Stream: schemas.StreamJob, From: 1}, func(r bus.Record) error {
@@ -453,7 +420,7 @@ func TestSnapshots_AreStoredWhileEventsArrive(t *testing.T) {
 		}
 	})
 	for range 50 {
-		if err := a.trySnapshot(inTime(t), 0); err != nil {
+		if err := a.trySnapshot(within(t), 0); err != nil {
 			t.Error(err)
 			break
 		}

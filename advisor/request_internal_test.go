@@ -22,30 +22,11 @@ func advisorBehindLog(t *testing.T, b *bus.Bus, o Options) *Advisor {
 	return New(b, o, slog.New(slog.DiscardHandler), nil)
 }
 
-// patience is the timeout of conditions in tests. It only guards against hanging.
-const patience = 5 * time.Minute
-
-func inTime(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 func nightly(epochs int) *schemas.JobRequest {
 	return &schemas.JobRequest{
 		JobID: "nightly", Model: "m", CPUs: schemas.CPUs{1}, Epochs: epochs, User: "ada",
 		SLO: schemas.Duration(time.Hour),
 	}
-}
-
-// adviceOf returns the advice of a reply, which is already encoded for a new job.
-func adviceOf(t *testing.T, reply any) *schemas.Advice {
-	t.Helper()
-	a, ok := reply.(*schemas.Advice)
-	if !ok || a == nil {
-		t.Fatalf("got reply %T %v, want the first advice", reply, reply)
-	}
-	return a
 }
 
 // The same request gets its first advice, and a different one a conflict. This also holds if memory
@@ -71,22 +52,21 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 			t.Run(policy+", "+memory.name, func(t *testing.T) {
 				b := bustest.New(t)
 				o := Options{Admission: policy}
-				if _, err := advisorBehindLog(t, b, o).submit(inTime(t), nightly(3)); err != nil {
+				if _, err := advisorBehindLog(t, b, o).submit(within(t), nightly(3)); err != nil {
 					t.Fatal(err)
 				}
 				first := recordedAdvice(t, b)
 				a := advisorBehindLog(t, b, o)
 				memory.recordOutcome(a.cluster)
-				reply, err := a.submit(inTime(t), nightly(3))
+				reply, err := a.submit(within(t), nightly(3))
 				if err != nil {
 					t.Fatal(err)
 				}
-				got := adviceOf(t, reply)
-				if !got.At.Equal(first.At) || got.EventID != first.EventID {
+				if got := reply.(*schemas.Advice); !got.At.Equal(first.At) || got.EventID != first.EventID {
 					t.Errorf("advice %s of %s, want the advice of the first request, at %s",
 						got.EventID, got.At, first.At)
 				}
-				_, err = a.submit(inTime(t), nightly(4))
+				_, err = a.submit(within(t), nightly(4))
 				if !errors.Is(err, schemas.ErrConflict) {
 					t.Errorf("submit with another body = %v, want conflict", err)
 				}
@@ -105,7 +85,7 @@ func finish(c *cluster.Cluster, id string) {
 func recordedAdvice(t *testing.T, b *bus.Bus) *schemas.Advice {
 	t.Helper()
 	subject := schemas.JobSubject("nightly", schemas.EventSubmitted)
-	records, err := b.Last(inTime(t), schemas.StreamJob, subject)
+	records, err := b.Last(within(t), schemas.StreamJob, subject)
 	if err != nil || len(records) != 1 {
 		t.Fatalf("found %d submissions, want 1 (%v)", len(records), err)
 	}
@@ -128,12 +108,12 @@ func TestSubmit_ReturnsUnavailableWithoutTheLog(t *testing.T) {
 // A job that is only in the log has a status, and only its owner may cancel it.
 func TestStatus_ReadsTheLog(t *testing.T) {
 	b := bustest.New(t)
-	if _, err := advisorBehindLog(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
+	if _, err := advisorBehindLog(t, b, Options{}).submit(within(t), nightly(3)); err != nil {
 		t.Fatal(err)
 	}
 	a := advisorBehindLog(t, b, Options{})
 	a.applied = math.MaxUint64 // as if it had applied everything and dropped the job
-	reply, err := a.status(inTime(t), &schemas.JobStatusRequest{JobID: "nightly"})
+	reply, err := a.status(within(t), &schemas.JobStatusRequest{JobID: "nightly"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,17 +122,17 @@ func TestStatus_ReadsTheLog(t *testing.T) {
 		t.Errorf("got status %+v, want submitted by ada", reply)
 	}
 	cancel := &schemas.JobCancelRequest{JobID: "nightly"}
-	if _, err := a.personCancel(inTime(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
+	if _, err := a.personCancel(within(t), "bob", cancel); !errors.Is(err, schemas.ErrForbidden) {
 		t.Errorf("cancel of ada's job by bob = %v, want forbidden", err)
 	}
 	for range 2 { // a repetition has no effect
-		reply, err = a.personCancel(inTime(t), "ada", cancel)
+		reply, err = a.personCancel(within(t), "ada", cancel)
 		if s, ok := reply.(schemas.JobStatus); err != nil || !ok || s.State != schemas.StateCancelled {
 			t.Errorf("cancel by the owner = %+v, %v, want cancelled", reply, err)
 		}
 	}
 	unknown := &schemas.JobStatusRequest{JobID: "unknown"}
-	if _, err := a.status(inTime(t), unknown); !errors.Is(err, schemas.ErrNotFound) {
+	if _, err := a.status(within(t), unknown); !errors.Is(err, schemas.ErrNotFound) {
 		t.Errorf("status of an unknown job = %v, want not_found", err)
 	}
 }

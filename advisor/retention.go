@@ -22,25 +22,17 @@ const (
 // keepLog regularly compares the limits of JOB with the needs of the running jobs. It reports the
 // headroom, and widens the limits up to Options.MaxLogBytes.
 func (a *Advisor) keepLog(ctx context.Context) error {
-	tick := time.NewTicker(retentionCheck)
-	defer tick.Stop()
 	warned := time.Time{}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	return every(ctx, retentionCheck, func() {
 		if a.Ready() != nil || !a.bus.Connected() {
-			continue
+			return
 		}
 		err := a.checkLog(ctx)
 		if err != nil && ctx.Err() == nil && time.Since(warned) > time.Hour {
 			warned = time.Now()
-			a.log.Warn("JOB stream may drop events of running jobs, widen it manually",
-				"error", err)
+			a.log.Warn("JOB stream may drop events of running jobs, widen it manually", "error", err)
 		}
-	}
+	})
 }
 
 // checkLog compares the limits once.

@@ -9,9 +9,6 @@ import (
 	"courier/bus"
 	"courier/bus/bustest"
 	"courier/schemas"
-
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // runningSince returns a state with running jobs with these first sequences; the job with sequence
@@ -89,7 +86,8 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			server := bustest.NewServer(t)
 			b := server.Connect(t)
-			limit(t, server.URL(), c.limit)
+			_, js := connect(t, server.URL())
+			limit(t, js, c.limit)
 			_, last := (&jobPublisher{t, b}).beginRun(1)
 			a := restoredAdvisor(t, b)
 			a.o.MaxLogBytes = c.ceiling
@@ -97,36 +95,13 @@ func TestCheckLog_WidensTheStream(t *testing.T) {
 			if a.applied != last || a.cluster.RunningJobs() != 1 {
 				t.Fatalf("after event %d: got %d running jobs, want 1", a.applied, a.cluster.RunningJobs())
 			}
-			if err := a.checkLog(inTime(t)); err != nil {
+			if err := a.checkLog(within(t)); err != nil {
 				t.Fatal(err)
 			}
-			place, err := b.StreamInfo(inTime(t), schemas.StreamJob)
+			place, err := b.StreamInfo(within(t), schemas.StreamJob)
 			if err != nil || place.MaxBytes != c.want {
 				t.Errorf("got size limit %d, error %v; want %d", place.MaxBytes, err, c.want)
 			}
 		})
-	}
-}
-
-// limit sets the size of JOB as an operator does.
-func limit(t *testing.T, url string, bytes int64) {
-	t.Helper()
-	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	stream, err := js.Stream(inTime(t), schemas.StreamJob)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := stream.CachedInfo().Config
-	config.MaxBytes = bytes
-	if _, err := js.UpdateStream(inTime(t), config); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"context"
@@ -20,9 +20,7 @@ func TestAdvisor_WarnsBeforeSLOIsLost(t *testing.T) {
 	promote(t, b)
 	q := manyEpochs("mlp-1", 950*time.Second)
 	q.BatchSizes = []int{16, 64}
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	var advice schemas.Advice
 	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &advice); err != nil {
 		t.Fatal(err)
@@ -68,9 +66,7 @@ func TestAdvisor_WarnsOfAnOverdueEpoch(t *testing.T) {
 	promote(t, b)
 	q := manyEpochs("mlp-1", 8500*time.Millisecond)
 	q.BatchSizes, q.Epochs = []int{16}, 10
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	if err := b.Request(within(t), schemas.SubjectJobSubmit, &q, &schemas.Advice{}); err != nil {
 		t.Fatal(err)
 	}

@@ -67,17 +67,23 @@ func (a *Advisor) runParts(ctx context.Context) error {
 
 // reportReplay logs the progress of the replay until it is complete.
 func (a *Advisor) reportReplay(ctx context.Context) error {
-	tick := time.NewTicker(replayReport)
+	return every(ctx, replayReport, func() {
+		if err := a.Ready(); err != nil {
+			a.log.Warn("requests wait for the replay", "reason", err)
+		}
+	})
+}
+
+// every does something regularly until ctx ends.
+func every(ctx context.Context, interval time.Duration, do func()) error {
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-a.answering:
-			<-ctx.Done() // runParts ends when a part returns
-			return nil
 		case <-tick.C:
-			a.log.Warn("requests wait for the replay", "reason", a.Ready())
+			do()
 		}
 	}
 }

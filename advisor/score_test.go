@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 // promises of jobs that moved to another batch size. It ignores jobs that ran differently.
 func TestAdvisor_CountsPromises(t *testing.T) {
 	b, reg := bustest.New(t), prometheus.NewRegistry()
-	startMeasured(t, b, reg)
+	startWith(t, b, Options{}, reg)
 	promote(t, b)
 	q := schemas.JobRequest{
 		Model:      advisortest.Model,
@@ -26,9 +26,7 @@ func TestAdvisor_CountsPromises(t *testing.T) {
 		SLO:        schemas.Duration(20 * time.Second),
 		Nodes:      []string{"node-a"},
 	}
-	await(t, "all regressors", func() bool {
-		return len(predict(t, b, q).Regressors) == len(schemas.Targets())
-	})
+	awaitRegressors(t, b, q)
 	for job, tell := range map[string]func(*schemas.Started, *schemas.Ended){
 		"kept":      func(*schemas.Started, *schemas.Ended) {},
 		"broken":    func(_ *schemas.Started, e *schemas.Ended) { e.Outcome = schemas.EventFailed },

@@ -1,4 +1,4 @@
-package advisor_test
+package advisor
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"courier/advisor"
 	"courier/advisor/advisortest"
 	"courier/advisor/cluster"
 	"courier/advisor/decide"
@@ -99,24 +98,8 @@ type jobWriter struct {
 }
 
 func newJobWriter(b *testing.B, url string) *jobWriter {
-	nc, err := nats.Connect(url)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		b.Fatal(err)
-	}
-	stream, err := js.Stream(within(b), schemas.StreamJob)
-	if err != nil {
-		b.Fatal(err)
-	}
-	config := stream.CachedInfo().Config
-	config.MaxBytes = -1
-	if _, err := js.UpdateStream(within(b), config); err != nil {
-		b.Fatal(err)
-	}
+	nc, js := connect(b, url)
+	limit(b, js, -1)
 	return &jobWriter{b: b, nc: nc, js: js}
 }
 
@@ -239,7 +222,7 @@ func TestStartedAdvisor(t *testing.T) {
 		t.Fatal(err)
 	}
 	log.Info("prepared", "seconds", time.Since(begin).Seconds())
-	a := advisor.New(c, advisor.Options{}, log, nil)
+	a := New(c, Options{}, log, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()

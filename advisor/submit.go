@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"courier/advisor/decide"
 	"courier/schemas"
 )
 
@@ -19,6 +20,18 @@ func (a *Advisor) predict(_ context.Context, q *schemas.JobRequest) (any, error)
 		return a.answerUnderPolicy(request), nil
 	}
 	return a.answer(request), nil
+}
+
+// answer decides a request with the current state and regressors.
+func (a *Advisor) answer(q schemas.JobRequest) *schemas.Advice {
+	now := a.now()
+	a.mu.RLock()
+	question, known := decide.Ask(a.cluster, q, now), a.applied
+	a.mu.RUnlock()
+	advice := decide.Decide(question, *a.regressors.Load(), now)
+	advice.CauseSequence = known
+	a.metrics.advice.WithLabelValues(string(advice.Decision)).Inc()
+	return advice
 }
 
 // checkNodes returns an error that names a node of a request which is not in the cluster. A cluster

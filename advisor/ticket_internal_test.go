@@ -29,13 +29,13 @@ func TestLastAdmission_WaitsWhileItMayBeRecorded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			b := bustest.New(t)
 			ticket := schemas.Ticket{JobID: "nightly", Verdict: schemas.Admitted}
-			if err := b.TakeTicket(inTime(t), ticket, 0); err != nil {
+			if err := b.TakeTicket(within(t), ticket, 0); err != nil {
 				t.Fatal(err)
 			}
 			if c.recorded {
 				record(t, b)
 			}
-			ctx := inTime(t)
+			ctx := within(t)
 			if c.want != nil { // it waits for an admission that never arrives
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, time.Second)
@@ -57,7 +57,7 @@ func TestLastAdmission_WaitsWhileItMayBeRecorded(t *testing.T) {
 // record submits the nightly job through another advisor.
 func record(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	if _, err := advisorBehindLog(t, b, Options{}).submit(inTime(t), nightly(3)); err != nil {
+	if _, err := advisorBehindLog(t, b, Options{}).submit(within(t), nightly(3)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -161,7 +161,12 @@ func (j *Job) endedByItself() bool {
 }
 
 // IsAtRisk reports whether a warning about the current run is active.
-func (j *Job) IsAtRisk() bool { return j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared }
+func (j *Job) IsAtRisk() bool { return j.isActive(j.Risk) }
+
+// IsWarnedOfDivergence reports whether a warning of a rising loss is active.
+func (j *Job) IsWarnedOfDivergence() bool { return j.isActive(j.Divergence) }
+
+func (j *Job) isActive(r *schemas.Risk) bool { return r != nil && r.Run == j.Run && !r.Cleared }
 
 // IsAdmitted reports whether a policy has admitted the job and it has not started.
 func (j *Job) IsAdmitted() bool {

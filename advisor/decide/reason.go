@@ -96,41 +96,37 @@ func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
 	return reasonNoLoad
 }
 
-// shortfall is the condition of a promise that an alternative does not meet.
-type shortfall uint8
-
-const (
-	shortNone     shortfall = iota
-	shortEvidence           // its time is extrapolated
-	shortNever              // no run of the model has reached the target accuracy
-	shortBlind              // its accuracy is unknown
-	shortAccuracy           // the probability of the target accuracy is too low
-	shortTime               // the probability of the SLO is too low
-	shortBoth               // both probabilities are too low
-	shortJoint              // only the joint probability is too low
-)
-
-// shortfallOf returns the condition of a promise that a candidate does not meet.
-func (q *Question) shortfallOf(c *candidate) shortfall {
-	least, target := q.Request.Confidence, q.Request.TargetAccuracy
-	isLate, isLow := c.sloProbability < least, c.targetProbability < least
+// shortfall returns why a candidate cannot be promised: the reason if it is chosen nevertheless, and if it
+// is not; "" if it can be promised.
+func (p *problem) shortfall(c *candidate) (chosen, lost string) {
+	least, target := p.Request.Confidence, p.Request.TargetAccuracy
 	switch {
 	case c.Extrapolated:
-		return shortEvidence
-	case q.isPromisable(&c.Alternative) && c.isMeasured:
-		return shortNone
+		reason := p.extrapolationReason(&c.Alternative)
+		return reason, reason
+	case p.isPromisable(&c.Alternative) && c.isMeasured:
+		return "", ""
 	case c.neverReached(target):
-		return shortNever
+		return reasonClosestNever, reasonNever
 	case !c.isMeasured:
-		return shortBlind
-	case isLate && isLow:
-		return shortBoth
-	case isLow:
-		return shortAccuracy
-	case isLate:
-		return shortTime
+		return reasonBlindRun, reasonBlind
 	}
-	return shortJoint
+	chosen = reasonClosest
+	switch {
+	case target > 0 && ProbabilityOf(&c.Alternative) < unreachableTarget:
+		chosen = reasonClosestHope
+	case target > 0:
+		chosen = reasonClosestTarget
+	}
+	switch isLate, isLow := c.sloProbability < least, c.targetProbability < least; {
+	case isLate && isLow:
+		return chosen, reasonBoth
+	case isLow:
+		return chosen, reasonRarely
+	case isLate:
+		return chosen, reasonTooUnlikely
+	}
+	return chosen, reasonJoint
 }
 
 // neverReached reports whether no run of the model has reached a target accuracy, although
@@ -142,52 +138,29 @@ func (c *candidate) neverReached(target float64) bool {
 
 // chosenReason returns the reason of the chosen candidate.
 func (p *problem) chosenReason(c *candidate) string {
+	short, _ := p.shortfall(c)
 	hasTarget := p.Request.TargetAccuracy > 0
-	switch short := p.shortfallOf(c); {
-	case short == shortNone && p.isCurrent(&c.Alternative):
+	switch {
+	case short != "":
+		return short
+	case p.isCurrent(&c.Alternative):
 		return reasonKeep
-	case short == shortNone && !hasTarget && c.meanAccuracy == 0:
-		return reasonQuickest
-	case short == shortNone && !hasTarget:
+	case !hasTarget && c.meanAccuracy > 0:
 		return reasonBestExpected
-	case short == shortNone && ProbabilityOf(&c.Alternative) < nearlyCertain:
+	case hasTarget && ProbabilityOf(&c.Alternative) < nearlyCertain:
 		return reasonLikeliest
-	case short == shortNone:
-		return reasonQuickest
-	case short == shortEvidence:
-		return p.extrapolationReason(&c.Alternative)
-	case short == shortNever:
-		return reasonClosestNever
-	case short == shortBlind:
-		return reasonBlindRun
-	case hasTarget && ProbabilityOf(&c.Alternative) < unreachableTarget:
-		return reasonClosestHope
-	case hasTarget:
-		return reasonClosestTarget
 	}
-	return reasonClosest
+	return reasonQuickest
 }
 
 // lostReason returns why a candidate is worse than the chosen one.
 func (p *problem) lostReason(c, chosen *candidate) string {
-	switch p.shortfallOf(c) {
-	case shortEvidence:
-		return p.extrapolationReason(&c.Alternative)
-	case shortNever:
-		return reasonNever
-	case shortBlind:
-		return reasonBlind
-	case shortAccuracy:
-		return reasonRarely
-	case shortTime:
-		return reasonTooUnlikely
-	case shortBoth:
-		return reasonBoth
-	case shortJoint:
-		return reasonJoint
-	}
+	_, short := p.shortfall(c)
 	own, best := ProbabilityOf(&c.Alternative), ProbabilityOf(&chosen.Alternative)
-	switch hasTarget := p.Request.TargetAccuracy > 0; {
+	hasTarget := p.Request.TargetAccuracy > 0
+	switch {
+	case short != "":
+		return short
 	case p.isCurrent(&chosen.Alternative):
 		return reasonChange
 	case hasTarget && min(nearlyCertain, own) < min(nearlyCertain, best):

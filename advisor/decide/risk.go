@@ -18,33 +18,24 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	if j.Promise == nil || j.Request == nil {
 		return nil
 	}
-	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
-	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
+	warned := j.IsAtRisk()
+	now, r := riskOf(j, q, a, warned)
+	if r == nil {
 		return nil
 	}
-	p, threshold := *now.Probability, q.Request.Confidence
+	p, threshold := r.Probability, q.Request.Confidence
 	if j.Promise.Decision != schemas.MeetsSLO {
 		threshold = LikelyMissed
 		if was := j.Promise.Probability; was != nil && *was < LikelyMissed {
 			return nil
 		}
 	}
-	warned := j.Risk != nil && j.Risk.Run == j.Run && !j.Risk.Cleared
 	switch {
 	case !warned && p < threshold:
 	case warned && p >= threshold+ClearRatio*(1-threshold):
 	default:
 		return nil
 	}
-	r := &schemas.Risk{
-		Cleared:          warned,
-		Probability:      p,
-		Confidence:       a.Confidence,
-		PredictedSeconds: *now.PredictedSeconds,
-		LeftSeconds:      q.Left(),
-		Action:           string(schemas.ActionKeep),
-	}
-	r.JobStamp = schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run}
 	if warned {
 		r.Cause = j.Risk.Cause
 		r.Message = fmt.Sprintf("all clear: %s, SLO met with probability %s", needed(r),
@@ -61,6 +52,23 @@ func Warn(j *cluster.Job, q *Question, a *schemas.Advice) *schemas.Risk {
 	}
 	r.Message = warning(r)
 	return r
+}
+
+// riskOf returns the prediction for a job as it runs, and a risk with its figures; nil if they are unknown.
+func riskOf(j *cluster.Job, q *Question, a *schemas.Advice, cleared bool) (*schemas.Alternative, *schemas.Risk) {
+	now := a.Running(j.Setting.BatchSize, j.Setting.CPUs)
+	if now == nil || now.Probability == nil || now.PredictedSeconds == nil {
+		return nil, nil
+	}
+	return now, &schemas.Risk{
+		JobStamp:         schemas.JobStamp{Stamp: schemas.Stamp{At: a.At}, JobID: j.ID, Run: j.Run},
+		Cleared:          cleared,
+		Probability:      *now.Probability,
+		Confidence:       a.Confidence,
+		PredictedSeconds: *now.PredictedSeconds,
+		LeftSeconds:      q.Left(),
+		Action:           string(schemas.ActionKeep),
+	}
 }
 
 // warning returns the message of a risk.
