@@ -202,38 +202,6 @@ func predict(t testing.TB, b *bus.Bus, q schemas.JobRequest) schemas.Advice {
 	return a
 }
 
-func TestAdvisor_FollowsRegressorsAndLoad(t *testing.T) {
-	b := bustest.New(t)
-	start(t, b)
-	q := schemas.JobRequest{
-		Model:      advisortest.Model,
-		CPUs:       schemas.CPUs{2},
-		BatchSizes: []int{4, 16, 64},
-		Epochs:     10,
-		SLO:        schemas.Duration(20 * time.Second),
-		Nodes:      []string{"node-a"},
-	}
-	promote(t, b)
-	awaitRegressors(t, b, q)
-	if a := predict(t, b, q); a.Decision != schemas.MeetsSLO || a.Chosen.BatchSize != 4 {
-		t.Errorf("without other jobs: %s, batch size %d, want meets_slo, 4",
-			a.Decision, a.Chosen.BatchSize)
-	}
-	publish(t, b, silentFor("other", time.Hour))
-	await(t, "the neighbour to count", func() bool {
-		return predict(t, b, q).Load.ConcurrentJobs == 2
-	})
-	if a := predict(t, b, q); a.Chosen.BatchSize != 16 || len(a.Effects) != 1 ||
-		a.Effects[0].JobID != "other" {
-		t.Errorf("with a co-located job: batch size %d, effects %+v, want 16 and an effect on other",
-			a.Chosen.BatchSize, a.Effects)
-	}
-	publish(t, b, advisortest.FinishedEvent("other", 1))
-	await(t, "the neighbour to go", func() bool {
-		return predict(t, b, q).Load.ConcurrentJobs == 1
-	})
-}
-
 func TestAdvisor_RepredictsRunningJobs(t *testing.T) {
 	b := bustest.New(t)
 	start(t, b)
@@ -385,38 +353,4 @@ func TestAdvisor_Cancel(t *testing.T) {
 			&schemas.JobCancelRequest{JobID: "mlp-2"}, &s) != nil && errors.Is(b.Request(within(t),
 			schemas.SubjectJobCancel, &schemas.JobCancelRequest{JobID: "mlp-2"}, &s), schemas.ErrConflict)
 	})
-}
-
-func TestAdvisor_ListsInPages(t *testing.T) {
-	b := bustest.New(t)
-	start(t, b)
-	for i := range 5 {
-		if _, err := submit(t, b, schemas.JobRequest{
-			JobID:  fmt.Sprintf("job-%d", i),
-			Model:  advisortest.Model,
-			CPUs:   schemas.CPUs{1},
-			Epochs: 1,
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var got []string
-	for after := ""; ; {
-		var page schemas.JobList
-		if err := b.Request(within(t), schemas.SubjectJobList, &schemas.JobListRequest{
-			Limit: 2,
-			After: after,
-		}, &page); err != nil {
-			t.Fatal(err)
-		}
-		for _, j := range page.Jobs {
-			got = append(got, j.JobID)
-		}
-		if after = page.Next; after == "" {
-			break
-		}
-	}
-	if fmt.Sprint(got) != "[job-4 job-3 job-2 job-1 job-0]" {
-		t.Errorf("jobs of all pages = %v, want job-4 to job-0", got)
-	}
 }

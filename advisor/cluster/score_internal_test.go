@@ -13,104 +13,73 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// applyEnded applies a submission whose job ran and ended as given.
-func applyEnded(c *Cluster, job, user string, confidence, probability float64, batch uint32, kept bool) {
-	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	setting := schemas.Setting{
-		Model:     "digits-mlp",
-		BatchSize: batch,
-		CPUs:      2,
-		Epochs:    3,
-		Nodes:     []string{"node-a"},
+var (
+	scoredAt  = time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	scoredRun = schemas.Setting{
+		Model: "digits-mlp", BatchSize: 16, CPUs: 2, Epochs: 3, Nodes: []string{"node-a"},
 	}
-	stamp := func(run uint32, seconds float64) schemas.JobStamp {
-		return schemas.JobStamp{
-			Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds * float64(time.Second)))},
-			JobID: job,
-			Run:   run,
-		}
-	}
+)
+
+func scoredStamp(job string, run uint32, seconds float64) schemas.JobStamp {
+	at := scoredAt.Add(time.Duration(seconds * float64(time.Second)))
+	return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: job, Run: run}
+}
+
+// answered is a submission with an SLO of 10 s, and its answer.
+func answered(job, user string, confidence, probability float64) *schemas.Submitted {
 	decision := schemas.BestEffort
 	if probability >= confidence {
 		decision = schemas.MeetsSLO
 	}
-	chosen := schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &probability}
-	took := 12.0
-	if kept {
+	return &schemas.Submitted{
+		JobStamp: scoredStamp(job, 0, 0),
+		Request: schemas.JobRequest{
+			JobID: job, Model: scoredRun.Model, User: user, Confidence: confidence,
+			SLO: schemas.Duration(10 * time.Second),
+		},
+		Advice: schemas.Advice{Decision: decision, Chosen: &schemas.Alternative{
+			BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &probability,
+		}},
+	}
+}
+
+// applyEnded applies a submission whose job ran and ended as given.
+func applyEnded(c *Cluster, job, user string, confidence, probability float64, batch uint32, kept bool) {
+	setting, took := scoredRun, 12.0
+	if setting.BatchSize = batch; kept {
 		took = 8
 	}
+	end := func(run uint32, seconds float64) *schemas.Ended {
+		return &schemas.Ended{
+			JobStamp: scoredStamp(job, run, seconds), Setting: setting, Outcome: schemas.EventFinished, EpochsDone: 3,
+		}
+	}
 	for _, e := range []schemas.Event{
-		&schemas.Submitted{
-			JobStamp: stamp(0, 0),
-			Request: schemas.JobRequest{
-				JobID:      job,
-				Model:      "digits-mlp",
-				User:       user,
-				Confidence: confidence,
-				SLO:        schemas.Duration(10 * time.Second),
-			},
-			Advice: schemas.Advice{Decision: decision, Chosen: &chosen},
-		},
-		&schemas.Started{JobStamp: stamp(1, 1), Setting: setting},
-		&schemas.Ended{
-			JobStamp:   stamp(1, took),
-			Setting:    setting,
-			Outcome:    schemas.EventFinished,
-			EpochsDone: 3,
-		},
-		&schemas.Ended{
-			JobStamp:   stamp(1, took),
-			Setting:    setting,
-			Outcome:    schemas.EventFinished,
-			EpochsDone: 3,
-		}, // a duplicate
-		&schemas.Started{JobStamp: stamp(2, 20), Setting: setting},
-		&schemas.Ended{
-			JobStamp:   stamp(2, 90),
-			Setting:    setting,
-			Outcome:    schemas.EventFinished,
-			EpochsDone: 3,
-		}, // another run, which the promise does not cover
+		answered(job, user, confidence, probability),
+		&schemas.Started{JobStamp: scoredStamp(job, 1, 1), Setting: setting},
+		end(1, took),
+		end(1, took), // a duplicate
+		&schemas.Started{JobStamp: scoredStamp(job, 2, 20), Setting: setting},
+		end(2, 90), // another run, which the promise does not cover
 	} {
-		c.Apply(e, 1, at.Add(time.Hour))
+		c.Apply(e, 1, scoredAt.Add(time.Hour))
 	}
 }
 
 // applyCutShort applies a promise with 0.95 whose job is cancelled or lost while it runs.
 func applyCutShort(c *Cluster, job, user, outcome string) []schemas.Event {
-	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	setting := schemas.Setting{
-		Model:     "digits-mlp",
-		BatchSize: 16,
-		CPUs:      2,
-		Epochs:    3,
-		Nodes:     []string{"node-a"},
-	}
-	probability := 0.96
-	stamp := func(run uint32) schemas.JobStamp {
-		return schemas.JobStamp{Stamp: schemas.Stamp{At: at}, JobID: job, Run: run}
-	}
-	chosen := schemas.Alternative{BatchSize: 16, CPUs: 2, Epochs: 3, Probability: &probability}
-	request := schemas.JobRequest{
-		JobID: job, Model: "digits-mlp", User: user, Confidence: 0.95,
-		SLO: schemas.Duration(10 * time.Second),
-	}
-	events := []schemas.Event{
-		&schemas.Submitted{
-			JobStamp: stamp(0),
-			Request:  request,
-			Advice:   schemas.Advice{Decision: schemas.MeetsSLO, Chosen: &chosen},
-		},
-		&schemas.Started{JobStamp: stamp(1), Setting: setting},
-	}
-	end := &schemas.Ended{JobStamp: stamp(1), Setting: setting, Outcome: outcome}
+	end := &schemas.Ended{JobStamp: scoredStamp(job, 1, 0), Setting: scoredRun, Outcome: outcome}
 	end.EventID = schemas.EndedID(job, 1, outcome)
 	if outcome == schemas.EventLost {
 		end.EventID = schemas.LostID(job, 1)
 	}
-	events = append(events, end)
+	events := []schemas.Event{
+		answered(job, user, 0.95, 0.96),
+		&schemas.Started{JobStamp: scoredStamp(job, 1, 0), Setting: scoredRun},
+		end,
+	}
 	for _, e := range events {
-		c.Apply(e, 1, at.Add(time.Minute))
+		c.Apply(e, 1, scoredAt.Add(time.Minute))
 	}
 	return events
 }
@@ -118,21 +87,8 @@ func applyCutShort(c *Cluster, job, user, outcome string) []schemas.Event {
 // A job counts once: as lost, not at all after it comes back, and then by its end. Duplicates and
 // later runs change nothing.
 func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
-	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
-	stamp := func(run uint32, seconds int) schemas.JobStamp {
-		return schemas.JobStamp{
-			Stamp: schemas.Stamp{At: at.Add(time.Duration(seconds) * time.Second)},
-			JobID: "a",
-			Run:   run,
-		}
-	}
-	setting := schemas.Setting{
-		Model:     "digits-mlp",
-		BatchSize: 16,
-		CPUs:      2,
-		Epochs:    3,
-		Nodes:     []string{"node-a"},
-	}
+	stamp := func(run uint32, seconds float64) schemas.JobStamp { return scoredStamp("a", run, seconds) }
+	setting := scoredRun
 	moved := setting
 	moved.CPUs = 4
 	epoch := &schemas.Epoch{JobStamp: stamp(1, 3), Setting: setting, Epoch: 1, DurationSeconds: 1}
@@ -176,7 +132,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 			cluster.packEndedJobs()
 		}
 		for _, e := range append(c.after, events...) { // the earlier events are late duplicates
-			cluster.Apply(e, 2, at.Add(time.Minute))
+			cluster.Apply(e, 2, scoredAt.Add(time.Minute))
 		}
 		if p := cluster.Score().Promises; p.Jobs != c.jobs || p.Kept != c.kept ||
 			p.Lost != c.lost ||
@@ -190,7 +146,7 @@ func TestCluster_ScoreCountsALostJobOnce(t *testing.T) {
 // A job meets its SLO only with all of its epochs. If it has fewer, it is incomplete in time and
 // missed after its deadline.
 func TestCluster_JudgesOnlyCompleteJobs(t *testing.T) {
-	at := time.Date(2026, time.November, 21, 8, 0, 0, 0, time.UTC)
+	at := scoredAt
 	const yes, no, unknown = "met", "missed", "unknown"
 	for _, c := range []struct {
 		name       string

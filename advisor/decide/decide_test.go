@@ -28,6 +28,13 @@ func request(change func(*schemas.JobRequest)) schemas.JobRequest {
 	return q.WithDefaults()
 }
 
+// setting is that of jobs on two CPUs of node n.
+func setting(batch, epochs uint32) schemas.Setting {
+	return schemas.Setting{
+		Model: advisortest.Model, BatchSize: batch, CPUs: 2, Epochs: epochs, Nodes: []string{"n"},
+	}
+}
+
 func slo(d time.Duration) func(*schemas.JobRequest) {
 	return func(q *schemas.JobRequest) { q.SLO = schemas.Duration(d) }
 }
@@ -37,14 +44,8 @@ func slo(d time.Duration) func(*schemas.JobRequest) {
 func TestDecide(t *testing.T) {
 	r := advisortest.Regressors(t)
 	beside := []decide.Member{{
-		JobID: "other",
-		Setting: schemas.Setting{
-			Model:     advisortest.Model,
-			BatchSize: 4,
-			CPUs:      2,
-			Epochs:    1000,
-			Nodes:     []string{"n"},
-		},
+		JobID:   "other",
+		Setting: setting(4, 1000),
 	}}
 	for _, c := range []struct {
 		name     string
@@ -225,13 +226,7 @@ func TestDecide_RunningJob(t *testing.T) {
 	r := advisortest.Regressors(t)
 	running := func(batch uint32, done uint32, elapsed time.Duration) *decide.Question {
 		self := &decide.Member{
-			Setting: schemas.Setting{
-				Model:     advisortest.Model,
-				BatchSize: batch,
-				CPUs:      2,
-				Epochs:    10,
-				Nodes:     []string{"n"},
-			},
+			Setting:    setting(batch, 10),
 			EpochsDone: done,
 		}
 		return &decide.Question{
@@ -278,7 +273,7 @@ func TestDecide_RunningJob(t *testing.T) {
 }
 
 func TestDecide_PredictsTheEffectOnOtherJobs(t *testing.T) {
-	other := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	other := setting(16, 10)
 	q := &decide.Question{Request: request(slo(time.Minute)), JobID: "new", Nodes: []string{"n"},
 		Others: []decide.Member{{
 			JobID:      "old",
@@ -315,13 +310,7 @@ func TestDecide_PromisesNothingAfterTheDeadline(t *testing.T) {
 			Nodes:   []string{"n"},
 		}
 		if c.self != nil {
-			c.self.Setting = schemas.Setting{
-				Model:     advisortest.Model,
-				BatchSize: 16,
-				CPUs:      2,
-				Epochs:    10,
-				Nodes:     []string{"n"},
-			}
+			c.self.Setting = setting(16, 10)
 		}
 		a := decide.Decide(q, advisortest.Regressors(t), time.Now())
 		if a.Decision != schemas.BestEffort || a.Chosen.Probability == nil ||
@@ -378,7 +367,7 @@ func TestDecide_PromisesATimeWithoutAccuracies(t *testing.T) {
 
 // The effect of a new job on one that lends it CPUs counts from the time with all of its CPUs.
 func TestDecide_CountsALoanAsAnEffect(t *testing.T) {
-	lender := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	lender := setting(16, 10)
 	q := &decide.Question{
 		Request: request(nil),
 		Nodes:   []string{"n"},
@@ -397,7 +386,7 @@ func TestDecide_CountsALoanAsAnEffect(t *testing.T) {
 // What a job has done of its first epoch shortens its time, as in each later epoch.
 func TestDecide_CountsTheFirstEpochInProgress(t *testing.T) {
 	at := func(since time.Duration) float64 {
-		running := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+		running := setting(16, 10)
 		q := &decide.Question{
 			Request: request(nil), Nodes: []string{"n"}, Self: &decide.Member{Setting: running, Since: since},
 		}

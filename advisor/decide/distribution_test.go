@@ -38,7 +38,9 @@ func TestDecide_DisplaysOneDistribution(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ask := func(epochs uint32, left float64) *schemas.Alternative {
-				question := questionAbout(tc.stops, tc.running, tc.done, epochs, tc.target, now, tc.late)
+				question := questionAbout(tc.stops, tc.running, tc.done, now, tc.late, func(q *schemas.JobRequest) {
+					q.Epochs, q.TargetAccuracy = int(epochs), tc.target
+				})
 				question.Request.SLO = schemas.Duration(question.Elapsed + time.Duration(left*float64(time.Second)))
 				return decide.Decide(question, r, now.Add(tc.late)).Chosen
 			}
@@ -81,10 +83,14 @@ func TestDecide_DisplaysOneDistribution(t *testing.T) {
 	}
 }
 
-// questionAbout asks about a job of some epochs with one batch size, of a model whose earlier jobs stopped.
+// questionAbout asks about a job with one batch size, of a model whose earlier jobs stopped after some of 40
+// epochs.
 func questionAbout(
-	stops []uint32, running bool, done, of uint32, target float64, now time.Time, late time.Duration,
+	stops []uint32, running bool, done uint32, now time.Time, late time.Duration, change func(*schemas.JobRequest),
 ) *decide.Question {
+	q := advisortest.Request()
+	q.BatchSizes = []int{16}
+	change(&q)
 	c, sequence := cluster.New(), uint64(0)
 	apply := func(e schemas.Event) {
 		sequence++
@@ -109,10 +115,8 @@ func questionAbout(
 		apply(ended)
 	}
 	if running {
-		run("now", done, of)
+		run("now", done, uint32(q.Epochs))
 		return decide.AskRunning(c, c.Job("now"), now.Add(late))
 	}
-	q := advisortest.Request()
-	q.BatchSizes, q.Epochs, q.TargetAccuracy = []int{16}, int(of), target
 	return decide.Ask(c, q.WithDefaults(), now)
 }

@@ -23,7 +23,7 @@ func kinds(menu []schemas.Choice) []string {
 // without other jobs, and each second of co-location delays the running job by one second.
 func TestDecide_OffersChoicesThatBreakNoPromise(t *testing.T) {
 	r := advisortest.Regressors(t)
-	old := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	old := setting(16, 10)
 	ask := func(change func(*schemas.JobRequest)) *schemas.Advice {
 		q := &decide.Question{Request: request(change), JobID: "new", Nodes: []string{"n"},
 			Others: []decide.Member{{
@@ -67,7 +67,7 @@ func TestDecide_OffersChoicesThatBreakNoPromise(t *testing.T) {
 // The running job needs 7.5 s. A promise at risk that can still be kept is protected like a safe
 // one. A promise that will probably be broken is not protected.
 func TestDecide_ProtectsPromisesThatCanBeKept(t *testing.T) {
-	old := schemas.Setting{Model: advisortest.Model, BatchSize: 16, CPUs: 2, Epochs: 10, Nodes: []string{"n"}}
+	old := setting(16, 10)
 	for _, c := range []struct {
 		left   time.Duration
 		breaks bool

@@ -224,25 +224,3 @@ func TestDecide_UsesTheFullestNode(t *testing.T) {
 		t.Errorf("got %.2f s on both nodes and %.2f s on the fuller node, want equal times", x, y)
 	}
 }
-
-// BenchmarkDecideNodes is BenchmarkDecide without node hardware, with equal nodes (constant
-// columns), and with two different nodes.
-func BenchmarkDecideNodes(b *testing.B) {
-	now := time.Unix(1_790_000_000, 0).UTC()
-	for _, c := range []struct {
-		name string
-		r    decide.Regressors
-	}{{"unknown", advisortest.Regressors(b)}, {"alike", advisortest.Load(b, advisortest.FittedOnOne)}, {
-		"unlike", advisortest.Load(b, advisortest.FittedOnBoth),
-	}} {
-		state := cluster.New()
-		state.Apply(advisortest.SampleOf("node-a", advisortest.Small, nil), 1, now)
-		q := decide.Ask(state, advisortest.Request().WithDefaults(), now)
-		b.Run(fmt.Sprint("nodes=", c.name), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				decide.Decide(q, c.r, now)
-			}
-		})
-	}
-}

@@ -1,14 +1,12 @@
 package decide_test
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"testing"
 	"time"
 
 	"courier/advisor/advisortest"
-	"courier/advisor/cluster"
 	"courier/advisor/decide"
 	"courier/schemas"
 )
@@ -36,36 +34,9 @@ func TestDecide_ExpectsEarlyStops(t *testing.T) {
 		{"a running job at its end", []uint32{12, 12, 12}, 39, false, 0, 0, 0},
 		{"a target decides where it stops", []uint32{12, 12, 12}, 0, true, .7, 0, 0},
 	} {
-		c, sequence := cluster.New(), uint64(0)
-		apply := func(e schemas.Event) {
-			sequence++
-			c.Apply(e, sequence, now)
-		}
-		apply(advisortest.SampleOf("node-a", advisortest.Small, func(s *schemas.Sample) { s.At = now }))
-		epochs := func(id string, n uint32) {
-			started := advisortest.StartedEvent(id, 1)
-			started.At, started.Epochs = now, 40
-			apply(started)
-			for i := range n {
-				e := advisortest.EpochEvent(id, 1, i+1)
-				e.At, e.Epochs = now, 40
-				apply(e)
-			}
-		}
-		for i, n := range tc.stops {
-			id := fmt.Sprint("past-", i)
-			epochs(id, n)
-			ended := advisortest.FinishedEvent(id, 1)
-			ended.At, ended.Epochs, ended.EpochsDone = now, 40, n
-			apply(ended)
-		}
-		q := advisortest.Request()
-		q.BatchSizes, q.Epochs, q.MayStopEarly, q.TargetAccuracy = []int{16}, 40, tc.mayStop, tc.target
-		question := decide.Ask(c, q.WithDefaults(), now)
-		if tc.done > 0 {
-			epochs("now", tc.done)
-			question = decide.AskRunning(c, c.Job("now"), now)
-		}
+		question := questionAbout(tc.stops, tc.done > 0, tc.done, now, 0, func(q *schemas.JobRequest) {
+			q.Epochs, q.MayStopEarly, q.TargetAccuracy = 40, tc.mayStop, tc.target
+		})
 		answer := decide.Decide(question, r, now)
 		stopped := len(slices.DeleteFunc(slices.Clone(tc.stops), func(n uint32) bool { return n == 40 }))
 		if want := tc.mayStop || stopped >= 2; answer.MayStopEarly != want {
