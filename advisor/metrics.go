@@ -102,7 +102,7 @@ func (m *metrics) addOperation(r registry) {
 	m.snapshots = r.counter("courier_advisor_snapshots_total",
 		"Snapshots of the state, by outcome: written, failed, loaded or ignored.", "outcome")
 	m.savedAt = r.gauge("courier_advisor_snapshot_time_seconds",
-		"Unix time of the last snapshot that this advisor wrote, loaded or found.")
+		"Unix time of the last snapshot that this advisor wrote or loaded.")
 	m.savedBytes = r.gauge("courier_advisor_snapshot_bytes",
 		"Size of the last snapshot that this advisor wrote or loaded.")
 

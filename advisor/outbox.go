@@ -14,10 +14,10 @@ const (
 	// maxUnsent bounds the unsent advice, and also the unsent warnings.
 	maxUnsent = 1 << 16
 
-	// adviceSenders is the number of concurrent publishers of advice. A stream with three
-	// replicas acknowledges after 3 to 5 ms, so that 32 publishers reach thousands of messages
-	// per second, far more than running jobs need.
-	adviceSenders = 32
+	// senders is the number of concurrent publishers. A stream with three replicas acknowledges after 3
+	// to 5 ms, so that 32 publishers reach thousands of messages per second, far more than running jobs
+	// need.
+	senders = 32
 
 	// drainTimeout bounds how long Run waits for unsent messages when it stops.
 	drainTimeout = 5 * time.Second
@@ -26,65 +26,75 @@ const (
 )
 
 // outbox publishes advice and warnings in the background, so that applying events does not wait for
-// acknowledgements. It keeps only the newest unsent advice of each job. Warnings are never dropped
-// and keep their order; if too many are unsent, addRisk blocks.
+// acknowledgements. The messages of a job are published one after the other: its warnings, which are
+// never dropped, and the newest advice. If too many warnings are unsent, addRisk blocks.
 type outbox struct {
 	publish func(context.Context, schemas.Event) (uint64, error)
 	metrics *metrics
 	log     *slog.Logger
 
 	mu            sync.Mutex
-	changed       *sync.Cond                 // signals every change of the fields below
-	advice        map[string]*schemas.Advice // unsent, by job; at most maxUnsent
-	sending       map[string]bool            // jobs whose advice is being published
-	order         []string                   // jobs in advice and not in sending, oldest first
-	risks         []*schemas.Risk            // unsent or being published, oldest first
-	expectedRisks int                        // warnings in the state, about to be added
-	closed        bool                       // no message is added after this
-	ended         bool                       // no message is sent after this
+	changed       *sync.Cond         // signals every change of the fields below
+	jobs          map[string]*unsent // with unsent messages, or with one that is being published
+	order         []string           // jobs with unsent messages, without those of the senders, oldest first
+	risks         int                // unsent warnings
+	expectedRisks int                // warnings in the state, about to be added
+	closed        bool               // no message is added after this
+	ended         bool               // no message is sent after this
+}
+
+// unsent are the messages of a job.
+type unsent struct {
+	risks  []*schemas.Risk // oldest first; the first one may be being published
+	advice *schemas.Advice
 }
 
 func newOutbox(
 	publish func(context.Context, schemas.Event) (uint64, error), m *metrics, log *slog.Logger,
 ) *outbox {
-	o := &outbox{
-		publish: publish, metrics: m, log: log,
-		advice: map[string]*schemas.Advice{}, sending: map[string]bool{},
-	}
+	o := &outbox{publish: publish, metrics: m, log: log, jobs: map[string]*unsent{}}
 	o.changed = sync.NewCond(&o.mu)
 	return o
 }
 
-// addAdvice adds an advice, or replaces the unsent advice of the same job.
+// of returns the messages of a job, to which one is added. The caller holds the lock.
+func (o *outbox) of(id string) *unsent {
+	u := o.jobs[id]
+	if u == nil {
+		u = &unsent{}
+		o.jobs[id], o.order = u, append(o.order, id)
+	}
+	o.changed.Broadcast()
+	return u
+}
+
+// addAdvice adds an advice, or replaces the unsent advice of the same job. If too many jobs have unsent
+// messages, it drops the advice.
 func (o *outbox) addAdvice(a *schemas.Advice) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.advice[a.JobID] != nil {
-		o.metrics.replaced.Inc()
-	} else {
-		if len(o.order) >= maxUnsent {
-			o.metrics.dropped.Inc()
-			delete(o.advice, o.order[0])
-			o.order = o.order[1:]
-		}
-		if !o.sending[a.JobID] {
-			o.order = append(o.order, a.JobID)
-		}
+	if o.jobs[a.JobID] == nil && len(o.jobs) >= maxUnsent {
+		o.metrics.dropped.Inc()
+		return
 	}
-	o.advice[a.JobID] = a
-	o.changed.Broadcast()
+	u := o.of(a.JobID)
+	if u.advice != nil {
+		o.metrics.replaced.Inc()
+	}
+	u.advice = a
 }
 
 // addRisk adds a warning or an all-clear. It blocks while too many are unsent.
 func (o *outbox) addRisk(r *schemas.Risk) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for len(o.risks) >= maxUnsent && !o.ended {
+	for o.risks >= maxUnsent && !o.ended {
 		o.changed.Wait()
 	}
 	o.expectedRisks--
-	o.risks = append(o.risks, r)
-	o.changed.Broadcast()
+	o.risks++
+	u := o.of(r.JobID)
+	u.risks = append(u.risks, r)
 }
 
 // expectRisk records that the state has a warning which is about to be passed to addRisk, so that
@@ -99,25 +109,21 @@ func (o *outbox) expectRisk() {
 func (o *outbox) unsentRisks() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.risks) + o.expectedRisks
+	return o.risks + o.expectedRisks
 }
 
 // run publishes until the outbox is closed and empty, or ctx ends.
 func (o *outbox) run(ctx context.Context) {
-	defer context.AfterFunc(ctx, o.end)()
-	var senders sync.WaitGroup
-	senders.Go(func() { o.sendRisks(ctx) })
-	for range adviceSenders {
-		senders.Go(func() { o.sendAdvice(ctx) })
+	defer context.AfterFunc(ctx, func() { o.set(&o.ended) })()
+	var all sync.WaitGroup
+	for range senders {
+		all.Go(func() { o.send(ctx) })
 	}
-	senders.Wait()
+	all.Wait()
 }
 
 // close makes run return after everything is sent.
 func (o *outbox) close() { o.set(&o.closed) }
-
-// end makes run return immediately.
-func (o *outbox) end() { o.set(&o.ended) }
 
 func (o *outbox) set(flag *bool) {
 	o.mu.Lock()
@@ -126,92 +132,64 @@ func (o *outbox) set(flag *bool) {
 	o.changed.Broadcast()
 }
 
-func (o *outbox) sendAdvice(ctx context.Context) {
+// send publishes messages. While NATS is unavailable it retries a warning, because the state already has it.
+func (o *outbox) send(ctx context.Context) {
 	for {
-		a := o.nextAdvice()
-		if a == nil {
+		id, e := o.next()
+		if e == nil {
 			return
 		}
-		if _, err := o.publish(ctx, a); err != nil {
-			o.failed(ctx, a, err)
-		}
-		o.sentAdvice(a.JobID)
-	}
-}
-
-// nextAdvice waits for an advice to publish; nil means that there will be none.
-func (o *outbox) nextAdvice() *schemas.Advice {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for !o.ended {
-		if len(o.order) > 0 {
-			id := o.order[0]
-			a := o.advice[id]
-			o.order = o.order[1:]
-			delete(o.advice, id)
-			o.sending[id] = true
-			return a
-		}
-		if o.closed && len(o.advice) == 0 {
-			return nil
-		}
-		o.changed.Wait()
-	}
-	return nil
-}
-
-// sentAdvice makes the next advice of the job available. Only one advice of a job is published at a
-// time, so that the order is preserved.
-func (o *outbox) sentAdvice(id string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	delete(o.sending, id)
-	if o.advice[id] != nil {
-		o.order = append(o.order, id)
-	}
-	o.changed.Broadcast()
-}
-
-// sendRisks publishes warnings one after the other. While NATS is unavailable it retries, because
-// the state already has the warning.
-func (o *outbox) sendRisks(ctx context.Context) {
-	for {
-		r := o.firstRisk()
-		if r == nil {
-			return
-		}
-		_, err := o.publish(ctx, r)
+		_, err := o.publish(ctx, e)
 		if err != nil {
-			o.failed(ctx, r, err)
+			o.failed(ctx, e, err)
 		}
-		if err != nil && ctx.Err() != nil {
+		_, isRisk := e.(*schemas.Risk)
+		if isRisk && err != nil && ctx.Err() != nil {
 			return // the warning stays unsent, so that no snapshot counts it as published
 		}
-		if errors.Is(err, schemas.ErrUnavailable) {
+		if isRisk && errors.Is(err, schemas.ErrUnavailable) {
 			pause(ctx, riskRetry)
-			continue
+			isRisk = false
 		}
-		o.mu.Lock()
-		o.risks = o.risks[1:]
-		o.changed.Broadcast()
-		o.mu.Unlock()
+		o.sent(id, isRisk)
 	}
 }
 
-// firstRisk waits for the oldest warning; nil means that there will be none.
-func (o *outbox) firstRisk() *schemas.Risk {
+// next waits for a message to publish, and returns it with its job; nil means that there will be none.
+func (o *outbox) next() (id string, e schemas.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for !o.ended {
-		if len(o.risks) > 0 {
-			return o.risks[0]
-		}
-		if o.closed {
-			return nil
-		}
+	for len(o.order) == 0 && !o.ended && !(o.closed && len(o.jobs) == 0) {
 		o.changed.Wait()
 	}
-	return nil
+	if len(o.order) == 0 || o.ended {
+		return "", nil
+	}
+	id = o.order[0]
+	o.order = o.order[1:]
+	u := o.jobs[id]
+	if len(u.risks) > 0 {
+		return id, u.risks[0]
+	}
+	e, u.advice = u.advice, nil
+	return id, e
+}
+
+// sent makes the next message of a job available, and removes its first warning if that was published.
+func (o *outbox) sent(id string, isRisk bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	u := o.jobs[id]
+	if isRisk {
+		u.risks = u.risks[1:]
+		o.risks--
+	}
+	if len(u.risks) > 0 || u.advice != nil {
+		o.order = append(o.order, id)
+	} else {
+		delete(o.jobs, id)
+	}
+	o.changed.Broadcast()
 }
 
 // failed counts and logs an event that was not published.

@@ -83,56 +83,54 @@ func TestOutbox_SendsTheAdviceOfAJobInOrder(t *testing.T) {
 	p := &gatedLog{gate: make(chan struct{})}
 	o := newTestOutbox(p)
 	o.addAdvice(adviceFor("a", 1))
-	if o.nextAdvice().CauseSequence != 1 {
-		t.Fatal("got another advice first, want advice 1 of job a")
+	next := func(want schemas.Event) {
+		t.Helper()
+		if _, e := o.next(); e == nil || e.ID() != want.ID() {
+			t.Fatalf("next message %v, want %s", e, want.ID())
+		}
 	}
+	next(adviceFor("a", 1))
 	o.addAdvice(adviceFor("a", 2))
 	o.addAdvice(adviceFor("b", 3))
-	if a := o.nextAdvice(); a.JobID != "b" {
-		t.Fatalf("while advice 1 of a is being sent, got %s, want b", a.EventID)
-	}
-	o.sentAdvice("a")
-	if a := o.nextAdvice(); a.JobID != "a" || a.CauseSequence != 2 {
-		t.Errorf("next advice after advice 1 of job a = %s, want a's with cause 2", a.EventID)
-	}
+	next(adviceFor("b", 3)) // while advice 1 of a is being sent
+	o.sent("a", false)
+	next(adviceFor("a", 2))
 }
 
-// All warnings are sent in order, also if NATS is unavailable at first.
+// All warnings of a job are sent in order, also if NATS is unavailable at first.
 func TestOutbox_SendsEveryWarningInOrder(t *testing.T) {
 	p := &gatedLog{gate: make(chan struct{}), fails: 2}
 	close(p.gate)
 	o := newTestOutbox(p)
-	var want []string
+	want := map[string][]string{}
 	for cause := range uint64(100) {
 		job := fmt.Sprint("job-", cause%3)
 		o.expectRisk()
 		o.addRisk(riskFor(job, cause))
 		o.addAdvice(adviceFor(job, cause))
-		want = append(want, schemas.RiskID(job, cause))
+		want[job] = append(want[job], schemas.RiskID(job, cause))
 	}
 	if n := o.unsentRisks(); n != 100 {
 		t.Errorf("got %d unsent warnings, want 100", n)
 	}
 	o.close()
 	o.run(t.Context())
-	isRisk := func(id string) bool { return slices.Contains(want, id) }
-	got := slices.DeleteFunc(p.all(), func(id string) bool { return !isRisk(id) })
-	if !slices.Equal(got, want) || o.unsentRisks() != 0 {
-		t.Errorf("sent %v, want %v", got, want)
+	for job, all := range want {
+		got := slices.DeleteFunc(p.all(), func(id string) bool { return !slices.Contains(all, id) })
+		if !slices.Equal(got, all) || o.unsentRisks() != 0 {
+			t.Errorf("warnings of %s: sent %v, want %v", job, got, all)
+		}
 	}
 }
 
-// Beyond the bound the outbox drops the oldest advice.
-func TestOutbox_DropsTheOldestAdviceBeyondTheBound(t *testing.T) {
+// Beyond the bound the outbox drops advice.
+func TestOutbox_DropsAdviceBeyondTheBound(t *testing.T) {
 	o := newTestOutbox(&gatedLog{gate: make(chan struct{})})
 	for n := range uint64(maxUnsent + 1000) {
 		o.addAdvice(adviceFor(fmt.Sprint("job-", n), n))
 	}
-	if len(o.advice) != maxUnsent || len(o.order) != maxUnsent {
-		t.Errorf("got %d unsent advice, %d in the order; want %d each", len(o.advice), len(o.order), maxUnsent)
-	}
-	if a := o.nextAdvice(); a.CauseSequence != 1000 {
-		t.Errorf("cause of the oldest advice: got %d, want 1000", a.CauseSequence)
+	if len(o.jobs) != maxUnsent || len(o.order) != maxUnsent {
+		t.Errorf("got %d jobs, %d in the order; want %d each", len(o.jobs), len(o.order), maxUnsent)
 	}
 }
 

@@ -33,7 +33,7 @@ const (
 // keepSnapshots in between.
 type snapshotRecord struct {
 	sequence uint64    // its last event
-	at       time.Time // when this advisor wrote, loaded or found it
+	at       time.Time // when this advisor wrote or loaded it
 	stream   time.Time // creation time of the stream that the state comes from
 	damaged  []string  // snapshots that this advisor could not read at its start
 }
@@ -128,7 +128,7 @@ func (a *Advisor) keepSnapshots(ctx context.Context) error {
 		if a.snapshotDue(time.Now()) && a.bus.Connected() {
 			writing, cancel := context.WithTimeout(ctx, snapshotTimeout)
 			defer cancel()
-			a.snapshot(writing, a.o.SnapshotEvents/2)
+			a.snapshot(writing)
 		}
 	})
 }
@@ -158,56 +158,38 @@ func (a *Advisor) lastSnapshot(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSnapshotTimeout)
 	defer cancel()
-	a.snapshot(ctx, 0)
+	a.snapshot(ctx)
 }
 
-// snapshot stores the state and deletes old snapshots. It stores nothing if another advisor has
-// stored a snapshot that is at most near events older.
-func (a *Advisor) snapshot(ctx context.Context, near uint64) {
-	if err := a.trySnapshot(ctx, near); err != nil {
+// snapshot stores the state and deletes old snapshots.
+func (a *Advisor) snapshot(ctx context.Context) {
+	if err := a.trySnapshot(ctx); err != nil {
 		a.newestSnapshot.at = time.Now() // the next attempt is made when a snapshot would be due
 		a.metrics.snapshots.WithLabelValues("failed").Inc()
 		a.log.Warn("snapshot not stored", "error", err)
 	}
 }
 
-func (a *Advisor) trySnapshot(ctx context.Context, near uint64) error {
-	// The sequence is read before the end of the stream. In the other order the stream could grow
-	// in between, and the state would seem to belong to another stream.
-	a.mu.RLock()
-	applied := a.applied
-	a.mu.RUnlock()
-	stream, usable, useless, err := a.storedSnapshots(ctx)
+func (a *Advisor) trySnapshot(ctx context.Context) error {
+	s, frozen := a.freeze()
+	if frozen == nil {
+		return nil
+	}
+	// The stream is examined after the state was copied. In the other order the stream could grow in
+	// between, and the state would seem to belong to another stream.
+	stream, err := a.logInfo(ctx)
 	if err != nil {
 		return err
 	}
-	if !stream.CreatedAt.Equal(a.newestSnapshot.stream) || applied > stream.Last {
+	if !stream.CreatedAt.Equal(s.StreamCreatedAt) || s.Sequence > stream.Last {
 		return errors.New("the JOB stream was deleted and recreated; restart the advisor")
 	}
-	if len(usable) > 0 && a.isFresh(usable[0], applied, near) {
-		a.noteSaved(usable[0])
-	} else if s, frozen := a.freeze(); frozen != nil {
-		if err := a.bus.SaveSnapshot(ctx, s, frozen.Encode); err != nil {
-			return err
-		}
-		a.metrics.snapshots.WithLabelValues("written").Inc()
-		a.noteSaved(s)
-		// Another advisor may have stored a snapshot in the meantime. The advisor that lists last
-		// sees all of them and deletes the surplus.
-		if _, usable, useless, err = a.storedSnapshots(ctx); err != nil {
-			return err
-		}
+	if err := a.bus.SaveSnapshot(ctx, s, frozen.Encode); err != nil {
+		return err
 	}
-	return a.prune(ctx, usable, useless)
-}
-
-// isFresh reports whether a stored snapshot makes another one unnecessary: it holds all events, or
-// it is recent and holds nearly all events.
-func (a *Advisor) isFresh(s bus.Snapshot, applied, near uint64) bool {
-	if s.Sequence >= applied {
-		return true
-	}
-	return s.Sequence+near >= applied && time.Since(s.WrittenAt) < a.o.SnapshotInterval/2
+	a.metrics.snapshots.WithLabelValues("written").Inc()
+	a.noteSaved(s)
+	return a.prune(ctx)
 }
 
 // freeze returns the current state and its header. It returns nil while the state has a warning
@@ -225,38 +207,28 @@ func (a *Advisor) freeze() (bus.Snapshot, *cluster.Frozen) {
 	}, a.cluster.Freeze()
 }
 
-// storedSnapshots lists the snapshots of this version. The usable snapshots belong to the current
-// stream and are sorted newest first; the others are useless. The stream is examined after the
-// snapshots. In the other order the stream could grow in between, and a snapshot ahead of it would
-// seem to belong to another stream.
-func (a *Advisor) storedSnapshots(
-	ctx context.Context,
-) (stream bus.StreamInfo, usable, useless []bus.Snapshot, err error) {
+// prune deletes the snapshots of this version that do not belong to the current stream or are damaged, and
+// the others beyond the newest keptSnapshots, also those of other advisors.
+func (a *Advisor) prune(ctx context.Context) error {
 	all, err := a.bus.Snapshots(ctx, snapshotKind, cluster.SnapshotVersion)
 	if err != nil {
-		return stream, nil, nil, err
+		return err
 	}
-	if stream, err = a.logInfo(ctx); err != nil {
-		return stream, nil, nil, err
+	stream, err := a.logInfo(ctx) // after the snapshots, as in trySnapshot
+	if err != nil {
+		return err
 	}
-	for _, s := range all {
+	usable := 0
+	for _, s := range all { // newest first
 		err := a.bus.CheckSnapshot(ctx, s, stream)
-		switch {
-		case errors.Is(err, bus.ErrSnapshot) || slices.Contains(a.newestSnapshot.damaged, s.Name):
-			useless = append(useless, s)
-		case err == nil:
-			usable = append(usable, s)
-		default:
-			return stream, nil, nil, err
+		if err != nil && !errors.Is(err, bus.ErrSnapshot) {
+			return err
 		}
-	}
-	return stream, usable, useless, nil
-}
-
-// prune deletes all useless snapshots, and the usable ones beyond keptSnapshots.
-func (a *Advisor) prune(ctx context.Context, usable, useless []bus.Snapshot) error {
-	useless = append(useless, usable[min(keptSnapshots, len(usable)):]...)
-	for _, s := range useless {
+		if err == nil && !slices.Contains(a.newestSnapshot.damaged, s.Name) {
+			if usable++; usable <= keptSnapshots {
+				continue
+			}
+		}
 		if err := a.bus.DropSnapshot(ctx, s); err != nil {
 			return err
 		}

@@ -420,7 +420,7 @@ func TestSnapshots_AreStoredWhileEventsArrive(t *testing.T) {
 		}
 	})
 	for range 50 {
-		if err := a.trySnapshot(within(t), 0); err != nil {
+		if err := a.trySnapshot(within(t)); err != nil {
 			t.Error(err)
 			break
 		}
