@@ -9,9 +9,8 @@
 //
 // # Stages and resources
 //
-// Every trial runs the first stage, and each stage keeps the best one of eta. With AlgorithmHalving
-// a stage begins when the one before has ended; AlgorithmASHA promotes a trial as soon as it is among
-// the best (Li et al., MLSys 2020). A segment is one run of the command: a trial in a stage, or a
+// Every trial runs the first stage, and each stage keeps the best one of eta. A stage begins when the
+// one before has ended. A segment is one run of the command: a trial in a stage, or a
 // probe, which repeats the first epochs of a trial with another number of CPUs to measure their time.
 //
 // Package tune/halving plans the CPUs of the trials of each stage by the measured times (CE-scaling, Wu

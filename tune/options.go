@@ -13,13 +13,7 @@ import (
 	"courier/schemas"
 )
 
-// Algorithms of a tuning. The caller checks that an algorithm, or an objective, is one of them.
-const (
-	AlgorithmHalving = "halving" // successive halving: a stage begins when the one before has ended
-	AlgorithmASHA    = "asha"    // asynchronous: a trial is promoted as soon as it may be
-)
-
-// Objectives by which trials are ranked.
+// Objectives by which trials are ranked. The caller checks that an objective is one of them.
 const (
 	ObjectiveAuto     = "auto" // accuracy if the first epoch reports one, else loss
 	ObjectiveAccuracy = "accuracy"
@@ -35,7 +29,6 @@ type Options struct {
 	Trials    int      `json:"trials"`
 	Eta       int      `json:"eta"`       // each stage keeps one of Eta trials; default 2
 	Epochs    int      `json:"epochs"`    // of a trial that reaches the last stage
-	Algorithm string   `json:"algorithm"` // default AlgorithmHalving
 	Objective string   `json:"objective"` // default ObjectiveAuto
 	Seed      uint64   `json:"seed"`      // of the values of the parameters; default 1
 
@@ -62,7 +55,6 @@ const defaultGrace = 2 * time.Second
 
 func (o Options) withDefaults() Options {
 	o.Eta = cmp.Or(o.Eta, 2)
-	o.Algorithm = cmp.Or(o.Algorithm, AlgorithmHalving)
 	o.Objective = cmp.Or(o.Objective, ObjectiveAuto)
 	o.Seed = cmp.Or(o.Seed, 1)
 	o.Pool = cmp.Or(o.Pool, 1)

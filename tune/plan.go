@@ -7,10 +7,6 @@ import (
 	"courier/tune/halving"
 )
 
-// replanRatio is the relative difference of the trials of a stage from the plan at which the
-// resources are planned again (CE-scaling leaves it open).
-const replanRatio = 0.2
-
 // hasTimes reports whether the times of epochs were measured with each number of CPUs.
 func (t *Tuning) hasTimes() bool { return len(t.state.speed.segments) > 0 && t.nextProbe() == nil }
 
@@ -33,34 +29,23 @@ func (t *Tuning) poolSpeeds(v *speeds) (measured []halving.PoolSpeed, isAssumed 
 }
 
 // needsPlan reports whether the resources must be planned: at the start, when all numbers of CPUs
-// are measured, when a stage of synchronous halving begins, when the command turned out not to
-// continue, and when a stage has another number of trials than planned.
-func (t *Tuning) needsPlan(numbers []int) bool {
-	p := &t.planned
-	if p.numbers == nil || p.continues != t.state.continues || p.isAssumed && t.hasTimes() ||
-		t.o.Algorithm == AlgorithmHalving && p.stage != t.state.currentStage() {
-		return true
-	}
-	for i, n := range numbers {
-		if difference := max(n-p.numbers[i], p.numbers[i]-n); difference > 0 &&
-			float64(difference) >= replanRatio*float64(p.numbers[i]) {
-			return true
-		}
-	}
-	return false
+// are measured, when a stage begins, and when the command turned out not to continue.
+func (t *Tuning) needsPlan() bool {
+	p := t.planned
+	return p == nil || p.continues != t.state.continues || p.isAssumed && t.hasTimes() ||
+		p.stage != t.state.currentStage()
 }
 
 // plan chooses the CPUs of the unfinished stages. A plan on measured times is recorded, with the
 // prediction for the whole of each stage that has not begun, or began before anything was measured.
 func (t *Tuning) plan() error {
 	s := t.state
-	numbers := s.expectedTrials()
-	if !t.needsPlan(numbers) {
+	if !t.needsPlan() {
 		return nil
 	}
-	v := s.speed.fit()
+	v, numbers := s.speed.fit(), s.expectedTrials()
 	measured, isAssumed := t.poolSpeeds(v)
-	t.planned = plannedFor{numbers: numbers, continues: s.continues, isAssumed: isAssumed, stage: s.currentStage()}
+	t.planned = &plannedFor{continues: s.continues, isAssumed: isAssumed, stage: s.currentStage()}
 
 	all := steps(s.stages, s.continues)
 	var left []halving.Stage // the trials that are not finished

@@ -94,11 +94,10 @@ func TestOpen_RefusesAnotherTuning(t *testing.T) {
 	dir := t.TempDir()
 	complete(t, dir)
 	for name, change := range map[string]func(*Options){
-		"command":   func(o *Options) { o.Command = append(o.Command, "--fast") },
-		"space":     func(o *Options) { o.Space[0].High = 2 },
-		"seed":      func(o *Options) { o.Seed = 2 },
-		"algorithm": func(o *Options) { o.Algorithm = AlgorithmASHA },
-		"epochs":    func(o *Options) { o.Epochs = 8 },
+		"command": func(o *Options) { o.Command = append(o.Command, "--fast") },
+		"space":   func(o *Options) { o.Space[0].High = 2 },
+		"seed":    func(o *Options) { o.Seed = 2 },
+		"epochs":  func(o *Options) { o.Epochs = 8 },
 	} {
 		o := recordOptions()
 		change(&o)

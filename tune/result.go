@@ -22,7 +22,6 @@ type Ranking struct {
 	Reason      string        `json:"reason"` // why it ended
 	Complete    bool          `json:"complete"`
 	StagesDone  int           `json:"stages_done"`
-	Algorithm   string        `json:"algorithm"`
 	Objective   string        `json:"objective,omitempty"` // accuracy or loss; empty: neither was reported
 	Seconds     float64       `json:"seconds"`             // without interruptions
 	CoreSeconds float64       `json:"core_seconds"`
@@ -73,7 +72,6 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 	r := &Ranking{
 		Reason:      reason,
 		Complete:    isComplete,
-		Algorithm:   t.o.Algorithm,
 		Objective:   s.objective,
 		Seconds:     s.elapsed,
 		CoreSeconds: s.spent,
@@ -101,7 +99,7 @@ func (t *Tuning) result(reason string, isComplete bool) *Ranking {
 		r.Stages = append(r.Stages, row)
 	}
 	for i, n := range s.expectedTrials() {
-		if isComplete || s.finishedTrials(i) >= n { // failed trials of ASHA may leave a stage with fewer
+		if s.finishedTrials(i) >= n {
 			r.StagesDone++
 		}
 	}

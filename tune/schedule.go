@@ -9,14 +9,6 @@ import (
 	"courier/schemas"
 )
 
-// candidate trials are those that may start, the most urgent first.
-func (s *tuningState) candidates() []nextTrial {
-	if s.design.Algorithm == AlgorithmASHA {
-		return s.asynchronous()
-	}
-	return s.synchronous()
-}
-
 // nextTrial is a trial that may start with a stage.
 type nextTrial struct {
 	trial *trialState
@@ -28,9 +20,9 @@ func (t *trialState) mayStart(stage int) bool {
 	return !t.isOut() && !t.isRunning && t.Stage == stage
 }
 
-// synchronous returns the trials of the first unfinished stage. A stage begins when that before it
-// has ended, with the best of its trials.
-func (s *tuningState) synchronous() (next []nextTrial) {
+// candidates returns the trials of the first unfinished stage. A stage begins when that before it has
+// ended, with the best of its trials.
+func (s *tuningState) candidates() (next []nextTrial) {
 	members := make([]*trialState, len(s.trials))
 	for i := range s.trials {
 		members[i] = &s.trials[i]
@@ -53,35 +45,6 @@ func (s *tuningState) synchronous() (next []nextTrial) {
 		}
 		if !isEnded {
 			return next
-		}
-	}
-	return next
-}
-
-// asynchronous returns trials of all stages, those of the last stage first: unfinished ones, then
-// the best 1/eta of those that have completed the stage before, then new ones (ASHA; Li et al.,
-// MLSys 2020, algorithm 2).
-func (s *tuningState) asynchronous() (next []nextTrial) {
-	for stage := len(s.stages) - 1; stage > 0; stage-- {
-		completed := 0
-		for i := range s.trials {
-			t := &s.trials[i]
-			if t.Stage >= stage {
-				completed++
-			}
-			if t.entered == stage+1 && t.mayStart(stage) {
-				next = append(next, nextTrial{t, stage}) // it was interrupted
-			}
-		}
-		for _, t := range s.top(stage-1, completed/s.design.Eta) {
-			if t.entered <= stage && t.mayStart(stage) {
-				next = append(next, nextTrial{t, stage})
-			}
-		}
-	}
-	for i := range s.trials {
-		if s.trials[i].mayStart(0) {
-			next = append(next, nextTrial{&s.trials[i], 0})
 		}
 	}
 	return next

@@ -3,10 +3,8 @@ package tune_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,30 +177,27 @@ func TestTuning_CountsRepeatedEpochs(t *testing.T) {
 
 // Failed trials are out with their reason, and their epochs and times count.
 func TestTuning_LeavesOutFailedTrials(t *testing.T) {
-	for _, algorithm := range []string{tune.AlgorithmHalving, tune.AlgorithmASHA} {
-		synctest.Test(t, func(t *testing.T) {
-			o := tuningOptions()
-			o.Algorithm = algorithm
-			c := &simulatedTraining{seconds: amdahl(2, 8), fails: func(g tune.Segment) bool {
-				return g.Trial == 16 && g.Stage == 3 || g.Trial%5 == 0
-			}}
-			r, err := simulate(t, t.TempDir(), o, c)
-			if err != nil || r.Trials[0].Trial != 14 {
-				t.Fatalf("%s: %+v, %v; want trial 14 to be the best", algorithm, r, err)
+	synctest.Test(t, func(t *testing.T) {
+		o := tuningOptions()
+		c := &simulatedTraining{seconds: amdahl(2, 8), fails: func(g tune.Segment) bool {
+			return g.Trial == 16 && g.Stage == 3 || g.Trial%5 == 0
+		}}
+		r, err := simulate(t, t.TempDir(), o, c)
+		if err != nil || r.Trials[0].Trial != 14 {
+			t.Fatalf("%+v, %v; want trial 14 to be the best", r, err)
+		}
+		spent, out := 0.0, 0
+		for _, row := range r.Trials {
+			spent += row.CoreSeconds
+			if row.Reason == "out of memory" && row.Rank == 0 && row.SpentEpochs > 0 {
+				out++
 			}
-			spent, out := 0.0, 0
-			for _, row := range r.Trials {
-				spent += row.CoreSeconds
-				if row.Reason == "out of memory" && row.Rank == 0 && row.SpentEpochs > 0 {
-					out++
-				}
-			}
-			if out != 4 || math.Abs(spent-c.cost) > 1e-6 || math.Abs(r.CoreSeconds-c.cost) > 1e-6 {
-				t.Errorf("%s: %d failed trials, %g and %g of %g core-seconds; want 4 and all", algorithm, out, spent,
-					r.CoreSeconds, c.cost)
-			}
-		})
-	}
+		}
+		if out != 4 || math.Abs(spent-c.cost) > 1e-6 || math.Abs(r.CoreSeconds-c.cost) > 1e-6 {
+			t.Errorf("%d failed trials, %g and %g of %g core-seconds; want 4 and all", out, spent,
+				r.CoreSeconds, c.cost)
+		}
+	})
 }
 
 func TestTuning_EndsIfTheFirstTrialsFail(t *testing.T) {
@@ -332,7 +327,6 @@ func randomTuning(random *rand.Rand) (tune.Options, *simulatedTraining) {
 			o.CPUs = append(o.CPUs, c)
 		}
 	}
-	o.Algorithm = []string{tune.AlgorithmHalving, tune.AlgorithmASHA}[random.IntN(2)]
 	serial, parallel := 5*random.Float64(), 20*random.Float64()
 	failing, restarts := random.IntN(20), random.IntN(2) == 0
 	c := &simulatedTraining{
@@ -401,32 +395,4 @@ func TestTuning_NeverExceedsPoolAndBound(t *testing.T) {
 		t.Errorf("%d complete and %d cut tunings, want some of each", complete, cut)
 	}
 	t.Logf("%d complete, %d cut", complete, cut)
-}
-
-// ASHA promotes before a stage is complete, and runs each trial at most once in each stage.
-func TestTuning_PromotesAsynchronously(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		o := tuningOptions()
-		o.Algorithm, o.CPUs = tune.AlgorithmASHA, []int{1}
-		c := &simulatedTraining{seconds: func(trial, _ int) float64 { return 1 + float64(trial%5) }}
-		r, err := simulate(t, t.TempDir(), o, c)
-		if err != nil || r.Stages[4].Trials < 1 {
-			t.Fatalf("%+v, %v; want a trial in the last stage", r, err)
-		}
-		seen, lastFirst := map[string]bool{}, 0
-		for i, g := range c.segments {
-			key := fmt.Sprint(g.Trial, g.Stage)
-			if seen[key] {
-				t.Errorf("trial %d runs stage %d twice", g.Trial, g.Stage+1)
-			}
-			seen[key] = true
-			if g.Stage == 0 {
-				lastFirst = i
-			}
-		}
-		early := slices.IndexFunc(c.segments, func(g tune.Segment) bool { return g.Stage == 1 })
-		if early < 0 || early > lastFirst {
-			t.Errorf("the first promotion is segment %d, the last first stage segment %d", early, lastFirst)
-		}
-	})
 }

@@ -3,7 +3,7 @@ package tune
 // expectedTrials returns how many trials each stage has as far as is known: those that will still
 // fail are not.
 func (s *tuningState) expectedTrials() []int {
-	numbers, isAsync := make([]int, len(s.stages)), s.design.Algorithm == AlgorithmASHA
+	numbers := make([]int, len(s.stages))
 	for i := range s.stages {
 		alive := 0
 		for j := range s.trials {
@@ -12,9 +12,6 @@ func (s *tuningState) expectedTrials() []int {
 			}
 		}
 		numbers[i] = min(s.stages[i].Trials, alive)
-		if isAsync && i > 0 {
-			numbers[i] = max(s.rows[i].Trials, numbers[i-1]/s.design.Eta)
-		}
 	}
 	return numbers
 }

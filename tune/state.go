@@ -35,7 +35,6 @@ func (a *activeSegment) isComplete() bool {
 
 // tuningState follows from the design and the lines of the record alone.
 type tuningState struct {
-	design  Options
 	stages  []halving.Stage
 	trials  []trialState
 	active  map[int]*activeSegment
@@ -62,7 +61,6 @@ type stageState struct {
 
 func newState(d Options) *tuningState {
 	s := &tuningState{
-		design: d,
 		stages: stagesOf(d.Trials, d.Eta, d.Epochs),
 		active: map[int]*activeSegment{},
 	}

@@ -11,10 +11,10 @@ type Tuning struct {
 	dir     string
 	record  *record
 	state   *tuningState
-	opened  time.Time // has the monotonic clock
-	before  float64   // elapsed seconds when it was opened
-	cpus    []int     // planned for each stage
-	planned plannedFor
+	opened  time.Time   // has the monotonic clock
+	before  float64     // elapsed seconds when it was opened
+	cpus    []int       // planned for each stage
+	planned *plannedFor // nil: nothing is planned yet
 	report  func(TuningProgress)
 	needs   string // bound that all stages need by the last plan; empty: they keep that of the user
 	stopped string // why the segments were stopped; empty: they were not
@@ -22,7 +22,6 @@ type Tuning struct {
 
 // plannedFor is what the current plan rests on.
 type plannedFor struct {
-	numbers   []int // trials of each stage
 	continues bool
 	isAssumed bool // no times were measured
 	stage     int

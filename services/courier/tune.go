@@ -21,7 +21,6 @@ type tuneCommand struct {
 	Trials    int           `help:"Number of combinations of the parameters to try." default:"16"`
 	Eta       int           `help:"Each stage keeps one of this number of trials." default:"2"`
 	Epochs    int           `help:"Epochs of a trial that reaches the last stage." required:""`
-	Algorithm string        `help:"halving: a stage begins when the one before has ended; asha: a trial is promoted as soon as it is among the best of its stage." enum:"halving,asha" default:"halving"`
 	Objective string        `help:"Figure that ranks the trials; auto: the accuracy if the first epoch reports one, else the loss." enum:"auto,accuracy,loss" default:"auto"`
 	MaxTime   time.Duration `help:"Time for the tuning, such as 30m, which is never exceeded. The cheapest resources within it are used. Interruptions do not count. 0s: no limit." default:"0s"`
 	Budget    float64       `help:"Core-hours for the tuning. The fastest resources within them are used. 0: no limit." default:"0"`
@@ -96,7 +95,6 @@ func (c *tuneCommand) options() (tune.Options, error) {
 		Trials:    c.Trials,
 		Eta:       c.Eta,
 		Epochs:    c.Epochs,
-		Algorithm: c.Algorithm,
 		Objective: c.Objective,
 		Seed:      c.Seed,
 		CPUs:      c.CPUs,
