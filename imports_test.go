@@ -79,10 +79,7 @@ var importGraph = map[string][]string{
 	"policy/quality":   {"policy"},
 	"policy/cost":      {"policy"},
 	"policy/fit":       {"policy", "policy/speed"},
-	"simulate/resize":  {"policy", "policy/fit", "policy/speed", "simulate/figures"},
-	"simulate/figures": {},
-	"simulate/tuning":  {"simulate/figures", "tune/halving"},
-	"simulate/sharing": {"policy", "policy/quality", "simulate/figures"},
+	"simulate/figures": {"policy", "policy/fit", "policy/quality", "policy/speed", "tune/halving"},
 	"simulate/live":    {"advisor", "bus", "schemas"},
 	"demo": {
 		"bus", "collector", "report", "runner", "runner/output", "schemas", "services",
@@ -102,8 +99,7 @@ var importGraph = map[string][]string{
 		"runner", "runner/mlflow", "runner/output", "collector", "importer", "store", "store/engine",
 		"store/engine/host", "trainer", "advisor", "advisor/shares", "gateway", "regress/table", "report",
 		"explore", "receipt", "report/study", "replay", "simulate", "demo",
-		"policy", "simulate/elastic", "simulate/sharing", "simulate/tuning",
-		"simulate/resize",
+		"policy", "simulate/elastic", "simulate/figures",
 		"tune", "workloads/digits",
 	},
 }
@@ -132,7 +128,7 @@ var modules = map[string][]string{
 	"gonum.org/v1/gonum": {
 		"explore", "regress/anova", "regress/evidence", "regress/leastsquares",
 	},
-	"golang.org/x/sync":          {"gateway", "services", "services/courier", "simulate/resize", "trainer"},
+	"golang.org/x/sync":          {"gateway", "services", "services/courier", "simulate/figures", "trainer"},
 	"github.com/alecthomas/kong": {"services/courier"},
 	"github.com/prometheus/client_golang": {
 		"bus",

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -11,9 +10,7 @@ import (
 	"courier/services"
 	"courier/simulate"
 	"courier/simulate/elastic"
-	"courier/simulate/resize"
-	"courier/simulate/sharing"
-	"courier/simulate/tuning"
+	"courier/simulate/figures"
 )
 
 type simulateCommand struct {
@@ -27,9 +24,6 @@ type simulateFigures struct {
 	System string `arg:"" help:"ce: CE-scaling plans the resources of the stages of a tuning; flowcon: FlowCon divides CPU among trainings by the fall of their losses; nearchus: NEARCHUS resizes trainings by their bottlenecks." enum:"ce,flowcon,nearchus"`
 	Seeds  int    `help:"Number of simulations of each variant of nearchus." default:"20" placeholder:"N"`
 }
-
-// figures are compared with those of the publication.
-type figures interface{ WriteText(out io.Writer) error }
 
 func (c *simulateFigures) Run(w *environment) error {
 	if c.Seeds < 1 || c.Seeds > 1000 {
@@ -45,14 +39,14 @@ func (c *simulateFigures) Run(w *environment) error {
 }
 
 // reproduce computes the figures. Only those of nearchus take long enough for a progress bar.
-func (c *simulateFigures) reproduce(ctx context.Context, bar *services.StepBar) (figures, error) {
+func (c *simulateFigures) reproduce(ctx context.Context, bar *services.StepBar) (*figures.Comparisons, error) {
 	switch c.System {
 	case "ce":
-		return tuning.Reproduce()
+		return figures.CEScaling()
 	case "flowcon":
-		return sharing.Reproduce(), nil
+		return figures.FlowCon(), nil
 	}
-	return resize.Reproduce(ctx, c.Seeds, func(done, total int) {
+	return figures.NEARCHUS(ctx, c.Seeds, func(done, total int) {
 		bar.Draw("simulations", uint64(done), uint64(total))
 	})
 }

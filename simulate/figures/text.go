@@ -17,7 +17,7 @@ func (c *Comparisons) WriteText(out io.Writer) error {
 		if len(row) > 1 {
 			variant = first.group
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.target(), reached(row), met(row))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t\n", variant, first.Name, first.targetText(), reached(row), met(row))
 	}
 	return t.Flush()
 }
@@ -39,7 +39,7 @@ func (c *Comparisons) rows() (rows [][]*Figure) {
 	return rows
 }
 
-func (f *Figure) target() string {
+func (f *Figure) targetText() string {
 	if f.Target == nil {
 		return "-"
 	}
@@ -57,7 +57,7 @@ func reached(row []*Figure) string {
 	for _, other := range row {
 		low, high = min(low, other.Low), max(high, other.High)
 	}
-	if f.kind == Reduction {
+	if f.kind == kindReduction {
 		low, high = high, low
 	}
 	first, last, mean := f.kind.text(low), f.kind.text(high), f.kind.text(f.Reached)
@@ -90,26 +90,21 @@ func met(row []*Figure) string {
 	return "no"
 }
 
-func (k Kind) unit() string {
-	switch k {
-	case Count:
-		return ""
-	case Seconds:
+func (k kind) unit() string {
+	if k == kindSeconds {
 		return " s"
 	}
 	return " %"
 }
 
-// text returns a number as text: a change of a time or speed in percent, or as it is.
-func (k Kind) text(v float64) string {
+// text returns a number as text: a change of a time in percent, or as it is.
+func (k kind) text(v float64) string {
 	text := ""
 	switch k {
-	case Reduction:
+	case kindReduction:
 		text = fmt.Sprintf("%+.1f", -100*v)
-	case Count, Seconds:
+	case kindSeconds:
 		text = fmt.Sprintf("%.1f", v)
-	case Increase:
-		text = fmt.Sprintf("%+.1f", 100*v)
 	default:
 		text = fmt.Sprintf("%.1f", 100*v)
 	}

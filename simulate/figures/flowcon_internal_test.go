@@ -1,4 +1,4 @@
-package sharing_test
+package figures
 
 import (
 	"math"
@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"courier/policy/quality"
-	"courier/simulate/figures"
-	"courier/simulate/sharing"
 )
 
 // reproduced are the figures of FlowCon.
-var reproduced = sync.OnceValue(sharing.Reproduce)
+var reproduced = sync.OnceValue(FlowCon)
 
-func byVariant(c *figures.Comparisons) map[string]figures.Figure {
-	found := map[string]figures.Figure{}
+func byVariant(c *Comparisons) map[string]Figure {
+	found := map[string]Figure{}
 	for _, f := range c.Figures {
 		found[f.Variant+": "+f.Name] = f
 	}
@@ -22,9 +20,9 @@ func byVariant(c *figures.Comparisons) map[string]figures.Figure {
 }
 
 // Fair sharing of the fixed schedule has a closed solution.
-func TestSimulate_FairSharing(t *testing.T) {
-	o := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0)
-	seconds, makespan := o.Seconds, o.Makespan
+func TestSimulateSharing_FairSharing(t *testing.T) {
+	o := simulateSharing(paperJobs, sharing{isFair: true}, 0)
+	seconds, makespan := o.seconds, o.makespan
 	for name, want := range map[string]float64{"first": 390, "second": 270, "third": 90} {
 		if math.Abs(seconds[name]-want) > 0.6 {
 			t.Errorf("completion time of %s = %g s, want %g s", name, seconds[name], want)
@@ -33,7 +31,7 @@ func TestSimulate_FairSharing(t *testing.T) {
 	if math.Abs(makespan-390) > 0.6 {
 		t.Errorf("makespan = %g s, want 390 s, the sum of the work", makespan)
 	}
-	contended := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0.1).Seconds
+	contended := simulateSharing(paperJobs, sharing{isFair: true}, 0.1).seconds
 	if contended["third"] < 1.1*seconds["third"] {
 		t.Errorf("third job with contention: %g s, want more than %g s", contended["third"], seconds["third"])
 	}
@@ -41,7 +39,7 @@ func TestSimulate_FairSharing(t *testing.T) {
 
 // Caps reach what the design page reports of them, and weights the published 42.06 % with the makespan
 // of fair sharing, but with beta 2 only if losses come often.
-func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
+func TestFlowCon_ReachesThePublishedFigures(t *testing.T) {
 	reached := byVariant(reproduced())
 	const (
 		third     = ": completion time of the third job"
@@ -71,15 +69,15 @@ func TestReproduce_ReachesThePublishedFigures(t *testing.T) {
 }
 
 // With weights, one growing job among n - 1 completing ones is at most 1 - beta / (beta n - n + 1)
-// faster than with fair sharing.
-func TestSimulate_ObeysTheBound(t *testing.T) {
+// faster than with fair
+func TestSimulateSharing_ObeysTheBound(t *testing.T) {
 	const n = 3
-	fair := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{IsFair: true}, 0).Seconds
+	fair := simulateSharing(paperJobs, sharing{isFair: true}, 0).seconds
 	for _, beta := range []float64{4.0 / 3, 2, 4, 8} {
 		bound := 1 - beta/(beta*n-n+1)
 		for _, interval := range []float64{1, 2, 5, 10, 20} {
 			o := quality.Options{Floor: beta}
-			seconds := sharing.Simulate(sharing.PaperJobs(), sharing.Sharing{Quality: o, Interval: interval}, 0).Seconds
+			seconds := simulateSharing(paperJobs, sharing{options: o, interval: interval}, 0).seconds
 			if got := 1 - seconds["third"]/fair["third"]; got > bound+0.002 {
 				t.Errorf("beta %g, losses every %g s: %.3f faster, want at most %.3f", beta, interval, got, bound)
 			}
@@ -89,19 +87,19 @@ func TestSimulate_ObeysTheBound(t *testing.T) {
 
 // Shares change which job gets the node, not how much work is done: without contention the last job
 // ends at the same time.
-func TestSimulate_ConservesWork(t *testing.T) {
+func TestSimulateSharing_ConservesWork(t *testing.T) {
 	for seed := range uint64(10) {
-		jobs := sharing.RandomJobs(10, 900, seed)
-		want := sharing.Simulate(jobs, sharing.Sharing{IsFair: true}, 0)
-		got := sharing.Simulate(jobs, sharing.Sharing{}, 0)
-		if len(got.Seconds) != len(jobs) || math.Abs(got.Makespan-want.Makespan) > 1 {
+		jobs := randomJobs(10, 900, seed)
+		want := simulateSharing(jobs, sharing{isFair: true}, 0)
+		got := simulateSharing(jobs, sharing{interval: 20}, 0)
+		if len(got.seconds) != len(jobs) || math.Abs(got.makespan-want.makespan) > 1 {
 			t.Errorf("seed %d: %d jobs end, the last one after %.1f s, want %.1f s",
-				seed, len(got.Seconds), got.Makespan, want.Makespan)
+				seed, len(got.seconds), got.makespan, want.makespan)
 		}
 		for _, j := range jobs {
-			if got.Seconds[j.Name] < j.Work-0.1 || got.Quality[j.Name] > got.Seconds[j.Name]+0.1 {
+			if got.seconds[j.name] < j.work-0.1 || got.quality[j.name] > got.seconds[j.name]+0.1 {
 				t.Errorf("seed %d: job %s ends after %.1f s of %.1f s",
-					seed, j.Name, got.Seconds[j.Name], j.Work)
+					seed, j.name, got.seconds[j.name], j.work)
 			}
 		}
 	}

@@ -1,16 +1,14 @@
-package tuning_test
+package figures
 
 import (
 	"strings"
 	"testing"
-
-	"courier/simulate/tuning"
 )
 
 // 63 % less time at an equal budget needs at least 1,024 trials and a tight budget. The part of the
 // published 41 % less cost that is reached grows with the number of trials.
-func TestReproduce_NamesWhenThePublishedFiguresAreReached(t *testing.T) {
-	f, err := tuning.Reproduce()
+func TestCEScaling_NamesWhenThePublishedFiguresAreReached(t *testing.T) {
+	f, err := CEScaling()
 	if err != nil {
 		t.Fatal(err)
 	}
