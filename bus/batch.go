@@ -177,7 +177,6 @@ func (b *Batch) setToken(replay string) {
 	b.Token = fmt.Sprintf("%s%s/%d-%d", replay, b.Stream, b.First, b.Last)
 }
 
-// commit records the intent of a batch, handles it and acknowledges it.
 func (r *batcher) commit(ctx context.Context, g gatheredBatch) error {
 	ctx, cancel := finishContext(ctx)
 	defer cancel()
@@ -238,13 +237,11 @@ func finishContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { stopLoss(); stopEnd(); cancel(nil) }
 }
 
-// retryAfter is the pause after a number of failures.
 func retryAfter(attempt int) time.Duration {
 	delays := schemas.RedeliveryDelays()
 	return delays[min(attempt, len(delays)-1)]
 }
 
-// durableConfig is the configuration of a declared durable consumer.
 func durableConfig(d schemas.Durable) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable:       d.Name,

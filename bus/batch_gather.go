@@ -21,7 +21,6 @@ func (r *batcher) newBuilder(redelivered bool) *batchBuilder {
 	return &batchBuilder{batcher: r, batch: batch}
 }
 
-// add appends the events of the next message.
 func (c *batchBuilder) add(
 	ctx context.Context, subject string, data []byte, sequence uint64, at time.Time,
 ) error {
@@ -87,7 +86,6 @@ type gatheredBatch struct {
 	last jetstream.Msg // nil: none
 }
 
-// logPosition identifies a message of a stream by its sequence and the time it was stored.
 type logPosition struct {
 	sequence uint64
 	at       time.Time
@@ -107,7 +105,6 @@ func (p logPosition) isReset(message logPosition) bool {
 	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
 }
 
-// gather builds one batch, by size or age, of the messages after a position.
 func (r *batcher) gather(ctx context.Context, p *puller, after logPosition) (gatheredBatch, error) {
 	g := gatheredBatch{batchBuilder: r.newBuilder(false)}
 	g.batch.Records = make([]Record, 0, r.lastSize)

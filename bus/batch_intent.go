@@ -35,7 +35,6 @@ func (b *Bus) readIntent(ctx context.Context, d schemas.Durable) (i intent, revi
 	return i, revision, err
 }
 
-// writeIntent changes the intent by compare-and-set.
 func (r *batcher) writeIntent(ctx context.Context, i intent) error {
 	i.Replay = r.intent.Replay
 	name := r.durable.Name

@@ -23,7 +23,6 @@ type Bus struct {
 	permissions permissions
 }
 
-// retryDelay is the pause between two attempts to connect.
 const retryDelay = 250 * time.Millisecond
 
 // A server that is cut off closes no connection. After maxPingsOut unanswered pings, 4 to
@@ -100,7 +99,6 @@ func (b *Bus) connectionOptions(name string) []nats.Option {
 	}
 }
 
-// dial connects, and retries until ctx ends.
 func (b *Bus) dial(ctx context.Context, o *Options, opts []nats.Option) error {
 	for warned := false; ; warned = true {
 		var err error

@@ -91,7 +91,6 @@ func (b *Bus) readDead(ctx context.Context) (letters []Letter, err error) {
 	return letters, err
 }
 
-// letterAt reads one letter without its replay mark.
 func (b *Bus) letterAt(ctx context.Context, sequence uint64) (*Letter, error) {
 	stream, err := b.stream(ctx, schemas.StreamDead)
 	if err != nil {

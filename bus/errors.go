@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// unavailableErrors are the client's errors for a server that does not answer.
 var unavailableErrors = []error{
 	nats.ErrNoResponders,
 	nats.ErrTimeout,
@@ -35,7 +34,6 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w (%w)", wire, err)
 }
 
-// isRevisionConflict reports whether a compare-and-set lost against another writer.
 func isRevisionConflict(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence

@@ -65,7 +65,6 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 // delivers every message.
 var errLastDelivered = errors.New("the last message of each subject was delivered")
 
-// errEndReached ends a consumer at FollowOptions.Until.
 var errEndReached = errors.New("the last sequence was reached")
 
 // follow runs one ordered consumer, and moves o past the handled messages.
@@ -133,7 +132,6 @@ func (b *Bus) handleMessage(
 	return nil
 }
 
-// handleEvents passes the events of one message to handle.
 func (b *Bus) handleEvents(
 	ctx context.Context, stream string, msg jetstream.Msg, meta *jetstream.MsgMetadata, handle func(Record) error,
 ) error {

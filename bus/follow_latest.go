@@ -96,7 +96,6 @@ func (b *Bus) readLatest(
 	return nil
 }
 
-// deliverOnce passes an event to the handler unless it was delivered before.
 func deliverOnce(r Record, delivered map[string]bool, handle func(Record) error) error {
 	if delivered[r.Event.ID()] {
 		return nil

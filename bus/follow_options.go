@@ -80,5 +80,4 @@ func (o *FollowOptions) caughtUp() {
 	}
 }
 
-// handlerError is the error of a handler, which ends Follow.
 type handlerError struct{ error }

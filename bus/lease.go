@@ -66,7 +66,6 @@ func (l *lease) holdWhile(ctx context.Context, work func(ctx context.Context) er
 // errLeaseLost cancels the current batch: another process may write it now.
 var errLeaseLost = errors.New("the lease is lost")
 
-// heldKey is the context key of a context that ends when the lease is lost.
 type heldKey struct{}
 
 // afterLoss calls f when the lease of ctx is lost. It does nothing if
@@ -79,7 +78,6 @@ func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(held, f)
 }
 
-// lease is one process's view of a lease.
 type lease struct {
 	bus      *Bus
 	name     string
@@ -143,7 +141,6 @@ func (l *lease) renew(ctx context.Context) error {
 	}
 }
 
-// giveBack releases the lease before it expires.
 func (l *lease) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl/3)
 	defer cancel()

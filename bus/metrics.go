@@ -63,7 +63,6 @@ func (m *metrics) countPublished(subject string, err error) {
 	m.published.WithLabelValues(kind, "ok").Inc()
 }
 
-// reasonLabel returns the metric label for the reason why a message could not be decoded.
 func reasonLabel(data []byte, reason error) string {
 	var e *schemas.Error
 	switch {

@@ -21,7 +21,6 @@ type permissions struct {
 	pending sync.Map // *pendingSend to context.CancelCauseFunc
 }
 
-// pendingSend is a message that was sent and waits for an answer.
 type pendingSend struct{ subject string }
 
 // violated cancels the pending sends on a subject to which the user may not publish.

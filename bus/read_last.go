@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// maxSubjects bounds the subjects that Last reads.
 const maxSubjects = 64
 
 // Last returns the last message of each subject that a filter matches, in the order of the
@@ -53,7 +52,6 @@ func (b *Bus) recordsAt(msg storedMessage) (all []Record) {
 	return all
 }
 
-// subjects lists the subjects of a stream that a filter matches.
 func (b *Bus) subjects(ctx context.Context, stream, filter string) ([]string, error) {
 	if !strings.ContainsAny(filter, "*>") {
 		return []string{filter}, nil

@@ -16,7 +16,6 @@ type Record struct {
 	StoredAt time.Time // by the server's clock
 }
 
-// withEvent returns the record with an event of the message at its position.
 func (r Record) withEvent(e schemas.Event) Record {
 	if s, ok := e.(interface{ SetSequence(uint64) }); ok {
 		s.SetSequence(r.Sequence)
@@ -58,7 +57,6 @@ func decodeWith(
 	return parse(subject, data)
 }
 
-// publishDead publishes a message that could not be decoded to dead.<stream>.
 func (b *Bus) publishDead(
 	ctx context.Context, r Record, stream, consumer string, data []byte, reason error,
 ) error {
@@ -79,7 +77,6 @@ func (b *Bus) publishDead(
 	return err
 }
 
-// deadID is the event ID of the dead letter of a message.
 func deadID(stream string, sequence uint64) string {
 	return fmt.Sprintf("%s/%d/dead", stream, sequence)
 }

@@ -133,7 +133,6 @@ func (b *Bus) Serve(ctx context.Context, s Service) error {
 	return nil
 }
 
-// endpointName derives a name that package micro accepts.
 func endpointName(subject string) string {
 	return strings.NewReplacer(".", "-", "*", "any").Replace(subject)
 }
@@ -182,7 +181,6 @@ func (b *Bus) reply(ctx context.Context, e Endpoint, r micro.Request) (reply []b
 	return schemas.Marshal(result)
 }
 
-// errPanicked is the error of a request whose handler panicked.
 var errPanicked = errors.New("the handler panicked")
 
 // Request sends a request and decodes the reply. An error of the service is a *schemas.Error;

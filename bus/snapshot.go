@@ -74,7 +74,6 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 	return nil
 }
 
-// snapshotChunk is the number of bytes of a snapshot in one message.
 const snapshotChunk = 128 << 10
 
 // Snapshots lists the complete snapshots of a kind and version, the latest event first. It
@@ -194,7 +193,6 @@ const (
 	snapshotListTries   = 3
 )
 
-// boundedReader fails once its context has ended.
 type boundedReader struct {
 	ctx context.Context
 	r   io.Reader
@@ -225,7 +223,6 @@ func (b *Bus) checkComplete(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// decodeState calls decode and turns a panic on damaged bytes into an error.
 func decodeState(decode func(io.Reader) error, r io.Reader) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -258,5 +255,4 @@ func (b *Bus) DropSnapshot(ctx context.Context, s Snapshot) error {
 	return nil
 }
 
-// snapshotStream is the stream of the object store for snapshots.
 const snapshotStream = "OBJ_" + schemas.BucketSnapshots

@@ -41,7 +41,6 @@ func (b *Bus) AwaitPrepared(ctx context.Context) error {
 	}
 }
 
-// prepareStream creates a stream, or changes it to its declared settings.
 func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	stream, err := b.js.Stream(ctx, s.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -84,7 +83,6 @@ func compare(have, want jetstream.StreamConfig) string {
 	return strings.Join(all, "; ")
 }
 
-// updateStream changes the configuration of a stream.
 func (b *Bus) updateStream(ctx context.Context, c jetstream.StreamConfig) error {
 	ctx, done := b.permissions.watch(ctx, "$JS.API.STREAM.UPDATE."+c.Name)
 	_, err := b.js.UpdateStream(ctx, c)

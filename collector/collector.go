@@ -83,7 +83,6 @@ func New(b *bus.Bus, o Options, log *slog.Logger, reg prometheus.Registerer) (*C
 	return c, nil
 }
 
-// openSource opens the source of the node's counters, and reads the boot ID.
 func (c *Collector) openSource() (err error) {
 	if c.o.NodeExporterURL != "" {
 		s, err := newScraper(c.o.NodeExporterURL)
@@ -188,7 +187,6 @@ func (c *Collector) sample(ctx context.Context) error {
 	}
 }
 
-// read reads the node's counters and measures the cost.
 func (c *Collector) read(ctx context.Context) (nodeReading, error) {
 	start, startCPU := time.Now(), processCPUTime()
 	r, err := c.source.read(ctx)

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// gatherer reads the node's counters with node_exporter's collectors in this process.
 type gatherer struct {
 	mu          sync.Mutex
 	forSamples  collectorSet
@@ -54,7 +53,6 @@ func newGatherer() (*gatherer, error) {
 	return g, nil
 }
 
-// newCollector creates a collector and reads it once.
 func newCollector(name string) (collector.Collector, error) {
 	all, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), name)
 	if err != nil {
@@ -74,7 +72,6 @@ func newCollector(name string) (collector.Collector, error) {
 	return c, err
 }
 
-// collectorSet is a set of collectors that are read together.
 type collectorSet []collector.Collector
 
 func newCollectorSet(available map[string]collector.Collector, names []string) collectorSet {

@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// maxCPUModelBytes is the maximum length of a CPU model.
 const maxCPUModelBytes = 128
 
 // cpuModelOf returns the CPU models in the text of /proc/cpuinfo, or an empty string if it has
@@ -30,7 +29,6 @@ func cpuModelOf(cpuinfo string) string {
 
 func isUnprintable(c rune) bool { return c <= ' ' || c == 0x7f }
 
-// localCPUModel returns the CPU model of this node, or an empty string if unknown.
 func localCPUModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {

@@ -33,7 +33,6 @@ func releaseProgramPages() {
 	}
 }
 
-// addressRange is a range of virtual addresses.
 type addressRange struct{ start, end uintptr }
 
 // programRanges returns the read-only private mappings of the program file in the text of

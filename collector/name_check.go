@@ -15,7 +15,6 @@ const nameCheckTimeout = 2 * time.Second
 // takenIntervals is the number of intervals after which another machine's node name is available.
 const takenIntervals = 3
 
-// nameCheck is the result of checking the node name against the log.
 type nameCheck struct {
 	number uint64          // of the last sample of this boot; 0: none
 	last   *schemas.Sample // of this node name; nil: none

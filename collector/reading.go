@@ -114,7 +114,6 @@ func (r *nodeReading) value(metric string) *float64 {
 	return &v
 }
 
-// addMetric takes one metric of a family.
 func (r *nodeReading) addMetric(name string, m *dto.Metric) {
 	value := m.GetCounter().GetValue()
 	if m.GetGauge() != nil {
@@ -168,7 +167,6 @@ var virtualInterface = regexp.MustCompile(
 		`vxlan.*|geneve.*|dummy.*|ifb.*|tun.*|tap.*|wg.*|bond.*|team.*|kube-.*|nodelocaldns|` +
 		`ovs-.*|sit\d+|gre.*|ip6.*|ip_vti.*|erspan.*|.*\..*)$`)
 
-// cores returns the number of logical processors of the node.
 func (r *nodeReading) cores() uint32 {
 	if n := len(r.cpus); n > 0 {
 		return uint32(n)

@@ -27,7 +27,6 @@ const (
 	maxScrapeBytes = 8 << 20
 )
 
-// scraper reads the node's counters from a node_exporter on this node.
 type scraper struct {
 	client   *http.Client
 	all      url.URL // returns all metrics
@@ -66,7 +65,6 @@ func (s *scraper) read(ctx context.Context) (nodeReading, error) {
 	return r, nil
 }
 
-// errNoNodeMetrics means that the server is not a node_exporter.
 var errNoNodeMetrics = errors.New(
 	"the response has no metrics of processors, load or memory; want a node_exporter")
 
@@ -130,7 +128,6 @@ func (s *scraper) request(ctx context.Context, address *url.URL) (*http.Response
 	return response, err
 }
 
-// parseMetrics parses metrics in the text format of Prometheus.
 func parseMetrics(text io.Reader) (map[string]*dto.MetricFamily, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(text)

@@ -81,7 +81,6 @@ func measureSpeed() float64 {
 	return *sixDigits(operationsPerRound / best.Seconds())
 }
 
-// speedBenchmark is the calculation that is measured.
 type speedBenchmark struct {
 	a, b, product       []float64 // matrices, row by row
 	source, destination []float64

@@ -22,7 +22,6 @@ var ErrFull = errors.New("spool file is full")
 // maxFileBytes limits the spool file of one run to about 90,000 epochs.
 const maxFileBytes = 64 << 20
 
-// fileSuffix is the suffix of the spool files of runs.
 const fileSuffix = ".jsonl"
 
 // DefaultDir returns the default directory for events that could not be published. It is in
@@ -170,7 +169,6 @@ func (f *runFile) create() (*os.File, error) {
 	return os.OpenFile(f.path, os.O_RDWR|os.O_CREATE|os.O_APPEND|noFollow, 0o600)
 }
 
-// waiting returns the number of unpublished events.
 func (f *runFile) waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,7 +197,6 @@ func (f *runFile) replay(ctx context.Context, b *bus.Bus, log *slog.Logger) erro
 	}
 }
 
-// markPublished records that the events before an offset are published.
 func (f *runFile) markPublished(until int64, events int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -13,7 +13,6 @@ import (
 	"courier/schemas"
 )
 
-// eventLine is one line of a spool file.
 type eventLine struct {
 	Subject string          `json:"subject"`
 	Event   json.RawMessage `json:"event"`
@@ -90,10 +89,8 @@ func readLines(
 	}
 }
 
-// maxExcerptBytes is the length of a line in a log message.
 const maxExcerptBytes = 160
 
-// logSkipped returns a function that logs a line that is not an event.
 func logSkipped(log *slog.Logger) func(line []byte, err error) {
 	return func(line []byte, err error) {
 		excerpt := string(line[:min(len(line), maxExcerptBytes)])

@@ -179,7 +179,6 @@ func (o *Outbox) spool(e schemas.Event) {
 	}
 }
 
-// replay publishes the events in the run's spool file.
 func (o *Outbox) replay(ctx context.Context, b *bus.Bus) {
 	if b == nil || !b.Connected() || ctx.Err() != nil || o.file.cluster != "" && o.file.waiting() == 0 {
 		return

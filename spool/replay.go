@@ -14,7 +14,6 @@ import (
 	"courier/schemas"
 )
 
-// maxForeignAge is the age at which a spool file of a different cluster is removed.
 const maxForeignAge = 30 * 24 * time.Hour
 
 // Replay publishes the events that earlier runs left in a directory, and removes the files
@@ -68,7 +67,6 @@ func Replay(ctx context.Context, dir string, b *bus.Bus, log *slog.Logger) (int,
 	return published, errors.Join(failures...)
 }
 
-// removeOld removes a spool file that was last written maxForeignAge ago.
 func removeOld(path string, log *slog.Logger) {
 	info, err := os.Stat(path)
 	if err != nil || time.Since(info.ModTime()) < maxForeignAge {

@@ -120,7 +120,6 @@ func (q *SampleQueue) open() (err error) {
 	return nil
 }
 
-// openSegment adds a segment that an earlier process left.
 func (q *SampleQueue) openSegment(number uint64) error {
 	s := &segment{number: number}
 	count := func(batch []*schemas.Sample) error {
@@ -285,7 +284,6 @@ func (q *SampleQueue) write(s *schemas.Sample) error {
 
 func (q *SampleQueue) last() *segment { return q.segments[len(q.segments)-1] }
 
-// startSegment creates the next segment, and drops the oldest one if there are too many.
 func (q *SampleQueue) startSegment() error {
 	s := &segment{number: 1}
 	if len(q.segments) > 0 {

@@ -13,7 +13,6 @@ import (
 
 const segmentSuffix = ".samples"
 
-// segment is one file of samples.
 type segment struct {
 	number         uint64
 	sizeBytes      int64

@@ -51,7 +51,6 @@ func OpenCluster(
 	return c, nil
 }
 
-// join reads the shard map, and opens the database of each shard.
 func (c *Cluster) join(ctx context.Context) error {
 	err := c.entry.retry(ctx, "read the shards", func(ctx context.Context) (err error) {
 		c.shardMap, err = c.loadShardMap(ctx)
@@ -77,7 +76,6 @@ func (c *Cluster) join(ctx context.Context) error {
 	return nil
 }
 
-// registerer adds the label shard to the metrics of a shard.
 func (c *Cluster) registerer(shard int) prometheus.Registerer {
 	if c.reg == nil {
 		return nil

@@ -20,14 +20,12 @@ func (c *Cluster) migrateShard(ctx context.Context, shard int) error {
 	return c.migrateServers(ctx)
 }
 
-// isMigrated reports whether one of the servers is available and has all migrations.
 func (c *Cluster) isMigrated(ctx context.Context, servers []string) bool {
 	return slices.ContainsFunc(servers, func(server string) bool {
 		return c.checkServerMigrated(ctx, server) == nil
 	})
 }
 
-// checkServerMigrated returns an error unless a server is available and has all migrations.
 func (c *Cluster) checkServerMigrated(ctx context.Context, server string) error {
 	for _, database := range []string{c.shardMap.LocalDatabase(), c.shardMap.Database} {
 		err := c.entry.visit(server, database, func(d *Database) error {
@@ -44,7 +42,6 @@ func (c *Cluster) checkServerMigrated(ctx context.Context, server string) error 
 	return nil
 }
 
-// migrateServers waits for a server of each shard, and migrates the available servers.
 func (c *Cluster) migrateServers(ctx context.Context) error {
 	c.migrating.Lock()
 	defer c.migrating.Unlock()
@@ -104,7 +101,6 @@ func (c *Cluster) ping(ctx context.Context, server string) error {
 	return c.entry.visit(server, "default", func(d *Database) error { return d.connect(ctx) })
 }
 
-// replicaInterval is the interval at which replicas that lack migrations are tried again.
 const replicaInterval = 10 * time.Second
 
 // migrateReplicas migrates the replicas that were not available when their shard was migrated. It
@@ -215,7 +211,6 @@ func (t *migrationTarget) appliedToTables(ctx context.Context) (int, error) {
 	return t.appliedMigration(ctx)
 }
 
-// copyTables creates the replicated tables that exist on a peer.
 func (d *Database) copyTables(ctx context.Context, from *Database) error {
 	tables, err := values[string](ctx, from, "SELECT create_table_query FROM system.tables "+
 		"WHERE database = currentDatabase() AND engine LIKE 'Replicated%'")

@@ -131,7 +131,6 @@ func (d *Database) asWriter(ctx context.Context, stream string) context.Context 
 	return context.WithValue(ctx, writerKey{}, prefix)
 }
 
-// withQueryID gives a writer's statement its query ID.
 func withQueryID(ctx context.Context) context.Context {
 	if prefix, ok := ctx.Value(writerKey{}).(string); ok {
 		return clickhouse.Context(ctx, clickhouse.WithQueryID(prefix+rand.Text()))
@@ -169,7 +168,6 @@ func (d *Database) Query(ctx context.Context, dst any, statement string, args ..
 	return query.end(d.conn.Select(ctx, dst, statement, args...))
 }
 
-// eachRow calls visit for each row of a query, until it fails.
 func (d *Database) eachRow(
 	ctx context.Context, statement string, args []any, visit func(driver.Rows) error,
 ) error {
@@ -185,7 +183,6 @@ func (d *Database) eachRow(
 	return query.end(err)
 }
 
-// values returns the rows of a query of one column.
 func values[T any](ctx context.Context, d *Database, statement string, args ...any) (all []T, err error) {
 	err = d.eachRow(ctx, statement, args, func(rows driver.Rows) error {
 		var v T
@@ -196,7 +193,6 @@ func values[T any](ctx context.Context, d *Database, statement string, args ...a
 	return all, err
 }
 
-// value returns the result of a query of one column and row.
 func value[T any](ctx context.Context, d *Database, statement string, args ...any) (v T, err error) {
 	all, err := values[T](ctx, d, statement, args...)
 	if err == nil && len(all) != 1 {

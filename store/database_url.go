@@ -40,7 +40,6 @@ const DefaultDatabase = "courier"
 
 var databaseName = regexp.MustCompile(`^[A-Za-z0-9_]{1,64}$`)
 
-// parseURL parses the URL and adds the options of every connection.
 func parseURL(url string) (*clickhouse.Options, error) {
 	scheme, _, _ := strings.Cut(url, "://")
 	switch scheme {
@@ -144,7 +143,6 @@ func (c *boundedConn) Write(data []byte) (int, error) {
 	return c.TCPConn.Write(data)
 }
 
-// dialBounded returns a function that opens a boundedConn, with TLS if the options have it.
 func dialBounded(
 	o *clickhouse.Options, timeout time.Duration,
 ) func(ctx context.Context, address string) (net.Conn, error) {

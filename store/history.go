@@ -74,7 +74,6 @@ func (h *History) Events(ctx context.Context, since time.Time, yield func(schema
 	return merge(cursors, yield)
 }
 
-// merge yields the events of the cursors in the order of their sequences.
 func merge(cursors []*eventCursor, yield func(schemas.Event) error) error {
 	for {
 		var first *eventCursor
@@ -112,7 +111,6 @@ type eventCursor struct {
 // whole result of a query within its ReadTimeout, however much that is.
 const maxQuery = 24 * time.Hour
 
-// open queries the rows up to a sequence and reads the first one.
 func (c *eventCursor) open(ctx context.Context, d *Database, since time.Time, until uint64) error {
 	var from int64
 	if since.After(time.Unix(0, 0)) {

@@ -27,7 +27,6 @@ func (r registry) gauge(name, help, label string) *prometheus.GaugeVec {
 	return r.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{label})
 }
 
-// databaseMetrics count and measure the statements of a database.
 type databaseMetrics struct {
 	seconds  *prometheus.HistogramVec // by kind
 	errors   *prometheus.CounterVec   // by kind
@@ -60,7 +59,6 @@ func (m *databaseMetrics) observe(statement string, duration time.Duration, err 
 	}
 }
 
-// storeMetrics show the progress of the tables.
 type storeMetrics struct {
 	rows       *prometheus.CounterVec   // by table
 	duplicates *prometheus.CounterVec   // by table
@@ -126,7 +124,6 @@ func newStoreMetrics(reg prometheus.Registerer, streams []string) *storeMetrics 
 	return m
 }
 
-// finishAttempt counts an attempt to write a batch.
 func (m *storeMetrics) finishAttempt(b bus.Batch, now time.Time, err error) {
 	stream := b.Stream
 	if err != nil {
@@ -167,7 +164,6 @@ type clockSkew struct {
 	ahead, behind time.Duration            // in the previous window
 }
 
-// add adds the samples of a batch that was written at now.
 func (c *clockSkew) add(records []bus.Record, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,7 +180,6 @@ func (c *clockSkew) add(records []bus.Record, now time.Time) {
 	}
 }
 
-// advance starts a new window if the current one has ended.
 func (c *clockSkew) advance(now time.Time) {
 	if now.Sub(c.since) < clockWindow {
 		return

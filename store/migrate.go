@@ -80,7 +80,6 @@ func applyTo(ctx context.Context, migrations []schemas.Migration, groups ...[]*m
 	return nil
 }
 
-// applyMigration applies a migration to databases that lack it.
 func applyMigration(ctx context.Context, m schemas.Migration, targets []*migrationTarget) error {
 	for _, statement := range m.Statements {
 		for _, t := range targets {
@@ -220,7 +219,6 @@ func (d *Database) checkMigrated(ctx context.Context) error {
 	return nil
 }
 
-// appliedMigration returns the number of the last applied migration, or 0.
 func (d *Database) appliedMigration(ctx context.Context) (int, error) {
 	number, err := value[uint32](ctx, d, "SELECT max(number) FROM schema_migrations")
 	return int(number), err

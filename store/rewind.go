@@ -69,7 +69,6 @@ func (w *batchWriter) clear(ctx context.Context, stream string, first uint64) er
 	return nil
 }
 
-// clearTable deletes the rows of a table from a sequence on, and their part in its roll-ups.
 func (d *Database) clearTable(ctx context.Context, table string, first uint64) error {
 	if first > 1 {
 		rows := fmt.Sprintf("%s WHERE sequence >= %d", table, first)

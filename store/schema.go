@@ -56,7 +56,6 @@ func translateAll(translate func(string) ([]string, error)) (all []string, err e
 	return all, nil
 }
 
-// createdTables returns the matches of makeTable for all tables of a database.
 func createdTables() (all [][]string) {
 	for _, m := range schemas.Migrations() {
 		for _, s := range m.Statements {

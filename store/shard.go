@@ -45,7 +45,6 @@ func (s *shard) owns(subject string) bool {
 	return shardOf(s.shards, key) == s.index
 }
 
-// durables returns the consumers of the shard's writers.
 func (s *shard) durables() []schemas.Durable {
 	all := schemas.StoreDurables()
 	if s == nil {

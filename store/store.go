@@ -102,7 +102,6 @@ func (s *Store) writeStream(ctx context.Context, d schemas.Durable) error {
 	})
 }
 
-// consume passes the batches of one stream to handle.
 func (s *Store) consume(
 	ctx context.Context, d schemas.Durable, handle func(context.Context, bus.Batch) error,
 ) error {
@@ -122,10 +121,8 @@ func (s *Store) consume(
 	return nil
 }
 
-// backlogInterval is the interval at which the metrics of the backlog are updated.
 const backlogInterval = 5 * time.Second
 
-// watchBacklog updates the metrics of the backlog until ctx ends.
 func (s *Store) watchBacklog(ctx context.Context, durables []schemas.Durable) {
 	tick := time.NewTicker(backlogInterval)
 	defer tick.Stop()

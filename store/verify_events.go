@@ -25,7 +25,6 @@ type streamCheck struct {
 	events uint64 // of the window
 }
 
-// tableCheck compares one table.
 type tableCheck struct {
 	*eventTable
 	kept   hourRange

@@ -43,10 +43,8 @@ func (r hourRange) secondsCondition(column string) string {
 		column, max(r.from, 0)*3600, min(r.until, last)*3600)
 }
 
-// hourStart returns the start of an hour that is counted from 1970.
 func hourStart(hour int64) time.Time { return time.Unix(hour*3600, 0).UTC() }
 
-// hourSQL is hourOf in SQL.
 const hourSQL = "intDiv(toUnixTimestamp64Nano(at), 3600000000000)"
 
 var ttlClause = regexp.MustCompile(` TTL (.*?)(?: SETTINGS |$)`)

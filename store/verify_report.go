@@ -86,10 +86,8 @@ type RollUpHour struct {
 	Keys    []string  `json:"keys"`              // of the first few rows
 }
 
-// maxListed bounds the lists of a report.
 const maxListed = 10
 
-// appendLimited appends IDs to a list up to maxListed.
 func appendLimited(list *[]string, ids ...string) {
 	*list = append(*list, ids[:min(len(ids), maxListed-len(*list))]...)
 }
@@ -205,7 +203,6 @@ func (v *VerifyResult) WriteText(out io.Writer) error {
 	return err
 }
 
-// writeNumbers writes a table of the compared numbers.
 func (v *VerifyResult) writeNumbers(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "stream\tsequences\ttable\thours\tin the log\tin the table\tolder\t"+
@@ -248,7 +245,6 @@ func sequences(s *StreamReport) string {
 	return fmt.Sprintf("%d-%d", s.First, s.Last)
 }
 
-// conclusion returns the last line.
 func (v *VerifyResult) conclusion() string {
 	if v.OK {
 		return "Log, tables and roll-ups agree."

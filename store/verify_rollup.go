@@ -115,7 +115,6 @@ func (c *rollUpCheck) part(w hourRange, kept hourRange, i, windows int) (p rollU
 	return rollUpPart{r.condition("at"), r.secondsCondition(c.time)}, r.from < r.until
 }
 
-// start returns the start of the row's hour, or the zero time.
 func (r differingRow) start() time.Time {
 	if r.Hour == 0 {
 		return time.Time{}
@@ -223,7 +222,6 @@ func (c *rollUpCheck) differingRows(
 	return rows, busy, err
 }
 
-// retryBusy calls attempt until it is done, at most maxAttempts times.
 func (c *rollUpCheck) retryBusy(ctx context.Context, attempt func() (done bool, err error)) error {
 	tick := time.NewTicker(attemptInterval)
 	defer tick.Stop()

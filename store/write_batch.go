@@ -10,7 +10,6 @@ import (
 	"courier/bus"
 )
 
-// batchWriter writes the batches of a log into the tables.
 type batchWriter struct {
 	database *Database
 	tables   []*eventTable

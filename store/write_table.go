@@ -11,7 +11,6 @@ import (
 	"courier/schemas"
 )
 
-// eventTable describes a table that the log fills, and its statements.
 type eventTable struct {
 	name   string
 	key    string // first column of the sorting key: second token of the subjects
@@ -20,7 +19,6 @@ type eventTable struct {
 	stream string // stream whose events fill it
 }
 
-// batchTable is the name of the external table that holds the event_ids of a lookup.
 const batchTable = "batch"
 
 // tables returns every table that the log fills, in the order of schemas.
@@ -85,7 +83,6 @@ type eventRow struct {
 	row      any
 }
 
-// storedRow is a row that a table already has.
 type storedRow struct {
 	EventID  string `ch:"event_id"`
 	Sequence uint64 `ch:"sequence"`

@@ -60,7 +60,6 @@ func New(o Options, log *slog.Logger) (*Server, error) {
 	return s, s.create()
 }
 
-// create creates the nats.Server that Start starts.
 func (s *Server) create() error {
 	o := s.o
 	options := &nats.Options{}

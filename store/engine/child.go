@@ -22,7 +22,6 @@ type supervisor struct {
 // errKilled reports that a signal ended the child.
 var errKilled = errors.New("killed")
 
-// hostProcess is a running child.
 type hostProcess struct {
 	pid    int
 	pipe   *os.File         // closing it requests the stop
@@ -76,14 +75,12 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	return c, nil
 }
 
-// hostCommand returns the program, the arguments of the host and the arguments of the engine.
 func (v *supervisor) hostCommand() []string {
 	command := append(slices.Clone(v.options.HostCommand),
 		"-library", v.library, "-store", v.settings.store, "--")
 	return append(command, arguments(v.settings)...)
 }
 
-// reap waits for the end of the child.
 func (c *hostProcess) reap(cmd *exec.Cmd) {
 	_ = cmd.Wait()     // ProcessState has the result
 	_ = c.pipe.Close() // stop may have closed it

@@ -32,7 +32,6 @@ const (
 	readerBytes      = 512 << 20
 )
 
-// settings determine the content of the generated files.
 type settings struct {
 	store, run      string // absolute directories
 	httpPort        int    // 0: the system chooses
@@ -70,7 +69,6 @@ func arguments(s settings) []string {
 	}
 }
 
-// quote returns a ClickHouse string literal.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
@@ -134,7 +132,6 @@ func courierGrants() []string {
 	return grants
 }
 
-// escapeXML escapes text for the content of an XML element.
 func escapeXML(value any) (string, error) {
 	var b strings.Builder
 	err := xml.EscapeText(&b, []byte(fmt.Sprint(value)))

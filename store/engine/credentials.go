@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 )
 
-// credentials are the passwords of one data directory.
 type credentials struct {
 	Courier string `json:"courier"`
 	Reader  string `json:"reader"`

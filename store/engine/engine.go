@@ -122,7 +122,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	return err
 }
 
-// run locks the data directory and supervises the engine.
 func (e *Engine) run(ctx context.Context) (err error) {
 	if !hosted {
 		return fmt.Errorf("run the engine: %w", ErrUnsupported)

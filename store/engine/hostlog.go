@@ -60,7 +60,6 @@ func exception(log string) string {
 	return strings.TrimSpace(exceptionPattern.FindString(log))
 }
 
-// escapePattern matches terminal control sequences.
 var escapePattern = regexp.MustCompile(`\x1b\[[0-9;?]*[a-zA-Z]|[\x00-\x08\x0b-\x1f]`)
 
 // lastLine returns the last line in the output of the child that is not empty.

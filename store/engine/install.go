@@ -147,7 +147,6 @@ func download(ctx context.Context, o InstallOptions, work string) (string, error
 	return archives[0], nil
 }
 
-// npmError returns an error with the first error lines of npm.
 func npmError(ctx context.Context, err error, output string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -183,7 +182,6 @@ func moveInPlace(complete, final string) error {
 	return syncPath(filepath.Dir(final))
 }
 
-// syncPath flushes a file or a directory to disk.
 func syncPath(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

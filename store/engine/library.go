@@ -51,7 +51,6 @@ func defaultCacheDir() (string, error) {
 	return filepath.Join(cache, "courier", "engine"), nil
 }
 
-// findLibrary is FindLibrary with these directories.
 func findLibrary(explicit string, places []string) (string, error) {
 	if explicit != "" {
 		path, err := filepath.Abs(explicit)

@@ -53,12 +53,10 @@ func inUse(run string, err error) error {
 	return fmt.Errorf("lock %s: %w", filepath.Dir(run), err)
 }
 
-// openLock opens a lock file, and creates it the first time.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 }
 
-// waitLock waits until the lock is free, or ctx ends.
 func waitLock(ctx context.Context, file *os.File) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -11,7 +11,6 @@ type metrics struct {
 	start    prometheus.Gauge
 }
 
-// newMetrics registers the metrics with reg, unless that is nil.
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := promauto.With(reg)
 	return &metrics{

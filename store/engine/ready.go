@@ -13,7 +13,6 @@ import (
 	"time"
 )
 
-// probeInterval is the interval at which a starting child is checked.
 const probeInterval = 10 * time.Millisecond
 
 // awaitReady waits until the child answers with the nonce of this start. It fails if the child
@@ -67,7 +66,6 @@ func addPortTaken(output string, err error) error {
 	return err
 }
 
-// readinessProbe checks whether the engine of a start answers.
 type readinessProbe struct {
 	settings settings
 	client   *http.Client

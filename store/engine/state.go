@@ -56,12 +56,10 @@ type readiness struct {
 	changed  chan struct{} // closed at the next change
 }
 
-// setReady sets the endpoint of a started engine.
 func (r *readiness) setReady(p Connection) {
 	r.update(func() { r.endpoint, r.ready = p, true })
 }
 
-// setEnded sets the state after the end of Run.
 func (r *readiness) setEnded(err error) {
 	if err == nil {
 		err = ErrStopped
@@ -78,7 +76,6 @@ func (r *readiness) update(change func()) {
 	r.changed = make(chan struct{})
 }
 
-// wait waits until the engine is ready and returns its endpoint.
 func (r *readiness) wait(ctx context.Context) (Connection, error) {
 	for {
 		r.mu.Lock()

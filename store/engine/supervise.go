@@ -19,7 +19,6 @@ const (
 	maxKilledStarts = 5
 )
 
-// supervise starts and restarts the engine until ctx ends.
 func (v *supervisor) supervise(ctx context.Context) error {
 	for {
 		err := v.runOnce(ctx)
@@ -115,7 +114,6 @@ func (v *supervisor) prepare() error {
 	return nil
 }
 
-// setReady publishes the endpoint of a started child.
 func (v *supervisor) setReady(p Connection, c *hostProcess, took time.Duration) {
 	v.hasAnswered = true
 	v.metrics.up.Set(1)

@@ -79,7 +79,6 @@ func extract(compressed io.Reader, target string) error {
 	return nil
 }
 
-// copyTo copies source into a new file.
 func copyTo(target string, source io.Reader) error {
 	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {

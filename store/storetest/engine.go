@@ -107,7 +107,6 @@ func Engine(t testing.TB) engine.Connection {
 	return shared.server.ready(t)
 }
 
-// skipOrFail ends a test if no engine has started.
 func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if err == nil {

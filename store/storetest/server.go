@@ -51,7 +51,6 @@ func NewReplicaIn(t testing.TB, dir string, port, httpPort int, host string) *Se
 	return newServer(t, dir, port, httpPort, replicaRole, interserver, "-connect")
 }
 
-// newServer starts an engine that runs until the test ends.
 func newServer(t testing.TB, dir string, port, httpPort int, host ...string) *Server {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -95,7 +94,6 @@ func startServer(log *slog.Logger, o engine.Options, host ...string) (*Server, e
 	return s, nil
 }
 
-// usedPorts are the ports that FreePort has returned in this process.
 var usedPorts sync.Map
 
 // FreePort returns a free port of the loopback address, below the range of ports for outgoing
@@ -137,7 +135,6 @@ func listen(port int) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 }
 
-// connection waits until the engine answers.
 func (s *Server) connection() (engine.Connection, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

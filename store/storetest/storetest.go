@@ -92,7 +92,6 @@ func Address(t testing.TB, protocol string) string {
 	return ""
 }
 
-// servers returns the addresses of the server, one per protocol.
 func servers(t testing.TB) []string {
 	t.Helper()
 	if named := os.Getenv(ServerVariable); named != "" {
@@ -133,7 +132,6 @@ func command(t testing.TB, server, statement string) {
 	}
 }
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

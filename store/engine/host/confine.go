@@ -50,7 +50,6 @@ const (
 	abiScope = 6
 )
 
-// pathGrant grants rights on a path and everything below it.
 type pathGrant struct {
 	path   string
 	rights uint64

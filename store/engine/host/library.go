@@ -80,7 +80,6 @@ func checkCPU() error {
 	return nil
 }
 
-// openLibrary loads the library and checks its version and symbols.
 func openLibrary(path string) (*library, error) {
 	self, err := purego.Dlopen("", purego.RTLD_NOW)
 	if err != nil {
@@ -115,7 +114,6 @@ func openLibrary(path string) (*library, error) {
 	return l, nil
 }
 
-// newEnough reports whether a version such as 26.7.3 is supported.
 func newEnough(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(version, "%d.%d", &major, &minor); err != nil {
@@ -124,7 +122,6 @@ func newEnough(version string) bool {
 	return major > oldestMajor || major == oldestMajor && minor >= oldestMinor
 }
 
-// run runs the engine's command line until it returns.
 func (l *library) run(arguments []string, life *lifetime) error {
 	argv := make([]*byte, 0, len(arguments)+2)
 	var pins runtime.Pinner

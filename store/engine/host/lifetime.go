@@ -21,7 +21,6 @@ type lifetime struct {
 	over chan struct{}
 }
 
-// newLifetime watches the reading end of a pipe.
 func newLifetime(pipe *os.File) (*lifetime, error) {
 	info, err := pipe.Stat()
 	if err != nil || info.Mode()&os.ModeNamedPipe == 0 {

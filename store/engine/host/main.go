@@ -22,7 +22,6 @@ const (
 // a success, even if a statement failed.
 var errUnexpected = errors.New("the engine returned without a stop request")
 
-// hostArguments are the arguments of the sub-command.
 type hostArguments struct {
 	library string   // shared library to load
 	store   string   // data directory of the engine
@@ -45,7 +44,6 @@ func HostMain(args []string) int {
 	return report(runLibrary(c, life))
 }
 
-// parse parses the arguments of the sub-command.
 func parse(args []string, usage io.Writer) (hostArguments, error) {
 	var c hostArguments
 	f := flag.NewFlagSet("engine-host", flag.ContinueOnError)

@@ -225,7 +225,6 @@ func (s *Shard) restart(t testing.TB) {
 	s.server.AwaitRestart(t, before)
 }
 
-// remoteServers returns the configuration of the clusters.
 func (c *Servers) remoteServers() string {
 	var remote strings.Builder
 	for _, r := range c.clusters {
@@ -244,7 +243,6 @@ func (c *Servers) remoteServers() string {
 	return remote.String()
 }
 
-// configure writes the configuration of all servers. It takes effect when they start.
 func (c *Servers) configure(t testing.TB) {
 	t.Helper()
 	for i, s := range c.shards {
@@ -271,7 +269,6 @@ func (c *Servers) configure(t testing.TB) {
 	}
 }
 
-// write writes a file that ClickHouse merges into its configuration.
 func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
 	path := s.path(dir)
@@ -281,14 +278,12 @@ func (s *Shard) write(t testing.TB, dir, text string) {
 	}
 }
 
-// path returns the path of a file that write writes.
 func (s *Shard) path(dir string) string {
 	return filepath.Join(s.dir, "run", dir, "cluster.xml")
 }
 
 func (s *Shard) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// must fails the test at an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
