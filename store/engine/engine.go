@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Options configures the engine. A zero field means its documented default.
@@ -161,4 +162,56 @@ func (e *Engine) run(ctx context.Context) (err error) {
 	}
 	v := &supervisor{Engine: e, library: library, lock: lock, settings: s}
 	return v.supervise(ctx)
+}
+
+// Sentinels for errors.Is.
+var (
+	// ErrNotFound reports that no engine is installed. The error lists the searched paths and
+	// the command that installs one.
+	ErrNotFound = errors.New("no ClickHouse engine on this machine")
+
+	// ErrUnsupported reports that this system or this build cannot run the engine.
+	ErrUnsupported = errors.New("not supported here")
+
+	// ErrNoNPM reports that Install does not find npm. The error names an alternative.
+	ErrNoNPM = errors.New("npm is not installed")
+
+	// ErrIntegrity reports a package with a checksum other than the pinned one.
+	ErrIntegrity = errors.New("the engine package does not have the pinned checksum")
+
+	// ErrInUse reports that another engine uses the data directory.
+	ErrInUse = errors.New("the data directory is in use by another engine")
+
+	// ErrPortTaken reports that another program listens on a requested port.
+	ErrPortTaken = errors.New("the port is taken by another program")
+
+	// ErrStopped reports that Run has ended with its context.
+	ErrStopped = errors.New("the engine is stopped")
+)
+
+// errLocked reports that another process holds a lock.
+var errLocked = errors.New("locked")
+
+type metrics struct {
+	up       prometheus.Gauge
+	restarts prometheus.Counter
+	start    prometheus.Gauge
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := promauto.With(reg)
+	return &metrics{
+		up: f.NewGauge(prometheus.GaugeOpts{
+			Name: "courier_engine_up",
+			Help: "1 while the ClickHouse engine answers, otherwise 0.",
+		}),
+		restarts: f.NewCounter(prometheus.CounterOpts{
+			Name: "courier_engine_restarts_total",
+			Help: "Restarts of the engine after a crash or a failed start.",
+		}),
+		start: f.NewGauge(prometheus.GaugeOpts{
+			Name: "courier_engine_start_seconds",
+			Help: "Duration of the last start, up to the first answer.",
+		}),
+	}
 }
