@@ -1,10 +1,15 @@
 package store_test
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"courier/bus"
 	"courier/bus/bustest"
+	"courier/store"
 	"courier/store/storetest"
 	"courier/store/storetest/cluster"
 
@@ -60,4 +65,60 @@ func compareMigrated(t *testing.T, b *bus.Bus, servers *cluster.Servers) {
 	if diff := cmp.Diff(clusterRelations(t, servers), want); diff != "" {
 		t.Errorf("databases (-new +migrated):\n%s", diff)
 	}
+}
+
+// again are the settings to insert rows a second time.
+const again = " SETTINGS insert_deduplicate = 0"
+
+var clusterDamages = map[string]string{
+	"rows are lost":    "DELETE FROM node_sample WHERE cityHash64(event_id, %d) %% 7 = 0",
+	"epochs are lost":  "DELETE FROM job_epoch WHERE cityHash64(event_id, %d) %% 2 = 0",
+	"a table is empty": "TRUNCATE TABLE job_started /* %d */",
+	"rows are duplicated": "INSERT INTO node_sample SELECT * FROM node_sample " +
+		"WHERE cityHash64(event_id, %d) %% 5 = 0" + again,
+	"a roll-up loses rows": "DELETE FROM node_minute WHERE cityHash64(node, %d) %% 2 = 0",
+	"a roll-up counts twice": "INSERT INTO node_hour SELECT * FROM node_hour " +
+		"WHERE cityHash64(node, %d) >= 0" + again,
+}
+
+// A rebuild restores the damaged tables of any shard, and those of a shard whose databases are lost.
+func TestCluster_IsRebuilt(t *testing.T) {
+	cluster.Long(t)
+	t.Parallel()
+	servers, b := cluster.Start(t, 1, 1), bustest.New(t)
+	c := rebuildDamages(t, b, servers)
+	lost := storetest.Open(t, servers.URL(1, "default"))
+	for _, name := range []string{c.ShardMap().LocalDatabase(), "courier"} {
+		must(t, lost.Exec(t.Context(), "DROP DATABASE "+name+" SYNC"))
+	}
+	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
+	verifyCluster(t, b, c)
+	compare(t, b, storetest.Open(t, servers.URL(1, "courier")))
+}
+
+// rebuildDamages damages the tables of two shards, finds each damage, and rebuilds the tables.
+func rebuildDamages(t *testing.T, b *bus.Bus, servers *cluster.Servers) *store.Cluster {
+	t.Helper()
+	c := openCluster(t, b, servers)
+	stop := run(t, c)
+	readers := storetest.Open(t, servers.URL(0, "courier"))
+	awaitSequences(t, readers, publishJobs(t, b, "damaged-"))
+	stop()
+
+	random := rand.New(rand.NewPCG(22, 0))
+	found := 0
+	for _, name := range slices.Sorted(maps.Keys(clusterDamages)) {
+		statement := fmt.Sprintf(clusterDamages[name], random.Uint32())
+		must(t, c.Databases()[random.IntN(2)].Exec(t.Context(), statement))
+		r, err := c.Verify(t.Context(), store.VerifyOptions{})
+		must(t, err)
+		if r.Different() <= found {
+			t.Errorf("%s: %d hours differ, and %d before", name, r.Different(), found)
+		}
+		found = r.Different()
+	}
+	must(t, c.Rebuild(t.Context(), store.RebuildOptions{}))
+	verifyCluster(t, b, c)
+	compare(t, b, readers)
+	return c
 }

@@ -7,12 +7,15 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"courier/bus/bustest"
+	"courier/schemas"
 	"courier/store"
 	"courier/store/storetest"
 )
@@ -183,4 +186,53 @@ func migrated(t *testing.T) (*store.Database, store.Options) {
 	d := storetest.Open(t, o.URL)
 	must(t, d.Migrate(t.Context()))
 	return d, o
+}
+
+// On a busy machine the goroutine that watches the context of a statement may end late. It must
+// not close the connection of a later statement.
+func TestStore_KeepsItsConnectionsOnABusyMachine(t *testing.T) {
+	d := storetest.New(t)
+	w := newStore(t, nil, d)
+	var busy atomic.Bool
+	var others sync.WaitGroup
+	busy.Store(true)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	defer others.Wait()
+	defer busy.Store(false)
+	for range 2 {
+		others.Go(func() {
+			for busy.Load() {
+			}
+		})
+	}
+	s, next := newTestLog(), uint64(1)
+	for i := range uint64(25) {
+		s.sample("node-a", i)
+		b := batch(schemas.StreamNode, next, s.events[len(s.events)-1])
+		next++
+		if err := w.Write(t.Context(), b); err != nil {
+			t.Fatalf("batch %d: %v", i, err)
+		}
+	}
+}
+
+// The test kills ClickHouse twice while the store writes and messages keep arriving. ClickHouse
+// restarts with the same data.
+func TestStore_OutlivesItsDatabase(t *testing.T) {
+	t.Parallel()
+	server := storetest.NewServer(t)
+	d := storetest.Open(t, server.Address(t))
+	must(t, d.Migrate(t.Context()))
+	b := bustest.New(t)
+	finish := run(t, newStore(t, b, d))
+	stop := publishAll(t, b)
+	for range 2 {
+		before := selectNumber(t, d, "SELECT max(sequence) AS n FROM log_position")
+		awaitSequences(t, d, map[string]uint64{"JOB": before + 50, "NODE": before + 50})
+		server.Kill(t)
+		awaitSequences(t, d, map[string]uint64{"JOB": before + 60})
+	}
+	awaitSequences(t, d, stop())
+	finish()
+	compare(t, b, d)
 }

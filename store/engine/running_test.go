@@ -10,14 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"courier/bus/bustest"
 	"courier/store/engine"
+	"courier/store/engine/host"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // patience bounds the waits of a test. It only guards against hanging.
@@ -180,4 +182,38 @@ func must(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The roles in which the tests run their own binary.
+const (
+	roleHost       = "engine-host" // the real host, with the real engine
+	roleFakeHost   = "fake-host"   // a fake host, see the modes
+	roleSupervisor = "supervisor"  // an Engine in a process that can be killed
+)
+
+// withoutLibrary counts the tests that were skipped because no engine was found.
+var withoutLibrary atomic.Int64
+
+// TestMain runs the tests, or a role.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		// With -race os.Exit waits a second; syscall.Exit does not.
+		switch role, args := os.Args[1], os.Args[2:]; role {
+		case roleHost:
+			syscall.Exit(host.HostMain(args))
+		case roleFakeHost:
+			syscall.Exit(fakeHost(args[0], args[1:]))
+		case roleSupervisor:
+			syscall.Exit(superviseAlone(args[0], args[1]))
+		}
+	}
+	status := m.Run()
+	if n := withoutLibrary.Load(); n > 0 {
+		fmt.Printf(
+			"engine: %d tests skipped: no ClickHouse engine; run `courier engine install`, or set %s\n",
+			n,
+			libraryVariable,
+		)
+	}
+	os.Exit(status)
 }
