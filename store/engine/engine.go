@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Options configures the engine. A zero field means its documented default.
@@ -191,27 +190,3 @@ var (
 
 // errLocked reports that another process holds a lock.
 var errLocked = errors.New("locked")
-
-type metrics struct {
-	up       prometheus.Gauge
-	restarts prometheus.Counter
-	start    prometheus.Gauge
-}
-
-func newMetrics(reg prometheus.Registerer) *metrics {
-	f := promauto.With(reg)
-	return &metrics{
-		up: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_engine_up",
-			Help: "1 while the ClickHouse engine answers, otherwise 0.",
-		}),
-		restarts: f.NewCounter(prometheus.CounterOpts{
-			Name: "courier_engine_restarts_total",
-			Help: "Restarts of the engine after a crash or a failed start.",
-		}),
-		start: f.NewGauge(prometheus.GaugeOpts{
-			Name: "courier_engine_start_seconds",
-			Help: "Duration of the last start, up to the first answer.",
-		}),
-	}
-}
