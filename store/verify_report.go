@@ -73,7 +73,7 @@ type RollUpReport struct {
 	From   time.Time     `json:"from"`  // start of the compared period
 	Hours  []*RollUpHour `json:"hours"` // hours that differ, by time
 
-	// Busy counts rows that may differ: a store wrote to them during every comparison.
+	// Busy counts rows that may differ: a store wrote to them during the comparison.
 	Busy uint64 `json:"busy,omitempty"`
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -97,7 +96,7 @@ func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []hour
 			return nil, err
 		}
 		report.Hours = append(report.Hours, groupByHour(rows)...)
-		report.Busy += uint64(len(busy))
+		report.Busy += busy
 	}
 	return report, nil
 }
@@ -174,88 +173,34 @@ func (c *rollUpCheck) readAggregates(ctx context.Context) (all []columnAggregate
 	return all, nil
 }
 
-const (
-	maxAttempts     = 20 // to compare rows while stores write to them
-	attemptInterval = 50 * time.Millisecond
-)
-
 // differingRows returns the rows of a part that differ, by hour and key. A batch reaches the
-// table before the roll-up. Therefore a comparison of a row counts only if the table has no row
-// for it beyond the position from before the comparison. A row without a valid comparison is
-// busy: it is recent, or its batch is still being written.
+// table before the roll-up. Therefore the comparison of a row counts only if the table has no row
+// for it beyond the position from before the comparison. busy counts the others: they are recent, or
+// their batch is still being written.
 func (c *rollUpCheck) differingRows(
 	ctx context.Context, p rollUpPart,
-) (rows, busy []differingRow, err error) {
-	var open map[string]bool // keys without a comparison that counts; nil: all
-	err = c.retryBusy(ctx, func() (bool, error) {
-		position, err := c.position(ctx)
-		if err != nil {
-			return false, err
-		}
-		busy = nil
-		var differing []differingRow
-		err = c.database.Query(ctx, &differing, c.comparison(p))
-		if err != nil || len(differing) == 0 {
-			return true, err
-		}
-		inFlight, err := c.keysInFlight(ctx, p, position)
-		if err != nil {
-			return false, err
-		}
-		left := make(map[string]bool)
-		for _, r := range differing {
-			switch {
-			case open != nil && !open[r.Key]:
-			case inFlight[r.Key]:
-				left[r.Key] = true
-				busy = append(busy, r)
-			default:
-				rows = append(rows, r)
-			}
-		}
-		open = left
-		return len(open) == 0, nil
-	})
-	slices.SortFunc(rows, func(a, b differingRow) int {
-		return cmp.Or(cmp.Compare(a.Hour, b.Hour), strings.Compare(a.Key, b.Key))
-	})
-	return rows, busy, err
-}
-
-func (c *rollUpCheck) retryBusy(ctx context.Context, attempt func() (done bool, err error)) error {
-	tick := time.NewTicker(attemptInterval)
-	defer tick.Stop()
-	for range maxAttempts {
-		if done, err := attempt(); done || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// position is the sequence up to which no store writes the source any more.
-func (c *rollUpCheck) position(ctx context.Context) (uint64, error) {
+) (rows []differingRow, busy uint64, err error) {
 	position, err := c.database.Position(ctx, c.source.stream)
-	return max(position, c.written), err
-}
-
-// keysInFlight returns the keys of a part for which the source has rows beyond a position.
-func (c *rollUpCheck) keysInFlight(
-	ctx context.Context, p rollUpPart, position uint64,
-) (map[string]bool, error) {
-	keys, err := values[string](ctx, c.database, fmt.Sprintf(
-		"SELECT DISTINCT toString(%s) FROM %s WHERE sequence > %d AND %s",
-		c.sourceKey, c.source.name, position, p.sourceCondition))
-	all := make(map[string]bool, len(keys))
-	for _, k := range keys {
-		all[k] = true
+	if err != nil {
+		return nil, 0, err
 	}
-	return all, err
+	err = c.database.Query(ctx, &rows, c.comparison(p))
+	if err != nil || len(rows) == 0 {
+		return nil, 0, err
+	}
+	written, err := values[string](ctx, c.database, fmt.Sprintf(
+		"SELECT DISTINCT toString(%s) FROM %s WHERE sequence > %d AND %s",
+		c.sourceKey, c.source.name, max(position, c.written), p.sourceCondition))
+	if err != nil {
+		return nil, 0, err
+	}
+	inFlight := make(map[string]bool, len(written))
+	for _, key := range written {
+		inFlight[key] = true
+	}
+	all := len(rows)
+	rows = slices.DeleteFunc(rows, func(r differingRow) bool { return inFlight[r.Key] })
+	return rows, uint64(all - len(rows)), nil
 }
 
 // comparison selects the rows of a part that differ. It compares floating-point values to nine
@@ -285,13 +230,7 @@ func (c *rollUpCheck) comparison(p rollUpPart) string {
 	return fmt.Sprintf("SELECT its_hour AS hour, toString(id) AS name, rolled, made FROM ("+
 		"SELECT id, its_hour, countIf(side = 0) AS rolled, countIf(side = 1) AS made, %s "+
 		"FROM (%s UNION ALL %s) GROUP BY id, its_hour) "+
-		"WHERE rolled != made OR %s ORDER BY hour, name%s",
+		"WHERE rolled != made OR %s ORDER BY hour, name SETTINGS additional_table_filters = {'%s': '%s'}",
 		strings.Join(pairs, ", "), side(0, c.name), side(1, "("+c.query+")"),
-		strings.Join(unequal, " OR "), c.filterSource(p.sourceCondition))
-}
-
-// filterSource is the setting that limits the rows that a statement reads from the source.
-func (c *rollUpCheck) filterSource(condition string) string {
-	return fmt.Sprintf(" SETTINGS additional_table_filters = {'%s': '%s'}",
-		c.source.name, strings.ReplaceAll(condition, "'", `\'`))
+		strings.Join(unequal, " OR "), c.source.name, strings.ReplaceAll(p.sourceCondition, "'", `\'`))
 }
