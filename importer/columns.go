@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -29,7 +30,8 @@ var fieldNames = []struct {
 		" num_train_epochs epoch_num epochs_total"},
 	{FieldSeconds, "duration_seconds duration time total_seconds total_time train_time training_time" +
 		" elapsed elapsed_seconds elapsed_time seconds runtime run_time train_runtime walltime wall_time" +
-		" wall_clock_time time_total total_duration training_duration time_elapsed cumulative_time" +
+		" wall_clock wall_clock_time time_taken" +
+		" time_total total_duration training_duration time_elapsed cumulative_time" +
 		" secs train_seconds train_minutes train_hours total_minutes total_hours"},
 	{FieldStartup, "startup_seconds startup"},
 	{FieldStartedAt, "started_at start_time start started start_date datetime_start begin begin_time" +
@@ -113,8 +115,9 @@ func (n *names) known(field string, known []string) string {
 	return ""
 }
 
-// prefixes stand before the names of parameters and results in exports of tracking tools.
-var prefixes = regexp.MustCompile(`^(?i:(?:params?|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
+// prefixes stand before the names of parameters and results in exports of tracking tools, and before
+// counts.
+var prefixes = regexp.MustCompile(`^(?i:# ?|(?:number|num|no\.?)[_ ]of[_ ]|(?:params?|metrics?|config|cfg|args?|hparams?|hyper_?parameters|` +
 	`summary|attributes|values?|tags\.mlflow)[./ :]|(?:params|user_attrs|config|hparams)_)_*`)
 
 // hasMeaning reports whether a name, without its prefix and its unit, equals a known one.
@@ -264,6 +267,37 @@ func (n *names) phase() string {
 		}
 	}
 	return ""
+}
+
+// steps returns the column by which the rows are the steps of one run, "" if there is none. Rows with
+// batch sizes of their own are runs.
+func (n *names) steps(found map[string]string) string {
+	if found[FieldEpoch] != "" || found[FieldRunID] != "" ||
+		len(slices.Compact(n.values(found[FieldBatchSize]))) > 1 {
+		return ""
+	}
+	for _, name := range n.have {
+		switch compact(prefixes.ReplaceAllString(name, "")) {
+		case "step", "steps", "globalstep", "iter", "iters", "iteration", "iterations":
+			if values := n.values(name); len(values) > 1 && areGrowing(values) {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// areGrowing reports whether each of some texts is a larger number than the one before.
+func areGrowing(texts []string) bool {
+	previous := math.Inf(-1)
+	for _, text := range texts {
+		v, err := strconv.ParseFloat(text, 64)
+		if err != nil || v <= previous {
+			return false
+		}
+		previous = v
+	}
+	return true
 }
 
 // exitCodes returns the column of exit codes, "" if there is none.

@@ -291,6 +291,23 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"refused: runs.csv:2: epoch: epoch 3 follows epoch 1: epochs are missing, or two runs are mixed\n",
 		},
 		{
+			"rows are steps", "iteration,time,model,batch,cpus\n99,0.35,m,64,2\n199,0.34,m,64,2\n", "5",
+			"refused: runs.csv:2: epoch: the rows are steps of one run, by the column iteration: give --columns " +
+				"epoch=iteration if a step is an epoch, or --columns run_id=NAME if a row is a run\n" +
+				"refused: runs.csv:3: epoch: the rows are steps of one run, by the column iteration: give --columns " +
+				"epoch=iteration if a step is an epoch, or --columns run_id=NAME if a row is a run\n",
+		},
+		{
+			"a row about the run before its epochs",
+			"epoch,model,batch,cpus,epoch_seconds\n,m,64,2,\n1,m,64,2,2.5\n", "",
+			"m b64 c2 e1 on runs from 2020-10-21T00:00:00 2.5s finished 1:2.5\n",
+		},
+		{
+			"a run without epochs", "run,model,batch,cpus,epoch,epoch_seconds\na,m,64,2,,\nb,m,64,2,1,2.5\n", "",
+			"m b64 c2 e1 on runs from 2020-10-21T00:00:00 2.5s finished 1:2.5\n" +
+				"refused: runs.csv:2: epoch: no row of the run has an epoch\n",
+		},
+		{
 			"one takes no time", "model,batch,cpus,epoch,seconds\nm,64,2,1,2.5\nm,64,2,2,0\n", "",
 			"refused: runs.csv:3: duration_seconds (seconds): 0 is not above 0 seconds\n",
 		},

@@ -38,7 +38,7 @@ func (t *table) epoch(d *runDraft, phase output.Column) {
 		return
 	}
 	why := run.constants(d)
-	if why == nil && d.values[FieldEpoch] == "" && len(run.rows) > 0 {
+	if why == nil && d.values[FieldEpoch] == "" {
 		return // a row about the whole run
 	}
 	var e epochRow
@@ -106,6 +106,9 @@ func epochOf(d *runDraft, errorColumn string) (e epochRow, why *Refusal) {
 // epochs sets the epochs of a run, or its total time if only that is known.
 func (t *table) epochs(run *epochRun) *Refusal {
 	d := run.draft
+	if len(run.rows) == 0 {
+		return refuse(ReasonMissing, FieldEpoch, "no row of the run has an epoch")
+	}
 	rows, why := t.merge(run.rows)
 	if why != nil {
 		return why

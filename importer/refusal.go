@@ -27,6 +27,7 @@ const (
 	ReasonOrder      = "the run ended before it started"
 	ReasonFuture     = "the run ends in the future"
 	ReasonMixed      = "the log has lines of another job or of a restart"
+	ReasonSteps      = "the rows are steps of a run"
 	ReasonUnfinished = "the run has no end"
 	ReasonNothing    = "the source has no run"
 )

@@ -32,6 +32,7 @@ type table struct {
 	columns map[string]string // field to column; nil: not decided
 	written notation
 	phase   string // see names.phase
+	steps   string // see names.steps
 	exit    string // column of exit codes; "": none
 	open    map[string]*epochRun
 	order   []string
@@ -77,6 +78,7 @@ func (t *table) decide() error {
 	}
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
+	t.steps = n.steps(t.columns)
 	if t.columns[FieldOutcome] == "" {
 		t.exit = n.exitCodes()
 	}
@@ -171,6 +173,10 @@ func (t *table) row(row *record) {
 			return
 		}
 		t.addRun(d)
+	case t.steps != "":
+		t.reject(d.Place, refuse(ReasonSteps, FieldEpoch, "the rows are steps of one run, by the column %s: "+
+			"give --columns epoch=%s if a step is an epoch, or --columns run_id=NAME if a row is a run",
+			t.steps, t.steps))
 	case perEpoch:
 		t.epoch(d, output.ColumnOf(row.cells[t.phase]))
 	default:
