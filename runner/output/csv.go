@@ -31,8 +31,6 @@ type csvEpoch struct {
 	at     time.Time // of its last row
 }
 
-var _ lineFormat = (*csvLog)(nil)
-
 // Line implements lineFormat.
 func (c *csvLog) Line(line []byte, at time.Time) []EpochReport {
 	if c.readHead(string(line)) || c.columns == nil {
@@ -53,14 +51,14 @@ func (c *csvLog) Line(line []byte, at time.Time) []EpochReport {
 
 	var reports []EpochReport
 	if c.current != nil && c.current.number != number {
-		reports = c.End()
+		reports = c.end()
 	}
 	if c.current == nil {
 		c.current = &csvEpoch{block: newBlock(), number: number}
 	}
 	c.current.at = at
 	if c.readRow(fields) {
-		reports = append(reports, c.End()...)
+		reports = append(reports, c.end()...)
 	}
 	return reports
 }
@@ -107,8 +105,8 @@ func (c *csvLog) readRow(fields []string) (isHeldOut bool) {
 	return isHeldOut
 }
 
-// End implements lineFormat.
-func (c *csvLog) End() []EpochReport {
+// end returns the epoch that the end of the table completes, if any.
+func (c *csvLog) end() []EpochReport {
 	e := c.current
 	if e == nil {
 		return nil
@@ -116,8 +114,6 @@ func (c *csvLog) End() []EpochReport {
 	c.current, c.last, c.isSeen = nil, e.number, true
 	return []EpochReport{c.report(e.number, e.block, e.at)}
 }
-
-func (c *csvLog) recognized() bool { return c.isSeen }
 
 // NewLog returns a parser of a file that a logger writes: a table with a head, or JSON lines.
 func NewLog(kinds MetricKinds) *Parser {

@@ -157,8 +157,3 @@ func number(fields map[string]json.RawMessage, name string) float64 {
 	}
 	return v
 }
-
-// End implements lineFormat. Each line is complete, so nothing is left.
-func (j *jsonLines) End() []EpochReport { return nil }
-
-func (j *jsonLines) recognized() bool { return j.seen }

@@ -3,7 +3,6 @@ package output
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -39,22 +38,17 @@ type EpochReport struct {
 	Phases schemas.Phases // measured inside the training
 }
 
-// lineFormat parses one format. It is given every line in order.
+// lineFormat parses one format. It is given every line in order, and returns the epochs that a line
+// completes: usually none, otherwise one.
 type lineFormat interface {
-	// Line returns the epochs that a line completes: usually none, otherwise one.
 	Line(line []byte, at time.Time) []EpochReport
-
-	// End returns the epoch that the end of the output completes, if any.
-	End() []EpochReport
-
-	// recognized reports whether a line of this format was read.
-	recognized() bool
 }
 
 // Parser turns the bytes that a job prints into reports.
 type Parser struct {
 	fresh      func() []lineFormat
 	formats    []lineFormat // after the first report, only the format that reported it
+	isKnown    bool         // a format has reported an epoch
 	recogniser *recogniser  // reads what no format reported; nil: the format is known
 	rounds     rounds
 	streams    [2]splitter   // standard output and standard error
@@ -78,18 +72,18 @@ func New(format, expression string) (*Parser, error) {
 	}
 
 	switch format {
-	case FormatAuto, "", "bigdl", "text": // the last two had parsers of their own
+	case FormatAuto, "":
 		p := newJSON(true)
 		p.recogniser = newRecogniser(0)
 		return p, nil
 	case FormatJSON:
 		return NewJSON(), nil
 	case FormatPattern:
-		if err := validatePattern(expression); err != nil {
+		read, err := newPattern(expression)
+		if err != nil {
 			return nil, err
 		}
-		compiled := regexp.MustCompile(expression)
-		return newParser(func() []lineFormat { return []lineFormat{&pattern{expression: compiled}} }), nil
+		return newParser(func() []lineFormat { return []lineFormat{read} }), nil
 	}
 	return nil, fmt.Errorf("invalid --format %q: want %s", format, strings.Join(Formats(), ", "))
 }
@@ -143,10 +137,8 @@ func (p *Parser) Close(at time.Time, succeeded bool) []EpochReport {
 	p.reports = append(p.reports, p.drawn...)
 	p.drawn = nil
 	for _, f := range p.formats {
-		if found := f.End(); len(found) > 0 {
-			p.use(f)
-			p.reports = append(p.reports, found...)
-			break
+		if table, ok := f.(*csvLog); ok {
+			p.reports = append(p.reports, table.end()...)
 		}
 	}
 	if p.recogniser != nil {
@@ -165,7 +157,7 @@ func (p *Parser) reported() []EpochReport {
 }
 
 // use drops all formats but one.
-func (p *Parser) use(f lineFormat) { p.formats, p.recogniser = []lineFormat{f}, nil }
+func (p *Parser) use(f lineFormat) { p.formats, p.recogniser, p.isKnown = []lineFormat{f}, nil, true }
 
 // line takes a line, or a drawing of a line that may be drawn again.
 func (p *Parser) line(line []byte, isFinal bool) {
@@ -213,12 +205,7 @@ func (p *Parser) settle(isFinal bool) {
 
 // Recognized reports whether the output contained a line of a known format, or a counter of epochs.
 func (p *Parser) Recognized() bool {
-	for _, f := range p.formats {
-		if f.recognized() {
-			return true
-		}
-	}
-	return p.recogniser != nil && p.recogniser.recognized()
+	return p.isKnown || p.recogniser != nil && p.recogniser.recognized()
 }
 
 // Exceeded reports whether the output counted more epochs than SetEpochs set.

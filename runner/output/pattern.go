@@ -23,36 +23,33 @@ const maxPatternBytes = 4 << 10
 var groupNames = []string{"epoch", "seconds", "loss", "accuracy", "batch_size", "cpus"}
 
 // pattern reads lines by the user's own regular expression.
-type pattern struct {
-	expression *regexp.Regexp
-	seen       bool
-}
+type pattern struct{ expression *regexp.Regexp }
 
-// validatePattern checks the user's expression. Errors name the flag and show what is valid.
-func validatePattern(text string) error {
+// newPattern compiles the user's expression. Errors name the flag and show what is valid.
+func newPattern(text string) (*pattern, error) {
 	if text == "" {
-		return fmt.Errorf(
+		return nil, fmt.Errorf(
 			"--format %s requires --epoch-pattern, for example '%s'", FormatPattern, PatternExample)
 	}
 	if len(text) > maxPatternBytes {
-		return fmt.Errorf("invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
+		return nil, fmt.Errorf("invalid --epoch-pattern: %d bytes are more than %d", len(text), maxPatternBytes)
 	}
 	expression, err := regexp.Compile(text)
 	if err != nil {
-		return fmt.Errorf("invalid --epoch-pattern %q: %w", text, err)
+		return nil, fmt.Errorf("invalid --epoch-pattern %q: %w", text, err)
 	}
 
 	if expression.SubexpIndex("epoch") < 0 {
-		return fmt.Errorf("invalid --epoch-pattern %q: missing group (?P<epoch>…), for example '%s'",
+		return nil, fmt.Errorf("invalid --epoch-pattern %q: missing group (?P<epoch>…), for example '%s'",
 			text, PatternExample)
 	}
 	for _, name := range expression.SubexpNames() {
 		if name != "" && !slices.Contains(groupNames, name) {
-			return fmt.Errorf("invalid --epoch-pattern %q: unknown group %q, want %s",
+			return nil, fmt.Errorf("invalid --epoch-pattern %q: unknown group %q, want %s",
 				text, name, strings.Join(groupNames, ", "))
 		}
 	}
-	return nil
+	return &pattern{expression}, nil
 }
 
 // Line implements lineFormat.
@@ -80,7 +77,6 @@ func (p *pattern) Line(line []byte, at time.Time) []EpochReport {
 	if err != nil || epoch > schemas.MaxEpochs {
 		return nil
 	}
-	p.seen = true
 	r := EpochReport{
 		Epoch:     uint32(epoch),
 		At:        at,
@@ -106,8 +102,3 @@ func toRatio(v float64, line, rest []byte) float64 {
 	}
 	return v
 }
-
-// End implements lineFormat. Each line is complete, so nothing is left.
-func (p *pattern) End() []EpochReport { return nil }
-
-func (p *pattern) recognized() bool { return p.seen }

@@ -2,8 +2,6 @@ package output
 
 import (
 	"bytes"
-	"hash/maphash"
-	"strconv"
 	"unicode/utf8"
 )
 
@@ -399,32 +397,4 @@ func (s *scanner) emit(f field) {
 		s.fields = append(s.fields, f)
 	}
 	s.name, s.hasColon, s.isBracketed = name{}, false, false
-}
-
-var hashSeed = maphash.MakeSeed()
-
-// hashOf returns the hash of a word, whatever its case.
-func hashOf(t []byte) uint64 { return maphash.Bytes(hashSeed, bytes.ToLower(t)) }
-
-const hashFactor = 0x9e3779b97f4a7c15
-
-// combine adds the hash of a word to that of the words before it.
-func combine(h, word uint64) uint64 { return (h<<7|h>>57)*hashFactor ^ word }
-
-func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// decodeLetter returns the size of the first rune, and whether it belongs to a word. Bars, boxes and
-// bullets do not.
-func decodeLetter(t []byte) (int, bool) {
-	r, size := utf8.DecodeRune(t)
-	return size, r != utf8.RuneError && !(r >= 0x2000 && r < 0x2c00) && !(r >= 0x3000 && r < 0x3040) &&
-		!(r >= 0xff00 && r < 0xff21) && r > 0xbf || r == 'µ'
-}
-
-// parseNumber returns the value of a decimal number.
-func parseNumber(t []byte) (float64, bool) {
-	v, err := strconv.ParseFloat(string(t), 64)
-	return v, err == nil
 }

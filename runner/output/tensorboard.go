@@ -179,21 +179,21 @@ func (f *eventFile) add(data []byte, handle func(scalar)) {
 func readEvent(data []byte, handle func(scalar)) {
 	var s scalar
 	var summaries [][]byte
-	eachField(data, func(f protoField) {
-		switch {
-		case f.is(1, protowire.Fixed64Type):
-			seconds, fraction := math.Modf(math.Float64frombits(f.number))
+	eachField(data, func(id protowire.Number, number uint64, text []byte) {
+		switch id {
+		case 1:
+			seconds, fraction := math.Modf(math.Float64frombits(number))
 			s.at = time.Unix(int64(seconds), int64(fraction*1e9))
-		case f.is(2, protowire.VarintType):
-			s.step = int64(f.number)
-		case f.is(5, protowire.BytesType):
-			summaries = append(summaries, f.bytes)
+		case 2:
+			s.step = int64(number)
+		case 5:
+			summaries = append(summaries, text)
 		}
 	})
 	for _, summary := range summaries {
-		eachField(summary, func(f protoField) {
-			if f.is(1, protowire.BytesType) {
-				readValue(f.bytes, s, handle)
+		eachField(summary, func(id protowire.Number, _ uint64, value []byte) {
+			if id == 1 {
+				readValue(value, s, handle)
 			}
 		})
 	}
@@ -202,14 +202,14 @@ func readEvent(data []byte, handle func(scalar)) {
 // readValue reads a tensorflow.Summary.Value.
 func readValue(data []byte, s scalar, handle func(scalar)) {
 	isScalar := false
-	eachField(data, func(f protoField) {
-		switch {
-		case f.is(1, protowire.BytesType):
-			s.tag = string(f.bytes)
-		case f.is(2, protowire.Fixed32Type):
-			s.value, isScalar = float64(math.Float32frombits(uint32(f.number))), true
-		case f.is(8, protowire.BytesType):
-			if value, ok := tensorValue(f.bytes); ok {
+	eachField(data, func(id protowire.Number, number uint64, text []byte) {
+		switch id {
+		case 1:
+			s.tag = string(text)
+		case 2:
+			s.value, isScalar = singleOf(number), true
+		case 8:
+			if value, ok := tensorValue(text); ok {
 				s.value, isScalar = value, true
 			}
 		}
@@ -222,55 +222,44 @@ func readValue(data []byte, s scalar, handle func(scalar)) {
 // tensorValue reads the only number of a tensorflow.TensorProto of floats (dtype 1): tensor_content
 // (4) or float_val (5).
 func tensorValue(data []byte) (value float64, ok bool) {
-	const float = 1
 	isFloat := false
-	eachField(data, func(f protoField) {
-		isContent := f.is(4, protowire.BytesType) || f.is(5, protowire.BytesType)
+	eachField(data, func(id protowire.Number, number uint64, text []byte) {
 		switch {
-		case f.is(1, protowire.VarintType):
-			isFloat = f.number == float
-		case isContent && len(f.bytes) == 4:
-			bits := binary.LittleEndian.Uint32(f.bytes)
-			value, ok = float64(math.Float32frombits(bits)), true
-		case f.is(5, protowire.Fixed32Type):
-			value, ok = float64(math.Float32frombits(uint32(f.number))), true
+		case id == 1:
+			isFloat = number == 1
+		case (id == 4 || id == 5) && len(text) == 4:
+			value, ok = singleOf(uint64(binary.LittleEndian.Uint32(text))), true
+		case id == 5 && text == nil:
+			value, ok = singleOf(number), true
 		}
 	})
 	return value, ok && isFloat
 }
 
-// protoField is a field of a message of protocol buffers.
-type protoField struct {
-	id     protowire.Number
-	kind   protowire.Type
-	number uint64 // its value, of the kinds that are numbers
-	bytes  []byte // its value, of the kind of bytes
-}
+func singleOf(bits uint64) float64 { return float64(math.Float32frombits(uint32(bits))) }
 
-func (f *protoField) is(id protowire.Number, kind protowire.Type) bool {
-	return f.id == id && f.kind == kind
-}
-
-// eachField calls handle for the fields of a message, up to the first error.
-func eachField(data []byte, handle func(f protoField)) {
+// eachField calls handle for the fields of a message of protocol buffers, up to the first error, with
+// their value as a number or as bytes.
+func eachField(data []byte, handle func(id protowire.Number, number uint64, text []byte)) {
 	for len(data) > 0 {
 		id, kind, n := protowire.ConsumeTag(data)
 		if n < 0 {
 			return
 		}
 		data = data[n:]
-		f := protoField{id: id, kind: kind}
+		var number uint64
+		var single uint32
+		var text []byte
 		switch kind {
 		case protowire.VarintType:
-			f.number, n = protowire.ConsumeVarint(data)
+			number, n = protowire.ConsumeVarint(data)
 		case protowire.Fixed64Type:
-			f.number, n = protowire.ConsumeFixed64(data)
-		case protowire.BytesType:
-			f.bytes, n = protowire.ConsumeBytes(data)
+			number, n = protowire.ConsumeFixed64(data)
 		case protowire.Fixed32Type:
-			var v uint32
-			v, n = protowire.ConsumeFixed32(data)
-			f.number = uint64(v)
+			single, n = protowire.ConsumeFixed32(data)
+			number = uint64(single)
+		case protowire.BytesType:
+			text, n = protowire.ConsumeBytes(data)
 		default:
 			n = protowire.ConsumeFieldValue(id, kind, data)
 		}
@@ -278,6 +267,6 @@ func eachField(data []byte, handle func(f protoField)) {
 			return
 		}
 		data = data[n:]
-		handle(f)
+		handle(id, number, text)
 	}
 }
