@@ -92,21 +92,27 @@ const (
 	batchMinutes = "limit_minutes" // as a number
 )
 
-// batchNames are the names of each cell in sacct, in sacct --json and in the accounting log of PBS, the
-// preferred one first.
+// batchNames are the names of each cell in sacct, in sacct --json, in the accounting log of PBS, and in the
+// objects of Kubernetes, the preferred one first.
 var batchNames = map[string][]string{
-	FieldRunID:     {"JobIDRaw", "JobID", "job_id"},
-	FieldUser:      {"User", "user", "association.user"},
-	FieldCPUs:      {"AllocCPUS", "NCPUS", "ReqCPUS", "required.CPUs", "resources_used.ncpus", "Resource_List.ncpus"},
-	FieldStartedAt: {"Start", "time.start", "start"},
-	FieldEndedAt:   {"End", "time.end", "end"},
+	FieldRunID: {"JobIDRaw", "JobID", "job_id", "metadata.name"},
+	FieldUser:  {"User", "user", "association.user"},
+	FieldCPUs: {
+		"AllocCPUS", "NCPUS", "ReqCPUS", "required.CPUs", "resources_used.ncpus", "Resource_List.ncpus", "cpus",
+	},
+	FieldStartedAt: {"Start", "time.start", "start", "status.startTime"},
+	FieldEndedAt:   {"End", "time.end", "end", "status.completionTime"},
 	FieldSeconds:   {"ElapsedRaw", "Elapsed", "time.elapsed"},
-	FieldNodes:     {"NodeList", "nodes", "exec_host"},
-	FieldOutcome:   {"State", "state.current", "state"},
-	batchName:      {"JobName", "name", "jobname"},
-	batchCommand:   {"SubmitLine", "submit_line"},
-	batchLimit:     {"Timelimit", "Resource_List.walltime"},
-	batchMinutes:   {"TimelimitRaw", "time.limit.number", "time.limit"},
+	FieldNodes:     {"NodeList", "nodes", "exec_host", "spec.nodeName"},
+	FieldOutcome:   {"State", "state.current", "state", "status.phase"},
+	FieldModel: {
+		"metadata.labels.batch.kubernetes.io/job-name", "metadata.labels.job-name", "metadata.labels.app",
+		"metadata.labels.app.kubernetes.io/name", "metadata.name",
+	},
+	batchName:    {"JobName", "name", "jobname"},
+	batchCommand: {"SubmitLine", "submit_line", "command"},
+	batchLimit:   {"Timelimit", "Resource_List.walltime"},
+	batchMinutes: {"TimelimitRaw", "time.limit.number", "time.limit"},
 }
 
 // batchJob adds the job that cells of a batch system describe, with the fields of its command.

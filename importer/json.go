@@ -44,23 +44,21 @@ func (r *Reader) json(name string, in io.Reader) error {
 		table:  r.newTable(name, nil),
 		events: &eventRuns{Reader: r, runs: map[string]*eventRun{}},
 	}
-	first, err := firstLine(b)
-	if err != nil {
+	head, err := b.Peek(b.Size())
+	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
-	in = io.MultiReader(bytes.NewReader(first), b)
-	if !json.Valid(first) {
-		whole, err := io.ReadAll(io.LimitReader(in, maxDocument+1))
+	in = b
+	first, _, isLine := bytes.Cut(bytes.TrimLeft(head, " \t\r\n"), []byte("\n"))
+	if isLine && !json.Valid(first) {
+		whole, err := io.ReadAll(io.LimitReader(b, maxDocument+1))
 		if err != nil {
 			return fmt.Errorf("read %s: %w", name, err)
 		}
 		if len(whole) <= maxDocument && json.Valid(whole) {
-			if err := s.value(0, whole); err != nil {
-				return err
-			}
-			return s.end()
+			return errors.Join(s.value(0, whole), s.end())
 		}
-		in = io.MultiReader(bytes.NewReader(whole), in)
+		in = io.MultiReader(bytes.NewReader(whole), b)
 	}
 	var failed error
 	err = eachLine(in, func(number int, line []byte) {
@@ -72,21 +70,6 @@ func (r *Reader) json(name string, in io.Reader) error {
 		err = fmt.Errorf("read %s: %w", name, err)
 	}
 	return errors.Join(err, failed, s.end())
-}
-
-// firstLine returns the first line that is not blank, with those before it.
-func firstLine(b *bufio.Reader) (text []byte, err error) {
-	for {
-		part, err := b.ReadSlice('\n')
-		text = append(text, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull) && len(text) <= maxLine:
-		case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull):
-			return nil, err
-		case err != nil || len(bytes.TrimSpace(text)) > 0:
-			return text, nil
-		}
-	}
 }
 
 // jsonSource is the state of reading a source.
@@ -127,19 +110,19 @@ func (s *jsonSource) value(line int, text []byte) error {
 		s.events.event(at, "", text)
 		return nil
 	}
-	if fields["items"] != nil || fields["spec"] != nil {
-		if pods := podsOf(text); pods != nil {
-			return s.records(line, pods)
-		}
-	}
-	if jobs := slurmDocument(fields); jobs != nil {
+	if jobs := append(podsOf(text), slurmDocument(fields)...); jobs != nil {
 		for _, cells := range jobs {
 			s.batchJob(at, cells)
 		}
 		return nil
 	}
 	if columns := columnar(fields, s.o.Columns); columns != nil {
-		return s.records(line, columns)
+		for _, cells := range columns {
+			if err := s.add(record{line: line, cells: cells}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	if name, list := nested(fields); list != nil {
 		delete(fields, name)
@@ -162,15 +145,6 @@ func (s *jsonSource) rows(line int, constants map[string]string, list []json.Raw
 			continue
 		}
 		if err := s.object(line, constants, fields); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s *jsonSource) records(line int, rows []map[string]string) error {
-	for _, cells := range rows {
-		if err := s.add(record{line: line, cells: cells}); err != nil {
 			return err
 		}
 	}
