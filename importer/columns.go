@@ -47,7 +47,7 @@ var fieldNames = []struct {
 	{FieldGPUModel, "gpu_model gpu_type gpu_name accelerator"},
 	{FieldTrainingSamples, "training_samples train_samples samples num_train_samples"},
 	{FieldUser, "user user_id username"},
-	{FieldOutcome, "outcome status state job_state state_current success"},
+	{FieldOutcome, "outcome status state job_state state_current success exit_code exit_status return_code"},
 	{FieldEpoch, "epoch training_iteration epoch_number"},
 	{FieldEpochSeconds, "epoch_seconds epoch_time epoch_duration time_per_epoch seconds_per_epoch" +
 		" sec_per_epoch duration_per_epoch time_this_iter time_epoch epoch_runtime time_this_epoch"},
@@ -162,7 +162,7 @@ func (n *names) fit(field, name string) bool {
 	}
 	good, values := 0, n.values(name)
 	for _, v := range values {
-		if mayBe(field, v) {
+		if mayBe(field, inWords(field, name, v)) {
 			good++
 		}
 	}
@@ -298,17 +298,6 @@ func areGrowing(texts []string) bool {
 		previous = v
 	}
 	return true
-}
-
-// exitCodes returns the column of exit codes, "" if there is none.
-func (n *names) exitCodes() string {
-	for _, name := range n.have {
-		switch compact(prefixes.ReplaceAllString(name, "")) {
-		case "exitcode", "exitstatus", "returncode":
-			return name
-		}
-	}
-	return ""
 }
 
 // epochs decides whether a column named epoch counts the epochs of runs, or is their number.

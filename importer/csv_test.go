@@ -379,8 +379,8 @@ func TestReader_CSVWithARowPerEpoch(t *testing.T) {
 			"exit codes and the index of pandas",
 			",bs,model,n_cores,epochs,train_minutes,exit_code\n0,64,m,2,5,1.5,0\n1,32,m,2,5,2.5,1\n", "",
 			"m b64 c2 e5 on runs from 2020-10-21T00:00:00 90s finished\n" +
-				"refused: runs.csv:3: outcome: the run has failed, and no epoch has a time: nothing can be" +
-				" learned from it\n",
+				"refused: runs.csv:3: outcome (exit_code): the run has failed, and no epoch has a time: nothing" +
+				" can be learned from it\n",
 		},
 		{
 			"states of Optuna", "bs,model,cpus,epochs,time,state\n64,m,2,5,1.5,TrialState.COMPLETE\n", "",

@@ -3,6 +3,7 @@ package importer
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,6 @@ type table struct {
 	written notation
 	phase   string // see names.phase
 	steps   string // see names.steps
-	exit    string // column of exit codes; "": none
 	open    map[string]*epochRun
 	order   []string
 }
@@ -79,9 +79,6 @@ func (t *table) decide() error {
 	n := names{t.header, t.values}
 	t.columns, t.phase = columnsOf(n, t.o.Columns), n.phase()
 	t.steps = n.steps(t.columns)
-	if t.columns[FieldOutcome] == "" {
-		t.exit = n.exitCodes()
-	}
 	maps.Copy(t.found.Columns, t.columns)
 	maps.Copy(t.found.Unused, proposals(n, t.usedColumns()))
 	for i := range t.sample {
@@ -99,9 +96,6 @@ func (t *table) usedColumns() map[string]string {
 	}
 	if t.phase != "" {
 		used["phase"] = t.phase
-	}
-	if t.exit != "" {
-		used["exit"] = t.exit
 	}
 	return used
 }
@@ -157,11 +151,7 @@ func (t *table) row(row *record) {
 	}
 	d := &runDraft{Place: Place{t.name, row.line}, values: map[string]string{}, called: t.columns}
 	for field, column := range t.columns {
-		d.values[field] = inSeconds(field, column, row.cells[column])
-	}
-	if code := row.cells[t.exit]; t.exit != "" && code != "" {
-		v, err := strconv.ParseFloat(code, 64)
-		d.values[FieldOutcome] = endOf(err == nil && v == 0)
+		d.values[field] = inWords(field, column, row.cells[column])
 	}
 	_, perEpoch := t.columns[FieldEpoch]
 	switch {
@@ -184,17 +174,22 @@ func (t *table) row(row *record) {
 	}
 }
 
-// inSeconds converts a plain number in a column whose name has another unit of time.
-func inSeconds(field, column, text string) string {
-	if !slices.Contains(durations, field) {
-		return text
-	}
+// inWords converts a plain number in a column whose name has another unit of time, and an exit code.
+func inWords(field, column, text string) string {
 	v, err := strconv.ParseFloat(text, 64)
-	if _, unit := cutUnit(column); err == nil && unit > 0 && unit != 1 {
+	_, unit := cutUnit(column)
+	switch {
+	case err != nil:
+	case slices.Contains(durations, field) && unit > 0 && unit != 1:
 		return strconv.FormatFloat(v*unit, 'g', -1, 64)
+	case field == FieldOutcome && exitCode.MatchString(column):
+		return endOf(v == 0)
 	}
 	return text
 }
+
+// exitCode matches the names of columns of exit codes.
+var exitCode = regexp.MustCompile(`(?i)(?:exit[ ._-]?(?:code|status)|return[ ._-]?code)$`)
 
 // end adds the runs whose rows are epochs.
 func (t *table) end() error {

@@ -3,6 +3,7 @@ package output
 import (
 	"bytes"
 	"math"
+	"regexp"
 	"strings"
 )
 
@@ -251,52 +252,30 @@ func hasPair(t []byte, i int, separator byte) bool {
 		(i+3 >= len(t) || !isDigit(t[i+3]))
 }
 
+const timeOfDay = `[ T_-]?\d{1,2}(?:[:-]\d\d)+(?:[.,]\d+)?`
+
+// timestamp matches a date, with its time of day if it has one, and always if it has no year.
+var timestamp = regexp.MustCompile(`^(?:(?:\d{4}-\d{1,2}-(?:\d{4}|\d{1,2})|\d{4}/\d{1,2}/(?:\d{4}|\d{1,2})|` +
+	`\d{1,2}-\d{1,2}-(?:\d{4}|\d\d)|\d{1,2}/\d{1,2}/(?:\d{4}|\d\d))(?:` + timeOfDay + `)?|` +
+	`\d\d(?:[-/]\d{1,2}|\.\d{1,2}_)` + timeOfDay + `)`)
+
 // timestampEnd returns the end of a date at i, with its time of day, or i.
 func timestampEnd(t []byte, i int) int {
 	end := skipDigits(t, i)
 	n := end - i
-	if n != 2 && n != 4 && n != 1 || end >= len(t) || t[end] != '-' && t[end] != '/' && t[end] != '.' {
+	if n != 1 && n != 2 && n != 4 || end+2 >= len(t) || t[end] != '-' && t[end] != '/' && t[end] != '.' ||
+		!isDigit(t[end+1]) || t[end] == '.' && bytes.IndexByte(t[end:min(end+4, len(t))], '_') < 0 {
 		return i
 	}
-	separator := t[end]
-	middle := skipDigits(t, end+1)
-	if d := middle - end - 1; d < 1 || d > 2 || middle >= len(t) {
+	after := i + len(timestamp.Find(t[i:min(i+maxTimestamp, len(t))]))
+	if after < len(t) && isDigit(t[after]) {
 		return i
 	}
-	if t[middle] == separator && separator != '.' {
-		end = skipDigits(t, middle+1)
-		if d := end - middle - 1; d != 2 && d != 4 && !(n == 4 && d == 1) {
-			return i
-		}
-		return timeOfDayEnd(t, end)
-	}
-	if n != 2 || separator == '.' && t[middle] != '_' {
-		return i
-	}
-	if after := timeOfDayEnd(t, middle); after > middle { // 03/04 10:40:44
-		return after
-	}
-	return i
+	return after
 }
 
-// timeOfDayEnd returns the end of the time of day that follows a date.
-func timeOfDayEnd(t []byte, i int) int {
-	at := i
-	if at < len(t) && (t[at] == ' ' || t[at] == 'T' || t[at] == '_' || t[at] == '-') {
-		at++
-	}
-	end := skipDigits(t, at)
-	if end-at < 1 || end-at > 2 || !hasPair(t, end, ':') && !hasPair(t, end, '-') {
-		return i
-	}
-	for hasPair(t, end, ':') || hasPair(t, end, '-') {
-		end += 3
-	}
-	if end+1 < len(t) && (t[end] == '.' || t[end] == ',') && isDigit(t[end+1]) {
-		end = skipDigits(t, end+1)
-	}
-	return end
-}
+// maxTimestamp is the longest text of a date and a time of day.
+const maxTimestamp = 40
 
 // exponentEnd returns the end of an exponent at i, or i.
 func exponentEnd(t []byte, i int) int {
