@@ -2,12 +2,14 @@ package importer
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"path"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"courier/schemas"
@@ -32,7 +34,7 @@ func (r *Reader) Directory(format, name string, dir fs.FS) error {
 			name)
 	}
 	before := r.found.Read
-	if err := r.mlflow(name, dir, ".", 0); err != nil {
+	if err := r.mlflow(name, dir); err != nil {
 		return err
 	}
 	if r.found.Read == before {
@@ -66,33 +68,27 @@ func (r *Reader) rolling(name string, dir fs.FS, segments []string) error {
 	return nil
 }
 
-// deepest is the depth of a run's directory in a store: experiment and run.
+// deepest is the depth of the files of a run in a store: below the experiment and the run.
 const deepest = 2
 
-// mlflow reads a run, or the runs of an experiment or a store
-// (mlflow/store/tracking/file_store.py).
-func (r *Reader) mlflow(name string, dir fs.FS, at string, depth int) error {
-	meta, err := fs.ReadFile(dir, path.Join(at, "meta.yaml"))
-	if err == nil {
-		if values := flat(string(meta)); values["run_id"] != "" || values["run_uuid"] != "" {
-			return r.mlflowRun(name, dir, at, values)
+// mlflow reads a run, or the runs of an experiment or a store (mlflow/store/tracking/file_store.py).
+func (r *Reader) mlflow(name string, dir fs.FS) error {
+	return fs.WalkDir(dir, ".", func(at string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case e.IsDir() && (e.Name() == ".trash" || strings.Count(at, "/") >= deepest):
+			return fs.SkipDir
+		case e.Name() != "meta.yaml":
+			return nil
 		}
-	}
-	if depth == deepest {
-		return nil
-	}
-	entries, err := fs.ReadDir(dir, at)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if e.IsDir() && e.Name() != ".trash" {
-			if err := r.mlflow(name, dir, path.Join(at, e.Name()), depth+1); err != nil {
-				return err
-			}
+		text, err := fs.ReadFile(dir, at)
+		meta := flat(string(text))
+		if err != nil || meta["run_id"] == "" && meta["run_uuid"] == "" {
+			return err
 		}
-	}
-	return nil
+		return r.mlflowRun(name, dir, path.Dir(at), meta)
+	})
 }
 
 // topLevel matches a plain value at the top level of a YAML file.
@@ -119,15 +115,14 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 		r.reject(d.Place, refuse(ReasonNothing, "lifecycle_stage", "the run was deleted in MLflow"))
 		return nil
 	}
-	params, err := files(dir, path.Join(at, "tags"))
-	if err != nil {
+	tags, errTags := files(dir, path.Join(at, "tags"))
+	params, errParams := files(dir, path.Join(at, "params"))
+	metrics, err := files(dir, path.Join(at, "metrics"))
+	if err := errors.Join(errTags, errParams, err); err != nil {
 		return err
 	}
-	given, err := files(dir, path.Join(at, "params"))
-	if err != nil {
-		return err
-	}
-	maps.Copy(params, given)
+	maps.Copy(tags, params)
+	params = tags
 	d.called = columnsOf(names{have: slices.Sorted(maps.Keys(params))}, r.o.Columns)
 	for field, name := range d.called {
 		if !measured(field) {
@@ -140,10 +135,6 @@ func (r *Reader) mlflowRun(name string, dir fs.FS, at string, meta map[string]st
 	d.values[FieldNodes] = params[r.o.Columns[FieldNodes]]
 	if d.values[FieldNodes] == "" && r.o.Defaults[FieldNodes] == "" {
 		d.nodes = []string{nodeOf(name)} // one node for all runs of a store
-	}
-	metrics, err := files(dir, path.Join(at, "metrics"))
-	if err != nil {
-		return err
 	}
 	if why := r.curves(d, metrics); why != nil {
 		r.reject(d.Place, why)
@@ -255,4 +246,63 @@ func atStep(points []metricPoint, step int64) *float64 {
 		}
 	}
 	return nil
+}
+
+// metricPoint is a value of an MLflow metric.
+type metricPoint struct {
+	at    int64 // milliseconds since 1970
+	value float64
+	text  string // text of value
+	step  int64
+}
+
+// pointsOf parses the file of a metric and sorts its values by step. Each line contains a time, a
+// value and a step, which older versions omit.
+func pointsOf(text string) ([]metricPoint, *Refusal) {
+	var all []metricPoint
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		words = append(words, strconv.Itoa(len(all))) // the step of older versions
+		p := metricPoint{text: words[1]}
+		var badTime, badValue, badStep error
+		p.at, badTime = strconv.ParseInt(words[0], 10, 64)
+		p.value, badValue = strconv.ParseFloat(words[1], 64)
+		p.step, badStep = strconv.ParseInt(words[min(2, len(words)-1)], 10, 64)
+		if len(words) < 3 || cmp.Or(badTime, badValue, badStep) != nil {
+			return nil, refuse(ReasonUnreadable, "", "line %d is %q, want a time in milliseconds, a value and a step",
+				number, clip(strings.TrimSpace(line)))
+		}
+		if p.value-p.value == 0 { // omit NaN and infinities of a diverged network
+			all = append(all, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b metricPoint) int { return cmp.Compare(a.step, b.step) })
+	return all, nil
+}
+
+// perEpoch rejects a metric without exactly one value per epoch. Steps either count from 0 or 1, or
+// are iterations whose number equals the configured number of epochs.
+func perEpoch(points []metricPoint, field, promised string) *Refusal {
+	counted := true
+	for i, p := range points {
+		if i > 0 && p.step == points[i-1].step {
+			return refuse(ReasonMixed, field,
+				"step %d was logged twice: the run was restarted, or two runs wrote to it",
+				p.step)
+		}
+		counted = counted && p.step-points[0].step == int64(i)
+	}
+	if first := points[0].step; counted && (first == 0 || first == 1) ||
+		promised == strconv.Itoa(len(points)) {
+		return nil
+	}
+	return refuse(ReasonEpochs, field,
+		"%d values from step %d to %d are not one per epoch (expected: %s): name a metric that is"+
+			" logged each epoch with --columns %s=METRIC",
+		len(points), points[0].step, points[len(points)-1].step, cmp.Or(promised, "unknown"), field)
 }
