@@ -74,7 +74,8 @@ func (o *kubeObject) job(cells map[string]string, containers []kubeContainer) {
 	}
 	for _, s := range o.Status.ContainerStatuses {
 		if end := s.State.Terminated; end != nil && (s.Name == main.Name || len(containers) == 1) {
-			cells["status.startTime"], cells["status.completionTime"] = textOf(end["startedAt"]), textOf(end["finishedAt"])
+			cells["status.startTime"] = textOf(end["startedAt"])
+			cells["status.completionTime"] = textOf(end["finishedAt"])
 			cells["status.phase"] = endOf(string(end["exitCode"]) == "0")
 		}
 	}
