@@ -16,11 +16,10 @@ import (
 // of TensorBoard. The path is a file, a directory, or a pattern, and need not exist at the start of
 // the job. What a file contained before the start does not count.
 type metricsLog struct {
-	kinds  output.MetricKinds
-	path   string
-	before map[string]int64 // sizes of the files at the start
-	read   map[string]*followedFile
-	board  *output.TensorBoard
+	kinds output.MetricKinds
+	path  string
+	read  map[string]*followedFile // of a file that existed at the start, from its end
+	board *output.TensorBoard
 }
 
 // followedFile is a file that is read as it grows.
@@ -44,15 +43,14 @@ func newMetricsLog(path string, kinds output.MetricKinds) (*metricsLog, error) {
 		return nil, err
 	}
 	m := &metricsLog{
-		path:   path,
-		kinds:  kinds,
-		before: map[string]int64{},
-		read:   map[string]*followedFile{},
-		board:  output.NewTensorBoard(kinds),
+		path:  path,
+		kinds: kinds,
+		read:  map[string]*followedFile{},
+		board: output.NewTensorBoard(kinds),
 	}
 	for _, f := range m.files() {
 		if info, err := os.Stat(f); err == nil {
-			m.before[f] = info.Size()
+			m.read[f] = m.open(f, info.Size())
 		}
 	}
 	return m, nil
@@ -120,23 +118,17 @@ func (m *metricsLog) poll(isEnd bool) []output.EpochReport {
 	return append(reports, m.board.Take(isIdle || isEnd)...)
 }
 
-// follow returns a file with what was appended to it, and when; nil if nothing was since the start. A file
-// that became shorter is read from its start.
+// follow returns a file with what was appended to it, and when; nil if it cannot be read. A file that became
+// shorter is read from its start.
 func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, nil, time.Time{}
 	}
 	f := m.read[path]
-	if f == nil {
-		if info.Size() == m.before[path] {
-			return nil, nil, time.Time{} // unchanged since the start
-		}
-		f = m.open(path, info.Size())
+	if f == nil || info.Size() < f.offset {
+		f = m.open(path, 0)
 		m.read[path] = f
-	}
-	if info.Size() < f.offset {
-		f.offset, f.parser = 0, output.NewLog(m.kinds)
 	}
 	data, err := readAt(path, f.offset)
 	if err != nil {
@@ -146,18 +138,14 @@ func (m *metricsLog) follow(path string) (*followedFile, []byte, time.Time) {
 	return f, data, info.ModTime()
 }
 
-// open begins to read a file behind the bytes that it had before the job. The head of a table is
-// read nevertheless.
-func (m *metricsLog) open(path string, size int64) *followedFile {
-	f := &followedFile{parser: output.NewLog(m.kinds)}
-	before := m.before[path]
-	if before == 0 || size < before || isEventFile(path) {
-		return f
-	}
-	if data, err := readAt(path, 0); err == nil {
-		head, _, _ := strings.Cut(string(data), "\n")
-		f.parser.Write(0, []byte(head+"\n"), time.Time{})
-		f.offset = before
+// open begins to read a file behind the bytes that it had before the job, except the head of a table.
+func (m *metricsLog) open(path string, before int64) *followedFile {
+	f := &followedFile{parser: output.NewLog(m.kinds), offset: before}
+	if before > 0 && !isEventFile(path) {
+		if data, err := readAt(path, 0); err == nil {
+			head, _, _ := strings.Cut(string(data), "\n")
+			f.parser.Write(0, []byte(head+"\n"), time.Time{})
+		}
 	}
 	return f
 }
