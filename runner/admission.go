@@ -36,7 +36,8 @@ func (j *job) awaitAdmission(ctx context.Context, b *bus.Bus, advice *schemas.Ad
 	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
-	events := j.conn.follow(waiting, advice.JobID, schemas.EventAdmitted, schemas.EventCancelled)
+	events := make(chan schemas.Event)
+	j.conn.follow(waiting, events, advice.JobID, schemas.EventAdmitted, schemas.EventCancelled)
 	heartbeat := time.NewTicker(schemas.Heartbeat)
 	defer heartbeat.Stop()
 	j.sendHeartbeat(waiting)

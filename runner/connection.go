@@ -18,15 +18,13 @@ var errNoBus = errors.New("no connection to NATS is configured")
 // limit.
 type connection struct {
 	log       *slog.Logger
-	ready     chan struct{}        // closed when bus and err are set
-	bus       *bus.Bus             // nil: the connection failed
-	err       error                // why it failed
-	connected chan *bus.Bus        // delivers the bus once, to the outbox
-	replayed  chan struct{}        // closed when the events of earlier runs are published
-	cancelled <-chan schemas.Event // since subscribe
-	advice    chan *schemas.Advice
-	risks     chan *schemas.Risk
-	beaten    chan time.Time // when a heartbeat was sent that has arrived
+	ready     chan struct{}      // closed when bus and err are set
+	bus       *bus.Bus           // nil: the connection failed
+	err       error              // why it failed
+	connected chan *bus.Bus      // delivers the bus once, to the outbox
+	replayed  chan struct{}      // closed when the events of earlier runs are published
+	events    chan schemas.Event // of the job, since subscribe: cancellations, advice and risks
+	beaten    chan time.Time     // when a heartbeat was sent that has arrived
 	tasks     sync.WaitGroup
 }
 
@@ -43,8 +41,7 @@ func connect(
 		ready:     make(chan struct{}),
 		connected: make(chan *bus.Bus, 1),
 		replayed:  make(chan struct{}),
-		advice:    make(chan *schemas.Advice, 16),
-		risks:     make(chan *schemas.Risk, 16),
+		events:    make(chan schemas.Event, 16),
 		beaten:    make(chan time.Time, 1),
 	}
 	if dial == nil {
@@ -105,19 +102,19 @@ func (c *connection) await(ctx context.Context) (*bus.Bus, error) {
 // log, so that one is received even if NATS is connected later; the first one can be the last
 // cancellation of an earlier run. Advice and risks are received only while they are published.
 func (c *connection) subscribe(ctx context.Context, job string) {
-	c.cancelled = c.follow(ctx, job, schemas.EventCancelled)
-	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventAdvice), c.advice) })
-	c.tasks.Go(func() { listen(ctx, c, schemas.JobSubject(job, schemas.EventRisk), c.risks) })
+	c.follow(ctx, c.events, job, schemas.EventCancelled)
+	for _, kind := range []string{schemas.EventAdvice, schemas.EventRisk} {
+		c.tasks.Go(func() { c.listen(ctx, schemas.JobSubject(job, kind)) })
+	}
 }
 
-// follow returns a channel of the last event of each kind of a job, and of the later ones, until its
-// context ends.
-func (c *connection) follow(ctx context.Context, job string, kinds ...string) <-chan schemas.Event {
+// follow sends the last event of each kind of a job to a channel, and the later ones, until its context
+// ends.
+func (c *connection) follow(ctx context.Context, to chan<- schemas.Event, job string, kinds ...string) {
 	o := bus.FollowOptions{Stream: schemas.StreamJob, LastPerSubject: true}
 	for _, kind := range kinds {
 		o.Subjects = append(o.Subjects, schemas.JobSubject(job, kind))
 	}
-	events := make(chan schemas.Event)
 	c.tasks.Go(func() {
 		b, err := c.await(ctx)
 		if err != nil {
@@ -126,27 +123,24 @@ func (c *connection) follow(ctx context.Context, job string, kinds ...string) <-
 		// Follow ends with its context, and its handler returns no error.
 		_ = b.Follow(ctx, o, func(r bus.Record) error {
 			select {
-			case events <- r.Event:
+			case to <- r.Event:
 			case <-ctx.Done():
 			}
 			return nil
 		})
 	})
-	return events
 }
 
-// listen sends the events of a subject to a channel. It drops events while the channel is full.
-func listen[E schemas.Event](ctx context.Context, c *connection, subject string, to chan<- E) {
+// listen receives the events of a subject. It drops them while the channel is full.
+func (c *connection) listen(ctx context.Context, subject string) {
 	b, err := c.await(ctx)
 	if err != nil {
 		return
 	}
 	err = b.Listen(ctx, subject, func(e schemas.Event) {
-		if event, ok := e.(E); ok {
-			select {
-			case to <- event:
-			default:
-			}
+		select {
+		case c.events <- e:
+		default:
 		}
 	})
 	if err != nil && ctx.Err() == nil {

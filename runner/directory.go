@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 )
 
-const (
-	directoryPrefix    = "courier-run-"
-	newDirectoryPrefix = "courier-new-" // until it is locked
-)
+const directoryPrefix = "courier-run-"
+
+// abandonedAge is the minimum age of a directory that may be removed. A newer one may not be locked yet.
+const abandonedAge = time.Minute
 
 // runDirectory is the directory of a run for its sockets, its control file and the Python files. Only this
 // user can read it. It is locked while this process lives, so that a later run removes it after a kill.
@@ -23,20 +23,15 @@ type runDirectory struct {
 // newRunDirectory creates a directory in that for temporary files, and removes those of killed runs.
 func newRunDirectory() (*runDirectory, error) {
 	removeAbandoned(os.TempDir())
-	created, err := os.MkdirTemp("", newDirectoryPrefix)
+	path, err := os.MkdirTemp("", directoryPrefix)
 	if err != nil {
 		return nil, fmt.Errorf("create a directory for the run: %w", err)
 	}
-	d := &runDirectory{path: created}
-	if d.lock, err = lockDirectory(created); err == nil {
-		name := directoryPrefix + strings.TrimPrefix(filepath.Base(created), newDirectoryPrefix)
-		d.path = filepath.Join(filepath.Dir(created), name)
-		err = os.Rename(created, d.path)
-	}
+	lock, err := lockDirectory(path)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("lock a directory for the run: %w", err), os.RemoveAll(created))
+		return nil, errors.Join(fmt.Errorf("lock a directory for the run: %w", err), os.RemoveAll(path))
 	}
-	return d, nil
+	return &runDirectory{path, lock}, nil
 }
 
 // remove removes the directory; d may be nil.
@@ -56,6 +51,9 @@ func (d *runDirectory) remove() error {
 func removeAbandoned(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, directoryPrefix+"*")) // the pattern is valid
 	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < abandonedAge {
+			continue
+		}
 		if f, err := lockDirectory(path); err == nil && f != nil {
 			_ = os.RemoveAll(path)
 			_ = f.Close()

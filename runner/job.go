@@ -223,7 +223,7 @@ func (j *job) launch(epochsDone uint32) error {
 	started := j.result.Setting
 	started.CPUs = j.threads()
 	s := &started
-	env := environment(os.Environ(), j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
+	env := environment(j.result.JobID, s, epochsDone, time.Duration(j.o.Request.SLO))
 	if !hasPlaceholder(j.o.Command, cpusPlaceholder) {
 		env = limitThreads(env, j.threads())
 	}

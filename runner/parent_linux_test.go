@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"courier/runner"
 
@@ -70,6 +71,11 @@ func TestRun_IsKilledWithItsCommand(t *testing.T) {
 	}
 	if len(left()) != 1 {
 		t.Fatalf("the killed runner has left %v, want one directory", left())
+	}
+	for _, path := range left() {
+		if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	t.Setenv("TMPDIR", temporary)
 	if _, err := runner.Run(t.Context(), options(t, []string{"true"}), quiet); err != nil {

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -28,12 +29,11 @@ const (
 
 // fillPlaceholders replaces the placeholders in a command.
 func fillPlaceholders(command []string, s *schemas.Setting, epochsDone uint32) []string {
-	number := func(n uint32) string { return strconv.FormatUint(uint64(n), 10) }
 	replacer := strings.NewReplacer(
-		batchPlaceholder, number(s.BatchSize),
-		cpusPlaceholder, number(s.CPUs),
-		epochsPlaceholder, number(s.Epochs),
-		epochsDonePlaceholder, number(epochsDone),
+		batchPlaceholder, fmt.Sprint(s.BatchSize),
+		cpusPlaceholder, fmt.Sprint(s.CPUs),
+		epochsPlaceholder, fmt.Sprint(s.Epochs),
+		epochsDonePlaceholder, fmt.Sprint(epochsDone),
 	)
 	filled := make([]string, len(command))
 	for i, argument := range command {
@@ -112,15 +112,8 @@ func isSet(env []string, name string) bool {
 
 // environment returns the environment of a job: that of this process and the configuration of the
 // job. Python buffers its output unless PYTHONUNBUFFERED is set.
-func environment(
-	inherited []string,
-	job string,
-	s *schemas.Setting,
-	epochsDone uint32,
-	slo time.Duration,
-) []string {
-	env := append([]string(nil), inherited...)
-	env = append(env,
+func environment(job string, s *schemas.Setting, epochsDone uint32, slo time.Duration) []string {
+	env := append(os.Environ(),
 		"PYTHONUNBUFFERED=1",
 		"COURIER_JOB_ID="+job,
 		fmt.Sprintf("COURIER_CPUS=%d", s.CPUs),
@@ -284,8 +277,7 @@ func (p *jobProcess) readStream(i int, f *os.File, copyTo func(stream int, data 
 		if n > 0 {
 			at := time.Now()
 			copyTo(i, buffer[:n])
-			data := append([]byte(nil), buffer[:n]...)
-			p.chunks <- outputChunk{stream: i, data: data, at: at}
+			p.chunks <- outputChunk{stream: i, data: bytes.Clone(buffer[:n]), at: at}
 		}
 		isWakeUp := deadline.IsZero() || time.Now().Before(deadline)
 		if errors.Is(err, os.ErrDeadlineExceeded) && isWakeUp {

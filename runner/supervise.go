@@ -24,13 +24,8 @@ func (j *job) supervise(ctx context.Context) {
 	beating, stopBeating := context.WithCancel(context.WithoutCancel(ctx)) // also while the job is stopped
 	defer stopBeating()
 
-	var poll <-chan time.Time // nil without a metrics file
-	if j.metrics != nil {
-		ticker := time.NewTicker(pollInterval)
-		defer ticker.Stop()
-		poll = ticker.C
-	}
-
+	poll := time.NewTicker(pollInterval)
+	defer poll.Stop()
 	j.sendHeartbeat(beating)
 	done, exited := ctx.Done(), j.process.exited
 	var chunks <-chan outputChunk = j.process.chunks
@@ -56,19 +51,13 @@ func (j *job) supervise(ctx context.Context) {
 			j.pin()
 		case o := <-j.resized:
 			j.endResize(o)
-		case e := <-j.conn.cancelled:
-			if e, ok := e.(*schemas.Ended); ok {
-				j.cancelByRequest(e)
-			}
+		case e := <-j.conn.events:
+			j.takeEvent(e)
 		case <-j.killTimer:
 			j.screen.message("the job did not stop within %s: killing it", j.o.Grace)
 			_ = j.process.kill() // it may have ended already
-		case a := <-j.conn.advice:
-			j.takeAdvice(a)
-		case r := <-j.conn.risks:
-			j.screen.message("%s", schemas.OneLine(r.Message))
-		case <-poll:
-			if j.channelOutput == nil {
+		case <-poll.C:
+			if j.metrics != nil && j.channelOutput == nil {
 				j.addRead(j.metrics.poll(false))
 			}
 		case <-heartbeat.C:
@@ -91,7 +80,6 @@ func (j *job) supervise(ctx context.Context) {
 			j.stopChannels()
 		}
 	}
-
 	j.awaitResize()
 	j.closeOutput()
 	j.hintAtEnd()
@@ -117,12 +105,22 @@ func (j *job) hasExited() {
 	}
 }
 
-// takeAdvice takes advice for the running job.
-func (j *job) takeAdvice(a *schemas.Advice) {
-	j.progress.predict(a, time.Now())
-	j.showAdvice(a)
-	j.applyAdvice(a, time.Now())
-	j.drawProgress()
+// takeEvent takes an event of the job that another program has published. A cancellation of an earlier
+// run does not count.
+func (j *job) takeEvent(e schemas.Event) {
+	switch e := e.(type) {
+	case *schemas.Ended:
+		if e.Run >= j.result.Run || !e.At.Before(j.result.Submitted) {
+			j.cancel(cmp.Or(e.Reason, "cancelled by request"))
+		}
+	case *schemas.Risk:
+		j.screen.message("%s", schemas.OneLine(e.Message))
+	case *schemas.Advice:
+		j.progress.predict(e, time.Now())
+		j.showAdvice(e)
+		j.applyAdvice(e, time.Now())
+		j.drawProgress()
+	}
 }
 
 // readOutput takes output of the job, whose epochs count unless they are read elsewhere.
@@ -226,14 +224,6 @@ func (j *job) forwardSignal(s os.Signal) {
 	if err := j.process.signal(s); err != nil {
 		j.log.Debug("signal not forwarded", "signal", s, "error", err)
 	}
-}
-
-// cancelByRequest stops the job because of a cancelled event, unless that is of an earlier run.
-func (j *job) cancelByRequest(e *schemas.Ended) {
-	if e.Run < j.result.Run && e.At.Before(j.result.Submitted) {
-		return
-	}
-	j.cancel(cmp.Or(e.Reason, "cancelled by request"))
 }
 
 // cancel stops the job. A job that is already stopping keeps its grace period.
