@@ -124,20 +124,19 @@ func TestCollector_ContinuesNumbersAfterARestart(t *testing.T) {
 	}
 }
 
+// publishOther publishes a sample of another boot under the name n1.
+func publishOther(t *testing.T, b *bus.Bus, bootID string, intervalSeconds float64) {
+	t.Helper()
+	other := &schemas.Sample{Node: "n1", BootID: bootID, Number: 7, IntervalSeconds: intervalSeconds, Cores: 4}
+	other.EventID, other.At = schemas.SampleID("n1", bootID, other.Number), time.Now().UTC()
+	_, err := b.Publish(t.Context(), other)
+	must(t, err)
+}
+
 func TestCollector_RejectsATakenName(t *testing.T) {
 	requireLinux(t)
 	b := bustest.New(t)
-	other := &schemas.Sample{
-		Node:            "n1",
-		BootID:          "another-machine",
-		Number:          7,
-		IntervalSeconds: 2,
-		Cores:           4,
-	}
-	other.EventID, other.At = schemas.SampleID("n1", other.BootID, other.Number), time.Now().UTC()
-	if _, err := b.Publish(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	publishOther(t, b, "another-machine", 2)
 	c, err := collector.New(b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
 	must(t, err)
 	err = c.Run(t.Context())
@@ -155,55 +154,15 @@ func TestCollector_RejectsATakenName(t *testing.T) {
 func TestCollector_AcceptsAnUnusedName(t *testing.T) {
 	requireLinux(t)
 	b := bustest.New(t)
-	old := &schemas.Sample{
-		Node:            "n1",
-		BootID:          "before-the-reboot",
-		Number:          7,
-		IntervalSeconds: 0.001,
-		Cores:           4,
-	}
-	old.EventID, old.At = schemas.SampleID("n1", old.BootID, old.Number), time.Now().UTC()
-	if _, err := b.Publish(t.Context(), old); err != nil {
-		t.Fatal(err)
-	}
+	publishOther(t, b, "before-the-reboot", 0.001)
 	timer := time.NewTimer(3*interval + 20*time.Millisecond)
 	<-timer.C
 	stop := start(t, b, collector.Options{Node: "n1", Interval: interval}, quiet, nil)
-	if got := samples(t, b, "n1", 2)[1]; got.Number != 1 || got.BootID == old.BootID {
+	if got := samples(t, b, "n1", 2)[1]; got.Number != 1 || got.BootID == "before-the-reboot" {
 		t.Errorf("sample = %+v, want the first of this boot", got)
 	}
 	if err := stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestCollector_KeepsSamplesWhileNATSIsUnreachable(t *testing.T) {
-	requireLinux(t)
-	server := bustest.NewServer(t)
-	b := server.Connect(t)
-	text := bustest.NewBuffer()
-	stop := start(t, b, collector.Options{
-		Node:     "n1",
-		Interval: interval,
-	}, slog.New(slog.NewTextHandler(text, nil)), nil)
-	before := samples(t, b, "n1", 2)
-	server.Stop()
-	text.Await(t, "node samples not published")
-	timer := time.NewTimer(4 * interval)
-	<-timer.C
-	server.Restart(t)
-	text.Await(t, "node samples published again")
-	after := samples(t, b, "n1", 7)
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	for i, s := range after {
-		if s.Number != before[0].Number+uint64(i) {
-			t.Errorf("sample %d has number %d, want each number once", i, s.Number)
-		}
-	}
-	if n := strings.Count(text.String(), "node samples not published"); n != 1 {
-		t.Errorf("%d messages about the outage, want one:\n%s", n, text)
 	}
 }
 
@@ -265,6 +224,9 @@ func TestCollector_SamplesBeforeNATSIsReachable(t *testing.T) {
 	if first := all[2]; !first.At.After(begin) || !first.At.Before(back) {
 		t.Errorf("the first sample has the timestamp %s, want one between %s and %s", first.At, begin, back)
 	}
+	if n := strings.Count(text.String(), "node samples not published"); n != 1 {
+		t.Errorf("%d messages about the outage, want one:\n%s", n, text)
+	}
 	for i := 1; i < len(all); i++ {
 		if all[i].Number <= all[i-1].Number || !all[i].At.After(all[i-1].At) {
 			t.Errorf("sample %d: number %d at %s after number %d at %s, want both to increase",
@@ -278,17 +240,7 @@ func TestCollector_RejectsATakenNameAfterAnOutage(t *testing.T) {
 	requireLinux(t)
 	server := bustest.NewServer(t)
 	b := server.Connect(t)
-	other := &schemas.Sample{
-		Node:            "n1",
-		BootID:          "another-machine",
-		Number:          7,
-		IntervalSeconds: 600,
-		Cores:           4,
-	}
-	other.EventID, other.At = schemas.SampleID("n1", other.BootID, other.Number), time.Now().UTC()
-	if _, err := b.Publish(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	publishOther(t, b, "another-machine", 600)
 	server.Stop()
 	text := bustest.NewBuffer()
 	c, err := collector.New(b, collector.Options{

@@ -3,12 +3,8 @@ package collector
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
-	"math"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -43,65 +39,6 @@ func speedUnderLoad(threads int) float64 {
 	close(stop)
 	all.Wait()
 	return speed
-}
-
-// Features distinguish speeds in steps of a tenth. On an idle machine, at least half of the
-// measurements must be within two steps of one of them; a shared processor can have two speeds. With twice as many
-// busy threads as processors, the median ratio to the previous measurement must be within two
-// steps.
-func TestMeasureSpeed_IsRepeatable(t *testing.T) {
-	linuxOnly(t)
-	if testing.Short() {
-		t.Skip("the measurement needs a machine without other tests")
-	}
-	const n = 9
-	var idle, busy []float64
-	for range n {
-		before := runnableThreads(t)
-		if speed := measureSpeed(); max(before, runnableThreads(t)) == 1 {
-			idle = append(idle, speed)
-		}
-	}
-	for range n {
-		speed := measureSpeed()
-		busy = append(busy, speedUnderLoad(2*runtime.NumCPU())/speed)
-	}
-	slices.Sort(idle)
-	slices.Sort(busy)
-	t.Logf("idle: %.4g operations per second; with busy threads %.3f of it, from %.3f to %.3f",
-		idle, busy[n/2], busy[0], busy[n-1])
-	most := 0
-	for _, center := range idle {
-		near := 0
-		for _, x := range idle {
-			if math.Abs(math.Log(x/center)) <= 0.2 {
-				near++
-			}
-		}
-		most = max(most, near)
-	}
-	switch {
-	case len(idle) < 3:
-		t.Log("other processes run on this machine: its idle speed is not measured")
-	case 2*most < len(idle):
-		t.Errorf("%d of %d idle speeds are within two steps of one of them, want half or more: %.4g",
-			most, len(idle), idle)
-	}
-	if math.Abs(math.Log(busy[n/2])) > 0.2 {
-		t.Errorf("speed with busy threads = %.3f of the idle speed, want about 1", busy[n/2])
-	}
-}
-
-// runnableThreads returns how many threads of this machine run or wait for a processor, including
-// this one.
-func runnableThreads(t *testing.T) (n int) {
-	t.Helper()
-	data, err := os.ReadFile("/proc/loadavg")
-	must(t, err)
-	if _, err := fmt.Sscanf(strings.Fields(string(data))[3], "%d/", &n); err != nil {
-		t.Fatalf("parse load average %q: %v", data, err)
-	}
-	return n
 }
 
 // collectorWithSpeeds returns a collector that measures these speeds in turn, and then none.
@@ -210,10 +147,14 @@ func linuxOnly(t *testing.T) {
 	}
 }
 
+// BenchmarkMeasureSpeed also measures while twice as many threads as processors are busy. The ratio of both
+// speeds should be about 1: features distinguish speeds in steps of a tenth.
 func BenchmarkMeasureSpeed(b *testing.B) {
-	var last float64
+	speed, busy := 0.0, 0.0
 	for b.Loop() {
-		last = measureSpeed()
+		speed = measureSpeed()
+		busy = speedUnderLoad(2 * runtime.NumCPU())
 	}
-	b.ReportMetric(last, "operations/s")
+	b.ReportMetric(speed, "operations/s")
+	b.ReportMetric(busy/speed, "busy-ratio")
 }
