@@ -185,110 +185,51 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 	}
 	yes, no := true, false
 	tests := []struct {
-		name    string
-		publish func(s *testLog, job string)
-		want    line
+		name  string
+		slo   time.Duration
+		steps string // after the submission
+		want  line
 	}{
-		{"only-submitted", func(s *testLog, job string) { s.submitted(job, time.Minute) }, line{State: "submitted"}},
-		{"running", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.started(job, 1)
-			s.epoch(job, 1, 1)
-		}, line{State: "running", Run: 1, Epochs: 1}},
+		{"only-submitted", time.Minute, "", line{State: "submitted"}},
+		{"running", time.Minute, "start epoch", line{State: "running", Run: 1, Epochs: 1}},
+		{"in-time", time.Minute, "job-finished", line{"finished", 1, 3, &yes, pointer(11.000000077), false}},
 		{
-			"in-time",
-			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFinished) },
-			line{"finished", 1, 3, &yes, pointer(11.000000077), false},
-		},
-		{"work-after-the-last-epoch", func(s *testLog, job string) {
-			s.submitted(job, 4500*time.Millisecond)
-			s.started(job, 1)
-			for n := range uint32(3) {
-				s.epoch(job, 1, n+1)
-			}
-			s.ended(job, 1, schemas.EventFinished)
-		}, line{"finished", 1, 3, &yes, pointer(5.000000035), false}},
-		{"cancelled-while-running", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.started(job, 1)
-			s.ended(job, 1, schemas.EventCancelled)
-		}, line{"cancelled", 1, 0, nil, pointer(2.000000014), false}},
-		{"lost-with-slo", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.started(job, 1)
-			s.ended(job, 1, schemas.EventLost)
-		}, line{"lost", 1, 0, nil, pointer(2.000000014), false}},
-		{
-			"too-late",
-			func(s *testLog, job string) { s.job(job, 2*time.Second, schemas.EventFinished) },
-			line{"finished", 1, 3, &no, pointer(11.000000077), false},
+			"work-after-the-last-epoch", 4500 * time.Millisecond, "start epoch epoch epoch finished",
+			line{"finished", 1, 3, &yes, pointer(5.000000035), false},
 		},
 		{
-			"without-slo",
-			func(s *testLog, job string) { s.job(job, 0, schemas.EventFinished) },
-			line{"finished", 1, 3, nil, pointer(11.000000077), false},
+			"cancelled-while-running", time.Minute, "start cancelled",
+			line{"cancelled", 1, 0, nil, pointer(2.000000014), false},
+		},
+		{"lost-with-slo", time.Minute, "start lost", line{"lost", 1, 0, nil, pointer(2.000000014), false}},
+		{"too-late", 2 * time.Second, "job-finished", line{"finished", 1, 3, &no, pointer(11.000000077), false}},
+		{"without-slo", 0, "job-finished", line{"finished", 1, 3, nil, pointer(11.000000077), false}},
+		{"failed", time.Minute, "job-failed", line{"failed", 1, 3, &no, pointer(11.000000077), false}},
+		{"without-epochs", time.Minute, "start incomplete", line{"finished", 1, 0, nil, pointer(2.000000014), true}},
+		{
+			"with-too-few-epochs", time.Minute, "start epoch incomplete",
+			line{"finished", 1, 1, nil, pointer(3.000000021), true},
 		},
 		{
-			"failed",
-			func(s *testLog, job string) { s.job(job, time.Minute, schemas.EventFailed) },
-			line{"failed", 1, 3, &no, pointer(11.000000077), false},
+			"finished-early", time.Minute, "may-stop-early start epoch incomplete",
+			line{"finished", 1, 1, &yes, pointer(3.000000021), false},
 		},
-		{"without-epochs", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.started(job, 1)
-			s.incomplete(job, 0)
-		}, line{"finished", 1, 0, nil, pointer(2.000000014), true}},
-		{"with-too-few-epochs", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.started(job, 1)
-			s.epoch(job, 1, 1)
-			s.incomplete(job, 1)
-		}, line{"finished", 1, 1, nil, pointer(3.000000021), true}},
-		{"finished-early", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.events[len(s.events)-1].(*schemas.Submitted).Advice.MayStopEarly = true
-			s.started(job, 1)
-			s.epoch(job, 1, 1)
-			s.incomplete(job, 1)
-		}, line{"finished", 1, 1, &yes, pointer(3.000000021), false}},
-		{"stopped-although-it-may-finish-early", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.events[len(s.events)-1].(*schemas.Submitted).Advice.MayStopEarly = true
-			s.started(job, 1)
-			s.epoch(job, 1, 1)
-			s.incomplete(job, 1)
-			s.events[len(s.events)-1].(*schemas.Ended).Reason = "stopped after epoch 1"
-		}, line{"finished", 1, 1, nil, pointer(3.000000021), true}},
-		{"reached-its-target", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.events[len(s.events)-1].(*schemas.Submitted).Request.TargetAccuracy = 0.8
-			s.started(job, 1)
-			s.epoch(job, 1, 1)
-			s.incomplete(job, 1)
-		}, line{"finished", 1, 1, &yes, pointer(3.000000021), false}},
-		{"cancelled-before-start", func(s *testLog, job string) {
-			s.submitted(job, time.Minute)
-			s.ended(job, 0, schemas.EventCancelled)
-		}, line{"cancelled", 0, 0, nil, pointer(1.000000007), false}},
-		{"lost", func(s *testLog, job string) {
-			s.submitted(job, 0)
-			s.started(job, 1)
-			s.ended(job, 1, schemas.EventLost)
-		}, line{"lost", 1, 0, nil, pointer(2.000000014), false}},
-		{"lost-and-found", func(s *testLog, job string) {
-			s.submitted(job, 0)
-			s.started(job, 1)
-			s.ended(job, 1, schemas.EventLost)
-			s.epoch(job, 1, 1)
-		}, line{State: "running", Run: 1, Epochs: 1}},
-		{"late-epoch-of-a-finished-run", func(s *testLog, job string) {
-			s.job(job, 0, schemas.EventFinished)
-			s.epoch(job, 1, 4)
-		}, line{"finished", 1, 4, nil, pointer(11.000000077), false}},
-		{"started-again", func(s *testLog, job string) {
-			s.job(job, time.Minute, schemas.EventFailed)
-			s.started(job, 2)
-		}, line{State: "running", Run: 2}},
+		{
+			"stopped-although-it-may-finish-early", time.Minute, "may-stop-early start epoch incomplete stopped",
+			line{"finished", 1, 1, nil, pointer(3.000000021), true},
+		},
+		{
+			"reached-its-target", time.Minute, "target start epoch incomplete",
+			line{"finished", 1, 1, &yes, pointer(3.000000021), false},
+		},
+		{"cancelled-before-start", time.Minute, "cancelled", line{"cancelled", 0, 0, nil, pointer(1.000000007), false}},
+		{"lost", 0, "start lost", line{"lost", 1, 0, nil, pointer(2.000000014), false}},
+		{"lost-and-found", 0, "start lost epoch", line{State: "running", Run: 1, Epochs: 1}},
+		{
+			"late-epoch-of-a-finished-run", 0, "job-finished epoch",
+			line{"finished", 1, 4, nil, pointer(11.000000077), false},
+		},
+		{"started-again", time.Minute, "job-failed start", line{State: "running", Run: 2}},
 	}
 	d := storetest.New(t)
 	s := newTestLog()
@@ -297,7 +238,7 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 		"finished-early": true, "reached-its-target": true, "started-again": true,
 	}
 	for _, test := range tests {
-		test.publish(s, test.name)
+		s.steps(test.name, test.slo, test.steps)
 	}
 	write(t, newStore(t, nil, d), batch(schemas.StreamJob, 1, s.events...))
 	for _, test := range tests {
@@ -320,6 +261,39 @@ func TestViews_ShowTheStateOfAJob(t *testing.T) {
 				t.Errorf("listed in promises: got %t, want %t", listed, inPromises[test.name])
 			}
 		})
+	}
+}
+
+// steps adds the submission of a job and the events that steps names.
+func (s *testLog) steps(job string, slo time.Duration, steps string) {
+	run, epochs := uint32(0), uint32(0)
+	if outcome, whole := strings.CutPrefix(steps, "job-"); whole {
+		outcome, steps, _ = strings.Cut(outcome, " ")
+		s.job(job, slo, outcome)
+		run, epochs = 1, 3
+	} else {
+		s.submitted(job, slo)
+	}
+	for _, step := range strings.Fields(steps) {
+		last := s.events[len(s.events)-1]
+		switch step {
+		case "may-stop-early":
+			last.(*schemas.Submitted).Advice.MayStopEarly = true
+		case "target":
+			last.(*schemas.Submitted).Request.TargetAccuracy = 0.8
+		case "stopped":
+			last.(*schemas.Ended).Reason = "stopped after epoch 1"
+		case "start":
+			run++
+			s.started(job, run)
+		case "epoch":
+			epochs++
+			s.epoch(job, run, epochs)
+		case "incomplete":
+			s.incomplete(job, epochs)
+		default:
+			s.ended(job, run, step)
+		}
 	}
 }
 
