@@ -22,40 +22,30 @@ const (
 // consoleQuota is the name of the quota of the default user. Package store recognizes it in errors.
 const consoleQuota = "courier_console"
 
-// Limits of a query of the reader. The reader may raise the time limit, because clickhouse-go, and
-// with it Grafana, requests a little more than its own deadline; zero, which would mean no limit,
-// is not allowed. Half a GiB leaves memory for the services; groups and sorts larger than half of
-// it spill to disk.
-const (
-	readerSeconds    = 60
-	readerMaxSeconds = 600
-	readerBytes      = 512 << 20
-)
-
 type settings struct {
-	store, run      string // absolute directories
-	httpPort        int    // 0: the system chooses
-	tcpPort         int
-	nonce           string // display name of the engine, to recognize its answer
-	courierPassword string
-	readerPassword  string
-	memoryBytes     int64 // 0: a quarter of the memory that the engine detects
+	Store, Run      string // absolute directories
+	HTTPPort        int    // 0: the system chooses
+	TCPPort         int
+	Nonce           string // display name of the engine, to recognize its answer
+	CourierPassword string
+	ReaderPassword  string
+	MemoryBytes     int64 // 0: a quarter of the memory that the engine detects
 }
 
-func (s settings) configPath() string { return filepath.Join(s.run, "config.xml") }
-func (s settings) usersPath() string  { return filepath.Join(s.run, "users.xml") }
-func (s settings) portsPath() string  { return filepath.Join(s.run, "ports.tsv") }
-func (s settings) hostLog() string    { return filepath.Join(s.run, "host.log") }
+func (s settings) configPath() string { return filepath.Join(s.Run, "config.xml") }
+func (s settings) usersPath() string  { return filepath.Join(s.Run, "users.xml") }
+func (s settings) portsPath() string  { return filepath.Join(s.Run, "ports.tsv") }
+func (s settings) hostLog() string    { return filepath.Join(s.Run, "host.log") }
 
 // arguments returns the command line of the engine. It includes the address and the ports, because
 // the library does not read them from the configuration.
 func arguments(s settings) []string {
 	return []string{
 		"--config-file=" + s.configPath(),
-		"--path=" + s.store,
+		"--path=" + s.Store,
 		"--listen_host=" + loopback,
-		fmt.Sprintf("--http_port=%d", s.httpPort),
-		fmt.Sprintf("--tcp_port=%d", s.tcpPort),
+		fmt.Sprintf("--http_port=%d", s.HTTPPort),
+		fmt.Sprintf("--tcp_port=%d", s.TCPPort),
 		"--interactive",
 		"--log-level=warning",
 		"--disable_suggestion",
@@ -73,36 +63,9 @@ func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }
 
-// configXML generates config.xml. The pools are small because Courier shares the machine with
-// training jobs. The thresholds of merge_tree must not exceed the size of the pool.
-func configXML(s settings) ([]byte, error) { return render(configTemplate, s) }
-
-// usersXML generates users.xml. It contains hashes of the passwords, which do not allow a login.
-func usersXML(s settings) ([]byte, error) { return render(usersTemplate, s) }
-
 func render(t *template.Template, s settings) ([]byte, error) {
 	var b strings.Builder
-	err := t.Execute(&b, map[string]any{
-		"Store":            s.store,
-		"Run":              s.run,
-		"Users":            s.usersPath(),
-		"Host":             loopback,
-		"HTTPPort":         s.httpPort,
-		"TCPPort":          s.tcpPort,
-		"Nonce":            s.nonce,
-		"MemoryBytes":      s.memoryBytes,
-		"Database":         database,
-		"ConsoleQuota":     consoleQuota,
-		"Courier":          userCourier,
-		"CourierHash":      passwordHash(s.courierPassword),
-		"Grants":           courierGrants(),
-		"Reader":           userReader,
-		"ReaderHash":       passwordHash(s.readerPassword),
-		"ReaderGrant":      "GRANT SELECT ON `" + database + "`.*",
-		"ReaderSeconds":    readerSeconds,
-		"ReaderMaxSeconds": readerMaxSeconds,
-		"ReaderBytes":      readerBytes,
-	})
+	err := t.Execute(&b, s)
 	return []byte(b.String()), err
 }
 
@@ -139,15 +102,17 @@ func escapeXML(value any) (string, error) {
 }
 
 func mustParse(name, text string) *template.Template {
-	functions := template.FuncMap{"xml": escapeXML}
+	functions := template.FuncMap{"xml": escapeXML, "hash": passwordHash, "grants": courierGrants}
 	return template.Must(template.New(name).Funcs(functions).Parse(text))
 }
 
+// configTemplate is config.xml. The pools are small because Courier shares the machine with training
+// jobs. The thresholds of merge_tree must not exceed the size of the pool.
 var configTemplate = mustParse("config.xml", `<clickhouse>
   <path>{{xml .Store}}</path>
-  <users_config>{{xml .Users}}</users_config>
+  <users_config>{{xml .Run}}/users.xml</users_config>
   <display_name>{{xml .Nonce}}</display_name>
-  <listen_host>{{.Host}}</listen_host>
+  <listen_host>`+loopback+`</listen_host>
   <http_port>{{.HTTPPort}}</http_port>
   <tcp_port>{{.TCPPort}}</tcp_port>
   <logger>
@@ -179,7 +144,12 @@ var configTemplate = mustParse("config.xml", `<clickhouse>
 // rejected. (A constant SELECT does not count.) The interval is the longest that the engine
 // accepts, 2^31-1 seconds.
 //
-// The constraints prevent tables on custom disks, which could connect to other machines.
+// The constraints of house prevent tables on custom disks, which could connect to other machines. The reader
+// may raise the time limit, because clickhouse-go, and with it Grafana, requests a little more than its own
+// deadline; zero, which would mean no limit, is not allowed. Half a GiB leaves memory for the services;
+// groups and sorts larger than half of it spill to disk.
+//
+// Passwords are stored as hashes, which do not allow a login.
 var usersTemplate = mustParse("users.xml", `<clickhouse>
   <profiles>
     <default/>
@@ -192,48 +162,48 @@ var usersTemplate = mustParse("users.xml", `<clickhouse>
     </house>
     <people>
       <profile>house</profile>
-      <max_execution_time>{{.ReaderSeconds}}</max_execution_time>
-      <max_memory_usage>{{.ReaderBytes}}</max_memory_usage>
+      <max_execution_time>60</max_execution_time>
+      <max_memory_usage>536870912</max_memory_usage>
       <cancel_http_readonly_queries_on_client_close>1</cancel_http_readonly_queries_on_client_close>
       <readonly>2</readonly>
       <constraints>
-        <max_execution_time><min>1</min><max>{{.ReaderMaxSeconds}}</max></max_execution_time>
-        <max_memory_usage><min>1</min><max>{{.ReaderBytes}}</max></max_memory_usage>
+        <max_execution_time><min>1</min><max>600</max></max_execution_time>
+        <max_memory_usage><min>1</min><max>536870912</max></max_memory_usage>
       </constraints>
     </people>
   </profiles>
   <quotas>
     <default/>
-    <{{.ConsoleQuota}}>
+    <`+consoleQuota+`>
       <interval><duration>2147483647</duration><queries>2</queries></interval>
-    </{{.ConsoleQuota}}>
+    </`+consoleQuota+`>
   </quotas>
   <users>
     <default>
       <password></password>
       <networks><ip>127.0.0.1</ip></networks>
       <profile>default</profile>
-      <quota>{{.ConsoleQuota}}</quota>
+      <quota>`+consoleQuota+`</quota>
       <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
     </default>
-    <{{.Courier}}>
-      <password_sha256_hex>{{.CourierHash}}</password_sha256_hex>
+    <`+userCourier+`>
+      <password_sha256_hex>{{hash .CourierPassword}}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip></networks>
       <profile>house</profile>
       <quota>default</quota>
       <grants>
-{{- range .Grants}}
+{{- range grants}}
         <query>{{xml .}}</query>
 {{- end}}
       </grants>
-    </{{.Courier}}>
-    <{{.Reader}}>
-      <password_sha256_hex>{{.ReaderHash}}</password_sha256_hex>
+    </`+userCourier+`>
+    <`+userReader+`>
+      <password_sha256_hex>{{hash .ReaderPassword}}</password_sha256_hex>
       <networks><ip>127.0.0.1</ip></networks>
       <profile>people</profile>
       <quota>default</quota>
-      <grants><query>{{xml .ReaderGrant}}</query></grants>
-    </{{.Reader}}>
+      <grants><query>GRANT SELECT ON `+"`"+database+"`"+`.*</query></grants>
+    </`+userReader+`>
   </users>
 </clickhouse>
 `)

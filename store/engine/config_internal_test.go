@@ -16,16 +16,16 @@ var update = flag.Bool("update", false, "update the golden files")
 
 func exampleSettings() settings {
 	return settings{
-		store: "/data/store", run: "/data/run", httpPort: 8123, tcpPort: 9000, nonce: "courier-abc",
-		courierPassword: "one", readerPassword: "two", memoryBytes: 2_000_000_000,
+		Store: "/data/store", Run: "/data/run", HTTPPort: 8123, TCPPort: 9000, Nonce: "courier-abc",
+		CourierPassword: "one", ReaderPassword: "two", MemoryBytes: 2_000_000_000,
 	}
 }
 
 func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
 	// Passwords appear as hashes. Names are escaped as XML, and in the arguments as SQL.
 	hostile := exampleSettings()
-	hostile.store, hostile.run, hostile.nonce = `/a & b/<c>/it's/store`, `/a & b/<c>/it's\/run`, `"&<>`
-	hostile.courierPassword, hostile.readerPassword = `<&>"'`, `]]>`
+	hostile.Store, hostile.Run, hostile.Nonce = `/a & b/<c>/it's/store`, `/a & b/<c>/it's\/run`, `"&<>`
+	hostile.CourierPassword, hostile.ReaderPassword = `<&>"'`, `]]>`
 	for _, c := range []struct {
 		name     string
 		settings settings
@@ -34,9 +34,9 @@ func TestConfiguration_MatchesTheGoldenFiles(t *testing.T) {
 		{"hostile", hostile},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			config, err := configXML(c.settings)
+			config, err := render(configTemplate, c.settings)
 			must(t, err)
-			users, err := usersXML(c.settings)
+			users, err := render(usersTemplate, c.settings)
 			must(t, err)
 			checkGolden(t, c.name+".config.xml", string(config))
 			checkGolden(t, c.name+".users.xml", string(users))

@@ -151,13 +151,13 @@ func (e *Engine) run(ctx context.Context) (err error) {
 		return err
 	}
 	s := settings{
-		store:           store,
-		run:             run,
-		httpPort:        e.options.HTTPPort,
-		tcpPort:         e.options.TCPPort,
-		memoryBytes:     e.options.MemoryBytes,
-		courierPassword: passwords.Courier,
-		readerPassword:  passwords.Reader,
+		Store:           store,
+		Run:             run,
+		HTTPPort:        e.options.HTTPPort,
+		TCPPort:         e.options.TCPPort,
+		MemoryBytes:     e.options.MemoryBytes,
+		CourierPassword: passwords.Courier,
+		ReaderPassword:  passwords.Reader,
 	}
 	v := &supervisor{Engine: e, library: library, lock: lock, settings: s}
 	return v.supervise(ctx)

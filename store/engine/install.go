@@ -22,11 +22,6 @@ type InstallOptions struct {
 	// From is a local package archive (.tgz). Empty means a download with npm from its
 	// configured registry.
 	From string
-	// CacheDir is the directory of the library. Empty means courier/engine in the user's cache
-	// directory, where FindLibrary looks.
-	CacheDir string
-	// NPM is the npm program; empty means npm on the PATH.
-	NPM string
 	// Progress, if set, receives a line per step.
 	Progress io.Writer
 }
@@ -42,14 +37,11 @@ func Install(ctx context.Context, o InstallOptions) (string, error) {
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}
-	if o.CacheDir == "" {
-		cache, err := defaultCacheDir()
-		if err != nil {
-			return "", fmt.Errorf("find the user's cache directory: %w", err)
-		}
-		o.CacheDir = cache
+	cache, err := defaultCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache directory: %w", err)
 	}
-	library, err := install(ctx, o, pinnedIntegrity)
+	library, err := install(ctx, o, cache, pinnedIntegrity)
 	if err != nil {
 		return "", fmt.Errorf("install the engine: %w", err)
 	}
@@ -58,13 +50,13 @@ func Install(ctx context.Context, o InstallOptions) (string, error) {
 
 // install installs the library under a lock: it unpacks the archive with a checksum into a temporary
 // directory, and renames the directory.
-func install(ctx context.Context, o InstallOptions, integrity string) (string, error) {
-	final := filepath.Join(o.CacheDir, pinnedVersion)
+func install(ctx context.Context, o InstallOptions, cache, integrity string) (string, error) {
+	final := filepath.Join(cache, pinnedVersion)
 	installed := filepath.Join(final, libraryName)
-	if err := os.MkdirAll(o.CacheDir, 0o755); err != nil {
+	if err := os.MkdirAll(cache, 0o755); err != nil {
 		return "", err
 	}
-	lock, err := openLock(filepath.Join(o.CacheDir, "install.lock"))
+	lock, err := openLock(filepath.Join(cache, "install.lock"))
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +68,7 @@ func install(ctx context.Context, o InstallOptions, integrity string) (string, e
 		return installed, nil
 	}
 
-	work, err := newWorkDir(o.CacheDir)
+	work, err := newWorkDir(cache)
 	if err != nil {
 		return "", err
 	}
@@ -120,15 +112,11 @@ func newWorkDir(cache string) (string, error) {
 // download downloads the package with npm, which needs no account and reads the user's settings of proxies
 // and registries. It returns the path of the archive in the directory work.
 func download(ctx context.Context, o InstallOptions, work string) (string, error) {
-	npm := o.NPM
-	if npm == "" {
-		found, err := exec.LookPath("npm")
-		if err != nil {
-			return "", fmt.Errorf("%w: install it, or download %s %s "+
-				"and run `courier engine install --from FILE.tgz`",
-				ErrNoNPM, pinnedPackage, pinnedVersion)
-		}
-		npm = found
+	npm, err := exec.LookPath("npm")
+	if err != nil {
+		return "", fmt.Errorf("%w: install it, or download %s %s "+
+			"and run `courier engine install --from FILE.tgz`",
+			ErrNoNPM, pinnedPackage, pinnedVersion)
 	}
 	fmt.Fprintf(o.Progress, "fetching the ClickHouse engine %s with npm, once: %s\n",
 		pinnedVersion, pinnedSizes)

@@ -103,8 +103,7 @@ func TestInstall_FromAnArchive(t *testing.T) {
 			cache := filepath.Join(outside, "a", "cache")
 			archive := filepath.Join(t.TempDir(), "package.tgz")
 			must(t, os.WriteFile(archive, c.archive, 0o644))
-			found, err := install(t.Context(),
-				InstallOptions{From: archive, CacheDir: cache, Progress: t.Output()}, c.pinned)
+			found, err := install(t.Context(), InstallOptions{From: archive, Progress: t.Output()}, cache, c.pinned)
 			checkNothingElse(t, outside, cache, err == nil)
 			checkInstalled(t, found, err, c.want, c.is)
 		})
@@ -140,12 +139,8 @@ func TestInstall_InstallsOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range progress {
 		group.Go(func() {
-			if _, err := install(t.Context(), InstallOptions{
-				From:     path,
-				CacheDir: cache,
-				Progress: &progress[i],
-			},
-				integrityOf(archive)); err != nil {
+			o := InstallOptions{From: path, Progress: &progress[i]}
+			if _, err := install(t.Context(), o, cache, integrityOf(archive)); err != nil {
 				t.Error(err)
 			}
 		})
@@ -172,8 +167,7 @@ func TestInstall_EndsWithItsContext(t *testing.T) {
 	must(t, tryLock(other))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := install(ctx, InstallOptions{From: "x.tgz", CacheDir: cache}, ""); !errors.Is(
-		err, context.Canceled) {
+	if _, err := install(ctx, InstallOptions{From: "x.tgz"}, cache, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("install() during another installation = %v, want context.Canceled", err)
 	}
 }
@@ -214,8 +208,8 @@ func TestInstall_WithNPM(t *testing.T) {
 			})
 			cache := t.TempDir()
 			var progress bytes.Buffer
-			o := InstallOptions{NPM: filepath.Join(bin, "npm"), CacheDir: cache, Progress: &progress}
-			found, err := install(t.Context(), o, integrityOf(archive))
+			t.Setenv("PATH", bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+			found, err := install(t.Context(), InstallOptions{Progress: &progress}, cache, integrityOf(archive))
 			checkNothingElse(t, cache, cache, err == nil)
 			if !strings.Contains(progress.String(), "178 MB") {
 				t.Errorf("progress = %q, want the size", progress.String())
@@ -243,7 +237,7 @@ func checkInstalled(t *testing.T, found string, err error, want string, is error
 func TestInstall_ReportsTheAlternativeWithoutNPM(t *testing.T) {
 	needHost(t)
 	t.Setenv("PATH", t.TempDir())
-	_, err := install(t.Context(), InstallOptions{CacheDir: t.TempDir(), Progress: t.Output()}, "")
+	_, err := install(t.Context(), InstallOptions{Progress: t.Output()}, t.TempDir(), "")
 	if !errors.Is(err, ErrNoNPM) || !strings.Contains(err.Error(), "--from") {
 		t.Errorf("install() = %v, want ErrNoNPM and a hint at --from", err)
 	}

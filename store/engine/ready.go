@@ -51,7 +51,7 @@ func (v *supervisor) awaitReady(ctx context.Context, c *hostProcess) (Connection
 		}
 		endpoint, err := p.check(ctx, httpPort, tcpPort)
 		if err == nil {
-			v.settings.httpPort, v.settings.tcpPort = httpPort, tcpPort // also after a restart
+			v.settings.HTTPPort, v.settings.TCPPort = httpPort, tcpPort // also after a restart
 			endpoint.PID = c.pid
 			return endpoint, nil
 		}
@@ -85,7 +85,7 @@ func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Conn
 		return Connection{}, err
 	}
 	name, version, _ := strings.Cut(answer, "\t")
-	if name != s.nonce {
+	if name != s.Nonce {
 		return Connection{}, fmt.Errorf("another program answers on port %d", httpPort)
 	}
 	if _, err := p.query(ctx, base, "CREATE DATABASE IF NOT EXISTS `"+database+"`"); err != nil {
@@ -95,9 +95,9 @@ func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Conn
 		HTTPURL:        base,
 		NativeURL:      "clickhouse://" + net.JoinHostPort(loopback, strconv.Itoa(tcpPort)),
 		User:           userCourier,
-		Password:       s.courierPassword,
+		Password:       s.CourierPassword,
 		ReaderUser:     userReader,
-		ReaderPassword: s.readerPassword,
+		ReaderPassword: s.ReaderPassword,
 		Database:       database,
 		Version:        version,
 	}, nil
@@ -110,7 +110,7 @@ func (p *readinessProbe) query(ctx context.Context, base, statement string) (str
 	if err != nil {
 		return "", err
 	}
-	request.SetBasicAuth(userCourier, p.settings.courierPassword)
+	request.SetBasicAuth(userCourier, p.settings.CourierPassword)
 	response, err := p.client.Do(request)
 	if err != nil {
 		return "", err

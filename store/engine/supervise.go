@@ -94,21 +94,21 @@ func (v *supervisor) runOnce(ctx context.Context) error {
 // prepare checks the ports, because the engine also runs without a listener and another program may
 // answer on the port. Then it writes the configuration files.
 func (v *supervisor) prepare() error {
-	for _, port := range []int{v.settings.httpPort, v.settings.tcpPort} {
+	for _, port := range []int{v.settings.HTTPPort, v.settings.TCPPort} {
 		if err := checkPort(port); err != nil {
 			return err
 		}
 	}
-	v.settings.nonce = "courier-" + strings.ToLower(rand.Text())
+	v.settings.Nonce = "courier-" + strings.ToLower(rand.Text())
 	if err := os.Remove(v.settings.portsPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove the ports of the last start: %w", err)
 	}
 
-	config, err := configXML(v.settings)
+	config, err := render(configTemplate, v.settings)
 	if err != nil {
 		return fmt.Errorf("generate config.xml: %w", err)
 	}
-	users, err := usersXML(v.settings)
+	users, err := render(usersTemplate, v.settings)
 	if err != nil {
 		return fmt.Errorf("generate users.xml: %w", err)
 	}
@@ -183,9 +183,9 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 	command := v.hostCommand()
 	cmd := exec.Command(command[0], command[1:]...)
 	// The engine reads configuration files in its working and home directories.
-	cmd.Dir = v.settings.run
+	cmd.Dir = v.settings.Run
 	cmd.Env = []string{
-		"HOME=" + v.settings.run,
+		"HOME=" + v.settings.Run,
 		"TERM=dumb",
 		"LC_ALL=C",
 		"TZ=UTC",
@@ -211,7 +211,7 @@ func (v *supervisor) spawn() (*hostProcess, error) {
 
 func (v *supervisor) hostCommand() []string {
 	command := append(slices.Clone(v.options.HostCommand),
-		"-library", v.library, "-store", v.settings.store, "--")
+		"-library", v.library, "-store", v.settings.Store, "--")
 	return append(command, arguments(v.settings)...)
 }
 
