@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -60,23 +59,16 @@ func (b *Bus) SaveSnapshot(ctx context.Context, s Snapshot, encode func(io.Write
 		Metadata: map[string]string{snapshotHeader: string(header)},
 	}
 
-	read, write := io.Pipe()
-	encoded := make(chan struct{})
-	go func() {
-		defer close(encoded)
-		buffered := bufio.NewWriterSize(write, snapshotChunk)
-		write.CloseWithError(errors.Join(encode(buffered), buffered.Flush()))
-	}()
-	_, err = objects.Put(ctx, meta, read)
-	read.CloseWithError(err) // ends the encoder if Put failed
-	<-encoded
+	var state bytes.Buffer
+	err = encode(&state)
+	if err == nil {
+		_, err = objects.Put(ctx, meta, &state)
+	}
 	if err != nil {
 		return fmt.Errorf("store snapshot %s: %w", meta.Name, unavailable(err))
 	}
 	return nil
 }
-
-const snapshotChunk = 128 << 10
 
 // Snapshots lists the complete snapshots of a kind and version, the latest event first. It
 // leaves out snapshots whose header cannot be decoded.
@@ -179,8 +171,10 @@ func (b *Bus) readSnapshot(ctx context.Context, s Snapshot) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
-	defer func() { _ = object.Close() }()
-	data, err := io.ReadAll(boundedReader{ctx, object})
+	closeObject := func() { _ = object.Close() } // ends a read
+	defer closeObject()
+	defer context.AfterFunc(ctx, closeObject)()
+	data, err := io.ReadAll(object)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSnapshot, err)
 	}
@@ -194,18 +188,6 @@ const (
 	snapshotListTimeout = 3 * time.Second
 	snapshotListTries   = 3
 )
-
-type boundedReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r boundedReader) Read(b []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(b)
-}
 
 // checkComplete checks that the bucket has all chunks of a snapshot. A reader would wait for a
 // missing one.
