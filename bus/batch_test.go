@@ -293,9 +293,7 @@ func TestConsumeBatch_AfterAStreamReset(t *testing.T) {
 	consume(publish(1, 30))
 	js := outside(t, server.URL())
 	must(t, js.DeleteStream(within(t), d.Stream))
-	if err := b.Prepare(within(t)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Prepare(within(t)))
 	consume(publish(31, 40))
 	consume(publish(41, 80)) // beyond the end of the old stream
 	for n := uint64(1); n <= 80; n++ {

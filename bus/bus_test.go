@@ -239,9 +239,7 @@ func TestFollow_UndecodableMessageBecomesADeadLetter(t *testing.T) {
 	must(t, err)
 	defer nc.Close()
 	must(t, nc.Publish(schemas.NodeSubject("node-a", schemas.EventSample), []byte("{broken")))
-	if err := nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, nc.Flush())
 	publish(t, b, 1, 2)
 	follow(t, b, bus.FollowOptions{}, 1)
 	ctx, cancel := context.WithCancel(within(t))

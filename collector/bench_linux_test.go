@@ -22,19 +22,13 @@ import (
 // times its CPU time. Both include their garbage collection.
 func BenchmarkCollector_Sample(b *testing.B) {
 	c, err := New(separateServer(b), Options{Node: "bench"}, quiet, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	bare, err := collector.NewNodeCollector(slog.New(slog.DiscardHandler), sampleCollectors...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	exporter := prometheus.NewRegistry()
 	exporter.MustRegister(bare)
 	before, err := c.read(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	const block = 25
 	var gathering, sampling float64
 	for b.Loop() {
@@ -81,31 +75,19 @@ func separateServer(b *testing.B) *bus.Bus {
 	b.Helper()
 	cmd := exec.Command(os.Args[0], "--nats-server", b.TempDir())
 	input, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
+	must(b, cmd.Start())
 	b.Cleanup(func() { _, _ = input.Close(), cmd.Wait() })
 	address, err := bufio.NewReader(output).ReadString('\n')
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	c, err := bus.Connect(b.Context(), bus.Options{
 		URL:  strings.TrimSpace(address),
 		Name: b.Name(),
 	}, quiet, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	must(b, err)
 	b.Cleanup(func() { _ = c.Close(context.Background()) })
-	if err := c.Prepare(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	must(b, c.Prepare(b.Context()))
 	return c
 }

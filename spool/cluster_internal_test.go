@@ -25,9 +25,7 @@ func TestReplay_PublishesToTheClusterOfTheEvents(t *testing.T) {
 			must(t, f.belongTo(cluster))
 		}
 		must(t, f.append(endedEvent(job)))
-		if err := f.close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, f.close())
 	}
 	long := time.Now().Add(-2 * maxForeignAge)
 	must(t, os.Chtimes(filepath.Join(dir, clusterPrefix+cluster, "old-1"+fileSuffix), long, long))

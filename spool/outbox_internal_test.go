@@ -103,9 +103,7 @@ func TestReplay_SkipsUnreadableLines(t *testing.T) {
 		strings.Repeat("z", 3*schemas.MaxMessageBytes) + "\n" +
 		string(other) + string(line[:len(line)/2])
 	must(t, os.WriteFile(filepath.Join(dir, "a-1.jsonl"), []byte(text), 0o600))
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "notes.txt"), []byte("mine"), 0o600))
 	if n, err := Replay(t.Context(), dir, b, quiet); n != 2 || err != nil {
 		t.Errorf("Replay() = %d, %v, want 2", n, err)
 	}
@@ -141,9 +139,7 @@ func TestRunFile_ContinuesADamagedFile(t *testing.T) {
 	dir := t.TempDir()
 	f := newRunFile(dir, "", "a", 1)
 	must(t, os.WriteFile(f.path, []byte(`{"subject":"job.a.ep`), 0o600))
-	if err := errors.Join(f.append(epochEvent("a", 2)), f.close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(f.append(epochEvent("a", 2)), f.close()))
 	text, err := os.ReadFile(f.path)
 	must(t, err)
 	var got []string

@@ -250,9 +250,7 @@ func tree(t *testing.T, files map[string][]byte) string {
 	for name, content := range files {
 		path := filepath.Join(root, name)
 		must(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		if err := os.WriteFile(path, content, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, content, 0o755))
 	}
 	return root
 }

@@ -275,9 +275,7 @@ func (s *Shard) write(t testing.TB, dir, text string) {
 	t.Helper()
 	path := s.path(dir)
 	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func (s *Shard) path(dir string) string {
