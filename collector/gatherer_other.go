@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"time"
 )
 
@@ -29,3 +30,14 @@ func readBootID() (string, error) {
 }
 
 func sinceBoot() time.Duration { return 0 }
+
+// Only samples need these figures, and samples require Linux.
+
+func processCPUTime() time.Duration { return 0 }
+
+func residentBytes() float64 { return 0 }
+
+func threadCPUTime() time.Duration { return 0 }
+
+// ReleaseMemory releases memory that only the start of the program needed.
+func ReleaseMemory() { debug.FreeOSMemory() }
