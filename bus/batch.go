@@ -171,8 +171,7 @@ func (r *batcher) gatherAll(
 	return nil
 }
 
-// setToken sets the token of a complete batch. After Rewind, the batches of the same ranges have
-// other tokens.
+// setToken sets the token of a complete batch. It differs after Rewind.
 func (b *Batch) setToken(replay string) {
 	b.Token = fmt.Sprintf("%s%s/%d-%d", replay, b.Stream, b.First, b.Last)
 }

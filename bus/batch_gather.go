@@ -91,16 +91,14 @@ type logPosition struct {
 	at       time.Time
 }
 
-// streamReset reports that the stream was truncated or created again, and assigns sequences
-// that it had assigned before.
+// streamReset reports that the stream was truncated or created again, and assigns sequences a second time.
 type streamReset struct{ sequence uint64 } // of the first new message
 
 func (e streamReset) Error() string {
 	return fmt.Sprintf("the stream was reset: it assigned sequence %d again", e.sequence)
 }
 
-// isReset reports whether a message shows that the stream was reset after position p: it has
-// an earlier sequence, and was stored later.
+// isReset reports whether a message was stored after position p with an earlier sequence.
 func (p logPosition) isReset(message logPosition) bool {
 	return message.sequence <= p.sequence && !p.at.IsZero() && message.at.After(p.at)
 }

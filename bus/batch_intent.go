@@ -28,8 +28,7 @@ type intent struct {
 	Rewound bool   `json:"rewound,omitempty"`
 }
 
-// readIntent reads the intent of a durable and its revision. If the durable has none yet, both
-// are zero.
+// readIntent reads the intent of a durable and its revision; both are zero if there is none.
 func (b *Bus) readIntent(ctx context.Context, d schemas.Durable) (i intent, revision uint64, err error) {
 	revision, err = b.readKey(ctx, schemas.BucketIntents, d.Name, &i)
 	return i, revision, err
@@ -93,8 +92,7 @@ func (r *batcher) restartAt(ctx context.Context, sequence uint64) error {
 		sequence, handled)
 }
 
-// deleteDurable deletes a durable at the server. A process that consumes it starts again by its
-// intent.
+// deleteDurable deletes a durable. A process that consumes it starts again by its intent.
 func (b *Bus) deleteDurable(ctx context.Context, d schemas.Durable) error {
 	err := b.js.DeleteConsumer(ctx, d.Stream, d.Name)
 	if err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -127,8 +125,7 @@ func (b *Bus) Rewind(ctx context.Context, d schemas.Durable) (last uint64, err e
 	return b.LastSequence(ctx, d.Stream)
 }
 
-// startAgain prepares the batches after Rewind. It deletes the durable, which would not deliver the
-// messages that were acknowledged.
+// startAgain prepares the batches after Rewind. The durable would not deliver what was acknowledged.
 func (r *batcher) startAgain(ctx context.Context) error {
 	if err := r.deleteDurable(ctx, r.durable); err != nil {
 		return err

@@ -179,7 +179,6 @@ var unavailableErrors = []error{
 }
 
 // unavailable gives the errors of a server that does not answer the code CodeUnavailable.
-// Other errors stay as they are.
 func unavailable(err error) error {
 	isCause := func(cause error) bool { return errors.Is(err, cause) }
 	if !slices.ContainsFunc(unavailableErrors, isCause) {

@@ -63,8 +63,7 @@ func (b *Bus) Read(ctx context.Context, o FollowOptions, handle func(Record) err
 	return nil
 }
 
-// errLastDelivered ends a consumer of the last message per subject. The next consumer
-// delivers every message.
+// errLastDelivered ends a consumer of the last message per subject, before one of every message.
 var errLastDelivered = errors.New("the last message of each subject was delivered")
 
 var errEndReached = errors.New("the last sequence was reached")
@@ -218,15 +217,13 @@ func (o *FollowOptions) serverFilters() []string {
 	return o.Subjects
 }
 
-// selects reports whether a subject matches one of several filters. The server applies a
-// single filter.
+// selects reports whether a subject matches one of several filters. The server applies a single one.
 func (o *FollowOptions) selects(subject string) bool {
 	matches := func(filter string) bool { return subjectMatches(filter, subject) }
 	return len(o.Subjects) < 2 || slices.ContainsFunc(o.Subjects, matches)
 }
 
-// subjectMatches reports whether a subject has the tokens of a filter, in which * matches any
-// token.
+// subjectMatches reports whether a subject has the tokens of a filter; * matches any token.
 func subjectMatches(filter, subject string) bool {
 	for {
 		want, filterRest, moreFilter := strings.Cut(filter, ".")
@@ -241,8 +238,7 @@ func subjectMatches(filter, subject string) bool {
 	}
 }
 
-// advance moves the options past a message. It reports whether the message completes the last
-// messages per subject.
+// advance moves the options past a message. lastDelivered: the last one per subject was delivered.
 func (o *FollowOptions) advance(meta *jetstream.MsgMetadata) (lastDelivered bool) {
 	o.From = meta.Sequence.Stream + 1
 	if o.Progress != nil {

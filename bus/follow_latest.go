@@ -109,8 +109,7 @@ func deliverOnce(r Record, delivered map[string]bool, handle func(Record) error)
 	return nil
 }
 
-// maxQueued bounds the core NATS messages that wait for their handler; the client drops further
-// messages.
+// maxQueued bounds the core NATS messages that wait for their handler; the client drops more.
 const maxQueued = 1024
 
 // Listen delivers core NATS messages of a subject until ctx ends. A message that cannot be

@@ -102,8 +102,7 @@ func UserOf(file string) string {
 	return name
 }
 
-// checkURLs rejects addresses that the client cannot parse. The client's own error would
-// quote the address with its password.
+// checkURLs rejects invalid addresses; the client's own error would quote the password.
 func checkURLs(urls string) error {
 	for s := range strings.SplitSeq(urls, ",") {
 		if s = strings.TrimSpace(s); !strings.Contains(s, "://") {

@@ -68,8 +68,7 @@ var errLeaseLost = errors.New("the lease is lost")
 
 type heldKey struct{}
 
-// afterLoss calls f when the lease of ctx is lost. It does nothing if
-// ctx does not come from Hold. The end of ctx does not matter.
+// afterLoss calls f when the lease of ctx is lost, but never if ctx does not come from Hold.
 func afterLoss(ctx context.Context, f func()) (stop func() bool) {
 	held, ok := ctx.Value(heldKey{}).(context.Context)
 	if !ok {
@@ -111,8 +110,7 @@ func (l *lease) acquire(ctx context.Context) error {
 	}
 }
 
-// renew renews the lease until ctx ends, and then returns nil. If the lease is lost, it returns
-// the reason.
+// renew renews the lease until ctx ends. If the lease is lost, it returns the reason.
 func (l *lease) renew(ctx context.Context) error {
 	tick := time.NewTicker(l.ttl / 3)
 	defer tick.Stop()
@@ -154,8 +152,7 @@ func (l *lease) read(ctx context.Context) (held schemas.Lease, revision uint64, 
 	return held, revision, err
 }
 
-// write sets the holder if the key still has the revision. Otherwise the error matches
-// schemas.ErrConflict.
+// write sets the holder. The error matches schemas.ErrConflict if the key has another revision.
 func (l *lease) write(ctx context.Context, holder string, revision uint64) error {
 	sent := time.Now()
 	value := schemas.Lease{Holder: holder, TTLSeconds: l.ttl.Seconds()}

@@ -51,8 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// countPublished counts a published event or a failure. The counter of failures exists from the first
-// event of its kind.
+// countPublished also creates the counter of failures, with the first event of its kind.
 func (m *metrics) countPublished(subject string, err error) {
 	kind := subjectKind(subject)
 	failures := m.published.WithLabelValues(kind, "error")

@@ -133,12 +133,10 @@ func (b *Bus) publish(
 	return ack, nil
 }
 
-// inProcessPause is the pause before a message is sent again while the stream is storing a copy of
-// it.
+// inProcessPause is the pause before a message is sent again while a copy of it is being stored.
 const inProcessPause = 50 * time.Millisecond
 
-// duplicateInProcess is JSStreamDuplicateMessageConflict of nats-server, for which the
-// client has no constant.
+// duplicateInProcess is JSStreamDuplicateMessageConflict of nats-server; the client has no constant.
 const duplicateInProcess = 10158
 
 // send publishes a message, waits for the acknowledgement and counts the outcome. A
@@ -170,8 +168,7 @@ func (b *Bus) send(
 	}
 }
 
-// publishThroughAdvisor sends a person's event to the advisor, which checks the owner of the
-// job and publishes the event.
+// publishThroughAdvisor sends a person's event to the advisor, which checks the owner and publishes it.
 func (b *Bus) publishThroughAdvisor(
 	ctx context.Context, subject string, e schemas.Event,
 ) (sequence uint64, err error) {
@@ -190,8 +187,7 @@ func (b *Bus) publishThroughAdvisor(
 	return reply.Sequence, nil
 }
 
-// storedSequence returns the sequence of the only event of a subject, from the leader of its
-// stream.
+// storedSequence returns the sequence of the only event of a subject, from the stream's leader.
 func (b *Bus) storedSequence(ctx context.Context, subject string) (uint64, error) {
 	name, err := b.js.StreamNameBySubject(ctx, subject)
 	if err != nil {

@@ -30,8 +30,7 @@ func (b *Bus) nextStored(ctx context.Context, stream string, sequence uint64) (*
 	return msg, nil
 }
 
-// lastStored returns the last message of a subject from the leader of a stream, or nil if
-// there is none.
+// lastStored returns the last message of a subject from the leader of a stream, or nil.
 func (b *Bus) lastStored(ctx context.Context, stream, subject string) (*storedMessage, error) {
 	msg, err := b.getStored(ctx, stream, map[string]any{"last_by_subj": subject})
 	if err != nil {
@@ -40,8 +39,7 @@ func (b *Bus) lastStored(ctx context.Context, stream, subject string) (*storedMe
 	return msg, nil
 }
 
-// getStored sends a STREAM.MSG.GET request of the JetStream API to the leader of a stream. It
-// returns nil if no message matches.
+// getStored sends a STREAM.MSG.GET request to the leader of a stream. nil: no message matches.
 func (b *Bus) getStored(ctx context.Context, stream string, query map[string]any) (*storedMessage, error) {
 	request, err := json.Marshal(query)
 	if err != nil {
@@ -152,8 +150,7 @@ func (r Record) withEvent(e schemas.Event) Record {
 	return r
 }
 
-// appendRecords appends the events of the message at a position. If the message cannot be
-// decoded, it publishes a dead letter and appends nothing.
+// appendRecords appends the events of a message; one that cannot be decoded becomes a dead letter.
 func (b *Bus) appendRecords(
 	ctx context.Context, all []Record, stream, consumer string, data []byte, position Record,
 ) ([]Record, error) {
@@ -168,8 +165,7 @@ func (b *Bus) appendRecords(
 	return all, nil
 }
 
-// decode decodes the events of a message. A panic of the decoder becomes an error, so that no
-// message can end the process.
+// decode decodes the events of a message. A panic of the decoder becomes an error.
 func decode(subject string, data []byte) ([]schemas.Event, error) {
 	return decodeWith(schemas.ParseAll, subject, data)
 }

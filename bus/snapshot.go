@@ -99,8 +99,7 @@ func (b *Bus) Snapshots(ctx context.Context, kind string, version int) ([]Snapsh
 	return all, nil
 }
 
-// listObjects lists the objects of a bucket, which may be empty. It tries again after
-// snapshotListTimeout.
+// listObjects lists the objects of a bucket, which may be empty.
 func listObjects(ctx context.Context, objects jetstream.ObjectStore) (
 	list []*jetstream.ObjectInfo, err error,
 ) {
@@ -189,8 +188,7 @@ const (
 	snapshotListTries   = 3
 )
 
-// checkComplete checks that the bucket has all chunks of a snapshot. A reader would wait for a
-// missing one.
+// checkComplete checks that the bucket has all chunks: a reader would wait for a missing one.
 func (b *Bus) checkComplete(ctx context.Context, s Snapshot) error {
 	stream, err := b.stream(ctx, snapshotStream)
 	if err != nil {

@@ -68,8 +68,7 @@ func (b *Bus) prepareStream(ctx context.Context, s schemas.Stream) error {
 	return nil
 }
 
-// compare describes the settings that differ, such as "max_age is 1h0m0s, want 168h0m0s", or
-// returns "".
+// compare describes the settings that differ, such as "max_age is 1h0m0s, want 168h0m0s".
 func compare(have, want jetstream.StreamConfig) string {
 	var all []string
 	h, w := reflect.ValueOf(have), reflect.ValueOf(want)

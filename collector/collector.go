@@ -151,8 +151,7 @@ func (c *Collector) Run(ctx context.Context) error {
 	return nil
 }
 
-// sample takes a sample at each tick, and publishes the samples that wait. A sample covers at least
-// half an interval.
+// sample publishes a sample at each tick. It covers at least half an interval.
 func (c *Collector) sample(ctx context.Context) error {
 	previous, _ := c.read(ctx) // if it fails, the first sample is taken later
 	if !awaitPhase(ctx, c.o.Node, c.o.Interval) {

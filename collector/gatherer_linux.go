@@ -84,8 +84,7 @@ func newCollectorSet(available map[string]collector.Collector, names []string) c
 	return set
 }
 
-// update sends all metrics and closes the channel. If a collector fails, its figures are missing in
-// the sample.
+// update sends all metrics and closes the channel. Figures of a failing collector are missing.
 func (s collectorSet) update(metrics chan<- prometheus.Metric) {
 	defer close(metrics)
 	for _, c := range s {

@@ -92,8 +92,7 @@ func programRanges(maps, program string) []addressRange {
 	return ranges
 }
 
-// isReadOnlyPrivate reports whether the permissions of a mapping, such as "r-xp", are read-only and
-// private.
+// isReadOnlyPrivate reports whether a mapping has permissions such as "r-xp".
 func isReadOnlyPrivate(permissions string) bool {
 	return len(permissions) == 4 && permissions[1] == '-' && permissions[3] == 'p'
 }

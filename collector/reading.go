@@ -85,8 +85,7 @@ func isRealInterface(device string) bool { return !virtualInterface.MatchString(
 // maxCount is above every counter of the kernel, which has 64 bits.
 const maxCount = 1e20
 
-// add takes one metric of node_exporter. It ignores metrics that no sample needs, and invalid
-// values.
+// add takes a metric of node_exporter. It ignores invalid values, and what no sample needs.
 func (r *nodeReading) add(name string, label labelFunc, value float64) {
 	device := label("device")
 	isCounted, isNeeded := counts[name]

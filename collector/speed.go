@@ -35,8 +35,7 @@ func (c *Collector) updateSpeed() {
 	}
 }
 
-// repeatSpeed repeats the measurement with increasing pauses until ctx ends, because a virtual
-// machine can be slower for some seconds.
+// repeatSpeed measures with increasing pauses: a virtual machine can be slower for some seconds.
 func (c *Collector) repeatSpeed(ctx context.Context) {
 	pause := firstSpeedPause
 	ticker := time.NewTicker(pause)

@@ -36,8 +36,7 @@ func makeDir(dir string) error {
 	return nil
 }
 
-// lock locks a file for this process until it is closed. It fails at once if another process
-// holds the lock. The lock ends with the process, even after a crash.
+// lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
 func lock(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -15,8 +15,7 @@ func makeDir(dir string) error { return os.MkdirAll(dir, 0o700) }
 // because Windows denies other processes access to locked bytes.
 const lockOffset = 1 << 30
 
-// lock locks a file for this process until it is closed. It fails at once if another process
-// holds the lock. The lock ends with the process, even after a crash.
+// lock locks a file until it is closed or the process ends. It fails if another process holds the lock.
 func lock(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -115,8 +115,7 @@ func (o *Outbox) Run(ctx context.Context, connected <-chan *bus.Bus) {
 	}
 }
 
-// publishQueue publishes or spools events until the queue is empty, and reports whether the
-// outbox is closed.
+// publishQueue empties the queue, and reports whether the outbox is closed.
 func (o *Outbox) publishQueue(ctx context.Context, b *bus.Bus) (isClosed bool) {
 	for {
 		o.mu.Lock()
@@ -146,8 +145,7 @@ func (o *Outbox) remove(oldest schemas.Event, isSettled bool) {
 	o.dequeue()
 }
 
-// publish publishes one event and reports whether it is settled. It publishes nothing while
-// older events are in the spool file.
+// publish reports whether an event is settled. It waits while older ones are in the spool file.
 func (o *Outbox) publish(ctx context.Context, b *bus.Bus, e schemas.Event) (isSettled bool) {
 	if b == nil || !b.Connected() || o.file.waiting() > 0 || ctx.Err() != nil {
 		return false

@@ -57,8 +57,7 @@ func (c *Cluster) database(
 	return d, err
 }
 
-// loadShardMap returns the recorded map if it describes the cluster. If none is recorded, it
-// records the cluster's shards.
+// loadShardMap returns the recorded map if it describes the cluster, and records the first one.
 func (c *Cluster) loadShardMap(ctx context.Context) (*schemas.ShardMap, error) {
 	maps, revision, err := c.bus.ShardMaps(ctx)
 	if err != nil {

@@ -25,8 +25,7 @@ type statement struct {
 	cancel   context.CancelFunc
 }
 
-// timeoutKey is the context key of a timeout, for statements that take longer than those of their
-// database.
+// timeoutKey is the context key of a timeout that is longer than the database's.
 type timeoutKey struct{}
 
 func (d *Database) timeoutOf(ctx context.Context) time.Duration {
@@ -34,8 +33,7 @@ func (d *Database) timeoutOf(ctx context.Context) time.Duration {
 	return max(d.timeout, longer)
 }
 
-// begin starts a statement. It returns the context with its deadline and settings. The caller
-// must call end.
+// begin starts a statement, with its deadline and settings. The caller must call end.
 func (d *Database) begin(
 	ctx context.Context, kind string, settings clickhouse.Settings,
 ) (context.Context, *statement) {
@@ -70,8 +68,7 @@ const (
 	codeReplicaBehind   = 517 // CANNOT_ASSIGN_ALTER
 )
 
-// consoleQuota is the quota of the default user of an embedded engine (store/engine). It is used up
-// when the engine has started.
+// consoleQuota is the quota of store/engine's default user, which is used up at the start.
 const consoleQuota = "`courier_console`"
 
 // permanentCodes are errors that a retry of the same statement cannot cure.
@@ -124,8 +121,7 @@ func classify(err error) error {
 // writerKey is the context key of the query ID prefix of a stream's writer.
 type writerKey struct{}
 
-// asWriter marks the statements of a context as statements of the writer of a stream: their
-// query IDs get a common prefix.
+// asWriter gives the statements of a stream's writer query IDs with a common prefix.
 func (d *Database) asWriter(ctx context.Context, stream string) context.Context {
 	prefix := fmt.Sprintf("courier/%s/%s/", d.options.Auth.Database, stream)
 	return context.WithValue(ctx, writerKey{}, prefix)

@@ -115,8 +115,7 @@ func (o *Options) addSecrets(options *clickhouse.Options) error {
 	return nil
 }
 
-// withoutSecrets returns a URL without user, password and settings, including URLs that cannot
-// be parsed.
+// withoutSecrets returns a URL without user, password and settings, also if it is invalid.
 func withoutSecrets(url string) string {
 	scheme, rest, found := strings.Cut(url, "://")
 	if !found {

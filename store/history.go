@@ -20,8 +20,7 @@ type History struct {
 	slots    chan struct{} // limits concurrent readers, which hold three connections each
 }
 
-// maxReaders limits concurrent calls of Events, so that they do not wait for each other's
-// connections.
+// maxReaders is the number of concurrent calls of Events for which there are connections.
 const maxReaders = 3
 
 // ErrReplicaBehind reports that a replica lacks rows that most replicas of its shard have. They

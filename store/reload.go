@@ -30,8 +30,7 @@ var (
 	tableOfPart = regexp.MustCompile("in table `?\\w+`?\\.`?(\\w+)`? \\(")
 )
 
-// unreadableTable returns the table of a part that ClickHouse cannot read, according to an
-// error. It returns "" for other errors.
+// unreadableTable returns the table whose part ClickHouse cannot read, or "" for other errors.
 func unreadableTable(err error) string {
 	var e *clickhouse.Exception
 	if !errors.As(err, &e) {
@@ -82,8 +81,7 @@ func (d *Database) attach(ctx context.Context, table string) error {
 	return d.exec(context.WithoutCancel(ctx), "reload "+table, attach)
 }
 
-// hasTable reports whether the database has a table of this name, which then is safe to use in
-// statements.
+// hasTable reports whether there is a table of this name, which then is safe in statements.
 func (d *Database) hasTable(ctx context.Context, name string) (bool, error) {
 	n, err := value[uint64](ctx, d, "SELECT count() FROM system.tables "+
 		"WHERE database = currentDatabase() AND name = ? AND engine LIKE '%MergeTree'", name)

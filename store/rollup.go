@@ -18,8 +18,7 @@ type rollUp struct {
 	sourceKey  string // the same key as an expression on a row of the source
 }
 
-// rollUps are the roll-ups by source. A roll-up that reads another one follows it, and is
-// computed from the recomputed rows of that one.
+// rollUps are the roll-ups by source. One that reads another one follows it.
 var rollUps = map[string][]rollUp{
 	"node_sample": {
 		{
@@ -65,8 +64,7 @@ func (d *Database) rebuildRollUps(ctx context.Context, source string, first, las
 	return nil
 }
 
-// maxStatementKeys bounds the keys in a statement: a key has up to 100 bytes, and a statement up to
-// 256 KiB.
+// maxStatementKeys bounds a statement: a key has up to 100 bytes, a statement 256 KiB.
 const maxStatementKeys = 1000
 
 func (d *Database) rebuildRollUp(ctx context.Context, source string, r rollUp, first, last uint64) error {

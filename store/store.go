@@ -82,8 +82,7 @@ func (s *Store) Run(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// writeStream writes the tables of one stream while this store holds the stream's lease. The
-// other stores wait for the lease.
+// writeStream writes the tables of one stream while this store holds its lease.
 func (s *Store) writeStream(ctx context.Context, d schemas.Durable) error {
 	return s.bus.Hold(ctx, d.Name, schemas.StoreLeaseTTL, func(ctx context.Context) error {
 		ctx = s.database.asWriter(ctx, d.Stream)

@@ -149,8 +149,7 @@ type VerifyOptions struct {
 	windowRows uint64 // rows that are compared at once; default defaultWindowRows
 }
 
-// defaultWindowRows bounds the memory of Verify, here and in ClickHouse: an event takes about
-// 200 bytes.
+// defaultWindowRows bounds the memory of Verify and ClickHouse: an event takes about 200 bytes.
 const defaultWindowRows = 250_000
 
 // Verifier compares the tables with the log.
@@ -172,8 +171,7 @@ func NewVerifier(b *bus.Bus, d *Database, log *slog.Logger, o VerifyOptions) *Ve
 	return &Verifier{bus: b, database: d, options: o, log: log}
 }
 
-// recordedPosition returns the recorded position of a stream, and ErrOtherLog if the stream
-// ends before it.
+// recordedPosition returns the recorded position. ErrOtherLog: the stream ends before it.
 func recordedPosition(ctx context.Context, b *bus.Bus, d *Database, stream string) (uint64, error) {
 	position, err := d.Position(ctx, stream)
 	if err != nil {

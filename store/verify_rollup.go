@@ -101,8 +101,7 @@ func (c *rollUpCheck) verify(ctx context.Context, kept hourRange, windows []hour
 	return report, nil
 }
 
-// part returns the part of the roll-up that is compared with the window of index i. ok is false
-// if the part is empty.
+// part returns what is compared with the window of index i. ok is false if that is nothing.
 func (c *rollUpCheck) part(w hourRange, kept hourRange, i, windows int) (p rollUpPart, ok bool) {
 	if c.time == "" {
 		slice := func(key string) string {
@@ -203,8 +202,7 @@ func (c *rollUpCheck) differingRows(
 	return rows, uint64(all - len(rows)), nil
 }
 
-// comparison selects the rows of a part that differ. It compares floating-point values to nine
-// digits.
+// comparison selects the differing rows of a part. It compares floating-point values to nine digits.
 func (c *rollUpCheck) comparison(p rollUpPart) string {
 	var values, pairs, unequal []string
 	for i, a := range c.aggregates {

@@ -121,8 +121,7 @@ func (w *batchWriter) storedRows(ctx context.Context, b bus.Batch, g *tableRows)
 	return w.database.findStored(ctx, g)
 }
 
-// completeGroup restores the rows and roll-ups that an earlier attempt may have left
-// incomplete.
+// completeGroup restores rows and roll-ups that an earlier attempt may have left incomplete.
 func (w *batchWriter) completeGroup(ctx context.Context, b bus.Batch, g *tableRows) error {
 	// Without the right to end statements, the roll-ups are rebuilt nevertheless.
 	if err := w.database.stopWriter(ctx); err != nil && !errors.Is(err, ErrRefused) {

@@ -245,8 +245,7 @@ func insertSettings(token string) clickhouse.Settings {
 	return s
 }
 
-// insert inserts rows as one block. A second insert of the same rows with the same token changes
-// nothing.
+// insert inserts rows as one block. A repetition with the same token changes nothing.
 func (d *Database) insert(ctx context.Context, t *eventTable, rows []any, token string) error {
 	ctx, statement := d.begin(ctx, "insert into "+t.name, insertSettings(token))
 	return statement.end(d.sendBlock(ctx, t, rows))
@@ -298,8 +297,7 @@ func (d *Database) stopWriter(ctx context.Context) error {
 	return d.execOnReplicas(ctx, "stop the previous writer", statement)
 }
 
-// execOnReplicas executes a statement on every replica of a shard. It fails if no replica is
-// available, or one that is available refuses the statement.
+// execOnReplicas fails if no replica is available, or an available one refuses the statement.
 func (d *Database) execOnReplicas(ctx context.Context, kind, statement string) error {
 	var failures []error
 	for _, server := range d.options.Addr {

@@ -69,8 +69,7 @@ func render(t *template.Template, s settings) ([]byte, error) {
 	return []byte(b.String()), err
 }
 
-// passwordHash returns the hash of a password for ClickHouse. The passwords are long and random, so
-// a fast hash is sufficient.
+// passwordHash hashes a password. Passwords are long and random, so a fast hash is sufficient.
 func passwordHash(password string) string {
 	sum := sha256.Sum256([]byte(password))
 	return hex.EncodeToString(sum[:])

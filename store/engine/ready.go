@@ -75,8 +75,7 @@ type readinessProbe struct {
 	client   *http.Client
 }
 
-// check returns the endpoint if the engine of this start answers on the ports. It creates the
-// database.
+// check returns the endpoint if the engine of this start answers. It creates the database.
 func (p *readinessProbe) check(ctx context.Context, httpPort, tcpPort int) (Connection, error) {
 	s := p.settings
 	base := "http://" + net.JoinHostPort(loopback, strconv.Itoa(httpPort))
@@ -127,8 +126,7 @@ func (p *readinessProbe) query(ctx context.Context, base, statement string) (str
 	return answer, nil
 }
 
-// checkPort returns an error if no program can listen on a port of the loopback address. Port 0 is
-// always free.
+// checkPort returns an error if another program listens on a port. Port 0 is always free.
 func checkPort(port int) error {
 	listener, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port)))
 	if errors.Is(err, syscall.EADDRINUSE) {

@@ -52,8 +52,7 @@ func restartDelay(failures int, maxDelay time.Duration) time.Duration {
 	return min(firstRestartDelay<<min(failures, 20), maxDelay)
 }
 
-// mayRestart reports whether a restart may succeed: always if the engine has answered before,
-// otherwise only if the child was killed.
+// mayRestart reports whether the engine has answered before, or the child was killed.
 func (v *supervisor) mayRestart(err error) bool {
 	return v.hasAnswered || errors.Is(err, errKilled) && v.failures+1 < maxKilledStarts
 }
@@ -222,8 +221,7 @@ func (c *hostProcess) reap(cmd *exec.Cmd) {
 	close(c.exited)
 }
 
-// stop requests the end of the child, and kills it after a timeout. It returns when the child has
-// ended.
+// stop requests the end of the child, kills it after a timeout, and waits for its end.
 func (c *hostProcess) stop(timeout time.Duration) (killed bool, err error) {
 	if err := c.pipe.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
 		return false, err
@@ -281,8 +279,7 @@ func openHostLog(path string) (*os.File, hostLog, error) {
 	return file, hostLog{path: path, offset: offset}, nil
 }
 
-// text returns the output of the child so far, at most 64 KiB from its start. It returns "" if the
-// log cannot be read.
+// text returns at most 64 KiB of the child's output, or "" if the log cannot be read.
 func (l hostLog) text() string {
 	file, err := os.Open(l.path)
 	if err != nil {

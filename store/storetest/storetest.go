@@ -120,8 +120,7 @@ func Empty(t testing.TB, protocol string) string {
 	return address
 }
 
-// command runs one statement on a server. It only logs an error, because the test may have
-// stopped its server.
+// command runs one statement. It only logs an error: the test may have stopped its server.
 func command(t testing.TB, server, statement string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -127,8 +127,7 @@ func grantsFor(library, store, run string) ([]pathGrant, error) {
 	return grants, nil
 }
 
-// libraryDirectories returns the directories of the shared libraries of this process, which include
-// the C library.
+// libraryDirectories returns the directories of this process's libraries, with that of the C library.
 func libraryDirectories() ([]string, error) {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {

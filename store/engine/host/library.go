@@ -206,8 +206,7 @@ type terminal struct {
 	master *os.File
 }
 
-// newTerminal makes the terminal the standard input of this process, and discards the engine's
-// output to it (prompt, escape sequences).
+// newTerminal makes the terminal the standard input, and discards the engine's output to it.
 func newTerminal() (*terminal, error) {
 	master, slave, err := pty.Open()
 	if err != nil {

@@ -76,8 +76,7 @@ func report(err error) int {
 	return exitUnable
 }
 
-// stopTimeout is the time after which the host exits although the engine has not stopped. A running
-// supervisor kills it earlier.
+// stopTimeout is the time until the host exits anyway. A running supervisor kills it earlier.
 const stopTimeout = 10 * time.Second
 
 // lifetime ends when the supervisor closes its end of the pipe, dies, or sends SIGTERM.
@@ -118,8 +117,7 @@ func (l *lifetime) ended() bool {
 	}
 }
 
-// whenOver waits for the end and then calls requestStop at an interval until the process ends.
-// After stopTimeout it exits.
+// whenOver requests the stop at an interval after the end, and exits after stopTimeout.
 func (l *lifetime) whenOver(interval time.Duration, requestStop func()) {
 	<-l.over
 	fmt.Fprintln(os.Stderr, "host: stop requested")
