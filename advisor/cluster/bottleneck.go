@@ -15,7 +15,7 @@ func (j *Job) addUse(e *schemas.Epoch) {
 		return
 	}
 	u := useOf(e)
-	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].CPUs != u.CPUs) {
+	if n := len(j.Uses); n > 0 && (j.Uses[n-1].Batch != u.Batch || j.Uses[n-1].Shape != u.Shape) {
 		j.endUses(u.Batch)
 	}
 	kept := j.Uses[max(0, len(j.Uses)+1-speed.MinReports):]
@@ -34,14 +34,13 @@ func (j *Job) endUses(batch uint32) {
 		return
 	}
 	if speed.IsStable(reportsOf(j.Uses)) {
-		mean := EpochUse{
-			Batch:    last.Batch,
-			CPUs:     last.CPUs,
-			Seconds:  j.meanUse(func(u *EpochUse) float64 { return u.Seconds }),
-			CPURatio: j.usedCPURatio(),
-		}
+		mean := EpochUse{Batch: last.Batch, StepReport: speed.StepReport{
+			Shape:          last.Shape,
+			StepSeconds:    j.meanUse(func(u *EpochUse) float64 { return u.StepSeconds }),
+			WorkerCPURatio: j.usedCPURatio(),
+		}}
 		kept := slices.DeleteFunc(slices.Clone(j.FormerUses), func(u EpochUse) bool {
-			return u.CPUs == mean.CPUs
+			return u.Shape == mean.Shape
 		})
 		j.FormerUses = append(kept[max(0, len(kept)+1-maxFormerUses):], mean)
 	}
@@ -59,16 +58,15 @@ func (j *Job) meanUse(figure func(u *EpochUse) float64) float64 {
 
 // usedCPURatio returns the used part of the job's CPUs; 0 if it is unknown.
 func (j *Job) usedCPURatio() float64 {
-	return j.meanUse(func(u *EpochUse) float64 { return u.CPURatio })
+	return j.meanUse(func(u *EpochUse) float64 { return u.WorkerCPURatio })
 }
 
 // Bottleneck returns what limits a running job by its last epochs; "" if they do not show it.
 func (j *Job) Bottleneck() schemas.Bottleneck {
 	if j.State != schemas.StateRunning || len(j.Uses) < speed.MinReports ||
-		j.Uses[0].CPUs != j.Setting.CPUs { // no epoch with the current CPUs has ended
+		j.Uses[0].Shape.WorkerCores != int(j.Setting.CPUs) { // no epoch with the current CPUs has ended
 		return ""
 	}
-	cpus := int(j.Uses[0].CPUs)
 	window := reportsOf(j.Uses)
 	if !speed.IsStable(window) {
 		return ""
@@ -78,7 +76,7 @@ func (j *Job) Bottleneck() schemas.Bottleneck {
 	scaling := speed.Scaling{SurplusLossRatio: 1}
 	used, pressure := j.usedCPURatio(), j.meanUse(func(u *EpochUse) float64 { return u.CPUPressureRatio })
 	if used > 0 && pressure < maxSurplusPressure {
-		scaling.SurplusLossRatio = lossWithoutCPU(cpus, used)
+		scaling.SurplusLossRatio = lossWithoutCPU(j.Uses[0].Shape.WorkerCores, used)
 	}
 	return bottleneckNames[speed.FindBottleneck(window, scaling)]
 }
@@ -86,15 +84,8 @@ func (j *Job) Bottleneck() schemas.Bottleneck {
 // reportsOf returns epochs as reports of policy/speed.
 func reportsOf(uses []EpochUse) []speed.StepReport {
 	window := make([]speed.StepReport, len(uses))
-	for i, u := range uses {
-		window[i] = speed.StepReport{
-			Shape:               speed.Shape{Workers: 1, WorkerCores: int(u.CPUs)},
-			StepSeconds:         u.Seconds,
-			WorkerCPURatio:      u.CPURatio,
-			MemoryPressureRatio: u.MemoryPressureRatio,
-			IOWaitRatio:         u.IOWaitRatio,
-			IOPressureRatio:     u.IOPressureRatio,
-		}
+	for i := range uses {
+		window[i] = uses[i].StepReport
 	}
 	return window
 }

@@ -9,21 +9,12 @@ import (
 	"courier/schemas"
 )
 
-// LossHistory holds the last losses of a run. A job without a loss reports 1 - accuracy instead.
+// LossHistory holds the last losses of a run, at most quality.MaxReports. A job without a loss reports
+// 1 - accuracy instead.
 type LossHistory struct {
-	IsError bool         `json:"is_error,omitempty"` // the losses are 1 - accuracy
-	First   float64      `json:"first"`
-	Largest float64      `json:"largest"`
-	Reports []LossReport `json:"reports"` // at most quality.MaxReports
-}
-
-// LossReport is the loss of an epoch, with what the job used since the previous one.
-type LossReport struct {
-	Loss     float64 `json:"loss"`
-	Seconds  float64 `json:"seconds"`
-	CPURatio float64 `json:"cpu_ratio"`         // of the node
-	IORate   float64 `json:"io_rate,omitempty"` // bytes per second; 0 if unknown
-	IOWait   float64 `json:"io_wait,omitempty"` // of the node's CPUs; 0 if unknown
+	policy.Losses
+	IsError bool    `json:"is_error,omitempty"` // the losses are 1 - accuracy
+	IORate  float64 `json:"io_rate,omitempty"`  // bytes per second since the previous report; 0 if unknown
 }
 
 // add records the loss of an epoch. before is the end of the previous one, or the start of the run.
@@ -46,16 +37,16 @@ func (l *LossHistory) add(e *schemas.Epoch, before, at time.Time) {
 	}
 	l.Largest = max(l.Largest, value)
 
-	r := LossReport{Loss: value, Seconds: e.DurationSeconds}
+	r := policy.LossReport{Loss: value, Seconds: e.DurationSeconds}
 	if seconds := at.Sub(before).Seconds(); !before.IsZero() && seconds > 0 {
 		r.Seconds = seconds
 	}
 	r.CPURatio = usedCPURatio(e, r.Seconds)
-	if e.JobReadBytes != nil && e.JobWrittenBytes != nil && r.Seconds > 0 {
-		r.IORate = min(maxIORate, (*e.JobReadBytes+*e.JobWrittenBytes)/r.Seconds)
+	if l.IORate = 0; e.JobReadBytes != nil && e.JobWrittenBytes != nil && r.Seconds > 0 {
+		l.IORate = min(maxIORate, (*e.JobReadBytes+*e.JobWrittenBytes)/r.Seconds)
 	}
 	if e.NodeIOWaitRatio != nil {
-		r.IOWait = *e.NodeIOWaitRatio
+		r.IOWaitRatio = *e.NodeIOWaitRatio
 	}
 	kept := l.Reports[max(0, len(l.Reports)+1-quality.MaxReports):]
 	l.Reports = append(slices.Clone(kept), r)
@@ -80,29 +71,13 @@ func usedCPURatio(e *schemas.Epoch, seconds float64) float64 {
 
 // History returns the losses for policy/quality. ioRatio is the job's share of the IO of its node.
 func (l *LossHistory) History(silent time.Duration, ioRatio float64) policy.Losses {
-	h := policy.Losses{First: l.First, Largest: l.Largest, SilentSeconds: silent.Seconds()}
-	for _, r := range l.Reports {
-		h.Reports = append(h.Reports, policy.LossReport{
-			Seconds:     r.Seconds,
-			Loss:        r.Loss,
-			CPURatio:    r.CPURatio,
-			IORatio:     ioRatio,
-			IOWaitRatio: r.IOWait,
-		})
+	h := l.Losses
+	h.SilentSeconds, h.Reports = silent.Seconds(), slices.Clone(l.Reports)
+	for i := range h.Reports {
+		h.Reports[i].IORatio = ioRatio
 	}
 	return h
 }
 
-// IORate returns the bytes per second of the last report; 0 if they are unknown.
-func (l *LossHistory) IORate() float64 {
-	if len(l.Reports) == 0 {
-		return 0
-	}
-	return l.Reports[len(l.Reports)-1].IORate
-}
-
 // IsDiverging reports whether the loss rises.
-func (l *LossHistory) IsDiverging() bool {
-	h := l.History(0, 0)
-	return quality.IsDiverging(&h)
-}
+func (l *LossHistory) IsDiverging() bool { return quality.IsDiverging(&l.Losses) }

@@ -17,7 +17,7 @@ import (
 
 // SnapshotVersion is the version of the encoded state. It changes with the state, and with how the
 // state follows from the event log, because a snapshot must equal the result of a replay.
-const SnapshotVersion = 10
+const SnapshotVersion = 11
 
 // Frozen is a copy of the state, to be encoded while the cluster changes.
 type Frozen struct {

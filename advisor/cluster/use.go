@@ -6,19 +6,13 @@ import (
 )
 
 // EpochUse is what a run on one node used in an epoch, for its bottleneck. Ratios are 0 to 1, and 0
-// if they are unknown.
+// if they are unknown. WorkerCPURatio is also 1 if the job used more CPUs than it was granted.
 type EpochUse struct {
-	Batch   uint32  `json:"batch"`
-	CPUs    uint32  `json:"cpus"`
-	Seconds float64 `json:"seconds"`
-	// CPURatio is the used part of the granted CPUs; 1 also if the job used more than these.
-	CPURatio float64 `json:"cpu_ratio,omitempty"`
+	Batch uint32 `json:"batch"`
+	speed.StepReport
 	// CPUPressureRatio is the part of the time in which a process of the job waited for a CPU; 1 if
 	// that is unknown and the node is full.
-	CPUPressureRatio    float64 `json:"cpu_pressure_ratio,omitempty"`
-	IOWaitRatio         float64 `json:"io_wait_ratio,omitempty"` // of the job's CPUs, or the node's
-	IOPressureRatio     float64 `json:"io_pressure_ratio,omitempty"`
-	MemoryPressureRatio float64 `json:"memory_pressure_ratio,omitempty"`
+	CPUPressureRatio float64 `json:"cpu_pressure_ratio,omitempty"`
 }
 
 // useOf returns what an epoch used. The figures of the job itself count more than those of its node,
@@ -31,12 +25,11 @@ func useOf(e *schemas.Epoch) EpochUse {
 		return *v
 	}
 	cpuSeconds := float64(e.CPUs) * e.DurationSeconds
-	u := EpochUse{
-		Batch:               e.BatchSize,
-		CPUs:                e.CPUs,
-		Seconds:             e.DurationSeconds,
-		CPURatio:            min(1, valueOf(e.JobCPUSeconds)/cpuSeconds),
-		CPUPressureRatio:    valueOf(e.JobCPUPressureRatio),
+	u := EpochUse{Batch: e.BatchSize, CPUPressureRatio: valueOf(e.JobCPUPressureRatio)}
+	u.StepReport = speed.StepReport{
+		Shape:               speed.Shape{Workers: 1, WorkerCores: int(e.CPUs)},
+		StepSeconds:         e.DurationSeconds,
+		WorkerCPURatio:      min(1, valueOf(e.JobCPUSeconds)/cpuSeconds),
 		IOPressureRatio:     valueOf(e.JobIOPressureRatio),
 		MemoryPressureRatio: valueOf(e.JobMemoryPressureRatio),
 	}

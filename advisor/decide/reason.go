@@ -50,20 +50,8 @@ const (
 	reasonBlind    = "its accuracy after so many epochs is not known"
 	reasonBlindRun = "its accuracy after so many epochs is not known: run it to learn from it"
 
-	reasonNoRun    = "no run of the model: nothing is known"
-	reasonNoNode   = "no run of the model on this node type: nothing is known"
-	reasonManyCPUs = "no run of the model with so many CPUs on this node type: cannot be promised"
-	reasonFewCPUs  = "no run of the model with so few CPUs on this node type: cannot be promised"
-	reasonNoLoad   = "no run of the model under such a load on this node type: cannot be " +
-		"promised"
-	reasonLargeBatch = "no run of the model with so large a batch size on this node type: cannot " +
-		"be promised"
-	reasonSmallBatch = "no run of the model with so small a batch size on this node type: cannot " +
-		"be promised"
-	reasonNoNeighbours = "too far from the batch sizes that ran: cannot be promised"
-	reasonTooFew       = "too few configurations of the model ran to interpolate: cannot be promised"
-	reasonNoAgreement  = "the runs around it are too few or differ too much: cannot be promised"
-
+	reasonNoRun          = "no run of the model: nothing is known"
+	reasonNoNode         = "no run of the model on this node type: nothing is known"
 	reasonAccuracyUnseen = "its time is known, but no accuracy of the model has been measured"
 )
 
@@ -76,24 +64,8 @@ func (p *problem) extrapolationReason(alt *schemas.Alternative) string {
 		return reasonNoRun
 	case evidence.LacksNodeType:
 		return reasonNoNode
-	case evidence.LacksCPUs:
-		if int(alt.CPUs) > m.High {
-			return reasonManyCPUs
-		}
-		return reasonFewCPUs
-	case evidence.LacksBatchSize:
-		if int(alt.BatchSize) > m.High {
-			return reasonLargeBatch
-		}
-		return reasonSmallBatch
-	case evidence.LacksNeighbours:
-		return reasonNoNeighbours
-	case evidence.LacksConfigurations:
-		return reasonTooFew
-	case evidence.LacksAgreement:
-		return reasonNoAgreement
 	}
-	return reasonNoLoad
+	return "cannot be promised: the model" + ran(m)
 }
 
 // shortfall returns why a candidate cannot be promised: the reason if it is chosen nevertheless, and if it

@@ -109,7 +109,7 @@ func shareOf(c *cluster.Cluster, j *cluster.Job, ioRate float64, now time.Time) 
 		Initial:    j.InitialCPUs,
 		Deadline:   j.Deadline(),
 		Submitted:  j.SubmittedAt,
-		losses:     j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate(), ioRate)),
+		losses:     j.Losses.History(now.Sub(j.ProgressAt), ioRatio(j.Losses.IORate, ioRate)),
 		isError:    j.Losses.IsError,
 		isStarved:  isStarved,
 		movedAfter: j.MovedAfter,
@@ -129,7 +129,7 @@ func wholeCPUs(mean float64) int {
 func ioRateOf(n *cluster.Node) float64 {
 	sum := 0.0
 	for _, j := range n.Running {
-		sum += j.Losses.IORate()
+		sum += j.Losses.IORate
 	}
 	return sum
 }
