@@ -24,142 +24,79 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files json/*.json, asyncapi.yaml")
 
-// message describes a message for the generated documents.
+// message describes a message for the generated documents. Its description is the comment of its type.
 type message struct {
-	name        string // file name
-	subject     string // with {parameters}
-	kind        string // request, event, notice (core NATS, not stored) or reply
-	value       any
-	reply       string // name of the reply to a request
-	description string
+	name    string // file name
+	subject string // with {parameters}; a reply has none
+	kind    string // request, event, notice (core NATS, not stored) or reply
+	value   any
+	reply   string // name of the reply to a request
 }
 
 // arrays is the name of the message that may also be sent as an array.
 const arrays = "sample"
 
-func messages() []message {
-	var all []message
-	for _, group := range [][]message{
-		jobRequests(), regressorRequests(), jobEvents(), otherEvents(), replies(),
-	} {
-		all = append(all, group...)
-	}
-	return all
-}
+func messages() []message { return slices.Concat(requests(), events(), replies()) }
 
-func request(name, subject string, value any, reply, description string) message {
-	return message{name, subject, "request", value, reply, description}
-}
-
-func event(name, subject string, value any, description string) message {
-	return message{name, subject, "event", value, "", description}
-}
-
-func notice(name, subject string, value any, description string) message {
-	return message{name, subject, "notice", value, "", description + "; core NATS, not stored."}
-}
-
-func jobRequests() []message {
+func requests() []message {
 	personal := func(subject string) string { return schemas.PersonSubject("{person}", subject) }
+	submit, cancel := schemas.SubjectJobSubmit, schemas.SubjectJobCancel
 	return []message{
-		request("job_request", schemas.SubjectJobSubmit, schemas.JobRequest{}, "advice",
-			"Submit a job. The reply is the advice, sent after it was recorded."),
-		request("job_request", schemas.SubjectJobPredict, schemas.JobRequest{}, "advice",
-			"Request advice without submitting a job."),
-		request("job_status_request", schemas.SubjectJobStatus, schemas.JobStatusRequest{},
-			"job_status", "Report one job."),
-		request("job_list_request", schemas.SubjectJobList, schemas.JobListRequest{},
-			"job_list", "List jobs, newest first."),
-		request("job_cancel_request", schemas.SubjectJobCancel, schemas.JobCancelRequest{},
-			"job_status", "Cancel a job."),
-		request("job_request", personal(schemas.SubjectJobSubmit), schemas.JobRequest{}, "advice",
-			"job.submit by a user of a secured cluster. Runners publish the events of the user's "+
-				"jobs under the same prefix and get the reply receipt."),
-		request("job_cancel_request", personal(schemas.SubjectJobCancel),
-			schemas.JobCancelRequest{}, "job_status",
-			"job.cancel by a user of a secured cluster for a job of their own."),
-		request("score_request", schemas.SubjectJobScore, schemas.ScoreRequest{}, "score",
-			"Report the SLO attainment."),
+		{"job_request", submit, "request", schemas.JobRequest{}, "advice"},
+		{"job_request", schemas.SubjectJobPredict, "request", schemas.JobRequest{}, "advice"},
+		{"job_status_request", schemas.SubjectJobStatus, "request", schemas.JobStatusRequest{}, "job_status"},
+		{"job_list_request", schemas.SubjectJobList, "request", schemas.JobListRequest{}, "job_list"},
+		{"job_cancel_request", cancel, "request", schemas.JobCancelRequest{}, "job_status"},
+		{"job_request", personal(submit), "request", schemas.JobRequest{}, "advice"},
+		{"job_cancel_request", personal(cancel), "request", schemas.JobCancelRequest{}, "job_status"},
+		{"score_request", schemas.SubjectJobScore, "request", schemas.ScoreRequest{}, "score"},
+		{"train_request", schemas.SubjectRegressorTrain, "request", schemas.TrainRequest{}, "train_reply"},
+		{"promote_request", schemas.SubjectRegressorPromote, "request", schemas.PromoteRequest{}, "promoted"},
+		{"rollback_request", schemas.SubjectRegressorRollback, "request", schemas.RollbackRequest{}, "promoted"},
+		{
+			"regressor_list_request", schemas.SubjectRegressorList, "request", schemas.RegressorListRequest{},
+			"regressor_list",
+		},
 	}
 }
 
-func regressorRequests() []message {
+func events() []message {
+	job := func(e string) string { return schemas.JobSubject("{id}", e) }
+	regressor := func(e string) string { return schemas.RegressorSubject("{target}", e) }
 	return []message{
-		request("train_request", schemas.SubjectRegressorTrain, schemas.TrainRequest{},
-			"train_reply", "Fit the regressors now."),
-		request("promote_request", schemas.SubjectRegressorPromote, schemas.PromoteRequest{},
-			"promoted", "Make a fitted regressor the champion."),
-		request("rollback_request", schemas.SubjectRegressorRollback, schemas.RollbackRequest{},
-			"promoted", "Make the previous champion the champion again."),
-		request("regressor_list_request", schemas.SubjectRegressorList,
-			schemas.RegressorListRequest{}, "regressor_list",
-			"List the regressors and their history."),
-	}
-}
-
-func jobEvents() []message {
-	subject := func(e string) string { return schemas.JobSubject("{id}", e) }
-	return []message{
-		event("submitted", subject(schemas.EventSubmitted), schemas.Submitted{},
-			"A request was recorded with its advice."),
-		event("started", subject(schemas.EventStarted), schemas.Started{},
-			"The runner has started the job's command."),
-		event("epoch", subject(schemas.EventEpoch), schemas.Epoch{}, "An epoch has ended."),
-		event("ended", subject(schemas.EventFinished), schemas.Ended{}, "The job has finished."),
-		event("ended", subject(schemas.EventFailed), schemas.Ended{}, "The job has failed."),
-		event("ended", subject(schemas.EventCancelled), schemas.Ended{}, "The job was cancelled."),
-		event("ended", subject(schemas.EventLost), schemas.Ended{},
-			"The job was silent for too long. Its next event reverses this."),
-		event("ended", subject(schemas.EventFound), schemas.Ended{},
-			"A lost job has sent a heartbeat: it runs."),
-		event("admitted", subject(schemas.EventAdmitted), schemas.JobAdmitted{},
-			"A queued job may start."),
-		event("advice", subject(schemas.EventAdvice), schemas.Advice{},
-			"A new prediction for a running job, or the advice of an admitted job."),
-		event("risk", subject(schemas.EventRisk), schemas.Risk{},
-			"An SLO is at risk, or no longer at risk."),
-		event("moved", subject(schemas.EventMoved), schemas.Moved{},
-			"The runner carried out, evaluated or refused a move."),
-		notice("alive", subject(schemas.EventAlive), schemas.Alive{}, "The runner's heartbeat"),
-	}
-}
-
-func otherEvents() []message {
-	subject := func(e string) string { return schemas.RegressorSubject("{target}", e) }
-	return []message{
-		event("sample", schemas.NodeSubject("{node}", schemas.EventSample), schemas.Sample{},
-			"A measurement of a node, or an array of several, oldest first."),
-		event("trained", subject(schemas.EventTrained), schemas.Trained{},
-			"A regressor was fitted."),
-		event("promoted", subject(schemas.EventPromoted), schemas.Promoted{},
-			"A regressor is the champion from now on."),
-		event("rejected", subject(schemas.EventRejected), schemas.Rejected{},
-			"An advisor cannot use a regressor."),
-		event("drift", subject(schemas.EventDrift), schemas.Drift{},
-			"Jobs deviate from the predictions of the champion."),
-		event("dead", schemas.DeadSubject("{stream}"), schemas.Dead{}, "An unreadable message."),
-		event("replayed", schemas.DeadReplayedSubject("{stream}"), schemas.Replayed{},
-			"The bytes of a dead letter were published again."),
+		{"submitted", job(schemas.EventSubmitted), "event", schemas.Submitted{}, ""},
+		{"started", job(schemas.EventStarted), "event", schemas.Started{}, ""},
+		{"epoch", job(schemas.EventEpoch), "event", schemas.Epoch{}, ""},
+		{"ended", job(schemas.EventFinished), "event", schemas.Ended{}, ""},
+		{"ended", job(schemas.EventFailed), "event", schemas.Ended{}, ""},
+		{"ended", job(schemas.EventCancelled), "event", schemas.Ended{}, ""},
+		{"ended", job(schemas.EventLost), "event", schemas.Ended{}, ""},
+		{"ended", job(schemas.EventFound), "event", schemas.Ended{}, ""},
+		{"admitted", job(schemas.EventAdmitted), "event", schemas.JobAdmitted{}, ""},
+		{"advice", job(schemas.EventAdvice), "event", schemas.Advice{}, ""},
+		{"risk", job(schemas.EventRisk), "event", schemas.Risk{}, ""},
+		{"moved", job(schemas.EventMoved), "event", schemas.Moved{}, ""},
+		{"alive", job(schemas.EventAlive), "notice", schemas.Alive{}, ""},
+		{"sample", schemas.NodeSubject("{node}", schemas.EventSample), "event", schemas.Sample{}, ""},
+		{"trained", regressor(schemas.EventTrained), "event", schemas.Trained{}, ""},
+		{"promoted", regressor(schemas.EventPromoted), "event", schemas.Promoted{}, ""},
+		{"rejected", regressor(schemas.EventRejected), "event", schemas.Rejected{}, ""},
+		{"drift", regressor(schemas.EventDrift), "event", schemas.Drift{}, ""},
+		{"dead", schemas.DeadSubject("{stream}"), "event", schemas.Dead{}, ""},
+		{"replayed", schemas.DeadReplayedSubject("{stream}"), "event", schemas.Replayed{}, ""},
 	}
 }
 
 func replies() []message {
-	var all []message
-	for _, r := range []struct {
-		name  string
-		value any
-	}{
-		{"job_status", schemas.JobStatus{}},
-		{"job_list", schemas.JobList{}},
-		{"score", schemas.Score{}},
-		{"train_reply", schemas.TrainReply{}},
-		{"regressor_list", schemas.RegressorList{}},
-		{"receipt", schemas.Receipt{}},
-		{"error", schemas.Error{}},
-	} {
-		all = append(all, message{name: r.name, kind: "reply", value: r.value})
+	return []message{
+		{"job_status", "", "reply", schemas.JobStatus{}, ""},
+		{"job_list", "", "reply", schemas.JobList{}, ""},
+		{"score", "", "reply", schemas.Score{}, ""},
+		{"train_reply", "", "reply", schemas.TrainReply{}, ""},
+		{"regressor_list", "", "reply", schemas.RegressorList{}, ""},
+		{"receipt", "", "reply", schemas.Receipt{}, ""},
+		{"error", "", "reply", schemas.Error{}, ""},
 	}
-	return all
 }
 
 // comments maps "type" and "type.field" to the doc comments of the package.
@@ -349,6 +286,7 @@ func TestContract_JSONSchemas(t *testing.T) {
 }
 
 func TestContract_AsyncAPI(t *testing.T) {
+	c := readComments(t)
 	var b bytes.Buffer
 	b.WriteString(`# Generated from the Go types by go test ./schemas -update. Do not edit.
 asyncapi: 3.0.0
@@ -368,7 +306,7 @@ channels:
 			continue
 		}
 		fmt.Fprintf(&b, "  %s:\n    address: %s\n    description: %s\n", id.Replace(m.subject),
-			quoted(m.subject), quoted(m.description))
+			quoted(m.subject), quoted(c[reflect.TypeOf(m.value).Name()]))
 		if _, rest, ok := strings.Cut(m.subject, "{"); ok {
 			name, _, _ := strings.Cut(rest, "}")
 			fmt.Fprintf(&b, "    parameters:\n      %s: {description: \"[a-z0-9_-]{1,64}\"}\n",

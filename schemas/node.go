@@ -6,7 +6,8 @@ import (
 )
 
 // Sample is node.<node>.sample: one measurement of a node. Rates and ratios are means over the
-// interval before At. Values that the system does not provide are absent.
+// interval before At. Values that the system does not provide are absent. A message may hold an array of
+// samples, oldest first.
 type Sample struct {
 	Stamp
 	// Name of the node.
