@@ -10,6 +10,12 @@ import (
 	"courier/schemas"
 )
 
+// causedQuestion asks about a running job.
+type causedQuestion struct {
+	*decide.Question
+	cause uint64 // sequence of the last event of the job
+}
+
 // advise re-predicts a running job.
 func (a *Advisor) advise(q *decide.Question, cause uint64) {
 	a.publishAdvice(q, decide.Decide(q, *a.regressors.Load(), a.now()), cause, "")

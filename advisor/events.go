@@ -140,25 +140,21 @@ func (a *Advisor) moveCPUs(pools []*shares.Pool, cause uint64) map[string]bool {
 // advice of admitted jobs that have not started, because the process that admitted them may have
 // crashed before publishing it. Readers drop duplicates.
 func (a *Advisor) catchUp() {
-	type late struct {
-		q     *decide.Question
-		cause uint64
-	}
-	var all []late
+	var all []causedQuestion
 	now := a.now()
 	a.mu.Lock()
 	admitted := a.cluster.Admissions()
 	a.resetSilence(now)
 	for j := range a.cluster.Running() {
 		if j.Advice == nil || j.Advice.CauseSequence < j.Last {
-			all = append(all, late{decide.AskRunning(a.cluster, j, now), j.Last})
+			all = append(all, causedQuestion{decide.AskRunning(a.cluster, j, now), j.Last})
 		}
 	}
 	a.mu.Unlock()
 	for _, advice := range admitted {
 		a.outbox.addAdvice(advice)
 	}
-	for _, l := range all {
-		a.advise(l.q, l.cause)
+	for _, q := range all {
+		a.advise(q.Question, q.cause)
 	}
 }

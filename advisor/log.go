@@ -42,13 +42,9 @@ func (a *Advisor) job(ctx context.Context, id string) (*cluster.Job, error) {
 	a.mu.RUnlock()
 	j, err := a.recorded(ctx, id)
 	if err == nil && j == nil {
-		err = noJob(id)
+		err = &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
 	}
 	return j, err
-}
-
-func noJob(id string) error {
-	return &schemas.Error{Code: schemas.CodeNotFound, Field: "id", Message: "no job " + id}
 }
 
 // waitUntilKnown waits for an unknown job until this advisor has applied all events, because

@@ -12,15 +12,9 @@ type epochsSeen struct {
 	at        time.Time
 }
 
-// overdueQuestion asks about a running job whose epoch is overdue.
-type overdueQuestion struct {
-	*decide.Question
-	last uint64 // sequence of the last event of the job
-}
-
 // overdueQuestions returns the questions that re-predict the running jobs whose next epoch takes twice as
 // long as the last one, as far as their runs were not known to be at risk. The caller holds the lock.
-func (a *Advisor) overdueQuestions(now time.Time) (all []overdueQuestion) {
+func (a *Advisor) overdueQuestions(now time.Time) (all []causedQuestion) {
 	seen := make(map[string]epochsSeen, len(a.epochs))
 	for j := range a.cluster.Running() {
 		s := a.epochs[j.ID]
@@ -32,7 +26,7 @@ func (a *Advisor) overdueQuestions(now time.Time) (all []overdueQuestion) {
 		if decide.IsOverdue(j.ObservedEpochs, now.Sub(s.at)) && !isLast && !j.IsAtRisk() {
 			q := decide.AskRunning(a.cluster, j, now)
 			q.Self.Since = now.Sub(s.at)
-			all = append(all, overdueQuestion{q, j.Last})
+			all = append(all, causedQuestion{q, j.Last})
 		}
 	}
 	a.epochs = seen
@@ -41,6 +35,6 @@ func (a *Advisor) overdueQuestions(now time.Time) (all []overdueQuestion) {
 
 // adviseOverdue re-predicts a job whose epoch is overdue. It publishes at most one advice and one warning
 // after each event of the job.
-func (a *Advisor) adviseOverdue(q overdueQuestion, now time.Time) {
-	a.publishAdvice(q.Question, decide.Decide(q.Question, *a.regressors.Load(), now), q.last, "/overdue")
+func (a *Advisor) adviseOverdue(q causedQuestion, now time.Time) {
+	a.publishAdvice(q.Question, decide.Decide(q.Question, *a.regressors.Load(), now), q.cause, "/overdue")
 }

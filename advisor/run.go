@@ -3,6 +3,8 @@ package advisor
 import (
 	"context"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Run works until ctx ends. It first loads the newest snapshot of the state, and stores a snapshot
@@ -45,24 +47,14 @@ func (a *Advisor) Run(ctx context.Context) error {
 
 // runParts runs all parts until ctx ends or one of them fails.
 func (a *Advisor) runParts(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	parts := []func(context.Context) error{
+	group, ctx := errgroup.WithContext(ctx)
+	for _, part := range []func(context.Context) error{
 		a.followJobs, a.followNodes, a.listenAlive, a.watchSilence, a.followRegressors, a.serve,
 		a.keepQueue, a.reportReplay, a.keepSnapshots, a.keepLog,
+	} {
+		group.Go(func() error { return part(ctx) })
 	}
-	ended := make(chan error, len(parts))
-	for _, part := range parts {
-		go func() { ended <- part(ctx) }()
-	}
-	var first error
-	for range parts {
-		if err := <-ended; err != nil && first == nil {
-			first = err
-		}
-		cancel()
-	}
-	return first
+	return group.Wait()
 }
 
 // reportReplay logs the progress of the replay until it is complete.

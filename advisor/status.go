@@ -12,24 +12,15 @@ import (
 )
 
 func (a *Advisor) status(ctx context.Context, q *schemas.JobStatusRequest) (any, error) {
-	a.waitUntilKnown(ctx, q.JobID)
-	now := a.now()
-	a.mu.RLock()
-	j := a.cluster.Job(q.JobID)
-	if j != nil {
-		d := draftStatus(a.cluster, j, now)
-		a.mu.RUnlock()
-		return a.complete(&d, now), nil
-	}
-	a.mu.RUnlock()
-	j, err := a.recorded(ctx, q.JobID)
+	j, err := a.job(ctx, q.JobID)
 	if err != nil {
 		return nil, err
 	}
-	if j == nil {
-		return nil, noJob(q.JobID)
-	}
-	return a.withLesson(statusOf(j)), nil
+	now := a.now()
+	a.mu.RLock()
+	d := draftStatus(a.cluster, j, now)
+	a.mu.RUnlock()
+	return a.complete(&d, now), nil
 }
 
 // withLesson adds why the last run of a job is not learned from.

@@ -15,14 +15,14 @@ var Running = schemas.Setting{
 	Nodes:     []string{"node-a"},
 }
 
+func stamp(job string, run uint32, id string) schemas.JobStamp {
+	return schemas.JobStamp{Stamp: schemas.Stamp{EventID: id, At: time.Now().UTC()}, JobID: job, Run: run}
+}
+
 // StartedEvent returns the first event of a run.
 func StartedEvent(job string, run uint32) *schemas.Started {
 	e := &schemas.Started{Setting: Running, NodeCores: 2, HeartbeatSeconds: 10}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.StartedID(job, run), At: time.Now().UTC()},
-		JobID: job,
-		Run:   run,
-	}
+	e.JobStamp = stamp(job, run, schemas.StartedID(job, run))
 	return e
 }
 
@@ -35,11 +35,7 @@ func EpochEvent(job string, run, number uint32) *schemas.Epoch {
 		DurationSource:  schemas.DurationReported,
 		NodeCores:       2,
 	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.EpochID(job, run, number), At: time.Now().UTC()},
-		JobID: job,
-		Run:   run,
-	}
+	e.JobStamp = stamp(job, run, schemas.EpochID(job, run, number))
 	return e
 }
 
@@ -51,14 +47,7 @@ func FinishedEvent(job string, run uint32) *schemas.Ended {
 		EpochsDone:      10,
 		DurationSeconds: 7.5,
 	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{
-			EventID: schemas.EndedID(job, run, schemas.EventFinished),
-			At:      time.Now().UTC(),
-		},
-		JobID: job,
-		Run:   run,
-	}
+	e.JobStamp = stamp(job, run, schemas.EndedID(job, run, schemas.EventFinished))
 	return e
 }
 
@@ -82,8 +71,7 @@ func MovedEvent(id, outcome string, from, to uint32, at time.Time) *schemas.Move
 		Move: schemas.MoveCPUs, Outcome: outcome, Means: schemas.ByWeight,
 		FromBatchSize: 16, ToBatchSize: 16, FromCPUs: from, ToCPUs: to,
 	}
-	e.JobStamp = schemas.JobStamp{
-		Stamp: schemas.Stamp{EventID: schemas.MovedID(id, 1, 1), At: at}, JobID: id, Run: 1,
-	}
+	e.JobStamp = stamp(id, 1, schemas.MovedID(id, 1, 1))
+	e.At = at
 	return e
 }

@@ -239,10 +239,9 @@ func (c *Cluster) restoreJob(line []byte) error {
 
 // knownState returns the constant of a state, "" if there is none.
 func knownState(s schemas.State) schemas.State {
-	for _, known := range schemas.States() {
-		if s == known {
-			return known
-		}
+	states := schemas.States()
+	if i := slices.Index(states, s); i >= 0 {
+		return states[i]
 	}
 	return ""
 }
