@@ -76,7 +76,8 @@ func TestDecide_NamesTheReason(t *testing.T) {
 			"",
 		},
 		{"too many CPUs", func(q *schemas.JobRequest) { q.CPUs = schemas.CPUs{4} },
-			schemas.Exploring, []string{"ran on this node type with 1 CPU only"}, "the model ran on this node type with 1 CPU only"},
+			schemas.Exploring, []string{"ran on this node type with 1 CPU only"},
+			"cannot be promised: the model ran on this node type with 1 CPU only"},
 		{"a model that never ran", func(q *schemas.JobRequest) { q.Model = "resnet" },
 			schemas.Exploring, []string{
 				"nothing is known yet about model resnet: run it with",
