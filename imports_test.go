@@ -66,7 +66,7 @@ var importGraph = map[string][]string{
 		"advisor/cluster", "advisor/decide", "advisor/shares", "bus", "regress/table", "schemas",
 		"trainer",
 	},
-	"policy":                 {"policy/speed"},
+	"policy":                 {"policy/speed", "regress/leastsquares"},
 	"policy/speed":           {},
 	"policy/speed/speedtest": {"policy/speed"},
 	"policy/deadline":        {"policy"},

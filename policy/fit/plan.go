@@ -164,12 +164,11 @@ func (p *resizePlan) consider(job *policy.Job) *proposal {
 
 func (p *resizePlan) best(j *planned, barred []policy.BarredShape) *proposal {
 	best := proposal{Move: policy.Move{Shape: j.Shape}}
-	gains := j.Model.GainsFrom(j.Shape)
 	consider := func(to speed.Shape, isDistant bool) {
 		if to == j.Shape || !p.isAllowed(j, barred, to) {
 			return
 		}
-		mean, standardError := gains.To(to)
+		mean, standardError := j.Model.Gain(j.Shape, to)
 		if isDistant && standardError > trustedErrorRatio {
 			return
 		}

@@ -45,7 +45,7 @@ type Model struct {
 	facts  Facts
 	shapes int       // distinct ones that it was learned from
 	fits   []kneeFit // by rising knee
-	front  shapeFront
+	front  []frontShape
 }
 
 // minResourceRatio of the step time is the error that is assumed at least for busy times.
@@ -88,7 +88,7 @@ func Learn(f Facts, seen []ShapeTime, prior *Prior, largest Shape) *Model {
 	}
 	m.weigh(errors, lowest)
 	if m.shapes >= trustedShapes {
-		m.front = newShapeFront(m, largest)
+		m.front = newFront(m, largest)
 	}
 	return m
 }
@@ -290,6 +290,6 @@ func (m *KnownModel) Speeds(largest Shape) *Model {
 		shapes: math.MaxInt,
 		fits:   []kneeFit{{knee: m.Knee, probability: 1, coefficients: m.Coefficients}},
 	}
-	known.front = newShapeFront(known, largest)
+	known.front = newFront(known, largest)
 	return known
 }

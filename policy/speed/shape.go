@@ -81,7 +81,7 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 	if f.Architecture == Executors {
 		p, serverCores = w, float64(s.WorkerCores)
 	}
-	t := terms{1, f.computeTerm(s, knee), 0, 0, w, p}
+	t := terms{1, f.SamplesPerWorker / min(float64(s.WorkerCores), knee), 0, 0, w, p}
 	exchange := 2 * f.ModelBytes / f.BytesPerSecond
 	if f.Architecture == AllReduce {
 		t[termTransfer] = exchange * (w - 1) / w
@@ -90,11 +90,6 @@ func (f *Facts) termsOf(s *Shape, knee float64) terms {
 	t[termUpdate] = w / (p * serverCores)
 	t[termTransfer] = exchange * max(w/p, 1)
 	return t
-}
-
-// computeTerm returns the term of the computation, the only one that depends on the knee.
-func (f *Facts) computeTerm(s *Shape, knee float64) float64 {
-	return f.SamplesPerWorker / min(float64(s.WorkerCores), knee)
 }
 
 // StepSeconds returns the step time of a shape for known coefficients.
@@ -119,31 +114,24 @@ func dot(t *terms, c *Coefficients) float64 {
 	return t[0]*c[0] + t[1]*c[1] + t[2]*c[2] + t[3]*c[3] + t[4]*c[4] + t[5]*c[5]
 }
 
-// neighbourSteps are the changes of a shape to its neighbours: each number one more or less, and then
-// exchanges, which raise one number by one or two and lower another by one or two.
+// neighbourSteps are the changes of the four numbers of a shape to its neighbours: each number one more
+// or less, and then exchanges, which raise one number by one or two and lower another by one or two.
 var neighbourSteps = newNeighbourSteps()
 
-func newNeighbourSteps() (steps []Shape) {
-	number := func(s *Shape, i int) *int {
-		return [...]*int{&s.Workers, &s.WorkerCores, &s.Servers, &s.ServerCores}[i]
-	}
-	const numbers = 4
-	for i := range numbers {
+func newNeighbourSteps() (steps [][4]int) {
+	for i := range 4 {
 		for _, step := range []int{1, -1} {
-			var s Shape
-			*number(&s, i) = step
+			var s [4]int
+			s[i] = step
 			steps = append(steps, s)
 		}
 	}
-	for i := range numbers * numbers * 4 {
-		up, down := i/(4*numbers), i/4%numbers
-		if up == down {
-			continue
+	for i := range 4 * 4 * 4 {
+		if up, down := i/16, i/4%4; up != down {
+			var s [4]int
+			s[up], s[down] = 1+i%2, -1-i/2%2
+			steps = append(steps, s)
 		}
-		var s Shape
-		*number(&s, up) = 1 + i%2
-		*number(&s, down) = -1 - i/2%2
-		steps = append(steps, s)
 	}
 	return steps
 }
@@ -156,21 +144,12 @@ const singleSteps = 8
 // cores, single steps alone could not move.
 func (s Shape) Neighbours(a Architecture, largest Shape) []Shape {
 	var found []Shape
-	for i := range neighbourSteps {
-		n := s
-		n.add(&neighbourSteps[i])
+	for i, d := range neighbourSteps {
+		n := Shape{s.Workers + d[0], s.WorkerCores + d[1], s.Servers + d[2], s.ServerCores + d[3]}
 		isExchange := i >= singleSteps
 		if n.IsValid(a) && n.IsWithin(&largest) && !(isExchange && n.Cores() > s.Cores()) {
 			found = append(found, n)
 		}
 	}
 	return found
-}
-
-// add changes the numbers of the shape.
-func (s *Shape) add(change *Shape) {
-	s.Workers += change.Workers
-	s.WorkerCores += change.WorkerCores
-	s.Servers += change.Servers
-	s.ServerCores += change.ServerCores
 }
