@@ -80,7 +80,7 @@ func evenGrowth(v *policy.View) float64 {
 // reason returns why a job gets its share.
 func (j *sharedJob) reason() policy.Reason {
 	switch {
-	case j.window == nil:
+	case j.isNew:
 		return policy.ReasonNewcomer
 	case j.phase == watched:
 		return policy.ReasonWatched
@@ -112,7 +112,7 @@ func stepUnits(v *policy.View, planned []*sharedJob) (moves []policy.Move) {
 			continue
 		}
 		m := policy.Move{Kind: policy.Resize, Job: j.ID, Units: units, Reason: policy.ReasonShare}
-		if s := shared[i]; s != nil && s.window != nil {
+		if s := shared[i]; s != nil && !s.isNew {
 			m.Growth = s.growth
 		}
 		if isForDeadline := units == j.Floor && units > j.Units; shared[i] != nil && !isForDeadline {

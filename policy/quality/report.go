@@ -22,33 +22,55 @@ const (
 )
 
 // IsDiverging reports whether the loss of a job rises.
-func IsDiverging(l *policy.Losses) bool {
-	_, w := observe(l, Options{})
-	return w != nil && w.IsDiverging
+func IsDiverging(l *policy.Losses) bool { return isDiverging(windowsOf(l)) }
+
+// lossWindow is what a report showed about a job. Its losses are divided by the scale of the job.
+type lossWindow struct {
+	*policy.LossReport
+	before, after float64 // mean loss of the previous window, and of this one
 }
 
-// observe returns the last window of a job, and its phase before that window. The window is nil if
-// nothing is known about the growth of the job yet.
-func observe(l *policy.Losses, o Options) (phase, *lossWindow) {
-	reports := lastReports(l)
-	scale := scaleOf(l)
-	windows := make([]lossWindow, 0, MaxReports)
+// windowsOf returns the windows of the last reports. There are none if nothing is known about the growth
+// of the job yet.
+func windowsOf(l *policy.Losses) (windows []lossWindow) {
+	reports, scale := lastReports(l), scaleOf(l)
 	if len(reports) == 1 && len(reports[0].Steps) >= minSteps {
-		windows = append(windows, halvesOf(&reports[0], scale))
+		half, middle := reports[0], len(reports[0].Steps)/2
+		half.Seconds /= 2
+		return []lossWindow{{&half, mean(half.Steps[:middle]) / scale, mean(half.Steps[middle:]) / scale}}
 	}
 	for i := 1; i < len(reports); i++ {
-		windows = append(windows, windowOf(&reports[i], reports[i-1].Loss, scale))
+		windows = append(windows, lossWindow{&reports[i], reports[i-1].Loss / scale, reports[i].Loss / scale})
 	}
+	return windows
+}
 
-	if len(windows) == 0 {
-		return growing, nil
+// growth returns the progress per resource and second: G in the paper.
+func (w *lossWindow) growth(isPublished bool) float64 {
+	progress, used := w.before-w.after, w.usedRatio()
+	if isPublished {
+		progress, used = math.Abs(progress), w.CPURatio
 	}
-	before, last := growing, &windows[len(windows)-1]
-	for i := range windows[:len(windows)-1] {
-		before = before.next(windows[i].growth(o.IsPublished) >= o.threshold())
+	growth := progress / w.Seconds / used
+	if !(w.Seconds > 0) || !(used > 0) || !(growth > 0) {
+		return 0 // also for a loss that is not a number
 	}
-	last.IsDiverging = isDiverging(windows)
-	return before, last
+	return min(growth, maxGrowth)
+}
+
+// maxGrowth bounds the growth of a job whose window or CPU is almost zero.
+const maxGrowth = 1e6
+
+// minIOWaitRatio is the IO-wait of a node above which its IO is scarcer than its CPU (resource
+// policies, section 2.5).
+const minIOWaitRatio = 0.15
+
+// usedRatio returns the job's share of the scarcest resource: R in the paper.
+func (w *lossWindow) usedRatio() float64 {
+	if w.IOWaitRatio >= minIOWaitRatio && w.IORatio > 0 {
+		return w.IORatio
+	}
+	return w.CPURatio
 }
 
 // scaleOf returns the divisor that makes the losses of different jobs comparable: the predicted fall of
@@ -79,26 +101,6 @@ func isStale(l *policy.Losses) bool {
 	return sum > 0 && l.SilentSeconds > staleReports*sum/float64(len(reports))
 }
 
-// windowOf returns the window from a previous loss to the report.
-func windowOf(r *policy.LossReport, previous, scale float64) lossWindow {
-	return lossWindow{
-		Seconds:     r.Seconds,
-		Before:      previous / scale,
-		After:       r.Loss / scale,
-		CPURatio:    r.CPURatio,
-		IORatio:     r.IORatio,
-		IOWaitRatio: r.IOWaitRatio,
-	}
-}
-
-// halvesOf returns the window between the halves of the steps of a report.
-func halvesOf(r *policy.LossReport, scale float64) lossWindow {
-	middle := len(r.Steps) / 2
-	second := *r
-	second.Seconds, second.Loss = r.Seconds/2, mean(r.Steps[middle:])
-	return windowOf(&second, mean(r.Steps[:middle]), scale)
-}
-
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
@@ -114,9 +116,9 @@ func isDiverging(windows []lossWindow) bool {
 	}
 	last := windows[len(windows)-divergingWindows:]
 	for i := range last {
-		if !(last[i].After > last[i].Before) {
+		if !(last[i].after > last[i].before) {
 			return false
 		}
 	}
-	return last[len(last)-1].After-last[0].Before >= minDivergence
+	return last[len(last)-1].after-last[0].before >= minDivergence
 }

@@ -18,53 +18,11 @@ const (
 	completing              // two rounds or more below the threshold
 )
 
-// lossWindow is what was observed about a job in one round.
-type lossWindow struct {
-	Seconds  float64 // time between its two losses
-	Before   float64 // mean loss of the previous window, divided by the largest loss of the job
-	After    float64 // mean loss of this window, divided by the largest loss of the job
-	CPURatio float64 // mean CPU in the window as a share of the node
-
-	// The published rule ignores the fields below.
-
-	IORatio     float64 // the job's share of the IO of the node; 0: unknown
-	IOWaitRatio float64 // mean share of the node's CPUs that waited for IO
-	IsDiverging bool    // the loss rises
-}
-
-// growth returns the progress per resource and second: G in the paper.
-func (w *lossWindow) growth(isPublished bool) float64 {
-	progress, used := w.Before-w.After, w.usedRatio()
-	if isPublished {
-		progress, used = max(progress, -progress), w.CPURatio
-	}
-	growth := progress / w.Seconds / used
-	if !(w.Seconds > 0) || !(used > 0) || !(growth > 0) {
-		return 0 // also for a loss that is not a number
-	}
-	return min(growth, maxGrowth)
-}
-
-// minIOWaitRatio is the IO-wait of a node above which its IO is scarcer than its CPU (resource
-// policies, section 2.5).
-const minIOWaitRatio = 0.15
-
-// usedRatio returns the job's share of the scarcest resource: R in the paper.
-func (w *lossWindow) usedRatio() float64 {
-	if w.IOWaitRatio >= minIOWaitRatio && w.IORatio > 0 {
-		return w.IORatio
-	}
-	return w.CPURatio
-}
-
-// maxGrowth bounds the growth of a job whose window or CPU is almost zero.
-const maxGrowth = 1e6
-
 // sharedJob is a job in a plan.
 type sharedJob struct {
 	*policy.Job
-	window    *lossWindow // nil: the job has not shown two losses yet
-	phase     phase       // before the window, and then after it
+	isNew     bool // it has not shown two losses yet
+	phase     phase
 	growth    float64
 	share     float64 // present, and then planned
 	isAtFloor bool
@@ -78,10 +36,10 @@ func (p *Policy) divide(v *policy.View) (jobs []*sharedJob, isIdle bool) {
 	if o.Threshold == 0 {
 		o.Threshold = evenGrowth(v)
 	}
-	jobs, kept := observeAll(v, o)
+	jobs, kept := observe(v, o)
 	sum, completed := 0.0, 0
 	for _, j := range jobs {
-		if j.observe(o); j.phase == completing {
+		if j.phase == completing {
 			completed++
 		}
 		sum += j.growth
@@ -102,10 +60,10 @@ func (p *Policy) divide(v *policy.View) (jobs []*sharedJob, isIdle bool) {
 	return jobs, isIdle
 }
 
-// observeAll returns the jobs whose losses are known with their growth, and the shares of the others.
-// Newcomers often grow fastest: they count as the fastest job, and as growing if no other job does, but
-// have no growth with the published rule.
-func observeAll(v *policy.View, o Options) (jobs []*sharedJob, kept float64) {
+// observe returns the jobs whose losses are known with their growth and phase, and the shares of the
+// others. Newcomers often grow fastest: they count as the fastest job, and as growing if no other job does,
+// but have no growth with the published rule.
+func observe(v *policy.View, o Options) (jobs []*sharedJob, kept float64) {
 	largest := 0.0
 	for i := range v.Jobs {
 		j := &sharedJob{Job: &v.Jobs[i], share: v.Jobs[i].Share}
@@ -116,28 +74,24 @@ func observeAll(v *policy.View, o Options) (jobs []*sharedJob, kept float64) {
 		if v.Units > 0 {
 			j.share = float64(j.Units) / float64(v.Units)
 		}
-		if j.phase, j.window = observe(j.Losses, o); j.window != nil {
-			j.growth = j.window.growth(o.IsPublished)
-			largest = max(largest, j.growth)
+		windows := windowsOf(j.Losses)
+		for i := range windows {
+			j.growth = windows[i].growth(o.IsPublished)
+			j.phase = j.phase.next(j.growth >= o.threshold())
 		}
+		if isDiverging(windows) && !o.IsPublished {
+			j.phase = watched
+		}
+		j.isNew, largest = len(windows) == 0, max(largest, j.growth)
 		jobs = append(jobs, j)
 	}
 	for _, j := range jobs {
-		if j.window == nil && !o.IsPublished {
+		if j.isNew && !o.IsPublished {
 			j.growth = cmp.Or(largest, o.threshold())
 		}
 	}
 	slices.SortFunc(jobs, func(a, b *sharedJob) int { return cmp.Compare(a.ID, b.ID) })
 	return jobs, kept
-}
-
-// observe updates the phase of a job by its window.
-func (j *sharedJob) observe(o Options) {
-	if w := j.window; w != nil && w.IsDiverging && !o.IsPublished {
-		j.phase = watched
-		return
-	}
-	j.phase = j.phase.next(j.window == nil || j.growth >= o.threshold())
 }
 
 // Bounds of Options.Floor (resource policies, section 2.4).
