@@ -350,7 +350,7 @@ func (n *name) add(w *word) {
 	case w.kind == kindNone:
 	case n.kind == kindLoss && w.kind != kindTime: // loss_iou is a loss
 		n.unknown++
-	case n.kind == kindDistance && w.kind == kindRate: // mean squared error
+	case n.kind == kindDistance && w.kind == kindRate, n.kind == kindRate && w.kind == kindAccuracy: // err-top1
 	case w.kind == kindLoss && n.kind != kindNone && n.kind != kindLoss:
 		n.unknown++
 		n.kind = kindLoss
