@@ -7,12 +7,12 @@ import "cmp"
 // The defaults keep twenty times the examples of one fit (Options.Examples), so that a fit finds
 // the newest runs of every configuration, in about 100 MB.
 type Limits struct {
-	SettingRuns int // ended runs of one configuration; 1,000
-	Runs        int // ended runs in total; 50,000
-	Epochs      int // epochs of ended runs in total; 200,000
-	RunEpochs   int // epochs of one run; 1,000
-	Spans       int // number of later ended runs for which a run stays a neighbour; 20,000
-	OpenRuns    int // runs that have not ended; 50,000
+	SettingRuns int `name:"configuration-runs" help:"Maximum number of ended runs kept for each configuration: model, dataset, batch size, CPUs, load and node type." default:"1000" env:"COURIER_CONFIGURATION_RUNS"`
+	Runs        int `name:"history-runs" help:"Maximum number of ended runs kept in memory. Beyond it, the trainer drops the oldest runs of the configurations with the most runs." default:"50000" env:"COURIER_HISTORY_RUNS"`
+	Epochs      int `name:"history-epochs" help:"Maximum number of epochs of ended runs kept in memory." default:"200000" env:"COURIER_HISTORY_EPOCHS"`
+	RunEpochs   int `kong:"-"` // epochs of one run; 1,000
+	Spans       int `kong:"-"` // number of later ended runs for which a run stays a neighbour; 20,000
+	OpenRuns    int `kong:"-"` // runs that have not ended; 50,000
 }
 
 // crowdedRunEpochs is the minimum of Limits.runEpochs.

@@ -13,16 +13,18 @@ import (
 	"courier/schemas"
 )
 
-// Options of a trainer. A zero field means the default given after the semicolon.
+// Options of a trainer. The tags are those of the flags of courier trainer and all. A zero field means a
+// default; see withDefaults.
 type Options struct {
-	Version   string        // version of the program, for manifests; "0.0.0"
-	NewEpochs int           // number of new epochs that starts a fit; 40
-	Every     time.Duration // interval of scheduled fits, skipped without new epochs; 24 h
-	CoolDown  time.Duration // minimum time between two automatic fits; 5 s
-	Window    time.Duration // maximum age of events; 10 years, no limit below 0
-	Limits    Limits        // bounds of the past
-	Examples  int           // maximum number of examples of a fit; 10,000 (see thin)
-	Threads   int           // threads of a fit; 1
+	NewEpochs int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
+	Every     time.Duration `name:"refit-every" help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
+	CoolDown  time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
+	Window    time.Duration `name:"example-window" help:"Only use runs of this most recent period; 0: no limit. Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"` // below 0: no limit
+	Limits    Limits        `embed:""`
+	Examples  int           `name:"most-examples" help:"Maximum number of examples of a fit: the newest of each configuration, and at least one of each." default:"10000" env:"COURIER_MOST_EXAMPLES"` // see thin
+
+	Version string `kong:"-"` // version of the program, for manifests; "0.0.0"
+	Threads int    `kong:"-"` // threads of a fit; 1
 
 	setAside []evidence.SetAside     // runs that were left out of a fit
 	step     func(name string) error // test hook after each step; an error stops the trainer

@@ -8,6 +8,7 @@ import (
 
 	"courier/advisor"
 	"courier/services/local"
+	"courier/trainer"
 
 	"github.com/alecthomas/kong"
 )
@@ -58,7 +59,7 @@ type localFlags struct {
 	clickHouseFlags
 	Trainer string `help:"Fit in a child process with low priority (on), or leave fits to a courier trainer elsewhere (off)." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
 	admissionFlags
-	trainerFlags
+	Fits trainer.Options `embed:""`
 }
 
 // start opens all parts except SQL. The caller then calls Run of the instance.
@@ -97,7 +98,7 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 // because the URL may have a password.
 func (f localFlags) trainerArgs() ([]string, error) {
 	c := trainerCommand{
-		trainerFlags:    f.trainerFlags,
+		Fits:            f.Fits,
 		clickHouseFlags: f.clickHouseFlags,
 		Supervised:      f.Data,
 	}

@@ -8,6 +8,7 @@ import (
 
 	"courier/demo"
 	"courier/services/local"
+	"courier/trainer"
 )
 
 type demoCommand struct {
@@ -72,6 +73,6 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 			Interval:           2 * time.Second,
 		},
 		admissionFlags: c.admissionFlags,
-		trainerFlags:   trainerFlags{NewEpochs: 1 << 30}, // Only the demo requests fits.
+		Fits:           trainer.Options{NewEpochs: 1 << 30}, // Only the demo requests fits.
 	}
 }

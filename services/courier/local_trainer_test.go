@@ -12,9 +12,11 @@ import (
 
 	"courier/schemas"
 	"courier/services/local"
+	"courier/trainer"
 
 	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestArguments_ParseToTheSameFlags(t *testing.T) {
@@ -23,12 +25,12 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 		{
 			OnlyIdle:   true,
 			Supervised: "data",
-			trainerFlags: trainerFlags{
-				NewEpochs:     7,
-				RefitEvery:    90 * time.Minute,
-				CoolDown:      time.Second,
-				ExampleWindow: 24 * time.Hour,
-				MostExamples:  100,
+			Fits: trainer.Options{
+				NewEpochs: 7,
+				Every:     90 * time.Minute,
+				CoolDown:  time.Second,
+				Window:    24 * time.Hour,
+				Examples:  100,
 			},
 			clickHouseFlags: clickHouseFlags{ClickHousePasswordFile: "with space and = sign"},
 		},
@@ -51,7 +53,7 @@ func TestArguments_ParseToTheSameFlags(t *testing.T) {
 		}
 		want.NATSURL = got.NATSURL // excluded
 		ours := cmp.AllowUnexported(trainerCommand{}, serviceFlags{}, natsFlags{})
-		if diff := cmp.Diff(want, got, ours); diff != "" {
+		if diff := cmp.Diff(want, got, ours, cmpopts.IgnoreUnexported(trainer.Options{})); diff != "" {
 			t.Errorf("flags after arguments %q differ (-want +got):\n%s", args, diff)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"courier/schemas"
 	"courier/services/local"
 	"courier/store/storetest"
+	"courier/trainer"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -155,8 +156,8 @@ func testEnvironment(ctx context.Context) (*environment, *bytes.Buffer) {
 func startAll(t testing.TB, change func(*localFlags)) *local.Instance {
 	t.Helper()
 	f := localFlags{
-		Options:      local.Options{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond},
-		trainerFlags: trainerFlags{NewEpochs: 1 << 30},
+		Options: local.Options{Data: t.TempDir(), Engine: "off", Interval: 200 * time.Millisecond},
+		Fits:    trainer.Options{NewEpochs: 1 << 30},
 	}
 	if change != nil {
 		change(&f)

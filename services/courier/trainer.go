@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"sync"
-	"time"
 
 	"courier/services"
 	"courier/services/local"
@@ -13,42 +12,11 @@ import (
 	"courier/trainer"
 )
 
-type trainerFlags struct {
-	NewEpochs     int           `help:"Fit after this number of new epochs." default:"40" env:"COURIER_NEW_EPOCHS"`
-	RefitEvery    time.Duration `help:"Fit at this interval if there are new epochs." default:"24h" env:"COURIER_REFIT_EVERY"`
-	CoolDown      time.Duration `help:"Minimum time between two automatic fits." default:"1s" env:"COURIER_COOL_DOWN"`
-	ExampleWindow time.Duration `help:"Only use runs of this most recent period; 0: no limit. Imported runs may be years old." default:"87600h" env:"COURIER_EXAMPLE_WINDOW"`
-	SettingRuns   int           `name:"configuration-runs" help:"Maximum number of ended runs kept for each configuration: model, dataset, batch size, CPUs, load and node type." default:"1000" env:"COURIER_CONFIGURATION_RUNS"`
-	HistoryRuns   int           `help:"Maximum number of ended runs kept in memory. Beyond it, the trainer drops the oldest runs of the configurations with the most runs." default:"50000" env:"COURIER_HISTORY_RUNS"`
-	HistoryEpochs int           `help:"Maximum number of epochs of ended runs kept in memory." default:"200000" env:"COURIER_HISTORY_EPOCHS"`
-	MostExamples  int           `help:"Maximum number of examples of a fit: the newest of each configuration, and at least one of each." default:"10000" env:"COURIER_MOST_EXAMPLES"`
-}
-
-func (f trainerFlags) options() trainer.Options {
-	window := f.ExampleWindow
-	if window == 0 {
-		window = -1 // no limit
-	}
-	return trainer.Options{
-		Version:   buildVersion(),
-		NewEpochs: f.NewEpochs,
-		Every:     f.RefitEvery,
-		CoolDown:  f.CoolDown,
-		Window:    window,
-		Limits: trainer.Limits{
-			SettingRuns: f.SettingRuns,
-			Runs:        f.HistoryRuns,
-			Epochs:      f.HistoryEpochs,
-		},
-		Examples: f.MostExamples,
-	}
-}
-
 type trainerCommand struct {
 	serviceFlags
-	trainerFlags
-	OnlyIdle      bool   `help:"Only fit while a processor is idle (Linux). An advisor on the same node then answers without delay, but a fit never ends where jobs keep all processors busy." env:"COURIER_ONLY_IDLE"`
-	ClickHouseURL string `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
+	Fits          trainer.Options `embed:""`
+	OnlyIdle      bool            `help:"Only fit while a processor is idle (Linux). An advisor on the same node then answers without delay, but a fit never ends where jobs keep all processors busy." env:"COURIER_ONLY_IDLE"`
+	ClickHouseURL string          `name:"clickhouse-url" help:"URL of ClickHouse to read examples from, such as clickhouse://user:password@host:9000/courier (default: read the event log)." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 	Supervised string `hidden:"" help:"Data directory of the courier all that runs this trainer. It stops when standard input closes."`
 }
@@ -58,7 +26,10 @@ const niceness = 10
 
 func (c *trainerCommand) Run(w *environment) error {
 	growSlowly(w)
-	o := c.trainerFlags.options()
+	o := c.Fits
+	if o.Version = buildVersion(); o.Window == 0 {
+		o.Window = -1 // no limit
+	}
 	if yields, err := services.Yield(niceness, c.OnlyIdle); err != nil {
 		w.log.Warn("cannot lower the priority of fits", "error", err)
 	} else if yields {
