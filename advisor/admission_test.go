@@ -22,8 +22,8 @@ func startWithPolicy(t testing.TB, policy string) (b *bus.Bus, stop func()) {
 	server := bustest.NewServer(t)
 	b = server.Connect(t)
 	promote(t, b)
-	_, stop = startWith(t, server.Connect(t), Options{Admission: policy}, nil)
-	_, _ = startWith(t, server.Connect(t), Options{Admission: policy}, nil)
+	_, stop = startWith(t, server.Connect(t), Options{Policy: Policy{Admission: policy}}, nil)
+	_, _ = startWith(t, server.Connect(t), Options{Policy: Policy{Admission: policy}}, nil)
 	q := manyEpochs("", 100*time.Minute)
 	for range 20 { // both advisors must have loaded the regressors
 		awaitRegressors(t, b, q)

@@ -18,41 +18,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Options of an advisor. A zero field means its default.
+// Options of an advisor. The tags are those of the flags of courier advisor. A zero field means a
+// default; see withDefaults.
 type Options struct {
-	Version string        // of the program, for nats micro; default "0.0.0"
-	Check   time.Duration // interval of checks for silent jobs; default 1 s
+	Policy
+	AdviceMinChange   float64       `name:"advice-min-change" help:"Publish new advice for a running job when its predicted end moves by this share of the remaining time. A changed decision or action is always published." default:"0.05" env:"COURIER_ADVICE_MIN_CHANGE"`
+	AdviceMinInterval time.Duration `name:"advice-min-interval" help:"Time after which advice with a smaller change is published, too." default:"30s" env:"COURIER_ADVICE_MIN_INTERVAL"`
+	// If SnapshotEvents events arrive sooner, snapshots are up to ten times as frequent.
+	SnapshotInterval time.Duration `name:"snapshot-interval" help:"Time between two snapshots of the state. A start loads the newest one, and replays only the events after it." default:"5m" env:"COURIER_SNAPSHOT_INTERVAL"`
+	SnapshotEvents   uint64        `kong:"-"`
 
-	// Admission is the policy of the cluster, the same for all its advisors: one of
-	// schemas.AdmissionAdvise (the default), AdmissionProtect and AdmissionQueue.
-	Admission string
+	Version string        `kong:"-"` // of the program, for nats micro
+	Check   time.Duration `kong:"-"` // interval of checks for silent jobs
 
-	// MoveCPUs is whether the CPUs of elastic jobs change, the same for all advisors of the cluster:
-	// one of MovesOff, MovesDryRun (the default) and MovesOn.
-	MoveCPUs string
+	// MaxLogBytes bounds the size to which the advisor widens the JOB stream, so that the stream keeps
+	// the events of all running jobs. A negative value disables widening.
+	MaxLogBytes int64 `kong:"-"`
+}
 
-	// Objective is what the moves of CPUs are planned for, the same for all advisors of the cluster:
-	// one of Objectives, by default ObjectiveSLO.
-	Objective string
-
-	// AdviceMinChange is the share of the remaining time by which the predicted end of a
-	// running job must move for new advice; default 0.05. A changed decision or action is
-	// always published.
-	AdviceMinChange float64
-
-	// AdviceMinInterval is the time after which advice with a smaller change is published
-	// again; default 30 s.
-	AdviceMinInterval time.Duration
-
-	// SnapshotInterval is the interval of snapshots of the state while events arrive; default
-	// 5 min. If SnapshotEvents events arrive sooner, snapshots are up to ten times as frequent.
-	SnapshotInterval time.Duration
-	SnapshotEvents   uint64 // default 20,000
-
-	// MaxLogBytes bounds the size to which the advisor widens the JOB stream, so that the
-	// stream keeps the events of all running jobs; default 64 GiB. A negative value disables
-	// widening.
-	MaxLogBytes int64
+// Policy is the policy of a cluster, the same for all its advisors.
+type Policy struct {
+	Admission string `help:"Policy for a job that would break the promise of a running job: advise reports it and lets the job start, protect refuses the job, queue holds it until it fits. Use the same policy for all advisors of a cluster." enum:"advise,protect,queue" default:"advise" env:"COURIER_ADMISSION"`
+	MoveCPUs  string `name:"move-cpus" help:"Whether the CPUs of running --elastic jobs change, so that jobs at risk get CPUs that others can spare. off: never; dry-run: the changes are published and assessed, but not carried out; on: the runners carry them out. Use the same value for all advisors of a cluster." enum:"off,dry-run,on" default:"dry-run" env:"COURIER_MOVE_CPUS"`
+	Objective string `help:"What the CPUs of running --elastic jobs move for. slo: that most SLOs are met; jct: that the mean completion time is short; quality: that jobs whose loss falls fastest get CPUs; cost: that jobs take few core-hours. Jobs keep the SLO that they were promised under each. Use the same value for all advisors of a cluster." enum:"${objectives}" default:"slo" env:"COURIER_OBJECTIVE"`
 }
 
 // Defaults for publishing changed advice. After each epoch the predicted end moves by about the

@@ -92,9 +92,9 @@ func (s *elasticServer) run(q schemas.JobRequest, cpus uint32) {
 func TestAdmission_LendsCPUsAndReturnsThem(t *testing.T) {
 	for _, policy := range []string{schemas.AdmissionProtect, schemas.AdmissionQueue} {
 		t.Run(policy, func(t *testing.T) {
-			b := newElasticServer(t, Options{
+			b := newElasticServer(t, Options{Policy: Policy{
 				Admission: policy, MoveCPUs: MovesOn,
-			}, "node-a")
+			}}, "node-a")
 			old := b.request("old", 4*time.Hour, "node-a")
 			old.Epochs = 3000
 			b.run(old, 2)
@@ -200,9 +200,9 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newElasticServer(t, Options{
+			b := newElasticServer(t, Options{Policy: Policy{
 				Admission: schemas.AdmissionProtect, MoveCPUs: test.moves,
-			}, "node-a", "node-b", "node-c")
+			}}, "node-a", "node-b", "node-c")
 			test.prepare(b)
 			q := b.request("new", 2000*time.Second, test.nodes...)
 			if test.rigid > 0 {
@@ -232,9 +232,9 @@ func TestAdmission_AsksTheDeadlinePolicy(t *testing.T) {
 // The status of a running job has the CPUs that it has given up, and a job that waits for them is
 // admitted, although no epoch has ended.
 func TestAdvisor_AdmitsAJobOnAppliedCPUs(t *testing.T) {
-	s := newElasticServer(t, Options{
+	s := newElasticServer(t, Options{Policy: Policy{
 		Admission: schemas.AdmissionQueue, MoveCPUs: MovesOn,
-	}, "node-a")
+	}}, "node-a")
 	s.run(s.request("old", 4*time.Hour, "node-a"), 2)
 	waiting := s.request("waiting", 0, "node-a")
 	if v, a := verdict(t, s.Bus, waiting); v != schemas.Queued {
@@ -273,7 +273,7 @@ func TestAdvisor_AdvisesMovesOfCPUs(t *testing.T) {
 			server := bustest.NewServer(t)
 			b := server.Connect(t)
 			promote(t, b)
-			startWith(t, server.Connect(t), Options{MoveCPUs: test.moves}, nil)
+			startWith(t, server.Connect(t), Options{Policy: Policy{MoveCPUs: test.moves}}, nil)
 			q := manyEpochs("a", 1000*time.Second)
 			q.CPUs, q.Elastic = schemas.CPUs{1, 2}, true
 			awaitRegressors(t, b, q)

@@ -224,7 +224,8 @@ func runSchedule(t *testing.T, seed uint64, steps []step) (violation string) {
 
 func (m *model) startAdvisor(i int) {
 	b, offset := &modelBus{modelLog: m.modelLog}, m.offsets[i]
-	o := Options{Admission: schemas.AdmissionQueue, MaxLogBytes: -1, SnapshotEvents: 8, SnapshotInterval: time.Minute}
+	o := Options{MaxLogBytes: -1, SnapshotEvents: 8, SnapshotInterval: time.Minute}
+	o.Admission = schemas.AdmissionQueue
 	a := newAdvisor(b, o, slog.New(slog.DiscardHandler), nil)
 	a.clock = func() time.Time { return time.Now().Add(offset) }
 	ctx, cancel := context.WithCancel(context.Background())

@@ -51,7 +51,7 @@ func TestSubmit_ReadsTheLogIfTheJobIsNotInMemory(t *testing.T) {
 		} {
 			t.Run(policy+", "+memory.name, func(t *testing.T) {
 				b := bustest.New(t)
-				o := Options{Admission: policy}
+				o := Options{Policy: Policy{Admission: policy}}
 				if _, err := advisorBehindLog(t, b, o).submit(within(t), nightly(3)); err != nil {
 					t.Fatal(err)
 				}

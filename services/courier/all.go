@@ -58,7 +58,7 @@ type localFlags struct {
 	ClickHouseURL string `name:"clickhouse-url" help:"URL of a ClickHouse to use instead of an embedded one, such as clickhouse://user:password@host:9000/courier." env:"COURIER_CLICKHOUSE_URL"`
 	clickHouseFlags
 	Trainer string `help:"Fit in a child process with low priority (on), or leave fits to a courier trainer elsewhere (off)." enum:"on,off" default:"on" env:"COURIER_TRAINER"`
-	admissionFlags
+	advisor.Policy
 	Fits trainer.Options `embed:""`
 }
 
@@ -76,12 +76,7 @@ func (f localFlags) options(w *environment) (local.Options, error) {
 	o := f.Options
 	o.Version = buildVersion()
 	o.NATS = f.identityFlags.options(f.ExternalNATS, "")
-	o.Advisor = advisor.Options{
-		Version:   buildVersion(),
-		Admission: f.Admission,
-		MoveCPUs:  f.MoveCPUs,
-		Objective: f.Objective,
-	}
+	o.Advisor = advisor.Options{Policy: f.Policy, Version: buildVersion()}
 	if f.ClickHouseURL != "" {
 		o.ClickHouse = f.clickHouseFlags.options(f.ClickHouseURL)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"courier/advisor"
 	"courier/demo"
 	"courier/services/local"
 	"courier/trainer"
@@ -13,7 +14,7 @@ import (
 
 type demoCommand struct {
 	outputFlags
-	admissionFlags
+	advisor.Policy
 	Seed          uint64 `help:"Seed of the order of runs, the random batch sizes and the fits." default:"1"`
 	NATSPort      int    `name:"nats-port" help:"Port of NATS; 0: any free port; -1: 4222, or a free port if it is taken." default:"-1"`
 	HTTPPort      int    `name:"http-port" help:"Port of REST and the page; 0: any free port; -1: 8080, or a free port if it is taken." default:"-1"`
@@ -72,7 +73,7 @@ func (c *demoCommand) localFlags(dir string) localFlags {
 			EngineLibrary:      c.EngineLibrary,
 			Interval:           2 * time.Second,
 		},
-		admissionFlags: c.admissionFlags,
-		Fits:           trainer.Options{NewEpochs: 1 << 30}, // Only the demo requests fits.
+		Policy: c.Policy,
+		Fits:   trainer.Options{NewEpochs: 1 << 30}, // Only the demo requests fits.
 	}
 }

@@ -26,7 +26,7 @@ func TestGrowth_UsesFreeCPUsThatTheModelNeverHad(t *testing.T) {
 		defer part.end()
 		q := newQueue(part, world{"as known", 1, 0.02, 0.02, 0.3, 0}, eightCPUs)
 		q.cpu = true
-		q.serve(advisor.Options{Admission: schemas.AdmissionQueue}, regressors)
+		q.serve(advisor.Options{Policy: advisor.Policy{Admission: schemas.AdmissionQueue}}, regressors)
 
 		var all sync.WaitGroup
 		var first time.Duration

@@ -436,7 +436,7 @@ func playAll(t *testing.T, w world, s scheduler, queues int, all map[string]advi
 		q := newQueue(part, w, twoCPUs)
 		q.free = s.slots
 		if s.cpus == 0 {
-			q.serve(advisor.Options{Admission: schemas.AdmissionQueue}, all)
+			q.serve(advisor.Options{Policy: advisor.Policy{Admission: schemas.AdmissionQueue}}, all)
 		}
 		q.play(seed+1, s)
 		part.end()

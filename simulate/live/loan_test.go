@@ -30,7 +30,7 @@ func TestLoan_StartsWhenTheLenderHasGivenUpItsCPUs(t *testing.T) {
 			defer part.end()
 			q := newQueue(part, world{"as known", 1, 0.02, 0.02, 0.3, 0}, &node)
 			q.betweenEpochs, q.omitsApplied = true, omitsApplied
-			q.serve(advisor.Options{Admission: schemas.AdmissionProtect}, regressors)
+			q.serve(advisor.Options{Policy: advisor.Policy{Admission: schemas.AdmissionProtect}}, regressors)
 
 			var all sync.WaitGroup
 			for i, job := range []struct {

@@ -54,7 +54,7 @@ func TestQuality_LetsTheLateJobEndSooner(t *testing.T) {
 		for _, objective := range []string{shares.ObjectiveSLO, shares.ObjectiveQuality} {
 			part := &scope{T: t}
 			q := newQueue(part, world{"as known", 1, 0.02, 0.02, 0.3, 0}, eightCPUs)
-			q.serve(advisor.Options{Objective: objective}, regressors)
+			q.serve(advisor.Options{Policy: advisor.Policy{Objective: objective}}, regressors)
 			begin := time.Now()
 			took := make([]float64, len(flowConJobs))
 			var all sync.WaitGroup
