@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -85,6 +87,23 @@ func flagsOf(t *testing.T, args []string) (string, error) {
 func address(t *testing.T) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(storetest.FreePort(t)))
+}
+
+// checkCommand checks the arguments of a command, and that it or the value of another variable uses each
+// variable.
+func checkCommand(t *testing.T, where string, args []string, variables map[string]string) {
+	t.Helper()
+	help, err := flagsOf(t, args)
+	if err != nil {
+		t.Errorf("%s: courier %s: %v\n%s", where, strings.Join(args, " "), err, help)
+		return
+	}
+	used := strings.Join(slices.Collect(maps.Values(variables)), " ")
+	for name := range variables {
+		if !strings.Contains(help, "($"+name+")") && !strings.Contains(used, "$("+name+")") {
+			t.Errorf("%s: neither courier %s nor another variable uses %s", where, args[0], name)
+		}
+	}
 }
 
 // start runs a command until the test ends, and waits until it is healthy. At the end it must stop
