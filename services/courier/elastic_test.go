@@ -12,6 +12,7 @@ import (
 
 	"courier/advisor"
 	"courier/bus"
+	"courier/bus/bustest"
 	"courier/runner"
 	"courier/runner/usage"
 	"courier/schemas"
@@ -50,19 +51,19 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	measure := func(cpus int) {
 		learn(t, l.Bus(), func() {
 			for range 4 {
-				var output sharedBuffer
 				runClocked(t, l.Bus(), runner.Options{
 					Request: schemas.JobRequest{
 						CPUs: schemas.CPUs{cpus}, BatchSizes: []int{16}, Epochs: 8,
 					},
-					Node: "calm", Observer: calmNode{}, Stdout: &output, Stderr: &output,
-				}, &output)
+					Node: "calm", Observer: calmNode{},
+				})
 			}
 		})
 	}
 	measure(1)
 
-	j := pacedJob{t: t, bus: l.Bus(), id: "elastic", epochs: 40}
+	j := pacedJob{t: t, bus: l.Bus(), id: "elastic", epochs: 40, output: bustest.NewBuffer()}
+	defer func() { t.Log(j.output) }()
 	end, begin, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -74,16 +75,15 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 			Epochs: j.epochs, SLO: schemas.Duration(24 * time.Hour),
 		},
 		Node: "calm", Observer: calmNode{},
-		Stdin: end, Stdout: io.Discard, Stderr: &j.output,
+		Stdin: end, Stdout: io.Discard, Stderr: j.output,
 	}
 	var paced sync.WaitGroup
 	paced.Go(func() {
 		defer begin.Close()
 		j.pace(begin, func() { measure(2) })
 	})
-	r := runClocked(t, l.Bus(), o, &j.output)
+	r := runClocked(t, l.Bus(), o)
 	paced.Wait()
-	t.Logf("%s", j.output.String())
 
 	var steps []string
 	for _, m := range r.Moves {
@@ -97,7 +97,7 @@ func TestElastic_AMoveOfCPUsIsCarriedOutAndUndone(t *testing.T) {
 	if len(steps) < len(want) || !slices.Equal(steps[:len(want)], want) {
 		t.Errorf("moves %q, want %q first", steps, want)
 	}
-	if n := countLog(t, l.Bus())["job_moved"]; n != uint64(len(r.Moves)) {
+	if n := len(readLog(t, l.Bus())["job_moved"]); n != len(r.Moves) {
 		t.Errorf("the log has %d moves, want %d", n, len(r.Moves))
 	}
 	if library != "" {
@@ -111,7 +111,7 @@ type pacedJob struct {
 	bus    *bus.Bus
 	id     string
 	epochs int
-	output sharedBuffer // of courier run
+	output *bustest.Buffer // of courier run
 }
 
 // pace completes one epoch after another, each after the advisor has received the previous

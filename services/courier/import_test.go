@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -112,11 +111,8 @@ func checkNoReactions(t *testing.T, b *bus.Bus) {
 		schemas.StreamRegressor,
 		schemas.StreamAdvice,
 	} {
-		ctx, stop := context.WithCancel(within(t, patience))
-		err := b.Follow(ctx, bus.FollowOptions{
-			Stream:   stream,
-			CaughtUp: stop,
-		}, func(r bus.Record) error {
+		o := bus.FollowOptions{Stream: stream}
+		err := b.Read(within(t, patience), o, func(r bus.Record) error {
 			switch r.Event.(type) {
 			case *schemas.Started, *schemas.Epoch, *schemas.Trained, *schemas.Promoted:
 			case *schemas.Ended:

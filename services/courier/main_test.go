@@ -12,7 +12,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -89,24 +88,6 @@ func await(t testing.TB, what string, ok func() bool) {
 			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
-}
-
-// sharedBuffer is a buffer for several goroutines.
-type sharedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *sharedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *sharedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // digitsModel is the model name of jobs that run the digits workload.
@@ -207,21 +188,9 @@ func awaitTrainer(t testing.TB, b *bus.Bus) {
 // get reads JSON from the gateway.
 func get(t testing.TB, url string, into any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(within(t, patience), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("GET %s: %s %s %v", url, resp.Status, body, err)
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		t.Fatalf("GET %s: %v in %s", url, err, body)
+	status, body := scrape(t, url)
+	if err := json.Unmarshal([]byte(body), into); err != nil || status != http.StatusOK {
+		t.Fatalf("GET %s: %d, %v in %s", url, status, err, body)
 	}
 }
 

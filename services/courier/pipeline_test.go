@@ -1,17 +1,13 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
 	"time"
 
-	"courier/bus"
 	"courier/schemas"
-	"courier/services/local"
 	"courier/store/engine"
 )
 
@@ -117,60 +113,8 @@ func TestPipeline_FromSampleToKeptSLO(t *testing.T) {
 	if library == "" {
 		return
 	}
-	compareTables(t, l)
-}
-
-// compareTables waits until the tables have all events of the log and no others. A refit may still
-// add events, so both sides are read anew at every try.
-func compareTables(t *testing.T, l *local.Instance) {
-	t.Helper()
 	await(t, "SQL", func() bool { return l.Database() != nil })
-	var differ string
-	defer func() {
-		if t.Failed() {
-			t.Log(differ)
-		}
-	}()
-	await(t, "the rows of the log in the tables", func() bool {
-		want := countLog(t, l.Bus())
-		if want["job_epoch"] == 0 || want["job_submitted"] == 0 {
-			t.Fatalf("the log has %v, want epochs and submissions", want)
-		}
-		for table, n := range want {
-			if got := countTable(t, l, table); got != n && table != "node_sample" {
-				differ = fmt.Sprintf("%s has %d rows, want %d as in the log", table, got, n)
-				return false
-			}
-		}
-		return true
-	})
-}
-
-// countLog counts the distinct events of the log by table.
-func countLog(t *testing.T, b *bus.Bus) map[string]uint64 {
-	t.Helper()
-	counts, seen := map[string]uint64{}, map[string]bool{}
-	for _, stream := range []string{
-		schemas.StreamJob,
-		schemas.StreamRegressor,
-		schemas.StreamAdvice,
-	} {
-		ctx, cancel := context.WithCancel(within(t, patience))
-		err := b.Follow(ctx, bus.FollowOptions{
-			Stream:   stream,
-			CaughtUp: cancel,
-		}, func(r bus.Record) error {
-			if table, _, ok := schemas.RowOf(r.Event); ok && !seen[r.Event.ID()] {
-				seen[r.Event.ID()] = true
-				counts[table]++
-			}
-			return nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return counts
+	checkTables(t, l.Bus(), l.Database())
 }
 
 // testLibrary returns the library of the engine. If it is empty, the test runs without tables and
@@ -186,10 +130,4 @@ func testLibrary(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// countTable counts the rows of a table.
-func countTable(t *testing.T, l *local.Instance, table string) uint64 {
-	t.Helper()
-	return one(t, l.Database(), "SELECT count() AS n FROM "+table)
 }

@@ -222,11 +222,11 @@ func seen(t *testing.T, b *bus.Bus) int {
 	return n
 }
 
-// readLog returns the distinct event IDs in JOB and ADVICE by table.
+// readLog returns the distinct event IDs of jobs, regressors and advice by table.
 func readLog(t *testing.T, b *bus.Bus) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}
-	for _, stream := range []string{schemas.StreamJob, schemas.StreamAdvice} {
+	for _, stream := range []string{schemas.StreamJob, schemas.StreamRegressor, schemas.StreamAdvice} {
 		o := bus.FollowOptions{Stream: stream}
 		err := b.Read(within(t, patience), o, func(r bus.Record) error {
 			table, _, ok := schemas.RowOf(r.Event)

@@ -383,7 +383,7 @@ func runUntilUnreachable(ctx context.Context, args []string) string {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	// The output of this process and of its trainer.
-	out := &watchedBuffer{word: "127.0.0.1:1", seen: func() {}}
+	out := &watchedBuffer{Buffer: bustest.NewBuffer(), word: "127.0.0.1:1", seen: func() {}}
 	if args[0] != "jobs" && args[1] != "verify" {
 		out.seen = stop
 	}
@@ -396,13 +396,13 @@ func runUntilUnreachable(ctx context.Context, args []string) string {
 
 // watchedBuffer calls seen after a text was written.
 type watchedBuffer struct {
-	sharedBuffer
+	*bustest.Buffer
 	word string
 	seen func()
 }
 
 func (b *watchedBuffer) Write(p []byte) (int, error) {
-	n, err := b.sharedBuffer.Write(p)
+	n, err := b.Buffer.Write(p)
 	if strings.Contains(b.String(), b.word) {
 		b.seen()
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"courier/bus"
+	"courier/bus/bustest"
 	"courier/collector"
 	"courier/runner"
 	"courier/schemas"
@@ -99,16 +100,16 @@ func epochSeconds(batch, cpus, epoch float64) float64 {
 // regressors can always learn them.
 func digitsJob(t testing.TB, b *bus.Bus, q schemas.JobRequest, batch int) runner.Result {
 	t.Helper()
-	var output sharedBuffer
-	o := runner.Options{Request: q, BatchSize: batch, Stdout: &output, Stderr: &output}
-	return runClocked(t, b, o, &output)
+	return runClocked(t, b, runner.Options{Request: q, BatchSize: batch})
 }
 
 // runClocked runs a clocked training under courier run.
-func runClocked(
-	t testing.TB, b *bus.Bus, o runner.Options, output *sharedBuffer,
-) runner.Result {
+func runClocked(t testing.TB, b *bus.Bus, o runner.Options) runner.Result {
 	t.Helper()
+	output := bustest.NewBuffer()
+	if o.Stderr == nil {
+		o.Stdout, o.Stderr = output, output
+	}
 	o.Request.Model, o.Command, o.NoPTY = digitsModel, clockedCommand(t), true
 	o.Patience = patience
 	if o.Observer == nil {
