@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -371,7 +370,7 @@ func TestTokens_AreNotLogged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := &lockedBuffer{}
+	log := bustest.NewBuffer()
 	g, err := gateway.New(b, gateway.Options{Tokens: known, Rate: 5},
 		slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	if err != nil {
@@ -398,22 +397,4 @@ func TestTokens_AreNotLogged(t *testing.T) {
 		"token-of") || strings.Contains(text, hashOf(submitterToken)) {
 		t.Errorf("the log contains a token or is empty:\n%s", text)
 	}
-}
-
-// lockedBuffer is a buffer for concurrent writers.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
