@@ -200,21 +200,9 @@ func Parse(in io.Reader) (*Log, error) {
 			err = l.add(&line)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %s", n, withoutCode(err))
+			return nil, fmt.Errorf("line %d: %s", n, schemas.Plain(err))
 		}
 	}
-}
-
-// withoutCode returns the text of an error; of a refusal only field and message.
-func withoutCode(err error) string {
-	var refusal *schemas.Error
-	switch {
-	case !errors.As(err, &refusal) || refusal.Code == schemas.CodeInternal:
-		return err.Error()
-	case refusal.Field != "":
-		return refusal.Field + ": " + refusal.Message
-	}
-	return refusal.Message
 }
 
 func (l *Log) add(line *savedLine) error {

@@ -3,6 +3,7 @@ package schemas
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code is the kind of an Error. The set is closed, because two tables map it: to NATS service
@@ -38,6 +39,15 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("%s: %s", e.Code, e.Message)
 	}
 	return fmt.Sprintf("%s: %s: %s", e.Code, e.Field, e.Message)
+}
+
+// Plain returns the text of an error for people: an Error without its code, unless it is internal.
+func Plain(err error) string {
+	var e *Error
+	if !errors.As(err, &e) || e.Code == CodeInternal {
+		return err.Error()
+	}
+	return strings.TrimPrefix(e.Field+": "+e.Message, ": ")
 }
 
 // Is matches another *Error by its code, so that errors.Is(err, ErrInvalid) works.

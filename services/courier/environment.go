@@ -34,18 +34,6 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// plain returns the text of an error for users, without the code of a schemas.Error.
-func plain(err error) string {
-	var refusal *schemas.Error
-	if errors.As(err, &refusal) && refusal.Code != schemas.CodeInternal {
-		if refusal.Field != "" {
-			return refusal.Field + ": " + refusal.Message
-		}
-		return refusal.Message
-	}
-	return err.Error()
-}
-
 // buildVersion returns release and commit as a semantic version, such as 1.2.3+8cdb311f0a52.
 // Without a release it is 0.0.0-dev; the commit may be unknown.
 func buildVersion() string {

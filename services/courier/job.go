@@ -235,7 +235,7 @@ func (c *jobsCommand) watch(w *environment, q *schemas.JobListRequest) error {
 		case w.ctx.Err() != nil:
 			return nil
 		case errors.Is(err, schemas.ErrUnavailable):
-			fmt.Fprintf(&list, "courier: %s\n", plain(err))
+			fmt.Fprintf(&list, "courier: %s\n", schemas.Plain(err))
 		case err != nil:
 			return err
 		}

@@ -33,7 +33,7 @@ func main() {
 		os.Exit(int(status))
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "courier:", plain(err))
+		fmt.Fprintln(os.Stderr, "courier:", schemas.Plain(err))
 		os.Exit(1)
 	}
 }
