@@ -135,7 +135,7 @@ func (d *pageData) addResources() {
 
 func (d *pageData) missing(what string, role ColumnRole) {
 	d.Missing = append(d.Missing, fmt.Sprintf("%s: no run has a value in a column %s.", what,
-		strings.Join(columnNames[role], " or ")))
+		strings.ReplaceAll(string(role), " ", " or ")))
 }
 
 func (d *pageData) addRegressors() {

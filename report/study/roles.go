@@ -8,57 +8,35 @@ import (
 	"courier/regress/table"
 )
 
-// ColumnRole is what a column of a table of runs contains.
-type ColumnRole int
+// ColumnRole is what a column of a table of runs contains: the names of such columns. The first is that
+// of courier explore, others are common in tables of other programs.
+type ColumnRole string
 
 // The roles of columns.
 const (
-	TotalSeconds ColumnRole = iota
-	EpochSeconds
-	Accuracy
-	Model
-	Dataset
-	BatchSize
-	CPUs
-	GPUs
-	Jobs
-	Epochs
-	Replication
-	Block
-	Job
-	Status
-	RunID
-	Utilization
-	IOWait
-	Processes
+	TotalSeconds ColumnRole = "total_seconds time_s seconds duration_seconds duration time"
+	EpochSeconds ColumnRole = "epoch_seconds time_per_epoch"
+	Accuracy     ColumnRole = "accuracy final_accuracy val_accuracy"
+	Model        ColumnRole = "model network"
+	Dataset      ColumnRole = "dataset"
+	BatchSize    ColumnRole = "batch_size batch"
+	CPUs         ColumnRole = "cpus cpu"
+	GPUs         ColumnRole = "gpus gpu"
+	Jobs         ColumnRole = "jobs njobs"
+	Epochs       ColumnRole = "epochs"
+	Replication  ColumnRole = "replication"
+	Block        ColumnRole = "block"
+	Job          ColumnRole = "job"
+	Status       ColumnRole = "status"
+	RunID        ColumnRole = "run_id"
+	Utilization  ColumnRole = "cpu_utilization cpu_mean_pct"
+	IOWait       ColumnRole = "io_wait_ratio iowait_mean_pct"
+	Processes    ColumnRole = "node_processes processes"
 )
-
-// columnNames are the names of the columns of each role: that of courier explore, and others that
-// are common in tables of other programs.
-var columnNames = map[ColumnRole][]string{
-	TotalSeconds: {"total_seconds", "time_s", "seconds", "duration_seconds", "duration", "time"},
-	EpochSeconds: {"epoch_seconds", "time_per_epoch"},
-	Accuracy:     {"accuracy", "final_accuracy", "val_accuracy"},
-	Model:        {"model", "network"},
-	Dataset:      {"dataset"},
-	BatchSize:    {"batch_size", "batch"},
-	CPUs:         {"cpus", "cpu"},
-	GPUs:         {"gpus", "gpu"},
-	Jobs:         {"jobs", "njobs"},
-	Epochs:       {"epochs"},
-	Replication:  {"replication"},
-	Block:        {"block"},
-	Job:          {"job"},
-	Status:       {"status"},
-	RunID:        {"run_id"},
-	Utilization:  {"cpu_utilization", "cpu_mean_pct"},
-	IOWait:       {"io_wait_ratio", "iowait_mean_pct"},
-	Processes:    {"node_processes", "processes"},
-}
 
 // Column returns the name of the column of a role; empty if the table has none with a value.
 func Column(t *table.Table, role ColumnRole) string {
-	for _, name := range columnNames[role] {
+	for name := range strings.FieldsSeq(string(role)) {
 		k := slices.Index(t.Header, name)
 		if k >= 0 && slices.ContainsFunc(t.Rows, func(row []string) bool {
 			return strings.TrimSpace(row[k]) != ""
