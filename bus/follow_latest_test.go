@@ -70,7 +70,7 @@ func (n *restrictedServer) start(t *testing.T) {
 
 func (n *restrictedServer) as(t *testing.T, user string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), SeedFile: n.seeds[user]},
+	b, err := bus.Connect(within(t), bus.Options{URL: n.s.URL(), Identity: bus.Identity{SeedFile: n.seeds[user]}},
 		slog.New(slog.DiscardHandler), nil)
 	must(t, err)
 	t.Cleanup(func() { _ = b.Close(context.Background()) }) // its server may have stopped

@@ -30,20 +30,21 @@ type Options struct {
 	// bucket, 1 to 5. 0 means the number that schemas.Stream declares.
 	Replicas int
 
-	// CAFile holds PEM certificates of the authorities that sign the server's certificate.
-	// If set, TLS is required.
-	CAFile string
-
-	// CertFile and KeyFile hold the client's certificate and key in PEM, for servers that
-	// require them.
-	CertFile, KeyFile string
-
-	SeedFile string // nkey seed of the user
-	User     string // user of the seed; default: the name of SeedFile up to its first dot
+	Identity
 
 	// Person limits the user to jobs that the user owns. Submissions, cancellations and
 	// events go to subjects with the user's name, and the advisor checks the ownership.
 	Person bool
+}
+
+// Identity has the files and the name by which a client is known to the servers. The tags are those of
+// the flags of courier. Secrets are in files, not on the command line.
+type Identity struct {
+	CAFile   string `name:"nats-ca" group:"nats" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
+	CertFile string `name:"nats-cert" group:"nats" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
+	KeyFile  string `name:"nats-key" group:"nats" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
+	SeedFile string `name:"nats-nkey" group:"nats" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
+	User     string `name:"nats-user" group:"nats" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
 }
 
 // ErrIdentity reports an address, or a file with a certificate, key or seed, that cannot be

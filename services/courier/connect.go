@@ -22,26 +22,12 @@ type natsFlags struct {
 	identityFlags
 }
 
-// identityFlags are the credentials for NATS. Secrets are in files, not on the command line.
-type identityFlags struct {
-	NATSCA   string `name:"nats-ca" group:"nats" help:"File with the certificates (PEM) of the authorities of the NATS servers. Requires TLS." env:"COURIER_NATS_CA"`
-	NATSCert string `name:"nats-cert" group:"nats" help:"File with the client certificate (PEM) for NATS." env:"COURIER_NATS_CERT"`
-	NATSKey  string `name:"nats-key" group:"nats" help:"File with the key of --nats-cert." env:"COURIER_NATS_KEY"`
-	NATSNkey string `name:"nats-nkey" group:"nats" help:"File with the nkey seed to authenticate with at NATS." env:"COURIER_NATS_NKEY"`
-	NATSUser string `name:"nats-user" group:"nats" help:"User of the nkey seed (default: the name of its file up to the first dot)." env:"COURIER_NATS_USER"`
-}
+// identityFlags are the credentials for NATS.
+type identityFlags struct{ bus.Identity }
 
 // options returns the options of a connection of a service or of the operator.
 func (f identityFlags) options(url, name string) bus.Options {
-	return bus.Options{
-		URL:      url,
-		Name:     name,
-		CAFile:   f.NATSCA,
-		CertFile: f.NATSCert,
-		KeyFile:  f.NATSKey,
-		SeedFile: f.NATSNkey,
-		User:     f.NATSUser,
-	}
+	return bus.Options{URL: url, Name: name, Identity: f.Identity}
 }
 
 // person returns the options of a connection of a person, who only has access to their own jobs,
@@ -57,7 +43,7 @@ func (f identityFlags) person(url, name string) bus.Options {
 
 // asker returns the user of a request. With the nkey of a person it is always that person.
 func (f identityFlags) asker(user string) string {
-	if o := f.person("", ""); f.NATSNkey != "" && o.Person {
+	if o := f.person("", ""); f.SeedFile != "" && o.Person {
 		return o.User
 	}
 	return user

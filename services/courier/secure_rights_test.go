@@ -191,7 +191,7 @@ func TestSecure_TheRightsTakeNkeysFromTheEnvironment(t *testing.T) {
 	defer s.Stop()
 	b, err := bus.Connect(within(t, patience), bus.Options{
 		URL:      s.URL(),
-		SeedFile: g.file("advisor.nk"),
+		Identity: bus.Identity{SeedFile: g.file("advisor.nk")},
 	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -278,11 +278,13 @@ func TestSecure_MistakesAreReported(t *testing.T) {
 		t.Errorf("an authority with a server without TLS: %v, want an error", err)
 	}
 	b, err := bus.Connect(within(t, patience), bus.Options{
-		URL:      g.url(),
-		CAFile:   g.file("ca.crt"),
-		CertFile: g.file("client.crt"),
-		KeyFile:  g.file("client.key"),
-		SeedFile: g.file("ada.nk"),
+		URL: g.url(),
+		Identity: bus.Identity{
+			CAFile:   g.file("ca.crt"),
+			CertFile: g.file("client.crt"),
+			KeyFile:  g.file("client.key"),
+			SeedFile: g.file("ada.nk"),
+		},
 	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatalf("with valid credentials: %v", err)

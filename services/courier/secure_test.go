@@ -86,8 +86,7 @@ func (g *secureServer) as(user string, person bool) *bus.Bus {
 	b, err := bus.Connect(within(g.t, patience), bus.Options{
 		URL:      g.url(),
 		Name:     user,
-		CAFile:   g.file("ca.crt"),
-		SeedFile: g.file(user + ".nk"),
+		Identity: bus.Identity{CAFile: g.file("ca.crt"), SeedFile: g.file(user + ".nk")},
 		Person:   person,
 	}, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
